@@ -1,0 +1,52 @@
+import MulticastShims
+
+/// What a writer has to do once it has let go of the stripe's lock: fence, reclaim, wait, release.
+struct Cleanup {
+  let thread: ThreadRecord?
+
+  /// The list retired with this ticket has not had its heavy fence; 0 for none.
+  var unfencedTicket: UInt64 = 0
+
+  /// Removed, and perhaps being called.
+  var leaving = RegistrationChain()
+
+  /// Whether only this thread can be in a call of what is leaving.
+  var isAlone = true
+
+  /// Removed, in no call, and given back already: only the release is left.
+  var released: UnsafeMutablePointer<Extras>? = nil
+
+  init(by thread: ThreadRecord? = .current) { self.thread = thread }
+
+  mutating func release(_ extras: UnsafeMutablePointer<Extras>) {
+    extras.pointee.next = released
+    released = extras
+  }
+
+  /// - Returns: `ok`; what `Departures.seeOff` says of calls that still run; `system` where the
+  ///   kernel refuses the fence, and nothing of what needs it can be freed.
+  @inline(__always)
+  func finish(
+    _ multicast: Multicast, patience: Departures.Patience = .endless
+  ) -> Status {
+    if released == nil && leaving.isEmpty && unfencedTicket == 0 { return .ok }
+    return finishSlowly(multicast, patience)
+  }
+
+  @inline(never)
+  private func finishSlowly(_ multicast: Multicast, _ patience: Departures.Patience) -> Status {
+    Extras.release(released)
+    if unfencedTicket != 0 || !(isAlone || leaving.isEmpty) {
+      guard Fence.heavy() else { return .system }
+    }
+    if unfencedTicket != 0 {
+      let stripe = multicast.stripe
+      stripe.lock()
+      multicast.storage.pointee.fenced = max(multicast.storage.pointee.fenced, unfencedTicket)
+      multicast.reap()
+      stripe.unlock()
+    }
+    if leaving.isEmpty { return .ok }
+    return Departures.seeOff(leaving, by: thread, patience: patience)
+  }
+}

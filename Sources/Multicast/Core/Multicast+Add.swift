@@ -1,0 +1,165 @@
+import CMulticast
+
+extension Multicast {
+  /// Adds what a caller gave, or lets go of it.
+  ///
+  /// - Parameters:
+  ///   - target: nil where the handle leads nowhere.
+  ///   - options: nil where they cannot be read: then nothing in them is used, the release neither.
+  static func add(
+    _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int, _ options: Options?,
+    _ tokens: UnsafeMutablePointer<multicast_token>?, to target: Multicast?
+  ) -> Status {
+    guard count >= 0 && count <= NewDelegates.limit else { return .limit }
+    let number = UInt32(truncatingIfNeeded: count)
+    guard let delegates, let options else {
+      if count == 0 && options != nil {
+        return target?.isCurrent ?? false ? .ok : .invalidHandle
+      }
+      NewDelegates.clear(tokens, number)
+      return .invalidArgument
+    }
+    var new = NewDelegates(delegates, count: number, options, tokens)
+    do throws(Status) {
+      guard new.areCallable else { throw .invalidArgument }
+      guard let target else { throw .invalidHandle }
+      try new.allocateExtras()
+      try target.add(&new)
+      return .ok
+    } catch {
+      new.abandon()
+      return error
+    }
+  }
+
+  /// Adds delegates in order: all of them, or none.
+  ///
+  /// - Complexity: O(1) amortized; O(n) to insert by priority, and to look for equal ones.
+  private func add(_ new: inout NewDelegates) throws(Status) {
+    if new.count == 0 {
+      guard isCurrent else { throw .invalidHandle }
+      return
+    }
+    var cleanup = Cleanup()
+    let stripe = self.stripe
+    stripe.lock()
+    do throws(Status) {
+      guard isCurrent else { throw .invalidHandle }
+      var registrations = try takeRegistrations(new.count, from: stripe)
+      do throws(Status) {
+        let spare = try makeRoom(for: new.count, new.options.priority, cleanup.thread)
+        insert(&new, &registrations, spare, &cleanup)  // nothing can fail from here on
+      } catch {
+        while let registration = registrations.pop() { registration.giveBack(to: stripe) }
+        throw error
+      }
+    } catch {
+      stripe.unlock()
+      throw error
+    }
+    stripe.unlock()
+    // What was replaced as not unique may still be called; its release tells.
+    _ = cleanup.finish(self, patience: .none)
+  }
+
+  private func takeRegistrations(
+    _ count: UInt32, from stripe: Stripe
+  ) throws(Status) -> RegistrationChain {
+    var registrations = RegistrationChain()
+    var taken: UInt32 = 0
+    while taken < count {
+      do throws(Status) {
+        registrations.push(try Registration.take(from: stripe, owner: Handle.index(of: handle)))
+      } catch {
+        while let registration = registrations.pop() { registration.giveBack(to: stripe) }
+        throw error
+      }
+      taken &+= 1
+    }
+    return registrations
+  }
+
+  /// Sees to it that so many can be added.
+  ///
+  /// - Returns: nil where they fit behind the current list's last entry; otherwise an empty list to
+  ///   use in its place.
+  private func makeRoom(
+    for count: UInt32, _ priority: Int32, _ thread: ThreadRecord?
+  ) throws(Status) -> InvocationList? {
+    var needed = count
+    if let list {
+      if list.canAppend(count, priority: priority) {
+        if list.room >= count { return nil }
+        if list.dead >= list.live / 4 &+ count && isQuiet(thread) {
+          list.compactInPlace()
+          return nil
+        }
+      }
+      // With dead ones among them a quarter more than is live: else one that comes and goes in a
+      // list that is almost full would have it copied each time.
+      needed &+= list.live &+ (list.dead > 0 ? list.live / 4 : 0)
+    }
+    guard
+      let spare = InvocationList.allocate(
+        capacity: InvocationList.capacity(for: needed), owner: handle)
+    else { throw .outOfMemory }
+    return spare
+  }
+
+  private func insert(
+    _ new: inout NewDelegates, _ registrations: inout RegistrationChain,
+    _ spare: InvocationList?, _ cleanup: inout Cleanup
+  ) {
+    if new.options.isUnique { removeEqual(to: new, &cleanup) }
+    let priority = new.options.priority
+    let target = spare ?? list.unsafelyUnwrapped
+    var rest: UInt32 = 0
+    if let spare, let list { rest = list.copyLive(to: spare, lowest: priority) }
+
+    var index: UInt32 = 0
+    var added: UInt32 = 0
+    while let registration = registrations.pop() {
+      let extras = new.takeExtras()
+      let token = registration.activate(extras: extras)
+      new.tokens?[Int(index)] = multicast_token(id: token)
+      if new.isReplaced(index) {
+        registration.retire()
+        leave(registration, token, &cleanup)
+      } else {
+        let delegate = new[index]
+        target.write(
+          InvocationList.NewEntry(
+            function: delegate.function.unsafelyUnwrapped, context: delegate.context,
+            registration: registration, token: token, state: new.state), ahead: added)
+        added &+= 1
+      }
+      index &+= 1
+    }
+    target.publish(added, priority: priority)
+
+    guard let spare else { return }
+    if let list, !list.canAppend(new.count, priority: priority) {
+      _ = list.copyLive(to: spare, from: rest)
+      spare.beginEra()
+      spare.refreshLastPriority()
+    }
+    replaceList(by: spare, &cleanup)
+  }
+
+  /// Removes what is equal to a delegate that is added as the only one of its kind.
+  private func removeEqual(to new: NewDelegates, _ cleanup: inout Cleanup) {
+    guard let list else { return }
+    var index: UInt32 = 0
+    while index < new.count {
+      let delegate = new[index]
+      var position: UInt32 = 0
+      while let found = list.firstPosition(
+        from: position, where: { InvocationList.delegate(of: $0) == delegate })
+      {
+        unlink(found, of: list, &cleanup)
+        position = found &+ 1
+      }
+      index &+= 1
+    }
+  }
+}

@@ -1,0 +1,142 @@
+import CMulticast
+import Synchronization
+
+/// What an invocation does with each delegate.
+protocol Call {
+  /// Whether a delegate that asked for some events alone is meant.
+  func isWanted(_ events: UInt64) -> Bool
+
+  /// - Returns: false to stop.
+  func callAsFunction(
+    _ function: multicast_function, _ context: UnsafeMutableRawPointer?
+  ) -> Bool
+}
+
+/// `multicast_invoke`: calls the function.
+struct Invocation: Call {
+  let event: UInt32
+  let payload: UnsafeRawPointer?
+  let size: Int
+
+  @inline(__always) func isWanted(_ events: UInt64) -> Bool {
+    event >= 64 || events & (1 << UInt64(event)) != 0
+  }
+
+  @inline(__always) func callAsFunction(
+    _ function: multicast_function, _ context: UnsafeMutableRawPointer?
+  ) -> Bool {
+    function(context, event, payload, size)
+    return true
+  }
+}
+
+/// `multicast_visit`: passes the delegate to the visitor.
+struct Visit: Call {
+  let visitor: multicast_visitor
+  let context: UnsafeMutableRawPointer?
+
+  func isWanted(_ events: UInt64) -> Bool { true }
+
+  @inline(__always) func callAsFunction(
+    _ function: multicast_function, _ context: UnsafeMutableRawPointer?
+  ) -> Bool {
+    var delegate = multicast_delegate(function: function, context: context)
+    return visitor(self.context, &delegate)
+  }
+}
+
+extension Multicast {
+  /// Calls every live delegate in order, on this thread.
+  ///
+  /// No lock, no read-modify-write, no allocation; no fence instruction where the kernel has the
+  /// expedited barrier.
+  ///
+  /// - Returns: how many were called.
+  @inline(__always)
+  func invoke<C: Call>(_ call: C) throws(Status) -> Int64 {
+    guard let thread = ThreadRecord.current ?? ThreadRegistry.enter() else {
+      throw .outOfMemory
+    }
+    // The two differ in one instruction a delegate; a choice in the loop would cost more.
+    return Fence.isAsymmetric
+      ? try invoke(call, on: thread, asymmetric: true)
+      : try invoke(call, on: thread, asymmetric: false)
+  }
+
+  @inline(__always)
+  private func invoke<C: Call>(
+    _ call: C, on thread: ThreadRecord, asymmetric: Bool
+  ) throws(Status) -> Int64 {
+    // The epoch is from before the frame can be seen: there is no frame without one.
+    let epoch = Ticket.last
+    let depth = thread.storage.pointee.depth
+    guard depth < ThreadRecord.frameLimit else { throw .limit }
+    thread.storage.pointee.depth = depth &+ 1
+    let frame = thread.frame(depth)
+    frame.pointee.epoch.store(epoch, ordering: .relaxed)
+    // Release: a writer that sees the frame sees this epoch or a later one.
+    frame.pointee.multicast.store(address, ordering: .releasing)
+    // Pairs with the writers' heavy fence: they see this frame, or what follows here sees their
+    // changes.
+    Fence.light(asymmetric: asymmetric)
+
+    var called: Int64 = -1
+    if isAdmitted(thread) || admit(thread) {
+      // Acquire: pairs with `setList`. The handle is checked after the list was read: were it
+      // before, the list could be that of the slot's next inhabitant.
+      let header = storage.pointee.list.load(ordering: .acquiring)
+      if storage.pointee.id.load(ordering: .relaxed) == handle {
+        called = 0
+        if let header {
+          called = asymmetric ? InvocationList(header).invokeAsymmetric(call, in: frame)
+            : InvocationList(header).invokeSymmetric(call, in: frame)
+        }
+      }
+    }
+
+    // Release: a writer that does not see the frame any more may free what it read.
+    frame.pointee.multicast.store(0, ordering: .releasing)
+    thread.storage.pointee.depth = depth
+    // Pairs with the heavy fence of a writer that retired a list: it saw that this frame was gone,
+    // or its ticket is seen here and the list is freed here.
+    Fence.light(asymmetric: asymmetric)
+    if storage.pointee.pending.load(ordering: .relaxed) > epoch { flush() }
+    guard called >= 0 else { throw .invalidHandle }
+    return called
+  }
+
+  /// Whether removers know that this thread invokes this inhabitant of the slot.
+  ///
+  /// Before the list is read: a writer that found itself alone has changed it without a fence, under
+  /// the lock that `admit` takes; acquire, for who was let in by another thread's.
+  @inline(__always)
+  private func isAdmitted(_ thread: ThreadRecord) -> Bool {
+    let known = storage.pointee.invoker.load(ordering: .acquiring)
+    let number = known &- Handle.generation(of: handle)
+    return number == UInt64(thread.storage.pointee.number) || number == Self.everyone
+  }
+
+  /// Makes this thread known as the only one that invokes, or as one of several.
+  @inline(never)
+  private func admit(_ thread: ThreadRecord) -> Bool {
+    let stripe = self.stripe
+    stripe.lock()
+    defer { stripe.unlock() }
+    guard isCurrent else { return false }
+    let generation = Handle.generation(of: handle)
+    let isFirst = storage.pointee.invoker.load(ordering: .relaxed) == generation
+    let number = isFirst ? UInt64(thread.storage.pointee.number) : Self.everyone
+    storage.pointee.invoker.store(generation | number, ordering: .releasing)
+    return true
+  }
+
+  /// Frees what this invocation was the last to read. Without a fence: a list whose writer has
+  /// not had its own yet stays.
+  @inline(never)
+  private func flush() {
+    let stripe = self.stripe
+    stripe.lock()
+    reap()
+    stripe.unlock()
+  }
+}

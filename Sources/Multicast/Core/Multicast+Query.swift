@@ -1,0 +1,49 @@
+import CMulticast
+
+extension Multicast {
+  func count() throws(Status) -> Int {
+    try withLock { () throws(Status) in Int(list?.live ?? 0) }
+  }
+
+  func contains(_ delegate: multicast_delegate) throws(Status) -> Bool {
+    try withLock { () throws(Status) in
+      list?.firstPosition { InvocationList.delegate(of: $0) == delegate } != nil
+    }
+  }
+
+  /// Copies as many delegates as there is room for.
+  ///
+  /// - Parameter capacity: A `size_t`: below zero is more than enough.
+  /// - Returns: how many there are.
+  func list(into out: UnsafeMutablePointer<multicast_delegate>?, capacity: Int) throws(Status)
+    -> Int
+  {
+    try withLock { () throws(Status) in
+      guard let list else { return 0 }
+      var written = 0
+      var position: UInt32 = 0
+      while written != capacity, let found = list.firstPosition(from: position, where: { _ in true })
+      {
+        out?[written] = InvocationList.delegate(of: list.entry(found))
+        written &+= 1
+        position = found &+ 1
+      }
+      return Int(list.live)
+    }
+  }
+
+  /// Leaves a delegate out of invocations, or takes it in again.
+  static func setPaused(_ isPaused: Bool, token: UInt64) -> Status {
+    guard let registration = Registration(slotOf: token) else { return .invalidHandle }
+    let stripe = Stripe(of: registration.owner)
+    stripe.lock()
+    defer { stripe.unlock() }
+    guard registration.id == token else { return .invalidHandle }
+    let multicast = Multicast(ownerOf: registration)
+    let paused = InvocationList.State.paused
+    multicast.mark(
+      registration.storage.pointee.link, of: multicast.list.unsafelyUnwrapped,
+      set: isPaused ? paused : 0, clear: isPaused ? 0 : paused)
+    return .ok
+  }
+}

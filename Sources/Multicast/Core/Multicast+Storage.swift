@@ -1,0 +1,161 @@
+import MulticastShims
+import Synchronization
+
+/// A multicast's slot, and the basics that all of its operations share.
+///
+/// Slots are 64 bytes and are never unmapped. What another thread may still be doing with an earlier
+/// inhabitant (its retired lists and their tickets) survives the reuse of the slot.
+struct Multicast {
+  struct Storage: ~Copyable {
+    // What invocations read.
+
+    /// The handle; of kind `vacant` and the same generation when nobody lives here.
+    let id: Atomic<UInt64>
+    /// The list that new invocations use; nil while nothing was ever added.
+    let list: Atomic<UnsafeMutablePointer<InvocationList.Header>?>
+    /// The newest ticket of the retired lists, 0 when there are none.
+    let pending: Atomic<UInt64>
+    /// The generation of the inhabitant, with the number of the only thread record that ever
+    /// invoked it: 0 for none yet, `everyone` once there were two.
+    let invoker: Atomic<UInt64>
+
+    // What writers keep, under the stripe's lock.
+
+    /// Lists that were replaced and may still be read, the newest first.
+    var retired: UnsafeMutablePointer<InvocationList.Header>?
+    /// Lists retired with tickets up to this one have had their heavy fence.
+    var fenced: UInt64
+    /// Index + 1 of the next vacant slot; guarded by the slab lock.
+    var nextVacant: UInt32
+  }
+
+  static let everyone: UInt64 = ~Handle.generationMask
+
+  @inline(__always) static var directory: SlabDirectory {
+    SlabDirectory(shims_get_multicast_directory().unsafelyUnwrapped, stride: 64)
+  }
+
+  let handle: UInt64
+  let storage: UnsafeMutablePointer<Storage>
+
+  /// The slot that a handle leads to, whoever lives there: `isCurrent` tells.
+  @inline(__always) init?(slotOf handle: UInt64) {
+    guard Handle.kind(of: handle) == Handle.Kind.multicast,
+      let slot = Self.directory.slot(Handle.index(of: handle))
+    else { return nil }
+    self.handle = handle
+    storage = slot.assumingMemoryBound(to: Storage.self)
+  }
+
+  /// The owner of a live registration, whose stripe's lock is held.
+  init(ownerOf registration: Registration) {
+    let slot = Self.directory.slot(registration.owner).unsafelyUnwrapped
+    storage = slot.assumingMemoryBound(to: Storage.self)
+    handle = storage.pointee.id.load(ordering: .relaxed)
+  }
+
+  var isCurrent: Bool { storage.pointee.id.load(ordering: .acquiring) == handle }
+  var address: UInt { UInt(bitPattern: storage) }
+  var stripe: Stripe { Stripe(of: Handle.index(of: handle)) }
+
+  /// Runs a body under the stripe's lock, if the multicast still exists.
+  @inline(__always)
+  func withLock<Result>(_ body: () throws(Status) -> Result) throws(Status) -> Result {
+    let stripe = self.stripe
+    stripe.lock()
+    defer { stripe.unlock() }
+    guard isCurrent else { throw .invalidHandle }
+    return try body()
+  }
+
+  // MARK: - Under the stripe's lock
+
+  var list: InvocationList? {
+    guard let header = storage.pointee.list.load(ordering: .relaxed) else { return nil }
+    return InvocationList(header)
+  }
+
+  /// Release: pairs with the acquire of the invocation that reads the list.
+  func setList(_ list: InvocationList?) {
+    storage.pointee.list.store(list?.header, ordering: .releasing)
+  }
+
+  /// Whether nobody but this thread has invoked this multicast since it was created. Another
+  /// that begins now comes to `admit` first, so to the lock that the caller holds: what the caller
+  /// changes needs no fence.
+  func isAlone(_ thread: ThreadRecord?) -> Bool {
+    let number = storage.pointee.invoker.load(ordering: .relaxed) & ~Handle.generationMask
+    return number == 0 || number == thread.map { UInt64($0.storage.pointee.number) }
+  }
+
+  /// Whether no invocation of it runs: what is replaced may be freed, and what is dead forgotten.
+  func isQuiet(_ thread: ThreadRecord?) -> Bool {
+    isAlone(thread) && !(thread?.isInvoking(address) ?? false)
+  }
+
+  /// Puts another list in the place of the current one.
+  func replaceList(by list: InvocationList?, _ cleanup: inout Cleanup) {
+    guard let old = self.list else { return setList(list) }
+    setList(list)
+    if isQuiet(cleanup.thread) { return old.deallocate() }
+
+    let ticket = Ticket.draw()  // after the list was replaced: who reads it sees the new one
+    // The retired lists of an earlier inhabitant may still wait for their fence; then this one does
+    // too, since `fenced` speaks for all tickets up to it.
+    let isEveryOtherFenced =
+      storage.pointee.retired.map { $0.pointee.ticket <= storage.pointee.fenced } ?? true
+    old.header.pointee.ticket = ticket
+    old.header.pointee.next = storage.pointee.retired
+    storage.pointee.retired = old.header
+    // Relaxed: the heavy fence comes between this store and the first look at the frames, and pairs
+    // with the light one before an invocation that leaves reads it.
+    storage.pointee.pending.store(ticket, ordering: .relaxed)
+    if isAlone(cleanup.thread) && isEveryOtherFenced {
+      storage.pointee.fenced = ticket
+    } else {
+      cleanup.unfencedTicket = ticket
+    }
+  }
+
+  @inline(__always)
+  func forEachRetired(_ body: (InvocationList) -> Void) {
+    var next = storage.pointee.retired
+    while let header = next {
+      next = header.pointee.next
+      if header.pointee.owner == handle { body(InvocationList(header)) }
+    }
+  }
+
+  /// Changes the state of a delegate in every list that an invocation may be reading.
+  func mark(_ position: UInt32, of list: InvocationList, set: UInt32, clear: UInt32 = 0) {
+    let entry = list.entry(position)
+    let (token, rank) = (entry.pointee.token, entry.pointee.rank)
+    list.mark(position, set: set, clear: clear)
+    forEachRetired { retired in
+      let place = retired.position(of: token, rank: rank, era: list.header.pointee.era)
+      if let place { retired.mark(place, set: set, clear: clear) }
+    }
+  }
+
+  /// Frees the retired lists that no invocation can be reading.
+  func reap() {
+    guard storage.pointee.retired != nil else { return }
+    var oldest = UInt64.max
+    ThreadRegistry.forEach { oldest = min(oldest, $0.oldestEpoch(of: address)) }
+    var (kept, next) = (storage.pointee.retired, storage.pointee.retired)
+    kept = nil
+    var last: UnsafeMutablePointer<InvocationList.Header>? = nil
+    while let header = next {
+      next = header.pointee.next
+      if header.pointee.ticket <= oldest && header.pointee.ticket <= storage.pointee.fenced {
+        InvocationList(header).deallocate()
+      } else {
+        header.pointee.next = nil
+        if let last { last.pointee.next = header } else { kept = header }
+        last = header
+      }
+    }
+    storage.pointee.retired = kept
+    if kept == nil { storage.pointee.pending.store(0, ordering: .relaxed) }
+  }
+}

@@ -1,0 +1,36 @@
+import CMulticast
+
+/// How a delegate is to be added: a caller's `multicast_options`, checked.
+struct Options {
+  var flags: UInt32 = 0
+  var priority: Int32 = 0
+  var events: UInt64 = 0
+  var release: Extras.Release? = nil
+
+  var isOnce: Bool { flags & MULTICAST_ONCE != 0 }
+  var isUnique: Bool { flags & MULTICAST_UNIQUE != 0 }
+
+  /// Whether some events are not wanted; 0 stands for all.
+  var isFiltered: Bool { events != 0 && events != .max }
+
+  /// Whether more has to be kept than an entry of the invocation list has room for.
+  var needsExtras: Bool { release != nil || isFiltered || priority != 0 }
+
+  init() {}
+
+  /// - Returns: nil where a field says what this version does not know: then none is to be used.
+  init?(_ given: UnsafePointer<multicast_options>?) {
+    guard let given else { return }
+    guard StructSize.isValid(given, smallest: StructSize.options) else { return nil }
+    let options = given.pointee
+    guard options.flags & ~(MULTICAST_ONCE | MULTICAST_UNIQUE) == 0,
+      options.reserved == 0,
+      options.reserved_handles.0 == 0, options.reserved_handles.1 == 0,
+      options.reserved_pointers.0 == nil, options.reserved_pointers.1 == nil
+    else { return nil }
+    flags = options.flags
+    priority = options.priority
+    events = options.events
+    release = options.release
+  }
+}

@@ -1,0 +1,78 @@
+import MulticastShims
+
+/// What the library asks of the process that it lives in, once.
+enum Process {
+  nonisolated(unsafe) private static var isStarted = false  // guarded by the slab lock
+
+  /// Puts another allocator in the place of libc's, before memory is taken.
+  static func replaceAllocator(
+    _ context: UnsafeMutableRawPointer?, _ allocate: @escaping Allocator.Allocate,
+    _ deallocate: @escaping Allocator.Deallocate
+  ) -> Status {
+    Lock.slabs.lock()
+    defer { Lock.slabs.unlock() }
+    if isStarted { return .state }
+    Allocator.replace(context: context, allocate: allocate, deallocate: deallocate)
+    return .ok
+  }
+
+  /// Called under the slab lock, before the first slab: so before there is anything to invoke.
+  static func start() -> Bool {
+    if isStarted { return true }
+    Fence.start()
+    guard shims_condition_init(), shims_exit_key_init(threadEnds),
+      shims_watch_fork(beforeFork, afterForkInParent, afterForkInChild)
+    else { return false }
+    isStarted = true
+    return true
+  }
+
+  /// The thread may have ended inside a call; then nobody but us takes its frames away.
+  private static let threadEnds: @convention(c) (UnsafeMutableRawPointer?) -> Void = { block in
+    guard let block else { return }
+    let record = ThreadRecord(block.assumingMemoryBound(to: ThreadRecord.Storage.self))
+    let wasInside = record.storage.pointee.depth > 0
+    if wasInside { record.clear() }
+    ThreadRegistry.leave(record)
+    if wasInside { Departures.attendAll() }
+  }
+
+  // MARK: - fork
+
+  /// With every lock taken, no other thread is in the middle of anything when the child begins.
+  private static let beforeFork: @convention(c) () -> Void = {
+    var index: UInt32 = 0
+    while index < Stripe.count {
+      Stripe(of: index).lock()
+      index &+= 1
+    }
+    Lock.slabs.lock()
+    Lock.calls.lock()
+  }
+
+  private static let afterForkInParent: @convention(c) () -> Void = {
+    Lock.calls.unlock()
+    Lock.slabs.unlock()
+    var index: UInt32 = 0
+    while index < Stripe.count {
+      Stripe(of: index).unlock()
+      index &+= 1
+    }
+  }
+
+  /// The child has this thread alone: what others were calling is not being called any more.
+  private static let afterForkInChild: @convention(c) () -> Void = {
+    Lock.calls.reset()
+    Lock.slabs.reset()
+    var index: UInt32 = 0
+    while index < Stripe.count {
+      Stripe(of: index).reset()
+      index &+= 1
+    }
+    _ = shims_condition_init()
+    Fence.restartInChild()
+    ThreadRegistry.forgetOthers(than: .current)
+    Departures.forgetSleepers()
+    Departures.attendAll()
+  }
+}

@@ -1,0 +1,163 @@
+import MulticastShims
+import Synchronization
+
+/// What a token refers to: one delegate in one multicast, from its add until it is in no call.
+///
+/// Slots come from the pool of the multicast's stripe and go back to it, so the stripe that a token
+/// leads to is the same for ever, also for a token that is stale.
+struct Registration {
+  struct Storage: ~Copyable {
+    /// The token while live; of kind `leaving` or `vacant` otherwise, with the same generation.
+    let id: Atomic<UInt64>
+    /// Index of the multicast.
+    let owner: Atomic<UInt32>
+    /// Live: place in the invocation list. Leaving or vacant: index + 1 of the next in its chain,
+    /// or 0. Guarded by the stripe, or owned by whoever has the chain.
+    var link: UInt32
+    var extras: UnsafeMutablePointer<Extras>?
+  }
+
+  static let smallestSlabShift: UInt32 = 4
+
+  private static var directory: SlabDirectory {
+    @inline(__always) get {
+      SlabDirectory(
+        shims_get_registration_directory().unsafelyUnwrapped,
+        stride: MemoryLayout<Storage>.stride)
+    }
+  }
+  nonisolated(unsafe) private static var slabCount = 0  // guarded by the slab lock
+
+  let index: UInt32
+  let storage: UnsafeMutablePointer<Storage>
+
+  /// The slot at an index that was given out, so that must exist.
+  init(index: UInt32) {
+    self.index = index
+    let slot = Self.directory.slot(index).unsafelyUnwrapped
+    storage = slot.assumingMemoryBound(to: Storage.self)
+  }
+
+  /// The slot that a token leads to, whatever lives there now; nil where it leads nowhere.
+  init?(slotOf token: UInt64) {
+    guard Handle.kind(of: token) == Handle.Kind.registration,
+      let slot = Self.directory.slot(Handle.index(of: token))
+    else { return nil }
+    index = Handle.index(of: token)
+    storage = slot.assumingMemoryBound(to: Storage.self)
+  }
+
+  var id: UInt64 { storage.pointee.id.load(ordering: .acquiring) }
+
+  /// The token that it has, or last had.
+  var token: UInt64 { Handle.change(id, to: Handle.Kind.registration) }
+
+  /// Relaxed: every owner that a slot ever has leads to the same stripe, and the rest is read
+  /// under that stripe's lock.
+  var owner: UInt32 { storage.pointee.owner.load(ordering: .relaxed) }
+
+  static func isLive(_ token: UInt64) -> Bool {
+    guard let registration = Registration(slotOf: token) else { return false }
+    return registration.id == token
+  }
+
+  // MARK: - Pool. The stripe's lock is held.
+
+  /// - Returns: a vacant slot.
+  static func take(from stripe: Stripe, owner: UInt32) throws(Status) -> Registration {
+    let pool = stripe.state
+    let registration: Registration
+    if pool.pointee.first_vacant != 0 {
+      registration = Registration(index: pool.pointee.first_vacant &- 1)
+      pool.pointee.first_vacant = registration.storage.pointee.link
+    } else {
+      if pool.pointee.next_unused == pool.pointee.end_unused { try grow(pool) }
+      registration = Registration(index: pool.pointee.next_unused)
+      pool.pointee.next_unused &+= 1
+    }
+    registration.storage.pointee.owner.store(owner, ordering: .relaxed)
+    return registration
+  }
+
+  /// Makes a slot live, under a new token.
+  func activate(extras: UnsafeMutablePointer<Extras>?) -> UInt64 {
+    let token = Handle.next(after: id, kind: Handle.Kind.registration, index: index)
+    storage.pointee.extras = extras
+    storage.pointee.id.store(token, ordering: .releasing)
+    return token
+  }
+
+  /// Ends the life of the token; the slot itself is still in somebody's hands.
+  func retire() {
+    storage.pointee.id.store(
+      Handle.change(id, to: Handle.Kind.leaving), ordering: .releasing)
+  }
+
+  /// Puts the slot back into the pool.
+  func giveBack(to stripe: Stripe) {
+    let vacant = Handle.change(id, to: Handle.Kind.vacant)
+    storage.pointee.extras = nil
+    storage.pointee.id.store(vacant, ordering: .releasing)
+    if Handle.isExhausted(vacant) { return }
+    storage.pointee.link = stripe.state.pointee.first_vacant
+    stripe.state.pointee.first_vacant = index &+ 1
+  }
+
+  /// Adds a slab to the pool: twice as large as its last one, so that few delegates take little.
+  private static func grow(_ pool: UnsafeMutablePointer<shims_stripe>) throws(Status) {
+    let shift = min(smallestSlabShift &+ pool.pointee.slab_shift, SlabDirectory.placeBits)
+    Lock.slabs.lock()
+    defer { Lock.slabs.unlock() }
+    guard slabCount < SlabDirectory.capacity else { throw .limit }
+    guard directory.publish(slab: slabCount, shift: Int(shift)) else { throw .outOfMemory }
+    pool.pointee.next_unused = UInt32(truncatingIfNeeded: slabCount) << SlabDirectory.placeBits
+    pool.pointee.end_unused = pool.pointee.next_unused &+ (1 << shift)
+    pool.pointee.slab_shift &+= 1
+    slabCount &+= 1
+  }
+}
+
+/// Registrations linked by their slots: what a removal has taken out, and has to see off.
+struct RegistrationChain {
+  private(set) var first: UInt32 = 0  // index + 1
+
+  var isEmpty: Bool { first == 0 }
+
+  mutating func push(_ registration: Registration) {
+    registration.storage.pointee.link = first
+    first = registration.index &+ 1
+  }
+
+  mutating func pop() -> Registration? {
+    guard first != 0 else { return nil }
+    let registration = Registration(index: first &- 1)
+    first = registration.storage.pointee.link
+    return registration
+  }
+
+  /// Takes out all that match, keeping neither order.
+  mutating func extract(where matches: (Registration) -> Bool) -> RegistrationChain {
+    var (kept, extracted) = (RegistrationChain(), RegistrationChain())
+    while let registration = pop() {
+      if matches(registration) { extracted.push(registration) } else { kept.push(registration) }
+    }
+    self = kept
+    return extracted
+  }
+
+  /// Gives every slot back to its pool, then runs the releases. No lock is held.
+  mutating func finish() {
+    var due: UnsafeMutablePointer<Extras>? = nil
+    while let registration = pop() {
+      if let extras = registration.storage.pointee.extras {
+        extras.pointee.next = due
+        due = extras
+      }
+      let stripe = Stripe(of: registration.owner)
+      stripe.lock()
+      registration.giveBack(to: stripe)
+      stripe.unlock()
+    }
+    Extras.release(due)
+  }
+}

@@ -1,0 +1,13 @@
+/// What an operation came to; the numbers are those of `multicast_status`.
+enum Status: Int32, Error {
+  case ok = 0
+  case pending = 1
+  case invalidHandle = -10
+  case invalidArgument = -20
+  case notFound = -30
+  case outOfMemory = -40
+  case limit = -50
+  case timeout = -70
+  case state = -80
+  case system = -90
+}

@@ -1,0 +1,42 @@
+import CMulticast
+import MulticastShims
+
+@_cdecl("multicast_version") @implementation
+public func multicast_version() -> UInt32 {
+  UInt32(MULTICAST_VERSION_MAJOR) << 16 | UInt32(MULTICAST_VERSION_MINOR) << 8
+    | UInt32(MULTICAST_VERSION_PATCH)
+}
+
+@_cdecl("multicast_status_name") @implementation
+public func multicast_status_name(_ status: multicast_status) -> UnsafePointer<CChar>? {
+  shims_status_name(status.rawValue)
+}
+
+@_cdecl("multicast_status_message") @implementation
+public func multicast_status_message(_ status: multicast_status) -> UnsafePointer<CChar>? {
+  shims_status_message(status.rawValue)
+}
+
+@_cdecl("multicast_set_allocator") @implementation
+public func multicast_set_allocator(
+  _ allocator: UnsafePointer<multicast_allocator>?
+) -> multicast_status {
+  guard let allocator, StructSize.isValid(allocator, smallest: StructSize.allocator),
+    let allocate = allocator.pointee.allocate, let deallocate = allocator.pointee.deallocate
+  else { return MULTICAST_ERROR_INVALID_ARGUMENT }
+  return Process.replaceAllocator(allocator.pointee.context, allocate, deallocate).code
+}
+
+@_cdecl("multicast_options_init") @implementation
+public func multicast_options_init(
+  _ options: UnsafeMutablePointer<multicast_options>?, _ size: Int
+) -> multicast_status {
+  StructSize.initialize(options, size, smallest: StructSize.options).code
+}
+
+@_cdecl("multicast_allocator_init") @implementation
+public func multicast_allocator_init(
+  _ allocator: UnsafeMutablePointer<multicast_allocator>?, _ size: Int
+) -> multicast_status {
+  StructSize.initialize(allocator, size, smallest: StructSize.allocator).code
+}

@@ -1,0 +1,14 @@
+import CMulticast
+
+extension Status {
+  var code: multicast_status { multicast_status(rawValue: rawValue) }
+
+  /// For functions that count.
+  var count: Int64 { Int64(rawValue) }
+}
+
+/// The result of an operation that counts, or its status.
+@inline(__always)
+func counting(_ operation: () throws(Status) -> Int) -> Int64 {
+  do throws(Status) { return Int64(try operation()) } catch { return error.count }
+}

@@ -1,0 +1,51 @@
+import MulticastShims
+
+/// Where all memory of the library comes from: libc's allocator, or the caller's.
+///
+/// Every block is returned with the size and alignment that it was asked for, and every failure is
+/// a nil that its caller turns into a status.
+enum Allocator {
+  typealias Allocate =
+    @convention(c) (
+      _ context: UnsafeMutableRawPointer?, _ size: Int, _ alignment: Int
+    ) -> UnsafeMutableRawPointer?
+  typealias Deallocate =
+    @convention(c) (
+      _ context: UnsafeMutableRawPointer?, _ block: UnsafeMutableRawPointer?, _ size: Int,
+      _ alignment: Int
+    ) -> Void
+
+  // Written once, under the slab lock and before the first allocation; read by whoever has been
+  // handed something allocated, so after that write.
+  nonisolated(unsafe) private static var context: UnsafeMutableRawPointer? = nil
+  nonisolated(unsafe) private static var allocate: Allocate? = nil
+  nonisolated(unsafe) private static var deallocate: Deallocate? = nil
+
+  /// Replaces libc's allocator. The caller holds the slab lock and knows that nothing is allocated.
+  static func replace(
+    context: UnsafeMutableRawPointer?, allocate: @escaping Allocate,
+    deallocate: @escaping Deallocate
+  ) {
+    self.context = context
+    self.allocate = allocate
+    self.deallocate = deallocate
+  }
+
+  /// - Returns: `size` bytes that are not initialized, or nil.
+  static func allocate(size: Int, alignment: Int) -> UnsafeMutableRawPointer? {
+    guard let allocate else { return shims_allocate(size, alignment) }
+    return allocate(context, size, alignment)
+  }
+
+  /// - Returns: `size` bytes of zeros, or nil.
+  static func allocateZeroed(size: Int, alignment: Int) -> UnsafeMutableRawPointer? {
+    let block = allocate(size: size, alignment: alignment)
+    if let block { shims_zero(block, size) }
+    return block
+  }
+
+  static func deallocate(_ block: UnsafeMutableRawPointer, size: Int, alignment: Int) {
+    guard let deallocate else { return shims_deallocate(block) }
+    deallocate(context, block, size, alignment)
+  }
+}

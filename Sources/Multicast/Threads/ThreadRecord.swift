@@ -1,0 +1,129 @@
+import MulticastShims
+import Synchronization
+
+/// One invocation that runs: what a thread tells all others, by plain stores.
+struct Frame: ~Copyable {
+  /// The slot of the multicast that is being invoked; 0 ends the stack of frames.
+  let multicast: Atomic<UInt>
+  /// The ticket counter from before this frame was there: changes with a higher ticket may not
+  /// have been seen by this invocation.
+  let epoch: Atomic<UInt64>
+  /// The token of the delegate whose function is being called, or 0.
+  let delegate: Atomic<UInt64>
+}
+
+/// What a thread that invokes owns: a stack of frames that every thread can read.
+///
+/// Records are never freed; one whose thread has ended serves the next that comes.
+struct ThreadRecord {
+  struct Storage: ~Copyable {
+    /// How many frames are in use. The owner's alone.
+    var depth: UInt32
+    /// From 1; what the multicasts that this thread alone invokes know it by.
+    var number: UInt32
+    /// 1 while a thread owns the record.
+    let taken: Atomic<UInt32>
+    /// Guarded by the lock of calls: how far the search for cycles has come with this thread.
+    var search: Search
+    /// Guarded by the lock of calls: the token whose calls this thread sleeps for, or 0.
+    var awaited: UInt64
+    /// The next record of the registry; fixed before the record is published.
+    var next: UnsafeMutablePointer<Storage>?
+  }
+
+  /// Stages of the search for cycles of waits.
+  enum Search: UInt8 { case unknown, reached, followed }
+
+  /// Nested invocations on one thread.
+  static let frameLimit: UInt32 = 256
+  private static let headerSize = 128
+  private static let size = headerSize + Int(frameLimit) * MemoryLayout<Frame>.stride
+  private static let alignment = 128
+
+  let storage: UnsafeMutablePointer<Storage>
+
+  @inline(__always) init(_ storage: UnsafeMutablePointer<Storage>) { self.storage = storage }
+
+  /// The calling thread's, or nil where it has never invoked.
+  @inline(__always) static var current: ThreadRecord? {
+    guard let record = shims_get_thread_record() else { return nil }
+    return ThreadRecord(record.assumingMemoryBound(to: Storage.self))
+  }
+
+  static func allocate() -> ThreadRecord? {
+    guard let block = Allocator.allocateZeroed(size: size, alignment: alignment) else {
+      return nil
+    }
+    return ThreadRecord(block.bindMemory(to: Storage.self, capacity: 1))
+  }
+
+  /// Takes back a record that was never published.
+  func deallocate() {
+    Allocator.deallocate(storage, size: Self.size, alignment: Self.alignment)
+  }
+
+  @inline(__always) func frame(_ depth: UInt32) -> UnsafeMutablePointer<Frame> {
+    let frames = UnsafeMutableRawPointer(storage) + Self.headerSize
+    return frames.assumingMemoryBound(to: Frame.self) + Int(depth)
+  }
+
+  @inline(__always) static func == (a: ThreadRecord, b: ThreadRecord?) -> Bool {
+    a.storage == b?.storage
+  }
+
+  /// For the owner: the delegate whose call it is in, the innermost where calls nest, or 0.
+  var innermostCall: UInt64 {
+    let depth = storage.pointee.depth
+    return depth == 0 ? 0 : frame(depth &- 1).pointee.delegate.load(ordering: .relaxed)
+  }
+
+  /// Whether a call of this delegate is on this thread's stack.
+  ///
+  /// Frames are read from the bottom, up to the first that is not in use: the frame of a call that
+  /// has not returned is in use, and so are all below it, for as long as it has not. What is
+  /// missed began after the reader's fence and so saw what the reader changed before it.
+  func isCalling(_ token: UInt64) -> Bool {
+    var depth: UInt32 = 0
+    while depth < Self.frameLimit {
+      let frame = self.frame(depth)
+      // Acquire, both: pair with the releases of the invocation that leaves the frame or the call,
+      // so that whatever the delegate did happened before what the reader does next.
+      if frame.pointee.multicast.load(ordering: .acquiring) == 0 { return false }
+      if frame.pointee.delegate.load(ordering: .acquiring) == token { return true }
+      depth &+= 1
+    }
+    return false
+  }
+
+  /// Whether any invocation of this multicast is on this thread's stack.
+  func isInvoking(_ multicast: UInt) -> Bool {
+    oldestEpoch(of: multicast) != .max
+  }
+
+  /// The lowest epoch of this thread's invocations of a multicast; `.max` where there is none.
+  func oldestEpoch(of multicast: UInt) -> UInt64 {
+    var oldest = UInt64.max
+    var depth: UInt32 = 0
+    while depth < Self.frameLimit {
+      let frame = self.frame(depth)
+      let invoked = frame.pointee.multicast.load(ordering: .acquiring)  // pairs as above
+      if invoked == 0 { break }
+      if invoked == multicast {
+        oldest = min(oldest, frame.pointee.epoch.load(ordering: .relaxed))
+      }
+      depth &+= 1
+    }
+    return oldest
+  }
+
+  /// Empties the stack of a thread that is gone: it ended inside a call, or was the parent's.
+  func clear() {
+    var depth = Self.frameLimit
+    while depth > 0 {
+      depth &-= 1
+      frame(depth).pointee.delegate.store(0, ordering: .releasing)
+      frame(depth).pointee.multicast.store(0, ordering: .releasing)
+    }
+    storage.pointee.depth = 0
+  }
+}

@@ -1,0 +1,36 @@
+#include "shims.h"
+
+#include "../../include/multicast.h"
+
+__thread void *shims_thread_record;
+
+void *shims_multicast_directory[SHIMS_DIRECTORY_LENGTH];
+void *shims_registration_directory[SHIMS_DIRECTORY_LENGTH];
+
+shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT];  // zero is PTHREAD_MUTEX_INITIALIZER
+pthread_mutex_t shims_slab_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t shims_call_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t shims_call_condition;
+pthread_key_t shims_exit_key;
+
+const char *shims_status_name(int32_t status) {
+  switch (status) {
+#define NAME(name, value, message) \
+  case value:                      \
+    return #name;
+    MULTICAST_STATUS_MAP(NAME)
+#undef NAME
+  }
+  return "MULTICAST_UNKNOWN_STATUS";
+}
+
+const char *shims_status_message(int32_t status) {
+  switch (status) {
+#define MESSAGE(name, value, message) \
+  case value:                         \
+    return message;
+    MULTICAST_STATUS_MAP(MESSAGE)
+#undef MESSAGE
+  }
+  return "not a status of this library";
+}

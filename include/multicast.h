@@ -1,0 +1,695 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * libmulticast: one-to-many delegation for C and everything that speaks C.
+ *
+ * A multicast holds any number of delegates, each a C function with a context, and invokes them
+ * all: by priority, then by order of addition. Any thread may add, remove, invoke and destroy at
+ * any time, callbacks included.
+ *
+ *     static void on_event(void *context, uint32_t event, const void *payload, size_t size);
+ *
+ *     multicast m = multicast_create();
+ *     multicast_delegate d = {on_event, my_context};
+ *     multicast_add(m, d, NULL, NULL);
+ *     multicast_invoke(m, 1, "hello", 5);
+ *     if (multicast_remove(m, d) == MULTICAST_OK) free(my_context);
+ *     multicast_destroy(m);
+ *
+ * Handles      Structs of one 64-bit integer, passed by value; zero is "none". Any 64-bit value is
+ *              safe in any call at any time: a handle that is null, stale, forged or of another
+ *              kind gives MULTICAST_ERROR_INVALID_HANDLE.
+ * Delegates    Run on the thread that invokes, with no lock of the library held, and may call
+ *              anything in this header.
+ * Removal      When a removal returns MULTICAST_OK, that delegate runs on no thread and never
+ *              will again: its context may be freed. See multicast_remove().
+ * Contexts     Borrowed until the removal has finished, or owned: with `release` in the options
+ *              the library says, exactly once, when it has let go of the context.
+ * Results      A function that creates returns a handle (zero: out of memory); one that counts
+ *              returns a count or a negative status; one that asks yes or no returns bool; every
+ *              other returns a status. A call that fails has changed nothing, save where its text
+ *              says otherwise.
+ * fork         The child may use the library whatever the parent's other threads were doing.
+ *              Delegates that were running on those threads are not running in the child; where
+ *              they had been removed already, their `release` runs in the child, inside fork().
+ * exit         The library has no destructors: calls from atexit handlers and from threads that
+ *              outlive `main` are as good as any. It stays mapped after dlclose().
+ *
+ * Not supported, because C offers no way to do it safely: leaving a delegate, visitor or release
+ * function by longjmp or by an exception; calling from a signal handler that interrupted a call
+ * of this library; calling in the child of vfork(); calling the library from inside an allocator
+ * function given to it; asynchronous cancellation of a thread that is inside the library.
+ */
+
+#ifndef MULTICAST_H
+#define MULTICAST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// The version of this header; multicast_version() gives that of the library.
+#define MULTICAST_VERSION_MAJOR 1
+#define MULTICAST_VERSION_MINOR 0
+#define MULTICAST_VERSION_PATCH 0
+
+/// The three numbers in one, comparable with <: 0x00MMmmpp.
+#define MULTICAST_VERSION                                                  \
+  (((uint32_t)MULTICAST_VERSION_MAJOR << 16) |                             \
+   ((uint32_t)MULTICAST_VERSION_MINOR << 8) | (uint32_t)MULTICAST_VERSION_PATCH)
+
+#if defined(__GNUC__) || defined(__clang__)
+#define MULTICAST_API __attribute__((visibility("default")))
+#define MULTICAST_NODISCARD __attribute__((warn_unused_result))
+#else
+#define MULTICAST_API
+#define MULTICAST_NODISCARD
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Types ---------------------------------------------------------------------------------- */
+
+/// What a call came to. Zero and above: it did what it says; below: an error.
+///
+/// Numbers are part of the ABI and leave gaps for later ones; treat a negative number that this
+/// header does not know as a failure.
+///
+/// @since 1.0
+typedef enum multicast_status {
+  /// Done. Of a removal: the delegate runs on no other thread, and never will again.
+  MULTICAST_OK = 0,
+  /// Removed, but a call of it still runs that could not be waited for: this thread is inside it,
+  /// or waiting would close a cycle of waits. The context is in use until `release` runs.
+  MULTICAST_PENDING = 1,
+  /// The handle is null, stale, forged or of another kind.
+  MULTICAST_ERROR_INVALID_HANDLE = -10,
+  /// A NULL where none may be, an unknown flag, a reserved field that is not zero, a wrong size.
+  MULTICAST_ERROR_INVALID_ARGUMENT = -20,
+  /// No such delegate, or no such index.
+  MULTICAST_ERROR_NOT_FOUND = -30,
+  /// An allocation failed; nothing has changed.
+  MULTICAST_ERROR_OUT_OF_MEMORY = -40,
+  /// Nested too deep on this thread (256), or more than the library can number (2^26 of a kind).
+  MULTICAST_ERROR_LIMIT = -50,
+  /// The time was up: removed, but a call of it still runs on another thread.
+  MULTICAST_ERROR_TIMEOUT = -70,
+  /// Not possible any more at this point in the life of the process.
+  MULTICAST_ERROR_STATE = -80,
+  /// The kernel refused the memory barrier that it had granted when the library started. Removed,
+  /// but it cannot be known whether calls of it still run: `release` never runs, free nothing.
+  MULTICAST_ERROR_SYSTEM = -90
+} multicast_status;
+
+/// Every status with its number and its text: `X(name, number, message)`.
+///
+/// @since 1.0
+#define MULTICAST_STATUS_MAP(X)                                                                  \
+  X(MULTICAST_OK, 0, "done")                                                                     \
+  X(MULTICAST_PENDING, 1, "removed, a call of it still runs; release tells when it has finished") \
+  X(MULTICAST_ERROR_INVALID_HANDLE, -10, "the handle is null, stale, forged or of another kind") \
+  X(MULTICAST_ERROR_INVALID_ARGUMENT, -20, "an argument or an option is not valid")              \
+  X(MULTICAST_ERROR_NOT_FOUND, -30, "no such delegate or index")                                 \
+  X(MULTICAST_ERROR_OUT_OF_MEMORY, -40, "out of memory")                                         \
+  X(MULTICAST_ERROR_LIMIT, -50, "nested too deep, or too many")                                  \
+  X(MULTICAST_ERROR_TIMEOUT, -70, "the time was up; removed, a call of it still runs")           \
+  X(MULTICAST_ERROR_STATE, -80, "too late for this call")                                        \
+  X(MULTICAST_ERROR_SYSTEM, -90, "the kernel refused a memory barrier that it had granted")
+
+/// A multicast: an ordered set of delegates that are invoked together.
+///
+/// @since 1.0
+typedef struct multicast {
+  /// Opaque; 0 is none. Where a language has no structs by value, pass it as a 64-bit integer.
+  uint64_t id;
+} multicast;
+
+/// One registration: one delegate in one multicast, from its add to its removal.
+///
+/// Outlives it as a stale handle: tokens are never reused for another registration.
+///
+/// @since 1.0
+typedef struct multicast_token {
+  /// Opaque; 0 is none. Where a language has no structs by value, pass it as a 64-bit integer.
+  uint64_t id;
+} multicast_token;
+
+/// The function of a delegate.
+///
+/// @param context  The delegate's context, as it was added.
+/// @param event    The invoker's event, unchanged: selects the method of a protocol.
+/// @param payload  The invoker's payload, unchanged; valid until this call returns.
+/// @param size     Bytes at `payload`, as the invoker said.
+///
+/// Ownership: borrows `context` and `payload` for the call.
+/// Threads:   called on the thread that invokes; on several at once where several invoke.
+/// Reentry:   may call anything in this header, removing itself and destroying its multicast
+///            included. Must return: no longjmp, no exception.
+/// Cost:      the invocation waits for it.
+/// @since 1.0
+typedef void (*multicast_function)(void *context, uint32_t event, const void *payload,
+                                   size_t size);
+
+/// A delegate: what is called, and with what. Two are equal when both fields are.
+///
+/// @since 1.0
+typedef struct multicast_delegate {
+  /// What is called. Not NULL.
+  multicast_function function;
+  /// Passed to `function`; may be NULL.
+  void *context;
+} multicast_delegate;
+
+/// What multicast_visit() calls for each delegate, to call the delegate's own typed function.
+///
+/// @param context   As it was given to multicast_visit().
+/// @param delegate  A copy of the delegate, valid until this call returns.
+/// @return true to go on, false to stop.
+///
+/// Ownership: borrows both for the call.
+/// Threads:   called on the thread that visits, no lock held.
+/// Reentry:   may call anything in this header. Must return: no longjmp, no exception.
+/// Cost:      the visit waits for it.
+/// @since 1.0
+typedef bool (*multicast_visitor)(void *context, const multicast_delegate *delegate);
+
+/// `flags`: called once at most; removed as its call begins.
+///
+/// @since 1.0
+#define MULTICAST_ONCE 0x1u
+
+/// `flags`: delegates equal to this one are removed first, without waiting for calls of them that
+/// run; this one goes last in its priority.
+///
+/// @since 1.0
+#define MULTICAST_UNIQUE 0x2u
+
+/// How a delegate is added. Zero is the default of every field but the first; NULL instead of a
+/// struct means all defaults.
+///
+/// Fill with multicast_options_default() or multicast_options_init(), then change what is wanted.
+///
+/// @since 1.0
+typedef struct multicast_options {
+  /// sizeof(multicast_options) as the caller knows it. Not 0.
+  uint32_t struct_size;
+  /// MULTICAST_ONCE, MULTICAST_UNIQUE, or both (default: 0).
+  uint32_t flags;
+  /// Higher is invoked first; equal ones in order of addition (default: 0).
+  int32_t priority;
+  /// Must be 0.
+  uint32_t reserved;
+  /// Bit i: wants event i, for a protocol whose methods are optional. Events 64 and up are always
+  /// delivered (default: 0, all events).
+  uint64_t events;
+  /// Must be 0.
+  uint64_t reserved_handles[2];
+  /// Told exactly once that the library has let go of the context: after the last call of the
+  /// delegate has returned and for failed adds too; on the thread that removes, or on the one whose
+  /// call was the last to return. No lock is held. (default: NULL, nobody is told).
+  void (*release)(void *context);
+  /// Must be NULL.
+  void *reserved_pointers[2];
+} multicast_options;
+
+/// Where the library gets its memory from.
+///
+/// Fill with multicast_allocator_default() or multicast_allocator_init(), then set the functions.
+///
+/// @since 1.0
+typedef struct multicast_allocator {
+  /// sizeof(multicast_allocator) as the caller knows it. Not 0.
+  uint32_t struct_size;
+  /// Passed to both functions (default: NULL).
+  void *context;
+  /// Returns `size` bytes (> 0) aligned to `alignment` (a power of two, at most 128), or NULL. Called
+  /// from any thread, also with locks of the library held: it must not call the library.
+  void *(*allocate)(void *context, size_t size, size_t alignment);
+  /// Takes back a block with the size and alignment it was asked for. As above.
+  void (*deallocate)(void *context, void *block, size_t size, size_t alignment);
+} multicast_allocator;
+
+/// All defaults, with `struct_size` set.
+///
+/// @return The options, by value.
+///
+/// Ownership: the caller's.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1); inline.
+/// @since 1.0
+static inline multicast_options multicast_options_default(void) {
+  multicast_options options = {(uint32_t)sizeof(multicast_options), 0, 0, 0, 0, {0, 0}, NULL,
+                               {NULL, NULL}};
+  return options;
+}
+
+/// No functions yet, with `struct_size` set.
+///
+/// @return The allocator, by value.
+///
+/// Ownership: the caller's.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1); inline.
+/// @since 1.0
+static inline multicast_allocator multicast_allocator_default(void) {
+  multicast_allocator allocator = {(uint32_t)sizeof(multicast_allocator), NULL, NULL, NULL};
+  return allocator;
+}
+
+/* ---- Library -------------------------------------------------------------------------------- */
+
+/// The version of the library that is loaded, in the form of MULTICAST_VERSION.
+///
+/// @return 0x00MMmmpp: major, minor, patch.
+///
+/// Ownership: nothing is passed.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API uint32_t multicast_version(void);
+
+/// The identifier of a status, such as "MULTICAST_ERROR_TIMEOUT".
+///
+/// @param status  Any number.
+/// @return A text, never NULL; "MULTICAST_UNKNOWN_STATUS" for what is none.
+///
+/// Ownership: the text is static.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API const char *multicast_status_name(multicast_status status);
+
+/// A status in words for people, in English, without a full stop.
+///
+/// @param status  Any number.
+/// @return A text, never NULL; "not a status of this library" for what is none.
+///
+/// Ownership: the text is static.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API const char *multicast_status_message(multicast_status status);
+
+/// Gives the library its memory; before anything is created.
+///
+/// @param allocator  Copied. Both functions must be set.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL, a function missing, or a wrong
+///         `struct_size`; MULTICAST_ERROR_STATE: memory has been taken already.
+///
+/// Ownership: `context` must stay valid for the rest of the process.
+/// Threads:   any.
+/// Reentry:   not from the allocator's own functions.
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator *allocator);
+
+/// Fills options with their defaults, for callers that cannot use inline functions.
+///
+/// @param options  Where to; not NULL.
+/// @param size     Bytes at `options`: the caller's sizeof(multicast_options), 64 to 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Ownership: the caller's.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(size).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_options_init(multicast_options *options, size_t size);
+
+/// Fills an allocator with zeros and its size, for callers that cannot use inline functions.
+///
+/// @param allocator  Where to; not NULL.
+/// @param size       Bytes at `allocator`: the caller's sizeof(multicast_allocator), 32 to 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Ownership: the caller's.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(size).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_allocator_init(multicast_allocator *allocator,
+                                                        size_t size);
+
+/* ---- Multicast ------------------------------------------------------------------------------ */
+
+/// Creates an empty multicast.
+///
+/// @return Its handle; zero: out of memory, or the system had no thread key left, or 2^26 exist.
+///
+/// Ownership: the caller's, until multicast_destroy().
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1); memory is taken for many at a time.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
+
+/// Destroys a multicast and removes all its delegates, as multicast_remove() does.
+///
+/// Invocations of it that run, on this or any other thread, call no further delegate. The handle is
+/// stale at once.
+///
+/// @param target  The multicast.
+/// @return MULTICAST_OK: no delegate of it runs on another thread; MULTICAST_PENDING: a call of one
+///         runs that could not be waited for; MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: `release` runs for each delegate that has one; contexts without may be freed after
+///            MULTICAST_OK.
+/// Threads:   any; waits for running calls of its delegates on other threads.
+/// Reentry:   from anywhere, its own delegates included; those get MULTICAST_PENDING.
+/// Cost:      O(delegates), and one memory barrier when several threads have invoked it.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_destroy(multicast target);
+
+/// Whether a handle is that of a multicast that exists.
+///
+/// @param target  The multicast, or any other value.
+/// @return true while it exists.
+///
+/// Ownership: nothing is passed.
+/// Threads:   any; another thread may destroy it right after.
+/// Reentry:   any.
+/// Cost:      O(1), no lock.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
+
+/// Adds a delegate, last among those of its priority. The same one may be added again.
+///
+/// Invocations that have begun do not call it.
+///
+/// @param target    The multicast.
+/// @param delegate  What to call; `function` not NULL.
+/// @param options   How, or NULL for the defaults; read during the call only.
+/// @param out       Receives the token, before the delegate can be called; may be NULL. Set to zero
+///                  when the add fails.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: no
+///         function, or options that are not valid; MULTICAST_ERROR_OUT_OF_MEMORY;
+///         MULTICAST_ERROR_LIMIT.
+///
+/// Ownership: borrows `context` until the removal has finished. With `release` it is owned from here
+///            on, failure included; only options that cannot be read (`struct_size`, an unknown flag,
+///            a reserved field) are not used at all, and then `release` does not run.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1) amortised, no more than one allocation; O(delegates) where some have a lower
+///            priority or MULTICAST_UNIQUE searches them.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegate delegate,
+                                             const multicast_options *options,
+                                             multicast_token *out);
+
+/// Adds several delegates in order with the same options: all of them, or none.
+///
+/// An invocation on another thread sees them appear one after another.
+///
+/// @param target     The multicast.
+/// @param delegates  `count` of them; may be NULL when `count` is 0.
+/// @param count      How many.
+/// @param options    As in multicast_add().
+/// @param out        Receives `count` tokens; may be NULL. Set to zero when the add fails.
+/// @return As multicast_add().
+///
+/// Ownership: as multicast_add(); a failure releases each of the contexts once.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      that of `count` adds under one lock.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_add_many(multicast target,
+                                                  const multicast_delegate *delegates,
+                                                  size_t count, const multicast_options *options,
+                                                  multicast_token *out);
+
+/// Removes the first delegate equal to this one, in order of invocation.
+///
+/// Invocations that run do not call it unless its call had begun. Then waits until no other thread
+/// is inside a call of it: of this delegate alone, not of the multicast's others. Never hangs: where
+/// this thread is inside a call of it, or where those that it would wait for wait for it in turn, it
+/// does not wait and returns MULTICAST_PENDING. Do not hold a lock that the delegate takes.
+///
+/// @param target    The multicast.
+/// @param delegate  Function and context, as they were added.
+/// @return MULTICAST_OK: it runs on no other thread and never will, so the context may be freed;
+///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_NOT_FOUND, after
+///         waiting for calls that run of an equal one just removed; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
+/// Threads:   any; waits for running calls of it on other threads.
+/// Reentry:   any; inside a call of it MULTICAST_PENDING.
+/// Cost:      O(delegates) to find it, O(1) to remove it, and one memory barrier when several
+///            threads have invoked the multicast.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
+
+/// Removes, for each of the delegates given, the first one equal to it that is still there.
+///
+/// @param target     The multicast.
+/// @param delegates  `count` of them; may be NULL when `count` is 0.
+/// @param count      How many.
+/// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: as multicast_remove(). Called outside all delegates, no call of them runs when it
+///            returns; inside one, `release` tells.
+/// Threads:   any; waits as multicast_remove().
+/// Reentry:   any.
+/// Cost:      O(count * delegates), and one memory barrier when several threads have invoked it.
+/// @since 1.0
+MULTICAST_API int64_t multicast_remove_many(multicast target, const multicast_delegate *delegates,
+                                            size_t count);
+
+/// Removes every delegate that has this context, whatever its function.
+///
+/// @param target   The multicast.
+/// @param context  The context; may be NULL.
+/// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: as multicast_remove(). Called outside all delegates, no call with this context runs
+///            when it returns; inside one, `release` tells.
+/// Threads:   any; waits as multicast_remove().
+/// Reentry:   any.
+/// Cost:      O(delegates), and one memory barrier when several threads have invoked it.
+/// @since 1.0
+MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
+
+/// Removes the delegate at a place in the order of invocation.
+///
+/// @param target  The multicast.
+/// @param index   0 is the first; counts live delegates, paused ones too.
+/// @return As multicast_remove(); MULTICAST_ERROR_NOT_FOUND: `index` is not below the count.
+///
+/// Ownership: as multicast_remove().
+/// Threads:   any; waits as multicast_remove().
+/// Reentry:   any; inside a call of it MULTICAST_PENDING.
+/// Cost:      O(delegates), and one memory barrier when several threads have invoked it.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_remove_at(multicast target, size_t index);
+
+/// Removes every delegate; the multicast stays.
+///
+/// @param target  The multicast.
+/// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: as multicast_remove(). Called outside all delegates, no call of them runs when it
+///            returns; inside one, `release` tells.
+/// Threads:   any; waits as multicast_remove().
+/// Reentry:   any.
+/// Cost:      O(delegates), and one memory barrier when several threads have invoked it.
+/// @since 1.0
+MULTICAST_API int64_t multicast_remove_all(multicast target);
+
+/// How many delegates there are, paused ones included.
+///
+/// @param target  The multicast.
+/// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
+///
+/// Ownership: nothing is passed.
+/// Threads:   any; another thread may change it right after.
+/// Reentry:   any.
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
+
+/// Whether a delegate equal to this one is there, paused or not.
+///
+/// @param target    The multicast.
+/// @param delegate  Function and context.
+/// @return true when there is; false when there is none or the handle is not valid.
+///
+/// Ownership: nothing is passed.
+/// Threads:   any; another thread may change it right after.
+/// Reentry:   any.
+/// Cost:      O(delegates).
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
+                                                          multicast_delegate delegate);
+
+/// Copies the delegates in order of invocation, paused ones included.
+///
+/// @param target    The multicast.
+/// @param out       Receives up to `capacity` of them; may be NULL when `capacity` is 0.
+/// @param capacity  Room at `out`, in delegates.
+/// @return How many there are (>= 0), also when that is more than `capacity`;
+///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT.
+///
+/// Ownership: the caller's copies; contexts stay with whoever they belong to.
+/// Threads:   any; one moment's state.
+/// Reentry:   any.
+/// Cost:      O(delegates).
+/// @since 1.0
+MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, size_t capacity);
+
+/// Calls every live delegate once, by priority, then by order of addition.
+///
+/// Delegates added meanwhile are not called by this invocation; delegates removed meanwhile are not
+/// called unless their call had begun. Paused ones and ones that do not want `event` are left out.
+///
+/// @param target   The multicast.
+/// @param event    Passed on unchanged; selects the method of the protocol. Below 64 it is matched
+///                 with `events` in the options.
+/// @param payload  Passed on unchanged; may be NULL when `size` is 0.
+/// @param size     Bytes at `payload`.
+/// @return How many delegates were called (>= 0), also when the multicast was destroyed meanwhile;
+///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: `size` without a
+///         `payload`; MULTICAST_ERROR_LIMIT: 256 invocations are nested on this thread already;
+///         MULTICAST_ERROR_OUT_OF_MEMORY: only at the first invocation of a thread.
+///
+/// Ownership: borrows `payload` for the call.
+/// Threads:   any. Delegates run on the calling thread, no lock held; threads that invoke the same
+///            multicast do not slow each other.
+/// Reentry:   delegates may call anything, multicast_destroy() included.
+/// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. The first
+///            invocation of a thread takes a record of 6 KB, given to another thread when it ends.
+/// @since 1.0
+MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const void *payload,
+                                       size_t size);
+
+/// Passes every live delegate to a visitor, which calls the delegate's own typed function.
+///
+/// For protocols of several methods, for return values and for stopping early. As an invocation:
+/// same order, same rules for what is added and removed meanwhile, removal waits for the visitor to
+/// return. Paused delegates are left out; `events` does not apply; one added with MULTICAST_ONCE is
+/// removed as it is passed.
+///
+/// @param target   The multicast.
+/// @param visitor  Called for each; not NULL. Returning false stops.
+/// @param context  Passed to `visitor`; may be NULL.
+/// @return How many delegates were passed (>= 0); MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT;
+///         MULTICAST_ERROR_OUT_OF_MEMORY, as multicast_invoke().
+///
+/// Ownership: borrows `context` for the call.
+/// Threads:   any. The visitor runs on the calling thread, no lock held.
+/// Reentry:   the visitor may call anything, multicast_destroy() included.
+/// Cost:      as multicast_invoke().
+/// @since 1.0
+MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visitor, void *context);
+
+/* ---- Token ---------------------------------------------------------------------------------- */
+
+/// Whether a registration still stands.
+///
+/// @param token  The token, or any other value.
+/// @return true from its add until its removal, or until its call begins when added with
+///         MULTICAST_ONCE.
+///
+/// Ownership: nothing is passed.
+/// Threads:   any; another thread may remove it right after.
+/// Reentry:   any.
+/// Cost:      O(1), no lock.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_live(multicast_token token);
+
+/// Removes a registration and waits, as multicast_remove() does.
+///
+/// @param token  The token.
+/// @return MULTICAST_OK: it runs on no other thread and never will; MULTICAST_PENDING;
+///         MULTICAST_ERROR_INVALID_HANDLE, after waiting for calls of it that still run on other
+///         threads when it was removed before; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
+/// Threads:   any; waits for running calls of it on other threads.
+/// Reentry:   any; inside a call of it MULTICAST_PENDING.
+/// Cost:      O(1) amortised, and one memory barrier when several threads have invoked the multicast.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
+
+/// Removes a registration without waiting.
+///
+/// @param token  The token.
+/// @return MULTICAST_OK: no call of it runs; MULTICAST_PENDING: one runs still, on this thread or
+///         another, and `release` tells when it has returned; MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
+/// Threads:   any; never waits for a delegate.
+/// Reentry:   any.
+/// Cost:      as multicast_token_remove(), without the wait.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_token_remove_nowait(multicast_token token);
+
+/// Removes a registration and waits for so long at most.
+///
+/// @param token       The token.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0 looks once, UINT64_MAX waits for ever.
+/// @return As multicast_token_remove(), and MULTICAST_ERROR_TIMEOUT: removed, but a call of it still
+///         runs on another thread, and `release` tells when it has returned.
+///
+/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
+/// Threads:   any; waits for running calls of it on other threads.
+/// Reentry:   any; inside a call of it MULTICAST_PENDING.
+/// Cost:      as multicast_token_remove().
+/// @since 1.0
+MULTICAST_API multicast_status multicast_token_remove_within(multicast_token token,
+                                                             uint64_t timeout_ns);
+
+/// Leaves a delegate out of invocations until it is resumed. Pausing twice is the same as once.
+///
+/// Calls of it that have begun go on, and are not waited for.
+///
+/// @param token  The token.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
+///
+/// Ownership: nothing is passed.
+/// Threads:   any; this thread's later invocations, and all that begin after they learn of it, leave
+///            the delegate out.
+/// Reentry:   any.
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
+
+/// Ends a pause: the delegate is called again, in its old place. Harmless when there is none.
+///
+/// @param token  The token.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
+///
+/// Ownership: nothing is passed.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
+
+/// The registration that this thread is calling now: the innermost one where calls nest.
+///
+/// Lets a delegate remove or pause itself without having been told its token.
+///
+/// @return Its token, possibly removed already; zero outside of all delegates and visitors.
+///
+/// Ownership: nothing is passed.
+/// Threads:   any; about the calling thread.
+/// Reentry:   any; inside a `release`, that of the delegate from whose call it was run, if any.
+/// Cost:      O(1), no lock.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
