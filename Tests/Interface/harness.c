@@ -1,0 +1,276 @@
+#include "harness.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Checks --------------------------------------------------------------------------------- */
+
+void check_failed(const char *file, int line, const char *expression, const char *detail) {
+  fprintf(stderr, "%s:%d: check failed: %s %s\n", file, line, expression, detail);
+  fflush(NULL);
+  _exit(1);
+}
+
+void check_equal(const char *file, int line, const char *left, const char *right, int64_t a,
+                 int64_t b) {
+  if (a == b) return;
+  fprintf(stderr, "%s:%d: check failed: %s is %lld, but %s is %lld\n", file, line, left,
+          (long long)a, right, (long long)b);
+  fflush(NULL);
+  _exit(1);
+}
+
+void check_status(const char *file, int line, const char *expression, int64_t got,
+                  int64_t wanted) {
+  if (got == wanted) return;
+  fprintf(stderr, "%s:%d: check failed: %s is %lld (%s), expected %lld (%s)\n", file, line,
+          expression, (long long)got, multicast_status_name((multicast_status)got),
+          (long long)wanted, multicast_status_name((multicast_status)wanted));
+  fflush(NULL);
+  _exit(1);
+}
+
+void check_text(const char *file, int line, const char *left, const char *a, const char *b) {
+  if (a != NULL && strcmp(a, b) == 0) return;
+  fprintf(stderr, "%s:%d: check failed: %s is \"%s\", expected \"%s\"\n", file, line, left,
+          a ? a : "(null)", b);
+  fflush(NULL);
+  _exit(1);
+}
+
+/* ---- Threads -------------------------------------------------------------------------------- */
+
+static struct timespec after_ms(int milliseconds) {
+  struct timespec moment;
+  clock_gettime(CLOCK_REALTIME, &moment);
+  moment.tv_sec += milliseconds / 1000;
+  moment.tv_nsec += (long)(milliseconds % 1000) * 1000000;
+  if (moment.tv_nsec >= 1000000000) {
+    moment.tv_sec += 1;
+    moment.tv_nsec -= 1000000000;
+  }
+  return moment;
+}
+
+void gate_open(gate *g) {
+  pthread_mutex_lock(&g->mutex);
+  g->is_open = true;
+  pthread_cond_broadcast(&g->condition);
+  pthread_mutex_unlock(&g->mutex);
+}
+
+bool gate_opens_within(gate *g, int milliseconds) {
+  struct timespec deadline = after_ms(milliseconds);
+  bool is_open;
+  int error = 0;
+  pthread_mutex_lock(&g->mutex);
+  while (!g->is_open && error == 0) {
+    error = pthread_cond_timedwait(&g->condition, &g->mutex, &deadline);
+  }
+  is_open = g->is_open;
+  pthread_mutex_unlock(&g->mutex);
+  return is_open;
+}
+
+void gate_wait(gate *g) { CHECK(gate_opens_within(g, 20000)); }
+
+pthread_t start_thread(void *(*body)(void *), void *argument) {
+  pthread_t thread;
+  CHECK_EQ(pthread_create(&thread, NULL, body, argument), 0);
+  return thread;
+}
+
+void join_thread(pthread_t thread) {
+  struct timespec deadline = after_ms(20000);
+  int error = pthread_timedjoin_np(thread, NULL, &deadline);
+  if (error == ETIMEDOUT) check_failed(__FILE__, __LINE__, "join_thread", "hangs");
+  CHECK_EQ(error, 0);
+}
+
+void on_another_thread(void *(*body)(void *), void *argument) {
+  join_thread(start_thread(body, argument));
+}
+
+void pause_ms(int milliseconds) {
+  struct timespec duration;
+  duration.tv_sec = milliseconds / 1000;
+  duration.tv_nsec = (long)(milliseconds % 1000) * 1000000;
+  while (nanosleep(&duration, &duration) != 0 && errno == EINTR) {
+  }
+}
+
+/* ---- Delegates ------------------------------------------------------------------------------ */
+
+void count_call(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event;
+  (void)payload;
+  (void)size;
+  ADD(*(int *)context, 1);
+}
+
+void count_call_too(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event;
+  (void)payload;
+  (void)size;
+  ADD(*(int *)context, 1);
+}
+
+void count_release(void *context) { ADD(*(int *)context, 1); }
+
+multicast_delegate counter(int *calls) {
+  multicast_delegate d;
+  d.function = count_call;
+  d.context = calls;
+  return d;
+}
+
+void write_letter(void *context, uint32_t event, const void *payload, size_t size) {
+  letter *l = context;
+  size_t end = strlen(l->text);
+  (void)event;
+  (void)payload;
+  (void)size;
+  l->text[end] = l->name;
+  l->text[end + 1] = '\0';
+}
+
+multicast_delegate writer(letter *l) {
+  multicast_delegate d;
+  d.function = write_letter;
+  d.context = l;
+  return d;
+}
+
+void block_call(void *context, uint32_t event, const void *payload, size_t size) {
+  blocker *b = context;
+  (void)event;
+  (void)payload;
+  (void)size;
+  ADD(b->calls, 1);
+  gate_open(&b->entered);
+  gate_wait(&b->let_go);
+  STORE(b->has_left, true);
+}
+
+void release_blocker(void *context) { ADD(((blocker *)context)->releases, 1); }
+
+multicast_delegate blocking(blocker *b) {
+  multicast_delegate d;
+  d.function = block_call;
+  d.context = b;
+  return d;
+}
+
+multicast_token add_with(multicast m, multicast_delegate d, const multicast_options *options) {
+  multicast_token token = {0};
+  CHECK_OK(multicast_add(m, d, options, &token));
+  CHECK(token.id != 0);
+  return token;
+}
+
+multicast_token add(multicast m, multicast_delegate d) { return add_with(m, d, NULL); }
+
+multicast_options with_release(void (*release)(void *)) {
+  multicast_options options = multicast_options_default();
+  options.release = release;
+  return options;
+}
+
+static void *invoke_once(void *argument) {
+  invoker *i = argument;
+  i->result = multicast_invoke(i->target, 0, NULL, 0);
+  return NULL;
+}
+
+void invoke_in_background(invoker *i, multicast m) {
+  i->target = m;
+  i->result = INT64_MIN;
+  i->thread = start_thread(invoke_once, i);
+}
+
+int64_t invoke_finished(invoker *i) {
+  join_thread(i->thread);
+  return i->result;
+}
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+int64_t allocated_bytes, allocated_blocks;
+int fail_after = -1;
+bool fail_only_once = true;
+bool has_failed;
+
+static void *test_allocate(void *context, size_t size, size_t alignment) {
+  void *block = NULL;
+  CHECK(context == (void *)&allocated_bytes);
+  CHECK(size > 0);
+  CHECK(alignment > 0 && (alignment & (alignment - 1)) == 0 && alignment <= 128);
+  if (fail_after == 0) {
+    has_failed = true;
+    if (fail_only_once) fail_after = -1;
+    return NULL;
+  }
+  if (fail_after > 0) --fail_after;
+  if (posix_memalign(&block, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) != 0)
+    abort();
+  memset(block, 0xA5, size);
+  ADD(allocated_bytes, (int64_t)size);
+  ADD(allocated_blocks, 1);
+  return block;
+}
+
+static void test_deallocate(void *context, void *block, size_t size, size_t alignment) {
+  CHECK(context == (void *)&allocated_bytes);
+  CHECK(block != NULL && size > 0 && (uintptr_t)block % alignment == 0);
+  memset(block, 0x5A, size);
+  ADD(allocated_bytes, -(int64_t)size);
+  ADD(allocated_blocks, -1);
+  free(block);
+}
+
+void use_test_allocator(void) {
+  multicast_allocator allocator = multicast_allocator_default();
+  allocator.context = &allocated_bytes;
+  allocator.allocate = test_allocate;
+  allocator.deallocate = test_deallocate;
+  CHECK_OK(multicast_set_allocator(&allocator));
+}
+
+/* ---- The process ---------------------------------------------------------------------------- */
+
+void deny_membarrier(void) {
+  struct sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {(unsigned short)(sizeof filter / sizeof filter[0]), filter};
+  CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+  CHECK(syscall(SYS_membarrier, 0, 0, 0) == -1 && errno == EPERM);
+}
+
+void in_child(void (*body)(void *), void *argument) {
+  int status = -1;
+  pid_t child;
+  fflush(NULL);
+  child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    alarm(20);
+    body(argument);
+    fflush(NULL);
+    _exit(0);
+  }
+  CHECK(waitpid(child, &status, 0) == child);
+  if (WIFSIGNALED(status)) CHECK_EQ(WTERMSIG(status), 0);
+  CHECK_EQ(WEXITSTATUS(status), 0);
+}

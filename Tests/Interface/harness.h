@@ -1,0 +1,149 @@
+/* A small test harness: named tests, checks that print what they saw, helpers for threads.
+ *
+ * A test is TEST(name) { ... } in any file. Each runs in a process of its own, so that it may
+ * replace the allocator, fork or leave threads behind. See main.c for the command line. */
+
+#ifndef HARNESS_H
+#define HARNESS_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "multicast.h"
+
+typedef struct test {
+  const char *name;
+  const char *file;
+  void (*run)(void);
+  struct test *next;
+} test;
+
+void test_register(test *registered);
+
+#define TEST(NAME)                                                             \
+  static void NAME(void);                                                      \
+  __attribute__((constructor)) static void register_##NAME(void) {             \
+    static test registered = {#NAME, __FILE__, NAME, NULL};                    \
+    test_register(&registered);                                                \
+  }                                                                            \
+  static void NAME(void)
+
+/* Checks stop the test at the first failure; they may be used on any thread. */
+void check_failed(const char *file, int line, const char *expression, const char *detail);
+void check_equal(const char *file, int line, const char *left, const char *right, int64_t a,
+                 int64_t b);
+void check_status(const char *file, int line, const char *expression, int64_t got, int64_t wanted);
+void check_text(const char *file, int line, const char *left, const char *a, const char *b);
+
+#define CHECK(expression)                                                      \
+  ((expression) ? (void)0 : check_failed(__FILE__, __LINE__, #expression, "is false"))
+#define CHECK_EQ(a, b) check_equal(__FILE__, __LINE__, #a, #b, (int64_t)(a), (int64_t)(b))
+#define CHECK_STATUS(a, b) check_status(__FILE__, __LINE__, #a, (int64_t)(a), (int64_t)(b))
+#define CHECK_OK(a) CHECK_STATUS(a, MULTICAST_OK)
+#define CHECK_TEXT(a, b) check_text(__FILE__, __LINE__, #a, a, b)
+
+/* ---- Threads -------------------------------------------------------------------------------- */
+
+/* Something that happens once, and can be waited for. */
+typedef struct gate {
+  pthread_mutex_t mutex;
+  pthread_cond_t condition;
+  bool is_open;
+} gate;
+
+#define GATE_INIT {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false}
+
+void gate_open(gate *g);
+void gate_wait(gate *g);               /* fails the test after 20 s */
+bool gate_opens_within(gate *g, int milliseconds);
+
+/* Long enough for another thread to have done what it should not do. */
+enum { A_WHILE_MS = 40 };
+
+pthread_t start_thread(void *(*body)(void *), void *argument);
+void join_thread(pthread_t thread);    /* fails the test after 20 s */
+
+/* Runs a body on another thread and waits for it. */
+void on_another_thread(void *(*body)(void *), void *argument);
+
+void pause_ms(int milliseconds);
+
+#define LOAD(variable) __atomic_load_n(&(variable), __ATOMIC_SEQ_CST)
+#define STORE(variable, value) __atomic_store_n(&(variable), (value), __ATOMIC_SEQ_CST)
+#define ADD(variable, value) __atomic_add_fetch(&(variable), (value), __ATOMIC_SEQ_CST)
+
+/* ---- Delegates ------------------------------------------------------------------------------ */
+
+/* Counts its calls in the int that is its context. */
+void count_call(void *context, uint32_t event, const void *payload, size_t size);
+
+/* Another function, for delegates that differ in nothing else. */
+void count_call_too(void *context, uint32_t event, const void *payload, size_t size);
+
+/* Counts releases in the int that is its context. */
+void count_release(void *context);
+
+multicast_delegate counter(int *calls);
+
+/* Appends its letter to a text. */
+typedef struct letter {
+  char *text;
+  char name;
+} letter;
+void write_letter(void *context, uint32_t event, const void *payload, size_t size);
+multicast_delegate writer(letter *l);
+
+/* Stays in its call until it is let go. */
+typedef struct blocker {
+  gate entered;
+  gate let_go;
+  int calls;
+  int releases;
+  bool has_left; /* set as the last thing in the call */
+} blocker;
+#define BLOCKER_INIT {GATE_INIT, GATE_INIT, 0, 0, false}
+void block_call(void *context, uint32_t event, const void *payload, size_t size);
+void release_blocker(void *context);
+multicast_delegate blocking(blocker *b);
+
+/* Adds with options, and expects that to work. */
+multicast_token add(multicast m, multicast_delegate d);
+multicast_token add_with(multicast m, multicast_delegate d, const multicast_options *options);
+multicast_options with_release(void (*release)(void *));
+
+/* A thread that invokes once. */
+typedef struct invoker {
+  multicast target;
+  int64_t result;
+  pthread_t thread;
+} invoker;
+void invoke_in_background(invoker *i, multicast m);
+int64_t invoke_finished(invoker *i);
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+/* Has the library use an allocator that counts, fills, and fails when told to. */
+void use_test_allocator(void);
+extern int64_t allocated_bytes;
+extern int64_t allocated_blocks;
+extern int fail_after;      /* that many allocations succeed, then... (-1: all do) */
+extern bool fail_only_once; /* ...one fails, or all from there on */
+extern bool has_failed;
+
+/* ---- The process ---------------------------------------------------------------------------- */
+
+/* The kernel refuses membarrier from here on, with EPERM. */
+void deny_membarrier(void);
+bool is_without_membarrier(void); /* the whole run is */
+
+/* Runs a body in a child and expects it to end by itself with status 0. */
+void in_child(void (*body)(void *), void *argument);
+
+#endif

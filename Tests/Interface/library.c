@@ -1,0 +1,131 @@
+/* The library group: version, texts, allocator, initializers. */
+
+#include "harness.h"
+
+TEST(version_is_that_of_the_header) {
+  CHECK_EQ(multicast_version(), MULTICAST_VERSION);
+  CHECK_EQ(multicast_version() >> 16, MULTICAST_VERSION_MAJOR);
+}
+
+TEST(status_names_are_the_identifiers) {
+#define CHECK_NAME(name, value, message) CHECK_TEXT(multicast_status_name(name), #name);
+  MULTICAST_STATUS_MAP(CHECK_NAME)
+#undef CHECK_NAME
+}
+
+TEST(status_messages_are_those_of_the_map) {
+#define CHECK_MESSAGE(name, value, message) CHECK_TEXT(multicast_status_message(name), message);
+  MULTICAST_STATUS_MAP(CHECK_MESSAGE)
+#undef CHECK_MESSAGE
+}
+
+TEST(status_map_has_the_numbers_of_the_enum) {
+#define CHECK_NUMBER(name, value, message) CHECK_EQ(name, value);
+  MULTICAST_STATUS_MAP(CHECK_NUMBER)
+#undef CHECK_NUMBER
+}
+
+TEST(status_texts_of_other_numbers_are_not_null) {
+  CHECK_TEXT(multicast_status_name((multicast_status)12345), "MULTICAST_UNKNOWN_STATUS");
+  CHECK_TEXT(multicast_status_message((multicast_status)-12345),
+             "not a status of this library");
+}
+
+TEST(options_init_fills_in_defaults) {
+  multicast_options options, inlined = multicast_options_default();
+  memset(&options, 0xFF, sizeof options);
+  CHECK_OK(multicast_options_init(&options, sizeof options));
+  CHECK_EQ(options.struct_size, sizeof options);
+  CHECK(memcmp(&options, &inlined, sizeof options) == 0);
+}
+
+TEST(options_init_serves_newer_callers) {
+  union {
+    multicast_options options;
+    unsigned char bytes[256];
+  } newer;
+  memset(&newer, 0xFF, sizeof newer);
+  CHECK_OK(multicast_options_init(&newer.options, 200));
+  CHECK_EQ(newer.options.struct_size, 200);
+  CHECK_EQ(newer.bytes[199], 0);
+  CHECK_EQ(newer.bytes[200], 0xFF);
+}
+
+TEST(options_init_refuses_other_sizes) {
+  multicast_options options;
+  options.struct_size = 7;
+  CHECK_STATUS(multicast_options_init(&options, sizeof options - 1),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_options_init(&options, 0), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_options_init(&options, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_options_init(&options, SIZE_MAX), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(options.struct_size, 7);
+}
+
+TEST(allocator_init_fills_in_zeros_and_refuses_other_sizes) {
+  multicast_allocator allocator, inlined = multicast_allocator_default();
+  memset(&allocator, 0xFF, sizeof allocator);
+  CHECK_STATUS(multicast_allocator_init(&allocator, 31), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_allocator_init(&allocator, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(allocator.struct_size, UINT32_MAX);
+  CHECK_OK(multicast_allocator_init(&allocator, sizeof allocator));
+  CHECK_EQ(allocator.struct_size, inlined.struct_size);
+  CHECK(allocator.context == NULL && allocator.allocate == NULL && allocator.deallocate == NULL);
+}
+
+TEST(set_allocator_gets_all_memory_from_there) {
+  int calls = 0;
+  multicast m;
+  use_test_allocator();
+  m = multicast_create();
+  CHECK(allocated_blocks > 0);
+  add(m, counter(&calls));
+  multicast_invoke(m, 0, NULL, 0);
+  CHECK(allocated_blocks >= 3);
+  CHECK_OK(multicast_destroy(m));
+}
+
+TEST(set_allocator_again_before_anything_else_is_fine) {
+  use_test_allocator();
+  use_test_allocator();
+}
+
+TEST(set_allocator_after_creation_is_state) {
+  multicast_allocator allocator = multicast_allocator_default();
+  multicast m = multicast_create();
+  allocator.allocate = (void *(*)(void *, size_t, size_t))(uintptr_t)1;
+  allocator.deallocate = (void (*)(void *, void *, size_t, size_t))(uintptr_t)1;
+  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_STATE);
+  CHECK_OK(multicast_destroy(m));
+  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_STATE);
+}
+
+TEST(set_allocator_without_functions_is_invalid_argument) {
+  multicast_allocator allocator = multicast_allocator_default();
+  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_INVALID_ARGUMENT);
+  allocator.allocate = (void *(*)(void *, size_t, size_t))(uintptr_t)1;
+  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_INVALID_ARGUMENT);
+  allocator.deallocate = (void (*)(void *, void *, size_t, size_t))(uintptr_t)1;
+  allocator.struct_size = 0;
+  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK(multicast_create().id != 0); /* none of it was taken over */
+}
+
+TEST(memory_of_an_empty_multicast_and_of_a_delegate_is_small) {
+  /* The targets: 128 bytes and 96 bytes. Slabs are taken for many at a time. */
+  enum { MANY = 100000 };
+  static int calls;
+  int64_t before;
+  multicast m;
+  int i;
+  use_test_allocator();
+  m = multicast_create();
+  before = allocated_bytes;
+  for (i = 0; i < MANY; ++i) CHECK(multicast_create().id != 0);
+  printf("an empty multicast: %.1f bytes\n", (double)(allocated_bytes - before) / MANY);
+  CHECK((allocated_bytes - before) / MANY <= 128);
+  before = allocated_bytes;
+  for (i = 0; i < MANY; ++i) add(m, counter(&calls));
+  printf("a delegate: %.1f bytes\n", (double)(allocated_bytes - before) / MANY);
+  CHECK((allocated_bytes - before) / MANY <= 96);
+}

@@ -1,0 +1,116 @@
+/* Command line of the interface tests. */
+
+#include "harness.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+
+extern char **environ;
+
+static test *first;
+static bool without_membarrier;
+
+void test_register(test *registered) {
+  test **place = &first;
+  while (*place != NULL && strcmp((*place)->name, registered->name) < 0) place = &(*place)->next;
+  registered->next = *place;
+  *place = registered;
+}
+
+bool is_without_membarrier(void) { return without_membarrier; }
+
+static void usage(const char *program) {
+  printf("Usage: %s [--without-membarrier] [--list | --in-process NAME | FILTER...]\n\n"
+         "Runs the tests whose names contain one of the filters (default: all), each in a process\n"
+         "of its own, and prints which passed.\n\n"
+         "  --list                print the names\n"
+         "  --in-process NAME     run one test in this process, for a debugger\n"
+         "  --without-membarrier  have the kernel refuse membarrier: the fallback is tested\n",
+         program);
+}
+
+static bool matches(const char *name, char **filters) {
+  if (*filters == NULL) return true;
+  for (; *filters != NULL; ++filters) {
+    if (strstr(name, *filters) != NULL) return true;
+  }
+  return false;
+}
+
+static bool run_in_process_of_its_own(const char *program, const test *t) {
+  const char *arguments[5];
+  int count = 0, status = 0;
+  pid_t child;
+  arguments[count++] = program;
+  if (without_membarrier) arguments[count++] = "--without-membarrier";
+  arguments[count++] = "--in-process";
+  arguments[count++] = t->name;
+  arguments[count] = NULL;
+  fflush(NULL);
+  if (posix_spawn(&child, "/proc/self/exe", NULL, NULL, (char **)(uintptr_t)arguments, environ) !=
+      0) {
+    perror("posix_spawn");
+    return false;
+  }
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status))
+    fprintf(stderr, "%s: %s was ended by signal %d (%s)\n", t->file, t->name, WTERMSIG(status),
+            WTERMSIG(status) == SIGALRM ? "it hung" : strsignal(WTERMSIG(status)));
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+int main(int argc, char **argv) {
+  char **arguments = argv + 1;
+  int passed = 0, failed = 0;
+  const test *t;
+  (void)argc;
+  if (*arguments != NULL && strcmp(*arguments, "--without-membarrier") == 0) {
+    without_membarrier = true;
+    ++arguments;
+  }
+  if (*arguments != NULL && (strcmp(*arguments, "--help") == 0 || strcmp(*arguments, "-h") == 0)) {
+    usage(argv[0]);
+    return 0;
+  }
+  if (*arguments != NULL && strcmp(*arguments, "--list") == 0) {
+    for (t = first; t != NULL; t = t->next) puts(t->name);
+    return 0;
+  }
+  if (*arguments != NULL && strcmp(*arguments, "--in-process") == 0) {
+    for (t = first; t != NULL; t = t->next) {
+      if (arguments[1] != NULL && strcmp(t->name, arguments[1]) == 0) {
+        alarm(120); /* a test that hangs is ended */
+        if (without_membarrier) deny_membarrier();
+        t->run();
+        return 0;
+      }
+    }
+    fprintf(stderr, "No test is called '%s'; --list prints the names.\n",
+            arguments[1] ? arguments[1] : "");
+    return 2;
+  }
+  if (*arguments != NULL && **arguments == '-') {
+    usage(argv[0]);
+    return 2;
+  }
+  for (t = first; t != NULL; t = t->next) {
+    bool ok;
+    if (!matches(t->name, arguments)) continue;
+    ok = run_in_process_of_its_own(argv[0], t);
+    printf("%s %s\n", ok ? "ok  " : "FAIL", t->name);
+    if (ok) {
+      ++passed;
+    } else {
+      ++failed;
+    }
+  }
+  printf("%d passed, %d failed\n", passed, failed);
+  if (passed + failed == 0) fprintf(stderr, "No test matches; --list prints the names.\n");
+  return failed == 0 && passed > 0 ? 0 : 1;
+}

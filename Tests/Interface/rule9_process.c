@@ -1,0 +1,350 @@
+/* Rule 9: fork, the end of threads, dlclose, exit. */
+
+#include "harness.h"
+
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- fork -------------------------------------------------------------------------------------- */
+
+static multicast inherited;
+static int calls;
+static blocker busy = BLOCKER_INIT;
+
+static void use_everything(void *unused) {
+  multicast_token token;
+  int before = calls;
+  multicast m;
+  (void)unused;
+  token = add(inherited, counter(&calls));
+  CHECK(multicast_count(inherited) >= 1);
+  CHECK_OK(multicast_token_remove(token));
+  m = multicast_create();
+  token = add(m, counter(&calls));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(calls, before + 1);
+  CHECK_OK(multicast_token_remove(token));
+  CHECK_OK(multicast_destroy(m));
+}
+
+TEST(fork_child_can_use_the_library) {
+  inherited = multicast_create();
+  in_child(use_everything, NULL);
+  use_everything(NULL);
+}
+
+
+TEST(fork_child_does_not_wait_for_calls_on_the_parents_threads) {
+  multicast_options options = with_release(release_blocker);
+  multicast_token token;
+  invoker i;
+  inherited = multicast_create();
+  token = add_with(inherited, blocking(&busy), &options);
+  invoke_in_background(&i, inherited);
+  gate_wait(&busy.entered);
+  {
+    int status;
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+      alarm(20);
+      CHECK_OK(multicast_token_remove(token));
+      CHECK_EQ(busy.releases, 1);
+      CHECK_OK(multicast_destroy(inherited));
+      _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK_EQ(status, 0);
+  }
+  CHECK_EQ(LOAD(busy.releases), 0); /* the parent's is not the child's */
+  gate_open(&busy.let_go);
+  invoke_finished(&i);
+  CHECK_OK(multicast_token_remove(token));
+  CHECK_EQ(LOAD(busy.releases), 1);
+}
+
+static void count_own_releases(void *unused) {
+  (void)unused;
+  CHECK_EQ(busy.releases, 1);
+}
+
+TEST(fork_child_gets_the_release_of_what_was_removed_and_running) {
+  multicast_options options = with_release(release_blocker);
+  multicast_token token;
+  invoker i;
+  inherited = multicast_create();
+  token = add_with(inherited, blocking(&busy), &options);
+  invoke_in_background(&i, inherited);
+  gate_wait(&busy.entered);
+  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
+  in_child(count_own_releases, NULL);
+  CHECK_EQ(LOAD(busy.releases), 0);
+  gate_open(&busy.let_go);
+  invoke_finished(&i);
+  CHECK_EQ(LOAD(busy.releases), 1);
+}
+
+static bool fork_is_over;
+
+static void *churn(void *unused) {
+  multicast_options options = multicast_options_default();
+  (void)unused;
+  while (!LOAD(fork_is_over)) {
+    multicast_token token = add_with(inherited, counter(&busy.calls), &options);
+    multicast_invoke(inherited, 0, NULL, 0);
+    multicast_token_remove(token);
+    CHECK_OK(multicast_destroy(multicast_create()));
+  }
+  return NULL;
+}
+
+TEST(fork_at_any_moment_of_a_busy_parent) {
+  pthread_t threads[2];
+  int i;
+  inherited = multicast_create();
+  for (i = 0; i < 2; ++i) threads[i] = start_thread(churn, NULL);
+  for (i = 0; i < 60; ++i) in_child(use_everything, NULL);
+  STORE(fork_is_over, true);
+  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+}
+
+static void fork_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event;
+  (void)payload;
+  (void)size;
+  in_child(use_everything, NULL);
+  ++*(int *)context;
+}
+
+TEST(fork_inside_a_call) {
+  int forks = 0;
+  multicast_delegate d;
+  d.function = fork_inside;
+  d.context = &forks;
+  inherited = multicast_create();
+  add(inherited, d);
+  CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
+  CHECK_EQ(forks, 1);
+}
+
+static void child_goes_on(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event;
+  (void)payload;
+  (void)size;
+  *(pid_t *)context = fork();
+}
+
+TEST(fork_child_returns_from_the_call_and_goes_on) {
+  pid_t child = -1;
+  int status = -1, later = 0;
+  multicast_delegate d;
+  d.function = child_goes_on;
+  d.context = &child;
+  inherited = multicast_create();
+  add(inherited, d);
+  add(inherited, counter(&later));
+  CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 2);
+  CHECK_EQ(later, 1);
+  CHECK(child >= 0);
+  if (child == 0) {
+    alarm(20);
+    CHECK_OK(multicast_remove(inherited, d));
+    CHECK_OK(multicast_destroy(inherited));
+    exit(0);
+  }
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK_EQ(status, 0);
+}
+
+/* ---- The end of threads ------------------------------------------------------------------------ */
+
+static void *invoke_and_end(void *unused) {
+  (void)unused;
+  CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
+  return NULL;
+}
+
+TEST(threads_that_end_give_their_records_back) {
+  int64_t bytes = 0;
+  int i;
+  use_test_allocator();
+  inherited = multicast_create();
+  add(inherited, counter(&calls));
+  for (i = 0; i < 1000; ++i) {
+    on_another_thread(invoke_and_end, NULL);
+    if (i == 10) bytes = allocated_bytes;
+  }
+  CHECK_EQ(calls, 1000);
+  CHECK_EQ(allocated_bytes, bytes);
+}
+
+static pthread_key_t late_key;
+
+static void invoke_late(void *rounds) {
+  CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
+  if ((intptr_t)rounds > 1)
+    pthread_setspecific(late_key, (void *)((intptr_t)rounds - 1));
+}
+
+static void *end_with_destructor(void *unused) {
+  (void)unused;
+  CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
+  CHECK_EQ(pthread_setspecific(late_key, (void *)3), 0);
+  return NULL;
+}
+
+TEST(thread_local_destructors_may_invoke) {
+  inherited = multicast_create(); /* its key, then ours: destructors run in either order */
+  add(inherited, counter(&calls));
+  CHECK_EQ(pthread_key_create(&late_key, invoke_late), 0);
+  on_another_thread(end_with_destructor, NULL);
+  CHECK_EQ(calls, 4);
+  CHECK_OK(multicast_remove(inherited, counter(&calls)));
+}
+
+static void end_thread(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event;
+  (void)payload;
+  (void)size;
+  multicast_token_remove_nowait(multicast_token_current());
+  ADD(*(int *)context, 1);
+  pthread_exit(NULL);
+}
+
+static void *invoke_until_exit(void *unused) {
+  (void)unused;
+  multicast_invoke(inherited, 0, NULL, 0);
+  CHECK(false);
+  return NULL;
+}
+
+TEST(thread_that_ends_inside_a_call_holds_nothing_up) {
+  int releases = 0;
+  multicast_options options = with_release(count_release);
+  multicast_delegate d;
+  d.function = end_thread;
+  d.context = &releases;
+  inherited = multicast_create();
+  add_with(inherited, d, &options);
+  on_another_thread(invoke_until_exit, NULL);
+  CHECK_EQ(LOAD(releases), 2); /* one call, one release */
+  CHECK_EQ(multicast_count(inherited), 0);
+  CHECK_OK(multicast_destroy(inherited));
+}
+
+TEST(delegate_of_a_thread_that_has_ended_can_be_removed) {
+  multicast_token token;
+  inherited = multicast_create();
+  token = add(inherited, counter(&calls));
+  on_another_thread(invoke_and_end, NULL);
+  CHECK_OK(multicast_token_remove(token));
+}
+
+/* ---- dlclose ------------------------------------------------------------------------------------ */
+
+#ifdef MULTICAST_SHARED_LIBRARY
+typedef struct library {
+  multicast (*create)(void);
+  multicast_status (*add)(multicast, multicast_delegate, const multicast_options *,
+                          multicast_token *);
+  int64_t (*invoke)(multicast, uint32_t, const void *, size_t);
+  multicast_status (*destroy)(multicast);
+} library;
+
+static library opened;
+static multicast in_opened;
+static gate closed = GATE_INIT, has_invoked = GATE_INIT;
+
+static void *find(void *handle, const char *name) {
+  void *found = dlsym(handle, name);
+  CHECK(found != NULL);
+  return found;
+}
+
+static void open_library(void **handle) {
+  *handle = dlopen(MULTICAST_SHARED_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  if (*handle == NULL) fprintf(stderr, "%s\n", dlerror());
+  CHECK(*handle != NULL);
+  *(void **)&opened.create = find(*handle, "multicast_create");
+  *(void **)&opened.add = find(*handle, "multicast_add");
+  *(void **)&opened.invoke = find(*handle, "multicast_invoke");
+  *(void **)&opened.destroy = find(*handle, "multicast_destroy");
+}
+
+static void *invoke_before_and_after(void *unused) {
+  (void)unused;
+  CHECK_EQ(opened.invoke(in_opened, 0, NULL, 0), 1);
+  gate_open(&has_invoked);
+  gate_wait(&closed);
+  CHECK_EQ(opened.invoke(in_opened, 0, NULL, 0), 1);
+  return NULL; /* the library's destructor for this thread runs after this */
+}
+
+TEST(dlclose_while_threads_use_the_library_is_safe) {
+  void *handle;
+  pthread_t thread;
+  open_library(&handle);
+  in_opened = opened.create();
+  CHECK_OK(opened.add(in_opened, counter(&calls), NULL, NULL));
+  thread = start_thread(invoke_before_and_after, NULL);
+  gate_wait(&has_invoked);
+  CHECK_EQ(dlclose(handle), 0);
+  gate_open(&closed);
+  join_thread(thread);
+  CHECK_EQ(LOAD(calls), 2);
+}
+
+TEST(dlopen_use_and_dlclose_again_and_again) {
+  int i;
+  for (i = 0; i < 100; ++i) {
+    void *handle;
+    open_library(&handle);
+    in_opened = opened.create();
+    CHECK_OK(opened.add(in_opened, counter(&calls), NULL, NULL));
+    CHECK_EQ(opened.invoke(in_opened, 0, NULL, 0), 1);
+    CHECK_OK(opened.destroy(in_opened));
+    CHECK_EQ(dlclose(handle), 0);
+  }
+  CHECK_EQ(calls, 100);
+}
+#endif
+
+/* ---- exit --------------------------------------------------------------------------------------- */
+
+static void use_at_exit(void) {
+  int before = calls;
+  use_everything(NULL);
+  CHECK_EQ(calls, before + 1);
+}
+
+static void end_by_exit(void *unused) {
+  (void)unused;
+  CHECK_EQ(atexit(use_at_exit), 0);
+  inherited = multicast_create();
+  add(inherited, counter(&calls));
+  multicast_invoke(inherited, 0, NULL, 0);
+  exit(0);
+}
+
+TEST(calls_after_main_has_returned_are_harmless) { in_child(end_by_exit, NULL); }
+
+static void *invoke_for_ever(void *unused) {
+  (void)unused;
+  for (;;) multicast_invoke(inherited, 0, NULL, 0);
+  return NULL;
+}
+
+static void end_while_others_invoke(void *unused) {
+  (void)unused;
+  inherited = multicast_create();
+  add(inherited, counter(&calls));
+  start_thread(invoke_for_ever, NULL);
+  pause_ms(5);
+  exit(0);
+}
+
+TEST(exit_while_other_threads_invoke_is_harmless) {
+  int i;
+  for (i = 0; i < 5; ++i) in_child(end_while_others_invoke, NULL);
+}

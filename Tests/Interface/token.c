@@ -1,0 +1,233 @@
+/* The token group. */
+
+#include "harness.h"
+
+static int calls;
+
+TEST(token_is_live_from_add_to_removal) {
+  multicast m = multicast_create();
+  multicast_token token = add(m, counter(&calls));
+  CHECK(multicast_token_is_live(token));
+  CHECK_OK(multicast_token_remove(token));
+  CHECK(!multicast_token_is_live(token));
+  CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_token_remove_within(token, 5), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_token_pause(token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_token_resume(token), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+TEST(tokens_are_never_given_out_twice) {
+  multicast m = multicast_create();
+  uint64_t previous = 0;
+  int i;
+  for (i = 0; i < 20000; ++i) {
+    multicast_token token = add(m, counter(&calls));
+    CHECK(token.id != previous);
+    previous = token.id;
+    CHECK_OK(multicast_token_remove(token));
+  }
+}
+
+TEST(token_removes_its_own_registration_among_equal_ones) {
+  multicast m = multicast_create();
+  multicast_token first = add(m, counter(&calls)), second = add(m, counter(&calls));
+  CHECK_OK(multicast_token_remove(second));
+  CHECK(multicast_token_is_live(first));
+  CHECK_EQ(multicast_count(m), 1);
+}
+
+TEST(token_remove_nowait_is_ok_when_no_call_runs) {
+  multicast m = multicast_create();
+  CHECK_OK(multicast_token_remove_nowait(add(m, counter(&calls))));
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+TEST(pause_leaves_out_and_resume_takes_in_again) {
+  char text[16] = "";
+  letter a = {text, 'a'}, b = {text, 'b'}, c = {text, 'c'};
+  multicast_token token;
+  multicast m = multicast_create();
+  add(m, writer(&a));
+  token = add(m, writer(&b));
+  add(m, writer(&c));
+  CHECK_OK(multicast_token_pause(token));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
+  CHECK_OK(multicast_token_resume(token));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 3);
+  CHECK_TEXT(text, "acabc"); /* in its old place */
+}
+
+TEST(pause_twice_is_as_once) {
+  multicast m = multicast_create();
+  multicast_token token = add(m, counter(&calls));
+  CHECK_OK(multicast_token_resume(token)); /* harmless */
+  CHECK_OK(multicast_token_pause(token));
+  CHECK_OK(multicast_token_pause(token));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+  CHECK_OK(multicast_token_resume(token));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+}
+
+TEST(pause_survives_growth_and_a_paused_delegate_can_be_removed) {
+  int i, others = 0, releases = 0;
+  multicast_options options = with_release(count_release);
+  multicast m = multicast_create();
+  multicast_token token = add_with(m, counter(&releases), &options);
+  CHECK_OK(multicast_token_pause(token));
+  for (i = 0; i < 100; ++i) add(m, counter(&others));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 100);
+  CHECK_OK(multicast_token_remove(token));
+  CHECK_EQ(releases, 1);
+}
+
+TEST(pause_of_a_delegate_called_once_keeps_it) {
+  multicast_options options = multicast_options_default();
+  multicast m = multicast_create();
+  multicast_token token;
+  options.flags = MULTICAST_ONCE;
+  token = add_with(m, counter(&calls), &options);
+  CHECK_OK(multicast_token_pause(token));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+  CHECK(multicast_token_is_live(token));
+  CHECK_OK(multicast_token_resume(token));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK(!multicast_token_is_live(token));
+}
+
+typedef struct pausing {
+  multicast target;
+  multicast_token other;
+  int adds;
+} pausing;
+
+static void pause_other(void *context, uint32_t event, const void *payload, size_t size) {
+  pausing *p = context;
+  static int ignored;
+  int i;
+  (void)event;
+  (void)payload;
+  (void)size;
+  for (i = 0; i < p->adds; ++i) add(p->target, counter(&ignored));
+  CHECK_OK(multicast_token_pause(p->other));
+}
+
+static void pause_during_invoke(int adds) {
+  pausing p;
+  multicast_delegate d;
+  d.function = pause_other;
+  d.context = &p;
+  p.adds = adds;
+  p.target = multicast_create();
+  add(p.target, d);
+  p.other = add(p.target, counter(&calls));
+  CHECK_EQ(multicast_invoke(p.target, 0, NULL, 0), 1);
+  CHECK_EQ(calls, 0);
+}
+
+TEST(pause_during_invoke_leaves_out) { pause_during_invoke(0); }
+TEST(pause_after_growth_during_invoke_leaves_out) { pause_during_invoke(50); }
+
+static multicast_token seen[3];
+
+static void see_current(void *context, uint32_t event, const void *payload, size_t size) {
+  int depth = (int)event;
+  seen[depth] = multicast_token_current();
+  if (depth < 2) CHECK_EQ(multicast_invoke(*(multicast *)context, event + 1, payload, size), 1);
+  CHECK_EQ(multicast_token_current().id, seen[depth].id); /* again, after the nested call */
+}
+
+TEST(token_current_is_the_innermost_call_of_this_thread) {
+  multicast m = multicast_create();
+  multicast_token token;
+  multicast_delegate d;
+  d.function = see_current;
+  d.context = &m;
+  CHECK_EQ(multicast_token_current().id, 0);
+  token = add(m, d);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(seen[0].id, token.id);
+  CHECK_EQ(seen[2].id, token.id);
+  CHECK_EQ(multicast_token_current().id, 0);
+}
+
+static void *see_none(void *unused) {
+  (void)unused;
+  CHECK_EQ(multicast_token_current().id, 0);
+  return NULL;
+}
+
+static void look_from_elsewhere(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context;
+  (void)event;
+  (void)payload;
+  (void)size;
+  on_another_thread(see_none, NULL);
+}
+
+TEST(token_current_is_about_the_calling_thread) {
+  multicast m = multicast_create();
+  multicast_delegate d = {look_from_elsewhere, NULL};
+  add(m, d);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+}
+
+static bool see_in_visit(void *context, const multicast_delegate *delegate) {
+  (void)delegate;
+  *(multicast_token *)context = multicast_token_current();
+  return true;
+}
+
+TEST(token_current_in_a_visitor_is_the_visited_registration) {
+  multicast m = multicast_create();
+  multicast_token token = add(m, counter(&calls)), current = {0};
+  CHECK_EQ(multicast_visit(m, see_in_visit, &current), 1);
+  CHECK_EQ(current.id, token.id);
+}
+
+static void remove_current(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context;
+  (void)event;
+  (void)payload;
+  (void)size;
+  CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
+  CHECK(!multicast_token_is_live(multicast_token_current())); /* removed, and still current */
+}
+
+TEST(token_current_lets_a_delegate_remove_itself) {
+  multicast m = multicast_create();
+  multicast_delegate d = {remove_current, NULL};
+  add(m, d);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+/* ---- The kernel --------------------------------------------------------------------------------- */
+
+static multicast watched;
+
+static void *invoke_watched(void *unused) {
+  (void)unused;
+  CHECK(multicast_invoke(watched, 0, NULL, 0) >= 1);
+  return NULL;
+}
+
+TEST(removal_after_the_kernel_took_the_barrier_back_is_system_and_frees_nothing) {
+  int releases = 0, other = 0;
+  multicast_options options = with_release(count_release);
+  multicast_token token;
+  if (is_without_membarrier()) return; /* it was never granted: nothing to take back */
+  watched = multicast_create();
+  token = add_with(watched, counter(&releases), &options);
+  add(watched, counter(&other));
+  multicast_invoke(watched, 0, NULL, 0);
+  on_another_thread(invoke_watched, NULL);
+  releases = 0;
+  deny_membarrier();
+  CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_SYSTEM);
+  CHECK(!multicast_token_is_live(token));
+  CHECK_EQ(releases, 0);
+  CHECK_EQ(multicast_invoke(watched, 0, NULL, 0), 1);
+  CHECK_STATUS(multicast_remove_all(watched), MULTICAST_ERROR_SYSTEM);
+  CHECK_STATUS(multicast_destroy(watched), MULTICAST_ERROR_SYSTEM);
+}
