@@ -18,11 +18,15 @@ let package = Package(
       dependencies: ["CMulticast", "MulticastShims"],
       swiftSettings: [
         .enableExperimentalFeature("Embedded"),
-        .unsafeFlags(["-wmo", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections", "-Xcc", "-fomit-frame-pointer"]),
+        .unsafeFlags([
+          "-wmo", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
+        ]),
       ],
       linkerSettings: [
         .unsafeFlags([
+          "-use-ld=lld",
           "-Xlinker", "--version-script=\(Context.packageDirectory)/cmake/multicast.map",
+          // Threads that end call into the library: it must stay mapped.
           "-Xlinker", "-z", "-Xlinker", "nodelete",
           "-Xlinker", "-z", "-Xlinker", "now", "-Xlinker", "--gc-sections",
         ])

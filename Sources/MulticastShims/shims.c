@@ -13,6 +13,14 @@ pthread_mutex_t shims_call_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t shims_call_condition;
 pthread_key_t shims_exit_key;
 
+#ifdef __SANITIZE_THREAD__
+// swiftc's instrumentation calls these; gcc's runtime has them under their ordinary names alone.
+SHIMS_HIDDEN void *__tsan_memcpy(void *to, const void *from, size_t size);
+SHIMS_HIDDEN void *__tsan_memset(void *block, int byte, size_t size);
+void *__tsan_memcpy(void *to, const void *from, size_t size) { return memcpy(to, from, size); }
+void *__tsan_memset(void *block, int byte, size_t size) { return memset(block, byte, size); }
+#endif
+
 const char *shims_status_name(int32_t status) {
   switch (status) {
 #define NAME(name, value, message) \

@@ -9,9 +9,11 @@ import Synchronization
 /// then. A list that is too small or too full of dead entries is replaced by another.
 struct InvocationList {
   struct Header: ~Copyable {
+    // Not the count first: the thread sanitizer takes a change of any field of a struct for one of
+    // its first byte, and that would be read by invocations.
+    var capacity: UInt32
     /// Entries that invocations may read.
     let count: Atomic<UInt32>
-    var capacity: UInt32
     /// Entries that are not dead.
     var live: UInt32
     /// The priority of the last entry: what may be appended has none higher.

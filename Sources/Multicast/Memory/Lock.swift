@@ -19,7 +19,7 @@ struct Lock {
   func reset() { shims_lock_init(mutex) }
 }
 
-/// One of 64 locks, chosen by a multicast's index: guards everything of the multicasts that share
+/// One of 32 locks, chosen by a multicast's index: guards everything of the multicasts that share
 /// it but what invocations read, and the pool that their registrations come from.
 struct Stripe {
   static let count = UInt32(SHIMS_STRIPE_COUNT)
@@ -31,7 +31,7 @@ struct Stripe {
   }
 
   @inline(__always) private var mutex: Lock {
-    Lock(mutex: UnsafeMutableRawPointer(state).assumingMemoryBound(to: pthread_mutex_t.self))
+    Lock(mutex: shims_get_stripe_mutex(state))
   }
 
   @inline(__always) func lock() { mutex.lock() }

@@ -32,13 +32,20 @@ struct SlabDirectory {
     return base.unsafelyUnwrapped + place &* stride
   }
 
+  // Guarded by the slab lock.
+  nonisolated(unsafe) private static var newest: UnsafeMutableRawPointer? = nil
+
   /// Allocates a slab of `1 << shift` zeroed slots and makes it findable. Slab lock held.
   func publish(slab: Int, shift: Int) -> Bool {
-    let size = stride << shift
+    let size = Self.alignment &+ stride << shift
     guard let block = Allocator.allocateZeroed(size: size, alignment: Self.alignment) else {
       return false
     }
-    let word = UInt(bitPattern: block) | UInt(shift)
+    // A leak checker does not follow addresses with something in their low bits: so each slab
+    // begins with the address of the one before.
+    block.storeBytes(of: Self.newest, as: UnsafeMutableRawPointer?.self)
+    Self.newest = block
+    let word = UInt(bitPattern: block + Self.alignment) | UInt(shift)
     words[slab].store(word, ordering: .releasing)  // pairs with the acquire in `slot`
     return true
   }

@@ -85,16 +85,16 @@ static inline void shims_copy(void *to, const void *from, size_t size) { memcpy(
 
 // ---- Locks ---------------------------------------------------------------------------------
 
-// A mutex and the pool of registrations that it guards.
+// A pool of registrations and the mutex that guards it.
 typedef struct shims_stripe {
-  pthread_mutex_t mutex;
   uint32_t first_vacant;  // index + 1 of a vacant registration, or 0
   uint32_t next_unused;   // the part of the newest slab that was never handed out
   uint32_t end_unused;
   uint32_t slab_shift;    // log2 of the size of the next slab, less the smallest one
+  pthread_mutex_t mutex;
 } shims_stripe;
 
-#define SHIMS_STRIPE_COUNT 64
+#define SHIMS_STRIPE_COUNT 32
 
 // Two cache lines for each, so that neighbours do not slow each other.
 typedef union shims_padded_stripe {
@@ -109,6 +109,9 @@ extern SHIMS_HIDDEN pthread_cond_t shims_call_condition;
 
 static inline shims_stripe *shims_get_stripe(uint32_t index) {
   return &shims_stripes[index % SHIMS_STRIPE_COUNT].stripe;
+}
+static inline pthread_mutex_t *shims_get_stripe_mutex(shims_stripe *stripe) {
+  return &stripe->mutex;
 }
 static inline pthread_mutex_t *shims_get_slab_mutex(void) { return &shims_slab_mutex; }
 static inline pthread_mutex_t *shims_get_call_mutex(void) { return &shims_call_mutex; }

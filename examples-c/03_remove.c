@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * 03_remove: takes a context out from under a running invocation, and frees it at once.
+ *
+ * One thread invokes without pause. Meanwhile the main thread adds a delegate with a context from
+ * malloc(), removes it, and frees the context in the next statement, over and over. There is no
+ * lock in this program, no count of references, and nothing else that would keep a context alive:
+ * it is enough that multicast_remove() returned MULTICAST_OK, as then no call of the delegate runs
+ * on any thread, and none ever will.
+ *
+ * Every context has a mark, which is overwritten before it is freed. A delegate that was called on
+ * a freed context, or whose context was freed while it ran, would find the mark gone; the program
+ * would say so and exit with 1.
+ *
+ * Usage: 03_remove [COUNT]
+ *
+ * Prints, where only the number of calls varies:
+ *
+ *     100000 contexts added, removed and freed; 50913356 calls reached them; none after its removal
+ */
+
+#define _POSIX_C_SOURCE 200809L
+
+#include <multicast.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { DEFAULT_COUNT = 100000, MOST_COUNT = 1000000000, AWAIT_EVERY = 1000, AWAIT_SECONDS = 60 };
+
+/* ---- The delegates, called on the invoking thread ------------------------------------------- */
+
+#define MARK_ALIVE UINT64_C(0x616C697665213F00)
+#define MARK_FREED UINT64_C(0x6672656564213F00)
+
+struct context {
+  /* MARK_ALIVE ^ serial while the context may be used. Volatile: a compiler would otherwise leave
+   * out a store to memory that is freed next. */
+  volatile uint64_t mark;
+  volatile uint64_t serial;
+  /* Whether the main thread waits to hear of the first call. */
+  bool awaited;
+};
+
+/* Written by the invoking thread, read when it has ended. */
+static struct {
+  uint64_t permanent_calls;
+  uint64_t context_calls;
+  uint64_t freed_calls;
+  uint64_t counted_calls;
+  multicast_status end;
+} seen;
+
+static sem_t first_call;
+
+/* There all the time. */
+static void on_permanent(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context;
+  (void)event;
+  (void)payload;
+  (void)size;
+  seen.permanent_calls += 1;
+}
+
+/* There for a moment. */
+static void on_context(void *pointer, uint32_t event, const void *payload, size_t size) {
+  struct context *context = pointer;
+  (void)event;
+  (void)payload;
+  (void)size;
+  seen.context_calls += 1;
+  const uint64_t serial = context->serial;
+  if (context->mark != (MARK_ALIVE ^ serial)) {
+    seen.freed_calls += 1;
+    return;
+  }
+  if (context->awaited) {
+    context->awaited = false;
+    sem_post(&first_call);
+    /* Gives the main thread time to remove this very delegate while its call runs. */
+    sched_yield();
+  }
+  if (context->mark != (MARK_ALIVE ^ serial)) seen.freed_calls += 1;
+}
+
+static void *invoke_without_pause(void *argument) {
+  const multicast *target = argument;
+  for (;;) {
+    int64_t called = multicast_invoke(*target, 0, NULL, 0);
+    if (called < 0) {
+      /* The main thread ends the loop by destroying the multicast: its handle is stale then. */
+      seen.end = (multicast_status)called;
+      return NULL;
+    }
+    seen.counted_calls += (uint64_t)called;
+  }
+}
+
+/* ---- The main thread ------------------------------------------------------------------------ */
+
+static void fail(const char *what, const char *why) {
+  fprintf(stderr, "03_remove: %s: %s\n", what, why);
+  exit(EXIT_FAILURE);
+}
+
+static void must(const char *what, multicast_status status) {
+  if (status != MULTICAST_OK) fail(what, multicast_status_message(status));
+}
+
+static void await_first_call(void) {
+  struct timespec limit;
+  if (clock_gettime(CLOCK_REALTIME, &limit) != 0) fail("clock_gettime", strerror(errno));
+  limit.tv_sec += AWAIT_SECONDS;
+  while (sem_timedwait(&first_call, &limit) != 0) {
+    if (errno == ETIMEDOUT) fail("add", "the delegate was not called within a minute");
+    if (errno != EINTR) fail("sem_timedwait", strerror(errno));
+  }
+}
+
+static void add_remove_free(multicast target, uint64_t serial) {
+  struct context *context = malloc(sizeof *context);
+  if (context == NULL) fail("malloc", strerror(errno));
+  context->mark = MARK_ALIVE ^ serial;
+  context->serial = serial;
+  context->awaited = serial % AWAIT_EVERY == 0;
+  const bool await = context->awaited;
+
+  multicast_delegate delegate = {on_context, context};
+  must("add", multicast_add(target, delegate, NULL, NULL));
+  /* Whether an invocation comes by before the removal is up to chance; for some we wait. */
+  if (await) await_first_call();
+  must("remove", multicast_remove(target, delegate));
+
+  context->mark = MARK_FREED;
+  free(context);
+}
+
+/* A whole number from 1 to MOST_COUNT in digits, or 0. */
+static uint64_t parse_count(const char *text) {
+  uint64_t count = 0;
+  for (; *text != '\0'; text++) {
+    if (*text < '0' || *text > '9') return 0;
+    count = count * 10 + (uint64_t)(*text - '0');
+    if (count > MOST_COUNT) return 0;
+  }
+  return count;
+}
+
+static void finish_output(void) {
+  if (fflush(stdout) != 0 || ferror(stdout)) fail("standard output", strerror(errno));
+}
+
+int main(int argc, char **argv) {
+  uint64_t count = DEFAULT_COUNT;
+  if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+    printf("Usage: 03_remove [COUNT]\n\n"
+           "Adds, removes and frees COUNT contexts (1 to %d, default: %d) while another thread\n"
+           "invokes without pause, and checks that none is called after its removal.\n",
+           MOST_COUNT, DEFAULT_COUNT);
+    finish_output();
+    return EXIT_SUCCESS;
+  }
+  if (argc > 2) fail(argv[2], "one argument too many; see --help");
+  if (argc > 1) count = parse_count(argv[1]);
+  if (count == 0) fail(argv[1], "not a number from 1 to 1000000000; see --help");
+
+  if (sem_init(&first_call, 0, 0) != 0) fail("sem_init", strerror(errno));
+  multicast target = multicast_create();
+  if (target.id == 0) fail("create", strerror(ENOMEM));
+  multicast_delegate permanent = {on_permanent, NULL};
+  must("add", multicast_add(target, permanent, NULL, NULL));
+
+  pthread_t invoker;
+  int error = pthread_create(&invoker, NULL, invoke_without_pause, &target);
+  if (error != 0) fail("pthread_create", strerror(error));
+
+  for (uint64_t serial = 0; serial < count; serial++) add_remove_free(target, serial);
+
+  must("destroy", multicast_destroy(target));
+  error = pthread_join(invoker, NULL);
+  if (error != 0) fail("pthread_join", strerror(error));
+  sem_destroy(&first_call);
+
+  if (seen.freed_calls != 0) {
+    fprintf(stderr, "03_remove: %" PRIu64 " of %" PRIu64 " calls met a context that was freed\n",
+            seen.freed_calls, seen.context_calls);
+    return EXIT_FAILURE;
+  }
+  if (seen.end != MULTICAST_ERROR_INVALID_HANDLE) {
+    fail("invoke", multicast_status_message(seen.end));
+  }
+  if (seen.counted_calls != seen.permanent_calls + seen.context_calls) {
+    fail("invoke", "it counted other calls than the delegates did");
+  }
+  printf("%" PRIu64 " contexts added, removed and freed; %" PRIu64
+         " calls reached them; none after its removal\n",
+         count, seen.context_calls);
+  finish_output();
+  return EXIT_SUCCESS;
+}
