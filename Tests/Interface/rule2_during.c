@@ -316,3 +316,47 @@ TEST(destroyed_during_invoke_leaks_nothing) {
   }
   CHECK_EQ(allocated_bytes, before);
 }
+
+/* A delegate that runs for long, such as an event loop, while its multicast changes. */
+static int64_t bytes_early, bytes_late;
+
+static void churn(multicast m) {
+  static int ignored;
+  multicast_token tokens[40];
+  int round, i;
+  for (round = 0; round < 500; ++round) {
+    for (i = 0; i < 40; ++i) tokens[i] = add(m, counter(&ignored));
+    for (i = 0; i < 40; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
+    if (round == 20) bytes_early = LOAD(allocated_bytes);
+  }
+  bytes_late = LOAD(allocated_bytes);
+}
+
+CALLBACK(churn_inside) {
+  UNUSED;
+  churn(((actor *)context)->target);
+}
+
+TEST(changed_during_a_long_call_by_itself_takes_no_more_memory) {
+  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+  use_test_allocator();
+  a.target = multicast_create();
+  add(a.target, acting(churn_inside, &a));
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
+  CHECK(bytes_late <= bytes_early);
+}
+
+TEST(changed_during_a_long_call_by_others_takes_no_more_memory) {
+  blocker b = BLOCKER_INIT;
+  invoker i;
+  multicast m;
+  use_test_allocator();
+  m = multicast_create();
+  add(m, blocking(&b));
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  churn(m);
+  CHECK(bytes_late <= bytes_early);
+  gate_open(&b.let_go);
+  CHECK_EQ(invoke_finished(&i), 1);
+}

@@ -18,6 +18,9 @@ struct Cleanup {
 
   init(by thread: ThreadRecord? = .current) { self.thread = thread }
 
+  /// Whether other threads have to be made to see what was changed.
+  var needsFence: Bool { unfencedTicket != 0 || !(isAlone || leaving.isEmpty) }
+
   mutating func release(_ extras: UnsafeMutablePointer<Extras>) {
     extras.pointee.next = released
     released = extras
@@ -36,7 +39,7 @@ struct Cleanup {
   @inline(never)
   private func finishSlowly(_ multicast: Multicast, _ patience: Departures.Patience) -> Status {
     Extras.release(released)
-    if unfencedTicket != 0 || !(isAlone || leaving.isEmpty) {
+    if needsFence {
       guard Fence.heavy() else { return .system }
     }
     if unfencedTicket != 0 {

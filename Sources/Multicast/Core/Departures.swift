@@ -99,7 +99,7 @@ enum Departures {
   }
 
   private static func isCalled(_ token: UInt64) -> Bool {
-    ThreadRegistry.contains { $0.isCalling(token) }
+    ThreadRegistry.all.contains { $0.isCalling(token) }
   }
 
   /// Whether those who call a delegate wait, directly or through others, for this thread.
@@ -109,19 +109,16 @@ enum Departures {
   /// of all calls is in nobody's way.
   private static func closesCycle(_ thread: ThreadRecord, waitingFor token: UInt64) -> Bool {
     guard thread.storage.pointee.depth > 0 else { return false }
-    ThreadRegistry.forEach { $0.storage.pointee.search = .unknown }
+    for record in ThreadRegistry.all { record.storage.pointee.search = .unknown }
     var awaited = token
     while true {
-      ThreadRegistry.forEach { record in
-        if record.storage.pointee.search == .unknown && record.isCalling(awaited) {
-          record.storage.pointee.search = .reached
-        }
+      for record in ThreadRegistry.all
+      where record.storage.pointee.search == .unknown && record.isCalling(awaited) {
+        record.storage.pointee.search = .reached
       }
       if thread.storage.pointee.search != .unknown { return true }
-      var next: ThreadRecord? = nil
-      ThreadRegistry.forEach { record in
-        let storage = record.storage
-        if storage.pointee.search == .reached && storage.pointee.awaited != 0 { next = record }
+      let next = ThreadRegistry.all.first {
+        $0.storage.pointee.search == .reached && $0.storage.pointee.awaited != 0
       }
       guard let next else { return false }
       next.storage.pointee.search = .followed

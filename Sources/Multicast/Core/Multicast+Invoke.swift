@@ -74,7 +74,8 @@ extension Multicast {
     thread.storage.pointee.depth = depth &+ 1
     let frame = thread.frame(depth)
     frame.pointee.epoch.store(epoch, ordering: .relaxed)
-    // Release: a writer that sees the frame sees this epoch or a later one.
+    frame.pointee.list.store(0, ordering: .relaxed)
+    // Release: a writer that sees the frame sees this epoch or a later one, and no list of before.
     frame.pointee.multicast.store(address, ordering: .releasing)
     // Pairs with the writers' heavy fence: they see this frame, or what follows here sees their
     // changes.
@@ -88,8 +89,11 @@ extension Multicast {
       if storage.pointee.id.load(ordering: .relaxed) == handle {
         called = 0
         if let header {
-          called = asymmetric ? InvocationList(header).invokeAsymmetric(call, in: frame)
-            : InvocationList(header).invokeSymmetric(call, in: frame)
+          let list = InvocationList(header)
+          frame.pointee.list.store(UInt(bitPattern: header), ordering: .relaxed)
+          called =
+            asymmetric
+            ? list.invokeAsymmetric(call, in: frame) : list.invokeSymmetric(call, in: frame)
         }
       }
     }

@@ -15,14 +15,15 @@ extension Multicast {
   ///
   /// - Parameter capacity: A `size_t`: below zero is more than enough.
   /// - Returns: how many there are.
-  func list(into out: UnsafeMutablePointer<multicast_delegate>?, capacity: Int) throws(Status)
-    -> Int
-  {
+  func list(
+    into out: UnsafeMutablePointer<multicast_delegate>?, capacity: Int
+  ) throws(Status) -> Int {
     try withLock { () throws(Status) in
       guard let list else { return 0 }
       var written = 0
       var position: UInt32 = 0
-      while written != capacity, let found = list.firstPosition(from: position, where: { _ in true })
+      while written != capacity,
+        let found = list.firstPosition(from: position, where: { _ in true })
       {
         out?[written] = InvocationList.delegate(of: list.entry(found))
         written &+= 1

@@ -4,6 +4,7 @@ import Synchronization
 /// Which delegates of a multicast are meant.
 enum Selection {
   case equal(multicast_delegate)
+  case oneOf(UnsafePointer<multicast_delegate>, count: Int)
   case context(UnsafeMutableRawPointer?)
   case all
 
@@ -11,9 +12,22 @@ enum Selection {
   func includes(_ entry: UnsafeMutablePointer<InvocationList.Entry>) -> Bool {
     switch self {
     case .equal(let delegate): InvocationList.delegate(of: entry) == delegate
+    case .oneOf(let delegates, let count): contains(delegates, count, entry)
     case .context(let context): entry.pointee.context == context
     case .all: true
     }
+  }
+
+  private func contains(
+    _ delegates: UnsafePointer<multicast_delegate>, _ count: Int,
+    _ entry: UnsafeMutablePointer<InvocationList.Entry>
+  ) -> Bool {
+    var index = 0
+    while index != count {
+      if delegates[index] == InvocationList.delegate(of: entry) { return true }
+      index &+= 1
+    }
+    return false
   }
 }
 
@@ -58,9 +72,7 @@ extension Multicast {
       return error
     }
     if isFound { return cleanup.finish(self) }
-    if let selection, !cleanup.isAlone, settle(selection, cleanup.thread) == .system {
-      return .system
-    }
+    if let selection, !cleanup.isAlone, settle(selection, cleanup) == .system { return .system }
     return .notFound
   }
 
@@ -139,14 +151,9 @@ extension Multicast {
       tidy(&cleanup)
       return removed
     }
-    if cleanup.finish(self) == .system { throw .system }
-    if let delegates, !cleanup.isAlone {
-      var index = 0
-      while index != count {
-        if settle(.equal(delegates[index]), cleanup.thread) == .system { throw .system }
-        index &+= 1
-      }
-    }
+    guard let delegates else { return removed }
+    let selection = Selection.oneOf(delegates, count: count)
+    if finish(cleanup, settling: selection) == .system { throw .system }
     return removed
   }
 
@@ -154,7 +161,7 @@ extension Multicast {
   func finish(_ cleanup: Cleanup, settling selection: Selection) -> Status {
     let status = cleanup.finish(self)
     if status == .system || cleanup.isAlone { return status }
-    let settled = settle(selection, cleanup.thread)
+    let settled = settle(selection, cleanup)
     return settled == .ok ? status : settled
   }
 
@@ -222,12 +229,16 @@ extension Multicast {
 
   /// Waits for calls on other threads of selected delegates that were removed already, by somebody
   /// who did not wait or is just doing it.
-  private func settle(_ selection: Selection, _ thread: ThreadRecord?) -> Status {
-    guard hasDead(selection) else { return .ok }
-    guard Fence.heavy() else { return .system }
+  private func settle(_ selection: Selection, _ cleanup: Cleanup) -> Status {
+    let thread = cleanup.thread
+    // Whoever removed them may not have had the heavy fence yet; ours, if any, has served for all.
+    if !cleanup.needsFence {
+      guard hasDead(selection) else { return .ok }
+      guard Fence.heavy() else { return .system }
+    }
     var status = Status.ok
-    ThreadRegistry.forEach { record in
-      if record == thread { return }
+    for record in ThreadRegistry.all {
+      if record == thread { continue }
       var depth: UInt32 = 0
       while depth < ThreadRecord.frameLimit {
         let frame = record.frame(depth)

@@ -112,6 +112,7 @@ struct Multicast {
     storage.pointee.pending.store(ticket, ordering: .relaxed)
     if isAlone(cleanup.thread) && isEveryOtherFenced {
       storage.pointee.fenced = ticket
+      reap()
     } else {
       cleanup.unfencedTicket = ticket
     }
@@ -139,23 +140,28 @@ struct Multicast {
 
   /// Frees the retired lists that no invocation can be reading.
   func reap() {
-    guard storage.pointee.retired != nil else { return }
-    var oldest = UInt64.max
-    ThreadRegistry.forEach { oldest = min(oldest, $0.oldestEpoch(of: address)) }
-    var (kept, next) = (storage.pointee.retired, storage.pointee.retired)
-    kept = nil
-    var last: UnsafeMutablePointer<InvocationList.Header>? = nil
+    var next = storage.pointee.retired
+    var kept: UnsafeMutablePointer<InvocationList.Header>? = nil
+    var last = kept
     while let header = next {
       next = header.pointee.next
-      if header.pointee.ticket <= oldest && header.pointee.ticket <= storage.pointee.fenced {
+      if isFree(header) {
         InvocationList(header).deallocate()
-      } else {
-        header.pointee.next = nil
-        if let last { last.pointee.next = header } else { kept = header }
-        last = header
+        continue
       }
+      header.pointee.next = nil
+      if let last { last.pointee.next = header } else { kept = header }
+      last = header
     }
     storage.pointee.retired = kept
     if kept == nil { storage.pointee.pending.store(0, ordering: .relaxed) }
+  }
+
+  private func isFree(_ retired: UnsafeMutablePointer<InvocationList.Header>) -> Bool {
+    let (list, ticket) = (UInt(bitPattern: retired), retired.pointee.ticket)
+    if ticket > storage.pointee.fenced { return false }
+    return !ThreadRegistry.all.contains {
+      $0.isReading(list, of: address, retiredWith: ticket)
+    }
   }
 }

@@ -10,6 +10,8 @@ struct Frame: ~Copyable {
   let epoch: Atomic<UInt64>
   /// The token of the delegate whose function is being called, or 0.
   let delegate: Atomic<UInt64>
+  /// The invocation list that is being read; 0 until it is known which.
+  let list: Atomic<UInt>
 }
 
 /// What a thread that invokes owns: a stack of frames that every thread can read.
@@ -73,8 +75,13 @@ struct ThreadRecord {
 
   /// For the owner: the delegate whose call it is in, the innermost where calls nest, or 0.
   var innermostCall: UInt64 {
-    let depth = storage.pointee.depth
-    return depth == 0 ? 0 : frame(depth &- 1).pointee.delegate.load(ordering: .relaxed)
+    var depth = storage.pointee.depth
+    while depth > 0 {
+      depth &-= 1
+      let token = frame(depth).pointee.delegate.load(ordering: .relaxed)
+      if token != 0 { return token }
+    }
+    return 0
   }
 
   /// Whether a call of this delegate is on this thread's stack.
@@ -97,23 +104,29 @@ struct ThreadRecord {
 
   /// Whether any invocation of this multicast is on this thread's stack.
   func isInvoking(_ multicast: UInt) -> Bool {
-    oldestEpoch(of: multicast) != .max
+    isReading(nil, of: multicast, retiredWith: .max)
   }
 
-  /// The lowest epoch of this thread's invocations of a multicast; `.max` where there is none.
-  func oldestEpoch(of multicast: UInt) -> UInt64 {
-    var oldest = UInt64.max
+  /// Whether an invocation on this thread's stack may be reading a list that was retired.
+  ///
+  /// Those that began after its ticket do not; of the others, those that have told which list they
+  /// read do not if it is another. A frame may pass on to a next invocation while it is looked at:
+  /// that one began after the heavy fence and does not find the retired list, whatever is seen.
+  ///
+  /// - Parameter list: nil for any.
+  func isReading(_ list: UInt?, of multicast: UInt, retiredWith ticket: UInt64) -> Bool {
     var depth: UInt32 = 0
     while depth < Self.frameLimit {
       let frame = self.frame(depth)
       let invoked = frame.pointee.multicast.load(ordering: .acquiring)  // pairs as above
-      if invoked == 0 { break }
-      if invoked == multicast {
-        oldest = min(oldest, frame.pointee.epoch.load(ordering: .relaxed))
+      if invoked == 0 { return false }
+      if invoked == multicast && frame.pointee.epoch.load(ordering: .relaxed) < ticket {
+        let known = frame.pointee.list.load(ordering: .relaxed)
+        if list == nil || known == 0 || known == list { return true }
       }
       depth &+= 1
     }
-    return oldest
+    return false
   }
 
   /// Empties the stack of a thread that is gone: it ended inside a call, or was the parent's.

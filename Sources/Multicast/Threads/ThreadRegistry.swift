@@ -32,42 +32,38 @@ enum ThreadRegistry {
 
   /// In the child of a fork: the other threads are gone, their records serve whoever comes.
   static func forgetOthers(than survivor: ThreadRecord?) {
-    forEach { record in
+    for record in all {
       record.storage.pointee.awaited = 0
-      if record == survivor { return }
+      if record == survivor { continue }
       record.clear()
       record.storage.pointee.taken.store(0, ordering: .releasing)
     }
   }
 
-  @inline(__always) static func forEach(_ body: (ThreadRecord) -> Void) {
-    _ = contains { record in
-      body(record)
-      return false
-    }
+  /// Every record there is. One pushed later belongs to an invocation that began after the
+  /// reader's fence.
+  static var all: Records {
+    // Acquire: pairs with the push, so that the records' contents are seen.
+    Records(rest: head.load(ordering: .acquiring))
   }
 
-  @inline(__always) static func contains(where predicate: (ThreadRecord) -> Bool) -> Bool {
-    // Acquire: pairs with the push, so that the record's contents are seen. A record pushed later
-    // belongs to an invocation that began after the caller's fence.
-    var next = head.load(ordering: .acquiring)
-    while let storage = next {
-      if predicate(ThreadRecord(storage)) { return true }
-      next = storage.pointee.next
+  struct Records: Sequence, IteratorProtocol {
+    fileprivate var rest: UnsafeMutablePointer<ThreadRecord.Storage>?
+
+    @inline(__always) mutating func next() -> ThreadRecord? {
+      guard let storage = rest else { return nil }
+      rest = storage.pointee.next
+      return ThreadRecord(storage)
     }
-    return false
   }
 
   private static func takeIdle() -> ThreadRecord? {
-    var taken: ThreadRecord? = nil
-    _ = contains { record in
-      guard record.storage.pointee.taken.load(ordering: .relaxed) == 0 else { return false }
-      let (exchanged, _) = record.storage.pointee.taken.compareExchange(
+    for record in all where record.storage.pointee.taken.load(ordering: .relaxed) == 0 {
+      let (isTaken, _) = record.storage.pointee.taken.compareExchange(
         expected: 0, desired: 1, ordering: .acquiring)  // pairs with the release in `leave`
-      if exchanged { taken = record }
-      return exchanged
+      if isTaken { return record }
     }
-    return taken
+    return nil
   }
 
   private static func push() -> ThreadRecord? {
