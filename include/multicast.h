@@ -223,8 +223,8 @@ typedef struct multicast_allocator {
   uint32_t struct_size;
   /// Passed to both functions (default: NULL).
   void *context;
-  /// Returns `size` bytes (> 0) aligned to `alignment` (a power of two, at most 128), or NULL. Called
-  /// from any thread, also with locks of the library held: it must not call the library.
+  /// Returns `size` bytes (> 0) aligned to `alignment` (a power of two, at most 128), or NULL.
+  /// Called from any thread, also with locks of the library held: it must not call the library.
   void *(*allocate)(void *context, size_t size, size_t alignment);
   /// Takes back a block with the size and alignment it was asked for. As above.
   void (*deallocate)(void *context, void *block, size_t size, size_t alignment);
@@ -392,9 +392,9 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
 ///         function, or options that are not valid; MULTICAST_ERROR_OUT_OF_MEMORY;
 ///         MULTICAST_ERROR_LIMIT.
 ///
-/// Ownership: borrows `context` until the removal has finished. With `release` it is owned from here
-///            on, failure included; only options that cannot be read (`struct_size`, an unknown flag,
-///            a reserved field) are not used at all, and then `release` does not run.
+/// Ownership: borrows `context` until the removal has finished. With `release` it is owned from
+///            here on, failure included. Only options that cannot be read (`struct_size`, unknown
+///            flags, reserved fields) are not used at all, and then `release` does not run.
 /// Threads:   any.
 /// Reentry:   any.
 /// Cost:      O(1) amortised, no more than one allocation; O(delegates) where some have a lower
@@ -406,14 +406,14 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 
 /// Adds several delegates in order with the same options: all of them, or none.
 ///
-/// An invocation on another thread sees them appear one after another.
+/// An invocation calls all of them or none: they appear at once.
 ///
 /// @param target     The multicast.
 /// @param delegates  `count` of them; may be NULL when `count` is 0.
-/// @param count      How many.
+/// @param count      How many; at most 2^26.
 /// @param options    As in multicast_add().
 /// @param out        Receives `count` tokens; may be NULL. Set to zero when the add fails.
-/// @return As multicast_add().
+/// @return As multicast_add(); above 2^26 MULTICAST_ERROR_LIMIT, and nothing given is looked at.
 ///
 /// Ownership: as multicast_add(); a failure releases each of the contexts once.
 /// Threads:   any.
@@ -428,9 +428,9 @@ MULTICAST_API multicast_status multicast_add_many(multicast target,
 /// Removes the first delegate equal to this one, in order of invocation.
 ///
 /// Invocations that run do not call it unless its call had begun. Then waits until no other thread
-/// is inside a call of it: of this delegate alone, not of the multicast's others. Never hangs: where
-/// this thread is inside a call of it, or where those that it would wait for wait for it in turn, it
-/// does not wait and returns MULTICAST_PENDING. Do not hold a lock that the delegate takes.
+/// is inside a call of it: of this delegate alone, not of the multicast's others. Never hangs:
+/// where this thread is inside a call of it, or where those that it would wait for wait for it in
+/// turn, it does not wait and returns MULTICAST_PENDING. Do not hold a lock that it takes.
 ///
 /// @param target    The multicast.
 /// @param delegate  Function and context, as they were added.
@@ -615,7 +615,8 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_live(multicast_token t
 /// Ownership: gives the context back, by MULTICAST_OK or by `release`.
 /// Threads:   any; waits for running calls of it on other threads.
 /// Reentry:   any; inside a call of it MULTICAST_PENDING.
-/// Cost:      O(1) amortised, and one memory barrier when several threads have invoked the multicast.
+/// Cost:      O(1) amortised, and one memory barrier when several threads have invoked the
+///            multicast.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
 
@@ -637,8 +638,8 @@ MULTICAST_API multicast_status multicast_token_remove_nowait(multicast_token tok
 ///
 /// @param token       The token.
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0 looks once, UINT64_MAX waits for ever.
-/// @return As multicast_token_remove(), and MULTICAST_ERROR_TIMEOUT: removed, but a call of it still
-///         runs on another thread, and `release` tells when it has returned.
+/// @return As multicast_token_remove(), and MULTICAST_ERROR_TIMEOUT: removed, by this call or
+///         before, but a call of it still runs on another thread; `release` tells when it ends.
 ///
 /// Ownership: gives the context back, by MULTICAST_OK or by `release`.
 /// Threads:   any; waits for running calls of it on other threads.
@@ -656,8 +657,8 @@ MULTICAST_API multicast_status multicast_token_remove_within(multicast_token tok
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
 ///
 /// Ownership: nothing is passed.
-/// Threads:   any; this thread's later invocations, and all that begin after they learn of it, leave
-///            the delegate out.
+/// Threads:   any; this thread's later invocations, and all that begin after they learn of it,
+///            leave the delegate out.
 /// Reentry:   any.
 /// Cost:      O(1).
 /// @since 1.0
@@ -683,7 +684,7 @@ MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 ///
 /// Ownership: nothing is passed.
 /// Threads:   any; about the calling thread.
-/// Reentry:   any; inside a `release`, that of the delegate from whose call it was run, if any.
+/// Reentry:   any; inside a `release`, the delegate from whose call it was run, if any.
 /// Cost:      O(1), no lock.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);

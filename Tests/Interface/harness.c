@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- Checks --------------------------------------------------------------------------------- */
+/* ---- Checks ---------------------------------------------------------------------------------- */
 
 void check_failed(const char *file, int line, const char *expression, const char *detail) {
   fprintf(stderr, "%s:%d: check failed: %s %s\n", file, line, expression, detail);
@@ -45,7 +45,7 @@ void check_text(const char *file, int line, const char *left, const char *a, con
   _exit(1);
 }
 
-/* ---- Threads -------------------------------------------------------------------------------- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 static struct timespec after_ms(int milliseconds) {
   struct timespec moment;
@@ -106,7 +106,7 @@ void pause_ms(int milliseconds) {
   }
 }
 
-/* ---- Delegates ------------------------------------------------------------------------------ */
+/* ---- Delegates ------------------------------------------------------------------------------- */
 
 void count_call(void *context, uint32_t event, const void *payload, size_t size) {
   (void)event;
@@ -200,7 +200,7 @@ int64_t invoke_finished(invoker *i) {
   return i->result;
 }
 
-/* ---- Memory --------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 int64_t allocated_bytes, allocated_blocks;
 int fail_after = -1;
@@ -243,7 +243,7 @@ void use_test_allocator(void) {
   CHECK_OK(multicast_set_allocator(&allocator));
 }
 
-/* ---- The process ---------------------------------------------------------------------------- */
+/* ---- The process ----------------------------------------------------------------------------- */
 
 void deny_membarrier(void) {
   struct sock_filter filter[] = {

@@ -49,7 +49,7 @@ void check_text(const char *file, int line, const char *left, const char *a, con
 #define CHECK_OK(a) CHECK_STATUS(a, MULTICAST_OK)
 #define CHECK_TEXT(a, b) check_text(__FILE__, __LINE__, #a, a, b)
 
-/* ---- Threads -------------------------------------------------------------------------------- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 /* Something that happens once, and can be waited for. */
 typedef struct gate {
@@ -79,7 +79,7 @@ void pause_ms(int milliseconds);
 #define STORE(variable, value) __atomic_store_n(&(variable), (value), __ATOMIC_SEQ_CST)
 #define ADD(variable, value) __atomic_add_fetch(&(variable), (value), __ATOMIC_SEQ_CST)
 
-/* ---- Delegates ------------------------------------------------------------------------------ */
+/* ---- Delegates ------------------------------------------------------------------------------- */
 
 /* Counts its calls in the int that is its context. */
 void count_call(void *context, uint32_t event, const void *payload, size_t size);
@@ -127,7 +127,7 @@ typedef struct invoker {
 void invoke_in_background(invoker *i, multicast m);
 int64_t invoke_finished(invoker *i);
 
-/* ---- Memory --------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 /* Has the library use an allocator that counts, fills, and fails when told to. */
 void use_test_allocator(void);
@@ -137,7 +137,7 @@ extern int fail_after;      /* that many allocations succeed, then... (-1: all d
 extern bool fail_only_once; /* ...one fails, or all from there on */
 extern bool has_failed;
 
-/* ---- The process ---------------------------------------------------------------------------- */
+/* ---- The process ----------------------------------------------------------------------------- */
 
 /* The kernel refuses membarrier from here on, with EPERM. */
 void deny_membarrier(void);

@@ -109,7 +109,7 @@ TEST(add_many_with_one_bad_delegate_adds_none) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-/* ---- Removing ----------------------------------------------------------------------------------- */
+/* ---- Removing -------------------------------------------------------------------------------- */
 
 TEST(remove_takes_the_first_equal_one) {
   char text[8] = "";
@@ -216,7 +216,7 @@ TEST(removal_in_any_order_keeps_the_rest_in_order) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 10);
 }
 
-/* ---- Asking ------------------------------------------------------------------------------------- */
+/* ---- Asking ---------------------------------------------------------------------------------- */
 
 TEST(count_counts_live_ones_and_paused_ones) {
   multicast m = multicast_create();
@@ -260,7 +260,7 @@ TEST(list_writes_at_most_its_capacity_and_returns_the_total) {
   CHECK(out[2].context == &n[2]);
 }
 
-/* ---- Invoking ----------------------------------------------------------------------------------- */
+/* ---- Invoking -------------------------------------------------------------------------------- */
 
 typedef struct seen {
   uint32_t event;
@@ -319,7 +319,7 @@ TEST(invoke_returns_its_count_though_the_multicast_was_destroyed) {
   CHECK_EQ(calls, 1);
 }
 
-/* ---- Visiting ----------------------------------------------------------------------------------- */
+/* ---- Visiting -------------------------------------------------------------------------------- */
 
 typedef struct visit {
   int visited, stop_after;
@@ -387,7 +387,7 @@ TEST(visit_nested_too_deep_is_limit) {
   CHECK_EQ(multicast_visit(m, visit_again, &m), 1);
 }
 
-/* ---- Options ------------------------------------------------------------------------------------ */
+/* ---- Options --------------------------------------------------------------------------------- */
 
 TEST(once_is_called_once_and_is_gone_as_its_call_begins) {
   multicast_options options = multicast_options_default();

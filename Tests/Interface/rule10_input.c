@@ -139,7 +139,7 @@ TEST(null_pointers_are_invalid_argument) {
   CHECK_STATUS(multicast_allocator_init(NULL, 32), MULTICAST_ERROR_INVALID_ARGUMENT);
 }
 
-/* ---- Options ------------------------------------------------------------------------------------ */
+/* ---- Options --------------------------------------------------------------------------------- */
 
 static void expect_refused(const multicast_options *options) {
   multicast m = multicast_create();
@@ -218,7 +218,7 @@ TEST(counts_beyond_all_memory_are_limit) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-/* ---- Out of memory ------------------------------------------------------------------------------ */
+/* ---- Out of memory --------------------------------------------------------------------------- */
 
 /* Runs an operation with the first allocation failing, then the second, until none is left, once
  * with that one alone failing and once with all from there on. */

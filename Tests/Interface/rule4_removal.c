@@ -188,7 +188,7 @@ TEST(remove_waits_for_a_call_in_an_outer_invocation) {
   invoke_finished(&i);
 }
 
-/* ---- It waits for nothing else ---------------------------------------------------------------- */
+/* ---- It waits for nothing else --------------------------------------------------------------- */
 
 TEST(remove_does_not_wait_for_other_delegates_of_the_multicast) {
   int calls = 0;
@@ -244,7 +244,7 @@ TEST(remove_returns_while_others_keep_invoking) {
   for (i = 0; i < 2; ++i) join_thread(threads[i]);
 }
 
-/* ---- From inside its own call ----------------------------------------------------------------- */
+/* ---- From inside its own call ---------------------------------------------------------------- */
 
 typedef struct self {
   multicast target;
@@ -333,7 +333,7 @@ TEST(remove_in_a_nested_call_is_finished_by_the_outermost) {
   CHECK_EQ(s.releases, 1);
 }
 
-/* ---- Cycles of waits --------------------------------------------------------------------------- */
+/* ---- Cycles of waits ------------------------------------------------------------------------- */
 
 enum { RING = 4 };
 static struct {
@@ -415,7 +415,7 @@ TEST(remove_inside_another_delegates_call_waits_where_no_cycle_closes) {
   invoke_finished(&s.i);
 }
 
-/* ---- Timeouts ---------------------------------------------------------------------------------- */
+/* ---- Timeouts -------------------------------------------------------------------------------- */
 
 static double seconds(void) {
   struct timespec now;
@@ -511,7 +511,7 @@ TEST(remove_waits_on_through_cancellation) {
   CHECK_EQ(multicast_count(s.r.target), 0); /* no lock was left behind */
 }
 
-/* ---- What others are removing ------------------------------------------------------------------ */
+/* ---- What others are removing ---------------------------------------------------------------- */
 
 static void second_removal(int64_t (*first)(remover *), int64_t (*second)(remover *),
                            int64_t expected) {
@@ -581,7 +581,7 @@ TEST(remove_by_two_threads_at_once_succeeds_for_one_and_waits_for_both) {
   CHECK_EQ(LOAD(s.b.releases), 1);
 }
 
-/* ---- OK means what it says --------------------------------------------------------------------- */
+/* ---- OK means what it says ------------------------------------------------------------------- */
 
 typedef struct guarded {
   uint32_t alive; /* plain: a call after the removal is a race that the thread sanitizer sees */

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- fork -------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 static multicast inherited;
 static int calls;
@@ -157,7 +157,7 @@ TEST(fork_child_returns_from_the_call_and_goes_on) {
   CHECK_EQ(status, 0);
 }
 
-/* ---- The end of threads ------------------------------------------------------------------------ */
+/* ---- The end of threads ---------------------------------------------------------------------- */
 
 static void *invoke_and_end(void *unused) {
   (void)unused;
@@ -241,7 +241,7 @@ TEST(delegate_of_a_thread_that_has_ended_can_be_removed) {
   CHECK_OK(multicast_token_remove(token));
 }
 
-/* ---- dlclose ------------------------------------------------------------------------------------ */
+/* ---- dlclose --------------------------------------------------------------------------------- */
 
 #ifdef MULTICAST_SHARED_LIBRARY
 typedef struct library {
@@ -310,7 +310,7 @@ TEST(dlopen_use_and_dlclose_again_and_again) {
 }
 #endif
 
-/* ---- exit --------------------------------------------------------------------------------------- */
+/* ---- exit ------------------------------------------------------------------------------------ */
 
 static void use_at_exit(void) {
   int before = calls;

@@ -202,7 +202,7 @@ TEST(token_current_lets_a_delegate_remove_itself) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-/* ---- The kernel --------------------------------------------------------------------------------- */
+/* ---- The kernel ------------------------------------------------------------------------------ */
 
 static multicast watched;
 

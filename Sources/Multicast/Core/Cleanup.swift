@@ -4,8 +4,8 @@ import MulticastShims
 struct Cleanup {
   let thread: ThreadRecord?
 
-  /// The list retired with this ticket has not had its heavy fence; 0 for none.
-  var unfencedTicket: UInt64 = 0
+  /// A list was retired that others may be reading.
+  var hasRetired = false
 
   /// Removed, and perhaps being called.
   var leaving = RegistrationChain()
@@ -19,7 +19,7 @@ struct Cleanup {
   init(by thread: ThreadRecord? = .current) { self.thread = thread }
 
   /// Whether other threads have to be made to see what was changed.
-  var needsFence: Bool { unfencedTicket != 0 || !(isAlone || leaving.isEmpty) }
+  var needsFence: Bool { hasRetired || !(isAlone || leaving.isEmpty) }
 
   mutating func release(_ extras: UnsafeMutablePointer<Extras>) {
     extras.pointee.next = released
@@ -32,7 +32,7 @@ struct Cleanup {
   func finish(
     _ multicast: Multicast, patience: Departures.Patience = .endless
   ) -> Status {
-    if released == nil && leaving.isEmpty && unfencedTicket == 0 { return .ok }
+    if released == nil && leaving.isEmpty && !hasRetired { return .ok }
     return finishSlowly(multicast, patience)
   }
 
@@ -40,12 +40,11 @@ struct Cleanup {
   private func finishSlowly(_ multicast: Multicast, _ patience: Departures.Patience) -> Status {
     Extras.release(released)
     if needsFence {
-      guard Fence.heavy() else { return .system }
+      guard Ticket.fence() else { return .system }
     }
-    if unfencedTicket != 0 {
+    if hasRetired {
       let stripe = multicast.stripe
       stripe.lock()
-      multicast.storage.pointee.fenced = max(multicast.storage.pointee.fenced, unfencedTicket)
       multicast.reap()
       stripe.unlock()
     }

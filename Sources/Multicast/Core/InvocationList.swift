@@ -24,8 +24,10 @@ struct InvocationList {
     var era: UInt32
     /// The handle of the multicast: its slot may have another inhabitant before this list is freed.
     var owner: UInt64
-    /// Once retired: invocations that began before this ticket may still read the list.
+    /// Once retired: invocations that began before this ticket may still read the list...
     var ticket: UInt64
+    /// ...and may be found only after a heavy fence, unless this thread alone invokes.
+    var needsFence: Bool
     var next: UnsafeMutablePointer<Header>?
   }
 

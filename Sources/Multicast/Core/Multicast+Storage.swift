@@ -4,7 +4,7 @@ import Synchronization
 /// A multicast's slot, and the basics that all of its operations share.
 ///
 /// Slots are 64 bytes and are never unmapped. What another thread may still be doing with an earlier
-/// inhabitant (its retired lists and their tickets) survives the reuse of the slot.
+/// inhabitant (its retired lists) survives the reuse of the slot.
 struct Multicast {
   struct Storage: ~Copyable {
     // What invocations read.
@@ -23,8 +23,6 @@ struct Multicast {
 
     /// Lists that were replaced and may still be read, the newest first.
     var retired: UnsafeMutablePointer<InvocationList.Header>?
-    /// Lists retired with tickets up to this one have had their heavy fence.
-    var fenced: UInt64
     /// Index + 1 of the next vacant slot; guarded by the slab lock.
     var nextVacant: UInt32
   }
@@ -100,22 +98,14 @@ struct Multicast {
     if isQuiet(cleanup.thread) { return old.deallocate() }
 
     let ticket = Ticket.draw()  // after the list was replaced: who reads it sees the new one
-    // The retired lists of an earlier inhabitant may still wait for their fence; then this one does
-    // too, since `fenced` speaks for all tickets up to it.
-    let isEveryOtherFenced =
-      storage.pointee.retired.map { $0.pointee.ticket <= storage.pointee.fenced } ?? true
     old.header.pointee.ticket = ticket
+    old.header.pointee.needsFence = !isAlone(cleanup.thread)
     old.header.pointee.next = storage.pointee.retired
     storage.pointee.retired = old.header
     // Relaxed: the heavy fence comes between this store and the first look at the frames, and pairs
     // with the light one before an invocation that leaves reads it.
     storage.pointee.pending.store(ticket, ordering: .relaxed)
-    if isAlone(cleanup.thread) && isEveryOtherFenced {
-      storage.pointee.fenced = ticket
-      reap()
-    } else {
-      cleanup.unfencedTicket = ticket
-    }
+    if old.header.pointee.needsFence { cleanup.hasRetired = true } else { reap() }
   }
 
   @inline(__always)
@@ -159,7 +149,7 @@ struct Multicast {
 
   private func isFree(_ retired: UnsafeMutablePointer<InvocationList.Header>) -> Bool {
     let (list, ticket) = (UInt(bitPattern: retired), retired.pointee.ticket)
-    if ticket > storage.pointee.fenced { return false }
+    if retired.pointee.needsFence && !Ticket.isFenced(ticket) { return false }
     return !ThreadRegistry.all.contains {
       $0.isReading(list, of: address, retiredWith: ticket)
     }

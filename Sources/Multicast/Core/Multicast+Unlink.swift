@@ -1,0 +1,60 @@
+/// Taking delegates out of the list. The stripe's lock is held.
+extension Multicast {
+  /// Unlinks all that are selected; from the last, so that their releases run from the first.
+  func unlinkAll(_ selection: Selection, _ cleanup: inout Cleanup) -> Int {
+    cleanup.isAlone = isAlone(cleanup.thread)
+    guard let list else { return 0 }
+    var removed = 0
+    var position = list.count
+    while position > 0 {
+      position &-= 1
+      let entry = list.entry(position)
+      if InvocationList.isDead(entry) || !selection.includes(entry) { continue }
+      unlink(position, of: list, &cleanup)
+      removed &+= 1
+    }
+    return removed
+  }
+
+  /// Takes a delegate out: no call of it begins in an invocation that sees this.
+  func unlink(_ position: UInt32, of list: InvocationList, _ cleanup: inout Cleanup) {
+    let token = list.entry(position).pointee.token
+    mark(position, of: list, set: InvocationList.State.dead)
+    list.header.pointee.live &-= 1
+    let registration = Registration(index: Handle.index(of: token))
+    registration.retire()
+    leave(registration, token, &cleanup)
+  }
+
+  /// Gives a registration back at once where it cannot be in a call, otherwise leaves that for when
+  /// the lock is let go of.
+  func leave(_ registration: Registration, _ token: UInt64, _ cleanup: inout Cleanup) {
+    cleanup.isAlone = isAlone(cleanup.thread)
+    if !cleanup.isAlone || cleanup.thread?.isCalling(token) ?? false {
+      return cleanup.leaving.push(registration)
+    }
+    let extras = registration.storage.pointee.extras
+    registration.giveBack(to: stripe)
+    if let extras { cleanup.release(extras) }
+  }
+
+  /// Shrinks the list where too little of it is live. Failing to is harmless.
+  func tidy(_ cleanup: inout Cleanup) {
+    guard let list else { return }
+    let isQuiet = self.isQuiet(cleanup.thread)
+    if isQuiet { list.dropDeadTail() }
+    let (live, capacity) = (list.live, list.header.pointee.capacity)
+    let isSparse = capacity > 30 && live < capacity / 8
+    guard list.dead > live &+ 8 || isSparse else { return }
+    if isQuiet && !isSparse { return list.compactInPlace() }
+    let smaller = InvocationList.allocate(
+      capacity: InvocationList.capacity(for: live &* 2), owner: handle)
+    if let smaller {
+      _ = list.copyLive(to: smaller)
+      smaller.refreshLastPriority()
+      replaceList(by: smaller, &cleanup)
+    } else if isQuiet {
+      list.compactInPlace()
+    }
+  }
+}
