@@ -135,6 +135,14 @@ typedef struct multicast_token {
   uint64_t id;
 } multicast_token;
 
+/// A lifetime: what weak registrations refer to. Ending it removes them all, wherever they are.
+///
+/// @since 1.0
+typedef struct multicast_lifetime {
+  /// Opaque; 0 is none. Where a language has no structs by value, pass it as a 64-bit integer.
+  uint64_t id;
+} multicast_lifetime;
+
 /// The function of a delegate.
 ///
 /// @param context  The delegate's context, as it was added.
@@ -203,14 +211,22 @@ typedef struct multicast_options {
   /// Bit i: wants event i, for a protocol whose methods are optional. Events 64 and up are always
   /// delivered (default: 0, all events).
   uint64_t events;
+  /// The registration is gone when this ends (default: none, it stays until removed).
+  multicast_lifetime lifetime;
   /// Must be 0.
-  uint64_t reserved_handles[2];
+  uint64_t reserved_handle;
   /// Told exactly once that the library has let go of the context: after the last call of the
   /// delegate has returned and for failed adds too; on the thread that removes, or on the one whose
   /// call was the last to return. No lock is held. (default: NULL, nobody is told).
   void (*release)(void *context);
-  /// Must be NULL.
-  void *reserved_pointers[2];
+  /// For a context that counts references itself (a weak_ptr, GWeakRef, a Swift or Python object):
+  /// called before each call, returns the strong pointer that the delegate gets as its context, or
+  /// NULL for dead: it is removed there and then, and `release` runs. On the thread that invokes,
+  /// no lock held. With `unlock` or not at all. (default: NULL, the delegate gets `context`).
+  void *(*lock)(void *context);
+  /// Called after each call with what `lock` returned, also when the delegate removed itself or
+  /// destroyed the multicast. As `lock`. (default: NULL).
+  void (*unlock)(void *strong);
 } multicast_options;
 
 /// Where the library gets its memory from.
@@ -240,8 +256,8 @@ typedef struct multicast_allocator {
 /// Cost:      O(1); inline.
 /// @since 1.0
 static inline multicast_options multicast_options_default(void) {
-  multicast_options options = {(uint32_t)sizeof(multicast_options), 0, 0, 0, 0, {0, 0}, NULL,
-                               {NULL, NULL}};
+  multicast_options options = {(uint32_t)sizeof(multicast_options), 0, 0, 0, 0, {0}, 0, NULL,
+                               NULL, NULL};
   return options;
 }
 
@@ -388,9 +404,9 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
 /// @param options   How, or NULL for the defaults; read during the call only.
 /// @param out       Receives the token, before the delegate can be called; may be NULL. Set to zero
 ///                  when the add fails.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: no
-///         function, or options that are not valid; MULTICAST_ERROR_OUT_OF_MEMORY;
-///         MULTICAST_ERROR_LIMIT.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: of the multicast, or of a lifetime that is
+///         none or has ended; MULTICAST_ERROR_INVALID_ARGUMENT: no function, or options that are
+///         not valid; MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_LIMIT.
 ///
 /// Ownership: borrows `context` until the removal has finished. With `release` it is owned from
 ///            here on, failure included. Only options that cannot be read (`struct_size`, unknown
@@ -688,6 +704,54 @@ MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 /// Cost:      O(1), no lock.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
+
+/* ---- Lifetime ------------------------------------------------------------------------------- */
+
+/// Creates a lifetime, for the `lifetime` of multicast_options.
+///
+/// One for each plugin, window or session: whatever registers delegates and goes away as a whole.
+///
+/// @return Its handle; zero: out of memory, or the system had no thread key left, or 2^26 exist.
+///
+/// Ownership: the caller's, until multicast_lifetime_end().
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1); memory is taken for many at a time.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(void);
+
+/// Ends a lifetime: removes every registration under it, from every multicast, as
+/// multicast_remove() does.
+///
+/// After MULTICAST_OK no delegate that was ever added under it runs on any thread, those removed
+/// before included: what they consist of may be unloaded. The handle is stale at once; adding under
+/// it is MULTICAST_ERROR_INVALID_HANDLE.
+///
+/// @param lifetime  The lifetime.
+/// @return MULTICAST_OK; MULTICAST_PENDING: a call of one runs that could not be waited for, as
+///         when called from inside it; all is finished when the last `release` has run;
+///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: `release` runs for each registration that has one; contexts without may be freed
+///            after MULTICAST_OK.
+/// Threads:   any; waits for running calls of its delegates on other threads.
+/// Reentry:   any; inside a call of one of its delegates MULTICAST_PENDING.
+/// Cost:      O(registrations under it), and one memory barrier in all when several threads have
+///            invoked one of the multicasts.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_lifetime_end(multicast_lifetime lifetime);
+
+/// How many registrations there are under a lifetime, paused ones included.
+///
+/// @param lifetime  The lifetime.
+/// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
+///
+/// Ownership: nothing is passed.
+/// Threads:   any; another thread may change it right after.
+/// Reentry:   any.
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lifetime lifetime);
 
 #ifdef __cplusplus
 }

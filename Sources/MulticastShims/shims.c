@@ -6,8 +6,10 @@ __thread void *shims_thread_record;
 
 void *shims_multicast_directory[SHIMS_DIRECTORY_LENGTH];
 void *shims_registration_directory[SHIMS_DIRECTORY_LENGTH];
+void *shims_lifetime_directory[SHIMS_DIRECTORY_LENGTH];
 
 shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT];  // zero is PTHREAD_MUTEX_INITIALIZER
+pthread_mutex_t shims_lifetime_mutexes[SHIMS_LIFETIME_MUTEX_COUNT];  // likewise
 pthread_mutex_t shims_slab_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t shims_call_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t shims_call_condition;

@@ -21,6 +21,8 @@ SIZE(multicast, 8);
 FIELD(multicast, id, 0);
 SIZE(multicast_token, 8);
 FIELD(multicast_token, id, 0);
+SIZE(multicast_lifetime, 8);
+FIELD(multicast_lifetime, id, 0);
 SIZE(multicast_status, 4);
 
 SIZE(multicast_delegate, 16);
@@ -33,9 +35,11 @@ FIELD(multicast_options, flags, 4);
 FIELD(multicast_options, priority, 8);
 FIELD(multicast_options, reserved, 12);
 FIELD(multicast_options, events, 16);
-FIELD(multicast_options, reserved_handles, 24);
+FIELD(multicast_options, lifetime, 24);
+FIELD(multicast_options, reserved_handle, 32);
 FIELD(multicast_options, release, 40);
-FIELD(multicast_options, reserved_pointers, 48);
+FIELD(multicast_options, lock, 48);
+FIELD(multicast_options, unlock, 56);
 
 SIZE(multicast_allocator, 32);
 FIELD(multicast_allocator, struct_size, 0);

@@ -195,16 +195,7 @@ TEST(reserved_fields_that_are_not_zero_are_invalid_argument) {
   options.reserved = 1;
   expect_refused(&options);
   options = multicast_options_default();
-  options.reserved_handles[0] = 1;
-  expect_refused(&options);
-  options = multicast_options_default();
-  options.reserved_handles[1] = 1;
-  expect_refused(&options);
-  options = multicast_options_default();
-  options.reserved_pointers[0] = &options;
-  expect_refused(&options);
-  options = multicast_options_default();
-  options.reserved_pointers[1] = &options;
+  options.reserved_handle = 1;
   expect_refused(&options);
 }
 

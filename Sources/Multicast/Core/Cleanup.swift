@@ -28,27 +28,34 @@ struct Cleanup {
 
   /// - Returns: `ok`; what `Departures.seeOff` says of calls that still run; `system` where the
   ///   kernel refuses the fence, and nothing of what needs it can be freed.
+  ///
+  /// - Parameter multicast: The one that was changed; nil for those that what is leaving has left.
   @inline(__always)
   func finish(
-    _ multicast: Multicast, patience: Departures.Patience = .endless
+    _ multicast: Multicast?, patience: Departures.Patience = .endless
   ) -> Status {
     if released == nil && leaving.isEmpty && !hasRetired { return .ok }
     return finishSlowly(multicast, patience)
   }
 
   @inline(never)
-  private func finishSlowly(_ multicast: Multicast, _ patience: Departures.Patience) -> Status {
+  private func finishSlowly(_ multicast: Multicast?, _ patience: Departures.Patience) -> Status {
     Extras.release(released)
     if needsFence {
       guard Ticket.fence() else { return .system }
     }
-    if hasRetired {
-      let stripe = multicast.stripe
-      stripe.lock()
-      multicast.reap()
-      stripe.unlock()
-    }
+    if hasRetired { reap(multicast) }
     if leaving.isEmpty { return .ok }
     return Departures.seeOff(leaving, by: thread, patience: patience)
+  }
+
+  /// Others may be reading lists only of multicasts from which something is leaving.
+  private func reap(_ multicast: Multicast?) {
+    if let multicast { return multicast.flush() }
+    var last: UInt32? = nil
+    for registration in leaving where registration.owner != last {
+      last = registration.owner
+      Multicast(slot: registration.owner).flush()
+    }
   }
 }

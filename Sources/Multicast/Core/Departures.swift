@@ -98,6 +98,32 @@ enum Departures {
     return .ok
   }
 
+  /// Waits for calls of delegates that were removed already, by somebody who did not wait or is just
+  /// doing it.
+  ///
+  /// - Parameter isMeant: Given the multicast of a call and its token.
+  static func settle(
+    after cleanup: Cleanup, where isMeant: (_ multicast: UInt, _ token: UInt64) -> Bool
+  ) -> Status {
+    // Whoever removed them may not have had the heavy fence yet; ours has served for all.
+    if !cleanup.needsFence {
+      guard Ticket.fence() else { return .system }
+    }
+    var status = Status.ok
+    for record in ThreadRegistry.all {
+      var depth: UInt32 = 0
+      while let (multicast, token) = record.call(at: depth) {
+        if token != 0 && isMeant(multicast, token) {
+          let outcome = wait(
+            for: token, removed: nil, by: cleanup.thread, patience: .endless)
+          if outcome != .ok { status = outcome }
+        }
+        depth &+= 1
+      }
+    }
+    return status
+  }
+
   private static func isCalled(_ token: UInt64) -> Bool {
     ThreadRegistry.all.contains { $0.isCalling(token) }
   }

@@ -5,9 +5,16 @@ import MulticastShims
 struct Extras {
   typealias Release = @convention(c) (_ context: UnsafeMutableRawPointer?) -> Void
 
+  typealias Lock =
+    @convention(c) (_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?
+  typealias Unlock = @convention(c) (_ strong: UnsafeMutableRawPointer?) -> Void
+
   var release: Release?
   var context: UnsafeMutableRawPointer?
   var events: UInt64
+  var lock: Lock?
+  var unlock: Unlock?
+  var membership: Membership
   var priority: Int32
   /// The next of a chain whose releases are due.
   var next: UnsafeMutablePointer<Extras>?
@@ -23,7 +30,9 @@ struct Extras {
     extras.initialize(
       to: Extras(
         release: options.release, context: context, events: options.events,
-        priority: options.priority, next: nil))
+        lock: options.lock, unlock: options.unlock,
+        membership: Membership(lifetime: options.lifetime), priority: options.priority,
+        next: nil))
     return extras
   }
 

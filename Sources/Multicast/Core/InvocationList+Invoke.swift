@@ -78,11 +78,17 @@ extension InvocationList {
     frame.pointee.delegate.store(token, ordering: .releasing)
     Fence.light(asymmetric: asymmetric)
     if isDue(entry, call) {
-      if state & State.once != 0 { claimed = multicast.claim(token) }
-      if state & State.once == 0 || claimed != nil {
+      let state = entry.pointee.state.load(ordering: .relaxed)
+      let locked = lock(entry, state)
+      let isRemoved = locked.isDead || state & State.once != 0
+      if isRemoved { claimed = multicast.claim(token) }
+      // Locking may have removed it, or taken so long that somebody else has.
+      let isOurs = isRemoved ? claimed != nil : !Self.isDead(entry)
+      if isOurs && !locked.isDead {
         outcome.isCalled = true
-        outcome.goesOn = call(entry.pointee.function, entry.pointee.context)
+        outcome.goesOn = call(entry.pointee.function, locked.context)
       }
+      if !locked.isDead { locked.unlock?(locked.context) }
     }
     frame.pointee.delegate.store(0, ordering: .releasing)
     Fence.light(asymmetric: asymmetric)
@@ -93,13 +99,36 @@ extension InvocationList {
     return outcome
   }
 
+  /// What a delegate is called with.
+  private struct Locked {
+    var context: UnsafeMutableRawPointer?
+    var unlock: Extras.Unlock? = nil
+    var isDead = false
+  }
+
+  /// Locks the context of a delegate that counts references itself. The extras are read before: from
+  /// the call on, the delegate may be removed by itself.
+  private func lock(_ entry: UnsafeMutablePointer<Entry>, _ state: UInt32) -> Locked {
+    var locked = Locked(context: entry.pointee.context)
+    guard state & State.weak != 0 else { return locked }
+    let extras = extras(entry)
+    locked.unlock = extras.pointee.unlock
+    locked.context = extras.pointee.lock.unsafelyUnwrapped(entry.pointee.context)
+    locked.isDead = locked.context == nil
+    return locked
+  }
+
+  private func extras(_ entry: UnsafeMutablePointer<Entry>) -> UnsafeMutablePointer<Extras> {
+    let registration = Registration(index: Handle.index(of: entry.pointee.token))
+    return registration.storage.pointee.extras.unsafelyUnwrapped
+  }
+
   /// The extras are there: the delegate is named, so who removes it does not free them yet.
   private func isDue<C: Call>(_ entry: UnsafeMutablePointer<Entry>, _ call: C) -> Bool {
     let state = entry.pointee.state.load(ordering: .relaxed)
     if state & (State.dead | State.paused) != 0 { return false }
     if state & State.filtered == 0 { return true }
-    let registration = Registration(index: Handle.index(of: entry.pointee.token))
-    return call.isWanted(registration.storage.pointee.extras.unsafelyUnwrapped.pointee.events)
+    return call.isWanted(extras(entry).pointee.events)
   }
 }
 

@@ -54,6 +54,8 @@ struct InvocationList {
     static let paused: UInt32 = 0x02
     static let once: UInt32 = 0x04
     static let filtered: UInt32 = 0x08
+    /// Its context is locked for each call.
+    static let weak: UInt32 = 0x10
     /// All that make an invocation look twice.
     static let special: UInt32 = 0xFF
     /// Its priority is not 0, and stands in its registration's extras.

@@ -21,7 +21,7 @@ extension Multicast {
     }
     var new = NewDelegates(delegates, count: number, options, tokens)
     do throws(Status) {
-      guard new.areCallable else { throw .invalidArgument }
+      guard new.areValid else { throw .invalidArgument }
       guard let target else { throw .invalidHandle }
       try new.allocateExtras()
       try target.add(&new)
@@ -45,12 +45,21 @@ extension Multicast {
     stripe.lock()
     do throws(Status) {
       guard isCurrent else { throw .invalidHandle }
-      var registrations = try takeRegistrations(new.count, from: stripe)
+      var registrations = RegistrationChain()
       do throws(Status) {
+        try take(&new, &registrations, from: stripe)
         let spare = try makeRoom(for: new.count, new.options.priority, cleanup.thread)
-        insert(&new, &registrations, spare, &cleanup)  // nothing can fail from here on
+        do throws(Status) {
+          try Lifetime.join(registrations, handle: new.options.lifetime)
+        } catch {
+          spare?.deallocate()
+          throw error
+        }
+        insert(new, &registrations, spare, &cleanup)  // nothing can fail from here on
       } catch {
-        while let registration = registrations.pop() { registration.giveBack(to: stripe) }
+        while let registration = registrations.pop() {
+          if let extras = registration.giveBack(to: stripe) { Extras.deallocate(extras) }
+        }
         throw error
       }
     } catch {
@@ -62,21 +71,19 @@ extension Multicast {
     _ = cleanup.finish(self, patience: .none)
   }
 
-  private func takeRegistrations(
-    _ count: UInt32, from stripe: Stripe
-  ) throws(Status) -> RegistrationChain {
-    var registrations = RegistrationChain()
+  /// Takes a registration for each of the delegates, with its extras.
+  private func take(
+    _ new: inout NewDelegates, _ registrations: inout RegistrationChain, from stripe: Stripe
+  ) throws(Status) {
     var taken: UInt32 = 0
-    while taken < count {
-      do throws(Status) {
-        registrations.push(try Registration.take(from: stripe, owner: Handle.index(of: handle)))
-      } catch {
-        while let registration = registrations.pop() { registration.giveBack(to: stripe) }
-        throw error
-      }
+    while taken < new.count {
+      registrations.push(try Registration.take(from: stripe, owner: Handle.index(of: handle)))
       taken &+= 1
     }
-    return registrations
+    // In the order in which they are going to be used, which is not that of their taking.
+    for registration in registrations {
+      registration.storage.pointee.extras = new.takeExtras()
+    }
   }
 
   /// Sees to it that so many can be added.
@@ -107,7 +114,7 @@ extension Multicast {
   }
 
   private func insert(
-    _ new: inout NewDelegates, _ registrations: inout RegistrationChain,
+    _ new: NewDelegates, _ registrations: inout RegistrationChain,
     _ spare: InvocationList?, _ cleanup: inout Cleanup
   ) {
     if new.options.isUnique { removeEqual(to: new, &cleanup) }
@@ -119,8 +126,7 @@ extension Multicast {
     var index: UInt32 = 0
     var added: UInt32 = 0
     while let registration = registrations.pop() {
-      let extras = new.takeExtras()
-      let token = registration.activate(extras: extras)
+      let token = registration.activate()
       new.tokens?[Int(index)] = multicast_token(id: token)
       if new.isReplaced(index) {
         registration.retire()

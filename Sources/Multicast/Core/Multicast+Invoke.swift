@@ -86,7 +86,7 @@ extension Multicast {
       // Acquire: pairs with `setList`. The handle is checked after the list was read: were it
       // before, the list could be that of the slot's next inhabitant.
       let header = storage.pointee.list.load(ordering: .acquiring)
-      if storage.pointee.id.load(ordering: .relaxed) == handle {
+      if storage.pointee.header.id.load(ordering: .relaxed) == handle {
         called = 0
         if let header {
           let list = InvocationList(header)
@@ -134,10 +134,10 @@ extension Multicast {
     return true
   }
 
-  /// Frees what this invocation was the last to read. Without a fence: a list whose writer has
-  /// not had its own yet stays.
+  /// Frees retired lists that nobody reads any more, such as the one that this invocation was the
+  /// last to read. Without a fence: a list whose writer has not had its own yet stays.
   @inline(never)
-  private func flush() {
+  func flush() {
     let stripe = self.stripe
     stripe.lock()
     reap()

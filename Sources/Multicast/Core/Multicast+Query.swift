@@ -40,7 +40,7 @@ extension Multicast {
     stripe.lock()
     defer { stripe.unlock() }
     guard registration.id == token else { return .invalidHandle }
-    let multicast = Multicast(ownerOf: registration)
+    let multicast = Multicast(slot: registration.owner)
     let paused = InvocationList.State.paused
     multicast.mark(
       registration.storage.pointee.link, of: multicast.list.unsafelyUnwrapped,

@@ -41,8 +41,9 @@ extension Multicast {
       return error
     }
     if isFound { return cleanup.finish(self) }
-    if let selection, !cleanup.isAlone, settle(selection, cleanup) == .system { return .system }
-    return .notFound
+    if cleanup.isAlone { return .notFound }
+    let settled = selection.map { settle($0, after: cleanup) }
+    return settled == .system ? .system : .notFound
   }
 
   /// Removes a registration by its token.
@@ -57,7 +58,7 @@ extension Multicast {
       stripe.unlock()
       return waitForRemoved(token, foundAs: id, patience)
     }
-    let multicast = Multicast(ownerOf: registration)
+    let multicast = Multicast(slot: registration.owner)
     var cleanup = Cleanup()
     let list = multicast.list.unsafelyUnwrapped
     multicast.unlink(registration.storage.pointee.link, of: list, &cleanup)
@@ -130,7 +131,7 @@ extension Multicast {
   func finish(_ cleanup: Cleanup, settling selection: Selection) -> Status {
     let status = cleanup.finish(self)
     if status == .system || cleanup.isAlone { return status }
-    let settled = settle(selection, cleanup)
+    let settled = settle(selection, after: cleanup)
     return settled == .ok ? status : settled
   }
 }

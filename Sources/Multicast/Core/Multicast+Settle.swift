@@ -1,39 +1,15 @@
-import Synchronization
-
-/// Waiting for what others removed.
 extension Multicast {
-  /// Waits for calls on other threads of selected delegates that were removed already, by somebody
-  /// who did not wait or is just doing it.
-  func settle(_ selection: Selection, _ cleanup: Cleanup) -> Status {
-    let thread = cleanup.thread
-    // Whoever removed them may not have had the heavy fence yet; ours, if any, has served for all.
-    if !cleanup.needsFence {
-      guard hasDead(selection) else { return .ok }
-      guard Ticket.fence() else { return .system }
+  /// Waits for calls of selected delegates that were removed already.
+  func settle(_ selection: Selection, after cleanup: Cleanup) -> Status {
+    // Most often there is none; and that is cheaper to know than a fence.
+    guard hasDead(selection) else { return .ok }
+    return Departures.settle(after: cleanup) { multicast, token in
+      multicast == address && !Registration.isLive(token) && hasDead(selection, token: token)
     }
-    var status = Status.ok
-    for record in ThreadRegistry.all {
-      if record == thread { continue }
-      var depth: UInt32 = 0
-      while depth < ThreadRecord.frameLimit {
-        let frame = record.frame(depth)
-        let invoked = frame.pointee.multicast.load(ordering: .acquiring)
-        if invoked == 0 { break }
-        let token = frame.pointee.delegate.load(ordering: .acquiring)
-        if invoked == address && token != 0 && hasDead(selection, token: token) {
-          let outcome = Departures.wait(
-            for: token, removed: nil, by: thread, patience: .endless)
-          if outcome != .ok { status = outcome }
-        }
-        depth &+= 1
-      }
-    }
-    return status
   }
 
   /// Whether a list that an invocation may be reading has a dead delegate that is selected.
   private func hasDead(_ selection: Selection, token: UInt64? = nil) -> Bool {
-    if let token, Registration.isLive(token) { return false }
     stripe.lock()
     defer { stripe.unlock() }
     var isFound = false

@@ -9,8 +9,7 @@ struct Multicast {
   struct Storage: ~Copyable {
     // What invocations read.
 
-    /// The handle; of kind `vacant` and the same generation when nobody lives here.
-    let id: Atomic<UInt64>
+    var header: SlotHeader
     /// The list that new invocations use; nil while nothing was ever added.
     let list: Atomic<UnsafeMutablePointer<InvocationList.Header>?>
     /// The newest ticket of the retired lists, 0 when there are none.
@@ -23,8 +22,6 @@ struct Multicast {
 
     /// Lists that were replaced and may still be read, the newest first.
     var retired: UnsafeMutablePointer<InvocationList.Header>?
-    /// Index + 1 of the next vacant slot; guarded by the slab lock.
-    var nextVacant: UInt32
   }
 
   static let everyone: UInt64 = ~Handle.generationMask
@@ -45,14 +42,14 @@ struct Multicast {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  /// The owner of a live registration, whose stripe's lock is held.
-  init(ownerOf registration: Registration) {
-    let slot = Self.directory.slot(registration.owner).unsafelyUnwrapped
+  /// Whoever lives in a slot that was given out.
+  init(slot index: UInt32) {
+    let slot = Self.directory.slot(index).unsafelyUnwrapped
     storage = slot.assumingMemoryBound(to: Storage.self)
-    handle = storage.pointee.id.load(ordering: .relaxed)
+    handle = storage.pointee.header.id.load(ordering: .relaxed)
   }
 
-  var isCurrent: Bool { storage.pointee.id.load(ordering: .acquiring) == handle }
+  var isCurrent: Bool { storage.pointee.header.id.load(ordering: .acquiring) == handle }
   var address: UInt { UInt(bitPattern: storage) }
   var stripe: Stripe { Stripe(of: Handle.index(of: handle)) }
 

@@ -29,13 +29,12 @@ extension Multicast {
   /// Gives a registration back at once where it cannot be in a call, otherwise leaves that for when
   /// the lock is let go of.
   func leave(_ registration: Registration, _ token: UInt64, _ cleanup: inout Cleanup) {
-    cleanup.isAlone = isAlone(cleanup.thread)
-    if !cleanup.isAlone || cleanup.thread?.isCalling(token) ?? false {
+    let isAlone = self.isAlone(cleanup.thread)
+    if !isAlone || cleanup.thread?.isCalling(token) ?? false {
+      if !isAlone { cleanup.isAlone = false }
       return cleanup.leaving.push(registration)
     }
-    let extras = registration.storage.pointee.extras
-    registration.giveBack(to: stripe)
-    if let extras { cleanup.release(extras) }
+    if let extras = registration.giveBack(to: stripe) { cleanup.release(extras) }
   }
 
   /// Shrinks the list where too little of it is live. Failing to is harmless.

@@ -29,11 +29,13 @@ struct NewDelegates {
   var state: UInt32 {
     (options.isOnce ? InvocationList.State.once : 0)
       | (options.isFiltered ? InvocationList.State.filtered : 0)
+      | (options.isWeak ? InvocationList.State.weak : 0)
       | (options.priority != 0 ? InvocationList.State.prioritized : 0)
   }
 
-  /// Whether each delegate has a function.
-  var areCallable: Bool {
+  /// Whether there is nothing wrong with the delegates themselves.
+  var areValid: Bool {
+    if options.isContradictory { return false }
     var index: UInt32 = 0
     while index < count {
       if self[index].function == nil { return false }

@@ -5,7 +5,10 @@ struct Options {
   var flags: UInt32 = 0
   var priority: Int32 = 0
   var events: UInt64 = 0
+  var lifetime: UInt64 = 0
   var release: Extras.Release? = nil
+  var lock: Extras.Lock? = nil
+  var unlock: Extras.Unlock? = nil
 
   var isOnce: Bool { flags & MULTICAST_ONCE != 0 }
   var isUnique: Bool { flags & MULTICAST_UNIQUE != 0 }
@@ -14,7 +17,15 @@ struct Options {
   var isFiltered: Bool { events != 0 && events != .max }
 
   /// Whether more has to be kept than an entry of the invocation list has room for.
-  var needsExtras: Bool { release != nil || isFiltered || priority != 0 }
+  var needsExtras: Bool {
+    release != nil || isFiltered || priority != 0 || lifetime != 0 || isWeak
+  }
+
+  /// Whether the context counts references itself.
+  var isWeak: Bool { lock != nil }
+
+  /// Whether the options can be read, but contradict themselves.
+  var isContradictory: Bool { (lock == nil) != (unlock == nil) }
 
   init() {}
 
@@ -24,13 +35,14 @@ struct Options {
     guard StructSize.isValid(given, smallest: StructSize.options) else { return nil }
     let options = given.pointee
     guard options.flags & ~(MULTICAST_ONCE | MULTICAST_UNIQUE) == 0,
-      options.reserved == 0,
-      options.reserved_handles.0 == 0, options.reserved_handles.1 == 0,
-      options.reserved_pointers.0 == nil, options.reserved_pointers.1 == nil
+      options.reserved == 0, options.reserved_handle == 0
     else { return nil }
     flags = options.flags
     priority = options.priority
     events = options.events
+    lifetime = options.lifetime.id
     release = options.release
+    lock = options.lock
+    unlock = options.unlock
   }
 }

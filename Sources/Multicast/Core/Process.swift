@@ -46,6 +46,11 @@ enum Process {
       Stripe(of: index).lock()
       index &+= 1
     }
+    index = 0
+    while index < Lock.lifetimeCount {
+      Lock.lifetimes(index).lock()
+      index &+= 1
+    }
     Lock.slabs.lock()
     Lock.calls.lock()
   }
@@ -54,6 +59,11 @@ enum Process {
     Lock.calls.unlock()
     Lock.slabs.unlock()
     var index: UInt32 = 0
+    while index < Lock.lifetimeCount {
+      Lock.lifetimes(index).unlock()
+      index &+= 1
+    }
+    index = 0
     while index < Stripe.count {
       Stripe(of: index).unlock()
       index &+= 1
@@ -65,6 +75,11 @@ enum Process {
     Lock.calls.reset()
     Lock.slabs.reset()
     var index: UInt32 = 0
+    while index < Lock.lifetimeCount {
+      Lock.lifetimes(index).reset()
+      index &+= 1
+    }
+    index = 0
     while index < Stripe.count {
       Stripe(of: index).reset()
       index &+= 1

@@ -80,9 +80,8 @@ struct Registration {
   }
 
   /// Makes a slot live, under a new token.
-  func activate(extras: UnsafeMutablePointer<Extras>?) -> UInt64 {
+  func activate() -> UInt64 {
     let token = Handle.next(after: id, kind: Handle.Kind.registration, index: index)
-    storage.pointee.extras = extras
     storage.pointee.id.store(token, ordering: .releasing)
     return token
   }
@@ -91,16 +90,23 @@ struct Registration {
   func retire() {
     storage.pointee.id.store(
       Handle.change(id, to: Handle.Kind.leaving), ordering: .releasing)
+    Lifetime.retire(self)
   }
 
   /// Puts the slot back into the pool.
-  func giveBack(to stripe: Stripe) {
+  ///
+  /// - Returns: its extras, if any; they are the caller's.
+  @discardableResult
+  func giveBack(to stripe: Stripe) -> UnsafeMutablePointer<Extras>? {
+    let extras = storage.pointee.extras
+    if Handle.kind(of: id) == Handle.Kind.leaving { Lifetime.leave(self) }
     let vacant = Handle.change(id, to: Handle.Kind.vacant)
     storage.pointee.extras = nil
     storage.pointee.id.store(vacant, ordering: .releasing)
-    if Handle.isExhausted(vacant) { return }
+    if Handle.isExhausted(vacant) { return extras }
     storage.pointee.link = stripe.state.pointee.first_vacant
     stripe.state.pointee.first_vacant = index &+ 1
+    return extras
   }
 
   /// Adds a slab to the pool: twice as large as its last one, so that few delegates take little.
@@ -118,7 +124,7 @@ struct Registration {
 }
 
 /// Registrations linked by their slots: what a removal has taken out, and has to see off.
-struct RegistrationChain {
+struct RegistrationChain: Sequence {
   private(set) var first: UInt32 = 0  // index + 1
 
   var isEmpty: Bool { first == 0 }
@@ -135,6 +141,20 @@ struct RegistrationChain {
     return registration
   }
 
+  /// Goes through the chain and leaves it as it is.
+  struct Iterator: IteratorProtocol {
+    fileprivate var rest: UInt32
+
+    mutating func next() -> Registration? {
+      guard rest != 0 else { return nil }
+      let registration = Registration(index: rest &- 1)
+      rest = registration.storage.pointee.link
+      return registration
+    }
+  }
+
+  func makeIterator() -> Iterator { Iterator(rest: first) }
+
   /// Takes out all that match, keeping neither order.
   mutating func extract(where matches: (Registration) -> Bool) -> RegistrationChain {
     var (kept, extracted) = (RegistrationChain(), RegistrationChain())
@@ -149,14 +169,14 @@ struct RegistrationChain {
   mutating func finish() {
     var due: UnsafeMutablePointer<Extras>? = nil
     while let registration = pop() {
-      if let extras = registration.storage.pointee.extras {
+      let stripe = Stripe(of: registration.owner)
+      stripe.lock()
+      let extras = registration.giveBack(to: stripe)
+      stripe.unlock()
+      if let extras {
         extras.pointee.next = due
         due = extras
       }
-      let stripe = Stripe(of: registration.owner)
-      stripe.lock()
-      registration.giveBack(to: stripe)
-      stripe.unlock()
     }
     Extras.release(due)
   }

@@ -10,6 +10,7 @@ enum Handle {
     static let vacant: UInt64 = 0
     static let multicast: UInt64 = 1
     static let registration: UInt64 = 2
+    static let lifetime: UInt64 = 3
     /// Removed, but not yet known to be out of every call.
     static let leaving: UInt64 = 15
   }

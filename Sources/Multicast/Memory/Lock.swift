@@ -1,12 +1,19 @@
 import MulticastShims
 
 /// A mutex in static storage. Locks are taken in this order, each only while those before it may
-/// be held: a stripe's, the slabs', the calls'. No function of the caller's runs, and no memory
+/// be held: a stripe's, a lifetime's, the slabs', the calls'. No function of the caller's runs, and no memory
 /// barrier of the process is asked for, while any is held; the allocator's functions aside.
 struct Lock {
   let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
-  /// Guards the slab directories, the vacant multicasts and the start of the library.
+  static let lifetimeCount = UInt32(SHIMS_LIFETIME_MUTEX_COUNT)
+
+  /// Guards the members of the lifetimes whose indices share it. Never two of these at once.
+  @inline(__always) static func lifetimes(_ index: UInt32) -> Lock {
+    Lock(mutex: shims_get_lifetime_mutex(index))
+  }
+
+  /// Guards the slab directories, the vacant slots and the start of the library.
   @inline(__always) static var slabs: Lock { Lock(mutex: shims_get_slab_mutex()) }
 
   /// Guards who waits for which call, and the list of departures.

@@ -91,15 +91,23 @@ struct ThreadRecord {
   /// missed began after the reader's fence and so saw what the reader changed before it.
   func isCalling(_ token: UInt64) -> Bool {
     var depth: UInt32 = 0
-    while depth < Self.frameLimit {
-      let frame = self.frame(depth)
-      // Acquire, both: pair with the releases of the invocation that leaves the frame or the call,
-      // so that whatever the delegate did happened before what the reader does next.
-      if frame.pointee.multicast.load(ordering: .acquiring) == 0 { return false }
-      if frame.pointee.delegate.load(ordering: .acquiring) == token { return true }
+    while let call = call(at: depth) {
+      if call.token == token { return true }
       depth &+= 1
     }
     return false
+  }
+
+  /// The invocation at a depth of the stack, and what it calls; nil where there is none.
+  @inline(__always)
+  func call(at depth: UInt32) -> (multicast: UInt, token: UInt64)? {
+    guard depth < Self.frameLimit else { return nil }
+    let frame = self.frame(depth)
+    // Acquire, both: pair with the releases of the invocation that leaves the frame or the call,
+    // so that whatever the delegate did happened before what the reader does next.
+    let multicast = frame.pointee.multicast.load(ordering: .acquiring)
+    if multicast == 0 { return nil }
+    return (multicast, frame.pointee.delegate.load(ordering: .acquiring))
   }
 
   /// Whether any invocation of this multicast is on this thread's stack.

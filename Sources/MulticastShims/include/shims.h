@@ -68,11 +68,14 @@ static inline bool shims_membarrier(void) {
 #define SHIMS_DIRECTORY_LENGTH 65536
 extern SHIMS_HIDDEN void *shims_multicast_directory[SHIMS_DIRECTORY_LENGTH];
 extern SHIMS_HIDDEN void *shims_registration_directory[SHIMS_DIRECTORY_LENGTH];
+extern SHIMS_HIDDEN void *shims_lifetime_directory[SHIMS_DIRECTORY_LENGTH];
 
 static inline void *shims_get_multicast_directory(void) { return shims_multicast_directory; }
 static inline void *shims_get_registration_directory(void) {
   return shims_registration_directory;
 }
+
+static inline void *shims_get_lifetime_directory(void) { return shims_lifetime_directory; }
 
 static inline void *shims_allocate(size_t size, size_t alignment) {
   void *block = NULL;
@@ -103,6 +106,10 @@ typedef union shims_padded_stripe {
 } shims_padded_stripe;
 extern SHIMS_HIDDEN shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT]
     __attribute__((aligned(128)));
+
+// Fewer: together with the stripes not more than the thread sanitizer follows in one thread.
+#define SHIMS_LIFETIME_MUTEX_COUNT 16
+extern SHIMS_HIDDEN pthread_mutex_t shims_lifetime_mutexes[SHIMS_LIFETIME_MUTEX_COUNT];
 extern SHIMS_HIDDEN pthread_mutex_t shims_slab_mutex;
 extern SHIMS_HIDDEN pthread_mutex_t shims_call_mutex;
 extern SHIMS_HIDDEN pthread_cond_t shims_call_condition;
@@ -112,6 +119,9 @@ static inline shims_stripe *shims_get_stripe(uint32_t index) {
 }
 static inline pthread_mutex_t *shims_get_stripe_mutex(shims_stripe *stripe) {
   return &stripe->mutex;
+}
+static inline pthread_mutex_t *shims_get_lifetime_mutex(uint32_t index) {
+  return &shims_lifetime_mutexes[index % SHIMS_LIFETIME_MUTEX_COUNT];
 }
 static inline pthread_mutex_t *shims_get_slab_mutex(void) { return &shims_slab_mutex; }
 static inline pthread_mutex_t *shims_get_call_mutex(void) { return &shims_call_mutex; }

@@ -1,0 +1,56 @@
+import MulticastShims
+import Synchronization
+
+/// What every slot of a pool begins with.
+struct SlotHeader: ~Copyable {
+  /// The handle; of kind `vacant` and the same generation when nobody lives here.
+  let id: Atomic<UInt64>
+  /// Index + 1 of the next vacant slot; guarded by the slab lock.
+  var nextVacant: UInt32
+}
+
+/// Gives out the slots of one kind of handle, and takes them back. The slab lock is held.
+struct SlotPool {
+  private static let smallestSlabShift = 6
+
+  private var firstVacant: UInt32 = 0  // index + 1
+  private var nextUnused: UInt32 = 0
+  private var endUnused: UInt32 = 0
+  private var slabCount = 0
+
+  init() {}
+
+  /// - Returns: the index of a slot that is nobody's.
+  mutating func take(from directory: SlabDirectory) throws(Status) -> UInt32 {
+    if firstVacant != 0 {
+      let index = firstVacant &- 1
+      firstVacant = Self.header(index, directory).pointee.nextVacant
+      return index
+    }
+    if nextUnused == endUnused { try grow(directory) }
+    defer { nextUnused &+= 1 }
+    return nextUnused
+  }
+
+  mutating func giveBack(_ index: UInt32, to directory: SlabDirectory) {
+    let header = Self.header(index, directory)
+    if Handle.isExhausted(header.pointee.id.load(ordering: .relaxed)) { return }
+    header.pointee.nextVacant = firstVacant
+    firstVacant = index &+ 1
+  }
+
+  private mutating func grow(_ directory: SlabDirectory) throws(Status) {
+    guard slabCount < SlabDirectory.capacity else { throw .limit }
+    let shift = min(Self.smallestSlabShift &+ slabCount, Int(SlabDirectory.placeBits))
+    guard directory.publish(slab: slabCount, shift: shift) else { throw .outOfMemory }
+    nextUnused = UInt32(truncatingIfNeeded: slabCount) << SlabDirectory.placeBits
+    endUnused = nextUnused &+ (1 << UInt32(shift))
+    slabCount &+= 1
+  }
+
+  private static func header(
+    _ index: UInt32, _ directory: SlabDirectory
+  ) -> UnsafeMutablePointer<SlotHeader> {
+    directory.slot(index).unsafelyUnwrapped.assumingMemoryBound(to: SlotHeader.self)
+  }
+}
