@@ -209,7 +209,7 @@ typedef struct multicast_options {
   /// Must be 0.
   uint32_t reserved;
   /// Bit i: wants event i, for a protocol whose methods are optional. Events 64 and up are always
-  /// delivered (default: 0, all events).
+  /// delivered (default: 0, all events; who wants none sets the bit of one that is never invoked).
   uint64_t events;
   /// The registration is gone when this ends (default: none, it stays until removed).
   multicast_lifetime lifetime;
@@ -372,8 +372,8 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 ///
 /// @param target  The multicast.
 /// @return MULTICAST_OK: no delegate of it runs on another thread; MULTICAST_PENDING: a call of one
-///         runs that could not be waited for; MULTICAST_ERROR_INVALID_HANDLE;
-///         MULTICAST_ERROR_SYSTEM.
+///         runs that could not be waited for; MULTICAST_ERROR_INVALID_HANDLE, after waiting as well
+///         where another thread is just destroying it; MULTICAST_ERROR_SYSTEM.
 ///
 /// Ownership: `release` runs for each delegate that has one; contexts without may be freed after
 ///            MULTICAST_OK.
@@ -413,8 +413,8 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
 ///            flags, reserved fields) are not used at all, and then `release` does not run.
 /// Threads:   any.
 /// Reentry:   any.
-/// Cost:      O(1) amortised, no more than one allocation; O(delegates) where some have a lower
-///            priority or MULTICAST_UNIQUE searches them.
+/// Cost:      O(1) amortised; options take an allocation, the delegates themselves one now and then.
+///            O(delegates) where some have a lower priority or MULTICAST_UNIQUE searches them.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegate delegate,
                                              const multicast_options *options,
@@ -724,12 +724,12 @@ MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(v
 /// multicast_remove() does.
 ///
 /// After MULTICAST_OK no delegate that was ever added under it runs on any thread, those removed
-/// before included: what they consist of may be unloaded. The handle is stale at once; adding under
-/// it is MULTICAST_ERROR_INVALID_HANDLE.
+/// before included, and every `release` of theirs has returned: the code may be unloaded. The handle
+/// is stale at once; adding under it is MULTICAST_ERROR_INVALID_HANDLE.
 ///
 /// @param lifetime  The lifetime.
-/// @return MULTICAST_OK; MULTICAST_PENDING: a call of one runs that could not be waited for, as
-///         when called from inside it; all is finished when the last `release` has run;
+/// @return MULTICAST_OK; MULTICAST_PENDING: a call or a `release` of one runs that could not be
+///         waited for, as when called from inside it; all is finished with the last `release`;
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
 ///
 /// Ownership: `release` runs for each registration that has one; contexts without may be freed

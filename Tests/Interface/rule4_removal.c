@@ -558,6 +558,42 @@ TEST(token_remove_within_of_what_was_just_removed_gives_timeout) {
   CHECK_STATUS(multicast_token_remove_within(s.r.token, 1000000), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
+static int64_t by_destroy_count(remover *r) { return multicast_destroy(r->target); }
+
+static void removal_beside_destroy(int64_t (*second)(remover *)) {
+  scene s;
+  remover other;
+  static const gate shut = GATE_INIT;
+  begin(&s, by_destroy_count);
+  other = s.r;
+  other.returned = shut;
+  other.remove = second;
+  s.r.thread = start_thread(remove_in_thread, &s.r);
+  while (multicast_is_valid(s.r.target)) pause_ms(1);
+  other.thread = start_thread(remove_in_thread, &other);
+  CHECK(!gate_opens_within(&other.returned, A_WHILE_MS));
+  gate_open(&s.b.let_go);
+  join_thread(s.r.thread);
+  join_thread(other.thread);
+  CHECK_OK(s.r.result);
+  CHECK_STATUS(other.result, MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(s.r.had_left && other.had_left);
+  invoke_finished(&s.i);
+}
+
+TEST(destroy_beside_a_destroy_that_waits_is_invalid_handle_after_waiting) {
+  removal_beside_destroy(by_destroy_count);
+}
+TEST(remove_beside_a_destroy_that_waits_is_invalid_handle_after_waiting) {
+  removal_beside_destroy(by_remove);
+}
+TEST(remove_all_beside_a_destroy_that_waits_is_invalid_handle_after_waiting) {
+  removal_beside_destroy(all_count);
+}
+TEST(remove_context_beside_a_destroy_that_waits_is_invalid_handle_after_waiting) {
+  removal_beside_destroy(context_count);
+}
+
 TEST(remove_by_two_threads_at_once_succeeds_for_one_and_waits_for_both) {
   scene s;
   remover other;
@@ -579,6 +615,86 @@ TEST(remove_by_two_threads_at_once_succeeds_for_one_and_waits_for_both) {
            1);
   invoke_finished(&s.i);
   CHECK_EQ(LOAD(s.b.releases), 1);
+}
+
+/* A delegate that is called once has returned when its call has; its release is not waited for. */
+static multicast_token once_token, crossing_token;
+static gate once_entered = GATE_INIT, crossing_entered = GATE_INIT, crossing_waits = GATE_INIT;
+static int64_t in_release = INT64_MIN, in_crossing = INT64_MIN;
+
+static void stay_a_while(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context;
+  (void)event;
+  (void)payload;
+  (void)size;
+  gate_open(&once_entered);
+  gate_wait(&crossing_waits);
+  pause_ms(A_WHILE_MS);
+}
+
+static void remove_crossing(void *context) {
+  (void)context;
+  in_release = multicast_token_remove(crossing_token);
+}
+
+static void wait_for_once(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context;
+  (void)event;
+  (void)payload;
+  (void)size;
+  gate_open(&crossing_entered);
+  gate_wait(&once_entered);
+  gate_open(&crossing_waits);
+  in_crossing = multicast_token_remove(once_token);
+}
+
+TEST(remove_waits_for_the_call_of_a_delegate_called_once_and_not_for_its_release) {
+  multicast m = multicast_create(), other = multicast_create();
+  multicast_options options = with_release(remove_crossing);
+  multicast_delegate once = {stay_a_while, NULL}, crossing = {wait_for_once, NULL};
+  invoker first, second;
+  options.flags = MULTICAST_ONCE;
+  once_token = add_with(m, once, &options);
+  crossing_token = add(other, crossing);
+  invoke_in_background(&second, other);
+  gate_wait(&crossing_entered);
+  invoke_in_background(&first, m);
+  CHECK_EQ(invoke_finished(&first), 1);
+  CHECK_EQ(invoke_finished(&second), 1);
+  CHECK_STATUS(in_release, MULTICAST_OK);
+  CHECK_STATUS(in_crossing, MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+static void *end_lifetime(void *argument) {
+  CHECK_OK(multicast_lifetime_end(*(multicast_lifetime *)argument));
+  return NULL;
+}
+
+TEST(lifetime_end_releases_what_has_returned_while_it_waits_for_the_rest) {
+  blocker slow = BLOCKER_INIT, quick = BLOCKER_INIT;
+  multicast m = multicast_create(), other = multicast_create();
+  multicast_lifetime l = multicast_lifetime_create();
+  multicast_options options = with_release(release_blocker);
+  invoker first, second;
+  options.lifetime = l;
+  add_with(m, blocking(&slow), &options);
+  add_with(other, blocking(&quick), &options);
+  invoke_in_background(&first, m);
+  invoke_in_background(&second, other);
+  gate_wait(&slow.entered);
+  gate_wait(&quick.entered);
+  {
+    pthread_t thread = start_thread(end_lifetime, &l);
+    pause_ms(A_WHILE_MS);
+    gate_open(&quick.let_go);
+    invoke_finished(&second);
+    while (LOAD(quick.releases) == 0) pause_ms(1); /* though the slow one is still waited for */
+    CHECK(!LOAD(slow.has_left));
+    gate_open(&slow.let_go);
+    join_thread(thread);
+  }
+  invoke_finished(&first);
+  CHECK_EQ(LOAD(slow.releases), 1);
 }
 
 /* ---- OK means what it says ------------------------------------------------------------------- */

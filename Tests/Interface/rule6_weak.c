@@ -294,6 +294,72 @@ TEST(lifetime_ends_that_wait_for_each_other_do_not_hang) {
   }
 }
 
+static gate release_begun = GATE_INIT, release_let_go = GATE_INIT;
+static bool release_has_returned;
+
+static void release_slowly(void *context) {
+  (void)context;
+  gate_open(&release_begun);
+  gate_wait(&release_let_go);
+  STORE(release_has_returned, true);
+}
+
+static void end_waits_for_release(uint32_t flags) {
+  /* The release of a delegate that is gone already runs on the thread that called it. */
+  blocker b = BLOCKER_INIT;
+  static const gate shut = GATE_INIT;
+  multicast m = multicast_create();
+  multicast_lifetime l = multicast_lifetime_create();
+  multicast_options options = under(l);
+  multicast_token token;
+  ender e;
+  invoker i;
+  pthread_t thread;
+  options.release = release_slowly;
+  options.flags = flags;
+  token = add_with(m, blocking(&b), &options);
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  if (flags == 0) CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
+  gate_open(&b.let_go);
+  gate_wait(&release_begun);
+  CHECK_EQ(multicast_lifetime_count(l), 0);
+  e.lifetime = l;
+  e.b = &b;
+  e.returned = shut;
+  thread = start_thread(end_in_thread, &e);
+  CHECK(!gate_opens_within(&e.returned, A_WHILE_MS));
+  gate_open(&release_let_go);
+  join_thread(thread);
+  CHECK_OK(e.result);
+  CHECK(LOAD(release_has_returned));
+  invoke_finished(&i);
+}
+
+TEST(lifetime_end_waits_for_a_running_release) { end_waits_for_release(0); }
+TEST(lifetime_end_waits_for_the_release_of_one_called_once) {
+  end_waits_for_release(MULTICAST_ONCE);
+}
+
+static multicast_lifetime ended_in_release;
+static int64_t result_in_release;
+
+static void end_in_release(void *context) {
+  (void)context;
+  result_in_release = multicast_lifetime_end(ended_in_release);
+}
+
+TEST(lifetime_end_in_a_release_of_its_own_is_pending) {
+  multicast m = multicast_create();
+  multicast_options options;
+  ended_in_release = multicast_lifetime_create();
+  options = under(ended_in_release);
+  options.release = end_in_release;
+  CHECK_OK(multicast_token_remove(add_with(m, counter(&calls), &options)));
+  CHECK_STATUS(result_in_release, MULTICAST_PENDING);
+  CHECK_STATUS(multicast_lifetime_count(ended_in_release), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
 /* ---- Many, and at once ------------------------------------------------------------------------- */
 
 static bool is_over;

@@ -233,6 +233,74 @@ TEST(thread_that_ends_inside_a_call_holds_nothing_up) {
   CHECK_OK(multicast_destroy(inherited));
 }
 
+static void end_thread_once(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event;
+  (void)payload;
+  (void)size;
+  ADD(*(int *)context, 1);
+  pthread_exit(NULL);
+}
+
+TEST(thread_that_ends_inside_the_call_of_a_delegate_called_once_releases_it) {
+  int releases = 0;
+  multicast_options options = with_release(count_release);
+  multicast_delegate d;
+  d.function = end_thread_once;
+  d.context = &releases;
+  options.flags = MULTICAST_ONCE;
+  inherited = multicast_create();
+  add_with(inherited, d, &options);
+  on_another_thread(invoke_until_exit, NULL);
+  CHECK_EQ(LOAD(releases), 2); /* one call, one release */
+}
+
+static multicast_token waited_for;
+static gate waiter_started = GATE_INIT;
+
+static void *wait_for_it(void *unused) {
+  (void)unused;
+  gate_open(&waiter_started);
+  multicast_token_remove(waited_for);
+  return NULL;
+}
+
+static void fork_while_waited_for(void *context, uint32_t event, const void *payload,
+                                  size_t size) {
+  pthread_t waiter = start_thread(wait_for_it, NULL);
+  (void)event;
+  (void)payload;
+  (void)size;
+  gate_wait(&waiter_started);
+  pause_ms(A_WHILE_MS);
+  *(pid_t *)context = fork();
+  if (*(pid_t *)context != 0) CHECK_EQ(pthread_detach(waiter), 0);
+}
+
+static int releases_after_fork;
+static void release_after_fork(void *context) {
+  (void)context;
+  ++releases_after_fork;
+}
+
+TEST(fork_child_does_what_a_waiting_thread_of_the_parent_would_have_done) {
+  pid_t child = -1;
+  int status = -1;
+  multicast_options options = with_release(release_after_fork);
+  multicast_delegate d;
+  d.function = fork_while_waited_for;
+  d.context = &child;
+  inherited = multicast_create();
+  waited_for = add_with(inherited, d, &options);
+  CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
+  CHECK(child >= 0);
+  if (child == 0) {
+    CHECK_EQ(releases_after_fork, 1); /* by the call that the child came out of */
+    _exit(0);
+  }
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK_EQ(status, 0);
+}
+
 TEST(delegate_of_a_thread_that_has_ended_can_be_removed) {
   multicast_token token;
   inherited = multicast_create();

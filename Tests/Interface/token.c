@@ -202,6 +202,34 @@ TEST(token_current_lets_a_delegate_remove_itself) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
+static multicast_token outer_token, current_in_release;
+
+static void note_current(void *context) {
+  (void)context;
+  current_in_release = multicast_token_current();
+}
+
+static void invoke_inner(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event;
+  (void)payload;
+  (void)size;
+  CHECK_EQ(multicast_invoke(*(multicast *)context, 0, NULL, 0), 1);
+}
+
+TEST(token_current_in_a_release_is_the_call_that_it_is_run_in) {
+  multicast m = multicast_create(), inner = multicast_create();
+  multicast_options options = with_release(note_current);
+  multicast_delegate outer, once;
+  options.flags = MULTICAST_ONCE;
+  once = counter(&calls);
+  add_with(inner, once, &options); /* its release follows its call, inside the outer call */
+  outer.function = invoke_inner;
+  outer.context = &inner;
+  outer_token = add(m, outer);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(current_in_release.id, outer_token.id);
+}
+
 /* ---- The kernel ------------------------------------------------------------------------------ */
 
 static multicast watched;

@@ -11,7 +11,14 @@ import MulticastShims
 enum Departures {
   // Guarded by the lock of calls.
   nonisolated(unsafe) private static var departing = RegistrationChain()
+  nonisolated(unsafe) private static var waiting: UnsafeMutablePointer<Waiting>? = nil
   nonisolated(unsafe) private static var sleepers = 0
+
+  /// What a thread waits for, on its stack: where the child of a fork finds it.
+  private struct Waiting {
+    var running: RegistrationChain
+    var next: UnsafeMutablePointer<Waiting>?
+  }
 
   /// How long a removal waits for calls on other threads.
   enum Patience {
@@ -35,67 +42,104 @@ enum Departures {
   static func seeOff(
     _ removed: RegistrationChain, by thread: ThreadRecord?, patience: Patience
   ) -> Status {
-    var running = removed
     // Those that nobody calls do not wait for those that somebody does.
-    var finished = running.extract { !isCalled($0.token) }
+    var running = removed
+    var finished = Calls.withTokens { calls in running.extract { !calls.contain($0.token) } }
     finished.finish()
+    if running.isEmpty { return .ok }
 
     var status = Status.ok
-    while let registration = running.pop() {
-      let outcome = wait(
-        for: registration.token, removed: registration, by: thread, patience: patience)
-      if outcome == .ok {
-        var alone = RegistrationChain()
-        alone.push(registration)
-        alone.finish()
-      } else {
-        status = outcome
+    var own = Waiting(running: running, next: nil)
+    withUnsafeMutablePointer(to: &own) { own in
+      Lock.calls.lock()
+      own.pointee.next = waiting
+      waiting = own
+      while let registration = own.pointee.running.first {
+        finished = own.pointee.running.extract { !isCalled($0.token) }
+        if !finished.isEmpty {
+          Lock.calls.unlock()
+          finished.finish()
+          Lock.calls.lock()
+        } else if let refusal = refusal(of: registration.token, by: thread, patience) {
+          // Still under the lock under which the name was seen: who takes it away comes later.
+          _ = own.pointee.running.pop()
+          departing.push(registration)
+          status = refusal
+        } else {
+          sleep(for: registration.token, by: thread, patience)
+        }
       }
+      leaveWaiting(own)
+      Lock.calls.unlock()
     }
     return status
   }
 
-  /// Waits until no thread calls a delegate that is dead.
+  private static func leaveWaiting(_ own: UnsafeMutablePointer<Waiting>) {
+    if waiting == own {
+      waiting = own.pointee.next
+      return
+    }
+    var other = waiting
+    while let current = other {
+      if current.pointee.next == own { current.pointee.next = own.pointee.next }
+      other = current.pointee.next
+    }
+  }
+
+  /// Waits until no thread calls a delegate that somebody else has removed.
   ///
-  /// - Parameter removed: The delegate's registration where the caller has removed it. Unless the
-  ///   result is `ok` it has passed to the thread whose call is the last.
-  /// - Returns: `ok`: nobody calls it; `pending`: this thread does, or waiting would close a cycle,
-  ///   or there was to be no waiting; `timeout`.
+  /// - Returns: `ok`: nobody calls it; or a refusal.
   static func wait(
-    for token: UInt64, removed registration: Registration?, by thread: ThreadRecord?,
-    patience: Patience
+    for token: UInt64, by thread: ThreadRecord?, patience: Patience
   ) -> Status {
     Lock.calls.lock()
     defer { Lock.calls.unlock() }
     while isCalled(token) {
-      let deadline: UInt64
-      var refusal: Status? = nil
-      switch patience {
-      case .none:
-        deadline = 0
-        refusal = .pending
-      case .until(let moment):
-        deadline = moment
-        if let thread, closesCycle(thread, waitingFor: token) {
-          refusal = .pending
-        } else if moment != .max && shims_now_ns() >= moment {
-          refusal = .timeout
-        }
-      }
-      if let refusal {
-        // Still under the lock under which the name was seen: who takes it away comes later.
-        if let registration { departing.push(registration) }
-        return refusal
-      }
-      // Sleeping gives up the lock and takes it again: a wake-up between the look and the sleep is
-      // not lost, because it is sent under the lock.
-      thread?.storage.pointee.awaited = token
-      sleepers &+= 1
-      shims_sleep(deadline)
-      sleepers &-= 1
-      thread?.storage.pointee.awaited = 0
+      if let refusal = refusal(of: token, by: thread, patience) { return refusal }
+      sleep(for: token, by: thread, patience)
     }
     return .ok
+  }
+
+  /// Why not to wait for the calls of a delegate that is called. The lock of calls is held.
+  ///
+  /// - Returns: `pending`: this thread is in one, or waiting would close a cycle, or there is to be
+  ///   no waiting; `timeout`; nil: it is to wait.
+  private static func refusal(
+    of token: UInt64, by thread: ThreadRecord?, _ patience: Patience
+  ) -> Status? {
+    guard case .until(let moment) = patience else { return .pending }
+    if let thread, closesCycle(thread, waitingFor: token) { return .pending }
+    return moment != .max && shims_now_ns() >= moment ? .timeout : nil
+  }
+
+  /// Sleeps until something has ended, or the time is up. The lock of calls is given up and taken
+  /// again: a wake-up between the look before and the sleep is not lost, because it is sent under it.
+  private static func sleep(
+    for token: UInt64, by thread: ThreadRecord?, _ patience: Patience
+  ) {
+    guard case .until(let moment) = patience else { return }
+    thread?.storage.pointee.awaited = token
+    sleepers &+= 1
+    shims_sleep(moment)
+    sleepers &-= 1
+    thread?.storage.pointee.awaited = 0
+  }
+
+  /// Sleeps until something has come true. For a thread outside of all calls and releases alone: nobody
+  /// waits for it, so there is no cycle that it could close.
+  static func waitUntil(_ isTrue: () -> Bool) {
+    Lock.calls.lock()
+    while !isTrue() { sleep(for: 0, by: nil, .endless) }
+    Lock.calls.unlock()
+  }
+
+  /// Has those who sleep look again, after something has come true.
+  static func wake() {
+    Lock.calls.lock()
+    if sleepers > 0 { shims_wake_all() }
+    Lock.calls.unlock()
   }
 
   /// Waits for calls of delegates that were removed already, by somebody who did not wait or is just
@@ -114,8 +158,7 @@ enum Departures {
       var depth: UInt32 = 0
       while let (multicast, token) = record.call(at: depth) {
         if token != 0 && isMeant(multicast, token) {
-          let outcome = wait(
-            for: token, removed: nil, by: cleanup.thread, patience: .endless)
+          let outcome = wait(for: token, by: cleanup.thread, patience: .endless)
           if outcome != .ok { status = outcome }
         }
         depth &+= 1
@@ -176,6 +219,13 @@ enum Departures {
     finished.finish()
   }
 
-  /// The child of a fork has none of the threads that slept.
-  static func forgetSleepers() { sleepers = 0 }
+  /// The child of a fork has none of the threads that slept: what they waited for is left to the
+  /// calls that this thread is in, if any.
+  static func adoptInChild() {
+    sleepers = 0
+    while let own = waiting {
+      waiting = own.pointee.next
+      while let registration = own.pointee.running.pop() { departing.push(registration) }
+    }
+  }
 }

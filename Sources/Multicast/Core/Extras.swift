@@ -47,8 +47,15 @@ struct Extras {
     while let extras = next {
       next = extras.pointee.next
       let (release, context) = (extras.pointee.release, extras.pointee.context)
+      let lifetime = extras.pointee.membership.lifetime
       deallocate(extras)
-      release?(context)
+      if let release {
+        let depth = shims_get_release_depth()
+        shims_set_release_depth(depth &+ 1)
+        release(context)
+        shims_set_release_depth(depth)
+      }
+      if lifetime != 0 { Lifetime.memberIsGone(lifetime) }
     }
   }
 }

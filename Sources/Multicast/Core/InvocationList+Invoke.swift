@@ -60,7 +60,7 @@ extension InvocationList {
     var goesOn = true
   }
 
-  /// A delegate that is dead, paused, wants some events alone, or is called once.
+  /// A delegate that is dead, paused, weak, wants some events alone, or is called once.
   @inline(never)
   private func callSpecial<C: Call>(
     _ call: C, _ entry: UnsafeMutablePointer<Entry>, in frame: UnsafeMutablePointer<Frame>,
@@ -74,16 +74,14 @@ extension InvocationList {
     let token = entry.pointee.token
     var outcome = Outcome()
     let multicast = Multicast(slotOf: header.pointee.owner).unsafelyUnwrapped
-    var claimed: Cleanup? = nil
     frame.pointee.delegate.store(token, ordering: .releasing)
     Fence.light(asymmetric: asymmetric)
     if isDue(entry, call) {
       let state = entry.pointee.state.load(ordering: .relaxed)
       let locked = lock(entry, state)
-      let isRemoved = locked.isDead || state & State.once != 0
-      if isRemoved { claimed = multicast.claim(token) }
       // Locking may have removed it, or taken so long that somebody else has.
-      let isOurs = isRemoved ? claimed != nil : !Self.isDead(entry)
+      let isToGo = locked.isDead || state & State.once != 0
+      let isOurs = isToGo ? multicast.claim(token) : !Self.isDead(entry)
       if isOurs && !locked.isDead {
         outcome.isCalled = true
         outcome.goesOn = call(entry.pointee.function, locked.context)
@@ -92,10 +90,7 @@ extension InvocationList {
     }
     frame.pointee.delegate.store(0, ordering: .releasing)
     Fence.light(asymmetric: asymmetric)
-    if Self.isDead(entry) {
-      if let claimed { multicast.seeOff(claimed) }
-      Departures.attend(token)
-    }
+    if Self.isDead(entry) { Departures.attend(token) }
     return outcome
   }
 
@@ -133,28 +128,23 @@ extension InvocationList {
 }
 
 extension Multicast {
-  /// Removes a delegate that is called once, for the one invocation that may call it.
+  /// Removes a delegate for the one invocation that names it and may call it, or has found it dead.
+  /// As it is named, the rest is left for when the name is taken away.
   ///
-  /// - Returns: what is to be finished after the call; nil where another invocation, or a remover,
-  ///   came first.
-  fileprivate func claim(_ token: UInt64) -> Cleanup? {
+  /// - Returns: false where another invocation, or a remover, came first.
+  fileprivate func claim(_ token: UInt64) -> Bool {
     var cleanup = Cleanup()
     let stripe = self.stripe
     stripe.lock()
-    defer { stripe.unlock() }
     let registration = Registration(index: Handle.index(of: token))
-    guard isCurrent, registration.id == token, let list else { return nil }
+    guard isCurrent, registration.id == token, let list else {
+      stripe.unlock()
+      return false
+    }
     unlink(registration.storage.pointee.link, of: list, &cleanup)
-    return cleanup
-  }
-
-  /// Finishes the removal of a delegate whose only call has returned.
-  fileprivate func seeOff(_ claimed: Cleanup) {
-    var cleanup = claimed
-    let stripe = self.stripe
-    stripe.lock()
-    if isCurrent { tidy(&cleanup) }
+    tidy(&cleanup)
     stripe.unlock()
     _ = cleanup.finish(self, patience: .none)
+    return true
   }
 }

@@ -151,11 +151,13 @@ struct InvocationList {
     entry.pointee.state.load(ordering: .relaxed) & State.dead != 0
   }
 
-  /// The place of a delegate that another list of the same multicast has; nil where it is not here.
+  /// The place of a delegate that stands at a place in another list of the same multicast; nil where
+  /// it is not here.
   ///
-  /// - Complexity: O(log n), or O(n) across an insertion by priority.
-  func position(of token: UInt64, rank: UInt32, era: UInt32) -> UInt32? {
-    if era != header.pointee.era { return position(of: token) }
+  /// - Complexity: O(log n); where a list was written anew in between, as far as it was moved.
+  func position(of token: UInt64, at place: UInt32, in other: InvocationList) -> UInt32? {
+    if other.header.pointee.era != header.pointee.era { return position(of: token, near: place) }
+    let rank = other.entry(place).pointee.rank
     var (low, high) = (UInt32(0), count)
     while low < high {
       let middle = (low &+ high) / 2
@@ -164,11 +166,16 @@ struct InvocationList {
     return low < count && entry(low).pointee.token == token ? low : nil
   }
 
-  func position(of token: UInt64) -> UInt32? {
-    var position: UInt32 = 0
-    while position < count {
-      if entry(position).pointee.token == token { return position }
-      position &+= 1
+  private func position(of token: UInt64, near place: UInt32) -> UInt32? {
+    let middle = min(place, count)
+    var distance: UInt32 = 0
+    while distance <= middle || distance < count &- middle {
+      let (above, below) = (middle &+ distance, middle &- distance)
+      if above < count && entry(above).pointee.token == token { return above }
+      if distance <= middle && below < count && entry(below).pointee.token == token {
+        return below
+      }
+      distance &+= 1
     }
     return nil
   }

@@ -1,3 +1,6 @@
+import MulticastShims
+import Synchronization
+
 extension Lifetime {
   /// Ends a lifetime and removes its members from wherever they are.
   static func end(_ handle: UInt64) -> Status {
@@ -12,23 +15,33 @@ extension Lifetime {
       return .invalidHandle
     }
     id = Handle.change(handle, to: Handle.Kind.leaving)
-    storage.pointee.enders &+= 1
+    // Release: who then finds one left finds that the lifetime has ended, and wakes us.
+    storage.pointee.unfinished.wrappingAdd(1, ordering: .releasing)
     lock.unlock()
 
     var cleanup = Cleanup()
     while let member = firstLive() { unlink(member, &cleanup) }
-    var status = cleanup.finish(nil)
-    if status != .system {
-      let settled = Departures.settle(after: cleanup) { _, token in isLeaving(token) }
-      if settled != .ok { status = settled }
-    }
-
-    lock.lock()
-    storage.pointee.enders &-= 1
-    vacateIfGone()
-    lock.unlock()
-    return status
+    let status = cleanup.finish(nil)
+    defer { finishOne() }
+    return status == .system ? status : waitForOthers(after: cleanup, status)
   }
+
+  /// Waits for members that others have removed: for their calls and, where that cannot close a cycle,
+  /// for their releases, which may be code that is to be unloaded.
+  private func waitForOthers(after cleanup: Cleanup, _ status: Status) -> Status {
+    if isFinished { return status }
+    let isInside = cleanup.thread?.storage.pointee.depth ?? 0 > 0 || shims_get_release_depth() > 0
+    if !isInside && !Process.isChild {
+      Departures.waitUntil { isFinished || Ticket.isBroken }
+      return isFinished ? .ok : .system
+    }
+    let settled = Departures.settle(after: cleanup) { _, token in isLeaving(token) }
+    if settled == .system { return .system }
+    return isFinished || Process.isChild && settled == .ok ? status : .pending
+  }
+
+  /// Whether there is nothing left but the thread that ends it. Acquire: pairs with `finishOne`.
+  private var isFinished: Bool { storage.pointee.unfinished.load(ordering: .acquiring) == 1 }
 
   private func firstLive() -> Registration? {
     lock.lock()

@@ -1,4 +1,6 @@
-/// Joining and leaving. The stripe's lock of the registration is held.
+import Synchronization
+
+/// Joining and leaving. For the first two the stripe's lock of the registration is held.
 extension Lifetime {
   /// Makes registrations members, before they are live: who ends the lifetime from now on finds them,
   /// and comes to the stripe's lock, so after they are.
@@ -11,6 +13,7 @@ extension Lifetime {
     for registration in registrations {
       Membership.push(registration, &lifetime.storage.pointee.live)
       lifetime.storage.pointee.liveCount &+= 1
+      lifetime.storage.pointee.unfinished.wrappingAdd(1, ordering: .relaxed)
     }
   }
 
@@ -19,18 +22,13 @@ extension Lifetime {
     guard let lifetime = Lifetime(of: registration) else { return }
     lifetime.lock.lock()
     Membership.remove(registration, &lifetime.storage.pointee.live)
-    Membership.push(registration, &lifetime.storage.pointee.leaving)
     lifetime.storage.pointee.liveCount &-= 1
     lifetime.lock.unlock()
   }
 
-  /// A removed member is in no call any more.
-  static func leave(_ registration: Registration) {
-    guard let lifetime = Lifetime(of: registration) else { return }
-    lifetime.lock.lock()
-    Membership.remove(registration, &lifetime.storage.pointee.leaving)
-    lifetime.vacateIfGone()
-    lifetime.lock.unlock()
+  /// A removed member is in no call any more, and its release, if any, has returned. No lock is held.
+  static func memberIsGone(_ handle: UInt64) {
+    Lifetime(slotOf: handle).unsafelyUnwrapped.finishOne()
   }
 }
 

@@ -3,22 +3,21 @@ import Synchronization
 
 /// What registrations can be made to end with, wherever they are.
 ///
-/// A registration that was added under a lifetime is its member until it is given back: so also
-/// while it is removed but may be in a call. Members are linked through their extras.
+/// A registration that was added under a lifetime is its member until its release has returned; the
+/// live ones are linked through their extras.
 struct Lifetime {
   struct Storage: ~Copyable {
     /// The handle while it lasts; then of kind `leaving` until the last member is gone.
     var header: SlotHeader
 
-    // The rest is guarded by the lifetime's lock. Lists hold indices + 1 of registrations.
+    // Guarded by the lifetime's lock; the list holds indices + 1 of registrations.
 
-    /// Members that are live, or about to be.
+    /// The first of the members that are live, or about to be.
     var live: UInt32
-    /// Members that are removed and may be in a call.
-    var leaving: UInt32
     var liveCount: UInt32
-    /// How many threads are ending it; the slot stays theirs.
-    var enders: UInt32
+    /// Members whose release has not returned yet, the live ones included; and 1 while a thread ends
+    /// it. At 0 an ended lifetime's slot is vacant. Not under the lock: read by who sleeps.
+    let unfinished: Atomic<UInt32>
   }
 
   nonisolated(unsafe) private static var pool = SlotPool()  // guarded by the slab lock
@@ -78,10 +77,21 @@ struct Lifetime {
     return Int(lifetime.storage.pointee.liveCount)
   }
 
-  /// Gives the slot back once it has ended and nobody refers to it. The lock is held.
-  func vacateIfGone() {
-    guard Handle.kind(of: id) == Handle.Kind.leaving, storage.pointee.enders == 0,
-      storage.pointee.live == 0, storage.pointee.leaving == 0
+  /// One less to wait for. The last gives the slot of an ended lifetime back.
+  func finishOne() {
+    // Acquire and release: what the releases did happened before the end of the lifetime returns.
+    let left = storage.pointee.unfinished.wrappingSubtract(
+      1, ordering: .acquiringAndReleasing
+    ).newValue
+    if left > 0 {
+      if left == 1 && Handle.kind(of: id) == Handle.Kind.leaving { Departures.wake() }
+      return
+    }
+    lock.lock()
+    defer { lock.unlock() }
+    // Once more under the lock: it may have ended since, and belong to the thread that ends it.
+    guard Handle.kind(of: id) == Handle.Kind.leaving,
+      storage.pointee.unfinished.load(ordering: .relaxed) == 0
     else { return }
     id = Handle.change(id, to: Handle.Kind.vacant)
     Lock.slabs.lock()

@@ -37,7 +37,8 @@ extension Multicast {
         Lock.slabs.unlock()
       }
     } catch {
-      return error
+      // Another thread may be destroying it.
+      return settle(.all, after: cleanup) == .system ? .system : error
     }
     return finish(cleanup, settling: .all)
   }

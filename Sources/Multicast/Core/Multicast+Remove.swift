@@ -5,12 +5,12 @@ extension Multicast {
 
   /// Removes the first of those selected.
   func removeFirst(_ selection: Selection) -> Status {
-    removeOne(orElse: selection) { list in list.firstPosition { selection.includes($0) } }
+    removeOne(orSettle: selection) { list in list.firstPosition { selection.includes($0) } }
   }
 
   /// Removes the delegate at a place in the order of invocation.
   func remove(at index: Int) -> Status {
-    removeOne(orElse: nil) { list in
+    removeOne(orSettle: nil) { list in
       guard index >= 0 && index < Int(list.live) else { return nil }
       if list.dead == 0 { return UInt32(truncatingIfNeeded: index) }
       var ahead = index
@@ -21,29 +21,30 @@ extension Multicast {
     }
   }
 
-  /// - Parameter selection: What to wait for where `find` finds nothing: another thread may be
-  ///   removing it.
+  /// - Parameter selection: What to wait for where there is nothing to remove: another thread may be
+  ///   removing it, or destroying the multicast.
   @inline(__always)
   private func removeOne(
-    orElse selection: Selection?, _ find: (InvocationList) -> UInt32?
+    orSettle selection: Selection?, _ find: (InvocationList) -> UInt32?
   ) -> Status {
     var cleanup = Cleanup()
-    var isFound = false
+    var status = Status.notFound
     do throws(Status) {
       try withLock { () throws(Status) in
         cleanup.isAlone = isAlone(cleanup.thread)
         guard let list, let position = find(list) else { return }
-        isFound = true
         unlink(position, of: list, &cleanup)
         tidy(&cleanup)
+        status = .ok
       }
     } catch {
-      return error
+      status = error
+      cleanup.isAlone = false
     }
-    if isFound { return cleanup.finish(self) }
-    if cleanup.isAlone { return .notFound }
+    if status == .ok { return cleanup.finish(self) }
+    if cleanup.isAlone { return status }
     let settled = selection.map { settle($0, after: cleanup) }
-    return settled == .system ? .system : .notFound
+    return settled == .system ? .system : status
   }
 
   /// Removes a registration by its token.
@@ -78,7 +79,7 @@ extension Multicast {
     if id == Handle.change(token, to: Handle.Kind.leaving) {
       guard Ticket.fence() else { return .system }
     }
-    let status = Departures.wait(for: token, removed: nil, by: .current, patience: patience)
+    let status = Departures.wait(for: token, by: .current, patience: patience)
     return status == .timeout ? .timeout : .invalidHandle
   }
 
@@ -88,14 +89,7 @@ extension Multicast {
   ///
   /// - Returns: how many those were.
   func removeAll(_ selection: Selection) throws(Status) -> Int {
-    var cleanup = Cleanup()
-    let removed = try withLock { () throws(Status) in
-      let removed = unlinkAll(selection, &cleanup)
-      tidy(&cleanup)
-      return removed
-    }
-    if finish(cleanup, settling: selection) == .system { throw .system }
-    return removed
+    try remove(settling: selection) { cleanup in unlinkAll(selection, &cleanup) }
   }
 
   /// Removes the first that equals each of some delegates.
@@ -104,11 +98,10 @@ extension Multicast {
   func removeEach(
     _ delegates: UnsafePointer<multicast_delegate>?, count: Int
   ) throws(Status) -> Int {
-    var cleanup = Cleanup()
-    let removed = try withLock { () throws(Status) in
-      cleanup.isAlone = isAlone(cleanup.thread)
+    guard let delegates else { return try withLock { () throws(Status) in 0 } }
+    return try remove(settling: .oneOf(delegates, count: count)) { cleanup in
+      guard let list else { return 0 }
       var removed = 0
-      guard let list, let delegates else { return removed }
       var index = 0
       while index != count {
         let selection = Selection.equal(delegates[index])
@@ -118,12 +111,30 @@ extension Multicast {
         }
         index &+= 1
       }
-      tidy(&cleanup)
       return removed
     }
-    guard let delegates else { return removed }
-    let selection = Selection.oneOf(delegates, count: count)
+  }
+
+  @inline(__always)
+  private func remove(
+    settling selection: Selection, _ unlink: (inout Cleanup) -> Int
+  ) throws(Status) -> Int {
+    var cleanup = Cleanup()
+    var removed = 0
+    var failure: Status? = nil
+    do throws(Status) {
+      try withLock { () throws(Status) in
+        cleanup.isAlone = isAlone(cleanup.thread)
+        removed = unlink(&cleanup)
+        tidy(&cleanup)
+      }
+    } catch {
+      // Another thread may be destroying the multicast.
+      failure = error
+      cleanup.isAlone = false
+    }
     if finish(cleanup, settling: selection) == .system { throw .system }
+    if let failure { throw failure }
     return removed
   }
 

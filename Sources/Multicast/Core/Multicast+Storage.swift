@@ -42,6 +42,12 @@ struct Multicast {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
+  /// Whoever lives in the slot that a frame names.
+  init(address: UInt) {
+    storage = UnsafeMutablePointer(bitPattern: address).unsafelyUnwrapped
+    handle = storage.pointee.header.id.load(ordering: .relaxed)
+  }
+
   /// Whoever lives in a slot that was given out.
   init(slot index: UInt32) {
     let slot = Self.directory.slot(index).unsafelyUnwrapped
@@ -116,11 +122,10 @@ struct Multicast {
 
   /// Changes the state of a delegate in every list that an invocation may be reading.
   func mark(_ position: UInt32, of list: InvocationList, set: UInt32, clear: UInt32 = 0) {
-    let entry = list.entry(position)
-    let (token, rank) = (entry.pointee.token, entry.pointee.rank)
+    let token = list.entry(position).pointee.token
     list.mark(position, set: set, clear: clear)
     forEachRetired { retired in
-      let place = retired.position(of: token, rank: rank, era: list.header.pointee.era)
+      let place = retired.position(of: token, at: position, in: list)
       if let place { retired.mark(place, set: set, clear: clear) }
     }
   }

@@ -4,6 +4,10 @@ import MulticastShims
 enum Process {
   nonisolated(unsafe) private static var isStarted = false  // guarded by the slab lock
 
+  /// Whether this is the child of a fork: what its parent's other threads were in the middle of has no
+  /// end here.
+  nonisolated(unsafe) private(set) static var isChild = false
+
   /// Puts another allocator in the place of libc's, before memory is taken.
   static func replaceAllocator(
     _ context: UnsafeMutableRawPointer?, _ allocate: @escaping Allocator.Allocate,
@@ -32,7 +36,7 @@ enum Process {
     guard let block else { return }
     let record = ThreadRecord(block.assumingMemoryBound(to: ThreadRecord.Storage.self))
     let wasInside = record.storage.pointee.depth > 0
-    if wasInside { record.clear() }
+    if wasInside { record.clear { Multicast(address: $0).flush() } }
     ThreadRegistry.leave(record)
     if wasInside { Departures.attendAll() }
   }
@@ -85,9 +89,10 @@ enum Process {
       index &+= 1
     }
     _ = shims_condition_init()
+    isChild = true
     Fence.restartInChild()
-    ThreadRegistry.forgetOthers(than: .current)
-    Departures.forgetSleepers()
+    ThreadRegistry.forgetOthers(than: .current) { Multicast(address: $0).flush() }
+    Departures.adoptInChild()
     Departures.attendAll()
   }
 }

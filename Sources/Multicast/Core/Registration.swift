@@ -99,7 +99,6 @@ struct Registration {
   @discardableResult
   func giveBack(to stripe: Stripe) -> UnsafeMutablePointer<Extras>? {
     let extras = storage.pointee.extras
-    if Handle.kind(of: id) == Handle.Kind.leaving { Lifetime.leave(self) }
     let vacant = Handle.change(id, to: Handle.Kind.vacant)
     storage.pointee.extras = nil
     storage.pointee.id.store(vacant, ordering: .releasing)
@@ -125,19 +124,21 @@ struct Registration {
 
 /// Registrations linked by their slots: what a removal has taken out, and has to see off.
 struct RegistrationChain: Sequence {
-  private(set) var first: UInt32 = 0  // index + 1
+  private var head: UInt32 = 0  // index + 1
 
-  var isEmpty: Bool { first == 0 }
+  init() {}
+
+  var isEmpty: Bool { head == 0 }
+  var first: Registration? { isEmpty ? nil : Registration(index: head &- 1) }
 
   mutating func push(_ registration: Registration) {
-    registration.storage.pointee.link = first
-    first = registration.index &+ 1
+    registration.storage.pointee.link = head
+    head = registration.index &+ 1
   }
 
   mutating func pop() -> Registration? {
-    guard first != 0 else { return nil }
-    let registration = Registration(index: first &- 1)
-    first = registration.storage.pointee.link
+    guard let registration = first else { return nil }
+    head = registration.storage.pointee.link
     return registration
   }
 
@@ -153,7 +154,7 @@ struct RegistrationChain: Sequence {
     }
   }
 
-  func makeIterator() -> Iterator { Iterator(rest: first) }
+  func makeIterator() -> Iterator { Iterator(rest: head) }
 
   /// Takes out all that match, keeping neither order.
   mutating func extract(where matches: (Registration) -> Bool) -> RegistrationChain {

@@ -3,10 +3,11 @@ import Synchronization
 
 /// What every slot of a pool begins with.
 struct SlotHeader: ~Copyable {
+  /// Index + 1 of the next vacant slot; guarded by the slab lock. (Not the handle first: the thread
+  /// sanitizer takes a change of any field of a slot for one of its first byte.)
+  var nextVacant: UInt32
   /// The handle; of kind `vacant` and the same generation when nobody lives here.
   let id: Atomic<UInt64>
-  /// Index + 1 of the next vacant slot; guarded by the slab lock.
-  var nextVacant: UInt32
 }
 
 /// Gives out the slots of one kind of handle, and takes them back. The slab lock is held.

@@ -138,13 +138,19 @@ struct ThreadRecord {
   }
 
   /// Empties the stack of a thread that is gone: it ended inside a call, or was the parent's.
-  func clear() {
-    var depth = Self.frameLimit
+  ///
+  /// - Parameter hasLeft: Given the multicast of each invocation that ends so.
+  func clear(_ hasLeft: (_ multicast: UInt) -> Void) {
+    var depth: UInt32 = 0
+    while call(at: depth) != nil { depth &+= 1 }
+    storage.pointee.depth = 0
     while depth > 0 {
       depth &-= 1
-      frame(depth).pointee.delegate.store(0, ordering: .releasing)
-      frame(depth).pointee.multicast.store(0, ordering: .releasing)
+      let frame = self.frame(depth)
+      let multicast = frame.pointee.multicast.load(ordering: .relaxed)
+      frame.pointee.delegate.store(0, ordering: .releasing)
+      frame.pointee.multicast.store(0, ordering: .releasing)
+      hasLeft(multicast)
     }
-    storage.pointee.depth = 0
   }
 }

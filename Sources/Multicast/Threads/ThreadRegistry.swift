@@ -31,11 +31,13 @@ enum ThreadRegistry {
   }
 
   /// In the child of a fork: the other threads are gone, their records serve whoever comes.
-  static func forgetOthers(than survivor: ThreadRecord?) {
+  static func forgetOthers(
+    than survivor: ThreadRecord?, _ hasLeft: (_ multicast: UInt) -> Void
+  ) {
     for record in all {
       record.storage.pointee.awaited = 0
       if record == survivor { continue }
-      record.clear()
+      record.clear(hasLeft)
       record.storage.pointee.taken.store(0, ordering: .releasing)
     }
   }

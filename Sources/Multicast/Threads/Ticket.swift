@@ -9,6 +9,10 @@ import Synchronization
 enum Ticket {
   private static let counter = Atomic<UInt64>(1)
   private static let fenced = Atomic<UInt64>(0)
+  private static let hasEverFailed = Atomic<Bool>(false)
+
+  /// Whether a fence was refused: then there may be removals that never end.
+  static var isBroken: Bool { hasEverFailed.load(ordering: .acquiring) }
 
   /// Acquire: who reads a ticket sees what its writer changed before drawing it.
   @inline(__always) static var last: UInt64 { counter.load(ordering: .acquiring) }
@@ -23,7 +27,10 @@ enum Ticket {
   /// - Returns: false when the kernel refuses: nothing may be freed then.
   static func fence() -> Bool {
     let last = self.last
-    guard Fence.heavy() else { return false }
+    guard Fence.heavy() else {
+      hasEverFailed.store(true, ordering: .releasing)
+      return false
+    }
     // Release: who finds a ticket fenced, and then looks at the frames, looks after the fence.
     fenced.max(last, ordering: .releasing)
     return true

@@ -22,13 +22,20 @@
 
 // ---- Thread-local storage ------------------------------------------------------------------
 
-// The calling thread's record, or NULL. `initial-exec` makes a read one `mov %fs:`; the eight
+// The calling thread's record, or NULL. `initial-exec` makes a read one `mov %fs:`; the few
 // bytes fit the space that the loader keeps free for libraries that are opened later.
 extern SHIMS_HIDDEN __thread void *shims_thread_record
     __attribute__((tls_model("initial-exec")));
 
 static inline void *shims_get_thread_record(void) { return shims_thread_record; }
 static inline void shims_set_thread_record(void *record) { shims_thread_record = record; }
+
+// How many releases the calling thread is inside of.
+extern SHIMS_HIDDEN __thread uint32_t shims_release_depth
+    __attribute__((tls_model("initial-exec")));
+
+static inline uint32_t shims_get_release_depth(void) { return shims_release_depth; }
+static inline void shims_set_release_depth(uint32_t depth) { shims_release_depth = depth; }
 
 // ---- Fences --------------------------------------------------------------------------------
 

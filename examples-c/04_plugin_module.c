@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * 04_plugin_module: the plugin that 04_plugin loads and unloads.
+ *
+ * Registers five delegates in two multicasts of the host. Their code, the constants that they read
+ * and the variables that they write are all in this module: once it is unmapped, a call of any of
+ * them would crash.
+ *
+ * Release functions are code as well. Those of registrations that are there until their lifetime
+ * ends have run when multicast_lifetime_end() returns MULTICAST_OK, and may lie in the plugin. A
+ * registration that was removed before by a thread that did not wait, as those with MULTICAST_ONCE
+ * are and those that remove themselves, is released by the thread that called it, after the call;
+ * the end of the lifetime waits for the call, and the release may come a moment later. It has to
+ * lie in what stays mapped: in the host, or in libc, such as free().
+ */
+
+#include "04_plugin.h"
+
+#include <stdlib.h>
+
+/* Set before the first add: whatever calls the delegates sees it. */
+static const struct plugin_host *host;
+
+/* How many calls reached this module since it was loaded. Written by the thread that calls. */
+static uint64_t calls;
+
+static void called(void) {
+  calls += 1;
+  host->called();
+}
+
+/* ---- A notepad: a context that has memory of its own ---------------------------------------- */
+
+enum { NOTEPAD_SIZE = 32 };
+
+struct notepad {
+  char *text; /* What was written last, in a ring. */
+  size_t written;
+};
+
+static void notepad_write(struct notepad *notepad, char character) {
+  notepad->text[notepad->written % NOTEPAD_SIZE] = character;
+  notepad->written += 1;
+}
+
+static struct notepad *notepad_open(void) {
+  struct notepad *notepad = malloc(sizeof *notepad);
+  if (notepad == NULL) return NULL;
+  notepad->written = 0;
+  notepad->text = malloc(NOTEPAD_SIZE);
+  if (notepad->text == NULL) {
+    free(notepad);
+    return NULL;
+  }
+  return notepad;
+}
+
+/* In the plugin: the delegates with notepads are there until the lifetime ends. */
+static void notepad_release(void *context) {
+  struct notepad *notepad = context;
+  free(notepad->text);
+  host->release(notepad);
+}
+
+/* ---- The delegates -------------------------------------------------------------------------- */
+
+static void on_key(void *context, uint32_t event, const void *payload, size_t size) {
+  const char *key = payload;
+  (void)event;
+  if (size == 1) notepad_write(context, *key);
+  called();
+}
+
+static void on_vowel(void *context, uint32_t event, const void *payload, size_t size) {
+  static const char vowels[] = "aeiou";
+  const char *key = payload;
+  (void)event;
+  for (size_t i = 0; size == 1 && vowels[i] != '\0'; i++) {
+    if (vowels[i] == *key) notepad_write(context, *key);
+  }
+  called();
+}
+
+/* Called once at most: its context is a lone block, which the host's function frees. */
+static void on_first_key(void *context, uint32_t event, const void *payload, size_t size) {
+  uint64_t *before = context;
+  (void)event;
+  (void)payload;
+  (void)size;
+  *before = calls;
+  called();
+}
+
+static void on_file(void *context, uint32_t event, const void *payload, size_t size) {
+  const char *name = payload;
+  (void)event;
+  for (size_t i = 0; i < size; i++) notepad_write(context, name[i]);
+  called();
+}
+
+static void on_save(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event;
+  (void)payload;
+  (void)size;
+  notepad_write(context, 's');
+  called();
+}
+
+/* ---- The start ------------------------------------------------------------------------------ */
+
+static multicast_options under_lifetime(void) {
+  multicast_options options = multicast_options_default();
+  options.lifetime = host->lifetime;
+  return options;
+}
+
+/* Adds a delegate with a new notepad, which belongs to the library from then on. */
+static multicast_status add_with_notepad(multicast target, multicast_function function,
+                                         uint64_t events) {
+  multicast_delegate delegate = {function, notepad_open()};
+  if (delegate.context == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  multicast_options options = under_lifetime();
+  options.events = events;
+  options.release = notepad_release;
+  return multicast_add(target, delegate, &options, NULL);
+}
+
+static multicast_status add_first_key(void) {
+  multicast_delegate delegate = {on_first_key, malloc(sizeof(uint64_t))};
+  if (delegate.context == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  multicast_options options = under_lifetime();
+  options.flags = MULTICAST_ONCE;
+  options.release = host->release;
+  return multicast_add(host->keys, delegate, &options, NULL);
+}
+
+/* Where an add fails, the host ends the lifetime: there is nothing to undo here. */
+static int64_t start(const struct plugin_host *plugin_host) {
+  host = plugin_host;
+  multicast_status status = add_with_notepad(host->keys, on_key, 0);
+  if (status == MULTICAST_OK) status = add_with_notepad(host->keys, on_vowel, 0);
+  if (status == MULTICAST_OK) status = add_first_key();
+  if (status == MULTICAST_OK) status = add_with_notepad(host->files, on_file, 0);
+  if (status == MULTICAST_OK) status = add_with_notepad(host->files, on_save, 1u << FILE_SAVED);
+  return status == MULTICAST_OK ? 5 : (int64_t)status;
+}
+
+const struct plugin plugin_interface = {start};

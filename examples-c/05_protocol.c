@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * 05_protocol: a protocol whose methods are typed, optional, and answer.
+ *
+ * A document has listeners. The protocol that they follow is a struct of function pointers, each
+ * with the arguments and the result that its method has; a listener leaves out the methods that it
+ * does not care for. The document calls them in two ways:
+ *
+ *     did_open, did_save  tell something, and nobody answers. multicast_invoke() calls the same
+ *                         function for all listeners, which calls the method. A listener without
+ *                         it is not called at all: the `events` of its options say so.
+ *     title               multicast_visit() asks each listener, and the visitor collects what they
+ *                         propose.
+ *     follow, will_close  multicast_visit() again, and the visitor stops at the first that follows
+ *                         the link, or that will not have the document closed.
+ *
+ * The contexts of the library have no type. Here they get theirs in two places, which are
+ * listener_notify() and asked(), without a cast.
+ *
+ * Prints what is in expected/05_protocol.txt.
+ */
+
+#include <multicast.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The protocol --------------------------------------------------------------------------- */
+
+struct document;
+
+/* Every method may be NULL. `self` is the listener's own. */
+struct listener {
+  const char *name;
+  void *self;
+  /* The document is open. */
+  void (*did_open)(void *self, const struct document *document);
+  /* The document was saved, in so many bytes. */
+  void (*did_save)(void *self, const struct document *document, size_t bytes);
+  /* Proposes what the window should say of the document, or returns NULL. */
+  const char *(*title)(void *self, const struct document *document);
+  /* Follows a link in the document. Returns false where the link is for others. */
+  bool (*follow)(void *self, const char *link);
+  /* Whether the document may be closed. Where not, `why` is set. */
+  bool (*will_close)(void *self, const struct document *document, const char **why);
+};
+
+/* The methods that are called by multicast_invoke(), as events. */
+enum { DID_OPEN, DID_SAVE };
+
+/* The payloads of these events: the arguments of the method. */
+struct did_open {
+  const struct document *document;
+};
+struct did_save {
+  const struct document *document;
+  size_t bytes;
+};
+
+/* The function of every delegate here. `events` has seen to it that the method is there. */
+static void listener_notify(void *context, uint32_t event, const void *payload, size_t size) {
+  const struct listener *listener = context;
+  (void)size;
+  switch (event) {
+    case DID_OPEN: {
+      const struct did_open *arguments = payload;
+      listener->did_open(listener->self, arguments->document);
+      break;
+    }
+    case DID_SAVE: {
+      const struct did_save *arguments = payload;
+      listener->did_save(listener->self, arguments->document, arguments->bytes);
+      break;
+    }
+    default: break;
+  }
+}
+
+/* The listener that a visitor was given. */
+static const struct listener *asked(const multicast_delegate *delegate) {
+  return delegate->context;
+}
+
+/* ---- The document --------------------------------------------------------------------------- */
+
+struct document {
+  const char *name;
+  const char *text;
+  bool is_saved;
+  multicast listeners;
+};
+
+static void fail(const char *what, const char *why) {
+  fprintf(stderr, "05_protocol: %s: %s\n", what, why);
+  exit(EXIT_FAILURE);
+}
+
+static void must(const char *what, multicast_status status) {
+  if (status != MULTICAST_OK) fail(what, multicast_status_message(status));
+}
+
+/* What an invocation or a visit returns, when it is a count. */
+static long long counted(const char *what, int64_t called) {
+  if (called < 0) fail(what, multicast_status_message((multicast_status)called));
+  return called;
+}
+
+/* A listener that has neither method would have the mask 0, which stands for all events: it gets
+ * that of an event that does not exist. */
+static uint64_t listener_events(const struct listener *listener) {
+  uint64_t events = UINT64_C(1) << 63;
+  if (listener->did_open != NULL) events |= 1u << DID_OPEN;
+  if (listener->did_save != NULL) events |= 1u << DID_SAVE;
+  return events;
+}
+
+/* The listener stays the caller's, until document_remove(). */
+static void document_add(struct document *document, struct listener *listener, int32_t priority) {
+  multicast_delegate delegate = {listener_notify, listener};
+  multicast_options options = multicast_options_default();
+  options.events = listener_events(listener);
+  options.priority = priority;
+  must("add", multicast_add(document->listeners, delegate, &options, NULL));
+}
+
+static void document_remove(struct document *document, struct listener *listener) {
+  multicast_delegate delegate = {listener_notify, listener};
+  printf("remove %s\n", listener->name);
+  must("remove", multicast_remove(document->listeners, delegate));
+}
+
+static void document_open(struct document *document) {
+  struct did_open arguments = {document};
+  printf("open %s\n", document->name);
+  long long told = counted("invoke", multicast_invoke(document->listeners, DID_OPEN, &arguments,
+                                                      sizeof arguments));
+  printf("  told: %lld\n", told);
+}
+
+static void document_save(struct document *document) {
+  struct did_save arguments = {document, strlen(document->text)};
+  document->is_saved = true;
+  printf("save %s\n", document->name);
+  long long told = counted("invoke", multicast_invoke(document->listeners, DID_SAVE, &arguments,
+                                                      sizeof arguments));
+  printf("  told: %lld\n", told);
+}
+
+/* ---- What the document asks: a question with room for the answer, and its visitor ----------- */
+
+struct title_question {
+  const struct document *document;
+  char answer[80];
+};
+
+/* Collects what all of them propose. */
+static bool visit_title(void *context, const multicast_delegate *delegate) {
+  struct title_question *question = context;
+  const struct listener *listener = asked(delegate);
+  if (listener->title == NULL) return true;
+  const char *proposal = listener->title(listener->self, question->document);
+  if (proposal == NULL) return true;
+  const size_t length = strlen(question->answer);
+  snprintf(question->answer + length, sizeof question->answer - length, " - %s", proposal);
+  printf("  %s: %s\n", listener->name, proposal);
+  return true;
+}
+
+static void document_show_title(const struct document *document) {
+  struct title_question question = {document, ""};
+  puts("title?");
+  long long passed =
+      counted("visit", multicast_visit(document->listeners, visit_title, &question));
+  printf("  %s%s; visited: %lld\n", document->name, question.answer, passed);
+}
+
+struct follow_question {
+  const char *link;
+  const struct listener *answer; /* Who has followed it, or NULL. */
+};
+
+/* Stops at the first that accepts. */
+static bool visit_follow(void *context, const multicast_delegate *delegate) {
+  struct follow_question *question = context;
+  const struct listener *listener = asked(delegate);
+  if (listener->follow == NULL || !listener->follow(listener->self, question->link)) return true;
+  question->answer = listener;
+  return false;
+}
+
+static void document_follow(const struct document *document, const char *link) {
+  struct follow_question question = {link, NULL};
+  printf("follow %s\n", link);
+  long long passed =
+      counted("visit", multicast_visit(document->listeners, visit_follow, &question));
+  const struct listener *by = question.answer;
+  printf("  followed by: %s; visited: %lld\n", by == NULL ? "nobody" : by->name, passed);
+}
+
+struct close_question {
+  const struct document *document;
+  const struct listener *answer; /* Who will not have it, or NULL. */
+  const char *why;
+};
+
+/* Stops at the first that refuses. */
+static bool visit_will_close(void *context, const multicast_delegate *delegate) {
+  struct close_question *question = context;
+  const struct listener *listener = asked(delegate);
+  if (listener->will_close == NULL) return true;
+  if (listener->will_close(listener->self, question->document, &question->why)) return true;
+  question->answer = listener;
+  return false;
+}
+
+/* Returns whether the document is closed. */
+static bool document_close(const struct document *document) {
+  struct close_question question = {document, NULL, ""};
+  printf("close %s\n", document->name);
+  long long passed =
+      counted("visit", multicast_visit(document->listeners, visit_will_close, &question));
+  if (question.answer == NULL) {
+    printf("  closed; visited: %lld\n", passed);
+  } else {
+    printf("  refused by: %s, %s; visited: %lld\n", question.answer->name, question.why, passed);
+  }
+  return question.answer == NULL;
+}
+
+/* ---- The listeners: each with a type of its own, or none, and with some of the methods ------ */
+
+/* Does not let go of a document with changes. */
+static bool guard_will_close(void *self, const struct document *document, const char **why) {
+  (void)self;
+  *why = "it is not saved";
+  return document->is_saved;
+}
+
+static const char *guard_title(void *self, const struct document *document) {
+  (void)self;
+  return document->is_saved ? NULL : "edited";
+}
+
+/* Counts the times that a word is written wrong. */
+struct speller {
+  const char *wrong;
+  int count;
+  char title[32];
+};
+
+static void speller_did_open(void *self, const struct document *document) {
+  struct speller *speller = self;
+  const char *found = document->text;
+  while ((found = strstr(found, speller->wrong)) != NULL) {
+    speller->count += 1;
+    found += strlen(speller->wrong);
+  }
+  printf("  speller: %d mistakes\n", speller->count);
+}
+
+static const char *speller_title(void *self, const struct document *document) {
+  struct speller *speller = self;
+  (void)document;
+  snprintf(speller->title, sizeof speller->title, "%d mistakes", speller->count);
+  return speller->title;
+}
+
+static bool speller_will_close(void *self, const struct document *document, const char **why) {
+  const struct speller *speller = self;
+  (void)document;
+  *why = "it has mistakes";
+  return speller->count == 0;
+}
+
+/* Keeps a copy of what is saved. */
+struct backup {
+  size_t bytes;
+};
+
+static void backup_did_save(void *self, const struct document *document, size_t bytes) {
+  struct backup *backup = self;
+  backup->bytes += bytes;
+  printf("  backup: %s, %zu bytes\n", document->name, bytes);
+}
+
+/* Follows the links that begin in a certain way. */
+struct opener {
+  const char *scheme;
+};
+
+static bool opener_follow(void *self, const char *link) {
+  const struct opener *opener = self;
+  return strncmp(link, opener->scheme, strlen(opener->scheme)) == 0;
+}
+
+/* ---- The story ------------------------------------------------------------------------------ */
+
+int main(void) {
+  struct document letter = {.name = "letter.txt",
+                            .text = "Dear Ada, I recieved your letter, and it was well recieved.",
+                            .listeners = multicast_create()};
+  if (letter.listeners.id == 0) fail("create", "out of memory");
+
+  struct speller speller_self = {"recieve", 0, ""};
+  struct backup backup_self = {0};
+  struct opener mailer_self = {"mailto:"}, browser_self = {"https:"};
+
+  /* What is not named is NULL: the methods that a listener does not have. */
+  struct listener guard = {"guard", .title = guard_title, .will_close = guard_will_close};
+  struct listener speller = {"speller", &speller_self, .did_open = speller_did_open,
+                             .title = speller_title, .will_close = speller_will_close};
+  struct listener backup = {"backup", &backup_self, .did_save = backup_did_save};
+  struct listener mailer = {"mailer", &mailer_self, .follow = opener_follow};
+  struct listener browser = {"browser", &browser_self, .follow = opener_follow};
+
+  document_add(&letter, &speller, 0);
+  document_add(&letter, &backup, 0);
+  document_add(&letter, &mailer, 0);
+  document_add(&letter, &browser, 0);
+  document_add(&letter, &guard, 10); /* Before all others. */
+
+  document_open(&letter);
+  document_show_title(&letter);
+  document_follow(&letter, "mailto:ada@example.org");
+  document_follow(&letter, "https://example.org/");
+  document_follow(&letter, "gopher://example.org/");
+
+  if (document_close(&letter)) fail("close", "closed although it is not saved");
+  document_save(&letter);
+  document_show_title(&letter);
+  if (document_close(&letter)) fail("close", "closed although the speller is there");
+  document_remove(&letter, &speller);
+  if (!document_close(&letter)) fail("close", "not closed although nobody minds");
+
+  must("destroy", multicast_destroy(letter.listeners));
+  if (backup_self.bytes != strlen(letter.text)) fail("backup", "not of the whole letter");
+  if (fflush(stdout) != 0 || ferror(stdout)) {
+    perror("05_protocol: standard output");
+    return EXIT_FAILURE;
+  }
+  return EXIT_SUCCESS;
+}
