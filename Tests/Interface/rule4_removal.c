@@ -697,6 +697,107 @@ TEST(lifetime_end_releases_what_has_returned_while_it_waits_for_the_rest) {
   CHECK_EQ(LOAD(slow.releases), 1);
 }
 
+typedef struct sweeper {
+  multicast target;
+  gate may_sweep;
+  int64_t result;
+  int releases;
+} sweeper;
+
+static void remove_everything(void *context, uint32_t event, const void *payload, size_t size) {
+  sweeper *s = context;
+  (void)payload;
+  (void)size;
+  if (event != 1) return;
+  gate_wait(&s->may_sweep);
+  s->result = multicast_remove_all(s->target);
+}
+
+static void release_sweeper(void *context) { ++((sweeper *)context)->releases; }
+
+static void *invoke_event_one(void *argument) {
+  multicast_invoke(*(multicast *)argument, 1, NULL, 0);
+  return NULL;
+}
+
+typedef struct event_invoker {
+  multicast target;
+  uint32_t event;
+} event_invoker;
+
+static void *invoke_event(void *argument) {
+  event_invoker i = *(event_invoker *)argument;
+  free(argument);
+  multicast_invoke(i.target, i.event, NULL, 0);
+  return NULL;
+}
+
+static void start_event_invoker(invoker *i, multicast m, uint32_t event) {
+  event_invoker *argument = malloc(sizeof *argument);
+  CHECK(argument != NULL);
+  argument->target = m;
+  argument->event = event;
+  i->thread = start_thread(invoke_event, argument);
+}
+
+TEST(remove_all_in_a_call_waits_for_those_of_others_and_leaves_its_own) {
+  /* Some run elsewhere, one runs here, some do not run: each is released once, in its own way. */
+  enum { RUNNING = 3, IDLE = 3 };
+  blocker running[RUNNING];
+  invoker invokers[RUNNING];
+  static const blocker fresh = BLOCKER_INIT;
+  static const gate shut = GATE_INIT;
+  int idle[IDLE] = {0}, i, round;
+  for (round = 0; round < 2; ++round) {
+    multicast m = multicast_create();
+    multicast_delegate d;
+    multicast_options options = with_release(release_sweeper);
+    sweeper s = {{0}, GATE_INIT, 0, 0};
+    pthread_t thread;
+    s.target = m;
+    s.may_sweep = shut;
+    d.function = remove_everything;
+    d.context = &s;
+    options.events = 2; /* the others' invocations leave it out */
+    if (round == 0) add_with(m, d, &options);
+    options.release = release_blocker;
+    for (i = 0; i < RUNNING; ++i) {
+      running[i] = fresh;
+      options.events = UINT64_C(1) << (i + 2);
+      add_with(m, blocking(&running[i]), &options);
+    }
+    options.release = count_release;
+    options.events = UINT64_C(1) << 60;
+    for (i = 0; i < IDLE; ++i) {
+      idle[i] = 0;
+      add_with(m, counter(&idle[i]), &options);
+    }
+    options.release = release_sweeper;
+    options.events = 2;
+    if (round == 1) add_with(m, d, &options);
+    for (i = 0; i < RUNNING; ++i) {
+      start_event_invoker(&invokers[i], m, (uint32_t)(i + 2));
+      gate_wait(&running[i].entered);
+    }
+    thread = start_thread(invoke_event_one, &m);
+    gate_open(&s.may_sweep);
+    pause_ms(A_WHILE_MS);
+    for (i = 0; i < IDLE; ++i) CHECK_EQ(LOAD(idle[i]), 1); /* not held up by the others */
+    for (i = 0; i < RUNNING; ++i) {
+      CHECK_EQ(LOAD(running[i].releases), 0);
+      gate_open(&running[i].let_go);
+      while (LOAD(running[i].releases) == 0) pause_ms(1);
+    }
+    join_thread(thread);
+    for (i = 0; i < RUNNING; ++i) join_thread(invokers[i].thread);
+    CHECK_EQ(s.result, RUNNING + IDLE + 1);
+    CHECK_EQ(s.releases, 1);
+    for (i = 0; i < RUNNING; ++i) CHECK_EQ(LOAD(running[i].releases), 1);
+    for (i = 0; i < IDLE; ++i) CHECK_EQ(LOAD(idle[i]), 1);
+    CHECK_OK(multicast_destroy(m));
+  }
+}
+
 /* ---- OK means what it says ------------------------------------------------------------------- */
 
 typedef struct guarded {

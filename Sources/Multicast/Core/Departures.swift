@@ -54,13 +54,16 @@ enum Departures {
       Lock.calls.lock()
       own.pointee.next = waiting
       waiting = own
-      while let registration = own.pointee.running.first {
+      while true {
         finished = own.pointee.running.extract { !isCalled($0.token) }
         if !finished.isEmpty {
           Lock.calls.unlock()
           finished.finish()
           Lock.calls.lock()
-        } else if let refusal = refusal(of: registration.token, by: thread, patience) {
+          continue
+        }
+        guard let registration = own.pointee.running.first else { break }
+        if let refusal = refusal(of: registration.token, by: thread, patience) {
           // Still under the lock under which the name was seen: who takes it away comes later.
           _ = own.pointee.running.pop()
           departing.push(registration)
@@ -142,7 +145,7 @@ enum Departures {
     Lock.calls.unlock()
   }
 
-  /// Waits for calls of delegates that were removed already, by somebody who did not wait or is just
+  /// Waits for calls on other threads of delegates that were removed already, by somebody who did not wait or is just
   /// doing it.
   ///
   /// - Parameter isMeant: Given the multicast of a call and its token.
@@ -155,6 +158,7 @@ enum Departures {
     }
     var status = Status.ok
     for record in ThreadRegistry.all {
+      if record == cleanup.thread { continue }  // its own calls are no reason to wait
       var depth: UInt32 = 0
       while let (multicast, token) = record.call(at: depth) {
         if token != 0 && isMeant(multicast, token) {

@@ -156,19 +156,26 @@ struct RegistrationChain: Sequence {
 
   func makeIterator() -> Iterator { Iterator(rest: head) }
 
-  /// Takes out all that match, keeping neither order.
+  /// Takes out all that match; both chains keep their order.
   mutating func extract(where matches: (Registration) -> Bool) -> RegistrationChain {
     var (kept, extracted) = (RegistrationChain(), RegistrationChain())
     while let registration = pop() {
       if matches(registration) { extracted.push(registration) } else { kept.push(registration) }
     }
-    self = kept
-    return extracted
+    while let registration = kept.pop() { push(registration) }
+    return extracted.reversed()
+  }
+
+  private consuming func reversed() -> RegistrationChain {
+    var result = RegistrationChain()
+    while let registration = pop() { result.push(registration) }
+    return result
   }
 
   /// Gives every slot back to its pool, then runs the releases. No lock is held.
   mutating func finish() {
     var due: UnsafeMutablePointer<Extras>? = nil
+    self = reversed()  // the last is pushed first, to be released last
     while let registration = pop() {
       let stripe = Stripe(of: registration.owner)
       stripe.lock()
