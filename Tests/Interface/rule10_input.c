@@ -73,6 +73,19 @@ TEST(stale_handles_are_invalid_though_their_slots_are_used_again) {
   CHECK_EQ(multicast_count(new), 1);
 }
 
+TEST(handles_of_vacant_slots_are_invalid_whatever_kind_they_claim) {
+  multicast gone = multicast_create(), kept = multicast_create();
+  multicast_token token = add(kept, counter(&calls));
+  uint64_t kind;
+  CHECK_OK(multicast_token_remove(token));
+  CHECK_OK(multicast_destroy(gone));
+  for (kind = 0; kind < 16; ++kind) { /* the four bits above the index */
+    expect_invalid_multicast((gone.id & ~(UINT64_C(15) << 26)) | kind << 26);
+    expect_invalid_token((token.id & ~(UINT64_C(15) << 26)) | kind << 26);
+  }
+  CHECK_EQ(multicast_count(kept), 0);
+}
+
 TEST(handles_of_another_kind_are_invalid) {
   multicast m = multicast_create();
   multicast_token token = add(m, counter(&calls));
@@ -282,6 +295,24 @@ static void try_add(attempt *a) {
 
 TEST(out_of_memory_in_add_changes_nothing_and_releases) {
   fail_each_allocation(prepare_empty, try_add, verify_nothing);
+}
+
+TEST(out_of_memory_in_add_again_and_again_leaks_nothing) {
+  multicast m;
+  int64_t before;
+  int i;
+  use_test_allocator();
+  m = multicast_create();
+  add(m, counter(&calls));
+  add(m, counter(&calls)); /* the next one needs a larger list */
+  before = allocated_bytes;
+  for (i = 0; i < 5000; ++i) {
+    fail_after = 0;
+    CHECK_STATUS(multicast_add(m, counter(&calls), NULL, NULL), MULTICAST_ERROR_OUT_OF_MEMORY);
+  }
+  fail_after = -1;
+  CHECK_EQ(allocated_bytes, before);
+  CHECK_EQ(multicast_count(m), 2);
 }
 
 static void try_add_by_priority(attempt *a) {
