@@ -18,11 +18,12 @@ function(multicast_add_embedded_swift_object object)
   if(arg_SANITIZE)
     set(sanitize -sanitize=${arg_SANITIZE} -g)
   endif()
+  # Functions begin on cache lines: where the loop of an invocation falls makes up to half of its speed.
   add_custom_command(
     OUTPUT ${object}
     COMMAND ${MULTICAST_SWIFTC} -c -wmo -parse-as-library -swift-version 6
       -module-name ${arg_MODULE} -enable-experimental-feature Embedded
-      -enforce-exclusivity=unchecked -Xfrontend -function-sections
+      -enforce-exclusivity=unchecked -Xfrontend -function-sections -Xllvm -align-all-functions=6
       "$<IF:$<CONFIG:Debug>,-Onone;-g,-O>" "$<$<CONFIG:RelWithDebInfo>:-g>"
       ${sanitize} ${includes} ${arg_SOURCES} -o ${object}
     DEPENDS ${arg_SOURCES} ${arg_DEPENDS}

@@ -51,26 +51,40 @@ extension Multicast {
   /// No lock, no read-modify-write, no allocation; no fence instruction where the kernel has the
   /// expedited barrier.
   ///
-  /// - Returns: how many were called.
+  /// - Returns: how many were called, or the number of a status.
   @inline(__always)
-  func invoke<C: Call>(_ call: C) throws(Status) -> Int64 {
-    guard let thread = ThreadRecord.current ?? ThreadRegistry.enter() else {
-      throw .outOfMemory
-    }
+  func invoke<C: Call>(_ call: C) -> Int64 {
+    guard let thread = ThreadRecord.current else { return enterAndInvoke(call) }
     // The two differ in one instruction a delegate; a choice in the loop would cost more.
     return Fence.isAsymmetric
-      ? try invoke(call, on: thread, asymmetric: true)
-      : try invoke(call, on: thread, asymmetric: false)
+      ? invokeAsymmetric(call, on: thread) : invokeSymmetric(call, on: thread)
+  }
+
+  // Functions of their own, so that what comes before them needs no registers saved.
+
+  @inline(never)
+  private func enterAndInvoke<C: Call>(_ call: C) -> Int64 {
+    ThreadRegistry.enter() == nil ? Status.outOfMemory.count : invoke(call)
+  }
+
+  @inline(never)
+  private func invokeAsymmetric<C: Call>(_ call: C, on thread: ThreadRecord) -> Int64 {
+    invoke(call, on: thread, asymmetric: true)
+  }
+
+  @inline(never)
+  private func invokeSymmetric<C: Call>(_ call: C, on thread: ThreadRecord) -> Int64 {
+    invoke(call, on: thread, asymmetric: false)
   }
 
   @inline(__always)
   private func invoke<C: Call>(
     _ call: C, on thread: ThreadRecord, asymmetric: Bool
-  ) throws(Status) -> Int64 {
+  ) -> Int64 {
     // The epoch is from before the frame can be seen: there is no frame without one.
     let epoch = Ticket.last
     let depth = thread.storage.pointee.depth
-    guard depth < ThreadRecord.frameLimit else { throw .limit }
+    guard depth < ThreadRecord.frameLimit else { return Status.limit.count }
     thread.storage.pointee.depth = depth &+ 1
     let frame = thread.frame(depth)
     frame.pointee.epoch.store(epoch, ordering: .relaxed)
@@ -81,7 +95,7 @@ extension Multicast {
     // changes.
     Fence.light(asymmetric: asymmetric)
 
-    var called: Int64 = -1
+    var called = Status.invalidHandle.count
     if isAdmitted(thread) || admit(thread) {
       // Acquire: pairs with `setList`. The handle is checked after the list was read: were it
       // before, the list could be that of the slot's next inhabitant.
@@ -105,7 +119,6 @@ extension Multicast {
     // or its ticket is seen here and the list is freed here.
     Fence.light(asymmetric: asymmetric)
     if storage.pointee.pending.load(ordering: .relaxed) > epoch { flush() }
-    guard called >= 0 else { throw .invalidHandle }
     return called
   }
 

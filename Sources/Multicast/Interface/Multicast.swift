@@ -107,9 +107,7 @@ public func multicast_invoke(
 ) -> Int64 {
   guard let target = Multicast(slotOf: target.id) else { return Status.invalidHandle.count }
   guard payload != nil || size == 0 else { return Status.invalidArgument.count }
-  do throws(Status) {
-    return try target.invoke(Invocation(event: event, payload: payload, size: size))
-  } catch { return error.count }
+  return target.invoke(Invocation(event: event, payload: payload, size: size))
 }
 
 @_cdecl("multicast_visit") @implementation
@@ -118,7 +116,5 @@ public func multicast_visit(
 ) -> Int64 {
   guard let target = Multicast(slotOf: target.id) else { return Status.invalidHandle.count }
   guard let visitor else { return Status.invalidArgument.count }
-  do throws(Status) {
-    return try target.invoke(Visit(visitor: visitor, context: context))
-  } catch { return error.count }
+  return target.invoke(Visit(visitor: visitor, context: context))
 }

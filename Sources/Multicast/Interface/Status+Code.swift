@@ -2,9 +2,6 @@ import CMulticast
 
 extension Status {
   var code: multicast_status { multicast_status(rawValue: rawValue) }
-
-  /// For functions that count.
-  var count: Int64 { Int64(rawValue) }
 }
 
 /// The result of an operation that counts, or its status.

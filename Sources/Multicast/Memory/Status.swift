@@ -10,4 +10,7 @@ enum Status: Int32, Error {
   case timeout = -70
   case state = -80
   case system = -90
+
+  /// As the result of a function that counts.
+  var count: Int64 { Int64(rawValue) }
 }
