@@ -59,12 +59,8 @@ struct Lifetime {
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
     guard Process.start() else { throw .outOfMemory }
-    let index = try pool.take(from: directory)
-    let slot = directory.slot(index).unsafelyUnwrapped
+    let (slot, handle) = try pool.take(from: directory, kind: Handle.Kind.lifetime)
     let storage = slot.assumingMemoryBound(to: Storage.self)
-    let handle = Handle.next(
-      after: storage.pointee.header.id.load(ordering: .relaxed), kind: Handle.Kind.lifetime,
-      index: index)
     storage.pointee.header.id.store(handle, ordering: .releasing)
     return handle
   }

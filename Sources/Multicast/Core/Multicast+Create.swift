@@ -9,12 +9,8 @@ extension Multicast {
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
     guard Process.start() else { throw .outOfMemory }
-    let index = try pool.take(from: directory)
-    let slot = directory.slot(index).unsafelyUnwrapped
+    let (slot, handle) = try pool.take(from: directory, kind: Handle.Kind.multicast)
     let storage = slot.assumingMemoryBound(to: Storage.self)
-    let handle = Handle.next(
-      after: storage.pointee.header.id.load(ordering: .relaxed), kind: Handle.Kind.multicast,
-      index: index)
     storage.pointee.invoker.store(Handle.generation(of: handle), ordering: .relaxed)
     // Release: who finds the handle here, be it by guessing it, finds its invoker reset.
     storage.pointee.header.id.store(handle, ordering: .releasing)

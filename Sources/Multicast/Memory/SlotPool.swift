@@ -21,8 +21,17 @@ struct SlotPool {
 
   init() {}
 
-  /// - Returns: the index of a slot that is nobody's.
-  mutating func take(from directory: SlabDirectory) throws(Status) -> UInt32 {
+  /// - Returns: a slot that is nobody's, and the handle for who moves in.
+  mutating func take(
+    from directory: SlabDirectory, kind: UInt64
+  ) throws(Status) -> (slot: UnsafeMutableRawPointer, handle: UInt64) {
+    let index = try takeIndex(from: directory)
+    let slot = directory.slot(index).unsafelyUnwrapped
+    let vacant = Self.header(index, directory).pointee.id.load(ordering: .relaxed)
+    return (slot, Handle.next(after: vacant, kind: kind, index: index))
+  }
+
+  private mutating func takeIndex(from directory: SlabDirectory) throws(Status) -> UInt32 {
     if firstVacant != 0 {
       let index = firstVacant &- 1
       firstVacant = Self.header(index, directory).pointee.nextVacant
