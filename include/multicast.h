@@ -580,7 +580,7 @@ MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, 
 ///            multicast do not slow each other.
 /// Reentry:   delegates may call anything, multicast_destroy() included.
 /// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. The first
-///            invocation of a thread takes a record of 6 KB, given to another thread when it ends.
+///            invocation of a thread takes a record of 8 KB, given to another thread when it ends.
 /// @since 1.0
 MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const void *payload,
                                        size_t size);

@@ -315,6 +315,47 @@ TEST(out_of_memory_in_add_again_and_again_leaks_nothing) {
   CHECK_EQ(multicast_count(m), 2);
 }
 
+TEST(out_of_memory_in_add_gives_back_what_it_had_taken) {
+  /* Multicasts far enough apart share what registrations are taken from. */
+  multicast m[129];
+  int releases = 0, i;
+  int64_t before;
+  multicast_options options = with_release(count_release);
+  multicast_lifetime ended;
+  use_test_allocator();
+  for (i = 0; i < 129; ++i) m[i] = multicast_create();
+  for (i = 32; i < 129; i += 32) add(m[i], counter(&calls)); /* has room for one more */
+  add(m[0], counter(&calls));
+  add(m[0], counter(&calls)); /* has none */
+  for (i = 0; i < 200; ++i) {
+    fail_after = 0; /* the larger list */
+    CHECK_STATUS(multicast_add(m[0], counter(&calls), NULL, NULL), MULTICAST_ERROR_OUT_OF_MEMORY);
+  }
+  for (i = 32; i < 129; i += 32) {
+    fail_after = 0; /* no memory is needed */
+    CHECK_OK(multicast_add(m[i], counter(&calls), NULL, NULL));
+  }
+  fail_after = -1;
+  before = allocated_bytes;
+  for (i = 0; i < 200; ++i) {
+    fail_after = 1; /* there is memory for the options, not for the list */
+    CHECK_STATUS(multicast_add(m[0], counter(&releases), &options, NULL),
+                 MULTICAST_ERROR_OUT_OF_MEMORY);
+  }
+  fail_after = -1;
+  CHECK_EQ(releases, 200);
+  CHECK_EQ(allocated_bytes, before);
+  ended = multicast_lifetime_create();
+  CHECK_OK(multicast_lifetime_end(ended));
+  options.lifetime = ended;
+  before = allocated_bytes;
+  for (i = 0; i < 200; ++i) {
+    CHECK_STATUS(multicast_add(m[0], counter(&releases), &options, NULL),
+                 MULTICAST_ERROR_INVALID_HANDLE);
+  }
+  CHECK_EQ(allocated_bytes, before);
+}
+
 static void try_add_by_priority(attempt *a) {
   multicast_options options = multicast_options_default();
   int i;
