@@ -254,6 +254,51 @@ TEST(thread_that_ends_inside_the_call_of_a_delegate_called_once_releases_it) {
   CHECK_EQ(LOAD(releases), 2); /* one call, one release */
 }
 
+typedef struct replacer {
+  int calls;
+  bool ends_thread;
+} replacer;
+
+static void replace_list(void *context, uint32_t event, const void *payload, size_t size) {
+  replacer *r = context;
+  multicast_token tokens[100];
+  int i;
+  (void)event;
+  (void)payload;
+  (void)size;
+  for (i = 0; i < 100; ++i) tokens[i] = add(inherited, counter(&r->calls));
+  for (i = 0; i < 100; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
+  if (r->ends_thread) pthread_exit(NULL);
+}
+
+static void *invoke_to_the_end(void *unused) {
+  (void)unused;
+  multicast_invoke(inherited, 0, NULL, 0);
+  return NULL;
+}
+
+/* What is held after a call that has the list it is in replaced. */
+static int64_t bytes_held(bool ends_thread) {
+  replacer r = {0, false};
+  multicast_delegate d;
+  int64_t bytes;
+  r.ends_thread = ends_thread;
+  d.function = replace_list;
+  d.context = &r;
+  inherited = multicast_create();
+  add(inherited, d);
+  on_another_thread(invoke_to_the_end, NULL);
+  bytes = allocated_bytes;
+  CHECK_OK(multicast_destroy(inherited));
+  return bytes;
+}
+
+TEST(thread_that_ends_inside_a_call_leaves_no_list_behind) {
+  use_test_allocator();
+  bytes_held(false); /* takes what is kept for later */
+  CHECK_EQ(bytes_held(true), bytes_held(false));
+}
+
 static multicast_token waited_for;
 static gate waiter_started = GATE_INIT;
 

@@ -42,12 +42,6 @@ static inline void shims_set_release_depth(uint32_t depth) { shims_release_depth
 // Orders for the compiler alone; the processor is brought in line by shims_membarrier().
 static inline void shims_compiler_fence(void) { __asm__ __volatile__("" ::: "memory"); }
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SHIMS_THREAD_SANITIZER 1
-#endif
-#endif
-
 static inline void shims_full_fence(void) {
 #if defined(__x86_64__) || defined(__i386__)
   // A locked operation on the stack is a full fence and several times cheaper than `mfence`.
