@@ -18,8 +18,9 @@
  * Handles      Structs of one 64-bit integer, passed by value; zero is "none". Any 64-bit value is
  *              safe in any call at any time: a handle that is null, stale, forged or of another
  *              kind gives MULTICAST_ERROR_INVALID_HANDLE.
- * Delegates    Run on the thread that invokes, with no lock of the library held, and may call
- *              anything in this header.
+ * Delegates    Run on the thread that invokes or, where they were added with a queue, on the one
+ *              that runs the queue; with no lock of the library held; and may call anything in
+ *              this header.
  * Removal      When a removal returns MULTICAST_OK, that delegate runs on no thread and never
  *              will again: its context may be freed. See multicast_remove().
  * Contexts     Borrowed until the removal has finished, or owned: with `release` in the options
@@ -31,6 +32,7 @@
  * fork         The child may use the library whatever the parent's other threads were doing.
  *              Delegates that were running on those threads are not running in the child; where
  *              they had been removed already, their `release` runs in the child, inside fork().
+ *              Queues are empty in the child and keep all their calls in the parent.
  * exit         The library has no destructors: calls from atexit handlers and from threads that
  *              outlive `main` are as good as any. It stays mapped after dlclose().
  *
@@ -93,12 +95,17 @@ typedef enum multicast_status {
   MULTICAST_ERROR_OUT_OF_MEMORY = -40,
   /// Nested too deep on this thread (256), or more than the library can number (2^26 of a kind).
   MULTICAST_ERROR_LIMIT = -50,
-  /// The time was up: removed, but a call of it still runs on another thread.
+  /// A queue took no more. Returned by no function of this version: what is refused is missing from
+  /// the result of multicast_invoke(), and counted by the queue.
+  MULTICAST_ERROR_QUEUE_FULL = -60,
+  /// The time was up. Of a removal: removed, but a call of it still runs on another thread. Of
+  /// multicast_queue_wait(): nothing waits in the queue.
   MULTICAST_ERROR_TIMEOUT = -70,
-  /// Not possible any more at this point in the life of the process.
+  /// Not possible at this point: another thread runs the queue, or memory has been taken already.
   MULTICAST_ERROR_STATE = -80,
-  /// The kernel refused the memory barrier that it had granted when the library started. Removed,
-  /// but it cannot be known whether calls of it still run: `release` never runs, free nothing.
+  /// The system refused what the library needs. Of multicast_queue_start(): a thread. Of a removal:
+  /// the memory barrier that the kernel had granted when the library started; removed, but it
+  /// cannot be known whether calls of it still run: `release` never runs, free nothing.
   MULTICAST_ERROR_SYSTEM = -90
 } multicast_status;
 
@@ -113,9 +120,10 @@ typedef enum multicast_status {
   X(MULTICAST_ERROR_NOT_FOUND, -30, "no such delegate or index")                                 \
   X(MULTICAST_ERROR_OUT_OF_MEMORY, -40, "out of memory")                                         \
   X(MULTICAST_ERROR_LIMIT, -50, "nested too deep, or too many")                                  \
-  X(MULTICAST_ERROR_TIMEOUT, -70, "the time was up; removed, a call of it still runs")           \
-  X(MULTICAST_ERROR_STATE, -80, "too late for this call")                                        \
-  X(MULTICAST_ERROR_SYSTEM, -90, "the kernel refused a memory barrier that it had granted")
+  X(MULTICAST_ERROR_QUEUE_FULL, -60, "the queue is full")                                        \
+  X(MULTICAST_ERROR_TIMEOUT, -70, "the time was up")                                             \
+  X(MULTICAST_ERROR_STATE, -80, "not possible at this point")                                    \
+  X(MULTICAST_ERROR_SYSTEM, -90, "the system refused a thread or a memory barrier")
 
 /// A multicast: an ordered set of delegates that are invoked together.
 ///
@@ -143,15 +151,33 @@ typedef struct multicast_lifetime {
   uint64_t id;
 } multicast_lifetime;
 
+/// A queue: where calls wait until the program's own loop, or a thread of the queue's, makes them.
+///
+/// @since 1.0
+typedef struct multicast_queue {
+  /// Opaque; 0 is none. Where a language has no structs by value, pass it as a 64-bit integer.
+  uint64_t id;
+} multicast_queue;
+
+/// A broadcaster: multicasts by name, for observers and notifiers that do not know each other.
+///
+/// @since 1.0
+typedef struct multicast_broadcaster {
+  /// Opaque; 0 is none. Where a language has no structs by value, pass it as a 64-bit integer.
+  uint64_t id;
+} multicast_broadcaster;
+
 /// The function of a delegate.
 ///
 /// @param context  The delegate's context, as it was added.
 /// @param event    The invoker's event, unchanged: selects the method of a protocol.
-/// @param payload  The invoker's payload, unchanged; valid until this call returns.
+/// @param payload  The invoker's payload, unchanged, or the queue's copy of it, aligned to 16
+///                 bytes; valid until this call returns.
 /// @param size     Bytes at `payload`, as the invoker said.
 ///
 /// Ownership: borrows `context` and `payload` for the call.
-/// Threads:   called on the thread that invokes; on several at once where several invoke.
+/// Threads:   called on the thread that invokes; on several at once where several invoke. With a
+///            queue: on the thread that runs the queue, one call at a time.
 /// Reentry:   may call anything in this header, removing itself and destroying its multicast
 ///            included. Must return: no longjmp, no exception.
 /// Cost:      the invocation waits for it.
@@ -193,6 +219,13 @@ typedef bool (*multicast_visitor)(void *context, const multicast_delegate *deleg
 /// @since 1.0
 #define MULTICAST_UNIQUE 0x2u
 
+/// `flags`: of the calls of this delegate that wait in its queue only the newest is kept: one call
+/// waits at most, in the place of the first, with the event and payload of the last. Without a
+/// queue it changes nothing.
+///
+/// @since 1.0
+#define MULTICAST_LATEST 0x4u
+
 /// How a delegate is added. Zero is the default of every field but the first; NULL instead of a
 /// struct means all defaults.
 ///
@@ -202,7 +235,7 @@ typedef bool (*multicast_visitor)(void *context, const multicast_delegate *deleg
 typedef struct multicast_options {
   /// sizeof(multicast_options) as the caller knows it. Not 0.
   uint32_t struct_size;
-  /// MULTICAST_ONCE, MULTICAST_UNIQUE, or both (default: 0).
+  /// MULTICAST_ONCE, MULTICAST_UNIQUE, MULTICAST_LATEST, joined by | (default: 0).
   uint32_t flags;
   /// Higher is invoked first; equal ones in order of addition (default: 0).
   int32_t priority;
@@ -213,16 +246,17 @@ typedef struct multicast_options {
   uint64_t events;
   /// The registration is gone when this ends (default: none, it stays until removed).
   multicast_lifetime lifetime;
-  /// Must be 0.
-  uint64_t reserved_handle;
+  /// Calls wait here instead of being made at once. The registration is gone when the queue is
+  /// destroyed (default: none, the delegate is called on the thread that invokes).
+  multicast_queue queue;
   /// Told exactly once that the library has let go of the context: after the last call of the
   /// delegate has returned and for failed adds too; on the thread that removes, or on the one whose
   /// call was the last to return. No lock is held. (default: NULL, nobody is told).
   void (*release)(void *context);
   /// For a context that counts references itself (a weak_ptr, GWeakRef, a Swift or Python object):
   /// called before each call, returns the strong pointer that the delegate gets as its context, or
-  /// NULL for dead: it is removed there and then, and `release` runs. On the thread that invokes,
-  /// no lock held. With `unlock` or not at all. (default: NULL, the delegate gets `context`).
+  /// NULL for dead: it is removed there and then, and `release` runs. On the thread that calls, no
+  /// lock held. With `unlock` or not at all. (default: NULL, the delegate gets `context`).
   void *(*lock)(void *context);
   /// Called after each call with what `lock` returned, also when the delegate removed itself or
   /// destroyed the multicast. As `lock`. (default: NULL).
@@ -246,6 +280,79 @@ typedef struct multicast_allocator {
   void (*deallocate)(void *context, void *block, size_t size, size_t alignment);
 } multicast_allocator;
 
+/// What a queue does with a call that it has no room for.
+///
+/// @since 1.0
+typedef enum multicast_overflow {
+  /// The new call is refused, and counted (default).
+  MULTICAST_OVERFLOW_REFUSE = 0,
+  /// The call that has waited longest is dropped, and counted.
+  MULTICAST_OVERFLOW_DROP_OLDEST = 1,
+  /// The invocation waits for room. Refused instead where waiting would close a cycle of waits: on
+  /// the thread that ran the queue last, or where that thread waits for the invoking one.
+  MULTICAST_OVERFLOW_BLOCK = 2
+} multicast_overflow;
+
+/// How a queue is made. Zero is the default of every field but the first.
+///
+/// Fill with multicast_queue_options_default() or multicast_queue_options_init().
+///
+/// @since 1.0
+typedef struct multicast_queue_options {
+  /// sizeof(multicast_queue_options) as the caller knows it. Not 0.
+  uint32_t struct_size;
+  /// How many calls can wait, 1 to 2^24; 64 to 192 bytes are taken for each, at once (default: 0,
+  /// which is 1024).
+  uint32_t capacity;
+  /// What becomes of a call when so many wait (default: MULTICAST_OVERFLOW_REFUSE).
+  multicast_overflow overflow;
+} multicast_queue_options;
+
+/// What a queue has done since it was created, in calls.
+///
+/// `queued` is the sum of `pending`, `delivered`, `dropped`, `retracted` and `coalesced`, at every
+/// moment.
+///
+/// @since 1.0
+typedef struct multicast_queue_stats {
+  /// sizeof(multicast_queue_stats) as the caller knows it. Not 0.
+  uint32_t struct_size;
+  /// How many wait now.
+  uint64_t pending;
+  /// How many were taken in.
+  uint64_t queued;
+  /// How many were made, the one that runs included.
+  uint64_t delivered;
+  /// How many were not taken in: no room, no memory for the payload, or waiting for room would have
+  /// closed a cycle.
+  uint64_t refused;
+  /// How many made room for newer ones or, in the child of a fork, were the parent's to make.
+  uint64_t dropped;
+  /// How many were taken back, their delegate having been removed or, having lost its context,
+  /// found dead.
+  uint64_t retracted;
+  /// How many were replaced by a newer one of the same delegate: MULTICAST_LATEST.
+  uint64_t coalesced;
+  /// The most that ever waited.
+  uint64_t highest;
+} multicast_queue_stats;
+
+/// How a broadcaster is made. Zero is the default of every field but the first.
+///
+/// Fill with multicast_broadcaster_options_default() or multicast_broadcaster_options_init().
+///
+/// @since 1.0
+typedef struct multicast_broadcaster_options {
+  /// sizeof(multicast_broadcaster_options) as the caller knows it. Not 0.
+  uint32_t struct_size;
+  /// Must be 0.
+  uint32_t flags;
+  /// For observers whose options name no queue: the program's main loop, usually. Stays the
+  /// caller's; once it is destroyed such observers cannot register (default: none, they are called
+  /// on the thread that notifies).
+  multicast_queue queue;
+} multicast_broadcaster_options;
+
 /// All defaults, with `struct_size` set.
 ///
 /// @return The options, by value.
@@ -256,7 +363,7 @@ typedef struct multicast_allocator {
 /// Cost:      O(1); inline.
 /// @since 1.0
 static inline multicast_options multicast_options_default(void) {
-  multicast_options options = {(uint32_t)sizeof(multicast_options), 0, 0, 0, 0, {0}, 0, NULL,
+  multicast_options options = {(uint32_t)sizeof(multicast_options), 0, 0, 0, 0, {0}, {0}, NULL,
                                NULL, NULL};
   return options;
 }
@@ -273,6 +380,50 @@ static inline multicast_options multicast_options_default(void) {
 static inline multicast_allocator multicast_allocator_default(void) {
   multicast_allocator allocator = {(uint32_t)sizeof(multicast_allocator), NULL, NULL, NULL};
   return allocator;
+}
+
+/// All defaults, with `struct_size` set.
+///
+/// @return The options, by value.
+///
+/// Ownership: the caller's.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1); inline.
+/// @since 1.0
+static inline multicast_queue_options multicast_queue_options_default(void) {
+  multicast_queue_options options = {(uint32_t)sizeof(multicast_queue_options), 0,
+                                     MULTICAST_OVERFLOW_REFUSE};
+  return options;
+}
+
+/// All zero, with `struct_size` set: ready for multicast_queue_statistics().
+///
+/// @return The statistics, by value.
+///
+/// Ownership: the caller's.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1); inline.
+/// @since 1.0
+static inline multicast_queue_stats multicast_queue_stats_default(void) {
+  multicast_queue_stats stats = {(uint32_t)sizeof(multicast_queue_stats), 0, 0, 0, 0, 0, 0, 0, 0};
+  return stats;
+}
+
+/// All defaults, with `struct_size` set.
+///
+/// @return The options, by value.
+///
+/// Ownership: the caller's.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1); inline.
+/// @since 1.0
+static inline multicast_broadcaster_options multicast_broadcaster_options_default(void) {
+  multicast_broadcaster_options options = {(uint32_t)sizeof(multicast_broadcaster_options), 0,
+                                           {0}};
+  return options;
 }
 
 /* ---- Library -------------------------------------------------------------------------------- */
@@ -352,6 +503,49 @@ MULTICAST_API multicast_status multicast_options_init(multicast_options *options
 MULTICAST_API multicast_status multicast_allocator_init(multicast_allocator *allocator,
                                                         size_t size);
 
+/// Fills options with their defaults, for callers that cannot use inline functions.
+///
+/// @param options  Where to; not NULL.
+/// @param size     Bytes at `options`: the caller's sizeof(multicast_queue_options), 12 to 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Ownership: the caller's.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(size).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_queue_options_init(multicast_queue_options *options,
+                                                            size_t size);
+
+/// Fills statistics with zeros and their size, for callers that cannot use inline functions.
+///
+/// @param stats  Where to; not NULL.
+/// @param size   Bytes at `stats`: the caller's sizeof(multicast_queue_stats), 72 to 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Ownership: the caller's.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(size).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_queue_stats_init(multicast_queue_stats *stats,
+                                                          size_t size);
+
+/// Fills options with their defaults, for callers that cannot use inline functions.
+///
+/// @param options  Where to; not NULL.
+/// @param size     Bytes at `options`: the caller's sizeof(multicast_broadcaster_options), 16 to
+///                 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Ownership: the caller's.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(size).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_broadcaster_options_init(
+    multicast_broadcaster_options *options, size_t size);
+
 /* ---- Multicast ------------------------------------------------------------------------------ */
 
 /// Creates an empty multicast.
@@ -404,17 +598,18 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
 /// @param options   How, or NULL for the defaults; read during the call only.
 /// @param out       Receives the token, before the delegate can be called; may be NULL. Set to zero
 ///                  when the add fails.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: of the multicast, or of a lifetime that is
-///         none or has ended; MULTICAST_ERROR_INVALID_ARGUMENT: no function, or options that are
-///         not valid; MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_LIMIT.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: of the multicast, or of a lifetime or
+///         queue that is none any more; MULTICAST_ERROR_INVALID_ARGUMENT: no function, or options
+///         that are not valid; MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_LIMIT.
 ///
 /// Ownership: borrows `context` until the removal has finished. With `release` it is owned from
 ///            here on, failure included. Only options that cannot be read (`struct_size`, unknown
 ///            flags, reserved fields) are not used at all, and then `release` does not run.
 /// Threads:   any.
 /// Reentry:   any.
-/// Cost:      O(1) amortised; options take an allocation, the delegates themselves one now and then.
-///            O(delegates) where some have a lower priority or MULTICAST_UNIQUE searches them.
+/// Cost:      O(1) amortised; options take an allocation, the delegates themselves one now and
+///            then. O(delegates) where some have a lower priority or MULTICAST_UNIQUE searches
+///            them.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegate delegate,
                                              const multicast_options *options,
@@ -443,10 +638,11 @@ MULTICAST_API multicast_status multicast_add_many(multicast target,
 
 /// Removes the first delegate equal to this one, in order of invocation.
 ///
-/// Invocations that run do not call it unless its call had begun. Then waits until no other thread
-/// is inside a call of it: of this delegate alone, not of the multicast's others. Never hangs:
-/// where this thread is inside a call of it, or where those that it would wait for wait for it in
-/// turn, it does not wait and returns MULTICAST_PENDING. Do not hold a lock that it takes.
+/// Invocations that run do not call it unless its call had begun; calls of it that wait in a queue
+/// are not made, and their payload is let go. Then waits until no other thread is inside a call of
+/// it: of this delegate alone, not of the multicast's others. Never hangs: where this thread is
+/// inside a call of it, or where those that it would wait for wait for it in turn, it does not wait
+/// and returns MULTICAST_PENDING. Do not hold a lock that it takes.
 ///
 /// @param target    The multicast.
 /// @param delegate  Function and context, as they were added.
@@ -564,23 +760,30 @@ MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, 
 ///
 /// Delegates added meanwhile are not called by this invocation; delegates removed meanwhile are not
 /// called unless their call had begun. Paused ones and ones that do not want `event` are left out.
+/// Of those added with a queue a call is queued, in their turn; one added with MULTICAST_ONCE is
+/// not queued again while its call waits, and is removed as that begins.
 ///
 /// @param target   The multicast.
 /// @param event    Passed on unchanged; selects the method of the protocol. Below 64 it is matched
 ///                 with `events` in the options.
 /// @param payload  Passed on unchanged; may be NULL when `size` is 0.
-/// @param size     Bytes at `payload`.
-/// @return How many delegates were called (>= 0), also when the multicast was destroyed meanwhile;
-///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: `size` without a
-///         `payload`; MULTICAST_ERROR_LIMIT: 256 invocations are nested on this thread already;
-///         MULTICAST_ERROR_OUT_OF_MEMORY: only at the first invocation of a thread.
+/// @param size     Bytes at `payload`. So many are copied for queued calls, once for all of them;
+///                 of 0 the pointer itself is passed on.
+/// @return How many delegates were called or queued (>= 0), also when the multicast was destroyed
+///         meanwhile; what a queue refused is not counted. MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without a `payload`; MULTICAST_ERROR_LIMIT:
+///         256 invocations are nested on this thread already; MULTICAST_ERROR_OUT_OF_MEMORY: only
+///         at the first invocation of a thread.
 ///
 /// Ownership: borrows `payload` for the call.
 /// Threads:   any. Delegates run on the calling thread, no lock held; threads that invoke the same
-///            multicast do not slow each other.
+///            multicast do not slow each other. May wait for room in a queue made with
+///            MULTICAST_OVERFLOW_BLOCK.
 /// Reentry:   delegates may call anything, multicast_destroy() included.
-/// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. The first
-///            invocation of a thread takes a record of 8 KB, given to another thread when it ends.
+/// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. A queued call
+///            takes its queue's lock and, with more than 32 bytes of payload, an allocation. The
+///            first invocation of a thread takes a record of 8 KB, given to another thread when it
+///            ends.
 /// @since 1.0
 MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const void *payload,
                                        size_t size);
@@ -589,8 +792,8 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 ///
 /// For protocols of several methods, for return values and for stopping early. As an invocation:
 /// same order, same rules for what is added and removed meanwhile, removal waits for the visitor to
-/// return. Paused delegates are left out; `events` does not apply; one added with MULTICAST_ONCE is
-/// removed as it is passed.
+/// return. Paused delegates are left out; `events` does not apply; those with a queue are passed
+/// here and now like any other; one added with MULTICAST_ONCE is removed as it is passed.
 ///
 /// @param target   The multicast.
 /// @param visitor  Called for each; not NULL. Returning false stops.
@@ -667,7 +870,7 @@ MULTICAST_API multicast_status multicast_token_remove_within(multicast_token tok
 
 /// Leaves a delegate out of invocations until it is resumed. Pausing twice is the same as once.
 ///
-/// Calls of it that have begun go on, and are not waited for.
+/// Calls of it that have begun go on, and are not waited for; calls that wait in a queue are made.
 ///
 /// @param token  The token.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
@@ -723,9 +926,9 @@ MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(v
 /// Ends a lifetime: removes every registration under it, from every multicast, as
 /// multicast_remove() does.
 ///
-/// After MULTICAST_OK no delegate that was ever added under it runs on any thread, those removed
-/// before included, and every `release` of theirs has returned: the code may be unloaded. The handle
-/// is stale at once; adding under it is MULTICAST_ERROR_INVALID_HANDLE.
+/// After MULTICAST_OK no delegate that was ever added under it runs on any thread or waits in any
+/// queue, those removed before included, and every `release` of theirs has returned: the code may
+/// be unloaded. The handle is stale at once; adding under it is MULTICAST_ERROR_INVALID_HANDLE.
 ///
 /// @param lifetime  The lifetime.
 /// @return MULTICAST_OK; MULTICAST_PENDING: a call or a `release` of one runs that could not be
@@ -752,6 +955,289 @@ MULTICAST_API multicast_status multicast_lifetime_end(multicast_lifetime lifetim
 /// Cost:      O(1).
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lifetime lifetime);
+
+/* ---- Queue ---------------------------------------------------------------------------------- */
+
+/// Creates a queue, for the `queue` of multicast_options.
+///
+/// A delegate added with a queue is not called by invocations: its calls wait in the queue, with a
+/// copy of the payload, until someone runs it: the program's own loop, with multicast_queue_run(),
+/// or a thread of the queue's, see multicast_queue_start(). Calls run in the order in which they
+/// were queued, one at a time.
+///
+/// @param options  How, or NULL for the defaults; read during the call only.
+/// @return Its handle; zero: options that are not valid, or out of memory, or the system had no
+///         thread key left, or 2^26 exist.
+///
+/// Ownership: the caller's, until multicast_queue_destroy().
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1); takes the memory for all calls that can wait, which is not touched before.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD multicast_queue
+multicast_queue_create(const multicast_queue_options *options);
+
+/// Destroys a queue, and removes every registration that delivers there, as multicast_remove()
+/// does.
+///
+/// What waits is not called and its payload is let go. Whoever runs it makes no further call; its
+/// own thread ends; multicast_queue_wait() and blocked invocations return. The handle is stale and
+/// its descriptor closed at once.
+///
+/// @param queue  The queue.
+/// @return MULTICAST_OK: no delegate that delivered there runs on another thread;
+///         MULTICAST_PENDING: a call of one, or a `release`, runs that could not be waited for, as
+///         when called from inside it; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: `release` runs for each registration that has one; contexts without may be freed
+///            after MULTICAST_OK.
+/// Threads:   any; waits for the call that another thread runs.
+/// Reentry:   any; inside a call of one of its delegates MULTICAST_PENDING.
+/// Cost:      O(registrations and calls that wait).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
+
+/// Makes calls that wait, on this thread, oldest first.
+///
+/// Stops early when the queue is empty, destroyed, or given a thread of its own. Inside a call that
+/// the queue makes it may be called again, as by a modal loop: it goes on with the next one.
+///
+/// @param queue  The queue.
+/// @param max    The most calls to make; 0: as many as wait now. Those queued meanwhile, by the
+///               delegates too, are made as long as `max` is not reached.
+/// @return How many were made (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE:
+///         another thread runs it, or it has a thread of its own, which this is not;
+///         MULTICAST_ERROR_LIMIT: 256 invocations and runs are nested on this thread already;
+///         MULTICAST_ERROR_OUT_OF_MEMORY: only at the first invocation or run of a thread.
+///
+/// Ownership: payload copies are let go after each call.
+/// Threads:   any, one at a time. Delegates run on the calling thread, no lock held.
+/// Reentry:   delegates may call anything, this and multicast_queue_destroy() included.
+/// Cost:      O(calls made), one short lock for each; no allocation.
+/// @since 1.0
+MULTICAST_API int64_t multicast_queue_run(multicast_queue queue, size_t max);
+
+/// Sleeps until a call waits in the queue.
+///
+/// @param queue       The queue.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0 looks once, UINT64_MAX waits for ever.
+/// @return How many wait (> 0); MULTICAST_ERROR_TIMEOUT; MULTICAST_ERROR_INVALID_HANDLE, also when
+///         it is destroyed meanwhile.
+///
+/// Ownership: nothing is passed.
+/// Threads:   any, several too: all are woken. Another thread may run what waits first.
+/// Reentry:   any; a delegate that waits here keeps the queue that it is run by waiting too.
+/// Cost:      O(1); no polling.
+/// @since 1.0
+MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeout_ns);
+
+/// A descriptor that is readable exactly while calls wait: for poll, epoll, GLib, libuv, asyncio.
+///
+/// When it is readable, call multicast_queue_run(). Level-triggered use needs nothing else; with
+/// edge-triggered, run until nothing waits. It is made at the first call of this, and costs two
+/// system calls each time that the queue fills and empties. The child of a fork gets one of its
+/// own with the same number; an epoll set made before is still shared with the parent.
+///
+/// @param queue  The queue.
+/// @return The descriptor, the same each time; -1: not a queue, or the system has none left.
+///
+/// Ownership: the queue's: only watch it; do not read, write or close it, and stop watching it
+///            before multicast_queue_destroy(), which closes it.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1); a system call the first time.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
+
+/// Gives the queue a thread of its own, which makes its calls as they come.
+///
+/// The thread blocks all signals and has the default stack. Where another thread is just running
+/// the queue, it begins when that one is done. It does not exist in the child of a fork.
+///
+/// @param queue  The queue.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE: it has one, perhaps
+///         one that is just stopping; MULTICAST_ERROR_SYSTEM: the system has no thread left;
+///         MULTICAST_ERROR_OUT_OF_MEMORY.
+///
+/// Ownership: the thread is the queue's, until multicast_queue_stop() or multicast_queue_destroy().
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      that of creating a thread.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_queue_start(multicast_queue queue);
+
+/// Ends the queue's thread: lets the call that it runs finish, makes no further one and keeps what
+/// waits.
+///
+/// @param queue  The queue.
+/// @return MULTICAST_OK: the thread makes no call any more; MULTICAST_PENDING: it will end when its
+///         call has returned, which could not be waited for, as when called from inside it;
+///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE: it has none.
+///
+/// Ownership: nothing is passed.
+/// Threads:   any; waits for the call that the queue's thread runs.
+/// Reentry:   any; inside a call that the queue's thread runs MULTICAST_PENDING.
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_queue_stop(multicast_queue queue);
+
+/// Reads what the queue has counted, all at one moment.
+///
+/// @param queue  The queue.
+/// @param out    Receives the figures; `struct_size` set by the caller, see
+///               multicast_queue_stats_default().
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or
+///         a wrong `struct_size`; nothing written.
+///
+/// Ownership: the caller's.
+/// Threads:   any; another thread may change it right after.
+/// Reentry:   any.
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_queue_statistics(multicast_queue queue,
+                                                          multicast_queue_stats *out);
+
+/* ---- Broadcaster ---------------------------------------------------------------------------- */
+
+/// Creates a broadcaster: multicasts by the name of a protocol, made as names come up.
+///
+/// Observers register under a name from any thread, and are notified by it. Observers of different
+/// names never meet. Names are compared byte by byte; they stay for the life of the broadcaster.
+///
+/// @param options  How, or NULL for the defaults; read during the call only.
+/// @return Its handle; zero: options that are not valid, or out of memory, or the system had no
+///         thread key left, or 2^26 exist.
+///
+/// Ownership: the caller's, until multicast_broadcaster_destroy().
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster
+multicast_broadcaster_create(const multicast_broadcaster_options *options);
+
+/// Destroys a broadcaster and all its multicasts, as multicast_destroy() does each.
+///
+/// @param broadcaster  The broadcaster.
+/// @return MULTICAST_OK: no observer of it runs on another thread; MULTICAST_PENDING: a call of one
+///         runs that could not be waited for; MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_STATE: it is multicast_broadcaster_default(), which stays;
+///         MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: `release` runs for each observer that has one; contexts without may be freed after
+///            MULTICAST_OK.
+/// Threads:   any; waits for running calls of its observers on other threads.
+/// Reentry:   any; inside a call of one of its observers MULTICAST_PENDING.
+/// Cost:      O(names and observers).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcaster broadcaster);
+
+/// The broadcaster of the process, for those who have no other way to meet. It has no queue of its
+/// own and is never destroyed.
+///
+/// @return Its handle, the same each time; zero: out of memory at its first use.
+///
+/// Ownership: the library's.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_default(void);
+
+/// Registers an observer of a protocol: multicast_add() to the multicast of that name.
+///
+/// An observer that registers twice is notified twice, unless MULTICAST_UNIQUE says otherwise.
+///
+/// @param broadcaster  The broadcaster.
+/// @param protocol     The name: 1 to 255 bytes and a NUL, of any encoding; copied.
+/// @param observer     What to call; `function` not NULL.
+/// @param options      How, or NULL for the defaults, as in multicast_add(). Where `queue` is none,
+///                     the broadcaster's is used.
+/// @param out          Receives the token; may be NULL. Set to zero when it fails.
+/// @return As multicast_add(); MULTICAST_ERROR_INVALID_ARGUMENT also for a name that is NULL, empty
+///         or too long; MULTICAST_ERROR_INVALID_HANDLE also when the broadcaster's queue is
+///         destroyed.
+///
+/// Ownership: as multicast_add(): with `release` the context is owned from here on, failure
+///            included.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      that of looking up the name and of multicast_add(); a new name takes a lock.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcaster broadcaster,
+                                                              const char *protocol,
+                                                              multicast_delegate observer,
+                                                              const multicast_options *options,
+                                                              multicast_token *out);
+
+/// Unregisters an observer of a protocol, as multicast_remove() does.
+///
+/// @param broadcaster  The broadcaster.
+/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @param observer     Function and context, as they were registered.
+/// @return As multicast_remove(); MULTICAST_ERROR_NOT_FOUND also where nobody has registered under
+///         the name; MULTICAST_ERROR_INVALID_ARGUMENT: not a name.
+///
+/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
+/// Threads:   any; waits for running calls of it on other threads.
+/// Reentry:   any; inside a call of it MULTICAST_PENDING.
+/// Cost:      that of looking up the name and of multicast_remove().
+/// @since 1.0
+MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadcaster broadcaster,
+                                                                const char *protocol,
+                                                                multicast_delegate observer);
+
+/// Unregisters all observers of a protocol, as multicast_remove_all() does.
+///
+/// @param broadcaster  The broadcaster.
+/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @return How many were removed (>= 0), 0 where nobody has registered under the name;
+///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: not a name;
+///         MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: as multicast_remove_all().
+/// Threads:   any; waits as multicast_remove().
+/// Reentry:   any.
+/// Cost:      that of looking up the name and of multicast_remove_all().
+/// @since 1.0
+MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster broadcaster,
+                                                           const char *protocol);
+
+/// Notifies the observers of a protocol: multicast_invoke() of the multicast of that name.
+///
+/// @param broadcaster  The broadcaster.
+/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @param event        As in multicast_invoke().
+/// @param payload      As in multicast_invoke().
+/// @param size         As in multicast_invoke().
+/// @return As multicast_invoke(), 0 where nobody has registered under the name;
+///         MULTICAST_ERROR_INVALID_ARGUMENT also: not a name.
+///
+/// Ownership: borrows `payload` for the call.
+/// Threads:   any; as multicast_invoke().
+/// Reentry:   as multicast_invoke().
+/// Cost:      that of looking up the name, which takes no lock, and of multicast_invoke().
+/// @since 1.0
+MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadcaster,
+                                                   const char *protocol, uint32_t event,
+                                                   const void *payload, size_t size);
+
+/// The multicast of a name, which is made where there is none yet: for hot paths, to look up once
+/// and then invoke.
+///
+/// @param broadcaster  The broadcaster.
+/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @return Its handle, the same each time; zero: not a broadcaster, not a name, or out of memory.
+///
+/// Ownership: the broadcaster's. Where a caller destroys it all the same, this returns the stale
+///            handle until somebody registers under the name, which then gets a new one.
+/// Threads:   any.
+/// Reentry:   any.
+/// Cost:      O(length of the name), however many names there are; takes no lock but for a new one.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
+    multicast_broadcaster broadcaster, const char *protocol);
+
 
 #ifdef __cplusplus
 }

@@ -8,9 +8,14 @@ __thread uint32_t shims_release_depth;
 void *shims_multicast_directory[SHIMS_DIRECTORY_LENGTH];
 void *shims_registration_directory[SHIMS_DIRECTORY_LENGTH];
 void *shims_lifetime_directory[SHIMS_DIRECTORY_LENGTH];
+void *shims_queue_directory[SHIMS_DIRECTORY_LENGTH];
+void *shims_broadcaster_directory[SHIMS_DIRECTORY_LENGTH];
 
 shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT];  // zero is PTHREAD_MUTEX_INITIALIZER
 pthread_mutex_t shims_lifetime_mutexes[SHIMS_LIFETIME_MUTEX_COUNT];  // likewise
+shims_padded_mutex shims_queue_mutexes[SHIMS_QUEUE_MUTEX_COUNT] = {
+    [0 ... SHIMS_QUEUE_MUTEX_COUNT - 1] = {.mutex = SHIMS_SPINNING_MUTEX_INITIALIZER}};
+pthread_mutex_t shims_name_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t shims_slab_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t shims_call_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t shims_call_condition;

@@ -62,6 +62,57 @@ TEST(options_init_refuses_other_sizes) {
   CHECK_EQ(options.struct_size, 7);
 }
 
+TEST(queue_options_init_fills_in_defaults_and_refuses_other_sizes) {
+  multicast_queue_options options, inlined = multicast_queue_options_default();
+  union {
+    multicast_queue_options options;
+    unsigned char bytes[256];
+  } newer;
+  memset(&options, 0xFF, sizeof options);
+  CHECK_STATUS(multicast_queue_options_init(&options, 11), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_queue_options_init(&options, 0), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_queue_options_init(&options, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_queue_options_init(NULL, 12), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(options.struct_size, UINT32_MAX);
+  CHECK_OK(multicast_queue_options_init(&options, sizeof options));
+  CHECK(memcmp(&options, &inlined, sizeof options) == 0);
+  memset(&newer, 0xFF, sizeof newer);
+  CHECK_OK(multicast_queue_options_init(&newer.options, 200));
+  CHECK_EQ(newer.options.struct_size, 200);
+  CHECK(newer.bytes[4] == 0 && newer.bytes[199] == 0 && newer.bytes[200] == 0xFF);
+}
+
+TEST(queue_stats_init_fills_in_zeros_and_refuses_other_sizes) {
+  multicast_queue_stats stats, inlined = multicast_queue_stats_default();
+  union {
+    multicast_queue_stats stats;
+    unsigned char bytes[256];
+  } newer;
+  memset(&stats, 0xFF, sizeof stats);
+  CHECK_STATUS(multicast_queue_stats_init(&stats, 71), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_queue_stats_init(&stats, 0), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_queue_stats_init(&stats, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_queue_stats_init(NULL, 72), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(stats.struct_size, UINT32_MAX);
+  CHECK_OK(multicast_queue_stats_init(&stats, sizeof stats));
+  CHECK_EQ(stats.struct_size, inlined.struct_size);
+  CHECK(memcmp(&stats.pending, &inlined.pending, 8 * sizeof stats.pending) == 0);
+  memset(&newer, 0xFF, sizeof newer);
+  CHECK_OK(multicast_queue_stats_init(&newer.stats, 200));
+  CHECK_EQ(newer.stats.struct_size, 200);
+  CHECK(newer.bytes[8] == 0 && newer.bytes[199] == 0 && newer.bytes[200] == 0xFF);
+}
+
+TEST(broadcaster_options_init_fills_in_defaults) {
+  multicast_broadcaster_options options, inlined = multicast_broadcaster_options_default();
+  memset(&options, 0xFF, sizeof options);
+  CHECK_STATUS(multicast_broadcaster_options_init(&options, 15),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(options.struct_size, UINT32_MAX);
+  CHECK_OK(multicast_broadcaster_options_init(&options, sizeof options));
+  CHECK(memcmp(&options, &inlined, sizeof options) == 0);
+}
+
 TEST(allocator_init_fills_in_zeros_and_refuses_other_sizes) {
   multicast_allocator allocator, inlined = multicast_allocator_default();
   memset(&allocator, 0xFF, sizeof allocator);

@@ -196,7 +196,7 @@ TEST(struct_size_beyond_1024_is_invalid_argument) {
 
 TEST(unknown_flags_are_invalid_argument) {
   int bit;
-  for (bit = 2; bit < 32; ++bit) {
+  for (bit = 3; bit < 32; ++bit) {
     multicast_options options = multicast_options_default();
     options.flags = 1u << bit;
     expect_refused(&options);
@@ -207,9 +207,23 @@ TEST(reserved_fields_that_are_not_zero_are_invalid_argument) {
   multicast_options options = multicast_options_default();
   options.reserved = 1;
   expect_refused(&options);
-  options = multicast_options_default();
-  options.reserved_handle = 1;
-  expect_refused(&options);
+}
+
+TEST(queue_that_is_none_is_invalid_handle_and_releases) {
+  int releases = 0;
+  multicast m = multicast_create();
+  multicast_token t = {77};
+  multicast_options options = with_release(count_release);
+  options.queue.id = 1;
+  CHECK_STATUS(multicast_add(m, counter(&releases), &options, &t),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(releases, 1);
+  CHECK_EQ(t.id, 0);
+  options.queue.id = m.id; /* another kind */
+  CHECK_STATUS(multicast_add(m, counter(&releases), &options, NULL),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(releases, 2);
+  CHECK_EQ(multicast_count(m), 0);
 }
 
 TEST(counts_beyond_all_memory_are_limit) {

@@ -1,4 +1,5 @@
 import MulticastShims
+import Synchronization
 
 /// Delegates that are removed while calls of them run: who waits for those calls, and what is left
 /// for the thread whose call is the last to return.
@@ -13,6 +14,8 @@ enum Departures {
   nonisolated(unsafe) private static var departing = RegistrationChain()
   nonisolated(unsafe) private static var waiting: UnsafeMutablePointer<Waiting>? = nil
   nonisolated(unsafe) private static var sleepers = 0
+  /// How many of those wait for a certain thread, whether it is in a call or not.
+  nonisolated(unsafe) private static var sleepersForThreads = 0
 
   /// What a thread waits for, on its stack: where the child of a fork finds it.
   private struct Waiting {
@@ -69,7 +72,7 @@ enum Departures {
           departing.push(registration)
           status = refusal
         } else {
-          sleep(for: registration.token, by: thread, patience)
+          sleep(for: Awaited(token: registration.token), by: thread, patience)
         }
       }
       leaveWaiting(own)
@@ -100,7 +103,7 @@ enum Departures {
     defer { Lock.calls.unlock() }
     while isCalled(token) {
       if let refusal = refusal(of: token, by: thread, patience) { return refusal }
-      sleep(for: token, by: thread, patience)
+      sleep(for: Awaited(token: token), by: thread, patience)
     }
     return .ok
   }
@@ -113,36 +116,74 @@ enum Departures {
     of token: UInt64, by thread: ThreadRecord?, _ patience: Patience
   ) -> Status? {
     guard case .until(let moment) = patience else { return .pending }
-    if let thread, closesCycle(thread, waitingFor: token) { return .pending }
+    if let thread, closesCycle(thread, waitingFor: Awaited(token: token)) { return .pending }
     return moment != .max && shims_now_ns() >= moment ? .timeout : nil
   }
 
   /// Sleeps until something has ended, or the time is up. The lock of calls is given up and taken
   /// again: a wake-up between the look before and the sleep is not lost, because it is sent under it.
   private static func sleep(
-    for token: UInt64, by thread: ThreadRecord?, _ patience: Patience
+    for awaited: Awaited, by thread: ThreadRecord?, _ patience: Patience
   ) {
     guard case .until(let moment) = patience else { return }
-    thread?.storage.pointee.awaited = token
+    thread?.storage.pointee.awaited = awaited
     sleepers &+= 1
-    shims_sleep(moment)
+    if awaited.thread != nil { sleepersForThreads &+= 1 }
+    shims_sleep(shims_get_call_condition(), Lock.calls.mutex, moment)
+    if awaited.thread != nil { sleepersForThreads &-= 1 }
     sleepers &-= 1
-    thread?.storage.pointee.awaited = 0
+    thread?.storage.pointee.awaited = Awaited()
   }
 
-  /// Sleeps until something has come true. For a thread outside of all calls and releases alone: nobody
-  /// waits for it, so there is no cycle that it could close.
-  static func waitUntil(_ isTrue: () -> Bool) {
+  /// Sleeps until something has come true, whoever brings it about. For a thread outside of all calls
+  /// and releases alone.
+  ///
+  /// - Returns: false where a thread waits for this one all the same, for it to run a queue.
+  static func waitUntil(by thread: ThreadRecord?, _ isTrue: () -> Bool) -> Bool {
     Lock.calls.lock()
-    while !isTrue() { sleep(for: 0, by: nil, .endless) }
-    Lock.calls.unlock()
+    defer { Lock.calls.unlock() }
+    while !isTrue() {
+      if let thread, sleepersForThreads > 0, isAwaited(thread) { return false }
+      sleep(for: Awaited(isAnybody: true), by: thread, .endless)
+    }
+    return true
+  }
+
+  private static func isAwaited(_ thread: ThreadRecord) -> Bool {
+    ThreadRegistry.all.contains {
+      $0.storage.pointee.awaited.thread != nil && thread.concerns($0.storage.pointee.awaited)
+    }
+  }
+
+  /// Sleeps until another thread has brought something about.
+  ///
+  /// - Parameter other: Holds the address of that thread's record, or 0.
+  /// - Returns: false where it waits, directly or through others, for the calling thread.
+  static func waitUntil(
+    by thread: ThreadRecord?, other: UnsafeMutablePointer<Atomic<UInt>>, _ isTrue: () -> Bool
+  ) -> Bool {
+    Lock.calls.lock()
+    defer { Lock.calls.unlock() }
+    let awaited = Awaited(thread: other)
+    while !isTrue() {
+      if let thread, closesCycle(thread, waitingFor: awaited) { return false }
+      sleep(for: awaited, by: thread, .endless)
+    }
+    return true
   }
 
   /// Has those who sleep look again, after something has come true.
-  static func wake() {
+  ///
+  /// - Parameter change: What makes it true, where that is to be seen by nobody else.
+  static func wake(_ change: () -> Void = {}) {
     Lock.calls.lock()
-    if sleepers > 0 { shims_wake_all() }
+    change()
+    wakeSleepers()
     Lock.calls.unlock()
+  }
+
+  private static func wakeSleepers() {
+    if sleepers > 0 { shims_wake_all(shims_get_call_condition()) }
   }
 
   /// Waits for calls on other threads of delegates that were removed already, by somebody who did not wait or is just
@@ -150,10 +191,11 @@ enum Departures {
   ///
   /// - Parameter isMeant: Given the multicast of a call and its token.
   static func settle(
-    after cleanup: Cleanup, where isMeant: (_ multicast: UInt, _ token: UInt64) -> Bool
+    after cleanup: Cleanup, needsFence: Bool = true,
+    where isMeant: (_ multicast: UInt, _ token: UInt64) -> Bool
   ) -> Status {
     // Whoever removed them may not have had the heavy fence yet; ours has served for all.
-    if !cleanup.needsFence {
+    if needsFence && !cleanup.needsFence {
       guard Ticket.fence() else { return .system }
     }
     var status = Status.ok
@@ -179,23 +221,24 @@ enum Departures {
   ///
   /// Threads that sleep have published what they wait for, and cannot change what they call; one that
   /// goes to sleep later looks for cycles itself, and finds this wait published. A thread outside
-  /// of all calls is in nobody's way.
-  private static func closesCycle(_ thread: ThreadRecord, waitingFor token: UInt64) -> Bool {
-    guard thread.storage.pointee.depth > 0 else { return false }
+  /// of all calls is in nobody's way, unless somebody waits for it to run a queue.
+  private static func closesCycle(_ thread: ThreadRecord, waitingFor first: Awaited) -> Bool {
+    guard thread.storage.pointee.depth > 0 || sleepersForThreads > 0 else { return false }
     for record in ThreadRegistry.all { record.storage.pointee.search = .unknown }
-    var awaited = token
+    var awaited = first
     while true {
       for record in ThreadRegistry.all
-      where record.storage.pointee.search == .unknown && record.isCalling(awaited) {
+      where record.storage.pointee.search == .unknown && record.concerns(awaited) {
         record.storage.pointee.search = .reached
       }
       if thread.storage.pointee.search != .unknown { return true }
       let next = ThreadRegistry.all.first {
-        $0.storage.pointee.search == .reached && $0.storage.pointee.awaited != 0
+        $0.storage.pointee.search == .reached && !$0.storage.pointee.awaited.isNothing
       }
       guard let next else { return false }
       next.storage.pointee.search = .followed
       awaited = next.storage.pointee.awaited
+      if awaited.isAnybody { return true }
     }
   }
 
@@ -205,7 +248,7 @@ enum Departures {
   /// it, and does what removers have left to do. No lock is held.
   @inline(never) static func attend(_ token: UInt64) {
     Lock.calls.lock()
-    if sleepers > 0 { shims_wake_all() }
+    wakeSleepers()
     // Where another thread still calls it, that one comes here after us.
     var finished = departing.extract { $0.token == token && !isCalled(token) }
     Lock.calls.unlock()
@@ -217,7 +260,7 @@ enum Departures {
   /// Does what the calls of threads that are gone would have done.
   static func attendAll() {
     Lock.calls.lock()
-    if sleepers > 0 { shims_wake_all() }
+    wakeSleepers()
     var finished = departing.extract { !isCalled($0.token) }
     Lock.calls.unlock()
     finished.finish()
@@ -227,6 +270,7 @@ enum Departures {
   /// calls that this thread is in, if any.
   static func adoptInChild() {
     sleepers = 0
+    sleepersForThreads = 0
     while let own = waiting {
       waiting = own.pointee.next
       while let registration = own.pointee.running.pop() { departing.push(registration) }

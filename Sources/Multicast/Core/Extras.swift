@@ -10,34 +10,51 @@ struct Extras {
   typealias Unlock = @convention(c) (_ strong: UnsafeMutableRawPointer?) -> Void
 
   var release: Release?
+  var function: multicast_function?
   var context: UnsafeMutableRawPointer?
   var events: UInt64
   var lock: Lock?
   var unlock: Unlock?
-  var membership: Membership
+  /// The slot of the queue that its calls wait in, if they do.
+  var queue: UnsafeMutableRawPointer?
+  /// Where the newest of them stands in that queue, if it is there still. The queue's.
+  var lastCall: UInt64 = 0
+  var flags: UInt32
   var priority: Int32
   /// The next of a chain whose releases are due.
   var next: UnsafeMutablePointer<Extras>?
 
+  /// With a membership for each role behind it.
+  private static let size =
+    MemoryLayout<Extras>.stride + Membership.roleCount * MemoryLayout<Membership>.stride
   private static let alignment = 16
 
   static func allocate(
-    _ options: Options, context: UnsafeMutableRawPointer?
+    _ options: Options, _ delegate: multicast_delegate
   ) -> UnsafeMutablePointer<Extras>? {
-    let size = MemoryLayout<Extras>.size
     guard let block = Allocator.allocate(size: size, alignment: alignment) else { return nil }
     let extras = block.bindMemory(to: Extras.self, capacity: 1)
     extras.initialize(
       to: Extras(
-        release: options.release, context: context, events: options.events,
-        lock: options.lock, unlock: options.unlock,
-        membership: Membership(lifetime: options.lifetime), priority: options.priority,
+        release: options.release, function: delegate.function, context: delegate.context,
+        events: options.events, lock: options.lock, unlock: options.unlock,
+        queue: options.destination?.queue, flags: options.flags, priority: options.priority,
         next: nil))
+    membership(of: extras, .owned).initialize(to: Membership(lifetime: options.lifetime))
+    membership(of: extras, .recipient).initialize(
+      to: Membership(lifetime: options.destination?.recipients ?? 0))
     return extras
   }
 
   static func deallocate(_ extras: UnsafeMutablePointer<Extras>) {
-    Allocator.deallocate(extras, size: MemoryLayout<Extras>.size, alignment: alignment)
+    Allocator.deallocate(extras, size: size, alignment: alignment)
+  }
+
+  static func membership(
+    of extras: UnsafeMutablePointer<Extras>, _ role: Membership.Role
+  ) -> UnsafeMutablePointer<Membership> {
+    (UnsafeMutableRawPointer(extras) + MemoryLayout<Extras>.stride)
+      .assumingMemoryBound(to: Membership.self) + role.rawValue
   }
 
   /// Runs the releases of a chain and frees it. No lock is held, and nothing of the chain is
@@ -47,7 +64,8 @@ struct Extras {
     while let extras = next {
       next = extras.pointee.next
       let (release, context) = (extras.pointee.release, extras.pointee.context)
-      let lifetime = extras.pointee.membership.lifetime
+      let lifetime = membership(of: extras, .owned).pointee.lifetime
+      let queue = membership(of: extras, .recipient).pointee.lifetime
       deallocate(extras)
       if let release {
         let depth = shims_get_release_depth()
@@ -56,6 +74,7 @@ struct Extras {
         shims_set_release_depth(depth)
       }
       if lifetime != 0 { Lifetime.memberIsGone(lifetime) }
+      if queue != 0 { Lifetime.memberIsGone(queue) }
     }
   }
 }

@@ -28,6 +28,7 @@ extension InvocationList {
     // Acquire: pairs with `publish`. What is added from here on is not called.
     let count = Int(header.pointee.count.load(ordering: .acquiring))
     var passedOver = 0
+    var kept: UnsafeMutableRawPointer? = nil
     var entry = entries
     let end = entry + count
     while entry != end {
@@ -46,11 +47,13 @@ extension InvocationList {
           if goesOn { continue } else { break }
         }
       }
-      let outcome = callSpecial(call, entry, in: frame, asymmetric)
+      let outcome = callSpecial(call, entry, in: frame, asymmetric, keeping: kept)
       entry += 1
+      kept = outcome.kept
       if !outcome.isCalled { passedOver &+= 1 }
       if !outcome.goesOn { break }
     }
+    if let kept { Delivery.letGo.unsafelyUnwrapped(kept) }
     return Int64(entry - entries &- passedOver)
   }
 
@@ -58,64 +61,44 @@ extension InvocationList {
   private struct Outcome {
     var isCalled = false
     var goesOn = true
+    /// What the invocation keeps for its further queued calls: a copy of its payload.
+    var kept: UnsafeMutableRawPointer?
   }
 
-  /// A delegate that is dead, paused, weak, wants some events alone, or is called once.
+  /// A delegate that is dead, paused, weak, wants some events alone, is called once or later.
   @inline(never)
   private func callSpecial<C: Call>(
     _ call: C, _ entry: UnsafeMutablePointer<Entry>, in frame: UnsafeMutablePointer<Frame>,
-    _ asymmetric: Bool
+    _ asymmetric: Bool, keeping kept: UnsafeMutableRawPointer?
   ) -> Outcome {
     // A name that is there already is taken away below, like any other.
     let isNamed = frame.pointee.delegate.load(ordering: .relaxed) != 0
     let state = entry.pointee.state.load(ordering: .relaxed)
-    if !isNamed && state & (State.dead | State.paused) != 0 { return Outcome() }
+    var outcome = Outcome(kept: kept)
+    if !isNamed && state & (State.dead | State.paused) != 0 { return outcome }
 
     let token = entry.pointee.token
-    var outcome = Outcome()
-    let multicast = Multicast(slotOf: header.pointee.owner).unsafelyUnwrapped
+    var queue: UnsafeMutableRawPointer? = nil
     frame.pointee.delegate.store(token, ordering: .releasing)
     Fence.light(asymmetric: asymmetric)
     if isDue(entry, call) {
-      let state = entry.pointee.state.load(ordering: .relaxed)
-      let locked = lock(entry, state)
-      // Locking may have removed it, or taken so long that somebody else has.
-      let isToGo = locked.isDead || state & State.once != 0
-      let isOurs = isToGo ? multicast.claim(token) : !Self.isDead(entry)
-      if isOurs && !locked.isDead {
-        outcome.isCalled = true
-        outcome.goesOn = call(entry.pointee.function, locked.context)
+      let registration = Registration(index: Handle.index(of: token))
+      if C.isQueued && state & State.queued != 0 {
+        queue = registration.storage.pointee.extras.unsafelyUnwrapped.pointee.queue
+      } else {
+        outcome.isCalled = registration.callNamed(
+          token, context: entry.pointee.context, isOnce: state & State.once != 0
+        ) { context in
+          outcome.goesOn = call(entry.pointee.function, context)
+        }
       }
-      if !locked.isDead { locked.unlock?(locked.context) }
     }
     frame.pointee.delegate.store(0, ordering: .releasing)
     Fence.light(asymmetric: asymmetric)
     if Self.isDead(entry) { Departures.attend(token) }
+    // Not named any more: this may wait for room, and a remover is not to wait for that.
+    if let queue { outcome.isCalled = call.queue(token, in: queue, keeping: &outcome.kept) }
     return outcome
-  }
-
-  /// What a delegate is called with.
-  private struct Locked {
-    var context: UnsafeMutableRawPointer?
-    var unlock: Extras.Unlock? = nil
-    var isDead = false
-  }
-
-  /// Locks the context of a delegate that counts references itself. The extras are read before: from
-  /// the call on, the delegate may be removed by itself.
-  private func lock(_ entry: UnsafeMutablePointer<Entry>, _ state: UInt32) -> Locked {
-    var locked = Locked(context: entry.pointee.context)
-    guard state & State.weak != 0 else { return locked }
-    let extras = extras(entry)
-    locked.unlock = extras.pointee.unlock
-    locked.context = extras.pointee.lock.unsafelyUnwrapped(entry.pointee.context)
-    locked.isDead = locked.context == nil
-    return locked
-  }
-
-  private func extras(_ entry: UnsafeMutablePointer<Entry>) -> UnsafeMutablePointer<Extras> {
-    let registration = Registration(index: Handle.index(of: entry.pointee.token))
-    return registration.storage.pointee.extras.unsafelyUnwrapped
   }
 
   /// The extras are there: the delegate is named, so who removes it does not free them yet.
@@ -123,28 +106,7 @@ extension InvocationList {
     let state = entry.pointee.state.load(ordering: .relaxed)
     if state & (State.dead | State.paused) != 0 { return false }
     if state & State.filtered == 0 { return true }
-    return call.isWanted(extras(entry).pointee.events)
-  }
-}
-
-extension Multicast {
-  /// Removes a delegate for the one invocation that names it and may call it, or has found it dead.
-  /// As it is named, the rest is left for when the name is taken away.
-  ///
-  /// - Returns: false where another invocation, or a remover, came first.
-  fileprivate func claim(_ token: UInt64) -> Bool {
-    var cleanup = Cleanup()
-    let stripe = self.stripe
-    stripe.lock()
-    let registration = Registration(index: Handle.index(of: token))
-    guard isCurrent, registration.id == token, let list else {
-      stripe.unlock()
-      return false
-    }
-    unlink(registration.storage.pointee.link, of: list, &cleanup)
-    tidy(&cleanup)
-    stripe.unlock()
-    _ = cleanup.finish(self, patience: .none)
-    return true
+    let registration = Registration(index: Handle.index(of: entry.pointee.token))
+    return call.isWanted(registration.storage.pointee.extras.unsafelyUnwrapped.pointee.events)
   }
 }

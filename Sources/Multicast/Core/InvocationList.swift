@@ -56,6 +56,8 @@ struct InvocationList {
     static let filtered: UInt32 = 0x08
     /// Its context is locked for each call.
     static let weak: UInt32 = 0x10
+    /// Its calls wait in a queue.
+    static let queued: UInt32 = 0x20
     /// All that make an invocation look twice.
     static let special: UInt32 = 0xFF
     /// Its priority is not 0, and stands in its registration's extras.

@@ -3,8 +3,10 @@ import Synchronization
 
 extension Lifetime {
   /// Ends a lifetime and removes its members from wherever they are.
-  static func end(_ handle: UInt64) -> Status {
-    guard let lifetime = Lifetime(slotOf: handle) else { return .invalidHandle }
+  static func end(_ handle: UInt64, as role: Membership.Role = .owned) -> Status {
+    guard let lifetime = Lifetime(slotOf: handle), lifetime.role == role else {
+      return .invalidHandle
+    }
     return lifetime.end(handle)
   }
 
@@ -32,8 +34,8 @@ extension Lifetime {
     if isFinished { return status }
     let isInside = cleanup.thread?.storage.pointee.depth ?? 0 > 0 || shims_get_release_depth() > 0
     if !isInside && !Process.isChild {
-      Departures.waitUntil { isFinished || Ticket.isBroken }
-      return isFinished ? .ok : .system
+      let isOver = Departures.waitUntil(by: cleanup.thread) { isFinished || Ticket.isBroken }
+      return isFinished ? .ok : isOver ? .system : .pending
     }
     let settled = Departures.settle(after: cleanup) { _, token in isLeaving(token) }
     if settled == .system { return .system }
@@ -57,7 +59,7 @@ extension Lifetime {
     // Under this lock it is live, or somebody else has removed it since. It may even be another by
     // now; but not another of this lifetime, which takes none any more.
     guard Handle.kind(of: member.id) == Handle.Kind.registration,
-      let other = Lifetime(of: member), other.index == index
+      let other = Lifetime(of: member, as: role), other.index == index
     else { return }
     let multicast = Multicast(slot: member.owner)
     let list = multicast.list.unsafelyUnwrapped
@@ -72,6 +74,6 @@ extension Lifetime {
     stripe.lock()
     defer { stripe.unlock() }
     return member.id == Handle.change(token, to: Handle.Kind.leaving)
-      && Lifetime(of: member)?.index == index
+      && Lifetime(of: member, as: role)?.index == index
   }
 }

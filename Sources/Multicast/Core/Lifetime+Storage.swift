@@ -27,22 +27,27 @@ struct Lifetime {
       shims_get_lifetime_directory().unsafelyUnwrapped, stride: MemoryLayout<Storage>.stride)
   }
 
+  /// What its members are to it.
+  let role: Membership.Role
   let index: UInt32
   let storage: UnsafeMutablePointer<Storage>
 
   /// The slot that a handle leads to, whoever lives there; nil where it leads nowhere.
   init?(slotOf handle: UInt64) {
-    guard Handle.kind(of: handle) == Handle.Kind.lifetime,
-      let slot = Self.directory.slot(Handle.index(of: handle))
-    else { return nil }
+    switch Handle.kind(of: handle) {
+    case Handle.Kind.lifetime: role = .owned
+    case Handle.Kind.recipients: role = .recipient
+    default: return nil
+    }
+    guard let slot = Self.directory.slot(Handle.index(of: handle)) else { return nil }
     index = Handle.index(of: handle)
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
   /// The lifetime that a registration is a member of.
-  init?(of registration: Registration) {
-    guard let extras = registration.storage.pointee.extras else { return nil }
-    self.init(slotOf: extras.pointee.membership.lifetime)
+  init?(of registration: Registration, as role: Membership.Role) {
+    guard let membership = Membership.of(registration, role) else { return nil }
+    self.init(slotOf: membership.pointee.lifetime)
   }
 
   var lock: Lock { Lock.lifetimes(index) }
@@ -54,19 +59,22 @@ struct Lifetime {
 
   // MARK: - Beginning and counting
 
+  /// - Parameter kind: Which handles lead to it: the caller's, or those that the library keeps.
   /// - Returns: the handle of a lifetime without members.
-  static func create() throws(Status) -> UInt64 {
+  static func create(kind: UInt64 = Handle.Kind.lifetime) throws(Status) -> UInt64 {
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
     guard Process.start() else { throw .outOfMemory }
-    let (slot, handle) = try pool.take(from: directory, kind: Handle.Kind.lifetime)
+    let (slot, handle) = try pool.take(from: directory, kind: kind)
     let storage = slot.assumingMemoryBound(to: Storage.self)
     storage.pointee.header.id.store(handle, ordering: .releasing)
     return handle
   }
 
   static func count(_ handle: UInt64) throws(Status) -> Int {
-    guard let lifetime = Lifetime(slotOf: handle) else { throw .invalidHandle }
+    guard let lifetime = Lifetime(slotOf: handle), lifetime.role == .owned else {
+      throw .invalidHandle
+    }
     lifetime.lock.lock()
     defer { lifetime.lock.unlock() }
     guard lifetime.id == handle else { throw .invalidHandle }

@@ -4,17 +4,21 @@ extension Multicast {
   /// Adds what a caller gave, or lets go of it.
   ///
   /// - Parameters:
-  ///   - target: nil where the handle leads nowhere.
   ///   - options: nil where they cannot be read: then nothing in them is used, the release neither.
+  ///   - findTarget: Called once the rest is known to be valid; and again where what it found was
+  ///     destroyed before anything could be added.
+  @inline(__always)
   static func add(
     _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int, _ options: Options?,
-    _ tokens: UnsafeMutablePointer<multicast_token>?, to target: Multicast?
+    _ tokens: UnsafeMutablePointer<multicast_token>?,
+    to findTarget: () throws(Status) -> Multicast
   ) -> Status {
     guard count >= 0 && count <= NewDelegates.limit else { return .limit }
     let number = UInt32(truncatingIfNeeded: count)
     guard let delegates, let options else {
       if count == 0 && options != nil {
-        return target?.isCurrent ?? false ? .ok : .invalidHandle
+        do throws(Status) { _ = try findTarget() } catch { return error }
+        return .ok
       }
       NewDelegates.clear(tokens, number)
       return .invalidArgument
@@ -22,9 +26,9 @@ extension Multicast {
     var new = NewDelegates(delegates, count: number, options, tokens)
     do throws(Status) {
       guard new.areValid else { throw .invalidArgument }
-      guard let target else { throw .invalidHandle }
+      guard !options.leadsNowhere else { throw .invalidHandle }
       try new.allocateExtras()
-      try target.add(&new)
+      while !(try findTarget().add(&new)) {}
       return .ok
     } catch {
       new.abandon()
@@ -34,23 +38,24 @@ extension Multicast {
 
   /// Adds delegates in order: all of them, or none.
   ///
+  /// - Returns: false where the multicast has been destroyed; nothing has happened then.
   /// - Complexity: O(1) amortized; O(n) to insert by priority, and to look for equal ones.
-  private func add(_ new: inout NewDelegates) throws(Status) {
-    if new.count == 0 {
-      guard isCurrent else { throw .invalidHandle }
-      return
-    }
+  private func add(_ new: inout NewDelegates) throws(Status) -> Bool {
+    if new.count == 0 { return isCurrent }
     var cleanup = Cleanup()
     let stripe = self.stripe
     stripe.lock()
+    guard isCurrent else {
+      stripe.unlock()
+      return false
+    }
     do throws(Status) {
-      guard isCurrent else { throw .invalidHandle }
       var registrations = RegistrationChain()
       do throws(Status) {
         try take(&new, &registrations, from: stripe)
         let spare = try makeRoom(for: new.count, new.options.priority, cleanup.thread)
         do throws(Status) {
-          try Lifetime.join(registrations, handle: new.options.lifetime)
+          try Lifetime.join(registrations, new.options)
         } catch {
           spare?.deallocate()
           throw error
@@ -69,6 +74,7 @@ extension Multicast {
     stripe.unlock()
     // What was replaced as not unique may still be called; its release tells.
     _ = cleanup.finish(self, patience: .none)
+    return true
   }
 
   /// Takes a registration for each of the delegates, with its extras.

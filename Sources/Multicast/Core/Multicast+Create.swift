@@ -17,6 +17,15 @@ extension Multicast {
     return handle
   }
 
+  /// Ends the handle of one that nobody has been told of.
+  func abandon() {
+    storage.pointee.header.id.store(
+      Handle.change(handle, to: Handle.Kind.vacant), ordering: .relaxed)
+    Lock.slabs.lock()
+    Self.pool.giveBack(Handle.index(of: handle), to: Self.directory)
+    Lock.slabs.unlock()
+  }
+
   /// Removes all delegates and ends the handle.
   func destroy() -> Status {
     var cleanup = Cleanup()
@@ -34,6 +43,7 @@ extension Multicast {
       }
     } catch {
       // Another thread may be destroying it.
+      cleanup.isAlone = false
       return settle(.all, after: cleanup) == .system ? .system : error
     }
     return finish(cleanup, settling: .all)

@@ -3,6 +3,9 @@ import Synchronization
 
 /// What an invocation does with each delegate.
 protocol Call {
+  /// Whether delegates that were added with a queue are called later.
+  static var isQueued: Bool { get }
+
   /// Whether a delegate that asked for some events alone is meant.
   func isWanted(_ events: UInt64) -> Bool
 
@@ -10,10 +13,19 @@ protocol Call {
   func callAsFunction(
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
   ) -> Bool
+
+  /// - Parameter kept: What one invocation keeps for its further calls; nil at first.
+  /// - Returns: whether a call was taken in.
+  func queue(
+    _ token: UInt64, in queue: UnsafeMutableRawPointer,
+    keeping kept: inout UnsafeMutableRawPointer?
+  ) -> Bool
 }
 
 /// `multicast_invoke`: calls the function.
 struct Invocation: Call {
+  static let isQueued = true
+
   let event: UInt32
   let payload: UnsafeRawPointer?
   let size: Int
@@ -28,10 +40,19 @@ struct Invocation: Call {
     function(context, event, payload, size)
     return true
   }
+
+  func queue(
+    _ token: UInt64, in queue: UnsafeMutableRawPointer,
+    keeping kept: inout UnsafeMutableRawPointer?
+  ) -> Bool {
+    Delivery.queue.unsafelyUnwrapped(queue, token, event, payload, size, &kept)
+  }
 }
 
 /// `multicast_visit`: passes the delegate to the visitor.
 struct Visit: Call {
+  static let isQueued = false
+
   let visitor: multicast_visitor
   let context: UnsafeMutableRawPointer?
 
@@ -43,6 +64,11 @@ struct Visit: Call {
     var delegate = multicast_delegate(function: function, context: context)
     return visitor(self.context, &delegate)
   }
+
+  func queue(
+    _ token: UInt64, in queue: UnsafeMutableRawPointer,
+    keeping kept: inout UnsafeMutableRawPointer?
+  ) -> Bool { false }
 }
 
 extension Multicast {

@@ -42,7 +42,6 @@ extension Multicast {
       cleanup.isAlone = false
     }
     if status == .ok { return cleanup.finish(self) }
-    if cleanup.isAlone { return status }
     let settled = selection.map { settle($0, after: cleanup) }
     return settled == .system ? .system : status
   }
@@ -81,6 +80,26 @@ extension Multicast {
     }
     let status = Departures.wait(for: token, by: .current, patience: patience)
     return status == .timeout ? .timeout : .invalidHandle
+  }
+
+  /// Removes a delegate for the one thread that names it and may call it, or has found it dead. As it
+  /// is named, the rest is left for when the name is taken away.
+  ///
+  /// - Returns: false where another call of it, or a remover, came first.
+  func claim(_ token: UInt64) -> Bool {
+    var cleanup = Cleanup()
+    let stripe = self.stripe
+    stripe.lock()
+    let registration = Registration(index: Handle.index(of: token))
+    guard isCurrent, registration.id == token, let list else {
+      stripe.unlock()
+      return false
+    }
+    unlink(registration.storage.pointee.link, of: list, &cleanup)
+    tidy(&cleanup)
+    stripe.unlock()
+    _ = cleanup.finish(self, patience: .none)
+    return true
   }
 
   // MARK: - Removing several
@@ -141,7 +160,7 @@ extension Multicast {
   /// Finishes a removal of many, then waits for calls of what others removed before.
   func finish(_ cleanup: Cleanup, settling selection: Selection) -> Status {
     let status = cleanup.finish(self)
-    if status == .system || cleanup.isAlone { return status }
+    if status == .system { return status }
     let settled = settle(selection, after: cleanup)
     return settled == .ok ? status : settled
   }

@@ -1,10 +1,15 @@
+import CMulticast
+
 extension Multicast {
   /// Waits for calls of selected delegates that were removed already.
   func settle(_ selection: Selection, after cleanup: Cleanup) -> Status {
     // Most often there is none; and that is cheaper to know than a fence.
-    guard hasDead(selection) else { return .ok }
-    return Departures.settle(after: cleanup) { multicast, token in
-      multicast == address && !Registration.isLive(token) && hasDead(selection, token: token)
+    let mayBeInvoked = !cleanup.isAlone && hasDead(selection)
+    guard mayBeInvoked || Delivery.isInUse else { return .ok }
+    return Departures.settle(after: cleanup, needsFence: mayBeInvoked) { multicast, token in
+      if Registration.isLive(token) { return false }
+      if multicast == address { return mayBeInvoked && hasDead(selection, token: token) }
+      return !Frame.isInvocation(multicast) && isLeaving(token, selection)
     }
   }
 
@@ -26,5 +31,20 @@ extension Multicast {
     if let list, list.header.pointee.owner == handle { look(list) }
     forEachRetired(look)
     return isFound
+  }
+
+  /// Whether a delegate whose calls are queued is selected, and removed but still called. What its
+  /// list was is of no use: a queue holds none.
+  private func isLeaving(_ token: UInt64, _ selection: Selection) -> Bool {
+    guard let registration = Registration(slotOf: token),
+      registration.owner == Handle.index(of: handle)
+    else { return false }
+    stripe.lock()
+    defer { stripe.unlock() }
+    guard registration.id == Handle.change(token, to: Handle.Kind.leaving),
+      let extras = registration.storage.pointee.extras
+    else { return false }
+    return selection.includes(
+      multicast_delegate(function: extras.pointee.function, context: extras.pointee.context))
   }
 }

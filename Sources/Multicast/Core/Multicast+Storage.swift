@@ -42,6 +42,13 @@ struct Multicast {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
+  static func find(_ handle: UInt64) throws(Status) -> Multicast {
+    guard let multicast = Multicast(slotOf: handle), multicast.isCurrent else {
+      throw .invalidHandle
+    }
+    return multicast
+  }
+
   /// Whoever lives in the slot that a frame names.
   init(address: UInt) {
     storage = UnsafeMutablePointer(bitPattern: address).unsafelyUnwrapped

@@ -30,7 +30,13 @@ extension Multicast {
   /// the lock is let go of.
   func leave(_ registration: Registration, _ token: UInt64, _ cleanup: inout Cleanup) {
     let isAlone = self.isAlone(cleanup.thread)
-    if !isAlone || cleanup.thread?.isCalling(token) ?? false {
+    var isCalled = cleanup.thread?.isCalling(token) ?? false
+    if let extras = registration.storage.pointee.extras, let queue = extras.pointee.queue {
+      Delivery.retract.unsafelyUnwrapped(queue, extras)
+      // Whoever runs the queue is not known as an invoker. No fence is needed to see its frame.
+      isCalled = ThreadRegistry.all.contains { $0.isCalling(token) }
+    }
+    if !isAlone || isCalled {
       if !isAlone { cleanup.isAlone = false }
       return cleanup.leaving.push(registration)
     }

@@ -30,6 +30,7 @@ struct NewDelegates {
     (options.isOnce ? InvocationList.State.once : 0)
       | (options.isFiltered ? InvocationList.State.filtered : 0)
       | (options.isWeak ? InvocationList.State.weak : 0)
+      | (options.destination != nil ? InvocationList.State.queued : 0)
       | (options.priority != 0 ? InvocationList.State.prioritized : 0)
   }
 
@@ -62,7 +63,7 @@ struct NewDelegates {
     var index = count
     while index > 0 {
       index &-= 1
-      guard let new = Extras.allocate(options, context: self[index].context) else {
+      guard let new = Extras.allocate(options, self[index]) else {
         throw .outOfMemory
       }
       new.pointee.next = extras

@@ -6,6 +6,9 @@ struct Options {
   var priority: Int32 = 0
   var events: UInt64 = 0
   var lifetime: UInt64 = 0
+  var queue: UInt64 = 0
+  /// Where `queue` leads; found by who knows queues, before the options are used.
+  var destination: Destination? = nil
   var release: Extras.Release? = nil
   var lock: Extras.Lock? = nil
   var unlock: Extras.Unlock? = nil
@@ -18,11 +21,14 @@ struct Options {
 
   /// Whether more has to be kept than an entry of the invocation list has room for.
   var needsExtras: Bool {
-    release != nil || isFiltered || priority != 0 || lifetime != 0 || isWeak
+    release != nil || isFiltered || priority != 0 || lifetime != 0 || isWeak || queue != 0
   }
 
   /// Whether the context counts references itself.
   var isWeak: Bool { lock != nil }
+
+  /// Whether calls are to wait in a queue that is none.
+  var leadsNowhere: Bool { queue != 0 && destination == nil }
 
   /// Whether the options can be read, but contradict themselves.
   var isContradictory: Bool { (lock == nil) != (unlock == nil) }
@@ -34,13 +40,14 @@ struct Options {
     guard let given else { return }
     guard StructSize.isValid(given, smallest: StructSize.options) else { return nil }
     let options = given.pointee
-    guard options.flags & ~(MULTICAST_ONCE | MULTICAST_UNIQUE) == 0,
-      options.reserved == 0, options.reserved_handle == 0
+    guard options.flags & ~(MULTICAST_ONCE | MULTICAST_UNIQUE | MULTICAST_LATEST) == 0,
+      options.reserved == 0
     else { return nil }
     flags = options.flags
     priority = options.priority
     events = options.events
     lifetime = options.lifetime.id
+    queue = options.queue.id
     release = options.release
     lock = options.lock
     unlock = options.unlock

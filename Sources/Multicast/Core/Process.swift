@@ -24,7 +24,7 @@ enum Process {
   static func start() -> Bool {
     if isStarted { return true }
     Fence.start()
-    guard shims_condition_init(), shims_exit_key_init(threadEnds),
+    guard shims_condition_init(shims_get_call_condition()), shims_exit_key_init(threadEnds),
       shims_watch_fork(beforeFork, afterForkInParent, afterForkInChild)
     else { return false }
     isStarted = true
@@ -44,54 +44,18 @@ enum Process {
   // MARK: - fork
 
   /// With every lock taken, no other thread is in the middle of anything when the child begins.
-  private static let beforeFork: @convention(c) () -> Void = {
-    var index: UInt32 = 0
-    while index < Stripe.count {
-      Stripe(of: index).lock()
-      index &+= 1
-    }
-    index = 0
-    while index < Lock.lifetimeCount {
-      Lock.lifetimes(index).lock()
-      index &+= 1
-    }
-    Lock.slabs.lock()
-    Lock.calls.lock()
-  }
+  private static let beforeFork: @convention(c) () -> Void = { Lock.forEach { $0.lock() } }
 
-  private static let afterForkInParent: @convention(c) () -> Void = {
-    Lock.calls.unlock()
-    Lock.slabs.unlock()
-    var index: UInt32 = 0
-    while index < Lock.lifetimeCount {
-      Lock.lifetimes(index).unlock()
-      index &+= 1
-    }
-    index = 0
-    while index < Stripe.count {
-      Stripe(of: index).unlock()
-      index &+= 1
-    }
-  }
+  private static let afterForkInParent: @convention(c) () -> Void = { Lock.forEach { $0.unlock() } }
 
   /// The child has this thread alone: what others were calling is not being called any more.
   private static let afterForkInChild: @convention(c) () -> Void = {
-    Lock.calls.reset()
-    Lock.slabs.reset()
-    var index: UInt32 = 0
-    while index < Lock.lifetimeCount {
-      Lock.lifetimes(index).reset()
-      index &+= 1
-    }
-    index = 0
-    while index < Stripe.count {
-      Stripe(of: index).reset()
-      index &+= 1
-    }
-    _ = shims_condition_init()
+    Lock.resetAll()
+    _ = shims_condition_init(shims_get_call_condition())
     isChild = true
     Fence.restartInChild()
     ThreadRegistry.forgetOthers(than: .current) { Multicast(address: $0).flush() }
+    Delivery.restartInChild?()
     Departures.adoptInChild()
     Departures.attendAll()
   }

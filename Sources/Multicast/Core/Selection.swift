@@ -9,21 +9,25 @@ enum Selection {
 
   @inline(__always)
   func includes(_ entry: UnsafeMutablePointer<InvocationList.Entry>) -> Bool {
+    includes(InvocationList.delegate(of: entry))
+  }
+
+  @inline(__always)
+  func includes(_ other: multicast_delegate) -> Bool {
     switch self {
-    case .equal(let delegate): InvocationList.delegate(of: entry) == delegate
-    case .oneOf(let delegates, let count): contains(delegates, count, entry)
-    case .context(let context): entry.pointee.context == context
+    case .equal(let delegate): other == delegate
+    case .oneOf(let delegates, let count): contains(delegates, count, other)
+    case .context(let context): other.context == context
     case .all: true
     }
   }
 
   private func contains(
-    _ delegates: UnsafePointer<multicast_delegate>, _ count: Int,
-    _ entry: UnsafeMutablePointer<InvocationList.Entry>
+    _ delegates: UnsafePointer<multicast_delegate>, _ count: Int, _ other: multicast_delegate
   ) -> Bool {
     var index = 0
     while index != count {
-      if delegates[index] == InvocationList.delegate(of: entry) { return true }
+      if delegates[index] == other { return true }
       index &+= 1
     }
     return false

@@ -5,6 +5,9 @@ enum StructSize {
   // The sizes of the first version: no caller knows a smaller one.
   static let options = 64
   static let allocator = 32
+  static let queueOptions = 12
+  static let queueStats = 72
+  static let broadcasterOptions = 16
   private static let largest = 1024
 
   /// A caller that is newer than this library may have more fields, as long as they are zero.

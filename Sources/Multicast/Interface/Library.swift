@@ -34,6 +34,27 @@ public func multicast_options_init(
   StructSize.initialize(options, size, smallest: StructSize.options).code
 }
 
+@_cdecl("multicast_queue_options_init") @implementation
+public func multicast_queue_options_init(
+  _ options: UnsafeMutablePointer<multicast_queue_options>?, _ size: Int
+) -> multicast_status {
+  StructSize.initialize(options, size, smallest: StructSize.queueOptions).code
+}
+
+@_cdecl("multicast_queue_stats_init") @implementation
+public func multicast_queue_stats_init(
+  _ stats: UnsafeMutablePointer<multicast_queue_stats>?, _ size: Int
+) -> multicast_status {
+  StructSize.initialize(stats, size, smallest: StructSize.queueStats).code
+}
+
+@_cdecl("multicast_broadcaster_options_init") @implementation
+public func multicast_broadcaster_options_init(
+  _ options: UnsafeMutablePointer<multicast_broadcaster_options>?, _ size: Int
+) -> multicast_status {
+  StructSize.initialize(options, size, smallest: StructSize.broadcasterOptions).code
+}
+
 @_cdecl("multicast_allocator_init") @implementation
 public func multicast_allocator_init(
   _ allocator: UnsafeMutablePointer<multicast_allocator>?, _ size: Int

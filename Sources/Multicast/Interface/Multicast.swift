@@ -26,7 +26,9 @@ public func multicast_add(
   _ options: UnsafePointer<multicast_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
   var delegate = delegate
-  return Multicast.add(&delegate, 1, Options(options), out, to: Multicast(slotOf: target.id)).code
+  return Multicast.add(&delegate, 1, Options.read(options), out) { () throws(Status) in
+    try Multicast.find(target.id)
+  }.code
 }
 
 @_cdecl("multicast_add_many") @implementation
@@ -34,7 +36,9 @@ public func multicast_add_many(
   _ target: multicast, _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int,
   _ options: UnsafePointer<multicast_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
-  Multicast.add(delegates, count, Options(options), out, to: Multicast(slotOf: target.id)).code
+  Multicast.add(delegates, count, Options.read(options), out) { () throws(Status) in
+    try Multicast.find(target.id)
+  }.code
 }
 
 // MARK: - Removing

@@ -11,6 +11,10 @@ enum Handle {
     static let multicast: UInt64 = 1
     static let registration: UInt64 = 2
     static let lifetime: UInt64 = 3
+    static let queue: UInt64 = 4
+    static let broadcaster: UInt64 = 5
+    /// A lifetime that the library itself keeps: that of the registrations that deliver to a queue.
+    static let recipients: UInt64 = 6
     /// Removed, but not yet known to be out of every call.
     static let leaving: UInt64 = 15
   }

@@ -49,9 +49,29 @@ struct SlotPool {
     firstVacant = index &+ 1
   }
 
+  /// Every slot that was ever given out, whoever lives there.
+  func forEach(in directory: SlabDirectory, _ body: (UnsafeMutableRawPointer, UInt32) -> Void) {
+    var slab = 0
+    while slab < slabCount {
+      let first = UInt32(truncatingIfNeeded: slab) << SlabDirectory.placeBits
+      let isNewest = slab == slabCount &- 1
+      let end = isNewest ? nextUnused : first &+ (1 << UInt32(Self.shift(ofSlab: slab)))
+      var index = first
+      while index < end {
+        body(directory.slot(index).unsafelyUnwrapped, index)
+        index &+= 1
+      }
+      slab &+= 1
+    }
+  }
+
+  private static func shift(ofSlab slab: Int) -> Int {
+    min(smallestSlabShift &+ slab, Int(SlabDirectory.placeBits))
+  }
+
   private mutating func grow(_ directory: SlabDirectory) throws(Status) {
     guard slabCount < SlabDirectory.capacity else { throw .limit }
-    let shift = min(Self.smallestSlabShift &+ slabCount, Int(SlabDirectory.placeBits))
+    let shift = Self.shift(ofSlab: slabCount)
     guard directory.publish(slab: slabCount, shift: shift) else { throw .outOfMemory }
     nextUnused = UInt32(truncatingIfNeeded: slabCount) << SlabDirectory.placeBits
     endUnused = nextUnused &+ (1 << UInt32(shift))

@@ -3,7 +3,8 @@ import Synchronization
 
 /// One invocation that runs: what a thread tells all others, by plain stores.
 struct Frame: ~Copyable {
-  /// The slot of the multicast that is being invoked; 0 ends the stack of frames.
+  /// The slot of the multicast that is being invoked; or, plus 1, that of the queue that is being run
+  /// or of the broadcaster whose names are being looked up. 0 ends the stack of frames.
   let multicast: Atomic<UInt>
   /// The ticket counter from before this frame was there: changes with a higher ticket may not
   /// have been seen by this invocation.
@@ -12,6 +13,22 @@ struct Frame: ~Copyable {
   let delegate: Atomic<UInt64>
   /// The invocation list that is being read; 0 until it is known which.
   let list: Atomic<UInt>
+
+  /// Slots are aligned: no multicast has an odd address.
+  static func isInvocation(_ multicast: UInt) -> Bool { multicast & 1 == 0 }
+}
+
+/// What a thread sleeps for.
+struct Awaited {
+  /// The token whose calls have to return, or 0.
+  var token: UInt64 = 0
+  /// Holds the address of the record of the thread that has to do something, or 0.
+  var thread: UnsafeMutablePointer<Atomic<UInt>>? = nil
+
+  /// It cannot be told who has to do something.
+  var isAnybody = false
+
+  var isNothing: Bool { token == 0 && thread == nil && !isAnybody }
 }
 
 /// What a thread that invokes owns: a stack of frames that every thread can read.
@@ -27,8 +44,8 @@ struct ThreadRecord {
     let taken: Atomic<UInt32>
     /// Guarded by the lock of calls: how far the search for cycles has come with this thread.
     var search: Search
-    /// Guarded by the lock of calls: the token whose calls this thread sleeps for, or 0.
-    var awaited: UInt64
+    /// Guarded by the lock of calls.
+    var awaited: Awaited
     /// The next record of the registry; fixed before the record is published.
     var next: UnsafeMutablePointer<Storage>?
   }
@@ -36,10 +53,12 @@ struct ThreadRecord {
   /// Stages of the search for cycles of waits.
   enum Search: UInt8 { case unknown, reached, followed }
 
-  /// Nested invocations on one thread.
+  /// Nested invocations and runs on one thread.
   static let frameLimit: UInt32 = 256
+  /// One more, so that names can be looked up in the innermost call.
+  private static let frameCount = frameLimit + 1
   private static let headerSize = 128
-  private static let size = headerSize + Int(frameLimit) * MemoryLayout<Frame>.stride
+  private static let size = headerSize + Int(frameCount) * MemoryLayout<Frame>.stride
   private static let alignment = 128
 
   let storage: UnsafeMutablePointer<Storage>
@@ -84,6 +103,15 @@ struct ThreadRecord {
     return 0
   }
 
+  /// Whether this is a thread that somebody waits for.
+  func concerns(_ awaited: Awaited) -> Bool {
+    if let thread = awaited.thread {
+      // Relaxed: a guess at who it is going to be.
+      return thread.pointee.load(ordering: .relaxed) == UInt(bitPattern: storage)
+    }
+    return isCalling(awaited.token)
+  }
+
   /// Whether a call of this delegate is on this thread's stack.
   ///
   /// Frames are read from the bottom, up to the first that is not in use: the frame of a call that
@@ -101,7 +129,7 @@ struct ThreadRecord {
   /// The invocation at a depth of the stack, and what it calls; nil where there is none.
   @inline(__always)
   func call(at depth: UInt32) -> (multicast: UInt, token: UInt64)? {
-    guard depth < Self.frameLimit else { return nil }
+    guard depth < Self.frameCount else { return nil }
     let frame = self.frame(depth)
     // Acquire, both: pair with the releases of the invocation that leaves the frame or the call,
     // so that whatever the delegate did happened before what the reader does next.
@@ -110,9 +138,15 @@ struct ThreadRecord {
     return (multicast, frame.pointee.delegate.load(ordering: .acquiring))
   }
 
-  /// Whether any invocation of this multicast is on this thread's stack.
+  /// Whether any invocation of this multicast is on this thread's stack; or a run of a queue, or a
+  /// look-up, as frames name them.
   func isInvoking(_ multicast: UInt) -> Bool {
-    isReading(nil, of: multicast, retiredWith: .max)
+    var depth: UInt32 = 0
+    while let call = call(at: depth) {
+      if call.multicast == multicast { return true }
+      depth &+= 1
+    }
+    return false
   }
 
   /// Whether an invocation on this thread's stack may be reading a list that was retired.
@@ -121,16 +155,15 @@ struct ThreadRecord {
   /// read do not if it is another. A frame may pass on to a next invocation while it is looked at:
   /// that one began after the heavy fence and does not find the retired list, whatever is seen.
   ///
-  /// - Parameter list: nil for any.
-  func isReading(_ list: UInt?, of multicast: UInt, retiredWith ticket: UInt64) -> Bool {
+  func isReading(_ list: UInt, of multicast: UInt, retiredWith ticket: UInt64) -> Bool {
     var depth: UInt32 = 0
-    while depth < Self.frameLimit {
+    while depth < Self.frameCount {
       let frame = self.frame(depth)
       let invoked = frame.pointee.multicast.load(ordering: .acquiring)  // pairs as above
       if invoked == 0 { return false }
       if invoked == multicast && frame.pointee.epoch.load(ordering: .relaxed) < ticket {
         let known = frame.pointee.list.load(ordering: .relaxed)
-        if list == nil || known == 0 || known == list { return true }
+        if known == 0 || known == list { return true }
       }
       depth &+= 1
     }
@@ -150,7 +183,7 @@ struct ThreadRecord {
       let multicast = frame.pointee.multicast.load(ordering: .relaxed)
       frame.pointee.delegate.store(0, ordering: .releasing)
       frame.pointee.multicast.store(0, ordering: .releasing)
-      hasLeft(multicast)
+      if Frame.isInvocation(multicast) { hasLeft(multicast) }
     }
   }
 }

@@ -35,7 +35,7 @@ enum ThreadRegistry {
     than survivor: ThreadRecord?, _ hasLeft: (_ multicast: UInt) -> Void
   ) {
     for record in all {
-      record.storage.pointee.awaited = 0
+      record.storage.pointee.awaited = Awaited()
       if record == survivor { continue }
       record.clear(hasLeft)
       record.storage.pointee.taken.store(0, ordering: .releasing)

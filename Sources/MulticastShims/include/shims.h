@@ -6,14 +6,21 @@
 #ifndef MULTICAST_SHIMS_H
 #define MULTICAST_SHIMS_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE  // dup3
+#endif
+
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -70,13 +77,16 @@ static inline bool shims_membarrier(void) {
 extern SHIMS_HIDDEN void *shims_multicast_directory[SHIMS_DIRECTORY_LENGTH];
 extern SHIMS_HIDDEN void *shims_registration_directory[SHIMS_DIRECTORY_LENGTH];
 extern SHIMS_HIDDEN void *shims_lifetime_directory[SHIMS_DIRECTORY_LENGTH];
+extern SHIMS_HIDDEN void *shims_queue_directory[SHIMS_DIRECTORY_LENGTH];
+extern SHIMS_HIDDEN void *shims_broadcaster_directory[SHIMS_DIRECTORY_LENGTH];
 
 static inline void *shims_get_multicast_directory(void) { return shims_multicast_directory; }
 static inline void *shims_get_registration_directory(void) {
   return shims_registration_directory;
 }
-
 static inline void *shims_get_lifetime_directory(void) { return shims_lifetime_directory; }
+static inline void *shims_get_queue_directory(void) { return shims_queue_directory; }
+static inline void *shims_get_broadcaster_directory(void) { return shims_broadcaster_directory; }
 
 static inline void *shims_allocate(size_t size, size_t alignment) {
   void *block = NULL;
@@ -86,6 +96,12 @@ static inline void *shims_allocate(size_t size, size_t alignment) {
 static inline void shims_deallocate(void *block) { free(block); }
 static inline void shims_zero(void *block, size_t size) { memset(block, 0, size); }
 static inline void shims_copy(void *to, const void *from, size_t size) { memcpy(to, from, size); }
+static inline bool shims_equal(const void *a, const void *b, size_t size) {
+  return memcmp(a, b, size) == 0;
+}
+
+// The length of a text, or `limit` where it is not shorter.
+static inline size_t shims_length(const char *text, size_t limit) { return strnlen(text, limit); }
 
 // ---- Locks ---------------------------------------------------------------------------------
 
@@ -110,7 +126,25 @@ extern SHIMS_HIDDEN shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT]
 
 // Fewer: together with the stripes not more than the thread sanitizer follows in one thread.
 #define SHIMS_LIFETIME_MUTEX_COUNT 16
+#define SHIMS_QUEUE_MUTEX_COUNT 8
+
+// A mutex that spins for a moment before it sleeps: a queue's is held for some ten nanoseconds at a
+// time, by producers and consumer in turn. Where there is none, an ordinary one will do.
+#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+#define SHIMS_SPINNING_MUTEX_INITIALIZER PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+#else
+#define SHIMS_SPINNING_MUTEX_INITIALIZER PTHREAD_MUTEX_INITIALIZER
+#endif
+
+// A cache line for each: queues are locked for each call.
+typedef union shims_padded_mutex {
+  pthread_mutex_t mutex;
+  char padding[64];
+} shims_padded_mutex;
+extern SHIMS_HIDDEN shims_padded_mutex shims_queue_mutexes[SHIMS_QUEUE_MUTEX_COUNT]
+    __attribute__((aligned(64)));
 extern SHIMS_HIDDEN pthread_mutex_t shims_lifetime_mutexes[SHIMS_LIFETIME_MUTEX_COUNT];
+extern SHIMS_HIDDEN pthread_mutex_t shims_name_mutex;
 extern SHIMS_HIDDEN pthread_mutex_t shims_slab_mutex;
 extern SHIMS_HIDDEN pthread_mutex_t shims_call_mutex;
 extern SHIMS_HIDDEN pthread_cond_t shims_call_condition;
@@ -124,12 +158,21 @@ static inline pthread_mutex_t *shims_get_stripe_mutex(shims_stripe *stripe) {
 static inline pthread_mutex_t *shims_get_lifetime_mutex(uint32_t index) {
   return &shims_lifetime_mutexes[index % SHIMS_LIFETIME_MUTEX_COUNT];
 }
+static inline pthread_mutex_t *shims_get_queue_mutex(uint32_t index) {
+  return &shims_queue_mutexes[index % SHIMS_QUEUE_MUTEX_COUNT].mutex;
+}
+static inline pthread_mutex_t *shims_get_name_mutex(void) { return &shims_name_mutex; }
 static inline pthread_mutex_t *shims_get_slab_mutex(void) { return &shims_slab_mutex; }
 static inline pthread_mutex_t *shims_get_call_mutex(void) { return &shims_call_mutex; }
+static inline pthread_cond_t *shims_get_call_condition(void) { return &shims_call_condition; }
 
 static inline void shims_lock(pthread_mutex_t *mutex) { pthread_mutex_lock(mutex); }
 static inline void shims_unlock(pthread_mutex_t *mutex) { pthread_mutex_unlock(mutex); }
-static inline void shims_lock_init(pthread_mutex_t *mutex) { pthread_mutex_init(mutex, NULL); }
+static inline void shims_lock_init(pthread_mutex_t *mutex, bool is_spinning) {
+  static const pthread_mutex_t ordinary = PTHREAD_MUTEX_INITIALIZER;
+  static const pthread_mutex_t spinning = SHIMS_SPINNING_MUTEX_INITIALIZER;
+  *mutex = is_spinning ? spinning : ordinary;
+}
 
 // ---- Waiting -------------------------------------------------------------------------------
 
@@ -139,31 +182,96 @@ static inline uint64_t shims_now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static inline bool shims_condition_init(void) {
+static inline bool shims_condition_init(pthread_cond_t *condition) {
   pthread_condattr_t attributes;
   if (pthread_condattr_init(&attributes) != 0) return false;
   bool ok = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
-            pthread_cond_init(&shims_call_condition, &attributes) == 0;
+            pthread_cond_init(condition, &attributes) == 0;
   pthread_condattr_destroy(&attributes);
   return ok;
 }
 
-static inline void shims_wake_all(void) { pthread_cond_broadcast(&shims_call_condition); }
+static inline void shims_wake_all(pthread_cond_t *condition) { pthread_cond_broadcast(condition); }
 
 // Sleeps until woken or until `deadline_ns` on the monotonic clock; UINT64_MAX: until woken. The
-// call mutex is held at entry and at return. Never a point of cancellation: a thread cancelled
-// here would leave its wait published and the mutex locked.
-static inline void shims_sleep(uint64_t deadline_ns) {
+// mutex is held at entry and at return. Never a point of cancellation: a thread cancelled here
+// would leave its wait published and the mutex locked.
+static inline void shims_sleep(pthread_cond_t *condition, pthread_mutex_t *mutex,
+                               uint64_t deadline_ns) {
   int previous;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &previous);
   if (deadline_ns == UINT64_MAX) {
-    pthread_cond_wait(&shims_call_condition, &shims_call_mutex);
+    pthread_cond_wait(condition, mutex);
   } else {
     struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
                                 .tv_nsec = (long)(deadline_ns % 1000000000u)};
-    pthread_cond_timedwait(&shims_call_condition, &shims_call_mutex, &deadline);
+    pthread_cond_timedwait(condition, mutex, &deadline);
   }
   pthread_setcancelstate(previous, NULL);
+}
+
+// Gives up the processor for a moment, to threads of a lower priority as well.
+static inline void shims_doze(void) {
+  struct timespec moment = {.tv_sec = 0, .tv_nsec = 50000};
+  int error = errno;
+  nanosleep(&moment, NULL);
+  errno = error;
+}
+
+// ---- Event descriptors ---------------------------------------------------------------------
+
+// Readable from a set until a clear. The caller sees to it that they alternate; errno stays as it
+// was, since the caller's caller does not know of them.
+
+static inline int shims_event_open(void) {
+  int error = errno, descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  errno = error;
+  return descriptor;
+}
+
+static inline void shims_event_set(int descriptor) {
+  int error = errno;
+  if (eventfd_write(descriptor, 1) != 0) errno = error;
+}
+
+static inline void shims_event_clear(int descriptor) {
+  eventfd_t value;
+  int error = errno;
+  if (eventfd_read(descriptor, &value) != 0) errno = error;
+}
+
+static inline void shims_event_close(int descriptor) {
+  int error = errno;
+  close(descriptor);
+  errno = error;
+}
+
+// In the child of a fork: another one in the place of the parent's, which is still the parent's.
+// -1 where the system has none left.
+static inline int shims_event_replace(int descriptor) {
+  close(descriptor);
+  int fresh = shims_event_open();
+  if (fresh < 0 || fresh == descriptor) return fresh;
+  int moved = dup3(fresh, descriptor, O_CLOEXEC);
+  close(fresh);
+  return moved;
+}
+
+// ---- Threads -------------------------------------------------------------------------------
+
+// Starts a detached thread on which no signal is handled.
+static inline bool shims_start_thread(void *(*body)(void *), void *argument) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  sigset_t all, previous;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &previous);
+  bool ok = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0 &&
+            pthread_create(&thread, &attributes, body, argument) == 0;
+  pthread_sigmask(SIG_SETMASK, &previous, NULL);
+  pthread_attr_destroy(&attributes);
+  return ok;
 }
 
 // ---- Thread exit and fork ------------------------------------------------------------------

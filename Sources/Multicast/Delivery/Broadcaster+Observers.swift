@@ -1,0 +1,72 @@
+import CMulticast
+
+extension Broadcaster {
+  /// - Parameter options: nil where they cannot be read.
+  static func register(
+    _ handle: UInt64, _ text: UnsafePointer<CChar>?, _ observer: multicast_delegate,
+    _ given: Options?, _ token: UnsafeMutablePointer<multicast_token>?
+  ) -> Status {
+    let broadcaster = Broadcaster(slotOf: handle)
+    var (observer, options) = (observer, given)
+    if let queue = broadcaster?.queue, queue != 0, options?.queue == 0 {
+      options?.queue = queue
+      options?.destination = Queue.destination(queue)
+    }
+    return Multicast.add(&observer, 1, options, token) { () throws(Status) in
+      guard let broadcaster else { throw .invalidHandle }
+      guard let name = Name(text) else { throw .invalidArgument }
+      return try broadcaster.findOrMakeCurrent(name)
+    }
+  }
+
+  static func unregister(
+    _ handle: UInt64, _ text: UnsafePointer<CChar>?, _ observer: multicast_delegate
+  ) throws(Status) -> Status {
+    guard let multicast = try find(handle, text) else { return .notFound }
+    let status = multicast.removeFirst(.equal(observer))
+    // It may be the name's multicast that is none any more.
+    return status == .invalidHandle ? .notFound : status
+  }
+
+  static func unregisterAll(
+    _ handle: UInt64, _ text: UnsafePointer<CChar>?
+  ) throws(Status) -> Int {
+    guard let multicast = try find(handle, text) else { return 0 }
+    do throws(Status) { return try multicast.removeAll(.all) } catch {
+      if error == .invalidHandle { return 0 }
+      throw error
+    }
+  }
+
+  /// - Returns: how many were called or queued, or the number of a status.
+  static func notify(
+    _ handle: UInt64, _ text: UnsafePointer<CChar>?, _ invocation: Invocation
+  ) -> Int64 {
+    do throws(Status) {
+      guard let multicast = try find(handle, text) else { return 0 }
+      let count = multicast.invoke(invocation)
+      return count == Status.invalidHandle.count ? 0 : count
+    } catch {
+      return error.count
+    }
+  }
+
+  /// The handle of the multicast of a name.
+  static func multicast(
+    _ handle: UInt64, _ text: UnsafePointer<CChar>?
+  ) throws(Status) -> UInt64 {
+    guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
+    guard let name = Name(text) else { throw .invalidArgument }
+    return try broadcaster.findOrMake(name)
+  }
+
+  /// The multicast of a name; nil where there is none.
+  @inline(__always)
+  private static func find(
+    _ handle: UInt64, _ text: UnsafePointer<CChar>?
+  ) throws(Status) -> Multicast? {
+    guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
+    guard let name = Name(text) else { throw .invalidArgument }
+    return try broadcaster.find(name).flatMap { Multicast(slotOf: $0) }
+  }
+}

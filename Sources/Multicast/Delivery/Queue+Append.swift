@@ -1,0 +1,136 @@
+import CMulticast
+import MulticastShims
+import Synchronization
+
+/// Taking calls in, and back: what the core asks for.
+extension Queue {
+  static let queueCall: Delivery.Queue = { slot, token, event, payload, size, kept in
+    let invocation = Invocation(event: event, payload: payload, size: size)
+    return Queue(slot: slot).append(token, invocation, &kept.pointee)
+  }
+
+  static let letGoOfPayload: Delivery.LetGo = { Payload($0).letGo() }
+
+  static let retractCalls: Delivery.Retract = { slot, extras in
+    Queue(slot: slot).retract(extras.assumingMemoryBound(to: Extras.self))
+  }
+
+  /// What became of an attempt to take a call in.
+  private enum Outcome { case queued, ignored, full }
+
+  /// Has a call of a delegate wait, if there is room or room can be made.
+  ///
+  /// - Parameter kept: The invocation's copy of the payload, once one was needed.
+  private func append(
+    _ token: UInt64, _ invocation: Invocation, _ kept: inout UnsafeMutableRawPointer?
+  ) -> Bool {
+    var payload = kept.map { Payload($0) }
+    if invocation.size > WaitingCall.inlineSize || invocation.size < 0 {
+      // Not under the lock: it may be large.
+      if payload == nil, let bytes = invocation.payload {
+        payload = Payload(copying: bytes, size: invocation.size)
+        kept = payload.map { UnsafeMutableRawPointer($0.header) }
+      }
+      if payload == nil { return refuse(token) }
+    }
+    while true {
+      lock.lock()
+      let outcome = tryAppend(token, invocation, payload)
+      let isBlocked = outcome == .full
+      if isBlocked { storage.pointee.blocked &+= 1 }
+      lock.unlock()
+      if !isBlocked { return outcome == .queued }
+
+      let mayGoOn = Departures.waitUntil(by: .current, other: consumer) { isNotFull(for: token) }
+      lock.lock()
+      storage.pointee.blocked &-= 1
+      lock.unlock()
+      if !mayGoOn { return refuse(token) }
+    }
+  }
+
+  var consumer: UnsafeMutablePointer<Atomic<UInt>> {
+    withUnsafePointer(to: storage.pointee.consumer) { UnsafeMutablePointer(mutating: $0) }
+  }
+
+  /// Whether there is a reason to try again: room, or that there is nothing to wait for any more.
+  private func isNotFull(for token: UInt64) -> Bool {
+    lock.lock()
+    defer { lock.unlock() }
+    return !takes(token) || storage.pointee.ring.count < UInt64(storage.pointee.capacity)
+  }
+
+  private func refuse(_ token: UInt64) -> Bool {
+    lock.lock()
+    defer { lock.unlock() }
+    if takes(token) { storage.pointee.statistics.refused &+= 1 }
+    return false
+  }
+
+  // MARK: - Under the lock
+
+  /// Whether a delegate is live and delivers here. Who removes it comes to `retract` afterwards, so to
+  /// this lock: what is taken in for a delegate that is found live here is found there.
+  private func takes(_ token: UInt64) -> Bool {
+    isCurrent && Registration.isLive(token)
+      && Membership.of(Registration(index: Handle.index(of: token)), .recipient)?.pointee.lifetime
+        == storage.pointee.recipients
+  }
+
+  private func tryAppend(
+    _ token: UInt64, _ invocation: Invocation, _ payload: Payload?
+  ) -> Outcome {
+    guard takes(token) else { return .ignored }
+    let registration = Registration(index: Handle.index(of: token))
+    let extras = registration.storage.pointee.extras.unsafelyUnwrapped
+    if extras.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) != 0,
+      let waiting = storage.pointee.ring.newest(of: extras)
+    {
+      if extras.pointee.flags & MULTICAST_ONCE != 0 { return .ignored }
+      waiting.pointee.sharedPayload?.letGo()
+      WaitingCall.setPayload(of: waiting, invocation, payload)
+      storage.pointee.statistics.queued &+= 1
+      storage.pointee.statistics.coalesced &+= 1
+      return .queued
+    }
+
+    let before = storage.pointee.ring.count
+    if before >= UInt64(storage.pointee.capacity) {
+      switch storage.pointee.overflow {
+      case MULTICAST_OVERFLOW_BLOCK: return .full
+      case MULTICAST_OVERFLOW_DROP_OLDEST:
+        storage.pointee.ring.takeFirst()?.pointee.sharedPayload?.letGo()
+        storage.pointee.statistics.dropped &+= 1
+      default:
+        storage.pointee.statistics.refused &+= 1
+        return .ignored
+      }
+    }
+    WaitingCall.setPayload(of: storage.pointee.ring.append(token, extras), invocation, payload)
+    let now = storage.pointee.ring.count
+    storage.pointee.statistics.queued &+= 1
+    if now > storage.pointee.statistics.highest { storage.pointee.statistics.highest = now }
+    changed(from: before)
+    return .queued
+  }
+
+  // MARK: - Taking back
+
+  /// Takes back the calls of a delegate that is not live any more. A call of it that is being run was
+  /// named, under this lock, before: who looks at the frames afterwards finds it.
+  private func retract(_ extras: UnsafeMutablePointer<Extras>) {
+    lock.lock()
+    // The queue may have been destroyed, and the slot belong to another.
+    let isOurs =
+      Extras.membership(of: extras, .recipient).pointee.lifetime == storage.pointee.recipients
+    if isOurs {
+      let before = storage.pointee.ring.count
+      let taken = storage.pointee.ring.takeAll(of: extras)
+      storage.pointee.statistics.retracted &+= taken
+      if taken > 0 { changed(from: before) }
+    }
+    let isAwaited = storage.pointee.blocked > 0
+    lock.unlock()
+    if isAwaited { Departures.wake() }
+  }
+}

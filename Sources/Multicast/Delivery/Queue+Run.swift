@@ -1,0 +1,132 @@
+import CMulticast
+import MulticastShims
+import Synchronization
+
+extension Queue {
+  /// Makes calls that wait, on this thread.
+  ///
+  /// - Parameter limit: The most; 0 for as many as wait now.
+  /// - Returns: how many were made.
+  static func run(_ handle: UInt64, limit: UInt) throws(Status) -> Int {
+    guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
+    guard let thread = ThreadRecord.current ?? ThreadRegistry.enter() else { throw .outOfMemory }
+    queue.lock.lock()
+    defer { queue.lock.unlock() }
+    guard queue.isCurrent else { throw .invalidHandle }
+    guard queue.isRunnable(by: thread), queue.isFree(for: thread) else { throw .state }
+    let limit = limit == 0 ? UInt(queue.storage.pointee.ring.count) : limit
+    return try queue.run(by: thread, limit: limit)
+  }
+
+  // MARK: - Under the lock
+
+  /// Whether the queue is for this thread to run: it has no thread of its own, or this is it.
+  private func isRunnable(by thread: ThreadRecord) -> Bool {
+    switch storage.pointee.worker {
+    case .none: true
+    case .running: storage.pointee.workerThread == UInt(bitPattern: thread.storage)
+    case .stopping: false
+    }
+  }
+
+  /// Whether no other thread runs the queue; one that has ended inside of a call does not any more.
+  func isFree(for thread: ThreadRecord) -> Bool {
+    guard
+      let runner = UnsafeMutablePointer<ThreadRecord.Storage>(
+        bitPattern: storage.pointee.runner)
+    else { return true }
+    let other = ThreadRecord(runner)
+    return thread == other || !other.isInvoking(address)
+  }
+
+  /// Makes calls that wait, one after the other. The lock is given up during each.
+  ///
+  /// A call is named in the frame before the lock is given up, and until it is taken again: who takes
+  /// calls back under the lock then finds the name, if a call was begun.
+  func run(by thread: ThreadRecord, limit: UInt) throws(Status) -> Int {
+    let depth = thread.storage.pointee.depth
+    guard depth < ThreadRecord.frameLimit else { throw .limit }
+    let frame = thread.frame(depth)
+    thread.storage.pointee.depth = depth &+ 1
+    // No list is read: whatever was retired may be freed.
+    frame.pointee.epoch.store(.max, ordering: .relaxed)
+    frame.pointee.multicast.store(address, ordering: .releasing)
+    let outer = storage.pointee.runner
+    storage.pointee.runner = UInt(bitPattern: thread.storage)
+    storage.pointee.consumer.store(storage.pointee.runner, ordering: .relaxed)
+
+    var made = 0
+    withUnsafeTemporaryAllocation(
+      byteCount: MemoryLayout<WaitingCall>.stride, alignment: 16
+    ) { bytes in
+      let call = bytes.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: WaitingCall.self)
+      var attempts: UInt = 0
+      // Between calls the queue may be destroyed, or given a thread of its own, or that stopped.
+      while attempts < limit && isCurrent && isRunnable(by: thread) && take(call, frame) {
+        attempts &+= 1
+        if runFirst(call, frame) { made &+= 1 }
+      }
+    }
+
+    frame.pointee.multicast.store(0, ordering: .releasing)
+    thread.storage.pointee.depth = depth
+    if isCurrent {
+      storage.pointee.runner = outer
+      // The worker may wait for its turn.
+      if outer == 0 && storage.pointee.sleepers > 0 { wakeSleepers() }
+    }
+    return made
+  }
+
+  /// Takes out the oldest call and names its delegate.
+  private func take(
+    _ call: UnsafeMutablePointer<WaitingCall>, _ frame: UnsafeMutablePointer<Frame>
+  ) -> Bool {
+    let before = storage.pointee.ring.count
+    guard let first = storage.pointee.ring.takeFirst() else { return false }
+    shims_copy(call, first, MemoryLayout<WaitingCall>.size)
+    storage.pointee.statistics.delivered &+= 1
+    changed(from: before)
+    frame.pointee.delegate.store(call.pointee.token, ordering: .releasing)
+    return true
+  }
+
+  /// Makes a call that was taken, without the lock, and takes the name away, with it.
+  private func runFirst(
+    _ call: UnsafeMutablePointer<WaitingCall>, _ frame: UnsafeMutablePointer<Frame>
+  ) -> Bool {
+    let isAwaited = storage.pointee.blocked > 0
+    lock.unlock()
+    if isAwaited { Departures.wake() }
+
+    let (token, extras) = (call.pointee.token, call.pointee.extras)
+    let invocation = WaitingCall.invocation(of: call)
+    let registration = Registration(index: Handle.index(of: token))
+    let function = extras.pointee.function.unsafelyUnwrapped
+    let isOnce = extras.pointee.flags & MULTICAST_ONCE != 0
+    var isMade = true
+    if isOnce || extras.pointee.lock != nil {
+      isMade = registration.callNamed(token, context: extras.pointee.context, isOnce: isOnce) {
+        _ = invocation(function, $0)
+      }
+    } else {
+      _ = invocation(function, extras.pointee.context)
+    }
+    call.pointee.sharedPayload?.letGo()
+
+    lock.lock()
+    // Release: whatever the delegate did happened before a remover finds the name gone.
+    frame.pointee.delegate.store(0, ordering: .releasing)
+    if !isMade && isCurrent {
+      storage.pointee.statistics.delivered &-= 1
+      storage.pointee.statistics.retracted &+= 1
+    }
+    // A remover that came to this lock before us has seen the name, and we see that it came.
+    if registration.id != token {
+      lock.unlock()
+      Departures.attend(token)
+      lock.lock()
+    }
+    return isMade
+  }
+}

@@ -1,0 +1,89 @@
+import MulticastShims
+import Synchronization
+
+/// The queue's own thread.
+extension Queue {
+  /// What a new thread is told, and tells; on the stack of the one that starts it.
+  private struct Start {
+    let handle: UInt64
+    let number: UInt32
+    /// Guarded by the lock of calls; nil until the thread has begun.
+    var outcome: Status? = nil
+  }
+
+  static func start(_ handle: UInt64) throws(Status) -> Status {
+    guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
+    let number = try queue.withLock { () throws(Status) in
+      guard queue.storage.pointee.worker == .none else { throw .state }
+      queue.storage.pointee.worker = .running
+      queue.storage.pointee.workerThread = 0
+      queue.storage.pointee.workerNumber &+= 1
+      return queue.storage.pointee.workerNumber
+    }
+    var start = Start(handle: handle, number: number)
+    withUnsafeMutablePointer(to: &start) { start in
+      guard shims_start_thread(work, start) else {
+        queue.workerEnds(number)
+        start.pointee.outcome = .system
+        return
+      }
+      _ = Departures.waitUntil(by: nil) { start.pointee.outcome != nil }
+    }
+    return start.outcome ?? .ok
+  }
+
+  /// - Returns: `pending` where the worker, or those that it waits for, wait for this thread.
+  static func stop(_ handle: UInt64) throws(Status) -> Status {
+    guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
+    let number = try queue.withLock { () throws(Status) in
+      guard queue.storage.pointee.worker != .none else { throw .state }
+      queue.storage.pointee.worker = .stopping
+      queue.wakeSleepers()
+      return queue.storage.pointee.workerNumber
+    }
+    let hasEnded = Departures.waitUntil(by: .current, other: queue.consumer) {
+      queue.lock.lock()
+      defer { queue.lock.unlock() }
+      return !queue.hasWorker(number)
+    }
+    return hasEnded ? .ok : .pending
+  }
+
+  private static let work: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = {
+    given in
+    let start = given.unsafelyUnwrapped.assumingMemoryBound(to: Start.self)
+    let (handle, number) = (start.pointee.handle, start.pointee.number)
+    let queue = Queue(slotOf: handle).unsafelyUnwrapped
+    let thread = ThreadRegistry.enter()
+    if thread == nil { queue.workerEnds(number) }
+    Departures.wake { start.pointee.outcome = thread == nil ? .outOfMemory : .ok }
+    if let thread { queue.work(as: thread, number) }
+    return nil
+  }
+
+  private func work(as thread: ThreadRecord, _ number: UInt32) {
+    lock.lock()
+    if hasWorker(number) { storage.pointee.workerThread = UInt(bitPattern: thread.storage) }
+    while hasWorker(number) && storage.pointee.worker == .running {
+      if storage.pointee.ring.count > 0 && isFree(for: thread) {
+        _ = try? run(by: thread, limit: .max)
+      } else {
+        sleep(until: .max)
+      }
+    }
+    lock.unlock()
+    workerEnds(number)
+  }
+
+  private func workerEnds(_ number: UInt32) {
+    lock.lock()
+    if hasWorker(number) { storage.pointee.worker = .none }
+    lock.unlock()
+    Departures.wake()
+  }
+
+  /// Whether this worker is still the queue's. The lock is held.
+  private func hasWorker(_ number: UInt32) -> Bool {
+    isCurrent && storage.pointee.worker != .none && storage.pointee.workerNumber == number
+  }
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * 07_epoll: an event loop of epoll, which handles what another thread reads.
+ *
+ * The loop watches two descriptors: that of a queue, which is readable while calls wait there, and
+ * a timer. A thread of its own reads standard input, as reading may block: files cannot be
+ * watched at all. It broadcasts every line by the name of a protocol, "Input", and knows no more
+ * than that. Who has registered for it is called on the loop, between two waits:
+ *
+ *     printer   prints every line with its number
+ *     counter   counts lines and bytes
+ *     loop      is told that the input has ended, after all lines, and ends
+ *
+ * No line is lost. Where lines come in faster than they are printed the queue is full before long,
+ * and MULTICAST_OVERFLOW_BLOCK has the reader wait. A line of more than a thousand bytes is cut.
+ *
+ * Usage: 07_epoll <FILE    or    COMMAND | 07_epoll    or    07_epoll, then type
+ *
+ * Prints, with expected/07_input.txt as its input, what is in expected/07_epoll.txt; and on
+ * standard error how often the timer has ticked.
+ */
+
+#define _POSIX_C_SOURCE 200809L
+
+#include <multicast.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_LINE = 1000, CHUNK = 65536, QUEUE_CAPACITY = 256, TICK_MS = 100 };
+
+static void fail(const char *what, const char *why) {
+  fprintf(stderr, "07_epoll: %s: %s\n", what, why);
+  exit(EXIT_FAILURE);
+}
+
+static void must(const char *what, multicast_status status) {
+  if (status != MULTICAST_OK) fail(what, multicast_status_message(status));
+}
+
+/* ---- The protocol --------------------------------------------------------------------------- */
+
+#define INPUT "Input"
+
+enum {
+  LINE_READ,   /* The payload is the line, without its newline. */
+  LINE_CUT,    /* The payload is its beginning. */
+  INPUT_ENDED, /* No payload. */
+  INPUT_FAILED /* The payload is an int, as of errno. */
+};
+
+/* The `events` of multicast_options. */
+#define LINE_EVENTS (UINT64_C(1) << LINE_READ | UINT64_C(1) << LINE_CUT)
+#define END_EVENTS (UINT64_C(1) << INPUT_ENDED | UINT64_C(1) << INPUT_FAILED)
+
+/* ---- The reading thread --------------------------------------------------------------------- */
+
+struct reader {
+  multicast_broadcaster broadcaster;
+  /* The line so far. With one byte more than a line may have, it will be cut. */
+  char line[MOST_LINE + 1];
+  size_t length;
+  char chunk[CHUNK];
+};
+
+static void reader_notify(const struct reader *reader, uint32_t event, const void *payload,
+                          size_t size) {
+  int64_t told = multicast_broadcaster_notify(reader->broadcaster, INPUT, event, payload, size);
+  if (told < 0) fail("notify", multicast_status_message((multicast_status)told));
+}
+
+static void reader_end_line(struct reader *reader) {
+  if (reader->length <= MOST_LINE) {
+    reader_notify(reader, LINE_READ, reader->line, reader->length);
+  } else {
+    /* Before the first byte of a character of UTF-8, which has three more at most. */
+    size_t shown = MOST_LINE;
+    while (shown > MOST_LINE - 3 && ((unsigned char)reader->line[shown] & 0xC0) == 0x80) shown--;
+    reader_notify(reader, LINE_CUT, reader->line, shown);
+  }
+  reader->length = 0;
+}
+
+static void reader_keep(struct reader *reader, const char *bytes, size_t count) {
+  const size_t room = sizeof reader->line - reader->length;
+  if (count > room) count = room;
+  memcpy(reader->line + reader->length, bytes, count);
+  reader->length += count;
+}
+
+static void reader_split(struct reader *reader, const char *bytes, const char *end) {
+  const char *newline;
+  while ((newline = memchr(bytes, '\n', (size_t)(end - bytes))) != NULL) {
+    reader_keep(reader, bytes, (size_t)(newline - bytes));
+    reader_end_line(reader);
+    bytes = newline + 1;
+  }
+  reader_keep(reader, bytes, (size_t)(end - bytes));
+}
+
+static void *read_input(void *argument) {
+  struct reader *reader = argument;
+  for (;;) {
+    ssize_t count = read(STDIN_FILENO, reader->chunk, sizeof reader->chunk);
+    if (count > 0) {
+      reader_split(reader, reader->chunk, reader->chunk + count);
+    } else if (count == 0) {
+      /* A last line without a newline is one, too. */
+      if (reader->length > 0) reader_end_line(reader);
+      reader_notify(reader, INPUT_ENDED, NULL, 0);
+      return NULL;
+    } else if (errno != EINTR) {
+      const int error = errno;
+      reader_notify(reader, INPUT_FAILED, &error, sizeof error);
+      return NULL;
+    }
+  }
+}
+
+/* ---- Those who are told, on the loop -------------------------------------------------------- */
+
+struct printer {
+  uint64_t number;
+};
+
+static void printer_line(void *context, uint32_t event, const void *payload, size_t size) {
+  struct printer *printer = context;
+  printer->number += 1;
+  printf("%" PRIu64 ": ", printer->number);
+  fwrite(payload, 1, size, stdout); /* Unlike printf(), it does not stop at a NUL. */
+  puts(event == LINE_CUT ? "..." : "");
+}
+
+struct counter {
+  uint64_t lines;
+  uint64_t bytes;
+  uint64_t cut;
+};
+
+static void counter_line(void *context, uint32_t event, const void *payload, size_t size) {
+  struct counter *counter = context;
+  (void)payload;
+  counter->lines += 1;
+  counter->bytes += size;
+  if (event == LINE_CUT) counter->cut += 1;
+}
+
+struct loop {
+  multicast_queue queue;
+  int epoll;
+  int timer;
+  uint64_t ticks;
+  bool is_over;
+  int error; /* What the input failed with, or 0. */
+};
+
+static void loop_end(void *context, uint32_t event, const void *payload, size_t size) {
+  struct loop *loop = context;
+  (void)size;
+  if (event == INPUT_FAILED) loop->error = *(const int *)payload;
+  loop->is_over = true;
+}
+
+/* ---- The loop ------------------------------------------------------------------------------- */
+
+static void loop_watch(const struct loop *loop, int descriptor) {
+  struct epoll_event event = {.events = EPOLLIN, .data = {.fd = descriptor}};
+  if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) {
+    fail("epoll_ctl", strerror(errno));
+  }
+}
+
+static void loop_begin(struct loop *loop) {
+  loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+  if (loop->epoll < 0) fail("epoll_create1", strerror(errno));
+
+  const int descriptor = multicast_queue_fd(loop->queue);
+  if (descriptor < 0) fail("queue_fd", strerror(errno));
+  loop_watch(loop, descriptor);
+
+  loop->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (loop->timer < 0) fail("timerfd_create", strerror(errno));
+  const struct timespec period = {0, TICK_MS * 1000000L};
+  const struct itimerspec ticking = {period, period};
+  if (timerfd_settime(loop->timer, 0, &ticking, NULL) != 0) {
+    fail("timerfd_settime", strerror(errno));
+  }
+  loop_watch(loop, loop->timer);
+}
+
+static void loop_tick(struct loop *loop) {
+  uint64_t expired;
+  if (read(loop->timer, &expired, sizeof expired) == (ssize_t)sizeof expired) {
+    loop->ticks += expired;
+  } else if (errno != EAGAIN && errno != EINTR) {
+    fail("timer", strerror(errno));
+  }
+}
+
+static void loop_run(struct loop *loop) {
+  while (!loop->is_over) {
+    struct epoll_event ready[2];
+    int count = epoll_wait(loop->epoll, ready, 2, -1);
+    if (count < 0 && errno != EINTR) fail("epoll_wait", strerror(errno));
+    for (int i = 0; i < count; i++) {
+      if (ready[i].data.fd == loop->timer) {
+        loop_tick(loop);
+      } else {
+        /* As many as wait now, and no more: the timer is to have its turn, too. */
+        int64_t made = multicast_queue_run(loop->queue, 0);
+        if (made < 0) fail("queue_run", multicast_status_message((multicast_status)made));
+      }
+    }
+  }
+}
+
+/* Before the queue is destroyed, which closes its descriptor. */
+static void loop_stop_watching(const struct loop *loop) {
+  close(loop->epoll);
+  close(loop->timer);
+}
+
+/* ---- All together --------------------------------------------------------------------------- */
+
+static multicast_queue create_queue(void) {
+  multicast_queue_options options = multicast_queue_options_default();
+  options.capacity = QUEUE_CAPACITY;
+  options.overflow = MULTICAST_OVERFLOW_BLOCK;
+  multicast_queue queue = multicast_queue_create(&options);
+  if (queue.id == 0) fail("queue_create", strerror(ENOMEM));
+  return queue;
+}
+
+/* Whoever registers without a queue of their own is called on the loop. */
+static multicast_broadcaster create_broadcaster(multicast_queue queue) {
+  multicast_broadcaster_options options = multicast_broadcaster_options_default();
+  options.queue = queue;
+  multicast_broadcaster broadcaster = multicast_broadcaster_create(&options);
+  if (broadcaster.id == 0) fail("broadcaster_create", strerror(ENOMEM));
+  return broadcaster;
+}
+
+static void observe(multicast_broadcaster broadcaster, multicast_function function, void *context,
+                    uint64_t events) {
+  multicast_delegate observer = {function, context};
+  multicast_options options = multicast_options_default();
+  options.events = events;
+  must("register", multicast_broadcaster_register(broadcaster, INPUT, observer, &options, NULL));
+}
+
+static void print_report(const struct loop *loop, const struct counter *counter) {
+  multicast_queue_stats stats = multicast_queue_stats_default();
+  must("queue_statistics", multicast_queue_statistics(loop->queue, &stats));
+  if (stats.refused != 0) fail("queue", "it refused calls: there was no memory for their lines");
+  printf("lines: %" PRIu64 "; bytes: %" PRIu64 "; cut: %" PRIu64 "\n", counter->lines,
+         counter->bytes, counter->cut);
+  fprintf(stderr, "07_epoll: ticks of %d ms: %" PRIu64 "\n", TICK_MS, loop->ticks);
+}
+
+static void finish_output(void) {
+  if (fflush(stdout) != 0 || ferror(stdout)) fail("standard output", strerror(errno));
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+    puts("Usage: 07_epoll <FILE    or    COMMAND | 07_epoll    or    07_epoll, then type\n\n"
+         "Reads lines from standard input on a thread of its own, until it ends, and prints them\n"
+         "with their numbers on a loop of epoll.");
+    finish_output();
+    return EXIT_SUCCESS;
+  }
+  if (argc > 1) fail(argv[1], "one argument too many; see --help");
+  /* Were it closed, the next descriptor to be opened would be taken for it. */
+  if (fcntl(STDIN_FILENO, F_GETFD) < 0) fail("standard input", strerror(errno));
+  /* Also where it is a pipe, a line is out as soon as it has been handled. */
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+
+  struct printer printer = {0};
+  struct counter counter = {0, 0, 0};
+  struct loop loop = {.queue = create_queue()};
+  static struct reader reader;
+  reader.broadcaster = create_broadcaster(loop.queue);
+  observe(reader.broadcaster, printer_line, &printer, LINE_EVENTS);
+  observe(reader.broadcaster, counter_line, &counter, LINE_EVENTS);
+  observe(reader.broadcaster, loop_end, &loop, END_EVENTS);
+
+  loop_begin(&loop);
+  pthread_t reading;
+  int error = pthread_create(&reading, NULL, read_input, &reader);
+  if (error != 0) fail("pthread_create", strerror(error));
+  loop_run(&loop);
+  error = pthread_join(reading, NULL);
+  if (error != 0) fail("pthread_join", strerror(error));
+  loop_stop_watching(&loop);
+  if (loop.error != 0) fail("standard input", strerror(loop.error));
+
+  print_report(&loop, &counter);
+  must("broadcaster_destroy", multicast_broadcaster_destroy(reader.broadcaster));
+  must("queue_destroy", multicast_queue_destroy(loop.queue));
+  finish_output();
+  return EXIT_SUCCESS;
+}
