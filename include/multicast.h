@@ -782,7 +782,7 @@ MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, 
 /// Reentry:   delegates may call anything, multicast_destroy() included.
 /// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. A queued call
 ///            takes its queue's lock and, with more than 32 bytes of payload, an allocation. The
-///            first invocation of a thread takes a record of 8 KB, given to another thread when it
+///            first invocation of a thread takes a record of 10 KB, given to another thread when it
 ///            ends.
 /// @since 1.0
 MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const void *payload,

@@ -696,6 +696,34 @@ TEST(queue_runs_nested_too_deep_are_limit) {
   CHECK_EQ(r.made, 512);
 }
 
+static void invoke_to_the_limit(void *context, uint32_t event, const void *payload,
+                                size_t size) {
+  requeuer *r = context;
+  ++r->made;
+  if (r->made == 256) {
+    r->nested = multicast_queue_run(r->queue, 0);
+  } else {
+    CHECK_EQ(multicast_invoke(r->target, event, payload, size), 1);
+  }
+}
+
+TEST(queue_run_inside_256_invocations_is_limit) {
+  requeuer r = {{0}, {0}, 0, 0, 0};
+  multicast m = multicast_create();
+  multicast_delegate d;
+  d.function = invoke_to_the_limit;
+  d.context = &r;
+  r.queue = default_queue();
+  r.target = multicast_create();
+  add(r.target, d);
+  add_queued(m, noting('a'), r.queue);
+  invoke_number(m, 1);
+  CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
+  CHECK_STATUS(r.nested, MULTICAST_ERROR_LIMIT);
+  CHECK_EQ(multicast_queue_run(r.queue, 0), 1);
+  CHECK_TEXT(noted, "a1");
+}
+
 TEST(queue_run_inside_a_call_of_another_queue_makes_its_calls) {
   requeuer r;
   multicast_queue outer = default_queue();
@@ -776,6 +804,57 @@ TEST(queue_destroyed_inside_its_own_call_makes_no_further_one) {
   CHECK_TEXT(noted, "a1 d1");
   CHECK_EQ(releases['d'], 1);
   CHECK_EQ(multicast_count(m), 0);
+}
+
+static void run_then_destroy(void *context, uint32_t event, const void *payload, size_t size) {
+  note_call(context, event, payload, size);
+  if (strcmp(noted, "d1") == 0) {
+    CHECK_EQ(multicast_queue_run(doomed, 0), 1); /* which destroys it */
+  } else {
+    CHECK_STATUS(multicast_queue_destroy(doomed), MULTICAST_PENDING);
+  }
+}
+
+TEST(queue_destroyed_inside_a_nested_run_ends_both) {
+  multicast m = multicast_create();
+  multicast_delegate d = noting('d');
+  int i;
+  doomed = default_queue();
+  d.function = run_then_destroy;
+  add_queued(m, d, doomed);
+  for (i = 1; i <= 4; ++i) invoke_number(m, i);
+  CHECK_EQ(multicast_queue_run(doomed, 0), 1);
+  CHECK_TEXT(noted, "d1 d2");
+}
+
+static multicast_queue successor;
+static multicast successor_target;
+
+static void destroy_and_create(void *context, uint32_t event, const void *payload, size_t size) {
+  note_call(context, event, payload, size);
+  CHECK_STATUS(multicast_queue_destroy(doomed), MULTICAST_PENDING);
+  successor = default_queue(); /* perhaps in the same place */
+  add_queued(successor_target, noting('s'), successor);
+  CHECK_EQ(invoke_number(successor_target, 2), 1);
+  CHECK_EQ(invoke_number(successor_target, 3), 1);
+  CHECK_EQ(invoke_number(successor_target, 4), 1);
+  CHECK_EQ(multicast_queue_run(successor, 1), 1);
+  CHECK_EQ(run_elsewhere(successor, 1), 1); /* this thread runs another one */
+}
+
+TEST(queue_created_inside_a_call_of_one_just_destroyed_is_another) {
+  multicast m = multicast_create();
+  multicast_delegate d = noting('d');
+  successor_target = multicast_create();
+  doomed = default_queue();
+  d.function = destroy_and_create;
+  add_queued(m, d, doomed);
+  invoke_number(m, 1);
+  invoke_number(m, 9);
+  CHECK_EQ(multicast_queue_run(doomed, 0), 1);
+  CHECK_TEXT(noted, "d1 s2 s3");
+  CHECK_EQ(run_elsewhere(successor, 0), 1);
+  CHECK_TEXT(figures(successor), "queued 3, delivered 3");
 }
 
 static void *run_on_a_new_thread(void *argument) {
@@ -1306,6 +1385,51 @@ TEST(queue_that_blocks_a_call_which_another_thread_removes_has_it_wait) {
   CHECK_EQ(invoke_finished(&i), 1);
   CHECK_EQ(c.result, 1);
 }
+
+TEST(queue_that_blocks_an_invocation_holds_up_no_removal_of_its_other_delegates) {
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast m = multicast_create();
+  multicast_token before, after, filler;
+  sender s;
+  filler = add_queued(m, noting('f'), q);
+  CHECK_EQ(invoke_number(m, 1), 1);
+  CHECK_OK(multicast_token_pause(filler));
+  before = add(m, noting('a'));
+  add_queued(m, noting('q'), q);
+  after = add(m, noting('b'));
+  send_in_background(&s, m, 2);
+  CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
+  CHECK_OK(multicast_token_remove(before));
+  CHECK_OK(multicast_token_remove(after));
+  CHECK_OK(multicast_token_remove(filler)); /* and this makes room */
+  CHECK_EQ(send_finished(&s), 2);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_TEXT(noted, "a2 q2");
+}
+
+/* Two are blocked, there is room for one, and then the other needs none. */
+static void expect_both_unblocked(uint32_t flags, int64_t sum) {
+  narrow n;
+  sender s[2];
+  multicast m = multicast_create();
+  multicast_options options;
+  int i;
+  fill_narrow(&n, NULL);
+  options = to_queue(n.queue);
+  options.flags = flags;
+  add_with(m, noting('x'), &options);
+  for (i = 0; i < 2; ++i) send_in_background(&s[i], m, 2);
+  for (i = 0; i < 2; ++i) CHECK(!gate_opens_within(&s[i].returned, A_WHILE_MS));
+  CHECK_EQ(multicast_queue_run(n.queue, 1), 1);
+  CHECK_EQ(send_finished(&s[0]) + send_finished(&s[1]), sum);
+  CHECK_EQ(multicast_queue_run(n.queue, 0), 1);
+  CHECK_TEXT(noted, "a1 x2");
+}
+
+TEST(queue_unblocks_a_latest_call_once_it_can_replace_another) {
+  expect_both_unblocked(MULTICAST_LATEST, 2);
+}
+TEST(queue_unblocks_a_once_call_once_another_waits) { expect_both_unblocked(MULTICAST_ONCE, 1); }
 
 /* ---- Removal takes back what waits ----------------------------------------------------------- */
 
@@ -2304,6 +2428,104 @@ TEST(queue_locks_a_once_context_and_calls_it_once) {
   CHECK(c.locks == 1 && c.unlocks == 1 && c.calls == 1 && c.releases == 1);
 }
 
+/* ---- No lock is held ------------------------------------------------------------------------- */
+
+static multicast_queue used_there;
+static multicast used_target;
+static int64_t run_there;
+
+/* What would hang if a lock were held, on this thread or on another that needs it. */
+static void use_queue_there(void) {
+  CHECK_EQ(invoke_number(used_target, 5), 1);
+  CHECK(stats_of(used_there).pending > 0);
+  CHECK(multicast_queue_wait(used_there, 0) > 0);
+  CHECK(multicast_queue_fd(used_there) >= 0);
+  run_there = multicast_queue_run(used_there, 0);
+}
+
+static void release_and_use(void *context) {
+  count_release_of(context);
+  use_queue_there();
+}
+
+static void *lock_and_use(void *context) {
+  use_queue_there();
+  return context;
+}
+
+static void unlock_and_use(void *strong) {
+  (void)strong;
+  use_queue_there();
+}
+
+static multicast_token add_using(multicast m, multicast_delegate d, bool locks) {
+  multicast_options options;
+  used_there = default_queue();
+  used_target = multicast_create();
+  add_queued(used_target, noting('u'), used_there);
+  options = to_queue(used_there);
+  options.release = release_and_use;
+  if (locks) options.lock = lock_and_use;
+  if (locks) options.unlock = unlock_and_use;
+  return add_with(m, d, &options);
+}
+
+TEST(queue_may_be_used_inside_a_release) {
+  multicast m = multicast_create();
+  multicast_token token = add_using(m, noting('a'), false);
+  invoke_number(m, 1);
+  CHECK_OK(multicast_token_remove(token));
+  CHECK_EQ(run_there, 1);
+  CHECK_TEXT(noted, "u5");
+}
+
+static void remove_current(void *context, uint32_t event, const void *payload, size_t size) {
+  note_call(context, event, payload, size);
+  CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
+}
+
+TEST(queue_may_be_used_inside_a_release_of_its_own_call) {
+  multicast m = multicast_create();
+  multicast_delegate d = noting('a');
+  d.function = remove_current;
+  add_using(m, d, false);
+  invoke_number(m, 1);
+  CHECK_EQ(multicast_queue_run(used_there, 0), 1);
+  CHECK_EQ(run_there, 1); /* nested in the other run */
+  CHECK_TEXT(noted, "a1 u5");
+  CHECK_EQ(releases['a'], 1);
+}
+
+TEST(queue_may_be_used_inside_lock_and_unlock) {
+  multicast m = multicast_create();
+  add_using(m, noting('a'), true);
+  invoke_number(m, 1);
+  CHECK_EQ(multicast_queue_run(used_there, 0), 1);
+  CHECK_TEXT(noted, "u5 a1 u5");
+}
+
+static void release_and_destroy(void *context) {
+  count_release_of(context);
+  CHECK(multicast_queue_destroy(used_there) >= 0);
+}
+
+TEST(queue_may_be_destroyed_inside_a_release_of_its_own_call) {
+  multicast m = multicast_create();
+  multicast_delegate d = noting('a');
+  multicast_options options;
+  used_there = default_queue();
+  options = to_queue(used_there);
+  options.release = release_and_destroy;
+  d.function = remove_current;
+  add_with(m, d, &options);
+  add_queued(m, noting('b'), used_there);
+  invoke_number(m, 1);
+  CHECK_EQ(multicast_queue_run(used_there, 0), 1);
+  CHECK_TEXT(noted, "a1");
+  CHECK_EQ(releases['a'], 1);
+  CHECK_EQ(multicast_count(m), 0);
+}
+
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
 TEST(queue_wait_returns_how_many_calls_wait) {
@@ -2751,6 +2973,22 @@ TEST(queue_stop_inside_its_own_call_is_pending) {
   EVENTUALLY(LOAD(r.made) == 2);
 }
 
+static void start_and_stop(void *context, uint32_t event, const void *payload, size_t size) {
+  requeuer *r = context;
+  (void)event;
+  (void)payload;
+  (void)size;
+  CHECK_OK(multicast_queue_start(r->queue));
+  r->nested = multicast_queue_stop(r->queue);
+}
+
+TEST(queue_stop_inside_a_call_of_run_waits_for_a_worker_that_makes_none) {
+  requeuer r;
+  begin_requeuing(&r, start_and_stop, 0);
+  CHECK_EQ(multicast_queue_run(r.queue, 1), 1);
+  CHECK_STATUS(r.nested, MULTICAST_OK); /* the worker's turn has not come, so it can end */
+}
+
 static void stop_of_anothers_call(void *context, uint32_t event, const void *payload,
                                   size_t size) {
   requeuer *r = context;
@@ -2993,6 +3231,7 @@ TEST(queue_wait_sees_what_a_worker_has_not_come_to) {
   invoke_number(r.target, 2);
   CHECK_EQ(multicast_queue_wait(r.queue, 0), 1);
   gate_open(&b.let_go);
+  CHECK_OK(multicast_queue_destroy(r.queue));
 }
 
 static void deny_threads(void) {
@@ -3008,9 +3247,10 @@ static void deny_threads(void) {
   CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
-TEST(queue_start_is_system_when_there_is_no_thread_left) {
+static void start_without_threads(void *unused) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
+  (void)unused;
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   deny_threads();
@@ -3020,6 +3260,10 @@ TEST(queue_start_is_system_when_there_is_no_thread_left) {
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK_TEXT(noted, "a1");
   CHECK_OK(multicast_queue_destroy(q));
+}
+
+TEST(queue_start_is_system_when_there_is_no_thread_left) {
+  in_child(start_without_threads, NULL); /* as a sanitizer needs threads at the end of this one */
 }
 
 TEST(queue_start_out_of_memory_leaves_it_without_a_worker) {
@@ -3346,6 +3590,75 @@ TEST(queue_that_loses_every_second_call_and_is_filled_again_keeps_order) {
   model_run_and_compare(q, 0);
 }
 
+/* ---- Adds that fail -------------------------------------------------------------------------- */
+
+TEST(queue_that_is_gone_keeps_unique_from_removing_the_old_one) {
+  multicast_queue q = default_queue(), gone = default_queue();
+  multicast m = multicast_create();
+  multicast_options options = to_queue(gone);
+  multicast_token token = {77};
+  CHECK_OK(multicast_queue_destroy(gone));
+  add_queued(m, noting('a'), q);
+  invoke_number(m, 1);
+  options.flags = MULTICAST_UNIQUE;
+  options.release = count_release_of;
+  CHECK_STATUS(multicast_add(m, noting('a'), &options, &token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(token.id, 0);
+  CHECK_EQ(releases['a'], 1);
+  CHECK_EQ(multicast_count(m), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+}
+
+TEST(queue_that_is_gone_fails_an_add_many_and_releases_each) {
+  multicast_queue gone = default_queue();
+  multicast m = multicast_create();
+  multicast_options options = to_queue(gone);
+  multicast_delegate d[2];
+  multicast_token tokens[2] = {{7}, {8}};
+  d[0] = d[1] = noting('a');
+  CHECK_OK(multicast_queue_destroy(gone));
+  options.release = count_release_of;
+  CHECK_STATUS(multicast_add_many(m, d, 2, &options, tokens), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(tokens[0].id == 0 && tokens[1].id == 0);
+  CHECK_EQ(releases['a'], 2);
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+TEST(queue_and_a_lifetime_that_has_ended_fail_an_add) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  multicast_options options = to_queue(q);
+  options.lifetime = multicast_lifetime_create();
+  options.release = count_release_of;
+  CHECK_OK(multicast_lifetime_end(options.lifetime));
+  CHECK_STATUS(multicast_add(m, noting('a'), &options, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(releases['a'], 1);
+  CHECK_EQ(multicast_count(m), 0);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_EQ(releases['a'], 1);
+}
+
+TEST(queue_and_lifetime_both_refer_to_a_registration_until_one_goes) {
+  multicast m = multicast_create();
+  int round;
+  for (round = 0; round < 2; ++round) {
+    multicast_queue q = default_queue();
+    multicast_options options = to_queue(q);
+    multicast_lifetime lifetime = multicast_lifetime_create();
+    options.lifetime = lifetime;
+    options.release = count_release_of;
+    add_with(m, noting('a'), &options);
+    CHECK_EQ(multicast_lifetime_count(lifetime), 1);
+    invoke_number(m, 1);
+    CHECK_OK(round == 0 ? multicast_queue_destroy(q) : multicast_lifetime_end(lifetime));
+    CHECK_EQ(multicast_count(m), 0);
+    CHECK_EQ(releases['a'], round + 1);
+    if (round == 0) CHECK_EQ(multicast_lifetime_count(lifetime), 0);
+    CHECK_OK(round == 1 ? multicast_queue_destroy(q) : multicast_lifetime_end(lifetime));
+    CHECK_EQ(releases['a'], round + 1);
+  }
+}
+
 /* ---- Handles --------------------------------------------------------------------------------- */
 
 static void expect_no_queue(uint64_t id) {
@@ -3618,6 +3931,44 @@ TEST(queue_out_of_memory_at_any_allocation_of_a_new_thread) {
   before = allocated_bytes;
   on_another_thread(fail_each_allocation_of_a_queue, &noted);
   CHECK_EQ(allocated_bytes, before);
+}
+
+TEST(queue_out_of_memory_in_add_many_adds_none_and_releases_all) {
+  int mode, which;
+  use_test_allocator();
+  for (mode = 0; mode < 4; ++mode) {
+    fail_only_once = mode % 2 == 0;
+    for (which = 0;; ++which) {
+      multicast_queue q = default_queue();
+      multicast m = multicast_create();
+      multicast_options options = to_queue(q);
+      multicast_delegate d[20];
+      multicast_status status;
+      int i;
+      int64_t before = allocated_bytes;
+      for (i = 0; i < 20; ++i) d[i] = noting('a');
+      options.release = count_release_of;
+      releases['a'] = 0;
+      has_failed = false;
+      fail_after = which;
+      status = multicast_add_many(m, d, 20, &options, NULL);
+      fail_after = -1;
+      if (has_failed) {
+        CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
+        CHECK_EQ(releases['a'], 20);
+        CHECK_EQ(multicast_count(m), 0);
+        if (mode > 1) CHECK_EQ(allocated_bytes, before);
+      } else {
+        CHECK_OK(status);
+        CHECK_EQ(invoke_number(m, 1), 20);
+      }
+      CHECK_OK(multicast_queue_destroy(q));
+      CHECK_EQ(releases['a'], 20);
+      CHECK_OK(multicast_destroy(m));
+      if (!has_failed) break;
+    }
+    CHECK(which > 0);
+  }
 }
 
 TEST(queue_create_out_of_memory_is_the_null_handle_and_works_later) {

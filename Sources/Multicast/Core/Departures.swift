@@ -157,10 +157,10 @@ enum Departures {
 
   /// Sleeps until another thread has brought something about.
   ///
-  /// - Parameter other: Holds the address of that thread's record, or 0.
+  /// - Parameter other: Holds the identity of that thread, or 0.
   /// - Returns: false where it waits, directly or through others, for the calling thread.
   static func waitUntil(
-    by thread: ThreadRecord?, other: UnsafeMutablePointer<Atomic<UInt>>, _ isTrue: () -> Bool
+    by thread: ThreadRecord?, other: UnsafeMutablePointer<Atomic<UInt64>>, _ isTrue: () -> Bool
   ) -> Bool {
     Lock.calls.lock()
     defer { Lock.calls.unlock() }

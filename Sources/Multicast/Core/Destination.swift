@@ -12,17 +12,17 @@ struct Destination {
 enum Delivery {
   /// Has a call wait. The delegate may have been removed already: then none does.
   ///
-  /// - Parameter kept: What one invocation keeps for its further calls; nil at first.
+  /// - Parameter frame: The invocation's, which keeps the copy of its payload for further calls.
   /// - Returns: whether a call was taken in.
   typealias Queue =
     @convention(c) (
       _ queue: UnsafeMutableRawPointer, _ token: UInt64, _ event: UInt32,
       _ payload: UnsafeRawPointer?, _ size: Int,
-      _ kept: UnsafeMutablePointer<UnsafeMutableRawPointer?>
+      _ frame: UnsafeMutableRawPointer
     ) -> Bool
 
-  /// Lets go of what an invocation has kept.
-  typealias LetGo = @convention(c) (_ kept: UnsafeMutableRawPointer) -> Void
+  /// Lets go of the payload that a frame has kept.
+  typealias LetGo = @convention(c) (_ payload: UnsafeMutableRawPointer) -> Void
 
   /// Takes back the calls of a delegate that has just been removed: when this returns, those that were
   /// begun are named in a frame, and no other will be.

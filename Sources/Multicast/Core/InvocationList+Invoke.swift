@@ -28,7 +28,6 @@ extension InvocationList {
     // Acquire: pairs with `publish`. What is added from here on is not called.
     let count = Int(header.pointee.count.load(ordering: .acquiring))
     var passedOver = 0
-    var kept: UnsafeMutableRawPointer? = nil
     var entry = entries
     let end = entry + count
     while entry != end {
@@ -47,34 +46,38 @@ extension InvocationList {
           if goesOn { continue } else { break }
         }
       }
-      let outcome = callSpecial(call, entry, in: frame, asymmetric, keeping: kept)
+      let outcome = callSpecial(call, entry, in: frame, asymmetric)
       entry += 1
-      kept = outcome.kept
       if !outcome.isCalled { passedOver &+= 1 }
       if !outcome.goesOn { break }
     }
-    if let kept { Delivery.letGo.unsafelyUnwrapped(kept) }
+    if frame.pointee.payload.load(ordering: .relaxed) != 0 { letGo(of: frame) }
     return Int64(entry - entries &- passedOver)
+  }
+
+  @inline(never)
+  private func letGo(of frame: UnsafeMutablePointer<Frame>) {
+    let payload = frame.pointee.payload.load(ordering: .relaxed)
+    frame.pointee.payload.store(0, ordering: .relaxed)
+    Delivery.letGo.unsafelyUnwrapped(UnsafeMutableRawPointer(bitPattern: payload).unsafelyUnwrapped)
   }
 
   /// What came of one delegate.
   private struct Outcome {
     var isCalled = false
     var goesOn = true
-    /// What the invocation keeps for its further queued calls: a copy of its payload.
-    var kept: UnsafeMutableRawPointer?
   }
 
   /// A delegate that is dead, paused, weak, wants some events alone, is called once or later.
   @inline(never)
   private func callSpecial<C: Call>(
     _ call: C, _ entry: UnsafeMutablePointer<Entry>, in frame: UnsafeMutablePointer<Frame>,
-    _ asymmetric: Bool, keeping kept: UnsafeMutableRawPointer?
+    _ asymmetric: Bool
   ) -> Outcome {
     // A name that is there already is taken away below, like any other.
     let isNamed = frame.pointee.delegate.load(ordering: .relaxed) != 0
     let state = entry.pointee.state.load(ordering: .relaxed)
-    var outcome = Outcome(kept: kept)
+    var outcome = Outcome()
     if !isNamed && state & (State.dead | State.paused) != 0 { return outcome }
 
     let token = entry.pointee.token
@@ -97,7 +100,7 @@ extension InvocationList {
     Fence.light(asymmetric: asymmetric)
     if Self.isDead(entry) { Departures.attend(token) }
     // Not named any more: this may wait for room, and a remover is not to wait for that.
-    if let queue { outcome.isCalled = call.queue(token, in: queue, keeping: &outcome.kept) }
+    if let queue { outcome.isCalled = call.queue(token, in: queue, frame) }
     return outcome
   }
 

@@ -14,11 +14,10 @@ protocol Call {
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
   ) -> Bool
 
-  /// - Parameter kept: What one invocation keeps for its further calls; nil at first.
+  /// - Parameter frame: Keeps the copy of the payload for further calls.
   /// - Returns: whether a call was taken in.
   func queue(
-    _ token: UInt64, in queue: UnsafeMutableRawPointer,
-    keeping kept: inout UnsafeMutableRawPointer?
+    _ token: UInt64, in queue: UnsafeMutableRawPointer, _ frame: UnsafeMutablePointer<Frame>
   ) -> Bool
 }
 
@@ -42,10 +41,9 @@ struct Invocation: Call {
   }
 
   func queue(
-    _ token: UInt64, in queue: UnsafeMutableRawPointer,
-    keeping kept: inout UnsafeMutableRawPointer?
+    _ token: UInt64, in queue: UnsafeMutableRawPointer, _ frame: UnsafeMutablePointer<Frame>
   ) -> Bool {
-    Delivery.queue.unsafelyUnwrapped(queue, token, event, payload, size, &kept)
+    Delivery.queue.unsafelyUnwrapped(queue, token, event, payload, size, frame)
   }
 }
 
@@ -66,8 +64,7 @@ struct Visit: Call {
   }
 
   func queue(
-    _ token: UInt64, in queue: UnsafeMutableRawPointer,
-    keeping kept: inout UnsafeMutableRawPointer?
+    _ token: UInt64, in queue: UnsafeMutableRawPointer, _ frame: UnsafeMutablePointer<Frame>
   ) -> Bool { false }
 }
 

@@ -36,9 +36,17 @@ enum Process {
     guard let block else { return }
     let record = ThreadRecord(block.assumingMemoryBound(to: ThreadRecord.Storage.self))
     let wasInside = record.storage.pointee.depth > 0
-    if wasInside { record.clear { Multicast(address: $0).flush() } }
+    if wasInside { record.clear(hasLeft) }
     ThreadRegistry.leave(record)
     if wasInside { Departures.attendAll() }
+  }
+
+  /// Does what an invocation or run would have done that has no end.
+  private static func hasLeft(_ multicast: UInt, _ payload: UInt) {
+    if let payload = UnsafeMutableRawPointer(bitPattern: payload) {
+      Delivery.letGo.unsafelyUnwrapped(payload)
+    }
+    if Frame.isInvocation(multicast) { Multicast(address: multicast).flush() }
   }
 
   // MARK: - fork
@@ -54,7 +62,7 @@ enum Process {
     _ = shims_condition_init(shims_get_call_condition())
     isChild = true
     Fence.restartInChild()
-    ThreadRegistry.forgetOthers(than: .current) { Multicast(address: $0).flush() }
+    ThreadRegistry.forgetOthers(than: .current, hasLeft)
     Delivery.restartInChild?()
     Departures.adoptInChild()
     Departures.attendAll()

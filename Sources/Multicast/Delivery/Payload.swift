@@ -31,6 +31,17 @@ struct Payload {
     shims_copy(block + Self.headerSize, bytes, size)
   }
 
+  init?(keptBy frame: UnsafeMutablePointer<Frame>) {
+    let address = frame.pointee.payload.load(ordering: .relaxed)
+    guard let block = UnsafeMutableRawPointer(bitPattern: address) else { return nil }
+    self.init(block)
+  }
+
+  /// Hands one hold over to a frame.
+  func keep(in frame: UnsafeMutablePointer<Frame>) {
+    frame.pointee.payload.store(UInt(bitPattern: header), ordering: .relaxed)
+  }
+
   var bytes: UnsafeRawPointer { UnsafeRawPointer(header) + Self.headerSize }
   var size: Int { header.pointee.size }
 

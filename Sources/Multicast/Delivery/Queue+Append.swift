@@ -4,9 +4,10 @@ import Synchronization
 
 /// Taking calls in, and back: what the core asks for.
 extension Queue {
-  static let queueCall: Delivery.Queue = { slot, token, event, payload, size, kept in
+  static let queueCall: Delivery.Queue = { slot, token, event, payload, size, frame in
     let invocation = Invocation(event: event, payload: payload, size: size)
-    return Queue(slot: slot).append(token, invocation, &kept.pointee)
+    return Queue(slot: slot).append(
+      token, invocation, in: frame.assumingMemoryBound(to: Frame.self))
   }
 
   static let letGoOfPayload: Delivery.LetGo = { Payload($0).letGo() }
@@ -20,16 +21,16 @@ extension Queue {
 
   /// Has a call of a delegate wait, if there is room or room can be made.
   ///
-  /// - Parameter kept: The invocation's copy of the payload, once one was needed.
+  /// - Parameter frame: Has the invocation's copy of the payload, once one was needed.
   private func append(
-    _ token: UInt64, _ invocation: Invocation, _ kept: inout UnsafeMutableRawPointer?
+    _ token: UInt64, _ invocation: Invocation, in frame: UnsafeMutablePointer<Frame>
   ) -> Bool {
-    var payload = kept.map { Payload($0) }
+    var payload = Payload(keptBy: frame)
     if invocation.size > WaitingCall.inlineSize || invocation.size < 0 {
       // Not under the lock: it may be large.
       if payload == nil, let bytes = invocation.payload {
         payload = Payload(copying: bytes, size: invocation.size)
-        kept = payload.map { UnsafeMutableRawPointer($0.header) }
+        payload?.keep(in: frame)
       }
       if payload == nil { return refuse(token) }
     }
@@ -49,15 +50,15 @@ extension Queue {
     }
   }
 
-  var consumer: UnsafeMutablePointer<Atomic<UInt>> {
+  private var consumer: UnsafeMutablePointer<Atomic<UInt64>> {
     withUnsafePointer(to: storage.pointee.consumer) { UnsafeMutablePointer(mutating: $0) }
   }
 
-  /// Whether there is a reason to try again: room, or that there is nothing to wait for any more.
+  /// Whether there is a reason to try again: room, or that none is needed any more.
   private func isNotFull(for token: UInt64) -> Bool {
     lock.lock()
     defer { lock.unlock() }
-    return !takes(token) || storage.pointee.ring.count < UInt64(storage.pointee.capacity)
+    return !takes(token) || hasRoom || replaceable(token) != nil
   }
 
   private func refuse(_ token: UInt64) -> Bool {
@@ -77,15 +78,25 @@ extension Queue {
         == storage.pointee.recipients
   }
 
+  private var hasRoom: Bool {
+    storage.pointee.ring.count < UInt64(storage.pointee.capacity)
+  }
+
+  /// The waiting call of a delegate that has one at most; nil where there is none, or may be more.
+  private func replaceable(_ token: UInt64) -> UnsafeMutablePointer<WaitingCall>? {
+    let registration = Registration(index: Handle.index(of: token))
+    let extras = registration.storage.pointee.extras.unsafelyUnwrapped
+    let hasOne = extras.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) != 0
+    return hasOne ? storage.pointee.ring.newest(of: extras) : nil
+  }
+
   private func tryAppend(
     _ token: UInt64, _ invocation: Invocation, _ payload: Payload?
   ) -> Outcome {
     guard takes(token) else { return .ignored }
     let registration = Registration(index: Handle.index(of: token))
     let extras = registration.storage.pointee.extras.unsafelyUnwrapped
-    if extras.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) != 0,
-      let waiting = storage.pointee.ring.newest(of: extras)
-    {
+    if let waiting = replaceable(token) {
       if extras.pointee.flags & MULTICAST_ONCE != 0 { return .ignored }
       waiting.pointee.sharedPayload?.letGo()
       WaitingCall.setPayload(of: waiting, invocation, payload)
@@ -95,7 +106,7 @@ extension Queue {
     }
 
     let before = storage.pointee.ring.count
-    if before >= UInt64(storage.pointee.capacity) {
+    if !hasRoom {
       switch storage.pointee.overflow {
       case MULTICAST_OVERFLOW_BLOCK: return .full
       case MULTICAST_OVERFLOW_DROP_OLDEST:

@@ -63,7 +63,7 @@ extension Queue {
     storage.pointee.statistics = Statistics()
     storage.pointee.descriptor = -1
     storage.pointee.worker = .none
-    storage.pointee.runner = 0
+    storage.pointee.runner = nil
     storage.pointee.consumer.store(0, ordering: .relaxed)
     storage.pointee.header.id.store(handle, ordering: .releasing)
     return handle
@@ -74,7 +74,6 @@ extension Queue {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
     do throws(Status) {
       let recipients = try queue.withLock { () throws(Status) in queue.moveOut() }
-      Departures.wake()  // who waits for room, or for the worker to stop
       let status = Lifetime.end(recipients, as: .recipient)
       Lock.slabs.lock()
       pool.giveBack(Handle.index(of: handle), to: directory)

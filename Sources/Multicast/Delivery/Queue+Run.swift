@@ -22,21 +22,17 @@ extension Queue {
 
   /// Whether the queue is for this thread to run: it has no thread of its own, or this is it.
   private func isRunnable(by thread: ThreadRecord) -> Bool {
-    switch storage.pointee.worker {
+    switch worker {
     case .none: true
-    case .running: storage.pointee.workerThread == UInt(bitPattern: thread.storage)
+    case .running: storage.pointee.workerRecord == thread.storage
     case .stopping: false
     }
   }
 
   /// Whether no other thread runs the queue; one that has ended inside of a call does not any more.
   func isFree(for thread: ThreadRecord) -> Bool {
-    guard
-      let runner = UnsafeMutablePointer<ThreadRecord.Storage>(
-        bitPattern: storage.pointee.runner)
-    else { return true }
-    let other = ThreadRecord(runner)
-    return thread == other || !other.isInvoking(address)
+    guard let runner = storage.pointee.runner else { return true }
+    return thread.storage == runner || !ThreadRecord(runner).isInvoking(address)
   }
 
   /// Makes calls that wait, one after the other. The lock is given up during each.
@@ -52,8 +48,8 @@ extension Queue {
     frame.pointee.epoch.store(.max, ordering: .relaxed)
     frame.pointee.multicast.store(address, ordering: .releasing)
     let outer = storage.pointee.runner
-    storage.pointee.runner = UInt(bitPattern: thread.storage)
-    storage.pointee.consumer.store(storage.pointee.runner, ordering: .relaxed)
+    storage.pointee.runner = thread.storage
+    storage.pointee.consumer.store(thread.identity, ordering: .relaxed)
 
     var made = 0
     withUnsafeTemporaryAllocation(
@@ -73,7 +69,7 @@ extension Queue {
     if isCurrent {
       storage.pointee.runner = outer
       // The worker may wait for its turn.
-      if outer == 0 && storage.pointee.sleepers > 0 { wakeSleepers() }
+      if outer == nil && storage.pointee.sleepers > 0 { wakeSleepers() }
     }
     return made
   }
@@ -87,6 +83,7 @@ extension Queue {
     shims_copy(call, first, MemoryLayout<WaitingCall>.size)
     storage.pointee.statistics.delivered &+= 1
     changed(from: before)
+    call.pointee.sharedPayload?.keep(in: frame)
     frame.pointee.delegate.store(call.pointee.token, ordering: .releasing)
     return true
   }
@@ -112,7 +109,8 @@ extension Queue {
     } else {
       _ = invocation(function, extras.pointee.context)
     }
-    call.pointee.sharedPayload?.letGo()
+    Payload(keptBy: frame)?.letGo()
+    frame.pointee.payload.store(0, ordering: .relaxed)
 
     lock.lock()
     // Release: whatever the delegate did happened before a remover finds the name gone.

@@ -31,12 +31,14 @@ struct Queue {
     var worker: Worker
     /// Rises with each worker, so that who waits for one to stop does not wait for the next.
     var workerNumber: UInt32
-    /// The address of its record; 0 until it has begun.
-    var workerThread: UInt
-    /// The address of the record of the thread that runs the queue, or 0.
-    var runner: UInt
-    /// That of the one that ran it last: of whom room is expected. Read without the lock.
-    let consumer: Atomic<UInt>
+    /// Its record, of which it may have ended; nil until it has begun.
+    var workerRecord: UnsafeMutablePointer<ThreadRecord.Storage>?
+    /// Its identity, or 0; like the next one also read without the lock.
+    let workerThread: Atomic<UInt64>
+    /// The identity of the thread that ran the queue last, of whom room is expected; or 0.
+    let consumer: Atomic<UInt64>
+    /// The record of the thread that runs the queue, which may have ended inside of a call.
+    var runner: UnsafeMutablePointer<ThreadRecord.Storage>?
   }
 
   struct Statistics {

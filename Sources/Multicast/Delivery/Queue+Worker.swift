@@ -14,9 +14,10 @@ extension Queue {
   static func start(_ handle: UInt64) throws(Status) -> Status {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     let number = try queue.withLock { () throws(Status) in
-      guard queue.storage.pointee.worker == .none else { throw .state }
+      guard queue.worker == .none else { throw .state }
       queue.storage.pointee.worker = .running
-      queue.storage.pointee.workerThread = 0
+      queue.storage.pointee.workerRecord = nil
+      queue.storage.pointee.workerThread.store(0, ordering: .relaxed)
       queue.storage.pointee.workerNumber &+= 1
       return queue.storage.pointee.workerNumber
     }
@@ -36,12 +37,12 @@ extension Queue {
   static func stop(_ handle: UInt64) throws(Status) -> Status {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     let number = try queue.withLock { () throws(Status) in
-      guard queue.storage.pointee.worker != .none else { throw .state }
+      guard queue.worker != .none else { throw .state }
       queue.storage.pointee.worker = .stopping
       queue.wakeSleepers()
       return queue.storage.pointee.workerNumber
     }
-    let hasEnded = Departures.waitUntil(by: .current, other: queue.consumer) {
+    let hasEnded = Departures.waitUntil(by: .current, other: queue.workerThread) {
       queue.lock.lock()
       defer { queue.lock.unlock() }
       return !queue.hasWorker(number)
@@ -63,7 +64,10 @@ extension Queue {
 
   private func work(as thread: ThreadRecord, _ number: UInt32) {
     lock.lock()
-    if hasWorker(number) { storage.pointee.workerThread = UInt(bitPattern: thread.storage) }
+    if hasWorker(number) {
+      storage.pointee.workerRecord = thread.storage
+      storage.pointee.workerThread.store(thread.identity, ordering: .relaxed)
+    }
     while hasWorker(number) && storage.pointee.worker == .running {
       if storage.pointee.ring.count > 0 && isFree(for: thread) {
         _ = try? run(by: thread, limit: .max)
@@ -82,8 +86,21 @@ extension Queue {
     Departures.wake()
   }
 
-  /// Whether this worker is still the queue's. The lock is held.
+  // MARK: - Under the lock
+
+  /// What there is of a worker: none where its thread has ended, be it inside of a call.
+  var worker: Worker {
+    guard let record = storage.pointee.workerRecord else { return storage.pointee.worker }
+    let identity = storage.pointee.workerThread.load(ordering: .relaxed)
+    return ThreadRecord(record).identity == identity ? storage.pointee.worker : .none
+  }
+
+  /// Whether this worker is still the queue's.
   private func hasWorker(_ number: UInt32) -> Bool {
-    isCurrent && storage.pointee.worker != .none && storage.pointee.workerNumber == number
+    isCurrent && worker != .none && storage.pointee.workerNumber == number
+  }
+
+  private var workerThread: UnsafeMutablePointer<Atomic<UInt64>> {
+    withUnsafePointer(to: storage.pointee.workerThread) { UnsafeMutablePointer(mutating: $0) }
   }
 }

@@ -3,9 +3,10 @@ import Synchronization
 
 /// What every slot of a pool begins with.
 struct SlotHeader: ~Copyable {
-  /// Index + 1 of the next vacant slot; guarded by the slab lock. (Not the handle first: the thread
-  /// sanitizer takes a change of any field of a slot for one of its first byte.)
-  var nextVacant: UInt32
+  /// Nothing: the thread sanitizer takes a change of any field of a slot for one of its first byte.
+  let first: UInt32
+  /// Index + 1 of the next vacant slot; guarded by the slab lock.
+  let nextVacant: Atomic<UInt32>
   /// The handle; of kind `vacant` and the same generation when nobody lives here.
   let id: Atomic<UInt64>
 }
@@ -34,7 +35,7 @@ struct SlotPool {
   private mutating func takeIndex(from directory: SlabDirectory) throws(Status) -> UInt32 {
     if firstVacant != 0 {
       let index = firstVacant &- 1
-      firstVacant = Self.header(index, directory).pointee.nextVacant
+      firstVacant = Self.header(index, directory).pointee.nextVacant.load(ordering: .relaxed)
       return index
     }
     if nextUnused == endUnused { try grow(directory) }
@@ -45,7 +46,7 @@ struct SlotPool {
   mutating func giveBack(_ index: UInt32, to directory: SlabDirectory) {
     let header = Self.header(index, directory)
     if Handle.isExhausted(header.pointee.id.load(ordering: .relaxed)) { return }
-    header.pointee.nextVacant = firstVacant
+    header.pointee.nextVacant.store(firstVacant, ordering: .relaxed)
     firstVacant = index &+ 1
   }
 

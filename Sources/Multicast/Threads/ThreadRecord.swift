@@ -13,6 +13,8 @@ struct Frame: ~Copyable {
   let delegate: Atomic<UInt64>
   /// The invocation list that is being read; 0 until it is known which.
   let list: Atomic<UInt>
+  /// A copy of its payload that it holds, or 0: the owner's to let go of, if it lives.
+  let payload: Atomic<UInt>
 
   /// Slots are aligned: no multicast has an odd address.
   static func isInvocation(_ multicast: UInt) -> Bool { multicast & 1 == 0 }
@@ -22,8 +24,8 @@ struct Frame: ~Copyable {
 struct Awaited {
   /// The token whose calls have to return, or 0.
   var token: UInt64 = 0
-  /// Holds the address of the record of the thread that has to do something, or 0.
-  var thread: UnsafeMutablePointer<Atomic<UInt>>? = nil
+  /// Holds the identity of the thread that has to do something, or 0.
+  var thread: UnsafeMutablePointer<Atomic<UInt64>>? = nil
 
   /// It cannot be told who has to do something.
   var isAnybody = false
@@ -42,6 +44,8 @@ struct ThreadRecord {
     var number: UInt32
     /// 1 while a thread owns the record.
     let taken: Atomic<UInt32>
+    /// The thread's own among all that ever had a record; 0 while there is none.
+    let identity: Atomic<UInt64>
     /// Guarded by the lock of calls: how far the search for cycles has come with this thread.
     var search: Search
     /// Guarded by the lock of calls.
@@ -92,6 +96,9 @@ struct ThreadRecord {
     a.storage == b?.storage
   }
 
+  /// Relaxed: what it says of another thread is old news anyway.
+  var identity: UInt64 { storage.pointee.identity.load(ordering: .relaxed) }
+
   /// For the owner: the delegate whose call it is in, the innermost where calls nest, or 0.
   var innermostCall: UInt64 {
     var depth = storage.pointee.depth
@@ -107,7 +114,8 @@ struct ThreadRecord {
   func concerns(_ awaited: Awaited) -> Bool {
     if let thread = awaited.thread {
       // Relaxed: a guess at who it is going to be.
-      return thread.pointee.load(ordering: .relaxed) == UInt(bitPattern: storage)
+      let identity = thread.pointee.load(ordering: .relaxed)
+      return identity != 0 && identity == self.identity
     }
     return isCalling(awaited.token)
   }
@@ -172,8 +180,9 @@ struct ThreadRecord {
 
   /// Empties the stack of a thread that is gone: it ended inside a call, or was the parent's.
   ///
-  /// - Parameter hasLeft: Given the multicast of each invocation that ends so.
-  func clear(_ hasLeft: (_ multicast: UInt) -> Void) {
+  /// - Parameter hasLeft: Given the multicast of each frame, which may not be one, and the payload that
+  ///   it held.
+  func clear(_ hasLeft: (_ multicast: UInt, _ payload: UInt) -> Void) {
     var depth: UInt32 = 0
     while call(at: depth) != nil { depth &+= 1 }
     storage.pointee.depth = 0
@@ -181,9 +190,11 @@ struct ThreadRecord {
       depth &-= 1
       let frame = self.frame(depth)
       let multicast = frame.pointee.multicast.load(ordering: .relaxed)
+      let payload = frame.pointee.payload.load(ordering: .relaxed)
+      frame.pointee.payload.store(0, ordering: .relaxed)
       frame.pointee.delegate.store(0, ordering: .releasing)
       frame.pointee.multicast.store(0, ordering: .releasing)
-      if Frame.isInvocation(multicast) { hasLeft(multicast) }
+      hasLeft(multicast, payload)
     }
   }
 }

@@ -6,6 +6,7 @@ enum ThreadRegistry {
   nonisolated(unsafe) private static let head =
     Atomic<UnsafeMutablePointer<ThreadRecord.Storage>?>(nil)
   private static let recordCount = Atomic<UInt32>(0)
+  private static let threadCount = Atomic<UInt64>(0)
 
   /// How many threads may have records at once: their numbers fit beside a generation.
   private static let limit: UInt32 = 1 << 29
@@ -19,6 +20,8 @@ enum ThreadRegistry {
       record.storage.pointee.taken.store(0, ordering: .releasing)
       return nil
     }
+    let identity = threadCount.wrappingAdd(1, ordering: .relaxed).newValue
+    record.storage.pointee.identity.store(identity, ordering: .relaxed)
     shims_set_thread_record(record.storage)
     return record
   }
@@ -26,18 +29,20 @@ enum ThreadRegistry {
   /// Takes the calling thread's record back. It may take one again, in a later destructor of its own.
   static func leave(_ record: ThreadRecord) {
     shims_set_thread_record(nil)
+    record.storage.pointee.identity.store(0, ordering: .relaxed)
     // Release: the next owner's compare-exchange acquires it, and goes on as the same invoker.
     record.storage.pointee.taken.store(0, ordering: .releasing)
   }
 
   /// In the child of a fork: the other threads are gone, their records serve whoever comes.
   static func forgetOthers(
-    than survivor: ThreadRecord?, _ hasLeft: (_ multicast: UInt) -> Void
+    than survivor: ThreadRecord?, _ hasLeft: (_ multicast: UInt, _ payload: UInt) -> Void
   ) {
     for record in all {
       record.storage.pointee.awaited = Awaited()
       if record == survivor { continue }
       record.clear(hasLeft)
+      record.storage.pointee.identity.store(0, ordering: .relaxed)
       record.storage.pointee.taken.store(0, ordering: .releasing)
     }
   }
