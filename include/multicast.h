@@ -1051,7 +1051,8 @@ MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
 
 /// Gives the queue a thread of its own, which makes its calls as they come.
 ///
-/// The thread blocks all signals and has the default stack. Where another thread is just running
+/// The thread has the default stack, and blocks signals like SIGINT and SIGTERM that are for the
+/// program as a whole; not those of faults, nor real-time ones. Where another thread is just running
 /// the queue, it begins when that one is done. It does not exist in the child of a fork.
 ///
 /// @param queue  The queue.

@@ -46,7 +46,7 @@ struct Cleanup {
     }
     if hasRetired { reap(multicast) }
     if leaving.isEmpty { return .ok }
-    return Departures.seeOff(leaving, by: thread, patience: patience)
+    return Departures.seeOff(leaving, patience: patience)
   }
 
   /// Others may be reading lists only of multicasts from which something is leaving.

@@ -43,7 +43,7 @@ enum Departures {
   ///
   /// - Returns: `ok`; `pending` or `timeout` where a call still runs that will do the rest.
   static func seeOff(
-    _ removed: RegistrationChain, by thread: ThreadRecord?, patience: Patience
+    _ removed: RegistrationChain, patience: Patience
   ) -> Status {
     // Those that nobody calls do not wait for those that somebody does.
     var running = removed
@@ -66,13 +66,13 @@ enum Departures {
           continue
         }
         guard let registration = own.pointee.running.first else { break }
-        if let refusal = refusal(of: registration.token, by: thread, patience) {
+        if let refusal = refusal(of: registration.token, patience) {
           // Still under the lock under which the name was seen: who takes it away comes later.
           _ = own.pointee.running.pop()
           departing.push(registration)
           status = refusal
         } else {
-          sleep(for: Awaited(token: registration.token), by: thread, patience)
+          sleep(for: Awaited(token: registration.token), patience)
         }
       }
       leaveWaiting(own)
@@ -96,14 +96,12 @@ enum Departures {
   /// Waits until no thread calls a delegate that somebody else has removed.
   ///
   /// - Returns: `ok`: nobody calls it; or a refusal.
-  static func wait(
-    for token: UInt64, by thread: ThreadRecord?, patience: Patience
-  ) -> Status {
+  static func wait(for token: UInt64, patience: Patience) -> Status {
     Lock.calls.lock()
     defer { Lock.calls.unlock() }
     while isCalled(token) {
-      if let refusal = refusal(of: token, by: thread, patience) { return refusal }
-      sleep(for: Awaited(token: token), by: thread, patience)
+      if let refusal = refusal(of: token, patience) { return refusal }
+      sleep(for: Awaited(token: token), patience)
     }
     return .ok
   }
@@ -112,20 +110,18 @@ enum Departures {
   ///
   /// - Returns: `pending`: this thread is in one, or waiting would close a cycle, or there is to be
   ///   no waiting; `timeout`; nil: it is to wait.
-  private static func refusal(
-    of token: UInt64, by thread: ThreadRecord?, _ patience: Patience
-  ) -> Status? {
+  private static func refusal(of token: UInt64, _ patience: Patience) -> Status? {
     guard case .until(let moment) = patience else { return .pending }
-    if let thread, closesCycle(thread, waitingFor: Awaited(token: token)) { return .pending }
+    if closesCycle(Awaited(token: token)) { return .pending }
     return moment != .max && shims_now_ns() >= moment ? .timeout : nil
   }
 
   /// Sleeps until something has ended, or the time is up. The lock of calls is given up and taken
   /// again: a wake-up between the look before and the sleep is not lost, because it is sent under it.
-  private static func sleep(
-    for awaited: Awaited, by thread: ThreadRecord?, _ patience: Patience
-  ) {
+  private static func sleep(for awaited: Awaited, _ patience: Patience) {
     guard case .until(let moment) = patience else { return }
+    // Looked up each time: a release that this thread ran meanwhile may have given it a record.
+    let thread = ThreadRecord.current
     thread?.storage.pointee.awaited = awaited
     sleepers &+= 1
     if awaited.thread != nil { sleepersForThreads &+= 1 }
@@ -135,16 +131,25 @@ enum Departures {
     thread?.storage.pointee.awaited = Awaited()
   }
 
-  /// Sleeps until something has come true, whoever brings it about. For a thread outside of all calls
-  /// and releases alone.
+  /// Sleeps until something has come true that depends on no call of anybody's.
+  static func waitUntil(_ isTrue: () -> Bool) {
+    Lock.calls.lock()
+    while !isTrue() { sleep(for: Awaited(), .endless) }
+    Lock.calls.unlock()
+  }
+
+  /// Sleeps until something has come true that releases bring about, on whatever threads. For a thread
+  /// outside of all calls and releases alone.
   ///
   /// - Returns: false where a thread waits for this one all the same, for it to run a queue.
-  static func waitUntil(by thread: ThreadRecord?, _ isTrue: () -> Bool) -> Bool {
+  static func waitForReleases(until isTrue: () -> Bool) -> Bool {
     Lock.calls.lock()
     defer { Lock.calls.unlock() }
     while !isTrue() {
-      if let thread, sleepersForThreads > 0, isAwaited(thread) { return false }
-      sleep(for: Awaited(isAnybody: true), by: thread, .endless)
+      if sleepersForThreads > 0, let thread = ThreadRecord.current, isAwaited(thread) {
+        return false
+      }
+      sleep(for: Awaited(isAnybody: true), .endless)
     }
     return true
   }
@@ -160,14 +165,14 @@ enum Departures {
   /// - Parameter other: Holds the identity of that thread, or 0.
   /// - Returns: false where it waits, directly or through others, for the calling thread.
   static func waitUntil(
-    by thread: ThreadRecord?, other: UnsafeMutablePointer<Atomic<UInt64>>, _ isTrue: () -> Bool
+    other: UnsafeMutablePointer<Atomic<UInt64>>, _ isTrue: () -> Bool
   ) -> Bool {
     Lock.calls.lock()
     defer { Lock.calls.unlock() }
     let awaited = Awaited(thread: other)
     while !isTrue() {
-      if let thread, closesCycle(thread, waitingFor: awaited) { return false }
-      sleep(for: awaited, by: thread, .endless)
+      if closesCycle(awaited) { return false }
+      sleep(for: awaited, .endless)
     }
     return true
   }
@@ -200,11 +205,11 @@ enum Departures {
     }
     var status = Status.ok
     for record in ThreadRegistry.all {
-      if record == cleanup.thread { continue }  // its own calls are no reason to wait
+      if record == ThreadRecord.current { continue }  // its own calls are no reason to wait
       var depth: UInt32 = 0
       while let (multicast, token) = record.call(at: depth) {
         if token != 0 && isMeant(multicast, token) {
-          let outcome = wait(for: token, by: cleanup.thread, patience: .endless)
+          let outcome = wait(for: token, patience: .endless)
           if outcome != .ok { status = outcome }
         }
         depth &+= 1
@@ -217,29 +222,47 @@ enum Departures {
     ThreadRegistry.all.contains { $0.isCalling(token) }
   }
 
-  /// Whether those who call a delegate wait, directly or through others, for this thread.
+  /// Whether those that are to be waited for wait, directly or through others, for this thread.
   ///
   /// Threads that sleep have published what they wait for, and cannot change what they call; one that
   /// goes to sleep later looks for cycles itself, and finds this wait published. A thread outside
   /// of all calls is in nobody's way, unless somebody waits for it to run a queue.
-  private static func closesCycle(_ thread: ThreadRecord, waitingFor first: Awaited) -> Bool {
-    guard thread.storage.pointee.depth > 0 || sleepersForThreads > 0 else { return false }
+  private static func closesCycle(_ first: Awaited) -> Bool {
+    let thread = ThreadRecord.current
+    let isInside = thread.map { $0.storage.pointee.depth > 0 } ?? false
+    guard isInside || sleepersForThreads > 0 else { return false }
     for record in ThreadRegistry.all { record.storage.pointee.search = .unknown }
-    var awaited = first
-    while true {
-      for record in ThreadRegistry.all
-      where record.storage.pointee.search == .unknown && record.concerns(awaited) {
-        record.storage.pointee.search = .reached
-      }
-      if thread.storage.pointee.search != .unknown { return true }
+    reach(first)
+    while thread == nil || thread?.storage.pointee.search == .unknown {
       let next = ThreadRegistry.all.first {
         $0.storage.pointee.search == .reached && !$0.storage.pointee.awaited.isNothing
       }
       guard let next else { return false }
       next.storage.pointee.search = .followed
-      awaited = next.storage.pointee.awaited
-      if awaited.isAnybody { return true }
+      let awaited = next.storage.pointee.awaited
+      if !isForAnybody(awaited) {
+        reach(awaited)
+      } else if awaited.isAnybody || first.thread == nil {
+        return true  // it might be this thread that they need; not if it needs the same itself
+      }
     }
+    return true
+  }
+
+  private static func reach(_ awaited: Awaited) {
+    let isForAnybody = isForAnybody(awaited)
+    for record in ThreadRegistry.all where record.storage.pointee.search == .unknown {
+      let isAsleep = !record.storage.pointee.awaited.isNothing
+      if isForAnybody ? isAsleep : record.concerns(awaited) {
+        record.storage.pointee.search = .reached
+      }
+    }
+  }
+
+  /// Whether it cannot be told who has to do something: nobody in particular, or a thread that is gone.
+  private static func isForAnybody(_ awaited: Awaited) -> Bool {
+    if awaited.isAnybody { return true }
+    return awaited.thread != nil && !ThreadRegistry.all.contains { $0.concerns(awaited) }
   }
 
   // MARK: - The calling side

@@ -33,19 +33,24 @@ enum Delivery {
   static var isInUse: Bool { hasStarted.load(ordering: .acquiring) }
   private static let hasStarted = Atomic<Bool>(false)
 
+  /// A thread has ended inside of a run, named as its frame did.
+  typealias RunEnds = @convention(c) (_ run: UInt) -> Void
+
   // Written once, under the slab lock, by what makes the first queue; read by who has its handle.
   nonisolated(unsafe) private(set) static var queue: Queue? = nil
   nonisolated(unsafe) private(set) static var letGo: LetGo? = nil
   nonisolated(unsafe) private(set) static var retract: Retract? = nil
+  nonisolated(unsafe) private(set) static var runEnds: RunEnds? = nil
   nonisolated(unsafe) private(set) static var restartInChild: (@convention(c) () -> Void)? = nil
 
   static func start(
     queue: @escaping Queue, letGo: @escaping LetGo, retract: @escaping Retract,
-    restartInChild: @escaping @convention(c) () -> Void
+    runEnds: @escaping RunEnds, restartInChild: @escaping @convention(c) () -> Void
   ) {
     self.queue = queue
     self.letGo = letGo
     self.retract = retract
+    self.runEnds = runEnds
     self.restartInChild = restartInChild
     hasStarted.store(true, ordering: .releasing)  // pairs with the acquire in `isInUse`
   }

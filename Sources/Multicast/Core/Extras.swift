@@ -15,6 +15,8 @@ struct Extras {
   var events: UInt64
   var lock: Lock?
   var unlock: Unlock?
+  /// The handle of the multicast.
+  var multicast: UInt64 = 0
   /// The slot of the queue that its calls wait in, if they do.
   var queue: UnsafeMutableRawPointer?
   /// Where the newest of them stands in that queue, if it is there still. The queue's.

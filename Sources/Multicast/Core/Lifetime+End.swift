@@ -21,25 +21,43 @@ extension Lifetime {
     storage.pointee.unfinished.wrappingAdd(1, ordering: .releasing)
     lock.unlock()
 
-    var cleanup = Cleanup()
-    while let member = firstLive() { unlink(member, &cleanup) }
-    let status = cleanup.finish(nil)
+    let (cleanup, status) = removeMembers()
     defer { finishOne() }
     return status == .system ? status : waitForOthers(after: cleanup, status)
+  }
+
+  private func removeMembers() -> (Cleanup, Status) {
+    var cleanup = Cleanup()
+    while let member = firstLive() { unlink(member, &cleanup) }
+    return (cleanup, cleanup.finish(nil))
+  }
+
+  /// In the child of a fork: does what threads of the parent were in the middle of, but the waiting.
+  static func finishAllInChild() {
+    pool.forEach(in: directory) { slot, index in
+      let lifetime = Lifetime(slot: slot, index: index)
+      guard Handle.kind(of: lifetime.id) == Handle.Kind.leaving, lifetime.firstLive() != nil else {
+        return
+      }
+      _ = lifetime.removeMembers()
+      lifetime.finishOne()
+    }
   }
 
   /// Waits for members that others have removed: for their calls and, where that cannot close a cycle,
   /// for their releases, which may be code that is to be unloaded.
   private func waitForOthers(after cleanup: Cleanup, _ status: Status) -> Status {
     if isFinished { return status }
-    let isInside = cleanup.thread?.storage.pointee.depth ?? 0 > 0 || shims_get_release_depth() > 0
-    if !isInside && !Process.isChild {
-      let isOver = Departures.waitUntil(by: cleanup.thread) { isFinished || Ticket.isBroken }
-      return isFinished ? .ok : isOver ? .system : .pending
-    }
     let settled = Departures.settle(after: cleanup) { _, token in isLeaving(token) }
     if settled == .system { return .system }
-    return isFinished || Process.isChild && settled == .ok ? status : .pending
+    let depth = ThreadRecord.current?.storage.pointee.depth ?? 0
+    if settled == .ok && depth == 0 && shims_get_release_depth() == 0 {
+      // What the parent's threads were in the middle of has no end in the child of a fork.
+      if storage.pointee.process != Process.generation { return status }
+      let isOver = Departures.waitForReleases { isFinished || Ticket.isBroken }
+      return isFinished ? .ok : isOver ? .system : .pending
+    }
+    return isFinished ? status : .pending
   }
 
   /// Whether there is nothing left but the thread that ends it. Acquire: pairs with `finishOne`.

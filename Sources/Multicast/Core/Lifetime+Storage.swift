@@ -15,14 +15,18 @@ struct Lifetime {
     /// The first of the members that are live, or about to be.
     var live: UInt32
     var liveCount: UInt32
+    /// The process that it was created in: how many forks ago the first one was.
+    var process: UInt32
+    /// What its members are to it.
+    var role: Membership.Role
     /// Members whose release has not returned yet, the live ones included; and 1 while a thread ends
     /// it. At 0 an ended lifetime's slot is vacant. Not under the lock: read by who sleeps.
     let unfinished: Atomic<UInt32>
   }
 
-  nonisolated(unsafe) private static var pool = SlotPool()  // guarded by the slab lock
+  nonisolated(unsafe) static var pool = SlotPool()  // guarded by the slab lock
 
-  @inline(__always) private static var directory: SlabDirectory {
+  @inline(__always) static var directory: SlabDirectory {
     SlabDirectory(
       shims_get_lifetime_directory().unsafelyUnwrapped, stride: MemoryLayout<Storage>.stride)
   }
@@ -42,6 +46,13 @@ struct Lifetime {
     guard let slot = Self.directory.slot(Handle.index(of: handle)) else { return nil }
     index = Handle.index(of: handle)
     storage = slot.assumingMemoryBound(to: Storage.self)
+  }
+
+  /// Whoever lives in a slot.
+  init(slot: UnsafeMutableRawPointer, index: UInt32) {
+    self.index = index
+    storage = slot.assumingMemoryBound(to: Storage.self)
+    role = storage.pointee.role
   }
 
   /// The lifetime that a registration is a member of.
@@ -67,6 +78,8 @@ struct Lifetime {
     guard Process.start() else { throw .outOfMemory }
     let (slot, handle) = try pool.take(from: directory, kind: kind)
     let storage = slot.assumingMemoryBound(to: Storage.self)
+    storage.pointee.process = Process.generation
+    storage.pointee.role = kind == Handle.Kind.lifetime ? .owned : .recipient
     storage.pointee.header.id.store(handle, ordering: .releasing)
     return handle
   }

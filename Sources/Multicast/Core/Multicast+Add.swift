@@ -88,7 +88,9 @@ extension Multicast {
     }
     // In the order in which they are going to be used, which is not that of their taking.
     for registration in registrations {
-      registration.storage.pointee.extras = new.takeExtras()
+      guard let extras = new.takeExtras() else { return }
+      extras.pointee.multicast = handle
+      registration.storage.pointee.extras = extras
     }
   }
 

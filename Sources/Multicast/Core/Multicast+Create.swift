@@ -27,7 +27,20 @@ extension Multicast {
   }
 
   /// Removes all delegates and ends the handle.
+  ///
+  /// - Returns: `invalidHandle` where another thread has done so, or is just doing it; after waiting.
   func destroy() -> Status {
+    let (status, settled) = destroyAndSettle()
+    return settled == .system ? .system : status
+  }
+
+  /// The same, but where somebody else has destroyed it: what came of the waiting.
+  func destroyOrSettle() -> Status {
+    let (status, settled) = destroyAndSettle()
+    return status == .invalidHandle ? settled : status
+  }
+
+  private func destroyAndSettle() -> (status: Status, settled: Status) {
     var cleanup = Cleanup()
     do throws(Status) {
       try withLock { () throws(Status) in
@@ -44,8 +57,8 @@ extension Multicast {
     } catch {
       // Another thread may be destroying it.
       cleanup.isAlone = false
-      return settle(.all, after: cleanup) == .system ? .system : error
+      return (error, settle(.all, after: cleanup))
     }
-    return finish(cleanup, settling: .all)
+    return (finish(cleanup, settling: .all), .ok)
   }
 }

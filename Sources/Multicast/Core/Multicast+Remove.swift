@@ -78,7 +78,7 @@ extension Multicast {
     if id == Handle.change(token, to: Handle.Kind.leaving) {
       guard Ticket.fence() else { return .system }
     }
-    let status = Departures.wait(for: token, by: .current, patience: patience)
+    let status = Departures.wait(for: token, patience: patience)
     return status == .timeout ? .timeout : .invalidHandle
   }
 

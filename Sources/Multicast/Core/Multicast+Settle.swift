@@ -9,7 +9,7 @@ extension Multicast {
     return Departures.settle(after: cleanup, needsFence: mayBeInvoked) { multicast, token in
       if Registration.isLive(token) { return false }
       if multicast == address { return mayBeInvoked && hasDead(selection, token: token) }
-      return !Frame.isInvocation(multicast) && isLeaving(token, selection)
+      return Frame.isRun(multicast) && isLeaving(token, selection)
     }
   }
 
@@ -42,7 +42,7 @@ extension Multicast {
     stripe.lock()
     defer { stripe.unlock() }
     guard registration.id == Handle.change(token, to: Handle.Kind.leaving),
-      let extras = registration.storage.pointee.extras
+      let extras = registration.storage.pointee.extras, extras.pointee.multicast == handle
     else { return false }
     return selection.includes(
       multicast_delegate(function: extras.pointee.function, context: extras.pointee.context))

@@ -4,9 +4,8 @@ import MulticastShims
 enum Process {
   nonisolated(unsafe) private static var isStarted = false  // guarded by the slab lock
 
-  /// Whether this is the child of a fork: what its parent's other threads were in the middle of has no
-  /// end here.
-  nonisolated(unsafe) private(set) static var isChild = false
+  /// How many forks ago the library was started.
+  nonisolated(unsafe) private(set) static var generation: UInt32 = 0
 
   /// Puts another allocator in the place of libc's, before memory is taken.
   static func replaceAllocator(
@@ -36,7 +35,12 @@ enum Process {
     guard let block else { return }
     let record = ThreadRecord(block.assumingMemoryBound(to: ThreadRecord.Storage.self))
     let wasInside = record.storage.pointee.depth > 0
-    if wasInside { record.clear(hasLeft) }
+    if wasInside {
+      record.clear { multicast, payload in
+        hasLeft(multicast, payload)
+        if Frame.isRun(multicast) { Delivery.runEnds.unsafelyUnwrapped(multicast) }
+      }
+    }
     ThreadRegistry.leave(record)
     if wasInside { Departures.attendAll() }
   }
@@ -60,11 +64,12 @@ enum Process {
   private static let afterForkInChild: @convention(c) () -> Void = {
     Lock.resetAll()
     _ = shims_condition_init(shims_get_call_condition())
-    isChild = true
+    generation &+= 1
     Fence.restartInChild()
     ThreadRegistry.forgetOthers(than: .current, hasLeft)
     Delivery.restartInChild?()
     Departures.adoptInChild()
     Departures.attendAll()
+    Lifetime.finishAllInChild()
   }
 }

@@ -58,14 +58,15 @@ extension Broadcaster {
       setTable(nil)
       return table
     }
-    guard Ticket.fence() else { throw .system }
-    while ThreadRegistry.all.contains(where: { $0.isInvoking(address) }) { shims_doze() }
-
-    var status = Status.ok
+    let isFenced = Ticket.fence()
+    var status = isFenced ? Status.ok : .system
     names?.forEach { name in
-      let outcome = Multicast(slotOf: name.multicast)?.destroy() ?? .ok
+      let outcome = Multicast(slotOf: name.multicast)?.destroyOrSettle() ?? .ok
       if outcome == .system || (outcome == .pending && status == .ok) { status = outcome }
     }
+    // Nobody knows who may still be looking names up.
+    if !isFenced { return status }
+    while ThreadRegistry.all.contains(where: { $0.isInvoking(address) }) { shims_doze() }
     names?.deallocate()
     Lock.slabs.lock()
     Self.pool.giveBack(Handle.index(of: handle), to: Self.directory)

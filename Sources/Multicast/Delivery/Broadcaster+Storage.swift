@@ -40,8 +40,8 @@ struct Broadcaster {
     storage.pointee.header.id.load(ordering: .acquiring) == handle
   }
 
-  /// What frames name it by: no multicast has an odd address.
-  @inline(__always) var address: UInt { UInt(bitPattern: storage) | 1 }
+  /// What frames name a look-up by.
+  @inline(__always) var address: UInt { UInt(bitPattern: storage) | 2 }
 
   /// The current names. Acquire: pairs with the release of `setTable`.
   @inline(__always) var table: NameTable? {

@@ -42,7 +42,7 @@ extension Queue {
     if !Delivery.isInUse {
       Delivery.start(
         queue: queueCall, letGo: letGoOfPayload, retract: retractCalls,
-        restartInChild: restartAllInChild)
+        runEnds: wakeAfterRun, restartInChild: restartAllInChild)
     }
     let (slot, handle) = try pool.take(from: directory, kind: Handle.Kind.queue)
     let storage = slot.assumingMemoryBound(to: Storage.self)
@@ -115,6 +115,9 @@ extension Queue {
     guard Handle.kind(of: handle) == Handle.Kind.queue else { return }
     storage.pointee.statistics.dropped &+= storage.pointee.ring.takeAll()
     storage.pointee.worker = .none
+    if let runner = storage.pointee.runner, !ThreadRecord(runner).isInvoking(address) {
+      storage.pointee.runner = nil
+    }
     if storage.pointee.descriptor >= 0 {
       storage.pointee.descriptor = shims_event_replace(storage.pointee.descriptor)
     }

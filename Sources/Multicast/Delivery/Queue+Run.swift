@@ -43,11 +43,12 @@ extension Queue {
     let depth = thread.storage.pointee.depth
     guard depth < ThreadRecord.frameLimit else { throw .limit }
     let frame = thread.frame(depth)
+    // Nil unless this is a run inside a run: a thread that has ended inside of one runs it no more.
+    let outer = thread.isInvoking(address) ? storage.pointee.runner : nil
     thread.storage.pointee.depth = depth &+ 1
     // No list is read: whatever was retired may be freed.
     frame.pointee.epoch.store(.max, ordering: .relaxed)
     frame.pointee.multicast.store(address, ordering: .releasing)
-    let outer = storage.pointee.runner
     storage.pointee.runner = thread.storage
     storage.pointee.consumer.store(thread.identity, ordering: .relaxed)
 
@@ -72,6 +73,15 @@ extension Queue {
       if outer == nil && storage.pointee.sleepers > 0 { wakeSleepers() }
     }
     return made
+  }
+
+  /// The worker may wait for its turn, and the thread that ran the queue has ended.
+  static let wakeAfterRun: Delivery.RunEnds = { run in
+    let slot = UnsafeMutableRawPointer(bitPattern: run & ~3).unsafelyUnwrapped
+    let queue = Queue(slot: slot)
+    queue.lock.lock()
+    queue.wakeSleepers()
+    queue.lock.unlock()
   }
 
   /// Takes out the oldest call and names its delegate.

@@ -83,7 +83,7 @@ struct Queue {
   var isCurrent: Bool { storage.pointee.header.id.load(ordering: .relaxed) == handle }
   var lock: Lock { Lock.queues(Handle.index(of: handle)) }
 
-  /// What frames name it by: no multicast has an odd address.
+  /// What frames name a run of it by.
   var address: UInt { UInt(bitPattern: storage) | 1 }
 
   /// Runs a body under the lock, if the queue still exists.

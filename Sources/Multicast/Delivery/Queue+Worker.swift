@@ -28,7 +28,7 @@ extension Queue {
         start.pointee.outcome = .system
         return
       }
-      _ = Departures.waitUntil(by: nil) { start.pointee.outcome != nil }
+      Departures.waitUntil { start.pointee.outcome != nil }
     }
     return start.outcome ?? .ok
   }
@@ -42,7 +42,7 @@ extension Queue {
       queue.wakeSleepers()
       return queue.storage.pointee.workerNumber
     }
-    let hasEnded = Departures.waitUntil(by: .current, other: queue.workerThread) {
+    let hasEnded = Departures.waitUntil(other: queue.workerThread) {
       queue.lock.lock()
       defer { queue.lock.unlock() }
       return !queue.hasWorker(number)
@@ -56,7 +56,7 @@ extension Queue {
     let (handle, number) = (start.pointee.handle, start.pointee.number)
     let queue = Queue(slotOf: handle).unsafelyUnwrapped
     let thread = ThreadRegistry.enter()
-    if thread == nil { queue.workerEnds(number) }
+    if let thread { queue.workerBegins(number, thread) } else { queue.workerEnds(number) }
     Departures.wake { start.pointee.outcome = thread == nil ? .outOfMemory : .ok }
     if let thread { queue.work(as: thread, number) }
     return nil
@@ -64,10 +64,6 @@ extension Queue {
 
   private func work(as thread: ThreadRecord, _ number: UInt32) {
     lock.lock()
-    if hasWorker(number) {
-      storage.pointee.workerRecord = thread.storage
-      storage.pointee.workerThread.store(thread.identity, ordering: .relaxed)
-    }
     while hasWorker(number) && storage.pointee.worker == .running {
       if storage.pointee.ring.count > 0 && isFree(for: thread) {
         _ = try? run(by: thread, limit: .max)
@@ -77,6 +73,15 @@ extension Queue {
     }
     lock.unlock()
     workerEnds(number)
+  }
+
+  private func workerBegins(_ number: UInt32, _ thread: ThreadRecord) {
+    lock.lock()
+    defer { lock.unlock() }
+    guard hasWorker(number) else { return }
+    storage.pointee.workerRecord = thread.storage
+    storage.pointee.workerThread.store(thread.identity, ordering: .relaxed)
+    storage.pointee.consumer.store(thread.identity, ordering: .relaxed)
   }
 
   private func workerEnds(_ number: UInt32) {

@@ -3,8 +3,8 @@ import Synchronization
 
 /// One invocation that runs: what a thread tells all others, by plain stores.
 struct Frame: ~Copyable {
-  /// The slot of the multicast that is being invoked; or, plus 1, that of the queue that is being run
-  /// or of the broadcaster whose names are being looked up. 0 ends the stack of frames.
+  /// The slot of the multicast that is being invoked; or that of the queue that is being run, plus 1,
+  /// or of the broadcaster whose names are being looked up, plus 2. 0 ends the stack of frames.
   let multicast: Atomic<UInt>
   /// The ticket counter from before this frame was there: changes with a higher ticket may not
   /// have been seen by this invocation.
@@ -16,8 +16,9 @@ struct Frame: ~Copyable {
   /// A copy of its payload that it holds, or 0: the owner's to let go of, if it lives.
   let payload: Atomic<UInt>
 
-  /// Slots are aligned: no multicast has an odd address.
-  static func isInvocation(_ multicast: UInt) -> Bool { multicast & 1 == 0 }
+  // Slots are aligned.
+  static func isInvocation(_ multicast: UInt) -> Bool { multicast & 3 == 0 }
+  static func isRun(_ multicast: UInt) -> Bool { multicast & 3 == 1 }
 }
 
 /// What a thread sleeps for.

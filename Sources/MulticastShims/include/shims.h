@@ -213,15 +213,18 @@ static inline void shims_sleep(pthread_cond_t *condition, pthread_mutex_t *mutex
 // Gives up the processor for a moment, to threads of a lower priority as well.
 static inline void shims_doze(void) {
   struct timespec moment = {.tv_sec = 0, .tv_nsec = 50000};
-  int error = errno;
+  int error = errno, previous;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &previous);
   nanosleep(&moment, NULL);
+  pthread_setcancelstate(previous, NULL);
   errno = error;
 }
 
 // ---- Event descriptors ---------------------------------------------------------------------
 
 // Readable from a set until a clear. The caller sees to it that they alternate; errno stays as it
-// was, since the caller's caller does not know of them.
+// was, since the caller's caller does not know of them. By syscall(), because libc's functions are
+// points of cancellation, and a lock is held.
 
 static inline int shims_event_open(void) {
   int error = errno, descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -230,43 +233,49 @@ static inline int shims_event_open(void) {
 }
 
 static inline void shims_event_set(int descriptor) {
+  const uint64_t one = 1;
   int error = errno;
-  if (eventfd_write(descriptor, 1) != 0) errno = error;
+  if (syscall(SYS_write, descriptor, &one, sizeof one) < 0) errno = error;
 }
 
 static inline void shims_event_clear(int descriptor) {
-  eventfd_t value;
+  uint64_t value;
   int error = errno;
-  if (eventfd_read(descriptor, &value) != 0) errno = error;
+  if (syscall(SYS_read, descriptor, &value, sizeof value) < 0) errno = error;
 }
 
 static inline void shims_event_close(int descriptor) {
   int error = errno;
-  close(descriptor);
-  errno = error;
+  if (syscall(SYS_close, descriptor) < 0) errno = error;
 }
 
 // In the child of a fork: another one in the place of the parent's, which is still the parent's.
 // -1 where the system has none left.
 static inline int shims_event_replace(int descriptor) {
-  close(descriptor);
+  shims_event_close(descriptor);
   int fresh = shims_event_open();
   if (fresh < 0 || fresh == descriptor) return fresh;
   int moved = dup3(fresh, descriptor, O_CLOEXEC);
-  close(fresh);
+  shims_event_close(fresh);
   return moved;
 }
 
 // ---- Threads -------------------------------------------------------------------------------
 
-// Starts a detached thread on which no signal is handled.
+// Starts a detached thread that leaves the signals of the program to its other threads, but for those
+// that say something of the thread itself: faults, and what debuggers, profilers and garbage
+// collectors stop it with.
 static inline bool shims_start_thread(void *(*body)(void *), void *argument) {
   pthread_attr_t attributes;
   pthread_t thread;
-  sigset_t all, previous;
+  sigset_t blocked, previous;
+  static const int own[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL, SIGTRAP, SIGSYS,
+                            SIGABRT, SIGPIPE, SIGPROF, SIGPWR, SIGXCPU};
   if (pthread_attr_init(&attributes) != 0) return false;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &previous);
+  sigfillset(&blocked);
+  for (size_t i = 0; i < sizeof own / sizeof *own; ++i) sigdelset(&blocked, own[i]);
+  for (int i = SIGRTMIN; i <= SIGRTMAX; ++i) sigdelset(&blocked, i);
+  pthread_sigmask(SIG_BLOCK, &blocked, &previous);
   bool ok = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0 &&
             pthread_create(&thread, &attributes, body, argument) == 0;
   pthread_sigmask(SIG_SETMASK, &previous, NULL);
