@@ -1,12 +1,86 @@
 # Compiles a whole Swift module as Embedded Swift into one object, under any generator: CMake's own
 # Swift support knows Ninja and Xcode only, and wants the ordinary runtime.
 
-find_program(MULTICAST_SWIFTC swiftc DOC "The Swift compiler, 6.3 or newer")
+find_program(MULTICAST_SWIFTC swiftc NO_CMAKE_FIND_ROOT_PATH DOC "The Swift compiler, 6.3 or newer")
 if(NOT MULTICAST_SWIFTC)
   message(FATAL_ERROR
     "swiftc was not found. Install Swift 6.3 or newer (https://www.swift.org/install/linux/) and put "
     "it on the PATH, or give -DMULTICAST_SWIFTC=/path/to/swiftc.")
 endif()
+
+# ---- For another machine --------------------------------------------------------------------------
+
+set(MULTICAST_SWIFT_TARGET "" CACHE STRING
+  "What to compile Swift for, as in swiftc -target (default: as the C compiler does)")
+mark_as_advanced(MULTICAST_SWIFT_TARGET)
+
+set(multicast_swift_target ${MULTICAST_SWIFT_TARGET})
+if(CMAKE_CROSSCOMPILING AND NOT multicast_swift_target)
+  if(CMAKE_C_COMPILER_TARGET)
+    # Swift's libraries have no vendor in their names.
+    string(REPLACE "-pc-linux" "-unknown-linux" multicast_swift_target "${CMAKE_C_COMPILER_TARGET}")
+  elseif(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR)
+    set(multicast_swift_target ${CMAKE_SYSTEM_PROCESSOR}-unknown-linux-gnu)
+  else()
+    message(FATAL_ERROR
+      "Cross-compiling for CMAKE_SYSTEM_NAME '${CMAKE_SYSTEM_NAME}', CMAKE_SYSTEM_PROCESSOR "
+      "'${CMAKE_SYSTEM_PROCESSOR}': say what that is for swiftc with -DMULTICAST_SWIFT_TARGET=, for "
+      "instance aarch64-unknown-linux-gnu. (libmulticast runs on Linux.)")
+  endif()
+endif()
+
+# Ends with a message unless swiftc can compile for `target`; `flags` are those it needs for that.
+function(multicast_check_swift_target target flags)
+  set(probe ${PROJECT_BINARY_DIR}/CMakeFiles/multicast-probe)
+  file(WRITE ${probe}.swift "import Synchronization\n")
+  execute_process(
+    COMMAND ${MULTICAST_SWIFTC} ${flags} -c -wmo -parse-as-library
+      -enable-experimental-feature Embedded ${probe}.swift -o ${probe}.o
+    RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(status EQUAL 0)
+    message(STATUS "Swift is compiled for ${target}")
+    return()
+  endif()
+  set(hint)
+  if(output MATCHES "could not find module '([A-Za-z_]+)' for target[^;]*; found: ([^:]*), at: ([^\n]*)")
+    set(missing "this Swift toolchain has no Embedded standard library for it (no module '${CMAKE_MATCH_1}')")
+    string(REPLACE ", " ";" found "${CMAKE_MATCH_2}")
+    list(SORT found)
+    string(REGEX REPLACE "-.*" "" processor "${target}")
+    if("${processor}-none-none-elf" IN_LIST found)
+      set(hint
+        "  * to try the bare-metal one for the same processor:\n"
+        "    -DMULTICAST_SWIFT_TARGET=${processor}-none-none-elf\n")
+    endif()
+    list(JOIN found "\n    " found)
+    set(details "  It has one for:\n    ${found}")
+  else()
+    set(missing "swiftc cannot compile for it")
+    set(details "  It says:\n${output}")
+  endif()
+  message(FATAL_ERROR
+    "libmulticast cannot be built for the target '${target}': ${missing}.\n"
+    "  swiftc: ${MULTICAST_SWIFTC}\n${details}\n"
+    "What can be done:\n"
+    "  * to build on a machine of that kind;\n"
+    "  * to give another toolchain, with -DMULTICAST_SWIFTC=/path/to/swiftc;\n"
+    ${hint}
+    "  * to correct the name of the target, with -DMULTICAST_SWIFT_TARGET=.\n")
+endfunction()
+
+set(multicast_swift_target_flags)
+if(multicast_swift_target)
+  set(multicast_swift_target_flags -target ${multicast_swift_target})
+  multicast_check_swift_target(${multicast_swift_target} "${multicast_swift_target_flags}")
+  # The C headers that the C compiler uses, but for its own.
+  foreach(directory IN LISTS CMAKE_C_IMPLICIT_INCLUDE_DIRECTORIES)
+    if(NOT directory MATCHES "/(gcc|gcc-cross|clang)/")
+      list(APPEND multicast_swift_target_flags -Xcc -idirafter -Xcc ${directory})
+    endif()
+  endforeach()
+endif()
+
+# ---- Compiling ------------------------------------------------------------------------------------
 
 # multicast_add_embedded_swift_object(OBJECT MODULE name SOURCES ... INCLUDES ... DEPENDS ...
 #                                     SANITIZE name)
@@ -21,7 +95,8 @@ function(multicast_add_embedded_swift_object object)
   # Functions begin on cache lines: where the loop of an invocation falls makes up to half of its speed.
   add_custom_command(
     OUTPUT ${object}
-    COMMAND ${MULTICAST_SWIFTC} -c -wmo -parse-as-library -swift-version 6
+    COMMAND ${MULTICAST_SWIFTC} ${multicast_swift_target_flags}
+      -c -wmo -parse-as-library -swift-version 6
       -module-name ${arg_MODULE} -enable-experimental-feature Embedded
       -enforce-exclusivity=unchecked -Xfrontend -function-sections -Xllvm -align-all-functions=6
       "$<IF:$<CONFIG:Debug>,-Onone;-g,-O>" "$<$<CONFIG:RelWithDebInfo>:-g>"

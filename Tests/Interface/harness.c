@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -181,6 +182,45 @@ multicast_options with_release(void (*release)(void *)) {
   multicast_options options = multicast_options_default();
   options.release = release;
   return options;
+}
+
+multicast_queue queue_with(uint32_t capacity, multicast_overflow overflow) {
+  multicast_queue_options options = multicast_queue_options_default();
+  multicast_queue q;
+  options.capacity = capacity;
+  options.overflow = overflow;
+  q = multicast_queue_create(&options);
+  CHECK(q.id != 0);
+  return q;
+}
+
+multicast_options to_queue(multicast_queue q) {
+  multicast_options options = multicast_options_default();
+  options.queue = q;
+  return options;
+}
+
+multicast_token add_queued(multicast m, multicast_delegate d, multicast_queue q) {
+  multicast_options options = to_queue(q);
+  return add_with(m, d, &options);
+}
+
+multicast_queue_stats stats_of(multicast_queue q) {
+  multicast_queue_stats s = multicast_queue_stats_default();
+  CHECK_OK(multicast_queue_statistics(q, &s));
+  CHECK_EQ(s.queued, s.pending + s.delivered + s.dropped + s.retracted + s.coalesced);
+  CHECK(s.highest >= s.pending && s.highest <= s.queued);
+  return s;
+}
+
+bool is_readable(int descriptor) {
+  struct pollfd polled = {0, POLLIN, 0};
+  int count;
+  polled.fd = descriptor;
+  count = poll(&polled, 1, 0);
+  CHECK(count >= 0);
+  CHECK((polled.revents & ~POLLIN) == 0);
+  return count == 1;
 }
 
 static void *invoke_once(void *argument) {

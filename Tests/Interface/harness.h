@@ -75,6 +75,16 @@ void on_another_thread(void *(*body)(void *), void *argument);
 
 void pause_ms(int milliseconds);
 
+/* Waits for what another thread is about to bring about. */
+#define EVENTUALLY(condition)                                                  \
+  do {                                                                         \
+    int spins = 0;                                                             \
+    while (!(condition)) {                                                     \
+      if (++spins > 20000) check_failed(__FILE__, __LINE__, #condition, "stays false"); \
+      pause_ms(1);                                                             \
+    }                                                                          \
+  } while (0)
+
 #define LOAD(variable) __atomic_load_n(&(variable), __ATOMIC_SEQ_CST)
 #define STORE(variable, value) __atomic_store_n(&(variable), (value), __ATOMIC_SEQ_CST)
 #define ADD(variable, value) __atomic_add_fetch(&(variable), (value), __ATOMIC_SEQ_CST)
@@ -118,6 +128,19 @@ multicast_token add(multicast m, multicast_delegate d);
 multicast_token add_with(multicast m, multicast_delegate d, const multicast_options *options);
 multicast_options with_release(void (*release)(void *));
 
+/* ---- Queues ---------------------------------------------------------------------------------- */
+
+multicast_queue queue_with(uint32_t capacity, multicast_overflow overflow);
+multicast_options to_queue(multicast_queue q);
+multicast_token add_queued(multicast m, multicast_delegate d, multicast_queue q);
+
+/* What it has counted; fails the test where that does not add up. */
+multicast_queue_stats stats_of(multicast_queue q);
+
+bool is_readable(int descriptor);
+
+/* ---- Invoking threads ------------------------------------------------------------------------ */
+
 /* A thread that invokes once. */
 typedef struct invoker {
   multicast target;
@@ -142,6 +165,17 @@ extern bool has_failed;
 /* The kernel refuses membarrier from here on, with EPERM. */
 void deny_membarrier(void);
 bool is_without_membarrier(void); /* the whole run is */
+
+/* The thread sanitizer takes locks of the parent for held in the child, and lets it start no thread
+ * where the parent had several. The address sanitizer's allocator may be in the middle of something
+ * for another thread, and a new thread needs it. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define IS_WITHOUT_THREADS_IN_CHILDREN
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define IS_WITHOUT_THREADS_IN_CHILDREN
+#endif
+#endif
 
 /* Runs a body in a child and expects it to end by itself with status 0. */
 void in_child(void (*body)(void *), void *argument);

@@ -17,31 +17,10 @@
 
 /* ---- What the tests share -------------------------------------------------------------------- */
 
-static multicast_queue queue_with(uint32_t capacity, multicast_overflow overflow) {
-  multicast_queue_options options = multicast_queue_options_default();
-  multicast_queue q;
-  options.capacity = capacity;
-  options.overflow = overflow;
-  q = multicast_queue_create(&options);
-  CHECK(q.id != 0);
-  return q;
-}
-
 static multicast_queue default_queue(void) {
   multicast_queue q = multicast_queue_create(NULL);
   CHECK(q.id != 0);
   return q;
-}
-
-static multicast_options to_queue(multicast_queue q) {
-  multicast_options options = multicast_options_default();
-  options.queue = q;
-  return options;
-}
-
-static multicast_token add_queued(multicast m, multicast_delegate d, multicast_queue q) {
-  multicast_options options = to_queue(q);
-  return add_with(m, d, &options);
 }
 
 /* A delegate of one letter, which is its context, writes itself and the number that was its payload
@@ -83,14 +62,6 @@ static int64_t invoke_number(multicast m, int number) {
   return multicast_invoke(m, 0, &number, sizeof number);
 }
 
-static multicast_queue_stats stats_of(multicast_queue q) {
-  multicast_queue_stats s = multicast_queue_stats_default();
-  CHECK_OK(multicast_queue_statistics(q, &s));
-  CHECK_EQ(s.queued, s.pending + s.delivered + s.dropped + s.retracted + s.coalesced);
-  CHECK(s.highest >= s.pending && s.highest <= s.queued);
-  return s;
-}
-
 /* The figures that are not zero, but for `highest`: "pending 1, queued 3, delivered 2". */
 static const char *figures(multicast_queue q) {
   static char text[256];
@@ -108,16 +79,6 @@ static const char *figures(multicast_queue q) {
                        names[i], (unsigned long long)values[i]);
   }
   return text;
-}
-
-static bool is_readable(int descriptor) {
-  struct pollfd polled = {0, POLLIN, 0};
-  int count;
-  polled.fd = descriptor;
-  count = poll(&polled, 1, 0);
-  CHECK(count >= 0);
-  CHECK((polled.revents & ~POLLIN) == 0);
-  return count == 1;
 }
 
 /* A thread that runs a queue once. */
@@ -186,16 +147,6 @@ static int64_t send_finished(sender *s) {
   join_thread(s->thread);
   return s->result;
 }
-
-/* Waits for what another thread is about to bring about. */
-#define EVENTUALLY(condition)                                                  \
-  do {                                                                         \
-    int spins = 0;                                                             \
-    while (!(condition)) {                                                     \
-      if (++spins > 20000) check_failed(__FILE__, __LINE__, #condition, "stays false"); \
-      pause_ms(1);                                                             \
-    }                                                                          \
-  } while (0)
 
 static uint64_t now_ns(void) {
   struct timespec now;

@@ -2,35 +2,17 @@
 
 #include "harness.h"
 
-static multicast_queue create_queue(uint32_t capacity, multicast_overflow overflow) {
-  multicast_queue_options options = multicast_queue_options_default();
-  multicast_queue queue;
-  options.capacity = capacity;
-  options.overflow = overflow;
-  queue = multicast_queue_create(&options);
-  CHECK(queue.id != 0);
-  return queue;
-}
+#include <sched.h>
+#include <unistd.h>
 
-static multicast_options delivered_to(multicast_queue queue) {
-  multicast_options options = multicast_options_default();
-  options.queue = queue;
-  return options;
-}
-
-static uint64_t pending(multicast_queue queue) {
-  multicast_queue_stats stats = multicast_queue_stats_default();
-  CHECK_OK(multicast_queue_statistics(queue, &stats));
-  return stats.pending;
-}
-
-/* ---- The next queue in a slot ------------------------------------------------------------------ */
+/* ---- The next queue in a slot ---------------------------------------------------------------- */
 
 typedef struct successor {
   multicast_queue old, new;
   multicast target;
   int calls;
   blocker *other; /* runs in the new queue meanwhile, if there is one */
+  pthread_t runner;
 } successor;
 
 static void *run_the_new(void *argument) {
@@ -49,17 +31,17 @@ static void destroy_and_create(void *context, uint32_t event, const void *payloa
   CHECK_STATUS(multicast_queue_destroy(s->old), MULTICAST_PENDING);
   /* Until it is the one that has the old one's slot: the low bits are its index. */
   do {
-    s->new = create_queue(4, MULTICAST_OVERFLOW_REFUSE);
+    s->new = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
     if (((s->new.id ^ s->old.id) & 0x3FFFFFF) == 0) break;
     taken[count++] = s->new;
   } while (count < 64);
   CHECK(count < 64);
   while (count > 0) CHECK_OK(multicast_queue_destroy(taken[--count]));
-  options = delivered_to(s->new);
+  options = to_queue(s->new);
   if (s->other != NULL) {
     add_with(s->target, blocking(s->other), &options);
     CHECK_EQ(multicast_invoke(s->target, 0, NULL, 0), 1);
-    start_thread(run_the_new, s);
+    s->runner = start_thread(run_the_new, s);
     gate_wait(&s->other->entered);
   } else {
     add_with(s->target, counter(&s->calls), &options);
@@ -68,39 +50,40 @@ static void destroy_and_create(void *context, uint32_t event, const void *payloa
 }
 
 TEST(queue_run_makes_no_call_of_the_next_queue_in_its_slot) {
-  successor s = {{0}, {0}, {0}, 0, NULL};
+  successor s = {{0}, {0}, {0}, 0, NULL, 0};
   multicast m = multicast_create();
   multicast_delegate d = {destroy_and_create, &s};
   multicast_options options;
-  s.old = create_queue(4, MULTICAST_OVERFLOW_REFUSE);
+  s.old = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   s.target = multicast_create();
-  options = delivered_to(s.old);
+  options = to_queue(s.old);
   add_with(m, d, &options);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(s.old, 100), 1);
   CHECK_EQ(s.calls, 1);
-  CHECK_EQ(pending(s.new), 1);
+  CHECK_EQ(stats_of(s.new).pending, 1);
   CHECK_EQ(multicast_queue_run(s.new, 0), 1);
   CHECK_EQ(s.calls, 2);
 }
 
 TEST(queue_run_that_ends_late_leaves_the_next_queue_in_its_slot_to_its_runner) {
   static blocker b = BLOCKER_INIT;
-  successor s = {{0}, {0}, {0}, 0, &b};
+  successor s = {{0}, {0}, {0}, 0, &b, 0};
   multicast m = multicast_create();
   multicast_delegate d = {destroy_and_create, &s};
   multicast_options options;
-  s.old = create_queue(4, MULTICAST_OVERFLOW_REFUSE);
+  s.old = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   s.target = multicast_create();
-  options = delivered_to(s.old);
+  options = to_queue(s.old);
   add_with(m, d, &options);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(s.old, 100), 1);
   CHECK_STATUS(multicast_queue_run(s.new, 1), MULTICAST_ERROR_STATE);
   gate_open(&b.let_go);
+  join_thread(s.runner);
 }
 
-/* ---- What is not waited for -------------------------------------------------------------------- */
+/* ---- What is not waited for ------------------------------------------------------------------ */
 
 static void *run_one(void *argument) {
   multicast_queue_run(*(multicast_queue *)argument, 1);
@@ -111,8 +94,8 @@ TEST(queue_call_that_was_removed_is_not_waited_for_by_the_removal_of_others) {
   static blocker b = BLOCKER_INIT;
   int calls = 0;
   multicast m = multicast_create();
-  multicast_queue queue = create_queue(4, MULTICAST_OVERFLOW_REFUSE);
-  multicast_options options = delivered_to(queue);
+  multicast_queue queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  multicast_options options = to_queue(queue);
   multicast_token token = add_with(m, blocking(&b), &options);
   pthread_t runner;
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -125,7 +108,7 @@ TEST(queue_call_that_was_removed_is_not_waited_for_by_the_removal_of_others) {
   join_thread(runner);
 }
 
-/* ---- Ends of lifetimes, and threads that wait for room ------------------------------------------ */
+/* ---- Ends of lifetimes, and threads that wait for room --------------------------------------- */
 
 typedef struct cycle {
   multicast target; /* its delegate's calls wait in a queue that is full */
@@ -152,11 +135,11 @@ static void *open_after_a_while(void *argument) {
   return NULL;
 }
 
-/* A delegate of a lifetime that is removed, but runs still, and is about to wait for room in a queue
- * that this thread runs. */
+/* A delegate of a lifetime that is removed, but runs still, and is about to wait for room in a
+ * queue that this thread runs. */
 static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queue, int *calls) {
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_options options = delivered_to(queue);
+  multicast_options options = to_queue(queue);
   multicast m = multicast_create();
   multicast_delegate d = {invoke_into_the_full_queue, c};
   multicast_token token;
@@ -179,7 +162,7 @@ TEST(queue_that_is_full_refuses_a_thread_that_the_end_of_a_lifetime_waits_for) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
   invoker i;
-  multicast_queue queue = create_queue(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_lifetime lifetime = begin_cycle(&c, &i, queue, &calls);
   pthread_t opener = start_thread(open_after_a_while, &c.go_on);
   CHECK_OK(multicast_lifetime_end(lifetime));
@@ -193,7 +176,7 @@ TEST(lifetime_end_is_pending_where_a_thread_waits_for_room_that_the_caller_has_t
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
   invoker i;
-  multicast_queue queue = create_queue(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_lifetime lifetime = begin_cycle(&c, &i, queue, &calls);
   gate_open(&c.go_on);
   CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS)); /* it waits for room */
@@ -204,7 +187,7 @@ TEST(lifetime_end_is_pending_where_a_thread_waits_for_room_that_the_caller_has_t
   CHECK_EQ(c.releases, 1);
 }
 
-/* ---- Queues that end while others come ---------------------------------------------------------- */
+/* ---- Queues that end while others come ------------------------------------------------------- */
 
 static multicast_queue passing;
 static bool is_over;
@@ -213,7 +196,7 @@ static void *create_and_destroy(void *unused) {
   int i;
   (void)unused;
   for (i = 0; i < 3000; ++i) {
-    multicast_queue queue = create_queue(2, MULTICAST_OVERFLOW_REFUSE);
+    multicast_queue queue = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
     STORE(passing.id, queue.id);
     CHECK_OK(multicast_queue_destroy(queue));
   }
@@ -244,7 +227,7 @@ TEST(queue_that_ends_as_others_add_leaves_nothing_in_their_lifetimes) {
   CHECK_EQ(LOAD(releases), added);
 }
 
-/* ---- A worker after the other ------------------------------------------------------------------ */
+/* ---- A worker after the other ---------------------------------------------------------------- */
 
 static void *stop_all_the_time(void *argument) {
   while (!LOAD(is_over)) {
@@ -255,7 +238,7 @@ static void *stop_all_the_time(void *argument) {
 }
 
 TEST(queue_stop_waits_for_the_worker_that_it_stops_and_not_for_the_next) {
-  multicast_queue queue = create_queue(4, MULTICAST_OVERFLOW_REFUSE);
+  multicast_queue queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   pthread_t stopper = start_thread(stop_all_the_time, &queue);
   int started = 0;
   while (started < 200) {
@@ -269,4 +252,611 @@ TEST(queue_stop_waits_for_the_worker_that_it_stops_and_not_for_the_next) {
   STORE(is_over, true);
   join_thread(stopper);
   CHECK_OK(multicast_queue_destroy(queue));
+}
+
+/* ---- A worker after a thread that has ended -------------------------------------------------- */
+
+enum { WORK = 0, START = 1, END = 2, STAY = 4 };
+
+typedef struct turn {
+  multicast target;
+  multicast_queue queue;
+  gate has_worked, entered, let_go;
+} turn;
+
+static void take_turn(void *context, uint32_t event, const void *payload, size_t size) {
+  turn *t = context;
+  (void)payload, (void)size;
+  if (event & STAY) {
+    gate_open(&t->entered);
+    gate_wait(&t->let_go);
+  }
+  if (event & START) {
+    CHECK_OK(multicast_queue_start(t->queue));
+    pause_ms(A_WHILE_MS); /* its thread waits for its turn */
+  }
+  if (event & END) pthread_exit(NULL);
+  if (event == WORK) gate_open(&t->has_worked);
+}
+
+static void begin_turns(turn *t) {
+  multicast_delegate d = {take_turn, t};
+  multicast_options options;
+  t->target = multicast_create();
+  t->queue = queue_with(10, MULTICAST_OVERFLOW_REFUSE);
+  options = to_queue(t->queue);
+  add_with(t->target, d, &options);
+}
+
+static void *run_all(void *argument) {
+  multicast_queue_run(*(multicast_queue *)argument, 0);
+  return NULL;
+}
+
+TEST(queue_worker_goes_on_where_the_thread_that_ran_before_it_has_ended) {
+  static turn t = {{0}, {0}, GATE_INIT, GATE_INIT, GATE_INIT};
+  begin_turns(&t);
+  CHECK_EQ(multicast_invoke(t.target, START | END, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(t.target, WORK, NULL, 0), 1);
+  on_another_thread(run_all, &t.queue);
+  gate_wait(&t.has_worked);
+  CHECK_OK(multicast_queue_destroy(t.queue));
+}
+
+TEST(queue_worker_gets_its_turn_after_a_thread_that_ran_after_one_that_has_ended) {
+  static turn t = {{0}, {0}, GATE_INIT, GATE_INIT, GATE_INIT};
+  begin_turns(&t);
+  CHECK_EQ(multicast_invoke(t.target, END, NULL, 0), 1);
+  on_another_thread(run_all, &t.queue);
+  CHECK_EQ(multicast_invoke(t.target, START, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(t.target, WORK, NULL, 0), 1);
+  CHECK(multicast_queue_run(t.queue, 0) >= 1);
+  gate_wait(&t.has_worked);
+  CHECK_OK(multicast_queue_destroy(t.queue));
+}
+
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
+static void expect_a_turn(void *argument) {
+  turn *t = argument;
+  CHECK_EQ(multicast_invoke(t->target, START, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(t->target, WORK, NULL, 0), 1);
+  CHECK(multicast_queue_run(t->queue, 0) >= 1);
+  gate_wait(&t->has_worked);
+  CHECK_OK(multicast_queue_destroy(t->queue));
+}
+
+TEST(queue_worker_gets_its_turn_in_the_child_of_a_fork_during_a_call) {
+  static turn t = {{0}, {0}, GATE_INIT, GATE_INIT, GATE_INIT};
+  pthread_t runner;
+  begin_turns(&t);
+  CHECK_EQ(multicast_invoke(t.target, STAY, NULL, 0), 1);
+  runner = start_thread(run_all, &t.queue);
+  gate_wait(&t.entered);
+  in_child(expect_a_turn, &t);
+  gate_open(&t.let_go);
+  join_thread(runner);
+}
+#endif
+
+/* ---- A thread that runs a queue for the first time inside a release -------------------------- */
+
+typedef struct late_runner {
+  cycle c;
+  multicast_queue queue;
+  bool fills; /* it is full again, and waited for, as the release returns */
+  pthread_t opener;
+  int calls;
+} late_runner;
+
+#define LATE_RUNNER_INIT(FILLS)                                                \
+  {{{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0}, {0}, FILLS, 0, 0}
+
+static void *fill(void *target) {
+  CHECK_EQ(multicast_invoke(*(multicast *)target, 0, NULL, 0), 1);
+  return NULL;
+}
+
+static void run_in_release(void *context) {
+  late_runner *l = context;
+  CHECK_EQ(multicast_queue_run(l->queue, 1), 1);
+  on_another_thread(fill, &l->c.target);
+  if (l->fills) {
+    gate_open(&l->c.go_on);
+    CHECK(!gate_opens_within(&l->c.has_left, A_WHILE_MS)); /* it waits for room */
+  } else {
+    l->opener = start_thread(open_after_a_while, &l->c.go_on);
+  }
+}
+
+/* This thread has done nothing yet that the library remembers a thread for. */
+static multicast begin_late(late_runner *l, invoker *i, multicast_lifetime lifetime) {
+  multicast m = multicast_create();
+  multicast_options options;
+  multicast_delegate running = {invoke_into_the_full_queue, NULL}, other = {count_call, NULL};
+  running.context = &l->c;
+  other.context = l;
+  l->queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  options = to_queue(l->queue);
+  l->c.target = multicast_create();
+  add_with(l->c.target, counter(&l->calls), &options);
+  on_another_thread(fill, &l->c.target);
+
+  options = with_release(NULL);
+  options.lifetime = lifetime;
+  add_with(m, running, &options);
+  options.release = run_in_release;
+  options.events = UINT64_C(1) << 5; /* it is not called */
+  add_with(m, other, &options);
+  invoke_in_background(i, m);
+  gate_wait(&l->c.entered);
+  return m;
+}
+
+static void end_late(late_runner *l, invoker *i) {
+  if (l->fills) {
+    CHECK(!gate_opens_within(&l->c.has_left, 0));
+    CHECK_EQ(multicast_queue_run(l->queue, 1), 1);
+  } else {
+    join_thread(l->opener);
+  }
+  CHECK_EQ(invoke_finished(i), 1);
+  CHECK_EQ(l->c.queued, l->fills ? 1 : 0);
+}
+
+TEST(remove_all_does_not_wait_for_a_call_that_waits_for_what_its_release_began_to_run) {
+  static late_runner l = LATE_RUNNER_INIT(true);
+  invoker i;
+  multicast m = begin_late(&l, &i, (multicast_lifetime){0});
+  CHECK_EQ(multicast_remove_all(m), 2);
+  end_late(&l, &i);
+}
+
+TEST(remove_all_has_a_call_refused_that_would_wait_for_what_its_release_began_to_run) {
+  static late_runner l = LATE_RUNNER_INIT(false);
+  invoker i;
+  multicast m = begin_late(&l, &i, (multicast_lifetime){0});
+  CHECK_EQ(multicast_remove_all(m), 2);
+  end_late(&l, &i);
+}
+
+TEST(lifetime_end_is_pending_where_a_call_waits_for_what_its_release_began_to_run) {
+  static late_runner l = LATE_RUNNER_INIT(true);
+  invoker i;
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  begin_late(&l, &i, lifetime);
+  CHECK_STATUS(multicast_lifetime_end(lifetime), MULTICAST_PENDING);
+  end_late(&l, &i);
+}
+
+TEST(lifetime_end_has_a_call_refused_that_would_wait_for_what_its_release_began_to_run) {
+  static late_runner l = LATE_RUNNER_INIT(false);
+  invoker i;
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  begin_late(&l, &i, lifetime);
+  CHECK_OK(multicast_lifetime_end(lifetime));
+  end_late(&l, &i);
+}
+
+/* ---- The next multicast in a slot ------------------------------------------------------------ */
+
+typedef struct heir {
+  multicast old, new;
+  gate entered, let_go;
+} heir;
+
+static void destroy_and_inherit(void *context, uint32_t event, const void *payload, size_t size) {
+  heir *h = context;
+  int count = 0;
+  (void)event, (void)payload, (void)size;
+  CHECK_STATUS(multicast_destroy(h->old), MULTICAST_PENDING);
+  do {
+    CHECK(++count < 64);
+    h->new = multicast_create();
+  } while (((h->new.id ^ h->old.id) & 0x3FFFFFF) != 0);
+  gate_open(&h->entered);
+  gate_wait(&h->let_go);
+}
+
+TEST(remove_all_does_not_wait_for_a_queued_call_of_the_last_multicast_in_its_slot) {
+  static heir h = {{0}, {0}, GATE_INIT, GATE_INIT};
+  multicast_delegate d = {destroy_and_inherit, &h};
+  multicast_queue queue = queue_with(10, MULTICAST_OVERFLOW_REFUSE);
+  multicast_options options = to_queue(queue);
+  h.old = multicast_create();
+  add_with(h.old, d, &options);
+  CHECK_OK(multicast_queue_start(queue));
+  CHECK_EQ(multicast_invoke(h.old, 0, NULL, 0), 1);
+  gate_wait(&h.entered);
+  CHECK_EQ(multicast_remove_all(h.new), 0); /* or it would wait for what follows */
+  gate_open(&h.let_go);
+  CHECK_OK(multicast_queue_destroy(queue));
+}
+
+/* ---- Releases on other threads, in the child of a fork --------------------------------------- */
+
+static blocker releasing = BLOCKER_INIT;
+
+static void block_release(void *context) { block_call(context, 0, NULL, 0); }
+
+static void *remove_everything(void *target) {
+  CHECK_EQ(multicast_remove_all(*(multicast *)target), 1);
+  return NULL;
+}
+
+static void end_while_a_release_runs(void *is_queue) {
+  multicast m = multicast_create();
+  multicast_options options = with_release(block_release);
+  pthread_t remover, opener;
+  if (is_queue != NULL) {
+    options.queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  } else {
+    options.lifetime = multicast_lifetime_create();
+  }
+  add_with(m, blocking(&releasing), &options);
+  remover = start_thread(remove_everything, &m);
+  gate_wait(&releasing.entered);
+  opener = start_thread(open_after_a_while, &releasing.let_go);
+  if (is_queue != NULL) {
+    CHECK_OK(multicast_queue_destroy(options.queue));
+  } else {
+    CHECK_OK(multicast_lifetime_end(options.lifetime));
+  }
+  CHECK(LOAD(releasing.has_left));
+  join_thread(opener);
+  join_thread(remover);
+}
+
+TEST(lifetime_end_in_the_child_of_a_fork_waits_for_releases_on_its_other_threads) {
+  CHECK_OK(multicast_lifetime_end(multicast_lifetime_create()));
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
+  in_child(end_while_a_release_runs, NULL);
+#endif
+  end_while_a_release_runs(NULL);
+}
+
+TEST(queue_destroy_in_the_child_of_a_fork_waits_for_releases_on_its_other_threads) {
+  CHECK_OK(multicast_queue_destroy(queue_with(4, MULTICAST_OVERFLOW_REFUSE)));
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
+  in_child(end_while_a_release_runs, &releasing);
+#endif
+  end_while_a_release_runs(&releasing);
+}
+
+/* ---- Broadcasters ---------------------------------------------------------------------------- */
+
+typedef struct crossing {
+  multicast target;
+  multicast_delegate destroyer;
+  multicast_broadcaster broadcaster;
+  gate in_destroyer, in_observer;
+  bool has_observed;
+} crossing;
+
+static void destroy_broadcaster(void *context, uint32_t event, const void *payload, size_t size) {
+  crossing *c = context;
+  (void)event, (void)payload, (void)size;
+  gate_open(&c->in_destroyer);
+  gate_wait(&c->in_observer);
+  pause_ms(A_WHILE_MS); /* it waits for this call to end */
+  CHECK_STATUS(multicast_destroy(multicast_broadcaster_multicast(c->broadcaster, "name")),
+               MULTICAST_PENDING);
+  CHECK_STATUS(multicast_broadcaster_destroy(c->broadcaster), MULTICAST_PENDING);
+  CHECK(!LOAD(c->has_observed));
+}
+
+static void observe(void *context, uint32_t event, const void *payload, size_t size) {
+  crossing *c = context;
+  (void)event, (void)payload, (void)size;
+  gate_wait(&c->in_destroyer);
+  gate_open(&c->in_observer);
+  CHECK_OK(multicast_remove(c->target, c->destroyer));
+  STORE(c->has_observed, true);
+}
+
+TEST(broadcaster_destroy_is_pending_where_an_observer_runs_whose_multicast_was_destroyed) {
+  static crossing c = {{0}, {destroy_broadcaster, &c}, {0}, GATE_INIT, GATE_INIT, false};
+  multicast_delegate observer = {observe, &c};
+  invoker i, o;
+  c.target = multicast_create();
+  add(c.target, c.destroyer);
+  c.broadcaster = multicast_broadcaster_create(NULL);
+  CHECK_OK(multicast_broadcaster_register(c.broadcaster, "name", observer, NULL, NULL));
+  invoke_in_background(&i, c.target);
+  invoke_in_background(&o, multicast_broadcaster_multicast(c.broadcaster, "name"));
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(invoke_finished(&o), 1);
+  CHECK(c.has_observed);
+}
+
+static void *invoke_it(void *target) {
+  multicast_invoke(*(multicast *)target, 0, NULL, 0);
+  return NULL;
+}
+
+TEST(broadcaster_destroy_after_the_kernel_took_the_barrier_back_calls_no_observer_any_more) {
+  int calls = 0;
+  multicast_broadcaster broadcaster = multicast_broadcaster_create(NULL);
+  multicast m;
+  if (is_without_membarrier()) return; /* it was never granted: nothing to take back */
+  CHECK_OK(multicast_broadcaster_register(broadcaster, "name", counter(&calls), NULL, NULL));
+  m = multicast_broadcaster_multicast(broadcaster, "name");
+  invoke_it(&m);
+  on_another_thread(invoke_it, &m);
+  CHECK_EQ(calls, 2);
+  deny_membarrier();
+  CHECK_STATUS(multicast_broadcaster_destroy(broadcaster), MULTICAST_ERROR_SYSTEM);
+  CHECK(!multicast_is_valid(m));
+  CHECK_STATUS(multicast_invoke(m, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(calls, 2);
+  _exit(0); /* its names are freed by nobody now, which a sanitizer would take for a leak */
+}
+
+/* ---- Who waits for room ---------------------------------------------------------------------- */
+
+typedef struct producer {
+  multicast target;
+  gate go_on, has_queued;
+  int64_t queued;
+  blocker *other; /* what the thread that runs the queue waits for meanwhile */
+} producer;
+
+static void *produce(void *argument) {
+  producer *p = argument;
+  gate_wait(&p->go_on);
+  p->queued = multicast_invoke(p->target, 0, NULL, 0);
+  gate_open(&p->has_queued);
+  return NULL;
+}
+
+static void *let_them_go(void *argument) {
+  producer *p = argument;
+  pause_ms(A_WHILE_MS);
+  gate_open(&p->go_on);
+  CHECK(!gate_opens_within(&p->has_queued, A_WHILE_MS));
+  gate_open(&p->other->let_go);
+  return NULL;
+}
+
+TEST(queue_that_is_full_refuses_nobody_while_its_thread_waits_for_something_else) {
+  static blocker b = BLOCKER_INIT;
+  static producer p = {{0}, GATE_INIT, GATE_INIT, -1, &b};
+  int calls = 0;
+  invoker i;
+  multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_queue_stats stats = multicast_queue_stats_default();
+  multicast_options options = to_queue(queue);
+  multicast other = multicast_create();
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  multicast_token token;
+  pthread_t threads[2];
+  p.target = multicast_create();
+  add_with(p.target, counter(&calls), &options);
+  CHECK_EQ(multicast_queue_run(queue, 0), 0); /* it is for this thread to run */
+  CHECK_EQ(multicast_invoke(p.target, 0, NULL, 0), 1);
+
+  options = multicast_options_default();
+  options.lifetime = lifetime;
+  token = add_with(other, blocking(&b), &options);
+  invoke_in_background(&i, other);
+  gate_wait(&b.entered);
+  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
+  threads[0] = start_thread(produce, &p);
+  threads[1] = start_thread(let_them_go, &p);
+  /* Pending where the other thread, which might now wait for this one, has not said yet that it is
+   * through; but not before the call has ended. */
+  CHECK(multicast_lifetime_end(lifetime) >= MULTICAST_OK);
+  CHECK(LOAD(b.has_left));
+  CHECK_EQ(multicast_queue_run(queue, 1), 1);
+  join_thread(threads[0]);
+  join_thread(threads[1]);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(p.queued, 1);
+  CHECK_OK(multicast_queue_statistics(queue, &stats));
+  CHECK_EQ(stats.refused, 0);
+}
+
+static void remove_what_waits_for_room(cycle *c, multicast_queue queue) {
+  int calls = 0;
+  invoker i;
+  multicast m = multicast_create();
+  multicast_options options = to_queue(queue);
+  multicast_delegate d = {invoke_into_the_full_queue, NULL};
+  d.context = c;
+  add_with(c->target, counter(&calls), &options);
+  on_another_thread(fill, &c->target);
+  add(m, d);
+  invoke_in_background(&i, m);
+  gate_open(&c->go_on);
+  gate_wait(&c->entered);
+  CHECK(!gate_opens_within(&c->has_left, A_WHILE_MS)); /* it waits for room */
+  CHECK_STATUS(multicast_remove(m, d), MULTICAST_PENDING);
+  CHECK_EQ(multicast_queue_run(queue, 1), 1);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(c->queued, 1);
+}
+
+TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_that_nobody_runs) {
+  static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
+  c.target = multicast_create();
+  remove_what_waits_for_room(&c, queue_with(1, MULTICAST_OVERFLOW_BLOCK));
+}
+
+typedef struct idler {
+  multicast target;
+  gate entered, let_go;
+} idler;
+
+static void *invoke_and_idle(void *argument) {
+  idler *i = argument;
+  CHECK_EQ(multicast_invoke(i->target, 0, NULL, 0), 0);
+  gate_open(&i->entered);
+  gate_wait(&i->let_go);
+  return NULL;
+}
+
+TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_whose_worker_has_ended) {
+  static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
+  static blocker b = BLOCKER_INIT;
+  static idler idle = {{0}, GATE_INIT, GATE_INIT};
+  multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_options options = to_queue(queue);
+  multicast_token token;
+  pthread_t thread;
+  c.target = multicast_create();
+  token = add_with(c.target, blocking(&b), &options);
+  CHECK_OK(multicast_queue_start(queue));
+  gate_open(&b.let_go);
+  CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
+  gate_wait(&b.entered);
+  CHECK_OK(multicast_queue_stop(queue));
+  pause_ms(A_WHILE_MS); /* its thread ends, and another gets what the library knew it by */
+  CHECK_OK(multicast_token_remove(token));
+  idle.target = c.target;
+  thread = start_thread(invoke_and_idle, &idle);
+  gate_wait(&idle.entered);
+  remove_what_waits_for_room(&c, queue);
+  gate_open(&idle.let_go);
+  join_thread(thread);
+}
+
+/* ---- A fork while something ends ------------------------------------------------------------- */
+
+enum { MEMBERS = 20000 };
+
+typedef struct ending {
+  multicast target;
+  multicast_queue queue;
+  multicast_lifetime lifetime; /* zero where the queue ends */
+  bool has_begun;
+} ending;
+
+static void *end_it(void *argument) {
+  ending *e = argument;
+  STORE(e->has_begun, true);
+  if (e->lifetime.id != 0) {
+    CHECK_OK(multicast_lifetime_end(e->lifetime));
+  } else {
+    CHECK_OK(multicast_queue_destroy(e->queue));
+  }
+  return NULL;
+}
+
+static void expect_all_or_nothing(void *argument) {
+  ending *e = argument;
+  int64_t left = e->lifetime.id != 0 ? multicast_lifetime_count(e->lifetime)
+                                     : multicast_queue_wait(e->queue, 0);
+  if (left == MULTICAST_ERROR_INVALID_HANDLE) {
+    CHECK_EQ(multicast_count(e->target), 0);
+    CHECK_EQ(multicast_invoke(e->target, 0, NULL, 0), 0);
+  } else {
+    CHECK_EQ(multicast_count(e->target), MEMBERS);
+  }
+}
+
+static void fork_while_it_ends(bool is_queue) {
+  static multicast_delegate members[MEMBERS];
+  static int contexts[MEMBERS];
+  int i, round;
+  for (i = 0; i < MEMBERS; ++i) members[i] = counter(&contexts[i]);
+  for (round = 0; round < 10; ++round) {
+    ending e = {{0}, {0}, {0}, false};
+    multicast_options options = multicast_options_default();
+    pthread_t thread;
+    e.target = multicast_create();
+    if (is_queue) {
+      options.queue = e.queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+    } else {
+      options.lifetime = e.lifetime = multicast_lifetime_create();
+    }
+    CHECK_OK(multicast_add_many(e.target, members, MEMBERS, &options, NULL));
+    thread = start_thread(end_it, &e);
+    while (!LOAD(e.has_begun)) sched_yield();
+    usleep((useconds_t)round * 100);
+    in_child(expect_all_or_nothing, &e);
+    join_thread(thread);
+    CHECK_EQ(multicast_count(e.target), 0);
+    CHECK_OK(multicast_destroy(e.target));
+  }
+}
+
+TEST(fork_while_a_lifetime_ends_leaves_the_child_none_of_its_registrations) {
+  fork_while_it_ends(false);
+}
+
+TEST(fork_while_a_queue_is_destroyed_leaves_the_child_none_of_its_registrations) {
+  fork_while_it_ends(true);
+}
+
+/* ---- Cancellation that waits for a cancellation point ---------------------------------------- */
+
+typedef struct cancelled {
+  multicast target;
+  multicast_queue queue;
+  int calls;
+} cancelled;
+
+static void begin_cancelled(cancelled *c) {
+  multicast_options options;
+  c->calls = 0;
+  c->target = multicast_create();
+  c->queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  options = to_queue(c->queue);
+  add_with(c->target, counter(&c->calls), &options);
+  CHECK(multicast_queue_fd(c->queue) >= 0); /* what is written to and read may end the thread */
+}
+
+static void *invoke_cancelled(void *argument) {
+  cancelled *c = argument;
+  CHECK_EQ(pthread_cancel(pthread_self()), 0);
+  multicast_invoke(c->target, 0, NULL, 0);
+  pthread_testcancel();
+  return NULL;
+}
+
+static void *run_cancelled(void *argument) {
+  cancelled *c = argument;
+  CHECK_EQ(pthread_cancel(pthread_self()), 0);
+  multicast_queue_run(c->queue, 0);
+  pthread_testcancel();
+  return NULL;
+}
+
+static void *destroy_cancelled(void *argument) {
+  cancelled *c = argument;
+  CHECK_EQ(pthread_cancel(pthread_self()), 0);
+  multicast_queue_destroy(c->queue);
+  pthread_testcancel();
+  return NULL;
+}
+
+TEST(invocation_with_a_cancellation_pending_leaves_no_lock_of_the_queue_held) {
+  cancelled c;
+  begin_cancelled(&c);
+  on_another_thread(invoke_cancelled, &c);
+  CHECK_EQ(stats_of(c.queue).pending, 1);
+  CHECK_EQ(multicast_queue_run(c.queue, 0), 1);
+  CHECK_EQ(c.calls, 1);
+  CHECK_OK(multicast_queue_destroy(c.queue));
+}
+
+TEST(queue_run_with_a_cancellation_pending_leaves_no_lock_held) {
+  cancelled c;
+  begin_cancelled(&c);
+  CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
+  on_another_thread(run_cancelled, &c);
+  CHECK_EQ(stats_of(c.queue).pending, 0);
+  CHECK_EQ(c.calls, 1);
+  CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(c.queue, 0), 1);
+  CHECK_OK(multicast_queue_destroy(c.queue));
+}
+
+TEST(queue_destroy_with_a_cancellation_pending_leaves_no_lock_held) {
+  cancelled c;
+  begin_cancelled(&c);
+  CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
+  on_another_thread(destroy_cancelled, &c);
+  CHECK_STATUS(multicast_queue_destroy(c.queue), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(multicast_count(c.target), 0);
+  CHECK_OK(multicast_queue_destroy(queue_with(1, MULTICAST_OVERFLOW_REFUSE)));
 }

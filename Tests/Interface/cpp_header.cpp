@@ -1,0 +1,1181 @@
+/* What multicast.hpp says, one test for each sentence. Uses the harness of the C tests. */
+
+/* Before the harness, whose includes stand inside of extern "C" here. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <any>
+#include <array>
+#include <functional>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <poll.h>
+#include <unistd.h>
+
+#include "multicast.hpp"
+extern "C" {
+#include "harness.h"
+}
+
+#define NOT_REACHED(WHAT) check_failed(__FILE__, __LINE__, "here", WHAT)
+
+using std::string;
+using namespace std::chrono_literals;
+
+namespace {
+
+/* Counts itself by the shared_ptr that a lambda captures: freed once is a count of one again. */
+using witness = std::shared_ptr<int>;
+witness make_witness() { return std::make_shared<int>(0); }
+
+/* The status that a body fails with; MULTICAST_OK where it throws nothing. */
+template <typename Body>
+multicast_status failure(Body &&body) {
+  try {
+    body();
+  } catch (const mcast::error &error) {
+    CHECK_TEXT(error.what(), multicast_status_message(error.status()));
+    CHECK(error.status() != MULTICAST_ERROR_OUT_OF_MEMORY);
+    return error.status();
+  } catch (const std::bad_alloc &) {
+    return MULTICAST_ERROR_OUT_OF_MEMORY;
+  }
+  return MULTICAST_OK;
+}
+
+template <typename Body>
+pthread_t run_thread(Body &body) {
+  return start_thread(
+      [](void *argument) -> void * {
+        (*static_cast<Body *>(argument))();
+        return nullptr;
+      },
+      &body);
+}
+
+/* A delegate stays in its call until it is let go. */
+struct stay {
+  gate entered = GATE_INIT;
+  gate let_go = GATE_INIT;
+  bool has_left = false;
+
+  void operator()() {
+    gate_open(&entered);
+    gate_wait(&let_go);
+    STORE(has_left, true);
+  }
+};
+
+mcast::options with_priority(int32_t priority) {
+  mcast::options how;
+  how.priority = priority;
+  return how;
+}
+
+mcast::options on(const mcast::queue &queue) {
+  mcast::options how;
+  how.queue = queue.handle();
+  return how;
+}
+
+}  // namespace
+
+/* ---- Delegates ------------------------------------------------------------------------------- */
+
+TEST(delegates_are_invoked_by_priority_then_in_order_of_addition) {
+  mcast::signal<void(char)> s;
+  string text;
+  s.add([&](char c) { text += 'b', text += c; });
+  s.add([&](char c) { text += 'c', text += c; });
+  s.add([&](char c) { text += 'd', text += c; }, with_priority(-1));
+  s.add([&](char c) { text += 'a', text += c; }, with_priority(1));
+  CHECK_EQ(s.size(), 4);
+  CHECK_EQ(s.invoke('1'), 4);
+  CHECK_EQ(s('2'), 4);
+  CHECK_TEXT(text.c_str(), "a1b1c1d1a2b2c2d2");
+  CHECK_EQ(s.clear(), 4);
+  CHECK_EQ(s('3'), 0);
+  CHECK_EQ(s.size(), 0);
+}
+
+namespace {
+int plain_sum;
+void add_plain(int n) { plain_sum += n; }
+int add_plain_and_answer(int n) { return plain_sum += n; }
+struct functor {
+  int *sum;
+  void operator()(long n) { *sum += static_cast<int>(n); }
+};
+}  // namespace
+
+TEST(functions_and_function_objects_can_be_added) {
+  mcast::signal<void(int)> s;
+  int sum = 0;
+  std::function<void(int)> function = [&](int n) { sum += n; };
+  const functor constant{&sum};
+  s.add(add_plain);
+  s.add(&add_plain);
+  s.add(add_plain_and_answer);
+  s.add(functor{&sum});
+  s.add(constant);
+  s.add(function);
+  s.add([&sum, calls = 0](int) mutable { sum += 100 * ++calls; });
+  s.add([answer = std::make_unique<int>(1000), &sum](auto n) { sum += *answer + n; });
+  CHECK_EQ(s(1), 8);
+  CHECK_EQ(plain_sum, 3);
+  CHECK_EQ(sum, 1104);
+  CHECK_EQ(s(1), 8);
+  CHECK_EQ(sum, 2308);
+}
+
+TEST(a_null_function_is_refused) {
+  mcast::signal<void(int)> s;
+  void (*none)(int) = nullptr;
+  CHECK_STATUS(failure([&] { s.add(none); }), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(s.size(), 0);
+}
+
+namespace {
+struct base {
+  int sum = 0;
+  void add(int n) { sum += n; }
+};
+struct object : base {
+  int twice(int n) noexcept { return sum += 2 * n; }
+  void tell(int n) const { *told += n; }
+  void set(int n) { sum = n; }
+  void set(const string &) {}
+  int *told = nullptr;
+};
+}  // namespace
+
+TEST(methods_of_an_object_can_be_added) {
+  mcast::signal<void(int)> s;
+  int told = 0;
+  object o;
+  o.told = &told;
+  const object &constant = o;
+  s.add(o, &object::twice);
+  s.add(o, &object::add); /* the base's */
+  s.add(static_cast<base &>(o), &base::add);
+  s.add(o, &object::tell);
+  s.add(constant, &object::tell);
+  CHECK_EQ(s(5), 5);
+  CHECK_EQ(o.sum, 20);
+  CHECK_EQ(told, 10);
+  s.clear();
+  const mcast::registration r = s.add(o, static_cast<void (object::*)(int)>(&object::set));
+  s(7);
+  CHECK_EQ(o.sum, 7);
+  CHECK_OK(r.remove());
+  CHECK_EQ(s(8), 0);
+  CHECK_EQ(o.sum, 7);
+}
+
+TEST(delegates_may_invoke_again_and_add_and_remove) {
+  mcast::signal<void(int)> s;
+  string text;
+  mcast::registration last;
+  s.add([&](int depth) {
+    text += static_cast<char>('0' + depth);
+    if (depth == 2) {
+      s.add([&](int) { text += '!'; });
+      last.remove();
+    }
+    if (depth < 2) CHECK_EQ(s(depth + 1), 1);
+  });
+  last = s.add([&](int) { text += 'x'; });
+  CHECK_EQ(s(0), 1);
+  CHECK_TEXT(text.c_str(), "012");
+  CHECK_EQ(s(2), 2);
+  CHECK_TEXT(text.c_str(), "0122!");
+}
+
+TEST(nesting_too_deep_throws_out_of_the_innermost_invocation) {
+  mcast::signal<void()> s;
+  int depth = 0;
+  s.add([&] {
+    ++depth;
+    s();
+  });
+  CHECK_STATUS(failure([&] { s(); }), MULTICAST_ERROR_LIMIT);
+  CHECK_EQ(depth, 256);
+}
+
+/* ---- Weak objects ---------------------------------------------------------------------------- */
+
+namespace {
+struct listener {
+  std::vector<int> heard;
+  std::function<void()> then;
+  std::function<void()> at_end;
+  ~listener() {
+    if (at_end) at_end();
+  }
+  void hear(int n) {
+    heard.push_back(n);
+    if (then) then();
+  }
+};
+}  // namespace
+
+TEST(a_weak_object_is_called_while_it_lives_and_removed_when_dead) {
+  mcast::signal<void(int)> s;
+  auto o = std::make_shared<listener>();
+  const mcast::registration r = s.add(std::weak_ptr<listener>(o), &listener::hear);
+  const std::weak_ptr<listener> same = o;
+  s.add(same, &listener::hear);
+  CHECK_EQ(o.use_count(), 1);
+  CHECK_EQ(s(4), 2);
+  CHECK_EQ(s(5), 2);
+  CHECK_EQ(o->heard.size(), 4);
+  CHECK_EQ(o->heard[3], 5);
+  CHECK_EQ(o.use_count(), 1);
+  CHECK_EQ(same.use_count(), 1);
+  o.reset();
+  CHECK_EQ(s.size(), 2);
+  CHECK(r.is_live());
+  CHECK_EQ(s(6), 0);
+  CHECK_EQ(s.size(), 0);
+  CHECK(!r.is_live());
+}
+
+TEST(a_weak_object_that_dies_during_an_invocation_is_not_called) {
+  mcast::signal<void(int)> s;
+  auto o = std::make_shared<listener>();
+  bool is_dead = false;
+  o->at_end = [&] { is_dead = true; };
+  s.add([&](int) { o.reset(); });
+  s.add(std::weak_ptr<listener>(o), &listener::hear);
+  CHECK_EQ(s(1), 1);
+  CHECK(is_dead);
+  CHECK_EQ(s.size(), 1);
+}
+
+TEST(a_weak_object_lives_until_its_call_has_returned) {
+  mcast::signal<void(int)> s;
+  auto o = std::make_shared<listener>();
+  string text;
+  mcast::scoped_registration r = s.add(std::weak_ptr<listener>(o), &listener::hear);
+  o->then = [&] {
+    o.reset();
+    text += "called ";
+  };
+  /* Ends with the call, inside of which its removal does not wait. */
+  o->at_end = [&] {
+    text += "dead";
+    CHECK_STATUS(r.get().remove(), MULTICAST_PENDING);
+  };
+  CHECK_EQ(s(1), 1);
+  CHECK_TEXT(text.c_str(), "called dead");
+  CHECK_EQ(s.size(), 0);
+}
+
+TEST(a_weak_object_that_dies_while_its_call_waits_is_not_called) {
+  mcast::signal<void(int)> s;
+  mcast::queue q;
+  auto o = std::make_shared<listener>();
+  s.add(std::weak_ptr<listener>(o), &listener::hear, on(q));
+  s(1);
+  CHECK_EQ(q.run(), 1);
+  CHECK_EQ(o->heard.size(), 1);
+  s(2);
+  o.reset();
+  CHECK_EQ(q.run(), 0);
+  CHECK_EQ(q.statistics().retracted, 1);
+  CHECK_EQ(s.size(), 0);
+}
+
+TEST(the_last_pointer_to_a_weak_object_may_go_on_another_thread) {
+  struct nothing_heard {
+    int alive = 1;
+    int calls = 0;
+    ~nothing_heard() { STORE(alive, 0); }
+    void hear() {
+      CHECK_EQ(LOAD(alive), 1);
+      ADD(calls, 1);
+    }
+  };
+  for (int round = 0; round < 300; ++round) {
+    mcast::signal<void()> s;
+    auto o = std::make_shared<nothing_heard>();
+    s.add(std::weak_ptr<nothing_heard>(o), &nothing_heard::hear);
+    auto body = [&] {
+      while (s() == 1) {
+      }
+    };
+    const pthread_t thread = run_thread(body);
+    while (LOAD(o->calls) == 0) {
+    }
+    o.reset();
+    join_thread(thread);
+    CHECK_EQ(s.size(), 0);
+  }
+}
+
+/* ---- Registrations --------------------------------------------------------------------------- */
+
+TEST(a_registration_pauses_and_removes_its_delegate) {
+  mcast::signal<void()> s;
+  int calls = 0;
+  mcast::registration r = s.add([&] { ++calls; });
+  const mcast::registration copy = r;
+  CHECK(r.is_live());
+  CHECK(r.token().id != 0 && r.token().id == copy.token().id);
+  CHECK_OK(r.pause());
+  CHECK_EQ(s(), 0);
+  CHECK_EQ(s.size(), 1);
+  CHECK_OK(copy.resume());
+  CHECK_EQ(s(), 1);
+  CHECK_OK(r.remove());
+  CHECK_EQ(s(), 0);
+  CHECK(!copy.is_live());
+  CHECK_STATUS(copy.remove(), MULTICAST_ERROR_INVALID_HANDLE);
+  r = s.add([&] { ++calls; });
+  CHECK_OK(r.remove_nowait());
+  r = s.add([&] { ++calls; });
+  CHECK_OK(r.remove_within(1s));
+  CHECK_EQ(calls, 1);
+  CHECK(!mcast::registration().is_live());
+}
+
+TEST(a_delegate_can_remove_itself_and_is_freed_after_its_call) {
+  mcast::signal<void()> s;
+  const witness w = make_witness();
+  mcast::registration r;
+  r = s.add([&r, w] {
+    CHECK_EQ(r.token().id, multicast_token_current().id);
+    CHECK_STATUS(r.remove(), MULTICAST_PENDING);
+    CHECK_EQ(w.use_count(), 2);
+  });
+  CHECK_EQ(w.use_count(), 2);
+  s();
+  CHECK_EQ(w.use_count(), 1);
+  s.add([w] { CHECK_STATUS(mcast::registration(multicast_token_current()).remove_nowait(), 1); });
+  s();
+  CHECK_EQ(w.use_count(), 1);
+}
+
+TEST(remove_within_gives_up_when_the_time_is_up) {
+  mcast::signal<void()> s;
+  stay delegate;
+  const witness w = make_witness();
+  const mcast::registration r = s.add([&delegate, w] { delegate(); });
+  auto body = [&] { s(); };
+  const pthread_t thread = run_thread(body);
+  gate_wait(&delegate.entered);
+  CHECK_STATUS(r.remove_within(1ms), MULTICAST_ERROR_TIMEOUT);
+  CHECK_STATUS(r.remove_within(-1ms), MULTICAST_ERROR_TIMEOUT);
+  CHECK_EQ(w.use_count(), 2);
+  gate_open(&delegate.let_go);
+  join_thread(thread);
+  CHECK_EQ(w.use_count(), 1);
+}
+
+TEST(a_scoped_registration_is_removed_when_it_goes_out_of_scope) {
+  mcast::signal<void()> s;
+  int calls = 0;
+  const auto count = [&] { ++calls; };
+  {
+    mcast::scoped_registration r = s.add(count);
+    CHECK(r.get().is_live());
+    CHECK_EQ(s(), 1);
+    r = s.add(count); /* removes the one before */
+    CHECK_EQ(s(), 1);
+    mcast::scoped_registration moved = std::move(r);
+    CHECK(!r.get().is_live());
+    CHECK(moved.get().is_live());
+    r = std::move(moved);
+    CHECK_EQ(s.size(), 1);
+    mcast::scoped_registration &itself = r;
+    r = std::move(itself);
+    CHECK_EQ(s.size(), 1);
+    mcast::scoped_registration none;
+    CHECK(!none.get().is_live());
+  }
+  CHECK_EQ(s.size(), 0);
+  mcast::registration kept;
+  {
+    mcast::scoped_registration r{s.add(count)};
+    kept = r.release();
+    CHECK(!r.get().is_live());
+  }
+  CHECK(kept.is_live());
+  CHECK_EQ(s(), 1);
+  static_assert(!std::is_copy_constructible_v<mcast::scoped_registration> &&
+                !std::is_copy_assignable_v<mcast::scoped_registration> &&
+                std::is_nothrow_move_constructible_v<mcast::scoped_registration> &&
+                std::is_nothrow_move_assignable_v<mcast::scoped_registration>);
+}
+
+TEST(remove_waits_for_a_call_on_another_thread) {
+  mcast::signal<void()> s;
+  stay delegate;
+  const witness w = make_witness();
+  const mcast::registration r = s.add([&delegate, w] { delegate(); });
+  auto invoke = [&] { s(); };
+  auto open = [&] {
+    pause_ms(A_WHILE_MS);
+    gate_open(&delegate.let_go);
+  };
+  const pthread_t invoking = run_thread(invoke);
+  gate_wait(&delegate.entered);
+  const pthread_t opening = run_thread(open);
+  CHECK_OK(r.remove());
+  CHECK(LOAD(delegate.has_left));
+  CHECK_EQ(w.use_count(), 1); /* freed before it returns */
+  join_thread(invoking);
+  join_thread(opening);
+}
+
+TEST(a_scoped_registration_waits_for_a_call_on_another_thread) {
+  mcast::signal<void()> s;
+  stay delegate;
+  bool is_removed = false;
+  auto invoke = [&] { s(); };
+  auto remover = [&, r = mcast::scoped_registration(s.add(std::ref(delegate)))]() mutable {
+    {
+      const mcast::scoped_registration last = std::move(r);
+    }
+    CHECK(LOAD(delegate.has_left));
+    STORE(is_removed, true);
+  };
+  const pthread_t invoking = run_thread(invoke);
+  gate_wait(&delegate.entered);
+  const pthread_t removing = run_thread(remover);
+  pause_ms(A_WHILE_MS);
+  CHECK(!LOAD(is_removed));
+  gate_open(&delegate.let_go);
+  join_thread(removing);
+  join_thread(invoking);
+  CHECK(is_removed);
+}
+
+/* ---- Exceptions ------------------------------------------------------------------------------ */
+
+TEST(the_first_exception_reaches_the_invoker_after_all_were_called) {
+  mcast::signal<void()> s;
+  string text;
+  s.add([&] { text += 'a'; });
+  s.add([&] {
+    text += 'b';
+    throw std::runtime_error("first");
+  });
+  s.add([&] {
+    text += 'c';
+    throw std::logic_error("second");
+  });
+  s.add([&] { text += 'd'; });
+  try {
+    s();
+    NOT_REACHED("nothing was thrown");
+  } catch (const std::runtime_error &e) {
+    CHECK_TEXT(e.what(), "first");
+  }
+  CHECK_TEXT(text.c_str(), "abcd");
+  CHECK_EQ(s.size(), 4);
+  s.clear();
+  CHECK_EQ(s(), 0);
+}
+
+TEST(an_exception_goes_through_nested_invocations_one_by_one) {
+  mcast::signal<void(int)> s;
+  string text;
+  s.add([&](int depth) {
+    if (depth == 0) throw 7;
+    try {
+      s(depth - 1);
+    } catch (int n) {
+      text += static_cast<char>('0' + depth);
+      if (depth < 3) throw n + 1;
+      CHECK_EQ(n, 9);
+    }
+  });
+  s.add([&](int depth) { text += static_cast<char>('a' + depth); });
+  CHECK_EQ(s(3), 2);
+  CHECK_TEXT(text.c_str(), "a1b2c3d");
+}
+
+TEST(an_argument_that_cannot_be_copied_for_a_delegate_is_its_exception) {
+  struct stubborn {
+    int copies_left;
+    explicit stubborn(int copies) : copies_left(copies) {}
+    stubborn(const stubborn &other) : copies_left(other.copies_left - 1) {
+      if (copies_left < 0) throw 3;
+    }
+  };
+  mcast::signal<void(const stubborn &)> s;
+  int calls = 0;
+  s.add([&](stubborn) { ++calls; });
+  s.add([&](const stubborn &) { ++calls; });
+  try {
+    s(stubborn(0));
+    NOT_REACHED("nothing was thrown");
+  } catch (int n) {
+    CHECK_EQ(n, 3);
+  }
+  CHECK_EQ(calls, 1);
+  CHECK_EQ(s(stubborn(1)), 2);
+}
+
+namespace {
+int exceptions_handled;
+void handle_exception(std::exception_ptr exception) noexcept {
+  try {
+    std::rethrow_exception(exception);
+  } catch (int n) {
+    exceptions_handled += n;
+  }
+}
+}  // namespace
+
+TEST(an_exception_of_a_queued_call_reaches_the_handler) {
+  mcast::signal<void(int)> s;
+  mcast::queue q;
+  int calls = 0;
+  CHECK(mcast::set_exception_handler(handle_exception) == nullptr);
+  s.add([](int n) { throw n; }, on(q));
+  s.add([&](int) { ++calls; }, on(q));
+  s.add([](int n) { throw 10 * n; });
+  try {
+    s(2);
+    NOT_REACHED("nothing was thrown");
+  } catch (int n) {
+    CHECK_EQ(n, 20); /* the direct one */
+  }
+  CHECK_EQ(exceptions_handled, 0);
+  CHECK_EQ(q.run(), 2);
+  CHECK_EQ(exceptions_handled, 2);
+  CHECK_EQ(calls, 1);
+  CHECK(mcast::set_exception_handler(nullptr) == handle_exception);
+}
+
+TEST(without_a_handler_an_exception_of_a_queued_call_terminates) {
+  mcast::signal<void()> s;
+  mcast::queue q;
+  s.add([] { throw 5; }, on(q));
+  s();
+  std::set_terminate([] {
+    try {
+      std::rethrow_exception(std::current_exception());
+    } catch (int n) {
+      _exit(n == 5 ? 0 : 1);
+    }
+  });
+  q.run();
+  NOT_REACHED("it goes on");
+}
+
+/* ---- The signal ------------------------------------------------------------------------------ */
+
+TEST(a_signal_can_be_moved) {
+  mcast::signal<void()> first, second;
+  const witness w = make_witness();
+  string text;
+  first.add([&, w] { text += 'a'; });
+  second.add([&, w] { text += 'b'; });
+  CHECK_EQ(w.use_count(), 3);
+  mcast::signal<void()> moved = std::move(first);
+  CHECK_EQ(moved(), 1);
+  CHECK_EQ(first.handle().id, 0);
+  CHECK_STATUS(failure([&] { first(); }), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(failure([&] { static_cast<void>(first.size()); }), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(failure([&] { first.clear(); }), MULTICAST_ERROR_INVALID_HANDLE);
+  second = std::move(moved); /* destroys what was there */
+  CHECK_EQ(w.use_count(), 2);
+  CHECK_EQ(second(), 1);
+  CHECK_TEXT(text.c_str(), "aa");
+  moved = mcast::signal<void()>();
+  CHECK_EQ(moved(), 0);
+  static_assert(!std::is_copy_constructible_v<mcast::signal<void()>> &&
+                !std::is_copy_assignable_v<mcast::signal<void()>> &&
+                std::is_nothrow_move_constructible_v<mcast::signal<void()>>);
+}
+
+TEST(a_constant_signal_can_be_invoked) {
+  mcast::signal<void(int)> s;
+  int sum = 0;
+  s.add([&](int n) { sum += n; });
+  const mcast::signal<void(int)> &constant = s;
+  CHECK_EQ(constant(3) + constant.invoke(4), 2);
+  CHECK_EQ(constant.size(), 1);
+  CHECK_EQ(sum, 7);
+}
+
+TEST(a_delegate_can_destroy_the_signal_that_calls_it) {
+  auto s = std::make_unique<mcast::signal<void(const string &)>>();
+  const witness w = make_witness();
+  string text;
+  s->add([&, w](const string &argument) {
+    s.reset();
+    CHECK_EQ(w.use_count(), 2); /* the next one's is gone, this one runs */
+    text += argument;
+    throw 1;
+  });
+  s->add([&, w](const string &) { text += "not called"; });
+  CHECK_EQ(w.use_count(), 3);
+  try {
+    (*s)("called");
+    NOT_REACHED("nothing was thrown");
+  } catch (int n) {
+    CHECK_EQ(n, 1);
+  }
+  CHECK_TEXT(text.c_str(), "called");
+  CHECK_EQ(w.use_count(), 1);
+}
+
+TEST(the_end_of_a_signal_waits_for_a_call_on_another_thread) {
+  auto s = std::make_unique<mcast::signal<void()>>();
+  stay delegate;
+  s->add(std::ref(delegate));
+  auto invoke = [&target = *s] { target(); };
+  const pthread_t thread = run_thread(invoke);
+  gate_wait(&delegate.entered);
+  auto open = [&] {
+    pause_ms(A_WHILE_MS);
+    gate_open(&delegate.let_go);
+  };
+  const pthread_t opening = run_thread(open);
+  s.reset();
+  CHECK(LOAD(delegate.has_left));
+  join_thread(thread);
+  join_thread(opening);
+}
+
+TEST(what_delegates_capture_is_freed_once) {
+  const witness w = make_witness();
+  auto s = std::make_unique<mcast::signal<void()>>();
+  const auto delegate = [w] { ++*w; };
+  const mcast::registration r = s->add(delegate);
+  s->add(delegate);
+  CHECK_EQ(w.use_count(), 4);
+  r.remove();
+  CHECK_EQ(w.use_count(), 3);
+  s->clear();
+  CHECK_EQ(w.use_count(), 2);
+  for (int i = 0; i < 100; ++i) s->add(delegate);
+  CHECK_EQ(w.use_count(), 102);
+  CHECK_EQ((*s)(), 100);
+  s.reset();
+  CHECK_EQ(w.use_count(), 2);
+  CHECK_EQ(*w, 100);
+}
+
+TEST(a_signal_works_with_the_functions_for_c) {
+  mcast::signal<void()> s;
+  int calls = 0;
+  s.add([&] { ++calls; });
+  CHECK(multicast_is_valid(s.handle()));
+  CHECK_EQ(multicast_count(s.handle()), 1);
+  mcast::options how = with_priority(-7);
+  how.once = how.latest = true;
+  how.lifetime.id = 3;
+  how.queue.id = 4;
+  const multicast_options given = how;
+  CHECK_EQ(given.struct_size, sizeof given);
+  CHECK_EQ(given.flags, MULTICAST_ONCE | MULTICAST_LATEST);
+  CHECK_EQ(given.priority, -7);
+  CHECK(given.lifetime.id == 3 && given.queue.id == 4 && given.release == nullptr);
+  const multicast_options defaults = mcast::options();
+  const multicast_options expected = multicast_options_default();
+  CHECK_EQ(memcmp(&defaults, &expected, sizeof defaults), 0);
+}
+
+TEST(threads_may_add_remove_and_invoke_at_once) {
+  mcast::signal<void(int)> s;
+  const witness w = make_witness();
+  int64_t sum = 0;
+  bool is_over = false;
+  s.add([&](int n) { ADD(sum, n); });
+  auto invoke = [&] {
+    for (int i = 0; i < 3000; ++i) CHECK(s(1) >= 1);
+  };
+  auto adder = [&, w] {
+    while (!LOAD(is_over)) {
+      int alive = 1;
+      {
+        const mcast::scoped_registration r = s.add([&alive, w](int) { CHECK_EQ(alive, 1); });
+      }
+      alive = 0;
+    }
+  };
+  const pthread_t threads[] = {run_thread(invoke), run_thread(invoke), run_thread(adder)};
+  join_thread(threads[0]);
+  join_thread(threads[1]);
+  STORE(is_over, true);
+  join_thread(threads[2]);
+  CHECK_EQ(sum, 6000);
+  CHECK_EQ(w.use_count(), 2);
+}
+
+/* ---- Arguments ------------------------------------------------------------------------------- */
+
+TEST(values_are_the_same_for_all_delegates) {
+  mcast::signal<void(string, int)> s;
+  std::vector<const string *> seen;
+  s.add([&](const string &text, int) { seen.push_back(&text); });
+  s.add([&](string text, int) { text += "changed"; });
+  s.add([&](auto &&text, auto &&) {
+    static_assert(std::is_same_v<decltype(text), const string &>);
+    CHECK_TEXT(text.c_str(), "hello");
+    seen.push_back(&text);
+  });
+  string text = "hello";
+  s.add([&](const string &, int) { text = "another"; }, with_priority(9));
+  CHECK_EQ(s(text, 1), 4); /* what the invoker does with its own matters no more */
+  CHECK(seen.at(0) == seen.at(1) && seen.at(0) != &text);
+  CHECK_TEXT(text.c_str(), "another");
+}
+
+namespace {
+struct shape {
+  virtual ~shape() = default;
+  virtual int sides() const = 0;
+};
+struct square : shape {
+  int sides() const override { return 4; }
+};
+struct plain_base {
+  int a;
+};
+struct plain_derived : plain_base {
+  int b;
+};
+}  // namespace
+
+TEST(references_arrive_as_they_are) {
+  mcast::signal<void(int &, const shape &, string &)> s;
+  int n = 1;
+  square four;
+  string text;
+  s.add([&](int &number, const shape &what, string &answer) {
+    CHECK(&number == &n);
+    CHECK(&what == &four);
+    number += what.sides();
+    answer += "a";
+  });
+  s.add([](int &number, const shape &, string &answer) {
+    number *= 2;
+    answer += "b";
+  });
+  CHECK_EQ(s(n, four, text), 2);
+  CHECK_EQ(n, 10);
+  CHECK_TEXT(text.c_str(), "ab");
+
+  /* Also where a queue would get a copy. */
+  mcast::signal<void(const plain_base &)> copyable;
+  static_assert(copyable.is_queueable);
+  plain_derived derived;
+  derived.b = 6;
+  copyable.add([&](const plain_base &what) {
+    CHECK(&what == &derived);
+    CHECK_EQ(static_cast<const plain_derived &>(what).b, 6);
+  });
+  CHECK_EQ(copyable(derived), 1);
+}
+
+TEST(views_arrays_functions_and_types_that_convert_arrive) {
+  mcast::signal<void(std::string_view, const char *, const int (&)[2], int (&)(int), std::any)> s;
+  int calls = 0;
+  s.add([&](std::string_view view, const char *text, const int(&array)[2], int (&f)(int),
+            const std::any &any) {
+    CHECK(view == "view");
+    CHECK_TEXT(text, "text");
+    CHECK_EQ(array[1], 8);
+    CHECK_EQ(f(0), plain_sum);
+    CHECK_EQ(std::any_cast<int>(any), 9);
+    ++calls;
+  });
+  const int array[2] = {7, 8};
+  CHECK_EQ(s(string("view"), "text", array, add_plain_and_answer, 9), 1);
+  CHECK_EQ(calls, 1);
+}
+
+TEST(a_type_that_can_only_be_moved_is_passed_by_reference) {
+  using pointer = std::unique_ptr<int>;
+  mcast::signal<void(pointer &)> by_reference;
+  pointer taken;
+  by_reference.add([&](pointer &p) { taken = std::move(p); });
+  by_reference.add([](pointer &p) { CHECK(p == nullptr); });
+  pointer given = std::make_unique<int>(5);
+  CHECK_EQ(by_reference(given), 2);
+  CHECK_EQ(*taken, 5);
+
+  mcast::signal<void(pointer)> by_value;
+  int sum = 0;
+  by_value.add([&](const pointer &p) { sum += *p; });
+  by_value.add([&](const pointer &p) { sum += *p; });
+  CHECK_EQ(by_value(std::move(taken)), 2);
+  CHECK_EQ(sum, 10);
+
+  mcast::signal<void(pointer &&)> to_be_moved;
+  to_be_moved.add([&](pointer &&p) { taken = std::move(p); });
+  to_be_moved.add([&](pointer &&p) { CHECK(p == nullptr); });
+  CHECK_EQ(to_be_moved(std::make_unique<int>(6)), 2);
+  CHECK_EQ(*taken, 6);
+}
+
+namespace {
+struct later; /* incomplete */
+struct owner_of_signals {
+  mcast::signal<void(const later &)> constant;
+  mcast::signal<void(later &)> changeable;
+};
+void invoke_changeable(owner_of_signals &o, later &l) {
+  o.changeable.add([](later &) {});
+  CHECK_EQ(o.changeable(l), 1);
+}
+struct later {
+  int value;
+};
+}  // namespace
+
+TEST(a_signal_may_be_declared_with_a_type_that_is_not_yet) {
+  owner_of_signals o;
+  later l{4};
+  invoke_changeable(o, l);
+  int sum = 0;
+  o.constant.add([&](const later &what) { sum += what.value; });
+  o.constant(l);
+  CHECK_EQ(sum, 4);
+}
+
+/* ---- Queues ---------------------------------------------------------------------------------- */
+
+namespace {
+struct alignas(32) wide {
+  int value;
+};
+struct alignas(16) vector4 {
+  float value[4];
+};
+struct not_copied {
+  not_copied() = default;
+  not_copied(const not_copied &) = delete;
+  not_copied &operator=(const not_copied &) = default;
+};
+template <typename... Args>
+constexpr bool is_queueable = mcast::signal<void(Args...)>::is_queueable;
+static_assert(is_queueable<> && is_queueable<int> && is_queueable<const int &, char *> &&
+              is_queueable<std::string_view, const char *, vector4, std::array<int, 40>>);
+static_assert(!is_queueable<int &> && !is_queueable<int, int &> && !is_queueable<int &&>);
+static_assert(!is_queueable<string> && !is_queueable<const string &> &&
+              !is_queueable<std::unique_ptr<int>> && !is_queueable<const shape &>);
+static_assert(!is_queueable<wide> && !is_queueable<const wide &> &&
+              !is_queueable<const int (&)[2]> && !is_queueable<void (&)()> &&
+              !is_queueable<const volatile int &> && !is_queueable<const int &&> &&
+              !is_queueable<const not_copied &>);
+}  // namespace
+
+TEST(what_is_not_queueable_cannot_be_added_with_a_queue) {
+  mcast::queue q;
+  mcast::signal<void(const string &)> s;
+  const witness w = make_witness();
+  CHECK_STATUS(failure([&] { s.add([w](const string &) {}, on(q)); }),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(s.size(), 0);
+  CHECK_EQ(w.use_count(), 1);
+  auto o = std::make_shared<functor>();
+  mcast::signal<void(long &)> other;
+  CHECK_STATUS(failure([&] { other.add(std::weak_ptr<functor>(o), &functor::operator(), on(q)); }),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+}
+
+TEST(a_type_with_a_large_alignment_arrives_where_there_is_no_queue) {
+  mcast::signal<void(const wide &)> s;
+  const wide given{3};
+  int calls = 0;
+  s.add([&](const wide &got) {
+    CHECK(&got == &given);
+    ++calls;
+  });
+  s(given);
+  CHECK_EQ(calls, 1);
+}
+
+TEST(a_queue_delivers_copies) {
+  using large = std::array<int, 40>;
+  mcast::signal<void(int, const large &, vector4, std::string_view, bool)> s;
+  mcast::queue q;
+  int calls = 0;
+  large numbers{};
+  numbers[39] = 5;
+  const auto check = [&](int n, const large &got, const vector4 &four, std::string_view text,
+                         bool is_right) {
+    CHECK_EQ(n, -1);
+    CHECK(&got != &numbers);
+    CHECK_EQ(got[39], 5);
+    CHECK(reinterpret_cast<uintptr_t>(&four) % 16 == 0);
+    CHECK(four.value[3] == 2.5f);
+    CHECK(text == "static" && is_right);
+    ++calls;
+  };
+  s.add(check, on(q));
+  s.add(check, on(q));
+  bool is_direct_called = false;
+  s.add([&](int, const large &got, auto &&...) { is_direct_called = &got == &numbers; });
+  CHECK_EQ(s(-1, numbers, vector4{{1, 2, 3, 2.5f}}, "static", true), 3);
+  CHECK(is_direct_called);
+  numbers[39] = 6;
+  CHECK_EQ(calls, 0);
+  CHECK_EQ(q.run(), 2);
+  CHECK_EQ(calls, 2);
+
+  /* Small ones stay in the queue's own memory, and none at all is a payload too. */
+  mcast::signal<void(vector4)> small;
+  mcast::signal<void()> empty;
+  small.add([&](const vector4 &four) {
+    CHECK(reinterpret_cast<uintptr_t>(&four) % 16 == 0);
+    CHECK(four.value[0] == 9.0f);
+    ++calls;
+  }, on(q));
+  empty.add([&] { ++calls; }, on(q));
+  small(vector4{{9, 0, 0, 0}});
+  empty();
+  CHECK_EQ(q.run(), 2);
+  CHECK_EQ(calls, 4);
+}
+
+TEST(methods_can_be_called_through_a_queue) {
+  mcast::signal<void(int)> s;
+  mcast::queue q;
+  object o;
+  s.add(o, &object::add, on(q));
+  s(2);
+  CHECK_EQ(o.sum, 0);
+  q.run();
+  CHECK_EQ(o.sum, 2);
+}
+
+TEST(a_queue_is_run_and_waited_for) {
+  mcast::signal<void(int)> s;
+  mcast::queue q;
+  int sum = 0;
+  s.add([&](int n) { sum += n; }, on(q));
+  CHECK_EQ(q.wait(0ns), 0);
+  CHECK_EQ(q.wait(1ms), 0);
+  CHECK_EQ(q.run(), 0);
+  pollfd watched = {q.descriptor(), POLLIN, 0};
+  CHECK_EQ(poll(&watched, 1, 0), 0);
+  for (int n = 1; n <= 3; ++n) s(n);
+  CHECK_EQ(poll(&watched, 1, 0), 1);
+  CHECK_EQ(q.wait(), 3);
+  CHECK_EQ(q.run(1), 1);
+  CHECK_EQ(sum, 1);
+  CHECK_EQ(q.wait(1s), 2);
+  CHECK_EQ(q.run(), 2);
+  CHECK_EQ(sum, 6);
+  const multicast_queue_stats stats = q.statistics();
+  CHECK_EQ(stats.delivered, 3);
+  CHECK_EQ(stats.highest, 3);
+}
+
+TEST(a_queue_has_a_thread_of_its_own) {
+  mcast::signal<void()> s;
+  mcast::queue q;
+  gate called = GATE_INIT;
+  s.add([&] {
+    CHECK_STATUS(q.stop(), MULTICAST_PENDING);
+    gate_open(&called);
+  }, on(q));
+  q.start();
+  CHECK_STATUS(failure([&] { q.start(); }), MULTICAST_ERROR_STATE);
+  CHECK_STATUS(failure([&] { q.run(); }), MULTICAST_ERROR_STATE);
+  s();
+  gate_wait(&called);
+  const multicast_status status = q.stop(); /* it may be just ending */
+  CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_STATE);
+}
+
+TEST(a_queue_has_a_capacity_and_a_rule_for_what_is_too_much) {
+  mcast::signal<void(int)> s;
+  mcast::queue refuse(2), drop(1, MULTICAST_OVERFLOW_DROP_OLDEST);
+  std::vector<int> refused, dropped;
+  s.add([&](int n) { refused.push_back(n); }, on(refuse));
+  s.add([&](int n) { dropped.push_back(n); }, on(drop));
+  CHECK_EQ(s(1), 2);
+  CHECK_EQ(s(2), 2);
+  CHECK_EQ(s(3), 1);
+  CHECK_EQ(refuse.run() + drop.run(), 3);
+  CHECK(refused == std::vector<int>({1, 2}));
+  CHECK(dropped == std::vector<int>({3}));
+  CHECK_STATUS(failure([] { mcast::queue((1u << 24) + 1); }), MULTICAST_ERROR_INVALID_ARGUMENT);
+}
+
+TEST(the_end_of_a_queue_removes_what_delivers_there) {
+  mcast::signal<void()> s;
+  const witness w = make_witness();
+  mcast::queue kept;
+  {
+    mcast::queue q;
+    s.add([w] {}, on(q));
+    kept = std::move(q);
+    CHECK_STATUS(failure([&] { q.run(); }), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(failure([&] { q.wait(); }), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(failure([&] { q.descriptor(); }), MULTICAST_ERROR_SYSTEM);
+    CHECK_STATUS(failure([&] { q.statistics(); }), MULTICAST_ERROR_INVALID_HANDLE);
+  }
+  CHECK_EQ(s(), 1);
+  kept = mcast::queue();
+  CHECK_EQ(w.use_count(), 1);
+  CHECK_EQ(s.size(), 0);
+}
+
+TEST(a_queue_may_be_destroyed_by_a_delegate_that_it_calls) {
+  mcast::signal<void()> s;
+  auto q = std::make_unique<mcast::queue>();
+  const witness w = make_witness();
+  s.add([&q, w] { q.reset(); }, on(*q));
+  s();
+  s();
+  CHECK_EQ(q->run(), 1);
+  CHECK_EQ(w.use_count(), 1);
+  CHECK_EQ(s.size(), 0);
+}
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+TEST(latest_keeps_the_newest_call_alone) {
+  mcast::signal<void(int)> s;
+  mcast::queue q;
+  std::vector<int> got;
+  mcast::options how = on(q);
+  how.latest = true;
+  s.add([&](int n) { got.push_back(n); }, how);
+  s(1);
+  s(2);
+  s(3);
+  CHECK_EQ(q.run(), 1);
+  CHECK(got == std::vector<int>({3}));
+}
+
+TEST(once_calls_and_frees_once) {
+  mcast::signal<void()> s;
+  mcast::queue q;
+  const witness w = make_witness();
+  mcast::options how;
+  how.once = true;
+  s.add([w] { ++*w; }, how);
+  how.queue = q.handle();
+  s.add([w] { ++*w; }, how);
+  CHECK_EQ(s(), 2);
+  CHECK_EQ(s(), 0);
+  CHECK_EQ(w.use_count(), 2);
+  CHECK_EQ(q.run(), 1);
+  CHECK_EQ(s(), 0);
+  CHECK_EQ(*w, 2);
+  CHECK_EQ(w.use_count(), 1);
+  CHECK_EQ(s.size(), 0);
+}
+
+TEST(the_end_of_a_lifetime_removes_what_was_added_under_it) {
+  mcast::signal<void()> first, second;
+  const witness w = make_witness();
+  mcast::options how;
+  {
+    mcast::lifetime plugin;
+    how.lifetime = plugin.handle();
+    first.add([w] {}, how);
+    second.add([w] {}, how);
+    first.add([] {});
+    CHECK_EQ(multicast_lifetime_count(plugin.handle()), 2);
+  }
+  CHECK_EQ(first.size(), 1);
+  CHECK_EQ(second.size(), 0);
+  CHECK_EQ(w.use_count(), 1);
+  mcast::lifetime window;
+  how.lifetime = window.handle();
+  first.add([w] {}, how);
+  mcast::lifetime moved = std::move(window);
+  CHECK_EQ(first.size(), 2);
+  CHECK_OK(moved.end());
+  CHECK_EQ(first.size(), 1);
+  CHECK_STATUS(moved.end(), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+/* ---- Failures -------------------------------------------------------------------------------- */
+
+TEST(an_add_that_fails_frees_what_the_delegate_captured) {
+  mcast::signal<void()> s, moved_from;
+  const witness w = make_witness();
+  auto o = std::make_shared<listener>();
+  mcast::options how;
+  const mcast::signal<void()> taken = std::move(moved_from);
+  CHECK_STATUS(failure([&] { moved_from.add([w] {}); }), MULTICAST_ERROR_INVALID_HANDLE);
+  how.lifetime = mcast::lifetime().handle(); /* ended already */
+  CHECK_STATUS(failure([&] { s.add([w] {}, how); }), MULTICAST_ERROR_INVALID_HANDLE);
+  how.lifetime = {0};
+  how.queue = mcast::queue().handle();
+  CHECK_STATUS(failure([&] { s.add([w] {}, how); }), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(w.use_count(), 1);
+  CHECK_EQ(s.size(), 0);
+
+  struct stubborn {
+    stubborn() = default;
+    [[noreturn]] stubborn(const stubborn &) { throw 4; }
+    void operator()() const {}
+  };
+  const stubborn delegate;
+  try {
+    s.add(delegate);
+    NOT_REACHED("nothing was thrown");
+  } catch (int n) {
+    CHECK_EQ(n, 4);
+  }
+  CHECK_EQ(s.size(), 0);
+}
+
+TEST(running_out_of_memory_throws_bad_alloc_and_frees_what_was_captured) {
+  use_test_allocator();
+  fail_only_once = false;
+  const witness w = make_witness();
+  fail_after = 0;
+  CHECK_STATUS(failure([] { mcast::signal<void()>(); }), MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_STATUS(failure([] { mcast::lifetime(); }), MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_STATUS(failure([] { mcast::queue(); }), MULTICAST_ERROR_OUT_OF_MEMORY);
+  fail_after = -1;
+  mcast::signal<void()> s;
+  int failures = 0;
+  for (int rounds = 0; rounds < 200; ++rounds) {
+    bool is_added = false;
+    for (fail_after = 0; !is_added;) {
+      const int tried = fail_after;
+      const multicast_status status =
+          failure([&] { s.add([w] { ++*w; }, with_priority(rounds % 3)); });
+      is_added = status == MULTICAST_OK;
+      if (!is_added) {
+        CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
+        ++failures;
+        fail_after = tried + 1;
+      }
+      CHECK_EQ(w.use_count(), 1 + rounds + (is_added ? 1 : 0));
+      CHECK_EQ(s.size(), rounds + (is_added ? 1 : 0));
+    }
+  }
+  CHECK(failures >= 200);
+  fail_after = -1;
+  CHECK_EQ(s(), 200);
+  CHECK_EQ(*w, 200);
+}
+
+TEST(a_thread_that_invokes_without_memory_gets_bad_alloc) {
+  use_test_allocator();
+  mcast::signal<void()> s;
+  int calls = 0;
+  s.add([&] { ++calls; });
+  fail_only_once = false;
+  fail_after = 0;
+  CHECK_STATUS(failure([&] { s(); }), MULTICAST_ERROR_OUT_OF_MEMORY);
+  fail_after = -1;
+  CHECK_EQ(s(), 1);
+  CHECK_EQ(calls, 1);
+}

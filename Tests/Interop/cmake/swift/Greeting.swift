@@ -1,0 +1,44 @@
+// Ordinary Swift with its own runtime: classes, closures, dictionaries, weak references, all of
+// which call swift_* functions of which an Embedded object has some of the same name.
+import CMulticast
+
+final class Greeter {
+  private let greetings: [String: String]
+  private(set) var greeted: [String] = []
+  var onGreet: ((String) -> Void)?
+
+  init(greetings: [String: String]) { self.greetings = greetings }
+  deinit { print("swift: greeter gone") }
+
+  func greet(_ name: String) {
+    greeted.append(name)
+    onGreet?("swift: \(greetings["en", default: "?"]), \(name)")
+  }
+}
+
+private let greet:
+  @convention(c) (UnsafeMutableRawPointer?, UInt32, UnsafeRawPointer?, Int) -> Void = {
+    context, _, payload, size in
+    let greeter = Unmanaged<Greeter>.fromOpaque(context!).takeUnretainedValue()
+    greeter.greet(
+      String(decoding: UnsafeRawBufferPointer(start: payload, count: size), as: UTF8.self))
+  }
+
+private nonisolated(unsafe) weak var last: Greeter?
+
+/// Adds a greeter, which belongs to the multicast from then on.
+@_cdecl("greeting_join")
+public func join(_ m: multicast) -> Bool {
+  let greeter = Greeter(greetings: ["en": "hello", "fr": "bonjour"])
+  greeter.onGreet = { print($0) }
+  last = greeter
+  var options = multicast_options_default()
+  options.release = { Unmanaged<Greeter>.fromOpaque($0!).release() }
+  let delegate = multicast_delegate(
+    function: greet, context: Unmanaged.passRetained(greeter).toOpaque())
+  return multicast_add(m, delegate, &options, nil) == MULTICAST_OK
+}
+
+/// How often the greeter has greeted; -1 once it is gone.
+@_cdecl("greeting_count")
+public func count() -> Int32 { last.map { Int32($0.greeted.count) } ?? -1 }

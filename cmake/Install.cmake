@@ -1,0 +1,63 @@
+# What `cmake --install` copies: the libraries, the headers, the CMake package, the pkg-config file.
+# Nothing of it holds the prefix, so that an installation can be moved.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(multicast_config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/multicast)
+
+foreach(library multicast multicast_static)
+  target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endforeach()
+
+# An export for each kind: an installation can leave one of them out, as distributions do.
+install(TARGETS multicast EXPORT multicastSharedTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    COMPONENT multicast_runtime NAMELINK_COMPONENT multicast_development)
+install(TARGETS multicast_static EXPORT multicastStaticTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT multicast_development)
+install(EXPORT multicastSharedTargets NAMESPACE multicast::
+  DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
+install(EXPORT multicastStaticTargets NAMESPACE multicast::
+  DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
+
+install(FILES include/multicast.h include/multicast.hpp
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development)
+
+configure_package_config_file(cmake/multicastConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/multicastConfig.cmake INSTALL_DESTINATION ${multicast_config_dir}
+  NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/multicastConfigVersion.cmake
+  COMPATIBILITY SameMajorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/multicastConfig.cmake
+  ${PROJECT_BINARY_DIR}/multicastConfigVersion.cmake
+  DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
+
+# Where the pkg-config file lies tells where the rest is. Not so for directories that were given with
+# their whole path, nor in /usr: pkg-config leaves out the compiler's own directories if it can tell
+# them, and to find the C headers among somebody's options would upset a C++ compiler.
+foreach(directory LIBDIR INCLUDEDIR)
+  set(multicast_pc_${directory} ${CMAKE_INSTALL_${directory}})
+  if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_${directory}}")
+    string(PREPEND multicast_pc_${directory} "\${prefix}/")
+  endif()
+endforeach()
+set(multicast_pc_prefix /usr)
+configure_file(cmake/multicast.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/usr/multicast.pc @ONLY)
+set(multicast_pc_prefix ${CMAKE_INSTALL_PREFIX})
+if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  file(RELATIVE_PATH multicast_pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+  string(REGEX REPLACE "/$" "" multicast_pc_prefix "\${pcfiledir}/${multicast_pc_prefix}")
+endif()
+configure_file(cmake/multicast.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/multicast.pc @ONLY)
+install(CODE "
+  set(multicast_pc \"${PROJECT_BINARY_DIR}/pkgconfig/multicast.pc\")
+  if(CMAKE_INSTALL_PREFIX STREQUAL \"/usr\")
+    set(multicast_pc \"${PROJECT_BINARY_DIR}/pkgconfig/usr/multicast.pc\")
+  endif()
+  set(multicast_pc_dir \"${CMAKE_INSTALL_LIBDIR}/pkgconfig\")
+  if(NOT IS_ABSOLUTE \"\${multicast_pc_dir}\")
+    string(PREPEND multicast_pc_dir \"\${CMAKE_INSTALL_PREFIX}/\")
+  endif()
+  file(INSTALL \"\${multicast_pc}\" DESTINATION \"\${multicast_pc_dir}\")
+" COMPONENT multicast_development)

@@ -1,0 +1,82 @@
+# What `cpack` makes: an archive of everything, or Debian packages:
+#
+#   cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr && cmake --build build
+#   cpack --config build/CPackConfig.cmake -G DEB -B packages
+#
+# libmulticast1 is what programs run with, libmulticast-dev what they are built with.
+
+set(CPACK_PACKAGE_NAME multicast)
+set(CPACK_PACKAGE_VENDOR "The libmulticast authors")
+set(CPACK_PACKAGE_CONTACT "The libmulticast maintainers <maintainers@example.invalid>")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/PackagesPermissions.cmake)
+set(CPACK_GENERATOR TGZ)
+set(CPACK_SOURCE_GENERATOR TGZ)
+set(CPACK_SOURCE_IGNORE_FILES "/[.]git/;/[.]build/;/build[^/]*/")
+
+# ---- Debian ---------------------------------------------------------------------------------------
+
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/PackagesCheck.cmake)
+set(CPACK_MULTICAST_INSTALL_PREFIX ${CMAKE_INSTALL_PREFIX})
+find_program(MULTICAST_GZIP gzip)
+mark_as_advanced(MULTICAST_GZIP)
+set(CPACK_MULTICAST_GZIP ${MULTICAST_GZIP})
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SOURCE libmulticast)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libmulticast${PROJECT_VERSION_MAJOR})
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+file(WRITE ${PROJECT_BINARY_DIR}/debian/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/triggers)
+set(CPACK_DEBIAN_RUNTIME_DESCRIPTION
+"one-to-many delegation - shared library
+A multicast holds any number of delegates, each a C function with a context,
+and invokes them all. Invoking takes no lock; a delegate that has been removed
+runs on no thread any more; and no handle can crash the library.
+
+This package has the shared library.")
+
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libmulticast-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
+  "${CPACK_DEBIAN_RUNTIME_PACKAGE_NAME} (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION
+"one-to-many delegation - development files
+A multicast holds any number of delegates, each a C function with a context,
+and invokes them all. Invoking takes no lock; a delegate that has been removed
+runs on no thread any more; and no handle can crash the library.
+
+This package has the headers for C and C++, the static library, and the files
+for CMake and pkg-config.")
+
+# Each package is a group: a component of the library and one of what Debian wants beside it.
+configure_file(cmake/changelog.in debian/changelog @ONLY)
+if(MULTICAST_GZIP)
+  execute_process(COMMAND ${MULTICAST_GZIP} -9nf ${PROJECT_BINARY_DIR}/debian/changelog)
+endif()
+set(CPACK_COMPONENTS_ALL)
+foreach(kind RUNTIME DEVELOPMENT)
+  string(TOLOWER ${kind} component)
+  foreach(name multicast_${component} multicast_debian_${component})
+    list(APPEND CPACK_COMPONENTS_ALL ${name})
+    string(TOUPPER ${name} upper)
+    set(CPACK_COMPONENT_${upper}_GROUP ${component})
+  endforeach()
+  set(directory ${CMAKE_INSTALL_DATAROOTDIR}/doc/${CPACK_DEBIAN_${kind}_PACKAGE_NAME})
+  install(FILES LICENSE RENAME copyright DESTINATION ${directory}
+    COMPONENT multicast_debian_${component} EXCLUDE_FROM_ALL)
+  install(FILES ${PROJECT_BINARY_DIR}/debian/changelog.gz DESTINATION ${directory}
+    COMPONENT multicast_debian_${component} EXCLUDE_FROM_ALL)
+endforeach()
+
+include(CPack)

@@ -1,0 +1,16 @@
+# Read by cpack, once for each kind of package that it makes.
+
+if(CPACK_GENERATOR STREQUAL "DEB")
+  # Installed as for /usr, not moved there.
+  set(CPACK_SET_DESTDIR ON)
+  # It would be the first line of both descriptions, which have one of their own.
+  unset(CPACK_PACKAGE_DESCRIPTION_SUMMARY)
+  if(NOT CPACK_MULTICAST_INSTALL_PREFIX STREQUAL "/usr")
+    message(FATAL_ERROR
+      "A Debian package is installed in /usr, and this build is for '${CPACK_MULTICAST_INSTALL_PREFIX}', "
+      "where the library directory is another: configure it with -DCMAKE_INSTALL_PREFIX=/usr.")
+  endif()
+  if(NOT CPACK_MULTICAST_GZIP)
+    message(FATAL_ERROR "A Debian package needs gzip: install it and configure again.")
+  endif()
+endif()

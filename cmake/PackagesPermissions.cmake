@@ -1,0 +1,9 @@
+# Run by cpack when the files are in place: everybody may enter the directories, whatever the umask.
+
+file(GLOB_RECURSE entries LIST_DIRECTORIES true ${CPACK_TEMPORARY_DIRECTORY}/*)
+foreach(entry IN LISTS entries)
+  if(IS_DIRECTORY ${entry})
+    file(CHMOD ${entry} PERMISSIONS
+      OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+  endif()
+endforeach()
