@@ -245,8 +245,11 @@ static inline void shims_event_clear(int descriptor) {
 }
 
 static inline void shims_event_close(int descriptor) {
-  int error = errno;
-  if (syscall(SYS_close, descriptor) < 0) errno = error;
+  int error = errno, previous;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &previous);
+  close(descriptor);  // libc's: the thread sanitizer is to know that the number is free
+  pthread_setcancelstate(previous, NULL);
+  errno = error;
 }
 
 // In the child of a fork: another one in the place of the parent's, which is still the parent's.
