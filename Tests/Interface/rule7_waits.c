@@ -860,3 +860,48 @@ TEST(queue_destroy_with_a_cancellation_pending_leaves_no_lock_held) {
   CHECK_EQ(multicast_count(c.target), 0);
   CHECK_OK(multicast_queue_destroy(queue_with(1, MULTICAST_OVERFLOW_REFUSE)));
 }
+
+/* ---- A release that waits for room -------------------------------------------------------------- */
+
+typedef struct releaser {
+  multicast target; /* its delegate's calls wait in a queue that is full */
+  multicast_token token;
+  gate entered, go_on;
+  int64_t queued;
+} releaser;
+
+static void invoke_in_release(void *context) {
+  releaser *r = context;
+  gate_open(&r->entered);
+  gate_wait(&r->go_on);
+  r->queued = multicast_invoke(r->target, 0, NULL, 0);
+}
+
+static void *remove_and_release(void *argument) {
+  CHECK_OK(multicast_token_remove(((releaser *)argument)->token));
+  return NULL;
+}
+
+TEST(queue_that_is_full_refuses_a_release_that_the_end_of_a_lifetime_waits_for) {
+  static releaser r = {{0}, {0}, GATE_INIT, GATE_INIT, -1};
+  int calls = 0;
+  multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  multicast_options options = with_release(invoke_in_release);
+  multicast_delegate d = {count_call, &r};
+  pthread_t remover, opener;
+  r.target = multicast_create();
+  add_queued(r.target, counter(&calls), queue);
+  CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* it is for this thread to run */
+  CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1); /* it is full */
+  options.lifetime = lifetime;
+  r.token = add_with(multicast_create(), d, &options);
+  remover = start_thread(remove_and_release, &r);
+  gate_wait(&r.entered);
+  opener = start_thread(open_after_a_while, &r.go_on);
+  CHECK_OK(multicast_lifetime_end(lifetime));
+  CHECK_EQ(r.queued, 0);
+  join_thread(opener);
+  join_thread(remover);
+}
