@@ -905,3 +905,28 @@ TEST(queue_that_is_full_refuses_a_release_that_the_end_of_a_lifetime_waits_for) 
   join_thread(opener);
   join_thread(remover);
 }
+
+/* ---- A worker that waits for room ---------------------------------------------------------------- */
+
+TEST(queue_stop_is_pending_where_the_worker_waits_for_room_in_a_queue_that_nobody_runs) {
+  static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
+  int calls = 0;
+  multicast m = multicast_create();
+  multicast_delegate d = {invoke_into_the_full_queue, &c};
+  multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_queue working = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  c.target = multicast_create();
+  add_queued(c.target, counter(&calls), full);
+  CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
+  add_queued(m, d, working);
+  gate_open(&c.go_on);
+  CHECK_OK(multicast_queue_start(working));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  gate_wait(&c.entered);
+  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS));
+  CHECK_STATUS(multicast_queue_stop(working), MULTICAST_PENDING);
+  CHECK_EQ(multicast_queue_run(full, 1), 1);
+  gate_wait(&c.has_left);
+  CHECK_EQ(c.queued, 1);
+  CHECK_OK(multicast_queue_destroy(working));
+}

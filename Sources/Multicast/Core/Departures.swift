@@ -162,14 +162,16 @@ enum Departures {
 
   /// Sleeps until another thread has brought something about.
   ///
-  /// - Parameter other: Holds the identity of that thread, or 0.
+  /// - Parameters:
+  ///   - other: Holds the identity of that thread, or 0.
+  ///   - isForRoom: Whether any other thread would do as well, by running a queue.
   /// - Returns: false where it waits, directly or through others, for the calling thread.
   static func waitUntil(
-    other: UnsafeMutablePointer<Atomic<UInt64>>, _ isTrue: () -> Bool
+    other: UnsafeMutablePointer<Atomic<UInt64>>, isForRoom: Bool, _ isTrue: () -> Bool
   ) -> Bool {
     Lock.calls.lock()
     defer { Lock.calls.unlock() }
-    let awaited = Awaited(thread: other)
+    let awaited = Awaited(thread: other, isForRoom: isForRoom)
     while !isTrue() {
       if closesCycle(awaited) { return false }
       sleep(for: awaited, .endless)
@@ -242,7 +244,7 @@ enum Departures {
       let awaited = next.storage.pointee.awaited
       if !isForAnybody(awaited) {
         reach(awaited)
-      } else if awaited.isAnybody || first.thread == nil {
+      } else if awaited.isAnybody || !first.isForRoom {
         return true  // it might be this thread that they need; not if it needs the same itself
       }
     }

@@ -42,7 +42,8 @@ enum Process {
       }
     }
     ThreadRegistry.leave(record)
-    if wasInside { Departures.attendAll() }
+    // Who waits for this thread to make room looks again: it may close a cycle now.
+    if wasInside { Departures.attendAll() } else { Departures.wake() }
   }
 
   /// Does what an invocation or run would have done that has no end.

@@ -42,7 +42,9 @@ extension Queue {
       lock.unlock()
       if !isBlocked { return outcome == .queued }
 
-      let mayGoOn = Departures.waitUntil(other: consumer) { isNotFull(for: token) }
+      let mayGoOn = Departures.waitUntil(other: consumer, isForRoom: true) {
+        isNotFull(for: token)
+      }
       lock.lock()
       storage.pointee.blocked &-= 1
       lock.unlock()

@@ -42,7 +42,7 @@ extension Queue {
       queue.wakeSleepers()
       return queue.storage.pointee.workerNumber
     }
-    let hasEnded = Departures.waitUntil(other: queue.workerThread) {
+    let hasEnded = Departures.waitUntil(other: queue.workerThread, isForRoom: false) {
       queue.lock.lock()
       defer { queue.lock.unlock() }
       return !queue.hasWorker(number)
@@ -86,7 +86,11 @@ extension Queue {
 
   private func workerEnds(_ number: UInt32) {
     lock.lock()
-    if hasWorker(number) { storage.pointee.worker = .none }
+    if hasWorker(number) {
+      storage.pointee.worker = .none
+      // Nobody is to wait for this thread to make room, though it has not ended yet.
+      storage.pointee.consumer.store(0, ordering: .relaxed)
+    }
     lock.unlock()
     Departures.wake()
   }

@@ -27,6 +27,8 @@ struct Awaited {
   var token: UInt64 = 0
   /// Holds the identity of the thread that has to do something, or 0.
   var thread: UnsafeMutablePointer<Atomic<UInt64>>? = nil
+  /// That thread, or whoever takes its place, has to run a queue; not to end what it is in.
+  var isForRoom = false
 
   /// It cannot be told who has to do something.
   var isAnybody = false
