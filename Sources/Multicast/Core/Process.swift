@@ -42,8 +42,7 @@ enum Process {
       }
     }
     ThreadRegistry.leave(record)
-    // Who waits for this thread to make room looks again: it may close a cycle now.
-    if wasInside { Departures.attendAll() } else { Departures.wake() }
+    if wasInside { Departures.attendAll() }
   }
 
   /// Does what an invocation or run would have done that has no end.
