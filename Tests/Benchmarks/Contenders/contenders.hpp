@@ -1,0 +1,70 @@
+/// All that are compared; those of whom the headers were not found are missing.
+///
+/// A contender is a class: made, it is empty; `add` gives a token that `remove` takes; `invoke` calls
+/// them all. `remove_delegate` and `contains` are there where the library has such a thing.
+#pragma once
+
+#include "bare_loop.hpp"
+#include "libmulticast.hpp"
+#include "mutex.hpp"
+#ifdef HAS_BOOST
+#include "boost_signals2.hpp"
+#endif
+#ifdef HAS_SIGCXX
+#include "sigcxx.hpp"
+#endif
+#ifdef HAS_QT
+#include "qt.hpp"
+#endif
+#ifdef HAS_GLIB
+#include "gobject.hpp"
+#endif
+#ifdef HAS_URCU
+#include "urcu.hpp"
+#endif
+
+/// A list of types, and a call for each of them.
+template <class... Each> struct contenders {
+  template <class Function> static void for_each(Function function) {
+    (function(type<Each>()), ...);
+  }
+  template <class... More> using with = contenders<Each..., More...>;
+  template <class Type> struct type { using contender = Type; };
+};
+
+using libmulticast_shared = libmulticast_contender<shared_library>;
+using libmulticast_static = libmulticast_contender<static_library>;
+using libmulticasts = contenders<libmulticast_shared, libmulticast_static>;
+
+using bare_loops = contenders<
+    bare_loop_contender<true, 0>, bare_loop_contender<true, 1>, bare_loop_contender<true, 2>,
+    bare_loop_contender<true, 3>, bare_loop_contender<false, 0>, bare_loop_contender<false, 1>,
+    bare_loop_contender<false, 2>, bare_loop_contender<false, 3>>;
+
+using no_peer = contenders<>;
+#ifdef HAS_BOOST
+using until_boost = no_peer::with<boost_signals2_contender>;
+#else
+using until_boost = no_peer;
+#endif
+#ifdef HAS_SIGCXX
+using until_sigcxx = until_boost::with<sigcxx_contender>;
+#else
+using until_sigcxx = until_boost;
+#endif
+#ifdef HAS_GLIB
+using until_glib = until_sigcxx::with<gobject_contender>;
+#else
+using until_glib = until_sigcxx;
+#endif
+#ifdef HAS_QT
+using until_qt = until_glib::with<qt_contender>;
+#else
+using until_qt = until_glib;
+#endif
+#ifdef HAS_URCU
+using until_urcu = until_qt::with<urcu_contender>;
+#else
+using until_urcu = until_qt;
+#endif
+using peers = until_urcu::with<mutex_contender>;

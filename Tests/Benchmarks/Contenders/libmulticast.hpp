@@ -1,0 +1,64 @@
+/// libmulticast, the shared library and the static archive in one program.
+#pragma once
+
+#include <string>
+
+#include "work.h"
+
+// The archive's functions are linked under these names: see CMakeLists.txt.
+#define EACH_FUNCTION(X)                                                                       \
+  X(create) X(destroy) X(add) X(add_many) X(remove) X(remove_all) X(contains) X(invoke)        \
+  X(token_remove) X(token_remove_nowait) X(token_pause) X(token_resume)                        \
+  X(queue_create) X(queue_destroy) X(queue_run) X(queue_wait) X(queue_fd)                      \
+  X(queue_start) X(queue_stop) X(queue_statistics)                                             \
+  X(broadcaster_create) X(broadcaster_destroy) X(broadcaster_register)                         \
+  X(broadcaster_notify) X(broadcaster_multicast) X(set_allocator)
+
+extern "C" {
+#define X(verb) extern decltype(multicast_##verb) static_multicast_##verb;
+EACH_FUNCTION(X)
+#undef X
+}
+
+struct shared_library {
+  static std::string name() { return "libmulticast"; }
+#define X(verb) static constexpr auto *verb = multicast_##verb;
+  EACH_FUNCTION(X)
+#undef X
+};
+
+struct static_library {
+  static std::string name() { return "libmulticast, static"; }
+#define X(verb) static constexpr auto *verb = static_multicast_##verb;
+  EACH_FUNCTION(X)
+#undef X
+};
+
+template <class library> struct libmulticast_contender {
+  static std::string name() { return library::name(); }
+  static constexpr bool is_thread_safe = true;
+  using token = multicast_token;
+
+  libmulticast_contender() : handle(library::create()) {}
+  ~libmulticast_contender() { library::destroy(handle); }
+  libmulticast_contender(const libmulticast_contender &) = delete;
+
+  token add(multicast_function function, void *context) {
+    token out;
+    library::add(handle, {function, context}, nullptr, &out);
+    return out;
+  }
+  void remove(token &t) { library::token_remove(t); }
+  void remove_delegate(multicast_function function, void *context) {
+    library::remove(handle, {function, context});
+  }
+  bool contains(multicast_function function, void *context) {
+    return library::contains(handle, {function, context});
+  }
+  void invoke(uint32_t event, const void *payload, size_t size) {
+    library::invoke(handle, event, payload, size);
+  }
+
+ private:
+  multicast handle;
+};

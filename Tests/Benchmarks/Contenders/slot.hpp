@@ -1,0 +1,12 @@
+/// What peers written in C++ hold instead of a delegate: `work` inlined, nothing to call through.
+#pragma once
+
+#include "work.h"
+
+struct slot {
+  void *context;
+  void operator()(uint32_t event, const void *payload, size_t size) const {
+    work(context, event, payload, size);
+  }
+  friend bool operator==(const slot &a, const slot &b) { return a.context == b.context; }
+};

@@ -1,0 +1,40 @@
+// How long does an invocation take, from no delegate to 65,536?
+
+#include "question.hpp"
+
+template <class Contender>
+static void invoke(benchmark::State &state, size_t count, multicast_function function) {
+  filled<Contender> full(count, function);
+  uint64_t event = 1;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(event);
+    full.contender.invoke(uint32_t(event), nullptr, 0);
+    benchmark::ClobberMemory();
+  }
+}
+
+int main(int argc, char **argv) {
+  std::vector<size_t> counts = {0};
+  for (size_t count = 1; count <= 65536; count *= 2) counts.push_back(count);
+
+  for (size_t count : counts) {
+    auto in_executable = [&](auto each) {
+      using contender = typename decltype(each)::contender;
+      benchmark::RegisterBenchmark(label("invoke", contender::name(), int64_t(count)).c_str(),
+                                   invoke<contender>, count, work_in_executable);
+    };
+    bare_loops::for_each(in_executable);
+    libmulticasts::for_each(in_executable);
+    peers::for_each(in_executable);
+
+    auto in_library = [&](auto each) {
+      using contender = typename decltype(each)::contender;
+      benchmark::RegisterBenchmark(
+          label("invoke delegates of a library", contender::name(), int64_t(count)).c_str(),
+          invoke<contender>, count, work_in_library);
+    };
+    bare_loops::for_each(in_library);
+    libmulticasts::for_each(in_library);
+  }
+  return run_question(argc, argv);
+}
