@@ -231,7 +231,7 @@ enum Departures {
   /// of all calls is in nobody's way, unless somebody waits for it to run a queue.
   private static func closesCycle(_ first: Awaited) -> Bool {
     let thread = ThreadRecord.current
-    let isInside = thread.map { $0.storage.pointee.depth > 0 } ?? false
+    let isInside = thread?.isInside ?? false
     guard isInside || sleepersForThreads > 0 else { return false }
     for record in ThreadRegistry.all { record.storage.pointee.search = .unknown }
     reach(first)

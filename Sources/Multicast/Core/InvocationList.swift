@@ -65,7 +65,7 @@ struct InvocationList {
   }
 
   private static let smallestCapacity: UInt32 = 2
-  private static let headerSize = 64
+  static let headerSize = 64
   private static let alignment = 64
 
   let header: UnsafeMutablePointer<Header>

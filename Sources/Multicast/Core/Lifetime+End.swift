@@ -50,8 +50,8 @@ extension Lifetime {
     if isFinished { return status }
     let settled = Departures.settle(after: cleanup) { _, token in isLeaving(token) }
     if settled == .system { return .system }
-    let depth = ThreadRecord.current?.storage.pointee.depth ?? 0
-    if settled == .ok && depth == 0 && shims_get_release_depth() == 0 {
+    let isInside = ThreadRecord.current?.isInside ?? false
+    if settled == .ok && !isInside && shims_get_release_depth() == 0 {
       // What the parent's threads were in the middle of has no end in the child of a fork.
       if storage.pointee.process != Process.generation { return status }
       let isOver = Departures.waitForReleases { isFinished || Ticket.isBroken }

@@ -11,7 +11,7 @@ extension Multicast {
     guard Process.start() else { throw .outOfMemory }
     let (slot, handle) = try pool.take(from: directory, kind: Handle.Kind.multicast)
     let storage = slot.assumingMemoryBound(to: Storage.self)
-    storage.pointee.invoker.store(Handle.generation(of: handle), ordering: .relaxed)
+    storage.pointee.invoker.store(handle, ordering: .relaxed)
     // Release: who finds the handle here, be it by guessing it, finds its invoker reset.
     storage.pointee.header.id.store(handle, ordering: .releasing)
     return handle

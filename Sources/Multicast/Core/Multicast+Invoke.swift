@@ -79,20 +79,17 @@ extension Multicast {
   func invoke<C: Call>(_ call: C) -> Int64 {
     guard let thread = ThreadRecord.current else { return enterAndInvoke(call) }
     // The two differ in one instruction a delegate; a choice in the loop would cost more.
-    return Fence.isAsymmetric
-      ? invokeAsymmetric(call, on: thread) : invokeSymmetric(call, on: thread)
+    guard _fastPath(Fence.isAsymmetric) else { return invokeSymmetric(call, on: thread) }
+    return invoke(call, on: thread, asymmetric: true)
   }
 
-  // Functions of their own, so that what comes before them needs no registers saved.
+  // The unusual is not in line: the loop has the registers to itself.
 
   @inline(never)
   private func enterAndInvoke<C: Call>(_ call: C) -> Int64 {
-    ThreadRegistry.enter() == nil ? Status.outOfMemory.count : invoke(call)
-  }
-
-  @inline(never)
-  private func invokeAsymmetric<C: Call>(_ call: C, on thread: ThreadRecord) -> Int64 {
-    invoke(call, on: thread, asymmetric: true)
+    guard let thread = ThreadRegistry.enter() else { return Status.outOfMemory.count }
+    return Fence.isAsymmetric
+      ? invoke(call, on: thread, asymmetric: true) : invokeSymmetric(call, on: thread)
   }
 
   @inline(never)
@@ -106,10 +103,7 @@ extension Multicast {
   ) -> Int64 {
     // The epoch is from before the frame can be seen: there is no frame without one.
     let epoch = Ticket.last
-    let depth = thread.storage.pointee.depth
-    guard depth < ThreadRecord.frameLimit else { return Status.limit.count }
-    thread.storage.pointee.depth = depth &+ 1
-    let frame = thread.frame(depth)
+    guard let frame = thread.push() else { return Status.limit.count }
     frame.pointee.epoch.store(epoch, ordering: .relaxed)
     frame.pointee.list.store(0, ordering: .relaxed)
     // Release: a writer that sees the frame sees this epoch or a later one, and no list of before.
@@ -118,31 +112,43 @@ extension Multicast {
     // changes.
     Fence.light(asymmetric: asymmetric)
 
-    var called = Status.invalidHandle.count
-    if isAdmitted(thread) || admit(thread) {
-      // Acquire: pairs with `setList`. The handle is checked after the list was read: were it
-      // before, the list could be that of the slot's next inhabitant.
-      let header = storage.pointee.list.load(ordering: .acquiring)
-      if storage.pointee.header.id.load(ordering: .relaxed) == handle {
-        called = 0
-        if let header {
-          let list = InvocationList(header)
-          frame.pointee.list.store(UInt(bitPattern: header), ordering: .relaxed)
-          called =
-            asymmetric
-            ? list.invokeAsymmetric(call, in: frame) : list.invokeSymmetric(call, in: frame)
-        }
-      }
+    guard isAdmitted(thread) || admit(thread) else { return Self.refuse(frame) }
+    // Acquire: pairs with `setList`. The handle is checked after the list was read: were it before,
+    // the list could be that of the slot's next inhabitant.
+    let header = storage.pointee.list.load(ordering: .acquiring)
+    guard storage.pointee.header.id.load(ordering: .relaxed) == handle else {
+      return Self.refuse(frame)
     }
+    var called: Int64 = 0
+    if let header {
+      frame.pointee.list.store(UInt(bitPattern: header), ordering: .relaxed)
+      called = InvocationList(header).invoke(call, in: frame, asymmetric: asymmetric)
+    }
+    Self.leave(frame, asymmetric: asymmetric)
+    return called
+  }
 
-    // Release: a writer that does not see the frame any more may free what it read.
-    frame.pointee.multicast.store(0, ordering: .releasing)
-    thread.storage.pointee.depth = depth
+  /// Ends an invocation of what is not there.
+  @inline(never)
+  private static func refuse(_ frame: UnsafeMutablePointer<Frame>) -> Int64 {
+    leave(frame, asymmetric: Fence.isAsymmetric)
+    return Status.invalidHandle.count
+  }
+
+  /// Ends an invocation. All that it needs stands in the frame: in the loop there is no register for
+  /// anything else.
+  @inline(__always)
+  private static func leave(_ frame: UnsafeMutablePointer<Frame>, asymmetric: Bool) {
+    let address = frame.pointee.multicast.load(ordering: .relaxed)
+    let epoch = frame.pointee.epoch.load(ordering: .relaxed)
+    ThreadRecord.current.unsafelyUnwrapped.pop(frame)
     // Pairs with the heavy fence of a writer that retired a list: it saw that this frame was gone,
     // or its ticket is seen here and the list is freed here.
     Fence.light(asymmetric: asymmetric)
-    if storage.pointee.pending.load(ordering: .relaxed) > epoch { flush() }
-    return called
+    let storage = UnsafeMutablePointer<Storage>(bitPattern: address).unsafelyUnwrapped
+    if _slowPath(storage.pointee.pending.load(ordering: .relaxed) > epoch) {
+      Multicast(address: address).flush()
+    }
   }
 
   /// Whether removers know that this thread invokes this inhabitant of the slot.
@@ -151,8 +157,7 @@ extension Multicast {
   /// the lock that `admit` takes; acquire, for who was let in by another thread's.
   @inline(__always)
   private func isAdmitted(_ thread: ThreadRecord) -> Bool {
-    let known = storage.pointee.invoker.load(ordering: .acquiring)
-    let number = known &- Handle.generation(of: handle)
+    let number = storage.pointee.invoker.load(ordering: .acquiring) &- handle
     return number == UInt64(thread.storage.pointee.number) || number == Self.everyone
   }
 
@@ -163,10 +168,9 @@ extension Multicast {
     stripe.lock()
     defer { stripe.unlock() }
     guard isCurrent else { return false }
-    let generation = Handle.generation(of: handle)
-    let isFirst = storage.pointee.invoker.load(ordering: .relaxed) == generation
+    let isFirst = storage.pointee.invoker.load(ordering: .relaxed) == handle
     let number = isFirst ? UInt64(thread.storage.pointee.number) : Self.everyone
-    storage.pointee.invoker.store(generation | number, ordering: .releasing)
+    storage.pointee.invoker.store(handle &+ number, ordering: .releasing)
     return true
   }
 

@@ -14,8 +14,8 @@ struct Multicast {
     let list: Atomic<UnsafeMutablePointer<InvocationList.Header>?>
     /// The newest ticket of the retired lists, 0 when there are none.
     let pending: Atomic<UInt64>
-    /// The generation of the inhabitant, with the number of the only thread record that ever
-    /// invoked it: 0 for none yet, `everyone` once there were two.
+    /// The handle of the inhabitant, plus the number of the only thread record that ever invoked
+    /// it: 0 for none yet, `everyone` once there were two.
     let invoker: Atomic<UInt64>
 
     // What writers keep, under the stripe's lock.
@@ -24,7 +24,7 @@ struct Multicast {
     var retired: UnsafeMutablePointer<InvocationList.Header>?
   }
 
-  static let everyone: UInt64 = ~Handle.generationMask
+  static let everyone: UInt64 = Handle.oneGeneration / 2
 
   @inline(__always) static var directory: SlabDirectory {
     SlabDirectory(shims_get_multicast_directory().unsafelyUnwrapped, stride: 64)
@@ -92,7 +92,7 @@ struct Multicast {
   /// that begins now comes to `admit` first, so to the lock that the caller holds: what the caller
   /// changes needs no fence.
   func isAlone(_ thread: ThreadRecord?) -> Bool {
-    let number = storage.pointee.invoker.load(ordering: .relaxed) & ~Handle.generationMask
+    let number = storage.pointee.invoker.load(ordering: .relaxed) &- handle
     return number == 0 || number == thread.map { UInt64($0.storage.pointee.number) }
   }
 

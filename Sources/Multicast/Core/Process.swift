@@ -34,7 +34,7 @@ enum Process {
   private static let threadEnds: @convention(c) (UnsafeMutableRawPointer?) -> Void = { block in
     guard let block else { return }
     let record = ThreadRecord(block.assumingMemoryBound(to: ThreadRecord.Storage.self))
-    let wasInside = record.storage.pointee.depth > 0
+    let wasInside = record.isInside
     if wasInside {
       record.clear { multicast, payload in
         hasLeft(multicast, payload)

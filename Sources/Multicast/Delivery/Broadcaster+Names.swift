@@ -12,7 +12,7 @@ extension Broadcaster {
       return try withLock { () throws(Status) in self.multicast(of: name) }
     }
     // There is one more than invocations and runs can take. No list is read, no delegate called.
-    let frame = thread.frame(thread.storage.pointee.depth)
+    let frame = thread.storage.pointee.top
     frame.pointee.epoch.store(.max, ordering: .relaxed)
     frame.pointee.multicast.store(address, ordering: .releasing)
     // Pairs with the heavy fence in `destroy`: it sees this frame and waits, or the table is not

@@ -40,12 +40,9 @@ extension Queue {
   /// A call is named in the frame before the lock is given up, and until it is taken again: who takes
   /// calls back under the lock then finds the name, if a call was begun.
   func run(by thread: ThreadRecord, limit: UInt) throws(Status) -> Int {
-    let depth = thread.storage.pointee.depth
-    guard depth < ThreadRecord.frameLimit else { throw .limit }
-    let frame = thread.frame(depth)
     // Nil unless this is a run inside a run: a thread that has ended inside of one runs it no more.
     let outer = thread.isInvoking(address) ? storage.pointee.runner : nil
-    thread.storage.pointee.depth = depth &+ 1
+    guard let frame = thread.push() else { throw .limit }
     // No list is read: whatever was retired may be freed.
     frame.pointee.epoch.store(.max, ordering: .relaxed)
     frame.pointee.multicast.store(address, ordering: .releasing)
@@ -65,8 +62,7 @@ extension Queue {
       }
     }
 
-    frame.pointee.multicast.store(0, ordering: .releasing)
-    thread.storage.pointee.depth = depth
+    thread.pop(frame)
     if isCurrent {
       storage.pointee.runner = outer
       // The worker may wait for its turn.

@@ -110,7 +110,7 @@ public func multicast_invoke(
   _ target: multicast, _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int
 ) -> Int64 {
   guard let target = Multicast(slotOf: target.id) else { return Status.invalidHandle.count }
-  guard payload != nil || size == 0 else { return Status.invalidArgument.count }
+  if _slowPath(size != 0), payload == nil { return Status.invalidArgument.count }
   return target.invoke(Invocation(event: event, payload: payload, size: size))
 }
 

@@ -41,10 +41,12 @@ struct Awaited {
 /// Records are never freed; one whose thread has ended serves the next that comes.
 struct ThreadRecord {
   struct Storage: ~Copyable {
-    /// How many frames are in use. The owner's alone.
-    var depth: UInt32
     /// From 1; what the multicasts that this thread alone invokes know it by.
     var number: UInt32
+    /// The first frame that is not in use; and the one that never is, but for looking up names. The
+    /// owner's alone.
+    var top: UnsafeMutablePointer<Frame>
+    var last: UnsafeMutablePointer<Frame>
     /// 1 while a thread owns the record.
     let taken: Atomic<UInt32>
     /// The thread's own among all that ever had a record; 0 while there is none.
@@ -82,7 +84,10 @@ struct ThreadRecord {
     guard let block = Allocator.allocateZeroed(size: size, alignment: alignment) else {
       return nil
     }
-    return ThreadRecord(block.bindMemory(to: Storage.self, capacity: 1))
+    let record = ThreadRecord(block.bindMemory(to: Storage.self, capacity: 1))
+    record.storage.pointee.top = record.frame(0)
+    record.storage.pointee.last = record.frame(frameLimit)
+    return record
   }
 
   /// Takes back a record that was never published.
@@ -95,6 +100,25 @@ struct ThreadRecord {
     return frames.assumingMemoryBound(to: Frame.self) + Int(depth)
   }
 
+  /// The frame of an invocation, or of a run, that begins; nil where they are nested too deep. It is
+  /// in use once something is written to it that is not 0.
+  @inline(__always) func push() -> UnsafeMutablePointer<Frame>? {
+    let frame = storage.pointee.top
+    if frame == storage.pointee.last { return nil }
+    storage.pointee.top = frame + 1
+    return frame
+  }
+
+  /// Ends the use of the innermost frame, which was pushed, and of no other.
+  @inline(__always) func pop(_ frame: UnsafeMutablePointer<Frame>) {
+    // Release: a writer that does not see the frame any more may free what it led to.
+    frame.pointee.multicast.store(0, ordering: .releasing)
+    storage.pointee.top = frame
+  }
+
+  /// For the owner: whether it is inside of an invocation or a run.
+  var isInside: Bool { storage.pointee.top != frame(0) }
+
   @inline(__always) static func == (a: ThreadRecord, b: ThreadRecord?) -> Bool {
     a.storage == b?.storage
   }
@@ -104,10 +128,10 @@ struct ThreadRecord {
 
   /// For the owner: the delegate whose call it is in, the innermost where calls nest, or 0.
   var innermostCall: UInt64 {
-    var depth = storage.pointee.depth
-    while depth > 0 {
-      depth &-= 1
-      let token = frame(depth).pointee.delegate.load(ordering: .relaxed)
+    var frame = storage.pointee.top
+    while frame != self.frame(0) {
+      frame -= 1
+      let token = frame.pointee.delegate.load(ordering: .relaxed)
       if token != 0 { return token }
     }
     return 0
@@ -188,7 +212,7 @@ struct ThreadRecord {
   func clear(_ hasLeft: (_ multicast: UInt, _ payload: UInt) -> Void) {
     var depth: UInt32 = 0
     while call(at: depth) != nil { depth &+= 1 }
-    storage.pointee.depth = 0
+    storage.pointee.top = frame(0)
     while depth > 0 {
       depth &-= 1
       let frame = self.frame(depth)

@@ -47,6 +47,13 @@ static inline void shims_set_release_depth(uint32_t depth) { shims_release_depth
 // ---- Fences --------------------------------------------------------------------------------
 
 // Orders for the compiler alone; the processor is brought in line by shims_membarrier().
+// The same address, of which the compiler does not know how it came about: it keeps it in a register
+// rather than counting what is left.
+static inline void *shims_keep(void *address) {
+  __asm__("" : "+r"(address));
+  return address;
+}
+
 static inline void shims_compiler_fence(void) { __asm__ __volatile__("" ::: "memory"); }
 
 static inline void shims_full_fence(void) {
