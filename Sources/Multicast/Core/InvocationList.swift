@@ -223,17 +223,30 @@ struct InvocationList {
   func copyLive(to other: InvocationList, from start: UInt32 = 0, lowest: Int32 = .min) -> UInt32 {
     other.header.pointee.era = header.pointee.era
     other.header.pointee.nextRank = header.pointee.nextRank
+    let mayBreak = lowest > header.pointee.lastPriority
     var position = start
+    if start == 0 && !mayBreak { position = copyUntilDead(to: other) }
     while position < count {
       let entry = self.entry(position)
       if !Self.isDead(entry) {
-        if lowest != .min && Self.priority(of: entry) < lowest { break }
+        if mayBreak && Self.priority(of: entry) < lowest { break }
         other.take(entry)
       }
       position &+= 1
     }
     other.header.pointee.lastPriority = header.pointee.lastPriority
     return position
+  }
+
+  /// Copies those that keep their places, so that their registrations need not be told: most often
+  /// all that there are.
+  private func copyUntilDead(to other: InvocationList) -> UInt32 {
+    var end: UInt32 = 0
+    while end < count && !Self.isDead(entry(end)) { end &+= 1 }
+    shims_copy(other.entries, entries, Int(end) &* MemoryLayout<Entry>.stride)
+    other.header.pointee.live = end
+    other.header.pointee.count.store(end, ordering: .relaxed)
+    return end
   }
 
   /// Numbers all entries anew, so that they cannot be found by rank in lists from before. Not read

@@ -36,10 +36,15 @@ extension Queue {
     }
     while true {
       lock.lock()
+      let wasEmpty = storage.pointee.ring.count == 0
       let outcome = tryAppend(token, invocation, payload)
       let isBlocked = outcome == .full
       if isBlocked { storage.pointee.blocked &+= 1 }
+      let isFirst = wasEmpty && storage.pointee.ring.count > 0
+      let isAwaited = isFirst && storage.pointee.sleepers > 0
       lock.unlock()
+      // Not under the lock, which is the first thing that they need.
+      if isAwaited { wakeSleepers() }
       if !isBlocked { return outcome == .queued }
 
       let mayGoOn = Departures.waitUntil(other: consumer, isForRoom: true) {

@@ -109,15 +109,13 @@ struct Queue {
   ///
   /// - Parameter before: How many waited before.
   func changed(from before: UInt64) {
+    guard storage.pointee.descriptor >= 0 else { return }
     let now = storage.pointee.ring.count
-    if before == 0 && now > 0 {
-      if storage.pointee.sleepers > 0 { wakeSleepers() }
-      if storage.pointee.descriptor >= 0 { shims_event_set(storage.pointee.descriptor) }
-    } else if before > 0 && now == 0 && storage.pointee.descriptor >= 0 {
-      shims_event_clear(storage.pointee.descriptor)
-    }
+    if before == 0 && now > 0 { shims_event_set(storage.pointee.descriptor) }
+    if before > 0 && now == 0 { shims_event_clear(storage.pointee.descriptor) }
   }
 
+  /// Also without the lock: the condition stays, whoever lives here.
   func wakeSleepers() { shims_wake_all(&storage.pointee.arrival) }
 
   /// Sleeps until something has changed, or until a moment; the lock is given up meanwhile.
