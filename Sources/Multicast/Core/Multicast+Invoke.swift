@@ -112,36 +112,40 @@ extension Multicast {
     // changes.
     Fence.light(asymmetric: asymmetric)
 
-    guard isAdmitted(thread) || admit(thread) else { return Self.refuse(frame) }
+    guard isAdmitted(thread) || admit(thread) else { return Self.refuse(thread, frame) }
     // Acquire: pairs with `setList`. The handle is checked after the list was read: were it before,
     // the list could be that of the slot's next inhabitant.
     let header = storage.pointee.list.load(ordering: .acquiring)
     guard storage.pointee.header.id.load(ordering: .relaxed) == handle else {
-      return Self.refuse(frame)
+      return Self.refuse(thread, frame)
     }
     var called: Int64 = 0
     if let header {
       frame.pointee.list.store(UInt(bitPattern: header), ordering: .relaxed)
       called = InvocationList(header).invoke(call, in: frame, asymmetric: asymmetric)
     }
-    Self.leave(frame, asymmetric: asymmetric)
+    Self.leave(frame, of: thread, asymmetric: asymmetric)
     return called
   }
 
   /// Ends an invocation of what is not there.
   @inline(never)
-  private static func refuse(_ frame: UnsafeMutablePointer<Frame>) -> Int64 {
-    leave(frame, asymmetric: Fence.isAsymmetric)
+  private static func refuse(
+    _ thread: ThreadRecord, _ frame: UnsafeMutablePointer<Frame>
+  ) -> Int64 {
+    leave(frame, of: thread, asymmetric: Fence.isAsymmetric)
     return Status.invalidHandle.count
   }
 
-  /// Ends an invocation. All that it needs stands in the frame: in the loop there is no register for
-  /// anything else.
+  /// Ends an invocation. What it needs else stands in the frame: in the loop there is no register
+  /// for it.
   @inline(__always)
-  private static func leave(_ frame: UnsafeMutablePointer<Frame>, asymmetric: Bool) {
+  private static func leave(
+    _ frame: UnsafeMutablePointer<Frame>, of thread: ThreadRecord, asymmetric: Bool
+  ) {
     let address = frame.pointee.multicast.load(ordering: .relaxed)
     let epoch = frame.pointee.epoch.load(ordering: .relaxed)
-    ThreadRecord.current.unsafelyUnwrapped.pop(frame)
+    thread.pop(frame)
     // Pairs with the heavy fence of a writer that retired a list: it saw that this frame was gone,
     // or its ticket is seen here and the list is freed here.
     Fence.light(asymmetric: asymmetric)
