@@ -1,6 +1,28 @@
 import CMulticast
 
 extension Multicast {
+  /// Adds a delegate without options where that takes no more than writing it behind the last one,
+  /// as it most often does.
+  ///
+  /// - Returns: the token; nil where it takes more, or cannot be: then nothing has happened.
+  @inline(__always)
+  func append(_ delegate: multicast_delegate) -> UInt64? {
+    guard let function = delegate.function else { return nil }
+    let stripe = self.stripe
+    stripe.lock()
+    defer { stripe.unlock() }
+    guard isCurrent, let list, list.room > 0, list.canAppend(1, priority: 0),
+      let registration = Registration.takeVacant(from: stripe, owner: Handle.index(of: handle))
+    else { return nil }
+    let token = registration.activate()
+    list.write(
+      InvocationList.NewEntry(
+        function: function, context: delegate.context, registration: registration, token: token,
+        state: 0), ahead: 0)
+    list.publish(1, priority: 0)
+    return token
+  }
+
   /// Adds what a caller gave, or lets go of it.
   ///
   /// - Parameters:

@@ -65,13 +65,21 @@ struct Registration {
 
   /// - Returns: a vacant slot.
   static func take(from stripe: Stripe, owner: UInt32) throws(Status) -> Registration {
+    if let registration = takeVacant(from: stripe, owner: owner) { return registration }
+    try grow(stripe.state)
+    return takeVacant(from: stripe, owner: owner).unsafelyUnwrapped
+  }
+
+  /// - Returns: nil where the pool has to grow first.
+  @inline(__always)
+  static func takeVacant(from stripe: Stripe, owner: UInt32) -> Registration? {
     let pool = stripe.state
     let registration: Registration
     if pool.pointee.first_vacant != 0 {
       registration = Registration(index: pool.pointee.first_vacant &- 1)
       pool.pointee.first_vacant = registration.storage.pointee.link
     } else {
-      if pool.pointee.next_unused == pool.pointee.end_unused { try grow(pool) }
+      guard pool.pointee.next_unused != pool.pointee.end_unused else { return nil }
       registration = Registration(index: pool.pointee.next_unused)
       pool.pointee.next_unused &+= 1
     }

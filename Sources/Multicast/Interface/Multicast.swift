@@ -25,6 +25,10 @@ public func multicast_add(
   _ target: multicast, _ delegate: multicast_delegate,
   _ options: UnsafePointer<multicast_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
+  if options == nil, let token = Multicast(slotOf: target.id)?.append(delegate) {
+    if let out { out.pointee.id = token }
+    return MULTICAST_OK
+  }
   var delegate = delegate
   return Multicast.add(&delegate, 1, Options.read(options), out) { () throws(Status) in
     try Multicast.find(target.id)
