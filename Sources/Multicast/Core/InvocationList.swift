@@ -225,7 +225,7 @@ struct InvocationList {
     other.header.pointee.nextRank = header.pointee.nextRank
     let mayBreak = lowest > header.pointee.lastPriority
     var position = start
-    if start == 0 && !mayBreak { position = copyUntilDead(to: other) }
+    if start == 0 && other.count == 0 && !mayBreak { position = copyUntilDead(to: other) }
     while position < count {
       let entry = self.entry(position)
       if !Self.isDead(entry) {
