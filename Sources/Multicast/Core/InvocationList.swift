@@ -83,6 +83,11 @@ struct InvocationList {
   var dead: UInt32 { count &- live }
   var room: UInt32 { header.pointee.capacity &- count }
 
+  /// Whether it is worth while to copy it to a smaller one.
+  var isSparse: Bool { header.pointee.capacity > 30 && live < header.pointee.capacity / 8 }
+  /// Whether too little of it is live.
+  var isUntidy: Bool { dead > live &+ 8 || isSparse }
+
   @inline(__always) func entry(_ position: UInt32) -> UnsafeMutablePointer<Entry> {
     entries + Int(position)
   }

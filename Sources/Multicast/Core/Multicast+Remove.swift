@@ -60,6 +60,10 @@ extension Multicast {
     }
     let multicast = Multicast(slot: registration.owner)
     var cleanup = Cleanup()
+    if multicast.drop(registration, &cleanup) {
+      stripe.unlock()
+      return .ok
+    }
     let list = multicast.list.unsafelyUnwrapped
     multicast.unlink(registration.storage.pointee.link, of: list, &cleanup)
     multicast.tidy(&cleanup)

@@ -26,6 +26,22 @@ extension Multicast {
     leave(registration, token, &cleanup)
   }
 
+  /// Takes a delegate out where no call of it can be running and nothing else depends on it, as is
+  /// most often so.
+  ///
+  /// - Returns: false where there is more to do; nothing has happened then.
+  func drop(_ registration: Registration, _ cleanup: inout Cleanup) -> Bool {
+    guard registration.storage.pointee.extras == nil, storage.pointee.retired == nil,
+      isAlone(cleanup.thread), !(cleanup.thread?.isInside ?? false), let list
+    else { return false }
+    let position = registration.storage.pointee.link
+    list.mark(position, set: InvocationList.State.dead)
+    list.header.pointee.live &-= 1
+    registration.giveBack(to: stripe)
+    if list.isUntidy || position == list.count &- 1 { tidy(&cleanup) }
+    return true
+  }
+
   /// Gives a registration back at once where it cannot be in a call, otherwise leaves that for when
   /// the lock is let go of.
   func leave(_ registration: Registration, _ token: UInt64, _ cleanup: inout Cleanup) {
@@ -48,12 +64,10 @@ extension Multicast {
     guard let list else { return }
     let isQuiet = self.isQuiet(cleanup.thread)
     if isQuiet { list.dropDeadTail() }
-    let (live, capacity) = (list.live, list.header.pointee.capacity)
-    let isSparse = capacity > 30 && live < capacity / 8
-    guard list.dead > live &+ 8 || isSparse else { return }
-    if isQuiet && !isSparse { return list.compactInPlace() }
+    guard list.isUntidy else { return }
+    if isQuiet && !list.isSparse { return list.compactInPlace() }
     let smaller = InvocationList.allocate(
-      capacity: InvocationList.capacity(for: live &* 2), owner: handle)
+      capacity: InvocationList.capacity(for: list.live &* 2), owner: handle)
     if let smaller {
       _ = list.copyLive(to: smaller)
       smaller.refreshLastPriority()
