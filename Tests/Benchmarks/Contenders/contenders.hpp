@@ -1,7 +1,7 @@
 /// All that are compared; those of whom the headers were not found are missing.
 ///
-/// A contender is a class: made, it is empty; `add` gives a token that `remove` takes; `invoke` calls
-/// them all. `remove_delegate` and `contains` are there where the library has such a thing.
+/// A contender is a class: made, it is empty; `add` gives a token that `remove` takes; `invoke`
+/// calls them all. `remove_delegate` and `contains` are there where the library has such a thing.
 #pragma once
 
 #include "bare_loop.hpp"

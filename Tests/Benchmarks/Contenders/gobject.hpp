@@ -1,9 +1,8 @@
 #pragma once
 
-#include <glib-object.h>
 #include <string>
 
-#include "work.h"
+#include "gobject_signal.hpp"
 
 struct gobject_contender {
   static std::string name() { return "GObject signals"; }
@@ -15,25 +14,23 @@ struct gobject_contender {
   gobject_contender(const gobject_contender &) = delete;
 
   token add(multicast_function, void *context) {
-    return g_signal_connect(object, "changed", G_CALLBACK(handle), context);
+    return g_signal_connect(object, "changed", G_CALLBACK(gobject_handle), context);
   }
   void remove(token &t) { g_signal_handler_disconnect(object, t); }
   void remove_delegate(multicast_function, void *context) {
-    g_signal_handlers_disconnect_by_func(object, reinterpret_cast<gpointer>(handle), context);
+    g_signal_handlers_disconnect_by_func(object, reinterpret_cast<gpointer>(gobject_handle),
+                                         context);
   }
   bool contains(multicast_function, void *context) {
     return g_signal_handler_find(object,
                                  GSignalMatchType(G_SIGNAL_MATCH_FUNC | G_SIGNAL_MATCH_DATA), 0, 0,
-                                 nullptr, reinterpret_cast<gpointer>(handle), context) != 0;
+                                 nullptr, reinterpret_cast<gpointer>(gobject_handle), context) != 0;
   }
   void invoke(uint32_t event, const void *payload, size_t size) {
     g_signal_emit(object, signal(), 0, guint(event), payload, gulong(size));
   }
 
  private:
-  static void handle(GObject *, guint event, gpointer payload, gulong size, gpointer context) {
-    work(context, event, payload, size);
-  }
   static GType type() {
     static const GType registered = [] {
       GTypeInfo info{};
@@ -44,9 +41,7 @@ struct gobject_contender {
     return registered;
   }
   static guint signal() {
-    static const guint id =
-        g_signal_new("changed", type(), G_SIGNAL_RUN_LAST, 0, nullptr, nullptr, nullptr,
-                     G_TYPE_NONE, 3, G_TYPE_UINT, G_TYPE_POINTER, G_TYPE_ULONG);
+    static const guint id = gobject_signal_new(type(), GSignalFlags(0));
     return id;
   }
   GObject *object;

@@ -48,7 +48,12 @@ template <class library> struct libmulticast_contender {
     library::add(handle, {function, context}, nullptr, &out);
     return out;
   }
+  void add_many(const multicast_delegate *delegates, size_t count, token *out) {
+    library::add_many(handle, delegates, count, nullptr, out);
+  }
   void remove(token &t) { library::token_remove(t); }
+  void remove_nowait(token &t) { library::token_remove_nowait(t); }
+  void remove_all() { library::remove_all(handle); }
   void remove_delegate(multicast_function function, void *context) {
     library::remove(handle, {function, context});
   }

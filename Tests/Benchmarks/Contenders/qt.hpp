@@ -1,5 +1,6 @@
 #pragma once
 
+#include <QByteArray>
 #include <QObject>
 #include <string>
 
@@ -9,6 +10,7 @@ class qt_sender : public QObject {
   Q_OBJECT
  Q_SIGNALS:
   void changed(quint32 event, const void *payload, quint64 size);
+  void queued(quint32 event, const QByteArray &payload);
 };
 
 struct qt_contender {

@@ -22,10 +22,22 @@ struct urcu_contender {
 
   token add(multicast_function function, void *context) {
     std::lock_guard<std::mutex> guard(lock);
-    auto *next = new list(*current);
+    // With the room of a vector that grows: a mere copy has none, and would be moved at once.
+    const size_t size = current->size(), room = current->capacity();
+    auto *next = new list;
+    next->reserve(size < room ? room : 2 * size + 1);
+    next->assign(current->begin(), current->end());
     next->push_back({function, context});
     replace(next);
     return next->back();
+  }
+  std::vector<token> add_all(multicast_function function, std::vector<uint64_t> &contexts) {
+    std::lock_guard<std::mutex> guard(lock);
+    auto *next = new list(*current);
+    for (auto &context : contexts) next->push_back({function, &context});
+    std::vector<token> tokens(next->end() - long(contexts.size()), next->end());
+    replace(next);
+    return tokens;
   }
   void remove(token &t) {
     std::lock_guard<std::mutex> guard(lock);

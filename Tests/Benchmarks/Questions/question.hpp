@@ -1,7 +1,7 @@
 /// What the programs share. Each asks one question, of every contender that can answer it.
 ///
-/// Google Benchmark runs them: it shuffles the repetitions, so that all contenders have the same good
-/// and bad moments of the machine, and writes JSON. A benchmark is named
+/// Google Benchmark runs them: it shuffles the repetitions, so that all contenders have the same
+/// good and bad moments of the machine, and writes JSON. A benchmark is named
 /// `measure/contender/parameter`, whatever the program; report.py knows the measures by name.
 #pragma once
 
@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "contenders.hpp"
@@ -19,6 +20,11 @@ inline std::string label(const std::string &measure, const std::string &contende
   return measure + "/" + contender + "/" + std::to_string(parameter);
 }
 
+/// Whether a contender can be given many delegates at once.
+template <class Contender, class = void> struct adds_all : std::false_type {};
+template <class Contender>
+struct adds_all<Contender, std::void_t<decltype(&Contender::add_all)>> : std::true_type {};
+
 /// A contender with so many delegates, each with a counter of its own.
 template <class Contender> struct filled {
   Contender contender;
@@ -27,8 +33,13 @@ template <class Contender> struct filled {
 
   explicit filled(size_t count, multicast_function function = work_in_executable)
       : counters(count) {
-    tokens.reserve(count);
-    for (auto &counter : counters) tokens.push_back(contender.add(function, &counter));
+    // One by one takes hours where each add copies all that there is.
+    if constexpr (adds_all<Contender>::value) {
+      tokens = contender.add_all(function, counters);
+    } else {
+      tokens.reserve(count);
+      for (auto &counter : counters) tokens.push_back(contender.add(function, &counter));
+    }
   }
 };
 

@@ -185,24 +185,29 @@ static void swift_after(const char *library, const char *swift) {
 
 /* ---- What opening costs ------------------------------------------------------------------------ */
 
-static long resident_kb(void) {
-  long pages = 0, resident = 0;
-  FILE *statm = fopen("/proc/self/statm", "r");
-  CHECK(statm != NULL && fscanf(statm, "%ld %ld", &pages, &resident) == 2);
-  fclose(statm);
-  return resident * (sysconf(_SC_PAGESIZE) / 1024);
+/* Of this process: a field of smaps_rollup, in kilobytes. */
+static long memory_kb(const char *field) {
+  char line[256];
+  long kb = -1;
+  FILE *rollup = fopen("/proc/self/smaps_rollup", "r");
+  CHECK(rollup != NULL);
+  while (kb < 0 && fgets(line, sizeof line, rollup) != NULL)
+    if (strncmp(line, field, strlen(field)) == 0) kb = strtol(line + strlen(field), NULL, 10);
+  fclose(rollup);
+  CHECK(kb >= 0);
+  return kb;
 }
 
-/* Prints microseconds and kilobytes. */
+/* Prints nanoseconds, kilobytes resident, and those that this process alone has: written to. */
 static void cost(const char *library) {
   struct timespec before, after;
-  long resident = resident_kb();
+  long resident = memory_kb("Rss:"), own = memory_kb("Private_Dirty:");
   clock_gettime(CLOCK_MONOTONIC, &before);
   open_library(library, RTLD_NOW);
   clock_gettime(CLOCK_MONOTONIC, &after);
-  printf("%ld %ld\n",
-         (long)((after.tv_sec - before.tv_sec) * 1000000 + (after.tv_nsec - before.tv_nsec) / 1000),
-         resident_kb() - resident);
+  printf("%ld ",
+         (long)((after.tv_sec - before.tv_sec) * 1000000000 + (after.tv_nsec - before.tv_nsec)));
+  printf("%ld %ld\n", memory_kb("Rss:") - resident, memory_kb("Private_Dirty:") - own);
 }
 
 int main(int argc, char **argv) {

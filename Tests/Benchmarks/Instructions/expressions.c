@@ -1,0 +1,151 @@
+// Evaluates expressions for callgrind, which counts the instructions of each: see ../instructions.
+
+#include <linux/membarrier.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <valgrind/callgrind.h>
+
+#include "work.h"
+
+extern bare_loop plain_loop;
+
+enum { MOST = 1000, ROUNDS = 20 };
+
+static uint64_t counters[MOST];
+static multicast_delegate delegates[MOST];
+static multicast target;
+static multicast_token tokens[MOST];
+static multicast_queue queue;
+static multicast_broadcaster broadcaster;
+
+#define CHECK(expression) \
+  ((expression) ? (void)0 : fail(__FILE__, __LINE__, #expression))
+static void fail(const char *file, int line, const char *expression) {
+  fprintf(stderr, "%s:%d: %s is false\n", file, line, expression);
+  exit(1);
+}
+
+// ---- What is set up and taken down, uncounted ---------------------------------------------------
+
+// Invoked once, as it usually is: by this thread alone.
+static void fill(size_t count, const multicast_options *options) {
+  target = multicast_create();
+  for (size_t i = 0; i < count; i++)
+    CHECK(multicast_add(target, delegates[i], options, &tokens[i]) == MULTICAST_OK);
+  CHECK(multicast_invoke(target, 1, NULL, 0) == (int64_t)count);
+}
+static void make_empty(void) { fill(0, NULL); }
+static void make_1(void) { fill(1, NULL); }
+static void make_16(void) { fill(16, NULL); }
+static void make_full(void) { fill(MOST, NULL); }
+static void make_queued(void) {
+  multicast_options options = multicast_options_default();
+  options.queue = queue = multicast_queue_create(NULL);
+  fill(1, &options);
+  CHECK(multicast_queue_run(queue, 1) == 1);
+}
+static void make_named(void) {
+  broadcaster = multicast_broadcaster_create(NULL);
+  CHECK(multicast_broadcaster_register(broadcaster, "org.example.Name", delegates[0], NULL, NULL) ==
+        MULTICAST_OK);
+  CHECK(multicast_broadcaster_notify(broadcaster, "org.example.Name", 1, NULL, 0) == 1);
+}
+
+static void make_nothing(void) {}
+static void destroy(void) { CHECK(multicast_destroy(target) == MULTICAST_OK); }
+static void destroy_queued(void) {
+  CHECK(multicast_queue_destroy(queue) == MULTICAST_OK);
+  destroy();
+}
+static void destroy_named(void) {
+  CHECK(multicast_broadcaster_destroy(broadcaster) == MULTICAST_OK);
+}
+
+// ---- What is counted ----------------------------------------------------------------------------
+
+static void loop_0(void) { plain_loop(delegates, 0, 1, NULL, 0); }
+static void loop_1(void) { plain_loop(delegates, 1, 1, NULL, 0); }
+static void loop_16(void) { plain_loop(delegates, 16, 1, NULL, 0); }
+static void invoke(void) { multicast_invoke(target, 1, NULL, 0); }
+static void add(void) {
+  for (size_t i = 0; i < MOST; i++)
+    CHECK(multicast_add(target, delegates[i], NULL, &tokens[i]) == MULTICAST_OK);
+}
+// Here and there: 7 has no divisor in common with 1,000, so each has its turn.
+static void token_remove(void) {
+  for (size_t i = 0; i < MOST; i++)
+    CHECK(multicast_token_remove(tokens[i * 7 % MOST]) == MULTICAST_OK);
+}
+static void create_and_destroy(void) {
+  CHECK(multicast_destroy(multicast_create()) == MULTICAST_OK);
+}
+static void notify(void) {
+  multicast_broadcaster_notify(broadcaster, "org.example.Name", 1, NULL, 0);
+}
+static void queue_and_run(void) {
+  multicast_invoke(target, 1, "0123456789abcde", 16);
+  multicast_queue_run(queue, 1);
+}
+
+static const struct expression {
+  const char *name;
+  unsigned count;  // how many of it one evaluation is
+  void (*before)(void), (*evaluate)(void), (*after)(void);
+  uint64_t sum;  // of event and size over all calls of delegates, in one evaluation
+} expressions[] = {
+    {"bare loop, 0 delegates", 1, make_nothing, loop_0, make_nothing, 0},
+    {"bare loop, 1 delegate", 1, make_nothing, loop_1, make_nothing, 1},
+    {"bare loop, 16 delegates", 1, make_nothing, loop_16, make_nothing, 16},
+    {"multicast_invoke, 0 delegates", 1, make_empty, invoke, destroy, 0},
+    {"multicast_invoke, 1 delegate", 1, make_1, invoke, destroy, 1},
+    {"multicast_invoke, 16 delegates", 1, make_16, invoke, destroy, 16},
+    {"multicast_add, 1000 to an empty one", MOST, make_empty, add, destroy, 0},
+    {"multicast_token_remove, 1000 until it is empty", MOST, make_full, token_remove, destroy, 0},
+    {"multicast_create, multicast_destroy", 1, make_nothing, create_and_destroy, make_nothing, 0},
+    {"multicast_broadcaster_notify, 1 delegate", 1, make_named, notify, destroy_named, 1},
+    {"multicast_invoke with a queue, multicast_queue_run", 1, make_queued, queue_and_run,
+     destroy_queued, 1 + 16},
+};
+
+static uint64_t sum(void) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < MOST; i++) sum += counters[i];
+  return sum;
+}
+
+static void count(const struct expression *each) {
+  char name[100];
+  for (int round = 0; round <= ROUNDS; round++) {
+    each->before();
+    const uint64_t before = sum();
+    // The first time is not like the others: memory is taken, functions are bound.
+    if (round > 0) CALLGRIND_TOGGLE_COLLECT;
+    each->evaluate();
+    if (round > 0) CALLGRIND_TOGGLE_COLLECT;
+    CHECK(sum() - before == each->sum);
+    each->after();
+  }
+  snprintf(name, sizeof name, "%u %s", each->count * ROUNDS, each->name);
+  CALLGRIND_DUMP_STATS_AT(name);
+}
+
+// The kernel grants the barrier to processes that have registered for it.
+static int is_registered(void) {
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+int main(void) {
+  CHECK(RUNNING_ON_VALGRIND);
+  for (size_t i = 0; i < MOST; i++)
+    delegates[i] = (multicast_delegate){work_in_executable, &counters[i]};
+
+  // The library does so at its start; and where it cannot, it does without, which is slower.
+  CHECK(!is_registered());
+  create_and_destroy();
+  if (!is_registered()) return 77;
+
+  for (size_t i = 0; i < sizeof expressions / sizeof *expressions; i++) count(&expressions[i]);
+  return 0;
+}

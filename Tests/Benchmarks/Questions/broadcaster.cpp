@@ -1,0 +1,130 @@
+// What does it cost to notify by name, from one name to 65,536?
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <random>
+#include <thread>
+
+#include "broadcasters.hpp"
+#include "question.hpp"
+#include "repeating_thread.hpp"
+
+/// A broadcaster with so many names and an observer of each; and the names once more, copied, in
+/// the random order in which they are looked up, the same for all.
+template <class Broadcaster> struct named {
+  Broadcaster broadcaster;
+  std::vector<uint64_t> counters;
+  std::vector<std::string> names;
+
+  explicit named(size_t count) : counters(count) {
+    std::vector<std::string> registered;
+    for (size_t i = 0; i < count; i++) registered.push_back("Protocol.Number" + std::to_string(i));
+    for (size_t i = 0; i < count; i++) broadcaster.add(registered[i], &counters[i]);
+    std::shuffle(registered.begin(), registered.end(), std::mt19937(1));
+    for (auto &each : registered) names.push_back(each);
+  }
+};
+
+/// Calls a function with one element after the other, round and round.
+template <class Element, class Function>
+static void go_round(benchmark::State &state, const std::vector<Element> &elements,
+                     Function function) {
+  size_t i = 0;
+  for (auto _ : state) {
+    function(elements[i]);
+    benchmark::ClobberMemory();
+    if (++i == elements.size()) i = 0;
+  }
+}
+
+template <class Broadcaster> static void look_up(benchmark::State &state, size_t count) {
+  named<Broadcaster> all(count);
+  go_round(state, all.names, [&](const std::string &name) {
+    benchmark::DoNotOptimize(all.broadcaster.look_up(name));
+  });
+}
+
+template <class Broadcaster> static void notify(benchmark::State &state, size_t count) {
+  named<Broadcaster> all(count);
+  go_round(state, all.names,
+           [&](const std::string &name) { all.broadcaster.notify(name, 1, nullptr, 0); });
+  uint64_t calls = 0;
+  for (uint64_t each : all.counters) calls += each;
+  if (calls != uint64_t(state.iterations())) state.SkipWithError("not every observer was called");
+}
+
+template <class Broadcaster> static void invoke(benchmark::State &state, size_t count) {
+  named<Broadcaster> all(count);
+  std::vector<typename Broadcaster::found> found;
+  for (auto &name : all.names) found.push_back(all.broadcaster.look_up(name));
+  go_round(state, found, [&](typename Broadcaster::found each) {
+    all.broadcaster.notify(each, 1, nullptr, 0);
+  });
+}
+
+/// The look-ups of all threads together, while all are under way. An iteration is a stretch of
+/// time.
+template <class Broadcaster>
+static void look_up_from_threads(benchmark::State &state, int64_t count) {
+  named<Broadcaster> all(4096);
+  std::deque<repeating_thread> threads;
+  for (int64_t i = 0; i < count; i++) {
+    threads.emplace_back([&, i] {
+      // Each begins elsewhere.
+      return [&, at = size_t(i) * all.names.size() / size_t(count)]() mutable {
+        benchmark::DoNotOptimize(all.broadcaster.look_up(all.names[at]));
+        if (++at == all.names.size()) at = 0;
+      };
+    });
+  }
+  auto sum = [&] {
+    uint64_t rounds = 0;
+    for (auto &thread : threads) rounds += thread.rounds();
+    return rounds;
+  };
+  uint64_t looked_up = 0;
+  for (auto _ : state) {
+    const auto begin = std::chrono::steady_clock::now();
+    const uint64_t before = sum();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    looked_up += sum() - before;
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    state.SetIterationTime(taken.count());
+  }
+  state.SetItemsProcessed(int64_t(looked_up));
+}
+
+int main(int argc, char **argv) {
+  for (int64_t count : {1, 16, 256, 4096, 65536}) {
+    auto by_name = [&](auto each) {
+      using broadcaster = typename decltype(each)::contender;
+      benchmark::RegisterBenchmark(label("look up by name", broadcaster::name(), count).c_str(),
+                                   look_up<broadcaster>, size_t(count));
+      benchmark::RegisterBenchmark(label("notify by name", broadcaster::name(), count).c_str(),
+                                   notify<broadcaster>, size_t(count));
+    };
+    libmulticast_broadcasters::for_each(by_name);
+    peer_broadcasters::for_each(by_name);
+
+    libmulticast_broadcasters::for_each([&](auto each) {
+      using broadcaster = typename decltype(each)::contender;
+      benchmark::RegisterBenchmark(
+          label("invoke without a name", broadcaster::name(), count).c_str(),
+          invoke<broadcaster>, size_t(count));
+    });
+  }
+
+  for (int64_t threads : {1, 2, 4}) {
+    auto from_threads = [&](auto each) {
+      using broadcaster = typename decltype(each)::contender;
+      benchmark::RegisterBenchmark(
+          label("look up by name from threads", broadcaster::name(), threads).c_str(),
+          look_up_from_threads<broadcaster>, threads)
+          ->UseManualTime();
+    };
+    libmulticast_broadcasters::for_each(from_threads);
+    peer_broadcasters::for_each(from_threads);
+  }
+  return run_question(argc, argv);
+}

@@ -1,0 +1,319 @@
+// How long do adding, removing, looking for a delegate, creating and destroying take?
+//
+// What a contender has not got (finding a delegate, say) it is not asked. What one puts off, as
+// Boost.Signals2 does with the place of a removed slot in its list, is not in the figures.
+
+#include <linux/membarrier.h>
+#include <malloc.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <type_traits>
+
+#include "batch.hpp"
+#include "repeating_thread.hpp"
+
+template <class Contender, class = void> struct has_remove_delegate : std::false_type {};
+template <class Contender>
+struct has_remove_delegate<Contender, std::void_t<decltype(&Contender::remove_delegate)>>
+    : std::true_type {};
+
+template <class Contender, class = void> struct has_contains : std::false_type {};
+template <class Contender>
+struct has_contains<Contender, std::void_t<decltype(&Contender::contains)>> : std::true_type {};
+
+/// Counts the function's time as the iteration's, and returns it.
+template <class Function>
+static std::chrono::duration<double> timed(benchmark::State &state, Function function) {
+  const auto begin = std::chrono::steady_clock::now();
+  function();
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  state.SetIterationTime(taken.count());
+  return taken;
+}
+
+// ---- By the number of delegates -----------------------------------------------------------------
+// An iteration is one delegate. These return false where patience has ended.
+
+template <class Contender> static bool add(benchmark::State &state, size_t count) {
+  bool done = true;
+  while (done && state.KeepRunningBatch(int64_t(batch<Contender>::copies(count) * count))) {
+    batch<Contender> all(count);
+    timed(state, [&] { done = all.fill(); });
+  }
+  return done;
+}
+
+template <class Contender> static bool add_many(benchmark::State &state, size_t count) {
+  while (state.KeepRunningBatch(int64_t(batch<Contender>::copies(count) * count))) {
+    batch<Contender> all(count);
+    std::vector<multicast_delegate> delegates;
+    for (auto &counter : all.counters) delegates.push_back({work_in_executable, &counter});
+    all.tokens.resize(count);
+    timed(state, [&] {
+      for (auto &contender : all.contenders)
+        contender.add_many(delegates.data(), count, all.tokens.data());
+    });
+  }
+  return true;
+}
+
+/// From full to empty, in the order that `arrange` gives the tokens.
+template <class Contender>
+static bool remove(benchmark::State &state, size_t count, void (*arrange)(batch<Contender> &)) {
+  bool done = true;
+  while (done && state.KeepRunningBatch(int64_t(batch<Contender>::copies(count) * count))) {
+    batch<Contender> all(count);
+    if (!all.fill()) return false;
+    all.invoke();
+    arrange(all);
+    timed(state, [&] { done = all.empty(); });
+  }
+  return done;
+}
+
+template <class Contender> static bool remove_shuffled(benchmark::State &state, size_t count) {
+  return remove<Contender>(state, count, [](batch<Contender> &all) { all.shuffle(); });
+}
+
+template <class Contender> static bool remove_reversed(benchmark::State &state, size_t count) {
+  return remove<Contender>(state, count, [](batch<Contender> &all) { all.reverse(); });
+}
+
+/// Does something with one delegate in ten at most, so that about `count` are there all the time.
+/// They come in random order from places as far apart as can be: few would be a matter of luck.
+template <class Contender, class Function>
+static bool here_and_there(benchmark::State &state, size_t count, Function function) {
+  const size_t each = std::clamp<size_t>(count / 10, 1, 3000000 / count);
+  std::mt19937 random(1);
+  while (state.KeepRunningBatch(int64_t(batch<Contender>::copies(count) * each))) {
+    batch<Contender> all(count);
+    if (!all.fill()) return false;
+    all.invoke();
+    std::vector<uint64_t *> contexts;
+    for (size_t i = 0; i < each; i++)
+      contexts.push_back(&all.counters[(2 * i + 1) * count / (2 * each)]);
+    std::shuffle(contexts.begin(), contexts.end(), random);
+    const auto taken = timed(state, [&] {
+      for (auto &contender : all.contenders)
+        for (auto context : contexts) function(contender, context);
+    });
+    if (taken > all.patience) return false;
+  }
+  return true;
+}
+
+template <class Contender> static bool remove_delegate(benchmark::State &state, size_t count) {
+  return here_and_there<Contender>(state, count, [](Contender &contender, void *context) {
+    contender.remove_delegate(work_in_executable, context);
+  });
+}
+
+template <class Contender> static bool contains(benchmark::State &state, size_t count) {
+  return here_and_there<Contender>(state, count, [](Contender &contender, void *context) {
+    benchmark::DoNotOptimize(contender.contains(work_in_executable, context));
+  });
+}
+
+/// Registers a measure for one delegate to a million. Whoever has lost patience once has for all
+/// numbers from that one on: a removal that takes the longer the more there are would take hours.
+template <class Contender>
+static void for_counts(const std::string &measure, bool (*run)(benchmark::State &, size_t)) {
+  auto enough = std::make_shared<size_t>(SIZE_MAX);
+  for (size_t count = 1; count <= 1000000; count *= 10) {
+    auto patiently = [=](benchmark::State &state) {
+      if (count < *enough && run(state, count)) return;
+      *enough = std::min(*enough, count);
+      state.SkipWithError(
+          ("too slow: over 2 s for " + std::to_string(*enough) + " delegates").c_str());
+    };
+    benchmark::RegisterBenchmark(label(measure, Contender::name(), int64_t(count)).c_str(),
+                                 patiently)
+        ->UseManualTime();
+  }
+}
+
+// ---- Empty, and with one ------------------------------------------------------------------------
+
+template <class Contender> static void create_and_destroy(benchmark::State &state) {
+  for (auto _ : state) {
+    Contender contender;
+    benchmark::ClobberMemory();
+  }
+}
+
+template <class Contender> static void create_add_destroy(benchmark::State &state) {
+  uint64_t counter = 0;
+  for (auto _ : state) {
+    Contender contender;
+    contender.add(work_in_executable, &counter);
+    benchmark::ClobberMemory();
+  }
+}
+
+// ---- While another thread invokes ---------------------------------------------------------------
+// Of libmulticast and liburcu a removal waits until the delegate does not run any more; the others
+// leave that to the program. The other thread is seen to run each time before the clock starts: a
+// barrier, for one, costs little when it does not.
+
+static constexpr size_t invoked = 100;
+static constexpr size_t at_a_time = 10;
+
+/// A contender that another thread invokes.
+template <class Contender> struct filled_and_invoked : filled<Contender> {
+  repeating_thread other{[this] { return [this] { this->contender.invoke(1, nullptr, 0); }; }};
+
+  filled_and_invoked() : filled<Contender>(invoked) {}
+};
+
+/// From random places; what was removed is added again when the clock has stopped.
+template <class Contender, class Function>
+static void remove_invoked(benchmark::State &state, Function remove) {
+  filled_and_invoked<Contender> full;
+  std::vector<size_t> places(invoked);
+  std::iota(places.begin(), places.end(), 0);
+  std::mt19937 random(1);
+  while (state.KeepRunningBatch(at_a_time)) {
+    std::shuffle(places.begin(), places.end(), random);
+    full.other.meet();
+    timed(state, [&] {
+      for (size_t i = 0; i < at_a_time; i++) remove(full.contender, full.tokens[places[i]]);
+    });
+    for (size_t i = 0; i < at_a_time; i++) {
+      const size_t place = places[i];
+      full.tokens[place] = full.contender.add(work_in_executable, &full.counters[place]);
+    }
+  }
+}
+
+template <class Contender> static void add_and_remove_invoked(benchmark::State &state) {
+  uint64_t counter = 0;
+  filled_and_invoked<Contender> full;
+  while (state.KeepRunningBatch(at_a_time)) {
+    full.other.meet();
+    timed(state, [&] {
+      for (size_t i = 0; i < at_a_time; i++) {
+        auto token = full.contender.add(work_in_executable, &counter);
+        full.contender.remove(token);
+      }
+    });
+  }
+}
+
+/// An iteration is one of the delegates, as in the next.
+template <class Contender> static void remove_all_invoked(benchmark::State &state) {
+  filled_and_invoked<Contender> full;
+  while (state.KeepRunningBatch(invoked)) {
+    full.other.meet();
+    timed(state, [&] { full.contender.remove_all(); });
+    for (auto &counter : full.counters) full.contender.add(work_in_executable, &counter);
+  }
+}
+
+/// The other thread goes from one multicast to the next; that its handle may be stale is fine.
+template <class library> static void destroy_invoked(benchmark::State &state) {
+  std::vector<uint64_t> counters(invoked);
+  std::atomic<uint64_t> next{0}, last{0};
+  repeating_thread other([&] {
+    return [&] {
+      const multicast target{next};
+      library::invoke(target, 1, nullptr, 0);
+      last = target.id;
+    };
+  });
+  while (state.KeepRunningBatch(invoked)) {
+    const multicast target = library::create();
+    for (auto &counter : counters)
+      library::add(target, {work_in_executable, &counter}, nullptr, nullptr);
+    next = target.id;
+    while (last != target.id) std::this_thread::yield();
+    timed(state, [&] { library::destroy(target); });
+  }
+}
+
+/// What a removal of libmulticast or of liburcu asks of the system, alone.
+static void barrier(benchmark::State &state) {
+  std::vector<uint64_t> counters(invoked);
+  std::vector<multicast_delegate> delegates;
+  for (auto &counter : counters) delegates.push_back({work_in_executable, &counter});
+  repeating_thread other([&] {
+    return [&] { bare_loops_in_executable[0](delegates.data(), invoked, 1, nullptr, 0); };
+  });
+  auto membarrier = [](int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; };
+  bool done = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+  while (done && state.KeepRunningBatch(at_a_time)) {
+    other.meet();
+    timed(state, [&] {
+      for (size_t i = 0; i < at_a_time; i++)
+        done = done && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    });
+  }
+  if (!done) state.SkipWithError(std::strerror(errno));
+}
+
+// ---- All of them --------------------------------------------------------------------------------
+
+template <class Contender> static void register_all() {
+  for_counts<Contender>("add", add<Contender>);
+  for_counts<Contender>("remove by token, random order", remove_shuffled<Contender>);
+  for_counts<Contender>("remove by token, last first", remove_reversed<Contender>);
+  if constexpr (has_remove_delegate<Contender>::value)
+    for_counts<Contender>("remove by delegate", remove_delegate<Contender>);
+  if constexpr (has_contains<Contender>::value)
+    for_counts<Contender>("contains", contains<Contender>);
+
+  auto named = [](const char *measure, size_t parameter, auto run) {
+    return benchmark::RegisterBenchmark(
+        label(measure, Contender::name(), int64_t(parameter)).c_str(), run);
+  };
+  named("create and destroy", 0, create_and_destroy<Contender>);
+  named("create, add one, destroy", 1, create_add_destroy<Contender>);
+  if constexpr (Contender::is_thread_safe) {
+    named("remove while another thread invokes", invoked, [](benchmark::State &state) {
+      remove_invoked<Contender>(state, [](auto &contender, auto &token) {
+        contender.remove(token);
+      });
+    })->UseManualTime();
+    named("add and remove while another thread invokes", invoked,
+          add_and_remove_invoked<Contender>)
+        ->UseManualTime();
+  }
+}
+
+template <class library> static void register_own() {
+  using contender = libmulticast_contender<library>;
+  for_counts<contender>("add_many", add_many<contender>);
+
+  auto named = [](const char *measure, auto run) {
+    benchmark::RegisterBenchmark(label(measure, contender::name(), invoked).c_str(), run)
+        ->UseManualTime();
+  };
+  named("remove_nowait while another thread invokes", [](benchmark::State &state) {
+    remove_invoked<contender>(state, [](auto &each, auto &token) { each.remove_nowait(token); });
+  });
+  named("remove_all while another thread invokes", remove_all_invoked<contender>);
+  named("destroy while another thread invokes", destroy_invoked<library>);
+}
+
+int main(int argc, char **argv) {
+  // Whether glibc gives memory back to the system depends on what was freed before, and benchmarks
+  // come in any order. It keeps all, so that what is measured is not the system's page faults.
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
+
+  auto each_contender = [](auto each) {
+    register_all<typename decltype(each)::contender>();
+  };
+  libmulticasts::for_each(each_contender);
+  peers::for_each(each_contender);
+  register_own<shared_library>();
+  register_own<static_library>();
+  benchmark::RegisterBenchmark(label("membarrier", "Linux", invoked).c_str(), barrier)
+      ->UseManualTime();
+  return run_question(argc, argv);
+}

@@ -1,0 +1,146 @@
+// How long does it take to open a library, and what comes with it?
+//
+// Each iteration starts a process in which nothing but libc is loaded, and which opens the library
+// as a plugin would; its file is in the page cache. The figures are the counters:
+//
+//   ns           the median of dlopen(RTLD_NOW)
+//   resident_kb  how much more memory the process has then, shared with others or not
+//   private_kb   of that, what each further process pays again: pages that were written to
+//   size_kb      the file, stripped
+//   needs        how many other libraries come with it, libc and the loader aside
+//
+// The label names those that it asks for itself. The time of an iteration means nothing.
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <sstream>
+
+#include "question.hpp"
+
+struct library {
+  const char *contender, *file;
+};
+static const library libraries[] = {
+    {"libmulticast", LIBMULTICAST},
+    {"libsigc++", "libsigc-2.0.so.0"},
+    {"GObject signals", "libgobject-2.0.so.0"},
+    {"Qt 5 signals", "libQt5Core.so.5"},
+    {"liburcu, array", "liburcu-memb.so.8"},
+    // What peers need that are headers alone, Boost.Signals2 for one.
+    {"libstdc++", "libstdc++.so.6"},
+};
+
+// ---- What the system says -----------------------------------------------------------------------
+
+static std::string quoted(const std::string &path) { return "'" + path + "'"; }
+
+/// What a command prints; nothing where it fails.
+static std::string output_of(const std::string &command) {
+  FILE *pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return "";
+  std::string output;
+  char part[4096];
+  while (size_t size = fread(part, 1, sizeof part, pipe)) output.append(part, size);
+  return pclose(pipe) == 0 ? output : "";
+}
+
+/// Where the loader finds a library; nothing where it does not.
+static std::string path_of(const std::string &file) {
+  void *opened = dlopen(file.c_str(), RTLD_LAZY);
+  link_map *map = nullptr;
+  if (opened == nullptr || dlinfo(opened, RTLD_DI_LINKMAP, &map) != 0) return "";
+  return map->l_name;
+}
+
+static std::vector<std::string> needed_by(const std::string &path) {
+  std::istringstream lines(output_of("readelf -d " + quoted(path)));
+  std::vector<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("(NEEDED)") == std::string::npos) continue;
+    const size_t begin = line.find('[') + 1;
+    names.push_back(line.substr(begin, line.find(']') - begin));
+  }
+  return names;
+}
+
+/// All that come with a library, and what those need.
+static void collect_needs(const std::string &path, std::set<std::string> &names) {
+  for (const std::string &name : needed_by(path)) {
+    if (name == "libc.so.6" || name.rfind("ld-linux", 0) == 0) continue;
+    if (names.insert(name).second) collect_needs(path_of(name), names);
+  }
+}
+
+static double stripped_kb(const std::string &path) {
+  char copy[] = "/tmp/stripped-XXXXXX";
+  const int descriptor = mkstemp(copy);
+  if (descriptor < 0) return 0;
+  struct stat file {};
+  const bool is_done = system(("strip -o " + quoted(copy) + " " + quoted(path)).c_str()) == 0 &&
+                       stat(copy, &file) == 0;
+  close(descriptor);
+  unlink(copy);
+  return is_done ? double(file.st_size) / 1024 : 0;
+}
+
+// ---- The question -------------------------------------------------------------------------------
+
+struct cost {
+  long ns, resident_kb, private_kb;
+};
+
+static double median(const std::vector<cost> &costs, long cost::*field) {
+  std::vector<long> sorted;
+  for (const cost &each : costs) sorted.push_back(each.*field);
+  std::sort(sorted.begin(), sorted.end());
+  return double(sorted[sorted.size() / 2]);
+}
+
+static void open(benchmark::State &state, std::string path) {
+  const std::string command = quoted(ISOLATION) + " cost " + quoted(path);
+  std::vector<cost> costs;
+  for (auto _ : state) {
+    cost each{};
+    const std::string output = output_of(command);
+    if (sscanf(output.c_str(), "%ld %ld %ld", &each.ns, &each.resident_kb, &each.private_kb) != 3)
+      return state.SkipWithError("the library could not be opened");
+    costs.push_back(each);
+  }
+
+  std::set<std::string> needs;
+  collect_needs(path, needs);
+  std::string direct;
+  for (const std::string &name : needed_by(path)) direct += (direct.empty() ? "" : " ") + name;
+  const double size = stripped_kb(path);
+  // Nothing at all is needed by none of them: it is readelf that is missing.
+  if (direct.empty() || size == 0) return state.SkipWithError("readelf or strip failed (binutils)");
+
+  state.counters["ns"] = median(costs, &cost::ns);
+  state.counters["resident_kb"] = median(costs, &cost::resident_kb);
+  state.counters["private_kb"] = median(costs, &cost::private_kb);
+  state.counters["size_kb"] = size;
+  state.counters["needs"] = double(needs.size());
+  state.SetLabel(direct);
+}
+
+int main(int argc, char **argv) {
+  std::string missing;
+  for (const library &each : libraries) {
+    const std::string path = path_of(each.file);
+    if (path.empty()) {
+      missing += (missing.empty() ? "" : "; ") + std::string(each.file);
+      continue;
+    }
+    benchmark::RegisterBenchmark(label("open", each.contender, 1).c_str(), open, path)
+        ->Iterations(20);  // of some milliseconds each
+  }
+  if (!missing.empty()) benchmark::AddCustomContext("missing_libraries", missing);
+  return run_question(argc, argv);
+}

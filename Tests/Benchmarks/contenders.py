@@ -1,0 +1,46 @@
+"""How contenders look, and in which order they stand."""
+
+from typing import NamedTuple
+
+
+class Style(NamedTuple):
+    begins: str  # the contender's name begins so: what is made of one library looks alike
+    color: str  # told apart with any colour vision, together with the marker
+    marker: str
+
+
+STYLES = [
+    Style("bare loop in a library", "#000000", "x"),
+    Style("bare loop in the executable", "#999999", "x"),
+    Style("libmulticast, static", "#56b4e9", "s"),
+    Style("libmulticast, own thread", "#332288", "h"),
+    Style("libmulticast, epoll", "#117733", "*"),
+    Style("libmulticast", "#0072b2", "o"),
+    Style("Boost", "#d55e00", "^"),
+    Style("libsigc++", "#cc79a7", "v"),
+    Style("GObject", "#009e73", "D"),
+    Style("GAsyncQueue", "#009e73", "d"),
+    Style("Qt", "#e69f00", "P"),
+    Style("liburcu", "#8c6d31", "<"),
+    Style("mutex", "#882255", ">"),
+    Style("libstdc++", "#999999", "p"),
+    Style("Linux", "#000000", "p"),  # a system call alone
+]
+
+
+def style(contender):
+    return next(style for style in STYLES if contender.startswith(style.begins))
+
+
+def is_known(contender):
+    return any(contender.startswith(style.begins) for style in STYLES)
+
+
+def is_ours(contender):
+    return contender.startswith("libmulticast")
+
+
+def position(contender):
+    """Ours by the length of its name: the plain one is first."""
+    return (not is_ours(contender), len(contender) * is_ours(contender),
+            STYLES.index(style(contender)), contender)

@@ -1,0 +1,61 @@
+"""What a figure depends on beside the code: the machine, the compilers, the versions of the peers.
+
+Nothing here says whose machine it is: no host name, no paths.
+"""
+
+import datetime
+import os
+import platform
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+# Where a peer's version stands: the Debian package, and what pkg-config calls it elsewhere.
+PEERS = {
+    "Boost.Signals2": ("libboost-dev", None),
+    "libsigc++": ("libsigc++-2.0-dev", "sigc++-2.0"),
+    "GLib": ("libglib2.0-dev", "gobject-2.0"),
+    "Qt 5": ("qtbase5-dev", "Qt5Core"),
+    "liburcu": ("liburcu-dev", "liburcu-memb"),
+    "Google Benchmark": ("libbenchmark-dev", "benchmark"),
+}
+
+
+def describe(build):
+    """The machine, and the compilers that a build directory was configured with."""
+    cpu = Path("/proc/cpuinfo").read_text()
+    cache = (build / "CMakeCache.txt").read_text()
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "cpu": field(cpu, r"model name\s*:\s*(.+)") or platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "virtual": bool(re.search(r"^flags\s*:.*\bhypervisor\b", cpu, re.MULTILINE)),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "c++": first_line(field(cache, r"CMAKE_CXX_COMPILER:\w+=(.+)"), "--version"),
+        "swift": first_line(field(cache, r"MULTICAST_SWIFTC:\w+=(.+)"), "--version"),
+    }
+
+
+def peer_versions():
+    """By name, the version of each peer that is installed."""
+    versions = {name: version(*where) for name, where in PEERS.items()}
+    return {name: found for name, found in versions.items() if found}
+
+
+def version(package, module):
+    debian = first_line("dpkg-query", "--show", "--showformat=${Version}", package)
+    return debian or (module and first_line("pkg-config", "--modversion", module)) or ""
+
+
+def field(text, pattern):
+    found = re.search(pattern, text)
+    return found.group(1).strip() if found else ""
+
+
+def first_line(*command):
+    """Of what a command prints; nothing where there is no such command, or it fails."""
+    if not shutil.which(command[0]):
+        return ""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.partition("\n")[0].strip() if done.returncode == 0 else ""

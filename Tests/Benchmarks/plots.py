@@ -1,0 +1,158 @@
+"""Draws one picture a question, from the results of a run."""
+
+import matplotlib
+
+matplotlib.use("svg")
+from matplotlib import pyplot
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from contenders import style
+from figures import is_thread_safe, of_measure, pictures, text_of
+
+WIDTH = 10  # inches; of which the names of the contenders take a third
+
+
+def draw(results, directory):
+    """Writes an SVG for each picture that the measures name."""
+    matplotlib.rcParams.update({
+        "font.size": 10,
+        "svg.hashsalt": "libmulticast",  # the same results give the same file
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titleweight": "bold",
+    })
+    for picture, measures in pictures(results).items():
+        series = [of_measure(results, measure) for measure in measures]
+        heights = [panel_height(measure, found) for measure, found in zip(measures, series)]
+        image, panels = pyplot.subplots(
+            len(measures), figsize=(WIDTH, sum(heights)), squeeze=False,
+            gridspec_kw={"height_ratios": heights}, layout="constrained")
+        for panel, measure, found in zip(panels[:, 0], measures, series):
+            draw_panel(panel, measure, found, results)
+        image.savefig(directory / f"{picture}.svg", metadata={"Date": None})
+        pyplot.close(image)
+
+
+def parameters(found):
+    return sorted({parameter for points in found.values() for parameter in points})
+
+
+def panel_height(measure, found):
+    return 4.6 if len(parameters(found)) > 1 else 1.3 + 0.3 * len(found)
+
+
+def draw_panel(panel, measure, found, results):
+    panel.set_title(measure.title, loc="left")
+    panel.grid(True, which="major", alpha=0.25)
+    names = {
+        contender: contender + ("" if is_thread_safe(results, contender) else " (one thread)")
+        for contender in found
+    }
+    if len(parameters(found)) > 1:
+        draw_lines(panel, measure, found, names)
+    else:
+        draw_dots(panel, measure, found, names)
+
+
+def better(measure):
+    return "lower is better" if measure.lower_is_better else "higher is better"
+
+
+def count_of(x):
+    """1k, 10k, 1M; powers of two in full."""
+    for scale, letter in ((10**6, "M"), (1000, "k")):
+        if x > 0 and x % scale == 0:
+            return f"{x // scale}{letter}"
+    return f"{x:,}"
+
+
+# ---- A line for each contender -------------------------------------------------------------------
+
+
+def draw_lines(panel, measure, found, names):
+    ends = {}
+    for contender, points in found.items():
+        points = {x: y for x, y in points.items() if x > 0 or not measure.each}
+        xs = sorted(points)
+        ys = [points[x] / x if measure.each else points[x] for x in xs]
+        look = style(contender)
+        panel.plot(xs, ys, color=look.color, marker=look.marker, markersize=4,
+                   linewidth=2.4 if contender.startswith("libmulticast") else 1.3,
+                   linestyle="-" if names[contender] == contender else "--")
+        ends[contender] = (xs[-1], ys[-1])
+    set_scales(panel, measure, found)
+    name_ends(panel, ends, names)
+
+
+def set_scales(panel, measure, found):
+    xs = [x for x in parameters(found) if x > 0 or not measure.each]
+    if xs[-1] > 8 * max(1, xs[0]):
+        panel.set_xscale("log" if xs[0] > 0 else "symlog", base=2)
+    shown = xs[:: 1 + len(xs) // 9]
+    panel.set_xticks(shown, [count_of(x) for x in shown])
+    panel.xaxis.set_minor_locator(NullLocator())
+    panel.set_xlabel(measure.parameter)
+
+    panel.set_yscale("log")
+    low, high = panel.get_ylim()
+    steps = (1, 2, 5) if high < 2000 * low else (1,)
+    panel.yaxis.set_major_locator(LogLocator(subs=steps))
+    panel.yaxis.set_minor_locator(NullLocator())
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda y, _: text_of(measure, y)))
+    of_each = f"for each of the {measure.parameter}, " if measure.each else ""
+    panel.set_ylabel(f"{of_each}{better(measure)}")
+
+
+def name_ends(panel, ends, names):
+    """Each name beside the end of its line, as near as the others let it."""
+    panel.figure.canvas.draw()
+    to_axes = panel.transData + panel.transAxes.inverted()
+    wanted = {contender: to_axes.transform(end)[1] for contender, end in ends.items()}
+    for contender, height in spread(wanted, gap=0.052).items():
+        panel.annotate(
+            names[contender], xy=ends[contender], xycoords="data",
+            xytext=(1.04, height), textcoords="axes fraction", va="center",
+            color=style(contender).color, annotation_clip=False,
+            weight="bold" if contender.startswith("libmulticast") else "normal",
+            arrowprops={"arrowstyle": "-", "color": style(contender).color, "alpha": 0.4,
+                        "linewidth": 0.7, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 3})
+
+
+def spread(heights, gap):
+    """The heights moved apart to a distance of `gap` at least, none at the title."""
+    names = sorted(heights, key=heights.get)
+    placed = []
+    for name in names:
+        placed.append(max(heights[name], placed[-1] + gap if placed else 0))
+    ceiling = 0.97
+    for i in reversed(range(len(placed))):
+        placed[i] = min(placed[i], ceiling)
+        ceiling = placed[i] - gap
+    return dict(zip(names, placed))
+
+
+# ---- A dot for each contender --------------------------------------------------------------------
+
+
+def draw_dots(panel, measure, found, names):
+    values = {contender: next(iter(points.values())) for contender, points in found.items()}
+    order = sorted(values, key=values.get, reverse=measure.lower_is_better)
+    for row, contender in enumerate(order):
+        look = style(contender)
+        is_safe = names[contender] == contender
+        panel.plot(values[contender], row, color=look.color, marker=look.marker, markersize=8,
+                   fillstyle="full" if is_safe else "none")
+        panel.annotate(text_of(measure, values[contender]), (values[contender], row),
+                       xytext=(8, 0), textcoords="offset points", va="center")
+    panel.set_yticks(range(len(order)), [names[contender] for contender in order])
+    panel.set_ylim(-0.6, len(order) - 0.4)
+    panel.set_xlabel(better(measure))
+    low, high = min(values.values()), max(values.values())
+    if low > 0:
+        panel.set_xscale("log")
+        panel.set_xlim(low / 1.5, high * 1.5 * (high / low) ** 0.15)
+        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+        panel.xaxis.set_minor_locator(NullLocator())
+    else:
+        panel.set_xlim(-high / 20, high * 1.15)
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda x, _: text_of(measure, x)))
