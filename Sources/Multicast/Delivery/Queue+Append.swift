@@ -65,24 +65,29 @@ extension Queue {
   private func isNotFull(for token: UInt64) -> Bool {
     lock.lock()
     defer { lock.unlock() }
-    return !takes(token) || hasRoom || replaceable(token) != nil
+    guard let extras = recipient(token) else { return true }
+    return hasRoom || replaceable(extras) != nil
   }
 
   private func refuse(_ token: UInt64) -> Bool {
     lock.lock()
     defer { lock.unlock() }
-    if takes(token) { storage.pointee.statistics.refused &+= 1 }
+    if recipient(token) != nil { storage.pointee.statistics.refused &+= 1 }
     return false
   }
 
   // MARK: - Under the lock
 
-  /// Whether a delegate is live and delivers here. Who removes it comes to `retract` afterwards, so to
-  /// this lock: what is taken in for a delegate that is found live here is found there.
-  private func takes(_ token: UInt64) -> Bool {
-    isCurrent && Registration.isLive(token)
-      && Membership.of(Registration(index: Handle.index(of: token)), .recipient)?.pointee.lifetime
-        == storage.pointee.recipients
+  /// The extras of a delegate that is live and delivers here. Who removes it comes to `retract`
+  /// afterwards, so to this lock: what is taken in for a delegate that is found live here is found
+  /// there.
+  private func recipient(_ token: UInt64) -> UnsafeMutablePointer<Extras>? {
+    let registration = Registration(index: Handle.index(of: token))
+    guard isCurrent, registration.id == token,
+      let extras = registration.storage.pointee.extras,
+      Extras.membership(of: extras, .recipient).pointee.lifetime == storage.pointee.recipients
+    else { return nil }
+    return extras
   }
 
   private var hasRoom: Bool {
@@ -90,9 +95,10 @@ extension Queue {
   }
 
   /// The waiting call of a delegate that has one at most; nil where there is none, or may be more.
-  private func replaceable(_ token: UInt64) -> UnsafeMutablePointer<WaitingCall>? {
-    let registration = Registration(index: Handle.index(of: token))
-    let extras = registration.storage.pointee.extras.unsafelyUnwrapped
+  @inline(__always)
+  private func replaceable(
+    _ extras: UnsafeMutablePointer<Extras>
+  ) -> UnsafeMutablePointer<WaitingCall>? {
     let hasOne = extras.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) != 0
     return hasOne ? storage.pointee.ring.newest(of: extras) : nil
   }
@@ -100,10 +106,8 @@ extension Queue {
   private func tryAppend(
     _ token: UInt64, _ invocation: Invocation, _ payload: Payload?
   ) -> Outcome {
-    guard takes(token) else { return .ignored }
-    let registration = Registration(index: Handle.index(of: token))
-    let extras = registration.storage.pointee.extras.unsafelyUnwrapped
-    if let waiting = replaceable(token) {
+    guard let extras = recipient(token) else { return .ignored }
+    if let waiting = replaceable(extras) {
       if extras.pointee.flags & MULTICAST_ONCE != 0 { return .ignored }
       waiting.pointee.sharedPayload?.letGo()
       WaitingCall.setPayload(of: waiting, invocation, payload)
