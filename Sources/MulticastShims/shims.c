@@ -3,6 +3,7 @@
 #include "../../include/multicast.h"
 
 __thread void *shims_thread_record;
+__thread bool shims_thread_is_ending;
 __thread uint32_t shims_release_depth;
 
 void *shims_multicast_directory[SHIMS_DIRECTORY_LENGTH];

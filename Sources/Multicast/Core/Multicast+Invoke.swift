@@ -88,6 +88,7 @@ extension Multicast {
   @inline(never)
   private func enterAndInvoke<C: Call>(_ call: C) -> Int64 {
     guard let thread = ThreadRegistry.enter() else { return Status.outOfMemory.count }
+    defer { ThreadRegistry.leaveIfEnding(thread) }
     return Fence.isAsymmetric
       ? invoke(call, on: thread, asymmetric: true) : invokeSymmetric(call, on: thread)
   }

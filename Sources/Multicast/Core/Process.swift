@@ -21,11 +21,19 @@ enum Process {
 
   /// Called under the slab lock, before the first slab: so before there is anything to invoke.
   static func start() -> Bool {
-    if isStarted { return true }
+    isStarted || startOnce()
+  }
+
+  @inline(never)
+  private static func startOnce() -> Bool {
     Fence.start()
-    guard shims_condition_init(shims_get_call_condition()), shims_exit_key_init(threadEnds),
-      shims_watch_fork(beforeFork, afterForkInParent, afterForkInChild)
-    else { return false }
+    guard shims_condition_init(shims_get_call_condition()), shims_exit_key_init(threadEnds) else {
+      return false
+    }
+    guard shims_watch_fork(beforeFork, afterForkInParent, afterForkInChild) else {
+      shims_exit_key_destroy()
+      return false
+    }
     isStarted = true
     return true
   }
@@ -41,6 +49,7 @@ enum Process {
         if Frame.isRun(multicast) { Delivery.runEnds.unsafelyUnwrapped(multicast) }
       }
     }
+    shims_set_thread_ending()
     ThreadRegistry.leave(record)
     if wasInside { Departures.attendAll() }
   }

@@ -11,6 +11,7 @@ extension Broadcaster {
     guard let thread = ThreadRecord.current ?? ThreadRegistry.enter() else {
       return try withLock { () throws(Status) in self.multicast(of: name) }
     }
+    defer { ThreadRegistry.leaveIfEnding(thread) }
     // There is one more than invocations and runs can take. No list is read, no delegate called.
     let frame = thread.storage.pointee.top
     frame.pointee.epoch.store(.max, ordering: .relaxed)

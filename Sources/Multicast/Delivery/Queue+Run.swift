@@ -10,6 +10,7 @@ extension Queue {
   static func run(_ handle: UInt64, limit: UInt) throws(Status) -> Int {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     guard let thread = ThreadRecord.current ?? ThreadRegistry.enter() else { throw .outOfMemory }
+    defer { ThreadRegistry.leaveIfEnding(thread) }
     queue.lock.lock()
     defer { queue.lock.unlock() }
     guard queue.isCurrent else { throw .invalidHandle }

@@ -11,12 +11,13 @@ enum ThreadRegistry {
   /// How many threads may have records at once: their numbers fit beside a generation.
   private static let limit: UInt32 = 1 << 29
 
-  /// Gives the calling thread a record for the rest of its life.
+  /// Gives the calling thread a record for the rest of its life: until its destructors run. From
+  /// then on nobody tells when it has ended, so what enters has to leave.
   ///
   /// - Returns: nil when out of memory.
   @inline(never) static func enter() -> ThreadRecord? {
     guard let record = takeIdle() ?? push() else { return nil }
-    guard shims_watch_exit(record.storage) else {
+    guard shims_is_thread_ending() || shims_watch_exit(record.storage) else {
       record.storage.pointee.taken.store(0, ordering: .releasing)
       return nil
     }
@@ -24,6 +25,11 @@ enum ThreadRegistry {
     record.storage.pointee.identity.store(identity, ordering: .relaxed)
     shims_set_thread_record(record.storage)
     return record
+  }
+
+  /// For who has entered, at the end of what it entered for.
+  static func leaveIfEnding(_ record: ThreadRecord) {
+    if shims_is_thread_ending() && !record.isInside { leave(record) }
   }
 
   /// Takes the calling thread's record back. It may take one again, in a later destructor of its own.

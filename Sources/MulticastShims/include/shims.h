@@ -37,6 +37,13 @@ extern SHIMS_HIDDEN __thread void *shims_thread_record
 static inline void *shims_get_thread_record(void) { return shims_thread_record; }
 static inline void shims_set_thread_record(void *record) { shims_thread_record = record; }
 
+// Whether the calling thread has ended but for the rest of its destructors.
+extern SHIMS_HIDDEN __thread bool shims_thread_is_ending
+    __attribute__((tls_model("initial-exec")));
+
+static inline bool shims_is_thread_ending(void) { return shims_thread_is_ending; }
+static inline void shims_set_thread_ending(void) { shims_thread_is_ending = true; }
+
 // How many releases the calling thread is inside of.
 extern SHIMS_HIDDEN __thread uint32_t shims_release_depth
     __attribute__((tls_model("initial-exec")));
@@ -301,6 +308,7 @@ extern SHIMS_HIDDEN pthread_key_t shims_exit_key;
 static inline bool shims_exit_key_init(void (*at_exit)(void *)) {
   return pthread_key_create(&shims_exit_key, at_exit) == 0;
 }
+static inline void shims_exit_key_destroy(void) { pthread_key_delete(shims_exit_key); }
 static inline bool shims_watch_exit(void *record) {
   return pthread_setspecific(shims_exit_key, record) == 0;
 }
