@@ -2403,3 +2403,16 @@ TEST(broadcaster_in_the_child_of_a_fork_while_the_parents_threads_look_up) {
   STORE(is_over, true);
   for (i = 0; i < 2; ++i) join_thread(threads[i]);
 }
+
+TEST(register_under_an_ended_lifetime_leaves_the_name_its_multicast) {
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  multicast before = multicast_broadcaster_multicast(b, "door");
+  multicast_options options = multicast_options_default();
+  int calls = 0;
+  options.lifetime = multicast_lifetime_create();
+  CHECK_OK(multicast_lifetime_end(options.lifetime));
+  CHECK_OK(multicast_destroy(before));
+  CHECK_STATUS(multicast_broadcaster_register(b, "door", counter(&calls), &options, NULL),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(multicast_broadcaster_multicast(b, "door").id, before.id);
+}

@@ -564,3 +564,18 @@ TEST(events_do_not_use_up_a_delegate_called_once) {
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(multicast_count(m), 0);
 }
+
+TEST(add_many_of_none_checks_the_handles_in_its_options) {
+  multicast m = multicast_create();
+  multicast_options options = multicast_options_default();
+  CHECK_OK(multicast_add_many(m, NULL, 0, &options, NULL));
+  options.lifetime = multicast_lifetime_create();
+  CHECK_OK(multicast_add_many(m, NULL, 0, &options, NULL));
+  CHECK_OK(multicast_lifetime_end(options.lifetime));
+  CHECK_STATUS(multicast_add_many(m, NULL, 0, &options, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  options = multicast_options_default();
+  options.queue = multicast_queue_create(NULL);
+  CHECK_OK(multicast_add_many(m, NULL, 0, &options, NULL));
+  CHECK_OK(multicast_queue_destroy(options.queue));
+  CHECK_STATUS(multicast_add_many(m, NULL, 0, &options, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+}

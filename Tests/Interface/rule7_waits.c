@@ -930,3 +930,53 @@ TEST(queue_stop_is_pending_where_the_worker_waits_for_room_in_a_queue_that_nobod
   CHECK_EQ(c.queued, 1);
   CHECK_OK(multicast_queue_destroy(working));
 }
+
+/* ---- Calls that come to nothing -------------------------------------------------------------- */
+
+static void *lock_nothing(void *context) {
+  (void)context;
+  return NULL;
+}
+static void unlock_nothing(void *strong) { (void)strong; }
+
+TEST(queue_run_makes_as_many_as_asked_for_beside_dead_contexts) {
+  size_t max;
+  for (max = 0; max < 3; ++max) {
+    multicast m = multicast_create();
+    multicast_queue q = multicast_queue_create(NULL);
+    multicast_options weak = to_queue(q);
+    int calls = 0, never = 0;
+    weak.lock = lock_nothing;
+    weak.unlock = unlock_nothing;
+    add_with(m, counter(&never), &weak);
+    add_queued(m, counter(&calls), q);
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
+    CHECK_EQ(multicast_queue_run(q, max), 1);
+    CHECK_EQ(calls, 1);
+    CHECK_EQ(never, 0);
+    CHECK_EQ(stats_of(q).pending, 0);
+  }
+}
+
+TEST(queue_counts_nothing_as_refused_for_a_delegate_called_once_that_waits) {
+  multicast m;
+  multicast_queue q;
+  multicast_options options;
+  char payload[33] = "";
+  int calls = 0;
+  use_test_allocator();
+  m = multicast_create();
+  q = multicast_queue_create(NULL);
+  options = to_queue(q);
+  options.flags = MULTICAST_ONCE;
+  add_with(m, counter(&calls), &options);
+  CHECK_EQ(multicast_invoke(m, 0, payload, sizeof payload), 1);
+  fail_only_once = false;
+  fail_after = 0;
+  CHECK_EQ(multicast_invoke(m, 0, payload, sizeof payload), 0);
+  CHECK(has_failed);
+  fail_after = -1;
+  CHECK_EQ(stats_of(q).refused, 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(calls, 1);
+}

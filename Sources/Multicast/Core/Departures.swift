@@ -193,10 +193,11 @@ enum Departures {
     if sleepers > 0 { shims_wake_all(shims_get_call_condition()) }
   }
 
-  /// Waits for calls on other threads of delegates that were removed already, by somebody who did not wait or is just
-  /// doing it.
+  /// Waits for calls on other threads of delegates that were removed already, by somebody who did
+  /// not wait or is just doing it.
   ///
   /// - Parameter isMeant: Given the multicast of a call and its token.
+  /// - Returns: `pending` where this thread itself is in such a call, or waiting would close a cycle.
   static func settle(
     after cleanup: Cleanup, needsFence: Bool = true,
     where isMeant: (_ multicast: UInt, _ token: UInt64) -> Bool
@@ -207,11 +208,11 @@ enum Departures {
     }
     var status = Status.ok
     for record in ThreadRegistry.all {
-      if record == ThreadRecord.current { continue }  // its own calls are no reason to wait
+      let isOwn = record == ThreadRecord.current
       var depth: UInt32 = 0
       while let (multicast, token) = record.call(at: depth) {
         if token != 0 && isMeant(multicast, token) {
-          let outcome = wait(for: token, patience: .endless)
+          let outcome = isOwn ? .pending : wait(for: token, patience: .endless)
           if outcome != .ok { status = outcome }
         }
         depth &+= 1

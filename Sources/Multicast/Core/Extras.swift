@@ -62,21 +62,38 @@ struct Extras {
   /// Runs the releases of a chain and frees it. No lock is held, and nothing of the chain is
   /// touched once its release has begun: that may call anything.
   static func release(_ chain: UnsafeMutablePointer<Extras>?) {
+    // First those that have none: a release may end a lifetime that waits for nothing else.
     var next = chain
+    var due: UnsafeMutablePointer<Extras>? = nil
+    var last = due
     while let extras = next {
       next = extras.pointee.next
-      let (release, context) = (extras.pointee.release, extras.pointee.context)
-      let lifetime = membership(of: extras, .owned).pointee.lifetime
-      let queue = membership(of: extras, .recipient).pointee.lifetime
-      deallocate(extras)
-      if let release {
-        let depth = shims_get_release_depth()
-        shims_set_release_depth(depth &+ 1)
-        release(context)
-        shims_set_release_depth(depth)
+      if extras.pointee.release == nil {
+        finish(extras)
+        continue
       }
-      if lifetime != 0 { Lifetime.memberIsGone(lifetime) }
-      if queue != 0 { Lifetime.memberIsGone(queue) }
+      extras.pointee.next = nil
+      if let last { last.pointee.next = extras } else { due = extras }
+      last = extras
     }
+    while let extras = due {
+      due = extras.pointee.next
+      finish(extras)
+    }
+  }
+
+  private static func finish(_ extras: UnsafeMutablePointer<Extras>) {
+    let (release, context) = (extras.pointee.release, extras.pointee.context)
+    let lifetime = membership(of: extras, .owned).pointee.lifetime
+    let queue = membership(of: extras, .recipient).pointee.lifetime
+    deallocate(extras)
+    if let release {
+      let depth = shims_get_release_depth()
+      shims_set_release_depth(depth &+ 1)
+      release(context)
+      shims_set_release_depth(depth)
+    }
+    if lifetime != 0 { Lifetime.memberIsGone(lifetime) }
+    if queue != 0 { Lifetime.memberIsGone(queue) }
   }
 }

@@ -14,6 +14,14 @@ extension Lifetime {
     }
   }
 
+  /// Whether a caller's handle is that of a lifetime that has not ended yet, or none. It may end
+  /// before it is joined: this only keeps what cannot be from beginning.
+  static func mayBeJoined(_ handle: UInt64) -> Bool {
+    if handle == 0 { return true }
+    guard let lifetime = Lifetime(slotOf: handle) else { return false }
+    return lifetime.role == .owned && lifetime.id == handle
+  }
+
   private static func join(
     _ registrations: RegistrationChain, _ handle: UInt64, as role: Membership.Role
   ) throws(Status) {

@@ -39,6 +39,7 @@ extension Multicast {
     let number = UInt32(truncatingIfNeeded: count)
     guard let delegates, let options else {
       if count == 0 && options != nil {
+        guard options.map(leadsSomewhere) ?? true else { return .invalidHandle }
         do throws(Status) { _ = try findTarget() } catch { return error }
         return .ok
       }
@@ -48,7 +49,7 @@ extension Multicast {
     var new = NewDelegates(delegates, count: number, options, tokens)
     do throws(Status) {
       guard new.areValid else { throw .invalidArgument }
-      guard !options.leadsNowhere else { throw .invalidHandle }
+      guard leadsSomewhere(options) else { throw .invalidHandle }
       try new.allocateExtras()
       while !(try findTarget().add(&new)) {}
       return .ok
@@ -56,6 +57,10 @@ extension Multicast {
       new.abandon()
       return error
     }
+  }
+
+  private static func leadsSomewhere(_ options: Options) -> Bool {
+    !options.leadsNowhere && Lifetime.mayBeJoined(options.lifetime)
   }
 
   /// Adds delegates in order: all of them, or none.

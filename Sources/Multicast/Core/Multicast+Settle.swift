@@ -4,11 +4,13 @@ extension Multicast {
   /// Waits for calls of selected delegates that were removed already.
   func settle(_ selection: Selection, after cleanup: Cleanup) -> Status {
     // Most often there is none; and that is cheaper to know than a fence.
-    let mayBeInvoked = !cleanup.isAlone && hasDead(selection)
-    guard mayBeInvoked || Delivery.isInUse else { return .ok }
-    return Departures.settle(after: cleanup, needsFence: mayBeInvoked) { multicast, token in
+    let isInside = cleanup.thread?.isInside ?? false
+    let mayBeCalled = (isInside || !cleanup.isAlone) && hasDead(selection)
+    guard mayBeCalled || Delivery.isInUse else { return .ok }
+    let needsFence = mayBeCalled && !cleanup.isAlone
+    return Departures.settle(after: cleanup, needsFence: needsFence) { multicast, token in
       if Registration.isLive(token) { return false }
-      if multicast == address { return mayBeInvoked && hasDead(selection, token: token) }
+      if multicast == address { return mayBeCalled && hasDead(selection, token: token) }
       return Frame.isRun(multicast) && isLeaving(token, selection)
     }
   }

@@ -72,7 +72,9 @@ extension Queue {
   private func refuse(_ token: UInt64) -> Bool {
     lock.lock()
     defer { lock.unlock() }
-    if recipient(token) != nil { storage.pointee.statistics.refused &+= 1 }
+    guard let extras = recipient(token) else { return false }
+    let isThere = extras.pointee.flags & MULTICAST_ONCE != 0 && replaceable(extras) != nil
+    if !isThere { storage.pointee.statistics.refused &+= 1 }
     return false
   }
 

@@ -15,8 +15,8 @@ extension Queue {
     defer { queue.lock.unlock() }
     guard queue.isCurrent else { throw .invalidHandle }
     guard queue.isRunnable(by: thread), queue.isFree(for: thread) else { throw .state }
-    let limit = limit == 0 ? UInt(queue.storage.pointee.ring.count) : limit
-    return try queue.run(by: thread, limit: limit)
+    let waiting = UInt(queue.storage.pointee.ring.count)
+    return try queue.run(by: thread, attempts: limit == 0 ? waiting : .max, limit: limit)
   }
 
   // MARK: - Under the lock
@@ -40,7 +40,11 @@ extension Queue {
   ///
   /// A call is named in the frame before the lock is given up, and until it is taken again: who takes
   /// calls back under the lock then finds the name, if a call was begun.
-  func run(by thread: ThreadRecord, limit: UInt) throws(Status) -> Int {
+  ///
+  /// - Parameters:
+  ///   - attempts: The most calls to take out; some are not made, as of contexts that are dead.
+  ///   - limit: The most to make; 0 for no limit.
+  func run(by thread: ThreadRecord, attempts: UInt, limit: UInt) throws(Status) -> Int {
     // Nil unless this is a run inside a run: a thread that has ended inside of one runs it no more.
     let outer = thread.isInvoking(address) ? storage.pointee.runner : nil
     guard let frame = thread.push() else { throw .limit }
@@ -50,16 +54,17 @@ extension Queue {
     storage.pointee.runner = thread.storage
     storage.pointee.consumer.store(thread.identity, ordering: .relaxed)
 
-    var made = 0
+    var made: UInt = 0
     withUnsafeTemporaryAllocation(
       byteCount: MemoryLayout<WaitingCall>.stride, alignment: 16
     ) { bytes in
       let call = bytes.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: WaitingCall.self)
-      var attempts: UInt = 0
+      var left = attempts
       // Between calls the queue may be destroyed, or given a thread of its own, or that stopped.
-      while attempts < limit && isCurrent && isRunnable(by: thread) && take(call, frame) {
-        attempts &+= 1
+      while left > 0 && isCurrent && isRunnable(by: thread) && take(call, frame) {
+        left &-= 1
         if runFirst(call, frame) { made &+= 1 }
+        if made == limit && limit > 0 { break }
       }
     }
 
@@ -69,7 +74,7 @@ extension Queue {
       // The worker may wait for its turn.
       if outer == nil && storage.pointee.sleepers > 0 { wakeSleepers() }
     }
-    return made
+    return Int(made)
   }
 
   /// The worker may wait for its turn, and the thread that ran the queue has ended.

@@ -66,7 +66,7 @@ extension Queue {
     lock.lock()
     while hasWorker(number) && storage.pointee.worker == .running {
       if storage.pointee.ring.count > 0 && isFree(for: thread) {
-        _ = try? run(by: thread, limit: .max)
+        _ = try? run(by: thread, attempts: .max, limit: 0)
       } else {
         sleep(until: .max)
       }
