@@ -18,7 +18,7 @@ from measures import MEASURES, is_better
 
 # Google Benchmark repeats within a round, shuffled; rounds are repeated so that a bad minute of the
 # machine does not meet one program alone.
-FULL = {"rounds": 3, "repetitions": 3, "min_time": 0.01}
+FULL = {"rounds": 3, "repetitions": 3, "min_time": 0.005}
 QUICK = {"rounds": 1, "repetitions": 1, "min_time": 0.001}
 
 NANOSECONDS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
