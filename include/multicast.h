@@ -290,6 +290,10 @@ typedef enum multicast_overflow {
   MULTICAST_OVERFLOW_DROP_OLDEST = 1,
   /// The invocation waits for room. Refused instead where waiting would close a cycle of waits: on
   /// the thread that ran the queue last, or where that thread waits for the invoking one.
+  /// A delegate in whose call an invocation waits so is not waited for by threads that might have
+  /// to run the queue themselves, as where it has no thread of its own: removing it then returns
+  /// MULTICAST_PENDING, or the count or error that it would return anyway, and `release` tells when
+  /// the call has returned.
   MULTICAST_OVERFLOW_BLOCK = 2
 } multicast_overflow;
 
@@ -1231,7 +1235,8 @@ MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadca
 /// @return Its handle, the same each time; zero: not a broadcaster, not a name, or out of memory.
 ///
 /// Ownership: the broadcaster's. Where a caller destroys it all the same, this returns the stale
-///            handle until somebody registers under the name, which then gets a new one.
+///            handle until somebody registers under the name, which then gets a new one, also
+///            where that fails for lack of memory.
 /// Threads:   any.
 /// Reentry:   any.
 /// Cost:      O(length of the name), however many names there are; takes no lock but for a new one.

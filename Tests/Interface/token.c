@@ -2,6 +2,11 @@
 
 #include "harness.h"
 
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 static int calls;
 
 TEST(token_is_live_from_add_to_removal) {
@@ -258,4 +263,53 @@ TEST(removal_after_the_kernel_took_the_barrier_back_is_system_and_frees_nothing)
   CHECK_EQ(multicast_invoke(watched, 0, NULL, 0), 1);
   CHECK_STATUS(multicast_remove_all(watched), MULTICAST_ERROR_SYSTEM);
   CHECK_STATUS(multicast_destroy(watched), MULTICAST_ERROR_SYSTEM);
+}
+
+/* ---- The token is there first ---------------------------------------------------------------- */
+
+/* A page that cannot be written to yet: who tries waits until another thread has invoked. */
+static void *guarded_page;
+static multicast guarded_target;
+static int guarded_step; /* 1: invoke; 2: invoked; 3: over */
+static int64_t called_before_token = -1;
+
+static void *invoke_when_told(void *unused) {
+  (void)unused;
+  CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0); /* known as one of several, from here on */
+  while (LOAD(guarded_step) == 0) sched_yield();
+  called_before_token = multicast_invoke(guarded_target, 0, NULL, 0);
+  STORE(guarded_step, 2);
+  return NULL;
+}
+
+static void on_write(int number) {
+  (void)number;
+  STORE(guarded_step, 1);
+  while (LOAD(guarded_step) != 2) sched_yield();
+  if (mprotect(guarded_page, 4096, PROT_READ | PROT_WRITE) != 0) _exit(1);
+}
+
+TEST(add_writes_the_token_before_the_delegate_can_be_called) {
+  struct sigaction action;
+  multicast_token *token, first;
+  pthread_t invoking;
+  int calls = 0;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = on_write;
+  CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
+  guarded_page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(guarded_page != MAP_FAILED);
+  token = guarded_page;
+  guarded_target = multicast_create();
+  /* With room for one more, and a thread that has invoked. */
+  first = add(guarded_target, counter(&calls));
+  CHECK_OK(multicast_token_remove(first));
+  CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
+  invoking = start_thread(invoke_when_told, NULL);
+  pause_ms(A_WHILE_MS);
+  CHECK_OK(multicast_add(guarded_target, counter(&calls), NULL, token));
+  join_thread(invoking);
+  CHECK_EQ(called_before_token, 0);
+  CHECK(multicast_token_is_live(*token));
+  CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 1);
 }

@@ -4,23 +4,26 @@ extension Multicast {
   /// Adds a delegate without options where that takes no more than writing it behind the last one,
   /// as it most often does.
   ///
-  /// - Returns: the token; nil where it takes more, or cannot be: then nothing has happened.
+  /// - Returns: false where it takes more, or cannot be: then nothing has happened.
   @inline(__always)
-  func append(_ delegate: multicast_delegate) -> UInt64? {
-    guard let function = delegate.function else { return nil }
+  func append(
+    _ delegate: multicast_delegate, _ out: UnsafeMutablePointer<multicast_token>?
+  ) -> Bool {
+    guard let function = delegate.function else { return false }
     let stripe = self.stripe
     stripe.lock()
     defer { stripe.unlock() }
     guard isCurrent, let list, list.room > 0, list.canAppend(1, priority: 0),
       let registration = Registration.takeVacant(from: stripe, owner: Handle.index(of: handle))
-    else { return nil }
+    else { return false }
     let token = registration.activate()
+    if let out { out.pointee.id = token }  // before it can be called
     list.write(
       InvocationList.NewEntry(
         function: function, context: delegate.context, registration: registration, token: token,
         state: 0), ahead: 0)
     list.publish(1, priority: 0)
-    return token
+    return true
   }
 
   /// Adds what a caller gave, or lets go of it.

@@ -121,8 +121,10 @@ extension Queue {
     } else {
       _ = invocation(function, extras.pointee.context)
     }
-    Payload(keptBy: frame)?.letGo()
+    // First out of the frame: the child of a fork lets go of what it finds there.
+    let payload = Payload(keptBy: frame)
     frame.pointee.payload.store(0, ordering: .relaxed)
+    payload?.letGo()
 
     lock.lock()
     // Release: whatever the delegate did happened before a remover finds the name gone.

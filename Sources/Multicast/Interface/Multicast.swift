@@ -25,8 +25,7 @@ public func multicast_add(
   _ target: multicast, _ delegate: multicast_delegate,
   _ options: UnsafePointer<multicast_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
-  if options == nil, let token = Multicast(slotOf: target.id)?.append(delegate) {
-    if let out { out.pointee.id = token }
+  if options == nil, Multicast(slotOf: target.id)?.append(delegate, out) ?? false {
     return MULTICAST_OK
   }
   var delegate = delegate
