@@ -83,15 +83,25 @@ endif()
 # ---- Compiling ------------------------------------------------------------------------------------
 
 # multicast_add_embedded_swift_object(OBJECT MODULE name SOURCES ... INCLUDES ... DEPENDS ...
-#                                     SANITIZE name)
+#                                     SANITIZE name COVERAGE bool DEFINES ...)
 function(multicast_add_embedded_swift_object object)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODULE;SANITIZE" "SOURCES;INCLUDES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODULE;SANITIZE;COVERAGE"
+    "SOURCES;INCLUDES;DEPENDS;DEFINES")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "multicast_add_embedded_swift_object does not know ${arg_UNPARSED_ARGUMENTS}")
+  endif()
   list(TRANSFORM arg_INCLUDES PREPEND -I OUTPUT_VARIABLE includes)
   list(TRANSFORM arg_DEPENDS PREPEND ${PROJECT_SOURCE_DIR}/)
   set(sanitize)
   if(arg_SANITIZE)
     set(sanitize -sanitize=${arg_SANITIZE} -g)
   endif()
+  set(coverage)
+  if(arg_COVERAGE)
+    set(coverage -profile-generate -profile-coverage-mapping -Xllvm -runtime-counter-relocation
+      -Xcc -fprofile-instr-generate -Xcc -fcoverage-mapping)
+  endif()
+  list(TRANSFORM arg_DEFINES PREPEND -D OUTPUT_VARIABLE defines)
   # Functions begin on cache lines: where the loop of an invocation falls makes up to half of its speed.
   add_custom_command(
     OUTPUT ${object}
@@ -100,7 +110,8 @@ function(multicast_add_embedded_swift_object object)
       -module-name ${arg_MODULE} -enable-experimental-feature Embedded
       -enforce-exclusivity=unchecked -Xfrontend -function-sections -Xllvm -align-all-functions=6
       "$<IF:$<CONFIG:Debug>,-Onone;-g,-O>" "$<$<CONFIG:RelWithDebInfo>:-g>"
-      ${sanitize} ${includes} ${arg_SOURCES} -o ${object}
+      "$<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-warnings-as-errors>"
+      ${sanitize} ${coverage} ${defines} ${includes} ${arg_SOURCES} -o ${object}
     DEPENDS ${arg_SOURCES} ${arg_DEPENDS}
     COMMAND_EXPAND_LISTS VERBATIM
     COMMENT "Compiling Embedded Swift module ${arg_MODULE}")

@@ -31,15 +31,26 @@
  *              says otherwise.
  * fork         The child may use the library whatever the parent's other threads were doing.
  *              Delegates that were running on those threads are not running in the child; where
- *              they had been removed already, their `release` runs in the child, inside fork().
- *              Queues are empty in the child and keep all their calls in the parent.
+ *              their removal waited for that, or had left it to them, their `release` runs in the
+ *              child, inside fork(). A removal of many, or the end of something, that another
+ *              thread was in the middle of may be done in part, without what was still to be
+ *              released. Queues are empty in the child and keep all their calls in the parent.
  * exit         The library has no destructors: calls from atexit handlers and from threads that
  *              outlive `main` are as good as any. It stays mapped after dlclose().
  *
- * Not supported, because C offers no way to do it safely: leaving a delegate, visitor or release
- * function by longjmp or by an exception; calling from a signal handler that interrupted a call
- * of this library; calling in the child of vfork(); calling the library from inside an allocator
- * function given to it; asynchronous cancellation of a thread that is inside the library.
+ * Threads      One that ends inside a delegate or visitor, by pthread_exit() or because it was
+ *              cancelled, ends the call: in the library's destructor for the thread, which comes
+ *              after those of older keys. A stack of 16 KB is enough for every function; each
+ *              level of nesting takes up to 500 bytes, beside what delegates take.
+ *
+ * Not supported, because C offers no way to do it safely: leaving a delegate, visitor, lock, unlock
+ * or release function by longjmp or by an exception; calling from a signal handler; calling in the
+ * child of vfork(), or from a handler of pthread_atfork() that was registered before the library
+ * was first used; calling the library from inside an allocator function given to it; ending a
+ * thread inside a release function, or inside what that calls, or once more inside what one of its
+ * destructors calls; asynchronous cancellation of a thread that is inside the library. A library
+ * that is built with MULTICAST_INTERNAL_CHECKS finds most of these, and ends the program with a
+ * line that says so.
  */
 
 #ifndef MULTICAST_H
@@ -259,7 +270,8 @@ typedef struct multicast_options {
   /// lock held. With `unlock` or not at all. (default: NULL, the delegate gets `context`).
   void *(*lock)(void *context);
   /// Called after each call with what `lock` returned, also when the delegate removed itself or
-  /// destroyed the multicast. As `lock`. (default: NULL).
+  /// destroyed the multicast; not where the thread ended inside the call. As `lock`.
+  /// (default: NULL).
   void (*unlock)(void *strong);
 } multicast_options;
 
@@ -942,7 +954,8 @@ MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(v
 /// Ownership: `release` runs for each registration that has one; contexts without may be freed
 ///            after MULTICAST_OK.
 /// Threads:   any; waits for running calls of its delegates on other threads.
-/// Reentry:   any; inside a call of one of its delegates MULTICAST_PENDING.
+/// Reentry:   any; inside a call of one of its delegates MULTICAST_PENDING; inside a `release` that
+///            also where one of its own was removed together with what that belongs to.
 /// Cost:      O(registrations under it), and one memory barrier in all when several threads have
 ///            invoked one of the multicasts.
 /// @since 1.0
@@ -1056,8 +1069,8 @@ MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
 /// Gives the queue a thread of its own, which makes its calls as they come.
 ///
 /// The thread has the default stack, and blocks signals like SIGINT and SIGTERM that are for the
-/// program as a whole; not those of faults, nor real-time ones. Where another thread is just running
-/// the queue, it begins when that one is done. It does not exist in the child of a fork.
+/// program as a whole; not those of faults, nor real-time ones. Where another thread is just
+/// running the queue, it begins when that one is done. It does not exist in the child of a fork.
 ///
 /// @param queue  The queue.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE: it has one, perhaps

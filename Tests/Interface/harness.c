@@ -247,19 +247,37 @@ int fail_after = -1;
 bool fail_only_once = true;
 bool has_failed;
 
+/* Before each block: what was asked for. */
+typedef struct asked {
+  size_t size, alignment;
+} asked;
+
+/* How far a block is from the memory that it is part of, which is aligned twice as much as any
+ * block need be: so that it is aligned to what was asked for and to no more. */
+enum { MOST_ALIGNED = 128 };
+static size_t distance_of(const asked *a) {
+  return a->alignment < MOST_ALIGNED ? MOST_ALIGNED + a->alignment : MOST_ALIGNED;
+}
+
 static void *test_allocate(void *context, size_t size, size_t alignment) {
-  void *block = NULL;
+  void *all = NULL;
+  unsigned char *block;
+  asked a;
+  a.size = size;
+  a.alignment = alignment;
   CHECK(context == (void *)&allocated_bytes);
   CHECK(size > 0);
-  CHECK(alignment > 0 && (alignment & (alignment - 1)) == 0 && alignment <= 128);
+  CHECK(alignment > 0 && (alignment & (alignment - 1)) == 0 && alignment <= MOST_ALIGNED);
   if (fail_after == 0) {
     has_failed = true;
     if (fail_only_once) fail_after = -1;
     return NULL;
   }
   if (fail_after > 0) --fail_after;
-  if (posix_memalign(&block, alignment < sizeof(void *) ? sizeof(void *) : alignment, size) != 0)
-    abort();
+  if (size > SIZE_MAX / 2) abort();
+  if (posix_memalign(&all, (size_t)2 * MOST_ALIGNED, distance_of(&a) + size) != 0) abort();
+  block = (unsigned char *)all + distance_of(&a);
+  memcpy(block - sizeof a, &a, sizeof a);
   memset(block, 0xA5, size);
   ADD(allocated_bytes, (int64_t)size);
   ADD(allocated_blocks, 1);
@@ -267,12 +285,16 @@ static void *test_allocate(void *context, size_t size, size_t alignment) {
 }
 
 static void test_deallocate(void *context, void *block, size_t size, size_t alignment) {
+  asked a;
   CHECK(context == (void *)&allocated_bytes);
-  CHECK(block != NULL && size > 0 && (uintptr_t)block % alignment == 0);
+  CHECK(block != NULL);
+  memcpy(&a, (unsigned char *)block - sizeof a, sizeof a);
+  CHECK_EQ(size, a.size);
+  CHECK_EQ(alignment, a.alignment);
   memset(block, 0x5A, size);
   ADD(allocated_bytes, -(int64_t)size);
   ADD(allocated_blocks, -1);
-  free(block);
+  free((unsigned char *)block - distance_of(&a));
 }
 
 void use_test_allocator(void) {
@@ -285,18 +307,24 @@ void use_test_allocator(void) {
 
 /* ---- The process ----------------------------------------------------------------------------- */
 
-void deny_membarrier(void) {
+static void filter_membarrier(uint32_t action) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, action),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   struct sock_fprog program = {(unsigned short)(sizeof filter / sizeof filter[0]), filter};
   CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
   CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+void deny_membarrier(void) {
+  filter_membarrier(SECCOMP_RET_ERRNO | EPERM);
   CHECK(syscall(SYS_membarrier, 0, 0, 0) == -1 && errno == EPERM);
 }
+
+void end_by_membarrier(void) { filter_membarrier(SECCOMP_RET_KILL_PROCESS); }
 
 void in_child(void (*body)(void *), void *argument) {
   int status = -1;

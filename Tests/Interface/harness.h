@@ -36,7 +36,8 @@ void test_register(test *registered);
   static void NAME(void)
 
 /* Checks stop the test at the first failure; they may be used on any thread. */
-void check_failed(const char *file, int line, const char *expression, const char *detail);
+__attribute__((noreturn)) void check_failed(const char *file, int line, const char *expression,
+                                            const char *detail);
 void check_equal(const char *file, int line, const char *left, const char *right, int64_t a,
                  int64_t b);
 void check_status(const char *file, int line, const char *expression, int64_t got, int64_t wanted);
@@ -152,7 +153,8 @@ int64_t invoke_finished(invoker *i);
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Has the library use an allocator that counts, fills, and fails when told to. */
+/* Has the library use an allocator that counts, fills, fails when told to, and expects each block
+ * back with the size and alignment that it was asked for. */
 void use_test_allocator(void);
 extern int64_t allocated_bytes;
 extern int64_t allocated_blocks;
@@ -164,6 +166,7 @@ extern bool has_failed;
 
 /* The kernel refuses membarrier from here on, with EPERM. */
 void deny_membarrier(void);
+void end_by_membarrier(void);      /* who calls it is ended */
 bool is_without_membarrier(void); /* the whole run is */
 
 /* The thread sanitizer takes locks of the parent for held in the child, and lets it start no thread

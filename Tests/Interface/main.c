@@ -13,7 +13,12 @@
 extern char **environ;
 
 static test *first;
-static bool without_membarrier;
+static const struct membarrier_option {
+  const char *name;
+  void (*apply)(void);
+} membarrier_options[] = {{"--without-membarrier", deny_membarrier},
+                          {"--end-by-membarrier", end_by_membarrier}};
+static const struct membarrier_option *membarrier; /* NULL: as it is */
 
 void test_register(test *registered) {
   test **place = &first;
@@ -22,15 +27,17 @@ void test_register(test *registered) {
   *place = registered;
 }
 
-bool is_without_membarrier(void) { return without_membarrier; }
+bool is_without_membarrier(void) { return membarrier != NULL; }
 
 static void usage(const char *program) {
-  printf("Usage: %s [--without-membarrier] [--list | --in-process NAME | FILTER...]\n\n"
+  printf("Usage: %s [--without-membarrier | --end-by-membarrier]\n"
+         "       [--list | --in-process NAME | FILTER...]\n\n"
          "Runs the tests whose names contain one of the filters (default: all), each in a process\n"
          "of its own, and prints which passed.\n\n"
          "  --list                print the names\n"
          "  --in-process NAME     run one test in this process, for a debugger\n"
-         "  --without-membarrier  have the kernel refuse membarrier: the fallback is tested\n",
+         "  --without-membarrier  have the kernel refuse membarrier: the fallback is tested\n"
+         "  --end-by-membarrier   have it end who calls that: for a library built without\n",
          program);
 }
 
@@ -47,7 +54,7 @@ static bool run_in_process_of_its_own(const char *program, const test *t) {
   int count = 0, status = 0;
   pid_t child;
   arguments[count++] = program;
-  if (without_membarrier) arguments[count++] = "--without-membarrier";
+  if (membarrier != NULL) arguments[count++] = membarrier->name;
   arguments[count++] = "--in-process";
   arguments[count++] = t->name;
   arguments[count] = NULL;
@@ -69,9 +76,11 @@ int main(int argc, char **argv) {
   char **arguments = argv + 1;
   int passed = 0, failed = 0;
   const test *t;
+  size_t i;
   (void)argc;
-  if (*arguments != NULL && strcmp(*arguments, "--without-membarrier") == 0) {
-    without_membarrier = true;
+  for (i = 0; i < sizeof membarrier_options / sizeof *membarrier_options; ++i) {
+    if (*arguments == NULL || strcmp(*arguments, membarrier_options[i].name) != 0) continue;
+    membarrier = &membarrier_options[i];
     ++arguments;
   }
   if (*arguments != NULL && (strcmp(*arguments, "--help") == 0 || strcmp(*arguments, "-h") == 0)) {
@@ -86,7 +95,7 @@ int main(int argc, char **argv) {
     for (t = first; t != NULL; t = t->next) {
       if (arguments[1] != NULL && strcmp(t->name, arguments[1]) == 0) {
         alarm(120); /* a test that hangs is ended */
-        if (without_membarrier) deny_membarrier();
+        if (membarrier != NULL) membarrier->apply();
         t->run();
         return 0;
       }

@@ -543,6 +543,29 @@ TEST(events_select_which_events_a_delegate_gets) {
   CHECK_EQ(some, 2);
 }
 
+TEST(events_of_one_bit_alone_select_that_event_alone_below_64) {
+  multicast_queue q = queue_with(16, MULTICAST_OVERFLOW_REFUSE);
+  uint32_t bit, event;
+  for (bit = 0; bit < 64; ++bit) {
+    multicast_options options = multicast_options_default();
+    multicast m = multicast_create();
+    int direct = 0, queued = 0;
+    options.events = UINT64_C(1) << bit;
+    add_with(m, counter(&direct), &options);
+    options.queue = q;
+    add_with(m, counter(&queued), &options);
+    for (event = 0; event < 67; ++event) {
+      int is_wanted = event == bit || event >= 64;
+      CHECK_EQ(multicast_invoke(m, event, NULL, 0), 2 * is_wanted);
+      CHECK_EQ(multicast_queue_run(q, 0), is_wanted);
+    }
+    CHECK_EQ(direct, 4);
+    CHECK_EQ(queued, 4);
+    CHECK_OK(multicast_destroy(m));
+  }
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
 TEST(events_from_64_on_are_always_delivered) {
   multicast_options options = multicast_options_default();
   multicast m = multicast_create();

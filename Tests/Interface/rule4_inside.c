@@ -27,7 +27,8 @@ static bool on_visit(void *context, const multicast_delegate *delegate) {
   return true;
 }
 
-/* Destroys the multicast in a call of a delegate that is removed already, in each way of calling. */
+/* Destroys the multicast in a call of a delegate that is removed already, in each way of
+ * calling. */
 static void check_destroy(uint32_t flags, bool removes_first, bool has_others) {
   int way, others = 0;
   for (way = 0; way < 4; ++way) {

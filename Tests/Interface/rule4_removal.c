@@ -438,6 +438,24 @@ TEST(token_remove_within_gives_timeout_and_has_removed) {
   CHECK_EQ(LOAD(s.b.releases), 1); /* by the call that was the last */
 }
 
+/* Nothing is polled: a wait takes hardly any time of the processor. */
+TEST(token_remove_within_sleeps_until_its_time_is_up) {
+  scene s;
+  struct timespec used;
+  int round;
+  begin(&s, by_token);
+  for (round = 0; round < 4; ++round) { /* so that some seconds of the clock begin meanwhile */
+    multicast_status status = multicast_token_remove_within(s.r.token, 350000000);
+    CHECK_STATUS(status, MULTICAST_ERROR_TIMEOUT);
+  }
+  CHECK_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used), 0);
+  CHECK_EQ(used.tv_sec, 0);
+  if (used.tv_nsec > 100000000) CHECK_EQ(used.tv_nsec, 100000000);
+  gate_open(&s.b.let_go);
+  invoke_finished(&s.i);
+  CHECK_EQ(LOAD(s.b.releases), 1);
+}
+
 TEST(token_remove_within_zero_only_looks) {
   scene s;
   double start;

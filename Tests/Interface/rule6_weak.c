@@ -12,7 +12,7 @@ static multicast_options under(multicast_lifetime lifetime) {
   return options;
 }
 
-/* ---- Lifetimes --------------------------------------------------------------------------------- */
+/* ---- Lifetimes ------------------------------------------------------------------------------- */
 
 TEST(lifetime_end_removes_its_registrations_from_every_multicast) {
   enum { COUNT = 5 };
@@ -360,7 +360,7 @@ TEST(lifetime_end_in_a_release_of_its_own_is_pending) {
   CHECK_STATUS(multicast_lifetime_count(ended_in_release), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
-/* ---- Many, and at once ------------------------------------------------------------------------- */
+/* ---- Many, and at once ----------------------------------------------------------------------- */
 
 static bool is_over;
 static multicast busy[16];
@@ -490,7 +490,7 @@ TEST(lifetime_end_of_100000_registrations_in_1000_multicasts_while_others_invoke
   double start;
   int i, k;
   for (i = 0; i < TARGETS; ++i) targets[i] = multicast_create();
-  for (i = 0; i < 16; ++i) busy[i] = targets[i * 60];
+  for (i = 0; i < 16; ++i) busy[i] = targets[(size_t)i * 60];
   for (i = 0; i < 2; ++i) threads[i] = start_thread(invoke_busy, NULL);
   for (k = 0; k < EACH; ++k) {
     for (i = 0; i < TARGETS; ++i) add_with(targets[i], counter(&never), &options);
@@ -522,7 +522,7 @@ TEST(lifetimes_by_the_million_take_no_more_memory) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-/* ---- Contexts that count references ------------------------------------------------------------ */
+/* ---- Contexts that count references ---------------------------------------------------------- */
 
 typedef struct counted {
   int references; /* 0: dead */
@@ -772,7 +772,7 @@ TEST(weak_and_under_a_lifetime_is_released_once_whichever_ends_first) {
   }
 }
 
-/* ---- The stories of sets and lists ------------------------------------------------------------- */
+/* ---- The stories of sets and lists ----------------------------------------------------------- */
 
 TEST(set_contains_nothing_that_has_died) {
   counted c = {0, 0, 0, 0, 0, {0}, NULL};
@@ -791,7 +791,7 @@ TEST(set_contains_nothing_that_has_died) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-/* ---- Out of memory, fork ----------------------------------------------------------------------- */
+/* ---- Out of memory, fork --------------------------------------------------------------------- */
 
 TEST(out_of_memory_in_lifetime_create_and_in_adding_under_one) {
   multicast_lifetime l = {0};
@@ -846,4 +846,35 @@ TEST(fork_child_ends_a_lifetime_whose_delegates_the_parent_runs) {
   gate_open(&b.let_go);
   CHECK_EQ(invoke_finished(&i), 1);
   CHECK_OK(multicast_lifetime_end(inherited));
+}
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+static void *invoke_all_three(void *targets) {
+  int i;
+  for (i = 0; i < 3; ++i) multicast_invoke(((multicast *)targets)[i], 0, NULL, 0);
+  return NULL;
+}
+
+/* Several threads have invoked them: their lists cannot be freed at once as they are replaced. */
+TEST(lifetime_end_keeps_no_lists_of_the_multicasts_that_it_empties) {
+  enum { MANY = 2000, FEW_BYTES = 3 * 2048 };
+  static int many_calls;
+  multicast targets[3];
+  multicast_options options = multicast_options_default();
+  int64_t before;
+  int i, k;
+  use_test_allocator();
+  for (i = 0; i < 3; ++i) targets[i] = multicast_create();
+  invoke_all_three(targets);
+  on_another_thread(invoke_all_three, targets);
+  options.lifetime = multicast_lifetime_create();
+  for (k = 0; k < 3 * MANY; ++k) add_with(targets[k % 3], counter(&many_calls), &options);
+  for (i = 0; i < 3; ++i) CHECK_EQ(multicast_remove_all(targets[i]), MANY);
+  before = allocated_bytes;
+  for (k = 0; k < 3 * MANY; ++k) add_with(targets[k % 3], counter(&many_calls), &options);
+  CHECK(allocated_bytes >= before + (int64_t)3 * MANY * 32);
+  CHECK_OK(multicast_lifetime_end(options.lifetime));
+  if (allocated_bytes > before + FEW_BYTES) CHECK_EQ(allocated_bytes, before);
+  CHECK_EQ(many_calls, 0);
 }

@@ -719,6 +719,44 @@ TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_whose_worker_ha
   join_thread(thread);
 }
 
+static gate destructor_begins = GATE_INIT, destructor_ends = GATE_INIT;
+
+static void stay_in_destructor(void *key) {
+  (void)key;
+  gate_open(&destructor_begins);
+  gate_wait(&destructor_ends);
+}
+
+static void ask_for_destructor(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  CHECK_EQ(pthread_setspecific(*(pthread_key_t *)context, context), 0);
+}
+
+/* Its thread makes no call any more, but has not ended yet: it is in a destructor, and those run in
+ * the order in which their keys were made. */
+TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_whose_worker_has_stopped) {
+  static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
+  pthread_key_t key;
+  multicast_queue queue;
+  multicast_options options;
+  multicast_token token;
+  multicast_delegate d = {ask_for_destructor, NULL};
+  CHECK_EQ(pthread_key_create(&key, stay_in_destructor), 0);
+  d.context = &key;
+  queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  options = to_queue(queue);
+  c.target = multicast_create();
+  token = add_with(c.target, d, &options);
+  CHECK_OK(multicast_queue_start(queue));
+  CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
+  EVENTUALLY(stats_of(queue).delivered == 1);
+  CHECK_OK(multicast_queue_stop(queue));
+  gate_wait(&destructor_begins);
+  CHECK_OK(multicast_token_remove(token));
+  remove_what_waits_for_room(&c, queue);
+  gate_open(&destructor_ends);
+}
+
 /* ---- A fork while something ends ------------------------------------------------------------- */
 
 enum { MEMBERS = 20000 };
@@ -786,6 +824,104 @@ TEST(fork_while_a_lifetime_ends_leaves_the_child_none_of_its_registrations) {
 TEST(fork_while_a_queue_is_destroyed_leaves_the_child_none_of_its_registrations) {
   fork_while_it_ends(true);
 }
+
+/* ---- What the parent's threads waited for, or were to do ------------------------------------- */
+
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
+typedef struct inheritance {
+  multicast outer, inner;
+  multicast_token token;
+  pthread_t waiter;
+  gate is_known;
+  blocker b;
+} inheritance;
+
+static void *wait_for_the_outer_call(void *argument) {
+  inheritance *h = argument;
+  CHECK_EQ(multicast_invoke(h->inner, 0, NULL, 0), 0);
+  gate_open(&h->is_known);
+  CHECK_OK(multicast_token_remove(h->token));
+  return NULL;
+}
+
+static void wait_for_a_new_thread(void *argument) {
+  inheritance *h = argument;
+  invoker i;
+  pthread_t opener;
+  add(h->inner, blocking(&h->b));
+  invoke_in_background(&i, h->inner);
+  gate_wait(&h->b.entered);
+  opener = start_thread(open_after_a_while, &h->b.let_go);
+  CHECK_OK(multicast_remove(h->inner, blocking(&h->b)));
+  CHECK(LOAD(h->b.has_left));
+  join_thread(opener);
+  CHECK_EQ(invoke_finished(&i), 1);
+}
+
+static void fork_while_another_waits(void *context, uint32_t event, const void *payload,
+                                     size_t size) {
+  inheritance *h = context;
+  (void)event, (void)payload, (void)size;
+  h->waiter = start_thread(wait_for_the_outer_call, h);
+  gate_wait(&h->is_known);
+  pause_ms(A_WHILE_MS); /* it waits for this call */
+  in_child(wait_for_a_new_thread, h);
+}
+
+/* That thread takes the place of the parent's, which waited for the call that the child is in. */
+TEST(removal_in_the_child_of_a_fork_waits_for_a_thread_that_waits_for_nothing) {
+  static inheritance h = {{0}, {0}, {0}, 0, GATE_INIT, BLOCKER_INIT};
+  multicast_delegate d = {fork_while_another_waits, &h};
+  h.outer = multicast_create();
+  h.inner = multicast_create();
+  h.token = add(h.outer, d);
+  CHECK_EQ(multicast_invoke(h.outer, 0, NULL, 0), 1);
+  join_thread(h.waiter);
+}
+
+typedef struct orphan {
+  cycle c;
+  multicast_queue queue;
+  gate has_run, let_go;
+} orphan;
+
+static void *run_and_stay(void *argument) {
+  orphan *o = argument;
+  CHECK_EQ(multicast_queue_run(o->queue, 0), 0);
+  gate_open(&o->has_run);
+  gate_wait(&o->let_go);
+  return NULL;
+}
+
+static void remove_what_waits_there(void *argument) {
+  orphan *o = argument;
+  remove_what_waits_for_room(&o->c, o->queue);
+}
+
+TEST(removal_in_the_child_of_a_fork_is_pending_where_its_call_waits_for_a_thread_of_the_parents) {
+  static orphan o = {
+      {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0}, {0}, GATE_INIT, GATE_INIT};
+  static idler idle[2] = {{{0}, GATE_INIT, GATE_INIT}, {{0}, GATE_INIT, GATE_INIT}};
+  pthread_t runner, idlers[2];
+  int i;
+  o.c.target = multicast_create();
+  o.queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  runner = start_thread(run_and_stay, &o);
+  gate_wait(&o.has_run);
+  for (i = 0; i < 2; ++i) { /* the child's threads take the places of these */
+    idle[i].target = o.c.target;
+    idlers[i] = start_thread(invoke_and_idle, &idle[i]);
+    gate_wait(&idle[i].entered);
+  }
+  in_child(remove_what_waits_there, &o);
+  gate_open(&o.let_go);
+  join_thread(runner);
+  for (i = 0; i < 2; ++i) {
+    gate_open(&idle[i].let_go);
+    join_thread(idlers[i]);
+  }
+}
+#endif
 
 /* ---- Cancellation that waits for a cancellation point ---------------------------------------- */
 
@@ -861,7 +997,7 @@ TEST(queue_destroy_with_a_cancellation_pending_leaves_no_lock_held) {
   CHECK_OK(multicast_queue_destroy(queue_with(1, MULTICAST_OVERFLOW_REFUSE)));
 }
 
-/* ---- A release that waits for room -------------------------------------------------------------- */
+/* ---- A release that waits for room ----------------------------------------------------------- */
 
 typedef struct releaser {
   multicast target; /* its delegate's calls wait in a queue that is full */
@@ -906,7 +1042,7 @@ TEST(queue_that_is_full_refuses_a_release_that_the_end_of_a_lifetime_waits_for) 
   join_thread(remover);
 }
 
-/* ---- A worker that waits for room ---------------------------------------------------------------- */
+/* ---- A worker that waits for room ------------------------------------------------------------ */
 
 TEST(queue_stop_is_pending_where_the_worker_waits_for_room_in_a_queue_that_nobody_runs) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};

@@ -346,6 +346,66 @@ TEST(fork_child_does_what_a_waiting_thread_of_the_parent_would_have_done) {
   CHECK_EQ(status, 0);
 }
 
+typedef struct remover {
+  multicast target;
+  blocker b;
+  gate has_removed, let_go;
+  pthread_t thread;
+} remover;
+#define REMOVER_INIT {{0}, BLOCKER_INIT, GATE_INIT, GATE_INIT, 0}
+
+/* Leaves nothing on the stack of what the library had there. */
+__attribute__((noinline)) static void overwrite_stack(void) {
+  volatile unsigned char bytes[16384];
+  size_t i;
+  for (i = 0; i < sizeof bytes; ++i) bytes[i] = 0x5A;
+}
+
+static void *remove_and_stay(void *argument) {
+  remover *r = argument;
+  CHECK_OK(multicast_remove(r->target, blocking(&r->b)));
+  overwrite_stack();
+  gate_open(&r->has_removed);
+  gate_wait(&r->let_go);
+  return NULL;
+}
+
+static void expect_released_once(void *removers) {
+  remover *r = removers;
+  CHECK_EQ(LOAD(r[0].b.releases), 1);
+  CHECK_EQ(LOAD(r[1].b.releases), 1);
+  use_everything(NULL);
+}
+
+TEST(fork_child_finds_nothing_of_a_removal_that_is_over_though_a_later_one_waits) {
+  static remover removers[2] = {REMOVER_INIT, REMOVER_INIT};
+  multicast_options options = with_release(release_blocker);
+  invoker invokers[2];
+  int i;
+  inherited = multicast_create();
+  for (i = 0; i < 2; ++i) {
+    remover *r = &removers[i];
+    r->target = multicast_create();
+    add_with(r->target, blocking(&r->b), &options);
+    invoke_in_background(&invokers[i], r->target);
+    gate_wait(&r->b.entered);
+    r->thread = start_thread(remove_and_stay, r);
+    CHECK(!gate_opens_within(&r->has_removed, A_WHILE_MS)); /* it waits */
+  }
+  gate_open(&removers[0].b.let_go);
+  gate_wait(&removers[0].has_removed);
+  CHECK(!LOAD(removers[1].has_removed.is_open));
+  in_child(expect_released_once, removers);
+  CHECK_EQ(LOAD(removers[1].b.releases), 0); /* the parent's is not the child's */
+  gate_open(&removers[1].b.let_go);
+  for (i = 0; i < 2; ++i) {
+    gate_open(&removers[i].let_go);
+    join_thread(removers[i].thread);
+    CHECK_EQ(invoke_finished(&invokers[i]), 1);
+    CHECK_EQ(LOAD(removers[i].b.releases), 1);
+  }
+}
+
 TEST(delegate_of_a_thread_that_has_ended_can_be_removed) {
   multicast_token token;
   inherited = multicast_create();
@@ -460,4 +520,42 @@ static void end_while_others_invoke(void *unused) {
 TEST(exit_while_other_threads_invoke_is_harmless) {
   int i;
   for (i = 0; i < 5; ++i) in_child(end_while_others_invoke, NULL);
+}
+
+/* ---- Threads that are cancelled in their last destructors ----------------------------------- */
+
+static pthread_key_t last_word;
+static gate in_last_word = GATE_INIT;
+
+static void wait_to_be_cancelled(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)payload, (void)size;
+  if (event == 0) return;
+  gate_open(&in_last_word);
+  for (;;) pause(); /* a cancellation point */
+}
+
+static void invoke_at_the_end(void *unused) {
+  (void)unused;
+  multicast_invoke(inherited, 1, NULL, 0);
+}
+
+static void *end_with_a_last_word(void *unused) {
+  (void)unused;
+  CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
+  CHECK_EQ(pthread_setspecific(last_word, &last_word), 0);
+  return NULL;
+}
+
+TEST(thread_that_is_cancelled_inside_a_call_of_its_last_destructor_ends_the_call) {
+  multicast_delegate d = {wait_to_be_cancelled, NULL};
+  multicast_token token;
+  pthread_t thread;
+  inherited = multicast_create(); /* the library's destructors run before those of later keys */
+  CHECK_EQ(pthread_key_create(&last_word, invoke_at_the_end), 0);
+  token = add(inherited, d);
+  thread = start_thread(end_with_a_last_word, NULL);
+  gate_wait(&in_last_word);
+  CHECK_EQ(pthread_cancel(thread), 0);
+  join_thread(thread);
+  CHECK_OK(multicast_token_remove(token));
 }

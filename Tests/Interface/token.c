@@ -275,7 +275,8 @@ static int64_t called_before_token = -1;
 
 static void *invoke_when_told(void *unused) {
   (void)unused;
-  CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0); /* known as one of several, from here on */
+  /* Known as one of several, from here on. */
+  CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
   while (LOAD(guarded_step) == 0) sched_yield();
   called_before_token = multicast_invoke(guarded_target, 0, NULL, 0);
   STORE(guarded_step, 2);

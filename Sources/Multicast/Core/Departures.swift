@@ -5,20 +5,21 @@ import Synchronization
 /// for the thread whose call is the last to return.
 ///
 /// A remover marks the delegate dead in every list, calls the heavy fence and looks for frames that
-/// name it. An invocation names it, calls the light fence, looks whether it is dead, and calls; when
-/// the call has returned it takes the name away, calls the light fence, and looks again. So either
-/// the remover sees the name, or the invocation sees the death: before the call, and does not make
-/// it; after the call, and comes to `attend`. What both do then is ordered by the lock of calls.
+/// name it. An invocation names it, calls the light fence, looks whether it is dead, and calls;
+/// when the call has returned it takes the name away, calls the light fence, and looks again. So
+/// either the remover sees the name, or the invocation sees the death: before the call, and does
+/// not make it; after the call, and comes to `attend`. What both do then is ordered by the lock of
+/// calls.
 enum Departures {
   // Guarded by the lock of calls.
-  nonisolated(unsafe) private static var departing = RegistrationChain()
-  nonisolated(unsafe) private static var waiting: UnsafeMutablePointer<Waiting>? = nil
-  nonisolated(unsafe) private static var sleepers = 0
+  nonisolated(unsafe) private(set) static var departing = RegistrationChain()
+  nonisolated(unsafe) private(set) static var waiting: UnsafeMutablePointer<Waiting>? = nil
+  nonisolated(unsafe) private(set) static var sleepers = 0
   /// How many of those wait for a certain thread, whether it is in a call or not.
-  nonisolated(unsafe) private static var sleepersForThreads = 0
+  nonisolated(unsafe) private(set) static var sleepersForThreads = 0
 
   /// What a thread waits for, on its stack: where the child of a fork finds it.
-  private struct Waiting {
+  struct Waiting {
     var running: RegistrationChain
     var next: UnsafeMutablePointer<Waiting>?
   }
@@ -45,6 +46,7 @@ enum Departures {
   static func seeOff(
     _ removed: RegistrationChain, patience: Patience
   ) -> Status {
+    removed.checkLeaving()
     // Those that nobody calls do not wait for those that somebody does.
     var running = removed
     var finished = Calls.withTokens { calls in running.extract { !calls.contain($0.token) } }
@@ -70,6 +72,7 @@ enum Departures {
           // Still under the lock under which the name was seen: who takes it away comes later.
           _ = own.pointee.running.pop()
           departing.push(registration)
+          checkInvariants()
           status = refusal
         } else {
           sleep(for: Awaited(token: registration.token), patience)
@@ -117,10 +120,12 @@ enum Departures {
   }
 
   /// Sleeps until something has ended, or the time is up. The lock of calls is given up and taken
-  /// again: a wake-up between the look before and the sleep is not lost, because it is sent under it.
+  /// again: a wake-up between the look before and the sleep is not lost, because it is sent under
+  /// it.
   private static func sleep(for awaited: Awaited, _ patience: Patience) {
     guard case .until(let moment) = patience else { return }
     // Looked up each time: a release that this thread ran meanwhile may have given it a record.
+    Lock.calls.checkBeforeSleeping()
     let thread = ThreadRecord.current
     thread?.storage.pointee.awaited = awaited
     sleepers &+= 1
@@ -138,8 +143,8 @@ enum Departures {
     Lock.calls.unlock()
   }
 
-  /// Sleeps until something has come true that releases bring about, on whatever threads. For a thread
-  /// outside of all calls and releases alone.
+  /// Sleeps until something has come true that releases bring about, on whatever threads. For a
+  /// thread outside of all calls and releases alone.
   ///
   /// - Returns: false where a thread waits for this one all the same, for it to run a queue.
   static func waitForReleases(until isTrue: () -> Bool) -> Bool {
@@ -197,7 +202,8 @@ enum Departures {
   /// not wait or is just doing it.
   ///
   /// - Parameter isMeant: Given the multicast of a call and its token.
-  /// - Returns: `pending` where this thread itself is in such a call, or waiting would close a cycle.
+  /// - Returns: `pending` where this thread itself is in such a call, or waiting would close a
+  ///   cycle.
   static func settle(
     after cleanup: Cleanup, needsFence: Bool = true,
     where isMeant: (_ multicast: UInt, _ token: UInt64) -> Bool
@@ -227,9 +233,9 @@ enum Departures {
 
   /// Whether those that are to be waited for wait, directly or through others, for this thread.
   ///
-  /// Threads that sleep have published what they wait for, and cannot change what they call; one that
-  /// goes to sleep later looks for cycles itself, and finds this wait published. A thread outside
-  /// of all calls is in nobody's way, unless somebody waits for it to run a queue.
+  /// Threads that sleep have published what they wait for, and cannot change what they call; one
+  /// that goes to sleep later looks for cycles itself, and finds this wait published. A thread
+  /// outside of all calls is in nobody's way, unless somebody waits for it to run a queue.
   private static func closesCycle(_ first: Awaited) -> Bool {
     let thread = ThreadRecord.current
     let isInside = thread?.isInside ?? false
@@ -262,7 +268,8 @@ enum Departures {
     }
   }
 
-  /// Whether it cannot be told who has to do something: nobody in particular, or a thread that is gone.
+  /// Whether it cannot be told who has to do something: nobody in particular, or a thread that is
+  /// gone.
   private static func isForAnybody(_ awaited: Awaited) -> Bool {
     if awaited.isAnybody { return true }
     return awaited.thread != nil && !ThreadRegistry.all.contains { $0.concerns(awaited) }
@@ -277,6 +284,7 @@ enum Departures {
     wakeSleepers()
     // Where another thread still calls it, that one comes here after us.
     var finished = departing.extract { $0.token == token && !isCalled(token) }
+    checkInvariants()
     Lock.calls.unlock()
     finished.finish()
   }
@@ -288,6 +296,7 @@ enum Departures {
     Lock.calls.lock()
     wakeSleepers()
     var finished = departing.extract { !isCalled($0.token) }
+    checkInvariants()
     Lock.calls.unlock()
     finished.finish()
   }

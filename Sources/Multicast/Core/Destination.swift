@@ -24,8 +24,8 @@ enum Delivery {
   /// Lets go of the payload that a frame has kept.
   typealias LetGo = @convention(c) (_ payload: UnsafeMutableRawPointer) -> Void
 
-  /// Takes back the calls of a delegate that has just been removed: when this returns, those that were
-  /// begun are named in a frame, and no other will be.
+  /// Takes back the calls of a delegate that has just been removed: when this returns, those that
+  /// were begun are named in a frame, and no other will be.
   typealias Retract =
     @convention(c) (_ queue: UnsafeMutableRawPointer, _ extras: UnsafeMutableRawPointer) -> Void
 

@@ -90,7 +90,7 @@ struct Extras {
     if let release {
       let depth = shims_get_release_depth()
       shims_set_release_depth(depth &+ 1)
-      release(context)
+      CallerCode.releasing { release(context) }
       shims_set_release_depth(depth)
     }
     if lifetime != 0 { Lifetime.memberIsGone(lifetime) }

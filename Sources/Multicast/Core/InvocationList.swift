@@ -2,7 +2,8 @@ import CMulticast
 import MulticastShims
 import Synchronization
 
-/// The delegates of a multicast in order of invocation: one block, a header and entries of 32 bytes.
+/// The delegates of a multicast in order of invocation: one block, a header and entries of 32
+/// bytes.
 ///
 /// Invocations read it without a lock while one writer, who holds the stripe's lock, appends and
 /// marks. An entry is written once, before the count says that it is there; only its state changes
@@ -158,8 +159,8 @@ struct InvocationList {
     entry.pointee.state.load(ordering: .relaxed) & State.dead != 0
   }
 
-  /// The place of a delegate that stands at a place in another list of the same multicast; nil where
-  /// it is not here.
+  /// The place of a delegate that stands at a place in another list of the same multicast; nil
+  /// where it is not here.
   ///
   /// - Complexity: O(log n); where a list was written anew in between, as far as it was moved.
   func position(of token: UInt64, at place: UInt32, in other: InvocationList) -> UInt32? {

@@ -32,7 +32,8 @@ extension Lifetime {
     return (cleanup, cleanup.finish(nil))
   }
 
-  /// In the child of a fork: does what threads of the parent were in the middle of, but the waiting.
+  /// In the child of a fork: does what threads of the parent were in the middle of, but the
+  /// waiting.
   static func finishAllInChild() {
     pool.forEach(in: directory) { slot, index in
       let lifetime = Lifetime(slot: slot, index: index)
@@ -44,8 +45,8 @@ extension Lifetime {
     }
   }
 
-  /// Waits for members that others have removed: for their calls and, where that cannot close a cycle,
-  /// for their releases, which may be code that is to be unloaded.
+  /// Waits for members that others have removed: for their calls and, where that cannot close a
+  /// cycle, for their releases, which may be code that is to be unloaded.
   private func waitForOthers(after cleanup: Cleanup, _ status: Status) -> Status {
     if isFinished { return status }
     let settled = Departures.settle(after: cleanup) { _, token in isLeaving(token) }
@@ -83,6 +84,7 @@ extension Lifetime {
     let list = multicast.list.unsafelyUnwrapped
     multicast.unlink(member.storage.pointee.link, of: list, &cleanup)
     multicast.tidy(&cleanup)
+    multicast.checkInvariants()
   }
 
   /// Whether a token is that of a member that is removed and may be in a call.

@@ -2,8 +2,8 @@ import Synchronization
 
 /// Joining and leaving. For the first two the stripe's lock of the registration is held.
 extension Lifetime {
-  /// Makes registrations members, before they are live: who ends the lifetime from now on finds them,
-  /// and comes to the stripe's lock, so after they are.
+  /// Makes registrations members, before they are live: who ends the lifetime from now on finds
+  /// them, and comes to the stripe's lock, so after they are.
   static func join(_ registrations: RegistrationChain, _ options: Options) throws(Status) {
     try join(registrations, options.lifetime, as: .owned)
     do throws(Status) {
@@ -37,6 +37,7 @@ extension Lifetime {
       lifetime.storage.pointee.liveCount &+= 1
       lifetime.storage.pointee.unfinished.wrappingAdd(1, ordering: .relaxed)
     }
+    lifetime.checkInvariants()
   }
 
   /// A member has been removed.
@@ -45,24 +46,27 @@ extension Lifetime {
     _ = leave(registration, as: .recipient)
   }
 
-  /// - Returns: the lifetime that it was a live member of, if any; it is still not finished with it.
+  /// - Returns: the lifetime that it was a live member of, if any; it is still not finished with
+  ///   it.
   private static func leave(_ registration: Registration, as role: Membership.Role) -> Lifetime? {
     guard let lifetime = Lifetime(of: registration, as: role) else { return nil }
     lifetime.lock.lock()
     Membership.remove(registration, role, &lifetime.storage.pointee.live)
     lifetime.storage.pointee.liveCount &-= 1
+    lifetime.checkInvariants()
     lifetime.lock.unlock()
     return lifetime
   }
 
-  /// A removed member is in no call any more, and its release, if any, has returned. No lock is held.
+  /// A removed member is in no call any more, and its release, if any, has returned. No lock is
+  /// held.
   static func memberIsGone(_ handle: UInt64) {
     Lifetime(slotOf: handle).unsafelyUnwrapped.finishOne()
   }
 }
 
-/// A registration's place among the members of one lifetime. Guarded by the lifetime's lock, but for
-/// `lifetime`, which stays as it was made.
+/// A registration's place among the members of one lifetime. Guarded by the lifetime's lock, but
+/// for `lifetime`, which stays as it was made.
 struct Membership {
   /// What a registration is to a lifetime: it can be a member of one in each role.
   enum Role: Int {

@@ -19,8 +19,8 @@ struct Lifetime {
     var process: UInt32
     /// What its members are to it.
     var role: Membership.Role
-    /// Members whose release has not returned yet, the live ones included; and 1 while a thread ends
-    /// it. At 0 an ended lifetime's slot is vacant. Not under the lock: read by who sleeps.
+    /// Members whose release has not returned yet, the live ones included; and 1 while a thread
+    /// ends it. At 0 an ended lifetime's slot is vacant. Not under the lock: read by who sleeps.
     let unfinished: Atomic<UInt32>
   }
 
@@ -110,6 +110,7 @@ struct Lifetime {
     guard Handle.kind(of: id) == Handle.Kind.leaving,
       storage.pointee.unfinished.load(ordering: .relaxed) == 0
     else { return }
+    checkInvariants()
     id = Handle.change(id, to: Handle.Kind.vacant)
     Lock.slabs.lock()
     Self.pool.giveBack(index, to: Self.directory)

@@ -23,6 +23,7 @@ extension Multicast {
         function: function, context: delegate.context, registration: registration, token: token,
         state: 0), ahead: 0)
     list.publish(1, priority: 0)
+    checkInvariants()
     return true
   }
 
@@ -41,8 +42,9 @@ extension Multicast {
     guard count >= 0 && count <= NewDelegates.limit else { return .limit }
     let number = UInt32(truncatingIfNeeded: count)
     guard let delegates, let options else {
-      if count == 0 && options != nil {
-        guard options.map(leadsSomewhere) ?? true else { return .invalidHandle }
+      if count == 0, let options {
+        if options.isContradictory { return .invalidArgument }
+        guard leadsSomewhere(options) else { return .invalidHandle }
         do throws(Status) { _ = try findTarget() } catch { return error }
         return .ok
       }
@@ -91,6 +93,7 @@ extension Multicast {
           throw error
         }
         insert(new, &registrations, spare, &cleanup)  // nothing can fail from here on
+        checkInvariants()
       } catch {
         while let registration = registrations.pop() {
           if let extras = registration.giveBack(to: stripe) { Extras.deallocate(extras) }

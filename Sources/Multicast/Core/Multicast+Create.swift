@@ -17,18 +17,10 @@ extension Multicast {
     return handle
   }
 
-  /// Ends the handle of one that nobody has been told of.
-  func abandon() {
-    storage.pointee.header.id.store(
-      Handle.change(handle, to: Handle.Kind.vacant), ordering: .relaxed)
-    Lock.slabs.lock()
-    Self.pool.giveBack(Handle.index(of: handle), to: Self.directory)
-    Lock.slabs.unlock()
-  }
-
   /// Removes all delegates and ends the handle.
   ///
-  /// - Returns: `invalidHandle` where another thread has done so, or is just doing it; after waiting.
+  /// - Returns: `invalidHandle` where another thread has done so, or is just doing it; after
+  ///   waiting.
   func destroy() -> Status {
     let (status, settled) = destroyAndSettle()
     return settled == .system ? .system : status
@@ -50,6 +42,7 @@ extension Multicast {
         storage.pointee.header.id.store(
           Handle.change(handle, to: Handle.Kind.vacant), ordering: .relaxed)
         replaceList(by: nil, &cleanup)
+        checkInvariants()
         Lock.slabs.lock()
         Self.pool.giveBack(Handle.index(of: handle), to: Self.directory)
         Lock.slabs.unlock()

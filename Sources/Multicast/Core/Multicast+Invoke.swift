@@ -36,6 +36,7 @@ struct Invocation: Call {
   @inline(__always) func callAsFunction(
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
   ) -> Bool {
+    Lock.checkNoneIsHeld()
     function(context, event, payload, size)
     return true
   }
@@ -60,6 +61,7 @@ struct Visit: Call {
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
   ) -> Bool {
     var delegate = multicast_delegate(function: function, context: context)
+    Lock.checkNoneIsHeld()
     return visitor(self.context, &delegate)
   }
 
@@ -88,7 +90,8 @@ extension Multicast {
   @inline(never)
   private func enterAndInvoke<C: Call>(_ call: C) -> Int64 {
     guard let thread = ThreadRegistry.enter() else { return Status.outOfMemory.count }
-    defer { ThreadRegistry.leaveIfEnding(thread) }
+    // It may have run a queue inside, and somebody may wait for it to do so once more.
+    defer { if ThreadRegistry.leaveIfEnding(thread) && Delivery.isInUse { Departures.wake() } }
     return Fence.isAsymmetric
       ? invoke(call, on: thread, asymmetric: true) : invokeSymmetric(call, on: thread)
   }
@@ -158,8 +161,8 @@ extension Multicast {
 
   /// Whether removers know that this thread invokes this inhabitant of the slot.
   ///
-  /// Before the list is read: a writer that found itself alone has changed it without a fence, under
-  /// the lock that `admit` takes; acquire, for who was let in by another thread's.
+  /// Before the list is read: a writer that found itself alone has changed it without a fence,
+  /// under the lock that `admit` takes; acquire, for who was let in by another thread's.
   @inline(__always)
   private func isAdmitted(_ thread: ThreadRecord) -> Bool {
     let number = storage.pointee.invoker.load(ordering: .acquiring) &- handle
@@ -176,6 +179,7 @@ extension Multicast {
     let isFirst = storage.pointee.invoker.load(ordering: .relaxed) == handle
     let number = isFirst ? UInt64(thread.storage.pointee.number) : Self.everyone
     storage.pointee.invoker.store(handle &+ number, ordering: .releasing)
+    checkInvariants()
     return true
   }
 
@@ -186,6 +190,7 @@ extension Multicast {
     let stripe = self.stripe
     stripe.lock()
     reap()
+    checkInvariants()
     stripe.unlock()
   }
 }

@@ -45,6 +45,7 @@ extension Multicast {
     multicast.mark(
       registration.storage.pointee.link, of: multicast.list.unsafelyUnwrapped,
       set: isPaused ? paused : 0, clear: isPaused ? 0 : paused)
+    multicast.checkInvariants()
     return .ok
   }
 }

@@ -21,8 +21,8 @@ extension Multicast {
     }
   }
 
-  /// - Parameter selection: What to wait for where there is nothing to remove: another thread may be
-  ///   removing it, or destroying the multicast.
+  /// - Parameter selection: What to wait for where there is nothing to remove: another thread may
+  ///   be removing it, or destroying the multicast.
   @inline(__always)
   private func removeOne(
     orSettle selection: Selection?, _ find: (InvocationList) -> UInt32?
@@ -35,13 +35,17 @@ extension Multicast {
         guard let list, let position = find(list) else { return }
         unlink(position, of: list, &cleanup)
         tidy(&cleanup)
+        checkInvariants()
         status = .ok
       }
     } catch {
       status = error
       cleanup.isAlone = false
     }
-    if status == .ok { return cleanup.finish(self) }
+    if status == .ok {
+      // An equal one that was removed or replaced before may still run, with the same context.
+      return selection.map { finish(cleanup, settling: $0) } ?? cleanup.finish(self)
+    }
     let settled = selection.map { settle($0, after: cleanup) }
     return settled == .system ? .system : status
   }
@@ -67,6 +71,7 @@ extension Multicast {
     let list = multicast.list.unsafelyUnwrapped
     multicast.unlink(registration.storage.pointee.link, of: list, &cleanup)
     multicast.tidy(&cleanup)
+    multicast.checkInvariants()
     stripe.unlock()
     return cleanup.finish(multicast, patience: patience)
   }
@@ -86,8 +91,8 @@ extension Multicast {
     return status == .timeout ? .timeout : .invalidHandle
   }
 
-  /// Removes a delegate for the one thread that names it and may call it, or has found it dead. As it
-  /// is named, the rest is left for when the name is taken away.
+  /// Removes a delegate for the one thread that names it and may call it, or has found it dead. As
+  /// it is named, the rest is left for when the name is taken away.
   ///
   /// - Returns: false where another call of it, or a remover, came first.
   func claim(_ token: UInt64) -> Bool {
@@ -101,6 +106,7 @@ extension Multicast {
     }
     unlink(registration.storage.pointee.link, of: list, &cleanup)
     tidy(&cleanup)
+    checkInvariants()
     stripe.unlock()
     _ = cleanup.finish(self, patience: .none)
     return true
@@ -150,6 +156,7 @@ extension Multicast {
         cleanup.isAlone = isAlone(cleanup.thread)
         removed = unlink(&cleanup)
         tidy(&cleanup)
+        checkInvariants()
       }
     } catch {
       // Another thread may be destroying the multicast.

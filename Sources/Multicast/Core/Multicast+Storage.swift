@@ -3,8 +3,8 @@ import Synchronization
 
 /// A multicast's slot, and the basics that all of its operations share.
 ///
-/// Slots are 64 bytes and are never unmapped. What another thread may still be doing with an earlier
-/// inhabitant (its retired lists) survives the reuse of the slot.
+/// Slots are 64 bytes and are never unmapped. What another thread may still be doing with an
+/// earlier inhabitant (its retired lists) survives the reuse of the slot.
 struct Multicast {
   struct Storage: ~Copyable {
     // What invocations read.

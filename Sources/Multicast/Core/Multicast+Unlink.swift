@@ -39,6 +39,7 @@ extension Multicast {
     list.header.pointee.live &-= 1
     registration.giveBack(to: stripe)
     if list.isUntidy || position == list.count &- 1 { tidy(&cleanup) }
+    checkInvariants()
     return true
   }
 

@@ -84,7 +84,7 @@ struct NewDelegates {
     guard let release = options.release else { return }
     var index: UInt32 = 0
     while index < count {
-      release(self[index].context)
+      CallerCode.releasing { release(self[index].context) }
       index &+= 1
     }
   }

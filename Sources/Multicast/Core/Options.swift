@@ -33,8 +33,6 @@ struct Options {
   /// Whether the options can be read, but contradict themselves.
   var isContradictory: Bool { (lock == nil) != (unlock == nil) }
 
-  init() {}
-
   /// - Returns: nil where a field says what this version does not know: then none is to be used.
   init?(_ given: UnsafePointer<multicast_options>?) {
     guard let given else { return }

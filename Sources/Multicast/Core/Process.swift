@@ -26,6 +26,7 @@ enum Process {
 
   @inline(never)
   private static func startOnce() -> Bool {
+    CallerCode.noteProcess()
     Fence.start()
     guard shims_condition_init(shims_get_call_condition()), shims_exit_key_init(threadEnds) else {
       return false
@@ -41,6 +42,8 @@ enum Process {
   /// The thread may have ended inside a call; then nobody but us takes its frames away.
   private static let threadEnds: @convention(c) (UnsafeMutableRawPointer?) -> Void = { block in
     guard let block else { return }
+    Lock.checkNoneIsHeld()
+    CallerCode.checkNoReleaseRuns()
     let record = ThreadRecord(block.assumingMemoryBound(to: ThreadRecord.Storage.self))
     let wasInside = record.isInside
     if wasInside {
@@ -51,7 +54,11 @@ enum Process {
     }
     shims_set_thread_ending()
     ThreadRegistry.leave(record)
-    if wasInside { Departures.attendAll() }
+    if wasInside {
+      Departures.attendAll()
+    } else if Delivery.isInUse {
+      Departures.wake()  // who waits for this thread to run a queue once more
+    }
   }
 
   /// Does what an invocation or run would have done that has no end.
@@ -65,13 +72,21 @@ enum Process {
   // MARK: - fork
 
   /// With every lock taken, no other thread is in the middle of anything when the child begins.
-  private static let beforeFork: @convention(c) () -> Void = { Lock.forEach { $0.lock() } }
+  private static let beforeFork: @convention(c) () -> Void = {
+    Lock.checkFork(holdsAll: true)
+    Lock.forEach { $0.lock() }
+  }
 
-  private static let afterForkInParent: @convention(c) () -> Void = { Lock.forEach { $0.unlock() } }
+  private static let afterForkInParent: @convention(c) () -> Void = {
+    Lock.forEach { $0.unlock() }
+    Lock.checkFork(holdsAll: false)
+  }
 
   /// The child has this thread alone: what others were calling is not being called any more.
   private static let afterForkInChild: @convention(c) () -> Void = {
     Lock.resetAll()
+    Lock.checkFork(holdsAll: false)
+    CallerCode.noteProcess()
     _ = shims_condition_init(shims_get_call_condition())
     generation &+= 1
     Fence.restartInChild()

@@ -10,6 +10,7 @@ extension Registration {
     // Read before: from the call on, the delegate may be removed by itself.
     let extras = storage.pointee.extras
     let (lock, unlock) = (extras?.pointee.lock, extras?.pointee.unlock)
+    Lock.checkNoneIsHeld()
     let strong = lock.map { $0(context) } ?? context
     let isDead = lock != nil && strong == nil
     // Locking may have removed it, or taken so long that somebody else has.

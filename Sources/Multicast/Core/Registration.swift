@@ -84,6 +84,7 @@ struct Registration {
       pool.pointee.next_unused &+= 1
     }
     registration.storage.pointee.owner.store(owner, ordering: .relaxed)
+    checkInvariants(of: stripe)
     return registration
   }
 
@@ -113,6 +114,7 @@ struct Registration {
     if Handle.isExhausted(vacant) { return extras }
     storage.pointee.link = stripe.state.pointee.first_vacant
     stripe.state.pointee.first_vacant = index &+ 1
+    Self.checkInvariants(of: stripe)
     return extras
   }
 

@@ -61,7 +61,7 @@ extension Broadcaster {
     let isFenced = Ticket.fence()
     var status = isFenced ? Status.ok : .system
     names?.forEach { name in
-      let outcome = Multicast(slotOf: name.multicast)?.destroyOrSettle() ?? .ok
+      let outcome = Multicast(slotOf: name.multicast).unsafelyUnwrapped.destroyOrSettle()
       if outcome == .system || (outcome == .pending && status == .ok) { status = outcome }
     }
     // Nobody knows who may still be looking names up.

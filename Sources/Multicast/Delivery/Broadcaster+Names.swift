@@ -2,8 +2,8 @@ import MulticastShims
 import Synchronization
 
 extension Broadcaster {
-  /// The handle of the multicast of a name, which others may have destroyed; nil where there is no such
-  /// name yet.
+  /// The handle of the multicast of a name, which others may have destroyed; nil where there is no
+  /// such name yet.
   ///
   /// Takes no lock, but where there is no memory for a record of the calling thread.
   @inline(never)
@@ -12,6 +12,7 @@ extension Broadcaster {
       return try withLock { () throws(Status) in self.multicast(of: name) }
     }
     defer { ThreadRegistry.leaveIfEnding(thread) }
+    thread.checkTop()
     // There is one more than invocations and runs can take. No list is read, no delegate called.
     let frame = thread.storage.pointee.top
     frame.pointee.epoch.store(.max, ordering: .relaxed)
@@ -61,16 +62,15 @@ extension Broadcaster {
 
   private func make(_ name: Name) throws(Status) -> UInt64 {
     if let known = table?.find(name) {
-      if Multicast(slotOf: known.multicast)?.isCurrent ?? false { return known.multicast }
+      if Multicast(slotOf: known.multicast).unsafelyUnwrapped.isCurrent { return known.multicast }
       known.multicast = try Multicast.create()
       return known.multicast
     }
+    // The multicast last: nothing can fail once there is one, which others may use by guessing it.
     let table = try tableWithRoom()
+    try table.makeRoom(for: name)
     let multicast = try Multicast.create()
-    guard table.add(name, multicast) else {
-      Multicast(slotOf: multicast)?.abandon()
-      throw .outOfMemory
-    }
+    table.add(name, multicast)
     return multicast
   }
 

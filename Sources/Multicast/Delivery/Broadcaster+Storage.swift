@@ -4,9 +4,10 @@ import Synchronization
 
 /// A broadcaster's slot: multicasts by name.
 ///
-/// Names are added under the lock of names. Who looks one up takes no lock but publishes a frame, so
-/// that the tables are not freed meanwhile; as for invocations, who destroys the broadcaster calls
-/// the heavy fence and then waits until no frame names it. That wait is short: a look-up calls nobody.
+/// Names are added under the lock of names. Who looks one up takes no lock but publishes a frame,
+/// so that the tables are not freed meanwhile; as for invocations, who destroys the broadcaster
+/// calls the heavy fence and then waits until no frame names it. That wait is short: a look-up
+/// calls nobody.
 struct Broadcaster {
   struct Storage: ~Copyable {
     var header: SlotHeader

@@ -5,10 +5,10 @@
 /// those of one delegate are found without looking at all. What is taken back leaves a gap.
 struct CallRing {
   private(set) var calls: UnsafeMutablePointer<WaitingCall>? = nil
-  private var mask: UInt64 = 0
+  private(set) var mask: UInt64 = 0
   /// The position of the oldest call; a position below it is that of a call that is gone.
-  private var head: UInt64 = 1
-  private var tail: UInt64 = 1
+  private(set) var head: UInt64 = 1
+  private(set) var tail: UInt64 = 1
   /// How many wait: those from head to tail but for the gaps.
   private(set) var count: UInt64 = 0
 
@@ -37,7 +37,7 @@ struct CallRing {
   }
 
   @inline(__always)
-  private func call(_ position: UInt64) -> UnsafeMutablePointer<WaitingCall> {
+  func call(_ position: UInt64) -> UnsafeMutablePointer<WaitingCall> {
     calls.unsafelyUnwrapped + Int(truncatingIfNeeded: position & mask)
   }
 

@@ -85,8 +85,8 @@ struct KnownName {
     return Name(bytes: address + Self.bytesOffset, length: Int(length))
   }
 
-  /// Acquire and release: whoever finds the handle finds the multicast. Replaced where the caller has
-  /// destroyed it.
+  /// Acquire and release: whoever finds the handle finds the multicast. Replaced where the caller
+  /// has destroyed it.
   @inline(__always) var multicast: UInt64 {
     get { handle.pointee.load(ordering: .acquiring) }
     nonmutating set { handle.pointee.store(newValue, ordering: .releasing) }

@@ -1,8 +1,8 @@
 import MulticastShims
 import Synchronization
 
-/// The multicasts of a broadcaster by the hashes of their names: one block, a header, the addresses of
-/// the chunks that the names are in, and places of 8 bytes, an eighth of which stay empty.
+/// The multicasts of a broadcaster by the hashes of their names: one block, a header, the addresses
+/// of the chunks that the names are in, and places of 8 bytes, an eighth of which stay empty.
 ///
 /// Threads look names up without a lock while one writer, who holds the lock of names, adds some. A
 /// table that is too full is replaced by one of twice the size, and kept for those who may be
@@ -15,15 +15,15 @@ struct NameTable {
     /// Bytes that are free in the newest chunk.
     var left: Int
     var mask: UInt64
-    /// For the hashes; the same in all tables of a broadcaster. Not known to those who choose names, so
-    /// that nobody can prepare names that meet.
+    /// For the hashes; the same in all tables of a broadcaster. Not known to those who choose
+    /// names, so that nobody can prepare names that meet.
     var seed: UInt64
     /// The one that this one has replaced.
     var previous: UnsafeMutablePointer<Header>?
   }
 
-  /// A tag from the hash (32 bits), and where the name is: chunk (16) and offset (16); 0 where there is
-  /// none.
+  /// A tag from the hash (32 bits), and where the name is: chunk (16) and offset (16); 0 where
+  /// there is none.
   private typealias Place = Atomic<UInt64>
 
   private static let smallestSize = 16
@@ -68,6 +68,7 @@ struct NameTable {
     table.header.pointee.mask = UInt64(size) - 1
     table.header.pointee.seed = seed
     if let other { table.take(from: other) }
+    table.checkInvariants()
     return table
   }
 
@@ -147,13 +148,10 @@ struct NameTable {
 
   var isFull: Bool { header.pointee.count >= size / 8 * 7 }
 
-  /// Adds a name that is not there. There is a place.
-  ///
-  /// - Returns: false when out of memory.
-  func add(_ name: Name, _ multicast: UInt64) -> Bool {
-    guard let location = write(name, multicast) else { return false }
-    put(location, hash: name.hash(seed: header.pointee.seed))
-    return true
+  /// Adds a name that is not there. There is a place, and room has been made.
+  func add(_ name: Name, _ multicast: UInt64) {
+    put(write(name, multicast), hash: name.hash(seed: header.pointee.seed))
+    checkInvariants()
   }
 
   /// - Parameter word: Where the name is, in the low bits; the others do not matter.
@@ -174,24 +172,26 @@ struct NameTable {
   /// The first chunks are small, so that few names take little.
   private static func chunkSize(_ chunk: Int) -> Int { 1024 << min(chunk, 6) }
 
+  /// Makes room for the text of a name.
+  func makeRoom(for name: Name) throws(Status) {
+    if KnownName.size(name) <= header.pointee.left { return }
+    let size = Self.chunkSize(header.pointee.chunkCount)
+    guard let block = Allocator.allocate(size: size, alignment: Self.chunkAlignment) else {
+      throw .outOfMemory
+    }
+    chunks[header.pointee.chunkCount] = block
+    header.pointee.chunkCount += 1
+    header.pointee.left = size - KnownName.alignment  // the offset 0 is none
+  }
+
   /// Writes a name behind the last one.
   ///
-  /// - Returns: where it is; nil when out of memory.
-  private func write(_ name: Name, _ multicast: UInt64) -> UInt64? {
-    let needed = KnownName.size(name)
-    if needed > header.pointee.left {
-      let size = Self.chunkSize(header.pointee.chunkCount)
-      guard let block = Allocator.allocate(size: size, alignment: Self.chunkAlignment) else {
-        return nil
-      }
-      chunks[header.pointee.chunkCount] = block
-      header.pointee.chunkCount += 1
-      header.pointee.left = size - KnownName.alignment  // the offset 0 is none
-    }
+  /// - Returns: where it is.
+  private func write(_ name: Name, _ multicast: UInt64) -> UInt64 {
     let chunk = header.pointee.chunkCount - 1
     let offset = Self.chunkSize(chunk) - header.pointee.left
     KnownName(at: chunks[chunk].unsafelyUnwrapped + offset).initialize(name, multicast)
-    header.pointee.left -= needed
+    header.pointee.left -= KnownName.size(name)
     return UInt64(chunk) << 16 | UInt64(offset)
   }
 }

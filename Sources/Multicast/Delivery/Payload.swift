@@ -53,6 +53,7 @@ struct Payload {
     let left = header.pointee.holders.wrappingSubtract(
       1, ordering: .acquiringAndReleasing
     ).newValue
+    checkInvariants(left)
     if left > 0 { return }
     Allocator.deallocate(header, size: Self.headerSize + size, alignment: Self.alignment)
   }

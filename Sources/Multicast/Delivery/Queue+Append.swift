@@ -38,6 +38,7 @@ extension Queue {
       lock.lock()
       let wasEmpty = storage.pointee.ring.count == 0
       let outcome = tryAppend(token, invocation, payload)
+      checkInvariants()
       let isBlocked = outcome == .full
       if isBlocked { storage.pointee.blocked &+= 1 }
       let isFirst = wasEmpty && storage.pointee.ring.count > 0
@@ -140,8 +141,8 @@ extension Queue {
 
   // MARK: - Taking back
 
-  /// Takes back the calls of a delegate that is not live any more. A call of it that is being run was
-  /// named, under this lock, before: who looks at the frames afterwards finds it.
+  /// Takes back the calls of a delegate that is not live any more. A call of it that is being run
+  /// was named, under this lock, before: who looks at the frames afterwards finds it.
   private func retract(_ extras: UnsafeMutablePointer<Extras>) {
     lock.lock()
     // The queue may have been destroyed, and the slot belong to another.
@@ -152,6 +153,7 @@ extension Queue {
       let taken = storage.pointee.ring.takeAll(of: extras)
       storage.pointee.statistics.retracted &+= taken
       if taken > 0 { changed(from: before) }
+      checkInvariants()
     }
     let isAwaited = storage.pointee.blocked > 0
     lock.unlock()

@@ -10,13 +10,14 @@ extension Queue {
   static func run(_ handle: UInt64, limit: UInt) throws(Status) -> Int {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     guard let thread = ThreadRecord.current ?? ThreadRegistry.enter() else { throw .outOfMemory }
-    defer { ThreadRegistry.leaveIfEnding(thread) }
+    // Somebody may wait for this thread to run the queue once more.
+    defer { if ThreadRegistry.leaveIfEnding(thread) { Departures.wake() } }
     queue.lock.lock()
     defer { queue.lock.unlock() }
     guard queue.isCurrent else { throw .invalidHandle }
     guard queue.isRunnable(by: thread), queue.isFree(for: thread) else { throw .state }
     let waiting = UInt(queue.storage.pointee.ring.count)
-    return try queue.run(by: thread, attempts: limit == 0 ? waiting : .max, limit: limit)
+    return try queue.run(by: thread, limit: limit == 0 ? waiting : limit)
   }
 
   // MARK: - Under the lock
@@ -38,15 +39,16 @@ extension Queue {
 
   /// Makes calls that wait, one after the other. The lock is given up during each.
   ///
-  /// A call is named in the frame before the lock is given up, and until it is taken again: who takes
-  /// calls back under the lock then finds the name, if a call was begun.
+  /// A call is named in the frame before the lock is given up, and until it is taken again: who
+  /// takes calls back under the lock then finds the name, if a call was begun.
   ///
-  /// - Parameters:
-  ///   - attempts: The most calls to take out; some are not made, as of contexts that are dead.
-  ///   - limit: The most to make; 0 for no limit.
-  func run(by thread: ThreadRecord, attempts: UInt, limit: UInt) throws(Status) -> Int {
+  /// - Parameter limit: The most calls to make. Of those that are taken out some are not made, as
+  ///   of contexts that are dead.
+  func run(by thread: ThreadRecord, limit: UInt) throws(Status) -> Int {
     // Nil unless this is a run inside a run: a thread that has ended inside of one runs it no more.
-    let outer = thread.isInvoking(address) ? storage.pointee.runner : nil
+    // Its frame may be that of a queue which had this slot before.
+    let isRunning = storage.pointee.runner == thread.storage && thread.isInvoking(address)
+    let outer = isRunning ? thread.storage : nil
     guard let frame = thread.push() else { throw .limit }
     // No list is read: whatever was retired may be freed.
     frame.pointee.epoch.store(.max, ordering: .relaxed)
@@ -59,22 +61,27 @@ extension Queue {
       byteCount: MemoryLayout<WaitingCall>.stride, alignment: 16
     ) { bytes in
       let call = bytes.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: WaitingCall.self)
-      var left = attempts
       // Between calls the queue may be destroyed, or given a thread of its own, or that stopped.
-      while left > 0 && isCurrent && isRunnable(by: thread) && take(call, frame) {
-        left &-= 1
+      while made < limit && isCurrent && isRunnable(by: thread) && take(call, frame) {
         if runFirst(call, frame) { made &+= 1 }
-        if made == limit && limit > 0 { break }
       }
     }
 
     thread.pop(frame)
     if isCurrent {
       storage.pointee.runner = outer
-      // The worker may wait for its turn.
-      if outer == nil && storage.pointee.sleepers > 0 { wakeSleepers() }
+      if outer == nil { runEnds() }
     }
     return Int(made)
+  }
+
+  /// If there is a worker it may wait for its turn, and is the one now that makes room.
+  private func runEnds() {
+    let workerThread = storage.pointee.workerThread.load(ordering: .relaxed)
+    if workerThread != 0 && worker == .running {
+      storage.pointee.consumer.store(workerThread, ordering: .relaxed)
+    }
+    if storage.pointee.sleepers > 0 { wakeSleepers() }
   }
 
   /// The worker may wait for its turn, and the thread that ran the queue has ended.
@@ -95,6 +102,7 @@ extension Queue {
     shims_copy(call, first, MemoryLayout<WaitingCall>.size)
     storage.pointee.statistics.delivered &+= 1
     changed(from: before)
+    checkInvariants()
     call.pointee.sharedPayload?.keep(in: frame)
     frame.pointee.delegate.store(call.pointee.token, ordering: .releasing)
     return true

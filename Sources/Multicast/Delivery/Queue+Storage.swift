@@ -4,8 +4,9 @@ import Synchronization
 
 /// A queue's slot, and the basics that all of its operations share.
 ///
-/// Everything but the handle is guarded by the queue's lock. A thread that has slept, blocked or run a
-/// call looks at the handle again before it touches anything else: the slot may have another inhabitant.
+/// Everything but the handle is guarded by the queue's lock. A thread that has slept, blocked or
+/// run a call looks at the handle again before it touches anything else: the slot may have another
+/// inhabitant.
 struct Queue {
   struct Storage: ~Copyable {
     var header: SlotHeader
@@ -21,8 +22,8 @@ struct Queue {
     var descriptor: Int32
     /// Whether `arrival` can be used; it stays so.
     var isPrepared: Bool
-    /// Threads that sleep until a call waits, or the worker may go on. They count themselves out, also
-    /// when the slot has another inhabitant by then.
+    /// Threads that sleep until a call waits, or the worker may go on. They count themselves out,
+    /// also when the slot has another inhabitant by then.
     var sleepers: UInt32
     /// Threads that wait for room; likewise.
     var blocked: UInt32
@@ -120,6 +121,7 @@ struct Queue {
 
   /// Sleeps until something has changed, or until a moment; the lock is given up meanwhile.
   func sleep(until moment: UInt64) {
+    lock.checkBeforeSleeping()
     storage.pointee.sleepers &+= 1
     shims_sleep(&storage.pointee.arrival, lock.mutex, moment)
     storage.pointee.sleepers &-= 1

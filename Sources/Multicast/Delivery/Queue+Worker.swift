@@ -30,7 +30,7 @@ extension Queue {
       }
       Departures.waitUntil { start.pointee.outcome != nil }
     }
-    return start.outcome ?? .ok
+    return start.outcome.unsafelyUnwrapped
   }
 
   /// - Returns: `pending` where the worker, or those that it waits for, wait for this thread.
@@ -66,7 +66,7 @@ extension Queue {
     lock.lock()
     while hasWorker(number) && storage.pointee.worker == .running {
       if storage.pointee.ring.count > 0 && isFree(for: thread) {
-        _ = try? run(by: thread, attempts: .max, limit: 0)
+        _ = try? run(by: thread, limit: .max)
       } else {
         sleep(until: .max)
       }
@@ -81,7 +81,10 @@ extension Queue {
     guard hasWorker(number) else { return }
     storage.pointee.workerRecord = thread.storage
     storage.pointee.workerThread.store(thread.identity, ordering: .relaxed)
-    storage.pointee.consumer.store(thread.identity, ordering: .relaxed)
+    // Until a run by another thread has ended, it is that one that makes room.
+    if isFree(for: thread) {
+      storage.pointee.consumer.store(thread.identity, ordering: .relaxed)
+    }
   }
 
   private func workerEnds(_ number: UInt32) {
@@ -89,7 +92,10 @@ extension Queue {
     if hasWorker(number) {
       storage.pointee.worker = .none
       // Nobody is to wait for this thread to make room, though it has not ended yet.
-      storage.pointee.consumer.store(0, ordering: .relaxed)
+      let identity = storage.pointee.workerThread.load(ordering: .relaxed)
+      if storage.pointee.consumer.load(ordering: .relaxed) == identity {
+        storage.pointee.consumer.store(0, ordering: .relaxed)
+      }
     }
     lock.unlock()
     Departures.wake()

@@ -34,7 +34,7 @@ enum Allocator {
   /// - Returns: `size` bytes that are not initialized, or nil.
   static func allocate(size: Int, alignment: Int) -> UnsafeMutableRawPointer? {
     guard let allocate else { return shims_allocate(size, alignment) }
-    return allocate(context, size, alignment)
+    return CallerCode.allocating { allocate(context, size, alignment) }
   }
 
   /// - Returns: `size` bytes of zeros, or nil.
@@ -46,6 +46,6 @@ enum Allocator {
 
   static func deallocate(_ block: UnsafeMutableRawPointer, size: Int, alignment: Int) {
     guard let deallocate else { return shims_deallocate(block) }
-    deallocate(context, block, size, alignment)
+    CallerCode.allocating { deallocate(context, block, size, alignment) }
   }
 }

@@ -4,7 +4,8 @@
 /// tells a live handle from every other value. Slots are never unmapped: a stale or forged handle
 /// reads a word that does not match, not memory that is gone.
 enum Handle {
-  /// What a slot holds. No handle has a kind below 1 or above 14: those say that a slot is not live.
+  /// What a slot holds. No handle has a kind below 1 or above 14: those say that a slot is not
+  /// live.
   enum Kind {
     /// Nobody's: on a free list, or never used.
     static let vacant: UInt64 = 0

@@ -1,9 +1,9 @@
 import MulticastShims
 
 /// A mutex in static storage. Locks are taken in this order, each only while those before it may be
-/// held: a stripe's, a lifetime's, the names', the slabs', the calls', a queue's. No function of the
-/// caller's runs, and no memory barrier of the process is asked for, while any is held; the allocator's
-/// functions aside.
+/// held: a stripe's, a lifetime's, the names', the slabs', the calls', a queue's. No function of
+/// the caller's runs, and no memory barrier of the process is asked for, while any is held; the
+/// allocator's functions aside.
 struct Lock {
   let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
@@ -26,8 +26,15 @@ struct Lock {
   /// Guards who waits for which call, and the list of departures.
   @inline(__always) static var calls: Lock { Lock(mutex: shims_get_call_mutex()) }
 
-  @inline(__always) func lock() { shims_lock(mutex) }
-  @inline(__always) func unlock() { shims_unlock(mutex) }
+  @inline(__always) func lock() {
+    checkBeforeLocking()
+    shims_lock(mutex)
+  }
+
+  @inline(__always) func unlock() {
+    shims_unlock(mutex)
+    checkAfterUnlocking()
+  }
 
   /// Every lock there is, in the order in which they are taken.
   static func forEach(_ body: (Lock) -> Void) {

@@ -3,10 +3,10 @@ import Synchronization
 
 /// Finds the slot of an index, in slabs that are added and never move or go.
 ///
-/// An index is slab number (16 bits) and place in the slab (10 bits). Slabs hold 16 to 1024 slots, a
-/// power of two; the directory's word for one is its address, with the logarithm of its size in the
-/// low bits. A place beyond a small slab wraps around in it: it leads to a wrong slot, whose handle
-/// does not match.
+/// An index is slab number (16 bits) and place in the slab (10 bits). Slabs hold 16 to 1024 slots,
+/// a power of two; the directory's word for one is its address, with the logarithm of its size in
+/// the low bits. A place beyond a small slab wraps around in it: it leads to a wrong slot, whose
+/// handle does not match.
 struct SlabDirectory {
   static let placeBits: UInt32 = 10
   static let capacity = Int(SHIMS_DIRECTORY_LENGTH)

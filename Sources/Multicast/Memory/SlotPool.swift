@@ -15,9 +15,9 @@ struct SlotHeader: ~Copyable {
 struct SlotPool {
   private static let smallestSlabShift = 6
 
-  private var firstVacant: UInt32 = 0  // index + 1
-  private var nextUnused: UInt32 = 0
-  private var endUnused: UInt32 = 0
+  private(set) var firstVacant: UInt32 = 0  // index + 1
+  private(set) var nextUnused: UInt32 = 0
+  private(set) var endUnused: UInt32 = 0
   private var slabCount = 0
 
   init() {}
@@ -29,6 +29,7 @@ struct SlotPool {
     let index = try takeIndex(from: directory)
     let slot = directory.slot(index).unsafelyUnwrapped
     let vacant = Self.header(index, directory).pointee.id.load(ordering: .relaxed)
+    checkInvariants(of: directory)
     return (slot, Handle.next(after: vacant, kind: kind, index: index))
   }
 
@@ -48,6 +49,7 @@ struct SlotPool {
     if Handle.isExhausted(header.pointee.id.load(ordering: .relaxed)) { return }
     header.pointee.nextVacant.store(firstVacant, ordering: .relaxed)
     firstVacant = index &+ 1
+    checkInvariants(of: directory)
   }
 
   /// Every slot that was ever given out, whoever lives there.

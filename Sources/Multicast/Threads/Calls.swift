@@ -6,8 +6,8 @@ struct Calls {
   /// How many calls there were; where that is above the limit, each question reads all frames.
   private var count = 0
 
-  /// Reads every thread's frames. Of what was changed before the caller's heavy fence, a call that is
-  /// not found here has begun after it.
+  /// Reads every thread's frames. Of what was changed before the caller's heavy fence, a call that
+  /// is not found here has begun after it.
   static func withTokens<Result>(_ body: (Calls) -> Result) -> Result {
     withUnsafeTemporaryAllocation(of: UInt64.self, capacity: limit) { tokens in
       var calls = Calls(tokens: tokens)

@@ -3,8 +3,8 @@ import Synchronization
 
 /// One invocation that runs: what a thread tells all others, by plain stores.
 struct Frame: ~Copyable {
-  /// The slot of the multicast that is being invoked; or that of the queue that is being run, plus 1,
-  /// or of the broadcaster whose names are being looked up, plus 2. 0 ends the stack of frames.
+  /// The slot of the multicast that is being invoked; or that of the queue that is being run, plus
+  /// 1, or of the broadcaster whose names are being looked up, plus 2. 0 ends the stack of frames.
   let multicast: Atomic<UInt>
   /// The ticket counter from before this frame was there: changes with a higher ticket may not
   /// have been seen by this invocation.
@@ -15,6 +15,7 @@ struct Frame: ~Copyable {
   let list: Atomic<UInt>
   /// A copy of its payload that it holds, or 0: the owner's to let go of, if it lives.
   let payload: Atomic<UInt>
+  var stack: StackMark
 
   // Slots are aligned.
   static func isInvocation(_ multicast: UInt) -> Bool { multicast & 3 == 0 }
@@ -100,17 +101,19 @@ struct ThreadRecord {
     return frames.assumingMemoryBound(to: Frame.self) + Int(depth)
   }
 
-  /// The frame of an invocation, or of a run, that begins; nil where they are nested too deep. It is
-  /// in use once something is written to it that is not 0.
+  /// The frame of an invocation, or of a run, that begins; nil where they are nested too deep. It
+  /// is in use once something is written to it that is not 0.
   @inline(__always) func push() -> UnsafeMutablePointer<Frame>? {
     let frame = storage.pointee.top
     if frame == storage.pointee.last { return nil }
     storage.pointee.top = frame + 1
+    checkPush(frame)
     return frame
   }
 
   /// Ends the use of the innermost frame, which was pushed, and of no other.
   @inline(__always) func pop(_ frame: UnsafeMutablePointer<Frame>) {
+    checkPop(frame)
     // Release: a writer that does not see the frame any more may free what it led to.
     frame.pointee.multicast.store(0, ordering: .releasing)
     storage.pointee.top = frame
@@ -207,8 +210,8 @@ struct ThreadRecord {
 
   /// Empties the stack of a thread that is gone: it ended inside a call, or was the parent's.
   ///
-  /// - Parameter hasLeft: Given the multicast of each frame, which may not be one, and the payload that
-  ///   it held.
+  /// - Parameter hasLeft: Given the multicast of each frame, which may not be one, and the payload
+  ///   that it held.
   func clear(_ hasLeft: (_ multicast: UInt, _ payload: UInt) -> Void) {
     var depth: UInt32 = 0
     while call(at: depth) != nil { depth &+= 1 }

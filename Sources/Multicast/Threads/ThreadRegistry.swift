@@ -17,7 +17,9 @@ enum ThreadRegistry {
   /// - Returns: nil when out of memory.
   @inline(never) static func enter() -> ThreadRecord? {
     guard let record = takeIdle() ?? push() else { return nil }
-    guard shims_is_thread_ending() || shims_watch_exit(record.storage) else {
+    // While it ends this may come too late to be told, but for who ends it once more: a
+    // cancellation.
+    guard shims_watch_exit(record.storage) || shims_is_thread_ending() else {
       record.storage.pointee.taken.store(0, ordering: .releasing)
       return nil
     }
@@ -28,11 +30,18 @@ enum ThreadRegistry {
   }
 
   /// For who has entered, at the end of what it entered for.
-  static func leaveIfEnding(_ record: ThreadRecord) {
-    if shims_is_thread_ending() && !record.isInside { leave(record) }
+  ///
+  /// - Returns: whether it has left.
+  @discardableResult
+  static func leaveIfEnding(_ record: ThreadRecord) -> Bool {
+    guard shims_is_thread_ending() && !record.isInside else { return false }
+    _ = shims_watch_exit(nil)
+    leave(record)
+    return true
   }
 
-  /// Takes the calling thread's record back. It may take one again, in a later destructor of its own.
+  /// Takes the calling thread's record back. It may take one again, in a later destructor of its
+  /// own.
   static func leave(_ record: ThreadRecord) {
     shims_set_thread_record(nil)
     record.storage.pointee.identity.store(0, ordering: .relaxed)

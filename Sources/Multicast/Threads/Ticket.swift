@@ -21,8 +21,8 @@ enum Ticket {
     counter.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
   }
 
-  /// Has every thread see what was changed before the last ticket was drawn, by this writer or by any
-  /// other: invocations that a look at the frames does not find from now on do see it.
+  /// Has every thread see what was changed before the last ticket was drawn, by this writer or by
+  /// any other: invocations that a look at the frames does not find from now on do see it.
   ///
   /// - Returns: false when the kernel refuses: nothing may be freed then.
   static func fence() -> Bool {

@@ -53,14 +53,14 @@ static inline void shims_set_release_depth(uint32_t depth) { shims_release_depth
 
 // ---- Fences --------------------------------------------------------------------------------
 
-// Orders for the compiler alone; the processor is brought in line by shims_membarrier().
-// The same address, of which the compiler does not know how it came about: it keeps it in a register
-// rather than counting what is left.
+// The same address, of which the compiler does not know how it came about: it keeps it in a
+// register rather than counting what is left.
 static inline void *shims_keep(void *address) {
   __asm__("" : "+r"(address));
   return address;
 }
 
+// Orders for the compiler alone; the processor is brought in line by shims_membarrier().
 static inline void shims_compiler_fence(void) { __asm__ __volatile__("" ::: "memory"); }
 
 static inline void shims_full_fence(void) {
@@ -279,8 +279,8 @@ static inline int shims_event_replace(int descriptor) {
 
 // ---- Threads -------------------------------------------------------------------------------
 
-// Starts a detached thread that leaves the signals of the program to its other threads, but for those
-// that say something of the thread itself: faults, and what debuggers, profilers and garbage
+// Starts a detached thread that leaves the signals of the program to its other threads, but for
+// those that say something of the thread itself: faults, and what debuggers, profilers and garbage
 // collectors stop it with.
 static inline bool shims_start_thread(void *(*body)(void *), void *argument) {
   pthread_attr_t attributes;

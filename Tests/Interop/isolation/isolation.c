@@ -1,4 +1,5 @@
-/* Uses libmulticast as guests of strange hosts do: opened, in several copies, beside a Swift runtime. */
+/* Uses libmulticast as guests of strange hosts do: opened, in several copies, beside a Swift
+ * runtime. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -12,9 +13,11 @@
 
 #include <multicast.h>
 
-#define CHECK(expression)                                                              \
-  ((expression) ? (void)0                                                              \
-                : (fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #expression), exit(1)))
+#define CHECK(expression) ((expression) ? (void)0 : check_failed(__LINE__, #expression))
+static void check_failed(int line, const char *expression) {
+  fprintf(stderr, "%s:%d: %s is false\n", __FILE__, line, expression);
+  exit(1);
+}
 #define CHECK_EQ(a, b) check_equal(__LINE__, #a, #b, (long long)(a), (long long)(b))
 static void check_equal(int line, const char *left, const char *right, long long a, long long b) {
   if (a == b) return;
@@ -22,11 +25,12 @@ static void check_equal(int line, const char *left, const char *right, long long
   exit(1);
 }
 
-/* ---- The library as a guest sees it ------------------------------------------------------------ */
+/* ---- The library as a guest sees it ---------------------------------------------------------- */
 
-#define FUNCTIONS(X)                                                                                \
-  X(create) X(destroy) X(add) X(invoke) X(count) X(token_remove) X(lifetime_create) X(lifetime_end) \
-  X(queue_create) X(queue_run) X(queue_start) X(queue_stop) X(queue_fd) X(queue_destroy)            \
+#define FUNCTIONS(X)                                                                      \
+  X(create) X(destroy) X(add) X(invoke) X(count)                                          \
+  X(token_remove) X(lifetime_create) X(lifetime_end)                                      \
+  X(queue_create) X(queue_run) X(queue_start) X(queue_stop) X(queue_fd) X(queue_destroy)  \
   X(broadcaster_default) X(broadcaster_register) X(broadcaster_notify) X(version)
 
 typedef struct api {
@@ -56,14 +60,16 @@ static api api_of(void *library) {
 
 static api api_of_file(const char *path, int flags) { return api_of(open_library(path, flags)); }
 
-/* ---- Using it ---------------------------------------------------------------------------------- */
+/* ---- Using it -------------------------------------------------------------------------------- */
 
 static void count_call(void *context, uint32_t event, const void *payload, size_t size) {
   (void)event, (void)payload, (void)size;
   __atomic_add_fetch((int *)context, 1, __ATOMIC_SEQ_CST);
 }
 
-static void count_release(void *context) { __atomic_add_fetch((int *)context, 1000, __ATOMIC_SEQ_CST); }
+static void count_release(void *context) {
+  __atomic_add_fetch((int *)context, 1000, __ATOMIC_SEQ_CST);
+}
 
 static void *invoke_often(void *argument) {
   const api *m = ((void **)argument)[0];
@@ -107,13 +113,14 @@ static void use(const api *m) {
 
   multicast_token token;
   d.context = &named;
-  CHECK_EQ(m->broadcaster_register(m->broadcaster_default(), "name", d, NULL, &token), MULTICAST_OK);
+  CHECK_EQ(m->broadcaster_register(m->broadcaster_default(), "name", d, NULL, &token),
+           MULTICAST_OK);
   CHECK_EQ(m->broadcaster_notify(m->broadcaster_default(), "name", 0, NULL, 0), 1);
   CHECK_EQ(m->token_remove(token), MULTICAST_OK);
   CHECK_EQ(named, 1);
 }
 
-/* ---- Hosts ------------------------------------------------------------------------------------- */
+/* ---- Hosts ----------------------------------------------------------------------------------- */
 
 static void two_copies(const char *library) {
   api opened = api_of_file(library, RTLD_NOW | RTLD_LOCAL);
@@ -183,7 +190,7 @@ static void swift_after(const char *library, const char *swift) {
   with_flags(library, RTLD_NOW | RTLD_GLOBAL);
 }
 
-/* ---- What opening costs ------------------------------------------------------------------------ */
+/* ---- What opening costs ---------------------------------------------------------------------- */
 
 /* Of this process: a field of smaps_rollup, in kilobytes. */
 static long memory_kb(const char *field) {

@@ -25,6 +25,7 @@ int main() {
   if (greeting_count() != -1) return 1;
 
   mcast::signal<void(int)> numbered;
-  mcast::scoped_registration registration = numbered.add([](int number) { std::printf("c++: %d\n", number); });
+  mcast::scoped_registration registration =
+      numbered.add([](int number) { std::printf("c++: %d\n", number); });
   numbered(7);
 }

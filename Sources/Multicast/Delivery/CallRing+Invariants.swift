@@ -1,0 +1,89 @@
+import CMulticast
+import Synchronization
+
+#if MULTICAST_INTERNAL_CHECKS
+  /// The queue's lock is held.
+  extension CallRing {
+    func check(_ check: Check) {
+      let length = tail &- head
+      check.that(head <= tail && length <= mask &+ 1, "calls are within the ring", head, tail)
+      check.that(count <= length, "calls that wait are within the ring", count, length)
+      check.that(count > 0 || length == 0, "a ring without calls has no gaps", length)
+      if count == 0 { return }
+      check.that(call(head).pointee.token != 0, "the oldest call is not a gap", head)
+      check.that(call(tail &- 1).pointee.token != 0 || length > count, "gaps are not calls")
+      if UInt64(Check.reach()) < length { return checkCall(head, check) }
+
+      var (calls, linked) = (UInt64(0), UInt64(0))
+      var position = head
+      while position != tail {
+        if call(position).pointee.token != 0 {
+          calls &+= 1
+          checkCall(position, check)
+          if call(position).pointee.extras.pointee.lastCall == position {
+            linked &+= countLinked(to: position, check)
+          }
+        }
+        position &+= 1
+      }
+      check.that(calls == count, "the calls that wait are counted", calls, count)
+      check.that(
+        linked == count, "each call is found from the newest of its delegate", linked, count)
+    }
+
+    /// How many calls of a delegate wait: those to which its newest leads.
+    private func countLinked(to newest: UInt64, _ check: Check) -> UInt64 {
+      let extras = call(newest).pointee.extras
+      var linked: UInt64 = 0
+      var position = newest
+      while position >= head {
+        check.that(
+          call(position).pointee.extras == extras, "linked calls are of one delegate", position,
+          newest)
+        check.that(
+          call(position).pointee.token == call(newest).pointee.token,
+          "linked calls are of one registration", position, newest)
+        check.that(call(position).pointee.previous < position, "calls are linked to older ones")
+        linked &+= 1
+        position = call(position).pointee.previous
+      }
+      let hasOne = extras.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) != 0
+      check.that(!hasOne || linked == 1, "of some delegates one call waits at most", linked)
+      return linked
+    }
+
+    private func checkCall(_ position: UInt64, _ check: Check) {
+      let call = self.call(position).pointee
+      let registration = Registration(index: Handle.index(of: call.token))
+      check.that(
+        registration.token == call.token, "who is called is not gone", call.token,
+        registration.token)
+      check.that(
+        registration.storage.pointee.extras == call.extras, "a call has its delegate's extras",
+        position)
+      check.that(
+        call.extras.pointee.lastCall >= position && call.extras.pointee.lastCall < tail,
+        "a delegate knows its newest call", position, call.extras.pointee.lastCall)
+      check.that(
+        call.size <= UInt32(WaitingCall.inlineSize) || call.size == WaitingCall.shared,
+        "a payload is small, or shared", UInt64(call.size))
+      guard let payload = call.sharedPayload else { return }
+      check.that(
+        payload.size > WaitingCall.inlineSize, "a shared payload is large",
+        UInt64(truncatingIfNeeded: payload.size))
+      let (holders, calls) = (payload.holderCount, countHolders(of: payload, from: position))
+      check.that(holders >= calls, "a call holds its payload", holders, calls)
+    }
+
+    /// How many of the next calls have this payload: those of one invocation are near one another.
+    private func countHolders(of payload: Payload, from first: UInt64) -> UInt64 {
+      var (calls, position) = (UInt64(0), first)
+      while position != tail && position &- first < 16 {
+        let call = self.call(position).pointee
+        if call.token != 0, call.sharedPayload?.header == payload.header { calls &+= 1 }
+        position &+= 1
+      }
+      return calls
+    }
+  }
+#endif

@@ -1,0 +1,42 @@
+import Synchronization
+
+extension NameTable {
+  /// Each name is found, and counted. The lock of names is held.
+  @inline(__always)
+  func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
+    #if MULTICAST_INTERNAL_CHECKS
+      check(Check(file, line))
+    #endif
+  }
+
+  #if MULTICAST_INTERNAL_CHECKS
+    @inline(never)
+    private func check(_ check: Check) {
+      let size = header.pointee.mask &+ 1
+      check.that(size & header.pointee.mask == 0, "a size is a power of two", size)
+      check.that(
+        header.pointee.count < Int(size), "an empty place ends each search",
+        UInt64(header.pointee.count), size)
+      check.that(
+        header.pointee.left >= 0 && header.pointee.chunkCount >= 0, "what is left is not negative")
+      if Int(Check.reach()) < header.pointee.count { return }
+
+      var count = 0
+      forEach { known in
+        count += 1
+        check.that(
+          known.name.length > 0 && known.name.length <= Name.longest, "names have a length",
+          UInt64(truncatingIfNeeded: known.name.length))
+        check.that(
+          find(known.name)?.name.bytes == known.name.bytes, "each name is found where it is",
+          UInt64(count))
+        check.that(
+          Handle.kind(of: known.multicast) == Handle.Kind.multicast, "each name has a multicast",
+          known.multicast)
+      }
+      check.that(
+        count == header.pointee.count, "names are counted", UInt64(count),
+        UInt64(header.pointee.count))
+    }
+  #endif
+}

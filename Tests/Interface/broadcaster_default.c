@@ -1,0 +1,90 @@
+/* The broadcaster group: the process has one that is always there. */
+
+#include "harness.h"
+#include "broadcasters.h"
+
+TEST(broadcaster_default_is_the_same_each_time_and_needs_no_set_up) {
+  multicast_broadcaster b = multicast_broadcaster_default(), other;
+  CHECK(b.id != 0);
+  observe(b, NAME, counter(&calls));
+  other = create();
+  CHECK(other.id != b.id);
+  CHECK_EQ(multicast_broadcaster_default().id, b.id);
+  CHECK_EQ(notify(multicast_broadcaster_default(), NAME), 1);
+  CHECK_EQ(calls, 1);
+  CHECK_OK(multicast_broadcaster_destroy(other));
+  CHECK_EQ(multicast_broadcaster_default().id, b.id);
+}
+
+TEST(broadcaster_default_calls_observers_on_the_notifying_thread_or_where_they_say) {
+  multicast_broadcaster b = multicast_broadcaster_default();
+  multicast_options options = multicast_options_default();
+  multicast_queue q = create_queue();
+  int queued = 0;
+  options.queue = q;
+  observe(b, NAME, counter(&calls));
+  observe_with(b, NAME, counter(&queued), &options);
+  CHECK_EQ(notify(b, NAME), 2);
+  CHECK(calls == 1 && queued == 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(queued, 1);
+}
+
+TEST(broadcaster_default_cannot_be_destroyed_and_goes_on_working) {
+  multicast_broadcaster b = multicast_broadcaster_default();
+  multicast m = find(b, NAME);
+  observe(b, NAME, counter(&calls));
+  CHECK_STATUS(multicast_broadcaster_destroy(b), MULTICAST_ERROR_STATE);
+  CHECK_STATUS(multicast_broadcaster_destroy(b), MULTICAST_ERROR_STATE);
+  CHECK_EQ(multicast_broadcaster_default().id, b.id);
+  CHECK_EQ(find(b, NAME).id, m.id);
+  CHECK_EQ(notify(b, NAME), 1);
+  CHECK_OK(multicast_broadcaster_unregister(b, NAME, counter(&calls)));
+  CHECK_EQ(multicast_broadcaster_unregister_all(b, NAME), 0);
+}
+
+static gate all_ready = GATE_INIT;
+
+static void *get_default(void *id) {
+  gate_wait(&all_ready);
+  *(uint64_t *)id = multicast_broadcaster_default().id;
+  CHECK_OK(multicast_broadcaster_register(multicast_broadcaster_default(), NAME, counter(&calls),
+                                          NULL, NULL));
+  return NULL;
+}
+
+static void get_default_from_several_threads(void *unused) {
+  enum { THREADS = 8 };
+  pthread_t threads[THREADS];
+  uint64_t ids[THREADS] = {0};
+  int i;
+  (void)unused;
+  for (i = 0; i < THREADS; ++i) threads[i] = start_thread(get_default, &ids[i]);
+  pause_ms(1);
+  gate_open(&all_ready);
+  for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
+  CHECK(ids[0] != 0);
+  for (i = 1; i < THREADS; ++i) CHECK_EQ(ids[i], ids[0]);
+  CHECK_EQ(notify(multicast_broadcaster_default(), NAME), THREADS);
+}
+
+TEST(broadcaster_default_is_the_same_for_threads_that_ask_first_at_once) {
+  int i;
+  for (i = 0; i < 25; ++i) in_child(get_default_from_several_threads, NULL);
+}
+
+TEST(broadcaster_default_out_of_memory_is_the_null_handle_and_works_later) {
+  multicast_broadcaster b = {0};
+  int which;
+  use_test_allocator();
+  for (which = 0; b.id == 0; ++which) {
+    CHECK(which < 1000);
+    fail_after = which;
+    b = multicast_broadcaster_default();
+    fail_after = -1;
+  }
+  CHECK(which > 1);
+  CHECK_EQ(multicast_broadcaster_default().id, b.id);
+  observe(b, NAME, counter(&calls));
+  CHECK_EQ(notify(b, NAME), 1);
+}

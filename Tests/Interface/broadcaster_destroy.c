@@ -1,0 +1,303 @@
+/* The broadcaster group: destroy and unregister wait for calls on other threads; inside a call
+ * everything may be used, and nothing hangs. */
+
+#include "harness.h"
+#include "broadcasters.h"
+
+/* ---- Destroy --------------------------------------------------------------------------------- */
+
+TEST(broadcaster_destroyed_takes_all_its_multicasts_along) {
+  enum { NAMES = 300 };
+  multicast m[NAMES];
+  observer o = {0, 0};
+  multicast_options options = with_release(release_observer);
+  multicast_broadcaster b = create(), other = create();
+  multicast_token token = {0};
+  int i;
+  for (i = 0; i < NAMES; ++i) {
+    token = observe_with(b, numbered(NAME, i), observing(&o), &options);
+    m[i] = find(b, numbered(NAME, i));
+  }
+  observe(other, NAME, counter(&calls));
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  CHECK_EQ(o.releases, NAMES);
+  for (i = 0; i < NAMES; ++i) CHECK(!multicast_is_valid(m[i]));
+  CHECK(!multicast_token_is_live(token));
+  expect_stale(b);
+  CHECK_EQ(notify(other, NAME), 1);
+  CHECK_EQ(o.calls, 0);
+}
+
+TEST(broadcaster_destroyed_is_stale_though_another_is_created) {
+  multicast_broadcaster old = create();
+  int i;
+  observe(old, NAME, counter(&calls));
+  CHECK_OK(multicast_broadcaster_destroy(old));
+  for (i = 0; i < 100; ++i) {
+    multicast_broadcaster b = create();
+    CHECK(b.id != old.id);
+    CHECK_EQ(notify(b, NAME), 0);
+    expect_stale(old);
+    if (i % 2 == 0) CHECK_OK(multicast_broadcaster_destroy(b));
+  }
+}
+
+TEST(broadcaster_without_names_can_be_destroyed) {
+  multicast_broadcaster b = create();
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  expect_stale(b);
+}
+
+static multicast_broadcaster ending;
+static multicast ending_multicast;
+
+static void destroy_in_call(void *context, uint32_t event, const void *payload, size_t size) {
+  observer *o = context;
+  (void)event;
+  (void)payload;
+  (void)size;
+  ADD(o->calls, 1);
+  CHECK_STATUS(multicast_broadcaster_destroy(ending), MULTICAST_PENDING);
+  CHECK_EQ(o->releases, 0);
+  expect_stale(ending);
+  CHECK(!multicast_is_valid(ending_multicast));
+}
+
+TEST(broadcaster_destroyed_inside_an_observers_call_is_pending) {
+  observer o = {0, 0}, later = {0, 0}, elsewhere = {0, 0};
+  multicast_options options = with_release(release_observer);
+  multicast_delegate d;
+  ending = create();
+  d.function = destroy_in_call;
+  d.context = &o;
+  observe_with(ending, NAME, d, &options);
+  observe_with(ending, NAME, observing(&later), &options);
+  observe_with(ending, "Other", observing(&elsewhere), &options);
+  ending_multicast = find(ending, NAME);
+  CHECK_EQ(notify(ending, NAME), 1);
+  CHECK(o.calls == 1 && o.releases == 1);
+  CHECK(later.calls == 0 && later.releases == 1);
+  CHECK(elsewhere.calls == 0 && elsewhere.releases == 1);
+  expect_stale(ending);
+}
+
+TEST(broadcaster_destroyed_inside_a_call_from_its_queue_is_pending) {
+  observer o = {0, 0}, later = {0, 0};
+  multicast_options options = with_release(release_observer);
+  multicast_queue q = create_queue();
+  multicast_delegate d;
+  ending = create_on(q);
+  d.function = destroy_in_call;
+  d.context = &o;
+  observe_with(ending, NAME, d, &options);
+  observe_with(ending, NAME, observing(&later), &options);
+  ending_multicast = find(ending, NAME);
+  CHECK_EQ(notify(ending, NAME), 2);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(o.calls == 1 && o.releases == 1);
+  CHECK(later.calls == 0 && later.releases == 1);
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+/* Threads that notify of a name each, and one that waits for them in some way. */
+static gate has_returned = GATE_INIT;
+static int64_t waited_result;
+
+static void *notify_name(void *name) {
+  CHECK_EQ(notify(ending, name), 1);
+  return NULL;
+}
+
+static void *destroy_ending(void *unused) {
+  (void)unused;
+  waited_result = multicast_broadcaster_destroy(ending);
+  gate_open(&has_returned);
+  return NULL;
+}
+
+static char first_name[] = "First", second_name[] = "Second";
+
+TEST(broadcaster_destroy_waits_for_calls_of_all_names_on_other_threads) {
+  blocker first = BLOCKER_INIT, second = BLOCKER_INIT;
+  multicast_options options = with_release(release_blocker);
+  pthread_t notifiers[2], destroyer;
+  ending = create();
+  observe_with(ending, first_name, blocking(&first), &options);
+  observe_with(ending, second_name, blocking(&second), &options);
+  notifiers[0] = start_thread(notify_name, first_name);
+  notifiers[1] = start_thread(notify_name, second_name);
+  gate_wait(&first.entered);
+  gate_wait(&second.entered);
+  destroyer = start_thread(destroy_ending, NULL);
+  CHECK(!gate_opens_within(&has_returned, A_WHILE_MS));
+  gate_open(&first.let_go);
+  CHECK(!gate_opens_within(&has_returned, A_WHILE_MS));
+  CHECK(!LOAD(second.has_left));
+  gate_open(&second.let_go);
+  gate_wait(&has_returned);
+  CHECK_OK(waited_result);
+  CHECK(LOAD(first.has_left) && LOAD(second.has_left));
+  CHECK(LOAD(first.releases) == 1 && LOAD(second.releases) == 1);
+  join_thread(destroyer);
+  join_thread(notifiers[0]);
+  join_thread(notifiers[1]);
+}
+
+TEST(broadcaster_is_stale_while_its_destroy_waits) {
+  blocker b = BLOCKER_INIT;
+  pthread_t notifier, destroyer;
+  ending = create();
+  observe(ending, first_name, blocking(&b));
+  notifier = start_thread(notify_name, first_name);
+  gate_wait(&b.entered);
+  destroyer = start_thread(destroy_ending, NULL);
+  CHECK(!gate_opens_within(&has_returned, A_WHILE_MS));
+  CHECK_STATUS(notify(ending, first_name), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_broadcaster_register(ending, NAME, counter(&calls), NULL, NULL),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(multicast_broadcaster_multicast(ending, first_name).id, 0);
+  gate_open(&b.let_go);
+  join_thread(destroyer);
+  join_thread(notifier);
+  CHECK_OK(waited_result);
+}
+
+/* ---- Unregister ------------------------------------------------------------------------------ */
+
+static blocker unregistered = BLOCKER_INIT;
+
+static void *unregister_blocker(void *unused) {
+  (void)unused;
+  waited_result = multicast_broadcaster_unregister(ending, first_name, blocking(&unregistered));
+  gate_open(&has_returned);
+  return NULL;
+}
+
+static void *unregister_all_blockers(void *unused) {
+  (void)unused;
+  waited_result = multicast_broadcaster_unregister_all(ending, first_name);
+  gate_open(&has_returned);
+  return NULL;
+}
+
+static void expect_to_wait_for_the_call(void *(*body)(void *), int64_t result) {
+  pthread_t notifier, waiter;
+  ending = create();
+  observe(ending, first_name, blocking(&unregistered));
+  notifier = start_thread(notify_name, first_name);
+  gate_wait(&unregistered.entered);
+  waiter = start_thread(body, NULL);
+  CHECK(!gate_opens_within(&has_returned, A_WHILE_MS));
+  gate_open(&unregistered.let_go);
+  gate_wait(&has_returned);
+  CHECK(LOAD(unregistered.has_left));
+  CHECK_STATUS(waited_result, result);
+  join_thread(waiter);
+  join_thread(notifier);
+}
+
+TEST(broadcaster_unregister_waits_for_the_call_on_another_thread) {
+  expect_to_wait_for_the_call(unregister_blocker, MULTICAST_OK);
+}
+
+TEST(broadcaster_unregister_all_waits_for_the_call_on_another_thread) {
+  expect_to_wait_for_the_call(unregister_all_blockers, 1);
+}
+
+static void unregister_itself(void *context, uint32_t event, const void *payload, size_t size) {
+  multicast_delegate d;
+  (void)event;
+  (void)payload;
+  (void)size;
+  d.function = unregister_itself;
+  d.context = context;
+  CHECK_STATUS(multicast_broadcaster_unregister(ending, NAME, d), MULTICAST_PENDING);
+  CHECK_EQ(((observer *)context)->releases, 0);
+}
+
+TEST(broadcaster_unregister_inside_its_own_call_is_pending) {
+  observer o = {0, 0};
+  multicast_options options = with_release(release_observer);
+  multicast_delegate d;
+  d.function = unregister_itself;
+  d.context = &o;
+  ending = create();
+  observe_with(ending, NAME, d, &options);
+  CHECK_EQ(notify(ending, NAME), 1);
+  CHECK_EQ(o.releases, 1);
+  CHECK_EQ(notify(ending, NAME), 0);
+}
+
+/* ---- Inside calls and releases --------------------------------------------------------------- */
+
+static void do_anything(void *context, uint32_t event, const void *payload, size_t size) {
+  multicast_broadcaster b;
+  (void)payload;
+  (void)size;
+  ADD(*(int *)context, 1);
+  if (event > 0) return;
+  b = create();
+  observe(b, NAME, counter(context));
+  CHECK_EQ(notify(b, NAME), 1);
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  observe(ending, "New", counter(context));
+  observe(ending, NAME, counter(context)); /* not called by this notification */
+  CHECK_EQ(notify(ending, "New"), 1);
+  CHECK_EQ(multicast_broadcaster_notify(ending, NAME, 1, NULL, 0), 2);
+  CHECK_EQ(multicast_broadcaster_unregister_all(ending, "New"), 1);
+}
+
+TEST(broadcaster_may_be_used_in_every_way_inside_an_observers_call) {
+  multicast_delegate d;
+  d.function = do_anything;
+  d.context = &calls;
+  ending = create();
+  observe(ending, NAME, d);
+  CHECK_EQ(notify(ending, NAME), 1);
+  CHECK_EQ(calls, 5);
+}
+
+static void use_in_release(void *context) {
+  multicast_broadcaster b = *(multicast_broadcaster *)context;
+  CHECK_EQ(notify(b, NAME), 0);
+  observe(b, "Other", counter(&calls));
+  CHECK_EQ(notify(b, "Other"), 1);
+  CHECK_EQ(multicast_broadcaster_unregister_all(b, "Other"), 1);
+}
+
+TEST(broadcaster_may_be_used_inside_a_release) {
+  multicast_broadcaster b = create();
+  multicast_options options = with_release(use_in_release);
+  multicast_delegate d;
+  d.function = count_call;
+  d.context = &b;
+  observe_with(b, NAME, d, &options);
+  CHECK_OK(multicast_broadcaster_unregister(b, NAME, d));
+  CHECK_EQ(calls, 1);
+  CHECK_STATUS(multicast_broadcaster_register(b, "", d, &options, NULL),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(calls, 2);
+}
+
+static void nest(void *context, uint32_t event, const void *payload, size_t size) {
+  int64_t result;
+  (void)payload;
+  (void)size;
+  ADD(*(int *)context, 1);
+  result = multicast_broadcaster_notify(ending, NAME, event + 1, NULL, 0);
+  if (event < 255) {
+    CHECK_EQ(result, 1);
+  } else {
+    CHECK_STATUS(result, MULTICAST_ERROR_LIMIT);
+  }
+}
+
+TEST(broadcaster_notifications_nested_too_deep_are_limit) {
+  multicast_delegate d;
+  d.function = nest;
+  d.context = &calls;
+  ending = create();
+  observe(ending, NAME, d);
+  CHECK_EQ(notify(ending, NAME), 1);
+  CHECK_EQ(calls, 256);
+}

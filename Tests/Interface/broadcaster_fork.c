@@ -1,0 +1,134 @@
+/* The broadcaster group: the child of a fork has them as they were. */
+
+#include "harness.h"
+#include "broadcasters.h"
+
+static void use_inherited(void *unused) {
+  observer o = {0, 0};
+  multicast_options options = with_release(release_observer);
+  multicast_broadcaster b;
+  int known = LOAD(growing_count), i;
+  (void)unused;
+  CHECK_EQ(notify(shared, NAME), 1);
+  observe_with(shared, NAME, observing(&o), &options);
+  observe_with(shared, "OfTheChild", observing(&o), &options);
+  CHECK_EQ(notify(shared, NAME), 2);
+  CHECK_EQ(notify(shared, "OfTheChild"), 1);
+  CHECK_EQ(o.calls, 2);
+  for (i = 0; i < known; i += 1 + known / 50) {
+    CHECK_EQ(find(shared, numbered(NAME, i)).id, growing_ids[i]);
+  }
+  for (i = 0; i < 100; ++i) CHECK(find(shared, numbered("OfTheChild", i)).id != 0);
+  CHECK_OK(multicast_broadcaster_unregister(shared, NAME, observing(&o)));
+  CHECK_EQ(o.releases, 1);
+  b = create();
+  observe(b, NAME, counter(&calls));
+  CHECK_EQ(notify(b, NAME), 1);
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  CHECK_OK(multicast_broadcaster_unregister(shared, "OfTheChild", observing(&o)));
+  CHECK_EQ(o.releases, 2);
+}
+
+static void use_and_destroy_inherited(void *unused) {
+  use_inherited(unused);
+  CHECK_OK(multicast_broadcaster_destroy(shared));
+  expect_stale(shared);
+}
+
+TEST(broadcaster_in_the_child_of_a_fork) {
+  shared = create();
+  observe(shared, NAME, counter(&calls));
+  in_child(use_and_destroy_inherited, NULL);
+  CHECK_EQ(calls, 0);
+  CHECK_EQ(notify(shared, "OfTheChild"), 0);
+  use_and_destroy_inherited(NULL);
+}
+
+static void use_default_in_child(void *id) {
+  multicast_broadcaster b = multicast_broadcaster_default();
+  CHECK_EQ(b.id, *(uint64_t *)id);
+  CHECK_EQ(notify(b, NAME), 1);
+  observe(b, NAME, counter(&calls));
+  CHECK_EQ(notify(b, NAME), 2);
+  CHECK_STATUS(multicast_broadcaster_destroy(b), MULTICAST_ERROR_STATE);
+}
+
+TEST(broadcaster_default_in_the_child_of_a_fork) {
+  multicast_broadcaster b = multicast_broadcaster_default();
+  observe(b, NAME, counter(&calls));
+  in_child(use_default_in_child, &b.id);
+  CHECK_EQ(calls, 0);
+}
+
+static void run_queue_in_child(void *queue) {
+  multicast_queue q = *(multicast_queue *)queue;
+  CHECK_EQ(multicast_queue_run(q, 0), 0); /* what waits is the parent's */
+  CHECK_EQ(notify(shared, NAME), 1);
+  observe(shared, "OfTheChild", counter(&calls));
+  CHECK_EQ(notify(shared, "OfTheChild"), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 2);
+  CHECK_EQ(calls, 2);
+}
+
+TEST(broadcaster_queue_in_the_child_of_a_fork) {
+  multicast_queue q = create_queue();
+  shared = create_on(q);
+  observe(shared, NAME, counter(&calls));
+  CHECK_EQ(notify(shared, NAME), 1);
+  in_child(run_queue_in_child, &q);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(calls, 1);
+}
+
+static void *register_new_names(void *unused) {
+  int i;
+  (void)unused;
+  for (i = 0; !LOAD(is_over); ++i) {
+    if (i < GROWING) {
+      observe(shared, numbered(NAME, i), counter(&calls));
+      growing_ids[i] = find(shared, numbered(NAME, i)).id;
+      STORE(growing_count, i + 1);
+    } else {
+      pause_ms(1);
+    }
+  }
+  return NULL;
+}
+
+static void *create_and_destroy(void *unused) {
+  int i;
+  (void)unused;
+  while (!LOAD(is_over)) {
+    multicast_broadcaster b = create();
+    for (i = 0; i < 40; ++i) observe(b, numbered(NAME, i), counter(&calls));
+    CHECK_OK(multicast_broadcaster_destroy(b));
+  }
+  return NULL;
+}
+
+TEST(broadcaster_in_the_child_of_a_fork_while_the_parents_threads_register) {
+  pthread_t threads[2];
+  int i;
+  shared = create();
+  observe(shared, NAME, counter(&calls));
+  threads[0] = start_thread(register_new_names, NULL);
+  threads[1] = start_thread(create_and_destroy, NULL);
+  for (i = 0; i < 60; ++i) {
+    in_child(i % 2 == 0 ? use_and_destroy_inherited : use_inherited, NULL);
+  }
+  STORE(is_over, true);
+  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  CHECK_EQ(notify(shared, "OfTheChild"), 0);
+}
+
+TEST(broadcaster_in_the_child_of_a_fork_while_the_parents_threads_look_up) {
+  pthread_t threads[2];
+  int i;
+  name_the_shared();
+  shared = create();
+  observe(shared, NAME, counter(&calls));
+  for (i = 0; i < 2; ++i) threads[i] = start_thread(look_up_all_the_time, NULL);
+  for (i = 0; i < 100; ++i) in_child(use_and_destroy_inherited, NULL);
+  STORE(is_over, true);
+  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+}

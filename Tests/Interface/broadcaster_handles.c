@@ -1,0 +1,91 @@
+/* The broadcaster group: a handle of nothing, or of something else, is an error. */
+
+#include "harness.h"
+#include "broadcasters.h"
+
+static void expect_no_broadcaster(uint64_t id) {
+  multicast_broadcaster b;
+  b.id = id;
+  expect_stale(b);
+}
+
+TEST(broadcaster_of_null_is_invalid_before_anything_exists) { expect_no_broadcaster(0); }
+
+TEST(broadcaster_of_null_is_invalid) {
+  create();
+  expect_no_broadcaster(0);
+}
+
+TEST(broadcaster_handles_of_another_kind_are_invalid) {
+  multicast m = multicast_create();
+  multicast_broadcaster b = create();
+  multicast_token token = observe(b, NAME, counter(&calls));
+  multicast_queue as_queue;
+  multicast as_multicast;
+  multicast_token as_token;
+  multicast_lifetime as_lifetime;
+  expect_no_broadcaster(m.id);
+  expect_no_broadcaster(token.id);
+  expect_no_broadcaster(find(b, NAME).id);
+  expect_no_broadcaster(multicast_lifetime_create().id);
+  expect_no_broadcaster(create_queue().id);
+  as_multicast.id = as_token.id = as_lifetime.id = as_queue.id = b.id;
+  CHECK(!multicast_is_valid(as_multicast));
+  CHECK_STATUS(multicast_invoke(as_multicast, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_destroy(as_multicast), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(!multicast_token_is_live(as_token));
+  CHECK_STATUS(multicast_token_remove(as_token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_lifetime_end(as_lifetime), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_queue_run(as_queue, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_queue_destroy(as_queue), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(notify(b, NAME), 1);
+}
+
+TEST(broadcaster_handles_that_are_forged_are_invalid) {
+  multicast_broadcaster b = create();
+  multicast_token token = observe(b, NAME, counter(&calls));
+  uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
+  int bit, i;
+  CHECK_OK(multicast_broadcaster_destroy(create())); /* a vacant slot is there, too */
+  expect_no_broadcaster(UINT64_MAX);
+  for (bit = 0; bit < 64; ++bit) {
+    expect_no_broadcaster(b.id ^ (UINT64_C(1) << bit));
+    expect_no_broadcaster(UINT64_C(1) << bit);
+  }
+  for (i = 0; i < 20000; ++i) {
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    if (random != b.id) expect_no_broadcaster(random);
+  }
+  for (i = 0; i < 4096; ++i) {
+    expect_no_broadcaster((random & ~UINT64_C(0x3FFFFFFF)) | (uint64_t)i);
+    expect_no_broadcaster((uint64_t)i);
+  }
+  for (i = 0; i < 16; ++i) { /* the kind: four bits above the index */
+    uint64_t id = (b.id & ~(UINT64_C(15) << 26)) | (uint64_t)i << 26;
+    if (id != b.id) expect_no_broadcaster(id);
+  }
+  CHECK(multicast_token_is_live(token));
+  CHECK_EQ(notify(b, NAME), 1);
+}
+
+TEST(broadcaster_default_is_not_reached_by_forged_handles) {
+  multicast_broadcaster b = multicast_broadcaster_default();
+  int bit;
+  observe(b, NAME, counter(&calls));
+  for (bit = 0; bit < 64; ++bit) expect_no_broadcaster(b.id ^ (UINT64_C(1) << bit));
+  CHECK_EQ(notify(b, NAME), 1);
+}
+
+TEST(broadcaster_with_a_bad_handle_and_a_bad_name_is_an_error) {
+  static const multicast_broadcaster none = {0};
+  observer o = {0, 0};
+  multicast_options options = with_release(release_observer);
+  CHECK(multicast_broadcaster_register(none, NULL, observing(&o), &options, NULL) < 0);
+  CHECK_EQ(o.releases, 1);
+  CHECK(multicast_broadcaster_unregister(none, NULL, observing(&o)) < 0);
+  CHECK(multicast_broadcaster_unregister_all(none, NULL) < 0);
+  CHECK(notify(none, NULL) < 0);
+  CHECK_EQ(multicast_broadcaster_multicast(none, NULL).id, 0);
+}

@@ -1,0 +1,109 @@
+/* The broadcaster group: a name has a multicast, the same until it is destroyed. */
+
+#include "harness.h"
+#include "broadcasters.h"
+
+TEST(broadcaster_multicast_is_the_same_each_time) {
+  multicast_broadcaster b = create();
+  multicast m = find(b, NAME);
+  int i;
+  CHECK(multicast_is_valid(m));
+  CHECK_EQ(find(b, NAME).id, m.id);
+  observe(b, NAME, counter(&calls));
+  CHECK_EQ(find(b, NAME).id, m.id);
+  for (i = 0; i < 5000; ++i) CHECK(find(b, numbered(NAME, i)).id != m.id);
+  CHECK_EQ(find(b, NAME).id, m.id);
+  CHECK_EQ(multicast_broadcaster_unregister_all(b, NAME), 1);
+  CHECK_EQ(find(b, NAME).id, m.id);
+}
+
+TEST(broadcaster_multicast_made_before_anyone_registers_reaches_them) {
+  multicast_broadcaster b = create();
+  multicast m = find(b, NAME);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+  CHECK_EQ(notify(b, NAME), 0);
+  CHECK_STATUS(multicast_broadcaster_unregister(b, NAME, counter(&calls)),
+               MULTICAST_ERROR_NOT_FOUND);
+  observe(b, NAME, counter(&calls));
+  CHECK_EQ(multicast_count(m), 1);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(notify(b, NAME), 1);
+  CHECK_EQ(calls, 2);
+}
+
+TEST(broadcaster_multicast_is_where_observers_register) {
+  multicast_broadcaster b = create();
+  multicast m = find(b, NAME);
+  multicast_token token = observe(b, NAME, counter(&calls));
+  CHECK(multicast_contains(m, counter(&calls)));
+  CHECK_OK(multicast_remove(m, counter(&calls)));
+  CHECK(!multicast_token_is_live(token));
+  CHECK_EQ(notify(b, NAME), 0);
+  add(m, counter(&calls));
+  CHECK_EQ(notify(b, NAME), 1);
+  CHECK_OK(multicast_broadcaster_unregister(b, NAME, counter(&calls)));
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+TEST(broadcaster_makes_a_new_multicast_for_one_that_was_destroyed) {
+  observer o = {0, 0};
+  multicast_options options = with_release(release_observer);
+  multicast_broadcaster b = create();
+  multicast old = find(b, NAME), new;
+  observe_with(b, NAME, observing(&o), &options);
+  CHECK_OK(multicast_destroy(old));
+  CHECK_EQ(o.releases, 1);
+  CHECK_EQ(notify(b, NAME), 0);
+  CHECK_EQ(multicast_broadcaster_unregister_all(b, NAME), 0);
+  CHECK_STATUS(multicast_broadcaster_unregister(b, NAME, observing(&o)),
+               MULTICAST_ERROR_NOT_FOUND);
+  observe(b, NAME, counter(&calls));
+  CHECK_EQ(notify(b, NAME), 1);
+  CHECK_EQ(calls, 1);
+  new = find(b, NAME);
+  CHECK(new.id != old.id);
+  CHECK_EQ(multicast_invoke(new, 0, NULL, 0), 1);
+  CHECK_STATUS(multicast_invoke(old, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_OK(multicast_broadcaster_destroy(b));
+}
+
+TEST(broadcaster_multicast_that_was_destroyed_is_replaced_when_somebody_registers) {
+  multicast_broadcaster b = create();
+  multicast old = find(b, NAME), new;
+  CHECK_OK(multicast_destroy(old));
+  CHECK_EQ(find(b, NAME).id, old.id);
+  CHECK(!multicast_is_valid(find(b, NAME)));
+  observe(b, NAME, counter(&calls));
+  new = find(b, NAME);
+  CHECK(new.id != old.id);
+  CHECK_EQ(multicast_invoke(new, 0, NULL, 0), 1);
+}
+
+TEST(broadcaster_whose_multicasts_are_destroyed_again_and_again_takes_no_more_memory) {
+  multicast_broadcaster b;
+  int64_t before = 0;
+  int i;
+  use_test_allocator();
+  b = create();
+  for (i = 0; i < 5000; ++i) {
+    observe(b, NAME, counter(&calls));
+    CHECK_OK(multicast_destroy(find(b, NAME)));
+    if (i == 1000) before = allocated_bytes;
+  }
+  CHECK_EQ(allocated_bytes, before);
+  observe(b, NAME, counter(&calls));
+  CHECK_EQ(notify(b, NAME), 1);
+}
+
+TEST(register_under_an_ended_lifetime_leaves_the_name_its_multicast) {
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  multicast before = multicast_broadcaster_multicast(b, "door");
+  multicast_options options = multicast_options_default();
+  int calls = 0;
+  options.lifetime = multicast_lifetime_create();
+  CHECK_OK(multicast_lifetime_end(options.lifetime));
+  CHECK_OK(multicast_destroy(before));
+  CHECK_STATUS(multicast_broadcaster_register(b, "door", counter(&calls), &options, NULL),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(multicast_broadcaster_multicast(b, "door").id, before.id);
+}

@@ -1,0 +1,276 @@
+/* The broadcaster group: its options, and the queue that observers get who name none. */
+
+#include "harness.h"
+#include "broadcasters.h"
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+static void expect_none_created(const multicast_broadcaster_options *options) {
+  CHECK_EQ(multicast_broadcaster_create(options).id, 0);
+}
+
+TEST(broadcaster_options_of_a_bad_struct_size_create_none) {
+  multicast_broadcaster_options options = multicast_broadcaster_options_default();
+  uint32_t size;
+  for (size = 0; size < sizeof options; ++size) {
+    options.struct_size = size;
+    expect_none_created(&options);
+  }
+  options.struct_size = 1025;
+  expect_none_created(&options);
+  options.struct_size = UINT32_MAX;
+  expect_none_created(&options);
+}
+
+TEST(broadcaster_options_of_a_newer_caller_are_fine_if_the_rest_is_zero) {
+  struct {
+    multicast_broadcaster_options known;
+    uint64_t unknown[20];
+  } newer;
+  multicast_broadcaster b;
+  multicast_queue q = create_queue();
+  memset(&newer, 0, sizeof newer);
+  newer.known.struct_size = sizeof newer;
+  newer.known.queue = q;
+  b = multicast_broadcaster_create(&newer.known);
+  CHECK(b.id != 0);
+  observe(b, NAME, counter(&calls));
+  CHECK_EQ(notify(b, NAME), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  newer.unknown[19] = UINT64_C(1) << 56;
+  expect_none_created(&newer.known);
+}
+
+TEST(broadcaster_options_with_flags_create_none) {
+  int bit;
+  for (bit = 0; bit < 32; ++bit) {
+    multicast_broadcaster_options options = multicast_broadcaster_options_default();
+    options.flags = 1u << bit;
+    expect_none_created(&options);
+  }
+}
+
+TEST(broadcaster_options_with_a_queue_that_is_none_create_none) {
+  multicast_broadcaster_options options = multicast_broadcaster_options_default();
+  multicast_queue gone = create_queue(), kept = create_queue();
+  int bit;
+  CHECK_OK(multicast_queue_destroy(gone));
+  options.queue = gone;
+  expect_none_created(&options);
+  for (bit = 0; bit < 64; ++bit) {
+    options.queue.id = kept.id ^ (UINT64_C(1) << bit);
+    expect_none_created(&options);
+  }
+  options.queue.id = multicast_create().id;
+  expect_none_created(&options);
+  options.queue.id = multicast_lifetime_create().id;
+  expect_none_created(&options);
+  options.queue.id = create().id;
+  expect_none_created(&options);
+  options.queue = kept;
+  CHECK(multicast_broadcaster_create(&options).id != 0);
+}
+
+TEST(broadcaster_options_init_fills_in_defaults_and_refuses_other_sizes) {
+  union {
+    multicast_broadcaster_options options;
+    unsigned char bytes[256];
+  } newer;
+  multicast_broadcaster_options inlined = multicast_broadcaster_options_default();
+  memset(&newer, 0xFF, sizeof newer);
+  CHECK_STATUS(multicast_broadcaster_options_init(&newer.options, 15),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_broadcaster_options_init(&newer.options, 1025),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_broadcaster_options_init(NULL, 16), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(newer.options.struct_size, UINT32_MAX);
+  CHECK_OK(multicast_broadcaster_options_init(&newer.options, sizeof newer.options));
+  CHECK(memcmp(&newer.options, &inlined, sizeof inlined) == 0);
+  CHECK_OK(multicast_broadcaster_options_init(&newer.options, 200));
+  CHECK_EQ(newer.options.struct_size, 200);
+  CHECK_EQ(newer.bytes[199], 0);
+  CHECK_EQ(newer.bytes[200], 0xFF);
+}
+
+TEST(broadcaster_options_are_read_during_the_call_only) {
+  multicast_broadcaster_options options = multicast_broadcaster_options_default();
+  multicast_broadcaster b;
+  multicast_queue q = create_queue();
+  options.queue = q;
+  b = multicast_broadcaster_create(&options);
+  memset(&options, 0xFF, sizeof options);
+  observe(b, NAME, counter(&calls));
+  CHECK_EQ(notify(b, NAME), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+}
+
+/* ---- The queue ------------------------------------------------------------------------------- */
+
+TEST(broadcaster_queue_gets_the_calls_of_observers_that_name_none) {
+  multicast_queue q = create_queue(), own = create_queue();
+  multicast_broadcaster b = create_on(q);
+  multicast_options options = multicast_options_default();
+  int with_defaults = 0, with_options = 0, with_queue = 0;
+  observe(b, NAME, counter(&with_defaults));
+  observe_with(b, NAME, counter(&with_options), &options);
+  options.queue = own;
+  observe_with(b, NAME, counter(&with_queue), &options);
+  CHECK_EQ(notify(b, NAME), 3);
+  CHECK(with_defaults == 0 && with_options == 0 && with_queue == 0);
+  CHECK_EQ(multicast_queue_run(own, 0), 1);
+  CHECK(with_defaults == 0 && with_options == 0 && with_queue == 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 2);
+  CHECK(with_defaults == 1 && with_options == 1 && with_queue == 1);
+}
+
+TEST(broadcaster_without_a_queue_calls_at_once_but_for_observers_with_one) {
+  multicast_queue own = create_queue();
+  multicast_broadcaster b = create();
+  multicast_options options = multicast_options_default();
+  int direct = 0, queued = 0;
+  options.queue = own;
+  observe(b, NAME, counter(&direct));
+  observe_with(b, NAME, counter(&queued), &options);
+  CHECK_EQ(notify(b, NAME), 2);
+  CHECK(direct == 1 && queued == 0);
+  CHECK_EQ(multicast_queue_run(own, 0), 1);
+  CHECK_EQ(queued, 1);
+}
+
+TEST(broadcaster_queue_is_not_for_what_is_added_to_the_multicast_itself) {
+  multicast_queue q = create_queue();
+  multicast_broadcaster b = create_on(q);
+  int added = 0, registered = 0;
+  add(find(b, NAME), counter(&added));
+  observe(b, NAME, counter(&registered));
+  CHECK_EQ(multicast_invoke(find(b, NAME), 0, NULL, 0), 2);
+  CHECK(added == 1 && registered == 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(registered, 1);
+}
+
+TEST(broadcaster_queue_does_not_call_who_has_unregistered) {
+  multicast_queue q = create_queue();
+  multicast_broadcaster b = create_on(q);
+  observer o = {0, 0};
+  multicast_options options = with_release(release_observer);
+  observe_with(b, NAME, observing(&o), &options);
+  observe(b, NAME, counter(&calls));
+  CHECK_EQ(notify(b, NAME), 2);
+  CHECK_OK(multicast_broadcaster_unregister(b, NAME, observing(&o)));
+  CHECK_EQ(o.releases, 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(o.calls == 0 && calls == 1);
+}
+
+static char payload_sent[] = "a payload";
+
+TEST(broadcaster_queue_does_not_call_when_the_broadcaster_is_destroyed_and_stays) {
+  multicast_queue q = create_queue();
+  multicast_broadcaster b = create_on(q), next;
+  observer o = {0, 0};
+  multicast_options options = with_release(release_observer);
+  observe_with(b, NAME, observing(&o), &options);
+  CHECK_EQ(multicast_broadcaster_notify(b, NAME, 0, payload_sent, sizeof payload_sent), 1);
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  CHECK(o.calls == 0 && o.releases == 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 0);
+  next = create_on(q);
+  observe(next, NAME, counter(&calls));
+  CHECK_EQ(notify(next, NAME), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(o.calls == 0 && calls == 1);
+}
+
+static uint32_t last_event;
+static char last_title[200];
+static size_t last_size;
+
+static void keep_title(void *context, uint32_t event, const void *payload, size_t size) {
+  ADD(*(int *)context, 1);
+  last_event = event;
+  last_size = size;
+  CHECK(size <= sizeof last_title);
+  memcpy(last_title, payload, size);
+}
+
+TEST(broadcaster_queue_copies_the_payload) {
+  multicast_queue q = create_queue();
+  multicast_broadcaster b = create_on(q);
+  char title[200], sent[200];
+  multicast_delegate d;
+  d.function = keep_title;
+  d.context = &calls;
+  memset(title, 't', sizeof title);
+  memcpy(sent, title, sizeof title);
+  observe(b, NAME, d);
+  CHECK_EQ(multicast_broadcaster_notify(b, NAME, 7, title, sizeof title), 1);
+  memset(title, 0, sizeof title);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(last_event == 7 && last_size == sizeof sent);
+  CHECK(memcmp(last_title, sent, sizeof sent) == 0);
+}
+
+TEST(broadcaster_queue_keeps_the_newest_call_of_who_wants_the_latest) {
+  multicast_queue q = create_queue();
+  multicast_broadcaster b = create_on(q);
+  multicast_options options = multicast_options_default();
+  multicast_delegate d;
+  d.function = keep_title;
+  d.context = &calls;
+  options.flags = MULTICAST_LATEST;
+  observe_with(b, NAME, d, &options);
+  CHECK_EQ(multicast_broadcaster_notify(b, NAME, 1, "first", 6), 1);
+  CHECK_EQ(multicast_broadcaster_notify(b, NAME, 2, "second", 7), 1);
+  CHECK_EQ(multicast_broadcaster_notify(b, NAME, 3, "last", 5), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(calls, 1);
+  CHECK_EQ(last_event, 3);
+  CHECK_TEXT(last_title, "last");
+}
+
+TEST(broadcaster_whose_queue_is_destroyed_registers_none_without_a_queue) {
+  multicast_queue q = create_queue(), own = create_queue();
+  multicast_broadcaster b = create_on(q);
+  observer before = {0, 0}, after = {0, 0}, elsewhere = {0, 0};
+  multicast_options options = with_release(release_observer);
+  multicast_token token = {77};
+  observe_with(b, NAME, observing(&before), &options);
+  CHECK_EQ(notify(b, NAME), 1);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK(before.calls == 0 && before.releases == 1);
+  CHECK_EQ(notify(b, NAME), 0);
+  CHECK_STATUS(multicast_broadcaster_register(b, NAME, observing(&after), &options, &token),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(token.id, 0);
+  CHECK(after.calls == 0 && after.releases == 1);
+  CHECK_STATUS(multicast_broadcaster_register(b, NAME, counter(&calls), NULL, NULL),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_broadcaster_register(b, "New", counter(&calls), NULL, NULL),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  options.queue = own;
+  observe_with(b, NAME, observing(&elsewhere), &options);
+  CHECK_EQ(notify(b, NAME), 1);
+  CHECK_EQ(multicast_queue_run(own, 0), 1);
+  CHECK_EQ(elsewhere.calls, 1);
+  add(find(b, NAME), counter(&calls));
+  CHECK_EQ(notify(b, NAME), 2);
+  CHECK_EQ(calls, 1);
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  CHECK_EQ(elsewhere.releases, 1);
+}
+
+TEST(broadcaster_registers_none_with_a_queue_of_their_own_that_is_destroyed) {
+  multicast_queue q = create_queue(), own = create_queue();
+  multicast_broadcaster b = create_on(q);
+  observer o = {0, 0};
+  multicast_options options = with_release(release_observer);
+  multicast_token token = {77};
+  CHECK_OK(multicast_queue_destroy(own));
+  options.queue = own;
+  CHECK_STATUS(multicast_broadcaster_register(b, NAME, observing(&o), &options, &token),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(token.id, 0);
+  CHECK_EQ(o.releases, 1);
+  CHECK_EQ(notify(b, NAME), 0);
+}

@@ -1,0 +1,413 @@
+/* The broadcaster group: every function from any thread, and no lock where a name is looked up. */
+
+#include "harness.h"
+#include "broadcasters.h"
+
+/* ---- Locks ----------------------------------------------------------------------------------- */
+
+/* An allocator that, when told to, looks up a name on another thread: whatever lock the library
+ * holds while it makes a new one. */
+static int lookups_to_make;
+static void *(*lookup)(void *);
+static uint64_t id_to_find;
+
+static void *look_up_there(void *unused) {
+  (void)unused;
+  CHECK_EQ(notify(shared, NAME), 1);
+  CHECK_EQ(notify(shared, "Unknown"), 0);
+  CHECK_EQ(find(shared, NAME).id, id_to_find);
+  return NULL;
+}
+
+static void *find_there(void *unused) {
+  (void)unused;
+  CHECK_EQ(find(shared, NAME).id, id_to_find);
+  return NULL;
+}
+
+static void *allocate_and_look_up(void *context, size_t size, size_t alignment) {
+  void *block = NULL;
+  (void)context;
+  if (lookups_to_make > 0) {
+    int left = lookups_to_make - 1;
+    lookups_to_make = 0;
+    on_another_thread(lookup, NULL);
+    lookups_to_make = left;
+  }
+  return posix_memalign(&block, alignment < 16 ? 16 : alignment, size) == 0 ? block : NULL;
+}
+
+static void deallocate(void *context, void *block, size_t size, size_t alignment) {
+  (void)context;
+  (void)size;
+  (void)alignment;
+  free(block);
+}
+
+static void look_up_in_every_allocation(void *(*body)(void *)) {
+  multicast_allocator allocator = multicast_allocator_default();
+  int i;
+  allocator.allocate = allocate_and_look_up;
+  allocator.deallocate = deallocate;
+  CHECK_OK(multicast_set_allocator(&allocator));
+  shared = create();
+  observe(shared, NAME, counter(&calls));
+  id_to_find = find(shared, NAME).id;
+  CHECK_EQ(notify(shared, NAME), 1);
+  on_another_thread(look_up_there, NULL); /* leaves a record for the next one */
+  lookup = body;
+  lookups_to_make = 200;
+  for (i = 0; i < 2000; ++i) CHECK(find(shared, numbered(NAME, i)).id != 0);
+  CHECK(lookups_to_make < 200);
+  lookups_to_make = 0;
+}
+
+TEST(broadcaster_lookups_take_no_lock) { look_up_in_every_allocation(look_up_there); }
+
+TEST(broadcaster_multicast_takes_no_lock_on_a_thread_that_has_never_invoked) {
+  look_up_in_every_allocation(find_there);
+}
+
+/* ---- The same names -------------------------------------------------------------------------- */
+
+typedef struct worker {
+  unsigned seed;
+  observer own;
+  int registered;
+  uint64_t padding[8]; /* the next one's is on another cache line */
+} worker;
+
+static void *register_notify_unregister(void *argument) {
+  worker *w = argument;
+  multicast_options options = with_release(release_observer);
+  int i;
+  for (i = 0; i < 1500; ++i) {
+    const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
+    int before = LOAD(w->own.calls);
+    observe_with(shared, name, observing(&w->own), &options);
+    CHECK(notify(shared, name) >= 1);
+    CHECK(LOAD(w->own.calls) > before);
+    CHECK_OK(multicast_broadcaster_unregister(shared, name, observing(&w->own)));
+    CHECK_EQ(LOAD(w->own.releases), ++w->registered);
+  }
+  return NULL;
+}
+
+TEST(broadcaster_used_by_four_threads_under_the_same_names_while_one_looks_up) {
+  static worker workers[4];
+  pthread_t threads[4], looker;
+  int i;
+  name_the_shared();
+  shared = create();
+  for (i = 0; i < 4; ++i) {
+    workers[i].seed = (unsigned)i;
+    threads[i] = start_thread(register_notify_unregister, &workers[i]);
+  }
+  looker = start_thread(look_up_all_the_time, NULL);
+  for (i = 0; i < 4; ++i) join_thread(threads[i]);
+  STORE(is_over, true);
+  join_thread(looker);
+  for (i = 0; i < SHARED_NAMES; ++i) CHECK_EQ(notify(shared, shared_names[i]), 0);
+  CHECK_OK(multicast_broadcaster_destroy(shared));
+}
+
+static void *use_every_function(void *argument) {
+  worker *w = argument;
+  multicast_options options = with_release(release_observer);
+  int i;
+  for (i = 0; i < 1500; ++i) {
+    const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
+    multicast_status status;
+    multicast_token token = {0};
+    multicast m;
+    switch (next(&w->seed) % 10) {
+      case 0: case 1: case 2: case 3:
+        CHECK_OK(multicast_broadcaster_register(shared, name, observing(&w->own), &options,
+                                                &token));
+        ++w->registered;
+        if (i % 3 == 0) multicast_token_remove(token);
+        break;
+      case 4: case 5:
+        status = multicast_broadcaster_unregister(shared, name, observing(&w->own));
+        if (status != MULTICAST_ERROR_NOT_FOUND) CHECK_OK(status);
+        break;
+      case 6:
+        CHECK(multicast_broadcaster_unregister_all(shared, name) >= 0);
+        break;
+      case 7:
+        m = find(shared, name);
+        if (i % 4 == 0) {
+          status = multicast_destroy(m);
+          if (status != MULTICAST_ERROR_INVALID_HANDLE) CHECK_OK(status);
+        }
+        break;
+      default:
+        CHECK(notify(shared, name) >= 0);
+        break;
+    }
+  }
+  return NULL;
+}
+
+TEST(broadcaster_every_function_from_four_threads_at_once) {
+  static worker workers[4];
+  pthread_t threads[4];
+  int i;
+  name_the_shared();
+  shared = create();
+  for (i = 0; i < 4; ++i) {
+    workers[i].seed = (unsigned)i;
+    threads[i] = start_thread(use_every_function, &workers[i]);
+  }
+  for (i = 0; i < 4; ++i) join_thread(threads[i]);
+  CHECK_OK(multicast_broadcaster_destroy(shared));
+  for (i = 0; i < 4; ++i) CHECK_EQ(LOAD(workers[i].own.releases), workers[i].registered);
+}
+
+static void *destroy_the_multicast(void *unused) {
+  (void)unused;
+  while (!LOAD(is_over)) {
+    multicast_status status = multicast_destroy(find(shared, NAME));
+    if (status != MULTICAST_ERROR_INVALID_HANDLE) CHECK_OK(status);
+  }
+  return NULL;
+}
+
+TEST(broadcaster_registers_while_others_destroy_the_multicast_of_the_name) {
+  enum { ROUNDS = 20000 };
+  observer o = {0, 0};
+  multicast_options options = with_release(release_observer);
+  pthread_t thread;
+  int i;
+  shared = create();
+  thread = start_thread(destroy_the_multicast, NULL);
+  for (i = 0; i < ROUNDS; ++i) {
+    observe_with(shared, NAME, observing(&o), &options);
+    CHECK(notify(shared, NAME) >= 0);
+  }
+  STORE(is_over, true);
+  join_thread(thread);
+  CHECK_OK(multicast_broadcaster_destroy(shared));
+  CHECK_EQ(o.releases, ROUNDS);
+}
+
+/* ---- While broadcasters come and go ---------------------------------------------------------- */
+
+static uint64_t passing_handle;
+
+static void *use_what_comes_and_goes(void *argument) {
+  worker *w = argument;
+  multicast_options options = with_release(release_observer);
+  while (!LOAD(is_over)) {
+    const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
+    multicast_broadcaster b;
+    int64_t result;
+    b.id = LOAD(passing_handle);
+    ++w->registered;
+    result = multicast_broadcaster_register(b, name, observing(&w->own), &options, NULL);
+    if (result != MULTICAST_OK) CHECK_STATUS(result, MULTICAST_ERROR_INVALID_HANDLE);
+    result = notify(b, name);
+    if (result < 0) CHECK_STATUS(result, MULTICAST_ERROR_INVALID_HANDLE);
+    if (multicast_broadcaster_multicast(b, name).id == 0) {
+      CHECK_STATUS(notify(b, name), MULTICAST_ERROR_INVALID_HANDLE);
+    }
+    switch (next(&w->seed) % 3) {
+      case 0:
+        result = multicast_broadcaster_unregister(b, name, observing(&w->own));
+        if (result != MULTICAST_OK && result != MULTICAST_ERROR_NOT_FOUND) {
+          CHECK_STATUS(result, MULTICAST_ERROR_INVALID_HANDLE);
+        }
+        break;
+      case 1:
+        result = multicast_broadcaster_unregister_all(b, name);
+        if (result < 0) CHECK_STATUS(result, MULTICAST_ERROR_INVALID_HANDLE);
+        break;
+      default: break;
+    }
+  }
+  return NULL;
+}
+
+TEST(broadcaster_created_and_destroyed_while_others_use_it) {
+  enum { ROUNDS = 800 };
+  static worker users[2];
+  pthread_t threads[2];
+  int i, round;
+  name_the_shared();
+  use_test_allocator(); /* what is freed is overwritten */
+  CHECK_OK(multicast_broadcaster_destroy(create()));
+  for (i = 0; i < 2; ++i) {
+    users[i].seed = (unsigned)i;
+    threads[i] = start_thread(use_what_comes_and_goes, &users[i]);
+  }
+  for (round = 0; round < ROUNDS; ++round) {
+    multicast_broadcaster b = create();
+    STORE(passing_handle, b.id);
+    for (i = 0; i < SHARED_NAMES; ++i) {
+      CHECK_OK(multicast_broadcaster_register(b, shared_names[i], counter(&calls), NULL,
+                                              NULL));
+      CHECK(notify(b, shared_names[i]) >= 0);
+    }
+    CHECK_OK(multicast_broadcaster_destroy(b));
+  }
+  STORE(is_over, true);
+  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  for (i = 0; i < 2; ++i) CHECK_EQ(LOAD(users[i].own.releases), users[i].registered);
+}
+
+static char long_names[SHARED_NAMES][LONGEST + 1]; /* a look-up takes its time */
+
+static void *look_up_what_comes_and_goes(void *unused) {
+  (void)unused;
+  while (!LOAD(is_over)) {
+    multicast_broadcaster b;
+    int i;
+    b.id = LOAD(passing_handle);
+    for (i = 0; i < SHARED_NAMES; ++i) {
+      int64_t result = notify(b, long_names[i]);
+      if (result < 0) CHECK_STATUS(result, MULTICAST_ERROR_INVALID_HANDLE);
+      CHECK(result <= 1);
+      if (multicast_broadcaster_multicast(b, long_names[i]).id == 0) break;
+    }
+  }
+  return NULL;
+}
+
+TEST(broadcaster_destroyed_while_others_look_up) {
+  enum { ROUNDS = 1500, LOOKERS = 3 };
+  pthread_t threads[LOOKERS];
+  int i, round;
+  for (i = 0; i < SHARED_NAMES; ++i) {
+    memset(long_names[i], 'n', LONGEST);
+    long_names[i][LONGEST - 1] = (char)('a' + i);
+  }
+  use_test_allocator(); /* what is freed is overwritten */
+  CHECK_OK(multicast_broadcaster_destroy(create()));
+  for (i = 0; i < LOOKERS; ++i) threads[i] = start_thread(look_up_what_comes_and_goes, NULL);
+  for (round = 0; round < ROUNDS; ++round) {
+    multicast_broadcaster b = create();
+    for (i = 0; i < SHARED_NAMES; ++i) {
+      observe(b, long_names[i], counter(&calls));
+      if (i == 0) STORE(passing_handle, b.id);
+    }
+    CHECK_OK(multicast_broadcaster_destroy(b));
+  }
+  STORE(is_over, true);
+  for (i = 0; i < LOOKERS; ++i) join_thread(threads[i]);
+}
+
+static void *register_until_it_ends(void *argument) {
+  worker *w = argument;
+  multicast_options options = with_release(release_observer);
+  multicast_status status = MULTICAST_OK;
+  int i;
+  for (i = 0; status == MULTICAST_OK; ++i) { /* a new name each time: the table grows */
+    ++w->registered;
+    status = multicast_broadcaster_register(shared, numbered(NAME, (int)w->seed + 2 * i),
+                                            observing(&w->own), &options, NULL);
+  }
+  CHECK_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE);
+  return NULL;
+}
+
+TEST(broadcaster_destroyed_while_others_register_releases_each_once) {
+  enum { ROUNDS = 100 };
+  int i, round;
+  use_test_allocator();
+  for (round = 0; round < ROUNDS; ++round) {
+    worker workers[2];
+    pthread_t threads[2];
+    memset(workers, 0, sizeof workers);
+    shared = create();
+    for (i = 0; i < 2; ++i) {
+      workers[i].seed = (unsigned)i;
+      threads[i] = start_thread(register_until_it_ends, &workers[i]);
+    }
+    while (notify(shared, numbered(NAME, round % 20)) == 0) pause_ms(0);
+    CHECK_OK(multicast_broadcaster_destroy(shared));
+    for (i = 0; i < 2; ++i) {
+      join_thread(threads[i]);
+      CHECK_EQ(workers[i].own.releases, workers[i].registered);
+    }
+  }
+}
+
+static gate all_ready = GATE_INIT;
+
+static void *destroy_shared(void *result) {
+  gate_wait(&all_ready);
+  *(int64_t *)result = multicast_broadcaster_destroy(shared);
+  return NULL;
+}
+
+TEST(broadcaster_destroyed_by_two_threads_is_destroyed_by_one) {
+  int i, round;
+  for (round = 0; round < 100; ++round) {
+    int64_t results[2] = {INT64_MIN, INT64_MIN};
+    pthread_t threads[2];
+    all_ready.is_open = false;
+    shared = create();
+    for (i = 0; i < 20; ++i) observe(shared, numbered(NAME, i), counter(&calls));
+    for (i = 0; i < 2; ++i) threads[i] = start_thread(destroy_shared, &results[i]);
+    gate_open(&all_ready);
+    for (i = 0; i < 2; ++i) join_thread(threads[i]);
+    if (results[0] != MULTICAST_OK) CHECK_STATUS(results[0], MULTICAST_ERROR_INVALID_HANDLE);
+    if (results[1] != MULTICAST_OK) CHECK_STATUS(results[1], MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK((results[0] == MULTICAST_OK) != (results[1] == MULTICAST_OK));
+  }
+}
+
+/* ---- New names ------------------------------------------------------------------------------- */
+
+static void *look_up_while_growing(void *argument) {
+  unsigned seed = *(unsigned *)argument;
+  int count, i;
+  while ((count = LOAD(growing_count)) < GROWING) {
+    if (count == 0) continue;
+    i = (int)(next(&seed) % (unsigned)count);
+    CHECK_EQ(find(shared, numbered(NAME, i)).id, growing_ids[i]);
+    CHECK_EQ(notify(shared, numbered(NAME, i)), 1);
+    CHECK_EQ(notify(shared, numbered("Unknown", i)), 0);
+    i = count - 1; /* the newest */
+    CHECK_EQ(find(shared, numbered(NAME, i)).id, growing_ids[i]);
+  }
+  return NULL;
+}
+
+TEST(broadcaster_lookups_while_the_names_grow) {
+  unsigned seeds[2] = {1, 2};
+  pthread_t threads[2];
+  int i;
+  shared = create();
+  for (i = 0; i < 2; ++i) threads[i] = start_thread(look_up_while_growing, &seeds[i]);
+  for (i = 0; i < GROWING; ++i) {
+    observe(shared, numbered(NAME, i), counter(&calls));
+    growing_ids[i] = find(shared, numbered(NAME, i)).id;
+    STORE(growing_count, i + 1);
+  }
+  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  for (i = 0; i < GROWING; ++i) {
+    CHECK_EQ(find(shared, numbered(NAME, i)).id, growing_ids[i]);
+  }
+}
+
+static uint64_t found_ids[4][2000];
+
+static void *find_new_names(void *ids) {
+  int i;
+  gate_wait(&all_ready);
+  for (i = 0; i < 2000; ++i) ((uint64_t *)ids)[i] = find(shared, numbered(NAME, i)).id;
+  return NULL;
+}
+
+TEST(broadcaster_multicast_is_the_same_for_threads_that_look_up_a_new_name_at_once) {
+  pthread_t threads[4];
+  int i, k;
+  shared = create();
+  for (k = 0; k < 4; ++k) threads[k] = start_thread(find_new_names, found_ids[k]);
+  gate_open(&all_ready);
+  for (k = 0; k < 4; ++k) join_thread(threads[k]);
+  for (k = 1; k < 4; ++k) {
+    for (i = 0; i < 2000; ++i) CHECK_EQ(found_ids[k][i], found_ids[0][i]);
+  }
+}

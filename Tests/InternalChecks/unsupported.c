@@ -1,0 +1,352 @@
+/* What the head of multicast.h says is not supported, and the internal checks find: each in a
+ * process of its own, which has to end by abort() with the right words. */
+
+#include "../Interface/harness.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Runs a body in a child, and expects it to be ended by a check that says this. */
+static void ends_by_check(void (*body)(void), const char *words) {
+  char text[4096];
+  size_t length = 0;
+  ssize_t count;
+  int ends[2], status = 0;
+  pid_t child;
+  CHECK_EQ(pipe(ends), 0);
+  fflush(NULL);
+  child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    alarm(20);
+    body();
+    _exit(0);
+  }
+  close(ends[1]);
+  while ((count = read(ends[0], text + length, sizeof text - 1 - length)) > 0) {
+    length += (size_t)count;
+    if (length == sizeof text - 1) break;
+  }
+  text[length] = '\0';
+  close(ends[0]);
+  CHECK(waitpid(child, &status, 0) == child);
+  if (strstr(text, words) == NULL) fprintf(stderr, "expected: %s\nprinted: %s\n", words, text);
+  CHECK(strstr(text, words) != NULL);
+  CHECK(strstr(text, "libmulticast: ") == text && strstr(text, ".swift:") != NULL);
+  CHECK(WIFSIGNALED(status));
+  CHECK_EQ(WTERMSIG(status), SIGABRT);
+}
+
+static jmp_buf place;
+
+static void jump(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  longjmp(place, 1);
+}
+
+static void jump_from_release(void *context) {
+  (void)context;
+  longjmp(place, 1);
+}
+
+static void *jump_from_lock(void *context) {
+  jump_from_release(context);
+  return context;
+}
+
+static void *lock_nothing(void *context) { return context; }
+static void unlock_nothing(void *strong) { (void)strong; }
+
+static bool jump_from_visitor(void *context, const multicast_delegate *delegate) {
+  (void)context, (void)delegate;
+  longjmp(place, 1);
+  return true;
+}
+
+static const multicast_delegate jumper = {jump, NULL};
+static const char left[] = "no delegate or visitor is left by longjmp or by an exception";
+
+/* ---- longjmp --------------------------------------------------------------------------------- */
+
+static void leave_a_delegate(void) {
+  multicast m = multicast_create();
+  add(m, jumper);
+  if (setjmp(place) == 0) multicast_invoke(m, 0, NULL, 0);
+  multicast_invoke(m, 0, NULL, 0);
+}
+
+TEST(delegate_left_by_longjmp_is_found) { ends_by_check(leave_a_delegate, left); }
+
+static void leave_a_lock_or_unlock(void *(*lock)(void *), void (*unlock)(void *)) {
+  int calls = 0;
+  multicast m = multicast_create();
+  multicast_options options = multicast_options_default();
+  multicast_delegate d = counter(&calls);
+  options.lock = lock;
+  options.unlock = unlock;
+  add_with(m, d, &options);
+  if (setjmp(place) == 0) multicast_invoke(m, 0, NULL, 0);
+  multicast_invoke(m, 0, NULL, 0);
+}
+
+static void leave_a_lock(void) { leave_a_lock_or_unlock(jump_from_lock, unlock_nothing); }
+static void leave_an_unlock(void) { leave_a_lock_or_unlock(lock_nothing, jump_from_release); }
+
+TEST(lock_function_left_by_longjmp_is_found) { ends_by_check(leave_a_lock, left); }
+TEST(unlock_function_left_by_longjmp_is_found) { ends_by_check(leave_an_unlock, left); }
+
+static void leave_a_visitor(void) {
+  multicast m = multicast_create();
+  add(m, jumper);
+  if (setjmp(place) == 0) multicast_visit(m, jump_from_visitor, NULL);
+  multicast_visit(m, jump_from_visitor, NULL);
+}
+
+TEST(visitor_left_by_longjmp_is_found) { ends_by_check(leave_a_visitor, left); }
+
+static void leave_a_run(void) {
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  add_queued(m, jumper, q);
+  multicast_invoke(m, 0, NULL, 0);
+  multicast_invoke(m, 0, NULL, 0);
+  if (setjmp(place) == 0) multicast_queue_run(q, 0);
+  multicast_queue_run(q, 0);
+}
+
+TEST(queued_call_left_by_longjmp_is_found) { ends_by_check(leave_a_run, left); }
+
+/* Deeper on the stack than what comes after: else it could be inside of the call. */
+static __attribute__((noinline)) void invoke_deeper(multicast m) {
+  volatile char room[4096];
+  room[0] = 0;
+  multicast_invoke(m, 0, NULL, 0);
+  (void)room[0];
+}
+
+static void leave_and_look_up(void) {
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  multicast m = multicast_broadcaster_multicast(b, "name");
+  add(m, jumper);
+  if (setjmp(place) == 0) invoke_deeper(m);
+  (void)!multicast_broadcaster_multicast(b, "name").id;
+}
+
+TEST(delegate_left_by_longjmp_is_found_at_a_look_up) { ends_by_check(leave_and_look_up, left); }
+
+static multicast inner;
+
+static void catch_a_jump(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  if (setjmp(place) == 0) multicast_invoke(inner, 0, NULL, 0);
+}
+
+static void leave_an_inner_one(void) {
+  multicast outer = multicast_create();
+  multicast_delegate catcher = {catch_a_jump, NULL};
+  inner = multicast_create();
+  add(inner, jumper);
+  add(outer, catcher);
+  multicast_invoke(outer, 0, NULL, 0);
+}
+
+TEST(inner_invocation_left_by_longjmp_is_found_as_the_outer_one_ends) {
+  ends_by_check(leave_an_inner_one, "left none inside of it by longjmp");
+}
+
+static void leave_a_release(void) {
+  multicast m = multicast_create();
+  multicast_options options = with_release(jump_from_release);
+  int calls = 0;
+  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &options);
+  if (setjmp(place) == 0) multicast_remove(m, counter(&calls));
+  multicast_remove(m, counter(&calls));
+}
+
+TEST(release_left_by_longjmp_is_found) {
+  ends_by_check(leave_a_release, "no release is left by longjmp");
+}
+
+/* ---- The allocator's functions --------------------------------------------------------------- */
+
+static int what_to_do;
+enum { CALL_LIBRARY = 1, END_THREAD };
+
+static void *allocate(void *context, size_t size, size_t alignment) {
+  void *block = NULL;
+  (void)context;
+  if (what_to_do == CALL_LIBRARY) (void)!multicast_create().id;
+  if (what_to_do == END_THREAD) pthread_exit(NULL);
+  return posix_memalign(&block, alignment < 8 ? 8 : alignment, size) == 0 ? block : NULL;
+}
+
+static void deallocate(void *context, void *block, size_t size, size_t alignment) {
+  (void)context, (void)size, (void)alignment;
+  free(block);
+}
+
+static multicast with_allocator(void) {
+  multicast_allocator allocator = multicast_allocator_default();
+  allocator.allocate = allocate;
+  allocator.deallocate = deallocate;
+  CHECK_OK(multicast_set_allocator(&allocator));
+  return multicast_create();
+}
+
+static void call_from_allocator(void) {
+  int calls = 0;
+  multicast m = with_allocator();
+  what_to_do = CALL_LIBRARY;
+  (void)multicast_add(m, counter(&calls), NULL, NULL);
+}
+
+TEST(allocator_that_calls_the_library_is_found) {
+  ends_by_check(call_from_allocator, "an allocator's functions do not call the library");
+}
+
+static void *end_in_allocator(void *target) {
+  static int calls;
+  multicast_invoke(*(multicast *)target, 0, NULL, 0); /* it has a record from here on */
+  what_to_do = END_THREAD;
+  (void)multicast_add(*(multicast *)target, counter(&calls), NULL, NULL);
+  return NULL;
+}
+
+static void end_thread_in_library(void) {
+  multicast m = with_allocator();
+  on_another_thread(end_in_allocator, &m);
+}
+
+/* As by asynchronous cancellation, but at a known moment. */
+TEST(thread_that_ends_inside_of_the_library_is_found) {
+  ends_by_check(end_thread_in_library, "no lock is held");
+}
+
+static void end_thread(void *unused) {
+  (void)unused;
+  pthread_exit(NULL);
+}
+
+static void *end_in_release(void *target) {
+  static int calls;
+  multicast m = *(multicast *)target;
+  multicast_options options = with_release(end_thread);
+  multicast_token token = add_with(m, counter(&calls), &options);
+  multicast_invoke(m, 0, NULL, 0); /* it has a record from here on */
+  (void)multicast_token_remove(token);
+  return NULL;
+}
+
+static void end_thread_in_release(void) {
+  multicast m = multicast_create();
+  on_another_thread(end_in_release, &m);
+}
+
+TEST(thread_that_ends_inside_of_a_release_is_found) {
+  ends_by_check(end_thread_in_release, "no thread ends inside of a release");
+}
+
+/* ---- Signals and processes ------------------------------------------------------------------- */
+
+static multicast interrupted;
+static int handled;
+
+static void add_in_handler(int number) {
+  (void)number;
+  /* The mistake that is to be found.
+   * NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c,cert-msc54-cpp) */
+  (void)multicast_add(interrupted, counter(&handled), NULL, NULL);
+}
+
+static void *add_for_ever(void *unused) {
+  static int calls;
+  for (;;) {
+    (void)multicast_add(interrupted, counter(&calls), NULL, NULL);
+    (void)multicast_remove(interrupted, counter(&calls));
+  }
+  return unused;
+}
+
+static void interrupt_until_found(void) {
+  pthread_t thread;
+  interrupted = multicast_create();
+  signal(SIGUSR1, add_in_handler);
+  thread = start_thread(add_for_ever, NULL);
+  for (;;) {
+    pause_ms(1);
+    pthread_kill(thread, SIGUSR1);
+  }
+}
+
+/* Not at each moment; but it does not take long until one comes while a lock is held. */
+TEST(signal_handler_that_comes_to_a_lock_that_is_held_is_found) {
+  ends_by_check(interrupt_until_found, "locks are taken in their order");
+}
+
+static void call_in_child_of_vfork(void) {
+  multicast m = multicast_create();
+  int status = 0;
+  /* NOLINTNEXTLINE(bugprone-unsafe-functions,cert-msc24-c,cert-msc33-c) */
+  pid_t child = vfork();
+  if (child == 0) {
+    /* The mistake that is to be found. NOLINTNEXTLINE(clang-analyzer-unix.Vfork) */
+    (void)multicast_invoke(m, 0, NULL, 0);
+    (void)!multicast_count(m);
+    _exit(0);
+  }
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  abort(); /* as the child was */
+}
+
+TEST(child_of_vfork_that_calls_the_library_is_found) {
+  ends_by_check(call_in_child_of_vfork, "the child of a vfork");
+}
+
+/* ---- What is supported is not found ---------------------------------------------------------- */
+
+static void count_and_end(void *context, uint32_t event, const void *payload, size_t size) {
+  count_call(context, event, payload, size);
+  if (event == 1) pthread_exit(NULL);
+}
+
+static void *invoke_and_end(void *target) {
+  multicast_invoke(*(multicast *)target, 1, NULL, 0);
+  return NULL;
+}
+
+TEST(thread_that_ends_inside_of_a_call_is_not_found) {
+  int calls = 0;
+  multicast m = multicast_create();
+  multicast_delegate d;
+  d.function = count_and_end;
+  d.context = &calls;
+  add(m, d);
+  on_another_thread(invoke_and_end, &m);
+  on_another_thread(invoke_and_end, &m);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_OK(multicast_destroy(m));
+  CHECK_EQ(calls, 3);
+}
+
+static void jump_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  jmp_buf here;
+  count_call(context, event, payload, size);
+  if (setjmp(here) == 0) longjmp(here, 1);
+}
+
+TEST(delegate_that_jumps_inside_of_itself_is_not_found) {
+  int calls = 0;
+  multicast m = multicast_create();
+  multicast_delegate d;
+  d.function = jump_inside;
+  d.context = &calls;
+  add(m, d);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_OK(multicast_destroy(m));
+}

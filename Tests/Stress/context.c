@@ -1,0 +1,265 @@
+#define _GNU_SOURCE
+#include "context.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "actor.h"
+#include "atomics.h"
+#include "failure.h"
+
+enum { ALIVE = 0x600D600D, ENDED = 0x0DEADBAD };
+
+/* Contexts that have ended, kept for a while in which a late call would find them so. */
+#ifdef __SANITIZE_ADDRESS__
+enum { KEPT = 0 }; /* the sanitizer keeps them itself */
+#else
+enum { KEPT = 2048 };
+#endif
+static context *kept[KEPT + 1];
+static uint32_t next_kept;
+
+/* Tokens that are finished with, where their low bits say. */
+enum { FINISHED = 1 << 16 };
+static uint64_t finished[FINISHED];
+
+static int64_t alive;
+static uint64_t calls, releases;
+static void (*call_body)(context *);
+
+int64_t context_count(void) { return LOAD(alive); }
+uint64_t context_calls(void) { return LOAD(calls); }
+uint64_t context_releases(void) { return LOAD(releases); }
+void set_call_body(void (*body)(context *)) { call_body = body; }
+
+/* ---- What is passed -------------------------------------------------------------------------- */
+
+/* Byte i is i but for the event, so that what was copied too short, or twice, shows. */
+enum { EVENT_COUNT = 70 };
+static unsigned char payloads[EVENT_COUNT][PAYLOAD_LIMIT];
+
+__attribute__((constructor)) static void fill_payloads(void) {
+  int event, i;
+  for (event = 0; event < EVENT_COUNT; ++event) {
+    for (i = 0; i < PAYLOAD_LIMIT; ++i) payloads[event][i] = (unsigned char)(i * 3 + event);
+  }
+}
+
+const void *payload_of(uint32_t event, size_t size) {
+  (void)size;
+  return payloads[event % EVENT_COUNT];
+}
+
+uint32_t random_event(void) { return random_below(EVENT_COUNT); }
+
+/* None, what a queue keeps itself, and what it shares. */
+size_t random_size(void) {
+  switch (random_below(3)) {
+    case 0: return 0;
+    case 1: return 1 + random_below(32);
+    default: return 33 + random_below(PAYLOAD_LIMIT - 33);
+  }
+}
+
+static void check_payload(uint32_t event, const void *payload, size_t size) {
+  if (event == VISITED) return;
+  MUST(event < EVENT_COUNT, "event %u", event);
+  MUST(size <= PAYLOAD_LIMIT, "size %zu", size);
+  MUST(size > 0 ? memcmp(payload, payloads[event], size) == 0 : payload == payloads[event],
+       "the payload of event %u, %zu bytes", event, size);
+}
+
+/* ---- The state ------------------------------------------------------------------------------- */
+
+static void check_alive(const context *c, const char *when) {
+  uint32_t state = LOAD(c->state);
+  MUST(state == ALIVE, "a context %s, state 0x%x, token 0x%llx", when, state,
+       (unsigned long long)c->token.id);
+}
+
+static uint64_t *finished_place(multicast_token token) {
+  return &finished[(token.id ^ token.id >> 30) % FINISHED];
+}
+
+void token_is_finished(multicast_token token) { STORE(*finished_place(token), token.id); }
+
+static void check_not_finished(const context *c, const char *when) {
+  if (!c->has_token) return;
+  MUST(LOAD(*finished_place(c->token)) != c->token.id,
+       "a call %s of what a removal has returned OK for, token 0x%llx", when,
+       (unsigned long long)c->token.id);
+}
+
+/* Against what the thread knows for certain of the invocation that it is in. */
+static void check_order(const context *c) {
+  order *o = actor_current()->order;
+  if (o == NULL || c->is_shared) return;
+  MUST(c->options.priority <= o->priority, "priority %d after %d", c->options.priority,
+       o->priority);
+  o->priority = c->options.priority;
+  MUST(c->adder != LOAD(actor_current()->id) || c->added < o->number,
+       "called by invocation %llu of the thread, but added in invocation %llu",
+       (unsigned long long)o->number, (unsigned long long)c->added);
+}
+
+static void call_begins(context *c, uint32_t event, const void *payload, size_t size) {
+  ADD(c->calls, 1);
+  check_alive(c, "of a call that begins");
+  MUST(c->word == (uint32_t)(uintptr_t)c, "what a context holds, as a call begins");
+  if (c->has_token) {
+    MUST(c->token.id != 0, "the token of a registration that is called");
+    MUST(multicast_token_current().id == c->token.id, "current 0x%llx, called 0x%llx",
+         (unsigned long long)multicast_token_current().id, (unsigned long long)c->token.id);
+  }
+  if (!c->is_shared) {
+    MUST(LOAD(c->released) == 0, "a call begins after the release");
+    if (c->options.flags & MULTICAST_ONCE) {
+      MUST(ADD(c->begun, 1) == 1, "called once: call %d", c->begun);
+    }
+    if (event < 64 && c->options.events != 0) {
+      MUST(c->options.events >> event & 1, "event %u of 0x%llx", event,
+           (unsigned long long)c->options.events);
+    }
+  }
+  check_not_finished(c, "begins");
+  check_order(c);
+  check_payload(event, payload, size);
+}
+
+static void call_ends(void *argument) {
+  context *c = argument;
+  check_alive(c, "of a call that ends");
+  MUST(c->word == (uint32_t)(uintptr_t)c, "what a context holds, as a call ends");
+  check_not_finished(c, "ends");
+  ADD(c->calls, -1);
+  --actor_current()->calls;
+}
+
+static void call(context *c, uint32_t event, const void *payload, size_t size) {
+  ++actor_current()->calls;
+  ADD(calls, 1);
+  call_begins(c, event, payload, size);
+  pthread_cleanup_push(call_ends, c); /* the thread may end in here */
+  call_body(c);
+  check_payload(event, payload, size);
+  pthread_cleanup_pop(true);
+}
+
+static void call_plain(void *argument, uint32_t event, const void *payload, size_t size) {
+  call(argument, event, payload, size);
+}
+
+/* Another function, so that delegates differ in that as well. */
+static void call_other(void *argument, uint32_t event, const void *payload, size_t size) {
+  call(argument, event, payload, size);
+}
+
+static void call_weak(void *argument, uint32_t event, const void *payload, size_t size) {
+  context *c = ((strong *)argument)->context;
+  MUST(LOAD(c->locked) > 0, "locks of a context that is called");
+  ++actor_current()->weak_calls;
+  call(c, event, payload, size);
+  --actor_current()->weak_calls;
+}
+
+static void *lock_context(void *argument) {
+  context *c = argument;
+  check_alive(c, "that is locked");
+  check_not_finished(c, "asks for the context");
+  if (one_in(16)) return NULL;
+  ADD(c->locked, 1);
+  return &c->part;
+}
+
+static void unlock_context(void *argument) {
+  context *c = ((strong *)argument)->context;
+  check_alive(c, "that is unlocked");
+  MUST(ADD(c->locked, -1) >= 0, "locks that were not undone before");
+}
+
+static void release_context(void *argument) {
+  context *c = argument;
+  ++actor_current()->releases;
+  ADD(releases, 1);
+  check_alive(c, "that is released");
+  if (!c->is_shared) {
+    MUST(ADD(c->released, 1) == 1, "releases: %d", c->released);
+    MUST(LOAD(c->calls) == 0, "calls of a context that is released: %d", c->calls);
+    MUST(LOAD(c->locked) == 0, "locks of a context that is released: %d", c->locked);
+  }
+  call_body(NULL);
+  context_drop(c);
+  --actor_current()->releases;
+}
+
+/* ---- Making and ending ----------------------------------------------------------------------- */
+
+static context *make(void) {
+  context *c = calloc(1, sizeof *c);
+  MUST(c != NULL, "memory");
+  c->state = ALIVE;
+  c->word = (uint32_t)(uintptr_t)c;
+  c->holders = 1;
+  c->has_token = true;
+  c->options = multicast_options_default();
+  c->options.priority = (int32_t)random_below(4) - 1;
+  if (one_in(2)) c->options.priority = 0;
+  c->adder = LOAD(actor_current()->id);
+  c->added = actor_current()->invocations;
+  c->part.context = c;
+  ADD(alive, 1);
+  return c;
+}
+
+context *context_make_borrowed(void) { return make(); }
+
+context *context_make(void) {
+  context *c = make();
+  c->is_owned = true;
+  c->options.release = release_context;
+  if (one_in(8)) c->options.flags |= MULTICAST_ONCE;
+  if (one_in(4)) c->options.flags |= MULTICAST_LATEST;
+  if (one_in(6)) c->options.events = random_number();
+  if (one_in(6)) {
+    c->is_weak = true;
+    c->options.lock = lock_context;
+    c->options.unlock = unlock_context;
+  }
+  return c;
+}
+
+multicast_delegate context_delegate(context *c) {
+  multicast_delegate d;
+  d.function = c->is_weak ? call_weak : ((uintptr_t)c >> 5) % 2 ? call_plain : call_other;
+  d.context = c;
+  return d;
+}
+
+void context_hold(context *c) { ADD(c->holders, 1); }
+
+void context_drop(context *c) {
+  int32_t left = __atomic_sub_fetch(&c->holders, 1, __ATOMIC_ACQ_REL);
+  MUST(left >= 0, "holders of a context that is let go of: %d", left);
+  if (left == 0) context_end(c);
+}
+
+void context_end(context *c) {
+  uint32_t was = ALIVE;
+  MUST(CHANGE(c->state, &was, ENDED), "a context that ends twice, state 0x%x", was);
+  MUST(LOAD(c->calls) == 0, "calls of a context that has ended: %d", c->calls);
+  c->word = ENDED;
+  if (c->group != NULL) ADD(*c->group, -1);
+  ADD(alive, -1);
+  if (KEPT > 0) {
+    c = __atomic_exchange_n(&kept[ADD(next_kept, 1) % (KEPT + 1)], c, __ATOMIC_ACQ_REL);
+    if (c != NULL) memset(c, 0xDD, sizeof *c);
+  }
+  free(c);
+}
+
+void contexts_forget(void) {
+  int i;
+  for (i = 0; i <= KEPT; ++i) free(__atomic_exchange_n(&kept[i], NULL, __ATOMIC_ACQ_REL));
+}

@@ -1,0 +1,216 @@
+/* Stress: all operations of the interface at once, from several threads, for a while. */
+
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../Interface/harness.h"
+#include "actor.h"
+#include "borrowed.h"
+#include "context.h"
+#include "failure.h"
+#include "operations.h"
+#include "watchdog.h"
+#include "world.h"
+
+enum { MOST_THREADS = 8 };
+
+static uint64_t seed;
+static bool is_over; /* the round; by the harness's atomics */
+
+static void usage(FILE *out) {
+  fprintf(out,
+          "Usage: stress [option ...]\n\n"
+          "Threads do everything that the library offers, at random and all at once; each context\n"
+          "knows what may be done with it. Works in rounds: after each one all has to be\n"
+          "released, and the library holds no more memory than before.\n\n"
+          "  --seed N              for the random numbers (default: from the clock)\n"
+          "  --seconds N           how long (default: 5)\n"
+          "  --threads N           how many, 2 to 8 (default: another number in each round)\n"
+          "  --patience N          seconds until a thread is taken to hang (default: 30)\n"
+          "  --without-membarrier  have the kernel refuse membarrier: the fallback is tested\n"
+          "  --help                this text\n\n"
+          "The same seed makes the same random numbers; what threads do between one another\n"
+          "differs all the same: run it again several times.\n");
+}
+
+static double now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+/* One that ends after some time, or inside of a call. */
+static void *live(void *own_seed) {
+  uint32_t left;
+  actor_start(*(uint64_t *)own_seed, "that does anything");
+  for (left = 50 + random_below(1500); left > 0 && !LOAD(is_over); --left) operate();
+  while (actor_current()->borrowed != NULL && one_in(2)) borrowed_give_back();
+  return NULL;
+}
+
+/* Calls wait for room until somebody runs the queue. This one never waits for anybody. */
+static void *keep_queues_going(void *pump_is_over) {
+  actor_start(seed, "that runs queues");
+  actor_current()->is_plain = true;
+  while (!LOAD(*(bool *)pump_is_over)) {
+    doing("running queues");
+    run_queues();
+    doing_end();
+  }
+  return NULL;
+}
+
+static void start(pthread_t *thread, void *(*body)(void *), void *argument) {
+  MUST(pthread_create(thread, NULL, body, argument) == 0, "a thread");
+}
+
+static void live_in_turn(int threads, double end, uint64_t round_seed) {
+  pthread_t running[MOST_THREADS];
+  uint64_t seeds[MOST_THREADS];
+  int i;
+  for (i = 0; i < threads; ++i) {
+    seeds[i] = round_seed + (uint64_t)i * 1000003;
+    start(&running[i], live, &seeds[i]);
+  }
+  while (now_s() < end) {
+    pause_ms(1);
+    for (i = 0; i < threads; ++i) {
+      if (pthread_tryjoin_np(running[i], NULL) != 0) continue;
+      seeds[i] += 7919;
+      start(&running[i], live, &seeds[i]);
+    }
+  }
+  STORE(is_over, true);
+  for (i = 0; i < threads; ++i) pthread_join(running[i], NULL);
+  STORE(is_over, false);
+}
+
+/* ---- Rounds ---------------------------------------------------------------------------------- */
+
+static int open_descriptors(void) {
+  DIR *directory = opendir("/proc/self/fd");
+  int count = 0;
+  MUST(directory != NULL, "/proc/self/fd");
+  while (readdir(directory) != NULL) ++count;
+  closedir(directory);
+  return count;
+}
+
+/* Threads of queues that were destroyed end a moment later. */
+static void wait_for_queues_threads(void) {
+  double end = now_s() + 30;
+  while (actor_count(of_a_queue) > 0) {
+    if (now_s() > end) {
+      actors_print(stderr);
+      failed(__FILE__, __LINE__, "queues' threads end", "after 30 s there are still some");
+    }
+    pause_ms(1);
+  }
+}
+
+static void run_round(bool is_calm, int threads, double end, uint64_t round_seed) {
+  bool pump_is_over = false;
+  pthread_t pump;
+  world_make(is_calm);
+  start(&pump, keep_queues_going, &pump_is_over);
+  live_in_turn(threads, end, round_seed);
+  world_destroy_queues();
+  wait_for_queues_threads();
+  world_destroy_rest();
+  STORE(pump_is_over, true);
+  pthread_join(pump, NULL);
+  MUST(context_count() == 0, "contexts that were never released: %lld",
+       (long long)context_count());
+  contexts_forget();
+}
+
+static void check_nothing_is_kept(int64_t bytes, int descriptors) {
+  MUST(LOAD(allocated_bytes) <= bytes, "bytes held: %lld, before the first round %lld",
+       (long long)LOAD(allocated_bytes), (long long)bytes);
+  MUST(open_descriptors() <= descriptors, "descriptors: %d, before the first round %d",
+       open_descriptors(), descriptors);
+}
+
+static void run(double seconds, int fixed_threads) {
+  double begin, end, spoken;
+  double each = seconds / 3 < 4 ? seconds / 3 : 4;
+  int64_t bytes;
+  int descriptors, rounds = 0;
+  actor_start(seed, "main");
+  actor_current()->is_plain = true;
+  set_call_body(operate_inside);
+  doing("warming up");
+  world_warm_up();
+  doing_end();
+  begin = spoken = now_s();
+  end = begin + seconds;
+  bytes = LOAD(allocated_bytes);
+  descriptors = open_descriptors();
+  while (now_s() < end) {
+    int threads = fixed_threads > 0 ? fixed_threads : 2 + (int)random_below(MOST_THREADS - 1);
+    run_round(rounds % 2 == 0, threads, now_s() + each, random_number());
+    check_nothing_is_kept(bytes, descriptors);
+    ++rounds;
+    if (now_s() - spoken < 5 && now_s() < end) continue;
+    spoken = now_s();
+    fprintf(stderr, "%4.0f s, %d rounds, %llu calls, %llu releases\n", spoken - begin, rounds,
+            (unsigned long long)context_calls(), (unsigned long long)context_releases());
+  }
+}
+
+/* All of the text; -1: it is none that is allowed. */
+static double number_in(const char *text, double least, double most) {
+  char *end;
+  double number = strtod(text, &end);
+  return end != text && *end == '\0' && number >= least && number <= most ? number : -1;
+}
+
+int main(int argc, char **argv) {
+  bool is_without_membarrier_here = false;
+  double seconds = 5, number;
+  int i, threads = 0, patience = 30;
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  seed = ((uint64_t)t.tv_sec << 20 ^ (uint64_t)t.tv_nsec) % 1000000000;
+  for (i = 1; i < argc; ++i) {
+    const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+      usage(stdout);
+      return 0;
+    }
+    if (strcmp(name, "--without-membarrier") == 0) {
+      is_without_membarrier_here = true;
+      continue;
+    }
+    number = -1;
+    if (value == NULL) value = "";
+    if (strcmp(name, "--seed") == 0) seed = (uint64_t)(number = number_in(value, 0, 1e15));
+    else if (strcmp(name, "--seconds") == 0) seconds = number = number_in(value, 0.1, 1e7);
+    else if (strcmp(name, "--threads") == 0)
+      threads = (int)(number = number_in(value, 2, MOST_THREADS));
+    else if (strcmp(name, "--patience") == 0) patience = (int)(number = number_in(value, 1, 1e6));
+    if (number < 0) {
+      usage(stderr);
+      return 2;
+    }
+    ++i;
+  }
+  snprintf(command_again, sizeof command_again, "%s --seed %llu --seconds %g --patience %d%s%.0d%s",
+           argv[0], (unsigned long long)seed, seconds, patience, threads > 0 ? " --threads " : "",
+           threads, is_without_membarrier_here ? " --without-membarrier" : "");
+  fprintf(stderr, "%s\n", command_again);
+  say_how_to_run_again_when_ended();
+  if (is_without_membarrier_here) deny_membarrier();
+  use_test_allocator();
+  actor_set_seed(seed);
+  watchdog_start(patience);
+  run(seconds, threads);
+  return 0;
+}

@@ -1,0 +1,440 @@
+#define _GNU_SOURCE
+#include "operations.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "actor.h"
+#include "atomics.h"
+#include "borrowed.h"
+#include "failure.h"
+#include "sessions.h"
+#include "statuses.h"
+#include "world.h"
+
+/* More would make invocations slow, not the library busier. */
+enum { MOST_CONTEXTS = 500 };
+
+/* What the calls of one operation do in all, so that it comes to an end. */
+enum { BUDGET = 30 };
+
+static void remember(multicast_token token) {
+  STORE(world_tokens[random_below(TOKEN_COUNT)], token.id);
+}
+
+static void nap(uint32_t microseconds) {
+  struct timespec t = {0, (long)microseconds * 1000};
+  nanosleep(&t, NULL);
+}
+
+static void finished_if_ok(multicast_status status, multicast_token token) {
+  if (status == MULTICAST_OK) token_is_finished(token);
+}
+
+/* ---- Adding ---------------------------------------------------------------------------------- */
+
+static void choose_place(context *c) {
+  if (one_in(3)) c->options.queue = random_queue();
+  if (one_in(3)) c->options.lifetime = random_lifetime();
+}
+
+/* The library owns the context from the call on: it may be gone when that returns. */
+static void add_one(void) {
+  context *c = context_make();
+  bool is_held = one_in(2);
+  choose_place(c);
+  if (is_held) context_hold(c);
+  EXPECT(multicast_add(random_multicast(), context_delegate(c), &c->options, &c->token),
+         OK | INVALID_HANDLE);
+  if (is_held) {
+    remember(c->token);
+    context_drop(c);
+  }
+}
+
+static void register_one(void) {
+  context *c = context_make();
+  bool is_held = one_in(2);
+  choose_place(c);
+  if (is_held) context_hold(c);
+  EXPECT(multicast_broadcaster_register(random_broadcaster(), random_name(), context_delegate(c),
+                                        &c->options, &c->token),
+         OK | INVALID_HANDLE);
+  if (is_held) {
+    remember(c->token);
+    context_drop(c);
+  }
+}
+
+static void add_many(void) {
+  multicast_delegate delegates[8];
+  multicast_token tokens[8];
+  multicast_options options;
+  uint32_t i, count = 1 + random_below(8);
+  context *first = context_make();
+  choose_place(first);
+  options = first->options;
+  for (i = 0; i < count; ++i) {
+    context *c = i == 0 ? first : context_make();
+    c->options = options;
+    c->is_weak = options.lock != NULL;
+    c->has_token = false;
+    delegates[i] = context_delegate(c);
+  }
+  EXPECT(multicast_add_many(random_multicast(), delegates, count, &options, tokens),
+         OK | INVALID_HANDLE);
+  for (i = 0; i < count; ++i) {
+    MUST((tokens[i].id != 0) == (tokens[0].id != 0), "all of %u, or none", count);
+    if (one_in(4)) remember(tokens[i]);
+  }
+}
+
+/* Equal delegates: each registration releases the same context. */
+static void add_equal(void) {
+  context *c = context_make();
+  multicast m = random_multicast();
+  multicast_delegate delegates[3];
+  multicast_token token;
+  uint32_t i, count = 1 + random_below(3);
+  c->is_shared = true;
+  c->has_token = false;
+  c->options.flags = random_below(4) * 2; /* UNIQUE and LATEST */
+  choose_place(c);
+  for (i = 0; i < count; ++i) {
+    context_hold(c);
+    EXPECT(multicast_add(m, context_delegate(c), &c->options, &token), OK | INVALID_HANDLE);
+    if (one_in(2)) remember(token);
+  }
+  for (i = 0; i < 3; ++i) {
+    context_hold(c);
+    delegates[i] = context_delegate(c);
+  }
+  EXPECT(multicast_add_many(m, delegates, 3, &c->options, NULL), OK | INVALID_HANDLE);
+  context_drop(c);
+}
+
+static void add_wrongly(void) {
+  context *c = context_make();
+  multicast_delegate d = context_delegate(c);
+  bool is_released = false;
+  switch (random_below(5)) {
+    case 0: c->options.struct_size = random_below(60); break;
+    case 1: c->options.flags = 8u << random_below(20); break;
+    case 2: c->options.reserved = 1; break;
+    case 3: /* readable, but wrong: then the context is released */
+      d.function = NULL;
+      is_released = true;
+      break;
+    default:
+      c->options.lock = NULL;
+      c->options.unlock = free;
+      is_released = true;
+  }
+  EXPECT(multicast_add(random_multicast(), d, &c->options, &c->token), INVALID_ARGUMENT);
+  if (!is_released) context_drop(c);
+}
+
+static void borrow(void) { borrowed_add(random_multicast(), random_queue(), random_lifetime()); }
+static void give_back(void) { borrowed_give_back(); }
+static void take_over(void) { borrowed_take_over(false); }
+
+/* ---- Removing -------------------------------------------------------------------------------- */
+
+static void remove_token(void) {
+  multicast_token t = random_token();
+  multicast_status status = multicast_token_remove(t);
+  EXPECT(status, OK | INVALID_HANDLE | (waits_for_certain() ? 0 : PENDING));
+  finished_if_ok(status, t);
+}
+
+static void remove_token_nowait(void) {
+  multicast_token t = random_token();
+  multicast_status status = multicast_token_remove_nowait(t);
+  EXPECT(status, OK | PENDING | INVALID_HANDLE);
+  finished_if_ok(status, t);
+}
+
+static void remove_token_within(void) {
+  multicast_token t = random_token();
+  multicast_status status = multicast_token_remove_within(t, random_below(200000));
+  EXPECT(status, OK | PENDING | INVALID_HANDLE | TIMEOUT);
+  finished_if_ok(status, t);
+}
+
+static void remove_listed(void) {
+  multicast m = random_multicast();
+  multicast_delegate listed[8];
+  uint32_t capacity = 1 + random_below(8);
+  int64_t count = multicast_list(m, listed, capacity);
+  uint32_t number;
+  EXPECT_COUNT(count, OK | INVALID_HANDLE);
+  if (count <= 0) return;
+  if (count > capacity) count = capacity;
+  number = random_below((uint32_t)count);
+  switch (random_below(3)) {
+    case 0:
+      EXPECT(multicast_remove(m, listed[number]), OK | PENDING | INVALID_HANDLE | NOT_FOUND);
+      break;
+    case 1: {
+      int64_t removed = multicast_remove_many(m, listed, (size_t)count);
+      EXPECT_COUNT(removed, OK | INVALID_HANDLE);
+      MUST(removed <= count, "%lld of %lld", (long long)removed, (long long)count);
+      break;
+    }
+    default:
+      EXPECT_COUNT(multicast_remove_context(m, listed[number].context), OK | INVALID_HANDLE);
+  }
+}
+
+static void remove_at(void) {
+  EXPECT(multicast_remove_at(random_multicast(), random_below(30)),
+         OK | PENDING | INVALID_HANDLE | NOT_FOUND);
+}
+
+static void remove_all(void) {
+  EXPECT_COUNT(multicast_remove_all(random_multicast()), OK | INVALID_HANDLE);
+}
+
+static void unregister(void) {
+  multicast_delegate d = {ignore_call, NULL};
+  EXPECT(multicast_broadcaster_unregister(random_broadcaster(), random_name(), d),
+         OK | PENDING | INVALID_HANDLE | NOT_FOUND);
+}
+
+static void unregister_all(void) {
+  EXPECT_COUNT(multicast_broadcaster_unregister_all(random_broadcaster(), random_name()),
+               OK | INVALID_HANDLE);
+}
+
+/* ---- Invoking -------------------------------------------------------------------------------- */
+
+static order *order_begins(order *o) {
+  actor *a = actor_current();
+  order *outer = a->order;
+  o->number = ++a->invocations;
+  o->priority = INT_MAX;
+  a->order = o;
+  return outer;
+}
+
+static void invoke(void) {
+  uint32_t event = random_event();
+  size_t size = random_size();
+  order own, *outer = order_begins(&own);
+  int64_t count = multicast_invoke(random_multicast(), event, payload_of(event, size), size);
+  EXPECT_COUNT(count, OK | INVALID_HANDLE);
+  actor_current()->order = outer;
+}
+
+static void notify(void) {
+  uint32_t event = random_event();
+  size_t size = random_size();
+  order own, *outer = order_begins(&own);
+  int64_t count = multicast_broadcaster_notify(random_broadcaster(), random_name(), event,
+                                               payload_of(event, size), size);
+  EXPECT_COUNT(count, OK | INVALID_HANDLE);
+  actor_current()->order = outer;
+}
+
+static bool pass_on(void *left, const multicast_delegate *d) {
+  d->function(d->context, VISITED, NULL, 0);
+  return --*(int *)left != 0;
+}
+
+static void visit(void) {
+  int left = one_in(2) ? -1 : 1 + (int)random_below(5), limit = left;
+  order own, *outer = order_begins(&own);
+  int64_t count = multicast_visit(random_multicast(), pass_on, &left);
+  EXPECT_COUNT(count, OK | INVALID_HANDLE);
+  MUST(limit < 0 || count <= limit, "%lld passed, %d wanted", (long long)count, limit);
+  actor_current()->order = outer;
+}
+
+/* ---- Asking ---------------------------------------------------------------------------------- */
+
+static void ask(void) {
+  multicast_queue_stats s = multicast_queue_stats_default();
+  multicast_delegate d = {ignore_call, NULL};
+  multicast m = random_multicast();
+  multicast_status status;
+  switch (random_below(8)) {
+    case 0: EXPECT_COUNT(multicast_count(m), OK | INVALID_HANDLE); break;
+    case 1: (void)!multicast_is_valid(m); break;
+    case 2: MUST(!multicast_contains(m, d), "a delegate that nobody adds"); break;
+    case 3: (void)!multicast_token_is_live(random_token()); break;
+    case 4: EXPECT_COUNT(multicast_lifetime_count(random_lifetime()), OK | INVALID_HANDLE); break;
+    case 5: MUST(multicast_queue_fd(random_queue()) >= -1, "a descriptor"); break;
+    case 6: EXPECT_COUNT(multicast_list(m, NULL, 0), OK | INVALID_HANDLE); break;
+    default:
+      status = multicast_queue_statistics(random_queue(), &s);
+      EXPECT(status, OK | INVALID_HANDLE);
+      MUST(s.queued == s.pending + s.delivered + s.dropped + s.retracted + s.coalesced,
+           "%llu queued, %llu pending", (unsigned long long)s.queued,
+           (unsigned long long)s.pending);
+  }
+}
+
+static void pause_or_resume(void) {
+  multicast_token t = random_token();
+  EXPECT(one_in(3) ? multicast_token_pause(t) : multicast_token_resume(t), OK | INVALID_HANDLE);
+}
+
+/* ---- Making and destroying ------------------------------------------------------------------- */
+
+static void replace_multicast(void) {
+  multicast old = {SWAP(world_multicasts[random_below(MULTICAST_COUNT)], multicast_create().id)};
+  EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
+}
+
+/* Its handle stays where it is, and is stale. */
+static void destroy_multicast(void) {
+  EXPECT(multicast_destroy(random_multicast()), OK | PENDING | INVALID_HANDLE);
+}
+
+static void replace_lifetime(void) {
+  multicast_lifetime fresh = multicast_lifetime_create();
+  multicast_lifetime old = {SWAP(world_lifetimes[random_below(LIFETIME_COUNT)], fresh.id)};
+  EXPECT(multicast_lifetime_end(old), OK | PENDING | INVALID_HANDLE);
+}
+
+static void replace_queue(void) {
+  multicast_queue fresh = make_queue();
+  multicast_queue old = {SWAP(world_queues[1 + random_below(QUEUE_COUNT - 1)], fresh.id)};
+  EXPECT(multicast_queue_destroy(old), OK | PENDING | INVALID_HANDLE);
+}
+
+static void replace_broadcaster(void) {
+  multicast_broadcaster_options options = multicast_broadcaster_options_default();
+  multicast_broadcaster fresh, old;
+  if (one_in(2)) options.queue.id = LOAD(world_queues[0]);
+  fresh = multicast_broadcaster_create(&options);
+  MUST(fresh.id != 0, "a broadcaster");
+  old.id = SWAP(world_broadcasters[random_below(BROADCASTER_COUNT)], fresh.id);
+  EXPECT(multicast_broadcaster_destroy(old), OK | PENDING | INVALID_HANDLE);
+}
+
+/* ---- Queues ---------------------------------------------------------------------------------- */
+
+static void run_queue(multicast_queue q) {
+  actor *a = actor_current();
+  order *outer = a->order;
+  a->order = NULL;
+  EXPECT_COUNT(multicast_queue_run(q, random_below(3)), OK | INVALID_HANDLE | STATE);
+  a->order = outer;
+}
+
+static void run(void) { run_queue(random_queue()); }
+
+static void wait_for_calls(void) {
+  int64_t count = multicast_queue_wait(random_queue(), random_below(50000));
+  EXPECT_COUNT(count, OK | INVALID_HANDLE | TIMEOUT);
+  MUST(count != 0, "no call waits");
+}
+
+/* Not of the first, which is for `run_queues`. */
+static multicast_queue random_other_queue(void) {
+  multicast_queue q = {LOAD(world_queues[1 + random_below(QUEUE_COUNT - 1)])};
+  return q;
+}
+
+static void start_queue(void) {
+  EXPECT(multicast_queue_start(random_other_queue()), OK | INVALID_HANDLE | STATE);
+}
+
+static void stop_queue(void) {
+  if (LOAD(world_is_calm) && !is_outside_of_calls()) return;
+  EXPECT(multicast_queue_stop(random_other_queue()), OK | PENDING | INVALID_HANDLE | STATE);
+}
+
+void run_queues(void) {
+  multicast_queue q = {LOAD(world_queues[0])};
+  struct pollfd polled = {multicast_queue_fd(q), POLLIN, 0};
+  int i;
+  if (poll(&polled, 1, 1) == 1) run_queue(q);
+  for (i = 1; i < QUEUE_COUNT; ++i) {
+    multicast_queue other = {LOAD(world_queues[i])};
+    run_queue(other);
+  }
+}
+
+/* ---- Choosing -------------------------------------------------------------------------------- */
+
+typedef struct operation {
+  const char *name;
+  uint32_t weight;
+  void (*perform)(void);
+} operation;
+
+static const operation operations[] = {
+    {"multicast_add", 100, add_one},
+    {"multicast_broadcaster_register", 20, register_one},
+    {"multicast_add_many", 15, add_many},
+    {"multicast_add of equal ones", 10, add_equal},
+    {"multicast_add with wrong options", 4, add_wrongly},
+    {"multicast_add of what is borrowed", 40, borrow},
+    {"removal of what is borrowed", 40, give_back},
+    {"taking over what is borrowed", 4, take_over},
+    {"multicast_token_remove", 60, remove_token},
+    {"multicast_token_remove_nowait", 20, remove_token_nowait},
+    {"multicast_token_remove_within", 20, remove_token_within},
+    {"multicast_remove", 30, remove_listed},
+    {"multicast_remove_at", 15, remove_at},
+    {"multicast_remove_all", 3, remove_all},
+    {"multicast_broadcaster_unregister", 5, unregister},
+    {"multicast_broadcaster_unregister_all", 3, unregister_all},
+    {"multicast_invoke", 160, invoke},
+    {"multicast_broadcaster_notify", 30, notify},
+    {"multicast_visit", 20, visit},
+    {"a question", 40, ask},
+    {"multicast_token_pause or resume", 30, pause_or_resume},
+    {"multicast_destroy, another in its place", 8, replace_multicast},
+    {"multicast_destroy", 2, destroy_multicast},
+    {"multicast_lifetime_end", 8, replace_lifetime},
+    {"multicast_queue_destroy", 5, replace_queue},
+    {"multicast_broadcaster_destroy", 3, replace_broadcaster},
+    {"multicast_queue_run", 40, run},
+    {"multicast_queue_wait", 10, wait_for_calls},
+    {"multicast_queue_start", 6, start_queue},
+    {"multicast_queue_stop", 4, stop_queue},
+    {"a session under a lifetime", 6, session_under_lifetime},
+    {"a session with a queue", 4, session_with_queue},
+    {"a session with a multicast", 6, session_with_multicast},
+};
+enum { OPERATION_COUNT = sizeof operations / sizeof *operations };
+
+static const operation *choose(void) {
+  uint32_t i, sum = 0, number;
+  for (i = 0; i < OPERATION_COUNT; ++i) sum += operations[i].weight;
+  number = random_below(sum);
+  for (i = 0; number >= operations[i].weight; ++i) number -= operations[i].weight;
+  return &operations[i];
+}
+
+void operate(void) {
+  static const operation make_room = {"removal, since there are many", 0, remove_listed};
+  actor *a = actor_current();
+  bool is_full = context_count() - borrowed_in_doubt() > MOST_CONTEXTS;
+  const operation *o = is_full ? &make_room : choose();
+  if (LOAD(a->doing_count) == 0) a->budget = BUDGET;
+  doing(o->name);
+  o->perform();
+  doing_end();
+}
+
+void operate_inside(context *c) {
+  actor *a = actor_current();
+  if (a->is_plain) return;
+  if (a->calls == 1 && LOAD(a->doing_count) == 0) a->budget = BUDGET; /* a queue's own thread */
+  if (c != NULL && one_in(100)) {
+    if (one_in(2)) sched_yield(); else nap(random_below(50));
+  }
+  if (LOAD(a->doing_count) < DEEPEST && a->budget > 0 && one_in(4)) {
+    --a->budget;
+    operate();
+  }
+  if (c != NULL && a->releases == 0 && a->weak_calls == 0 && one_in(3000)) pthread_exit(NULL);
+}

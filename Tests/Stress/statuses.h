@@ -1,0 +1,42 @@
+/* Sets of statuses: what the header says that a function can return. */
+
+#ifndef STATUSES_H
+#define STATUSES_H
+
+#include <stdint.h>
+
+#include "failure.h"
+#include "multicast.h"
+
+enum {
+  OK = 1 << 0, /* of what counts: zero or more */
+  PENDING = 1 << 1,
+  INVALID_HANDLE = 1 << 10,
+  INVALID_ARGUMENT = 1 << 20,
+  NOT_FOUND = 1 << 3,
+  TIMEOUT = 1 << 7,
+  STATE = 1 << 8,
+  OTHER = 1 << 9 /* never expected */
+};
+
+static inline int status_bit(int64_t status) {
+  switch (status) {
+    case MULTICAST_OK: return OK;
+    case MULTICAST_PENDING: return PENDING;
+    case MULTICAST_ERROR_INVALID_HANDLE: return INVALID_HANDLE;
+    case MULTICAST_ERROR_INVALID_ARGUMENT: return INVALID_ARGUMENT;
+    case MULTICAST_ERROR_NOT_FOUND: return NOT_FOUND;
+    case MULTICAST_ERROR_TIMEOUT: return TIMEOUT;
+    case MULTICAST_ERROR_STATE: return STATE;
+    default: return OTHER;
+  }
+}
+
+static inline int count_bit(int64_t count) { return count >= 0 ? OK : status_bit(count); }
+
+#define EXPECT(status, set)                                                            \
+  MUST(status_bit(status) & (set), "%s", multicast_status_name((multicast_status)(status)))
+#define EXPECT_COUNT(count, set) \
+  MUST(count_bit(count) & (set), "%lld", (long long)(count))
+
+#endif

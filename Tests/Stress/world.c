@@ -1,0 +1,194 @@
+#define _GNU_SOURCE
+#include "world.h"
+
+#include <pthread.h>
+
+#include "actor.h"
+#include "atomics.h"
+#include "borrowed.h"
+#include "failure.h"
+#include "statuses.h"
+
+uint64_t world_multicasts[MULTICAST_COUNT];
+uint64_t world_tokens[TOKEN_COUNT];
+uint64_t world_lifetimes[LIFETIME_COUNT];
+uint64_t world_queues[QUEUE_COUNT];
+uint64_t world_broadcasters[BROADCASTER_COUNT];
+
+bool world_is_calm;
+
+bool is_outside_of_calls(void) {
+  const actor *a = actor_current();
+  return a->calls == 0 && a->releases == 0;
+}
+
+bool waits_for_certain(void) { return LOAD(world_is_calm) && is_outside_of_calls(); }
+
+/* ---- Choosing -------------------------------------------------------------------------------- */
+
+/* Any number is safe. A generation, a kind or an index that is another one: */
+static uint64_t forged(uint64_t handle) {
+  switch (random_below(4)) {
+    case 0: return random_number();
+    case 1: return handle + ((uint64_t)(1 + random_below(3)) << 30);
+    case 2: return handle ^ (uint64_t)(1 + random_below(15)) << 26;
+    default: return 0;
+  }
+}
+
+static uint64_t random_of(const uint64_t *handles, uint32_t count) {
+  uint64_t handle = LOAD(handles[random_below(count)]);
+  return one_in(200) ? forged(handle) : handle;
+}
+
+multicast_broadcaster random_broadcaster(void) {
+  multicast_broadcaster b = {random_of(world_broadcasters, BROADCASTER_COUNT)};
+  return b;
+}
+
+const char *random_name(void) {
+  static const char *const names[NAME_COUNT] = {
+      "a", "b", "tit", "name", "UpdateTitle", "UpdateBody", "a name of 16 byt", "a name of 17 byte",
+      "org.example.a-name-that-is-longer-than-most", "\xff\xfe", "z", "Z"};
+  return names[random_below(NAME_COUNT)];
+}
+
+multicast random_multicast(void) {
+  multicast m = {random_of(world_multicasts, MULTICAST_COUNT)};
+  if (one_in(8)) return multicast_broadcaster_multicast(random_broadcaster(), random_name());
+  return m;
+}
+
+multicast_token random_token(void) {
+  multicast_token t = {random_of(world_tokens, TOKEN_COUNT)};
+  if (one_in(8)) return multicast_token_current();
+  return t;
+}
+
+multicast_lifetime random_lifetime(void) {
+  multicast_lifetime l = {random_of(world_lifetimes, LIFETIME_COUNT)};
+  return l;
+}
+
+multicast_queue random_queue(void) {
+  multicast_queue q = {random_of(world_queues, QUEUE_COUNT)};
+  return q;
+}
+
+/* ---- Making and destroying ------------------------------------------------------------------- */
+
+multicast_queue make_queue(void) {
+  multicast_queue_options options = multicast_queue_options_default();
+  multicast_queue q;
+  options.capacity = 1 + random_below(one_in(2) ? 4 : 100);
+  options.overflow = (multicast_overflow)random_below(LOAD(world_is_calm) ? 2 : 3);
+  q = multicast_queue_create(&options);
+  MUST(q.id != 0, "a queue of %u", options.capacity);
+  return q;
+}
+
+static uint64_t make_broadcaster(void) {
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  MUST(b.id != 0, "a broadcaster");
+  return b.id;
+}
+
+void world_make(bool is_calm) {
+  int i;
+  STORE(world_is_calm, is_calm);
+  for (i = 0; i < MULTICAST_COUNT; ++i) STORE(world_multicasts[i], multicast_create().id);
+  for (i = 0; i < LIFETIME_COUNT; ++i) STORE(world_lifetimes[i], multicast_lifetime_create().id);
+  for (i = 0; i < QUEUE_COUNT; ++i) STORE(world_queues[i], make_queue().id);
+  for (i = 0; i < BROADCASTER_COUNT; ++i) STORE(world_broadcasters[i], make_broadcaster());
+}
+
+void world_destroy_queues(void) {
+  int i;
+  for (i = 0; i < QUEUE_COUNT; ++i) {
+    multicast_queue q = {world_queues[i]};
+    doing("multicast_queue_destroy at the end");
+    EXPECT(multicast_queue_destroy(q), OK | INVALID_HANDLE);
+    doing_end();
+  }
+}
+
+void world_destroy_rest(void) {
+  int i;
+  for (i = 0; i < LIFETIME_COUNT; ++i) {
+    multicast_lifetime l = {world_lifetimes[i]};
+    doing("multicast_lifetime_end at the end");
+    EXPECT(multicast_lifetime_end(l), OK | INVALID_HANDLE);
+    doing_end();
+  }
+  for (i = 0; i < BROADCASTER_COUNT; ++i) {
+    multicast_broadcaster b = {world_broadcasters[i]};
+    doing("multicast_broadcaster_destroy at the end");
+    EXPECT(multicast_broadcaster_destroy(b), OK | INVALID_HANDLE);
+    doing_end();
+  }
+  for (i = 0; i < MULTICAST_COUNT; ++i) {
+    multicast m = {world_multicasts[i]};
+    doing("multicast_destroy at the end");
+    EXPECT(multicast_destroy(m), OK | INVALID_HANDLE);
+    doing_end();
+  }
+  STORE(world_is_calm, true); /* there is nobody left to wait for anything */
+  doing("what was borrowed, at the end");
+  for (borrowed_take_over(true); actor_current()->borrowed != NULL; borrowed_take_over(true)) {
+    borrowed_give_back();
+  }
+  doing_end();
+}
+
+/* ---- Warming up ------------------------------------------------------------------------------ */
+
+enum { WARM = 192, WARM_DELEGATES = 200, WARM_THREADS = 96 };
+
+static void ignore(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+}
+
+static void *invoke_and_wait(void *barrier) {
+  multicast m = multicast_create();
+  multicast_delegate d = {ignore, NULL};
+  EXPECT(multicast_add(m, d, NULL, NULL), OK);
+  MUST(multicast_invoke(m, 0, NULL, 0) == 1, "an invocation");
+  pthread_barrier_wait(barrier);
+  EXPECT(multicast_destroy(m), OK);
+  return NULL;
+}
+
+void world_warm_up(void) {
+  static multicast multicasts[WARM];
+  static multicast_lifetime lifetimes[WARM];
+  static multicast_queue queues[WARM];
+  static multicast_broadcaster broadcasters[WARM];
+  static multicast_delegate delegates[WARM_DELEGATES];
+  pthread_t threads[WARM_THREADS];
+  pthread_barrier_t barrier;
+  int i;
+  for (i = 0; i < WARM_DELEGATES; ++i) delegates[i].function = ignore;
+  for (i = 0; i < WARM; ++i) {
+    multicast_queue_options options = multicast_queue_options_default();
+    options.capacity = 1;
+    multicasts[i] = multicast_create();
+    lifetimes[i] = multicast_lifetime_create();
+    queues[i] = multicast_queue_create(&options);
+    broadcasters[i] = multicast_broadcaster_create(NULL);
+    MUST(multicasts[i].id && lifetimes[i].id && queues[i].id && broadcasters[i].id, "handles");
+    EXPECT(multicast_add_many(multicasts[i], delegates, WARM_DELEGATES, NULL, NULL), OK);
+  }
+  pthread_barrier_init(&barrier, NULL, WARM_THREADS);
+  for (i = 0; i < WARM_THREADS; ++i) {
+    MUST(pthread_create(&threads[i], NULL, invoke_and_wait, &barrier) == 0, "a thread");
+  }
+  for (i = 0; i < WARM_THREADS; ++i) pthread_join(threads[i], NULL);
+  pthread_barrier_destroy(&barrier);
+  for (i = 0; i < WARM; ++i) {
+    doing_more();
+    EXPECT(multicast_destroy(multicasts[i]), OK);
+    EXPECT(multicast_lifetime_end(lifetimes[i]), OK);
+    EXPECT(multicast_queue_destroy(queues[i]), OK);
+    EXPECT(multicast_broadcaster_destroy(broadcasters[i]), OK);
+  }
+}
