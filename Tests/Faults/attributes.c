@@ -1,0 +1,71 @@
+/* The attributes of conditions and threads, which a libc may need memory for. */
+
+#include "system.h"
+
+#include <errno.h>
+
+static bool are_refused;
+
+/* The library finds these rather than libc's, to which they pass on. */
+int pthread_condattr_init(pthread_condattr_t *attributes) {
+  int (*real)(pthread_condattr_t *);
+  if (LOAD(are_refused)) return ENOMEM;
+  *(void **)&real = next_one("pthread_condattr_init");
+  return real(attributes);
+}
+
+int pthread_attr_init(pthread_attr_t *attributes) {
+  int (*real)(pthread_attr_t *);
+  if (LOAD(are_refused)) return ENOMEM;
+  *(void **)&real = next_one("pthread_attr_init");
+  return real(attributes);
+}
+
+static void use_a_queue(void *unused) {
+  int calls = 0;
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  (void)unused;
+  add_queued(m, counter(&calls), q);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(calls, 1);
+  CHECK_OK(multicast_destroy(m));
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+TEST(attributes_of_conditions_refused_creates_nothing_and_works_later) {
+  STORE(are_refused, true);
+  CHECK_EQ(multicast_create().id, 0);
+  CHECK_EQ(multicast_queue_create(NULL).id, 0);
+  STORE(are_refused, false);
+  use_a_queue(NULL);
+}
+
+/* What was to become a queue is none, and is left alone by the fork. */
+TEST(attributes_of_a_queues_condition_refused_creates_none_in_the_child_of_a_fork_either) {
+  multicast m = multicast_create();
+  CHECK(m.id != 0);
+  STORE(are_refused, true);
+  CHECK_EQ(multicast_queue_create(NULL).id, 0);
+  STORE(are_refused, false);
+  in_child(use_a_queue, NULL);
+  use_a_queue(NULL);
+  CHECK_OK(multicast_destroy(m));
+}
+
+TEST(attributes_of_a_thread_refused_starts_none_and_works_later) {
+  int calls = 0;
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  add_queued(m, counter(&calls), q);
+  STORE(are_refused, true);
+  CHECK_STATUS(multicast_queue_start(q), MULTICAST_ERROR_SYSTEM);
+  STORE(are_refused, false);
+  CHECK_STATUS(multicast_queue_stop(q), MULTICAST_ERROR_STATE);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  EVENTUALLY(LOAD(calls) == 1);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_OK(multicast_destroy(m));
+}

@@ -1,0 +1,153 @@
+/* Waits that are disturbed go on: signals, cancellation, a wall clock that jumps. */
+
+#include "system.h"
+#include "waits.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct waiter {
+  const wait *w;
+  scene s;
+  int64_t result, took_ns;
+  bool has_left; /* whether the call that was waited for had returned by then */
+  pid_t id;
+  gate begins, returned;
+  pthread_t thread;
+} waiter;
+
+static int64_t now_ns(void) {
+  struct timespec now;
+  CHECK_EQ(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void *wait_there(void *argument) {
+  waiter *w = argument;
+  int64_t begin;
+  w->id = (pid_t)syscall(SYS_gettid);
+  gate_open(&w->begins);
+  begin = now_ns();
+  w->result = w->w->wait(&w->s);
+  w->took_ns = now_ns() - begin;
+  w->has_left = LOAD(w->s.b.has_left);
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+  gate_open(&w->returned);
+  pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+  pthread_testcancel();
+  return NULL;
+}
+
+/* Has one thread wait while it is disturbed, and checks that it comes to what it would have. */
+static void is_undisturbed(const wait *kind, void (*disturb)(waiter *), void (*calm)(void),
+                           void *ends_with) {
+  static const gate shut = GATE_INIT;
+  static waiter w;
+  void *end;
+  printf("%s\n", kind->name);
+  fflush(stdout);
+  memset(&w, 0, sizeof w);
+  w.w = kind;
+  w.begins = shut;
+  w.returned = shut;
+  scene_begin(&w.s, kind);
+  w.thread = start_thread(wait_there, &w);
+  gate_wait(&w.begins);
+  disturb(&w);
+  CHECK(!gate_opens_within(&w.returned, A_WHILE_MS));
+  if (kind->end != NULL) kind->end(&w.s);
+  gate_wait(&w.returned);
+  if (calm != NULL) calm();
+  CHECK_STATUS(w.result, kind->result);
+  CHECK_EQ(pthread_join(w.thread, &end), 0);
+  CHECK(end == ends_with);
+  if (kind->end == NULL) {
+    CHECK(w.took_ns >= SHORT_NS);
+    CHECK(w.took_ns < 20 * (int64_t)SHORT_NS); /* not for ever, on a busy machine either */
+  } else if (w.s.token.id != 0 && !w.s.release_blocks) {
+    CHECK(w.has_left); /* it has waited */
+  }
+  thread_may_begin = NULL;
+  scene_end(&w.s);
+}
+
+static void none_is_disturbed(void (*disturb)(waiter *), void (*calm)(void), void *ends_with) {
+  int i;
+  int64_t bytes = 0;
+  use_test_allocator();
+  for (i = 0; i < 2 * wait_count; ++i) {
+    is_undisturbed(&waits[i % wait_count], disturb, calm, ends_with);
+    if (i % wait_count != wait_count - 1) continue;
+    if (i > wait_count) CHECK_EQ(allocated_bytes, bytes);
+    bytes = allocated_bytes;
+  }
+}
+
+/* ---- Signals --------------------------------------------------------------------------------- */
+
+enum { PERIOD_NS = 100000 };
+static int signals;
+static timer_t storm;
+
+static void count_signal(int number) {
+  (void)number;
+  ADD(signals, 1);
+}
+
+/* Every 0.1 ms; no system call that the signal interrupts is taken up again by the kernel. */
+static void begin_storm(waiter *w) {
+  struct sigaction action;
+  struct sigevent event;
+  struct itimerspec period = {{0, PERIOD_NS}, {0, PERIOD_NS}};
+  memset(&action, 0, sizeof action);
+  action.sa_handler = count_signal;
+  CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+  memset(&event, 0, sizeof event);
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = SIGUSR1;
+#ifdef sigev_notify_thread_id
+  event.sigev_notify_thread_id = w->id;
+#else
+  event._sigev_un._tid = w->id;
+#endif
+  STORE(signals, 0);
+  CHECK_EQ(timer_create(CLOCK_MONOTONIC, &event, &storm), 0);
+  CHECK_EQ(timer_settime(storm, 0, &period, NULL), 0);
+  EVENTUALLY(LOAD(signals) >= 20);
+}
+
+static void end_storm(void) { CHECK_EQ(timer_delete(storm), 0); }
+
+TEST(signals_without_end_disturb_no_wait) { none_is_disturbed(begin_storm, end_storm, NULL); }
+
+/* ---- Cancellation ---------------------------------------------------------------------------- */
+
+static void cancel(waiter *w) {
+  pause_ms(10);
+  CHECK_EQ(pthread_cancel(w->thread), 0);
+}
+
+/* The wait goes on to its end, and the thread ends at its own next point of cancellation. */
+TEST(cancellation_disturbs_no_wait) { none_is_disturbed(cancel, NULL, PTHREAD_CANCELED); }
+
+static void cancel_before(waiter *w) { CHECK_EQ(pthread_cancel(w->thread), 0); }
+
+TEST(cancellation_that_is_pending_disturbs_no_wait) {
+  none_is_disturbed(cancel_before, NULL, PTHREAD_CANCELED);
+}
+
+/* ---- The wall clock -------------------------------------------------------------------------- */
+
+static void leave_alone(waiter *w) { (void)w; }
+
+/* Were the library to ask for it, it would find a day more and a day less in turn; were its
+ * conditions to go by it, then what the monotonic clock says would be long past. */
+TEST(wall_clock_is_never_asked_for_by_a_wait) {
+  int i;
+  asked_monotonic = 0;
+  for (i = 0; i < wait_count; ++i) is_undisturbed(&waits[i], leave_alone, NULL, NULL);
+  CHECK(asked_monotonic >= 6 * 2); /* at least twice in each of the waits that have a time */
+  CHECK_EQ(asked_other_clock, 0);
+}

@@ -1,0 +1,53 @@
+# What can go wrong around the library does: memory, threads, descriptors and barriers are refused,
+# waits are disturbed, processes fork and end at any moment. `ctest -L fault`.
+
+set(faults_dir ${CMAKE_CURRENT_LIST_DIR})
+file(GLOB fault_sources CONFIGURE_DEPENDS ${faults_dir}/*.c)
+list(FILTER fault_sources EXCLUDE REGEX "/(plugin|unloading)\\.c$")
+
+# Its own functions come before libc's: linked to the shared library, which then finds them.
+add_executable(fault_tests ${fault_sources} ${interface_dir}/harness.c ${interface_dir}/main.c)
+target_link_libraries(fault_tests PRIVATE multicast Threads::Threads ${CMAKE_DL_LIBS})
+target_compile_definitions(fault_tests PRIVATE
+  MULTICAST_HEADER="${PROJECT_SOURCE_DIR}/include/multicast.h")
+
+add_library(fault_plugin MODULE ${faults_dir}/plugin.c)
+add_executable(unloading ${faults_dir}/unloading.c)
+# Not linked to the library, which could not be unloaded then.
+foreach(target fault_plugin unloading)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+endforeach()
+target_compile_definitions(unloading PRIVATE _GNU_SOURCE)
+target_link_libraries(unloading PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+
+foreach(target fault_tests fault_plugin unloading)
+  target_compile_options(${target} PRIVATE ${test_flags})
+  set_target_properties(${target} PROPERTIES
+    C_STANDARD 99 C_EXTENSIONS OFF C_STANDARD_REQUIRED ON)
+endforeach()
+
+foreach(source ${fault_sources})
+  file(STRINGS ${source} tests REGEX "^TEST\\(")
+  foreach(test ${tests})
+    string(REGEX REPLACE "^TEST\\(([a-z_0-9]+)\\).*" "\\1" test "${test}")
+    add_test(NAME ${test} COMMAND fault_tests --in-process ${test})
+    set_tests_properties(${test} PROPERTIES LABELS fault TIMEOUT 150)
+  endforeach()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+endforeach()
+
+add_test(NAME dlclose_of_the_library_inside_of_a_call_leaves_it_mapped
+  COMMAND unloading $<TARGET_FILE:multicast>)
+add_test(NAME dlclose_of_a_plugin_after_its_lifetime_unloads_it_while_others_invoke
+  COMMAND unloading $<TARGET_FILE:multicast> $<TARGET_FILE:fault_plugin>)
+set_tests_properties(dlclose_of_the_library_inside_of_a_call_leaves_it_mapped
+  dlclose_of_a_plugin_after_its_lifetime_unloads_it_while_others_invoke PROPERTIES
+  LABELS fault TIMEOUT 150)
+
+# A representative part of both harnesses; the script has the rest by an option.
+foreach(harness interface fault)
+  add_test(NAME memcheck_of_the_${harness}_tests
+    COMMAND ${faults_dir}/memcheck $<TARGET_FILE:${harness}_tests>)
+  set_tests_properties(memcheck_of_the_${harness}_tests PROPERTIES
+    LABELS fault TIMEOUT 600 SKIP_RETURN_CODE 77 RESOURCE_LOCK apt)
+endforeach()

@@ -1,0 +1,154 @@
+/* Forks while another thread is in the middle of something: whenever the library takes memory, or
+ * gives it back. */
+
+#include "child.h"
+#include "functions.h"
+
+#include <unistd.h>
+
+/* ---- An allocator that knows what is used after it was given back ---------------------------- */
+
+typedef struct block {
+  uint32_t magic;
+  size_t size;
+} block;
+
+enum { HEADER = 128, ALIVE = 0x600d, DEAD = 0xdead, POISON = 0x5a, MOST = 200000 };
+
+static block *dead[MOST]; /* no lock: the child of a fork has nobody to let go of it */
+static int dead_count;
+
+/* How many moments of the thread that is watched pass by before the one of the fork; -1: all. */
+static int moments_to_pass = -1;
+static pthread_t watched;
+static bool has_come; /* the moment; or there is none */
+static gate may_fork = GATE_INIT, has_forked = GATE_INIT;
+
+/* Where the library holds a lock, the fork waits for it; so this does not wait for ever. */
+static void be_at_a_moment(void) {
+  if (moments_to_pass < 0 || !pthread_equal(pthread_self(), watched)) return;
+  if (--moments_to_pass >= 0) return;
+  has_come = true;
+  gate_open(&may_fork);
+  gate_opens_within(&has_forked, 20);
+}
+
+static void *allocate(void *context, size_t size, size_t alignment) {
+  void *memory;
+  block *b;
+  (void)context;
+  CHECK(alignment <= HEADER);
+  CHECK_EQ(posix_memalign(&memory, HEADER, HEADER + size), 0);
+  b = memory;
+  b->magic = ALIVE;
+  b->size = size;
+  be_at_a_moment();
+  return (char *)memory + HEADER;
+}
+
+static void deallocate(void *context, void *memory, size_t size, size_t alignment) {
+  block *b = (block *)(void *)((char *)memory - HEADER);
+  (void)context;
+  (void)alignment;
+  CHECK_EQ(b->magic, ALIVE); /* it is given back once */
+  CHECK_EQ(b->size, size);
+  b->magic = DEAD;
+  memset(memory, POISON, size);
+  dead[ADD(dead_count, 1) - 1] = b;
+  CHECK(LOAD(dead_count) < MOST);
+  be_at_a_moment();
+}
+
+static void check_dead(void) {
+  int i;
+  for (i = 0; i < dead_count; ++i) {
+    const unsigned char *bytes = (const unsigned char *)dead[i] + HEADER;
+    size_t j;
+    for (j = 0; j < dead[i]->size; ++j) CHECK_EQ(bytes[j], POISON); /* nothing was written there */
+  }
+}
+
+/* ---- A thread that is watched ---------------------------------------------------------------- */
+
+typedef struct scene {
+  const function *f; /* NULL: what is watched is the end of a world with calls that wait */
+  world w;
+  int moment;
+} scene;
+
+static void *be_watched(void *argument) {
+  scene *s = argument;
+  watched = pthread_self();
+  moments_to_pass = s->moment;
+  if (s->f != NULL) {
+    CHECK_EQ(s->f->call(&s->w), 0);
+    unmake_all(&s->w, s->f);
+  } else {
+    CHECK_EQ(multicast_invoke(s->w.m, 0, payload, sizeof payload), 4);
+    world_end(&s->w);
+  }
+  moments_to_pass = -1;
+  gate_open(&may_fork); /* there was no such moment, or it is over */
+  return NULL;
+}
+
+/* The thread is gone, and what it was using can be used, and ended. */
+static void be_a_child(scene *s) {
+  moments_to_pass = -1;
+  use_every_function();
+  if (s->f != NULL) {
+    CHECK(multicast_invoke(s->w.m, 0, payload, sizeof payload) >= 0);
+    CHECK_OK(multicast_lifetime_end(s->w.lifetime));
+    CHECK_OK(multicast_queue_destroy(s->w.queue));
+    CHECK_OK(multicast_destroy(s->w.m));
+    CHECK_OK(multicast_broadcaster_destroy(s->w.broadcaster));
+  }
+  check_dead();
+  _exit(0);
+}
+
+static void fork_at(scene *s) {
+  pid_t child = begin_child();
+  int end;
+  if (child == 0) be_a_child(s);
+  gate_open(&has_forked);
+  end = end_of_child(child);
+  if (end == 0) return;
+  fprintf(stderr, "in the child of a fork in %s (%s), at moment %d\n",
+          s->f != NULL ? s->f->name : "the end of a world", s->f != NULL ? s->f->variant : "",
+          s->moment);
+  CHECK_EQ(end, 0);
+}
+
+/* Returns how many moments there are. */
+static int fork_at_each(const function *f) {
+  static const gate shut = GATE_INIT;
+  static scene s;
+  s.f = f;
+  has_come = true;
+  for (s.moment = 0; has_come; ++s.moment) {
+    pthread_t thread;
+    world_begin(&s.w);
+    has_come = false;
+    may_fork = has_forked = shut;
+    thread = start_thread(be_watched, &s);
+    gate_wait(&may_fork);
+    if (has_come) fork_at(&s);
+    join_thread(thread);
+    if (f != NULL) world_end(&s.w);
+  }
+  return s.moment - 1;
+}
+
+TEST(fork_at_each_moment_at_which_another_thread_takes_or_gives_back_memory) {
+  multicast_allocator allocator = multicast_allocator_default();
+  int i, moments;
+  allocator.allocate = allocate;
+  allocator.deallocate = deallocate;
+  CHECK_OK(multicast_set_allocator(&allocator));
+  moments = fork_at_each(NULL);
+  CHECK(moments > 10);
+  for (i = 0; i < function_count; ++i) moments += fork_at_each(&functions[i]);
+  check_dead();
+  printf("%d forks\n", moments);
+}

@@ -1,0 +1,678 @@
+#include "functions.h"
+
+static void *lock_world(void *context) { return context; }
+static void unlock_world(void *strong) { CHECK(strong != NULL); }
+
+static const char *new_name(world *w, char *text, size_t size) {
+  snprintf(text, size, "a name so long that it is not kept in place, number %d", w->names++);
+  return text;
+}
+
+/* The memory that is to fail does so in the call that a test is about, not in those around it. */
+static int spare_memory(void) {
+  int after = fail_after;
+  fail_after = -1;
+  return after;
+}
+
+static int64_t keep(world *w, uint64_t handle) {
+  if (handle == 0) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  CHECK(w->made_count < (int)(sizeof w->made / sizeof *w->made));
+  w->made[w->made_count++] = handle;
+  return 0;
+}
+
+/* One delegate more, for a removal. */
+static multicast_token add_one(world *w) {
+  multicast_options options = with_release(be_released);
+  multicast_token token;
+  int after = spare_memory();
+  token = add_with(w->m, other_delegate_of(w), &options);
+  ++w->owed;
+  fail_after = after;
+  return token;
+}
+
+static void add_observer(world *w) {
+  multicast_options options = with_release(be_released);
+  int after = spare_memory();
+  CHECK_OK(multicast_broadcaster_register(w->broadcaster, known_name, other_delegate_of(w),
+                                          &options, NULL));
+  ++w->owed;
+  fail_after = after;
+}
+
+/* ---- Library --------------------------------------------------------------------------------- */
+
+static int64_t call_version(world *w) {
+  (void)w;
+  CHECK_EQ(multicast_version(), MULTICAST_VERSION);
+  return 0;
+}
+
+static int64_t call_status_name(world *w) {
+  (void)w;
+  CHECK_TEXT(multicast_status_name(MULTICAST_PENDING), "MULTICAST_PENDING");
+  return 0;
+}
+
+static int64_t call_status_message(world *w) {
+  (void)w;
+  CHECK_TEXT(multicast_status_message(MULTICAST_OK), "done");
+  return 0;
+}
+
+static void *never_allocate(void *context, size_t size, size_t alignment) {
+  (void)context;
+  (void)size;
+  (void)alignment;
+  abort();
+}
+
+static void never_deallocate(void *context, void *block, size_t size, size_t alignment) {
+  (void)context;
+  (void)block;
+  (void)size;
+  (void)alignment;
+  abort();
+}
+
+static int64_t call_set_allocator(world *w) {
+  multicast_allocator allocator = multicast_allocator_default();
+  (void)w;
+  allocator.allocate = never_allocate;
+  allocator.deallocate = never_deallocate;
+  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_STATE); /* a world is there */
+  return 0;
+}
+
+static int64_t call_options_init(world *w) {
+  multicast_options options;
+  (void)w;
+  return multicast_options_init(&options, sizeof options);
+}
+
+static int64_t call_allocator_init(world *w) {
+  multicast_allocator allocator;
+  (void)w;
+  return multicast_allocator_init(&allocator, sizeof allocator);
+}
+
+static int64_t call_queue_options_init(world *w) {
+  multicast_queue_options options;
+  (void)w;
+  return multicast_queue_options_init(&options, sizeof options);
+}
+
+static int64_t call_queue_stats_init(world *w) {
+  multicast_queue_stats stats;
+  (void)w;
+  return multicast_queue_stats_init(&stats, sizeof stats);
+}
+
+static int64_t call_broadcaster_options_init(world *w) {
+  multicast_broadcaster_options options;
+  (void)w;
+  return multicast_broadcaster_options_init(&options, sizeof options);
+}
+
+/* ---- Multicast ------------------------------------------------------------------------------- */
+
+static int64_t call_create(world *w) { return keep(w, multicast_create().id); }
+
+static void unmake_multicast(uint64_t handle) {
+  multicast m;
+  m.id = handle;
+  CHECK_OK(multicast_destroy(m));
+}
+
+static int64_t call_destroy(world *w) {
+  int after = spare_memory();
+  multicast m = multicast_create();
+  multicast_options options = with_release(be_released);
+  int releases = LOAD(w->releases);
+  add_with(m, delegate_of(w), &options);
+  ++w->owed;
+  fail_after = after;
+  CHECK_OK(multicast_destroy(m));
+  CHECK(!multicast_is_valid(m));
+  CHECK_EQ(LOAD(w->releases), releases + 1);
+  return 0;
+}
+
+static int64_t call_is_valid(world *w) {
+  CHECK(multicast_is_valid(w->m));
+  return 0;
+}
+
+static int64_t add_as(world *w, const multicast_options *options) {
+  multicast_delegate d = other_delegate_of(w);
+  bool is_replaced = (options->flags & MULTICAST_UNIQUE) != 0 && multicast_contains(w->m, d);
+  int64_t count = multicast_count(w->m);
+  int releases = LOAD(w->releases);
+  multicast_token token = {77};
+  multicast_status status = multicast_add(w->m, d, options, &token);
+  bool is_added = status == MULTICAST_OK;
+  CHECK_EQ(is_added, token.id != 0);
+  CHECK_EQ(multicast_count(w->m), is_added && !is_replaced ? count + 1 : count);
+  if (options->release != NULL) {
+    ++w->owed;
+    CHECK_EQ(LOAD(w->releases) - releases, is_added && !is_replaced ? 0 : 1);
+  }
+  return status;
+}
+
+static int64_t call_add(world *w) {
+  multicast_options options = multicast_options_default();
+  return add_as(w, &options);
+}
+
+static int64_t call_add_without_options(world *w) {
+  int64_t count = multicast_count(w->m);
+  multicast_status status = multicast_add(w->m, other_delegate_of(w), NULL, NULL);
+  CHECK_EQ(multicast_count(w->m), status == MULTICAST_OK ? count + 1 : count);
+  return status;
+}
+
+static int64_t call_add_with_everything(world *w) {
+  multicast_options options = with_release(be_released);
+  options.priority = w->names++ % 5 - 2;
+  options.flags = MULTICAST_ONCE | MULTICAST_LATEST;
+  options.events = 3;
+  options.lifetime = w->lifetime;
+  options.queue = w->queue;
+  options.lock = lock_world;
+  options.unlock = unlock_world;
+  return add_as(w, &options);
+}
+
+static int64_t call_add_unique(world *w) {
+  multicast_options options = with_release(be_released);
+  options.flags = MULTICAST_UNIQUE;
+  return add_as(w, &options);
+}
+
+static int64_t call_add_many(world *w) {
+  multicast_options options = with_release(be_released);
+  multicast_delegate d[5];
+  multicast_token tokens[5];
+  multicast_status status;
+  int64_t count = multicast_count(w->m);
+  int releases = LOAD(w->releases), i;
+  for (i = 0; i < 5; ++i) d[i] = other_delegate_of(w);
+  options.lifetime = w->lifetime;
+  options.queue = w->queue;
+  w->owed += 5;
+  status = multicast_add_many(w->m, d, 5, &options, tokens);
+  CHECK_EQ(multicast_count(w->m), status == MULTICAST_OK ? count + 5 : count);
+  CHECK_EQ(LOAD(w->releases) - releases, status == MULTICAST_OK ? 0 : 5);
+  for (i = 0; i < 5; ++i) CHECK_EQ(tokens[i].id != 0, status == MULTICAST_OK);
+  return status;
+}
+
+/* For removals of one delegate that was just added: it is gone, and released once. */
+typedef struct removal {
+  int releases;
+  int64_t count;
+  multicast_token token;
+} removal;
+
+static removal removal_begin(world *w) {
+  removal r;
+  r.releases = LOAD(w->releases);
+  r.count = multicast_count(w->m);
+  r.token = add_one(w);
+  return r;
+}
+
+static int64_t removal_end(world *w, const removal *r) {
+  CHECK(!multicast_token_is_live(r->token));
+  CHECK_EQ(multicast_count(w->m), r->count);
+  CHECK_EQ(LOAD(w->releases), r->releases + 1);
+  return 0;
+}
+
+static int64_t call_remove(world *w) {
+  removal r = removal_begin(w);
+  CHECK_OK(multicast_remove(w->m, other_delegate_of(w)));
+  return removal_end(w, &r);
+}
+
+static int64_t call_remove_many(world *w) {
+  removal r = removal_begin(w);
+  multicast_delegate d[2];
+  d[0] = other_delegate_of(w);
+  d[1].function = count_call; /* which is not there */
+  d[1].context = NULL;
+  CHECK_EQ(multicast_remove_many(w->m, d, 2), 1);
+  return removal_end(w, &r);
+}
+
+static int64_t call_remove_context(world *w) {
+  int64_t count = multicast_count(w->m);
+  int releases = LOAD(w->releases);
+  add_one(w);
+  CHECK_EQ(multicast_remove_context(w->m, w), count + 1);
+  CHECK_EQ(LOAD(w->releases) - releases, count + 1);
+  CHECK_EQ(multicast_lifetime_count(w->lifetime), 0);
+  return 0;
+}
+
+static int64_t call_remove_at(world *w) {
+  removal r = removal_begin(w);
+  CHECK_OK(multicast_remove_at(w->m, (size_t)r.count));
+  return removal_end(w, &r);
+}
+
+static int64_t call_remove_all(world *w) {
+  int64_t count = multicast_count(w->m);
+  int releases = LOAD(w->releases);
+  add_one(w);
+  CHECK_EQ(multicast_remove_all(w->m), count + 1);
+  CHECK_EQ(LOAD(w->releases) - releases, count + 1);
+  return 0;
+}
+
+static int64_t call_count(world *w) {
+  CHECK_EQ(multicast_count(w->m), 4);
+  return 0;
+}
+
+static int64_t call_contains(world *w) {
+  CHECK(multicast_contains(w->m, delegate_of(w)));
+  CHECK(!multicast_contains(w->m, other_delegate_of(w)));
+  return 0;
+}
+
+static int64_t call_list(world *w) {
+  multicast_delegate listed[2];
+  CHECK_EQ(multicast_list(w->m, listed, 2), 4);
+  CHECK(listed[1].context == w);
+  return 0;
+}
+
+/* Three are called at once, one in the queue: or refused, and counted. */
+static int64_t invoke_with(world *w, size_t size) {
+  int calls = LOAD(w->calls);
+  uint64_t refused = stats_of(w->queue).refused;
+  int64_t result = multicast_invoke(w->m, 1, size > 0 ? payload : NULL, size);
+  if (result < 0) return result;
+  refused = stats_of(w->queue).refused - refused;
+  CHECK(refused <= 1);
+  CHECK_EQ(result + (int64_t)refused, 4);
+  CHECK_EQ(LOAD(w->calls) - calls, 3);
+  return 0;
+}
+
+static int64_t call_invoke(world *w) { return invoke_with(w, 0); }
+static int64_t call_invoke_with_payload(world *w) { return invoke_with(w, sizeof payload); }
+
+static int64_t call_invoke_again(world *w) {
+  int after = spare_memory();
+  CHECK_EQ(multicast_invoke(w->known, 0, NULL, 0), 1);
+  fail_after = after;
+  return invoke_with(w, sizeof payload);
+}
+
+static bool count_visit(void *context, const multicast_delegate *delegate) {
+  CHECK(delegate->context == context);
+  ADD(((world *)context)->calls, 1);
+  return true;
+}
+
+static int64_t call_visit(world *w) {
+  int calls = LOAD(w->calls);
+  int64_t result = multicast_visit(w->m, count_visit, w);
+  if (result < 0) return result;
+  CHECK_EQ(result, 4);
+  CHECK_EQ(LOAD(w->calls) - calls, 4);
+  return 0;
+}
+
+/* ---- Token ----------------------------------------------------------------------------------- */
+
+static int64_t call_token_is_live(world *w) {
+  CHECK(multicast_token_is_live(w->token));
+  return 0;
+}
+
+static int64_t call_token_remove(world *w) {
+  removal r = removal_begin(w);
+  CHECK_OK(multicast_token_remove(r.token));
+  return removal_end(w, &r);
+}
+
+static int64_t call_token_remove_nowait(world *w) {
+  removal r = removal_begin(w);
+  CHECK_OK(multicast_token_remove_nowait(r.token));
+  return removal_end(w, &r);
+}
+
+static int64_t call_token_remove_within(world *w) {
+  removal r = removal_begin(w);
+  CHECK_OK(multicast_token_remove_within(r.token, 1000000000));
+  return removal_end(w, &r);
+}
+
+static int64_t call_token_pause(world *w) { return multicast_token_pause(w->token); }
+static int64_t call_token_resume(world *w) { return multicast_token_resume(w->token); }
+
+/* That of a call is looked at by every delegate here. */
+static int64_t call_token_current(world *w) {
+  (void)w;
+  CHECK(multicast_token_current().id == 0 || multicast_token_is_live(multicast_token_current()));
+  return 0;
+}
+
+/* ---- Lifetime -------------------------------------------------------------------------------- */
+
+static int64_t call_lifetime_create(world *w) { return keep(w, multicast_lifetime_create().id); }
+
+static void unmake_lifetime(uint64_t handle) {
+  multicast_lifetime l;
+  l.id = handle;
+  CHECK_OK(multicast_lifetime_end(l));
+}
+
+static int64_t call_lifetime_end(world *w) {
+  multicast_options options = with_release(be_released);
+  int releases = LOAD(w->releases), after = spare_memory();
+  multicast_lifetime l = multicast_lifetime_create();
+  multicast_token token;
+  options.lifetime = l;
+  token = add_with(w->m, other_delegate_of(w), &options);
+  ++w->owed;
+  fail_after = after;
+  CHECK_OK(multicast_lifetime_end(l));
+  CHECK(!multicast_token_is_live(token));
+  CHECK_EQ(LOAD(w->releases), releases + 1);
+  return 0;
+}
+
+static int64_t call_lifetime_count(world *w) {
+  CHECK_EQ(multicast_lifetime_count(w->lifetime), 1);
+  return 0;
+}
+
+/* ---- Queue ----------------------------------------------------------------------------------- */
+
+static int64_t call_queue_create(world *w) { return keep(w, multicast_queue_create(NULL).id); }
+
+static void unmake_queue(uint64_t handle) {
+  multicast_queue q;
+  q.id = handle;
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+/* A queue with a call that waits, in which there is a copy of a payload. */
+static multicast_queue queue_with_a_call(world *w, int calls) {
+  int after = spare_memory();
+  multicast_queue q = queue_with((uint32_t)calls, MULTICAST_OVERFLOW_REFUSE);
+  multicast_options options = to_queue(q);
+  multicast m = multicast_create();
+  int i;
+  CHECK(m.id != 0);
+  options.release = be_released;
+  add_with(m, other_delegate_of(w), &options);
+  ++w->owed;
+  for (i = 0; i < calls; ++i) CHECK_EQ(multicast_invoke(m, 0, payload, sizeof payload), 1);
+  w->made[w->made_count++] = m.id;
+  fail_after = after;
+  return q;
+}
+
+static int64_t call_queue_destroy(world *w) {
+  int releases = LOAD(w->releases);
+  multicast_queue q = queue_with_a_call(w, 3);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_EQ(LOAD(w->releases), releases + 1);
+  return 0;
+}
+
+/* On the world's own queue nothing waits: the thread may be one that has never invoked. */
+static int64_t call_queue_run_of_nothing(world *w) {
+  int64_t result = multicast_queue_run(w->queue, 0);
+  if (result < 0) return result;
+  CHECK_EQ(result, 0);
+  return 0;
+}
+
+static int64_t call_queue_run(world *w) {
+  int calls = LOAD(w->calls);
+  multicast_queue q = queue_with_a_call(w, 3);
+  CHECK_EQ(multicast_queue_run(q, 2), 2);
+  CHECK_EQ(LOAD(w->calls) - calls, 2);
+  CHECK_OK(multicast_queue_destroy(q));
+  return 0;
+}
+
+static int64_t call_queue_wait(world *w) {
+  multicast_queue q = queue_with_a_call(w, 3);
+  CHECK_EQ(multicast_queue_wait(q, UINT64_MAX), 3);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_STATUS(multicast_queue_wait(w->queue, 1000), MULTICAST_ERROR_TIMEOUT);
+  return 0;
+}
+
+static int64_t call_queue_fd(world *w) {
+  CHECK(!is_readable(multicast_queue_fd(w->queue)));
+  return 0;
+}
+
+static int64_t call_queue_start(world *w) {
+  multicast_status status = multicast_queue_start(w->queue);
+  if (status == MULTICAST_OK) CHECK_OK(multicast_queue_stop(w->queue));
+  if (status != MULTICAST_OK)
+    CHECK_STATUS(multicast_queue_stop(w->queue), MULTICAST_ERROR_STATE);
+  return status;
+}
+
+static int64_t call_queue_stop(world *w) {
+  int after = spare_memory();
+  CHECK_OK(multicast_queue_start(w->queue));
+  fail_after = after;
+  return multicast_queue_stop(w->queue);
+}
+
+static int64_t call_queue_statistics(world *w) {
+  CHECK_EQ(stats_of(w->queue).pending, 0);
+  return 0;
+}
+
+/* ---- Broadcaster ----------------------------------------------------------------------------- */
+
+static int64_t call_broadcaster_create(world *w) {
+  multicast_broadcaster_options options = multicast_broadcaster_options_default();
+  options.queue = w->queue;
+  return keep(w, multicast_broadcaster_create(&options).id);
+}
+
+static void unmake_broadcaster(uint64_t handle) {
+  multicast_broadcaster b;
+  b.id = handle;
+  CHECK_OK(multicast_broadcaster_destroy(b));
+}
+
+static int64_t call_broadcaster_destroy(world *w) {
+  multicast_options options = with_release(be_released);
+  int releases = LOAD(w->releases), after = spare_memory();
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  CHECK_OK(multicast_broadcaster_register(b, known_name, delegate_of(w), &options, NULL));
+  ++w->owed;
+  fail_after = after;
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  CHECK_EQ(LOAD(w->releases), releases + 1);
+  return 0;
+}
+
+static int64_t call_broadcaster_default(world *w) {
+  (void)w;
+  return multicast_broadcaster_default().id != 0 ? 0 : MULTICAST_ERROR_OUT_OF_MEMORY;
+}
+
+static int64_t register_under(world *w, const char *name) {
+  multicast_options options = with_release(be_released);
+  multicast_token token = {77};
+  int releases = LOAD(w->releases);
+  multicast_status status;
+  options.lifetime = w->lifetime;
+  ++w->owed;
+  status = multicast_broadcaster_register(w->broadcaster, name, other_delegate_of(w), &options,
+                                          &token);
+  CHECK_EQ(status == MULTICAST_OK, token.id != 0);
+  CHECK_EQ(LOAD(w->releases) - releases, status == MULTICAST_OK ? 0 : 1);
+  return status;
+}
+
+static int64_t call_register(world *w) { return register_under(w, known_name); }
+
+static int64_t call_register_new(world *w) {
+  char name[80];
+  int64_t result = register_under(w, new_name(w, name, sizeof name));
+  int after = spare_memory();
+  CHECK_EQ(multicast_broadcaster_notify(w->broadcaster, name, 0, NULL, 0), result == 0 ? 1 : 0);
+  fail_after = after;
+  return result;
+}
+
+static int64_t call_unregister(world *w) {
+  int releases = LOAD(w->releases);
+  add_observer(w);
+  CHECK_OK(multicast_broadcaster_unregister(w->broadcaster, known_name, other_delegate_of(w)));
+  CHECK_EQ(LOAD(w->releases), releases + 1);
+  return 0;
+}
+
+static int64_t call_unregister_all(world *w) {
+  int releases = LOAD(w->releases);
+  int64_t count = multicast_count(w->known);
+  add_observer(w);
+  CHECK_EQ(multicast_broadcaster_unregister_all(w->broadcaster, known_name), count + 1);
+  CHECK_EQ(LOAD(w->releases) - releases, count + 1);
+  return 0;
+}
+
+/* On a thread that has never invoked, looking a name up takes memory, or else a lock. */
+static int64_t call_unregister_stranger(world *w) {
+  CHECK_STATUS(multicast_broadcaster_unregister(w->broadcaster, known_name, other_delegate_of(w)),
+               MULTICAST_ERROR_NOT_FOUND);
+  return 0;
+}
+
+static int64_t call_unregister_all_of_nobody(world *w) {
+  CHECK_EQ(multicast_broadcaster_unregister_all(w->broadcaster, "nobody"), 0);
+  return 0;
+}
+
+static int64_t call_notify(world *w) {
+  int calls = LOAD(w->calls);
+  int64_t result =
+      multicast_broadcaster_notify(w->broadcaster, known_name, 1, payload, sizeof payload);
+  if (result < 0) return result;
+  CHECK_EQ(result, 1);
+  CHECK_EQ(LOAD(w->calls) - calls, 1);
+  return 0;
+}
+
+static int64_t call_broadcaster_multicast(world *w) {
+  char name[80];
+  multicast m =
+      multicast_broadcaster_multicast(w->broadcaster, new_name(w, name, sizeof name));
+  if (m.id == 0) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  CHECK_EQ(multicast_count(m), 0);
+  return 0;
+}
+
+/* ---- All of them ----------------------------------------------------------------------------- */
+
+const function functions[] = {
+    {"multicast_version", "", TAKES_NONE, 1, false, call_version, NULL},
+    {"multicast_status_name", "", TAKES_NONE, 1, false, call_status_name, NULL},
+    {"multicast_status_message", "", TAKES_NONE, 1, false, call_status_message, NULL},
+    {"multicast_set_allocator", "", TAKES_NONE, 1, false, call_set_allocator, NULL},
+    {"multicast_options_init", "", TAKES_NONE, 1, false, call_options_init, NULL},
+    {"multicast_allocator_init", "", TAKES_NONE, 1, false, call_allocator_init, NULL},
+    {"multicast_queue_options_init", "", TAKES_NONE, 1, false, call_queue_options_init, NULL},
+    {"multicast_queue_stats_init", "", TAKES_NONE, 1, false, call_queue_stats_init, NULL},
+    {"multicast_broadcaster_options_init", "", TAKES_NONE, 1, false,
+     call_broadcaster_options_init, NULL},
+
+    {"multicast_create", "", FAILS, 80, true, call_create, unmake_multicast},
+    {"multicast_destroy", "", TAKES_NONE, 5, false, call_destroy, NULL},
+    {"multicast_is_valid", "", TAKES_NONE, 1, false, call_is_valid, NULL},
+    {"multicast_add", "", FAILS, 40, false, call_add, NULL},
+    {"multicast_add", "without options", FAILS, 40, false, call_add_without_options, NULL},
+    {"multicast_add", "with options of every kind", FAILS, 30, false,
+     call_add_with_everything, NULL},
+    {"multicast_add", "as the only one of its kind", FAILS, 10, false, call_add_unique, NULL},
+    {"multicast_add_many", "", FAILS, 8, false, call_add_many, NULL},
+    {"multicast_remove", "", TAKES_NONE, 20, false, call_remove, NULL},
+    {"multicast_remove_many", "", TAKES_NONE, 20, false, call_remove_many, NULL},
+    {"multicast_remove_context", "", TAKES_NONE, 5, false, call_remove_context, NULL},
+    {"multicast_remove_at", "", TAKES_NONE, 20, false, call_remove_at, NULL},
+    {"multicast_remove_all", "", TAKES_NONE, 5, false, call_remove_all, NULL},
+    {"multicast_count", "", TAKES_NONE, 1, false, call_count, NULL},
+    {"multicast_contains", "", TAKES_NONE, 1, false, call_contains, NULL},
+    {"multicast_list", "", TAKES_NONE, 1, false, call_list, NULL},
+    {"multicast_invoke", "", FAILS, 2, false, call_invoke, NULL},
+    {"multicast_invoke", "with a payload to copy", MAY_COPE, 1, false,
+     call_invoke_with_payload, NULL},
+    {"multicast_invoke", "not for the first time", MAY_COPE, 10, false, call_invoke_again, NULL},
+    {"multicast_visit", "", FAILS, 2, false, call_visit, NULL},
+
+    {"multicast_token_is_live", "", TAKES_NONE, 1, false, call_token_is_live, NULL},
+    {"multicast_token_remove", "", TAKES_NONE, 20, false, call_token_remove, NULL},
+    {"multicast_token_remove_nowait", "", TAKES_NONE, 20, false, call_token_remove_nowait, NULL},
+    {"multicast_token_remove_within", "", TAKES_NONE, 20, false, call_token_remove_within, NULL},
+    {"multicast_token_pause", "", TAKES_NONE, 1, false, call_token_pause, NULL},
+    {"multicast_token_resume", "", TAKES_NONE, 1, false, call_token_resume, NULL},
+    {"multicast_token_current", "", TAKES_NONE, 1, false, call_token_current, NULL},
+
+    {"multicast_lifetime_create", "", FAILS, 80, true,
+     call_lifetime_create, unmake_lifetime},
+    {"multicast_lifetime_end", "", TAKES_NONE, 5, false, call_lifetime_end, NULL},
+    {"multicast_lifetime_count", "", TAKES_NONE, 1, false, call_lifetime_count, NULL},
+
+    {"multicast_queue_create", "", FAILS, 80, true, call_queue_create, unmake_queue},
+    {"multicast_queue_destroy", "", TAKES_NONE, 3, false, call_queue_destroy, unmake_multicast},
+    {"multicast_queue_run", "of nothing", FAILS, 2, false, call_queue_run_of_nothing, NULL},
+    {"multicast_queue_run", "", TAKES_NONE, 3, false, call_queue_run, unmake_multicast},
+    {"multicast_queue_wait", "", TAKES_NONE, 3, false, call_queue_wait, unmake_multicast},
+    {"multicast_queue_fd", "", TAKES_NONE, 2, false, call_queue_fd, NULL},
+    {"multicast_queue_start", "", FAILS, 3, false, call_queue_start, NULL},
+    {"multicast_queue_stop", "", TAKES_NONE, 3, false, call_queue_stop, NULL},
+    {"multicast_queue_statistics", "", TAKES_NONE, 1, false, call_queue_statistics, NULL},
+
+    {"multicast_broadcaster_create", "", FAILS, 80, true,
+     call_broadcaster_create, unmake_broadcaster},
+    {"multicast_broadcaster_destroy", "", TAKES_NONE, 5, false, call_broadcaster_destroy, NULL},
+    {"multicast_broadcaster_default", "", FAILS, 2, true, call_broadcaster_default, NULL},
+    {"multicast_broadcaster_register", "", MAY_COPE, 10, false, call_register, NULL},
+    {"multicast_broadcaster_register", "under new names", MAY_COPE, 40, false,
+     call_register_new, NULL},
+    {"multicast_broadcaster_unregister", "", TAKES_NONE, 5, false, call_unregister, NULL},
+    {"multicast_broadcaster_unregister", "of a stranger", MAY_COPE, 1, false,
+     call_unregister_stranger, NULL},
+    {"multicast_broadcaster_unregister_all", "", TAKES_NONE, 5, false, call_unregister_all, NULL},
+    {"multicast_broadcaster_unregister_all", "of nobody", MAY_COPE, 1, false,
+     call_unregister_all_of_nobody, NULL},
+    {"multicast_broadcaster_notify", "", MAY_COPE, 2, false, call_notify, NULL},
+    {"multicast_broadcaster_multicast", "", MAY_COPE, 40, false, call_broadcaster_multicast, NULL},
+};
+const int function_count = (int)(sizeof functions / sizeof *functions);
+
+void unmake_all(world *w, const function *f) {
+  while (w->made_count > 0) f->unmake(w->made[--w->made_count]);
+}
+
+void use_every_function(void) {
+  int i;
+  for (i = 0; i < function_count; ++i) {
+    const function *f = &functions[i];
+    world w;
+    world_begin(&w);
+    CHECK_EQ(f->call(&w), 0);
+    unmake_all(&w, f);
+    world_end(&w);
+  }
+}

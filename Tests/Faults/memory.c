@@ -1,0 +1,200 @@
+/* Each allocation of every function failing, one after the other: alone, and with all that follow.
+ */
+
+#include "child.h"
+#include "functions.h"
+
+#include <dirent.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* What the children tell. */
+typedef struct report {
+  bool was_reached;   /* the allocation that was to fail */
+  int64_t bytes_kept; /* in the end, where no allocation fails */
+} report;
+static report *told;
+
+typedef struct attempt {
+  const function *f;
+  world w;
+} attempt;
+
+/* A queue's thread that has stopped has its record until it ends; the next one takes another. */
+static bool is_without_other_threads(void) {
+  DIR *tasks = opendir("/proc/self/task");
+  int count = 0;
+  CHECK(tasks != NULL);
+  while (readdir(tasks) != NULL) ++count;
+  closedir(tasks);
+  return count == 2 + 2; /* main's and this one; and two entries that are none */
+}
+
+static void *call_rounds(void *argument) {
+  attempt *a = argument;
+  const function *f = a->f;
+  int round;
+  for (round = 0; round < f->rounds; ++round) {
+    world_state before;
+    int64_t result;
+    int armed = fail_after;
+    fail_after = -1;
+    before = world_look(&a->w);
+    fail_after = armed;
+    has_failed = false;
+    result = f->call(&a->w);
+    armed = fail_after;
+    fail_after = -1;
+    if (has_failed) told->was_reached = true;
+    if (result == 0) {
+      if (f->memory != MAY_COPE) CHECK(!has_failed);
+    } else {
+      CHECK_STATUS(result, MULTICAST_ERROR_OUT_OF_MEMORY);
+      CHECK(has_failed && f->memory != TAKES_NONE);
+      world_expect(&a->w, &before);
+    }
+    EVENTUALLY(is_without_other_threads());
+    fail_after = armed;
+  }
+  return NULL;
+}
+
+static void *call_once(void *argument) {
+  attempt *a = argument;
+  CHECK_EQ(a->f->call(&a->w), 0);
+  return NULL;
+}
+
+/* Fails one allocation, or that and all that follow, and looks whether all is well afterwards. */
+static void fail_allocation(const function *f, int which) {
+  attempt a;
+  a.f = f;
+  memset(&a.w, 0, sizeof a.w);
+  if (!f->is_first) world_begin(&a.w);
+  fail_after = which;
+  on_another_thread(call_rounds, &a); /* one that may have no record yet */
+  fail_after = -1;
+  unmake_all(&a.w, f);
+  on_another_thread(call_once, &a); /* it works again */
+  unmake_all(&a.w, f);
+  world_end(&a.w);
+}
+
+/* Finds the library as new. */
+static void fail_at_first(const function *f, int which) {
+  fail_allocation(f, which);
+  if (which < 0) told->bytes_kept = allocated_bytes;
+  if (allocated_bytes > told->bytes_kept) CHECK_EQ(allocated_bytes, told->bytes_kept);
+}
+
+/* Finds the library used: whatever it keeps for later it has by now, and takes no more. */
+static void fail_again_and_again(const function *f, int unused) {
+  int64_t bytes = -1, blocks = -1;
+  int sweep, which;
+  (void)unused;
+  for (sweep = 0; bytes != allocated_bytes || blocks != allocated_blocks; ++sweep) {
+    CHECK(sweep < 20);
+    bytes = allocated_bytes;
+    blocks = allocated_blocks;
+    for (which = 0; which == 0 || told->was_reached; ++which) {
+      told->was_reached = false;
+      fail_allocation(f, which);
+    }
+  }
+}
+
+/* Each in a process of its own, for there to be a first time. */
+static void in_a_child(void (*body)(const function *, int), const function *f, int which,
+                       bool is_alone) {
+  pid_t child;
+  int end;
+  told->was_reached = false;
+  child = begin_child();
+  if (child == 0) {
+    use_test_allocator();
+    fail_only_once = is_alone;
+    body(f, which);
+    _exit(0);
+  }
+  end = end_of_child(child);
+  if (end == 0) return;
+  fprintf(stderr, "in %s (%s), the allocation after %d failing %s\n", f->name, f->variant, which,
+          is_alone ? "alone" : "with all that follow");
+  CHECK_EQ(end, 0);
+}
+
+static void prepare_report(void) {
+  told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(told != MAP_FAILED);
+}
+
+TEST(out_of_memory_at_each_allocation_of_each_function) {
+  int i, which, is_alone, total = 0;
+  prepare_report();
+  for (i = 0; i < function_count; ++i) {
+    const function *f = &functions[i];
+    for (is_alone = 1; is_alone >= 0; --is_alone) {
+      in_a_child(fail_at_first, f, -1, true);
+      for (which = 0; which == 0 || told->was_reached; ++which, ++total) {
+        CHECK(which < 1000);
+        in_a_child(fail_at_first, f, which, is_alone != 0);
+      }
+    }
+    printf("%-40s %-26s %3d allocations\n", f->name, f->variant, which - 1);
+    fflush(stdout);
+    CHECK_EQ(which > 1, f->memory != TAKES_NONE);
+  }
+  printf("%d failures of allocations\n", total);
+}
+
+TEST(out_of_memory_again_and_again_leaks_nothing_of_any_function) {
+  int i, is_alone;
+  prepare_report();
+  for (i = 0; i < function_count; ++i) {
+    for (is_alone = 1; is_alone >= 0; --is_alone)
+      in_a_child(fail_again_and_again, &functions[i], -1, is_alone != 0);
+  }
+}
+
+/* ---- The table ------------------------------------------------------------------------------- */
+
+/* Calls something with the name of each function that the header declares. */
+static int for_each_declared(void (*body)(const char *name)) {
+  FILE *file = fopen(MULTICAST_HEADER, "r");
+  static char line[512], name[128];
+  bool is_declaration = false;
+  int count = 0;
+  CHECK(file != NULL);
+  while (fgets(line, sizeof line, file) != NULL) {
+    const char *found = strstr(line, "multicast_"), *end;
+    if (strncmp(line, "MULTICAST_API", 13) == 0) is_declaration = true;
+    if (!is_declaration) continue;
+    for (; found != NULL; found = strstr(end, "multicast_")) {
+      end = found + strspn(found, "abcdefghijklmnopqrstuvwxyz_");
+      if (*end != '(') continue;
+      CHECK((size_t)(end - found) < sizeof name);
+      memcpy(name, found, (size_t)(end - found));
+      name[end - found] = '\0';
+      body(name);
+      ++count;
+      is_declaration = false;
+      break;
+    }
+  }
+  fclose(file);
+  return count;
+}
+
+static void expect_in_table(const char *name) {
+  int i;
+  for (i = 0; i < function_count; ++i) {
+    if (strcmp(functions[i].name, name) == 0) return;
+  }
+  check_failed(__FILE__, __LINE__, name, "is declared, but not among the functions");
+}
+
+TEST(faults_happen_to_every_function_of_the_header) {
+  CHECK(for_each_declared(expect_in_table) >= 50);
+}
+
+TEST(every_function_does_what_it_is_to_do) { use_every_function(); }

@@ -1,0 +1,317 @@
+/* Threads that have little room, that are many, or that end where they should not. */
+
+#include "functions.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+/* ---- Small stacks ---------------------------------------------------------------------------- */
+
+static void on_a_stack_of(size_t size, void *(*body)(void *), void *argument) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  CHECK_EQ(pthread_attr_init(&attributes), 0);
+  CHECK_EQ(pthread_attr_setstacksize(&attributes, size), 0);
+  CHECK_EQ(pthread_create(&thread, &attributes, body, argument), 0);
+  CHECK_EQ(pthread_attr_destroy(&attributes), 0);
+  join_thread(thread);
+}
+
+static void *use_every_function_there(void *unused) {
+  (void)unused;
+  use_every_function();
+  return NULL;
+}
+
+/* The smallest has 16 KB, with this program's own frames and thread-locals in them. */
+TEST(stack_of_the_smallest_size_is_enough_for_every_function) {
+  on_a_stack_of((size_t)sysconf(_SC_THREAD_STACK_MIN), use_every_function_there, NULL);
+}
+
+TEST(stack_of_64_kilobytes_is_enough_for_every_function) {
+  on_a_stack_of(65536, use_every_function_there, NULL);
+}
+
+/* ---- Small stacks and deep nesting ----------------------------------------------------------- */
+
+typedef struct nest {
+  multicast m;
+  multicast_queue queue;
+  multicast_broadcaster broadcaster;
+  int depth, deepest;
+  bool has_reached_limit;
+  int64_t (*again)(struct nest *);
+} nest;
+
+/* Needs little: a word or two in each call. */
+static void go_deeper(void *context, uint32_t event, const void *payload, size_t size) {
+  nest *n = context;
+  int64_t result;
+  (void)event;
+  (void)payload;
+  (void)size;
+  if (++n->depth > n->deepest) n->deepest = n->depth;
+  result = n->again(n);
+  if (result < 0) {
+    CHECK_STATUS(result, MULTICAST_ERROR_LIMIT);
+    n->has_reached_limit = true;
+  }
+  --n->depth;
+}
+
+static bool visit_deeper(void *context, const multicast_delegate *delegate) {
+  (void)delegate;
+  go_deeper(context, 0, NULL, 0);
+  return true;
+}
+
+static int64_t by_invoke(nest *n) { return multicast_invoke(n->m, 0, NULL, 0); }
+static int64_t by_visit(nest *n) { return multicast_visit(n->m, visit_deeper, n); }
+static int64_t by_notify(nest *n) {
+  return multicast_broadcaster_notify(n->broadcaster, "name", 0, NULL, 0);
+}
+/* A delegate that is queued again by its own call, and runs the queue. */
+static int64_t by_run(nest *n) { return multicast_queue_run(n->queue, 1); }
+
+static void *nest_to_the_limit(void *argument) {
+  nest *n = argument;
+  CHECK_EQ(n->again(n), 1);
+  CHECK_EQ(n->depth, 0);
+  CHECK_EQ(n->deepest, 256);
+  CHECK(n->has_reached_limit);
+  return NULL;
+}
+
+static void *lock_nest(void *context) { return context; }
+static void unlock_nest(void *strong) { CHECK(strong != NULL); }
+
+static void nest_on_a_stack_of(size_t size, int64_t (*again)(nest *), multicast_options options) {
+  nest n;
+  multicast_delegate d;
+  int i;
+  memset(&n, 0, sizeof n);
+  n.again = again;
+  n.m = multicast_create();
+  n.broadcaster = multicast_broadcaster_create(NULL);
+  d.function = go_deeper;
+  d.context = &n;
+  if (again == by_run) {
+    n.queue = queue_with(300, MULTICAST_OVERFLOW_REFUSE);
+    options.queue = n.queue;
+  }
+  CHECK_OK(multicast_add(n.m, d, &options, NULL));
+  CHECK_OK(multicast_broadcaster_register(n.broadcaster, "name", d, &options, NULL));
+  for (i = 0; again == by_run && i < 300; ++i) CHECK_EQ(multicast_invoke(n.m, 0, NULL, 0), 1);
+  on_a_stack_of(size, nest_to_the_limit, &n);
+  CHECK_OK(multicast_broadcaster_destroy(n.broadcaster));
+  CHECK_OK(multicast_destroy(n.m));
+  if (again == by_run) CHECK_OK(multicast_queue_destroy(n.queue));
+}
+
+TEST(stack_of_64_kilobytes_is_enough_for_256_invocations) {
+  nest_on_a_stack_of(65536, by_invoke, multicast_options_default());
+}
+TEST(stack_of_64_kilobytes_is_enough_for_256_visits) {
+  nest_on_a_stack_of(65536, by_visit, multicast_options_default());
+}
+TEST(stack_of_64_kilobytes_is_enough_for_256_notifications) {
+  nest_on_a_stack_of(65536, by_notify, multicast_options_default());
+}
+
+/* What is not plain takes two to four times as much. */
+TEST(stack_of_128_kilobytes_is_enough_for_256_invocations_of_chosen_events) {
+  multicast_options options = multicast_options_default();
+  options.events = 1;
+  nest_on_a_stack_of(131072, by_invoke, options);
+}
+TEST(stack_of_128_kilobytes_is_enough_for_256_invocations_of_a_locked_context) {
+  multicast_options options = multicast_options_default();
+  options.lock = lock_nest;
+  options.unlock = unlock_nest;
+  nest_on_a_stack_of(131072, by_invoke, options);
+}
+TEST(stack_of_128_kilobytes_is_enough_for_256_runs_of_a_queue) {
+  nest_on_a_stack_of(131072, by_run, multicast_options_default());
+}
+
+/* ---- Many threads ---------------------------------------------------------------------------- */
+
+enum { MANY = 10000, AT_ONCE = 8 };
+
+static multicast common;
+static multicast_queue common_queue;
+static int common_calls;
+
+static void *come_and_go(void *unused) {
+  (void)unused;
+  CHECK_EQ(multicast_invoke(common, 0, NULL, 0), 2);
+  CHECK(multicast_queue_run(common_queue, 1) != 0); /* others may run it, which is a status */
+  return NULL;
+}
+
+static long resident_kilobytes(void) {
+  long pages = 0, unused;
+  FILE *file = fopen("/proc/self/statm", "r");
+  CHECK(file != NULL);
+  CHECK_EQ(fscanf(file, "%ld %ld", &unused, &pages), 2);
+  fclose(file);
+  return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+TEST(threads_by_the_ten_thousand_that_come_and_go_take_no_more_memory) {
+  pthread_t threads[AT_ONCE];
+  int64_t bytes = 0;
+  long kilobytes = 0;
+  int round, i;
+  use_test_allocator();
+  common = multicast_create();
+  common_queue = queue_with(2 * AT_ONCE, MULTICAST_OVERFLOW_DROP_OLDEST);
+  add(common, counter(&common_calls));
+  add_queued(common, counter(&common_calls), common_queue);
+  for (round = 0; round < MANY / AT_ONCE; ++round) {
+    for (i = 0; i < AT_ONCE; ++i) threads[i] = start_thread(come_and_go, NULL);
+    for (i = 0; i < AT_ONCE; ++i) join_thread(threads[i]);
+    if (round == MANY / AT_ONCE / 10) kilobytes = resident_kilobytes();
+    bytes = allocated_bytes;
+    if (round > 0) CHECK(bytes < 400000); /* a record takes 10 KB: as many as there are at once */
+  }
+  CHECK(LOAD(common_calls) >= MANY);
+  CHECK(resident_kilobytes() - kilobytes < 1024);
+  printf("%d threads: %lld bytes, resident %ld KB, then %ld KB\n", MANY, (long long)bytes,
+         kilobytes, resident_kilobytes());
+  CHECK_OK(multicast_queue_destroy(common_queue));
+  CHECK_OK(multicast_destroy(common));
+}
+
+/* ---- Cancellation inside of a call ----------------------------------------------------------- */
+
+static gate is_inside = GATE_INIT;
+
+static void sleep_for_long(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event;
+  (void)payload;
+  (void)size;
+  ADD(*(int *)context, 1);
+  gate_open(&is_inside);
+  sleep(60); /* a point of cancellation */
+  ADD(*(int *)context, 1000);
+}
+
+static bool visit_for_long(void *context, const multicast_delegate *delegate) {
+  sleep_for_long(context, 0, NULL, 0);
+  (void)delegate;
+  return true;
+}
+
+static world around;
+
+static void *be_cancelled_in_invoke(void *unused) {
+  (void)unused;
+  multicast_invoke(around.known, 0, NULL, 0);
+  return NULL;
+}
+
+static void *be_cancelled_in_visit(void *given) {
+  multicast_visit(around.known, visit_for_long, given);
+  return NULL;
+}
+
+static void *be_cancelled_in_run(void *unused) {
+  (void)unused;
+  multicast_queue_run(around.queue, 0);
+  return NULL;
+}
+
+/* The thread ends, as by pthread_exit(): the call is over, what was removed is released, and its
+ * record serves others. */
+static void is_cancelled(void *(*body)(void *), bool is_queued, bool is_removed) {
+  static const gate shut = GATE_INIT;
+  int calls = 0, releases = 0;
+  multicast_options options = with_release(count_release);
+  multicast_delegate d;
+  multicast_token token;
+  pthread_t thread;
+  void *end;
+  is_inside = shut;
+  world_begin(&around);
+  CHECK_OK(multicast_broadcaster_unregister(around.broadcaster, known_name,
+                                            delegate_of(&around)));
+  d.function = sleep_for_long;
+  d.context = &calls;
+  if (is_queued) options.queue = around.queue;
+  options.release = NULL;
+  token = add_with(around.known, d, &options);
+  options.release = count_release;
+  options.queue.id = 0;
+  if (is_queued) CHECK_EQ(multicast_invoke(around.known, 0, payload, sizeof payload), 1);
+  thread = start_thread(body, &calls);
+  gate_wait(&is_inside);
+  if (is_removed) CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
+  CHECK_EQ(pthread_cancel(thread), 0);
+  CHECK_EQ(pthread_join(thread, &end), 0);
+  CHECK(end == PTHREAD_CANCELED);
+  CHECK_EQ(calls, 1);
+  if (!is_removed) CHECK_OK(multicast_token_remove(token)); /* nothing to wait for */
+  CHECK_EQ(multicast_queue_run(around.queue, 0), 0);         /* it is nobody's */
+  add_with(around.known, counter(&releases), &options);
+  CHECK_EQ(multicast_invoke(around.known, 0, NULL, 0), 1);
+  world_end(&around);
+  CHECK_EQ(releases, 2); /* a call, and a release */
+}
+
+static void is_cancelled_and_leaves_nothing(void *(*body)(void *), bool is_queued) {
+  int64_t bytes = 0;
+  int i;
+  use_test_allocator();
+  for (i = 0; i < 6; ++i) {
+    is_cancelled(body, is_queued, i % 2 != 0);
+    if (i == 3) bytes = allocated_bytes;
+  }
+  CHECK_EQ(allocated_bytes, bytes);
+  use_every_function();
+}
+
+TEST(cancellation_inside_of_a_delegate_ends_its_call) {
+  is_cancelled_and_leaves_nothing(be_cancelled_in_invoke, false);
+}
+TEST(cancellation_inside_of_a_visitor_ends_its_call) {
+  is_cancelled_and_leaves_nothing(be_cancelled_in_visit, false);
+}
+TEST(cancellation_inside_of_a_queued_call_ends_it) {
+  is_cancelled_and_leaves_nothing(be_cancelled_in_run, true);
+}
+
+/* ---- Late destructors ------------------------------------------------------------------------ */
+
+static pthread_key_t late;
+
+/* Comes again in each round of destructors, after the library's own has run. */
+static void use_late(void *rounds_left) {
+  use_every_function();
+  if ((intptr_t)rounds_left > 1)
+    CHECK_EQ(pthread_setspecific(late, (void *)((intptr_t)rounds_left - 1)), 0);
+}
+
+static void *end_late(void *unused) {
+  (void)unused;
+  CHECK_EQ(multicast_invoke(common, 0, NULL, 0), 1);
+  CHECK_EQ(pthread_setspecific(late, (void *)PTHREAD_DESTRUCTOR_ITERATIONS), 0);
+  return NULL;
+}
+
+TEST(late_destructors_of_a_thread_may_call_every_function) {
+  int64_t bytes = 0;
+  int i;
+  use_test_allocator();
+  common = multicast_create(); /* the library's key comes before ours, and so does its destructor */
+  add(common, counter(&common_calls));
+  CHECK_EQ(pthread_key_create(&late, use_late), 0);
+  for (i = 0; i < 110; ++i) {
+    on_another_thread(end_late, NULL);
+    if (i == 9) bytes = allocated_bytes;
+  }
+  /* A queue's thread that has just stopped may still have its record: not one for each of ours. */
+  CHECK(allocated_bytes - bytes < 100000);
+  use_every_function();
+  CHECK_OK(multicast_destroy(common));
+}
