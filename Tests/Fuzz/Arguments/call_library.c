@@ -1,0 +1,70 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls.h"
+#include "callees.h"
+#include "expect.h"
+#include "history.h"
+#include "memory.h"
+#include "values.h"
+
+static void name_a_status(void) {
+  multicast_status s = (multicast_status)(int32_t)any_uint32();
+  NOTE("multicast_status_name, _message(%lld)", s);
+  EXPECT(strlen(multicast_status_name(s)) > 0, "a status without a name");
+  EXPECT(strlen(multicast_status_message(s)) > 0, "a status without a message");
+  EXPECT_EQ(multicast_version(), MULTICAST_VERSION);
+}
+
+static void set_allocator(void) {
+  multicast_allocator *a = any_struct(sizeof *a);
+  NOTE("multicast_set_allocator");
+  EXPECT(multicast_set_allocator(a) != MULTICAST_OK, "memory from elsewhere, once some is taken");
+}
+
+typedef multicast_status (*initializer)(void *, size_t);
+
+static void init(const char *name, initializer function, size_t known_size) {
+  size_t size = any_byte() & 1 ? known_size : any_uint32() % 1100, i;
+  bool is_null = any_byte() < 16, is_good = !is_null && size >= known_size && size <= 1024;
+  unsigned char *block = is_null ? NULL : any_bytes(is_good ? size : 1), first;
+  (void)name;
+  NOTE("an initializer(is NULL: %lld, %lld)", is_null, size);
+  first = is_null ? 0 : block[0];
+  EXPECT_EQ(function(block, size), is_good ? MULTICAST_OK : MULTICAST_ERROR_INVALID_ARGUMENT);
+  if (is_good) {
+    uint32_t said;
+    memcpy(&said, block, sizeof said);
+    EXPECT_EQ(said, size);
+    for (i = sizeof said; i < size; ++i) EXPECT_EQ(block[i], 0);
+  } else if (!is_null) {
+    EXPECT_EQ(block[0], first);
+  }
+}
+
+#define INITIALIZER(STRUCT)                                                    \
+  static multicast_status init_##STRUCT(void *block, size_t size) {            \
+    return multicast_##STRUCT##_init(block, size);                             \
+  }                                                                            \
+  static void init_any_##STRUCT(void) {                                        \
+    init(#STRUCT, init_##STRUCT, sizeof(multicast_##STRUCT));                  \
+  }
+INITIALIZER(options)
+INITIALIZER(allocator)
+INITIALIZER(queue_options)
+INITIALIZER(queue_stats)
+INITIALIZER(broadcaster_options)
+
+/* Until the next call from outside of all delegates. */
+static void fail_memory(void) {
+  int allocations = any_byte() % 8;
+  NOTE("memory: %lld allocations, then no more", allocations);
+  memory_fail_after(allocations);
+}
+
+static void recover_memory(void) { memory_recover(); }
+
+static const any_call calls[] = {name_a_status,      set_allocator,          init_any_options,
+                                 init_any_allocator, init_any_queue_options, init_any_queue_stats,
+                                 init_any_broadcaster_options, fail_memory,  recover_memory};
+const call_table library_calls = {calls, sizeof calls / sizeof calls[0]};

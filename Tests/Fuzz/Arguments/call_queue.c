@@ -1,0 +1,90 @@
+#include "calls.h"
+#include "expect.h"
+#include "history.h"
+#include "values.h"
+
+static multicast_queue any_queue(void) {
+  multicast_queue q = {any_handle()};
+  return q;
+}
+
+static void create(void) {
+  multicast_queue_options *o = any_struct(sizeof *o);
+  multicast_queue q;
+  uint8_t b = any_byte();
+  if (o != NULL && o->struct_size >= sizeof *o && o->struct_size <= 1024) {
+    o->capacity = b < 200 ? b % 4 : any_uint32();
+    b = any_byte();
+    o->overflow = (multicast_overflow)(b < 240 ? b % 3 : any_byte());
+  }
+  q = multicast_queue_create(o);
+  NOTE("multicast_queue_create() = %llx", (long long)q.id);
+  keep_handle(q.id);
+  /* Who has run it last is never blocked by it. */
+  if (q.id != 0) EXPECT_COUNT(multicast_queue_run(q, 0), MULTICAST_ERROR_LIMIT);
+}
+
+static void destroy(void) {
+  multicast_queue q = any_queue();
+  NOTE("multicast_queue_destroy(%llx)", (long long)q.id);
+  EXPECT_STATUS(multicast_queue_destroy(q), MULTICAST_PENDING, MULTICAST_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(multicast_queue_fd(q), -1);
+}
+
+static void run(void) {
+  multicast_queue q = any_queue();
+  size_t max = any_size();
+  NOTE("multicast_queue_run(%llx, %lld)", (long long)q.id, (long long)max);
+  EXPECT_COUNT(multicast_queue_run(q, max), MULTICAST_ERROR_INVALID_HANDLE,
+               MULTICAST_ERROR_STATE, MULTICAST_ERROR_LIMIT);
+}
+
+/* Up to 255 ns: somebody would have to wake it otherwise. */
+static void wait(void) {
+  multicast_queue q = any_queue();
+  NOTE("multicast_queue_wait(%llx)", (long long)q.id);
+  EXPECT_COUNT(multicast_queue_wait(q, any_byte()), MULTICAST_ERROR_INVALID_HANDLE,
+               MULTICAST_ERROR_TIMEOUT);
+}
+
+static void watch(void) {
+  multicast_queue q = any_queue();
+  int descriptor = multicast_queue_fd(q);
+  NOTE("multicast_queue_fd(%llx) = %lld", (long long)q.id, descriptor);
+  EXPECT_EQ(multicast_queue_fd(q), descriptor);
+}
+
+/* Starting a thread takes long: it is seldom meant. */
+static void start(void) {
+  multicast_queue q = any_queue();
+  if (any_byte() >= 16) q.id = q.id ^ 1;
+  NOTE("multicast_queue_start(%llx)", (long long)q.id);
+  EXPECT_STATUS(multicast_queue_start(q), MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_STATE,
+                MULTICAST_ERROR_SYSTEM, MULTICAST_ERROR_OUT_OF_MEMORY);
+}
+
+static void stop(void) {
+  multicast_queue q = any_queue();
+  multicast_status status;
+  NOTE("multicast_queue_stop(%llx)", (long long)q.id);
+  status = multicast_queue_stop(q);
+  EXPECT_STATUS(status, MULTICAST_PENDING, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_STATE);
+  /* As when it was created: from here on it would be its former thread that makes room. */
+  if (status >= 0)
+    EXPECT_COUNT(multicast_queue_run(q, 0), MULTICAST_ERROR_STATE, MULTICAST_ERROR_LIMIT);
+}
+
+static void read_statistics(void) {
+  multicast_queue q = any_queue();
+  multicast_queue_stats *s = any_struct(sizeof *s);
+  multicast_status status;
+  NOTE("multicast_queue_statistics(%llx)", (long long)q.id);
+  status = multicast_queue_statistics(q, s);
+  EXPECT_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT);
+  if (status == MULTICAST_OK)
+    EXPECT_EQ(s->queued, s->pending + s->delivered + s->dropped + s->retracted + s->coalesced);
+}
+
+static const any_call calls[] = {create, create, destroy, run,  run, wait,
+                                 watch,  start,  stop,    read_statistics};
+const call_table queue_calls = {calls, sizeof calls / sizeof calls[0]};

@@ -1,0 +1,59 @@
+#include "callees.h"
+
+#include "calls.h"
+#include "expect.h"
+#include "values.h"
+
+enum { DEEPEST = 12 };
+
+static int depth;
+
+/* Not on the thread of a queue: the input belongs to the fuzzer's own. */
+static void call_on(void) {
+  if (!is_fuzzing_thread() || depth >= DEEPEST || any_byte() < 128) return;
+  ++depth;
+  while (values_are_left() && any_byte() >= 64) call_something();
+  --depth;
+}
+
+static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+}
+
+static void read_payload(void *context, uint32_t event, const void *payload, size_t size) {
+  const unsigned char *bytes = payload;
+  volatile unsigned char sum = 0;
+  size_t i;
+  (void)context, (void)event;
+  for (i = 0; i < size; ++i) sum = (unsigned char)(sum + bytes[i]);
+}
+
+static void do_something(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  EXPECT(multicast_token_current().id != 0, "a call without a current token");
+  call_on();
+}
+
+const multicast_function callee_functions[CALLEES] = {do_nothing, read_payload, do_something};
+
+void callee_release(void *context) {
+  (void)context;
+  call_on();
+}
+
+void *callee_lock(void *context) {
+  call_on();
+  return (uintptr_t)context == 3 ? NULL : (void *)((uintptr_t)context + 64);
+}
+
+void callee_unlock(void *strong) {
+  EXPECT((uintptr_t)strong >= 64 && (uintptr_t)strong < 68, "what lock did not return");
+  call_on();
+}
+
+bool callee_visit(void *context, const multicast_delegate *delegate) {
+  EXPECT(context == (void *)&callee_functions, "another visitor's context");
+  EXPECT(delegate->function != NULL, "a delegate without a function");
+  call_on();
+  return !is_fuzzing_thread() || any_byte() >= 16;
+}

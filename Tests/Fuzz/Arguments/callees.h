@@ -1,0 +1,16 @@
+/* The functions that the library calls. Some call the library, with arguments of the input's. */
+
+#ifndef CALLEES_H
+#define CALLEES_H
+
+#include "multicast.h"
+
+enum { CALLEES = 3 };
+
+extern const multicast_function callee_functions[CALLEES];
+void callee_release(void *context);
+void *callee_lock(void *context);
+void callee_unlock(void *strong);
+bool callee_visit(void *context, const multicast_delegate *delegate);
+
+#endif

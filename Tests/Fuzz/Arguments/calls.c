@@ -1,0 +1,52 @@
+#include "calls.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "expect.h"
+#include "history.h"
+#include "values.h"
+
+void expect_result(const char *file, int line, const char *call, int64_t result, bool is_count,
+                   const int *allowed) {
+  outcomes o = {{0}, 0};
+  (void)file, (void)line;
+  NOTE("= %lld", result);
+  if (is_count && result >= 0) return;
+  for (; *allowed != 0; ++allowed) allow(&o, *allowed);
+  allow(&o, 0);
+  expect_allowed(file, line, call, result, &o);
+}
+
+static pthread_t fuzzing_thread;
+
+void begin_calls(void) { fuzzing_thread = pthread_self(); }
+
+bool is_fuzzing_thread(void) { return pthread_equal(pthread_self(), fuzzing_thread); }
+
+void call_something(void) {
+  static const call_table *const tables[] = {&library_calls, &multicast_calls, &multicast_calls,
+                                             &token_calls,   &queue_calls,     &broadcaster_calls};
+  const call_table *table = tables[any_byte() % (sizeof tables / sizeof tables[0])];
+  history_indent();
+  table->calls[any_byte() % table->count]();
+  history_outdent();
+}
+
+void destroy_everything(void) {
+  int i;
+  for (i = kept_handles() - 1; i >= 0; --i) {
+    uint64_t id = kept_handle(i);
+    multicast_queue_destroy((multicast_queue){id});
+    multicast_lifetime_end((multicast_lifetime){id});
+    multicast_broadcaster_destroy((multicast_broadcaster){id});
+    multicast_destroy((multicast){id});
+    multicast_token_remove((multicast_token){id}); /* an observer of the process's broadcaster */
+    EXPECT(!multicast_is_valid((multicast){id}), "a multicast that is destroyed and valid");
+    EXPECT(!multicast_token_is_live((multicast_token){id}), "a token of what is destroyed is live");
+    EXPECT(multicast_queue_wait((multicast_queue){id}, 0) == MULTICAST_ERROR_INVALID_HANDLE,
+           "a queue that is destroyed and waits");
+    EXPECT(multicast_lifetime_count((multicast_lifetime){id}) == MULTICAST_ERROR_INVALID_HANDLE,
+           "a lifetime that has ended and counts");
+  }
+}

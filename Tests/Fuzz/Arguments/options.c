@@ -1,0 +1,23 @@
+#include "options.h"
+
+#include "callees.h"
+#include "values.h"
+
+multicast_options *any_options(void) {
+  multicast_options *o = any_struct(sizeof *o);
+  uint8_t b;
+  if (o == NULL || o->struct_size < sizeof *o || o->struct_size > 1024) return o;
+  b = any_byte();
+  o->flags = b < 240 ? b & 7u : any_uint32();
+  o->priority = (int32_t)(any_byte() < 128 ? any_byte() : any_uint32());
+  o->reserved = any_byte() < 250 ? 0 : 1;
+  o->events = any_byte() < 128 ? 0 : any_uint64();
+  b = any_byte();
+  if (b & 1) o->lifetime.id = any_handle();
+  if (b & 2) o->queue.id = any_handle();
+  if (b & 4) o->release = callee_release;
+  if ((b & 0x18) == 0x18) o->lock = callee_lock, o->unlock = callee_unlock;
+  if ((b & 0xF8) == 0x20) o->lock = callee_lock;
+  if ((b & 0xF8) == 0x40) o->unlock = callee_unlock;
+  return o;
+}

@@ -1,0 +1,195 @@
+#include "callbacks.h"
+
+#include "history.h"
+#include "operations.h"
+
+/* What the contexts point to: the weak one, and the strong one that `lock` makes of it. */
+static struct {
+  char weak, strong;
+} objects[CONTEXTS];
+
+void *context_pointer(int context) {
+  return context == CONTEXTS - 1 ? NULL : (void *)&objects[context].weak;
+}
+
+static int context_number(const void *pointer) {
+  int i;
+  for (i = 0; i < CONTEXTS; ++i)
+    if (pointer == context_pointer(i)) return i;
+  EXPECT(false, "a context that was never added");
+  return NONE;
+}
+
+multicast_delegate delegate_of(int function, int context) {
+  multicast_delegate d;
+  d.function = function == NONE ? NULL : delegate_functions[function];
+  d.context = context_pointer(context);
+  return d;
+}
+
+unsigned char payload_byte(int seed, size_t i) {
+  return (unsigned char)((size_t)seed * 31 + i * 7 + (i >> 8));
+}
+
+static void perform_inside(void) {
+  record r;
+  history_indent();
+  while (records_next_inside(&r) && perform(&r)) continue;
+  history_outdent();
+}
+
+/* ---- The call of a delegate ------------------------------------------------------------------ */
+
+static void *expected_context(const registration *r) {
+  return r->is_locked ? (void *)&objects[r->context].strong : context_pointer(r->context);
+}
+
+/* The registration that has to be called or visited now. */
+static registration *begin_call(frame *f, multicast_function function, const void *context) {
+  registration *r;
+  if (f->phase == BETWEEN) {
+    model_advance(f);
+    EXPECT(f->current != NONE, "a call too many");
+    EXPECT(!model.registrations[f->current].is_locked, "a call before its lock");
+  } else {
+    EXPECT(f->phase == LOCKED, "a call out of turn");
+  }
+  r = &model.registrations[f->current];
+  EXPECT(function == delegate_functions[r->function], "another delegate had to be called");
+  EXPECT(context == expected_context(r), "another context had to be passed");
+  model_call_begins(f);
+  if (r->token.id == 0) r->token = multicast_token_current();
+  EXPECT_EQ(multicast_token_current().id, r->token.id);
+  EXPECT_EQ(multicast_token_is_live(r->token), r->is_live);
+  return r;
+}
+
+static void expect_payload(const frame *f, const void *payload, size_t size) {
+  const unsigned char *bytes = payload;
+  size_t i;
+  EXPECT_EQ(size, f->call.size);
+  if (size == 0 || f->kind == INVOKE) EXPECT(payload == f->call.payload, "another payload");
+  if (size > 0 && f->kind == RUN)
+    EXPECT((uintptr_t)payload % 16 == 0, "a copied payload that is not aligned");
+  for (i = 0; i < size; ++i) EXPECT_EQ(bytes[i], payload_byte(f->call.seed, i));
+}
+
+static void on_call(int function, void *context, uint32_t event, const void *payload,
+                    size_t size) {
+  frame *f = model_top();
+  registration *r;
+  NOTE("<- call: function %lld", function);
+  EXPECT(f != NULL && (f->kind == INVOKE || f->kind == RUN), "a call outside of all invocations");
+  r = begin_call(f, delegate_functions[function], context);
+  NOTE("   which is r%lld", r - model.registrations);
+  EXPECT_EQ(event, f->call.event);
+  expect_payload(f, payload, size);
+  if (model.recursions > 0) {
+    --model.recursions;
+    history_indent();
+    invoke_again(r->target);
+    history_outdent();
+  }
+  perform_inside();
+  expect_payload(f, payload, size); /* it is valid until the call returns */
+  model_call_ends(f);
+  NOTE("-> of r%lld", r - model.registrations);
+  model_resume();
+}
+
+#define DELEGATE(NUMBER)                                                       \
+  static void call_##NUMBER(void *context, uint32_t event, const void *payload, size_t size) { \
+    on_call(NUMBER, context, event, payload, size);                            \
+  }
+DELEGATE(0)
+DELEGATE(1)
+DELEGATE(2)
+const multicast_function delegate_functions[FUNCTIONS] = {call_0, call_1, call_2};
+
+bool visit_delegate(void *context, const multicast_delegate *delegate) {
+  frame *f = model_top();
+  registration *r;
+  bool goes_on;
+  NOTE("<- visit");
+  EXPECT(f != NULL && f->kind == VISIT, "a visit outside of all visits");
+  EXPECT(context == f, "another visitor's context");
+  r = begin_call(f, delegate->function, delegate->context);
+  NOTE("   of r%lld", r - model.registrations);
+  perform_inside();
+  goes_on = f->budget > 0;
+  model_call_ends(f);
+  model_resume();
+  return goes_on;
+}
+
+/* ---- Weak contexts --------------------------------------------------------------------------- */
+
+void *lock_context(void *context) {
+  frame *f = model_top();
+  int index;
+  registration *r;
+  NOTE("<- lock: context %lld", context_number(context));
+  EXPECT(f != NULL && f->kind != CHANGE, "a lock outside of all invocations");
+  model_advance(f);
+  EXPECT(f->current != NONE, "a lock too many");
+  index = f->current;
+  r = &model.registrations[index];
+  EXPECT(r->is_locked, "a lock of what has none");
+  EXPECT(context == context_pointer(r->context), "another context had to be locked");
+  ++r->held;
+  f->phase = LOCKING;
+  perform_inside();
+  if (model.context_is_dead[r->context]) {
+    NOTE("-> dead: r%lld", index);
+    if (r->is_live) model_remove(index);
+    if (f->kind == RUN) model_queue_call_is_dead(f->queue);
+    model_let_go(f);
+    model_resume();
+    return NULL;
+  }
+  NOTE("-> alive: r%lld", index);
+  f->phase = r->is_live ? LOCKED : UNLOCK;
+  if (!r->is_live && f->kind == RUN) model_queue_call_is_dead(f->queue);
+  model_resume();
+  return &objects[r->context].strong;
+}
+
+void unlock_context(void *strong) {
+  frame *f = model_top();
+  registration *r;
+  NOTE("<- unlock");
+  EXPECT(f != NULL && f->kind != CHANGE, "an unlock outside of all invocations");
+  r = &model.registrations[f->current];
+  /* Paused inside its own lock: whether its call had begun then, the header does not say. */
+  EXPECT(f->phase == UNLOCK || (f->phase == LOCKED && r->is_paused && f->kind != RUN),
+         "an unlock out of turn");
+  EXPECT(strong == &objects[r->context].strong, "another context had to be unlocked");
+  f->phase = UNLOCKING;
+  perform_inside();
+  model_let_go(f);
+  NOTE("-> of r%lld", r - model.registrations);
+  model_resume();
+}
+
+/* ---- Releases -------------------------------------------------------------------------------- */
+
+static void on_release(int release, void *context) {
+  int index, current;
+  NOTE("<- release %lld of context %lld", release, context_number(context));
+  EXPECT(model.depth > 0, "a release outside of all calls");
+  model_follow_adding(model_top());
+  model_follow_ending(model_top());
+  EXPECT(model_take_release(context_number(context), release, &index),
+         "a release too many, or too early");
+  if (model_current(&current))
+    EXPECT_EQ(multicast_token_current().id,
+              current == NONE ? 0 : model.registrations[current].token.id);
+  perform_inside();
+  if (index != NONE) model.registrations[index].has_been_released = true;
+  NOTE("-> of r%lld", index);
+  model_resume();
+}
+
+static void release_0(void *context) { on_release(0, context); }
+static void release_1(void *context) { on_release(1, context); }
+void (*const release_functions[RELEASES])(void *) = {release_0, release_1};

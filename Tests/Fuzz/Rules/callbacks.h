@@ -1,0 +1,24 @@
+/* The functions that the library calls: delegates, releases, locks, unlocks and a visitor. Each
+ * asks the model whether it had to be called now, and performs the operations of the input that
+ * are to happen inside. */
+
+#ifndef CALLBACKS_H
+#define CALLBACKS_H
+
+#include "model.h"
+
+extern const multicast_function delegate_functions[FUNCTIONS];
+extern void (*const release_functions[RELEASES])(void *);
+void *lock_context(void *context);
+void unlock_context(void *strong);
+bool visit_delegate(void *context, const multicast_delegate *delegate);
+
+/* Of a number below CONTEXTS; the last is NULL. */
+void *context_pointer(int context);
+
+multicast_delegate delegate_of(int function, int context);
+
+/* The payload of an invocation: bytes that tell one from the other. */
+unsigned char payload_byte(int seed, size_t i);
+
+#endif

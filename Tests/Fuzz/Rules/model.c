@@ -1,0 +1,106 @@
+#include "model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+model_state model;
+
+void model_begin(void) { memset(&model, 0, sizeof model); }
+
+void model_end(void) {
+  int i;
+  for (i = 0; i < model.queue_count; ++i) free(model.queues[i].waiting);
+}
+
+int model_new_multicast(multicast handle, int broadcaster) {
+  int i;
+  for (i = 0; i < model.multicast_count; ++i)
+    EXPECT(model.multicasts[i].handle.id != handle.id, "a multicast's handle is given out twice");
+  model.multicasts[i].handle = handle;
+  model.multicasts[i].is_alive = true;
+  model.multicasts[i].broadcaster = broadcaster;
+  return model.multicast_count++;
+}
+
+/* ---- Order ----------------------------------------------------------------------------------- */
+
+static bool comes_before(int a, int b) {
+  int32_t first = model.registrations[a].priority, second = model.registrations[b].priority;
+  return first != second ? first > second : a < b;
+}
+
+int model_next(int target, int after, int newest) {
+  int i, best = NONE;
+  for (i = 0; i < newest; ++i) {
+    const registration *r = &model.registrations[i];
+    if (r->target != target || !r->is_live) continue;
+    if (after != NONE && !comes_before(after, i)) continue;
+    if (best == NONE || comes_before(i, best)) best = i;
+  }
+  return best;
+}
+
+int model_first_equal(int target, int function, int context) {
+  int i = NONE;
+  while ((i = model_next(target, i, model.registration_count)) != NONE)
+    if (model.registrations[i].function == function && model.registrations[i].context == context)
+      return i;
+  return NONE;
+}
+
+int model_count(int target) {
+  int i, count = 0;
+  for (i = 0; i < model.registration_count; ++i)
+    if (model.registrations[i].target == target && model.registrations[i].is_live) ++count;
+  return count;
+}
+
+/* ---- Removal --------------------------------------------------------------------------------- */
+
+void model_remove(int index) {
+  registration *r = &model.registrations[index];
+  r->is_live = false;
+  if (r->queue != NONE) model_queue_take_back(r->queue, index);
+  if (r->held == 0 && r->release != NONE) model_release_is_due(r->context, r->release, index);
+}
+
+int model_remove_all(int target) {
+  int i, count = 0;
+  while ((i = model_next(target, NONE, model.registration_count)) != NONE) {
+    model_remove(i);
+    ++count;
+  }
+  return count;
+}
+
+void model_destroy(int target) {
+  model_remove_all(target);
+  model.multicasts[target].is_alive = false;
+}
+
+outcomes model_removal_of(int index) {
+  const registration *r = &model.registrations[index];
+  outcomes o = {{0}, 0};
+  if (r->running == 0) allow(&o, MULTICAST_OK);
+  /* Whether a call has begun when its context is locked, and still runs when it is unlocked, the
+   * header does not say. */
+  if (r->held > 0) allow(&o, MULTICAST_PENDING);
+  return o;
+}
+
+outcomes model_removal_by_value(int index) {
+  const registration *r = &model.registrations[index];
+  outcomes o = {{0}, 0};
+  bool is_held = false, is_running = false;
+  int i;
+  for (i = 0; i < model.registration_count; ++i) {
+    const registration *x = &model.registrations[i];
+    if (x->target != r->target || x->function != r->function || x->context != r->context) continue;
+    if (x->is_live && i != index) continue;
+    is_held = is_held || x->held > 0;
+    is_running = is_running || x->running > 0;
+  }
+  if (!is_running) allow(&o, MULTICAST_OK);
+  if (is_held) allow(&o, MULTICAST_PENDING);
+  return o;
+}

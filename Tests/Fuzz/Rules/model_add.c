@@ -1,0 +1,72 @@
+#include "memory.h"
+#include "model.h"
+
+static void add_one(addition *a, int i) {
+  registration r = a->like;
+  int equal;
+  r.target = a->target;
+  r.function = a->functions[i];
+  r.context = a->contexts[i];
+  r.is_live = true;
+  if (r.flags & MULTICAST_UNIQUE)
+    while ((equal = model_first_equal(r.target, r.function, r.context)) != NONE)
+      model_remove(equal);
+  model.registrations[model.registration_count++] = r;
+}
+
+static void take_token(addition *a, int i) {
+  registration *r = &model.registrations[a->first + i];
+  int j;
+  if (a->tokens == NULL) return;
+  r->token = a->tokens[i];
+  EXPECT(r->token.id != 0, "a registration without a token");
+  for (j = 0; j < model.registration_count; ++j)
+    EXPECT(j == a->first + i || model.registrations[j].token.id != r->token.id,
+           "a token is given out twice");
+}
+
+/* The multicast of the name was made, anew perhaps, by this register. */
+static void find_target(addition *a) {
+  model_broadcaster *b = &model.broadcasters[a->broadcaster];
+  multicast found = multicast_broadcaster_multicast(b->handle, a->name_text);
+  a->target = model_new_multicast(found, a->broadcaster);
+  b->targets[a->name] = a->target;
+}
+
+void model_settle(addition *a, bool has_failed) {
+  int i;
+  a->is_settled = true;
+  a->has_failed = has_failed;
+  if (has_failed) {
+    if (a->like.release != NONE)
+      for (i = 0; i < a->count; ++i) model_release_is_due(a->contexts[i], a->like.release, NONE);
+    return;
+  }
+  if (a->target == NONE) find_target(a);
+  a->first = model.registration_count;
+  for (i = 0; i < a->count; ++i) add_one(a, i);
+  for (i = 0; i < a->count; ++i) take_token(a, i);
+}
+
+/* A register that fails changes nothing: where a caller has destroyed the multicast of the name,
+ * that one's handle is still the name's, unless it was memory that failed, after another had been
+ * made. Where nobody has seen one yet it may have been made, too: then it is to be known, or it
+ * could be taken for a forged one. */
+static void look_up_again(const addition *a) {
+  model_broadcaster *b = &model.broadcasters[a->broadcaster];
+  int *target = &b->targets[a->name];
+  multicast found;
+  if (!b->is_alive) return;
+  found = multicast_broadcaster_multicast(b->handle, a->name_text);
+  if (*target != NONE && found.id == model.multicasts[*target].handle.id) return;
+  EXPECT(*target == NONE || memory_failures() > model_top()->failures,
+         "a register that failed has replaced a multicast");
+  if (found.id != 0) *target = model_new_multicast(found, a->broadcaster);
+}
+
+void model_follow_adding(frame *f) {
+  addition *a = f->adding;
+  if (a == NULL) return;
+  if (!a->is_settled) model_settle(a, memory_failures() > f->failures);
+  if (a->has_failed && a->name_text != NULL) look_up_again(a);
+}

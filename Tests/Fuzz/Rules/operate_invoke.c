@@ -1,0 +1,133 @@
+#include <stdlib.h>
+
+#include "callbacks.h"
+#include "history.h"
+#include "operations.h"
+
+/* What an invocation is given. */
+typedef struct argument {
+  uint32_t event;
+  unsigned char *payload; /* of its own, gone when the call has returned; NULL where size is 0 */
+  const void *passed;
+  size_t size;
+  int seed;
+  bool is_missing; /* a size without a payload */
+} argument;
+
+static argument make_argument(uint8_t event, uint8_t size) {
+  static const uint32_t events[] = {0, 1, 2, 63, 64, 65, UINT32_MAX, 0};
+  static const size_t sizes[] = {0, 0, 1, 16, 32, 33, 100, 1000};
+  static int serial;
+  argument a;
+  size_t i;
+  a.event = events[event % 8];
+  a.size = sizes[size % 8];
+  a.is_missing = size == 0xFF;
+  a.seed = ++serial;
+  a.payload = a.size > 0 ? malloc(a.size) : NULL;
+  for (i = 0; i < a.size; ++i) a.payload[i] = payload_byte(a.seed, i);
+  a.passed = a.is_missing ? NULL : a.payload;
+  if (size % 8 == 1) a.passed = &sizes; /* the pointer itself is the message */
+  return a;
+}
+
+static frame *enter_invocation(int target, const argument *a) {
+  frame *f = model_enter(INVOKE);
+  f->target = target;
+  f->budget = INT64_MAX;
+  f->call.event = a->event;
+  f->call.payload = a->passed;
+  f->call.size = a->size;
+  f->call.seed = a->seed;
+  return f;
+}
+
+/* The errors of a call that makes others. */
+static outcomes errors_of(const choice *c, bool is_missing) {
+  outcomes o = {{0}, 0};
+  allow_handle_error(&o, c);
+  if (is_missing) allow(&o, MULTICAST_ERROR_INVALID_ARGUMENT);
+  if (model.nesting >= NESTING) allow(&o, MULTICAST_ERROR_LIMIT);
+  return o;
+}
+
+static void finish_calls(frame *f, int64_t result) {
+  model_leave();
+  NOTE("= %lld", result);
+  EXPECT_EQ(result, f->made);
+}
+
+static void invoke(const choice *c, const argument *a) {
+  multicast m = {c->id};
+  outcomes errors = errors_of(c, a->is_missing);
+  frame *f;
+  NOTE("multicast_invoke(m%lld, event %lld, size %lld)", c->index, a->event, a->size);
+  if (errors.count > 0) {
+    model_enter(CHANGE);
+    finish(multicast_invoke(m, a->event, a->passed, a->size), &errors);
+  } else {
+    f = enter_invocation(c->index, a);
+    finish_calls(f, multicast_invoke(m, a->event, a->passed, a->size));
+  }
+  free(a->payload);
+}
+
+void perform_invoke(const record *r) {
+  choice c = choose_multicast(r->a);
+  argument a = make_argument(r->b, r->c);
+  invoke(&c, &a);
+}
+
+void invoke_again(int target) {
+  enum { FEW = 6 }; /* or it takes too long */
+  choice c = {target, model.multicasts[target].handle.id, model.multicasts[target].is_alive};
+  argument a;
+  if (model_count(target) > FEW) return;
+  a = make_argument(0, 0);
+  invoke(&c, &a);
+}
+
+void perform_notify(const record *r) {
+  choice c = choose_broadcaster(r->a);
+  name_choice name = choose_name(r->d);
+  argument a = make_argument(r->b, r->c);
+  multicast_broadcaster b = {c.id};
+  outcomes errors = errors_of(&c, a.is_missing);
+  int target = NONE;
+  NOTE("multicast_broadcaster_notify(b%lld, n%lld, event %lld, size %lld)", c.index, name.name,
+       a.event, a.size);
+  if (name.name == NONE) allow(&errors, MULTICAST_ERROR_INVALID_ARGUMENT);
+  else if (c.is_alive) target = model.broadcasters[c.index].targets[name.name];
+  if (errors.count == 0 && target != NONE && model.multicasts[target].is_alive) {
+    frame *f = enter_invocation(target, &a);
+    finish_calls(f, multicast_broadcaster_notify(b, name.text, a.event, a.passed, a.size));
+  } else {
+    /* A name without observers: 0. Whether one whose multicast a caller has destroyed is such a
+     * name, or a stale handle, the header does not say; nor whether the nesting matters then. */
+    if (c.is_alive && name.name != NONE && !a.is_missing) {
+      if (target == NONE || !model.multicasts[target].is_alive) allow(&errors, 0);
+      if (target != NONE) allow(&errors, MULTICAST_ERROR_INVALID_HANDLE);
+    }
+    model_enter(CHANGE);
+    finish(multicast_broadcaster_notify(b, name.text, a.event, a.passed, a.size), &errors);
+  }
+  free(a.payload);
+}
+
+void perform_visit(const record *r) {
+  choice c = choose_multicast(r->a);
+  multicast m = {c.id};
+  bool is_null = r->c == 0xFF;
+  outcomes errors = errors_of(&c, is_null);
+  int64_t at_most = r->b % 8 == 0 ? INT64_MAX : r->b % 8;
+  NOTE("multicast_visit(m%lld, stopping after %lld)", c.index, at_most);
+  if (errors.count > 0) {
+    model_enter(CHANGE);
+    finish(multicast_visit(m, is_null ? NULL : visit_delegate, NULL), &errors);
+  } else {
+    frame *f = model_enter(VISIT);
+    f->target = c.index;
+    f->budget = at_most;
+    finish_calls(f, multicast_visit(m, visit_delegate, f));
+  }
+}

@@ -1,0 +1,51 @@
+#include "history.h"
+#include "memory.h"
+#include "operations.h"
+
+void perform_create_lifetime(void) {
+  int64_t failures = memory_failures();
+  multicast_lifetime l;
+  int i;
+  NOTE("multicast_lifetime_create()");
+  l = multicast_lifetime_create();
+  if (l.id == 0) {
+    EXPECT(memory_failures() > failures, "nothing was created though there was memory");
+    return;
+  }
+  for (i = 0; i < model.lifetime_count; ++i)
+    EXPECT(model.lifetimes[i].handle.id != l.id, "a lifetime's handle is given out twice");
+  NOTE("= l%lld", i);
+  model.lifetimes[i].handle = l;
+  model.lifetimes[i].is_alive = true;
+  ++model.lifetime_count;
+}
+
+void perform_end_lifetime(const record *r) {
+  choice c = choose_lifetime(r->a);
+  multicast_lifetime l = {c.id};
+  multicast_status status;
+  outcomes allowed = {{0}, 0};
+  int i;
+  NOTE("multicast_lifetime_end(l%lld)", c.index);
+  model_enter(CHANGE);
+  allow_handle_error(&allowed, &c);
+  if (c.is_alive) {
+    model.lifetimes[c.index].is_alive = false;
+    for (i = 0; i < model.registration_count; ++i)
+      if (model.registrations[i].lifetime == c.index && model.registrations[i].is_live)
+        model_remove(i);
+  }
+  status = multicast_lifetime_end(l);
+  if (c.is_alive) {
+    allow(&allowed, MULTICAST_OK);
+    for (i = 0; i < model.registration_count; ++i) {
+      const registration *x = &model.registrations[i];
+      if (x->lifetime != c.index) continue;
+      if (x->held > 0) allow(&allowed, MULTICAST_PENDING);
+      /* Removed before, too: all of them have to be finished with. */
+      if (x->running > 0 || (x->release != NONE && x->held == 0 && !x->has_been_released))
+        allowed.values[0] = MULTICAST_PENDING;
+    }
+  }
+  finish(status, &allowed);
+}

@@ -1,0 +1,186 @@
+/* Multicasts: creating, removing, looking. Adding and invoking have files of their own. */
+
+#include "callbacks.h"
+#include "history.h"
+#include "memory.h"
+#include "operations.h"
+
+void perform_create(void) {
+  int64_t failures = memory_failures();
+  multicast m;
+  NOTE("multicast_create()");
+  m = multicast_create();
+  if (m.id == 0) {
+    EXPECT(memory_failures() > failures, "nothing was created though there was memory");
+    return;
+  }
+  NOTE("= m%lld", model_new_multicast(m, NONE));
+}
+
+/* By whether a call of one of its delegates runs, of those that were removed before, too. */
+static void allow_end(outcomes *allowed, int target) {
+  int i;
+  allow(allowed, MULTICAST_OK);
+  for (i = 0; i < model.registration_count; ++i) {
+    const registration *x = &model.registrations[i];
+    if (x->target != target || x->held == 0) continue;
+    allow(allowed, MULTICAST_PENDING);
+    if (x->running > 0) allowed->values[0] = MULTICAST_PENDING;
+  }
+}
+
+void perform_destroy(const record *r) {
+  choice c = choose_multicast(r->a);
+  multicast m = {c.id};
+  outcomes allowed = {{0}, 0};
+  NOTE("multicast_destroy(m%lld)", c.index);
+  model_enter(CHANGE);
+  allow_handle_error(&allowed, &c);
+  if (c.is_alive) {
+    allow_end(&allowed, c.index);
+    model_destroy(c.index);
+  }
+  finish(multicast_destroy(m), &allowed);
+}
+
+/* ---- Removing -------------------------------------------------------------------------------- */
+
+void perform_remove(const record *r) {
+  choice c = choose_multicast(r->a);
+  multicast m = {c.id};
+  int function = r->b % FUNCTIONS, context = r->c % CONTEXTS, index = NONE;
+  outcomes allowed = {{0}, 0};
+  NOTE("multicast_remove(m%lld, f%lld c%lld)", c.index, function, context);
+  model_enter(CHANGE);
+  allow_handle_error(&allowed, &c);
+  if (c.is_alive) {
+    index = model_first_equal(c.index, function, context);
+    if (index == NONE) {
+      allow(&allowed, MULTICAST_ERROR_NOT_FOUND);
+    } else {
+      allowed = model_removal_by_value(index);
+      model_remove(index);
+    }
+  }
+  finish(multicast_remove(m, delegate_of(function, context)), &allowed);
+}
+
+void perform_remove_many(const record *r) {
+  const uint8_t *bytes = &r->b;
+  choice c = choose_multicast(r->a);
+  multicast m = {c.id};
+  multicast_delegate delegates[MANY];
+  int count = r->g % (MANY + 1), removed = 0, i, index;
+  bool is_null = r->g >= 0xF0 && count > 0;
+  outcomes allowed = {{0}, 0};
+  NOTE("multicast_remove_many(m%lld, %lld, is NULL: %lld)", c.index, count, is_null);
+  model_enter(CHANGE);
+  for (i = 0; i < count; ++i) {
+    int function = bytes[i] % FUNCTIONS, context = (bytes[i] >> 4) % CONTEXTS;
+    delegates[i] = delegate_of(function, context);
+    if (!c.is_alive || is_null) continue;
+    NOTE("  f%lld c%lld", function, context);
+    index = model_first_equal(c.index, function, context);
+    if (index == NONE) continue;
+    model_remove(index);
+    ++removed;
+  }
+  allow_handle_error(&allowed, &c);
+  if (is_null) allow(&allowed, MULTICAST_ERROR_INVALID_ARGUMENT);
+  if (allowed.count == 0) allow(&allowed, removed);
+  finish(multicast_remove_many(m, is_null ? NULL : delegates, (size_t)count), &allowed);
+}
+
+void perform_remove_context(const record *r) {
+  choice c = choose_multicast(r->a);
+  multicast m = {c.id};
+  int context = r->b % CONTEXTS, removed = 0, i;
+  outcomes allowed = {{0}, 0};
+  NOTE("multicast_remove_context(m%lld, c%lld)", c.index, context);
+  model_enter(CHANGE);
+  allow_handle_error(&allowed, &c);
+  if (c.is_alive) {
+    for (i = 0; i < model.registration_count; ++i) {
+      const registration *x = &model.registrations[i];
+      if (x->target != c.index || !x->is_live || x->context != context) continue;
+      model_remove(i);
+      ++removed;
+    }
+    allow(&allowed, removed);
+  }
+  finish(multicast_remove_context(m, context_pointer(context)), &allowed);
+}
+
+void perform_remove_at(const record *r) {
+  choice c = choose_multicast(r->a);
+  multicast m = {c.id};
+  size_t place = r->b == 0xFF ? SIZE_MAX : r->b % 12, i;
+  int index = NONE;
+  outcomes allowed = {{0}, 0};
+  NOTE("multicast_remove_at(m%lld, %lld)", c.index, place);
+  model_enter(CHANGE);
+  allow_handle_error(&allowed, &c);
+  if (c.is_alive) {
+    for (i = 0; i <= place; ++i) {
+      index = model_next(c.index, index, model.registration_count);
+      if (index == NONE) break;
+    }
+    if (index == NONE) {
+      allow(&allowed, MULTICAST_ERROR_NOT_FOUND);
+    } else {
+      allowed = model_removal_of(index);
+      model_remove(index);
+    }
+  }
+  finish(multicast_remove_at(m, place), &allowed);
+}
+
+void perform_remove_all(const record *r) {
+  choice c = choose_multicast(r->a);
+  multicast m = {c.id};
+  outcomes allowed = {{0}, 0};
+  NOTE("multicast_remove_all(m%lld)", c.index);
+  model_enter(CHANGE);
+  allow_handle_error(&allowed, &c);
+  if (c.is_alive) allow(&allowed, model_remove_all(c.index));
+  finish(multicast_remove_all(m), &allowed);
+}
+
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+static void look_at_contents(const choice *c, multicast m, size_t capacity) {
+  enum { ROOM = 6 };
+  multicast_delegate found[ROOM];
+  int64_t total = multicast_list(m, found, capacity > ROOM ? ROOM : capacity);
+  int index = NONE;
+  size_t i;
+  EXPECT_EQ(total, model_count(c->index));
+  for (i = 0; i < capacity && i < ROOM && (int64_t)i < total; ++i) {
+    const registration *x;
+    index = model_next(c->index, index, model.registration_count);
+    x = &model.registrations[index];
+    EXPECT(found[i].function == delegate_functions[x->function] &&
+               found[i].context == context_pointer(x->context),
+           "another delegate is listed");
+  }
+}
+
+void perform_look(const record *r) {
+  choice c = choose_multicast(r->a);
+  multicast m = {c.id};
+  int function, context;
+  NOTE("multicast_list(m%lld, %lld), multicast_contains of all", c.index, r->b % 8);
+  EXPECT_EQ(multicast_is_valid(m), c.is_alive);
+  if (c.is_alive) {
+    look_at_contents(&c, m, r->b % 8);
+    EXPECT_EQ(multicast_list(m, NULL, 0), model_count(c.index));
+    EXPECT_EQ(multicast_list(m, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
+  } else {
+    EXPECT_EQ(multicast_count(m), MULTICAST_ERROR_INVALID_HANDLE);
+    EXPECT_EQ(multicast_list(m, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  }
+  for (function = NONE; function < FUNCTIONS; ++function)
+    for (context = 0; context < CONTEXTS; ++context)
+      EXPECT_EQ(multicast_contains(m, delegate_of(function, context)),
+                c.is_alive && model_first_equal(c.index, function, context) != NONE);
+}

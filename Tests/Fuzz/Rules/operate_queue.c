@@ -1,0 +1,156 @@
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "history.h"
+#include "memory.h"
+#include "operations.h"
+
+enum { DEFAULT_CAPACITY = 1024 };
+
+void perform_create_queue(const record *r) {
+  static const uint32_t capacities[] = {1, 2, 3, 5, 4, 3, 2, 0};
+  multicast_queue_options o = multicast_queue_options_default();
+  int64_t failures = memory_failures();
+  bool is_bad = r->c >= 0xF8;
+  model_queue q = {0};
+  int i;
+  o.capacity = capacities[r->a % 8];
+  o.overflow = (multicast_overflow)(r->b % 3);
+  if (model.nesting >= NESTING) o.overflow = MULTICAST_OVERFLOW_REFUSE; /* it could not be run: */
+  switch (r->c) {
+    case 0xF8: o.struct_size = 0; break;
+    case 0xF9: o.struct_size = 8; break;
+    case 0xFA: o.struct_size = 1025; break;
+    case 0xFB: o.overflow = (multicast_overflow)3; break;
+    case 0xFC: o.overflow = (multicast_overflow)-1; break;
+    default: if (is_bad) o.capacity = (1 << 24) + 1;
+  }
+  NOTE("multicast_queue_create(capacity %lld, overflow %lld)", o.capacity, o.overflow);
+  q.handle = multicast_queue_create(&o);
+  if (is_bad) {
+    EXPECT_EQ(q.handle.id, 0);
+    return;
+  }
+  if (q.handle.id == 0) {
+    EXPECT(memory_failures() > failures, "nothing was created though there was memory");
+    return;
+  }
+  for (i = 0; i < model.queue_count; ++i)
+    EXPECT(model.queues[i].handle.id != q.handle.id, "a queue's handle is given out twice");
+  NOTE("= q%lld", i);
+  q.is_alive = true;
+  q.capacity = o.capacity == 0 ? DEFAULT_CAPACITY : (int)o.capacity;
+  q.overflow = o.overflow;
+  q.waiting = malloc((size_t)q.capacity * sizeof *q.waiting);
+  q.descriptor = -1;
+  model.queues[model.queue_count++] = q;
+  /* the thread that ran it last is never blocked; with one thread alone that would be for ever. */
+  EXPECT_EQ(multicast_queue_run(q.handle, 0), model.nesting < NESTING ? 0 : MULTICAST_ERROR_LIMIT);
+}
+
+/* One that a release asks for, meanwhile, has the lowest number that is free. */
+static bool is_of_another(int descriptor) {
+  int i;
+  for (i = 0; i < model.queue_count; ++i)
+    if (model.queues[i].is_alive && model.queues[i].descriptor == descriptor) return true;
+  return false;
+}
+
+void perform_destroy_queue(const record *r) {
+  choice c = choose_queue(r->a);
+  multicast_queue handle = {c.id};
+  model_queue *q = c.is_alive ? &model.queues[c.index] : NULL;
+  multicast_status status;
+  outcomes allowed = {{0}, 0};
+  int i;
+  NOTE("multicast_queue_destroy(q%lld)", c.index);
+  model_enter(CHANGE);
+  allow_handle_error(&allowed, &c);
+  if (q != NULL) {
+    q->is_alive = false;
+    for (i = 0; i < model.registration_count; ++i)
+      if (model.registrations[i].queue == c.index && model.registrations[i].is_live)
+        model_remove(i);
+  }
+  status = multicast_queue_destroy(handle);
+  if (q != NULL) {
+    allow(&allowed, MULTICAST_OK);
+    for (i = 0; i < model.registration_count; ++i) {
+      const registration *x = &model.registrations[i];
+      if (x->queue != c.index) continue;
+      if (x->held > 0) allow(&allowed, MULTICAST_PENDING);
+      if (x->running > 0 || (x->release != NONE && x->held == 0 && !x->has_been_released))
+        allowed.values[0] = MULTICAST_PENDING;
+    }
+    if (q->descriptor >= 0 && !is_of_another(q->descriptor))
+      EXPECT(fcntl(q->descriptor, F_GETFD) == -1 && errno == EBADF,
+             "the descriptor of a queue that is destroyed is open still");
+  }
+  finish(status, &allowed);
+}
+
+void perform_run(const record *r) {
+  static const size_t counts[] = {0, 0, 0, 1, 2, 3, 5, SIZE_MAX};
+  choice c = choose_queue(r->a);
+  multicast_queue q = {c.id};
+  size_t max = counts[r->b % 8];
+  outcomes errors = {{0}, 0};
+  int64_t result;
+  NOTE("multicast_queue_run(q%lld, %lld)", c.index, (long long)max);
+  allow_handle_error(&errors, &c);
+  if (model.nesting >= NESTING) allow(&errors, MULTICAST_ERROR_LIMIT);
+  if (errors.count > 0) {
+    model_enter(CHANGE);
+    finish(multicast_queue_run(q, max), &errors);
+  } else {
+    frame *f = model_enter(RUN);
+    f->queue = c.index;
+    f->budget = max == 0 ? (int64_t)model.queues[c.index].stats.pending
+                         : max > INT64_MAX ? INT64_MAX : (int64_t)max;
+    result = multicast_queue_run(q, max);
+    model_leave();
+    NOTE("= %lld", result);
+    EXPECT_EQ(result, f->made);
+  }
+}
+
+static bool is_readable(int descriptor) {
+  struct pollfd p = {descriptor, POLLIN, 0};
+  int ready = poll(&p, 1, 0);
+  EXPECT(ready >= 0 && (p.revents & POLLNVAL) == 0, "the queue's descriptor is none");
+  return ready == 1;
+}
+
+/* Everything that a queue says of itself; and that it has no thread. */
+void perform_watch(const record *r) {
+  choice c = choose_queue(r->a);
+  multicast_queue handle = {c.id};
+  model_queue *q = c.is_alive ? &model.queues[c.index] : NULL;
+  multicast_queue_stats stats = multicast_queue_stats_default();
+  int64_t pending = q == NULL ? 0 : (int64_t)q->stats.pending;
+  int descriptor;
+  NOTE("multicast_queue_wait, _fd, _stop(q%lld)", c.index);
+  EXPECT_EQ(multicast_queue_wait(handle, pending > 0 ? UINT64_MAX : 0),
+            q == NULL ? MULTICAST_ERROR_INVALID_HANDLE
+            : pending > 0 ? pending : MULTICAST_ERROR_TIMEOUT);
+  EXPECT_EQ(multicast_queue_stop(handle),
+            q == NULL ? MULTICAST_ERROR_INVALID_HANDLE : MULTICAST_ERROR_STATE);
+  stats.struct_size = 71;
+  EXPECT(multicast_queue_statistics(handle, &stats) ==
+                 (q == NULL ? MULTICAST_ERROR_INVALID_HANDLE : MULTICAST_ERROR_INVALID_ARGUMENT) ||
+             q == NULL,
+         "statistics of a size that is none");
+  if (r->b & 1) return;
+  descriptor = multicast_queue_fd(handle);
+  if (q == NULL) {
+    EXPECT_EQ(descriptor, -1);
+    return;
+  }
+  EXPECT(descriptor >= 0, "a queue without a descriptor");
+  if (q->descriptor >= 0) EXPECT_EQ(descriptor, q->descriptor);
+  q->descriptor = descriptor;
+  EXPECT_EQ(is_readable(descriptor), pending > 0);
+}

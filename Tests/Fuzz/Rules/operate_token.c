@@ -1,0 +1,54 @@
+#include "history.h"
+#include "operations.h"
+
+static multicast_status remove_by(multicast_token t, uint8_t how) {
+  switch (how % 5) {
+    case 0: return multicast_token_remove(t);
+    case 1: return multicast_token_remove_nowait(t);
+    case 2: return multicast_token_remove_within(t, 0);
+    case 3: return multicast_token_remove_within(t, 1000);
+    default: return multicast_token_remove_within(t, UINT64_MAX);
+  }
+}
+
+static void remove_token(const choice *c, uint8_t how) {
+  multicast_token t = {c->id};
+  outcomes allowed = {{0}, 0};
+  NOTE("multicast_token_remove(r%lld), way %lld", c->index, how % 5);
+  model_enter(CHANGE);
+  allow_handle_error(&allowed, c);
+  if (c->is_alive) {
+    allowed = model_removal_of(c->index);
+    model_remove(c->index);
+  }
+  finish(remove_by(t, how), &allowed);
+}
+
+void perform_token(const record *r) {
+  choice c = choose_registration(r->a);
+  remove_token(&c, r->b);
+}
+
+void perform_current(const record *r) {
+  choice c = {NONE, 0, false};
+  multicast_token t = multicast_token_current();
+  int current;
+  if (!model_current(&current)) return;
+  c.index = current;
+  if (current != NONE) {
+    c.id = model.registrations[current].token.id;
+    c.is_alive = model.registrations[current].is_live;
+  }
+  EXPECT_EQ(t.id, c.id);
+  remove_token(&c, r->b);
+}
+
+void perform_pause(const record *r) {
+  choice c = choose_registration(r->a);
+  multicast_token t = {c.id};
+  bool is_resume = r->b & 1;
+  NOTE(is_resume ? "multicast_token_resume(r%lld)" : "multicast_token_pause(r%lld)", c.index);
+  EXPECT_EQ(is_resume ? multicast_token_resume(t) : multicast_token_pause(t),
+            c.is_alive ? MULTICAST_OK : MULTICAST_ERROR_INVALID_HANDLE);
+  if (c.is_alive) model.registrations[c.index].is_paused = !is_resume;
+}

@@ -1,0 +1,128 @@
+/* What a record can do: each calls one function of the library and compares what comes of it with
+ * the model. */
+
+#ifndef OPERATIONS_H
+#define OPERATIONS_H
+
+#include "model.h"
+
+typedef enum operation {
+  END_INSIDE, /* the function that the library has called does no more */
+  CREATE,
+  DESTROY,
+  ADD,
+  ADD_WITH,
+  ADD_MANY,
+  REMOVE,
+  REMOVE_MANY,
+  REMOVE_CONTEXT,
+  REMOVE_AT,
+  REMOVE_ALL,
+  LOOK,
+  INVOKE_IT,
+  VISIT_IT,
+  REMOVE_TOKEN,
+  REMOVE_CURRENT,
+  PAUSE,
+  CREATE_LIFETIME,
+  END_LIFETIME,
+  CREATE_QUEUE,
+  DESTROY_QUEUE,
+  RUN_QUEUE,
+  WATCH_QUEUE,
+  CREATE_BROADCASTER,
+  DESTROY_BROADCASTER,
+  REGISTER,
+  UNREGISTER,
+  UNREGISTER_ALL,
+  NOTIFY,
+  LOOK_UP,
+  FAIL_MEMORY,
+  CONTEXT_DIES,
+  RECURSE,
+  OPERATIONS
+} operation;
+
+operation operation_of(const record *r);
+
+/* False: it was END_INSIDE. */
+bool perform(const record *r);
+
+/* Compares everything that can be read with the model. */
+void verify(void);
+
+/* ---- One file each --------------------------------------------------------------------------- */
+
+void perform_create(void);
+void perform_destroy(const record *r);
+void perform_remove(const record *r);
+void perform_remove_many(const record *r);
+void perform_remove_context(const record *r);
+void perform_remove_at(const record *r);
+void perform_remove_all(const record *r);
+void perform_look(const record *r);
+
+void perform_add(const record *r, bool has_options);
+void perform_add_many(const record *r);
+void perform_register(const record *r);
+
+void perform_invoke(const record *r);
+void perform_notify(const record *r);
+void perform_visit(const record *r);
+void invoke_again(int target);
+
+void perform_token(const record *r);
+void perform_current(const record *r);
+void perform_pause(const record *r);
+
+void perform_create_lifetime(void);
+void perform_end_lifetime(const record *r);
+
+void perform_create_queue(const record *r);
+void perform_destroy_queue(const record *r);
+void perform_run(const record *r);
+void perform_watch(const record *r);
+
+void perform_create_broadcaster(const record *r);
+void perform_destroy_broadcaster(const record *r);
+void perform_unregister(const record *r);
+void perform_unregister_all(const record *r);
+void perform_look_up(const record *r);
+
+/* The broadcaster of the process outlives an input: each finds it, and leaves it, without
+ * observers. */
+void begin_default_broadcaster(void);
+void end_default_broadcaster(void);
+
+/* ---- Choosing -------------------------------------------------------------------------------- */
+
+/* What a byte stands for: mostly what is alive, sometimes what is not. */
+typedef struct choice {
+  int index; /* NONE: it is the handle of nothing, or of something else */
+  uint64_t id;
+  bool is_alive;
+} choice;
+
+choice choose_multicast(uint8_t byte);
+choice choose_registration(uint8_t byte); /* alive: live; of those whose token is known */
+choice choose_lifetime(uint8_t byte);
+choice choose_queue(uint8_t byte);
+choice choose_broadcaster(uint8_t byte);
+
+/* A name: 0 to NAMES - 1, or NONE for what is not a name. */
+typedef struct name_choice {
+  int name;
+  const char *text;
+} name_choice;
+extern const char *const broadcaster_names[NAMES];
+name_choice choose_name(uint8_t byte);
+
+/* INVALID_HANDLE, where it is none. */
+void allow_handle_error(outcomes *o, const choice *c);
+/* OUT_OF_MEMORY, where memory has failed during the frame. */
+void allow_memory_error(outcomes *o, const frame *f);
+
+/* The library has returned: everything has to have happened, and the result to be one of these. */
+void finish(int64_t result, const outcomes *allowed);
+
+#endif

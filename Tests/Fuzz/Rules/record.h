@@ -1,0 +1,27 @@
+/* The input: records of eight bytes, each one operation. The top level performs them in order.
+ * So do the functions that the library calls, as long as the next record is marked to be
+ * performed there: which operations happen inside of which is a matter of the input, too. */
+
+#ifndef RECORD_H
+#define RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { RECORD_SIZE = 8, RECORDS = 160, INSIDE = 0x80 };
+
+typedef struct record {
+  uint8_t operation; /* without its mark */
+  uint8_t a, b, c, d, e, f, g;
+} record;
+
+void records_begin(const uint8_t *data, size_t size);
+
+/* The next one for the top level; false at the end. */
+bool records_next(record *out);
+
+/* The next one for a function that the library has called; false where it does no more. */
+bool records_next_inside(record *out);
+
+#endif

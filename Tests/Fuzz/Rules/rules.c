@@ -1,0 +1,87 @@
+/* The fuzz target of the rules: the input's operations, each compared with the model. */
+
+#include <stdlib.h>
+
+#include "callbacks.h"
+#include "history.h"
+#include "memory.h"
+#include "operations.h"
+#include "warm_up.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const uint8_t *input;
+static size_t input_size;
+
+int LLVMFuzzerInitialize(int *argc, char ***argv) {
+  (void)argc;
+  (void)argv;
+  memory_install();
+  warm_up();
+  model_begin();
+  begin_default_broadcaster();
+  end_default_broadcaster();
+  return 0;
+}
+
+/* Ends everything that the input has left, by the operations that are compared. */
+static void clean_up(void) {
+  record r = {0};
+  int i;
+  memory_recover();
+  for (i = 0; i < model.queue_count; ++i) {
+    EXPECT(!model.queues[i].is_alive || model.queues[i].stats.pending <= 1024, "too many calls");
+    while (model.queues[i].is_alive) perform_destroy_queue(&r);
+  }
+  for (i = 0; i < model.lifetime_count; ++i)
+    if (model.lifetimes[i].is_alive) perform_end_lifetime(&r);
+  for (i = 1; i < model.broadcaster_count; ++i)
+    if (model.broadcasters[i].is_alive) {
+      r.a = 1; /* 0 is that of the process */
+      perform_destroy_broadcaster(&r);
+    }
+  r.a = 0;
+  for (i = 0; i < model.multicast_count; ++i)
+    if (model.multicasts[i].is_alive) perform_destroy(&r);
+  verify();
+}
+
+static void expect_everything_is_over(void) {
+  int i;
+  for (i = 0; i < model.registration_count; ++i) {
+    const registration *r = &model.registrations[i];
+    EXPECT(!r->is_live && r->held == 0, "a registration that is left");
+    EXPECT(r->release == NONE || r->has_been_released, "a release that never ran");
+  }
+  EXPECT_EQ(model.due_count, 0);
+  EXPECT_EQ(multicast_token_current().id, 0);
+}
+
+static void play(void) {
+  record r;
+  history_clear();
+  model_begin();
+  begin_default_broadcaster();
+  records_begin(input, input_size);
+  while (records_next(&r)) {
+    perform(&r);
+    EXPECT_EQ(model.depth, 0);
+    /* These two are about what comes next. */
+    if (operation_of(&r) != FAIL_MEMORY) memory_recover();
+    if (operation_of(&r) != RECURSE) model.recursions = 0;
+  }
+  clean_up();
+  expect_everything_is_over();
+  end_default_broadcaster();
+  model_end();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  int64_t blocks = memory_blocks();
+  input = data;
+  input_size = size;
+  play();
+  memory_expect_no_leak(play, blocks);
+  return 0;
+}
