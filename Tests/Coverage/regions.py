@@ -1,0 +1,72 @@
+"""The regions of the library's sources, from what `llvm-cov export` says of them."""
+
+import json
+import subprocess
+from pathlib import Path
+
+CODE = 0  # a region's kind; the others are no code of their own
+
+
+class Region:
+    """A piece of code that is executed as a whole."""
+
+    def __init__(self, place, line, column):
+        self.place = place  # the file, from the project's root
+        self.line = line
+        self.column = column
+        self.text = ""  # the line that it begins in, with a mark where it begins
+        self.function = ""
+        self.begins_function = False
+        self.count = 0
+
+    @property
+    def key(self):
+        """What stays the same when lines are added above it."""
+        return (self.place, self.function, self.text)
+
+
+def read(export, root, folders, swift_demangle):
+    """All regions of the files in some folders of `root`, in order. A generic or inline function has
+    several instances, a macro several uses: a region is reached as often as where that is most."""
+    regions = {}
+    sources = {}
+    functions = json.loads(Path(export).read_text())["data"][0]["functions"]
+    names = demangle({function["name"] for function in functions}, swift_demangle)
+    for function in functions:
+        first = function["regions"][0]
+        for region in function["regions"]:
+            line, column, last_line, last_column, count, file, _, kind = region
+            path = Path(function["filenames"][file])
+            if kind != CODE or not any(path.is_relative_to(root / folder) for folder in folders):
+                continue
+            if (line, column) == (last_line, last_column):
+                continue  # a macro of one word
+            place = str(path.relative_to(root))
+            lines = sources.setdefault(place, path.read_text().split("\n"))
+            found = regions.setdefault((place, line, column), Region(place, line, column))
+            text = lines[line - 1]
+            found.text = (text[: column - 1] + "»" + text[column - 1 :]).strip()
+            found.count = max(found.count, count)
+            found.begins_function |= region is first
+            name = names[function["name"]]
+            if not found.function or name < found.function:
+                found.function = name
+    return [regions[key] for key in sorted(regions)]
+
+
+def demangle(mangled, swift_demangle):
+    """Names as a reader knows them: without what is in front of them, and without arguments of
+    templates."""
+    names = {}
+    for name in mangled:
+        names[name] = name.split(":")[-1]
+    swift = subprocess.run(
+        [swift_demangle, "-compact", "-simplified"], input="\n".join(names.values()), text=True,
+        capture_output=True, check=True)
+    plain = subprocess.run(
+        ["c++filt", "-p"], input=swift.stdout, text=True, capture_output=True, check=True)
+    for name, readable in zip(names, plain.stdout.split("\n")):
+        readable = readable.split(" in ")[-1].removeprefix("static ")
+        names[name] = readable.split("<")[0] if "::" in readable else readable
+    return names
+
