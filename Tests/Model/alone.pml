@@ -255,7 +255,7 @@ inline invoke(me, frame, number) {
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
-#define LOCALS byte x, f, l, todo, list, epoch; bit found, alone, has_written
+#define LOCALS byte x, f, l, unfenced, list, epoch; bit found, alone, has_written
 
 proctype A() {
   LOCALS;

@@ -123,7 +123,7 @@ inline destroy(me, handle) {
 #endif
   unlock(me, NAMES);
 #ifndef NO_FENCE
-  heavy(me, todo);
+  heavy(me, unfenced);
 #endif
 #ifdef SLOT_GIVEN_BACK_BEFORE_WAIT
   is_vacant = 1;
@@ -159,7 +159,7 @@ inline destroy(me, handle) {
   is_vacant = 1
 }
 
-#define LOCALS byte x, f, table, todo
+#define LOCALS byte x, f, table, unfenced
 
 proctype A() {
   LOCALS;

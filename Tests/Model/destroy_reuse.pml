@@ -276,7 +276,7 @@ inline invoke(me, frame, h, number) {
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
-#define LOCALS byte x, f, l, todo, list, epoch; bit found, called, alone, quiet, has_destroyed
+#define LOCALS byte x, f, l, unfenced, list, epoch; bit found, called, alone, quiet, has_destroyed
 
 proctype A() {
   LOCALS;

@@ -185,7 +185,7 @@ inline wait_for(me, d) {
 /* S is no invoker, so that no frame of its own is to be passed over. */
 inline settle(me, d) {
 #ifndef SETTLE_WITHOUT_FENCE
-  heavy(me, todo);
+  heavy(me, unfenced);
 #endif
   look(me, d, found, f);
   if
@@ -219,7 +219,7 @@ inline remove(me, d, waits) {
   :: else ->
      printf("thread %d removes delegate %d\n", me, d);
 #ifndef NO_FENCE_IN_REMOVE
-     heavy(me, todo);
+     heavy(me, unfenced);
 #endif
 #ifdef MARK_AFTER_FENCE
      store(me, DEAD(d), 1);
@@ -312,7 +312,7 @@ inline claim(me, d) {
   };
   if
   :: !x ->
-     heavy(me, todo);
+     heavy(me, unfenced);
      see_off(me, d, 0);
      d_step { once_called++; assert(once_called == 1) } /* called once at most */
   :: else
@@ -395,7 +395,7 @@ next:
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
-#define LOCALS byte x, f, d, todo; bit found
+#define LOCALS byte x, f, d, unfenced; bit found
 
 active proctype A() {
   LOCALS;

@@ -84,12 +84,12 @@ inline draw(me, ticket) {
 
 inline fence(me) {
 #ifdef LAST_TICKET_READ_AFTER_FENCE
-  heavy(me, todo);
+  heavy(me, unfenced);
   load(me, TICKET, x);
 #else
   load(me, TICKET, x);
 #ifndef NO_FENCE
-  heavy(me, todo);
+  heavy(me, unfenced);
 #endif
 #endif
   d_step {
@@ -456,8 +456,8 @@ inline invoke_other(me, frame) {
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
-#define LOCALS byte x, f, l, todo, list, place, count, epoch; bit found, kept
-#define WRITER_LOCALS byte x, f, l, todo, old, new, ticket; bit found, kept
+#define LOCALS byte x, f, l, unfenced, list, place, count, epoch; bit found, kept
+#define WRITER_LOCALS byte x, f, l, unfenced, old, new, ticket; bit found, kept
 
 proctype A() {
   LOCALS;

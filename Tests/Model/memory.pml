@@ -127,30 +127,30 @@ inline full_fence(me) { EMPTY(me) }
 
 #if SYMMETRIC
 #define light(me) full_fence(me)
-#define heavy(me, todo) full_fence(me)
+#define heavy(me, unfenced) full_fence(me)
 #else
 #define light(me) skip
 
 /* Uses a variable of the caller's: the threads that have not had their fence yet. */
-inline heavy(me, todo) {
-  d_step { EMPTY(me) -> todo = (1 << BUFFERED) - 1 };
+inline heavy(me, unfenced) {
+  d_step { EMPTY(me) -> unfenced = (1 << BUFFERED) - 1 };
   do
 #if BUFFERED > 0
-  :: d_step { todo & 1 -> drain_all(0); todo = todo & ~1 }
+  :: d_step { unfenced & 1 -> drain_all(0); unfenced = unfenced & ~1 }
 #endif
 #if BUFFERED > 1
-  :: d_step { todo & 2 -> drain_all(1); todo = todo & ~2 }
+  :: d_step { unfenced & 2 -> drain_all(1); unfenced = unfenced & ~2 }
 #endif
 #if BUFFERED > 2
-  :: d_step { todo & 4 -> drain_all(2); todo = todo & ~4 }
+  :: d_step { unfenced & 4 -> drain_all(2); unfenced = unfenced & ~4 }
 #endif
 #if BUFFERED > 3
-  :: d_step { todo & 8 -> drain_all(3); todo = todo & ~8 }
+  :: d_step { unfenced & 8 -> drain_all(3); unfenced = unfenced & ~8 }
 #endif
 #if BUFFERED > 4
-  :: d_step { todo & 16 -> drain_all(4); todo = todo & ~16 }
+  :: d_step { unfenced & 16 -> drain_all(4); unfenced = unfenced & ~16 }
 #endif
-  :: todo == 0 -> break
+  :: unfenced == 0 -> break
   od;
   skip
 }

@@ -175,7 +175,7 @@ inline remove(me, waits) {
   fi;
 #else
   unlock(me, STRIPE);
-  heavy(me, todo);
+  heavy(me, unfenced);
   see_off(me, waits);
 #endif
   if
@@ -233,7 +233,7 @@ inline invoke(me, frame) {
      fi;
      load(me, DEAD, x);
      if
-     :: x -> x = 0; todo = found; attend(me); found = todo; todo = 0
+     :: x -> x = 0; unfenced = found; attend(me); found = unfenced; unfenced = 0
      :: else
      fi;
      if
@@ -318,7 +318,7 @@ inline run_queue(me, frame) {
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
-#define LOCALS byte x, f, todo; bit found
+#define LOCALS byte x, f, unfenced; bit found
 
 proctype A() {
   LOCALS;

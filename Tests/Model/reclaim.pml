@@ -16,7 +16,7 @@ bit is_retired[3], is_free[3];
 inline fence(me) {
   load(me, TICKET, x);
 #ifndef NO_FENCE
-  heavy(me, todo);
+  heavy(me, unfenced);
 #endif
   d_step {
     if
