@@ -1,4 +1,4 @@
-// Nothing, but in builds with MULTICAST_INTERNAL_CHECKS.
+// Empty, except in builds with MULTICAST_INTERNAL_CHECKS.
 
 #include "checks.h"
 
@@ -34,12 +34,13 @@ uint32_t shims_checks_rank(const pthread_mutex_t *mutex) {
   if (is_within(mutex, shims_lifetime_mutexes, sizeof shims_lifetime_mutexes)) return 2;
   if (mutex == &shims_name_mutex) return 3;
   if (mutex == &shims_slab_mutex) return 4;
-  if (mutex == &shims_call_mutex) return 5;
+  if (mutex == &shims_wait_mutex) return 5;
   if (is_within(mutex, shims_queue_mutexes, sizeof shims_queue_mutexes)) return 6;
   return 0;
 }
 
-// By dprintf: the lock of stderr may be held by whom this thread has interrupted.
+// By dprintf: if this is a signal handler, the code that it interrupted may hold the lock of
+// stderr.
 void shims_checks_fail(const uint8_t *file, size_t line, const uint8_t *what, uint64_t value,
                        uint64_t other, const uint8_t *changed_file, size_t changed_line) {
   char values[64] = "";

@@ -5,12 +5,12 @@ import Synchronization
   extension InvocationList {
     /// Of the list that new invocations use.
     func checkCurrent(_ multicast: Multicast, _ check: Check) {
-      check.that(header.pointee.owner == multicast.handle, "a list is its multicast's")
+      check.that(header.owner == multicast.handle, "a list belongs to its multicast")
       check.that(
-        count <= header.pointee.capacity, "there is room for all entries", UInt64(count),
-        UInt64(header.pointee.capacity))
+        count <= header.capacity, "there is room for all entries", UInt64(count),
+        UInt64(header.capacity))
       check.that(live <= count, "live entries are entries", UInt64(live), UInt64(count))
-      check.that(header.pointee.ticket == 0, "the current list is not retired")
+      check.that(header.retiredAt.rawValue == 0, "the current list is not retired")
       if Check.reach() < count { return checkNewest(multicast, check) }
 
       var alive: UInt32 = 0
@@ -31,11 +31,11 @@ import Synchronization
         alive == live, "live counts the entries that are not dead", UInt64(live), UInt64(alive))
       if count > 0 && !Self.isDead(entry(count &- 1)) {
         check.that(
-          header.pointee.lastPriority == highest, "the last priority is that of the last entry")
+          header.lastPriority == highest, "the last priority is that of the last entry")
       }
     }
 
-    /// What can be said without looking at all entries.
+    /// What can be checked without looking at all entries.
     private func checkNewest(_ multicast: Multicast, _ check: Check) {
       var position = count &- 4
       while position < count {
@@ -48,8 +48,8 @@ import Synchronization
     private func checkRank(_ position: UInt32, _ check: Check) {
       let rank = entry(position).pointee.rank
       check.that(
-        rank < header.pointee.nextRank, "the next rank is above those of all entries",
-        UInt64(rank), UInt64(header.pointee.nextRank))
+        rank < header.nextRank, "the next rank is above those of all entries",
+        UInt64(rank), UInt64(header.nextRank))
       if position == 0 { return }
       let previous = entry(position &- 1).pointee.rank
       check.that(previous < rank, "ranks rise", UInt64(previous), UInt64(rank))
@@ -57,52 +57,52 @@ import Synchronization
 
     private func checkLive(_ position: UInt32, _ multicast: Multicast, _ check: Check) {
       let entry = self.entry(position)
-      let registration = Registration(index: Handle.index(of: entry.pointee.token))
+      let registration = Registration(index: entry.pointee.token.index)
       check.that(
         registration.id == entry.pointee.token, "the registration of a live entry is live",
         UInt64(position))
       check.that(
-        registration.owner == Handle.index(of: multicast.handle),
+        registration.owner == multicast.handle.index,
         "a registration knows its multicast", UInt64(registration.owner),
-        UInt64(Handle.index(of: multicast.handle)))
+        UInt64(multicast.handle.index))
       check.that(
-        registration.storage.pointee.link == position, "a registration knows its place",
-        UInt64(registration.storage.pointee.link), UInt64(position))
-      checkState(of: entry, registration.storage.pointee.extras, check)
+        registration.place == position, "a registration knows its place",
+        UInt64(registration.place), UInt64(position))
+      checkState(of: entry, registration.details, check)
     }
 
-    /// Bits of the state stand for what is in the extras.
+    /// Bits of the state say what is in the details.
     private func checkState(
-      of entry: UnsafeMutablePointer<Entry>, _ extras: UnsafeMutablePointer<Extras>?,
+      of entry: UnsafeMutablePointer<Entry>, _ details: UnsafeMutablePointer<RegistrationDetails>?,
       _ check: Check
     ) {
       let state = entry.pointee.state.load(ordering: .relaxed)
-      let inExtras = State.filtered | State.weak | State.queued | State.prioritized
-      guard let extras else {
+      let needsDetails = State.filtered | State.weak | State.queued | State.prioritized
+      guard let details else {
         return check.that(
-          state & inExtras == 0, "who has no extras needs none", UInt64(state))
+          state & needsDetails == 0, "a registration without details needs none", UInt64(state))
       }
       check.that(
-        (state & State.prioritized != 0) == (extras.pointee.priority != 0),
+        (state & State.prioritized != 0) == (details.pointee.priority != 0),
         "the state tells of a priority", UInt64(state))
       check.that(
-        (state & State.weak != 0) == (extras.pointee.lock != nil), "the state tells of a lock",
+        (state & State.weak != 0) == (details.pointee.lock != nil), "the state tells of a lock",
         UInt64(state))
       check.that(
-        (state & State.queued != 0) == (extras.pointee.queue != nil), "the state tells of a queue",
+        (state & State.queued != 0) == (details.pointee.queue != nil), "the state tells of a queue",
         UInt64(state))
       check.that(
-        extras.pointee.context == entry.pointee.context, "extras are of the same delegate")
+        details.pointee.context == entry.pointee.context, "details are of the same delegate")
     }
 
-    /// Of one that was replaced: who was removed since is dead here as well.
+    /// Of a list that was replaced: what was removed since is dead here, too.
     func checkRetired(_ check: Check) {
       let reach = Check.reach()
       var position = count > reach ? count &- reach : 0
       while position < count {
         check.that(
           Self.isDead(entry(position)) || Registration.isLive(entry(position).pointee.token),
-          "who was removed is dead in retired lists too", UInt64(position))
+          "what was removed is dead in retired lists, too", UInt64(position))
         position &+= 1
       }
     }

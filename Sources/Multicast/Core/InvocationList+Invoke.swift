@@ -3,19 +3,18 @@ import MulticastShims
 import Synchronization
 
 extension InvocationList {
-  /// The loop of every invocation, for as long as it meets nothing unusual.
+  /// The loop of every invocation, as long as every delegate is plain.
   ///
-  /// Before a call the frame names the delegate, and only then is its state looked at; after the
-  /// call the name goes, and the state is looked at again. `Departures` has the other side.
+  /// Before a call the invocation sets its hazard to the registration, and only then looks at the
+  /// state of the entry. After the call it clears the hazard, and looks at the state again.
+  /// `Removal` has the other side.
   ///
   /// - Parameter frame: Keeps this list from being freed.
   /// - Returns: how many delegates were called.
   @inline(__always)
-  func invoke<C: Call>(
-    _ call: C, in frame: UnsafeMutablePointer<Frame>, asymmetric: Bool
-  ) -> Int64 {
-    // Acquire: pairs with `publish`. What is added from here on is not called.
-    let count = Int(header.pointee.count.load(ordering: .acquiring))
+  func invoke<C: Call>(_ call: C, in frame: Frame, asymmetric: Bool) -> Int64 {
+    // Acquire: pairs with `publish`. Entries that are added from here on are not called.
+    let count = Int(header.count.load(ordering: .acquiring))
     var entry = entries
     let end = shims_keep(entry + count).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
     var progress = Progress.goesOn
@@ -24,7 +23,7 @@ extension InvocationList {
       if progress != .goesOn { break }
       entry += 1
       if entry == end { break }
-      // Two in each round: jumping back is a good part of what a delegate costs.
+      // Two in each round: the jump back is a good part of the cost of a delegate.
       progress = Self.callPlain(call, entry, in: frame, asymmetric: asymmetric)
       if progress != .goesOn { break }
       entry += 1
@@ -36,33 +35,31 @@ extension InvocationList {
     }
   }
 
-  /// How many entries of the list that is being read stand before this one. The frame tells which
-  /// list that is: in the loop there is no register to keep it in.
+  /// How many entries are before this one in the list that is being read. The frame has the address
+  /// of that list: the loop has no register left to keep it in.
   @inline(__always) private static func number(
-    of entry: UnsafeMutablePointer<Entry>, in frame: UnsafeMutablePointer<Frame>
+    of entry: UnsafeMutablePointer<Entry>, in frame: Frame
   ) -> Int64 {
-    let list = frame.pointee.list.load(ordering: .relaxed) &+ UInt(headerSize)
+    let list = frame.list &+ UInt(headerSize)
     let distance = UInt(bitPattern: entry) &- list
     return Int64(truncatingIfNeeded: distance / UInt(MemoryLayout<Entry>.stride))
   }
 
   private enum Progress { case goesOn, stops, isSpecial }
 
-  /// Calls a delegate that is called as it is: not dead, paused, weak, or called once or later.
+  /// Calls a delegate that is plain: not dead, paused, weak, filtered, queued or called once.
   @inline(__always)
   private static func callPlain<C: Call>(
-    _ call: C, _ entry: UnsafeMutablePointer<Entry>, in frame: UnsafeMutablePointer<Frame>,
-    asymmetric: Bool
+    _ call: C, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, asymmetric: Bool
   ) -> Progress {
     guard isPlain(entry) else { return .isSpecial }
-    frame.pointee.delegate.store(entry.pointee.token, ordering: .releasing)
+    frame.setHazard(entry.pointee.token)
     Fence.light(asymmetric: asymmetric)
     guard isPlain(entry) else { return .isSpecial }
     let goesOn = call(entry.pointee.function, entry.pointee.context)
-    // Release: whatever the delegate did happened before a remover finds the name gone.
-    frame.pointee.delegate.store(0, ordering: .releasing)
+    frame.clearHazard()
     Fence.light(asymmetric: asymmetric)
-    if _slowPath(isDead(entry)) { Departures.attend(entry.pointee.token) }
+    if _slowPath(isDead(entry)) { PendingRemovals.callDidReturn(entry.pointee.token) }
     return goesOn ? .goesOn : .stops
   }
 
@@ -70,13 +67,13 @@ extension InvocationList {
     _fastPath(entry.pointee.state.load(ordering: .relaxed) & State.special == 0)
   }
 
-  /// Goes on at a delegate that is not called as it is.
+  /// Continues at a delegate that is not plain.
   ///
-  /// - Returns: how many delegates were called, with those before that one.
+  /// - Returns: how many delegates were called, those before that one included.
   @inline(never)
   private static func invokeRest<C: Call>(
     _ call: C, from first: UnsafeMutablePointer<Entry>, to end: UnsafeMutablePointer<Entry>,
-    in frame: UnsafeMutablePointer<Frame>, _ asymmetric: Bool
+    in frame: Frame, _ asymmetric: Bool
   ) -> Int64 {
     var called = number(of: first, in: frame)
     var entry = first
@@ -93,65 +90,57 @@ extension InvocationList {
         outcome.goesOn = progress == .goesOn
       }
     } while outcome.goesOn && entry != end
-    if frame.pointee.payload.load(ordering: .relaxed) != 0 { letGo(of: frame) }
+    if frame.payload != 0 { Payload.release(of: frame) }
     return called
   }
 
-  @inline(never)
-  private static func letGo(of frame: UnsafeMutablePointer<Frame>) {
-    let payload = frame.pointee.payload.load(ordering: .relaxed)
-    frame.pointee.payload.store(0, ordering: .relaxed)
-    Delivery.letGo.unsafelyUnwrapped(UnsafeMutableRawPointer(bitPattern: payload).unsafelyUnwrapped)
-  }
-
-  /// What came of one delegate.
+  /// The result of one delegate.
   private struct Outcome {
     var isCalled = false
     var goesOn = true
   }
 
-  /// A delegate that is dead, paused, weak, wants some events alone, is called once or later.
+  /// Calls a delegate that is not plain, if it is to be called.
   @inline(never)
   private static func callSpecial<C: Call>(
-    _ call: C, _ entry: UnsafeMutablePointer<Entry>, in frame: UnsafeMutablePointer<Frame>,
-    _ asymmetric: Bool
+    _ call: C, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ asymmetric: Bool
   ) -> Outcome {
-    // A name that is there already is taken away below, like any other.
-    let isNamed = frame.pointee.delegate.load(ordering: .relaxed) != 0
+    // If the hazard is set already, it has to be cleared below.
+    let hasHazard = !frame.hazard.isNone
     let state = entry.pointee.state.load(ordering: .relaxed)
     var outcome = Outcome()
-    if !isNamed && state & (State.dead | State.paused) != 0 { return outcome }
+    if !hasHazard && state & (State.dead | State.paused) != 0 { return outcome }
 
     let token = entry.pointee.token
     var queue: UnsafeMutableRawPointer? = nil
-    frame.pointee.delegate.store(token, ordering: .releasing)
+    frame.setHazard(token)
     Fence.light(asymmetric: asymmetric)
     if isDue(entry, call) {
-      let registration = Registration(index: Handle.index(of: token))
+      let registration = Registration(index: token.index)
       if C.isQueued && state & State.queued != 0 {
-        queue = registration.storage.pointee.extras.unsafelyUnwrapped.pointee.queue
+        queue = registration.details.unsafelyUnwrapped.pointee.queue
       } else {
-        outcome.isCalled = registration.callNamed(
+        outcome.isCalled = registration.callProtected(
           token, context: entry.pointee.context, isOnce: state & State.once != 0
         ) { context in
           outcome.goesOn = call(entry.pointee.function, context)
         }
       }
     }
-    frame.pointee.delegate.store(0, ordering: .releasing)
+    frame.clearHazard()
     Fence.light(asymmetric: asymmetric)
-    if isDead(entry) { Departures.attend(token) }
-    // Not named any more: this may wait for room, and a remover is not to wait for that.
-    if let queue { outcome.isCalled = call.queue(token, in: queue, frame) }
+    if isDead(entry) { PendingRemovals.callDidReturn(token) }
+    // Without the hazard: this may wait for room, and a removal must not wait for that.
+    if let queue { outcome.isCalled = call.append(token, to: Queue(slot: queue), frame) }
     return outcome
   }
 
-  /// The extras are there: the delegate is named, so who removes it does not free them yet.
+  /// Whether a delegate is to be called. The hazard protects the details from being freed.
   private static func isDue<C: Call>(_ entry: UnsafeMutablePointer<Entry>, _ call: C) -> Bool {
     let state = entry.pointee.state.load(ordering: .relaxed)
     if state & (State.dead | State.paused) != 0 { return false }
     if state & State.filtered == 0 { return true }
-    let registration = Registration(index: Handle.index(of: entry.pointee.token))
-    return call.isWanted(registration.storage.pointee.extras.unsafelyUnwrapped.pointee.events)
+    let registration = Registration(index: entry.pointee.token.index)
+    return call.wants(registration.details.unsafelyUnwrapped.pointee.events)
   }
 }

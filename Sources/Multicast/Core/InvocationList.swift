@@ -2,32 +2,33 @@ import CMulticast
 import MulticastShims
 import Synchronization
 
-/// The delegates of a multicast in order of invocation: one block, a header and entries of 32
-/// bytes.
+/// The delegates of a multicast in order of invocation: one block of memory, with a header and
+/// entries of 32 bytes.
 ///
-/// Invocations read it without a lock while one writer, who holds the stripe's lock, appends and
-/// marks. An entry is written once, before the count says that it is there; only its state changes
-/// then. A list that is too small or too full of dead entries is replaced by another.
+/// Invocations read it without a lock, while one writer appends and marks. The writer holds the
+/// stripe's lock. An entry is written once, before the count includes it; after that only its state
+/// changes. A list that is too small, or has too many dead entries, is replaced by another.
 struct InvocationList {
   struct Header: ~Copyable {
-    // Not the count first: the thread sanitizer takes a change of any field of a struct for one of
-    // its first byte, and that would be read by invocations.
+    // Not the count first: the thread sanitizer reports a change of any field of a struct as a
+    // change of its first bytes, and invocations read the count.
     var capacity: UInt32
     /// Entries that invocations may read.
     let count: Atomic<UInt32>
     /// Entries that are not dead.
     var live: UInt32
-    /// The priority of the last entry: what may be appended has none higher.
+    /// The priority of the last entry. A delegate of a higher priority cannot be appended.
     var lastPriority: Int32
-    /// Of the entry that comes next: ranks rise in a list, also in one copied from it.
+    /// The rank of the next entry. Ranks rise in a list, and in a list that was copied from it.
     var nextRank: UInt32
-    /// Lists of the same era number the same entries alike.
+    /// In lists of the same era, the same entry has the same rank.
     var era: UInt32
-    /// The handle of the multicast: its slot may have another inhabitant before this list is freed.
-    var owner: UInt64
-    /// Once retired: invocations that began before this ticket may still read the list...
-    var ticket: UInt64
-    /// ...and may be found only after a heavy fence, unless this thread alone invokes.
+    /// The handle of the multicast. Its slot may have another occupant before this list is freed.
+    var owner: Handle
+    /// Once retired: invocations that began before this epoch may still read the list.
+    var retiredAt: Epoch
+    /// Once retired: whether those invocations are visible only after a heavy fence. They are
+    /// visible without one if this thread was the single invoker.
     var needsFence: Bool
     var next: UnsafeMutablePointer<Header>?
   }
@@ -35,33 +36,33 @@ struct InvocationList {
   struct Entry: ~Copyable {
     var function: multicast_function
     var context: UnsafeMutableRawPointer?
-    var token: UInt64
+    var token: Token
     let state: Atomic<UInt32>
     var rank: UInt32
   }
 
-  /// What an entry is made from.
+  /// The contents of an entry that is to be appended.
   struct NewEntry {
     let function: multicast_function
     let context: UnsafeMutableRawPointer?
     let registration: Registration
-    let token: UInt64
+    let token: Token
     let state: UInt32
   }
 
-  /// Bits of an entry's state. A plain, live delegate has none of the low ones.
+  /// Bits of an entry's state. A plain, live delegate has none of the low eight bits.
   enum State {
     static let dead: UInt32 = 0x01
     static let paused: UInt32 = 0x02
     static let once: UInt32 = 0x04
     static let filtered: UInt32 = 0x08
-    /// Its context is locked for each call.
+    /// The context is locked for each call.
     static let weak: UInt32 = 0x10
-    /// Its calls wait in a queue.
+    /// Calls wait in a queue.
     static let queued: UInt32 = 0x20
-    /// All that make an invocation look twice.
+    /// Every bit for which an invocation leaves its fast path.
     static let special: UInt32 = 0xFF
-    /// Its priority is not 0, and stands in its registration's extras.
+    /// The priority is not 0. It is in the registration's details.
     static let prioritized: UInt32 = 0x100
   }
 
@@ -69,25 +70,31 @@ struct InvocationList {
   static let headerSize = 64
   private static let alignment = 64
 
-  let header: UnsafeMutablePointer<Header>
+  let address: UnsafeMutablePointer<Header>
 
-  @inline(__always) init(_ header: UnsafeMutablePointer<Header>) { self.header = header }
+  @inline(__always) init(_ address: UnsafeMutablePointer<Header>) { self.address = address }
 
-  /// Entries begin on a cache line, two to each.
-  @inline(__always) var entries: UnsafeMutablePointer<Entry> {
-    (UnsafeMutableRawPointer(header) + Self.headerSize).assumingMemoryBound(to: Entry.self)
+  /// The header, in place.
+  var header: Header {
+    @inline(__always) unsafeAddress { UnsafePointer(address) }
+    @inline(__always) nonmutating unsafeMutableAddress { address }
   }
 
-  /// For the writer: how many entries there are, dead ones too.
-  var count: UInt32 { header.pointee.count.load(ordering: .relaxed) }
-  var live: UInt32 { header.pointee.live }
-  var dead: UInt32 { count &- live }
-  var room: UInt32 { header.pointee.capacity &- count }
+  /// Entries begin on a cache line. Each line has two.
+  @inline(__always) var entries: UnsafeMutablePointer<Entry> {
+    (UnsafeMutableRawPointer(address) + Self.headerSize).assumingMemoryBound(to: Entry.self)
+  }
 
-  /// Whether it is worth while to copy it to a smaller one.
-  var isSparse: Bool { header.pointee.capacity > 30 && live < header.pointee.capacity / 8 }
+  /// For the writer: how many entries there are, dead ones included.
+  var count: UInt32 { header.count.load(ordering: .relaxed) }
+  var live: UInt32 { header.live }
+  var dead: UInt32 { count &- live }
+  var room: UInt32 { header.capacity &- count }
+
+  /// Whether a smaller list would save enough to be worth a copy.
+  var isSparse: Bool { header.capacity > 30 && live < header.capacity / 8 }
   /// Whether too little of it is live.
-  var isUntidy: Bool { dead > live &+ 8 || isSparse }
+  var needsCompaction: Bool { dead > live &+ 8 || isSparse }
 
   @inline(__always) func entry(_ position: UInt32) -> UnsafeMutablePointer<Entry> {
     entries + Int(position)
@@ -99,58 +106,61 @@ struct InvocationList {
     headerSize &+ Int(capacity) &* MemoryLayout<Entry>.stride
   }
 
-  /// A capacity for so many delegates, of the sizes that fill powers of two: 2, 6, 14, 30, …
+  /// The smallest capacity for so many delegates. Capacities are 2, 6, 14, 30, …: the size of a
+  /// list is a power of two.
   static func capacity(for count: UInt32) -> UInt32 {
     var capacity = smallestCapacity
     while capacity < count { capacity = capacity &* 2 &+ 2 }
     return capacity
   }
 
-  /// - Returns: an empty list, or nil when out of memory.
-  static func allocate(capacity: UInt32, owner: UInt64) -> InvocationList? {
+  /// - Returns: an empty list, or nil if out of memory.
+  static func allocate(capacity: UInt32, owner: Handle) -> InvocationList? {
     guard let block = Allocator.allocate(size: size(capacity), alignment: alignment) else {
       return nil
     }
     shims_zero(block, headerSize)
     let list = InvocationList(block.bindMemory(to: Header.self, capacity: 1))
-    list.header.pointee.capacity = capacity
-    list.header.pointee.lastPriority = .max
-    list.header.pointee.owner = owner
+    list.header.capacity = capacity
+    list.header.lastPriority = .max
+    list.header.owner = owner
     return list
   }
 
   func deallocate() {
     Allocator.deallocate(
-      header, size: Self.size(header.pointee.capacity), alignment: Self.alignment)
+      address, size: Self.size(header.capacity), alignment: Self.alignment)
   }
 
   // MARK: - Adding
 
-  /// Whether entries of this priority go last, and can be numbered in this era.
+  /// Whether entries of this priority go last, and ranks are left for them in this era.
   func canAppend(_ count: UInt32, priority: Int32) -> Bool {
-    priority <= header.pointee.lastPriority && header.pointee.nextRank <= .max &- count
+    priority <= header.lastPriority && header.nextRank <= .max &- count
   }
 
-  /// Writes an entry behind the last one and those written since, and tells its registration. It
-  /// is not part of the list until `publish`.
+  /// Writes an entry behind the last one, and stores its place in its registration. The entry is
+  /// not part of the list until `publish`.
+  ///
+  /// - Parameter ahead: How many entries were written since the last `publish`.
   func write(_ new: NewEntry, ahead: UInt32) {
     let position = count &+ ahead
     let entry = self.entry(position)
     entry.pointee.function = new.function
     entry.pointee.context = new.context
     entry.pointee.token = new.token
-    entry.pointee.rank = header.pointee.nextRank &+ ahead
+    entry.pointee.rank = header.nextRank &+ ahead
     entry.pointee.state.store(new.state, ordering: .relaxed)
-    new.registration.storage.pointee.link = position
+    new.registration.place = position
   }
 
-  /// Makes the entries written behind the last one part of the list.
+  /// Makes written entries part of the list.
   func publish(_ added: UInt32, priority: Int32) {
-    header.pointee.live &+= added
-    header.pointee.nextRank &+= added
-    header.pointee.lastPriority = priority
+    header.live &+= added
+    header.nextRank &+= added
+    header.lastPriority = priority
     // Release: pairs with the acquire of the invocation that reads the count, then the entries.
-    header.pointee.count.store(count &+ added, ordering: .releasing)
+    header.count.store(count &+ added, ordering: .releasing)
   }
 
   // MARK: - Finding and marking
@@ -159,12 +169,13 @@ struct InvocationList {
     entry.pointee.state.load(ordering: .relaxed) & State.dead != 0
   }
 
-  /// The place of a delegate that stands at a place in another list of the same multicast; nil
-  /// where it is not here.
+  /// Finds an entry of another list of the same multicast in this list.
   ///
-  /// - Complexity: O(log n); where a list was written anew in between, as far as it was moved.
-  func position(of token: UInt64, at place: UInt32, in other: InvocationList) -> UInt32? {
-    if other.header.pointee.era != header.pointee.era { return position(of: token, near: place) }
+  /// - Parameter place: The place of the entry in the other list.
+  /// - Returns: its place in this list; nil if it is not there.
+  /// - Complexity: O(log n) in the same era; otherwise the distance by which the entry has moved.
+  func position(of token: Token, at place: UInt32, in other: InvocationList) -> UInt32? {
+    if other.header.era != header.era { return position(of: token, near: place) }
     let rank = other.entry(place).pointee.rank
     var (low, high) = (UInt32(0), count)
     while low < high {
@@ -174,7 +185,7 @@ struct InvocationList {
     return low < count && entry(low).pointee.token == token ? low : nil
   }
 
-  private func position(of token: UInt64, near place: UInt32) -> UInt32? {
+  private func position(of token: Token, near place: UInt32) -> UInt32? {
     let middle = min(place, count)
     var distance: UInt32 = 0
     while distance <= middle || distance < count &- middle {
@@ -188,7 +199,7 @@ struct InvocationList {
     return nil
   }
 
-  /// The place of the first live delegate that matches, from a place on.
+  /// The place of the first live delegate that matches.
   @inline(__always)
   func firstPosition(
     from start: UInt32 = 0, where matches: (UnsafeMutablePointer<Entry>) -> Bool
@@ -201,8 +212,8 @@ struct InvocationList {
     return nil
   }
 
-  /// Sets and clears bits of a state. Relaxed: a writer that must know that invocations have seen
-  /// them asks for a heavy fence, which pairs with the light one before an invocation looks.
+  /// Sets and clears bits of a state. Relaxed: a writer that needs invocations to see them makes a
+  /// heavy fence, which pairs with the light fence before an invocation looks.
   func mark(_ position: UInt32, set: UInt32, clear: UInt32 = 0) {
     let state = entry(position).pointee.state.load(ordering: .relaxed)
     entry(position).pointee.state.store((state | set) & ~clear, ordering: .relaxed)
@@ -214,22 +225,22 @@ struct InvocationList {
 
   static func priority(of entry: UnsafeMutablePointer<Entry>) -> Int32 {
     guard entry.pointee.state.load(ordering: .relaxed) & State.prioritized != 0 else { return 0 }
-    let registration = Registration(index: Handle.index(of: entry.pointee.token))
-    return registration.storage.pointee.extras.unsafelyUnwrapped.pointee.priority
+    let registration = Registration(index: entry.pointee.token.index)
+    return registration.details.unsafelyUnwrapped.pointee.priority
   }
 
-  // MARK: - Making room
+  // MARK: - Copying and compacting
 
   /// Copies live entries behind those of another list, which has room for them.
   ///
   /// - Parameters:
   ///   - start: The first place to copy from.
-  ///   - lowest: Stops before the first live entry of a lower priority.
+  ///   - lowest: The copy stops before the first live entry of a lower priority.
   /// - Returns: the place of the first entry that was not copied.
   func copyLive(to other: InvocationList, from start: UInt32 = 0, lowest: Int32 = .min) -> UInt32 {
-    other.header.pointee.era = header.pointee.era
-    other.header.pointee.nextRank = header.pointee.nextRank
-    let mayBreak = lowest > header.pointee.lastPriority
+    other.header.era = header.era
+    other.header.nextRank = header.nextRank
+    let mayBreak = lowest > header.lastPriority
     var position = start
     if start == 0 && other.count == 0 && !mayBreak { position = copyUntilDead(to: other) }
     while position < count {
@@ -240,38 +251,38 @@ struct InvocationList {
       }
       position &+= 1
     }
-    other.header.pointee.lastPriority = header.pointee.lastPriority
+    other.header.lastPriority = header.lastPriority
     return position
   }
 
-  /// Copies those that keep their places, so that their registrations need not be told: most often
-  /// all that there are.
+  /// Copies the entries before the first dead one, often all. They keep their places, so their
+  /// registrations do not change.
   private func copyUntilDead(to other: InvocationList) -> UInt32 {
     var end: UInt32 = 0
     while end < count && !Self.isDead(entry(end)) { end &+= 1 }
     shims_copy(other.entries, entries, Int(end) &* MemoryLayout<Entry>.stride)
-    other.header.pointee.live = end
-    other.header.pointee.count.store(end, ordering: .relaxed)
+    other.header.live = end
+    other.header.count.store(end, ordering: .relaxed)
     return end
   }
 
-  /// Numbers all entries anew, so that they cannot be found by rank in lists from before. Not read
-  /// by any invocation yet.
+  /// Gives all entries new ranks: they are not found by rank in older lists any more. No invocation
+  /// reads the list yet.
   func beginEra() {
     var position: UInt32 = 0
     while position < count {
       entry(position).pointee.rank = position
       position &+= 1
     }
-    header.pointee.nextRank = count
-    header.pointee.era &+= 1
+    header.nextRank = count
+    header.era &+= 1
   }
 
-  /// Moves the live entries together, where no invocation reads the list.
+  /// Moves the live entries together. No invocation reads the list.
   func compactInPlace() {
     let end = count
-    header.pointee.count.store(0, ordering: .relaxed)
-    header.pointee.live = 0
+    header.count.store(0, ordering: .relaxed)
+    header.live = 0
     var position: UInt32 = 0
     while position < end {
       if !Self.isDead(entry(position)) { take(entry(position)) }
@@ -280,27 +291,27 @@ struct InvocationList {
     refreshLastPriority()
   }
 
-  /// Forgets dead entries at the end, where no invocation reads the list.
+  /// Drops dead entries at the end. No invocation reads the list.
   func dropDeadTail() {
     var end = count
     while end > 0 && Self.isDead(entry(end &- 1)) { end &-= 1 }
-    header.pointee.count.store(end, ordering: .relaxed)
+    header.count.store(end, ordering: .relaxed)
     refreshLastPriority()
   }
 
-  /// Copies an entry behind the last one and tells its registration where it is now.
+  /// Copies an entry behind the last one, and stores its place in its registration.
   private func take(_ other: UnsafeMutablePointer<Entry>) {
     let position = count
     if entry(position) != other {
       shims_copy(entry(position), other, MemoryLayout<Entry>.stride)
     }
-    let registration = Registration(index: Handle.index(of: entry(position).pointee.token))
-    registration.storage.pointee.link = position
-    header.pointee.live &+= 1
-    header.pointee.count.store(position &+ 1, ordering: .relaxed)
+    let registration = Registration(index: entry(position).pointee.token.index)
+    registration.place = position
+    header.live &+= 1
+    header.count.store(position &+ 1, ordering: .relaxed)
   }
 
   func refreshLastPriority() {
-    header.pointee.lastPriority = count == 0 ? .max : Self.priority(of: entry(count &- 1))
+    header.lastPriority = count == 0 ? .max : Self.priority(of: entry(count &- 1))
   }
 }

@@ -1,10 +1,10 @@
 import CMulticast
 
 extension Multicast {
-  /// Adds a delegate without options where that takes no more than writing it behind the last one,
-  /// as it most often does.
+  /// Adds a delegate without options, if that only takes to write an entry behind the last one.
+  /// Most often it does.
   ///
-  /// - Returns: false where it takes more, or cannot be: then nothing has happened.
+  /// - Returns: false if it takes more, or is not possible. Nothing has changed then.
   @inline(__always)
   func append(
     _ delegate: multicast_delegate, _ out: UnsafeMutablePointer<multicast_token>?
@@ -14,10 +14,10 @@ extension Multicast {
     stripe.lock()
     defer { stripe.unlock() }
     guard isCurrent, let list, list.room > 0, list.canAppend(1, priority: 0),
-      let registration = Registration.takeVacant(from: stripe, owner: Handle.index(of: handle))
+      let registration = Registration.takeVacant(from: stripe, owner: handle.index)
     else { return false }
     let token = registration.activate()
-    if let out { out.pointee.id = token }  // before it can be called
+    if let out { out.pointee.id = token.rawValue }  // before it can be called
     list.write(
       InvocationList.NewEntry(
         function: function, context: delegate.context, registration: registration, token: token,
@@ -27,11 +27,11 @@ extension Multicast {
     return true
   }
 
-  /// Adds what a caller gave, or lets go of it.
+  /// Adds delegates of a caller, or releases them.
   ///
   /// - Parameters:
-  ///   - options: nil where they cannot be read: then nothing in them is used, the release neither.
-  ///   - findTarget: Called once the rest is known to be valid; and again where what it found was
+  ///   - options: nil if they cannot be read. Nothing of them is used then, `release` included.
+  ///   - findTarget: Called when everything else is valid. Called again if what it found was
   ///     destroyed before anything could be added.
   @inline(__always)
   static func add(
@@ -44,7 +44,7 @@ extension Multicast {
     guard let delegates, let options else {
       if count == 0, let options {
         if options.isContradictory { return .invalidArgument }
-        guard leadsSomewhere(options) else { return .invalidHandle }
+        guard hasValidHandles(options) else { return .invalidHandle }
         do throws(Status) { _ = try findTarget() } catch { return error }
         return .ok
       }
@@ -54,8 +54,8 @@ extension Multicast {
     var new = NewDelegates(delegates, count: number, options, tokens)
     do throws(Status) {
       guard new.areValid else { throw .invalidArgument }
-      guard leadsSomewhere(options) else { throw .invalidHandle }
-      try new.allocateExtras()
+      guard hasValidHandles(options) else { throw .invalidHandle }
+      try new.allocateDetails()
       while !(try findTarget().add(&new)) {}
       return .ok
     } catch {
@@ -64,17 +64,17 @@ extension Multicast {
     }
   }
 
-  private static func leadsSomewhere(_ options: Options) -> Bool {
-    !options.leadsNowhere && Lifetime.mayBeJoined(options.lifetime)
+  private static func hasValidHandles(_ options: Options) -> Bool {
+    !options.hasInvalidQueue && Lifetime.mayBeJoined(options.lifetime)
   }
 
   /// Adds delegates in order: all of them, or none.
   ///
-  /// - Returns: false where the multicast has been destroyed; nothing has happened then.
-  /// - Complexity: O(1) amortized; O(n) to insert by priority, and to look for equal ones.
+  /// - Returns: false if the multicast was destroyed. Nothing has changed then.
+  /// - Complexity: O(1) amortized; O(n) to insert by priority, or to look for equal delegates.
   private func add(_ new: inout NewDelegates) throws(Status) -> Bool {
     if new.count == 0 { return isCurrent }
-    var cleanup = Cleanup()
+    var removal = Removal(from: self)
     let stripe = self.stripe
     stripe.lock()
     guard isCurrent else {
@@ -85,18 +85,20 @@ extension Multicast {
       var registrations = RegistrationChain()
       do throws(Status) {
         try take(&new, &registrations, from: stripe)
-        let spare = try makeRoom(for: new.count, new.options.priority, cleanup.thread)
+        let spare = try makeRoom(for: new.count, new.options.priority, removal.thread)
         do throws(Status) {
           try Lifetime.join(registrations, new.options)
         } catch {
           spare?.deallocate()
           throw error
         }
-        insert(new, &registrations, spare, &cleanup)  // nothing can fail from here on
+        insert(new, &registrations, spare, &removal)  // nothing can fail from here on
         checkInvariants()
       } catch {
         while let registration = registrations.pop() {
-          if let extras = registration.giveBack(to: stripe) { Extras.deallocate(extras) }
+          if let details = registration.reclaim(to: stripe) {
+            RegistrationDetails.deallocate(details)
+          }
         }
         throw error
       }
@@ -105,32 +107,32 @@ extension Multicast {
       throw error
     }
     stripe.unlock()
-    // What was replaced as not unique may still be called; its release tells.
-    _ = cleanup.finish(self, patience: .none)
+    // Equal delegates that were replaced may still be called. That is not waited for.
+    _ = removal.finish(.none)
     return true
   }
 
-  /// Takes a registration for each of the delegates, with its extras.
+  /// Takes a registration for each delegate, and gives it its details.
   private func take(
     _ new: inout NewDelegates, _ registrations: inout RegistrationChain, from stripe: Stripe
   ) throws(Status) {
     var taken: UInt32 = 0
     while taken < new.count {
-      registrations.push(try Registration.take(from: stripe, owner: Handle.index(of: handle)))
+      registrations.push(try Registration.take(from: stripe, owner: handle.index))
       taken &+= 1
     }
-    // In the order in which they are going to be used, which is not that of their taking.
+    // In the order of the chain, in which they are used: the last one taken is the first.
     for registration in registrations {
-      guard let extras = new.takeExtras() else { return }
-      extras.pointee.multicast = handle
-      registration.storage.pointee.extras = extras
+      guard let details = new.takeDetails() else { return }
+      details.pointee.multicast = handle
+      registration.details = details
     }
   }
 
-  /// Sees to it that so many can be added.
+  /// Makes room for so many more delegates.
   ///
-  /// - Returns: nil where they fit behind the current list's last entry; otherwise an empty list to
-  ///   use in its place.
+  /// - Returns: nil if they fit behind the last entry of the current list; otherwise an empty list
+  ///   that replaces it.
   private func makeRoom(
     for count: UInt32, _ priority: Int32, _ thread: ThreadRecord?
   ) throws(Status) -> InvocationList? {
@@ -138,13 +140,13 @@ extension Multicast {
     if let list {
       if list.canAppend(count, priority: priority) {
         if list.room >= count { return nil }
-        if list.dead >= list.live / 4 &+ count && isQuiet(thread) {
+        if list.dead >= list.live / 4 &+ count && isQuiescent(thread) {
           list.compactInPlace()
           return nil
         }
       }
-      // With dead ones among them a quarter more than is live: else one that comes and goes in a
-      // list that is almost full would have it copied each time.
+      // If there are dead entries, a quarter more than is live. Else a delegate that is added and
+      // removed again and again would have an almost full list copied each time.
       needed &+= list.live &+ (list.dead > 0 ? list.live / 4 : 0)
     }
     guard
@@ -156,9 +158,9 @@ extension Multicast {
 
   private func insert(
     _ new: NewDelegates, _ registrations: inout RegistrationChain,
-    _ spare: InvocationList?, _ cleanup: inout Cleanup
+    _ spare: InvocationList?, _ removal: inout Removal
   ) {
-    if new.options.isUnique { removeEqual(to: new, &cleanup) }
+    if new.options.isUnique { removeEqual(to: new, &removal) }
     let priority = new.options.priority
     let target = spare ?? list.unsafelyUnwrapped
     var rest: UInt32 = 0
@@ -168,10 +170,9 @@ extension Multicast {
     var added: UInt32 = 0
     while let registration = registrations.pop() {
       let token = registration.activate()
-      new.tokens?[Int(index)] = multicast_token(id: token)
+      new.tokens?[Int(index)] = multicast_token(id: token.rawValue)
       if new.isReplaced(index) {
-        registration.retire()
-        leave(registration, token, &cleanup)
+        removal.retire(registration, token, in: self)
       } else {
         let delegate = new[index]
         target.write(
@@ -190,11 +191,11 @@ extension Multicast {
       spare.beginEra()
       spare.refreshLastPriority()
     }
-    replaceList(by: spare, &cleanup)
+    replaceList(by: spare, &removal)
   }
 
-  /// Removes what is equal to a delegate that is added as the only one of its kind.
-  private func removeEqual(to new: NewDelegates, _ cleanup: inout Cleanup) {
+  /// Removes delegates that are equal to one that is added as unique.
+  private func removeEqual(to new: NewDelegates, _ removal: inout Removal) {
     guard let list else { return }
     var index: UInt32 = 0
     while index < new.count {
@@ -203,7 +204,7 @@ extension Multicast {
       while let found = list.firstPosition(
         from: position, where: { InvocationList.delegate(of: $0) == delegate })
       {
-        unlink(found, of: list, &cleanup)
+        removal.unlink(found, of: list, in: self)
         position = found &+ 1
       }
       index &+= 1

@@ -1,7 +1,7 @@
 import Synchronization
 
 extension Multicast {
-  /// What holds for its lists between any two changes. The stripe's lock is held.
+  /// The lists between any two changes. The stripe's lock is held.
   @inline(__always)
   func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
@@ -13,39 +13,40 @@ extension Multicast {
     @inline(never)
     private func check(_ check: Check) {
       checkRetired(check)
-      // It may have come by the address of a slot in which nobody lives.
-      guard isCurrent, Handle.kind(of: handle) == Handle.Kind.multicast else { return }
+      // The slot may have no occupant.
+      guard isCurrent, handle.kind == .multicast else { return }
       list?.checkCurrent(self, check)
-      let invoker = storage.pointee.invoker.load(ordering: .relaxed) &- handle
+      let invoker = fields.invoker.load(ordering: .relaxed) &- handle.rawValue
       check.that(
-        invoker <= Self.everyone, "who invokes is a thread, nobody, or everyone", invoker)
+        invoker <= Self.multipleInvokers, "the invoker is none, one thread, or several", invoker)
     }
 
-    /// The lists that were replaced, of earlier inhabitants of the slot too.
+    /// The lists that were replaced, those of earlier occupants of the slot included.
     private func checkRetired(_ check: Check) {
-      let inhabitant = storage.pointee.header.id.load(ordering: .relaxed)
-      let pending = storage.pointee.pending.load(ordering: .relaxed)
-      let newest = storage.pointee.retired?.pointee.ticket ?? 0
+      let occupant = fields.header.id.load(ordering: .relaxed)
+      let pending = fields.newestRetired.load(ordering: .relaxed).rawValue
+      let newest = fields.firstRetired?.pointee.retiredAt.rawValue ?? 0
       check.that(
         (newest == 0) == (pending == 0) && pending >= newest,
-        "what is pending are the retired lists", pending, newest)
+        "the newest epoch is that of the newest retired list", pending, newest)
       var last = UInt64.max
-      var next = storage.pointee.retired
-      while let header = next {
-        let (ticket, owner) = (header.pointee.ticket, header.pointee.owner)
+      var next = fields.firstRetired
+      while let address = next {
+        let (epoch, owner) = (address.pointee.retiredAt.rawValue, address.pointee.owner)
         check.that(
-          ticket > 0 && ticket < last, "tickets of retired lists fall, from the newest", ticket,
+          epoch > 0 && epoch < last, "epochs of retired lists fall, from the newest", epoch,
           last)
         check.that(
-          ticket <= Ticket.last, "the ticket of a retired list was drawn", ticket, Ticket.last)
+          epoch <= Epoch.current.rawValue, "the epoch of a retired list has begun", epoch,
+          Epoch.current.rawValue)
         check.that(
-          Handle.index(of: owner) == Handle.index(of: handle)
-            && Handle.generation(of: owner) <= Handle.generation(of: inhabitant),
-          "a retired list is of an inhabitant of the slot")
-        check.that(header != list?.header, "the current list is not retired")
-        InvocationList(header).checkRetired(check)
-        last = ticket
-        next = header.pointee.next
+          owner.index == handle.index
+            && owner.generation <= occupant.generation,
+          "a retired list is of an occupant of the slot")
+        check.that(address != list?.address, "the current list is not retired")
+        InvocationList(address).checkRetired(check)
+        last = epoch
+        next = address.pointee.next
       }
     }
   #endif

@@ -3,35 +3,26 @@ import Synchronization
 
 /// What an invocation does with each delegate.
 protocol Call {
-  /// Whether delegates that were added with a queue are called later.
+  /// Whether calls of delegates that were added with a queue are queued.
   static var isQueued: Bool { get }
 
-  /// Whether a delegate that asked for some events alone is meant.
-  func isWanted(_ events: UInt64) -> Bool
+  /// Whether a delegate with this mask of events is called.
+  func wants(_ events: UInt64) -> Bool
 
   /// - Returns: false to stop.
   func callAsFunction(
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
   ) -> Bool
 
-  /// - Parameter frame: Keeps the copy of the payload for further calls.
-  /// - Returns: whether a call was taken in.
-  func queue(
-    _ token: UInt64, in queue: UnsafeMutableRawPointer, _ frame: UnsafeMutablePointer<Frame>
-  ) -> Bool
+  /// - Returns: whether a call was queued.
+  func append(_ token: Token, to queue: Queue, _ frame: Frame) -> Bool
 }
 
 /// `multicast_invoke`: calls the function.
-struct Invocation: Call {
-  static let isQueued = true
+extension Invocation: Call {
+  static var isQueued: Bool { true }
 
-  let event: UInt32
-  let payload: UnsafeRawPointer?
-  let size: Int
-
-  @inline(__always) func isWanted(_ events: UInt64) -> Bool {
-    event >= 64 || events & (1 << UInt64(event)) != 0
-  }
+  @inline(__always) func wants(_ events: UInt64) -> Bool { isWanted(events) }
 
   @inline(__always) func callAsFunction(
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
@@ -41,21 +32,19 @@ struct Invocation: Call {
     return true
   }
 
-  func queue(
-    _ token: UInt64, in queue: UnsafeMutableRawPointer, _ frame: UnsafeMutablePointer<Frame>
-  ) -> Bool {
-    Delivery.queue.unsafelyUnwrapped(queue, token, event, payload, size, frame)
+  func append(_ token: Token, to queue: Queue, _ frame: Frame) -> Bool {
+    queue.append(token, self, frame)
   }
 }
 
 /// `multicast_visit`: passes the delegate to the visitor.
 struct Visit: Call {
-  static let isQueued = false
+  static var isQueued: Bool { false }
 
   let visitor: multicast_visitor
   let context: UnsafeMutableRawPointer?
 
-  func isWanted(_ events: UInt64) -> Bool { true }
+  func wants(_ events: UInt64) -> Bool { true }
 
   @inline(__always) func callAsFunction(
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
@@ -65,33 +54,32 @@ struct Visit: Call {
     return visitor(self.context, &delegate)
   }
 
-  func queue(
-    _ token: UInt64, in queue: UnsafeMutableRawPointer, _ frame: UnsafeMutablePointer<Frame>
-  ) -> Bool { false }
+  func append(_ token: Token, to queue: Queue, _ frame: Frame) -> Bool { false }
 }
 
 extension Multicast {
   /// Calls every live delegate in order, on this thread.
   ///
-  /// No lock, no read-modify-write, no allocation; no fence instruction where the kernel has the
-  /// expedited barrier.
+  /// It makes no lock, no atomic read-modify-write and no allocation; and no fence instruction if
+  /// the kernel has the expedited membarrier.
   ///
   /// - Returns: how many were called, or the number of a status.
   @inline(__always)
   func invoke<C: Call>(_ call: C) -> Int64 {
     guard let thread = ThreadRecord.current else { return enterAndInvoke(call) }
-    // The two differ in one instruction a delegate; a choice in the loop would cost more.
+    // The two variants differ in one instruction for each delegate. To choose in the loop would
+    // cost more.
     guard _fastPath(Fence.isAsymmetric) else { return invokeSymmetric(call, on: thread) }
     return invoke(call, on: thread, asymmetric: true)
   }
 
-  // The unusual is not in line: the loop has the registers to itself.
+  // What is unusual is not inlined, so that the loop has all registers.
 
   @inline(never)
   private func enterAndInvoke<C: Call>(_ call: C) -> Int64 {
     guard let thread = ThreadRegistry.enter() else { return Status.outOfMemory.count }
-    // It may have run a queue inside, and somebody may wait for it to do so once more.
-    defer { if ThreadRegistry.leaveIfEnding(thread) && Delivery.isInUse { Departures.wake() } }
+    // The thread may have run a queue inside, and another one may wait for it to run it again.
+    defer { if ThreadRegistry.leaveIfEnding(thread) && Queue.isInUse { Waits.wake() } }
     return Fence.isAsymmetric
       ? invoke(call, on: thread, asymmetric: true) : invokeSymmetric(call, on: thread)
   }
@@ -105,92 +93,75 @@ extension Multicast {
   private func invoke<C: Call>(
     _ call: C, on thread: ThreadRecord, asymmetric: Bool
   ) -> Int64 {
-    // The epoch is from before the frame can be seen: there is no frame without one.
-    let epoch = Ticket.last
+    // The epoch is read before the frame can be seen: no frame is ever without one.
+    let epoch = Epoch.current
     guard let frame = thread.push() else { return Status.limit.count }
-    frame.pointee.epoch.store(epoch, ordering: .relaxed)
-    frame.pointee.list.store(0, ordering: .relaxed)
-    // Release: a writer that sees the frame sees this epoch or a later one, and no list of before.
-    frame.pointee.multicast.store(address, ordering: .releasing)
-    // Pairs with the writers' heavy fence: they see this frame, or what follows here sees their
+    frame.publish(target, epoch: epoch)
+    // Pairs with the writers' heavy fence: they see this frame, or the reads below see their
     // changes.
     Fence.light(asymmetric: asymmetric)
 
-    guard isAdmitted(thread) || admit(thread) else { return Self.refuse(thread, frame) }
-    // Acquire: pairs with `setList`. The handle is checked after the list was read: were it before,
-    // the list could be that of the slot's next inhabitant.
-    let header = storage.pointee.list.load(ordering: .acquiring)
-    guard storage.pointee.header.id.load(ordering: .relaxed) == handle else {
+    guard isRegistered(thread) || registerInvoker(thread) else {
+      return Self.refuse(thread, frame)
+    }
+    // Acquire: pairs with `setList`. The handle is compared after the list was read. Before, the
+    // list could be that of the next occupant of the slot.
+    let list = fields.list.load(ordering: .acquiring)
+    guard fields.header.id.load(ordering: .relaxed) == handle else {
       return Self.refuse(thread, frame)
     }
     var called: Int64 = 0
-    if let header {
-      frame.pointee.list.store(UInt(bitPattern: header), ordering: .relaxed)
-      called = InvocationList(header).invoke(call, in: frame, asymmetric: asymmetric)
+    if let list {
+      frame.list = UInt(bitPattern: list)
+      called = InvocationList(list).invoke(call, in: frame, asymmetric: asymmetric)
     }
     Self.leave(frame, of: thread, asymmetric: asymmetric)
     return called
   }
 
-  /// Ends an invocation of what is not there.
+  /// Ends an invocation of a multicast that does not exist.
   @inline(never)
-  private static func refuse(
-    _ thread: ThreadRecord, _ frame: UnsafeMutablePointer<Frame>
-  ) -> Int64 {
+  private static func refuse(_ thread: ThreadRecord, _ frame: Frame) -> Int64 {
     leave(frame, of: thread, asymmetric: Fence.isAsymmetric)
     return Status.invalidHandle.count
   }
 
-  /// Ends an invocation. What it needs else stands in the frame: in the loop there is no register
-  /// for it.
+  /// Ends an invocation. What this needs is in the frame: the loop has no register left for it.
   @inline(__always)
-  private static func leave(
-    _ frame: UnsafeMutablePointer<Frame>, of thread: ThreadRecord, asymmetric: Bool
-  ) {
-    let address = frame.pointee.multicast.load(ordering: .relaxed)
-    let epoch = frame.pointee.epoch.load(ordering: .relaxed)
+  private static func leave(_ frame: Frame, of thread: ThreadRecord, asymmetric: Bool) {
+    let (target, epoch) = (frame.target, frame.epoch)
     thread.pop(frame)
-    // Pairs with the heavy fence of a writer that retired a list: it saw that this frame was gone,
-    // or its ticket is seen here and the list is freed here.
+    // Pairs with the heavy fence of a writer that retired a list: the writer sees that this frame
+    // is gone, or this reads the epoch of the retired list, and frees it.
     Fence.light(asymmetric: asymmetric)
-    let storage = UnsafeMutablePointer<Storage>(bitPattern: address).unsafelyUnwrapped
-    if _slowPath(storage.pointee.pending.load(ordering: .relaxed) > epoch) {
-      Multicast(address: address).flush()
+    let storage = target.invokedSlot.assumingMemoryBound(to: Storage.self)
+    if _slowPath(storage.pointee.newestRetired.load(ordering: .relaxed) > epoch) {
+      Multicast(target).reclaimLists()
     }
   }
 
-  /// Whether removers know that this thread invokes this inhabitant of the slot.
+  /// Whether removers know that this thread invokes this multicast.
   ///
-  /// Before the list is read: a writer that found itself alone has changed it without a fence,
-  /// under the lock that `admit` takes; acquire, for who was let in by another thread's.
+  /// Asked before the list is read: a writer that found a single invoker has made its change
+  /// without a fence, under the lock that `registerInvoker` takes. Acquire: for a thread that
+  /// another thread's registration covers.
   @inline(__always)
-  private func isAdmitted(_ thread: ThreadRecord) -> Bool {
-    let number = storage.pointee.invoker.load(ordering: .acquiring) &- handle
-    return number == UInt64(thread.storage.pointee.number) || number == Self.everyone
+  private func isRegistered(_ thread: ThreadRecord) -> Bool {
+    let number = fields.invoker.load(ordering: .acquiring) &- handle.rawValue
+    return number == UInt64(thread.number) || number == Self.multipleInvokers
   }
 
-  /// Makes this thread known as the only one that invokes, or as one of several.
+  /// Registers this thread as the single invoker, or as one of several.
   @inline(never)
-  private func admit(_ thread: ThreadRecord) -> Bool {
+  private func registerInvoker(_ thread: ThreadRecord) -> Bool {
     let stripe = self.stripe
     stripe.lock()
     defer { stripe.unlock() }
     guard isCurrent else { return false }
-    let isFirst = storage.pointee.invoker.load(ordering: .relaxed) == handle
-    let number = isFirst ? UInt64(thread.storage.pointee.number) : Self.everyone
-    storage.pointee.invoker.store(handle &+ number, ordering: .releasing)
+    let isFirst = fields.invoker.load(ordering: .relaxed) == handle.rawValue
+    let number = isFirst ? UInt64(thread.number) : Self.multipleInvokers
+    fields.invoker.store(handle.rawValue &+ number, ordering: .releasing)
     checkInvariants()
     return true
-  }
-
-  /// Frees retired lists that nobody reads any more, such as the one that this invocation was the
-  /// last to read. Without a fence: a list whose writer has not had its own yet stays.
-  @inline(never)
-  func flush() {
-    let stripe = self.stripe
-    stripe.lock()
-    reap()
-    checkInvariants()
-    stripe.unlock()
   }
 }

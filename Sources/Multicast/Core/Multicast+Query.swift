@@ -13,8 +13,8 @@ extension Multicast {
 
   /// Copies as many delegates as there is room for.
   ///
-  /// - Parameter capacity: A `size_t`: below zero is more than enough.
-  /// - Returns: how many there are.
+  /// - Parameter capacity: A `size_t`: below zero is more than there can be.
+  /// - Returns: how many delegates there are.
   func list(
     into out: UnsafeMutablePointer<multicast_delegate>?, capacity: Int
   ) throws(Status) -> Int {
@@ -31,21 +31,5 @@ extension Multicast {
       }
       return Int(list.live)
     }
-  }
-
-  /// Leaves a delegate out of invocations, or takes it in again.
-  static func setPaused(_ isPaused: Bool, token: UInt64) -> Status {
-    guard let registration = Registration(slotOf: token) else { return .invalidHandle }
-    let stripe = Stripe(of: registration.owner)
-    stripe.lock()
-    defer { stripe.unlock() }
-    guard registration.id == token else { return .invalidHandle }
-    let multicast = Multicast(slot: registration.owner)
-    let paused = InvocationList.State.paused
-    multicast.mark(
-      registration.storage.pointee.link, of: multicast.list.unsafelyUnwrapped,
-      set: isPaused ? paused : 0, clear: isPaused ? 0 : paused)
-    multicast.checkInvariants()
-    return .ok
   }
 }

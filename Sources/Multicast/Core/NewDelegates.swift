@@ -1,17 +1,17 @@
 import CMulticast
 
-/// What one add is given: delegates, how to add them, and where their tokens go.
+/// The arguments of an add: delegates, how to add them, and where their tokens go.
 struct NewDelegates {
   let delegates: UnsafePointer<multicast_delegate>
   let count: UInt32
   let options: Options
   let tokens: UnsafeMutablePointer<multicast_token>?
 
-  /// One for each delegate where the options ask for them; else nil.
-  private(set) var extras: UnsafeMutablePointer<Extras>? = nil
+  /// One for each delegate if the options need them; otherwise nil.
+  private(set) var details: UnsafeMutablePointer<RegistrationDetails>? = nil
 
-  /// How many can be added at once: as many as indices can number.
-  static let limit = 1 << Int(Handle.indexBits)
+  /// The most that can be added at once: as many as there are indices.
+  static var limit: Int { 1 << Int(Handle.indexBits) }
 
   init(
     _ delegates: UnsafePointer<multicast_delegate>, count: UInt32, _ options: Options,
@@ -25,7 +25,7 @@ struct NewDelegates {
 
   subscript(index: UInt32) -> multicast_delegate { delegates[Int(index)] }
 
-  /// The bits that each entry begins with.
+  /// The bits with which each entry begins.
   var state: UInt32 {
     (options.isOnce ? InvocationList.State.once : 0)
       | (options.isFiltered ? InvocationList.State.filtered : 0)
@@ -34,7 +34,7 @@ struct NewDelegates {
       | (options.priority != 0 ? InvocationList.State.prioritized : 0)
   }
 
-  /// Whether there is nothing wrong with the delegates themselves.
+  /// Whether the delegates themselves, and the options, are valid.
   var areValid: Bool {
     if options.isContradictory { return false }
     var index: UInt32 = 0
@@ -45,7 +45,7 @@ struct NewDelegates {
     return true
   }
 
-  /// Whether the delegate is replaced at once, by an equal one that is added with it.
+  /// Whether an equal delegate that is added with it replaces this one at once.
   func isReplaced(_ index: UInt32) -> Bool {
     guard options.isUnique else { return false }
     var later = index &+ 1
@@ -56,30 +56,32 @@ struct NewDelegates {
     return false
   }
 
-  // MARK: - Extras
+  // MARK: - Details
 
-  mutating func allocateExtras() throws(Status) {
-    guard options.needsExtras else { return }
+  mutating func allocateDetails() throws(Status) {
+    guard options.needsDetails else { return }
     var index = count
     while index > 0 {
       index &-= 1
-      guard let new = Extras.allocate(options, self[index]) else {
+      guard let new = RegistrationDetails.allocate(options, self[index]) else {
         throw .outOfMemory
       }
-      new.pointee.next = extras
-      extras = new
+      new.pointee.next = details
+      details = new
     }
   }
 
-  mutating func takeExtras() -> UnsafeMutablePointer<Extras>? {
-    let first = extras
-    extras = first?.pointee.next
+  mutating func takeDetails() -> UnsafeMutablePointer<RegistrationDetails>? {
+    let first = details
+    details = first?.pointee.next
     return first
   }
 
-  /// Lets go of everything, as a failed add does: the tokens are none, and the releases run.
+  // MARK: - Failure
+
+  /// Ends a failed add: there are no tokens, and the release functions run.
   mutating func abandon() {
-    while let extras = takeExtras() { Extras.deallocate(extras) }
+    while let details = takeDetails() { RegistrationDetails.deallocate(details) }
     Self.clear(tokens, count)
     guard let release = options.release else { return }
     var index: UInt32 = 0
@@ -89,7 +91,6 @@ struct NewDelegates {
     }
   }
 
-  /// A failed add gives no tokens.
   static func clear(_ tokens: UnsafeMutablePointer<multicast_token>?, _ count: UInt32) {
     guard let tokens else { return }
     var index = 0
@@ -98,10 +99,4 @@ struct NewDelegates {
       index &+= 1
     }
   }
-}
-
-/// Two delegates are equal when function and context both are.
-func == (a: multicast_delegate, b: multicast_delegate) -> Bool {
-  unsafeBitCast(a.function, to: UInt.self) == unsafeBitCast(b.function, to: UInt.self)
-    && a.context == b.context
 }

@@ -1,13 +1,13 @@
 import MulticastShims
 
-/// What the library asks of the process that it lives in, once.
+/// The start of the library, the end of threads, and fork.
 enum Process {
   nonisolated(unsafe) private static var isStarted = false  // guarded by the slab lock
 
-  /// How many forks ago the library was started.
+  /// How many forks are between the process in which the library was started and this one.
   nonisolated(unsafe) private(set) static var generation: UInt32 = 0
 
-  /// Puts another allocator in the place of libc's, before memory is taken.
+  /// Replaces libc's allocator, before anything is allocated.
   static func replaceAllocator(
     _ context: UnsafeMutableRawPointer?, _ allocate: @escaping Allocator.Allocate,
     _ deallocate: @escaping Allocator.Deallocate
@@ -19,7 +19,7 @@ enum Process {
     return .ok
   }
 
-  /// Called under the slab lock, before the first slab: so before there is anything to invoke.
+  /// Called under the slab lock, before the first slab is added: nothing can be invoked before.
   static func start() -> Bool {
     isStarted || startOnce()
   }
@@ -28,7 +28,7 @@ enum Process {
   private static func startOnce() -> Bool {
     CallerCode.noteProcess()
     Fence.start()
-    guard shims_condition_init(shims_get_call_condition()), shims_exit_key_init(threadEnds) else {
+    guard shims_condition_init(shims_get_wait_condition()), shims_exit_key_init(threadDidEnd) else {
       return false
     }
     guard shims_watch_fork(beforeFork, afterForkInParent, afterForkInChild) else {
@@ -39,39 +39,39 @@ enum Process {
     return true
   }
 
-  /// The thread may have ended inside a call; then nobody but us takes its frames away.
-  private static let threadEnds: @convention(c) (UnsafeMutableRawPointer?) -> Void = { block in
+  /// The thread may have ended inside a call. Then this withdraws its frames.
+  private static let threadDidEnd: @convention(c) (UnsafeMutableRawPointer?) -> Void = { block in
     guard let block else { return }
     Lock.checkNoneIsHeld()
     CallerCode.checkNoReleaseRuns()
     let record = ThreadRecord(block.assumingMemoryBound(to: ThreadRecord.Storage.self))
     let wasInside = record.isInside
     if wasInside {
-      record.clear { multicast, payload in
-        hasLeft(multicast, payload)
-        if Frame.isRun(multicast) { Delivery.runEnds.unsafelyUnwrapped(multicast) }
+      record.clear { target, payload in
+        didLeave(target, payload)
+        if target.isRun { Queue.runDidEnd(target) }
       }
     }
     shims_set_thread_ending()
     ThreadRegistry.leave(record)
     if wasInside {
-      Departures.attendAll()
-    } else if Delivery.isInUse {
-      Departures.wake()  // who waits for this thread to run a queue once more
+      PendingRemovals.callsDidEnd()
+    } else if Queue.isInUse {
+      Waits.wake()  // a thread may wait for this one to run a queue again
     }
   }
 
-  /// Does what an invocation or run would have done that has no end.
-  private static func hasLeft(_ multicast: UInt, _ payload: UInt) {
+  /// Does what an invocation or run would have done at its end.
+  private static func didLeave(_ target: Target, _ payload: UInt) {
     if let payload = UnsafeMutableRawPointer(bitPattern: payload) {
-      Delivery.letGo.unsafelyUnwrapped(payload)
+      Payload(at: payload).release()
     }
-    if Frame.isInvocation(multicast) { Multicast(address: multicast).flush() }
+    if target.isInvocation { Multicast(target).reclaimLists() }
   }
 
   // MARK: - fork
 
-  /// With every lock taken, no other thread is in the middle of anything when the child begins.
+  /// All locks are taken, so that no other thread is changing anything when the child begins.
   private static let beforeFork: @convention(c) () -> Void = {
     Lock.checkFork(holdsAll: true)
     Lock.forEach { $0.lock() }
@@ -82,18 +82,19 @@ enum Process {
     Lock.checkFork(holdsAll: false)
   }
 
-  /// The child has this thread alone: what others were calling is not being called any more.
+  /// The child has this thread only. What other threads were calling is not being called any more.
   private static let afterForkInChild: @convention(c) () -> Void = {
     Lock.resetAll()
     Lock.checkFork(holdsAll: false)
     CallerCode.noteProcess()
-    _ = shims_condition_init(shims_get_call_condition())
+    _ = shims_condition_init(shims_get_wait_condition())
     generation &+= 1
     Fence.restartInChild()
-    ThreadRegistry.forgetOthers(than: .current, hasLeft)
-    Delivery.restartInChild?()
-    Departures.adoptInChild()
-    Departures.attendAll()
+    ThreadRegistry.forgetOthers(than: .current, didLeave)
+    if Queue.isInUse { Queue.restartAllInChild() }
+    Waits.forgetSleepersInChild()
+    PendingRemovals.deferAllInChild()
+    PendingRemovals.callsDidEnd()
     Lifetime.finishAllInChild()
   }
 }

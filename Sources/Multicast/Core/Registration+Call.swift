@@ -1,21 +1,22 @@
 extension Registration {
-  /// Calls a delegate that this thread has named and found live, with its context locked where that
-  /// counts references, and removed before where it is to be called once.
+  /// Calls a delegate that this thread's hazard protects and that was found live. The context is
+  /// locked if it counts references. A delegate that is called once is removed before.
   ///
-  /// - Returns: whether it was called: not if its context is dead, or others have come first.
-  func callNamed(
-    _ token: UInt64, context: UnsafeMutableRawPointer?, isOnce: Bool,
+  /// - Returns: whether it was called. It is not if its context is dead, or if it was removed
+  ///   meanwhile.
+  func callProtected(
+    _ token: Token, context: UnsafeMutableRawPointer?, isOnce: Bool,
     _ body: (_ context: UnsafeMutableRawPointer?) -> Void
   ) -> Bool {
-    // Read before: from the call on, the delegate may be removed by itself.
-    let extras = storage.pointee.extras
-    let (lock, unlock) = (extras?.pointee.lock, extras?.pointee.unlock)
+    // Read before the call: the delegate may remove itself.
+    let details = self.details
+    let (lock, unlock) = (details?.pointee.lock, details?.pointee.unlock)
     Lock.checkNoneIsHeld()
     let strong = lock.map { $0(context) } ?? context
     let isDead = lock != nil && strong == nil
-    // Locking may have removed it, or taken so long that somebody else has.
-    let isToGo = isDead || isOnce
-    let isOurs = isToGo ? Multicast(slot: owner).claim(token) : id == token
+    // Locking may have removed it, or have taken so long that another thread has.
+    let isRemovedNow = isDead || isOnce
+    let isOurs = isRemovedNow ? Multicast(slot: owner).claim(token) : id == token
     let isCalled = isOurs && !isDead
     if isCalled { body(strong) }
     if !isDead { unlock?(strong) }

@@ -1,6 +1,6 @@
 import CMulticast
 
-/// Which delegates of a multicast are meant.
+/// Selects delegates of a multicast.
 enum Selection {
   case equal(multicast_delegate)
   case oneOf(UnsafePointer<multicast_delegate>, count: Int)

@@ -2,46 +2,45 @@ import MulticastShims
 import Synchronization
 
 extension Broadcaster {
-  /// The handle of the multicast of a name, which others may have destroyed; nil where there is no
-  /// such name yet.
+  /// The multicast of a name, which the caller may have destroyed; nil if there is no such name
+  /// yet.
   ///
-  /// Takes no lock, but where there is no memory for a record of the calling thread.
+  /// Takes no lock, unless there is no memory for a record of the calling thread.
   @inline(never)
-  func find(_ name: Name) throws(Status) -> UInt64? {
+  func find(_ name: Name) throws(Status) -> Handle? {
     guard let thread = ThreadRecord.current ?? ThreadRegistry.enter() else {
       return try withLock { () throws(Status) in self.multicast(of: name) }
     }
     defer { ThreadRegistry.leaveIfEnding(thread) }
     thread.checkTop()
-    // There is one more than invocations and runs can take. No list is read, no delegate called.
-    let frame = thread.storage.pointee.top
-    frame.pointee.epoch.store(.max, ordering: .relaxed)
-    frame.pointee.multicast.store(address, ordering: .releasing)
-    // Pairs with the heavy fence in `destroy`: it sees this frame and waits, or the table is not
-    // found here.
+    // Invocations and runs leave one frame for this. It calls no delegate, so it need not be
+    // pushed.
+    let frame = thread.top
+    frame.publish(target, epoch: .latest)
+    // Pairs with the heavy fence in `destroy`: that sees this frame and waits, or this does not
+    // find the table.
     Fence.light(asymmetric: Fence.isAsymmetric)
     let multicast = self.multicast(of: name)
-    // After the table was read: it may be that of the slot's next inhabitant.
+    // After the table was read: it may be that of the next occupant of the slot.
     let isValid = isCurrent
-    // Release: who does not see the frame any more may free the names.
-    frame.pointee.multicast.store(0, ordering: .releasing)
+    frame.withdraw()
     guard isValid else { throw .invalidHandle }
     return multicast
   }
 
-  /// The table is not freed meanwhile: this thread has a frame, or the lock of names.
+  /// The table is not freed meanwhile: this thread has a frame, or the names' lock.
   @inline(__always)
-  private func multicast(of name: Name) -> UInt64? {
+  private func multicast(of name: Name) -> Handle? {
     table?.find(name)?.multicast
   }
 
-  /// The handle of the multicast of a name, made where there is no such name yet.
-  func findOrMake(_ name: Name) throws(Status) -> UInt64 {
+  /// The multicast of a name. Makes one if there is no such name yet.
+  func findOrMake(_ name: Name) throws(Status) -> Handle {
     if let known = try find(name) { return known }
     return try withLock { () throws(Status) in try make(name) }
   }
 
-  /// The multicast of a name, made where there is none or the caller has destroyed it.
+  /// The multicast of a name. Makes one if there is none, or if the caller has destroyed it.
   func findOrMakeCurrent(_ name: Name) throws(Status) -> Multicast {
     let known = try findOrMake(name)
     if let multicast = Multicast(slotOf: known), multicast.isCurrent { return multicast }
@@ -49,7 +48,7 @@ extension Broadcaster {
     return Multicast(slotOf: made).unsafelyUnwrapped
   }
 
-  /// Runs a body under the lock of names, if the broadcaster still exists.
+  /// Runs a body under the names' lock, if the broadcaster still exists.
   @inline(__always)
   func withLock<Result>(_ body: () throws(Status) -> Result) throws(Status) -> Result {
     Lock.names.lock()
@@ -58,15 +57,16 @@ extension Broadcaster {
     return try body()
   }
 
-  // MARK: - Under the lock of names
+  // MARK: - Under the names' lock
 
-  private func make(_ name: Name) throws(Status) -> UInt64 {
+  private func make(_ name: Name) throws(Status) -> Handle {
     if let known = table?.find(name) {
       if Multicast(slotOf: known.multicast).unsafelyUnwrapped.isCurrent { return known.multicast }
       known.multicast = try Multicast.create()
       return known.multicast
     }
-    // The multicast last: nothing can fail once there is one, which others may use by guessing it.
+    // The multicast last, so that nothing can fail afterwards: another thread may have guessed its
+    // handle, and use it.
     let table = try tableWithRoom()
     try table.makeRoom(for: name)
     let multicast = try Multicast.create()
@@ -77,7 +77,7 @@ extension Broadcaster {
   private func tableWithRoom() throws(Status) -> NameTable {
     let current = table
     if let current, !current.isFull { return current }
-    // Where things lie, and when, is not known to those who choose names.
+    // A program that chooses names for us does not know the time or the address.
     let seed = shims_now_ns() ^ UInt64(UInt(bitPattern: storage)) << 16
     let larger = try NameTable.allocate(replacing: current, seed: seed)
     setTable(larger)

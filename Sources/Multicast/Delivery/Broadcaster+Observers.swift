@@ -1,14 +1,14 @@
 import CMulticast
 
 extension Broadcaster {
-  /// - Parameter options: nil where they cannot be read.
+  /// - Parameter given: nil if they cannot be read.
   static func register(
-    _ handle: UInt64, _ text: UnsafePointer<CChar>?, _ observer: multicast_delegate,
+    _ handle: Handle, _ text: UnsafePointer<CChar>?, _ observer: multicast_delegate,
     _ given: Options?, _ token: UnsafeMutablePointer<multicast_token>?
   ) -> Status {
     let broadcaster = Broadcaster(slotOf: handle)
     var (observer, options) = (observer, given)
-    if let queue = broadcaster?.queue, queue != 0, options?.queue == 0 {
+    if let queue = broadcaster?.queue, !queue.isNone, options?.queue.isNone ?? false {
       options?.queue = queue
       options?.destination = Queue.destination(queue)
     }
@@ -20,16 +20,16 @@ extension Broadcaster {
   }
 
   static func unregister(
-    _ handle: UInt64, _ text: UnsafePointer<CChar>?, _ observer: multicast_delegate
+    _ handle: Handle, _ text: UnsafePointer<CChar>?, _ observer: multicast_delegate
   ) throws(Status) -> Status {
     guard let multicast = try find(handle, text) else { return .notFound }
     let status = multicast.removeFirst(.equal(observer))
-    // It may be the name's multicast that is none any more.
+    // The caller may have destroyed the multicast of the name.
     return status == .invalidHandle ? .notFound : status
   }
 
   static func unregisterAll(
-    _ handle: UInt64, _ text: UnsafePointer<CChar>?
+    _ handle: Handle, _ text: UnsafePointer<CChar>?
   ) throws(Status) -> Int {
     guard let multicast = try find(handle, text) else { return 0 }
     do throws(Status) { return try multicast.removeAll(.all) } catch {
@@ -40,7 +40,7 @@ extension Broadcaster {
 
   /// - Returns: how many were called or queued, or the number of a status.
   static func notify(
-    _ handle: UInt64, _ text: UnsafePointer<CChar>?, _ invocation: Invocation
+    _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation
   ) -> Int64 {
     do throws(Status) {
       guard let multicast = try find(handle, text) else { return 0 }
@@ -51,19 +51,19 @@ extension Broadcaster {
     }
   }
 
-  /// The handle of the multicast of a name.
+  /// The multicast of a name. Makes one if there is no such name yet.
   static func multicast(
-    _ handle: UInt64, _ text: UnsafePointer<CChar>?
-  ) throws(Status) -> UInt64 {
+    _ handle: Handle, _ text: UnsafePointer<CChar>?
+  ) throws(Status) -> Handle {
     guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
     guard let name = Name(text) else { throw .invalidArgument }
     return try broadcaster.findOrMake(name)
   }
 
-  /// The multicast of a name; nil where there is none.
+  /// The multicast of a name; nil if there is none.
   @inline(__always)
   private static func find(
-    _ handle: UInt64, _ text: UnsafePointer<CChar>?
+    _ handle: Handle, _ text: UnsafePointer<CChar>?
   ) throws(Status) -> Multicast? {
     guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
     guard let name = Name(text) else { throw .invalidArgument }

@@ -13,7 +13,7 @@ struct Name {
     self.length = length
   }
 
-  /// - Returns: nil where it is none: empty, or too long.
+  /// - Returns: nil if it is empty or too long.
   init?(_ text: UnsafePointer<CChar>?) {
     guard let text else { return nil }
     length = shims_length(text, Self.longest + 1)
@@ -51,15 +51,15 @@ struct Name {
     return UInt64(first) | UInt64(middle) << 8 | UInt64(last) << 16
   }
 
-  /// Both halves of a product, so that each bit of the word has a part in each of the result.
+  /// Both halves of a product, so that each bit of the word affects each bit of the result.
   private static func mix(_ word: UInt64) -> UInt64 {
     let product = (word ^ 0x9E37_79B9_7F4A_7C15).multipliedFullWidth(by: 0xD1B5_4A32_D192_ED03)
     return product.high ^ product.low
   }
 }
 
-/// A name that a broadcaster knows: the handle of its multicast, the length (one byte), the bytes.
-/// Written once, but for the handle, and there as long as the broadcaster.
+/// A name that a broadcaster has: the handle of its multicast, the length (one byte), the bytes. It
+/// exists as long as the broadcaster, and only the handle changes.
 struct KnownName {
   static let alignment = 8
   private static let lengthOffset = 8
@@ -73,7 +73,7 @@ struct KnownName {
     (bytesOffset + name.length + alignment - 1) & ~(alignment - 1)
   }
 
-  func initialize(_ name: Name, _ multicast: UInt64) {
+  func initialize(_ name: Name, _ multicast: Handle) {
     self.multicast = multicast
     address.storeBytes(
       of: UInt8(truncatingIfNeeded: name.length), toByteOffset: Self.lengthOffset, as: UInt8.self)
@@ -85,14 +85,14 @@ struct KnownName {
     return Name(bytes: address + Self.bytesOffset, length: Int(length))
   }
 
-  /// Acquire and release: whoever finds the handle finds the multicast. Replaced where the caller
-  /// has destroyed it.
-  @inline(__always) var multicast: UInt64 {
+  /// Acquire and release: a thread that finds the handle finds the multicast. It is replaced if the
+  /// caller has destroyed the multicast.
+  @inline(__always) var multicast: Handle {
     get { handle.pointee.load(ordering: .acquiring) }
     nonmutating set { handle.pointee.store(newValue, ordering: .releasing) }
   }
 
-  @inline(__always) private var handle: UnsafeMutablePointer<Atomic<UInt64>> {
-    address.assumingMemoryBound(to: Atomic<UInt64>.self)
+  @inline(__always) private var handle: UnsafeMutablePointer<Atomic<Handle>> {
+    address.assumingMemoryBound(to: Atomic<Handle>.self)
   }
 }

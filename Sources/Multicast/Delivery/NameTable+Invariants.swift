@@ -1,7 +1,7 @@
 import Synchronization
 
 extension NameTable {
-  /// Each name is found, and counted. The lock of names is held.
+  /// Each name is found, and counted. The names' lock is held.
   @inline(__always)
   func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
@@ -31,8 +31,8 @@ extension NameTable {
           find(known.name)?.name.bytes == known.name.bytes, "each name is found where it is",
           UInt64(count))
         check.that(
-          Handle.kind(of: known.multicast) == Handle.Kind.multicast, "each name has a multicast",
-          known.multicast)
+          known.multicast.kind == .multicast, "each name has a multicast",
+          known.multicast.rawValue)
       }
       check.that(
         count == header.pointee.count, "names are counted", UInt64(count),

@@ -1,29 +1,30 @@
 import MulticastShims
 import Synchronization
 
-/// The multicasts of a broadcaster by the hashes of their names: one block, a header, the addresses
-/// of the chunks that the names are in, and places of 8 bytes, an eighth of which stay empty.
+/// The multicasts of a broadcaster by the hashes of their names: one block of memory with a header,
+/// the addresses of the chunks that have the names, and places of 8 bytes. An eighth of the places
+/// stays empty.
 ///
-/// Threads look names up without a lock while one writer, who holds the lock of names, adds some. A
-/// table that is too full is replaced by one of twice the size, and kept for those who may be
-/// looking. With very many names it is cache misses that count: hence small places.
+/// Threads look names up without a lock, while one writer adds names. The writer holds the names'
+/// lock. A table that is too full is replaced by one of twice the size. The old table is kept,
+/// since look-ups may be using it. Places are small because cache misses dominate with very many
+/// names.
 struct NameTable {
   struct Header: ~Copyable {
-    // Not what readers read first: see `SlotHeader`.
+    // First what look-ups do not read: see `SlotHeader`.
     var count: Int
     var chunkCount: Int
     /// Bytes that are free in the newest chunk.
     var left: Int
     var mask: UInt64
-    /// For the hashes; the same in all tables of a broadcaster. Not known to those who choose
-    /// names, so that nobody can prepare names that meet.
+    /// For the hashes; the same in all tables of a broadcaster. It is not predictable, so that
+    /// names cannot be chosen to collide.
     var seed: UInt64
-    /// The one that this one has replaced.
+    /// The table that this one has replaced.
     var previous: UnsafeMutablePointer<Header>?
   }
 
-  /// A tag from the hash (32 bits), and where the name is: chunk (16) and offset (16); 0 where
-  /// there is none.
+  /// A tag from the hash (32 bits), and where the name is: chunk (16) and offset (16). 0 is empty.
   private typealias Place = Atomic<UInt64>
 
   private static let smallestSize = 16
@@ -37,7 +38,7 @@ struct NameTable {
 
   private var size: Int { Int(header.pointee.mask) + 1 }
 
-  /// As many chunks as the longest names need.
+  /// As many chunks as are needed if all names have the maximal length.
   @inline(__always) private static func chunkLimit(_ size: Int) -> Int { size / 224 + 8 }
 
   @inline(__always) private var chunks: UnsafeMutablePointer<UnsafeMutableRawPointer?> {
@@ -56,8 +57,8 @@ struct NameTable {
       + size * MemoryLayout<Place>.stride
   }
 
-  /// - Parameter seed: For the hashes, where there is no other.
-  /// - Returns: a table with the names of another and room for more.
+  /// - Parameter seed: For the hashes, if there is no other table.
+  /// - Returns: a table with the names of the other one, and room for more.
   static func allocate(replacing other: NameTable?, seed: UInt64) throws(Status) -> NameTable {
     let size = other.map { $0.size * 2 } ?? smallestSize
     guard size <= largestSize else { throw .limit }
@@ -86,7 +87,7 @@ struct NameTable {
     }
   }
 
-  /// Frees this table with the text, and those that it has replaced.
+  /// Frees this table, the names, and the tables that it has replaced.
   func deallocate() {
     var chunk = 0
     while chunk < header.pointee.chunkCount {
@@ -123,7 +124,7 @@ struct NameTable {
     }
   }
 
-  /// What tells most names apart without looking at them: the index is from the low bits.
+  /// The tag tells most names apart without reading them. The index is from the low bits.
   private static let tagMask: UInt64 = 0xFFFF_FFFF_0000_0000
 
   @inline(__always) private func name(_ word: UInt64) -> KnownName {
@@ -148,13 +149,13 @@ struct NameTable {
 
   var isFull: Bool { header.pointee.count >= size / 8 * 7 }
 
-  /// Adds a name that is not there. There is a place, and room has been made.
-  func add(_ name: Name, _ multicast: UInt64) {
+  /// Adds a name that is not in the table. The table is not full, and `makeRoom` was called.
+  func add(_ name: Name, _ multicast: Handle) {
     put(write(name, multicast), hash: name.hash(seed: header.pointee.seed))
     checkInvariants()
   }
 
-  /// - Parameter word: Where the name is, in the low bits; the others do not matter.
+  /// - Parameter word: Where the name is, in the low bits. The others are ignored.
   private func put(_ word: UInt64, hash: UInt64) {
     var index = hash & header.pointee.mask
     while places[Int(index)].load(ordering: .relaxed) != 0 {
@@ -169,10 +170,10 @@ struct NameTable {
 
   private static let chunkAlignment = 64
 
-  /// The first chunks are small, so that few names take little.
+  /// The first chunks are small, so that few names take little memory.
   private static func chunkSize(_ chunk: Int) -> Int { 1024 << min(chunk, 6) }
 
-  /// Makes room for the text of a name.
+  /// Makes room for the bytes of a name.
   func makeRoom(for name: Name) throws(Status) {
     if KnownName.size(name) <= header.pointee.left { return }
     let size = Self.chunkSize(header.pointee.chunkCount)
@@ -181,13 +182,13 @@ struct NameTable {
     }
     chunks[header.pointee.chunkCount] = block
     header.pointee.chunkCount += 1
-    header.pointee.left = size - KnownName.alignment  // the offset 0 is none
+    header.pointee.left = size - KnownName.alignment  // offset 0 is not used: 0 is empty
   }
 
   /// Writes a name behind the last one.
   ///
   /// - Returns: where it is.
-  private func write(_ name: Name, _ multicast: UInt64) -> UInt64 {
+  private func write(_ name: Name, _ multicast: Handle) -> UInt64 {
     let chunk = header.pointee.chunkCount - 1
     let offset = Self.chunkSize(chunk) - header.pointee.left
     KnownName(at: chunks[chunk].unsafelyUnwrapped + offset).initialize(name, multicast)

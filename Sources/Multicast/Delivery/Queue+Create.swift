@@ -3,13 +3,13 @@ import MulticastShims
 import Synchronization
 
 extension Queue {
-  static let defaultCapacity: UInt32 = 1024
-  static let largestCapacity: UInt32 = 1 << 24
+  private static var defaultCapacity: UInt32 { 1024 }
+  private static var largestCapacity: UInt32 { 1 << 24 }
 
   /// - Returns: the handle of an empty queue.
   static func create(
     _ given: UnsafePointer<multicast_queue_options>?
-  ) throws(Status) -> UInt64 {
+  ) throws(Status) -> Handle {
     var (capacity, overflow) = (defaultCapacity, MULTICAST_OVERFLOW_REFUSE)
     if let given {
       guard StructSize.isValid(given, smallest: StructSize.queueOptions),
@@ -19,11 +19,14 @@ extension Queue {
       if given.pointee.capacity > 0 { capacity = given.pointee.capacity }
       overflow = given.pointee.overflow
     }
-    let recipients = try Lifetime.create(kind: Handle.Kind.recipients)
+    let recipients = try Lifetime.create(.recipients)
     do throws(Status) {
       guard let ring = CallRing(capacity: capacity) else { throw .outOfMemory }
       do throws(Status) {
-        return try moveIn(recipients, ring, capacity, overflow)
+        return try pool.create(.queue) {
+          (storage: UnsafeMutablePointer<Storage>, handle) throws(Status) in
+          try Queue(slot: storage, handle).initialize(recipients, ring, capacity, overflow)
+        }
       } catch {
         ring.deallocate()
         throw error
@@ -34,92 +37,30 @@ extension Queue {
     }
   }
 
-  private static func moveIn(
-    _ recipients: UInt64, _ ring: CallRing, _ capacity: UInt32, _ overflow: multicast_overflow
-  ) throws(Status) -> UInt64 {
-    Lock.slabs.lock()
-    defer { Lock.slabs.unlock() }
-    if !Delivery.isInUse {
-      Delivery.start(
-        queue: queueCall, letGo: letGoOfPayload, retract: retractCalls,
-        runEnds: wakeAfterRun, restartInChild: restartAllInChild)
-    }
-    let (slot, handle) = try pool.take(from: directory, kind: Handle.Kind.queue)
-    let storage = slot.assumingMemoryBound(to: Storage.self)
-    let lock = Lock.queues(Handle.index(of: handle))
+  private init(slot storage: UnsafeMutablePointer<Storage>, _ handle: Handle) {
+    self.storage = storage
+    self.handle = handle
+  }
+
+  private func initialize(
+    _ recipients: Handle, _ ring: CallRing, _ capacity: UInt32, _ overflow: multicast_overflow
+  ) throws(Status) {
+    Self.start()
+    // An operation with a stale handle may be using the slot.
     lock.lock()
     defer { lock.unlock() }
-    if !storage.pointee.isPrepared {
-      guard shims_condition_init(&storage.pointee.arrival) else {
-        pool.giveBack(Handle.index(of: handle), to: directory)
-        throw .outOfMemory
-      }
-      storage.pointee.isPrepared = true
+    if !state.hasCondition {
+      guard shims_condition_init(&state.arrival) else { throw .outOfMemory }
+      state.hasCondition = true
     }
-    storage.pointee.recipients = recipients
-    storage.pointee.ring = ring
-    storage.pointee.capacity = capacity
-    storage.pointee.overflow = overflow
-    storage.pointee.statistics = Statistics()
-    storage.pointee.descriptor = -1
-    storage.pointee.worker = .none
-    storage.pointee.runner = nil
-    storage.pointee.consumer.store(0, ordering: .relaxed)
-    storage.pointee.header.id.store(handle, ordering: .releasing)
-    return handle
-  }
-
-  /// Ends the handle and removes all registrations that deliver here.
-  static func destroy(_ handle: UInt64) -> Status {
-    guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
-    do throws(Status) {
-      let recipients = try queue.withLock { () throws(Status) in queue.moveOut() }
-      let status = Lifetime.end(recipients, as: .recipient)
-      Lock.slabs.lock()
-      pool.giveBack(Handle.index(of: handle), to: directory)
-      Lock.slabs.unlock()
-      return status
-    } catch {
-      return error
-    }
-  }
-
-  /// - Returns: the recipients, which know nothing of it yet.
-  private func moveOut() -> UInt64 {
-    let recipients = storage.pointee.recipients
-    storage.pointee.header.id.store(
-      Handle.change(handle, to: Handle.Kind.vacant), ordering: .relaxed)
-    storage.pointee.recipients = 0
-    _ = storage.pointee.ring.takeAll()
-    storage.pointee.ring.deallocate()
-    storage.pointee.ring = CallRing()
-    if storage.pointee.descriptor >= 0 { shims_event_close(storage.pointee.descriptor) }
-    storage.pointee.descriptor = -1
-    storage.pointee.worker = .none
-    wakeSleepers()
-    return recipients
-  }
-
-  // MARK: - fork
-
-  /// The child has none of the calls that wait, nor the threads that waited or ran.
-  private static let restartAllInChild: @convention(c) () -> Void = {
-    pool.forEach(in: directory) { slot, _ in Queue(slot: slot).restartInChild() }
-  }
-
-  private func restartInChild() {
-    guard storage.pointee.isPrepared else { return }
-    _ = shims_condition_init(&storage.pointee.arrival)
-    storage.pointee.sleepers = 0
-    storage.pointee.blocked = 0
-    guard Handle.kind(of: handle) == Handle.Kind.queue else { return }
-    storage.pointee.statistics.dropped &+= storage.pointee.ring.takeAll()
-    storage.pointee.worker = .none
-    if let runner = storage.pointee.runner, !ThreadRecord(runner).isInvoking(address) {
-      storage.pointee.runner = nil
-    }
-    if storage.pointee.descriptor >= 0 {
-      storage.pointee.descriptor = shims_event_replace(storage.pointee.descriptor)
-    }
+    state.recipients = recipients
+    state.ring = ring
+    state.capacity = capacity
+    state.overflow = overflow
+    state.statistics = Statistics()
+    state.descriptor = -1
+    state.worker = .none
+    state.runner = nil
+    state.consumer.store(.none, ordering: .relaxed)
   }
 }

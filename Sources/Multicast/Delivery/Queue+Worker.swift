@@ -3,46 +3,46 @@ import Synchronization
 
 /// The queue's own thread.
 extension Queue {
-  /// What a new thread is told, and tells; on the stack of the one that starts it.
+  /// What a new thread gets, and reports. It is on the stack of the thread that starts it.
   private struct Start {
-    let handle: UInt64
+    let handle: Handle
     let number: UInt32
-    /// Guarded by the lock of calls; nil until the thread has begun.
+    /// Guarded by the waits' lock; nil until the thread has begun.
     var outcome: Status? = nil
   }
 
-  static func start(_ handle: UInt64) throws(Status) -> Status {
+  static func start(_ handle: Handle) throws(Status) -> Status {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     let number = try queue.withLock { () throws(Status) in
       guard queue.worker == .none else { throw .state }
-      queue.storage.pointee.worker = .running
-      queue.storage.pointee.workerRecord = nil
-      queue.storage.pointee.workerThread.store(0, ordering: .relaxed)
-      queue.storage.pointee.workerNumber &+= 1
-      return queue.storage.pointee.workerNumber
+      queue.state.worker = .running
+      queue.state.workerRecord = nil
+      queue.state.workerThread.store(.none, ordering: .relaxed)
+      queue.state.workerNumber &+= 1
+      return queue.state.workerNumber
     }
     var start = Start(handle: handle, number: number)
     withUnsafeMutablePointer(to: &start) { start in
       guard shims_start_thread(work, start) else {
-        queue.workerEnds(number)
+        queue.workerDidEnd(number)
         start.pointee.outcome = .system
         return
       }
-      Departures.waitUntil { start.pointee.outcome != nil }
+      Waits.sleep { start.pointee.outcome != nil }
     }
     return start.outcome.unsafelyUnwrapped
   }
 
-  /// - Returns: `pending` where the worker, or those that it waits for, wait for this thread.
-  static func stop(_ handle: UInt64) throws(Status) -> Status {
+  /// - Returns: `pending` if the worker waits for this thread, directly or through others.
+  static func stop(_ handle: Handle) throws(Status) -> Status {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     let number = try queue.withLock { () throws(Status) in
       guard queue.worker != .none else { throw .state }
-      queue.storage.pointee.worker = .stopping
+      queue.state.worker = .stopping
       queue.wakeSleepers()
-      return queue.storage.pointee.workerNumber
+      return queue.state.workerNumber
     }
-    let hasEnded = Departures.waitUntil(other: queue.workerThread, isForRoom: false) {
+    let hasEnded = Waits.sleep(for: .thread(queue.workerThread)) {
       queue.lock.lock()
       defer { queue.lock.unlock() }
       return !queue.hasWorker(number)
@@ -56,66 +56,66 @@ extension Queue {
     let (handle, number) = (start.pointee.handle, start.pointee.number)
     let queue = Queue(slotOf: handle).unsafelyUnwrapped
     let thread = ThreadRegistry.enter()
-    if let thread { queue.workerBegins(number, thread) } else { queue.workerEnds(number) }
-    Departures.wake { start.pointee.outcome = thread == nil ? .outOfMemory : .ok }
+    if let thread { queue.workerDidBegin(number, thread) } else { queue.workerDidEnd(number) }
+    Waits.wake { start.pointee.outcome = thread == nil ? .outOfMemory : .ok }
     if let thread { queue.work(as: thread, number) }
     return nil
   }
 
   private func work(as thread: ThreadRecord, _ number: UInt32) {
     lock.lock()
-    while hasWorker(number) && storage.pointee.worker == .running {
-      if storage.pointee.ring.count > 0 && isFree(for: thread) {
+    while hasWorker(number) && state.worker == .running {
+      if state.ring.count > 0 && isFree(for: thread) {
         _ = try? run(by: thread, limit: .max)
       } else {
         sleep(until: .max)
       }
     }
     lock.unlock()
-    workerEnds(number)
+    workerDidEnd(number)
   }
 
-  private func workerBegins(_ number: UInt32, _ thread: ThreadRecord) {
+  private func workerDidBegin(_ number: UInt32, _ thread: ThreadRecord) {
     lock.lock()
     defer { lock.unlock() }
     guard hasWorker(number) else { return }
-    storage.pointee.workerRecord = thread.storage
-    storage.pointee.workerThread.store(thread.identity, ordering: .relaxed)
-    // Until a run by another thread has ended, it is that one that makes room.
+    state.workerRecord = thread.storage
+    state.workerThread.store(thread.identity, ordering: .relaxed)
+    // As long as another thread runs the queue, that thread is expected to make room.
     if isFree(for: thread) {
-      storage.pointee.consumer.store(thread.identity, ordering: .relaxed)
+      state.consumer.store(thread.identity, ordering: .relaxed)
     }
   }
 
-  private func workerEnds(_ number: UInt32) {
+  private func workerDidEnd(_ number: UInt32) {
     lock.lock()
     if hasWorker(number) {
-      storage.pointee.worker = .none
-      // Nobody is to wait for this thread to make room, though it has not ended yet.
-      let identity = storage.pointee.workerThread.load(ordering: .relaxed)
-      if storage.pointee.consumer.load(ordering: .relaxed) == identity {
-        storage.pointee.consumer.store(0, ordering: .relaxed)
+      state.worker = .none
+      // No thread may wait for this one to make room, though it has not ended yet.
+      let identity = state.workerThread.load(ordering: .relaxed)
+      if state.consumer.load(ordering: .relaxed) == identity {
+        state.consumer.store(.none, ordering: .relaxed)
       }
     }
     lock.unlock()
-    Departures.wake()
+    Waits.wake()
   }
 
   // MARK: - Under the lock
 
-  /// What there is of a worker: none where its thread has ended, be it inside of a call.
+  /// The state of the worker: none if its thread has ended, even inside a call.
   var worker: Worker {
-    guard let record = storage.pointee.workerRecord else { return storage.pointee.worker }
-    let identity = storage.pointee.workerThread.load(ordering: .relaxed)
-    return ThreadRecord(record).identity == identity ? storage.pointee.worker : .none
+    guard let record = state.workerRecord else { return state.worker }
+    let identity = state.workerThread.load(ordering: .relaxed)
+    return ThreadRecord(record).identity == identity ? state.worker : .none
   }
 
   /// Whether this worker is still the queue's.
   private func hasWorker(_ number: UInt32) -> Bool {
-    isCurrent && worker != .none && storage.pointee.workerNumber == number
+    isCurrent && worker != .none && state.workerNumber == number
   }
 
-  private var workerThread: UnsafeMutablePointer<Atomic<UInt64>> {
+  private var workerThread: UnsafeMutablePointer<Atomic<ThreadIdentity>> {
     withUnsafePointer(to: storage.pointee.workerThread) { UnsafeMutablePointer(mutating: $0) }
   }
 }

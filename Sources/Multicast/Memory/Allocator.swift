@@ -1,9 +1,9 @@
 import MulticastShims
 
-/// Where all memory of the library comes from: libc's allocator, or the caller's.
+/// The source of all memory of the library: libc's allocator, or the caller's.
 ///
-/// Every block is returned with the size and alignment that it was asked for, and every failure is
-/// a nil that its caller turns into a status.
+/// Every block is deallocated with the size and alignment with which it was allocated. A failure is
+/// nil, which the caller turns into a status.
 enum Allocator {
   typealias Allocate =
     @convention(c) (
@@ -15,13 +15,13 @@ enum Allocator {
       _ alignment: Int
     ) -> Void
 
-  // Written once, under the slab lock and before the first allocation; read by whoever has been
-  // handed something allocated, so after that write.
+  // Written once, under the slab lock and before the first allocation. Every reader has something
+  // that was allocated, so it reads after that write.
   nonisolated(unsafe) private static var context: UnsafeMutableRawPointer? = nil
   nonisolated(unsafe) private static var allocate: Allocate? = nil
   nonisolated(unsafe) private static var deallocate: Deallocate? = nil
 
-  /// Replaces libc's allocator. The caller holds the slab lock and knows that nothing is allocated.
+  /// Replaces libc's allocator. The slab lock is held, and nothing has been allocated.
   static func replace(
     context: UnsafeMutableRawPointer?, allocate: @escaping Allocate,
     deallocate: @escaping Deallocate

@@ -1,13 +1,13 @@
 import MulticastShims
 import Synchronization
 
-/// Functions of the caller's that the library is in the middle of, and what they may not do.
+/// Running functions of the caller's, and checks for what they must not do.
 ///
-/// Not found is what leaves no trace: a signal handler that interrupts a call where no lock is
-/// held; a delegate that is left by longjmp on a thread that then does not come back to the
-/// library, or deeper on its stack; a cancellation at a moment when no lock is held.
+/// The checks cannot find what leaves no trace: a signal handler that interrupts the library while
+/// no lock is held; a delegate that is left by longjmp, if its thread does not use the library
+/// again, or only deeper on its stack; a cancellation while no lock is held.
 enum CallerCode {
-  /// Around each function of an allocator: it must not call the library.
+  /// Surrounds each call of an allocator's function, which must not call the library.
   @inline(__always)
   static func allocating<Result>(_ body: () -> Result) -> Result {
     #if MULTICAST_INTERNAL_CHECKS
@@ -17,7 +17,7 @@ enum CallerCode {
     return body()
   }
 
-  /// Around each release: what it calls is deeper on the stack than it is.
+  /// Surrounds each release. What a release calls is deeper on the stack than the release.
   @inline(__always)
   static func releasing(_ body: () -> Void) {
     #if MULTICAST_INTERNAL_CHECKS
@@ -32,16 +32,16 @@ enum CallerCode {
     body()
   }
 
-  /// The thread ends.
+  /// Called when the thread ends.
   @inline(__always)
   static func checkNoReleaseRuns() {
     #if MULTICAST_INTERNAL_CHECKS
       Check(#fileID, #line).that(
-        shims_get_release_depth() == 0, "no thread ends inside of a release")
+        shims_get_release_depth() == 0, "no thread ends inside a release")
     #endif
   }
 
-  /// The process in which the library was started, or that its child has become by `fork`.
+  /// Remembers the process in which the library was started, or its child after `fork`.
   @inline(__always)
   static func noteProcess() {
     #if MULTICAST_INTERNAL_CHECKS

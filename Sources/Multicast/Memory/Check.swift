@@ -1,11 +1,11 @@
 import MulticastShims
 import Synchronization
 
-/// Whether something of the library's own holds: where it does not, the process ends with a line
-/// that says what. The checks are there with `MULTICAST_INTERNAL_CHECKS` alone; the functions that
+/// Verifies an invariant of the library. If it does not hold, the process ends with a line that
+/// says which one. Only builds with `MULTICAST_INTERNAL_CHECKS` have the checks. The functions that
 /// make them are called in every build, and are empty in all others.
 struct Check {
-  /// Where the caller of the checks was: just after the change.
+  /// The place in the source from which the check is made: just after a change.
   let file: StaticString
   let line: UInt
 
@@ -15,7 +15,7 @@ struct Check {
   }
 
   #if MULTICAST_INTERNAL_CHECKS
-    /// - Parameter what: What holds, as a sentence; with the values that show whether it does.
+    /// - Parameter what: The invariant, as a sentence; with the values that it is about.
     @inline(__always)
     func that(
       _ isSo: Bool, _ what: StaticString, _ value: UInt64? = nil, _ other: UInt64? = nil,
@@ -37,27 +37,28 @@ struct Check {
     private static let count = Atomic<UInt32>(0)
     private static let smallestReach: UInt32 = 8
 
-    /// How many parts of a structure to look at this time: some each time, twice as many every
-    /// second time, and so on. All of each structure is looked at sooner or later, at a cost for
-    /// each change that rises with the logarithm of its size.
+    /// How many elements of a structure to look at this time: some each time, twice as many every
+    /// second time, and so on. Sooner or later all of a structure is checked, and the mean cost of
+    /// a check rises with the logarithm of its size.
     static func reach() -> UInt32 {
-      // Not the turns themselves: who takes every eighth would never reach far, or always.
+      // Hashed: a structure that is checked every eighth time would else always, or never, have a
+      // long reach.
       let turn = count.wrappingAdd(1, ordering: .relaxed).newValue &* 0x9E37_79B9
       return smallestReach << min(UInt32(turn.leadingZeroBitCount), 20)
     }
 
-    /// Goes along links until there is none; or as far as it reaches.
+    /// Follows links to the end, or as far as it reaches.
     ///
     /// - Parameters:
-    ///   - first: Index + 1 of where to begin; 0 is the end.
-    ///   - next: Looks at what is at an index, and returns what its link says.
+    ///   - first: Index + 1 of the first element; 0 is the end.
+    ///   - next: Checks the element at an index, and returns its link.
     func walk(_ first: UInt32, _ next: (_ index: UInt32) -> UInt32) {
       let reach = Self.reach()
       var (link, landmark, steps) = (first, UInt32(0), UInt32(0))
       while link != 0 && steps < reach {
         that(link != landmark, "a list has an end", UInt64(link &- 1))
         steps &+= 1
-        // The landmark moves on at powers of two: a circle of any size comes back to one.
+        // The landmark moves on at powers of two: any cycle comes back to one.
         if steps & (steps &- 1) == 0 { landmark = link }
         link = next(link &- 1)
       }

@@ -1,56 +1,72 @@
+import Synchronization
+
 /// The 64 bits of a handle: generation (34) | kind (4) | index (26).
 ///
-/// The slot that the index leads to holds the whole handle of what lives there, so one comparison
-/// tells a live handle from every other value. Slots are never unmapped: a stale or forged handle
-/// reads a word that does not match, not memory that is gone.
-enum Handle {
-  /// What a slot holds. No handle has a kind below 1 or above 14: those say that a slot is not
-  /// live.
-  enum Kind {
-    /// Nobody's: on a free list, or never used.
-    static let vacant: UInt64 = 0
-    static let multicast: UInt64 = 1
-    static let registration: UInt64 = 2
-    static let lifetime: UInt64 = 3
-    static let queue: UInt64 = 4
-    static let broadcaster: UInt64 = 5
-    /// A lifetime that the library itself keeps: that of the registrations that deliver to a queue.
-    static let recipients: UInt64 = 6
-    /// Removed, but not yet known to be out of every call.
-    static let leaving: UInt64 = 15
+/// The slot at the index stores the whole handle of its occupant. So one comparison tells a valid
+/// handle from every other value. Slots are never unmapped: a stale or forged handle leads to a
+/// word that does not match, never to memory that is gone.
+struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
+  /// What a slot holds. No caller has a handle of kind `vacant` or `retired`.
+  struct Kind: Equatable {
+    let rawValue: UInt64
+
+    /// The slot has no occupant.
+    static var vacant: Kind { Kind(rawValue: 0) }
+    static var multicast: Kind { Kind(rawValue: 1) }
+    static var registration: Kind { Kind(rawValue: 2) }
+    static var lifetime: Kind { Kind(rawValue: 3) }
+    static var queue: Kind { Kind(rawValue: 4) }
+    static var broadcaster: Kind { Kind(rawValue: 5) }
+    /// A lifetime that the library makes for each queue: that of the queue's registrations.
+    static var recipients: Kind { Kind(rawValue: 6) }
+    /// Removed or ended, and perhaps still in use.
+    static var retired: Kind { Kind(rawValue: 15) }
+
+    @inline(__always) static func == (a: Kind, b: Kind) -> Bool { a.rawValue == b.rawValue }
   }
 
   static let indexBits: UInt64 = 26
-  static let kindBits: UInt64 = 4
-  static let lowBits = indexBits + kindBits
-  static let indexMask: UInt64 = (1 << indexBits) - 1
-  static let generationMask: UInt64 = ~((1 << lowBits) - 1)
+  private static let kindBits: UInt64 = 4
+  private static let lowBits = indexBits + kindBits
+  private static let indexMask: UInt64 = (1 << indexBits) - 1
+  private static let generationMask: UInt64 = ~((1 << lowBits) - 1)
+  /// The distance between the handles of two successive occupants of a slot.
   static let oneGeneration: UInt64 = 1 << lowBits
 
-  @inline(__always) static func index(of handle: UInt64) -> UInt32 {
-    UInt32(truncatingIfNeeded: handle & indexMask)
+  let rawValue: UInt64
+
+  @inline(__always) init(rawValue: UInt64) { self.rawValue = rawValue }
+  @inline(__always) init(_ rawValue: UInt64) { self.rawValue = rawValue }
+
+  static var none: Handle { Handle(0) }
+
+  @inline(__always) var isNone: Bool { rawValue == 0 }
+  @inline(__always) var generation: UInt64 { rawValue & Self.generationMask }
+
+  @inline(__always) var index: UInt32 {
+    UInt32(truncatingIfNeeded: rawValue & Self.indexMask)
   }
 
-  @inline(__always) static func kind(of handle: UInt64) -> UInt64 {
-    (handle & ~generationMask) >> indexBits
+  @inline(__always) var kind: Kind {
+    Kind(rawValue: (rawValue & ~Self.generationMask) >> Self.indexBits)
   }
 
-  @inline(__always) static func generation(of handle: UInt64) -> UInt64 {
-    handle & generationMask
+  @inline(__always) static func == (a: Handle, b: Handle) -> Bool { a.rawValue == b.rawValue }
+  @inline(__always) static func != (a: Handle, b: Handle) -> Bool { a.rawValue != b.rawValue }
+
+  /// The same generation and index, with another kind.
+  @inline(__always) func changed(to kind: Kind) -> Handle {
+    Handle((rawValue & (Self.generationMask | Self.indexMask)) | kind.rawValue << Self.indexBits)
   }
 
-  /// The same generation and index as another kind.
-  @inline(__always) static func change(_ handle: UInt64, to kind: UInt64) -> UInt64 {
-    (handle & (generationMask | indexMask)) | (kind << indexBits)
+  /// The handle of the next occupant of the slot that has this one.
+  func next(_ kind: Kind, index: UInt32) -> Handle {
+    Handle((generation &+ Self.oneGeneration) | kind.rawValue << Self.indexBits | UInt64(index))
   }
 
-  /// The handle of the next inhabitant of a vacant slot.
-  static func next(after vacant: UInt64, kind: UInt64, index: UInt32) -> UInt64 {
-    (generation(of: vacant) &+ oneGeneration) | (kind << indexBits) | UInt64(index)
-  }
-
-  /// Whether a slot has given out its last generation; it is never used again then.
-  static func isExhausted(_ handle: UInt64) -> Bool {
-    generation(of: handle) == generationMask
-  }
+  /// Whether the slot has used its last generation. It is never used again then.
+  var isExhausted: Bool { generation == Self.generationMask }
 }
+
+/// The handle of a registration.
+typealias Token = Handle

@@ -1,9 +1,10 @@
 import MulticastShims
 
-/// Locks are taken in their order; and none is held where one does not know for how long.
+/// Locks are taken in their order. No lock is held where the time is not bounded: around functions
+/// of the caller's, and around the heavy fence.
 ///
-/// That finds some uses that are not supported as well: a signal handler or an allocator that calls
-/// the library in the middle of a call, where that comes to a lock; and the child of a `vfork`.
+/// This also finds some uses that are not supported: a signal handler or an allocator that calls
+/// the library while the library holds a lock; and the child of a `vfork`.
 extension Lock {
   @inline(__always)
   func checkBeforeLocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
@@ -20,25 +21,26 @@ extension Lock {
     #endif
   }
 
-  /// After: until then a signal handler would come to a lock that is held.
+  /// Called after unlocking: before, a signal handler would still find the lock held.
   @inline(__always)
   func checkAfterUnlocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let (rank, held) = (shims_checks_rank(mutex), shims_checks_get_held())
       if held == Self.allOfThem { return }
       Check(file, line).that(
-        held & 1 << rank != 0, "a lock is unlocked by who holds it", UInt64(rank), UInt64(held))
+        held & 1 << rank != 0, "the thread that unlocks a lock holds it", UInt64(rank), UInt64(held)
+      )
       shims_checks_set_held(held & ~(1 << rank))
     #endif
   }
 
-  /// Who sleeps with one lock holds no other.
+  /// A thread that sleeps holds the lock that it sleeps with, and no other.
   @inline(__always)
   func checkBeforeSleeping(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let (rank, held) = (shims_checks_rank(mutex), shims_checks_get_held())
       Check(file, line).that(
-        held == 1 << rank, "who sleeps holds one lock", UInt64(rank), UInt64(held))
+        held == 1 << rank, "a thread that sleeps holds one lock", UInt64(rank), UInt64(held))
     #endif
   }
 
@@ -50,7 +52,7 @@ extension Lock {
     #endif
   }
 
-  /// In a fork all of them are taken, several of a rank too; and in the child there are new ones.
+  /// A fork takes all locks, several of a rank too. The child has new ones.
   @inline(__always)
   static func checkFork(holdsAll: Bool) {
     #if MULTICAST_INTERNAL_CHECKS

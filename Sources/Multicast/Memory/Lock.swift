@@ -1,30 +1,32 @@
 import MulticastShims
 
-/// A mutex in static storage. Locks are taken in this order, each only while those before it may be
-/// held: a stripe's, a lifetime's, the names', the slabs', the calls', a queue's. No function of
-/// the caller's runs, and no memory barrier of the process is asked for, while any is held; the
-/// allocator's functions aside.
+/// A mutex in static storage.
+///
+/// Locks are taken in this order: a stripe's, a lifetime's, the names', the slabs', the waits', a
+/// queue's. While any lock is held, no function of the caller's runs (except those of an allocator)
+/// and no heavy fence is made.
 struct Lock {
   let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
-  /// Guards the members of the lifetimes whose indices share it. Never two of these at once.
+  /// Guards the members of the lifetimes whose indices share it. A thread holds one at a time.
   @inline(__always) static func lifetimes(_ index: UInt32) -> Lock {
     Lock(mutex: shims_get_lifetime_mutex(index))
   }
 
-  /// Guards all but the handle of the queues whose indices share it. Never two of these at once.
+  /// Guards everything but the handle of the queues whose indices share it. A thread holds one at a
+  /// time.
   @inline(__always) static func queues(_ index: UInt32) -> Lock {
     Lock(mutex: shims_get_queue_mutex(index))
   }
 
-  /// Guards the making of names in broadcasters.
+  /// Guards the addition of names to broadcasters.
   @inline(__always) static var names: Lock { Lock(mutex: shims_get_name_mutex()) }
 
-  /// Guards the slab directories, the vacant slots and the start of the library.
+  /// Guards the slab directories, the pools of slots and the start of the library.
   @inline(__always) static var slabs: Lock { Lock(mutex: shims_get_slab_mutex()) }
 
-  /// Guards who waits for which call, and the list of departures.
-  @inline(__always) static var calls: Lock { Lock(mutex: shims_get_call_mutex()) }
+  /// Guards the wait graph, and the removals that wait for calls to return.
+  @inline(__always) static var waits: Lock { Lock(mutex: shims_get_wait_mutex()) }
 
   @inline(__always) func lock() {
     checkBeforeLocking()
@@ -36,7 +38,7 @@ struct Lock {
     checkAfterUnlocking()
   }
 
-  /// Every lock there is, in the order in which they are taken.
+  /// Visits every lock, in the order in which they are taken.
   static func forEach(_ body: (Lock) -> Void) {
     var index: UInt32 = 0
     while index < Stripe.count {
@@ -50,7 +52,7 @@ struct Lock {
     }
     body(names)
     body(slabs)
-    body(calls)
+    body(waits)
     forEachOfQueues(body)
   }
 
@@ -62,19 +64,19 @@ struct Lock {
     }
   }
 
-  /// Makes all locks anew, in the child of a fork.
+  /// Initializes all locks again, in the child of a fork.
   static func resetAll() {
     forEach { shims_lock_init($0.mutex, false) }
     forEachOfQueues { shims_lock_init($0.mutex, true) }
   }
 }
 
-/// One of 32 locks, chosen by a multicast's index: guards everything of the multicasts that share
-/// it but what invocations read, and the pool that their registrations come from.
+/// One of 32 locks, chosen by the index of a multicast. It guards everything of the multicasts that
+/// share it, except what invocations read; and the pool of their registrations.
 struct Stripe {
   fileprivate static let count = UInt32(SHIMS_STRIPE_COUNT)
 
-  let state: UnsafeMutablePointer<shims_stripe>
+  private let state: UnsafeMutablePointer<shims_stripe>
 
   @inline(__always) init(of multicast: UInt32) {
     state = shims_get_stripe(multicast).unsafelyUnwrapped
@@ -86,4 +88,11 @@ struct Stripe {
 
   @inline(__always) func lock() { mutex.lock() }
   @inline(__always) func unlock() { mutex.unlock() }
+
+  @inline(__always) static func == (a: Stripe, b: Stripe) -> Bool { a.state == b.state }
+
+  /// The pool of the registrations of its multicasts. Each of its slots stays in this stripe.
+  @inline(__always) func pool(in directory: SlabDirectory) -> SlotPool {
+    SlotPool(shims_get_stripe_pool(state), of: directory, smallestSlabShift: 4)
+  }
 }

@@ -1,29 +1,34 @@
 import MulticastShims
 import Synchronization
 
-/// Finds the slot of an index, in slabs that are added and never move or go.
+/// Finds the slot of an index. Slots are in slabs, which are added and never moved or freed.
 ///
-/// An index is slab number (16 bits) and place in the slab (10 bits). Slabs hold 16 to 1024 slots,
-/// a power of two; the directory's word for one is its address, with the logarithm of its size in
-/// the low bits. A place beyond a small slab wraps around in it: it leads to a wrong slot, whose
-/// handle does not match.
+/// An index is a slab number (16 bits) and a place in the slab (10 bits). A slab has 16 to 1024
+/// slots, a power of two. The directory has a word for each slab: its address, with the logarithm
+/// of its size in the low bits. A place beyond the end of a small slab wraps around: it leads to a
+/// wrong slot, whose handle does not match.
 struct SlabDirectory {
-  static let placeBits: UInt32 = 10
-  static let capacity = Int(SHIMS_DIRECTORY_LENGTH)
-  static let alignment = 64
+  private static let placeBits: UInt32 = 10
+  private static let capacity = UInt32(SHIMS_DIRECTORY_LENGTH)
+  private static let alignment = 64
   private static let shiftMask = 63
+  static let largestShift = placeBits
 
-  let words: UnsafeMutablePointer<Atomic<UInt>>
-  let stride: Int
+  private let state: UnsafeMutablePointer<shims_directory>
+  private let stride: Int
 
-  @inline(__always) init(_ words: UnsafeMutableRawPointer, stride: Int) {
-    self.words = words.assumingMemoryBound(to: Atomic<UInt>.self)
+  @inline(__always) init(_ state: UnsafeMutablePointer<shims_directory>, stride: Int) {
+    self.state = state
     self.stride = stride
   }
 
-  /// - Returns: the slot, or nil where no slab is.
+  @inline(__always) private var words: UnsafeMutablePointer<Atomic<UInt>> {
+    shims_get_words(state).unsafelyUnwrapped.assumingMemoryBound(to: Atomic<UInt>.self)
+  }
+
+  /// - Returns: the slot, or nil if there is no slab for it.
   @inline(__always) func slot(_ index: UInt32) -> UnsafeMutableRawPointer? {
-    // Acquire: pairs with the release in `publish`, so the slab's zeros are seen.
+    // Acquire: pairs with the release in `publish`, so that the zeros of the slab are seen.
     let word = words[Int(index >> Self.placeBits)].load(ordering: .acquiring)
     guard word != 0 else { return nil }
     let mask = (1 << (word & UInt(Self.shiftMask))) &- 1
@@ -32,21 +37,31 @@ struct SlabDirectory {
     return base.unsafelyUnwrapped + place &* stride
   }
 
-  // Guarded by the slab lock.
+  // MARK: - Under the slab lock
+
+  var slabCount: UInt32 { state.pointee.slab_count }
+
+  static func firstIndex(ofSlab slab: UInt32) -> UInt32 { slab << placeBits }
+
   nonisolated(unsafe) private static var newest: UnsafeMutableRawPointer? = nil
 
-  /// Allocates a slab of `1 << shift` zeroed slots and makes it findable. Slab lock held.
-  func publish(slab: Int, shift: Int) -> Bool {
-    let size = Self.alignment &+ stride << shift
+  /// Allocates a slab of `1 << shift` zeroed slots and makes it findable.
+  ///
+  /// - Returns: the index of its first slot.
+  func addSlab(shift: UInt32) throws(Status) -> UInt32 {
+    let slab = slabCount
+    guard slab < Self.capacity else { throw .limit }
+    let size = Self.alignment &+ stride << Int(shift)
     guard let block = Allocator.allocateZeroed(size: size, alignment: Self.alignment) else {
-      return false
+      throw .outOfMemory
     }
-    // A leak checker does not follow addresses with something in their low bits: so each slab
-    // begins with the address of the one before.
+    // Each slab begins with the address of the one before: a leak checker does not follow the words
+    // of the directory, which have something in their low bits.
     block.storeBytes(of: Self.newest, as: UnsafeMutableRawPointer?.self)
     Self.newest = block
     let word = UInt(bitPattern: block + Self.alignment) | UInt(shift)
-    words[slab].store(word, ordering: .releasing)  // pairs with the acquire in `slot`
-    return true
+    words[Int(slab)].store(word, ordering: .releasing)  // pairs with the acquire in `slot`
+    state.pointee.slab_count &+= 1
+    return Self.firstIndex(ofSlab: slab)
   }
 }

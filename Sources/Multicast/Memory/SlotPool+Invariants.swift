@@ -1,32 +1,25 @@
 import Synchronization
 
 extension SlotPool {
-  /// Nobody lives in a slot that is on the list of vacant ones, or is just about to move in. The
-  /// slab lock is held.
+  /// Slots on the list of vacant ones have no occupant. The pool's lock is held.
   @inline(__always)
-  func checkInvariants(
-    of directory: SlabDirectory, _ file: StaticString = #fileID, _ line: UInt = #line
-  ) {
+  func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
-      check(directory, Check(file, line))
+      check(Check(file, line))
     #endif
   }
 
   #if MULTICAST_INTERNAL_CHECKS
-    private func check(_ directory: SlabDirectory, _ check: Check) {
+    @inline(never)
+    private func check(_ check: Check) {
       check.that(
-        nextUnused <= endUnused, "what was never used is within the newest slab",
+        nextUnused <= endUnused, "the unused slots are within the newest slab",
         UInt64(nextUnused), UInt64(endUnused))
       check.walk(firstVacant) { index in
+        let id = header(index).pointee.id.load(ordering: .relaxed)
         check.that(
-          index < nextUnused, "a vacant slot was used before", UInt64(index), UInt64(nextUnused))
-        let slot = directory.slot(index).unsafelyUnwrapped
-        let header = slot.assumingMemoryBound(to: SlotHeader.self)
-        let id = header.pointee.id.load(ordering: .relaxed)
-        check.that(
-          Handle.kind(of: id) == Handle.Kind.vacant, "nobody lives in a vacant slot", UInt64(index),
-          Handle.kind(of: id))
-        return header.pointee.nextVacant.load(ordering: .relaxed)
+          id.kind == .vacant, "a vacant slot has no occupant", UInt64(index), id.kind.rawValue)
+        return header(index).pointee.link.load(ordering: .relaxed)
       }
     }
   #endif

@@ -1,64 +1,97 @@
 import MulticastShims
 import Synchronization
 
-/// What every slot of a pool begins with.
+/// What every slot begins with.
 struct SlotHeader: ~Copyable {
-  /// Nothing: the thread sanitizer takes a change of any field of a slot for one of its first byte.
-  let first: UInt32
-  /// Index + 1 of the next vacant slot; guarded by the slab lock.
-  let nextVacant: Atomic<UInt32>
-  /// The handle; of kind `vacant` and the same generation when nobody lives here.
-  let id: Atomic<UInt64>
+  /// Of a registration: the index of its multicast. Otherwise unused.
+  ///
+  /// Not `id` first: the thread sanitizer reports a change of any field of a slot as a change of
+  /// its first bytes, and other threads read `id` without a lock.
+  let owner: Atomic<UInt32>
+  /// Of a vacant slot: index + 1 of the next vacant slot, or 0. Guarded by the pool's lock.
+  let link: Atomic<UInt32>
+  /// The handle of the occupant; otherwise of kind `vacant`, with the generation of the last one.
+  let id: Atomic<Handle>
 }
 
-/// Gives out the slots of one kind of handle, and takes them back. The slab lock is held.
+/// The slots of one kind of handle: finds them, allocates them and takes them back.
 struct SlotPool {
-  private static let smallestSlabShift = 6
+  let directory: SlabDirectory
+  private let state: UnsafeMutablePointer<shims_slot_pool>
+  private let smallestSlabShift: UInt32
 
-  private(set) var firstVacant: UInt32 = 0  // index + 1
-  private(set) var nextUnused: UInt32 = 0
-  private(set) var endUnused: UInt32 = 0
-  private var slabCount = 0
-
-  init() {}
-
-  /// - Returns: a slot that is nobody's, and the handle for who moves in.
-  mutating func take(
-    from directory: SlabDirectory, kind: UInt64
-  ) throws(Status) -> (slot: UnsafeMutableRawPointer, handle: UInt64) {
-    let index = try takeIndex(from: directory)
-    let slot = directory.slot(index).unsafelyUnwrapped
-    let vacant = Self.header(index, directory).pointee.id.load(ordering: .relaxed)
-    checkInvariants(of: directory)
-    return (slot, Handle.next(after: vacant, kind: kind, index: index))
+  /// - Parameter smallestSlabShift: The logarithm of the size of its first slab. Each further slab
+  ///   is twice as large, so that few slots take little memory.
+  @inline(__always) init(
+    _ state: UnsafeMutablePointer<shims_slot_pool>, of directory: SlabDirectory,
+    smallestSlabShift: UInt32 = 6
+  ) {
+    self.directory = directory
+    self.state = state
+    self.smallestSlabShift = smallestSlabShift
   }
 
-  private mutating func takeIndex(from directory: SlabDirectory) throws(Status) -> UInt32 {
-    if firstVacant != 0 {
-      let index = firstVacant &- 1
-      firstVacant = Self.header(index, directory).pointee.nextVacant.load(ordering: .relaxed)
-      return index
+  /// The slot that a handle of this kind leads to, whatever its occupant. Nil if the handle is of
+  /// another kind, or leads to no slot.
+  @inline(__always)
+  func slot(of handle: Handle, _ kind: Handle.Kind) -> UnsafeMutableRawPointer? {
+    handle.kind == kind ? directory.slot(handle.index) : nil
+  }
+
+  // MARK: - Under the pool's lock
+
+  /// Takes a vacant slot.
+  ///
+  /// - Returns: nil if the pool has to grow first.
+  @inline(__always)
+  func takeVacant() -> (index: UInt32, slot: UnsafeMutablePointer<SlotHeader>)? {
+    let first = state.pointee.first_vacant
+    if first != 0 {
+      let slot = header(first &- 1)
+      state.pointee.first_vacant = slot.pointee.link.load(ordering: .relaxed)
+      return (first &- 1, slot)
     }
-    if nextUnused == endUnused { try grow(directory) }
-    defer { nextUnused &+= 1 }
-    return nextUnused
+    let index = state.pointee.next_unused
+    if index == state.pointee.end_unused { return nil }
+    state.pointee.next_unused &+= 1
+    return (index, header(index))
   }
 
-  mutating func giveBack(_ index: UInt32, to directory: SlabDirectory) {
-    let header = Self.header(index, directory)
-    if Handle.isExhausted(header.pointee.id.load(ordering: .relaxed)) { return }
-    header.pointee.nextVacant.store(firstVacant, ordering: .relaxed)
-    firstVacant = index &+ 1
-    checkInvariants(of: directory)
+  /// Adds a slab. The slab lock is held, too.
+  func grow() throws(Status) {
+    let shift = shift(ofSlab: state.pointee.slab_shift)
+    state.pointee.next_unused = try directory.addSlab(shift: shift)
+    state.pointee.end_unused = state.pointee.next_unused &+ (1 << shift)
+    state.pointee.slab_shift &+= 1
   }
 
-  /// Every slot that was ever given out, whoever lives there.
-  func forEach(in directory: SlabDirectory, _ body: (UnsafeMutableRawPointer, UInt32) -> Void) {
-    var slab = 0
-    while slab < slabCount {
-      let first = UInt32(truncatingIfNeeded: slab) << SlabDirectory.placeBits
-      let isNewest = slab == slabCount &- 1
-      let end = isNewest ? nextUnused : first &+ (1 << UInt32(Self.shift(ofSlab: slab)))
+  private func shift(ofSlab number: UInt32) -> UInt32 {
+    min(smallestSlabShift &+ number, SlabDirectory.largestShift)
+  }
+
+  /// Takes back a slot that has no occupant any more. A slot without a generation left stays unused.
+  @inline(__always)
+  func putBack(_ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>) {
+    if slot.pointee.id.load(ordering: .relaxed).isExhausted { return }
+    slot.pointee.link.store(state.pointee.first_vacant, ordering: .relaxed)
+    state.pointee.first_vacant = index &+ 1
+    checkInvariants()
+  }
+
+  /// The same, for a pool that the slab lock guards.
+  func reclaim(_ index: UInt32) {
+    Lock.slabs.lock()
+    putBack(index, header(index))
+    Lock.slabs.unlock()
+  }
+
+  /// Visits every slot that was ever allocated. For a pool with a directory of its own.
+  func forEach(_ body: (_ slot: UnsafeMutableRawPointer, _ index: UInt32) -> Void) {
+    var slab: UInt32 = 0
+    while slab < directory.slabCount {
+      let first = SlabDirectory.firstIndex(ofSlab: slab)
+      let isNewest = slab == directory.slabCount &- 1
+      let end = isNewest ? state.pointee.next_unused : first &+ (1 << shift(ofSlab: slab))
       var index = first
       while index < end {
         body(directory.slot(index).unsafelyUnwrapped, index)
@@ -68,22 +101,54 @@ struct SlotPool {
     }
   }
 
-  private static func shift(ofSlab slab: Int) -> Int {
-    min(smallestSlabShift &+ slab, Int(SlabDirectory.placeBits))
-  }
-
-  private mutating func grow(_ directory: SlabDirectory) throws(Status) {
-    guard slabCount < SlabDirectory.capacity else { throw .limit }
-    let shift = Self.shift(ofSlab: slabCount)
-    guard directory.publish(slab: slabCount, shift: shift) else { throw .outOfMemory }
-    nextUnused = UInt32(truncatingIfNeeded: slabCount) << SlabDirectory.placeBits
-    endUnused = nextUnused &+ (1 << UInt32(shift))
-    slabCount &+= 1
-  }
-
-  private static func header(
-    _ index: UInt32, _ directory: SlabDirectory
-  ) -> UnsafeMutablePointer<SlotHeader> {
+  @inline(__always) func header(_ index: UInt32) -> UnsafeMutablePointer<SlotHeader> {
     directory.slot(index).unsafelyUnwrapped.assumingMemoryBound(to: SlotHeader.self)
+  }
+
+  // MARK: - What the invariants need
+
+  var firstVacant: UInt32 { state.pointee.first_vacant }
+  var nextUnused: UInt32 { state.pointee.next_unused }
+  var endUnused: UInt32 { state.pointee.end_unused }
+}
+
+// MARK: - The pools
+
+/// Which directory and pool of the static storage is for what.
+private enum PoolIndex {
+  static let multicasts = 0
+  static let registrations = 1
+  static let lifetimes = 2
+  static let queues = 3
+  static let broadcasters = 4
+}
+
+extension SlotPool {
+  @inline(__always) static func multicasts(stride: Int) -> SlotPool {
+    SlotPool(PoolIndex.multicasts, stride)
+  }
+  @inline(__always) static func lifetimes(stride: Int) -> SlotPool {
+    SlotPool(PoolIndex.lifetimes, stride)
+  }
+  @inline(__always) static func queues(stride: Int) -> SlotPool {
+    SlotPool(PoolIndex.queues, stride)
+  }
+  @inline(__always) static func broadcasters(stride: Int) -> SlotPool {
+    SlotPool(PoolIndex.broadcasters, stride)
+  }
+
+  @inline(__always) private init(_ index: Int, _ stride: Int) {
+    let directory = shims_get_directory(index).unsafelyUnwrapped
+    self.init(
+      shims_get_slot_pool(index).unsafelyUnwrapped,
+      of: SlabDirectory(directory, stride: stride))
+  }
+}
+
+extension SlabDirectory {
+  /// That of registrations, whose pools are the stripes'.
+  @inline(__always) static func registrations(stride: Int) -> SlabDirectory {
+    SlabDirectory(
+      shims_get_directory(PoolIndex.registrations).unsafelyUnwrapped, stride: stride)
   }
 }

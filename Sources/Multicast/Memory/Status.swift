@@ -1,4 +1,4 @@
-/// What an operation came to; the numbers are those of `multicast_status`.
+/// The result of an operation. The numbers are those of `multicast_status`.
 enum Status: Int32, Error {
   case ok = 0
   case pending = 1
@@ -10,6 +10,12 @@ enum Status: Int32, Error {
   case timeout = -70
   case state = -80
   case system = -90
+
+  /// The result of waiting for two things. `system` is first: nothing is known about running calls
+  /// then. Otherwise the later one, unless it is `ok`.
+  func combined(with later: Status) -> Status {
+    self == .system || later == .ok ? self : later
+  }
 
   /// As the result of a function that counts.
   var count: Int64 { Int64(rawValue) }

@@ -1,15 +1,17 @@
 import MulticastShims
 import Synchronization
 
-/// The two halves of an asymmetric fence.
+/// The asymmetric fence: a light half for invocations, a heavy half for writers.
 ///
-/// An invocation publishes what it does with plain stores and `light`, then reads what others
-/// changed; a writer changes, calls `heavy`, then reads what invocations published. At least one of
-/// the two sees the other. With the kernel's expedited barrier `light` stops the compiler alone,
-/// and `heavy` makes every running thread of the process execute a fence; without it (an old
-/// kernel, a sandbox) both are full fences.
+/// An invocation publishes what it does by plain stores, makes the light fence, and then reads what
+/// writers changed. A writer makes its change, makes the heavy fence, and then reads what
+/// invocations published. At least one of the two sees the other.
+///
+/// If the kernel has the expedited membarrier, the light fence orders for the compiler only, and
+/// the heavy fence makes every running thread of the process execute a fence instruction. Without
+/// membarrier (an old kernel, a sandbox) both are full fences.
 enum Fence {
-  /// Fixed by `start`, before the first record of a thread exists, so before the first `light`.
+  /// Set by `start` only, before the first thread record exists, so before the first light fence.
   nonisolated(unsafe) private(set) static var isAsymmetric = false
 
   static func start() {
@@ -18,8 +20,8 @@ enum Fence {
     #endif
   }
 
-  /// The child of a fork is a new process to the kernel, and has one thread: where it is refused
-  /// what its parent had, `heavy` reports that.
+  /// The child of a fork is a new process for the kernel, and has one thread. If the kernel refuses
+  /// to register it, `heavy` reports that.
   static func restartInChild() {
     if isAsymmetric { _ = shims_membarrier_register() }
   }
@@ -28,7 +30,7 @@ enum Fence {
     if asymmetric { shims_compiler_fence() } else { shims_full_fence() }
   }
 
-  /// - Returns: false when the kernel refuses what it had granted: nothing may be freed then.
+  /// - Returns: false if the kernel refuses what it had granted. Nothing may be reclaimed then.
   static func heavy() -> Bool {
     Lock.checkNoneIsHeld()
     guard isAsymmetric else {

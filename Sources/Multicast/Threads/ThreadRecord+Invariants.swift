@@ -1,93 +1,87 @@
 import MulticastShims
 import Synchronization
 
-/// Where the stack was when a frame began; nothing in builds without checks.
+/// The address of the stack at which a frame began. Empty in builds without checks.
 struct StackMark {
   #if MULTICAST_INTERNAL_CHECKS
     var address: UInt = 0
   #endif
 }
 
-/// For the owner of a record: frames below the top are in use, and of calls that are still on the
-/// stack; those from the top on are not.
+/// For the owner of a record. The frames below the top are in use, by calls that are still on the
+/// stack. The frames from the top on are not in use.
 extension ThreadRecord {
-  /// A frame has been taken, and nothing is written to it yet.
+  /// A frame has been pushed, and nothing is written to it yet.
   @inline(__always)
-  func checkPush(
-    _ frame: UnsafeMutablePointer<Frame>, _ file: StaticString = #fileID, _ line: UInt = #line
-  ) {
+  func checkPush(_ frame: Frame, _ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)
       let here = UInt(shims_stack_address())
       checkStack(below: frame, here, check)
       checkFrames(from: frame, check)
-      frame.pointee.stack.address = here
+      frame.fields.pointee.stackMark.address = here
     #endif
   }
 
-  /// A frame is about to be given up.
+  /// A frame is about to be popped.
   @inline(__always)
-  func checkPop(
-    _ frame: UnsafeMutablePointer<Frame>, _ file: StaticString = #fileID, _ line: UInt = #line
-  ) {
+  func checkPop(_ frame: Frame, _ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)
+      let next = Frame(frame.fields + 1)
       check.that(
-        storage.pointee.top == frame + 1,
-        "who leaves an invocation left none inside of it by longjmp or by an exception",
-        depth(of: frame + 1), depth(of: storage.pointee.top))
+        top == next,
+        "an invocation that ends has no inner one that was left by longjmp or by an exception",
+        depth(of: next), depth(of: top))
       checkStack(below: frame, UInt(shims_stack_address()), check)
-      let delegate = frame.pointee.delegate.load(ordering: .relaxed)
-      check.that(delegate == 0, "who leaves an invocation is in no call", delegate)
       check.that(
-        frame.pointee.payload.load(ordering: .relaxed) == 0,
-        "who leaves an invocation has let go of its payload")
-      checkFrames(from: frame + 1, check)
+        frame.hazard.isNone, "an invocation that ends is in no call", frame.hazard.rawValue)
+      check.that(frame.payload == 0, "an invocation that ends has released its payload")
+      checkFrames(from: next, check)
     #endif
   }
 
-  /// The frame behind the innermost invocation is about to be used, without being taken.
+  /// The frame above the innermost invocation is about to be used, without a push.
   @inline(__always)
   func checkTop(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)
-      checkStack(below: storage.pointee.top, UInt(shims_stack_address()), check)
-      checkFrames(from: storage.pointee.top, check)
+      checkStack(below: top, UInt(shims_stack_address()), check)
+      checkFrames(from: top, check)
     #endif
   }
 
   #if MULTICAST_INTERNAL_CHECKS
-    private func depth(of frame: UnsafeMutablePointer<Frame>) -> UInt64 {
-      UInt64(truncatingIfNeeded: frame - self.frame(0))
+    private func depth(of frame: Frame) -> UInt64 {
+      UInt64(truncatingIfNeeded: frame.fields - self.frame(0).fields)
     }
 
-    /// - Parameter here: Where the stack is in the function that uses the frame, not in this one.
-    private func checkStack(
-      below frame: UnsafeMutablePointer<Frame>, _ here: UInt, _ check: Check
-    ) {
+    private var last: Frame { Frame(storage.pointee.last) }
+
+    /// - Parameter here: The stack address of the function that uses the frame.
+    private func checkStack(below frame: Frame, _ here: UInt, _ check: Check) {
       CallerCode.checkIsSupported(check)
-      check.that(storage.pointee.taken.load(ordering: .relaxed) == 1, "a thread owns its record")
       check.that(
-        frame >= self.frame(0) && frame <= storage.pointee.last, "the top is within the frames",
-        depth(of: frame), depth(of: storage.pointee.last))
+        storage.pointee.isOwned.load(ordering: .relaxed) == 1, "a thread owns its record")
+      check.that(
+        frame.fields >= self.frame(0).fields && frame.fields <= last.fields,
+        "the top is within the frames", depth(of: frame), depth(of: last))
       if frame == self.frame(0) { return }
-      let outer = frame - 1
+      let outer = Frame(frame.fields - 1)
+      check.that(!outer.target.isNone, "a frame below the top is in use", depth(of: outer))
+      let address = outer.fields.pointee.stackMark.address
       check.that(
-        outer.pointee.multicast.load(ordering: .relaxed) != 0, "a frame below the top is in use",
-        depth(of: outer))
-      check.that(
-        here < outer.pointee.stack.address,
-        "no delegate or visitor is left by longjmp or by an exception", UInt64(here),
-        UInt64(outer.pointee.stack.address))
+        here < address, "no delegate or visitor is left by longjmp or by an exception",
+        UInt64(here), UInt64(address))
     }
 
-    private func checkFrames(from first: UnsafeMutablePointer<Frame>, _ check: Check) {
-      var frame = first
-      let end = min(first + 4, storage.pointee.last + 1)
+    private func checkFrames(from first: Frame, _ check: Check) {
+      var frame = first.fields
+      let end = min(first.fields + 4, last.fields + 1)
       while frame < end {
         check.that(
-          frame.pointee.multicast.load(ordering: .relaxed) == 0,
-          "a frame from the top on is not in use", depth(of: frame))
+          Frame(frame).target.isNone, "a frame from the top on is not in use",
+          depth(of: Frame(frame)))
         frame += 1
       }
     }

@@ -1,230 +1,205 @@
 import MulticastShims
 import Synchronization
 
-/// One invocation that runs: what a thread tells all others, by plain stores.
-struct Frame: ~Copyable {
-  /// The slot of the multicast that is being invoked; or that of the queue that is being run, plus
-  /// 1, or of the broadcaster whose names are being looked up, plus 2. 0 ends the stack of frames.
-  let multicast: Atomic<UInt>
-  /// The ticket counter from before this frame was there: changes with a higher ticket may not
-  /// have been seen by this invocation.
-  let epoch: Atomic<UInt64>
-  /// The token of the delegate whose function is being called, or 0.
-  let delegate: Atomic<UInt64>
-  /// The invocation list that is being read; 0 until it is known which.
-  let list: Atomic<UInt>
-  /// A copy of its payload that it holds, or 0: the owner's to let go of, if it lives.
-  let payload: Atomic<UInt>
-  var stack: StackMark
+/// The number of a thread among all that ever had a record; 0 is none.
+struct ThreadIdentity: RawRepresentable, AtomicRepresentable {
+  let rawValue: UInt64
 
-  // Slots are aligned.
-  static func isInvocation(_ multicast: UInt) -> Bool { multicast & 3 == 0 }
-  static func isRun(_ multicast: UInt) -> Bool { multicast & 3 == 1 }
+  init(rawValue: UInt64) { self.rawValue = rawValue }
+
+  static var none: ThreadIdentity { ThreadIdentity(rawValue: 0) }
+
+  var isNone: Bool { rawValue == 0 }
+
+  static func == (a: ThreadIdentity, b: ThreadIdentity) -> Bool { a.rawValue == b.rawValue }
 }
 
-/// What a thread sleeps for.
-struct Awaited {
-  /// The token whose calls have to return, or 0.
-  var token: UInt64 = 0
-  /// Holds the identity of the thread that has to do something, or 0.
-  var thread: UnsafeMutablePointer<Atomic<UInt64>>? = nil
-  /// That thread, or whoever takes its place, has to run a queue; not to end what it is in.
-  var isForRoom = false
-
-  /// It cannot be told who has to do something.
-  var isAnybody = false
-
-  var isNothing: Bool { token == 0 && thread == nil && !isAnybody }
-}
-
-/// What a thread that invokes owns: a stack of frames that every thread can read.
+/// A thread's stack of hazard frames, which every thread can read.
 ///
-/// Records are never freed; one whose thread has ended serves the next that comes.
+/// Records are never freed. When a thread ends, its record is reused by another thread.
 struct ThreadRecord {
   struct Storage: ~Copyable {
-    /// From 1; what the multicasts that this thread alone invokes know it by.
+    /// From 1. A multicast with a single invoker knows the invoker by this number.
     var number: UInt32
-    /// The first frame that is not in use; and the one that never is, but for looking up names. The
-    /// owner's alone.
-    var top: UnsafeMutablePointer<Frame>
-    var last: UnsafeMutablePointer<Frame>
+    /// The first frame that is not in use, and the last frame, which only a look-up of a name may
+    /// use. For the owner only.
+    var top: UnsafeMutablePointer<Frame.Fields>
+    var last: UnsafeMutablePointer<Frame.Fields>
     /// 1 while a thread owns the record.
-    let taken: Atomic<UInt32>
-    /// The thread's own among all that ever had a record; 0 while there is none.
-    let identity: Atomic<UInt64>
-    /// Guarded by the lock of calls: how far the search for cycles has come with this thread.
-    var search: Search
-    /// Guarded by the lock of calls.
-    var awaited: Awaited
-    /// The next record of the registry; fixed before the record is published.
+    let isOwned: Atomic<UInt32>
+    /// That of the owner.
+    let identity: Atomic<ThreadIdentity>
+    /// Guarded by the waits' lock: how far the search for a cycle of waits has come here.
+    var search: Waits.Search
+    /// Guarded by the waits' lock: what the owner sleeps for.
+    var wait: Wait
+    /// The next record of the registry. Set before the record is published.
     var next: UnsafeMutablePointer<Storage>?
   }
 
-  /// Stages of the search for cycles of waits.
-  enum Search: UInt8 { case unknown, reached, followed }
-
-  /// Nested invocations and runs on one thread.
+  /// The most nested invocations and runs of a thread.
   static let frameLimit: UInt32 = 256
-  /// One more, so that names can be looked up in the innermost call.
+  /// One more, so that a name can be looked up in the innermost call.
   private static let frameCount = frameLimit + 1
   private static let headerSize = 128
-  private static let size = headerSize + Int(frameCount) * MemoryLayout<Frame>.stride
+  private static let size = headerSize + Int(frameCount) * MemoryLayout<Frame.Fields>.stride
   private static let alignment = 128
 
   let storage: UnsafeMutablePointer<Storage>
 
   @inline(__always) init(_ storage: UnsafeMutablePointer<Storage>) { self.storage = storage }
 
-  /// The calling thread's, or nil where it has never invoked.
+  /// That of the calling thread, or nil if it has never used the library.
   @inline(__always) static var current: ThreadRecord? {
     guard let record = shims_get_thread_record() else { return nil }
     return ThreadRecord(record.assumingMemoryBound(to: Storage.self))
   }
+
+  @inline(__always) static func == (a: ThreadRecord, b: ThreadRecord?) -> Bool {
+    a.storage == b?.storage
+  }
+
+  // MARK: - Memory
 
   static func allocate() -> ThreadRecord? {
     guard let block = Allocator.allocateZeroed(size: size, alignment: alignment) else {
       return nil
     }
     let record = ThreadRecord(block.bindMemory(to: Storage.self, capacity: 1))
-    record.storage.pointee.top = record.frame(0)
-    record.storage.pointee.last = record.frame(frameLimit)
+    record.storage.pointee.top = record.frame(0).fields
+    record.storage.pointee.last = record.frame(frameLimit).fields
+    record.wait = .nothing
     return record
   }
 
-  /// Takes back a record that was never published.
+  /// Frees a record that was never published.
   func deallocate() {
     Allocator.deallocate(storage, size: Self.size, alignment: Self.alignment)
   }
 
-  @inline(__always) func frame(_ depth: UInt32) -> UnsafeMutablePointer<Frame> {
+  @inline(__always) func frame(_ depth: UInt32) -> Frame {
     let frames = UnsafeMutableRawPointer(storage) + Self.headerSize
-    return frames.assumingMemoryBound(to: Frame.self) + Int(depth)
+    return Frame(frames.assumingMemoryBound(to: Frame.Fields.self) + Int(depth))
   }
 
-  /// The frame of an invocation, or of a run, that begins; nil where they are nested too deep. It
-  /// is in use once something is written to it that is not 0.
-  @inline(__always) func push() -> UnsafeMutablePointer<Frame>? {
+  // MARK: - Fields
+
+  @inline(__always) var number: UInt32 { storage.pointee.number }
+
+  /// The first frame that is not in use.
+  @inline(__always) var top: Frame { Frame(storage.pointee.top) }
+
+  /// Relaxed: of another thread this may be out of date at any moment.
+  var identity: ThreadIdentity {
+    get { storage.pointee.identity.load(ordering: .relaxed) }
+    nonmutating set { storage.pointee.identity.store(newValue, ordering: .relaxed) }
+  }
+
+  /// Guarded by the waits' lock.
+  var wait: Wait {
+    get { storage.pointee.wait }
+    nonmutating set { storage.pointee.wait = newValue }
+  }
+
+  /// Guarded by the waits' lock.
+  var search: Waits.Search {
+    get { storage.pointee.search }
+    nonmutating set { storage.pointee.search = newValue }
+  }
+
+  // MARK: - For the owner
+
+  /// Takes the frame of an invocation or run that begins. The frame is in use once it is published.
+  ///
+  /// - Returns: nil if they are nested too deep.
+  @inline(__always) func push() -> Frame? {
     let frame = storage.pointee.top
     if frame == storage.pointee.last { return nil }
     storage.pointee.top = frame + 1
-    checkPush(frame)
-    return frame
+    checkPush(Frame(frame))
+    return Frame(frame)
   }
 
-  /// Ends the use of the innermost frame, which was pushed, and of no other.
-  @inline(__always) func pop(_ frame: UnsafeMutablePointer<Frame>) {
+  /// Ends the use of the innermost frame that was pushed.
+  @inline(__always) func pop(_ frame: Frame) {
     checkPop(frame)
-    // Release: a writer that does not see the frame any more may free what it led to.
-    frame.pointee.multicast.store(0, ordering: .releasing)
-    storage.pointee.top = frame
+    frame.withdraw()
+    storage.pointee.top = frame.fields
   }
 
-  /// For the owner: whether it is inside of an invocation or a run.
-  var isInside: Bool { storage.pointee.top != frame(0) }
+  /// Whether this thread is inside an invocation or a run.
+  var isInside: Bool { top != frame(0) }
 
-  @inline(__always) static func == (a: ThreadRecord, b: ThreadRecord?) -> Bool {
-    a.storage == b?.storage
-  }
-
-  /// Relaxed: what it says of another thread is old news anyway.
-  var identity: UInt64 { storage.pointee.identity.load(ordering: .relaxed) }
-
-  /// For the owner: the delegate whose call it is in, the innermost where calls nest, or 0.
-  var innermostCall: UInt64 {
+  /// The registration whose delegate this thread is calling, the innermost if calls are nested; or
+  /// none.
+  var innermostCall: Token {
     var frame = storage.pointee.top
-    while frame != self.frame(0) {
+    while frame != self.frame(0).fields {
       frame -= 1
-      let token = frame.pointee.delegate.load(ordering: .relaxed)
-      if token != 0 { return token }
+      let token = Frame(frame).hazard
+      if !token.isNone { return token }
     }
-    return 0
+    return .none
   }
 
-  /// Whether this is a thread that somebody waits for.
-  func concerns(_ awaited: Awaited) -> Bool {
-    if let thread = awaited.thread {
-      // Relaxed: a guess at who it is going to be.
-      let identity = thread.pointee.load(ordering: .relaxed)
-      return identity != 0 && identity == self.identity
-    }
-    return isCalling(awaited.token)
-  }
+  // MARK: - For all threads
 
-  /// Whether a call of this delegate is on this thread's stack.
+  /// The frames in use, from the outermost.
   ///
-  /// Frames are read from the bottom, up to the first that is not in use: the frame of a call that
-  /// has not returned is in use, and so are all below it, for as long as it has not. What is
-  /// missed began after the reader's fence and so saw what the reader changed before it.
-  func isCalling(_ token: UInt64) -> Bool {
-    var depth: UInt32 = 0
-    while let call = call(at: depth) {
-      if call.token == token { return true }
-      depth &+= 1
-    }
-    return false
-  }
-
-  /// The invocation at a depth of the stack, and what it calls; nil where there is none.
+  /// Frames are read up to the first that is not in use. If a call has not returned, its frame is
+  /// in use, and so are all frames below it. A frame that is missed belongs to an invocation that
+  /// began after the reader's heavy fence, and sees what the reader changed before it.
   @inline(__always)
-  func call(at depth: UInt32) -> (multicast: UInt, token: UInt64)? {
-    guard depth < Self.frameCount else { return nil }
-    let frame = self.frame(depth)
-    // Acquire, both: pair with the releases of the invocation that leaves the frame or the call,
-    // so that whatever the delegate did happened before what the reader does next.
-    let multicast = frame.pointee.multicast.load(ordering: .acquiring)
-    if multicast == 0 { return nil }
-    return (multicast, frame.pointee.delegate.load(ordering: .acquiring))
-  }
-
-  /// Whether any invocation of this multicast is on this thread's stack; or a run of a queue, or a
-  /// look-up, as frames name them.
-  func isInvoking(_ multicast: UInt) -> Bool {
-    var depth: UInt32 = 0
-    while let call = call(at: depth) {
-      if call.multicast == multicast { return true }
-      depth &+= 1
-    }
-    return false
-  }
-
-  /// Whether an invocation on this thread's stack may be reading a list that was retired.
-  ///
-  /// Those that began after its ticket do not; of the others, those that have told which list they
-  /// read do not if it is another. A frame may pass on to a next invocation while it is looked at:
-  /// that one began after the heavy fence and does not find the retired list, whatever is seen.
-  ///
-  func isReading(_ list: UInt, of multicast: UInt, retiredWith ticket: UInt64) -> Bool {
+  func firstFrame(where matches: (Frame, _ target: Target, _ hazard: Token) -> Bool) -> Frame? {
     var depth: UInt32 = 0
     while depth < Self.frameCount {
       let frame = self.frame(depth)
-      let invoked = frame.pointee.multicast.load(ordering: .acquiring)  // pairs as above
-      if invoked == 0 { return false }
-      if invoked == multicast && frame.pointee.epoch.load(ordering: .relaxed) < ticket {
-        let known = frame.pointee.list.load(ordering: .relaxed)
-        if known == 0 || known == list { return true }
-      }
+      guard let (target, hazard) = frame.published else { return nil }
+      if matches(frame, target, hazard) { return frame }
       depth &+= 1
     }
-    return false
+    return nil
   }
 
-  /// Empties the stack of a thread that is gone: it ended inside a call, or was the parent's.
+  @inline(__always)
+  func forEachFrame(_ body: (_ target: Target, _ hazard: Token) -> Void) {
+    _ = firstFrame { _, target, hazard in
+      body(target, hazard)
+      return false
+    }
+  }
+
+  /// Whether a call of this registration's delegate is on this thread's stack.
+  func isCalling(_ token: Token) -> Bool {
+    firstFrame { _, _, hazard in hazard == token } != nil
+  }
+
+  /// Whether an invocation, run or look-up of this target is on this thread's stack.
+  func isInside(_ target: Target) -> Bool {
+    firstFrame { _, other, _ in other == target } != nil
+  }
+
+  /// Whether an invocation on this thread's stack may be reading a retired list.
+  func mayRead(_ list: UInt, of target: Target, retiredAt epoch: Epoch) -> Bool {
+    firstFrame { frame, _, _ in frame.mayRead(list, of: target, retiredAt: epoch) } != nil
+  }
+
+  /// Empties the stack of a thread that does not exist any more: it has ended inside a call, or it
+  /// was a thread of the parent of a fork.
   ///
-  /// - Parameter hasLeft: Given the multicast of each frame, which may not be one, and the payload
-  ///   that it held.
-  func clear(_ hasLeft: (_ multicast: UInt, _ payload: UInt) -> Void) {
+  /// - Parameter didLeave: Called for each frame, with the payload that it retained.
+  func clear(_ didLeave: (_ target: Target, _ payload: UInt) -> Void) {
     var depth: UInt32 = 0
-    while call(at: depth) != nil { depth &+= 1 }
-    storage.pointee.top = frame(0)
+    forEachFrame { _, _ in depth &+= 1 }
+    storage.pointee.top = frame(0).fields
     while depth > 0 {
       depth &-= 1
       let frame = self.frame(depth)
-      let multicast = frame.pointee.multicast.load(ordering: .relaxed)
-      let payload = frame.pointee.payload.load(ordering: .relaxed)
-      frame.pointee.payload.store(0, ordering: .relaxed)
-      frame.pointee.delegate.store(0, ordering: .releasing)
-      frame.pointee.multicast.store(0, ordering: .releasing)
-      hasLeft(multicast, payload)
+      let (target, payload) = (frame.target, frame.payload)
+      frame.payload = 0
+      frame.clearHazard()
+      frame.withdraw()
+      didLeave(target, payload)
     }
   }
 }

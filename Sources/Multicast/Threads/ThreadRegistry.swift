@@ -1,35 +1,37 @@
 import MulticastShims
 import Synchronization
 
-/// All records of threads, in a list that only grows.
+/// All thread records, in a list that only grows.
 enum ThreadRegistry {
   nonisolated(unsafe) private static let head =
     Atomic<UnsafeMutablePointer<ThreadRecord.Storage>?>(nil)
   private static let recordCount = Atomic<UInt32>(0)
   private static let threadCount = Atomic<UInt64>(0)
 
-  /// How many threads may have records at once: their numbers fit beside a generation.
+  /// The most records: their numbers have to fit beside a generation.
   private static let limit: UInt32 = 1 << 29
 
-  /// Gives the calling thread a record for the rest of its life: until its destructors run. From
-  /// then on nobody tells when it has ended, so what enters has to leave.
+  /// Gives the calling thread a record until its destructors run.
   ///
-  /// - Returns: nil when out of memory.
+  /// Later destructors of the program may still call the library. No destructor of the library runs
+  /// after them: a thread that enters then has to leave again.
+  ///
+  /// - Returns: nil if out of memory.
   @inline(never) static func enter() -> ThreadRecord? {
     guard let record = takeIdle() ?? push() else { return nil }
-    // While it ends this may come too late to be told, but for who ends it once more: a
-    // cancellation.
+    // A thread that is ending is not watched reliably. That matters only if it ends once more,
+    // inside a call, because it is cancelled.
     guard shims_watch_exit(record.storage) || shims_is_thread_ending() else {
-      record.storage.pointee.taken.store(0, ordering: .releasing)
+      record.storage.pointee.isOwned.store(0, ordering: .releasing)
       return nil
     }
-    let identity = threadCount.wrappingAdd(1, ordering: .relaxed).newValue
-    record.storage.pointee.identity.store(identity, ordering: .relaxed)
+    record.identity = ThreadIdentity(
+      rawValue: threadCount.wrappingAdd(1, ordering: .relaxed).newValue)
     shims_set_thread_record(record.storage)
     return record
   }
 
-  /// For who has entered, at the end of what it entered for.
+  /// Called by a thread that has entered, at the end of what it entered for.
   ///
   /// - Returns: whether it has left.
   @discardableResult
@@ -40,32 +42,31 @@ enum ThreadRegistry {
     return true
   }
 
-  /// Takes the calling thread's record back. It may take one again, in a later destructor of its
-  /// own.
+  /// Takes back the record of the calling thread.
   static func leave(_ record: ThreadRecord) {
     shims_set_thread_record(nil)
-    record.storage.pointee.identity.store(0, ordering: .relaxed)
-    // Release: the next owner's compare-exchange acquires it, and goes on as the same invoker.
-    record.storage.pointee.taken.store(0, ordering: .releasing)
+    record.identity = .none
+    // Release: the next owner's compare-exchange acquires it, and continues as the same invoker.
+    record.storage.pointee.isOwned.store(0, ordering: .releasing)
   }
 
-  /// In the child of a fork: the other threads are gone, their records serve whoever comes.
+  /// In the child of a fork: the other threads do not exist, so their records are idle.
   static func forgetOthers(
-    than survivor: ThreadRecord?, _ hasLeft: (_ multicast: UInt, _ payload: UInt) -> Void
+    than survivor: ThreadRecord?, _ didLeave: (_ target: Target, _ payload: UInt) -> Void
   ) {
     for record in all {
-      record.storage.pointee.awaited = Awaited()
+      record.wait = .nothing
       if record == survivor { continue }
-      record.clear(hasLeft)
-      record.storage.pointee.identity.store(0, ordering: .relaxed)
-      record.storage.pointee.taken.store(0, ordering: .releasing)
+      record.clear(didLeave)
+      record.identity = .none
+      record.storage.pointee.isOwned.store(0, ordering: .releasing)
     }
   }
 
-  /// Every record there is. One pushed later belongs to an invocation that began after the
-  /// reader's fence.
+  /// Every record. One that is pushed later belongs to an invocation that begins after the reader's
+  /// heavy fence.
   static var all: Records {
-    // Acquire: pairs with the push, so that the records' contents are seen.
+    // Acquire: pairs with the push, so that the contents of the records are seen.
     Records(rest: head.load(ordering: .acquiring))
   }
 
@@ -79,9 +80,12 @@ enum ThreadRegistry {
     }
   }
 
+  /// Whether any thread is in a call of this registration's delegate.
+  static func isCalled(_ token: Token) -> Bool { all.contains { $0.isCalling(token) } }
+
   private static func takeIdle() -> ThreadRecord? {
-    for record in all where record.storage.pointee.taken.load(ordering: .relaxed) == 0 {
-      let (isTaken, _) = record.storage.pointee.taken.compareExchange(
+    for record in all where record.storage.pointee.isOwned.load(ordering: .relaxed) == 0 {
+      let (isTaken, _) = record.storage.pointee.isOwned.compareExchange(
         expected: 0, desired: 1, ordering: .acquiring)  // pairs with the release in `leave`
       if isTaken { return record }
     }
@@ -96,7 +100,7 @@ enum ThreadRegistry {
       return nil
     }
     record.storage.pointee.number = number
-    record.storage.pointee.taken.store(1, ordering: .relaxed)
+    record.storage.pointee.isOwned.store(1, ordering: .relaxed)
     var next = head.load(ordering: .relaxed)
     while true {
       record.storage.pointee.next = next

@@ -1,7 +1,8 @@
-// What Embedded Swift cannot say by itself: thread-locals, fences, system calls, POSIX threads.
+// What Embedded Swift cannot express: thread-locals, fences, system calls, POSIX threads, and
+// static storage with an alignment.
 //
-// Small typed functions over one raw call each. Nothing here knows what a multicast is, nothing
-// here is installed, and every symbol with storage is hidden.
+// Small typed functions over one raw call each. Nothing here is installed, and every symbol with
+// storage is hidden.
 
 #ifndef MULTICAST_SHIMS_H
 #define MULTICAST_SHIMS_H
@@ -29,22 +30,23 @@
 
 // ---- Thread-local storage ------------------------------------------------------------------
 
-// The calling thread's record, or NULL. `initial-exec` makes a read one `mov %fs:`; the few
-// bytes fit the space that the loader keeps free for libraries that are opened later.
+// The calling thread's record, or NULL. `initial-exec` makes a read one `mov %fs:`. The few bytes
+// fit into the space that the loader keeps free for libraries that are opened later.
 extern SHIMS_HIDDEN __thread void *shims_thread_record
     __attribute__((tls_model("initial-exec")));
 
 static inline void *shims_get_thread_record(void) { return shims_thread_record; }
 static inline void shims_set_thread_record(void *record) { shims_thread_record = record; }
 
-// Whether the calling thread has ended but for the rest of its destructors.
+// Whether the library's thread destructor has run on the calling thread. Only other destructors can
+// still call the library then.
 extern SHIMS_HIDDEN __thread bool shims_thread_is_ending
     __attribute__((tls_model("initial-exec")));
 
 static inline bool shims_is_thread_ending(void) { return shims_thread_is_ending; }
 static inline void shims_set_thread_ending(void) { shims_thread_is_ending = true; }
 
-// How many releases the calling thread is inside of.
+// How many `release` functions are on the calling thread's stack.
 extern SHIMS_HIDDEN __thread uint32_t shims_release_depth
     __attribute__((tls_model("initial-exec")));
 
@@ -53,14 +55,14 @@ static inline void shims_set_release_depth(uint32_t depth) { shims_release_depth
 
 // ---- Fences --------------------------------------------------------------------------------
 
-// The same address, of which the compiler does not know how it came about: it keeps it in a
-// register rather than counting what is left.
+// Returns the same address, with its origin hidden from the compiler. The compiler then keeps the
+// address in a register instead of counting down a length.
 static inline void *shims_keep(void *address) {
   __asm__("" : "+r"(address));
   return address;
 }
 
-// Orders for the compiler alone; the processor is brought in line by shims_membarrier().
+// Orders memory accesses for the compiler alone. shims_membarrier() orders them for the processors.
 static inline void shims_compiler_fence(void) { __asm__ __volatile__("" ::: "memory"); }
 
 static inline void shims_full_fence(void) {
@@ -72,7 +74,7 @@ static inline void shims_full_fence(void) {
 #endif
 }
 
-// True when the kernel offers the expedited barrier and has registered this process for it.
+// Registers this process for the expedited barrier. False if the kernel does not offer it.
 static inline bool shims_membarrier_register(void) {
   long offered = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
   return offered >= 0 && (offered & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
@@ -86,21 +88,35 @@ static inline bool shims_membarrier(void) {
 
 // ---- Memory --------------------------------------------------------------------------------
 
-// Zero-initialised words of static storage for the slab directories.
+// A directory of slabs: how many there are, and a word for each. Not the words first: the thread
+// sanitizer reports a change of any field of a struct as a change of its first bytes, and other
+// threads read the words without a lock.
 #define SHIMS_DIRECTORY_LENGTH 65536
-extern SHIMS_HIDDEN void *shims_multicast_directory[SHIMS_DIRECTORY_LENGTH];
-extern SHIMS_HIDDEN void *shims_registration_directory[SHIMS_DIRECTORY_LENGTH];
-extern SHIMS_HIDDEN void *shims_lifetime_directory[SHIMS_DIRECTORY_LENGTH];
-extern SHIMS_HIDDEN void *shims_queue_directory[SHIMS_DIRECTORY_LENGTH];
-extern SHIMS_HIDDEN void *shims_broadcaster_directory[SHIMS_DIRECTORY_LENGTH];
+typedef struct shims_directory {
+  uint32_t slab_count;
+  void *words[SHIMS_DIRECTORY_LENGTH];
+} shims_directory;
 
-static inline void *shims_get_multicast_directory(void) { return shims_multicast_directory; }
-static inline void *shims_get_registration_directory(void) {
-  return shims_registration_directory;
+// Which slots of a directory are vacant.
+typedef struct shims_slot_pool {
+  uint32_t first_vacant;  // index + 1 of a vacant slot, or 0
+  uint32_t next_unused;   // the part of the newest slab that was never used
+  uint32_t end_unused;
+  uint32_t slab_shift;    // log2 of the size of the next slab, less the smallest one
+} shims_slot_pool;
+
+// One for each kind of handle.
+#define SHIMS_DIRECTORY_COUNT 5
+extern SHIMS_HIDDEN shims_directory shims_directories[SHIMS_DIRECTORY_COUNT];
+extern SHIMS_HIDDEN shims_slot_pool shims_slot_pools[SHIMS_DIRECTORY_COUNT];
+
+static inline shims_directory *shims_get_directory(size_t index) {
+  return &shims_directories[index];
 }
-static inline void *shims_get_lifetime_directory(void) { return shims_lifetime_directory; }
-static inline void *shims_get_queue_directory(void) { return shims_queue_directory; }
-static inline void *shims_get_broadcaster_directory(void) { return shims_broadcaster_directory; }
+static inline void *shims_get_words(shims_directory *directory) { return directory->words; }
+static inline shims_slot_pool *shims_get_slot_pool(size_t index) {
+  return &shims_slot_pools[index];
+}
 
 static inline void *shims_allocate(size_t size, size_t alignment) {
   void *block = NULL;
@@ -114,23 +130,20 @@ static inline bool shims_equal(const void *a, const void *b, size_t size) {
   return memcmp(a, b, size) == 0;
 }
 
-// The length of a text, or `limit` where it is not shorter.
+// The length of a text, or `limit` if the text is not shorter.
 static inline size_t shims_length(const char *text, size_t limit) { return strnlen(text, limit); }
 
 // ---- Locks ---------------------------------------------------------------------------------
 
-// A pool of registrations and the mutex that guards it.
+// A mutex, and the slot pool that it guards.
 typedef struct shims_stripe {
-  uint32_t first_vacant;  // index + 1 of a vacant registration, or 0
-  uint32_t next_unused;   // the part of the newest slab that was never handed out
-  uint32_t end_unused;
-  uint32_t slab_shift;    // log2 of the size of the next slab, less the smallest one
+  shims_slot_pool pool;
   pthread_mutex_t mutex;
 } shims_stripe;
 
 #define SHIMS_STRIPE_COUNT 32
 
-// Two cache lines for each, so that neighbours do not slow each other.
+// Two cache lines each, so that neighbours do not slow each other.
 typedef union shims_padded_stripe {
   shims_stripe stripe;
   char padding[128];
@@ -138,19 +151,19 @@ typedef union shims_padded_stripe {
 extern SHIMS_HIDDEN shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT]
     __attribute__((aligned(128)));
 
-// Fewer: together with the stripes not more than the thread sanitizer follows in one thread.
+// Few: with the stripes, no more than the thread sanitizer can track in one thread.
 #define SHIMS_LIFETIME_MUTEX_COUNT 16
 #define SHIMS_QUEUE_MUTEX_COUNT 8
 
-// A mutex that spins for a moment before it sleeps: a queue's is held for some ten nanoseconds at a
-// time, by producers and consumer in turn. Where there is none, an ordinary one will do.
+// A mutex that spins for a moment before it sleeps. Producers and the consumer of a queue hold its
+// mutex in turn, for some ten nanoseconds each. An ordinary mutex is correct, too.
 #ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
 #define SHIMS_SPINNING_MUTEX_INITIALIZER PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
 #else
 #define SHIMS_SPINNING_MUTEX_INITIALIZER PTHREAD_MUTEX_INITIALIZER
 #endif
 
-// A cache line for each: queues are locked for each call.
+// A cache line each: a queue's mutex is locked for each call.
 typedef union shims_padded_mutex {
   pthread_mutex_t mutex;
   char padding[64];
@@ -160,14 +173,17 @@ extern SHIMS_HIDDEN shims_padded_mutex shims_queue_mutexes[SHIMS_QUEUE_MUTEX_COU
 extern SHIMS_HIDDEN pthread_mutex_t shims_lifetime_mutexes[SHIMS_LIFETIME_MUTEX_COUNT];
 extern SHIMS_HIDDEN pthread_mutex_t shims_name_mutex;
 extern SHIMS_HIDDEN pthread_mutex_t shims_slab_mutex;
-extern SHIMS_HIDDEN pthread_mutex_t shims_call_mutex;
-extern SHIMS_HIDDEN pthread_cond_t shims_call_condition;
+extern SHIMS_HIDDEN pthread_mutex_t shims_wait_mutex;
+extern SHIMS_HIDDEN pthread_cond_t shims_wait_condition;
 
 static inline shims_stripe *shims_get_stripe(uint32_t index) {
   return &shims_stripes[index % SHIMS_STRIPE_COUNT].stripe;
 }
 static inline pthread_mutex_t *shims_get_stripe_mutex(shims_stripe *stripe) {
   return &stripe->mutex;
+}
+static inline shims_slot_pool *shims_get_stripe_pool(shims_stripe *stripe) {
+  return &stripe->pool;
 }
 static inline pthread_mutex_t *shims_get_lifetime_mutex(uint32_t index) {
   return &shims_lifetime_mutexes[index % SHIMS_LIFETIME_MUTEX_COUNT];
@@ -177,8 +193,8 @@ static inline pthread_mutex_t *shims_get_queue_mutex(uint32_t index) {
 }
 static inline pthread_mutex_t *shims_get_name_mutex(void) { return &shims_name_mutex; }
 static inline pthread_mutex_t *shims_get_slab_mutex(void) { return &shims_slab_mutex; }
-static inline pthread_mutex_t *shims_get_call_mutex(void) { return &shims_call_mutex; }
-static inline pthread_cond_t *shims_get_call_condition(void) { return &shims_call_condition; }
+static inline pthread_mutex_t *shims_get_wait_mutex(void) { return &shims_wait_mutex; }
+static inline pthread_cond_t *shims_get_wait_condition(void) { return &shims_wait_condition; }
 
 static inline void shims_lock(pthread_mutex_t *mutex) { pthread_mutex_lock(mutex); }
 static inline void shims_unlock(pthread_mutex_t *mutex) { pthread_mutex_unlock(mutex); }
@@ -207,8 +223,8 @@ static inline bool shims_condition_init(pthread_cond_t *condition) {
 
 static inline void shims_wake_all(pthread_cond_t *condition) { pthread_cond_broadcast(condition); }
 
-// Sleeps until woken or until `deadline_ns` on the monotonic clock; UINT64_MAX: until woken. The
-// mutex is held at entry and at return. Never a point of cancellation: a thread cancelled here
+// Sleeps until woken, or until `deadline_ns` on the monotonic clock (UINT64_MAX: no deadline). The
+// mutex is locked at entry and at return. Not a cancellation point: a thread that is cancelled here
 // would leave its wait published and the mutex locked.
 static inline void shims_sleep(pthread_cond_t *condition, pthread_mutex_t *mutex,
                                uint64_t deadline_ns) {
@@ -224,8 +240,8 @@ static inline void shims_sleep(pthread_cond_t *condition, pthread_mutex_t *mutex
   pthread_setcancelstate(previous, NULL);
 }
 
-// Gives up the processor for a moment, to threads of a lower priority as well.
-static inline void shims_doze(void) {
+// Sleeps for a moment in a retry loop. Unlike a yield, this lets threads of a lower priority run.
+static inline void shims_backoff(void) {
   struct timespec moment = {.tv_sec = 0, .tv_nsec = 50000};
   int error = errno, previous;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &previous);
@@ -236,9 +252,9 @@ static inline void shims_doze(void) {
 
 // ---- Event descriptors ---------------------------------------------------------------------
 
-// Readable from a set until a clear. The caller sees to it that they alternate; errno stays as it
-// was, since the caller's caller does not know of them. By syscall(), because libc's functions are
-// points of cancellation, and a lock is held.
+// Readable from a set until a clear; the caller alternates the two. errno is preserved, since it
+// belongs to the program's code. These use syscall(): libc's functions are cancellation points, and
+// a lock is held.
 
 static inline int shims_event_open(void) {
   int error = errno, descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -261,13 +277,13 @@ static inline void shims_event_clear(int descriptor) {
 static inline void shims_event_close(int descriptor) {
   int error = errno, previous;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &previous);
-  close(descriptor);  // libc's: the thread sanitizer is to know that the number is free
+  close(descriptor);  // libc's function, so that the thread sanitizer sees that the number is free
   pthread_setcancelstate(previous, NULL);
   errno = error;
 }
 
-// In the child of a fork: another one in the place of the parent's, which is still the parent's.
-// -1 where the system has none left.
+// In the child of a fork: replaces the parent's descriptor by a new one with the same number. -1 if
+// the system has no descriptor left.
 static inline int shims_event_replace(int descriptor) {
   shims_event_close(descriptor);
   int fresh = shims_event_open();
@@ -279,9 +295,9 @@ static inline int shims_event_replace(int descriptor) {
 
 // ---- Threads -------------------------------------------------------------------------------
 
-// Starts a detached thread that leaves the signals of the program to its other threads, but for
-// those that say something of the thread itself: faults, and what debuggers, profilers and garbage
-// collectors stop it with.
+// Starts a detached thread. It blocks the signals that are for the program as a whole. It does not
+// block those that are for the thread itself: faults, and the signals by which debuggers, profilers
+// and garbage collectors stop it.
 static inline bool shims_start_thread(void *(*body)(void *), void *argument) {
   pthread_attr_t attributes;
   pthread_t thread;
@@ -304,7 +320,7 @@ static inline bool shims_start_thread(void *(*body)(void *), void *argument) {
 
 extern SHIMS_HIDDEN pthread_key_t shims_exit_key;
 
-// `at_exit` receives what shims_watch_exit() was given, on the thread that ends.
+// `at_exit` is called on each thread that ends, with what that thread gave to shims_watch_exit().
 static inline bool shims_exit_key_init(void (*at_exit)(void *)) {
   return pthread_key_create(&shims_exit_key, at_exit) == 0;
 }
@@ -317,11 +333,5 @@ static inline bool shims_watch_fork(void (*before)(void), void (*in_parent)(void
                                     void (*in_child)(void)) {
   return pthread_atfork(before, in_parent, in_child) == 0;
 }
-
-// ---- Texts ---------------------------------------------------------------------------------
-
-// Expanded from MULTICAST_STATUS_MAP, so that the header alone says what they are.
-SHIMS_HIDDEN const char *shims_status_name(int32_t status);
-SHIMS_HIDDEN const char *shims_status_message(int32_t status);
 
 #endif

@@ -1,0 +1,108 @@
+import Synchronization
+
+/// The current list and the retired ones. The stripe's lock is held, except for `reclaimLists`.
+extension Multicast {
+  var list: InvocationList? { fields.list.load(ordering: .relaxed).map { InvocationList($0) } }
+
+  /// Release: pairs with the acquire of the invocation that reads the list.
+  private func setList(_ list: InvocationList?) {
+    fields.list.store(list?.address, ordering: .releasing)
+  }
+
+  /// Replaces the current list, and frees or retires it.
+  func replaceList(by list: InvocationList?, _ removal: inout Removal) {
+    guard let old = self.list else { return setList(list) }
+    setList(list)
+    if isQuiescent(removal.thread) { return old.deallocate() }
+
+    // After the replacement: an invocation that reads this epoch reads the new list.
+    let epoch = Epoch.advance()
+    old.header.retiredAt = epoch
+    old.header.needsFence = !hasSingleInvoker(removal.thread)
+    old.header.next = fields.firstRetired
+    fields.firstRetired = old.address
+    // Relaxed: the heavy fence is between this store and the first look at the frames. It pairs
+    // with the light fence before an invocation that ends reads this.
+    fields.newestRetired.store(epoch, ordering: .relaxed)
+    if old.header.needsFence { removal.hasRetiredList = true } else { reclaimListsLocked() }
+  }
+
+  @inline(__always)
+  func forEachRetired(_ body: (InvocationList) -> Void) {
+    var next = fields.firstRetired
+    while let address = next {
+      let list = InvocationList(address)
+      next = list.header.next
+      if list.header.owner == handle { body(list) }
+    }
+  }
+
+  /// Changes the state of a delegate in every list that an invocation may be reading.
+  func mark(_ position: UInt32, of list: InvocationList, set: UInt32, clear: UInt32 = 0) {
+    let token = list.entry(position).pointee.token
+    list.mark(position, set: set, clear: clear)
+    forEachRetired { retired in
+      let place = retired.position(of: token, at: position, in: list)
+      if let place { retired.mark(place, set: set, clear: clear) }
+    }
+  }
+
+  /// Shrinks the list if too little of it is live. It is harmless if that fails.
+  func compact(_ removal: inout Removal) {
+    guard let list else { return }
+    let isQuiescent = self.isQuiescent(removal.thread)
+    if isQuiescent { list.dropDeadTail() }
+    guard list.needsCompaction else { return }
+    if isQuiescent && !list.isSparse { return list.compactInPlace() }
+    let smaller = InvocationList.allocate(
+      capacity: InvocationList.capacity(for: list.live &* 2), owner: handle)
+    if let smaller {
+      _ = list.copyLive(to: smaller)
+      smaller.refreshLastPriority()
+      replaceList(by: smaller, &removal)
+    } else if isQuiescent {
+      list.compactInPlace()
+    }
+  }
+
+  // MARK: - Reclaiming
+
+  /// Frees the retired lists that no invocation can be reading. Takes the stripe's lock.
+  ///
+  /// Makes no fence: a list whose writer has not made its heavy fence yet is kept.
+  @inline(never)
+  func reclaimLists() {
+    let stripe = self.stripe
+    stripe.lock()
+    reclaimListsLocked()
+    checkInvariants()
+    stripe.unlock()
+  }
+
+  private func reclaimListsLocked() {
+    var next = fields.firstRetired
+    var kept: UnsafeMutablePointer<InvocationList.Header>? = nil
+    var last = kept
+    while let address = next {
+      next = address.pointee.next
+      if isFree(InvocationList(address)) {
+        InvocationList(address).deallocate()
+        continue
+      }
+      address.pointee.next = nil
+      if let last { last.pointee.next = address } else { kept = address }
+      last = address
+    }
+    fields.firstRetired = kept
+    if kept == nil { fields.newestRetired.store(.none, ordering: .relaxed) }
+  }
+
+  /// Whether the grace period of a retired list is over.
+  private func isFree(_ retired: InvocationList) -> Bool {
+    let (address, epoch) = (UInt(bitPattern: retired.address), retired.header.retiredAt)
+    if retired.header.needsFence && !epoch.isFenced { return false }
+    return !ThreadRegistry.all.contains {
+      $0.mayRead(address, of: target, retiredAt: epoch)
+    }
+  }
+}

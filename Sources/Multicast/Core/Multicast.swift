@@ -1,0 +1,99 @@
+import MulticastShims
+import Synchronization
+
+/// A multicast's slot, and the basics of all its operations.
+///
+/// A slot has 64 bytes and is never unmapped. What other threads may still use of an earlier
+/// occupant, its retired lists, outlasts the reuse of the slot.
+struct Multicast {
+  struct Storage: ~Copyable {
+    // What invocations read.
+
+    var header: SlotHeader
+    /// The list that new invocations use; nil as long as nothing was added.
+    let list: Atomic<UnsafeMutablePointer<InvocationList.Header>?>
+    /// The newest epoch at which a list was retired; none if there is no retired list.
+    let newestRetired: Atomic<Epoch>
+    /// The handle of the occupant, plus: 0 if no thread has invoked it; the number of the thread
+    /// record if only one has; `multipleInvokers` if several have.
+    let invoker: Atomic<UInt64>
+
+    // What writers keep, under the stripe's lock.
+
+    /// Lists that were replaced and may still be read, the newest first.
+    var firstRetired: UnsafeMutablePointer<InvocationList.Header>?
+  }
+
+  static var multipleInvokers: UInt64 { Handle.oneGeneration / 2 }
+
+  @inline(__always) static var pool: SlotPool { .multicasts(stride: 64) }
+
+  let handle: Handle
+  let storage: UnsafeMutablePointer<Storage>
+
+  /// The slot that a handle leads to, whatever its occupant: see `isCurrent`.
+  @inline(__always) init?(slotOf handle: Handle) {
+    guard let slot = Self.pool.slot(of: handle, .multicast) else { return nil }
+    self.handle = handle
+    storage = slot.assumingMemoryBound(to: Storage.self)
+  }
+
+  static func find(_ handle: Handle) throws(Status) -> Multicast {
+    guard let multicast = Multicast(slotOf: handle), multicast.isCurrent else {
+      throw .invalidHandle
+    }
+    return multicast
+  }
+
+  /// The occupant of the slot that a frame is about.
+  init(_ target: Target) {
+    storage = target.slot.assumingMemoryBound(to: Storage.self)
+    handle = storage.pointee.header.id.load(ordering: .relaxed)
+  }
+
+  /// The occupant of a slot that has been allocated.
+  init(slot index: UInt32) {
+    let slot = Self.pool.directory.slot(index).unsafelyUnwrapped
+    storage = slot.assumingMemoryBound(to: Storage.self)
+    handle = storage.pointee.header.id.load(ordering: .relaxed)
+  }
+
+  /// The fields of the slot, in place.
+  var fields: Storage {
+    @inline(__always) unsafeAddress { UnsafePointer(storage) }
+    @inline(__always) nonmutating unsafeMutableAddress { storage }
+  }
+
+  var isCurrent: Bool { fields.header.id.load(ordering: .acquiring) == handle }
+  var stripe: Stripe { Stripe(of: handle.index) }
+
+  /// What a frame of an invocation of this multicast is about.
+  @inline(__always) var target: Target { .invocation(storage) }
+
+  /// Runs a body under the stripe's lock, if the multicast still exists.
+  @inline(__always)
+  func withLock<Result>(_ body: () throws(Status) -> Result) throws(Status) -> Result {
+    let stripe = self.stripe
+    stripe.lock()
+    defer { stripe.unlock() }
+    guard isCurrent else { throw .invalidHandle }
+    return try body()
+  }
+
+  // MARK: - Invokers, under the stripe's lock
+
+  /// Whether no thread but this one has invoked this multicast since it was created.
+  ///
+  /// Another thread that begins now takes the stripe's lock in `registerInvoker` first. The caller
+  /// holds that lock, so what it changes needs no fence.
+  func hasSingleInvoker(_ thread: ThreadRecord?) -> Bool {
+    let number = fields.invoker.load(ordering: .relaxed) &- handle.rawValue
+    return number == 0 || number == thread.map { UInt64($0.number) }
+  }
+
+  /// Whether no invocation of it runs. What is replaced may then be freed, and dead entries
+  /// dropped.
+  func isQuiescent(_ thread: ThreadRecord?) -> Bool {
+    hasSingleInvoker(thread) && !(thread?.isInside(target) ?? false)
+  }
+}

@@ -1,0 +1,142 @@
+/// Removals that are not complete because calls still run.
+///
+/// A thread may wait for those calls. If it does not, the removal is deferred: the thread whose
+/// call is the last to return completes it.
+enum PendingRemovals {
+  // Guarded by the waits' lock.
+  nonisolated(unsafe) private static var deferred = RegistrationChain()
+  nonisolated(unsafe) private static var firstWaiter: UnsafeMutablePointer<Waiter>? = nil
+
+  /// What a thread waits to reclaim. It is on that thread's stack, where the child of a fork finds
+  /// it.
+  private struct Waiter {
+    var retired: RegistrationChain
+    var next: UnsafeMutablePointer<Waiter>?
+  }
+
+  // MARK: - The removing thread
+
+  /// Completes the removal of registrations that are being called: waits for each, or defers it.
+  /// Called after the heavy fence.
+  ///
+  /// - Returns: `ok`; `pending` or `timeout` if one was deferred.
+  static func complete(_ retired: RegistrationChain, _ timeout: Timeout) -> Status {
+    var status = Status.ok
+    var own = Waiter(retired: retired, next: nil)
+    withUnsafeMutablePointer(to: &own) { own in
+      Lock.waits.lock()
+      own.pointee.next = firstWaiter
+      firstWaiter = own
+      while true {
+        let finished = own.pointee.retired.extract { !ThreadRegistry.isCalled($0.token) }
+        if !finished.isEmpty {
+          Lock.waits.unlock()
+          finished.reclaimAndRelease()
+          Lock.waits.lock()
+          continue
+        }
+        guard let registration = own.pointee.retired.first else { break }
+        if let refusal = reasonNotToWait(for: registration.token, timeout) {
+          // The hazard was seen under this lock. The thread that clears it takes the lock later.
+          _ = own.pointee.retired.pop()
+          deferred.push(registration)
+          checkInvariants()
+          status = refusal
+        } else {
+          Waits.sleep(for: .calls(registration.token), timeout)
+        }
+      }
+      remove(own)
+      Lock.waits.unlock()
+    }
+    return status
+  }
+
+  private static func remove(_ own: UnsafeMutablePointer<Waiter>) {
+    if firstWaiter == own {
+      firstWaiter = own.pointee.next
+      return
+    }
+    var other = firstWaiter
+    while let current = other {
+      if current.pointee.next == own { current.pointee.next = own.pointee.next }
+      other = current.pointee.next
+    }
+  }
+
+  /// Waits until no thread calls a delegate that another thread has removed.
+  ///
+  /// - Returns: `ok`, or why it did not wait.
+  static func wait(for token: Token, _ timeout: Timeout) -> Status {
+    Lock.waits.lock()
+    defer { Lock.waits.unlock() }
+    while ThreadRegistry.isCalled(token) {
+      if let refusal = reasonNotToWait(for: token, timeout) { return refusal }
+      Waits.sleep(for: .calls(token), timeout)
+    }
+    return .ok
+  }
+
+  /// Why not to wait for running calls of a delegate. The waits' lock is held.
+  ///
+  /// - Returns: `pending`, if this thread is in such a call, waiting would close a cycle, or no
+  ///   wait is wanted; `timeout`; or nil, to wait.
+  private static func reasonNotToWait(for token: Token, _ timeout: Timeout) -> Status? {
+    if timeout.isNone || Waits.closesCycle(.calls(token)) { return .pending }
+    return timeout.isOver ? .timeout : nil
+  }
+
+  // MARK: - The calling thread
+
+  /// Called by an invocation or run after a call, if the registration is not live any more. Wakes
+  /// the threads that wait for the call, and completes a deferred removal. No lock is held.
+  @inline(never) static func callDidReturn(_ token: Token) {
+    Lock.waits.lock()
+    Waits.wakeSleepers()
+    // If another thread still calls it, that thread comes here later.
+    let finished = deferred.extract { $0.token == token && !ThreadRegistry.isCalled(token) }
+    checkInvariants()
+    Lock.waits.unlock()
+    finished.reclaimAndRelease()
+  }
+
+  // MARK: - Threads that end, and fork
+
+  /// Does what calls would have done whose threads do not exist any more.
+  static func callsDidEnd() {
+    Lock.waits.lock()
+    Waits.wakeSleepers()
+    let finished = deferred.extract { !ThreadRegistry.isCalled($0.token) }
+    checkInvariants()
+    Lock.waits.unlock()
+    finished.reclaimAndRelease()
+  }
+
+  /// The child of a fork has none of the threads that waited. What they waited for is deferred to
+  /// the calls that this thread is in, if any.
+  static func deferAllInChild() {
+    while let own = firstWaiter {
+      firstWaiter = own.pointee.next
+      while let registration = own.pointee.retired.pop() { deferred.push(registration) }
+    }
+  }
+
+  // MARK: - Invariants
+
+  /// Everything here is retired. The waits' lock is held.
+  @inline(__always)
+  private static func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
+    #if MULTICAST_INTERNAL_CHECKS
+      let check = Check(file, line)
+      deferred.checkRetired(file, line)
+      Waits.checkInvariants(check)
+      var (own, count) = (firstWaiter, UInt64(0))
+      while let current = own {
+        current.pointee.retired.checkRetired(file, line)
+        own = current.pointee.next
+        count &+= 1
+        check.that(count < 1 << 20, "a list has an end", count)
+      }
+    #endif
+  }
+}

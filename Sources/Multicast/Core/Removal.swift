@@ -1,0 +1,293 @@
+import CMulticast
+
+/// The removal of registrations, from the mark in the list to the status that the caller gets.
+///
+/// A removal has these phases:
+///
+/// 1. *Mark dead.* Under the lock of the multicast's stripe, the delegate's entry is marked in
+///    every list that an invocation may be reading, its registration is retired, and its calls that
+///    wait in a queue are taken back. No call begins in an invocation that sees the mark.
+/// 2. *Heavy fence.* Every invocation sees the marks from here on, and this thread sees every
+///    hazard that was set before. If this thread is the single invoker, no fence is needed.
+/// 3. *Reclaim lists* that were replaced, as far as no invocation may be reading them.
+/// 4. *Wait* until no other thread's hazard protects the registration; likewise for equal delegates
+///    that were removed before.
+/// 5. *Reclaim* the registration, and run its *release* function.
+/// 6. One *status*.
+///
+/// An invocation sets its hazard, makes the light fence, looks at the mark, and only then calls. So
+/// either the invocation sees the mark and does not call, or phase 4 sees the hazard. After the
+/// call the invocation clears the hazard, makes the light fence and looks at the mark again. So
+/// either phase 4 sees that the hazard is gone, or the invocation sees the mark and comes to
+/// `PendingRemovals.callDidReturn`. The waits' lock orders the two then.
+struct Removal {
+  let thread: ThreadRecord?
+
+  /// The multicast that is changed; nil if there are several.
+  private let multicast: Multicast?
+
+  /// Whether only this thread can be in a call of what is removed.
+  private var isSingleInvoker = true
+
+  /// A list was retired that other threads may be reading.
+  var hasRetiredList = false
+
+  /// Removed, and perhaps being called.
+  private var retired = RegistrationChain()
+
+  /// The details of registrations that were not being called. These are reclaimed already; only
+  /// their release functions are left to run.
+  private var released: UnsafeMutablePointer<RegistrationDetails>? = nil
+
+  private var outcome = Outcome()
+  private var isFenced = false
+
+  /// The result of a removal.
+  struct Outcome {
+    /// How many registrations were removed.
+    var count = 0
+
+    /// Why nothing was removed.
+    var failure: Status? = nil
+
+    /// The result of waiting: `ok`; `pending` or `timeout`, if a call still runs; or `system`.
+    var waiting = Status.ok
+
+    /// One status. `system` is first: nothing is known about running calls then. A failure is
+    /// second: it does not depend on what still runs.
+    var status: Status { waiting == .system ? .system : failure ?? waiting }
+
+    /// The result of a removal of many, which does not report that calls still run.
+    func counted() throws(Status) -> Int {
+      if waiting == .system { throw .system }
+      if let failure { throw failure }
+      return count
+    }
+  }
+
+  init(from multicast: Multicast? = nil) {
+    thread = .current
+    self.multicast = multicast
+  }
+
+  // MARK: - 1. Mark dead
+
+  /// Changes one multicast under its stripe's lock.
+  ///
+  /// - Parameter body: Unlinks what is to be removed; or throws, and has changed nothing.
+  @inline(__always)
+  mutating func mark(_ body: (inout Removal) throws(Status) -> Void) {
+    let multicast = self.multicast.unsafelyUnwrapped
+    do throws(Status) {
+      try multicast.withLock { () throws(Status) in
+        isSingleInvoker = multicast.hasSingleInvoker(thread)
+        try body(&self)
+        multicast.compact(&self)
+        multicast.checkInvariants()
+      }
+    } catch {
+      outcome.failure = error
+      // Another thread may be destroying the multicast. Its invokers are not known any more.
+      if error == .invalidHandle { isSingleInvoker = false }
+    }
+  }
+
+  /// Unlinks every selected delegate, from the last: their release functions then run from the
+  /// first.
+  mutating func unlinkAll(_ selection: Selection) {
+    guard let multicast, let list = multicast.list else { return }
+    var position = list.count
+    while position > 0 {
+      position &-= 1
+      let entry = list.entry(position)
+      if InvocationList.isDead(entry) || !selection.includes(entry) { continue }
+      unlink(position, of: list, in: multicast)
+    }
+  }
+
+  /// Marks the entry of a delegate dead, and retires its registration. The stripe's lock is held.
+  mutating func unlink(_ position: UInt32, of list: InvocationList, in multicast: Multicast) {
+    let token = list.entry(position).pointee.token
+    multicast.mark(position, of: list, set: InvocationList.State.dead)
+    list.header.live &-= 1
+    retire(Registration(index: token.index), token, in: multicast)
+    outcome.count &+= 1
+  }
+
+  /// Retires a registration that is in no list. If no call of it can be running, it is reclaimed at
+  /// once. The stripe's lock is held.
+  mutating func retire(_ registration: Registration, _ token: Token, in multicast: Multicast) {
+    registration.retire()
+    let hasSingleInvoker = multicast.hasSingleInvoker(thread)
+    var isCalled = thread?.isCalling(token) ?? false
+    if let details = registration.details, let queue = details.pointee.queue {
+      Queue(slot: queue).retract(details)
+      // The thread that runs the queue is not registered as an invoker. Its hazard was set under
+      // the queue's lock, so it is visible without a fence.
+      isCalled = ThreadRegistry.isCalled(token)
+    }
+    if !hasSingleInvoker || isCalled {
+      if !hasSingleInvoker { isSingleInvoker = false }
+      return retired.push(registration)
+    }
+    if let details = registration.reclaim(to: multicast.stripe) {
+      details.pointee.next = released
+      released = details
+    }
+  }
+
+  /// All phases in one, if no call of a registration can be running and nothing else depends on it,
+  /// as is most often so. The stripe's lock is held.
+  ///
+  /// - Returns: false if there is more to do. Nothing has changed then.
+  static func removeAtOnce(_ registration: Registration, from multicast: Multicast) -> Bool {
+    let thread = ThreadRecord.current
+    guard registration.details == nil, multicast.fields.firstRetired == nil,
+      multicast.hasSingleInvoker(thread), !(thread?.isInside ?? false),
+      let list = multicast.list
+    else { return false }
+    let position = registration.place
+    list.mark(position, set: InvocationList.State.dead)
+    list.header.live &-= 1
+    registration.reclaim(to: multicast.stripe)
+    if list.needsCompaction || position == list.count &- 1 {
+      var removal = Removal(from: multicast)
+      multicast.compact(&removal)  // retires no list: no invocation runs
+    }
+    multicast.checkInvariants()
+    return true
+  }
+
+  // MARK: - 2 to 6. Complete
+
+  /// Completes the removal. No lock is held.
+  ///
+  /// - Parameters:
+  ///   - timeout: How long to wait for calls on other threads.
+  ///   - prior: Delegates that may have been removed before. It waits for their calls, too.
+  @inline(__always)
+  mutating func finish(
+    _ timeout: Timeout = .unlimited, waitingFor prior: Selection? = nil
+  ) -> Outcome {
+    if released != nil || !retired.isEmpty || hasRetiredList { complete(timeout) }
+    if let prior, outcome.waiting != .system {
+      outcome.waiting = outcome.waiting.combined(with: waitForPriorRemovals(of: prior))
+    }
+    return outcome
+  }
+
+  @inline(never)
+  private mutating func complete(_ timeout: Timeout) {
+    RegistrationDetails.release(released)
+    if hasRetiredList || !(isSingleInvoker || retired.isEmpty) {
+      guard fence() else { return outcome.waiting = .system }
+    }
+    if hasRetiredList { reclaimLists() }
+    outcome.waiting = waitForCalls(timeout)
+  }
+
+  /// Makes one heavy fence for all phases.
+  private mutating func fence() -> Bool {
+    if isFenced { return true }
+    isFenced = true
+    return Epoch.fence()
+  }
+
+  /// Other threads may be reading lists of those multicasts from which something was removed.
+  private func reclaimLists() {
+    if let multicast { return multicast.reclaimLists() }
+    var last: UInt32? = nil
+    for registration in retired where registration.owner != last {
+      last = registration.owner
+      Multicast(slot: registration.owner).reclaimLists()
+    }
+  }
+
+  /// Waits for calls of what this removal has retired, and reclaims and releases it.
+  private mutating func waitForCalls(_ timeout: Timeout) -> Status {
+    if retired.isEmpty { return .ok }
+    retired.checkRetired()
+    // A registration that is not being called does not wait for one that is.
+    RunningCalls.read { calls in retired.extract { !calls.contain($0.token) } }
+      .reclaimAndRelease()
+    if retired.isEmpty { return .ok }
+    return PendingRemovals.complete(retired, timeout)
+  }
+
+  // MARK: - 4. Wait for prior removals
+
+  /// Waits for running calls of selected delegates that were removed before, by a thread that did
+  /// not wait or is still waiting.
+  private mutating func waitForPriorRemovals(of selection: Selection) -> Status {
+    let multicast = self.multicast.unsafelyUnwrapped
+    // Most often there is no such delegate, and to find that out costs less than a fence.
+    let isInside = thread?.isInside ?? false
+    let mayBeCalled = (isInside || !isSingleInvoker) && multicast.hasDead(selection)
+    guard mayBeCalled || Queue.isInUse else { return .ok }
+    return waitForPriorRemovals(needsFence: mayBeCalled && !isSingleInvoker) { target, token in
+      if Registration.isLive(token) { return false }
+      if target == multicast.target {
+        return mayBeCalled && multicast.hasDead(selection, token: token)
+      }
+      return target.isRun && multicast.isRetired(token, selection)
+    }
+  }
+
+  /// Waits for running calls of delegates that were removed before.
+  ///
+  /// - Parameter isSelected: Given the target of a frame and the token of its call.
+  /// - Returns: `ok`; `pending`, if this thread is in such a call or waiting would close a cycle;
+  ///   or `system`.
+  mutating func waitForPriorRemovals(
+    needsFence: Bool = true, where isSelected: (Target, Token) -> Bool
+  ) -> Status {
+    // The thread that removed them may not have made its heavy fence yet.
+    if needsFence { guard fence() else { return .system } }
+    var waiting = Status.ok
+    for record in ThreadRegistry.all {
+      let isOwn = record == ThreadRecord.current
+      record.forEachFrame { target, token in
+        guard !token.isNone && isSelected(target, token) else { return }
+        let status = isOwn ? .pending : PendingRemovals.wait(for: token, .unlimited)
+        if status != .ok { waiting = status }
+      }
+    }
+    return waiting
+  }
+}
+
+extension Multicast {
+  /// Whether a list that an invocation may be reading has a selected delegate that is dead.
+  fileprivate func hasDead(_ selection: Selection, token: Token? = nil) -> Bool {
+    stripe.lock()
+    defer { stripe.unlock() }
+    var isFound = false
+    let look = { (list: InvocationList) in
+      var position: UInt32 = 0
+      while position < list.count && !isFound {
+        let entry = list.entry(position)
+        isFound =
+          InvocationList.isDead(entry) && selection.includes(entry)
+          && (token.map { $0 == entry.pointee.token } ?? true)
+        position &+= 1
+      }
+    }
+    if let list, list.header.owner == handle { look(list) }
+    forEachRetired(look)
+    return isFound
+  }
+
+  /// Whether a delegate with a queue is selected, and is removed but still called. It may be in no
+  /// list any more: a run of a queue does not keep a list.
+  fileprivate func isRetired(_ token: Token, _ selection: Selection) -> Bool {
+    guard let registration = Registration(slotOf: token), registration.owner == handle.index
+    else { return false }
+    stripe.lock()
+    defer { stripe.unlock() }
+    guard registration.id == token.changed(to: .retired), let details = registration.details,
+      details.pointee.multicast == handle
+    else { return false }
+    return selection.includes(
+      multicast_delegate(function: details.pointee.function, context: details.pointee.context))
+  }
+}

@@ -1,0 +1,37 @@
+import Synchronization
+
+extension SlotPool {
+  /// Gives a slot to a new occupant. Starts the library if this is its first use.
+  ///
+  /// - Parameter initialize: Initializes the fields of the slot. If it throws, the slot stays
+  ///   vacant.
+  /// - Returns: the handle of the occupant.
+  @inline(__always)
+  func create<Storage: ~Copyable>(
+    _ kind: Handle.Kind,
+    _ initialize: (UnsafeMutablePointer<Storage>, Handle) throws(Status) -> Void
+  ) throws(Status) -> Handle {
+    Lock.slabs.lock()
+    defer { Lock.slabs.unlock() }
+    guard Process.start() else { throw .outOfMemory }
+    let (index, slot) = try take()
+    let handle = slot.pointee.id.load(ordering: .relaxed).next(kind, index: index)
+    let storage = UnsafeMutableRawPointer(slot).assumingMemoryBound(to: Storage.self)
+    do throws(Status) {
+      try initialize(storage, handle)
+    } catch {
+      putBack(index, slot)
+      throw error
+    }
+    // Release: a thread that finds the handle, even by guessing it, finds the fields initialized.
+    slot.pointee.id.store(handle, ordering: .releasing)
+    return handle
+  }
+
+  private func take() throws(Status) -> (UInt32, UnsafeMutablePointer<SlotHeader>) {
+    checkInvariants()
+    if let taken = takeVacant() { return taken }
+    try grow()
+    return takeVacant().unsafelyUnwrapped
+  }
+}

@@ -1,0 +1,53 @@
+import CMulticast
+import MulticastShims
+import Synchronization
+
+/// A broadcaster's slot: multicasts by name.
+///
+/// Names are added under the names' lock. A look-up takes no lock. It publishes a hazard frame, so
+/// that the tables are not freed meanwhile. As for invocations, a thread that destroys the
+/// broadcaster makes the heavy fence, and then waits until no frame has it as its target. That wait
+/// is short: a look-up calls no code of the caller's.
+struct Broadcaster {
+  struct Storage: ~Copyable {
+    var header: SlotHeader
+    /// Nil as long as there is no name.
+    let table: Atomic<UnsafeMutablePointer<NameTable.Header>?>
+    /// The queue of observers whose options have none.
+    let queue: Atomic<Handle>
+  }
+
+  @inline(__always) static var pool: SlotPool {
+    .broadcasters(stride: MemoryLayout<Storage>.stride)
+  }
+
+  let handle: Handle
+  let storage: UnsafeMutablePointer<Storage>
+
+  /// The slot that a handle leads to, whatever its occupant: see `isCurrent`.
+  @inline(__always) init?(slotOf handle: Handle) {
+    guard let slot = Self.pool.slot(of: handle, .broadcaster) else { return nil }
+    self.handle = handle
+    storage = slot.assumingMemoryBound(to: Storage.self)
+  }
+
+  /// Acquire: pairs with the release in `create`.
+  @inline(__always) var isCurrent: Bool {
+    storage.pointee.header.id.load(ordering: .acquiring) == handle
+  }
+
+  /// What a frame of a look-up in this broadcaster is about.
+  @inline(__always) var target: Target { .lookUp(storage) }
+
+  /// The current names. Acquire: pairs with the release of `setTable`.
+  @inline(__always) var table: NameTable? {
+    storage.pointee.table.load(ordering: .acquiring).map { NameTable($0) }
+  }
+
+  /// Relaxed: a stale handle may find the queue of a later occupant, but registers no observer.
+  var queue: Handle { storage.pointee.queue.load(ordering: .relaxed) }
+
+  func setTable(_ table: NameTable?) {
+    storage.pointee.table.store(table?.header, ordering: .releasing)
+  }
+}

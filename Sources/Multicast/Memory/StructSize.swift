@@ -1,0 +1,36 @@
+import MulticastShims
+
+/// The first field of every struct that a caller fills: the size of the struct as the caller knows
+/// it.
+enum StructSize {
+  // The sizes of version 1.0. No caller has a smaller struct.
+  static let options = 64
+  static let allocator = 32
+  static let queueOptions = 12
+  static let queueStats = 72
+  static let broadcasterOptions = 16
+  private static let largest = 1024
+
+  /// A caller that is newer than this library has a larger struct. That is valid if the fields that
+  /// this library does not know are zero.
+  static func isValid(_ given: UnsafeRawPointer, smallest: Int) -> Bool {
+    let size = Int(given.load(as: UInt32.self))
+    guard size >= smallest, size <= largest else { return false }
+    var offset = smallest
+    while offset < size {
+      if given.load(fromByteOffset: offset, as: UInt8.self) != 0 { return false }
+      offset &+= 1
+    }
+    return true
+  }
+
+  /// Fills a caller's struct with zeros, and writes its size.
+  static func initialize(
+    _ given: UnsafeMutableRawPointer?, _ size: Int, smallest: Int
+  ) -> Status {
+    guard let given, size >= smallest, size <= largest else { return .invalidArgument }
+    shims_zero(given, size)
+    given.storeBytes(of: UInt32(truncatingIfNeeded: size), as: UInt32.self)
+    return .ok
+  }
+}

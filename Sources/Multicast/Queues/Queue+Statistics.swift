@@ -1,0 +1,25 @@
+import CMulticast
+
+extension Queue {
+  /// Copies the statistics of one moment.
+  static func read(
+    _ handle: Handle, into out: UnsafeMutablePointer<multicast_queue_stats>?
+  ) throws(Status) -> Status {
+    guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
+    guard let out, StructSize.isValid(out, smallest: StructSize.queueStats) else {
+      throw .invalidArgument
+    }
+    return try queue.withLock { () throws(Status) in
+      let statistics = queue.state.statistics
+      out.pointee.pending = queue.state.ring.count
+      out.pointee.queued = statistics.queued
+      out.pointee.delivered = statistics.delivered
+      out.pointee.refused = statistics.refused
+      out.pointee.dropped = statistics.dropped
+      out.pointee.retracted = statistics.retracted
+      out.pointee.coalesced = statistics.coalesced
+      out.pointee.highest = statistics.highest
+      return .ok
+    }
+  }
+}

@@ -1,0 +1,160 @@
+import CMulticast
+import MulticastShims
+import Synchronization
+
+/// A queue's slot, and the basics of all its operations.
+///
+/// The queue's lock guards everything except the handle. After a thread has slept, blocked or run a
+/// call, it looks at the handle again before it uses anything else: the slot may have another
+/// occupant.
+struct Queue {
+  struct Storage: ~Copyable {
+    var header: SlotHeader
+    /// The lifetime of the registrations that deliver here; none while the slot is vacant.
+    var recipients: Handle
+
+    var ring: CallRing
+    var capacity: UInt32
+    var overflow: multicast_overflow
+    var statistics: Statistics
+
+    /// Readable while calls wait; -1 if it was not asked for.
+    var descriptor: Int32
+    /// Whether `arrival` is initialized. Then it stays so.
+    var hasCondition: Bool
+    /// Threads that sleep until a call waits, or until the worker may continue. A thread counts
+    /// itself out, even if the slot has another occupant by then.
+    var sleeperCount: UInt32
+    /// Invocations that wait for room. Counted in the same way.
+    var blockedCount: UInt32
+    var arrival: pthread_cond_t
+
+    var worker: Worker
+    /// Rises with each worker, so that a stop waits for one worker and not for the next.
+    var workerNumber: UInt32
+    /// The worker's record. The worker may have ended. Nil until it has begun.
+    var workerRecord: UnsafeMutablePointer<ThreadRecord.Storage>?
+    /// The worker's identity, or none. Read without the lock, too.
+    let workerThread: Atomic<ThreadIdentity>
+    /// The thread that ran the queue last, and is expected to make room; or none. Read without the
+    /// lock, too.
+    let consumer: Atomic<ThreadIdentity>
+    /// The record of the thread that runs the queue. That thread may have ended inside a call.
+    var runner: UnsafeMutablePointer<ThreadRecord.Storage>?
+  }
+
+  struct Statistics {
+    var queued: UInt64 = 0
+    var delivered: UInt64 = 0
+    var refused: UInt64 = 0
+    var dropped: UInt64 = 0
+    var retracted: UInt64 = 0
+    var coalesced: UInt64 = 0
+    var highest: UInt64 = 0
+  }
+
+  /// The queue's own thread.
+  enum Worker: UInt8 { case none, running, stopping }
+
+  @inline(__always) static var pool: SlotPool {
+    .queues(stride: MemoryLayout<Storage>.stride)
+  }
+
+  let handle: Handle
+  let storage: UnsafeMutablePointer<Storage>
+
+  /// The slot that a handle leads to, whatever its occupant: see `isCurrent`.
+  init?(slotOf handle: Handle) {
+    guard let slot = Self.pool.slot(of: handle, .queue) else { return nil }
+    self.handle = handle
+    storage = slot.assumingMemoryBound(to: Storage.self)
+  }
+
+  /// The occupant of a slot.
+  init(slot: UnsafeMutableRawPointer) {
+    storage = slot.assumingMemoryBound(to: Storage.self)
+    handle = storage.pointee.header.id.load(ordering: .relaxed)
+  }
+
+  /// The fields of the slot, in place.
+  var state: Storage {
+    @inline(__always) unsafeAddress { UnsafePointer(storage) }
+    @inline(__always) nonmutating unsafeMutableAddress { storage }
+  }
+
+  // Relaxed: everything else is read under the lock.
+  var isCurrent: Bool { state.header.id.load(ordering: .relaxed) == handle }
+
+  var lock: Lock { Lock.queues(handle.index) }
+
+  /// What a frame of a run of this queue is about.
+  var target: Target { .run(storage) }
+
+  /// Runs a body under the lock, if the queue still exists.
+  func withLock<Result>(_ body: () throws(Status) -> Result) throws(Status) -> Result {
+    lock.lock()
+    defer { lock.unlock() }
+    guard isCurrent else { throw .invalidHandle }
+    return try body()
+  }
+
+  /// What registrations have to know to deliver to a queue; nil if the queue does not exist.
+  static func destination(_ handle: Handle) -> Destination? {
+    guard let queue = Queue(slotOf: handle) else { return nil }
+    queue.lock.lock()
+    defer { queue.lock.unlock() }
+    guard queue.isCurrent else { return nil }
+    return Destination(queue: queue.storage, recipients: queue.state.recipients)
+  }
+
+  // MARK: - Whether there are queues
+
+  private static let hasStarted = Atomic<Bool>(false)
+
+  /// Whether a queue was ever created.
+  static var isInUse: Bool { hasStarted.load(ordering: .acquiring) }
+
+  /// Called before the first queue exists. Release: pairs with the acquire in `isInUse`.
+  static func start() { hasStarted.store(true, ordering: .releasing) }
+
+  // MARK: - Sleeping, under the lock
+
+  /// Can be called without the lock, too: the condition stays, whatever the occupant of the slot.
+  func wakeSleepers() { shims_wake_all(&state.arrival) }
+
+  /// Sleeps until something changes, or until a moment. The lock is released meanwhile.
+  func sleep(until moment: UInt64) {
+    lock.checkBeforeSleeping()
+    state.sleeperCount &+= 1
+    shims_sleep(&state.arrival, lock.mutex, moment)
+    state.sleeperCount &-= 1
+  }
+
+  // MARK: - Threads and processes that end
+
+  /// Called when a thread has ended inside a run: the worker may have waited for its turn.
+  static func runDidEnd(_ target: Target) {
+    let queue = Queue(slot: target.slot)
+    queue.lock.lock()
+    queue.wakeSleepers()
+    queue.lock.unlock()
+  }
+
+  /// The child of a fork has none of the calls that wait, and none of the threads that waited or
+  /// ran the queue.
+  static func restartAllInChild() {
+    pool.forEach { slot, _ in Queue(slot: slot).restartInChild() }
+  }
+
+  private func restartInChild() {
+    guard state.hasCondition else { return }
+    _ = shims_condition_init(&state.arrival)
+    state.sleeperCount = 0
+    state.blockedCount = 0
+    guard handle.kind == .queue else { return }
+    state.statistics.dropped &+= state.ring.takeAll()
+    state.worker = .none
+    if let runner = state.runner, !ThreadRecord(runner).isInside(target) { state.runner = nil }
+    if state.descriptor >= 0 { state.descriptor = shims_event_replace(state.descriptor) }
+  }
+}

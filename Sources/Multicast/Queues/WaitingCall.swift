@@ -1,0 +1,59 @@
+import MulticastShims
+
+/// A call that waits in a queue: one cache line.
+struct WaitingCall {
+  /// None if the call was taken back.
+  var token: Token
+  /// The position of the previous call of the same delegate, which may be gone.
+  var previous: UInt64
+  /// Those of the registration. They exist as long as the call waits.
+  var details: UnsafeMutablePointer<RegistrationDetails>
+  var event: UInt32
+  /// How many bytes are in `bytes`; or `shared`.
+  var size: UInt32
+  /// A small payload; or the address of a shared one; or, if the size is 0, the caller's pointer.
+  var bytes: (UInt64, UInt64, UInt64, UInt64)
+
+  static let inlineSize = 32
+  static let shared = UInt32.max
+
+  /// Stores the payload: a copy in the call, or one more reference to the shared copy.
+  static func setPayload(
+    of call: UnsafeMutablePointer<WaitingCall>, _ invocation: Invocation, _ shared: Payload?
+  ) {
+    call.pointee.event = invocation.event
+    if let shared {
+      shared.retain()
+      call.pointee.size = Self.shared
+      call.pointee.bytes.0 = UInt64(UInt(bitPattern: shared.header))
+    } else if invocation.size == 0 {
+      call.pointee.size = 0
+      call.pointee.bytes.0 = UInt64(UInt(bitPattern: invocation.payload))
+    } else {
+      call.pointee.size = UInt32(truncatingIfNeeded: invocation.size)
+      shims_copy(
+        &call.pointee.bytes, invocation.payload.unsafelyUnwrapped, invocation.size)
+    }
+  }
+
+  /// The payload that it shares with other calls, if it does.
+  var sharedPayload: Payload? {
+    if size != Self.shared { return nil }
+    return Payload(at: UnsafeMutableRawPointer(bitPattern: UInt(bytes.0)).unsafelyUnwrapped)
+  }
+
+  /// What the delegate is passed. A small payload is passed where it is in the call.
+  static func invocation(of call: UnsafeMutablePointer<WaitingCall>) -> Invocation {
+    let event = call.pointee.event
+    if let shared = call.pointee.sharedPayload {
+      return Invocation(event: event, payload: shared.bytes, size: shared.size)
+    }
+    if call.pointee.size == 0 {
+      let payload = UnsafeRawPointer(bitPattern: UInt(call.pointee.bytes.0))
+      return Invocation(event: event, payload: payload, size: 0)
+    }
+    let offset = MemoryLayout<WaitingCall>.size - inlineSize
+    return Invocation(
+      event: event, payload: UnsafeRawPointer(call) + offset, size: Int(call.pointee.size))
+  }
+}

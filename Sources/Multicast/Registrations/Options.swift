@@ -1,0 +1,62 @@
+import CMulticast
+
+/// How a delegate is to be added: a caller's `multicast_options`, checked.
+struct Options {
+  var flags: UInt32 = 0
+  var priority: Int32 = 0
+  var events: UInt64 = 0
+  var lifetime = Handle.none
+  var queue = Handle.none
+  /// Where calls of the delegate wait. Set if `queue` is the handle of a queue.
+  var destination: Destination? = nil
+  var release: RegistrationDetails.Release? = nil
+  var lock: RegistrationDetails.Lock? = nil
+  var unlock: RegistrationDetails.Unlock? = nil
+
+  /// - Returns: nil if the caller's struct has something that this version does not know. Nothing
+  ///   of it may be used then.
+  init?(_ given: UnsafePointer<multicast_options>?) {
+    guard let given else { return }
+    guard StructSize.isValid(given, smallest: StructSize.options) else { return nil }
+    let options = given.pointee
+    guard options.flags & ~(MULTICAST_ONCE | MULTICAST_UNIQUE | MULTICAST_LATEST) == 0,
+      options.reserved == 0
+    else { return nil }
+    flags = options.flags
+    priority = options.priority
+    events = options.events
+    lifetime = Handle(options.lifetime.id)
+    queue = Handle(options.queue.id)
+    release = options.release
+    lock = options.lock
+    unlock = options.unlock
+  }
+
+  var isOnce: Bool { flags & MULTICAST_ONCE != 0 }
+  var isUnique: Bool { flags & MULTICAST_UNIQUE != 0 }
+
+  /// Whether the delegate does not want all events. 0 stands for all.
+  var isFiltered: Bool { events != 0 && events != .max }
+
+  /// Whether the context counts references itself.
+  var isWeak: Bool { lock != nil }
+
+  /// Whether the delegate needs more than an entry of the invocation list has room for.
+  var needsDetails: Bool {
+    release != nil || isFiltered || priority != 0 || !lifetime.isNone || isWeak || !queue.isNone
+  }
+
+  /// Whether the caller gave the handle of a queue that does not exist.
+  var hasInvalidQueue: Bool { !queue.isNone && destination == nil }
+
+  /// Whether the options can be read, but contradict themselves.
+  var isContradictory: Bool { (lock == nil) != (unlock == nil) }
+}
+
+/// A queue, as the registrations that deliver to it know it.
+struct Destination {
+  /// The queue's slot.
+  let queue: UnsafeMutableRawPointer
+  /// The lifetime that all these registrations share.
+  let recipients: Handle
+}

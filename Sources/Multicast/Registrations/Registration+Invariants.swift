@@ -1,0 +1,48 @@
+import MulticastShims
+import Synchronization
+
+extension Registration {
+  /// A slot has just been taken from its pool. The stripe's lock is held.
+  @inline(__always)
+  func checkTaken(
+    from stripe: Stripe, _ file: StaticString = #fileID, _ line: UInt = #line
+  ) {
+    #if MULTICAST_INTERNAL_CHECKS
+      let check = Check(file, line)
+      check.that(id.kind == .vacant, "a vacant slot has no occupant", UInt64(index))
+      check.that(details == nil, "a vacant slot has no details", UInt64(index))
+      check.that(
+        Stripe(of: owner) == stripe, "a slot stays in its stripe", UInt64(index), UInt64(owner))
+    #endif
+  }
+
+  /// A slot is about to be put back. The stripe's lock is held.
+  @inline(__always)
+  func checkReclaimed(
+    to stripe: Stripe, _ file: StaticString = #fileID, _ line: UInt = #line
+  ) {
+    #if MULTICAST_INTERNAL_CHECKS
+      let check = Check(file, line)
+      check.that(
+        Stripe(of: owner) == stripe, "a slot stays in its stripe", UInt64(index), UInt64(owner))
+      check.that(details == nil, "a vacant slot has no details", UInt64(index))
+    #endif
+  }
+}
+
+extension RegistrationChain {
+  /// The chain has an end, and all its registrations are retired. It belongs to the caller.
+  @inline(__always)
+  func checkRetired(_ file: StaticString = #fileID, _ line: UInt = #line) {
+    #if MULTICAST_INTERNAL_CHECKS
+      let check = Check(file, line)
+      check.walk(first.map { $0.index &+ 1 } ?? 0) { index in
+        let registration = Registration(index: index)
+        check.that(
+          registration.id.kind == .retired, "a registration that is being removed is retired",
+          UInt64(index), registration.id.kind.rawValue)
+        return registration.storage.pointee.header.link.load(ordering: .relaxed)
+      }
+    #endif
+  }
+}

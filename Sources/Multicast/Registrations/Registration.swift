@@ -1,0 +1,203 @@
+import MulticastShims
+import Synchronization
+
+/// One delegate in one multicast, from its add until its removal is complete. A token refers to it.
+///
+/// Its slot is from the pool of the multicast's stripe and is put back there. So a token leads to
+/// the same stripe for ever, even if it is stale.
+struct Registration {
+  struct Storage: ~Copyable {
+    /// The token while live; otherwise of kind `retired` or `vacant`.
+    var header: SlotHeader
+    var details: UnsafeMutablePointer<RegistrationDetails>?
+  }
+
+  @inline(__always) private static var directory: SlabDirectory {
+    .registrations(stride: MemoryLayout<Storage>.stride)
+  }
+
+  let index: UInt32
+  let storage: UnsafeMutablePointer<Storage>
+
+  /// The slot at an index that has been allocated.
+  @inline(__always) init(index: UInt32) {
+    self.index = index
+    let slot = Self.directory.slot(index).unsafelyUnwrapped
+    storage = slot.assumingMemoryBound(to: Storage.self)
+  }
+
+  /// The slot that a token leads to, whatever its occupant; nil if it leads to no slot.
+  @inline(__always) init?(slotOf token: Token) {
+    guard token.kind == .registration, let slot = Self.directory.slot(token.index) else {
+      return nil
+    }
+    index = token.index
+    storage = slot.assumingMemoryBound(to: Storage.self)
+  }
+
+  @inline(__always)
+  private init(_ index: UInt32, at slot: UnsafeMutablePointer<SlotHeader>) {
+    self.index = index
+    storage = UnsafeMutableRawPointer(slot).assumingMemoryBound(to: Storage.self)
+  }
+
+  @inline(__always) private var slot: UnsafeMutablePointer<SlotHeader> {
+    UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)
+  }
+
+  static func isLive(_ token: Token) -> Bool {
+    guard let registration = Registration(slotOf: token) else { return false }
+    return registration.id == token
+  }
+
+  // MARK: - Fields
+
+  @inline(__always) var id: Handle {
+    get { storage.pointee.header.id.load(ordering: .acquiring) }
+    nonmutating set { storage.pointee.header.id.store(newValue, ordering: .releasing) }
+  }
+
+  /// The token that it has, or last had.
+  var token: Token { id.changed(to: .registration) }
+
+  /// The index of its multicast.
+  ///
+  /// Relaxed: every multicast that a slot is ever used for has the same stripe. The rest is read
+  /// under the lock of that stripe.
+  @inline(__always) var owner: UInt32 {
+    storage.pointee.header.owner.load(ordering: .relaxed)
+  }
+
+  @inline(__always) var details: UnsafeMutablePointer<RegistrationDetails>? {
+    get { storage.pointee.details }
+    nonmutating set { storage.pointee.details = newValue }
+  }
+
+  /// While live: its place in the invocation list. Guarded by the stripe's lock.
+  @inline(__always) var place: UInt32 {
+    get { storage.pointee.header.link.load(ordering: .relaxed) }
+    nonmutating set { storage.pointee.header.link.store(newValue, ordering: .relaxed) }
+  }
+
+  /// While retired: index + 1 of the next in its chain, or 0. It belongs to the chain.
+  fileprivate var next: UInt32 {
+    get { place }
+    nonmutating set { place = newValue }
+  }
+
+  // MARK: - Under the stripe's lock
+
+  /// Takes a vacant slot.
+  static func take(from stripe: Stripe, owner: UInt32) throws(Status) -> Registration {
+    if let registration = takeVacant(from: stripe, owner: owner) { return registration }
+    Lock.slabs.lock()
+    defer { Lock.slabs.unlock() }
+    try stripe.pool(in: directory).grow()
+    return takeVacant(from: stripe, owner: owner).unsafelyUnwrapped
+  }
+
+  /// - Returns: nil if the pool has to grow first.
+  @inline(__always)
+  static func takeVacant(from stripe: Stripe, owner: UInt32) -> Registration? {
+    guard let (index, slot) = stripe.pool(in: directory).takeVacant() else { return nil }
+    let registration = Registration(index, at: slot)
+    registration.storage.pointee.header.owner.store(owner, ordering: .relaxed)
+    registration.checkTaken(from: stripe)
+    return registration
+  }
+
+  /// Makes a slot live, with a new token.
+  @inline(__always) func activate() -> Token {
+    let token = id.next(.registration, index: index)
+    id = token
+    return token
+  }
+
+  /// Ends the validity of the token. Calls of the delegate may still be running.
+  func retire() {
+    id = id.changed(to: .retired)
+    Lifetime.retire(self)
+  }
+
+  /// Puts the slot back into the pool. No call of the delegate can be running.
+  ///
+  /// - Returns: its details, if any. They belong to the caller.
+  @discardableResult
+  func reclaim(to stripe: Stripe) -> UnsafeMutablePointer<RegistrationDetails>? {
+    let details = self.details
+    self.details = nil
+    id = id.changed(to: .vacant)
+    checkReclaimed(to: stripe)
+    stripe.pool(in: Self.directory).putBack(index, slot)
+    return details
+  }
+}
+
+/// Registrations, linked through their slots.
+struct RegistrationChain: Sequence {
+  private var head: UInt32 = 0  // index + 1
+
+  init() {}
+
+  var isEmpty: Bool { head == 0 }
+  var first: Registration? { isEmpty ? nil : Registration(index: head &- 1) }
+
+  mutating func push(_ registration: Registration) {
+    registration.next = head
+    head = registration.index &+ 1
+  }
+
+  mutating func pop() -> Registration? {
+    guard let registration = first else { return nil }
+    head = registration.next
+    return registration
+  }
+
+  /// Visits the chain and leaves it as it is.
+  struct Iterator: IteratorProtocol {
+    fileprivate var rest: UInt32
+
+    mutating func next() -> Registration? {
+      guard rest != 0 else { return nil }
+      let registration = Registration(index: rest &- 1)
+      rest = registration.next
+      return registration
+    }
+  }
+
+  func makeIterator() -> Iterator { Iterator(rest: head) }
+
+  /// Takes out all that match. Both chains keep their order.
+  mutating func extract(where matches: (Registration) -> Bool) -> RegistrationChain {
+    var (kept, extracted) = (RegistrationChain(), RegistrationChain())
+    while let registration = pop() {
+      if matches(registration) { extracted.push(registration) } else { kept.push(registration) }
+    }
+    while let registration = kept.pop() { push(registration) }
+    return extracted.reversed()
+  }
+
+  private consuming func reversed() -> RegistrationChain {
+    var result = RegistrationChain()
+    while let registration = pop() { result.push(registration) }
+    return result
+  }
+
+  /// Reclaims all of these registrations, and then runs their release functions. No call of their
+  /// delegates can be running, and no lock is held.
+  consuming func reclaimAndRelease() {
+    var due: UnsafeMutablePointer<RegistrationDetails>? = nil
+    var rest = reversed()  // the last is pushed first, and released last
+    while let registration = rest.pop() {
+      let stripe = Stripe(of: registration.owner)
+      stripe.lock()
+      let details = registration.reclaim(to: stripe)
+      stripe.unlock()
+      if let details {
+        details.pointee.next = due
+        due = details
+      }
+    }
+    RegistrationDetails.release(due)
+  }
+}

@@ -1,0 +1,105 @@
+import CMulticast
+import MulticastShims
+
+/// What few registrations have. It is apart from them, so that the others stay small.
+struct RegistrationDetails {
+  typealias Release = @convention(c) (_ context: UnsafeMutableRawPointer?) -> Void
+  typealias Lock =
+    @convention(c) (_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?
+  typealias Unlock = @convention(c) (_ strong: UnsafeMutableRawPointer?) -> Void
+
+  var release: Release?
+  var function: multicast_function?
+  var context: UnsafeMutableRawPointer?
+  var events: UInt64
+  var lock: Lock?
+  var unlock: Unlock?
+  var multicast = Handle.none
+  /// The slot of the queue in which its calls wait, if they do.
+  var queue: UnsafeMutableRawPointer?
+  /// The position of its newest call in that queue. The queue's.
+  var lastCall: UInt64 = 0
+  var flags: UInt32
+  var priority: Int32
+  /// The next of a chain that is to be released.
+  var next: UnsafeMutablePointer<RegistrationDetails>?
+
+  // MARK: - Memory
+
+  /// With a membership for each role behind it.
+  private static let size =
+    MemoryLayout<RegistrationDetails>.stride
+    + Membership.roleCount * MemoryLayout<Membership>.stride
+  private static let alignment = 16
+
+  static func allocate(
+    _ options: Options, _ delegate: multicast_delegate
+  ) -> UnsafeMutablePointer<RegistrationDetails>? {
+    guard let block = Allocator.allocate(size: size, alignment: alignment) else { return nil }
+    let details = block.bindMemory(to: RegistrationDetails.self, capacity: 1)
+    details.initialize(
+      to: RegistrationDetails(
+        release: options.release, function: delegate.function, context: delegate.context,
+        events: options.events, lock: options.lock, unlock: options.unlock,
+        queue: options.destination?.queue, flags: options.flags, priority: options.priority,
+        next: nil))
+    membership(of: details, .owned).initialize(to: Membership(lifetime: options.lifetime))
+    membership(of: details, .recipient).initialize(
+      to: Membership(lifetime: options.destination?.recipients ?? .none))
+    return details
+  }
+
+  static func deallocate(_ details: UnsafeMutablePointer<RegistrationDetails>) {
+    Allocator.deallocate(details, size: size, alignment: alignment)
+  }
+
+  static func membership(
+    of details: UnsafeMutablePointer<RegistrationDetails>, _ role: Membership.Role
+  ) -> UnsafeMutablePointer<Membership> {
+    (UnsafeMutableRawPointer(details) + MemoryLayout<RegistrationDetails>.stride)
+      .assumingMemoryBound(to: Membership.self) + role.rawValue
+  }
+
+  // MARK: - Releasing
+
+  /// Runs the release functions of a chain, and frees the chain. No lock is held.
+  ///
+  /// A release function may call anything. So nothing of an element is used after its release
+  /// function has begun.
+  static func release(_ chain: UnsafeMutablePointer<RegistrationDetails>?) {
+    // Those without a release function first: the release function of another may end a lifetime,
+    // and would wait for them.
+    var next = chain
+    var due: UnsafeMutablePointer<RegistrationDetails>? = nil
+    var last = due
+    while let details = next {
+      next = details.pointee.next
+      if details.pointee.release == nil {
+        releaseOne(details)
+        continue
+      }
+      details.pointee.next = nil
+      if let last { last.pointee.next = details } else { due = details }
+      last = details
+    }
+    while let details = due {
+      due = details.pointee.next
+      releaseOne(details)
+    }
+  }
+
+  private static func releaseOne(_ details: UnsafeMutablePointer<RegistrationDetails>) {
+    let (release, context) = (details.pointee.release, details.pointee.context)
+    let lifetime = membership(of: details, .owned).pointee.lifetime
+    let queue = membership(of: details, .recipient).pointee.lifetime
+    deallocate(details)
+    if let release {
+      let depth = shims_get_release_depth()
+      shims_set_release_depth(depth &+ 1)
+      CallerCode.releasing { release(context) }
+      shims_set_release_depth(depth)
+    }
+    if !lifetime.isNone { Lifetime.memberIsGone(lifetime) }
+    if !queue.isNone { Lifetime.memberIsGone(queue) }
+  }
+}

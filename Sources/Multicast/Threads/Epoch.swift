@@ -1,0 +1,59 @@
+import Synchronization
+
+/// A moment in the order of invocations and of lists that were replaced.
+///
+/// There is one counter for the process. An invocation stores the current epoch in its frame before
+/// it publishes the frame. A writer that replaces a list advances the epoch afterwards, and retires
+/// the old list with the new epoch. An invocation whose epoch is not older than that cannot read
+/// the retired list. One counter serves all multicasts, so that the epochs that a thread stores in
+/// its frames never decrease.
+struct Epoch: RawRepresentable, AtomicRepresentable {
+  let rawValue: UInt64
+
+  @inline(__always) init(rawValue: UInt64) { self.rawValue = rawValue }
+
+  /// Before every epoch that was ever current.
+  static var none: Epoch { Epoch(rawValue: 0) }
+  /// After every epoch. For a frame that reads no list.
+  static var latest: Epoch { Epoch(rawValue: .max) }
+
+  @inline(__always) static func < (a: Epoch, b: Epoch) -> Bool { a.rawValue < b.rawValue }
+  @inline(__always) static func > (a: Epoch, b: Epoch) -> Bool { a.rawValue > b.rawValue }
+
+  // MARK: - The counter
+
+  private static let counter = Atomic<UInt64>(1)
+  private static let fenced = Atomic<UInt64>(0)
+  private static let hasFenceFailed = Atomic<Bool>(false)
+
+  /// Acquire: a thread that reads an epoch sees what the writer changed before advancing to it.
+  @inline(__always) static var current: Epoch {
+    Epoch(rawValue: counter.load(ordering: .acquiring))
+  }
+
+  /// Acquire and release: what this thread changed before is seen with the new epoch.
+  static func advance() -> Epoch {
+    Epoch(rawValue: counter.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue)
+  }
+
+  /// Makes a heavy fence for everything that was changed before the current epoch began, by any
+  /// thread. An invocation that is not found in the frames afterwards sees those changes.
+  ///
+  /// - Returns: false if the kernel refuses. Nothing may be reclaimed then.
+  static func fence() -> Bool {
+    let current = self.current
+    guard Fence.heavy() else {
+      hasFenceFailed.store(true, ordering: .releasing)
+      return false
+    }
+    // Release: pairs with `isFenced`. Its caller looks at the frames after the fence.
+    fenced.max(current.rawValue, ordering: .releasing)
+    return true
+  }
+
+  /// Whether a heavy fence was made since this epoch began.
+  var isFenced: Bool { rawValue <= Self.fenced.load(ordering: .acquiring) }
+
+  /// Whether the kernel ever refused a fence. There may be removals then that never complete.
+  static var isBroken: Bool { hasFenceFailed.load(ordering: .acquiring) }
+}

@@ -1,0 +1,132 @@
+import Synchronization
+
+/// A hazard frame: what a thread publishes about one invocation, queue run or look-up of a name.
+///
+/// The owner writes it by plain stores. Writers read it after a heavy fence.
+struct Frame {
+  struct Fields: ~Copyable {
+    /// What the frame is about. No target ends the stack of frames.
+    let target: Atomic<Target>
+    /// The epoch from before the frame was published. Of lists that were retired later, this
+    /// invocation may still read one.
+    let epoch: Atomic<Epoch>
+    /// The hazard: the token of the registration whose delegate is being called, or none. What a
+    /// hazard protects is not reclaimed.
+    let hazard: Atomic<Token>
+    /// The address of the invocation list that is being read; 0 until that is known.
+    let list: Atomic<UInt>
+    /// The address of the copy of the payload that this invocation or run retains, or 0.
+    let payload: Atomic<UInt>
+    var stackMark: StackMark
+  }
+
+  let fields: UnsafeMutablePointer<Fields>
+
+  @inline(__always) init(_ fields: UnsafeMutablePointer<Fields>) { self.fields = fields }
+
+  @inline(__always) static func == (a: Frame, b: Frame) -> Bool { a.fields == b.fields }
+  @inline(__always) static func != (a: Frame, b: Frame) -> Bool { a.fields != b.fields }
+
+  // MARK: - For the owner
+
+  @inline(__always) var target: Target { fields.pointee.target.load(ordering: .relaxed) }
+  @inline(__always) var epoch: Epoch { fields.pointee.epoch.load(ordering: .relaxed) }
+  @inline(__always) var hazard: Token { fields.pointee.hazard.load(ordering: .relaxed) }
+
+  @inline(__always) var list: UInt {
+    get { fields.pointee.list.load(ordering: .relaxed) }
+    nonmutating set { fields.pointee.list.store(newValue, ordering: .relaxed) }
+  }
+
+  @inline(__always) var payload: UInt {
+    get { fields.pointee.payload.load(ordering: .relaxed) }
+    nonmutating set { fields.pointee.payload.store(newValue, ordering: .relaxed) }
+  }
+
+  /// Makes the frame visible. The caller makes the light fence.
+  ///
+  /// Release: a writer that sees the target sees this epoch or a later one, and no older list.
+  @inline(__always) func publish(_ target: Target, epoch: Epoch) {
+    fields.pointee.epoch.store(epoch, ordering: .relaxed)
+    fields.pointee.list.store(0, ordering: .relaxed)
+    fields.pointee.target.store(target, ordering: .releasing)
+  }
+
+  /// Release: a writer that does not see the frame any more may reclaim what it led to.
+  @inline(__always) func withdraw() {
+    fields.pointee.target.store(.none, ordering: .releasing)
+  }
+
+  /// Protects a registration. The caller makes the light fence, and then looks whether it is dead.
+  @inline(__always) func setHazard(_ token: Token) {
+    fields.pointee.hazard.store(token, ordering: .releasing)
+  }
+
+  /// Release: what the delegate did happened before a remover sees that the hazard is gone.
+  @inline(__always) func clearHazard() {
+    fields.pointee.hazard.store(.none, ordering: .releasing)
+  }
+
+  // MARK: - For all threads
+
+  /// What the frame is about, and the registration that it protects. Nil if it is not in use.
+  @inline(__always) var published: (target: Target, hazard: Token)? {
+    // Acquire, both: pair with the releases of `withdraw` and `clearHazard`, so that what the
+    // delegate did happened before what the reader does next.
+    let target = fields.pointee.target.load(ordering: .acquiring)
+    if target.isNone { return nil }
+    return (target, fields.pointee.hazard.load(ordering: .acquiring))
+  }
+
+  /// Whether this is an invocation that may be reading a retired list.
+  ///
+  /// It may not if it began after the list was retired, or if it has published that it reads
+  /// another list. While this looks, the frame may come into use by the next invocation. That one
+  /// began after the heavy fence and cannot find the retired list, whatever is read here.
+  func mayRead(_ list: UInt, of target: Target, retiredAt epoch: Epoch) -> Bool {
+    guard let (published, _) = published, published == target else { return false }
+    guard fields.pointee.epoch.load(ordering: .relaxed) < epoch else { return false }
+    let known = fields.pointee.list.load(ordering: .relaxed)
+    return known == 0 || known == list
+  }
+}
+
+/// What a frame is about: the address of a slot, with the kind of work in the low bits, which are
+/// zero in an address of a slot.
+struct Target: RawRepresentable, AtomicRepresentable {
+  let rawValue: UInt
+
+  @inline(__always) init(rawValue: UInt) { self.rawValue = rawValue }
+
+  static var none: Target { Target(rawValue: 0) }
+
+  /// An invocation of the multicast in a slot.
+  @inline(__always) static func invocation(_ slot: UnsafeMutableRawPointer) -> Target {
+    Target(rawValue: UInt(bitPattern: slot))
+  }
+
+  /// A run of the queue in a slot.
+  @inline(__always) static func run(_ slot: UnsafeMutableRawPointer) -> Target {
+    Target(rawValue: UInt(bitPattern: slot) | 1)
+  }
+
+  /// A look-up in the names of the broadcaster in a slot.
+  @inline(__always) static func lookUp(_ slot: UnsafeMutableRawPointer) -> Target {
+    Target(rawValue: UInt(bitPattern: slot) | 2)
+  }
+
+  @inline(__always) var isNone: Bool { rawValue == 0 }
+  var isInvocation: Bool { rawValue & 3 == 0 }
+  var isRun: Bool { rawValue & 3 == 1 }
+
+  @inline(__always) var slot: UnsafeMutableRawPointer {
+    UnsafeMutableRawPointer(bitPattern: rawValue & ~3).unsafelyUnwrapped
+  }
+
+  /// The slot of a target that is an invocation.
+  @inline(__always) var invokedSlot: UnsafeMutableRawPointer {
+    UnsafeMutableRawPointer(bitPattern: rawValue).unsafelyUnwrapped
+  }
+
+  @inline(__always) static func == (a: Target, b: Target) -> Bool { a.rawValue == b.rawValue }
+}
