@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the regions that the tests have reached with the list of those that they do not."""
+"""Compares the regions that the tests do not reach with the list of expected ones."""
 
 import argparse
 import sys
@@ -11,10 +11,10 @@ import regions
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("export", help="what llvm-cov export has written")
-    parser.add_argument("--root", required=True, help="the project's folder")
-    parser.add_argument("--under", nargs="+", required=True, help="which of its folders count")
-    parser.add_argument("--expected", required=True, help="the list")
+    parser.add_argument("export", help="the output of llvm-cov export")
+    parser.add_argument("--root", required=True, help="the root of the project")
+    parser.add_argument("--under", nargs="+", required=True, help="directories that count")
+    parser.add_argument("--expected", required=True, help="the list of expected regions")
     parser.add_argument("--swift-demangle", required=True)
     parser.add_argument("--least", type=float, default=99, help="percent of regions (default: 99)")
     return parser.parse_args()
@@ -39,7 +39,7 @@ def percent(some):
 
 
 def complaints(found, listed, least):
-    """What is wrong, each as a text."""
+    """Yields the text of each difference."""
     keys = {}
     for region in found:
         keys.setdefault(region.key, []).append(region)
@@ -48,18 +48,18 @@ def complaints(found, listed, least):
         for region in same:
             if region.count == 0 and one is None:
                 what = "function" if region.begins_function else "region"
-                yield (f"{region.place}:{region.line}: no test reaches this {what}, which the list"
-                       f" does not have:\n  {region.place}: {region.function}\n  {region.text}")
+                yield (f"{region.place}:{region.line}: no test reaches this {what}, and it is not"
+                       f" in the list:\n  {region.place}: {region.function}\n  {region.text}")
         if one and one.how == "never" and all(region.count > 0 for region in same):
-            yield f"{one.line}: is reached, {same[0].count} times: take it from the list"
+            yield f"{one.line}: is reached, {same[0].count} times: remove it from the list"
     for key, one in listed.items():
         if key not in keys:
-            yield f"{one.line}: there is no such region (any more): take it from the list"
-    # What depends on how threads meet is not to decide.
+            yield f"{one.line}: there is no such region: remove it from the list"
+    # Regions that depend on the timing of threads do not count.
     steady = [one for one in found if one.key not in listed or listed[one.key].how == "never"]
     if percent(steady) < least:
-        yield (f"{percent(steady):.2f} % of the regions that are not seldom are reached:"
-               f" {least:g} % are to be")
+        yield (f"{percent(steady):.2f} % of the regions are reached, not counting the seldom ones:"
+               f" {least:g} % are required")
 
 
 def main():
@@ -67,7 +67,7 @@ def main():
     listed = expected.read(given.expected)
     found = regions.read(given.export, Path(given.root), given.under, given.swift_demangle)
     if not found:
-        raise SystemExit(f"{given.export}: has nothing of {given.root}")
+        raise SystemExit(f"{given.export}: no region of {given.root}")
     table(found)
     missed = [region for region in found if region.count == 0]
     print(f"{len(missed)} regions are not reached; {given.expected} says why.")

@@ -1,4 +1,4 @@
-"""The list of regions that the tests do not reach: `unreached`, whose head says what is in it."""
+"""Reads `unreached`, the list of regions that the tests do not reach; its head has the format."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ class Malformed(Exception):
 
 
 def read(path):
-    """What is expected of each region that the list names, by the region's key."""
+    """Returns the expectations of the list, by the key of the region."""
     found = {}
     lines = []
     for number, line in enumerate(Path(path).read_text().split("\n") + [""], start=1):
@@ -28,7 +28,7 @@ def read(path):
         if lines:
             one = parse(lines, f"{path}:{number - len(lines)}")
             if one.key in found:
-                raise Malformed(f"{one.line}: is there twice")
+                raise Malformed(f"{one.line}: is listed twice")
             found[one.key] = one
             lines = []
     return found
@@ -38,5 +38,6 @@ def parse(lines, where):
     place, colon, function = lines[0].partition(": ")
     how, comma, reason = " ".join(lines[2:]).partition(": ")
     if not colon or not comma or how not in ("never", "seldom") or "»" not in lines[1]:
-        raise Malformed(f"{where}: is not FILE: FUNCTION, a line with », never: or seldom: why")
+        raise Malformed(f"{where}: expected FILE: FUNCTION, a line with », and never: or seldom:"
+                        " with the reason")
     return Expectation(place, function, lines[1], how, reason, where)

@@ -1,33 +1,33 @@
-"""The regions of the library's sources, from what `llvm-cov export` says of them."""
+"""Reads the regions of the sources of the library from the output of `llvm-cov export`."""
 
 import json
 import subprocess
 from pathlib import Path
 
-CODE = 0  # a region's kind; the others are no code of their own
+CODE = 0  # the kind of regions that are code
 
 
 class Region:
-    """A piece of code that is executed as a whole."""
+    """A piece of code that is executed as a whole, such as a block."""
 
     def __init__(self, place, line, column):
-        self.place = place  # the file, from the project's root
+        self.place = place  # the file, relative to the root
         self.line = line
         self.column = column
-        self.text = ""  # the line that it begins in, with a mark where it begins
+        self.text = ""  # the line in which it begins, with » where it begins
         self.function = ""
         self.begins_function = False
         self.count = 0
 
     @property
     def key(self):
-        """What stays the same when lines are added above it."""
+        """Identifies the region; stays the same if lines are added above it."""
         return (self.place, self.function, self.text)
 
 
 def read(export, root, folders, swift_demangle):
-    """All regions of the files in some folders of `root`, in order. A generic or inline function has
-    several instances, a macro several uses: a region is reached as often as where that is most."""
+    """Returns all regions of the files in some directories of `root`, in order. A generic or inline
+    function has several instances, and a macro several uses: the largest count is taken."""
     regions = {}
     sources = {}
     functions = json.loads(Path(export).read_text())["data"][0]["functions"]
@@ -40,7 +40,7 @@ def read(export, root, folders, swift_demangle):
             if kind != CODE or not any(path.is_relative_to(root / folder) for folder in folders):
                 continue
             if (line, column) == (last_line, last_column):
-                continue  # a macro of one word
+                continue  # a macro that is a single token
             place = str(path.relative_to(root))
             lines = sources.setdefault(place, path.read_text().split("\n"))
             found = regions.setdefault((place, line, column), Region(place, line, column))
@@ -55,8 +55,7 @@ def read(export, root, folders, swift_demangle):
 
 
 def demangle(mangled, swift_demangle):
-    """Names as a reader knows them: without what is in front of them, and without arguments of
-    templates."""
+    """Returns readable names, without modules and without arguments of templates."""
     names = {}
     for name in mangled:
         names[name] = name.split(":")[-1]

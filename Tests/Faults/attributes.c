@@ -1,4 +1,5 @@
-/* The attributes of conditions and threads, which a libc may need memory for. */
+/* The attributes of conditions and threads cannot be initialized: a libc may need memory for them.
+ */
 
 #include "system.h"
 
@@ -6,7 +7,7 @@
 
 static bool are_refused;
 
-/* The library finds these rather than libc's, to which they pass on. */
+/* These come before the functions of libc, which they call. */
 int pthread_condattr_init(pthread_condattr_t *attributes) {
   int (*real)(pthread_condattr_t *);
   if (LOAD(are_refused)) return ENOMEM;
@@ -42,7 +43,7 @@ TEST(attributes_of_conditions_refused_creates_nothing_and_works_later) {
   use_a_queue(NULL);
 }
 
-/* What was to become a queue is none, and is left alone by the fork. */
+/* The slot of the failed queue stays vacant, and the fork handlers skip it. */
 TEST(attributes_of_a_queues_condition_refused_creates_none_in_the_child_of_a_fork_either) {
   multicast m = multicast_create();
   CHECK(m.id != 0);

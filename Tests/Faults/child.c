@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 30000 };
+enum { TIMEOUT_MS = 30000 };
 
 pid_t begin_child(void) {
   pid_t child;
@@ -15,13 +15,13 @@ pid_t begin_child(void) {
   return child;
 }
 
-/* Not by an alarm of the child's own: it may hang before fork() has returned in it. */
+/* The parent measures the time: the child may hang before fork() has returned in it. */
 int end_of_child(pid_t child) {
   int status = 0, waited_ms;
   pid_t ended = 0;
   for (waited_ms = 0; ended == 0; ++waited_ms) {
-    if (waited_ms == PATIENCE_MS) kill(child, SIGALRM);
-    if (waited_ms == PATIENCE_MS + 1000) kill(child, SIGKILL);
+    if (waited_ms == TIMEOUT_MS) kill(child, SIGALRM);
+    if (waited_ms == TIMEOUT_MS + 1000) kill(child, SIGKILL);
     ended = waitpid(child, &status, WNOHANG);
     CHECK(ended >= 0 || errno == EINTR);
     if (ended < 0) ended = 0;

@@ -7,10 +7,10 @@
 
 #include <sys/types.h>
 
-/* A child whose output comes after the parent's. 0: this is the child. */
+/* Forks, after all output is flushed. Returns 0 in the child. */
 pid_t begin_child(void);
 
-/* How it ended: its exit status, or minus the signal; one that hangs is ended. */
+/* Waits for a child and returns its exit status, or minus the signal. Kills a child that hangs. */
 int end_of_child(pid_t child);
 
 #endif

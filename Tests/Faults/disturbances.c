@@ -1,4 +1,4 @@
-/* Waits that are disturbed go on: signals, cancellation, a wall clock that jumps. */
+/* Disturbed waits continue: signals, cancellation, a wall clock that jumps. */
 
 #include "system.h"
 #include "waits.h"
@@ -12,7 +12,7 @@ typedef struct waiter {
   const wait *w;
   scene s;
   int64_t result, took_ns;
-  bool has_left; /* whether the call that was waited for had returned by then */
+  bool has_left; /* the awaited call had returned when the wait returned */
   pid_t id;
   gate begins, returned;
   pthread_t thread;
@@ -40,7 +40,7 @@ static void *wait_there(void *argument) {
   return NULL;
 }
 
-/* Has one thread wait while it is disturbed, and checks that it comes to what it would have. */
+/* Disturbs a waiting thread. The wait must have the same result as without. */
 static void is_undisturbed(const wait *kind, void (*disturb)(waiter *), void (*calm)(void),
                            void *ends_with) {
   static const gate shut = GATE_INIT;
@@ -65,9 +65,9 @@ static void is_undisturbed(const wait *kind, void (*disturb)(waiter *), void (*c
   CHECK(end == ends_with);
   if (kind->end == NULL) {
     CHECK(w.took_ns >= SHORT_NS);
-    CHECK(w.took_ns < 20 * (int64_t)SHORT_NS); /* not for ever, on a busy machine either */
+    CHECK(w.took_ns < 20 * (int64_t)SHORT_NS); /* generous, for a busy machine */
   } else if (w.s.token.id != 0 && !w.s.release_blocks) {
-    CHECK(w.has_left); /* it has waited */
+    CHECK(w.has_left); /* the wait did not end early */
   }
   thread_may_begin = NULL;
   scene_end(&w.s);
@@ -96,7 +96,7 @@ static void count_signal(int number) {
   ADD(signals, 1);
 }
 
-/* Every 0.1 ms; no system call that the signal interrupts is taken up again by the kernel. */
+/* A signal every 0.1 ms, without SA_RESTART: it interrupts every system call. */
 static void begin_storm(waiter *w) {
   struct sigaction action;
   struct sigevent event;
@@ -129,7 +129,7 @@ static void cancel(waiter *w) {
   CHECK_EQ(pthread_cancel(w->thread), 0);
 }
 
-/* The wait goes on to its end, and the thread ends at its own next point of cancellation. */
+/* The wait continues to its end. The thread is cancelled at its own next cancellation point. */
 TEST(cancellation_disturbs_no_wait) { none_is_disturbed(cancel, NULL, PTHREAD_CANCELED); }
 
 static void cancel_before(waiter *w) { CHECK_EQ(pthread_cancel(w->thread), 0); }
@@ -140,14 +140,14 @@ TEST(cancellation_that_is_pending_disturbs_no_wait) {
 
 /* ---- The wall clock -------------------------------------------------------------------------- */
 
-static void leave_alone(waiter *w) { (void)w; }
+static void do_nothing(waiter *w) { (void)w; }
 
-/* Were the library to ask for it, it would find a day more and a day less in turn; were its
- * conditions to go by it, then what the monotonic clock says would be long past. */
+/* If the library read the wall clock, it would be a day ahead and a day behind in turn. If its
+ * conditions used it, times of the monotonic clock would be long past. */
 TEST(wall_clock_is_never_asked_for_by_a_wait) {
   int i;
   asked_monotonic = 0;
-  for (i = 0; i < wait_count; ++i) is_undisturbed(&waits[i], leave_alone, NULL, NULL);
-  CHECK(asked_monotonic >= 6 * 2); /* at least twice in each of the waits that have a time */
+  for (i = 0; i < wait_count; ++i) is_undisturbed(&waits[i], do_nothing, NULL, NULL);
+  CHECK(asked_monotonic >= 6 * 2); /* at least twice in each wait with a timeout */
   CHECK_EQ(asked_other_clock, 0);
 }

@@ -1,5 +1,5 @@
-/* The process ends in the middle of things: exit() on any thread, handlers and destructors that use
- * the library afterwards. */
+/* exit() on any thread, while other threads use the library. Exit handlers and destructors use the
+ * library afterwards. */
 
 #include "child.h"
 #include "functions.h"
@@ -9,11 +9,10 @@
 
 enum { EXPECTED_STATUS = 42 };
 
-/* How many of a process's handlers and destructors have come to their end. Shared with its parent.
- */
+/* The number of handlers and destructors that have returned. Shared between child and parent. */
 static int *handlers_run;
 
-static bool is_ending; /* a child, which is to end */
+static bool is_ending; /* this is the child */
 
 static void use_at_exit(void) {
   use_every_function();
@@ -31,7 +30,7 @@ static void use_at_exit_on_another_thread(void) {
   on_another_thread(use_on_another_thread, NULL);
 }
 
-/* Of the program: it runs after all handlers, when only the destructors of libraries are left. */
+/* A destructor of the program: runs after all exit handlers, before those of libraries. */
 __attribute__((destructor)) static void use_in_destructor(void) {
   if (is_ending) use_at_exit();
 }
@@ -114,7 +113,7 @@ static void by_call_of_a_queues_thread(void) {
 
 static void by_main(void) { exit(EXPECTED_STATUS); }
 
-/* Others are in the middle of calls of all sorts meanwhile, and do not stop. */
+/* Other threads call all functions meanwhile, and do not stop. */
 static void *be_busy(void *unused) {
   (void)unused;
   for (;;) use_every_function();

@@ -1,12 +1,11 @@
-/* Forks while another thread is in the middle of something: whenever the library takes memory, or
- * gives it back. */
+/* Forks while another thread is inside the library: at each allocation and deallocation. */
 
 #include "child.h"
 #include "functions.h"
 
 #include <unistd.h>
 
-/* ---- An allocator that knows what is used after it was given back ---------------------------- */
+/* ---- An allocator that detects writes after deallocation ------------------------------------- */
 
 typedef struct block {
   uint32_t magic;
@@ -15,16 +14,16 @@ typedef struct block {
 
 enum { HEADER = 128, ALIVE = 0x600d, DEAD = 0xdead, POISON = 0x5a, MOST = 200000 };
 
-static block *dead[MOST]; /* no lock: the child of a fork has nobody to let go of it */
+static block *dead[MOST]; /* no lock: in the child of a fork no thread would unlock it */
 static int dead_count;
 
-/* How many moments of the thread that is watched pass by before the one of the fork; -1: all. */
+/* The moments that the watched thread passes before the fork; -1: do not fork. */
 static int moments_to_pass = -1;
 static pthread_t watched;
-static bool has_come; /* the moment; or there is none */
+static bool has_come; /* the moment was reached */
 static gate may_fork = GATE_INIT, has_forked = GATE_INIT;
 
-/* Where the library holds a lock, the fork waits for it; so this does not wait for ever. */
+/* If the library holds a lock here, the fork waits for it; so this wait has a timeout. */
 static void be_at_a_moment(void) {
   if (moments_to_pass < 0 || !pthread_equal(pthread_self(), watched)) return;
   if (--moments_to_pass >= 0) return;
@@ -50,7 +49,7 @@ static void deallocate(void *context, void *memory, size_t size, size_t alignmen
   block *b = (block *)(void *)((char *)memory - HEADER);
   (void)context;
   (void)alignment;
-  CHECK_EQ(b->magic, ALIVE); /* it is given back once */
+  CHECK_EQ(b->magic, ALIVE); /* deallocated once */
   CHECK_EQ(b->size, size);
   b->magic = DEAD;
   memset(memory, POISON, size);
@@ -64,14 +63,14 @@ static void check_dead(void) {
   for (i = 0; i < dead_count; ++i) {
     const unsigned char *bytes = (const unsigned char *)dead[i] + HEADER;
     size_t j;
-    for (j = 0; j < dead[i]->size; ++j) CHECK_EQ(bytes[j], POISON); /* nothing was written there */
+    for (j = 0; j < dead[i]->size; ++j) CHECK_EQ(bytes[j], POISON); /* no write since */
   }
 }
 
-/* ---- A thread that is watched ---------------------------------------------------------------- */
+/* ---- The watched thread ---------------------------------------------------------------------- */
 
 typedef struct scene {
-  const function *f; /* NULL: what is watched is the end of a world with calls that wait */
+  const function *f; /* NULL: watch the end of a world with queued calls */
   world w;
   int moment;
 } scene;
@@ -88,11 +87,11 @@ static void *be_watched(void *argument) {
     world_end(&s->w);
   }
   moments_to_pass = -1;
-  gate_open(&may_fork); /* there was no such moment, or it is over */
+  gate_open(&may_fork); /* there was no such moment, or it has passed */
   return NULL;
 }
 
-/* The thread is gone, and what it was using can be used, and ended. */
+/* The child: the watched thread does not exist, and all that it was using can be used. */
 static void be_a_child(scene *s) {
   moments_to_pass = -1;
   use_every_function();
@@ -140,7 +139,7 @@ static int fork_at_each(const function *f) {
   return s.moment - 1;
 }
 
-TEST(fork_at_each_moment_at_which_another_thread_takes_or_gives_back_memory) {
+TEST(fork_at_each_allocation_and_deallocation_of_another_thread) {
   multicast_allocator allocator = multicast_allocator_default();
   int i, moments;
   allocator.allocate = allocate;

@@ -1,4 +1,4 @@
-/* A busy process forks at whatever moment, and its children use everything. */
+/* A busy process forks at random moments, and its children use every function. */
 
 #include "child.h"
 #include "functions.h"
@@ -7,7 +7,7 @@
 
 enum { THREADS = 4, FORKS = 300 };
 
-/* Random numbers that can be had again: SEED in the environment. */
+/* The seed of the random numbers: SEED in the environment, or from the clock. */
 static uint64_t seed;
 
 static uint64_t random_from(uint64_t *state) {
@@ -21,7 +21,7 @@ static void choose_seed(const char *test) {
   const char *given = getenv("SEED");
   seed = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)time(NULL) * 1000003u;
   if (seed == 0) seed = 1;
-  printf("seed %llu; again: SEED=%llu fault_tests --in-process %s\n", (unsigned long long)seed,
+  printf("seed %llu; to repeat: SEED=%llu fault_tests --in-process %s\n", (unsigned long long)seed,
          (unsigned long long)seed, test);
   fflush(stdout);
 }
@@ -30,7 +30,7 @@ static void choose_seed(const char *test) {
 
 static bool is_over;
 
-/* What belongs to nobody: all threads use it, and take each other's delegates away. */
+/* Shared objects: all threads use them and remove each other's delegates. */
 static multicast common;
 static multicast_lifetime common_lifetime;
 static multicast_queue common_queue, common_worked; /* the second has a thread of its own */
@@ -116,7 +116,7 @@ static void be_a_child(void) {
   uint64_t state = seed;
   is_child = true;
   use_what_is_common(&state);
-  CHECK_OK(multicast_queue_start(common_worked)); /* its thread was the parent's */
+  CHECK_OK(multicast_queue_start(common_worked)); /* the parent's thread does not exist here */
   use_every_function();
   exit(0);
 }
@@ -145,5 +145,5 @@ TEST(forks_at_random_moments_of_a_busy_process_have_children_that_can_do_everyth
   for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
   end_common();
   CHECK_EQ(common_releases, common_adds);
-  CHECK(common_adds > FORKS); /* they were busy */
+  CHECK(common_adds > FORKS); /* the threads were busy */
 }

@@ -8,7 +8,7 @@ static const char *new_name(world *w, char *text, size_t size) {
   return text;
 }
 
-/* The memory that is to fail does so in the call that a test is about, not in those around it. */
+/* Suspends failing allocations: only the function under test gets them. Returns what to restore. */
 static int spare_memory(void) {
   int after = fail_after;
   fail_after = -1;
@@ -22,7 +22,7 @@ static int64_t keep(world *w, uint64_t handle) {
   return 0;
 }
 
-/* One delegate more, for a removal. */
+/* Adds a delegate, for a removal. */
 static multicast_token add_one(world *w) {
   multicast_options options = with_release(be_released);
   multicast_token token;
@@ -82,7 +82,7 @@ static int64_t call_set_allocator(world *w) {
   (void)w;
   allocator.allocate = never_allocate;
   allocator.deallocate = never_deallocate;
-  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_STATE); /* a world is there */
+  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_STATE); /* it is in use */
   return 0;
 }
 
@@ -210,7 +210,7 @@ static int64_t call_add_many(world *w) {
   return status;
 }
 
-/* For removals of one delegate that was just added: it is gone, and released once. */
+/* Removals of one delegate that was just added: it is removed, and released once. */
 typedef struct removal {
   int releases;
   int64_t count;
@@ -242,7 +242,7 @@ static int64_t call_remove_many(world *w) {
   removal r = removal_begin(w);
   multicast_delegate d[2];
   d[0] = other_delegate_of(w);
-  d[1].function = count_call; /* which is not there */
+  d[1].function = count_call; /* never added */
   d[1].context = NULL;
   CHECK_EQ(multicast_remove_many(w->m, d, 2), 1);
   return removal_end(w, &r);
@@ -291,7 +291,7 @@ static int64_t call_list(world *w) {
   return 0;
 }
 
-/* Three are called at once, one in the queue: or refused, and counted. */
+/* Three delegates are called; the call of the fourth is queued, or refused and counted. */
 static int64_t invoke_with(world *w, size_t size) {
   int calls = LOAD(w->calls);
   uint64_t refused = stats_of(w->queue).refused;
@@ -357,7 +357,7 @@ static int64_t call_token_remove_within(world *w) {
 static int64_t call_token_pause(world *w) { return multicast_token_pause(w->token); }
 static int64_t call_token_resume(world *w) { return multicast_token_resume(w->token); }
 
-/* That of a call is looked at by every delegate here. */
+/* Inside calls, every delegate of these tests checks it. */
 static int64_t call_token_current(world *w) {
   (void)w;
   CHECK(multicast_token_current().id == 0 || multicast_token_is_live(multicast_token_current()));
@@ -404,7 +404,7 @@ static void unmake_queue(uint64_t handle) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* A queue with a call that waits, in which there is a copy of a payload. */
+/* A queue with queued calls that have a payload. */
 static multicast_queue queue_with_a_call(world *w, int calls) {
   int after = spare_memory();
   multicast_queue q = queue_with((uint32_t)calls, MULTICAST_OVERFLOW_REFUSE);
@@ -429,7 +429,7 @@ static int64_t call_queue_destroy(world *w) {
   return 0;
 }
 
-/* On the world's own queue nothing waits: the thread may be one that has never invoked. */
+/* The queue of the world is empty. The calling thread may not have a thread record yet. */
 static int64_t call_queue_run_of_nothing(world *w) {
   int64_t result = multicast_queue_run(w->queue, 0);
   if (result < 0) return result;
@@ -552,15 +552,15 @@ static int64_t call_unregister_all(world *w) {
   return 0;
 }
 
-/* On a thread that has never invoked, looking a name up takes memory, or else a lock. */
-static int64_t call_unregister_stranger(world *w) {
+/* On a thread without a thread record, a look-up allocates one, or if it cannot, takes a lock. */
+static int64_t call_unregister_unknown(world *w) {
   CHECK_STATUS(multicast_broadcaster_unregister(w->broadcaster, known_name, other_delegate_of(w)),
                MULTICAST_ERROR_NOT_FOUND);
   return 0;
 }
 
-static int64_t call_unregister_all_of_nobody(world *w) {
-  CHECK_EQ(multicast_broadcaster_unregister_all(w->broadcaster, "nobody"), 0);
+static int64_t call_unregister_all_unknown(world *w) {
+  CHECK_EQ(multicast_broadcaster_unregister_all(w->broadcaster, "unknown"), 0);
   return 0;
 }
 
@@ -583,7 +583,7 @@ static int64_t call_broadcaster_multicast(world *w) {
   return 0;
 }
 
-/* ---- All of them ----------------------------------------------------------------------------- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 const function functions[] = {
     {"multicast_version", "", TAKES_NONE, 1, false, call_version, NULL},
@@ -604,7 +604,7 @@ const function functions[] = {
     {"multicast_add", "without options", FAILS, 40, false, call_add_without_options, NULL},
     {"multicast_add", "with options of every kind", FAILS, 30, false,
      call_add_with_everything, NULL},
-    {"multicast_add", "as the only one of its kind", FAILS, 10, false, call_add_unique, NULL},
+    {"multicast_add", "with MULTICAST_UNIQUE", FAILS, 10, false, call_add_unique, NULL},
     {"multicast_add_many", "", FAILS, 8, false, call_add_many, NULL},
     {"multicast_remove", "", TAKES_NONE, 20, false, call_remove, NULL},
     {"multicast_remove_many", "", TAKES_NONE, 20, false, call_remove_many, NULL},
@@ -651,11 +651,11 @@ const function functions[] = {
     {"multicast_broadcaster_register", "under new names", MAY_COPE, 40, false,
      call_register_new, NULL},
     {"multicast_broadcaster_unregister", "", TAKES_NONE, 5, false, call_unregister, NULL},
-    {"multicast_broadcaster_unregister", "of a stranger", MAY_COPE, 1, false,
-     call_unregister_stranger, NULL},
+    {"multicast_broadcaster_unregister", "of an unknown delegate", MAY_COPE, 1, false,
+     call_unregister_unknown, NULL},
     {"multicast_broadcaster_unregister_all", "", TAKES_NONE, 5, false, call_unregister_all, NULL},
-    {"multicast_broadcaster_unregister_all", "of nobody", MAY_COPE, 1, false,
-     call_unregister_all_of_nobody, NULL},
+    {"multicast_broadcaster_unregister_all", "of an unknown name", MAY_COPE, 1, false,
+     call_unregister_all_unknown, NULL},
     {"multicast_broadcaster_notify", "", MAY_COPE, 2, false, call_notify, NULL},
     {"multicast_broadcaster_multicast", "", MAY_COPE, 40, false, call_broadcaster_multicast, NULL},
 };

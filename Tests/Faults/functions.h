@@ -1,33 +1,33 @@
-/* Every function of the header, each ready to be called once more: for the tests that have the same
- * misfortune happen to all of them. */
+/* A table of all functions of the header, each with a call that checks its result: for tests that
+ * make every function fail in the same way. */
 
 #ifndef FUNCTIONS_H
 #define FUNCTIONS_H
 
 #include "world.h"
 
-/* What becomes of a call whose memory is refused. */
+/* What a call does if an allocation fails. */
 typedef enum memory_use {
-  TAKES_NONE, /* it asks for none */
-  FAILS,      /* it comes to MULTICAST_ERROR_OUT_OF_MEMORY, and has changed nothing */
-  MAY_COPE    /* that; or it does all the same what it does, or less of it, and says how much */
+  TAKES_NONE, /* it never allocates */
+  FAILS,      /* returns MULTICAST_ERROR_OUT_OF_MEMORY, and changes nothing */
+  MAY_COPE    /* that, or succeeds, perhaps in part: its result says how far */
 } memory_use;
 
 typedef struct function {
   const char *name;
   const char *variant;
   memory_use memory;
-  int rounds; /* calls until it has taken all the kinds of memory that it takes */
-  bool is_first; /* tried before there is anything else; the world is empty then */
-  /* Calls it, once, and checks what came of it. 0, or MULTICAST_ERROR_OUT_OF_MEMORY. */
+  int rounds; /* calls until it has made each kind of allocation */
+  bool is_first; /* is called first of all; the world is empty then */
+  /* Calls it once and checks the result. Returns 0 or MULTICAST_ERROR_OUT_OF_MEMORY. */
   int64_t (*call)(world *w);
-  void (*unmake)(uint64_t handle); /* of those that create */
+  void (*unmake)(uint64_t handle); /* destroys what it creates */
 } function;
 
 extern const function functions[];
 extern const int function_count;
 
-/* Destroys what it has created. */
+/* Destroys all that calls of it have created. */
 void unmake_all(world *w, const function *f);
 
 /* Calls every function in a world of its own. */

@@ -1,5 +1,5 @@
-/* Each allocation of every function failing, one after the other: alone, and with all that follow.
- */
+/* Out of memory: each allocation of each function fails once, only that one, and with all later
+ * ones. */
 
 #include "child.h"
 #include "functions.h"
@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What the children tell. */
+/* The results of a child. */
 typedef struct report {
-  bool was_reached;   /* the allocation that was to fail */
-  int64_t bytes_kept; /* in the end, where no allocation fails */
+  bool was_reached;   /* the allocation that had to fail */
+  int64_t bytes_kept; /* at the end, if no allocation fails */
 } report;
 static report *told;
 
@@ -20,14 +20,14 @@ typedef struct attempt {
   world w;
 } attempt;
 
-/* A queue's thread that has stopped has its record until it ends; the next one takes another. */
+/* The stopped thread of a queue keeps its thread record until it ends. */
 static bool is_without_other_threads(void) {
   DIR *tasks = opendir("/proc/self/task");
   int count = 0;
   CHECK(tasks != NULL);
   while (readdir(tasks) != NULL) ++count;
   closedir(tasks);
-  return count == 2 + 2; /* main's and this one; and two entries that are none */
+  return count == 2 + 2; /* the main thread and this one; and the entries "." and ".." */
 }
 
 static void *call_rounds(void *argument) {
@@ -65,14 +65,14 @@ static void *call_once(void *argument) {
   return NULL;
 }
 
-/* Fails one allocation, or that and all that follow, and looks whether all is well afterwards. */
+/* Makes one allocation fail, or that and all later ones, and checks that all works afterwards. */
 static void fail_allocation(const function *f, int which) {
   attempt a;
   a.f = f;
   memset(&a.w, 0, sizeof a.w);
   if (!f->is_first) world_begin(&a.w);
   fail_after = which;
-  on_another_thread(call_rounds, &a); /* one that may have no record yet */
+  on_another_thread(call_rounds, &a); /* a thread without a thread record */
   fail_after = -1;
   unmake_all(&a.w, f);
   on_another_thread(call_once, &a); /* it works again */
@@ -80,14 +80,14 @@ static void fail_allocation(const function *f, int which) {
   world_end(&a.w);
 }
 
-/* Finds the library as new. */
+/* The library has not been used yet. */
 static void fail_at_first(const function *f, int which) {
   fail_allocation(f, which);
   if (which < 0) told->bytes_kept = allocated_bytes;
   if (allocated_bytes > told->bytes_kept) CHECK_EQ(allocated_bytes, told->bytes_kept);
 }
 
-/* Finds the library used: whatever it keeps for later it has by now, and takes no more. */
+/* Repeats all failures until the library allocates no more: it keeps some memory for reuse. */
 static void fail_again_and_again(const function *f, int unused) {
   int64_t bytes = -1, blocks = -1;
   int sweep, which;
@@ -103,23 +103,23 @@ static void fail_again_and_again(const function *f, int unused) {
   }
 }
 
-/* Each in a process of its own, for there to be a first time. */
+/* Runs the body in a process of its own, where the library has not been used yet. */
 static void in_a_child(void (*body)(const function *, int), const function *f, int which,
-                       bool is_alone) {
+                       bool is_single) {
   pid_t child;
   int end;
   told->was_reached = false;
   child = begin_child();
   if (child == 0) {
     use_test_allocator();
-    fail_only_once = is_alone;
+    fail_only_once = is_single;
     body(f, which);
     _exit(0);
   }
   end = end_of_child(child);
   if (end == 0) return;
-  fprintf(stderr, "in %s (%s), the allocation after %d failing %s\n", f->name, f->variant, which,
-          is_alone ? "alone" : "with all that follow");
+  fprintf(stderr, "in %s (%s), the allocation after %d fails, %s\n", f->name, f->variant, which,
+          is_single ? "once" : "with all later ones");
   CHECK_EQ(end, 0);
 }
 
@@ -129,15 +129,15 @@ static void prepare_report(void) {
 }
 
 TEST(out_of_memory_at_each_allocation_of_each_function) {
-  int i, which, is_alone, total = 0;
+  int i, which, is_single, total = 0;
   prepare_report();
   for (i = 0; i < function_count; ++i) {
     const function *f = &functions[i];
-    for (is_alone = 1; is_alone >= 0; --is_alone) {
+    for (is_single = 1; is_single >= 0; --is_single) {
       in_a_child(fail_at_first, f, -1, true);
       for (which = 0; which == 0 || told->was_reached; ++which, ++total) {
         CHECK(which < 1000);
-        in_a_child(fail_at_first, f, which, is_alone != 0);
+        in_a_child(fail_at_first, f, which, is_single != 0);
       }
     }
     printf("%-40s %-26s %3d allocations\n", f->name, f->variant, which - 1);
@@ -148,17 +148,17 @@ TEST(out_of_memory_at_each_allocation_of_each_function) {
 }
 
 TEST(out_of_memory_again_and_again_leaks_nothing_of_any_function) {
-  int i, is_alone;
+  int i, is_single;
   prepare_report();
   for (i = 0; i < function_count; ++i) {
-    for (is_alone = 1; is_alone >= 0; --is_alone)
-      in_a_child(fail_again_and_again, &functions[i], -1, is_alone != 0);
+    for (is_single = 1; is_single >= 0; --is_single)
+      in_a_child(fail_again_and_again, &functions[i], -1, is_single != 0);
   }
 }
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
-/* Calls something with the name of each function that the header declares. */
+/* Calls `body` with the name of each function that the header declares. */
 static int for_each_declared(void (*body)(const char *name)) {
   FILE *file = fopen(MULTICAST_HEADER, "r");
   static char line[512], name[128];
@@ -190,7 +190,7 @@ static void expect_in_table(const char *name) {
   for (i = 0; i < function_count; ++i) {
     if (strcmp(functions[i].name, name) == 0) return;
   }
-  check_failed(__FILE__, __LINE__, name, "is declared, but not among the functions");
+  check_failed(__FILE__, __LINE__, name, "is declared, but not in the table");
 }
 
 TEST(faults_happen_to_every_function_of_the_header) {

@@ -4,7 +4,7 @@
 
 static void be_called(void *context, uint32_t event, const void *payload, size_t size) {
   counts *c = context;
-  volatile int steps; /* for calls to be found in the middle */
+  volatile int steps; /* the call takes some time */
   (void)event;
   (void)payload;
   (void)size;

@@ -1,4 +1,4 @@
-/* What the plugin has for its host. */
+/* The functions of the plugin. */
 
 #ifndef PLUGIN_H
 #define PLUGIN_H

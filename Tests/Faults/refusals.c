@@ -1,4 +1,4 @@
-/* The system refuses what the library asks of it, and later grants it. */
+/* System calls fail, and later succeed. */
 
 #include "child.h"
 #include "functions.h"
@@ -18,7 +18,7 @@ static void expect_nothing_can_be_created(void) {
   CHECK_EQ(multicast_broadcaster_default().id, 0);
 }
 
-/* Long enough to use up what the system has, were it not given back. */
+/* Often enough to exhaust the resource if the library leaked it. */
 static void is_refused_then_granted(ask *a) {
   int64_t bytes = 0, i;
   use_test_allocator();
@@ -29,7 +29,7 @@ static void is_refused_then_granted(ask *a) {
   }
   if (a->count < 600 * 5) CHECK_EQ(a->count, 600 * 5);
   CHECK_EQ(allocated_bytes, bytes);
-  use_test_allocator(); /* nothing has been started: another may still be given */
+  use_test_allocator(); /* the library is not in use yet, so the allocator can be set again */
   a->is_refused = false;
   use_every_function();
 }
@@ -167,14 +167,14 @@ TEST(descriptor_refused_is_minus_1_and_the_calls_are_made) {
   }
   CHECK_EQ(multicast_invoke(w.m, 0, NULL, 0), 4);
   ask_eventfd.is_refused = false;
-  CHECK(is_readable(multicast_queue_fd(w.queue))); /* what had come before counts */
+  CHECK(is_readable(multicast_queue_fd(w.queue))); /* calls that were queued before count */
   CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
   CHECK(!is_readable(multicast_queue_fd(w.queue)));
   world_end(&w);
 }
 
-/* The one that the child of a fork needs in the place of the parent's. */
-TEST(descriptor_refused_in_the_child_of_a_fork_is_minus_1_and_the_parents_is_left_alone) {
+/* The child of a fork needs a descriptor of its own. */
+TEST(descriptor_refused_in_the_child_of_a_fork_is_minus_1_and_the_parents_is_unchanged) {
   world w;
   int fd;
   pid_t child;
@@ -269,8 +269,8 @@ static const struct {
 };
 enum { REMOVAL_COUNT = sizeof removals / sizeof *removals };
 
-/* What one thread alone invokes needs no barrier. */
-static void use_alone(void) {
+/* A multicast with a single invoker needs no heavy fence. */
+static void use_with_single_invoker(void) {
   int calls = 0, releases = 0;
   multicast_options options = with_release(count_release);
   multicast m = multicast_create();
@@ -284,7 +284,8 @@ static void use_alone(void) {
   CHECK_EQ(calls, 1);
 }
 
-/* Removed, never called any more, never released, and everything else goes on. */
+/* The removal fails with MULTICAST_ERROR_SYSTEM: the delegate is removed, not called any more, and
+ * never released. Everything else works. */
 static void remove_without_membarrier(void *argument) {
   const int i = *(int *)argument;
   world w;
@@ -292,7 +293,7 @@ static void remove_without_membarrier(void *argument) {
   fflush(stdout);
   world_begin(&w);
   invoke_world(&w);
-  on_another_thread(invoke_world, &w); /* now several threads are known */
+  on_another_thread(invoke_world, &w); /* now there are several invokers */
   CHECK_EQ(multicast_queue_run(w.queue, 0), 2);
   CHECK_EQ(w.calls, 2 * 5);
   deny_membarrier();
@@ -306,16 +307,16 @@ static void remove_without_membarrier(void *argument) {
   if (removals[i].unregistered > 0)
     CHECK(multicast_broadcaster_notify(w.broadcaster, known_name, 0, NULL, 0) <= 0);
   CHECK_EQ(w.releases, 0);
-  use_alone();
+  use_with_single_invoker();
 }
 
 TEST(membarrier_refused_later_makes_each_removal_system_and_frees_nothing) {
   int i;
-  if (is_without_membarrier()) return; /* it was never granted: nothing to take back */
+  if (is_without_membarrier()) return; /* it was never granted, so it cannot be refused later */
   for (i = 0; i < REMOVAL_COUNT; ++i) in_child(remove_without_membarrier, &i);
 }
 
-/* To the kernel the child of a fork is another process: it is refused what its parent had. */
+/* For the kernel the child of a fork is a new process, which registers for membarrier itself. */
 TEST(membarrier_refused_in_the_child_of_a_fork_is_system) {
   world w;
   pid_t child;

@@ -16,7 +16,7 @@ void *next_one(const char *name) {
   return found;
 }
 
-/* Whether an address is the library's. */
+/* Whether an address is in the library. */
 static bool is_of_library(const void *address) {
   Dl_info here, library;
   return dladdr(address, &here) != 0 &&
@@ -72,7 +72,7 @@ int pthread_key_create(pthread_key_t *key, void (*destructor)(void *)) {
   return REFUSES(ask_key) ? EAGAIN : real(key, destructor);
 }
 
-/* What pthread_atfork() is, to a shared library. */
+/* pthread_atfork() in a shared library calls this function of libc. */
 int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *dso);
 int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void),
                       void *dso) {
@@ -92,7 +92,7 @@ int pthread_condattr_setclock(pthread_condattr_t *attributes, clockid_t clock) {
   return real(attributes, clock);
 }
 
-/* Off by a day, to and fro, if it is not the monotonic clock. */
+/* Any clock but the monotonic one is a day ahead and a day behind in turn, for the library. */
 static int64_t offset(clockid_t clock, const void *caller) {
   enum { DAY = 86400 };
   if (!is_of_library(caller)) return 0;

@@ -1,27 +1,27 @@
-/* What the library asks of libc, on its way there: this program's functions come before libc's, and
- * can refuse, put off, or lie. */
+/* Interposed functions of libc: the program's functions come before those of libc, and can fail,
+ * delay, or return wrong times. */
 
 #ifndef SYSTEM_H
 #define SYSTEM_H
 
 #include "../Interface/harness.h"
 
-/* The function of that name that would have been found without this program's. */
+/* The function of libc with that name. */
 void *next_one(const char *name);
 
 typedef struct ask {
   bool is_refused;
-  int count; /* how often the library has asked */
+  int count; /* calls by the library */
 } ask;
 
 /* pthread_create, pthread_setspecific, pthread_key_create, pthread_atfork,
  * pthread_condattr_setclock and eventfd. */
 extern ask ask_thread, ask_specific, ask_key, ask_fork_handlers, ask_condition_clock, ask_eventfd;
 
-/* Threads of the library begin once this is open; NULL: at once. */
+/* Threads of the library begin when this is open; NULL: at once. */
 extern gate *thread_may_begin;
 
-/* How often the library has asked what time it is: the monotonic clock; any other. */
+/* How often the library has read the monotonic clock, and any other clock. */
 extern int asked_monotonic, asked_other_clock;
 
 #endif

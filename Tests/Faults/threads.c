@@ -1,4 +1,4 @@
-/* Threads that have little room, that are many, or that end where they should not. */
+/* Threads with small stacks, many threads, and threads that end inside a call. */
 
 #include "functions.h"
 
@@ -23,7 +23,7 @@ static void *use_every_function_there(void *unused) {
   return NULL;
 }
 
-/* The smallest has 16 KB, with this program's own frames and thread-locals in them. */
+/* The smallest stack has 16 KB, including the frames and thread-locals of this program. */
 TEST(stack_of_the_smallest_size_is_enough_for_every_function) {
   on_a_stack_of((size_t)sysconf(_SC_THREAD_STACK_MIN), use_every_function_there, NULL);
 }
@@ -43,7 +43,7 @@ typedef struct nest {
   int64_t (*again)(struct nest *);
 } nest;
 
-/* Needs little: a word or two in each call. */
+/* Needs very little stack itself. */
 static void go_deeper(void *context, uint32_t event, const void *payload, size_t size) {
   nest *n = context;
   int64_t result;
@@ -70,7 +70,7 @@ static int64_t by_visit(nest *n) { return multicast_visit(n->m, visit_deeper, n)
 static int64_t by_notify(nest *n) {
   return multicast_broadcaster_notify(n->broadcaster, "name", 0, NULL, 0);
 }
-/* A delegate that is queued again by its own call, and runs the queue. */
+/* The delegate queues a call of itself and runs the queue. */
 static int64_t by_run(nest *n) { return multicast_queue_run(n->queue, 1); }
 
 static void *nest_to_the_limit(void *argument) {
@@ -118,7 +118,7 @@ TEST(stack_of_64_kilobytes_is_enough_for_256_notifications) {
   nest_on_a_stack_of(65536, by_notify, multicast_options_default());
 }
 
-/* What is not plain takes two to four times as much. */
+/* Delegates with events, a lock or a queue need two to four times as much stack. */
 TEST(stack_of_128_kilobytes_is_enough_for_256_invocations_of_chosen_events) {
   multicast_options options = multicast_options_default();
   options.events = 1;
@@ -142,10 +142,10 @@ static multicast common;
 static multicast_queue common_queue;
 static int common_calls;
 
-static void *come_and_go(void *unused) {
+static void *use_and_end(void *unused) {
   (void)unused;
   CHECK_EQ(multicast_invoke(common, 0, NULL, 0), 2);
-  CHECK(multicast_queue_run(common_queue, 1) != 0); /* others may run it, which is a status */
+  CHECK(multicast_queue_run(common_queue, 1) != 0); /* a status if another thread runs it */
   return NULL;
 }
 
@@ -169,11 +169,11 @@ TEST(threads_by_the_ten_thousand_that_come_and_go_take_no_more_memory) {
   add(common, counter(&common_calls));
   add_queued(common, counter(&common_calls), common_queue);
   for (round = 0; round < MANY / AT_ONCE; ++round) {
-    for (i = 0; i < AT_ONCE; ++i) threads[i] = start_thread(come_and_go, NULL);
+    for (i = 0; i < AT_ONCE; ++i) threads[i] = start_thread(use_and_end, NULL);
     for (i = 0; i < AT_ONCE; ++i) join_thread(threads[i]);
     if (round == MANY / AT_ONCE / 10) kilobytes = resident_kilobytes();
     bytes = allocated_bytes;
-    if (round > 0) CHECK(bytes < 400000); /* a record takes 10 KB: as many as there are at once */
+    if (round > 0) CHECK(bytes < 400000); /* a thread record takes 10 KB; AT_ONCE threads */
   }
   CHECK(LOAD(common_calls) >= MANY);
   CHECK(resident_kilobytes() - kilobytes < 1024);
@@ -183,7 +183,7 @@ TEST(threads_by_the_ten_thousand_that_come_and_go_take_no_more_memory) {
   CHECK_OK(multicast_destroy(common));
 }
 
-/* ---- Cancellation inside of a call ----------------------------------------------------------- */
+/* ---- Cancellation inside a call -------------------------------------------------------------- */
 
 static gate is_inside = GATE_INIT;
 
@@ -193,7 +193,7 @@ static void sleep_for_long(void *context, uint32_t event, const void *payload, s
   (void)size;
   ADD(*(int *)context, 1);
   gate_open(&is_inside);
-  sleep(60); /* a point of cancellation */
+  sleep(60); /* a cancellation point */
   ADD(*(int *)context, 1000);
 }
 
@@ -222,8 +222,8 @@ static void *be_cancelled_in_run(void *unused) {
   return NULL;
 }
 
-/* The thread ends, as by pthread_exit(): the call is over, what was removed is released, and its
- * record serves others. */
+/* The thread ends as by pthread_exit(): its call is over, a removed delegate is released, and its
+ * thread record is reused. */
 static void is_cancelled(void *(*body)(void *), bool is_queued, bool is_removed) {
   static const gate shut = GATE_INIT;
   int calls = 0, releases = 0;
@@ -252,7 +252,7 @@ static void is_cancelled(void *(*body)(void *), bool is_queued, bool is_removed)
   CHECK(end == PTHREAD_CANCELED);
   CHECK_EQ(calls, 1);
   if (!is_removed) CHECK_OK(multicast_token_remove(token)); /* nothing to wait for */
-  CHECK_EQ(multicast_queue_run(around.queue, 0), 0);         /* it is nobody's */
+  CHECK_EQ(multicast_queue_run(around.queue, 0), 0);         /* no thread runs it */
   add_with(around.known, counter(&releases), &options);
   CHECK_EQ(multicast_invoke(around.known, 0, NULL, 0), 1);
   world_end(&around);
@@ -285,7 +285,7 @@ TEST(cancellation_inside_of_a_queued_call_ends_it) {
 
 static pthread_key_t late;
 
-/* Comes again in each round of destructors, after the library's own has run. */
+/* Runs in each round of destructors, after that of the library. */
 static void use_late(void *rounds_left) {
   use_every_function();
   if ((intptr_t)rounds_left > 1)
@@ -303,14 +303,14 @@ TEST(late_destructors_of_a_thread_may_call_every_function) {
   int64_t bytes = 0;
   int i;
   use_test_allocator();
-  common = multicast_create(); /* the library's key comes before ours, and so does its destructor */
+  common = multicast_create(); /* its thread key comes before ours, and its destructor too */
   add(common, counter(&common_calls));
   CHECK_EQ(pthread_key_create(&late, use_late), 0);
   for (i = 0; i < 110; ++i) {
     on_another_thread(end_late, NULL);
     if (i == 9) bytes = allocated_bytes;
   }
-  /* A queue's thread that has just stopped may still have its record: not one for each of ours. */
+  /* The stopped thread of a queue may still have its thread record, but not each of 100. */
   CHECK(allocated_bytes - bytes < 100000);
   use_every_function();
   CHECK_OK(multicast_destroy(common));

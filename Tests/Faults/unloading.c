@@ -1,5 +1,5 @@
-/* dlclose(), of the library and of a plugin, while calls run. This program is not linked to the
- * library: nothing but itself can keep it mapped. */
+/* dlclose() of the library and of a plugin while calls run. This program is not linked to the
+ * library, so only the library itself can keep it mapped. */
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -98,7 +98,7 @@ static void join_threads(const pthread_t *threads) {
   for (i = 0; i < THREADS; ++i) CHECK_EQ(pthread_join(threads[i], NULL), 0);
 }
 
-/* Until every thread has invoked since, and more than once. */
+/* Waits until every thread has invoked several times. */
 static void let_them_invoke(void) {
   int64_t before = LOAD(invocations);
   while (LOAD(invocations) < before + INT64_C(20) * THREADS) usleep(100);
@@ -114,7 +114,7 @@ static void close_library(void *context, uint32_t event, const void *payload, si
   (void)payload;
   (void)size;
   if (__atomic_add_fetch(&closings, 1, __ATOMIC_SEQ_CST) == 1)
-    CHECK_EQ(dlclose(library.handle), 0); /* this call returns to what has been closed */
+    CHECK_EQ(dlclose(library.handle), 0); /* this call returns to the closed library */
 }
 
 static void close_the_library(void) {
@@ -133,10 +133,10 @@ static void close_the_library(void) {
     CHECK_EQ(library.add(target, closing, NULL, NULL), MULTICAST_OK);
     CHECK_EQ(library.add(target, closing, &options, NULL), MULTICAST_OK);
     start_threads(threads);
-    let_them_invoke(); /* it is closed by now */
+    let_them_invoke(); /* now it is closed */
     CHECK(is_mapped(library_path));
     let_them_invoke();
-    join_threads(threads); /* their records are given back, by what has been closed */
+    join_threads(threads); /* the closed library releases their thread records */
     CHECK_EQ(library.queue_destroy(queue), MULTICAST_OK);
     CHECK_EQ(library.destroy(target), MULTICAST_OK);
   }
@@ -182,9 +182,9 @@ static void close_plugins(const char *path) {
     CHECK_EQ(LOAD(c.releases), 8);
     CHECK_EQ(LOAD(c.locks), 0);
     CHECK_EQ(dlclose(handle), 0);
-    CHECK(!is_mapped(path) && dladdr(code, &info) == 0); /* it is gone */
+    CHECK(!is_mapped(path) && dladdr(code, &info) == 0); /* unmapped */
     i = LOAD(c.calls);
-    let_them_invoke(); /* which would crash, were any of it still to be called */
+    let_them_invoke(); /* a call of the plugin would crash */
     CHECK_EQ(LOAD(c.calls), i);
   }
   join_threads(threads);
@@ -199,7 +199,7 @@ int main(int argc, char **argv) {
            "Closes the library, or the plugin, while calls run.\n", argv[0]);
     return argc == 2 && (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) ? 0 : 2;
   }
-  alarm(100); /* what hangs is ended */
+  alarm(100); /* ends a hang */
   library_path = argv[1];
   if (argc == 3) {
     close_plugins(argv[2]);

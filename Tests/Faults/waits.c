@@ -6,7 +6,7 @@ static const uint64_t long_ns = UINT64_C(60000000000);
 
 static const char *name = "name";
 
-/* ---- What there is to wait for --------------------------------------------------------------- */
+/* ---- Something to wait for ------------------------------------------------------------------- */
 
 static void release_slowly(void *context) {
   scene *s = context;
@@ -42,7 +42,7 @@ static void begin_called(scene *s) {
   gate_wait(&s->b.entered);
 }
 
-/* As it is removed already, without waiting. */
+/* The same, and the delegate has been removed without waiting. */
 static void begin_removed(scene *s) {
   begin_called(s);
   CHECK_STATUS(multicast_token_remove_nowait(s->token), MULTICAST_PENDING);
@@ -54,7 +54,7 @@ static void *remove_it(void *argument) {
   return NULL;
 }
 
-/* Another thread is in the release of the delegate. */
+/* Another thread is in the `release` of the delegate. */
 static void begin_released(scene *s) {
   multicast_options options = with_release(release_slowly);
   options.lifetime = s->lifetime;
@@ -65,7 +65,7 @@ static void begin_released(scene *s) {
   gate_wait(&s->b.entered);
 }
 
-/* The queue's thread is in a call of the delegate. */
+/* The thread of the queue is in a call of the delegate. */
 static void begin_run(scene *s) {
   multicast_options options = with_release(release_slowly);
   s->queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
@@ -81,7 +81,7 @@ static void begin_run(scene *s) {
 static void begin_queue(scene *s) {
   s->queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   s->m = multicast_create();
-  add_queued(s->m, counter(&s->waiting_calls), s->queue);
+  add_queued(s->m, counter(&s->queued_calls), s->queue);
 }
 
 static void begin_full(scene *s) {
@@ -98,10 +98,10 @@ static void begin_slow_thread(scene *s) {
   thread_may_begin = &thread_begins;
 }
 
-/* ---- What brings it about -------------------------------------------------------------------- */
+/* ---- The ends of waits ----------------------------------------------------------------------- */
 
-static void let_go(scene *s) { gate_open(&s->b.let_go); }
-static void let_release_go(scene *s) { gate_open(&s->release_may_return); }
+static void unblock_call(scene *s) { gate_open(&s->b.let_go); }
+static void unblock_release(scene *s) { gate_open(&s->release_may_return); }
 static void queue_a_call(scene *s) { CHECK_EQ(multicast_invoke(s->m, 0, NULL, 0), 1); }
 static void make_room(scene *s) { CHECK_EQ(multicast_queue_run(s->queue, 1), 1); }
 static void let_thread_begin(scene *s) {
@@ -118,7 +118,7 @@ static int64_t by_remove_at(scene *s) { return multicast_remove_at(s->m, 0); }
 static int64_t by_remove_all(scene *s) { return multicast_remove_all(s->m); }
 static int64_t by_destroy(scene *s) { return multicast_destroy(s->m); }
 static int64_t by_token(scene *s) { return multicast_token_remove(s->token); }
-static int64_t by_token_for_ever(scene *s) {
+static int64_t by_token_without_limit(scene *s) {
   return multicast_token_remove_within(s->token, UINT64_MAX);
 }
 static int64_t by_token_for_long(scene *s) {
@@ -146,35 +146,37 @@ static int64_t by_invoke(scene *s) { return multicast_invoke(s->m, 0, NULL, 0); 
 static int64_t by_queue_start(scene *s) { return multicast_queue_start(s->queue); }
 
 const wait waits[] = {
-    {"remove", begin_called, by_remove, let_go, MULTICAST_OK},
-    {"remove_many", begin_called, by_remove_many, let_go, 1},
-    {"remove_context", begin_called, by_remove_context, let_go, 1},
-    {"remove_at", begin_called, by_remove_at, let_go, MULTICAST_OK},
-    {"remove_all", begin_called, by_remove_all, let_go, 1},
-    {"destroy", begin_called, by_destroy, let_go, MULTICAST_OK},
-    {"token_remove", begin_called, by_token, let_go, MULTICAST_OK},
-    {"token_remove_within for ever", begin_called, by_token_for_ever, let_go, MULTICAST_OK},
-    {"token_remove_within for long", begin_called, by_token_for_long, let_go, MULTICAST_OK},
+    {"remove", begin_called, by_remove, unblock_call, MULTICAST_OK},
+    {"remove_many", begin_called, by_remove_many, unblock_call, 1},
+    {"remove_context", begin_called, by_remove_context, unblock_call, 1},
+    {"remove_at", begin_called, by_remove_at, unblock_call, MULTICAST_OK},
+    {"remove_all", begin_called, by_remove_all, unblock_call, 1},
+    {"destroy", begin_called, by_destroy, unblock_call, MULTICAST_OK},
+    {"token_remove", begin_called, by_token, unblock_call, MULTICAST_OK},
+    {"token_remove_within without limit", begin_called, by_token_without_limit, unblock_call,
+     MULTICAST_OK},
+    {"token_remove_within for long", begin_called, by_token_for_long, unblock_call, MULTICAST_OK},
     {"token_remove_within", begin_called, by_token_briefly, NULL, MULTICAST_ERROR_TIMEOUT},
-    {"lifetime_end", begin_called, by_lifetime, let_go, MULTICAST_OK},
-    {"broadcaster_unregister", begin_called, by_unregister, let_go, MULTICAST_OK},
-    {"broadcaster_unregister_all", begin_called, by_unregister_all, let_go, 1},
-    {"broadcaster_destroy", begin_called, by_broadcaster, let_go, MULTICAST_OK},
+    {"lifetime_end", begin_called, by_lifetime, unblock_call, MULTICAST_OK},
+    {"broadcaster_unregister", begin_called, by_unregister, unblock_call, MULTICAST_OK},
+    {"broadcaster_unregister_all", begin_called, by_unregister_all, unblock_call, 1},
+    {"broadcaster_destroy", begin_called, by_broadcaster, unblock_call, MULTICAST_OK},
 
-    {"remove, removed", begin_removed, by_remove, let_go, MULTICAST_ERROR_NOT_FOUND},
-    {"token_remove, removed", begin_removed, by_token, let_go, MULTICAST_ERROR_INVALID_HANDLE},
-    {"remove_all, removed", begin_removed, by_remove_all, let_go, 0},
-    {"destroy, removed", begin_removed, by_destroy, let_go, MULTICAST_OK},
-    {"lifetime_end, removed", begin_removed, by_lifetime, let_go, MULTICAST_OK},
+    {"remove, removed", begin_removed, by_remove, unblock_call, MULTICAST_ERROR_NOT_FOUND},
+    {"token_remove, removed", begin_removed, by_token, unblock_call,
+     MULTICAST_ERROR_INVALID_HANDLE},
+    {"remove_all, removed", begin_removed, by_remove_all, unblock_call, 0},
+    {"destroy, removed", begin_removed, by_destroy, unblock_call, MULTICAST_OK},
+    {"lifetime_end, removed", begin_removed, by_lifetime, unblock_call, MULTICAST_OK},
     {"token_remove_within, removed", begin_removed, by_token_briefly, NULL,
      MULTICAST_ERROR_TIMEOUT},
-    {"lifetime_end, release", begin_released, by_lifetime, let_release_go, MULTICAST_OK},
+    {"lifetime_end, release", begin_released, by_lifetime, unblock_release, MULTICAST_OK},
 
-    {"token_remove, queued", begin_run, by_token, let_go, MULTICAST_OK},
-    {"remove_all, queued", begin_run, by_remove_all, let_go, 1},
-    {"lifetime_end, queued", begin_run, by_lifetime, let_go, MULTICAST_OK},
-    {"queue_destroy", begin_run, by_queue_destroy, let_go, MULTICAST_OK},
-    {"queue_stop", begin_run, by_queue_stop, let_go, MULTICAST_OK},
+    {"token_remove, queued", begin_run, by_token, unblock_call, MULTICAST_OK},
+    {"remove_all, queued", begin_run, by_remove_all, unblock_call, 1},
+    {"lifetime_end, queued", begin_run, by_lifetime, unblock_call, MULTICAST_OK},
+    {"queue_destroy", begin_run, by_queue_destroy, unblock_call, MULTICAST_OK},
+    {"queue_stop", begin_run, by_queue_stop, unblock_call, MULTICAST_OK},
     {"queue_wait", begin_queue, by_queue_wait, queue_a_call, 1},
     {"queue_wait for long", begin_queue, by_queue_wait_for_long, queue_a_call, 1},
     {"queue_wait briefly", begin_queue, by_queue_wait_briefly, NULL, MULTICAST_ERROR_TIMEOUT},
@@ -198,7 +200,7 @@ void scene_begin(scene *s, const wait *w) {
   w->begin(s);
 }
 
-/* Whatever is not gone goes, and then nothing runs. */
+/* Unblocks all calls and destroys everything; then nothing runs. */
 void scene_end(scene *s) {
   gate_open(&s->b.let_go);
   gate_open(&s->release_may_return);

@@ -1,4 +1,4 @@
-/* What functions are called on: a little of everything. */
+/* A world: one object of each kind, for the functions under test. */
 
 #ifndef WORLD_H
 #define WORLD_H
@@ -6,26 +6,26 @@
 #include "../Interface/harness.h"
 
 typedef struct world {
-  multicast m;          /* has four delegates: at once, queued, under the lifetime, once more */
+  multicast m; /* four delegates: plain, queued, member of the lifetime, plain */
   multicast_token token;
   multicast_queue queue; /* has room for 16 calls and refuses */
   multicast_lifetime lifetime;
   multicast_broadcaster broadcaster; /* "known" has one observer */
   multicast known;
   int calls;
-  int releases, owed; /* how many releases have run, and are going to have run in the end */
-  int names;          /* made up so far */
-  uint64_t made[100]; /* handles that calls have created */
+  int releases, owed; /* releases that have run, and that must have run at the end */
+  int names;          /* new names so far */
+  uint64_t made[100]; /* handles that the functions have created */
   int made_count;
 } world;
 
 extern const char *const known_name;
-extern const char payload[100]; /* what is passed to delegates, or nothing */
+extern const char payload[100]; /* delegates get this payload or none */
 
 void world_begin(world *w);
-void world_end(world *w); /* everything is gone, and every release has run */
+void world_end(world *w); /* destroys everything, and checks that every release has run */
 
-/* What can be seen of a world without a change to it. */
+/* All that can be queried of a world. */
 typedef struct world_state {
   int64_t delegates, members, observers;
   multicast_delegate list[64];
@@ -34,10 +34,10 @@ typedef struct world_state {
   int calls, made_count;
 } world_state;
 world_state world_look(const world *w);
-/* Fails the test where anything has changed since. */
+/* Fails the test if anything has changed since. */
 void world_expect(const world *w, const world_state *before);
 
-/* What all of its delegates are; and another, of which it has none at first. */
+/* The delegate of all its registrations; and a second one, which it does not have at first. */
 multicast_delegate delegate_of(world *w);
 multicast_delegate other_delegate_of(world *w);
 void be_released(void *context); /* counts */

@@ -1,5 +1,5 @@
-/* What the head of multicast.h says is not supported, and the internal checks find: each in a
- * process of its own, which has to end by abort() with the right words. */
+/* The internal checks detect what multicast.h does not support. Each case runs in a process of its
+ * own, which must end by abort() with the message of the check. */
 
 #include "../Interface/harness.h"
 
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs a body in a child, and expects it to be ended by a check that says this. */
+/* Runs a body in a child. A check must end it, with a message that contains these words. */
 static void ends_by_check(void (*body)(void), const char *words) {
   char text[4096];
   size_t length = 0;
@@ -119,7 +119,8 @@ static void leave_a_run(void) {
 
 TEST(queued_call_left_by_longjmp_is_found) { ends_by_check(leave_a_run, left); }
 
-/* Deeper on the stack than what comes after: else it could be inside of the call. */
+/* The frame of the call must be deeper on the stack than what follows, which could else be inside
+ * the call. */
 static __attribute__((noinline)) void invoke_deeper(multicast m) {
   volatile char room[4096];
   room[0] = 0;
@@ -144,7 +145,7 @@ static void catch_a_jump(void *context, uint32_t event, const void *payload, siz
   if (setjmp(place) == 0) multicast_invoke(inner, 0, NULL, 0);
 }
 
-static void leave_an_inner_one(void) {
+static void leave_an_inner_invocation(void) {
   multicast outer = multicast_create();
   multicast_delegate catcher = {catch_a_jump, NULL};
   inner = multicast_create();
@@ -154,7 +155,7 @@ static void leave_an_inner_one(void) {
 }
 
 TEST(inner_invocation_left_by_longjmp_is_found_as_the_outer_one_ends) {
-  ends_by_check(leave_an_inner_one, "left none inside of it by longjmp");
+  ends_by_check(leave_an_inner_invocation, "left none inside of it by longjmp");
 }
 
 static void leave_a_release(void) {
@@ -171,7 +172,7 @@ TEST(release_left_by_longjmp_is_found) {
   ends_by_check(leave_a_release, "no release is left by longjmp");
 }
 
-/* ---- The allocator's functions --------------------------------------------------------------- */
+/* ---- The allocator --------------------------------------------------------------------------- */
 
 static int what_to_do;
 enum { CALL_LIBRARY = 1, END_THREAD };
@@ -210,7 +211,7 @@ TEST(allocator_that_calls_the_library_is_found) {
 
 static void *end_in_allocator(void *target) {
   static int calls;
-  multicast_invoke(*(multicast *)target, 0, NULL, 0); /* it has a record from here on */
+  multicast_invoke(*(multicast *)target, 0, NULL, 0); /* the thread has a thread record now */
   what_to_do = END_THREAD;
   (void)multicast_add(*(multicast *)target, counter(&calls), NULL, NULL);
   return NULL;
@@ -221,7 +222,7 @@ static void end_thread_in_library(void) {
   on_another_thread(end_in_allocator, &m);
 }
 
-/* As by asynchronous cancellation, but at a known moment. */
+/* Like asynchronous cancellation, but at a known point. */
 TEST(thread_that_ends_inside_of_the_library_is_found) {
   ends_by_check(end_thread_in_library, "no lock is held");
 }
@@ -236,7 +237,7 @@ static void *end_in_release(void *target) {
   multicast m = *(multicast *)target;
   multicast_options options = with_release(end_thread);
   multicast_token token = add_with(m, counter(&calls), &options);
-  multicast_invoke(m, 0, NULL, 0); /* it has a record from here on */
+  multicast_invoke(m, 0, NULL, 0); /* the thread has a thread record now */
   (void)multicast_token_remove(token);
   return NULL;
 }
@@ -257,12 +258,12 @@ static int handled;
 
 static void add_in_handler(int number) {
   (void)number;
-  /* The mistake that is to be found.
+  /* Not supported.
    * NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c,cert-msc54-cpp) */
   (void)multicast_add(interrupted, counter(&handled), NULL, NULL);
 }
 
-static void *add_for_ever(void *unused) {
+static void *add_and_remove(void *unused) {
   static int calls;
   for (;;) {
     (void)multicast_add(interrupted, counter(&calls), NULL, NULL);
@@ -275,14 +276,14 @@ static void interrupt_until_found(void) {
   pthread_t thread;
   interrupted = multicast_create();
   signal(SIGUSR1, add_in_handler);
-  thread = start_thread(add_for_ever, NULL);
+  thread = start_thread(add_and_remove, NULL);
   for (;;) {
     pause_ms(1);
     pthread_kill(thread, SIGUSR1);
   }
 }
 
-/* Not at each moment; but it does not take long until one comes while a lock is held. */
+/* A check fails as soon as one of the signals arrives while a lock is held. */
 TEST(signal_handler_that_comes_to_a_lock_that_is_held_is_found) {
   ends_by_check(interrupt_until_found, "locks are taken in their order");
 }
@@ -293,21 +294,21 @@ static void call_in_child_of_vfork(void) {
   /* NOLINTNEXTLINE(bugprone-unsafe-functions,cert-msc24-c,cert-msc33-c) */
   pid_t child = vfork();
   if (child == 0) {
-    /* The mistake that is to be found. NOLINTNEXTLINE(clang-analyzer-unix.Vfork) */
+    /* Not supported. NOLINTNEXTLINE(clang-analyzer-unix.Vfork) */
     (void)multicast_invoke(m, 0, NULL, 0);
     (void)!multicast_count(m);
     _exit(0);
   }
   CHECK(waitpid(child, &status, 0) == child);
   CHECK(WIFSIGNALED(status));
-  abort(); /* as the child was */
+  abort(); /* as the child did */
 }
 
 TEST(child_of_vfork_that_calls_the_library_is_found) {
   ends_by_check(call_in_child_of_vfork, "the child of a vfork");
 }
 
-/* ---- What is supported is not found ---------------------------------------------------------- */
+/* ---- What is supported is not reported ------------------------------------------------------- */
 
 static void count_and_end(void *context, uint32_t event, const void *payload, size_t size) {
   count_call(context, event, payload, size);

@@ -1,24 +1,32 @@
-/* Names looked up without a lock, while the broadcaster is destroyed and its slot used again.
+/* Look-ups of names without a lock, while the broadcaster is destroyed and its slot is reused.
  *
- *   find                   Broadcaster+Names.swift: find
- *   add                    Broadcaster+Names.swift: make, tableWithRoom
- *   destroy, create        Broadcaster+Create.swift, by the same names
+ * A look-up publishes a frame whose target is the broadcaster, executes the light fence, reads the
+ * table of names, searches it, and then compares the handle of the slot with its own. To destroy
+ * is to clear the handle and the table under the lock of names, to execute the heavy fence, to
+ * wait until no frame has the broadcaster as its target, and only then to free the tables and the
+ * slot. A table that was replaced by a larger one is freed together with it.
  *
- * Inhabitant 1 has table 1; table 2 replaces it when a name is added. Inhabitant 2 has table 3. Who
- * waits for look-ups looks again and again, as in the implementation.
+ *   find       a look-up
+ *   add        replaces the table by a larger one
+ *   destroy    as above; the wait for look-ups is a loop, as in the implementation
  *
- * Threads: A looks up by handle 1, B by handle 2, D destroys inhabitant 1; C creates inhabitant 2
- * once the slot is vacant, and destroys it; G adds a name to inhabitant 1.
+ * Proved: no table is read after it was freed, and no look-up by the handle of one occupant finds
+ * a name of another.
  *
- * Variants: TWICE (A looks up twice), INSIDE (A is inside an invocation all the time), HAS_B,
+ * Occupant 1 of the slot has table 1, which `add` replaces by table 2. Occupant 2 has table 3.
+ *
+ * Threads: A looks up by handle 1, B by handle 2. D destroys occupant 1. C creates occupant 2 as
+ * soon as the slot is vacant, and destroys it. G adds a name to occupant 1.
+ *
+ * Variants: A_LOOKS_UP_TWICE, IN_INVOCATION (the look-ups of A are inside an invocation), HAS_B,
  * HAS_C, HAS_G, WRITERS_BUFFERED.
  */
 
-#ifndef TWICE
-#define TWICE 0
+#ifndef A_LOOKS_UP_TWICE
+#define A_LOOKS_UP_TWICE 0
 #endif
-#ifndef INSIDE
-#define INSIDE 0
+#ifndef IN_INVOCATION
+#define IN_INVOCATION 0
 #endif
 #ifndef HAS_B
 #define HAS_B 0
@@ -30,13 +38,13 @@
 #define HAS_G 0
 #endif
 
-#define FRAMES_OF_A (1 + INSIDE)
+#define FRAMES_OF_A (1 + IN_INVOCATION)
 #define FRAMES (FRAMES_OF_A + 1)
-#define MULTICAST(f) (f)
-#define ID FRAMES /* of the broadcaster: its handle, or 0 where it has none */
-#define TABLE (ID + 1)
-#define NAMES (ID + 2)
-#define WORDS (ID + 3)
+#define TARGET(f) (f)
+#define HANDLE FRAMES /* of the occupant of the slot; 0: vacant */
+#define TABLE (HANDLE + 1)
+#define NAMES_LOCK (HANDLE + 2)
+#define WORDS (HANDLE + 3)
 #define THREADS 5
 #if WRITERS_BUFFERED
 #define BUFFERED 5
@@ -46,47 +54,47 @@
 
 #include "memory.pml"
 
-#define OURS 2
-#define AN_INVOCATION 1
+#define LOOK_UP 2
+#define INVOCATION 1
 
 bit is_free[4];
 bit is_vacant, is_created;
 #define OWNER(table) (table == 3 -> 2 : 1)
 
 inline find(me, frame, handle) {
-#ifdef NO_LIGHT
+#ifdef NO_LIGHT_FENCE
 #if SYMMETRIC
-  store(me, MULTICAST(frame), OURS);
+  store(me, TARGET(frame), LOOK_UP);
   load(me, TABLE, table);
 #else
   load(me, TABLE, table);
-  store(me, MULTICAST(frame), OURS);
+  store(me, TARGET(frame), LOOK_UP);
 #endif
 #else
-  store(me, MULTICAST(frame), OURS);
-  light(me);
+  store(me, TARGET(frame), LOOK_UP);
+  light_fence(me);
 #ifdef HANDLE_READ_BEFORE_TABLE
-  load(me, ID, x);
+  load(me, HANDLE, x);
 #endif
   load(me, TABLE, table);
 #endif
-#ifdef FRAME_LEFT_TOO_EARLY
-  store(me, MULTICAST(frame), 0);
+#ifdef FRAME_CLEARED_TOO_EARLY
+  store(me, TARGET(frame), 0);
 #endif
-  assert(!is_free[table]); /* its names are read, no matter whose they are */
+  assert(!is_free[table]); /* its names are read, whichever occupant it belongs to */
   assert(!is_free[table]);
 #ifndef HANDLE_READ_BEFORE_TABLE
-  load(me, ID, x);
+  load(me, HANDLE, x);
 #endif
 #ifdef HANDLE_NOT_READ
   x = handle;
 #endif
-  store(me, MULTICAST(frame), 0);
+  store(me, TARGET(frame), 0);
   d_step {
     if
     :: x == handle && table ->
        printf("thread %d by handle %d finds a name in table %d\n", me, handle, table);
-       assert(OWNER(table) == handle) /* no name of another broadcaster */
+       assert(OWNER(table) == handle) /* no name of another occupant */
     :: else
     fi;
     x = 0;
@@ -95,8 +103,8 @@ inline find(me, frame, handle) {
 }
 
 inline add(me) {
-  lock(me, NAMES);
-  load(me, ID, x);
+  lock(me, NAMES_LOCK);
+  load(me, HANDLE, x);
   if
   :: x == 1 ->
      store(me, TABLE, 2);
@@ -107,36 +115,36 @@ inline add(me) {
   :: else
   fi;
   x = 0;
-  unlock(me, NAMES)
+  unlock(me, NAMES_LOCK)
 }
 
 inline destroy(me, handle) {
-  lock(me, NAMES);
-  printf("thread %d destroys inhabitant %d\n", me, handle);
+  lock(me, NAMES_LOCK);
+  printf("thread %d destroys occupant %d\n", me, handle);
   load(me, TABLE, table);
-#ifdef HANDLE_ENDS_AFTER_TABLE
+#ifdef HANDLE_CLEARED_AFTER_TABLE
   store(me, TABLE, 0);
-  store(me, ID, 0);
+  store(me, HANDLE, 0);
 #else
-  store(me, ID, 0);
+  store(me, HANDLE, 0);
   store(me, TABLE, 0);
 #endif
-  unlock(me, NAMES);
+  unlock(me, NAMES_LOCK);
 #ifndef NO_FENCE
-  heavy(me, unfenced);
+  heavy_fence(me, unfenced);
 #endif
-#ifdef SLOT_GIVEN_BACK_BEFORE_WAIT
+#ifdef SLOT_RECLAIMED_BEFORE_WAIT
   is_vacant = 1;
 #endif
 #ifndef LOOK_UPS_NOT_WAITED_FOR
   f = 0;
-  do /* while any record isInvoking */
+  do /* until no frame has this target */
   :: f < FRAMES ->
-     load(me, MULTICAST(f), x);
+     load(me, TARGET(f), x);
      if
      :: x == 0 -> f = (f < FRAMES_OF_A -> FRAMES_OF_A : FRAMES)
-     :: x == OURS -> f = 0
-#ifdef LOOK_AT_OUTERMOST_FRAME_ONLY
+     :: x == LOOK_UP -> f = 0
+#ifdef SCAN_OUTERMOST_FRAME_ONLY
      :: else -> f = (f < FRAMES_OF_A -> FRAMES_OF_A : FRAMES)
 #else
      :: else -> f++
@@ -151,7 +159,7 @@ inline destroy(me, handle) {
     printf("thread %d frees table %d\n", me, table);
     is_free[table] = 1;
     if
-    :: table == 2 -> is_free[1] = 1 /* that it has replaced */
+    :: table == 2 -> is_free[1] = 1 /* which it has replaced */
     :: else
     fi;
     table = 0
@@ -165,7 +173,7 @@ proctype A() {
   LOCALS;
   byte times;
   do
-  :: times <= TWICE -> find(0, INSIDE, 1); times++
+  :: times <= A_LOOKS_UP_TWICE -> find(0, IN_INVOCATION, 1); times++
   :: else -> break
   od;
   done++
@@ -187,11 +195,11 @@ proctype D() {
 proctype C() {
   LOCALS;
   is_vacant;
-  printf("thread 3 creates inhabitant 2\n");
-  store(3, ID, 2);
-  lock(3, NAMES);
+  printf("thread 3 creates occupant 2\n");
+  store(3, HANDLE, 2);
+  lock(3, NAMES_LOCK);
   store(3, TABLE, 3);
-  unlock(3, NAMES);
+  unlock(3, NAMES_LOCK);
   is_created = 1;
   destroy(3, 2);
   done++
@@ -205,9 +213,9 @@ proctype G() {
 
 init {
   d_step {
-    mem[ID] = 1;
+    mem[HANDLE] = 1;
     mem[TABLE] = 1;
-    mem[MULTICAST(0)] = INSIDE * AN_INVOCATION;
+    mem[TARGET(0)] = IN_INVOCATION * INVOCATION;
     is_free[0] = 0
   };
   atomic {
@@ -224,7 +232,7 @@ init {
     run D()
   };
   d_step {
-    done == 2 + HAS_B + HAS_C + HAS_G && DRAINED ->
+    done == 2 + HAS_B + HAS_C + HAS_G && ALL_DRAINED ->
     assert(is_free[1]);
     assert(is_free[3] == HAS_C)
   }

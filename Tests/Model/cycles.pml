@@ -1,19 +1,31 @@
-/* Removals inside calls: who waits, who gets PENDING, and that nobody waits for ever.
+/* Cycles of waits: removals inside calls never deadlock, and return PENDING only if they would.
  *
- *   call_some, leave       InvocationList+Invoke.swift: callPlain; Departures.swift: attend
- *   remove_some            Multicast+Remove.swift: removeOne; Departures.swift: seeOff, wait
- *   closes_cycle, reach    Departures.swift, by the same names
+ * A removal waits for the calls of its delegate on other threads. Before it sleeps it searches the
+ * wait graph, under the lock of calls: which threads are in a call of the delegate, which delegates
+ * do these wait for, which threads are in calls of those, and so on. If the search reaches the
+ * removing thread itself, to wait would close a cycle of waits: the removal returns PENDING and its
+ * release is deferred. Otherwise the thread publishes what it waits for, and sleeps. A thread that
+ * sleeps cannot change the calls that it is in, and a thread that goes to sleep later searches for
+ * itself.
  *
- * Names are seen at once here, and a critical section of the lock of calls is one step: that the
- * two sides cannot miss each other is shown by invoke_remove.pml. Of threads that are not asleep
- * the search looks at nothing but who calls what at that moment, so that it may be one step as
- * well.
+ *   call_some, end_call    a call of a delegate that the thread chooses
+ *   remove_some            a removal; if the delegate is removed already, waits for its calls
+ *   closes_cycle, reach    the search in the published waits
+ *   is_cycle               the specification: the same question, answered from what threads in
+ *                          fact sleep for
  *
- * Each thread calls some delegate, inside it perhaps another, and then removes one (or finds it
- * removed and settles), each of its own choice. With OUTSIDE the last thread calls none.
+ * Proved: no deadlock. PENDING is returned only where the wait could not end. MULTICAST_OK is
+ * returned only when no thread calls the delegate. Each delegate is released once.
  *
- * Variants: THREADS, DELEGATES, NESTED, TWO_REMOVALS (each thread removes twice), WITHIN (the time
- * of any removal may be up).
+ * Each thread calls one delegate, with NESTED a second one inside it, and then removes one. All
+ * choices are free. With OUTSIDE the last thread is in no call.
+ *
+ * Hazards and marks are visible at once here, and a critical section is one step: invoke_remove.pml
+ * proves that the two sides cannot miss each other. The search is one step too: of a thread that is
+ * awake it reads only which delegates the thread calls at that moment.
+ *
+ * Variants: THREADS, DELEGATES, NESTED, OUTSIDE, TWO_REMOVALS (each thread removes twice),
+ * HAS_TIMEOUT (any removal may time out).
  */
 
 #ifndef THREADS
@@ -38,15 +50,15 @@
 
 #define BIT(d) (1 << ((d) - 1))
 
-byte calls[THREADS];     /* a bit for each delegate that the thread is in a call of */
-byte awaited[THREADS];   /* what it has published that it waits for; 0: nothing */
+byte calls[THREADS];     /* a bit for each delegate whose call the thread is in */
+byte waits_for[THREADS];   /* the delegate that it has published to wait for; 0: none */
 byte innermost[THREADS];
-byte removed, departing, freed; /* a bit for each delegate */
+byte removed, deferred, released; /* a bit for each delegate */
 
 /* ---- The search, under the lock of calls ---------------------------------------------------- */
 
 hidden byte stage[THREADS]; /* 0 unknown, 1 reached, 2 followed */
-hidden byte i, next, closed, those;
+hidden byte i, next, closed, blockers;
 
 #ifdef INNERMOST_CALL_ONLY
 #define IS_CALLING(t, d) (innermost[t] == (d))
@@ -83,7 +95,7 @@ inline closes_cycle(me, d) {
   :: stage[me] == 0 ->
      next = 0;
      do
-     :: next < THREADS && !(stage[next] == 1 && awaited[next]) -> next++
+     :: next < THREADS && !(stage[next] == 1 && waits_for[next]) -> next++
      :: else -> break
      od;
      if
@@ -91,8 +103,8 @@ inline closes_cycle(me, d) {
      :: else
      fi;
      stage[next] = 2;
-#ifndef NOT_FOLLOWED
-     reach(awaited[next])
+#ifndef WAITS_NOT_FOLLOWED
+     reach(waits_for[next])
 #endif
   :: else -> closed = 1; break
   od;
@@ -102,17 +114,17 @@ inline closes_cycle(me, d) {
 #ifdef OWN_CALL_NOT_SEEN
   closed = closed && !(calls[me] & BIT(d));
 #endif
-#ifdef NEVER_WAITS_INSIDE
+#ifdef NEVER_WAITS_IN_CALL
   closed = (calls[me] != 0);
 #endif
   i = 0;
   next = 0
 }
 
-/* In a d_step: the same question by what is so, not by what is published. All that have to move
- * before `d` is called by nobody, found by repeated rounds. */
+/* In a d_step, the specification: collects in rounds all threads that have to go on before no
+ * thread calls `d`, from what they in fact sleep for. Is this thread one of them? */
 inline is_cycle(me, d) {
-  those = 0;
+  blockers = 0;
   next = 0;
   do
   :: next <= THREADS ->
@@ -120,11 +132,11 @@ inline is_cycle(me, d) {
      do
      :: i < THREADS ->
         if
-        :: calls[i] & BIT(d) -> those = those | (1 << i)
+        :: calls[i] & BIT(d) -> blockers = blockers | (1 << i)
         :: else
         fi;
         if
-        :: (those & (1 << i)) && wanted[i] -> called_by(wanted[i])
+        :: (blockers & (1 << i)) && sleeps_for[i] -> add_callers_of(sleeps_for[i])
         :: else
         fi;
         i++
@@ -133,21 +145,21 @@ inline is_cycle(me, d) {
      next++
   :: else -> break
   od;
-  closed = (those & (1 << me)) != 0;
-  those = 0;
+  closed = (blockers & (1 << me)) != 0;
+  blockers = 0;
   next = 0;
   i = 0
 }
 
-byte wanted[THREADS]; /* what a thread in fact sleeps for, until it has looked again */
+byte sleeps_for[THREADS]; /* what a thread in fact sleeps for, until it runs again */
 hidden byte j;
 
-inline called_by(d) {
+inline add_callers_of(d) {
   j = 0;
   do
   :: j < THREADS ->
      if
-     :: calls[j] & BIT(d) -> those = those | (1 << j)
+     :: calls[j] & BIT(d) -> blockers = blockers | (1 << j)
      :: else
      fi;
      j++
@@ -158,8 +170,8 @@ inline called_by(d) {
 
 hidden byte callers;
 
-/* In a d_step: who calls it? */
-inline look(d) {
+/* In a d_step: sets `callers`. */
+inline count_callers(d) {
   callers = 0;
   i = 0;
   do
@@ -177,15 +189,15 @@ inline look(d) {
 inline release(me, d) {
   d_step {
     printf("thread %d releases delegate %d\n", me, d);
-    assert(!(freed & BIT(d)));
-    look(d);
-    assert(callers == 0); /* not while it is being called */
+    assert(!(released & BIT(d)));
+    count_callers(d);
+    assert(callers == 0); /* no call runs */
     callers = 0;
-    freed = freed | BIT(d)
+    released = released | BIT(d)
   }
 }
 
-/* ---- Calling -------------------------------------------------------------------------------- */
+/* ---- Calls ---------------------------------------------------------------------------------- */
 
 inline call_some(me) {
   if
@@ -199,19 +211,19 @@ inline call_some(me) {
   fi
 }
 
-inline leave(me) {
+inline end_call(me) {
   if
   :: d ->
      d_step { calls[me] = calls[me] & ~BIT(d); innermost[me] = 0 };
      if
      :: removed & BIT(d) ->
-        d_step { /* attend */
+        d_step { /* call_did_return */
           wake_all();
-          look(d);
-          x = (callers == 0 && (departing & BIT(d)));
+          count_callers(d);
+          x = (callers == 0 && (deferred & BIT(d)));
           callers = 0;
           if
-          :: x -> departing = departing & ~BIT(d)
+          :: x -> deferred = deferred & ~BIT(d)
           :: else
           fi
         };
@@ -226,7 +238,7 @@ inline leave(me) {
   fi
 }
 
-/* ---- Removing ------------------------------------------------------------------------------- */
+/* ---- Removal -------------------------------------------------------------------------------- */
 
 inline choose(x) {
   if
@@ -238,9 +250,9 @@ inline choose(x) {
   fi
 }
 
-/* outcome: 1 OK, 2 PENDING, 3 TIMEOUT, 0: it is to sleep */
-inline look_and_decide(me) {
-  look(r);
+/* outcome: 1 OK, 2 PENDING, 3 TIMEOUT, 0 to sleep */
+inline decide(me) {
+  count_callers(r);
   if
   :: callers == 0 -> outcome = 1
   :: else ->
@@ -248,18 +260,18 @@ inline look_and_decide(me) {
      if
      :: closed ->
         is_cycle(me, r);
-        assert(closed); /* PENDING only where waiting would never end */
+        assert(closed); /* PENDING only if the wait could not end */
         printf("thread %d removes delegate %d: PENDING\n", me, r);
         outcome = 2;
         if
-        :: ours -> departing = departing | BIT(r)
+        :: is_remover -> deferred = deferred | BIT(r)
         :: else
         fi
-     :: !closed && late ->
+     :: !closed && is_timed_out ->
         printf("thread %d removes delegate %d: TIMEOUT\n", me, r);
         outcome = 3;
         if
-        :: ours -> departing = departing | BIT(r)
+        :: is_remover -> deferred = deferred | BIT(r)
         :: else
         fi
      :: else ->
@@ -272,21 +284,21 @@ inline look_and_decide(me) {
 }
 
 inline fall_asleep(me) {
-  awaited[me] = r;
-  wanted[me] = r;
+  waits_for[me] = r;
+  sleeps_for[me] = r;
   asleep[me] = 1;
 #ifdef WAIT_NOT_PUBLISHED
-  awaited[me] = 0;
+  waits_for[me] = 0;
 #endif
   skip
 }
 
 inline remove_some(me) {
   choose(r);
-  d_step { ours = !(removed & BIT(r)); removed = removed | BIT(r) };
+  d_step { is_remover = !(removed & BIT(r)); removed = removed | BIT(r) };
   do
   :: d_step {
-       look_and_decide(me);
+       decide(me);
 #ifndef SLEEP_AFTER_UNLOCK
        if
        :: outcome == 0 -> fall_asleep(me)
@@ -300,10 +312,10 @@ inline remove_some(me) {
 #ifdef SLEEP_AFTER_UNLOCK
         d_step { fall_asleep(me) };
 #endif
-#if WITHIN
+#if HAS_TIMEOUT
         if
         :: !asleep[me]
-        :: late = 1
+        :: is_timed_out = 1
         fi;
         d_step {
           asleep[me] = 0;
@@ -311,9 +323,9 @@ inline remove_some(me) {
         d_step {
           !asleep[me] ->
 #endif
-          wanted[me] = 0;
-#ifndef STILL_PUBLISHED_WHEN_AWAKE
-          awaited[me] = 0;
+          sleeps_for[me] = 0;
+#ifndef WAIT_PUBLISHED_WHEN_AWAKE
+          waits_for[me] = 0;
 #endif
           skip
         }
@@ -321,22 +333,22 @@ inline remove_some(me) {
   od;
   if
   :: outcome == 1 ->
-     d_step { look(r); assert(callers == 0); callers = 0 }; /* OK: it runs on no thread */
+     d_step { count_callers(r); assert(callers == 0); callers = 0 }; /* OK: no call runs */
      if
-     :: ours -> release(me, r)
+     :: is_remover -> release(me, r)
      :: else
      fi
   :: else
   fi;
   outcome = 0;
-  ours = 0;
-  late = 0;
+  is_remover = 0;
+  is_timed_out = 0;
   r = 0
 }
 
 proctype Thread(byte me) {
   byte outer, d, r, x, outcome;
-  bit ours, late;
+  bit is_remover, is_timed_out;
   if
   :: OUTSIDE && me == THREADS - 1
   :: else ->
@@ -354,11 +366,11 @@ proctype Thread(byte me) {
 #if TWO_REMOVALS
   remove_some(me);
 #endif
-  leave(me);
+  end_call(me);
 #if NESTED
   d = outer;
   outer = 0;
-  leave(me);
+  end_call(me);
 #endif
   done++
 }
@@ -377,7 +389,7 @@ init {
   };
   d_step {
     done == THREADS ->
-    assert(departing == 0);
-    assert(freed == removed) /* nothing is left that nobody would come back to */
+    assert(deferred == 0);
+    assert(released == removed) /* no deferred release is left over */
   }
 }

@@ -1,20 +1,30 @@
-/* Destroying a multicast, and the next inhabitant of its slot, with invocations by stale handles.
+/* Destroying a multicast and reusing its slot, while threads invoke by stale handles.
  *
- *   invoke                 Multicast+Invoke.swift: invoke, isAdmitted, admit, leave
- *   destroy                Multicast+Create.swift: destroyAndSettle; Multicast+Unlink.swift
- *   create                 Multicast+Create.swift: create; then Multicast+Add.swift: insert
- *   replace_list, reap     Multicast+Storage.swift
+ * Slots are reused at once: the next occupant takes the slot while invocations of the previous one
+ * still run. To destroy is, under the lock, to mark the registrations dead, clear the handle, clear
+ * the list and retire it. The retired lists stay with the slot; so does RETIRED_EPOCH, which the
+ * next occupant does not reset. An invocation reads the list first and compares the handle of the
+ * slot with its own afterwards: if they are equal, the list is that of its own occupant. The
+ * target of a frame is the slot, not its occupant, so an invocation by a stale handle reclaims too.
  *
- * Inhabitant 1 has list 1 with delegate 1; inhabitant 2 has list 2 with delegate 2. Departures are
- * as in lists.pml: who waits looks again and again.
+ *   register_invoker       as in single_invoker.pml, after a check of the handle under the lock
+ *   invoke                 as in lists.pml, with the check of the handle
+ *   destroy                as above; then as a removal: fence, wait, release
+ *   create                 resets INVOKER, sets the handle, then a first add sets the list
  *
- * Threads: A invokes by handle 1, B by handle 2 (once that exists), D destroys inhabitant 1, C
- * creates inhabitant 2 as soon as the slot is vacant.
+ * Proved: an invocation by a handle calls no delegate of another occupant, no list is read after
+ * it was freed, each delegate is released once, and nothing that was retired is left over.
  *
- * Variants: HAS_A, HAS_B, GUESSED (B invokes by handle 2 before it exists), TWICE (A invokes
- * twice), KNOWN (several threads are known to invoke inhabitant 1; otherwise none), AGAIN (C
- * destroys inhabitant 2), BY_A (A destroys inhabitant 1 inside delegate 1's call, instead of D),
- * WRITERS_BUFFERED.
+ * Occupant 1 has list 1 with delegate 1. Occupant 2 has list 2 with delegate 2. To wait for a call
+ * is a loop, as in lists.pml.
+ *
+ * Threads: A invokes by handle 1, B by handle 2 as soon as it exists. D destroys occupant 1. C
+ * creates occupant 2 as soon as the slot is vacant.
+ *
+ * Variants: HAS_A, HAS_B, GUESSED (B invokes by handle 2 before it exists), A_INVOKES_TWICE,
+ * MULTIPLE_INVOKERS (several threads are registered for occupant 1; otherwise none),
+ * DESTROYED_AGAIN (C destroys occupant 2), DESTROYED_IN_CALL (A, not D, destroys occupant 1, inside
+ * the call of delegate 1), WRITERS_BUFFERED.
  */
 
 #ifndef HAS_A
@@ -23,32 +33,32 @@
 #ifndef HAS_B
 #define HAS_B 0
 #endif
-#ifndef TWICE
-#define TWICE 0
+#ifndef A_INVOKES_TWICE
+#define A_INVOKES_TWICE 0
 #endif
-#ifndef KNOWN
-#define KNOWN 0
+#ifndef MULTIPLE_INVOKERS
+#define MULTIPLE_INVOKERS 0
 #endif
-#ifndef AGAIN
-#define AGAIN 0
+#ifndef DESTROYED_AGAIN
+#define DESTROYED_AGAIN 0
 #endif
-#ifndef BY_A
-#define BY_A 0
+#ifndef DESTROYED_IN_CALL
+#define DESTROYED_IN_CALL 0
 #endif
 
 #define FRAMES 2
-#define MULTICAST(f) (f)
+#define TARGET(f) (f)
 #define EPOCH(f) (FRAMES + (f))
-#define READS(f) (2 * FRAMES + (f))
-#define DELEGATE(f) (3 * FRAMES + (f))
-#define ID (4 * FRAMES)  /* of the multicast: its handle, or 0 where it has none */
-#define LIST (ID + 1)
-#define PENDING (ID + 2)
-#define INVOKER (ID + 3) /* handle * 8, plus 0, a thread's number from 1, or EVERYONE */
-#define TICKET (ID + 4)
-#define STRIPE (ID + 5)
-#define DEAD(l) (STRIPE + (l))
-#define WORDS (STRIPE + 3)
+#define FRAME_LIST(f) (2 * FRAMES + (f))
+#define HAZARD(f) (3 * FRAMES + (f))
+#define HANDLE (4 * FRAMES) /* of the occupant of the slot; 0: none */
+#define LIST (HANDLE + 1)
+#define RETIRED_EPOCH (HANDLE + 2)
+#define INVOKER (HANDLE + 3) /* handle * 8 + 0, the number of a thread (from 1), or MULTIPLE */
+#define GLOBAL_EPOCH (HANDLE + 4)
+#define STRIPE_LOCK (HANDLE + 5)
+#define DEAD(l) (STRIPE_LOCK + (l))
+#define WORDS (STRIPE_LOCK + 3)
 #define THREADS 4
 #if WRITERS_BUFFERED
 #define BUFFERED 4
@@ -56,155 +66,155 @@
 #define BUFFERED 2
 #endif
 #define BUFFER 5
-#define EVERYONE 7
+#define MULTIPLE 7
 
 #include "reclaim.pml"
 
-bit is_departing[3];
-bit freed[3]; /* the delegate of that list is released */
+bit is_deferred[3];
+bit released[3]; /* the delegate of that list */
 bit exists[3];
-bit is_vacant, is_created; /* the slot; inhabitant 2 */
+bit is_vacant, is_created; /* the slot; occupant 2 */
 
 inline release(me, d) {
   d_step {
     printf("thread %d releases delegate %d\n", me, d);
-    assert(!freed[d]);
-    freed[d] = 1
+    assert(!released[d]);
+    released[d] = 1
   }
 }
 
 /* ---- Create and destroy --------------------------------------------------------------------- */
 
-/* In the slot that was given back. */
+/* In the vacant slot. */
 inline create(me) {
 #if !defined(INVOKER_NOT_RESET) && !defined(INVOKER_RESET_AFTER_HANDLE)
   store(me, INVOKER, 2 * 8);
 #endif
-  store(me, ID, 2);
+  store(me, HANDLE, 2);
 #ifdef INVOKER_RESET_AFTER_HANDLE
   store(me, INVOKER, 2 * 8);
 #endif
-#ifdef PENDING_RESET_TOO
-  store(me, PENDING, 0);
+#ifdef RETIRED_EPOCH_RESET
+  store(me, RETIRED_EPOCH, 0);
 #endif
-  d_step { printf("thread %d creates inhabitant 2\n", me); exists[2] = 1; is_created = 1 };
-  lock(me, STRIPE);
+  d_step { printf("thread %d creates occupant 2\n", me); exists[2] = 1; is_created = 1 };
+  lock(me, STRIPE_LOCK);
   store(me, LIST, 2);
-  unlock(me, STRIPE)
+  unlock(me, STRIPE_LOCK)
 }
 
-/* Inhabitant and list have the same number, h; `number` is the thread's own, or 0. */
+/* The occupant and its list have the number h. `number` is the thread's own number, or 0. */
 inline destroy(me, h, number) {
-  lock(me, STRIPE);
-  printf("thread %d destroys inhabitant %d\n", me, h);
+  lock(me, STRIPE_LOCK);
+  printf("thread %d destroys occupant %d\n", me, h);
   store(me, DEAD(h), 1);
   load(me, INVOKER, x);
-  alone = (x == h * 8 || (number && x == h * 8 + number));
+  is_single = (x == h * 8 || (number && x == h * 8 + number));
   x = 0;
-#ifdef HANDLE_ENDS_AFTER_LIST
+#ifdef HANDLE_CLEARED_AFTER_LIST
   store(me, LIST, 0);
-  unlock(me, STRIPE);
-  lock(me, STRIPE);
-  store(me, ID, 0);
+  unlock(me, STRIPE_LOCK);
+  lock(me, STRIPE_LOCK);
+  store(me, HANDLE, 0);
 #else
-  store(me, ID, 0);
+  store(me, HANDLE, 0);
   store(me, LIST, 0);
 #endif
   exists[h] = 0;
   is_calling(me, h, called);
-#ifdef OWN_FRAMES_NOT_LOOKED_AT
-  quiet = alone;
+#ifdef OWN_FRAMES_NOT_SCANNED
+  has_no_reader = is_single;
 #else
-  quiet = (alone && !BY_A);
+  has_no_reader = (is_single && !DESTROYED_IN_CALL);
 #endif
   if
-  :: quiet ->
-     is_free[h] = 1; /* nobody invokes it */
+  :: has_no_reader ->
+     is_free[h] = 1; /* no invocation reads it */
      is_vacant = 1;
-     unlock(me, STRIPE)
+     unlock(me, STRIPE_LOCK)
   :: else ->
      d_step {
-       EMPTY(me) ->
-       mem[TICKET] = mem[TICKET] + 1;
-       ticket_of[h] = mem[TICKET];
+       BUFFER_IS_EMPTY(me) ->
+       mem[GLOBAL_EPOCH] = mem[GLOBAL_EPOCH] + 1;
+       retired_at[h] = mem[GLOBAL_EPOCH];
        is_retired[h] = 1;
-       needs_fence[h] = !alone
+       needs_fence[h] = !is_single
      };
-     store(me, PENDING, ticket_of[h]);
+     store(me, RETIRED_EPOCH, retired_at[h]);
      if
-     :: alone -> reap(me)
+     :: is_single -> reclaim(me)
      :: else
      fi;
      is_vacant = 1;
-     unlock(me, STRIPE)
+     unlock(me, STRIPE_LOCK)
   fi;
-  /* Cleanup.finish */
+  /* without the lock */
   if
-  :: alone && !called -> release(me, h)
+  :: is_single && !called -> release(me, h)
   :: else ->
      if
-     :: !alone -> fence(me); flush(me)
+     :: !is_single -> fence(me); lock_and_reclaim(me)
      :: else
      fi;
      do
      :: is_calling(me, h, found);
         if
         :: !found -> release(me, h); break
-        :: found && number && BY_A -> is_departing[h] = 1; break /* its own call: PENDING */
+        :: found && number && DESTROYED_IN_CALL -> is_deferred[h] = 1; break /* PENDING */
         :: else
         fi
      od
   fi;
   found = 0;
   called = 0;
-  quiet = 0;
-  alone = 0
+  has_no_reader = 0;
+  is_single = 0
 }
 
 /* ---- Invocations ---------------------------------------------------------------------------- */
 
 inline use(l) { assert(!is_free[l]) }
 
-/* Multicast+Invoke.swift: isAdmitted, admit. */
-inline admit(me, h, number, admitted) {
+/* Returns whether the handle is current in `is_registered`. */
+inline register_invoker(me, h, number, is_registered) {
   load(me, INVOKER, x);
-  admitted = 1;
+  is_registered = 1;
   if
-  :: x == h * 8 + number || x == h * 8 + EVERYONE -> x = 0
+  :: x == h * 8 + number || x == h * 8 + MULTIPLE -> x = 0
   :: else ->
      x = 0;
-     lock(me, STRIPE);
-     load(me, ID, x);
+     lock(me, STRIPE_LOCK);
+     load(me, HANDLE, x);
      if
      :: x == h ->
         load(me, INVOKER, x);
         if
         :: x == h * 8 -> store(me, INVOKER, h * 8 + number)
-        :: else -> store(me, INVOKER, h * 8 + EVERYONE)
+        :: else -> store(me, INVOKER, h * 8 + MULTIPLE)
         fi
-     :: else -> admitted = 0
+     :: else -> is_registered = 0
      fi;
-     unlock(me, STRIPE);
+     unlock(me, STRIPE_LOCK);
      x = 0
   fi
 }
 
 inline invoke(me, frame, h, number) {
-  load(me, TICKET, epoch);
+  load(me, GLOBAL_EPOCH, epoch);
   store(me, EPOCH(frame), epoch);
-  store(me, READS(frame), 0);
-  store(me, MULTICAST(frame), 1);
-  light(me);
-  admit(me, h, number, found);
+  store(me, FRAME_LIST(frame), 0);
+  store(me, TARGET(frame), 1);
+  light_fence(me);
+  register_invoker(me, h, number, found);
   if
   :: found ->
      found = 0;
 #ifdef HANDLE_READ_BEFORE_LIST
-     load(me, ID, x);
+     load(me, HANDLE, x);
      load(me, LIST, list);
 #else
      load(me, LIST, list);
-     load(me, ID, x);
+     load(me, HANDLE, x);
 #endif
      if
 #ifdef HANDLE_NOT_READ
@@ -213,38 +223,38 @@ inline invoke(me, frame, h, number) {
      :: x == h && list ->
 #endif
         x = 0;
-        store(me, READS(frame), list);
+        store(me, FRAME_LIST(frame), list);
         use(list);
-        store(me, DELEGATE(frame), list);
-        light(me);
+        store(me, HAZARD(frame), list);
+        light_fence(me);
         d_step { use(list); load_here(me, DEAD(list), x) };
         if
         :: !x ->
            d_step {
              printf("thread %d by handle %d calls delegate %d\n", me, h, list);
-             assert(list == h);    /* no delegate of another inhabitant */
-             assert(!freed[list])
+             assert(list == h);    /* no delegate of another occupant */
+             assert(!released[list])
            };
-#if BY_A
+#if DESTROYED_IN_CALL
            if
            :: me == 0 && !has_destroyed -> has_destroyed = 1; destroy(0, 1, 1)
            :: else
            fi;
 #endif
-           assert(!freed[list])
+           assert(!released[list])
         :: else -> x = 0
         fi;
-        store(me, DELEGATE(frame), 0);
-        light(me);
+        store(me, HAZARD(frame), 0);
+        light_fence(me);
         d_step { use(list); load_here(me, DEAD(list), x) };
         if
-        :: x -> /* attend; the lock of calls makes it one step */
+        :: x -> /* call_did_return; one step, under the lock of calls */
            x = 0;
            atomic {
-             EMPTY(me) ->
+             BUFFER_IS_EMPTY(me) ->
              is_calling(me, list, found);
              if
-             :: !found && is_departing[list] -> is_departing[list] = 0; release(me, list)
+             :: !found && is_deferred[list] -> is_deferred[list] = 0; release(me, list)
              :: else
              fi
            };
@@ -256,11 +266,11 @@ inline invoke(me, frame, h, number) {
      fi
   :: else
   fi;
-  store(me, MULTICAST(frame), 0);
-  light(me);
-  load(me, PENDING, x);
-#ifdef REFUSED_DOES_NOT_FLUSH
-  load(me, ID, l);
+  store(me, TARGET(frame), 0);
+  light_fence(me);
+  load(me, RETIRED_EPOCH, x);
+#ifdef STALE_INVOCATION_DOES_NOT_RECLAIM
+  load(me, HANDLE, l);
   if
   :: l != h -> x = 0
   :: else
@@ -268,7 +278,7 @@ inline invoke(me, frame, h, number) {
   l = 0;
 #endif
   if
-  :: x > epoch -> x = 0; flush(me)
+  :: x > epoch -> x = 0; lock_and_reclaim(me)
   :: else -> x = 0
   fi;
   epoch = 0
@@ -276,13 +286,14 @@ inline invoke(me, frame, h, number) {
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
-#define LOCALS byte x, f, l, unfenced, list, epoch; bit found, called, alone, quiet, has_destroyed
+#define LOCALS \
+  byte x, f, l, unfenced, list, epoch; bit found, called, is_single, has_no_reader, has_destroyed
 
 proctype A() {
   LOCALS;
   byte times;
   do
-  :: times <= TWICE -> invoke(0, 0, 1, 1); times++
+  :: times <= A_INVOKES_TWICE -> invoke(0, 0, 1, 1); times++
   :: else -> break
   od;
   done++
@@ -307,7 +318,7 @@ proctype C() {
   LOCALS;
   is_vacant;
   create(3);
-#if AGAIN
+#if DESTROYED_AGAIN
   destroy(3, 2, 0);
 #endif
   done++
@@ -315,10 +326,10 @@ proctype C() {
 
 init {
   d_step {
-    mem[ID] = 1;
+    mem[HANDLE] = 1;
     mem[LIST] = 1;
-    mem[TICKET] = 1;
-    mem[INVOKER] = 8 + KNOWN * EVERYONE;
+    mem[GLOBAL_EPOCH] = 1;
+    mem[INVOKER] = 8 + MULTIPLE_INVOKERS * MULTIPLE;
     exists[1] = 1
   };
   atomic {
@@ -328,17 +339,17 @@ init {
 #if HAS_B
     run B();
 #endif
-#if !BY_A
+#if !DESTROYED_IN_CALL
     run D();
 #endif
     run C()
   };
   d_step {
-    done == 1 + HAS_A + HAS_B + !BY_A && DRAINED ->
-    assert(mem[PENDING] == 0);
-    assert(!is_retired[1] && !is_retired[2]); /* nothing is left that nobody comes back to */
-    assert(exists[1] || (freed[1] && is_free[1]));
-    assert(exists[2] || !AGAIN || (freed[2] && is_free[2]));
-    assert(!is_departing[1] && !is_departing[2])
+    done == 1 + HAS_A + HAS_B + !DESTROYED_IN_CALL && ALL_DRAINED ->
+    assert(mem[RETIRED_EPOCH] == 0);
+    assert(!is_retired[1] && !is_retired[2]); /* no retired list is left over */
+    assert(exists[1] || (released[1] && is_free[1]));
+    assert(exists[2] || !DESTROYED_AGAIN || (released[2] && is_free[2]));
+    assert(!is_deferred[1] && !is_deferred[2])
   }
 }

@@ -1,19 +1,31 @@
-/* Naming and departures: calls against removals that wait, that do not, and that find nothing.
+/* Invocation against removal: hazards, the asymmetric fence, and deferred releases.
  *
- *   invoke, call           InvocationList+Invoke.swift: invoke, callPlain, callSpecial
- *   claim                  Registration+Call.swift: callNamed; Multicast+Remove.swift: claim
- *   remove                 Multicast+Remove.swift: removeOne; Cleanup.swift: finishSlowly
- *   settle                 Multicast+Settle.swift, Departures.swift: settle, wait
- *   look                   ThreadRecord.swift: isCalling; Calls.swift; Departures.isCalled
- *   see_off, attend        Departures.swift, by the same names
- *   finish                 Registration.swift: RegistrationChain.finish; Extras.swift: release
+ * The invoker sets its hazard, executes the light fence, checks that the registration is not dead,
+ * and calls the delegate. When the call has returned it clears the hazard, executes the light
+ * fence and checks again. The remover marks the registration dead, executes the heavy fence and
+ * scans the hazards of all frames. So the remover finds the hazard, or the invoker finds the
+ * registration dead: before the call, and skips it; or after the call, and runs call_did_return.
  *
- * Threads: A and B invoke; W removes delegate 1 and waits; N removes the last delegate without
- * waiting; S removes delegate 1 too, so that it settles where it comes second.
+ *   set_hazard_and_check, clear_hazard_and_check   the loop over a list
+ *   claim              a delegate with MULTICAST_ONCE is removed by its call
+ *   remove             marks dead, fences, completes the removal
+ *   complete_removal   while the registration is a hazard of a frame: sleeps until a call returns,
+ *                      or leaves the release to the last call (deferred, MULTICAST_PENDING)
+ *   wait_for_prior     another thread removed it before: fences and waits for running calls
+ *   call_did_return    wakes the removers that sleep; completes a deferred removal
+ *   scan_hazards       is the registration a hazard of any frame?
+ *   release            makes the slot free for reuse and runs `release`
  *
- * Variants: NESTED (A calls the last delegate again inside delegate 1), TWICE (B invokes twice),
- * SELF (A removes delegate 1 inside its call), ONCE (delegate 1 is to be called once), DELEGATES,
- * HAS_B, HAS_W, HAS_N, HAS_S, WRITERS_BUFFERED.
+ * Proved: no call begins or runs after a removal that waits has returned MULTICAST_OK. `release`
+ * runs exactly once, when no call runs, also if no thread invokes again. No wake-up is lost. A
+ * delegate with MULTICAST_ONCE is called at most once.
+ *
+ * Threads: A and B invoke. W removes delegate 1 and waits. N removes the last delegate without
+ * waiting. S removes delegate 1 as W does: the second of the two waits for the prior removal.
+ *
+ * Variants: NESTED (A invokes the last delegate again inside the call of delegate 1),
+ * B_INVOKES_TWICE, REMOVED_IN_CALL (A removes delegate 1 inside its call), ONCE (delegate 1 has
+ * MULTICAST_ONCE), DELEGATES (their number), HAS_B, HAS_W, HAS_N, HAS_S, WRITERS_BUFFERED.
  */
 
 #ifndef DELEGATES
@@ -22,8 +34,8 @@
 #ifndef NESTED
 #define NESTED 0
 #endif
-#ifndef TWICE
-#define TWICE 0
+#ifndef B_INVOKES_TWICE
+#define B_INVOKES_TWICE 0
 #endif
 #ifndef HAS_B
 #define HAS_B 0
@@ -40,12 +52,12 @@
 
 #define FRAMES_OF_A (1 + NESTED)
 #define FRAMES (FRAMES_OF_A + HAS_B)
-#define MULTICAST(f) (f)
-#define DELEGATE(f) (FRAMES + (f))
+#define TARGET(f) (f)
+#define HAZARD(f) (FRAMES + (f))
 #define DEAD(d) (2 * FRAMES + (d) - 1)
-#define STRIPE (2 * FRAMES + DELEGATES)
-#define CALLS (STRIPE + 1)
-#define WORDS (CALLS + 1)
+#define STRIPE_LOCK (2 * FRAMES + DELEGATES)
+#define CALLS_LOCK (STRIPE_LOCK + 1)
+#define WORDS (CALLS_LOCK + 1)
 #define THREADS 5
 #if WRITERS_BUFFERED
 #define BUFFERED 5
@@ -55,31 +67,31 @@
 
 #include "memory.pml"
 
-byte departing;         /* a bit for each delegate; under the lock of calls */
-byte inside;            /* calls that run */
-bit freed[DELEGATES + 1]; /* its release has run: context, extras and slot are not its own */
-bit gone[DELEGATES + 1];  /* a removal that waits has returned OK */
+byte deferred;                  /* a bit for each delegate; under the lock of calls */
+byte inside;                    /* calls that run */
+bit released[DELEGATES + 1];    /* its release has run */
+bit returned_ok[DELEGATES + 1]; /* a removal that waits has returned MULTICAST_OK */
 bit removed[DELEGATES + 1];
 byte once_called;
 
-/* ---- Who calls it? -------------------------------------------------------------------------- */
+/* ---- Hazards -------------------------------------------------------------------------------- */
 
-/* Frames of a record are read from the bottom to the first that is not in use. */
-inline look(me, d, seen, f) {
+/* Reads the frames of each thread record from the bottom to the first that is not in use. */
+inline scan_hazards(me, d, seen, f) {
   seen = 0;
   f = 0;
   do
   :: f < FRAMES && !seen ->
-     load(me, MULTICAST(f), x);
+     load(me, TARGET(f), x);
      if
      :: x ->
-        load(me, DELEGATE(f), x);
+        load(me, HAZARD(f), x);
         d_step {
           if
           :: x == d -> seen = 1
           :: else
           fi;
-#ifdef LOOK_AT_OUTERMOST_FRAME_ONLY
+#ifdef SCAN_OUTERMOST_FRAME_ONLY
           f = (f < FRAMES_OF_A -> FRAMES_OF_A : FRAMES);
 #else
           f++;
@@ -93,76 +105,76 @@ inline look(me, d, seen, f) {
   f = 0
 }
 
-/* ---- Finishing ------------------------------------------------------------------------------ */
+/* ---- Release and callDidReturn -------------------------------------------------------------- */
 
-inline finish(me, d) {
-  atomic { lock(me, STRIPE); unlock(me, STRIPE) }; /* the slot goes back to the pool */
+inline release(me, d) {
+  atomic { lock(me, STRIPE_LOCK); unlock(me, STRIPE_LOCK) }; /* the slot is free for reuse */
   d_step {
     printf("thread %d releases delegate %d\n", me, d);
-    assert(!freed[d]); /* every release runs once */
-    freed[d] = 1
+    assert(!released[d]); /* exactly once */
+    released[d] = 1
   }
 }
 
-inline attend(me, d) {
-  lock(me, CALLS);
-#ifndef NO_WAKE_IN_ATTEND
+inline call_did_return(me, d) {
+  lock(me, CALLS_LOCK);
+#ifndef NO_WAKE_IN_CALL_DID_RETURN
   d_step { wake_all() };
 #endif
   found = 0;
   if
-  :: departing & (1 << d) ->
-#ifdef ATTEND_WITHOUT_LOOK
+  :: deferred & (1 << d) ->
+#ifdef CALL_DID_RETURN_WITHOUT_SCAN
      found = 1;
 #else
-     look(me, d, found, f);
+     scan_hazards(me, d, found, f);
      found = !found;
 #endif
      if
-     :: found -> departing = departing & ~(1 << d)
+     :: found -> deferred = deferred & ~(1 << d)
      :: else
      fi
   :: else
   fi;
-  unlock(me, CALLS);
+  unlock(me, CALLS_LOCK);
   if
-  :: found -> finish(me, d); found = 0
+  :: found -> release(me, d); found = 0
   :: else
   fi
 }
 
-/* ---- The removing side ---------------------------------------------------------------------- */
+/* ---- Removal -------------------------------------------------------------------------------- */
 
-inline see_off(me, d, waits) {
-  look(me, d, found, f);
+inline complete_removal(me, d, waits) {
+  scan_hazards(me, d, found, f);
   if
-  :: !found -> finish(me, d)
+  :: !found -> release(me, d)
   :: else ->
-     lock(me, CALLS);
+     lock(me, CALLS_LOCK);
      do
-     :: look(me, d, found, f);
+     :: scan_hazards(me, d, found, f);
         if
-        :: !found -> unlock(me, CALLS); finish(me, d); break
+        :: !found -> unlock(me, CALLS_LOCK); release(me, d); break
         :: found && waits ->
-#ifdef LOOK_BEFORE_LOCK
-           unlock(me, CALLS);
-           lock(me, CALLS);
+#ifdef SCAN_BEFORE_LOCK
+           unlock(me, CALLS_LOCK);
+           lock(me, CALLS_LOCK);
 #endif
            found = 0;
-           sleep(me, CALLS)
-#ifdef NO_LOOK_AFTER_WAKE
+           sleep(me, CALLS_LOCK)
+#ifdef NO_SCAN_AFTER_WAKE
            ;
-           unlock(me, CALLS);
-           finish(me, d);
+           unlock(me, CALLS_LOCK);
+           release(me, d);
            break
 #endif
         :: found && !waits ->
-#ifdef DEPART_AFTER_UNLOCK
-           unlock(me, CALLS);
-           lock(me, CALLS);
+#ifdef DEFER_AFTER_UNLOCK
+           unlock(me, CALLS_LOCK);
+           lock(me, CALLS_LOCK);
 #endif
-           departing = departing | (1 << d);
-           unlock(me, CALLS);
+           deferred = deferred | (1 << d);
+           unlock(me, CALLS_LOCK);
            break
         fi
      od
@@ -170,90 +182,90 @@ inline see_off(me, d, waits) {
   found = 0
 }
 
-inline wait_for(me, d) {
-  lock(me, CALLS);
+inline wait_for_calls(me, d) {
+  lock(me, CALLS_LOCK);
   do
-  :: look(me, d, found, f);
+  :: scan_hazards(me, d, found, f);
      if
-     :: found -> found = 0; sleep(me, CALLS)
+     :: found -> found = 0; sleep(me, CALLS_LOCK)
      :: else -> break
      fi
   od;
-  unlock(me, CALLS)
+  unlock(me, CALLS_LOCK)
 }
 
-/* S is no invoker, so that no frame of its own is to be passed over. */
-inline settle(me, d) {
-#ifndef SETTLE_WITHOUT_FENCE
-  heavy(me, unfenced);
+/* S does not invoke: it has no frame of its own to skip. */
+inline wait_for_prior(me, d) {
+#ifndef WAIT_FOR_PRIOR_WITHOUT_FENCE
+  heavy_fence(me, unfenced);
 #endif
-  look(me, d, found, f);
+  scan_hazards(me, d, found, f);
   if
-  :: found -> wait_for(me, d)
+  :: found -> wait_for_calls(me, d)
   :: else
   fi
 }
 
 inline remove(me, d, waits) {
 #ifdef MARK_AFTER_FENCE
-  atomic { lock(me, STRIPE); x = removed[d]; removed[d] = 1; unlock(me, STRIPE) };
+  atomic { lock(me, STRIPE_LOCK); x = removed[d]; removed[d] = 1; unlock(me, STRIPE_LOCK) };
 #else
   atomic {
-    lock(me, STRIPE);
+    lock(me, STRIPE_LOCK);
     x = removed[d];
     removed[d] = 1;
     if
     :: !x -> store(me, DEAD(d), 1)
     :: else
     fi;
-    unlock(me, STRIPE)
+    unlock(me, STRIPE_LOCK)
   };
 #endif
   if
   :: x ->
      x = 0;
      if
-     :: me == 0 -> skip /* inside the delegate's call: waiting is refused, see cycles.pml */
-     :: else -> settle(me, d)
+     :: me == 0 -> skip /* in the delegate's own call: PENDING, see cycles.pml */
+     :: else -> wait_for_prior(me, d)
      fi
   :: else ->
      printf("thread %d removes delegate %d\n", me, d);
 #ifndef NO_FENCE_IN_REMOVE
-     heavy(me, unfenced);
+     heavy_fence(me, unfenced);
 #endif
 #ifdef MARK_AFTER_FENCE
      store(me, DEAD(d), 1);
 #endif
-     see_off(me, d, waits)
+     complete_removal(me, d, waits)
   fi;
   if
   :: waits -> d_step {
-       printf("thread %d: delegate %d is gone\n", me, d);
+       printf("thread %d: delegate %d is removed, and not called\n", me, d);
 #if DELEGATES == 1
        assert(inside == 0);
 #endif
-       gone[d] = 1
+       returned_ok[d] = 1
      }
   :: else
   fi
 }
 
-/* ---- The calling side ----------------------------------------------------------------------- */
+/* ---- Invocation ----------------------------------------------------------------------------- */
 
-/* The first look of callPlain saves the naming of what is dead; nothing depends on it. */
-inline name_and_test(me, frame, d) {
-#ifdef NO_LIGHT_AFTER_NAME
+/* The check before the hazard is set is only an optimization: it skips dead entries. */
+inline set_hazard_and_check(me, frame, d) {
+#ifdef NO_LIGHT_AFTER_HAZARD
 #if SYMMETRIC
-  store(me, DELEGATE(frame), d);
+  store(me, HAZARD(frame), d);
   load(me, DEAD(d), x);
 #else
   load(me, DEAD(d), x);
-  store(me, DELEGATE(frame), d);
+  store(me, HAZARD(frame), d);
 #endif
 #else
-  store(me, DELEGATE(frame), d);
-  light(me);
-#ifdef NO_TEST_AFTER_NAME
+  store(me, HAZARD(frame), d);
+  light_fence(me);
+#ifdef NO_CHECK_AFTER_HAZARD
   x = 0;
 #else
   load(me, DEAD(d), x);
@@ -261,18 +273,18 @@ inline name_and_test(me, frame, d) {
 #endif
 }
 
-inline unname_and_test(me, frame, d) {
+inline clear_hazard_and_check(me, frame, d) {
 #ifdef NO_LIGHT_AFTER_CALL
 #if SYMMETRIC
-  store(me, DELEGATE(frame), 0);
+  store(me, HAZARD(frame), 0);
   load(me, DEAD(d), x);
 #else
   load(me, DEAD(d), x);
-  store(me, DELEGATE(frame), 0);
+  store(me, HAZARD(frame), 0);
 #endif
 #else
-  store(me, DELEGATE(frame), 0);
-  light(me);
+  store(me, HAZARD(frame), 0);
+  light_fence(me);
   load(me, DEAD(d), x);
 #endif
 }
@@ -280,24 +292,24 @@ inline unname_and_test(me, frame, d) {
 inline begin_call(me, d) {
   d_step {
     printf("thread %d calls delegate %d\n", me, d);
-    assert(!gone[d]);  /* no call after a removal that waits has returned */
-    assert(!freed[d]); /* nor with a context that was let go of */
+    assert(!returned_ok[d]);  /* no call after a removal that waits has returned OK */
+    assert(!released[d]); /* nor with a released context */
     inside++
   }
 }
 
 inline end_call(me, d) {
   d_step {
-    assert(!gone[d]);
-    assert(!freed[d]);
+    assert(!returned_ok[d]);
+    assert(!released[d]);
     inside--
   }
 }
 
-/* The name is there: who removes it now leaves it to this call. */
+/* The hazard is set: a remover that comes later defers the release to this call. */
 inline claim(me, d) {
   atomic {
-    lock(me, STRIPE);
+    lock(me, STRIPE_LOCK);
 #ifdef CLAIM_WITHOUT_CHECK
     x = 0;
 #else
@@ -308,40 +320,40 @@ inline claim(me, d) {
     :: !x -> store(me, DEAD(d), 1)
     :: else
     fi;
-    unlock(me, STRIPE)
+    unlock(me, STRIPE_LOCK)
   };
   if
   :: !x ->
-     heavy(me, unfenced);
-     see_off(me, d, 0);
-     d_step { once_called++; assert(once_called == 1) } /* called once at most */
+     heavy_fence(me, unfenced);
+     complete_removal(me, d, 0);
+     d_step { once_called++; assert(once_called == 1) } /* called at most once */
   :: else
   fi
 }
 
 inline invoke_inner(me, frame) {
-  store(me, MULTICAST(frame), 1);
-  name_and_test(me, frame, DELEGATES);
+  store(me, TARGET(frame), 1);
+  set_hazard_and_check(me, frame, DELEGATES);
   if
   :: !x -> begin_call(me, DELEGATES); end_call(me, DELEGATES)
   :: else -> x = 0
   fi;
-  unname_and_test(me, frame, DELEGATES);
+  clear_hazard_and_check(me, frame, DELEGATES);
   if
-  :: x -> x = 0; attend(me, DELEGATES)
+  :: x -> x = 0; call_did_return(me, DELEGATES)
   :: else
   fi;
-  store(me, MULTICAST(frame), 0)
+  store(me, TARGET(frame), 0)
 }
 
-/* What delegate 1 does. */
+/* The function of delegate 1. */
 inline body(me, d) {
   if
   :: d == 1 && me == 0 ->
 #if NESTED
      invoke_inner(0, 1);
 #endif
-#if SELF
+#if REMOVED_IN_CALL
      remove(0, 1, 0);
 #endif
      skip
@@ -350,14 +362,14 @@ inline body(me, d) {
 }
 
 inline invoke(me, frame) {
-  store(me, MULTICAST(frame), 1);
+  store(me, TARGET(frame), 1);
   d = 1;
   do
   :: d <= DELEGATES ->
      load(me, DEAD(d), x);
      if
      :: !x ->
-        name_and_test(me, frame, d);
+        set_hazard_and_check(me, frame, d);
 #if ONCE
         if
         :: !x && d == 1 -> claim(me, 1)
@@ -368,18 +380,18 @@ inline invoke(me, frame) {
         :: !x -> begin_call(me, d); body(me, d); end_call(me, d)
         :: else
         fi;
-#ifdef NO_ATTEND_IF_NOT_CALLED
+#ifdef NO_CALL_DID_RETURN_IF_NOT_CALLED
         if
-        :: x -> store(me, DELEGATE(frame), 0); x = 0; goto next
+        :: x -> store(me, HAZARD(frame), 0); x = 0; goto next
         :: else
         fi;
 #endif
-        unname_and_test(me, frame, d);
+        clear_hazard_and_check(me, frame, d);
         if
-#ifdef NO_ATTEND
+#ifdef NO_CALL_DID_RETURN
         :: x -> x = 0
 #else
-        :: x -> x = 0; attend(me, d)
+        :: x -> x = 0; call_did_return(me, d)
 #endif
         :: else
         fi
@@ -390,7 +402,7 @@ next:
   :: else -> break
   od;
   d = 0;
-  store(me, MULTICAST(frame), 0)
+  store(me, TARGET(frame), 0)
 }
 
 /* ---- Threads -------------------------------------------------------------------------------- */
@@ -408,7 +420,7 @@ active proctype B() {
   LOCALS;
   byte times;
   do
-  :: times <= TWICE -> invoke(1, FRAMES_OF_A); times++
+  :: times <= B_INVOKES_TWICE -> invoke(1, FRAMES_OF_A); times++
   :: else -> break
   od;
   done++
@@ -442,12 +454,12 @@ active proctype S() {
 active proctype End() {
   byte each;
   d_step {
-    done == 1 + HAS_B + HAS_W + HAS_N + HAS_S && DRAINED ->
-    assert(departing == 0); /* nothing is left that nobody would come back to */
+    done == 1 + HAS_B + HAS_W + HAS_N + HAS_S && ALL_DRAINED ->
+    assert(deferred == 0); /* no deferred release is left over */
     assert(inside == 0);
     each = 1;
     do
-    :: each <= DELEGATES -> assert(freed[each] == removed[each]); each++
+    :: each <= DELEGATES -> assert(released[each] == removed[each]); each++
     :: else -> break
     od
   }

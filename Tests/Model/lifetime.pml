@@ -1,18 +1,29 @@
-/* Ending a lifetime: its members are removed, and their releases waited for, whoever runs them.
+/* Ending a lifetime: all its members are removed, and all their releases have returned.
  *
- *   end                    Lifetime+End.swift: end, removeMembers, unlink, waitForOthers
- *   finish_one             Lifetime+Storage.swift: finishOne; wake: Departures.swift
- *   join                   Lifetime+Members.swift: join; Multicast+Add.swift: add
- *   remove                 Multicast+Unlink.swift: unlink; Registration.swift: retire
- *   release                Registration.swift: giveBack; Extras.swift: release; memberIsGone
- *   call                   InvocationList+Invoke.swift; Departures.swift: attend
+ * `unfinished` counts 1 for each member whose release has not returned, and 1 for the thread that
+ * ends the lifetime. That thread removes the members one by one, waits for their calls, releases
+ * them, and sleeps until `unfinished` is 1: members that other threads have removed are released by
+ * those threads. Then it counts down itself. At 0 the slot becomes free for reuse.
  *
- * Names and marks are seen at once: invoke_remove.pml has shown that the two sides cannot miss each
- * other. Under the locks of a stripe, of the lifetime and of calls a section is one step, each of
- * its own; what is read without a lock is read in a step of its own.
+ *   end           as above; a second end of the same lifetime finds it ended
+ *   finish_one    counts down; wakes the thread that ends it, or frees the slot
+ *   join          an add with this lifetime, under the lock of the lifetime
+ *   remove        a removal of member 1 that does not wait
+ *   release       runs `release` of a member, then counts down
+ *   call          a call of member 1, and call_did_return
  *
- * Threads: E ends the lifetime, F too (with HAS_F); N removes member 1 without waiting, and then
- * has its slot serve a registration that is no member; J adds member 2; I calls member 1.
+ * Proved: when an end returns MULTICAST_OK, the releases of all members have returned, on whichever
+ * thread. The slot becomes free exactly once, and not before the end has returned. No registration
+ * of another lifetime is removed. No deadlock.
+ *
+ * Hazards and marks are visible at once: invoke_remove.pml proves that the two sides cannot miss
+ * each other. A critical section of any of the locks is one step. A read without a lock is a step
+ * of its own.
+ *
+ * Threads: E ends the lifetime. F ends it too. N removes member 1 without waiting; then its slot is
+ * reused by a registration that is no member. J adds member 2. I calls member 1.
+ *
+ * Variants: HAS_F, HAS_N, HAS_J, HAS_I.
  */
 
 #ifndef HAS_F
@@ -37,23 +48,23 @@
 #define ENDED 2
 #define VACANT 0
 
-/* Of the lifetime. */
+/* The lifetime. */
 byte id = LIVE;
-byte unfinished = 1;  /* changed by read-modify-writes */
-byte members = 2;     /* a bit for each live one */
+byte unfinished = 1;  /* see above; changed by read-modify-writes */
+byte members = 2;     /* a bit for each live member */
 
-/* Of the registrations 1 and 2. */
+/* The registrations 1 and 2. */
 byte state[3];
-bit is_member[3];     /* in its extras; gone with them */
+bit is_member[3];     /* in its registration details, which the release frees */
 byte calls[3];
-bit is_departing[3];
-byte releases[3];     /* that have begun */
-byte released[3];     /* and returned */
+bit is_deferred[3];
+byte releases[3];     /* have begun */
+byte released[3];     /* have returned */
 
-byte given_back;      /* the lifetime's slot */
+byte slot_reclaims;      /* how often the slot of the lifetime became free */
 bit was_added;
 
-/* ---- Counting ------------------------------------------------------------------------------- */
+/* ---- The count ------------------------------------------------------------------------------ */
 
 inline finish_one(me) {
   d_step { assert(unfinished > 0); unfinished--; left = unfinished };
@@ -68,7 +79,7 @@ inline finish_one(me) {
      :: else
      fi
   :: else ->
-#ifdef GIVEN_BACK_WITHOUT_SECOND_LOOK
+#ifdef RECLAIMED_WITHOUT_SECOND_CHECK
      is_last = (id == ENDED);
      if
      :: is_last -> d_step {
@@ -77,11 +88,11 @@ inline finish_one(me) {
      :: d_step {
           id == ENDED && unfinished == 0 ->
 #endif
-          printf("thread %d gives the slot back\n", me);
+          printf("thread %d frees the slot\n", me);
           id = VACANT;
-          given_back++;
-          assert(given_back == 1);
-          assert(!ending) /* not under the thread that ends it */
+          slot_reclaims++;
+          assert(slot_reclaims == 1);
+          assert(!enders) /* not before the end is over */
         }
      :: else
      fi
@@ -90,9 +101,9 @@ inline finish_one(me) {
   is_last = 0
 }
 
-byte ending; /* threads that are in `end` and have not come to their finish_one */
+byte enders; /* threads in `end`, before its finish_one */
 
-/* ---- Removing ------------------------------------------------------------------------------- */
+/* ---- Removal -------------------------------------------------------------------------------- */
 
 inline release(me, m) {
   d_step {
@@ -109,7 +120,7 @@ inline release(me, m) {
 #ifdef COUNTED_BEFORE_RELEASE
   finish_one(me);
 #endif
-  released[m]++; /* it takes its time */
+  released[m]++; /* a step of its own: the release takes time */
 #if defined(COUNTED_BEFORE_RELEASE) || defined(NOT_COUNTED)
   skip
 #else
@@ -117,7 +128,7 @@ inline release(me, m) {
 #endif
 }
 
-/* In a d_step, under the stripe's lock and the lifetime's. */
+/* In a d_step, under the locks of the multicast and of the lifetime. */
 inline unlink(m) {
   state[m] = ENDED;
   members = members & ~(1 << m)
@@ -125,21 +136,21 @@ inline unlink(m) {
 
 inline remove(me) {
   d_step {
-    mine = (state[1] == LIVE);
+    is_own = (state[1] == LIVE);
     if
-    :: mine -> unlink(1); printf("thread %d removes member 1\n", me)
+    :: is_own -> unlink(1); printf("thread %d removes member 1\n", me)
     :: else
     fi
   };
   if
-  :: mine ->
+  :: is_own ->
      if
-     :: d_step { calls[1] > 0 -> is_departing[1] = 1 }
+     :: d_step { calls[1] > 0 -> is_deferred[1] = 1 }
      :: calls[1] == 0 -> release(me, 1)
      fi
   :: else
   fi;
-  mine = 0
+  is_own = 0
 }
 
 inline call(me, m) {
@@ -152,16 +163,16 @@ inline call(me, m) {
      d_step { assert(releases[m] == 0); assert(!is_over); calls[m]-- };
      if
      :: state[m] != LIVE ->
-        d_step { /* attend */
+        d_step { /* call_did_return */
           wake_all();
-          mine = (is_departing[m] && calls[m] == 0);
+          is_own = (is_deferred[m] && calls[m] == 0);
           if
-          :: mine -> is_departing[m] = 0
+          :: is_own -> is_deferred[m] = 0
           :: else
           fi
         };
         if
-        :: mine -> mine = 0; release(me, m)
+        :: is_own -> is_own = 0; release(me, m)
         :: else
         fi
      :: else
@@ -172,7 +183,7 @@ inline call(me, m) {
 
 inline join(me, m) {
   if
-#ifdef JOINED_WITHOUT_LOOK
+#ifdef JOINED_WITHOUT_CHECK
   :: d_step {
 #else
   :: d_step {
@@ -185,56 +196,56 @@ inline join(me, m) {
        is_member[m] = 1;
        was_added = 1
      }
-#ifndef JOINED_WITHOUT_LOOK
+#ifndef JOINED_WITHOUT_CHECK
   :: id != LIVE
 #endif
   fi
 }
 
-/* ---- Ending --------------------------------------------------------------------------------- */
+/* ---- The end -------------------------------------------------------------------------------- */
 
 bit is_over; /* an end has returned OK */
 
 inline end(me) {
 #ifdef COUNTED_AFTER_UNLOCK
-  d_step { mine = (id == LIVE); if :: mine -> id = ENDED; ending++ :: else fi };
+  d_step { is_own = (id == LIVE); if :: is_own -> id = ENDED; enders++ :: else fi };
   if
-  :: mine -> unfinished++
+  :: is_own -> unfinished++
   :: else
   fi;
 #else
   d_step {
-    mine = (id == LIVE);
+    is_own = (id == LIVE);
     if
-    :: mine -> printf("thread %d ends the lifetime\n", me); id = ENDED; unfinished++; ending++
+    :: is_own -> printf("thread %d ends the lifetime\n", me); id = ENDED; unfinished++; enders++
     :: else
     fi
   };
 #endif
   if
-  :: mine ->
-     do /* removeMembers */
+  :: is_own ->
+     do /* removes the members */
      :: members == 0 -> break
      :: d_step { members != 0 -> m = (members & 2 -> 1 : 2) };
-        d_step { /* under the stripe's lock */
+        d_step { /* under the lock of the multicast */
           if
 #ifdef MEMBERSHIP_NOT_COMPARED
           :: state[m] == LIVE ->
 #else
           :: state[m] == LIVE && is_member[m] ->
 #endif
-             assert(is_member[m]); /* no registration of somebody else's */
+             assert(is_member[m]); /* no registration without this lifetime */
              unlink(m);
-             ours = ours | (1 << m)
+             own_members = own_members | (1 << m)
           :: else
           fi
         }
      od;
      m = 1;
-     do /* seeOff */
+     do /* completes the removals */
      :: m <= 2 ->
         if
-        :: ours & (1 << m) ->
+        :: own_members & (1 << m) ->
            do
            :: calls[m] == 0 -> break
            :: d_step { calls[m] > 0 -> asleep[me] = 1 }; !asleep[me]
@@ -245,9 +256,9 @@ inline end(me) {
         m++
      :: else -> break
      od;
-     /* waitForOthers; first for the calls, by settle: that does not matter here */
+     /* Waits for the other releases. The wait for prior removals before it is left out. */
 #ifndef RELEASES_NOT_WAITED_FOR
-#ifdef LOOK_BEFORE_SLEEP_WITHOUT_LOCK
+#ifdef CHECK_BEFORE_SLEEP_WITHOUT_LOCK
      do
      :: unfinished == 1 -> break
      :: unfinished != 1 -> asleep[me] = 1; !asleep[me]
@@ -265,17 +276,17 @@ inline end(me) {
        is_over = 1;
        assert(released[1] == 1);
        assert(!was_added || released[2] == 1); /* all releases have returned */
-       ending--
+       enders--
      };
      finish_one(me)
   :: else
   fi;
-  mine = 0
+  is_own = 0
 }
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
-#define LOCALS byte m, left, ours; bit mine, is_last
+#define LOCALS byte m, left, own_members; bit is_own, is_last
 
 proctype E() {
   LOCALS;
@@ -287,7 +298,7 @@ proctype N() {
   LOCALS;
   remove(1);
   if
-  :: d_step { state[1] == VACANT -> state[1] = LIVE } /* the slot serves somebody else */
+  :: d_step { state[1] == VACANT -> state[1] = LIVE } /* the slot is reused */
   :: state[1] != VACANT
   fi;
   done++
@@ -331,7 +342,7 @@ init {
   };
   d_step {
     done == 1 + HAS_N + HAS_J + HAS_I + HAS_F ->
-    assert(given_back == 1);
+    assert(slot_reclaims == 1);
     assert(unfinished == 0);
     assert(released[1] == 1 && released[2] == was_added)
   }

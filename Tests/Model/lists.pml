@@ -1,31 +1,44 @@
-/* Lists: growth and compaction while others read, and when a list that was replaced is freed.
+/* Epoch-based reclamation of the lists of a multicast, which grow and are compacted while
+ * invocations read them.
  *
- *   invoke, leave          Multicast+Invoke.swift: invoke, leave
- *   add                    Multicast+Add.swift: insert, into a larger list
- *   remove                 Multicast+Unlink.swift: unlink, tidy; Cleanup.swift: finishSlowly
- *   mark                   Multicast+Storage.swift: mark, in the retired lists too
- *   replace_list           Multicast+Storage.swift: replaceList
- *   reap, is_reading       Multicast+Storage.swift: reap; ThreadRecord.swift: isReading
- *   fence                  Ticket.swift: fence, isFenced
+ * An invocation reads the global epoch, stores it in its frame, publishes the frame, executes the
+ * light fence, reads the list and stores it in the frame too. A writer replaces the list under the
+ * lock, advances the epoch, tags the old list with the new epoch and retires it, stores that epoch
+ * in RETIRED_EPOCH, and executes the heavy fence after it has released the lock. A retired list is
+ * reclaimed when its epoch is fenced and no frame with an earlier epoch reads it, or may read it:
+ * the list of a frame is 0 until the invocation has read it. Both sides reclaim: the writer after
+ * its fence; an invocation when it ends and finds RETIRED_EPOCH later than its own epoch. The
+ * invocation needs no fence for that: it leaves lists whose epoch is not fenced yet.
  *
- * Lists are numbered from 1; each delegate keeps its place in all of them. Who waits for a call
- * looks again and again here: invoke_remove.pml shows that no wake-up is lost.
+ *   publish, read_list, end_invocation   the parts of an invocation
+ *   add                 copies the list into a larger one and replaces it
+ *   mark                marks the registration dead in the current list and in the retired ones
+ *   remove              marks, fences, waits for calls; with COMPACT also replaces the list
+ *   replace_list        replaces, advances the epoch, retires
+ *   fence               heavy fence for all epochs up to the one read before it
+ *   reclaim             frees the retired lists that no frame can read
  *
- * Threads: A and B invoke, G grows the list, R removes delegate 1.
+ * Proved: no list is read after it was freed, and each replaced list is freed, also if no thread
+ * comes back. No delegate is called after its removal has returned.
  *
- * Variants: HAS_B, TWICE (A invokes twice), OTHER (in between another multicast, in the same
- * frame), NESTED (A invokes again inside its last call), HAS_G (how often the list grows), HAS_R,
- * TIDY (R puts a smaller list in its place), WRITERS_BUFFERED.
+ * Lists are numbered from 1. Each delegate has the same position in all of them. To wait for a call
+ * is a loop here: invoke_remove.pml proves that no wake-up is lost.
+ *
+ * Threads: A and B invoke. G grows the list. R removes delegate 1.
+ *
+ * Variants: HAS_B, A_INVOKES_TWICE, OTHER_MULTICAST (between the two, A invokes another multicast
+ * with the same frame), NESTED (A invokes again inside its last call), HAS_G (how often the list
+ * grows), HAS_R, COMPACT (R replaces the list by a smaller one), WRITERS_BUFFERED.
  */
 
 #ifndef HAS_B
 #define HAS_B 0
 #endif
-#ifndef TWICE
-#define TWICE 0
+#ifndef A_INVOKES_TWICE
+#define A_INVOKES_TWICE 0
 #endif
-#ifndef OTHER
-#define OTHER 0
+#ifndef OTHER_MULTICAST
+#define OTHER_MULTICAST 0
 #endif
 #ifndef NESTED
 #define NESTED 0
@@ -36,25 +49,25 @@
 #ifndef HAS_R
 #define HAS_R 0
 #endif
-#ifndef TIDY
-#define TIDY 0
+#ifndef COMPACT
+#define COMPACT 0
 #endif
 
 #define FRAMES_OF_A (1 + NESTED)
 #define FRAMES (FRAMES_OF_A + HAS_B)
-#define LISTS (1 + HAS_G + TIDY)
+#define LISTS (1 + HAS_G + COMPACT)
 #define PLACES 2
-#define MULTICAST(f) (f)
+#define TARGET(f) (f)
 #define EPOCH(f) (FRAMES + (f))
-#define READS(f) (2 * FRAMES + (f))
-#define DELEGATE(f) (3 * FRAMES + (f))
+#define FRAME_LIST(f) (2 * FRAMES + (f))
+#define HAZARD(f) (3 * FRAMES + (f))
 #define LIST (4 * FRAMES)
-#define PENDING (LIST + 1)
-#define TICKET (LIST + 2)
-#define STRIPE (LIST + 3)
-#define COUNT(l) (STRIPE + (l))
-#define DEAD(l, p) (STRIPE + 1 + LISTS + ((l) - 1) * PLACES + (p))
-#define WORDS (STRIPE + 1 + LISTS * (1 + PLACES))
+#define RETIRED_EPOCH (LIST + 1)
+#define GLOBAL_EPOCH (LIST + 2)
+#define STRIPE_LOCK (LIST + 3)
+#define COUNT(l) (STRIPE_LOCK + (l))
+#define DEAD(l, p) (STRIPE_LOCK + 1 + LISTS + ((l) - 1) * PLACES + (p))
+#define WORDS (STRIPE_LOCK + 1 + LISTS * (1 + PLACES))
 #define THREADS 4
 #if WRITERS_BUFFERED
 #define BUFFERED 4
@@ -65,60 +78,64 @@
 
 #include "memory.pml"
 
-#define OURS 1
-#define THEIRS 2       /* another multicast */
-#define OF_THEIRS 9    /* its list */
+#define THIS_MULTICAST 1
+#define ANOTHER_MULTICAST 2
+#define LIST_OF_ANOTHER 9
 
-byte fenced;           /* changed by read-modify-writes, and read under the lock */
+byte fenced_epoch; /* of the newest fence; raised by read-modify-writes, read under the lock */
 byte list_count = 1;
-byte ticket_of[LISTS + 1];
+byte retired_at[LISTS + 1];
 bit is_retired[LISTS + 1];
 bit is_free[LISTS + 1];
-bit freed; /* delegate 1: removed, in no call, its context let go of */
+bit released; /* delegate 1: its removal has returned */
 
-/* ---- Tickets -------------------------------------------------------------------------------- */
+/* ---- Epochs --------------------------------------------------------------------------------- */
 
-inline draw(me, ticket) {
-  d_step { EMPTY(me) -> mem[TICKET] = mem[TICKET] + 1; ticket = mem[TICKET] }
+inline advance_epoch(me, new_epoch) {
+  d_step {
+    BUFFER_IS_EMPTY(me) ->
+    mem[GLOBAL_EPOCH] = mem[GLOBAL_EPOCH] + 1;
+    new_epoch = mem[GLOBAL_EPOCH]
+  }
 }
 
 inline fence(me) {
-#ifdef LAST_TICKET_READ_AFTER_FENCE
-  heavy(me, unfenced);
-  load(me, TICKET, x);
+#ifdef GLOBAL_EPOCH_READ_AFTER_FENCE
+  heavy_fence(me, unfenced);
+  load(me, GLOBAL_EPOCH, x);
 #else
-  load(me, TICKET, x);
+  load(me, GLOBAL_EPOCH, x);
 #ifndef NO_FENCE
-  heavy(me, unfenced);
+  heavy_fence(me, unfenced);
 #endif
 #endif
   d_step {
     if
-    :: fenced < x -> fenced = x
+    :: fenced_epoch < x -> fenced_epoch = x
     :: else
     fi;
     x = 0
   }
 }
 
-/* ---- Freeing -------------------------------------------------------------------------------- */
+/* ---- Reclamation ---------------------------------------------------------------------------- */
 
 inline is_reading(me, list, seen) {
   seen = 0;
   f = 0;
   do
   :: f < FRAMES && !seen ->
-     load(me, MULTICAST(f), x);
+     load(me, TARGET(f), x);
      if
      :: x == 0 -> f = (f < FRAMES_OF_A -> FRAMES_OF_A : FRAMES)
-     :: x == OURS ->
+     :: x == THIS_MULTICAST ->
         load(me, EPOCH(f), x);
         if
-        :: x < ticket_of[list] ->
-           load(me, READS(f), x);
+        :: x < retired_at[list] ->
+           load(me, FRAME_LIST(f), x);
            d_step {
              if
-#ifdef UNKNOWN_LIST_IS_ANOTHER
+#ifdef UNKNOWN_LIST_IGNORED
              :: x == list -> seen = 1
 #else
              :: x == 0 || x == list -> seen = 1
@@ -138,7 +155,7 @@ inline is_reading(me, list, seen) {
 }
 
 /* Under the lock; the newest first. */
-inline reap(me) {
+inline reclaim(me) {
   kept = 0;
   l = list_count;
   do
@@ -147,10 +164,10 @@ inline reap(me) {
      :: is_retired[l] ->
         found = 0;
         if
-#ifdef FREED_UNFENCED
+#ifdef RECLAIMED_WITHOUT_FENCE
         :: false -> skip
 #else
-        :: ticket_of[l] > fenced -> found = 1
+        :: retired_at[l] > fenced_epoch -> found = 1
 #endif
         :: else -> is_reading(me, l, found)
         fi;
@@ -170,47 +187,47 @@ inline reap(me) {
   :: else -> break
   od;
   if
-#ifdef PENDING_CLEARED_TOO_EARLY
-  :: true -> store(me, PENDING, 0)
+#ifdef RETIRED_EPOCH_CLEARED_TOO_EARLY
+  :: true -> store(me, RETIRED_EPOCH, 0)
 #else
-  :: !kept -> store(me, PENDING, 0)
+  :: !kept -> store(me, RETIRED_EPOCH, 0)
   :: else
 #endif
   fi;
   kept = 0
 }
 
-inline flush(me) {
-  lock(me, STRIPE);
-  reap(me);
-  unlock(me, STRIPE)
+inline lock_and_reclaim(me) {
+  lock(me, STRIPE_LOCK);
+  reclaim(me);
+  unlock(me, STRIPE_LOCK)
 }
 
 /* ---- Writers, under the lock ---------------------------------------------------------------- */
 
-/* Puts the list `new` in the place of `old`. */
+/* Replaces the list `old` by `new`. */
 inline replace_list(me) {
-#ifdef TICKET_BEFORE_LIST
-  draw(me, ticket);
+#ifdef EPOCH_ADVANCED_BEFORE_LIST
+  advance_epoch(me, new_epoch);
   store(me, LIST, new);
 #else
   store(me, LIST, new);
-  draw(me, ticket);
+  advance_epoch(me, new_epoch);
 #endif
   d_step {
     printf("thread %d replaces list %d by %d\n", me, old, new);
-    ticket_of[old] = ticket;
+    retired_at[old] = new_epoch;
     is_retired[old] = 1
   };
-#ifndef PENDING_AFTER_FENCE
-  store(me, PENDING, ticket);
+#ifndef RETIRED_EPOCH_SET_AFTER_FENCE
+  store(me, RETIRED_EPOCH, new_epoch);
 #endif
   old = 0;
   new = 0
 }
 
-/* In an atomic: copies a list, with the dead, who keep their places here; readers skip them all the
- * same. The list is nobody's yet. */
+/* In an atomic: copies the list, which no other thread can read yet. Dead entries are copied too,
+ * so that positions stay the same; readers skip them. */
 inline copy(me) {
   d_step {
     load_here(me, LIST, old);
@@ -228,15 +245,15 @@ inline copy(me) {
   }
 }
 
-/* The last part of every writer. */
-inline clean_up(me) {
+/* The last steps of every writer, without the lock. */
+inline fence_and_reclaim(me) {
   fence(me);
-#ifdef PENDING_AFTER_FENCE
-  store(me, PENDING, ticket);
+#ifdef RETIRED_EPOCH_SET_AFTER_FENCE
+  store(me, RETIRED_EPOCH, new_epoch);
 #endif
-  ticket = 0;
-#ifndef NOT_FREED_BY_WRITER
-  flush(me)
+  new_epoch = 0;
+#ifndef NOT_RECLAIMED_BY_WRITER
+  lock_and_reclaim(me)
 #else
   skip
 #endif
@@ -244,13 +261,13 @@ inline clean_up(me) {
 
 inline add(me) {
   atomic {
-    lock(me, STRIPE);
+    lock(me, STRIPE_LOCK);
     copy(me);
     mem[COUNT(new)] = 2
   };
   replace_list(me);
-  unlock(me, STRIPE);
-  clean_up(me)
+  unlock(me, STRIPE_LOCK);
+  fence_and_reclaim(me)
 }
 
 inline mark(me) {
@@ -259,7 +276,7 @@ inline mark(me) {
   :: l > 0 ->
      load(me, LIST, x);
      if
-#ifdef RETIRED_NOT_MARKED
+#ifdef RETIRED_LIST_NOT_MARKED
      :: x == l -> store(me, DEAD(l, 0), 1)
 #else
      :: x == l || is_retired[l] -> store(me, DEAD(l, 0), 1)
@@ -273,27 +290,27 @@ inline mark(me) {
 }
 
 inline remove(me) {
-  lock(me, STRIPE);
+  lock(me, STRIPE_LOCK);
   printf("thread %d removes delegate 1\n", me);
   mark(me);
-#if TIDY
+#if COMPACT
   copy(me);
   replace_list(me);
 #endif
-  unlock(me, STRIPE);
-#if TIDY
-  clean_up(me);
+  unlock(me, STRIPE_LOCK);
+#if COMPACT
+  fence_and_reclaim(me);
 #else
   fence(me);
 #endif
-  /* see_off: frames that name it */
+  /* waits until it is the hazard of no frame */
   f = 0;
   do
   :: f < FRAMES ->
-     load(me, MULTICAST(f), x);
+     load(me, TARGET(f), x);
      if
      :: x ->
-        load(me, DELEGATE(f), x);
+        load(me, HAZARD(f), x);
         if
         :: x == 1 -> x = 0; f = 0
         :: else -> x = 0; f++
@@ -303,51 +320,51 @@ inline remove(me) {
   :: else -> break
   od;
   f = 0;
-  d_step { printf("thread %d: delegate 1 is gone\n", me); freed = 1 }
+  d_step { printf("thread %d: delegate 1 is removed, and not called\n", me); released = 1 }
 }
 
 /* ---- Invocations ---------------------------------------------------------------------------- */
 
 inline publish(me, frame, m, list) {
 #ifdef EPOCH_READ_AFTER_FRAME
-  store(me, READS(frame), 0);
-  store(me, MULTICAST(frame), m);
-  light(me);
-  load(me, TICKET, epoch);
+  store(me, FRAME_LIST(frame), 0);
+  store(me, TARGET(frame), m);
+  light_fence(me);
+  load(me, GLOBAL_EPOCH, epoch);
   store(me, EPOCH(frame), epoch);
   load(me, LIST, list)
 #else
 #ifdef EPOCH_READ_AFTER_LIST
   store(me, EPOCH(frame), 1);
-  store(me, READS(frame), 0);
-  store(me, MULTICAST(frame), m);
-  light(me);
+  store(me, FRAME_LIST(frame), 0);
+  store(me, TARGET(frame), m);
+  light_fence(me);
   load(me, LIST, list);
-  load(me, TICKET, epoch);
+  load(me, GLOBAL_EPOCH, epoch);
   store(me, EPOCH(frame), epoch)
 #else
-  load(me, TICKET, epoch);
+  load(me, GLOBAL_EPOCH, epoch);
 #ifdef EPOCH_STORED_AFTER_FRAME
-  store(me, MULTICAST(frame), m);
+  store(me, TARGET(frame), m);
   store(me, EPOCH(frame), epoch);
-  store(me, READS(frame), 0);
+  store(me, FRAME_LIST(frame), 0);
 #else
   store(me, EPOCH(frame), epoch);
 #ifdef LIST_CLEARED_AFTER_FRAME
-  store(me, MULTICAST(frame), m);
-  store(me, READS(frame), 0);
+  store(me, TARGET(frame), m);
+  store(me, FRAME_LIST(frame), 0);
 #else
 #ifndef LIST_NOT_CLEARED
-  store(me, READS(frame), 0);
+  store(me, FRAME_LIST(frame), 0);
 #endif
 #if defined(NO_LIGHT_AFTER_FRAME) && !SYMMETRIC
   load(me, LIST, list);
 #endif
-  store(me, MULTICAST(frame), m);
+  store(me, TARGET(frame), m);
 #endif
 #endif
 #ifndef NO_LIGHT_AFTER_FRAME
-  light(me);
+  light_fence(me);
 #endif
 #if !defined(NO_LIGHT_AFTER_FRAME) || SYMMETRIC
   load(me, LIST, list)
@@ -358,25 +375,25 @@ inline publish(me, frame, m, list) {
 #endif
 }
 
-inline use(list) { assert(!is_free[list]) } /* nothing is used after it was freed */
+inline use(list) { assert(!is_free[list]) } /* no read after the list was freed */
 
 inline read_list(me, frame, list, place, count) {
-  store(me, READS(frame), list);
+  store(me, FRAME_LIST(frame), list);
   d_step { use(list); load_here(me, COUNT(list), count) };
-#ifdef FRAME_LEFT_TOO_EARLY
-  store(me, MULTICAST(frame), 0);
+#ifdef FRAME_CLEARED_TOO_EARLY
+  store(me, TARGET(frame), 0);
 #endif
   place = 0;
   do
   :: place < count ->
-     store(me, DELEGATE(frame), place + 1);
-     light(me);
+     store(me, HAZARD(frame), place + 1);
+     light_fence(me);
      d_step { use(list); load_here(me, DEAD(list, place), x) };
      if
      :: !x ->
         d_step {
           printf("thread %d calls delegate %d in list %d\n", me, place + 1, list);
-          assert(place > 0 || !freed) /* no call after the removal has returned */
+          assert(place > 0 || !released) /* no call after the removal has returned */
         };
 #if NESTED
         if
@@ -384,12 +401,12 @@ inline read_list(me, frame, list, place, count) {
         :: else
         fi;
 #endif
-        assert(place > 0 || !freed)
+        assert(place > 0 || !released)
      :: else
      fi;
      x = 0;
-     store(me, DELEGATE(frame), 0);
-     light(me);
+     store(me, HAZARD(frame), 0);
+     light_fence(me);
      d_step { use(list); place++ }
   :: else -> break
   od;
@@ -398,25 +415,25 @@ inline read_list(me, frame, list, place, count) {
   list = 0
 }
 
-inline leave(me, frame) {
-#ifdef NO_LIGHT_AFTER_LEAVING
+inline end_invocation(me, frame) {
+#ifdef NO_LIGHT_AFTER_INVOCATION
 #if SYMMETRIC
-  store(me, MULTICAST(frame), 0);
-  load(me, PENDING, x);
+  store(me, TARGET(frame), 0);
+  load(me, RETIRED_EPOCH, x);
 #else
-  load(me, PENDING, x);
-  store(me, MULTICAST(frame), 0);
+  load(me, RETIRED_EPOCH, x);
+  store(me, TARGET(frame), 0);
 #endif
 #else
-  store(me, MULTICAST(frame), 0);
-  light(me);
-  load(me, PENDING, x);
+  store(me, TARGET(frame), 0);
+  light_fence(me);
+  load(me, RETIRED_EPOCH, x);
 #endif
   if
-#ifdef NOT_FREED_BY_READER
+#ifdef NOT_RECLAIMED_BY_READER
   :: true -> x = 0
 #else
-  :: x > epoch -> x = 0; flush(me)
+  :: x > epoch -> x = 0; lock_and_reclaim(me)
 #endif
   :: else -> x = 0
   fi;
@@ -426,38 +443,38 @@ inline leave(me, frame) {
 #if NESTED
 inline invoke_inner(me, frame) {
   outer_epoch = epoch;
-  publish(me, frame, OURS, inner_list);
-  store(me, READS(frame), inner_list);
+  publish(me, frame, THIS_MULTICAST, inner_list);
+  store(me, FRAME_LIST(frame), inner_list);
   d_step { use(inner_list); load_here(me, COUNT(inner_list), x); x = 0 };
   d_step { use(inner_list); inner_list = 0 };
-  leave(me, frame);
+  end_invocation(me, frame);
   epoch = outer_epoch;
   outer_epoch = 0
 }
 #endif
 
 inline invoke(me, frame) {
-  publish(me, frame, OURS, list);
+  publish(me, frame, THIS_MULTICAST, list);
   read_list(me, frame, list, place, count);
-  leave(me, frame)
+  end_invocation(me, frame)
 }
 
-/* An invocation of something else, in the frame that was just used. */
+/* An invocation of another multicast, with the frame that was just used. */
 inline invoke_other(me, frame) {
-  load(me, TICKET, epoch);
+  load(me, GLOBAL_EPOCH, epoch);
   store(me, EPOCH(frame), epoch);
-  store(me, READS(frame), 0);
-  store(me, MULTICAST(frame), THEIRS);
-  light(me);
-  store(me, READS(frame), OF_THEIRS);
-  store(me, MULTICAST(frame), 0);
+  store(me, FRAME_LIST(frame), 0);
+  store(me, TARGET(frame), ANOTHER_MULTICAST);
+  light_fence(me);
+  store(me, FRAME_LIST(frame), LIST_OF_ANOTHER);
+  store(me, TARGET(frame), 0);
   epoch = 0
 }
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
 #define LOCALS byte x, f, l, unfenced, list, place, count, epoch; bit found, kept
-#define WRITER_LOCALS byte x, f, l, unfenced, old, new, ticket; bit found, kept
+#define WRITER_LOCALS byte x, f, l, unfenced, old, new, new_epoch; bit found, kept
 
 proctype A() {
   LOCALS;
@@ -466,8 +483,8 @@ proctype A() {
 #endif
   byte times;
   do
-  :: times <= TWICE ->
-#if OTHER
+  :: times <= A_INVOKES_TWICE ->
+#if OTHER_MULTICAST
      if
      :: times == 1 -> invoke_other(0, 0)
      :: else
@@ -511,7 +528,7 @@ proctype R() {
 init {
   byte each;
   d_step {
-    mem[TICKET] = 1;
+    mem[GLOBAL_EPOCH] = 1;
     mem[LIST] = 1;
     mem[COUNT(1)] = 1
   };
@@ -529,12 +546,12 @@ init {
     skip
   };
   d_step {
-    done == 1 + HAS_B + (HAS_G > 0) + HAS_R && DRAINED ->
-    assert(mem[PENDING] == 0);
+    done == 1 + HAS_B + (HAS_G > 0) + HAS_R && ALL_DRAINED ->
+    assert(mem[RETIRED_EPOCH] == 0);
     each = 1;
     do
     :: each <= LISTS ->
-       assert(!is_retired[each]); /* nothing is left that nobody would come back to */
+       assert(!is_retired[each]); /* no retired list is left over */
        assert(is_free[each] == (each != mem[LIST]));
        each++
     :: else -> break

@@ -1,62 +1,64 @@
-/* What all models share: memory with store buffers, fences, locks and sleep.
+/* Memory with store buffers (x86-TSO), fences, locks and a condition variable: for all scenarios.
  *
- * A model says before it includes this:
- *   WORDS     how many bytes of shared memory there are; an address is a number below that
- *   THREADS   how many threads; they are numbered from 0
- *   BUFFERED  threads 0 ... BUFFERED - 1 have a store buffer; the others' stores are seen at once
+ * A scenario defines before it includes this file:
+ *   WORDS     the size of the shared memory in bytes; an address is a number below it
+ *   THREADS   the number of threads; threads are numbered from 0
+ *   BUFFERED  threads 0 ... BUFFERED - 1 have a store buffer; stores of the others are visible at
+ *             once
  *
- * A store buffer is first in, first out, and forwards to its owner's loads: x86, and what C11 calls
- * a release store and an acquire load is a plain one there. `Memory` moves the oldest store of any
- * buffer to memory at any moment. Each load and each store is a step of its own.
+ * Stores: a store buffer is a FIFO queue. Its thread reads its own buffered stores (forwarding).
+ * The process `Memory` moves the oldest store of any buffer to memory at any moment. Each load and
+ * each store is one step. Under this memory model a release store and an acquire load are plain
+ * accesses.
  *
- * Fence.swift: SYMMETRIC makes both halves full fences. Without it `light` stops the compiler
- * alone: the model executes in program order anyway, so that it is nothing here; where a model
- * leaves it out as a mutation, it swaps the accesses, as the compiler may. `heavy` has each thread
- * execute a fence at a moment of its own, in any order.
+ * Asymmetric fence: `light_fence` is a compiler fence. The model executes in program order, so it
+ * is an empty step here; a mutation that leaves it out swaps the two accesses, as a compiler may.
+ * `heavy_fence` is membarrier: each thread executes a full fence at a moment of its own, in any
+ * order. With SYMMETRIC (the fallback without membarrier) both are full fences.
  */
 
 #ifndef BUFFER
-#define BUFFER 4 /* stores that a buffer holds; a thread that stores one more waits */
+#define BUFFER 4 /* capacity of a store buffer; a thread that finds its buffer full waits */
 #endif
 
 #if BUFFERED > 0
-#define SLOTS (BUFFERED * BUFFER)
-#define OWNERS BUFFERED
+#define CELLS (BUFFERED * BUFFER)
+#define BUFFERS BUFFERED
 #else
-#define SLOTS 1
-#define OWNERS 1
+#define CELLS 1
+#define BUFFERS 1
 #endif
 
 byte mem[WORDS];
-byte held[OWNERS]; /* how many stores a buffer holds */
-byte at[SLOTS];    /* their addresses, the oldest first */
-byte what[SLOTS];  /* and their values */
+byte store_count[BUFFERS]; /* stores in the buffer */
+byte store_address[CELLS]; /* their addresses, the oldest first */
+byte store_value[CELLS];   /* their values */
 
 hidden byte k;
 
-#define ROOM(me) (me >= BUFFERED || held[me] < BUFFER)
-#define EMPTY(me) (me >= BUFFERED || held[me] == 0)
+#define BUFFER_HAS_ROOM(me) (me >= BUFFERED || store_count[me] < BUFFER)
+#define BUFFER_IS_EMPTY(me) (me >= BUFFERED || store_count[me] == 0)
 
-/* In a d_step: the oldest store reaches memory. */
+/* In a d_step: moves the oldest store of a buffer to memory. */
 inline drain_one(q) {
-  mem[at[q * BUFFER]] = what[q * BUFFER];
-  held[q]--;
+  mem[store_address[q * BUFFER]] = store_value[q * BUFFER];
+  store_count[q]--;
   k = 0;
   do
-  :: k < held[q] ->
-     at[q * BUFFER + k] = at[q * BUFFER + k + 1];
-     what[q * BUFFER + k] = what[q * BUFFER + k + 1];
+  :: k < store_count[q] ->
+     store_address[q * BUFFER + k] = store_address[q * BUFFER + k + 1];
+     store_value[q * BUFFER + k] = store_value[q * BUFFER + k + 1];
      k++
   :: else -> break
   od;
-  at[q * BUFFER + k] = 0;
-  what[q * BUFFER + k] = 0;
+  store_address[q * BUFFER + k] = 0;
+  store_value[q * BUFFER + k] = 0;
   k = 0
 }
 
 inline drain_all(q) {
   do
-  :: held[q] > 0 -> drain_one(q)
+  :: store_count[q] > 0 -> drain_one(q)
   :: else -> break
   od
 }
@@ -65,44 +67,44 @@ inline drain_all(q) {
 active proctype Memory() {
 end:
   do
-  :: d_step { held[0] > 0 -> drain_one(0) }
+  :: d_step { store_count[0] > 0 -> drain_one(0) }
 #if BUFFERED > 1
-  :: d_step { held[1] > 0 -> drain_one(1) }
+  :: d_step { store_count[1] > 0 -> drain_one(1) }
 #endif
 #if BUFFERED > 2
-  :: d_step { held[2] > 0 -> drain_one(2) }
+  :: d_step { store_count[2] > 0 -> drain_one(2) }
 #endif
 #if BUFFERED > 3
-  :: d_step { held[3] > 0 -> drain_one(3) }
+  :: d_step { store_count[3] > 0 -> drain_one(3) }
 #endif
 #if BUFFERED > 4
-  :: d_step { held[4] > 0 -> drain_one(4) }
+  :: d_step { store_count[4] > 0 -> drain_one(4) }
 #endif
   od
 }
 #endif
 
-/* In a d_step, where there is room: a store. */
+/* In a d_step, if the buffer has room: stores. */
 inline store_here(me, address, value) {
   if
   :: me >= BUFFERED -> mem[address] = value
   :: else ->
-     at[me * BUFFER + held[me]] = address;
-     what[me * BUFFER + held[me]] = value;
-     held[me]++
+     store_address[me * BUFFER + store_count[me]] = address;
+     store_value[me * BUFFER + store_count[me]] = value;
+     store_count[me]++
   fi
 }
 
-/* In a d_step: a load. */
+/* In a d_step: loads. */
 inline load_here(me, address, result) {
   result = mem[address];
   if
   :: me < BUFFERED ->
      k = 0;
      do
-     :: k < held[me] ->
+     :: k < store_count[me] ->
         if
-        :: at[me * BUFFER + k] == address -> result = what[me * BUFFER + k]
+        :: store_address[me * BUFFER + k] == address -> result = store_value[me * BUFFER + k]
         :: else
         fi;
         k++
@@ -114,7 +116,7 @@ inline load_here(me, address, result) {
 }
 
 inline store(me, address, value) {
-  d_step { ROOM(me) -> store_here(me, address, value) }
+  d_step { BUFFER_HAS_ROOM(me) -> store_here(me, address, value) }
 }
 
 inline load(me, address, result) {
@@ -123,17 +125,17 @@ inline load(me, address, result) {
 
 /* ---- Fences --------------------------------------------------------------------------------- */
 
-inline full_fence(me) { EMPTY(me) }
+inline full_fence(me) { BUFFER_IS_EMPTY(me) }
 
 #if SYMMETRIC
-#define light(me) full_fence(me)
-#define heavy(me, unfenced) full_fence(me)
+#define light_fence(me) full_fence(me)
+#define heavy_fence(me, unfenced) full_fence(me)
 #else
-#define light(me) skip
+#define light_fence(me) skip
 
-/* Uses a variable of the caller's: the threads that have not had their fence yet. */
-inline heavy(me, unfenced) {
-  d_step { EMPTY(me) -> unfenced = (1 << BUFFERED) - 1 };
+/* `unfenced`, a variable of the caller, is the set of threads that have not executed the fence. */
+inline heavy_fence(me, unfenced) {
+  d_step { BUFFER_IS_EMPTY(me) -> unfenced = (1 << BUFFERED) - 1 };
   do
 #if BUFFERED > 0
   :: d_step { unfenced & 1 -> drain_all(0); unfenced = unfenced & ~1 }
@@ -158,11 +160,11 @@ inline heavy(me, unfenced) {
 
 /* ---- Locks ---------------------------------------------------------------------------------- */
 
-/* Taking one is a locked instruction, so a full fence; giving it up is a store like any other. */
-#define FREE(me, mutex) (EMPTY(me) && mem[mutex] == 0)
+/* To lock is a locked instruction, which is a full fence; to unlock is a plain store. */
+#define CAN_LOCK(me, mutex) (BUFFER_IS_EMPTY(me) && mem[mutex] == 0)
 
 inline lock(me, mutex) {
-  d_step { FREE(me, mutex) -> mem[mutex] = 1 }
+  d_step { CAN_LOCK(me, mutex) -> mem[mutex] = 1 }
 }
 
 inline unlock(me, mutex) { store(me, mutex, 0) }
@@ -171,14 +173,15 @@ inline unlock(me, mutex) { store(me, mutex, 0) }
 
 bit asleep[THREADS];
 
-/* Departures.sleep: gives the lock up and sleeps in one step. Nobody wakes unless woken: that would
- * hide wake-ups that are lost. There is no `sleepers`: nobody sleeps is nobody to wake. */
+/* pthread_cond_wait: unlocks and sleeps in one step. There are no spurious wake-ups: they would
+ * hide lost wake-ups. The implementation's count of sleepers is left out: to wake no thread is
+ * the same as not to call pthread_cond_broadcast. */
 inline sleep(me, mutex) {
-  d_step { EMPTY(me) -> asleep[me] = 1; mem[mutex] = 0 };
-  d_step { !asleep[me] && FREE(me, mutex) -> mem[mutex] = 1 }
+  d_step { BUFFER_IS_EMPTY(me) -> asleep[me] = 1; mem[mutex] = 0 };
+  d_step { !asleep[me] && CAN_LOCK(me, mutex) -> mem[mutex] = 1 }
 }
 
-/* In a d_step. */
+/* In a d_step: pthread_cond_broadcast. */
 inline wake_all() {
   k = 0;
   do
@@ -190,18 +193,21 @@ inline wake_all() {
 
 /* ---- The end -------------------------------------------------------------------------------- */
 
-byte done; /* threads that have nothing left to do */
+byte done; /* threads that have ended */
 
 #if BUFFERED > 4
-#define DRAINED (EMPTY(0) && EMPTY(1) && EMPTY(2) && EMPTY(3) && EMPTY(4))
+#define ALL_DRAINED \
+  (BUFFER_IS_EMPTY(0) && BUFFER_IS_EMPTY(1) && BUFFER_IS_EMPTY(2) && BUFFER_IS_EMPTY(3) && \
+   BUFFER_IS_EMPTY(4))
 #elif BUFFERED > 3
-#define DRAINED (EMPTY(0) && EMPTY(1) && EMPTY(2) && EMPTY(3))
+#define ALL_DRAINED \
+  (BUFFER_IS_EMPTY(0) && BUFFER_IS_EMPTY(1) && BUFFER_IS_EMPTY(2) && BUFFER_IS_EMPTY(3))
 #elif BUFFERED > 2
-#define DRAINED (EMPTY(0) && EMPTY(1) && EMPTY(2))
+#define ALL_DRAINED (BUFFER_IS_EMPTY(0) && BUFFER_IS_EMPTY(1) && BUFFER_IS_EMPTY(2))
 #elif BUFFERED > 1
-#define DRAINED (EMPTY(0) && EMPTY(1))
+#define ALL_DRAINED (BUFFER_IS_EMPTY(0) && BUFFER_IS_EMPTY(1))
 #elif BUFFERED > 0
-#define DRAINED EMPTY(0)
+#define ALL_DRAINED BUFFER_IS_EMPTY(0)
 #else
-#define DRAINED true
+#define ALL_DRAINED true
 #endif

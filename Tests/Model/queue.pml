@@ -1,20 +1,32 @@
-/* Queues: calls that are taken in, made and taken back, without a fence between queue and remover.
+/* Queues: calls are queued, run and retracted, while their delegate is removed or the queue is
+ * destroyed.
  *
- *   invoke, append         InvocationList+Invoke.swift: callSpecial; Queue+Append.swift: append
- *   run_queue, run_first   Queue+Run.swift: run, take, runFirst
- *   retract                Queue+Append.swift: retract
- *   remove                 Multicast+Unlink.swift: unlink, leave; Registration.swift: retire
- *   destroy                Queue+Create.swift: destroy, moveOut; Lifetime+End.swift: removeMembers
- *   look, see_off, attend, finish   as in invoke_remove.pml
+ * An invocation appends a call under the lock of the queue, if the registration is live and the
+ * queue is still the one of the registration. The thread that runs the queue takes the first call
+ * under that lock and sets its hazard before it unlocks; after the call it takes the lock again,
+ * clears the hazard and checks that the registration is live. A removal marks the registration dead
+ * and then retracts its queued calls under the same lock. So the lock orders runs and removals, and
+ * no fence is needed between them: after `retract`, every call that was taken is a hazard.
  *
- * There is one delegate, 1, whose calls are queued; each waiting call holds a copy of the payload.
+ *   invoke, append         finds the delegate in the list, appends a call to its queue
+ *   run_queue, run_first   runs queued calls; run_first runs one
+ *   retract                takes the queued calls of the delegate back out of the queue
+ *   remove                 marks, retracts, fences, completes the removal
+ *   scan_hazards, complete_removal, call_did_return, release   as in invoke_remove.pml
  *
- * Threads: A invokes, Q runs the queue, R removes the delegate; or D destroys the queue, whose slot
- * then has another inhabitant with a call of a delegate of its own, 2.
+ * Proved: no queued call runs after a removal that waits has returned MULTICAST_OK, and none is
+ * appended after the release. The queue of the next occupant of the slot gets no call and loses
+ * none. Each payload is released, and so is each deferred release. No wake-up is lost.
  *
- * Variants: HAS_A (how often A invokes), WAITING (calls that wait at the beginning), HAS_R, WAITS
- * (R waits), ALONE (R knows that no other thread invokes), HAS_D, RUNS (calls that Q makes at
- * most), R_IS_Q (Q is the one that removes, inside of the call), WRITERS_BUFFERED.
+ * There is one delegate, 1, with a queue. Each queued call holds a reference to its payload.
+ *
+ * Threads: A invokes. Q runs the queue. R removes the delegate. D, in other variants, destroys the
+ * queue; the slot of the queue then has another occupant with a call of a delegate of its own.
+ *
+ * Variants: HAS_A (how often A invokes), QUEUED (calls in the queue at the start), HAS_R,
+ * REMOVER_WAITS, SINGLE_INVOKER (R knows that no other thread invokes: no fence), HAS_D, RUNS (the
+ * limit of calls in one run), REMOVED_IN_CALL (Q removes the delegate, inside its call),
+ * WRITERS_BUFFERED.
  */
 
 #ifndef HAS_A
@@ -26,24 +38,24 @@
 #ifndef HAS_D
 #define HAS_D 0
 #endif
-#ifndef WAITING
-#define WAITING 0
+#ifndef QUEUED
+#define QUEUED 0
 #endif
-#ifndef WAITS
-#define WAITS 0
+#ifndef REMOVER_WAITS
+#define REMOVER_WAITS 0
 #endif
 #ifndef RUNS
 #define RUNS 2
 #endif
 
 #define FRAMES 2 /* A's and Q's */
-#define MULTICAST(f) (f)
-#define DELEGATE(f) (FRAMES + (f))
+#define TARGET(f) (f)
+#define HAZARD(f) (FRAMES + (f))
 #define DEAD (2 * FRAMES)
-#define ID (DEAD + 1) /* of the registration: 1 while live */
-#define STRIPE (DEAD + 2)
-#define CALLS (DEAD + 3)
-#define QUEUE (DEAD + 4)
+#define LIVE (DEAD + 1) /* of the registration: 1 while live */
+#define STRIPE_LOCK (DEAD + 2)
+#define CALLS_LOCK (DEAD + 3)
+#define QUEUE_LOCK (DEAD + 4)
 #define WORDS (DEAD + 5)
 #define THREADS 4
 #if WRITERS_BUFFERED
@@ -55,25 +67,25 @@
 #include "memory.pml"
 
 /* Under the queue's lock. */
-byte inhabitant = 1;      /* of the slot; 0 for none */
-byte waiting = WAITING;   /* calls of delegate 1 */
-byte of_another;          /* calls of delegate 2, in the next inhabitant's ring */
+byte occupant = 1;        /* of the slot; 0: vacant */
+byte queued = QUEUED;     /* calls of delegate 1 */
+byte queued_of_next;      /* calls in the queue of the next occupant */
 
-byte holders = WAITING;   /* of payloads */
-bit departing;            /* under the lock of calls */
-bit freed, gone;
+byte payload_references = QUEUED;
+bit deferred; /* under the lock of calls */
+bit released, returned_ok;
 
 /* ---- As in invoke_remove.pml ---------------------------------------------------------------- */
 
-inline look(me, seen) {
+inline scan_hazards(me, seen) {
   seen = 0;
   f = 0;
   do
   :: f < FRAMES && !seen ->
-     load(me, MULTICAST(f), x);
+     load(me, TARGET(f), x);
      if
      :: x ->
-        load(me, DELEGATE(f), x);
+        load(me, HAZARD(f), x);
         d_step {
           seen = (x == 1);
           x = 0
@@ -86,234 +98,237 @@ inline look(me, seen) {
   f = 0
 }
 
-inline finish(me) {
+inline release(me) {
   d_step {
     printf("thread %d releases delegate 1\n", me);
-    assert(!freed);
-    freed = 1
+    assert(!released);
+    released = 1
   }
 }
 
-inline attend(me) {
-  lock(me, CALLS);
+inline call_did_return(me) {
+  lock(me, CALLS_LOCK);
   d_step { wake_all() };
   found = 0;
   if
-  :: departing ->
-     look(me, found);
+  :: deferred ->
+     scan_hazards(me, found);
      d_step {
        found = !found;
        if
-       :: found -> departing = 0
+       :: found -> deferred = 0
        :: else
        fi
      }
   :: else
   fi;
-  unlock(me, CALLS);
+  unlock(me, CALLS_LOCK);
   if
-  :: found -> found = 0; finish(me)
+  :: found -> found = 0; release(me)
   :: else
   fi
 }
 
-inline see_off(me, waits) {
-  look(me, found);
+inline complete_removal(me, waits) {
+  scan_hazards(me, found);
   if
-  :: !found -> finish(me)
+  :: !found -> release(me)
   :: else ->
-     lock(me, CALLS);
+     lock(me, CALLS_LOCK);
      do
-     :: look(me, found);
+     :: scan_hazards(me, found);
         if
-        :: !found -> unlock(me, CALLS); finish(me); break
-        :: found && waits -> found = 0; sleep(me, CALLS)
-        :: found && !waits -> departing = 1; unlock(me, CALLS); break
+        :: !found -> unlock(me, CALLS_LOCK); release(me); break
+        :: found && waits -> found = 0; sleep(me, CALLS_LOCK)
+        :: found && !waits -> deferred = 1; unlock(me, CALLS_LOCK); break
         fi
      od
   fi;
   found = 0
 }
 
-/* ---- Removing ------------------------------------------------------------------------------- */
+/* ---- Removal -------------------------------------------------------------------------------- */
 
 inline retract(me) {
-  lock(me, QUEUE);
+  lock(me, QUEUE_LOCK);
   if
-  :: inhabitant == 1 -> d_step {
-       assert(!freed);
-       holders = holders - waiting;
-       waiting = 0
+  :: occupant == 1 -> d_step {
+       assert(!released);
+       payload_references = payload_references - queued;
+       queued = 0
      }
   :: else
   fi;
-  unlock(me, QUEUE)
+  unlock(me, QUEUE_LOCK)
 }
 
 inline remove(me, waits) {
-  lock(me, STRIPE);
+  lock(me, STRIPE_LOCK);
   printf("thread %d removes delegate 1\n", me);
 #ifdef RETRACT_BEFORE_MARK
   retract(me);
 #endif
   store(me, DEAD, 1);
-  store(me, ID, 0);
-#ifdef LOOK_BEFORE_RETRACT
-  look(me, found);
+  store(me, LIVE, 0);
+#ifdef SCAN_BEFORE_RETRACT
+  scan_hazards(me, found);
 #endif
 #if !defined(RETRACT_BEFORE_MARK) && !defined(NO_RETRACT)
   retract(me);
 #endif
-#if ALONE
-#ifndef LOOK_BEFORE_RETRACT
-  look(me, found);
+#if SINGLE_INVOKER
+#ifndef SCAN_BEFORE_RETRACT
+  scan_hazards(me, found);
 #endif
-  unlock(me, STRIPE);
+  unlock(me, STRIPE_LOCK);
   if
-  :: !found -> finish(me)
-  :: else -> found = 0; see_off(me, waits)
+  :: !found -> release(me)
+  :: else -> found = 0; complete_removal(me, waits)
   fi;
 #else
-  unlock(me, STRIPE);
-  heavy(me, unfenced);
-  see_off(me, waits);
+  unlock(me, STRIPE_LOCK);
+  heavy_fence(me, unfenced);
+  complete_removal(me, waits);
 #endif
   if
-  :: waits -> d_step { printf("thread %d: delegate 1 is gone\n", me); gone = 1 }
+  :: waits -> d_step {
+       printf("thread %d: delegate 1 is removed, and not called\n", me);
+       returned_ok = 1
+     }
   :: else
   fi
 }
 
-/* ---- Taking in ------------------------------------------------------------------------------ */
+/* ---- Appending ------------------------------------------------------------------------------ */
 
 inline append(me) {
-#ifdef LIVE_LOOKED_BEFORE_LOCK
-  load(me, ID, x);
+#ifdef LIVENESS_CHECKED_BEFORE_LOCK
+  load(me, LIVE, x);
 #endif
-  lock(me, QUEUE);
-#ifndef LIVE_LOOKED_BEFORE_LOCK
-  load(me, ID, x);
+  lock(me, QUEUE_LOCK);
+#ifndef LIVENESS_CHECKED_BEFORE_LOCK
+  load(me, LIVE, x);
 #endif
-#ifdef LIVE_NOT_LOOKED
+#ifdef LIVENESS_NOT_CHECKED
   x = 1;
 #endif
   if
-#ifdef RECIPIENTS_NOT_COMPARED
+#ifdef QUEUE_HANDLE_NOT_COMPARED
   :: x ->
 #else
-  :: x && inhabitant == 1 ->
+  :: x && occupant == 1 ->
 #endif
      d_step {
-       printf("thread %d has a call of delegate 1 wait\n", me);
-       assert(!freed);          /* its extras are read */
-       assert(inhabitant == 1); /* no other queue's ring */
-       waiting++;
-       holders++
+       printf("thread %d appends a call of delegate 1\n", me);
+       assert(!released);          /* its registration details are read */
+       assert(occupant == 1); /* not the queue of the next occupant */
+       queued++;
+       payload_references++
      }
   :: else
   fi;
-  unlock(me, QUEUE);
+  unlock(me, QUEUE_LOCK);
   x = 0
 }
 
 inline invoke(me, frame) {
-  store(me, MULTICAST(frame), 1);
+  store(me, TARGET(frame), 1);
   load(me, DEAD, x);
   if
   :: !x ->
-     store(me, DELEGATE(frame), 1);
-     light(me);
+     store(me, HAZARD(frame), 1);
+     light_fence(me);
      load(me, DEAD, x);
-     assert(x || !freed); /* its extras are read */
-     store(me, DELEGATE(frame), 0);
-     light(me);
+     assert(x || !released); /* its registration details are read */
+     store(me, HAZARD(frame), 0);
+     light_fence(me);
      if
      :: !x -> found = 1
      :: else
      fi;
      load(me, DEAD, x);
      if
-     :: x -> x = 0; unfenced = found; attend(me); found = unfenced; unfenced = 0
+     :: x -> x = 0; unfenced = found; call_did_return(me); found = unfenced; unfenced = 0
      :: else
      fi;
      if
-     :: found -> found = 0; holders++; append(me); holders--
+     :: found -> found = 0; payload_references++; append(me); payload_references--
      :: else
      fi
   :: else -> x = 0
   fi;
-  store(me, MULTICAST(frame), 0)
+  store(me, TARGET(frame), 0)
 }
 
 /* ---- Running -------------------------------------------------------------------------------- */
 
 inline run_first(me, frame) {
-#ifdef NAMED_AFTER_UNLOCK
-  unlock(me, QUEUE);
-  store(me, DELEGATE(frame), 1);
+#ifdef HAZARD_SET_AFTER_UNLOCK
+  unlock(me, QUEUE_LOCK);
+  store(me, HAZARD(frame), 1);
 #else
-  store(me, DELEGATE(frame), 1);
-  unlock(me, QUEUE);
+  store(me, HAZARD(frame), 1);
+  unlock(me, QUEUE_LOCK);
 #endif
   d_step {
     printf("thread %d calls delegate 1\n", me);
-    assert(!gone);
-    assert(!freed)
+    assert(!returned_ok);
+    assert(!released)
   };
-#if R_IS_Q
+#if REMOVED_IN_CALL
   if
   :: !has_removed -> has_removed = 1; remove(me, 0)
   :: else
   fi;
 #endif
   d_step {
-    assert(!gone);
-    assert(!freed);
-    assert(holders > 0);
-    holders--
+    assert(!returned_ok);
+    assert(!released);
+    assert(payload_references > 0);
+    payload_references--
   };
-#ifdef UNNAMED_WITHOUT_LOCK
-  store(me, DELEGATE(frame), 0);
-  load(me, ID, x);
-  lock(me, QUEUE);
+#ifdef HAZARD_CLEARED_WITHOUT_LOCK
+  store(me, HAZARD(frame), 0);
+  load(me, LIVE, x);
+  lock(me, QUEUE_LOCK);
 #else
-  lock(me, QUEUE);
-  store(me, DELEGATE(frame), 0);
-  load(me, ID, x);
+  lock(me, QUEUE_LOCK);
+  store(me, HAZARD(frame), 0);
+  load(me, LIVE, x);
 #endif
   if
-#ifdef NO_ATTEND_AFTER_RUN
+#ifdef NO_CALL_DID_RETURN_AFTER_RUN
   :: false -> skip
 #else
-  :: !x -> unlock(me, QUEUE); attend(me); lock(me, QUEUE)
+  :: !x -> unlock(me, QUEUE_LOCK); call_did_return(me); lock(me, QUEUE_LOCK)
 #endif
   :: else -> x = 0
   fi
 }
 
 inline run_queue(me, frame) {
-  lock(me, QUEUE);
-  handle = inhabitant;
+  lock(me, QUEUE_LOCK);
+  handle = occupant;
   if
   :: handle == 1 ->
-     store(me, MULTICAST(frame), 2);
+     store(me, TARGET(frame), 2);
      do
-#ifdef HANDLE_NOT_LOOKED_AT_AGAIN
-     :: made < RUNS && waiting + of_another > 0 ->
+#ifdef HANDLE_NOT_CHECKED_AGAIN
+     :: made < RUNS && queued + queued_of_next > 0 ->
 #else
-     :: made < RUNS && inhabitant == handle && waiting + of_another > 0 ->
+     :: made < RUNS && occupant == handle && queued + queued_of_next > 0 ->
 #endif
         made++;
         if
-        :: of_another > 0 -> assert(inhabitant == handle); of_another--
-        :: else -> waiting--; run_first(me, frame)
+        :: queued_of_next > 0 -> assert(occupant == handle); queued_of_next--
+        :: else -> queued--; run_first(me, frame)
         fi
      :: else -> break
      od;
-     store(me, MULTICAST(frame), 0)
+     store(me, TARGET(frame), 0)
   :: else
   fi;
-  unlock(me, QUEUE)
+  unlock(me, QUEUE_LOCK)
 }
 
 /* ---- Threads -------------------------------------------------------------------------------- */
@@ -330,11 +345,11 @@ proctype A() {
   done++
 }
 
-/* Twice: for what comes while it does not run. */
+/* Runs the queue twice, so that calls are also queued while no thread runs it. */
 proctype Q() {
   LOCALS;
   byte made, handle, times;
-#if R_IS_Q
+#if REMOVED_IN_CALL
   bit has_removed;
 #endif
   do
@@ -346,25 +361,25 @@ proctype Q() {
 
 proctype R() {
   LOCALS;
-  remove(2, WAITS);
+  remove(2, REMOVER_WAITS);
   done++
 }
 
 proctype D() {
   LOCALS;
-  lock(3, QUEUE);
+  lock(3, QUEUE_LOCK);
   printf("thread 3 destroys the queue\n");
-  d_step { inhabitant = 0; holders = holders - waiting; waiting = 0 };
-  unlock(3, QUEUE);
+  d_step { occupant = 0; payload_references = payload_references - queued; queued = 0 };
+  unlock(3, QUEUE_LOCK);
   remove(3, 1);
-  lock(3, QUEUE);
-  d_step { inhabitant = 2; of_another = 1 };
-  unlock(3, QUEUE);
+  lock(3, QUEUE_LOCK);
+  d_step { occupant = 2; queued_of_next = 1 };
+  unlock(3, QUEUE_LOCK);
   done++
 }
 
 init {
-  d_step { mem[ID] = 1 };
+  d_step { mem[LIVE] = 1 };
   atomic {
 #if HAS_A
     run A();
@@ -378,10 +393,10 @@ init {
     run Q()
   };
   d_step {
-    done == (HAS_A > 0) + 1 + HAS_R + HAS_D && DRAINED ->
-    assert(!departing);
-    assert(freed || mem[ID]); /* nothing is left that nobody would come back to */
-    assert(mem[ID] || waiting == 0);
-    assert(holders == waiting)
+    done == (HAS_A > 0) + 1 + HAS_R + HAS_D && ALL_DRAINED ->
+    assert(!deferred);
+    assert(released || mem[LIVE]); /* no deferred release is left over */
+    assert(mem[LIVE] || queued == 0);
+    assert(payload_references == queued)
   }
 }

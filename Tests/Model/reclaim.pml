@@ -1,26 +1,27 @@
-/* Freeing the lists 1 and 2 of one multicast once nobody reads them: for the scenarios where it is
- * not what is looked at, which lists.pml does, with more of them.
+/* Reclamation of the lists 1 and 2 of one multicast: for scenarios that prove something else.
+ * lists.pml proves the reclamation itself, with more lists.
  *
- *   fence, reap, flush, is_reading   as in lists.pml
- *   is_calling                       Threads/Calls.swift
+ *   fence, reclaim, lock_and_reclaim, is_reading   as in lists.pml
+ *   is_calling                                     scans the hazards of all frames
  *
- * Includes memory.pml; before come the words of the memory, and FRAMES. */
+ * A scenario defines the addresses in its memory and FRAMES before it includes this file, which
+ * includes memory.pml. */
 
 #include "memory.pml"
 
-byte fenced; /* the newest ticket of which everybody is known to see what came before */
-byte ticket_of[3];
+byte fenced_epoch; /* all threads see what was changed before this epoch */
+byte retired_at[3];
 bit needs_fence[3];
 bit is_retired[3], is_free[3];
 
 inline fence(me) {
-  load(me, TICKET, x);
+  load(me, GLOBAL_EPOCH, x);
 #ifndef NO_FENCE
-  heavy(me, unfenced);
+  heavy_fence(me, unfenced);
 #endif
   d_step {
     if
-    :: fenced < x -> fenced = x
+    :: fenced_epoch < x -> fenced_epoch = x
     :: else
     fi;
     x = 0
@@ -32,13 +33,13 @@ inline is_reading(me, list, seen) {
   f = 0;
   do
   :: f < FRAMES && !seen ->
-     load(me, MULTICAST(f), x);
+     load(me, TARGET(f), x);
      if
      :: x ->
         load(me, EPOCH(f), x);
         if
-        :: x < ticket_of[list] ->
-           load(me, READS(f), x);
+        :: x < retired_at[list] ->
+           load(me, FRAME_LIST(f), x);
            seen = (x == 0 || x == list)
         :: else
         fi
@@ -51,7 +52,7 @@ inline is_reading(me, list, seen) {
   f = 0
 }
 
-inline reap(me) {
+inline reclaim(me) {
   l = 1;
   do
   :: l <= 2 ->
@@ -59,7 +60,7 @@ inline reap(me) {
      :: is_retired[l] ->
         found = 0;
         if
-        :: needs_fence[l] && ticket_of[l] > fenced -> found = 1
+        :: needs_fence[l] && retired_at[l] > fenced_epoch -> found = 1
         :: else -> is_reading(me, l, found)
         fi;
         d_step {
@@ -79,15 +80,15 @@ inline reap(me) {
   od;
   l = 0;
   if
-  :: !is_retired[1] && !is_retired[2] -> store(me, PENDING, 0)
+  :: !is_retired[1] && !is_retired[2] -> store(me, RETIRED_EPOCH, 0)
   :: else
   fi
 }
 
-inline flush(me) {
-  lock(me, STRIPE);
-  reap(me);
-  unlock(me, STRIPE)
+inline lock_and_reclaim(me) {
+  lock(me, STRIPE_LOCK);
+  reclaim(me);
+  unlock(me, STRIPE_LOCK)
 }
 
 inline is_calling(me, d, seen) {
@@ -95,9 +96,9 @@ inline is_calling(me, d, seen) {
   f = 0;
   do
   :: f < FRAMES && !seen ->
-     load(me, MULTICAST(f), x);
+     load(me, TARGET(f), x);
      if
-     :: x -> load(me, DELEGATE(f), x); seen = (x == d)
+     :: x -> load(me, HAZARD(f), x); seen = (x == d)
      :: else
      fi;
      x = 0;

@@ -1,21 +1,33 @@
-/* Waiting for room in a queue: who runs it, who removes, and cycles through both.
+/* Waiting for room in a full queue (MULTICAST_OVERFLOW_BLOCK), and cycles of waits through it.
  *
- *   append                 Queue+Append.swift: append, isNotFull, refuse
- *   wait_for_room          Departures.swift: waitUntil(other:isForRoom:)
- *   closes_cycle, reach    Departures.swift: closesCycle, reach, isForAnybody
- *   retract, take          Queue+Append.swift: retract; Queue+Run.swift: take, runFirst
- *   remove                 Departures.swift: seeOff, refusal
+ * A producer that finds the queue full counts itself as blocked, under the lock of the queue. Then,
+ * under the lock of calls, it checks for room again, searches the wait graph and sleeps. It waits
+ * for the consumer: the thread that ran the queue last. If that thread waits, directly or through
+ * others, for the producer, the call is refused. A consumer, or a removal that retracts calls, has
+ * made room under the lock of the queue; if it finds blocked producers there, it wakes them.
  *
- * The queue has room for one call, and one waits at the beginning. Names are seen at once; the
- * search for cycles is one step under the lock of calls: see cycles.pml. The locks of calls and of
- * the queue are taken and given up as in the implementation, the second inside the first.
+ * If no thread has run the queue yet, its consumer is unknown. A removal that would wait, through
+ * other threads, for such a queue returns PENDING: the removing thread might have to run it.
+ * Threads in no call take part in the wait graph too while any thread waits for room.
  *
- * Threads: B calls delegate 1, which has a call of delegate 2 wait in the queue, and blocks; S does
- * the same outside of all calls; Q runs the queue; R removes delegate 2.
+ *   append, wait_for_room  the producer
+ *   run_one                the consumer: takes a call, wakes producers, calls
+ *   remove                 retracts, wakes producers, waits for calls or returns PENDING
+ *   closes_cycle, reach    the search, as in cycles.pml, with waits for room
  *
- * Variants: HAS_S, HAS_R, REMOVES (Q removes delegate 1 and waits: 1, before it runs the queue; 2,
- * inside the call that it runs), KNOWN (it is known that Q runs the queue), FILLS (Q itself has one
- * more call wait, inside the first one that it makes).
+ * Proved: no deadlock, no lost wake-up and no lost call: each call that was queued is run or
+ * retracted. Each delegate is released once.
+ *
+ * The queue has room for one call, and is full at the start. Hazards are visible at once, and the
+ * search is one step under the lock of calls: see cycles.pml. The lock of the queue is taken inside
+ * the lock of calls, as in the implementation.
+ *
+ * Threads: B is in a call of delegate 1, queues a call of delegate 2, and blocks. S does the same
+ * in no call. Q runs the queue. R removes delegate 2.
+ *
+ * Variants: HAS_S, HAS_R, REMOVES (Q removes delegate 1 and waits; 1: before it runs the queue, 2:
+ * inside the call that it runs), CONSUMER_KNOWN (Q has run the queue before), CONSUMER_QUEUES (Q
+ * queues two more calls, inside the first one that it runs).
  */
 
 #ifndef HAS_S
@@ -27,15 +39,15 @@
 #ifndef REMOVES
 #define REMOVES 0
 #endif
-#ifndef KNOWN
-#define KNOWN 0
+#ifndef CONSUMER_KNOWN
+#define CONSUMER_KNOWN 0
 #endif
-#ifndef FILLS
-#define FILLS 0
+#ifndef CONSUMER_QUEUES
+#define CONSUMER_QUEUES 0
 #endif
 
-#define CALLS 0
-#define QUEUE 1
+#define CALLS_LOCK 0
+#define QUEUE_LOCK 1
 #define WORDS 2
 #define BUFFERED 0
 #define THREADS 4
@@ -43,35 +55,38 @@
 
 #define BIT(d) (1 << ((d) - 1))
 
-byte waiting = 1;      /* in the queue, under its lock */
-byte blocked;
-byte consumer = KNOWN * 2; /* thread + 1, or 0; without the lock */
+byte queued = 1;       /* calls in the queue; under its lock */
+byte blocked;          /* producers; under the lock of the queue */
+byte consumer = CONSUMER_KNOWN * 2; /* thread + 1, or 0: unknown; read without a lock */
 
-byte calls[THREADS];   /* a bit for each delegate that the thread is in a call of */
-byte depth[THREADS];   /* frames: invocations and runs */
-byte removed, departing, freed;
+byte calls[THREADS];   /* a bit for each delegate whose call the thread is in */
+byte depth[THREADS];   /* frames in use: invocations and runs */
+byte removed, deferred, released;
 
-/* What a thread has published: 0 nothing, 1 and 2 a delegate, 3 room. Under the lock of calls. */
+/* The wait that a thread has published, under the lock of calls: 0 none, 1 and 2 for calls of a
+ * delegate, 3 for room. */
 #define ROOM_IN_QUEUE 3
-byte awaited[THREADS];
+byte waits_for[THREADS];
 
-byte made, taken_in, taken_back;
+byte calls_made, calls_queued, calls_retracted;
 
 /* ---- The search ----------------------------------------------------------------------------- */
 
 hidden byte stage[THREADS];
 hidden byte i, next, closed;
 
-#define IS_FOR_ANYBODY(what) ((what) == ROOM_IN_QUEUE && consumer == 0)
-#define CONCERNS(t, what) \
-  ((what) == ROOM_IN_QUEUE -> consumer == (t) + 1 : (calls[t] & BIT(what)) != 0)
+#define CONSUMER_IS_UNKNOWN(wait) ((wait) == ROOM_IN_QUEUE && consumer == 0)
+#define IS_WAITED_FOR(t, wait) \
+  ((wait) == ROOM_IN_QUEUE -> consumer == (t) + 1 : (calls[t] & BIT(wait)) != 0)
 
 inline reach(it) {
   i = 0;
   do
   :: i < THREADS ->
      if
-     :: stage[i] == 0 && (IS_FOR_ANYBODY(it) -> awaited[i] != 0 : CONCERNS(i, it)) -> stage[i] = 1
+     :: stage[i] == 0 &&
+          (CONSUMER_IS_UNKNOWN(it) -> waits_for[i] != 0 : IS_WAITED_FOR(i, it)) ->
+        stage[i] = 1
      :: else
      fi;
      i++
@@ -79,18 +94,18 @@ inline reach(it) {
   od
 }
 
-#define SLEEPS_FOR_THREADS \
-  (awaited[0] == ROOM_IN_QUEUE || awaited[1] == ROOM_IN_QUEUE || awaited[2] == ROOM_IN_QUEUE || \
-   awaited[3] == ROOM_IN_QUEUE)
+#define ANY_WAIT_FOR_ROOM \
+  (waits_for[0] == ROOM_IN_QUEUE || waits_for[1] == ROOM_IN_QUEUE || \
+   waits_for[2] == ROOM_IN_QUEUE || waits_for[3] == ROOM_IN_QUEUE)
 
-/* In a d_step. */
+/* In a d_step. A thread in no call closes a cycle only if some thread waits for room. */
 inline closes_cycle(me, it) {
   closed = 0;
   if
-#ifdef SLEEPERS_FOR_THREADS_NOT_COUNTED
+#ifdef ROOM_WAITS_IGNORED
   :: depth[me] > 0 ->
 #else
-  :: depth[me] > 0 || SLEEPS_FOR_THREADS ->
+  :: depth[me] > 0 || ANY_WAIT_FOR_ROOM ->
 #endif
      i = 0;
      do
@@ -102,7 +117,7 @@ inline closes_cycle(me, it) {
      :: stage[me] == 0 ->
         next = 0;
         do
-        :: next < THREADS && !(stage[next] == 1 && awaited[next]) -> next++
+        :: next < THREADS && !(stage[next] == 1 && waits_for[next]) -> next++
         :: else -> break
         od;
         if
@@ -112,10 +127,10 @@ inline closes_cycle(me, it) {
         stage[next] = 2;
         if
 #ifdef ROOM_NOT_FOLLOWED
-        :: awaited[next] == ROOM_IN_QUEUE -> skip
+        :: waits_for[next] == ROOM_IN_QUEUE -> skip
 #endif
-        :: IS_FOR_ANYBODY(awaited[next]) ->
-#ifdef ANYBODY_IS_NOBODY
+        :: CONSUMER_IS_UNKNOWN(waits_for[next]) ->
+#ifdef UNKNOWN_CONSUMER_IGNORED
            skip
 #else
            if
@@ -123,7 +138,7 @@ inline closes_cycle(me, it) {
            :: else
            fi
 #endif
-        :: else -> reach(awaited[next])
+        :: else -> reach(waits_for[next])
         fi
      :: else -> closed = 1; break
      od
@@ -139,27 +154,27 @@ inline wake(me) {
 #ifdef WOKEN_WITHOUT_LOCK
   d_step { wake_all() }
 #else
-  lock(me, CALLS);
+  lock(me, CALLS_LOCK);
   d_step { wake_all() };
-  unlock(me, CALLS)
+  unlock(me, CALLS_LOCK)
 #endif
 }
 
 inline sleep_for(me, it) {
-  d_step { awaited[me] = it; asleep[me] = 1; mem[CALLS] = 0 };
-  d_step { !asleep[me] && mem[CALLS] == 0 -> mem[CALLS] = 1; awaited[me] = 0 }
+  d_step { waits_for[me] = it; asleep[me] = 1; mem[CALLS_LOCK] = 0 };
+  d_step { !asleep[me] && mem[CALLS_LOCK] == 0 -> mem[CALLS_LOCK] = 1; waits_for[me] = 0 }
 }
 
-/* ---- Removing ------------------------------------------------------------------------------- */
+/* ---- Removal -------------------------------------------------------------------------------- */
 
 #define IS_CALLED(d) ((calls[0] | calls[1] | calls[2] | calls[3]) & BIT(d))
 
 inline release(me, d) {
   d_step {
     printf("thread %d releases delegate %d\n", me, d);
-    assert(!(freed & BIT(d)));
+    assert(!(released & BIT(d)));
     assert(!IS_CALLED(d));
-    freed = freed | BIT(d)
+    released = released | BIT(d)
   }
 }
 
@@ -167,9 +182,9 @@ inline remove(me, d) {
   d_step { printf("thread %d removes delegate %d\n", me, d); removed = removed | BIT(d) };
   if
   :: d == 2 -> /* retract */
-     lock(me, QUEUE);
-     d_step { taken_back = taken_back + waiting; waiting = 0; x = (blocked > 0) };
-     unlock(me, QUEUE);
+     lock(me, QUEUE_LOCK);
+     d_step { calls_retracted = calls_retracted + queued; queued = 0; x = (blocked > 0) };
+     unlock(me, QUEUE_LOCK);
      if
 #ifdef NOT_WOKEN_BY_REMOVER
      :: x -> x = 0
@@ -180,9 +195,9 @@ inline remove(me, d) {
      fi
   :: else
   fi;
-  lock(me, CALLS);
+  lock(me, CALLS_LOCK);
   do
-  :: !IS_CALLED(d) -> unlock(me, CALLS); release(me, d); break
+  :: !IS_CALLED(d) -> unlock(me, CALLS_LOCK); release(me, d); break
   :: else ->
      d_step {
        closes_cycle(me, d);
@@ -196,46 +211,46 @@ inline remove(me, d) {
      :: x ->
         printf("thread %d removes delegate %d: PENDING\n", me, d);
         x = 0;
-        departing = departing | BIT(d);
-        unlock(me, CALLS);
+        deferred = deferred | BIT(d);
+        unlock(me, CALLS_LOCK);
         break
      :: else -> sleep_for(me, d)
      fi
   od
 }
 
-inline attend(me, d) {
-  lock(me, CALLS);
+inline call_did_return(me, d) {
+  lock(me, CALLS_LOCK);
   d_step {
     wake_all();
-    x = ((departing & BIT(d)) && !IS_CALLED(d));
+    x = ((deferred & BIT(d)) && !IS_CALLED(d));
     if
-    :: x -> departing = departing & ~BIT(d)
+    :: x -> deferred = deferred & ~BIT(d)
     :: else
     fi
   };
-  unlock(me, CALLS);
+  unlock(me, CALLS_LOCK);
   if
   :: x -> x = 0; release(me, d)
   :: else
   fi
 }
 
-/* ---- Taking in ------------------------------------------------------------------------------ */
+/* ---- The producer --------------------------------------------------------------------------- */
 
 inline wait_for_room(me) {
-  lock(me, CALLS);
+  lock(me, CALLS_LOCK);
   do
-  :: lock(me, QUEUE);
-     x = (waiting == 0 || (removed & BIT(2)));
-     unlock(me, QUEUE);
+  :: lock(me, QUEUE_LOCK);
+     x = (queued == 0 || (removed & BIT(2)));
+     unlock(me, QUEUE_LOCK);
      if
      :: x -> x = 0; break
      :: else
      fi;
      d_step {
        closes_cycle(me, ROOM_IN_QUEUE);
-#ifdef WHO_BLOCKS_DOES_NOT_SEARCH
+#ifdef PRODUCER_DOES_NOT_SEARCH
        closed = 0;
 #endif
        x = closed;
@@ -245,104 +260,108 @@ inline wait_for_room(me) {
      :: x -> x = 0; is_refused = 1; break
      :: else ->
         printf("thread %d waits for room\n", me);
-#ifdef BLOCKED_COUNTED_AFTER_LOOK
-        lock(me, QUEUE);
+#ifdef BLOCKED_COUNTED_AFTER_CHECK
+        lock(me, QUEUE_LOCK);
         blocked++;
-        unlock(me, QUEUE);
+        unlock(me, QUEUE_LOCK);
         sleep_for(me, ROOM_IN_QUEUE);
-        lock(me, QUEUE);
+        lock(me, QUEUE_LOCK);
         blocked--;
-        unlock(me, QUEUE)
+        unlock(me, QUEUE_LOCK)
 #else
         sleep_for(me, ROOM_IN_QUEUE)
 #endif
      fi
   od;
   skip;
-  unlock(me, CALLS)
+  unlock(me, CALLS_LOCK)
 }
 
 inline append(me) {
   do
-  :: lock(me, QUEUE);
+  :: lock(me, QUEUE_LOCK);
      d_step {
        if
        :: removed & BIT(2) -> x = 1
-       :: !(removed & BIT(2)) && waiting == 0 -> waiting++; taken_in++; x = 1
+       :: !(removed & BIT(2)) && queued == 0 -> queued++; calls_queued++; x = 1
        :: else ->
-#if !defined(BLOCKED_COUNTED_AFTER_UNLOCK) && !defined(BLOCKED_COUNTED_AFTER_LOOK)
+#if !defined(BLOCKED_COUNTED_AFTER_UNLOCK) && !defined(BLOCKED_COUNTED_AFTER_CHECK)
           blocked++;
 #endif
           x = 0
        fi
      };
-     unlock(me, QUEUE);
+     unlock(me, QUEUE_LOCK);
      if
      :: x -> x = 0; break
      :: else
      fi;
 #ifdef BLOCKED_COUNTED_AFTER_UNLOCK
-     lock(me, QUEUE);
+     lock(me, QUEUE_LOCK);
      blocked++;
-     unlock(me, QUEUE);
+     unlock(me, QUEUE_LOCK);
 #endif
      wait_for_room(me);
-#ifndef BLOCKED_COUNTED_AFTER_LOOK
-     lock(me, QUEUE);
+#ifndef BLOCKED_COUNTED_AFTER_CHECK
+     lock(me, QUEUE_LOCK);
      blocked--;
-     unlock(me, QUEUE);
+     unlock(me, QUEUE_LOCK);
 #endif
      if
-     :: is_refused -> printf("thread %d gives up: no room\n", me); is_refused = 0; break
+     :: is_refused -> printf("thread %d is refused: no room\n", me); is_refused = 0; break
      :: else
      fi
   od;
   skip
 }
 
-/* ---- Running -------------------------------------------------------------------------------- */
+/* ---- The consumer --------------------------------------------------------------------------- */
 
 inline run_one(me) {
-  lock(me, QUEUE);
+  lock(me, QUEUE_LOCK);
   if
-  :: waiting > 0 ->
+  :: queued > 0 ->
      d_step {
-       waiting--;
+       queued--;
        calls[me] = calls[me] | BIT(2);
        depth[me]++;
        consumer = me + 1;
        x = (blocked > 0)
      };
-     unlock(me, QUEUE);
+     unlock(me, QUEUE_LOCK);
      if
-#ifdef NOT_WOKEN_BY_RUNNER
+#ifdef NOT_WOKEN_BY_CONSUMER
      :: x -> x = 0
 #else
      :: x -> x = 0; wake(me)
 #endif
      :: else
      fi;
-     d_step { printf("thread %d calls delegate 2\n", me); assert(!(freed & BIT(2))); made++ };
+     d_step {
+       printf("thread %d calls delegate 2\n", me);
+       assert(!(released & BIT(2)));
+       calls_made++
+     };
 #if REMOVES == 2
      if
-     :: made == 1 -> remove(me, 1)
+     :: calls_made == 1 -> remove(me, 1)
      :: else
      fi;
 #endif
-#if FILLS
+#if CONSUMER_QUEUES
      if
-     :: made == 1 -> append(me); append(me)
+     :: calls_made == 1 -> append(me); append(me)
      :: else
      fi;
 #endif
-     lock(me, QUEUE);
+     lock(me, QUEUE_LOCK);
      d_step { calls[me] = calls[me] & ~BIT(2); depth[me]-- };
-     unlock(me, QUEUE);
+     unlock(me, QUEUE_LOCK);
      if
-     :: removed & BIT(2) -> attend(me, 2)
+     :: removed & BIT(2) -> call_did_return(me, 2)
      :: else
      fi
-  :: else -> unlock(me, QUEUE)
+  :: else -> unlock(me, QUEUE_LOCK)
   fi
 }
 
@@ -357,7 +376,7 @@ active proctype B() {
      append(0);
      d_step { calls[0] = 0; depth[0] = 0 };
      if
-     :: removed & BIT(1) -> attend(0, 1)
+     :: removed & BIT(1) -> call_did_return(0, 1)
      :: else
      fi
   :: removed & BIT(1)
@@ -367,15 +386,15 @@ active proctype B() {
 
 #define OTHERS (1 + HAS_S + HAS_R)
 
-/* As long as there is anything to run; in between it waits for that, which is not modelled. */
+/* Runs calls until no other thread is left. Its wait for calls in between is not modelled. */
 active proctype Q() {
   LOCALS;
 #if REMOVES == 1
   remove(1, 1);
 #endif
   do
-  :: waiting > 0 -> run_one(1)
-  :: waiting == 0 && done == OTHERS -> break
+  :: queued > 0 -> run_one(1)
+  :: queued == 0 && done == OTHERS -> break
   od;
   done++
 }
@@ -400,8 +419,8 @@ active proctype End() {
   d_step {
     done == OTHERS + 1 ->
     assert(blocked == 0);
-    assert(departing == 0);
-    assert(freed == removed); /* nothing is left that nobody would come back to */
-    assert(1 + taken_in == made + taken_back) /* no call is lost */
+    assert(deferred == 0);
+    assert(released == removed); /* no deferred release is left over */
+    assert(1 + calls_queued == calls_made + calls_retracted) /* no queued call is lost */
   }
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Has gcc -fanalyzer look at each C file of a compile_commands.json."""
+"""Runs gcc -fanalyzer on each C file of a compile_commands.json."""
 
 import json
 import shlex
@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-# What the sanitizers watch whenever it is run, and where this analyzer loses track of the tables.
+# Left out: the sanitizers check it in every run, and the analyzer loses track of its tables.
 WITHOUT = "/Tests/Fuzz/"
-# Functions that nobody calls in this file are looked at too: the inline ones of the shims.
+# Inline functions of the shims are analyzed too, although they are not called in their file.
 ANALYSIS = ["-O1", "-fkeep-inline-functions", "-fanalyzer", "-Werror", "-S", "-o", "/dev/null"]
 
 
@@ -30,9 +30,9 @@ def main():
         command = ["gcc", *flags, *ANALYSIS, entry["file"]]
         if subprocess.run(command, cwd=entry["directory"]).returncode != 0:
             failed.append(shlex.join(command))
-    print(f"Without {left_out} files of {WITHOUT}: the sanitizers watch them", file=sys.stderr)
+    print(f"Left out: {left_out} files of {WITHOUT}, which the sanitizers check", file=sys.stderr)
     for command in failed:
-        print(f"has failed: {command}", file=sys.stderr)
+        print(f"failed: {command}", file=sys.stderr)
     return 1 if failed else 0
 
 

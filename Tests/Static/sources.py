@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes how each C and C++ file of the project is compiled, for tools that read it: once each, as
-CMake says, and those that it does not know of as plain C."""
+"""Writes a compile_commands.json with each C and C++ file of the project once: with the command of
+CMake, or as plain C if CMake does not compile it."""
 
 import argparse
 import json
@@ -9,15 +9,15 @@ import sys
 from pathlib import Path
 
 FOLDERS = ["Sources", "Tests", "examples-c"]
-# Not looked at, and why.
+# The files that are left out, and why.
 WITHOUT = {
-    "Tests/Interop/java/bridge.c": "needs Java's headers",
-    "Tests/Interop/cmake/leaks/ancient.c": "is C of 1990, and says so where it is taken for other",
+    "Tests/Interop/java/bridge.c": "needs the headers of Java",
+    "Tests/Interop/cmake/leaks/ancient.c": "must be compiled as C90",
 }
 
 
 def known(database):
-    """CMake's entries. A file that is compiled for several programs has the first."""
+    """Returns the entries of CMake; of a file in several programs, the first one."""
     found = {}
     for entry in json.loads(Path(database).read_text()):
         found.setdefault(entry["file"], entry)
@@ -34,8 +34,8 @@ def plain(path, root):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("database", help="CMake's compile_commands.json")
-    parser.add_argument("--root", required=True, help="the project's folder")
+    parser.add_argument("database", help="the compile_commands.json of CMake")
+    parser.add_argument("--root", required=True, help="the root of the project")
     parser.add_argument("--output", required=True)
     given = parser.parse_args()
     root = Path(given.root)
@@ -44,7 +44,7 @@ def main():
         for path in sorted((root / folder).rglob("*.c")):
             place = str(path.relative_to(root))
             if place in WITHOUT:
-                print(f"Without {place}: {WITHOUT[place]}", file=sys.stderr)
+                print(f"Left out: {place}: {WITHOUT[place]}", file=sys.stderr)
             else:
                 entries.setdefault(str(path), plain(path, root))
     Path(given.output).write_text(json.dumps(list(entries.values()), indent=1))

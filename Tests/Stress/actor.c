@@ -18,13 +18,13 @@ static uint64_t last_id, common_seed;
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* The thread may have ended inside of calls: what it had borrowed is for others to give back. */
+/* The thread may have ended inside a call. Other threads remove what it had borrowed. */
 static void thread_ends(void *own) {
   actor *a = own;
   current = NULL;
   borrowed_leave_behind(&a->borrowed);
   STORE(a->doing_count, 0);
-  __atomic_store_n(&a->id, 0, __ATOMIC_RELEASE); /* its next owner acquires it */
+  __atomic_store_n(&a->id, 0, __ATOMIC_RELEASE); /* pairs with the acquire of the next owner */
 }
 
 static void make_key(void) { pthread_key_create(&key, thread_ends); }
@@ -43,9 +43,9 @@ void actor_start(uint64_t seed, const char *kind) {
   int i;
   pthread_once(&once, make_key);
   for (i = 0; i < ACTOR_LIMIT; ++i) {
-    uint64_t nobody = 0;
+    uint64_t unused = 0;
     actor *a = &actors[i];
-    if (LOAD(a->id) != 0 || !__atomic_compare_exchange_n(&a->id, &nobody, id, false,
+    if (LOAD(a->id) != 0 || !__atomic_compare_exchange_n(&a->id, &unused, id, false,
                                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
       continue;
     a->random = mixed(seed);
@@ -59,7 +59,7 @@ void actor_start(uint64_t seed, const char *kind) {
     pthread_setspecific(key, a);
     return;
   }
-  failed(__FILE__, __LINE__, "there is a place", "there are more than %d threads", ACTOR_LIMIT);
+  failed(__FILE__, __LINE__, "an actor is free", "more than %d threads", ACTOR_LIMIT);
 }
 
 actor *actor_current(void) {
@@ -120,7 +120,7 @@ void actors_print(FILE *out) {
 int actor_count(const char *kind) {
   int i, count = 0;
   for (i = 0; i < ACTOR_LIMIT; ++i) {
-    /* Acquire: pairs with the end of a thread, so that what it left behind is seen. */
+    /* Acquire: pairs with the release in thread_ends. */
     bool is_there = __atomic_load_n(&actors[i].id, __ATOMIC_ACQUIRE) != 0;
     count += is_there && LOAD(actors[i].kind) == kind;
   }

@@ -1,4 +1,4 @@
-/* A thread that uses the library: what it is doing, for the watchdog; and its random numbers. */
+/* A thread that uses the library: what it is doing, for the watchdog, and its random numbers. */
 
 #ifndef ACTOR_H
 #define ACTOR_H
@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* An invocation or a visit that runs: what is called by it comes in this order. */
+/* A running invocation or visit: its calls come in order of priority. */
 typedef struct order {
-  uint64_t number; /* rises with each of the thread */
+  uint64_t number; /* of the invocation, counted per thread */
   int32_t priority;
 } order;
 
@@ -19,49 +19,49 @@ enum { DEEPEST = 6, DOING_LIMIT = 48 };
 struct borrowed;
 
 typedef struct actor {
-  uint64_t id; /* 0: nobody */
+  uint64_t id; /* 0: unused */
   uint64_t random;
   const char *kind;
-  const char *doing[DOING_LIMIT]; /* operations inside of one another */
+  const char *doing[DOING_LIMIT]; /* nested operations */
   uint64_t progress;
   uint64_t invocations;
-  order *order; /* NULL: none, or in the run of a queue inside of it */
+  order *order; /* of the innermost invocation; NULL: none, or a queue run is inside it */
   struct borrowed *borrowed;
   uint32_t doing_count;
-  int calls;     /* of delegates that it is inside of */
+  int calls;     /* calls that the thread is in */
   int weak_calls;
-  int releases;  /* that it is inside of */
-  int budget;    /* operations that calls may still begin */
-  bool is_plain; /* its calls do nothing: it keeps the queues going */
+  int releases;  /* releases that the thread is in */
+  int budget;    /* operations that its calls may still begin */
+  bool is_plain; /* its calls do nothing else: the thread must not block */
 } actor;
 
-/* Of the calling thread; one of the library's own becomes known here. */
+/* The actor of the calling thread. The first use by a thread of the library makes it an actor. */
 actor *actor_current(void);
 void actor_start(uint64_t seed, const char *kind);
 
-/* The seed of those that start by themselves. */
+/* The seed for threads of the library. */
 void actor_set_seed(uint64_t seed);
 
 uint64_t random_number(void);
 uint32_t random_below(uint32_t limit);
 bool one_in(uint32_t times);
 
-/* What the thread does from here on; `doing_end` afterwards. Inside of calls they nest. */
+/* Begins and ends an operation of this thread. Operations inside calls nest. */
 void doing(const char *what);
 void doing_end(void);
 
-/* It gets on with the same. */
+/* The same operation makes progress. */
 void doing_more(void);
 
 void actor_print_current(void);
 void actors_print(FILE *out);
 
-/* How many there are of a kind. */
+/* The number of actors of a kind. */
 int actor_count(const char *kind);
 extern const char of_a_queue[];
 
-/* The index of a thread that has been in the same operation since `before` was written, for which
- * it is; -1 where there is none. */
+/* Returns the index of a thread that has made no progress in `limit` calls of this function, or
+ * -1. `known` keeps what the previous call has found. */
 enum { ACTOR_LIMIT = 128 };
 typedef struct progress {
   uint64_t id[ACTOR_LIMIT];

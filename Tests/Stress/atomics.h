@@ -1,5 +1,5 @@
-/* All relaxed: what one thread has done before another is for the library to see to, and the thread
- * sanitizer is to notice where it does not. */
+/* All relaxed: the library has to order what threads do, and if it does not, the thread sanitizer
+ * has to detect it. */
 
 #ifndef ATOMICS_H
 #define ATOMICS_H

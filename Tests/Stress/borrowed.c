@@ -34,7 +34,7 @@ void borrowed_add(multicast target, multicast_queue queue, multicast_lifetime li
   status = multicast_add(target, context_delegate(c), has_options ? &c->options : NULL, &c->token);
   EXPECT(status, OK | INVALID_HANDLE);
   if (status != MULTICAST_OK) {
-    MUST(c->token.id == 0, "the token of an add that failed");
+    MUST(c->token.id == 0, "token of a failed add");
     context_end(c);
     free(b);
     return;
@@ -43,7 +43,7 @@ void borrowed_add(multicast target, multicast_queue queue, multicast_lifetime li
   a->borrowed = b;
 }
 
-void borrowed_give_back(void) {
+void borrowed_remove(void) {
   actor *a = actor_current();
   borrowed *b = a->borrowed;
   multicast_status status;
@@ -59,9 +59,9 @@ void borrowed_give_back(void) {
     status = multicast_token_remove(b->context->token);
     EXPECT(status, OK | PENDING | INVALID_HANDLE);
   }
-  /* Somebody else may have removed it, without waiting. */
+  /* Another thread may have removed it without waiting. Then the second removal waits. */
   if (status != MULTICAST_OK && waits_for_certain()) {
-    MUST(status != MULTICAST_PENDING, "outside of all calls, with nothing to wait for");
+    MUST(status != MULTICAST_PENDING, "PENDING outside all calls, in a calm round");
     EXPECT(multicast_token_remove(b->context->token), INVALID_HANDLE);
     status = MULTICAST_OK;
   }

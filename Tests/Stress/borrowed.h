@@ -1,5 +1,5 @@
-/* Contexts of which the library does not say when it has let go of them: who added one removes it,
- * and frees it as soon as the removal says that it may. */
+/* Contexts without `release`: the thread that has added one removes it, and frees it as soon as the
+ * result of the removal allows that. */
 
 #ifndef BORROWED_H
 #define BORROWED_H
@@ -12,17 +12,18 @@ typedef struct borrowed {
   struct borrowed *next;
 } borrowed;
 
-/* Adds one; nothing where that fails. */
+/* Adds one. Does nothing if the add fails. */
 void borrowed_add(multicast target, multicast_queue queue, multicast_lifetime lifetime);
 
-/* Removes one of the thread's own; frees it if the removal says so. */
-void borrowed_give_back(void);
+/* Removes one that this thread has added, and frees it if the result allows that. */
+void borrowed_remove(void);
 
-/* A thread that ends leaves its own to the others, who take some of them over. */
+/* A thread that ends leaves its contexts behind. Other threads take them over one by one. */
 void borrowed_leave_behind(borrowed **own);
 void borrowed_take_over(bool in_doubt_too);
 
-/* How many have been removed, but could be in use all the same: taken over at the end. */
+/* The number of contexts that were removed, but may still be in use. They are taken over at the
+ * end. */
 int64_t borrowed_in_doubt(void);
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { ALIVE = 0x600D600D, ENDED = 0x0DEADBAD };
 
-/* Contexts that have ended, kept for a while in which a late call would find them so. */
+/* Contexts that have ended are kept for a while, so that a late call is detected. */
 #ifdef __SANITIZE_ADDRESS__
 enum { KEPT = 0 }; /* the sanitizer keeps them itself */
 #else
@@ -21,7 +21,7 @@ enum { KEPT = 2048 };
 static context *kept[KEPT + 1];
 static uint32_t next_kept;
 
-/* Tokens that are finished with, where their low bits say. */
+/* Tokens whose removal is complete, hashed by their bits. */
 enum { FINISHED = 1 << 16 };
 static uint64_t finished[FINISHED];
 
@@ -34,9 +34,10 @@ uint64_t context_calls(void) { return LOAD(calls); }
 uint64_t context_releases(void) { return LOAD(releases); }
 void set_call_body(void (*body)(context *)) { call_body = body; }
 
-/* ---- What is passed -------------------------------------------------------------------------- */
+/* ---- Payloads -------------------------------------------------------------------------------- */
 
-/* Byte i is i but for the event, so that what was copied too short, or twice, shows. */
+/* Each event and offset has its own byte, so that a copy at a wrong offset or of a wrong size is
+ * detected. */
 enum { EVENT_COUNT = 70 };
 static unsigned char payloads[EVENT_COUNT][PAYLOAD_LIMIT];
 
@@ -54,7 +55,7 @@ const void *payload_of(uint32_t event, size_t size) {
 
 uint32_t random_event(void) { return random_below(EVENT_COUNT); }
 
-/* None, what a queue keeps itself, and what it shares. */
+/* No payload, one that a queue stores in the call, and one that queued calls share. */
 size_t random_size(void) {
   switch (random_below(3)) {
     case 0: return 0;
@@ -68,14 +69,14 @@ static void check_payload(uint32_t event, const void *payload, size_t size) {
   MUST(event < EVENT_COUNT, "event %u", event);
   MUST(size <= PAYLOAD_LIMIT, "size %zu", size);
   MUST(size > 0 ? memcmp(payload, payloads[event], size) == 0 : payload == payloads[event],
-       "the payload of event %u, %zu bytes", event, size);
+       "payload of event %u, %zu bytes", event, size);
 }
 
 /* ---- The state ------------------------------------------------------------------------------- */
 
 static void check_alive(const context *c, const char *when) {
   uint32_t state = LOAD(c->state);
-  MUST(state == ALIVE, "a context %s, state 0x%x, token 0x%llx", when, state,
+  MUST(state == ALIVE, "context %s, state 0x%x, token 0x%llx", when, state,
        (unsigned long long)c->token.id);
 }
 
@@ -88,11 +89,11 @@ void token_is_finished(multicast_token token) { STORE(*finished_place(token), to
 static void check_not_finished(const context *c, const char *when) {
   if (!c->has_token) return;
   MUST(LOAD(*finished_place(c->token)) != c->token.id,
-       "a call %s of what a removal has returned OK for, token 0x%llx", when,
+       "a call %s after a removal has returned OK, token 0x%llx", when,
        (unsigned long long)c->token.id);
 }
 
-/* Against what the thread knows for certain of the invocation that it is in. */
+/* Checks order and start of the innermost invocation of this thread. */
 static void check_order(const context *c) {
   order *o = actor_current()->order;
   if (o == NULL || c->is_shared) return;
@@ -100,16 +101,16 @@ static void check_order(const context *c) {
        o->priority);
   o->priority = c->options.priority;
   MUST(c->adder != LOAD(actor_current()->id) || c->added < o->number,
-       "called by invocation %llu of the thread, but added in invocation %llu",
+       "called by invocation %llu of the thread, but added after %llu had begun",
        (unsigned long long)o->number, (unsigned long long)c->added);
 }
 
 static void call_begins(context *c, uint32_t event, const void *payload, size_t size) {
   ADD(c->calls, 1);
-  check_alive(c, "of a call that begins");
-  MUST(c->word == (uint32_t)(uintptr_t)c, "what a context holds, as a call begins");
+  check_alive(c, "at the begin of a call");
+  MUST(c->word == (uint32_t)(uintptr_t)c, "context overwritten at the begin of a call");
   if (c->has_token) {
-    MUST(c->token.id != 0, "the token of a registration that is called");
+    MUST(c->token.id != 0, "token of a registration that is called");
     MUST(multicast_token_current().id == c->token.id, "current 0x%llx, called 0x%llx",
          (unsigned long long)multicast_token_current().id, (unsigned long long)c->token.id);
   }
@@ -130,8 +131,8 @@ static void call_begins(context *c, uint32_t event, const void *payload, size_t 
 
 static void call_ends(void *argument) {
   context *c = argument;
-  check_alive(c, "of a call that ends");
-  MUST(c->word == (uint32_t)(uintptr_t)c, "what a context holds, as a call ends");
+  check_alive(c, "at the end of a call");
+  MUST(c->word == (uint32_t)(uintptr_t)c, "context overwritten at the end of a call");
   check_not_finished(c, "ends");
   ADD(c->calls, -1);
   --actor_current()->calls;
@@ -141,7 +142,7 @@ static void call(context *c, uint32_t event, const void *payload, size_t size) {
   ++actor_current()->calls;
   ADD(calls, 1);
   call_begins(c, event, payload, size);
-  pthread_cleanup_push(call_ends, c); /* the thread may end in here */
+  pthread_cleanup_push(call_ends, c); /* the thread may end in the call */
   call_body(c);
   check_payload(event, payload, size);
   pthread_cleanup_pop(true);
@@ -151,57 +152,57 @@ static void call_plain(void *argument, uint32_t event, const void *payload, size
   call(argument, event, payload, size);
 }
 
-/* Another function, so that delegates differ in that as well. */
+/* A second function, so that delegates also differ in their function. */
 static void call_other(void *argument, uint32_t event, const void *payload, size_t size) {
   call(argument, event, payload, size);
 }
 
 static void call_weak(void *argument, uint32_t event, const void *payload, size_t size) {
   context *c = ((strong *)argument)->context;
-  MUST(LOAD(c->locked) > 0, "locks of a context that is called");
+  MUST(LOAD(c->locked) > 0, "a call without a lock");
   ++actor_current()->weak_calls;
   call(c, event, payload, size);
   --actor_current()->weak_calls;
 }
 
-static void *lock_context(void *argument) {
+static void *on_lock(void *argument) {
   context *c = argument;
-  check_alive(c, "that is locked");
-  check_not_finished(c, "asks for the context");
+  check_alive(c, "at lock");
+  check_not_finished(c, "locks its context");
   if (one_in(16)) return NULL;
   ADD(c->locked, 1);
   return &c->part;
 }
 
-static void unlock_context(void *argument) {
+static void on_unlock(void *argument) {
   context *c = ((strong *)argument)->context;
-  check_alive(c, "that is unlocked");
-  MUST(ADD(c->locked, -1) >= 0, "locks that were not undone before");
+  check_alive(c, "at unlock");
+  MUST(ADD(c->locked, -1) >= 0, "an unlock without a lock");
 }
 
-static void release_context(void *argument) {
+static void on_release(void *argument) {
   context *c = argument;
   ++actor_current()->releases;
   ADD(releases, 1);
-  check_alive(c, "that is released");
+  check_alive(c, "at release");
   if (!c->is_shared) {
     MUST(ADD(c->released, 1) == 1, "releases: %d", c->released);
-    MUST(LOAD(c->calls) == 0, "calls of a context that is released: %d", c->calls);
-    MUST(LOAD(c->locked) == 0, "locks of a context that is released: %d", c->locked);
+    MUST(LOAD(c->calls) == 0, "calls during the release: %d", c->calls);
+    MUST(LOAD(c->locked) == 0, "locks during the release: %d", c->locked);
   }
   call_body(NULL);
-  context_drop(c);
+  context_release(c);
   --actor_current()->releases;
 }
 
-/* ---- Making and ending ----------------------------------------------------------------------- */
+/* ---- Create and end -------------------------------------------------------------------------- */
 
 static context *make(void) {
   context *c = calloc(1, sizeof *c);
   MUST(c != NULL, "memory");
   c->state = ALIVE;
   c->word = (uint32_t)(uintptr_t)c;
-  c->holders = 1;
+  c->references = 1;
   c->has_token = true;
   c->options = multicast_options_default();
   c->options.priority = (int32_t)random_below(4) - 1;
@@ -218,14 +219,14 @@ context *context_make_borrowed(void) { return make(); }
 context *context_make(void) {
   context *c = make();
   c->is_owned = true;
-  c->options.release = release_context;
+  c->options.release = on_release;
   if (one_in(8)) c->options.flags |= MULTICAST_ONCE;
   if (one_in(4)) c->options.flags |= MULTICAST_LATEST;
   if (one_in(6)) c->options.events = random_number();
   if (one_in(6)) {
     c->is_weak = true;
-    c->options.lock = lock_context;
-    c->options.unlock = unlock_context;
+    c->options.lock = on_lock;
+    c->options.unlock = on_unlock;
   }
   return c;
 }
@@ -237,18 +238,18 @@ multicast_delegate context_delegate(context *c) {
   return d;
 }
 
-void context_hold(context *c) { ADD(c->holders, 1); }
+void context_retain(context *c) { ADD(c->references, 1); }
 
-void context_drop(context *c) {
-  int32_t left = __atomic_sub_fetch(&c->holders, 1, __ATOMIC_ACQ_REL);
-  MUST(left >= 0, "holders of a context that is let go of: %d", left);
+void context_release(context *c) {
+  int32_t left = __atomic_sub_fetch(&c->references, 1, __ATOMIC_ACQ_REL);
+  MUST(left >= 0, "references left: %d", left);
   if (left == 0) context_end(c);
 }
 
 void context_end(context *c) {
   uint32_t was = ALIVE;
-  MUST(CHANGE(c->state, &was, ENDED), "a context that ends twice, state 0x%x", was);
-  MUST(LOAD(c->calls) == 0, "calls of a context that has ended: %d", c->calls);
+  MUST(CHANGE(c->state, &was, ENDED), "context ends twice, state 0x%x", was);
+  MUST(LOAD(c->calls) == 0, "calls at the end of a context: %d", c->calls);
   c->word = ENDED;
   if (c->group != NULL) ADD(*c->group, -1);
   ADD(alive, -1);

@@ -1,4 +1,4 @@
-/* A context, made for one registration, which knows what may be done with it at each moment. */
+/* A context for one registration, which checks each call, lock, unlock and release. */
 
 #ifndef CONTEXT_H
 #define CONTEXT_H
@@ -8,70 +8,70 @@
 
 #include "multicast.h"
 
-/* What a delegate with `lock` is passed. */
+/* What `lock` returns, and a delegate with `lock` gets. */
 typedef struct strong {
   struct context *context;
 } strong;
 
 typedef struct context {
   uint32_t state;
-  int32_t calls;   /* that run now */
-  int32_t begun;   /* calls that ever began */
-  int32_t locked;  /* locks without unlock */
-  int32_t released;
-  int32_t holders; /* registrations that have not been released, and whoever makes some */
-  uint32_t word;   /* read by calls, written by the end: no atomic, for the thread sanitizer */
-  bool is_owned;   /* the library says when it has let go of it */
-  bool is_shared;  /* by several registrations */
-  bool has_token;  /* `token` is that of its only registration */
+  int32_t calls;      /* running now */
+  int32_t begun;      /* calls that have begun, in all */
+  int32_t locked;     /* locks without unlock */
+  int32_t released;   /* releases */
+  int32_t references; /* registrations that are not released, and threads that are adding some */
+  uint32_t word;      /* read by calls, written at the end: not atomic, for the thread sanitizer */
+  bool is_owned;      /* it has `release` */
+  bool is_shared;     /* by several registrations */
+  bool has_token;     /* `token` is that of its only registration */
   bool is_weak;
   multicast_options options;
-  multicast_token token; /* written by the library, before a call can begin */
-  uint64_t adder, added; /* by which thread, and how many invocations that had begun by then */
-  int32_t *group;        /* how many of a group there still are; NULL for none */
+  multicast_token token; /* written by the library before a call can begin */
+  uint64_t adder, added; /* the thread that adds it, and how many invocations that had begun */
+  int32_t *group;        /* counts the contexts of a group; or NULL */
   strong part;
 } context;
 
-/* One that the caller holds, with options that fit a random delegate. */
+/* A context with random options, to which the caller has a reference. */
 context *context_make(void);
 
-/* A context for a registration that the library does not tell the end of. */
+/* A context without `release`. */
 context *context_make_borrowed(void);
 
 multicast_delegate context_delegate(context *c);
 
-/* One holder more, or less; the last ends it. */
-void context_hold(context *c);
-void context_drop(context *c);
+/* Adds a reference, or drops one. The last one ends the context. */
+void context_retain(context *c);
+void context_release(context *c);
 
-/* No call of it runs, and none will: it is freed. */
+/* Frees the context: no call of it runs, and none will begin. */
 void context_end(context *c);
 
-/* A removal that waits has returned MULTICAST_OK: what was registered under the token is never
- * called again, and no call of it runs. */
+/* A removal that waits has returned MULTICAST_OK: no call of the token's registration runs, and
+ * none will begin. */
 void token_is_finished(multicast_token token);
 
-/* How many there are that have not ended. */
+/* The number of contexts that have not ended. */
 int64_t context_count(void);
 
-/* How many calls were made, and releases. */
+/* The number of calls and of releases, in all. */
 uint64_t context_calls(void);
 uint64_t context_releases(void);
 
-/* Frees those that are kept to notice late calls. */
+/* Frees the contexts that are kept to detect late calls. */
 void contexts_forget(void);
 
-/* Where calls go on: they may do anything. */
+/* What each call and release does; NULL for a release. */
 void set_call_body(void (*body)(context *c));
 
-/* Payloads that calls recognize. */
+/* Payloads that calls can verify. */
 enum { PAYLOAD_LIMIT = 200 };
 extern const unsigned char whole_payload[];
 const void *payload_of(uint32_t event, size_t size);
 uint32_t random_event(void);
 size_t random_size(void);
 
-/* An event that only visitors pass on. */
+/* The event of calls made by visitors. */
 enum { VISITED = 0x7E57ED };
 
 #endif

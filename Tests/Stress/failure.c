@@ -12,7 +12,7 @@
 
 char command_again[512];
 
-static void say_again(void) {
+static void print_command(void) {
   (void)!write(STDERR_FILENO, "again: ", 7);
   (void)!write(STDERR_FILENO, command_again, strlen(command_again));
   (void)!write(STDERR_FILENO, "\n", 1);
@@ -26,18 +26,18 @@ void failed(const char *file, int line, const char *condition, const char *forma
   va_end(arguments);
   dprintf(STDERR_FILENO, "%s:%d: check failed: %s is false: %s\n", file, line, condition, text);
   actor_print_current();
-  say_again();
+  print_command();
   _exit(1);
 }
 
 static void on_signal(int number) {
-  say_again();
+  print_command();
   signal(number, SIG_DFL);
   raise(number);
 }
 
-void say_how_to_run_again_when_ended(void) {
-  /* The address sanitizer has handlers of its own for the others. */
+void print_command_on_signals(void) {
+  /* The address sanitizer has its own handlers for these. */
 #ifndef __SANITIZE_ADDRESS__
   static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP};
   size_t i;

@@ -1,4 +1,4 @@
-/* Stress: all operations of the interface at once, from several threads, for a while. */
+/* Stress test: several threads call all functions of the interface at random. */
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -20,22 +20,22 @@
 enum { MOST_THREADS = 8 };
 
 static uint64_t seed;
-static bool is_over; /* the round; by the harness's atomics */
+static bool is_over; /* the round; accessed by the atomics of the harness */
 
 static void usage(FILE *out) {
   fprintf(out,
           "Usage: stress [option ...]\n\n"
-          "Threads do everything that the library offers, at random and all at once; each context\n"
-          "knows what may be done with it. Works in rounds: after each one all has to be\n"
-          "released, and the library holds no more memory than before.\n\n"
-          "  --seed N              for the random numbers (default: from the clock)\n"
-          "  --seconds N           how long (default: 5)\n"
-          "  --threads N           how many, 2 to 8 (default: another number in each round)\n"
-          "  --patience N          seconds until a thread is taken to hang (default: 30)\n"
-          "  --without-membarrier  have the kernel refuse membarrier: the fallback is tested\n"
-          "  --help                this text\n\n"
-          "The same seed makes the same random numbers; what threads do between one another\n"
-          "differs all the same: run it again several times.\n");
+          "Stress test of libmulticast: several threads call all functions at random, in rounds.\n"
+          "Each context checks its own calls and releases. At the end of a round every context\n"
+          "must have been released, and the library must hold no more memory than before.\n\n"
+          "  --seed N              seed of the random numbers (default: from the clock)\n"
+          "  --seconds N           duration (default: 5)\n"
+          "  --threads N           number of threads, 2 to 8 (default: random in each round)\n"
+          "  --patience N          seconds without progress that count as a hang (default: 30)\n"
+          "  --without-membarrier  make the kernel refuse membarrier, to test the fallback\n"
+          "  --help                print this text\n\n"
+          "The same seed gives the same random numbers, but threads interleave differently each\n"
+          "time: to reproduce a failure, run the printed command several times.\n");
 }
 
 static double now_s(void) {
@@ -46,18 +46,18 @@ static double now_s(void) {
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-/* One that ends after some time, or inside of a call. */
-static void *live(void *own_seed) {
+/* The thread ends after some operations, or inside a call. */
+static void *run_operations(void *own_seed) {
   uint32_t left;
-  actor_start(*(uint64_t *)own_seed, "that does anything");
+  actor_start(*(uint64_t *)own_seed, "with random operations");
   for (left = 50 + random_below(1500); left > 0 && !LOAD(is_over); --left) operate();
-  while (actor_current()->borrowed != NULL && one_in(2)) borrowed_give_back();
+  while (actor_current()->borrowed != NULL && one_in(2)) borrowed_remove();
   return NULL;
 }
 
-/* Calls wait for room until somebody runs the queue. This one never waits for anybody. */
+/* Invocations may wait for room in a full queue. This thread runs the queues and never waits. */
 static void *keep_queues_going(void *pump_is_over) {
-  actor_start(seed, "that runs queues");
+  actor_start(seed, "with queue runs");
   actor_current()->is_plain = true;
   while (!LOAD(*(bool *)pump_is_over)) {
     doing("running queues");
@@ -68,23 +68,23 @@ static void *keep_queues_going(void *pump_is_over) {
 }
 
 static void start(pthread_t *thread, void *(*body)(void *), void *argument) {
-  MUST(pthread_create(thread, NULL, body, argument) == 0, "a thread");
+  MUST(pthread_create(thread, NULL, body, argument) == 0, "pthread_create");
 }
 
-static void live_in_turn(int threads, double end, uint64_t round_seed) {
+static void run_threads(int threads, double end, uint64_t round_seed) {
   pthread_t running[MOST_THREADS];
   uint64_t seeds[MOST_THREADS];
   int i;
   for (i = 0; i < threads; ++i) {
     seeds[i] = round_seed + (uint64_t)i * 1000003;
-    start(&running[i], live, &seeds[i]);
+    start(&running[i], run_operations, &seeds[i]);
   }
   while (now_s() < end) {
     pause_ms(1);
     for (i = 0; i < threads; ++i) {
       if (pthread_tryjoin_np(running[i], NULL) != 0) continue;
       seeds[i] += 7919;
-      start(&running[i], live, &seeds[i]);
+      start(&running[i], run_operations, &seeds[i]);
     }
   }
   STORE(is_over, true);
@@ -103,13 +103,13 @@ static int open_descriptors(void) {
   return count;
 }
 
-/* Threads of queues that were destroyed end a moment later. */
-static void wait_for_queues_threads(void) {
+/* The thread of a destroyed queue ends a moment later. */
+static void wait_for_queue_threads(void) {
   double end = now_s() + 30;
   while (actor_count(of_a_queue) > 0) {
     if (now_s() > end) {
       actors_print(stderr);
-      failed(__FILE__, __LINE__, "queues' threads end", "after 30 s there are still some");
+      failed(__FILE__, __LINE__, "all threads of queues have ended", "some still run after 30 s");
     }
     pause_ms(1);
   }
@@ -120,13 +120,13 @@ static void run_round(bool is_calm, int threads, double end, uint64_t round_seed
   pthread_t pump;
   world_make(is_calm);
   start(&pump, keep_queues_going, &pump_is_over);
-  live_in_turn(threads, end, round_seed);
+  run_threads(threads, end, round_seed);
   world_destroy_queues();
-  wait_for_queues_threads();
+  wait_for_queue_threads();
   world_destroy_rest();
   STORE(pump_is_over, true);
   pthread_join(pump, NULL);
-  MUST(context_count() == 0, "contexts that were never released: %lld",
+  MUST(context_count() == 0, "contexts that were not released: %lld",
        (long long)context_count());
   contexts_forget();
 }
@@ -165,7 +165,7 @@ static void run(double seconds, int fixed_threads) {
   }
 }
 
-/* All of the text; -1: it is none that is allowed. */
+/* Parses the whole text; -1: no number, or out of range. */
 static double number_in(const char *text, double least, double most) {
   char *end;
   double number = strtod(text, &end);
@@ -206,7 +206,7 @@ int main(int argc, char **argv) {
            argv[0], (unsigned long long)seed, seconds, patience, threads > 0 ? " --threads " : "",
            threads, is_without_membarrier_here ? " --without-membarrier" : "");
   fprintf(stderr, "%s\n", command_again);
-  say_how_to_run_again_when_ended();
+  print_command_on_signals();
   if (is_without_membarrier_here) deny_membarrier();
   use_test_allocator();
   actor_set_seed(seed);

@@ -16,10 +16,10 @@
 #include "statuses.h"
 #include "world.h"
 
-/* More would make invocations slow, not the library busier. */
+/* With more, invocations only get slower. */
 enum { MOST_CONTEXTS = 500 };
 
-/* What the calls of one operation do in all, so that it comes to an end. */
+/* Limit of nested operations in one operation, so that it ends. */
 enum { BUDGET = 30 };
 
 static void remember(multicast_token token) {
@@ -42,31 +42,31 @@ static void choose_place(context *c) {
   if (one_in(3)) c->options.lifetime = random_lifetime();
 }
 
-/* The library owns the context from the call on: it may be gone when that returns. */
+/* The library owns the context from the call on: it may be freed when the call returns. */
 static void add_one(void) {
   context *c = context_make();
-  bool is_held = one_in(2);
+  bool is_retained = one_in(2);
   choose_place(c);
-  if (is_held) context_hold(c);
+  if (is_retained) context_retain(c);
   EXPECT(multicast_add(random_multicast(), context_delegate(c), &c->options, &c->token),
          OK | INVALID_HANDLE);
-  if (is_held) {
+  if (is_retained) {
     remember(c->token);
-    context_drop(c);
+    context_release(c);
   }
 }
 
 static void register_one(void) {
   context *c = context_make();
-  bool is_held = one_in(2);
+  bool is_retained = one_in(2);
   choose_place(c);
-  if (is_held) context_hold(c);
+  if (is_retained) context_retain(c);
   EXPECT(multicast_broadcaster_register(random_broadcaster(), random_name(), context_delegate(c),
                                         &c->options, &c->token),
          OK | INVALID_HANDLE);
-  if (is_held) {
+  if (is_retained) {
     remember(c->token);
-    context_drop(c);
+    context_release(c);
   }
 }
 
@@ -88,12 +88,12 @@ static void add_many(void) {
   EXPECT(multicast_add_many(random_multicast(), delegates, count, &options, tokens),
          OK | INVALID_HANDLE);
   for (i = 0; i < count; ++i) {
-    MUST((tokens[i].id != 0) == (tokens[0].id != 0), "all of %u, or none", count);
+    MUST((tokens[i].id != 0) == (tokens[0].id != 0), "some of %u delegates added, not all", count);
     if (one_in(4)) remember(tokens[i]);
   }
 }
 
-/* Equal delegates: each registration releases the same context. */
+/* Equal delegates: all registrations share one context. */
 static void add_equal(void) {
   context *c = context_make();
   multicast m = random_multicast();
@@ -105,16 +105,16 @@ static void add_equal(void) {
   c->options.flags = random_below(4) * 2; /* UNIQUE and LATEST */
   choose_place(c);
   for (i = 0; i < count; ++i) {
-    context_hold(c);
+    context_retain(c);
     EXPECT(multicast_add(m, context_delegate(c), &c->options, &token), OK | INVALID_HANDLE);
     if (one_in(2)) remember(token);
   }
   for (i = 0; i < 3; ++i) {
-    context_hold(c);
+    context_retain(c);
     delegates[i] = context_delegate(c);
   }
   EXPECT(multicast_add_many(m, delegates, 3, &c->options, NULL), OK | INVALID_HANDLE);
-  context_drop(c);
+  context_release(c);
 }
 
 static void add_wrongly(void) {
@@ -125,7 +125,7 @@ static void add_wrongly(void) {
     case 0: c->options.struct_size = random_below(60); break;
     case 1: c->options.flags = 8u << random_below(20); break;
     case 2: c->options.reserved = 1; break;
-    case 3: /* readable, but wrong: then the context is released */
+    case 3: /* `release` is readable here, so the library calls it */
       d.function = NULL;
       is_released = true;
       break;
@@ -135,14 +135,14 @@ static void add_wrongly(void) {
       is_released = true;
   }
   EXPECT(multicast_add(random_multicast(), d, &c->options, &c->token), INVALID_ARGUMENT);
-  if (!is_released) context_drop(c);
+  if (!is_released) context_release(c);
 }
 
 static void borrow(void) { borrowed_add(random_multicast(), random_queue(), random_lifetime()); }
-static void give_back(void) { borrowed_give_back(); }
+static void remove_borrowed(void) { borrowed_remove(); }
 static void take_over(void) { borrowed_take_over(false); }
 
-/* ---- Removing -------------------------------------------------------------------------------- */
+/* ---- Removal --------------------------------------------------------------------------------- */
 
 static void remove_token(void) {
   multicast_token t = random_token();
@@ -210,7 +210,7 @@ static void unregister_all(void) {
                OK | INVALID_HANDLE);
 }
 
-/* ---- Invoking -------------------------------------------------------------------------------- */
+/* ---- Invocation ------------------------------------------------------------------------------ */
 
 static order *order_begins(order *o) {
   actor *a = actor_current();
@@ -250,13 +250,13 @@ static void visit(void) {
   order own, *outer = order_begins(&own);
   int64_t count = multicast_visit(random_multicast(), pass_on, &left);
   EXPECT_COUNT(count, OK | INVALID_HANDLE);
-  MUST(limit < 0 || count <= limit, "%lld passed, %d wanted", (long long)count, limit);
+  MUST(limit < 0 || count <= limit, "%lld visited, limit %d", (long long)count, limit);
   actor_current()->order = outer;
 }
 
-/* ---- Asking ---------------------------------------------------------------------------------- */
+/* ---- Queries --------------------------------------------------------------------------------- */
 
-static void ask(void) {
+static void query(void) {
   multicast_queue_stats s = multicast_queue_stats_default();
   multicast_delegate d = {ignore_call, NULL};
   multicast m = random_multicast();
@@ -264,7 +264,7 @@ static void ask(void) {
   switch (random_below(8)) {
     case 0: EXPECT_COUNT(multicast_count(m), OK | INVALID_HANDLE); break;
     case 1: (void)!multicast_is_valid(m); break;
-    case 2: MUST(!multicast_contains(m, d), "a delegate that nobody adds"); break;
+    case 2: MUST(!multicast_contains(m, d), "a delegate that was never added"); break;
     case 3: (void)!multicast_token_is_live(random_token()); break;
     case 4: EXPECT_COUNT(multicast_lifetime_count(random_lifetime()), OK | INVALID_HANDLE); break;
     case 5: MUST(multicast_queue_fd(random_queue()) >= -1, "a descriptor"); break;
@@ -283,14 +283,14 @@ static void pause_or_resume(void) {
   EXPECT(one_in(3) ? multicast_token_pause(t) : multicast_token_resume(t), OK | INVALID_HANDLE);
 }
 
-/* ---- Making and destroying ------------------------------------------------------------------- */
+/* ---- Create and destroy ---------------------------------------------------------------------- */
 
 static void replace_multicast(void) {
   multicast old = {SWAP(world_multicasts[random_below(MULTICAST_COUNT)], multicast_create().id)};
   EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
 }
 
-/* Its handle stays where it is, and is stale. */
+/* The handle stays in the table, and is stale. */
 static void destroy_multicast(void) {
   EXPECT(multicast_destroy(random_multicast()), OK | PENDING | INVALID_HANDLE);
 }
@@ -332,10 +332,10 @@ static void run(void) { run_queue(random_queue()); }
 static void wait_for_calls(void) {
   int64_t count = multicast_queue_wait(random_queue(), random_below(50000));
   EXPECT_COUNT(count, OK | INVALID_HANDLE | TIMEOUT);
-  MUST(count != 0, "no call waits");
+  MUST(count != 0, "the wait ended without a queued call");
 }
 
-/* Not of the first, which is for `run_queues`. */
+/* Not the first queue: only `run_queues` runs it. */
 static multicast_queue random_other_queue(void) {
   multicast_queue q = {LOAD(world_queues[1 + random_below(QUEUE_COUNT - 1)])};
   return q;
@@ -373,11 +373,11 @@ static const operation operations[] = {
     {"multicast_add", 100, add_one},
     {"multicast_broadcaster_register", 20, register_one},
     {"multicast_add_many", 15, add_many},
-    {"multicast_add of equal ones", 10, add_equal},
-    {"multicast_add with wrong options", 4, add_wrongly},
-    {"multicast_add of what is borrowed", 40, borrow},
-    {"removal of what is borrowed", 40, give_back},
-    {"taking over what is borrowed", 4, take_over},
+    {"multicast_add of equal delegates", 10, add_equal},
+    {"multicast_add with invalid options", 4, add_wrongly},
+    {"multicast_add without release", 40, borrow},
+    {"removal without release", 40, remove_borrowed},
+    {"taking over a context without release", 4, take_over},
     {"multicast_token_remove", 60, remove_token},
     {"multicast_token_remove_nowait", 20, remove_token_nowait},
     {"multicast_token_remove_within", 20, remove_token_within},
@@ -389,9 +389,9 @@ static const operation operations[] = {
     {"multicast_invoke", 160, invoke},
     {"multicast_broadcaster_notify", 30, notify},
     {"multicast_visit", 20, visit},
-    {"a question", 40, ask},
+    {"a query", 40, query},
     {"multicast_token_pause or resume", 30, pause_or_resume},
-    {"multicast_destroy, another in its place", 8, replace_multicast},
+    {"multicast_destroy and create", 8, replace_multicast},
     {"multicast_destroy", 2, destroy_multicast},
     {"multicast_lifetime_end", 8, replace_lifetime},
     {"multicast_queue_destroy", 5, replace_queue},
@@ -415,7 +415,7 @@ static const operation *choose(void) {
 }
 
 void operate(void) {
-  static const operation make_room = {"removal, since there are many", 0, remove_listed};
+  static const operation make_room = {"multicast_remove: too many contexts", 0, remove_listed};
   actor *a = actor_current();
   bool is_full = context_count() - borrowed_in_doubt() > MOST_CONTEXTS;
   const operation *o = is_full ? &make_room : choose();
@@ -428,7 +428,7 @@ void operate(void) {
 void operate_inside(context *c) {
   actor *a = actor_current();
   if (a->is_plain) return;
-  if (a->calls == 1 && LOAD(a->doing_count) == 0) a->budget = BUDGET; /* a queue's own thread */
+  if (a->calls == 1 && LOAD(a->doing_count) == 0) a->budget = BUDGET; /* the thread of a queue */
   if (c != NULL && one_in(100)) {
     if (one_in(2)) sched_yield(); else nap(random_below(50));
   }

@@ -1,17 +1,17 @@
-/* What the threads do: everything that the header offers. */
+/* The random operations: every function of the header. */
 
 #ifndef OPERATIONS_H
 #define OPERATIONS_H
 
 #include "context.h"
 
-/* One operation, chosen at random. */
+/* Performs one random operation. */
 void operate(void);
 
-/* What goes on inside of a call; or inside of a release: NULL. */
+/* Inside a call, or inside a release (NULL): performs operations, delays, ends the thread. */
 void operate_inside(context *c);
 
-/* Runs the queues: somebody has to, where invocations wait for room. */
+/* Runs all queues, so that invocations that wait for room can go on. */
 void run_queues(void);
 
 #endif

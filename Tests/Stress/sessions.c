@@ -13,24 +13,24 @@
 
 void ignore_call(void *context, uint32_t event, const void *payload, size_t size) {
   (void)context, (void)event, (void)payload, (void)size;
-  failed(__FILE__, __LINE__, "never called", "a delegate that nobody adds was called");
+  failed(__FILE__, __LINE__, "never called", "a delegate that was never added was called");
 }
 
 enum { MEMBERS = 6 };
 
-/* What was added, held so that the tokens can be read. */
+/* The added contexts, retained so that their tokens can be read. */
 typedef struct session {
   context *members[MEMBERS];
   uint32_t count;
 } session;
 
-/* Where a handle is 0, each is added to a multicast of its own choice. */
+/* If `target` is 0, each member is added to a random multicast. */
 static void add_members(session *s, multicast target, multicast_lifetime lifetime,
                         multicast_queue queue) {
   for (s->count = 0; s->count < MEMBERS; ++s->count) {
     context *c = context_make();
     multicast m = target.id != 0 ? target : random_multicast();
-    context_hold(c);
+    context_retain(c);
     c->options.lifetime = lifetime;
     c->options.queue = queue.id != 0 || one_in(2) ? queue : random_queue();
     EXPECT(multicast_add(m, context_delegate(c), &c->options, &c->token), OK | INVALID_HANDLE);
@@ -39,13 +39,13 @@ static void add_members(session *s, multicast target, multicast_lifetime lifetim
   }
 }
 
-/* Others invoke meanwhile. */
-static void leave_it_to_others(void) {
+/* Other threads invoke meanwhile. */
+static void let_others_run(void) {
   uint32_t i, times = random_below(20);
   for (i = 0; i < times; ++i) sched_yield();
 }
 
-/* No call of a member runs, and none will. */
+/* No call of a member runs, and none will begin. */
 static void members_are_finished(session *s) {
   uint32_t i;
   for (i = 0; i < s->count; ++i) {
@@ -63,8 +63,8 @@ static void members_are_released(session *s) {
   }
 }
 
-static void let_go_of_members(session *s) {
-  while (s->count > 0) context_drop(s->members[--s->count]);
+static void release_members(session *s) {
+  while (s->count > 0) context_release(s->members[--s->count]);
 }
 
 void session_under_lifetime(void) {
@@ -75,14 +75,14 @@ void session_under_lifetime(void) {
   session s;
   MUST(l.id != 0, "a lifetime");
   add_members(&s, any, l, none);
-  leave_it_to_others();
+  let_others_run();
   status = multicast_lifetime_end(l);
   EXPECT(status, OK | PENDING);
   if (status == MULTICAST_OK) {
     members_are_finished(&s);
     members_are_released(&s);
   }
-  let_go_of_members(&s);
+  release_members(&s);
 }
 
 void session_with_queue(void) {
@@ -96,11 +96,11 @@ void session_with_queue(void) {
   EXPECT(multicast_queue_destroy(old), OK | PENDING | INVALID_HANDLE);
   add_members(&s, any, none, q);
   if (one_in(2)) (void)multicast_queue_start(q);
-  leave_it_to_others();
+  let_others_run();
   status = multicast_queue_destroy(q);
   EXPECT(status, OK | PENDING | INVALID_HANDLE);
   if (status == MULTICAST_OK && was_outside) members_are_finished(&s);
-  let_go_of_members(&s);
+  release_members(&s);
 }
 
 void session_with_multicast(void) {
@@ -114,7 +114,7 @@ void session_with_multicast(void) {
   MUST(m.id != 0, "a multicast");
   EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
   add_members(&s, m, none, any);
-  leave_it_to_others();
+  let_others_run();
   if (one_in(2)) {
     int64_t count = multicast_remove_all(m);
     EXPECT_COUNT(count, OK | INVALID_HANDLE);
@@ -123,5 +123,5 @@ void session_with_multicast(void) {
   status = multicast_destroy(m);
   EXPECT(status, OK | PENDING | INVALID_HANDLE);
   if (status == MULTICAST_OK && was_outside) members_are_finished(&s);
-  let_go_of_members(&s);
+  release_members(&s);
 }

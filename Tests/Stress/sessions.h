@@ -1,5 +1,5 @@
-/* A thread makes something, adds delegates with it, has all threads use it, and ends it: when that
- * has returned MULTICAST_OK outside of all calls, nothing of it runs on any thread. */
+/* Sessions: a thread creates an object, adds delegates that use it, lets all threads use it, and
+ * destroys it. If that returns MULTICAST_OK outside all calls, no call of those delegates runs. */
 
 #ifndef SESSIONS_H
 #define SESSIONS_H

@@ -1,4 +1,4 @@
-/* Sets of statuses: what the header says that a function can return. */
+/* Sets of statuses that a function may return. */
 
 #ifndef STATUSES_H
 #define STATUSES_H
@@ -9,7 +9,7 @@
 #include "multicast.h"
 
 enum {
-  OK = 1 << 0, /* of what counts: zero or more */
+  OK = 1 << 0, /* also a count of zero or more */
   PENDING = 1 << 1,
   INVALID_HANDLE = 1 << 10,
   INVALID_ARGUMENT = 1 << 20,

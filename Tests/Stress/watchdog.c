@@ -16,7 +16,7 @@ static void *watch(void *unused) {
     nanosleep(&second, NULL);
     if (actor_that_hangs(&known, patience) >= 0) {
       actors_print(stderr);
-      failed(__FILE__, __LINE__, "everybody gets on", "somebody above does not, for %d s",
+      failed(__FILE__, __LINE__, "every thread makes progress", "one above has made none for %d s",
              patience);
     }
   }

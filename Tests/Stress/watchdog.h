@@ -1,5 +1,5 @@
-/* Ends the process when a thread has been doing one thing for too long, and says what all of them
- * were doing. */
+/* Detects hangs: if a thread makes no progress for too long, prints what all threads are doing and
+ * ends the process. */
 
 #ifndef WATCHDOG_H
 #define WATCHDOG_H

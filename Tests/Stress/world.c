@@ -26,7 +26,7 @@ bool waits_for_certain(void) { return LOAD(world_is_calm) && is_outside_of_calls
 
 /* ---- Choosing -------------------------------------------------------------------------------- */
 
-/* Any number is safe. A generation, a kind or an index that is another one: */
+/* Any number is a safe handle. A random number, or a wrong generation, kind or index. */
 static uint64_t forged(uint64_t handle) {
   switch (random_below(4)) {
     case 0: return random_number();
@@ -75,7 +75,7 @@ multicast_queue random_queue(void) {
   return q;
 }
 
-/* ---- Making and destroying ------------------------------------------------------------------- */
+/* ---- Create and destroy ---------------------------------------------------------------------- */
 
 multicast_queue make_queue(void) {
   multicast_queue_options options = multicast_queue_options_default();
@@ -132,10 +132,10 @@ void world_destroy_rest(void) {
     EXPECT(multicast_destroy(m), OK | INVALID_HANDLE);
     doing_end();
   }
-  STORE(world_is_calm, true); /* there is nobody left to wait for anything */
-  doing("what was borrowed, at the end");
+  STORE(world_is_calm, true); /* no other thread is left that could wait */
+  doing("removals without release at the end");
   for (borrowed_take_over(true); actor_current()->borrowed != NULL; borrowed_take_over(true)) {
-    borrowed_give_back();
+    borrowed_remove();
   }
   doing_end();
 }

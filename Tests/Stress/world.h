@@ -19,11 +19,11 @@ enum {
 extern uint64_t world_multicasts[MULTICAST_COUNT];
 extern uint64_t world_tokens[TOKEN_COUNT];
 extern uint64_t world_lifetimes[LIFETIME_COUNT];
-/* The first is nobody's to destroy, and has no thread of its own. */
+/* The first is never destroyed during a round, and has no thread. */
 extern uint64_t world_queues[QUEUE_COUNT];
 extern uint64_t world_broadcasters[BROADCASTER_COUNT];
 
-/* One of those, perhaps stale; sometimes forged. */
+/* A random one of these, perhaps stale; sometimes a forged handle. */
 multicast random_multicast(void);
 multicast_token random_token(void);
 multicast_lifetime random_lifetime(void);
@@ -33,22 +33,22 @@ const char *random_name(void);
 
 multicast_queue make_queue(void);
 
-/* In a calm round no call waits for what a thread does that may be outside of all calls: for room
- * in a queue, or for a queue's thread to stop. Then no removal from outside of all calls is ever
- * refused its wait, also where what it returns does not tell. Else a removal may have to return
- * early: the thread that it comes from might be the one that has to run the queue. */
+/* In a calm round no delegate waits for a thread that may be outside all calls: neither for room in
+ * a queue nor for the thread of a queue to stop. Then every removal outside all calls waits until
+ * no call runs, also if its result does not say so. In other rounds such a removal may return
+ * before that: the removing thread might be the one that has to run the queue. */
 extern bool world_is_calm;
 bool waits_for_certain(void);
 bool is_outside_of_calls(void);
 
 void world_make(bool is_calm);
 
-/* Nobody else is there any more but queues' own threads, and who keeps the queues going. */
+/* At the end of a round. Only the threads of queues and the thread that runs queues are left. */
 void world_destroy_queues(void);
 void world_destroy_rest(void);
 
-/* As many of everything at once as there will ever be, so that what the library keeps for the next
- * is all there before anything is measured. */
+/* Creates as many objects and threads at once as any round can have. Memory that the library keeps
+ * for reuse is thus allocated before memory is measured. */
 void world_warm_up(void);
 
 #endif

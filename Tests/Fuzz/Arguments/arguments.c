@@ -1,5 +1,5 @@
-/* The fuzz target of the arguments: whatever they are, nothing crashes, and results are among those
- * that the header names. */
+/* The fuzz target `arguments`: whatever they are, the library does not crash, and results are ones
+ * that the header allows. */
 
 #include "calls.h"
 #include "expect.h"
@@ -18,8 +18,8 @@ static void ignore(void *context, uint32_t event, const void *payload, size_t si
   (void)context, (void)event, (void)payload, (void)size;
 }
 
-/* It outlives the input, the next of which has to find it as this one did: without observers,
- * and with a multicast for each name. */
+/* The default broadcaster outlives the input. The next one has to find it as this one did: without
+ * observers, and with a multicast for each name. */
 static void empty_default_broadcaster(void) {
   static const char *const names[] = {"a", "b", "ab"};
   multicast_broadcaster b = multicast_broadcaster_default();

@@ -55,7 +55,7 @@ INITIALIZER(queue_options)
 INITIALIZER(queue_stats)
 INITIALIZER(broadcaster_options)
 
-/* Until the next call from outside of all delegates. */
+/* Memory fails at most until the next call outside all delegates. */
 static void fail_memory(void) {
   int allocations = any_byte() % 8;
   NOTE("memory: %lld allocations, then no more", allocations);

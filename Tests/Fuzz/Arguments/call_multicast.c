@@ -19,7 +19,7 @@ static multicast_delegate any_delegate(void) {
   return d;
 }
 
-/* So many as are there, unless the count is such that none is looked at. */
+/* Returns FEW delegates. `count` may be larger only if the library then reads none of them. */
 static multicast_delegate *any_delegates(size_t *count, bool none_is_read_beyond) {
   multicast_delegate *delegates = any_bytes(FEW * sizeof *delegates);
   int i;

@@ -20,7 +20,7 @@ static void create(void) {
   q = multicast_queue_create(o);
   NOTE("multicast_queue_create() = %llx", (long long)q.id);
   keep_handle(q.id);
-  /* Who has run it last is never blocked by it. */
+  /* An invocation never blocks the thread that ran the queue last. */
   if (q.id != 0) EXPECT_COUNT(multicast_queue_run(q, 0), MULTICAST_ERROR_LIMIT);
 }
 
@@ -39,7 +39,7 @@ static void run(void) {
                MULTICAST_ERROR_STATE, MULTICAST_ERROR_LIMIT);
 }
 
-/* Up to 255 ns: somebody would have to wake it otherwise. */
+/* Up to 255 ns: no other thread would end a longer wait. */
 static void wait(void) {
   multicast_queue q = any_queue();
   NOTE("multicast_queue_wait(%llx)", (long long)q.id);
@@ -54,7 +54,7 @@ static void watch(void) {
   EXPECT_EQ(multicast_queue_fd(q), descriptor);
 }
 
-/* Starting a thread takes long: it is seldom meant. */
+/* Starting a thread is slow, so the handle is mostly made invalid. */
 static void start(void) {
   multicast_queue q = any_queue();
   if (any_byte() >= 16) q.id = q.id ^ 1;
@@ -69,7 +69,7 @@ static void stop(void) {
   NOTE("multicast_queue_stop(%llx)", (long long)q.id);
   status = multicast_queue_stop(q);
   EXPECT_STATUS(status, MULTICAST_PENDING, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_STATE);
-  /* As when it was created: from here on it would be its former thread that makes room. */
+  /* As in `create`: this thread runs the queue, so that invocations do not block. */
   if (status >= 0)
     EXPECT_COUNT(multicast_queue_run(q, 0), MULTICAST_ERROR_STATE, MULTICAST_ERROR_LIMIT);
 }

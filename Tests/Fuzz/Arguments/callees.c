@@ -8,7 +8,7 @@ enum { DEEPEST = 12 };
 
 static int depth;
 
-/* Not on the thread of a queue: the input belongs to the fuzzer's own. */
+/* Does nothing on the thread of a queue: only the fuzzing thread reads the input. */
 static void call_on(void) {
   if (!is_fuzzing_thread() || depth >= DEEPEST || any_byte() < 128) return;
   ++depth;
@@ -47,12 +47,12 @@ void *callee_lock(void *context) {
 }
 
 void callee_unlock(void *strong) {
-  EXPECT((uintptr_t)strong >= 64 && (uintptr_t)strong < 68, "what lock did not return");
+  EXPECT((uintptr_t)strong >= 64 && (uintptr_t)strong < 68, "a pointer that lock has not returned");
   call_on();
 }
 
 bool callee_visit(void *context, const multicast_delegate *delegate) {
-  EXPECT(context == (void *)&callee_functions, "another visitor's context");
+  EXPECT(context == (void *)&callee_functions, "a visit with the wrong context");
   EXPECT(delegate->function != NULL, "a delegate without a function");
   call_on();
   return !is_fuzzing_thread() || any_byte() >= 16;

@@ -1,4 +1,4 @@
-/* The functions that the library calls. Some call the library, with arguments of the input's. */
+/* The functions that the library calls. Some call the library, with arguments from the input. */
 
 #ifndef CALLEES_H
 #define CALLEES_H

@@ -41,12 +41,12 @@ void destroy_everything(void) {
     multicast_lifetime_end((multicast_lifetime){id});
     multicast_broadcaster_destroy((multicast_broadcaster){id});
     multicast_destroy((multicast){id});
-    multicast_token_remove((multicast_token){id}); /* an observer of the process's broadcaster */
-    EXPECT(!multicast_is_valid((multicast){id}), "a multicast that is destroyed and valid");
-    EXPECT(!multicast_token_is_live((multicast_token){id}), "a token of what is destroyed is live");
+    multicast_token_remove((multicast_token){id}); /* an observer of the default broadcaster */
+    EXPECT(!multicast_is_valid((multicast){id}), "a destroyed multicast is valid");
+    EXPECT(!multicast_token_is_live((multicast_token){id}), "a token is live after its removal");
     EXPECT(multicast_queue_wait((multicast_queue){id}, 0) == MULTICAST_ERROR_INVALID_HANDLE,
-           "a queue that is destroyed and waits");
+           "a destroyed queue is valid");
     EXPECT(multicast_lifetime_count((multicast_lifetime){id}) == MULTICAST_ERROR_INVALID_HANDLE,
-           "a lifetime that has ended and counts");
+           "an ended lifetime is valid");
   }
 }

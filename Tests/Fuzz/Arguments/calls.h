@@ -1,5 +1,5 @@
-/* One call of any function of the header, with any arguments: its result is one of those that the
- * header names. */
+/* Calls of any function of the header with any arguments. The result must be one that the header
+ * allows. */
 
 #ifndef CALLS_H
 #define CALLS_H
@@ -7,15 +7,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-void begin_calls(void); /* on the thread that makes them */
+void begin_calls(void); /* the calling thread is the fuzzing thread */
 void call_something(void);
 
-/* Destroys everything that was made. */
+/* Destroys everything that was created. */
 void destroy_everything(void);
 
 bool is_fuzzing_thread(void);
 
-/* ---- One file each --------------------------------------------------------------------------- */
+/* ---- The files call_*.c ---------------------------------------------------------------------- */
 
 typedef void (*any_call)(void);
 typedef struct call_table {
@@ -26,15 +26,15 @@ typedef struct call_table {
 extern const call_table library_calls, multicast_calls, token_calls, queue_calls,
     broadcaster_calls;
 
-/* MULTICAST_OK, or one of these. */
+/* Expects MULTICAST_OK or one of these. */
 #define EXPECT_STATUS(call, ...)                                               \
   expect_result(__FILE__, __LINE__, #call, call, false, (const int[]){__VA_ARGS__, 0})
 
-/* A count, or one of these. */
+/* Expects a count or one of these. */
 #define EXPECT_COUNT(call, ...)                                                \
   expect_result(__FILE__, __LINE__, #call, call, true, (const int[]){__VA_ARGS__, 0})
 
-/* `allowed` ends with 0, which always is. */
+/* `allowed` ends with 0, which is always allowed. */
 void expect_result(const char *file, int line, const char *call, int64_t result, bool is_count,
                    const int *allowed);
 

@@ -3,7 +3,7 @@
 
 #include "multicast.h"
 
-/* Options for an add, mostly ones that can be read; NULL now and then. */
+/* Options for an add, mostly readable ones; sometimes NULL. */
 multicast_options *any_options(void);
 
 #endif

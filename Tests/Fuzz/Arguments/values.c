@@ -48,7 +48,7 @@ size_t any_size(void) {
   uint8_t b = any_byte();
   switch (b >> 4) {
     case 15: return SIZE_MAX - (b & 15);
-    case 14: return (size_t)1 << (26 + (b & 15)); /* 2^26 is the most that can be numbered */
+    case 14: return (size_t)1 << (26 + (b & 15)); /* 2^26 is the limit of handles */
     case 13: return ((size_t)1 << 26) + 1;
     default: return b % 5;
   }
@@ -77,12 +77,12 @@ uint64_t any_handle(void) {
 void *any_bytes(size_t size) {
   unsigned char *block = malloc(size > 0 ? size : 1);
   size_t i;
-  EXPECT(block != NULL && block_count < BLOCKS, "the fuzz target has no memory left");
+  EXPECT(block != NULL && block_count < BLOCKS, "the fuzz target is out of memory");
   for (i = 0; i < size; ++i) block[i] = any_byte();
   return blocks[block_count++] = block;
 }
 
-/* Where the size is none that can be read, no more than the size is there. */
+/* If the size is invalid, the block has only the bytes of the size field. */
 void *any_struct(size_t known_size) {
   uint8_t b = any_byte();
   uint32_t size = (uint32_t)known_size;
@@ -94,7 +94,7 @@ void *any_struct(size_t known_size) {
   if (b >= 40 && b < 44) size -= any_byte();
   there = size < known_size || size > LARGEST_STRUCT ? sizeof size : size;
   block = malloc(there);
-  EXPECT(block != NULL && block_count < BLOCKS, "the fuzz target has no memory left");
+  EXPECT(block != NULL && block_count < BLOCKS, "the fuzz target is out of memory");
   memset(block, 0, there);
   memcpy(block, &size, sizeof size);
   if (b >= 24 && b < 28 && there > known_size) block[there - 1] = any_byte();
@@ -120,5 +120,5 @@ multicast_function any_function(void) {
   return any_byte() < 8 ? NULL : callee_functions[any_byte() % CALLEES];
 }
 
-/* Numbers, which nobody may follow. */
+/* Small numbers: the library must not dereference a context. */
 void *any_context(void) { return (void *)(uintptr_t)(any_byte() % 4); }

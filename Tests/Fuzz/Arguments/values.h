@@ -1,6 +1,6 @@
-/* Arguments made of the input's bytes: handles that exist, that existed or never did, structs of
- * any size and content, names, payloads. What a C program may pass, however foolish: memory that
- * is named is there, to the last byte that the header says may be read, and not one further. */
+/* Arguments made from the bytes of the input: valid, stale and forged handles, structs of any size
+ * and content, names, payloads. Pointers are valid: the memory has exactly as many bytes as the
+ * header says are read. */
 
 #ifndef VALUES_H
 #define VALUES_H
@@ -12,17 +12,17 @@
 #include "multicast.h"
 
 void values_begin(const uint8_t *data, size_t size);
-void values_end(void); /* frees all that was made */
+void values_end(void); /* frees all memory */
 bool values_are_left(void);
 
 uint8_t any_byte(void);
 uint32_t any_uint32(void);
 uint64_t any_uint64(void);
-size_t any_size(void); /* small, or beyond all memory */
+size_t any_size(void); /* small, or larger than any memory */
 
 /* ---- Handles --------------------------------------------------------------------------------- */
 
-/* Kept, to be given to any function, and to be destroyed at the end. */
+/* Handles are kept, to be passed to any function and to be destroyed at the end. */
 void keep_handle(uint64_t id);
 int kept_handles(void);
 uint64_t kept_handle(int index);
@@ -30,13 +30,13 @@ uint64_t any_handle(void);
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* `size` of the input's bytes; the address sanitizer knows its end. */
+/* A block of `size` bytes from the input; the address sanitizer checks its bounds. */
 void *any_bytes(size_t size);
 
-/* A struct that begins with its size: NULL now and then. */
+/* A struct that begins with its size; sometimes NULL. */
 void *any_struct(size_t known_size);
 
-/* One of few names where they stay for ever: in the broadcaster of the process. */
+/* A name. For the default broadcaster one of a few, because it keeps its names. */
 const char *any_name(multicast_broadcaster of);
 
 multicast_function any_function(void);

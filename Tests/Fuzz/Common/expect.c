@@ -35,7 +35,7 @@ static void end_report(void) {
 
 void expect_failed(const char *file, int line, const char *condition, const char *text) {
   begin_report(file, line);
-  fprintf(stderr, "%s\n  not so: %s\n", text, condition);
+  fprintf(stderr, "%s\n  is false: %s\n", text, condition);
   end_report();
   abort();
 }
@@ -44,11 +44,11 @@ void expect_equal(const char *file, int line, const char *expression, int64_t go
                   const char *wanted_expression, int64_t wanted) {
   if (got == wanted) return;
   begin_report(file, line);
-  fprintf(stderr, "%s\n  is     ", expression);
+  fprintf(stderr, "%s\n  is       ", expression);
   print_value(got);
-  fprintf(stderr, "\n  not    ");
+  fprintf(stderr, "\n  expected ");
   print_value(wanted);
-  fprintf(stderr, "  which is %s\n", wanted_expression);
+  fprintf(stderr, "  (%s)\n", wanted_expression);
   end_report();
 }
 
@@ -57,10 +57,10 @@ void expect_allowed(const char *file, int line, const char *expression, int64_t 
   int i;
   if (is_allowed(allowed, got)) return;
   begin_report(file, line);
-  fprintf(stderr, "%s\n  is     ", expression);
+  fprintf(stderr, "%s\n  is       ", expression);
   print_value(got);
   for (i = 0; i < allowed->count; ++i) {
-    fprintf(stderr, i == 0 ? "\n  not    " : "\n  nor    ");
+    fprintf(stderr, i == 0 ? "\n  expected " : "\n  or       ");
     print_value(allowed->values[i]);
   }
   fputc('\n', stderr);

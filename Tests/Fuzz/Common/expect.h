@@ -1,5 +1,5 @@
-/* Comparisons of what the library did with what it should have done. A difference prints the
- * history and both, and ends the program, for which libFuzzer keeps the input. */
+/* Checks. A failed one prints the history, the value and the expected one, and aborts the program:
+ * then libFuzzer keeps the input. */
 
 #ifndef EXPECT_H
 #define EXPECT_H
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The results that a call may have: several where several things are wrong with its arguments. */
+/* The allowed results of a call: several, if several of its arguments are wrong. */
 typedef struct outcomes {
   int64_t values[8];
   int count;

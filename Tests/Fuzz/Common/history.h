@@ -1,5 +1,5 @@
-/* What an input has made the program do, to be read when something is wrong. Printed then, or as it
- * happens where FUZZ_HISTORY is set in the environment. */
+/* The history of an input: what it made the program do. It is printed when a check fails; or as it
+ * happens, if FUZZ_HISTORY is set in the environment. */
 
 #ifndef HISTORY_H
 #define HISTORY_H
@@ -8,8 +8,8 @@
 
 void history_clear(void);
 
-/* One line; `format` stays, and has conversions for long long alone. Nothing is formatted before it
- * is printed: that would take longer than the calls themselves. */
+/* Appends a line. `format` must be a literal with conversions of long long only. It is formatted
+ * when it is printed: to format each line would take longer than the calls themselves. */
 void history_note(const char *format, const long long *values, int count);
 
 #define NOTE(...) NOTE_VALUES(__VA_ARGS__, 0)
@@ -17,7 +17,7 @@ void history_note(const char *format, const long long *values, int count);
   history_note((format), (const long long[]){__VA_ARGS__},                     \
                (int)(sizeof((const long long[]){__VA_ARGS__}) / sizeof(long long)))
 
-/* What follows happens inside what was noted last, until the matching call. */
+/* Lines in between are nested in the line before. */
 void history_indent(void);
 void history_outdent(void);
 

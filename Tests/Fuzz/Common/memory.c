@@ -17,14 +17,14 @@ typedef struct header {
   size_t alignment;
 } header;
 
-/* The size and alignment stand before the block, to be compared when it comes back. */
+/* Size and alignment are stored before the block, to be compared when it is deallocated. */
 static void *allocate(void *context, size_t size, size_t alignment) {
   size_t offset = alignment < sizeof(header) ? sizeof(header) : alignment;
   unsigned char *base;
   header *h;
-  EXPECT(context == &blocks && size > 0, "an allocation of nothing, or with another context");
+  EXPECT(context == &blocks && size > 0, "an allocation of 0 bytes, or with the wrong context");
   EXPECT(alignment > 0 && alignment <= 128 && (alignment & (alignment - 1)) == 0,
-         "an alignment that is none");
+         "an invalid alignment");
   if (successes_left == 0 || size > LARGEST) {
     ++failures;
     return NULL;
@@ -40,7 +40,7 @@ static void *allocate(void *context, size_t size, size_t alignment) {
 
 static void deallocate(void *context, void *block, size_t size, size_t alignment) {
   header *h = (header *)block - 1;
-  EXPECT(context == &blocks, "a block is given back with another context");
+  EXPECT(context == &blocks, "a deallocation with the wrong context");
   EXPECT_EQ(size, h->size);
   EXPECT_EQ(alignment, h->alignment);
   --blocks;

@@ -1,5 +1,5 @@
-/* The library's memory: from malloc, so that the address sanitizer watches each block, and failing
- * when told to. */
+/* The allocator of the library: malloc, so that the address sanitizer checks each block; and it
+ * fails on request. */
 
 #ifndef MEMORY_H
 #define MEMORY_H
@@ -7,23 +7,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Has the library use it; once, before anything else. */
+/* Sets the allocator; once, before anything else. */
 void memory_install(void);
 
-/* So many allocations succeed from here on, then all fail until memory_recover(). */
+/* After this number of allocations, all fail until memory_recover(). */
 void memory_fail_after(int allocations);
 void memory_recover(void);
-bool memory_is_failing(void); /* or will, after so many */
+bool memory_is_failing(void); /* now, or after a number of allocations */
 
-/* How many have failed since the program began. */
+/* The number of failed allocations since the program began. */
 int64_t memory_failures(void);
 
-/* How many blocks the library has now. */
+/* The number of blocks that the library has. */
 int64_t memory_blocks(void);
 
-/* Plays the input again and again where it left more blocks than it found: the library keeps
- * some of what it once had, in some dozens of places that take their turns, but that comes to an
- * end. */
+/* If the input left more blocks than it found, plays it again until it does not: the library keeps
+ * some memory for reuse, in a few dozen places, so the number must stop growing. */
 void memory_expect_no_leak(void (*play)(void), int64_t blocks_before);
 
 #endif

@@ -1,9 +1,8 @@
 #ifndef WARM_UP_H
 #define WARM_UP_H
 
-/* Has the library take what it keeps for ever: what a thread needs that invokes, and room for
- * some hundreds of multicasts with some delegates each. From then on memory that an input takes
- * and that is not given back is something to ask about. */
+/* Makes the library allocate what it never frees: a thread record, and slots for some hundreds of
+ * multicasts with some delegates each. Memory that an input leaves after that may be a leak. */
 void warm_up(void);
 
 #endif

@@ -3,7 +3,7 @@
 #include "history.h"
 #include "operations.h"
 
-/* What the contexts point to: the weak one, and the strong one that `lock` makes of it. */
+/* The contexts: the weak one, and the strong one that `lock` returns. */
 static struct {
   char weak, strong;
 } objects[CONTEXTS];
@@ -44,7 +44,7 @@ static void *expected_context(const registration *r) {
   return r->is_locked ? (void *)&objects[r->context].strong : context_pointer(r->context);
 }
 
-/* The registration that has to be called or visited now. */
+/* Returns the registration that has to be called or visited now. */
 static registration *begin_call(frame *f, multicast_function function, const void *context) {
   registration *r;
   if (f->phase == BETWEEN) {
@@ -55,8 +55,8 @@ static registration *begin_call(frame *f, multicast_function function, const voi
     EXPECT(f->phase == LOCKED, "a call out of turn");
   }
   r = &model.registrations[f->current];
-  EXPECT(function == delegate_functions[r->function], "another delegate had to be called");
-  EXPECT(context == expected_context(r), "another context had to be passed");
+  EXPECT(function == delegate_functions[r->function], "a call of the wrong delegate");
+  EXPECT(context == expected_context(r), "a call with the wrong context");
   model_call_begins(f);
   if (r->token.id == 0) r->token = multicast_token_current();
   EXPECT_EQ(multicast_token_current().id, r->token.id);
@@ -68,7 +68,8 @@ static void expect_payload(const frame *f, const void *payload, size_t size) {
   const unsigned char *bytes = payload;
   size_t i;
   EXPECT_EQ(size, f->call.size);
-  if (size == 0 || f->kind == INVOKE) EXPECT(payload == f->call.payload, "another payload");
+  if (size == 0 || f->kind == INVOKE)
+    EXPECT(payload == f->call.payload, "a call with the wrong payload");
   if (size > 0 && f->kind == RUN)
     EXPECT((uintptr_t)payload % 16 == 0, "a copied payload that is not aligned");
   for (i = 0; i < size; ++i) EXPECT_EQ(bytes[i], payload_byte(f->call.seed, i));
@@ -79,7 +80,7 @@ static void on_call(int function, void *context, uint32_t event, const void *pay
   frame *f = model_top();
   registration *r;
   NOTE("<- call: function %lld", function);
-  EXPECT(f != NULL && (f->kind == INVOKE || f->kind == RUN), "a call outside of all invocations");
+  EXPECT(f != NULL && (f->kind == INVOKE || f->kind == RUN), "a call outside all invocations");
   r = begin_call(f, delegate_functions[function], context);
   NOTE("   which is r%lld", r - model.registrations);
   EXPECT_EQ(event, f->call.event);
@@ -111,8 +112,8 @@ bool visit_delegate(void *context, const multicast_delegate *delegate) {
   registration *r;
   bool goes_on;
   NOTE("<- visit");
-  EXPECT(f != NULL && f->kind == VISIT, "a visit outside of all visits");
-  EXPECT(context == f, "another visitor's context");
+  EXPECT(f != NULL && f->kind == VISIT, "a visit outside all multicast_visit");
+  EXPECT(context == f, "a visit with the wrong context");
   r = begin_call(f, delegate->function, delegate->context);
   NOTE("   of r%lld", r - model.registrations);
   perform_inside();
@@ -129,21 +130,21 @@ void *lock_context(void *context) {
   int index;
   registration *r;
   NOTE("<- lock: context %lld", context_number(context));
-  EXPECT(f != NULL && f->kind != CHANGE, "a lock outside of all invocations");
+  EXPECT(f != NULL && f->kind != CHANGE, "a lock outside all invocations");
   model_advance(f);
   EXPECT(f->current != NONE, "a lock too many");
   index = f->current;
   r = &model.registrations[index];
-  EXPECT(r->is_locked, "a lock of what has none");
-  EXPECT(context == context_pointer(r->context), "another context had to be locked");
-  ++r->held;
+  EXPECT(r->is_locked, "a lock of a delegate without `lock`");
+  EXPECT(context == context_pointer(r->context), "a lock of the wrong context");
+  ++r->in_use;
   f->phase = LOCKING;
   perform_inside();
   if (model.context_is_dead[r->context]) {
     NOTE("-> dead: r%lld", index);
     if (r->is_live) model_remove(index);
     if (f->kind == RUN) model_queue_call_is_dead(f->queue);
-    model_let_go(f);
+    model_use_ends(f);
     model_resume();
     return NULL;
   }
@@ -158,15 +159,15 @@ void unlock_context(void *strong) {
   frame *f = model_top();
   registration *r;
   NOTE("<- unlock");
-  EXPECT(f != NULL && f->kind != CHANGE, "an unlock outside of all invocations");
+  EXPECT(f != NULL && f->kind != CHANGE, "an unlock outside all invocations");
   r = &model.registrations[f->current];
-  /* Paused inside its own lock: whether its call had begun then, the header does not say. */
+  /* The header leaves open whether a call that is paused inside its own lock has begun. */
   EXPECT(f->phase == UNLOCK || (f->phase == LOCKED && r->is_paused && f->kind != RUN),
          "an unlock out of turn");
-  EXPECT(strong == &objects[r->context].strong, "another context had to be unlocked");
+  EXPECT(strong == &objects[r->context].strong, "an unlock of the wrong context");
   f->phase = UNLOCKING;
   perform_inside();
-  model_let_go(f);
+  model_use_ends(f);
   NOTE("-> of r%lld", r - model.registrations);
   model_resume();
 }
@@ -176,7 +177,7 @@ void unlock_context(void *strong) {
 static void on_release(int release, void *context) {
   int index, current;
   NOTE("<- release %lld of context %lld", release, context_number(context));
-  EXPECT(model.depth > 0, "a release outside of all calls");
+  EXPECT(model.depth > 0, "a release outside all functions of the library");
   model_follow_adding(model_top());
   model_follow_ending(model_top());
   EXPECT(model_take_release(context_number(context), release, &index),

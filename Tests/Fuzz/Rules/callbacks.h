@@ -1,6 +1,6 @@
 /* The functions that the library calls: delegates, releases, locks, unlocks and a visitor. Each
- * asks the model whether it had to be called now, and performs the operations of the input that
- * are to happen inside. */
+ * asks the model whether it had to be called now, and performs the operations of the input that are
+ * marked for it. */
 
 #ifndef CALLBACKS_H
 #define CALLBACKS_H
@@ -13,12 +13,12 @@ void *lock_context(void *context);
 void unlock_context(void *strong);
 bool visit_delegate(void *context, const multicast_delegate *delegate);
 
-/* Of a number below CONTEXTS; the last is NULL. */
+/* The context with a number below CONTEXTS; the last one is NULL. */
 void *context_pointer(int context);
 
 multicast_delegate delegate_of(int function, int context);
 
-/* The payload of an invocation: bytes that tell one from the other. */
+/* Byte `i` of the payload with this seed. */
 unsigned char payload_byte(int seed, size_t i);
 
 #endif

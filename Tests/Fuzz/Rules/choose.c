@@ -4,9 +4,9 @@
 #include "memory.h"
 #include "operations.h"
 
-enum { ODD = 0xE0 }; /* bytes from here on choose what is dead or never was */
+enum { ODD = 0xE0 }; /* this byte and larger ones choose a dead object or a forged handle */
 
-/* Handles that are none: null, of another kind, and with one bit changed. */
+/* Forged handles: null, of another kind, or with one bit changed. */
 static uint64_t forged(uint8_t byte, uint64_t near, uint64_t other) {
   switch (byte & 3) {
     case 0: return 0;
@@ -58,7 +58,7 @@ CHOOSE(choose_broadcaster, model.broadcasters, model.broadcaster_count, is_alive
 static CHOOSE(choose_any_registration, model.registrations, model.registration_count, is_live,
               token.id, a_multicast())
 
-/* A forged token could be one that nobody has been told yet. */
+/* A forged token may by chance be one that the model does not know yet. */
 choice choose_registration(uint8_t byte) {
   choice c = choose_any_registration(byte);
   int i;

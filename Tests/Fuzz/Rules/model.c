@@ -9,13 +9,13 @@ void model_begin(void) { memset(&model, 0, sizeof model); }
 
 void model_end(void) {
   int i;
-  for (i = 0; i < model.queue_count; ++i) free(model.queues[i].waiting);
+  for (i = 0; i < model.queue_count; ++i) free(model.queues[i].calls);
 }
 
 int model_new_multicast(multicast handle, int broadcaster) {
   int i;
   for (i = 0; i < model.multicast_count; ++i)
-    EXPECT(model.multicasts[i].handle.id != handle.id, "a multicast's handle is given out twice");
+    EXPECT(model.multicasts[i].handle.id != handle.id, "two multicasts with the same handle");
   model.multicasts[i].handle = handle;
   model.multicasts[i].is_alive = true;
   model.multicasts[i].broadcaster = broadcaster;
@@ -60,8 +60,8 @@ int model_count(int target) {
 void model_remove(int index) {
   registration *r = &model.registrations[index];
   r->is_live = false;
-  if (r->queue != NONE) model_queue_take_back(r->queue, index);
-  if (r->held == 0 && r->release != NONE) model_release_is_due(r->context, r->release, index);
+  if (r->queue != NONE) model_queue_retract(r->queue, index);
+  if (r->in_use == 0 && r->release != NONE) model_release_is_due(r->context, r->release, index);
 }
 
 int model_remove_all(int target) {
@@ -82,25 +82,24 @@ outcomes model_removal_of(int index) {
   const registration *r = &model.registrations[index];
   outcomes o = {{0}, 0};
   if (r->running == 0) allow(&o, MULTICAST_OK);
-  /* Whether a call has begun when its context is locked, and still runs when it is unlocked, the
-   * header does not say. */
-  if (r->held > 0) allow(&o, MULTICAST_PENDING);
+  /* The header leaves open whether a call already runs in `lock`, and still runs in `unlock`. */
+  if (r->in_use > 0) allow(&o, MULTICAST_PENDING);
   return o;
 }
 
 outcomes model_removal_by_value(int index) {
   const registration *r = &model.registrations[index];
   outcomes o = {{0}, 0};
-  bool is_held = false, is_running = false;
+  bool is_in_use = false, is_running = false;
   int i;
   for (i = 0; i < model.registration_count; ++i) {
     const registration *x = &model.registrations[i];
     if (x->target != r->target || x->function != r->function || x->context != r->context) continue;
     if (x->is_live && i != index) continue;
-    is_held = is_held || x->held > 0;
+    is_in_use = is_in_use || x->in_use > 0;
     is_running = is_running || x->running > 0;
   }
   if (!is_running) allow(&o, MULTICAST_OK);
-  if (is_held) allow(&o, MULTICAST_PENDING);
+  if (is_in_use) allow(&o, MULTICAST_PENDING);
   return o;
 }

@@ -1,10 +1,9 @@
-/* What the header promises, as plain arrays that are searched from end to end. Written from its
- * text and not from the library; one thread only.
+/* The model: the rules of the header, implemented with plain arrays and linear searches, for one
+ * thread. It is written from the text of the header, not from the library.
  *
- * The model runs along with the library. An operation tells the model what it is about to do and
- * then calls the library; each function that the library calls in turn asks the model whether
- * that was what had to come next; and when the library returns, the model says what the result
- * has to be. */
+ * The model runs beside the library. An operation first changes the model, then calls the library.
+ * Each function that the library calls asks the model whether this call had to come next. When the
+ * library returns, the model says which results are allowed. */
 
 #ifndef MODEL_H
 #define MODEL_H
@@ -19,7 +18,7 @@
 
 enum {
   NONE = -1,
-  MANY = 4, /* delegates at most in one add_many or remove_many */
+  MANY = 4, /* most delegates in one add_many or remove_many */
   NAMES = 3,
   FUNCTIONS = 3,
   RELEASES = 2,
@@ -29,17 +28,17 @@ enum {
   LIFETIMES = RECORDS,
   QUEUES = RECORDS,
   BROADCASTERS = RECORDS + 1,
-  NESTING = 256, /* invocations, visits and runs on one thread */
+  NESTING = 256, /* most nested invocations, visits and runs */
   FRAMES = RECORDS + 2 * NESTING + 64,
   RECURSIONS = 300
 };
 
-/* ---- What there is --------------------------------------------------------------------------- */
+/* ---- Objects --------------------------------------------------------------------------------- */
 
 typedef struct model_multicast {
   multicast handle;
   bool is_alive;
-  int broadcaster; /* whose it is; or NONE */
+  int broadcaster; /* that it belongs to, or NONE */
 } model_multicast;
 
 typedef struct model_lifetime {
@@ -47,11 +46,11 @@ typedef struct model_lifetime {
   bool is_alive;
 } model_lifetime;
 
-/* A call that waits. */
+/* A queued call. */
 typedef struct model_call {
   int registration;
   uint32_t event;
-  const void *payload; /* itself, where `size` is 0 */
+  const void *payload; /* the pointer itself, if `size` is 0 */
   size_t size;
   int seed; /* of the payload's bytes */
 } model_call;
@@ -61,66 +60,66 @@ typedef struct model_queue {
   bool is_alive;
   int capacity;
   multicast_overflow overflow;
-  model_call *waiting; /* oldest first; room for `capacity` */
-  int descriptor;      /* -1: not asked for yet */
+  model_call *calls; /* oldest first; room for `capacity` */
+  int descriptor;    /* -1: never asked for */
   multicast_queue_stats stats;
 } model_queue;
 
 typedef struct model_broadcaster {
   multicast_broadcaster handle;
   bool is_alive;
-  int queue;          /* NONE: it has none */
-  int targets[NAMES]; /* NONE: nobody has seen a multicast of that name yet */
+  int queue;          /* or NONE */
+  int targets[NAMES]; /* NONE: the multicast of that name is not known yet */
 } model_broadcaster;
 
-/* One delegate in one multicast. They stand in order of addition, and stay when removed. */
+/* One delegate in one multicast. In order of addition; removed ones stay in the array. */
 typedef struct registration {
-  multicast_token token; /* 0: nobody has been told yet */
+  multicast_token token; /* 0: not known yet */
   int target, lifetime, queue; /* the last two may be NONE */
   int function, context;
-  int release; /* which, or NONE */
+  int release; /* its number, or NONE */
   bool is_locked; /* with `lock` and `unlock` */
   uint32_t flags;
   int32_t priority;
   uint64_t events;
   bool is_live, is_paused;
   int running; /* calls on the stack */
-  int held;    /* the same, from `lock` to `unlock` */
+  int in_use;  /* calls on the stack, from `lock` to `unlock` */
   bool has_been_released;
 } registration;
 
-/* A release that has to run before the call of the library during which it came due returns. */
+/* A release that has to run before the function of the library that caused it returns. */
 typedef struct due_release {
   int context, release;
   int registration; /* NONE: of an add that failed */
   int frame;
 } due_release;
 
-/* An add whose outcome the model does not know yet: memory may be short. */
+/* An add. Its result is not known yet, because memory may run out. */
 typedef struct addition {
-  int target;      /* NONE: of a name that has none yet */
-  int broadcaster; /* NONE: not by register */
+  int target;      /* NONE: the name has no multicast yet */
+  int broadcaster; /* NONE: not by multicast_broadcaster_register */
   int name;
   const char *name_text;
   int count;
   registration like; /* all but the delegates */
   int functions[MANY], contexts[MANY];
   multicast_token *tokens; /* NULL: not wanted */
-  bool is_settled, has_failed;
+  bool is_decided, has_failed;
   int first; /* registration, once it has succeeded */
 } addition;
 
-/* ---- What happens ---------------------------------------------------------------------------- */
+/* ---- Frames ---------------------------------------------------------------------------------- */
 
-/* Calls of the library that may call back; they nest. */
+/* Functions of the library that may call back; they nest. */
 typedef enum frame_kind { CHANGE, INVOKE, VISIT, RUN } frame_kind;
 
 typedef enum frame_phase {
   BETWEEN,  /* calls of delegates */
   LOCKING,  /* inside lock */
-  LOCKED,   /* the call has to follow */
+  LOCKED,   /* the call must follow */
   CALLING,  /* inside the delegate or visitor */
-  UNLOCK,   /* has to follow */
+  UNLOCK,   /* it must follow */
   UNLOCKING /* inside unlock */
 } frame_phase;
 
@@ -131,16 +130,16 @@ typedef struct frame {
   frame_phase phase;
   int target;  /* INVOKE, VISIT */
   int queue;   /* RUN */
-  int newest;  /* registrations from here on were added later */
-  int current; /* registration: the one last come to, or NONE */
-  bool is_over; /* there is no further one */
-  int64_t made; /* the result */
-  int64_t budget; /* RUN, VISIT: so many calls at most */
-  model_call call; /* with the invoker's or the queue's payload */
+  int newest;        /* this registration and later ones were added after the frame had begun */
+  int current;       /* registration that is being called, or was last; or NONE */
+  bool is_over;      /* no call is left */
+  int64_t made;      /* calls; the result */
+  int64_t budget;    /* RUN, VISIT: limit of calls */
+  model_call call;   /* with the payload of the invoker or of the queue */
   payload_copy copy; /* INVOKE: for the queues */
-  addition *adding;  /* CHANGE: NULL where it is none */
+  addition *adding;  /* CHANGE: an add; or NULL */
   int ending;        /* CHANGE: the broadcaster that is being destroyed, or NONE */
-  int64_t failures;  /* of allocations, before */
+  int64_t failures;  /* failed allocations before it began */
 } frame;
 
 typedef struct model_state {
@@ -155,9 +154,9 @@ typedef struct model_state {
   int nesting; /* frames that are not CHANGE */
   due_release due[REGISTRATIONS + MANY * RECORDS];
   int due_count;
-  bool context_is_dead[CONTEXTS]; /* what `lock` says */
-  int64_t failures_at_resume;     /* of allocations, when the library was last entered */
-  int recursions;                 /* calls that invoke their multicast again */
+  bool context_is_dead[CONTEXTS]; /* `lock` returns NULL */
+  int64_t failures_at_resume;     /* failed allocations when the library was last entered */
+  int recursions;                 /* calls left that invoke their multicast again */
 } model_state;
 
 extern model_state model;
@@ -169,66 +168,67 @@ void model_end(void);
 
 int model_new_multicast(multicast handle, int broadcaster);
 
-/* The first live registration of a multicast after another (or NONE), in order of invocation, of
- * those below `newest`. NONE: there is no further one. */
+/* Returns the live registration that follows `after` (or the first, for NONE) in the order of
+ * invocation, among those below `newest`; or NONE. */
 int model_next(int target, int after, int newest);
 int model_first_equal(int target, int function, int context);
 int model_count(int target);
 
-/* Removes it; its release comes due now or when its last call has returned. */
+/* Removes a registration. Its release is due now, or when its last call has returned. */
 void model_remove(int index);
 int model_remove_all(int target);
 void model_destroy(int target);
 
-/* What a removal of it, done just before, has to return. */
+/* The allowed results of a removal that was done just before. */
 outcomes model_removal_of(int index);
 
-/* The same, of the first that equals a delegate: equal ones that were removed before count too. */
+/* The same for a removal of the first equal delegate: running calls of equal ones that were removed
+ * before count too. */
 outcomes model_removal_by_value(int index);
 
 /* ---- Adding: model_add.c --------------------------------------------------------------------- */
 
-/* Does it, once the library has said, or must have known, how it ends. */
-void model_settle(addition *a, bool has_failed);
+/* Adds to the model, or fails, when the result is known. */
+void model_finish_adding(addition *a, bool has_failed);
 
-/* As a callback comes: a failure of memory must have been the end of it. */
+/* At a callback during an add: if an allocation has failed, then the add has failed. */
 void model_follow_adding(frame *f);
 
 /* ---- Broadcasters: model_broadcaster.c ------------------------------------------------------- */
 
-/* One multicast after the other is destroyed, in which order the header does not say: does in the
- * model what the library has come to. */
+/* A broadcaster destroys its multicasts in an order that the header leaves open. The model follows
+ * the library. */
 void model_follow_ending(const frame *f);
 
-/* ---- Calls of the library: model_frame.c ----------------------------------------------------- */
+/* ---- Frames: model_frame.c ------------------------------------------------------------------- */
 
 frame *model_enter(frame_kind kind);
 frame *model_top(void);
-void model_leave(void);   /* everything that had to happen meanwhile must have */
-void model_resume(void);  /* the library goes on from here */
+void model_leave(void);  /* checks that no call and no release is missing */
+void model_resume(void); /* a callback returns to the library */
 
-/* Goes on to the next registration that has to be called or locked; frame->current is it. What
- * is to be queued on the way there is queued. */
+/* Sets frame->current to the next registration that has to be called or locked. Queues the calls of
+ * the registrations with a queue on the way. */
 void model_advance(frame *f);
 
 void model_call_begins(frame *f);
 void model_call_ends(frame *f);
-void model_let_go(frame *f); /* no call of it: found dead, or unlocked */
+void model_use_ends(frame *f); /* after unlock, or after a lock that has returned NULL */
 
 void model_release_is_due(int context, int release, int registration);
-/* Takes the newest such release off; registration: whose. */
+/* Removes the newest such release from the due ones; false: none is due. */
 bool model_take_release(int context, int release, int *registration);
 
-/* The registration being called, innermost, or NONE. False inside a lock or unlock: whose call
- * that is the header does not say. */
+/* Sets the registration of the innermost call, or NONE. Returns false inside a lock or unlock:
+ * there the header leaves the current token open. */
 bool model_current(int *registration);
 
 /* ---- Queues: model_queue.c ------------------------------------------------------------------- */
 
 void model_queue_call(frame *f, int index);
 bool model_queue_take(int queue, model_call *out);
-void model_queue_call_is_dead(int queue); /* one that was taken: its context was lost */
-void model_queue_take_back(int queue, int index);
-bool model_queue_is_waiting(int queue, int index);
+void model_queue_call_is_dead(int queue); /* a taken call whose context is dead */
+void model_queue_retract(int queue, int index);
+bool model_queue_contains(int queue, int index);
 
 #endif

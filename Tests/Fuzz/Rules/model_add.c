@@ -22,10 +22,10 @@ static void take_token(addition *a, int i) {
   EXPECT(r->token.id != 0, "a registration without a token");
   for (j = 0; j < model.registration_count; ++j)
     EXPECT(j == a->first + i || model.registrations[j].token.id != r->token.id,
-           "a token is given out twice");
+           "two registrations with the same token");
 }
 
-/* The multicast of the name was made, anew perhaps, by this register. */
+/* This register has created the multicast of the name. */
 static void find_target(addition *a) {
   model_broadcaster *b = &model.broadcasters[a->broadcaster];
   multicast found = multicast_broadcaster_multicast(b->handle, a->name_text);
@@ -33,9 +33,9 @@ static void find_target(addition *a) {
   b->targets[a->name] = a->target;
 }
 
-void model_settle(addition *a, bool has_failed) {
+void model_finish_adding(addition *a, bool has_failed) {
   int i;
-  a->is_settled = true;
+  a->is_decided = true;
   a->has_failed = has_failed;
   if (has_failed) {
     if (a->like.release != NONE)
@@ -48,10 +48,9 @@ void model_settle(addition *a, bool has_failed) {
   for (i = 0; i < a->count; ++i) take_token(a, i);
 }
 
-/* A register that fails changes nothing: where a caller has destroyed the multicast of the name,
- * that one's handle is still the name's, unless it was memory that failed, after another had been
- * made. Where nobody has seen one yet it may have been made, too: then it is to be known, or it
- * could be taken for a forged one. */
+/* A failed register changes nothing, with one exception: if memory ran out, it may have created the
+ * multicast of the name before that, in the place of none or of one that a caller has destroyed.
+ * Then the model has to know its handle. */
 static void look_up_again(const addition *a) {
   model_broadcaster *b = &model.broadcasters[a->broadcaster];
   int *target = &b->targets[a->name];
@@ -60,13 +59,13 @@ static void look_up_again(const addition *a) {
   found = multicast_broadcaster_multicast(b->handle, a->name_text);
   if (*target != NONE && found.id == model.multicasts[*target].handle.id) return;
   EXPECT(*target == NONE || memory_failures() > model_top()->failures,
-         "a register that failed has replaced a multicast");
+         "a failed register has replaced the multicast of the name");
   if (found.id != 0) *target = model_new_multicast(found, a->broadcaster);
 }
 
 void model_follow_adding(frame *f) {
   addition *a = f->adding;
   if (a == NULL) return;
-  if (!a->is_settled) model_settle(a, memory_failures() > f->failures);
+  if (!a->is_decided) model_finish_adding(a, memory_failures() > f->failures);
   if (a->has_failed && a->name_text != NULL) look_up_again(a);
 }

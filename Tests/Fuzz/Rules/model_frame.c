@@ -5,7 +5,7 @@
 
 frame *model_enter(frame_kind kind) {
   frame *f = &model.frames[model.depth++];
-  EXPECT(model.depth < FRAMES, "the fuzz target nests deeper than it has room for");
+  EXPECT(model.depth < FRAMES, "the fuzz target nests too deeply for the model");
   memset(f, 0, sizeof *f);
   f->kind = kind;
   f->target = f->queue = f->current = f->ending = NONE;
@@ -23,7 +23,7 @@ void model_resume(void) { model.failures_at_resume = memory_failures(); }
 static void expect_no_release_is_late(const frame *f) {
   int i;
   for (i = 0; i < model.due_count; ++i)
-    EXPECT(&model.frames[model.due[i].frame] != f, "a release has not run in time");
+    EXPECT(&model.frames[model.due[i].frame] != f, "a release is missing");
 }
 
 void model_leave(void) {
@@ -38,7 +38,7 @@ void model_leave(void) {
   --model.depth;
 }
 
-/* ---- What comes next ------------------------------------------------------------------------- */
+/* ---- The next call --------------------------------------------------------------------------- */
 
 static bool is_wanted(const registration *r, uint32_t event) {
   return event >= 64 || r->events == 0 || (r->events >> event & 1) != 0;
@@ -56,7 +56,7 @@ static void advance_invocation(frame *f) {
 }
 
 void model_advance(frame *f) {
-  EXPECT(f->phase == BETWEEN, "another call, or an unlock, had to come first");
+  EXPECT(f->phase == BETWEEN, "a call or an unlock is missing before this one");
   expect_no_release_is_late(f);
   if (f->is_over) return;
   if (f->kind == RUN) {
@@ -75,7 +75,7 @@ void model_advance(frame *f) {
 
 void model_call_begins(frame *f) {
   registration *r = &model.registrations[f->current];
-  if (!r->is_locked) ++r->held;
+  if (!r->is_locked) ++r->in_use;
   ++r->running;
   if (r->flags & MULTICAST_ONCE) model_remove(f->current);
   ++f->made;
@@ -83,10 +83,10 @@ void model_call_begins(frame *f) {
   f->phase = CALLING;
 }
 
-static void has_finished(int index) {
+static void use_ends(int index) {
   registration *r = &model.registrations[index];
-  --r->held;
-  if (r->held == 0 && !r->is_live && r->release != NONE)
+  --r->in_use;
+  if (r->in_use == 0 && !r->is_live && r->release != NONE)
     model_release_is_due(r->context, r->release, index);
 }
 
@@ -94,12 +94,12 @@ void model_call_ends(frame *f) {
   registration *r = &model.registrations[f->current];
   --r->running;
   f->phase = r->is_locked ? UNLOCK : BETWEEN;
-  if (!r->is_locked) has_finished(f->current);
+  if (!r->is_locked) use_ends(f->current);
 }
 
-void model_let_go(frame *f) {
+void model_use_ends(frame *f) {
   f->phase = BETWEEN;
-  has_finished(f->current);
+  use_ends(f->current);
 }
 
 bool model_current(int *registration) {

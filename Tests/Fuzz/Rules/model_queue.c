@@ -3,26 +3,26 @@
 #include "memory.h"
 #include "model.h"
 
-enum { KEPT_IN_PLACE = 32 }; /* bytes of payload that take no allocation */
+enum { KEPT_IN_PLACE = 32 }; /* largest payload that needs no allocation */
 
 static int find_call(const model_queue *q, int index) {
   int i;
   for (i = 0; i < (int)q->stats.pending; ++i)
-    if (q->waiting[i].registration == index) return i;
+    if (q->calls[i].registration == index) return i;
   return NONE;
 }
 
-bool model_queue_is_waiting(int queue, int index) {
+bool model_queue_contains(int queue, int index) {
   return find_call(&model.queues[queue], index) != NONE;
 }
 
 static void remove_call(model_queue *q, int position) {
   --q->stats.pending;
-  memmove(&q->waiting[position], &q->waiting[position + 1],
+  memmove(&q->calls[position], &q->calls[position + 1],
           ((size_t)q->stats.pending - (size_t)position) * sizeof(model_call));
 }
 
-/* One copy is made for all queues of an invocation, when it is first needed. */
+/* The first queued call of an invocation copies the payload for all of them. */
 static bool can_be_copied(frame *f) {
   if (f->call.size <= KEPT_IN_PLACE || f->copy == COPIED) return true;
   return f->copy != NOT_COPYABLE && memory_failures() == model.failures_at_resume;
@@ -40,7 +40,7 @@ void model_queue_call(frame *f, int index) {
   if (!is_copied ||
       (is_full && !((r->flags & MULTICAST_LATEST) && before != NONE) &&
        q->overflow != MULTICAST_OVERFLOW_DROP_OLDEST)) {
-    ++q->stats.refused; /* MULTICAST_OVERFLOW_BLOCK, too: this thread ran the queue last */
+    ++q->stats.refused; /* also with MULTICAST_OVERFLOW_BLOCK: this thread ran the queue last */
     return;
   }
   f->copy = COPIED;
@@ -56,16 +56,16 @@ void model_queue_call(frame *f, int index) {
     before = (int)q->stats.pending++;
     if (q->stats.highest < q->stats.pending) q->stats.highest = q->stats.pending;
   }
-  q->waiting[before] = f->call;
-  q->waiting[before].registration = index;
+  q->calls[before] = f->call;
+  q->calls[before].registration = index;
 }
 
 bool model_queue_take(int queue, model_call *out) {
   model_queue *q = &model.queues[queue];
   if (!q->is_alive || q->stats.pending == 0) return false;
-  *out = q->waiting[0];
+  *out = q->calls[0];
   remove_call(q, 0);
-  ++q->stats.delivered; /* the one that runs included, from its lock on */
+  ++q->stats.delivered; /* counts from the lock of the call on */
   return true;
 }
 
@@ -74,7 +74,7 @@ void model_queue_call_is_dead(int queue) {
   ++model.queues[queue].stats.retracted;
 }
 
-void model_queue_take_back(int queue, int index) {
+void model_queue_retract(int queue, int index) {
   model_queue *q = &model.queues[queue];
   int i;
   while ((i = find_call(q, index)) != NONE) {

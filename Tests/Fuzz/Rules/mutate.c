@@ -1,5 +1,5 @@
-/* Mutations that keep records whole: what an input does stays the same up to the place that has
- * changed, and mostly after it. One in four is libFuzzer's own, which knows nothing of records. */
+/* A custom mutator for libFuzzer that keeps records whole: the input does the same up to the
+ * changed place, and mostly after it. One mutation in four is one of libFuzzer's own. */
 
 #include <string.h>
 
@@ -21,7 +21,7 @@ static size_t any(size_t below) {
 
 static void begin(unsigned int seed) { state = seed * 2654435761u | 1; }
 
-/* Half of them inside of what the record before makes the library call. */
+/* Half of the records are marked INSIDE. */
 static void make_record(uint8_t *r) {
   int i;
   r[0] = (uint8_t)(any(OPERATIONS) | (any(2) ? INSIDE : 0));

@@ -6,13 +6,13 @@
 #include "memory.h"
 #include "operations.h"
 
-/* Options as a newer caller has them. */
+/* Options of a caller that was compiled with a later header. */
 typedef struct newer_options {
   multicast_options known;
   uint64_t unknown[4];
 } newer_options;
 
-/* What can be wrong with options, and what only looks like it. */
+/* Invalid options, and unusual ones that are valid. */
 typedef enum oddity {
   NOTHING_ODD,
   SIZE_ZERO,
@@ -27,8 +27,8 @@ typedef enum oddity {
   ODDITIES
 } oddity;
 
-/* Add a: target; b: flags, release, lock; c: priority, events; d: delegate; e: lifetime; f: queue;
- * g: oddities. */
+/* The fields of a record: a: target; b: flags, release, lock; c: priority, events; d: delegate;
+ * e: lifetime; f: queue; g: oddity. */
 typedef struct attempt {
   addition add;
   newer_options options;
@@ -64,7 +64,7 @@ static void make_odd(attempt *a, oddity what) {
   if (what != NEWER_CALLER) allow(&a->errors, MULTICAST_ERROR_INVALID_ARGUMENT);
 }
 
-/* `lifetime` and `queue`: none, mostly. */
+/* Chooses `lifetime` and `queue`: mostly none. */
 static void refer(attempt *a, const record *r) {
   multicast_options *o = &a->options.known;
   outcomes unread = {{0}, 0};
@@ -112,7 +112,7 @@ static attempt begin_attempt(void) {
   return a;
 }
 
-/* No function: seldom. */
+/* A delegate without a function is rare. */
 static void take_delegate(attempt *a, uint8_t byte) {
   int i = a->add.count++;
   a->add.functions[i] = byte == 0xFF ? NONE : byte % FUNCTIONS;
@@ -121,17 +121,17 @@ static void take_delegate(attempt *a, uint8_t byte) {
   NOTE("  f%lld c%lld", a->add.functions[i], a->add.contexts[i]);
 }
 
-/* What is known to fail comes due before the call; whatever else happens is found out during it. */
+/* If the add must fail, the model fails it before the call. Otherwise it follows the result. */
 static void begin_adding(attempt *a) {
   model_enter(CHANGE)->adding = &a->add;
-  if (a->errors.count > 0) model_settle(&a->add, true);
+  if (a->errors.count > 0) model_finish_adding(&a->add, true);
 }
 
 static void end_adding(attempt *a, multicast_status status, const multicast_token *tokens,
                        int count) {
   int i;
   NOTE("= %lld", status);
-  if (!a->add.is_settled) model_settle(&a->add, status != MULTICAST_OK);
+  if (!a->add.is_decided) model_finish_adding(&a->add, status != MULTICAST_OK);
   model_follow_adding(model_top());
   allow_memory_error(&a->errors, model_top());
   if (!a->add.has_failed) allow(&a->errors, MULTICAST_OK);

@@ -3,14 +3,14 @@
 #include "memory.h"
 #include "operations.h"
 
-enum { DEFAULT = 0 }; /* the broadcaster of the process */
+enum { DEFAULT = 0 }; /* index of the default broadcaster */
 
 static int new_broadcaster(multicast_broadcaster handle, int queue) {
   model_broadcaster *b = &model.broadcasters[model.broadcaster_count];
   int i;
   for (i = 0; i < model.broadcaster_count; ++i)
     EXPECT(model.broadcasters[i].handle.id != handle.id,
-           "a broadcaster's handle is given out twice");
+           "two broadcasters with the same handle");
   b->handle = handle;
   b->is_alive = true;
   b->queue = queue;
@@ -39,19 +39,19 @@ void perform_create_broadcaster(const record *r) {
   if (is_bad) {
     EXPECT_EQ(b.id, 0);
   } else if (b.id == 0) {
-    EXPECT(memory_failures() > failures, "nothing was created though there was memory");
+    EXPECT(memory_failures() > failures, "a failed create without a failed allocation");
   } else {
     NOTE("= b%lld", new_broadcaster(b, queue.is_alive ? queue.index : NONE));
   }
 }
 
-/* By whether a call of one of its observers runs; as with multicast_destroy(). */
+/* The result depends on running calls of its observers, as that of multicast_destroy() does. */
 static void allow_end(outcomes *allowed, int broadcaster) {
   int i;
   allow(allowed, MULTICAST_OK);
   for (i = 0; i < model.registration_count; ++i) {
     const registration *x = &model.registrations[i];
-    if (model.multicasts[x->target].broadcaster != broadcaster || x->held == 0) continue;
+    if (model.multicasts[x->target].broadcaster != broadcaster || x->in_use == 0) continue;
     allow(allowed, MULTICAST_PENDING);
     if (x->running > 0) allowed->values[0] = MULTICAST_PENDING;
   }
@@ -77,16 +77,17 @@ void perform_destroy_broadcaster(const record *r) {
   finish(status, &allowed);
 }
 
-/* The multicast of a name, with what can be wrong before it comes to that. `is_gone`: a caller has
- * destroyed it. */
-static int find_target(const choice *c, const name_choice *name, outcomes *errors, bool *is_gone) {
+/* Returns the multicast of a name, and the errors that the arguments allow. `is_destroyed`: a
+ * caller has destroyed that multicast. */
+static int find_target(const choice *c, const name_choice *name, outcomes *errors,
+                       bool *is_destroyed) {
   int target = NONE;
   allow_handle_error(errors, c);
   if (name->name == NONE) allow(errors, MULTICAST_ERROR_INVALID_ARGUMENT);
   if (errors->count == 0) target = model.broadcasters[c->index].targets[name->name];
-  *is_gone = target != NONE && !model.multicasts[target].is_alive;
-  /* Whether it is then a name without observers or a stale handle, the header does not say. */
-  if (*is_gone) allow(errors, MULTICAST_ERROR_INVALID_HANDLE);
+  *is_destroyed = target != NONE && !model.multicasts[target].is_alive;
+  /* The header leaves open whether that is a name without observers or a stale handle. */
+  if (*is_destroyed) allow(errors, MULTICAST_ERROR_INVALID_HANDLE);
   return target;
 }
 
@@ -96,12 +97,12 @@ void perform_unregister(const record *r) {
   multicast_broadcaster b = {c.id};
   int function = r->b % FUNCTIONS, context = r->c % CONTEXTS, index, target;
   outcomes allowed = {{0}, 0};
-  bool is_gone;
+  bool is_destroyed;
   NOTE("multicast_broadcaster_unregister(b%lld, n%lld, f%lld c%lld)", c.index, name.name, function,
        context);
   model_enter(CHANGE);
-  target = find_target(&c, &name, &allowed, &is_gone);
-  if (allowed.count == 0 || is_gone) {
+  target = find_target(&c, &name, &allowed, &is_destroyed);
+  if (allowed.count == 0 || is_destroyed) {
     index = target == NONE ? NONE : model_first_equal(target, function, context);
     if (index == NONE) {
       allow(&allowed, MULTICAST_ERROR_NOT_FOUND);
@@ -118,12 +119,13 @@ void perform_unregister_all(const record *r) {
   name_choice name = choose_name(r->d);
   multicast_broadcaster b = {c.id};
   outcomes allowed = {{0}, 0};
-  bool is_gone;
+  bool is_destroyed;
   int target;
   NOTE("multicast_broadcaster_unregister_all(b%lld, n%lld)", c.index, name.name);
   model_enter(CHANGE);
-  target = find_target(&c, &name, &allowed, &is_gone);
-  if (allowed.count == 0 || is_gone) allow(&allowed, target == NONE ? 0 : model_remove_all(target));
+  target = find_target(&c, &name, &allowed, &is_destroyed);
+  if (allowed.count == 0 || is_destroyed)
+    allow(&allowed, target == NONE ? 0 : model_remove_all(target));
   finish(multicast_broadcaster_unregister_all(b, name.text), &allowed);
 }
 
@@ -144,19 +146,19 @@ void perform_look_up(const record *r) {
   if (*target != NONE) {
     EXPECT_EQ(found.id, model.multicasts[*target].handle.id);
   } else if (found.id == 0) {
-    EXPECT(memory_failures() > failures, "nothing was created though there was memory");
+    EXPECT(memory_failures() > failures, "a failed create without a failed allocation");
   } else {
     *target = model_new_multicast(found, c.index);
     NOTE("= m%lld", *target);
   }
 }
 
-/* ---- The broadcaster of the process ---------------------------------------------------------- */
+/* ---- The default broadcaster ----------------------------------------------------------------- */
 
 void begin_default_broadcaster(void) {
   multicast_broadcaster b = multicast_broadcaster_default();
   int i;
-  EXPECT(b.id != 0, "no broadcaster of the process");
+  EXPECT(b.id != 0, "no default broadcaster");
   EXPECT_EQ(new_broadcaster(b, NONE), DEFAULT);
   for (i = 0; i < NAMES; ++i)
     model.broadcasters[DEFAULT].targets[i] =
@@ -170,8 +172,8 @@ void end_default_broadcaster(void) {
   for (i = 0; i < NAMES; ++i) {
     const char *name = broadcaster_names[i];
     EXPECT(multicast_broadcaster_unregister_all(b, name) >= MULTICAST_ERROR_INVALID_HANDLE,
-           "observers that cannot be unregistered");
-    /* Where an input has destroyed the multicast, the next finds another. */
+           "observers were not unregistered");
+    /* If an input has destroyed the multicast, this creates another for the next input. */
     EXPECT_EQ(multicast_broadcaster_register(b, name, d, NULL, NULL), MULTICAST_OK);
     EXPECT_EQ(multicast_broadcaster_unregister(b, name, d), MULTICAST_OK);
   }

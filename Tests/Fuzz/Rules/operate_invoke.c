@@ -4,10 +4,10 @@
 #include "history.h"
 #include "operations.h"
 
-/* What an invocation is given. */
+/* The arguments of an invocation. */
 typedef struct argument {
   uint32_t event;
-  unsigned char *payload; /* of its own, gone when the call has returned; NULL where size is 0 */
+  unsigned char *payload; /* freed when the call has returned; NULL if size is 0 */
   const void *passed;
   size_t size;
   int seed;
@@ -27,7 +27,7 @@ static argument make_argument(uint8_t event, uint8_t size) {
   a.payload = a.size > 0 ? malloc(a.size) : NULL;
   for (i = 0; i < a.size; ++i) a.payload[i] = payload_byte(a.seed, i);
   a.passed = a.is_missing ? NULL : a.payload;
-  if (size % 8 == 1) a.passed = &sizes; /* the pointer itself is the message */
+  if (size % 8 == 1) a.passed = &sizes; /* with size 0 the pointer itself is passed on */
   return a;
 }
 
@@ -42,7 +42,7 @@ static frame *enter_invocation(int target, const argument *a) {
   return f;
 }
 
-/* The errors of a call that makes others. */
+/* The errors of a function that calls delegates. */
 static outcomes errors_of(const choice *c, bool is_missing) {
   outcomes o = {{0}, 0};
   allow_handle_error(&o, c);
@@ -79,7 +79,7 @@ void perform_invoke(const record *r) {
 }
 
 void invoke_again(int target) {
-  enum { FEW = 6 }; /* or it takes too long */
+  enum { FEW = 6 }; /* more would take too long */
   choice c = {target, model.multicasts[target].handle.id, model.multicasts[target].is_alive};
   argument a;
   if (model_count(target) > FEW) return;
@@ -102,8 +102,9 @@ void perform_notify(const record *r) {
     frame *f = enter_invocation(target, &a);
     finish_calls(f, multicast_broadcaster_notify(b, name.text, a.event, a.passed, a.size));
   } else {
-    /* A name without observers: 0. Whether one whose multicast a caller has destroyed is such a
-     * name, or a stale handle, the header does not say; nor whether the nesting matters then. */
+    /* For a name without observers the result is 0. If a caller has destroyed the multicast of the
+     * name, the header leaves open whether the result is 0 or that of a stale handle, and whether
+     * the nesting limit applies. */
     if (c.is_alive && name.name != NONE && !a.is_missing) {
       if (target == NONE || !model.multicasts[target].is_alive) allow(&errors, 0);
       if (target != NONE) allow(&errors, MULTICAST_ERROR_INVALID_HANDLE);

@@ -9,11 +9,11 @@ void perform_create_lifetime(void) {
   NOTE("multicast_lifetime_create()");
   l = multicast_lifetime_create();
   if (l.id == 0) {
-    EXPECT(memory_failures() > failures, "nothing was created though there was memory");
+    EXPECT(memory_failures() > failures, "a failed create without a failed allocation");
     return;
   }
   for (i = 0; i < model.lifetime_count; ++i)
-    EXPECT(model.lifetimes[i].handle.id != l.id, "a lifetime's handle is given out twice");
+    EXPECT(model.lifetimes[i].handle.id != l.id, "two lifetimes with the same handle");
   NOTE("= l%lld", i);
   model.lifetimes[i].handle = l;
   model.lifetimes[i].is_alive = true;
@@ -41,9 +41,9 @@ void perform_end_lifetime(const record *r) {
     for (i = 0; i < model.registration_count; ++i) {
       const registration *x = &model.registrations[i];
       if (x->lifetime != c.index) continue;
-      if (x->held > 0) allow(&allowed, MULTICAST_PENDING);
-      /* Removed before, too: all of them have to be finished with. */
-      if (x->running > 0 || (x->release != NONE && x->held == 0 && !x->has_been_released))
+      if (x->in_use > 0) allow(&allowed, MULTICAST_PENDING);
+      /* Also of members that were removed before. */
+      if (x->running > 0 || (x->release != NONE && x->in_use == 0 && !x->has_been_released))
         allowed.values[0] = MULTICAST_PENDING;
     }
   }

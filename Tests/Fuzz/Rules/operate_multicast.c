@@ -1,4 +1,5 @@
-/* Multicasts: creating, removing, looking. Adding and invoking have files of their own. */
+/* Multicasts: create, destroy, remove, list. The files operate_add.c and operate_invoke.c have the
+ * rest. */
 
 #include "callbacks.h"
 #include "history.h"
@@ -11,19 +12,19 @@ void perform_create(void) {
   NOTE("multicast_create()");
   m = multicast_create();
   if (m.id == 0) {
-    EXPECT(memory_failures() > failures, "nothing was created though there was memory");
+    EXPECT(memory_failures() > failures, "a failed create without a failed allocation");
     return;
   }
   NOTE("= m%lld", model_new_multicast(m, NONE));
 }
 
-/* By whether a call of one of its delegates runs, of those that were removed before, too. */
+/* The result depends on running calls of its delegates, also of those that were removed before. */
 static void allow_end(outcomes *allowed, int target) {
   int i;
   allow(allowed, MULTICAST_OK);
   for (i = 0; i < model.registration_count; ++i) {
     const registration *x = &model.registrations[i];
-    if (x->target != target || x->held == 0) continue;
+    if (x->target != target || x->in_use == 0) continue;
     allow(allowed, MULTICAST_PENDING);
     if (x->running > 0) allowed->values[0] = MULTICAST_PENDING;
   }
@@ -43,7 +44,7 @@ void perform_destroy(const record *r) {
   finish(multicast_destroy(m), &allowed);
 }
 
-/* ---- Removing -------------------------------------------------------------------------------- */
+/* ---- Removal --------------------------------------------------------------------------------- */
 
 void perform_remove(const record *r) {
   choice c = choose_multicast(r->a);
@@ -146,7 +147,7 @@ void perform_remove_all(const record *r) {
   finish(multicast_remove_all(m), &allowed);
 }
 
-/* ---- Looking --------------------------------------------------------------------------------- */
+/* ---- Contents -------------------------------------------------------------------------------- */
 
 static void look_at_contents(const choice *c, multicast m, size_t capacity) {
   enum { ROOM = 6 };
@@ -161,7 +162,7 @@ static void look_at_contents(const choice *c, multicast m, size_t capacity) {
     x = &model.registrations[index];
     EXPECT(found[i].function == delegate_functions[x->function] &&
                found[i].context == context_pointer(x->context),
-           "another delegate is listed");
+           "a wrong delegate in the list");
   }
 }
 

@@ -19,7 +19,9 @@ void perform_create_queue(const record *r) {
   int i;
   o.capacity = capacities[r->a % 8];
   o.overflow = (multicast_overflow)(r->b % 3);
-  if (model.nesting >= NESTING) o.overflow = MULTICAST_OVERFLOW_REFUSE; /* it could not be run: */
+  /* This thread runs the queue at once: an invocation never blocks the thread that ran it last, and
+   * with a single thread it would block without limit. At the nesting limit no run is possible. */
+  if (model.nesting >= NESTING) o.overflow = MULTICAST_OVERFLOW_REFUSE;
   switch (r->c) {
     case 0xF8: o.struct_size = 0; break;
     case 0xF9: o.struct_size = 8; break;
@@ -35,23 +37,22 @@ void perform_create_queue(const record *r) {
     return;
   }
   if (q.handle.id == 0) {
-    EXPECT(memory_failures() > failures, "nothing was created though there was memory");
+    EXPECT(memory_failures() > failures, "a failed create without a failed allocation");
     return;
   }
   for (i = 0; i < model.queue_count; ++i)
-    EXPECT(model.queues[i].handle.id != q.handle.id, "a queue's handle is given out twice");
+    EXPECT(model.queues[i].handle.id != q.handle.id, "two queues with the same handle");
   NOTE("= q%lld", i);
   q.is_alive = true;
   q.capacity = o.capacity == 0 ? DEFAULT_CAPACITY : (int)o.capacity;
   q.overflow = o.overflow;
-  q.waiting = malloc((size_t)q.capacity * sizeof *q.waiting);
+  q.calls = malloc((size_t)q.capacity * sizeof *q.calls);
   q.descriptor = -1;
   model.queues[model.queue_count++] = q;
-  /* the thread that ran it last is never blocked; with one thread alone that would be for ever. */
   EXPECT_EQ(multicast_queue_run(q.handle, 0), model.nesting < NESTING ? 0 : MULTICAST_ERROR_LIMIT);
 }
 
-/* One that a release asks for, meanwhile, has the lowest number that is free. */
+/* A release may have asked for the descriptor of another queue: the system reuses the number. */
 static bool is_of_another(int descriptor) {
   int i;
   for (i = 0; i < model.queue_count; ++i)
@@ -81,13 +82,13 @@ void perform_destroy_queue(const record *r) {
     for (i = 0; i < model.registration_count; ++i) {
       const registration *x = &model.registrations[i];
       if (x->queue != c.index) continue;
-      if (x->held > 0) allow(&allowed, MULTICAST_PENDING);
-      if (x->running > 0 || (x->release != NONE && x->held == 0 && !x->has_been_released))
+      if (x->in_use > 0) allow(&allowed, MULTICAST_PENDING);
+      if (x->running > 0 || (x->release != NONE && x->in_use == 0 && !x->has_been_released))
         allowed.values[0] = MULTICAST_PENDING;
     }
     if (q->descriptor >= 0 && !is_of_another(q->descriptor))
       EXPECT(fcntl(q->descriptor, F_GETFD) == -1 && errno == EBADF,
-             "the descriptor of a queue that is destroyed is open still");
+             "the descriptor of a destroyed queue is still open");
   }
   finish(status, &allowed);
 }
@@ -120,11 +121,11 @@ void perform_run(const record *r) {
 static bool is_readable(int descriptor) {
   struct pollfd p = {descriptor, POLLIN, 0};
   int ready = poll(&p, 1, 0);
-  EXPECT(ready >= 0 && (p.revents & POLLNVAL) == 0, "the queue's descriptor is none");
+  EXPECT(ready >= 0 && (p.revents & POLLNVAL) == 0, "an invalid descriptor");
   return ready == 1;
 }
 
-/* Everything that a queue says of itself; and that it has no thread. */
+/* All queries of a queue, and multicast_queue_stop: the queue has no thread. */
 void perform_watch(const record *r) {
   choice c = choose_queue(r->a);
   multicast_queue handle = {c.id};
@@ -142,7 +143,7 @@ void perform_watch(const record *r) {
   EXPECT(multicast_queue_statistics(handle, &stats) ==
                  (q == NULL ? MULTICAST_ERROR_INVALID_HANDLE : MULTICAST_ERROR_INVALID_ARGUMENT) ||
              q == NULL,
-         "statistics of a size that is none");
+         "statistics with an invalid struct_size");
   if (r->b & 1) return;
   descriptor = multicast_queue_fd(handle);
   if (q == NULL) {

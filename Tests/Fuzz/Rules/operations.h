@@ -1,5 +1,4 @@
-/* What a record can do: each calls one function of the library and compares what comes of it with
- * the model. */
+/* The operations: each calls one function of the library and compares the result with the model. */
 
 #ifndef OPERATIONS_H
 #define OPERATIONS_H
@@ -7,7 +6,7 @@
 #include "model.h"
 
 typedef enum operation {
-  END_INSIDE, /* the function that the library has called does no more */
+  END_INSIDE, /* the function that the library has called returns */
   CREATE,
   DESTROY,
   ADD,
@@ -45,13 +44,13 @@ typedef enum operation {
 
 operation operation_of(const record *r);
 
-/* False: it was END_INSIDE. */
+/* Returns false for END_INSIDE. */
 bool perform(const record *r);
 
-/* Compares everything that can be read with the model. */
+/* Compares all that the library can be asked with the model. */
 void verify(void);
 
-/* ---- One file each --------------------------------------------------------------------------- */
+/* ---- The files operate_*.c ------------------------------------------------------------------- */
 
 void perform_create(void);
 void perform_destroy(const record *r);
@@ -89,27 +88,26 @@ void perform_unregister(const record *r);
 void perform_unregister_all(const record *r);
 void perform_look_up(const record *r);
 
-/* The broadcaster of the process outlives an input: each finds it, and leaves it, without
- * observers. */
+/* The default broadcaster outlives an input. Each input finds and leaves it without observers. */
 void begin_default_broadcaster(void);
 void end_default_broadcaster(void);
 
 /* ---- Choosing -------------------------------------------------------------------------------- */
 
-/* What a byte stands for: mostly what is alive, sometimes what is not. */
+/* The object that a byte chooses: mostly one that is alive. */
 typedef struct choice {
-  int index; /* NONE: it is the handle of nothing, or of something else */
+  int index; /* NONE: a forged handle, or that of an object of another kind */
   uint64_t id;
   bool is_alive;
 } choice;
 
 choice choose_multicast(uint8_t byte);
-choice choose_registration(uint8_t byte); /* alive: live; of those whose token is known */
+choice choose_registration(uint8_t byte); /* one whose token is known; is_alive: it is live */
 choice choose_lifetime(uint8_t byte);
 choice choose_queue(uint8_t byte);
 choice choose_broadcaster(uint8_t byte);
 
-/* A name: 0 to NAMES - 1, or NONE for what is not a name. */
+/* A name: 0 to NAMES - 1, or NONE for an invalid one. */
 typedef struct name_choice {
   int name;
   const char *text;
@@ -117,12 +115,12 @@ typedef struct name_choice {
 extern const char *const broadcaster_names[NAMES];
 name_choice choose_name(uint8_t byte);
 
-/* INVALID_HANDLE, where it is none. */
+/* Allows MULTICAST_ERROR_INVALID_HANDLE, unless the object is alive. */
 void allow_handle_error(outcomes *o, const choice *c);
-/* OUT_OF_MEMORY, where memory has failed during the frame. */
+/* Allows MULTICAST_ERROR_OUT_OF_MEMORY if an allocation has failed during the frame. */
 void allow_memory_error(outcomes *o, const frame *f);
 
-/* The library has returned: everything has to have happened, and the result to be one of these. */
+/* The library has returned: no call may be missing, and the result must be allowed. */
 void finish(int64_t result, const outcomes *allowed);
 
 #endif

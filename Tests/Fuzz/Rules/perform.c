@@ -2,7 +2,7 @@
 #include "memory.h"
 #include "operations.h"
 
-static void look_at_one_by_one(void) {
+static void compare_liveness(void) {
   int i;
   for (i = 0; i < model.multicast_count; ++i) {
     const model_multicast *m = &model.multicasts[i];
@@ -16,7 +16,7 @@ static void look_at_one_by_one(void) {
                 model.registrations[i].is_live);
 }
 
-static void count_lifetimes(void) {
+static void compare_lifetimes(void) {
   int i, j, count;
   for (i = 0; i < model.lifetime_count; ++i) {
     for (j = count = 0; j < model.registration_count; ++j)
@@ -46,8 +46,8 @@ static void compare_statistics(void) {
 }
 
 void verify(void) {
-  look_at_one_by_one();
-  count_lifetimes();
+  compare_liveness();
+  compare_lifetimes();
   compare_statistics();
 }
 
@@ -85,7 +85,7 @@ bool perform(const record *r) {
     case NOTIFY: perform_notify(r); break;
     case LOOK_UP: perform_look_up(r); break;
     case FAIL_MEMORY:
-      if (memory_is_failing()) break; /* once it is short it stays so until the operation's end */
+      if (memory_is_failing()) break; /* until the end of the operation */
       NOTE("memory: %lld allocations, then no more", r->a % 8);
       memory_fail_after(r->a % 8);
       break;

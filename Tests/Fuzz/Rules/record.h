@@ -1,6 +1,6 @@
-/* The input: records of eight bytes, each one operation. The top level performs them in order.
- * So do the functions that the library calls, as long as the next record is marked to be
- * performed there: which operations happen inside of which is a matter of the input, too. */
+/* The input: records of eight bytes, one operation each. The top level performs them in order. A
+ * function that the library calls performs the next ones, as long as they are marked INSIDE. So the
+ * input also decides how operations nest. */
 
 #ifndef RECORD_H
 #define RECORD_H
@@ -21,7 +21,7 @@ void records_begin(const uint8_t *data, size_t size);
 /* The next one for the top level; false at the end. */
 bool records_next(record *out);
 
-/* The next one for a function that the library has called; false where it does no more. */
+/* The next one for a function that the library has called; false: it returns. */
 bool records_next_inside(record *out);
 
 #endif

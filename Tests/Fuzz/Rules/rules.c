@@ -1,4 +1,4 @@
-/* The fuzz target of the rules: the input's operations, each compared with the model. */
+/* The fuzz target `rules`: performs the operations of the input, compares each with the model. */
 
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   return 0;
 }
 
-/* Ends everything that the input has left, by the operations that are compared. */
+/* Destroys everything that the input has left, by operations that are compared too. */
 static void clean_up(void) {
   record r = {0};
   int i;
@@ -38,7 +38,7 @@ static void clean_up(void) {
     if (model.lifetimes[i].is_alive) perform_end_lifetime(&r);
   for (i = 1; i < model.broadcaster_count; ++i)
     if (model.broadcasters[i].is_alive) {
-      r.a = 1; /* 0 is that of the process */
+      r.a = 1; /* 0 is the default one */
       perform_destroy_broadcaster(&r);
     }
   r.a = 0;
@@ -47,12 +47,12 @@ static void clean_up(void) {
   verify();
 }
 
-static void expect_everything_is_over(void) {
+static void expect_nothing_is_left(void) {
   int i;
   for (i = 0; i < model.registration_count; ++i) {
     const registration *r = &model.registrations[i];
-    EXPECT(!r->is_live && r->held == 0, "a registration that is left");
-    EXPECT(r->release == NONE || r->has_been_released, "a release that never ran");
+    EXPECT(!r->is_live && r->in_use == 0, "a registration is left");
+    EXPECT(r->release == NONE || r->has_been_released, "a release has not run");
   }
   EXPECT_EQ(model.due_count, 0);
   EXPECT_EQ(multicast_token_current().id, 0);
@@ -67,12 +67,12 @@ static void play(void) {
   while (records_next(&r)) {
     perform(&r);
     EXPECT_EQ(model.depth, 0);
-    /* These two are about what comes next. */
+    /* These two prepare the next operation. */
     if (operation_of(&r) != FAIL_MEMORY) memory_recover();
     if (operation_of(&r) != RECURSE) model.recursions = 0;
   }
   clean_up();
-  expect_everything_is_over();
+  expect_nothing_is_left();
   end_default_broadcaster();
   model_end();
 }

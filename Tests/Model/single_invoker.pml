@@ -1,0 +1,328 @@
+/* Single invoker: while only one thread has ever invoked a multicast, that thread changes it
+ * without a heavy fence.
+ *
+ * Before its first invocation reads the list, a thread registers as an invoker, under the lock of
+ * the multicast: as the single one, or as one of several. A writer reads INVOKER under the same
+ * lock. If no thread is registered, or only the writer itself, then no other thread reads a list:
+ * an invoker that registers later takes the lock after the writer and sees what it has changed. So
+ * the writer frees the old list at once and releases the delegate at once, unless frames of its
+ * own still use them. A second invoker ends this mode for the rest of the multicast's life.
+ *
+ *   register_invoker       registers the thread, or finds it registered
+ *   check_single           under the lock: has no other thread registered?
+ *   add, remove            the writer, with a fence or without
+ *   invoke                 as in lists.pml, after register_invoker
+ *   replace_list, reclaim  as in lists.pml
+ *
+ * Proved: no list is read after it was freed, the delegate is not called after its release, and
+ * nothing that was retired or deferred is left over.
+ *
+ * The writer replaces list 1 by list 2, then removes delegate 1. It is A after its invocation, A
+ * inside the call of delegate 1, or W, which does not invoke. To wait for a call is a loop, as in
+ * lists.pml.
+ *
+ * Threads: A, B and C invoke. W writes.
+ *
+ * Variants: HAS_B, HAS_C, WRITER (0: W; 1: A after its invocation; 2: A inside the call),
+ * A_IS_REGISTERED (A is the single invoker at the start), WRITERS_BUFFERED.
+ */
+
+#ifndef HAS_B
+#define HAS_B 0
+#endif
+#ifndef HAS_C
+#define HAS_C 0
+#endif
+#ifndef WRITER
+#define WRITER 0
+#endif
+#ifndef A_IS_REGISTERED
+#define A_IS_REGISTERED 0
+#endif
+
+#define FRAMES 3
+#define TARGET(f) (f)
+#define EPOCH(f) (FRAMES + (f))
+#define FRAME_LIST(f) (2 * FRAMES + (f))
+#define HAZARD(f) (3 * FRAMES + (f))
+#define LIST (4 * FRAMES)
+#define RETIRED_EPOCH (LIST + 1)
+#define INVOKER (LIST + 2) /* 0, the number of a thread (from 1), or MULTIPLE */
+#define GLOBAL_EPOCH (LIST + 3)
+#define STRIPE_LOCK (LIST + 4)
+#define DEAD(l) (STRIPE_LOCK + (l))
+#define WORDS (STRIPE_LOCK + 3)
+#define THREADS 4
+#if WRITERS_BUFFERED
+#define BUFFERED 4
+#else
+#define BUFFERED 3
+#endif
+#define BUFFER 5
+#define MULTIPLE 7
+
+#include "reclaim.pml"
+
+bit deferred, released; /* of delegate 1 */
+
+inline release(me) {
+  d_step {
+    printf("thread %d releases delegate 1\n", me);
+    assert(!released);
+    released = 1
+  }
+}
+
+/* ---- The writer ----------------------------------------------------------------------------- */
+
+/* Under the lock. `number` is the thread's own number, or 0 if it does not invoke. */
+inline check_single(me, number) {
+  load(me, INVOKER, x);
+  is_single = (x == 0 || x == number);
+  x = 0
+}
+
+inline replace_list(me, is_inside) {
+  store(me, LIST, 2);
+  printf("thread %d replaces list 1, single invoker: %d\n", me, is_single);
+#ifdef OWN_FRAMES_NOT_SCANNED
+  if
+  :: is_single -> is_free[1] = 1
+#else
+  if
+  :: is_single && !is_inside -> is_free[1] = 1 /* no invocation reads it */
+#endif
+  :: else ->
+     d_step {
+       BUFFER_IS_EMPTY(me) ->
+       mem[GLOBAL_EPOCH] = mem[GLOBAL_EPOCH] + 1;
+       retired_at[1] = mem[GLOBAL_EPOCH];
+       is_retired[1] = 1;
+       needs_fence[1] = !is_single
+     };
+     store(me, RETIRED_EPOCH, retired_at[1]);
+     if
+     :: is_single -> reclaim(me)
+     :: else
+     fi
+  fi
+}
+
+inline add(me, number, is_inside) {
+#ifdef SINGLE_CHECKED_BEFORE_LOCK
+  check_single(me, number);
+  lock(me, STRIPE_LOCK);
+#else
+  lock(me, STRIPE_LOCK);
+  check_single(me, number);
+#endif
+  replace_list(me, is_inside);
+  unlock(me, STRIPE_LOCK);
+  if
+  :: !is_single && is_retired[1] -> fence(me); lock_and_reclaim(me)
+  :: else
+  fi;
+  is_single = 0
+}
+
+inline remove(me, number, is_inside) {
+#ifdef SINGLE_CHECKED_BEFORE_LOCK
+  check_single(me, number);
+  lock(me, STRIPE_LOCK);
+#else
+  lock(me, STRIPE_LOCK);
+  check_single(me, number);
+#endif
+  printf("thread %d removes delegate 1, single invoker: %d\n", me, is_single);
+  store(me, DEAD(2), 1);
+  if
+  :: is_retired[1] -> store(me, DEAD(1), 1)
+  :: else
+  fi;
+  unlock(me, STRIPE_LOCK);
+  if
+  :: is_single && !is_inside -> release(me)
+  :: else ->
+     if
+     :: !is_single -> fence(me)
+     :: else
+     fi;
+     if
+     :: is_inside -> deferred = 1
+     :: else ->
+        do
+        :: is_calling(me, 1, found);
+           if
+           :: !found -> release(me); break
+           :: else
+           fi
+        od
+     fi
+  fi;
+  found = 0;
+  is_single = 0
+}
+
+/* ---- Invocations ---------------------------------------------------------------------------- */
+
+inline register_invoker(me, number) {
+  load(me, INVOKER, x);
+  if
+#ifdef NOT_REGISTERED
+  :: true -> x = 0
+#else
+  :: x == number || x == MULTIPLE -> x = 0
+#endif
+  :: else ->
+     x = 0;
+#ifndef REGISTERED_WITHOUT_LOCK
+     lock(me, STRIPE_LOCK);
+#endif
+     load(me, INVOKER, x);
+     if
+     :: x == 0 -> store(me, INVOKER, number)
+#ifdef SECOND_REPLACES_FIRST
+     :: else -> store(me, INVOKER, number)
+#else
+     :: else -> store(me, INVOKER, MULTIPLE)
+#endif
+     fi;
+#ifndef REGISTERED_WITHOUT_LOCK
+     unlock(me, STRIPE_LOCK);
+#endif
+     x = 0
+  fi
+}
+
+inline use(l) { assert(!is_free[l]) }
+
+inline invoke(me, frame, number) {
+  load(me, GLOBAL_EPOCH, epoch);
+  store(me, EPOCH(frame), epoch);
+  store(me, FRAME_LIST(frame), 0);
+#ifdef REGISTERED_BEFORE_FRAME
+  register_invoker(me, number);
+#endif
+  store(me, TARGET(frame), 1);
+  light_fence(me);
+#ifdef REGISTERED_AFTER_LIST
+  load(me, LIST, list);
+  register_invoker(me, number);
+#else
+#ifndef REGISTERED_BEFORE_FRAME
+  register_invoker(me, number);
+#endif
+  load(me, LIST, list);
+#endif
+  store(me, FRAME_LIST(frame), list);
+  use(list);
+  load(me, DEAD(list), x);
+  if
+  :: !x ->
+     store(me, HAZARD(frame), 1);
+     light_fence(me);
+     d_step { use(list); load_here(me, DEAD(list), x) };
+     if
+     :: !x ->
+        d_step { printf("thread %d calls delegate 1\n", me); assert(!released) };
+#if WRITER == 2
+        if
+        :: me == 0 && !has_written -> has_written = 1; add(0, 1, 1); remove(0, 1, 1)
+        :: else
+        fi;
+#endif
+        assert(!released)
+     :: else
+     fi;
+     store(me, HAZARD(frame), 0);
+     light_fence(me);
+     d_step { use(list); load_here(me, DEAD(list), x) };
+     if
+     :: x -> /* call_did_return; one step, under the lock of calls */
+        x = 0;
+        atomic {
+          BUFFER_IS_EMPTY(me) ->
+          is_calling(me, 1, found);
+          if
+          :: !found && deferred -> deferred = 0; release(me)
+          :: else
+          fi
+        };
+        found = 0
+     :: else
+     fi
+  :: else
+  fi;
+  x = 0;
+  list = 0;
+  store(me, TARGET(frame), 0);
+  light_fence(me);
+  load(me, RETIRED_EPOCH, x);
+  if
+  :: x > epoch -> x = 0; lock_and_reclaim(me)
+  :: else -> x = 0
+  fi;
+  epoch = 0
+}
+
+/* ---- Threads -------------------------------------------------------------------------------- */
+
+#define LOCALS byte x, f, l, unfenced, list, epoch; bit found, is_single, has_written
+
+proctype A() {
+  LOCALS;
+  invoke(0, 0, 1);
+#if WRITER == 1
+  add(0, 1, 0);
+  remove(0, 1, 0);
+#endif
+  done++
+}
+
+proctype B() {
+  LOCALS;
+  invoke(1, 1, 2);
+  done++
+}
+
+proctype C() {
+  LOCALS;
+  invoke(2, 2, 3);
+  done++
+}
+
+proctype W() {
+  LOCALS;
+  add(3, 0, 0);
+  remove(3, 0, 0);
+  done++
+}
+
+init {
+  d_step {
+    mem[LIST] = 1;
+    mem[GLOBAL_EPOCH] = 1;
+    mem[INVOKER] = A_IS_REGISTERED
+  };
+  atomic {
+    run A();
+#if HAS_B
+    run B();
+#endif
+#if HAS_C
+    run C();
+#endif
+#if WRITER == 0
+    run W();
+#endif
+    skip
+  };
+  d_step {
+    done == 1 + HAS_B + HAS_C + (WRITER == 0) && ALL_DRAINED ->
+    assert(mem[RETIRED_EPOCH] == 0);
+    assert(!is_retired[1]); /* no retired list is left over */
+    assert(!deferred);
+    assert(WRITER == 2 || (released && is_free[1]));
+    assert(released == mem[DEAD(2)])
+  }
+}
