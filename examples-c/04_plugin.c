@@ -77,7 +77,7 @@ static void plugin_called(void) {
 static pthread_mutex_t release_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t released; /* Guarded by release_lock. */
 
-/* Runs on the main thread or, after a call of a delegate with MULTICAST_ONCE, on the editing one. */
+/* Runs on the main thread or, after a call of a MULTICAST_ONCE delegate, on the editing thread. */
 static void plugin_release(void *context) {
   free(context);
   pthread_mutex_lock(&release_lock);
