@@ -2,11 +2,10 @@
  *
  * 01_dispatch: a protocol of two methods, and delegates that come and go.
  *
- * A dispatch centre tells all who respond to emergencies what has happened, and knows none of
- * them: it has a multicast. The event number says which method of the protocol is meant, the
- * payload is its argument. Before the second call the fire station closes for good. Nobody has to
- * tell the dispatch centre to mind that: once multicast_remove() has returned MULTICAST_OK,
- * nothing calls the station any more, and its memory can be freed.
+ * A dispatch centre notifies the emergency services through a multicast, without knowing them. The
+ * event number selects the method of the protocol, the payload is its argument. Before the second
+ * call the fire station closes and is removed. After multicast_remove() has returned MULTICAST_OK,
+ * no thread calls the station, so its memory can be freed.
  *
  * Prints:
  *
@@ -22,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- The protocol: its methods, each with a place as its argument --------------------------- */
+/* ---- The protocol: two methods, each with a place as its argument --------------------------- */
 
 enum { NOTIFY_FIRE, NOTIFY_CAR_CRASH };
 
@@ -38,7 +37,7 @@ static void station_respond(void *context, uint32_t event, const void *payload, 
   switch (event) {
     case NOTIFY_FIRE: what = "a fire"; break;
     case NOTIFY_CAR_CRASH: what = "a car crash"; break;
-    default: return; /* A later method, which these stations do not know yet. */
+    default: return; /* A method of a newer protocol. */
   }
   printf("%s were notified about %s at %.*s!\n", station->crew, what, (int)size,
          (const char *)payload);
@@ -69,7 +68,7 @@ static void dispatch_notify(const struct dispatch *dispatch, uint32_t method, co
   }
 }
 
-/* ---- The story ------------------------------------------------------------------------------ */
+/* ---- Main program --------------------------------------------------------------------------- */
 
 static void must(const char *what, multicast_status status) {
   if (status != MULTICAST_OK) {

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * 02_fanout: reads a file once, and tells four delegates of every line.
+ * 02_fanout: reads a file once and passes every line to four delegates.
  *
- * The reader knows nothing about what is done with the lines. It passes each as a payload with its
- * size, so that a line may be of any length and hold any bytes, and the delegates make of it what
- * they like:
+ * The reader does not know the delegates. It passes each line as a payload with a size, so a line
+ * may have any length and any bytes:
  *
  *     counter   counts lines and bytes
- *     words     counts how often each word comes up
+ *     words     counts how often each word occurs
  *     matcher   counts the lines that contain a pattern
- *     head      looks at the first hundred lines only, then removes itself; its context belongs to
- *               the library, which says through `release` when it may be freed
+ *     head      handles the first hundred lines, then removes itself; the library owns its context
+ *               and calls `release` when it can be freed
  *
  * Usage: 02_fanout [FILE] [PATTERN]
  *
- * Prints, without arguments on Debian, where only the last figure varies:
+ * Prints, without arguments on Debian (only the last number varies):
  *
  *     delegate      calls  result
  *     counter         674  lines: 674; bytes: 34475
@@ -62,7 +61,7 @@ static void counter_line(void *context, uint32_t event, const void *payload, siz
 /* ---- words: a hash table with open addressing ----------------------------------------------- */
 
 struct word {
-  char *text; /* NULL: the slot is free. Lower case, not ended by a NUL. */
+  char *text; /* NULL: the slot is free. In lower case, without a NUL at the end. */
   size_t length;
   uint64_t hash;
   uint64_t count;
@@ -78,8 +77,8 @@ struct words {
 
 enum { WORDS_FIRST_CAPACITY = 1024, WORDS_TOP = 3, WORD_SHOWN = 24 };
 
-/* Words are made of ASCII letters and digits and of all bytes beyond ASCII, and so of every letter
- * in UTF-8. Returns the byte in lower case, or 0 when it is in no word. */
+/* Words consist of ASCII letters and digits and of all bytes beyond ASCII, which includes every
+ * letter in UTF-8. Returns the byte in lower case, or 0 if it is not part of a word. */
 static unsigned char word_byte(unsigned char byte) {
   if (byte >= 'A' && byte <= 'Z') return (unsigned char)(byte - 'A' + 'a');
   if ((byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte >= 0x80) return byte;
@@ -149,7 +148,7 @@ static void words_line(void *context, uint32_t event, const void *payload, size_
   }
 }
 
-/* Whether `a` goes before `b`: by count, then by alphabet. */
+/* Whether `a` comes before `b`: by count, then by alphabet. */
 static bool word_leads(const struct word *a, const struct word *b) {
   if (a->count != b->count) return a->count > b->count;
   int order = memcmp(a->text, b->text, a->length < b->length ? a->length : b->length);
@@ -173,7 +172,7 @@ static void words_print(const struct words *words) {
   for (size_t i = 0; i < found; i++) {
     size_t shown = top[i]->length;
     if (shown > WORD_SHOWN) {
-      /* Cut before the first byte of a character of UTF-8, not within one. */
+      /* Cut at the beginning of a UTF-8 character, not inside one. */
       shown = WORD_SHOWN;
       while (shown > 0 && ((unsigned char)top[i]->text[shown] & 0xC0) == 0x80) shown--;
     }
@@ -217,7 +216,7 @@ struct head_report {
 
 struct head {
   struct head_report seen;
-  struct head_report *report; /* Where to leave `seen` in the end. */
+  struct head_report *report; /* `release` copies `seen` to it. */
 };
 
 static void head_line(void *context, uint32_t event, const void *payload, size_t size) {
@@ -227,7 +226,7 @@ static void head_line(void *context, uint32_t event, const void *payload, size_t
   head->seen.calls += 1;
   if (size > head->seen.longest) head->seen.longest = size;
   if (head->seen.calls == HEAD_LINES) {
-    /* MULTICAST_PENDING: removed, and this call of it still runs. `release` comes after it. */
+    /* MULTICAST_PENDING: it is removed, but this call of it still runs. `release` runs later. */
     multicast_status status = multicast_token_remove_nowait(multicast_token_current());
     if (status != MULTICAST_PENDING) {
       fprintf(stderr, "02_fanout: head: remove: %s\n", multicast_status_message(status));
@@ -245,7 +244,7 @@ static void head_release(void *context) {
 
 /* ---- The reader ----------------------------------------------------------------------------- */
 
-/* The state of all delegates. The head's own is on the heap, and ends as a report. */
+/* The state of all delegates. The context of the head is on the heap; only its report is here. */
 struct audience {
   struct counter counter;
   struct words words;
@@ -264,7 +263,7 @@ static bool complain(const char *about, const char *why) {
   return false;
 }
 
-/* Tells the delegates of every line of the file. A last line without a newline is one, too. */
+/* Passes every line of the file to the delegates, the last one even without a newline. */
 static bool read_lines(FILE *file, const char *path, multicast lines, const struct words *words,
                        struct totals *totals) {
   char *line = NULL;
@@ -273,7 +272,7 @@ static bool read_lines(FILE *file, const char *path, multicast lines, const stru
   while (good) {
     ssize_t length = getline(&line, &capacity, file);
     if (length < 0) {
-      /* The end of the file, or else an error: of reading, or of getting memory for the line. */
+      /* The end of the file, or an error: reading failed, or there was no memory for the line. */
       if (ferror(file) || !feof(file)) good = complain(path, strerror(errno));
       break;
     }
@@ -292,7 +291,7 @@ static bool read_lines(FILE *file, const char *path, multicast lines, const stru
   return good;
 }
 
-/* ---- All together --------------------------------------------------------------------------- */
+/* ---- Set-up and report ---------------------------------------------------------------------- */
 
 static bool add_delegates(multicast lines, struct audience *audience) {
   const multicast_delegate borrowed[] = {
@@ -309,13 +308,13 @@ static bool add_delegates(multicast lines, struct audience *audience) {
   head->report = &audience->head;
   multicast_delegate owned = {head_line, head};
   multicast_options options = multicast_options_default();
-  options.release = head_release; /* Frees the context from now on, should the add fail as well. */
+  options.release = head_release; /* Frees the context from now on, also if the add fails. */
   status = multicast_add(lines, owned, &options, NULL);
   if (status != MULTICAST_OK) return complain("add", multicast_status_message(status));
   return true;
 }
 
-/* What the delegates say, once all of them have been removed. */
+/* Prints the results of the delegates, after all of them were removed. */
 static bool print_report(const struct audience *audience, const struct totals *totals) {
   const struct counter *counter = &audience->counter;
   const struct words *words = &audience->words;
@@ -368,7 +367,7 @@ static bool fan_out(const char *path, const char *pattern) {
   totals.seconds = seconds_now() - start;
   fclose(file);
 
-  /* After fewer than a hundred lines the head is still there; it is released here. */
+  /* With fewer than a hundred lines the head has not removed itself; it is released here. */
   multicast_status status = multicast_destroy(lines);
   if (good && status != MULTICAST_OK) good = complain("destroy", multicast_status_message(status));
 
@@ -392,7 +391,7 @@ static const char usage[] =
     "  -h, --help  show this text\n"
     "  --          what follows is a FILE, also when it begins with a dash\n";
 
-/* The exit code, once everything has been printed that there is to print. */
+/* Writes out everything that was printed, and returns the exit code. */
 static int finish_output(void) {
   if (fflush(stdout) == 0 && !ferror(stdout)) return EXIT_SUCCESS;
   complain("standard output", strerror(errno));

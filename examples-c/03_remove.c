@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT
  *
- * 03_remove: takes a context out from under a running invocation, and frees it at once.
+ * 03_remove: removes delegates while another thread invokes, and frees their contexts at once.
  *
- * One thread invokes without pause. Meanwhile the main thread adds a delegate with a context from
- * malloc(), removes it, and frees the context in the next statement, over and over. There is no
- * lock in this program, no count of references, and nothing else that would keep a context alive:
- * it is enough that multicast_remove() returned MULTICAST_OK, as then no call of the delegate runs
- * on any thread, and none ever will.
+ * One thread invokes without pause. Meanwhile the main thread repeats this: it adds a delegate with
+ * a context from malloc(), removes it, and frees the context in the next statement. The program has
+ * no lock and no reference count. It needs none: when multicast_remove() has returned MULTICAST_OK,
+ * the delegate runs on no thread and never will again.
  *
- * Every context has a mark, which is overwritten before it is freed. A delegate that was called on
- * a freed context, or whose context was freed while it ran, would find the mark gone; the program
- * would say so and exit with 1.
+ * Every context has a mark, which is overwritten before the context is freed. A delegate that is
+ * called with a freed context, or whose context is freed during its call, detects that the mark is
+ * gone. The program then prints an error and exits with 1.
  *
  * Usage: 03_remove [COUNT]
  *
- * Prints, where only the number of calls varies:
+ * Prints (only the number of calls varies):
  *
  *     100000 contexts added, removed and freed; 50913356 calls reached them; none after its removal
  */
@@ -42,15 +41,15 @@ enum { DEFAULT_COUNT = 100000, MOST_COUNT = 1000000000, AWAIT_EVERY = 1000, AWAI
 #define MARK_FREED UINT64_C(0x6672656564213F00)
 
 struct context {
-  /* MARK_ALIVE ^ serial while the context may be used. Volatile: a compiler would otherwise leave
-   * out a store to memory that is freed next. */
+  /* MARK_ALIVE ^ serial while the context may be used. Volatile, because compilers omit a store to
+   * memory that is freed next. */
   volatile uint64_t mark;
   volatile uint64_t serial;
-  /* Whether the main thread waits to hear of the first call. */
+  /* Whether the main thread waits for the first call. */
   bool awaited;
 };
 
-/* Written by the invoking thread, read when it has ended. */
+/* Written by the invoking thread; read after that thread has ended. */
 static struct {
   uint64_t permanent_calls;
   uint64_t context_calls;
@@ -61,7 +60,7 @@ static struct {
 
 static sem_t first_call;
 
-/* There all the time. */
+/* Stays until the end of the program. */
 static void on_permanent(void *context, uint32_t event, const void *payload, size_t size) {
   (void)context;
   (void)event;
@@ -70,7 +69,7 @@ static void on_permanent(void *context, uint32_t event, const void *payload, siz
   seen.permanent_calls += 1;
 }
 
-/* There for a moment. */
+/* Is removed soon after it was added. */
 static void on_context(void *pointer, uint32_t event, const void *payload, size_t size) {
   struct context *context = pointer;
   (void)event;
@@ -85,7 +84,7 @@ static void on_context(void *pointer, uint32_t event, const void *payload, size_
   if (context->awaited) {
     context->awaited = false;
     sem_post(&first_call);
-    /* Gives the main thread time to remove this very delegate while its call runs. */
+    /* Gives the main thread time to remove this delegate during this call. */
     sched_yield();
   }
   if (context->mark != (MARK_ALIVE ^ serial)) seen.freed_calls += 1;
@@ -96,7 +95,7 @@ static void *invoke_without_pause(void *argument) {
   for (;;) {
     int64_t called = multicast_invoke(*target, 0, NULL, 0);
     if (called < 0) {
-      /* The main thread ends the loop by destroying the multicast: its handle is stale then. */
+      /* The main thread ends the loop by destroying the multicast, which makes its handle stale. */
       seen.end = (multicast_status)called;
       return NULL;
     }
@@ -135,7 +134,7 @@ static void add_remove_free(multicast target, uint64_t serial) {
 
   multicast_delegate delegate = {on_context, context};
   must("add", multicast_add(target, delegate, NULL, NULL));
-  /* Whether an invocation comes by before the removal is up to chance; for some we wait. */
+  /* By chance, an invocation may or may not call it before the removal; for some, wait for one. */
   if (await) await_first_call();
   must("remove", multicast_remove(target, delegate));
 
@@ -143,7 +142,7 @@ static void add_remove_free(multicast target, uint64_t serial) {
   free(context);
 }
 
-/* A whole number from 1 to MOST_COUNT in digits, or 0. */
+/* Parses a whole number from 1 to MOST_COUNT. Returns 0 for anything else. */
 static uint64_t parse_count(const char *text) {
   uint64_t count = 0;
   for (; *text != '\0'; text++) {

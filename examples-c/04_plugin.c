@@ -2,19 +2,19 @@
  *
  * 04_plugin: unloads a plugin whose delegates are being called.
  *
- * One thread presses keys and saves files without pause, and tells two multicasts. Meanwhile the
- * main thread loads a plugin, which adds five delegates to them under a lifetime, ends that
- * lifetime, and unloads the plugin in the next statement, over and over. The plugin itself takes no
- * part in its end, and nothing counts who is inside it: when multicast_lifetime_end() has returned
- * MULTICAST_OK no delegate that was added under the lifetime runs on any thread, and none ever
- * will, so that their code may go.
+ * One thread presses keys and saves files without pause, and invokes two multicasts for them.
+ * Meanwhile the main thread repeats this: it loads a plugin, which adds five delegates with a
+ * lifetime, ends the lifetime, and unloads the plugin in the next statement. The plugin has no
+ * function that stops it, and nothing counts the calls inside it. When multicast_lifetime_end() has
+ * returned MULTICAST_OK, no delegate with that lifetime runs on any thread, and none ever will
+ * again, so their code can be unloaded.
  *
- * That it has gone is checked each time. A delegate that was called afterwards, or that was being
- * called still, would find no memory there, and the program would crash.
+ * The program checks each time that the plugin is no longer mapped. A later call of a delegate, or
+ * one that still runs, would crash the program.
  *
  * Usage: 04_plugin [COUNT] [PLUGIN]
  *
- * Prints, where only the number of calls varies:
+ * Prints (only the number of calls varies):
  *
  *     1000 plugins loaded, used and unloaded; 806925 calls reached them; all 5000 contexts released
  */
@@ -49,9 +49,9 @@ static void must(const char *what, multicast_status status) {
   if (status != MULTICAST_OK) fail(what, multicast_status_message(status));
 }
 
-/* ---- What the plugin calls ------------------------------------------------------------------ */
+/* ---- Functions that the plugin calls -------------------------------------------------------- */
 
-/* Written by the editing thread, read when it has ended. */
+/* Written by the editing thread; read after that thread has ended. */
 static struct {
   uint64_t own_calls;
   uint64_t plugin_calls;
@@ -59,8 +59,8 @@ static struct {
   multicast_status end;
 } seen;
 
-/* Whether the main thread waits to hear of the first call. Written while no plugin is there, then
- * by the editing thread. */
+/* Whether the main thread waits for the first call. The main thread writes it while no plugin is
+ * loaded, then the editing thread does. */
 static bool is_awaited;
 static sem_t first_call;
 
@@ -69,15 +69,15 @@ static void plugin_called(void) {
   if (is_awaited) {
     is_awaited = false;
     sem_post(&first_call);
-    /* Gives the main thread time to end the lifetime while this very call runs. */
+    /* Gives the main thread time to end the lifetime during this call. */
     sched_yield();
   }
 }
 
 static pthread_mutex_t release_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t released; /* Guarded by it. */
+static uint64_t released; /* Guarded by release_lock. */
 
-/* On the main thread as a rule; on the editing thread for what that called once and removed. */
+/* Runs on the main thread or, after a call of a MULTICAST_ONCE delegate, on the editing thread. */
 static void plugin_release(void *context) {
   free(context);
   pthread_mutex_lock(&release_lock);
@@ -92,7 +92,7 @@ struct editor {
   multicast files;
 };
 
-/* The host's own delegate, there all the time. */
+/* The host's own delegate. It stays until the end of the program. */
 static void on_own(void *context, uint32_t event, const void *payload, size_t size) {
   (void)context;
   (void)event;
@@ -101,11 +101,11 @@ static void on_own(void *context, uint32_t event, const void *payload, size_t si
   seen.own_calls += 1;
 }
 
-/* Returns whether there are multicasts still. */
+/* Returns false once the multicast is destroyed. */
 static bool tell(multicast target, uint32_t event, const char *payload, size_t size) {
   int64_t called = multicast_invoke(target, event, payload, size);
   if (called < 0) {
-    /* The main thread ends the editing by destroying the multicasts: their handles are stale. */
+    /* The main thread ends this thread by destroying the multicasts: their handles are stale. */
     seen.end = (multicast_status)called;
     return false;
   }
@@ -137,7 +137,7 @@ static void await_first_call(void) {
   }
 }
 
-/* Returns how many contexts the plugin has handed over. */
+/* Returns the number of delegates that the plugin has added, each with a context to release. */
 static uint64_t load_use_unload(const struct editor *editor, const char *path, uint64_t round) {
   void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (module == NULL) fail("dlopen", dlerror());
@@ -152,7 +152,7 @@ static uint64_t load_use_unload(const struct editor *editor, const char *path, u
   int64_t added = plugin->start(&host);
   if (added < 0) fail("start", multicast_status_message((multicast_status)added));
 
-  /* Whether an invocation comes by before the end is up to chance; for some we wait. */
+  /* By chance, there may be no call before the lifetime ends; in some rounds, wait for one. */
   if (awaits) await_first_call();
 
   must("lifetime_end", multicast_lifetime_end(host.lifetime));
@@ -164,7 +164,7 @@ static uint64_t load_use_unload(const struct editor *editor, const char *path, u
 
 /* ---- Command line --------------------------------------------------------------------------- */
 
-/* A whole number from 1 to MOST_COUNT in digits, or 0. */
+/* Parses a whole number from 1 to MOST_COUNT. Returns 0 for anything else. */
 static uint64_t parse_count(const char *text) {
   uint64_t count = 0;
   for (; *text != '\0'; text++) {
@@ -175,8 +175,8 @@ static uint64_t parse_count(const char *text) {
   return count;
 }
 
-/* The path of the plugin: from malloc(), with a slash in it, as dlopen() looks elsewhere for names
- * without. Without an argument it lies where this program does. */
+/* Returns the path of the plugin, from malloc(). Without an argument it is in the directory of this
+ * program. The path has a slash, because dlopen() searches other directories for names without. */
 static char *find_plugin(const char *argument) {
   if (argument != NULL) {
     char *path = realpath(argument, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * 04_plugin.h: all that 04_plugin, the host, and its plugins know of each other.
+ * 04_plugin.h: the interface between the host, 04_plugin, and its plugins.
  *
- * Both link with the shared library of multicast, and so with the same one: a handle that the host
- * has made is good in the plugin. (With the static library each would have one of its own.)
+ * Both link the shared library, so they use the same copy of it, and a handle that the host has
+ * created is valid in the plugin. (With the static library each would have its own copy.)
  */
 
 #ifndef PLUGIN_04_H
@@ -17,25 +17,25 @@ enum { KEY_PRESSED };
 /* The events of `files`: a file was opened, or saved. The payload is its name. */
 enum { FILE_OPENED, FILE_SAVED };
 
-/* What the host offers to a plugin, for as long as that is loaded. */
+/* What the host offers to a plugin while it is loaded. */
 struct plugin_host {
   multicast keys;
   multicast files;
-  /* For all that the plugin registers, wherever: the host ends it before it unloads the plugin. */
+  /* For all registrations of the plugin. The host ends it before it unloads the plugin. */
   multicast_lifetime lifetime;
-  /* The plugin's delegates tell of each call of them, on the thread that calls them. */
+  /* Each delegate of the plugin calls this in each call, on the same thread. */
   void (*called)(void);
-  /* For the context of a delegate, which is from malloc(): frees it. On any thread. */
+  /* Frees the context of a delegate, which must be from malloc(). On any thread. */
   void (*release)(void *context);
 };
 
-/* What a plugin exports, as the constant `plugin_interface`: dlsym() returns a pointer to an
- * object, which C does not let anyone convert to one to a function. */
+/* A plugin exports this as the constant `plugin_interface`: an object, because C does not allow the
+ * object pointer that dlsym() returns to be converted to a function pointer. */
 struct plugin {
-  /* Registers the plugin's delegates. Returns how many, or a negative status.
+  /* Adds the plugin's delegates. Returns how many, or a negative status.
    *
-   * There is no function that stops a plugin. It need not remember what it has registered, and
-   * cannot forget any of it either: to end the lifetime is all there is to do. */
+   * There is no function that stops a plugin: ending the lifetime removes all its registrations, so
+   * the plugin does not have to remember them. */
   int64_t (*start)(const struct plugin_host *host);
 };
 

@@ -2,26 +2,23 @@
  *
  * 04_plugin_module: the plugin that 04_plugin loads and unloads.
  *
- * Registers five delegates in two multicasts of the host. Their code, the constants that they read
- * and the variables that they write are all in this module: once it is unmapped, a call of any of
- * them would crash.
+ * Adds five delegates to two multicasts of the host. Their code, the constants that they read and
+ * the variables that they write are all in this module: after it is unmapped, a call of any of them
+ * would crash.
  *
- * Release functions are code as well. Those of registrations that are there until their lifetime
- * ends have run when multicast_lifetime_end() returns MULTICAST_OK, and may lie in the plugin. A
- * registration that was removed before by a thread that did not wait, as those with MULTICAST_ONCE
- * are and those that remove themselves, is released by the thread that called it, after the call;
- * the end of the lifetime waits for the call, and the release may come a moment later. It has to
- * lie in what stays mapped: in the host, or in libc, such as free().
+ * Release functions are code too. When multicast_lifetime_end() returns MULTICAST_OK, all of them
+ * have returned, also those of registrations that were removed before, such as one with
+ * MULTICAST_ONCE. So they may be in the plugin, as notepad_release() is.
  */
 
 #include "04_plugin.h"
 
 #include <stdlib.h>
 
-/* Set before the first add: whatever calls the delegates sees it. */
+/* Set before the first add, so every call of a delegate sees it. */
 static const struct plugin_host *host;
 
-/* How many calls reached this module since it was loaded. Written by the thread that calls. */
+/* The number of calls since this module was loaded. Written by the thread that invokes. */
 static uint64_t calls;
 
 static void called(void) {
@@ -29,12 +26,12 @@ static void called(void) {
   host->called();
 }
 
-/* ---- A notepad: a context that has memory of its own ---------------------------------------- */
+/* ---- A notepad: a context that owns memory -------------------------------------------------- */
 
 enum { NOTEPAD_SIZE = 32 };
 
 struct notepad {
-  char *text; /* What was written last, in a ring. */
+  char *text; /* A ring with the latest characters. */
   size_t written;
 };
 
@@ -55,7 +52,6 @@ static struct notepad *notepad_open(void) {
   return notepad;
 }
 
-/* In the plugin: the delegates with notepads are there until the lifetime ends. */
 static void notepad_release(void *context) {
   struct notepad *notepad = context;
   free(notepad->text);
@@ -81,7 +77,7 @@ static void on_vowel(void *context, uint32_t event, const void *payload, size_t 
   called();
 }
 
-/* Called once at most: its context is a lone block, which the host's function frees. */
+/* Called at most once. Its context is a single block, which the host's function frees. */
 static void on_first_key(void *context, uint32_t event, const void *payload, size_t size) {
   uint64_t *before = context;
   (void)event;
@@ -114,7 +110,7 @@ static multicast_options under_lifetime(void) {
   return options;
 }
 
-/* Adds a delegate with a new notepad, which belongs to the library from then on. */
+/* Adds a delegate with a new notepad, which the library owns from then on. */
 static multicast_status add_with_notepad(multicast target, multicast_function function,
                                          uint64_t events) {
   multicast_delegate delegate = {function, notepad_open()};
@@ -134,7 +130,7 @@ static multicast_status add_first_key(void) {
   return multicast_add(host->keys, delegate, &options, NULL);
 }
 
-/* Where an add fails, the host ends the lifetime: there is nothing to undo here. */
+/* If an add fails, the host ends the lifetime, so there is nothing to undo here. */
 static int64_t start(const struct plugin_host *plugin_host) {
   host = plugin_host;
   multicast_status status = add_with_notepad(host->keys, on_key, 0);

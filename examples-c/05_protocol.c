@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * 05_protocol: a protocol whose methods are typed, optional, and answer.
+ * 05_protocol: a protocol whose methods are typed and optional, and return values.
  *
- * A document has listeners. The protocol that they follow is a struct of function pointers, each
- * with the arguments and the result that its method has; a listener leaves out the methods that it
- * does not care for. The document calls them in two ways:
+ * A document has listeners. Their protocol is a struct of function pointers, each with the
+ * parameters and the result of its method. A listener sets a method to NULL if it does not need it.
+ * The document calls the methods in these ways:
  *
- *     did_open, did_save  tell something, and nobody answers. multicast_invoke() calls the same
- *                         function for all listeners, which calls the method. A listener without
- *                         it is not called at all: the `events` of its options say so.
- *     title               multicast_visit() asks each listener, and the visitor collects what they
- *                         propose.
- *     follow, will_close  multicast_visit() again, and the visitor stops at the first that follows
- *                         the link, or that will not have the document closed.
+ *     did_open, did_save  have no result. multicast_invoke() calls the same function for all
+ *                         listeners, which calls the method. The `events` of the options make sure
+ *                         that a listener without the method is not called.
+ *     title               multicast_visit() passes each listener to a visitor, which collects the
+ *                         results.
+ *     follow, will_close  with multicast_visit() too; the visitor stops at the first listener that
+ *                         follows the link, or that refuses to have the document closed.
  *
- * The contexts of the library have no type. Here they get theirs in two places, which are
- * listener_notify() and asked(), without a cast.
+ * The library's contexts are void pointers. They get their type in two places, listener_notify()
+ * and asked(), without a cast.
  *
- * Prints what is in expected/05_protocol.txt.
+ * Prints the text in expected/05_protocol.txt.
  */
 
 #include <multicast.h>
@@ -31,26 +31,26 @@
 
 struct document;
 
-/* Every method may be NULL. `self` is the listener's own. */
+/* Every method may be NULL. `self` belongs to the listener. */
 struct listener {
   const char *name;
   void *self;
   /* The document is open. */
   void (*did_open)(void *self, const struct document *document);
-  /* The document was saved, in so many bytes. */
+  /* The document was saved and has `bytes` bytes. */
   void (*did_save)(void *self, const struct document *document, size_t bytes);
-  /* Proposes what the window should say of the document, or returns NULL. */
+  /* Returns a text for the title of the window, or NULL. */
   const char *(*title)(void *self, const struct document *document);
-  /* Follows a link in the document. Returns false where the link is for others. */
+  /* Follows a link in the document. Returns false if the link is not for this listener. */
   bool (*follow)(void *self, const char *link);
-  /* Whether the document may be closed. Where not, `why` is set. */
+  /* Returns whether the document may be closed. If not, sets `why`. */
   bool (*will_close)(void *self, const struct document *document, const char **why);
 };
 
-/* The methods that are called by multicast_invoke(), as events. */
+/* The events: the methods that multicast_invoke() calls. */
 enum { DID_OPEN, DID_SAVE };
 
-/* The payloads of these events: the arguments of the method. */
+/* The payloads of these events: the arguments of the methods. */
 struct did_open {
   const struct document *document;
 };
@@ -59,7 +59,7 @@ struct did_save {
   size_t bytes;
 };
 
-/* The function of every delegate here. `events` has seen to it that the method is there. */
+/* The function of every delegate. Because of `events` the method is not NULL. */
 static void listener_notify(void *context, uint32_t event, const void *payload, size_t size) {
   const struct listener *listener = context;
   (void)size;
@@ -78,7 +78,7 @@ static void listener_notify(void *context, uint32_t event, const void *payload, 
   }
 }
 
-/* The listener that a visitor was given. */
+/* The listener that was passed to a visitor. */
 static const struct listener *asked(const multicast_delegate *delegate) {
   return delegate->context;
 }
@@ -101,14 +101,14 @@ static void must(const char *what, multicast_status status) {
   if (status != MULTICAST_OK) fail(what, multicast_status_message(status));
 }
 
-/* What an invocation or a visit returns, when it is a count. */
+/* Returns the result of an invocation or a visit if it is a count; ends the program otherwise. */
 static long long counted(const char *what, int64_t called) {
   if (called < 0) fail(what, multicast_status_message((multicast_status)called));
   return called;
 }
 
-/* A listener that has neither method would have the mask 0, which stands for all events: it gets
- * that of an event that does not exist. */
+/* The mask of a listener with neither method must not be 0, which means all events. So every mask
+ * includes an event that does not exist. */
 static uint64_t listener_events(const struct listener *listener) {
   uint64_t events = UINT64_C(1) << 63;
   if (listener->did_open != NULL) events |= 1u << DID_OPEN;
@@ -116,7 +116,7 @@ static uint64_t listener_events(const struct listener *listener) {
   return events;
 }
 
-/* The listener stays the caller's, until document_remove(). */
+/* Borrows the listener until document_remove(). */
 static void document_add(struct document *document, struct listener *listener, int32_t priority) {
   multicast_delegate delegate = {listener_notify, listener};
   multicast_options options = multicast_options_default();
@@ -148,14 +148,14 @@ static void document_save(struct document *document) {
   printf("  told: %lld\n", told);
 }
 
-/* ---- What the document asks: a question with room for the answer, and its visitor ----------- */
+/* ---- Questions of the document: each a struct with room for the answer, and a visitor ------- */
 
 struct title_question {
   const struct document *document;
   char answer[80];
 };
 
-/* Collects what all of them propose. */
+/* Collects the texts of all listeners. */
 static bool visit_title(void *context, const multicast_delegate *delegate) {
   struct title_question *question = context;
   const struct listener *listener = asked(delegate);
@@ -178,10 +178,10 @@ static void document_show_title(const struct document *document) {
 
 struct follow_question {
   const char *link;
-  const struct listener *answer; /* Who has followed it, or NULL. */
+  const struct listener *answer; /* The listener that followed the link, or NULL. */
 };
 
-/* Stops at the first that accepts. */
+/* Stops at the first listener that follows the link. */
 static bool visit_follow(void *context, const multicast_delegate *delegate) {
   struct follow_question *question = context;
   const struct listener *listener = asked(delegate);
@@ -201,11 +201,11 @@ static void document_follow(const struct document *document, const char *link) {
 
 struct close_question {
   const struct document *document;
-  const struct listener *answer; /* Who will not have it, or NULL. */
+  const struct listener *answer; /* The listener that refused, or NULL. */
   const char *why;
 };
 
-/* Stops at the first that refuses. */
+/* Stops at the first listener that refuses. */
 static bool visit_will_close(void *context, const multicast_delegate *delegate) {
   struct close_question *question = context;
   const struct listener *listener = asked(delegate);
@@ -229,9 +229,9 @@ static bool document_close(const struct document *document) {
   return question.answer == NULL;
 }
 
-/* ---- The listeners: each with a type of its own, or none, and with some of the methods ------ */
+/* ---- The listeners: each has its own type, or none, and some of the methods ----------------- */
 
-/* Does not let go of a document with changes. */
+/* Refuses to have a document with unsaved changes closed. */
 static bool guard_will_close(void *self, const struct document *document, const char **why) {
   (void)self;
   *why = "it is not saved";
@@ -243,7 +243,7 @@ static const char *guard_title(void *self, const struct document *document) {
   return document->is_saved ? NULL : "edited";
 }
 
-/* Counts the times that a word is written wrong. */
+/* Counts how often a word is misspelled. */
 struct speller {
   const char *wrong;
   int count;
@@ -274,7 +274,7 @@ static bool speller_will_close(void *self, const struct document *document, cons
   return speller->count == 0;
 }
 
-/* Keeps a copy of what is saved. */
+/* Stands for a listener that keeps a copy of each saved document. */
 struct backup {
   size_t bytes;
 };
@@ -285,7 +285,7 @@ static void backup_did_save(void *self, const struct document *document, size_t 
   printf("  backup: %s, %zu bytes\n", document->name, bytes);
 }
 
-/* Follows the links that begin in a certain way. */
+/* Follows the links that begin with `scheme`. */
 struct opener {
   const char *scheme;
 };
@@ -295,7 +295,7 @@ static bool opener_follow(void *self, const char *link) {
   return strncmp(link, opener->scheme, strlen(opener->scheme)) == 0;
 }
 
-/* ---- The story ------------------------------------------------------------------------------ */
+/* ---- Main program --------------------------------------------------------------------------- */
 
 int main(void) {
   struct document letter = {.name = "letter.txt",
@@ -307,7 +307,7 @@ int main(void) {
   struct backup backup_self = {0};
   struct opener mailer_self = {"mailto:"}, browser_self = {"https:"};
 
-  /* What is not named is NULL: the methods that a listener does not have. */
+  /* Methods that are not named are NULL. */
   struct listener guard = {"guard", .title = guard_title, .will_close = guard_will_close};
   struct listener speller = {"speller", &speller_self, .did_open = speller_did_open,
                              .title = speller_title, .will_close = speller_will_close};

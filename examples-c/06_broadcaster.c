@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT
  *
- * 06_broadcaster: screens learn of a new title on the main thread, from someone who does not know
- * them.
+ * 06_broadcaster: another thread notifies screens of a new title, on the main thread, by name.
  *
- * A screen that shows the title registers for the protocol "UpdateTitle". Whoever has a new title
- * notifies of it by that name: here a thread on which someone types. The broadcaster was given the
- * queue of the main loop, so that a title waits there until the loop comes round: the screens are
- * called on the main thread alone, as toolkits want it, and need no lock.
+ * A screen that shows the title registers for the protocol "UpdateTitle". A typing thread notifies
+ * by that name when there is a new title; it does not know the screens. The broadcaster has the
+ * queue of the main loop, so a title waits there until the loop runs the queue. The screens are
+ * called only on the main thread, as GUI toolkits require, and need no lock.
  *
- * In the middle one of the screens is closed while a title waits for it. Unregistering takes that
- * title back. When it has returned MULTICAST_OK nothing calls the screen any more, and its memory
- * is freed in the next statement.
+ * At one point a screen is closed while a title waits for it. Unregistering retracts the waiting
+ * call. When it has returned MULTICAST_OK, nothing calls the screen, and its memory is freed in the
+ * next statement.
  *
- * Prints what is in expected/06_broadcaster.txt.
+ * Prints the text in expected/06_broadcaster.txt.
  */
 
 #define _POSIX_C_SOURCE 200809L
@@ -37,12 +36,12 @@ static void must(const char *what, multicast_status status) {
   if (status != MULTICAST_OK) fail(what, multicast_status_message(status));
 }
 
-/* ---- The protocols: all that the two sides share -------------------------------------------- */
+/* ---- The protocols: the only thing that both sides know ------------------------------------- */
 
-/* There is a new title, which is the payload. */
+/* There is a new title. The payload is the title. */
 #define UPDATE_TITLE "UpdateTitle"
 
-/* What someone wants of the program as a whole. */
+/* Commands to the program. */
 #define COMMAND "Command"
 enum { COMMAND_BACK, COMMAND_QUIT };
 
@@ -86,7 +85,7 @@ struct program {
   multicast_queue queue;
   multicast_broadcaster broadcaster;
   struct screen *screens[3];
-  int open; /* How many of them are. */
+  int open; /* The number of open screens. */
   bool is_over;
   sem_t letter_typed;
 };
@@ -98,7 +97,7 @@ static void program_obey(void *context, uint32_t event, const void *payload, siz
   switch (event) {
     case COMMAND_BACK:
       puts("back");
-      /* Has the second title wait for the screen that is about to go, every time this is run. */
+      /* Makes sure that the second title waits for the screen when the screen is closed. */
       while (sem_wait(&program->letter_typed) != 0) {
         if (errno != EINTR) fail("sem_wait", strerror(errno));
       }
@@ -123,11 +122,11 @@ static void program_run(struct program *program) {
 
 /* ---- The typing thread ---------------------------------------------------------------------- */
 
-/* Knows the broadcaster and the protocols, and none of those who are told. */
+/* Knows the broadcaster and the protocols, but not the observers. */
 struct typist {
   multicast_broadcaster broadcaster;
   sem_t *letter_typed;
-  /* What it has to say in the end. */
+  /* Results, printed at the end. */
   int64_t told_of_draft;
   int64_t told_of_letter;
 };
@@ -149,7 +148,7 @@ static void *type(void *argument) {
   return NULL;
 }
 
-/* ---- The story ------------------------------------------------------------------------------ */
+/* ---- Main program --------------------------------------------------------------------------- */
 
 static void print_report(const struct program *program, const struct typist *typist) {
   multicast_queue_stats stats = multicast_queue_stats_default();

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT
  *
- * 07_epoll: an event loop of epoll, which handles what another thread reads.
+ * 07_epoll: an event loop with epoll, which handles the lines that another thread reads.
  *
- * The loop watches two descriptors: that of a queue, which is readable while calls wait there, and
- * a timer. A thread of its own reads standard input, as reading may block: files cannot be
- * watched at all. It broadcasts every line by the name of a protocol, "Input", and knows no more
- * than that. Who has registered for it is called on the loop, between two waits:
+ * The loop watches two descriptors: that of a queue, which is readable while calls wait in it, and
+ * that of a timer. A reading thread reads standard input, because reading may block and epoll
+ * cannot watch files. It broadcasts every line by the name of a protocol, "Input". The observers of
+ * that name are called on the loop, between two waits:
  *
  *     printer   prints every line with its number
  *     counter   counts lines and bytes
- *     loop      is told that the input has ended, after all lines, and ends
+ *     loop      ends the loop when the input has ended, after all lines
  *
- * No line is lost. Where lines come in faster than they are printed the queue is full before long,
- * and MULTICAST_OVERFLOW_BLOCK has the reader wait. A line of more than a thousand bytes is cut.
+ * No line is lost. If lines are read faster than they are printed, the queue becomes full, and
+ * MULTICAST_OVERFLOW_BLOCK makes the reader wait. A line of more than a thousand bytes is cut.
  *
  * Usage: 07_epoll <FILE    or    COMMAND | 07_epoll    or    07_epoll, then type
  *
- * Prints, with expected/07_input.txt as its input, what is in expected/07_epoll.txt; and on
- * standard error how often the timer has ticked.
+ * With expected/07_input.txt as input, prints the text in expected/07_epoll.txt. Prints to standard
+ * error how often the timer has ticked.
  */
 
 #define _POSIX_C_SOURCE 200809L
@@ -54,9 +54,9 @@ static void must(const char *what, multicast_status status) {
 
 enum {
   LINE_READ,   /* The payload is the line, without its newline. */
-  LINE_CUT,    /* The payload is its beginning. */
+  LINE_CUT,    /* The payload is the beginning of the line. */
   INPUT_ENDED, /* No payload. */
-  INPUT_FAILED /* The payload is an int, as of errno. */
+  INPUT_FAILED /* The payload is an int: the value of errno. */
 };
 
 /* The `events` of multicast_options. */
@@ -67,7 +67,7 @@ enum {
 
 struct reader {
   multicast_broadcaster broadcaster;
-  /* The line so far. With one byte more than a line may have, it will be cut. */
+  /* The line so far. If it has more than MOST_LINE bytes it will be cut. */
   char line[MOST_LINE + 1];
   size_t length;
   char chunk[CHUNK];
@@ -83,7 +83,7 @@ static void reader_end_line(struct reader *reader) {
   if (reader->length <= MOST_LINE) {
     reader_notify(reader, LINE_READ, reader->line, reader->length);
   } else {
-    /* Before the first byte of a character of UTF-8, which has three more at most. */
+    /* At the beginning of a UTF-8 character, which has at most three more bytes. */
     size_t shown = MOST_LINE;
     while (shown > MOST_LINE - 3 && ((unsigned char)reader->line[shown] & 0xC0) == 0x80) shown--;
     reader_notify(reader, LINE_CUT, reader->line, shown);
@@ -115,7 +115,7 @@ static void *read_input(void *argument) {
     if (count > 0) {
       reader_split(reader, reader->chunk, reader->chunk + count);
     } else if (count == 0) {
-      /* A last line without a newline is one, too. */
+      /* The last line may have no newline. */
       if (reader->length > 0) reader_end_line(reader);
       reader_notify(reader, INPUT_ENDED, NULL, 0);
       return NULL;
@@ -127,7 +127,7 @@ static void *read_input(void *argument) {
   }
 }
 
-/* ---- Those who are told, on the loop -------------------------------------------------------- */
+/* ---- The observers, called on the loop ------------------------------------------------------ */
 
 struct printer {
   uint64_t number;
@@ -161,7 +161,7 @@ struct loop {
   int timer;
   uint64_t ticks;
   bool is_over;
-  int error; /* What the input failed with, or 0. */
+  int error; /* The errno of the input, or 0. */
 };
 
 static void loop_end(void *context, uint32_t event, const void *payload, size_t size) {
@@ -216,7 +216,7 @@ static void loop_run(struct loop *loop) {
       if (ready[i].data.fd == loop->timer) {
         loop_tick(loop);
       } else {
-        /* As many as wait now, and no more: the timer is to have its turn, too. */
+        /* Only as many calls as wait now, so that the timer is handled in between. */
         int64_t made = multicast_queue_run(loop->queue, 0);
         if (made < 0) fail("queue_run", multicast_status_message((multicast_status)made));
       }
@@ -224,13 +224,13 @@ static void loop_run(struct loop *loop) {
   }
 }
 
-/* Before the queue is destroyed, which closes its descriptor. */
+/* To be called before the queue is destroyed, which closes its descriptor. */
 static void loop_stop_watching(const struct loop *loop) {
   close(loop->epoll);
   close(loop->timer);
 }
 
-/* ---- All together --------------------------------------------------------------------------- */
+/* ---- Main program --------------------------------------------------------------------------- */
 
 static multicast_queue create_queue(void) {
   multicast_queue_options options = multicast_queue_options_default();
@@ -241,7 +241,7 @@ static multicast_queue create_queue(void) {
   return queue;
 }
 
-/* Whoever registers without a queue of their own is called on the loop. */
+/* Observers that register without a queue are called on the loop. */
 static multicast_broadcaster create_broadcaster(multicast_queue queue) {
   multicast_broadcaster_options options = multicast_broadcaster_options_default();
   options.queue = queue;
@@ -280,9 +280,9 @@ int main(int argc, char **argv) {
     return EXIT_SUCCESS;
   }
   if (argc > 1) fail(argv[1], "one argument too many; see --help");
-  /* Were it closed, the next descriptor to be opened would be taken for it. */
+  /* If standard input were closed, the next opened descriptor would get its number. */
   if (fcntl(STDIN_FILENO, F_GETFD) < 0) fail("standard input", strerror(errno));
-  /* Also where it is a pipe, a line is out as soon as it has been handled. */
+  /* Write each line at once, also to a pipe. */
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
 
   struct printer printer = {0};

@@ -1,11 +1,11 @@
-"""How contenders look, and in which order they stand."""
+"""The looks of the contenders in the plots, and their order in tables and plots."""
 
 from typing import NamedTuple
 
 
 class Style(NamedTuple):
-    begins: str  # the contender's name begins so: what is made of one library looks alike
-    color: str  # told apart with any colour vision, together with the marker
+    begins: str  # the beginning of the contender's name: one library has one look
+    color: str  # with the marker, distinguishable with any colour vision
     marker: str
 
 
@@ -24,7 +24,7 @@ STYLES = [
     Style("liburcu", "#8c6d31", "<"),
     Style("mutex", "#882255", ">"),
     Style("libstdc++", "#999999", "p"),
-    Style("Linux", "#000000", "p"),  # a system call alone
+    Style("Linux", "#000000", "p"),  # only a system call
 ]
 
 
@@ -41,6 +41,6 @@ def is_ours(contender):
 
 
 def position(contender):
-    """Ours by the length of its name: the plain one is first."""
+    """A sort key. libmulticast is first, its variants by the length of their names."""
     return (not is_ours(contender), len(contender) * is_ours(contender),
             STYLES.index(style(contender)), contender)

@@ -1,4 +1,4 @@
-"""What results.json says, looked up and written out."""
+"""Looks up what results.json has, and writes figures with their units."""
 
 from contenders import position
 from measures import MEASURES
@@ -13,7 +13,7 @@ UNITS = {
 
 
 def of_measure(results, measure):
-    """contender -> parameter -> figure, in the order in which contenders stand."""
+    """contender -> parameter -> figure, with the contenders in their order."""
     found = results["figures"].get(measure.key, {})
     return {
         contender: {int(p): both[measure.statistic] for p, both in found[contender].items()}
@@ -25,12 +25,12 @@ def measured(results):
     return [measure for measure in MEASURES if measure.key in results["figures"]]
 
 
-def pictures(results):
-    """picture -> its measures."""
+def plots(results):
+    """plot -> its measures."""
     grouped = {}
     for measure in measured(results):
-        if measure.picture:
-            grouped.setdefault(measure.picture, []).append(measure)
+        if measure.plot:
+            grouped.setdefault(measure.plot, []).append(measure)
     return grouped
 
 
@@ -39,7 +39,7 @@ def is_thread_safe(results, contender):
 
 
 def text_of(measure, value, digits=3):
-    """With its unit, rounded to so many digits."""
+    """The value with its unit, rounded to `digits` significant digits."""
     value = float(f"{value:.{digits}g}")
     scale, unit = [each for each in UNITS[measure.unit] if each[0] <= max(1, abs(value))][-1]
     number = f"{value / scale:.{digits}g}"

@@ -1,6 +1,6 @@
-"""What a figure depends on beside the code: the machine, the compilers, the versions of the peers.
+"""What figures depend on besides the code: the machine, the compilers, the versions of the peers.
 
-Nothing here says whose machine it is: no host name, no paths.
+The description has no host name and no paths.
 """
 
 import datetime
@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-# Where a peer's version stands: the Debian package, and what pkg-config calls it elsewhere.
+# The source of a peer's version: its Debian package, or its pkg-config module elsewhere.
 PEERS = {
     "Boost.Signals2": ("libboost-dev", None),
     "libsigc++": ("libsigc++-2.0-dev", "sigc++-2.0"),
@@ -23,7 +23,7 @@ PEERS = {
 
 
 def describe(build):
-    """The machine, and the compilers that a build directory was configured with."""
+    """The machine, and the compilers with which a build directory was configured."""
     cpu = Path("/proc/cpuinfo").read_text()
     cache = (build / "CMakeCache.txt").read_text()
     return {
@@ -38,7 +38,7 @@ def describe(build):
 
 
 def peer_versions():
-    """By name, the version of each peer that is installed."""
+    """name -> version, for each peer that is installed."""
     versions = {name: version(*where) for name, where in PEERS.items()}
     return {name: found for name, found in versions.items() if found}
 
@@ -54,7 +54,7 @@ def field(text, pattern):
 
 
 def first_line(*command):
-    """Of what a command prints; nothing where there is no such command, or it fails."""
+    """The first line that a command prints; "" if the command is missing or fails."""
     if not shutil.which(command[0]):
         return ""
     done = subprocess.run(command, capture_output=True, text=True, check=False)

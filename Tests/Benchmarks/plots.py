@@ -1,4 +1,7 @@
-"""Draws one picture a question, from the results of a run."""
+"""Draws the plots of a run from its results."""
+
+import io
+import re
 
 import matplotlib
 
@@ -7,30 +10,45 @@ from matplotlib import pyplot
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from contenders import style
-from figures import is_thread_safe, of_measure, pictures, text_of
+from figures import is_thread_safe, of_measure, plots, text_of
 
-WIDTH = 10  # inches; of which the names of the contenders take a third
+WIDTH = 10  # inches; a third of it is for the names of the contenders
+MOST_MARKERS = 9  # on one line; each takes a hundred bytes of the file
 
 
-def draw(results, directory):
-    """Writes an SVG for each picture that the measures name."""
+def draw(results, directory, only=None):
+    """Writes an SVG file for each plot that the measures name, or for one of them."""
     matplotlib.rcParams.update({
         "font.size": 10,
-        "svg.hashsalt": "libmulticast",  # the same results give the same file
+        "font.sans-serif": ["DejaVu Sans", "sans-serif"],
+        "svg.fonttype": "none",  # text, not outlines: half the size
+        "svg.hashsalt": "libmulticast",  # the same results make the same file
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.titleweight": "bold",
     })
-    for picture, measures in pictures(results).items():
-        series = [of_measure(results, measure) for measure in measures]
-        heights = [panel_height(measure, found) for measure, found in zip(measures, series)]
-        image, panels = pyplot.subplots(
-            len(measures), figsize=(WIDTH, sum(heights)), squeeze=False,
-            gridspec_kw={"height_ratios": heights}, layout="constrained")
-        for panel, measure, found in zip(panels[:, 0], measures, series):
-            draw_panel(panel, measure, found, results)
-        image.savefig(directory / f"{picture}.svg", metadata={"Date": None})
-        pyplot.close(image)
+    for plot, measures in plots(results).items():
+        if only in (None, plot):
+            draw_plot(results, directory / f"{plot}.svg", measures)
+
+
+def draw_plot(results, path, measures):
+    series = [of_measure(results, measure) for measure in measures]
+    heights = [panel_height(measure, found) for measure, found in zip(measures, series)]
+    image, panels = pyplot.subplots(
+        len(measures), figsize=(WIDTH, sum(heights)), squeeze=False,
+        gridspec_kw={"height_ratios": heights}, layout="constrained")
+    for panel, measure, found in zip(panels[:, 0], measures, series):
+        draw_panel(panel, measure, found, results)
+    text = io.StringIO()
+    image.savefig(text, metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
+    pyplot.close(image)
+    path.write_text(compact(text.getvalue()))
+
+
+def compact(svg):
+    """Without indentation, and with coordinates in hundredths of a point: half the size."""
+    return re.sub(r"(\.\d\d)\d+", r"\1", re.sub(r"\n +", "\n", svg))
 
 
 def parameters(found):
@@ -77,6 +95,7 @@ def draw_lines(panel, measure, found, names):
         ys = [points[x] / x if measure.each else points[x] for x in xs]
         look = style(contender)
         panel.plot(xs, ys, color=look.color, marker=look.marker, markersize=4,
+                   markevery=step(xs),
                    linewidth=2.4 if contender.startswith("libmulticast") else 1.3,
                    linestyle="-" if names[contender] == contender else "--")
         ends[contender] = (xs[-1], ys[-1])
@@ -84,11 +103,16 @@ def draw_lines(panel, measure, found, names):
     name_ends(panel, ends, names)
 
 
+def step(xs):
+    """One in so many of the points is marked, or has its number on the axis."""
+    return 1 + (len(xs) - 1) // MOST_MARKERS
+
+
 def set_scales(panel, measure, found):
     xs = [x for x in parameters(found) if x > 0 or not measure.each]
     if xs[-1] > 8 * max(1, xs[0]):
         panel.set_xscale("log" if xs[0] > 0 else "symlog", base=2)
-    shown = xs[:: 1 + len(xs) // 9]
+    shown = xs[:: step(xs)]
     panel.set_xticks(shown, [count_of(x) for x in shown])
     panel.xaxis.set_minor_locator(NullLocator())
     panel.set_xlabel(measure.parameter)
@@ -99,12 +123,12 @@ def set_scales(panel, measure, found):
     panel.yaxis.set_major_locator(LogLocator(subs=steps))
     panel.yaxis.set_minor_locator(NullLocator())
     panel.yaxis.set_major_formatter(FuncFormatter(lambda y, _: text_of(measure, y)))
-    of_each = f"for each of the {measure.parameter}, " if measure.each else ""
+    of_each = f"divided by the number of {measure.parameter}, " if measure.each else ""
     panel.set_ylabel(f"{of_each}{better(measure)}")
 
 
 def name_ends(panel, ends, names):
-    """Each name beside the end of its line, as near as the others let it."""
+    """Writes each name next to the end of its line, moved up or down where names would overlap."""
     panel.figure.canvas.draw()
     to_axes = panel.transData + panel.transAxes.inverted()
     wanted = {contender: to_axes.transform(end)[1] for contender, end in ends.items()}
@@ -119,7 +143,7 @@ def name_ends(panel, ends, names):
 
 
 def spread(heights, gap):
-    """The heights moved apart to a distance of `gap` at least, none at the title."""
+    """The heights, moved so that they are `gap` apart at least and below the title."""
     names = sorted(heights, key=heights.get)
     placed = []
     for name in names:

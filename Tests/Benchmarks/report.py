@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes of a results.json what people read: tables, pictures, the README's part on speed."""
+"""Makes tables, plots and the README's table from a results.json. Measures nothing."""
 
 import argparse
 import difflib
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from figures import is_thread_safe, of_measure, text_of
-from measures import COLUMNS, HEADLINE, MEASURES, PICTURE
+from measures import COLUMNS, HEADLINE, MEASURES, PLOT
 from tables import missing, row, tables
 
 BEGIN, END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
@@ -21,47 +21,68 @@ def main():
     if arguments.check_readme:
         check(arguments.check_readme, results, arguments.results)
         return
-    text = f"{conditions(results)}\n\n{tables(results)}\n"
-    (arguments.results / "tables.md").write_text(f"# All figures\n\n{text}")
+    output = arguments.output or arguments.results
+    output.mkdir(parents=True, exist_ok=True)
+    text = all_figures(results)
+    (output / "tables.md").write_text(text)
     print(text)
-    import plots  # here, since a check of the README needs no matplotlib
+    import plots  # here, because checking the README needs no matplotlib
 
-    plots.draw(results, arguments.results)
+    plots.draw(results, output, None if arguments.plots else PLOT)
     if arguments.update_readme:
         readme = arguments.update_readme
-        readme.write_text(updated(readme, results, arguments.results))
+        readme.write_text(updated(readme, results, output))
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path, help="the directory of results.json")
+    parser.add_argument("--output", type=Path, metavar="DIR",
+                        help="where tables.md and the plots go (default: beside results.json)")
+    parser.add_argument("--plots", action="store_true",
+                        help="draw all plots, not only the one that the README shows")
     parser.add_argument("--update-readme", type=Path, metavar="README",
-                        help="write the headline between the markers of this file")
+                        help="write the table between the markers of this file")
     parser.add_argument("--check-readme", type=Path, metavar="README",
-                        help="only see whether that is what stands there")
+                        help="only compare that table, and tables.md, with results.json")
     return parser.parse_args()
+
+
+def all_figures(results):
+    return f"# All figures\n\n{conditions(results)}\n\n{tables(results)}\n"
 
 
 # ---- README --------------------------------------------------------------------------------------
 
 
 def check(readme, results, directory):
-    """Fails where a figure in the README is not that of the results."""
-    there, expected = readme.read_text(), updated(readme, results, directory)
-    if there != expected:
-        sys.stdout.writelines(difflib.unified_diff(
-            there.splitlines(True), expected.splitlines(True), "README", "made of results.json"))
-        sys.exit(1)
-    print("The README says what the results say.")
+    """Fails if the README's table or tables.md differ from the results, or the plot is missing."""
+    made = {readme: updated(readme, results, directory),
+            directory / "tables.md": all_figures(results)}
+    is_good = True
+    for path, expected in made.items():
+        there = path.read_text()
+        if there != expected:
+            sys.stdout.writelines(difflib.unified_diff(
+                there.splitlines(True), expected.splitlines(True), path.name,
+                f"{path.name}, made from results.json"))
+            is_good = False
+    plot = directory / f"{PLOT}.svg"
+    if not plot.is_file():
+        print(f"{plot.name} is missing")
+        is_good = False
+    if not is_good:
+        sys.exit("To make them from results.json again: Tests/Benchmarks/run --from-results")
+    print("The README's table and tables.md agree with results.json.")
 
 
 def updated(readme, results, directory):
-    """The README with the headline of these results."""
+    """The README with the table of these results."""
     if not results["run"]["complete"]:
         sys.exit("The README takes the results of a full run; these are of a quick or partial one.")
     text = readme.read_text()
     if text.count(BEGIN) != 1 or text.count(END) != 1:
-        sys.exit(f"{readme.name} has no {BEGIN} and {END}, one each")
+        sys.exit(f"{readme.name} must have {BEGIN} and {END}, once each")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
     where = os.path.relpath(directory, readme.parent)
@@ -76,8 +97,8 @@ def headline(results, where):
         found = of_measure(results, measure)
         lines.append(row([text] + [
             figure(measure, found, names, parameter) for names in COLUMNS.values()]))
-    lines += ["", f"{conditions(results)} {missing(results)}", "",
-              f"![{PICTURE}]({where}/{PICTURE}.svg)"]
+    lines += ["", f"{statistics(results)} {place(results)}", "",
+              f"![Time to invoke, by the number of delegates]({where}/{PLOT}.svg)"]
     return "\n".join(lines)
 
 
@@ -89,22 +110,34 @@ def safety(results, names):
 
 
 def figure(measure, found, names, parameter):
-    """Of the contender that stands for a column: the first of its names that was measured."""
+    """The figure of the first of the names that was measured."""
     for name in names:
         if parameter in found.get(name, {}):
             return text_of(measure, found[name][parameter])
     return "–"
 
 
+# ---- Conditions ----------------------------------------------------------------------------------
+
+
 def conditions(results):
-    machine, run = results["machine"], results["run"]
+    machine = results["machine"]
     peers = ", ".join(f"{name} {version}" for name, version in results["peers"].items())
-    kind = "a virtual machine of " if machine["virtual"] else ""
-    count = run["rounds"] * run["repetitions"]
+    return (f"{statistics(results)} {place(results)}\n\n"
+            f"Versions: {machine['c++']}; {machine['swift']}; {peers}.\n\n{missing(results)}")
+
+
+def statistics(results):
+    count = results["run"]["rounds"] * results["run"]["repetitions"]
     repetitions = f"{count} repetition{'s' * (count > 1)}"
-    return (f"The best of {repetitions}; of what threads do together, the median."
-            f" Measured on {machine['date']} on {machine['cpu']}, {kind}{machine['cores']} cores,"
-            f" {machine['kernel']}, {machine['c++']}, {machine['swift']}; {peers}.")
+    return f"The best of {repetitions}; where several threads take part, the median."
+
+
+def place(results):
+    machine = results["machine"]
+    kind = "a virtual machine with " if machine["virtual"] else ""
+    return (f"Measured on {machine['date']} on {machine['cpu']}, {kind}{machine['cores']} cores,"
+            f" {machine['kernel']}.")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the question programs in rounds, and writes what comes of it to results.json."""
+"""Runs the programs in several rounds and writes the results to results.json."""
 
 import argparse
 import json
@@ -16,8 +16,8 @@ import machine
 from contenders import is_known
 from measures import MEASURES, is_better
 
-# Google Benchmark repeats within a round, shuffled; rounds are repeated so that a bad minute of the
-# machine does not meet one program alone.
+# Google Benchmark shuffles the repetitions of one program within a round. Several rounds make sure
+# that a slow minute of the machine does not affect one program only.
 FULL = {"rounds": 3, "repetitions": 3, "min_time": 0.005}
 QUICK = {"rounds": 1, "repetitions": 1, "min_time": 0.001}
 
@@ -47,10 +47,10 @@ def main():
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("build", type=Path, help="where the programs were built")
-    parser.add_argument("output", type=Path, help="where results.json goes")
-    parser.add_argument("--quick", action="store_true", help="each contender once, and briefly")
-    parser.add_argument("--only", help="benchmarks whose names contain this, or a program's name")
+    parser.add_argument("build", type=Path, help="the directory in which the programs were built")
+    parser.add_argument("output", type=Path, help="the directory for results.json")
+    parser.add_argument("--quick", action="store_true", help="run each contender once and briefly")
+    parser.add_argument("--only", help="a part of the names of benchmarks, or a program's name")
     return parser.parse_args()
 
 
@@ -58,7 +58,7 @@ def parse():
 
 
 def selected(build, quick, only):
-    """By program, the benchmarks to run, and whether those are all that it has."""
+    """program -> (the benchmarks to run, whether these are all of the program's)."""
     programs, listed_measures = {}, set()
     for source in sorted((Path(__file__).parent / "Questions").glob("*.cpp")):
         program = build / source.stem
@@ -75,23 +75,23 @@ def selected(build, quick, only):
         listed_measures |= {split(name)[0] for name in names}
     lost = {measure.name for measure in MEASURES} - listed_measures
     if lost:
-        sys.exit(f"No program measures what is in measures.py: {sorted(lost)}")
+        sys.exit(f"measures.py has measures that no program measures: {sorted(lost)}")
     if not programs:
-        sys.exit(f"There is no benchmark with {only!r} in its name.")
+        sys.exit(f"No benchmark has {only!r} in its name.")
     return programs
 
 
 def check_names(program, names):
     measures = {split(name)[0] for name in names} - {measure.name for measure in MEASURES}
     if measures:
-        sys.exit(f"measures.py does not know what {program} measures: {sorted(measures)}")
+        sys.exit(f"{program} measures what measures.py does not have: {sorted(measures)}")
     contenders = {name for name in (split(n)[1] for n in names) if not is_known(name)}
     if contenders:
-        sys.exit(f"contenders.py does not know those of {program}: {sorted(contenders)}")
+        sys.exit(f"{program} has contenders that contenders.py does not: {sorted(contenders)}")
 
 
 def smallest_two(names):
-    """Of each contender of each measure: enough to see that it runs."""
+    """The two smallest parameters of each contender and measure: enough to see that it runs."""
     grouped = defaultdict(list)
     for name in names:
         grouped[split(name)[:2]].append(name)
@@ -99,7 +99,7 @@ def smallest_two(names):
 
 
 def split(name):
-    """`measure/contender/parameter`; what Google Benchmark may have appended is left out."""
+    """The parts of `measure/contender/parameter`, without what Google Benchmark appends."""
     measure, contender, parameter = name.split("/")[:3]
     return measure, contender, int(parameter)
 
@@ -108,7 +108,7 @@ def split(name):
 
 
 def run_rounds(programs, plan):
-    """All repetitions of all benchmarks, and what the programs tell of themselves."""
+    """All repetitions of all benchmarks, and the contexts that the programs report."""
     runs, contexts = [], []
     began, steps = time.monotonic(), plan["rounds"] * len(programs)
     for step in range(steps):
@@ -135,7 +135,7 @@ def run_rounds(programs, plan):
 
 
 def told(contexts, key, separator):
-    """What the programs say of the contenders, each name once."""
+    """The names that the programs report under this key, each once."""
     names = (name for context in contexts for name in context.get(key, "").split(separator) if name)
     return list(dict.fromkeys(PLACEMENT.sub(r"\1", name) for name in names))
 
@@ -156,7 +156,7 @@ def pattern(names):
 
 
 def too_slow(runs):
-    """What a program gave up, as it says itself. Any other failure of a run is the end."""
+    """What the programs report as too slow. Any other error of a run ends this script."""
     given_up = set()
     for run in runs:
         if run.get("error_occurred"):
@@ -173,7 +173,7 @@ def figures(runs):
         name, contender, parameter = split(run["run_name"])
         for measure in MEASURES:
             if measure.name == name:
-                # A counter may be there for some parameters only.
+                # A counter may exist for some parameters only.
                 if measure.figure in run:
                     samples[measure, contender, parameter].append(sample(run, measure.figure))
 
@@ -197,7 +197,7 @@ def sample(run, figure):
 
 
 def better(measure, one, other):
-    """Of two placements of the bare loop, each figure of the better one."""
+    """Of two copies of the bare loop, each figure of the better one."""
     if one is None:
         return other
     return {

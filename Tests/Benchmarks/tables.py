@@ -1,4 +1,4 @@
-"""All figures of a run as tables, in Markdown."""
+"""All figures of a run as tables in Markdown."""
 
 from contenders import is_ours
 from figures import is_thread_safe, measured, of_measure, text_of
@@ -10,8 +10,7 @@ BARE_LOOPS = {
 
 
 def tables(results):
-    parts = [table(results, measure) for measure in measured(results)]
-    return "\n\n".join(parts + [missing(results)])
+    return "\n\n".join(table(results, measure) for measure in measured(results))
 
 
 def missing(results):
@@ -24,12 +23,12 @@ def table(results, measure):
     better = "Lower" if measure.lower_is_better else "Higher"
     note = f"{better} is better; {measure.statistic} of all repetitions"
     if reference:
-        note += f"; in parentheses, times the figure of {reference}"
+        note += f"; in parentheses the ratio to {reference}"
     columns = sorted({parameter for points in found.values() for parameter in points})
     heads = [f"{parameter:,}" for parameter in columns]
     if len(columns) == 1:
         heads = [""]
-    lines = [f"### {measure.title}\n", f"{note}. An asterisk: not thread-safe.\n",
+    lines = [f"### {measure.title}\n", f"{note}. An asterisk means: not thread-safe.\n",
              row([measure.parameter] + heads), row(["---"] + ["--:"] * len(columns))]
     for name, points in found.items():
         marked = name if is_thread_safe(results, name) else name + " *"

@@ -1,4 +1,4 @@
-/// A loop over function pointers: what no library can be faster than.
+/// A loop over function pointers: the lower limit of what a library can cost.
 #pragma once
 
 #include <string>

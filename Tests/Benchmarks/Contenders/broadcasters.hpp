@@ -1,7 +1,7 @@
-/// All broadcasters that are compared; those of whom the headers were not found are missing.
+/// All broadcasters that are compared, except those whose headers were not found.
 ///
-/// A broadcaster is made without names. `add` adds an observer under a name; `look_up` gives what
-/// is known by it, the same each time; `notify` calls the observers.
+/// A new broadcaster has no names. `add` adds an observer under a name. `look_up` returns the entry
+/// of a name, the same each time. `notify` calls the observers of an entry.
 #pragma once
 
 #include "contenders.hpp"

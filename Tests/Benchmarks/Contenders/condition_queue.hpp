@@ -1,5 +1,5 @@
-/// What one writes without a library: a std::deque under a mutex, with a condition variable for the
-/// consumer and one for producers that wait for room. The consumer takes all that wait at once.
+/// A queue without a library: a std::deque and a mutex, with a condition variable for the consumer
+/// and one for producers that wait for room. The consumer takes all waiting messages at once.
 #pragma once
 
 #include <condition_variable>
@@ -36,7 +36,7 @@ struct condition_queue_contender {
   }
 
  private:
-  /// A small payload stands in the message, for which nothing is allocated.
+  /// A small payload is stored in the message, without an allocation.
   struct message {
     message(uint32_t event, const void *payload, size_t size) : event(event), size(size) {
       if (size > sizeof small) large.reset(new unsigned char[size]);

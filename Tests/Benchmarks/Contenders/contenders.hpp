@@ -1,7 +1,7 @@
-/// All that are compared; those of whom the headers were not found are missing.
+/// All contenders, except those whose headers were not found.
 ///
-/// A contender is a class: made, it is empty; `add` gives a token that `remove` takes; `invoke`
-/// calls them all. `remove_delegate` and `contains` are there where the library has such a thing.
+/// A contender is a class. A new one is empty; `add` returns a token for `remove`; `invoke` calls
+/// all delegates. `remove_delegate` and `contains` exist where the library has such functions.
 #pragma once
 
 #include "bare_loop.hpp"
@@ -23,7 +23,7 @@
 #include "urcu.hpp"
 #endif
 
-/// A list of types, and a call for each of them.
+/// A list of types, with a call for each of them.
 template <class... Each> struct contenders {
   template <class Function> static void for_each(Function function) {
     (function(type<Each>()), ...);

@@ -1,4 +1,4 @@
-/// GAsyncQueue with messages from g_malloc, popped one by one: the way its documentation shows.
+/// GAsyncQueue with messages from g_malloc, popped one by one, as its documentation shows.
 #pragma once
 
 #include <glib.h>

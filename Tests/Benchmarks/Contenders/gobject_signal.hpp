@@ -1,4 +1,4 @@
-/// A signal with the arguments of a delegate, and its handler, which works.
+/// A signal with the arguments of a delegate, and a handler that does the work.
 #pragma once
 
 #include <glib-object.h>
@@ -17,7 +17,8 @@ inline void gobject_call(GClosure *closure, gpointer function, gpointer instance
   callback(static_cast<GObject *>(instance), event, payload, size, closure->data);
 }
 
-// What glib-genmarshal writes for VOID:UINT,POINTER,ULONG: twice as fast as the generic ones.
+// As glib-genmarshal writes it for VOID:UINT,POINTER,ULONG: twice as fast as the generic
+// marshaller.
 
 inline void gobject_marshal(GClosure *closure, GValue *, guint, const GValue *values, gpointer,
                             gpointer function) {

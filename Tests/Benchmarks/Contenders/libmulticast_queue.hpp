@@ -1,4 +1,4 @@
-/// libmulticast's queue, in the three ways of running it.
+/// libmulticast's queue, run in three ways.
 #pragma once
 
 #include <sys/epoll.h>

@@ -1,5 +1,5 @@
-/// What one writes without a library: std::function in a vector that is copied on change, and a
-/// mutex around the pointer to it.
+/// Without a library: a vector of std::function that is copied on each change, and a mutex that
+/// guards the pointer to it.
 #pragma once
 
 #include <functional>

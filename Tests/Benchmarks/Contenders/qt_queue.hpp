@@ -1,4 +1,4 @@
-/// A queued connection to an object that lives in a QThread, whose event loop makes the calls.
+/// A queued connection to an object in a QThread, whose event loop makes the calls.
 #pragma once
 
 #include <QCoreApplication>
@@ -29,7 +29,7 @@ struct qt_queue_contender {
   void push(uint32_t event, const void *payload, size_t size) {
     Q_EMIT sender.queued(event, QByteArray(static_cast<const char *>(payload), int(size)));
   }
-  /// Only until it is started.
+  /// Used only before `start`.
   void run_one() { QCoreApplication::sendPostedEvents(); }
 
   void start() {
@@ -39,8 +39,8 @@ struct qt_queue_contender {
   void deliver() { to.wait(); }
 
  private:
-  /// Event loops want one; it is never run. Qt's own event dispatcher is several times as fast here
-  /// as the default, which is one over GLib.
+  /// Event loops need one; it is never run. Qt's own event dispatcher is several times faster here
+  /// than the default one, which uses GLib.
   static void application() {
     qputenv("QT_NO_GLIB", "1");
     static int argc = 1;

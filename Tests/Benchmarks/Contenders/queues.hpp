@@ -1,10 +1,11 @@
-/// All queues that are compared; those of whom the headers were not found are missing.
+/// All queues that are compared, except those whose headers were not found.
 ///
-/// A queue is made for a receiver. Any thread may `push`. Then either the same thread calls
-/// `run_one`; or `start`, before anything is pushed, and `deliver`, which returns when the receiver
-/// has all that it expects: on the calling thread or, where the queue has a thread, on that one.
+/// A queue delivers to one receiver. Any thread may `push`. To run the calls, either the same
+/// thread calls `run_one`, or the consumer calls `start` before the first push and then `deliver`,
+/// which returns when the receiver has got everything. `deliver` makes the calls on the calling
+/// thread, unless the queue has a thread of its own.
 ///
-/// Where `is_bounded` is true a push into a full queue waits for room.
+/// If `is_bounded` is true, a push into a full queue waits for room.
 #pragma once
 
 #include "condition_queue.hpp"

@@ -1,4 +1,4 @@
-/// Where queued messages arrive, whatever carried them: contenders call `receive` once for each.
+/// The receiver of queued messages: each contender calls `receive` once for each message.
 #pragma once
 
 #include <semaphore.h>
@@ -18,16 +18,16 @@ inline int64_t now() {
 
 class receiver {
  public:
-  /// @param expected   It has finished when it has received so many.
-  /// @param producers  From so many threads.
-  /// @param most       A producer that asks for room is never ahead by more than its share of this.
+  /// @param expected   How many messages it receives in all.
+  /// @param producers  How many threads send them.
+  /// @param most       How many messages may be under way, of producers that ask for room.
   receiver(uint64_t expected, uint32_t producers, uint32_t most)
       : expected(expected), batch(most / producers / 2), rooms(producers) {
     for (auto &each : rooms) each.until_next = batch;
   }
 
-  /// @param producer  Who sent it: the event.
-  /// @param payload   When latencies are recorded, begins with the time of sending.
+  /// @param producer  The number of the sender: the event.
+  /// @param payload   Begins with the time of sending if latencies are recorded.
   void receive(uint32_t producer, const void *payload, size_t size) {
     if (latencies) {
       int64_t sent;
@@ -43,19 +43,19 @@ class receiver {
     if (++calls == expected) finished.set_value();
   }
 
-  /// Called by a producer before each batch, to be no further ahead than its share. Two have room:
-  /// while one is received the next is sent, for one semaphore operation a batch on either side.
+  /// A producer calls this before each batch, to be at most its share ahead. There is room for two
+  /// batches: one is sent while the other is received. Each costs one semaphore operation per side.
   void wait_for_room(uint32_t producer) {
     while (sem_wait(&rooms[producer].batches) != 0) {}
   }
 
-  /// For the consumer.
+  /// Called by the consumer.
   bool is_finished() const { return calls >= expected; }
-  /// For others.
+  /// Called by other threads.
   void wait() { finished.get_future().wait(); }
 
   const uint64_t expected;
-  /// How many messages make a batch.
+  /// Messages in a batch.
   const uint32_t batch;
   uint64_t calls = 0;
   uint64_t bytes = 0;

@@ -1,4 +1,4 @@
-/// What peers written in C++ hold instead of a delegate: `work` inlined, nothing to call through.
+/// The delegate of peers written in C++: `work` inlined, without a function pointer.
 #pragma once
 
 #include "work.h"

@@ -1,7 +1,7 @@
-/// An array of delegates under RCU: what liburcu's users write for a list that is mostly read.
+/// An array of delegates under RCU, as users of liburcu write it for a list that is mostly read.
 #pragma once
 
-#define _LGPL_SOURCE  // the read side inlined, as liburcu recommends for speed
+#define _LGPL_SOURCE  // inlines the read side, as liburcu recommends for speed
 #include <urcu/urcu-memb.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct urcu_contender {
 
   token add(multicast_function function, void *context) {
     std::lock_guard<std::mutex> guard(lock);
-    // With the room of a vector that grows: a mere copy has none, and would be moved at once.
+    // With the capacity of a growing vector. A plain copy has none and would be moved at once.
     const size_t size = current->size(), room = current->capacity();
     auto *next = new list;
     next->reserve(size < room ? room : 2 * size + 1);

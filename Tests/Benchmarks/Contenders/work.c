@@ -1,4 +1,4 @@
-// Compiled twice: into the executable, and into a shared library.
+// Compiled twice: into the executable and into a shared library.
 
 #include "work.h"
 

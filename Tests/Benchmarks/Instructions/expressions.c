@@ -1,4 +1,4 @@
-// Evaluates expressions for callgrind, which counts the instructions of each: see ../instructions.
+// Evaluates expressions while callgrind counts the instructions of each: see ../instructions.
 
 #include <linux/membarrier.h>
 #include <stdio.h>
@@ -27,9 +27,9 @@ static void fail(const char *file, int line, const char *expression) {
   exit(1);
 }
 
-// ---- What is set up and taken down, uncounted ---------------------------------------------------
+// ---- Set-up and tear-down, not counted ----------------------------------------------------------
 
-// Invoked once, as it usually is: by this thread alone.
+// Invoked once, by this thread only: the usual case.
 static void fill(size_t count, const multicast_options *options) {
   target = multicast_create();
   for (size_t i = 0; i < count; i++)
@@ -63,7 +63,7 @@ static void destroy_named(void) {
   CHECK(multicast_broadcaster_destroy(broadcaster) == MULTICAST_OK);
 }
 
-// ---- What is counted ----------------------------------------------------------------------------
+// ---- Counted ------------------------------------------------------------------------------------
 
 static void loop_0(void) { plain_loop(delegates, 0, 1, NULL, 0); }
 static void loop_1(void) { plain_loop(delegates, 1, 1, NULL, 0); }
@@ -73,7 +73,7 @@ static void add(void) {
   for (size_t i = 0; i < MOST; i++)
     CHECK(multicast_add(target, delegates[i], NULL, &tokens[i]) == MULTICAST_OK);
 }
-// Here and there: 7 has no divisor in common with 1,000, so each has its turn.
+// In scattered order: 7 has no common divisor with 1,000, so each is removed once.
 static void token_remove(void) {
   for (size_t i = 0; i < MOST; i++)
     CHECK(multicast_token_remove(tokens[i * 7 % MOST]) == MULTICAST_OK);
@@ -91,9 +91,9 @@ static void queue_and_run(void) {
 
 static const struct expression {
   const char *name;
-  unsigned count;  // how many of it one evaluation is
+  unsigned count;  // operations in one evaluation
   void (*before)(void), (*evaluate)(void), (*after)(void);
-  uint64_t sum;  // of event and size over all calls of delegates, in one evaluation
+  uint64_t sum;  // of event and size, over all calls of delegates in one evaluation
 } expressions[] = {
     {"bare loop, 0 delegates", 1, make_nothing, loop_0, make_nothing, 0},
     {"bare loop, 1 delegate", 1, make_nothing, loop_1, make_nothing, 1},
@@ -120,7 +120,7 @@ static void count(const struct expression *each) {
   for (int round = 0; round <= ROUNDS; round++) {
     each->before();
     const uint64_t before = sum();
-    // The first time is not like the others: memory is taken, functions are bound.
+    // The first evaluation differs from the others: it allocates memory and binds functions.
     if (round > 0) CALLGRIND_TOGGLE_COLLECT;
     each->evaluate();
     if (round > 0) CALLGRIND_TOGGLE_COLLECT;
@@ -131,7 +131,7 @@ static void count(const struct expression *each) {
   CALLGRIND_DUMP_STATS_AT(name);
 }
 
-// The kernel grants the barrier to processes that have registered for it.
+// Only processes that have registered for the barrier may use it.
 static int is_registered(void) {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
@@ -141,7 +141,7 @@ int main(void) {
   for (size_t i = 0; i < MOST; i++)
     delegates[i] = (multicast_delegate){work_in_executable, &counters[i]};
 
-  // The library does so at its start; and where it cannot, it does without, which is slower.
+  // The library registers at its start. If it cannot, it uses fence instructions instead.
   CHECK(!is_registered());
   create_and_destroy();
   if (!is_registered()) return 77;

@@ -1,5 +1,5 @@
-// What an invocation is without a library. In a library by itself, where its instructions are not
-// counted as the program's; and without the padding of those that are timed.
+// An invocation without libmulticast. It is in a shared library of its own, so that its
+// instructions do not count as the program's, and without the padding of the loops that are timed.
 
 #include "work.h"
 

@@ -1,5 +1,5 @@
-/// Contenders to be filled with so many delegates each: small ones by the hundred, so that reading
-/// the clock before and after does not count.
+/// Contenders to fill with `count` delegates each. If `count` is small there are hundreds of them,
+/// so that reading the clock before and after is negligible.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 template <class Contender> struct batch {
   using token = typename Contender::token;
 
-  /// Longer than this for filling or emptying once, and a contender goes no further.
-  static constexpr std::chrono::seconds patience{2};
+  /// A contender that takes longer than this to fill or to empty once is not measured further.
+  static constexpr std::chrono::seconds time_limit{2};
 
   const size_t count;
   std::vector<Contender> contenders;
@@ -20,21 +20,21 @@ template <class Contender> struct batch {
   std::vector<token> tokens;
 
   explicit batch(size_t count) : count(count), contenders(copies(count)), counters(count) {
-    tokens.resize(copies(count) * count);  // has the system give the memory now
+    tokens.resize(copies(count) * count);  // makes the system provide the memory now
     tokens.clear();
   }
 
-  /// How many contenders have so many delegates each.
+  /// How many contenders there are.
   static size_t copies(size_t count) { return 1 + 1023 / count; }
 
-  /// Adds all delegates; false where patience has ended.
+  /// Adds all delegates; false after the time limit.
   bool fill() {
     return repeat([&](Contender &contender, size_t, size_t place) {
       tokens.push_back(contender.add(work_in_executable, &counters[place]));
     });
   }
 
-  /// Invokes each, on this thread and no other, as is usual.
+  /// Invokes each on this thread only: the usual case.
   void invoke() {
     for (auto &contender : contenders) contender.invoke(1, nullptr, 0);
   }
@@ -49,14 +49,14 @@ template <class Contender> struct batch {
       std::reverse(tokens.begin() + i, tokens.begin() + i + count);
   }
 
-  /// Removes by token, in the order in which those are now; false where patience has ended.
+  /// Removes by token, in the current order of the tokens; false after the time limit.
   bool empty() {
     return repeat([&](Contender &contender, size_t i, size_t) { contender.remove(tokens[i]); });
   }
 
  private:
   template <class Function> bool repeat(Function function) {
-    const auto end = std::chrono::steady_clock::now() + patience;
+    const auto end = std::chrono::steady_clock::now() + time_limit;
     size_t i = 0;
     for (auto &contender : contenders) {
       for (size_t place = 0; place < count; place++, i++) {

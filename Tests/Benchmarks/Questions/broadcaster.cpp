@@ -1,4 +1,4 @@
-// What does it cost to notify by name, from one name to 65,536?
+// How long does it take to notify by name, with one name to 65,536?
 
 #include <algorithm>
 #include <chrono>
@@ -10,8 +10,8 @@
 #include "question.hpp"
 #include "repeating_thread.hpp"
 
-/// A broadcaster with so many names and an observer of each; and the names once more, copied, in
-/// the random order in which they are looked up, the same for all.
+/// A broadcaster with `count` names and an observer of each, and copies of the names in the random
+/// order in which they are looked up, which is the same for all contenders.
 template <class Broadcaster> struct named {
   Broadcaster broadcaster;
   std::vector<uint64_t> counters;
@@ -26,7 +26,7 @@ template <class Broadcaster> struct named {
   }
 };
 
-/// Calls a function with one element after the other, round and round.
+/// Calls a function with one element after the other, again and again.
 template <class Element, class Function>
 static void go_round(benchmark::State &state, const std::vector<Element> &elements,
                      Function function) {
@@ -63,15 +63,14 @@ template <class Broadcaster> static void invoke(benchmark::State &state, size_t 
   });
 }
 
-/// The look-ups of all threads together, while all are under way. An iteration is a stretch of
-/// time.
+/// The look-ups of all threads in total, while all of them run. An iteration is a period of time.
 template <class Broadcaster>
 static void look_up_from_threads(benchmark::State &state, int64_t count) {
   named<Broadcaster> all(4096);
   std::deque<repeating_thread> threads;
   for (int64_t i = 0; i < count; i++) {
     threads.emplace_back([&, i] {
-      // Each begins elsewhere.
+      // Each thread begins at another name.
       return [&, at = size_t(i) * all.names.size() / size_t(count)]() mutable {
         benchmark::DoNotOptimize(all.broadcaster.look_up(all.names[at]));
         if (++at == all.names.size()) at = 0;

@@ -1,7 +1,8 @@
-// How long do adding, removing, looking for a delegate, creating and destroying take?
+// How long does it take to add, to remove, to find a delegate, to create and to destroy?
 //
-// What a contender has not got (finding a delegate, say) it is not asked. What one puts off, as
-// Boost.Signals2 does with the place of a removed slot in its list, is not in the figures.
+// A contender is measured only for what it has; not all can find a delegate, for instance. Work
+// that a contender postpones is not in the figures: Boost.Signals2 does so with the entry of a
+// removed slot in its list.
 
 #include <linux/membarrier.h>
 #include <malloc.h>
@@ -27,7 +28,7 @@ template <class Contender, class = void> struct has_contains : std::false_type {
 template <class Contender>
 struct has_contains<Contender, std::void_t<decltype(&Contender::contains)>> : std::true_type {};
 
-/// Counts the function's time as the iteration's, and returns it.
+/// Makes the time of the function the time of the iteration, and returns it.
 template <class Function>
 static std::chrono::duration<double> timed(benchmark::State &state, Function function) {
   const auto begin = std::chrono::steady_clock::now();
@@ -38,7 +39,7 @@ static std::chrono::duration<double> timed(benchmark::State &state, Function fun
 }
 
 // ---- By the number of delegates -----------------------------------------------------------------
-// An iteration is one delegate. These return false where patience has ended.
+// An iteration is one delegate. These functions return false after the time limit.
 
 template <class Contender> static bool add(benchmark::State &state, size_t count) {
   bool done = true;
@@ -63,7 +64,7 @@ template <class Contender> static bool add_many(benchmark::State &state, size_t 
   return true;
 }
 
-/// From full to empty, in the order that `arrange` gives the tokens.
+/// Removes all, in the order of the tokens after `arrange`.
 template <class Contender>
 static bool remove(benchmark::State &state, size_t count, void (*arrange)(batch<Contender> &)) {
   bool done = true;
@@ -85,8 +86,8 @@ template <class Contender> static bool remove_reversed(benchmark::State &state, 
   return remove<Contender>(state, count, [](batch<Contender> &all) { all.reverse(); });
 }
 
-/// Does something with one delegate in ten at most, so that about `count` are there all the time.
-/// They come in random order from places as far apart as can be: few would be a matter of luck.
+/// Calls the function for one in ten delegates at most, so that their number stays about `count`.
+/// They are in random order and evenly spaced: a few random ones would give random results.
 template <class Contender, class Function>
 static bool here_and_there(benchmark::State &state, size_t count, Function function) {
   const size_t each = std::clamp<size_t>(count / 10, 1, 3000000 / count);
@@ -103,7 +104,7 @@ static bool here_and_there(benchmark::State &state, size_t count, Function funct
       for (auto &contender : all.contenders)
         for (auto context : contexts) function(contender, context);
     });
-    if (taken > all.patience) return false;
+    if (taken > all.time_limit) return false;
   }
   return true;
 }
@@ -120,20 +121,20 @@ template <class Contender> static bool contains(benchmark::State &state, size_t 
   });
 }
 
-/// Registers a measure for one delegate to a million. Whoever has lost patience once has for all
-/// numbers from that one on: a removal that takes the longer the more there are would take hours.
+/// Registers a measure for one delegate to a million. A contender that exceeds the time limit for
+/// one number is not measured for larger ones: a removal in linear time would take hours.
 template <class Contender>
 static void for_counts(const std::string &measure, bool (*run)(benchmark::State &, size_t)) {
   auto enough = std::make_shared<size_t>(SIZE_MAX);
   for (size_t count = 1; count <= 1000000; count *= 10) {
-    auto patiently = [=](benchmark::State &state) {
+    auto until_too_slow = [=](benchmark::State &state) {
       if (count < *enough && run(state, count)) return;
       *enough = std::min(*enough, count);
       state.SkipWithError(
           ("too slow: over 2 s for " + std::to_string(*enough) + " delegates").c_str());
     };
     benchmark::RegisterBenchmark(label(measure, Contender::name(), int64_t(count)).c_str(),
-                                 patiently)
+                                 until_too_slow)
         ->UseManualTime();
   }
 }
@@ -157,21 +158,21 @@ template <class Contender> static void create_add_destroy(benchmark::State &stat
 }
 
 // ---- While another thread invokes ---------------------------------------------------------------
-// Of libmulticast and liburcu a removal waits until the delegate does not run any more; the others
-// leave that to the program. The other thread is seen to run each time before the clock starts: a
-// barrier, for one, costs little when it does not.
+// A removal from libmulticast or liburcu waits until no call of the delegate runs. The others leave
+// that to the program. Before the clock starts, each measurement makes sure that the other thread
+// runs: a memory barrier, for instance, costs little if it does not.
 
 static constexpr size_t invoked = 100;
 static constexpr size_t at_a_time = 10;
 
-/// A contender that another thread invokes.
+/// A contender that another thread invokes all the time.
 template <class Contender> struct filled_and_invoked : filled<Contender> {
   repeating_thread other{[this] { return [this] { this->contender.invoke(1, nullptr, 0); }; }};
 
   filled_and_invoked() : filled<Contender>(invoked) {}
 };
 
-/// From random places; what was removed is added again when the clock has stopped.
+/// At random places. The removed delegate is added again after the clock has stopped.
 template <class Contender, class Function>
 static void remove_invoked(benchmark::State &state, Function remove) {
   filled_and_invoked<Contender> full;
@@ -205,7 +206,7 @@ template <class Contender> static void add_and_remove_invoked(benchmark::State &
   }
 }
 
-/// An iteration is one of the delegates, as in the next.
+/// An iteration is one of the delegates, here and in the next function.
 template <class Contender> static void remove_all_invoked(benchmark::State &state) {
   filled_and_invoked<Contender> full;
   while (state.KeepRunningBatch(invoked)) {
@@ -215,7 +216,7 @@ template <class Contender> static void remove_all_invoked(benchmark::State &stat
   }
 }
 
-/// The other thread goes from one multicast to the next; that its handle may be stale is fine.
+/// The other thread goes from one multicast to the next. Its handle may be stale, which is safe.
 template <class library> static void destroy_invoked(benchmark::State &state) {
   std::vector<uint64_t> counters(invoked);
   std::atomic<uint64_t> next{0}, last{0};
@@ -236,7 +237,7 @@ template <class library> static void destroy_invoked(benchmark::State &state) {
   }
 }
 
-/// What a removal of libmulticast or of liburcu asks of the system, alone.
+/// Only the system call that removals of libmulticast and liburcu make.
 static void barrier(benchmark::State &state) {
   std::vector<uint64_t> counters(invoked);
   std::vector<multicast_delegate> delegates;
@@ -301,8 +302,8 @@ template <class library> static void register_own() {
 }
 
 int main(int argc, char **argv) {
-  // Whether glibc gives memory back to the system depends on what was freed before, and benchmarks
-  // come in any order. It keeps all, so that what is measured is not the system's page faults.
+  // Whether glibc returns memory to the system depends on what was freed before, and benchmarks run
+  // in any order. With these settings it keeps all memory, so that no page faults are measured.
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
 

@@ -1,4 +1,4 @@
-// How long does an invocation take, from no delegate to 65,536?
+// How long does an invocation take, with no delegate to 65,536?
 
 #include "question.hpp"
 

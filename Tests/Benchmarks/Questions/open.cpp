@@ -1,15 +1,15 @@
-// How long does it take to open a library, and what comes with it?
+// How long does it take to open a library, and what is loaded with it?
 //
-// Each iteration starts a process in which nothing but libc is loaded, and which opens the library
-// as a plugin would; its file is in the page cache. The figures are the counters:
+// Each iteration starts a process in which only libc is loaded, and which opens the library as a
+// plugin would. The file is in the page cache. The figures are the counters:
 //
 //   ns           the median of dlopen(RTLD_NOW)
-//   resident_kb  how much more memory the process has then, shared with others or not
-//   private_kb   of that, what each further process pays again: pages that were written to
-//   size_kb      the file, stripped
-//   needs        how many other libraries come with it, libc and the loader aside
+//   resident_kb  the resident memory that this adds, shared with other processes or not
+//   private_kb   the part of it that each process has for itself: pages that were written to
+//   size_kb      the size of the file, stripped
+//   needs        how many other libraries are loaded with it, without libc and the loader
 //
-// The label names those that it asks for itself. The time of an iteration means nothing.
+// The label names its direct dependencies. The time of an iteration has no meaning.
 
 #include <dlfcn.h>
 #include <link.h>
@@ -33,15 +33,15 @@ static const library libraries[] = {
     {"GObject signals", "libgobject-2.0.so.0"},
     {"Qt 5 signals", "libQt5Core.so.5"},
     {"liburcu, array", "liburcu-memb.so.8"},
-    // What peers need that are headers alone, Boost.Signals2 for one.
+    // The dependency of header-only peers such as Boost.Signals2.
     {"libstdc++", "libstdc++.so.6"},
 };
 
-// ---- What the system says -----------------------------------------------------------------------
+// ---- Questions to the system --------------------------------------------------------------------
 
 static std::string quoted(const std::string &path) { return "'" + path + "'"; }
 
-/// What a command prints; nothing where it fails.
+/// The output of a command; empty if it fails.
 static std::string output_of(const std::string &command) {
   FILE *pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return "";
@@ -51,7 +51,7 @@ static std::string output_of(const std::string &command) {
   return pclose(pipe) == 0 ? output : "";
 }
 
-/// Where the loader finds a library; nothing where it does not.
+/// The path where the loader finds a library; empty if it does not.
 static std::string path_of(const std::string &file) {
   void *opened = dlopen(file.c_str(), RTLD_LAZY);
   link_map *map = nullptr;
@@ -70,7 +70,7 @@ static std::vector<std::string> needed_by(const std::string &path) {
   return names;
 }
 
-/// All that come with a library, and what those need.
+/// All direct and indirect dependencies of a library.
 static void collect_needs(const std::string &path, std::set<std::string> &names) {
   for (const std::string &name : needed_by(path)) {
     if (name == "libc.so.6" || name.rfind("ld-linux", 0) == 0) continue;
@@ -90,7 +90,7 @@ static double stripped_kb(const std::string &path) {
   return is_done ? double(file.st_size) / 1024 : 0;
 }
 
-// ---- The question -------------------------------------------------------------------------------
+// ---- The measurement ----------------------------------------------------------------------------
 
 struct cost {
   long ns, resident_kb, private_kb;
@@ -119,7 +119,7 @@ static void open(benchmark::State &state, std::string path) {
   std::string direct;
   for (const std::string &name : needed_by(path)) direct += (direct.empty() ? "" : " ") + name;
   const double size = stripped_kb(path);
-  // Nothing at all is needed by none of them: it is readelf that is missing.
+  // Every library needs at least libc. If there is no dependency at all, readelf is missing.
   if (direct.empty() || size == 0) return state.SkipWithError("readelf or strip failed (binutils)");
 
   state.counters["ns"] = median(costs, &cost::ns);
@@ -139,7 +139,7 @@ int main(int argc, char **argv) {
       continue;
     }
     benchmark::RegisterBenchmark(label("open", each.contender, 1).c_str(), open, path)
-        ->Iterations(20);  // of some milliseconds each
+        ->Iterations(20);  // some milliseconds each
   }
   if (!missing.empty()) benchmark::AddCustomContext("missing_libraries", missing);
   return run_question(argc, argv);

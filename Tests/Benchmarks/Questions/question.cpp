@@ -16,8 +16,8 @@ int run_question(int argc, char **argv) {
     peers::for_each(append);
     return names;
   }());
-  // Until a process has had a second thread, glibc's locks and std::shared_ptr get by without
-  // atomic operations: not so in programs that need them.
+  // As long as a process has never had a second thread, glibc's locks and std::shared_ptr use no
+  // atomic operations. Programs that need locks have several threads.
   std::thread([] {}).join();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;

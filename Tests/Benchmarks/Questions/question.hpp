@@ -1,8 +1,8 @@
-/// What the programs share. Each asks one question, of every contender that can answer it.
+/// Common to all programs. Each measures one thing for every contender that has it.
 ///
-/// Google Benchmark runs them: it shuffles the repetitions, so that all contenders have the same
-/// good and bad moments of the machine, and writes JSON. A benchmark is named
-/// `measure/contender/parameter`, whatever the program; report.py knows the measures by name.
+/// Google Benchmark runs them. It shuffles the repetitions, so that slow moments of the machine
+/// affect all contenders alike, and writes JSON. The name of a benchmark is
+/// `measure/contender/parameter` in every program; measures.py has all measures.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -14,18 +14,18 @@
 
 #include "contenders.hpp"
 
-/// `measure/contender/parameter`. Commas and blanks are fine, slashes are not.
+/// `measure/contender/parameter`. The parts may have commas and blanks, but no slashes.
 inline std::string label(const std::string &measure, const std::string &contender,
                          int64_t parameter) {
   return measure + "/" + contender + "/" + std::to_string(parameter);
 }
 
-/// Whether a contender can be given many delegates at once.
+/// Whether a contender can add many delegates in one call.
 template <class Contender, class = void> struct adds_all : std::false_type {};
 template <class Contender>
 struct adds_all<Contender, std::void_t<decltype(&Contender::add_all)>> : std::true_type {};
 
-/// A contender with so many delegates, each with a counter of its own.
+/// A contender with `count` delegates, each with a counter of its own.
 template <class Contender> struct filled {
   Contender contender;
   std::vector<uint64_t> counters;
@@ -33,7 +33,7 @@ template <class Contender> struct filled {
 
   explicit filled(size_t count, multicast_function function = work_in_executable)
       : counters(count) {
-    // One by one takes hours where each add copies all that there is.
+    // Where each add copies all delegates, adding them one by one takes hours.
     if constexpr (adds_all<Contender>::value) {
       tokens = contender.add_all(function, counters);
     } else {
@@ -43,5 +43,5 @@ template <class Contender> struct filled {
   }
 };
 
-/// Tells what is not there in the JSON, and runs what has been registered.
+/// Writes to the JSON what is missing, and runs the registered benchmarks.
 int run_question(int argc, char **argv);

@@ -1,4 +1,4 @@
-// What does a call cost that another thread makes, and how soon is it made?
+// What does a queued call cost, and how long after queueing is it made?
 
 #include <malloc.h>
 #include <sys/prctl.h>
@@ -27,8 +27,8 @@ template <class Queue> static void call_here(benchmark::State &state, size_t siz
 
 // ---- Throughput ---------------------------------------------------------------------------------
 
-/// What keeps producers from being further ahead of the consumer than the capacity. Some queues
-/// have no bound, so that all are compared paced, by the same means: see the receiver.
+/// How producers are kept from being ahead of the consumer by more than the capacity. Some queues
+/// have no limit, so all are compared with `paced`, where the producers wait for the receiver.
 enum class bound { paced, blocking };
 
 template <class Queue>
@@ -44,7 +44,7 @@ static void produce(Queue &queue, receiver &to, bound by, uint32_t producer, uin
   }
 }
 
-/// From the first message to the last one's arrival. An iteration is 16,384 messages.
+/// From the first message to the arrival of the last. An iteration is 16,384 messages.
 template <class Queue>
 static void throughput(benchmark::State &state, bound by, uint32_t producers, size_t size) {
   const uint64_t total = uint64_t(state.max_iterations) * 16384;
@@ -70,15 +70,15 @@ static void throughput(benchmark::State &state, bound by, uint32_t producers, si
   }
   for (auto &thread : threads) thread.join();
 
-  if (to.calls != total || to.bytes != total * size) state.SkipWithError("not all has arrived");
+  if (to.calls != total || to.bytes != total * size) state.SkipWithError("messages are missing");
   state.SetItemsProcessed(int64_t(total));
   state.counters["ns_per_message"] = double(taken) / double(total);
 }
 
 // ---- Latency ------------------------------------------------------------------------------------
 
-/// From sending to the beginning of the call, one message each 20 us however many send them, which
-/// finds the consumer asleep. An iteration is 4,096 messages.
+/// From sending to the beginning of the call. There is one message every 20 us, whatever the number
+/// of producers, so the consumer is asleep when it comes. An iteration is 4,096 messages.
 template <class Queue> static void latency(benchmark::State &state, uint32_t producers) {
   constexpr uint64_t total = 4096;
   constexpr std::chrono::microseconds pace(20);
@@ -95,10 +95,10 @@ template <class Queue> static void latency(benchmark::State &state, uint32_t pro
     std::vector<std::thread> threads;
     for (uint32_t i = 0; i < producers; i++) {
       threads.emplace_back([&, i] {
-        prctl(PR_SET_TIMERSLACK, 1ul);  // 50 us unless told
+        prctl(PR_SET_TIMERSLACK, 1ul);  // the default is 50 us
         auto next = begin + i * pace;
         for (uint64_t sent = 0; sent < total / producers; sent++) {
-          // Who was late does not make up for it: that would be a burst.
+          // A late message does not make the next one early: that would be a burst.
           next = std::max(next + producers * pace, std::chrono::steady_clock::now());
           std::this_thread::sleep_until(next);
           int64_t stamped[message / sizeof(int64_t)] = {now()};
@@ -128,8 +128,8 @@ template <class Queue> static void register_throughput(const char *measure, int6
 }
 
 int main(int argc, char **argv) {
-  // By default malloc gives memory back to the system whenever a queue with large payloads has run
-  // empty, which who delivers fast does often: mostly page faults would be measured.
+  // By default malloc returns memory to the system whenever a queue with large payloads becomes
+  // empty. A fast consumer empties it often, so mostly page faults would be measured.
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
 
   auto here = [](auto each) {

@@ -1,4 +1,4 @@
-/// A thread that does one thing over and over until it goes out of scope.
+/// A thread that repeats one function until this object is destroyed.
 #pragma once
 
 #include <atomic>
@@ -7,13 +7,13 @@
 
 class repeating_thread {
  public:
-  /// `make` runs on the new thread and gives what it repeats: what that owns is the thread's own,
-  /// its memory included. Returns when it has been done once.
+  /// `make` runs on the new thread and returns the function to repeat, so that the function's data
+  /// is allocated on that thread. The constructor returns after the first repetition.
   template <class Make> explicit repeating_thread(Make make) {
     thread = std::thread([this, make] {
       for (auto repeated = make(); !stopped.load(std::memory_order_relaxed);) {
         repeated();
-        // One thread writes, so a plain store will do: what is measured shall not wait for it.
+        // Only one thread writes, so a plain store is enough and does not slow the measurement.
         done.store(done.load(std::memory_order_relaxed) + 1, std::memory_order_release);
       }
     });
@@ -25,13 +25,13 @@ class repeating_thread {
   }
   repeating_thread(const repeating_thread &) = delete;
 
-  /// Returns when it runs: on a busy machine it may not at any time.
+  /// Returns when the thread runs. On a busy machine it does not run all the time.
   void meet() const {
     const uint64_t before = rounds();
     while (rounds() == before) std::this_thread::yield();
   }
 
-  /// How many times so far.
+  /// The number of repetitions so far.
   uint64_t rounds() const { return done.load(std::memory_order_acquire); }
 
  private:

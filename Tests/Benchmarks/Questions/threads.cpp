@@ -1,7 +1,8 @@
-// Do threads that invoke hold each other up, and does one that changes hold up one that invokes?
+// Do invoking threads slow each other, and does a thread that adds and removes slow one that
+// invokes?
 //
-// Compiled with WORK_READS, see work.h: delegates that write would hand their cache lines to and
-// fro between the threads, which no library can help.
+// Compiled with WORK_READS, see work.h: delegates that write would move their cache lines between
+// the threads, whatever the library does.
 
 #include <chrono>
 #include <deque>
@@ -18,9 +19,9 @@ template <class Contender> static void invoke(Contender &contender) {
 
 // ---- Threads that invoke ------------------------------------------------------------------------
 
-/// The invocations of all threads together, while all are under way: were each given its share,
-/// then where threads outnumber processors the last would have the machine to itself. An iteration
-/// is a stretch of time.
+/// The invocations of all threads in total, while all of them run. (With a fixed number for each,
+/// and more threads than processors, the last thread would run alone.) An iteration is a period of
+/// time.
 static void throughput(benchmark::State &state, const std::deque<repeating_thread> &threads) {
   auto sum = [&] {
     uint64_t rounds = 0;

@@ -18,7 +18,7 @@ lib.multicast_invoke.restype = c_int64
 
 names = {1: "lights", 2: "heating"}  # contexts are numbers; the objects stay in Python
 
-@Function  # a global: it has to live for as long as it can be called
+@Function  # a global: it must live as long as it can be called
 def on_door(context, event, payload, size):
     who = ctypes.string_at(payload, size).decode()
     print(f"{names[context]}: {who} {'left' if event else 'arrived'}")

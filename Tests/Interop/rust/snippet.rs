@@ -9,7 +9,7 @@ type Function = extern "C" fn(*const c_void, u32, *const c_void, usize);
 #[repr(C)]
 struct Delegate { function: Function, context: *const c_void }
 
-#[link(name = "multicast")] // in the edition of 2024: unsafe extern "C"
+#[link(name = "multicast")] // in edition 2024: unsafe extern "C"
 extern "C" {
     fn multicast_create() -> Multicast;
     fn multicast_add(m: Multicast, d: Delegate, options: *const c_void, out: *mut u64) -> i32;
@@ -28,7 +28,7 @@ fn delegate(name: &String) -> Delegate {
 }
 
 fn main() {
-    let names = ["lights".to_string(), "heating".to_string()]; // outlive their delegates
+    let names = ["lights".to_string(), "heating".to_string()]; // live longer than their delegates
     let door = unsafe { multicast_create() };
     assert!(door.id != 0);
     unsafe {
