@@ -35,11 +35,21 @@ extern "C" {
  *     if (multicast_remove(m, d) == MULTICAST_OK) free(my_context);
  *     multicast_destroy(m);
  *
- * The sections follow the order in which they are needed: 1. First steps, 2. Adding and removing
- * many, 3. Asking, 4. Visiting, 5. Tokens, 6. Options, 7. Lifetimes, 8. Queues, 9. Broadcasters,
- * 10. The library.
+ * The sections follow the order in which they are needed:
  *
- * These rules hold for every function. The comment of a function says only what is special to it.
+ *      1. First steps                 create, add, invoke, remove, destroy
+ *      2. Adding and removing many    several at once, by context, by position
+ *      3. Asking                      is there one, how many, which
+ *      4. Visiting                    typed functions, return values, stopping early
+ *      5. Tokens                      one registration: remove it, pause it
+ *      6. Options                     priority, events, once, unique, release, weak contexts
+ *      7. Lifetimes                   registrations that end together
+ *      8. Queues                      calls that run later, on another thread
+ *      9. Broadcasters                multicasts by name
+ *     10. The library                 version, status texts, allocator
+ *
+ * These rules hold for every function, unless its comment says otherwise. The comment of a
+ * function says only what is special to it.
  *
  * Threads      Any thread may call any function at any time, several threads at once.
  * Reentry      Any function may be called inside a delegate, visitor, lock, unlock or release
@@ -70,6 +80,7 @@ extern "C" {
  * The process:
  *
  * fork         The child may use the library, whatever other threads of the parent were doing.
+ *              Queues are empty in the child; in the parent they keep all their calls.
  *              - Running calls: the delegates that those threads were calling do not run in the
  *                child.
  *              - Waiting removals: where a removal waited for such a call, or had left `release` to
@@ -77,7 +88,6 @@ extern "C" {
  *              - Interrupted bulk removals: if another thread was removing many registrations, or
  *                was destroying or ending something, the child may find this done in part. For what
  *                had been removed but not yet released, `release` may not run.
- *              Queues are empty in the child. In the parent they keep all their calls.
  * exit         The library has no destructors. It may be called by atexit handlers and by threads
  *              that outlive `main`. It stays mapped after dlclose().
  * Thread end   A thread may end inside a delegate or visitor, by pthread_exit() or by cancellation.
@@ -143,7 +153,7 @@ typedef enum multicast_status {
   /// context until `release`.
   MULTICAST_PENDING = 1,
   MULTICAST_ERROR_INVALID_HANDLE = -10,    ///< The handle is null, stale, forged, of another kind.
-  MULTICAST_ERROR_INVALID_ARGUMENT = -20,  ///< A bad NULL, flag, size, reserved field or name.
+  MULTICAST_ERROR_INVALID_ARGUMENT = -20,  ///< A wrong NULL, flag, size, reserved field or name.
   MULTICAST_ERROR_NOT_FOUND = -30,         ///< No such delegate or index.
   MULTICAST_ERROR_OUT_OF_MEMORY = -40,     ///< An allocation failed.
   MULTICAST_ERROR_LIMIT = -50,             ///< 256 levels of nesting, or 2^26 of a kind.
