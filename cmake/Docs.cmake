@@ -4,8 +4,6 @@
 #
 # The target is there in any case; where a tool is missing, building it fails and says which.
 
-include(GNUInstallDirs)
-
 set(multicast_docs ${PROJECT_BINARY_DIR}/docs)
 set(multicast_docs_dir ${PROJECT_SOURCE_DIR}/cmake/docs)
 add_custom_command(
@@ -26,6 +24,7 @@ add_custom_target(docs ${multicast_docs_in_all} DEPENDS ${multicast_docs}/made)
 
 # The man pages, if they have been made.
 if(MULTICAST_INSTALL)
+  include(GNUInstallDirs)
   set(multicast_docs_if_made OPTIONAL)
   if(MULTICAST_DOCS)
     set(multicast_docs_if_made)
