@@ -283,7 +283,7 @@ MULTICAST_API multicast_status multicast_add_many(multicast target,
                                                   size_t count, const multicast_options *options,
                                                   multicast_token *out);
 
-/// For each of the given delegates, removes the first registration equal to it.
+/// For each of the given delegates, removes the first live registration equal to it.
 ///
 /// @param target     The multicast.
 /// @param delegates  `count` delegates; may be NULL if `count` is 0.
