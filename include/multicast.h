@@ -159,7 +159,7 @@ typedef enum multicast_status {
   MULTICAST_ERROR_LIMIT = -50,             ///< 256 levels of nesting, or 2^26 of a kind.
   MULTICAST_ERROR_QUEUE_FULL = -60,        ///< A queue is full. Not returned by this version.
   MULTICAST_ERROR_TIMEOUT = -70,           ///< Timeout. Of a removal: removed, a call still runs.
-  MULTICAST_ERROR_STATE = -80,             ///< Not possible now: see the function.
+  MULTICAST_ERROR_STATE = -80,             ///< Not possible at this point; see the function.
   /// The system refused a thread or a memory barrier. Of a removal: removed, but it is unknown
   /// whether calls still run. `release` never runs; free nothing.
   MULTICAST_ERROR_SYSTEM = -90
@@ -180,15 +180,15 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 /// Invocations that have begun do not call it.
 ///
 /// @param target    The multicast.
-/// @param delegate  What to call; `function` is not NULL.
+/// @param delegate  What to call; `function` must not be NULL.
 /// @param options   How, or NULL for the defaults.
 /// @param out       NULL, or receives the token before the delegate can be called; zero on failure.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: of the multicast, or of a lifetime or
 ///         queue in the options; MULTICAST_ERROR_INVALID_ARGUMENT: no function, or invalid options;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_LIMIT.
 ///
-/// Ownership: borrows `context` until the removal has completed. With `release` the library owns it
-///            from this call on. If options cannot be read (bad `struct_size`, non-zero tail,
+/// Ownership: the library borrows `context` until the removal has completed; with `release` it owns
+///            it from this call on. If options cannot be read (bad `struct_size`, non-zero tail,
 ///            unknown flag, `reserved` not 0), `release` does not run and the context stays yours.
 ///            After every other failure it has run.
 /// Cost:      O(1) amortised; options take an allocation, the delegates one now and then.
@@ -224,7 +224,7 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 
 /// Removes the first delegate equal to this one, in order of invocation.
 ///
-/// Invocations that run do not call it, unless its call had begun; its queued calls are not made.
+/// Running invocations do not call it, unless its call had begun; its queued calls are not made.
 /// The function then waits until no other thread is inside a call of this delegate. It does not
 /// wait for other delegates. It never hangs: if this thread is inside a call of the delegate, or if
 /// the threads in such calls wait for this thread, it returns MULTICAST_PENDING without waiting. Do
@@ -246,7 +246,7 @@ MULTICAST_API multicast_status multicast_remove(multicast target, multicast_dele
 
 /// Destroys a multicast and removes all its delegates, as multicast_remove() does.
 ///
-/// The handle is stale at once. Invocations that run, on any thread, call no further delegate.
+/// The handle is stale at once. Running invocations, on any thread, call no further delegate.
 ///
 /// @param target  The multicast.
 /// @return MULTICAST_OK: no delegate of it runs on another thread; MULTICAST_PENDING: a call of one
@@ -989,7 +989,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_de
 ///
 /// @param broadcaster  The broadcaster.
 /// @param protocol     The name: 1 to 255 bytes and a NUL, in any encoding. It is copied.
-/// @param observer     What to call; `function` is not NULL.
+/// @param observer     What to call; `function` must not be NULL.
 /// @param options      How, or NULL for the defaults, as in multicast_add(). If `queue` is none,
 ///                     the broadcaster's queue is used.
 /// @param out          Receives the token; zero if the call fails. May be NULL.
