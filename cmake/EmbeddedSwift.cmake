@@ -72,7 +72,7 @@ set(multicast_swift_target_flags)
 if(multicast_swift_target)
   set(multicast_swift_target_flags -target ${multicast_swift_target})
   multicast_check_swift_target(${multicast_swift_target} "${multicast_swift_target_flags}")
-  # The C headers that the C compiler uses, but for its own.
+  # The C headers that the C compiler uses, except its own.
   foreach(directory IN LISTS CMAKE_C_IMPLICIT_INCLUDE_DIRECTORIES)
     if(NOT directory MATCHES "/(gcc|gcc-cross|clang)/")
       list(APPEND multicast_swift_target_flags -Xcc -idirafter -Xcc ${directory})
@@ -102,7 +102,7 @@ function(multicast_add_embedded_swift_object object)
       -Xcc -fprofile-instr-generate -Xcc -fcoverage-mapping)
   endif()
   list(TRANSFORM arg_DEFINES PREPEND -D OUTPUT_VARIABLE defines)
-  # Functions begin on cache lines: where the loop of an invocation falls makes up to half of its speed.
+  # Functions begin on cache lines: the position of the invocation loop is up to half of its speed.
   add_custom_command(
     OUTPUT ${object}
     COMMAND ${MULTICAST_SWIFTC} ${multicast_swift_target_flags}

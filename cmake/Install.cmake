@@ -1,5 +1,5 @@
 # What `cmake --install` copies: the libraries, the headers, the CMake package, the pkg-config file.
-# Nothing of it holds the prefix, so that an installation can be moved.
+# No file contains the prefix, so an installation can be moved.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -33,9 +33,9 @@ install(FILES ${PROJECT_BINARY_DIR}/multicastConfig.cmake
   ${PROJECT_BINARY_DIR}/multicastConfigVersion.cmake
   DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
 
-# Where the pkg-config file lies tells where the rest is. Not so for directories that were given with
-# their whole path, nor in /usr: pkg-config leaves out the compiler's own directories if it can tell
-# them, and to find the C headers among somebody's options would upset a C++ compiler.
+# The pkg-config file finds the other files relative to itself. Exceptions are directories that were
+# given as absolute paths, and /usr: there pkg-config has to recognize the compiler's own directories
+# and leave them out, because /usr/include among the options breaks C++ compilers.
 foreach(directory LIBDIR INCLUDEDIR)
   set(multicast_pc_${directory} ${CMAKE_INSTALL_${directory}})
   if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_${directory}}")

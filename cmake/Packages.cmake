@@ -1,9 +1,10 @@
 # What `cpack` makes: an archive of everything, or Debian packages:
 #
-#   cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr && cmake --build build
+#   cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr -DMULTICAST_DOCS=ON && cmake --build build
 #   cpack --config build/CPackConfig.cmake -G DEB -B packages
 #
-# libmulticast1 is what programs run with, libmulticast-dev what they are built with.
+# libmulticast1 is what programs run with, libmulticast-dev what they are built with. Without
+# MULTICAST_DOCS, which needs Doxygen and Python, libmulticast-dev has no man pages.
 
 set(CPACK_PACKAGE_NAME multicast)
 set(CPACK_PACKAGE_VENDOR "The libmulticast authors")
@@ -46,6 +47,10 @@ runs on no thread any more; and no handle can crash the library.
 
 This package has the shared library.")
 
+set(multicast_man_pages)
+if(MULTICAST_DOCS)
+  set(multicast_man_pages "man pages, ")
+endif()
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libmulticast-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
@@ -56,8 +61,8 @@ A multicast holds any number of delegates, each a C function with a context,
 and invokes them all. Invoking takes no lock; a delegate that has been removed
 runs on no thread any more; and no handle can crash the library.
 
-This package has the headers for C and C++, the static library, and the files
-for CMake and pkg-config.")
+This package has the headers for C and C++, the static library, ${multicast_man_pages}the
+files for CMake and pkg-config.")
 
 # Each package is a group: a component of the library and one of what Debian wants beside it.
 configure_file(cmake/changelog.in debian/changelog @ONLY)

@@ -1,57 +1,4 @@
-/* SPDX-License-Identifier: MIT
- *
- * libmulticast: one-to-many delegation for C and everything that speaks C.
- *
- * A multicast holds any number of delegates, each a C function with a context, and invokes them
- * all: by priority, then by order of addition. Any thread may add, remove, invoke and destroy at
- * any time, callbacks included.
- *
- *     static void on_event(void *context, uint32_t event, const void *payload, size_t size);
- *
- *     multicast m = multicast_create();
- *     multicast_delegate d = {on_event, my_context};
- *     multicast_add(m, d, NULL, NULL);
- *     multicast_invoke(m, 1, "hello", 5);
- *     if (multicast_remove(m, d) == MULTICAST_OK) free(my_context);
- *     multicast_destroy(m);
- *
- * Handles      Structs of one 64-bit integer, passed by value; zero is "none". Any 64-bit value is
- *              safe in any call at any time: a handle that is null, stale, forged or of another
- *              kind gives MULTICAST_ERROR_INVALID_HANDLE.
- * Delegates    Run on the thread that invokes or, where they were added with a queue, on the one
- *              that runs the queue; with no lock of the library held; and may call anything in
- *              this header.
- * Removal      When a removal returns MULTICAST_OK, that delegate runs on no thread and never
- *              will again: its context may be freed. See multicast_remove().
- * Contexts     Borrowed until the removal has finished, or owned: with `release` in the options
- *              the library says, exactly once, when it has let go of the context.
- * Results      A function that creates returns a handle (zero: out of memory); one that counts
- *              returns a count or a negative status; one that asks yes or no returns bool; every
- *              other returns a status. A call that fails has changed nothing, save where its text
- *              says otherwise.
- * fork         The child may use the library whatever the parent's other threads were doing.
- *              Delegates that were running on those threads are not running in the child; where
- *              their removal waited for that, or had left it to them, their `release` runs in the
- *              child, inside fork(). A removal of many, or the end of something, that another
- *              thread was in the middle of may be done in part, without what was still to be
- *              released. Queues are empty in the child and keep all their calls in the parent.
- * exit         The library has no destructors: calls from atexit handlers and from threads that
- *              outlive `main` are as good as any. It stays mapped after dlclose().
- *
- * Threads      One that ends inside a delegate or visitor, by pthread_exit() or because it was
- *              cancelled, ends the call: in the library's destructor for the thread, which comes
- *              after those of older keys. A stack of 16 KB is enough for every function; each
- *              level of nesting takes up to 500 bytes, beside what delegates take.
- *
- * Not supported, because C offers no way to do it safely: leaving a delegate, visitor, lock, unlock
- * or release function by longjmp or by an exception; calling from a signal handler; calling in the
- * child of vfork(), or from a handler of pthread_atfork() that was registered before the library
- * was first used; calling the library from inside an allocator function given to it; ending a
- * thread inside a release function, or inside what that calls, or once more inside what one of its
- * destructors calls; asynchronous cancellation of a thread that is inside the library. A library
- * that is built with MULTICAST_INTERNAL_CHECKS finds most of these, and ends the program with a
- * line that says so.
- */
+/* SPDX-License-Identifier: MIT */
 
 #ifndef MULTICAST_H
 #define MULTICAST_H
@@ -60,18 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// The version of this header; multicast_version() gives that of the library.
-#define MULTICAST_VERSION_MAJOR 1
-#define MULTICAST_VERSION_MINOR 0
-#define MULTICAST_VERSION_PATCH 0
-
-/// The three numbers in one, comparable with <: 0x00MMmmpp.
-#define MULTICAST_VERSION                                                  \
-  (((uint32_t)MULTICAST_VERSION_MAJOR << 16) |                             \
-   ((uint32_t)MULTICAST_VERSION_MINOR << 8) | (uint32_t)MULTICAST_VERSION_PATCH)
-
 #if defined(__GNUC__) || defined(__clang__)
+/// Stands before every function that the library exports.
 #define MULTICAST_API __attribute__((visibility("default")))
+/// Stands before every function whose result must be used.
 #define MULTICAST_NODISCARD __attribute__((warn_unused_result))
 #else
 #define MULTICAST_API
@@ -82,43 +21,1078 @@
 extern "C" {
 #endif
 
-/* ---- Types ---------------------------------------------------------------------------------- */
+/* libmulticast: one-to-many delegation for C and everything that speaks C.
+ *
+ * A multicast holds any number of delegates. A delegate is a C function with a context. Invoking
+ * the multicast calls all of them, by priority, then by order of addition.
+ *
+ *     static void on_event(void *context, uint32_t event, const void *payload, size_t size);
+ *
+ *     multicast m = multicast_create();
+ *     multicast_delegate d = {on_event, my_context};
+ *     multicast_add(m, d, NULL, NULL);
+ *     multicast_invoke(m, 1, "hello", 5);
+ *     if (multicast_remove(m, d) == MULTICAST_OK) free(my_context);
+ *     multicast_destroy(m);
+ *
+ * The sections follow the order in which they are needed:
+ *
+ *      1. First steps                 create, add, invoke, remove, destroy
+ *      2. Adding and removing many    several at once, by context, by position
+ *      3. Asking                      is there one, how many, which
+ *      4. Visiting                    typed functions, return values, stopping early
+ *      5. Tokens                      one registration: remove it, pause it
+ *      6. Options                     priority, events, once, unique, release, weak contexts
+ *      7. Lifetimes                   registrations that end together
+ *      8. Queues                      calls that run later, on another thread
+ *      9. Broadcasters                multicasts by name
+ *     10. The library                 version, status texts, allocator
+ *
+ * These rules hold for every function, unless its comment says otherwise. The comment of a
+ * function says only what is special to it.
+ *
+ * Threads      Any thread may call any function at any time, several threads at once.
+ * Reentry      Any function may be called inside a delegate, visitor, lock, unlock or release
+ *              function. The library holds no lock of its own while it calls one of these.
+ * Ownership    No ownership is passed. Memory behind a pointer argument is used only during the
+ *              call. For contexts see below.
+ * Handles      A handle is a struct of one 64-bit integer, passed by value; a language without
+ *              structs by value passes the integer. Zero means "none". Any 64-bit value is safe in
+ *              any call at any time: a handle that is null, stale, forged or of another kind gives
+ *              MULTICAST_ERROR_INVALID_HANDLE.
+ * Results      A function that creates returns a handle; zero means failure. A function that counts
+ *              returns the count, or a negative status. A yes/no question returns bool; a bad
+ *              handle gives false. Every other function returns a status. Counts, lists and answers
+ *              describe one moment: another thread may change the state right after.
+ * Failure      A call that fails changes nothing.
+ *
+ * The life of a delegate:
+ *
+ * Calls        A delegate runs on the thread that invokes; on several threads at once if several
+ *              invoke. If it was added with a queue, it runs on the thread that runs the queue, one
+ *              call at a time.
+ * Removal      When a removal returns MULTICAST_OK, that delegate runs on no thread and never will
+ *              again: its context may be freed. See multicast_remove().
+ * Contexts     The library borrows a context until the removal has completed. With `release` in the
+ *              options the library owns it: `release` runs exactly once, when the library no longer
+ *              uses the context.
+ *
+ * The process:
+ *
+ * fork         The child may use the library, whatever other threads of the parent were doing.
+ *              Queues are empty in the child; in the parent they keep all their calls.
+ *              - Running calls: the delegates that those threads were calling do not run in the
+ *                child.
+ *              - Waiting removals: where a removal waited for such a call, or had left `release` to
+ *                it, `release` runs in the child, inside fork().
+ *              - Interrupted bulk removals: if another thread was removing many registrations, or
+ *                was destroying or ending something, the child may find this done in part. For what
+ *                had been removed but not yet released, `release` may not run.
+ * exit         The library has no destructors. It may be called by atexit handlers and by threads
+ *              that outlive `main`. It stays mapped after dlclose().
+ * Thread end   A thread may end inside a delegate or visitor, by pthread_exit() or by cancellation.
+ *              This ends the call, in the library's destructor for the thread, which runs after the
+ *              destructors of older keys.
+ * Stack        16 KB are enough for every function. Each level of nesting takes up to 500 bytes,
+ *              plus what the delegates take.
+ *
+ * Not supported, because C offers no way to do it safely:
+ *
+ * - leaving a delegate, visitor, lock, unlock or release function by longjmp or by an exception;
+ * - calling the library in a signal handler, in the child of vfork(), or in an allocator function
+ *   that was given to it;
+ * - calling it in a pthread_atfork() handler that was registered before the first use of the
+ *   library;
+ * - ending a thread inside a release function or a function that it calls; ending it a second time
+ *   inside a function that one of its destructors calls;
+ * - asynchronous cancellation of a thread that is inside the library.
+ *
+ * A library built with MULTICAST_INTERNAL_CHECKS detects most of these. It ends the program with a
+ * line that names the mistake.
+ */
 
-/// What a call came to. Zero and above: it did what it says; below: an error.
+/* ---- 1. First steps -------------------------------------------------------------------------- */
+
+/// A multicast: an ordered set of delegates that are invoked together.
+/// @since 1.0
+typedef struct multicast {
+  uint64_t id;  ///< Opaque; 0 is none.
+} multicast;
+
+/// A registration: one delegate in one multicast, from its add to the end of its removal.
+/// @since 1.0
+typedef struct multicast_token {
+  uint64_t id;  ///< Opaque; 0 is none. Never reused for another registration.
+} multicast_token;
+
+/// The function of a delegate. It must return: no longjmp, no exception.
 ///
-/// Numbers are part of the ABI and leave gaps for later ones; treat a negative number that this
-/// header does not know as a failure.
+/// @param context  The delegate's context, as it was added.
+/// @param event    The invoker's event; selects the method of a protocol.
+/// @param payload  The invoker's payload, or the queue's copy, aligned to 16. Valid until return.
+/// @param size     Bytes at `payload`, as the invoker gave it.
 ///
+/// Cost:      the invocation waits for it.
+/// @since 1.0
+typedef void (*multicast_function)(void *context, uint32_t event, const void *payload,
+                                   size_t size);
+
+/// A delegate: what is called, and with what. Two delegates are equal if both fields are equal.
+/// @since 1.0
+typedef struct multicast_delegate {
+  multicast_function function;  ///< What is called. Not NULL.
+  void *context;                ///< Passed to `function`; may be NULL.
+} multicast_delegate;
+
+/// Result code. Zero and above: success. Below zero: an error. The numbers are part of the ABI.
+/// Treat a negative number that is not listed here as a failure.
 /// @since 1.0
 typedef enum multicast_status {
-  /// Done. Of a removal: the delegate runs on no other thread, and never will again.
-  MULTICAST_OK = 0,
-  /// Removed, but a call of it still runs that could not be waited for: this thread is inside it,
-  /// or waiting would close a cycle of waits. The context is in use until `release` runs.
+  MULTICAST_OK = 0,  ///< Done. Of a removal: the delegate runs on no thread, and never will again.
+  /// Removed. A call still runs: on this thread, or on one that waits for this thread. Keep the
+  /// context until `release`.
   MULTICAST_PENDING = 1,
-  /// The handle is null, stale, forged or of another kind.
-  MULTICAST_ERROR_INVALID_HANDLE = -10,
-  /// A NULL where none may be, an unknown flag, a reserved field that is not zero, a wrong size.
-  MULTICAST_ERROR_INVALID_ARGUMENT = -20,
-  /// No such delegate, or no such index.
-  MULTICAST_ERROR_NOT_FOUND = -30,
-  /// An allocation failed; nothing has changed.
-  MULTICAST_ERROR_OUT_OF_MEMORY = -40,
-  /// Nested too deep on this thread (256), or more than the library can number (2^26 of a kind).
-  MULTICAST_ERROR_LIMIT = -50,
-  /// A queue took no more. Returned by no function of this version: what is refused is missing from
-  /// the result of multicast_invoke(), and counted by the queue.
-  MULTICAST_ERROR_QUEUE_FULL = -60,
-  /// The time was up. Of a removal: removed, but a call of it still runs on another thread. Of
-  /// multicast_queue_wait(): nothing waits in the queue.
-  MULTICAST_ERROR_TIMEOUT = -70,
-  /// Not possible at this point: another thread runs the queue, or memory has been taken already.
-  MULTICAST_ERROR_STATE = -80,
-  /// The system refused what the library needs. Of multicast_queue_start(): a thread. Of a removal:
-  /// the memory barrier that the kernel had granted when the library started; removed, but it
-  /// cannot be known whether calls of it still run: `release` never runs, free nothing.
+  MULTICAST_ERROR_INVALID_HANDLE = -10,    ///< The handle is null, stale, forged, of another kind.
+  MULTICAST_ERROR_INVALID_ARGUMENT = -20,  ///< A wrong NULL, flag, size, reserved field or name.
+  MULTICAST_ERROR_NOT_FOUND = -30,         ///< No such delegate or index.
+  MULTICAST_ERROR_OUT_OF_MEMORY = -40,     ///< An allocation failed.
+  MULTICAST_ERROR_LIMIT = -50,             ///< 256 levels of nesting, or 2^26 of a kind.
+  MULTICAST_ERROR_QUEUE_FULL = -60,        ///< A queue is full. Not returned by this version.
+  MULTICAST_ERROR_TIMEOUT = -70,           ///< Timeout. Of a removal: removed, a call still runs.
+  MULTICAST_ERROR_STATE = -80,             ///< Not possible at this point; see the function.
+  /// The system refused a thread or a memory barrier. Of a removal: removed, but it is unknown
+  /// whether calls still run. `release` never runs; free nothing.
   MULTICAST_ERROR_SYSTEM = -90
 } multicast_status;
+
+typedef struct multicast_options multicast_options;  // how a delegate is added: section 6
+
+/// Creates an empty multicast.
+///
+/// @return Its handle. Zero: out of memory, no thread key left in the system, or 2^26 exist.
+///
+/// Ownership: the caller owns it until multicast_destroy().
+/// Cost:      O(1); memory is taken for many at a time.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
+
+/// Adds a delegate, last among those of its priority. The same delegate may be added again.
+/// Invocations that have begun do not call it.
+///
+/// @param target    The multicast.
+/// @param delegate  What to call; `function` must not be NULL.
+/// @param options   How, or NULL for the defaults.
+/// @param out       NULL, or receives the token before the delegate can be called; zero on failure.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: of the multicast, or of a lifetime or
+///         queue in the options; MULTICAST_ERROR_INVALID_ARGUMENT: no function, or invalid options;
+///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_LIMIT.
+///
+/// Ownership: the library borrows `context` until the removal has completed; with `release` it owns
+///            it from this call on. If options cannot be read (bad `struct_size`, non-zero tail,
+///            unknown flag, `reserved` not 0), `release` does not run and the context stays yours.
+///            After every other failure it has run.
+/// Cost:      O(1) amortised; options take an allocation, the delegates one now and then.
+///            O(delegates) if some have a lower priority, or if MULTICAST_UNIQUE searches them.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegate delegate,
+                                             const multicast_options *options,
+                                             multicast_token *out);
+
+/// Calls every live delegate once, by priority, then by order of addition.
+///
+/// This invocation does not call delegates that are added meanwhile. It does not call delegates
+/// that are removed meanwhile, unless their call had begun. It leaves out paused delegates and
+/// those that do not want `event`. If a delegate has a queue, its call is queued; see section 8.
+///
+/// @param target   The multicast.
+/// @param event    Passed on unchanged; selects the method of the protocol.
+/// @param payload  Passed on unchanged; may be NULL if `size` is 0.
+/// @param size     Bytes at `payload`, copied for queued calls. If 0, they get the pointer itself.
+/// @return How many delegates were called or queued (>= 0), also if the multicast was destroyed
+///         meanwhile; without those that a queue refused. MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without `payload`; MULTICAST_ERROR_LIMIT: 256
+///         invocations are nested on this thread; MULTICAST_ERROR_OUT_OF_MEMORY: only at the first
+///         invocation of a thread.
+///
+/// Threads:   threads that invoke the same multicast do not slow each other. May wait for room in a
+///            queue with MULTICAST_OVERFLOW_BLOCK.
+/// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. The first
+///            invocation of a thread takes a record of 10 KB, which is reused when the thread ends.
+/// @since 1.0
+MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const void *payload,
+                                       size_t size);
+
+/// Removes the first delegate equal to this one, in order of invocation.
+///
+/// Running invocations do not call it, unless its call had begun; its queued calls are not made.
+/// The function then waits until no other thread is inside a call of this delegate. It does not
+/// wait for other delegates. It never hangs: if this thread is inside a call of the delegate, or if
+/// the threads in such calls wait for this thread, it returns MULTICAST_PENDING without waiting. Do
+/// not hold a lock that the delegate takes.
+///
+/// @param target    The multicast.
+/// @param delegate  Function and context, as they were added.
+/// @return MULTICAST_OK: it runs on no thread and never will, so the context may be freed;
+///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_NOT_FOUND, after
+///         waiting for running calls of an equal one just removed; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
+/// Threads:   waits for running calls of it on other threads.
+/// Reentry:   inside a call of it: MULTICAST_PENDING.
+/// Cost:      O(delegates) to find it, O(1) to remove it, and one memory barrier if several threads
+///            have invoked the multicast.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
+
+/// Destroys a multicast and removes all its delegates, as multicast_remove() does.
+///
+/// The handle is stale at once. Running invocations, on any thread, call no further delegate.
+///
+/// @param target  The multicast.
+/// @return MULTICAST_OK: no delegate of it runs on another thread; MULTICAST_PENDING: a call of one
+///         runs, and waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE, after waiting
+///         if another thread is destroying it; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: `release` runs for each delegate that has one. Other contexts may be freed after
+///            MULTICAST_OK.
+/// Threads:   waits for running calls of its delegates on other threads.
+/// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
+/// Cost:      O(delegates), and one memory barrier if several threads have invoked it.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_destroy(multicast target);
+
+/* ---- 2. Adding and removing many ------------------------------------------------------------- */
+
+/// Adds several delegates in order with the same options: all of them, or none.
+///
+/// An invocation calls all of them or none: they appear at once.
+///
+/// @param target     The multicast.
+/// @param delegates  `count` delegates; may be NULL if `count` is 0.
+/// @param count      How many; at most 2^26.
+/// @param options    As in multicast_add().
+/// @param out        Receives `count` tokens, all zero if the add fails. May be NULL.
+/// @return As multicast_add(). MULTICAST_ERROR_LIMIT if `count` is above 2^26: then the function
+///         uses none of its arguments.
+///
+/// Ownership: as multicast_add(); a failure releases each of the contexts once.
+/// Cost:      that of `count` adds under one lock.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_add_many(multicast target,
+                                                  const multicast_delegate *delegates,
+                                                  size_t count, const multicast_options *options,
+                                                  multicast_token *out);
+
+/// For each of the given delegates, removes the first live registration equal to it.
+///
+/// @param target     The multicast.
+/// @param delegates  `count` delegates; may be NULL if `count` is 0.
+/// @param count      How many.
+/// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: as multicast_remove(). Called outside all delegates: no call of them runs when it
+///            returns. Called inside one: `release` tells when the last call has returned.
+/// Threads:   waits as multicast_remove().
+/// Cost:      O(count * delegates), and one memory barrier if several threads have invoked it.
+/// @since 1.0
+MULTICAST_API int64_t multicast_remove_many(multicast target, const multicast_delegate *delegates,
+                                            size_t count);
+
+/// Removes every delegate that has this context, whatever its function.
+///
+/// @param target   The multicast.
+/// @param context  The context; may be NULL.
+/// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: as multicast_remove(). Called outside all delegates: no call with this context runs
+///            when it returns. Called inside one: `release` tells when the last call has returned.
+/// Threads:   waits as multicast_remove().
+/// Cost:      O(delegates), and one memory barrier if several threads have invoked it.
+/// @since 1.0
+MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
+
+/// Removes the delegate at a position in the order of invocation.
+///
+/// @param target  The multicast.
+/// @param index   0 is the first. Counts live delegates, paused ones included.
+/// @return As multicast_remove(); MULTICAST_ERROR_NOT_FOUND if `index` is not below the count.
+///
+/// Ownership: as multicast_remove().
+/// Threads:   waits as multicast_remove().
+/// Reentry:   inside a call of it: MULTICAST_PENDING.
+/// Cost:      O(delegates), and one memory barrier if several threads have invoked it.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_remove_at(multicast target, size_t index);
+
+/// Removes every delegate. The multicast stays.
+///
+/// @param target  The multicast.
+/// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: as multicast_remove(). Called outside all delegates: no call of them runs when it
+///            returns. Called inside one: `release` tells when the last call has returned.
+/// Threads:   waits as multicast_remove().
+/// Cost:      O(delegates), and one memory barrier if several threads have invoked it.
+/// @since 1.0
+MULTICAST_API int64_t multicast_remove_all(multicast target);
+
+/* ---- 3. Asking ------------------------------------------------------------------------------- */
+
+/// Whether a handle is that of a multicast that exists.
+///
+/// @param target  The multicast, or any other value.
+/// @return true while it exists.
+///
+/// Cost:      O(1), no lock.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
+
+/// How many delegates there are, paused ones included.
+///
+/// @param target  The multicast.
+/// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
+///
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
+
+/// Whether there is a delegate equal to this one, paused or not.
+///
+/// @param target    The multicast.
+/// @param delegate  Function and context.
+/// @return true if there is one; false if there is none or the handle is not valid.
+///
+/// Cost:      O(delegates).
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
+                                                          multicast_delegate delegate);
+
+/// Copies the delegates in order of invocation, paused ones included.
+///
+/// @param target    The multicast.
+/// @param out       Receives up to `capacity` delegates; may be NULL if `capacity` is 0.
+/// @param capacity  Room at `out`, in delegates.
+/// @return How many delegates there are (>= 0), also if that is more than `capacity`;
+///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT.
+///
+/// Ownership: the copies belong to the caller; the owners of the contexts do not change.
+/// Cost:      O(delegates).
+/// @since 1.0
+MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, size_t capacity);
+
+/* ---- 4. Visiting ----------------------------------------------------------------------------- */
+
+/// What multicast_visit() calls for each delegate. It calls the delegate's own typed function.
+///
+/// It must return: no longjmp, no exception.
+///
+/// @param context   As it was given to multicast_visit().
+/// @param delegate  A copy of the delegate, valid until this call returns.
+/// @return true to continue, false to stop.
+///
+/// Threads:   called on the thread that visits.
+/// Cost:      the visit waits for it.
+/// @since 1.0
+typedef bool (*multicast_visitor)(void *context, const multicast_delegate *delegate);
+
+/// Passes every live delegate to a visitor, which calls the delegate's own typed function.
+///
+/// For protocols of several methods, for return values, and for stopping early. The rules of
+/// multicast_invoke() apply: the same order, the same treatment of delegates that are added or
+/// removed meanwhile. A removal waits until the visitor has returned. Paused delegates are left
+/// out. `events` does not apply. A delegate with a queue is passed at once, like any other. A
+/// delegate with MULTICAST_ONCE is removed as it is passed.
+///
+/// @param target   The multicast.
+/// @param visitor  Called for each delegate; not NULL. Returning false stops.
+/// @param context  Passed to `visitor`; may be NULL.
+/// @return How many delegates were passed (>= 0); MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT and
+///         MULTICAST_ERROR_OUT_OF_MEMORY as multicast_invoke().
+///
+/// Threads:   the visitor runs on the calling thread.
+/// Cost:      as multicast_invoke().
+/// @since 1.0
+MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visitor, void *context);
+
+/* ---- 5. Tokens ------------------------------------------------------------------------------- */
+
+/// Whether a registration is live.
+///
+/// @param token  The token, or any other value.
+/// @return true from its add until its removal; with MULTICAST_ONCE, until its call begins.
+///
+/// Cost:      O(1), no lock.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_live(multicast_token token);
+
+/// Removes a registration and waits, as multicast_remove() does.
+///
+/// @param token  The token.
+/// @return MULTICAST_OK: it runs on no thread and never will; MULTICAST_PENDING;
+///         MULTICAST_ERROR_INVALID_HANDLE, if it was removed before: after waiting for its calls
+///         that still run on other threads; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
+/// Threads:   waits for running calls of it on other threads.
+/// Reentry:   inside a call of it: MULTICAST_PENDING.
+/// Cost:      O(1) amortised, and one memory barrier if several threads have invoked the multicast.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
+
+/// Removes a registration without waiting.
+///
+/// @param token  The token.
+/// @return MULTICAST_OK: no call of it runs; MULTICAST_PENDING: a call still runs, on this thread
+///         or another, and `release` tells when it has returned; MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
+/// Threads:   never waits for a delegate.
+/// Cost:      as multicast_token_remove(), without the wait.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_token_remove_nowait(multicast_token token);
+
+/// Removes a registration and waits at most for a given time.
+///
+/// @param token       The token.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0 checks once, UINT64_MAX waits without
+///                    limit.
+/// @return As multicast_token_remove(). MULTICAST_ERROR_TIMEOUT: removed, by this call or before,
+///         but a call still runs on another thread; `release` tells when it has returned.
+///
+/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
+/// Threads:   waits for running calls of it on other threads.
+/// Reentry:   inside a call of it: MULTICAST_PENDING.
+/// Cost:      as multicast_token_remove().
+/// @since 1.0
+MULTICAST_API multicast_status multicast_token_remove_within(multicast_token token,
+                                                             uint64_t timeout_ns);
+
+/// Leaves a delegate out of invocations until it is resumed. Pausing twice is the same as once.
+///
+/// Calls of it that have begun continue; the function does not wait for them. Its queued calls are
+/// made.
+///
+/// @param token  The token.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
+///
+/// Threads:   invocations on this thread leave it out at once; other threads' soon after, without a
+///            fixed moment, but always those that begin after their thread has learned of the
+///            pause.
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
+
+/// Ends a pause: the delegate is called again, in its old position. Does nothing if it is not
+/// paused.
+///
+/// @param token  The token.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
+///
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
+
+/// The registration that this thread is calling now; the innermost one if calls are nested.
+///
+/// With it a delegate can remove or pause itself without knowing its token.
+///
+/// @return Its token, which may be removed already; zero outside all delegates and visitors.
+///
+/// Threads:   describes the calling thread.
+/// Reentry:   inside a `release`: the delegate from whose call it was run, if any.
+/// Cost:      O(1), no lock.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
+
+/* ---- 6. Options ------------------------------------------------------------------------------ */
+
+/// A lifetime: ending it removes every registration under it, in every multicast. See section 7.
+///
+/// @since 1.0
+typedef struct multicast_lifetime {
+  uint64_t id;  ///< Opaque; 0 is none.
+} multicast_lifetime;
+
+/// A queue: calls wait in it until the program's own loop, or a thread of the queue, makes them.
+/// See section 8.
+///
+/// @since 1.0
+typedef struct multicast_queue {
+  uint64_t id;  ///< Opaque; 0 is none.
+} multicast_queue;
+
+/// `flags`: called at most once; removed as its call begins. With a queue: not queued again while a
+/// call of it is queued.
+///
+/// @since 1.0
+#define MULTICAST_ONCE 0x1u
+
+/// `flags`: equal delegates are removed first, without waiting for their running calls. The new one
+/// goes last in its priority.
+///
+/// @since 1.0
+#define MULTICAST_UNIQUE 0x2u
+
+/// `flags`: at most one call of this delegate is queued. A newer call replaces it: it keeps its
+/// place in the queue and gets the event and payload of the newer one. No effect without a queue.
+///
+/// @since 1.0
+#define MULTICAST_LATEST 0x4u
+
+/// How a delegate is added. Zero is the default of every field but the first. NULL instead of a
+/// struct means all defaults.
+///
+/// Fill it with multicast_options_default() or multicast_options_init(), then change fields.
+///
+/// @since 1.0
+struct multicast_options {
+  /// sizeof(multicast_options) as the caller knows it. Not 0. In a larger struct, fields that this
+  /// library does not know must be 0.
+  uint32_t struct_size;
+  /// MULTICAST_ONCE, MULTICAST_UNIQUE, MULTICAST_LATEST, joined by | (default: 0).
+  uint32_t flags;
+  /// Higher is invoked first; equal priorities in order of addition (default: 0).
+  int32_t priority;
+  /// Must be 0.
+  uint32_t reserved;
+  /// If bit i is set, the delegate wants event i; for protocols with optional methods. Events 64
+  /// and above are always delivered. To receive no events, set only the bit of an unused event.
+  /// (default: 0, all events)
+  uint64_t events;
+  /// The end of this lifetime removes the registration (default: none, it stays until removed).
+  multicast_lifetime lifetime;
+  /// Calls wait in this queue. The destruction of the queue removes the registration (default:
+  /// none, the delegate is called on the thread that invokes).
+  multicast_queue queue;
+  /// Called exactly once, when the library no longer uses the context: after the last call of the
+  /// delegate has returned, and after a failed add, see multicast_add(). Runs on the thread that
+  /// removes, or on the thread whose call was the last to return (default: NULL, no call).
+  void (*release)(void *context);
+  /// For a context that counts its own references: a weak_ptr, GWeakRef, a Swift or Python object.
+  /// Called before each call, on the same thread. Returns the strong pointer that the delegate gets
+  /// as its context. NULL means that the context is dead: the registration is removed at once, and
+  /// `release` runs. Set `lock` and `unlock`, or neither. (default: NULL, the delegate gets
+  /// `context`)
+  void *(*lock)(void *context);
+  /// Called after each call with the result of `lock`, also if the delegate removed itself or
+  /// destroyed the multicast; not if the thread ended inside the call. (default: NULL)
+  void (*unlock)(void *strong);
+};
+
+/// All defaults, with `struct_size` set.
+///
+/// @return The options, by value.
+///
+/// Cost:      O(1); inline.
+/// @since 1.0
+static inline multicast_options multicast_options_default(void) {
+  multicast_options options = {(uint32_t)sizeof(multicast_options), 0, 0, 0, 0, {0}, {0}, NULL,
+                               NULL, NULL};
+  return options;
+}
+
+/// Fills options with their defaults, for callers that cannot use inline functions.
+///
+/// @param options  Where to write; not NULL.
+/// @param size     Bytes at `options`: the caller's sizeof(multicast_options), 64 to 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Cost:      O(size).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_options_init(multicast_options *options, size_t size);
+
+/* ---- 7. Lifetimes ---------------------------------------------------------------------------- */
+
+/// Creates a lifetime, for the `lifetime` of multicast_options.
+///
+/// Use one for each plugin, window or session: for whatever registers delegates and goes away as a
+/// whole.
+///
+/// @return Its handle. Zero: out of memory, no thread key left in the system, or 2^26 exist.
+///
+/// Ownership: the caller owns it until multicast_lifetime_end().
+/// Cost:      O(1); memory is taken for many at a time.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(void);
+
+/// Ends a lifetime: removes every registration under it, from every multicast, as
+/// multicast_remove() does.
+///
+/// After MULTICAST_OK no delegate that was ever added under it runs on any thread or waits in any
+/// queue, and every `release` of these delegates has returned; those removed before are included.
+/// Their code may be unloaded. The handle is stale at once: an add under it fails with
+/// MULTICAST_ERROR_INVALID_HANDLE.
+///
+/// @param lifetime  The lifetime.
+/// @return MULTICAST_OK; MULTICAST_PENDING: a call or a `release` of one runs, and waiting for it
+///         was not possible; all is finished when the last `release` has run;
+///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: `release` runs for each registration that has one. Other contexts may be freed after
+///            MULTICAST_OK.
+/// Threads:   waits for running calls of its delegates on other threads.
+/// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING. Inside a `release`: PENDING
+///            if a registration of this lifetime was removed by the same operation.
+/// Cost:      O(registrations under it), and one memory barrier in all if several threads have
+///            invoked one of the multicasts.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_lifetime_end(multicast_lifetime lifetime);
+
+/// How many registrations there are under a lifetime, paused ones included.
+///
+/// @param lifetime  The lifetime.
+/// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
+///
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lifetime lifetime);
+
+/* ---- 8. Queues ------------------------------------------------------------------------------- */
+
+/// What a queue does with a call if it is full.
+///
+/// @since 1.0
+typedef enum multicast_overflow {
+  /// The new call is refused and counted (default).
+  MULTICAST_OVERFLOW_REFUSE = 0,
+  /// The call that has waited longest is dropped and counted.
+  MULTICAST_OVERFLOW_DROP_OLDEST = 1,
+  /// The invocation waits for room. The call is refused instead if waiting would close a cycle of
+  /// waits: on the thread that ran the queue last, or if that thread waits for the invoking one.
+  /// Removing a delegate that is blocked on a full queue does not wait if the remover might be the
+  /// one who has to run that queue, for example because the queue has no thread of its own. The
+  /// removal then returns MULTICAST_PENDING, or the count or error that it would return anyway, and
+  /// `release` tells when the call has returned.
+  MULTICAST_OVERFLOW_BLOCK = 2
+} multicast_overflow;
+
+/// How a queue is created. Zero is the default of every field but the first.
+///
+/// Fill it with multicast_queue_options_default() or multicast_queue_options_init().
+///
+/// @since 1.0
+typedef struct multicast_queue_options {
+  /// sizeof(multicast_queue_options) as the caller knows it. Not 0.
+  uint32_t struct_size;
+  /// How many calls fit, 1 to 2^24. Each takes 64 to 192 bytes, at creation (default: 0, which
+  /// means 1024).
+  uint32_t capacity;
+  /// What happens to a call if the queue is full (default: MULTICAST_OVERFLOW_REFUSE).
+  multicast_overflow overflow;
+} multicast_queue_options;
+
+/// All defaults, with `struct_size` set.
+///
+/// @return The options, by value.
+///
+/// Cost:      O(1); inline.
+/// @since 1.0
+static inline multicast_queue_options multicast_queue_options_default(void) {
+  multicast_queue_options options = {(uint32_t)sizeof(multicast_queue_options), 0,
+                                     MULTICAST_OVERFLOW_REFUSE};
+  return options;
+}
+
+/// Fills options with their defaults, for callers that cannot use inline functions.
+///
+/// @param options  Where to write; not NULL.
+/// @param size     Bytes at `options`: the caller's sizeof(multicast_queue_options), 12 to 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Cost:      O(size).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_queue_options_init(multicast_queue_options *options,
+                                                            size_t size);
+
+/// Creates a queue, for the `queue` of multicast_options.
+///
+/// An invocation does not call a delegate with a queue. It puts the call into the queue, with a
+/// copy of the payload, where it waits until the queue is run: by the program's own loop with
+/// multicast_queue_run(), or by a thread of the queue, see multicast_queue_start(). Calls run in
+/// the order in which they were queued, one at a time.
+///
+/// @param options  How, or NULL for the defaults.
+/// @return Its handle. Zero: invalid options, out of memory, no thread key left in the system, or
+///         2^26 exist.
+///
+/// Ownership: the caller owns it until multicast_queue_destroy().
+/// Threads:   an invocation that finds the queue full may wait: see MULTICAST_OVERFLOW_BLOCK.
+/// Cost:      O(1); takes memory for `capacity` calls, which is not touched before it is used. To
+///            queue a call takes the queue's lock and, if the payload has more than 32 bytes, one
+///            allocation, which all queued calls of the invocation share.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD multicast_queue
+multicast_queue_create(const multicast_queue_options *options);
+
+/// Destroys a queue and removes every registration that delivers there, as multicast_remove() does.
+///
+/// Queued calls are not made, and their payloads are freed. A thread that runs the queue makes no
+/// further call; the queue's own thread ends. multicast_queue_wait() and blocked invocations
+/// return. The handle is stale at once, and the descriptor is closed.
+///
+/// @param queue  The queue.
+/// @return MULTICAST_OK: no delegate that delivered there runs on another thread;
+///         MULTICAST_PENDING: a call of one, or a `release`, runs, and waiting for it was not
+///         possible; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: `release` runs for each registration that has one. Other contexts may be freed after
+///            MULTICAST_OK.
+/// Threads:   waits for the call that another thread runs.
+/// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
+/// Cost:      O(registrations and queued calls).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
+
+/// Makes queued calls on this thread, oldest first.
+///
+/// Stops early if the queue is empty, is destroyed, or gets a thread of its own. A delegate that
+/// the queue calls may call this function, as a modal loop does: it continues with the next call.
+///
+/// @param queue  The queue.
+/// @param max    The most calls to make. 0: at most as many as wait when this starts; calls queued
+///               meanwhile count towards that number.
+/// @return How many calls were made (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE:
+///         another thread runs the queue, or it has a thread of its own, and this is not that
+///         thread; MULTICAST_ERROR_LIMIT: 256 invocations and runs are nested on this thread;
+///         MULTICAST_ERROR_OUT_OF_MEMORY: only at the first invocation or run of a thread.
+///
+/// Ownership: frees the queue's copy of the payload after each call.
+/// Threads:   one at a time runs a queue. Delegates run on the calling thread.
+/// Cost:      O(calls made), one short lock for each; no allocation.
+/// @since 1.0
+MULTICAST_API int64_t multicast_queue_run(multicast_queue queue, size_t max);
+
+/// Waits until a call is queued.
+///
+/// @param queue       The queue.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0 checks once, UINT64_MAX waits without
+///                    limit.
+/// @return How many calls are queued (> 0); MULTICAST_ERROR_TIMEOUT: none;
+///         MULTICAST_ERROR_INVALID_HANDLE, also if the queue is destroyed meanwhile.
+///
+/// Threads:   several may wait: all are woken. Another thread may run the calls first.
+/// Reentry:   a delegate that waits here delays the other calls of the queue that runs it.
+/// Cost:      O(1); no polling.
+/// @since 1.0
+MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeout_ns);
+
+/// A descriptor that is readable exactly while calls are queued: for poll, epoll, GLib, libuv,
+/// asyncio.
+///
+/// When it is readable, call multicast_queue_run(). Level-triggered use needs nothing else. With
+/// edge-triggered use, run until the queue is empty. The first call of this function makes the
+/// descriptor. From then on the queue makes a system call each time it stops being empty and each
+/// time it becomes empty. The child of a fork gets a descriptor of its own with the same number; an
+/// epoll set made before is still shared with the parent.
+///
+/// @param queue  The queue.
+/// @return The descriptor, the same each time; -1: not a queue, or the system has none left.
+///
+/// Ownership: the queue's. Only watch it: do not read, write or close it. Stop watching it before
+///            multicast_queue_destroy(), which closes it.
+/// Cost:      O(1); a system call the first time.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
+
+/// Gives the queue a thread of its own, which makes its calls as they come.
+///
+/// The thread has the default stack size. It blocks signals that are for the program as a whole,
+/// such as SIGINT and SIGTERM, but not the signals of faults and not real-time signals. If another
+/// thread is running the queue, the new one starts to make calls when that run ends. The thread
+/// does not exist in the child of a fork.
+///
+/// @param queue  The queue.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE: it has a thread,
+///         perhaps one that is stopping; MULTICAST_ERROR_SYSTEM: the system has no thread left;
+///         MULTICAST_ERROR_OUT_OF_MEMORY.
+///
+/// Ownership: the thread is the queue's, until multicast_queue_stop() or multicast_queue_destroy().
+/// Cost:      that of creating a thread.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_queue_start(multicast_queue queue);
+
+/// Ends the queue's thread. Its running call is finished, no further call is made, and queued calls
+/// stay queued.
+///
+/// @param queue  The queue.
+/// @return MULTICAST_OK: the thread makes no more calls; MULTICAST_PENDING: it ends when its call
+///         has returned, and waiting for that was not possible; MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_STATE: it has no thread.
+///
+/// Threads:   waits for the call that the queue's thread runs.
+/// Reentry:   inside a call that the queue's thread runs: MULTICAST_PENDING.
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_queue_stop(multicast_queue queue);
+
+/// What a queue has done since it was created, in calls.
+///
+/// At every moment `queued` is the sum of `pending`, `delivered`, `dropped`, `retracted` and
+/// `coalesced`.
+///
+/// @since 1.0
+typedef struct multicast_queue_stats {
+  /// sizeof(multicast_queue_stats) as the caller knows it. Not 0.
+  uint32_t struct_size;
+  /// Calls that are in the queue now.
+  uint64_t pending;
+  /// Calls that were accepted.
+  uint64_t queued;
+  /// Calls that were made, with the one that is running.
+  uint64_t delivered;
+  /// Calls that were not accepted: no room, no memory for the payload, or waiting for room would
+  /// have closed a cycle.
+  uint64_t refused;
+  /// Calls that were dropped for newer ones or, in the child of a fork, left to the parent.
+  uint64_t dropped;
+  /// Calls that were retracted, because their delegate was removed or its context was dead.
+  uint64_t retracted;
+  /// Calls that were replaced by a newer one of the same delegate: MULTICAST_LATEST.
+  uint64_t coalesced;
+  /// The most calls that were ever in the queue.
+  uint64_t highest;
+} multicast_queue_stats;
+
+/// All zero, with `struct_size` set: ready for multicast_queue_statistics().
+///
+/// @return The statistics, by value.
+///
+/// Cost:      O(1); inline.
+/// @since 1.0
+static inline multicast_queue_stats multicast_queue_stats_default(void) {
+  multicast_queue_stats stats = {(uint32_t)sizeof(multicast_queue_stats), 0, 0, 0, 0, 0, 0, 0, 0};
+  return stats;
+}
+
+/// Fills statistics with zeros and their size, for callers that cannot use inline functions.
+///
+/// @param stats  Where to write; not NULL.
+/// @param size   Bytes at `stats`: the caller's sizeof(multicast_queue_stats), 72 to 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Cost:      O(size).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_queue_stats_init(multicast_queue_stats *stats,
+                                                          size_t size);
+
+/// Reads all statistics of the queue, at one moment.
+///
+/// @param queue  The queue.
+/// @param out    Receives the numbers. The caller sets `struct_size`, for instance with
+///               multicast_queue_stats_default().
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or
+///         a wrong `struct_size`; nothing written.
+///
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_queue_statistics(multicast_queue queue,
+                                                          multicast_queue_stats *out);
+
+/* ---- 9. Broadcasters ------------------------------------------------------------------------- */
+
+/// A broadcaster: multicasts by name, for observers and notifiers that do not know each other.
+///
+/// @since 1.0
+typedef struct multicast_broadcaster {
+  uint64_t id;  ///< Opaque; 0 is none.
+} multicast_broadcaster;
+
+/// How a broadcaster is created. Zero is the default of every field but the first.
+///
+/// Fill it with multicast_broadcaster_options_default() or multicast_broadcaster_options_init().
+///
+/// @since 1.0
+typedef struct multicast_broadcaster_options {
+  /// sizeof(multicast_broadcaster_options) as the caller knows it. Not 0.
+  uint32_t struct_size;
+  /// Must be 0.
+  uint32_t flags;
+  /// For observers whose options have no queue; usually that of the program's main loop. It stays
+  /// the caller's. After it is destroyed such observers cannot register. (default: none, they are
+  /// called on the thread that notifies)
+  multicast_queue queue;
+} multicast_broadcaster_options;
+
+/// All defaults, with `struct_size` set.
+///
+/// @return The options, by value.
+///
+/// Cost:      O(1); inline.
+/// @since 1.0
+static inline multicast_broadcaster_options multicast_broadcaster_options_default(void) {
+  multicast_broadcaster_options options = {(uint32_t)sizeof(multicast_broadcaster_options), 0,
+                                           {0}};
+  return options;
+}
+
+/// Fills options with their defaults, for callers that cannot use inline functions.
+///
+/// @param options  Where to write; not NULL.
+/// @param size     Bytes at `options`: the caller's sizeof(multicast_broadcaster_options), 16 to
+///                 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Cost:      O(size).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_broadcaster_options_init(
+    multicast_broadcaster_options *options, size_t size);
+
+/// Creates a broadcaster. It has a multicast for each name of a protocol, made at the first use of
+/// the name.
+///
+/// Observers register under a name, from any thread, and are notified by that name. Observers of
+/// different names are independent. Names are compared byte by byte. They stay until the
+/// broadcaster is destroyed.
+///
+/// @param options  How, or NULL for the defaults.
+/// @return Its handle. Zero: invalid options, out of memory, no thread key left in the system, or
+///         2^26 exist.
+///
+/// Ownership: the caller owns it until multicast_broadcaster_destroy().
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster
+multicast_broadcaster_create(const multicast_broadcaster_options *options);
+
+/// Destroys a broadcaster and all its multicasts, each as multicast_destroy() does.
+///
+/// @param broadcaster  The broadcaster.
+/// @return MULTICAST_OK: no observer of it runs on another thread; MULTICAST_PENDING: a call of one
+///         runs, and waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_STATE: it is multicast_broadcaster_default(), which stays;
+///         MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: `release` runs for each observer that has one. Other contexts may be freed after
+///            MULTICAST_OK.
+/// Threads:   waits for running calls of its observers on other threads.
+/// Reentry:   inside a call of one of its observers: MULTICAST_PENDING.
+/// Cost:      O(names and observers).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcaster broadcaster);
+
+/// The broadcaster of the process, for code that shares no other. It has no queue of its own and is
+/// never destroyed.
+///
+/// @return Its handle, the same each time. Zero: out of memory at its first use.
+///
+/// Ownership: the library's.
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_default(void);
+
+/// Registers an observer of a protocol: multicast_add() to the multicast of that name.
+///
+/// An observer that registers twice is notified twice, unless it uses MULTICAST_UNIQUE.
+///
+/// @param broadcaster  The broadcaster.
+/// @param protocol     The name: 1 to 255 bytes and a NUL, in any encoding. It is copied.
+/// @param observer     What to call; `function` must not be NULL.
+/// @param options      How, or NULL for the defaults, as in multicast_add(). If `queue` is none,
+///                     the broadcaster's queue is used.
+/// @param out          Receives the token; zero if the call fails. May be NULL.
+/// @return As multicast_add(). MULTICAST_ERROR_INVALID_ARGUMENT also for a name that is NULL, empty
+///         or too long; MULTICAST_ERROR_INVALID_HANDLE also if the broadcaster's queue was
+///         destroyed.
+///
+/// Ownership: as multicast_add(): with `release` the library owns the context from this call on,
+///            also if the call fails.
+/// Cost:      that of looking up the name and of multicast_add(); a new name takes a lock.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcaster broadcaster,
+                                                              const char *protocol,
+                                                              multicast_delegate observer,
+                                                              const multicast_options *options,
+                                                              multicast_token *out);
+
+/// Unregisters an observer of a protocol, as multicast_remove() does.
+///
+/// @param broadcaster  The broadcaster.
+/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @param observer     Function and context, as they were registered.
+/// @return As multicast_remove(). MULTICAST_ERROR_NOT_FOUND also if the name was never registered;
+///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name.
+///
+/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
+/// Threads:   waits for running calls of it on other threads.
+/// Reentry:   inside a call of it: MULTICAST_PENDING.
+/// Cost:      that of looking up the name and of multicast_remove().
+/// @since 1.0
+MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadcaster broadcaster,
+                                                                const char *protocol,
+                                                                multicast_delegate observer);
+
+/// Unregisters all observers of a protocol, as multicast_remove_all() does.
+///
+/// @param broadcaster  The broadcaster.
+/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @return How many were removed (>= 0), 0 if the name was never registered;
+///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: not a name;
+///         MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: as multicast_remove_all().
+/// Threads:   waits as multicast_remove().
+/// Cost:      that of looking up the name and of multicast_remove_all().
+/// @since 1.0
+MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster broadcaster,
+                                                           const char *protocol);
+
+/// Notifies the observers of a protocol: multicast_invoke() of the multicast of that name.
+///
+/// @param broadcaster  The broadcaster.
+/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @param event        As in multicast_invoke().
+/// @param payload      As in multicast_invoke().
+/// @param size         As in multicast_invoke().
+/// @return As multicast_invoke(), 0 if the name was never registered.
+///         MULTICAST_ERROR_INVALID_ARGUMENT also: not a name.
+///
+/// Threads:   as multicast_invoke().
+/// Cost:      that of looking up the name, which takes no lock, and of multicast_invoke().
+/// @since 1.0
+MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadcaster,
+                                                   const char *protocol, uint32_t event,
+                                                   const void *payload, size_t size);
+
+/// The multicast of a name, which is made if there is none. For hot paths: look it up once, then
+/// invoke it.
+///
+/// @param broadcaster  The broadcaster.
+/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @return Its handle, the same each time. Zero: not a broadcaster, not a name, or out of memory.
+///
+/// Ownership: the broadcaster's. If a caller destroys it nevertheless, this function returns the
+///            stale handle until the next registration under the name. That registration makes a
+///            new multicast, even if the registration itself fails for lack of memory.
+/// Cost:      O(length of the name), however many names there are; only a new name takes a lock.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
+    multicast_broadcaster broadcaster, const char *protocol);
+
+/* ---- 10. The library ------------------------------------------------------------------------- */
+
+/// The major version of this header.
+#define MULTICAST_VERSION_MAJOR 1
+/// The minor version of this header.
+#define MULTICAST_VERSION_MINOR 0
+/// The patch level of this header.
+#define MULTICAST_VERSION_PATCH 0
+
+/// The version of this header in one number, 0x00MMmmpp, to compare with multicast_version(), which
+/// gives that of the library.
+#define MULTICAST_VERSION                                                  \
+  (((uint32_t)MULTICAST_VERSION_MAJOR << 16) |                             \
+   ((uint32_t)MULTICAST_VERSION_MINOR << 8) | (uint32_t)MULTICAST_VERSION_PATCH)
+
+/// The version of the library that is loaded, in the form of MULTICAST_VERSION.
+///
+/// @return 0x00MMmmpp: major, minor, patch.
+///
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API uint32_t multicast_version(void);
 
 /// Every status with its number and its text: `X(name, number, message)`.
 ///
@@ -136,148 +1110,30 @@ typedef enum multicast_status {
   X(MULTICAST_ERROR_STATE, -80, "not possible at this point")                                    \
   X(MULTICAST_ERROR_SYSTEM, -90, "the system refused a thread or a memory barrier")
 
-/// A multicast: an ordered set of delegates that are invoked together.
+/// The identifier of a status, such as "MULTICAST_ERROR_TIMEOUT".
 ///
+/// @param status  Any number.
+/// @return A text, never NULL; "MULTICAST_UNKNOWN_STATUS" for an unknown number.
+///
+/// Ownership: the text is static.
+/// Cost:      O(1).
 /// @since 1.0
-typedef struct multicast {
-  /// Opaque; 0 is none. Where a language has no structs by value, pass it as a 64-bit integer.
-  uint64_t id;
-} multicast;
+MULTICAST_API const char *multicast_status_name(multicast_status status);
 
-/// One registration: one delegate in one multicast, from its add to its removal.
+/// The message of a status, in English, without a full stop.
 ///
-/// Outlives it as a stale handle: tokens are never reused for another registration.
+/// @param status  Any number.
+/// @return A text, never NULL; "not a status of this library" for an unknown number.
 ///
+/// Ownership: the text is static.
+/// Cost:      O(1).
 /// @since 1.0
-typedef struct multicast_token {
-  /// Opaque; 0 is none. Where a language has no structs by value, pass it as a 64-bit integer.
-  uint64_t id;
-} multicast_token;
-
-/// A lifetime: what weak registrations refer to. Ending it removes them all, wherever they are.
-///
-/// @since 1.0
-typedef struct multicast_lifetime {
-  /// Opaque; 0 is none. Where a language has no structs by value, pass it as a 64-bit integer.
-  uint64_t id;
-} multicast_lifetime;
-
-/// A queue: where calls wait until the program's own loop, or a thread of the queue's, makes them.
-///
-/// @since 1.0
-typedef struct multicast_queue {
-  /// Opaque; 0 is none. Where a language has no structs by value, pass it as a 64-bit integer.
-  uint64_t id;
-} multicast_queue;
-
-/// A broadcaster: multicasts by name, for observers and notifiers that do not know each other.
-///
-/// @since 1.0
-typedef struct multicast_broadcaster {
-  /// Opaque; 0 is none. Where a language has no structs by value, pass it as a 64-bit integer.
-  uint64_t id;
-} multicast_broadcaster;
-
-/// The function of a delegate.
-///
-/// @param context  The delegate's context, as it was added.
-/// @param event    The invoker's event, unchanged: selects the method of a protocol.
-/// @param payload  The invoker's payload, unchanged, or the queue's copy of it, aligned to 16
-///                 bytes; valid until this call returns.
-/// @param size     Bytes at `payload`, as the invoker said.
-///
-/// Ownership: borrows `context` and `payload` for the call.
-/// Threads:   called on the thread that invokes; on several at once where several invoke. With a
-///            queue: on the thread that runs the queue, one call at a time.
-/// Reentry:   may call anything in this header, removing itself and destroying its multicast
-///            included. Must return: no longjmp, no exception.
-/// Cost:      the invocation waits for it.
-/// @since 1.0
-typedef void (*multicast_function)(void *context, uint32_t event, const void *payload,
-                                   size_t size);
-
-/// A delegate: what is called, and with what. Two are equal when both fields are.
-///
-/// @since 1.0
-typedef struct multicast_delegate {
-  /// What is called. Not NULL.
-  multicast_function function;
-  /// Passed to `function`; may be NULL.
-  void *context;
-} multicast_delegate;
-
-/// What multicast_visit() calls for each delegate, to call the delegate's own typed function.
-///
-/// @param context   As it was given to multicast_visit().
-/// @param delegate  A copy of the delegate, valid until this call returns.
-/// @return true to go on, false to stop.
-///
-/// Ownership: borrows both for the call.
-/// Threads:   called on the thread that visits, no lock held.
-/// Reentry:   may call anything in this header. Must return: no longjmp, no exception.
-/// Cost:      the visit waits for it.
-/// @since 1.0
-typedef bool (*multicast_visitor)(void *context, const multicast_delegate *delegate);
-
-/// `flags`: called once at most; removed as its call begins.
-///
-/// @since 1.0
-#define MULTICAST_ONCE 0x1u
-
-/// `flags`: delegates equal to this one are removed first, without waiting for calls of them that
-/// run; this one goes last in its priority.
-///
-/// @since 1.0
-#define MULTICAST_UNIQUE 0x2u
-
-/// `flags`: of the calls of this delegate that wait in its queue only the newest is kept: one call
-/// waits at most, in the place of the first, with the event and payload of the last. Without a
-/// queue it changes nothing.
-///
-/// @since 1.0
-#define MULTICAST_LATEST 0x4u
-
-/// How a delegate is added. Zero is the default of every field but the first; NULL instead of a
-/// struct means all defaults.
-///
-/// Fill with multicast_options_default() or multicast_options_init(), then change what is wanted.
-///
-/// @since 1.0
-typedef struct multicast_options {
-  /// sizeof(multicast_options) as the caller knows it. Not 0.
-  uint32_t struct_size;
-  /// MULTICAST_ONCE, MULTICAST_UNIQUE, MULTICAST_LATEST, joined by | (default: 0).
-  uint32_t flags;
-  /// Higher is invoked first; equal ones in order of addition (default: 0).
-  int32_t priority;
-  /// Must be 0.
-  uint32_t reserved;
-  /// Bit i: wants event i, for a protocol whose methods are optional. Events 64 and up are always
-  /// delivered (default: 0, all events; who wants none sets the bit of one that is never invoked).
-  uint64_t events;
-  /// The registration is gone when this ends (default: none, it stays until removed).
-  multicast_lifetime lifetime;
-  /// Calls wait here instead of being made at once. The registration is gone when the queue is
-  /// destroyed (default: none, the delegate is called on the thread that invokes).
-  multicast_queue queue;
-  /// Told exactly once that the library has let go of the context: after the last call of the
-  /// delegate has returned and for failed adds too; on the thread that removes, or on the one whose
-  /// call was the last to return. No lock is held. (default: NULL, nobody is told).
-  void (*release)(void *context);
-  /// For a context that counts references itself (a weak_ptr, GWeakRef, a Swift or Python object):
-  /// called before each call, returns the strong pointer that the delegate gets as its context, or
-  /// NULL for dead: it is removed there and then, and `release` runs. On the thread that calls, no
-  /// lock held. With `unlock` or not at all. (default: NULL, the delegate gets `context`).
-  void *(*lock)(void *context);
-  /// Called after each call with what `lock` returned, also when the delegate removed itself or
-  /// destroyed the multicast; not where the thread ended inside the call. As `lock`.
-  /// (default: NULL).
-  void (*unlock)(void *strong);
-} multicast_options;
+MULTICAST_API const char *multicast_status_message(multicast_status status);
 
 /// Where the library gets its memory from.
 ///
-/// Fill with multicast_allocator_default() or multicast_allocator_init(), then set the functions.
+/// Fill it with multicast_allocator_default() or multicast_allocator_init(), then set the
+/// functions.
 ///
 /// @since 1.0
 typedef struct multicast_allocator {
@@ -285,112 +1141,18 @@ typedef struct multicast_allocator {
   uint32_t struct_size;
   /// Passed to both functions (default: NULL).
   void *context;
-  /// Returns `size` bytes (> 0) aligned to `alignment` (a power of two, at most 128), or NULL.
-  /// Called from any thread, also with locks of the library held: it must not call the library.
+  /// Returns `size` bytes (> 0) aligned to `alignment` (a power of two, at most 128), or NULL. It
+  /// is called on any thread, also while the library holds locks. It must not call the library.
   void *(*allocate)(void *context, size_t size, size_t alignment);
-  /// Takes back a block with the size and alignment it was asked for. As above.
+  /// Takes back a block, with the size and alignment that were requested. Called as `allocate` is,
+  /// and must not call the library either.
   void (*deallocate)(void *context, void *block, size_t size, size_t alignment);
 } multicast_allocator;
 
-/// What a queue does with a call that it has no room for.
-///
-/// @since 1.0
-typedef enum multicast_overflow {
-  /// The new call is refused, and counted (default).
-  MULTICAST_OVERFLOW_REFUSE = 0,
-  /// The call that has waited longest is dropped, and counted.
-  MULTICAST_OVERFLOW_DROP_OLDEST = 1,
-  /// The invocation waits for room. Refused instead where waiting would close a cycle of waits: on
-  /// the thread that ran the queue last, or where that thread waits for the invoking one.
-  /// A delegate in whose call an invocation waits so is not waited for by threads that might have
-  /// to run the queue themselves, as where it has no thread of its own: removing it then returns
-  /// MULTICAST_PENDING, or the count or error that it would return anyway, and `release` tells when
-  /// the call has returned.
-  MULTICAST_OVERFLOW_BLOCK = 2
-} multicast_overflow;
-
-/// How a queue is made. Zero is the default of every field but the first.
-///
-/// Fill with multicast_queue_options_default() or multicast_queue_options_init().
-///
-/// @since 1.0
-typedef struct multicast_queue_options {
-  /// sizeof(multicast_queue_options) as the caller knows it. Not 0.
-  uint32_t struct_size;
-  /// How many calls can wait, 1 to 2^24; 64 to 192 bytes are taken for each, at once (default: 0,
-  /// which is 1024).
-  uint32_t capacity;
-  /// What becomes of a call when so many wait (default: MULTICAST_OVERFLOW_REFUSE).
-  multicast_overflow overflow;
-} multicast_queue_options;
-
-/// What a queue has done since it was created, in calls.
-///
-/// `queued` is the sum of `pending`, `delivered`, `dropped`, `retracted` and `coalesced`, at every
-/// moment.
-///
-/// @since 1.0
-typedef struct multicast_queue_stats {
-  /// sizeof(multicast_queue_stats) as the caller knows it. Not 0.
-  uint32_t struct_size;
-  /// How many wait now.
-  uint64_t pending;
-  /// How many were taken in.
-  uint64_t queued;
-  /// How many were made, the one that runs included.
-  uint64_t delivered;
-  /// How many were not taken in: no room, no memory for the payload, or waiting for room would have
-  /// closed a cycle.
-  uint64_t refused;
-  /// How many made room for newer ones or, in the child of a fork, were the parent's to make.
-  uint64_t dropped;
-  /// How many were taken back, their delegate having been removed or, having lost its context,
-  /// found dead.
-  uint64_t retracted;
-  /// How many were replaced by a newer one of the same delegate: MULTICAST_LATEST.
-  uint64_t coalesced;
-  /// The most that ever waited.
-  uint64_t highest;
-} multicast_queue_stats;
-
-/// How a broadcaster is made. Zero is the default of every field but the first.
-///
-/// Fill with multicast_broadcaster_options_default() or multicast_broadcaster_options_init().
-///
-/// @since 1.0
-typedef struct multicast_broadcaster_options {
-  /// sizeof(multicast_broadcaster_options) as the caller knows it. Not 0.
-  uint32_t struct_size;
-  /// Must be 0.
-  uint32_t flags;
-  /// For observers whose options name no queue: the program's main loop, usually. Stays the
-  /// caller's; once it is destroyed such observers cannot register (default: none, they are called
-  /// on the thread that notifies).
-  multicast_queue queue;
-} multicast_broadcaster_options;
-
-/// All defaults, with `struct_size` set.
-///
-/// @return The options, by value.
-///
-/// Ownership: the caller's.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(1); inline.
-/// @since 1.0
-static inline multicast_options multicast_options_default(void) {
-  multicast_options options = {(uint32_t)sizeof(multicast_options), 0, 0, 0, 0, {0}, {0}, NULL,
-                               NULL, NULL};
-  return options;
-}
-
-/// No functions yet, with `struct_size` set.
+/// No functions, with `struct_size` set.
 ///
 /// @return The allocator, by value.
 ///
-/// Ownership: the caller's.
-/// Threads:   any.
-/// Reentry:   any.
 /// Cost:      O(1); inline.
 /// @since 1.0
 static inline multicast_allocator multicast_allocator_default(void) {
@@ -398,865 +1160,27 @@ static inline multicast_allocator multicast_allocator_default(void) {
   return allocator;
 }
 
-/// All defaults, with `struct_size` set.
+/// Fills an allocator with zeros and its size, for callers that cannot use inline functions.
 ///
-/// @return The options, by value.
+/// @param allocator  Where to write; not NULL.
+/// @param size       Bytes at `allocator`: the caller's sizeof(multicast_allocator), 32 to 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
 ///
-/// Ownership: the caller's.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(1); inline.
+/// Cost:      O(size).
 /// @since 1.0
-static inline multicast_queue_options multicast_queue_options_default(void) {
-  multicast_queue_options options = {(uint32_t)sizeof(multicast_queue_options), 0,
-                                     MULTICAST_OVERFLOW_REFUSE};
-  return options;
-}
+MULTICAST_API multicast_status multicast_allocator_init(multicast_allocator *allocator,
+                                                        size_t size);
 
-/// All zero, with `struct_size` set: ready for multicast_queue_statistics().
-///
-/// @return The statistics, by value.
-///
-/// Ownership: the caller's.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(1); inline.
-/// @since 1.0
-static inline multicast_queue_stats multicast_queue_stats_default(void) {
-  multicast_queue_stats stats = {(uint32_t)sizeof(multicast_queue_stats), 0, 0, 0, 0, 0, 0, 0, 0};
-  return stats;
-}
-
-/// All defaults, with `struct_size` set.
-///
-/// @return The options, by value.
-///
-/// Ownership: the caller's.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(1); inline.
-/// @since 1.0
-static inline multicast_broadcaster_options multicast_broadcaster_options_default(void) {
-  multicast_broadcaster_options options = {(uint32_t)sizeof(multicast_broadcaster_options), 0,
-                                           {0}};
-  return options;
-}
-
-/* ---- Library -------------------------------------------------------------------------------- */
-
-/// The version of the library that is loaded, in the form of MULTICAST_VERSION.
-///
-/// @return 0x00MMmmpp: major, minor, patch.
-///
-/// Ownership: nothing is passed.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(1).
-/// @since 1.0
-MULTICAST_API uint32_t multicast_version(void);
-
-/// The identifier of a status, such as "MULTICAST_ERROR_TIMEOUT".
-///
-/// @param status  Any number.
-/// @return A text, never NULL; "MULTICAST_UNKNOWN_STATUS" for what is none.
-///
-/// Ownership: the text is static.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(1).
-/// @since 1.0
-MULTICAST_API const char *multicast_status_name(multicast_status status);
-
-/// A status in words for people, in English, without a full stop.
-///
-/// @param status  Any number.
-/// @return A text, never NULL; "not a status of this library" for what is none.
-///
-/// Ownership: the text is static.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(1).
-/// @since 1.0
-MULTICAST_API const char *multicast_status_message(multicast_status status);
-
-/// Gives the library its memory; before anything is created.
+/// Sets the functions that the library gets its memory from. Call it before anything is created.
 ///
 /// @param allocator  Copied. Both functions must be set.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL, a function missing, or a wrong
 ///         `struct_size`; MULTICAST_ERROR_STATE: memory has been taken already.
 ///
 /// Ownership: `context` must stay valid for the rest of the process.
-/// Threads:   any.
-/// Reentry:   not from the allocator's own functions.
 /// Cost:      O(1).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator *allocator);
-
-/// Fills options with their defaults, for callers that cannot use inline functions.
-///
-/// @param options  Where to; not NULL.
-/// @param size     Bytes at `options`: the caller's sizeof(multicast_options), 64 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Ownership: the caller's.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(size).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_options_init(multicast_options *options, size_t size);
-
-/// Fills an allocator with zeros and its size, for callers that cannot use inline functions.
-///
-/// @param allocator  Where to; not NULL.
-/// @param size       Bytes at `allocator`: the caller's sizeof(multicast_allocator), 32 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Ownership: the caller's.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(size).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_allocator_init(multicast_allocator *allocator,
-                                                        size_t size);
-
-/// Fills options with their defaults, for callers that cannot use inline functions.
-///
-/// @param options  Where to; not NULL.
-/// @param size     Bytes at `options`: the caller's sizeof(multicast_queue_options), 12 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Ownership: the caller's.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(size).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_queue_options_init(multicast_queue_options *options,
-                                                            size_t size);
-
-/// Fills statistics with zeros and their size, for callers that cannot use inline functions.
-///
-/// @param stats  Where to; not NULL.
-/// @param size   Bytes at `stats`: the caller's sizeof(multicast_queue_stats), 72 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Ownership: the caller's.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(size).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_queue_stats_init(multicast_queue_stats *stats,
-                                                          size_t size);
-
-/// Fills options with their defaults, for callers that cannot use inline functions.
-///
-/// @param options  Where to; not NULL.
-/// @param size     Bytes at `options`: the caller's sizeof(multicast_broadcaster_options), 16 to
-///                 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Ownership: the caller's.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(size).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_broadcaster_options_init(
-    multicast_broadcaster_options *options, size_t size);
-
-/* ---- Multicast ------------------------------------------------------------------------------ */
-
-/// Creates an empty multicast.
-///
-/// @return Its handle; zero: out of memory, or the system had no thread key left, or 2^26 exist.
-///
-/// Ownership: the caller's, until multicast_destroy().
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(1); memory is taken for many at a time.
-/// @since 1.0
-MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
-
-/// Destroys a multicast and removes all its delegates, as multicast_remove() does.
-///
-/// Invocations of it that run, on this or any other thread, call no further delegate. The handle is
-/// stale at once.
-///
-/// @param target  The multicast.
-/// @return MULTICAST_OK: no delegate of it runs on another thread; MULTICAST_PENDING: a call of one
-///         runs that could not be waited for; MULTICAST_ERROR_INVALID_HANDLE, after waiting as well
-///         where another thread is just destroying it; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: `release` runs for each delegate that has one; contexts without may be freed after
-///            MULTICAST_OK.
-/// Threads:   any; waits for running calls of its delegates on other threads.
-/// Reentry:   from anywhere, its own delegates included; those get MULTICAST_PENDING.
-/// Cost:      O(delegates), and one memory barrier when several threads have invoked it.
-/// @since 1.0
-MULTICAST_API multicast_status multicast_destroy(multicast target);
-
-/// Whether a handle is that of a multicast that exists.
-///
-/// @param target  The multicast, or any other value.
-/// @return true while it exists.
-///
-/// Ownership: nothing is passed.
-/// Threads:   any; another thread may destroy it right after.
-/// Reentry:   any.
-/// Cost:      O(1), no lock.
-/// @since 1.0
-MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
-
-/// Adds a delegate, last among those of its priority. The same one may be added again.
-///
-/// Invocations that have begun do not call it.
-///
-/// @param target    The multicast.
-/// @param delegate  What to call; `function` not NULL.
-/// @param options   How, or NULL for the defaults; read during the call only.
-/// @param out       Receives the token, before the delegate can be called; may be NULL. Set to zero
-///                  when the add fails.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: of the multicast, or of a lifetime or
-///         queue that is none any more; MULTICAST_ERROR_INVALID_ARGUMENT: no function, or options
-///         that are not valid; MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_LIMIT.
-///
-/// Ownership: borrows `context` until the removal has finished. With `release` it is owned from
-///            here on, failure included. Only options that cannot be read (`struct_size`, unknown
-///            flags, reserved fields) are not used at all, and then `release` does not run.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(1) amortised; options take an allocation, the delegates themselves one now and
-///            then. O(delegates) where some have a lower priority or MULTICAST_UNIQUE searches
-///            them.
-/// @since 1.0
-MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegate delegate,
-                                             const multicast_options *options,
-                                             multicast_token *out);
-
-/// Adds several delegates in order with the same options: all of them, or none.
-///
-/// An invocation calls all of them or none: they appear at once.
-///
-/// @param target     The multicast.
-/// @param delegates  `count` of them; may be NULL when `count` is 0.
-/// @param count      How many; at most 2^26.
-/// @param options    As in multicast_add().
-/// @param out        Receives `count` tokens; may be NULL. Set to zero when the add fails.
-/// @return As multicast_add(); above 2^26 MULTICAST_ERROR_LIMIT, and nothing given is looked at.
-///
-/// Ownership: as multicast_add(); a failure releases each of the contexts once.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      that of `count` adds under one lock.
-/// @since 1.0
-MULTICAST_API multicast_status multicast_add_many(multicast target,
-                                                  const multicast_delegate *delegates,
-                                                  size_t count, const multicast_options *options,
-                                                  multicast_token *out);
-
-/// Removes the first delegate equal to this one, in order of invocation.
-///
-/// Invocations that run do not call it unless its call had begun; calls of it that wait in a queue
-/// are not made, and their payload is let go. Then waits until no other thread is inside a call of
-/// it: of this delegate alone, not of the multicast's others. Never hangs: where this thread is
-/// inside a call of it, or where those that it would wait for wait for it in turn, it does not wait
-/// and returns MULTICAST_PENDING. Do not hold a lock that it takes.
-///
-/// @param target    The multicast.
-/// @param delegate  Function and context, as they were added.
-/// @return MULTICAST_OK: it runs on no other thread and never will, so the context may be freed;
-///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_NOT_FOUND, after
-///         waiting for calls that run of an equal one just removed; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
-/// Threads:   any; waits for running calls of it on other threads.
-/// Reentry:   any; inside a call of it MULTICAST_PENDING.
-/// Cost:      O(delegates) to find it, O(1) to remove it, and one memory barrier when several
-///            threads have invoked the multicast.
-/// @since 1.0
-MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
-
-/// Removes, for each of the delegates given, the first one equal to it that is still there.
-///
-/// @param target     The multicast.
-/// @param delegates  `count` of them; may be NULL when `count` is 0.
-/// @param count      How many.
-/// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE;
-///         MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: as multicast_remove(). Called outside all delegates, no call of them runs when it
-///            returns; inside one, `release` tells.
-/// Threads:   any; waits as multicast_remove().
-/// Reentry:   any.
-/// Cost:      O(count * delegates), and one memory barrier when several threads have invoked it.
-/// @since 1.0
-MULTICAST_API int64_t multicast_remove_many(multicast target, const multicast_delegate *delegates,
-                                            size_t count);
-
-/// Removes every delegate that has this context, whatever its function.
-///
-/// @param target   The multicast.
-/// @param context  The context; may be NULL.
-/// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: as multicast_remove(). Called outside all delegates, no call with this context runs
-///            when it returns; inside one, `release` tells.
-/// Threads:   any; waits as multicast_remove().
-/// Reentry:   any.
-/// Cost:      O(delegates), and one memory barrier when several threads have invoked it.
-/// @since 1.0
-MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
-
-/// Removes the delegate at a place in the order of invocation.
-///
-/// @param target  The multicast.
-/// @param index   0 is the first; counts live delegates, paused ones too.
-/// @return As multicast_remove(); MULTICAST_ERROR_NOT_FOUND: `index` is not below the count.
-///
-/// Ownership: as multicast_remove().
-/// Threads:   any; waits as multicast_remove().
-/// Reentry:   any; inside a call of it MULTICAST_PENDING.
-/// Cost:      O(delegates), and one memory barrier when several threads have invoked it.
-/// @since 1.0
-MULTICAST_API multicast_status multicast_remove_at(multicast target, size_t index);
-
-/// Removes every delegate; the multicast stays.
-///
-/// @param target  The multicast.
-/// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: as multicast_remove(). Called outside all delegates, no call of them runs when it
-///            returns; inside one, `release` tells.
-/// Threads:   any; waits as multicast_remove().
-/// Reentry:   any.
-/// Cost:      O(delegates), and one memory barrier when several threads have invoked it.
-/// @since 1.0
-MULTICAST_API int64_t multicast_remove_all(multicast target);
-
-/// How many delegates there are, paused ones included.
-///
-/// @param target  The multicast.
-/// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
-///
-/// Ownership: nothing is passed.
-/// Threads:   any; another thread may change it right after.
-/// Reentry:   any.
-/// Cost:      O(1).
-/// @since 1.0
-MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
-
-/// Whether a delegate equal to this one is there, paused or not.
-///
-/// @param target    The multicast.
-/// @param delegate  Function and context.
-/// @return true when there is; false when there is none or the handle is not valid.
-///
-/// Ownership: nothing is passed.
-/// Threads:   any; another thread may change it right after.
-/// Reentry:   any.
-/// Cost:      O(delegates).
-/// @since 1.0
-MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
-                                                          multicast_delegate delegate);
-
-/// Copies the delegates in order of invocation, paused ones included.
-///
-/// @param target    The multicast.
-/// @param out       Receives up to `capacity` of them; may be NULL when `capacity` is 0.
-/// @param capacity  Room at `out`, in delegates.
-/// @return How many there are (>= 0), also when that is more than `capacity`;
-///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT.
-///
-/// Ownership: the caller's copies; contexts stay with whoever they belong to.
-/// Threads:   any; one moment's state.
-/// Reentry:   any.
-/// Cost:      O(delegates).
-/// @since 1.0
-MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, size_t capacity);
-
-/// Calls every live delegate once, by priority, then by order of addition.
-///
-/// Delegates added meanwhile are not called by this invocation; delegates removed meanwhile are not
-/// called unless their call had begun. Paused ones and ones that do not want `event` are left out.
-/// Of those added with a queue a call is queued, in their turn; one added with MULTICAST_ONCE is
-/// not queued again while its call waits, and is removed as that begins.
-///
-/// @param target   The multicast.
-/// @param event    Passed on unchanged; selects the method of the protocol. Below 64 it is matched
-///                 with `events` in the options.
-/// @param payload  Passed on unchanged; may be NULL when `size` is 0.
-/// @param size     Bytes at `payload`. So many are copied for queued calls, once for all of them;
-///                 of 0 the pointer itself is passed on.
-/// @return How many delegates were called or queued (>= 0), also when the multicast was destroyed
-///         meanwhile; what a queue refused is not counted. MULTICAST_ERROR_INVALID_HANDLE;
-///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without a `payload`; MULTICAST_ERROR_LIMIT:
-///         256 invocations are nested on this thread already; MULTICAST_ERROR_OUT_OF_MEMORY: only
-///         at the first invocation of a thread.
-///
-/// Ownership: borrows `payload` for the call.
-/// Threads:   any. Delegates run on the calling thread, no lock held; threads that invoke the same
-///            multicast do not slow each other. May wait for room in a queue made with
-///            MULTICAST_OVERFLOW_BLOCK.
-/// Reentry:   delegates may call anything, multicast_destroy() included.
-/// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. A queued call
-///            takes its queue's lock and, with more than 32 bytes of payload, an allocation. The
-///            first invocation of a thread takes a record of 10 KB, given to another thread when it
-///            ends.
-/// @since 1.0
-MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const void *payload,
-                                       size_t size);
-
-/// Passes every live delegate to a visitor, which calls the delegate's own typed function.
-///
-/// For protocols of several methods, for return values and for stopping early. As an invocation:
-/// same order, same rules for what is added and removed meanwhile, removal waits for the visitor to
-/// return. Paused delegates are left out; `events` does not apply; those with a queue are passed
-/// here and now like any other; one added with MULTICAST_ONCE is removed as it is passed.
-///
-/// @param target   The multicast.
-/// @param visitor  Called for each; not NULL. Returning false stops.
-/// @param context  Passed to `visitor`; may be NULL.
-/// @return How many delegates were passed (>= 0); MULTICAST_ERROR_INVALID_HANDLE;
-///         MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT;
-///         MULTICAST_ERROR_OUT_OF_MEMORY, as multicast_invoke().
-///
-/// Ownership: borrows `context` for the call.
-/// Threads:   any. The visitor runs on the calling thread, no lock held.
-/// Reentry:   the visitor may call anything, multicast_destroy() included.
-/// Cost:      as multicast_invoke().
-/// @since 1.0
-MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visitor, void *context);
-
-/* ---- Token ---------------------------------------------------------------------------------- */
-
-/// Whether a registration still stands.
-///
-/// @param token  The token, or any other value.
-/// @return true from its add until its removal, or until its call begins when added with
-///         MULTICAST_ONCE.
-///
-/// Ownership: nothing is passed.
-/// Threads:   any; another thread may remove it right after.
-/// Reentry:   any.
-/// Cost:      O(1), no lock.
-/// @since 1.0
-MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_live(multicast_token token);
-
-/// Removes a registration and waits, as multicast_remove() does.
-///
-/// @param token  The token.
-/// @return MULTICAST_OK: it runs on no other thread and never will; MULTICAST_PENDING;
-///         MULTICAST_ERROR_INVALID_HANDLE, after waiting for calls of it that still run on other
-///         threads when it was removed before; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
-/// Threads:   any; waits for running calls of it on other threads.
-/// Reentry:   any; inside a call of it MULTICAST_PENDING.
-/// Cost:      O(1) amortised, and one memory barrier when several threads have invoked the
-///            multicast.
-/// @since 1.0
-MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
-
-/// Removes a registration without waiting.
-///
-/// @param token  The token.
-/// @return MULTICAST_OK: no call of it runs; MULTICAST_PENDING: one runs still, on this thread or
-///         another, and `release` tells when it has returned; MULTICAST_ERROR_INVALID_HANDLE;
-///         MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
-/// Threads:   any; never waits for a delegate.
-/// Reentry:   any.
-/// Cost:      as multicast_token_remove(), without the wait.
-/// @since 1.0
-MULTICAST_API multicast_status multicast_token_remove_nowait(multicast_token token);
-
-/// Removes a registration and waits for so long at most.
-///
-/// @param token       The token.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0 looks once, UINT64_MAX waits for ever.
-/// @return As multicast_token_remove(), and MULTICAST_ERROR_TIMEOUT: removed, by this call or
-///         before, but a call of it still runs on another thread; `release` tells when it ends.
-///
-/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
-/// Threads:   any; waits for running calls of it on other threads.
-/// Reentry:   any; inside a call of it MULTICAST_PENDING.
-/// Cost:      as multicast_token_remove().
-/// @since 1.0
-MULTICAST_API multicast_status multicast_token_remove_within(multicast_token token,
-                                                             uint64_t timeout_ns);
-
-/// Leaves a delegate out of invocations until it is resumed. Pausing twice is the same as once.
-///
-/// Calls of it that have begun go on, and are not waited for; calls that wait in a queue are made.
-///
-/// @param token  The token.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
-///
-/// Ownership: nothing is passed.
-/// Threads:   any; this thread's later invocations, and all that begin after they learn of it,
-///            leave the delegate out.
-/// Reentry:   any.
-/// Cost:      O(1).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
-
-/// Ends a pause: the delegate is called again, in its old place. Harmless when there is none.
-///
-/// @param token  The token.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
-///
-/// Ownership: nothing is passed.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(1).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
-
-/// The registration that this thread is calling now: the innermost one where calls nest.
-///
-/// Lets a delegate remove or pause itself without having been told its token.
-///
-/// @return Its token, possibly removed already; zero outside of all delegates and visitors.
-///
-/// Ownership: nothing is passed.
-/// Threads:   any; about the calling thread.
-/// Reentry:   any; inside a `release`, the delegate from whose call it was run, if any.
-/// Cost:      O(1), no lock.
-/// @since 1.0
-MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
-
-/* ---- Lifetime ------------------------------------------------------------------------------- */
-
-/// Creates a lifetime, for the `lifetime` of multicast_options.
-///
-/// One for each plugin, window or session: whatever registers delegates and goes away as a whole.
-///
-/// @return Its handle; zero: out of memory, or the system had no thread key left, or 2^26 exist.
-///
-/// Ownership: the caller's, until multicast_lifetime_end().
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(1); memory is taken for many at a time.
-/// @since 1.0
-MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(void);
-
-/// Ends a lifetime: removes every registration under it, from every multicast, as
-/// multicast_remove() does.
-///
-/// After MULTICAST_OK no delegate that was ever added under it runs on any thread or waits in any
-/// queue, those removed before included, and every `release` of theirs has returned: the code may
-/// be unloaded. The handle is stale at once; adding under it is MULTICAST_ERROR_INVALID_HANDLE.
-///
-/// @param lifetime  The lifetime.
-/// @return MULTICAST_OK; MULTICAST_PENDING: a call or a `release` of one runs that could not be
-///         waited for, as when called from inside it; all is finished with the last `release`;
-///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: `release` runs for each registration that has one; contexts without may be freed
-///            after MULTICAST_OK.
-/// Threads:   any; waits for running calls of its delegates on other threads.
-/// Reentry:   any; inside a call of one of its delegates MULTICAST_PENDING; inside a `release` that
-///            also where one of its own was removed together with what that belongs to.
-/// Cost:      O(registrations under it), and one memory barrier in all when several threads have
-///            invoked one of the multicasts.
-/// @since 1.0
-MULTICAST_API multicast_status multicast_lifetime_end(multicast_lifetime lifetime);
-
-/// How many registrations there are under a lifetime, paused ones included.
-///
-/// @param lifetime  The lifetime.
-/// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
-///
-/// Ownership: nothing is passed.
-/// Threads:   any; another thread may change it right after.
-/// Reentry:   any.
-/// Cost:      O(1).
-/// @since 1.0
-MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lifetime lifetime);
-
-/* ---- Queue ---------------------------------------------------------------------------------- */
-
-/// Creates a queue, for the `queue` of multicast_options.
-///
-/// A delegate added with a queue is not called by invocations: its calls wait in the queue, with a
-/// copy of the payload, until someone runs it: the program's own loop, with multicast_queue_run(),
-/// or a thread of the queue's, see multicast_queue_start(). Calls run in the order in which they
-/// were queued, one at a time.
-///
-/// @param options  How, or NULL for the defaults; read during the call only.
-/// @return Its handle; zero: options that are not valid, or out of memory, or the system had no
-///         thread key left, or 2^26 exist.
-///
-/// Ownership: the caller's, until multicast_queue_destroy().
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(1); takes the memory for all calls that can wait, which is not touched before.
-/// @since 1.0
-MULTICAST_API MULTICAST_NODISCARD multicast_queue
-multicast_queue_create(const multicast_queue_options *options);
-
-/// Destroys a queue, and removes every registration that delivers there, as multicast_remove()
-/// does.
-///
-/// What waits is not called and its payload is let go. Whoever runs it makes no further call; its
-/// own thread ends; multicast_queue_wait() and blocked invocations return. The handle is stale and
-/// its descriptor closed at once.
-///
-/// @param queue  The queue.
-/// @return MULTICAST_OK: no delegate that delivered there runs on another thread;
-///         MULTICAST_PENDING: a call of one, or a `release`, runs that could not be waited for, as
-///         when called from inside it; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: `release` runs for each registration that has one; contexts without may be freed
-///            after MULTICAST_OK.
-/// Threads:   any; waits for the call that another thread runs.
-/// Reentry:   any; inside a call of one of its delegates MULTICAST_PENDING.
-/// Cost:      O(registrations and calls that wait).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
-
-/// Makes calls that wait, on this thread, oldest first.
-///
-/// Stops early when the queue is empty, destroyed, or given a thread of its own. Inside a call that
-/// the queue makes it may be called again, as by a modal loop: it goes on with the next one.
-///
-/// @param queue  The queue.
-/// @param max    The most calls to make; 0: as many as wait now. Those queued meanwhile, by the
-///               delegates too, are made as long as `max` is not reached.
-/// @return How many were made (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE:
-///         another thread runs it, or it has a thread of its own, which this is not;
-///         MULTICAST_ERROR_LIMIT: 256 invocations and runs are nested on this thread already;
-///         MULTICAST_ERROR_OUT_OF_MEMORY: only at the first invocation or run of a thread.
-///
-/// Ownership: payload copies are let go after each call.
-/// Threads:   any, one at a time. Delegates run on the calling thread, no lock held.
-/// Reentry:   delegates may call anything, this and multicast_queue_destroy() included.
-/// Cost:      O(calls made), one short lock for each; no allocation.
-/// @since 1.0
-MULTICAST_API int64_t multicast_queue_run(multicast_queue queue, size_t max);
-
-/// Sleeps until a call waits in the queue.
-///
-/// @param queue       The queue.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0 looks once, UINT64_MAX waits for ever.
-/// @return How many wait (> 0); MULTICAST_ERROR_TIMEOUT; MULTICAST_ERROR_INVALID_HANDLE, also when
-///         it is destroyed meanwhile.
-///
-/// Ownership: nothing is passed.
-/// Threads:   any, several too: all are woken. Another thread may run what waits first.
-/// Reentry:   any; a delegate that waits here keeps the queue that it is run by waiting too.
-/// Cost:      O(1); no polling.
-/// @since 1.0
-MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeout_ns);
-
-/// A descriptor that is readable exactly while calls wait: for poll, epoll, GLib, libuv, asyncio.
-///
-/// When it is readable, call multicast_queue_run(). Level-triggered use needs nothing else; with
-/// edge-triggered, run until nothing waits. It is made at the first call of this, and costs two
-/// system calls each time that the queue fills and empties. The child of a fork gets one of its
-/// own with the same number; an epoll set made before is still shared with the parent.
-///
-/// @param queue  The queue.
-/// @return The descriptor, the same each time; -1: not a queue, or the system has none left.
-///
-/// Ownership: the queue's: only watch it; do not read, write or close it, and stop watching it
-///            before multicast_queue_destroy(), which closes it.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(1); a system call the first time.
-/// @since 1.0
-MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
-
-/// Gives the queue a thread of its own, which makes its calls as they come.
-///
-/// The thread has the default stack, and blocks signals like SIGINT and SIGTERM that are for the
-/// program as a whole; not those of faults, nor real-time ones. Where another thread is just
-/// running the queue, it begins when that one is done. It does not exist in the child of a fork.
-///
-/// @param queue  The queue.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE: it has one, perhaps
-///         one that is just stopping; MULTICAST_ERROR_SYSTEM: the system has no thread left;
-///         MULTICAST_ERROR_OUT_OF_MEMORY.
-///
-/// Ownership: the thread is the queue's, until multicast_queue_stop() or multicast_queue_destroy().
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      that of creating a thread.
-/// @since 1.0
-MULTICAST_API multicast_status multicast_queue_start(multicast_queue queue);
-
-/// Ends the queue's thread: lets the call that it runs finish, makes no further one and keeps what
-/// waits.
-///
-/// @param queue  The queue.
-/// @return MULTICAST_OK: the thread makes no call any more; MULTICAST_PENDING: it will end when its
-///         call has returned, which could not be waited for, as when called from inside it;
-///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE: it has none.
-///
-/// Ownership: nothing is passed.
-/// Threads:   any; waits for the call that the queue's thread runs.
-/// Reentry:   any; inside a call that the queue's thread runs MULTICAST_PENDING.
-/// Cost:      O(1).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_queue_stop(multicast_queue queue);
-
-/// Reads what the queue has counted, all at one moment.
-///
-/// @param queue  The queue.
-/// @param out    Receives the figures; `struct_size` set by the caller, see
-///               multicast_queue_stats_default().
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or
-///         a wrong `struct_size`; nothing written.
-///
-/// Ownership: the caller's.
-/// Threads:   any; another thread may change it right after.
-/// Reentry:   any.
-/// Cost:      O(1).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_queue_statistics(multicast_queue queue,
-                                                          multicast_queue_stats *out);
-
-/* ---- Broadcaster ---------------------------------------------------------------------------- */
-
-/// Creates a broadcaster: multicasts by the name of a protocol, made as names come up.
-///
-/// Observers register under a name from any thread, and are notified by it. Observers of different
-/// names never meet. Names are compared byte by byte; they stay for the life of the broadcaster.
-///
-/// @param options  How, or NULL for the defaults; read during the call only.
-/// @return Its handle; zero: options that are not valid, or out of memory, or the system had no
-///         thread key left, or 2^26 exist.
-///
-/// Ownership: the caller's, until multicast_broadcaster_destroy().
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(1).
-/// @since 1.0
-MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster
-multicast_broadcaster_create(const multicast_broadcaster_options *options);
-
-/// Destroys a broadcaster and all its multicasts, as multicast_destroy() does each.
-///
-/// @param broadcaster  The broadcaster.
-/// @return MULTICAST_OK: no observer of it runs on another thread; MULTICAST_PENDING: a call of one
-///         runs that could not be waited for; MULTICAST_ERROR_INVALID_HANDLE;
-///         MULTICAST_ERROR_STATE: it is multicast_broadcaster_default(), which stays;
-///         MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: `release` runs for each observer that has one; contexts without may be freed after
-///            MULTICAST_OK.
-/// Threads:   any; waits for running calls of its observers on other threads.
-/// Reentry:   any; inside a call of one of its observers MULTICAST_PENDING.
-/// Cost:      O(names and observers).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcaster broadcaster);
-
-/// The broadcaster of the process, for those who have no other way to meet. It has no queue of its
-/// own and is never destroyed.
-///
-/// @return Its handle, the same each time; zero: out of memory at its first use.
-///
-/// Ownership: the library's.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(1).
-/// @since 1.0
-MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_default(void);
-
-/// Registers an observer of a protocol: multicast_add() to the multicast of that name.
-///
-/// An observer that registers twice is notified twice, unless MULTICAST_UNIQUE says otherwise.
-///
-/// @param broadcaster  The broadcaster.
-/// @param protocol     The name: 1 to 255 bytes and a NUL, of any encoding; copied.
-/// @param observer     What to call; `function` not NULL.
-/// @param options      How, or NULL for the defaults, as in multicast_add(). Where `queue` is none,
-///                     the broadcaster's is used.
-/// @param out          Receives the token; may be NULL. Set to zero when it fails.
-/// @return As multicast_add(); MULTICAST_ERROR_INVALID_ARGUMENT also for a name that is NULL, empty
-///         or too long; MULTICAST_ERROR_INVALID_HANDLE also when the broadcaster's queue is
-///         destroyed.
-///
-/// Ownership: as multicast_add(): with `release` the context is owned from here on, failure
-///            included.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      that of looking up the name and of multicast_add(); a new name takes a lock.
-/// @since 1.0
-MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcaster broadcaster,
-                                                              const char *protocol,
-                                                              multicast_delegate observer,
-                                                              const multicast_options *options,
-                                                              multicast_token *out);
-
-/// Unregisters an observer of a protocol, as multicast_remove() does.
-///
-/// @param broadcaster  The broadcaster.
-/// @param protocol     The name, as in multicast_broadcaster_register().
-/// @param observer     Function and context, as they were registered.
-/// @return As multicast_remove(); MULTICAST_ERROR_NOT_FOUND also where nobody has registered under
-///         the name; MULTICAST_ERROR_INVALID_ARGUMENT: not a name.
-///
-/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
-/// Threads:   any; waits for running calls of it on other threads.
-/// Reentry:   any; inside a call of it MULTICAST_PENDING.
-/// Cost:      that of looking up the name and of multicast_remove().
-/// @since 1.0
-MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadcaster broadcaster,
-                                                                const char *protocol,
-                                                                multicast_delegate observer);
-
-/// Unregisters all observers of a protocol, as multicast_remove_all() does.
-///
-/// @param broadcaster  The broadcaster.
-/// @param protocol     The name, as in multicast_broadcaster_register().
-/// @return How many were removed (>= 0), 0 where nobody has registered under the name;
-///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: not a name;
-///         MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: as multicast_remove_all().
-/// Threads:   any; waits as multicast_remove().
-/// Reentry:   any.
-/// Cost:      that of looking up the name and of multicast_remove_all().
-/// @since 1.0
-MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster broadcaster,
-                                                           const char *protocol);
-
-/// Notifies the observers of a protocol: multicast_invoke() of the multicast of that name.
-///
-/// @param broadcaster  The broadcaster.
-/// @param protocol     The name, as in multicast_broadcaster_register().
-/// @param event        As in multicast_invoke().
-/// @param payload      As in multicast_invoke().
-/// @param size         As in multicast_invoke().
-/// @return As multicast_invoke(), 0 where nobody has registered under the name;
-///         MULTICAST_ERROR_INVALID_ARGUMENT also: not a name.
-///
-/// Ownership: borrows `payload` for the call.
-/// Threads:   any; as multicast_invoke().
-/// Reentry:   as multicast_invoke().
-/// Cost:      that of looking up the name, which takes no lock, and of multicast_invoke().
-/// @since 1.0
-MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadcaster,
-                                                   const char *protocol, uint32_t event,
-                                                   const void *payload, size_t size);
-
-/// The multicast of a name, which is made where there is none yet: for hot paths, to look up once
-/// and then invoke.
-///
-/// @param broadcaster  The broadcaster.
-/// @param protocol     The name, as in multicast_broadcaster_register().
-/// @return Its handle, the same each time; zero: not a broadcaster, not a name, or out of memory.
-///
-/// Ownership: the broadcaster's. Where a caller destroys it all the same, this returns the stale
-///            handle until somebody registers under the name, which then gets a new one, also
-///            where that fails for lack of memory.
-/// Threads:   any.
-/// Reentry:   any.
-/// Cost:      O(length of the name), however many names there are; takes no lock but for a new one.
-/// @since 1.0
-MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
-    multicast_broadcaster broadcaster, const char *protocol);
-
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,344 @@
+#!/usr/bin/env python3
+"""Writes man pages from the XML that Doxygen makes of multicast.h: one for each function, struct,
+enumeration and callback, and one for the header as a whole; compressed as by gzip -9n."""
+
+import argparse
+import gzip
+import re
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+HEADER = "multicast.h"
+
+
+# ---- roff ----------------------------------------------------------------------------------------
+
+ESCAPES = {"\\": "\\e", "-": "\\-", "^": "\\(ha", "~": "\\(ti", "`": "\\(ga"}
+
+
+def escaped(text):
+    return "".join(ESCAPES.get(character, character) for character in text)
+
+
+def line(text):
+    """A line of text, not to be taken for a request."""
+    return f"\\&{text}" if text[:1] in (".", "'") else text
+
+
+def bold(text):
+    return f"\\fB{escaped(text)}\\fR"
+
+
+def name_section(names, item):
+    """The names and the summary, as whatis and apropos show them."""
+    text = " ".join("".join(item.find("briefdescription").itertext()).split()).rstrip(".")
+    return [".SH NAME", f"{escaped(names)} \\- {escaped(text[:1].lower() + text[1:])}"]
+
+
+# ---- Doxygen's descriptions ----------------------------------------------------------------------
+
+def inline(element):
+    """What stands in a paragraph, as roff; blocks in it are an error."""
+    pieces = [escaped(element.text or "")]
+    for child in element:
+        if child.tag == "computeroutput":
+            pieces.append(f"\\fB{inline(child)}\\fR")
+        elif child.tag == "bold":
+            pieces.append(f"\\fB{inline(child)}\\fR")
+        elif child.tag == "emphasis":
+            pieces.append(f"\\fI{inline(child)}\\fR")
+        elif child.tag == "ref":
+            pieces.append(inline(child))
+        else:
+            sys.exit(f"man.py does not know <{child.tag}> in a paragraph")
+        pieces.append(escaped(child.tail or ""))
+    return "".join(pieces)
+
+
+BLOCKS = ("simplesect", "parameterlist", "itemizedlist", "orderedlist", "verbatim")
+
+
+class Description:
+    """A detailed description: the text, the parameters, the result, and what has a title."""
+
+    def __init__(self, element, topics_in_text=False):
+        self.text, self.parameters, self.result, self.topics, self.since = [], [], [], [], None
+        self.topics_in_text = topics_in_text
+        self.blocks = self.text
+        for para in element:
+            if para.tag != "para":
+                sys.exit(f"man.py does not know <{para.tag}> in a description")
+            self.paragraph(para)
+
+    def paragraph(self, para):
+        run = ElementTree.Element("run")
+        run.text = para.text
+        for child in para:
+            if child.tag not in BLOCKS:
+                run.append(child)
+                continue
+            self.flush(run)
+            getattr(self, child.tag)(child)
+            run = ElementTree.Element("run")
+            run.text = child.tail
+        self.flush(run)
+
+    def flush(self, run):
+        text = " ".join(inline(run).split())
+        if text:
+            self.blocks.append(".PP\n" + line(text))
+
+    def within(self, blocks, paras):
+        outer, self.blocks = self.blocks, blocks
+        for para in paras:
+            self.paragraph(para)
+        self.blocks = outer
+        return blocks
+
+    def simplesect(self, element):
+        paras = element.findall("para")
+        kind = element.get("kind")
+        if kind == "return":
+            self.within(self.result, paras)
+        elif kind == "par":
+            title = "".join(element.find("title").itertext()).strip()
+            blocks = self.within([], paras)
+            if self.topics_in_text:
+                self.text.append(tagged(bold(title), blocks))
+            else:
+                self.topics.append((title, blocks))
+        elif kind == "since":
+            self.since = " ".join(inline(paras[0]).split())
+        else:
+            sys.exit(f"man.py does not know @{kind}")
+
+    def parameterlist(self, element):
+        for item in element.findall("parameteritem"):
+            name = item.findtext("parameternamelist/parametername")
+            text = self.within([], item.findall("parameterdescription/para"))
+            self.parameters.append((name, text))
+
+    def itemizedlist(self, element):
+        for item in element.findall("listitem"):
+            blocks = self.within([], item.findall("para"))
+            self.blocks.append(".IP \\(bu 2\n" + paragraph_text("\n".join(blocks)))
+
+    orderedlist = itemizedlist
+
+    def verbatim(self, element):
+        lines = [line(escaped(text)) for text in element.text.rstrip().split("\n")]
+        self.blocks.append("\n".join([".PP", ".RS 4", ".nf", *lines, ".fi", ".RE"]))
+
+
+def brief(element):
+    text = "".join(inline(para) for para in element.findall("briefdescription/para"))
+    if not text.strip():
+        # Doxygen says nothing of values.
+        name = element.findtext("name") or element.findtext("compoundname")
+        sys.exit(f"{name} is not documented")
+    return " ".join(text.split())
+
+
+def described(element):
+    """The paragraphs of a page: the summary, then the rest."""
+    rest = Description(element.find("detaileddescription"))
+    return [".PP\n" + line(brief(element)), *rest.text], rest
+
+
+def paragraph_text(block):
+    return block.removeprefix(".PP\n")
+
+
+def item_text(element):
+    """The paragraphs of an item of a list: the summary begins the first."""
+    summary, *rest = described(element)[0]
+    if rest and rest[0].startswith(".PP\n"):
+        summary = f"{summary} {paragraph_text(rest.pop(0))}"
+    return [summary, *rest]
+
+
+def tagged(name, blocks):
+    """An item of a list; what follows its first paragraph is indented like that."""
+    first, *rest = blocks
+    rest = [".RS", *rest, ".RE"] if rest else []
+    return "\n".join([".TP", name, paragraph_text(first), *rest])
+
+
+# ---- Declarations --------------------------------------------------------------------------------
+
+def text_of(element):
+    return "".join(element.itertext()) if element is not None else ""
+
+
+def joined(kind, name):
+    return f"{kind}{name}" if kind.endswith("*") else f"{kind} {name}"
+
+
+def declaration(member):
+    """A field or typedef of this type, which may be a pointer to a function."""
+    kind = re.sub(r"(?<![* ])\(\*$", " (*", text_of(member.find("type")).replace("* (*", "*(*"))
+    text = joined(kind, member.findtext("name"))
+    parameters = member.findtext("argsstring") or ""
+    if len(text) + len(parameters) > 60:
+        parameters = parameters.replace(", ", ",\n        ").replace(")(", ")(\n        ")
+    return text + parameters
+
+
+def prototype(member):
+    kind = re.sub(r"^(static|inline) ", "", text_of(member.find("type")))
+    parameters = [(text_of(parameter.find("type")), parameter.findtext("declname"))
+                  for parameter in member.findall("param")]
+    start = joined(kind, member.findtext("name")) + "("
+    plain = [joined(kind, name) if name else kind for kind, name in parameters]
+    shown = []
+    for (kind, name), text in zip(parameters, plain):
+        before = text[:len(text) - len(name)] if name else text
+        shown.append(f"\\fB{escaped(before)}\\fR" + (f"\\fI{name}\\fR" if name else ""))
+    fits = len(start) + len(", ".join(plain)) + 2 <= 78
+    separator = "\\fB,\\fR " if fits else "\\fB,\\fR\n" + " " * min(len(start), 8)
+    gap = "" if fits else "\n" + " " * min(len(start), 8)
+    return f"{bold(start)}{gap}{separator.join(shown)}\\fB);\\fR"
+
+
+# ---- Pages ---------------------------------------------------------------------------------------
+
+class Reference:
+    def __init__(self, xml):
+        self.xml = Path(xml)
+        self.groups = []
+        # Of each group the members in the order of the header.
+        for path in self.xml.glob("group__section*.xml"):
+            group = self.compound(path.stem)
+            number = int(re.search(r"\d+", group.findtext("compoundname")).group())
+            items = [self.compound(inner.get("refid")) for inner in group.findall("innerclass")]
+            items += group.findall("sectiondef/memberdef")
+            items.sort(key=lambda item: int(item.find("location").get("line")))
+            self.groups.append((number, group.findtext("title"), items))
+        self.groups.sort(key=lambda group: group[0])
+        self.file = self.compound("multicast_8h")
+        self.index = self.compound("indexpage")
+        self.names = {self.name(item) for _, _, items in self.groups for item in items
+                      if item.get("kind") != "define"}
+
+    def compound(self, refid):
+        return ElementTree.parse(self.xml / f"{refid}.xml").getroot().find("compounddef")
+
+    @staticmethod
+    def name(item):
+        return item.findtext("name") or item.findtext("compoundname")
+
+    def header(self, name):
+        return [f'.TH "{escaped(name)}" 3 "" "libmulticast {self.version}" "libmulticast"',
+                ".nh", ".ad l"]
+
+    def see_also(self, item, name):
+        words = set(re.findall(r"\bmulticast_[a-z_]+\b", "".join(item.itertext())))
+        found = sorted(words & self.names - {name})
+        references = [f".BR {escaped(word)} (3)" for word in [*found, HEADER]]
+        return [".SH SEE ALSO", *(f"{text}," for text in references[:-1]), references[-1]]
+
+    def page(self, item):
+        name, kind = self.name(item), item.get("kind")
+        blocks, rest = described(item)
+        synopsis, listed = getattr(self, kind)(item)
+        lines = self.header(name)
+        lines += name_section(name, item)
+        lines += [".SH SYNOPSIS", ".nf", bold(f"#include <{HEADER}>"), ".PP", *synopsis, ".fi"]
+        lines += [".SH DESCRIPTION", *blocks]
+        if rest.parameters:
+            lines += [".SH PARAMETERS"]
+            for parameter, text in rest.parameters:
+                lines.append(tagged(f"\\fI{parameter}\\fR", text))
+        lines += listed
+        if rest.result:
+            lines += [".SH RETURN VALUE", *rest.result]
+        for title, text in rest.topics:
+            lines += [f".SH {title.upper()}", *text]
+        if rest.since:
+            lines += [".SH HISTORY", f"Since libmulticast {rest.since}."]
+        return lines + self.see_also(item, name)
+
+    # What stands in the synopsis, and what is listed, for each kind of item.
+
+    @staticmethod
+    def function(item):
+        return prototype(item).split("\n"), []
+
+    @staticmethod
+    def typedef(item):
+        return [bold(text) for text in f"typedef {declaration(item)};".split("\n")], []
+
+    @staticmethod
+    def struct(item):
+        name, fields = item.findtext("compoundname"), item.findall("sectiondef/memberdef")
+        synopsis = [bold(f"typedef struct {name} {{")]
+        listed = [".SH FIELDS"]
+        for field in fields:
+            synopsis += [bold(f"    {text}") for text in f"{declaration(field)};".split("\n")]
+            listed.append(tagged(bold(field.findtext("name")), item_text(field)))
+        return [*synopsis, bold(f"}} {name};")], listed
+
+    @staticmethod
+    def enum(item):
+        name, values = item.findtext("name"), item.findall("enumvalue")
+        synopsis = [bold(f"typedef enum {name} {{")]
+        listed = [".SH VALUES"]
+        for value in values:
+            text = f"{value.findtext('name')} {value.findtext('initializer').strip()}"
+            synopsis.append(bold(f"    {text},"))
+            listed.append(tagged(bold(text), item_text(value)))
+        return [*synopsis, bold(f"}} {name};")], listed
+
+    def overview(self):
+        """The page of the header: its head, what there is of each section, and the macros."""
+        text = Description(self.index.find("detaileddescription"), topics_in_text=True)
+        lines = self.header(HEADER)
+        lines += name_section(f"{HEADER}, multicast", self.file)
+        lines += [".SH SYNOPSIS", ".nf", bold(f"#include <{HEADER}>"), ".fi", ".SH DESCRIPTION"]
+        lines += text.text
+        macros = [item for item in self.file.findall("sectiondef/memberdef")
+                  if item.get("kind") == "define"]
+        for _, title, items in self.groups:
+            lines += [f".SH {escaped(title.upper())}"]
+            for item in items:
+                if item.get("kind") == "define":
+                    lines.append(tagged(bold(self.name(item)), item_text(item)))
+                else:
+                    lines += [".TP", f".BR {escaped(self.name(item))} (3)", line(brief(item))]
+        lines += [".SH OTHER MACROS"]
+        grouped = {self.name(item) for _, _, items in self.groups for item in items}
+        for item in macros:
+            if self.name(item) not in grouped:
+                lines.append(tagged(bold(self.name(item)), item_text(item)))
+        return lines
+
+    def write(self, output, version):
+        self.version = version
+        output = Path(output)
+        output.mkdir(parents=True, exist_ok=True)
+        pages = {HEADER: self.overview()}
+        pages.update((self.name(item), self.page(item)) for _, _, items in self.groups
+                     for item in items if item.get("kind") != "define")
+        # The type is described with the header, which is what one looks for under its name.
+        del pages["multicast"]
+        (output / "multicast.3.gz").symlink_to(f"{HEADER}.3.gz")
+        for name, lines in pages.items():
+            with open(output / f"{name}.3.gz", "wb") as file:
+                with gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+                    packed.write(("\n".join(lines) + "\n").encode("ascii"))
+        return len(pages) + 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("xml", help="the folder with Doxygen's XML")
+    parser.add_argument("output", help="the folder for the pages, man3")
+    parser.add_argument("--version", required=True, help="the library's, for the foot of each page")
+    given = parser.parse_args()
+    count = Reference(given.xml).write(given.output, given.version)
+    print(f"{count} man pages in {given.output}")
+
+
+if __name__ == "__main__":
+    main()
