@@ -155,7 +155,7 @@ static void leave_an_inner_invocation(void) {
 }
 
 TEST(inner_invocation_left_by_longjmp_is_found_as_the_outer_one_ends) {
-  ends_by_check(leave_an_inner_invocation, "left none inside of it by longjmp");
+  ends_by_check(leave_an_inner_invocation, "no inner one that was left by longjmp");
 }
 
 static void leave_a_release(void) {
@@ -248,7 +248,7 @@ static void end_thread_in_release(void) {
 }
 
 TEST(thread_that_ends_inside_of_a_release_is_found) {
-  ends_by_check(end_thread_in_release, "no thread ends inside of a release");
+  ends_by_check(end_thread_in_release, "no thread ends inside a release");
 }
 
 /* ---- Signals and processes ------------------------------------------------------------------- */

@@ -69,7 +69,8 @@ struct SlotPool {
     min(smallestSlabShift &+ number, SlabDirectory.largestShift)
   }
 
-  /// Takes back a slot that has no occupant any more. A slot without a generation left stays unused.
+  /// Takes back a slot that has no occupant any more. A slot without a generation left stays
+  /// unused.
   @inline(__always)
   func putBack(_ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>) {
     if slot.pointee.id.load(ordering: .relaxed).isExhausted { return }
