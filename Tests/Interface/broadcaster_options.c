@@ -24,9 +24,7 @@ TEST(broadcaster_token_is_that_of_the_registration) {
 }
 
 static void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)event, (void)payload, (void)size;
   CHECK_EQ(multicast_token_current().id, *(uint64_t *)context);
   CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
 }

@@ -1,6 +1,7 @@
 /* The broadcaster group: every function from any thread, and no lock where a name is looked up. */
 
 #include "harness.h"
+#include "allocators.h"
 #include "broadcasters.h"
 
 /* ---- Locks ----------------------------------------------------------------------------------- */
@@ -26,7 +27,6 @@ static void *find_there(void *unused) {
 }
 
 static void *allocate_and_look_up(void *context, size_t size, size_t alignment) {
-  void *block = NULL;
   (void)context;
   if (lookups_to_make > 0) {
     int left = lookups_to_make - 1;
@@ -34,22 +34,12 @@ static void *allocate_and_look_up(void *context, size_t size, size_t alignment) 
     on_another_thread(lookup, NULL);
     lookups_to_make = left;
   }
-  return posix_memalign(&block, alignment < 16 ? 16 : alignment, size) == 0 ? block : NULL;
-}
-
-static void deallocate(void *context, void *block, size_t size, size_t alignment) {
-  (void)context;
-  (void)size;
-  (void)alignment;
-  free(block);
+  return allocate_aligned(size, alignment);
 }
 
 static void look_up_in_every_allocation(void *(*body)(void *)) {
-  multicast_allocator allocator = multicast_allocator_default();
   int i;
-  allocator.allocate = allocate_and_look_up;
-  allocator.deallocate = deallocate;
-  CHECK_OK(multicast_set_allocator(&allocator));
+  use_allocator(allocate_and_look_up, NULL);
   shared = create();
   observe(shared, NAME, counter(&calls));
   id_to_find = find(shared, NAME).id;

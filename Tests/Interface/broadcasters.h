@@ -4,6 +4,7 @@
 #define BROADCASTERS_H
 
 #include "harness.h"
+#include "numbers.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
@@ -49,9 +50,6 @@ void expect_stale(multicast_broadcaster b);
 /* Where the threads of a test, or parent and child, meet, and the end of what they do there. */
 extern multicast_broadcaster shared;
 extern bool is_over;
-
-/* A number at random, of 16 bits. */
-unsigned next(unsigned *seed);
 
 /* Filled in by name_the_shared; look_up_all_the_time expects each to stay what it is. */
 enum { SHARED_NAMES = 8 };

@@ -128,6 +128,7 @@ multicast_delegate blocking(blocker *b);
 multicast_token add(multicast m, multicast_delegate d);
 multicast_token add_with(multicast m, multicast_delegate d, const multicast_options *options);
 multicast_options with_release(void (*release)(void *));
+multicast_options under(multicast_lifetime lifetime);
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
 

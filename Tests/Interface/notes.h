@@ -4,6 +4,7 @@
 #define NOTES_H
 
 #include "harness.h"
+#include "numbers.h"
 
 /* ---- The text -------------------------------------------------------------------------------- */
 
@@ -20,9 +21,6 @@ void count_release_of(void *context);
 
 /* Its call is note_call, and its release, where it has one, count_release_of. */
 multicast_delegate noting(char name);
-
-/* Invokes with a number as the payload. */
-int64_t invoke_number(multicast m, int number);
 
 /* ---- Parcels --------------------------------------------------------------------------------- */
 

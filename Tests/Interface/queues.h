@@ -4,6 +4,7 @@
 #define QUEUES_H
 
 #include "harness.h"
+#include "threads.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
@@ -24,11 +25,8 @@ void fill_narrow(narrow *n, const multicast_options *more);
 
 /* The figures that are not zero, but for `highest`: "pending 1, queued 3, delivered 2". */
 const char *figures(multicast_queue q);
-uint64_t now_ns(void);
 
 /* ---- Running threads ------------------------------------------------------------------------- */
-
-extern const gate shut;
 
 /* A thread that runs a queue once. */
 typedef struct runner {
@@ -60,9 +58,10 @@ void begin_requeuing(requeuer *r, multicast_function function, int left);
 /* A call with an odd number runs the next one inside. */
 void run_inside(void *context, uint32_t event, const void *payload, size_t size);
 
-/* The queue that destroy_doomed destroys, in a call of it. */
+/* add_destroyer adds a delegate with the queue `doomed`, whose call destroys that queue. Its note
+ * is "d"; its releases are counted. */
 extern multicast_queue doomed;
-void destroy_doomed(void *context, uint32_t event, const void *payload, size_t size);
+void add_destroyer(multicast m);
 
 /* A visitor that calls each delegate with the int that is its context. */
 bool visit_all(void *context, const multicast_delegate *delegate);

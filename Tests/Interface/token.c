@@ -1,4 +1,4 @@
-/* The token group. */
+/* HEAD */
 
 #include "harness.h"
 
@@ -110,9 +110,7 @@ static void pause_other(void *context, uint32_t event, const void *payload, size
   pausing *p = context;
   static int ignored;
   int i;
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)event, (void)payload, (void)size;
   for (i = 0; i < p->adds; ++i) add(p->target, counter(&ignored));
   CHECK_OK(multicast_token_pause(p->other));
 }
@@ -163,10 +161,7 @@ static void *see_none(void *unused) {
 }
 
 static void look_from_elsewhere(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context;
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)context, (void)event, (void)payload, (void)size;
   on_another_thread(see_none, NULL);
 }
 
@@ -191,10 +186,7 @@ TEST(token_current_in_a_visitor_is_the_visited_registration) {
 }
 
 static void remove_current(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context;
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)context, (void)event, (void)payload, (void)size;
   CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
   CHECK(!multicast_token_is_live(multicast_token_current())); /* removed, and still current */
 }
@@ -215,9 +207,7 @@ static void note_current(void *context) {
 }
 
 static void invoke_inner(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)event, (void)payload, (void)size;
   CHECK_EQ(multicast_invoke(*(multicast *)context, 0, NULL, 0), 1);
 }
 
@@ -233,36 +223,6 @@ TEST(token_current_in_a_release_is_the_call_that_it_is_run_in) {
   outer_token = add(m, outer);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(current_in_release.id, outer_token.id);
-}
-
-/* ---- The kernel ------------------------------------------------------------------------------ */
-
-static multicast watched;
-
-static void *invoke_watched(void *unused) {
-  (void)unused;
-  CHECK(multicast_invoke(watched, 0, NULL, 0) >= 1);
-  return NULL;
-}
-
-TEST(removal_after_the_kernel_took_the_barrier_back_is_system_and_frees_nothing) {
-  int releases = 0, other = 0;
-  multicast_options options = with_release(count_release);
-  multicast_token token;
-  if (is_without_membarrier()) return; /* it was never granted: nothing to take back */
-  watched = multicast_create();
-  token = add_with(watched, counter(&releases), &options);
-  add(watched, counter(&other));
-  multicast_invoke(watched, 0, NULL, 0);
-  on_another_thread(invoke_watched, NULL);
-  releases = 0;
-  deny_membarrier();
-  CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_SYSTEM);
-  CHECK(!multicast_token_is_live(token));
-  CHECK_EQ(releases, 0);
-  CHECK_EQ(multicast_invoke(watched, 0, NULL, 0), 1);
-  CHECK_STATUS(multicast_remove_all(watched), MULTICAST_ERROR_SYSTEM);
-  CHECK_STATUS(multicast_destroy(watched), MULTICAST_ERROR_SYSTEM);
 }
 
 /* ---- The token is there first ---------------------------------------------------------------- */
