@@ -1,4 +1,4 @@
-/* Rule 8: every function from any thread at any time; invoke shares nothing that it writes. */
+/* Any function may be called on any thread at any time, and an invocation takes no lock. */
 
 #include "harness.h"
 #include "allocators.h"
@@ -131,7 +131,8 @@ TEST(invoke_allocates_nothing_after_the_first_of_a_thread) {
   CHECK(!has_failed);
 }
 
-/* An allocator that, when told to, invokes while the library holds the lock of that multicast. */
+/* An allocator that invokes once, on another thread, while the library holds the lock of the
+ * multicast. */
 static multicast invoked_in_allocator;
 static int64_t result_in_allocator;
 static bool invoke_in_allocator;
@@ -152,8 +153,8 @@ static void *allocate_and_invoke(void *context, size_t size, size_t alignment) {
 }
 
 TEST(invoke_takes_no_lock) {
-  /* Adding a third delegate allocates under the multicast's lock; another thread invokes from
-   * within, and would hang if invoking took that lock. */
+  /* Adding a third delegate allocates under the lock of the multicast. The other thread would hang
+   * if invoking took that lock. */
   int calls = 0;
   use_allocator(allocate_and_invoke, NULL);
   invoked_in_allocator = multicast_create();

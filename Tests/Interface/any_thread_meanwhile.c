@@ -1,10 +1,10 @@
-/* Rule 8 at a chosen moment: what another thread does while this one waits for an allocation. */
+/* What another thread changes while this one is inside the allocator: adds and queued calls stay
+ * correct. */
 
 #include "harness.h"
 #include "allocators.h"
 
-/* The allocator may not call the library; another thread may, whatever this one is in the middle
- * of. */
+/* The allocator may not call the library. Another thread may, whatever this one is doing. */
 static void *(*meanwhile)(void *);
 static bool fails_then;
 
@@ -75,7 +75,8 @@ TEST(add_under_a_lifetime_that_ends_meanwhile_fails_and_releases) {
 static void *bequeath_the_lifetime(void *of) {
   addition *a = of;
   end_the_lifetime(a);
-  a->heir = queue_with(4, MULTICAST_OVERFLOW_REFUSE); /* it keeps a lifetime of its own, there */
+  /* a queue keeps a lifetime of its own, here in that slot */
+  a->heir = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   return NULL;
 }
 
@@ -106,7 +107,7 @@ TEST(queue_does_not_count_as_refused_what_is_removed_while_there_is_no_memory_fo
   m = multicast_create();
   q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   token = add_queued(m, counter(&calls), q);
-  CHECK_EQ(multicast_invoke(m, 0, payload, 1), 1); /* this thread is known from here on */
+  CHECK_EQ(multicast_invoke(m, 0, payload, 1), 1); /* registers this thread */
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   fails_then = true;
   meanwhile = remove_while_it_is_queued;

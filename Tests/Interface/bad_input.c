@@ -1,10 +1,11 @@
-/* HEAD */
+/* Handles that are null, stale or forged, and null pointers: each gives a status and changes
+ * nothing. */
 
 #include "harness.h"
 
 static int calls;
 
-/* Every function that takes a handle of a multicast. */
+/* Calls every function that takes the handle of a multicast. */
 static void expect_invalid_multicast(uint64_t id) {
   multicast m;
   multicast_delegate d = counter(&calls), out[1];
@@ -78,7 +79,7 @@ TEST(handles_of_vacant_slots_are_invalid_whatever_kind_they_claim) {
   uint64_t kind;
   CHECK_OK(multicast_token_remove(token));
   CHECK_OK(multicast_destroy(gone));
-  for (kind = 0; kind < 16; ++kind) { /* the four bits above the index */
+  for (kind = 0; kind < 16; ++kind) { /* the four bits of the kind */
     expect_invalid_multicast((gone.id & ~(UINT64_C(15) << 26)) | kind << 26);
     expect_invalid_token((token.id & ~(UINT64_C(15) << 26)) | kind << 26);
   }
@@ -98,7 +99,7 @@ TEST(forged_handles_are_invalid) {
   multicast_token token = add(m, counter(&calls));
   uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
   int bit, i;
-  multicast_destroy(multicast_create()); /* a vacant slot is there, too */
+  multicast_destroy(multicast_create()); /* leaves a vacant slot */
   expect_invalid_multicast(UINT64_MAX);
   expect_invalid_token(UINT64_MAX);
   for (bit = 0; bit < 64; ++bit) {
@@ -114,7 +115,7 @@ TEST(forged_handles_are_invalid) {
     if (random != m.id) expect_invalid_multicast(random);
     if (random != token.id) expect_invalid_token(random);
   }
-  /* The low bits of what exists with every high bit set or not: vacant and used slots alike. */
+  /* Low bits of existing slots, vacant and used, with random high bits and with none. */
   for (i = 0; i < 4096; ++i) {
     uint64_t id = (random & ~UINT64_C(0x3FFFFFFF)) | (uint64_t)i;
     expect_invalid_multicast(id);

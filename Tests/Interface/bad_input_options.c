@@ -1,10 +1,10 @@
-/* HEAD */
+/* Options and other structs that are not valid, or are those of a newer caller. */
 
 #include "harness.h"
 
 static int calls;
 
-/* ---- Options ---------------------------------------------------------------------------------- */
+/* ---- Options --------------------------------------------------------------------------------- */
 
 static void expect_refused(const multicast_options *options) {
   multicast m = multicast_create();
@@ -71,7 +71,7 @@ TEST(queue_that_is_none_is_invalid_handle_and_releases) {
                MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(releases, 1);
   CHECK_EQ(t.id, 0);
-  options.queue.id = m.id; /* another kind */
+  options.queue.id = m.id; /* a handle of another kind */
   CHECK_STATUS(multicast_add(m, counter(&releases), &options, NULL),
                MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(releases, 2);
@@ -112,7 +112,7 @@ TEST(add_many_of_none_refuses_options_that_contradict_themselves) {
 
 enum { LARGEST_STRUCT = 1024 };
 
-/* A struct of each kind, and what takes it; returns whether it did. */
+/* A struct, and the functions that initialize it and accept it. */
 typedef struct taker {
   const char *name;
   size_t known;
@@ -170,7 +170,7 @@ static bool takes_stats(void *given) {
   return status == MULTICAST_OK;
 }
 
-/* Something has been created: what is right is refused as too late. */
+/* A multicast exists, so valid options give MULTICAST_ERROR_STATE. */
 static bool takes_allocator(void *given) {
   multicast_allocator *allocator = given;
   multicast_status status;
@@ -195,7 +195,7 @@ typedef union given {
   unsigned char bytes[LARGEST_STRUCT + 8];
 } given;
 
-/* Or refused, because of a byte. */
+/* Expects the struct to be accepted; if `byte` is one of its bytes, to be refused for that byte. */
 static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
   char line[128];
   if (t->takes(g) == (byte == SIZE_MAX)) return;
@@ -215,7 +215,7 @@ TEST(struct_of_a_newer_caller_is_refused_for_any_byte_that_is_not_zero_beyond_wh
   for (i = 0; i < TAKERS; ++i) {
     for (which = 0; which < sizeof sizes / sizeof *sizes; ++which) {
       given g;
-      memset(&g, 0xFF, sizeof g); /* what is beyond the struct does not matter */
+      memset(&g, 0xFF, sizeof g); /* bytes beyond the struct do not matter */
       CHECK_OK(takers[i].init(&g, sizes[which]));
       expect_taken(&takers[i], &g, sizes[which], SIZE_MAX);
       for (byte = takers[i].known; byte < sizes[which]; ++byte) {

@@ -1,4 +1,5 @@
-/* HEAD */
+/* Destroy and unregister wait for calls on other threads. Inside a call everything may be used, and
+ * nothing hangs. */
 
 #include "harness.h"
 #include "broadcasters.h"
@@ -96,7 +97,7 @@ TEST(broadcaster_destroyed_inside_a_call_from_its_queue_is_pending) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* Threads that notify of a name each, and one that waits for them in some way. */
+/* Each thread notifies of one name; another thread waits for them in `destroy` or `unregister`. */
 static gate has_returned = GATE_INIT;
 static int64_t waited_result;
 
@@ -236,7 +237,7 @@ static void destroy_broadcaster(void *context, uint32_t event, const void *paylo
   (void)event, (void)payload, (void)size;
   gate_open(&c->in_destroyer);
   gate_wait(&c->in_observer);
-  pause_ms(A_WHILE_MS); /* it waits for this call to end */
+  pause_ms(A_WHILE_MS); /* the removal now waits for this call */
   CHECK_STATUS(multicast_destroy(find(c->broadcaster, NAME)), MULTICAST_PENDING);
   CHECK_STATUS(multicast_broadcaster_destroy(c->broadcaster), MULTICAST_PENDING);
   CHECK(!LOAD(c->has_observed));

@@ -73,7 +73,7 @@ multicast_delegate observing(observer *o) {
   return d;
 }
 
-/* ---- The end --------------------------------------------------------------------------------- */
+/* ---- Stale handles --------------------------------------------------------------------------- */
 
 void expect_stale(multicast_broadcaster b) {
   observer o = {0, 0};

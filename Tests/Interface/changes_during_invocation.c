@@ -1,8 +1,8 @@
-/* Rule 2: what happens while an invocation runs. */
+/* What is added, removed, invoked again or destroyed while an invocation runs. */
 
 #include "harness.h"
 
-/* A delegate that does something to its multicast. */
+/* The context of a delegate that changes its multicast. */
 typedef struct actor {
   multicast target;
   multicast_delegate other;
@@ -128,7 +128,7 @@ CALLBACK(reorder_then_remove_other) {
   multicast_options options = multicast_options_default();
   UNUSED;
   ++a->calls;
-  options.priority = 7; /* goes before all others: the list is written anew, with other ranks */
+  options.priority = 7; /* goes first, so the list is rewritten with other ranks */
   CHECK_OK(multicast_add(a->target, counter(&ignored), &options, NULL));
   a->result = multicast_token_remove(a->token);
 }
@@ -209,7 +209,7 @@ TEST(nested_too_deep_is_limit_at_256) {
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
   CHECK_STATUS(a.result, MULTICAST_ERROR_LIMIT);
   CHECK_EQ(a.calls, 256);
-  /* And all is as before. */
+  /* Nothing has changed. */
   a.calls = 0;
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
   CHECK_EQ(a.calls, 256);

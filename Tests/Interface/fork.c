@@ -1,4 +1,4 @@
-/* HEAD */
+/* The child of a fork can use the library at once, and gets the deferred releases. */
 
 #include "harness.h"
 #include "process.h"
@@ -34,7 +34,7 @@ TEST(fork_child_does_not_wait_for_calls_on_the_parents_threads) {
   invoker i;
   multicast_token token = begin_busy_call(&i);
   in_child(remove_and_destroy, &token);
-  CHECK_EQ(LOAD(busy.releases), 0); /* the parent's is not the child's */
+  CHECK_EQ(LOAD(busy.releases), 0); /* the child's release is not the parent's */
   gate_open(&busy.let_go);
   invoke_finished(&i);
   CHECK_OK(multicast_token_remove(token));
@@ -163,7 +163,7 @@ TEST(fork_child_does_what_a_waiting_thread_of_the_parent_would_have_done) {
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
   CHECK(child >= 0);
   if (child == 0) {
-    CHECK_EQ(releases_after_fork, 1); /* by the call that the child came out of */
+    CHECK_EQ(releases_after_fork, 1); /* by the call that fork() was called in */
     _exit(0);
   }
   CHECK(waitpid(child, &status, 0) == child);
@@ -173,12 +173,12 @@ TEST(fork_child_does_what_a_waiting_thread_of_the_parent_would_have_done) {
 typedef struct remover {
   multicast target;
   blocker b;
-  gate has_removed, let_go;
+  gate has_removed, may_end;
   pthread_t thread;
 } remover;
 #define REMOVER_INIT {{0}, BLOCKER_INIT, GATE_INIT, GATE_INIT, 0}
 
-/* Leaves nothing on the stack of what the library had there. */
+/* Overwrites what the library had on the stack. */
 __attribute__((noinline)) static void overwrite_stack(void) {
   volatile unsigned char bytes[16384];
   size_t i;
@@ -190,7 +190,7 @@ static void *remove_and_stay(void *argument) {
   CHECK_OK(multicast_remove(r->target, blocking(&r->b)));
   overwrite_stack();
   gate_open(&r->has_removed);
-  gate_wait(&r->let_go);
+  gate_wait(&r->may_end);
   return NULL;
 }
 
@@ -214,16 +214,16 @@ TEST(fork_child_finds_nothing_of_a_removal_that_is_over_though_a_later_one_waits
     invoke_in_background(&invokers[i], r->target);
     gate_wait(&r->b.entered);
     r->thread = start_thread(remove_and_stay, r);
-    CHECK(!gate_opens_within(&r->has_removed, A_WHILE_MS)); /* it waits */
+    CHECK(!gate_opens_within(&r->has_removed, A_WHILE_MS)); /* the removal waits */
   }
   gate_open(&removers[0].b.let_go);
   gate_wait(&removers[0].has_removed);
   CHECK(!LOAD(removers[1].has_removed.is_open));
   in_child(expect_released_once, removers);
-  CHECK_EQ(LOAD(removers[1].b.releases), 0); /* the parent's is not the child's */
+  CHECK_EQ(LOAD(removers[1].b.releases), 0); /* the child's release is not the parent's */
   gate_open(&removers[1].b.let_go);
   for (i = 0; i < 2; ++i) {
-    gate_open(&removers[i].let_go);
+    gate_open(&removers[i].may_end);
     join_thread(removers[i].thread);
     CHECK_EQ(invoke_finished(&invokers[i]), 1);
     CHECK_EQ(LOAD(removers[i].b.releases), 1);

@@ -245,13 +245,13 @@ int fail_after = -1;
 bool fail_only_once = true;
 bool has_failed;
 
-/* Before each block: what was asked for. */
+/* Stored before each block: what was asked for. */
 typedef struct asked {
   size_t size, alignment;
 } asked;
 
-/* How far a block is from the memory that it is part of, which is aligned twice as much as any
- * block need be: so that it is aligned to what was asked for and to no more. */
+/* The distance from the start of the allocated memory to the block. The memory is aligned to twice
+ * the largest alignment, so that the block is aligned to what was asked for, and to no more. */
 enum { MOST_ALIGNED = 128 };
 static size_t distance_of(const asked *a) {
   return a->alignment < MOST_ALIGNED ? MOST_ALIGNED + a->alignment : MOST_ALIGNED;

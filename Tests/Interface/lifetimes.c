@@ -1,4 +1,4 @@
-/* HEAD */
+/* A lifetime that ends takes its registrations out of every multicast. */
 
 #include "harness.h"
 
@@ -90,7 +90,7 @@ TEST(lifetime_that_has_ended_takes_no_more) {
                MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(releases, 1);
   CHECK_EQ(token.id, 0);
-  options.lifetime.id = m.id; /* another kind */
+  options.lifetime.id = m.id; /* a handle of another kind */
   CHECK_STATUS(multicast_add(m, counter(&releases), &options, NULL),
                MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(releases, 2);
@@ -116,7 +116,7 @@ TEST(lifetime_count_follows_every_way_of_removal) {
   add_with(m, counter(&calls), &options);
   multicast_invoke(m, 0, NULL, 0);
   CHECK_EQ(multicast_lifetime_count(l), 3);
-  options.flags = MULTICAST_UNIQUE; /* replaces the three that are left */
+  options.flags = MULTICAST_UNIQUE; /* replaces the remaining three */
   add_with(m, counter(&calls), &options);
   CHECK_EQ(multicast_lifetime_count(l), 1);
   CHECK_EQ(multicast_remove_all(m), 1);
@@ -151,7 +151,7 @@ TEST(lifetime_end_during_invoke_keeps_the_rest_from_being_called) {
   add_with(m, counter(&calls), &options);
   invoke_in_background(&i, m);
   gate_wait(&b.entered);
-  CHECK_OK(multicast_lifetime_end(l)); /* and does not wait for the other delegate */
+  CHECK_OK(multicast_lifetime_end(l)); /* does not wait for the other delegate */
   CHECK(!LOAD(b.has_left));
   gate_open(&b.let_go);
   CHECK_EQ(invoke_finished(&i), 1);
@@ -164,7 +164,7 @@ static void *invoke_all_three(void *targets) {
   return NULL;
 }
 
-/* Several threads have invoked them: their lists cannot be freed at once as they are replaced. */
+/* Several threads have invoked them, so lists that are replaced are retired, not freed at once. */
 TEST(lifetime_end_keeps_no_lists_of_the_multicasts_that_it_empties) {
   enum { MANY = 2000, FEW_BYTES = 3 * 2048 };
   static int many_calls;

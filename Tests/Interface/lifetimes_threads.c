@@ -1,4 +1,4 @@
-/* HEAD */
+/* Lifetimes that end while other threads invoke, add and remove, and lifetimes in large numbers. */
 
 #include "harness.h"
 #include "removals.h"
@@ -88,7 +88,7 @@ TEST(lifetime_end_while_others_remove_the_same_registrations) {
     d.function = count_call;
     for (i = 0; i < EACH; ++i) {
       d.context = &releases[round][i];
-      options.events = 2; /* never called: the int counts releases alone */
+      options.events = 2; /* never called, so the int counts releases only */
       add_with(busy[i % 16], d, &options);
     }
     CHECK_OK(multicast_lifetime_end(l));
@@ -144,11 +144,11 @@ TEST(lifetimes_by_the_million_take_no_more_memory) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-/* Two threads that do something to the same registration at the same time, again and again. */
+/* Two threads remove the same registration at the same time, again and again. */
 typedef struct duel {
   multicast_token token;
   multicast_lifetime lifetime;
-  int round, finished; /* the other thread has been told to begin, and has done it, so often */
+  int round, finished; /* rounds that the other thread may begin, and has finished */
   int releases;
 } duel;
 

@@ -1,4 +1,5 @@
-/* HEAD */
+/* The end of a lifetime waits for calls and releases, and is pending where waiting would
+ * deadlock. */
 
 #include "harness.h"
 #include "removals.h"
@@ -43,7 +44,7 @@ TEST(lifetime_end_in_a_call_of_its_own_is_pending_until_the_last_release) {
   add_with(other, d, &options);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_STATUS(o.result, MULTICAST_PENDING);
-  CHECK_EQ(o.releases_inside, 1); /* the other's */
+  CHECK_EQ(o.releases_inside, 1); /* that of the other delegate */
   CHECK_EQ(o.releases, 2);
   CHECK_STATUS(multicast_lifetime_end(o.r.lifetime), MULTICAST_ERROR_INVALID_HANDLE);
 }
@@ -95,7 +96,7 @@ static void release_slowly(void *context) {
 }
 
 static void end_waits_for_release(uint32_t flags) {
-  /* The release of a delegate that is gone already runs on the thread that called it. */
+  /* The release of a delegate that was removed before runs on the thread that called it. */
   blocker b = BLOCKER_INIT;
   removal r;
   multicast_options options;
@@ -145,7 +146,7 @@ TEST(lifetime_end_in_a_release_of_its_own_is_pending) {
   CHECK_STATUS(multicast_lifetime_count(ended_in_release), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
-/* ---- The end of a lifetime ----------------------------------------------------------------- */
+/* ---- The release, and calls that wait for the end -------------------------------------------- */
 
 typedef struct stay {
   multicast_lifetime lifetime;
@@ -215,7 +216,7 @@ TEST(lifetime_end_does_not_wait_for_a_release_while_a_thread_waits_for_room_that
   remover = start_thread(remove_it, &s.token);
   gate_wait(&s.release.entered);
   producer = start_thread(queue_one_more, &m);
-  pause_ms(A_WHILE_MS); /* it waits for room */
+  pause_ms(A_WHILE_MS); /* the producer now waits for room */
   CHECK_STATUS(multicast_lifetime_end(s.lifetime), MULTICAST_PENDING);
   CHECK(!LOAD(s.release.has_left));
   CHECK_EQ(multicast_queue_run(q, 0), 1);
@@ -235,7 +236,7 @@ static void *let_it_go_later(void *of) {
 
 static multicast_status ended;
 
-/* The call that it waits for has its release afterwards; that may have run by then, or not. */
+/* The release that follows the call may have run by then, or not. */
 static void end_inside_a_call(void *context, uint32_t event, const void *payload, size_t size) {
   stay *s = context;
   pthread_t opener = start_thread(let_it_go_later, s);

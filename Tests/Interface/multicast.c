@@ -1,4 +1,5 @@
-/* HEAD */
+/* Creating, adding, removing and listing: what each function does, and which status it returns
+ * when. */
 
 #include "harness.h"
 
@@ -226,7 +227,7 @@ TEST(removal_in_any_order_keeps_the_rest_in_order) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 10);
 }
 
-/* ---- Asking ---------------------------------------------------------------------------------- */
+/* ---- Counting and listing -------------------------------------------------------------------- */
 
 TEST(count_counts_live_ones_and_paused_ones) {
   multicast m = multicast_create();

@@ -1,4 +1,4 @@
-/* HEAD */
+/* The options of a registration: once, unique and events. */
 
 #include "harness.h"
 

@@ -1,4 +1,4 @@
-/* HEAD */
+/* Removal, growth of lists and look-ups of names inside up to 256 nested calls. */
 
 #include "harness.h"
 #include "threads.h"
@@ -42,7 +42,7 @@ TEST(remove_inside_a_hundred_nested_calls_tells_what_is_called_from_what_is_not)
   d.self = add(d.target, self);
   d.other = add_with(d.target, other, &options);
   d.levels = 100;
-  d.depth = d.levels; /* so that these two do not descend */
+  d.depth = d.levels; /* so that these two calls do not nest */
   let_two_threads_invoke(d.target);
   CHECK_EQ(d.other_calls, 2);
   d.depth = 0;
@@ -65,7 +65,7 @@ static void look_names_up(descent *d) {
   }
 }
 
-/* The look-up has a frame above the innermost one. */
+/* The look-up has a frame on top of the innermost one. */
 TEST(names_are_looked_up_inside_256_nested_calls_while_others_remove) {
   static descent d;
   int calls = 0, round;
@@ -90,7 +90,7 @@ TEST(names_are_looked_up_inside_256_nested_calls_while_others_remove) {
   CHECK_OK(multicast_broadcaster_destroy(names));
 }
 
-/* What the innermost of 256 invocations calls: 255 are around it. */
+/* Called by the innermost of 256 invocations; 255 are around it. */
 typedef struct innermost {
   descent around;
   multicast target;
@@ -134,7 +134,7 @@ TEST(remove_in_the_innermost_of_256_nested_calls_is_pending) {
   CHECK_EQ(multicast_count(i.target), 2);
 }
 
-/* The threads that invoked before keep the library from knowing who invokes. */
+/* Several threads have invoked, so the multicast has multiple invokers. */
 TEST(removal_and_growth_wait_for_the_innermost_of_256_nested_calls) {
   static innermost i = {{{0}, 0, 0, NULL, {0}, {0}, 0, 0}, {0}, {0}, BLOCKER_INIT, 0};
   invoker outermost;
@@ -147,7 +147,7 @@ TEST(removal_and_growth_wait_for_the_innermost_of_256_nested_calls) {
   CHECK_EQ(i.calls, 4);
   invoke_in_background(&outermost, i.around.target);
   gate_wait(&i.b.entered);
-  /* The list that is being read is replaced by larger ones, again and again. */
+  /* The list that is being read is replaced by larger ones. */
   for (round = 0; round < 100; ++round) add(i.target, counter(&later));
   CHECK_STATUS(multicast_token_remove_within(i.token, 0), MULTICAST_ERROR_TIMEOUT);
   CHECK_STATUS(multicast_token_remove_within(i.token, 1000000), MULTICAST_ERROR_TIMEOUT);

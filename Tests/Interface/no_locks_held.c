@@ -1,5 +1,5 @@
-/* Rule 3: no lock is held while a function of the caller's runs. Each test has another thread use
- * the same multicast from inside such a function; with a lock held that would never return. */
+/* No lock is held while a function of the caller runs. In each test such a function has another
+ * thread use the same multicast: if a lock were held, the test would hang. */
 
 #include "harness.h"
 

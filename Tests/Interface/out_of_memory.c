@@ -1,11 +1,11 @@
-/* HEAD */
+/* Each allocation fails in turn: a function that fails changes nothing, and nothing leaks. */
 
 #include "harness.h"
 
 static int calls;
 
-/* Runs an operation with the first allocation failing, then the second, until none is left, once
- * with that one alone failing and once with all from there on. */
+/* Runs an operation with the first allocation failing, then the second, until none is left: once
+ * with that allocation only, once also with all that follow. */
 typedef struct attempt {
   multicast m;
   int64_t result;
@@ -74,7 +74,7 @@ TEST(out_of_memory_in_add_again_and_again_leaks_nothing) {
   use_test_allocator();
   m = multicast_create();
   add(m, counter(&calls));
-  add(m, counter(&calls)); /* the next one needs a larger list */
+  add(m, counter(&calls)); /* the next add needs a larger list */
   before = allocated_bytes;
   for (i = 0; i < 5000; ++i) {
     fail_after = 0;
@@ -86,7 +86,7 @@ TEST(out_of_memory_in_add_again_and_again_leaks_nothing) {
 }
 
 TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
-  /* Multicasts far enough apart share what registrations are taken from. */
+  /* Multicasts that are this far apart share the slabs of registrations. */
   multicast m[129];
   int releases = 0, i;
   int64_t before;
@@ -96,19 +96,19 @@ TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
   for (i = 0; i < 129; ++i) m[i] = multicast_create();
   for (i = 32; i < 129; i += 32) add(m[i], counter(&calls)); /* has room for one more */
   add(m[0], counter(&calls));
-  add(m[0], counter(&calls)); /* has none */
+  add(m[0], counter(&calls)); /* has no room */
   for (i = 0; i < 200; ++i) {
-    fail_after = 0; /* the larger list */
+    fail_after = 0; /* the allocation of the larger list fails */
     CHECK_STATUS(multicast_add(m[0], counter(&calls), NULL, NULL), MULTICAST_ERROR_OUT_OF_MEMORY);
   }
   for (i = 32; i < 129; i += 32) {
-    fail_after = 0; /* no memory is needed */
+    fail_after = 0; /* needs no memory */
     CHECK_OK(multicast_add(m[i], counter(&calls), NULL, NULL));
   }
   fail_after = -1;
   before = allocated_bytes;
   for (i = 0; i < 200; ++i) {
-    fail_after = 1; /* there is memory for the options, not for the list */
+    fail_after = 1; /* the registration details are allocated, the list is not */
     CHECK_STATUS(multicast_add(m[0], counter(&releases), &options, NULL),
                  MULTICAST_ERROR_OUT_OF_MEMORY);
   }

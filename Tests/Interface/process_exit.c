@@ -1,4 +1,4 @@
-/* HEAD */
+/* The library after dlclose and at exit. */
 
 #include "harness.h"
 #include "process.h"
@@ -44,7 +44,7 @@ static void *invoke_before_and_after(void *unused) {
   gate_open(&has_invoked);
   gate_wait(&closed);
   CHECK_EQ(opened.invoke(in_opened, 0, NULL, 0), 1);
-  return NULL; /* the library's destructor for this thread runs after this */
+  return NULL; /* the library's destructor for this thread runs afterwards */
 }
 
 TEST(dlclose_while_threads_use_the_library_is_safe) {

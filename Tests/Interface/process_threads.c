@@ -1,4 +1,4 @@
-/* HEAD */
+/* Threads that end: their records are reclaimed, and a call that they were inside ends. */
 
 #include "harness.h"
 #include "process.h"
@@ -43,7 +43,8 @@ static void *end_with_destructor(void *unused) {
 }
 
 TEST(thread_local_destructors_may_invoke) {
-  inherited = multicast_create(); /* its key, then ours: destructors run in either order */
+  /* creates the library's key first; destructors run in either order */
+  inherited = multicast_create();
   add(inherited, counter(&calls));
   CHECK_EQ(pthread_key_create(&late_key, invoke_late), 0);
   on_another_thread(end_with_destructor, NULL);
@@ -113,7 +114,7 @@ static void replace_list(void *context, uint32_t event, const void *payload, siz
   if (r->ends_thread) pthread_exit(NULL);
 }
 
-/* What is held after a call that has the list it is in replaced. */
+/* The bytes in use after a call during which the list is replaced. */
 static int64_t bytes_held(bool ends_thread) {
   replacer r = {0, false};
   multicast_delegate d;
@@ -131,7 +132,7 @@ static int64_t bytes_held(bool ends_thread) {
 
 TEST(thread_that_ends_inside_a_call_leaves_no_list_behind) {
   use_test_allocator();
-  bytes_held(false); /* takes what is kept for later */
+  bytes_held(false); /* allocates what is kept */
   CHECK_EQ(bytes_held(true), bytes_held(false));
 }
 
@@ -143,7 +144,7 @@ TEST(delegate_of_a_thread_that_has_ended_can_be_removed) {
   CHECK_OK(multicast_token_remove(token));
 }
 
-/* ---- Threads that are cancelled in their last destructors ----------------------------------- */
+/* ---- Threads that are cancelled in their last destructors ------------------------------------ */
 
 static pthread_key_t last_word;
 static gate in_last_word = GATE_INIT;
@@ -171,7 +172,8 @@ TEST(thread_that_is_cancelled_inside_a_call_of_its_last_destructor_ends_the_call
   multicast_delegate d = {wait_to_be_cancelled, NULL};
   multicast_token token;
   pthread_t thread;
-  inherited = multicast_create(); /* the library's destructors run before those of later keys */
+  /* creates the library's key first: its destructor runs before those of later keys */
+  inherited = multicast_create();
   CHECK_EQ(pthread_key_create(&last_word, invoke_at_the_end), 0);
   token = add(inherited, d);
   thread = start_thread(end_with_a_last_word, NULL);

@@ -1,4 +1,4 @@
-/* HEAD */
+/* Contexts are locked where their queued calls run, and released with no lock held. */
 
 #include "harness.h"
 #include "notes.h"
@@ -107,7 +107,8 @@ TEST(queue_retracts_the_calls_of_a_context_found_dead) {
   CHECK_TEXT(figures(q), "queued 6, delivered 3, retracted 3");
 }
 
-/* One is not made, one is queued meanwhile: `max` of 0 is how many wait when the run begins. */
+/* One call is not made, and one is queued during the run: a `max` of 0 means as many as wait when
+ * the run begins. */
 TEST(queue_run_of_all_that_wait_makes_another_for_one_found_dead) {
   counted dying;
   another more = {multicast_create(), 0};
@@ -191,7 +192,7 @@ TEST(queue_fd_is_not_readable_when_the_last_call_is_found_dead) {
   CHECK(!is_readable(fd));
 }
 
-/* ---- Contexts that are always dead ------------------------------------------------------------ */
+/* ---- Dead contexts --------------------------------------------------------------------------- */
 
 static void *lock_nothing(void *context) {
   (void)context;
@@ -224,7 +225,7 @@ static multicast_queue used_there;
 static multicast used_target;
 static int64_t run_there;
 
-/* What would hang if a lock were held, on this thread or on another that needs it. */
+/* Would hang if this thread, or one that it needs, held a lock. */
 static void use_queue_there(void) {
   CHECK_EQ(invoke_number(used_target, 5), 1);
   CHECK(stats_of(used_there).pending > 0);
@@ -281,7 +282,7 @@ TEST(queue_may_be_used_inside_a_release_of_its_own_call) {
   add_using(m, d, false);
   invoke_number(m, 1);
   CHECK_EQ(multicast_queue_run(used_there, 0), 1);
-  CHECK_EQ(run_there, 1); /* nested in the other run */
+  CHECK_EQ(run_there, 1); /* inside the outer run */
   CHECK_TEXT(noted, "a1 u5");
   CHECK_EQ(releases['a'], 1);
 }

@@ -1,4 +1,4 @@
-/* Rule 7: a queue is as its options say, and bad options create none. */
+/* A queue is as its options say, and options that are not valid create none. */
 
 #include "harness.h"
 #include "notes.h"

@@ -1,4 +1,4 @@
-/* Rule 7: which delegates have their calls wait, and in which order those are made. */
+/* Which delegates have their calls queued, and in which order these run. */
 
 #include "harness.h"
 #include "notes.h"

@@ -1,4 +1,4 @@
-/* Rule 7: the descriptor of a queue is readable exactly while calls wait. */
+/* The descriptor of a queue is readable exactly while calls wait. */
 
 #include "harness.h"
 #include "notes.h"
@@ -74,7 +74,7 @@ static int watched_fd;
 static void watch_inside(void *context, uint32_t event, const void *payload, size_t size) {
   requeuer *r = context;
   (void)event, (void)payload, (void)size;
-  CHECK(!is_readable(watched_fd)); /* it waits no more */
+  CHECK(!is_readable(watched_fd)); /* this call no longer waits */
   if (r->left-- > 0) {
     CHECK_EQ(invoke_number(r->target, 1), 1);
     CHECK(is_readable(watched_fd));

@@ -1,4 +1,5 @@
-/* Rule 7: MULTICAST_LATEST keeps the newest call alone, MULTICAST_ONCE makes a single one. */
+/* Queued delegates with MULTICAST_LATEST keep the newest call only; with MULTICAST_ONCE they are
+ * called once. */
 
 #include "harness.h"
 #include "notes.h"
@@ -154,7 +155,7 @@ TEST(queue_flag_latest_changes_nothing_without_a_queue) {
 }
 
 TEST(queue_keeps_the_newest_call_of_a_latest_delegate_while_older_ones_are_run) {
-  /* Many times around the ring, so that the place of the first is at every position. */
+  /* Goes around the ring many times, so that the first call has been at every position. */
   multicast_queue q = queue_with(3, MULTICAST_OVERFLOW_REFUSE);
   multicast m = multicast_create(), other = multicast_create();
   int i;

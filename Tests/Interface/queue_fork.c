@@ -1,4 +1,5 @@
-/* HEAD */
+/* Queues across fork: queued calls stay in the parent, and the queue can be used in both
+ * processes. */
 
 #include "harness.h"
 #include "notes.h"
@@ -29,7 +30,7 @@ static void expect_empty_and_usable(void *unused) {
   multicast_queue_stats s = stats_of(inherited);
   (void)unused;
   CHECK_EQ(s.pending, 0);
-  CHECK_EQ(s.dropped, 3); /* they were the parent's to make */
+  CHECK_EQ(s.dropped, 3); /* they are left to the parent */
   CHECK_EQ(s.queued, 3);
   CHECK_EQ(multicast_queue_run(inherited, 0), 0);
   CHECK_STATUS(multicast_queue_wait(inherited, 0), MULTICAST_ERROR_TIMEOUT);
@@ -56,7 +57,7 @@ TEST(queue_is_empty_and_usable_in_the_child_of_a_fork) {
   inherit_calls(3);
   CHECK(is_readable(inherited_fd));
   in_child(expect_empty_and_usable, NULL);
-  CHECK(is_readable(inherited_fd)); /* whatever the child did with its own */
+  CHECK(is_readable(inherited_fd)); /* the child has a descriptor of its own */
   CHECK_EQ(stats_of(inherited).pending, 3);
   CHECK_EQ(stats_of(inherited).dropped, 0);
   CHECK_EQ(multicast_queue_run(inherited, 0), 3);
@@ -91,7 +92,7 @@ TEST(queue_fd_of_the_child_is_not_changed_by_the_parent) {
     alarm(20);
     CHECK_EQ(invoke_number(inherited_target, 7), 1);
     CHECK_EQ(write(to_parent[1], &byte, 1), 1);
-    CHECK_EQ(read(to_child[0], &byte, 1), 1); /* the parent has drained its own */
+    CHECK_EQ(read(to_child[0], &byte, 1), 1); /* the parent has run all its calls */
     CHECK(is_readable(inherited_fd));
     CHECK_EQ(multicast_queue_run(inherited, 0), 1);
     CHECK(!is_readable(inherited_fd));
@@ -99,7 +100,7 @@ TEST(queue_fd_of_the_child_is_not_changed_by_the_parent) {
   }
   CHECK_EQ(read(to_parent[0], &byte, 1), 1);
   CHECK_EQ(multicast_queue_run(inherited, 0), 2);
-  CHECK(!is_readable(inherited_fd)); /* though the child's is */
+  CHECK(!is_readable(inherited_fd)); /* the child's is readable */
   CHECK_EQ(write(to_child[1], &byte, 1), 1);
   CHECK(waitpid(child, &status, 0) == child);
   CHECK_EQ(status, 0);
@@ -174,10 +175,11 @@ static pthread_t begin_busy_call(int64_t *result) {
 
 static void expect_nobody_running(void *unused) {
   (void)unused;
-  CHECK_OK(multicast_token_remove(busy_token)); /* of a call that does not run here */
+  CHECK_OK(multicast_token_remove(busy_token)); /* its call does not run in this process */
   CHECK_EQ(busy.releases, 1);
   CHECK_EQ(invoke_number(inherited_target, 7), 1);
-  CHECK_EQ(multicast_queue_run(inherited, 0), 1); /* it is not run by a thread that is not here */
+  /* the thread that runs it is not in this process */
+  CHECK_EQ(multicast_queue_run(inherited, 0), 1);
   CHECK_OK(multicast_queue_destroy(inherited));
 }
 
@@ -266,7 +268,7 @@ TEST(queue_call_that_forks_returns_from_the_run_and_goes_on_in_the_child) {
   CHECK(forked >= 0);
   if (forked == 0) {
     alarm(20);
-    CHECK_EQ(made, 1); /* the others are the parent's */
+    CHECK_EQ(made, 1); /* the other calls stay in the parent */
     CHECK_TEXT(noted, "a1");
     CHECK_EQ(stats_of(inherited).delivered, 1);
     CHECK_EQ(stats_of(inherited).dropped, 2);
@@ -319,10 +321,11 @@ static void fork_in_worker(void *context, uint32_t event, const void *payload, s
   CHECK(forked >= 0);
   if (forked == 0) {
     alarm(20);
-    CHECK_STATUS(multicast_queue_stop(inherited), MULTICAST_ERROR_STATE); /* it has no worker */
+    /* the worker is not in this process */
+    CHECK_STATUS(multicast_queue_stop(inherited), MULTICAST_ERROR_STATE);
     CHECK_EQ(stats_of(inherited).pending, 0);
     CHECK_EQ(invoke_number(inherited_target, 8), 1);
-    return; /* the child's only thread ends, and so does the child, with 0 */
+    return; /* ends the child's only thread, and so the child, with status 0 */
   }
   gate_open(&worker_has_forked);
 }
@@ -345,7 +348,7 @@ TEST(queue_worker_whose_call_forks_ends_in_the_child_and_goes_on_in_the_parent) 
   CHECK_EQ(status, 0);
 }
 
-/* ---- Many queues, and their descriptors ------------------------------------------------------- */
+/* ---- Many queues, and descriptors ------------------------------------------------------------ */
 
 enum { MANY = 200 };
 
@@ -391,7 +394,7 @@ static void find_it_closed_on_exec(void *context) {
   CHECK_EQ(flags & FD_CLOEXEC, FD_CLOEXEC);
 }
 
-/* With a lower one free the child's own is opened as another one first. */
+/* If a lower descriptor is free, the child opens its own under another number first. */
 TEST(queue_fd_of_the_child_of_a_fork_is_not_passed_on_to_other_programs) {
   int lower = open("/dev/null", O_RDONLY);
   watched w;
@@ -415,7 +418,7 @@ static void find_it_readable(void *context) {
   CHECK(!is_readable(w->descriptor));
 }
 
-/* The child's own is opened as another one first. */
+/* The child opens its own under another number first. */
 TEST(queue_fd_keeps_its_number_in_the_child_of_a_fork_where_a_lower_one_is_free) {
   int calls = 0, lower = open("/dev/null", O_RDONLY);
   watched w;
@@ -427,7 +430,7 @@ TEST(queue_fd_keeps_its_number_in_the_child_of_a_fork_where_a_lower_one_is_free)
   CHECK(w.descriptor > lower);
   CHECK_EQ(close(lower), 0);
   in_child(find_it_readable, &w);
-  CHECK(!is_readable(w.descriptor)); /* what the child did there is not seen here */
+  CHECK(!is_readable(w.descriptor)); /* the child has a descriptor of its own */
   find_it_readable(&w);
   CHECK_EQ(calls, 1);
   CHECK_OK(multicast_queue_destroy(w.queue));

@@ -1,4 +1,4 @@
-/* Rule 7: a queue that is gone or never was takes no call, and does no harm. */
+/* Queue handles that are null, stale, forged or of another kind. */
 
 #include "harness.h"
 #include "notes.h"
@@ -94,7 +94,7 @@ static void expect_no_queue(uint64_t id) {
   CHECK_STATUS(multicast_queue_statistics(q, &s), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK(multicast_queue_statistics(q, NULL) < 0);
   CHECK_STATUS(multicast_queue_destroy(q), MULTICAST_ERROR_INVALID_HANDLE);
-  if (id != 0) { /* which is none, and fine */
+  if (id != 0) { /* 0 means no queue, and is valid */
     releases['r'] = 0;
     options = to_queue(q);
     options.release = count_release_of;
@@ -158,7 +158,7 @@ TEST(queue_handles_that_are_forged_are_invalid) {
   multicast_queue gone = default_queue(), q = default_queue();
   uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
   int bit, i;
-  CHECK_OK(multicast_queue_destroy(gone)); /* a vacant slot is there, too */
+  CHECK_OK(multicast_queue_destroy(gone)); /* leaves a vacant slot */
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   expect_no_queue(UINT64_MAX);
@@ -179,7 +179,7 @@ TEST(queue_handles_that_are_forged_are_invalid) {
   CHECK_TEXT(noted, "a1");
 }
 
-/* Every function of the other groups. */
+/* Calls every function of the other groups. */
 static void expect_nothing_but_a_queue(uint64_t id) {
   multicast m, out_of = multicast_create();
   multicast_token token, out;
@@ -240,7 +240,7 @@ TEST(queue_handles_are_invalid_as_handles_of_another_kind) {
 }
 
 TEST(queue_has_nothing_that_a_forged_handle_could_lead_to) {
-  /* Whatever the library itself keeps for a queue: of any kind, in any slot. */
+  /* Nothing that the library keeps for a queue can be reached: tries every kind in every slot. */
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   multicast_token token = add_queued(m, noting('a'), q);

@@ -1,4 +1,4 @@
-/* HEAD */
+/* A queue loses no call where memory is short, and needs little stack. */
 
 #include "harness.h"
 #include "allocators.h"
@@ -37,7 +37,8 @@ static void use_queue_where_memory_may_fail(multicast_overflow overflow, uint32_
   } else {
     for (i = 0; i < 3; ++i) {
       result = multicast_invoke(m, 0, payload, sizeof payload);
-      if (result != MULTICAST_ERROR_OUT_OF_MEMORY) { /* which is the thread's first only */
+      /* possible only for the first invocation of a thread */
+      if (result != MULTICAST_ERROR_OUT_OF_MEMORY) {
         CHECK(result == 0 || result == 1);
         if (result == 0 && (flags & MULTICAST_ONCE) == 0) ++expected_refused;
         expected_queued += result;
@@ -80,7 +81,7 @@ static void *fail_each_allocation_of_a_queue(void *given) {
 
 TEST(queue_out_of_memory_at_any_allocation_loses_nothing) {
   use_test_allocator();
-  fail_each_allocation_of_a_queue(&noted); /* takes what is kept for later */
+  fail_each_allocation_of_a_queue(&noted); /* allocates what is kept */
   fail_each_allocation_of_a_queue(NULL);
 }
 
@@ -139,7 +140,7 @@ TEST(queue_create_out_of_memory_again_and_again_leaks_nothing) {
   for (round = 0; round < 3000; ++round) {
     fail_after = 0;
     CHECK_EQ(multicast_queue_create(NULL).id, 0);
-    CHECK_EQ(fail_after, -1); /* it has failed */
+    CHECK_EQ(fail_after, -1); /* the allocation has failed */
     CHECK_OK(multicast_queue_destroy(default_queue()));
     if (round == 10) {
       bytes = allocated_bytes;
@@ -159,7 +160,7 @@ TEST(queue_create_out_of_memory_is_the_null_handle_and_works_later) {
   CHECK(multicast_queue_create(NULL).id != 0);
 }
 
-/* A full queue: what cannot be copied is refused, and what waits stays as it is. */
+/* A full queue refuses what cannot be copied, and keeps its calls. */
 static void refuses_what_cannot_be_copied(multicast_overflow overflow, uint32_t flags) {
   static unsigned char payload[4096];
   multicast_queue q;
@@ -222,7 +223,7 @@ TEST(queue_of_payloads_larger_than_memory_refuses_them) {
   q = default_queue();
   m = multicast_create();
   add_queued(m, noting('a'), q);
-  for (i = 0; i < 100; ++i) { /* so large that room for more than the payload wraps around */
+  for (i = 0; i < 100; ++i) { /* so large that the size of the allocation would overflow */
     CHECK_EQ(multicast_invoke(m, 0, &byte, SIZE_MAX - (size_t)i), 0);
     CHECK_EQ(multicast_invoke(m, 0, &byte, (size_t)PTRDIFF_MAX - (size_t)i), 0);
     CHECK_EQ(multicast_invoke(m, 0, &byte, ((size_t)PTRDIFF_MAX) + 1 + (size_t)i), 0);

@@ -1,10 +1,10 @@
-/* Rule 7: a queue does what an array would do in its place. */
+/* Random operations on a queue, compared with a model that is an array. */
 
 #include "harness.h"
 
 enum { PLAYERS = 7, LATEST_FROM = 5, WAITING = 200 };
 
-/* What the queue ought to be: an array, oldest first. */
+/* The model: an array, oldest call first. */
 static struct {
   struct { int player, number; } waiting[WAITING];
   int count, capacity;
@@ -62,7 +62,7 @@ static void model_retract(int player) {
   }
 }
 
-/* The payload is the number, then bytes that follow from it: of 4 to 100 bytes. */
+/* The payload has 4 to 100 bytes: the number, then bytes that are computed from it. */
 static size_t size_of_number(int number) { return 4 + (size_t)(number * 7 % 97); }
 
 static void note_made(void *context, uint32_t event, const void *payload, size_t size) {
@@ -98,7 +98,7 @@ static void unseat(player *p) {
   switch (any(4)) {
     case 0: CHECK_OK(multicast_token_remove(p->token)); break;
     case 1: CHECK_EQ(multicast_remove_all(p->target), 1); break;
-    case 2: break; /* the lifetime does it */
+    case 2: break; /* the end of the lifetime removes it */
     default:
       CHECK_OK(multicast_destroy(p->target));
       p->target = multicast_create();
@@ -160,7 +160,7 @@ static void play(int capacity, bool drops, int steps) {
       model_retract(i);
       seat(&players[i], i, q);
     } else {
-      while (model.count < capacity && any(50) > 0) /* nearly or quite full, then with gaps */
+      while (model.count < capacity && any(50) > 0) /* nearly or completely full, then with gaps */
         model_queue_and_compare(players, (int)any(LATEST_FROM), ++number);
     }
     if (step % 5 == 0) model_compare_stats(q);

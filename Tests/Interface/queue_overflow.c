@@ -1,4 +1,4 @@
-/* Rule 7: a queue that is full refuses, drops the oldest call, or blocks who invokes. */
+/* A full queue refuses the new call, drops the oldest one, or blocks the invocation. */
 
 #include "harness.h"
 #include "notes.h"
@@ -145,7 +145,7 @@ TEST(queue_that_blocks_takes_in_all_who_wait_for_room) {
 }
 
 TEST(queue_makes_room_for_who_is_blocked_as_a_call_begins) {
-  /* The call that makes room waits for the blocked one to have been let in. */
+  /* The call whose start makes room returns only after the blocked invocation has gone on. */
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create(), other = multicast_create();
   blocker b = BLOCKER_INIT;
@@ -176,7 +176,7 @@ static void expect_unblocked(unblocking how) {
   options.lifetime = multicast_lifetime_create();
   fill_narrow(&n, &options);
   if (how == BY_OTHER_DELEGATE) {
-    /* The removal of what waits makes room; it is another delegate that is blocked. */
+    /* Another delegate is blocked; removing the one whose call waits makes room. */
     multicast other = multicast_create();
     add_queued(other, noting('x'), n.queue);
     send_in_background(&s, other, 2);
@@ -185,7 +185,7 @@ static void expect_unblocked(unblocking how) {
   }
   CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
   switch (how) {
-    case BY_OTHER_DELEGATE: /* as next */
+    case BY_OTHER_DELEGATE: /* as the next case */
     case BY_TOKEN: CHECK_OK(multicast_token_remove(n.token)); break;
     case BY_NOWAIT: CHECK_OK(multicast_token_remove_nowait(n.token)); break;
     case BY_LIFETIME: CHECK_OK(multicast_lifetime_end(options.lifetime)); break;
@@ -240,7 +240,7 @@ TEST(queue_refuses_instead_of_blocking_its_own_call) {
   requeuer r;
   begin_invoking_twice(&r);
   CHECK_EQ(invoke_number(r.target, 1), 1);
-  CHECK_EQ(run_elsewhere(r.queue, 1), 1); /* a thread that had not run it before */
+  CHECK_EQ(run_elsewhere(r.queue, 1), 1); /* a thread that has not run it before */
   CHECK_EQ(r.nested, 10);
   CHECK_TEXT(figures(r.queue), "pending 1, queued 2, delivered 1, refused 1");
 }
@@ -256,7 +256,7 @@ TEST(queue_refuses_instead_of_blocking_a_call_of_its_worker) {
   CHECK_TEXT(figures(r.queue), "queued 2, delivered 2, refused 1");
 }
 
-/* A delegate whose call is let go, and then invokes into a full queue that blocks. */
+/* The call of this delegate waits for `may_return`, then invokes into a full queue that blocks. */
 typedef struct blocked_call {
   narrow full;
   gate entered, may_return, returned;
@@ -283,7 +283,7 @@ static void begin_blocked_call(blocked_call *c) {
   memset(c, 0, sizeof *c);
   c->entered = c->may_return = c->returned = shut;
   fill_narrow(&c->full, NULL);
-  CHECK_EQ(multicast_queue_run(c->full.queue, 0), 1); /* this thread is the one that runs it */
+  CHECK_EQ(multicast_queue_run(c->full.queue, 0), 1); /* now this thread is the one that runs it */
   CHECK_EQ(invoke_number(c->full.target, 1), 1);
   d.function = invoke_into_full;
   d.context = c;
@@ -291,7 +291,8 @@ static void begin_blocked_call(blocked_call *c) {
   c->token = add_with(c->target, d, &options);
 }
 
-/* The consumer has removed the call, and could wait for it only where it did not wait itself. */
+/* The consumer has removed the delegate. Either the removal was pending, or the call was
+ * refused. */
 static void expect_one_to_have_given_way(blocked_call *c, invoker *i, multicast_status status) {
   if (status == MULTICAST_PENDING) {
     CHECK_EQ(multicast_queue_run(c->full.queue, 1), 1);
@@ -314,7 +315,7 @@ TEST(queue_that_blocks_a_call_which_its_consumer_removes_does_not_hang) {
   invoke_in_background(&i, c.target);
   gate_open(&c.may_return);
   gate_wait(&c.entered);
-  CHECK(!gate_opens_within(&c.returned, A_WHILE_MS)); /* most probably it is blocked by now */
+  CHECK(!gate_opens_within(&c.returned, A_WHILE_MS)); /* most probably the call is blocked now */
   expect_one_to_have_given_way(&c, &i, multicast_token_remove(c.token));
 }
 
@@ -325,7 +326,8 @@ TEST(queue_refuses_a_call_for_which_its_consumer_waits) {
   begin_blocked_call(&c);
   invoke_in_background(&i, c.target);
   gate_wait(&c.entered);
-  helper = start_thread(open_after_a_while, &c.may_return); /* most probably this thread waits by then */
+  /* most probably this thread waits by then */
+  helper = start_thread(open_after_a_while, &c.may_return);
   expect_one_to_have_given_way(&c, &i, multicast_token_remove(c.token));
   join_thread(helper);
 }
@@ -370,13 +372,13 @@ TEST(queue_that_blocks_an_invocation_holds_up_no_removal_of_its_other_delegates)
   CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
   CHECK_OK(multicast_token_remove(before));
   CHECK_OK(multicast_token_remove(after));
-  CHECK_OK(multicast_token_remove(filler)); /* and this makes room */
+  CHECK_OK(multicast_token_remove(filler)); /* this makes room */
   CHECK_EQ(send_finished(&s), 2);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK_TEXT(noted, "a2 q2");
 }
 
-/* Two are blocked, there is room for one, and then the other needs none. */
+/* Two invocations are blocked. There is room for one call, and then the other needs none. */
 static void expect_both_unblocked(uint32_t flags, int64_t sum) {
   narrow n;
   sender s[2];

@@ -1,4 +1,4 @@
-/* Rule 7: removal takes back the calls that wait. */
+/* Removal retracts the queued calls of a delegate. */
 
 #include "harness.h"
 #include "notes.h"
@@ -23,7 +23,7 @@ static void retracts(int64_t (*remove)(removal *)) {
   released_from = default_queue();
   add_removable(&r, noting('a'), released_from, release_and_look);
   add_queued(other, noting('b'), r.queue);
-  for (i = 1; i <= 6; ++i) { /* with payloads in place and apart */
+  for (i = 1; i <= 6; ++i) { /* with payloads inside the queue and outside of it */
     size_t size = i % 3 == 0 ? sizeof large : sizeof number;
     number = i;
     memcpy(large, &number, sizeof number);
@@ -38,13 +38,14 @@ static void retracts(int64_t (*remove)(removal *)) {
     CHECK_EQ(multicast_count(other), 0);
     return;
   }
-  CHECK_EQ(waiting_at_release, 6); /* those of the other; released after its own were gone */
+  /* those of the other delegate: its own were retracted before the release */
+  CHECK_EQ(waiting_at_release, 6);
   CHECK_TEXT(figures(r.queue), "pending 6, queued 12, retracted 6");
   CHECK_EQ(multicast_queue_run(r.queue, 0), 6);
   CHECK_TEXT(noted, "b1 b2 b3 b4 b5 b6");
   CHECK_TEXT(figures(r.queue), "queued 12, delivered 6, retracted 6");
   CHECK_EQ(releases['a'], 1);
-  if (remove == by_unique) { /* the one that replaced it is called */
+  if (remove == by_unique) { /* the replacement is called */
     CHECK_EQ(invoke_number(r.target, 9), 1);
     CHECK_EQ(multicast_queue_run(r.queue, 0), 1);
     CHECK_TEXT(noted, "b1 b2 b3 b4 b5 b6 a9");

@@ -1,4 +1,4 @@
-/* HEAD */
+/* Removal waits for the queued call that runs, but never inside that call. */
 
 #include "harness.h"
 #include "notes.h"
@@ -14,7 +14,8 @@ static void waits_for_queued_call(int64_t (*remove)(removal *)) {
   begin_queued_call(&r, &b, &run, remove);
   r.thread = start_thread(remove_in_thread, &r);
   EVENTUALLY(!multicast_token_is_live(r.token));
-  if (remove != by_queue) EVENTUALLY(stats_of(r.queue).retracted == 2); /* before it has waited */
+  /* retracted before it waits */
+  if (remove != by_queue) EVENTUALLY(stats_of(r.queue).retracted == 2);
   CHECK(!gate_opens_within(&r.returned, A_WHILE_MS));
   CHECK_EQ(LOAD(b.releases), 0);
   gate_open(&b.let_go);
@@ -79,7 +80,8 @@ TEST(queue_call_that_runs_is_not_waited_for_by_unique) {
   CHECK_TEXT(figures(r.queue), "pending 1, queued 4, delivered 1, retracted 2");
   CHECK_EQ(LOAD(b.releases), 0);
   gate_open(&b.let_go);
-  CHECK_EQ(run_finished(&run), 2); /* the new one's call, too: as many as waited */
+  /* includes the call of the new registration: as many as waited */
+  CHECK_EQ(run_finished(&run), 2);
   CHECK_EQ(LOAD(b.releases), 1);
   CHECK_EQ(b.calls, 2);
 }
@@ -213,7 +215,7 @@ TEST(queue_call_that_replaces_itself_by_unique_is_released_after) {
   removes_itself(by_unique, MULTICAST_OK);
 }
 
-/* Two calls, each on its own thread, each removing the other. */
+/* Two calls on two threads, each removing the other's delegate. */
 typedef struct rival {
   multicast target;
   multicast_token token;

@@ -1,22 +1,22 @@
-/* Rule 7: which thread it is that makes room in a queue that blocks, when that changes. */
+/* Which thread makes room in a queue that blocks, when that changes. */
 
 #include "harness.h"
 #include "queues.h"
 
 /* ---- A worker that is started while another thread runs the queue ---------------------------- */
 
-typedef enum extra { NOTHING, STOPS_IT, REMOVES_WHO_BLOCKS } extra;
+typedef enum variation { NOTHING, STOPS_IT, REMOVES_WHO_BLOCKS } variation;
 
-/* A queue with room for one call, which is made by a thread without being the worker's. */
+/* A queue for one call. A thread that is not the worker makes that call. */
 typedef struct takeover {
   multicast_queue queue;
   multicast queued, direct;
-  multicast_token blocked; /* invokes into the queue, on another thread */
+  multicast_token blocked; /* invokes into the queue on another thread */
   gate begins;
   invoker other;
-  extra more;
+  variation more;
   bool has_begun;
-  int64_t first, second; /* results of what invokes into the queue */
+  int64_t first, second; /* the results of invoking into the queue */
   multicast_status removal;
 } takeover;
 
@@ -33,7 +33,7 @@ static void start_and_fill(void *context, uint32_t event, const void *payload, s
   if (t->has_begun) return;
   t->has_begun = true;
   CHECK_OK(multicast_queue_start(t->queue));
-  pause_ms(A_WHILE_MS); /* the worker waits for its turn */
+  pause_ms(A_WHILE_MS); /* the worker now waits for its turn */
   if (t->more == STOPS_IT) CHECK(multicast_queue_stop(t->queue) >= 0);
   t->first = multicast_invoke(t->queued, 0, NULL, 0);
   if (t->more == REMOVES_WHO_BLOCKS) {
@@ -46,7 +46,7 @@ static void start_and_fill(void *context, uint32_t event, const void *payload, s
   t->second = multicast_invoke(t->queued, 0, NULL, 0);
 }
 
-static void take_over(takeover *t, extra more) {
+static void take_over(takeover *t, variation more) {
   multicast_delegate starting = {start_and_fill, NULL}, blocking_one = {invoke_and_block, NULL};
   starting.context = blocking_one.context = t;
   t->more = more;
@@ -109,7 +109,7 @@ static void invoke_at_the_end(void *argument) {
 }
 
 static void *end_with_a_last_word(void *argument) {
-  CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0); /* the library knows it */
+  CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0); /* registers this thread */
   CHECK_EQ(pthread_setspecific(last_word, argument), 0);
   return NULL;
 }
@@ -127,19 +127,20 @@ static void remove_while_it_ends(void *(*body)(void *)) {
   t.direct = multicast_create();
   r.runs_it = multicast_create();
   add(r.runs_it, running);
-  CHECK_EQ(pthread_key_create(&last_word, invoke_at_the_end), 0); /* after the library's */
+  /* a later key than the library's */
+  CHECK_EQ(pthread_key_create(&last_word, invoke_at_the_end), 0);
   add_queued(t.queued, counter(&calls), t.queue);
   t.blocked = add(t.direct, filling);
   CHECK_EQ(multicast_invoke(t.queued, 0, NULL, 0), 1);
   thread = start_thread(body, &r);
   gate_wait(&r.has_run);
-  CHECK_EQ(multicast_invoke(t.queued, 0, NULL, 0), 1); /* full */
+  CHECK_EQ(multicast_invoke(t.queued, 0, NULL, 0), 1); /* the queue is full now */
   invoke_in_background(&t.other, t.direct);
   gate_wait(&t.begins);
   pause_ms(A_WHILE_MS);
-  ending = start_thread(open_after_a_while, &r.may_end); /* once the removal sleeps */
+  ending = start_thread(open_after_a_while, &r.may_end); /* when the removal sleeps */
   t.removal = multicast_token_remove(t.blocked);
-  CHECK(t.removal == MULTICAST_PENDING || t.removal == MULTICAST_OK); /* its call is refused */
+  CHECK(t.removal == MULTICAST_PENDING || t.removal == MULTICAST_OK); /* OK: its call was refused */
   CHECK_EQ(multicast_queue_run(t.queue, 0), 1);
   CHECK_EQ(invoke_finished(&t.other), 1);
   join_thread(ending);
@@ -154,7 +155,7 @@ TEST(removal_ends_its_wait_when_who_was_to_make_room_in_its_last_destructor_ends
   remove_while_it_ends(end_with_a_last_word);
 }
 
-/* ---- A queue in the place of one that was destroyed inside its own call ---------------------- */
+/* ---- A queue in the slot of one that was destroyed inside its own call ----------------------- */
 
 enum { END_THREAD = 1, START_WORKER, COUNT };
 
@@ -192,7 +193,7 @@ static void destroy_and_go_on(void *context, uint32_t event, const void *payload
   on_another_thread(run_next, s);
   CHECK_EQ(multicast_invoke(s->queued, START_WORKER, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(s->queued, COUNT, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(s->next, 0), 1); /* then it has a thread of its own */
+  CHECK_EQ(multicast_queue_run(s->next, 0), 1); /* afterwards the queue has a worker */
 }
 
 TEST(queue_worker_begins_where_the_queue_before_in_its_place_is_still_being_run) {

@@ -1,4 +1,4 @@
-/* Rule 7: calls are made by who runs the queue, one thread at a time, and inside calls too. */
+/* Calls run on the thread that runs the queue, one thread at a time, also inside calls. */
 
 #include "harness.h"
 #include "notes.h"
@@ -56,11 +56,11 @@ TEST(queue_run_inside_its_own_call_goes_on_with_the_next) {
   invoke_number(r.target, 2);
   invoke_number(r.target, 4);
   invoke_number(r.target, 6);
-  CHECK_EQ(multicast_queue_run(r.queue, 0), 3); /* 1, 4 and 6; 2 inside */
+  CHECK_EQ(multicast_queue_run(r.queue, 0), 3); /* calls 1, 4 and 6; call 2 runs inside 1 */
   CHECK_EQ(r.nested, 1);
   CHECK_TEXT(noted, "(1 (2 )2 )1 (4 )4 (6 )6");
   CHECK_TEXT(figures(r.queue), "queued 4, delivered 4");
-  CHECK_EQ(invoke_number(r.target, 8), 1); /* and is in order afterwards */
+  CHECK_EQ(invoke_number(r.target, 8), 1); /* the queue still works */
   CHECK_EQ(run_elsewhere(r.queue, 0), 1);
 }
 
@@ -82,7 +82,7 @@ TEST(queue_runs_nested_too_deep_are_limit) {
   CHECK_STATUS(r.nested, MULTICAST_ERROR_LIMIT);
   CHECK_EQ(r.made, 256);
   CHECK_TEXT(figures(r.queue), "pending 344, queued 600, delivered 256");
-  CHECK_EQ(multicast_queue_run(r.queue, 1), 1); /* as deep again */
+  CHECK_EQ(multicast_queue_run(r.queue, 1), 1); /* nests as deep again */
   CHECK_EQ(r.made, 512);
 }
 
@@ -121,7 +121,7 @@ TEST(queue_run_inside_a_call_of_another_queue_makes_its_calls) {
   multicast_delegate d;
   d.function = run_inside;
   d.context = &r;
-  r.queue = default_queue(); /* which it runs */
+  r.queue = default_queue(); /* the queue that the call runs */
   r.nested = 0;
   add_queued(m, d, outer);
   add_queued(other, noting('x'), r.queue);
@@ -155,7 +155,7 @@ typedef struct nesting {
   multicast_queue queue;
   int calls;
   int64_t nested;
-  gate has_nested, let_go;
+  gate has_nested, may_return;
 } nesting;
 
 static void run_then_stay(void *context, uint32_t event, const void *payload, size_t size) {
@@ -164,7 +164,7 @@ static void run_then_stay(void *context, uint32_t event, const void *payload, si
   if (ADD(n->calls, 1) > 1) return;
   n->nested = multicast_queue_run(n->queue, 1);
   gate_open(&n->has_nested);
-  gate_wait(&n->let_go);
+  gate_wait(&n->may_return);
 }
 
 TEST(queue_run_by_a_second_thread_is_state_though_a_run_inside_the_call_is_over) {
@@ -182,11 +182,11 @@ TEST(queue_run_by_a_second_thread_is_state_though_a_run_inside_the_call_is_over)
   CHECK_EQ(n.nested, 1);
   CHECK_STATUS(multicast_queue_run(n.queue, 0), MULTICAST_ERROR_STATE);
   CHECK_EQ(LOAD(n.calls), 2);
-  /* Nor does a thread of its own before that call has returned. */
+  /* A worker does not run it either, before that call has returned. */
   CHECK_OK(multicast_queue_start(n.queue));
   pause_ms(A_WHILE_MS);
   CHECK_EQ(LOAD(n.calls), 2);
-  gate_open(&n.let_go);
+  gate_open(&n.may_return);
   CHECK_EQ(run_finished(&r), 1);
   EVENTUALLY(LOAD(n.calls) == 3);
   CHECK_OK(multicast_queue_destroy(n.queue));
@@ -226,7 +226,7 @@ TEST(queue_destroyed_inside_its_own_call_makes_no_further_one) {
 static void run_then_destroy(void *context, uint32_t event, const void *payload, size_t size) {
   note_call(context, event, payload, size);
   if (strcmp(noted, "d1") == 0) {
-    CHECK_EQ(multicast_queue_run(doomed, 0), 1); /* which destroys it */
+    CHECK_EQ(multicast_queue_run(doomed, 0), 1); /* runs the call that destroys the queue */
   } else {
     CHECK_STATUS(multicast_queue_destroy(doomed), MULTICAST_PENDING);
   }
@@ -250,13 +250,13 @@ static multicast successor_target;
 static void destroy_and_create(void *context, uint32_t event, const void *payload, size_t size) {
   note_call(context, event, payload, size);
   CHECK_STATUS(multicast_queue_destroy(doomed), MULTICAST_PENDING);
-  successor = default_queue(); /* perhaps in the same place */
+  successor = default_queue(); /* perhaps in the same slot */
   add_queued(successor_target, noting('s'), successor);
   CHECK_EQ(invoke_number(successor_target, 2), 1);
   CHECK_EQ(invoke_number(successor_target, 3), 1);
   CHECK_EQ(invoke_number(successor_target, 4), 1);
   CHECK_EQ(multicast_queue_run(successor, 1), 1);
-  CHECK_EQ(run_elsewhere(successor, 1), 1); /* this thread runs another one */
+  CHECK_EQ(run_elsewhere(successor, 1), 1); /* this thread runs another queue */
 }
 
 TEST(queue_created_inside_a_call_of_one_just_destroyed_is_another) {

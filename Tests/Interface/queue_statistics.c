@@ -1,4 +1,4 @@
-/* Rule 7: the figures of a queue add up at every step. */
+/* The statistics of a queue add up after every step. */
 
 #include "harness.h"
 #include "notes.h"

@@ -1,4 +1,4 @@
-/* Rule 7: stop and destroy end the thread of a queue, after the call that it makes. */
+/* Stopping or destroying a queue ends its worker after the call that runs. */
 
 #include "harness.h"
 #include "notes.h"
@@ -32,7 +32,7 @@ TEST(queue_stop_lets_the_call_finish_and_keeps_the_rest) {
   gate_wait(&b.entered);
   r.thread = start_thread(remove_in_thread, &r);
   CHECK(!gate_opens_within(&r.returned, A_WHILE_MS));
-  EVENTUALLY(multicast_queue_start(q) == MULTICAST_ERROR_STATE); /* it is just stopping */
+  EVENTUALLY(multicast_queue_start(q) == MULTICAST_ERROR_STATE); /* stopping, but still started */
   gate_open(&b.let_go);
   join_thread(r.thread);
   CHECK_OK(r.result);
@@ -59,7 +59,7 @@ TEST(queue_stop_inside_its_own_call_is_pending) {
   invoke_number(r.target, 2);
   CHECK_OK(multicast_queue_start(r.queue));
   EVENTUALLY(LOAD(r.made) == 1);
-  status = multicast_queue_stop(r.queue); /* waits where it has not ended yet */
+  status = multicast_queue_stop(r.queue); /* waits for the worker unless it has ended */
   CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_STATE);
   CHECK_STATUS(r.nested, MULTICAST_PENDING);
   CHECK_TEXT(figures(r.queue), "pending 1, queued 2, delivered 1");
@@ -78,7 +78,7 @@ TEST(queue_stop_inside_a_call_of_run_waits_for_a_worker_that_makes_none) {
   requeuer r;
   begin_requeuing(&r, start_and_stop, 0);
   CHECK_EQ(multicast_queue_run(r.queue, 1), 1);
-  CHECK_STATUS(r.nested, MULTICAST_OK); /* the worker's turn has not come, so it can end */
+  CHECK_STATUS(r.nested, MULTICAST_OK); /* the worker has not had its turn, so it can end */
 }
 
 TEST(queue_stop_inside_a_call_elsewhere_waits_where_no_cycle_closes) {
@@ -116,8 +116,8 @@ TEST(queue_stop_of_a_worker_that_waits_for_its_turn_does_not_wait_for_the_run) {
   CHECK_EQ(run_finished(&run) + multicast_queue_run(r.queue, 0), 3);
 }
 
-/* A call of the worker removes a delegate whose call, on another thread, stops or destroys the
- * queue: each would wait for the other. */
+/* A call of the worker removes a delegate. The call of that delegate, on another thread, stops or
+ * destroys the queue. Each would wait for the other. */
 typedef struct standoff {
   multicast_queue queue;
   multicast_token direct_token;

@@ -1,4 +1,4 @@
-/* HEAD */
+/* Queues that are destroyed, started and stopped while other threads use them. */
 
 #include "harness.h"
 #include "producers.h"
@@ -34,11 +34,11 @@ static void destroys_in_use(multicast_overflow overflow, bool has_worker) {
     if (round % 5 > 0) pause_ms(round % 5);
     if (!has_worker && round % 2 == 0) CHECK(multicast_queue_run(q, 0) >= 0);
     CHECK_OK(multicast_queue_destroy(q));
-    CHECK_EQ(LOAD(g.magic), DEAD); /* released, so no call is made any more: that would check */
+    CHECK_EQ(LOAD(g.magic), DEAD); /* released, so no further call is made: the call would check */
     CHECK_EQ(LOAD(guests_released), 1);
     CHECK_EQ(multicast_count(m), 0);
     CHECK_STATUS(multicast_queue_run(q, 0), MULTICAST_ERROR_INVALID_HANDLE);
-    join_producers(p, 2); /* none is blocked for ever */
+    join_producers(p, 2); /* no producer stays blocked */
     join_thread(w.thread);
     CHECK(w.result > 0 || w.result == MULTICAST_ERROR_INVALID_HANDLE);
     CHECK_OK(multicast_destroy(m));
@@ -94,7 +94,7 @@ static void *stop_queue(void *argument) {
   return (void *)(intptr_t)multicast_queue_stop(*(multicast_queue *)argument);
 }
 
-/* Has four threads do it at once. Returns how many got MULTICAST_OK; the others got STATE. */
+/* Runs a body on four threads at once. Returns how many got MULTICAST_OK; the others got STATE. */
 static int at_once(void *(*body)(void *), multicast_queue *q) {
   pthread_t threads[4];
   int i, successes = 0;
@@ -125,7 +125,7 @@ TEST(queue_started_and_stopped_by_several_threads_at_once_has_one_worker) {
   }
 }
 
-/* Every function of the group on the same few queues, which come and go. */
+/* Every function of the group is used on these few queues, which are replaced again and again. */
 static multicast_queue common[3];
 
 static void *use_at_random(void *argument) {
@@ -162,7 +162,7 @@ static void *use_at_random(void *argument) {
     }
     if (multicast_count(m) > 10) CHECK(multicast_remove_all(m) >= 0);
   }
-  CHECK_OK(multicast_destroy(m)); /* so no call of ours runs any more */
+  CHECK_OK(multicast_destroy(m)); /* afterwards no call of this thread's delegates runs */
   return NULL;
 }
 

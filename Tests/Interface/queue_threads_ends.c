@@ -1,4 +1,4 @@
-/* Rule 7 among many threads: one of them ends inside a call, or the process does. */
+/* A thread ends inside a queued call, or the process ends. */
 
 #include "harness.h"
 #include "numbers.h"
@@ -80,13 +80,14 @@ static void begin_ending(ending *e, bool removes_itself, int calls) {
   options = to_queue(e->queue);
   options.release = release_ending;
   e->token = add_with(e->target, d, &options);
-  while (calls-- > 0) CHECK_EQ(invoke_padded_number(e->target, calls, calls % 2 == 0 ? 4096 : 4), 1);
+  while (calls-- > 0)
+    CHECK_EQ(invoke_padded_number(e->target, calls, calls % 2 == 0 ? 4096 : 4), 1);
 }
 
 static void *run_to_the_end(void *argument) {
   ending *e = argument;
   multicast_queue_run(e->queue, 0);
-  CHECK(false); /* the thread has ended before */
+  CHECK(false); /* not reached: the thread has ended */
   return NULL;
 }
 
@@ -161,7 +162,7 @@ TEST(queue_worker_that_ends_inside_a_call_leaves_the_queue_to_others) {
   begin_ending(&e, false, 3);
   CHECK_OK(multicast_queue_start(e.queue));
   EVENTUALLY(LOAD(e.calls) == 1);
-  status = multicast_queue_stop(e.queue); /* must not wait for ever */
+  status = multicast_queue_stop(e.queue); /* must not wait without limit */
   CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_STATE);
   EVENTUALLY(multicast_queue_run(e.queue, 1) == 1);
   CHECK_OK(multicast_queue_start(e.queue));
@@ -210,7 +211,7 @@ TEST(queue_may_be_run_by_ever_new_threads) {
   int64_t bytes = 0;
   use_test_allocator();
   begin_ending(&e, false, 0);
-  e.calls = 1; /* ends none */
+  e.calls = 1; /* so that no call ends its thread */
   for (i = 0; i < 300; ++i) {
     CHECK_EQ(invoke_padded_number(e.target, i, 4096), 1);
     on_another_thread(run_a_little, &e);

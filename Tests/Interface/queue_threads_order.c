@@ -1,4 +1,4 @@
-/* Rule 7 among many threads: each producer's calls keep their order, and none is lost. */
+/* The calls of each producer keep their order, and none is lost. */
 
 #include "harness.h"
 #include "producers.h"
@@ -10,7 +10,7 @@
 static void sleep_until_readable(int descriptor) {
   struct pollfd polled = {0, POLLIN, 0};
   polled.fd = descriptor;
-  CHECK_EQ(poll(&polled, 1, 20000), 1); /* the others have lost a wake-up otherwise */
+  CHECK_EQ(poll(&polled, 1, 20000), 1); /* a timeout means a lost wake-up */
 }
 
 typedef enum consumption { BY_RUN, BY_WORKER, BY_POLL, BY_TURNS } consumption;
@@ -30,7 +30,7 @@ static void consume(multicast_queue q, const inbox *in, uint32_t expected, consu
         sleep_until_readable(fd);
         CHECK(multicast_queue_run(q, 0) > 0);
         break;
-      case BY_TURNS: /* from this thread to a worker and back */
+      case BY_TURNS: /* this thread and a worker in turn */
         CHECK_OK(multicast_queue_start(q));
         while (round % 3 == 0 && stats_of(q).delivered < expected / 2) sched_yield();
         CHECK_OK(multicast_queue_stop(q));
@@ -81,7 +81,7 @@ TEST(queue_keeps_the_order_of_each_producer_when_the_runner_changes) {
   keeps_order(3, 2000, 64, BY_TURNS);
 }
 
-/* Several threads try to run the queue: one does, the others are told so. */
+/* Several threads try to run the queue: one does, the others get a status. */
 typedef struct competitor {
   multicast_queue queue;
   inbox *in;
@@ -133,7 +133,7 @@ TEST(queue_that_several_threads_run_makes_each_call_once_and_in_order) {
 
 /* ---- From worker to worker ------------------------------------------------------------------- */
 
-/* Calls that queue further calls, to queues of which each has a worker. */
+/* Calls that queue the next call to another queue with a worker. */
 typedef struct relay {
   multicast next;
   uint32_t passed;
@@ -170,7 +170,8 @@ TEST(queue_calls_pass_from_worker_to_worker) {
   for (i = 0; i < STAGES; ++i) CHECK_EQ(relays[i].passed, COUNT);
 }
 
-/* Two queues that block, each worker queueing into the other: a cycle, so one is refused. */
+/* Two queues that block. The worker of each queues into the other: a cycle of waits, so one is
+ * refused. */
 typedef struct pingpong {
   multicast other;
   uint32_t made, accepted;
@@ -185,7 +186,7 @@ static void answer(void *context, uint32_t event, const void *payload, size_t si
 }
 
 TEST(queue_workers_that_queue_into_each_others_full_queues_do_not_hang) {
-  static pingpong p[2]; /* a worker may still be in a call when this returns */
+  static pingpong p[2]; /* a worker may still be inside a call when the test returns */
   multicast_queue q[2];
   multicast m[2];
   int round, i;
@@ -204,7 +205,7 @@ TEST(queue_workers_that_queue_into_each_others_full_queues_do_not_hang) {
   for (round = 0; round < 200; ++round) {
     for (i = 0; i < 2; ++i) CHECK(multicast_invoke(m[i], 4, &round, sizeof round) >= 0);
   }
-  /* A worker may be in a call that waits for room in the queue that was stopped before. */
+  /* The other worker may be waiting for room in the queue that was stopped first. */
   for (i = 0; i < 2; ++i) {
     multicast_status status = multicast_queue_stop(q[i]);
     if (status != MULTICAST_PENDING) CHECK_OK(status);
@@ -235,7 +236,7 @@ TEST(queue_fd_loses_no_wake_up_in_a_storm) {
       CHECK(multicast_queue_run(q, 0) > 0);
     }
     CHECK_EQ(join_producers(p, PRODUCERS), PRODUCERS * COUNT);
-    CHECK(!is_readable(fd)); /* alone now: exactly while something waits */
+    CHECK(!is_readable(fd)); /* nothing else runs now */
     CHECK_EQ(stats_of(q).pending, 0);
     in.last[3] = 0;
     CHECK_EQ(multicast_invoke(m, 0, bytes, write_message(bytes, 3, 1)), 1);

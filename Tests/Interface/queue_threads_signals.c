@@ -1,4 +1,5 @@
-/* HEAD */
+/* Waits in a queue continue after signals and cancellation, and a pending cancellation leaves no
+ * lock held. */
 
 #include "harness.h"
 #include "producers.h"
@@ -46,7 +47,7 @@ static void sleeps_on(bool is_blocked, bool cancels) {
   }
   CHECK_EQ(pthread_join(s.thread, NULL), 0);
   if (!cancels) CHECK_EQ(s.result, 1);
-  EVENTUALLY(stats_of(s.queue).pending == 1); /* no lock was left behind */
+  EVENTUALLY(stats_of(s.queue).pending == 1); /* no lock is held */
   CHECK_EQ(multicast_queue_run(s.queue, 0), 1);
   CHECK_OK(multicast_queue_destroy(s.queue));
 }
@@ -56,7 +57,7 @@ TEST(queue_wait_goes_on_through_cancellation) { sleeps_on(false, true); }
 TEST(queue_that_blocks_goes_on_through_signals) { sleeps_on(true, false); }
 TEST(queue_that_blocks_goes_on_through_cancellation) { sleeps_on(true, true); }
 
-/* ---- Cancellation that waits for a cancellation point ---------------------------------------- */
+/* ---- Pending cancellation -------------------------------------------------------------------- */
 
 typedef struct cancelled {
   multicast target;
@@ -71,7 +72,8 @@ static void begin_cancelled(cancelled *c) {
   c->queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   options = to_queue(c->queue);
   add_with(c->target, counter(&c->calls), &options);
-  CHECK(multicast_queue_fd(c->queue) >= 0); /* what is written to and read may end the thread */
+  /* reads and writes of the descriptor are cancellation points */
+  CHECK(multicast_queue_fd(c->queue) >= 0);
 }
 
 static void *invoke_cancelled(void *argument) {

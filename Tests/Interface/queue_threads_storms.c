@@ -1,5 +1,5 @@
-/* Rule 7 among many threads: no call is lost or made twice while delegates come and go, or
- * a fork comes between. */
+/* No call is lost or made twice while delegates are added and removed, or while the process
+ * forks. */
 
 #include "harness.h"
 #include "producers.h"
@@ -214,7 +214,7 @@ TEST(queue_fd_is_right_after_a_storm_of_calls_retracted_and_dropped) {
       } else {
         STORE(is_over, true);
         join_thread(c.thread);
-        CHECK_EQ(stats_of(q).pending, 0); /* all delegates are gone */
+        CHECK_EQ(stats_of(q).pending, 0); /* all delegates have been removed */
         CHECK(!is_readable(fd));
       }
     }
@@ -238,10 +238,10 @@ static void use_queue_in_child(void *unused) {
   multicast_token token;
   (void)unused;
   CHECK_EQ(stats_of(inherited).pending, 0);
-  CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* its worker is not here */
+  CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* the worker is not in this process */
   CHECK_STATUS(multicast_queue_stop(inherited), MULTICAST_ERROR_STATE);
   token = add_queued(inherited_target, counter(&calls), inherited);
-  inherited_inbox->inside = 0; /* where the parent's worker is inside, nobody is here */
+  inherited_inbox->inside = 0; /* the parent's worker may have been inside a call */
   inherited_inbox->has_gaps = true;
   CHECK_EQ(multicast_invoke(inherited_target, 0, bytes, write_message(bytes, 3, 1000000)), 2);
   CHECK_EQ(multicast_queue_run(inherited, 0), 2);
@@ -274,7 +274,8 @@ static void forks_at_any_moment(multicast_overflow overflow) {
   int64_t queued;
   int i;
 #if defined(__SANITIZE_ADDRESS__)
-  /* Its allocator does not survive a fork in the middle of an allocation: have none made. */
+  /* Its allocator does not survive a fork during an allocation, so that payloads must fit into the
+   * queue. */
   largest = 32;
 #endif
   inherited = queue_with(32, overflow);
@@ -288,7 +289,7 @@ static void forks_at_any_moment(multicast_overflow overflow) {
   start_producers(p, PRODUCERS, inherited_target, COUNT);
   looker = start_thread(look_at_figures, &inherited);
 #if defined(__SANITIZE_ADDRESS__)
-  pause_ms(A_WHILE_MS); /* the threads have begun, and allocate no more */
+  pause_ms(A_WHILE_MS); /* the threads have started and allocate no more */
 #endif
   for (i = 0; i < 40; ++i) in_child(use_queue_in_child, NULL);
   queued = join_producers(p, PRODUCERS);

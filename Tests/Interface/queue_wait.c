@@ -1,4 +1,4 @@
-/* Rule 7: who waits for a queue wakes as soon as a call waits or the queue is gone. */
+/* A wait for a queue ends as soon as a call waits or the queue is destroyed. */
 
 #include "harness.h"
 #include "notes.h"
@@ -22,11 +22,11 @@ TEST(queue_wait_of_0_looks_once) {
   CHECK_STATUS(multicast_queue_wait(q, 0), MULTICAST_ERROR_TIMEOUT);
 }
 
-/* Nothing is polled: a wait takes hardly any time of the processor. */
+/* A wait does not poll: it uses hardly any processor time. */
 TEST(queue_wait_sleeps_until_its_time_is_up) {
   multicast_queue q = default_queue();
   int round;
-  for (round = 0; round < 4; ++round) { /* so that some seconds of the clock begin meanwhile */
+  for (round = 0; round < 4; ++round) { /* so that the seconds of the clock change during a wait */
     CHECK_STATUS(multicast_queue_wait(q, 350000000), MULTICAST_ERROR_TIMEOUT);
   }
   expect_to_have_slept();
@@ -86,7 +86,7 @@ TEST(queue_wait_is_woken_by_destroy_with_invalid_handle) {
   for (i = 0; i < 3; ++i) wait_in_background(&w[i], q, UINT64_MAX);
   CHECK(!gate_opens_within(&w[0].returned, A_WHILE_MS));
   CHECK_OK(multicast_queue_destroy(q));
-  (void)default_queue(); /* perhaps in the same place */
+  (void)default_queue(); /* perhaps in the same slot */
   for (i = 0; i < 3; ++i) {
     join_thread(w[i].thread);
     CHECK_STATUS(w[i].result, MULTICAST_ERROR_INVALID_HANDLE);

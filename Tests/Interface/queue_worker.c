@@ -1,4 +1,4 @@
-/* Rule 7: a queue may have a thread of its own, which makes its calls one by one. */
+/* A queue with a thread of its own, its worker, which makes the calls one by one. */
 
 #include "harness.h"
 #include "notes.h"
@@ -15,11 +15,12 @@
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-/* Counts its calls, and looks where they are made: one at a time, on one thread, not on ours. */
+/* Counts its calls, and checks that they run one at a time, on one thread that is not the test's
+ * own. */
 typedef struct observer {
   int calls, inside;
   pthread_t on;
-  bool is_elsewhere_too; /* not always on the same thread */
+  bool is_elsewhere_too; /* calls have run on more than one thread */
   pthread_t maker;
   bool blocks_signals;
 } observer;
@@ -82,11 +83,11 @@ TEST(queue_worker_makes_the_calls_on_a_thread_of_its_own) {
   multicast m = multicast_create();
   int i;
   add_queued(m, observing(&o), q);
-  invoke_number(m, 0); /* waits already when it starts */
+  invoke_number(m, 0); /* waits already when the worker starts */
   CHECK_OK(multicast_queue_start(q));
   for (i = 1; i < 100; ++i) {
     CHECK_EQ(invoke_number(m, i), 1);
-    if (i % 10 == 0) EVENTUALLY(LOAD(o.calls) == i + 1); /* it sleeps, and is woken */
+    if (i % 10 == 0) EVENTUALLY(LOAD(o.calls) == i + 1); /* the worker sleeps, and is woken */
   }
   EVENTUALLY(LOAD(o.calls) == 100);
   CHECK_OK(multicast_queue_stop(q));
@@ -109,7 +110,7 @@ TEST(queue_worker_makes_calls_in_order) {
     used += (size_t)sprintf(expected + used, "%sa%d", i > 1 ? " " : "", i);
   }
   EVENTUALLY(stats_of(q).pending == 0);
-  CHECK_OK(multicast_queue_stop(q)); /* and so waits for the last */
+  CHECK_OK(multicast_queue_stop(q)); /* waits for the last call */
   CHECK_TEXT(noted, expected);
 }
 
@@ -134,7 +135,7 @@ TEST(queue_run_inside_a_call_of_its_worker_goes_on_with_the_next) {
   CHECK_TEXT(noted, "(1 (2 )2 )1 (4 )4");
 }
 
-/* ---- Start, and start again ------------------------------------------------------------------ */
+/* ---- Starting again -------------------------------------------------------------------------- */
 
 TEST(queue_start_twice_is_state) {
   multicast_queue q = default_queue();
@@ -154,7 +155,7 @@ TEST(queue_may_be_started_again_and_again) {
     CHECK_EQ(invoke_number(m, i), 1);
     if (i % 2 == 0) EVENTUALLY(LOAD(o.calls) == i);
     CHECK_OK(multicast_queue_stop(q));
-    multicast_queue_run(q, 0); /* where it had not come to it */
+    multicast_queue_run(q, 0); /* makes the call if the worker has not */
     CHECK_EQ(LOAD(o.calls), i);
   }
 }
@@ -165,7 +166,7 @@ static int64_t start_result;
 static void start_in_a_call(void *context, uint32_t event, const void *payload, size_t size) {
   observer *o = context;
   (void)event, (void)payload, (void)size;
-  ADD(o->inside, 1); /* so that a call of the worker's now is noticed */
+  ADD(o->inside, 1); /* a call of the worker at this time would fail */
   start_result = multicast_queue_start(started_inside);
   pause_ms(A_WHILE_MS);
   ADD(o->inside, -1);
@@ -232,8 +233,8 @@ TEST(queue_workers_end_and_leave_nothing_behind) {
     CHECK_OK(multicast_queue_destroy(q));
     if (i == 10) before = allocated_bytes;
   }
-  EVENTUALLY(count_threads() < 10); /* this one, and what a sanitizer has */
-  /* Some of them were there at once, perhaps, and each had a record. */
+  EVENTUALLY(count_threads() < 10); /* this thread, and those of a sanitizer */
+  /* Several may have existed at once, each with a thread record. */
   CHECK(LOAD(allocated_bytes) - before < INT64_C(8192) * WORKERS / 2);
 }
 
@@ -277,7 +278,8 @@ static void start_without_threads(void *unused) {
 }
 
 TEST(queue_start_is_system_when_there_is_no_thread_left) {
-  in_child(start_without_threads, NULL); /* as a sanitizer needs threads at the end of this one */
+  /* in a child, as a sanitizer needs threads at the end of this process */
+  in_child(start_without_threads, NULL);
 }
 
 TEST(queue_start_out_of_memory_leaves_it_without_a_worker) {

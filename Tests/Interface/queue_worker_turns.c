@@ -1,4 +1,5 @@
-/* HEAD */
+/* A worker that is started while another thread runs the queue takes its turn after that thread,
+ * even if the thread has ended. */
 
 #include "harness.h"
 
@@ -7,7 +8,7 @@ enum { WORK = 0, START = 1, END = 2, STAY = 4 };
 typedef struct turn {
   multicast target;
   multicast_queue queue;
-  gate has_worked, entered, let_go;
+  gate has_worked, entered, may_return;
 } turn;
 
 static void take_turn(void *context, uint32_t event, const void *payload, size_t size) {
@@ -15,11 +16,11 @@ static void take_turn(void *context, uint32_t event, const void *payload, size_t
   (void)payload, (void)size;
   if (event & STAY) {
     gate_open(&t->entered);
-    gate_wait(&t->let_go);
+    gate_wait(&t->may_return);
   }
   if (event & START) {
     CHECK_OK(multicast_queue_start(t->queue));
-    pause_ms(A_WHILE_MS); /* its thread waits for its turn */
+    pause_ms(A_WHILE_MS); /* the worker now waits for its turn */
   }
   if (event & END) pthread_exit(NULL);
   if (event == WORK) gate_open(&t->has_worked);
@@ -79,7 +80,7 @@ TEST(queue_worker_gets_its_turn_in_the_child_of_a_fork_during_a_call) {
   runner = start_thread(run_all, &t.queue);
   gate_wait(&t.entered);
   in_child(expect_a_turn, &t);
-  gate_open(&t.let_go);
+  gate_open(&t.may_return);
   join_thread(runner);
 }
 #endif

@@ -25,7 +25,7 @@ void fill_narrow(narrow *n, const multicast_options *more) {
   CHECK_EQ(invoke_number(n->target, 1), 1);
 }
 
-/* ---- What has happened ----------------------------------------------------------------------- */
+/* ---- Statistics ------------------------------------------------------------------------------ */
 
 const char *figures(multicast_queue q) {
   static char text[256];

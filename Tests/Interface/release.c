@@ -1,4 +1,4 @@
-/* Rule 5: release runs exactly once for every add that was given it. */
+/* `release` runs exactly once for each add that was given it. */
 
 #include "harness.h"
 
@@ -129,7 +129,7 @@ TEST(release_is_not_put_off_by_another_delegate_that_runs) {
   invoke_in_background(&i, m);
   gate_wait(&b.entered);
   CHECK_OK(multicast_remove(m, counter(&releases)));
-  CHECK_EQ(LOAD(releases), 1); /* while the invocation still runs */
+  CHECK_EQ(LOAD(releases), 1); /* the invocation still runs */
   gate_open(&b.let_go);
   invoke_finished(&i);
   CHECK_EQ(LOAD(releases), 1);
@@ -214,7 +214,8 @@ static void call_contested(void *context, uint32_t event, const void *payload, s
 static void release_contested(void *context) { ADD(((contested *)context)->releases, 1); }
 
 TEST(release_runs_exactly_once_whoever_wins) {
-  /* Removed by this thread while two others call it; half of them are called once at most. */
+  /* This thread removes each delegate while two others call it. Half of them are added with
+   * MULTICAST_ONCE. */
   enum { ROUNDS = 300 };
   static contested all[ROUNDS];
   int i;

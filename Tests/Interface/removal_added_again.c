@@ -1,10 +1,10 @@
-/* Rule 4: where a delegate is added again while a call of it still runs, removing it waits for that
- * call too: the context is the same. */
+/* Removing a delegate waits for calls of an earlier, equal registration too: the context is the
+ * same. */
 
 #include "harness.h"
 #include "removals.h"
 
-/* Adds it, has it called, adds it again, removes it on another thread. */
+/* Adds a delegate, adds it again during its call, and removes it on another thread. */
 static void remove_after_adding_again(uint32_t flags) {
   blocker b = BLOCKER_INIT;
   removal r;

@@ -1,4 +1,4 @@
-/* HEAD */
+/* Removals that meet: of what was removed before, by several threads, of several registrations. */
 
 #include "harness.h"
 #include "removals.h"
@@ -13,7 +13,9 @@ static void second_removal(int64_t (*first)(removal *), int64_t (*second)(remova
   CHECK_EQ(LOAD(c.b.releases), 1);
 }
 
-static int64_t context_count(removal *r) { return multicast_remove_context(r->target, r->delegate.context); }
+static int64_t context_count(removal *r) {
+  return multicast_remove_context(r->target, r->delegate.context);
+}
 static int64_t all_count(removal *r) { return multicast_remove_all(r->target); }
 
 TEST(remove_of_what_was_just_removed_is_not_found_after_waiting) {
@@ -97,7 +99,8 @@ TEST(remove_by_two_threads_at_once_succeeds_for_one_and_waits_for_both) {
   CHECK_EQ(LOAD(c.b.releases), 1);
 }
 
-/* A delegate that is called once has returned when its call has; its release is not waited for. */
+/* A delegate that is called once has been removed as its call begins. Another removal waits for its
+ * call, not for its release. */
 static multicast_token once_token, crossing_token;
 static gate once_entered = GATE_INIT, crossing_entered = GATE_INIT, crossing_waits = GATE_INIT;
 static int64_t in_release = INT64_MIN, in_crossing = INT64_MIN;
@@ -162,7 +165,7 @@ TEST(lifetime_end_releases_what_has_returned_while_it_waits_for_the_rest) {
     pause_ms(A_WHILE_MS);
     gate_open(&quick.let_go);
     invoke_finished(&second);
-    while (LOAD(quick.releases) == 0) pause_ms(1); /* though the slow one is still waited for */
+    while (LOAD(quick.releases) == 0) pause_ms(1); /* although the slow call still runs */
     CHECK(!LOAD(slow.has_left));
     gate_open(&slow.let_go);
     join_thread(thread);
@@ -207,7 +210,8 @@ static void start_event_invoker(event_invoker *i, multicast m, uint32_t event) {
 }
 
 TEST(remove_all_in_a_call_waits_for_those_of_others_and_leaves_its_own) {
-  /* Some run elsewhere, one runs here, some do not run: each is released once, in its own way. */
+  /* Some delegates run on other threads, one runs on this thread, some do not run. Each is released
+   * once. */
   enum { RUNNING = 3, IDLE = 3 };
   blocker running[RUNNING];
   event_invoker invokers[RUNNING], sweeping;
@@ -222,7 +226,7 @@ TEST(remove_all_in_a_call_waits_for_those_of_others_and_leaves_its_own) {
     s.may_sweep = shut;
     d.function = remove_everything;
     d.context = &s;
-    options.events = 2; /* the others' invocations leave it out */
+    options.events = 2; /* not called by the other invocations */
     if (round == 0) add_with(m, d, &options);
     options.release = release_blocker;
     for (i = 0; i < RUNNING; ++i) {
@@ -246,7 +250,7 @@ TEST(remove_all_in_a_call_waits_for_those_of_others_and_leaves_its_own) {
     start_event_invoker(&sweeping, m, 1);
     gate_open(&s.may_sweep);
     pause_ms(A_WHILE_MS);
-    for (i = 0; i < IDLE; ++i) CHECK_EQ(LOAD(idle[i]), 1); /* not held up by the others */
+    for (i = 0; i < IDLE; ++i) CHECK_EQ(LOAD(idle[i]), 1); /* not delayed by the others */
     for (i = 0; i < RUNNING; ++i) {
       CHECK_EQ(LOAD(running[i].releases), 0);
       gate_open(&running[i].let_go);

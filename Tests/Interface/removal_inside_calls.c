@@ -1,9 +1,9 @@
-/* HEAD */
+/* A removal inside a call that it would have to wait for is PENDING, never OK. */
 
 #include "harness.h"
 #include "removals.h"
 
-/* ---- Removing itself -------------------------------------------------------------------------- */
+/* ---- Removing itself ------------------------------------------------------------------------- */
 
 static void begin_own(own_removal *o, multicast_function function) {
   multicast_options options = with_release(release_itself);
@@ -56,7 +56,7 @@ TEST(remove_in_a_nested_call_is_finished_by_the_outermost) {
   CHECK_EQ(o.releases, 1);
 }
 
-/* ---- Destroying the multicast ----------------------------------------------------------------- */
+/* ---- Destroying the multicast ---------------------------------------------------------------- */
 
 typedef struct destruction {
   multicast target;
@@ -83,7 +83,7 @@ static bool on_visit(void *context, const multicast_delegate *delegate) {
   return true;
 }
 
-/* Destroys the multicast in a call of a delegate that is removed already, in each way of
+/* Destroys the multicast in a call of a delegate that has been removed before, in each way of
  * calling. */
 static void check_destroy(uint32_t flags, bool removes_first, bool has_others) {
   int way, others = 0;

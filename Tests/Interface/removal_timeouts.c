@@ -1,4 +1,4 @@
-/* HEAD */
+/* Removal with a timeout or without waiting, and waits that continue after signals. */
 
 #include "harness.h"
 #include "removals.h"
@@ -17,15 +17,15 @@ TEST(token_remove_within_gives_timeout_and_has_removed) {
   CHECK_EQ(LOAD(c.b.releases), 0);
   gate_open(&c.b.let_go);
   CHECK_EQ(invoke_finished(&c.i), 1);
-  CHECK_EQ(LOAD(c.b.releases), 1); /* by the call that was the last */
+  CHECK_EQ(LOAD(c.b.releases), 1); /* released by the last call */
 }
 
-/* Nothing is polled: a wait takes hardly any time of the processor. */
+/* A wait does not poll: it uses hardly any processor time. */
 TEST(token_remove_within_sleeps_until_its_time_is_up) {
   running_call c;
   int round;
   begin_running_call(&c, by_token);
-  for (round = 0; round < 4; ++round) { /* so that some seconds of the clock begin meanwhile */
+  for (round = 0; round < 4; ++round) { /* so that the seconds of the clock change during a wait */
     multicast_status status = multicast_token_remove_within(c.r.token, 350000000);
     CHECK_STATUS(status, MULTICAST_ERROR_TIMEOUT);
   }
@@ -105,5 +105,5 @@ TEST(remove_waits_on_through_cancellation) {
   invoke_finished(&c.i);
   EVENTUALLY(LOAD(c.b.releases) == 1);
   pthread_join(c.r.thread, NULL);
-  CHECK_EQ(multicast_count(c.r.target), 0); /* no lock was left behind */
+  CHECK_EQ(multicast_count(c.r.target), 0); /* no lock is held */
 }

@@ -1,9 +1,9 @@
-/* HEAD */
+/* Removal waits for running calls of that delegate, and for nothing else. */
 
 #include "harness.h"
 #include "removals.h"
 
-/* ---- It waits for a running call, in every form ---------------------------------------------- */
+/* ---- Waiting for a running call -------------------------------------------------------------- */
 
 static void waits(int64_t (*remove)(removal *)) {
   running_call c;
@@ -68,7 +68,7 @@ static multicast nested_target;
 static void invoke_nested(void *context, uint32_t event, const void *payload, size_t size) {
   (void)event, (void)payload, (void)size;
   CHECK_EQ(multicast_invoke(nested_target, 0, NULL, 0), 1);
-  STORE(((blocker *)context)->calls, -1); /* the outer call goes on after the inner one */
+  STORE(((blocker *)context)->calls, -1); /* the outer call continues after the inner one */
 }
 
 TEST(remove_waits_for_a_call_in_an_outer_invocation) {
@@ -88,14 +88,14 @@ TEST(remove_waits_for_a_call_in_an_outer_invocation) {
   invoke_finished(&i);
 }
 
-/* ---- It waits for nothing else --------------------------------------------------------------- */
+/* ---- Not waiting for anything else ----------------------------------------------------------- */
 
 TEST(remove_does_not_wait_for_other_delegates_of_the_multicast) {
   int calls = 0;
   blocker b = BLOCKER_INIT;
   invoker i;
   multicast m = multicast_create();
-  add(m, counter(&calls)); /* has been called already by the invocation that runs */
+  add(m, counter(&calls)); /* the running invocation has called it already */
   add(m, blocking(&b));
   add(m, counter(&b.releases));
   invoke_in_background(&i, m);
@@ -131,7 +131,7 @@ static void *invoke_until_over(void *unused) {
 }
 
 TEST(remove_returns_while_others_keep_invoking) {
-  /* A removal that waited for the multicast to be idle would wait for ever. */
+  /* A removal that waited until nobody invoked the multicast would hang. */
   static int calls[200];
   pthread_t threads[2];
   int i;
@@ -160,7 +160,7 @@ TEST(remove_many_of_what_is_not_there_does_not_wait_for_what_was_removed) {
   invoke_in_background(&i, m);
   gate_wait(&b.entered);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
-  CHECK_EQ(multicast_remove_many(m, absent, 2), 0); /* it would wait for ever */
+  CHECK_EQ(multicast_remove_many(m, absent, 2), 0); /* would hang if it waited */
   CHECK(!LOAD(b.has_left));
   gate_open(&b.let_go);
   CHECK_EQ(invoke_finished(&i), 3);
@@ -188,7 +188,7 @@ TEST(remove_does_not_wait_for_a_queued_call_of_another_multicast) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* ---- OK means what it says ------------------------------------------------------------------- */
+/* ---- Freeing the context after OK ------------------------------------------------------------ */
 
 TEST(remove_returning_ok_means_the_context_may_be_freed) {
   enum { ROUNDS = 3000, THREADS = 3 };

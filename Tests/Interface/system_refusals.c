@@ -1,4 +1,4 @@
-/* HEAD */
+/* What the system refuses becomes a status and changes nothing. */
 
 #include "harness.h"
 #include "threads.h"
@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-/* ---- At the start -------------------------------------------------------------------------- */
+/* ---- Start ----------------------------------------------------------------------------------- */
 
 static void check_that_nothing_can_be_created(void) {
   CHECK_EQ(multicast_create().id, 0);
@@ -41,21 +41,21 @@ TEST(start_without_a_thread_specific_key_is_out_of_memory_and_works_later) {
   check_that_all_works();
 }
 
-/* ---- Queues -------------------------------------------------------------------------------- */
+/* ---- Queues ---------------------------------------------------------------------------------- */
 
 TEST(queue_create_without_room_for_queues_is_out_of_memory_and_takes_none) {
   int64_t blocks;
   use_test_allocator();
   CHECK(multicast_lifetime_create().id != 0);
   blocks = allocated_blocks;
-  fail_after = 1; /* the calls' room is allocated, that of the queue itself is not */
+  fail_after = 1; /* the ring of calls is allocated, the queue itself is not */
   CHECK_EQ(multicast_queue_create(NULL).id, 0);
   CHECK(has_failed);
   CHECK_EQ(allocated_blocks, blocks);
   check_that_all_works();
 }
 
-/* A program must not do so; its errno is its own all the same. */
+/* A program must not do so. The library leaves its errno unchanged all the same. */
 TEST(queue_whose_descriptor_the_program_has_closed_works_and_leaves_errno_alone) {
   enum { OF_THE_PROGRAM = 7777 };
   int calls = 0, descriptor;
@@ -75,7 +75,7 @@ TEST(queue_whose_descriptor_the_program_has_closed_works_and_leaves_errno_alone)
   CHECK_EQ(calls, 1);
 }
 
-/* ---- The barrier that the kernel takes back ------------------------------------------------ */
+/* ---- A memory barrier that the kernel no longer grants --------------------------------------- */
 
 TEST(removing_again_what_was_removed_without_the_barrier_is_system) {
   int releases = 0, others = 0;
@@ -83,7 +83,7 @@ TEST(removing_again_what_was_removed_without_the_barrier_is_system) {
   multicast_delegate d = counter(&releases);
   multicast m = multicast_create();
   multicast_token token;
-  if (is_without_membarrier()) return; /* it was never granted */
+  if (is_without_membarrier()) return; /* the barrier was never granted */
   token = add_with(m, d, &options);
   add(m, counter(&others));
   let_two_threads_invoke(m);
@@ -97,7 +97,7 @@ TEST(removing_again_what_was_removed_without_the_barrier_is_system) {
   CHECK_STATUS(multicast_destroy(m), MULTICAST_ERROR_SYSTEM);
   CHECK_STATUS(multicast_destroy(m), MULTICAST_ERROR_SYSTEM);
   CHECK_EQ(releases, 0);
-  _exit(0); /* what cannot be freed would be taken for a leak */
+  _exit(0); /* a sanitizer would report what cannot be freed as a leak */
 }
 
 typedef struct member {
@@ -128,7 +128,7 @@ static void begin_member(member *of) {
 
 TEST(lifetime_end_without_the_barrier_is_system_and_releases_nothing) {
   static member of;
-  if (is_without_membarrier()) return; /* it was never granted */
+  if (is_without_membarrier()) return; /* the barrier was never granted */
   begin_member(&of);
   deny_membarrier();
   CHECK_STATUS(multicast_lifetime_end(of.lifetime), MULTICAST_ERROR_SYSTEM);
@@ -139,7 +139,7 @@ TEST(lifetime_end_without_the_barrier_is_system_and_releases_nothing) {
 
 TEST(lifetime_end_of_what_was_removed_without_the_barrier_is_system) {
   static member of;
-  if (is_without_membarrier()) return; /* it was never granted */
+  if (is_without_membarrier()) return; /* the barrier was never granted */
   begin_member(&of);
   deny_membarrier();
   CHECK_STATUS(multicast_token_remove(of.token), MULTICAST_ERROR_SYSTEM);
@@ -148,14 +148,14 @@ TEST(lifetime_end_of_what_was_removed_without_the_barrier_is_system) {
 }
 
 static void *remove_without_the_barrier(void *token) {
-  deny_membarrier(); /* this thread alone is refused it */
+  deny_membarrier(); /* only this thread is refused the barrier */
   CHECK_STATUS(multicast_token_remove(*(multicast_token *)token), MULTICAST_ERROR_SYSTEM);
   return NULL;
 }
 
 TEST(lifetime_end_does_not_wait_for_what_another_thread_removed_without_the_barrier) {
   static member of;
-  if (is_without_membarrier()) return; /* it was never granted */
+  if (is_without_membarrier()) return; /* the barrier was never granted */
   begin_member(&of);
   on_another_thread(remove_without_the_barrier, &of.token);
   CHECK_STATUS(multicast_lifetime_end(of.lifetime), MULTICAST_ERROR_SYSTEM);
@@ -166,7 +166,7 @@ TEST(unregister_all_without_the_barrier_is_system_and_leaves_no_observer) {
   int calls = 0;
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   multicast m;
-  if (is_without_membarrier()) return; /* it was never granted */
+  if (is_without_membarrier()) return; /* the barrier was never granted */
   CHECK_OK(multicast_broadcaster_register(b, "name", counter(&calls), NULL, NULL));
   m = multicast_broadcaster_multicast(b, "name");
   let_two_threads_invoke(m);
@@ -191,11 +191,11 @@ static void destroy_without_the_barrier(void *context, uint32_t event, const voi
   d->status = multicast_broadcaster_destroy(d->broadcaster);
 }
 
-/* Not pending, as the observer's own call would have it: that could be known. */
+/* SYSTEM, not PENDING as in another removal inside the call. */
 TEST(broadcaster_destroy_in_an_observers_call_without_the_barrier_is_system) {
   destroyed d = {{0}, MULTICAST_OK};
   multicast_delegate observer = {destroy_without_the_barrier, NULL};
-  if (is_without_membarrier()) return; /* it was never granted */
+  if (is_without_membarrier()) return; /* the barrier was never granted */
   observer.context = &d;
   d.broadcaster = multicast_broadcaster_create(NULL);
   CHECK_OK(multicast_broadcaster_register(d.broadcaster, "name", observer, NULL, NULL));
@@ -203,7 +203,7 @@ TEST(broadcaster_destroy_in_an_observers_call_without_the_barrier_is_system) {
   CHECK_STATUS(d.status, MULTICAST_ERROR_SYSTEM);
   CHECK_STATUS(multicast_broadcaster_notify(d.broadcaster, "name", 0, NULL, 0),
                MULTICAST_ERROR_INVALID_HANDLE);
-  _exit(0); /* its names are freed by nobody now, which a sanitizer would take for a leak */
+  _exit(0); /* a sanitizer would report its names, which cannot be freed, as a leak */
 }
 
 TEST(removal_after_the_kernel_took_the_barrier_back_is_system_and_frees_nothing) {
@@ -211,7 +211,7 @@ TEST(removal_after_the_kernel_took_the_barrier_back_is_system_and_frees_nothing)
   multicast_options options = with_release(count_release);
   multicast watched = multicast_create();
   multicast_token token;
-  if (is_without_membarrier()) return; /* it was never granted */
+  if (is_without_membarrier()) return; /* the barrier was never granted */
   token = add_with(watched, counter(&releases), &options);
   add(watched, counter(&other));
   let_two_threads_invoke(watched);
@@ -229,7 +229,7 @@ TEST(broadcaster_destroy_after_the_kernel_took_the_barrier_back_calls_no_observe
   int calls = 0;
   multicast_broadcaster broadcaster = multicast_broadcaster_create(NULL);
   multicast m;
-  if (is_without_membarrier()) return; /* it was never granted */
+  if (is_without_membarrier()) return; /* the barrier was never granted */
   CHECK_OK(multicast_broadcaster_register(broadcaster, "name", counter(&calls), NULL, NULL));
   m = multicast_broadcaster_multicast(broadcaster, "name");
   let_two_threads_invoke(m);
@@ -239,5 +239,5 @@ TEST(broadcaster_destroy_after_the_kernel_took_the_barrier_back_calls_no_observe
   CHECK(!multicast_is_valid(m));
   CHECK_STATUS(multicast_invoke(m, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(calls, 2);
-  _exit(0); /* its names are freed by nobody now, which a sanitizer would take for a leak */
+  _exit(0); /* a sanitizer would report its names, which cannot be freed, as a leak */
 }

@@ -1,4 +1,4 @@
-/* HEAD */
+/* Tokens: liveness, pauses and the current one. */
 
 #include "harness.h"
 
@@ -60,13 +60,13 @@ TEST(pause_leaves_out_and_resume_takes_in_again) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_OK(multicast_token_resume(token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 3);
-  CHECK_TEXT(text, "acabc"); /* in its old place */
+  CHECK_TEXT(text, "acabc"); /* in its former place */
 }
 
 TEST(pause_twice_is_as_once) {
   multicast m = multicast_create();
   multicast_token token = add(m, counter(&calls));
-  CHECK_OK(multicast_token_resume(token)); /* harmless */
+  CHECK_OK(multicast_token_resume(token)); /* has no effect */
   CHECK_OK(multicast_token_pause(token));
   CHECK_OK(multicast_token_pause(token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
@@ -137,7 +137,7 @@ static void see_current(void *context, uint32_t event, const void *payload, size
   int depth = (int)event;
   seen[depth] = multicast_token_current();
   if (depth < 2) CHECK_EQ(multicast_invoke(*(multicast *)context, event + 1, payload, size), 1);
-  CHECK_EQ(multicast_token_current().id, seen[depth].id); /* again, after the nested call */
+  CHECK_EQ(multicast_token_current().id, seen[depth].id); /* the same again after the nested call */
 }
 
 TEST(token_current_is_the_innermost_call_of_this_thread) {
@@ -188,7 +188,7 @@ TEST(token_current_in_a_visitor_is_the_visited_registration) {
 static void remove_current(void *context, uint32_t event, const void *payload, size_t size) {
   (void)context, (void)event, (void)payload, (void)size;
   CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
-  CHECK(!multicast_token_is_live(multicast_token_current())); /* removed, and still current */
+  CHECK(!multicast_token_is_live(multicast_token_current())); /* removed, but still current */
 }
 
 TEST(token_current_lets_a_delegate_remove_itself) {
@@ -225,17 +225,18 @@ TEST(token_current_in_a_release_is_the_call_that_it_is_run_in) {
   CHECK_EQ(current_in_release.id, outer_token.id);
 }
 
-/* ---- The token is there first ---------------------------------------------------------------- */
+/* ---- The token is written first -------------------------------------------------------------- */
 
-/* A page that cannot be written to yet: who tries waits until another thread has invoked. */
+/* A page that is read-only at first. A thread that writes to it waits until another thread has
+ * invoked. */
 static void *guarded_page;
 static multicast guarded_target;
-static int guarded_step; /* 1: invoke; 2: invoked; 3: over */
+static int guarded_step; /* 1: invoke, 2: invoked, 3: over */
 static int64_t called_before_token = -1;
 
 static void *invoke_when_told(void *unused) {
   (void)unused;
-  /* Known as one of several, from here on. */
+  /* From now on the multicast has multiple invokers. */
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
   while (LOAD(guarded_step) == 0) sched_yield();
   called_before_token = multicast_invoke(guarded_target, 0, NULL, 0);
@@ -262,7 +263,7 @@ TEST(add_writes_the_token_before_the_delegate_can_be_called) {
   CHECK(guarded_page != MAP_FAILED);
   token = guarded_page;
   guarded_target = multicast_create();
-  /* With room for one more, and a thread that has invoked. */
+  /* The list has room for one more, and a thread has invoked. */
   first = add(guarded_target, counter(&calls));
   CHECK_OK(multicast_token_remove(first));
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);

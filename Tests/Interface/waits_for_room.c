@@ -1,12 +1,13 @@
-/* HEAD */
+/* Calls that wait for room in a full queue while a removal waits for them: one of the two gives
+ * way. */
 
 #include "harness.h"
 #include "threads.h"
 
-/* ---- Ends of lifetimes, and threads that wait for room --------------------------------------- */
+/* ---- The end of a lifetime ------------------------------------------------------------------- */
 
 typedef struct cycle {
-  multicast target; /* its delegate's calls wait in a queue that is full */
+  multicast target; /* the calls of its delegate wait in a queue that is full */
   gate entered, go_on, has_left;
   int64_t queued;
   int releases;
@@ -24,8 +25,8 @@ static void invoke_into_the_full_queue(void *context, uint32_t event, const void
 
 static void release_cycle(void *context) { ADD(((cycle *)context)->releases, 1); }
 
-/* A delegate of a lifetime that is removed, but runs still, and is about to wait for room in a
- * queue that this thread runs. */
+/* A delegate under a lifetime has been removed, but its call still runs, and is about to wait for
+ * room in a queue that this thread runs. */
 static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queue, int *calls) {
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_options options = to_queue(queue);
@@ -35,8 +36,8 @@ static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queu
   c->target = multicast_create();
   add_with(c->target, counter(calls), &options);
   CHECK_EQ(multicast_invoke(c->target, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* it is for this thread to run */
-  CHECK_EQ(multicast_invoke(c->target, 0, NULL, 0), 1); /* it is full */
+  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* now this thread has to run it */
+  CHECK_EQ(multicast_invoke(c->target, 0, NULL, 0), 1); /* the queue is full now */
 
   options = with_release(release_cycle);
   options.lifetime = lifetime;
@@ -68,7 +69,7 @@ TEST(lifetime_end_is_pending_where_a_thread_waits_for_room_that_the_caller_has_t
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_lifetime lifetime = begin_cycle(&c, &i, queue, &calls);
   gate_open(&c.go_on);
-  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS)); /* it waits for room */
+  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS)); /* the call now waits for room */
   CHECK_STATUS(multicast_lifetime_end(lifetime), MULTICAST_PENDING);
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   CHECK_EQ(invoke_finished(&i), 1);
@@ -76,12 +77,13 @@ TEST(lifetime_end_is_pending_where_a_thread_waits_for_room_that_the_caller_has_t
   CHECK_EQ(c.releases, 1);
 }
 
-/* ---- A thread that runs a queue for the first time inside a release -------------------------- */
+/* ---- A thread that first runs a queue inside a release --------------------------------------- */
 
 typedef struct late_runner {
   cycle c;
   multicast_queue queue;
-  bool fills; /* it is full again, and waited for, as the release returns */
+  /* The queue is full again, and the call waits for room, when the release returns. */
+  bool fills;
   pthread_t opener;
   int calls;
 } late_runner;
@@ -100,13 +102,13 @@ static void run_in_release(void *context) {
   on_another_thread(fill, &l->c.target);
   if (l->fills) {
     gate_open(&l->c.go_on);
-    CHECK(!gate_opens_within(&l->c.has_left, A_WHILE_MS)); /* it waits for room */
+    CHECK(!gate_opens_within(&l->c.has_left, A_WHILE_MS)); /* the call now waits for room */
   } else {
     l->opener = start_thread(open_after_a_while, &l->c.go_on);
   }
 }
 
-/* This thread has done nothing yet that the library remembers a thread for. */
+/* This thread has not been registered yet. */
 static multicast begin_late(late_runner *l, invoker *i, multicast_lifetime lifetime) {
   multicast m = multicast_create();
   multicast_options options;
@@ -123,7 +125,7 @@ static multicast begin_late(late_runner *l, invoker *i, multicast_lifetime lifet
   options.lifetime = lifetime;
   add_with(m, running, &options);
   options.release = run_in_release;
-  options.events = UINT64_C(1) << 5; /* it is not called */
+  options.events = UINT64_C(1) << 5; /* not called */
   add_with(m, other, &options);
   invoke_in_background(i, m);
   gate_wait(&l->c.entered);
@@ -175,13 +177,13 @@ TEST(lifetime_end_has_a_call_refused_that_would_wait_for_what_its_release_began_
   end_late(&l, &i);
 }
 
-/* ---- Who waits for room ---------------------------------------------------------------------- */
+/* ---- Removal of calls that wait for room ----------------------------------------------------- */
 
 typedef struct producer {
   multicast target;
   gate go_on, has_queued;
   int64_t queued;
-  blocker *other; /* what the thread that runs the queue waits for meanwhile */
+  blocker *other; /* what the thread that runs the queue waits for */
 } producer;
 
 static void *produce(void *argument) {
@@ -192,7 +194,7 @@ static void *produce(void *argument) {
   return NULL;
 }
 
-static void *let_them_go(void *argument) {
+static void *release_both(void *argument) {
   producer *p = argument;
   pause_ms(A_WHILE_MS);
   gate_open(&p->go_on);
@@ -215,7 +217,7 @@ TEST(queue_that_is_full_refuses_nobody_while_its_thread_waits_for_something_else
   pthread_t threads[2];
   p.target = multicast_create();
   add_with(p.target, counter(&calls), &options);
-  CHECK_EQ(multicast_queue_run(queue, 0), 0); /* it is for this thread to run */
+  CHECK_EQ(multicast_queue_run(queue, 0), 0); /* now this thread has to run it */
   CHECK_EQ(multicast_invoke(p.target, 0, NULL, 0), 1);
 
   options = multicast_options_default();
@@ -225,9 +227,9 @@ TEST(queue_that_is_full_refuses_nobody_while_its_thread_waits_for_something_else
   gate_wait(&b.entered);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
   threads[0] = start_thread(produce, &p);
-  threads[1] = start_thread(let_them_go, &p);
-  /* Pending where the other thread, which might now wait for this one, has not said yet that it is
-   * through; but not before the call has ended. */
+  threads[1] = start_thread(release_both, &p);
+  /* PENDING if the other thread, which might now wait for this one, has not completed the removal
+   * yet; but not before the call has ended. */
   CHECK(multicast_lifetime_end(lifetime) >= MULTICAST_OK);
   CHECK(LOAD(b.has_left));
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
@@ -252,7 +254,7 @@ static void remove_what_waits_for_room(cycle *c, multicast_queue queue) {
   invoke_in_background(&i, m);
   gate_open(&c->go_on);
   gate_wait(&c->entered);
-  CHECK(!gate_opens_within(&c->has_left, A_WHILE_MS)); /* it waits for room */
+  CHECK(!gate_opens_within(&c->has_left, A_WHILE_MS)); /* the call now waits for room */
   CHECK_STATUS(multicast_remove(m, d), MULTICAST_PENDING);
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   CHECK_EQ(invoke_finished(&i), 1);
@@ -267,14 +269,14 @@ TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_that_nobody_run
 
 typedef struct idler {
   multicast target;
-  gate entered, let_go;
+  gate entered, may_end;
 } idler;
 
 static void *invoke_and_idle(void *argument) {
   idler *i = argument;
   CHECK_EQ(multicast_invoke(i->target, 0, NULL, 0), 0);
   gate_open(&i->entered);
-  gate_wait(&i->let_go);
+  gate_wait(&i->may_end);
   return NULL;
 }
 
@@ -293,13 +295,13 @@ TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_whose_worker_ha
   CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
   gate_wait(&b.entered);
   CHECK_OK(multicast_queue_stop(queue));
-  pause_ms(A_WHILE_MS); /* its thread ends, and another gets what the library knew it by */
+  pause_ms(A_WHILE_MS); /* its thread ends, and another thread gets its thread record */
   CHECK_OK(multicast_token_remove(token));
   idle.target = c.target;
   thread = start_thread(invoke_and_idle, &idle);
   gate_wait(&idle.entered);
   remove_what_waits_for_room(&c, queue);
-  gate_open(&idle.let_go);
+  gate_open(&idle.may_end);
   join_thread(thread);
 }
 
@@ -316,8 +318,8 @@ static void ask_for_destructor(void *context, uint32_t event, const void *payloa
   CHECK_EQ(pthread_setspecific(*(pthread_key_t *)context, context), 0);
 }
 
-/* Its thread makes no call any more, but has not ended yet: it is in a destructor, and those run in
- * the order in which their keys were made. */
+/* The thread makes no call any more, but has not ended: it is in a destructor. Destructors run in
+ * the order in which their keys were created. */
 TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_whose_worker_has_stopped) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   pthread_key_t key;
@@ -344,7 +346,7 @@ TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_whose_worker_ha
 /* ---- A release that waits for room ----------------------------------------------------------- */
 
 typedef struct releaser {
-  multicast target; /* its delegate's calls wait in a queue that is full */
+  multicast target; /* the calls of its delegate wait in a queue that is full */
   multicast_token token;
   gate entered, go_on;
   int64_t queued;
@@ -373,8 +375,8 @@ TEST(queue_that_is_full_refuses_a_release_that_the_end_of_a_lifetime_waits_for) 
   r.target = multicast_create();
   add_queued(r.target, counter(&calls), queue);
   CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* it is for this thread to run */
-  CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1); /* it is full */
+  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* now this thread has to run it */
+  CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1); /* the queue is full now */
   options.lifetime = lifetime;
   r.token = add_with(multicast_create(), d, &options);
   remover = start_thread(remove_and_release, &r);
@@ -415,14 +417,14 @@ TEST(queue_stop_is_pending_where_the_worker_waits_for_room_in_a_queue_that_nobod
 typedef struct orphan {
   cycle c;
   multicast_queue queue;
-  gate has_run, let_go;
+  gate has_run, may_end;
 } orphan;
 
 static void *run_and_stay(void *argument) {
   orphan *o = argument;
   CHECK_EQ(multicast_queue_run(o->queue, 0), 0);
   gate_open(&o->has_run);
-  gate_wait(&o->let_go);
+  gate_wait(&o->may_end);
   return NULL;
 }
 
@@ -441,16 +443,16 @@ TEST(removal_in_the_child_of_a_fork_is_pending_where_its_call_waits_for_a_thread
   o.queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   runner = start_thread(run_and_stay, &o);
   gate_wait(&o.has_run);
-  for (i = 0; i < 2; ++i) { /* the child's threads take the places of these */
+  for (i = 0; i < 2; ++i) { /* the threads of the child take the thread records of these */
     idle[i].target = o.c.target;
     idlers[i] = start_thread(invoke_and_idle, &idle[i]);
     gate_wait(&idle[i].entered);
   }
   in_child(remove_what_waits_there, &o);
-  gate_open(&o.let_go);
+  gate_open(&o.may_end);
   join_thread(runner);
   for (i = 0; i < 2; ++i) {
-    gate_open(&idle[i].let_go);
+    gate_open(&idle[i].may_end);
     join_thread(idlers[i]);
   }
 }

@@ -1,4 +1,4 @@
-/* HEAD */
+/* The child of a fork: what the threads of the parent waited for, removed or ended. */
 
 #include "harness.h"
 #include "threads.h"
@@ -63,7 +63,7 @@ enum { MEMBERS = 20000 };
 typedef struct ending {
   multicast target;
   multicast_queue queue;
-  multicast_lifetime lifetime; /* zero where the queue ends */
+  multicast_lifetime lifetime; /* 0 if the queue ends */
   bool has_begun;
 } ending;
 
@@ -124,7 +124,7 @@ TEST(fork_while_a_queue_is_destroyed_leaves_the_child_none_of_its_registrations)
   fork_while_it_ends(true);
 }
 
-/* ---- What the parent's threads waited for, or were to do ------------------------------------- */
+/* ---- What a thread of the parent waited for -------------------------------------------------- */
 
 #ifndef IS_WITHOUT_THREADS_IN_CHILDREN
 typedef struct inheritance {
@@ -163,11 +163,12 @@ static void fork_while_another_waits(void *context, uint32_t event, const void *
   (void)event, (void)payload, (void)size;
   h->waiter = start_thread(wait_for_the_outer_call, h);
   gate_wait(&h->is_known);
-  pause_ms(A_WHILE_MS); /* it waits for this call */
+  pause_ms(A_WHILE_MS); /* the removal waits for this call */
   in_child(wait_for_a_new_thread, h);
 }
 
-/* That thread takes the place of the parent's, which waited for the call that the child is in. */
+/* That thread gets the thread record of the parent's thread that waited for the call which the
+ * child is in. */
 TEST(removal_in_the_child_of_a_fork_waits_for_a_thread_that_waits_for_nothing) {
   static inheritance h = {{0}, {0}, {0}, 0, GATE_INIT, BLOCKER_INIT};
   multicast_delegate d = {fork_while_another_waits, &h};

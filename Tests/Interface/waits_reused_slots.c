@@ -1,14 +1,14 @@
-/* HEAD */
+/* A queue or multicast that is created in the slot of one that is still being run or called. */
 
 #include "harness.h"
 
-/* ---- The next queue in a slot ---------------------------------------------------------------- */
+/* ---- Queues ---------------------------------------------------------------------------------- */
 
 typedef struct successor {
   multicast_queue old, new;
   multicast target;
   int calls;
-  blocker *other; /* runs in the new queue meanwhile, if there is one */
+  blocker *other; /* runs in the new queue, if there is one */
   pthread_t runner;
 } successor;
 
@@ -26,7 +26,7 @@ static void destroy_and_create(void *context, uint32_t event, const void *payloa
   (void)event, (void)payload, (void)size;
   ++s->calls;
   CHECK_STATUS(multicast_queue_destroy(s->old), MULTICAST_PENDING);
-  /* Until it is the one that has the old one's slot: the low bits are its index. */
+  /* Until one is in the slot of the old one: the low bits are the index of the slot. */
   do {
     s->new = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
     if (((s->new.id ^ s->old.id) & 0x3FFFFFF) == 0) break;
@@ -80,11 +80,11 @@ TEST(queue_run_that_ends_late_leaves_the_next_queue_in_its_slot_to_its_runner) {
   join_thread(s.runner);
 }
 
-/* ---- The next multicast in a slot ------------------------------------------------------------ */
+/* ---- Multicasts ------------------------------------------------------------------------------ */
 
 typedef struct heir {
   multicast old, new;
-  gate entered, let_go;
+  gate entered, may_return;
 } heir;
 
 static void destroy_and_inherit(void *context, uint32_t event, const void *payload, size_t size) {
@@ -97,7 +97,7 @@ static void destroy_and_inherit(void *context, uint32_t event, const void *paylo
     h->new = multicast_create();
   } while (((h->new.id ^ h->old.id) & 0x3FFFFFF) != 0);
   gate_open(&h->entered);
-  gate_wait(&h->let_go);
+  gate_wait(&h->may_return);
 }
 
 TEST(remove_all_does_not_wait_for_a_queued_call_of_the_last_multicast_in_its_slot) {
@@ -110,7 +110,7 @@ TEST(remove_all_does_not_wait_for_a_queued_call_of_the_last_multicast_in_its_slo
   CHECK_OK(multicast_queue_start(queue));
   CHECK_EQ(multicast_invoke(h.old, 0, NULL, 0), 1);
   gate_wait(&h.entered);
-  CHECK_EQ(multicast_remove_all(h.new), 0); /* or it would wait for what follows */
-  gate_open(&h.let_go);
+  CHECK_EQ(multicast_remove_all(h.new), 0); /* would hang if it waited */
+  gate_open(&h.may_return);
   CHECK_OK(multicast_queue_destroy(queue));
 }

@@ -1,4 +1,4 @@
-/* HEAD */
+/* Weak contexts: `lock` and `unlock` around each call. */
 
 #include "harness.h"
 
@@ -34,7 +34,7 @@ static void release_counted(void *context) { ADD(((counted *)context)->releases,
 static void call_counted(void *context, uint32_t event, const void *payload, size_t size) {
   counted *c = context;
   (void)event, (void)payload, (void)size;
-  CHECK(LOAD(c->references) >= 1); /* ours */
+  CHECK(LOAD(c->references) >= 1); /* that of this call */
   ADD(c->calls, 1);
   if (c->inside != NULL) c->inside(c);
 }
@@ -68,7 +68,7 @@ TEST(weak_context_that_is_dead_is_removed_there_and_then) {
   multicast_token token = add_counted(m, &c, 0);
   add(m, counter(&calls));
   CHECK_EQ(multicast_count(m), 2);
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1); /* it is not counted as called */
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1); /* the dead one is not counted */
   CHECK(c.locks == 1 && c.unlocks == 0 && c.calls == 0 && c.releases == 1);
   CHECK(!multicast_token_is_live(token));
   CHECK_EQ(multicast_count(m), 1);
@@ -109,7 +109,7 @@ TEST(weak_delegate_gets_the_strong_pointer_as_its_context) {
   CHECK(unlocked == &other_object);
   CHECK_EQ(multicast_visit(m, receive_visit, &visited), 1);
   CHECK(visited == &other_object);
-  CHECK(multicast_contains(m, d)); /* it is still told by the weak one */
+  CHECK(multicast_contains(m, d)); /* it is still identified by its weak context */
 }
 
 TEST(weak_lock_without_unlock_or_the_reverse_is_invalid_argument) {
@@ -204,7 +204,8 @@ TEST(weak_lock_racing_the_last_reference) {
     add_counted(m, c, 0);
     for (i = 0; i < 2; ++i) threads[i] = start_thread(invoke_counted, c);
     while (LOAD(c->calls) < 10) pause_ms(0);
-    ADD(c->references, -1); /* the owner lets go: the next lock fails, and that removes it */
+    /* the last reference is gone: the next lock fails and removes the registration */
+    ADD(c->references, -1);
     for (i = 0; i < 2; ++i) join_thread(threads[i]);
     CHECK_EQ(c->releases, 1);
     CHECK_EQ(c->references, 0);
@@ -240,7 +241,7 @@ TEST(weak_and_under_a_lifetime_is_released_once_whichever_ends_first) {
   }
 }
 
-/* ---- The stories of sets and lists ----------------------------------------------------------- */
+/* ---- Sets ------------------------------------------------------------------------------------ */
 
 TEST(set_contains_nothing_that_has_died) {
   counted c = {0, 0, 0, 0, 0, {0}, NULL};
@@ -254,7 +255,7 @@ TEST(set_contains_nothing_that_has_died) {
   add_counted(m, &c, 0);
   CHECK_OK(multicast_lifetime_end(l));
   CHECK(!multicast_contains(m, counter(&calls)));
-  multicast_invoke(m, 0, NULL, 0); /* finds that the other is dead */
+  multicast_invoke(m, 0, NULL, 0); /* finds that the other context is dead */
   CHECK(!multicast_contains(m, d));
   CHECK_EQ(multicast_count(m), 0);
 }
