@@ -1,4 +1,4 @@
-/* Uses libmulticast as guests of strange hosts do: opened, in several copies, beside a Swift
+/* Uses libmulticast in unusual processes: opened with dlopen, in several copies, beside a Swift
  * runtime. */
 
 #define _GNU_SOURCE
@@ -25,7 +25,7 @@ static void check_equal(int line, const char *left, const char *right, long long
   exit(1);
 }
 
-/* ---- The library as a guest sees it ---------------------------------------------------------- */
+/* ---- The functions of the library ------------------------------------------------------------ */
 
 #define FUNCTIONS(X)                                                                      \
   X(create) X(destroy) X(add) X(invoke) X(count)                                          \
@@ -79,7 +79,7 @@ static void *invoke_often(void *argument) {
   return NULL;
 }
 
-/* Some of everything, on two threads; afterwards nothing is left. */
+/* Uses most functions, on two threads, and destroys everything again. */
 static void use(const api *m) {
   int direct = 0, queued = 0, named = 0;
   multicast target = m->create();
@@ -127,7 +127,7 @@ static void two_copies(const char *library) {
   CHECK(opened.create != linked.create);
   use(&linked);
   use(&opened);
-  /* What one of them made the other knows nothing of. */
+  /* A handle of one copy is invalid in the other. */
   multicast theirs = {0};
   int i;
   for (i = 0; i < 1000; ++i) theirs = opened.create();
@@ -169,7 +169,7 @@ static void from_a_thread_that_ends(char *library) {
   use(&kept);
 }
 
-/* Ordinary Swift, with its runtime, opened before or after. */
+/* A library in ordinary Swift, with its runtime, opened before or after. */
 static void use_swift(const char *path) {
   void *swift = open_library(path, RTLD_NOW | RTLD_GLOBAL);
   long (*work)(long);
@@ -192,7 +192,7 @@ static void swift_after(const char *library, const char *swift) {
 
 /* ---- What opening costs ---------------------------------------------------------------------- */
 
-/* Of this process: a field of smaps_rollup, in kilobytes. */
+/* A field of smaps_rollup of this process, in kilobytes. */
 static long memory_kb(const char *field) {
   char line[256];
   long kb = -1;
@@ -205,7 +205,7 @@ static long memory_kb(const char *field) {
   return kb;
 }
 
-/* Prints nanoseconds, kilobytes resident, and those that this process alone has: written to. */
+/* Prints nanoseconds, resident kilobytes, and how many of those are private: written to. */
 static void cost(const char *library) {
   struct timespec before, after;
   long resident = memory_kb("Rss:"), own = memory_kb("Private_Dirty:");
