@@ -6,18 +6,25 @@
 
 static int calls;
 
+/* A delegate under a lifetime whose call runs; ending the lifetime is the removal. */
+static void begin_member(removal *r, blocker *b, invoker *i, void (*release)(void *),
+                         uint32_t flags) {
+  multicast_options options;
+  prepare_removal(r, multicast_create(), b, by_lifetime);
+  r->lifetime = multicast_lifetime_create();
+  options = under(r->lifetime);
+  options.release = release;
+  options.flags = flags;
+  r->token = add_with(r->target, r->delegate, &options);
+  invoke_in_background(i, r->target);
+  gate_wait(&b->entered);
+}
+
 static void end_waits(bool remove_before) {
   blocker b = BLOCKER_INIT;
   removal r;
-  multicast_options options;
   invoker i;
-  prepare_removal(&r, multicast_create(), &b, by_lifetime);
-  r.lifetime = multicast_lifetime_create();
-  options = under(r.lifetime);
-  options.release = release_blocker;
-  r.token = add_with(r.target, r.delegate, &options);
-  invoke_in_background(&i, r.target);
-  gate_wait(&b.entered);
+  begin_member(&r, &b, &i, release_blocker, 0);
   if (remove_before)
     CHECK_STATUS(multicast_token_remove_nowait(r.token), MULTICAST_PENDING);
   expect_to_wait(&r, MULTICAST_OK);
@@ -99,16 +106,8 @@ static void end_waits_for_release(uint32_t flags) {
   /* The release of a delegate that was removed before runs on the thread that called it. */
   blocker b = BLOCKER_INIT;
   removal r;
-  multicast_options options;
   invoker i;
-  prepare_removal(&r, multicast_create(), &b, by_lifetime);
-  r.lifetime = multicast_lifetime_create();
-  options = under(r.lifetime);
-  options.release = release_slowly;
-  options.flags = flags;
-  r.token = add_with(r.target, r.delegate, &options);
-  invoke_in_background(&i, r.target);
-  gate_wait(&b.entered);
+  begin_member(&r, &b, &i, release_slowly, flags);
   if (flags == 0) CHECK_STATUS(multicast_token_remove_nowait(r.token), MULTICAST_PENDING);
   gate_open(&b.let_go);
   gate_wait(&release_begun);

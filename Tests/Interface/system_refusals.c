@@ -162,16 +162,24 @@ TEST(lifetime_end_does_not_wait_for_what_another_thread_removed_without_the_barr
   CHECK_EQ(of.releases, 0);
 }
 
+/* The multicast of a name with one observer. Two threads have invoked it, and now the kernel refuses
+ * the barrier. */
+static multicast begin_name(multicast_broadcaster b, int *calls) {
+  multicast m;
+  CHECK_OK(multicast_broadcaster_register(b, "name", counter(calls), NULL, NULL));
+  m = multicast_broadcaster_multicast(b, "name");
+  let_two_threads_invoke(m);
+  CHECK_EQ(*calls, 2);
+  deny_membarrier();
+  return m;
+}
+
 TEST(unregister_all_without_the_barrier_is_system_and_leaves_no_observer) {
   int calls = 0;
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   multicast m;
   if (is_without_membarrier()) return; /* the barrier was never granted */
-  CHECK_OK(multicast_broadcaster_register(b, "name", counter(&calls), NULL, NULL));
-  m = multicast_broadcaster_multicast(b, "name");
-  let_two_threads_invoke(m);
-  CHECK_EQ(calls, 2);
-  deny_membarrier();
+  m = begin_name(b, &calls);
   CHECK_STATUS(multicast_broadcaster_unregister_all(b, "name"), MULTICAST_ERROR_SYSTEM);
   CHECK_EQ(multicast_count(m), 0);
   CHECK_EQ(multicast_broadcaster_notify(b, "name", 0, NULL, 0), 0);
@@ -230,11 +238,7 @@ TEST(broadcaster_destroy_after_the_kernel_took_the_barrier_back_calls_no_observe
   multicast_broadcaster broadcaster = multicast_broadcaster_create(NULL);
   multicast m;
   if (is_without_membarrier()) return; /* the barrier was never granted */
-  CHECK_OK(multicast_broadcaster_register(broadcaster, "name", counter(&calls), NULL, NULL));
-  m = multicast_broadcaster_multicast(broadcaster, "name");
-  let_two_threads_invoke(m);
-  CHECK_EQ(calls, 2);
-  deny_membarrier();
+  m = begin_name(broadcaster, &calls);
   CHECK_STATUS(multicast_broadcaster_destroy(broadcaster), MULTICAST_ERROR_SYSTEM);
   CHECK(!multicast_is_valid(m));
   CHECK_STATUS(multicast_invoke(m, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);

@@ -46,17 +46,20 @@ static void destroy_and_create(void *context, uint32_t event, const void *payloa
   }
 }
 
+static void destroy_inside_its_call(successor *s) {
+  multicast m = multicast_create();
+  multicast_delegate d = {destroy_and_create, NULL};
+  d.context = s;
+  s->old = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  s->target = multicast_create();
+  add_queued(m, d, s->old);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(s->old, 100), 1);
+}
+
 TEST(queue_run_makes_no_call_of_the_next_queue_in_its_slot) {
   successor s = {{0}, {0}, {0}, 0, NULL, 0};
-  multicast m = multicast_create();
-  multicast_delegate d = {destroy_and_create, &s};
-  multicast_options options;
-  s.old = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-  s.target = multicast_create();
-  options = to_queue(s.old);
-  add_with(m, d, &options);
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(s.old, 100), 1);
+  destroy_inside_its_call(&s);
   CHECK_EQ(s.calls, 1);
   CHECK_EQ(stats_of(s.new).pending, 1);
   CHECK_EQ(multicast_queue_run(s.new, 0), 1);
@@ -66,15 +69,7 @@ TEST(queue_run_makes_no_call_of_the_next_queue_in_its_slot) {
 TEST(queue_run_that_ends_late_leaves_the_next_queue_in_its_slot_to_its_runner) {
   static blocker b = BLOCKER_INIT;
   successor s = {{0}, {0}, {0}, 0, &b, 0};
-  multicast m = multicast_create();
-  multicast_delegate d = {destroy_and_create, &s};
-  multicast_options options;
-  s.old = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-  s.target = multicast_create();
-  options = to_queue(s.old);
-  add_with(m, d, &options);
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(s.old, 100), 1);
+  destroy_inside_its_call(&s);
   CHECK_STATUS(multicast_queue_run(s.new, 1), MULTICAST_ERROR_STATE);
   gate_open(&b.let_go);
   join_thread(s.runner);

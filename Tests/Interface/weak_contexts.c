@@ -39,16 +39,20 @@ static void call_counted(void *context, uint32_t event, const void *payload, siz
   if (c->inside != NULL) c->inside(c);
 }
 
-static multicast_token add_counted(multicast m, counted *c, uint32_t flags) {
-  multicast_options options = with_release(release_counted);
-  multicast_delegate d;
-  options.lock = lock_counted;
+static multicast_token add_counted_with(multicast m, counted *c, multicast_options options) {
+  multicast_delegate d = {call_counted, NULL};
+  options.release = release_counted;
   options.unlock = unlock_counted;
-  options.flags = flags;
-  d.function = call_counted;
+  if (options.lock == NULL) options.lock = lock_counted;
   d.context = c;
   c->target = m;
   return add_with(m, d, &options);
+}
+
+static multicast_token add_counted(multicast m, counted *c, uint32_t flags) {
+  multicast_options options = multicast_options_default();
+  options.flags = flags;
+  return add_counted_with(m, c, options);
 }
 
 TEST(weak_context_is_locked_for_each_call_and_unlocked_after) {
@@ -173,14 +177,10 @@ static void *lock_removing(void *context) {
 
 TEST(weak_delegate_removed_by_its_lock_is_not_called) {
   counted c = {1, 0, 0, 0, 0, {0}, NULL};
-  multicast_options options = with_release(release_counted);
+  multicast_options options = multicast_options_default();
   multicast m = multicast_create();
-  multicast_delegate d;
   options.lock = lock_removing;
-  options.unlock = unlock_counted;
-  d.function = call_counted;
-  d.context = &c;
-  locked_token = add_with(m, d, &options);
+  locked_token = add_counted_with(m, &c, options);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   CHECK(c.calls == 0 && c.locks == 1 && c.unlocks == 1 && c.releases == 1);
 }
@@ -221,14 +221,7 @@ TEST(weak_and_under_a_lifetime_is_released_once_whichever_ends_first) {
     counted c = {1, 0, 0, 0, 0, {0}, NULL};
     multicast m = multicast_create();
     multicast_lifetime l = multicast_lifetime_create();
-    multicast_options options = under(l);
-    multicast_delegate d;
-    options.release = release_counted;
-    options.lock = lock_counted;
-    options.unlock = unlock_counted;
-    d.function = call_counted;
-    d.context = &c;
-    add_with(m, d, &options);
+    add_counted_with(m, &c, under(l));
     if (first == 0) {
       c.references = 0;
       CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);

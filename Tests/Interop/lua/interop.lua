@@ -1,7 +1,7 @@
 -- libmulticast from Lua, with LuaJIT's FFI. Argument: the path of libmulticast.so.
 local ffi = require "ffi"
 
--- LuaJIT cannot be called back from a compiled trace, so what invokes or runs a queue is interpreted.
+-- LuaJIT cannot be called back from a compiled trace: what invokes or runs a queue is interpreted.
 jit.off()
 
 -- ---- Declarations from multicast.h --------------------------------------------------------------
