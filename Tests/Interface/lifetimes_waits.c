@@ -227,7 +227,7 @@ TEST(lifetime_end_does_not_wait_for_a_release_while_a_thread_waits_for_room_that
   CHECK_EQ(calls, 2);
 }
 
-static void *let_it_go_later(void *of) {
+static void *let_it_return_later(void *of) {
   pause_ms(2);
   gate_open(&((stay *)of)->call.let_go);
   return NULL;
@@ -238,7 +238,7 @@ static multicast_status ended;
 /* The release that follows the call may have run by then, or not. */
 static void end_inside_a_call(void *context, uint32_t event, const void *payload, size_t size) {
   stay *s = context;
-  pthread_t opener = start_thread(let_it_go_later, s);
+  pthread_t opener = start_thread(let_it_return_later, s);
   (void)event, (void)payload, (void)size;
   ended = multicast_lifetime_end(s->lifetime);
   CHECK(ended == MULTICAST_OK || ended == MULTICAST_PENDING);

@@ -162,8 +162,8 @@ TEST(lifetime_end_does_not_wait_for_what_another_thread_removed_without_the_barr
   CHECK_EQ(of.releases, 0);
 }
 
-/* The multicast of a name with one observer. Two threads have invoked it, and now the kernel refuses
- * the barrier. */
+/* The multicast of a name with one observer. Two threads have invoked it; from now on the kernel
+ * refuses the barrier. */
 static multicast begin_name(multicast_broadcaster b, int *calls) {
   multicast m;
   CHECK_OK(multicast_broadcaster_register(b, "name", counter(calls), NULL, NULL));
