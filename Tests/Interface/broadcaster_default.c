@@ -1,4 +1,4 @@
-/* The broadcaster group: the process has one that is always there. */
+/* The default broadcaster, which exists without set-up. */
 
 #include "harness.h"
 #include "broadcasters.h"

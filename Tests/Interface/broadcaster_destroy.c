@@ -1,5 +1,5 @@
-/* The broadcaster group: destroy and unregister wait for calls on other threads; inside a call
- * everything may be used, and nothing hangs. */
+/* Destroy and unregister wait for calls on other threads. Inside a call everything may be used, and
+ * nothing hangs. */
 
 #include "harness.h"
 #include "broadcasters.h"
@@ -53,9 +53,7 @@ static multicast ending_multicast;
 
 static void destroy_in_call(void *context, uint32_t event, const void *payload, size_t size) {
   observer *o = context;
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)event, (void)payload, (void)size;
   ADD(o->calls, 1);
   CHECK_STATUS(multicast_broadcaster_destroy(ending), MULTICAST_PENDING);
   CHECK_EQ(o->releases, 0);
@@ -99,7 +97,7 @@ TEST(broadcaster_destroyed_inside_a_call_from_its_queue_is_pending) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* Threads that notify of a name each, and one that waits for them in some way. */
+/* Each thread notifies of one name; another thread waits for them in `destroy` or `unregister`. */
 static gate has_returned = GATE_INIT;
 static int64_t waited_result;
 
@@ -206,9 +204,7 @@ TEST(broadcaster_unregister_all_waits_for_the_call_on_another_thread) {
 
 static void unregister_itself(void *context, uint32_t event, const void *payload, size_t size) {
   multicast_delegate d;
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)event, (void)payload, (void)size;
   d.function = unregister_itself;
   d.context = context;
   CHECK_STATUS(multicast_broadcaster_unregister(ending, NAME, d), MULTICAST_PENDING);
@@ -228,12 +224,54 @@ TEST(broadcaster_unregister_inside_its_own_call_is_pending) {
   CHECK_EQ(notify(ending, NAME), 0);
 }
 
+typedef struct crossing {
+  multicast target;
+  multicast_delegate destroyer;
+  multicast_broadcaster broadcaster;
+  gate in_destroyer, in_observer;
+  bool has_observed;
+} crossing;
+
+static void destroy_broadcaster(void *context, uint32_t event, const void *payload, size_t size) {
+  crossing *c = context;
+  (void)event, (void)payload, (void)size;
+  gate_open(&c->in_destroyer);
+  gate_wait(&c->in_observer);
+  pause_ms(A_WHILE_MS); /* the removal now waits for this call */
+  CHECK_STATUS(multicast_destroy(find(c->broadcaster, NAME)), MULTICAST_PENDING);
+  CHECK_STATUS(multicast_broadcaster_destroy(c->broadcaster), MULTICAST_PENDING);
+  CHECK(!LOAD(c->has_observed));
+}
+
+static void remove_and_observe(void *context, uint32_t event, const void *payload, size_t size) {
+  crossing *c = context;
+  (void)event, (void)payload, (void)size;
+  gate_wait(&c->in_destroyer);
+  gate_open(&c->in_observer);
+  CHECK_OK(multicast_remove(c->target, c->destroyer));
+  STORE(c->has_observed, true);
+}
+
+TEST(broadcaster_destroy_is_pending_where_an_observer_runs_whose_multicast_was_destroyed) {
+  static crossing c = {{0}, {destroy_broadcaster, &c}, {0}, GATE_INIT, GATE_INIT, false};
+  multicast_delegate observing_one = {remove_and_observe, &c};
+  invoker i, o;
+  c.target = multicast_create();
+  add(c.target, c.destroyer);
+  c.broadcaster = create();
+  observe(c.broadcaster, NAME, observing_one);
+  invoke_in_background(&i, c.target);
+  invoke_in_background(&o, find(c.broadcaster, NAME));
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(invoke_finished(&o), 1);
+  CHECK(c.has_observed);
+}
+
 /* ---- Inside calls and releases --------------------------------------------------------------- */
 
 static void do_anything(void *context, uint32_t event, const void *payload, size_t size) {
   multicast_broadcaster b;
-  (void)payload;
-  (void)size;
+  (void)payload, (void)size;
   ADD(*(int *)context, 1);
   if (event > 0) return;
   b = create();
@@ -281,8 +319,7 @@ TEST(broadcaster_may_be_used_inside_a_release) {
 
 static void nest(void *context, uint32_t event, const void *payload, size_t size) {
   int64_t result;
-  (void)payload;
-  (void)size;
+  (void)payload, (void)size;
   ADD(*(int *)context, 1);
   result = multicast_broadcaster_notify(ending, NAME, event + 1, NULL, 0);
   if (event < 255) {

@@ -1,4 +1,4 @@
-/* The broadcaster group: the child of a fork has them as they were. */
+/* The child of a fork inherits broadcasters with their names and observers. */
 
 #include "harness.h"
 #include "broadcasters.h"
@@ -62,7 +62,7 @@ TEST(broadcaster_default_in_the_child_of_a_fork) {
 
 static void run_queue_in_child(void *queue) {
   multicast_queue q = *(multicast_queue *)queue;
-  CHECK_EQ(multicast_queue_run(q, 0), 0); /* what waits is the parent's */
+  CHECK_EQ(multicast_queue_run(q, 0), 0); /* queued calls stay in the parent */
   CHECK_EQ(notify(shared, NAME), 1);
   observe(shared, "OfTheChild", counter(&calls));
   CHECK_EQ(notify(shared, "OfTheChild"), 1);

@@ -1,4 +1,4 @@
-/* The broadcaster group: a handle of nothing, or of something else, is an error. */
+/* Broadcaster handles that are null, stale, forged or of another kind. */
 
 #include "harness.h"
 #include "broadcasters.h"
@@ -46,7 +46,7 @@ TEST(broadcaster_handles_that_are_forged_are_invalid) {
   multicast_token token = observe(b, NAME, counter(&calls));
   uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
   int bit, i;
-  CHECK_OK(multicast_broadcaster_destroy(create())); /* a vacant slot is there, too */
+  CHECK_OK(multicast_broadcaster_destroy(create())); /* leaves a vacant slot */
   expect_no_broadcaster(UINT64_MAX);
   for (bit = 0; bit < 64; ++bit) {
     expect_no_broadcaster(b.id ^ (UINT64_C(1) << bit));
@@ -62,7 +62,7 @@ TEST(broadcaster_handles_that_are_forged_are_invalid) {
     expect_no_broadcaster((random & ~UINT64_C(0x3FFFFFFF)) | (uint64_t)i);
     expect_no_broadcaster((uint64_t)i);
   }
-  for (i = 0; i < 16; ++i) { /* the kind: four bits above the index */
+  for (i = 0; i < 16; ++i) { /* the kind is in four bits above the index */
     uint64_t id = (b.id & ~(UINT64_C(15) << 26)) | (uint64_t)i << 26;
     if (id != b.id) expect_no_broadcaster(id);
   }

@@ -1,9 +1,10 @@
-/* The broadcaster group: what gets no memory changes nothing, and nothing leaks. */
+/* Broadcasters without memory: a function that fails changes nothing, and nothing leaks. */
 
 #include "harness.h"
 #include "broadcasters.h"
 
-/* What is done with each allocation failing in turn: alone, then with all that follow it. */
+/* Makes the attempt with each allocation failing in turn: first that one only, then also all that
+ * follow. */
 static void fail_each_allocation(void (*attempt)(void)) {
   int mode, which;
   use_test_allocator();
@@ -19,7 +20,8 @@ static void fail_each_allocation(void (*attempt)(void)) {
   }
 }
 
-/* What the allocator is told to do is put off where a test needs to know how things are. */
+/* Has allocations succeed for a while, so that a test can prepare or check something. Returns what
+ * to set `fail_after` to again. */
 static int put_off(void) {
   int after = fail_after;
   fail_after = -1;
@@ -96,14 +98,15 @@ TEST(broadcaster_multicast_out_of_memory_is_the_null_handle) {
   fail_each_allocation(try_multicast);
 }
 
-/* The handle that a multicast has which is destroyed at once. */
+/* The handle of a multicast that is destroyed at once. */
 static uint64_t short_lived(void) {
   multicast m = multicast_create();
   CHECK_OK(multicast_destroy(m));
   return m.id;
 }
 
-/* No multicast is there for a moment, which somebody who guesses its handle could add to. */
+/* A look-up that fails creates no multicast, not even for a moment: another thread could add to it
+ * with a forged handle. */
 TEST(broadcaster_of_a_new_name_out_of_memory_takes_no_handle) {
   enum { NAMES = 2000 };
   uint64_t step, before;
@@ -111,7 +114,7 @@ TEST(broadcaster_of_a_new_name_out_of_memory_takes_no_handle) {
   multicast_broadcaster b;
   use_test_allocator();
   b = create();
-  CHECK(find(b, NAME).id != 0); /* what this thread needs, it has */
+  CHECK(find(b, NAME).id != 0); /* allocates what this thread needs */
   before = short_lived();
   step = short_lived() - before;
   for (i = 0; i < NAMES; ++i) {
@@ -125,7 +128,7 @@ TEST(broadcaster_of_a_new_name_out_of_memory_takes_no_handle) {
     CHECK_EQ(short_lived() - before, step);
     CHECK(find(b, numbered(NAME, i)).id != 0);
   }
-  CHECK(failures > 5); /* at tables, and between them at chunks of names */
+  CHECK(failures > 5); /* for tables, and in between for chunks of names */
 }
 
 static int64_t first_result;
@@ -218,7 +221,7 @@ TEST(broadcaster_of_a_new_name_out_of_memory_leaks_nothing) {
   b = create();
   fail_only_once = false;
   fail_after = 0;
-  for (i = 0; i < ATTEMPTS; ++i) { /* the first ones may find room that was taken before */
+  for (i = 0; i < ATTEMPTS; ++i) { /* the first attempts may use memory that is kept */
     if (multicast_broadcaster_multicast(b, numbered(NAME, i)).id == 0) ++failures;
     if (i == LAST) {
       before = allocated_bytes;

@@ -1,4 +1,4 @@
-/* The broadcaster group: a name has a multicast, the same until it is destroyed. */
+/* Each name of a broadcaster has one multicast, until that is destroyed. */
 
 #include "harness.h"
 #include "broadcasters.h"

@@ -1,4 +1,4 @@
-/* The broadcaster group: a name is its bytes, all of them and no others. */
+/* A name consists of all its bytes, and of no others. */
 
 #include "harness.h"
 #include "broadcasters.h"
@@ -38,7 +38,7 @@ TEST(broadcaster_names_that_differ_in_one_byte_never_meet) {
   for (round = 0; round < 2; ++round) {
     for (place = 0; place < PLACES; ++place) {
       for (byte = 1; byte < BYTES; ++byte) {
-        if (byte == 'n') continue; /* the same for all places */
+        if (byte == 'n') continue; /* this name is the same for all places */
         name[places[place]] = (char)byte;
         if (round == 0) {
           observe(b, name, counter(&each[place][byte]));
@@ -262,7 +262,8 @@ TEST(broadcaster_of_many_long_names_that_differ_in_a_few_bytes) {
   CHECK_EQ(calls, 3 * COUNT);
 }
 
-/* Seconds of this thread for registering under many names, which differ in the bytes at a place. */
+/* Processor time, in seconds, to register under many names that differ in the bytes at one
+ * place. */
 static double seconds_for_names(int place) {
   enum { COUNT = 8000, LENGTH = 40, DIGITS = 5 };
   multicast_broadcaster b = create();
@@ -282,19 +283,19 @@ static double seconds_for_names(int place) {
   return (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
 }
 
-/* Were one part of the name not looked at, each would be compared with all others. */
+/* If the hash ignored a part of the name, each name would be compared with all others. */
 TEST(broadcaster_looks_names_up_as_fast_wherever_they_differ) {
   static const int places[] = {0, 8, 16, 24, 32, 35};
   double each[6], least;
   char line[96];
   int i;
-  seconds_for_names(0); /* what the first takes longer is not meant */
+  seconds_for_names(0); /* warms up; not measured */
   for (i = 0; i < 6; ++i) each[i] = seconds_for_names(places[i]);
   least = each[0];
   for (i = 1; i < 6; ++i) least = each[i] < least ? each[i] : least;
   for (i = 0; i < 6; ++i) {
     if (each[i] <= 15 * least) continue;
-    snprintf(line, sizeof line, "at byte %d takes %.4f s, elsewhere %.4f s", places[i], each[i],
+    snprintf(line, sizeof line, "in byte %d takes %.4f s, elsewhere %.4f s", places[i], each[i],
              least);
     check_failed(__FILE__, __LINE__, "a difference", line);
   }

@@ -1,4 +1,4 @@
-/* The broadcaster group: who has registered is notified until unregistered. */
+/* An observer is notified from its registration until it is unregistered. */
 
 #include "harness.h"
 #include "broadcasters.h"

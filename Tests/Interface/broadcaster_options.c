@@ -1,4 +1,4 @@
-/* The broadcaster group: observers register with the options of any delegate. */
+/* Observers register with the same options as delegates. */
 
 #include "harness.h"
 #include "broadcasters.h"
@@ -24,9 +24,7 @@ TEST(broadcaster_token_is_that_of_the_registration) {
 }
 
 static void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)event, (void)payload, (void)size;
   CHECK_EQ(multicast_token_current().id, *(uint64_t *)context);
   CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
 }
@@ -140,7 +138,7 @@ TEST(broadcaster_registers_with_options_of_every_kind_at_once) {
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK(o.calls == 1 && o.releases == 1 && unlocks == 1);
   CHECK_EQ(multicast_lifetime_count(l), 0);
-  observe_with(b, NAME, observing(&o), &options); /* dead already, as `lock` will say */
+  observe_with(b, NAME, observing(&o), &options); /* `lock` will report it as dead */
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 0);
   CHECK(o.calls == 1 && o.releases == 2 && unlocks == 1);
@@ -162,7 +160,7 @@ TEST(broadcaster_register_of_options_that_are_not_valid_is_invalid_argument) {
                  MULTICAST_ERROR_INVALID_ARGUMENT);
     CHECK_EQ(token.id, 0);
   }
-  CHECK_EQ(o.releases, 0); /* they could not be read */
+  CHECK_EQ(o.releases, 0); /* the options could not be read */
   options = with_release(release_observer);
   options.lock = lock_observer;
   CHECK_STATUS(multicast_broadcaster_register(b, NAME, observing(&o), &options, NULL),

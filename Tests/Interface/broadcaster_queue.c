@@ -1,4 +1,4 @@
-/* The broadcaster group: its options, and the queue that observers get who name none. */
+/* The options of a broadcaster, and its queue for observers that name none. */
 
 #include "harness.h"
 #include "broadcasters.h"

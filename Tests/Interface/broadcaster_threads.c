@@ -1,12 +1,13 @@
-/* The broadcaster group: every function from any thread, and no lock where a name is looked up. */
+/* Broadcasters used on several threads. Looking a name up takes no lock. */
 
 #include "harness.h"
+#include "allocators.h"
 #include "broadcasters.h"
 
 /* ---- Locks ----------------------------------------------------------------------------------- */
 
-/* An allocator that, when told to, looks up a name on another thread: whatever lock the library
- * holds while it makes a new one. */
+/* An allocator that, while `lookups_to_make` is above 0, looks a name up on another thread. It is
+ * called while the library holds the lock under which it adds names. */
 static int lookups_to_make;
 static void *(*lookup)(void *);
 static uint64_t id_to_find;
@@ -26,7 +27,6 @@ static void *find_there(void *unused) {
 }
 
 static void *allocate_and_look_up(void *context, size_t size, size_t alignment) {
-  void *block = NULL;
   (void)context;
   if (lookups_to_make > 0) {
     int left = lookups_to_make - 1;
@@ -34,27 +34,17 @@ static void *allocate_and_look_up(void *context, size_t size, size_t alignment) 
     on_another_thread(lookup, NULL);
     lookups_to_make = left;
   }
-  return posix_memalign(&block, alignment < 16 ? 16 : alignment, size) == 0 ? block : NULL;
-}
-
-static void deallocate(void *context, void *block, size_t size, size_t alignment) {
-  (void)context;
-  (void)size;
-  (void)alignment;
-  free(block);
+  return allocate_aligned(size, alignment);
 }
 
 static void look_up_in_every_allocation(void *(*body)(void *)) {
-  multicast_allocator allocator = multicast_allocator_default();
   int i;
-  allocator.allocate = allocate_and_look_up;
-  allocator.deallocate = deallocate;
-  CHECK_OK(multicast_set_allocator(&allocator));
+  use_allocator(allocate_and_look_up, NULL);
   shared = create();
   observe(shared, NAME, counter(&calls));
   id_to_find = find(shared, NAME).id;
   CHECK_EQ(notify(shared, NAME), 1);
-  on_another_thread(look_up_there, NULL); /* leaves a record for the next one */
+  on_another_thread(look_up_there, NULL); /* leaves a thread record that the next thread uses */
   lookup = body;
   lookups_to_make = 200;
   for (i = 0; i < 2000; ++i) CHECK(find(shared, numbered(NAME, i)).id != 0);
@@ -74,7 +64,7 @@ typedef struct worker {
   unsigned seed;
   observer own;
   int registered;
-  uint64_t padding[8]; /* the next one's is on another cache line */
+  uint64_t padding[8]; /* keeps workers on different cache lines */
 } worker;
 
 static void *register_notify_unregister(void *argument) {
@@ -191,7 +181,7 @@ TEST(broadcaster_registers_while_others_destroy_the_multicast_of_the_name) {
   CHECK_EQ(o.releases, ROUNDS);
 }
 
-/* ---- While broadcasters come and go ---------------------------------------------------------- */
+/* ---- While broadcasters are created and destroyed -------------------------------------------- */
 
 static uint64_t passing_handle;
 
@@ -234,7 +224,7 @@ TEST(broadcaster_created_and_destroyed_while_others_use_it) {
   pthread_t threads[2];
   int i, round;
   name_the_shared();
-  use_test_allocator(); /* what is freed is overwritten */
+  use_test_allocator(); /* this allocator overwrites what is freed */
   CHECK_OK(multicast_broadcaster_destroy(create()));
   for (i = 0; i < 2; ++i) {
     users[i].seed = (unsigned)i;
@@ -255,7 +245,7 @@ TEST(broadcaster_created_and_destroyed_while_others_use_it) {
   for (i = 0; i < 2; ++i) CHECK_EQ(LOAD(users[i].own.releases), users[i].registered);
 }
 
-static char long_names[SHARED_NAMES][LONGEST + 1]; /* a look-up takes its time */
+static char long_names[SHARED_NAMES][LONGEST + 1]; /* long names make a look-up slow */
 
 static void *look_up_what_comes_and_goes(void *unused) {
   (void)unused;
@@ -281,7 +271,7 @@ TEST(broadcaster_destroyed_while_others_look_up) {
     memset(long_names[i], 'n', LONGEST);
     long_names[i][LONGEST - 1] = (char)('a' + i);
   }
-  use_test_allocator(); /* what is freed is overwritten */
+  use_test_allocator(); /* this allocator overwrites what is freed */
   CHECK_OK(multicast_broadcaster_destroy(create()));
   for (i = 0; i < LOOKERS; ++i) threads[i] = start_thread(look_up_what_comes_and_goes, NULL);
   for (round = 0; round < ROUNDS; ++round) {
@@ -301,7 +291,7 @@ static void *register_until_it_ends(void *argument) {
   multicast_options options = with_release(release_observer);
   multicast_status status = MULTICAST_OK;
   int i;
-  for (i = 0; status == MULTICAST_OK; ++i) { /* a new name each time: the table grows */
+  for (i = 0; status == MULTICAST_OK; ++i) { /* a new name each time, so that the table grows */
     ++w->registered;
     status = multicast_broadcaster_register(shared, numbered(NAME, (int)w->seed + 2 * i),
                                             observing(&w->own), &options, NULL);
@@ -368,7 +358,7 @@ static void *look_up_while_growing(void *argument) {
     CHECK_EQ(find(shared, numbered(NAME, i)).id, growing_ids[i]);
     CHECK_EQ(notify(shared, numbered(NAME, i)), 1);
     CHECK_EQ(notify(shared, numbered("Unknown", i)), 0);
-    i = count - 1; /* the newest */
+    i = count - 1; /* the newest name */
     CHECK_EQ(find(shared, numbered(NAME, i)).id, growing_ids[i]);
   }
   return NULL;

@@ -62,9 +62,7 @@ multicast_token observe_with(multicast_broadcaster b, const char *name,
 void release_observer(void *context) { ADD(((observer *)context)->releases, 1); }
 
 static void call_observer(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)event, (void)payload, (void)size;
   ADD(((observer *)context)->calls, 1);
 }
 
@@ -75,7 +73,7 @@ multicast_delegate observing(observer *o) {
   return d;
 }
 
-/* ---- The end --------------------------------------------------------------------------------- */
+/* ---- Stale handles --------------------------------------------------------------------------- */
 
 void expect_stale(multicast_broadcaster b) {
   observer o = {0, 0};
@@ -100,11 +98,6 @@ void expect_stale(multicast_broadcaster b) {
 multicast_broadcaster shared;
 
 bool is_over;
-
-unsigned next(unsigned *seed) {
-  *seed = *seed * 1664525u + 1013904223u;
-  return *seed >> 16;
-}
 
 char shared_names[SHARED_NAMES][32];
 

@@ -1,9 +1,10 @@
-/* Broadcasters, their names and their observers. */
+/* Broadcasters, names and observers for tests. */
 
 #ifndef BROADCASTERS_H
 #define BROADCASTERS_H
 
 #include "harness.h"
+#include "numbers.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
@@ -13,25 +14,25 @@ multicast_broadcaster create_on(multicast_queue q);
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* What most tests notify of, and the most bytes of a name. */
+/* The name that most tests use, and the longest length of a name. */
 #define NAME "UpdateTitle"
 enum { LONGEST = 255 };
 
-/* A name of many. The text is good until this thread asks for four others. */
+/* A name with a number. The text stays valid until this thread has asked for four others. */
 const char *numbered(const char *prefix, int number);
 multicast find(multicast_broadcaster b, const char *name);
 int64_t notify(multicast_broadcaster b, const char *name);
 
 /* ---- Observers ------------------------------------------------------------------------------- */
 
-/* Counted by observers of which there is no more to know. */
+/* Counted by observers that need no state of their own. */
 extern int calls;
 
 multicast_token observe(multicast_broadcaster b, const char *name, multicast_delegate d);
 multicast_token observe_with(multicast_broadcaster b, const char *name,
                              multicast_delegate d, const multicast_options *options);
 
-/* An observer whose calls and releases are counted apart. */
+/* An observer that counts its calls and its releases. */
 typedef struct observer {
   int calls;
   int releases;
@@ -39,28 +40,25 @@ typedef struct observer {
 void release_observer(void *context);
 multicast_delegate observing(observer *o);
 
-/* ---- The end --------------------------------------------------------------------------------- */
+/* ---- Stale handles --------------------------------------------------------------------------- */
 
-/* No function does anything with it. */
+/* Expects every function to refuse the handle. */
 void expect_stale(multicast_broadcaster b);
 
 /* ---- Threads and forks ----------------------------------------------------------------------- */
 
-/* Where the threads of a test, or parent and child, meet, and the end of what they do there. */
+/* The broadcaster that several threads, or parent and child, use; and whether they shall end. */
 extern multicast_broadcaster shared;
 extern bool is_over;
 
-/* A number at random, of 16 bits. */
-unsigned next(unsigned *seed);
-
-/* Filled in by name_the_shared; look_up_all_the_time expects each to stay what it is. */
+/* Set by name_the_shared. look_up_all_the_time expects each name to keep its multicast. */
 enum { SHARED_NAMES = 8 };
 extern char shared_names[SHARED_NAMES][32];
 
 void name_the_shared(void);
 void *look_up_all_the_time(void *unused);
 
-/* The multicasts that there are by now: as many as growing_count says. */
+/* The multicasts that exist already: the first `growing_count`. */
 enum { GROWING = 20000 };
 extern uint64_t growing_ids[GROWING];
 extern int growing_count;

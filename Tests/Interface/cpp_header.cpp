@@ -1,6 +1,7 @@
-/* What multicast.hpp says, one test for each sentence. Uses the harness of the C tests. */
+/* The C++ header: one test for each statement of its documentation. Uses the harness of the C
+ * tests. */
 
-/* Before the harness, whose includes stand inside of extern "C" here. */
+/* Included before the harness, whose includes are inside `extern "C"` here. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -33,11 +34,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/* Counts itself by the shared_ptr that a lambda captures: freed once is a count of one again. */
+/* A lambda captures a copy of this shared_ptr. When the lambda has been freed, the count is one
+ * again. */
 using witness = std::shared_ptr<int>;
 witness make_witness() { return std::make_shared<int>(0); }
 
-/* The status that a body fails with; MULTICAST_OK where it throws nothing. */
+/* The status that a body throws; MULTICAST_OK if it throws nothing. */
 template <typename Body>
 multicast_status failure(Body &&body) {
   try {
@@ -62,7 +64,7 @@ pthread_t run_thread(Body &body) {
       &body);
 }
 
-/* A delegate stays in its call until it is let go. */
+/* A delegate that returns from its call once `let_go` is open. */
 struct stay {
   gate entered = GATE_INIT;
   gate let_go = GATE_INIT;
@@ -165,7 +167,7 @@ TEST(methods_of_an_object_can_be_added) {
   o.told = &told;
   const object &constant = o;
   s.add(o, &object::twice);
-  s.add(o, &object::add); /* the base's */
+  s.add(o, &object::add); /* a method of the base class */
   s.add(static_cast<base &>(o), &base::add);
   s.add(o, &object::tell);
   s.add(constant, &object::tell);
@@ -270,7 +272,7 @@ TEST(a_weak_object_lives_until_its_call_has_returned) {
     o.reset();
     text += "called ";
   };
-  /* Ends with the call, inside of which its removal does not wait. */
+  /* Ends with the call. Its removal, inside that call, does not wait. */
   o->at_end = [&] {
     text += "dead";
     CHECK_STATUS(r.get().remove(), MULTICAST_PENDING);
@@ -389,7 +391,7 @@ TEST(a_scoped_registration_is_removed_when_it_goes_out_of_scope) {
     mcast::scoped_registration r = s.add(count);
     CHECK(r.get().is_live());
     CHECK_EQ(s(), 1);
-    r = s.add(count); /* removes the one before */
+    r = s.add(count); /* removes the previous one */
     CHECK_EQ(s(), 1);
     mcast::scoped_registration moved = std::move(r);
     // What has been moved from is empty.
@@ -552,7 +554,7 @@ TEST(an_exception_of_a_queued_call_reaches_the_handler) {
     s(2);
     NOT_REACHED("nothing was thrown");
   } catch (int n) {
-    CHECK_EQ(n, 20); /* the direct one */
+    CHECK_EQ(n, 20); /* the direct delegate */
   }
   CHECK_EQ(exceptions_handled, 0);
   CHECK_EQ(q.run(), 2);
@@ -593,7 +595,7 @@ TEST(a_signal_can_be_moved) {
   CHECK_STATUS(failure([&] { first(); }), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(failure([&] { static_cast<void>(first.size()); }), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(failure([&] { first.clear(); }), MULTICAST_ERROR_INVALID_HANDLE);
-  second = std::move(moved); /* destroys what was there */
+  second = std::move(moved); /* destroys the previous multicast */
   CHECK_EQ(w.use_count(), 2);
   CHECK_EQ(second(), 1);
   CHECK_TEXT(text.c_str(), "aa");
@@ -620,7 +622,7 @@ TEST(a_delegate_can_destroy_the_signal_that_calls_it) {
   string text;
   s->add([&, w](const string &argument) {
     s.reset();
-    CHECK_EQ(w.use_count(), 2); /* the next one's is gone, this one runs */
+    CHECK_EQ(w.use_count(), 2); /* the next delegate has been freed, this one runs */
     text += argument;
     throw 1;
   });
@@ -734,7 +736,7 @@ TEST(values_are_the_same_for_all_delegates) {
   });
   string text = "hello";
   s.add([&](const string &, int) { text = "another"; }, with_priority(9));
-  CHECK_EQ(s(text, 1), 4); /* what the invoker does with its own matters no more */
+  CHECK_EQ(s(text, 1), 4); /* the invoker's own variable no longer matters */
   CHECK(seen.at(0) == seen.at(1) && seen.at(0) != &text);
   CHECK_TEXT(text.c_str(), "another");
 }
@@ -774,7 +776,7 @@ TEST(references_arrive_as_they_are) {
   CHECK_EQ(n, 10);
   CHECK_TEXT(text.c_str(), "ab");
 
-  /* Also where a queue would get a copy. */
+  /* Also with arguments that a queue would copy. */
   mcast::signal<void(const plain_base &)> copyable;
   static_assert(copyable.is_queueable);
   plain_derived derived;
@@ -933,7 +935,7 @@ TEST(a_queue_delivers_copies) {
   CHECK_EQ(q.run(), 2);
   CHECK_EQ(calls, 2);
 
-  /* Small ones stay in the queue's own memory, and none at all is a payload too. */
+  /* Small payloads are stored in the queue itself; an empty payload is one too. */
   mcast::signal<void(vector4)> small;
   mcast::signal<void()> empty;
   small.add([&](const vector4 &four) {
@@ -995,7 +997,7 @@ TEST(a_queue_has_a_thread_of_its_own) {
   CHECK_STATUS(failure([&] { q.run(); }), MULTICAST_ERROR_STATE);
   s();
   gate_wait(&called);
-  const multicast_status status = q.stop(); /* it may be just ending */
+  const multicast_status status = q.stop(); /* it may be ending now */
   CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_STATE);
 }
 
@@ -1115,7 +1117,7 @@ TEST(an_add_that_fails_frees_what_the_delegate_captured) {
   const mcast::signal<void()> taken = std::move(moved_from);
   // NOLINTNEXTLINE(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
   CHECK_STATUS(failure([&] { moved_from.add([w] {}); }), MULTICAST_ERROR_INVALID_HANDLE);
-  how.lifetime = mcast::lifetime().handle(); /* ended already */
+  how.lifetime = mcast::lifetime().handle(); /* has ended already */
   CHECK_STATUS(failure([&] { s.add([w] {}, how); }), MULTICAST_ERROR_INVALID_HANDLE);
   how.lifetime = {0};
   how.queue = mcast::queue().handle();

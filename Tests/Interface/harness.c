@@ -110,16 +110,12 @@ void pause_ms(int milliseconds) {
 /* ---- Delegates ------------------------------------------------------------------------------- */
 
 void count_call(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)event, (void)payload, (void)size;
   ADD(*(int *)context, 1);
 }
 
 void count_call_too(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)event, (void)payload, (void)size;
   ADD(*(int *)context, 1);
 }
 
@@ -135,9 +131,7 @@ multicast_delegate counter(int *calls) {
 void write_letter(void *context, uint32_t event, const void *payload, size_t size) {
   letter *l = context;
   size_t end = strlen(l->text);
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)event, (void)payload, (void)size;
   l->text[end] = l->name;
   l->text[end + 1] = '\0';
 }
@@ -151,9 +145,7 @@ multicast_delegate writer(letter *l) {
 
 void block_call(void *context, uint32_t event, const void *payload, size_t size) {
   blocker *b = context;
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)event, (void)payload, (void)size;
   ADD(b->calls, 1);
   gate_open(&b->entered);
   gate_wait(&b->let_go);
@@ -181,6 +173,12 @@ multicast_token add(multicast m, multicast_delegate d) { return add_with(m, d, N
 multicast_options with_release(void (*release)(void *)) {
   multicast_options options = multicast_options_default();
   options.release = release;
+  return options;
+}
+
+multicast_options under(multicast_lifetime lifetime) {
+  multicast_options options = multicast_options_default();
+  options.lifetime = lifetime;
   return options;
 }
 
@@ -247,13 +245,13 @@ int fail_after = -1;
 bool fail_only_once = true;
 bool has_failed;
 
-/* Before each block: what was asked for. */
+/* Stored before each block: what was asked for. */
 typedef struct asked {
   size_t size, alignment;
 } asked;
 
-/* How far a block is from the memory that it is part of, which is aligned twice as much as any
- * block need be: so that it is aligned to what was asked for and to no more. */
+/* The distance from the start of the allocated memory to the block. The memory is aligned to twice
+ * the largest alignment, so that the block is aligned to what was asked for, and to no more. */
 enum { MOST_ALIGNED = 128 };
 static size_t distance_of(const asked *a) {
   return a->alignment < MOST_ALIGNED ? MOST_ALIGNED + a->alignment : MOST_ALIGNED;

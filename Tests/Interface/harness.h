@@ -1,6 +1,7 @@
-/* A small test harness: named tests, checks that print what they saw, helpers for threads.
+/* A small test harness: named tests, checks that print the values that they compare, helpers for
+ * threads.
  *
- * A test is TEST(name) { ... } in any file. Each runs in a process of its own, so that it may
+ * A test is TEST(name) { ... } in any file. Each test runs in a process of its own, so that it may
  * replace the allocator, fork or leave threads behind. See main.c for the command line. */
 
 #ifndef HARNESS_H
@@ -35,7 +36,7 @@ void test_register(test *registered);
   }                                                                            \
   static void NAME(void)
 
-/* Checks stop the test at the first failure; they may be used on any thread. */
+/* A check that fails ends the test at once. Checks may be used on any thread. */
 __attribute__((noreturn)) void check_failed(const char *file, int line, const char *expression,
                                             const char *detail);
 void check_equal(const char *file, int line, const char *left, const char *right, int64_t a,
@@ -52,7 +53,7 @@ void check_text(const char *file, int line, const char *left, const char *a, con
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-/* Something that happens once, and can be waited for. */
+/* Something that happens once. Threads can wait for it. */
 typedef struct gate {
   pthread_mutex_t mutex;
   pthread_cond_t condition;
@@ -65,7 +66,7 @@ void gate_open(gate *g);
 void gate_wait(gate *g);               /* fails the test after 20 s */
 bool gate_opens_within(gate *g, int milliseconds);
 
-/* Long enough for another thread to have done what it should not do. */
+/* Long enough for another thread to do what it must not do. */
 enum { A_WHILE_MS = 40 };
 
 pthread_t start_thread(void *(*body)(void *), void *argument);
@@ -76,7 +77,7 @@ void on_another_thread(void *(*body)(void *), void *argument);
 
 void pause_ms(int milliseconds);
 
-/* Waits for what another thread is about to bring about. */
+/* Waits until another thread has made the condition true. */
 #define EVENTUALLY(condition)                                                  \
   do {                                                                         \
     int spins = 0;                                                             \
@@ -95,7 +96,7 @@ void pause_ms(int milliseconds);
 /* Counts its calls in the int that is its context. */
 void count_call(void *context, uint32_t event, const void *payload, size_t size);
 
-/* Another function, for delegates that differ in nothing else. */
+/* A second function, for delegates that differ in the function only. */
 void count_call_too(void *context, uint32_t event, const void *payload, size_t size);
 
 /* Counts releases in the int that is its context. */
@@ -111,23 +112,24 @@ typedef struct letter {
 void write_letter(void *context, uint32_t event, const void *payload, size_t size);
 multicast_delegate writer(letter *l);
 
-/* Stays in its call until it is let go. */
+/* Its call returns once `let_go` is open. */
 typedef struct blocker {
   gate entered;
   gate let_go;
   int calls;
   int releases;
-  bool has_left; /* set as the last thing in the call */
+  bool has_left; /* set at the end of the call */
 } blocker;
 #define BLOCKER_INIT {GATE_INIT, GATE_INIT, 0, 0, false}
 void block_call(void *context, uint32_t event, const void *payload, size_t size);
 void release_blocker(void *context);
 multicast_delegate blocking(blocker *b);
 
-/* Adds with options, and expects that to work. */
+/* Adds, and expects that to succeed. */
 multicast_token add(multicast m, multicast_delegate d);
 multicast_token add_with(multicast m, multicast_delegate d, const multicast_options *options);
 multicast_options with_release(void (*release)(void *));
+multicast_options under(multicast_lifetime lifetime);
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
@@ -135,7 +137,7 @@ multicast_queue queue_with(uint32_t capacity, multicast_overflow overflow);
 multicast_options to_queue(multicast_queue q);
 multicast_token add_queued(multicast m, multicast_delegate d, multicast_queue q);
 
-/* What it has counted; fails the test where that does not add up. */
+/* The statistics of the queue. Fails the test if they do not add up. */
 multicast_queue_stats stats_of(multicast_queue q);
 
 bool is_readable(int descriptor);
@@ -153,25 +155,25 @@ int64_t invoke_finished(invoker *i);
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Has the library use an allocator that counts, fills, fails when told to, and expects each block
- * back with the size and alignment that it was asked for. */
+/* Has the library use an allocator that counts, fills blocks with a pattern, fails when told to,
+ * and checks that each block is returned with its size and alignment. */
 void use_test_allocator(void);
 extern int64_t allocated_bytes;
 extern int64_t allocated_blocks;
-extern int fail_after;      /* that many allocations succeed, then... (-1: all do) */
-extern bool fail_only_once; /* ...one fails, or all from there on */
+extern int fail_after;      /* so many allocations succeed, then... (-1: all do) */
+extern bool fail_only_once; /* ...one fails, or all that follow */
 extern bool has_failed;
 
 /* ---- The process ----------------------------------------------------------------------------- */
 
-/* The kernel refuses membarrier from here on, with EPERM. */
+/* From now on the kernel refuses membarrier with EPERM. */
 void deny_membarrier(void);
-void end_by_membarrier(void);      /* who calls it is ended */
-bool is_without_membarrier(void); /* the whole run is */
+void end_by_membarrier(void);      /* a call of membarrier ends the process */
+bool is_without_membarrier(void); /* for all tests of this run */
 
-/* The thread sanitizer takes locks of the parent for held in the child, and lets it start no thread
- * where the parent had several. The address sanitizer's allocator may be in the middle of something
- * for another thread, and a new thread needs it. */
+/* In a child, the thread sanitizer takes locks of the parent as held, and starts no thread if the
+ * parent had several. The allocator of the address sanitizer may have been in use by another
+ * thread, and a new thread needs it. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define IS_WITHOUT_THREADS_IN_CHILDREN
 #elif defined(__has_feature)
@@ -180,7 +182,7 @@ bool is_without_membarrier(void); /* the whole run is */
 #endif
 #endif
 
-/* Runs a body in a child and expects it to end by itself with status 0. */
+/* Runs a body in a child, and expects the child to exit with status 0. */
 void in_child(void (*body)(void *), void *argument);
 
 #endif

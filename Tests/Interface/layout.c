@@ -1,4 +1,4 @@
-/* The layout of everything that callers fill or pass is part of the ABI. */
+/* The layout of every struct that callers fill or pass is part of the ABI. */
 
 #include <assert.h>
 #include <stddef.h>
@@ -91,7 +91,7 @@ STATIC_ASSERT(MULTICAST_OVERFLOW_REFUSE == 0);
 STATIC_ASSERT(MULTICAST_OVERFLOW_DROP_OLDEST == 1);
 STATIC_ASSERT(MULTICAST_OVERFLOW_BLOCK == 2);
 
-/* The inline functions compile in every language, too. */
+/* The inline functions compile in every language too. */
 multicast_options layout_uses_options(void);
 multicast_options layout_uses_options(void) { return multicast_options_default(); }
 multicast_allocator layout_uses_allocator(void);

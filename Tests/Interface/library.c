@@ -1,4 +1,4 @@
-/* The library group: version, texts, allocator, initializers. */
+/* The version, the texts of statuses, initializers and the allocator. */
 
 #include "harness.h"
 
@@ -159,11 +159,11 @@ TEST(set_allocator_without_functions_is_invalid_argument) {
   allocator.deallocate = (void (*)(void *, void *, size_t, size_t))(uintptr_t)1;
   allocator.struct_size = 0;
   CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK(multicast_create().id != 0); /* none of it was taken over */
+  CHECK(multicast_create().id != 0); /* a failed call has changed nothing */
 }
 
 TEST(memory_of_an_empty_multicast_and_of_a_delegate_is_small) {
-  /* The targets: 128 bytes and 96 bytes. Slabs are taken for many at a time. */
+  /* The limits are 128 bytes and 96 bytes. Slabs are allocated for many at a time. */
   enum { MANY = 100000 };
   static int calls;
   int64_t before;

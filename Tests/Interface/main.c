@@ -1,4 +1,4 @@
-/* Command line of the interface tests. */
+/* The command line of the interface tests. */
 
 #include "harness.h"
 
@@ -18,7 +18,7 @@ static const struct membarrier_option {
   void (*apply)(void);
 } membarrier_options[] = {{"--without-membarrier", deny_membarrier},
                           {"--end-by-membarrier", end_by_membarrier}};
-static const struct membarrier_option *membarrier; /* NULL: as it is */
+static const struct membarrier_option *membarrier; /* NULL: not filtered */
 
 void test_register(test *registered) {
   test **place = &first;
@@ -36,8 +36,8 @@ static void usage(const char *program) {
          "of its own, and prints which passed.\n\n"
          "  --list                print the names\n"
          "  --in-process NAME     run one test in this process, for a debugger\n"
-         "  --without-membarrier  have the kernel refuse membarrier: the fallback is tested\n"
-         "  --end-by-membarrier   have it end who calls that: for a library built without\n",
+         "  --without-membarrier  have the kernel refuse membarrier, to test the fallback\n"
+         "  --end-by-membarrier   have membarrier end the process, to test a build without it\n",
          program);
 }
 
@@ -94,7 +94,7 @@ int main(int argc, char **argv) {
   if (*arguments != NULL && strcmp(*arguments, "--in-process") == 0) {
     for (t = first; t != NULL; t = t->next) {
       if (arguments[1] != NULL && strcmp(t->name, arguments[1]) == 0) {
-        alarm(120); /* a test that hangs is ended */
+        alarm(120); /* ends a test that hangs */
         if (membarrier != NULL) membarrier->apply();
         t->run();
         return 0;

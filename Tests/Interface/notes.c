@@ -35,10 +35,6 @@ multicast_delegate noting(char name) {
   return d;
 }
 
-int64_t invoke_number(multicast m, int number) {
-  return multicast_invoke(m, 0, &number, sizeof number);
-}
-
 /* ---- Parcels --------------------------------------------------------------------------------- */
 
 static void keep_parcel(void *context, uint32_t event, const void *payload, size_t size) {

@@ -1,32 +1,30 @@
-/* What delegates write down of their calls, for tests to compare. */
+/* Delegates that note their calls, for tests to compare. */
 
 #ifndef NOTES_H
 #define NOTES_H
 
 #include "harness.h"
+#include "numbers.h"
 
 /* ---- The text -------------------------------------------------------------------------------- */
 
-/* A delegate of one letter, which is its context, writes itself and the number that was its payload
- * into `noted`, "a1 b1 a2"; its event too unless that is 0, "a1@7". */
+/* A delegate whose context is a letter notes that letter and the number in its payload in `noted`:
+ * "a1 b1 a2". It adds the event unless that is 0: "a1@7". */
 extern char noted[1 << 16];
 extern size_t noted_length;
 
-/* By the letter of the delegate. */
+/* Indexed by the letter of the delegate. */
 extern int releases[128];
 
 void note_call(void *context, uint32_t event, const void *payload, size_t size);
 void count_release_of(void *context);
 
-/* Its call is note_call, and its release, where it has one, count_release_of. */
+/* A delegate that calls note_call. Use count_release_of as its `release`. */
 multicast_delegate noting(char name);
-
-/* Invokes with a number as the payload. */
-int64_t invoke_number(multicast m, int number);
 
 /* ---- Parcels --------------------------------------------------------------------------------- */
 
-/* What a call got, bytes included. */
+/* What a call received, with the bytes. */
 typedef struct parcel {
   int calls;
   const void *payload;

@@ -1,15 +1,17 @@
-/* A number as the payload, followed by as many bytes as a test wants. */
+/* Numbers as payloads, and pseudo-random numbers. */
 
 #ifndef NUMBERS_H
 #define NUMBERS_H
 
 #include "harness.h"
 
-/* Not that of notes.h, which has no size: who includes one has no need of the other. */
-static inline int64_t invoke_number(multicast m, int number, size_t size) {
-  static __thread unsigned char bytes[4096];
-  memcpy(bytes, &number, sizeof number);
-  return multicast_invoke(m, 0, bytes, size);
-}
+/* Invokes with the number as the payload. */
+int64_t invoke_number(multicast m, int number);
+
+/* Invokes with a payload of `size` bytes, at most 4096, that begins with the number. */
+int64_t invoke_padded_number(multicast m, int number, size_t size);
+
+/* The next pseudo-random number of 16 bits. */
+unsigned next(unsigned *seed);
 
 #endif

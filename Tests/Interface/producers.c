@@ -2,7 +2,7 @@
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-size_t largest = 100; /* bytes in a message */
+size_t largest = 100; /* most bytes of a message */
 
 static size_t size_of_message(const message *m) {
   return sizeof *m + (m->sequence * 13u + m->producer) % (largest - sizeof *m + 1);
@@ -74,7 +74,7 @@ static void receive(void *context, uint32_t event, const void *payload, size_t s
   inbox *in = context;
   message m = read_message(payload, size);
   (void)event;
-  CHECK_EQ(ADD(in->inside, 1), 1); /* one call at a time */
+  CHECK_EQ(ADD(in->inside, 1), 1); /* calls do not overlap */
   if (in->has_gaps) {
     CHECK(m.sequence > in->last[m.producer]);
   } else {

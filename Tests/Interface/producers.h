@@ -1,4 +1,4 @@
-/* Threads that queue calls or sleep in a queue, and delegates that check what arrives. */
+/* Threads that queue calls or sleep in a queue, and delegates that check what they receive. */
 
 #ifndef PRODUCERS_H
 #define PRODUCERS_H
@@ -7,11 +7,11 @@
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-extern size_t largest; /* bytes in a message */
+extern size_t largest; /* most bytes of a message */
 
-/* The payload of a producer: who it is from, and which of them it is. */
+/* The payload of a producer: its number, and the number of the message. */
 typedef struct message {
-  uint32_t producer, sequence; /* then bytes that follow from them */
+  uint32_t producer, sequence; /* followed by bytes that are computed from both */
 } message;
 size_t write_message(unsigned char *bytes, uint32_t producer, uint32_t sequence);
 message read_message(const void *payload, size_t size);
@@ -22,8 +22,8 @@ message read_message(const void *payload, size_t size);
 typedef struct producer {
   multicast target;
   uint32_t number, count;
-  int64_t queued; /* what invoke returned, in all */
-  bool may_fail;  /* the multicast may be gone */
+  int64_t queued; /* the sum of what its invocations returned */
+  bool may_fail;  /* the multicast may have been destroyed */
   pthread_t thread;
 } producer;
 void start_producers(producer *p, uint32_t producers, multicast m, uint32_t count);
@@ -33,7 +33,7 @@ int64_t join_producers(producer *p, uint32_t producers);
 
 enum { MOST_PRODUCERS = 4 };
 
-/* Expects the messages of each producer in their order, one call at a time. */
+/* Expects the messages of each producer in their order, and one call at a time. */
 typedef struct inbox {
   uint32_t last[MOST_PRODUCERS];
   int inside;
@@ -44,7 +44,7 @@ multicast_delegate receiving(inbox *in);
 
 enum { ALIVE = 0x600DF00D, DEAD = 0x0BADF00D };
 
-/* A context that is freed as soon as the removal has said that it may be. */
+/* A context that is freed as soon as its removal has returned MULTICAST_OK. */
 typedef struct guest {
   uint32_t magic;
   int calls;
@@ -53,13 +53,13 @@ typedef struct guest {
   bool by_lifetime;
 } guest;
 
-/* How many calls all guests have had. */
+/* The number of calls of all guests. */
 extern uint64_t calls_seen;
 void call_guest(void *context, uint32_t event, const void *payload, size_t size);
 
 /* ---- Sleepers -------------------------------------------------------------------------------- */
 
-/* A thread that sleeps in a queue, until there is a call or until there is room. */
+/* A thread that waits in a queue for a call or for room. */
 typedef struct sleeper {
   multicast_queue queue;
   multicast target;

@@ -1,8 +1,6 @@
 #include "queues.h"
 #include "notes.h"
 
-#include <time.h>
-
 /* ---- Creation -------------------------------------------------------------------------------- */
 
 multicast_queue default_queue(void) {
@@ -27,7 +25,7 @@ void fill_narrow(narrow *n, const multicast_options *more) {
   CHECK_EQ(invoke_number(n->target, 1), 1);
 }
 
-/* ---- What has happened ----------------------------------------------------------------------- */
+/* ---- Statistics ------------------------------------------------------------------------------ */
 
 const char *figures(multicast_queue q) {
   static char text[256];
@@ -47,15 +45,7 @@ const char *figures(multicast_queue q) {
   return text;
 }
 
-uint64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 /* ---- Running threads ------------------------------------------------------------------------- */
-
-const gate shut = GATE_INIT;
 
 static void *run_once(void *argument) {
   runner *r = argument;
@@ -115,11 +105,19 @@ void run_inside(void *context, uint32_t event, const void *payload, size_t size)
 
 multicast_queue doomed;
 
-void destroy_doomed(void *context, uint32_t event, const void *payload, size_t size) {
+static void destroy_doomed(void *context, uint32_t event, const void *payload, size_t size) {
   note_call(context, event, payload, size);
   CHECK_STATUS(multicast_queue_destroy(doomed), MULTICAST_PENDING);
   CHECK_STATUS(multicast_queue_destroy(doomed), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(multicast_queue_run(doomed, 0), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+void add_destroyer(multicast m) {
+  multicast_delegate d = noting('d');
+  multicast_options options = to_queue(doomed);
+  d.function = destroy_doomed;
+  options.release = count_release_of;
+  add_with(m, d, &options);
 }
 
 bool visit_all(void *context, const multicast_delegate *delegate) {

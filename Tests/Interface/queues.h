@@ -1,18 +1,19 @@
-/* Queues that tests begin with, and what they do with them. */
+/* Queues and what tests do with them. */
 
 #ifndef QUEUES_H
 #define QUEUES_H
 
 #include "harness.h"
+#include "threads.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
 
 multicast_queue default_queue(void);
 
-/* Releases of delegates that note their calls are counted. */
+/* Counts the releases of delegates that note their calls. */
 multicast_token add_flagged(multicast m, multicast_delegate d, multicast_queue q, uint32_t flags);
 
-/* A queue of one call that is full and blocks. */
+/* A queue for one call that is full and blocks. */
 typedef struct narrow {
   multicast_queue queue;
   multicast target;
@@ -20,15 +21,12 @@ typedef struct narrow {
 } narrow;
 void fill_narrow(narrow *n, const multicast_options *more);
 
-/* ---- What has happened ----------------------------------------------------------------------- */
+/* ---- Statistics ------------------------------------------------------------------------------ */
 
-/* The figures that are not zero, but for `highest`: "pending 1, queued 3, delivered 2". */
+/* The statistics that are not zero, without `highest`: "pending 1, queued 3, delivered 2". */
 const char *figures(multicast_queue q);
-uint64_t now_ns(void);
 
 /* ---- Running threads ------------------------------------------------------------------------- */
-
-extern const gate shut;
 
 /* A thread that runs a queue once. */
 typedef struct runner {
@@ -42,27 +40,28 @@ void run_in_background(runner *r, multicast_queue q, size_t max);
 int64_t run_finished(runner *r);
 int64_t run_elsewhere(multicast_queue q, size_t max);
 
-/* The body of a thread, which makes the calls that wait. */
+/* The body of a thread that makes the calls that wait. */
 void *run_on_a_new_thread(void *argument);
 
 /* ---- Calls that use their queue -------------------------------------------------------------- */
 
-/* The context of a delegate whose calls do something with their queue or their multicast. */
+/* The context of a delegate whose calls use their queue or their multicast. */
 typedef struct requeuer {
   multicast target;
   multicast_queue queue;
   int left;       /* how often it queues itself again */
   int made;
-  int64_t nested; /* the sum of what runs inside gave */
+  int64_t nested; /* the sum of what the runs inside its calls returned */
 } requeuer;
 void begin_requeuing(requeuer *r, multicast_function function, int left);
 
-/* A call with an odd number runs the next one inside. */
+/* A call with an odd number runs the next call inside. */
 void run_inside(void *context, uint32_t event, const void *payload, size_t size);
 
-/* The queue that destroy_doomed destroys, in a call of it. */
+/* add_destroyer adds a delegate with the queue `doomed`, whose call destroys that queue. Its note
+ * is "d"; its releases are counted. */
 extern multicast_queue doomed;
-void destroy_doomed(void *context, uint32_t event, const void *payload, size_t size);
+void add_destroyer(multicast m);
 
 /* A visitor that calls each delegate with the int that is its context. */
 bool visit_all(void *context, const multicast_delegate *delegate);

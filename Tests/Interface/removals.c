@@ -1,13 +1,15 @@
 #include "removals.h"
 #include "notes.h"
 
+/* ---- Ways to remove -------------------------------------------------------------------------- */
+
 int64_t by_remove(removal *r) { return multicast_remove(r->target, r->delegate); }
 int64_t by_token(removal *r) { return multicast_token_remove(r->token); }
 int64_t by_nowait(removal *r) { return multicast_token_remove_nowait(r->token); }
 int64_t by_within(removal *r) {
   return multicast_token_remove_within(r->token, UINT64_C(20000000000));
 }
-int64_t by_within_for_ever(removal *r) {
+int64_t by_within_without_limit(removal *r) {
   return multicast_token_remove_within(r->token, UINT64_MAX);
 }
 int64_t by_context(removal *r) {
@@ -29,21 +31,63 @@ int64_t by_unique(removal *r) {
 
 void add_removable(removal *r, multicast_delegate d, multicast_queue q, void (*release)(void *)) {
   multicast_options options = to_queue(q);
+  memset(r, 0, sizeof *r);
   r->queue = q;
   r->delegate = d;
   r->target = multicast_create();
   r->lifetime = multicast_lifetime_create();
   r->returned = shut;
   r->result = INT64_MIN;
-  r->had_left = false;
   options.lifetime = r->lifetime;
   options.release = release;
   r->token = add_with(r->target, d, &options);
 }
 
+/* ---- On another thread ----------------------------------------------------------------------- */
+
+void prepare_removal(removal *r, multicast target, blocker *b, int64_t (*remove)(removal *)) {
+  memset(r, 0, sizeof *r);
+  r->remove = remove;
+  r->target = target;
+  r->delegate = blocking(b);
+  r->b = b;
+  r->returned = shut;
+  r->result = INT64_MIN;
+}
+
+void *remove_in_thread(void *argument) {
+  removal *r = argument;
+  r->result = r->remove(r);
+  r->had_left = LOAD(r->b->has_left);
+  gate_open(&r->returned);
+  return NULL;
+}
+
+void expect_to_wait(removal *r, int64_t result) {
+  r->thread = start_thread(remove_in_thread, r);
+  CHECK(!gate_opens_within(&r->returned, A_WHILE_MS));
+  CHECK_EQ(LOAD(r->b->releases), 0);
+  CHECK(!multicast_token_is_live(r->token));
+  gate_open(&r->b->let_go);
+  join_thread(r->thread);
+  CHECK_STATUS(r->result, result);
+  CHECK(r->had_left);
+}
+
+/* ---- During a call --------------------------------------------------------------------------- */
+
 static const blocker fresh_blocker = BLOCKER_INIT;
 
-void begin_call(removal *r, blocker *b, runner *run, int64_t (*remove)(removal *)) {
+void begin_running_call(running_call *c, int64_t (*remove)(removal *)) {
+  multicast_options options = with_release(release_blocker);
+  c->b = fresh_blocker;
+  prepare_removal(&c->r, multicast_create(), &c->b, remove);
+  c->r.token = add_with(c->r.target, c->r.delegate, &options);
+  invoke_in_background(&c->i, c->r.target);
+  gate_wait(&c->b.entered);
+}
+
+void begin_queued_call(removal *r, blocker *b, runner *run, int64_t (*remove)(removal *)) {
   *b = fresh_blocker;
   add_removable(r, blocking(b), default_queue(), release_blocker);
   r->remove = remove;
@@ -55,10 +99,32 @@ void begin_call(removal *r, blocker *b, runner *run, int64_t (*remove)(removal *
   gate_wait(&b->entered);
 }
 
-void *remove_in_thread(void *argument) {
-  removal *r = argument;
-  r->result = r->remove(r);
-  r->had_left = LOAD(r->b->has_left);
-  gate_open(&r->returned);
-  return NULL;
+/* ---- Inside its own call --------------------------------------------------------------------- */
+
+void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
+  own_removal *o = context;
+  (void)event, (void)payload, (void)size;
+  ++o->calls;
+  o->result = o->r.remove(&o->r);
+  o->releases_inside = LOAD(o->releases);
 }
+
+void release_itself(void *context) { ADD(((own_removal *)context)->releases, 1); }
+
+/* ---- Contexts that are freed ----------------------------------------------------------------- */
+
+enum { IS_ALIVE = 0xA11CE };
+
+static void call_guarded(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  CHECK_EQ(((guarded *)context)->alive, IS_ALIVE);
+}
+
+multicast_delegate begin_guarded(guarded *g) {
+  multicast_delegate d = {call_guarded, NULL};
+  g->alive = IS_ALIVE;
+  d.context = g;
+  return d;
+}
+
+void end_guarded(guarded *g) { g->alive = 0; }

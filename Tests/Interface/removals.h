@@ -1,12 +1,15 @@
-/* The ways to remove a registration that has a queue. */
+/* The ways to remove a registration, and removals on a thread of their own. */
 
 #ifndef REMOVALS_H
 #define REMOVALS_H
 
 #include "harness.h"
 #include "queues.h"
+#include "threads.h"
 
-/* One registration with a queue, and the ways to remove it. */
+/* ---- Ways to remove -------------------------------------------------------------------------- */
+
+/* One registration, and one way to remove it. */
 typedef struct removal removal;
 struct removal {
   int64_t (*remove)(removal *);
@@ -15,19 +18,19 @@ struct removal {
   multicast_delegate delegate;
   multicast_token token;
   multicast_lifetime lifetime;
-  blocker *b;    /* where its call is inside one */
+  blocker *b;    /* the context, if the removal has to wait for a call */
   gate returned;
   int64_t result;
   bool had_left; /* the call had ended when the removal returned */
   pthread_t thread;
 };
 
-/* All give MULTICAST_OK, or what is wrong; the counting ones one less than the count. */
+/* All return MULTICAST_OK, or what is wrong. Those that count subtract one from the count. */
 int64_t by_remove(removal *r);
 int64_t by_token(removal *r);
 int64_t by_nowait(removal *r);
 int64_t by_within(removal *r);
-int64_t by_within_for_ever(removal *r);
+int64_t by_within_without_limit(removal *r);
 int64_t by_context(removal *r);
 int64_t by_place(removal *r);
 int64_t by_all(removal *r);
@@ -37,13 +40,53 @@ int64_t by_lifetime(removal *r);
 int64_t by_queue(removal *r);
 int64_t by_unique(removal *r);
 
-/* Adds it in such a way that each of them can remove it. */
+/* Adds a delegate with a queue, so that each way can remove it. */
 void add_removable(removal *r, multicast_delegate d, multicast_queue q, void (*release)(void *));
 
-/* A call that a thread runs, and others of the same delegate that wait. */
-void begin_call(removal *r, blocker *b, runner *run, int64_t (*remove)(removal *));
+/* ---- On another thread ----------------------------------------------------------------------- */
 
-/* The body of a thread, which removes in the way that was chosen. */
+/* Prepares the removal of `blocking(b)` from a multicast, and does not add it. */
+void prepare_removal(removal *r, multicast target, blocker *b, int64_t (*remove)(removal *));
+
+/* The body of the thread that removes. */
 void *remove_in_thread(void *argument);
+
+/* Removes on another thread while `b` is being called: expects the removal to wait until the call
+ * has returned, and what it returns. */
+void expect_to_wait(removal *r, int64_t result);
+
+/* ---- During a call --------------------------------------------------------------------------- */
+
+/* A removal of a delegate that another thread is calling. */
+typedef struct running_call {
+  blocker b;
+  invoker i;
+  removal r;
+} running_call;
+void begin_running_call(running_call *c, int64_t (*remove)(removal *));
+
+/* The same with a queue: one call runs, two more of the delegate wait. */
+void begin_queued_call(removal *r, blocker *b, runner *run, int64_t (*remove)(removal *));
+
+/* ---- Inside its own call --------------------------------------------------------------------- */
+
+/* The context of a delegate that removes itself. */
+typedef struct own_removal {
+  removal r;
+  int64_t result;
+  int releases, releases_inside, calls;
+} own_removal;
+void remove_itself(void *context, uint32_t event, const void *payload, size_t size);
+void release_itself(void *context);
+
+/* ---- Contexts that are freed ----------------------------------------------------------------- */
+
+/* A context that no call may use after its removal. `alive` is a plain variable, so that the thread
+ * sanitizer reports a call that races with the end. */
+typedef struct guarded {
+  uint32_t alive;
+} guarded;
+multicast_delegate begin_guarded(guarded *g);
+void end_guarded(guarded *g);
 
 #endif

@@ -1,4 +1,4 @@
-/* The token group. */
+/* Tokens: liveness, pauses and the current one. */
 
 #include "harness.h"
 
@@ -60,13 +60,13 @@ TEST(pause_leaves_out_and_resume_takes_in_again) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_OK(multicast_token_resume(token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 3);
-  CHECK_TEXT(text, "acabc"); /* in its old place */
+  CHECK_TEXT(text, "acabc"); /* in its former place */
 }
 
 TEST(pause_twice_is_as_once) {
   multicast m = multicast_create();
   multicast_token token = add(m, counter(&calls));
-  CHECK_OK(multicast_token_resume(token)); /* harmless */
+  CHECK_OK(multicast_token_resume(token)); /* has no effect */
   CHECK_OK(multicast_token_pause(token));
   CHECK_OK(multicast_token_pause(token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
@@ -110,9 +110,7 @@ static void pause_other(void *context, uint32_t event, const void *payload, size
   pausing *p = context;
   static int ignored;
   int i;
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)event, (void)payload, (void)size;
   for (i = 0; i < p->adds; ++i) add(p->target, counter(&ignored));
   CHECK_OK(multicast_token_pause(p->other));
 }
@@ -139,7 +137,7 @@ static void see_current(void *context, uint32_t event, const void *payload, size
   int depth = (int)event;
   seen[depth] = multicast_token_current();
   if (depth < 2) CHECK_EQ(multicast_invoke(*(multicast *)context, event + 1, payload, size), 1);
-  CHECK_EQ(multicast_token_current().id, seen[depth].id); /* again, after the nested call */
+  CHECK_EQ(multicast_token_current().id, seen[depth].id); /* the same again after the nested call */
 }
 
 TEST(token_current_is_the_innermost_call_of_this_thread) {
@@ -163,10 +161,7 @@ static void *see_none(void *unused) {
 }
 
 static void look_from_elsewhere(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context;
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)context, (void)event, (void)payload, (void)size;
   on_another_thread(see_none, NULL);
 }
 
@@ -191,12 +186,9 @@ TEST(token_current_in_a_visitor_is_the_visited_registration) {
 }
 
 static void remove_current(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context;
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)context, (void)event, (void)payload, (void)size;
   CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
-  CHECK(!multicast_token_is_live(multicast_token_current())); /* removed, and still current */
+  CHECK(!multicast_token_is_live(multicast_token_current())); /* removed, but still current */
 }
 
 TEST(token_current_lets_a_delegate_remove_itself) {
@@ -215,9 +207,7 @@ static void note_current(void *context) {
 }
 
 static void invoke_inner(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event;
-  (void)payload;
-  (void)size;
+  (void)event, (void)payload, (void)size;
   CHECK_EQ(multicast_invoke(*(multicast *)context, 0, NULL, 0), 1);
 }
 
@@ -235,47 +225,18 @@ TEST(token_current_in_a_release_is_the_call_that_it_is_run_in) {
   CHECK_EQ(current_in_release.id, outer_token.id);
 }
 
-/* ---- The kernel ------------------------------------------------------------------------------ */
+/* ---- The token is written first -------------------------------------------------------------- */
 
-static multicast watched;
-
-static void *invoke_watched(void *unused) {
-  (void)unused;
-  CHECK(multicast_invoke(watched, 0, NULL, 0) >= 1);
-  return NULL;
-}
-
-TEST(removal_after_the_kernel_took_the_barrier_back_is_system_and_frees_nothing) {
-  int releases = 0, other = 0;
-  multicast_options options = with_release(count_release);
-  multicast_token token;
-  if (is_without_membarrier()) return; /* it was never granted: nothing to take back */
-  watched = multicast_create();
-  token = add_with(watched, counter(&releases), &options);
-  add(watched, counter(&other));
-  multicast_invoke(watched, 0, NULL, 0);
-  on_another_thread(invoke_watched, NULL);
-  releases = 0;
-  deny_membarrier();
-  CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_SYSTEM);
-  CHECK(!multicast_token_is_live(token));
-  CHECK_EQ(releases, 0);
-  CHECK_EQ(multicast_invoke(watched, 0, NULL, 0), 1);
-  CHECK_STATUS(multicast_remove_all(watched), MULTICAST_ERROR_SYSTEM);
-  CHECK_STATUS(multicast_destroy(watched), MULTICAST_ERROR_SYSTEM);
-}
-
-/* ---- The token is there first ---------------------------------------------------------------- */
-
-/* A page that cannot be written to yet: who tries waits until another thread has invoked. */
+/* A page that is read-only at first. A thread that writes to it waits until another thread has
+ * invoked. */
 static void *guarded_page;
 static multicast guarded_target;
-static int guarded_step; /* 1: invoke; 2: invoked; 3: over */
+static int guarded_step; /* 1: invoke, 2: invoked, 3: over */
 static int64_t called_before_token = -1;
 
 static void *invoke_when_told(void *unused) {
   (void)unused;
-  /* Known as one of several, from here on. */
+  /* From now on the multicast has multiple invokers. */
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
   while (LOAD(guarded_step) == 0) sched_yield();
   called_before_token = multicast_invoke(guarded_target, 0, NULL, 0);
@@ -302,7 +263,7 @@ TEST(add_writes_the_token_before_the_delegate_can_be_called) {
   CHECK(guarded_page != MAP_FAILED);
   token = guarded_page;
   guarded_target = multicast_create();
-  /* With room for one more, and a thread that has invoked. */
+  /* The list has room for one more, and a thread has invoked. */
   first = add(guarded_target, counter(&calls));
   CHECK_OK(multicast_token_remove(first));
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);

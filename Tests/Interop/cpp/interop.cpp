@@ -129,7 +129,7 @@ int main(int argc, char **argv) {
   CHECK(lifetime_end(options.lifetime), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK(count(m), 1);
 
-  // A closure that the library owns: its captures die with the registration, and not before.
+  // A closure that the library owns: its captures are freed by `release`, and not before.
   auto alive = std::make_shared<int>();
   auto owned = new Closure([alive](uint32_t, std::string_view) { calls.append("owned;"); });
   multicast_token token;
@@ -145,7 +145,7 @@ int main(int argc, char **argv) {
   CHECK(token_is_live(token), false);
   CHECK(alive.use_count(), 1);
 
-  // Removal waits for the call that another thread is in.
+  // Removal waits for a call on another thread.
   std::atomic<bool> inside = false, done = false;
   Closure slow = [&](uint32_t, std::string_view) {
     inside = true;

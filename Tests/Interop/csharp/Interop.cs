@@ -8,7 +8,7 @@ using System.Runtime.InteropServices;
 using System.Text;
 using System.Threading;
 
-// ---- What is needed of multicast.h --------------------------------------------------------------
+// ---- Declarations from multicast.h --------------------------------------------------------------
 
 enum Status { Ok = 0, InvalidHandle = -10, InvalidArgument = -20, NotFound = -30 }
 
@@ -20,8 +20,8 @@ struct Queue { public ulong Id; }
 delegate void Function(IntPtr context, uint @event, IntPtr payload, UIntPtr size);
 delegate void Release(IntPtr context);
 
-// Function pointers as IntPtr: a field of a delegate type would make the marshaller a pointer of
-// its own choice, and equal delegates are to have equal ones.
+// Function pointers are IntPtr. For a field of a delegate type the marshaller would create the
+// pointer, and equal delegates must have equal pointers.
 struct Delegate { public IntPtr Function, Context; }
 
 struct Options {
@@ -40,7 +40,7 @@ struct Stats {
 }
 
 static class Library {
-  // An array of blittable structs goes as a pointer to the first, and null as null.
+  // An array of blittable structs is passed as a pointer to the first, and null as null.
   public delegate uint GetVersion();
   public delegate IntPtr GetName(int status);
   public delegate Multicast NewMulticast();
@@ -60,7 +60,7 @@ static class Library {
   public delegate long DoRun(Queue queue, UIntPtr max);
   public delegate Status GetStatistics(Queue queue, ref Stats stats);
 
-#pragma warning disable 0649 // Open() sets them
+#pragma warning disable 0649 // set by Open()
   public static GetVersion version;
   public static GetName status_name;
   public static NewMulticast create;
@@ -84,7 +84,7 @@ static class Library {
   [DllImport("libdl.so.2")] static extern IntPtr dlopen(string path, int flags);
   [DllImport("libdl.so.2")] static extern IntPtr dlsym(IntPtr library, string name);
 
-  /// Sets each of the fields to the function of its name.
+  /// Sets each field to the function of the same name.
   public static void Open(string path) {
     const int RTLD_NOW = 2;
     IntPtr library = dlopen(path, RTLD_NOW);
@@ -113,8 +113,8 @@ static class Interop {
 
   static readonly List<string> calls = new List<string>(), released = new List<string>();
 
-  // A context is a GCHandle: the collector moves objects, and cannot see what the library holds.
-  // No exception may pass through the library, so each callback has to catch all of its own.
+  // A context is a GCHandle: the collector moves objects, and does not see the references that the
+  // library has. No exception may pass through the library, so each callback catches all of them.
   static void Listen(IntPtr context, uint @event, IntPtr payload, UIntPtr size) {
     var bytes = new byte[(int)size];
     if (bytes.Length > 0) Marshal.Copy(payload, bytes, 0, bytes.Length);
@@ -127,7 +127,8 @@ static class Interop {
     handle.Free();
   }
 
-  // Static: what only the library refers to would be collected, and crash when called.
+  // Static: a callback that only the library refers to would be collected, and calling it would
+  // crash.
   static readonly Function listen = Listen;
   static readonly Release free = Free;
   static readonly List<Function> kept = new List<Function>();
@@ -229,7 +230,7 @@ static class Interop {
     Check(Library.queue_statistics(options[0].Queue, ref stats), Status.Ok);
     Check((stats.Pending, stats.Delivered), (0ul, 1ul));
 
-    // The queue's own thread, which the runtime sees for the first time when it calls.
+    // The queue's own thread, which is new to the runtime when it makes its first call.
     int runner = 0;
     var called = new ManualResetEventSlim();
     Delegate note = DelegateOf((context, @event, bytes, size) => {
@@ -241,7 +242,7 @@ static class Interop {
     Check(Invoke(m, 4), 2);
     Check(called.Wait(60000), true);
     Check(runner != Thread.CurrentThread.ManagedThreadId, true);
-    GC.Collect(); // stops the queue's thread, too
+    GC.Collect(); // also suspends the queue's thread
     Check(Library.queue_destroy(options[0].Queue), Status.Ok);
     Check(Taken(), "one 4 ");
     Check(Library.destroy(m), Status.Ok);

@@ -1,7 +1,7 @@
 ;;; libmulticast from Guile. Argument: the path of libmulticast.so.
 (use-modules (ice-9 match) (rnrs bytevectors) (system foreign) (system foreign-library))
 
-;;; ---- What is needed of multicast.h -------------------------------------------------------------
+;;; ---- Declarations from multicast.h -------------------------------------------------------------
 
 (define OK 0)
 (define INVALID-HANDLE -10)
@@ -71,9 +71,9 @@
 (define (bytes-of payload size)
   (if (zero? size) "" (utf8->string (pointer->bytevector payload size))))
 
-;; Definitions of the module: Guile would collect a callback that only the library refers to. No
-;; exception and no continuation may leave it through the library, so they end here. A queue that
-;; delivers here must not have a thread of its own: it would be none of Guile's.
+;; Defined in the module: Guile would collect a callback that only the library refers to. No
+;; exception and no continuation may pass through the library, so they end here. A queue that calls
+;; Guile must not have a thread of its own: Guile does not know that thread.
 (define listen
   (procedure->pointer
    void

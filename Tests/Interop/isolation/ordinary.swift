@@ -1,4 +1,4 @@
-// Ordinary Swift, which needs its runtime: classes, hashing, strings and existentials.
+// Ordinary Swift that needs its runtime: classes, hashing, strings and existentials.
 
 private final class Node {
   var next: Node?

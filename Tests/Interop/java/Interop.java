@@ -25,11 +25,11 @@ public class Interop {
     default void onRelease() {}
   }
 
-  // ---- What is needed of multicast.h ------------------------------------------------------------
+  // ---- Declarations from multicast.h ------------------------------------------------------------
 
   static final int OK = 0, INVALID_HANDLE = -10, INVALID_ARGUMENT = -20, NOT_FOUND = -30;
 
-  // A C function leaves what it likes above the bits of its result.
+  // The bits of a register above the result of a C function are undefined.
   static int status(String function, long... arguments) { return (int) call(function, arguments); }
   static boolean ask(String function, long... arguments) {
     return (call(function, arguments) & 0xFF) != 0;
@@ -39,11 +39,11 @@ public class Interop {
     return ByteBuffer.allocateDirect(size).order(ByteOrder.nativeOrder()).putInt(0, size);
   }
 
-  // The offsets of the fields; the last ones of the options, lock and unlock, end at its size.
+  // The offsets of the fields. The last ones of the options, lock and unlock, end at its size.
   static final int PRIORITY = 8, LIFETIME = 24, QUEUE = 32, RELEASE = 40, SIZE_OF_OPTIONS = 64;
   static final int PENDING = 8, QUEUED = 16, DELIVERED = 24, HIGHEST = 64, SIZE_OF_STATS = 72;
 
-  /** A delegate: the bridge's function with a reference to a listener, kept until it is freed. */
+  /** A delegate: the bridge's function, and a reference to a listener that is kept until freed. */
   record Delegate(long function, long context) {
     Delegate(Listener listener) { this(eventFunction(), reference(listener)); }
   }
@@ -166,7 +166,7 @@ public class Interop {
     check("pending", stats.getLong(PENDING), 0L);
     check("delivered", stats.getLong(DELIVERED), 1L);
 
-    // The queue's own thread, which the bridge makes known to Java.
+    // The queue's own thread, which the bridge attaches to the Java VM.
     Thread[] runner = {null};
     CountDownLatch called = new CountDownLatch(1);
     Delegate note = new Delegate((event, bytes) -> {

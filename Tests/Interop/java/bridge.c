@@ -1,7 +1,7 @@
-/* libmulticast for Java: any function of it by its name, and the C side of Java's delegates.
+/* libmulticast for Java: calls functions by name, and is the C side of delegates in Java.
  *
- * Handles, statuses and addresses all go as 64-bit integers, in the registers where the library
- * looks for them; a delegate by value is its two addresses. */
+ * Handles, statuses and addresses are all passed as 64-bit integers, in the registers where the
+ * library expects them. A delegate by value is passed as its two addresses. */
 #include <dlfcn.h>
 #include <jni.h>
 #include <pthread.h>
@@ -11,14 +11,14 @@
 static JavaVM *vm;
 static void *library;
 static jmethodID on_event, on_release;
-static pthread_key_t attached; /* detaches the threads that were attached here, as they end */
+static pthread_key_t attached; /* its destructor detaches threads that were attached here */
 
 static void detach(void *unused) {
   (void)unused;
   (*vm)->DetachCurrentThread(vm);
 }
 
-/* The environment of this thread, which may be one of the library's: a queue's own. */
+/* The environment of this thread, which may be the own thread of a queue. */
 static JNIEnv *environment(void) {
   JNIEnv *env = NULL;
   if ((*vm)->GetEnv(vm, (void **)&env, JNI_VERSION_10) != JNI_OK) {
@@ -28,7 +28,7 @@ static JNIEnv *environment(void) {
   return env;
 }
 
-/* No exception of Java's may pass through the library. */
+/* No Java exception may pass through the library. */
 static void report_exception(JNIEnv *env) {
   if ((*env)->ExceptionCheck(env)) (*env)->ExceptionDescribe(env);
   (*env)->ExceptionClear(env);
@@ -43,7 +43,7 @@ static void event_trampoline(void *context, uint32_t event, const void *payload,
     (*env)->CallVoidMethod(env, context, on_event, (jint)event, bytes);
   }
   report_exception(env);
-  (*env)->DeleteLocalRef(env, bytes); /* a thread of the library has no frame that would do it */
+  (*env)->DeleteLocalRef(env, bytes); /* a thread of the library has no frame that does so */
 }
 
 static void release_trampoline(void *context) {
@@ -73,7 +73,7 @@ JNIEXPORT jlong JNICALL Java_Interop_call(JNIEnv *env, jclass type, jstring name
   void *symbol = dlsym(library, chars);
   (*env)->ReleaseStringUTFChars(env, name, chars);
   (*env)->GetLongArrayRegion(env, array, 0, (*env)->GetArrayLength(env, array), a);
-  if ((*env)->ExceptionCheck(env)) return 0; /* more than six */
+  if ((*env)->ExceptionCheck(env)) return 0; /* more than six arguments */
   if (symbol == NULL) {
     (*env)->ThrowNew(env, (*env)->FindClass(env, "java/lang/UnsatisfiedLinkError"), dlerror());
     return 0;

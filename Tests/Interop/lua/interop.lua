@@ -1,10 +1,10 @@
 -- libmulticast from Lua, with LuaJIT's FFI. Argument: the path of libmulticast.so.
 local ffi = require "ffi"
 
--- A compiled trace cannot be called back into: all that invokes or runs a queue is interpreted.
+-- LuaJIT cannot be called back from a compiled trace: what invokes or runs a queue is interpreted.
 jit.off()
 
--- ---- What is needed of multicast.h --------------------------------------------------------------
+-- ---- Declarations from multicast.h --------------------------------------------------------------
 
 ffi.cdef [[
 typedef struct multicast          { uint64_t id; } multicast;
@@ -77,8 +77,9 @@ end
 
 local calls, released = {}, {}
 
--- FFI keeps a callback until its free(), and has room for some hundred: one for each function, and
--- numbers for contexts, not one for each delegate. No error may pass through the library.
+-- FFI keeps a callback until its free(), and has room for some hundreds. So there is one for each
+-- function, not one for each delegate, and contexts are numbers. No error may pass through the
+-- library.
 local listen = ffi.cast("multicast_function", function(context, event, payload, size)
   local ok, text = pcall(ffi.string, payload, size)
   table.insert(calls, ("%d %d %s"):format(tonumber(ffi.cast("intptr_t", context)), event,

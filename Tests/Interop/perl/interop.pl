@@ -8,7 +8,7 @@ use constant {
   OK => 0, INVALID_HANDLE => -10, INVALID_ARGUMENT => -20, NOT_FOUND => -30, TIMEOUT => -70,
 };
 
-# ---- What is needed of multicast.h ---------------------------------------------------------------
+# ---- Declarations from multicast.h ---------------------------------------------------------------
 
 my $ffi = FFI::Platypus->new(api => 1, lib => $ARGV[0]);
 
@@ -31,7 +31,7 @@ package Stats {
       qw(pending queued delivered refused dropped retracted coalesced highest));
 }
 
-# A struct of one integer goes in the register of an integer.
+# A struct of one integer is passed in the register of an integer.
 $ffi->type(uint64 => 'handle');
 $ffi->type('record(Delegate)' => 'delegate');
 $ffi->type('(opaque, uint32, opaque, size_t)->void' => 'function');
@@ -76,9 +76,9 @@ sub check {
 
 my (@calls, @released);
 
-# Closures live in variables of the program, since the library's pointers to them do not count as
-# references. A die in one ends there, with a warning. They are this thread's: with threads, or a
-# thread of the queue, Perl code must not be the delegate.
+# Closures are stored in variables of the program, since the library's pointers to them do not count
+# as references. A die inside a closure ends there, with a warning. Closures belong to this thread:
+# on other threads, such as a queue's own, Perl code must not be a delegate.
 my $listen = $ffi->closure(sub {
   my ($context, $event, $payload, $size) = @_;
   push @calls, join ' ', $context, $event, $size ? buffer_to_scalar($payload, $size) : '-';

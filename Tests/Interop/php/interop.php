@@ -2,12 +2,13 @@
 // libmulticast from PHP, with its FFI. Argument: the path of libmulticast.so.
 declare(strict_types=1);
 
-// ---- What is needed of multicast.h --------------------------------------------------------------
+// ---- Declarations from multicast.h --------------------------------------------------------------
 
 const OK = 0, INVALID_HANDLE = -10, INVALID_ARGUMENT = -20, NOT_FOUND = -30, TIMEOUT = -70;
 
-// Contexts are numbers. multicast_invoke() takes a char *, so that it can be given a string; what
-// delegates are given stays a void *, or PHP would make it a string that ends at the first NUL.
+// Contexts are numbers. multicast_invoke() is declared with a char *, so that it accepts a string.
+// The payload of delegates stays a void *: PHP would turn a char * into a string that ends at the
+// first NUL.
 $lib = FFI::cdef(<<<'C'
     typedef struct multicast          { uint64_t id; } multicast;
     typedef struct multicast_token    { uint64_t id; } multicast_token;
@@ -70,8 +71,8 @@ function check(mixed $actual, mixed $expected): void
 
 $calls = [];
 
-// PHP makes a function for C each time that a closure is assigned, and frees it with the request:
-// so one for all delegates, which then differ in their contexts. An exception in it is fatal.
+// PHP creates a C function each time that a closure is assigned, and frees it with the request. So
+// all delegates share one function, and differ in their contexts. An exception in it is fatal.
 $listener = $lib->new('multicast_delegate');
 $listener->function = function (int $context, int $event, ?FFI\CData $payload, int $size) {
     global $calls;
@@ -101,7 +102,7 @@ function taken(): array
     return $result;
 }
 
-/** A duplicate of the descriptor, which PHP may close. */
+/** A duplicate of the descriptor. PHP closes the duplicate. */
 function watch(int $descriptor): mixed
 {
     return fopen("php://fd/$descriptor", 'r');

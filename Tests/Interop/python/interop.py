@@ -9,13 +9,13 @@ import threading
 from ctypes import POINTER, byref, c_bool, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64
 from ctypes import c_char_p, c_void_p, sizeof
 
-# ---- What is needed of multicast.h ---------------------------------------------------------------
+# ---- Declarations from multicast.h ---------------------------------------------------------------
 
 OK, INVALID_HANDLE, INVALID_ARGUMENT, NOT_FOUND, TIMEOUT = 0, -10, -20, -30, -70
 
 
 def handle(name):
-    """A type for each kind, so that ctypes refuses one in the place of another."""
+    """A type for each kind, so that ctypes refuses a handle of another kind."""
     return type(name, (ctypes.Structure,), {"_fields_": [("id", c_uint64)]})
 
 
@@ -41,7 +41,7 @@ class Stats(ctypes.Structure):
                                       "retracted", "coalesced", "highest")]
 
 
-# CDLL, not PyDLL: it lets go of the interpreter's lock during a call, so that a removal can wait
+# CDLL, not PyDLL: CDLL releases the interpreter's lock during a call, so that a removal can wait
 # for a delegate that needs the lock on another thread.
 library = ctypes.CDLL(sys.argv[1])
 
@@ -93,8 +93,8 @@ def check(actual, expected):
 calls, released = [], []
 
 
-# Names of the module: a callback that nothing in Python refers to is collected, and a call of it
-# crashes. Contexts are numbers here, not addresses of objects, for the same reason.
+# Global names: a callback that nothing in Python refers to is collected, and calling it crashes.
+# For the same reason contexts are numbers here, not addresses of objects.
 @Function
 def listen(context, event, payload, size):
     calls.append((context, event, ctypes.string_at(payload, size) if size else b""))
@@ -106,7 +106,7 @@ def release(context):
 
 
 def taken():
-    """The calls since the last time."""
+    """Returns the calls since it was last called."""
     result = calls[:]
     calls.clear()
     return result
@@ -230,7 +230,7 @@ def test_thread_of_the_queue():
     m, queue, called, names = create(), queue_create(None), threading.Event(), []
 
     @Function
-    def note(context, event, payload, size):  # ctypes makes the queue's thread known to Python
+    def note(context, event, payload, size):  # ctypes registers the queue's thread with Python
         names.append(threading.current_thread() is threading.main_thread())
         called.set()
 
@@ -262,7 +262,7 @@ async def test_asyncio():
     threads = [asyncio.to_thread(invoke_often, event) for event in (0, 1)]
     check(await asyncio.gather(*threads), [each, each])
     await asyncio.wait_for(all_here.wait(), 60)
-    loop.remove_reader(queue_fd(queue))  # before the queue closes it
+    loop.remove_reader(queue_fd(queue))  # before the queue closes the descriptor
     for event in (0, 1):
         check([n for e, n, _ in numbers if e == event], list(range(each)))
     check({thread for _, _, thread in numbers}, {threading.get_ident()})

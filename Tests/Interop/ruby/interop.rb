@@ -1,8 +1,8 @@
 # libmulticast from Ruby, with Fiddle. Argument: the path of libmulticast.so.
 require "fiddle/import"
 
-# What is needed of multicast.h. Fiddle has no structs by value: a handle is a 64-bit integer, a
-# delegate its two pointers, which go in the same registers.
+# Declarations from multicast.h. Fiddle has no structs by value: a handle is a 64-bit integer, and a
+# delegate is its two pointers, which are passed in the same registers.
 module C
   extend Fiddle::Importer
   dlload ARGV.fetch(0)
@@ -62,9 +62,9 @@ def check(actual, expected)
   puts "#{where.path}:#{where.lineno}: #{source}: #{actual.inspect} is not #{expected.inspect}"
 end
 
-# A function of a delegate. To be kept for as long as it can be called, since Ruby cannot see that
-# the library refers to it. No exception may pass through the library. A queue that delivers here
-# must not have a thread of its own: it would be none of Ruby's.
+# The function of a delegate. Keep it for as long as it can be called, since Ruby does not see that
+# the library refers to it. No exception may pass through the library. A queue that calls Ruby must
+# not have a thread of its own: Ruby does not know that thread.
 def function(&block)
   types = [Fiddle::TYPE_VOIDP, -Fiddle::TYPE_INT, Fiddle::TYPE_VOIDP, Fiddle::TYPE_SIZE_T]
   Fiddle::Closure::BlockCaller.new(Fiddle::TYPE_VOID, types) do |context, event, payload, size|
@@ -127,7 +127,7 @@ end
 def test_queue
   m = C.multicast_create
   queue = C.multicast_queue_create(nil)
-  descriptor = IO.for_fd(C.multicast_queue_fd(queue), autoclose: false) # it is the queue's
+  descriptor = IO.for_fd(C.multicast_queue_fd(queue), autoclose: false) # the queue closes it
   check(C.multicast_add(m, LISTEN, 1, options(queue: queue), nil), OK)
   check(readable?(descriptor), false)
   check(C.multicast_queue_wait(queue, 0), TIMEOUT)
@@ -145,7 +145,7 @@ def test_queue
   check(C.multicast_queue_statistics(queue, stats), OK)
   check([stats.pending, stats.queued, stats.delivered], [0, 1, 1])
 
-  # Another thread invokes, this one's loop runs the queue.
+  # Another thread invokes; the loop of this thread runs the queue.
   thread = Thread.new { 100.times.sum { |i| C.multicast_invoke(m, i, i.to_s, i.to_s.size) } }
   while $calls.size < 100 && IO.select([descriptor], nil, nil, 60)
     C.multicast_queue_run(queue, 0)
@@ -156,7 +156,7 @@ def test_queue
   check(C.multicast_destroy(m), OK)
 end
 
-# Fiddle lets go of Ruby's lock during a call and takes it for a callback: else this would hang.
+# Fiddle releases Ruby's lock during a call, and takes it for a callback. Otherwise this would hang.
 def test_removal_waits_for_another_thread
   m = C.multicast_create
   inside = Thread::Queue.new

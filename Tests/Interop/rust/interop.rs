@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{mpsc, Arc, Mutex};
 use std::time::Duration;
 
-// ---- What is needed of multicast.h --------------------------------------------------------------
+// ---- Declarations from multicast.h --------------------------------------------------------------
 
 macro_rules! handles { ($($name:ident)*) => { $(
     #[repr(C)]
@@ -16,7 +16,7 @@ macro_rules! handles { ($($name:ident)*) => { $(
 )* } }
 handles! { Multicast Token Lifetime Queue }
 
-// Not an enum: a number that Rust does not know would be undefined behaviour.
+// Not an enum: a number that the enum does not have would be undefined behaviour.
 type Status = c_int;
 const OK: Status = 0;
 const INVALID_HANDLE: Status = -10;
@@ -130,16 +130,16 @@ macro_rules! check {
 
 type Call = (&'static str, u32, Vec<u8>);
 
-/// A context: `Sync`, since delegates are called on whatever thread invokes.
+/// A context: `Sync`, since delegates are called on any thread that invokes.
 struct Listener {
     name: &'static str,
     calls: Arc<Mutex<Vec<Call>>>,
 }
 
-/// A panic must not unwind through the library: this is compiled with `-C panic=abort`.
+/// A panic must not unwind through the library, so this program is compiled with `-C panic=abort`.
 extern "C" fn listen(context: *mut c_void, event: u32, payload: *const c_void, size: usize) {
     let bytes = match size {
-        0 => &[], // of a null pointer no slice may be made, not even an empty one
+        0 => &[], // a slice must not have a null pointer, even if it is empty
         _ => unsafe { std::slice::from_raw_parts(payload.cast::<u8>(), size) },
     };
     let listener = unsafe { &*context.cast::<Listener>() };
@@ -150,7 +150,7 @@ extern "C" fn release(context: *mut c_void) {
     drop(unsafe { Arc::from_raw(context.cast::<Listener>()) });
 }
 
-/// The context of `wait`: what tells that a call has begun, and how many are done.
+/// The context of `wait`: says that a call has begun, and counts the calls that have returned.
 struct Slow {
     begun: Mutex<mpsc::Sender<()>>,
     done: AtomicU32,
@@ -163,7 +163,7 @@ extern "C" fn wait(context: *mut c_void, _: u32, _: *const c_void, _: usize) {
     slow.done.fetch_add(1, SeqCst);
 }
 
-/// Borrows: the context has to be alive until the delegate is removed.
+/// Borrows the context, which has to be valid until the delegate is removed.
 fn delegate<T: Sync>(function: Function, context: &T) -> Delegate {
     Delegate { function: Some(function), context: context as *const T as *mut c_void }
 }
@@ -213,7 +213,7 @@ unsafe fn test(l: Library) {
     check!((l.multicast_lifetime_end)(lifetime), INVALID_HANDLE);
     check!((l.multicast_count)(m), 1);
 
-    // The registration has a reference of its own, which `release` gives back.
+    // The registration has a reference of its own, which `release` drops.
     let mut token = Token { id: 0 };
     let owning = Options { priority: 1, release: Some(release), ..options() };
     let context = Arc::into_raw(one.clone()) as *mut c_void;
@@ -227,7 +227,7 @@ unsafe fn test(l: Library) {
     check!((l.multicast_token_is_live)(token), false);
     check!(Arc::strong_count(&one), 1);
 
-    // Removal waits for the call that another thread is in.
+    // Removal waits for a call on another thread.
     let (begun, begins) = mpsc::channel();
     let slow = Slow { begun: Mutex::new(begun), done: AtomicU32::new(0) };
     let waiting = delegate(wait, &slow);

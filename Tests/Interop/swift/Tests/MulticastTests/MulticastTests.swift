@@ -2,7 +2,7 @@ import CMulticast
 import Dispatch
 import Testing
 
-/// A Swift object as a context: retained by its registration, let go of by `release`.
+/// A Swift object as a context: its registration retains it, and `release` releases it.
 final class Listener: @unchecked Sendable {
   var events: [UInt32] = []
   var texts: [String] = []
@@ -21,7 +21,7 @@ final class Listener: @unchecked Sendable {
       }, context: Unmanaged.passUnretained(self).toOpaque())
   }
 
-  /// The delegate with a reference of its own, and the options that give it back.
+  /// The delegate, with a reference of its own, and the options that release that reference.
   func retained() -> (multicast_delegate, multicast_options) {
     _ = Unmanaged.passRetained(self)
     var options = multicast_options_default()
@@ -43,7 +43,7 @@ final class Listener: @unchecked Sendable {
     #expect(multicast_destroy(target) == MULTICAST_OK)
   }
 
-  @Test func removedObjectsHearNoMore() {
+  @Test func removedObjectsAreNotCalled() {
     let listener = Listener()
     multicast_add(target, listener.delegate, nil, nil)
     #expect(multicast_remove(target, listener.delegate) == MULTICAST_OK)
@@ -52,7 +52,7 @@ final class Listener: @unchecked Sendable {
     multicast_destroy(target)
   }
 
-  @Test func releaseGivesTheReferenceBack() {
+  @Test func releaseReleasesTheReference() {
     var isGone = false
     withUnsafeMutablePointer(to: &isGone) { isGone in
       do {
@@ -140,7 +140,7 @@ final class Listener: @unchecked Sendable {
         var token = multicast_token()
         multicast_add(target, listener.delegate, nil, &token)
         multicast_visit(target, { _, _ in true }, nil)
-        // After this the listener may go: nobody is in a call of it.
+        // From now on the listener may be freed: no call of it runs.
         if multicast_token_remove(token) == MULTICAST_OK { counts[index] += 1 }
       }
     }

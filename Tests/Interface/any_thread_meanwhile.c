@@ -1,0 +1,121 @@
+/* What another thread changes while this one is inside the allocator: adds and queued calls stay
+ * correct. */
+
+#include "harness.h"
+#include "allocators.h"
+
+/* The allocator may not call the library. Another thread may, whatever this one is doing. */
+static void *(*meanwhile)(void *);
+static bool fails_then;
+
+static void *allocate(void *context, size_t size, size_t alignment) {
+  void *(*body)(void *) = meanwhile;
+  meanwhile = NULL;
+  if (body != NULL) {
+    on_another_thread(body, context);
+    if (fails_then) return NULL;
+  }
+  return allocate_aligned(size, alignment);
+}
+
+/* ---- While something is added ---------------------------------------------------------------- */
+
+typedef struct addition {
+  multicast m;
+  multicast_options options;
+  multicast_queue heir;
+  int releases;
+} addition;
+
+static void expect_that_it_fails(addition *a) {
+  multicast_token token = {1};
+  CHECK_STATUS(multicast_add(a->m, counter(&a->releases), &a->options, &token),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(meanwhile == NULL);
+  CHECK_EQ(token.id, 0);
+  CHECK_EQ(a->releases, 1);
+  CHECK_EQ(multicast_count(a->m), 0);
+  CHECK_OK(multicast_destroy(a->m));
+}
+
+static void begin_addition(addition *a) {
+  use_allocator(allocate, a);
+  a->m = multicast_create();
+  a->options = with_release(count_release);
+  a->options.lifetime = multicast_lifetime_create();
+}
+
+static void *destroy_the_queue(void *of) {
+  CHECK_OK(multicast_queue_destroy(((addition *)of)->options.queue));
+  return NULL;
+}
+
+TEST(add_to_a_queue_that_is_destroyed_meanwhile_leaves_nothing_under_the_lifetime) {
+  static addition a;
+  begin_addition(&a);
+  a.options.queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  meanwhile = destroy_the_queue;
+  expect_that_it_fails(&a);
+  CHECK_EQ(multicast_lifetime_count(a.options.lifetime), 0);
+  CHECK_OK(multicast_lifetime_end(a.options.lifetime));
+}
+
+static void *end_the_lifetime(void *of) {
+  CHECK_OK(multicast_lifetime_end(((addition *)of)->options.lifetime));
+  return NULL;
+}
+
+TEST(add_under_a_lifetime_that_ends_meanwhile_fails_and_releases) {
+  static addition a;
+  begin_addition(&a);
+  meanwhile = end_the_lifetime;
+  expect_that_it_fails(&a);
+}
+
+static void *bequeath_the_lifetime(void *of) {
+  addition *a = of;
+  end_the_lifetime(a);
+  /* a queue keeps a lifetime of its own, here in that slot */
+  a->heir = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  return NULL;
+}
+
+TEST(add_under_a_lifetime_whose_place_a_queue_takes_meanwhile_fails_and_releases) {
+  static addition a;
+  begin_addition(&a);
+  meanwhile = bequeath_the_lifetime;
+  expect_that_it_fails(&a);
+  CHECK(a.heir.id != 0);
+  CHECK_OK(multicast_queue_destroy(a.heir));
+}
+
+/* ---- While a call is queued ------------------------------------------------------------------ */
+
+static void *remove_while_it_is_queued(void *token) {
+  CHECK_OK(multicast_token_remove(*(multicast_token *)token));
+  return NULL;
+}
+
+static const char payload[100] = "too large to be kept in the queue itself";
+
+TEST(queue_does_not_count_as_refused_what_is_removed_while_there_is_no_memory_for_its_payload) {
+  static multicast_token token;
+  int calls = 0;
+  multicast m;
+  multicast_queue q;
+  use_allocator(allocate, &token);
+  m = multicast_create();
+  q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  token = add_queued(m, counter(&calls), q);
+  CHECK_EQ(multicast_invoke(m, 0, payload, 1), 1); /* registers this thread */
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  fails_then = true;
+  meanwhile = remove_while_it_is_queued;
+  CHECK_EQ(multicast_invoke(m, 0, payload, sizeof payload), 0);
+  CHECK(meanwhile == NULL);
+  CHECK_EQ(stats_of(q).refused, 0);
+  CHECK_EQ(stats_of(q).queued, 1);
+  CHECK_EQ(calls, 1);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_OK(multicast_destroy(m));
+}

@@ -1,0 +1,153 @@
+/* Handles that are null, stale or forged, and null pointers: each gives a status and changes
+ * nothing. */
+
+#include "harness.h"
+
+static int calls;
+
+/* Calls every function that takes the handle of a multicast. */
+static void expect_invalid_multicast(uint64_t id) {
+  multicast m;
+  multicast_delegate d = counter(&calls), out[1];
+  multicast_token t;
+  m.id = id;
+  CHECK(!multicast_is_valid(m));
+  CHECK(!multicast_contains(m, d));
+  CHECK_STATUS(multicast_destroy(m), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_add(m, d, NULL, &t), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_add_many(m, &d, 1, NULL, &t), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_add_many(m, NULL, 0, NULL, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_remove(m, d), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_remove_many(m, &d, 1), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_remove_context(m, &calls), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_remove_at(m, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_remove_all(m), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_count(m), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_list(m, out, 1), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_invoke(m, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+static bool visit_nothing(void *context, const multicast_delegate *delegate) {
+  (void)context, (void)delegate;
+  return true;
+}
+
+static void expect_invalid_token(uint64_t id) {
+  multicast_token t;
+  t.id = id;
+  CHECK(!multicast_token_is_live(t));
+  CHECK_STATUS(multicast_token_remove(t), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_token_remove_nowait(t), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_token_remove_within(t, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_token_remove_within(t, UINT64_MAX), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_token_pause(t), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_token_resume(t), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+TEST(null_handles_are_invalid_before_anything_exists) {
+  expect_invalid_multicast(0);
+  expect_invalid_token(0);
+}
+
+TEST(null_handles_are_invalid) {
+  multicast m = multicast_create();
+  multicast none = {0};
+  add(m, counter(&calls));
+  expect_invalid_multicast(0);
+  expect_invalid_token(0);
+  CHECK_STATUS(multicast_visit(none, visit_nothing, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+TEST(stale_handles_are_invalid_though_their_slots_are_used_again) {
+  multicast old = multicast_create(), new;
+  multicast_token token = add(old, counter(&calls));
+  CHECK_OK(multicast_destroy(old));
+  expect_invalid_multicast(old.id);
+  expect_invalid_token(token.id);
+  new = multicast_create();
+  add(new, counter(&calls));
+  CHECK(new.id != old.id);
+  expect_invalid_multicast(old.id);
+  expect_invalid_token(token.id);
+  CHECK_STATUS(multicast_visit(old, visit_nothing, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(multicast_count(new), 1);
+}
+
+TEST(handles_of_vacant_slots_are_invalid_whatever_kind_they_claim) {
+  multicast gone = multicast_create(), kept = multicast_create();
+  multicast_token token = add(kept, counter(&calls));
+  uint64_t kind;
+  CHECK_OK(multicast_token_remove(token));
+  CHECK_OK(multicast_destroy(gone));
+  for (kind = 0; kind < 16; ++kind) { /* the four bits of the kind */
+    expect_invalid_multicast((gone.id & ~(UINT64_C(15) << 26)) | kind << 26);
+    expect_invalid_token((token.id & ~(UINT64_C(15) << 26)) | kind << 26);
+  }
+  CHECK_EQ(multicast_count(kept), 0);
+}
+
+TEST(handles_of_another_kind_are_invalid) {
+  multicast m = multicast_create();
+  multicast_token token = add(m, counter(&calls));
+  expect_invalid_multicast(token.id);
+  expect_invalid_token(m.id);
+  CHECK_EQ(multicast_count(m), 1);
+}
+
+TEST(forged_handles_are_invalid) {
+  multicast m = multicast_create();
+  multicast_token token = add(m, counter(&calls));
+  uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
+  int bit, i;
+  multicast_destroy(multicast_create()); /* leaves a vacant slot */
+  expect_invalid_multicast(UINT64_MAX);
+  expect_invalid_token(UINT64_MAX);
+  for (bit = 0; bit < 64; ++bit) {
+    expect_invalid_multicast(m.id ^ (UINT64_C(1) << bit));
+    expect_invalid_token(token.id ^ (UINT64_C(1) << bit));
+    expect_invalid_multicast(UINT64_C(1) << bit);
+    expect_invalid_token(UINT64_C(1) << bit);
+  }
+  for (i = 0; i < 20000; ++i) {
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    if (random != m.id) expect_invalid_multicast(random);
+    if (random != token.id) expect_invalid_token(random);
+  }
+  /* Low bits of existing slots, vacant and used, with random high bits and with none. */
+  for (i = 0; i < 4096; ++i) {
+    uint64_t id = (random & ~UINT64_C(0x3FFFFFFF)) | (uint64_t)i;
+    expect_invalid_multicast(id);
+    expect_invalid_token(id);
+    expect_invalid_multicast((uint64_t)i);
+    expect_invalid_token((uint64_t)i);
+  }
+  CHECK_EQ(multicast_count(m), 1);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+}
+
+TEST(null_function_is_invalid_argument) {
+  multicast m = multicast_create();
+  multicast_delegate d = {NULL, NULL};
+  multicast_token t = {77};
+  CHECK_STATUS(multicast_add(m, d, NULL, &t), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(t.id, 0);
+  CHECK_STATUS(multicast_remove(m, d), MULTICAST_ERROR_NOT_FOUND);
+  CHECK(!multicast_contains(m, d));
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+TEST(null_pointers_are_invalid_argument) {
+  multicast m = multicast_create();
+  multicast_token t = {77};
+  CHECK_STATUS(multicast_add_many(m, NULL, 1, NULL, &t), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(t.id, 0);
+  CHECK_STATUS(multicast_remove_many(m, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_list(m, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_visit(m, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_invoke(m, 0, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_set_allocator(NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_options_init(NULL, 64), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_allocator_init(NULL, 32), MULTICAST_ERROR_INVALID_ARGUMENT);
+}

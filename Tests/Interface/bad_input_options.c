@@ -1,0 +1,250 @@
+/* Options and other structs that are not valid, or are those of a newer caller. */
+
+#include "harness.h"
+
+static int calls;
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+static void expect_refused(const multicast_options *options) {
+  multicast m = multicast_create();
+  multicast_token t = {77};
+  CHECK_STATUS(multicast_add(m, counter(&calls), options, &t), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(t.id, 0);
+  CHECK_EQ(multicast_count(m), 0);
+  CHECK_OK(multicast_destroy(m));
+}
+
+TEST(struct_size_zero_or_too_small_is_invalid_argument) {
+  uint32_t size;
+  for (size = 0; size < sizeof(multicast_options); ++size) {
+    multicast_options options = multicast_options_default();
+    options.struct_size = size;
+    expect_refused(&options);
+  }
+}
+
+TEST(struct_size_of_a_newer_caller_is_fine_if_the_rest_is_zero) {
+  struct {
+    multicast_options known;
+    uint64_t unknown[20];
+  } newer;
+  multicast m = multicast_create();
+  memset(&newer, 0, sizeof newer);
+  newer.known.struct_size = sizeof newer;
+  newer.known.priority = 4;
+  CHECK_OK(multicast_add(m, counter(&calls), &newer.known, NULL));
+  newer.unknown[19] = UINT64_C(1) << 56;
+  expect_refused(&newer.known);
+}
+
+TEST(struct_size_beyond_1024_is_invalid_argument) {
+  multicast_options options = multicast_options_default();
+  options.struct_size = 1025;
+  expect_refused(&options);
+  options.struct_size = UINT32_MAX;
+  expect_refused(&options);
+}
+
+TEST(unknown_flags_are_invalid_argument) {
+  int bit;
+  for (bit = 3; bit < 32; ++bit) {
+    multicast_options options = multicast_options_default();
+    options.flags = 1u << bit;
+    expect_refused(&options);
+  }
+}
+
+TEST(reserved_fields_that_are_not_zero_are_invalid_argument) {
+  multicast_options options = multicast_options_default();
+  options.reserved = 1;
+  expect_refused(&options);
+}
+
+TEST(queue_that_is_none_is_invalid_handle_and_releases) {
+  int releases = 0;
+  multicast m = multicast_create();
+  multicast_token t = {77};
+  multicast_options options = with_release(count_release);
+  options.queue.id = 1;
+  CHECK_STATUS(multicast_add(m, counter(&releases), &options, &t),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(releases, 1);
+  CHECK_EQ(t.id, 0);
+  options.queue.id = m.id; /* a handle of another kind */
+  CHECK_STATUS(multicast_add(m, counter(&releases), &options, NULL),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(releases, 2);
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+TEST(counts_beyond_all_memory_are_limit) {
+  multicast m = multicast_create();
+  multicast_delegate d = counter(&calls);
+  CHECK_STATUS(multicast_add_many(m, &d, SIZE_MAX, NULL, NULL), MULTICAST_ERROR_LIMIT);
+  CHECK_STATUS(multicast_add_many(m, &d, ((size_t)1 << 26) + 1, NULL, NULL),
+               MULTICAST_ERROR_LIMIT);
+  CHECK_STATUS(multicast_remove_at(m, SIZE_MAX), MULTICAST_ERROR_NOT_FOUND);
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+TEST(add_many_of_2_to_the_26_is_not_beyond_the_limit) {
+  multicast m = multicast_create();
+  CHECK_STATUS(multicast_add_many(m, NULL, (size_t)1 << 26, NULL, NULL),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_add_many(m, NULL, ((size_t)1 << 26) + 1, NULL, NULL),
+               MULTICAST_ERROR_LIMIT);
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+static void *lock_only(void *context) { return context; }
+
+TEST(add_many_of_none_refuses_options_that_contradict_themselves) {
+  multicast m = multicast_create();
+  multicast_delegate none = {NULL, NULL};
+  multicast_options options = multicast_options_default();
+  options.lock = lock_only; /* without unlock */
+  CHECK_STATUS(multicast_add_many(m, NULL, 0, &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_add_many(m, &none, 0, &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+}
+
+/* ---- Structs of newer callers ---------------------------------------------------------------- */
+
+enum { LARGEST_STRUCT = 1024 };
+
+/* A struct, and the functions that initialize it and accept it. */
+typedef struct taker {
+  const char *name;
+  size_t known;
+  multicast_status (*init)(void *given, size_t size);
+  bool (*takes)(void *given);
+} taker;
+
+static multicast_queue asked_queue;
+
+static multicast_status init_options(void *given, size_t size) {
+  return multicast_options_init(given, size);
+}
+
+static multicast_status init_queue_options(void *given, size_t size) {
+  return multicast_queue_options_init(given, size);
+}
+
+static multicast_status init_broadcaster_options(void *given, size_t size) {
+  return multicast_broadcaster_options_init(given, size);
+}
+
+static multicast_status init_stats(void *given, size_t size) {
+  return multicast_queue_stats_init(given, size);
+}
+
+static multicast_status init_allocator(void *given, size_t size) {
+  return multicast_allocator_init(given, size);
+}
+
+static bool takes_options(void *given) {
+  multicast m = multicast_create();
+  multicast_status status = multicast_add(m, counter(&calls), given, NULL);
+  if (status != MULTICAST_OK) CHECK_STATUS(status, MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_OK(multicast_destroy(m));
+  return status == MULTICAST_OK;
+}
+
+static bool takes_queue_options(void *given) {
+  multicast_queue q;
+  ((multicast_queue_options *)given)->capacity = 1;
+  q = multicast_queue_create(given);
+  if (q.id != 0) CHECK_OK(multicast_queue_destroy(q));
+  return q.id != 0;
+}
+
+static bool takes_broadcaster_options(void *given) {
+  multicast_broadcaster b = multicast_broadcaster_create(given);
+  if (b.id != 0) CHECK_OK(multicast_broadcaster_destroy(b));
+  return b.id != 0;
+}
+
+static bool takes_stats(void *given) {
+  multicast_status status = multicast_queue_statistics(asked_queue, given);
+  if (status != MULTICAST_OK) CHECK_STATUS(status, MULTICAST_ERROR_INVALID_ARGUMENT);
+  return status == MULTICAST_OK;
+}
+
+/* A multicast exists, so valid options give MULTICAST_ERROR_STATE. */
+static bool takes_allocator(void *given) {
+  multicast_allocator *allocator = given;
+  multicast_status status;
+  allocator->allocate = (void *(*)(void *, size_t, size_t))(uintptr_t)1;
+  allocator->deallocate = (void (*)(void *, void *, size_t, size_t))(uintptr_t)1;
+  status = multicast_set_allocator(allocator);
+  if (status != MULTICAST_ERROR_STATE) CHECK_STATUS(status, MULTICAST_ERROR_INVALID_ARGUMENT);
+  return status == MULTICAST_ERROR_STATE;
+}
+
+static const taker takers[] = {
+    {"multicast_options", 64, init_options, takes_options},
+    {"multicast_queue_options", 12, init_queue_options, takes_queue_options},
+    {"multicast_broadcaster_options", 16, init_broadcaster_options, takes_broadcaster_options},
+    {"multicast_queue_stats", 72, init_stats, takes_stats},
+    {"multicast_allocator", 32, init_allocator, takes_allocator},
+};
+enum { TAKERS = sizeof takers / sizeof *takers };
+
+typedef union given {
+  uint64_t aligned;
+  unsigned char bytes[LARGEST_STRUCT + 8];
+} given;
+
+/* Expects the struct to be accepted; if `byte` is one of its bytes, to be refused for that byte. */
+static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
+  char line[128];
+  if (t->takes(g) == (byte == SIZE_MAX)) return;
+  if (byte == SIZE_MAX) {
+    snprintf(line, sizeof line, "of %zu bytes is refused", size);
+  } else {
+    snprintf(line, sizeof line, "of %zu bytes is taken though byte %zu is %d", size, byte,
+             g->bytes[byte]);
+  }
+  check_failed(__FILE__, __LINE__, t->name, line);
+}
+
+TEST(struct_of_a_newer_caller_is_refused_for_any_byte_that_is_not_zero_beyond_what_is_known) {
+  static const size_t sizes[] = {96, 257, LARGEST_STRUCT};
+  size_t i, which, byte;
+  asked_queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
+  for (i = 0; i < TAKERS; ++i) {
+    for (which = 0; which < sizeof sizes / sizeof *sizes; ++which) {
+      given g;
+      memset(&g, 0xFF, sizeof g); /* bytes beyond the struct do not matter */
+      CHECK_OK(takers[i].init(&g, sizes[which]));
+      expect_taken(&takers[i], &g, sizes[which], SIZE_MAX);
+      for (byte = takers[i].known; byte < sizes[which]; ++byte) {
+        g.bytes[byte] = 1;
+        expect_taken(&takers[i], &g, sizes[which], byte);
+        g.bytes[byte] = 0;
+      }
+      expect_taken(&takers[i], &g, sizes[which], SIZE_MAX);
+    }
+  }
+}
+
+TEST(struct_of_any_size_from_what_is_known_to_1024_can_be_initialized_and_is_taken) {
+  size_t i, size, byte;
+  asked_queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
+  for (i = 0; i < TAKERS; ++i) {
+    for (size = 0; size <= LARGEST_STRUCT + 1; ++size) {
+      bool is_right = size >= takers[i].known && size <= LARGEST_STRUCT;
+      uint32_t told = 0;
+      given g;
+      memset(&g, 0xFF, sizeof g);
+      CHECK_STATUS(takers[i].init(&g, size),
+                   is_right ? MULTICAST_OK : MULTICAST_ERROR_INVALID_ARGUMENT);
+      for (byte = sizeof told; byte < sizeof g.bytes; ++byte)
+        CHECK_EQ(g.bytes[byte], is_right && byte < size ? 0 : 0xFF);
+      if (!is_right) continue;
+      memcpy(&told, &g, sizeof told);
+      CHECK_EQ(told, size);
+      expect_taken(&takers[i], &g, size, SIZE_MAX);
+    }
+  }
+}

@@ -1,0 +1,362 @@
+/* What is added, removed, invoked again or destroyed while an invocation runs. */
+
+#include "harness.h"
+
+/* The context of a delegate that changes its multicast. */
+typedef struct actor {
+  multicast target;
+  multicast_delegate other;
+  multicast_token token;
+  int calls;
+  int64_t result;
+} actor;
+
+static multicast_delegate acting(multicast_function function, actor *a) {
+  multicast_delegate d;
+  d.function = function;
+  d.context = a;
+  return d;
+}
+
+#define CALLBACK(NAME)                                                         \
+  static void NAME(void *context, uint32_t event, const void *payload, size_t size)
+#define UNUSED (void)event, (void)payload, (void)size
+
+CALLBACK(add_other) {
+  actor *a = context;
+  UNUSED;
+  ++a->calls;
+  a->result = multicast_add(a->target, a->other, NULL, NULL);
+}
+
+TEST(added_during_invoke_is_called_by_later_ones_only) {
+  int calls = 0;
+  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+  a.target = multicast_create();
+  a.other = counter(&calls);
+  add(a.target, acting(add_other, &a));
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
+  CHECK_OK(a.result);
+  CHECK_EQ(calls, 0);
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 2);
+  CHECK_EQ(calls, 1);
+}
+
+TEST(added_during_invoke_many_times_grows_the_list_under_it) {
+  int calls = 0, i;
+  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+  a.target = multicast_create();
+  a.other = counter(&calls);
+  for (i = 0; i < 50; ++i) add(a.target, acting(add_other, &a));
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 50);
+  CHECK_EQ(calls, 0);
+  CHECK_EQ(multicast_count(a.target), 100);
+}
+
+TEST(added_by_another_thread_during_invoke_is_not_called_by_it) {
+  int calls = 0;
+  blocker b = BLOCKER_INIT;
+  invoker i;
+  multicast m = multicast_create();
+  add(m, blocking(&b));
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  add(m, counter(&calls));
+  gate_open(&b.let_go);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(LOAD(calls), 0);
+}
+
+CALLBACK(remove_other) {
+  actor *a = context;
+  UNUSED;
+  ++a->calls;
+  a->result = multicast_remove(a->target, a->other);
+}
+
+TEST(removed_during_invoke_is_not_called) {
+  int calls = 0;
+  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+  a.target = multicast_create();
+  a.other = counter(&calls);
+  add(a.target, acting(remove_other, &a));
+  add(a.target, a.other);
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
+  CHECK_OK(a.result);
+  CHECK_EQ(calls, 0);
+}
+
+TEST(removed_by_another_thread_during_invoke_is_not_called) {
+  int calls = 0;
+  blocker b = BLOCKER_INIT;
+  invoker i;
+  multicast m = multicast_create();
+  add(m, blocking(&b));
+  add(m, counter(&calls));
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  CHECK_OK(multicast_remove(m, counter(&calls)));
+  gate_open(&b.let_go);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(LOAD(calls), 0);
+}
+
+CALLBACK(grow_then_remove_other) {
+  actor *a = context;
+  static int ignored;
+  int i;
+  UNUSED;
+  ++a->calls;
+  for (i = 0; i < 100; ++i) CHECK_OK(multicast_add(a->target, counter(&ignored), NULL, NULL));
+  a->result = multicast_token_remove(a->token);
+}
+
+TEST(removed_after_growth_during_invoke_is_not_called) {
+  int calls = 0;
+  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+  a.target = multicast_create();
+  add(a.target, acting(grow_then_remove_other, &a));
+  a.token = add(a.target, counter(&calls));
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
+  CHECK_OK(a.result);
+  CHECK_EQ(calls, 0);
+}
+
+CALLBACK(reorder_then_remove_other) {
+  actor *a = context;
+  static int ignored;
+  multicast_options options = multicast_options_default();
+  UNUSED;
+  ++a->calls;
+  options.priority = 7; /* goes first, so the list is rewritten with other ranks */
+  CHECK_OK(multicast_add(a->target, counter(&ignored), &options, NULL));
+  a->result = multicast_token_remove(a->token);
+}
+
+TEST(removed_after_insertion_by_priority_during_invoke_is_not_called) {
+  int calls = 0;
+  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+  a.target = multicast_create();
+  add(a.target, acting(reorder_then_remove_other, &a));
+  a.token = add(a.target, counter(&calls));
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
+  CHECK_OK(a.result);
+  CHECK_EQ(calls, 0);
+}
+
+CALLBACK(remove_self) {
+  actor *a = context;
+  UNUSED;
+  ++a->calls;
+  a->result = multicast_token_remove(multicast_token_current());
+}
+
+TEST(removed_by_itself_finishes_its_call_and_is_not_called_again) {
+  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+  int calls = 0;
+  a.target = multicast_create();
+  add(a.target, acting(remove_self, &a));
+  add(a.target, counter(&calls));
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 2);
+  CHECK_STATUS(a.result, MULTICAST_PENDING);
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
+  CHECK_EQ(a.calls, 1);
+  CHECK_EQ(calls, 2);
+}
+
+TEST(removed_by_themselves_all_are_called_once) {
+  enum { COUNT = 100 };
+  static actor actors[COUNT];
+  int i;
+  multicast m = multicast_create();
+  for (i = 0; i < COUNT; ++i) add(m, acting(remove_self, &actors[i]));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), COUNT);
+  CHECK_EQ(multicast_count(m), 0);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+  for (i = 0; i < COUNT; ++i) CHECK_EQ(actors[i].calls, 1);
+}
+
+CALLBACK(invoke_again) {
+  actor *a = context;
+  UNUSED;
+  if (++a->calls < 10) a->result = multicast_invoke(a->target, 0, NULL, 0);
+}
+
+TEST(nested_invocation_recurses) {
+  int calls = 0;
+  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+  a.target = multicast_create();
+  add(a.target, acting(invoke_again, &a));
+  add(a.target, counter(&calls));
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 2);
+  CHECK_EQ(a.calls, 10);
+  CHECK_EQ(calls, 10);
+}
+
+CALLBACK(invoke_for_ever) {
+  actor *a = context;
+  int64_t result;
+  UNUSED;
+  ++a->calls;
+  result = multicast_invoke(a->target, 0, NULL, 0);
+  if (result < 0) a->result = result;
+}
+
+TEST(nested_too_deep_is_limit_at_256) {
+  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+  a.target = multicast_create();
+  add(a.target, acting(invoke_for_ever, &a));
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
+  CHECK_STATUS(a.result, MULTICAST_ERROR_LIMIT);
+  CHECK_EQ(a.calls, 256);
+  /* Nothing has changed. */
+  a.calls = 0;
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
+  CHECK_EQ(a.calls, 256);
+}
+
+CALLBACK(destroy_target) {
+  actor *a = context;
+  UNUSED;
+  ++a->calls;
+  a->result = multicast_destroy(a->target);
+}
+
+TEST(destroyed_by_a_callback_calls_no_more) {
+  int calls = 0;
+  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+  a.target = multicast_create();
+  add(a.target, acting(destroy_target, &a));
+  add(a.target, counter(&calls));
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
+  CHECK_STATUS(a.result, MULTICAST_PENDING);
+  CHECK_EQ(calls, 0);
+  CHECK(!multicast_is_valid(a.target));
+  CHECK_STATUS(multicast_invoke(a.target, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+TEST(destroyed_by_another_thread_calls_no_more) {
+  int calls = 0;
+  blocker b = BLOCKER_INIT;
+  multicast_token token;
+  invoker i;
+  multicast m = multicast_create();
+  token = add(m, blocking(&b));
+  add(m, counter(&calls));
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
+  CHECK(multicast_is_valid(m));
+  gate_open(&b.let_go);
+  CHECK_OK(multicast_destroy(m));
+  invoke_finished(&i);
+  CHECK(LOAD(calls) <= 1);
+}
+
+CALLBACK(destroy_and_create) {
+  actor *a = context;
+  multicast reused;
+  static int ignored;
+  int i;
+  UNUSED;
+  ++a->calls;
+  a->result = multicast_destroy(a->target);
+  reused = multicast_create(); /* most likely in the same slot */
+  for (i = 0; i < 20; ++i) add(reused, counter(&ignored));
+  a->other.context = &ignored;
+  CHECK_EQ(multicast_invoke(reused, 0, NULL, 0), 20);
+}
+
+TEST(destroyed_during_invoke_leaves_the_next_multicast_alone) {
+  int calls = 0;
+  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+  a.target = multicast_create();
+  add(a.target, acting(destroy_and_create, &a));
+  add(a.target, counter(&calls));
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
+  CHECK_EQ(calls, 0);
+  CHECK_EQ(*(int *)a.other.context, 20);
+}
+
+CALLBACK(nest_then_destroy) {
+  actor *a = context;
+  UNUSED;
+  if (++a->calls == 5) {
+    a->result = multicast_destroy(a->target);
+  } else {
+    multicast_invoke(a->target, 0, NULL, 0);
+  }
+}
+
+TEST(destroyed_in_a_nested_invocation_ends_all_of_them) {
+  int calls = 0, releases = 0;
+  multicast_options options = with_release(count_release);
+  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+  a.target = multicast_create();
+  add(a.target, acting(nest_then_destroy, &a));
+  add_with(a.target, counter(&releases), &options);
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
+  CHECK_EQ(a.calls, 5);
+  CHECK_EQ(calls, 0);
+  CHECK_EQ(releases, 1);
+}
+
+TEST(destroyed_during_invoke_leaks_nothing) {
+  int64_t before;
+  int round;
+  use_test_allocator();
+  for (round = 0, before = 0; round < 100; ++round) {
+    actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+    int calls = 0, i;
+    a.target = multicast_create();
+    add(a.target, acting(destroy_target, &a));
+    for (i = 0; i < 100; ++i) add(a.target, counter(&calls));
+    CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
+    if (round == 5) before = allocated_bytes;
+  }
+  CHECK_EQ(allocated_bytes, before);
+}
+
+/* A delegate that runs for long, such as an event loop, while its multicast changes. */
+static int64_t bytes_early, bytes_late;
+
+static void churn(multicast m) {
+  static int ignored;
+  multicast_token tokens[40];
+  int round, i;
+  for (round = 0; round < 500; ++round) {
+    for (i = 0; i < 40; ++i) tokens[i] = add(m, counter(&ignored));
+    for (i = 0; i < 40; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
+    if (round == 20) bytes_early = LOAD(allocated_bytes);
+  }
+  bytes_late = LOAD(allocated_bytes);
+}
+
+CALLBACK(churn_inside) {
+  UNUSED;
+  churn(((actor *)context)->target);
+}
+
+TEST(changed_during_a_long_call_by_itself_takes_no_more_memory) {
+  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+  use_test_allocator();
+  a.target = multicast_create();
+  add(a.target, acting(churn_inside, &a));
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
+  CHECK(bytes_late <= bytes_early);
+}
+
+TEST(changed_during_a_long_call_by_others_takes_no_more_memory) {
+  blocker b = BLOCKER_INIT;
+  invoker i;
+  multicast m;
+  use_test_allocator();
+  m = multicast_create();
+  add(m, blocking(&b));
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  churn(m);
+  CHECK(bytes_late <= bytes_early);
+  gate_open(&b.let_go);
+  CHECK_EQ(invoke_finished(&i), 1);
+}

@@ -1,0 +1,188 @@
+/* A lifetime that ends takes its registrations out of every multicast. */
+
+#include "harness.h"
+
+static int calls;
+
+TEST(lifetime_end_removes_its_registrations_from_every_multicast) {
+  enum { COUNT = 5 };
+  multicast targets[COUNT];
+  multicast_lifetime l = multicast_lifetime_create();
+  multicast_options options = under(l);
+  int releases = 0, i;
+  options.release = count_release;
+  CHECK(l.id != 0);
+  for (i = 0; i < COUNT; ++i) {
+    targets[i] = multicast_create();
+    add_with(targets[i], counter(&releases), &options);
+    add_with(targets[i], counter(&releases), &options);
+    add(targets[i], counter(&calls));
+  }
+  CHECK_EQ(multicast_lifetime_count(l), 2 * COUNT);
+  CHECK_OK(multicast_lifetime_end(l));
+  CHECK_EQ(releases, 2 * COUNT);
+  for (i = 0; i < COUNT; ++i) {
+    CHECK_EQ(multicast_count(targets[i]), 1);
+    CHECK(!multicast_contains(targets[i], counter(&releases)));
+    CHECK_EQ(multicast_invoke(targets[i], 0, NULL, 0), 1);
+  }
+  CHECK_EQ(releases, 2 * COUNT);
+}
+
+TEST(lifetime_end_frees_without_any_further_invocation) {
+  int64_t before = 0;
+  int round, i;
+  multicast m;
+  use_test_allocator();
+  m = multicast_create();
+  multicast_invoke(m, 0, NULL, 0);
+  for (round = 0; round < 100; ++round) {
+    multicast_lifetime l = multicast_lifetime_create();
+    multicast_options options = under(l);
+    for (i = 0; i < 50; ++i) add_with(m, counter(&calls), &options);
+    CHECK_OK(multicast_lifetime_end(l));
+    CHECK_EQ(multicast_count(m), 0);
+    if (round == 10) before = allocated_bytes;
+  }
+  CHECK_EQ(allocated_bytes, before);
+  CHECK_EQ(calls, 0);
+}
+
+TEST(lifetime_end_twice_is_invalid_handle) {
+  multicast_lifetime l = multicast_lifetime_create();
+  CHECK_EQ(multicast_lifetime_count(l), 0);
+  CHECK_OK(multicast_lifetime_end(l));
+  CHECK_STATUS(multicast_lifetime_end(l), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_lifetime_count(l), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+TEST(lifetime_handles_of_any_other_value_are_invalid) {
+  multicast m = multicast_create();
+  multicast_token token = add(m, counter(&calls));
+  multicast_lifetime l = multicast_lifetime_create(), other;
+  int bit;
+  multicast as_multicast;
+  for (bit = 0; bit < 64; ++bit) {
+    other.id = l.id ^ (UINT64_C(1) << bit);
+    CHECK_STATUS(multicast_lifetime_end(other), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_lifetime_count(other), MULTICAST_ERROR_INVALID_HANDLE);
+  }
+  other.id = 0;
+  CHECK_STATUS(multicast_lifetime_end(other), MULTICAST_ERROR_INVALID_HANDLE);
+  other.id = m.id;
+  CHECK_STATUS(multicast_lifetime_end(other), MULTICAST_ERROR_INVALID_HANDLE);
+  other.id = token.id;
+  CHECK_STATUS(multicast_lifetime_end(other), MULTICAST_ERROR_INVALID_HANDLE);
+  as_multicast.id = l.id;
+  CHECK_STATUS(multicast_count(as_multicast), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(multicast_lifetime_count(l), 0);
+}
+
+TEST(lifetime_that_has_ended_takes_no_more) {
+  multicast m = multicast_create();
+  multicast_lifetime l = multicast_lifetime_create();
+  multicast_options options = under(l);
+  multicast_token token = {5};
+  int releases = 0;
+  CHECK_OK(multicast_lifetime_end(l));
+  options.release = count_release;
+  CHECK_STATUS(multicast_add(m, counter(&releases), &options, &token),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(releases, 1);
+  CHECK_EQ(token.id, 0);
+  options.lifetime.id = m.id; /* a handle of another kind */
+  CHECK_STATUS(multicast_add(m, counter(&releases), &options, NULL),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(releases, 2);
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+TEST(lifetime_count_follows_every_way_of_removal) {
+  multicast m = multicast_create(), gone = multicast_create();
+  multicast_lifetime l = multicast_lifetime_create();
+  multicast_options options = under(l);
+  multicast_token t[4];
+  int i;
+  for (i = 0; i < 4; ++i) t[i] = add_with(m, counter(&calls), &options);
+  add_with(gone, counter(&calls), &options);
+  CHECK_EQ(multicast_lifetime_count(l), 5);
+  CHECK_OK(multicast_token_remove(t[1]));
+  CHECK_EQ(multicast_lifetime_count(l), 4);
+  CHECK_OK(multicast_token_pause(t[0]));
+  CHECK_EQ(multicast_lifetime_count(l), 4);
+  CHECK_OK(multicast_destroy(gone));
+  CHECK_EQ(multicast_lifetime_count(l), 3);
+  options.flags = MULTICAST_ONCE;
+  add_with(m, counter(&calls), &options);
+  multicast_invoke(m, 0, NULL, 0);
+  CHECK_EQ(multicast_lifetime_count(l), 3);
+  options.flags = MULTICAST_UNIQUE; /* replaces the remaining three */
+  add_with(m, counter(&calls), &options);
+  CHECK_EQ(multicast_lifetime_count(l), 1);
+  CHECK_EQ(multicast_remove_all(m), 1);
+  CHECK_EQ(multicast_lifetime_count(l), 0);
+  CHECK_OK(multicast_lifetime_end(l));
+}
+
+TEST(lifetime_end_leaves_those_of_other_lifetimes) {
+  multicast m = multicast_create();
+  multicast_lifetime a = multicast_lifetime_create(), b = multicast_lifetime_create();
+  multicast_options options = under(a);
+  int i;
+  for (i = 0; i < 20; ++i) {
+    options.lifetime = i % 2 ? a : b;
+    options.priority = i % 3;
+    add_with(m, counter(&calls), &options);
+  }
+  CHECK_OK(multicast_lifetime_end(a));
+  CHECK_EQ(multicast_count(m), 10);
+  CHECK_EQ(multicast_lifetime_count(b), 10);
+  CHECK_OK(multicast_lifetime_end(b));
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+TEST(lifetime_end_during_invoke_keeps_the_rest_from_being_called) {
+  blocker b = BLOCKER_INIT;
+  multicast m = multicast_create();
+  multicast_lifetime l = multicast_lifetime_create();
+  multicast_options options = under(l);
+  invoker i;
+  add(m, blocking(&b));
+  add_with(m, counter(&calls), &options);
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  CHECK_OK(multicast_lifetime_end(l)); /* does not wait for the other delegate */
+  CHECK(!LOAD(b.has_left));
+  gate_open(&b.let_go);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(LOAD(calls), 0);
+}
+
+static void *invoke_all_three(void *targets) {
+  int i;
+  for (i = 0; i < 3; ++i) multicast_invoke(((multicast *)targets)[i], 0, NULL, 0);
+  return NULL;
+}
+
+/* Several threads have invoked them, so lists that are replaced are retired, not freed at once. */
+TEST(lifetime_end_keeps_no_lists_of_the_multicasts_that_it_empties) {
+  enum { MANY = 2000, FEW_BYTES = 3 * 2048 };
+  static int many_calls;
+  multicast targets[3];
+  multicast_options options = multicast_options_default();
+  int64_t before;
+  int i, k;
+  use_test_allocator();
+  for (i = 0; i < 3; ++i) targets[i] = multicast_create();
+  invoke_all_three(targets);
+  on_another_thread(invoke_all_three, targets);
+  options.lifetime = multicast_lifetime_create();
+  for (k = 0; k < 3 * MANY; ++k) add_with(targets[k % 3], counter(&many_calls), &options);
+  for (i = 0; i < 3; ++i) CHECK_EQ(multicast_remove_all(targets[i]), MANY);
+  before = allocated_bytes;
+  for (k = 0; k < 3 * MANY; ++k) add_with(targets[k % 3], counter(&many_calls), &options);
+  CHECK(allocated_bytes >= before + (int64_t)3 * MANY * 32);
+  CHECK_OK(multicast_lifetime_end(options.lifetime));
+  if (allocated_bytes > before + FEW_BYTES) CHECK_EQ(allocated_bytes, before);
+  CHECK_EQ(many_calls, 0);
+}

@@ -1,0 +1,271 @@
+/* The end of a lifetime waits for calls and releases, and is pending where waiting would
+ * deadlock. */
+
+#include "harness.h"
+#include "removals.h"
+
+static int calls;
+
+/* A delegate under a lifetime whose call runs; ending the lifetime is the removal. */
+static void begin_member(removal *r, blocker *b, invoker *i, void (*release)(void *),
+                         uint32_t flags) {
+  multicast_options options;
+  prepare_removal(r, multicast_create(), b, by_lifetime);
+  r->lifetime = multicast_lifetime_create();
+  options = under(r->lifetime);
+  options.release = release;
+  options.flags = flags;
+  r->token = add_with(r->target, r->delegate, &options);
+  invoke_in_background(i, r->target);
+  gate_wait(&b->entered);
+}
+
+static void end_waits(bool remove_before) {
+  blocker b = BLOCKER_INIT;
+  removal r;
+  invoker i;
+  begin_member(&r, &b, &i, release_blocker, 0);
+  if (remove_before)
+    CHECK_STATUS(multicast_token_remove_nowait(r.token), MULTICAST_PENDING);
+  expect_to_wait(&r, MULTICAST_OK);
+  invoke_finished(&i);
+  CHECK_EQ(LOAD(b.releases), 1);
+}
+
+TEST(lifetime_end_waits_for_running_calls) { end_waits(false); }
+TEST(lifetime_end_waits_for_running_calls_of_what_was_removed_before) { end_waits(true); }
+
+TEST(lifetime_end_in_a_call_of_its_own_is_pending_until_the_last_release) {
+  own_removal o;
+  multicast m = multicast_create(), other = multicast_create();
+  multicast_options options;
+  multicast_delegate d = {remove_itself, NULL};
+  memset(&o, 0, sizeof o);
+  o.r.remove = by_lifetime;
+  o.r.lifetime = multicast_lifetime_create();
+  options = under(o.r.lifetime);
+  options.release = release_itself;
+  d.context = &o;
+  add_with(m, d, &options);
+  d.function = count_call; /* never called */
+  add_with(other, d, &options);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_STATUS(o.result, MULTICAST_PENDING);
+  CHECK_EQ(o.releases_inside, 1); /* that of the other delegate */
+  CHECK_EQ(o.releases, 2);
+  CHECK_STATUS(multicast_lifetime_end(o.r.lifetime), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+static own_removal crossed[2];
+static gate both_inside = GATE_INIT;
+static int inside;
+
+static void end_of_the_other(void *context, uint32_t event, const void *payload, size_t size) {
+  own_removal *o = context;
+  (void)event, (void)payload, (void)size;
+  if (ADD(inside, 1) == 2) gate_open(&both_inside);
+  gate_wait(&both_inside);
+  o->result = multicast_lifetime_end(crossed[o == &crossed[0]].r.lifetime);
+}
+
+TEST(lifetime_ends_that_wait_for_each_other_do_not_hang) {
+  invoker invokers[2];
+  multicast m[2];
+  int i;
+  for (i = 0; i < 2; ++i) {
+    multicast_options options;
+    multicast_delegate d;
+    crossed[i].r.lifetime = multicast_lifetime_create();
+    options = under(crossed[i].r.lifetime);
+    options.release = release_itself;
+    d.function = end_of_the_other;
+    d.context = &crossed[i];
+    m[i] = multicast_create();
+    add_with(m[i], d, &options);
+  }
+  for (i = 0; i < 2; ++i) invoke_in_background(&invokers[i], m[i]);
+  for (i = 0; i < 2; ++i) CHECK_EQ(invoke_finished(&invokers[i]), 1);
+  CHECK(crossed[0].result == MULTICAST_PENDING || crossed[1].result == MULTICAST_PENDING);
+  for (i = 0; i < 2; ++i) {
+    CHECK(crossed[i].result == MULTICAST_OK || crossed[i].result == MULTICAST_PENDING);
+    CHECK_EQ(LOAD(crossed[i].releases), 1);
+  }
+}
+
+static gate release_begun = GATE_INIT, release_may_return = GATE_INIT;
+static bool release_has_returned;
+
+static void release_slowly(void *context) {
+  (void)context;
+  gate_open(&release_begun);
+  gate_wait(&release_may_return);
+  STORE(release_has_returned, true);
+}
+
+static void end_waits_for_release(uint32_t flags) {
+  /* The release of a delegate that was removed before runs on the thread that called it. */
+  blocker b = BLOCKER_INIT;
+  removal r;
+  invoker i;
+  begin_member(&r, &b, &i, release_slowly, flags);
+  if (flags == 0) CHECK_STATUS(multicast_token_remove_nowait(r.token), MULTICAST_PENDING);
+  gate_open(&b.let_go);
+  gate_wait(&release_begun);
+  CHECK_EQ(multicast_lifetime_count(r.lifetime), 0);
+  r.thread = start_thread(remove_in_thread, &r);
+  CHECK(!gate_opens_within(&r.returned, A_WHILE_MS));
+  gate_open(&release_may_return);
+  join_thread(r.thread);
+  CHECK_OK(r.result);
+  CHECK(LOAD(release_has_returned));
+  invoke_finished(&i);
+}
+
+TEST(lifetime_end_waits_for_a_running_release) { end_waits_for_release(0); }
+TEST(lifetime_end_waits_for_the_release_of_one_called_once) {
+  end_waits_for_release(MULTICAST_ONCE);
+}
+
+static multicast_lifetime ended_in_release;
+static int64_t result_in_release;
+
+static void end_in_release(void *context) {
+  (void)context;
+  result_in_release = multicast_lifetime_end(ended_in_release);
+}
+
+TEST(lifetime_end_in_a_release_of_its_own_is_pending) {
+  multicast m = multicast_create();
+  multicast_options options;
+  ended_in_release = multicast_lifetime_create();
+  options = under(ended_in_release);
+  options.release = end_in_release;
+  CHECK_OK(multicast_token_remove(add_with(m, counter(&calls), &options)));
+  CHECK_STATUS(result_in_release, MULTICAST_PENDING);
+  CHECK_STATUS(multicast_lifetime_count(ended_in_release), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+/* ---- The release, and calls that wait for the end -------------------------------------------- */
+
+typedef struct stay {
+  multicast_lifetime lifetime;
+  multicast m;
+  multicast_token token;
+  blocker call, release;
+} stay;
+#define STAY_INIT {{0}, {0}, {0}, BLOCKER_INIT, BLOCKER_INIT}
+
+static void stay_in_release(void *context) {
+  block_call(&((stay *)context)->release, 0, NULL, 0);
+}
+
+static void stay_in_call(void *context, uint32_t event, const void *payload, size_t size) {
+  block_call(&((stay *)context)->call, event, payload, size);
+}
+
+static void begin_stay(stay *s) {
+  multicast_options options = with_release(stay_in_release);
+  multicast_delegate d = {stay_in_call, NULL};
+  d.context = s;
+  s->lifetime = multicast_lifetime_create();
+  options.lifetime = s->lifetime;
+  s->m = multicast_create();
+  s->token = add_with(s->m, d, &options);
+}
+
+static void *remove_it(void *token) {
+  CHECK_OK(multicast_token_remove(*(multicast_token *)token));
+  return NULL;
+}
+
+static void end_at_once(void *lifetime) {
+  CHECK_OK(multicast_lifetime_end(*(multicast_lifetime *)lifetime));
+}
+
+TEST(lifetime_end_in_the_child_of_a_fork_does_not_wait_for_a_release_on_the_parents_thread) {
+  static stay s = STAY_INIT;
+  pthread_t remover;
+  begin_stay(&s);
+  remover = start_thread(remove_it, &s.token);
+  gate_wait(&s.release.entered);
+  in_child(end_at_once, &s.lifetime);
+  gate_open(&s.release.let_go);
+  join_thread(remover);
+  CHECK_OK(multicast_lifetime_end(s.lifetime));
+}
+
+static int64_t queued;
+
+static void *queue_one_more(void *target) {
+  queued = multicast_invoke(*(multicast *)target, 0, NULL, 0);
+  return NULL;
+}
+
+TEST(lifetime_end_does_not_wait_for_a_release_while_a_thread_waits_for_room_that_it_is_to_make) {
+  static stay s = STAY_INIT;
+  int calls = 0;
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  pthread_t remover, producer;
+  begin_stay(&s);
+  add_queued(m, counter(&calls), q);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  remover = start_thread(remove_it, &s.token);
+  gate_wait(&s.release.entered);
+  producer = start_thread(queue_one_more, &m);
+  pause_ms(A_WHILE_MS); /* the producer now waits for room */
+  CHECK_STATUS(multicast_lifetime_end(s.lifetime), MULTICAST_PENDING);
+  CHECK(!LOAD(s.release.has_left));
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  join_thread(producer);
+  CHECK_EQ(queued, 1);
+  gate_open(&s.release.let_go);
+  join_thread(remover);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_EQ(calls, 2);
+}
+
+static void *let_it_return_later(void *of) {
+  pause_ms(2);
+  gate_open(&((stay *)of)->call.let_go);
+  return NULL;
+}
+
+static multicast_status ended;
+
+/* The release that follows the call may have run by then, or not. */
+static void end_inside_a_call(void *context, uint32_t event, const void *payload, size_t size) {
+  stay *s = context;
+  pthread_t opener = start_thread(let_it_return_later, s);
+  (void)event, (void)payload, (void)size;
+  ended = multicast_lifetime_end(s->lifetime);
+  CHECK(ended == MULTICAST_OK || ended == MULTICAST_PENDING);
+  CHECK(LOAD(s->call.has_left));
+  if (ended == MULTICAST_OK) CHECK(LOAD(s->release.has_left));
+  join_thread(opener);
+}
+
+TEST(lifetime_end_inside_a_call_waits_for_calls_and_tells_whether_releases_have_run) {
+  int round;
+  for (round = 0; round < 50; ++round) {
+    static const stay fresh = STAY_INIT;
+    stay s = fresh;
+    multicast m = multicast_create();
+    multicast_delegate ending = {end_inside_a_call, NULL};
+    invoker i;
+    ending.context = &s;
+    begin_stay(&s);
+    gate_open(&s.release.let_go);
+    add(m, ending);
+    invoke_in_background(&i, s.m);
+    gate_wait(&s.call.entered);
+    CHECK_STATUS(multicast_token_remove_nowait(s.token), MULTICAST_PENDING);
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+    CHECK_EQ(invoke_finished(&i), 1);
+    CHECK_EQ(s.release.calls, 1);
+    CHECK_OK(multicast_destroy(m));
+    CHECK_OK(multicast_destroy(s.m));
+  }
+}

@@ -1,0 +1,129 @@
+/* Invoking and visiting. */
+
+#include "harness.h"
+
+static int calls;
+
+/* ---- Invoking -------------------------------------------------------------------------------- */
+
+typedef struct seen {
+  uint32_t event;
+  const void *payload;
+  size_t size;
+} seen;
+
+static void see(void *context, uint32_t event, const void *payload, size_t size) {
+  seen *s = context;
+  s->event = event;
+  s->payload = payload;
+  s->size = size;
+}
+
+TEST(invoke_passes_event_payload_and_size_on) {
+  seen s = {0, NULL, 0};
+  multicast_delegate d;
+  multicast m = multicast_create();
+  d.function = see;
+  d.context = &s;
+  add(m, d);
+  CHECK_EQ(multicast_invoke(m, UINT32_MAX, "text", 4), 1);
+  CHECK(s.event == UINT32_MAX && s.size == 4);
+  CHECK(memcmp(s.payload, "text", 4) == 0);
+  CHECK_EQ(multicast_invoke(m, 3, &s, 0), 1); /* size 0 passes the pointer itself */
+  CHECK(s.payload == &s && s.size == 0);
+  CHECK_EQ(multicast_invoke(m, 3, NULL, 0), 1);
+  CHECK(s.payload == NULL);
+}
+
+TEST(invoke_of_an_empty_multicast_calls_none) {
+  multicast m = multicast_create();
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+  add(m, counter(&calls));
+  CHECK_EQ(multicast_remove_all(m), 1);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+}
+
+static multicast doomed;
+
+static void destroy_doomed(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  CHECK_STATUS(multicast_destroy(doomed), MULTICAST_PENDING);
+}
+
+TEST(invoke_returns_its_count_though_the_multicast_was_destroyed) {
+  multicast_delegate d = {destroy_doomed, NULL};
+  doomed = multicast_create();
+  add(doomed, counter(&calls));
+  add(doomed, d);
+  add(doomed, counter(&calls));
+  CHECK_EQ(multicast_invoke(doomed, 0, NULL, 0), 2);
+  CHECK_EQ(calls, 1);
+}
+
+/* ---- Visiting -------------------------------------------------------------------------------- */
+
+typedef struct visit {
+  int visited, stop_after;
+  void *contexts[8];
+} visit;
+
+static bool note_visit(void *context, const multicast_delegate *delegate) {
+  visit *v = context;
+  v->contexts[v->visited++] = delegate->context;
+  return v->visited != v->stop_after;
+}
+
+TEST(visit_passes_each_delegate_in_order) {
+  int n[3];
+  visit v = {0, 0, {NULL}};
+  int i;
+  multicast m = multicast_create();
+  for (i = 0; i < 3; ++i) add(m, counter(&n[i]));
+  CHECK_EQ(multicast_visit(m, note_visit, &v), 3);
+  for (i = 0; i < 3; ++i) CHECK(v.contexts[i] == &n[i]);
+}
+
+TEST(visit_stops_when_the_visitor_returns_false) {
+  visit v = {0, 2, {NULL}};
+  int i;
+  multicast m = multicast_create();
+  for (i = 0; i < 5; ++i) add(m, counter(&calls));
+  CHECK_EQ(multicast_visit(m, note_visit, &v), 2);
+  CHECK_EQ(v.visited, 2);
+}
+
+TEST(visit_leaves_paused_delegates_out_and_ignores_events) {
+  visit v = {0, 0, {NULL}};
+  multicast_options options = multicast_options_default();
+  multicast m = multicast_create();
+  multicast_token paused = add(m, counter(&calls));
+  options.events = 1;
+  add_with(m, counter(&calls), &options);
+  CHECK_OK(multicast_token_pause(paused));
+  CHECK_EQ(multicast_visit(m, note_visit, &v), 1);
+}
+
+TEST(visit_removes_a_delegate_added_once) {
+  visit v = {0, 0, {NULL}};
+  multicast_options options = multicast_options_default();
+  multicast m = multicast_create();
+  options.flags = MULTICAST_ONCE;
+  add_with(m, counter(&calls), &options);
+  CHECK_EQ(multicast_visit(m, note_visit, &v), 1);
+  CHECK_EQ(multicast_count(m), 0);
+  CHECK_EQ(multicast_visit(m, note_visit, &v), 0);
+}
+
+static bool visit_again(void *context, const multicast_delegate *delegate) {
+  multicast *m = context;
+  int64_t result = multicast_visit(*m, visit_again, m);
+  (void)delegate;
+  if (result < 0) CHECK_STATUS(result, MULTICAST_ERROR_LIMIT);
+  return true;
+}
+
+TEST(visit_nested_too_deep_is_limit) {
+  multicast m = multicast_create();
+  add(m, counter(&calls));
+  CHECK_EQ(multicast_visit(m, visit_again, &m), 1);
+}

@@ -1,0 +1,217 @@
+/* The options of a registration: once, unique and events. */
+
+#include "harness.h"
+
+static int calls;
+
+TEST(once_is_called_once_and_is_gone_as_its_call_begins) {
+  multicast_options options = multicast_options_default();
+  multicast m = multicast_create();
+  multicast_token token;
+  options.flags = MULTICAST_ONCE;
+  token = add_with(m, counter(&calls), &options);
+  CHECK_EQ(multicast_count(m), 1);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+  CHECK_EQ(calls, 1);
+  CHECK_EQ(multicast_count(m), 0);
+  CHECK(!multicast_token_is_live(token));
+  CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+static void invoke_and_count(void *context, uint32_t event, const void *payload, size_t size) {
+  multicast m = *(multicast *)context;
+  (void)event, (void)payload, (void)size;
+  ADD(calls, 1);
+  CHECK_EQ(multicast_count(m), 0);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+}
+
+TEST(once_is_not_called_by_a_nested_invocation) {
+  multicast_options options = multicast_options_default();
+  multicast m = multicast_create();
+  multicast_delegate d;
+  d.function = invoke_and_count;
+  d.context = &m;
+  options.flags = MULTICAST_ONCE;
+  add_with(m, d, &options);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(calls, 1);
+}
+
+static multicast contested;
+static gate start = GATE_INIT;
+
+static void *invoke_at_start(void *unused) {
+  (void)unused;
+  gate_wait(&start);
+  multicast_invoke(contested, 0, NULL, 0);
+  return NULL;
+}
+
+TEST(once_is_called_by_one_of_several_threads) {
+  multicast_options options = multicast_options_default();
+  pthread_t threads[4];
+  int i;
+  options.flags = MULTICAST_ONCE;
+  contested = multicast_create();
+  for (i = 0; i < 500; ++i) add_with(contested, counter(&calls), &options);
+  for (i = 0; i < 4; ++i) threads[i] = start_thread(invoke_at_start, NULL);
+  gate_open(&start);
+  for (i = 0; i < 4; ++i) join_thread(threads[i]);
+  CHECK_EQ(LOAD(calls), 500);
+  CHECK_EQ(multicast_count(contested), 0);
+}
+
+TEST(unique_replaces_the_equal_one_and_goes_last) {
+  char text[8] = "";
+  letter a = {text, 'a'}, b = {text, 'b'};
+  multicast_options options = multicast_options_default();
+  multicast_token first, second;
+  multicast m = multicast_create();
+  options.flags = MULTICAST_UNIQUE;
+  first = add_with(m, writer(&a), &options);
+  add_with(m, writer(&b), &options);
+  second = add_with(m, writer(&a), &options);
+  CHECK_EQ(multicast_count(m), 2);
+  CHECK(!multicast_token_is_live(first));
+  CHECK(multicast_token_is_live(second));
+  multicast_invoke(m, 0, NULL, 0);
+  CHECK_TEXT(text, "ba");
+}
+
+TEST(unique_replaces_all_equal_ones) {
+  multicast_options options = multicast_options_default();
+  multicast m = multicast_create();
+  add(m, counter(&calls));
+  add(m, counter(&calls));
+  options.flags = MULTICAST_UNIQUE;
+  add_with(m, counter(&calls), &options);
+  CHECK_EQ(multicast_count(m), 1);
+}
+
+TEST(unique_among_many_keeps_the_last_of_each) {
+  char text[8] = "";
+  letter a = {text, 'a'}, b = {text, 'b'};
+  multicast_delegate d[3];
+  multicast_token t[3];
+  multicast_options options = multicast_options_default();
+  multicast m = multicast_create();
+  options.flags = MULTICAST_UNIQUE;
+  d[0] = d[2] = writer(&a);
+  d[1] = writer(&b);
+  CHECK_OK(multicast_add_many(m, d, 3, &options, t));
+  CHECK_EQ(multicast_count(m), 2);
+  CHECK(!multicast_token_is_live(t[0]));
+  CHECK(multicast_token_is_live(t[1]) && multicast_token_is_live(t[2]));
+  multicast_invoke(m, 0, NULL, 0);
+  CHECK_TEXT(text, "ba");
+}
+
+TEST(unique_does_not_wait_for_the_call_of_what_it_replaces) {
+  blocker b = BLOCKER_INIT;
+  invoker i;
+  multicast_options options = with_release(release_blocker);
+  multicast m = multicast_create();
+  options.flags = MULTICAST_UNIQUE;
+  add_with(m, blocking(&b), &options);
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  add_with(m, blocking(&b), &options);
+  CHECK(!LOAD(b.has_left));
+  CHECK_EQ(LOAD(b.releases), 0);
+  gate_open(&b.let_go);
+  invoke_finished(&i);
+  CHECK_EQ(LOAD(b.releases), 1);
+  CHECK_EQ(multicast_count(m), 1);
+}
+
+TEST(unique_again_and_again_takes_no_more_memory) {
+  multicast_options options = multicast_options_default();
+  multicast m;
+  int i;
+  int64_t before = 0;
+  use_test_allocator();
+  m = multicast_create();
+  options.flags = MULTICAST_UNIQUE;
+  for (i = 0; i < 1000; ++i) {
+    add_with(m, counter(&calls), &options);
+    if (i == 10) before = allocated_bytes;
+  }
+  CHECK_EQ(allocated_bytes, before);
+}
+
+TEST(events_select_which_events_a_delegate_gets) {
+  multicast_options options = multicast_options_default();
+  multicast m = multicast_create();
+  int all = 0, some = 0;
+  uint32_t event;
+  options.events = (UINT64_C(1) << 3) | (UINT64_C(1) << 63);
+  add(m, counter(&all));
+  add_with(m, counter(&some), &options);
+  for (event = 0; event < 64; ++event) {
+    CHECK_EQ(multicast_invoke(m, event, NULL, 0), event == 3 || event == 63 ? 2 : 1);
+  }
+  CHECK_EQ(all, 64);
+  CHECK_EQ(some, 2);
+}
+
+TEST(events_of_one_bit_alone_select_that_event_alone_below_64) {
+  multicast_queue q = queue_with(16, MULTICAST_OVERFLOW_REFUSE);
+  uint32_t bit, event;
+  for (bit = 0; bit < 64; ++bit) {
+    multicast_options options = multicast_options_default();
+    multicast m = multicast_create();
+    int direct = 0, queued = 0;
+    options.events = UINT64_C(1) << bit;
+    add_with(m, counter(&direct), &options);
+    options.queue = q;
+    add_with(m, counter(&queued), &options);
+    for (event = 0; event < 67; ++event) {
+      int is_wanted = event == bit || event >= 64;
+      CHECK_EQ(multicast_invoke(m, event, NULL, 0), 2 * is_wanted);
+      CHECK_EQ(multicast_queue_run(q, 0), is_wanted);
+    }
+    CHECK_EQ(direct, 4);
+    CHECK_EQ(queued, 4);
+    CHECK_OK(multicast_destroy(m));
+  }
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+TEST(events_from_64_on_are_always_delivered) {
+  multicast_options options = multicast_options_default();
+  multicast m = multicast_create();
+  options.events = 1;
+  add_with(m, counter(&calls), &options);
+  CHECK_EQ(multicast_invoke(m, 64, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(m, UINT32_MAX, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 0);
+}
+
+TEST(events_do_not_use_up_a_delegate_called_once) {
+  multicast_options options = multicast_options_default();
+  multicast m = multicast_create();
+  options.events = 2;
+  options.flags = MULTICAST_ONCE;
+  add_with(m, counter(&calls), &options);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+  CHECK_EQ(multicast_count(m), 1);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+TEST(add_many_of_none_checks_the_handles_in_its_options) {
+  multicast m = multicast_create();
+  multicast_options options = multicast_options_default();
+  CHECK_OK(multicast_add_many(m, NULL, 0, &options, NULL));
+  options.lifetime = multicast_lifetime_create();
+  CHECK_OK(multicast_add_many(m, NULL, 0, &options, NULL));
+  CHECK_OK(multicast_lifetime_end(options.lifetime));
+  CHECK_STATUS(multicast_add_many(m, NULL, 0, &options, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  options = multicast_options_default();
+  options.queue = multicast_queue_create(NULL);
+  CHECK_OK(multicast_add_many(m, NULL, 0, &options, NULL));
+  CHECK_OK(multicast_queue_destroy(options.queue));
+  CHECK_STATUS(multicast_add_many(m, NULL, 0, &options, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+}

@@ -1,0 +1,161 @@
+/* Removal, growth of lists and look-ups of names inside up to 256 nested calls. */
+
+#include "harness.h"
+#include "threads.h"
+
+typedef struct descent {
+  multicast target;
+  int depth, levels;
+  void (*at_the_bottom)(struct descent *);
+  multicast_token self, other;
+  int other_calls, other_releases;
+} descent;
+
+static void descend(void *context, uint32_t event, const void *payload, size_t size) {
+  descent *d = context;
+  (void)event, (void)payload, (void)size;
+  if (++d->depth < d->levels) {
+    multicast_invoke(d->target, 0, NULL, 0);
+  } else if (d->depth == d->levels) {
+    d->at_the_bottom(d);
+  }
+}
+
+static void count_other(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  ADD(((descent *)context)->other_calls, 1);
+}
+
+static void count_other_release(void *context) { ADD(((descent *)context)->other_releases, 1); }
+
+static void remove_both(descent *d) {
+  CHECK_OK(multicast_token_remove(d->other));
+  CHECK_EQ(d->other_releases, 1);
+  CHECK_STATUS(multicast_token_remove(d->self), MULTICAST_PENDING);
+}
+
+TEST(remove_inside_a_hundred_nested_calls_tells_what_is_called_from_what_is_not) {
+  static descent d;
+  multicast_options options = with_release(count_other_release);
+  multicast_delegate self = {descend, &d}, other = {count_other, &d};
+  d.target = multicast_create();
+  d.self = add(d.target, self);
+  d.other = add_with(d.target, other, &options);
+  d.levels = 100;
+  d.depth = d.levels; /* so that these two calls do not nest */
+  let_two_threads_invoke(d.target);
+  CHECK_EQ(d.other_calls, 2);
+  d.depth = 0;
+  d.at_the_bottom = remove_both;
+  CHECK_EQ(multicast_invoke(d.target, 0, NULL, 0), 1);
+  CHECK_EQ(d.depth, d.levels);
+  CHECK_EQ(d.other_calls, 2);
+  CHECK_EQ(multicast_count(d.target), 0);
+  CHECK_OK(multicast_destroy(d.target));
+}
+
+static multicast_broadcaster names;
+static multicast of_the_name;
+static bool is_over;
+
+static void look_names_up(descent *d) {
+  (void)d;
+  while (!LOAD(is_over)) {
+    CHECK_EQ(multicast_broadcaster_multicast(names, "name").id, of_the_name.id);
+  }
+}
+
+/* The look-up has a frame on top of the innermost one. */
+TEST(names_are_looked_up_inside_256_nested_calls_while_others_remove) {
+  static descent d;
+  int calls = 0, round;
+  multicast m = multicast_create();
+  multicast_delegate self = {descend, &d};
+  invoker i;
+  names = multicast_broadcaster_create(NULL);
+  of_the_name = multicast_broadcaster_multicast(names, "name");
+  CHECK(of_the_name.id != 0);
+  add(m, counter(&calls));
+  let_two_threads_invoke(m);
+  d.target = multicast_create();
+  d.levels = 256;
+  d.at_the_bottom = look_names_up;
+  add(d.target, self);
+  invoke_in_background(&i, d.target);
+  for (round = 0; round < 20000; ++round) {
+    CHECK_OK(multicast_token_remove(add(m, counter(&calls))));
+  }
+  STORE(is_over, true);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_OK(multicast_broadcaster_destroy(names));
+}
+
+/* Called by the innermost of 256 invocations; 255 are around it. */
+typedef struct innermost {
+  descent around;
+  multicast target;
+  multicast_token token;
+  blocker b;
+  int calls;
+} innermost;
+
+static void call_the_innermost(descent *d) {
+  CHECK_EQ(multicast_invoke(((innermost *)(void *)d)->target, 0, NULL, 0), 3);
+}
+
+static void begin_innermost(innermost *i, multicast_delegate d) {
+  multicast_delegate self = {descend, NULL};
+  self.context = &i->around;
+  i->target = multicast_create();
+  add(i->target, counter(&i->calls));
+  i->token = add(i->target, d);
+  add(i->target, counter(&i->calls));
+  i->around.target = multicast_create();
+  i->around.levels = 255;
+  i->around.at_the_bottom = call_the_innermost;
+  add(i->around.target, self);
+}
+
+static void remove_the_innermost(void *context, uint32_t event, const void *payload, size_t size) {
+  innermost *i = context;
+  (void)event, (void)payload, (void)size;
+  CHECK_EQ(i->around.depth, 255);
+  CHECK_EQ(multicast_token_current().id, i->token.id);
+  CHECK_STATUS(multicast_token_remove(i->token), MULTICAST_PENDING);
+  CHECK_EQ(multicast_remove_all(i->around.target), 1);
+}
+
+TEST(remove_in_the_innermost_of_256_nested_calls_is_pending) {
+  static innermost i;
+  multicast_delegate d = {remove_the_innermost, &i};
+  begin_innermost(&i, d);
+  CHECK_EQ(multicast_invoke(i.around.target, 0, NULL, 0), 1);
+  CHECK_EQ(i.calls, 2);
+  CHECK_EQ(multicast_count(i.target), 2);
+}
+
+/* Several threads have invoked, so the multicast has multiple invokers. */
+TEST(removal_and_growth_wait_for_the_innermost_of_256_nested_calls) {
+  static innermost i = {{{0}, 0, 0, NULL, {0}, {0}, 0, 0}, {0}, {0}, BLOCKER_INIT, 0};
+  invoker outermost;
+  int later = 0, round;
+  use_test_allocator();
+  begin_innermost(&i, blocking(&i.b));
+  CHECK_OK(multicast_token_pause(i.token));
+  let_two_threads_invoke(i.target);
+  CHECK_OK(multicast_token_resume(i.token));
+  CHECK_EQ(i.calls, 4);
+  invoke_in_background(&outermost, i.around.target);
+  gate_wait(&i.b.entered);
+  /* The list that is being read is replaced by larger ones. */
+  for (round = 0; round < 100; ++round) add(i.target, counter(&later));
+  CHECK_STATUS(multicast_token_remove_within(i.token, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_STATUS(multicast_token_remove_within(i.token, 1000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK(!LOAD(i.b.has_left));
+  gate_open(&i.b.let_go);
+  CHECK_EQ(invoke_finished(&outermost), 1);
+  CHECK_EQ(i.calls, 6);
+  CHECK_EQ(later, 0);
+  CHECK_EQ(multicast_invoke(i.target, 0, NULL, 0), 102);
+  CHECK_OK(multicast_destroy(i.target));
+}

@@ -1,0 +1,141 @@
+/* No lock is held while a function of the caller runs. In each test such a function has another
+ * thread use the same multicast: if a lock were held, the test would hang. */
+
+#include "harness.h"
+
+static multicast target;
+static int calls, runs;
+
+static void *use_everything(void *unused) {
+  multicast other;
+  multicast_token token;
+  multicast_delegate d = counter(&calls);
+  (void)unused;
+  token = add(target, d);
+  CHECK(multicast_token_is_live(token));
+  CHECK(multicast_contains(target, d));
+  CHECK(multicast_count(target) >= 1);
+  CHECK(multicast_list(target, NULL, 0) >= 1);
+  CHECK_OK(multicast_token_pause(token));
+  CHECK_OK(multicast_token_resume(token));
+  CHECK_OK(multicast_token_remove(token));
+  other = multicast_create();
+  add(other, d);
+  CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
+  CHECK_OK(multicast_destroy(other));
+  return NULL;
+}
+
+static void use_from_elsewhere(void) {
+  ++runs;
+  on_another_thread(use_everything, NULL);
+}
+
+static void delegate_function(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  use_from_elsewhere();
+}
+
+static bool visitor_function(void *context, const multicast_delegate *delegate) {
+  (void)context, (void)delegate;
+  use_from_elsewhere();
+  return true;
+}
+
+static void release_function(void *context) {
+  (void)context;
+  use_from_elsewhere();
+}
+
+static multicast_delegate with_function(multicast_function function) {
+  multicast_delegate d;
+  d.function = function;
+  d.context = &runs;
+  return d;
+}
+
+TEST(no_lock_is_held_in_a_delegate) {
+  target = multicast_create();
+  add(target, with_function(delegate_function));
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
+  CHECK_EQ(runs, 1);
+}
+
+TEST(no_lock_is_held_in_a_delegate_called_once) {
+  multicast_options options = multicast_options_default();
+  options.flags = MULTICAST_ONCE;
+  target = multicast_create();
+  add_with(target, with_function(delegate_function), &options);
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
+  CHECK_EQ(runs, 1);
+}
+
+TEST(no_lock_is_held_in_a_visitor) {
+  target = multicast_create();
+  add(target, counter(&calls));
+  CHECK_EQ(multicast_visit(target, visitor_function, NULL), 1);
+  CHECK_EQ(runs, 1);
+}
+
+TEST(no_lock_is_held_in_a_release_by_removal) {
+  multicast_options options = with_release(release_function);
+  multicast_token token;
+  target = multicast_create();
+  token = add_with(target, counter(&calls), &options);
+  CHECK_OK(multicast_token_remove(token));
+  CHECK_EQ(runs, 1);
+}
+
+TEST(no_lock_is_held_in_a_release_by_remove_all) {
+  multicast_options options = with_release(release_function);
+  target = multicast_create();
+  add_with(target, counter(&calls), &options);
+  add_with(target, counter(&calls), &options);
+  CHECK_EQ(multicast_remove_all(target), 2);
+  CHECK_EQ(runs, 2);
+}
+
+TEST(no_lock_is_held_in_a_release_by_a_failed_add) {
+  multicast_options options = with_release(release_function);
+  multicast_delegate none = {NULL, NULL};
+  target = multicast_create();
+  CHECK_STATUS(multicast_add(target, none, &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(runs, 1);
+}
+
+static void remove_current(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
+  CHECK_EQ(runs, 0);
+}
+
+TEST(no_lock_is_held_in_a_release_after_the_last_call) {
+  multicast_options options = with_release(release_function);
+  target = multicast_create();
+  add_with(target, with_function(remove_current), &options);
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
+  CHECK_EQ(runs, 1);
+}
+
+TEST(no_lock_is_held_in_a_release_by_replacement) {
+  multicast_options options = with_release(release_function);
+  options.flags = MULTICAST_UNIQUE;
+  target = multicast_create();
+  add_with(target, counter(&calls), &options);
+  add_with(target, counter(&calls), &options);
+  CHECK_EQ(runs, 1);
+  CHECK_EQ(multicast_count(target), 1);
+}
+
+static void destroy_inside(void *context) {
+  ++*(int *)context;
+  CHECK_STATUS(multicast_destroy(target), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+TEST(no_lock_is_held_in_a_release_by_destroy) {
+  multicast_options options = with_release(destroy_inside);
+  target = multicast_create();
+  add_with(target, counter(&runs), &options);
+  CHECK_OK(multicast_destroy(target));
+  CHECK_EQ(runs, 1);
+}

@@ -1,0 +1,112 @@
+/* The library after dlclose and at exit. */
+
+#include "harness.h"
+#include "process.h"
+
+#include <dlfcn.h>
+
+static int calls;
+
+/* ---- dlclose --------------------------------------------------------------------------------- */
+
+#ifdef MULTICAST_SHARED_LIBRARY
+typedef struct library {
+  multicast (*create)(void);
+  multicast_status (*add)(multicast, multicast_delegate, const multicast_options *,
+                          multicast_token *);
+  int64_t (*invoke)(multicast, uint32_t, const void *, size_t);
+  multicast_status (*destroy)(multicast);
+} library;
+
+static library opened;
+static multicast in_opened;
+static gate closed = GATE_INIT, has_invoked = GATE_INIT;
+
+static void *find(void *handle, const char *name) {
+  void *found = dlsym(handle, name);
+  CHECK(found != NULL);
+  return found;
+}
+
+static void open_library(void **handle) {
+  *handle = dlopen(MULTICAST_SHARED_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  if (*handle == NULL) fprintf(stderr, "%s\n", dlerror());
+  CHECK(*handle != NULL);
+  *(void **)&opened.create = find(*handle, "multicast_create");
+  *(void **)&opened.add = find(*handle, "multicast_add");
+  *(void **)&opened.invoke = find(*handle, "multicast_invoke");
+  *(void **)&opened.destroy = find(*handle, "multicast_destroy");
+}
+
+static void *invoke_before_and_after(void *unused) {
+  (void)unused;
+  CHECK_EQ(opened.invoke(in_opened, 0, NULL, 0), 1);
+  gate_open(&has_invoked);
+  gate_wait(&closed);
+  CHECK_EQ(opened.invoke(in_opened, 0, NULL, 0), 1);
+  return NULL; /* the library's destructor for this thread runs afterwards */
+}
+
+TEST(dlclose_while_threads_use_the_library_is_safe) {
+  void *handle;
+  pthread_t thread;
+  open_library(&handle);
+  in_opened = opened.create();
+  CHECK_OK(opened.add(in_opened, counter(&calls), NULL, NULL));
+  thread = start_thread(invoke_before_and_after, NULL);
+  gate_wait(&has_invoked);
+  CHECK_EQ(dlclose(handle), 0);
+  gate_open(&closed);
+  join_thread(thread);
+  CHECK_EQ(LOAD(calls), 2);
+}
+
+TEST(dlopen_use_and_dlclose_again_and_again) {
+  int i;
+  for (i = 0; i < 100; ++i) {
+    void *handle;
+    open_library(&handle);
+    in_opened = opened.create();
+    CHECK_OK(opened.add(in_opened, counter(&calls), NULL, NULL));
+    CHECK_EQ(opened.invoke(in_opened, 0, NULL, 0), 1);
+    CHECK_OK(opened.destroy(in_opened));
+    CHECK_EQ(dlclose(handle), 0);
+  }
+  CHECK_EQ(calls, 100);
+}
+#endif
+
+/* ---- exit ------------------------------------------------------------------------------------ */
+
+static void use_at_exit(void) { use_everything(NULL); }
+
+static void end_by_exit(void *unused) {
+  (void)unused;
+  CHECK_EQ(atexit(use_at_exit), 0);
+  inherited = multicast_create();
+  add(inherited, counter(&calls));
+  multicast_invoke(inherited, 0, NULL, 0);
+  exit(0);
+}
+
+TEST(calls_after_main_has_returned_are_harmless) { in_child(end_by_exit, NULL); }
+
+static void *invoke_for_ever(void *unused) {
+  (void)unused;
+  for (;;) multicast_invoke(inherited, 0, NULL, 0);
+  return NULL;
+}
+
+static void end_while_others_invoke(void *unused) {
+  (void)unused;
+  inherited = multicast_create();
+  add(inherited, counter(&calls));
+  start_thread(invoke_for_ever, NULL);
+  pause_ms(5);
+  exit(0);
+}
+
+TEST(exit_while_other_threads_invoke_is_harmless) {
+  int i;
+  for (i = 0; i < 5; ++i) in_child(end_while_others_invoke, NULL);
+}

@@ -1,0 +1,184 @@
+/* Threads that end: their records are reclaimed, and a call that they were inside ends. */
+
+#include "harness.h"
+#include "process.h"
+
+#include <unistd.h>
+
+static int calls;
+
+static void *invoke_and_end(void *unused) {
+  (void)unused;
+  CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
+  return NULL;
+}
+
+TEST(threads_that_end_have_their_records_reclaimed) {
+  int64_t bytes = 0;
+  int i;
+  use_test_allocator();
+  inherited = multicast_create();
+  add(inherited, counter(&calls));
+  for (i = 0; i < 1000; ++i) {
+    on_another_thread(invoke_and_end, NULL);
+    if (i == 10) bytes = allocated_bytes;
+  }
+  CHECK_EQ(calls, 1000);
+  CHECK_EQ(allocated_bytes, bytes);
+}
+
+static pthread_key_t late_key;
+
+static void invoke_late(void *rounds) {
+  CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
+  if ((intptr_t)rounds > 1)
+    pthread_setspecific(late_key, (void *)((intptr_t)rounds - 1));
+}
+
+static void *end_with_destructor(void *unused) {
+  (void)unused;
+  CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
+  CHECK_EQ(pthread_setspecific(late_key, (void *)3), 0);
+  return NULL;
+}
+
+TEST(thread_local_destructors_may_invoke) {
+  /* creates the library's key first; destructors run in either order */
+  inherited = multicast_create();
+  add(inherited, counter(&calls));
+  CHECK_EQ(pthread_key_create(&late_key, invoke_late), 0);
+  on_another_thread(end_with_destructor, NULL);
+  CHECK_EQ(calls, 4);
+  CHECK_OK(multicast_remove(inherited, counter(&calls)));
+}
+
+static void end_thread(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  multicast_token_remove_nowait(multicast_token_current());
+  ADD(*(int *)context, 1);
+  pthread_exit(NULL);
+}
+
+static void *invoke_until_exit(void *unused) {
+  (void)unused;
+  multicast_invoke(inherited, 0, NULL, 0);
+  CHECK(false);
+  return NULL;
+}
+
+TEST(thread_that_ends_inside_a_call_holds_nothing_up) {
+  int releases = 0;
+  multicast_options options = with_release(count_release);
+  multicast_delegate d;
+  d.function = end_thread;
+  d.context = &releases;
+  inherited = multicast_create();
+  add_with(inherited, d, &options);
+  on_another_thread(invoke_until_exit, NULL);
+  CHECK_EQ(LOAD(releases), 2); /* one call, one release */
+  CHECK_EQ(multicast_count(inherited), 0);
+  CHECK_OK(multicast_destroy(inherited));
+}
+
+static void end_thread_once(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  ADD(*(int *)context, 1);
+  pthread_exit(NULL);
+}
+
+TEST(thread_that_ends_inside_the_call_of_a_delegate_called_once_releases_it) {
+  int releases = 0;
+  multicast_options options = with_release(count_release);
+  multicast_delegate d;
+  d.function = end_thread_once;
+  d.context = &releases;
+  options.flags = MULTICAST_ONCE;
+  inherited = multicast_create();
+  add_with(inherited, d, &options);
+  on_another_thread(invoke_until_exit, NULL);
+  CHECK_EQ(LOAD(releases), 2); /* one call, one release */
+}
+
+typedef struct replacer {
+  int calls;
+  bool ends_thread;
+} replacer;
+
+static void replace_list(void *context, uint32_t event, const void *payload, size_t size) {
+  replacer *r = context;
+  multicast_token tokens[100];
+  int i;
+  (void)event, (void)payload, (void)size;
+  for (i = 0; i < 100; ++i) tokens[i] = add(inherited, counter(&r->calls));
+  for (i = 0; i < 100; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
+  if (r->ends_thread) pthread_exit(NULL);
+}
+
+/* The bytes in use after a call during which the list is replaced. */
+static int64_t bytes_held(bool ends_thread) {
+  replacer r = {0, false};
+  multicast_delegate d;
+  int64_t bytes;
+  r.ends_thread = ends_thread;
+  d.function = replace_list;
+  d.context = &r;
+  inherited = multicast_create();
+  add(inherited, d);
+  on_another_thread(invoke_and_end, NULL);
+  bytes = allocated_bytes;
+  CHECK_OK(multicast_destroy(inherited));
+  return bytes;
+}
+
+TEST(thread_that_ends_inside_a_call_leaves_no_list_behind) {
+  use_test_allocator();
+  bytes_held(false); /* allocates what is kept */
+  CHECK_EQ(bytes_held(true), bytes_held(false));
+}
+
+TEST(delegate_of_a_thread_that_has_ended_can_be_removed) {
+  multicast_token token;
+  inherited = multicast_create();
+  token = add(inherited, counter(&calls));
+  on_another_thread(invoke_and_end, NULL);
+  CHECK_OK(multicast_token_remove(token));
+}
+
+/* ---- Threads that are cancelled in their last destructors ------------------------------------ */
+
+static pthread_key_t last_word;
+static gate in_last_word = GATE_INIT;
+
+static void wait_to_be_cancelled(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)payload, (void)size;
+  if (event == 0) return;
+  gate_open(&in_last_word);
+  for (;;) pause(); /* a cancellation point */
+}
+
+static void invoke_at_the_end(void *unused) {
+  (void)unused;
+  multicast_invoke(inherited, 1, NULL, 0);
+}
+
+static void *end_with_a_last_word(void *unused) {
+  (void)unused;
+  CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
+  CHECK_EQ(pthread_setspecific(last_word, &last_word), 0);
+  return NULL;
+}
+
+TEST(thread_that_is_cancelled_inside_a_call_of_its_last_destructor_ends_the_call) {
+  multicast_delegate d = {wait_to_be_cancelled, NULL};
+  multicast_token token;
+  pthread_t thread;
+  /* creates the library's key first: its destructor runs before those of later keys */
+  inherited = multicast_create();
+  CHECK_EQ(pthread_key_create(&last_word, invoke_at_the_end), 0);
+  token = add(inherited, d);
+  thread = start_thread(end_with_a_last_word, NULL);
+  gate_wait(&in_last_word);
+  CHECK_EQ(pthread_cancel(thread), 0);
+  join_thread(thread);
+  CHECK_OK(multicast_token_remove(token));
+}

@@ -1,0 +1,318 @@
+/* Contexts are locked where their queued calls run, and released with no lock held. */
+
+#include "harness.h"
+#include "notes.h"
+#include "queues.h"
+
+/* ---- lock and unlock ------------------------------------------------------------------------- */
+
+typedef struct counted {
+  int references;
+  int locks, unlocks, calls, releases;
+  pthread_t locked_on;
+  multicast_token remove_in_call;
+} counted;
+
+static void *lock_counted(void *context) {
+  counted *c = context;
+  ++c->locks;
+  c->locked_on = pthread_self();
+  return c->references > 0 ? c : NULL;
+}
+
+static void unlock_counted(void *strong) { ++((counted *)strong)->unlocks; }
+static void release_counted(void *context) { ++((counted *)context)->releases; }
+
+static void call_counted(void *context, uint32_t event, const void *payload, size_t size) {
+  counted *c = context;
+  (void)event, (void)payload, (void)size;
+  CHECK_EQ(c->locks, c->unlocks + 1);
+  ++c->calls;
+  if (c->remove_in_call.id != 0)
+    CHECK_STATUS(multicast_token_remove(c->remove_in_call), MULTICAST_PENDING);
+}
+
+static multicast_token add_counted_with(counted *c, multicast m, multicast_queue q,
+                                        void *(*lock)(void *), uint32_t flags) {
+  multicast_options options = to_queue(q);
+  multicast_delegate d;
+  memset(c, 0, sizeof *c);
+  c->references = 1;
+  d.function = call_counted;
+  d.context = c;
+  options.lock = lock;
+  options.unlock = unlock_counted;
+  options.release = release_counted;
+  options.flags = flags;
+  return add_with(m, d, &options);
+}
+
+static multicast_token add_counted(counted *c, multicast m, multicast_queue q) {
+  return add_counted_with(c, m, q, lock_counted, 0);
+}
+
+typedef struct another {
+  multicast target;
+  int calls;
+} another;
+
+static void invoke_more(void *context, uint32_t event, const void *payload, size_t size) {
+  another *more = context;
+  (void)event, (void)payload, (void)size;
+  if (more->calls++ == 0) invoke_number(more->target, 2);
+}
+
+static multicast_delegate invoking_again(another *more) {
+  multicast_delegate d = {invoke_more, NULL};
+  d.context = more;
+  return d;
+}
+
+static pthread_t runs_on;
+
+static void *run_and_say_where(void *argument) {
+  runs_on = pthread_self();
+  return run_on_a_new_thread(argument);
+}
+
+TEST(queue_locks_contexts_as_calls_run_and_where_they_run) {
+  counted c;
+  runner r;
+  multicast m = multicast_create();
+  r.queue = default_queue();
+  add_counted(&c, m, r.queue);
+  invoke_number(m, 1);
+  invoke_number(m, 2);
+  CHECK_EQ(c.locks, 0);
+  on_another_thread(run_and_say_where, &r);
+  CHECK_EQ(r.result, 2);
+  CHECK(c.locks == 2 && c.unlocks == 2 && c.calls == 2 && c.releases == 0);
+  CHECK(pthread_equal(c.locked_on, runs_on));
+}
+
+TEST(queue_retracts_the_calls_of_a_context_found_dead) {
+  counted c;
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  add_counted(&c, m, q);
+  add_queued(m, noting('a'), q);
+  invoke_number(m, 1);
+  invoke_number(m, 2);
+  invoke_number(m, 3);
+  c.references = 0;
+  CHECK_EQ(multicast_queue_run(q, SIZE_MAX), 3);
+  CHECK_TEXT(noted, "a1 a2 a3");
+  CHECK(c.locks == 1 && c.unlocks == 0 && c.calls == 0 && c.releases == 1);
+  CHECK_EQ(multicast_count(m), 1);
+  CHECK_TEXT(figures(q), "queued 6, delivered 3, retracted 3");
+}
+
+/* One call is not made, and one is queued during the run: a `max` of 0 means as many as wait when
+ * the run begins. */
+TEST(queue_run_of_all_that_wait_makes_another_for_one_found_dead) {
+  counted dying;
+  another more = {multicast_create(), 0};
+  multicast_queue q = default_queue();
+  multicast m = more.target;
+  add_counted(&dying, m, q);
+  add_queued(m, noting('a'), q);
+  add_queued(m, invoking_again(&more), q);
+  invoke_number(m, 1);
+  dying.references = 0;
+  CHECK_EQ(multicast_queue_run(q, 0), 3);
+  CHECK_TEXT(noted, "a1 a2");
+  CHECK_EQ(more.calls, 1);
+  CHECK_TEXT(figures(q), "pending 1, queued 5, delivered 3, retracted 1");
+}
+
+TEST(queue_unlocks_a_context_whose_call_removed_itself) {
+  counted c;
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  multicast_token token = add_counted(&c, m, q);
+  c.remove_in_call = token;
+  invoke_number(m, 1);
+  invoke_number(m, 2);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(c.locks == 1 && c.unlocks == 1 && c.calls == 1 && c.releases == 1);
+  CHECK_TEXT(figures(q), "queued 2, delivered 1, retracted 1");
+}
+
+TEST(queue_does_not_lock_what_was_removed) {
+  counted c;
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  multicast_token token = add_counted(&c, m, q);
+  invoke_number(m, 1);
+  CHECK_OK(multicast_token_remove(token));
+  CHECK_EQ(multicast_queue_run(q, 0), 0);
+  CHECK(c.locks == 0 && c.unlocks == 0 && c.calls == 0 && c.releases == 1);
+}
+
+static multicast_token removed_by_lock;
+
+static void *lock_and_remove(void *context) {
+  CHECK_STATUS(multicast_token_remove(removed_by_lock), MULTICAST_PENDING);
+  return lock_counted(context);
+}
+
+TEST(queue_makes_no_call_that_was_removed_by_its_lock) {
+  counted c;
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  removed_by_lock = add_counted_with(&c, m, q, lock_and_remove, 0);
+  invoke_number(m, 1);
+  invoke_number(m, 2);
+  CHECK_EQ(multicast_queue_run(q, 0), 0);
+  CHECK(c.locks == 1 && c.unlocks == 1 && c.calls == 0 && c.releases == 1);
+  CHECK_TEXT(figures(q), "queued 2, retracted 2");
+}
+
+TEST(queue_locks_a_once_context_and_calls_it_once) {
+  counted c;
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  add_counted_with(&c, m, q, lock_counted, MULTICAST_ONCE);
+  CHECK_EQ(invoke_number(m, 1), 1);
+  CHECK_EQ(invoke_number(m, 2), 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(c.locks == 1 && c.unlocks == 1 && c.calls == 1 && c.releases == 1);
+}
+
+TEST(queue_fd_is_not_readable_when_the_last_call_is_found_dead) {
+  counted c;
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  int fd = multicast_queue_fd(q);
+  add_counted(&c, m, q);
+  invoke_number(m, 1);
+  invoke_number(m, 2);
+  c.references = 0;
+  CHECK_EQ(multicast_queue_run(q, 1), 0);
+  CHECK(!is_readable(fd));
+}
+
+/* ---- Dead contexts --------------------------------------------------------------------------- */
+
+static void *lock_nothing(void *context) {
+  (void)context;
+  return NULL;
+}
+static void unlock_nothing(void *strong) { (void)strong; }
+
+TEST(queue_run_makes_as_many_as_asked_for_beside_dead_contexts) {
+  size_t max;
+  for (max = 0; max < 3; ++max) {
+    multicast m = multicast_create();
+    multicast_queue q = default_queue();
+    multicast_options weak = to_queue(q);
+    int calls = 0, never = 0;
+    weak.lock = lock_nothing;
+    weak.unlock = unlock_nothing;
+    add_with(m, counter(&never), &weak);
+    add_queued(m, counter(&calls), q);
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
+    CHECK_EQ(multicast_queue_run(q, max), 1);
+    CHECK_EQ(calls, 1);
+    CHECK_EQ(never, 0);
+    CHECK_EQ(stats_of(q).pending, 0);
+  }
+}
+
+/* ---- No lock is held ------------------------------------------------------------------------- */
+
+static multicast_queue used_there;
+static multicast used_target;
+static int64_t run_there;
+
+/* Would hang if this thread, or one that it needs, held a lock. */
+static void use_queue_there(void) {
+  CHECK_EQ(invoke_number(used_target, 5), 1);
+  CHECK(stats_of(used_there).pending > 0);
+  CHECK(multicast_queue_wait(used_there, 0) > 0);
+  CHECK(multicast_queue_fd(used_there) >= 0);
+  run_there = multicast_queue_run(used_there, 0);
+}
+
+static void release_and_use(void *context) {
+  count_release_of(context);
+  use_queue_there();
+}
+
+static void *lock_and_use(void *context) {
+  use_queue_there();
+  return context;
+}
+
+static void unlock_and_use(void *strong) {
+  (void)strong;
+  use_queue_there();
+}
+
+static multicast_token add_using(multicast m, multicast_delegate d, bool locks) {
+  multicast_options options;
+  used_there = default_queue();
+  used_target = multicast_create();
+  add_queued(used_target, noting('u'), used_there);
+  options = to_queue(used_there);
+  options.release = release_and_use;
+  if (locks) options.lock = lock_and_use;
+  if (locks) options.unlock = unlock_and_use;
+  return add_with(m, d, &options);
+}
+
+TEST(queue_may_be_used_inside_a_release) {
+  multicast m = multicast_create();
+  multicast_token token = add_using(m, noting('a'), false);
+  invoke_number(m, 1);
+  CHECK_OK(multicast_token_remove(token));
+  CHECK_EQ(run_there, 1);
+  CHECK_TEXT(noted, "u5");
+}
+
+static void remove_current(void *context, uint32_t event, const void *payload, size_t size) {
+  note_call(context, event, payload, size);
+  CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
+}
+
+TEST(queue_may_be_used_inside_a_release_of_its_own_call) {
+  multicast m = multicast_create();
+  multicast_delegate d = noting('a');
+  d.function = remove_current;
+  add_using(m, d, false);
+  invoke_number(m, 1);
+  CHECK_EQ(multicast_queue_run(used_there, 0), 1);
+  CHECK_EQ(run_there, 1); /* inside the outer run */
+  CHECK_TEXT(noted, "a1 u5");
+  CHECK_EQ(releases['a'], 1);
+}
+
+TEST(queue_may_be_used_inside_lock_and_unlock) {
+  multicast m = multicast_create();
+  add_using(m, noting('a'), true);
+  invoke_number(m, 1);
+  CHECK_EQ(multicast_queue_run(used_there, 0), 1);
+  CHECK_TEXT(noted, "u5 a1 u5");
+}
+
+static void release_and_destroy(void *context) {
+  count_release_of(context);
+  CHECK(multicast_queue_destroy(used_there) >= 0);
+}
+
+TEST(queue_may_be_destroyed_inside_a_release_of_its_own_call) {
+  multicast m = multicast_create();
+  multicast_delegate d = noting('a');
+  multicast_options options;
+  used_there = default_queue();
+  options = to_queue(used_there);
+  options.release = release_and_destroy;
+  d.function = remove_current;
+  add_with(m, d, &options);
+  add_queued(m, noting('b'), used_there);
+  invoke_number(m, 1);
+  CHECK_EQ(multicast_queue_run(used_there, 0), 1);
+  CHECK_TEXT(noted, "a1");
+  CHECK_EQ(releases['a'], 1);
+  CHECK_EQ(multicast_count(m), 0);
+}

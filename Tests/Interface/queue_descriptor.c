@@ -1,0 +1,150 @@
+/* The descriptor of a queue is readable exactly while calls wait. */
+
+#include "harness.h"
+#include "notes.h"
+#include "queues.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+TEST(queue_fd_is_readable_while_calls_wait) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  int fd = multicast_queue_fd(q), round;
+  CHECK(fd >= 0);
+  add_queued(m, noting('a'), q);
+  for (round = 0; round < 3; ++round) {
+    CHECK(!is_readable(fd));
+    invoke_number(m, 1);
+    CHECK(is_readable(fd));
+    invoke_number(m, 2);
+    CHECK(is_readable(fd));
+    CHECK_EQ(multicast_queue_run(q, 1), 1);
+    CHECK(is_readable(fd));
+    CHECK_EQ(multicast_queue_run(q, 0), 1);
+    CHECK(!is_readable(fd));
+    CHECK_EQ(multicast_queue_fd(q), fd);
+  }
+}
+
+TEST(queue_fd_asked_for_when_calls_wait_is_readable) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  int fd;
+  add_queued(m, noting('a'), q);
+  invoke_number(m, 1);
+  fd = multicast_queue_fd(q);
+  CHECK(is_readable(fd));
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(!is_readable(fd));
+}
+
+TEST(queue_fd_is_not_readable_after_all_calls_are_retracted) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  int fd = multicast_queue_fd(q);
+  multicast_token a = add_queued(m, noting('a'), q), b = add_queued(m, noting('b'), q);
+  invoke_number(m, 1);
+  CHECK_OK(multicast_token_remove(a));
+  CHECK(is_readable(fd));
+  CHECK_OK(multicast_token_remove(b));
+  CHECK(!is_readable(fd));
+}
+
+TEST(queue_fd_stays_readable_when_calls_are_dropped_or_replaced) {
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
+  multicast m = multicast_create(), latest = multicast_create();
+  int fd = multicast_queue_fd(q), i;
+  add_queued(m, noting('a'), q);
+  add_flagged(latest, noting('b'), q, MULTICAST_LATEST);
+  for (i = 0; i < 20; ++i) {
+    CHECK_EQ(invoke_number(i % 4 < 2 ? m : latest, i), 1);
+    CHECK(is_readable(fd));
+  }
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(!is_readable(fd));
+  multicast_queue_run(q, 0);
+  CHECK(!is_readable(fd));
+}
+
+static int watched_fd;
+
+static void watch_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  requeuer *r = context;
+  (void)event, (void)payload, (void)size;
+  CHECK(!is_readable(watched_fd)); /* this call no longer waits */
+  if (r->left-- > 0) {
+    CHECK_EQ(invoke_number(r->target, 1), 1);
+    CHECK(is_readable(watched_fd));
+  }
+}
+
+TEST(queue_fd_is_readable_inside_a_call_exactly_while_others_wait) {
+  requeuer r;
+  begin_requeuing(&r, watch_inside, 3);
+  watched_fd = multicast_queue_fd(r.queue);
+  CHECK_EQ(multicast_queue_run(r.queue, 10), 4);
+  CHECK(!is_readable(watched_fd));
+}
+
+TEST(queue_fd_is_minus_1_for_what_is_no_queue) {
+  multicast_queue q = default_queue(), none = {0}, forged;
+  multicast m = multicast_create();
+  CHECK_EQ(multicast_queue_fd(none), -1);
+  forged.id = m.id;
+  CHECK_EQ(multicast_queue_fd(forged), -1);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_EQ(multicast_queue_fd(q), -1);
+}
+
+TEST(queue_fd_is_closed_by_destroy) {
+  multicast_queue q = default_queue(), other = default_queue();
+  int fd = multicast_queue_fd(q), kept = multicast_queue_fd(other);
+  CHECK(fd >= 0 && kept >= 0 && fd != kept);
+  CHECK(fcntl(fd, F_GETFD) >= 0);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK(fcntl(fd, F_GETFD) == -1 && errno == EBADF);
+  CHECK(fcntl(kept, F_GETFD) >= 0);
+}
+
+TEST(queue_fd_is_not_passed_on_to_other_programs) {
+  CHECK((fcntl(multicast_queue_fd(default_queue()), F_GETFD) & FD_CLOEXEC) != 0);
+}
+
+TEST(queue_fd_is_minus_1_when_the_system_has_none_left_and_works_later) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  struct rlimit old, few;
+  int fd;
+  add_queued(m, noting('a'), q);
+  CHECK_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
+  few = old;
+  few.rlim_cur = 0;
+  CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  CHECK_EQ(multicast_queue_fd(q), -1);
+  CHECK_EQ(invoke_number(m, 1), 1);
+  CHECK_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+  fd = multicast_queue_fd(q);
+  CHECK(fd >= 0);
+  CHECK(is_readable(fd));
+}
+
+static int lowest_free_descriptor(void) {
+  int fd = open("/dev/null", O_RDONLY);
+  CHECK(fd >= 0);
+  close(fd);
+  return fd;
+}
+
+TEST(queue_without_a_descriptor_opens_none) {
+  int before = lowest_free_descriptor();
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  add_queued(m, noting('a'), q);
+  invoke_number(m, 1);
+  multicast_queue_wait(q, 0);
+  multicast_queue_run(q, 0);
+  CHECK_EQ(lowest_free_descriptor(), before);
+}

@@ -1,0 +1,437 @@
+/* Queues across fork: queued calls stay in the parent, and the queue can be used in both
+ * processes. */
+
+#include "harness.h"
+#include "notes.h"
+#include "producers.h"
+#include "queues.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- The queue ------------------------------------------------------------------------------- */
+
+static multicast_queue inherited;
+static multicast inherited_target;
+static int inherited_fd;
+
+static void inherit_calls(int count) {
+  int i;
+  inherited = queue_with(20, MULTICAST_OVERFLOW_REFUSE);
+  inherited_target = multicast_create();
+  inherited_fd = multicast_queue_fd(inherited);
+  add_queued(inherited_target, noting('a'), inherited);
+  for (i = 1; i <= count; ++i)
+    CHECK_EQ(invoke_padded_number(inherited_target, i, i % 2 == 0 ? 4096 : 4), 1);
+}
+
+static void expect_empty_and_usable(void *unused) {
+  multicast_queue_stats s = stats_of(inherited);
+  (void)unused;
+  CHECK_EQ(s.pending, 0);
+  CHECK_EQ(s.dropped, 3); /* they are left to the parent */
+  CHECK_EQ(s.queued, 3);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 0);
+  CHECK_STATUS(multicast_queue_wait(inherited, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_EQ(multicast_queue_fd(inherited), inherited_fd);
+  CHECK(!is_readable(inherited_fd));
+  CHECK_EQ(multicast_count(inherited_target), 1);
+  CHECK_EQ(invoke_number(inherited_target, 8), 1);
+  CHECK(is_readable(inherited_fd));
+  CHECK_EQ(invoke_padded_number(inherited_target, 9, 4096), 1);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 2);
+  CHECK(!is_readable(inherited_fd));
+  CHECK_TEXT(noted, "a8 a9");
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
+  CHECK_OK(multicast_queue_start(inherited));
+  CHECK_EQ(invoke_number(inherited_target, 10), 1);
+  EVENTUALLY(stats_of(inherited).delivered == 3);
+  CHECK_OK(multicast_queue_stop(inherited));
+  CHECK_TEXT(noted, "a8 a9 a10");
+#endif
+  CHECK_OK(multicast_queue_destroy(inherited));
+}
+
+TEST(queue_is_empty_and_usable_in_the_child_of_a_fork) {
+  inherit_calls(3);
+  CHECK(is_readable(inherited_fd));
+  in_child(expect_empty_and_usable, NULL);
+  CHECK(is_readable(inherited_fd)); /* the child has a descriptor of its own */
+  CHECK_EQ(stats_of(inherited).pending, 3);
+  CHECK_EQ(stats_of(inherited).dropped, 0);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 3);
+  CHECK_TEXT(noted, "a1 a2 a3");
+  CHECK(!is_readable(inherited_fd));
+}
+
+static void fill_and_leave(void *unused) {
+  (void)unused;
+  CHECK_EQ(invoke_number(inherited_target, 9), 1);
+  CHECK(is_readable(inherited_fd));
+}
+
+TEST(queue_fd_of_the_parent_is_not_made_readable_by_the_child) {
+  inherit_calls(1);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 1);
+  in_child(fill_and_leave, NULL);
+  CHECK(!is_readable(inherited_fd));
+  CHECK_EQ(invoke_number(inherited_target, 2), 1);
+  CHECK(is_readable(inherited_fd));
+}
+
+TEST(queue_fd_of_the_child_is_not_changed_by_the_parent) {
+  int to_child[2], to_parent[2], status;
+  char byte = 0;
+  pid_t child;
+  inherit_calls(2);
+  CHECK(pipe(to_child) == 0 && pipe(to_parent) == 0);
+  child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    alarm(20);
+    CHECK_EQ(invoke_number(inherited_target, 7), 1);
+    CHECK_EQ(write(to_parent[1], &byte, 1), 1);
+    CHECK_EQ(read(to_child[0], &byte, 1), 1); /* the parent has run all its calls */
+    CHECK(is_readable(inherited_fd));
+    CHECK_EQ(multicast_queue_run(inherited, 0), 1);
+    CHECK(!is_readable(inherited_fd));
+    _exit(0);
+  }
+  CHECK_EQ(read(to_parent[0], &byte, 1), 1);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 2);
+  CHECK(!is_readable(inherited_fd)); /* the child's is readable */
+  CHECK_EQ(write(to_child[1], &byte, 1), 1);
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK_EQ(status, 0);
+  CHECK(!is_readable(inherited_fd));
+}
+
+static void expect_grandchild_empty(void *unused) {
+  (void)unused;
+  CHECK_EQ(stats_of(inherited).pending, 0);
+  CHECK_EQ(invoke_number(inherited_target, 5), 1);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 1);
+}
+
+static void fork_again(void *unused) {
+  (void)unused;
+  CHECK_EQ(invoke_number(inherited_target, 4), 1);
+  in_child(expect_grandchild_empty, NULL);
+  CHECK(is_readable(inherited_fd));
+  CHECK_EQ(multicast_queue_run(inherited, 0), 1);
+  CHECK_TEXT(noted, "a4");
+}
+
+TEST(queue_in_the_child_of_the_child_of_a_fork) {
+  inherit_calls(2);
+  in_child(fork_again, NULL);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 2);
+  CHECK_TEXT(noted, "a1 a2");
+}
+
+static int payloads_before;
+
+static void expect_payloads_released(void *unused) {
+  (void)unused;
+  CHECK_EQ(allocated_blocks, payloads_before);
+}
+
+TEST(queue_payloads_are_released_in_the_child_of_a_fork) {
+  use_test_allocator();
+  inherit_calls(2);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 2);
+  payloads_before = (int)allocated_blocks;
+  CHECK_EQ(invoke_padded_number(inherited_target, 3, 4096), 1);
+  CHECK_EQ(invoke_padded_number(inherited_target, 4, 4096), 1);
+  CHECK_EQ(allocated_blocks, payloads_before + 2);
+  in_child(expect_payloads_released, NULL);
+  CHECK_EQ(allocated_blocks, payloads_before + 2);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 2);
+  CHECK_EQ(allocated_blocks, payloads_before);
+}
+
+static blocker busy = BLOCKER_INIT;
+static multicast_token busy_token;
+
+static void *run_inherited(void *result) {
+  *(int64_t *)result = multicast_queue_run(inherited, 0);
+  return NULL;
+}
+
+static pthread_t begin_busy_call(int64_t *result) {
+  multicast_options options;
+  pthread_t thread;
+  inherit_calls(0);
+  options = to_queue(inherited);
+  options.release = release_blocker;
+  busy_token = add_with(inherited_target, blocking(&busy), &options);
+  CHECK_EQ(invoke_number(inherited_target, 1), 2);
+  CHECK_EQ(invoke_number(inherited_target, 2), 2);
+  thread = start_thread(run_inherited, result);
+  gate_wait(&busy.entered);
+  return thread;
+}
+
+static void expect_nobody_running(void *unused) {
+  (void)unused;
+  CHECK_OK(multicast_token_remove(busy_token)); /* its call does not run in this process */
+  CHECK_EQ(busy.releases, 1);
+  CHECK_EQ(invoke_number(inherited_target, 7), 1);
+  /* the thread that runs it is not in this process */
+  CHECK_EQ(multicast_queue_run(inherited, 0), 1);
+  CHECK_OK(multicast_queue_destroy(inherited));
+}
+
+TEST(queue_that_another_thread_runs_is_run_by_nobody_in_the_child_of_a_fork) {
+  int64_t result = 0;
+  pthread_t thread = begin_busy_call(&result);
+  in_child(expect_nobody_running, NULL);
+  CHECK_EQ(LOAD(busy.releases), 0);
+  gate_open(&busy.let_go);
+  join_thread(thread);
+  CHECK_EQ(result, 4);
+  CHECK_TEXT(noted, "a1 a2");
+}
+
+static void expect_released(void *unused) {
+  (void)unused;
+  CHECK_EQ(busy.releases, 1);
+}
+
+TEST(queue_call_that_was_removed_and_runs_is_released_in_the_child_of_a_fork) {
+  int64_t result = 0;
+  pthread_t thread = begin_busy_call(&result);
+  CHECK_STATUS(multicast_token_remove_nowait(busy_token), MULTICAST_PENDING);
+  in_child(expect_released, NULL);
+  CHECK_EQ(LOAD(busy.releases), 0);
+  gate_open(&busy.let_go);
+  join_thread(thread);
+  CHECK_EQ(LOAD(busy.releases), 1);
+}
+
+static void expect_room(void *unused) {
+  (void)unused;
+  CHECK_EQ(multicast_invoke(inherited_target, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 1);
+  CHECK_OK(multicast_queue_destroy(inherited));
+}
+
+TEST(queue_on_which_threads_sleep_is_usable_in_the_child_of_a_fork) {
+  sleeper blocked, waiting;
+  int calls = 0;
+  inherited = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  inherited_target = multicast_create();
+  add_queued(inherited_target, counter(&calls), inherited);
+  CHECK_EQ(multicast_invoke(inherited_target, 0, NULL, 0), 1);
+  blocked.target = inherited_target;
+  blocked.returned = shut;
+  blocked.thread = start_thread(invoke_into_full, &blocked);
+  waiting.queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
+  waiting.returned = shut;
+  waiting.thread = start_thread(wait_in_queue, &waiting);
+  pause_ms(A_WHILE_MS);
+  in_child(expect_room, NULL);
+  CHECK_EQ(multicast_queue_run(inherited, 1), 1);
+  join_thread(blocked.thread);
+  CHECK_EQ(blocked.result, 1);
+  CHECK_OK(multicast_queue_destroy(waiting.queue));
+  join_thread(waiting.thread);
+  CHECK_STATUS(waiting.result, MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+/* ---- Calls that fork ------------------------------------------------------------------------- */
+
+static pid_t forked = -1;
+
+static void fork_in_call(void *context, uint32_t event, const void *payload, size_t size) {
+  int number;
+  memcpy(&number, payload, sizeof number);
+  note_call(context, event, payload, size);
+  if (number == 1) forked = fork();
+  CHECK(size == 4 || size == 4096);
+}
+
+TEST(queue_call_that_forks_returns_from_the_run_and_goes_on_in_the_child) {
+  multicast_delegate d = noting('a');
+  multicast_token token;
+  int status = -1;
+  int64_t made;
+  inherit_calls(0);
+  d.function = fork_in_call;
+  token = add_queued(inherited_target, d, inherited);
+  CHECK_OK(multicast_remove(inherited_target, noting('a')));
+  CHECK_EQ(invoke_padded_number(inherited_target, 1, 4096), 1);
+  CHECK_EQ(invoke_number(inherited_target, 2), 1);
+  CHECK_EQ(invoke_padded_number(inherited_target, 3, 4096), 1);
+  made = multicast_queue_run(inherited, 0);
+  CHECK(forked >= 0);
+  if (forked == 0) {
+    alarm(20);
+    CHECK_EQ(made, 1); /* the other calls stay in the parent */
+    CHECK_TEXT(noted, "a1");
+    CHECK_EQ(stats_of(inherited).delivered, 1);
+    CHECK_EQ(stats_of(inherited).dropped, 2);
+    CHECK_EQ(invoke_padded_number(inherited_target, 4, 4096), 1);
+    CHECK_EQ(multicast_queue_run(inherited, 0), 1);
+    CHECK_TEXT(noted, "a1 a4");
+    CHECK_OK(multicast_token_remove(token));
+    CHECK_OK(multicast_queue_destroy(inherited));
+    _exit(0);
+  }
+  CHECK_EQ(made, 3);
+  CHECK_TEXT(noted, "a1 a2 a3");
+  CHECK(waitpid(forked, &status, 0) == forked);
+  CHECK_EQ(status, 0);
+}
+
+static void run_in_child_of_call(void *unused) {
+  (void)unused;
+  CHECK_EQ(multicast_queue_run(inherited, 0), 0);
+  CHECK_EQ(invoke_number(inherited_target, 7), 1);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 1);
+  CHECK_STATUS(multicast_queue_destroy(inherited), MULTICAST_PENDING);
+}
+
+static void fork_and_use(void *context, uint32_t event, const void *payload, size_t size) {
+  int number;
+  memcpy(&number, payload, sizeof number);
+  note_call(context, event, payload, size);
+  if (number == 1) in_child(run_in_child_of_call, NULL);
+}
+
+TEST(queue_call_that_forks_may_run_and_destroy_the_queue_in_the_child) {
+  multicast_delegate d = noting('a');
+  inherit_calls(0);
+  d.function = fork_and_use;
+  add_queued(inherited_target, d, inherited);
+  CHECK_OK(multicast_remove(inherited_target, noting('a')));
+  CHECK_EQ(invoke_number(inherited_target, 1), 1);
+  CHECK_EQ(invoke_number(inherited_target, 2), 1);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 2);
+  CHECK_TEXT(noted, "a1 a2");
+}
+
+static gate worker_has_forked = GATE_INIT;
+
+static void fork_in_worker(void *context, uint32_t event, const void *payload, size_t size) {
+  note_call(context, event, payload, size);
+  if (forked >= 0) return;
+  forked = fork();
+  CHECK(forked >= 0);
+  if (forked == 0) {
+    alarm(20);
+    /* the worker is not in this process */
+    CHECK_STATUS(multicast_queue_stop(inherited), MULTICAST_ERROR_STATE);
+    CHECK_EQ(stats_of(inherited).pending, 0);
+    CHECK_EQ(invoke_number(inherited_target, 8), 1);
+    return; /* ends the child's only thread, and so the child, with status 0 */
+  }
+  gate_open(&worker_has_forked);
+}
+
+TEST(queue_worker_whose_call_forks_ends_in_the_child_and_goes_on_in_the_parent) {
+  multicast_delegate d = noting('a');
+  int status = -1;
+  inherit_calls(0);
+  d.function = fork_in_worker;
+  add_queued(inherited_target, d, inherited);
+  CHECK_OK(multicast_remove(inherited_target, noting('a')));
+  CHECK_OK(multicast_queue_start(inherited));
+  CHECK_EQ(invoke_number(inherited_target, 1), 1);
+  CHECK_EQ(invoke_number(inherited_target, 2), 1);
+  gate_wait(&worker_has_forked);
+  EVENTUALLY(stats_of(inherited).pending == 0);
+  CHECK_OK(multicast_queue_stop(inherited));
+  CHECK_TEXT(noted, "a1 a2");
+  CHECK(waitpid(forked, &status, 0) == forked);
+  CHECK_EQ(status, 0);
+}
+
+/* ---- Many queues, and descriptors ------------------------------------------------------------ */
+
+enum { MANY = 200 };
+
+static multicast_queue many[MANY];
+static multicast all_of_them;
+static int many_calls;
+
+static void find_all_empty(void *unused) {
+  int i;
+  (void)unused;
+  for (i = 0; i < MANY; ++i) CHECK_EQ(stats_of(many[i]).pending, 0);
+  CHECK_EQ(multicast_invoke(all_of_them, 0, NULL, 0), MANY);
+  for (i = 0; i < MANY; ++i) CHECK_EQ(multicast_queue_run(many[i], 0), 1);
+  CHECK_EQ(many_calls, MANY);
+}
+
+TEST(fork_child_finds_each_of_many_queues_empty_and_the_parent_finds_them_full) {
+  int i;
+  all_of_them = multicast_create();
+  for (i = 0; i < MANY; ++i) {
+    many[i] = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
+    add_queued(all_of_them, counter(&many_calls), many[i]);
+  }
+  CHECK_EQ(multicast_invoke(all_of_them, 0, NULL, 0), MANY);
+  in_child(find_all_empty, NULL);
+  CHECK_EQ(many_calls, 0);
+  for (i = 0; i < MANY; ++i) CHECK_EQ(multicast_queue_run(many[i], 0), 1);
+  CHECK_EQ(many_calls, MANY);
+  for (i = 0; i < MANY; ++i) CHECK_OK(multicast_queue_destroy(many[i]));
+}
+
+typedef struct watched {
+  multicast_queue queue;
+  multicast m;
+  int descriptor;
+} watched;
+
+static void find_it_closed_on_exec(void *context) {
+  watched *w = context;
+  int flags = fcntl(w->descriptor, F_GETFD);
+  CHECK_EQ(multicast_queue_fd(w->queue), w->descriptor);
+  CHECK(flags >= 0);
+  CHECK_EQ(flags & FD_CLOEXEC, FD_CLOEXEC);
+}
+
+/* If a lower descriptor is free, the child opens its own under another number first. */
+TEST(queue_fd_of_the_child_of_a_fork_is_not_passed_on_to_other_programs) {
+  int lower = open("/dev/null", O_RDONLY);
+  watched w;
+  CHECK(lower >= 0);
+  w.queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  w.descriptor = multicast_queue_fd(w.queue);
+  CHECK(w.descriptor > lower);
+  in_child(find_it_closed_on_exec, &w);
+  CHECK_EQ(close(lower), 0);
+  in_child(find_it_closed_on_exec, &w);
+  CHECK_OK(multicast_queue_destroy(w.queue));
+}
+
+static void find_it_readable(void *context) {
+  watched *w = context;
+  CHECK_EQ(multicast_queue_fd(w->queue), w->descriptor);
+  CHECK(!is_readable(w->descriptor));
+  CHECK_EQ(multicast_invoke(w->m, 0, NULL, 0), 1);
+  CHECK(is_readable(w->descriptor));
+  CHECK_EQ(multicast_queue_run(w->queue, 0), 1);
+  CHECK(!is_readable(w->descriptor));
+}
+
+/* The child opens its own under another number first. */
+TEST(queue_fd_keeps_its_number_in_the_child_of_a_fork_where_a_lower_one_is_free) {
+  int calls = 0, lower = open("/dev/null", O_RDONLY);
+  watched w;
+  CHECK(lower >= 0);
+  w.m = multicast_create();
+  w.queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  add_queued(w.m, counter(&calls), w.queue);
+  w.descriptor = multicast_queue_fd(w.queue);
+  CHECK(w.descriptor > lower);
+  CHECK_EQ(close(lower), 0);
+  in_child(find_it_readable, &w);
+  CHECK(!is_readable(w.descriptor)); /* the child has a descriptor of its own */
+  find_it_readable(&w);
+  CHECK_EQ(calls, 1);
+  CHECK_OK(multicast_queue_destroy(w.queue));
+}

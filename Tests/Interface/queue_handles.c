@@ -1,0 +1,261 @@
+/* Queue handles that are null, stale, forged or of another kind. */
+
+#include "harness.h"
+#include "notes.h"
+#include "queues.h"
+
+/* ---- Adds that fail -------------------------------------------------------------------------- */
+
+TEST(queue_that_is_gone_keeps_unique_from_removing_the_old_one) {
+  multicast_queue q = default_queue(), gone = default_queue();
+  multicast m = multicast_create();
+  multicast_options options = to_queue(gone);
+  multicast_token token = {77};
+  CHECK_OK(multicast_queue_destroy(gone));
+  add_queued(m, noting('a'), q);
+  invoke_number(m, 1);
+  options.flags = MULTICAST_UNIQUE;
+  options.release = count_release_of;
+  CHECK_STATUS(multicast_add(m, noting('a'), &options, &token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(token.id, 0);
+  CHECK_EQ(releases['a'], 1);
+  CHECK_EQ(multicast_count(m), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+}
+
+TEST(queue_that_is_gone_fails_an_add_many_and_releases_each) {
+  multicast_queue gone = default_queue();
+  multicast m = multicast_create();
+  multicast_options options = to_queue(gone);
+  multicast_delegate d[2];
+  multicast_token tokens[2] = {{7}, {8}};
+  d[0] = noting('a');
+  d[1] = d[0];
+  CHECK_OK(multicast_queue_destroy(gone));
+  options.release = count_release_of;
+  CHECK_STATUS(multicast_add_many(m, d, 2, &options, tokens), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(tokens[0].id == 0 && tokens[1].id == 0);
+  CHECK_EQ(releases['a'], 2);
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+TEST(queue_and_a_lifetime_that_has_ended_fail_an_add) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  multicast_options options = to_queue(q);
+  options.lifetime = multicast_lifetime_create();
+  options.release = count_release_of;
+  CHECK_OK(multicast_lifetime_end(options.lifetime));
+  CHECK_STATUS(multicast_add(m, noting('a'), &options, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(releases['a'], 1);
+  CHECK_EQ(multicast_count(m), 0);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_EQ(releases['a'], 1);
+}
+
+TEST(queue_and_lifetime_both_refer_to_a_registration_until_one_goes) {
+  multicast m = multicast_create();
+  int round;
+  for (round = 0; round < 2; ++round) {
+    multicast_queue q = default_queue();
+    multicast_options options = to_queue(q);
+    multicast_lifetime lifetime = multicast_lifetime_create();
+    options.lifetime = lifetime;
+    options.release = count_release_of;
+    add_with(m, noting('a'), &options);
+    CHECK_EQ(multicast_lifetime_count(lifetime), 1);
+    invoke_number(m, 1);
+    CHECK_OK(round == 0 ? multicast_queue_destroy(q) : multicast_lifetime_end(lifetime));
+    CHECK_EQ(multicast_count(m), 0);
+    CHECK_EQ(releases['a'], round + 1);
+    if (round == 0) CHECK_EQ(multicast_lifetime_count(lifetime), 0);
+    CHECK_OK(round == 1 ? multicast_queue_destroy(q) : multicast_lifetime_end(lifetime));
+    CHECK_EQ(releases['a'], round + 1);
+  }
+}
+
+/* ---- Handles --------------------------------------------------------------------------------- */
+
+static void expect_no_queue(uint64_t id) {
+  multicast_queue q;
+  multicast m = multicast_create();
+  multicast_queue_stats s = multicast_queue_stats_default();
+  multicast_options options;
+  multicast_broadcaster_options to_all = multicast_broadcaster_options_default();
+  multicast_token token = {77};
+  q.id = id;
+  CHECK_STATUS(multicast_queue_run(q, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_queue_run(q, 1), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_queue_wait(q, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_queue_wait(q, UINT64_MAX), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(multicast_queue_fd(q), -1);
+  CHECK_STATUS(multicast_queue_start(q), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_queue_stop(q), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_queue_statistics(q, &s), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(multicast_queue_statistics(q, NULL) < 0);
+  CHECK_STATUS(multicast_queue_destroy(q), MULTICAST_ERROR_INVALID_HANDLE);
+  if (id != 0) { /* 0 means no queue, and is valid */
+    releases['r'] = 0;
+    options = to_queue(q);
+    options.release = count_release_of;
+    CHECK_STATUS(multicast_add(m, noting('r'), &options, &token), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_EQ(token.id, 0);
+    CHECK_EQ(releases['r'], 1);
+    CHECK_EQ(multicast_count(m), 0);
+    to_all.queue = q;
+    CHECK_EQ(multicast_broadcaster_create(&to_all).id, 0);
+  }
+  CHECK_OK(multicast_destroy(m));
+}
+
+TEST(queue_handle_of_0_is_invalid_before_anything_exists) {
+  multicast_queue none = {0};
+  multicast_queue_stats s = multicast_queue_stats_default();
+  CHECK_EQ(multicast_queue_fd(none), -1);
+  CHECK_STATUS(multicast_queue_run(none, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_queue_wait(none, UINT64_MAX), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_queue_start(none), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_queue_stop(none), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_queue_statistics(none, &s), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_queue_destroy(none), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+TEST(queue_handle_of_0_is_invalid) {
+  default_queue();
+  expect_no_queue(0);
+}
+
+TEST(queue_handle_is_invalid_after_destroy_though_its_slot_is_used_again) {
+  multicast_queue old = default_queue(), fresh;
+  multicast m = multicast_create();
+  multicast_token token = add_queued(m, noting('a'), old);
+  CHECK_OK(multicast_queue_destroy(old));
+  expect_no_queue(old.id);
+  CHECK(!multicast_token_is_live(token));
+  fresh = default_queue();
+  CHECK(fresh.id != old.id);
+  add_queued(m, noting('b'), fresh);
+  invoke_number(m, 1);
+  expect_no_queue(old.id);
+  CHECK_EQ(multicast_queue_run(fresh, 0), 1);
+  CHECK_TEXT(noted, "b1");
+}
+
+TEST(queue_handles_of_another_kind_are_invalid) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_token token = add_queued(m, noting('a'), q);
+  invoke_number(m, 1);
+  expect_no_queue(m.id);
+  expect_no_queue(token.id);
+  expect_no_queue(multicast_lifetime_create().id);
+  expect_no_queue(multicast_broadcaster_create(NULL).id);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+}
+
+TEST(queue_handles_that_are_forged_are_invalid) {
+  multicast m = multicast_create();
+  multicast_queue gone = default_queue(), q = default_queue();
+  uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
+  int bit, i;
+  CHECK_OK(multicast_queue_destroy(gone)); /* leaves a vacant slot */
+  add_queued(m, noting('a'), q);
+  invoke_number(m, 1);
+  expect_no_queue(UINT64_MAX);
+  for (bit = 0; bit < 64; ++bit) {
+    expect_no_queue(q.id ^ UINT64_C(1) << bit);
+    if ((gone.id ^ UINT64_C(1) << bit) != q.id) expect_no_queue(gone.id ^ UINT64_C(1) << bit);
+    expect_no_queue(UINT64_C(1) << bit);
+  }
+  for (i = 0; i < 2000; ++i) {
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    if (random != q.id) expect_no_queue(random);
+    if ((random & ~UINT64_C(0xFFF)) + (uint64_t)i != q.id)
+      expect_no_queue((random & ~UINT64_C(0xFFF)) + (uint64_t)i);
+  }
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_TEXT(noted, "a1");
+}
+
+/* Calls every function of the other groups. */
+static void expect_nothing_but_a_queue(uint64_t id) {
+  multicast m, out_of = multicast_create();
+  multicast_token token, out;
+  multicast_lifetime lifetime;
+  multicast_broadcaster broadcaster;
+  multicast_delegate d = noting('r'), listed[1];
+  multicast_options options = with_release(count_release_of);
+  int number = 1;
+  m.id = token.id = lifetime.id = broadcaster.id = id;
+  CHECK(!multicast_is_valid(m));
+  CHECK(!multicast_contains(m, d));
+  CHECK_STATUS(multicast_destroy(m), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_add(m, d, NULL, &out), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_add_many(m, &d, 1, NULL, &out), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_remove(m, d), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_remove_many(m, &d, 1), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_remove_context(m, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_remove_at(m, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_remove_all(m), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_count(m), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_list(m, listed, 1), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_invoke(m, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_visit(m, visit_all, &number), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(!multicast_token_is_live(token));
+  CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_token_remove_within(token, UINT64_MAX), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_token_pause(token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_token_resume(token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_lifetime_count(lifetime), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_lifetime_end(lifetime), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_broadcaster_notify(broadcaster, "x", 0, NULL, 0),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_broadcaster_register(broadcaster, "x", d, NULL, &out),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_broadcaster_unregister(broadcaster, "x", d),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_broadcaster_unregister_all(broadcaster, "x"),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(multicast_broadcaster_multicast(broadcaster, "x").id, 0);
+  CHECK_STATUS(multicast_broadcaster_destroy(broadcaster), MULTICAST_ERROR_INVALID_HANDLE);
+  releases['r'] = 0;
+  options.lifetime = lifetime;
+  CHECK_STATUS(multicast_add(out_of, d, &options, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(releases['r'], 1);
+  CHECK_OK(multicast_destroy(out_of));
+}
+
+TEST(queue_handles_are_invalid_as_handles_of_another_kind) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  add_queued(m, noting('a'), q);
+  invoke_number(m, 1);
+  expect_nothing_but_a_queue(q.id);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_OK(multicast_queue_destroy(q));
+  expect_nothing_but_a_queue(q.id);
+}
+
+TEST(queue_has_nothing_that_a_forged_handle_could_lead_to) {
+  /* Nothing that the library keeps for a queue can be reached: tries every kind in every slot. */
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_token token = add_queued(m, noting('a'), q);
+  uint64_t kind, index, id, generation;
+  invoke_number(m, 1);
+  for (kind = 0; kind < 16; ++kind) {
+    for (index = 0; index < 64; ++index) {
+      for (generation = 0; generation < 8; ++generation) {
+        id = (generation << 30) | kind << 26 | index;
+        if (id == 0 || id == q.id || id == m.id || id == token.id) continue;
+        expect_nothing_but_a_queue(id);
+        expect_no_queue(id);
+      }
+    }
+  }
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_TEXT(noted, "a1");
+}

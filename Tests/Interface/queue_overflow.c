@@ -1,0 +1,403 @@
+/* A full queue refuses the new call, drops the oldest one, or blocks the invocation. */
+
+#include "harness.h"
+#include "notes.h"
+#include "queues.h"
+
+/* A thread that invokes once with a number. */
+typedef struct sender {
+  multicast target;
+  int number;
+  int64_t result;
+  gate returned;
+  pthread_t thread;
+} sender;
+
+static void *send_once(void *argument) {
+  sender *s = argument;
+  s->result = invoke_number(s->target, s->number);
+  gate_open(&s->returned);
+  return NULL;
+}
+
+static void send_in_background(sender *s, multicast m, int number) {
+  s->target = m;
+  s->number = number;
+  s->result = INT64_MIN;
+  s->returned = shut;
+  s->thread = start_thread(send_once, s);
+}
+
+static int64_t send_finished(sender *s) {
+  join_thread(s->thread);
+  return s->result;
+}
+
+TEST(queue_that_is_full_refuses_the_newest) {
+  multicast_queue q = queue_with(3, MULTICAST_OVERFLOW_REFUSE);
+  multicast m = multicast_create();
+  int i;
+  add_queued(m, noting('a'), q);
+  for (i = 1; i <= 5; ++i) CHECK_EQ(invoke_number(m, i), i <= 3);
+  CHECK_TEXT(figures(q), "pending 3, queued 3, refused 2");
+  CHECK_EQ(multicast_queue_run(q, 1), 1);
+  CHECK_EQ(invoke_number(m, 6), 1);
+  CHECK_EQ(invoke_number(m, 7), 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 3);
+  CHECK_TEXT(noted, "a1 a2 a3 a6");
+  CHECK_TEXT(figures(q), "queued 4, delivered 4, refused 3");
+}
+
+TEST(queue_that_is_full_leaves_the_other_delegates_of_an_invocation_alone) {
+  multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_REFUSE), q = default_queue();
+  multicast m = multicast_create();
+  add_queued(m, noting('f'), full);
+  add(m, noting('a'));
+  add_queued(m, noting('q'), q);
+  CHECK_EQ(invoke_number(m, 1), 3);
+  CHECK_EQ(invoke_number(m, 2), 2);
+  CHECK_EQ(multicast_queue_run(full, 0) + multicast_queue_run(q, 0), 3);
+  CHECK_TEXT(noted, "a1 a2 f1 q1 q2");
+}
+
+TEST(queue_that_is_full_drops_the_oldest) {
+  multicast_queue q = queue_with(3, MULTICAST_OVERFLOW_DROP_OLDEST);
+  multicast m = multicast_create();
+  int i;
+  add_queued(m, noting('a'), q);
+  for (i = 1; i <= 5; ++i) CHECK_EQ(invoke_number(m, i), 1);
+  CHECK_TEXT(figures(q), "pending 3, queued 5, dropped 2");
+  CHECK_EQ(multicast_queue_run(q, 0), 3);
+  CHECK_TEXT(noted, "a3 a4 a5");
+  CHECK_TEXT(figures(q), "queued 5, delivered 3, dropped 2");
+}
+
+TEST(queue_of_one_call_drops_it_for_the_next) {
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
+  multicast m = multicast_create();
+  unsigned char payload[100];
+  static parcel p;
+  int i;
+  add_queued(m, keeping(&p), q);
+  for (i = 1; i <= 100; ++i) {
+    memset(payload, i, sizeof payload);
+    CHECK_EQ(multicast_invoke(m, 0, payload, (size_t)i), 1);
+  }
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(p.size, 100);
+  CHECK_EQ(p.bytes[99], 100);
+  CHECK_TEXT(figures(q), "queued 100, delivered 1, dropped 99");
+}
+
+TEST(queue_drops_calls_of_any_delegate) {
+  multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_DROP_OLDEST);
+  multicast m = multicast_create();
+  add_queued(m, noting('a'), q);
+  add_queued(m, noting('b'), q);
+  add_queued(m, noting('c'), q);
+  CHECK_EQ(invoke_number(m, 1), 3);
+  CHECK_EQ(multicast_queue_run(q, 0), 2);
+  CHECK_TEXT(noted, "b1 c1");
+}
+
+TEST(queue_counts_the_most_that_ever_waited) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  int i;
+  add_queued(m, noting('a'), q);
+  for (i = 0; i < 5; ++i) invoke_number(m, i);
+  CHECK_EQ(stats_of(q).highest, 5);
+  multicast_queue_run(q, 3);
+  CHECK_EQ(stats_of(q).highest, 5);
+  for (i = 0; i < 4; ++i) invoke_number(m, i);
+  CHECK_EQ(stats_of(q).highest, 6);
+  multicast_queue_run(q, 0);
+  CHECK_EQ(stats_of(q).highest, 6);
+}
+
+TEST(queue_that_is_full_blocks_who_invokes_until_there_is_room) {
+  narrow n;
+  sender s;
+  fill_narrow(&n, NULL);
+  send_in_background(&s, n.target, 2);
+  CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
+  CHECK_TEXT(figures(n.queue), "pending 1, queued 1");
+  CHECK_EQ(multicast_queue_run(n.queue, 1), 1);
+  CHECK_EQ(send_finished(&s), 1);
+  CHECK_EQ(multicast_queue_run(n.queue, 1), 1);
+  CHECK_TEXT(noted, "a1 a2");
+  CHECK_TEXT(figures(n.queue), "queued 2, delivered 2");
+}
+
+TEST(queue_that_blocks_takes_in_all_who_wait_for_room) {
+  enum { SENDERS = 8 };
+  narrow n;
+  sender s[SENDERS];
+  int i, made = 0;
+  fill_narrow(&n, NULL);
+  for (i = 0; i < SENDERS; ++i) send_in_background(&s[i], n.target, 2 + i);
+  while (made < SENDERS + 1) {
+    CHECK(multicast_queue_wait(n.queue, UINT64_C(20000000000)) > 0);
+    made += (int)multicast_queue_run(n.queue, 0);
+  }
+  for (i = 0; i < SENDERS; ++i) CHECK_EQ(send_finished(&s[i]), 1);
+  CHECK_TEXT(figures(n.queue), "queued 9, delivered 9");
+}
+
+TEST(queue_makes_room_for_who_is_blocked_as_a_call_begins) {
+  /* The call whose start makes room returns only after the blocked invocation has gone on. */
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast m = multicast_create(), other = multicast_create();
+  blocker b = BLOCKER_INIT;
+  runner r;
+  sender s;
+  add_queued(m, blocking(&b), q);
+  add_queued(other, noting('x'), q);
+  invoke_number(m, 1);
+  send_in_background(&s, other, 2);
+  CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
+  run_in_background(&r, q, 1);
+  gate_wait(&b.entered);
+  CHECK_EQ(send_finished(&s), 1);
+  gate_open(&b.let_go);
+  CHECK_EQ(run_finished(&r), 1);
+  CHECK_TEXT(figures(q), "pending 1, queued 2, delivered 1");
+}
+
+typedef enum unblocking {
+  BY_TOKEN, BY_NOWAIT, BY_LIFETIME, BY_DESTROY, BY_QUEUE, BY_OTHER_DELEGATE
+} unblocking;
+
+static void expect_unblocked(unblocking how) {
+  narrow n;
+  sender s;
+  multicast_options options = multicast_options_default();
+  options.release = count_release_of;
+  options.lifetime = multicast_lifetime_create();
+  fill_narrow(&n, &options);
+  if (how == BY_OTHER_DELEGATE) {
+    /* Another delegate is blocked; removing the one whose call waits makes room. */
+    multicast other = multicast_create();
+    add_queued(other, noting('x'), n.queue);
+    send_in_background(&s, other, 2);
+  } else {
+    send_in_background(&s, n.target, 2);
+  }
+  CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
+  switch (how) {
+    case BY_OTHER_DELEGATE: /* as the next case */
+    case BY_TOKEN: CHECK_OK(multicast_token_remove(n.token)); break;
+    case BY_NOWAIT: CHECK_OK(multicast_token_remove_nowait(n.token)); break;
+    case BY_LIFETIME: CHECK_OK(multicast_lifetime_end(options.lifetime)); break;
+    case BY_DESTROY: CHECK_OK(multicast_destroy(n.target)); break;
+    default: CHECK_OK(multicast_queue_destroy(n.queue)); break;
+  }
+  CHECK_EQ(send_finished(&s), how == BY_OTHER_DELEGATE);
+  CHECK_EQ(releases['a'], 1);
+  if (how == BY_QUEUE) return;
+  CHECK_EQ(multicast_queue_run(n.queue, 0), how == BY_OTHER_DELEGATE);
+  CHECK_TEXT(noted, how == BY_OTHER_DELEGATE ? "x2" : "");
+  CHECK_EQ(stats_of(n.queue).retracted, 1);
+}
+
+TEST(queue_unblocks_who_invokes_a_delegate_that_is_removed) { expect_unblocked(BY_TOKEN); }
+TEST(queue_unblocks_who_invokes_a_delegate_removed_nowait) { expect_unblocked(BY_NOWAIT); }
+TEST(queue_unblocks_who_invokes_when_the_lifetime_ends) { expect_unblocked(BY_LIFETIME); }
+TEST(queue_unblocks_who_invokes_when_the_multicast_is_destroyed) { expect_unblocked(BY_DESTROY); }
+TEST(queue_unblocks_who_invokes_when_it_is_destroyed) { expect_unblocked(BY_QUEUE); }
+TEST(queue_unblocks_who_invokes_when_a_removal_makes_room) {
+  expect_unblocked(BY_OTHER_DELEGATE);
+}
+
+TEST(queue_refuses_instead_of_blocking_the_thread_that_ran_it_last) {
+  narrow n;
+  fill_narrow(&n, NULL);
+  CHECK_EQ(multicast_queue_run(n.queue, 0), 1);
+  CHECK_EQ(invoke_number(n.target, 2), 1);
+  CHECK_EQ(invoke_number(n.target, 3), 0);
+  CHECK_TEXT(figures(n.queue), "pending 1, queued 2, delivered 1, refused 1");
+  CHECK_EQ(multicast_queue_run(n.queue, 0), 1);
+  CHECK_TEXT(noted, "a1 a2");
+}
+
+static void invoke_twice(void *context, uint32_t event, const void *payload, size_t size) {
+  requeuer *r = context;
+  (void)event, (void)payload, (void)size;
+  if (++r->made == 1)
+    r->nested = invoke_number(r->target, 2) * 10 + invoke_number(r->target, 3);
+}
+
+static void begin_invoking_twice(requeuer *r) {
+  multicast_delegate d = {invoke_twice, NULL};
+  memset(r, 0, sizeof *r);
+  r->queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  r->target = multicast_create();
+  d.context = r;
+  add_queued(r->target, d, r->queue);
+}
+
+TEST(queue_refuses_instead_of_blocking_its_own_call) {
+  requeuer r;
+  begin_invoking_twice(&r);
+  CHECK_EQ(invoke_number(r.target, 1), 1);
+  CHECK_EQ(run_elsewhere(r.queue, 1), 1); /* a thread that has not run it before */
+  CHECK_EQ(r.nested, 10);
+  CHECK_TEXT(figures(r.queue), "pending 1, queued 2, delivered 1, refused 1");
+}
+
+TEST(queue_refuses_instead_of_blocking_a_call_of_its_worker) {
+  requeuer r;
+  begin_invoking_twice(&r);
+  CHECK_OK(multicast_queue_start(r.queue));
+  CHECK_EQ(invoke_number(r.target, 1), 1);
+  EVENTUALLY(stats_of(r.queue).delivered == 2);
+  CHECK_OK(multicast_queue_stop(r.queue));
+  CHECK_EQ(r.nested, 10);
+  CHECK_TEXT(figures(r.queue), "queued 2, delivered 2, refused 1");
+}
+
+/* The call of this delegate waits for `may_return`, then invokes into a full queue that blocks. */
+typedef struct blocked_call {
+  narrow full;
+  gate entered, may_return, returned;
+  int64_t result;
+  multicast target;
+  multicast_token token;
+  int releases;
+} blocked_call;
+
+static void invoke_into_full(void *context, uint32_t event, const void *payload, size_t size) {
+  blocked_call *c = context;
+  (void)event, (void)payload, (void)size;
+  gate_open(&c->entered);
+  gate_wait(&c->may_return);
+  c->result = invoke_number(c->full.target, 2);
+  gate_open(&c->returned);
+}
+
+static void release_blocked(void *context) { ADD(((blocked_call *)context)->releases, 1); }
+
+static void begin_blocked_call(blocked_call *c) {
+  multicast_options options = with_release(release_blocked);
+  multicast_delegate d;
+  memset(c, 0, sizeof *c);
+  c->entered = c->may_return = c->returned = shut;
+  fill_narrow(&c->full, NULL);
+  CHECK_EQ(multicast_queue_run(c->full.queue, 0), 1); /* now this thread is the one that runs it */
+  CHECK_EQ(invoke_number(c->full.target, 1), 1);
+  d.function = invoke_into_full;
+  d.context = c;
+  c->target = multicast_create();
+  c->token = add_with(c->target, d, &options);
+}
+
+/* The consumer has removed the delegate. Either the removal was pending, or the call was
+ * refused. */
+static void expect_one_to_have_given_way(blocked_call *c, invoker *i, multicast_status status) {
+  if (status == MULTICAST_PENDING) {
+    CHECK_EQ(multicast_queue_run(c->full.queue, 1), 1);
+    CHECK_EQ(invoke_finished(i), 1);
+    CHECK_EQ(c->result, 1);
+  } else {
+    CHECK_OK(status);
+    CHECK_EQ(LOAD(c->releases), 1);
+    CHECK_EQ(invoke_finished(i), 1);
+    CHECK_EQ(c->result, 0);
+    CHECK_EQ(stats_of(c->full.queue).refused, 1);
+  }
+  CHECK_EQ(LOAD(c->releases), 1);
+}
+
+TEST(queue_that_blocks_a_call_which_its_consumer_removes_does_not_hang) {
+  blocked_call c;
+  invoker i;
+  begin_blocked_call(&c);
+  invoke_in_background(&i, c.target);
+  gate_open(&c.may_return);
+  gate_wait(&c.entered);
+  CHECK(!gate_opens_within(&c.returned, A_WHILE_MS)); /* most probably the call is blocked now */
+  expect_one_to_have_given_way(&c, &i, multicast_token_remove(c.token));
+}
+
+TEST(queue_refuses_a_call_for_which_its_consumer_waits) {
+  blocked_call c;
+  invoker i;
+  pthread_t helper;
+  begin_blocked_call(&c);
+  invoke_in_background(&i, c.target);
+  gate_wait(&c.entered);
+  /* most probably this thread waits by then */
+  helper = start_thread(open_after_a_while, &c.may_return);
+  expect_one_to_have_given_way(&c, &i, multicast_token_remove(c.token));
+  join_thread(helper);
+}
+
+static void *remove_blocked(void *argument) {
+  blocked_call *c = argument;
+  return (void *)(intptr_t)multicast_token_remove(c->token);
+}
+
+TEST(queue_that_blocks_a_call_which_another_thread_removes_has_it_wait) {
+  blocked_call c;
+  invoker i;
+  pthread_t remover;
+  void *status;
+  begin_blocked_call(&c);
+  invoke_in_background(&i, c.target);
+  gate_open(&c.may_return);
+  CHECK(!gate_opens_within(&c.returned, A_WHILE_MS));
+  remover = start_thread(remove_blocked, &c);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(LOAD(c.releases), 0);
+  CHECK_EQ(multicast_queue_run(c.full.queue, 1), 1);
+  CHECK_EQ(pthread_join(remover, &status), 0);
+  CHECK_OK((intptr_t)status);
+  CHECK_EQ(LOAD(c.releases), 1);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(c.result, 1);
+}
+
+TEST(queue_that_blocks_an_invocation_holds_up_no_removal_of_its_other_delegates) {
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast m = multicast_create();
+  multicast_token before, after, filler;
+  sender s;
+  filler = add_queued(m, noting('f'), q);
+  CHECK_EQ(invoke_number(m, 1), 1);
+  CHECK_OK(multicast_token_pause(filler));
+  before = add(m, noting('a'));
+  add_queued(m, noting('q'), q);
+  after = add(m, noting('b'));
+  send_in_background(&s, m, 2);
+  CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
+  CHECK_OK(multicast_token_remove(before));
+  CHECK_OK(multicast_token_remove(after));
+  CHECK_OK(multicast_token_remove(filler)); /* this makes room */
+  CHECK_EQ(send_finished(&s), 2);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_TEXT(noted, "a2 q2");
+}
+
+/* Two invocations are blocked. There is room for one call, and then the other needs none. */
+static void expect_both_unblocked(uint32_t flags, int64_t sum) {
+  narrow n;
+  sender s[2];
+  multicast m = multicast_create();
+  multicast_options options;
+  int i;
+  fill_narrow(&n, NULL);
+  options = to_queue(n.queue);
+  options.flags = flags;
+  add_with(m, noting('x'), &options);
+  for (i = 0; i < 2; ++i) send_in_background(&s[i], m, 2);
+  for (i = 0; i < 2; ++i) CHECK(!gate_opens_within(&s[i].returned, A_WHILE_MS));
+  CHECK_EQ(multicast_queue_run(n.queue, 1), 1);
+  CHECK_EQ(send_finished(&s[0]) + send_finished(&s[1]), sum);
+  CHECK_EQ(multicast_queue_run(n.queue, 0), 1);
+  CHECK_TEXT(noted, "a1 x2");
+}
+
+TEST(queue_unblocks_a_latest_call_once_it_can_replace_another) {
+  expect_both_unblocked(MULTICAST_LATEST, 2);
+}
+TEST(queue_unblocks_a_once_call_once_another_waits) { expect_both_unblocked(MULTICAST_ONCE, 1); }

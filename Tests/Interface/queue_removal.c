@@ -1,0 +1,191 @@
+/* Removal retracts the queued calls of a delegate. */
+
+#include "harness.h"
+#include "notes.h"
+#include "queues.h"
+#include "removals.h"
+
+static multicast_queue released_from;
+static int64_t waiting_at_release = -1;
+
+static void release_and_look(void *context) {
+  multicast_queue_stats s = multicast_queue_stats_default();
+  count_release_of(context);
+  if (multicast_queue_statistics(released_from, &s) == MULTICAST_OK)
+    waiting_at_release = (int64_t)s.pending;
+}
+
+static void retracts(int64_t (*remove)(removal *)) {
+  removal r;
+  multicast other = multicast_create();
+  unsigned char large[300] = {0};
+  int i, number;
+  released_from = default_queue();
+  add_removable(&r, noting('a'), released_from, release_and_look);
+  add_queued(other, noting('b'), r.queue);
+  for (i = 1; i <= 6; ++i) { /* with payloads inside the queue and outside of it */
+    size_t size = i % 3 == 0 ? sizeof large : sizeof number;
+    number = i;
+    memcpy(large, &number, sizeof number);
+    CHECK_EQ(multicast_invoke(r.target, 0, large, size), 1);
+    CHECK_EQ(multicast_invoke(other, 0, large, size), 1);
+  }
+  CHECK_STATUS(remove(&r), MULTICAST_OK);
+  CHECK_EQ(releases['a'], 1);
+  if (remove == by_queue) {
+    CHECK_STATUS(multicast_queue_run(r.queue, 0), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_TEXT(noted, "");
+    CHECK_EQ(multicast_count(other), 0);
+    return;
+  }
+  /* those of the other delegate: its own were retracted before the release */
+  CHECK_EQ(waiting_at_release, 6);
+  CHECK_TEXT(figures(r.queue), "pending 6, queued 12, retracted 6");
+  CHECK_EQ(multicast_queue_run(r.queue, 0), 6);
+  CHECK_TEXT(noted, "b1 b2 b3 b4 b5 b6");
+  CHECK_TEXT(figures(r.queue), "queued 12, delivered 6, retracted 6");
+  CHECK_EQ(releases['a'], 1);
+  if (remove == by_unique) { /* the replacement is called */
+    CHECK_EQ(invoke_number(r.target, 9), 1);
+    CHECK_EQ(multicast_queue_run(r.queue, 0), 1);
+    CHECK_TEXT(noted, "b1 b2 b3 b4 b5 b6 a9");
+  }
+}
+
+TEST(queue_calls_are_retracted_by_remove) { retracts(by_remove); }
+TEST(queue_calls_are_retracted_by_token_remove) { retracts(by_token); }
+TEST(queue_calls_are_retracted_by_token_remove_nowait) { retracts(by_nowait); }
+TEST(queue_calls_are_retracted_by_token_remove_within) { retracts(by_within); }
+TEST(queue_calls_are_retracted_by_remove_context) { retracts(by_context); }
+TEST(queue_calls_are_retracted_by_remove_at) { retracts(by_place); }
+TEST(queue_calls_are_retracted_by_remove_all) { retracts(by_all); }
+TEST(queue_calls_are_retracted_by_remove_many) { retracts(by_many); }
+TEST(queue_calls_are_retracted_by_destroy) { retracts(by_destroy); }
+TEST(queue_calls_are_retracted_by_lifetime_end) { retracts(by_lifetime); }
+TEST(queue_calls_are_retracted_by_unique) { retracts(by_unique); }
+TEST(queue_calls_are_retracted_by_queue_destroy) { retracts(by_queue); }
+
+TEST(queue_payloads_of_retracted_calls_are_released) {
+  static int64_t (*const ways[])(removal *) = {
+      by_remove, by_token, by_nowait, by_within, by_context, by_place,
+      by_all,    by_many,  by_destroy, by_lifetime, by_queue, by_unique};
+  static unsigned char payload[4096];
+  int64_t before = 0;
+  size_t way;
+  int round, i;
+  use_test_allocator();
+  for (round = 0; round < 2; ++round) {
+    before = allocated_bytes;
+    for (way = 0; way < sizeof ways / sizeof ways[0]; ++way) {
+      removal r;
+      multicast_queue q = default_queue();
+      int64_t without;
+      add_removable(&r, noting('a'), q, NULL);
+      without = allocated_bytes;
+      for (i = 0; i < 10; ++i) CHECK_EQ(multicast_invoke(r.target, 0, payload, 4096), 1);
+      CHECK(allocated_bytes >= without + INT64_C(10) * 4096);
+      CHECK_OK(ways[way](&r));
+      if (round > 0 && ways[way] != by_unique) CHECK(allocated_bytes <= without);
+      multicast_destroy(r.target);
+      multicast_lifetime_end(r.lifetime);
+      multicast_queue_destroy(q);
+    }
+  }
+  CHECK_EQ(allocated_bytes, before);
+}
+
+TEST(queue_calls_are_retracted_from_the_middle) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  multicast_token a = add_queued(m, noting('a'), q), b = add_queued(m, noting('b'), q);
+  add_queued(m, noting('c'), q);
+  invoke_number(m, 1);
+  invoke_number(m, 2);
+  CHECK_OK(multicast_token_remove(b));
+  invoke_number(m, 3);
+  CHECK_EQ(multicast_queue_run(q, 2), 2);
+  CHECK_OK(multicast_token_remove(a));
+  CHECK_EQ(multicast_queue_run(q, 0), 2);
+  CHECK_TEXT(noted, "a1 c1 c2 c3");
+  CHECK_TEXT(figures(q), "queued 8, delivered 4, retracted 4");
+}
+
+TEST(queue_calls_retracted_make_room) {
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  multicast m = multicast_create(), other = multicast_create();
+  multicast_token token = add_queued(m, noting('a'), q);
+  int round;
+  add_queued(other, noting('b'), q);
+  for (round = 0; round < 50; ++round) {
+    CHECK_EQ(invoke_number(m, 1) + invoke_number(other, 2), 2);
+    CHECK_EQ(invoke_number(m, 3) + invoke_number(other, 4), 2);
+    CHECK_EQ(invoke_number(other, 5), 0);
+    CHECK_OK(multicast_token_remove(token));
+    CHECK_EQ(invoke_number(other, 6) + invoke_number(other, 7), 2);
+    CHECK_EQ(invoke_number(other, 8), 0);
+    noted_length = 0;
+    CHECK_EQ(multicast_queue_run(q, 0), 4);
+    CHECK_TEXT(noted, "b2 b4 b6 b7");
+    token = add_queued(m, noting('a'), q);
+  }
+}
+
+TEST(queue_calls_of_one_of_two_equal_delegates_are_retracted) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  multicast_token first = add_queued(m, noting('a'), q);
+  add_queued(m, noting('a'), q);
+  CHECK_EQ(invoke_number(m, 1), 2);
+  CHECK_OK(multicast_token_remove(first));
+  CHECK_TEXT(figures(q), "pending 1, queued 2, retracted 1");
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+}
+
+static multicast destroyed_inside;
+
+static void destroy_multicast(void *context, uint32_t event, const void *payload, size_t size) {
+  note_call(context, event, payload, size);
+  CHECK_STATUS(multicast_destroy(destroyed_inside), MULTICAST_PENDING);
+}
+
+TEST(queue_calls_of_a_multicast_destroyed_by_the_invocation_are_counted_and_retracted) {
+  multicast_queue q = default_queue();
+  multicast_delegate d = noting('d');
+  d.function = destroy_multicast;
+  destroyed_inside = multicast_create();
+  add_queued(destroyed_inside, noting('a'), q);
+  add(destroyed_inside, d);
+  add_queued(destroyed_inside, noting('b'), q);
+  CHECK_EQ(invoke_number(destroyed_inside, 1), 2);
+  CHECK_EQ(multicast_queue_run(q, 0), 0);
+  CHECK_TEXT(noted, "d1");
+  CHECK_TEXT(figures(q), "queued 1, retracted 1");
+}
+
+static multicast_token removed_inside;
+static multicast_status status_inside;
+
+static void remove_other(void *context, uint32_t event, const void *payload, size_t size) {
+  note_call(context, event, payload, size);
+  status_inside = multicast_token_remove(removed_inside);
+  multicast_token_remove(removed_inside);
+}
+
+TEST(queue_calls_of_another_delegate_are_retracted_inside_a_call) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  multicast_delegate d = noting('d');
+  multicast_options options = to_queue(q);
+  d.function = remove_other;
+  options.release = count_release_of;
+  status_inside = MULTICAST_ERROR_STATE;
+  add_queued(m, d, q);
+  removed_inside = add_with(m, noting('a'), &options);
+  add_queued(m, noting('b'), q);
+  CHECK_EQ(invoke_number(m, 1), 3);
+  CHECK_EQ(multicast_queue_run(q, 0), 2);
+  CHECK_OK(status_inside);
+  CHECK_EQ(releases['a'], 1);
+  CHECK_TEXT(noted, "d1 b1");
+  CHECK_TEXT(figures(q), "queued 3, delivered 2, retracted 1");
+}

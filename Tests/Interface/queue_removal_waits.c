@@ -1,0 +1,265 @@
+/* Removal waits for the queued call that runs, but never inside that call. */
+
+#include "harness.h"
+#include "notes.h"
+#include "queues.h"
+#include "removals.h"
+
+/* ---- From outside ---------------------------------------------------------------------------- */
+
+static void waits_for_queued_call(int64_t (*remove)(removal *)) {
+  removal r;
+  blocker b;
+  runner run;
+  begin_queued_call(&r, &b, &run, remove);
+  r.thread = start_thread(remove_in_thread, &r);
+  EVENTUALLY(!multicast_token_is_live(r.token));
+  /* retracted before it waits */
+  if (remove != by_queue) EVENTUALLY(stats_of(r.queue).retracted == 2);
+  CHECK(!gate_opens_within(&r.returned, A_WHILE_MS));
+  CHECK_EQ(LOAD(b.releases), 0);
+  gate_open(&b.let_go);
+  join_thread(r.thread);
+  CHECK_STATUS(r.result, MULTICAST_OK);
+  CHECK(r.had_left);
+  CHECK_EQ(LOAD(b.releases), 1);
+  CHECK_EQ(run_finished(&run), 1);
+  CHECK_EQ(b.calls, 1);
+  if (remove != by_queue)
+    CHECK_TEXT(figures(r.queue), "queued 3, delivered 1, retracted 2");
+}
+
+TEST(queue_call_that_runs_is_waited_for_by_remove) { waits_for_queued_call(by_remove); }
+TEST(queue_call_that_runs_is_waited_for_by_token_remove) { waits_for_queued_call(by_token); }
+TEST(queue_call_that_runs_is_waited_for_by_within) { waits_for_queued_call(by_within); }
+TEST(queue_call_that_runs_is_waited_for_by_within_without_limit) {
+  waits_for_queued_call(by_within_without_limit);
+}
+TEST(queue_call_that_runs_is_waited_for_by_remove_context) { waits_for_queued_call(by_context); }
+TEST(queue_call_that_runs_is_waited_for_by_remove_at) { waits_for_queued_call(by_place); }
+TEST(queue_call_that_runs_is_waited_for_by_remove_all) { waits_for_queued_call(by_all); }
+TEST(queue_call_that_runs_is_waited_for_by_remove_many) { waits_for_queued_call(by_many); }
+TEST(queue_call_that_runs_is_waited_for_by_destroy) { waits_for_queued_call(by_destroy); }
+TEST(queue_call_that_runs_is_waited_for_by_lifetime_end) { waits_for_queued_call(by_lifetime); }
+TEST(queue_call_that_runs_is_waited_for_by_queue_destroy) { waits_for_queued_call(by_queue); }
+
+TEST(queue_call_that_runs_on_a_worker_is_waited_for) {
+  removal r;
+  blocker b = BLOCKER_INIT;
+  add_removable(&r, blocking(&b), default_queue(), release_blocker);
+  r.remove = by_token;
+  r.b = &b;
+  CHECK_OK(multicast_queue_start(r.queue));
+  invoke_number(r.target, 1);
+  gate_wait(&b.entered);
+  expect_to_wait(&r, MULTICAST_OK);
+  CHECK_EQ(LOAD(b.releases), 1);
+}
+
+TEST(queue_call_that_runs_is_not_waited_for_by_nowait) {
+  removal r;
+  blocker b;
+  runner run;
+  begin_queued_call(&r, &b, &run, by_nowait);
+  CHECK_STATUS(multicast_token_remove_nowait(r.token), MULTICAST_PENDING);
+  CHECK_TEXT(figures(r.queue), "queued 3, delivered 1, retracted 2");
+  CHECK_EQ(LOAD(b.releases), 0);
+  gate_open(&b.let_go);
+  CHECK_EQ(run_finished(&run), 1);
+  CHECK_EQ(LOAD(b.releases), 1);
+  CHECK_EQ(b.calls, 1);
+}
+
+TEST(queue_call_that_runs_is_not_waited_for_by_unique) {
+  removal r;
+  blocker b;
+  runner run;
+  begin_queued_call(&r, &b, &run, by_unique);
+  CHECK_OK(by_unique(&r));
+  CHECK_EQ(invoke_number(r.target, 4), 1);
+  CHECK_TEXT(figures(r.queue), "pending 1, queued 4, delivered 1, retracted 2");
+  CHECK_EQ(LOAD(b.releases), 0);
+  gate_open(&b.let_go);
+  /* includes the call of the new registration: as many as waited */
+  CHECK_EQ(run_finished(&run), 2);
+  CHECK_EQ(LOAD(b.releases), 1);
+  CHECK_EQ(b.calls, 2);
+}
+
+TEST(queue_call_that_runs_longer_than_within_is_timeout) {
+  removal r;
+  blocker b;
+  runner run;
+  uint64_t before;
+  begin_queued_call(&r, &b, &run, by_within);
+  before = now_ns();
+  CHECK_STATUS(multicast_token_remove_within(r.token, 20000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK(now_ns() - before >= 20000000);
+  CHECK_STATUS(multicast_token_remove_within(r.token, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_TEXT(figures(r.queue), "queued 3, delivered 1, retracted 2");
+  gate_open(&b.let_go);
+  CHECK_EQ(run_finished(&run), 1);
+  CHECK_EQ(LOAD(b.releases), 1);
+}
+
+TEST(queue_call_of_another_delegate_is_not_waited_for) {
+  removal r;
+  blocker b;
+  runner run;
+  multicast_token other;
+  begin_queued_call(&r, &b, &run, by_token);
+  other = add_queued(r.target, noting('x'), r.queue);
+  invoke_number(r.target, 9);
+  CHECK_OK(multicast_token_remove(other));
+  CHECK(!LOAD(b.has_left));
+  gate_open(&b.let_go);
+  run_finished(&run);
+  CHECK_TEXT(noted, "");
+}
+
+static void waits_though_removed_before(int64_t (*remove)(removal *), int64_t expected) {
+  removal r;
+  blocker b;
+  runner run;
+  begin_queued_call(&r, &b, &run, remove);
+  CHECK_STATUS(multicast_token_remove_nowait(r.token), MULTICAST_PENDING);
+  expect_to_wait(&r, expected);
+  run_finished(&run);
+  CHECK_EQ(LOAD(b.releases), 1);
+}
+
+TEST(queue_call_removed_nowait_is_waited_for_by_remove) {
+  waits_though_removed_before(by_remove, MULTICAST_ERROR_NOT_FOUND);
+}
+TEST(queue_call_removed_nowait_is_waited_for_by_token_remove) {
+  waits_though_removed_before(by_token, MULTICAST_ERROR_INVALID_HANDLE);
+}
+TEST(queue_call_removed_nowait_is_waited_for_by_within) {
+  waits_though_removed_before(by_within, MULTICAST_ERROR_INVALID_HANDLE);
+}
+TEST(queue_call_removed_nowait_is_waited_for_by_remove_context) {
+  waits_though_removed_before(by_context, 0 - 1);
+}
+TEST(queue_call_removed_nowait_is_waited_for_by_remove_all) {
+  waits_though_removed_before(by_all, 0 - 1);
+}
+TEST(queue_call_removed_nowait_is_waited_for_by_remove_many) {
+  waits_though_removed_before(by_many, 0 - 1);
+}
+TEST(queue_call_removed_nowait_is_waited_for_by_destroy) {
+  waits_though_removed_before(by_destroy, MULTICAST_OK);
+}
+TEST(queue_call_removed_nowait_is_waited_for_by_queue_destroy) {
+  waits_though_removed_before(by_queue, MULTICAST_OK);
+}
+TEST(queue_call_removed_nowait_is_waited_for_by_lifetime_end) {
+  waits_though_removed_before(by_lifetime, MULTICAST_OK);
+}
+
+TEST(queue_call_that_was_removed_is_not_waited_for_by_the_removal_of_others) {
+  removal r;
+  blocker b;
+  runner run;
+  int calls = 0;
+  begin_queued_call(&r, &b, &run, by_nowait);
+  CHECK_STATUS(multicast_token_remove_nowait(r.token), MULTICAST_PENDING);
+  CHECK_STATUS(multicast_remove(r.target, counter(&calls)), MULTICAST_ERROR_NOT_FOUND);
+  CHECK_EQ(multicast_remove_context(r.target, &calls), 0);
+  gate_open(&b.let_go);
+  CHECK_EQ(run_finished(&run), 1);
+}
+
+/* ---- Inside the call ------------------------------------------------------------------------- */
+
+static void removes_itself(int64_t (*remove)(removal *), int64_t expected) {
+  own_removal o;
+  multicast_delegate d;
+  memset(&o, 0, sizeof o);
+  d.function = remove_itself;
+  d.context = &o;
+  add_removable(&o.r, d, default_queue(), release_itself);
+  o.r.remove = remove;
+  invoke_number(o.r.target, 1);
+  invoke_number(o.r.target, 2);
+  CHECK_EQ(multicast_queue_run(o.r.queue, 0), 1);
+  CHECK_STATUS(o.result, expected);
+  CHECK_EQ(o.calls, 1);
+  CHECK_EQ(o.releases_inside, 0);
+  CHECK_EQ(o.releases, 1);
+  if (remove != by_queue)
+    CHECK_TEXT(figures(o.r.queue), "queued 2, delivered 1, retracted 1");
+}
+
+TEST(queue_call_that_removes_itself_is_pending) { removes_itself(by_remove, MULTICAST_PENDING); }
+TEST(queue_call_that_removes_its_token_is_pending) { removes_itself(by_token, MULTICAST_PENDING); }
+TEST(queue_call_that_removes_itself_nowait_is_pending) {
+  removes_itself(by_nowait, MULTICAST_PENDING);
+}
+TEST(queue_call_that_removes_itself_within_is_pending) {
+  removes_itself(by_within_without_limit, MULTICAST_PENDING);
+}
+TEST(queue_call_that_removes_its_place_is_pending) { removes_itself(by_place, MULTICAST_PENDING); }
+TEST(queue_call_that_destroys_its_multicast_is_pending) {
+  removes_itself(by_destroy, MULTICAST_PENDING);
+}
+TEST(queue_call_that_ends_its_lifetime_is_pending) {
+  removes_itself(by_lifetime, MULTICAST_PENDING);
+}
+TEST(queue_call_that_destroys_its_queue_is_pending) {
+  removes_itself(by_queue, MULTICAST_PENDING);
+}
+TEST(queue_call_that_removes_its_context_counts_it) { removes_itself(by_context, 1 - 1); }
+TEST(queue_call_that_removes_all_counts_it) { removes_itself(by_all, 1 - 1); }
+TEST(queue_call_that_removes_many_counts_it) { removes_itself(by_many, 1 - 1); }
+TEST(queue_call_that_replaces_itself_by_unique_is_released_after) {
+  removes_itself(by_unique, MULTICAST_OK);
+}
+
+/* Two calls on two threads, each removing the other's delegate. */
+typedef struct rival {
+  multicast target;
+  multicast_token token;
+  struct rival *other;
+  gate entered;
+  int64_t result;
+  int releases;
+} rival;
+
+static void remove_the_other(void *context, uint32_t event, const void *payload, size_t size) {
+  rival *r = context;
+  (void)event, (void)payload, (void)size;
+  gate_open(&r->entered);
+  gate_wait(&r->other->entered);
+  r->result = multicast_token_remove(r->other->token);
+}
+
+static void release_rival(void *context) { ADD(((rival *)context)->releases, 1); }
+
+TEST(queue_calls_that_remove_each_other_do_not_hang) {
+  rival rivals[2];
+  multicast_queue queues[2];
+  runner runs[2];
+  int i;
+  memset(rivals, 0, sizeof rivals);
+  for (i = 0; i < 2; ++i) {
+    multicast_delegate d;
+    multicast_options options;
+    d.function = remove_the_other;
+    d.context = &rivals[i];
+    rivals[i].entered = shut;
+    rivals[i].other = &rivals[1 - i];
+    queues[i] = default_queue();
+    options = to_queue(queues[i]);
+    options.release = release_rival;
+    rivals[i].target = multicast_create();
+    rivals[i].token = add_with(rivals[i].target, d, &options);
+    CHECK_EQ(invoke_number(rivals[i].target, 1), 1);
+  }
+  for (i = 0; i < 2; ++i) run_in_background(&runs[i], queues[i], 0);
+  for (i = 0; i < 2; ++i) CHECK_EQ(run_finished(&runs[i]), 1);
+  CHECK(rivals[0].result == MULTICAST_PENDING || rivals[1].result == MULTICAST_PENDING);
+  for (i = 0; i < 2; ++i) {
+    CHECK(rivals[i].result == MULTICAST_OK || rivals[i].result == MULTICAST_PENDING);
+    CHECK_EQ(LOAD(rivals[i].releases), 1);
+  }
+}

@@ -1,0 +1,211 @@
+/* Which thread makes room in a queue that blocks, when that changes. */
+
+#include "harness.h"
+#include "queues.h"
+
+/* ---- A worker that is started while another thread runs the queue ---------------------------- */
+
+typedef enum variation { NOTHING, STOPS_IT, REMOVES_WHO_BLOCKS } variation;
+
+/* A queue for one call. A thread that is not the worker makes that call. */
+typedef struct takeover {
+  multicast_queue queue;
+  multicast queued, direct;
+  multicast_token blocked; /* invokes into the queue on another thread */
+  gate begins;
+  invoker other;
+  variation more;
+  bool has_begun;
+  int64_t first, second; /* the results of invoking into the queue */
+  multicast_status removal;
+} takeover;
+
+static void invoke_and_block(void *context, uint32_t event, const void *payload, size_t size) {
+  takeover *t = context;
+  (void)event, (void)payload, (void)size;
+  gate_open(&t->begins);
+  multicast_invoke(t->queued, 0, NULL, 0);
+}
+
+static void start_and_fill(void *context, uint32_t event, const void *payload, size_t size) {
+  takeover *t = context;
+  (void)event, (void)payload, (void)size;
+  if (t->has_begun) return;
+  t->has_begun = true;
+  CHECK_OK(multicast_queue_start(t->queue));
+  pause_ms(A_WHILE_MS); /* the worker now waits for its turn */
+  if (t->more == STOPS_IT) CHECK(multicast_queue_stop(t->queue) >= 0);
+  t->first = multicast_invoke(t->queued, 0, NULL, 0);
+  if (t->more == REMOVES_WHO_BLOCKS) {
+    invoke_in_background(&t->other, t->direct);
+    gate_wait(&t->begins);
+    pause_ms(A_WHILE_MS);
+    t->removal = multicast_token_remove(t->blocked);
+    return;
+  }
+  t->second = multicast_invoke(t->queued, 0, NULL, 0);
+}
+
+static void take_over(takeover *t, variation more) {
+  multicast_delegate starting = {start_and_fill, NULL}, blocking_one = {invoke_and_block, NULL};
+  starting.context = blocking_one.context = t;
+  t->more = more;
+  t->first = t->second = -1;
+  t->queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  t->queued = multicast_create();
+  t->direct = multicast_create();
+  add_queued(t->queued, starting, t->queue);
+  t->blocked = add(t->direct, blocking_one);
+  CHECK_EQ(multicast_invoke(t->queued, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(t->queue, 0), 1);
+  CHECK_EQ(t->first, 1);
+}
+
+TEST(queue_that_is_full_refuses_who_runs_it_though_it_has_a_worker_by_then) {
+  static takeover t = {.begins = GATE_INIT};
+  take_over(&t, NOTHING);
+  CHECK_EQ(t.second, 0);
+}
+
+TEST(queue_that_is_full_refuses_who_runs_it_though_a_worker_came_and_went) {
+  static takeover t = {.begins = GATE_INIT};
+  take_over(&t, STOPS_IT);
+  CHECK_EQ(t.second, 0);
+}
+
+TEST(queue_runner_does_not_wait_for_a_call_that_waits_for_it_though_there_is_a_worker) {
+  static takeover t = {.begins = GATE_INIT};
+  take_over(&t, REMOVES_WHO_BLOCKS);
+  CHECK_STATUS(t.removal, MULTICAST_PENDING);
+  CHECK_EQ(invoke_finished(&t.other), 1); /* the worker has made room */
+}
+
+/* ---- The thread that was to make room ends --------------------------------------------------- */
+
+typedef struct last_runner {
+  multicast_queue queue;
+  multicast runs_it;
+  gate has_run, may_end;
+} last_runner;
+
+static void *run_once_and_end(void *argument) {
+  last_runner *r = argument;
+  CHECK_EQ(multicast_queue_run(r->queue, 0), 1);
+  gate_open(&r->has_run);
+  gate_wait(&r->may_end);
+  return NULL;
+}
+
+static void run_once_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  run_once_and_end(context);
+}
+
+static pthread_key_t last_word;
+
+static void invoke_at_the_end(void *argument) {
+  last_runner *r = argument;
+  CHECK_EQ(multicast_invoke(r->runs_it, 0, NULL, 0), 1);
+}
+
+static void *end_with_a_last_word(void *argument) {
+  CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0); /* registers this thread */
+  CHECK_EQ(pthread_setspecific(last_word, argument), 0);
+  return NULL;
+}
+
+static void remove_while_it_ends(void *(*body)(void *)) {
+  static takeover t = {.begins = GATE_INIT};
+  static last_runner r = {.has_run = GATE_INIT, .may_end = GATE_INIT};
+  multicast_delegate running = {run_once_inside, &r};
+  multicast_delegate filling = {invoke_and_block, NULL};
+  int calls = 0;
+  pthread_t thread, ending;
+  filling.context = &t;
+  t.queue = r.queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  t.queued = multicast_create();
+  t.direct = multicast_create();
+  r.runs_it = multicast_create();
+  add(r.runs_it, running);
+  /* a later key than the library's */
+  CHECK_EQ(pthread_key_create(&last_word, invoke_at_the_end), 0);
+  add_queued(t.queued, counter(&calls), t.queue);
+  t.blocked = add(t.direct, filling);
+  CHECK_EQ(multicast_invoke(t.queued, 0, NULL, 0), 1);
+  thread = start_thread(body, &r);
+  gate_wait(&r.has_run);
+  CHECK_EQ(multicast_invoke(t.queued, 0, NULL, 0), 1); /* the queue is full now */
+  invoke_in_background(&t.other, t.direct);
+  gate_wait(&t.begins);
+  pause_ms(A_WHILE_MS);
+  ending = start_thread(open_after_a_while, &r.may_end); /* when the removal sleeps */
+  t.removal = multicast_token_remove(t.blocked);
+  CHECK(t.removal == MULTICAST_PENDING || t.removal == MULTICAST_OK); /* OK: its call was refused */
+  CHECK_EQ(multicast_queue_run(t.queue, 0), 1);
+  CHECK_EQ(invoke_finished(&t.other), 1);
+  join_thread(ending);
+  join_thread(thread);
+}
+
+TEST(removal_ends_its_wait_when_the_thread_that_was_to_make_room_ends) {
+  remove_while_it_ends(run_once_and_end);
+}
+
+TEST(removal_ends_its_wait_when_who_was_to_make_room_in_its_last_destructor_ends) {
+  remove_while_it_ends(end_with_a_last_word);
+}
+
+/* ---- A queue in the slot of one that was destroyed inside its own call ----------------------- */
+
+enum { END_THREAD = 1, START_WORKER, COUNT };
+
+typedef struct successor {
+  multicast_queue queue, next;
+  multicast queued;
+  int calls;
+} successor;
+
+static void be_called_in_next(void *context, uint32_t event, const void *payload, size_t size) {
+  successor *s = context;
+  (void)payload, (void)size;
+  if (event == END_THREAD) pthread_exit(NULL);
+  if (event == START_WORKER) {
+    CHECK_OK(multicast_queue_start(s->next));
+    pause_ms(A_WHILE_MS);
+  }
+  if (event == COUNT) ADD(s->calls, 1);
+}
+
+static void *run_next(void *argument) {
+  (void)!multicast_queue_run(((successor *)argument)->next, 0);
+  return NULL;
+}
+
+static void destroy_and_go_on(void *context, uint32_t event, const void *payload, size_t size) {
+  successor *s = context;
+  multicast_delegate d = {be_called_in_next, NULL};
+  (void)event, (void)payload, (void)size;
+  d.context = s;
+  CHECK_STATUS(multicast_queue_destroy(s->queue), MULTICAST_PENDING);
+  s->next = default_queue();
+  add_queued(s->queued, d, s->next);
+  CHECK_EQ(multicast_invoke(s->queued, END_THREAD, NULL, 0), 1);
+  on_another_thread(run_next, s);
+  CHECK_EQ(multicast_invoke(s->queued, START_WORKER, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(s->queued, COUNT, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(s->next, 0), 1); /* afterwards the queue has a worker */
+}
+
+TEST(queue_worker_begins_where_the_queue_before_in_its_place_is_still_being_run) {
+  static successor s;
+  multicast m = multicast_create();
+  multicast_delegate d = {destroy_and_go_on, NULL};
+  d.context = &s;
+  s.queue = default_queue();
+  s.queued = multicast_create();
+  add_queued(m, d, s.queue);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(s.queue, 0), 1);
+  EVENTUALLY(LOAD(s.calls) == 1);
+  CHECK_OK(multicast_queue_destroy(s.next));
+}

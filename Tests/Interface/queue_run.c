@@ -1,0 +1,307 @@
+/* Calls run on the thread that runs the queue, one thread at a time, also inside calls. */
+
+#include "harness.h"
+#include "notes.h"
+#include "queues.h"
+
+TEST(queue_run_makes_max_calls_at_most) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  int i;
+  add_queued(m, noting('a'), q);
+  for (i = 1; i <= 6; ++i) invoke_number(m, i);
+  CHECK_EQ(multicast_queue_run(q, 1), 1);
+  CHECK_TEXT(noted, "a1");
+  CHECK_EQ(multicast_queue_run(q, 2), 2);
+  CHECK_TEXT(noted, "a1 a2 a3");
+  CHECK_EQ(multicast_queue_run(q, 100), 3);
+  CHECK_TEXT(noted, "a1 a2 a3 a4 a5 a6");
+  CHECK_EQ(multicast_queue_run(q, SIZE_MAX), 0);
+  invoke_number(m, 7);
+  CHECK_EQ(multicast_queue_run(q, SIZE_MAX), 1);
+}
+
+static void queue_itself_again(void *context, uint32_t event, const void *payload, size_t size) {
+  requeuer *r = context;
+  note_call((void *)(intptr_t)'a', event, payload, size);
+  ++r->made;
+  if (r->left > 0) {
+    --r->left;
+    CHECK_EQ(invoke_number(r->target, r->made + 1), 1);
+  }
+}
+
+TEST(queue_run_makes_calls_queued_meanwhile_until_max_is_reached) {
+  requeuer r;
+  begin_requeuing(&r, queue_itself_again, 10);
+  CHECK_EQ(multicast_queue_run(r.queue, 5), 5);
+  CHECK_TEXT(noted, "a1 a2 a3 a4 a5");
+  CHECK_EQ(multicast_queue_run(r.queue, 100), 6);
+  CHECK_EQ(multicast_queue_run(r.queue, 100), 0);
+}
+
+TEST(queue_run_of_0_makes_as_many_as_waited) {
+  requeuer r;
+  begin_requeuing(&r, queue_itself_again, 1000000);
+  CHECK_EQ(multicast_queue_run(r.queue, 0), 1);
+  CHECK_TEXT(noted, "a1");
+  CHECK_EQ(invoke_number(r.target, 77), 1);
+  CHECK_EQ(multicast_queue_run(r.queue, 0), 2);
+  CHECK_TEXT(noted, "a1 a2 a77");
+}
+
+TEST(queue_run_inside_its_own_call_goes_on_with_the_next) {
+  requeuer r;
+  begin_requeuing(&r, run_inside, 0);
+  invoke_number(r.target, 2);
+  invoke_number(r.target, 4);
+  invoke_number(r.target, 6);
+  CHECK_EQ(multicast_queue_run(r.queue, 0), 3); /* calls 1, 4 and 6; call 2 runs inside 1 */
+  CHECK_EQ(r.nested, 1);
+  CHECK_TEXT(noted, "(1 (2 )2 )1 (4 )4 (6 )6");
+  CHECK_TEXT(figures(r.queue), "queued 4, delivered 4");
+  CHECK_EQ(invoke_number(r.target, 8), 1); /* the queue still works */
+  CHECK_EQ(run_elsewhere(r.queue, 0), 1);
+}
+
+static void run_to_the_limit(void *context, uint32_t event, const void *payload, size_t size) {
+  requeuer *r = context;
+  int64_t result;
+  (void)event, (void)payload, (void)size;
+  ++r->made;
+  result = multicast_queue_run(r->queue, 1);
+  if (result < 0) r->nested = result;
+}
+
+TEST(queue_runs_nested_too_deep_are_limit) {
+  requeuer r;
+  int i;
+  begin_requeuing(&r, run_to_the_limit, 0);
+  for (i = 1; i < 600; ++i) CHECK_EQ(invoke_number(r.target, 1), 1);
+  CHECK_EQ(multicast_queue_run(r.queue, 1), 1);
+  CHECK_STATUS(r.nested, MULTICAST_ERROR_LIMIT);
+  CHECK_EQ(r.made, 256);
+  CHECK_TEXT(figures(r.queue), "pending 344, queued 600, delivered 256");
+  CHECK_EQ(multicast_queue_run(r.queue, 1), 1); /* nests as deep again */
+  CHECK_EQ(r.made, 512);
+}
+
+static void invoke_to_the_limit(void *context, uint32_t event, const void *payload,
+                                size_t size) {
+  requeuer *r = context;
+  ++r->made;
+  if (r->made == 256) {
+    r->nested = multicast_queue_run(r->queue, 0);
+  } else {
+    CHECK_EQ(multicast_invoke(r->target, event, payload, size), 1);
+  }
+}
+
+TEST(queue_run_inside_256_invocations_is_limit) {
+  requeuer r = {{0}, {0}, 0, 0, 0};
+  multicast m = multicast_create();
+  multicast_delegate d;
+  d.function = invoke_to_the_limit;
+  d.context = &r;
+  r.queue = default_queue();
+  r.target = multicast_create();
+  add(r.target, d);
+  add_queued(m, noting('a'), r.queue);
+  invoke_number(m, 1);
+  CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
+  CHECK_STATUS(r.nested, MULTICAST_ERROR_LIMIT);
+  CHECK_EQ(multicast_queue_run(r.queue, 0), 1);
+  CHECK_TEXT(noted, "a1");
+}
+
+TEST(queue_run_inside_a_call_of_another_queue_makes_its_calls) {
+  requeuer r;
+  multicast_queue outer = default_queue();
+  multicast m = multicast_create(), other = multicast_create();
+  multicast_delegate d;
+  d.function = run_inside;
+  d.context = &r;
+  r.queue = default_queue(); /* the queue that the call runs */
+  r.nested = 0;
+  add_queued(m, d, outer);
+  add_queued(other, noting('x'), r.queue);
+  invoke_number(m, 1);
+  invoke_number(m, 2);
+  invoke_number(other, 3);
+  CHECK_EQ(multicast_queue_run(outer, 0), 2);
+  CHECK_EQ(r.nested, 1);
+  CHECK_TEXT(noted, "(1 x3 )1 (2 )2");
+}
+
+TEST(queue_run_by_a_second_thread_is_state) {
+  blocker b = BLOCKER_INIT;
+  runner r;
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  add_queued(m, blocking(&b), q);
+  invoke_number(m, 1);
+  invoke_number(m, 2);
+  run_in_background(&r, q, 1);
+  gate_wait(&b.entered);
+  CHECK_STATUS(multicast_queue_run(q, 0), MULTICAST_ERROR_STATE);
+  CHECK_STATUS(multicast_queue_run(q, 1), MULTICAST_ERROR_STATE);
+  gate_open(&b.let_go);
+  CHECK_EQ(run_finished(&r), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(b.calls, 2);
+}
+
+typedef struct nesting {
+  multicast_queue queue;
+  int calls;
+  int64_t nested;
+  gate has_nested, may_return;
+} nesting;
+
+static void run_then_stay(void *context, uint32_t event, const void *payload, size_t size) {
+  nesting *n = context;
+  (void)event, (void)payload, (void)size;
+  if (ADD(n->calls, 1) > 1) return;
+  n->nested = multicast_queue_run(n->queue, 1);
+  gate_open(&n->has_nested);
+  gate_wait(&n->may_return);
+}
+
+TEST(queue_run_by_a_second_thread_is_state_though_a_run_inside_the_call_is_over) {
+  static nesting n = {{0}, 0, -1, GATE_INIT, GATE_INIT};
+  runner r;
+  multicast m = multicast_create();
+  multicast_delegate d = {run_then_stay, &n};
+  n.queue = default_queue();
+  add_queued(m, d, n.queue);
+  invoke_number(m, 1);
+  invoke_number(m, 2);
+  invoke_number(m, 3);
+  run_in_background(&r, n.queue, 1);
+  gate_wait(&n.has_nested);
+  CHECK_EQ(n.nested, 1);
+  CHECK_STATUS(multicast_queue_run(n.queue, 0), MULTICAST_ERROR_STATE);
+  CHECK_EQ(LOAD(n.calls), 2);
+  /* A worker does not run it either, before that call has returned. */
+  CHECK_OK(multicast_queue_start(n.queue));
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(LOAD(n.calls), 2);
+  gate_open(&n.may_return);
+  CHECK_EQ(run_finished(&r), 1);
+  EVENTUALLY(LOAD(n.calls) == 3);
+  CHECK_OK(multicast_queue_destroy(n.queue));
+}
+
+TEST(queue_may_be_run_by_one_thread_after_the_other) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  int i;
+  add_queued(m, noting('a'), q);
+  for (i = 1; i <= 6; ++i) {
+    CHECK_EQ(invoke_number(m, i), 1);
+    CHECK_EQ(i % 2 == 0 ? multicast_queue_run(q, 0) : run_elsewhere(q, 0), 1);
+  }
+  CHECK_TEXT(noted, "a1 a2 a3 a4 a5 a6");
+}
+
+TEST(queue_run_after_destroy_is_invalid_handle) {
+  multicast_queue q = default_queue();
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_STATUS(multicast_queue_run(q, 0), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+TEST(queue_destroyed_inside_its_own_call_makes_no_further_one) {
+  multicast m = multicast_create();
+  doomed = default_queue();
+  add_queued(m, noting('a'), doomed);
+  add_destroyer(m);
+  add_queued(m, noting('b'), doomed);
+  CHECK_EQ(invoke_number(m, 1), 3);
+  CHECK_EQ(multicast_queue_run(doomed, 0), 2);
+  CHECK_TEXT(noted, "a1 d1");
+  CHECK_EQ(releases['d'], 1);
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+static void run_then_destroy(void *context, uint32_t event, const void *payload, size_t size) {
+  note_call(context, event, payload, size);
+  if (strcmp(noted, "d1") == 0) {
+    CHECK_EQ(multicast_queue_run(doomed, 0), 1); /* runs the call that destroys the queue */
+  } else {
+    CHECK_STATUS(multicast_queue_destroy(doomed), MULTICAST_PENDING);
+  }
+}
+
+TEST(queue_destroyed_inside_a_nested_run_ends_both) {
+  multicast m = multicast_create();
+  multicast_delegate d = noting('d');
+  int i;
+  doomed = default_queue();
+  d.function = run_then_destroy;
+  add_queued(m, d, doomed);
+  for (i = 1; i <= 4; ++i) invoke_number(m, i);
+  CHECK_EQ(multicast_queue_run(doomed, 0), 1);
+  CHECK_TEXT(noted, "d1 d2");
+}
+
+static multicast_queue successor;
+static multicast successor_target;
+
+static void destroy_and_create(void *context, uint32_t event, const void *payload, size_t size) {
+  note_call(context, event, payload, size);
+  CHECK_STATUS(multicast_queue_destroy(doomed), MULTICAST_PENDING);
+  successor = default_queue(); /* perhaps in the same slot */
+  add_queued(successor_target, noting('s'), successor);
+  CHECK_EQ(invoke_number(successor_target, 2), 1);
+  CHECK_EQ(invoke_number(successor_target, 3), 1);
+  CHECK_EQ(invoke_number(successor_target, 4), 1);
+  CHECK_EQ(multicast_queue_run(successor, 1), 1);
+  CHECK_EQ(run_elsewhere(successor, 1), 1); /* this thread runs another queue */
+}
+
+TEST(queue_created_inside_a_call_of_one_just_destroyed_is_another) {
+  multicast m = multicast_create();
+  multicast_delegate d = noting('d');
+  successor_target = multicast_create();
+  doomed = default_queue();
+  d.function = destroy_and_create;
+  add_queued(m, d, doomed);
+  invoke_number(m, 1);
+  invoke_number(m, 9);
+  CHECK_EQ(multicast_queue_run(doomed, 0), 1);
+  CHECK_TEXT(noted, "d1 s2 s3");
+  CHECK_EQ(run_elsewhere(successor, 0), 1);
+  CHECK_TEXT(figures(successor), "queued 3, delivered 3");
+}
+
+TEST(queue_run_allocates_nothing_after_the_first_of_a_thread) {
+  runner r;
+  multicast m;
+  int calls = 0;
+  unsigned char payload[100] = {0};
+  use_test_allocator();
+  r.queue = default_queue();
+  m = multicast_create();
+  add_queued(m, counter(&calls), r.queue);
+  CHECK_EQ(multicast_invoke(m, 0, payload, 100), 1);
+  fail_after = 0;
+  on_another_thread(run_on_a_new_thread, &r);
+  CHECK_STATUS(r.result, MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_TEXT(figures(r.queue), "pending 1, queued 1");
+  fail_after = 0;
+  CHECK_EQ(multicast_queue_run(r.queue, 0), 1); /* this thread has invoked before */
+  CHECK_EQ(fail_after, 0);
+  fail_after = -1;
+  CHECK_EQ(multicast_invoke(m, 0, payload, 100), 1);
+  on_another_thread(run_on_a_new_thread, &r);
+  CHECK_EQ(r.result, 1);
+}
+
+TEST(queue_call_may_add_remove_invoke_and_destroy_anything) {
+  requeuer r;
+  multicast m;
+  begin_requeuing(&r, queue_itself_again, 50);
+  m = r.target;
+  CHECK_EQ(multicast_queue_run(r.queue, SIZE_MAX), 51);
+  CHECK_OK(multicast_destroy(m));
+}

@@ -1,0 +1,80 @@
+/* The statistics of a queue add up after every step. */
+
+#include "harness.h"
+#include "notes.h"
+#include "queues.h"
+
+TEST(queue_statistics_of_a_bad_struct_size_are_invalid_argument) {
+  multicast_queue q = default_queue();
+  multicast_queue_stats s;
+  uint32_t size;
+  for (size = 0; size < sizeof s; ++size) {
+    memset(&s, 0xAB, sizeof s);
+    s.struct_size = size;
+    CHECK_STATUS(multicast_queue_statistics(q, &s), MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK_EQ(s.struct_size, size);
+    CHECK(s.pending == UINT64_C(0xABABABABABABABAB) && s.highest == s.pending);
+  }
+  s.struct_size = 1025;
+  CHECK_STATUS(multicast_queue_statistics(q, &s), MULTICAST_ERROR_INVALID_ARGUMENT);
+  s.struct_size = UINT32_MAX;
+  CHECK_STATUS(multicast_queue_statistics(q, &s), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_queue_statistics(q, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+}
+
+TEST(queue_statistics_serve_newer_callers_if_the_rest_is_zero) {
+  struct {
+    multicast_queue_stats known;
+    uint64_t unknown[8];
+  } newer;
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  add_queued(m, noting('a'), q);
+  invoke_number(m, 1);
+  memset(&newer, 0, sizeof newer);
+  newer.known.struct_size = sizeof newer;
+  CHECK_OK(multicast_queue_statistics(q, &newer.known));
+  CHECK_EQ(newer.known.struct_size, sizeof newer);
+  CHECK_EQ(newer.known.pending, 1);
+  CHECK_EQ(newer.unknown[0], 0);
+  memset(&newer.known, 0, sizeof newer.known);
+  newer.known.struct_size = sizeof newer;
+  newer.unknown[7] = UINT64_C(1) << 63;
+  CHECK_STATUS(multicast_queue_statistics(q, &newer.known), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(newer.known.pending, 0);
+}
+
+static void look_at_figures(void *context, uint32_t event, const void *payload, size_t size) {
+  requeuer *r = context;
+  (void)event, (void)payload, (void)size;
+  ++r->made;
+  CHECK_TEXT(figures(r->queue), r->made == 1 ? "pending 1, queued 2, delivered 1"
+                                             : "queued 2, delivered 2");
+}
+
+TEST(queue_statistics_count_the_call_that_runs_as_delivered) {
+  requeuer r;
+  begin_requeuing(&r, look_at_figures, 0);
+  invoke_number(r.target, 2);
+  CHECK_EQ(multicast_queue_run(r.queue, 0), 2);
+}
+
+TEST(queue_statistics_add_up_at_every_step) {
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_DROP_OLDEST);
+  multicast m = multicast_create();
+  multicast_token token = add_queued(m, noting('a'), q);
+  int i;
+  add_flagged(m, noting('b'), q, MULTICAST_LATEST);
+  for (i = 0; i < 200; ++i) {
+    invoke_number(m, i);
+    stats_of(q);
+    if (i % 3 == 0) multicast_queue_run(q, 1);
+    stats_of(q);
+    if (i % 7 == 0) {
+      CHECK_OK(multicast_token_remove(token));
+      stats_of(q);
+      token = add_queued(m, noting('a'), q);
+    }
+    noted_length = 0;
+  }
+}

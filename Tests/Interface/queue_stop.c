@@ -1,0 +1,219 @@
+/* Stopping or destroying a queue ends its worker after the call that runs. */
+
+#include "harness.h"
+#include "notes.h"
+#include "queues.h"
+#include "removals.h"
+
+/* ---- Stop ------------------------------------------------------------------------------------ */
+
+TEST(queue_stop_without_start_is_state) {
+  multicast_queue q = default_queue();
+  CHECK_STATUS(multicast_queue_stop(q), MULTICAST_ERROR_STATE);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_OK(multicast_queue_stop(q));
+  CHECK_STATUS(multicast_queue_stop(q), MULTICAST_ERROR_STATE);
+}
+
+static int64_t by_stop(removal *r) { return multicast_queue_stop(r->queue); }
+
+TEST(queue_stop_lets_the_call_finish_and_keeps_the_rest) {
+  blocker b = BLOCKER_INIT;
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  removal r;
+  prepare_removal(&r, m, &b, by_stop);
+  r.queue = q;
+  add_queued(m, r.delegate, q);
+  invoke_number(m, 1);
+  invoke_number(m, 2);
+  invoke_number(m, 3);
+  CHECK_OK(multicast_queue_start(q));
+  gate_wait(&b.entered);
+  r.thread = start_thread(remove_in_thread, &r);
+  CHECK(!gate_opens_within(&r.returned, A_WHILE_MS));
+  EVENTUALLY(multicast_queue_start(q) == MULTICAST_ERROR_STATE); /* stopping, but still started */
+  gate_open(&b.let_go);
+  join_thread(r.thread);
+  CHECK_OK(r.result);
+  CHECK(r.had_left);
+  CHECK_TEXT(figures(q), "pending 2, queued 3, delivered 1");
+  CHECK_EQ(invoke_number(m, 4), 1);
+  pause_ms(A_WHILE_MS);
+  CHECK_TEXT(figures(q), "pending 3, queued 4, delivered 1");
+  CHECK_EQ(multicast_queue_run(q, 0), 3);
+  CHECK_EQ(b.calls, 4);
+}
+
+static void stop_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  requeuer *r = context;
+  (void)event, (void)payload, (void)size;
+  r->nested = multicast_queue_stop(r->queue);
+  ADD(r->made, 1);
+}
+
+TEST(queue_stop_inside_its_own_call_is_pending) {
+  requeuer r;
+  multicast_status status;
+  begin_requeuing(&r, stop_inside, 0);
+  invoke_number(r.target, 2);
+  CHECK_OK(multicast_queue_start(r.queue));
+  EVENTUALLY(LOAD(r.made) == 1);
+  status = multicast_queue_stop(r.queue); /* waits for the worker unless it has ended */
+  CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_STATE);
+  CHECK_STATUS(r.nested, MULTICAST_PENDING);
+  CHECK_TEXT(figures(r.queue), "pending 1, queued 2, delivered 1");
+  CHECK_OK(multicast_queue_start(r.queue));
+  EVENTUALLY(LOAD(r.made) == 2);
+}
+
+static void start_and_stop(void *context, uint32_t event, const void *payload, size_t size) {
+  requeuer *r = context;
+  (void)event, (void)payload, (void)size;
+  CHECK_OK(multicast_queue_start(r->queue));
+  r->nested = multicast_queue_stop(r->queue);
+}
+
+TEST(queue_stop_inside_a_call_of_run_waits_for_a_worker_that_makes_none) {
+  requeuer r;
+  begin_requeuing(&r, start_and_stop, 0);
+  CHECK_EQ(multicast_queue_run(r.queue, 1), 1);
+  CHECK_STATUS(r.nested, MULTICAST_OK); /* the worker has not had its turn, so it can end */
+}
+
+TEST(queue_stop_inside_a_call_elsewhere_waits_where_no_cycle_closes) {
+  blocker b = BLOCKER_INIT;
+  requeuer r = {{0}, {0}, 0, 0, -1};
+  multicast m = multicast_create();
+  multicast_delegate d;
+  invoker i;
+  r.queue = default_queue();
+  r.target = multicast_create();
+  d.function = stop_inside;
+  d.context = &r;
+  add(r.target, d);
+  add_queued(m, blocking(&b), r.queue);
+  invoke_number(m, 1);
+  CHECK_OK(multicast_queue_start(r.queue));
+  gate_wait(&b.entered);
+  invoke_in_background(&i, r.target);
+  pause_ms(A_WHILE_MS);
+  gate_open(&b.let_go);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_OK(r.nested);
+  CHECK(LOAD(b.has_left));
+}
+
+TEST(queue_stop_of_a_worker_that_waits_for_its_turn_does_not_wait_for_the_run) {
+  removal r;
+  blocker b;
+  runner run;
+  begin_queued_call(&r, &b, &run, by_token);
+  CHECK_OK(multicast_queue_start(r.queue));
+  CHECK_OK(multicast_queue_stop(r.queue));
+  CHECK(!LOAD(b.has_left));
+  gate_open(&b.let_go);
+  CHECK_EQ(run_finished(&run) + multicast_queue_run(r.queue, 0), 3);
+}
+
+/* A call of the worker removes a delegate. The call of that delegate, on another thread, stops or
+ * destroys the queue. Each would wait for the other. */
+typedef struct standoff {
+  multicast_queue queue;
+  multicast_token direct_token;
+  gate in_worker, in_direct;
+  bool destroys;
+  int64_t removed, stopped;
+  int releases;
+} standoff;
+
+static void remove_direct(void *context, uint32_t event, const void *payload, size_t size) {
+  standoff *s = context;
+  (void)event, (void)payload, (void)size;
+  gate_open(&s->in_worker);
+  gate_wait(&s->in_direct);
+  s->removed = multicast_token_remove(s->direct_token);
+}
+
+static void stop_worker(void *context, uint32_t event, const void *payload, size_t size) {
+  standoff *s = context;
+  (void)event, (void)payload, (void)size;
+  gate_open(&s->in_direct);
+  gate_wait(&s->in_worker);
+  s->stopped = s->destroys ? multicast_queue_destroy(s->queue) : multicast_queue_stop(s->queue);
+}
+
+static void release_standoff(void *context) { ADD(((standoff *)context)->releases, 1); }
+
+static void expect_no_standoff(bool destroys) {
+  standoff s;
+  multicast m = multicast_create(), direct = multicast_create();
+  multicast_options options = with_release(release_standoff);
+  multicast_delegate d;
+  memset(&s, 0, sizeof s);
+  s.in_worker = s.in_direct = shut;
+  s.queue = default_queue();
+  s.destroys = destroys;
+  d.context = &s;
+  d.function = stop_worker;
+  s.direct_token = add_with(direct, d, &options);
+  d.function = remove_direct;
+  options.queue = s.queue;
+  add_with(m, d, &options);
+  CHECK_OK(multicast_queue_start(s.queue));
+  invoke_number(m, 1);
+  CHECK_EQ(multicast_invoke(direct, 0, NULL, 0), 1);
+  if (!destroys) CHECK_OK(multicast_queue_destroy(s.queue));
+  EVENTUALLY(LOAD(s.releases) == 2);
+  CHECK(s.stopped == MULTICAST_PENDING || s.removed == MULTICAST_PENDING);
+  CHECK(s.stopped == MULTICAST_PENDING || s.stopped == MULTICAST_OK);
+  CHECK(s.removed == MULTICAST_PENDING || s.removed == MULTICAST_OK);
+}
+
+TEST(queue_stop_and_a_removal_by_its_worker_do_not_hang) { expect_no_standoff(false); }
+
+/* ---- Destroy --------------------------------------------------------------------------------- */
+
+TEST(queue_destroy_and_a_removal_by_its_worker_do_not_hang) { expect_no_standoff(true); }
+
+TEST(queue_destroyed_while_its_worker_sleeps) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  add_queued(m, noting('a'), q);
+  CHECK_OK(multicast_queue_start(q));
+  invoke_number(m, 1);
+  EVENTUALLY(stats_of(q).delivered == 1);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_TEXT(noted, "a1");
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+TEST(queue_destroyed_in_a_call_of_its_worker_ends_it) {
+  multicast m = multicast_create();
+  doomed = default_queue();
+  add_destroyer(m);
+  add_queued(m, noting('b'), doomed);
+  CHECK_EQ(invoke_number(m, 1), 2);
+  CHECK_OK(multicast_queue_start(doomed));
+  EVENTUALLY(LOAD(releases['d']) == 1);
+  CHECK_TEXT(noted, "d1");
+  CHECK_STATUS(multicast_queue_stop(doomed), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+TEST(queue_destroyed_with_calls_waiting_for_its_worker_makes_none) {
+  removal r;
+  blocker b = BLOCKER_INIT;
+  multicast other = multicast_create();
+  add_removable(&r, blocking(&b), default_queue(), release_blocker);
+  r.remove = by_queue;
+  r.b = &b;
+  add_queued(other, noting('x'), r.queue);
+  CHECK_OK(multicast_queue_start(r.queue));
+  invoke_number(r.target, 1);
+  invoke_number(other, 2);
+  gate_wait(&b.entered);
+  expect_to_wait(&r, MULTICAST_OK);
+  pause_ms(A_WHILE_MS);
+  CHECK_TEXT(noted, "");
+  CHECK_EQ(LOAD(b.releases), 1);
+}

@@ -1,0 +1,239 @@
+/* Queues that are destroyed, started and stopped while other threads use them. */
+
+#include "harness.h"
+#include "producers.h"
+#include "queues.h"
+
+static int guests_released;
+
+static void release_counted(void *context) {
+  STORE(((guest *)context)->magic, DEAD);
+  ADD(guests_released, 1);
+}
+
+static void destroys_in_use(multicast_overflow overflow, bool has_worker) {
+  int round;
+  for (round = 0; round < 25; ++round) {
+    producer p[2];
+    guest g = {ALIVE, 0, {0}, {0}, false};
+    multicast_queue q = queue_with(4, overflow);
+    multicast_options options = to_queue(q);
+    multicast m = multicast_create();
+    multicast_delegate d;
+    sleeper w;
+    d.function = call_guest;
+    d.context = &g;
+    options.release = release_counted;
+    guests_released = 0;
+    add_with(m, d, &options);
+    if (has_worker) CHECK_OK(multicast_queue_start(q));
+    w.queue = q;
+    w.returned = shut;
+    w.thread = start_thread(wait_in_queue, &w);
+    start_producers(p, 2, m, 500);
+    if (round % 5 > 0) pause_ms(round % 5);
+    if (!has_worker && round % 2 == 0) CHECK(multicast_queue_run(q, 0) >= 0);
+    CHECK_OK(multicast_queue_destroy(q));
+    CHECK_EQ(LOAD(g.magic), DEAD); /* released, so no further call is made: the call would check */
+    CHECK_EQ(LOAD(guests_released), 1);
+    CHECK_EQ(multicast_count(m), 0);
+    CHECK_STATUS(multicast_queue_run(q, 0), MULTICAST_ERROR_INVALID_HANDLE);
+    join_producers(p, 2); /* no producer stays blocked */
+    join_thread(w.thread);
+    CHECK(w.result > 0 || w.result == MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_OK(multicast_destroy(m));
+  }
+}
+
+TEST(queue_destroyed_while_producers_and_a_worker_use_it) {
+  destroys_in_use(MULTICAST_OVERFLOW_REFUSE, true);
+}
+TEST(queue_destroyed_while_producers_are_blocked_and_a_worker_runs) {
+  destroys_in_use(MULTICAST_OVERFLOW_BLOCK, true);
+}
+TEST(queue_destroyed_while_producers_are_blocked) {
+  destroys_in_use(MULTICAST_OVERFLOW_BLOCK, false);
+}
+TEST(queue_destroyed_while_producers_drop_the_oldest) {
+  destroys_in_use(MULTICAST_OVERFLOW_DROP_OLDEST, true);
+}
+
+static void *destroy_queue(void *argument) {
+  return (void *)(intptr_t)multicast_queue_destroy(*(multicast_queue *)argument);
+}
+
+TEST(queue_destroyed_by_two_threads_is_destroyed_by_one) {
+  int round;
+  for (round = 0; round < 100; ++round) {
+    multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+    multicast m = multicast_create();
+    pthread_t other;
+    void *theirs;
+    int calls = 0, releases = 0;
+    int64_t ours;
+    multicast_options options = to_queue(q);
+    options.release = count_release;
+    add_with(m, counter(&releases), &options);
+    add_queued(m, counter(&calls), q);
+    if (round % 2 == 0) CHECK_OK(multicast_queue_start(q));
+    other = start_thread(destroy_queue, &q);
+    ours = multicast_queue_destroy(q);
+    CHECK_EQ(pthread_join(other, &theirs), 0);
+    CHECK(((intptr_t)theirs == MULTICAST_OK && ours == MULTICAST_ERROR_INVALID_HANDLE) ||
+          (ours == MULTICAST_OK && (intptr_t)theirs == MULTICAST_ERROR_INVALID_HANDLE));
+    CHECK_EQ(LOAD(releases), 1);
+    CHECK_OK(multicast_destroy(m));
+  }
+}
+
+static void *start_queue(void *argument) {
+  return (void *)(intptr_t)multicast_queue_start(*(multicast_queue *)argument);
+}
+
+static void *stop_queue(void *argument) {
+  return (void *)(intptr_t)multicast_queue_stop(*(multicast_queue *)argument);
+}
+
+/* Runs a body on four threads at once. Returns how many got MULTICAST_OK; the others got STATE. */
+static int at_once(void *(*body)(void *), multicast_queue *q) {
+  pthread_t threads[4];
+  int i, successes = 0;
+  for (i = 0; i < 4; ++i) threads[i] = start_thread(body, q);
+  for (i = 0; i < 4; ++i) {
+    void *status;
+    CHECK_EQ(pthread_join(threads[i], &status), 0);
+    if ((intptr_t)status == MULTICAST_OK) {
+      ++successes;
+    } else {
+      CHECK_STATUS((intptr_t)status, MULTICAST_ERROR_STATE);
+    }
+  }
+  return successes;
+}
+
+TEST(queue_started_and_stopped_by_several_threads_at_once_has_one_worker) {
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  multicast m = multicast_create();
+  int calls = 0, round;
+  add_queued(m, counter(&calls), q);
+  for (round = 1; round <= 30; ++round) {
+    CHECK_EQ(at_once(start_queue, &q), 1);
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+    EVENTUALLY(LOAD(calls) == round);
+    CHECK(at_once(stop_queue, &q) >= 1);
+    CHECK_STATUS(multicast_queue_stop(q), MULTICAST_ERROR_STATE);
+  }
+}
+
+/* Every function of the group is used on these few queues, which are replaced again and again. */
+static multicast_queue common[3];
+
+static void *use_at_random(void *argument) {
+  unsigned seed = (unsigned)(intptr_t)argument;
+  multicast m = multicast_create();
+  int calls = 0, i;
+  multicast_options options = multicast_options_default();
+  static const unsigned char payload[80];
+  for (i = 0; i < 1500; ++i) {
+    multicast_queue_stats s = multicast_queue_stats_default();
+    multicast_queue *slot, q;
+    seed = seed * 1664525u + 1013904223u;
+    slot = &common[(seed >> 8) % 3];
+    q.id = LOAD(slot->id);
+    switch ((seed >> 16) % 14) {
+      case 0:
+        multicast_queue_destroy(q);
+        q = queue_with(1 + (seed >> 20) % 5, (multicast_overflow)((seed >> 24) % 2));
+        STORE(slot->id, q.id);
+        break;
+      case 1: multicast_queue_start(q); break;
+      case 2: multicast_queue_stop(q); break;
+      case 3: (void)!multicast_queue_fd(q); break;
+      case 4: multicast_queue_wait(q, 10000); break;
+      case 5: case 6: multicast_queue_run(q, (seed >> 20) % 4); break;
+      case 7: multicast_queue_statistics(q, &s); break;
+      case 8: case 9:
+        options.queue = q;
+        options.flags = (seed >> 20) % 8 & ~MULTICAST_UNIQUE;
+        multicast_add(m, counter(&calls), &options, NULL);
+        break;
+      case 10: multicast_remove_at(m, (seed >> 20) % 4); break;
+      default: CHECK(multicast_invoke(m, 0, payload, (seed >> 20) % 80 + 1) >= 0); break;
+    }
+    if (multicast_count(m) > 10) CHECK(multicast_remove_all(m) >= 0);
+  }
+  CHECK_OK(multicast_destroy(m)); /* afterwards no call of this thread's delegates runs */
+  return NULL;
+}
+
+TEST(queue_functions_from_four_threads_at_once) {
+  pthread_t threads[4];
+  int i;
+  for (i = 0; i < 3; ++i) common[i] = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  for (i = 0; i < 4; ++i) threads[i] = start_thread(use_at_random, (void *)(intptr_t)(i + 1));
+  for (i = 0; i < 4; ++i) join_thread(threads[i]);
+  for (i = 0; i < 3; ++i) CHECK_OK(multicast_queue_destroy(common[i]));
+}
+
+static multicast_queue passing;
+static bool is_over;
+
+static void *create_and_destroy(void *unused) {
+  int i;
+  (void)unused;
+  for (i = 0; i < 3000; ++i) {
+    multicast_queue queue = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
+    STORE(passing.id, queue.id);
+    CHECK_OK(multicast_queue_destroy(queue));
+  }
+  STORE(is_over, true);
+  return NULL;
+}
+
+TEST(queue_that_ends_as_others_add_leaves_nothing_in_their_lifetimes) {
+  multicast m = multicast_create();
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  multicast_options options = with_release(count_release);
+  int releases = 0, added = 0;
+  pthread_t thread = start_thread(create_and_destroy, NULL);
+  options.lifetime = lifetime;
+  while (!LOAD(is_over)) {
+    multicast_status status;
+    options.queue.id = LOAD(passing.id);
+    if (options.queue.id == 0) continue;
+    status = multicast_add(m, counter(&releases), &options, NULL);
+    if (status != MULTICAST_OK) CHECK_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE);
+    ++added;
+    multicast_invoke(m, 0, NULL, 0);
+  }
+  join_thread(thread);
+  CHECK_EQ(multicast_count(m), 0);
+  CHECK_EQ(multicast_lifetime_count(lifetime), 0);
+  CHECK_OK(multicast_lifetime_end(lifetime));
+  CHECK_EQ(LOAD(releases), added);
+}
+
+static void *stop_all_the_time(void *argument) {
+  while (!LOAD(is_over)) {
+    multicast_status status = multicast_queue_stop(*(multicast_queue *)argument);
+    if (status != MULTICAST_OK) CHECK_STATUS(status, MULTICAST_ERROR_STATE);
+  }
+  return NULL;
+}
+
+TEST(queue_stop_waits_for_the_worker_that_it_stops_and_not_for_the_next) {
+  multicast_queue queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  pthread_t stopper = start_thread(stop_all_the_time, &queue);
+  int started = 0;
+  while (started < 200) {
+    multicast_status status = multicast_queue_start(queue);
+    if (status == MULTICAST_OK) {
+      ++started;
+    } else {
+      CHECK_STATUS(status, MULTICAST_ERROR_STATE);
+    }
+  }
+  STORE(is_over, true);
+  join_thread(stopper);
+  CHECK_OK(multicast_queue_destroy(queue));
+}

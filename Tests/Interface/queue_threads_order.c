@@ -1,0 +1,250 @@
+/* The calls of each producer keep their order, and none is lost. */
+
+#include "harness.h"
+#include "producers.h"
+
+#include <poll.h>
+
+/* ---- Order ----------------------------------------------------------------------------------- */
+
+static void sleep_until_readable(int descriptor) {
+  struct pollfd polled = {0, POLLIN, 0};
+  polled.fd = descriptor;
+  CHECK_EQ(poll(&polled, 1, 20000), 1); /* a timeout means a lost wake-up */
+}
+
+typedef enum consumption { BY_RUN, BY_WORKER, BY_POLL, BY_TURNS } consumption;
+
+enum { SECOND = 1000000000 };
+
+static void consume(multicast_queue q, const inbox *in, uint32_t expected, consumption how) {
+  int fd = how == BY_POLL ? multicast_queue_fd(q) : -1;
+  uint32_t round = 0;
+  while (LOAD(in->received) < expected) {
+    switch (how) {
+      case BY_RUN:
+        CHECK(multicast_queue_wait(q, UINT64_C(20) * SECOND) > 0);
+        CHECK(multicast_queue_run(q, ++round % 5) >= 0);
+        break;
+      case BY_POLL:
+        sleep_until_readable(fd);
+        CHECK(multicast_queue_run(q, 0) > 0);
+        break;
+      case BY_TURNS: /* this thread and a worker in turn */
+        CHECK_OK(multicast_queue_start(q));
+        while (round % 3 == 0 && stats_of(q).delivered < expected / 2) sched_yield();
+        CHECK_OK(multicast_queue_stop(q));
+        CHECK(multicast_queue_run(q, ++round % 50) >= 0);
+        break;
+      default: pause_ms(1); break;
+    }
+  }
+}
+
+static void keeps_order(uint32_t producers, uint32_t count, uint32_t capacity, consumption how) {
+  producer p[MOST_PRODUCERS];
+  inbox in;
+  multicast_queue q = queue_with(capacity, MULTICAST_OVERFLOW_BLOCK);
+  multicast m = multicast_create();
+  multicast_queue_stats s;
+  uint32_t i;
+  add_queued(m, receiving(&in), q);
+  if (how == BY_WORKER) CHECK_OK(multicast_queue_start(q));
+  start_producers(p, producers, m, count);
+  consume(q, &in, producers * count, how);
+  CHECK_EQ(join_producers(p, producers), producers * count);
+  if (how == BY_WORKER) CHECK_OK(multicast_queue_stop(q));
+  for (i = 0; i < producers; ++i) CHECK_EQ(in.last[i], count);
+  s = stats_of(q);
+  CHECK(s.delivered == (uint64_t)producers * count && s.queued == s.delivered && s.refused == 0);
+  CHECK(s.highest <= capacity);
+  if (how == BY_POLL) CHECK(!is_readable(multicast_queue_fd(q)));
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_OK(multicast_destroy(m));
+}
+
+static void keeps_order_of_1_to_4(uint32_t count, consumption how) {
+  uint32_t producers;
+  for (producers = 1; producers <= MOST_PRODUCERS; ++producers) {
+    keeps_order(producers, count, 64, how);
+    keeps_order(producers, count / 10, 1, how);
+  }
+}
+
+TEST(queue_keeps_the_order_of_each_producer_when_run) { keeps_order_of_1_to_4(3000, BY_RUN); }
+TEST(queue_keeps_the_order_of_each_producer_on_its_worker) {
+  keeps_order_of_1_to_4(3000, BY_WORKER);
+}
+TEST(queue_keeps_the_order_of_each_producer_when_polled) { keeps_order_of_1_to_4(3000, BY_POLL); }
+TEST(queue_keeps_the_order_of_each_producer_when_the_runner_changes) {
+  keeps_order(1, 2000, 64, BY_TURNS);
+  keeps_order(3, 2000, 64, BY_TURNS);
+}
+
+/* Several threads try to run the queue: one does, the others get a status. */
+typedef struct competitor {
+  multicast_queue queue;
+  inbox *in;
+  uint32_t expected;
+  int64_t made;
+  pthread_t thread;
+} competitor;
+
+static void *compete(void *argument) {
+  competitor *c = argument;
+  while (LOAD(c->in->received) < c->expected) {
+    int64_t result = multicast_queue_run(c->queue, 3);
+    if (result >= 0) {
+      c->made += result;
+    } else {
+      CHECK_STATUS(result, MULTICAST_ERROR_STATE);
+    }
+    sched_yield();
+  }
+  return NULL;
+}
+
+TEST(queue_that_several_threads_run_makes_each_call_once_and_in_order) {
+  enum { COMPETITORS = 3, PRODUCERS = 2, COUNT = 3000 };
+  producer p[PRODUCERS];
+  competitor c[COMPETITORS];
+  inbox in;
+  multicast_queue q = queue_with(2 * PRODUCERS * COUNT, MULTICAST_OVERFLOW_REFUSE);
+  multicast m = multicast_create();
+  int64_t made = 0;
+  int i;
+  add_queued(m, receiving(&in), q);
+  start_producers(p, PRODUCERS, m, COUNT);
+  for (i = 0; i < COMPETITORS; ++i) {
+    c[i].queue = q;
+    c[i].in = &in;
+    c[i].expected = PRODUCERS * COUNT;
+    c[i].made = 0;
+    c[i].thread = start_thread(compete, &c[i]);
+  }
+  CHECK_EQ(join_producers(p, PRODUCERS), PRODUCERS * COUNT);
+  for (i = 0; i < COMPETITORS; ++i) {
+    join_thread(c[i].thread);
+    made += c[i].made;
+  }
+  CHECK_EQ(made, PRODUCERS * COUNT);
+  CHECK_EQ(stats_of(q).delivered, PRODUCERS * COUNT);
+}
+
+/* ---- From worker to worker ------------------------------------------------------------------- */
+
+/* Calls that queue the next call to another queue with a worker. */
+typedef struct relay {
+  multicast next;
+  uint32_t passed;
+} relay;
+
+static void pass_on(void *context, uint32_t event, const void *payload, size_t size) {
+  relay *r = context;
+  ++r->passed;
+  if (r->next.id != 0) CHECK_EQ(multicast_invoke(r->next, event, payload, size), 1);
+}
+
+TEST(queue_calls_pass_from_worker_to_worker) {
+  enum { STAGES = 4, COUNT = 2000 };
+  multicast_queue q[STAGES];
+  multicast m[STAGES];
+  relay relays[STAGES];
+  producer p[1];
+  int i;
+  for (i = STAGES - 1; i >= 0; --i) {
+    multicast_delegate d;
+    q[i] = queue_with(8, MULTICAST_OVERFLOW_BLOCK);
+    m[i] = multicast_create();
+    relays[i].next.id = i + 1 < STAGES ? m[i + 1].id : 0;
+    relays[i].passed = 0;
+    d.function = pass_on;
+    d.context = &relays[i];
+    add_queued(m[i], d, q[i]);
+    CHECK_OK(multicast_queue_start(q[i]));
+  }
+  start_producers(p, 1, m[0], COUNT);
+  CHECK_EQ(join_producers(p, 1), COUNT);
+  EVENTUALLY(stats_of(q[STAGES - 1]).delivered == COUNT);
+  for (i = 0; i < STAGES; ++i) CHECK_OK(multicast_queue_stop(q[i]));
+  for (i = 0; i < STAGES; ++i) CHECK_EQ(relays[i].passed, COUNT);
+}
+
+/* Two queues that block. The worker of each queues into the other: a cycle of waits, so one is
+ * refused. */
+typedef struct pingpong {
+  multicast other;
+  uint32_t made, accepted;
+} pingpong;
+
+static void answer(void *context, uint32_t event, const void *payload, size_t size) {
+  pingpong *p = context;
+  int i;
+  ++p->made;
+  for (i = 0; event > 0 && i < 2; ++i)
+    p->accepted += (uint32_t)multicast_invoke(p->other, event - 1, payload, size);
+}
+
+TEST(queue_workers_that_queue_into_each_others_full_queues_do_not_hang) {
+  static pingpong p[2]; /* a worker may still be inside a call when the test returns */
+  multicast_queue q[2];
+  multicast m[2];
+  int round, i;
+  memset(p, 0, sizeof p);
+  for (i = 0; i < 2; ++i) {
+    multicast_delegate d;
+    q[i] = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+    m[i] = multicast_create();
+    d.function = answer;
+    d.context = &p[i];
+    add_queued(m[i], d, q[i]);
+  }
+  p[0].other = m[1];
+  p[1].other = m[0];
+  for (i = 0; i < 2; ++i) CHECK_OK(multicast_queue_start(q[i]));
+  for (round = 0; round < 200; ++round) {
+    for (i = 0; i < 2; ++i) CHECK(multicast_invoke(m[i], 4, &round, sizeof round) >= 0);
+  }
+  /* The other worker may be waiting for room in the queue that was stopped first. */
+  for (i = 0; i < 2; ++i) {
+    multicast_status status = multicast_queue_stop(q[i]);
+    if (status != MULTICAST_PENDING) CHECK_OK(status);
+  }
+  for (i = 0; i < 2; ++i) {
+    multicast_status status = multicast_queue_destroy(q[i]);
+    if (status != MULTICAST_PENDING) CHECK_OK(status);
+  }
+}
+
+/* ---- The descriptor -------------------------------------------------------------------------- */
+
+TEST(queue_fd_loses_no_wake_up_in_a_storm) {
+  enum { ROUNDS = 60, COUNT = 60, PRODUCERS = 3 };
+  producer p[PRODUCERS];
+  inbox in;
+  multicast_queue q = queue_with(3, MULTICAST_OVERFLOW_BLOCK);
+  multicast m = multicast_create();
+  int round, fd = multicast_queue_fd(q);
+  unsigned char bytes[100];
+  add_queued(m, receiving(&in), q);
+  for (round = 0; round < ROUNDS; ++round) {
+    memset(in.last, 0, sizeof in.last);
+    STORE(in.received, 0);
+    start_producers(p, PRODUCERS, m, COUNT);
+    while (LOAD(in.received) < PRODUCERS * COUNT) {
+      sleep_until_readable(fd);
+      CHECK(multicast_queue_run(q, 0) > 0);
+    }
+    CHECK_EQ(join_producers(p, PRODUCERS), PRODUCERS * COUNT);
+    CHECK(!is_readable(fd)); /* nothing else runs now */
+    CHECK_EQ(stats_of(q).pending, 0);
+    in.last[3] = 0;
+    CHECK_EQ(multicast_invoke(m, 0, bytes, write_message(bytes, 3, 1)), 1);
+    CHECK_EQ(multicast_invoke(m, 0, bytes, write_message(bytes, 3, 2)), 1);
+    CHECK(is_readable(fd));
+    CHECK_EQ(multicast_queue_run(q, 1), 1);
+    CHECK(is_readable(fd));
+    CHECK_EQ(multicast_queue_run(q, 0), 1);
+    CHECK(!is_readable(fd));
+  }
+}

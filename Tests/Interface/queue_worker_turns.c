@@ -1,0 +1,86 @@
+/* A worker that is started while another thread runs the queue takes its turn after that thread,
+ * even if the thread has ended. */
+
+#include "harness.h"
+
+enum { WORK = 0, START = 1, END = 2, STAY = 4 };
+
+typedef struct turn {
+  multicast target;
+  multicast_queue queue;
+  gate has_worked, entered, may_return;
+} turn;
+
+static void take_turn(void *context, uint32_t event, const void *payload, size_t size) {
+  turn *t = context;
+  (void)payload, (void)size;
+  if (event & STAY) {
+    gate_open(&t->entered);
+    gate_wait(&t->may_return);
+  }
+  if (event & START) {
+    CHECK_OK(multicast_queue_start(t->queue));
+    pause_ms(A_WHILE_MS); /* the worker now waits for its turn */
+  }
+  if (event & END) pthread_exit(NULL);
+  if (event == WORK) gate_open(&t->has_worked);
+}
+
+static void begin_turns(turn *t) {
+  multicast_delegate d = {take_turn, t};
+  multicast_options options;
+  t->target = multicast_create();
+  t->queue = queue_with(10, MULTICAST_OVERFLOW_REFUSE);
+  options = to_queue(t->queue);
+  add_with(t->target, d, &options);
+}
+
+static void *run_all(void *argument) {
+  multicast_queue_run(*(multicast_queue *)argument, 0);
+  return NULL;
+}
+
+TEST(queue_worker_goes_on_where_the_thread_that_ran_before_it_has_ended) {
+  static turn t = {{0}, {0}, GATE_INIT, GATE_INIT, GATE_INIT};
+  begin_turns(&t);
+  CHECK_EQ(multicast_invoke(t.target, START | END, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(t.target, WORK, NULL, 0), 1);
+  on_another_thread(run_all, &t.queue);
+  gate_wait(&t.has_worked);
+  CHECK_OK(multicast_queue_destroy(t.queue));
+}
+
+TEST(queue_worker_gets_its_turn_after_a_thread_that_ran_after_one_that_has_ended) {
+  static turn t = {{0}, {0}, GATE_INIT, GATE_INIT, GATE_INIT};
+  begin_turns(&t);
+  CHECK_EQ(multicast_invoke(t.target, END, NULL, 0), 1);
+  on_another_thread(run_all, &t.queue);
+  CHECK_EQ(multicast_invoke(t.target, START, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(t.target, WORK, NULL, 0), 1);
+  CHECK(multicast_queue_run(t.queue, 0) >= 1);
+  gate_wait(&t.has_worked);
+  CHECK_OK(multicast_queue_destroy(t.queue));
+}
+
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
+static void expect_a_turn(void *argument) {
+  turn *t = argument;
+  CHECK_EQ(multicast_invoke(t->target, START, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(t->target, WORK, NULL, 0), 1);
+  CHECK(multicast_queue_run(t->queue, 0) >= 1);
+  gate_wait(&t->has_worked);
+  CHECK_OK(multicast_queue_destroy(t->queue));
+}
+
+TEST(queue_worker_gets_its_turn_in_the_child_of_a_fork_during_a_call) {
+  static turn t = {{0}, {0}, GATE_INIT, GATE_INIT, GATE_INIT};
+  pthread_t runner;
+  begin_turns(&t);
+  CHECK_EQ(multicast_invoke(t.target, STAY, NULL, 0), 1);
+  runner = start_thread(run_all, &t.queue);
+  gate_wait(&t.entered);
+  in_child(expect_a_turn, &t);
+  gate_open(&t.may_return);
+  join_thread(runner);
+}
+#endif

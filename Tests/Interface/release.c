@@ -1,0 +1,243 @@
+/* `release` runs exactly once for each add that was given it. */
+
+#include "harness.h"
+
+static int ignored;
+
+TEST(release_runs_once_on_every_way_of_removing) {
+  int r[8] = {0}, i;
+  multicast_options options = with_release(count_release);
+  multicast m = multicast_create();
+  multicast_token t[8];
+  multicast_delegate d;
+  for (i = 0; i < 8; ++i) t[i] = add_with(m, counter(&r[i]), &options);
+  CHECK_OK(multicast_remove(m, counter(&r[0])));
+  CHECK_OK(multicast_token_remove(t[1]));
+  CHECK_OK(multicast_token_remove_nowait(t[2]));
+  CHECK_OK(multicast_token_remove_within(t[3], 0));
+  CHECK_OK(multicast_remove_at(m, 0));
+  CHECK_EQ(multicast_remove_context(m, &r[5]), 1);
+  d = counter(&r[6]);
+  CHECK_EQ(multicast_remove_many(m, &d, 1), 1);
+  CHECK_EQ(r[7], 0);
+  CHECK_OK(multicast_destroy(m));
+  for (i = 0; i < 8; ++i) CHECK_EQ(r[i], 1);
+}
+
+TEST(release_runs_once_for_each_add_of_the_same_delegate) {
+  int releases = 0;
+  multicast_options options = with_release(count_release);
+  multicast m = multicast_create();
+  add_with(m, counter(&releases), &options);
+  add_with(m, counter(&releases), &options);
+  add_with(m, counter(&releases), &options);
+  CHECK_OK(multicast_remove(m, counter(&releases)));
+  CHECK_EQ(releases, 1);
+  CHECK_EQ(multicast_remove_context(m, &releases), 2);
+  CHECK_EQ(releases, 3);
+}
+
+TEST(release_runs_when_an_add_fails) {
+  int releases = 0;
+  multicast_options options = with_release(count_release);
+  multicast none = {0}, m = multicast_create();
+  multicast_delegate without_function = {NULL, NULL};
+  multicast_token token = {123};
+  CHECK_STATUS(multicast_add(none, counter(&releases), &options, &token),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(releases, 1);
+  CHECK_EQ(token.id, 0);
+  without_function.context = &releases;
+  CHECK_STATUS(multicast_add(m, without_function, &options, NULL),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(releases, 2);
+}
+
+TEST(release_does_not_run_when_the_options_cannot_be_read) {
+  int releases = 0;
+  multicast m = multicast_create();
+  multicast_options options = with_release(count_release);
+  options.struct_size = 0;
+  CHECK_STATUS(multicast_add(m, counter(&releases), &options, NULL),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  options = with_release(count_release);
+  options.flags = 0x80000000u;
+  CHECK_STATUS(multicast_add(m, counter(&releases), &options, NULL),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(releases, 0);
+}
+
+TEST(release_runs_once_for_each_delegate_of_a_failed_add_many) {
+  int releases[3] = {0}, i;
+  multicast_options options = with_release(count_release);
+  multicast_delegate d[3];
+  multicast_token t[3] = {{1}, {2}, {3}};
+  multicast none = {0}, m = multicast_create();
+  for (i = 0; i < 3; ++i) d[i] = counter(&releases[i]);
+  CHECK_STATUS(multicast_add_many(none, d, 3, &options, t), MULTICAST_ERROR_INVALID_HANDLE);
+  for (i = 0; i < 3; ++i) CHECK_EQ(releases[i], 1);
+  for (i = 0; i < 3; ++i) CHECK_EQ(t[i].id, 0);
+  d[1].function = NULL;
+  CHECK_STATUS(multicast_add_many(m, d, 3, &options, t), MULTICAST_ERROR_INVALID_ARGUMENT);
+  for (i = 0; i < 3; ++i) CHECK_EQ(releases[i], 2);
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+TEST(release_runs_after_the_last_call_on_the_thread_of_that_call) {
+  blocker b = BLOCKER_INIT;
+  multicast_options options = with_release(release_blocker);
+  multicast_token token;
+  invoker i;
+  multicast m = multicast_create();
+  token = add_with(m, blocking(&b), &options);
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
+  CHECK_EQ(LOAD(b.releases), 0);
+  gate_open(&b.let_go);
+  CHECK_EQ(invoke_finished(&i), 1); /* no further invocation was needed */
+  CHECK_EQ(LOAD(b.releases), 1);
+}
+
+TEST(release_waits_for_the_last_of_several_calls) {
+  blocker b = BLOCKER_INIT;
+  invoker first, second;
+  multicast_options options = with_release(release_blocker);
+  multicast_token token;
+  multicast m = multicast_create();
+  token = add_with(m, blocking(&b), &options);
+  invoke_in_background(&first, m);
+  invoke_in_background(&second, m);
+  while (LOAD(b.calls) < 2) pause_ms(1);
+  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(LOAD(b.releases), 0);
+  gate_open(&b.let_go);
+  invoke_finished(&first);
+  invoke_finished(&second);
+  CHECK_EQ(LOAD(b.releases), 1);
+}
+
+TEST(release_is_not_put_off_by_another_delegate_that_runs) {
+  int releases = 0;
+  blocker b = BLOCKER_INIT;
+  invoker i;
+  multicast_options options = with_release(count_release);
+  multicast m = multicast_create();
+  add(m, blocking(&b));
+  add_with(m, counter(&releases), &options);
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  CHECK_OK(multicast_remove(m, counter(&releases)));
+  CHECK_EQ(LOAD(releases), 1); /* the invocation still runs */
+  gate_open(&b.let_go);
+  invoke_finished(&i);
+  CHECK_EQ(LOAD(releases), 1);
+}
+
+typedef struct once {
+  int calls, releases, releases_inside;
+} once;
+
+static void call_once(void *context, uint32_t event, const void *payload, size_t size) {
+  once *o = context;
+  (void)event, (void)payload, (void)size;
+  ++o->calls;
+  o->releases_inside = o->releases;
+}
+
+static void release_once(void *context) { ++((once *)context)->releases; }
+
+TEST(release_of_a_delegate_called_once_follows_its_call) {
+  once o = {0, 0, 0};
+  multicast_options options = with_release(release_once);
+  multicast_delegate d;
+  multicast m = multicast_create();
+  options.flags = MULTICAST_ONCE;
+  d.function = call_once;
+  d.context = &o;
+  add_with(m, d, &options);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(o.calls, 1);
+  CHECK_EQ(o.releases_inside, 0);
+  CHECK_EQ(o.releases, 1);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+}
+
+static multicast chained;
+static int chain_left;
+
+static void remove_another(void *context) {
+  (void)context;
+  if (--chain_left > 0) CHECK_OK(multicast_remove_at(chained, 0));
+}
+
+TEST(release_may_remove_others_whose_releases_run_too) {
+  multicast_options options = with_release(remove_another);
+  int i;
+  chained = multicast_create();
+  chain_left = 20;
+  for (i = 0; i < 20; ++i) add_with(chained, counter(&ignored), &options);
+  CHECK_OK(multicast_remove_at(chained, 0));
+  CHECK_EQ(chain_left, 0);
+  CHECK_EQ(multicast_count(chained), 0);
+}
+
+static char order[16];
+
+static void note_release(void *context) {
+  size_t end = strlen(order);
+  order[end] = ((letter *)context)->name;
+}
+
+TEST(release_of_many_runs_in_order_of_invocation) {
+  letter a = {order, 'a'}, b = {order, 'b'}, c = {order, 'c'};
+  multicast_options options = with_release(note_release);
+  multicast m = multicast_create();
+  add_with(m, writer(&a), &options);
+  add_with(m, writer(&b), &options);
+  add_with(m, writer(&c), &options);
+  CHECK_EQ(multicast_remove_all(m), 3);
+  CHECK_TEXT(order, "abc");
+}
+
+typedef struct contested {
+  int calls, releases;
+} contested;
+
+static void call_contested(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  CHECK_EQ(LOAD(((contested *)context)->releases), 0);
+  ADD(((contested *)context)->calls, 1);
+}
+
+static void release_contested(void *context) { ADD(((contested *)context)->releases, 1); }
+
+TEST(release_runs_exactly_once_whoever_wins) {
+  /* This thread removes each delegate while two others call it. Half of them are added with
+   * MULTICAST_ONCE. */
+  enum { ROUNDS = 300 };
+  static contested all[ROUNDS];
+  int i;
+  multicast_options options = with_release(release_contested);
+  multicast m = multicast_create();
+  for (i = 0; i < ROUNDS; ++i) {
+    multicast_token token;
+    multicast_delegate d;
+    invoker invokers[2];
+    d.function = call_contested;
+    d.context = &all[i];
+    options.flags = i % 2 ? MULTICAST_ONCE : 0;
+    token = add_with(m, d, &options);
+    invoke_in_background(&invokers[0], m);
+    invoke_in_background(&invokers[1], m);
+    if (i % 3) pause_ms(0);
+    multicast_token_remove(token);
+    invoke_finished(&invokers[0]);
+    invoke_finished(&invokers[1]);
+    CHECK(!multicast_token_is_live(token));
+    CHECK_EQ(LOAD(all[i].releases), 1);
+    if (i % 2) CHECK(LOAD(all[i].calls) <= 1);
+  }
+  CHECK_EQ(multicast_count(m), 0);
+}

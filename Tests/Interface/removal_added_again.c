@@ -1,0 +1,54 @@
+/* Removing a delegate waits for calls of an earlier, equal registration too: the context is the
+ * same. */
+
+#include "harness.h"
+#include "removals.h"
+
+/* Adds a delegate, adds it again during its call, and removes it on another thread. */
+static void remove_after_adding_again(uint32_t flags) {
+  blocker b = BLOCKER_INIT;
+  removal r;
+  multicast_options options = multicast_options_default();
+  invoker i;
+  options.flags = flags;
+  prepare_removal(&r, multicast_create(), &b, by_remove);
+  add_with(r.target, r.delegate, &options);
+  invoke_in_background(&i, r.target);
+  gate_wait(&b.entered);
+  add_with(r.target, r.delegate, &options);
+  expect_to_wait(&r, MULTICAST_OK);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(multicast_count(r.target), 0);
+}
+
+TEST(remove_waits_for_the_call_of_the_one_that_a_unique_add_has_replaced) {
+  remove_after_adding_again(MULTICAST_UNIQUE);
+}
+
+TEST(remove_waits_for_the_call_of_an_equal_one_that_was_called_once) {
+  remove_after_adding_again(MULTICAST_ONCE);
+}
+
+static multicast own;
+static int calls;
+
+static void add_again_and_remove(void *context, uint32_t event, const void *payload, size_t size) {
+  multicast_delegate d = {add_again_and_remove, context};
+  (void)event, (void)payload, (void)size;
+  ++*(int *)context;
+  add(own, d);
+  CHECK_STATUS(multicast_remove(own, d), MULTICAST_PENDING);
+  CHECK_EQ(multicast_count(own), 0);
+}
+
+TEST(remove_of_one_that_was_added_again_inside_its_own_call_is_pending) {
+  multicast_options options = multicast_options_default();
+  multicast_delegate d = {add_again_and_remove, NULL};
+  d.context = &calls;
+  options.flags = MULTICAST_ONCE;
+  own = multicast_create();
+  add_with(own, d, &options);
+  CHECK_EQ(multicast_invoke(own, 0, NULL, 0), 1);
+  CHECK_EQ(calls, 1);
+  CHECK_STATUS(multicast_remove(own, d), MULTICAST_ERROR_NOT_FOUND);
+}

@@ -1,0 +1,162 @@
+/* A removal inside a call that it would have to wait for is PENDING, never OK. */
+
+#include "harness.h"
+#include "removals.h"
+
+/* ---- Removing itself ------------------------------------------------------------------------- */
+
+static void begin_own(own_removal *o, multicast_function function) {
+  multicast_options options = with_release(release_itself);
+  memset(o, 0, sizeof *o);
+  o->r.delegate.function = function;
+  o->r.delegate.context = o;
+  o->r.target = multicast_create();
+  o->r.token = add_with(o->r.target, o->r.delegate, &options);
+}
+
+static void own_call(int64_t (*remove)(removal *), int64_t expected) {
+  own_removal o;
+  begin_own(&o, remove_itself);
+  o.r.remove = remove;
+  CHECK_EQ(multicast_invoke(o.r.target, 0, NULL, 0), 1);
+  CHECK_STATUS(o.result, expected);
+  CHECK_EQ(o.releases_inside, 0);
+  CHECK_EQ(o.releases, 1);
+}
+
+TEST(remove_in_its_own_call_is_pending_until_release) { own_call(by_remove, MULTICAST_PENDING); }
+TEST(token_remove_in_its_own_call_is_pending) { own_call(by_token, MULTICAST_PENDING); }
+TEST(token_remove_nowait_in_its_own_call_is_pending) { own_call(by_nowait, MULTICAST_PENDING); }
+TEST(token_remove_within_in_its_own_call_is_pending) {
+  own_call(by_within_without_limit, MULTICAST_PENDING);
+}
+TEST(remove_at_in_its_own_call_is_pending) { own_call(by_place, MULTICAST_PENDING); }
+TEST(destroy_in_its_own_call_is_pending) { own_call(by_destroy, MULTICAST_PENDING); }
+TEST(remove_context_in_its_own_call_counts_it) { own_call(by_context, 1 - 1); }
+TEST(remove_all_in_its_own_call_counts_it) { own_call(by_all, 1 - 1); }
+TEST(remove_many_in_its_own_call_counts_it) { own_call(by_many, 1 - 1); }
+
+static void nest_and_remove(void *context, uint32_t event, const void *payload, size_t size) {
+  own_removal *o = context;
+  (void)payload, (void)size;
+  if (event < 3) {
+    CHECK_EQ(multicast_invoke(o->r.target, event + 1, NULL, 0), 1);
+    o->releases_inside += o->releases; /* the outer calls have not returned yet */
+  } else {
+    o->result = multicast_token_remove(o->r.token);
+  }
+}
+
+TEST(remove_in_a_nested_call_is_finished_by_the_outermost) {
+  own_removal o;
+  begin_own(&o, nest_and_remove);
+  CHECK_EQ(multicast_invoke(o.r.target, 0, NULL, 0), 1);
+  CHECK_STATUS(o.result, MULTICAST_PENDING);
+  CHECK_EQ(o.releases_inside, 0);
+  CHECK_EQ(o.releases, 1);
+}
+
+/* ---- Destroying the multicast ---------------------------------------------------------------- */
+
+typedef struct destruction {
+  multicast target;
+  bool removes_first;
+  int calls;
+  multicast_status destroyed;
+} destruction;
+
+static void remove_and_destroy(destruction *d) {
+  ++d->calls;
+  if (d->removes_first)
+    CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
+  d->destroyed = multicast_destroy(d->target);
+}
+
+static void on_call(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  remove_and_destroy(context);
+}
+
+static bool on_visit(void *context, const multicast_delegate *delegate) {
+  (void)delegate;
+  remove_and_destroy(context);
+  return true;
+}
+
+/* Destroys the multicast in a call of a delegate that has been removed before, in each way of
+ * calling. */
+static void check_destroy(uint32_t flags, bool removes_first, bool has_others) {
+  int way, others = 0;
+  for (way = 0; way < 4; ++way) {
+    bool is_queued = way & 1, is_visited = way & 2;
+    multicast_options options = multicast_options_default();
+    multicast_queue queue = multicast_queue_create(NULL);
+    multicast_delegate delegate;
+    destruction d = {{0}, false, 0, MULTICAST_OK};
+    d.target = multicast_create();
+    d.removes_first = removes_first;
+    delegate.function = on_call;
+    delegate.context = &d;
+    options.flags = flags;
+    if (is_queued) options.queue = queue;
+    add_with(d.target, delegate, &options);
+    if (has_others) add(d.target, counter(&others));
+    if (is_visited)
+      multicast_visit(d.target, on_visit, &d);
+    else
+      multicast_invoke(d.target, 0, NULL, 0);
+    if (is_queued && !is_visited) CHECK_EQ(multicast_queue_run(queue, 0), 1);
+    CHECK_EQ(d.calls, 1);
+    CHECK_STATUS(d.destroyed, MULTICAST_PENDING);
+    multicast_queue_destroy(queue);
+  }
+}
+
+TEST(destroy_in_a_call_of_a_delegate_that_was_to_be_called_once_is_pending) {
+  check_destroy(MULTICAST_ONCE, false, false);
+}
+
+TEST(destroy_in_a_call_of_a_delegate_that_has_removed_itself_is_pending) {
+  check_destroy(0, true, false);
+}
+
+static void destroy_other(void *context, uint32_t event, const void *payload, size_t size) {
+  multicast *other = context;
+  (void)event, (void)payload, (void)size;
+  CHECK_OK(multicast_destroy(*other));
+}
+
+TEST(destroy_of_another_multicast_in_a_call_is_ok) {
+  multicast m = multicast_create(), other = multicast_create();
+  multicast_delegate delegate = {destroy_other, NULL};
+  int calls = 0;
+  multicast_token token = add(other, counter(&calls));
+  add(other, counter(&calls));
+  CHECK_OK(multicast_token_remove(token));
+  delegate.context = &other;
+  add(m, delegate);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK(!multicast_is_valid(other));
+}
+
+/* ---- A release that ends a lifetime ---------------------------------------------------------- */
+
+static multicast_lifetime ended;
+static multicast_status end_status = MULTICAST_ERROR_STATE;
+
+static void end_the_lifetime(void *context) {
+  (void)context;
+  end_status = multicast_lifetime_end(ended);
+}
+
+TEST(lifetime_end_in_a_release_is_ok_where_no_member_has_one) {
+  multicast m = multicast_create();
+  multicast_options first = with_release(end_the_lifetime), second = multicast_options_default();
+  int calls = 0;
+  ended = multicast_lifetime_create();
+  second.lifetime = ended;
+  add_with(m, counter(&calls), &first);
+  add_with(m, counter(&calls), &second);
+  CHECK_EQ(multicast_remove_all(m), 2);
+  CHECK_OK(end_status);
+}

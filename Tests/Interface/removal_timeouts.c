@@ -1,0 +1,109 @@
+/* Removal with a timeout or without waiting, and waits that continue after signals. */
+
+#include "harness.h"
+#include "removals.h"
+
+#include <signal.h>
+
+TEST(token_remove_within_gives_timeout_and_has_removed) {
+  running_call c;
+  uint64_t start;
+  begin_running_call(&c, by_token);
+  start = now_ns();
+  CHECK_STATUS(multicast_token_remove_within(c.r.token, 30000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK(now_ns() - start >= 30000000);
+  CHECK(!multicast_token_is_live(c.r.token));
+  CHECK_EQ(multicast_count(c.r.target), 0);
+  CHECK_EQ(LOAD(c.b.releases), 0);
+  gate_open(&c.b.let_go);
+  CHECK_EQ(invoke_finished(&c.i), 1);
+  CHECK_EQ(LOAD(c.b.releases), 1); /* released by the last call */
+}
+
+/* A wait does not poll: it uses hardly any processor time. */
+TEST(token_remove_within_sleeps_until_its_time_is_up) {
+  running_call c;
+  int round;
+  begin_running_call(&c, by_token);
+  for (round = 0; round < 4; ++round) { /* so that the seconds of the clock change during a wait */
+    multicast_status status = multicast_token_remove_within(c.r.token, 350000000);
+    CHECK_STATUS(status, MULTICAST_ERROR_TIMEOUT);
+  }
+  expect_to_have_slept();
+  gate_open(&c.b.let_go);
+  invoke_finished(&c.i);
+  CHECK_EQ(LOAD(c.b.releases), 1);
+}
+
+TEST(token_remove_within_zero_only_looks) {
+  running_call c;
+  uint64_t start;
+  begin_running_call(&c, by_token);
+  start = now_ns();
+  CHECK_STATUS(multicast_token_remove_within(c.r.token, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK(now_ns() - start < UINT64_C(5000000000));
+  gate_open(&c.b.let_go);
+  invoke_finished(&c.i);
+  CHECK_EQ(LOAD(c.b.releases), 1);
+}
+
+TEST(token_remove_within_zero_of_an_idle_delegate_is_ok) {
+  int calls = 0;
+  multicast m = multicast_create();
+  multicast_token token = add(m, counter(&calls));
+  CHECK_OK(multicast_token_remove_within(token, 0));
+}
+
+TEST(token_remove_nowait_is_pending_while_a_call_runs) {
+  running_call c;
+  begin_running_call(&c, by_token);
+  CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_PENDING);
+  CHECK(!LOAD(c.b.has_left));
+  CHECK_EQ(LOAD(c.b.releases), 0);
+  gate_open(&c.b.let_go);
+  invoke_finished(&c.i);
+  CHECK_EQ(LOAD(c.b.releases), 1);
+}
+
+static int signals;
+static void count_signal(int number) {
+  (void)number;
+  ADD(signals, 1);
+}
+
+TEST(remove_waits_on_through_signals) {
+  running_call c;
+  struct sigaction action;
+  int i;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = count_signal;
+  CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+  begin_running_call(&c, by_token);
+  c.r.thread = start_thread(remove_in_thread, &c.r);
+  for (i = 0; i < 10; ++i) {
+    pause_ms(4);
+    CHECK_EQ(pthread_kill(c.r.thread, SIGUSR1), 0);
+  }
+  CHECK(!gate_opens_within(&c.r.returned, 10));
+  CHECK(LOAD(signals) > 0);
+  gate_open(&c.b.let_go);
+  join_thread(c.r.thread);
+  CHECK_OK(c.r.result);
+  CHECK(c.r.had_left);
+  invoke_finished(&c.i);
+}
+
+TEST(remove_waits_on_through_cancellation) {
+  running_call c;
+  begin_running_call(&c, by_token);
+  c.r.thread = start_thread(remove_in_thread, &c.r);
+  pause_ms(10);
+  CHECK_EQ(pthread_cancel(c.r.thread), 0);
+  CHECK(!gate_opens_within(&c.r.returned, A_WHILE_MS));
+  CHECK_EQ(LOAD(c.b.releases), 0);
+  gate_open(&c.b.let_go);
+  invoke_finished(&c.i);
+  EVENTUALLY(LOAD(c.b.releases) == 1);
+  pthread_join(c.r.thread, NULL);
+  CHECK_EQ(multicast_count(c.r.target), 0); /* no lock is held */
+}

@@ -1,0 +1,219 @@
+/* Removal waits for running calls of that delegate, and for nothing else. */
+
+#include "harness.h"
+#include "removals.h"
+
+/* ---- Waiting for a running call -------------------------------------------------------------- */
+
+static void waits(int64_t (*remove)(removal *)) {
+  running_call c;
+  begin_running_call(&c, remove);
+  expect_to_wait(&c.r, MULTICAST_OK);
+  CHECK_EQ(LOAD(c.b.releases), 1);
+  CHECK_EQ(invoke_finished(&c.i), 1);
+  CHECK_EQ(LOAD(c.b.calls), 1);
+}
+
+TEST(remove_waits_for_the_running_call) { waits(by_remove); }
+TEST(token_remove_waits_for_the_running_call) { waits(by_token); }
+TEST(token_remove_within_without_limit_waits_for_the_running_call) {
+  waits(by_within_without_limit);
+}
+TEST(token_remove_within_waits_for_the_running_call) { waits(by_within); }
+TEST(remove_at_waits_for_the_running_call) { waits(by_place); }
+TEST(remove_context_waits_for_the_running_call) { waits(by_context); }
+TEST(remove_all_waits_for_the_running_call) { waits(by_all); }
+TEST(remove_many_waits_for_the_running_call) { waits(by_many); }
+TEST(destroy_waits_for_the_running_call) { waits(by_destroy); }
+
+static bool visit_blocking(void *context, const multicast_delegate *delegate) {
+  (void)context;
+  delegate->function(delegate->context, 0, NULL, 0);
+  return true;
+}
+
+static void *visit_once(void *target) {
+  multicast_visit(*(multicast *)target, visit_blocking, NULL);
+  return NULL;
+}
+
+TEST(remove_waits_for_a_running_visit) {
+  blocker b = BLOCKER_INIT;
+  removal r;
+  pthread_t visitor;
+  prepare_removal(&r, multicast_create(), &b, by_remove);
+  add(r.target, r.delegate);
+  visitor = start_thread(visit_once, &r.target);
+  gate_wait(&b.entered);
+  expect_to_wait(&r, MULTICAST_OK);
+  join_thread(visitor);
+}
+
+TEST(remove_waits_for_every_thread_that_calls) {
+  blocker b = BLOCKER_INIT;
+  enum { THREADS = 4 };
+  invoker invokers[THREADS];
+  removal r;
+  int i;
+  prepare_removal(&r, multicast_create(), &b, by_remove);
+  add(r.target, r.delegate);
+  for (i = 0; i < THREADS; ++i) invoke_in_background(&invokers[i], r.target);
+  EVENTUALLY(LOAD(b.calls) == THREADS);
+  expect_to_wait(&r, MULTICAST_OK);
+  for (i = 0; i < THREADS; ++i) CHECK_EQ(invoke_finished(&invokers[i]), 1);
+}
+
+static multicast nested_target;
+
+static void invoke_nested(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  CHECK_EQ(multicast_invoke(nested_target, 0, NULL, 0), 1);
+  STORE(((blocker *)context)->calls, -1); /* the outer call continues after the inner one */
+}
+
+TEST(remove_waits_for_a_call_in_an_outer_invocation) {
+  blocker b = BLOCKER_INIT;
+  multicast_delegate outer = {invoke_nested, NULL};
+  removal r;
+  invoker i;
+  outer.context = &b;
+  nested_target = multicast_create();
+  add(nested_target, blocking(&b));
+  prepare_removal(&r, multicast_create(), &b, by_token);
+  r.token = add(r.target, outer);
+  invoke_in_background(&i, r.target);
+  gate_wait(&b.entered);
+  expect_to_wait(&r, MULTICAST_OK);
+  CHECK_EQ(LOAD(b.calls), -1);
+  invoke_finished(&i);
+}
+
+/* ---- Not waiting for anything else ----------------------------------------------------------- */
+
+TEST(remove_does_not_wait_for_other_delegates_of_the_multicast) {
+  int calls = 0;
+  blocker b = BLOCKER_INIT;
+  invoker i;
+  multicast m = multicast_create();
+  add(m, counter(&calls)); /* the running invocation has called it already */
+  add(m, blocking(&b));
+  add(m, counter(&b.releases));
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  CHECK_OK(multicast_remove(m, counter(&calls)));
+  CHECK_OK(multicast_remove(m, counter(&b.releases)));
+  CHECK(!LOAD(b.has_left));
+  gate_open(&b.let_go);
+  CHECK_EQ(invoke_finished(&i), 2);
+}
+
+TEST(remove_does_not_wait_for_the_same_function_in_another_multicast) {
+  blocker b = BLOCKER_INIT;
+  invoker i;
+  multicast m = multicast_create(), other = multicast_create();
+  add(m, blocking(&b));
+  add(other, blocking(&b));
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  CHECK_OK(multicast_remove(other, blocking(&b)));
+  CHECK(!LOAD(b.has_left));
+  gate_open(&b.let_go);
+  invoke_finished(&i);
+}
+
+static multicast busy;
+static bool is_over;
+
+static void *invoke_until_over(void *unused) {
+  (void)unused;
+  while (!LOAD(is_over)) CHECK(multicast_invoke(busy, 0, NULL, 0) >= 0);
+  return NULL;
+}
+
+TEST(remove_returns_while_others_keep_invoking) {
+  /* A removal that waited until nobody invoked the multicast would hang. */
+  static int calls[200];
+  pthread_t threads[2];
+  int i;
+  busy = multicast_create();
+  add(busy, counter(&calls[0]));
+  for (i = 0; i < 2; ++i) threads[i] = start_thread(invoke_until_over, NULL);
+  for (i = 1; i < 200; ++i) {
+    add(busy, counter(&calls[i]));
+    CHECK_OK(multicast_remove(busy, counter(&calls[i])));
+  }
+  STORE(is_over, true);
+  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+}
+
+TEST(remove_many_of_what_is_not_there_does_not_wait_for_what_was_removed) {
+  static blocker b = BLOCKER_INIT;
+  int calls[4] = {0};
+  multicast_delegate absent[2];
+  multicast m = multicast_create();
+  multicast_token token = add(m, blocking(&b));
+  invoker i;
+  absent[0] = counter(&calls[2]);
+  absent[1] = counter(&calls[3]);
+  add(m, counter(&calls[0]));
+  add(m, counter(&calls[1]));
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
+  CHECK_EQ(multicast_remove_many(m, absent, 2), 0); /* would hang if it waited */
+  CHECK(!LOAD(b.has_left));
+  gate_open(&b.let_go);
+  CHECK_EQ(invoke_finished(&i), 3);
+  CHECK_OK(multicast_destroy(m));
+}
+
+TEST(remove_does_not_wait_for_a_queued_call_of_another_multicast) {
+  static blocker b = BLOCKER_INIT;
+  int calls = 0;
+  multicast m = multicast_create(), other = multicast_create();
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  multicast_token token = add_queued(other, blocking(&b), q);
+  runner run;
+  CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
+  run_in_background(&run, q, 0);
+  gate_wait(&b.entered);
+  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
+  CHECK_STATUS(multicast_remove(m, blocking(&b)), MULTICAST_ERROR_NOT_FOUND);
+  CHECK_STATUS(multicast_remove(m, counter(&calls)), MULTICAST_ERROR_NOT_FOUND);
+  CHECK(!LOAD(b.has_left));
+  gate_open(&b.let_go);
+  CHECK_EQ(run_finished(&run), 1);
+  CHECK_OK(multicast_destroy(m));
+  CHECK_OK(multicast_destroy(other));
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+/* ---- Freeing the context after OK ------------------------------------------------------------ */
+
+TEST(remove_returning_ok_means_the_context_may_be_freed) {
+  enum { ROUNDS = 3000, THREADS = 3 };
+  pthread_t threads[THREADS];
+  int i;
+  busy = multicast_create();
+  for (i = 0; i < THREADS; ++i) threads[i] = start_thread(invoke_until_over, NULL);
+  for (i = 0; i < ROUNDS; ++i) {
+    guarded *g = malloc(sizeof *g);
+    multicast_delegate d;
+    multicast_token token;
+    CHECK(g != NULL);
+    d = begin_guarded(g);
+    token = add(busy, d);
+    if (i % 3 == 0) {
+      CHECK_OK(multicast_token_remove(token));
+    } else if (i % 3 == 1) {
+      CHECK_OK(multicast_remove(busy, d));
+    } else {
+      CHECK_EQ(multicast_remove_context(busy, g), 1);
+    }
+    end_guarded(g);
+    free(g);
+  }
+  STORE(is_over, true);
+  for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
+  CHECK_EQ(multicast_count(busy), 0);
+}

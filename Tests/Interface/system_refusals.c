@@ -1,0 +1,247 @@
+/* What the system refuses becomes a status and changes nothing. */
+
+#include "harness.h"
+#include "threads.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <unistd.h>
+
+/* ---- Start ----------------------------------------------------------------------------------- */
+
+static void check_that_nothing_can_be_created(void) {
+  CHECK_EQ(multicast_create().id, 0);
+  CHECK_EQ(multicast_lifetime_create().id, 0);
+  CHECK_EQ(multicast_queue_create(NULL).id, 0);
+  CHECK_EQ(multicast_broadcaster_create(NULL).id, 0);
+  CHECK_EQ(multicast_broadcaster_default().id, 0);
+}
+
+static void check_that_all_works(void) {
+  int calls = 0;
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  add(m, counter(&calls));
+  add_queued(m, counter(&calls), q);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(calls, 2);
+  CHECK(multicast_broadcaster_default().id != 0);
+  CHECK_OK(multicast_destroy(m));
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+TEST(start_without_a_thread_specific_key_is_out_of_memory_and_works_later) {
+  static pthread_key_t keys[PTHREAD_KEYS_MAX];
+  int count = 0;
+  while (count < PTHREAD_KEYS_MAX && pthread_key_create(&keys[count], NULL) == 0) ++count;
+  CHECK(count > 0);
+  check_that_nothing_can_be_created();
+  while (count > 0) CHECK_EQ(pthread_key_delete(keys[--count]), 0);
+  check_that_all_works();
+}
+
+/* ---- Queues ---------------------------------------------------------------------------------- */
+
+TEST(queue_create_without_room_for_queues_is_out_of_memory_and_takes_none) {
+  int64_t blocks;
+  use_test_allocator();
+  CHECK(multicast_lifetime_create().id != 0);
+  blocks = allocated_blocks;
+  fail_after = 1; /* the ring of calls is allocated, the queue itself is not */
+  CHECK_EQ(multicast_queue_create(NULL).id, 0);
+  CHECK(has_failed);
+  CHECK_EQ(allocated_blocks, blocks);
+  check_that_all_works();
+}
+
+/* A program must not do so. The library leaves its errno unchanged all the same. */
+TEST(queue_whose_descriptor_the_program_has_closed_works_and_leaves_errno_alone) {
+  enum { OF_THE_PROGRAM = 7777 };
+  int calls = 0, descriptor;
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  add_queued(m, counter(&calls), q);
+  descriptor = multicast_queue_fd(q);
+  CHECK(descriptor >= 0);
+  CHECK_EQ(close(descriptor), 0);
+  errno = OF_THE_PROGRAM;
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(errno, OF_THE_PROGRAM);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(errno, OF_THE_PROGRAM);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_EQ(errno, OF_THE_PROGRAM);
+  CHECK_EQ(calls, 1);
+}
+
+/* ---- A memory barrier that the kernel no longer grants --------------------------------------- */
+
+TEST(removing_again_what_was_removed_without_the_barrier_is_system) {
+  int releases = 0, others = 0;
+  multicast_options options = with_release(count_release);
+  multicast_delegate d = counter(&releases);
+  multicast m = multicast_create();
+  multicast_token token;
+  if (is_without_membarrier()) return; /* the barrier was never granted */
+  token = add_with(m, d, &options);
+  add(m, counter(&others));
+  let_two_threads_invoke(m);
+  releases = 0;
+  deny_membarrier();
+  CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_SYSTEM);
+  CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_SYSTEM);
+  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_remove(m, d), MULTICAST_ERROR_SYSTEM);
+  CHECK_STATUS(multicast_remove_many(m, &d, 1), MULTICAST_ERROR_SYSTEM);
+  CHECK_STATUS(multicast_destroy(m), MULTICAST_ERROR_SYSTEM);
+  CHECK_STATUS(multicast_destroy(m), MULTICAST_ERROR_SYSTEM);
+  CHECK_EQ(releases, 0);
+  _exit(0); /* a sanitizer would report what cannot be freed as a leak */
+}
+
+typedef struct member {
+  multicast m;
+  multicast_lifetime lifetime;
+  multicast_token token;
+  int calls, releases;
+} member;
+
+static void count_release_of_member(void *context) { ADD(((member *)context)->releases, 1); }
+
+static void call_member(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  ADD(((member *)context)->calls, 1);
+}
+
+static void begin_member(member *of) {
+  multicast_options options = with_release(count_release_of_member);
+  multicast_delegate d = {call_member, NULL};
+  d.context = of;
+  of->m = multicast_create();
+  of->lifetime = multicast_lifetime_create();
+  options.lifetime = of->lifetime;
+  of->token = add_with(of->m, d, &options);
+  let_two_threads_invoke(of->m);
+  CHECK_EQ(of->calls, 2);
+}
+
+TEST(lifetime_end_without_the_barrier_is_system_and_releases_nothing) {
+  static member of;
+  if (is_without_membarrier()) return; /* the barrier was never granted */
+  begin_member(&of);
+  deny_membarrier();
+  CHECK_STATUS(multicast_lifetime_end(of.lifetime), MULTICAST_ERROR_SYSTEM);
+  CHECK(!multicast_token_is_live(of.token));
+  CHECK_EQ(multicast_invoke(of.m, 0, NULL, 0), 0);
+  CHECK_EQ(of.releases, 0);
+}
+
+TEST(lifetime_end_of_what_was_removed_without_the_barrier_is_system) {
+  static member of;
+  if (is_without_membarrier()) return; /* the barrier was never granted */
+  begin_member(&of);
+  deny_membarrier();
+  CHECK_STATUS(multicast_token_remove(of.token), MULTICAST_ERROR_SYSTEM);
+  CHECK_STATUS(multicast_lifetime_end(of.lifetime), MULTICAST_ERROR_SYSTEM);
+  CHECK_EQ(of.releases, 0);
+}
+
+static void *remove_without_the_barrier(void *token) {
+  deny_membarrier(); /* only this thread is refused the barrier */
+  CHECK_STATUS(multicast_token_remove(*(multicast_token *)token), MULTICAST_ERROR_SYSTEM);
+  return NULL;
+}
+
+TEST(lifetime_end_does_not_wait_for_what_another_thread_removed_without_the_barrier) {
+  static member of;
+  if (is_without_membarrier()) return; /* the barrier was never granted */
+  begin_member(&of);
+  on_another_thread(remove_without_the_barrier, &of.token);
+  CHECK_STATUS(multicast_lifetime_end(of.lifetime), MULTICAST_ERROR_SYSTEM);
+  CHECK_EQ(of.releases, 0);
+}
+
+/* The multicast of a name with one observer. Two threads have invoked it; from now on the kernel
+ * refuses the barrier. */
+static multicast begin_name(multicast_broadcaster b, int *calls) {
+  multicast m;
+  CHECK_OK(multicast_broadcaster_register(b, "name", counter(calls), NULL, NULL));
+  m = multicast_broadcaster_multicast(b, "name");
+  let_two_threads_invoke(m);
+  CHECK_EQ(*calls, 2);
+  deny_membarrier();
+  return m;
+}
+
+TEST(unregister_all_without_the_barrier_is_system_and_leaves_no_observer) {
+  int calls = 0;
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  multicast m;
+  if (is_without_membarrier()) return; /* the barrier was never granted */
+  m = begin_name(b, &calls);
+  CHECK_STATUS(multicast_broadcaster_unregister_all(b, "name"), MULTICAST_ERROR_SYSTEM);
+  CHECK_EQ(multicast_count(m), 0);
+  CHECK_EQ(multicast_broadcaster_notify(b, "name", 0, NULL, 0), 0);
+  CHECK_EQ(calls, 2);
+}
+
+typedef struct destroyed {
+  multicast_broadcaster broadcaster;
+  multicast_status status;
+} destroyed;
+
+static void destroy_without_the_barrier(void *context, uint32_t event, const void *payload,
+                                        size_t size) {
+  destroyed *d = context;
+  (void)event, (void)payload, (void)size;
+  deny_membarrier();
+  d->status = multicast_broadcaster_destroy(d->broadcaster);
+}
+
+/* SYSTEM, not PENDING as in another removal inside the call. */
+TEST(broadcaster_destroy_in_an_observers_call_without_the_barrier_is_system) {
+  destroyed d = {{0}, MULTICAST_OK};
+  multicast_delegate observer = {destroy_without_the_barrier, NULL};
+  if (is_without_membarrier()) return; /* the barrier was never granted */
+  observer.context = &d;
+  d.broadcaster = multicast_broadcaster_create(NULL);
+  CHECK_OK(multicast_broadcaster_register(d.broadcaster, "name", observer, NULL, NULL));
+  CHECK_EQ(multicast_broadcaster_notify(d.broadcaster, "name", 0, NULL, 0), 1);
+  CHECK_STATUS(d.status, MULTICAST_ERROR_SYSTEM);
+  CHECK_STATUS(multicast_broadcaster_notify(d.broadcaster, "name", 0, NULL, 0),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  _exit(0); /* a sanitizer would report its names, which cannot be freed, as a leak */
+}
+
+TEST(removal_after_the_kernel_took_the_barrier_back_is_system_and_frees_nothing) {
+  int releases = 0, other = 0;
+  multicast_options options = with_release(count_release);
+  multicast watched = multicast_create();
+  multicast_token token;
+  if (is_without_membarrier()) return; /* the barrier was never granted */
+  token = add_with(watched, counter(&releases), &options);
+  add(watched, counter(&other));
+  let_two_threads_invoke(watched);
+  releases = 0;
+  deny_membarrier();
+  CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_SYSTEM);
+  CHECK(!multicast_token_is_live(token));
+  CHECK_EQ(releases, 0);
+  CHECK_EQ(multicast_invoke(watched, 0, NULL, 0), 1);
+  CHECK_STATUS(multicast_remove_all(watched), MULTICAST_ERROR_SYSTEM);
+  CHECK_STATUS(multicast_destroy(watched), MULTICAST_ERROR_SYSTEM);
+}
+
+TEST(broadcaster_destroy_after_the_kernel_took_the_barrier_back_calls_no_observer_any_more) {
+  int calls = 0;
+  multicast_broadcaster broadcaster = multicast_broadcaster_create(NULL);
+  multicast m;
+  if (is_without_membarrier()) return; /* the barrier was never granted */
+  m = begin_name(broadcaster, &calls);
+  CHECK_STATUS(multicast_broadcaster_destroy(broadcaster), MULTICAST_ERROR_SYSTEM);
+  CHECK(!multicast_is_valid(m));
+  CHECK_STATUS(multicast_invoke(m, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(calls, 2);
+  _exit(0); /* a sanitizer would report its names, which cannot be freed, as a leak */
+}

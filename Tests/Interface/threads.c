@@ -1,0 +1,51 @@
+#include "threads.h"
+
+#include <dirent.h>
+#include <time.h>
+
+const gate shut = GATE_INIT;
+
+void *open_after_a_while(void *to_open) {
+  pause_ms(A_WHILE_MS);
+  gate_open(to_open);
+  return NULL;
+}
+
+void let_two_threads_invoke(multicast m) {
+  invoker other;
+  multicast_invoke(m, 0, NULL, 0);
+  invoke_in_background(&other, m);
+  invoke_finished(&other);
+}
+
+void on_small_stack(void *(*body)(void *), void *argument) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  CHECK_EQ(pthread_attr_init(&attributes), 0);
+  CHECK_EQ(pthread_attr_setstacksize(&attributes, 65536), 0);
+  CHECK_EQ(pthread_create(&thread, &attributes, body, argument), 0);
+  join_thread(thread);
+}
+
+int count_threads(void) {
+  int count = 0;
+  DIR *tasks = opendir("/proc/self/task");
+  struct dirent *entry;
+  CHECK(tasks != NULL);
+  while ((entry = readdir(tasks)) != NULL) count += entry->d_name[0] != '.';
+  closedir(tasks);
+  return count;
+}
+
+uint64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+void expect_to_have_slept(void) {
+  struct timespec used;
+  CHECK_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used), 0);
+  CHECK_EQ(used.tv_sec, 0);
+  if (used.tv_nsec > 100000000) CHECK_EQ(used.tv_nsec, 100000000);
+}

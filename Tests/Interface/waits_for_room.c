@@ -1,0 +1,459 @@
+/* Calls that wait for room in a full queue while a removal waits for them: one of the two gives
+ * way. */
+
+#include "harness.h"
+#include "threads.h"
+
+/* ---- The end of a lifetime ------------------------------------------------------------------- */
+
+typedef struct cycle {
+  multicast target; /* the calls of its delegate wait in a queue that is full */
+  gate entered, go_on, has_left;
+  int64_t queued;
+  int releases;
+} cycle;
+
+static void invoke_into_the_full_queue(void *context, uint32_t event, const void *payload,
+                                       size_t size) {
+  cycle *c = context;
+  (void)event, (void)payload, (void)size;
+  gate_open(&c->entered);
+  gate_wait(&c->go_on);
+  c->queued = multicast_invoke(c->target, 0, NULL, 0);
+  gate_open(&c->has_left);
+}
+
+static void release_cycle(void *context) { ADD(((cycle *)context)->releases, 1); }
+
+/* A delegate under a lifetime has been removed, but its call still runs, and is about to wait for
+ * room in a queue that this thread runs. */
+static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queue, int *calls) {
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  multicast_options options = to_queue(queue);
+  multicast m = multicast_create();
+  multicast_delegate d = {invoke_into_the_full_queue, c};
+  multicast_token token;
+  c->target = multicast_create();
+  add_with(c->target, counter(calls), &options);
+  CHECK_EQ(multicast_invoke(c->target, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* now this thread has to run it */
+  CHECK_EQ(multicast_invoke(c->target, 0, NULL, 0), 1); /* the queue is full now */
+
+  options = with_release(release_cycle);
+  options.lifetime = lifetime;
+  token = add_with(m, d, &options);
+  invoke_in_background(i, m);
+  gate_wait(&c->entered);
+  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
+  return lifetime;
+}
+
+TEST(queue_that_is_full_refuses_a_thread_that_the_end_of_a_lifetime_waits_for) {
+  static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
+  int calls = 0;
+  invoker i;
+  multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_lifetime lifetime = begin_cycle(&c, &i, queue, &calls);
+  pthread_t opener = start_thread(open_after_a_while, &c.go_on);
+  CHECK_OK(multicast_lifetime_end(lifetime));
+  CHECK_EQ(c.releases, 1);
+  CHECK_EQ(c.queued, 0);
+  join_thread(opener);
+  CHECK_EQ(invoke_finished(&i), 1);
+}
+
+TEST(lifetime_end_is_pending_where_a_thread_waits_for_room_that_the_caller_has_to_make) {
+  static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
+  int calls = 0;
+  invoker i;
+  multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_lifetime lifetime = begin_cycle(&c, &i, queue, &calls);
+  gate_open(&c.go_on);
+  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS)); /* the call now waits for room */
+  CHECK_STATUS(multicast_lifetime_end(lifetime), MULTICAST_PENDING);
+  CHECK_EQ(multicast_queue_run(queue, 1), 1);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(c.queued, 1);
+  CHECK_EQ(c.releases, 1);
+}
+
+/* ---- A thread that first runs a queue inside a release --------------------------------------- */
+
+typedef struct late_runner {
+  cycle c;
+  multicast_queue queue;
+  /* The queue is full again, and the call waits for room, when the release returns. */
+  bool fills;
+  pthread_t opener;
+  int calls;
+} late_runner;
+
+#define LATE_RUNNER_INIT(FILLS)                                                \
+  {{{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0}, {0}, FILLS, 0, 0}
+
+static void *fill(void *target) {
+  CHECK_EQ(multicast_invoke(*(multicast *)target, 0, NULL, 0), 1);
+  return NULL;
+}
+
+static void run_in_release(void *context) {
+  late_runner *l = context;
+  CHECK_EQ(multicast_queue_run(l->queue, 1), 1);
+  on_another_thread(fill, &l->c.target);
+  if (l->fills) {
+    gate_open(&l->c.go_on);
+    CHECK(!gate_opens_within(&l->c.has_left, A_WHILE_MS)); /* the call now waits for room */
+  } else {
+    l->opener = start_thread(open_after_a_while, &l->c.go_on);
+  }
+}
+
+/* This thread has not been registered yet. */
+static multicast begin_late(late_runner *l, invoker *i, multicast_lifetime lifetime) {
+  multicast m = multicast_create();
+  multicast_options options;
+  multicast_delegate running = {invoke_into_the_full_queue, NULL}, other = {count_call, NULL};
+  running.context = &l->c;
+  other.context = l;
+  l->queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  options = to_queue(l->queue);
+  l->c.target = multicast_create();
+  add_with(l->c.target, counter(&l->calls), &options);
+  on_another_thread(fill, &l->c.target);
+
+  options = with_release(NULL);
+  options.lifetime = lifetime;
+  add_with(m, running, &options);
+  options.release = run_in_release;
+  options.events = UINT64_C(1) << 5; /* not called */
+  add_with(m, other, &options);
+  invoke_in_background(i, m);
+  gate_wait(&l->c.entered);
+  return m;
+}
+
+static void end_late(late_runner *l, invoker *i) {
+  if (l->fills) {
+    CHECK(!gate_opens_within(&l->c.has_left, 0));
+    CHECK_EQ(multicast_queue_run(l->queue, 1), 1);
+  } else {
+    join_thread(l->opener);
+  }
+  CHECK_EQ(invoke_finished(i), 1);
+  CHECK_EQ(l->c.queued, l->fills ? 1 : 0);
+}
+
+TEST(remove_all_does_not_wait_for_a_call_that_waits_for_what_its_release_began_to_run) {
+  static late_runner l = LATE_RUNNER_INIT(true);
+  invoker i;
+  multicast m = begin_late(&l, &i, (multicast_lifetime){0});
+  CHECK_EQ(multicast_remove_all(m), 2);
+  end_late(&l, &i);
+}
+
+TEST(remove_all_has_a_call_refused_that_would_wait_for_what_its_release_began_to_run) {
+  static late_runner l = LATE_RUNNER_INIT(false);
+  invoker i;
+  multicast m = begin_late(&l, &i, (multicast_lifetime){0});
+  CHECK_EQ(multicast_remove_all(m), 2);
+  end_late(&l, &i);
+}
+
+TEST(lifetime_end_is_pending_where_a_call_waits_for_what_its_release_began_to_run) {
+  static late_runner l = LATE_RUNNER_INIT(true);
+  invoker i;
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  begin_late(&l, &i, lifetime);
+  CHECK_STATUS(multicast_lifetime_end(lifetime), MULTICAST_PENDING);
+  end_late(&l, &i);
+}
+
+TEST(lifetime_end_has_a_call_refused_that_would_wait_for_what_its_release_began_to_run) {
+  static late_runner l = LATE_RUNNER_INIT(false);
+  invoker i;
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  begin_late(&l, &i, lifetime);
+  CHECK_OK(multicast_lifetime_end(lifetime));
+  end_late(&l, &i);
+}
+
+/* ---- Removal of calls that wait for room ----------------------------------------------------- */
+
+typedef struct producer {
+  multicast target;
+  gate go_on, has_queued;
+  int64_t queued;
+  blocker *other; /* what the thread that runs the queue waits for */
+} producer;
+
+static void *produce(void *argument) {
+  producer *p = argument;
+  gate_wait(&p->go_on);
+  p->queued = multicast_invoke(p->target, 0, NULL, 0);
+  gate_open(&p->has_queued);
+  return NULL;
+}
+
+static void *release_both(void *argument) {
+  producer *p = argument;
+  pause_ms(A_WHILE_MS);
+  gate_open(&p->go_on);
+  CHECK(!gate_opens_within(&p->has_queued, A_WHILE_MS));
+  gate_open(&p->other->let_go);
+  return NULL;
+}
+
+TEST(queue_that_is_full_refuses_nobody_while_its_thread_waits_for_something_else) {
+  static blocker b = BLOCKER_INIT;
+  static producer p = {{0}, GATE_INIT, GATE_INIT, -1, &b};
+  int calls = 0;
+  invoker i;
+  multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_queue_stats stats = multicast_queue_stats_default();
+  multicast_options options = to_queue(queue);
+  multicast other = multicast_create();
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  multicast_token token;
+  pthread_t threads[2];
+  p.target = multicast_create();
+  add_with(p.target, counter(&calls), &options);
+  CHECK_EQ(multicast_queue_run(queue, 0), 0); /* now this thread has to run it */
+  CHECK_EQ(multicast_invoke(p.target, 0, NULL, 0), 1);
+
+  options = multicast_options_default();
+  options.lifetime = lifetime;
+  token = add_with(other, blocking(&b), &options);
+  invoke_in_background(&i, other);
+  gate_wait(&b.entered);
+  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
+  threads[0] = start_thread(produce, &p);
+  threads[1] = start_thread(release_both, &p);
+  /* PENDING if the other thread, which might now wait for this one, has not completed the removal
+   * yet; but not before the call has ended. */
+  CHECK(multicast_lifetime_end(lifetime) >= MULTICAST_OK);
+  CHECK(LOAD(b.has_left));
+  CHECK_EQ(multicast_queue_run(queue, 1), 1);
+  join_thread(threads[0]);
+  join_thread(threads[1]);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(p.queued, 1);
+  CHECK_OK(multicast_queue_statistics(queue, &stats));
+  CHECK_EQ(stats.refused, 0);
+}
+
+static void remove_what_waits_for_room(cycle *c, multicast_queue queue) {
+  int calls = 0;
+  invoker i;
+  multicast m = multicast_create();
+  multicast_options options = to_queue(queue);
+  multicast_delegate d = {invoke_into_the_full_queue, NULL};
+  d.context = c;
+  add_with(c->target, counter(&calls), &options);
+  on_another_thread(fill, &c->target);
+  add(m, d);
+  invoke_in_background(&i, m);
+  gate_open(&c->go_on);
+  gate_wait(&c->entered);
+  CHECK(!gate_opens_within(&c->has_left, A_WHILE_MS)); /* the call now waits for room */
+  CHECK_STATUS(multicast_remove(m, d), MULTICAST_PENDING);
+  CHECK_EQ(multicast_queue_run(queue, 1), 1);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(c->queued, 1);
+}
+
+TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_that_nobody_runs) {
+  static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
+  c.target = multicast_create();
+  remove_what_waits_for_room(&c, queue_with(1, MULTICAST_OVERFLOW_BLOCK));
+}
+
+typedef struct idler {
+  multicast target;
+  gate entered, may_end;
+} idler;
+
+static void *invoke_and_idle(void *argument) {
+  idler *i = argument;
+  CHECK_EQ(multicast_invoke(i->target, 0, NULL, 0), 0);
+  gate_open(&i->entered);
+  gate_wait(&i->may_end);
+  return NULL;
+}
+
+TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_whose_worker_has_ended) {
+  static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
+  static blocker b = BLOCKER_INIT;
+  static idler idle = {{0}, GATE_INIT, GATE_INIT};
+  multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_options options = to_queue(queue);
+  multicast_token token;
+  pthread_t thread;
+  c.target = multicast_create();
+  token = add_with(c.target, blocking(&b), &options);
+  CHECK_OK(multicast_queue_start(queue));
+  gate_open(&b.let_go);
+  CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
+  gate_wait(&b.entered);
+  CHECK_OK(multicast_queue_stop(queue));
+  pause_ms(A_WHILE_MS); /* its thread ends, and another thread gets its thread record */
+  CHECK_OK(multicast_token_remove(token));
+  idle.target = c.target;
+  thread = start_thread(invoke_and_idle, &idle);
+  gate_wait(&idle.entered);
+  remove_what_waits_for_room(&c, queue);
+  gate_open(&idle.may_end);
+  join_thread(thread);
+}
+
+static gate destructor_begins = GATE_INIT, destructor_ends = GATE_INIT;
+
+static void stay_in_destructor(void *key) {
+  (void)key;
+  gate_open(&destructor_begins);
+  gate_wait(&destructor_ends);
+}
+
+static void ask_for_destructor(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  CHECK_EQ(pthread_setspecific(*(pthread_key_t *)context, context), 0);
+}
+
+/* The thread makes no call any more, but has not ended: it is in a destructor. Destructors run in
+ * the order in which their keys were created. */
+TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_whose_worker_has_stopped) {
+  static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
+  pthread_key_t key;
+  multicast_queue queue;
+  multicast_options options;
+  multicast_token token;
+  multicast_delegate d = {ask_for_destructor, NULL};
+  CHECK_EQ(pthread_key_create(&key, stay_in_destructor), 0);
+  d.context = &key;
+  queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  options = to_queue(queue);
+  c.target = multicast_create();
+  token = add_with(c.target, d, &options);
+  CHECK_OK(multicast_queue_start(queue));
+  CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
+  EVENTUALLY(stats_of(queue).delivered == 1);
+  CHECK_OK(multicast_queue_stop(queue));
+  gate_wait(&destructor_begins);
+  CHECK_OK(multicast_token_remove(token));
+  remove_what_waits_for_room(&c, queue);
+  gate_open(&destructor_ends);
+}
+
+/* ---- A release that waits for room ----------------------------------------------------------- */
+
+typedef struct releaser {
+  multicast target; /* the calls of its delegate wait in a queue that is full */
+  multicast_token token;
+  gate entered, go_on;
+  int64_t queued;
+} releaser;
+
+static void invoke_in_release(void *context) {
+  releaser *r = context;
+  gate_open(&r->entered);
+  gate_wait(&r->go_on);
+  r->queued = multicast_invoke(r->target, 0, NULL, 0);
+}
+
+static void *remove_and_release(void *argument) {
+  CHECK_OK(multicast_token_remove(((releaser *)argument)->token));
+  return NULL;
+}
+
+TEST(queue_that_is_full_refuses_a_release_that_the_end_of_a_lifetime_waits_for) {
+  static releaser r = {{0}, {0}, GATE_INIT, GATE_INIT, -1};
+  int calls = 0;
+  multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  multicast_options options = with_release(invoke_in_release);
+  multicast_delegate d = {count_call, &r};
+  pthread_t remover, opener;
+  r.target = multicast_create();
+  add_queued(r.target, counter(&calls), queue);
+  CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* now this thread has to run it */
+  CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1); /* the queue is full now */
+  options.lifetime = lifetime;
+  r.token = add_with(multicast_create(), d, &options);
+  remover = start_thread(remove_and_release, &r);
+  gate_wait(&r.entered);
+  opener = start_thread(open_after_a_while, &r.go_on);
+  CHECK_OK(multicast_lifetime_end(lifetime));
+  CHECK_EQ(r.queued, 0);
+  join_thread(opener);
+  join_thread(remover);
+}
+
+/* ---- A worker that waits for room ------------------------------------------------------------ */
+
+TEST(queue_stop_is_pending_where_the_worker_waits_for_room_in_a_queue_that_nobody_runs) {
+  static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
+  int calls = 0;
+  multicast m = multicast_create();
+  multicast_delegate d = {invoke_into_the_full_queue, &c};
+  multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_queue working = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  c.target = multicast_create();
+  add_queued(c.target, counter(&calls), full);
+  CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
+  add_queued(m, d, working);
+  gate_open(&c.go_on);
+  CHECK_OK(multicast_queue_start(working));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  gate_wait(&c.entered);
+  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS));
+  CHECK_STATUS(multicast_queue_stop(working), MULTICAST_PENDING);
+  CHECK_EQ(multicast_queue_run(full, 1), 1);
+  gate_wait(&c.has_left);
+  CHECK_EQ(c.queued, 1);
+  CHECK_OK(multicast_queue_destroy(working));
+}
+
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
+typedef struct orphan {
+  cycle c;
+  multicast_queue queue;
+  gate has_run, may_end;
+} orphan;
+
+static void *run_and_stay(void *argument) {
+  orphan *o = argument;
+  CHECK_EQ(multicast_queue_run(o->queue, 0), 0);
+  gate_open(&o->has_run);
+  gate_wait(&o->may_end);
+  return NULL;
+}
+
+static void remove_what_waits_there(void *argument) {
+  orphan *o = argument;
+  remove_what_waits_for_room(&o->c, o->queue);
+}
+
+TEST(removal_in_the_child_of_a_fork_is_pending_where_its_call_waits_for_a_thread_of_the_parents) {
+  static orphan o = {
+      {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0}, {0}, GATE_INIT, GATE_INIT};
+  static idler idle[2] = {{{0}, GATE_INIT, GATE_INIT}, {{0}, GATE_INIT, GATE_INIT}};
+  pthread_t runner, idlers[2];
+  int i;
+  o.c.target = multicast_create();
+  o.queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  runner = start_thread(run_and_stay, &o);
+  gate_wait(&o.has_run);
+  for (i = 0; i < 2; ++i) { /* the threads of the child take the thread records of these */
+    idle[i].target = o.c.target;
+    idlers[i] = start_thread(invoke_and_idle, &idle[i]);
+    gate_wait(&idle[i].entered);
+  }
+  in_child(remove_what_waits_there, &o);
+  gate_open(&o.may_end);
+  join_thread(runner);
+  for (i = 0; i < 2; ++i) {
+    gate_open(&idle[i].may_end);
+    join_thread(idlers[i]);
+  }
+}
+#endif

@@ -1,0 +1,111 @@
+/* A queue or multicast that is created in the slot of one that is still being run or called. */
+
+#include "harness.h"
+
+/* ---- Queues ---------------------------------------------------------------------------------- */
+
+typedef struct successor {
+  multicast_queue old, new;
+  multicast target;
+  int calls;
+  blocker *other; /* runs in the new queue, if there is one */
+  pthread_t runner;
+} successor;
+
+static void *run_the_new(void *argument) {
+  successor *s = argument;
+  CHECK_EQ(multicast_queue_run(s->new, 1), 1);
+  return NULL;
+}
+
+static void destroy_and_create(void *context, uint32_t event, const void *payload, size_t size) {
+  successor *s = context;
+  multicast_options options;
+  multicast_queue taken[64];
+  int count = 0;
+  (void)event, (void)payload, (void)size;
+  ++s->calls;
+  CHECK_STATUS(multicast_queue_destroy(s->old), MULTICAST_PENDING);
+  /* Until one is in the slot of the old one: the low bits are the index of the slot. */
+  do {
+    s->new = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+    if (((s->new.id ^ s->old.id) & 0x3FFFFFF) == 0) break;
+    taken[count++] = s->new;
+  } while (count < 64);
+  CHECK(count < 64);
+  while (count > 0) CHECK_OK(multicast_queue_destroy(taken[--count]));
+  options = to_queue(s->new);
+  if (s->other != NULL) {
+    add_with(s->target, blocking(s->other), &options);
+    CHECK_EQ(multicast_invoke(s->target, 0, NULL, 0), 1);
+    s->runner = start_thread(run_the_new, s);
+    gate_wait(&s->other->entered);
+  } else {
+    add_with(s->target, counter(&s->calls), &options);
+    CHECK_EQ(multicast_invoke(s->target, 0, NULL, 0), 1);
+  }
+}
+
+static void destroy_inside_its_call(successor *s) {
+  multicast m = multicast_create();
+  multicast_delegate d = {destroy_and_create, NULL};
+  d.context = s;
+  s->old = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  s->target = multicast_create();
+  add_queued(m, d, s->old);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(s->old, 100), 1);
+}
+
+TEST(queue_run_makes_no_call_of_the_next_queue_in_its_slot) {
+  successor s = {{0}, {0}, {0}, 0, NULL, 0};
+  destroy_inside_its_call(&s);
+  CHECK_EQ(s.calls, 1);
+  CHECK_EQ(stats_of(s.new).pending, 1);
+  CHECK_EQ(multicast_queue_run(s.new, 0), 1);
+  CHECK_EQ(s.calls, 2);
+}
+
+TEST(queue_run_that_ends_late_leaves_the_next_queue_in_its_slot_to_its_runner) {
+  static blocker b = BLOCKER_INIT;
+  successor s = {{0}, {0}, {0}, 0, &b, 0};
+  destroy_inside_its_call(&s);
+  CHECK_STATUS(multicast_queue_run(s.new, 1), MULTICAST_ERROR_STATE);
+  gate_open(&b.let_go);
+  join_thread(s.runner);
+}
+
+/* ---- Multicasts ------------------------------------------------------------------------------ */
+
+typedef struct heir {
+  multicast old, new;
+  gate entered, may_return;
+} heir;
+
+static void destroy_and_inherit(void *context, uint32_t event, const void *payload, size_t size) {
+  heir *h = context;
+  int count = 0;
+  (void)event, (void)payload, (void)size;
+  CHECK_STATUS(multicast_destroy(h->old), MULTICAST_PENDING);
+  do {
+    CHECK(++count < 64);
+    h->new = multicast_create();
+  } while (((h->new.id ^ h->old.id) & 0x3FFFFFF) != 0);
+  gate_open(&h->entered);
+  gate_wait(&h->may_return);
+}
+
+TEST(remove_all_does_not_wait_for_a_queued_call_of_the_last_multicast_in_its_slot) {
+  static heir h = {{0}, {0}, GATE_INIT, GATE_INIT};
+  multicast_delegate d = {destroy_and_inherit, &h};
+  multicast_queue queue = queue_with(10, MULTICAST_OVERFLOW_REFUSE);
+  multicast_options options = to_queue(queue);
+  h.old = multicast_create();
+  add_with(h.old, d, &options);
+  CHECK_OK(multicast_queue_start(queue));
+  CHECK_EQ(multicast_invoke(h.old, 0, NULL, 0), 1);
+  gate_wait(&h.entered);
+  CHECK_EQ(multicast_remove_all(h.new), 0); /* would hang if it waited */
+  gate_open(&h.may_return);
+  CHECK_OK(multicast_queue_destroy(queue));
+}
