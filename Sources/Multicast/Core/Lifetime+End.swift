@@ -3,12 +3,19 @@ import Synchronization
 
 extension Lifetime {
   /// Ends a lifetime, and removes its members from whatever multicasts they are in.
-  static func end(_ handle: Handle, as role: Membership.Role = .owned) -> Status {
+  ///
+  /// - Parameter change: Made together with the end, under the lifetime's lock: a fork sees both, or
+  ///   none. If it throws, the lifetime does not end.
+  static func end(
+    _ handle: Handle, as role: Membership.Role = .owned,
+    with change: () throws(Status) -> Void = {}
+  ) -> Status {
     guard let lifetime = Lifetime(slotOf: handle), lifetime.role == role else {
       return .invalidHandle
     }
     do throws(Status) {
       try lifetime.withLock(handle) { () throws(Status) in
+        try change()
         lifetime.id = handle.changed(to: .retired)
         lifetime.beginToFinish()
       }
