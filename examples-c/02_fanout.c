@@ -307,7 +307,7 @@ static bool add_delegates(multicast lines, struct audience *audience) {
   if (head == NULL) return complain("head", strerror(ENOMEM));
   head->report = &audience->head;
   multicast_delegate owned = {head_line, head};
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.release = head_release; /* Frees the context from now on, also if the add fails. */
   status = multicast_add(lines, owned, &options, NULL);
   if (status != MULTICAST_OK) return complain("add", multicast_status_message(status));

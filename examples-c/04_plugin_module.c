@@ -104,8 +104,8 @@ static void on_save(void *context, uint32_t event, const void *payload, size_t s
 
 /* ---- The start ------------------------------------------------------------------------------ */
 
-static multicast_options under_lifetime(void) {
-  multicast_options options = multicast_options_default();
+static multicast_add_options under_lifetime(void) {
+  multicast_add_options options = multicast_add_options_default();
   options.lifetime = host->lifetime;
   return options;
 }
@@ -115,7 +115,7 @@ static multicast_status add_with_notepad(multicast target, multicast_function fu
                                          uint64_t events) {
   multicast_delegate delegate = {function, notepad_open()};
   if (delegate.context == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
-  multicast_options options = under_lifetime();
+  multicast_add_options options = under_lifetime();
   options.events = events;
   options.release = notepad_release;
   return multicast_add(target, delegate, &options, NULL);
@@ -124,7 +124,7 @@ static multicast_status add_with_notepad(multicast target, multicast_function fu
 static multicast_status add_first_key(void) {
   multicast_delegate delegate = {on_first_key, malloc(sizeof(uint64_t))};
   if (delegate.context == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
-  multicast_options options = under_lifetime();
+  multicast_add_options options = under_lifetime();
   options.flags = MULTICAST_ONCE;
   options.release = host->release;
   return multicast_add(host->keys, delegate, &options, NULL);

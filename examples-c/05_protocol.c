@@ -119,7 +119,7 @@ static uint64_t listener_events(const struct listener *listener) {
 /* Borrows the listener until document_remove(). */
 static void document_add(struct document *document, struct listener *listener, int32_t priority) {
   multicast_delegate delegate = {listener_notify, listener};
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.events = listener_events(listener);
   options.priority = priority;
   must("add", multicast_add(document->listeners, delegate, &options, NULL));

@@ -59,7 +59,7 @@ enum {
   INPUT_FAILED /* The payload is an int: the value of errno. */
 };
 
-/* The `events` of multicast_options. */
+/* The `events` of multicast_add_options. */
 #define LINE_EVENTS (UINT64_C(1) << LINE_READ | UINT64_C(1) << LINE_CUT)
 #define END_EVENTS (UINT64_C(1) << INPUT_ENDED | UINT64_C(1) << INPUT_FAILED)
 
@@ -253,14 +253,14 @@ static multicast_broadcaster create_broadcaster(multicast_queue queue) {
 static void observe(multicast_broadcaster broadcaster, multicast_function function, void *context,
                     uint64_t events) {
   multicast_delegate observer = {function, context};
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.events = events;
   must("register", multicast_broadcaster_register(broadcaster, INPUT, observer, &options, NULL));
 }
 
 static void print_report(const struct loop *loop, const struct counter *counter) {
   multicast_queue_stats stats = multicast_queue_stats_default();
-  must("queue_statistics", multicast_queue_statistics(loop->queue, &stats));
+  must("queue_statistics", multicast_queue_get_stats(loop->queue, &stats));
   if (stats.refused != 0) fail("queue", "it refused calls: there was no memory for their lines");
   printf("lines: %" PRIu64 "; bytes: %" PRIu64 "; cut: %" PRIu64 "\n", counter->lines,
          counter->bytes, counter->cut);

@@ -32,13 +32,13 @@ extern "C" {
  *     multicast_delegate d = {on_event, my_context};
  *     multicast_add(m, d, NULL, NULL);
  *     multicast_invoke(m, 1, "hello", 5);
- *     if (multicast_remove(m, d) == MULTICAST_OK) free(my_context);
+ *     if (multicast_remove_every(m, d) == MULTICAST_OK) free(my_context);
  *     multicast_destroy(m);
  *
  * The sections follow the order in which they are needed:
  *
  *      1. First steps                 create, add, invoke, remove, destroy
- *      2. Adding and removing many    several at once, by context, by position
+ *      2. Adding and removing many    several at once, by context, by position, with a time limit
  *      3. Asking                      is there one, how many, which
  *      4. Visiting                    typed functions, return values, stopping early
  *      5. Tokens                      one registration: remove it, pause it
@@ -60,19 +60,26 @@ extern "C" {
  *              structs by value passes the integer. Zero means "none". Any 64-bit value is safe in
  *              any call at any time: a handle that is null, stale, forged or of another kind gives
  *              MULTICAST_ERROR_INVALID_HANDLE.
- * Results      A function that creates returns a handle; zero means failure. A function that counts
- *              returns the count, or a negative status. A yes/no question returns bool; a bad
+ * Results      A function that creates returns a handle; zero means failure, and
+ *              multicast_create_error() says why. A function that counts returns the count, or a
+ *              negative status. A yes/no question returns bool; a bad
  *              handle gives false. Every other function returns a status. Counts, lists and answers
  *              describe one moment: another thread may change the state right after.
  * Failure      A call that fails changes nothing.
+ * Structs      A struct that the caller fills begins with `struct_size`, the caller's sizeof. A
+ *              larger struct than the library knows is accepted if the unknown fields are 0, up to
+ *              1024 bytes. A struct that the library fills may be larger without that condition:
+ *              the unknown fields are set to 0.
  *
  * The life of a delegate:
  *
  * Calls        A delegate runs on the thread that invokes; on several threads at once if several
  *              invoke. If it was added with a queue, it runs on the thread that runs the queue, one
  *              call at a time.
- * Removal      When a removal returns MULTICAST_OK, that delegate runs on no thread and never will
- *              again: its context may be freed. See multicast_remove().
+ * Removal      When a removal returns MULTICAST_OK, the registration has ended: no thread is in a
+ *              call of it, and none ever will be. The same delegate may be registered more than
+ *              once. Free its context after multicast_remove_every(), or when the last of its
+ *              registrations has ended.
  * Contexts     The library borrows a context until the removal has completed. With `release` in the
  *              options the library owns it: `release` runs exactly once, when the library no longer
  *              uses the context.
@@ -147,8 +154,12 @@ typedef struct multicast_delegate {
 /// Result code. Zero and above: success. Below zero: an error. The numbers are part of the ABI.
 /// Treat a negative number that is not listed here as a failure.
 /// @since 1.0
-typedef enum multicast_status {
-  MULTICAST_OK = 0,  ///< Done. Of a removal: the delegate runs on no thread, and never will again.
+typedef int32_t multicast_status;
+
+/// The values of multicast_status.
+/// @since 1.0
+enum multicast_status_code {
+  MULTICAST_OK = 0,  ///< Done. Of a removal: the registration has ended; equal ones may remain.
   /// Removed. A call still runs: on this thread, or on one that waits for this thread. Keep the
   /// context until `release`.
   MULTICAST_PENDING = 1,
@@ -163,9 +174,13 @@ typedef enum multicast_status {
   /// The system refused a thread or a memory barrier. Of a removal: removed, but it is unknown
   /// whether calls still run. `release` never runs; free nothing.
   MULTICAST_ERROR_SYSTEM = -90
-} multicast_status;
+};
 
-typedef struct multicast_options multicast_options;  // how a delegate is added: section 6
+/// No handle: `multicast_token token = MULTICAST_NONE;`
+/// @since 1.0
+#define MULTICAST_NONE {0}
+
+typedef struct multicast_add_options multicast_add_options;  // how a delegate is added: section 6
 
 /// Creates an empty multicast.
 ///
@@ -195,7 +210,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 ///            O(delegates) if some have a lower priority, or if MULTICAST_UNIQUE searches them.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegate delegate,
-                                             const multicast_options *options,
+                                             const multicast_add_options *options,
                                              multicast_token *out);
 
 /// Calls every live delegate once, by priority, then by order of addition.
@@ -222,27 +237,45 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const void *payload,
                                        size_t size);
 
-/// Removes the first delegate equal to this one, in order of invocation.
+/// Removes the first registration of this delegate, in order of invocation.
 ///
 /// Running invocations do not call it, unless its call had begun; its queued calls are not made.
-/// The function then waits until no other thread is inside a call of this delegate. It does not
-/// wait for other delegates. It never hangs: if this thread is inside a call of the delegate, or if
-/// the threads in such calls wait for this thread, it returns MULTICAST_PENDING without waiting. Do
-/// not hold a lock that the delegate takes.
+/// The function then waits until no other thread is inside a call of it, or of an equal delegate
+/// that was removed before. It does not wait for other delegates. It never hangs: if this thread is
+/// inside a call of the delegate, or if the threads in such calls wait for this thread, it returns
+/// MULTICAST_PENDING without waiting. Do not hold a lock that the delegate takes.
 ///
 /// @param target    The multicast.
 /// @param delegate  Function and context, as they were added.
-/// @return MULTICAST_OK: it runs on no thread and never will, so the context may be freed;
+/// @return MULTICAST_OK: this registration has ended; equal ones may remain and run.
 ///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_NOT_FOUND, after
-///         waiting for running calls of an equal one just removed; MULTICAST_ERROR_SYSTEM.
+///         waiting for running calls of an equal one that was removed before;
+///         MULTICAST_ERROR_SYSTEM.
 ///
-/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
+/// Ownership: gives the context back, by MULTICAST_OK or by `release`, if no equal registration
+///            remains.
 /// Threads:   waits for running calls of it on other threads.
 /// Reentry:   inside a call of it: MULTICAST_PENDING.
 /// Cost:      O(delegates) to find it, O(1) to remove it, and one memory barrier if several threads
 ///            have invoked the multicast.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
+
+/// Removes every registration of this delegate, and waits as multicast_remove() does.
+///
+/// @param target    The multicast.
+/// @param delegate  Function and context, as they were added.
+/// @return MULTICAST_OK: no equal delegate is registered or runs; the context is yours.
+///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_NOT_FOUND, after
+///         waiting as multicast_remove(); MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
+/// Threads:   waits for running calls of them on other threads.
+/// Reentry:   inside a call of one: MULTICAST_PENDING.
+/// Cost:      O(delegates), and one memory barrier if several threads have invoked the multicast.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_remove_every(multicast target,
+                                                      multicast_delegate delegate);
 
 /// Destroys a multicast and removes all its delegates, as multicast_remove() does.
 ///
@@ -271,19 +304,27 @@ MULTICAST_API multicast_status multicast_destroy(multicast target);
 /// @param delegates  `count` delegates; may be NULL if `count` is 0.
 /// @param count      How many; at most 2^26.
 /// @param options    As in multicast_add().
-/// @param out        Receives `count` tokens, all zero if the add fails. May be NULL.
+/// @param out        Receives `count` tokens, all zero if the add fails. May be NULL. With
+///                   MULTICAST_UNIQUE and equal delegates among these, only the last of them stays:
+///                   the tokens of the others are stale. If `count` is above 2^26, `out` is not
+///                   written.
 /// @return As multicast_add(). MULTICAST_ERROR_LIMIT if `count` is above 2^26: then the function
 ///         uses none of its arguments.
 ///
-/// Ownership: as multicast_add(); a failure releases each of the contexts once.
+/// Ownership: as multicast_add(). A failure releases each of the contexts once; if `count` is above
+///            2^26 it releases none.
 /// Cost:      that of `count` adds under one lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add_many(multicast target,
                                                   const multicast_delegate *delegates,
-                                                  size_t count, const multicast_options *options,
+                                                  size_t count,
+                                                  const multicast_add_options *options,
                                                   multicast_token *out);
 
 /// For each of the given delegates, removes the first live registration equal to it.
+///
+/// This and the other removals of many do not report MULTICAST_PENDING; the variants with a time
+/// limit do.
 ///
 /// @param target     The multicast.
 /// @param delegates  `count` delegates; may be NULL if `count` is 0.
@@ -312,7 +353,10 @@ MULTICAST_API int64_t multicast_remove_many(multicast target, const multicast_de
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
 
-/// Removes the delegate at a position in the order of invocation.
+/// Removes the registration at a position in the order of invocation.
+///
+/// Waits for running calls of this registration. Unlike multicast_remove(), it does not wait for an
+/// equal one that was removed before.
 ///
 /// @param target  The multicast.
 /// @param index   0 is the first. Counts live delegates, paused ones included.
@@ -337,6 +381,91 @@ MULTICAST_API multicast_status multicast_remove_at(multicast target, size_t inde
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_all(multicast target);
 
+/// No limit, for every `timeout_ns`.
+/// @since 1.0
+#define MULTICAST_FOREVER UINT64_MAX
+
+/// As multicast_remove_every(), and waits at most for a given time.
+///
+/// @param target      The multicast.
+/// @param delegate    Function and context, as they were added.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
+/// @return As multicast_remove_every(). MULTICAST_ERROR_TIMEOUT: none is registered any more, but a
+///         call still runs on another thread; `release` tells when it has returned.
+///
+/// Ownership: gives the context back, by MULTICAST_OK or by `release`.
+/// Threads:   waits for running calls of them on other threads.
+/// Reentry:   inside a call of one: MULTICAST_PENDING.
+/// Cost:      as multicast_remove_every().
+/// @since 1.0
+MULTICAST_API multicast_status multicast_remove_within(multicast target,
+                                                       multicast_delegate delegate,
+                                                       uint64_t timeout_ns);
+
+/// As multicast_remove_many(), waits at most for a given time, and reports whether calls still run.
+///
+/// @param target      The multicast.
+/// @param delegates   `count` delegates; may be NULL if `count` is 0.
+/// @param count       How many.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
+/// @param out         MULTICAST_OK: no call of them runs; MULTICAST_PENDING or
+///                    MULTICAST_ERROR_TIMEOUT: one still runs, and `release` tells when the last
+///                    has returned. If the function fails, its status. May be NULL.
+/// @return As multicast_remove_many().
+///
+/// Ownership: as multicast_remove(), by `*out`.
+/// Threads:   waits as multicast_remove().
+/// Cost:      as multicast_remove_many().
+/// @since 1.0
+MULTICAST_API int64_t multicast_remove_many_within(multicast target,
+                                                   const multicast_delegate *delegates,
+                                                   size_t count, uint64_t timeout_ns,
+                                                   multicast_status *out);
+
+/// As multicast_remove_context(), waits at most for a given time, and reports whether calls still
+/// run.
+///
+/// @param target      The multicast.
+/// @param context     The context; may be NULL.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
+/// @param out         As in multicast_remove_many_within().
+/// @return As multicast_remove_context().
+///
+/// Ownership: as multicast_remove(), by `*out`.
+/// Threads:   waits as multicast_remove().
+/// Cost:      as multicast_remove_context().
+/// @since 1.0
+MULTICAST_API int64_t multicast_remove_context_within(multicast target, void *context,
+                                                      uint64_t timeout_ns, multicast_status *out);
+
+/// As multicast_remove_all(), waits at most for a given time, and reports whether calls still run.
+///
+/// @param target      The multicast.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
+/// @param out         As in multicast_remove_many_within().
+/// @return As multicast_remove_all().
+///
+/// Ownership: as multicast_remove(), by `*out`.
+/// Threads:   waits as multicast_remove().
+/// Cost:      as multicast_remove_all().
+/// @since 1.0
+MULTICAST_API int64_t multicast_remove_all_within(multicast target, uint64_t timeout_ns,
+                                                  multicast_status *out);
+
+/// As multicast_destroy(), and waits at most for a given time.
+///
+/// @param target      The multicast.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
+/// @return As multicast_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, by this call or by another
+///         thread, but a call still runs on another thread; `release` tells when it has returned.
+///
+/// Ownership: as multicast_destroy().
+/// Threads:   waits for running calls of its delegates on other threads.
+/// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
+/// Cost:      as multicast_destroy().
+/// @since 1.0
+MULTICAST_API multicast_status multicast_destroy_within(multicast target, uint64_t timeout_ns);
+
 /* ---- 3. Asking ------------------------------------------------------------------------------- */
 
 /// Whether a handle is that of a multicast that exists.
@@ -348,7 +477,8 @@ MULTICAST_API int64_t multicast_remove_all(multicast target);
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
 
-/// How many delegates there are, paused ones included.
+/// How many delegates there are, paused ones included; and those whose context is dead, until a
+/// call or multicast_prune() finds that out.
 ///
 /// @param target  The multicast.
 /// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
@@ -357,7 +487,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 
-/// Whether there is a delegate equal to this one, paused or not.
+/// Whether there is a delegate equal to this one, paused or not, its context dead or not.
 ///
 /// @param target    The multicast.
 /// @param delegate  Function and context.
@@ -368,7 +498,8 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
                                                           multicast_delegate delegate);
 
-/// Copies the delegates in order of invocation, paused ones included.
+/// Copies the delegates in order of invocation, paused ones included; and those whose context is
+/// dead, until a call or multicast_prune() finds that out.
 ///
 /// @param target    The multicast.
 /// @param out       Receives up to `capacity` delegates; may be NULL if `capacity` is 0.
@@ -381,6 +512,31 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
 /// @since 1.0
 MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, size_t capacity);
 
+/// Removes the delegates whose context is dead: calls `lock` of each delegate that has one, paused
+/// and queued ones included, and then `unlock`, or removes the delegate if `lock` returned NULL.
+///
+/// @param target  The multicast.
+/// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_LIMIT and
+///         MULTICAST_ERROR_OUT_OF_MEMORY as multicast_invoke().
+///
+/// Ownership: `release` runs for each of them.
+/// Threads:   `lock`, `unlock` and `release` run on the calling thread.
+/// Cost:      as multicast_invoke().
+/// @since 1.0
+MULTICAST_API int64_t multicast_prune(multicast target);
+
+/// Why the last creation on this thread returned zero.
+///
+/// @return MULTICAST_OK if it succeeded, or if there was none; otherwise the reason:
+///         MULTICAST_ERROR_INVALID_ARGUMENT, MULTICAST_ERROR_INVALID_HANDLE,
+///         MULTICAST_ERROR_OUT_OF_MEMORY (also if the system had no thread key left), or
+///         MULTICAST_ERROR_LIMIT.
+///
+/// Threads:   describes the calling thread.
+/// Cost:      O(1), no lock.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_create_error(void);
+
 /* ---- 4. Visiting ----------------------------------------------------------------------------- */
 
 /// What multicast_visit() calls for each delegate. It calls the delegate's own typed function.
@@ -388,7 +544,8 @@ MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, 
 /// It must return: no longjmp, no exception.
 ///
 /// @param context   As it was given to multicast_visit().
-/// @param delegate  A copy of the delegate, valid until this call returns.
+/// @param delegate  A copy of the delegate, valid until this call returns. If the delegate was
+///                  added with `lock`, its `context` is the strong pointer that `lock` returned.
 /// @return true to continue, false to stop.
 ///
 /// Threads:   called on the thread that visits.
@@ -427,12 +584,14 @@ MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visito
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_live(multicast_token token);
 
-/// Removes a registration and waits, as multicast_remove() does.
+/// Removes a registration and waits until no other thread is inside a call of it.
+///
+/// Unlike multicast_remove(), it does not wait for an equal registration that was removed before.
 ///
 /// @param token  The token.
-/// @return MULTICAST_OK: it runs on no thread and never will; MULTICAST_PENDING;
-///         MULTICAST_ERROR_INVALID_HANDLE, if it was removed before: after waiting for its calls
-///         that still run on other threads; MULTICAST_ERROR_SYSTEM.
+/// @return MULTICAST_OK: this registration has ended; equal ones may remain. MULTICAST_PENDING,
+///         also if it was removed before; MULTICAST_ERROR_INVALID_HANDLE, if it was removed before:
+///         after waiting for its calls that still run on other threads; MULTICAST_ERROR_SYSTEM.
 ///
 /// Ownership: gives the context back, by MULTICAST_OK or by `release`.
 /// Threads:   waits for running calls of it on other threads.
@@ -444,9 +603,9 @@ MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
 /// Removes a registration without waiting.
 ///
 /// @param token  The token.
-/// @return MULTICAST_OK: no call of it runs; MULTICAST_PENDING: a call still runs, on this thread
-///         or another, and `release` tells when it has returned; MULTICAST_ERROR_INVALID_HANDLE;
-///         MULTICAST_ERROR_SYSTEM.
+/// @return MULTICAST_OK: no call of it runs; MULTICAST_PENDING: removed, by this call or before,
+///         but a call still runs, on this thread or another, and `release` tells when it has
+///         returned; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
 ///
 /// Ownership: gives the context back, by MULTICAST_OK or by `release`.
 /// Threads:   never waits for a delegate.
@@ -457,8 +616,7 @@ MULTICAST_API multicast_status multicast_token_remove_nowait(multicast_token tok
 /// Removes a registration and waits at most for a given time.
 ///
 /// @param token       The token.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0 checks once, UINT64_MAX waits without
-///                    limit.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return As multicast_token_remove(). MULTICAST_ERROR_TIMEOUT: removed, by this call or before,
 ///         but a call still runs on another thread; `release` tells when it has returned.
 ///
@@ -488,6 +646,8 @@ MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
 /// Ends a pause: the delegate is called again, in its old position. Does nothing if it is not
 /// paused.
 ///
+/// An invocation that is running calls the delegate if it has not passed its position yet.
+///
 /// @param token  The token.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
 ///
@@ -502,7 +662,9 @@ MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 /// @return Its token, which may be removed already; zero outside all delegates and visitors.
 ///
 /// Threads:   describes the calling thread.
-/// Reentry:   inside a `release`: the delegate from whose call it was run, if any.
+/// Reentry:   inside a `release`: the registration from whose call `release` was run. A `release`
+///            that runs at the end of its own delegate's last call runs outside that call: there it
+///            is the registration whose call encloses that one, or zero.
 /// Cost:      O(1), no lock.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
@@ -538,6 +700,7 @@ typedef struct multicast_queue {
 
 /// `flags`: at most one call of this delegate is queued. A newer call replaces it: it keeps its
 /// place in the queue and gets the event and payload of the newer one. No effect without a queue.
+/// With MULTICAST_ONCE: the one call is that of the newest event when it is made.
 ///
 /// @since 1.0
 #define MULTICAST_LATEST 0x4u
@@ -545,12 +708,12 @@ typedef struct multicast_queue {
 /// How a delegate is added. Zero is the default of every field but the first. NULL instead of a
 /// struct means all defaults.
 ///
-/// Fill it with multicast_options_default() or multicast_options_init(), then change fields.
+/// Fill it with multicast_add_options_default(), multicast_add_options_init() or
+/// MULTICAST_ADD_OPTIONS_INIT, then change fields.
 ///
 /// @since 1.0
-struct multicast_options {
-  /// sizeof(multicast_options) as the caller knows it. Not 0. In a larger struct, fields that this
-  /// library does not know must be 0.
+struct multicast_add_options {
+  /// sizeof(multicast_add_options) as the caller knows it. Not 0.
   uint32_t struct_size;
   /// MULTICAST_ONCE, MULTICAST_UNIQUE, MULTICAST_LATEST, joined by | (default: 0).
   uint32_t flags;
@@ -565,7 +728,8 @@ struct multicast_options {
   /// The end of this lifetime removes the registration (default: none, it stays until removed).
   multicast_lifetime lifetime;
   /// Calls wait in this queue. The destruction of the queue removes the registration (default:
-  /// none, the delegate is called on the thread that invokes).
+  /// none, the delegate is called on the thread that invokes). The queue of a broadcaster is used
+  /// by multicast_broadcaster_register() only, not by an add to one of its multicasts.
   multicast_queue queue;
   /// Called exactly once, when the library no longer uses the context: after the last call of the
   /// delegate has returned, and after a failed add, see multicast_add(). Runs on the thread that
@@ -582,31 +746,110 @@ struct multicast_options {
   void (*unlock)(void *strong);
 };
 
+/// All defaults, to initialize a static or local struct.
+///
+/// @since 1.0
+#define MULTICAST_ADD_OPTIONS_INIT \
+  {(uint32_t)sizeof(multicast_add_options), 0, 0, 0, 0, {0}, {0}, NULL, NULL, NULL}
+
 /// All defaults, with `struct_size` set.
 ///
 /// @return The options, by value.
 ///
 /// Cost:      O(1); inline.
 /// @since 1.0
-static inline multicast_options multicast_options_default(void) {
-  multicast_options options = {(uint32_t)sizeof(multicast_options), 0, 0, 0, 0, {0}, {0}, NULL,
-                               NULL, NULL};
+static inline multicast_add_options multicast_add_options_default(void) {
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   return options;
 }
 
 /// Fills options with their defaults, for callers that cannot use inline functions.
 ///
 /// @param options  Where to write; not NULL.
-/// @param size     Bytes at `options`: the caller's sizeof(multicast_options), 64 to 1024.
+/// @param size     Bytes at `options`: the caller's sizeof(multicast_add_options), 64 to 1024.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
 ///
 /// Cost:      O(size).
 /// @since 1.0
-MULTICAST_API multicast_status multicast_options_init(multicast_options *options, size_t size);
+MULTICAST_API multicast_status multicast_add_options_init(multicast_add_options *options,
+                                                          size_t size);
+
+/// What there is to know about a registration: multicast_token_get().
+///
+/// @since 1.0
+typedef struct multicast_registration {
+  /// sizeof(multicast_registration) as the caller knows it. Not 0.
+  uint32_t struct_size;
+  /// MULTICAST_ONCE and MULTICAST_LATEST, as it was added.
+  uint32_t flags;
+  /// Its token.
+  multicast_token token;
+  /// The multicast that it is in.
+  multicast target;
+  /// What is called. If it was added with `lock`, `context` is the context as it was added.
+  multicast_delegate delegate;
+  /// Reserved for the strong pointer of a context; NULL.
+  void *strong;
+  /// Its priority.
+  int32_t priority;
+  /// Whether it is paused.
+  bool is_paused;
+  /// Its events; 0: all.
+  uint64_t events;
+  /// Its lifetime, or none.
+  multicast_lifetime lifetime;
+  /// Its queue, or none.
+  multicast_queue queue;
+  /// Reserved for a label; NULL.
+  const char *label;
+} multicast_registration;
+
+/// All zero, with `struct_size` set: ready for multicast_token_get().
+///
+/// @since 1.0
+#define MULTICAST_REGISTRATION_INIT                                                           \
+  {(uint32_t)sizeof(multicast_registration), 0, {0}, {0}, {NULL, NULL}, NULL, 0, false, 0, {0}, \
+   {0}, NULL}
+
+/// All zero, with `struct_size` set: ready for multicast_token_get().
+///
+/// @return The struct, by value.
+///
+/// Cost:      O(1); inline.
+/// @since 1.0
+static inline multicast_registration multicast_registration_default(void) {
+  multicast_registration registration = MULTICAST_REGISTRATION_INIT;
+  return registration;
+}
+
+/// Fills a struct with zeros and its size, for callers that cannot use inline functions.
+///
+/// @param registration  Where to write; not NULL.
+/// @param size          Bytes at `registration`: the caller's sizeof(multicast_registration), 88
+///                      to 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Cost:      O(size).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_registration_init(multicast_registration *registration,
+                                                           size_t size);
+
+/// Reads what there is to know about a registration, at one moment.
+///
+/// @param token  The token.
+/// @param out    Receives it. The caller sets `struct_size`, for instance with
+///               multicast_registration_default().
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or
+///         a wrong `struct_size`; nothing written.
+///
+/// Cost:      O(1).
+/// @since 1.0
+MULTICAST_API multicast_status multicast_token_get(multicast_token token,
+                                                   multicast_registration *out);
 
 /* ---- 7. Lifetimes ---------------------------------------------------------------------------- */
 
-/// Creates a lifetime, for the `lifetime` of multicast_options.
+/// Creates a lifetime, for the `lifetime` of multicast_add_options.
 ///
 /// Use one for each plugin, window or session: for whatever registers delegates and goes away as a
 /// whole.
@@ -629,7 +872,8 @@ MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(v
 /// @param lifetime  The lifetime.
 /// @return MULTICAST_OK; MULTICAST_PENDING: a call or a `release` of one runs, and waiting for it
 ///         was not possible; all is finished when the last `release` has run;
-///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
+///         MULTICAST_ERROR_INVALID_HANDLE, after waiting in the same way if another thread has just
+///         ended it; MULTICAST_ERROR_SYSTEM.
 ///
 /// Ownership: `release` runs for each registration that has one. Other contexts may be freed after
 ///            MULTICAST_OK.
@@ -640,6 +884,30 @@ MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(v
 ///            invoked one of the multicasts.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_lifetime_end(multicast_lifetime lifetime);
+
+/// As multicast_lifetime_end(), and waits at most for a given time.
+///
+/// @param lifetime    The lifetime.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
+/// @return As multicast_lifetime_end(). MULTICAST_ERROR_TIMEOUT: ended, but a call or a `release`
+///         of one still runs on another thread; all is finished when the last `release` has run.
+///
+/// Ownership: as multicast_lifetime_end().
+/// Threads:   waits for running calls of its delegates on other threads.
+/// Reentry:   as multicast_lifetime_end().
+/// Cost:      as multicast_lifetime_end().
+/// @since 1.0
+MULTICAST_API multicast_status multicast_lifetime_end_within(multicast_lifetime lifetime,
+                                                             uint64_t timeout_ns);
+
+/// Whether a handle is that of a lifetime that has not ended.
+///
+/// @param lifetime  The lifetime, or any other value.
+/// @return true until it ends.
+///
+/// Cost:      O(1), no lock.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD bool multicast_lifetime_is_valid(multicast_lifetime lifetime);
 
 /// How many registrations there are under a lifetime, paused ones included.
 ///
@@ -655,7 +923,12 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lif
 /// What a queue does with a call if it is full.
 ///
 /// @since 1.0
-typedef enum multicast_overflow {
+typedef uint32_t multicast_overflow;
+
+/// The values of multicast_overflow.
+///
+/// @since 1.0
+enum multicast_overflow_code {
   /// The new call is refused and counted (default).
   MULTICAST_OVERFLOW_REFUSE = 0,
   /// The call that has waited longest is dropped and counted.
@@ -667,22 +940,39 @@ typedef enum multicast_overflow {
   /// removal then returns MULTICAST_PENDING, or the count or error that it would return anyway, and
   /// `release` tells when the call has returned.
   MULTICAST_OVERFLOW_BLOCK = 2
-} multicast_overflow;
+};
 
 /// How a queue is created. Zero is the default of every field but the first.
 ///
-/// Fill it with multicast_queue_options_default() or multicast_queue_options_init().
+/// Fill it with multicast_queue_options_default(), multicast_queue_options_init() or
+/// MULTICAST_QUEUE_OPTIONS_INIT.
 ///
 /// @since 1.0
 typedef struct multicast_queue_options {
   /// sizeof(multicast_queue_options) as the caller knows it. Not 0.
   uint32_t struct_size;
+  /// Must be 0.
+  uint32_t flags;
   /// How many calls fit, 1 to 2^24. Each takes 64 to 192 bytes, at creation (default: 0, which
   /// means 1024).
-  uint32_t capacity;
+  size_t capacity;
   /// What happens to a call if the queue is full (default: MULTICAST_OVERFLOW_REFUSE).
   multicast_overflow overflow;
+  /// Must be 0.
+  uint32_t reserved;
+  /// The name of the queue's own thread, for debuggers and `top`. Copied; the system keeps the
+  /// first 15 bytes (default: NULL, the name of the thread that starts it).
+  const char *thread_name;
+  /// The stack of the queue's own thread, in bytes, at least 16384 (default: 0, the default of the
+  /// system).
+  size_t stack_size;
 } multicast_queue_options;
+
+/// All defaults, to initialize a static or local struct.
+///
+/// @since 1.0
+#define MULTICAST_QUEUE_OPTIONS_INIT \
+  {(uint32_t)sizeof(multicast_queue_options), 0, 0, MULTICAST_OVERFLOW_REFUSE, 0, NULL, 0}
 
 /// All defaults, with `struct_size` set.
 ///
@@ -691,15 +981,14 @@ typedef struct multicast_queue_options {
 /// Cost:      O(1); inline.
 /// @since 1.0
 static inline multicast_queue_options multicast_queue_options_default(void) {
-  multicast_queue_options options = {(uint32_t)sizeof(multicast_queue_options), 0,
-                                     MULTICAST_OVERFLOW_REFUSE};
+  multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
   return options;
 }
 
 /// Fills options with their defaults, for callers that cannot use inline functions.
 ///
 /// @param options  Where to write; not NULL.
-/// @param size     Bytes at `options`: the caller's sizeof(multicast_queue_options), 12 to 1024.
+/// @param size     Bytes at `options`: the caller's sizeof(multicast_queue_options), 40 to 1024.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
 ///
 /// Cost:      O(size).
@@ -707,7 +996,7 @@ static inline multicast_queue_options multicast_queue_options_default(void) {
 MULTICAST_API multicast_status multicast_queue_options_init(multicast_queue_options *options,
                                                             size_t size);
 
-/// Creates a queue, for the `queue` of multicast_options.
+/// Creates a queue, for the `queue` of multicast_add_options.
 ///
 /// An invocation does not call a delegate with a queue. It puts the call into the queue, with a
 /// copy of the payload, where it waits until the queue is run: by the program's own loop with
@@ -736,7 +1025,8 @@ multicast_queue_create(const multicast_queue_options *options);
 /// @param queue  The queue.
 /// @return MULTICAST_OK: no delegate that delivered there runs on another thread;
 ///         MULTICAST_PENDING: a call of one, or a `release`, runs, and waiting for it was not
-///         possible; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
+///         possible; MULTICAST_ERROR_INVALID_HANDLE, after waiting in the same way if another
+///         thread is destroying it; MULTICAST_ERROR_SYSTEM.
 ///
 /// Ownership: `release` runs for each registration that has one. Other contexts may be freed after
 ///            MULTICAST_OK.
@@ -745,6 +1035,30 @@ multicast_queue_create(const multicast_queue_options *options);
 /// Cost:      O(registrations and queued calls).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
+
+/// As multicast_queue_destroy(), and waits at most for a given time.
+///
+/// @param queue       The queue.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
+/// @return As multicast_queue_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call or a
+///         `release` still runs on another thread; `release` tells when the last has returned.
+///
+/// Ownership: as multicast_queue_destroy().
+/// Threads:   waits for the call that another thread runs.
+/// Reentry:   as multicast_queue_destroy().
+/// Cost:      as multicast_queue_destroy().
+/// @since 1.0
+MULTICAST_API multicast_status multicast_queue_destroy_within(multicast_queue queue,
+                                                              uint64_t timeout_ns);
+
+/// Whether a handle is that of a queue that exists.
+///
+/// @param queue  The queue, or any other value.
+/// @return true while it exists.
+///
+/// Cost:      O(1), no lock.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue queue);
 
 /// Makes queued calls on this thread, oldest first.
 ///
@@ -765,11 +1079,21 @@ MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_run(multicast_queue queue, size_t max);
 
+/// Drops the calls that wait in the queue. They count as `dropped`. Invocations that wait for room
+/// continue.
+///
+/// @param queue  The queue.
+/// @return How many were dropped (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
+///
+/// Ownership: frees the payloads.
+/// Cost:      O(calls dropped).
+/// @since 1.0
+MULTICAST_API int64_t multicast_queue_clear(multicast_queue queue);
+
 /// Waits until a call is queued.
 ///
 /// @param queue       The queue.
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0 checks once, UINT64_MAX waits without
-///                    limit.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return How many calls are queued (> 0); MULTICAST_ERROR_TIMEOUT: none;
 ///         MULTICAST_ERROR_INVALID_HANDLE, also if the queue is destroyed meanwhile.
 ///
@@ -799,10 +1123,10 @@ MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
 
 /// Gives the queue a thread of its own, which makes its calls as they come.
 ///
-/// The thread has the default stack size. It blocks signals that are for the program as a whole,
-/// such as SIGINT and SIGTERM, but not the signals of faults and not real-time signals. If another
-/// thread is running the queue, the new one starts to make calls when that run ends. The thread
-/// does not exist in the child of a fork.
+/// The thread has the name and stack size of the queue's options. It blocks signals that are for
+/// the program as a whole, such as SIGINT and SIGTERM, but not the signals of faults and not
+/// real-time signals. If another thread is running the queue, the new one starts to make calls when
+/// that run ends. The thread does not exist in the child of a fork.
 ///
 /// @param queue  The queue.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE: it has a thread,
@@ -816,6 +1140,8 @@ MULTICAST_API multicast_status multicast_queue_start(multicast_queue queue);
 
 /// Ends the queue's thread. Its running call is finished, no further call is made, and queued calls
 /// stay queued.
+///
+/// It does not wait for another thread that is inside multicast_queue_run(), and does not stop it.
 ///
 /// @param queue  The queue.
 /// @return MULTICAST_OK: the thread makes no more calls; MULTICAST_PENDING: it ends when its call
@@ -831,22 +1157,26 @@ MULTICAST_API multicast_status multicast_queue_stop(multicast_queue queue);
 /// What a queue has done since it was created, in calls.
 ///
 /// At every moment `queued` is the sum of `pending`, `delivered`, `dropped`, `retracted` and
-/// `coalesced`.
+/// `coalesced`. Every call that an invocation brings to the queue counts as `queued` or as
+/// `refused`, except the call of a delegate with MULTICAST_ONCE that has one in the queue.
 ///
 /// @since 1.0
 typedef struct multicast_queue_stats {
   /// sizeof(multicast_queue_stats) as the caller knows it. Not 0.
   uint32_t struct_size;
+  /// 0.
+  uint32_t flags;
   /// Calls that are in the queue now.
   uint64_t pending;
   /// Calls that were accepted.
   uint64_t queued;
   /// Calls that were made, with the one that is running.
   uint64_t delivered;
-  /// Calls that were not accepted: no room, no memory for the payload, or waiting for room would
-  /// have closed a cycle.
+  /// Calls that were not accepted: no room, no memory for the payload, waiting for room would have
+  /// closed a cycle, or the delegate was removed while its call waited for room.
   uint64_t refused;
-  /// Calls that were dropped for newer ones or, in the child of a fork, left to the parent.
+  /// Calls that were dropped: for newer ones; by multicast_queue_clear(); or, in the child of a
+  /// fork, because they are the parent's.
   uint64_t dropped;
   /// Calls that were retracted, because their delegate was removed or its context was dead.
   uint64_t retracted;
@@ -856,14 +1186,20 @@ typedef struct multicast_queue_stats {
   uint64_t highest;
 } multicast_queue_stats;
 
-/// All zero, with `struct_size` set: ready for multicast_queue_statistics().
+/// All zero, with `struct_size` set: ready for multicast_queue_get_stats().
+///
+/// @since 1.0
+#define MULTICAST_QUEUE_STATS_INIT \
+  {(uint32_t)sizeof(multicast_queue_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/// All zero, with `struct_size` set: ready for multicast_queue_get_stats().
 ///
 /// @return The statistics, by value.
 ///
 /// Cost:      O(1); inline.
 /// @since 1.0
 static inline multicast_queue_stats multicast_queue_stats_default(void) {
-  multicast_queue_stats stats = {(uint32_t)sizeof(multicast_queue_stats), 0, 0, 0, 0, 0, 0, 0, 0};
+  multicast_queue_stats stats = MULTICAST_QUEUE_STATS_INIT;
   return stats;
 }
 
@@ -888,7 +1224,7 @@ MULTICAST_API multicast_status multicast_queue_stats_init(multicast_queue_stats 
 ///
 /// Cost:      O(1).
 /// @since 1.0
-MULTICAST_API multicast_status multicast_queue_statistics(multicast_queue queue,
+MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
                                                           multicast_queue_stats *out);
 
 /* ---- 9. Broadcasters ------------------------------------------------------------------------- */
@@ -902,7 +1238,8 @@ typedef struct multicast_broadcaster {
 
 /// How a broadcaster is created. Zero is the default of every field but the first.
 ///
-/// Fill it with multicast_broadcaster_options_default() or multicast_broadcaster_options_init().
+/// Fill it with multicast_broadcaster_options_default(), multicast_broadcaster_options_init() or
+/// MULTICAST_BROADCASTER_OPTIONS_INIT.
 ///
 /// @since 1.0
 typedef struct multicast_broadcaster_options {
@@ -916,6 +1253,12 @@ typedef struct multicast_broadcaster_options {
   multicast_queue queue;
 } multicast_broadcaster_options;
 
+/// All defaults, to initialize a static or local struct.
+///
+/// @since 1.0
+#define MULTICAST_BROADCASTER_OPTIONS_INIT \
+  {(uint32_t)sizeof(multicast_broadcaster_options), 0, {0}}
+
 /// All defaults, with `struct_size` set.
 ///
 /// @return The options, by value.
@@ -923,8 +1266,7 @@ typedef struct multicast_broadcaster_options {
 /// Cost:      O(1); inline.
 /// @since 1.0
 static inline multicast_broadcaster_options multicast_broadcaster_options_default(void) {
-  multicast_broadcaster_options options = {(uint32_t)sizeof(multicast_broadcaster_options), 0,
-                                           {0}};
+  multicast_broadcaster_options options = MULTICAST_BROADCASTER_OPTIONS_INIT;
   return options;
 }
 
@@ -961,9 +1303,9 @@ multicast_broadcaster_create(const multicast_broadcaster_options *options);
 ///
 /// @param broadcaster  The broadcaster.
 /// @return MULTICAST_OK: no observer of it runs on another thread; MULTICAST_PENDING: a call of one
-///         runs, and waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE;
-///         MULTICAST_ERROR_STATE: it is multicast_broadcaster_default(), which stays;
-///         MULTICAST_ERROR_SYSTEM.
+///         runs, and waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE, after waiting
+///         if another thread is destroying it; MULTICAST_ERROR_STATE: it is
+///         multicast_broadcaster_default(), which stays; MULTICAST_ERROR_SYSTEM.
 ///
 /// Ownership: `release` runs for each observer that has one. Other contexts may be freed after
 ///            MULTICAST_OK.
@@ -972,6 +1314,32 @@ multicast_broadcaster_create(const multicast_broadcaster_options *options);
 /// Cost:      O(names and observers).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcaster broadcaster);
+
+/// As multicast_broadcaster_destroy(), and waits at most for a given time.
+///
+/// @param broadcaster  The broadcaster.
+/// @param timeout_ns   Nanoseconds on the monotonic clock; 0: no waiting.
+/// @return As multicast_broadcaster_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call of an
+///         observer still runs on another thread; `release` tells when it has returned.
+///
+/// Ownership: as multicast_broadcaster_destroy().
+/// Threads:   waits for running calls of its observers on other threads. Waits for look-ups of
+///            names on other threads, which are short, without a limit.
+/// Reentry:   as multicast_broadcaster_destroy().
+/// Cost:      as multicast_broadcaster_destroy().
+/// @since 1.0
+MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
+    multicast_broadcaster broadcaster, uint64_t timeout_ns);
+
+/// Whether a handle is that of a broadcaster that exists.
+///
+/// @param broadcaster  The broadcaster, or any other value.
+/// @return true while it exists.
+///
+/// Cost:      O(1), no lock.
+/// @since 1.0
+MULTICAST_API MULTICAST_NODISCARD bool multicast_broadcaster_is_valid(
+    multicast_broadcaster broadcaster);
 
 /// The broadcaster of the process, for code that shares no other. It has no queue of its own and is
 /// never destroyed.
@@ -1004,8 +1372,25 @@ MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_de
 MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcaster broadcaster,
                                                               const char *protocol,
                                                               multicast_delegate observer,
-                                                              const multicast_options *options,
+                                                              const multicast_add_options *options,
                                                               multicast_token *out);
+
+/// Registers several observers of a protocol, as multicast_add_many() does: all of them, or none.
+///
+/// @param broadcaster  The broadcaster.
+/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @param observers    `count` delegates; may be NULL if `count` is 0.
+/// @param count        How many; at most 2^26.
+/// @param options      As in multicast_broadcaster_register().
+/// @param out          As in multicast_add_many().
+/// @return As multicast_add_many() and multicast_broadcaster_register().
+///
+/// Ownership: as multicast_add_many().
+/// Cost:      that of looking up the name and of multicast_add_many(); a new name takes a lock.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_broadcaster_register_many(
+    multicast_broadcaster broadcaster, const char *protocol, const multicast_delegate *observers,
+    size_t count, const multicast_add_options *options, multicast_token *out);
 
 /// Unregisters an observer of a protocol, as multicast_remove() does.
 ///
@@ -1038,6 +1423,24 @@ MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadc
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster broadcaster,
                                                            const char *protocol);
+
+/// Unregisters all observers of a protocol that have this context, as multicast_remove_context()
+/// does.
+///
+/// @param broadcaster  The broadcaster.
+/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @param context      The context; may be NULL.
+/// @return How many were removed (>= 0), 0 if the name was never registered;
+///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: not a name;
+///         MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: as multicast_remove_context().
+/// Threads:   waits as multicast_remove().
+/// Cost:      that of looking up the name and of multicast_remove_context().
+/// @since 1.0
+MULTICAST_API int64_t multicast_broadcaster_unregister_context(multicast_broadcaster broadcaster,
+                                                               const char *protocol,
+                                                               void *context);
 
 /// Notifies the observers of a protocol: multicast_invoke() of the multicast of that name.
 ///
@@ -1080,11 +1483,11 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
 /// The patch level of this header.
 #define MULTICAST_VERSION_PATCH 0
 
-/// The version of this header in one number, 0x00MMmmpp, to compare with multicast_version(), which
-/// gives that of the library.
-#define MULTICAST_VERSION                                                  \
-  (((uint32_t)MULTICAST_VERSION_MAJOR << 16) |                             \
-   ((uint32_t)MULTICAST_VERSION_MINOR << 8) | (uint32_t)MULTICAST_VERSION_PATCH)
+/// The version of this header in one number, 0x00MMmmpp, to compare in `#if`, or with
+/// multicast_version(), which gives that of the library.
+#define MULTICAST_VERSION                                             \
+  ((MULTICAST_VERSION_MAJOR * 0x10000u) + (MULTICAST_VERSION_MINOR * 0x100u) + \
+   MULTICAST_VERSION_PATCH)
 
 /// The version of the library that is loaded, in the form of MULTICAST_VERSION.
 ///
@@ -1112,23 +1515,23 @@ MULTICAST_API uint32_t multicast_version(void);
 
 /// The identifier of a status, such as "MULTICAST_ERROR_TIMEOUT".
 ///
-/// @param status  Any number.
+/// @param status  Any number: a status, or the negative result of a function that counts.
 /// @return A text, never NULL; "MULTICAST_UNKNOWN_STATUS" for an unknown number.
 ///
 /// Ownership: the text is static.
 /// Cost:      O(1).
 /// @since 1.0
-MULTICAST_API const char *multicast_status_name(multicast_status status);
+MULTICAST_API const char *multicast_status_name(int64_t status);
 
 /// The message of a status, in English, without a full stop.
 ///
-/// @param status  Any number.
+/// @param status  Any number: a status, or the negative result of a function that counts.
 /// @return A text, never NULL; "not a status of this library" for an unknown number.
 ///
 /// Ownership: the text is static.
 /// Cost:      O(1).
 /// @since 1.0
-MULTICAST_API const char *multicast_status_message(multicast_status status);
+MULTICAST_API const char *multicast_status_message(int64_t status);
 
 /// Where the library gets its memory from.
 ///
@@ -1139,6 +1542,8 @@ MULTICAST_API const char *multicast_status_message(multicast_status status);
 typedef struct multicast_allocator {
   /// sizeof(multicast_allocator) as the caller knows it. Not 0.
   uint32_t struct_size;
+  /// Must be 0.
+  uint32_t flags;
   /// Passed to both functions (default: NULL).
   void *context;
   /// Returns `size` bytes (> 0) aligned to `alignment` (a power of two, at most 128), or NULL. It
@@ -1149,6 +1554,11 @@ typedef struct multicast_allocator {
   void (*deallocate)(void *context, void *block, size_t size, size_t alignment);
 } multicast_allocator;
 
+/// No functions, to initialize a static or local struct.
+///
+/// @since 1.0
+#define MULTICAST_ALLOCATOR_INIT {(uint32_t)sizeof(multicast_allocator), 0, NULL, NULL, NULL}
+
 /// No functions, with `struct_size` set.
 ///
 /// @return The allocator, by value.
@@ -1156,7 +1566,7 @@ typedef struct multicast_allocator {
 /// Cost:      O(1); inline.
 /// @since 1.0
 static inline multicast_allocator multicast_allocator_default(void) {
-  multicast_allocator allocator = {(uint32_t)sizeof(multicast_allocator), NULL, NULL, NULL};
+  multicast_allocator allocator = MULTICAST_ALLOCATOR_INIT;
   return allocator;
 }
 

@@ -137,7 +137,7 @@ inline exception_handler set_exception_handler(exception_handler handler) noexce
   return detail::handler.exchange(handler);
 }
 
-/// How a delegate is added; see multicast_options. There is no MULTICAST_UNIQUE, because no two
+/// How a delegate is added; see multicast_add_options. There is no MULTICAST_UNIQUE, because no two
 /// lambdas are equal.
 /// @since 1.0
 struct options {
@@ -153,8 +153,8 @@ struct options {
   multicast_queue queue = {0};
 
   /// The same options for C.
-  operator multicast_options() const noexcept {
-    multicast_options result = multicast_options_default();
+  operator multicast_add_options() const noexcept {
+    multicast_add_options result = multicast_add_options_default();
     result.flags = (once ? MULTICAST_ONCE : 0u) | (latest ? MULTICAST_LATEST : 0u);
     result.priority = priority;
     result.lifetime = lifetime;
@@ -269,7 +269,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// All statistics, at one moment.
   multicast_queue_stats statistics() const {
     multicast_queue_stats result = multicast_queue_stats_default();
-    detail::check(multicast_queue_statistics(handle_, &result));
+    detail::check(multicast_queue_get_stats(handle_, &result));
     return result;
   }
 
@@ -437,7 +437,7 @@ class signal<void(Args...)> : public detail::owner<multicast, multicast_destroy>
     if constexpr (std::is_pointer_v<std::remove_reference_t<Given>>) {
       if (function == nullptr) throw error(MULTICAST_ERROR_INVALID_ARGUMENT);
     }
-    multicast_options given = how;
+    multicast_add_options given = how;
     given.release = [](void *context) noexcept { delete static_cast<slot<F> *>(context); };
     given.lock = lock;
     if (lock != nullptr) given.unlock = [](void *) noexcept {};

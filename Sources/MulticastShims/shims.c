@@ -3,6 +3,7 @@
 __thread void *shims_thread_record;
 __thread bool shims_thread_is_ending;
 __thread uint32_t shims_release_depth;
+__thread int32_t shims_create_error;
 
 shims_directory shims_directories[SHIMS_DIRECTORY_COUNT];
 shims_slot_pool shims_slot_pools[SHIMS_DIRECTORY_COUNT];

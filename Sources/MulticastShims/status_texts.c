@@ -2,7 +2,7 @@
 
 #include "../../include/multicast.h"
 
-const char *shims_status_name(int32_t status) {
+const char *shims_status_name(int64_t status) {
   switch (status) {
 #define NAME(name, value, message) \
   case value:                      \
@@ -13,7 +13,7 @@ const char *shims_status_name(int32_t status) {
   return "MULTICAST_UNKNOWN_STATUS";
 }
 
-const char *shims_status_message(int32_t status) {
+const char *shims_status_message(int64_t status) {
   switch (status) {
 #define MESSAGE(name, value, message) \
   case value:                         \

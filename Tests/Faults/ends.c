@@ -84,13 +84,13 @@ static void by_visitor(void) {
 }
 
 static void by_release(void) {
-  multicast_options options = with_release(exit_in_release);
+  multicast_add_options options = with_release(exit_in_release);
   add_with(ending, exiting, &options);
   multicast_remove(ending, exiting);
 }
 
 static void by_lock(void) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.lock = exit_in_lock;
   options.unlock = unlock_nothing;
   add_with(ending, exiting, &options);

@@ -24,7 +24,7 @@ static int64_t keep(world *w, uint64_t handle) {
 
 /* Adds a delegate, for a removal. */
 static multicast_token add_one(world *w) {
-  multicast_options options = with_release(be_released);
+  multicast_add_options options = with_release(be_released);
   multicast_token token;
   int after = spare_memory();
   token = add_with(w->m, other_delegate_of(w), &options);
@@ -34,7 +34,7 @@ static multicast_token add_one(world *w) {
 }
 
 static void add_observer(world *w) {
-  multicast_options options = with_release(be_released);
+  multicast_add_options options = with_release(be_released);
   int after = spare_memory();
   CHECK_OK(multicast_broadcaster_register(w->broadcaster, known_name, other_delegate_of(w),
                                           &options, NULL));
@@ -87,9 +87,9 @@ static int64_t call_set_allocator(world *w) {
 }
 
 static int64_t call_options_init(world *w) {
-  multicast_options options;
+  multicast_add_options options;
   (void)w;
-  return multicast_options_init(&options, sizeof options);
+  return multicast_add_options_init(&options, sizeof options);
 }
 
 static int64_t call_allocator_init(world *w) {
@@ -129,7 +129,7 @@ static void unmake_multicast(uint64_t handle) {
 static int64_t call_destroy(world *w) {
   int after = spare_memory();
   multicast m = multicast_create();
-  multicast_options options = with_release(be_released);
+  multicast_add_options options = with_release(be_released);
   int releases = LOAD(w->releases);
   add_with(m, delegate_of(w), &options);
   ++w->owed;
@@ -145,7 +145,7 @@ static int64_t call_is_valid(world *w) {
   return 0;
 }
 
-static int64_t add_as(world *w, const multicast_options *options) {
+static int64_t add_as(world *w, const multicast_add_options *options) {
   multicast_delegate d = other_delegate_of(w);
   bool is_replaced = (options->flags & MULTICAST_UNIQUE) != 0 && multicast_contains(w->m, d);
   int64_t count = multicast_count(w->m);
@@ -163,7 +163,7 @@ static int64_t add_as(world *w, const multicast_options *options) {
 }
 
 static int64_t call_add(world *w) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   return add_as(w, &options);
 }
 
@@ -175,7 +175,7 @@ static int64_t call_add_without_options(world *w) {
 }
 
 static int64_t call_add_with_everything(world *w) {
-  multicast_options options = with_release(be_released);
+  multicast_add_options options = with_release(be_released);
   options.priority = w->names++ % 5 - 2;
   options.flags = MULTICAST_ONCE | MULTICAST_LATEST;
   options.events = 3;
@@ -187,13 +187,13 @@ static int64_t call_add_with_everything(world *w) {
 }
 
 static int64_t call_add_unique(world *w) {
-  multicast_options options = with_release(be_released);
+  multicast_add_options options = with_release(be_released);
   options.flags = MULTICAST_UNIQUE;
   return add_as(w, &options);
 }
 
 static int64_t call_add_many(world *w) {
-  multicast_options options = with_release(be_released);
+  multicast_add_options options = with_release(be_released);
   multicast_delegate d[5];
   multicast_token tokens[5];
   multicast_status status;
@@ -375,7 +375,7 @@ static void unmake_lifetime(uint64_t handle) {
 }
 
 static int64_t call_lifetime_end(world *w) {
-  multicast_options options = with_release(be_released);
+  multicast_add_options options = with_release(be_released);
   int releases = LOAD(w->releases), after = spare_memory();
   multicast_lifetime l = multicast_lifetime_create();
   multicast_token token;
@@ -408,7 +408,7 @@ static void unmake_queue(uint64_t handle) {
 static multicast_queue queue_with_a_call(world *w, int calls) {
   int after = spare_memory();
   multicast_queue q = queue_with((uint32_t)calls, MULTICAST_OVERFLOW_REFUSE);
-  multicast_options options = to_queue(q);
+  multicast_add_options options = to_queue(q);
   multicast m = multicast_create();
   int i;
   CHECK(m.id != 0);
@@ -494,7 +494,7 @@ static void unmake_broadcaster(uint64_t handle) {
 }
 
 static int64_t call_broadcaster_destroy(world *w) {
-  multicast_options options = with_release(be_released);
+  multicast_add_options options = with_release(be_released);
   int releases = LOAD(w->releases), after = spare_memory();
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   CHECK_OK(multicast_broadcaster_register(b, known_name, delegate_of(w), &options, NULL));
@@ -511,7 +511,7 @@ static int64_t call_broadcaster_default(world *w) {
 }
 
 static int64_t register_under(world *w, const char *name) {
-  multicast_options options = with_release(be_released);
+  multicast_add_options options = with_release(be_released);
   multicast_token token = {77};
   int releases = LOAD(w->releases);
   multicast_status status;
@@ -590,7 +590,7 @@ const function functions[] = {
     {"multicast_status_name", "", TAKES_NONE, 1, false, call_status_name, NULL},
     {"multicast_status_message", "", TAKES_NONE, 1, false, call_status_message, NULL},
     {"multicast_set_allocator", "", TAKES_NONE, 1, false, call_set_allocator, NULL},
-    {"multicast_options_init", "", TAKES_NONE, 1, false, call_options_init, NULL},
+    {"multicast_add_options_init", "", TAKES_NONE, 1, false, call_options_init, NULL},
     {"multicast_allocator_init", "", TAKES_NONE, 1, false, call_allocator_init, NULL},
     {"multicast_queue_options_init", "", TAKES_NONE, 1, false, call_queue_options_init, NULL},
     {"multicast_queue_stats_init", "", TAKES_NONE, 1, false, call_queue_stats_init, NULL},
@@ -641,7 +641,7 @@ const function functions[] = {
     {"multicast_queue_fd", "", TAKES_NONE, 2, false, call_queue_fd, NULL},
     {"multicast_queue_start", "", FAILS, 3, false, call_queue_start, NULL},
     {"multicast_queue_stop", "", TAKES_NONE, 3, false, call_queue_stop, NULL},
-    {"multicast_queue_statistics", "", TAKES_NONE, 1, false, call_queue_statistics, NULL},
+    {"multicast_queue_get_stats", "", TAKES_NONE, 1, false, call_queue_statistics, NULL},
 
     {"multicast_broadcaster_create", "", FAILS, 80, true,
      call_broadcaster_create, unmake_broadcaster},

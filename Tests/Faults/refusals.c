@@ -272,7 +272,7 @@ enum { REMOVAL_COUNT = sizeof removals / sizeof *removals };
 /* A multicast with a single invoker needs no heavy fence. */
 static void use_with_single_invoker(void) {
   int calls = 0, releases = 0;
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   multicast m = multicast_create();
   multicast_token token = add(m, counter(&calls));
   add_with(m, counter(&releases), &options);

@@ -85,7 +85,7 @@ static void *nest_to_the_limit(void *argument) {
 static void *lock_nest(void *context) { return context; }
 static void unlock_nest(void *strong) { CHECK(strong != NULL); }
 
-static void nest_on_a_stack_of(size_t size, int64_t (*again)(nest *), multicast_options options) {
+static void nest_on_a_stack_of(size_t size, int64_t (*again)(nest *), multicast_add_options options) {
   nest n;
   multicast_delegate d;
   int i;
@@ -109,29 +109,29 @@ static void nest_on_a_stack_of(size_t size, int64_t (*again)(nest *), multicast_
 }
 
 TEST(stack_of_64_kilobytes_is_enough_for_256_invocations) {
-  nest_on_a_stack_of(65536, by_invoke, multicast_options_default());
+  nest_on_a_stack_of(65536, by_invoke, multicast_add_options_default());
 }
 TEST(stack_of_64_kilobytes_is_enough_for_256_visits) {
-  nest_on_a_stack_of(65536, by_visit, multicast_options_default());
+  nest_on_a_stack_of(65536, by_visit, multicast_add_options_default());
 }
 TEST(stack_of_64_kilobytes_is_enough_for_256_notifications) {
-  nest_on_a_stack_of(65536, by_notify, multicast_options_default());
+  nest_on_a_stack_of(65536, by_notify, multicast_add_options_default());
 }
 
 /* Delegates with events, a lock or a queue need two to four times as much stack. */
 TEST(stack_of_128_kilobytes_is_enough_for_256_invocations_of_chosen_events) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.events = 1;
   nest_on_a_stack_of(131072, by_invoke, options);
 }
 TEST(stack_of_128_kilobytes_is_enough_for_256_invocations_of_a_locked_context) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.lock = lock_nest;
   options.unlock = unlock_nest;
   nest_on_a_stack_of(131072, by_invoke, options);
 }
 TEST(stack_of_128_kilobytes_is_enough_for_256_runs_of_a_queue) {
-  nest_on_a_stack_of(131072, by_run, multicast_options_default());
+  nest_on_a_stack_of(131072, by_run, multicast_add_options_default());
 }
 
 /* ---- Many threads ---------------------------------------------------------------------------- */
@@ -227,7 +227,7 @@ static void *be_cancelled_in_run(void *unused) {
 static void is_cancelled(void *(*body)(void *), bool is_queued, bool is_removed) {
   static const gate shut = GATE_INIT;
   int calls = 0, releases = 0;
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   multicast_delegate d;
   multicast_token token;
   pthread_t thread;

@@ -28,7 +28,7 @@ static void check(const char *file, int line, const char *expression, long long 
 static struct {
   void *handle;
   multicast (*create)(void);
-  multicast_status (*add)(multicast, multicast_delegate, const multicast_options *,
+  multicast_status (*add)(multicast, multicast_delegate, const multicast_add_options *,
                           multicast_token *);
   int64_t (*invoke)(multicast, uint32_t, const void *, size_t);
   multicast_status (*destroy)(multicast);
@@ -119,7 +119,7 @@ static void close_library(void *context, uint32_t event, const void *payload, si
 
 static void close_the_library(void) {
   multicast_delegate closing = {close_library, NULL};
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   pthread_t threads[THREADS];
   multicast_queue queue;
   int round;
@@ -145,7 +145,7 @@ static void close_the_library(void) {
 /* ---- A plugin is closed ---------------------------------------------------------------------- */
 
 static void close_plugins(const char *path) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   pthread_t threads[THREADS];
   multicast_queue queue;
   int round, i;

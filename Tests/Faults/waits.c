@@ -34,7 +34,7 @@ static void start_other(scene *s, void *(*body)(void *)) {
 
 /* Another thread is in a call of the delegate. */
 static void begin_called(scene *s) {
-  multicast_options options = with_release(release_slowly);
+  multicast_add_options options = with_release(release_slowly);
   options.lifetime = s->lifetime;
   CHECK_OK(multicast_broadcaster_register(s->broadcaster, name, s->delegate, &options, &s->token));
   s->m = multicast_broadcaster_multicast(s->broadcaster, name);
@@ -56,7 +56,7 @@ static void *remove_it(void *argument) {
 
 /* Another thread is in the `release` of the delegate. */
 static void begin_released(scene *s) {
-  multicast_options options = with_release(release_slowly);
+  multicast_add_options options = with_release(release_slowly);
   options.lifetime = s->lifetime;
   s->release_blocks = true;
   CHECK_OK(multicast_broadcaster_register(s->broadcaster, name, s->delegate, &options, &s->token));
@@ -67,7 +67,7 @@ static void begin_released(scene *s) {
 
 /* The thread of the queue is in a call of the delegate. */
 static void begin_run(scene *s) {
-  multicast_options options = with_release(release_slowly);
+  multicast_add_options options = with_release(release_slowly);
   s->queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   options.queue = s->queue;
   options.lifetime = s->lifetime;

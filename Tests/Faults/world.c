@@ -34,7 +34,7 @@ multicast_delegate other_delegate_of(world *w) {
 const char *const known_name = "known";
 
 void world_begin(world *w) {
-  multicast_options options = with_release(be_released);
+  multicast_add_options options = with_release(be_released);
   memset(w, 0, sizeof *w);
   w->m = multicast_create();
   w->lifetime = multicast_lifetime_create();

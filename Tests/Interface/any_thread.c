@@ -30,7 +30,7 @@ static void *do_anything(void *argument) {
   worker *w = argument;
   multicast_token tokens[8] = {{0}};
   multicast_delegate d, listed[4];
-  multicast_options options = with_release(note_release);
+  multicast_add_options options = with_release(note_release);
   int i;
   d.function = note;
   for (i = 0; i < 1500; ++i) {

@@ -22,7 +22,7 @@ static void *allocate(void *context, size_t size, size_t alignment) {
 
 typedef struct addition {
   multicast m;
-  multicast_options options;
+  multicast_add_options options;
   multicast_queue heir;
   int releases;
 } addition;

@@ -6,7 +6,7 @@ static int calls;
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-static void expect_refused(const multicast_options *options) {
+static void expect_refused(const multicast_add_options *options) {
   multicast m = multicast_create();
   multicast_token t = {77};
   CHECK_STATUS(multicast_add(m, counter(&calls), options, &t), MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -17,8 +17,8 @@ static void expect_refused(const multicast_options *options) {
 
 TEST(struct_size_zero_or_too_small_is_invalid_argument) {
   uint32_t size;
-  for (size = 0; size < sizeof(multicast_options); ++size) {
-    multicast_options options = multicast_options_default();
+  for (size = 0; size < sizeof(multicast_add_options); ++size) {
+    multicast_add_options options = multicast_add_options_default();
     options.struct_size = size;
     expect_refused(&options);
   }
@@ -26,7 +26,7 @@ TEST(struct_size_zero_or_too_small_is_invalid_argument) {
 
 TEST(struct_size_of_a_newer_caller_is_fine_if_the_rest_is_zero) {
   struct {
-    multicast_options known;
+    multicast_add_options known;
     uint64_t unknown[20];
   } newer;
   multicast m = multicast_create();
@@ -39,7 +39,7 @@ TEST(struct_size_of_a_newer_caller_is_fine_if_the_rest_is_zero) {
 }
 
 TEST(struct_size_beyond_1024_is_invalid_argument) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.struct_size = 1025;
   expect_refused(&options);
   options.struct_size = UINT32_MAX;
@@ -49,14 +49,14 @@ TEST(struct_size_beyond_1024_is_invalid_argument) {
 TEST(unknown_flags_are_invalid_argument) {
   int bit;
   for (bit = 3; bit < 32; ++bit) {
-    multicast_options options = multicast_options_default();
+    multicast_add_options options = multicast_add_options_default();
     options.flags = 1u << bit;
     expect_refused(&options);
   }
 }
 
 TEST(reserved_fields_that_are_not_zero_are_invalid_argument) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.reserved = 1;
   expect_refused(&options);
 }
@@ -65,7 +65,7 @@ TEST(queue_that_is_none_is_invalid_handle_and_releases) {
   int releases = 0;
   multicast m = multicast_create();
   multicast_token t = {77};
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   options.queue.id = 1;
   CHECK_STATUS(multicast_add(m, counter(&releases), &options, &t),
                MULTICAST_ERROR_INVALID_HANDLE);
@@ -102,7 +102,7 @@ static void *lock_only(void *context) { return context; }
 TEST(add_many_of_none_refuses_options_that_contradict_themselves) {
   multicast m = multicast_create();
   multicast_delegate none = {NULL, NULL};
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.lock = lock_only; /* without unlock */
   CHECK_STATUS(multicast_add_many(m, NULL, 0, &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_STATUS(multicast_add_many(m, &none, 0, &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -123,7 +123,7 @@ typedef struct taker {
 static multicast_queue asked_queue;
 
 static multicast_status init_options(void *given, size_t size) {
-  return multicast_options_init(given, size);
+  return multicast_add_options_init(given, size);
 }
 
 static multicast_status init_queue_options(void *given, size_t size) {
@@ -165,7 +165,7 @@ static bool takes_broadcaster_options(void *given) {
 }
 
 static bool takes_stats(void *given) {
-  multicast_status status = multicast_queue_statistics(asked_queue, given);
+  multicast_status status = multicast_queue_get_stats(asked_queue, given);
   if (status != MULTICAST_OK) CHECK_STATUS(status, MULTICAST_ERROR_INVALID_ARGUMENT);
   return status == MULTICAST_OK;
 }
@@ -182,7 +182,7 @@ static bool takes_allocator(void *given) {
 }
 
 static const taker takers[] = {
-    {"multicast_options", 64, init_options, takes_options},
+    {"multicast_add_options", 64, init_options, takes_options},
     {"multicast_queue_options", 12, init_queue_options, takes_queue_options},
     {"multicast_broadcaster_options", 16, init_broadcaster_options, takes_broadcaster_options},
     {"multicast_queue_stats", 72, init_stats, takes_stats},

@@ -18,7 +18,7 @@ TEST(broadcaster_default_is_the_same_each_time_and_needs_no_set_up) {
 
 TEST(broadcaster_default_calls_observers_on_the_notifying_thread_or_where_they_say) {
   multicast_broadcaster b = multicast_broadcaster_default();
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast_queue q = create_queue();
   int queued = 0;
   options.queue = q;

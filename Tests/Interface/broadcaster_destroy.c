@@ -10,7 +10,7 @@ TEST(broadcaster_destroyed_takes_all_its_multicasts_along) {
   enum { NAMES = 300 };
   multicast m[NAMES];
   observer o = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   multicast_broadcaster b = create(), other = create();
   multicast_token token = {0};
   int i;
@@ -63,7 +63,7 @@ static void destroy_in_call(void *context, uint32_t event, const void *payload, 
 
 TEST(broadcaster_destroyed_inside_an_observers_call_is_pending) {
   observer o = {0, 0}, later = {0, 0}, elsewhere = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   multicast_delegate d;
   ending = create();
   d.function = destroy_in_call;
@@ -81,7 +81,7 @@ TEST(broadcaster_destroyed_inside_an_observers_call_is_pending) {
 
 TEST(broadcaster_destroyed_inside_a_call_from_its_queue_is_pending) {
   observer o = {0, 0}, later = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   multicast_queue q = create_queue();
   multicast_delegate d;
   ending = create_on(q);
@@ -117,7 +117,7 @@ static char first_name[] = "First", second_name[] = "Second";
 
 TEST(broadcaster_destroy_waits_for_calls_of_all_names_on_other_threads) {
   blocker first = BLOCKER_INIT, second = BLOCKER_INIT;
-  multicast_options options = with_release(release_blocker);
+  multicast_add_options options = with_release(release_blocker);
   pthread_t notifiers[2], destroyer;
   ending = create();
   observe_with(ending, first_name, blocking(&first), &options);
@@ -213,7 +213,7 @@ static void unregister_itself(void *context, uint32_t event, const void *payload
 
 TEST(broadcaster_unregister_inside_its_own_call_is_pending) {
   observer o = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   multicast_delegate d;
   d.function = unregister_itself;
   d.context = &o;
@@ -305,7 +305,7 @@ static void use_in_release(void *context) {
 
 TEST(broadcaster_may_be_used_inside_a_release) {
   multicast_broadcaster b = create();
-  multicast_options options = with_release(use_in_release);
+  multicast_add_options options = with_release(use_in_release);
   multicast_delegate d;
   d.function = count_call;
   d.context = &b;

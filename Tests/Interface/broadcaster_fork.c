@@ -5,7 +5,7 @@
 
 static void use_inherited(void *unused) {
   observer o = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   multicast_broadcaster b;
   int known = LOAD(growing_count), i;
   (void)unused;

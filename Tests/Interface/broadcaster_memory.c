@@ -42,7 +42,7 @@ TEST(broadcaster_create_out_of_memory_is_the_null_handle) {
 static void try_register(void) {
   enum { NAMES = 40 };
   static observer each[NAMES];
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   multicast_status status = MULTICAST_OK;
   multicast_broadcaster b;
   int after = put_off(), i;
@@ -162,7 +162,7 @@ TEST(broadcaster_notify_out_of_memory_is_possible_at_the_first_of_a_thread_only)
 TEST(broadcaster_unregister_and_destroy_need_no_memory) {
   enum { NAMES = 100 };
   observer o = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   multicast_broadcaster b;
   int i;
   use_test_allocator();
@@ -194,7 +194,7 @@ TEST(broadcaster_register_out_of_memory_again_and_again_leaks_nothing) {
     int64_t before = 0;
     for (i = 0; i < 500; ++i) {
       observer o = {0, 0};
-      multicast_options options = with_release(release_observer);
+      multicast_add_options options = with_release(release_observer);
       multicast_status status;
       fail_after = after;
       status = multicast_broadcaster_register(b, numbered(NAME, after), observing(&o),
@@ -243,7 +243,7 @@ TEST(broadcaster_rounds_of_everything_leak_nothing) {
   use_test_allocator();
   for (round = 0; round < ROUNDS; ++round) {
     observer o = {0, 0};
-    multicast_options options = with_release(release_observer);
+    multicast_add_options options = with_release(release_observer);
     multicast_queue q = create_queue();
     multicast_broadcaster b = round % 2 == 0 ? create() : create_on(q);
     for (i = 0; i < NAMES; ++i) {

@@ -47,7 +47,7 @@ TEST(broadcaster_multicast_is_where_observers_register) {
 
 TEST(broadcaster_makes_a_new_multicast_for_one_that_was_destroyed) {
   observer o = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   multicast_broadcaster b = create();
   multicast old = find(b, NAME), new;
   observe_with(b, NAME, observing(&o), &options);
@@ -98,7 +98,7 @@ TEST(broadcaster_whose_multicasts_are_destroyed_again_and_again_takes_no_more_me
 TEST(register_under_an_ended_lifetime_leaves_the_name_its_multicast) {
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   multicast before = multicast_broadcaster_multicast(b, "door");
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   int calls = 0;
   options.lifetime = multicast_lifetime_create();
   CHECK_OK(multicast_lifetime_end(options.lifetime));

@@ -129,7 +129,7 @@ TEST(broadcaster_unregister_removes_the_first_of_equal_observers) {
 TEST(broadcaster_unregister_releases_the_context) {
   multicast_broadcaster b = create();
   observer o = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   observe_with(b, NAME, observing(&o), &options);
   CHECK_EQ(o.releases, 0);
   CHECK_OK(multicast_broadcaster_unregister(b, NAME, observing(&o)));
@@ -139,7 +139,7 @@ TEST(broadcaster_unregister_releases_the_context) {
 TEST(broadcaster_unregister_all_counts_and_leaves_other_names_alone) {
   multicast_broadcaster b = create();
   observer o = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   int i;
   for (i = 0; i < 10; ++i) observe_with(b, NAME, observing(&o), &options);
   observe(b, "Other", counter(&calls));
@@ -165,7 +165,7 @@ TEST(broadcaster_notifies_twice_who_registers_twice) {
 TEST(broadcaster_notifies_once_and_last_who_registers_again_as_unique) {
   char text[16] = "";
   letter a = {text, 'a'}, other = {text, 'b'};
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast_broadcaster b = create();
   options.flags = MULTICAST_UNIQUE;
   observe_with(b, NAME, writer(&a), &options);
@@ -176,7 +176,7 @@ TEST(broadcaster_notifies_once_and_last_who_registers_again_as_unique) {
 }
 
 TEST(broadcaster_unique_is_about_one_name) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast_broadcaster b = create();
   options.flags = MULTICAST_UNIQUE;
   observe_with(b, NAME, counter(&calls), &options);

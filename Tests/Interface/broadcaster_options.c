@@ -43,7 +43,7 @@ TEST(broadcaster_token_is_current_in_the_call_of_its_observer) {
 TEST(broadcaster_notifies_by_priority_then_by_order_of_registration) {
   char text[16] = "";
   letter a = {text, 'a'}, second = {text, 'b'}, c = {text, 'c'}, d = {text, 'd'};
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast_broadcaster b = create();
   options.priority = -1;
   observe_with(b, NAME, writer(&d), &options);
@@ -57,7 +57,7 @@ TEST(broadcaster_notifies_by_priority_then_by_order_of_registration) {
 
 TEST(broadcaster_notifies_once_who_registers_for_once) {
   observer o = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   multicast_broadcaster b = create();
   multicast_token token;
   options.flags = MULTICAST_ONCE;
@@ -69,7 +69,7 @@ TEST(broadcaster_notifies_once_who_registers_for_once) {
 }
 
 TEST(broadcaster_notifies_of_wanted_events_only) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast_broadcaster b = create();
   options.events = UINT64_C(1) << 3;
   observe_with(b, NAME, counter(&calls), &options);
@@ -84,7 +84,7 @@ TEST(broadcaster_observers_are_gone_from_all_names_when_their_lifetime_ends) {
   observer o = {0, 0};
   multicast_broadcaster b = create(), other = create();
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   int i;
   options.lifetime = l;
   for (i = 0; i < NAMES; ++i) {
@@ -118,7 +118,7 @@ static void unlock_observer(void *strong) {
 
 TEST(broadcaster_registers_with_options_of_every_kind_at_once) {
   observer o = {0, 0};
-  multicast_options options = with_release(release_observer), before;
+  multicast_add_options options = with_release(release_observer), before;
   multicast_broadcaster b = create();
   multicast_lifetime l = multicast_lifetime_create();
   multicast_queue q = create_queue();
@@ -146,7 +146,7 @@ TEST(broadcaster_registers_with_options_of_every_kind_at_once) {
 
 TEST(broadcaster_register_of_options_that_are_not_valid_is_invalid_argument) {
   observer o = {0, 0};
-  multicast_options options;
+  multicast_add_options options;
   multicast_broadcaster b = create();
   int which;
   for (which = 0; which < 4; ++which) {
@@ -171,7 +171,7 @@ TEST(broadcaster_register_of_options_that_are_not_valid_is_invalid_argument) {
 
 TEST(broadcaster_register_without_a_function_is_invalid_argument_and_releases) {
   observer o = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   multicast_delegate d;
   multicast_broadcaster b = create();
   multicast_token token = {77};
@@ -185,7 +185,7 @@ TEST(broadcaster_register_without_a_function_is_invalid_argument_and_releases) {
 }
 
 typedef struct newer_options {
-  multicast_options known;
+  multicast_add_options known;
   uint64_t unknown[20];
 } newer_options;
 

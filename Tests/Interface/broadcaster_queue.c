@@ -109,7 +109,7 @@ TEST(broadcaster_options_are_read_during_the_call_only) {
 TEST(broadcaster_queue_gets_the_calls_of_observers_that_name_none) {
   multicast_queue q = create_queue(), own = create_queue();
   multicast_broadcaster b = create_on(q);
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   int with_defaults = 0, with_options = 0, with_queue = 0;
   observe(b, NAME, counter(&with_defaults));
   observe_with(b, NAME, counter(&with_options), &options);
@@ -126,7 +126,7 @@ TEST(broadcaster_queue_gets_the_calls_of_observers_that_name_none) {
 TEST(broadcaster_without_a_queue_calls_at_once_but_for_observers_with_one) {
   multicast_queue own = create_queue();
   multicast_broadcaster b = create();
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   int direct = 0, queued = 0;
   options.queue = own;
   observe(b, NAME, counter(&direct));
@@ -153,7 +153,7 @@ TEST(broadcaster_queue_does_not_call_who_has_unregistered) {
   multicast_queue q = create_queue();
   multicast_broadcaster b = create_on(q);
   observer o = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   observe_with(b, NAME, observing(&o), &options);
   observe(b, NAME, counter(&calls));
   CHECK_EQ(notify(b, NAME), 2);
@@ -169,7 +169,7 @@ TEST(broadcaster_queue_does_not_call_when_the_broadcaster_is_destroyed_and_stays
   multicast_queue q = create_queue();
   multicast_broadcaster b = create_on(q), next;
   observer o = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   observe_with(b, NAME, observing(&o), &options);
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 0, payload_sent, sizeof payload_sent), 1);
   CHECK_OK(multicast_broadcaster_destroy(b));
@@ -214,7 +214,7 @@ TEST(broadcaster_queue_copies_the_payload) {
 TEST(broadcaster_queue_keeps_the_newest_call_of_who_wants_the_latest) {
   multicast_queue q = create_queue();
   multicast_broadcaster b = create_on(q);
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast_delegate d;
   d.function = keep_title;
   d.context = &calls;
@@ -233,7 +233,7 @@ TEST(broadcaster_whose_queue_is_destroyed_registers_none_without_a_queue) {
   multicast_queue q = create_queue(), own = create_queue();
   multicast_broadcaster b = create_on(q);
   observer before = {0, 0}, after = {0, 0}, elsewhere = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   multicast_token token = {77};
   observe_with(b, NAME, observing(&before), &options);
   CHECK_EQ(notify(b, NAME), 1);
@@ -264,7 +264,7 @@ TEST(broadcaster_registers_none_with_a_queue_of_their_own_that_is_destroyed) {
   multicast_queue q = create_queue(), own = create_queue();
   multicast_broadcaster b = create_on(q);
   observer o = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   multicast_token token = {77};
   CHECK_OK(multicast_queue_destroy(own));
   options.queue = own;

@@ -69,7 +69,7 @@ typedef struct worker {
 
 static void *register_notify_unregister(void *argument) {
   worker *w = argument;
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   int i;
   for (i = 0; i < 1500; ++i) {
     const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
@@ -103,7 +103,7 @@ TEST(broadcaster_used_by_four_threads_under_the_same_names_while_one_looks_up) {
 
 static void *use_every_function(void *argument) {
   worker *w = argument;
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   int i;
   for (i = 0; i < 1500; ++i) {
     const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
@@ -166,7 +166,7 @@ static void *destroy_the_multicast(void *unused) {
 TEST(broadcaster_registers_while_others_destroy_the_multicast_of_the_name) {
   enum { ROUNDS = 20000 };
   observer o = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   pthread_t thread;
   int i;
   shared = create();
@@ -187,7 +187,7 @@ static uint64_t passing_handle;
 
 static void *use_what_comes_and_goes(void *argument) {
   worker *w = argument;
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   while (!LOAD(is_over)) {
     const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
     multicast_broadcaster b;
@@ -288,7 +288,7 @@ TEST(broadcaster_destroyed_while_others_look_up) {
 
 static void *register_until_it_ends(void *argument) {
   worker *w = argument;
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   multicast_status status = MULTICAST_OK;
   int i;
   for (i = 0; status == MULTICAST_OK; ++i) { /* a new name each time, so that the table grows */

@@ -52,7 +52,7 @@ multicast_token observe(multicast_broadcaster b, const char *name, multicast_del
 }
 
 multicast_token observe_with(multicast_broadcaster b, const char *name,
-                             multicast_delegate d, const multicast_options *options) {
+                             multicast_delegate d, const multicast_add_options *options) {
   multicast_token token = {0};
   CHECK_OK(multicast_broadcaster_register(b, name, d, options, &token));
   CHECK(token.id != 0);
@@ -77,7 +77,7 @@ multicast_delegate observing(observer *o) {
 
 void expect_stale(multicast_broadcaster b) {
   observer o = {0, 0};
-  multicast_options options = with_release(release_observer);
+  multicast_add_options options = with_release(release_observer);
   multicast_token token = {77};
   CHECK_STATUS(multicast_broadcaster_register(b, NAME, observing(&o), &options, &token),
                MULTICAST_ERROR_INVALID_HANDLE);

@@ -30,7 +30,7 @@ extern int calls;
 
 multicast_token observe(multicast_broadcaster b, const char *name, multicast_delegate d);
 multicast_token observe_with(multicast_broadcaster b, const char *name,
-                             multicast_delegate d, const multicast_options *options);
+                             multicast_delegate d, const multicast_add_options *options);
 
 /* An observer that counts its calls and its releases. */
 typedef struct observer {

@@ -125,7 +125,7 @@ TEST(removed_after_growth_during_invoke_is_not_called) {
 CALLBACK(reorder_then_remove_other) {
   actor *a = context;
   static int ignored;
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   UNUSED;
   ++a->calls;
   options.priority = 7; /* goes first, so the list is rewritten with other ranks */
@@ -290,7 +290,7 @@ CALLBACK(nest_then_destroy) {
 
 TEST(destroyed_in_a_nested_invocation_ends_all_of_them) {
   int calls = 0, releases = 0;
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
   a.target = multicast_create();
   add(a.target, acting(nest_then_destroy, &a));

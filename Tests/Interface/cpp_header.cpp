@@ -685,13 +685,13 @@ TEST(a_signal_works_with_the_functions_for_c) {
   how.once = how.latest = true;
   how.lifetime.id = 3;
   how.queue.id = 4;
-  const multicast_options given = how;
+  const multicast_add_options given = how;
   CHECK_EQ(given.struct_size, sizeof given);
   CHECK_EQ(given.flags, MULTICAST_ONCE | MULTICAST_LATEST);
   CHECK_EQ(given.priority, -7);
   CHECK(given.lifetime.id == 3 && given.queue.id == 4 && given.release == nullptr);
-  const multicast_options defaults = mcast::options();
-  const multicast_options expected = multicast_options_default();
+  const multicast_add_options defaults = mcast::options();
+  const multicast_add_options expected = multicast_add_options_default();
   CHECK_EQ(memcmp(&defaults, &expected, sizeof defaults), 0);
 }
 

@@ -15,7 +15,7 @@ TEST(fork_child_can_use_the_library) {
 }
 
 static multicast_token begin_busy_call(invoker *i) {
-  multicast_options options = with_release(release_blocker);
+  multicast_add_options options = with_release(release_blocker);
   multicast_token token;
   inherited = multicast_create();
   token = add_with(inherited, blocking(&busy), &options);
@@ -60,7 +60,7 @@ TEST(fork_child_gets_the_release_of_what_was_removed_and_running) {
 static bool fork_is_over;
 
 static void *churn(void *unused) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   (void)unused;
   while (!LOAD(fork_is_over)) {
     multicast_token token = add_with(inherited, counter(&busy.calls), &options);
@@ -154,7 +154,7 @@ static void release_after_fork(void *context) {
 TEST(fork_child_does_what_a_waiting_thread_of_the_parent_would_have_done) {
   pid_t child = -1;
   int status = -1;
-  multicast_options options = with_release(release_after_fork);
+  multicast_add_options options = with_release(release_after_fork);
   multicast_delegate d;
   d.function = fork_while_waited_for;
   d.context = &child;
@@ -203,7 +203,7 @@ static void expect_released_once(void *removers) {
 
 TEST(fork_child_finds_nothing_of_a_removal_that_is_over_though_a_later_one_waits) {
   static remover removers[2] = {REMOVER_INIT, REMOVER_INIT};
-  multicast_options options = with_release(release_blocker);
+  multicast_add_options options = with_release(release_blocker);
   invoker invokers[2];
   int i;
   inherited = multicast_create();
@@ -238,7 +238,7 @@ TEST(fork_child_ends_a_lifetime_whose_delegates_the_parent_runs) {
   blocker b = BLOCKER_INIT;
   multicast m = multicast_create();
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_options options = under(l);
+  multicast_add_options options = under(l);
   invoker i;
   add_with(m, blocking(&b), &options);
   invoke_in_background(&i, m);

@@ -161,7 +161,7 @@ multicast_delegate blocking(blocker *b) {
   return d;
 }
 
-multicast_token add_with(multicast m, multicast_delegate d, const multicast_options *options) {
+multicast_token add_with(multicast m, multicast_delegate d, const multicast_add_options *options) {
   multicast_token token = {0};
   CHECK_OK(multicast_add(m, d, options, &token));
   CHECK(token.id != 0);
@@ -170,14 +170,14 @@ multicast_token add_with(multicast m, multicast_delegate d, const multicast_opti
 
 multicast_token add(multicast m, multicast_delegate d) { return add_with(m, d, NULL); }
 
-multicast_options with_release(void (*release)(void *)) {
-  multicast_options options = multicast_options_default();
+multicast_add_options with_release(void (*release)(void *)) {
+  multicast_add_options options = multicast_add_options_default();
   options.release = release;
   return options;
 }
 
-multicast_options under(multicast_lifetime lifetime) {
-  multicast_options options = multicast_options_default();
+multicast_add_options under(multicast_lifetime lifetime) {
+  multicast_add_options options = multicast_add_options_default();
   options.lifetime = lifetime;
   return options;
 }
@@ -192,20 +192,20 @@ multicast_queue queue_with(uint32_t capacity, multicast_overflow overflow) {
   return q;
 }
 
-multicast_options to_queue(multicast_queue q) {
-  multicast_options options = multicast_options_default();
+multicast_add_options to_queue(multicast_queue q) {
+  multicast_add_options options = multicast_add_options_default();
   options.queue = q;
   return options;
 }
 
 multicast_token add_queued(multicast m, multicast_delegate d, multicast_queue q) {
-  multicast_options options = to_queue(q);
+  multicast_add_options options = to_queue(q);
   return add_with(m, d, &options);
 }
 
 multicast_queue_stats stats_of(multicast_queue q) {
   multicast_queue_stats s = multicast_queue_stats_default();
-  CHECK_OK(multicast_queue_statistics(q, &s));
+  CHECK_OK(multicast_queue_get_stats(q, &s));
   CHECK_EQ(s.queued, s.pending + s.delivered + s.dropped + s.retracted + s.coalesced);
   CHECK(s.highest >= s.pending && s.highest <= s.queued);
   return s;

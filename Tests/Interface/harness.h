@@ -127,14 +127,14 @@ multicast_delegate blocking(blocker *b);
 
 /* Adds, and expects that to succeed. */
 multicast_token add(multicast m, multicast_delegate d);
-multicast_token add_with(multicast m, multicast_delegate d, const multicast_options *options);
-multicast_options with_release(void (*release)(void *));
-multicast_options under(multicast_lifetime lifetime);
+multicast_token add_with(multicast m, multicast_delegate d, const multicast_add_options *options);
+multicast_add_options with_release(void (*release)(void *));
+multicast_add_options under(multicast_lifetime lifetime);
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
 multicast_queue queue_with(uint32_t capacity, multicast_overflow overflow);
-multicast_options to_queue(multicast_queue q);
+multicast_add_options to_queue(multicast_queue q);
 multicast_token add_queued(multicast m, multicast_delegate d, multicast_queue q);
 
 /* The statistics of the queue. Fails the test if they do not add up. */

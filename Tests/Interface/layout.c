@@ -34,31 +34,51 @@ SIZE(multicast_delegate, 16);
 FIELD(multicast_delegate, function, 0);
 FIELD(multicast_delegate, context, 8);
 
-SIZE(multicast_options, 64);
-FIELD(multicast_options, struct_size, 0);
-FIELD(multicast_options, flags, 4);
-FIELD(multicast_options, priority, 8);
-FIELD(multicast_options, reserved, 12);
-FIELD(multicast_options, events, 16);
-FIELD(multicast_options, lifetime, 24);
-FIELD(multicast_options, queue, 32);
-FIELD(multicast_options, release, 40);
-FIELD(multicast_options, lock, 48);
-FIELD(multicast_options, unlock, 56);
+SIZE(multicast_add_options, 64);
+FIELD(multicast_add_options, struct_size, 0);
+FIELD(multicast_add_options, flags, 4);
+FIELD(multicast_add_options, priority, 8);
+FIELD(multicast_add_options, reserved, 12);
+FIELD(multicast_add_options, events, 16);
+FIELD(multicast_add_options, lifetime, 24);
+FIELD(multicast_add_options, queue, 32);
+FIELD(multicast_add_options, release, 40);
+FIELD(multicast_add_options, lock, 48);
+FIELD(multicast_add_options, unlock, 56);
 
 SIZE(multicast_allocator, 32);
 FIELD(multicast_allocator, struct_size, 0);
+FIELD(multicast_allocator, flags, 4);
 FIELD(multicast_allocator, context, 8);
 FIELD(multicast_allocator, allocate, 16);
 FIELD(multicast_allocator, deallocate, 24);
 
-SIZE(multicast_queue_options, 12);
+SIZE(multicast_queue_options, 40);
 FIELD(multicast_queue_options, struct_size, 0);
-FIELD(multicast_queue_options, capacity, 4);
-FIELD(multicast_queue_options, overflow, 8);
+FIELD(multicast_queue_options, flags, 4);
+FIELD(multicast_queue_options, capacity, 8);
+FIELD(multicast_queue_options, overflow, 16);
+FIELD(multicast_queue_options, reserved, 20);
+FIELD(multicast_queue_options, thread_name, 24);
+FIELD(multicast_queue_options, stack_size, 32);
+
+SIZE(multicast_registration, 88);
+FIELD(multicast_registration, struct_size, 0);
+FIELD(multicast_registration, flags, 4);
+FIELD(multicast_registration, token, 8);
+FIELD(multicast_registration, target, 16);
+FIELD(multicast_registration, delegate, 24);
+FIELD(multicast_registration, strong, 40);
+FIELD(multicast_registration, priority, 48);
+FIELD(multicast_registration, is_paused, 52);
+FIELD(multicast_registration, events, 56);
+FIELD(multicast_registration, lifetime, 64);
+FIELD(multicast_registration, queue, 72);
+FIELD(multicast_registration, label, 80);
 
 SIZE(multicast_queue_stats, 72);
 FIELD(multicast_queue_stats, struct_size, 0);
+FIELD(multicast_queue_stats, flags, 4);
 FIELD(multicast_queue_stats, pending, 8);
 FIELD(multicast_queue_stats, queued, 16);
 FIELD(multicast_queue_stats, delivered, 24);
@@ -91,11 +111,34 @@ STATIC_ASSERT(MULTICAST_OVERFLOW_REFUSE == 0);
 STATIC_ASSERT(MULTICAST_OVERFLOW_DROP_OLDEST == 1);
 STATIC_ASSERT(MULTICAST_OVERFLOW_BLOCK == 2);
 
+/* The preprocessor can compare versions. */
+#if MULTICAST_VERSION < 0x10000
+#error "MULTICAST_VERSION is that of version 1 at least"
+#endif
+
+/* Initializers for static storage. */
+extern multicast_add_options layout_add_options;
+multicast_add_options layout_add_options = MULTICAST_ADD_OPTIONS_INIT;
+extern multicast_queue_options layout_queue_options;
+multicast_queue_options layout_queue_options = MULTICAST_QUEUE_OPTIONS_INIT;
+extern multicast_queue_stats layout_queue_stats;
+multicast_queue_stats layout_queue_stats = MULTICAST_QUEUE_STATS_INIT;
+extern multicast_broadcaster_options layout_broadcaster_options;
+multicast_broadcaster_options layout_broadcaster_options = MULTICAST_BROADCASTER_OPTIONS_INIT;
+extern multicast_allocator layout_allocator;
+multicast_allocator layout_allocator = MULTICAST_ALLOCATOR_INIT;
+extern multicast_registration layout_registration;
+multicast_registration layout_registration = MULTICAST_REGISTRATION_INIT;
+extern multicast_token layout_token;
+multicast_token layout_token = MULTICAST_NONE;
+
 /* The inline functions compile in every language too. */
-multicast_options layout_uses_options(void);
-multicast_options layout_uses_options(void) { return multicast_options_default(); }
+multicast_add_options layout_uses_options(void);
+multicast_add_options layout_uses_options(void) { return multicast_add_options_default(); }
 multicast_allocator layout_uses_allocator(void);
 multicast_allocator layout_uses_allocator(void) { return multicast_allocator_default(); }
+multicast_registration layout_uses_registration(void);
+multicast_registration layout_uses_registration(void) { return multicast_registration_default(); }
 multicast_queue_options layout_uses_queue_options(void);
 multicast_queue_options layout_uses_queue_options(void) {
   return multicast_queue_options_default();

@@ -32,33 +32,33 @@ TEST(status_texts_of_other_numbers_are_not_null) {
 }
 
 TEST(options_init_fills_in_defaults) {
-  multicast_options options, inlined = multicast_options_default();
+  multicast_add_options options, inlined = multicast_add_options_default();
   memset(&options, 0xFF, sizeof options);
-  CHECK_OK(multicast_options_init(&options, sizeof options));
+  CHECK_OK(multicast_add_options_init(&options, sizeof options));
   CHECK_EQ(options.struct_size, sizeof options);
   CHECK(memcmp(&options, &inlined, sizeof options) == 0);
 }
 
 TEST(options_init_serves_newer_callers) {
   union {
-    multicast_options options;
+    multicast_add_options options;
     unsigned char bytes[256];
   } newer;
   memset(&newer, 0xFF, sizeof newer);
-  CHECK_OK(multicast_options_init(&newer.options, 200));
+  CHECK_OK(multicast_add_options_init(&newer.options, 200));
   CHECK_EQ(newer.options.struct_size, 200);
   CHECK_EQ(newer.bytes[199], 0);
   CHECK_EQ(newer.bytes[200], 0xFF);
 }
 
 TEST(options_init_refuses_other_sizes) {
-  multicast_options options;
+  multicast_add_options options;
   options.struct_size = 7;
-  CHECK_STATUS(multicast_options_init(&options, sizeof options - 1),
+  CHECK_STATUS(multicast_add_options_init(&options, sizeof options - 1),
                MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_options_init(&options, 0), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_options_init(&options, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_options_init(&options, SIZE_MAX), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_add_options_init(&options, 0), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_add_options_init(&options, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_add_options_init(&options, SIZE_MAX), MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_EQ(options.struct_size, 7);
 }
 

@@ -8,7 +8,7 @@ TEST(lifetime_end_removes_its_registrations_from_every_multicast) {
   enum { COUNT = 5 };
   multicast targets[COUNT];
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_options options = under(l);
+  multicast_add_options options = under(l);
   int releases = 0, i;
   options.release = count_release;
   CHECK(l.id != 0);
@@ -38,7 +38,7 @@ TEST(lifetime_end_frees_without_any_further_invocation) {
   multicast_invoke(m, 0, NULL, 0);
   for (round = 0; round < 100; ++round) {
     multicast_lifetime l = multicast_lifetime_create();
-    multicast_options options = under(l);
+    multicast_add_options options = under(l);
     for (i = 0; i < 50; ++i) add_with(m, counter(&calls), &options);
     CHECK_OK(multicast_lifetime_end(l));
     CHECK_EQ(multicast_count(m), 0);
@@ -81,7 +81,7 @@ TEST(lifetime_handles_of_any_other_value_are_invalid) {
 TEST(lifetime_that_has_ended_takes_no_more) {
   multicast m = multicast_create();
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_options options = under(l);
+  multicast_add_options options = under(l);
   multicast_token token = {5};
   int releases = 0;
   CHECK_OK(multicast_lifetime_end(l));
@@ -100,7 +100,7 @@ TEST(lifetime_that_has_ended_takes_no_more) {
 TEST(lifetime_count_follows_every_way_of_removal) {
   multicast m = multicast_create(), gone = multicast_create();
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_options options = under(l);
+  multicast_add_options options = under(l);
   multicast_token t[4];
   int i;
   for (i = 0; i < 4; ++i) t[i] = add_with(m, counter(&calls), &options);
@@ -127,7 +127,7 @@ TEST(lifetime_count_follows_every_way_of_removal) {
 TEST(lifetime_end_leaves_those_of_other_lifetimes) {
   multicast m = multicast_create();
   multicast_lifetime a = multicast_lifetime_create(), b = multicast_lifetime_create();
-  multicast_options options = under(a);
+  multicast_add_options options = under(a);
   int i;
   for (i = 0; i < 20; ++i) {
     options.lifetime = i % 2 ? a : b;
@@ -145,7 +145,7 @@ TEST(lifetime_end_during_invoke_keeps_the_rest_from_being_called) {
   blocker b = BLOCKER_INIT;
   multicast m = multicast_create();
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_options options = under(l);
+  multicast_add_options options = under(l);
   invoker i;
   add(m, blocking(&b));
   add_with(m, counter(&calls), &options);
@@ -169,7 +169,7 @@ TEST(lifetime_end_keeps_no_lists_of_the_multicasts_that_it_empties) {
   enum { MANY = 2000, FEW_BYTES = 3 * 2048 };
   static int many_calls;
   multicast targets[3];
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   int64_t before;
   int i, k;
   use_test_allocator();

@@ -54,7 +54,7 @@ TEST(lifetime_end_while_threads_invoke_add_and_remove) {
   for (round = 0; round < ROUNDS; ++round) {
     guarded *members = malloc(EACH * sizeof *members);
     multicast_lifetime l = multicast_lifetime_create();
-    multicast_options options = under(l);
+    multicast_add_options options = under(l);
     CHECK(members != NULL);
     for (i = 0; i < EACH; ++i) {
       options.priority = i % 3;
@@ -82,7 +82,7 @@ TEST(lifetime_end_while_others_remove_the_same_registrations) {
   invoking = start_thread(invoke_busy, NULL);
   for (round = 0; round < ROUNDS; ++round) {
     multicast_lifetime l = multicast_lifetime_create();
-    multicast_options options = under(l);
+    multicast_add_options options = under(l);
     multicast_delegate d;
     options.release = count_release;
     d.function = count_call;
@@ -108,7 +108,7 @@ TEST(lifetime_end_of_100000_registrations_in_1000_multicasts_while_others_invoke
   static int never;
   pthread_t threads[2];
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_options options = under(l);
+  multicast_add_options options = under(l);
   uint64_t start;
   int i, k;
   for (i = 0; i < TARGETS; ++i) targets[i] = multicast_create();
@@ -135,7 +135,7 @@ TEST(lifetimes_by_the_million_take_no_more_memory) {
   m = multicast_create();
   for (i = 0; i < ROUNDS; ++i) {
     multicast_lifetime l = multicast_lifetime_create();
-    multicast_options options = under(l);
+    multicast_add_options options = under(l);
     CHECK_OK(multicast_add(m, counter(&calls), &options, NULL));
     CHECK_OK(multicast_lifetime_end(l));
     if (i == 1000) before = allocated_bytes;
@@ -173,7 +173,7 @@ TEST(lifetime_end_and_a_removal_of_its_member_at_once_release_it_once) {
   pthread_t remover = start_thread(remove_in_each_round, &d);
   int round;
   for (round = 1; round <= ROUNDS; ++round) {
-    multicast_options options = with_release(count_release);
+    multicast_add_options options = with_release(count_release);
     options.lifetime = d.lifetime = multicast_lifetime_create();
     d.token = add_with(m, counter(&d.releases), &options);
     STORE(d.round, round);

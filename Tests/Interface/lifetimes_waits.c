@@ -9,7 +9,7 @@ static int calls;
 /* A delegate under a lifetime whose call runs; ending the lifetime is the removal. */
 static void begin_member(removal *r, blocker *b, invoker *i, void (*release)(void *),
                          uint32_t flags) {
-  multicast_options options;
+  multicast_add_options options;
   prepare_removal(r, multicast_create(), b, by_lifetime);
   r->lifetime = multicast_lifetime_create();
   options = under(r->lifetime);
@@ -38,7 +38,7 @@ TEST(lifetime_end_waits_for_running_calls_of_what_was_removed_before) { end_wait
 TEST(lifetime_end_in_a_call_of_its_own_is_pending_until_the_last_release) {
   own_removal o;
   multicast m = multicast_create(), other = multicast_create();
-  multicast_options options;
+  multicast_add_options options;
   multicast_delegate d = {remove_itself, NULL};
   memset(&o, 0, sizeof o);
   o.r.remove = by_lifetime;
@@ -73,7 +73,7 @@ TEST(lifetime_ends_that_wait_for_each_other_do_not_hang) {
   multicast m[2];
   int i;
   for (i = 0; i < 2; ++i) {
-    multicast_options options;
+    multicast_add_options options;
     multicast_delegate d;
     crossed[i].r.lifetime = multicast_lifetime_create();
     options = under(crossed[i].r.lifetime);
@@ -136,7 +136,7 @@ static void end_in_release(void *context) {
 
 TEST(lifetime_end_in_a_release_of_its_own_is_pending) {
   multicast m = multicast_create();
-  multicast_options options;
+  multicast_add_options options;
   ended_in_release = multicast_lifetime_create();
   options = under(ended_in_release);
   options.release = end_in_release;
@@ -164,7 +164,7 @@ static void stay_in_call(void *context, uint32_t event, const void *payload, siz
 }
 
 static void begin_stay(stay *s) {
-  multicast_options options = with_release(stay_in_release);
+  multicast_add_options options = with_release(stay_in_release);
   multicast_delegate d = {stay_in_call, NULL};
   d.context = s;
   s->lifetime = multicast_lifetime_create();

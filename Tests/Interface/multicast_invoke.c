@@ -94,7 +94,7 @@ TEST(visit_stops_when_the_visitor_returns_false) {
 
 TEST(visit_leaves_paused_delegates_out_and_ignores_events) {
   visit v = {0, 0, {NULL}};
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
   multicast_token paused = add(m, counter(&calls));
   options.events = 1;
@@ -105,7 +105,7 @@ TEST(visit_leaves_paused_delegates_out_and_ignores_events) {
 
 TEST(visit_removes_a_delegate_added_once) {
   visit v = {0, 0, {NULL}};
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
   options.flags = MULTICAST_ONCE;
   add_with(m, counter(&calls), &options);

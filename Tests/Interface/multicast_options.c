@@ -5,7 +5,7 @@
 static int calls;
 
 TEST(once_is_called_once_and_is_gone_as_its_call_begins) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
   multicast_token token;
   options.flags = MULTICAST_ONCE;
@@ -28,7 +28,7 @@ static void invoke_and_count(void *context, uint32_t event, const void *payload,
 }
 
 TEST(once_is_not_called_by_a_nested_invocation) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
   multicast_delegate d;
   d.function = invoke_and_count;
@@ -50,7 +50,7 @@ static void *invoke_at_start(void *unused) {
 }
 
 TEST(once_is_called_by_one_of_several_threads) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   pthread_t threads[4];
   int i;
   options.flags = MULTICAST_ONCE;
@@ -66,7 +66,7 @@ TEST(once_is_called_by_one_of_several_threads) {
 TEST(unique_replaces_the_equal_one_and_goes_last) {
   char text[8] = "";
   letter a = {text, 'a'}, b = {text, 'b'};
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast_token first, second;
   multicast m = multicast_create();
   options.flags = MULTICAST_UNIQUE;
@@ -81,7 +81,7 @@ TEST(unique_replaces_the_equal_one_and_goes_last) {
 }
 
 TEST(unique_replaces_all_equal_ones) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
   add(m, counter(&calls));
   add(m, counter(&calls));
@@ -95,7 +95,7 @@ TEST(unique_among_many_keeps_the_last_of_each) {
   letter a = {text, 'a'}, b = {text, 'b'};
   multicast_delegate d[3];
   multicast_token t[3];
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
   options.flags = MULTICAST_UNIQUE;
   d[0] = d[2] = writer(&a);
@@ -111,7 +111,7 @@ TEST(unique_among_many_keeps_the_last_of_each) {
 TEST(unique_does_not_wait_for_the_call_of_what_it_replaces) {
   blocker b = BLOCKER_INIT;
   invoker i;
-  multicast_options options = with_release(release_blocker);
+  multicast_add_options options = with_release(release_blocker);
   multicast m = multicast_create();
   options.flags = MULTICAST_UNIQUE;
   add_with(m, blocking(&b), &options);
@@ -127,7 +127,7 @@ TEST(unique_does_not_wait_for_the_call_of_what_it_replaces) {
 }
 
 TEST(unique_again_and_again_takes_no_more_memory) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast m;
   int i;
   int64_t before = 0;
@@ -142,7 +142,7 @@ TEST(unique_again_and_again_takes_no_more_memory) {
 }
 
 TEST(events_select_which_events_a_delegate_gets) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
   int all = 0, some = 0;
   uint32_t event;
@@ -160,7 +160,7 @@ TEST(events_of_one_bit_alone_select_that_event_alone_below_64) {
   multicast_queue q = queue_with(16, MULTICAST_OVERFLOW_REFUSE);
   uint32_t bit, event;
   for (bit = 0; bit < 64; ++bit) {
-    multicast_options options = multicast_options_default();
+    multicast_add_options options = multicast_add_options_default();
     multicast m = multicast_create();
     int direct = 0, queued = 0;
     options.events = UINT64_C(1) << bit;
@@ -180,7 +180,7 @@ TEST(events_of_one_bit_alone_select_that_event_alone_below_64) {
 }
 
 TEST(events_from_64_on_are_always_delivered) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
   options.events = 1;
   add_with(m, counter(&calls), &options);
@@ -190,7 +190,7 @@ TEST(events_from_64_on_are_always_delivered) {
 }
 
 TEST(events_do_not_use_up_a_delegate_called_once) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
   options.events = 2;
   options.flags = MULTICAST_ONCE;
@@ -203,13 +203,13 @@ TEST(events_do_not_use_up_a_delegate_called_once) {
 
 TEST(add_many_of_none_checks_the_handles_in_its_options) {
   multicast m = multicast_create();
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   CHECK_OK(multicast_add_many(m, NULL, 0, &options, NULL));
   options.lifetime = multicast_lifetime_create();
   CHECK_OK(multicast_add_many(m, NULL, 0, &options, NULL));
   CHECK_OK(multicast_lifetime_end(options.lifetime));
   CHECK_STATUS(multicast_add_many(m, NULL, 0, &options, NULL), MULTICAST_ERROR_INVALID_HANDLE);
-  options = multicast_options_default();
+  options = multicast_add_options_default();
   options.queue = multicast_queue_create(NULL);
   CHECK_OK(multicast_add_many(m, NULL, 0, &options, NULL));
   CHECK_OK(multicast_queue_destroy(options.queue));

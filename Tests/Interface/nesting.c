@@ -36,7 +36,7 @@ static void remove_both(descent *d) {
 
 TEST(remove_inside_a_hundred_nested_calls_tells_what_is_called_from_what_is_not) {
   static descent d;
-  multicast_options options = with_release(count_other_release);
+  multicast_add_options options = with_release(count_other_release);
   multicast_delegate self = {descend, &d}, other = {count_other, &d};
   d.target = multicast_create();
   d.self = add(d.target, self);

@@ -62,7 +62,7 @@ TEST(no_lock_is_held_in_a_delegate) {
 }
 
 TEST(no_lock_is_held_in_a_delegate_called_once) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.flags = MULTICAST_ONCE;
   target = multicast_create();
   add_with(target, with_function(delegate_function), &options);
@@ -78,7 +78,7 @@ TEST(no_lock_is_held_in_a_visitor) {
 }
 
 TEST(no_lock_is_held_in_a_release_by_removal) {
-  multicast_options options = with_release(release_function);
+  multicast_add_options options = with_release(release_function);
   multicast_token token;
   target = multicast_create();
   token = add_with(target, counter(&calls), &options);
@@ -87,7 +87,7 @@ TEST(no_lock_is_held_in_a_release_by_removal) {
 }
 
 TEST(no_lock_is_held_in_a_release_by_remove_all) {
-  multicast_options options = with_release(release_function);
+  multicast_add_options options = with_release(release_function);
   target = multicast_create();
   add_with(target, counter(&calls), &options);
   add_with(target, counter(&calls), &options);
@@ -96,7 +96,7 @@ TEST(no_lock_is_held_in_a_release_by_remove_all) {
 }
 
 TEST(no_lock_is_held_in_a_release_by_a_failed_add) {
-  multicast_options options = with_release(release_function);
+  multicast_add_options options = with_release(release_function);
   multicast_delegate none = {NULL, NULL};
   target = multicast_create();
   CHECK_STATUS(multicast_add(target, none, &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -110,7 +110,7 @@ static void remove_current(void *context, uint32_t event, const void *payload, s
 }
 
 TEST(no_lock_is_held_in_a_release_after_the_last_call) {
-  multicast_options options = with_release(release_function);
+  multicast_add_options options = with_release(release_function);
   target = multicast_create();
   add_with(target, with_function(remove_current), &options);
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
@@ -118,7 +118,7 @@ TEST(no_lock_is_held_in_a_release_after_the_last_call) {
 }
 
 TEST(no_lock_is_held_in_a_release_by_replacement) {
-  multicast_options options = with_release(release_function);
+  multicast_add_options options = with_release(release_function);
   options.flags = MULTICAST_UNIQUE;
   target = multicast_create();
   add_with(target, counter(&calls), &options);
@@ -133,7 +133,7 @@ static void destroy_inside(void *context) {
 }
 
 TEST(no_lock_is_held_in_a_release_by_destroy) {
-  multicast_options options = with_release(destroy_inside);
+  multicast_add_options options = with_release(destroy_inside);
   target = multicast_create();
   add_with(target, counter(&runs), &options);
   CHECK_OK(multicast_destroy(target));

@@ -2,14 +2,14 @@
 
 #include "harness.h"
 
-static multicast_options at_priority(int32_t priority) {
-  multicast_options options = multicast_options_default();
+static multicast_add_options at_priority(int32_t priority) {
+  multicast_add_options options = multicast_add_options_default();
   options.priority = priority;
   return options;
 }
 
 static void add_letter(multicast m, letter *l, int32_t priority) {
-  multicast_options options = at_priority(priority);
+  multicast_add_options options = at_priority(priority);
   add_with(m, writer(l), &options);
 }
 
@@ -66,7 +66,7 @@ TEST(order_survives_removals_and_growth) {
     random = random * 1103515245u + 12345u;
     if (count == 0 || (count < MOST && (random >> 16) % 5 < 3)) {
       int priority = (int)((random >> 20) % 5) - 2, place = count;
-      multicast_options options = at_priority(priority);
+      multicast_add_options options = at_priority(priority);
       multicast_token token = add_with(m, counter(&ids[step]), &options);
       while (place > 0 && model[place - 1].priority < priority) {
         model[place] = model[place - 1];
@@ -93,7 +93,7 @@ TEST(order_of_add_many_is_that_of_the_array) {
   char text[16] = "";
   letter a = {text, 'a'}, b = {text, 'b'}, c = {text, 'c'}, z = {text, 'z'};
   multicast_delegate three[3];
-  multicast_options options = at_priority(3);
+  multicast_add_options options = at_priority(3);
   multicast m = multicast_create();
   three[0] = writer(&a);
   three[1] = writer(&b);

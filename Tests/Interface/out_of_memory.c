@@ -51,7 +51,7 @@ TEST(out_of_memory_in_create_gives_the_null_handle) {
 
 static int add_releases;
 static void try_add(attempt *a) {
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   int i;
   add_releases = 0;
   for (i = 0; i < 40 && a->result >= 0; ++i) {
@@ -90,7 +90,7 @@ TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
   multicast m[129];
   int releases = 0, i;
   int64_t before;
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   multicast_lifetime ended;
   use_test_allocator();
   for (i = 0; i < 129; ++i) m[i] = multicast_create();
@@ -127,7 +127,7 @@ TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
 }
 
 static void try_add_by_priority(attempt *a) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   int i;
   for (i = 0; i < 20 && a->result >= 0; ++i) {
     options.priority = i;
@@ -141,7 +141,7 @@ TEST(out_of_memory_in_add_by_priority_changes_nothing) {
 }
 
 static void try_add_unique(attempt *a) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   int i;
   options.flags = MULTICAST_UNIQUE;
   for (i = 0; i < 20 && a->result >= 0; ++i) {
@@ -156,7 +156,7 @@ TEST(out_of_memory_in_add_unique_keeps_the_old_one) {
 
 static int many_releases;
 static void try_add_many(attempt *a) {
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   multicast_delegate d[50];
   multicast_token tokens[50];
   int i;
@@ -213,7 +213,7 @@ TEST(nothing_is_leaked_by_a_thousand_rounds_of_everything) {
   use_test_allocator();
   for (round = 0; round < 1000; ++round) {
     int releases = 0, count = 1 + round % 70;
-    multicast_options options = with_release(count_release);
+    multicast_add_options options = with_release(count_release);
     multicast m = multicast_create();
     for (i = 0; i < count; ++i) {
       options.priority = i % 3;
@@ -240,7 +240,7 @@ TEST(out_of_memory_in_lifetime_create_and_in_adding_under_one) {
   }
   CHECK(which == 2);
   for (which = 0;; ++which) {
-    multicast_options options = under(l);
+    multicast_add_options options = under(l);
     multicast_status status;
     options.release = count_release;
     has_failed = false;

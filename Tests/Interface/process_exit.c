@@ -12,7 +12,7 @@ static int calls;
 #ifdef MULTICAST_SHARED_LIBRARY
 typedef struct library {
   multicast (*create)(void);
-  multicast_status (*add)(multicast, multicast_delegate, const multicast_options *,
+  multicast_status (*add)(multicast, multicast_delegate, const multicast_add_options *,
                           multicast_token *);
   int64_t (*invoke)(multicast, uint32_t, const void *, size_t);
   multicast_status (*destroy)(multicast);

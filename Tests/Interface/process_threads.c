@@ -68,7 +68,7 @@ static void *invoke_until_exit(void *unused) {
 
 TEST(thread_that_ends_inside_a_call_holds_nothing_up) {
   int releases = 0;
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   multicast_delegate d;
   d.function = end_thread;
   d.context = &releases;
@@ -88,7 +88,7 @@ static void end_thread_once(void *context, uint32_t event, const void *payload, 
 
 TEST(thread_that_ends_inside_the_call_of_a_delegate_called_once_releases_it) {
   int releases = 0;
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   multicast_delegate d;
   d.function = end_thread_once;
   d.context = &releases;

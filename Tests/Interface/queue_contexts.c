@@ -34,7 +34,7 @@ static void call_counted(void *context, uint32_t event, const void *payload, siz
 
 static multicast_token add_counted_with(counted *c, multicast m, multicast_queue q,
                                         void *(*lock)(void *), uint32_t flags) {
-  multicast_options options = to_queue(q);
+  multicast_add_options options = to_queue(q);
   multicast_delegate d;
   memset(c, 0, sizeof *c);
   c->references = 1;
@@ -205,7 +205,7 @@ TEST(queue_run_makes_as_many_as_asked_for_beside_dead_contexts) {
   for (max = 0; max < 3; ++max) {
     multicast m = multicast_create();
     multicast_queue q = default_queue();
-    multicast_options weak = to_queue(q);
+    multicast_add_options weak = to_queue(q);
     int calls = 0, never = 0;
     weak.lock = lock_nothing;
     weak.unlock = unlock_nothing;
@@ -250,7 +250,7 @@ static void unlock_and_use(void *strong) {
 }
 
 static multicast_token add_using(multicast m, multicast_delegate d, bool locks) {
-  multicast_options options;
+  multicast_add_options options;
   used_there = default_queue();
   used_target = multicast_create();
   add_queued(used_target, noting('u'), used_there);
@@ -303,7 +303,7 @@ static void release_and_destroy(void *context) {
 TEST(queue_may_be_destroyed_inside_a_release_of_its_own_call) {
   multicast m = multicast_create();
   multicast_delegate d = noting('a');
-  multicast_options options;
+  multicast_add_options options;
   used_there = default_queue();
   options = to_queue(used_there);
   options.release = release_and_destroy;

@@ -23,7 +23,7 @@ TEST(queue_makes_no_call_before_it_is_run) {
 TEST(queue_calls_run_in_the_order_in_which_they_were_queued) {
   multicast_queue q = default_queue();
   multicast m = multicast_create(), other = multicast_create();
-  multicast_options urgent = to_queue(q);
+  multicast_add_options urgent = to_queue(q);
   urgent.priority = 5;
   add_queued(m, noting('a'), q);
   add_queued(m, noting('b'), q);
@@ -66,7 +66,7 @@ TEST(queue_passes_the_event_on) {
 TEST(queue_does_not_take_events_that_are_not_wanted) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
-  multicast_options options = to_queue(q);
+  multicast_add_options options = to_queue(q);
   options.events = UINT64_C(1) << 3 | UINT64_C(1) << 63;
   add_with(m, noting('a'), &options);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
@@ -115,7 +115,7 @@ TEST(queue_delegates_may_be_added_many_at_once) {
   multicast m = multicast_create();
   multicast_delegate d[3];
   multicast_token tokens[3];
-  multicast_options options = to_queue(q);
+  multicast_add_options options = to_queue(q);
   d[0] = noting('a');
   d[1] = noting('b');
   d[2] = noting('c');

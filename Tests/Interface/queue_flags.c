@@ -121,7 +121,7 @@ TEST(queue_that_is_full_takes_the_newest_call_of_a_latest_delegate) {
 
 TEST(queue_that_is_full_does_not_block_the_newest_call_of_a_latest_delegate) {
   narrow n;
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.flags = MULTICAST_LATEST;
   fill_narrow(&n, &options);
   CHECK_EQ(invoke_number(n.target, 2), 1);
@@ -146,7 +146,7 @@ TEST(queue_that_is_full_drops_the_call_of_a_latest_delegate_and_takes_the_next) 
 
 TEST(queue_flag_latest_changes_nothing_without_a_queue) {
   multicast m = multicast_create();
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.flags = MULTICAST_LATEST;
   add_with(m, noting('a'), &options);
   CHECK_EQ(invoke_number(m, 1), 1);
@@ -192,7 +192,7 @@ static void note_once(void *context, uint32_t event, const void *payload, size_t
 TEST(queue_calls_a_once_delegate_once_and_it_stays_until_then) {
   multicast_queue q = default_queue();
   multicast_delegate d = noting('a');
-  multicast_options options = to_queue(q);
+  multicast_add_options options = to_queue(q);
   d.function = note_once;
   options.flags = MULTICAST_ONCE;
   options.release = count_release_of;
@@ -277,7 +277,7 @@ TEST(queue_call_of_a_once_delegate_is_waited_for_though_it_is_removed) {
   removal r;
   blocker b = BLOCKER_INIT;
   runner run;
-  multicast_options options;
+  multicast_add_options options;
   prepare_removal(&r, multicast_create(), &b, by_token);
   r.queue = default_queue();
   options = to_queue(r.queue);

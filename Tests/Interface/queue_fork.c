@@ -160,7 +160,7 @@ static void *run_inherited(void *result) {
 }
 
 static pthread_t begin_busy_call(int64_t *result) {
-  multicast_options options;
+  multicast_add_options options;
   pthread_t thread;
   inherit_calls(0);
   options = to_queue(inherited);

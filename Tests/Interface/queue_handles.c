@@ -9,7 +9,7 @@
 TEST(queue_that_is_gone_keeps_unique_from_removing_the_old_one) {
   multicast_queue q = default_queue(), gone = default_queue();
   multicast m = multicast_create();
-  multicast_options options = to_queue(gone);
+  multicast_add_options options = to_queue(gone);
   multicast_token token = {77};
   CHECK_OK(multicast_queue_destroy(gone));
   add_queued(m, noting('a'), q);
@@ -26,7 +26,7 @@ TEST(queue_that_is_gone_keeps_unique_from_removing_the_old_one) {
 TEST(queue_that_is_gone_fails_an_add_many_and_releases_each) {
   multicast_queue gone = default_queue();
   multicast m = multicast_create();
-  multicast_options options = to_queue(gone);
+  multicast_add_options options = to_queue(gone);
   multicast_delegate d[2];
   multicast_token tokens[2] = {{7}, {8}};
   d[0] = noting('a');
@@ -42,7 +42,7 @@ TEST(queue_that_is_gone_fails_an_add_many_and_releases_each) {
 TEST(queue_and_a_lifetime_that_has_ended_fail_an_add) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
-  multicast_options options = to_queue(q);
+  multicast_add_options options = to_queue(q);
   options.lifetime = multicast_lifetime_create();
   options.release = count_release_of;
   CHECK_OK(multicast_lifetime_end(options.lifetime));
@@ -58,7 +58,7 @@ TEST(queue_and_lifetime_both_refer_to_a_registration_until_one_goes) {
   int round;
   for (round = 0; round < 2; ++round) {
     multicast_queue q = default_queue();
-    multicast_options options = to_queue(q);
+    multicast_add_options options = to_queue(q);
     multicast_lifetime lifetime = multicast_lifetime_create();
     options.lifetime = lifetime;
     options.release = count_release_of;
@@ -80,7 +80,7 @@ static void expect_no_queue(uint64_t id) {
   multicast_queue q;
   multicast m = multicast_create();
   multicast_queue_stats s = multicast_queue_stats_default();
-  multicast_options options;
+  multicast_add_options options;
   multicast_broadcaster_options to_all = multicast_broadcaster_options_default();
   multicast_token token = {77};
   q.id = id;
@@ -91,8 +91,8 @@ static void expect_no_queue(uint64_t id) {
   CHECK_EQ(multicast_queue_fd(q), -1);
   CHECK_STATUS(multicast_queue_start(q), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(multicast_queue_stop(q), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_queue_statistics(q, &s), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK(multicast_queue_statistics(q, NULL) < 0);
+  CHECK_STATUS(multicast_queue_get_stats(q, &s), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(multicast_queue_get_stats(q, NULL) < 0);
   CHECK_STATUS(multicast_queue_destroy(q), MULTICAST_ERROR_INVALID_HANDLE);
   if (id != 0) { /* 0 means no queue, and is valid */
     releases['r'] = 0;
@@ -116,7 +116,7 @@ TEST(queue_handle_of_0_is_invalid_before_anything_exists) {
   CHECK_STATUS(multicast_queue_wait(none, UINT64_MAX), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(multicast_queue_start(none), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(multicast_queue_stop(none), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_queue_statistics(none, &s), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_queue_get_stats(none, &s), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(multicast_queue_destroy(none), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
@@ -186,7 +186,7 @@ static void expect_nothing_but_a_queue(uint64_t id) {
   multicast_lifetime lifetime;
   multicast_broadcaster broadcaster;
   multicast_delegate d = noting('r'), listed[1];
-  multicast_options options = with_release(count_release_of);
+  multicast_add_options options = with_release(count_release_of);
   int number = 1;
   m.id = token.id = lifetime.id = broadcaster.id = id;
   CHECK(!multicast_is_valid(m));

@@ -12,7 +12,7 @@ static void use_queue_where_memory_may_fail(multicast_overflow overflow, uint32_
   multicast_queue_options options = multicast_queue_options_default();
   multicast_queue q;
   multicast m;
-  multicast_options how = with_release(count_release_of);
+  multicast_add_options how = with_release(count_release_of);
   multicast_status status;
   int64_t result, expected_queued = 0, expected_refused = 0, i;
   noted_length = 0;
@@ -102,7 +102,7 @@ TEST(queue_out_of_memory_in_add_many_adds_none_and_releases_all) {
     for (which = 0;; ++which) {
       multicast_queue q = default_queue();
       multicast m = multicast_create();
-      multicast_options options = to_queue(q);
+      multicast_add_options options = to_queue(q);
       multicast_delegate d[20];
       multicast_status status;
       int i;
@@ -261,7 +261,7 @@ TEST(queue_rounds_of_everything_leak_nothing) {
 TEST(queue_counts_nothing_as_refused_for_a_delegate_called_once_that_waits) {
   multicast m;
   multicast_queue q;
-  multicast_options options;
+  multicast_add_options options;
   char payload[33] = "";
   int calls = 0;
   use_test_allocator();

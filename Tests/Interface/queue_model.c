@@ -84,7 +84,7 @@ typedef struct player {
 } player;
 
 static void seat(player *p, int which, multicast_queue q) {
-  multicast_options options = to_queue(q);
+  multicast_add_options options = to_queue(q);
   multicast_delegate d;
   d.function = note_made;
   d.context = (void *)(intptr_t)which;

@@ -171,7 +171,7 @@ typedef enum unblocking {
 static void expect_unblocked(unblocking how) {
   narrow n;
   sender s;
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.release = count_release_of;
   options.lifetime = multicast_lifetime_create();
   fill_narrow(&n, &options);
@@ -278,7 +278,7 @@ static void invoke_into_full(void *context, uint32_t event, const void *payload,
 static void release_blocked(void *context) { ADD(((blocked_call *)context)->releases, 1); }
 
 static void begin_blocked_call(blocked_call *c) {
-  multicast_options options = with_release(release_blocked);
+  multicast_add_options options = with_release(release_blocked);
   multicast_delegate d;
   memset(c, 0, sizeof *c);
   c->entered = c->may_return = c->returned = shut;
@@ -383,7 +383,7 @@ static void expect_both_unblocked(uint32_t flags, int64_t sum) {
   narrow n;
   sender s[2];
   multicast m = multicast_create();
-  multicast_options options;
+  multicast_add_options options;
   int i;
   fill_narrow(&n, NULL);
   options = to_queue(n.queue);

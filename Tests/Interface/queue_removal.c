@@ -11,7 +11,7 @@ static int64_t waiting_at_release = -1;
 static void release_and_look(void *context) {
   multicast_queue_stats s = multicast_queue_stats_default();
   count_release_of(context);
-  if (multicast_queue_statistics(released_from, &s) == MULTICAST_OK)
+  if (multicast_queue_get_stats(released_from, &s) == MULTICAST_OK)
     waiting_at_release = (int64_t)s.pending;
 }
 
@@ -175,7 +175,7 @@ TEST(queue_calls_of_another_delegate_are_retracted_inside_a_call) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
   multicast_delegate d = noting('d');
-  multicast_options options = to_queue(q);
+  multicast_add_options options = to_queue(q);
   d.function = remove_other;
   options.release = count_release_of;
   status_inside = MULTICAST_ERROR_STATE;

@@ -243,7 +243,7 @@ TEST(queue_calls_that_remove_each_other_do_not_hang) {
   memset(rivals, 0, sizeof rivals);
   for (i = 0; i < 2; ++i) {
     multicast_delegate d;
-    multicast_options options;
+    multicast_add_options options;
     d.function = remove_the_other;
     d.context = &rivals[i];
     rivals[i].entered = shut;

@@ -11,15 +11,15 @@ TEST(queue_statistics_of_a_bad_struct_size_are_invalid_argument) {
   for (size = 0; size < sizeof s; ++size) {
     memset(&s, 0xAB, sizeof s);
     s.struct_size = size;
-    CHECK_STATUS(multicast_queue_statistics(q, &s), MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK_STATUS(multicast_queue_get_stats(q, &s), MULTICAST_ERROR_INVALID_ARGUMENT);
     CHECK_EQ(s.struct_size, size);
     CHECK(s.pending == UINT64_C(0xABABABABABABABAB) && s.highest == s.pending);
   }
   s.struct_size = 1025;
-  CHECK_STATUS(multicast_queue_statistics(q, &s), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_queue_get_stats(q, &s), MULTICAST_ERROR_INVALID_ARGUMENT);
   s.struct_size = UINT32_MAX;
-  CHECK_STATUS(multicast_queue_statistics(q, &s), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_queue_statistics(q, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_queue_get_stats(q, &s), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_queue_get_stats(q, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
 }
 
 TEST(queue_statistics_serve_newer_callers_if_the_rest_is_zero) {
@@ -33,14 +33,14 @@ TEST(queue_statistics_serve_newer_callers_if_the_rest_is_zero) {
   invoke_number(m, 1);
   memset(&newer, 0, sizeof newer);
   newer.known.struct_size = sizeof newer;
-  CHECK_OK(multicast_queue_statistics(q, &newer.known));
+  CHECK_OK(multicast_queue_get_stats(q, &newer.known));
   CHECK_EQ(newer.known.struct_size, sizeof newer);
   CHECK_EQ(newer.known.pending, 1);
   CHECK_EQ(newer.unknown[0], 0);
   memset(&newer.known, 0, sizeof newer.known);
   newer.known.struct_size = sizeof newer;
   newer.unknown[7] = UINT64_C(1) << 63;
-  CHECK_STATUS(multicast_queue_statistics(q, &newer.known), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_queue_get_stats(q, &newer.known), MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_EQ(newer.known.pending, 0);
 }
 

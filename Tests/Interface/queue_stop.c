@@ -148,7 +148,7 @@ static void release_standoff(void *context) { ADD(((standoff *)context)->release
 static void expect_no_standoff(bool destroys) {
   standoff s;
   multicast m = multicast_create(), direct = multicast_create();
-  multicast_options options = with_release(release_standoff);
+  multicast_add_options options = with_release(release_standoff);
   multicast_delegate d;
   memset(&s, 0, sizeof s);
   s.in_worker = s.in_direct = shut;

@@ -17,7 +17,7 @@ static void destroys_in_use(multicast_overflow overflow, bool has_worker) {
     producer p[2];
     guest g = {ALIVE, 0, {0}, {0}, false};
     multicast_queue q = queue_with(4, overflow);
-    multicast_options options = to_queue(q);
+    multicast_add_options options = to_queue(q);
     multicast m = multicast_create();
     multicast_delegate d;
     sleeper w;
@@ -71,7 +71,7 @@ TEST(queue_destroyed_by_two_threads_is_destroyed_by_one) {
     void *theirs;
     int calls = 0, releases = 0;
     int64_t ours;
-    multicast_options options = to_queue(q);
+    multicast_add_options options = to_queue(q);
     options.release = count_release;
     add_with(m, counter(&releases), &options);
     add_queued(m, counter(&calls), q);
@@ -132,7 +132,7 @@ static void *use_at_random(void *argument) {
   unsigned seed = (unsigned)(intptr_t)argument;
   multicast m = multicast_create();
   int calls = 0, i;
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   static const unsigned char payload[80];
   for (i = 0; i < 1500; ++i) {
     multicast_queue_stats s = multicast_queue_stats_default();
@@ -151,7 +151,7 @@ static void *use_at_random(void *argument) {
       case 3: (void)!multicast_queue_fd(q); break;
       case 4: multicast_queue_wait(q, 10000); break;
       case 5: case 6: multicast_queue_run(q, (seed >> 20) % 4); break;
-      case 7: multicast_queue_statistics(q, &s); break;
+      case 7: multicast_queue_get_stats(q, &s); break;
       case 8: case 9:
         options.queue = q;
         options.flags = (seed >> 20) % 8 & ~MULTICAST_UNIQUE;
@@ -193,7 +193,7 @@ static void *create_and_destroy(void *unused) {
 TEST(queue_that_ends_as_others_add_leaves_nothing_in_their_lifetimes) {
   multicast m = multicast_create();
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   int releases = 0, added = 0;
   pthread_t thread = start_thread(create_and_destroy, NULL);
   options.lifetime = lifetime;

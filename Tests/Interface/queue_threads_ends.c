@@ -69,7 +69,7 @@ static void end_thread(void *context, uint32_t event, const void *payload, size_
 static void release_ending(void *context) { ADD(((ending *)context)->releases, 1); }
 
 static void begin_ending(ending *e, bool removes_itself, int calls) {
-  multicast_options options;
+  multicast_add_options options;
   multicast_delegate d;
   memset(e, 0, sizeof *e);
   e->removes_itself = removes_itself;

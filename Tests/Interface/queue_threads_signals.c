@@ -66,7 +66,7 @@ typedef struct cancelled {
 } cancelled;
 
 static void begin_cancelled(cancelled *c) {
-  multicast_options options;
+  multicast_add_options options;
   c->calls = 0;
   c->target = multicast_create();
   c->queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);

@@ -20,7 +20,7 @@ typedef struct churner {
 
 static guest *add_guest(const churner *c, int round) {
   guest *g = calloc(1, sizeof *g);
-  multicast_options options = to_queue(c->queue);
+  multicast_add_options options = to_queue(c->queue);
   multicast_delegate d;
   CHECK(g != NULL);
   g->magic = ALIVE;
@@ -100,7 +100,7 @@ static void conserves(multicast_overflow overflow, uint32_t flags, bool has_work
     churner c;
     guest stays = {ALIVE, 0, {0}, {0}, false};
     multicast_queue q = queue_with(16, overflow);
-    multicast_options options = to_queue(q);
+    multicast_add_options options = to_queue(q);
     multicast m = multicast_create();
     multicast_queue_stats s;
     multicast_delegate d;

@@ -28,7 +28,7 @@ static void take_turn(void *context, uint32_t event, const void *payload, size_t
 
 static void begin_turns(turn *t) {
   multicast_delegate d = {take_turn, t};
-  multicast_options options;
+  multicast_add_options options;
   t->target = multicast_create();
   t->queue = queue_with(10, MULTICAST_OVERFLOW_REFUSE);
   options = to_queue(t->queue);

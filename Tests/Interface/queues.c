@@ -10,14 +10,14 @@ multicast_queue default_queue(void) {
 }
 
 multicast_token add_flagged(multicast m, multicast_delegate d, multicast_queue q, uint32_t flags) {
-  multicast_options options = to_queue(q);
+  multicast_add_options options = to_queue(q);
   options.flags = flags;
   options.release = d.function == note_call ? count_release_of : NULL;
   return add_with(m, d, &options);
 }
 
-void fill_narrow(narrow *n, const multicast_options *more) {
-  multicast_options options = more != NULL ? *more : multicast_options_default();
+void fill_narrow(narrow *n, const multicast_add_options *more) {
+  multicast_add_options options = more != NULL ? *more : multicast_add_options_default();
   n->queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   n->target = multicast_create();
   options.queue = n->queue;
@@ -114,7 +114,7 @@ static void destroy_doomed(void *context, uint32_t event, const void *payload, s
 
 void add_destroyer(multicast m) {
   multicast_delegate d = noting('d');
-  multicast_options options = to_queue(doomed);
+  multicast_add_options options = to_queue(doomed);
   d.function = destroy_doomed;
   options.release = count_release_of;
   add_with(m, d, &options);

@@ -19,7 +19,7 @@ typedef struct narrow {
   multicast target;
   multicast_token token;
 } narrow;
-void fill_narrow(narrow *n, const multicast_options *more);
+void fill_narrow(narrow *n, const multicast_add_options *more);
 
 /* ---- Statistics ------------------------------------------------------------------------------ */
 

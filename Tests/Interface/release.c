@@ -6,7 +6,7 @@ static int ignored;
 
 TEST(release_runs_once_on_every_way_of_removing) {
   int r[8] = {0}, i;
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   multicast m = multicast_create();
   multicast_token t[8];
   multicast_delegate d;
@@ -26,7 +26,7 @@ TEST(release_runs_once_on_every_way_of_removing) {
 
 TEST(release_runs_once_for_each_add_of_the_same_delegate) {
   int releases = 0;
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   multicast m = multicast_create();
   add_with(m, counter(&releases), &options);
   add_with(m, counter(&releases), &options);
@@ -39,7 +39,7 @@ TEST(release_runs_once_for_each_add_of_the_same_delegate) {
 
 TEST(release_runs_when_an_add_fails) {
   int releases = 0;
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   multicast none = {0}, m = multicast_create();
   multicast_delegate without_function = {NULL, NULL};
   multicast_token token = {123};
@@ -56,7 +56,7 @@ TEST(release_runs_when_an_add_fails) {
 TEST(release_does_not_run_when_the_options_cannot_be_read) {
   int releases = 0;
   multicast m = multicast_create();
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   options.struct_size = 0;
   CHECK_STATUS(multicast_add(m, counter(&releases), &options, NULL),
                MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -69,7 +69,7 @@ TEST(release_does_not_run_when_the_options_cannot_be_read) {
 
 TEST(release_runs_once_for_each_delegate_of_a_failed_add_many) {
   int releases[3] = {0}, i;
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   multicast_delegate d[3];
   multicast_token t[3] = {{1}, {2}, {3}};
   multicast none = {0}, m = multicast_create();
@@ -85,7 +85,7 @@ TEST(release_runs_once_for_each_delegate_of_a_failed_add_many) {
 
 TEST(release_runs_after_the_last_call_on_the_thread_of_that_call) {
   blocker b = BLOCKER_INIT;
-  multicast_options options = with_release(release_blocker);
+  multicast_add_options options = with_release(release_blocker);
   multicast_token token;
   invoker i;
   multicast m = multicast_create();
@@ -102,7 +102,7 @@ TEST(release_runs_after_the_last_call_on_the_thread_of_that_call) {
 TEST(release_waits_for_the_last_of_several_calls) {
   blocker b = BLOCKER_INIT;
   invoker first, second;
-  multicast_options options = with_release(release_blocker);
+  multicast_add_options options = with_release(release_blocker);
   multicast_token token;
   multicast m = multicast_create();
   token = add_with(m, blocking(&b), &options);
@@ -122,7 +122,7 @@ TEST(release_is_not_put_off_by_another_delegate_that_runs) {
   int releases = 0;
   blocker b = BLOCKER_INIT;
   invoker i;
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   multicast m = multicast_create();
   add(m, blocking(&b));
   add_with(m, counter(&releases), &options);
@@ -150,7 +150,7 @@ static void release_once(void *context) { ++((once *)context)->releases; }
 
 TEST(release_of_a_delegate_called_once_follows_its_call) {
   once o = {0, 0, 0};
-  multicast_options options = with_release(release_once);
+  multicast_add_options options = with_release(release_once);
   multicast_delegate d;
   multicast m = multicast_create();
   options.flags = MULTICAST_ONCE;
@@ -173,7 +173,7 @@ static void remove_another(void *context) {
 }
 
 TEST(release_may_remove_others_whose_releases_run_too) {
-  multicast_options options = with_release(remove_another);
+  multicast_add_options options = with_release(remove_another);
   int i;
   chained = multicast_create();
   chain_left = 20;
@@ -192,7 +192,7 @@ static void note_release(void *context) {
 
 TEST(release_of_many_runs_in_order_of_invocation) {
   letter a = {order, 'a'}, b = {order, 'b'}, c = {order, 'c'};
-  multicast_options options = with_release(note_release);
+  multicast_add_options options = with_release(note_release);
   multicast m = multicast_create();
   add_with(m, writer(&a), &options);
   add_with(m, writer(&b), &options);
@@ -219,7 +219,7 @@ TEST(release_runs_exactly_once_whoever_wins) {
   enum { ROUNDS = 300 };
   static contested all[ROUNDS];
   int i;
-  multicast_options options = with_release(release_contested);
+  multicast_add_options options = with_release(release_contested);
   multicast m = multicast_create();
   for (i = 0; i < ROUNDS; ++i) {
     multicast_token token;

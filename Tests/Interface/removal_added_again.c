@@ -8,7 +8,7 @@
 static void remove_after_adding_again(uint32_t flags) {
   blocker b = BLOCKER_INIT;
   removal r;
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   invoker i;
   options.flags = flags;
   prepare_removal(&r, multicast_create(), &b, by_remove);
@@ -42,7 +42,7 @@ static void add_again_and_remove(void *context, uint32_t event, const void *payl
 }
 
 TEST(remove_of_one_that_was_added_again_inside_its_own_call_is_pending) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast_delegate d = {add_again_and_remove, NULL};
   d.context = &calls;
   options.flags = MULTICAST_ONCE;

@@ -127,7 +127,7 @@ static void wait_for_once(void *context, uint32_t event, const void *payload, si
 
 TEST(remove_waits_for_the_call_of_a_delegate_called_once_and_not_for_its_release) {
   multicast m = multicast_create(), other = multicast_create();
-  multicast_options options = with_release(remove_crossing);
+  multicast_add_options options = with_release(remove_crossing);
   multicast_delegate once = {stay_a_while, NULL}, crossing = {wait_for_once, NULL};
   invoker first, second;
   options.flags = MULTICAST_ONCE;
@@ -151,7 +151,7 @@ TEST(lifetime_end_releases_what_has_returned_while_it_waits_for_the_rest) {
   blocker slow = BLOCKER_INIT, quick = BLOCKER_INIT;
   multicast m = multicast_create(), other = multicast_create();
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_options options = with_release(release_blocker);
+  multicast_add_options options = with_release(release_blocker);
   invoker first, second;
   options.lifetime = l;
   add_with(m, blocking(&slow), &options);
@@ -220,7 +220,7 @@ TEST(remove_all_in_a_call_waits_for_those_of_others_and_leaves_its_own) {
   for (round = 0; round < 2; ++round) {
     multicast m = multicast_create();
     multicast_delegate d;
-    multicast_options options = with_release(release_sweeper);
+    multicast_add_options options = with_release(release_sweeper);
     sweeper s = {{0}, GATE_INIT, 0, 0};
     s.target = m;
     s.may_sweep = shut;

@@ -26,7 +26,7 @@ static void remove_next(void *context, uint32_t event, const void *payload, size
 static void release_in_ring(void *context) { ADD(ring[(intptr_t)context].releases, 1); }
 
 static void ring_of(int size) {
-  multicast_options options = with_release(release_in_ring);
+  multicast_add_options options = with_release(release_in_ring);
   invoker invokers[RING];
   int i, pending = 0;
   ring_size = size;

@@ -6,7 +6,7 @@
 /* ---- Removing itself ------------------------------------------------------------------------- */
 
 static void begin_own(own_removal *o, multicast_function function) {
-  multicast_options options = with_release(release_itself);
+  multicast_add_options options = with_release(release_itself);
   memset(o, 0, sizeof *o);
   o->r.delegate.function = function;
   o->r.delegate.context = o;
@@ -89,7 +89,7 @@ static void check_destroy(uint32_t flags, bool removes_first, bool has_others) {
   int way, others = 0;
   for (way = 0; way < 4; ++way) {
     bool is_queued = way & 1, is_visited = way & 2;
-    multicast_options options = multicast_options_default();
+    multicast_add_options options = multicast_add_options_default();
     multicast_queue queue = multicast_queue_create(NULL);
     multicast_delegate delegate;
     destruction d = {{0}, false, 0, MULTICAST_OK};
@@ -151,7 +151,7 @@ static void end_the_lifetime(void *context) {
 
 TEST(lifetime_end_in_a_release_is_ok_where_no_member_has_one) {
   multicast m = multicast_create();
-  multicast_options first = with_release(end_the_lifetime), second = multicast_options_default();
+  multicast_add_options first = with_release(end_the_lifetime), second = multicast_add_options_default();
   int calls = 0;
   ended = multicast_lifetime_create();
   second.lifetime = ended;

@@ -79,7 +79,7 @@ TEST(queue_whose_descriptor_the_program_has_closed_works_and_leaves_errno_alone)
 
 TEST(removing_again_what_was_removed_without_the_barrier_is_system) {
   int releases = 0, others = 0;
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   multicast_delegate d = counter(&releases);
   multicast m = multicast_create();
   multicast_token token;
@@ -115,7 +115,7 @@ static void call_member(void *context, uint32_t event, const void *payload, size
 }
 
 static void begin_member(member *of) {
-  multicast_options options = with_release(count_release_of_member);
+  multicast_add_options options = with_release(count_release_of_member);
   multicast_delegate d = {call_member, NULL};
   d.context = of;
   of->m = multicast_create();
@@ -216,7 +216,7 @@ TEST(broadcaster_destroy_in_an_observers_call_without_the_barrier_is_system) {
 
 TEST(removal_after_the_kernel_took_the_barrier_back_is_system_and_frees_nothing) {
   int releases = 0, other = 0;
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   multicast watched = multicast_create();
   multicast_token token;
   if (is_without_membarrier()) return; /* the barrier was never granted */

@@ -76,7 +76,7 @@ TEST(pause_twice_is_as_once) {
 
 TEST(pause_survives_growth_and_a_paused_delegate_can_be_removed) {
   int i, others = 0, releases = 0;
-  multicast_options options = with_release(count_release);
+  multicast_add_options options = with_release(count_release);
   multicast m = multicast_create();
   multicast_token token = add_with(m, counter(&releases), &options);
   CHECK_OK(multicast_token_pause(token));
@@ -87,7 +87,7 @@ TEST(pause_survives_growth_and_a_paused_delegate_can_be_removed) {
 }
 
 TEST(pause_of_a_delegate_called_once_keeps_it) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
   multicast_token token;
   options.flags = MULTICAST_ONCE;
@@ -213,7 +213,7 @@ static void invoke_inner(void *context, uint32_t event, const void *payload, siz
 
 TEST(token_current_in_a_release_is_the_call_that_it_is_run_in) {
   multicast m = multicast_create(), inner = multicast_create();
-  multicast_options options = with_release(note_current);
+  multicast_add_options options = with_release(note_current);
   multicast_delegate outer, once;
   options.flags = MULTICAST_ONCE;
   once = counter(&calls);

@@ -29,7 +29,7 @@ static void release_cycle(void *context) { ADD(((cycle *)context)->releases, 1);
  * room in a queue that this thread runs. */
 static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queue, int *calls) {
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_options options = to_queue(queue);
+  multicast_add_options options = to_queue(queue);
   multicast m = multicast_create();
   multicast_delegate d = {invoke_into_the_full_queue, c};
   multicast_token token;
@@ -111,7 +111,7 @@ static void run_in_release(void *context) {
 /* This thread has not been registered yet. */
 static multicast begin_late(late_runner *l, invoker *i, multicast_lifetime lifetime) {
   multicast m = multicast_create();
-  multicast_options options;
+  multicast_add_options options;
   multicast_delegate running = {invoke_into_the_full_queue, NULL}, other = {count_call, NULL};
   running.context = &l->c;
   other.context = l;
@@ -210,7 +210,7 @@ TEST(queue_that_is_full_refuses_nobody_while_its_thread_waits_for_something_else
   invoker i;
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_queue_stats stats = multicast_queue_stats_default();
-  multicast_options options = to_queue(queue);
+  multicast_add_options options = to_queue(queue);
   multicast other = multicast_create();
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_token token;
@@ -220,7 +220,7 @@ TEST(queue_that_is_full_refuses_nobody_while_its_thread_waits_for_something_else
   CHECK_EQ(multicast_queue_run(queue, 0), 0); /* now this thread has to run it */
   CHECK_EQ(multicast_invoke(p.target, 0, NULL, 0), 1);
 
-  options = multicast_options_default();
+  options = multicast_add_options_default();
   options.lifetime = lifetime;
   token = add_with(other, blocking(&b), &options);
   invoke_in_background(&i, other);
@@ -237,7 +237,7 @@ TEST(queue_that_is_full_refuses_nobody_while_its_thread_waits_for_something_else
   join_thread(threads[1]);
   CHECK_EQ(invoke_finished(&i), 1);
   CHECK_EQ(p.queued, 1);
-  CHECK_OK(multicast_queue_statistics(queue, &stats));
+  CHECK_OK(multicast_queue_get_stats(queue, &stats));
   CHECK_EQ(stats.refused, 0);
 }
 
@@ -245,7 +245,7 @@ static void remove_what_waits_for_room(cycle *c, multicast_queue queue) {
   int calls = 0;
   invoker i;
   multicast m = multicast_create();
-  multicast_options options = to_queue(queue);
+  multicast_add_options options = to_queue(queue);
   multicast_delegate d = {invoke_into_the_full_queue, NULL};
   d.context = c;
   add_with(c->target, counter(&calls), &options);
@@ -285,7 +285,7 @@ TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_whose_worker_ha
   static blocker b = BLOCKER_INIT;
   static idler idle = {{0}, GATE_INIT, GATE_INIT};
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
-  multicast_options options = to_queue(queue);
+  multicast_add_options options = to_queue(queue);
   multicast_token token;
   pthread_t thread;
   c.target = multicast_create();
@@ -324,7 +324,7 @@ TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_whose_worker_ha
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   pthread_key_t key;
   multicast_queue queue;
-  multicast_options options;
+  multicast_add_options options;
   multicast_token token;
   multicast_delegate d = {ask_for_destructor, NULL};
   CHECK_EQ(pthread_key_create(&key, stay_in_destructor), 0);
@@ -369,7 +369,7 @@ TEST(queue_that_is_full_refuses_a_release_that_the_end_of_a_lifetime_waits_for) 
   int calls = 0;
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_options options = with_release(invoke_in_release);
+  multicast_add_options options = with_release(invoke_in_release);
   multicast_delegate d = {count_call, &r};
   pthread_t remover, opener;
   r.target = multicast_create();

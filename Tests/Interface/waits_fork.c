@@ -19,7 +19,7 @@ static void *remove_everything(void *target) {
 
 static void end_while_a_release_runs(void *is_queue) {
   multicast m = multicast_create();
-  multicast_options options = with_release(block_release);
+  multicast_add_options options = with_release(block_release);
   pthread_t remover, opener;
   if (is_queue != NULL) {
     options.queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
@@ -97,7 +97,7 @@ static void fork_while_it_ends(bool is_queue) {
   for (i = 0; i < MEMBERS; ++i) members[i] = counter(&contexts[i]);
   for (round = 0; round < 10; ++round) {
     ending e = {{0}, {0}, {0}, false};
-    multicast_options options = multicast_options_default();
+    multicast_add_options options = multicast_add_options_default();
     pthread_t thread;
     e.target = multicast_create();
     if (is_queue) {

@@ -20,7 +20,7 @@ static void *run_the_new(void *argument) {
 
 static void destroy_and_create(void *context, uint32_t event, const void *payload, size_t size) {
   successor *s = context;
-  multicast_options options;
+  multicast_add_options options;
   multicast_queue taken[64];
   int count = 0;
   (void)event, (void)payload, (void)size;
@@ -99,7 +99,7 @@ TEST(remove_all_does_not_wait_for_a_queued_call_of_the_last_multicast_in_its_slo
   static heir h = {{0}, {0}, GATE_INIT, GATE_INIT};
   multicast_delegate d = {destroy_and_inherit, &h};
   multicast_queue queue = queue_with(10, MULTICAST_OVERFLOW_REFUSE);
-  multicast_options options = to_queue(queue);
+  multicast_add_options options = to_queue(queue);
   h.old = multicast_create();
   add_with(h.old, d, &options);
   CHECK_OK(multicast_queue_start(queue));

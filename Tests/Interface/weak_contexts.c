@@ -39,7 +39,7 @@ static void call_counted(void *context, uint32_t event, const void *payload, siz
   if (c->inside != NULL) c->inside(c);
 }
 
-static multicast_token add_counted_with(multicast m, counted *c, multicast_options options) {
+static multicast_token add_counted_with(multicast m, counted *c, multicast_add_options options) {
   multicast_delegate d = {call_counted, NULL};
   options.release = release_counted;
   options.unlock = unlock_counted;
@@ -50,7 +50,7 @@ static multicast_token add_counted_with(multicast m, counted *c, multicast_optio
 }
 
 static multicast_token add_counted(multicast m, counted *c, uint32_t flags) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.flags = flags;
   return add_counted_with(m, c, options);
 }
@@ -99,7 +99,7 @@ static bool receive_visit(void *context, const multicast_delegate *delegate) {
 }
 
 TEST(weak_delegate_gets_the_strong_pointer_as_its_context) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
   multicast_delegate d;
   void *visited = NULL;
@@ -118,7 +118,7 @@ TEST(weak_delegate_gets_the_strong_pointer_as_its_context) {
 
 TEST(weak_lock_without_unlock_or_the_reverse_is_invalid_argument) {
   counted c = {1, 0, 0, 0, 0, {0}, NULL};
-  multicast_options options = with_release(release_counted);
+  multicast_add_options options = with_release(release_counted);
   multicast m = multicast_create();
   multicast_delegate d;
   d.function = call_counted;
@@ -177,7 +177,7 @@ static void *lock_removing(void *context) {
 
 TEST(weak_delegate_removed_by_its_lock_is_not_called) {
   counted c = {1, 0, 0, 0, 0, {0}, NULL};
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
   options.lock = lock_removing;
   locked_token = add_counted_with(m, &c, options);
@@ -240,7 +240,7 @@ TEST(set_contains_nothing_that_has_died) {
   counted c = {0, 0, 0, 0, 0, {0}, NULL};
   multicast m = multicast_create();
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_options options = under(l);
+  multicast_add_options options = under(l);
   multicast_delegate d;
   d.function = call_counted;
   d.context = &c;

@@ -83,7 +83,7 @@ TEST(delegate_left_by_longjmp_is_found) { ends_by_check(leave_a_delegate, left);
 static void leave_a_lock_or_unlock(void *(*lock)(void *), void (*unlock)(void *)) {
   int calls = 0;
   multicast m = multicast_create();
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast_delegate d = counter(&calls);
   options.lock = lock;
   options.unlock = unlock;
@@ -160,7 +160,7 @@ TEST(inner_invocation_left_by_longjmp_is_found_as_the_outer_one_ends) {
 
 static void leave_a_release(void) {
   multicast m = multicast_create();
-  multicast_options options = with_release(jump_from_release);
+  multicast_add_options options = with_release(jump_from_release);
   int calls = 0;
   add_with(m, counter(&calls), &options);
   add_with(m, counter(&calls), &options);
@@ -235,7 +235,7 @@ static void end_thread(void *unused) {
 static void *end_in_release(void *target) {
   static int calls;
   multicast m = *(multicast *)target;
-  multicast_options options = with_release(end_thread);
+  multicast_add_options options = with_release(end_thread);
   multicast_token token = add_with(m, counter(&calls), &options);
   multicast_invoke(m, 0, NULL, 0); /* the thread has a thread record now */
   (void)multicast_token_remove(token);

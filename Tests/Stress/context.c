@@ -204,7 +204,7 @@ static context *make(void) {
   c->word = (uint32_t)(uintptr_t)c;
   c->references = 1;
   c->has_token = true;
-  c->options = multicast_options_default();
+  c->options = multicast_add_options_default();
   c->options.priority = (int32_t)random_below(4) - 1;
   if (one_in(2)) c->options.priority = 0;
   c->adder = LOAD(actor_current()->id);

@@ -25,7 +25,7 @@ typedef struct context {
   bool is_shared;     /* by several registrations */
   bool has_token;     /* `token` is that of its only registration */
   bool is_weak;
-  multicast_options options;
+  multicast_add_options options;
   multicast_token token; /* written by the library before a call can begin */
   uint64_t adder, added; /* the thread that adds it, and how many invocations that had begun */
   int32_t *group;        /* counts the contexts of a group; or NULL */

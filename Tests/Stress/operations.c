@@ -73,7 +73,7 @@ static void register_one(void) {
 static void add_many(void) {
   multicast_delegate delegates[8];
   multicast_token tokens[8];
-  multicast_options options;
+  multicast_add_options options;
   uint32_t i, count = 1 + random_below(8);
   context *first = context_make();
   choose_place(first);
@@ -270,7 +270,7 @@ static void query(void) {
     case 5: MUST(multicast_queue_fd(random_queue()) >= -1, "a descriptor"); break;
     case 6: EXPECT_COUNT(multicast_list(m, NULL, 0), OK | INVALID_HANDLE); break;
     default:
-      status = multicast_queue_statistics(random_queue(), &s);
+      status = multicast_queue_get_stats(random_queue(), &s);
       EXPECT(status, OK | INVALID_HANDLE);
       MUST(s.queued == s.pending + s.delivered + s.dropped + s.retracted + s.coalesced,
            "%llu queued, %llu pending", (unsigned long long)s.queued,

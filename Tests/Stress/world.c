@@ -83,7 +83,7 @@ multicast_queue make_queue(void) {
   options.capacity = 1 + random_below(one_in(2) ? 4 : 100);
   options.overflow = (multicast_overflow)random_below(LOAD(world_is_calm) ? 2 : 3);
   q = multicast_queue_create(&options);
-  MUST(q.id != 0, "a queue of %u", options.capacity);
+  MUST(q.id != 0, "a queue of %zu", options.capacity);
   return q;
 }
 

@@ -5,6 +5,7 @@ extension Lifetime {
   /// - Returns: the handle of a lifetime without members.
   static func create(_ kind: Handle.Kind = .lifetime) throws(Status) -> Handle {
     try pool.create(kind) { (storage: UnsafeMutablePointer<Storage>, _) throws(Status) in
+      storage.pointee.waiterCount = 0
       storage.pointee.process = Process.generation
       storage.pointee.role = kind == .lifetime ? .owned : .recipient
     }

@@ -4,40 +4,71 @@ import Synchronization
 extension Lifetime {
   /// Ends a lifetime, and removes its members from whatever multicasts they are in.
   ///
+  /// If another thread has just ended it, this fails; after waiting as well.
+  ///
   /// - Parameter change: Made together with the end, under the lifetime's lock: a fork sees both, or
   ///   none. If it throws, the lifetime does not end.
   static func end(
-    _ handle: Handle, as role: Membership.Role = .owned,
+    _ handle: Handle, as role: Membership.Role = .owned, _ timeout: Timeout = .unlimited,
     with change: () throws(Status) -> Void = {}
   ) -> Status {
     guard let lifetime = Lifetime(slotOf: handle), lifetime.role == role else {
       return .invalidHandle
     }
     do throws(Status) {
-      try lifetime.withLock(handle) { () throws(Status) in
-        try change()
-        lifetime.id = handle.changed(to: .retired)
-        lifetime.beginToFinish()
-      }
+      if try lifetime.begin(handle, change) { return lifetime.finish(timeout) }
     } catch {
       return error
     }
-    defer { lifetime.finishOne() }
+    return lifetime.waitForOtherEnd(handle, timeout)
+  }
+
+  /// - Returns: whether it is this thread that ends the lifetime.
+  private func begin(
+    _ handle: Handle, _ change: () throws(Status) -> Void
+  ) throws(Status) -> Bool {
+    lock.lock()
+    defer { lock.unlock() }
+    if id == handle {
+      try change()
+      id = handle.changed(to: .retired)
+      beginToFinish()
+      return true
+    }
+    guard id == handle.changed(to: .retired) else { throw .invalidHandle }
+    storage.pointee.waiterCount &+= 1
+    return false
+  }
+
+  private func finish(_ timeout: Timeout) -> Status {
+    defer { finishOne() }
     var removal = Removal()
-    let own = lifetime.removeMembers(&removal)
-    if own == .system || lifetime.isFinished { return own }
-    return lifetime.waitForOthers(&removal, own)
+    let own = removeMembers(&removal, timeout)
+    if own == .system || isFinished { return own }
+    return waitForOthers(&removal, own, timeout) { isFinished }
   }
 
-  private func removeMembers(_ removal: inout Removal) -> Status {
+  /// For a second thread that ends the lifetime.
+  private func waitForOtherEnd(_ handle: Handle, _ timeout: Timeout) -> Status {
+    var removal = Removal()
+    // The other thread may have come to some of them only.
+    let own = removeMembers(&removal, timeout)
+    if own == .system { return .system }
+    let retired = handle.changed(to: .retired)
+    let status = waitForOthers(&removal, own, timeout) { id != retired }
+    return status == .system || status == .timeout ? status : .invalidHandle
+  }
+
+  private func removeMembers(_ removal: inout Removal, _ timeout: Timeout) -> Status {
     while let member = nextLive() { unlink(member, &removal) }
-    return removal.finish().status
+    return removal.finish(timeout).status
   }
 
+  /// None if the slot has another occupant, which lasts.
   private func nextLive() -> Registration? {
     lock.lock()
     defer { lock.unlock() }
-    return firstLive
+    return id.kind == .retired ? firstLive : nil
   }
 
   private func unlink(_ member: Registration, _ removal: inout Removal) {
@@ -47,7 +78,7 @@ extension Lifetime {
     // Under this lock it is live, or another thread has removed it since. The slot may even have
     // another occupant; but not one of this lifetime, which accepts no more members.
     guard member.id.kind == .registration, let other = Lifetime(of: member, as: role),
-      other.index == index
+      other.index == index, other.id.kind == .retired
     else { return }
     let multicast = Multicast(slot: member.owner)
     removal.unlink(member.place, of: multicast.list.unsafelyUnwrapped, in: multicast)
@@ -59,18 +90,24 @@ extension Lifetime {
   /// functions, which may be code that is about to be unloaded. It does not wait for release
   /// functions where that could close a cycle.
   ///
-  /// - Parameter own: The result for those that this thread has removed.
-  private func waitForOthers(_ removal: inout Removal, _ own: Status) -> Status {
-    let others = removal.waitForPriorRemovals { _, token in isRetiredMember(token) }
+  /// - Parameters:
+  ///   - own: The result for those that this thread has removed.
+  ///   - isOver: Whether nothing is left to wait for.
+  private func waitForOthers(
+    _ removal: inout Removal, _ own: Status, _ timeout: Timeout, _ isOver: () -> Bool
+  ) -> Status {
+    let others = removal.waitForPriorRemovals(timeout) { _, token in isRetiredMember(token) }
     if others == .system { return .system }
     let isInside = ThreadRecord.current?.isInside ?? false
     if others == .ok && !isInside && shims_get_release_depth() == 0 {
       // In the child of a fork: what threads of the parent were doing does not end.
       if storage.pointee.process != Process.generation { return own }
-      let isOver = Waits.sleepForReleases { isFinished || Epoch.isBroken }
-      return isFinished ? .ok : isOver ? .system : .pending
+      let status = Waits.sleepForReleases(timeout) { isOver() || Epoch.isBroken }
+      if isOver() { return .ok }
+      return status == .ok ? .system : status
     }
-    return isFinished ? own : .pending
+    if isOver() { return own }
+    return own == .timeout || others == .timeout ? .timeout : .pending
   }
 
   /// Whether a token is that of a member that is removed and may be in a call.
@@ -87,9 +124,10 @@ extension Lifetime {
   static func finishAllInChild() {
     pool.forEach { slot, index in
       let lifetime = Lifetime(slot: slot, index: index)
+      lifetime.storage.pointee.waiterCount = 0
       guard lifetime.id.kind == .retired, lifetime.nextLive() != nil else { return }
       var removal = Removal()
-      _ = lifetime.removeMembers(&removal)
+      _ = lifetime.removeMembers(&removal, .unlimited)
       lifetime.finishOne()
     }
   }

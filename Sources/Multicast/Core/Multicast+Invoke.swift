@@ -93,6 +93,18 @@ extension Multicast {
   private func invoke<C: Call>(
     _ call: C, on thread: ThreadRecord, asymmetric: Bool
   ) -> Int64 {
+    withList(on: thread, asymmetric: asymmetric) { list, frame in
+      list.invoke(call, in: frame, asymmetric: asymmetric)
+    }
+  }
+
+  /// Reads the list with a frame that keeps it from being freed.
+  ///
+  /// - Returns: the result of the body, or the number of a status.
+  @inline(__always)
+  func withList(
+    on thread: ThreadRecord, asymmetric: Bool, _ body: (InvocationList, Frame) -> Int64
+  ) -> Int64 {
     // The epoch is read before the frame can be seen: no frame is ever without one.
     let epoch = Epoch.current
     guard let frame = thread.push() else { return Status.limit.count }
@@ -113,7 +125,7 @@ extension Multicast {
     var called: Int64 = 0
     if let list {
       frame.list = UInt(bitPattern: list)
-      called = InvocationList(list).invoke(call, in: frame, asymmetric: asymmetric)
+      called = body(InvocationList(list), frame)
     }
     Self.leave(frame, of: thread, asymmetric: asymmetric)
     return called

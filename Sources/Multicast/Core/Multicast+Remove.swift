@@ -8,6 +8,15 @@ extension Multicast {
     removeOne(waitingFor: selection) { list in list.firstPosition { selection.includes($0) } }
   }
 
+  /// Removes every selected delegate. Fails if there is none.
+  func removeEvery(_ selection: Selection, _ timeout: Timeout = .unlimited) -> Status {
+    var removal = Removal(from: self)
+    removal.mark { (removal) throws(Status) in
+      if removal.unlinkAll(selection) == 0 { throw .notFound }
+    }
+    return removal.finish(timeout, waitingFor: selection).status
+  }
+
   /// Removes the delegate at a place in the order of invocation.
   func remove(at index: Int) -> Status {
     removeOne(waitingFor: nil) { list in
@@ -65,13 +74,12 @@ extension Multicast {
   ) -> Status {
     // Never given out: no call of it can be running.
     if token.generation > id.generation { return .invalidHandle }
-    if timeout.isNone { return .invalidHandle }
     // As long as it is retired, its remover may not have made the heavy fence yet.
     if id == token.changed(to: .retired) {
       guard Epoch.fence() else { return .system }
     }
     let status = PendingRemovals.wait(for: token, timeout)
-    return status == .timeout ? .timeout : .invalidHandle
+    return status == .ok ? .invalidHandle : status
   }
 
   /// Removes a delegate for a thread that may call it, or has found its context dead. The hazard of
@@ -98,21 +106,24 @@ extension Multicast {
   // MARK: - Removing several
 
   /// Removes all selected delegates.
-  ///
-  /// - Returns: how many there were.
-  func removeAll(_ selection: Selection) throws(Status) -> Int {
+  func removeAll(
+    _ selection: Selection, _ timeout: Timeout = .unlimited
+  ) -> Removal.Outcome {
     var removal = Removal(from: self)
-    removal.mark { (removal) throws(Status) in removal.unlinkAll(selection) }
-    return try removal.finish(waitingFor: selection).counted()
+    removal.mark { (removal) throws(Status) in _ = removal.unlinkAll(selection) }
+    return removal.finish(timeout, waitingFor: selection)
   }
 
   /// Removes, for each of some delegates, the first that is equal to it.
-  ///
-  /// - Returns: how many were removed.
   func removeEach(
-    _ delegates: UnsafePointer<multicast_delegate>?, count: Int
-  ) throws(Status) -> Int {
-    guard let delegates else { return try withLock { () throws(Status) in 0 } }
+    _ delegates: UnsafePointer<multicast_delegate>?, count: Int,
+    _ timeout: Timeout = .unlimited
+  ) -> Removal.Outcome {
+    guard let delegates else {
+      var outcome = Removal.Outcome()
+      if !isCurrent { outcome.failure = .invalidHandle }
+      return outcome
+    }
     var removal = Removal(from: self)
     removal.mark { (removal) throws(Status) in
       guard let list else { return }
@@ -125,6 +136,6 @@ extension Multicast {
         index &+= 1
       }
     }
-    return try removal.finish(waitingFor: .oneOf(delegates, count: count)).counted()
+    return removal.finish(timeout, waitingFor: .oneOf(delegates, count: count))
   }
 }

@@ -53,9 +53,11 @@ struct Removal {
     /// The result of waiting: `ok`; `pending` or `timeout`, if a call still runs; or `system`.
     var waiting = Status.ok
 
-    /// One status. `system` is first: nothing is known about running calls then. A failure is
-    /// second: it does not depend on what still runs.
-    var status: Status { waiting == .system ? .system : failure ?? waiting }
+    /// One status. `system` and `timeout` are first: it is unknown whether a call still runs, or one
+    /// does. A failure is second.
+    var status: Status {
+      waiting == .system || waiting == .timeout ? waiting : failure ?? waiting
+    }
 
     /// The result of a removal of many, which does not report that calls still run.
     func counted() throws(Status) -> Int {
@@ -94,8 +96,10 @@ struct Removal {
 
   /// Unlinks every selected delegate, from the last: their release functions then run from the
   /// first.
-  mutating func unlinkAll(_ selection: Selection) {
-    guard let multicast, let list = multicast.list else { return }
+  ///
+  /// - Returns: how many there were.
+  mutating func unlinkAll(_ selection: Selection) -> Int {
+    guard let multicast, let list = multicast.list else { return 0 }
     var position = list.count
     while position > 0 {
       position &-= 1
@@ -103,6 +107,7 @@ struct Removal {
       if InvocationList.isDead(entry) || !selection.includes(entry) { continue }
       unlink(position, of: list, in: multicast)
     }
+    return outcome.count
   }
 
   /// Marks the entry of a delegate dead, and retires its registration. The stripe's lock is held.
@@ -171,7 +176,8 @@ struct Removal {
   ) -> Outcome {
     if released != nil || !retired.isEmpty || hasRetiredList { complete(timeout) }
     if let prior, outcome.waiting != .system {
-      outcome.waiting = outcome.waiting.combined(with: waitForPriorRemovals(of: prior))
+      outcome.waiting = outcome.waiting.combined(
+        with: waitForPriorRemovals(of: prior, timeout))
     }
     return outcome
   }
@@ -218,13 +224,17 @@ struct Removal {
 
   /// Waits for running calls of selected delegates that were removed before, by a thread that did
   /// not wait or is still waiting.
-  private mutating func waitForPriorRemovals(of selection: Selection) -> Status {
+  private mutating func waitForPriorRemovals(
+    of selection: Selection, _ timeout: Timeout
+  ) -> Status {
     let multicast = self.multicast.unsafelyUnwrapped
     // Most often there is no such delegate, and to find that out costs less than a fence.
     let isInside = thread?.isInside ?? false
     let mayBeCalled = (isInside || !isSingleInvoker) && multicast.hasDead(selection)
     guard mayBeCalled || Queue.isInUse else { return .ok }
-    return waitForPriorRemovals(needsFence: mayBeCalled && !isSingleInvoker) { target, token in
+    return waitForPriorRemovals(
+      timeout, needsFence: mayBeCalled && !isSingleInvoker
+    ) { target, token in
       if Registration.isLive(token) { return false }
       if target == multicast.target {
         return mayBeCalled && multicast.hasDead(selection, token: token)
@@ -237,9 +247,9 @@ struct Removal {
   ///
   /// - Parameter isSelected: Given the target of a frame and the token of its call.
   /// - Returns: `ok`; `pending`, if this thread is in such a call or waiting would close a cycle;
-  ///   or `system`.
+  ///   `timeout`; or `system`.
   mutating func waitForPriorRemovals(
-    needsFence: Bool = true, where isSelected: (Target, Token) -> Bool
+    _ timeout: Timeout, needsFence: Bool = true, where isSelected: (Target, Token) -> Bool
   ) -> Status {
     // The thread that removed them may not have made its heavy fence yet.
     if needsFence { guard fence() else { return .system } }
@@ -248,7 +258,7 @@ struct Removal {
       let isOwn = record == ThreadRecord.current
       record.forEachFrame { target, token in
         guard !token.isNone && isSelected(target, token) else { return }
-        let status = isOwn ? .pending : PendingRemovals.wait(for: token, .unlimited)
+        let status = isOwn ? .pending : PendingRemovals.wait(for: token, timeout)
         if status != .ok { waiting = status }
       }
     }

@@ -20,6 +20,7 @@ extension Broadcaster {
     return try pool.create(.broadcaster) {
       (storage: UnsafeMutablePointer<Storage>, _) throws(Status) in
       storage.pointee.queue.store(queue, ordering: .relaxed)
+      storage.pointee.destroyer.store(.none, ordering: .relaxed)
     }
   }
 

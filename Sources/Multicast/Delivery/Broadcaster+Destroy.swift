@@ -3,33 +3,60 @@ import Synchronization
 
 extension Broadcaster {
   /// Destroys all its multicasts, and ends the handle.
-  static func destroy(_ handle: Handle) throws(Status) -> Status {
+  ///
+  /// If another thread is destroying it, this fails; after waiting as well.
+  static func destroy(
+    _ handle: Handle, _ timeout: Timeout = .unlimited
+  ) throws(Status) -> Status {
     guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
     if isDefault(handle) { throw .state }
-    return try broadcaster.destroy()
+    guard let thread = ThreadRecord.current ?? ThreadRegistry.enter() else { throw .outOfMemory }
+    defer { ThreadRegistry.leaveIfEnding(thread) }
+    return try broadcaster.destroy(by: thread, timeout)
   }
 
-  private func destroy() throws(Status) -> Status {
-    let names = try withLock { () throws(Status) -> NameTable? in
-      let table = self.table
-      // The handle ends before the table is taken away. A look-up that finds the table of a later
-      // occupant then finds that the handle is not its own.
-      storage.pointee.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
-      setTable(nil)
-      return table
+  private func destroy(by thread: ThreadRecord, _ timeout: Timeout) throws(Status) -> Status {
+    let names: NameTable?
+    do throws(Status) {
+      names = try withLock { () throws(Status) -> NameTable? in
+        let table = self.table
+        storage.pointee.destroyer.store(thread.identity, ordering: .relaxed)
+        // The handle ends before the table is taken away. A look-up that finds the table of a later
+        // occupant then finds that the handle is not its own.
+        storage.pointee.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
+        setTable(nil)
+        return table
+      }
+    } catch {
+      return waitForDestroyer(timeout)
     }
     let isFenced = Epoch.fence()
     var status = isFenced ? Status.ok : .system
     names?.forEach { name in
       // If the caller has destroyed it, only the result of waiting counts.
-      let outcome = Multicast(slotOf: name.multicast).unsafelyUnwrapped.destroy()
-      status = status.combined(with: outcome.waiting)
+      let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
+      status = status.combined(with: multicast.destroy(timeout).waiting)
     }
+    if isFenced {
+      while ThreadRegistry.all.contains(where: { $0.isInside(target) }) { shims_backoff() }
+      names?.deallocate()
+    }
+    Waits.wake { storage.pointee.destroyer.store(.none, ordering: .relaxed) }
     // Without the fence it is unknown whether a look-up still uses the names.
-    if !isFenced { return status }
-    while ThreadRegistry.all.contains(where: { $0.isInside(target) }) { shims_backoff() }
-    names?.deallocate()
-    Self.pool.reclaim(handle.index)
+    if isFenced { Self.pool.reclaim(handle.index) }
     return status
+  }
+
+  /// Waits until another thread has destroyed the broadcaster; not if that would close a cycle.
+  private func waitForDestroyer(_ timeout: Timeout) -> Status {
+    let destroyer = withUnsafePointer(to: storage.pointee.destroyer) {
+      UnsafeMutablePointer(mutating: $0)
+    }
+    let isOver = {
+      storage.pointee.header.id.load(ordering: .relaxed) != handle.changed(to: .vacant)
+        || destroyer.pointee.load(ordering: .relaxed).isNone
+    }
+    return Waits.sleep(for: .thread(destroyer), timeout, until: isOver) == .timeout
+      ? .timeout : .invalidHandle
   }
 }

@@ -3,16 +3,17 @@ import CMulticast
 extension Broadcaster {
   /// - Parameter given: nil if they cannot be read.
   static func register(
-    _ handle: Handle, _ text: UnsafePointer<CChar>?, _ observer: multicast_delegate,
-    _ given: Options?, _ token: UnsafeMutablePointer<multicast_token>?
+    _ handle: Handle, _ text: UnsafePointer<CChar>?,
+    _ observers: UnsafePointer<multicast_delegate>?, _ count: Int,
+    _ given: Options?, _ tokens: UnsafeMutablePointer<multicast_token>?
   ) -> Status {
     let broadcaster = Broadcaster(slotOf: handle)
-    var (observer, options) = (observer, given)
+    var options = given
     if let queue = broadcaster?.queue, !queue.isNone, options?.queue.isNone ?? false {
       options?.queue = queue
       options?.destination = Queue.destination(queue)
     }
-    return Multicast.add(&observer, 1, options, token) { () throws(Status) in
+    return Multicast.add(observers, count, options, tokens) { () throws(Status) in
       guard let broadcaster else { throw .invalidHandle }
       guard let name = Name(text) else { throw .invalidArgument }
       return try broadcaster.findOrMakeCurrent(name)
@@ -29,10 +30,10 @@ extension Broadcaster {
   }
 
   static func unregisterAll(
-    _ handle: Handle, _ text: UnsafePointer<CChar>?
+    _ handle: Handle, _ text: UnsafePointer<CChar>?, _ selection: Selection = .all
   ) throws(Status) -> Int {
     guard let multicast = try find(handle, text) else { return 0 }
-    do throws(Status) { return try multicast.removeAll(.all) } catch {
+    do throws(Status) { return try multicast.removeAll(selection).counted() } catch {
       if error == .invalidHandle { return 0 }
       throw error
     }

@@ -15,6 +15,8 @@ struct Broadcaster {
     let table: Atomic<UnsafeMutablePointer<NameTable.Header>?>
     /// The queue of observers whose options have none.
     let queue: Atomic<Handle>
+    /// The thread that is destroying it, or none.
+    let destroyer: Atomic<ThreadIdentity>
   }
 
   @inline(__always) static var pool: SlotPool {

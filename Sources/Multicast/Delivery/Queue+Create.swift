@@ -3,29 +3,47 @@ import MulticastShims
 import Synchronization
 
 extension Queue {
-  private static var defaultCapacity: UInt32 { 1024 }
-  private static var largestCapacity: UInt32 { 1 << 24 }
+  /// A caller's options, checked.
+  private struct Settings {
+    var capacity: UInt32 = 1024
+    var overflow = MULTICAST_OVERFLOW_REFUSE.rawValue
+    var threadName = shims_thread_name()
+    var stackSize = 0
+
+    private static var largestCapacity: Int { 1 << 24 }
+    private static var smallestStack: Int { 16384 }
+
+    init(_ given: UnsafePointer<multicast_queue_options>?) throws(Status) {
+      guard let given else { return }
+      guard StructSize.isValid(given, smallest: StructSize.queueOptions) else {
+        throw .invalidArgument
+      }
+      let options = given.pointee
+      // A `size_t`: below zero is more than there can be.
+      guard options.flags == 0, options.reserved == 0, options.capacity >= 0,
+        options.capacity <= Self.largestCapacity,
+        options.overflow <= MULTICAST_OVERFLOW_BLOCK.rawValue,
+        options.stack_size == 0 || options.stack_size >= Self.smallestStack
+      else { throw .invalidArgument }
+      if options.capacity > 0 { capacity = UInt32(truncatingIfNeeded: options.capacity) }
+      overflow = options.overflow
+      threadName = shims_make_thread_name(options.thread_name)
+      stackSize = options.stack_size
+    }
+  }
 
   /// - Returns: the handle of an empty queue.
   static func create(
     _ given: UnsafePointer<multicast_queue_options>?
   ) throws(Status) -> Handle {
-    var (capacity, overflow) = (defaultCapacity, MULTICAST_OVERFLOW_REFUSE)
-    if let given {
-      guard StructSize.isValid(given, smallest: StructSize.queueOptions),
-        given.pointee.capacity <= largestCapacity,
-        given.pointee.overflow.rawValue <= MULTICAST_OVERFLOW_BLOCK.rawValue
-      else { throw .invalidArgument }
-      if given.pointee.capacity > 0 { capacity = given.pointee.capacity }
-      overflow = given.pointee.overflow
-    }
+    let options = try Settings(given)
     let recipients = try Lifetime.create(.recipients)
     do throws(Status) {
-      guard let ring = CallRing(capacity: capacity) else { throw .outOfMemory }
+      guard let ring = CallRing(capacity: options.capacity) else { throw .outOfMemory }
       do throws(Status) {
         return try pool.create(.queue) {
           (storage: UnsafeMutablePointer<Storage>, handle) throws(Status) in
-          try Queue(slot: storage, handle).initialize(recipients, ring, capacity, overflow)
+          try Queue(slot: storage, handle).initialize(recipients, ring, options)
         }
       } catch {
         ring.deallocate()
@@ -43,7 +61,7 @@ extension Queue {
   }
 
   private func initialize(
-    _ recipients: Handle, _ ring: CallRing, _ capacity: UInt32, _ overflow: multicast_overflow
+    _ recipients: Handle, _ ring: CallRing, _ settings: Settings
   ) throws(Status) {
     Self.start()
     // An operation with a stale handle may be using the slot.
@@ -55,8 +73,11 @@ extension Queue {
     }
     state.recipients = recipients
     state.ring = ring
-    state.capacity = capacity
-    state.overflow = overflow
+    state.endingRecipients = .none
+    state.capacity = settings.capacity
+    state.overflow = settings.overflow
+    state.threadName = settings.threadName
+    state.stackSize = settings.stackSize
     state.statistics = Statistics()
     state.descriptor = -1
     state.worker = .none

@@ -53,7 +53,6 @@ extension Queue {
     guard let frame = thread.push() else { throw .limit }
     frame.publish(target, epoch: .latest)
     state.runner = thread.storage
-    state.consumer.store(thread.identity, ordering: .relaxed)
 
     var made: UInt = 0
     withUnsafeTemporaryAllocation(
@@ -62,6 +61,8 @@ extension Queue {
       let call = bytes.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: WaitingCall.self)
       // Between calls the queue may be destroyed, and its own thread may be started or stopped.
       while made < limit && isCurrent && isRunnable(by: thread) && take(call, frame) {
+        // From here on this thread is expected to make room.
+        state.consumer.store(thread.identity, ordering: .relaxed)
         if runFirst(call, frame) { made &+= 1 }
       }
     }

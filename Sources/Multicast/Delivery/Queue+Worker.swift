@@ -6,25 +6,29 @@ extension Queue {
   /// What a new thread gets, and reports. It is on the stack of the thread that starts it.
   private struct Start {
     let handle: Handle
-    let number: UInt32
+    var number: UInt32
     /// Guarded by the waits' lock; nil until the thread has begun.
     var outcome: Status? = nil
+    var name: shims_thread_name
   }
 
   static func start(_ handle: Handle) throws(Status) -> Status {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
-    let number = try queue.withLock { () throws(Status) in
+    var start = Start(handle: handle, number: 0, name: shims_thread_name())
+    var stackSize = 0
+    start.number = try queue.withLock { () throws(Status) in
       guard queue.worker == .none else { throw .state }
+      start.name = queue.state.threadName
+      stackSize = queue.state.stackSize
       queue.state.worker = .running
       queue.state.workerRecord = nil
       queue.state.workerThread.store(.none, ordering: .relaxed)
       queue.state.workerNumber &+= 1
       return queue.state.workerNumber
     }
-    var start = Start(handle: handle, number: number)
     withUnsafeMutablePointer(to: &start) { start in
-      guard shims_start_thread(work, start) else {
-        queue.workerDidEnd(number)
+      guard shims_start_thread(work, start, stackSize) else {
+        queue.workerDidEnd(start.pointee.number)
         start.pointee.outcome = .system
         return
       }
@@ -47,7 +51,7 @@ extension Queue {
       defer { queue.lock.unlock() }
       return !queue.hasWorker(number)
     }
-    return hasEnded ? .ok : .pending
+    return hasEnded
   }
 
   private static let work: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = {
@@ -55,6 +59,7 @@ extension Queue {
     let start = given.unsafelyUnwrapped.assumingMemoryBound(to: Start.self)
     let (handle, number) = (start.pointee.handle, start.pointee.number)
     let queue = Queue(slotOf: handle).unsafelyUnwrapped
+    shims_set_thread_name(&start.pointee.name)
     let thread = ThreadRegistry.enter()
     if let thread { queue.workerDidBegin(number, thread) } else { queue.workerDidEnd(number) }
     Waits.wake { start.pointee.outcome = thread == nil ? .outOfMemory : .ok }

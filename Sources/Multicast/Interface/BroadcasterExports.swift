@@ -4,11 +4,7 @@ import CMulticast
 public func multicast_broadcaster_create(
   _ options: UnsafePointer<multicast_broadcaster_options>?
 ) -> multicast_broadcaster {
-  do throws(Status) {
-    return multicast_broadcaster(id: try Broadcaster.create(options).rawValue)
-  } catch {
-    return multicast_broadcaster(id: 0)
-  }
+  multicast_broadcaster(id: creating { () throws(Status) in try Broadcaster.create(options) })
 }
 
 @_cdecl("multicast_broadcaster_destroy") @implementation
@@ -18,22 +14,46 @@ public func multicast_broadcaster_destroy(
   code { () throws(Status) in try Broadcaster.destroy(broadcaster.handle) }
 }
 
+@_cdecl("multicast_broadcaster_destroy_within") @implementation
+public func multicast_broadcaster_destroy_within(
+  _ broadcaster: multicast_broadcaster, _ timeout_ns: UInt64
+) -> multicast_status {
+  code { () throws(Status) in
+    try Broadcaster.destroy(broadcaster.handle, .nanoseconds(timeout_ns))
+  }
+}
+
+@_cdecl("multicast_broadcaster_is_valid") @implementation
+public func multicast_broadcaster_is_valid(_ broadcaster: multicast_broadcaster) -> Bool {
+  Broadcaster(slotOf: broadcaster.handle)?.isCurrent ?? false
+}
+
 @_cdecl("multicast_broadcaster_default") @implementation
 public func multicast_broadcaster_default() -> multicast_broadcaster {
-  do throws(Status) {
-    return multicast_broadcaster(id: try Broadcaster.defaultHandle().rawValue)
-  } catch {
-    return multicast_broadcaster(id: 0)
-  }
+  multicast_broadcaster(id: creating { () throws(Status) in try Broadcaster.defaultHandle() })
 }
 
 @_cdecl("multicast_broadcaster_register") @implementation
 public func multicast_broadcaster_register(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?,
-  _ observer: multicast_delegate, _ options: UnsafePointer<multicast_options>?,
+  _ observer: multicast_delegate, _ options: UnsafePointer<multicast_add_options>?,
   _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
-  Broadcaster.register(broadcaster.handle, `protocol`, observer, Options.read(options), out).code
+  var observer = observer
+  return Broadcaster.register(
+    broadcaster.handle, `protocol`, &observer, 1, Options.read(options), out
+  ).code
+}
+
+@_cdecl("multicast_broadcaster_register_many") @implementation
+public func multicast_broadcaster_register_many(
+  _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?,
+  _ observers: UnsafePointer<multicast_delegate>?, _ count: Int,
+  _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
+) -> multicast_status {
+  Broadcaster.register(
+    broadcaster.handle, `protocol`, observers, count, Options.read(options), out
+  ).code
 }
 
 @_cdecl("multicast_broadcaster_unregister") @implementation
@@ -50,7 +70,19 @@ public func multicast_broadcaster_unregister(
 public func multicast_broadcaster_unregister_all(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?
 ) -> Int64 {
-  counting { () throws(Status) in try Broadcaster.unregisterAll(broadcaster.handle, `protocol`) }
+  counting { () throws(Status) in
+    try Broadcaster.unregisterAll(broadcaster.handle, `protocol`)
+  }
+}
+
+@_cdecl("multicast_broadcaster_unregister_context") @implementation
+public func multicast_broadcaster_unregister_context(
+  _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?,
+  _ context: UnsafeMutableRawPointer?
+) -> Int64 {
+  counting { () throws(Status) in
+    try Broadcaster.unregisterAll(broadcaster.handle, `protocol`, .context(context))
+  }
 }
 
 @_cdecl("multicast_broadcaster_notify") @implementation
@@ -67,9 +99,8 @@ public func multicast_broadcaster_notify(
 public func multicast_broadcaster_multicast(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?
 ) -> multicast {
-  do throws(Status) {
-    return multicast(id: try Broadcaster.multicast(broadcaster.handle, `protocol`).rawValue)
-  } catch {
-    return multicast(id: 0)
-  }
+  multicast(
+    id: creating { () throws(Status) in
+      try Broadcaster.multicast(broadcaster.handle, `protocol`)
+    })
 }

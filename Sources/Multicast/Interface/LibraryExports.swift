@@ -8,13 +8,13 @@ public func multicast_version() -> UInt32 {
 }
 
 @_cdecl("multicast_status_name") @implementation
-public func multicast_status_name(_ status: multicast_status) -> UnsafePointer<CChar>? {
-  shims_status_name(status.rawValue)
+public func multicast_status_name(_ status: Int64) -> UnsafePointer<CChar>? {
+  shims_status_name(status)
 }
 
 @_cdecl("multicast_status_message") @implementation
-public func multicast_status_message(_ status: multicast_status) -> UnsafePointer<CChar>? {
-  shims_status_message(status.rawValue)
+public func multicast_status_message(_ status: Int64) -> UnsafePointer<CChar>? {
+  shims_status_message(status)
 }
 
 @_cdecl("multicast_set_allocator") @implementation
@@ -22,14 +22,15 @@ public func multicast_set_allocator(
   _ allocator: UnsafePointer<multicast_allocator>?
 ) -> multicast_status {
   guard let allocator, StructSize.isValid(allocator, smallest: StructSize.allocator),
-    let allocate = allocator.pointee.allocate, let deallocate = allocator.pointee.deallocate
-  else { return MULTICAST_ERROR_INVALID_ARGUMENT }
+    allocator.pointee.flags == 0, let allocate = allocator.pointee.allocate,
+    let deallocate = allocator.pointee.deallocate
+  else { return Status.invalidArgument.code }
   return Process.replaceAllocator(allocator.pointee.context, allocate, deallocate).code
 }
 
-@_cdecl("multicast_options_init") @implementation
-public func multicast_options_init(
-  _ options: UnsafeMutablePointer<multicast_options>?, _ size: Int
+@_cdecl("multicast_add_options_init") @implementation
+public func multicast_add_options_init(
+  _ options: UnsafeMutablePointer<multicast_add_options>?, _ size: Int
 ) -> multicast_status {
   StructSize.initialize(options, size, smallest: StructSize.options).code
 }
@@ -60,4 +61,11 @@ public func multicast_allocator_init(
   _ allocator: UnsafeMutablePointer<multicast_allocator>?, _ size: Int
 ) -> multicast_status {
   StructSize.initialize(allocator, size, smallest: StructSize.allocator).code
+}
+
+@_cdecl("multicast_registration_init") @implementation
+public func multicast_registration_init(
+  _ registration: UnsafeMutablePointer<multicast_registration>?, _ size: Int
+) -> multicast_status {
+  StructSize.initialize(registration, size, smallest: StructSize.registration).code
 }

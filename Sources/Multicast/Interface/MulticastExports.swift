@@ -1,17 +1,25 @@
 import CMulticast
+import MulticastShims
 
 @_cdecl("multicast_create") @implementation
 public func multicast_create() -> multicast {
-  do throws(Status) { return multicast(id: try Multicast.create().rawValue) } catch {
-    return multicast(id: 0)
-  }
+  multicast(id: creating { () throws(Status) in try Multicast.create() })
 }
 
 @_cdecl("multicast_destroy") @implementation
 public func multicast_destroy(_ target: multicast) -> multicast_status {
-  guard let target = Multicast(slotOf: target.handle) else { return MULTICAST_ERROR_INVALID_HANDLE }
-  return target.destroy().status.code
+  code { () throws(Status) in try find(target).destroy().status }
 }
+
+@_cdecl("multicast_destroy_within") @implementation
+public func multicast_destroy_within(
+  _ target: multicast, _ timeout_ns: UInt64
+) -> multicast_status {
+  code { () throws(Status) in try find(target).destroy(.nanoseconds(timeout_ns)).status }
+}
+
+@_cdecl("multicast_create_error") @implementation
+public func multicast_create_error() -> multicast_status { shims_get_create_error() }
 
 @_cdecl("multicast_is_valid") @implementation
 public func multicast_is_valid(_ target: multicast) -> Bool {
@@ -23,10 +31,10 @@ public func multicast_is_valid(_ target: multicast) -> Bool {
 @_cdecl("multicast_add") @implementation
 public func multicast_add(
   _ target: multicast, _ delegate: multicast_delegate,
-  _ options: UnsafePointer<multicast_options>?, _ out: UnsafeMutablePointer<multicast_token>?
+  _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
   if options == nil, Multicast(slotOf: target.handle)?.append(delegate, out) ?? false {
-    return MULTICAST_OK
+    return Status.ok.code
   }
   var delegate = delegate
   return Multicast.add(&delegate, 1, Options.read(options), out) { () throws(Status) in
@@ -37,7 +45,7 @@ public func multicast_add(
 @_cdecl("multicast_add_many") @implementation
 public func multicast_add_many(
   _ target: multicast, _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int,
-  _ options: UnsafePointer<multicast_options>?, _ out: UnsafeMutablePointer<multicast_token>?
+  _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
   Multicast.add(delegates, count, Options.read(options), out) { () throws(Status) in
     try Multicast.find(target.handle)
@@ -50,37 +58,88 @@ public func multicast_add_many(
 public func multicast_remove(
   _ target: multicast, _ delegate: multicast_delegate
 ) -> multicast_status {
-  guard let target = Multicast(slotOf: target.handle) else { return MULTICAST_ERROR_INVALID_HANDLE }
-  return target.removeFirst(.equal(delegate)).code
+  code { () throws(Status) in try find(target).removeFirst(.equal(delegate)) }
+}
+
+@_cdecl("multicast_remove_every") @implementation
+public func multicast_remove_every(
+  _ target: multicast, _ delegate: multicast_delegate
+) -> multicast_status {
+  code { () throws(Status) in try find(target).removeEvery(.equal(delegate)) }
+}
+
+@_cdecl("multicast_remove_within") @implementation
+public func multicast_remove_within(
+  _ target: multicast, _ delegate: multicast_delegate, _ timeout_ns: UInt64
+) -> multicast_status {
+  code { () throws(Status) in
+    try find(target).removeEvery(.equal(delegate), .nanoseconds(timeout_ns))
+  }
 }
 
 @_cdecl("multicast_remove_many") @implementation
 public func multicast_remove_many(
   _ target: multicast, _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int
 ) -> Int64 {
-  guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
-  guard count == 0 || delegates != nil else { return Status.invalidArgument.count }
-  return counting { () throws(Status) in try target.removeEach(delegates, count: count) }
+  counting { () throws(Status) in
+    let target = try find(target)
+    guard count == 0 || delegates != nil else { throw .invalidArgument }
+    return try target.removeEach(delegates, count: count).counted()
+  }
+}
+
+@_cdecl("multicast_remove_many_within") @implementation
+public func multicast_remove_many_within(
+  _ target: multicast, _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int,
+  _ timeout_ns: UInt64, _ out: UnsafeMutablePointer<multicast_status>?
+) -> Int64 {
+  counting(out) { () throws(Status) in
+    let target = try find(target)
+    guard count == 0 || delegates != nil else { throw .invalidArgument }
+    return target.removeEach(delegates, count: count, .nanoseconds(timeout_ns))
+  }
 }
 
 @_cdecl("multicast_remove_context") @implementation
 public func multicast_remove_context(
   _ target: multicast, _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
-  guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
-  return counting { () throws(Status) in try target.removeAll(.context(context)) }
+  counting { () throws(Status) in try find(target).removeAll(.context(context)).counted() }
+}
+
+@_cdecl("multicast_remove_context_within") @implementation
+public func multicast_remove_context_within(
+  _ target: multicast, _ context: UnsafeMutableRawPointer?, _ timeout_ns: UInt64,
+  _ out: UnsafeMutablePointer<multicast_status>?
+) -> Int64 {
+  counting(out) { () throws(Status) in
+    try find(target).removeAll(.context(context), .nanoseconds(timeout_ns))
+  }
 }
 
 @_cdecl("multicast_remove_at") @implementation
 public func multicast_remove_at(_ target: multicast, _ index: Int) -> multicast_status {
-  guard let target = Multicast(slotOf: target.handle) else { return MULTICAST_ERROR_INVALID_HANDLE }
-  return target.remove(at: index).code
+  code { () throws(Status) in try find(target).remove(at: index) }
 }
 
 @_cdecl("multicast_remove_all") @implementation
 public func multicast_remove_all(_ target: multicast) -> Int64 {
+  counting { () throws(Status) in try find(target).removeAll(.all).counted() }
+}
+
+@_cdecl("multicast_remove_all_within") @implementation
+public func multicast_remove_all_within(
+  _ target: multicast, _ timeout_ns: UInt64, _ out: UnsafeMutablePointer<multicast_status>?
+) -> Int64 {
+  counting(out) { () throws(Status) in
+    try find(target).removeAll(.all, .nanoseconds(timeout_ns))
+  }
+}
+
+@_cdecl("multicast_prune") @implementation
+public func multicast_prune(_ target: multicast) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
-  return counting { () throws(Status) in try target.removeAll(.all) }
+  return target.prune()
 }
 
 // MARK: - Asking

@@ -4,14 +4,29 @@ import CMulticast
 public func multicast_queue_create(
   _ options: UnsafePointer<multicast_queue_options>?
 ) -> multicast_queue {
-  do throws(Status) { return multicast_queue(id: try Queue.create(options).rawValue) } catch {
-    return multicast_queue(id: 0)
-  }
+  multicast_queue(id: creating { () throws(Status) in try Queue.create(options) })
 }
 
 @_cdecl("multicast_queue_destroy") @implementation
 public func multicast_queue_destroy(_ queue: multicast_queue) -> multicast_status {
   Queue.destroy(queue.handle).code
+}
+
+@_cdecl("multicast_queue_destroy_within") @implementation
+public func multicast_queue_destroy_within(
+  _ queue: multicast_queue, _ timeout_ns: UInt64
+) -> multicast_status {
+  Queue.destroy(queue.handle, .nanoseconds(timeout_ns)).code
+}
+
+@_cdecl("multicast_queue_is_valid") @implementation
+public func multicast_queue_is_valid(_ queue: multicast_queue) -> Bool {
+  Queue.isValid(queue.handle)
+}
+
+@_cdecl("multicast_queue_clear") @implementation
+public func multicast_queue_clear(_ queue: multicast_queue) -> Int64 {
+  counting { () throws(Status) in try Queue.clear(queue.handle) }
 }
 
 @_cdecl("multicast_queue_run") @implementation
@@ -41,8 +56,8 @@ public func multicast_queue_stop(_ queue: multicast_queue) -> multicast_status {
   code { () throws(Status) in try Queue.stop(queue.handle) }
 }
 
-@_cdecl("multicast_queue_statistics") @implementation
-public func multicast_queue_statistics(
+@_cdecl("multicast_queue_get_stats") @implementation
+public func multicast_queue_get_stats(
   _ queue: multicast_queue, _ out: UnsafeMutablePointer<multicast_queue_stats>?
 ) -> multicast_status {
   code { () throws(Status) in try Queue.read(queue.handle, into: out) }

@@ -1,7 +1,8 @@
 import CMulticast
+import MulticastShims
 
 extension Status {
-  var code: multicast_status { multicast_status(rawValue: rawValue) }
+  var code: multicast_status { rawValue }
 }
 
 /// The status of an operation, whether it is returned or thrown.
@@ -14,4 +15,39 @@ func code(_ operation: () throws(Status) -> Status) -> multicast_status {
 @inline(__always)
 func counting(_ operation: () throws(Status) -> Int) -> Int64 {
   do throws(Status) { return Int64(try operation()) } catch { return error.count }
+}
+
+/// The count of a removal, and beside it whether calls still run.
+func counting(
+  _ out: UnsafeMutablePointer<multicast_status>?, _ removal: () throws(Status) -> Removal.Outcome
+) -> Int64 {
+  do throws(Status) {
+    let outcome = try removal()
+    let count = Int64(try outcome.counted())
+    out?.pointee = outcome.waiting.code
+    return count
+  } catch {
+    out?.pointee = error.code
+    return error.count
+  }
+}
+
+/// The handle that an operation creates, or 0. `multicast_create_error` then has the reason.
+@inline(__always)
+func creating(_ operation: () throws(Status) -> Handle) -> UInt64 {
+  do throws(Status) {
+    let handle = try operation()
+    shims_set_create_error(Status.ok.code)
+    return handle.rawValue
+  } catch {
+    shims_set_create_error(error.code)
+    return 0
+  }
+}
+
+/// The multicast of a handle, which may be stale.
+@inline(__always)
+func find(_ target: multicast) throws(Status) -> Multicast {
+  guard let multicast = Multicast(slotOf: target.handle) else { throw .invalidHandle }
+  return multicast
 }

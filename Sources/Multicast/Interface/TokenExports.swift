@@ -36,3 +36,10 @@ public func multicast_token_resume(_ token: multicast_token) -> multicast_status
 public func multicast_token_current() -> multicast_token {
   multicast_token(id: ThreadRecord.current?.innermostCall.rawValue ?? 0)
 }
+
+@_cdecl("multicast_token_get") @implementation
+public func multicast_token_get(
+  _ token: multicast_token, _ out: UnsafeMutablePointer<multicast_registration>?
+) -> multicast_status {
+  Registration.read(token.handle, into: out).code
+}

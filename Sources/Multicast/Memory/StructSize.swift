@@ -6,9 +6,10 @@ enum StructSize {
   // The sizes of version 1.0. No caller has a smaller struct.
   static let options = 64
   static let allocator = 32
-  static let queueOptions = 12
+  static let queueOptions = 40
   static let queueStats = 72
   static let broadcasterOptions = 16
+  static let registration = 88
   private static let largest = 1024
 
   /// A caller that is newer than this library has a larger struct. That is valid if the fields that
@@ -21,6 +22,15 @@ enum StructSize {
       if given.load(fromByteOffset: offset, as: UInt8.self) != 0 { return false }
       offset &+= 1
     }
+    return true
+  }
+
+  /// Whether a struct that the library fills is large enough. The caller may not have initialized
+  /// more than its size. What this library does not know of it is set to zero.
+  static func prepareOutput(_ given: UnsafeMutableRawPointer, smallest: Int) -> Bool {
+    let size = Int(given.load(as: UInt32.self))
+    guard size >= smallest, size <= largest else { return false }
+    shims_zero(given + smallest, size - smallest)
     return true
   }
 

@@ -4,7 +4,7 @@ import Synchronization
 
 extension Queue {
   /// What became of an attempt to queue a call.
-  private enum Outcome { case queued, ignored, full }
+  private enum Outcome { case queued, refused, notRecipient, full }
 
   /// Queues a call of a delegate, if there is room or room can be made. The delegate may have been
   /// removed: then nothing is queued.
@@ -22,10 +22,12 @@ extension Queue {
       }
       if payload == nil { return refuse(token) }
     }
+    var hasWaited = false
     while true {
       lock.lock()
       let wasEmpty = state.ring.count == 0
       let outcome = tryAppend(token, invocation, payload)
+      if outcome == .notRecipient && hasWaited && isCurrent { state.statistics.refused &+= 1 }
       checkInvariants()
       let isBlocked = outcome == .full
       if isBlocked { state.blockedCount &+= 1 }
@@ -36,11 +38,12 @@ extension Queue {
       if hasSleepers { wakeSleepers() }
       if !isBlocked { return outcome == .queued }
 
+      hasWaited = true
       let mayContinue = Waits.sleep(for: .room(consumer: consumer)) { canRetry(token) }
       lock.lock()
       state.blockedCount &-= 1
       lock.unlock()
-      if !mayContinue { return refuse(token) }
+      if mayContinue != .ok { return refuse(token) }
     }
   }
 
@@ -61,7 +64,7 @@ extension Queue {
     lock.lock()
     defer { lock.unlock() }
     guard let details = recipient(token) else { return false }
-    let isWaiting = details.pointee.flags & MULTICAST_ONCE != 0 && replaceable(details) != nil
+    let isWaiting = keepsFirst(details) && replaceable(details) != nil
     if !isWaiting { state.statistics.refused &+= 1 }
     return false
   }
@@ -97,12 +100,17 @@ extension Queue {
     return hasOne ? state.ring.newest(of: details) : nil
   }
 
+  /// Whether a call of the delegate that waits is not replaced by a newer one.
+  private func keepsFirst(_ details: UnsafeMutablePointer<RegistrationDetails>) -> Bool {
+    details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) == MULTICAST_ONCE
+  }
+
   private func tryAppend(
     _ token: Token, _ invocation: Invocation, _ payload: Payload?
   ) -> Outcome {
-    guard let details = recipient(token) else { return .ignored }
+    guard let details = recipient(token) else { return .notRecipient }
     if let waiting = replaceable(details) {
-      if details.pointee.flags & MULTICAST_ONCE != 0 { return .ignored }
+      if keepsFirst(details) { return .refused }
       waiting.pointee.sharedPayload?.release()
       WaitingCall.setPayload(of: waiting, invocation, payload)
       state.statistics.queued &+= 1
@@ -113,13 +121,13 @@ extension Queue {
     let before = state.ring.count
     if !hasRoom {
       switch state.overflow {
-      case MULTICAST_OVERFLOW_BLOCK: return .full
-      case MULTICAST_OVERFLOW_DROP_OLDEST:
+      case MULTICAST_OVERFLOW_BLOCK.rawValue: return .full
+      case MULTICAST_OVERFLOW_DROP_OLDEST.rawValue:
         state.ring.takeFirst()?.pointee.sharedPayload?.release()
         state.statistics.dropped &+= 1
       default:
         state.statistics.refused &+= 1
-        return .ignored
+        return .refused
       }
     }
     WaitingCall.setPayload(of: state.ring.append(token, details), invocation, payload)

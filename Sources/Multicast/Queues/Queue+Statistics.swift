@@ -6,10 +6,12 @@ extension Queue {
     _ handle: Handle, into out: UnsafeMutablePointer<multicast_queue_stats>?
   ) throws(Status) -> Status {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
-    guard let out, StructSize.isValid(out, smallest: StructSize.queueStats) else {
-      throw .invalidArgument
-    }
+    guard let out else { throw .invalidArgument }
     return try queue.withLock { () throws(Status) in
+      guard StructSize.prepareOutput(out, smallest: StructSize.queueStats) else {
+        throw .invalidArgument
+      }
+      out.pointee.flags = 0
       let statistics = queue.state.statistics
       out.pointee.pending = queue.state.ring.count
       out.pointee.queued = statistics.queued

@@ -12,6 +12,8 @@ struct Queue {
     var header: SlotHeader
     /// The lifetime of the registrations that deliver here; none while the slot is vacant.
     var recipients: Handle
+    /// The same while a thread destroys the queue; otherwise none.
+    var endingRecipients: Handle
 
     var ring: CallRing
     var capacity: UInt32
@@ -30,6 +32,9 @@ struct Queue {
     var arrival: pthread_cond_t
 
     var worker: Worker
+    /// Of the worker, as the options have it.
+    var threadName: shims_thread_name
+    var stackSize: Int
     /// Rises with each worker, so that a stop waits for one worker and not for the next.
     var workerNumber: UInt32
     /// The worker's record. The worker may have ended. Nil until it has begun.
@@ -96,6 +101,19 @@ struct Queue {
     defer { lock.unlock() }
     guard isCurrent else { throw .invalidHandle }
     return try body()
+  }
+
+  static func isValid(_ handle: Handle) -> Bool { Queue(slotOf: handle)?.isCurrent ?? false }
+
+  /// The queue of a registration, or none if the queue is being destroyed.
+  static func handle(of details: UnsafeMutablePointer<RegistrationDetails>) -> Handle {
+    guard let slot = details.pointee.queue else { return .none }
+    let queue = Queue(slot: slot)
+    queue.lock.lock()
+    defer { queue.lock.unlock() }
+    let membership = RegistrationDetails.membership(of: details, .recipient)
+    let isOurs = queue.isCurrent && membership.pointee.lifetime == queue.state.recipients
+    return isOurs ? queue.handle : .none
   }
 
   /// What registrations have to know to deliver to a queue; nil if the queue does not exist.

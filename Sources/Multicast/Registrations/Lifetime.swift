@@ -18,6 +18,9 @@ struct Lifetime {
     /// The fork generation in which it was created; see `Process.generation`.
     var process: UInt32
     var role: Membership.Role
+    /// Threads that wait for the end although another thread has ended the lifetime. They are woken
+    /// when the slot is reclaimed.
+    var waiterCount: UInt32
     /// Members whose release function has not returned yet, live ones included; and 1 for a thread
     /// that is ending the lifetime. At 0 the slot of an ended lifetime is vacant. Read without the
     /// lock by threads that wait.
@@ -89,6 +92,11 @@ struct Lifetime {
     return try body()
   }
 
+  static func isValid(_ handle: Handle) -> Bool {
+    guard let lifetime = Lifetime(slotOf: handle), lifetime.role == .owned else { return false }
+    return lifetime.id == handle
+  }
+
   static func count(_ handle: Handle) throws(Status) -> Int {
     guard let lifetime = Lifetime(slotOf: handle), lifetime.role == .owned else {
       throw .invalidHandle
@@ -121,6 +129,9 @@ struct Lifetime {
     }
     checkInvariants()
     id = id.changed(to: .vacant)
+    let hasWaiters = storage.pointee.waiterCount > 0
+    storage.pointee.waiterCount = 0
     Self.pool.reclaim(index)
+    if hasWaiters { Waits.wake() }
   }
 }

@@ -1,6 +1,6 @@
 import CMulticast
 
-/// How a delegate is to be added: a caller's `multicast_options`, checked.
+/// How a delegate is to be added: a caller's `multicast_add_options`, checked.
 struct Options {
   var flags: UInt32 = 0
   var priority: Int32 = 0
@@ -15,7 +15,7 @@ struct Options {
 
   /// - Returns: nil if the caller's struct has something that this version does not know. Nothing
   ///   of it may be used then.
-  init?(_ given: UnsafePointer<multicast_options>?) {
+  init?(_ given: UnsafePointer<multicast_add_options>?) {
     guard let given else { return }
     guard StructSize.isValid(given, smallest: StructSize.options) else { return nil }
     let options = given.pointee

@@ -80,31 +80,37 @@ enum Waits {
 
   /// Waits for a condition that another thread brings about.
   ///
-  /// - Returns: false if that thread waits for this one, directly or through others.
-  static func sleep(for wait: Wait, until isTrue: () -> Bool) -> Bool {
+  /// - Returns: `ok`; `pending`, if that thread waits for this one, directly or through others; or
+  ///   `timeout`.
+  static func sleep(
+    for wait: Wait, _ timeout: Timeout = .unlimited, until isTrue: () -> Bool
+  ) -> Status {
     Lock.waits.lock()
     defer { Lock.waits.unlock() }
     while !isTrue() {
-      if closesCycle(wait) { return false }
-      sleep(for: wait, .unlimited)
+      if closesCycle(wait) { return .pending }
+      if timeout.isOver { return .timeout }
+      sleep(for: wait, timeout)
     }
-    return true
+    return .ok
   }
 
   /// Waits for a condition that release functions bring about, on any threads. For a thread that is
   /// outside all calls and releases.
   ///
-  /// - Returns: false if a thread waits for this one nevertheless, to run a queue.
-  static func sleepForReleases(until isTrue: () -> Bool) -> Bool {
+  /// - Returns: `ok`; `pending`, if a thread waits for this one nevertheless, to run a queue; or
+  ///   `timeout`.
+  static func sleepForReleases(_ timeout: Timeout, until isTrue: () -> Bool) -> Status {
     Lock.waits.lock()
     defer { Lock.waits.unlock() }
     while !isTrue() {
       if threadSleeperCount > 0, let thread = ThreadRecord.current, isAwaited(thread) {
-        return false
+        return .pending
       }
-      sleep(for: .releases, .unlimited)
+      if timeout.isOver { return .timeout }
+      sleep(for: .releases, timeout)
     }
-    return true
+    return .ok
   }
 
   private static func isAwaited(_ thread: ThreadRecord) -> Bool {

@@ -53,6 +53,13 @@ extern SHIMS_HIDDEN __thread uint32_t shims_release_depth
 static inline uint32_t shims_get_release_depth(void) { return shims_release_depth; }
 static inline void shims_set_release_depth(uint32_t depth) { shims_release_depth = depth; }
 
+// Why the last creation on the calling thread failed: a status, or 0.
+extern SHIMS_HIDDEN __thread int32_t shims_create_error
+    __attribute__((tls_model("initial-exec")));
+
+static inline int32_t shims_get_create_error(void) { return shims_create_error; }
+static inline void shims_set_create_error(int32_t status) { shims_create_error = status; }
+
 // ---- Fences --------------------------------------------------------------------------------
 
 // Returns the same address, with its origin hidden from the compiler. The compiler then keeps the
@@ -298,7 +305,8 @@ static inline int shims_event_replace(int descriptor) {
 // Starts a detached thread. It blocks the signals that are for the program as a whole. It does not
 // block those that are for the thread itself: faults, and the signals by which debuggers, profilers
 // and garbage collectors stop it.
-static inline bool shims_start_thread(void *(*body)(void *), void *argument) {
+// `stack_size` 0 is the default of the system.
+static inline bool shims_start_thread(void *(*body)(void *), void *argument, size_t stack_size) {
   pthread_attr_t attributes;
   pthread_t thread;
   sigset_t blocked, previous;
@@ -310,10 +318,27 @@ static inline bool shims_start_thread(void *(*body)(void *), void *argument) {
   for (int i = SIGRTMIN; i <= SIGRTMAX; ++i) sigdelset(&blocked, i);
   pthread_sigmask(SIG_BLOCK, &blocked, &previous);
   bool ok = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0 &&
+            (stack_size == 0 || pthread_attr_setstacksize(&attributes, stack_size) == 0) &&
             pthread_create(&thread, &attributes, body, argument) == 0;
   pthread_sigmask(SIG_SETMASK, &previous, NULL);
   pthread_attr_destroy(&attributes);
   return ok;
+}
+
+// A name of a thread, cut to what the system keeps; empty: none.
+typedef struct shims_thread_name {
+  char text[16];
+} shims_thread_name;
+
+static inline shims_thread_name shims_make_thread_name(const char *text) {
+  shims_thread_name name = {{0}};
+  if (text != NULL) memcpy(name.text, text, strnlen(text, sizeof name.text - 1));
+  return name;
+}
+
+// Names the calling thread.
+static inline void shims_set_thread_name(const shims_thread_name *name) {
+  if (name->text[0] != '\0') pthread_setname_np(pthread_self(), name->text);
 }
 
 // ---- Thread exit and fork ------------------------------------------------------------------

@@ -24,7 +24,7 @@ template <class library, runner who> struct libmulticast_queue_contender {
     queue_options.capacity = capacity;
     queue_options.overflow = MULTICAST_OVERFLOW_BLOCK;
     queue = library::queue_create(&queue_options);
-    multicast_options options = multicast_options_default();
+    multicast_add_options options = multicast_add_options_default();
     options.queue = queue;
     library::add(handle, {receive, &to}, &options, nullptr);
     if constexpr (who == runner::epoll) {

@@ -30,7 +30,7 @@ static void fail(const char *file, int line, const char *expression) {
 // ---- Set-up and tear-down, not counted ----------------------------------------------------------
 
 // Invoked once, by this thread only: the usual case.
-static void fill(size_t count, const multicast_options *options) {
+static void fill(size_t count, const multicast_add_options *options) {
   target = multicast_create();
   for (size_t i = 0; i < count; i++)
     CHECK(multicast_add(target, delegates[i], options, &tokens[i]) == MULTICAST_OK);
@@ -41,7 +41,7 @@ static void make_1(void) { fill(1, NULL); }
 static void make_16(void) { fill(16, NULL); }
 static void make_full(void) { fill(MOST, NULL); }
 static void make_queued(void) {
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.queue = queue = multicast_queue_create(NULL);
   fill(1, &options);
   CHECK(multicast_queue_run(queue, 1) == 1);

@@ -41,7 +41,7 @@ static void destroy(void) {
 static void register_one(void) {
   multicast_broadcaster b = any_broadcaster();
   const char *name = any_name(b);
-  multicast_options *o = any_options();
+  multicast_add_options *o = any_options();
   multicast_token token = {1}, *out = any_byte() < 16 ? NULL : &token;
   multicast_status status;
   NOTE("multicast_broadcaster_register(%llx)", (long long)b.id);

@@ -47,7 +47,7 @@ static void destroy(void) {
 static void add(void) {
   multicast m = any_multicast();
   multicast_delegate d = any_delegate();
-  multicast_options *o = any_options();
+  multicast_add_options *o = any_options();
   multicast_token token = {1}, *out = any_byte() < 16 ? NULL : &token;
   multicast_status status;
   NOTE("multicast_add(%llx)", (long long)m.id);
@@ -62,7 +62,7 @@ static void add_many(void) {
   multicast m = any_multicast();
   size_t count, i;
   multicast_delegate *delegates = any_delegates(&count, false);
-  multicast_options *o = any_options();
+  multicast_add_options *o = any_options();
   multicast_token tokens[FEW] = {{0}};
   multicast_status status;
   bool is_large = delegates == NULL || any_byte() < 8;

@@ -78,8 +78,8 @@ static void read_statistics(void) {
   multicast_queue q = any_queue();
   multicast_queue_stats *s = any_struct(sizeof *s);
   multicast_status status;
-  NOTE("multicast_queue_statistics(%llx)", (long long)q.id);
-  status = multicast_queue_statistics(q, s);
+  NOTE("multicast_queue_get_stats(%llx)", (long long)q.id);
+  status = multicast_queue_get_stats(q, s);
   EXPECT_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT);
   if (status == MULTICAST_OK)
     EXPECT_EQ(s->queued, s->pending + s->delivered + s->dropped + s->retracted + s->coalesced);

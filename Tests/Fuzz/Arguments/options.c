@@ -3,8 +3,8 @@
 #include "callees.h"
 #include "values.h"
 
-multicast_options *any_options(void) {
-  multicast_options *o = any_struct(sizeof *o);
+multicast_add_options *any_options(void) {
+  multicast_add_options *o = any_struct(sizeof *o);
   uint8_t b;
   if (o == NULL || o->struct_size < sizeof *o || o->struct_size > 1024) return o;
   b = any_byte();

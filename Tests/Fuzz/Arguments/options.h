@@ -4,6 +4,6 @@
 #include "multicast.h"
 
 /* Options for an add, mostly readable ones; sometimes NULL. */
-multicast_options *any_options(void);
+multicast_add_options *any_options(void);
 
 #endif

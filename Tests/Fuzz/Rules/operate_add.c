@@ -8,7 +8,7 @@
 
 /* Options of a caller that was compiled with a later header. */
 typedef struct newer_options {
-  multicast_options known;
+  multicast_add_options known;
   uint64_t unknown[4];
 } newer_options;
 
@@ -47,7 +47,7 @@ static uint64_t events_of(uint8_t byte) {
 }
 
 static void make_odd(attempt *a, oddity what) {
-  multicast_options *o = &a->options.known;
+  multicast_add_options *o = &a->options.known;
   switch (what) {
     case SIZE_ZERO: o->struct_size = 0; break;
     case SIZE_TOO_SMALL: o->struct_size = sizeof *o - 8; break;
@@ -66,7 +66,7 @@ static void make_odd(attempt *a, oddity what) {
 
 /* Chooses `lifetime` and `queue`: mostly none. */
 static void refer(attempt *a, const record *r) {
-  multicast_options *o = &a->options.known;
+  multicast_add_options *o = &a->options.known;
   outcomes unread = {{0}, 0};
   outcomes *errors = a->is_readable ? &a->errors : &unread;
   if (r->e & 1) {
@@ -84,10 +84,10 @@ static void refer(attempt *a, const record *r) {
 }
 
 static void read_options(attempt *a, const record *r) {
-  multicast_options *o = &a->options.known;
+  multicast_add_options *o = &a->options.known;
   registration *like = &a->add.like;
   oddity odd = r->g % 64 < ODDITIES ? (oddity)(r->g % 64) : NOTHING_ODD;
-  *o = multicast_options_default();
+  *o = multicast_add_options_default();
   like->flags = o->flags = r->b & 7;
   like->priority = o->priority = priority_of(r->c);
   like->events = o->events = events_of(r->c >> 3);

@@ -140,7 +140,7 @@ void perform_watch(const record *r) {
   EXPECT_EQ(multicast_queue_stop(handle),
             q == NULL ? MULTICAST_ERROR_INVALID_HANDLE : MULTICAST_ERROR_STATE);
   stats.struct_size = 71;
-  EXPECT(multicast_queue_statistics(handle, &stats) ==
+  EXPECT(multicast_queue_get_stats(handle, &stats) ==
                  (q == NULL ? MULTICAST_ERROR_INVALID_HANDLE : MULTICAST_ERROR_INVALID_ARGUMENT) ||
              q == NULL,
          "statistics with an invalid struct_size");

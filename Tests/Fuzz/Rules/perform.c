@@ -31,7 +31,7 @@ static void compare_statistics(void) {
   for (i = 0; i < model.queue_count; ++i) {
     const multicast_queue_stats *wanted = &model.queues[i].stats;
     multicast_queue_stats got = multicast_queue_stats_default();
-    multicast_status status = multicast_queue_statistics(model.queues[i].handle, &got);
+    multicast_status status = multicast_queue_get_stats(model.queues[i].handle, &got);
     EXPECT_EQ(status, model.queues[i].is_alive ? MULTICAST_OK : MULTICAST_ERROR_INVALID_HANDLE);
     if (status != MULTICAST_OK) continue;
     EXPECT_EQ(got.pending, wanted->pending);

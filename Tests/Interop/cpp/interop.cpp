@@ -101,7 +101,7 @@ int main(int argc, char **argv) {
   const auto queue_fd = LOAD(multicast_queue_fd);
   const auto queue_run = LOAD(multicast_queue_run);
   const auto queue_start = LOAD(multicast_queue_start);
-  const auto queue_statistics = LOAD(multicast_queue_statistics);
+  const auto queue_statistics = LOAD(multicast_queue_get_stats);
   const auto status_name = LOAD(multicast_status_name);
 
   CHECK(LOAD(multicast_version)() >> 16, unsigned{MULTICAST_VERSION_MAJOR});
@@ -120,7 +120,7 @@ int main(int argc, char **argv) {
   CHECK(taken(), "two8x;");
 
   // Under a lifetime.
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   options.lifetime = lifetime_create();
   CHECK(add(m, delegate(one), &options, nullptr), MULTICAST_OK);
   CHECK(invoke(m, 9, nullptr, 0), 2);
@@ -133,7 +133,7 @@ int main(int argc, char **argv) {
   auto alive = std::make_shared<int>();
   auto owned = new Closure([alive](uint32_t, std::string_view) { calls.append("owned;"); });
   multicast_token token;
-  options = multicast_options_default();
+  options = multicast_add_options_default();
   options.priority = 1;
   options.release = [](void *context) { delete static_cast<Closure *>(context); };
   CHECK(add(m, delegate(*owned), &options, &token), MULTICAST_OK);
@@ -164,7 +164,7 @@ int main(int argc, char **argv) {
 
   // A queue that this thread runs, then one with a thread of its own.
   const multicast queued = create();
-  options = multicast_options_default();
+  options = multicast_add_options_default();
   options.queue = queue_create(nullptr);
   const int fd = queue_fd(options.queue);
   CHECK(add(queued, delegate(one), &options, nullptr), MULTICAST_OK);

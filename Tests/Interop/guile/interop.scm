@@ -39,7 +39,7 @@
 (define-foreign queue-fd "multicast_queue_fd" int (handle))
 (define-foreign queue-run "multicast_queue_run" int64 (handle size_t))
 (define-foreign queue-wait "multicast_queue_wait" int64 (handle uint64))
-(define-foreign queue-statistics "multicast_queue_statistics" int (handle '*))
+(define-foreign queue-statistics "multicast_queue_get_stats" int (handle '*))
 
 (define* (make-options #:key (struct-size (sizeof options)) (priority 0) (lifetime 0) (queue 0)
                        (release %null-pointer))

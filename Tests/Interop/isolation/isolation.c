@@ -85,7 +85,7 @@ static void use(const api *m) {
   multicast target = m->create();
   multicast_lifetime life = m->lifetime_create();
   multicast_queue queue = m->queue_create(NULL);
-  multicast_options options = multicast_options_default();
+  multicast_add_options options = multicast_add_options_default();
   multicast_delegate d = {count_call, &direct};
   void *arguments[2] = {(void *)(uintptr_t)m, &target};
   pthread_t thread;

@@ -155,14 +155,14 @@ public class Interop {
     check("taken", taken(), List.of());
     check("readable", isReadable(descriptor), true);
     ByteBuffer stats = struct(SIZE_OF_STATS);
-    check("stats", status("multicast_queue_statistics", queue, address(stats)), OK);
+    check("stats", status("multicast_queue_get_stats", queue, address(stats)), OK);
     check("pending", stats.getLong(PENDING), 1L);
     check("queued", stats.getLong(QUEUED), 1L);
     check("highest", stats.getLong(HIGHEST), 1L);
     check("run", call("multicast_queue_run", queue, 0), 1L);
     check("taken", taken(), List.of("one 3 later"));
     check("readable", isReadable(descriptor), false);
-    check("stats", status("multicast_queue_statistics", queue, address(stats)), OK);
+    check("stats", status("multicast_queue_get_stats", queue, address(stats)), OK);
     check("pending", stats.getLong(PENDING), 0L);
     check("delivered", stats.getLong(DELIVERED), 1L);
 

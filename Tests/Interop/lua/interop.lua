@@ -15,11 +15,11 @@ typedef void (*multicast_function)(void *context, uint32_t event, const void *pa
 typedef struct multicast_delegate {
   multicast_function function; void *context;
 } multicast_delegate;
-typedef struct multicast_options {
+typedef struct multicast_add_options {
   uint32_t struct_size; uint32_t flags; int32_t priority; uint32_t reserved; uint64_t events;
   multicast_lifetime lifetime; multicast_queue queue;
   void (*release)(void *context); void *(*lock)(void *context); void (*unlock)(void *strong);
-} multicast_options;
+} multicast_add_options;
 typedef struct multicast_queue_stats {
   uint32_t struct_size;
   uint64_t pending, queued, delivered, refused, dropped, retracted, coalesced, highest;
@@ -30,7 +30,7 @@ const char *multicast_status_name(int status);
 multicast multicast_create(void);
 int multicast_destroy(multicast target);
 bool multicast_is_valid(multicast target);
-int multicast_add(multicast target, multicast_delegate delegate, const multicast_options *options,
+int multicast_add(multicast target, multicast_delegate delegate, const multicast_add_options *options,
                   multicast_token *out);
 int multicast_remove(multicast target, multicast_delegate delegate);
 int64_t multicast_count(multicast target);
@@ -45,7 +45,7 @@ int multicast_queue_destroy(multicast_queue queue);
 int multicast_queue_fd(multicast_queue queue);
 int64_t multicast_queue_run(multicast_queue queue, size_t max);
 int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeout_ns);
-int multicast_queue_statistics(multicast_queue queue, multicast_queue_stats *out);
+int multicast_queue_get_stats(multicast_queue queue, multicast_queue_stats *out);
 
 struct pollfd { int fd; short events, revents; };
 int poll(struct pollfd *fds, unsigned long count, int timeout_ms);
@@ -100,8 +100,8 @@ local function delegate(number)
 end
 
 local function options(fields)
-  fields.struct_size = fields.struct_size or ffi.sizeof("multicast_options")
-  return ffi.new("multicast_options", fields)
+  fields.struct_size = fields.struct_size or ffi.sizeof("multicast_add_options")
+  return ffi.new("multicast_add_options", fields)
 end
 
 local function readable(fd)
@@ -160,14 +160,14 @@ local function test_queue()
   check(taken(), "")
   check(readable(fd), true)
   local stats = ffi.new("multicast_queue_stats", {ffi.sizeof("multicast_queue_stats")})
-  check(lib.multicast_queue_statistics(queue, stats), OK)
+  check(lib.multicast_queue_get_stats(queue, stats), OK)
   check(stats.pending, 1)
   check(stats.queued, 1)
   check(stats.highest, 1)
   check(lib.multicast_queue_run(queue, 0), 1)
   check(taken(), "1 3 later")
   check(readable(fd), false)
-  check(lib.multicast_queue_statistics(queue, stats), OK)
+  check(lib.multicast_queue_get_stats(queue, stats), OK)
   check(stats.pending, 0)
   check(stats.delivered, 1)
   check(lib.multicast_queue_destroy(queue), OK)

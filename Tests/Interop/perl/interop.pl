@@ -56,7 +56,7 @@ $ffi->attach(@$_) for (
   [multicast_queue_fd => ['handle'] => 'int'],
   [multicast_queue_run => ['handle', 'size_t'] => 'sint64'],
   [multicast_queue_wait => ['handle', 'uint64'] => 'sint64'],
-  [multicast_queue_statistics => ['handle', 'record(Stats)*'] => 'int'],
+  [multicast_queue_get_stats => ['handle', 'record(Stats)*'] => 'int'],
 );
 
 # ---- Checks and delegates ------------------------------------------------------------------------
@@ -157,12 +157,12 @@ sub test_queue {
   check(taken(), '');
   check(readable($fd), 1);
   my $stats = Stats->new(struct_size => $ffi->sizeof('record(Stats)'));
-  check(multicast_queue_statistics($queue, $stats), OK);
+  check(multicast_queue_get_stats($queue, $stats), OK);
   check(join(' ', $stats->pending, $stats->queued, $stats->delivered, $stats->highest), '1 1 0 1');
   check(multicast_queue_run($queue, 0), 1);
   check(taken(), '1 3 later');
   check(readable($fd), 0);
-  check(multicast_queue_statistics($queue, $stats), OK);
+  check(multicast_queue_get_stats($queue, $stats), OK);
   check(join(' ', $stats->pending, $stats->queued, $stats->delivered), '0 1 1');
   check(multicast_queue_destroy($queue), OK);
   check(multicast_destroy($m), OK);

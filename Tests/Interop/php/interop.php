@@ -19,11 +19,11 @@ $lib = FFI::cdef(<<<'C'
     typedef struct multicast_delegate {
       multicast_function function; intptr_t context;
     } multicast_delegate;
-    typedef struct multicast_options {
+    typedef struct multicast_add_options {
       uint32_t struct_size; uint32_t flags; int32_t priority; uint32_t reserved; uint64_t events;
       multicast_lifetime lifetime; multicast_queue queue;
       void (*release)(intptr_t context); void *lock; void *unlock;
-    } multicast_options;
+    } multicast_add_options;
     typedef struct multicast_queue_stats {
       uint32_t struct_size;
       uint64_t pending, queued, delivered, refused, dropped, retracted, coalesced, highest;
@@ -35,7 +35,7 @@ $lib = FFI::cdef(<<<'C'
     int multicast_destroy(multicast target);
     bool multicast_is_valid(multicast target);
     int multicast_add(multicast target, multicast_delegate delegate,
-                      const multicast_options *options, multicast_token *out);
+                      const multicast_add_options *options, multicast_token *out);
     int multicast_remove(multicast target, multicast_delegate delegate);
     int64_t multicast_count(multicast target);
     int64_t multicast_invoke(multicast target, uint32_t event, const char *payload, size_t size);
@@ -49,7 +49,7 @@ $lib = FFI::cdef(<<<'C'
     int multicast_queue_fd(multicast_queue queue);
     int64_t multicast_queue_run(multicast_queue queue, size_t max);
     int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeout_ns);
-    int multicast_queue_statistics(multicast_queue queue, multicast_queue_stats *out);
+    int multicast_queue_get_stats(multicast_queue queue, multicast_queue_stats *out);
     C, $argv[1]);
 
 // ---- Checks and delegates -----------------------------------------------------------------------
@@ -90,7 +90,7 @@ function delegate(int $context): FFI\CData
 function options(?int $struct_size = null): FFI\CData
 {
     global $lib;
-    $options = $lib->new('multicast_options');
+    $options = $lib->new('multicast_add_options');
     $options->struct_size = $struct_size ?? FFI::sizeof($options);
     return $options;
 }
@@ -178,12 +178,12 @@ function test_queue(FFI $lib, FFI\CData $first): void
     check(isReadable($stream), true);
     $stats = $lib->new('multicast_queue_stats');
     $stats->struct_size = FFI::sizeof($stats);
-    check($lib->multicast_queue_statistics($queue, FFI::addr($stats)), OK);
+    check($lib->multicast_queue_get_stats($queue, FFI::addr($stats)), OK);
     check([$stats->pending, $stats->queued, $stats->delivered, $stats->highest], [1, 1, 0, 1]);
     check($lib->multicast_queue_run($queue, 0), 1);
     check(taken(), [[1, 3, 'later']]);
     check(isReadable($stream), false);
-    check($lib->multicast_queue_statistics($queue, FFI::addr($stats)), OK);
+    check($lib->multicast_queue_get_stats($queue, FFI::addr($stats)), OK);
     check([$stats->pending, $stats->queued, $stats->delivered], [0, 1, 1]);
     fclose($stream);
     check($lib->multicast_queue_destroy($queue), OK);

@@ -72,7 +72,7 @@ queue_fd = declare("multicast_queue_fd", c_int, Queue)
 queue_run = declare("multicast_queue_run", c_int64, Queue, c_size_t)
 queue_wait = declare("multicast_queue_wait", c_int64, Queue, c_uint64)
 queue_start = declare("multicast_queue_start", c_int, Queue)
-queue_statistics = declare("multicast_queue_statistics", c_int, Queue, POINTER(Stats))
+queue_statistics = declare("multicast_queue_get_stats", c_int, Queue, POINTER(Stats))
 
 # ---- Checks and delegates ------------------------------------------------------------------------
 

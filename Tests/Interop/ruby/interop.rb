@@ -37,7 +37,7 @@ module C
   extern "int multicast_queue_fd(handle queue)"
   extern "int64_t multicast_queue_run(handle queue, size_t max)"
   extern "int64_t multicast_queue_wait(handle queue, uint64_t timeout_ns)"
-  extern "int multicast_queue_statistics(handle queue, void *out)"
+  extern "int multicast_queue_get_stats(handle queue, void *out)"
 
   def self.new_struct(type, **fields)
     result = type.malloc(Fiddle::RUBY_FREE)
@@ -137,12 +137,12 @@ def test_queue
   check(taken, [])
   check(readable?(descriptor), true)
   stats = C.new_struct(Stats)
-  check(C.multicast_queue_statistics(queue, stats), OK)
+  check(C.multicast_queue_get_stats(queue, stats), OK)
   check([stats.pending, stats.queued, stats.delivered, stats.highest], [1, 1, 0, 1])
   check(C.multicast_queue_run(queue, 0), 1)
   check(taken, [[1, 3, "later"]])
   check(readable?(descriptor), false)
-  check(C.multicast_queue_statistics(queue, stats), OK)
+  check(C.multicast_queue_get_stats(queue, stats), OK)
   check([stats.pending, stats.queued, stats.delivered], [0, 1, 1])
 
   # Another thread invokes; the loop of this thread runs the queue.

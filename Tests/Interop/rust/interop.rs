@@ -108,7 +108,7 @@ library! {
     fn multicast_queue_fd(Queue) -> c_int;
     fn multicast_queue_run(Queue, usize) -> i64;
     fn multicast_queue_start(Queue) -> Status;
-    fn multicast_queue_statistics(Queue, *mut Stats) -> Status;
+    fn multicast_queue_get_stats(Queue, *mut Stats) -> Status;
 }
 
 // ---- Checks and delegates -----------------------------------------------------------------------
@@ -252,12 +252,12 @@ unsafe fn test(l: Library) {
     check!(taken(), []);
     check!(readable(fd), true);
     let mut stats = Stats { struct_size: std::mem::size_of::<Stats>() as u32, ..Stats::default() };
-    check!((l.multicast_queue_statistics)(queue, &mut stats), OK);
+    check!((l.multicast_queue_get_stats)(queue, &mut stats), OK);
     check!((stats.pending, stats.queued, stats.highest), (1, 1, 1));
     check!((l.multicast_queue_run)(queue, 0), 1);
     check!(taken(), [("one", 3, b"later".to_vec())]);
     check!(readable(fd), false);
-    check!((l.multicast_queue_statistics)(queue, &mut stats), OK);
+    check!((l.multicast_queue_get_stats)(queue, &mut stats), OK);
     check!((stats.pending, stats.delivered, stats.others), (0, 1, [0; 4]));
     check!((l.multicast_add)(m, waiting, &queued, null_mut()), OK);
     check!((l.multicast_queue_start)(queue), OK);

@@ -32,7 +32,7 @@ public func join(_ m: multicast) -> Bool {
   let greeter = Greeter(greetings: ["en": "hello", "fr": "bonjour"])
   greeter.onGreet = { print($0) }
   last = greeter
-  var options = multicast_options_default()
+  var options = multicast_add_options_default()
   options.release = { Unmanaged<Greeter>.fromOpaque($0!).release() }
   let delegate = multicast_delegate(
     function: greet, context: Unmanaged.passRetained(greeter).toOpaque())

@@ -22,9 +22,9 @@ final class Listener: @unchecked Sendable {
   }
 
   /// The delegate, with a reference of its own, and the options that release that reference.
-  func retained() -> (multicast_delegate, multicast_options) {
+  func retained() -> (multicast_delegate, multicast_add_options) {
     _ = Unmanaged.passRetained(self)
-    var options = multicast_options_default()
+    var options = multicast_add_options_default()
     options.release = { Unmanaged<Listener>.fromOpaque($0!).release() }
     return (delegate, options)
   }
@@ -113,7 +113,7 @@ final class Listener: @unchecked Sendable {
 
   @Test func prioritiesAndFlagsComeThrough() {
     let listener = Listener()
-    var options = multicast_options_default()
+    var options = multicast_add_options_default()
     options.priority = -3
     options.flags = MULTICAST_ONCE | MULTICAST_UNIQUE
     options.events = 1 << 2

@@ -1,0 +1,36 @@
+import CMulticast
+import Synchronization
+
+extension Registration {
+  /// Copies what there is to know about a registration.
+  static func read(
+    _ token: Token, into out: UnsafeMutablePointer<multicast_registration>?
+  ) -> Status {
+    guard let registration = Registration(slotOf: token) else { return .invalidHandle }
+    guard let out else { return .invalidArgument }
+    let stripe = Stripe(of: registration.owner)
+    stripe.lock()
+    defer { stripe.unlock() }
+    guard registration.id == token else { return .invalidHandle }
+    guard StructSize.prepareOutput(out, smallest: StructSize.registration) else {
+      return .invalidArgument
+    }
+    let multicast = Multicast(slot: registration.owner)
+    let entry = multicast.list.unsafelyUnwrapped.entry(registration.place)
+    let state = entry.pointee.state.load(ordering: .relaxed)
+    let details = registration.details
+    let latest = (details?.pointee.flags ?? 0) & MULTICAST_LATEST
+    out.pointee.flags = latest | (state & InvocationList.State.once != 0 ? MULTICAST_ONCE : 0)
+    out.pointee.token.id = token.rawValue
+    out.pointee.target.id = multicast.handle.rawValue
+    out.pointee.delegate = InvocationList.delegate(of: entry)
+    out.pointee.strong = nil
+    out.pointee.priority = details?.pointee.priority ?? 0
+    out.pointee.is_paused = state & InvocationList.State.paused != 0
+    out.pointee.events = details?.pointee.events ?? 0
+    out.pointee.lifetime.id = Membership.of(registration, .owned)?.pointee.lifetime.rawValue ?? 0
+    out.pointee.queue.id = details.map { Queue.handle(of: $0).rawValue } ?? 0
+    out.pointee.label = nil
+    return .ok
+  }
+}
