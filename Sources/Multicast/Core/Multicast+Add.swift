@@ -145,8 +145,8 @@ extension Multicast {
           return nil
         }
       }
-      // If there are dead entries, a quarter more than is live. Else a delegate that is added and
-      // removed again and again would have an almost full list copied each time.
+      // If there are dead entries, a quarter more than is live. Otherwise a program that adds and
+      // removes one delegate repeatedly would copy an almost full list each time.
       needed &+= list.live &+ (list.dead > 0 ? list.live / 4 : 0)
     }
     guard

@@ -60,8 +60,8 @@ struct Visit: Call {
 extension Multicast {
   /// Calls every live delegate in order, on this thread.
   ///
-  /// It makes no lock, no atomic read-modify-write and no allocation; and no fence instruction if
-  /// the kernel has the expedited membarrier.
+  /// It takes no lock, makes no atomic read-modify-write and no allocation; and no fence
+  /// instruction if the kernel has the expedited membarrier.
   ///
   /// - Returns: how many were called, or the number of a status.
   @inline(__always)
@@ -152,7 +152,7 @@ extension Multicast {
     }
   }
 
-  /// Whether removers know that this thread invokes this multicast.
+  /// Whether this thread is registered as an invoker of this multicast.
   ///
   /// Asked before the list is read: a writer that found a single invoker has made its change
   /// without a fence, under the lock that `registerInvoker` takes. Acquire: for a thread that

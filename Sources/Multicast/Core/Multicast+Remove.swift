@@ -30,8 +30,8 @@ extension Multicast {
     }
   }
 
-  /// - Parameter selection: Delegates for whose calls it waits even if another thread has removed
-  ///   them. They may have the same context.
+  /// - Parameter selection: It also waits for calls of these delegates that were removed before:
+  ///   their context may be the same.
   @inline(__always)
   private func removeOne(
     waitingFor selection: Selection?, _ find: (InvocationList) -> UInt32?

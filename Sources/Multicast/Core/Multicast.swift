@@ -3,8 +3,8 @@ import Synchronization
 
 /// A multicast's slot, and the basics of all its operations.
 ///
-/// A slot has 64 bytes and is never unmapped. What other threads may still use of an earlier
-/// occupant, its retired lists, outlasts the reuse of the slot.
+/// A slot has 64 bytes and is never unmapped. Retired lists of an earlier occupant stay with the
+/// slot until no thread reads them.
 struct Multicast {
   struct Storage: ~Copyable {
     // What invocations read.

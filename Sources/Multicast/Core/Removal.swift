@@ -10,10 +10,13 @@ import CMulticast
 /// 2. *Heavy fence.* Every invocation sees the marks from here on, and this thread sees every
 ///    hazard that was set before. If this thread is the single invoker, no fence is needed.
 /// 3. *Reclaim lists* that were replaced, as far as no invocation may be reading them.
-/// 4. *Wait* until no other thread's hazard protects the registration; likewise for equal delegates
-///    that were removed before.
-/// 5. *Reclaim* the registration, and run its *release* function.
+/// 4. *Wait* until no other thread's hazard protects the registration. *Reclaim* the registration,
+///    and run its *release* function.
+/// 5. *Wait for prior removals*: for running calls of equal delegates that were removed before. A
+///    removal by token or by position leaves this out.
 /// 6. One *status*.
+///
+/// A registration that cannot be in a call is reclaimed in phase 1, and released before phase 2.
 ///
 /// An invocation sets its hazard, makes the light fence, looks at the mark, and only then calls. So
 /// either the invocation sees the mark and does not call, or phase 4 sees the hazard. After the
@@ -53,8 +56,8 @@ struct Removal {
     /// The result of waiting: `ok`; `pending` or `timeout`, if a call still runs; or `system`.
     var waiting = Status.ok
 
-    /// One status. `system` and `timeout` are first: it is unknown whether a call still runs, or one
-    /// does. A failure is second.
+    /// One status. `system` and `timeout` are first: it is unknown whether a call still runs, or
+    /// one does. A failure is second.
     var status: Status {
       waiting == .system || waiting == .timeout ? waiting : failure ?? waiting
     }
@@ -141,8 +144,8 @@ struct Removal {
     }
   }
 
-  /// All phases in one, if no call of a registration can be running and nothing else depends on it,
-  /// as is most often so. The stripe's lock is held.
+  /// All phases at once: the fast path for a registration without details, in a multicast with a
+  /// single invoker that is in no call. The stripe's lock is held.
   ///
   /// - Returns: false if there is more to do. Nothing has changed then.
   static func removeAtOnce(_ registration: Registration, from multicast: Multicast) -> Bool {
@@ -163,7 +166,7 @@ struct Removal {
     return true
   }
 
-  // MARK: - 2 to 6. Complete
+  // MARK: - 2 to 6. Fence, reclaim, wait, release, status
 
   /// Completes the removal. No lock is held.
   ///
@@ -220,7 +223,7 @@ struct Removal {
     return PendingRemovals.complete(retired, timeout)
   }
 
-  // MARK: - 4. Wait for prior removals
+  // MARK: - 5. Wait for prior removals
 
   /// Waits for running calls of selected delegates that were removed before, by a thread that did
   /// not wait or is still waiting.

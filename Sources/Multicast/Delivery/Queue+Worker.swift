@@ -96,7 +96,7 @@ extension Queue {
     lock.lock()
     if hasWorker(number) {
       state.worker = .none
-      // No thread may wait for this one to make room, though it has not ended yet.
+      // From here on no thread may wait for this one to make room.
       let identity = state.workerThread.load(ordering: .relaxed)
       if state.consumer.load(ordering: .relaxed) == identity {
         state.consumer.store(.none, ordering: .relaxed)

@@ -28,7 +28,7 @@ struct SlabDirectory {
 
   /// - Returns: the slot, or nil if there is no slab for it.
   @inline(__always) func slot(_ index: UInt32) -> UnsafeMutableRawPointer? {
-    // Acquire: pairs with the release in `publish`, so that the zeros of the slab are seen.
+    // Acquire: pairs with the release in `addSlab`, so that the zeros of the slab are seen.
     let word = words[Int(index >> Self.placeBits)].load(ordering: .acquiring)
     guard word != 0 else { return nil }
     let mask = (1 << (word & UInt(Self.shiftMask))) &- 1

@@ -63,7 +63,7 @@ struct Payload {
 
   /// Releases what a frame retains, if anything.
   static func release(of frame: Frame) {
-    // First out of the frame: the child of a fork releases what it finds there.
+    // Clear the frame first: the child of a fork releases what it finds there.
     let payload = Payload(retainedBy: frame)
     frame.payload = 0
     payload?.release()

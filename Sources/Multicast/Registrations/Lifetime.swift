@@ -1,7 +1,7 @@
 import MulticastShims
 import Synchronization
 
-/// What registrations can be made to end with, in whatever multicasts they are.
+/// A group of registrations, in any multicasts, that are removed together.
 ///
 /// A registration that was added with a lifetime is its member until its release function has
 /// returned. The live members are linked through their details.

@@ -1,7 +1,7 @@
 import CMulticast
 import MulticastShims
 
-/// What few registrations have. It is apart from them, so that the others stay small.
+/// The options of a registration. Most registrations have none, and stay small.
 struct RegistrationDetails {
   typealias Release = @convention(c) (_ context: UnsafeMutableRawPointer?) -> Void
   typealias Lock =

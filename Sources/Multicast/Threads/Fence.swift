@@ -3,7 +3,7 @@ import Synchronization
 
 /// The asymmetric fence: a light half for invocations, a heavy half for writers.
 ///
-/// An invocation publishes what it does by plain stores, makes the light fence, and then reads what
+/// An invocation publishes what it does by stores, makes the light fence, and then reads what
 /// writers changed. A writer makes its change, makes the heavy fence, and then reads what
 /// invocations published. At least one of the two sees the other.
 ///

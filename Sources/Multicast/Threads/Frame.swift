@@ -2,13 +2,13 @@ import Synchronization
 
 /// A hazard frame: what a thread publishes about one invocation, queue run or look-up of a name.
 ///
-/// The owner writes it by plain stores. Writers read it after a heavy fence.
+/// The owner writes it without atomic read-modify-writes. Writers read it after a heavy fence.
 struct Frame {
   struct Fields: ~Copyable {
     /// What the frame is about. No target ends the stack of frames.
     let target: Atomic<Target>
-    /// The epoch from before the frame was published. Of lists that were retired later, this
-    /// invocation may still read one.
+    /// The epoch from before the frame was published. This invocation may read a list that was
+    /// retired at a later epoch.
     let epoch: Atomic<Epoch>
     /// The hazard: the token of the registration whose delegate is being called, or none. What a
     /// hazard protects is not reclaimed.
@@ -80,9 +80,10 @@ struct Frame {
 
   /// Whether this is an invocation that may be reading a retired list.
   ///
-  /// It may not if it began after the list was retired, or if it has published that it reads
-  /// another list. While this looks, the frame may come into use by the next invocation. That one
-  /// began after the heavy fence and cannot find the retired list, whatever is read here.
+  /// It does not if it began after the list was retired, or if it has published that it reads
+  /// another list. While this function reads the frame, a later invocation may reuse it. That
+  /// invocation began after the heavy fence, so it cannot find the retired list, and the result
+  /// does not matter.
   func mayRead(_ list: UInt, of target: Target, retiredAt epoch: Epoch) -> Bool {
     guard let (published, _) = published, published == target else { return false }
     guard fields.pointee.epoch.load(ordering: .relaxed) < epoch else { return false }

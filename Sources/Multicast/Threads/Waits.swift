@@ -3,15 +3,15 @@ import Synchronization
 
 /// What a thread sleeps for. Other threads read it to find cycles of waits.
 enum Wait {
-  /// A condition that no delegate call can affect.
+  /// A wait for a condition that no delegate call can affect.
   case nothing
-  /// The running calls of a registration's delegate to return.
+  /// A wait for running calls of a registration to return.
   case calls(Token)
-  /// One thread to do something. The pointer holds its identity, or none.
+  /// A wait for one thread. The pointer leads to its identity; none: it is not known.
   case thread(UnsafeMutablePointer<Atomic<ThreadIdentity>>)
-  /// Room in a queue: one thread to run the queue. Any other thread could do that in its place.
+  /// A wait for room in a queue. The consumer is expected to run the queue; any other thread may.
   case room(consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>)
-  /// Release functions, on any thread.
+  /// A wait for release functions, on any thread.
   case releases
 
   var isNothing: Bool {
@@ -29,7 +29,7 @@ enum Wait {
     return false
   }
 
-  /// The thread that has to do something, if it is one thread.
+  /// The one thread that can end this wait, if there is one.
   var thread: UnsafeMutablePointer<Atomic<ThreadIdentity>>? {
     switch self {
     case .thread(let identity), .room(let identity): identity
@@ -37,7 +37,7 @@ enum Wait {
     }
   }
 
-  /// Whether it is this thread that has to do something.
+  /// Whether this thread can end the wait.
   func concerns(_ record: ThreadRecord) -> Bool {
     if let thread {
       // Relaxed: the thread that will do it may be another by then.
@@ -48,7 +48,7 @@ enum Wait {
     return false
   }
 
-  /// Whether it is unknown which thread has to do something.
+  /// Whether the thread that can end this wait is not known.
   fileprivate var isForUnknownThread: Bool {
     if isForReleases { return true }
     return thread != nil && !ThreadRegistry.all.contains { concerns($0) }
@@ -154,9 +154,15 @@ enum Waits {
     threadSleeperCount = 0
   }
 
-  /// Whether the threads that this wait needs wait for this thread, directly or through others.
+  /// Whether the threads that can end this wait wait for this thread, directly or through others.
   ///
-  /// A thread that goes to sleep later looks for cycles itself, and finds this wait published. A
+  /// This is a breadth-first search over the sleeping threads. It begins with the threads that can
+  /// end `first`, and follows what each of them sleeps for. If it reaches this thread, the wait
+  /// would close a cycle. If it reaches a wait whose thread is not known, that wait may depend on
+  /// this thread, and counts as a cycle, too. There is one exception: if `first` and that wait are
+  /// both for room, this thread would not make room either, so it is not the one that is missing.
+  ///
+  /// A thread that goes to sleep later makes the same search, and finds this wait published. A
   /// thread outside all calls delays no other thread, unless one waits for it to run a queue.
   static func closesCycle(_ first: Wait) -> Bool {
     let thread = ThreadRecord.current
@@ -172,7 +178,7 @@ enum Waits {
       if !wait.isForUnknownThread {
         reach(wait)
       } else if wait.isForReleases || !first.isForRoom {
-        return true  // it may need this thread; but not if this thread needs the same itself
+        return true
       }
     }
     return true
