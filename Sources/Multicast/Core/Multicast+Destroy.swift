@@ -4,6 +4,7 @@ extension Multicast {
   /// Removes all delegates and ends the handle.
   ///
   /// If another thread has destroyed it, or is just doing so, this fails; after waiting as well.
+  @inline(__always)
   func destroy(_ timeout: Timeout = .unlimited) -> Removal.Outcome {
     var removal = Removal(from: self)
     removal.mark { (removal) throws(Status) in
