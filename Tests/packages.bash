@@ -113,6 +113,7 @@ need() {
     shift 2
   done
   [ ${#absent[@]} -gt 0 ] || return 0
+  # shellcheck disable=SC2317 # require calls it
   are_there() {
     local tool
     for tool in "${absent[@]}"; do command -v "$tool" || return 1; done

@@ -2,6 +2,10 @@
 
 # add_stress_test(name tree seconds options ...): in the tree of this build, if `tree` is empty.
 function(add_stress_test name tree seconds)
+  set(labels stress)
+  if(tree MATCHES "sanitize")
+    list(APPEND labels sanitize)
+  endif()
   set(program $<TARGET_FILE:stress>)
   set(fixture)
   if(NOT tree STREQUAL "")
@@ -9,7 +13,7 @@ function(add_stress_test name tree seconds)
     set(fixture ${tree}_tree)
   endif()
   # It has as many threads at work as there are processors.
-  add_check(stress_${name} LABELS stress TIMEOUT 300 COST ${seconds} NEEDS ${fixture} SANITIZED
+  add_check(stress_${name} LABELS ${labels} TIMEOUT 300 COST ${seconds} NEEDS ${fixture} SANITIZED
     COMMAND ${program} --seconds ${seconds} ${ARGN})
   set_tests_properties(stress_${name} PROPERTIES PROCESSORS 2)
 endfunction()
