@@ -3,14 +3,76 @@
 
 is_installer() { [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; }
 
-# install_packages PACKAGE ...: fails where they cannot be had.
+# ---- What is there -------------------------------------------------------------------------------
+
+# finds_header HEADER [COMPILER OPTION ...]: whether the compiler finds it (default: g++).
+finds_header() {
+  local header=$1
+  shift
+  [ $# -gt 0 ] || set -- g++ -x c++
+  echo "#include <$header>" | "$@" -E -o /dev/null - >/dev/null 2>&1
+}
+
+# Whether dpkg has installed the package.
+has_dpkg() {
+  command -v dpkg-query >/dev/null &&
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# has_package PACKAGE: whether what tests use of a package is there, wherever it comes from.
+has_package() {
+  case $1 in
+    abigail-tools) command -v abidiff && command -v abidw ;;
+    binutils) command -v objcopy ;;
+    default-jdk-headless) javac -version && gcc --version ;;
+    diffutils) command -v diff ;;
+    dpkg-dev) command -v dpkg-shlibdeps ;;
+    gcc-aarch64-linux-gnu) command -v aarch64-linux-gnu-gcc ;;
+    guile-3.0) guile -c '(use-modules (system foreign-library))' ;;
+    libbenchmark-dev) finds_header benchmark/benchmark.h ;;
+    libboost-dev) finds_header boost/signals2.hpp ;;
+    libc6-dev) finds_header stdint.h gcc -x c ;;
+    libc6-dev-arm64-cross) finds_header stdio.h aarch64-linux-gnu-gcc -x c ;;
+    libffi-platypus-perl) perl -MFFI::Platypus=1.00 -e 1 ;;
+    mawk) command -v awk ;;
+    man-db) command -v man ;;
+    luajit) luajit -e 'require "ffi"' ;;
+    mono-mcs) mcs --version ;;
+    mono-runtime) mono --version ;;
+    ninja-build) command -v ninja ;;
+    php-cli) php -r 'exit(class_exists("FFI") ? 0 : 1);' ;;
+    pkgconf | pkg-config) command -v pkg-config ;;
+    python3 | python3-minimal) python3 -c 'import asyncio, ctypes' ;;
+    python3-matplotlib)
+      python3 -c 'import matplotlib.pyplot' || /usr/bin/python3 -c 'import matplotlib.pyplot'
+      ;;
+    qemu-user) command -v qemu-aarch64 ;;
+    ruby) ruby -r fiddle/import -e '' ;;
+    rustc) rustc --version && cc --version ;;
+    valgrind) command -v valgrind && [ -e /usr/include/valgrind/callgrind.h ] ;;
+    cmake | cppcheck | doxygen | file | g++ | gcc | gzip | lintian | make | perl | pyflakes3 | \
+      shellcheck | spin) command -v "$1" ;;
+    clang-tidy*) command -v "$1" ;;
+    *) has_dpkg "$1" ;;
+  esac >/dev/null 2>&1
+}
+
+# missing_packages PACKAGE ...: prints those that are not there, one a line.
+missing_packages() {
+  local package
+  for package; do has_package "$package" || echo "$package"; done
+}
+
+# ---- Installing ----------------------------------------------------------------------------------
+
+# install_packages PACKAGE ...: all of them in one call; fails where they cannot be had. What TMPDIR
+# says is for this user, not for the one that apt-get becomes.
 install_packages() {
   local install=(apt-get -qq -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@")
   echo "installing $*" >&2
   {
     flock 9 # while one updates the lists, another apt-get would fail
-    # The lists are looked up afresh only where those that are there do not do. What TMPDIR says is
-    # for this user, not for the one that apt-get becomes.
+    # The lists are looked up afresh only where those that are there do not do.
     DEBIAN_FRONTEND=noninteractive env -u TMPDIR "${install[@]}" >/dev/null 2>&1 9>&- ||
       { env -u TMPDIR apt-get -qq update >/dev/null 9>&- &&
         DEBIAN_FRONTEND=noninteractive env -u TMPDIR "${install[@]}" >/dev/null 9>&-; }
@@ -33,17 +95,28 @@ require() {
   exit 77
 }
 
-# need TOOL PACKAGE [TOOL PACKAGE ...]: likewise, for the tools that are not there.
+# need_packages PACKAGE ...: likewise, for those of the packages that are not there.
+need_packages() {
+  local lacking
+  mapfile -t lacking < <(missing_packages "$@")
+  [ ${#lacking[@]} -gt 0 ] || return 0
+  # shellcheck disable=SC2317 # require calls it
+  are_there() { [ -z "$(missing_packages "${lacking[@]}")" ]; }
+  require are_there "${lacking[@]}"
+}
+
+# need TOOL PACKAGE [TOOL PACKAGE ...]: likewise, for the tools that are not on the PATH.
 need() {
-  local absent=() missing=()
+  local absent=() lacking=()
   while [ $# -gt 0 ]; do
-    command -v "$1" >/dev/null || { absent+=("$1") && missing+=("$2"); }
+    command -v "$1" >/dev/null || { absent+=("$1") && lacking+=("$2"); }
     shift 2
   done
   [ ${#absent[@]} -gt 0 ] || return 0
+  # shellcheck disable=SC2317 # require calls it
   are_there() {
     local tool
     for tool in "${absent[@]}"; do command -v "$tool" || return 1; done
   }
-  require are_there "${missing[@]}"
+  require are_there "${lacking[@]}"
 }

@@ -6,8 +6,8 @@ file(GLOB fault_sources CONFIGURE_DEPENDS ${faults_dir}/*.c)
 list(FILTER fault_sources EXCLUDE REGEX "/(plugin|unloading)\\.c$")
 
 # Its own functions come before libc's: linked to the shared library, which then finds them.
-add_executable(fault_tests ${fault_sources} ${interface_dir}/harness.c ${interface_dir}/main.c)
-target_link_libraries(fault_tests PRIVATE multicast Threads::Threads ${CMAKE_DL_LIBS})
+add_executable(fault_tests ${fault_sources})
+target_link_libraries(fault_tests PRIVATE harness multicast Threads::Threads ${CMAKE_DL_LIBS})
 target_compile_definitions(fault_tests PRIVATE
   MULTICAST_HEADER="${PROJECT_SOURCE_DIR}/include/multicast.h")
 
@@ -26,28 +26,15 @@ foreach(target fault_tests fault_plugin unloading)
     C_STANDARD 99 C_EXTENSIONS OFF C_STANDARD_REQUIRED ON)
 endforeach()
 
-foreach(source ${fault_sources})
-  file(STRINGS ${source} tests REGEX "^TEST\\(")
-  foreach(test ${tests})
-    string(REGEX REPLACE "^TEST\\(([a-z_0-9]+)\\).*" "\\1" test "${test}")
-    add_test(NAME ${test} COMMAND fault_tests --in-process ${test})
-    set_tests_properties(${test} PROPERTIES LABELS fault TIMEOUT 150)
-  endforeach()
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
-endforeach()
+add_tests_of_sources(fault_tests fault ${fault_sources})
 
-add_test(NAME dlclose_of_the_library_inside_of_a_call_leaves_it_mapped
+add_check(dlclose_of_the_library_inside_of_a_call_leaves_it_mapped LABELS fault TIMEOUT 150
   COMMAND unloading $<TARGET_FILE:multicast>)
-add_test(NAME dlclose_of_a_plugin_after_its_lifetime_unloads_it_while_others_invoke
+add_check(dlclose_of_a_plugin_after_its_lifetime_unloads_it_while_others_invoke LABELS fault TIMEOUT 150
   COMMAND unloading $<TARGET_FILE:multicast> $<TARGET_FILE:fault_plugin>)
-set_tests_properties(dlclose_of_the_library_inside_of_a_call_leaves_it_mapped
-  dlclose_of_a_plugin_after_its_lifetime_unloads_it_while_others_invoke PROPERTIES
-  LABELS fault TIMEOUT 150)
 
 # A representative part of both harnesses; the script has the rest by an option.
 foreach(harness interface fault)
-  add_test(NAME memcheck_of_the_${harness}_tests
+  add_check(memcheck_of_the_${harness}_tests LABELS fault COST 60 PACKAGES valgrind
     COMMAND ${faults_dir}/memcheck $<TARGET_FILE:${harness}_tests>)
-  set_tests_properties(memcheck_of_the_${harness}_tests PROPERTIES
-    LABELS fault TIMEOUT 600 SKIP_RETURN_CODE 77 RESOURCE_LOCK apt)
 endforeach()

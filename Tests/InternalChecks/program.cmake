@@ -1,8 +1,7 @@
 # What the checks find of what is not supported: in trees that have them.
 
-add_executable(unsupported_tests ${CMAKE_CURRENT_SOURCE_DIR}/InternalChecks/unsupported.c
-  ${interface_dir}/harness.c ${interface_dir}/main.c)
-target_link_libraries(unsupported_tests PRIVATE multicast Threads::Threads)
+add_executable(unsupported_tests ${CMAKE_CURRENT_SOURCE_DIR}/InternalChecks/unsupported.c)
+target_link_libraries(unsupported_tests PRIVATE multicast harness Threads::Threads)
 target_include_directories(unsupported_tests PRIVATE ${interface_dir})
 target_compile_options(unsupported_tests PRIVATE ${test_flags} ${multicast_sanitize_flags})
 target_link_options(unsupported_tests PRIVATE ${multicast_sanitize_flags})

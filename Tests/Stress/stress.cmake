@@ -1,17 +1,21 @@
 # Half a minute in all; hours with --seconds. Each run has another seed, which it prints.
 
-# add_stress_test(name tree seconds options ...)
+# add_stress_test(name tree seconds options ...): in the tree of this build, if `tree` is empty.
 function(add_stress_test name tree seconds)
-  set(program ${PROJECT_BINARY_DIR}/${tree}/Tests/stress)
-  if(tree STREQUAL "")
-    set(program stress)
+  set(labels stress)
+  if(tree MATCHES "sanitize")
+    list(APPEND labels sanitize)
   endif()
-  add_test(NAME stress_${name} COMMAND ${program} --seconds ${seconds} ${ARGN})
-  set_tests_properties(stress_${name} PROPERTIES LABELS stress TIMEOUT 300
-    FAIL_REGULAR_EXPRESSION "WARNING: ThreadSanitizer;ERROR: AddressSanitizer;ERROR: LeakSanitizer")
+  set(program $<TARGET_FILE:stress>)
+  set(fixture)
   if(NOT tree STREQUAL "")
-    set_tests_properties(stress_${name} PROPERTIES FIXTURES_REQUIRED ${tree}_tree)
+    set(program ${PROJECT_BINARY_DIR}/${tree}/Tests/stress)
+    set(fixture ${tree}_tree)
   endif()
+  # It has as many threads at work as there are processors.
+  add_check(stress_${name} LABELS ${labels} TIMEOUT 300 COST ${seconds} NEEDS ${fixture} SANITIZED
+    COMMAND ${program} --seconds ${seconds} ${ARGN})
+  set_tests_properties(stress_${name} PROPERTIES PROCESSORS 2)
 endfunction()
 
 add_stress_test(plain "" 6)
@@ -23,7 +27,6 @@ add_stress_test(sanitize_thread sanitize_thread 5)
 add_stress_test(sanitize_thread_without_membarrier sanitize_thread 4 --without-membarrier)
 add_stress_test(sanitize_address sanitize_address 4)
 
-# `mutate` takes an hour and is no test; that its mistakes still fit the sources is one.
-add_test(NAME stress_mistakes_apply COMMAND ${CMAKE_CURRENT_LIST_DIR}/mutate --check)
-set_tests_properties(stress_mistakes_apply PROPERTIES
-  LABELS stress TIMEOUT 60 SKIP_RETURN_CODE 77)
+# `mutate` takes an hour and is no test; that its mutations still fit the sources is one.
+add_check(stress_mutations_apply LABELS stress TIMEOUT 60
+  COMMAND ${CMAKE_CURRENT_LIST_DIR}/mutate --check)

@@ -9,8 +9,18 @@ export LC_ALL=C
 
 cmake=${CMAKE:-cmake}
 swiftc=${SWIFTC:-swiftc}
+swiftc_for_the_library=$(command -v "$swiftc")
 export CC=${CC:-cc} CXX=${CXX:-c++}
 checkout=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd -P)
+
+# The library is compiled once by each command, where the environment has a folder for that.
+if [[ -n ${MULTICAST_SWIFTC_CACHE-} ]]; then
+  export MULTICAST_SWIFTC_CACHE MULTICAST_SWIFTC_REAL=$swiftc_for_the_library
+  swiftc_for_the_library=$checkout/Tests/Interop/cmake/swiftc
+fi
+
+# shellcheck source-path=SCRIPTDIR source=../../packages.bash
+. "$checkout/Tests/packages.bash"
 
 # A directory of the script's own, gone when it ends.
 work=$(mktemp -d "${TMPDIR:-/tmp}/multicast-packages.XXXXXX")
@@ -61,38 +71,6 @@ says() {
 and says:
 $output"
   done
-}
-
-# missing_packages TOOL PACKAGE [TOOL PACKAGE ...]: the packages of the tools that are not there.
-missing_packages() {
-  while (($# > 1)); do
-    have "$1" || printf '%s\n' "$2"
-    shift 2
-  done
-}
-
-# need TOOL PACKAGE [TOOL PACKAGE ...]: installs what is missing, or ends the script as skipped.
-need() {
-  local packages
-  mapfile -t packages < <(missing_packages "$@" | sort -u)
-  ((${#packages[@]} > 0)) || return 0
-  local advice="install with: sudo apt-get install ${packages[*]}"
-  have apt-get || skip "${packages[*]}: missing, and there is no apt-get here"
-  ((EUID == 0)) || skip "${packages[*]}: missing; $advice"
-
-  step "Installing ${packages[*]}"
-  # The TMPDIR of this script is not for the user that apt-get becomes.
-  local install=(env -u TMPDIR apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=600
-    "${packages[@]}")
-  export DEBIAN_FRONTEND=noninteractive
-  if ! "${install[@]}" >"$work/apt.log" 2>&1; then
-    { env -u TMPDIR apt-get update -qq && "${install[@]}"; } >>"$work/apt.log" 2>&1 || {
-      cat -- "$work/apt.log"
-      skip "${packages[*]}: apt-get could not install them; $advice"
-    }
-  fi
-  hash -r
-  [[ -z $(missing_packages "$@") ]] || fail "installed, but not on the PATH: $(missing_packages "$@")"
 }
 
 # prints EXPECTED PROGRAM [ARGUMENT ...]
