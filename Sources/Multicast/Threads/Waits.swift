@@ -94,21 +94,24 @@ enum Waits {
   /// Waits for a condition that release functions bring about, on any threads. For a thread that is
   /// outside all calls and releases.
   ///
-  /// - Returns: false if a thread waits for this one nevertheless, to run a queue.
+  /// - Returns: false if a thread may wait for this one nevertheless, to run a queue.
   static func sleepForReleases(until isTrue: () -> Bool) -> Bool {
     Lock.waits.lock()
     defer { Lock.waits.unlock() }
     while !isTrue() {
-      if threadSleeperCount > 0, let thread = ThreadRecord.current, isAwaited(thread) {
-        return false
-      }
+      if threadSleeperCount > 0 && mayBeAwaited(ThreadRecord.current) { return false }
       sleep(for: .releases, .unlimited)
     }
     return true
   }
 
-  private static func isAwaited(_ thread: ThreadRecord) -> Bool {
-    ThreadRegistry.all.contains { $0.wait.thread != nil && $0.wait.concerns(thread) }
+  /// Whether a thread waits for this one, or for room that only this one may be going to make.
+  private static func mayBeAwaited(_ thread: ThreadRecord?) -> Bool {
+    ThreadRegistry.all.contains {
+      if $0.wait.isForRoom && $0.wait.isForUnknownThread { return true }
+      guard let thread else { return false }
+      return $0.wait.thread != nil && $0.wait.concerns(thread)
+    }
   }
 
   /// Makes sleeping threads look again, after a change.
