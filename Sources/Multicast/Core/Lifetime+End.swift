@@ -25,7 +25,7 @@ extension Lifetime {
     defer { lifetime.finishOne() }
     var removal = Removal()
     let own = lifetime.removeMembers(&removal)
-    if own == .system || lifetime.isFinished { return own }
+    if own == .system || lifetime.isFinished { return own }  //~ lifetime_does_not_wait
     return lifetime.waitForOthers(&removal, own)
   }
 

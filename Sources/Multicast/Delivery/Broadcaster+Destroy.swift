@@ -27,6 +27,7 @@ extension Broadcaster {
     }
     // Without the fence it is unknown whether a look-up still uses the names.
     if !isFenced { return status }
+    //~ names_freed_early
     while ThreadRegistry.all.contains(where: { $0.isInside(target) }) { shims_backoff() }
     names?.deallocate()
     Self.pool.reclaim(handle.index)

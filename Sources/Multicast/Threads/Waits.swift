@@ -133,7 +133,7 @@ enum Waits {
     let thread = ThreadRecord.current
     thread?.wait = wait
     let isForThread = wait.thread != nil
-    sleeperCount &+= 1
+    sleeperCount &+= 1  //~ sleeper_not_counted
     if isForThread { threadSleeperCount &+= 1 }
     shims_sleep(shims_get_wait_condition(), Lock.waits.mutex, timeout.deadline)
     if isForThread { threadSleeperCount &-= 1 }
