@@ -413,6 +413,51 @@ TEST(queue_stop_is_pending_where_the_worker_waits_for_room_in_a_queue_that_nobod
   CHECK_OK(multicast_queue_destroy(working));
 }
 
+/* ---- A release that waits for room in a queue that no thread has run yet ----------------------- */
+
+typedef struct full_queue {
+  multicast target, full;
+  gate entered;
+} full_queue;
+
+static void invoke_into_it(void *context) {
+  full_queue *f = context;
+  gate_open(&f->entered);
+  (void)multicast_invoke(f->full, 0, NULL, 0);
+}
+
+static void *remove_its_member(void *argument) {
+  full_queue *f = argument;
+  CHECK_EQ(multicast_remove_all(f->target), 1);
+  return NULL;
+}
+
+TEST(lifetime_end_does_not_hang_where_a_release_waits_for_room_in_a_queue_that_nobody_runs) {
+  static full_queue f = {{0}, {0}, GATE_INIT};
+  int calls = 0;
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_add_options queued = to_queue(q), options = under(multicast_lifetime_create());
+  multicast_delegate member = {count_call, &f};
+  multicast_status status;
+  pthread_t remover;
+  f.target = multicast_create();
+  f.full = multicast_create();
+  add_with(f.full, counter(&calls), &queued);
+  CHECK_EQ(multicast_invoke(f.full, 0, NULL, 0), 1);
+  options.release = invoke_into_it;
+  add_with(f.target, member, &options);
+  remover = start_thread(remove_its_member, &f);
+  gate_wait(&f.entered);
+  pause_ms(50);
+  /* If the release waits already, this thread may be the one that has to run the queue. If not, its
+   * call is refused. */
+  status = multicast_lifetime_end(options.lifetime);
+  CHECK(status == MULTICAST_PENDING || status == MULTICAST_OK);
+  CHECK_EQ(multicast_queue_run(q, 1), 1);
+  join_thread(remover);
+  CHECK_EQ(multicast_queue_run(q, 0), status == MULTICAST_PENDING ? 1 : 0);
+}
+
 #ifndef IS_WITHOUT_THREADS_IN_CHILDREN
 typedef struct orphan {
   cycle c;

@@ -28,5 +28,5 @@ add_stress_test(sanitize_thread_without_membarrier sanitize_thread 4 --without-m
 add_stress_test(sanitize_address sanitize_address 4)
 
 # `mutate` takes an hour and is no test; that its mutations still fit the sources is one.
-add_check(stress_mutations_apply LABELS stress TIMEOUT 60
+add_check(stress_mutations_apply LABELS stress TIMEOUT 60 PACKAGES python3
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/mutate --check)

@@ -55,10 +55,11 @@ extension InvocationList {
     guard isPlain(entry) else { return .isSpecial }
     frame.setHazard(entry.pointee.token)
     Fence.light(asymmetric: asymmetric)
-    guard isPlain(entry) else { return .isSpecial }
+    guard isPlain(entry) else { return .isSpecial }  //~ no_check_after_hazard
     let goesOn = call(entry.pointee.function, entry.pointee.context)
     frame.clearHazard()
     Fence.light(asymmetric: asymmetric)
+    //~ no_look_after_call
     if _slowPath(isDead(entry)) { PendingRemovals.callDidReturn(entry.pointee.token) }
     return goesOn ? .goesOn : .stops
   }
@@ -129,7 +130,7 @@ extension InvocationList {
     }
     frame.clearHazard()
     Fence.light(asymmetric: asymmetric)
-    if isDead(entry) { PendingRemovals.callDidReturn(token) }
+    if isDead(entry) { PendingRemovals.callDidReturn(token) }  //~ no_look_after_special_call
     // Without the hazard: this may wait for room, and a removal must not wait for that.
     if let queue { outcome.isCalled = call.append(token, to: Queue(slot: queue), frame) }
     return outcome

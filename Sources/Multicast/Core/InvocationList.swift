@@ -123,7 +123,7 @@ struct InvocationList {
     let list = InvocationList(block.bindMemory(to: Header.self, capacity: 1))
     list.header.capacity = capacity
     list.header.lastPriority = .max
-    list.header.owner = owner
+    list.header.owner = owner  //~ wrong_owner_of_list
     return list
   }
 
@@ -136,7 +136,7 @@ struct InvocationList {
 
   /// Whether entries of this priority go last, and ranks are left for them in this era.
   func canAppend(_ count: UInt32, priority: Int32) -> Bool {
-    priority <= header.lastPriority && header.nextRank <= .max &- count
+    priority <= header.lastPriority && header.nextRank <= .max &- count  //~ priority_ignored
   }
 
   /// Writes an entry behind the last one, and stores its place in its registration. The entry is
@@ -157,8 +157,8 @@ struct InvocationList {
   /// Makes written entries part of the list.
   func publish(_ added: UInt32, priority: Int32) {
     header.live &+= added
-    header.nextRank &+= added
-    header.lastPriority = priority
+    header.nextRank &+= added  //~ rank_not_counted
+    header.lastPriority = priority  //~ last_priority_not_stored
     // Release: pairs with the acquire of the invocation that reads the count, then the entries.
     header.count.store(count &+ added, ordering: .releasing)
   }
@@ -306,7 +306,7 @@ struct InvocationList {
       shims_copy(entry(position), other, MemoryLayout<Entry>.stride)
     }
     let registration = Registration(index: entry(position).pointee.token.index)
-    registration.place = position
+    registration.place = position  //~ place_not_stored
     header.live &+= 1
     header.count.store(position &+ 1, ordering: .relaxed)
   }

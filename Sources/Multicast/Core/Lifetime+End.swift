@@ -44,7 +44,7 @@ extension Lifetime {
     defer { finishOne() }
     var removal = Removal()
     let own = removeMembers(&removal, timeout)
-    if own == .system || isFinished { return own }
+    if own == .system || isFinished { return own }  //~ lifetime_does_not_wait
     return waitForOthers(&removal, own, timeout) { isFinished }
   }
 

@@ -13,7 +13,7 @@ extension Multicast {
     let stripe = self.stripe
     stripe.lock()
     defer { stripe.unlock() }
-    guard isCurrent, let list, list.room > 0, list.canAppend(1, priority: 0),
+    guard isCurrent, let list, list.room > 0, list.canAppend(1, priority: 0),  //~ room_not_checked
       let registration = Registration.takeVacant(from: stripe, owner: handle.index)
     else { return false }
     let token = registration.activate()

@@ -5,7 +5,7 @@ extension Multicast {
   static func create() throws(Status) -> Handle {
     try pool.create(.multicast) {
       (storage: UnsafeMutablePointer<Storage>, handle) throws(Status) in
-      storage.pointee.invoker.store(handle.rawValue, ordering: .relaxed)
+      storage.pointee.invoker.store(handle.rawValue, ordering: .relaxed)  //~ invoker_not_reset
     }
   }
 }

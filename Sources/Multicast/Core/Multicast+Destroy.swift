@@ -11,7 +11,7 @@ extension Multicast {
       _ = removal.unlinkAll(.all)
       // The handle ends before the list is replaced. An invocation that finds the list of a later
       // occupant then finds that the handle is not its own.
-      fields.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
+      fields.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)  //~ handle_not_ended
       replaceList(by: nil, &removal)
       Self.pool.reclaim(handle.index)
     }

@@ -113,7 +113,7 @@ extension Multicast {
     // changes.
     Fence.light(asymmetric: asymmetric)
 
-    guard isRegistered(thread) || registerInvoker(thread) else {
+    guard isRegistered(thread) || registerInvoker(thread) else {  //~ invoker_not_registered
       return Self.refuse(thread, frame)
     }
     // Acquire: pairs with `setList`. The handle is compared after the list was read. Before, the

@@ -12,12 +12,12 @@ extension Multicast {
   /// Replaces the current list, and frees or retires it.
   func replaceList(by list: InvocationList?, _ removal: inout Removal) {
     guard let old = self.list else { return setList(list) }
-    setList(list)
+    setList(list)  //~ retired_list_still_current
     if isQuiescent(removal.thread) { return old.deallocate() }
 
     // After the replacement: an invocation that reads this epoch reads the new list.
     let epoch = Epoch.advance()
-    old.header.retiredAt = epoch
+    old.header.retiredAt = epoch  //~ wrong_owner_of_retired_list
     old.header.needsFence = !hasSingleInvoker(removal.thread)
     old.header.next = fields.firstRetired
     fields.firstRetired = old.address
@@ -43,7 +43,7 @@ extension Multicast {
     list.mark(position, set: set, clear: clear)
     forEachRetired { retired in
       let place = retired.position(of: token, at: position, in: list)
-      if let place { retired.mark(place, set: set, clear: clear) }
+      if let place { retired.mark(place, set: set, clear: clear) }  //~ retired_lists_not_marked
     }
   }
 
@@ -94,6 +94,7 @@ extension Multicast {
       last = address
     }
     fields.firstRetired = kept
+    //~ newest_epoch_not_reset
     if kept == nil { fields.newestRetired.store(.none, ordering: .relaxed) }
   }
 
@@ -101,7 +102,7 @@ extension Multicast {
   private func isFree(_ retired: InvocationList) -> Bool {
     let (address, epoch) = (UInt(bitPattern: retired.address), retired.header.retiredAt)
     if retired.header.needsFence && !epoch.isFenced { return false }
-    return !ThreadRegistry.all.contains {
+    return !ThreadRegistry.all.contains {  //~ list_freed_early list_never_freed
       $0.mayRead(address, of: target, retiredAt: epoch)
     }
   }

@@ -91,7 +91,7 @@ extension Multicast {
     let stripe = self.stripe
     stripe.lock()
     let registration = Registration(index: token.index)
-    guard isCurrent, registration.id == token, let list else {
+    guard isCurrent, registration.id == token, let list else {  //~ claimed_without_check
       stripe.unlock()
       return false
     }

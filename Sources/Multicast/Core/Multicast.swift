@@ -88,7 +88,7 @@ struct Multicast {
   /// holds that lock, so what it changes needs no fence.
   func hasSingleInvoker(_ thread: ThreadRecord?) -> Bool {
     let number = fields.invoker.load(ordering: .relaxed) &- handle.rawValue
-    return number == 0 || number == thread.map { UInt64($0.number) }
+    return number == 0 || number == thread.map { UInt64($0.number) }  //~ always_single_invoker
   }
 
   /// Whether no invocation of it runs. What is replaced may then be freed, and dead entries

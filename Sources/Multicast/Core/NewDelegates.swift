@@ -29,9 +29,9 @@ struct NewDelegates {
   var state: UInt32 {
     (options.isOnce ? InvocationList.State.once : 0)
       | (options.isFiltered ? InvocationList.State.filtered : 0)
-      | (options.isWeak ? InvocationList.State.weak : 0)
-      | (options.destination != nil ? InvocationList.State.queued : 0)
-      | (options.priority != 0 ? InvocationList.State.prioritized : 0)
+      | (options.isWeak ? InvocationList.State.weak : 0)  //~ state_without_lock
+      | (options.destination != nil ? InvocationList.State.queued : 0)  //~ state_without_queue
+      | (options.priority != 0 ? InvocationList.State.prioritized : 0)  //~ state_without_priority
   }
 
   /// Whether the delegates themselves, and the options, are valid.

@@ -30,7 +30,7 @@ enum PendingRemovals {
       while true {
         let finished = own.pointee.retired.extract { !ThreadRegistry.isCalled($0.token) }
         if !finished.isEmpty {
-          Lock.waits.unlock()
+          Lock.waits.unlock()  //~ locks_out_of_order
           finished.reclaimAndRelease()
           Lock.waits.lock()
           continue
@@ -68,7 +68,7 @@ enum PendingRemovals {
   ///
   /// - Returns: `ok`, or why it did not wait.
   static func wait(for token: Token, _ timeout: Timeout) -> Status {
-    Lock.waits.lock()
+    Lock.waits.lock()  //~ slept_with_two_locks
     defer { Lock.waits.unlock() }
     while ThreadRegistry.isCalled(token) {
       if let refusal = reasonNotToWait(for: token, timeout) { return refusal }
@@ -82,7 +82,7 @@ enum PendingRemovals {
   /// - Returns: `pending`, if this thread is in such a call, waiting would close a cycle, or no
   ///   wait is wanted; `timeout`; or nil, to wait.
   private static func reasonNotToWait(for token: Token, _ timeout: Timeout) -> Status? {
-    if timeout.isNone || Waits.closesCycle(.calls(token)) { return .pending }
+    if timeout.isNone || Waits.closesCycle(.calls(token)) { return .pending }  //~ cycle_not_found
     return timeout.isOver ? .timeout : nil
   }
 
@@ -92,12 +92,13 @@ enum PendingRemovals {
   /// the threads that wait for the call, and completes a deferred removal. No lock is held.
   @inline(never) static func callDidReturn(_ token: Token) {
     Lock.waits.lock()
-    Waits.wakeSleepers()
+    Waits.wakeSleepers()  //~ no_wake_after_call
     // If another thread still calls it, that thread comes here later.
+    //~ released_during_other_call
     let finished = deferred.extract { $0.token == token && !ThreadRegistry.isCalled(token) }
     checkInvariants()
     Lock.waits.unlock()
-    finished.reclaimAndRelease()
+    finished.reclaimAndRelease()  //~ deferred_release_lost
   }
 
   // MARK: - Threads that end, and fork

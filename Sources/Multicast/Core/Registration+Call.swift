@@ -19,7 +19,7 @@ extension Registration {
     let isOurs = isRemovedNow ? Multicast(slot: owner).claim(token) : id == token
     let isCalled = isOurs && !isDead
     if isCalled { body(strong) }
-    if !isDead { unlock?(strong) }
+    if !isDead { unlock?(strong) }  //~ unlock_forgotten
     return isCalled
   }
 }

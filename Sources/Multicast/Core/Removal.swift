@@ -116,8 +116,8 @@ struct Removal {
   /// Marks the entry of a delegate dead, and retires its registration. The stripe's lock is held.
   mutating func unlink(_ position: UInt32, of list: InvocationList, in multicast: Multicast) {
     let token = list.entry(position).pointee.token
-    multicast.mark(position, of: list, set: InvocationList.State.dead)
-    list.header.live &-= 1
+    multicast.mark(position, of: list, set: InvocationList.State.dead)  //~ not_marked_dead
+    list.header.live &-= 1  //~ live_not_counted_down
     retire(Registration(index: token.index), token, in: multicast)
     outcome.count &+= 1
   }
@@ -257,7 +257,7 @@ struct Removal {
     // The thread that removed them may not have made its heavy fence yet.
     if needsFence { guard fence() else { return .system } }
     var waiting = Status.ok
-    for record in ThreadRegistry.all {
+    for record in ThreadRegistry.all {  //~ no_wait_for_prior_removals
       let isOwn = record == ThreadRecord.current
       record.forEachFrame { target, token in
         guard !token.isNone && isSelected(target, token) else { return }

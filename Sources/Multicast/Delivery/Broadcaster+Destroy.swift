@@ -38,6 +38,7 @@ extension Broadcaster {
       status = status.combined(with: multicast.destroy(timeout).waiting)
     }
     if isFenced {
+      //~ names_freed_early
       while ThreadRegistry.all.contains(where: { $0.isInside(target) }) { shims_backoff() }
       names?.deallocate()
     }

@@ -69,7 +69,7 @@ extension Broadcaster {
     // handle, and use it.
     let table = try tableWithRoom()
     try table.makeRoom(for: name)
-    let multicast = try Multicast.create()
+    let multicast = try Multicast.create()  //~ name_without_multicast
     table.add(name, multicast)
     return multicast
   }

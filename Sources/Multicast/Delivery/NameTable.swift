@@ -157,13 +157,13 @@ struct NameTable {
 
   /// - Parameter word: Where the name is, in the low bits. The others are ignored.
   private func put(_ word: UInt64, hash: UInt64) {
-    var index = hash & header.pointee.mask
+    var index = hash & header.pointee.mask  //~ name_in_wrong_place
     while places[Int(index)].load(ordering: .relaxed) != 0 {
       index = (index &+ 1) & header.pointee.mask
     }
     let place = (hash & Self.tagMask) | (word & ~Self.tagMask)
     places[Int(index)].store(place, ordering: .releasing)
-    header.pointee.count += 1
+    header.pointee.count += 1  //~ name_not_counted
   }
 
   // MARK: - Chunks

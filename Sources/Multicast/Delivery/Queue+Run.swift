@@ -101,7 +101,7 @@ extension Queue {
   private func runFirst(_ call: UnsafeMutablePointer<WaitingCall>, _ frame: Frame) -> Bool {
     let hasBlocked = state.blockedCount > 0
     lock.unlock()
-    if hasBlocked { Waits.wake() }
+    if hasBlocked { Waits.wake() }  //~ blocked_not_woken
 
     let (token, details) = (call.pointee.token, call.pointee.details)
     let invocation = WaitingCall.invocation(of: call)
@@ -116,12 +116,12 @@ extension Queue {
         _ = invocation(function, $0)
       }
     } else {
-      _ = invocation(function, details.pointee.context)
+      _ = invocation(function, details.pointee.context)  //~ called_under_lock
     }
     Payload.release(of: frame)
 
     lock.lock()
-    frame.clearHazard()
+    frame.clearHazard()  //~ hazard_not_cleared
     if !isMade && isCurrent {
       state.statistics.delivered &-= 1
       state.statistics.retracted &+= 1
@@ -129,7 +129,7 @@ extension Queue {
     // A removal that took this lock before has seen the hazard. This thread sees its mark now.
     if registration.id != token {
       lock.unlock()
-      PendingRemovals.callDidReturn(token)
+      PendingRemovals.callDidReturn(token)  //~ no_look_after_queued_call
       lock.lock()
     }
     return isMade

@@ -61,6 +61,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
 
   /// The handle of the next occupant of the slot that has this one.
   func next(_ kind: Kind, index: UInt32) -> Handle {
+    //~ generation_not_advanced
     Handle((generation &+ Self.oneGeneration) | kind.rawValue << Self.indexBits | UInt64(index))
   }
 

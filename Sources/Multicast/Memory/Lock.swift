@@ -35,7 +35,7 @@ struct Lock {
 
   @inline(__always) func unlock() {
     shims_unlock(mutex)
-    checkAfterUnlocking()
+    checkAfterUnlocking()  //~ unlocked_twice
   }
 
   /// Visits every lock, in the order in which they are taken.

@@ -82,7 +82,7 @@ struct SlotPool {
   /// The same, for a pool that the slab lock guards.
   func reclaim(_ index: UInt32) {
     Lock.slabs.lock()
-    putBack(index, header(index))
+    putBack(index, header(index))  //~ slot_put_back_twice
     Lock.slabs.unlock()
   }
 

@@ -58,9 +58,9 @@ struct CallRing {
     if tail &- head > mask { closeGaps() }
     let call = self.call(tail)
     call.pointee.token = token
-    call.pointee.previous = details.pointee.lastCall
+    call.pointee.previous = details.pointee.lastCall  //~ calls_not_linked
     call.pointee.details = details
-    details.pointee.lastCall = tail
+    details.pointee.lastCall = tail  //~ newest_call_not_stored
     tail &+= 1
     count &+= 1
     return call
@@ -71,7 +71,7 @@ struct CallRing {
     if count == 0 { return nil }
     let first = call(head)
     head &+= 1
-    count &-= 1
+    count &-= 1  //~ call_not_counted_out
     skipGaps()
     return first
   }
@@ -90,7 +90,7 @@ struct CallRing {
       position = call.pointee.previous
     }
     details.pointee.lastCall = 0
-    skipGaps()
+    skipGaps()  //~ gaps_not_skipped
     return before &- count
   }
 

@@ -6,6 +6,6 @@ struct Invocation {
 
   /// Whether a delegate with this mask of events wants the event. Events from 64 on are not masked.
   @inline(__always) func isWanted(_ events: UInt64) -> Bool {
-    event >= 64 || events & (1 << UInt64(event)) != 0
+    event >= 64 || events & (1 << UInt64(event)) != 0  //~ events_ignored
   }
 }

@@ -65,7 +65,7 @@ struct Payload {
   static func release(of frame: Frame) {
     // Clear the frame first: the child of a fork releases what it finds there.
     let payload = Payload(retainedBy: frame)
-    frame.payload = 0
-    payload?.release()
+    frame.payload = 0  //~ payload_left_in_frame
+    payload?.release()  //~ payload_not_released
   }
 }

@@ -89,13 +89,14 @@ extension Queue {
     return membership.pointee.lifetime == state.recipients
   }
 
-  private var hasRoom: Bool { state.ring.count < UInt64(state.capacity) }
+  private var hasRoom: Bool { state.ring.count < UInt64(state.capacity) }  //~ more_calls_than_room
 
   /// The waiting call of a delegate that has one at most; nil if it has none, or may have several.
   @inline(__always)
   private func replaceable(
     _ details: UnsafeMutablePointer<RegistrationDetails>
   ) -> UnsafeMutablePointer<WaitingCall>? {
+    //~ two_calls_of_one
     let hasOne = details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) != 0
     return hasOne ? state.ring.newest(of: details) : nil
   }
@@ -124,7 +125,7 @@ extension Queue {
       case MULTICAST_OVERFLOW_BLOCK.rawValue: return .full
       case MULTICAST_OVERFLOW_DROP_OLDEST.rawValue:
         state.ring.takeFirst()?.pointee.sharedPayload?.release()
-        state.statistics.dropped &+= 1
+        state.statistics.dropped &+= 1  //~ drop_not_counted
       default:
         state.statistics.refused &+= 1
         return .refused

@@ -29,7 +29,7 @@ extension Queue {
 
   /// The lock is held.
   func closeDescriptor() {
-    if state.descriptor >= 0 { shims_event_close(state.descriptor) }
+    if state.descriptor >= 0 { shims_event_close(state.descriptor) }  //~ descriptor_not_closed
     state.descriptor = -1
   }
 }

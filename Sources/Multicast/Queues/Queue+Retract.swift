@@ -7,7 +7,7 @@ extension Queue {
     lock.lock()
     // The queue may have been destroyed, and the slot have another occupant.
     let membership = RegistrationDetails.membership(of: details, .recipient)
-    if membership.pointee.lifetime == state.recipients {
+    if membership.pointee.lifetime == state.recipients {  //~ calls_not_retracted
       let before = state.ring.count
       let taken = state.ring.takeAll(of: details)
       state.statistics.retracted &+= taken

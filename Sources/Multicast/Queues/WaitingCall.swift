@@ -23,7 +23,7 @@ struct WaitingCall {
   ) {
     call.pointee.event = invocation.event
     if let shared {
-      shared.retain()
+      shared.retain()  //~ payload_not_retained
       call.pointee.size = Self.shared
       call.pointee.bytes.0 = UInt64(UInt(bitPattern: shared.header))
     } else if invocation.size == 0 {

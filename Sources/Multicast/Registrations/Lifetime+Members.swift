@@ -33,6 +33,7 @@ extension Lifetime {
       for registration in registrations {
         Membership.push(registration, role, &lifetime.storage.pointee.firstLive)
         lifetime.liveCount &+= 1
+        //~ member_not_unfinished
         lifetime.storage.pointee.unfinished.wrappingAdd(1, ordering: .relaxed)
       }
       lifetime.checkInvariants()
@@ -50,7 +51,7 @@ extension Lifetime {
     guard let lifetime = Lifetime(of: registration, as: role) else { return nil }
     lifetime.lock.lock()
     Membership.remove(registration, role, &lifetime.storage.pointee.firstLive)
-    lifetime.liveCount &-= 1
+    lifetime.liveCount &-= 1  //~ member_not_counted_down
     lifetime.checkInvariants()
     lifetime.lock.unlock()
     return lifetime

@@ -32,7 +32,7 @@ struct Membership {
     let membership = of(registration, role).unsafelyUnwrapped
     membership.pointee.previous = 0
     membership.pointee.next = list
-    of(list, role)?.pointee.previous = registration.index &+ 1
+    of(list, role)?.pointee.previous = registration.index &+ 1  //~ member_without_previous
     list = registration.index &+ 1
   }
 

@@ -101,6 +101,7 @@ struct Registration {
   static func takeVacant(from stripe: Stripe, owner: UInt32) -> Registration? {
     guard let (index, slot) = stripe.pool(in: directory).takeVacant() else { return nil }
     let registration = Registration(index, at: slot)
+    //~ wrong_owner_of_registration
     registration.storage.pointee.header.owner.store(owner, ordering: .relaxed)
     registration.checkTaken(from: stripe)
     return registration
@@ -115,7 +116,7 @@ struct Registration {
 
   /// Ends the validity of the token. Calls of the delegate may still be running.
   func retire() {
-    id = id.changed(to: .retired)
+    id = id.changed(to: .retired)  //~ not_retired
     Lifetime.retire(self)
   }
 
@@ -125,10 +126,10 @@ struct Registration {
   @discardableResult
   func reclaim(to stripe: Stripe) -> UnsafeMutablePointer<RegistrationDetails>? {
     let details = self.details
-    self.details = nil
-    id = id.changed(to: .vacant)
+    self.details = nil  //~ details_left_in_slot
+    id = id.changed(to: .vacant)  //~ reclaimed_not_vacant
     checkReclaimed(to: stripe)
-    stripe.pool(in: Self.directory).putBack(index, slot)
+    stripe.pool(in: Self.directory).putBack(index, slot)  //~ reclaimed_twice
     return details
   }
 }
@@ -189,7 +190,7 @@ struct RegistrationChain: Sequence {
     var due: UnsafeMutablePointer<RegistrationDetails>? = nil
     var rest = reversed()  // the last is pushed first, and released last
     while let registration = rest.pop() {
-      let stripe = Stripe(of: registration.owner)
+      let stripe = Stripe(of: registration.owner)  //~ reclaimed_to_wrong_stripe
       stripe.lock()
       let details = registration.reclaim(to: stripe)
       stripe.unlock()

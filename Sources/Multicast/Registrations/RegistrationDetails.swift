@@ -43,6 +43,7 @@ struct RegistrationDetails {
         events: options.events, lock: options.lock, unlock: options.unlock,
         queue: options.destination?.queue, flags: options.flags, priority: options.priority,
         next: nil))
+    //~ member_of_no_lifetime
     membership(of: details, .owned).initialize(to: Membership(lifetime: options.lifetime))
     membership(of: details, .recipient).initialize(
       to: Membership(lifetime: options.destination?.recipients ?? .none))
@@ -96,7 +97,7 @@ struct RegistrationDetails {
     if let release {
       let depth = shims_get_release_depth()
       shims_set_release_depth(depth &+ 1)
-      CallerCode.releasing { release(context) }
+      CallerCode.releasing { release(context) }  //~ released_twice released_under_lock
       shims_set_release_depth(depth)
     }
     if !lifetime.isNone { Lifetime.memberIsGone(lifetime) }

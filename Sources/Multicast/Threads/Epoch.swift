@@ -33,6 +33,7 @@ struct Epoch: RawRepresentable, AtomicRepresentable {
 
   /// Acquire and release: what this thread changed before is seen with the new epoch.
   static func advance() -> Epoch {
+    //~ epoch_not_advanced epoch_too_high
     Epoch(rawValue: counter.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue)
   }
 
@@ -42,7 +43,7 @@ struct Epoch: RawRepresentable, AtomicRepresentable {
   /// - Returns: false if the kernel refuses. Nothing may be reclaimed then.
   static func fence() -> Bool {
     let current = self.current
-    guard Fence.heavy() else {
+    guard Fence.heavy() else {  //~ no_heavy_fence fence_under_lock
       hasFenceFailed.store(true, ordering: .releasing)
       return false
     }

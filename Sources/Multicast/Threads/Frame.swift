@@ -64,7 +64,7 @@ struct Frame {
 
   /// Release: what the delegate did happened before a remover sees that the hazard is gone.
   @inline(__always) func clearHazard() {
-    fields.pointee.hazard.store(.none, ordering: .releasing)
+    fields.pointee.hazard.store(.none, ordering: .releasing)  //~ hazard_cleared_relaxed
   }
 
   // MARK: - For all threads

@@ -30,7 +30,7 @@ struct RunningCalls {
     if count > Self.limit { return ThreadRegistry.isCalled(token) }
     var index = 0
     while index < count {
-      if tokens[index] == token { return true }
+      if tokens[index] == token { return true }  //~ no_wait_for_calls
       index &+= 1
     }
     return false

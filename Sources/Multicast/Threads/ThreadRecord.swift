@@ -123,8 +123,8 @@ struct ThreadRecord {
   /// Ends the use of the innermost frame that was pushed.
   @inline(__always) func pop(_ frame: Frame) {
     checkPop(frame)
-    frame.withdraw()
-    storage.pointee.top = frame.fields
+    frame.withdraw()  //~ frame_not_withdrawn
+    storage.pointee.top = frame.fields  //~ frame_not_popped
   }
 
   /// Whether this thread is inside an invocation or a run.
@@ -156,7 +156,7 @@ struct ThreadRecord {
       let frame = self.frame(depth)
       guard let (target, hazard) = frame.published else { return nil }
       if matches(frame, target, hazard) { return frame }
-      depth &+= 1
+      depth &+= 1  //~ only_outermost_frame
     }
     return nil
   }

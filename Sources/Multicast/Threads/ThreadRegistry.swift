@@ -100,7 +100,7 @@ enum ThreadRegistry {
       return nil
     }
     record.storage.pointee.number = number
-    record.storage.pointee.isOwned.store(1, ordering: .relaxed)
+    record.storage.pointee.isOwned.store(1, ordering: .relaxed)  //~ record_not_owned
     var next = head.load(ordering: .relaxed)
     while true {
       record.storage.pointee.next = next

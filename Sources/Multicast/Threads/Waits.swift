@@ -98,23 +98,26 @@ enum Waits {
   /// Waits for a condition that release functions bring about, on any threads. For a thread that is
   /// outside all calls and releases.
   ///
-  /// - Returns: `ok`; `pending`, if a thread waits for this one nevertheless, to run a queue; or
+  /// - Returns: `ok`; `pending`, if a thread may wait for this one nevertheless, to run a queue; or
   ///   `timeout`.
   static func sleepForReleases(_ timeout: Timeout, until isTrue: () -> Bool) -> Status {
     Lock.waits.lock()
     defer { Lock.waits.unlock() }
     while !isTrue() {
-      if threadSleeperCount > 0, let thread = ThreadRecord.current, isAwaited(thread) {
-        return .pending
-      }
+      if threadSleeperCount > 0 && mayBeAwaited(ThreadRecord.current) { return .pending }
       if timeout.isOver { return .timeout }
       sleep(for: .releases, timeout)
     }
     return .ok
   }
 
-  private static func isAwaited(_ thread: ThreadRecord) -> Bool {
-    ThreadRegistry.all.contains { $0.wait.thread != nil && $0.wait.concerns(thread) }
+  /// Whether a thread waits for this one, or for room that only this one may be going to make.
+  private static func mayBeAwaited(_ thread: ThreadRecord?) -> Bool {
+    ThreadRegistry.all.contains {
+      if $0.wait.isForRoom && $0.wait.isForUnknownThread { return true }
+      guard let thread else { return false }
+      return $0.wait.thread != nil && $0.wait.concerns(thread)
+    }
   }
 
   /// Makes sleeping threads look again, after a change.
@@ -136,7 +139,7 @@ enum Waits {
     let thread = ThreadRecord.current
     thread?.wait = wait
     let isForThread = wait.thread != nil
-    sleeperCount &+= 1
+    sleeperCount &+= 1  //~ sleeper_not_counted
     if isForThread { threadSleeperCount &+= 1 }
     shims_sleep(shims_get_wait_condition(), Lock.waits.mutex, timeout.deadline)
     if isForThread { threadSleeperCount &-= 1 }
