@@ -269,3 +269,24 @@ TEST(struct_of_any_size_from_what_is_known_to_1024_can_be_initialized_and_is_tak
     }
   }
 }
+
+/* ---- Too many at once ------------------------------------------------------------------------ */
+
+TEST(add_many_above_2_to_the_26_leaves_out_and_releases_nothing) {
+  multicast m = multicast_create();
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  int releases = 0;
+  multicast_delegate d = counter(&releases);
+  multicast_add_options options = with_release(count_release);
+  multicast_token tokens[2] = {{77}, {78}};
+  const size_t counts[] = {((size_t)1 << 26) + 1, (size_t)1 << 32, SIZE_MAX};
+  size_t i;
+  for (i = 0; i < sizeof counts / sizeof *counts; ++i) {
+    CHECK_STATUS(multicast_add_many(m, &d, counts[i], &options, tokens), MULTICAST_ERROR_LIMIT);
+    CHECK_STATUS(multicast_broadcaster_register_many(b, "name", &d, counts[i], &options, tokens),
+                 MULTICAST_ERROR_LIMIT);
+  }
+  CHECK(tokens[0].id == 77 && tokens[1].id == 78);
+  CHECK_EQ(releases, 0);
+  CHECK_EQ(multicast_count(m), 0);
+}
