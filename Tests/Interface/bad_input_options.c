@@ -118,9 +118,11 @@ typedef struct taker {
   size_t known;
   multicast_status (*init)(void *given, size_t size);
   bool (*takes)(void *given);
+  bool is_output; /* the library fills it: what is beyond what is known does not matter */
 } taker;
 
 static multicast_queue asked_queue;
+static multicast_token asked_token;
 
 static multicast_status init_options(void *given, size_t size) {
   return multicast_add_options_init(given, size);
@@ -170,6 +172,16 @@ static bool takes_stats(void *given) {
   return status == MULTICAST_OK;
 }
 
+static multicast_status init_registration(void *given, size_t size) {
+  return multicast_registration_init(given, size);
+}
+
+static bool takes_registration(void *given) {
+  multicast_status status = multicast_token_get(asked_token, given);
+  if (status != MULTICAST_OK) CHECK_STATUS(status, MULTICAST_ERROR_INVALID_ARGUMENT);
+  return status == MULTICAST_OK;
+}
+
 /* A multicast exists, so valid options give MULTICAST_ERROR_STATE. */
 static bool takes_allocator(void *given) {
   multicast_allocator *allocator = given;
@@ -182,11 +194,13 @@ static bool takes_allocator(void *given) {
 }
 
 static const taker takers[] = {
-    {"multicast_add_options", 64, init_options, takes_options},
-    {"multicast_queue_options", 12, init_queue_options, takes_queue_options},
-    {"multicast_broadcaster_options", 16, init_broadcaster_options, takes_broadcaster_options},
-    {"multicast_queue_stats", 72, init_stats, takes_stats},
-    {"multicast_allocator", 32, init_allocator, takes_allocator},
+    {"multicast_add_options", 64, init_options, takes_options, false},
+    {"multicast_queue_options", 40, init_queue_options, takes_queue_options, false},
+    {"multicast_broadcaster_options", 16, init_broadcaster_options, takes_broadcaster_options,
+     false},
+    {"multicast_queue_stats", 72, init_stats, takes_stats, true},
+    {"multicast_registration", 88, init_registration, takes_registration, true},
+    {"multicast_allocator", 32, init_allocator, takes_allocator, false},
 };
 enum { TAKERS = sizeof takers / sizeof *takers };
 
@@ -208,10 +222,16 @@ static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
   check_failed(__FILE__, __LINE__, t->name, line);
 }
 
+/* Objects for the functions that fill a struct. */
+static void begin_asking(void) {
+  asked_queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
+  asked_token = add(multicast_create(), counter(&calls));
+}
+
 TEST(struct_of_a_newer_caller_is_refused_for_any_byte_that_is_not_zero_beyond_what_is_known) {
   static const size_t sizes[] = {96, 257, LARGEST_STRUCT};
   size_t i, which, byte;
-  asked_queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
+  begin_asking();
   for (i = 0; i < TAKERS; ++i) {
     for (which = 0; which < sizeof sizes / sizeof *sizes; ++which) {
       given g;
@@ -220,7 +240,8 @@ TEST(struct_of_a_newer_caller_is_refused_for_any_byte_that_is_not_zero_beyond_wh
       expect_taken(&takers[i], &g, sizes[which], SIZE_MAX);
       for (byte = takers[i].known; byte < sizes[which]; ++byte) {
         g.bytes[byte] = 1;
-        expect_taken(&takers[i], &g, sizes[which], byte);
+        expect_taken(&takers[i], &g, sizes[which], takers[i].is_output ? SIZE_MAX : byte);
+        if (takers[i].is_output) CHECK_EQ(g.bytes[byte], 0);
         g.bytes[byte] = 0;
       }
       expect_taken(&takers[i], &g, sizes[which], SIZE_MAX);
@@ -230,7 +251,7 @@ TEST(struct_of_a_newer_caller_is_refused_for_any_byte_that_is_not_zero_beyond_wh
 
 TEST(struct_of_any_size_from_what_is_known_to_1024_can_be_initialized_and_is_taken) {
   size_t i, size, byte;
-  asked_queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
+  begin_asking();
   for (i = 0; i < TAKERS; ++i) {
     for (size = 0; size <= LARGEST_STRUCT + 1; ++size) {
       bool is_right = size >= takers[i].known && size <= LARGEST_STRUCT;
@@ -247,4 +268,25 @@ TEST(struct_of_any_size_from_what_is_known_to_1024_can_be_initialized_and_is_tak
       expect_taken(&takers[i], &g, size, SIZE_MAX);
     }
   }
+}
+
+/* ---- Too many at once ------------------------------------------------------------------------ */
+
+TEST(add_many_above_2_to_the_26_leaves_out_and_releases_nothing) {
+  multicast m = multicast_create();
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  int releases = 0;
+  multicast_delegate d = counter(&releases);
+  multicast_add_options options = with_release(count_release);
+  multicast_token tokens[2] = {{77}, {78}};
+  const size_t counts[] = {((size_t)1 << 26) + 1, (size_t)1 << 32, SIZE_MAX};
+  size_t i;
+  for (i = 0; i < sizeof counts / sizeof *counts; ++i) {
+    CHECK_STATUS(multicast_add_many(m, &d, counts[i], &options, tokens), MULTICAST_ERROR_LIMIT);
+    CHECK_STATUS(multicast_broadcaster_register_many(b, "name", &d, counts[i], &options, tokens),
+                 MULTICAST_ERROR_LIMIT);
+  }
+  CHECK(tokens[0].id == 77 && tokens[1].id == 78);
+  CHECK_EQ(releases, 0);
+  CHECK_EQ(multicast_count(m), 0);
 }

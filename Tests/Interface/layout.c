@@ -93,6 +93,12 @@ FIELD(multicast_broadcaster_options, struct_size, 0);
 FIELD(multicast_broadcaster_options, flags, 4);
 FIELD(multicast_broadcaster_options, queue, 8);
 
+/* These types are not enums, so -fshort-enums does not change them. */
+STATIC_ASSERT((multicast_status)-1 < 0);
+STATIC_ASSERT((multicast_overflow)-1 > 0);
+STATIC_ASSERT((multicast_overflow)-1 == UINT32_MAX);
+STATIC_ASSERT(MULTICAST_FOREVER == UINT64_MAX);
+
 STATIC_ASSERT(MULTICAST_OK == 0);
 STATIC_ASSERT(MULTICAST_PENDING == 1);
 STATIC_ASSERT(MULTICAST_ERROR_INVALID_HANDLE == -10);

@@ -31,6 +31,56 @@ TEST(status_texts_of_other_numbers_are_not_null) {
              "not a status of this library");
 }
 
+/* The negative result of a function that counts has 64 bits. */
+TEST(status_texts_are_those_of_all_64_bits) {
+  int64_t count = multicast_count((multicast)MULTICAST_NONE);
+  CHECK_TEXT(multicast_status_name(count), "MULTICAST_ERROR_INVALID_HANDLE");
+  CHECK_TEXT(multicast_status_name(INT64_C(1) << 32), "MULTICAST_UNKNOWN_STATUS");
+  CHECK_TEXT(multicast_status_name((INT64_C(1) << 32) - 10), "MULTICAST_UNKNOWN_STATUS");
+  CHECK_TEXT(multicast_status_name(-(INT64_C(1) << 32)), "MULTICAST_UNKNOWN_STATUS");
+  CHECK_TEXT(multicast_status_name(INT64_MIN), "MULTICAST_UNKNOWN_STATUS");
+  CHECK_TEXT(multicast_status_message(INT64_C(1) << 40), "not a status of this library");
+  CHECK_TEXT(multicast_status_message((INT64_C(1) << 32) + 1), "not a status of this library");
+}
+
+TEST(static_initializers_are_what_the_functions_fill_in) {
+  static multicast_add_options add_options = MULTICAST_ADD_OPTIONS_INIT;
+  static multicast_queue_options queue_options = MULTICAST_QUEUE_OPTIONS_INIT;
+  static multicast_queue_stats stats = MULTICAST_QUEUE_STATS_INIT;
+  static multicast_broadcaster_options broadcaster_options = MULTICAST_BROADCASTER_OPTIONS_INIT;
+  static multicast_allocator allocator = MULTICAST_ALLOCATOR_INIT;
+  static multicast_registration registration = MULTICAST_REGISTRATION_INIT;
+#define CHECK_INIT(given, type)                                  \
+  do {                                                           \
+    type filled, inlined = type##_default();                     \
+    memset(&filled, 0xFF, sizeof filled);                        \
+    CHECK_OK(type##_init(&filled, sizeof filled));               \
+    CHECK_EQ((given).struct_size, sizeof filled);                \
+    CHECK(memcmp(&(given), &filled, sizeof filled) == 0);        \
+    CHECK(memcmp(&inlined, &filled, sizeof filled) == 0);        \
+    CHECK_STATUS(type##_init(&filled, sizeof filled - 1), MULTICAST_ERROR_INVALID_ARGUMENT); \
+    CHECK_STATUS(type##_init(&filled, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);              \
+    CHECK_STATUS(type##_init(NULL, sizeof filled), MULTICAST_ERROR_INVALID_ARGUMENT);        \
+  } while (0)
+  CHECK_INIT(add_options, multicast_add_options);
+  CHECK_INIT(queue_options, multicast_queue_options);
+  CHECK_INIT(stats, multicast_queue_stats);
+  CHECK_INIT(broadcaster_options, multicast_broadcaster_options);
+  CHECK_INIT(allocator, multicast_allocator);
+  CHECK_INIT(registration, multicast_registration);
+#undef CHECK_INIT
+}
+
+TEST(none_is_the_handle_of_nothing) {
+  multicast m = MULTICAST_NONE;
+  multicast_token t = MULTICAST_NONE;
+  multicast_lifetime l = MULTICAST_NONE;
+  multicast_queue q = MULTICAST_NONE;
+  multicast_broadcaster b = MULTICAST_NONE;
+  CHECK(m.id == 0 && t.id == 0 && l.id == 0 && q.id == 0 && b.id == 0);
+  CHECK(MULTICAST_FOREVER == UINT64_MAX);
+}
+
 TEST(options_init_fills_in_defaults) {
   multicast_add_options options, inlined = multicast_add_options_default();
   memset(&options, 0xFF, sizeof options);

@@ -258,6 +258,27 @@ TEST(queue_takes_a_once_delegate_again_whose_call_was_dropped) {
   CHECK_TEXT(figures(q), "queued 3, delivered 1, dropped 2");
 }
 
+TEST(queue_calls_a_once_and_latest_delegate_once_with_the_newest_event) {
+  multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
+  multicast m = multicast_create(), other = multicast_create();
+  int number = 3;
+  add_flagged(m, noting('a'), q, MULTICAST_ONCE | MULTICAST_LATEST);
+  add_queued(other, noting('b'), q);
+  CHECK_EQ(invoke_number(m, 1), 1);
+  CHECK_EQ(invoke_number(other, 1), 1); /* the queue is full */
+  CHECK_EQ(invoke_padded_number(m, 2, 300), 1);
+  CHECK_EQ(multicast_invoke(m, 9, &number, sizeof number), 1);
+  CHECK_TEXT(figures(q), "pending 2, queued 4, coalesced 2");
+  CHECK_EQ(multicast_count(m), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 2);
+  CHECK_TEXT(noted, "a3@9 b1");
+  CHECK_EQ(releases['a'], 1);
+  CHECK_EQ(multicast_count(m), 0);
+  CHECK_EQ(invoke_number(m, 4), 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 0);
+  CHECK_TEXT(figures(q), "queued 4, delivered 2, coalesced 2");
+}
+
 TEST(queue_retracts_the_call_of_a_once_delegate_that_was_visited) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();

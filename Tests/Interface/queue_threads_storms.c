@@ -14,7 +14,7 @@ typedef struct churner {
   multicast target;
   multicast_queue queue;
   uint32_t flags;
-  int rounds;
+  int rounds, removed;
   pthread_t thread;
 } churner;
 
@@ -34,8 +34,9 @@ static guest *add_guest(const churner *c, int round) {
   return g;
 }
 
-static void remove_guest(const churner *c, guest *g, int round) {
+static void remove_guest(churner *c, guest *g, int round) {
   multicast_delegate d;
+  ++c->removed;
   d.function = call_guest;
   d.context = g;
   if (g->by_lifetime) {
@@ -93,6 +94,8 @@ static void *run_until_told(void *argument) {
   return NULL;
 }
 
+enum { MESSAGES = 1500 };
+
 static void conserves(multicast_overflow overflow, uint32_t flags, bool has_worker) {
   uint32_t producers;
   for (producers = 1; producers <= MOST_PRODUCERS; producers += 3) {
@@ -116,6 +119,7 @@ static void conserves(multicast_overflow overflow, uint32_t flags, bool has_work
     c.queue = q;
     c.flags = flags;
     c.rounds = 500;
+    c.removed = 0;
     if (has_worker) {
       CHECK_OK(multicast_queue_start(q));
     } else {
@@ -123,7 +127,7 @@ static void conserves(multicast_overflow overflow, uint32_t flags, bool has_work
     }
     looker = start_thread(look_at_figures, &q);
     c.thread = start_thread(come_and_go, &c);
-    start_producers(p, producers, m, 1500);
+    start_producers(p, producers, m, MESSAGES);
     queued = join_producers(p, producers);
     STORE(is_over, true);
     join_thread(c.thread);
@@ -137,12 +141,17 @@ static void conserves(multicast_overflow overflow, uint32_t flags, bool has_work
     s = stats_of(q);
     CHECK_EQ(s.queued, queued);
     CHECK_EQ(s.delivered, calls_seen);
-    if (overflow != MULTICAST_OVERFLOW_REFUSE) CHECK_EQ(s.refused, 0);
+    if (overflow == MULTICAST_OVERFLOW_DROP_OLDEST) CHECK_EQ(s.refused, 0);
+    /* A blocked call is refused only if its delegate is removed; a producer has one at a time. */
+    if (overflow == MULTICAST_OVERFLOW_BLOCK)
+      CHECK(s.refused <= (uint64_t)c.removed * producers);
     if (overflow != MULTICAST_OVERFLOW_DROP_OLDEST) CHECK_EQ(s.dropped, 0);
     if ((flags & MULTICAST_LATEST) == 0) CHECK_EQ(s.coalesced, 0);
     CHECK(s.highest <= 16);
     CHECK_EQ(multicast_queue_run(q, 0), s.pending);
     CHECK_EQ(stats_of(q).delivered, calls_seen);
+    if (overflow == MULTICAST_OVERFLOW_BLOCK && (flags & MULTICAST_LATEST) == 0)
+      CHECK_EQ(stays.calls, producers * MESSAGES); /* none of a delegate that stays */
     CHECK_EQ(multicast_count(m), 1);
     CHECK_OK(multicast_queue_destroy(q));
     CHECK_EQ(multicast_count(m), 0);

@@ -241,3 +241,76 @@ TEST(release_runs_exactly_once_whoever_wins) {
   }
   CHECK_EQ(multicast_count(m), 0);
 }
+
+/* ---- The current token ----------------------------------------------------------------------- */
+
+/* A delegate that is removed in its call, and its `release`, which runs when the call has ended. */
+typedef struct last_call {
+  multicast_token own, in_call, in_release;
+  void (*remove)(struct last_call *);
+  multicast inner; /* called inside the call */
+  int releases;
+} last_call;
+
+static void be_called_last(void *context, uint32_t event, const void *payload, size_t size) {
+  last_call *l = context;
+  (void)event, (void)payload, (void)size;
+  l->in_call = multicast_token_current();
+  if (l->remove != NULL) l->remove(l);
+  if (l->inner.id != 0) multicast_invoke(l->inner, 0, NULL, 0);
+}
+
+static void note_current(void *context) {
+  last_call *l = context;
+  l->in_release = multicast_token_current();
+  ++l->releases;
+}
+
+static void remove_last(last_call *l) {
+  CHECK_STATUS(multicast_token_remove(l->own), MULTICAST_PENDING);
+}
+
+static void add_last(multicast m, last_call *l, uint32_t flags, multicast_queue q) {
+  multicast_delegate d = {be_called_last, NULL};
+  multicast_add_options options = with_release(note_current);
+  memset(l, 0, sizeof *l);
+  d.context = l;
+  options.flags = flags;
+  options.queue = q;
+  l->in_release.id = 77;
+  if (flags == 0) l->remove = remove_last;
+  l->own = add_with(m, d, &options);
+}
+
+TEST(release_at_the_end_of_its_own_last_call_sees_no_current_token) {
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  last_call l;
+  int way;
+  for (way = 0; way < 4; ++way) {
+    multicast_queue none = MULTICAST_NONE;
+    add_last(m, &l, way & 1 ? MULTICAST_ONCE : 0, way & 2 ? q : none);
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+    if (way & 2) CHECK_EQ(multicast_queue_run(q, 0), 1);
+    CHECK_EQ(l.in_call.id, l.own.id);
+    CHECK_EQ(l.releases, 1);
+    CHECK_EQ(l.in_release.id, 0);
+  }
+}
+
+TEST(release_at_the_end_of_its_own_last_call_sees_the_token_of_the_enclosing_call) {
+  multicast m = multicast_create(), inner = multicast_create();
+  multicast_queue none = MULTICAST_NONE;
+  last_call outer, l;
+  int once;
+  for (once = 0; once < 2; ++once) {
+    add_last(m, &outer, 0, none);
+    outer.inner = inner;
+    add_last(inner, &l, once ? MULTICAST_ONCE : 0, none);
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+    CHECK_EQ(l.in_call.id, l.own.id);
+    CHECK_EQ(l.in_release.id, outer.own.id);
+    CHECK_EQ(outer.in_release.id, 0);
+    CHECK(l.releases == 1 && outer.releases == 1);
+  }
+}

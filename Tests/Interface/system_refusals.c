@@ -91,7 +91,8 @@ TEST(removing_again_what_was_removed_without_the_barrier_is_system) {
   deny_membarrier();
   CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_SYSTEM);
   CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_SYSTEM);
-  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_ERROR_SYSTEM);
+  CHECK_STATUS(multicast_token_remove_within(token, 0), MULTICAST_ERROR_SYSTEM);
   CHECK_STATUS(multicast_remove(m, d), MULTICAST_ERROR_SYSTEM);
   CHECK_STATUS(multicast_remove_many(m, &d, 1), MULTICAST_ERROR_SYSTEM);
   CHECK_STATUS(multicast_destroy(m), MULTICAST_ERROR_SYSTEM);

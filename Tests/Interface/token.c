@@ -48,6 +48,35 @@ TEST(token_remove_nowait_is_ok_when_no_call_runs) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
+typedef struct resumer {
+  multicast target;
+  multicast_token earlier, later;
+} resumer;
+
+static void resume_both(void *context, uint32_t event, const void *payload, size_t size) {
+  resumer *r = context;
+  (void)event, (void)payload, (void)size;
+  CHECK_OK(multicast_token_resume(r->earlier));
+  CHECK_OK(multicast_token_resume(r->later));
+}
+
+TEST(resume_during_an_invocation_has_it_call_what_comes_later) {
+  int earlier = 0, later = 0;
+  resumer r;
+  multicast_delegate d = {resume_both, NULL};
+  d.context = &r;
+  r.target = multicast_create();
+  r.earlier = add(r.target, counter(&earlier));
+  add(r.target, d);
+  r.later = add(r.target, counter(&later));
+  CHECK_OK(multicast_token_pause(r.earlier));
+  CHECK_OK(multicast_token_pause(r.later));
+  CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 2);
+  CHECK(earlier == 0 && later == 1);
+  CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 3);
+  CHECK(earlier == 1 && later == 2);
+}
+
 TEST(pause_leaves_out_and_resume_takes_in_again) {
   char text[16] = "";
   letter a = {text, 'a'}, b = {text, 'b'}, c = {text, 'c'};

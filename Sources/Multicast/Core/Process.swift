@@ -96,5 +96,6 @@ enum Process {
     PendingRemovals.deferAllInChild()
     PendingRemovals.callsDidEnd()
     Lifetime.finishAllInChild()
+    Broadcaster.forgetDestroyersInChild()
   }
 }

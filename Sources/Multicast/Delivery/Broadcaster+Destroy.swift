@@ -10,17 +10,19 @@ extension Broadcaster {
   ) throws(Status) -> Status {
     guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
     if isDefault(handle) { throw .state }
-    guard let thread = ThreadRecord.current ?? ThreadRegistry.enter() else { throw .outOfMemory }
-    defer { ThreadRegistry.leaveIfEnding(thread) }
-    return try broadcaster.destroy(by: thread, timeout)
+    let thread = ThreadRecord.current ?? ThreadRegistry.enter()
+    defer { if let thread { ThreadRegistry.leaveIfEnding(thread) } }
+    return try broadcaster.destroy(by: thread?.identity ?? .unknown, timeout)
   }
 
-  private func destroy(by thread: ThreadRecord, _ timeout: Timeout) throws(Status) -> Status {
+  private func destroy(
+    by thread: ThreadIdentity, _ timeout: Timeout
+  ) throws(Status) -> Status {
     let names: NameTable?
     do throws(Status) {
       names = try withLock { () throws(Status) -> NameTable? in
         let table = self.table
-        storage.pointee.destroyer.store(thread.identity, ordering: .relaxed)
+        storage.pointee.destroyer.store(thread, ordering: .relaxed)
         // The handle ends before the table is taken away. A look-up that finds the table of a later
         // occupant then finds that the handle is not its own.
         storage.pointee.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
@@ -46,6 +48,16 @@ extension Broadcaster {
     // Without the fence it is unknown whether a look-up still uses the names.
     if isFenced { Self.pool.reclaim(handle.index) }
     return status
+  }
+
+  /// The child of a fork has this thread only: no other one destroys a broadcaster.
+  static func forgetDestroyersInChild() {
+    let own = ThreadRecord.current?.identity ?? .none
+    pool.forEach { slot, _ in
+      let storage = slot.assumingMemoryBound(to: Storage.self)
+      if storage.pointee.destroyer.load(ordering: .relaxed) == own { return }
+      storage.pointee.destroyer.store(.none, ordering: .relaxed)
+    }
   }
 
   /// Waits until another thread has destroyed the broadcaster; not if that would close a cycle.

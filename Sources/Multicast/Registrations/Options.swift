@@ -43,7 +43,8 @@ struct Options {
 
   /// Whether the delegate needs more than an entry of the invocation list has room for.
   var needsDetails: Bool {
-    release != nil || isFiltered || priority != 0 || !lifetime.isNone || isWeak || !queue.isNone
+    release != nil || events != 0 || priority != 0 || !lifetime.isNone || isWeak || !queue.isNone
+      || flags & MULTICAST_LATEST != 0
   }
 
   /// Whether the caller gave the handle of a queue that does not exist.

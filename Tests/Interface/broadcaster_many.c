@@ -1,0 +1,150 @@
+/* Several observers at once, and observers of one context. */
+
+#include "harness.h"
+#include "broadcasters.h"
+#include "queues.h"
+
+enum { MANY = 5 };
+
+static void prepare(observer *o, multicast_delegate *d) {
+  int i;
+  memset(o, 0, MANY * sizeof *o);
+  for (i = 0; i < MANY; ++i) d[i] = observing(&o[i]);
+}
+
+TEST(broadcaster_register_many_registers_all_in_order) {
+  multicast_broadcaster b = create();
+  multicast_add_options options = with_release(release_observer);
+  multicast_delegate d[MANY], listed[MANY];
+  multicast_token tokens[MANY];
+  observer o[MANY];
+  int i;
+  prepare(o, d);
+  CHECK_OK(multicast_broadcaster_register_many(b, NAME, d, MANY, &options, tokens));
+  CHECK_EQ(multicast_list(find(b, NAME), listed, MANY), MANY);
+  for (i = 0; i < MANY; ++i) {
+    CHECK(listed[i].context == &o[i]);
+    CHECK(multicast_token_is_live(tokens[i]));
+  }
+  CHECK_EQ(notify(b, NAME), MANY);
+  CHECK_EQ(notify(b, "Other"), 0);
+  CHECK_OK(multicast_broadcaster_register_many(b, NAME, d, MANY, NULL, NULL));
+  CHECK_EQ(notify(b, NAME), 2 * MANY);
+  CHECK_OK(multicast_broadcaster_register_many(b, NAME, NULL, 0, NULL, NULL));
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  for (i = 0; i < MANY; ++i) CHECK(o[i].calls == 3 && o[i].releases == 1);
+}
+
+TEST(broadcaster_register_many_uses_the_queue_of_the_broadcaster) {
+  multicast_queue q = create_queue(), own = create_queue();
+  multicast_broadcaster b = create_on(q);
+  multicast_add_options options = to_queue(own);
+  multicast_delegate d[MANY];
+  observer o[MANY];
+  prepare(o, d);
+  CHECK_OK(multicast_broadcaster_register_many(b, NAME, d, MANY, NULL, NULL));
+  CHECK_OK(multicast_broadcaster_register_many(b, NAME, d, 2, &options, NULL));
+  CHECK_EQ(notify(b, NAME), MANY + 2);
+  CHECK_EQ(o[0].calls, 0);
+  CHECK_EQ(multicast_queue_run(q, 0), MANY);
+  CHECK_EQ(multicast_queue_run(own, 0), 2);
+  CHECK(o[0].calls == 2 && o[MANY - 1].calls == 1);
+}
+
+static void expect_none(multicast_broadcaster b, const char *name, multicast_delegate *d,
+                        multicast_add_options options, multicast_status status) {
+  multicast_token tokens[MANY];
+  int i, before[MANY];
+  memset(tokens, 0xAB, sizeof tokens);
+  options.release = release_observer;
+  for (i = 0; i < MANY; ++i) before[i] = ((observer *)d[i].context)->releases;
+  CHECK_STATUS(multicast_broadcaster_register_many(b, name, d, MANY, &options, tokens), status);
+  for (i = 0; i < MANY; ++i) {
+    CHECK_EQ(tokens[i].id, 0);
+    CHECK_EQ(((observer *)d[i].context)->releases, before[i] + 1);
+  }
+}
+
+TEST(broadcaster_register_many_registers_none_if_it_fails_and_releases_each) {
+  multicast_broadcaster b = create(), none = MULTICAST_NONE;
+  multicast_queue gone = create_queue();
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  multicast_delegate d[MANY];
+  observer o[MANY];
+  prepare(o, d);
+  expect_none(none, NAME, d, options, MULTICAST_ERROR_INVALID_HANDLE);
+  expect_none(b, "", d, options, MULTICAST_ERROR_INVALID_ARGUMENT);
+  expect_none(b, NULL, d, options, MULTICAST_ERROR_INVALID_ARGUMENT);
+  d[3].function = NULL;
+  expect_none(b, NAME, d, options, MULTICAST_ERROR_INVALID_ARGUMENT);
+  prepare(o, d);
+  CHECK_OK(multicast_queue_destroy(gone));
+  options.queue = gone;
+  expect_none(b, NAME, d, options, MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_broadcaster_register_many(b, NAME, NULL, 1, NULL, NULL),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(notify(b, NAME), 0);
+}
+
+TEST(broadcaster_unregister_context_takes_all_of_that_context_under_that_name) {
+  multicast_broadcaster b = create();
+  multicast_add_options options = with_release(release_observer);
+  observer mine = {0, 0}, other = {0, 0};
+  multicast_delegate counted = {count_call, NULL};
+  int i;
+  counted.context = &mine; /* another function, the same context */
+  for (i = 0; i < 3; ++i) observe_with(b, NAME, observing(&mine), &options);
+  observe(b, NAME, counted);
+  observe(b, NAME, observing(&other));
+  observe(b, "Other", observing(&mine));
+  CHECK_EQ(multicast_broadcaster_unregister_context(b, NAME, &mine), 4);
+  CHECK_EQ(mine.releases, 3);
+  CHECK_EQ(notify(b, NAME), 1);
+  CHECK_EQ(notify(b, "Other"), 1);
+  CHECK_EQ(multicast_broadcaster_unregister_context(b, NAME, &mine), 0);
+  CHECK_EQ(multicast_broadcaster_unregister_context(b, NAME, NULL), 0);
+  CHECK_EQ(multicast_broadcaster_unregister_context(b, "Unknown", &mine), 0);
+  counted.context = NULL;
+  CHECK_OK(multicast_token_pause(observe(b, NAME, counted)));
+  CHECK_EQ(multicast_broadcaster_unregister_context(b, NAME, NULL), 1);
+  CHECK_STATUS(multicast_broadcaster_unregister_context(b, "", &mine),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_broadcaster_unregister_context(b, NULL, &mine),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  CHECK_STATUS(multicast_broadcaster_unregister_context(b, NAME, &mine),
+               MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+typedef struct unregistering {
+  multicast_broadcaster b;
+  blocker call;
+  gate returned;
+  int64_t result;
+  bool had_left;
+} unregistering;
+
+static void *unregister_it(void *argument) {
+  unregistering *u = argument;
+  u->result = multicast_broadcaster_unregister_context(u->b, NAME, &u->call);
+  u->had_left = LOAD(u->call.has_left);
+  gate_open(&u->returned);
+  return NULL;
+}
+
+TEST(broadcaster_unregister_context_waits_for_running_calls) {
+  static unregistering u = {MULTICAST_NONE, BLOCKER_INIT, GATE_INIT, 0, false};
+  pthread_t thread;
+  invoker i;
+  u.b = create();
+  observe(u.b, NAME, blocking(&u.call));
+  invoke_in_background(&i, find(u.b, NAME));
+  gate_wait(&u.call.entered);
+  thread = start_thread(unregister_it, &u);
+  CHECK(!gate_opens_within(&u.returned, A_WHILE_MS));
+  gate_open(&u.call.let_go);
+  join_thread(thread);
+  CHECK_EQ(u.result, 1);
+  CHECK(u.had_left);
+  invoke_finished(&i);
+}

@@ -1,0 +1,188 @@
+/* Dropping the calls that wait in a queue. */
+
+#include "harness.h"
+#include "notes.h"
+#include "producers.h"
+#include "queues.h"
+
+TEST(queue_clear_drops_and_counts_the_calls_that_wait) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  int i;
+  add_queued(m, noting('a'), q);
+  add_queued(m, noting('b'), q);
+  for (i = 1; i <= 5; ++i) CHECK_EQ(invoke_number(m, i), 2);
+  CHECK_EQ(multicast_queue_run(q, 3), 3);
+  CHECK_EQ(multicast_queue_clear(q), 7);
+  CHECK_TEXT(figures(q), "queued 10, delivered 3, dropped 7");
+  CHECK_EQ(stats_of(q).highest, 10);
+  CHECK_EQ(multicast_queue_run(q, 0), 0);
+  CHECK_STATUS(multicast_queue_wait(q, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_EQ(multicast_queue_clear(q), 0);
+  CHECK_EQ(multicast_count(m), 2);
+  CHECK_EQ(invoke_number(m, 6), 2);
+  CHECK_EQ(multicast_queue_run(q, 0), 2);
+  CHECK_TEXT(noted, "a1 b1 a2 a6 b6");
+  CHECK_TEXT(figures(q), "queued 12, delivered 5, dropped 7");
+}
+
+TEST(queue_clear_of_no_queue_is_invalid_handle) {
+  multicast_queue q = default_queue(), none = MULTICAST_NONE;
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_STATUS(multicast_queue_clear(q), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_queue_clear(none), MULTICAST_ERROR_INVALID_HANDLE);
+  none.id = multicast_create().id;
+  CHECK_STATUS(multicast_queue_clear(none), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+TEST(queue_clear_frees_the_payloads) {
+  multicast_queue q;
+  multicast m;
+  int64_t bytes, blocks;
+  int i;
+  use_test_allocator();
+  q = default_queue();
+  m = multicast_create();
+  add_queued(m, noting('a'), q);
+  add_queued(m, noting('b'), q);
+  add_flagged(m, noting('c'), q, MULTICAST_LATEST);
+  invoke_padded_number(m, 1, 4096);
+  CHECK_EQ(multicast_queue_run(q, 0), 3);
+  bytes = allocated_bytes;
+  blocks = allocated_blocks;
+  for (i = 0; i < 50; ++i) CHECK_EQ(invoke_padded_number(m, i, 4096), 3);
+  CHECK(allocated_bytes >= bytes + 50 * 4096);
+  CHECK_EQ(multicast_queue_clear(q), 101);
+  CHECK_EQ(allocated_bytes, bytes);
+  CHECK_EQ(allocated_blocks, blocks);
+}
+
+TEST(queue_clear_makes_the_descriptor_not_readable) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  int fd = multicast_queue_fd(q);
+  add_queued(m, noting('a'), q);
+  CHECK_EQ(invoke_number(m, 1), 1);
+  CHECK(is_readable(fd));
+  CHECK_EQ(multicast_queue_clear(q), 1);
+  CHECK(!is_readable(fd));
+  CHECK_EQ(invoke_number(m, 2), 1);
+  CHECK(is_readable(fd));
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(!is_readable(fd));
+}
+
+TEST(queue_clear_lets_latest_and_once_delegates_queue_again) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  add_flagged(m, noting('a'), q, MULTICAST_LATEST);
+  add_flagged(m, noting('b'), q, MULTICAST_ONCE);
+  add_flagged(m, noting('c'), q, MULTICAST_ONCE | MULTICAST_LATEST);
+  CHECK_EQ(invoke_number(m, 1), 3);
+  CHECK_EQ(multicast_queue_clear(q), 3);
+  CHECK_EQ(multicast_count(m), 3);
+  CHECK_EQ(invoke_number(m, 2), 3);
+  CHECK_EQ(multicast_queue_run(q, 0), 3);
+  CHECK_TEXT(noted, "a2 b2 c2");
+  CHECK_TEXT(figures(q), "queued 6, delivered 3, dropped 3");
+}
+
+TEST(queue_clear_lets_blocked_producers_go_on) {
+  enum { PRODUCERS = 3 };
+  sleeper s[PRODUCERS];
+  narrow n;
+  int i;
+  fill_narrow(&n, NULL);
+  for (i = 0; i < PRODUCERS; ++i) {
+    s[i].target = n.target;
+    s[i].returned = shut;
+    s[i].thread = start_thread(invoke_into_full, &s[i]);
+  }
+  CHECK(!gate_opens_within(&s[0].returned, A_WHILE_MS));
+  for (i = 0; i < PRODUCERS; ++i) {
+    CHECK_EQ(multicast_queue_clear(n.queue), 1);
+    EVENTUALLY(stats_of(n.queue).pending == 1); /* that of the next producer */
+  }
+  for (i = 0; i < PRODUCERS; ++i) {
+    join_thread(s[i].thread);
+    CHECK_EQ(s[i].result, 1);
+  }
+  CHECK_TEXT(figures(n.queue), "pending 1, queued 4, dropped 3");
+}
+
+static multicast_queue cleared;
+
+static void clear_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  note_call(context, event, payload, size);
+  CHECK_EQ(multicast_queue_clear(cleared), 2);
+  CHECK_TEXT(figures(cleared), "queued 3, delivered 1, dropped 2");
+}
+
+TEST(queue_clear_inside_a_call_of_the_queue_drops_the_later_ones) {
+  multicast m = multicast_create();
+  multicast_delegate d = noting('a');
+  cleared = default_queue();
+  d.function = clear_inside;
+  add_queued(m, d, cleared);
+  invoke_padded_number(m, 1, 100);
+  invoke_padded_number(m, 2, 100);
+  invoke_padded_number(m, 3, 100);
+  CHECK_EQ(multicast_queue_run(cleared, 0), 1);
+  CHECK_TEXT(noted, "a1");
+}
+
+TEST(queue_clear_does_not_wait_for_the_call_that_the_queues_thread_makes) {
+  blocker b = BLOCKER_INIT;
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  int i;
+  add_queued(m, blocking(&b), q);
+  CHECK_OK(multicast_queue_start(q));
+  for (i = 0; i < 3; ++i) CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  gate_wait(&b.entered);
+  CHECK_EQ(multicast_queue_clear(q), 2);
+  CHECK(!LOAD(b.has_left));
+  gate_open(&b.let_go);
+  CHECK_OK(multicast_queue_stop(q));
+  CHECK_EQ(b.calls, 1);
+  CHECK_TEXT(figures(q), "queued 3, delivered 1, dropped 2");
+}
+
+static bool is_over;
+
+static void *clear_all_the_time(void *argument) {
+  int64_t *dropped = argument;
+  while (!LOAD(is_over)) {
+    int64_t now = multicast_queue_clear(cleared);
+    CHECK(now >= 0);
+    *dropped += now;
+  }
+  return NULL;
+}
+
+TEST(queue_clear_conserves_calls_while_others_queue_and_run_them) {
+  producer p[2];
+  inbox in;
+  multicast m = multicast_create();
+  multicast_delegate d = receiving(&in);
+  multicast_queue_stats s;
+  int64_t dropped = 0, queued;
+  pthread_t thread;
+  in.has_gaps = true;
+  cleared = queue_with(8, MULTICAST_OVERFLOW_BLOCK);
+  add_queued(m, d, cleared);
+  CHECK_OK(multicast_queue_start(cleared));
+  thread = start_thread(clear_all_the_time, &dropped);
+  start_producers(p, 2, m, 3000);
+  queued = join_producers(p, 2);
+  STORE(is_over, true);
+  join_thread(thread);
+  CHECK_OK(multicast_queue_stop(cleared));
+  dropped += multicast_queue_clear(cleared);
+  s = stats_of(cleared);
+  CHECK_EQ(queued, 6000);
+  CHECK_EQ(s.queued, 6000);
+  CHECK_EQ(s.dropped, dropped);
+  CHECK_EQ(s.delivered, in.received);
+  CHECK_EQ(s.refused, 0);
+}

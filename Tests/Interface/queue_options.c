@@ -1,0 +1,202 @@
+/* The options of a queue; the name and the stack of its thread. */
+
+#include "harness.h"
+#include "threads.h"
+
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- Fields ---------------------------------------------------------------------------------- */
+
+static void expect_taken(const multicast_queue_options *options, bool is_valid) {
+  multicast_queue q = multicast_queue_create(options);
+  CHECK_EQ(q.id != 0, is_valid);
+  CHECK_STATUS(multicast_create_error(),
+               is_valid ? MULTICAST_OK : MULTICAST_ERROR_INVALID_ARGUMENT);
+  if (is_valid) CHECK_OK(multicast_queue_destroy(q));
+}
+
+TEST(queue_options_with_flags_or_reserved_bits_are_invalid_argument) {
+  int bit;
+  for (bit = 0; bit < 32; ++bit) {
+    multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
+    options.capacity = 1;
+    expect_taken(&options, true);
+    options.flags = UINT32_C(1) << bit;
+    expect_taken(&options, false);
+    options.flags = 0;
+    options.reserved = UINT32_C(1) << bit;
+    expect_taken(&options, false);
+  }
+}
+
+TEST(queue_options_with_another_overflow_are_invalid_argument) {
+  static const multicast_overflow wrong[] = {3, 4, 0x10000, 0x101,
+                                             0x80000000, UINT32_MAX};
+  size_t i;
+  multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
+  for (i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    options.overflow = wrong[i];
+    expect_taken(&options, false);
+  }
+}
+
+TEST(queue_options_with_a_capacity_beyond_2_to_the_24_are_invalid_argument) {
+  static const size_t wrong[] = {((size_t)1 << 24) + 1, (size_t)1 << 32, ((size_t)1 << 32) + 1,
+                                 (size_t)1 << 63, SIZE_MAX};
+  multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
+  size_t i;
+  for (i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    options.capacity = wrong[i];
+    expect_taken(&options, false);
+  }
+}
+
+TEST(queue_options_with_a_stack_below_16_kb_are_invalid_argument) {
+  static const size_t wrong[] = {1, 4096, 16383};
+  multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
+  size_t i;
+  for (i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    options.stack_size = wrong[i];
+    expect_taken(&options, false);
+  }
+  options.stack_size = 16384;
+  expect_taken(&options, true);
+}
+
+/* ---- The thread ------------------------------------------------------------------------------ */
+
+typedef struct looker {
+  gate looked;
+  char name[32];
+  size_t stack_size;
+  bool is_within; /* the frame of the call is on that stack */
+} looker;
+
+static void look_at_thread(void *context, uint32_t event, const void *payload, size_t size) {
+  looker *l = context;
+  char path[64];
+  FILE *comm;
+  pthread_attr_t attributes;
+  void *stack = NULL;
+  (void)event, (void)payload, (void)size;
+  snprintf(path, sizeof path, "/proc/self/task/%ld/comm", syscall(SYS_gettid));
+  comm = fopen(path, "r");
+  CHECK(comm != NULL);
+  CHECK(fgets(l->name, sizeof l->name, comm) != NULL);
+  fclose(comm);
+  l->name[strcspn(l->name, "\n")] = '\0';
+  CHECK_EQ(pthread_getattr_np(pthread_self(), &attributes), 0);
+  CHECK_EQ(pthread_attr_getstack(&attributes, &stack, &l->stack_size), 0);
+  pthread_attr_destroy(&attributes);
+  l->is_within = (char *)path >= (char *)stack && (char *)path < (char *)stack + l->stack_size;
+  gate_open(&l->looked);
+}
+
+static const looker fresh = {GATE_INIT, "", 0, false};
+
+static void look(looker *l, multicast_queue q) {
+  multicast m = multicast_create();
+  multicast_delegate d = {look_at_thread, NULL};
+  *l = fresh;
+  d.context = l;
+  add_queued(m, d, q);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  gate_wait(&l->looked);
+  CHECK_OK(multicast_queue_stop(q));
+  CHECK_OK(multicast_destroy(m));
+}
+
+static multicast_queue queue_named(const char *name) {
+  multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
+  multicast_queue q;
+  options.thread_name = name;
+  q = multicast_queue_create(&options);
+  CHECK(q.id != 0);
+  return q;
+}
+
+TEST(queue_thread_has_the_name_of_the_options) {
+  looker l;
+  char name[] = "telemetry";
+  multicast_queue q = queue_named(name);
+  memset(name, 'x', sizeof name - 1); /* it was copied */
+  look(&l, q);
+  CHECK_TEXT(l.name, "telemetry");
+  look(&l, q); /* started again */
+  CHECK_TEXT(l.name, "telemetry");
+}
+
+TEST(queue_thread_has_the_first_15_bytes_of_a_long_name) {
+  looker l;
+  look(&l, queue_named("0123456789abcdefghijklmnopqrstuvwxyz"));
+  CHECK_TEXT(l.name, "0123456789abcde");
+  look(&l, queue_named("0123456789abcde"));
+  CHECK_TEXT(l.name, "0123456789abcde");
+}
+
+TEST(queue_thread_without_a_name_has_that_of_the_thread_that_starts_it) {
+  looker l;
+  CHECK_EQ(prctl(PR_SET_NAME, "the starter", 0, 0, 0), 0);
+  look(&l, queue_named(NULL));
+  CHECK_TEXT(l.name, "the starter");
+}
+
+TEST(queue_thread_name_is_not_that_of_the_thread_that_starts_it) {
+  char name[32] = "";
+  looker l;
+  CHECK_EQ(prctl(PR_SET_NAME, "the starter", 0, 0, 0), 0);
+  look(&l, queue_named("the worker"));
+  CHECK_TEXT(l.name, "the worker");
+  CHECK_EQ(prctl(PR_GET_NAME, name, 0, 0, 0), 0);
+  CHECK_TEXT(name, "the starter");
+}
+
+/* The system may add what it needs itself, such as a guard or the thread's own variables. */
+TEST(queue_thread_has_the_stack_of_the_options) {
+  static const size_t sizes[] = {512 * 1024, 3 * 1024 * 1024};
+  multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
+  size_t i;
+  int round;
+  for (i = 0; i < 2; ++i) {
+    multicast_queue q;
+    options.stack_size = sizes[i];
+    q = multicast_queue_create(&options);
+    for (round = 0; round < 2; ++round) {
+      looker l;
+      look(&l, q);
+      CHECK(l.is_within);
+      CHECK(l.stack_size >= sizes[i] && l.stack_size < sizes[i] + 256 * 1024);
+    }
+  }
+}
+
+TEST(queue_thread_without_a_stack_size_has_the_default_of_the_system) {
+  pthread_attr_t attributes;
+  size_t expected = 0;
+  looker l;
+  CHECK_EQ(pthread_getattr_default_np(&attributes), 0);
+  CHECK_EQ(pthread_attr_getstacksize(&attributes, &expected), 0);
+  pthread_attr_destroy(&attributes);
+  look(&l, queue_named(NULL));
+  CHECK(l.stack_size >= expected && l.stack_size < expected + 256 * 1024);
+}
+
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN /* a sanitizer needs a larger stack */
+TEST(queue_thread_works_on_a_stack_of_16_kb) {
+  multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
+  multicast m = multicast_create();
+  multicast_queue q;
+  int calls = 0;
+  options.stack_size = 16384;
+  options.capacity = 4;
+  q = multicast_queue_create(&options);
+  add_queued(m, counter(&calls), q);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke(m, 0, "0123456789012345678901234567890123456789", 40), 1);
+  EVENTUALLY(LOAD(calls) == 1);
+  CHECK_OK(multicast_queue_destroy(q));
+}
+#endif

@@ -1,0 +1,121 @@
+/* What a full queue with MULTICAST_OVERFLOW_BLOCK refuses, and what it counts as refused. */
+
+#include "harness.h"
+#include "notes.h"
+#include "producers.h"
+#include "queues.h"
+#include "removals.h"
+
+/* ---- Removed while its call waits for room ---------------------------------------------------- */
+
+static void remove_blocked(removal *r, int64_t (*remove)(removal *)) {
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast other = multicast_create();
+  sleeper s;
+  int calls = 0;
+  add_queued(other, counter(&calls), q);
+  CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1); /* the queue is full */
+  add_removable(r, noting('a'), q, NULL);
+  s.target = r->target;
+  s.returned = shut;
+  s.thread = start_thread(invoke_into_full, &s);
+  CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
+  CHECK_TEXT(figures(q), "pending 1, queued 1");
+  CHECK_OK(remove(r));
+  join_thread(s.thread);
+  CHECK_EQ(s.result, 0);
+  CHECK_TEXT(figures(q), "pending 1, queued 1, refused 1");
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(calls, 1);
+  CHECK_TEXT(noted, "");
+}
+
+TEST(queue_counts_a_blocked_call_whose_delegate_is_removed_as_refused) {
+  static int64_t (*const ways[])(removal *) = {by_remove, by_token,  by_nowait,   by_context,
+                                               by_all,    by_destroy, by_lifetime};
+  size_t i;
+  for (i = 0; i < sizeof ways / sizeof *ways; ++i) {
+    removal r;
+    remove_blocked(&r, ways[i]);
+  }
+}
+
+TEST(queue_counts_each_blocked_call_of_several_threads_as_refused) {
+  enum { THREADS = 3 };
+  sleeper s[THREADS];
+  narrow n;
+  int i;
+  fill_narrow(&n, NULL);
+  for (i = 0; i < THREADS; ++i) {
+    s[i].target = n.target;
+    s[i].returned = shut;
+    s[i].thread = start_thread(invoke_into_full, &s[i]);
+  }
+  for (i = 0; i < THREADS; ++i) CHECK(!gate_opens_within(&s[i].returned, A_WHILE_MS));
+  CHECK_OK(multicast_token_remove(n.token));
+  for (i = 0; i < THREADS; ++i) {
+    join_thread(s[i].thread);
+    CHECK_EQ(s[i].result, 0);
+  }
+  CHECK_TEXT(figures(n.queue), "queued 1, refused 3, retracted 1");
+}
+
+/* ---- Who is expected to make room ------------------------------------------------------------- */
+
+typedef struct empty_runner {
+  multicast_queue queue;
+  multicast target;
+  gate has_run, is_full, has_invoked;
+  int64_t result;
+} empty_runner;
+
+static void *run_nothing_and_invoke(void *argument) {
+  empty_runner *r = argument;
+  CHECK_EQ(multicast_queue_run(r->queue, 0), 0);
+  CHECK_EQ(multicast_queue_run(r->queue, 5), 0);
+  gate_open(&r->has_run);
+  gate_wait(&r->is_full);
+  r->result = multicast_invoke(r->target, 0, NULL, 0);
+  gate_open(&r->has_invoked);
+  return NULL;
+}
+
+static void overflow_after_an_empty_run(bool has_run_calls) {
+  static empty_runner r;
+  pthread_t thread;
+  int calls = 0;
+  r.queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  r.target = multicast_create();
+  r.has_run = r.is_full = r.has_invoked = shut;
+  add_queued(r.target, counter(&calls), r.queue);
+  if (has_run_calls) { /* this thread is the consumer then */
+    CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
+    CHECK_EQ(multicast_queue_run(r.queue, 0), 1);
+  }
+  thread = start_thread(run_nothing_and_invoke, &r);
+  gate_wait(&r.has_run);
+  CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
+  gate_open(&r.is_full);
+  CHECK(!gate_opens_within(&r.has_invoked, A_WHILE_MS)); /* it waits for room */
+  CHECK_EQ(multicast_queue_run(r.queue, 1), 1);
+  join_thread(thread);
+  CHECK_EQ(r.result, 1);
+  CHECK_EQ(stats_of(r.queue).refused, 0);
+}
+
+TEST(queue_run_of_nothing_does_not_make_its_thread_the_one_that_has_to_make_room) {
+  overflow_after_an_empty_run(false);
+}
+TEST(queue_run_of_nothing_leaves_the_thread_that_has_to_make_room_as_it_is) {
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast m = multicast_create();
+  int calls = 0;
+  overflow_after_an_empty_run(true);
+  add_queued(m, counter(&calls), q);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(run_elsewhere(q, 0), 0);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0); /* refused: this thread ran calls last */
+  CHECK_EQ(stats_of(q).refused, 1);
+}

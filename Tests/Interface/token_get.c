@@ -1,0 +1,261 @@
+/* What multicast_token_get() reads of a registration. */
+
+#include "harness.h"
+#include "broadcasters.h"
+
+#include <stddef.h>
+
+static int called;
+
+static multicast_registration get(multicast_token token) {
+  multicast_registration r = MULTICAST_REGISTRATION_INIT;
+  CHECK_OK(multicast_token_get(token, &r));
+  CHECK_EQ(r.struct_size, sizeof r);
+  CHECK_EQ(r.token.id, token.id);
+  CHECK(r.strong == NULL);
+  CHECK(r.label == NULL);
+  return r;
+}
+
+static void *lock_context(void *context) { return context; }
+static void unlock_context(void *strong) { (void)strong; }
+
+TEST(token_get_of_a_plain_registration_has_the_defaults) {
+  multicast m = multicast_create();
+  multicast_registration r;
+  multicast_token token;
+  add(m, counter(&called));
+  token = add(m, counter(&called));
+  add(m, counter(&called));
+  r = get(token);
+  CHECK_EQ(r.flags, 0);
+  CHECK_EQ(r.target.id, m.id);
+  CHECK(r.delegate.function == count_call && r.delegate.context == &called);
+  CHECK_EQ(r.priority, 0);
+  CHECK(!r.is_paused);
+  CHECK_EQ(r.events, 0);
+  CHECK_EQ(r.lifetime.id, 0);
+  CHECK_EQ(r.queue.id, 0);
+}
+
+/* Each option alone: one that is not the default may be all that is stored. */
+TEST(token_get_has_each_option_on_its_own) {
+  multicast m = multicast_create();
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  multicast_queue queue = create_queue();
+  int which;
+  for (which = 0; which < 9; ++which) {
+    multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+    multicast_registration r;
+    uint32_t flags;
+    switch (which) {
+      case 0: options.priority = INT32_MIN; break;
+      case 1: options.priority = INT32_MAX; break;
+      case 2: options.events = UINT64_C(1) << 63 | 5; break;
+      case 3: options.lifetime = lifetime; break;
+      case 4: options.queue = queue; break;
+      case 5: options.flags = MULTICAST_ONCE; break;
+      case 6: options.flags = MULTICAST_LATEST; break;
+      case 7: options.flags = MULTICAST_UNIQUE; break;
+      default:
+        options.lock = lock_context;
+        options.unlock = unlock_context;
+    }
+    flags = options.flags & ~MULTICAST_UNIQUE;
+    r = get(add_with(m, counter(&called), &options));
+    CHECK_EQ(r.flags, flags);
+    CHECK_EQ(r.target.id, m.id);
+    CHECK(r.delegate.function == count_call && r.delegate.context == &called);
+    CHECK_EQ(r.priority, options.priority);
+    CHECK(!r.is_paused);
+    CHECK_EQ(r.events, options.events);
+    CHECK_EQ(r.lifetime.id, options.lifetime.id);
+    CHECK_EQ(r.queue.id, options.queue.id);
+  }
+}
+
+TEST(token_get_has_all_options_together) {
+  multicast m = multicast_create();
+  multicast_add_options options = with_release(count_release);
+  multicast_token token;
+  multicast_registration r;
+  options.flags = MULTICAST_ONCE | MULTICAST_LATEST | MULTICAST_UNIQUE;
+  options.priority = -12345;
+  options.events = UINT64_MAX;
+  options.lifetime = multicast_lifetime_create();
+  options.queue = create_queue();
+  options.lock = lock_context;
+  options.unlock = unlock_context;
+  token = add_with(m, counter(&called), &options);
+  CHECK_OK(multicast_token_pause(token));
+  r = get(token);
+  CHECK_EQ(r.flags, MULTICAST_ONCE | MULTICAST_LATEST);
+  CHECK_EQ(r.target.id, m.id);
+  CHECK(r.delegate.function == count_call && r.delegate.context == &called);
+  CHECK_EQ(r.priority, -12345);
+  CHECK(r.is_paused);
+  CHECK(r.events == UINT64_MAX);
+  CHECK_EQ(r.lifetime.id, options.lifetime.id);
+  CHECK_EQ(r.queue.id, options.queue.id);
+  CHECK_OK(multicast_token_resume(token));
+  CHECK(!get(token).is_paused);
+}
+
+TEST(token_get_follows_a_delegate_that_changes_its_place) {
+  enum { COUNT = 100 };
+  multicast m = multicast_create();
+  multicast_token tokens[COUNT];
+  int32_t i;
+  for (i = 0; i < COUNT; ++i) {
+    multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+    options.priority = i * 37 % COUNT;
+    options.events = (uint64_t)i + 1;
+    tokens[i] = add_with(m, counter(&called), &options);
+  }
+  for (i = 0; i < COUNT; i += 3) CHECK_OK(multicast_token_remove(tokens[i]));
+  for (i = 0; i < COUNT; ++i) {
+    multicast_registration r = MULTICAST_REGISTRATION_INIT;
+    if (i % 3 == 0) {
+      CHECK_STATUS(multicast_token_get(tokens[i], &r), MULTICAST_ERROR_INVALID_HANDLE);
+    } else {
+      r = get(tokens[i]);
+      CHECK_EQ(r.priority, i * 37 % COUNT);
+      CHECK_EQ(r.events, i + 1);
+    }
+  }
+}
+
+TEST(token_get_has_the_queue_of_the_broadcaster_where_that_is_used) {
+  multicast_queue queue = create_queue(), other = create_queue();
+  multicast_broadcaster b = create_on(queue);
+  multicast_add_options options = to_queue(other);
+  multicast_registration r = get(observe(b, NAME, counter(&called)));
+  CHECK_EQ(r.queue.id, queue.id);
+  CHECK_EQ(r.target.id, find(b, NAME).id);
+  CHECK_EQ(get(observe_with(b, NAME, counter(&called), &options)).queue.id, other.id);
+  CHECK_EQ(get(add(find(b, NAME), counter(&called))).queue.id, 0);
+}
+
+/* ---- Not live -------------------------------------------------------------------------------- */
+
+static void expect_not_read(multicast_token token) {
+  multicast_registration r;
+  unsigned char before[sizeof r];
+  memset(&r, 0xAB, sizeof r);
+  r.struct_size = (uint32_t)sizeof r;
+  memcpy(before, &r, sizeof r);
+  CHECK_STATUS(multicast_token_get(token, &r), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(memcmp(&r, before, sizeof r) == 0);
+}
+
+static void get_in_its_call(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)payload, (void)size;
+  if (event == 0) {
+    CHECK_EQ(get(multicast_token_current()).token.id, multicast_token_current().id);
+  } else {
+    CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
+    expect_not_read(multicast_token_current());
+  }
+}
+
+TEST(token_get_of_tokens_that_are_not_live_is_invalid_handle_and_writes_nothing) {
+  multicast m = multicast_create();
+  multicast_delegate d = {get_in_its_call, NULL};
+  multicast_token none = MULTICAST_NONE, token = add(m, d);
+  multicast_token kind;
+  expect_not_read(none);
+  kind.id = m.id;
+  expect_not_read(kind);
+  kind.id = token.id ^ UINT64_C(1) << 63;
+  expect_not_read(kind);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  expect_not_read(token);
+  token = add(m, counter(&called));
+  CHECK_OK(multicast_destroy(m));
+  expect_not_read(token);
+}
+
+/* ---- Sizes ----------------------------------------------------------------------------------- */
+
+typedef struct newer {
+  multicast_registration known;
+  uint64_t unknown[6], beyond;
+} newer;
+
+TEST(token_get_into_a_larger_struct_zeroes_what_it_does_not_know) {
+  multicast m = multicast_create();
+  multicast_token token = add(m, counter(&called));
+  newer n;
+  int i;
+  memset(&n, 0xAB, sizeof n);
+  n.known.struct_size = (uint32_t)offsetof(newer, beyond);
+  CHECK_OK(multicast_token_get(token, &n.known));
+  CHECK_EQ(n.known.struct_size, offsetof(newer, beyond));
+  CHECK_EQ(n.known.target.id, m.id);
+  CHECK_EQ(n.known.flags, 0);
+  CHECK(n.known.label == NULL && n.known.strong == NULL && !n.known.is_paused);
+  for (i = 0; i < 6; ++i) CHECK_EQ(n.unknown[i], 0);
+  CHECK(n.beyond == UINT64_C(0xABABABABABABABAB));
+}
+
+TEST(token_get_of_a_wrong_size_or_into_null_is_invalid_argument_and_writes_nothing) {
+  static const uint32_t sizes[] = {0, 1, 80, 87, 1025, UINT32_MAX};
+  multicast m = multicast_create();
+  multicast_token token = add(m, counter(&called));
+  size_t i;
+  for (i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+    multicast_registration r;
+    unsigned char before[sizeof r];
+    memset(&r, 0xAB, sizeof r);
+    r.struct_size = sizes[i];
+    memcpy(before, &r, sizeof r);
+    CHECK_STATUS(multicast_token_get(token, &r), MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK(memcmp(&r, before, sizeof r) == 0);
+  }
+  CHECK_STATUS(multicast_token_get(token, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+}
+
+/* ---- While others change it ------------------------------------------------------------------ */
+
+static bool is_done;
+static multicast changing;
+static multicast_token changing_token;
+
+static void *change_all_the_time(void *unused) {
+  (void)unused;
+  while (!LOAD(is_done)) {
+    multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+    multicast_token token;
+    options.priority = 1;
+    options.events = 1;
+    options.queue = create_queue();
+    token = add_with(changing, counter(&called), &options);
+    STORE(changing_token.id, token.id);
+    CHECK_OK(multicast_token_pause(token));
+    CHECK_OK(multicast_queue_destroy(options.queue));
+  }
+  return NULL;
+}
+
+TEST(token_get_on_another_thread_reads_one_registration_or_none) {
+  pthread_t thread;
+  int i, read = 0;
+  changing = multicast_create();
+  thread = start_thread(change_all_the_time, NULL);
+  for (i = 0; i < 20000 || read < 100; ++i) {
+    multicast_registration r = MULTICAST_REGISTRATION_INIT;
+    multicast_token token;
+    token.id = LOAD(changing_token.id);
+    if (multicast_token_get(token, &r) != MULTICAST_OK) continue;
+    ++read;
+    CHECK_EQ(r.token.id, token.id);
+    CHECK_EQ(r.target.id, changing.id);
+    CHECK_EQ(r.priority, 1);
+    CHECK_EQ(r.events, 1);
+    CHECK(r.delegate.context == &called);
+    if (i > 2000000) break;
+  }
+  STORE(is_done, true);
+  join_thread(thread);
+}
