@@ -152,7 +152,7 @@ static void *type(void *argument) {
 
 static void print_report(const struct program *program, const struct typist *typist) {
   multicast_queue_stats stats = multicast_queue_stats_default();
-  must("queue_statistics", multicast_queue_get_stats(program->queue, &stats));
+  must("queue_get_stats", multicast_queue_get_stats(program->queue, &stats));
   printf("told of \"Draft\": %" PRId64 "; of \"Letter to Ada\": %" PRId64 "\n",
          typist->told_of_draft, typist->told_of_letter);
   printf("calls queued: %" PRIu64 "; made: %" PRIu64 "; taken back: %" PRIu64 "\n", stats.queued,

@@ -260,7 +260,7 @@ static void observe(multicast_broadcaster broadcaster, multicast_function functi
 
 static void print_report(const struct loop *loop, const struct counter *counter) {
   multicast_queue_stats stats = multicast_queue_stats_default();
-  must("queue_statistics", multicast_queue_get_stats(loop->queue, &stats));
+  must("queue_get_stats", multicast_queue_get_stats(loop->queue, &stats));
   if (stats.refused != 0) fail("queue", "it refused calls: there was no memory for their lines");
   printf("lines: %" PRIu64 "; bytes: %" PRIu64 "; cut: %" PRIu64 "\n", counter->lines,
          counter->bytes, counter->cut);
