@@ -4,8 +4,8 @@
  *
  * A dispatch centre notifies the emergency services through a multicast, without knowing them. The
  * event number selects the method of the protocol, the payload is its argument. Before the second
- * call the fire station closes and is removed. After multicast_remove() has returned MULTICAST_OK,
- * no thread calls the station, so its memory can be freed.
+ * call the fire station closes and is removed. After multicast_remove_every() has returned
+ * MULTICAST_OK, no thread calls the station, so its memory can be freed.
  *
  * Prints:
  *
@@ -62,7 +62,7 @@ struct dispatch {
 static void dispatch_notify(const struct dispatch *dispatch, uint32_t method, const char *place) {
   int64_t called = multicast_invoke(dispatch->responders, method, place, strlen(place));
   if (called < 0) {
-    const char *why = multicast_status_message((multicast_status)called);
+    const char *why = multicast_status_message(called);
     fprintf(stderr, "01_dispatch: invoke: %s\n", why);
     exit(EXIT_FAILURE);
   }
@@ -79,10 +79,7 @@ static void must(const char *what, multicast_status status) {
 
 int main(void) {
   struct dispatch dispatch = {multicast_create()};
-  if (dispatch.responders.id == 0) {
-    fputs("01_dispatch: out of memory\n", stderr);
-    return EXIT_FAILURE;
-  }
+  if (dispatch.responders.id == 0) must("create", multicast_create_error());
   multicast_delegate police = {station_respond, station_open("Police")};
   multicast_delegate firefighters = {station_respond, station_open("Firefighters")};
   must("add", multicast_add(dispatch.responders, police, NULL, NULL));
@@ -91,7 +88,7 @@ int main(void) {
   dispatch_notify(&dispatch, NOTIFY_FIRE, "Ray's house");
   puts("");
 
-  must("remove", multicast_remove(dispatch.responders, firefighters));
+  must("remove", multicast_remove_every(dispatch.responders, firefighters));
   free(firefighters.context);
 
   dispatch_notify(&dispatch, NOTIFY_CAR_CRASH, "Ray's garage");

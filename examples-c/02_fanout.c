@@ -279,7 +279,7 @@ static bool read_lines(FILE *file, const char *path, multicast lines, const stru
     if (line[length - 1] == '\n') length--;
     int64_t called = multicast_invoke(lines, LINE_READ, line, (size_t)length);
     if (called < 0) {
-      good = complain("invoke", multicast_status_message((multicast_status)called));
+      good = complain("invoke", multicast_status_message(called));
     } else if (words->out_of_memory) {
       good = complain("words", strerror(ENOMEM));
     } else {
@@ -355,7 +355,7 @@ static bool fan_out(const char *path, const char *pattern) {
   multicast lines = multicast_create();
   if (lines.id == 0) {
     fclose(file);
-    return complain("create", strerror(ENOMEM));
+    return complain("create", multicast_status_message(multicast_create_error()));
   }
 
   struct audience audience = {.matcher = {.pattern = pattern, .length = strlen(pattern)}};

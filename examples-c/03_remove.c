@@ -4,8 +4,8 @@
  *
  * One thread invokes without pause. Meanwhile the main thread repeats this: it adds a delegate with
  * a context from malloc(), removes it, and frees the context in the next statement. The program has
- * no lock and no reference count. It needs none: when multicast_remove() has returned MULTICAST_OK,
- * the delegate runs on no thread and never will again.
+ * no lock and no reference count. It needs none: when multicast_remove_every() has returned
+ * MULTICAST_OK, the delegate runs on no thread and never will again.
  *
  * Every context has a mark, which is overwritten before the context is freed. A delegate that is
  * called with a freed context, or whose context is freed during its call, detects that the mark is
@@ -136,7 +136,7 @@ static void add_remove_free(multicast target, uint64_t serial) {
   must("add", multicast_add(target, delegate, NULL, NULL));
   /* By chance, an invocation may or may not call it before the removal; for some, wait for one. */
   if (await) await_first_call();
-  must("remove", multicast_remove(target, delegate));
+  must("remove", multicast_remove_every(target, delegate));
 
   context->mark = MARK_FREED;
   free(context);
@@ -173,7 +173,7 @@ int main(int argc, char **argv) {
 
   if (sem_init(&first_call, 0, 0) != 0) fail("sem_init", strerror(errno));
   multicast target = multicast_create();
-  if (target.id == 0) fail("create", strerror(ENOMEM));
+  if (target.id == 0) must("create", multicast_create_error());
   multicast_delegate permanent = {on_permanent, NULL};
   must("add", multicast_add(target, permanent, NULL, NULL));
 

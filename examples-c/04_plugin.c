@@ -49,6 +49,12 @@ static void must(const char *what, multicast_status status) {
   if (status != MULTICAST_OK) fail(what, multicast_status_message(status));
 }
 
+static multicast create(void) {
+  multicast created = multicast_create();
+  if (created.id == 0) must("create", multicast_create_error());
+  return created;
+}
+
 /* ---- Functions that the plugin calls -------------------------------------------------------- */
 
 /* Written by the editing thread; read after that thread has ended. */
@@ -146,11 +152,11 @@ static uint64_t load_use_unload(const struct editor *editor, const char *path, u
 
   struct plugin_host host = {editor->keys, editor->files, multicast_lifetime_create(),
                              plugin_called, plugin_release};
-  if (host.lifetime.id == 0) fail("lifetime_create", strerror(ENOMEM));
+  if (host.lifetime.id == 0) must("lifetime_create", multicast_create_error());
   const bool awaits = round % AWAIT_EVERY == 0;
   is_awaited = awaits;
   int64_t added = plugin->start(&host);
-  if (added < 0) fail("start", multicast_status_message((multicast_status)added));
+  if (added < 0) fail("start", multicast_status_message(added));
 
   /* By chance, there may be no call before the lifetime ends; in some rounds, wait for one. */
   if (awaits) await_first_call();
@@ -214,8 +220,7 @@ int main(int argc, char **argv) {
   char *path = find_plugin(argc > 2 ? argv[2] : NULL);
 
   if (sem_init(&first_call, 0, 0) != 0) fail("sem_init", strerror(errno));
-  struct editor editor = {multicast_create(), multicast_create()};
-  if (editor.keys.id == 0 || editor.files.id == 0) fail("create", strerror(ENOMEM));
+  struct editor editor = {create(), create()};
   multicast_delegate own = {on_own, NULL};
   must("add", multicast_add(editor.keys, own, NULL, NULL));
   must("add", multicast_add(editor.files, own, NULL, NULL));

@@ -137,7 +137,9 @@ static int64_t start(const struct plugin_host *plugin_host) {
   if (status == MULTICAST_OK) status = add_with_notepad(host->keys, on_vowel, 0);
   if (status == MULTICAST_OK) status = add_first_key();
   if (status == MULTICAST_OK) status = add_with_notepad(host->files, on_file, 0);
-  if (status == MULTICAST_OK) status = add_with_notepad(host->files, on_save, 1u << FILE_SAVED);
+  if (status == MULTICAST_OK) {
+    status = add_with_notepad(host->files, on_save, UINT64_C(1) << FILE_SAVED);
+  }
   return status == MULTICAST_OK ? 5 : (int64_t)status;
 }
 

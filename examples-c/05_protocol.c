@@ -103,7 +103,7 @@ static void must(const char *what, multicast_status status) {
 
 /* Returns the result of an invocation or a visit if it is a count; ends the program otherwise. */
 static long long counted(const char *what, int64_t called) {
-  if (called < 0) fail(what, multicast_status_message((multicast_status)called));
+  if (called < 0) fail(what, multicast_status_message(called));
   return called;
 }
 
@@ -111,8 +111,8 @@ static long long counted(const char *what, int64_t called) {
  * includes an event that does not exist. */
 static uint64_t listener_events(const struct listener *listener) {
   uint64_t events = UINT64_C(1) << 63;
-  if (listener->did_open != NULL) events |= 1u << DID_OPEN;
-  if (listener->did_save != NULL) events |= 1u << DID_SAVE;
+  if (listener->did_open != NULL) events |= UINT64_C(1) << DID_OPEN;
+  if (listener->did_save != NULL) events |= UINT64_C(1) << DID_SAVE;
   return events;
 }
 
@@ -128,7 +128,7 @@ static void document_add(struct document *document, struct listener *listener, i
 static void document_remove(struct document *document, struct listener *listener) {
   multicast_delegate delegate = {listener_notify, listener};
   printf("remove %s\n", listener->name);
-  must("remove", multicast_remove(document->listeners, delegate));
+  must("remove", multicast_remove_every(document->listeners, delegate));
 }
 
 static void document_open(struct document *document) {
@@ -301,7 +301,7 @@ int main(void) {
   struct document letter = {.name = "letter.txt",
                             .text = "Dear Ada, I recieved your letter, and it was well recieved.",
                             .listeners = multicast_create()};
-  if (letter.listeners.id == 0) fail("create", "out of memory");
+  if (letter.listeners.id == 0) must("create", multicast_create_error());
 
   struct speller speller_self = {"recieve", 0, ""};
   struct backup backup_self = {0};

@@ -2,7 +2,7 @@
  *
  * 06_broadcaster: another thread notifies screens of a new title, on the main thread, by name.
  *
- * A screen that shows the title registers for the protocol "UpdateTitle". A typing thread notifies
+ * A screen that shows the title registers under the name "UpdateTitle". A typing thread notifies
  * by that name when there is a new title; it does not know the screens. The broadcaster has the
  * queue of the main loop, so a title waits there until the loop runs the queue. The screens are
  * called only on the main thread, as GUI toolkits require, and need no lock.
@@ -113,10 +113,10 @@ static void program_obey(void *context, uint32_t event, const void *payload, siz
 
 static void program_run(struct program *program) {
   while (!program->is_over) {
-    int64_t waiting = multicast_queue_wait(program->queue, UINT64_MAX);
-    if (waiting < 0) fail("queue_wait", multicast_status_message((multicast_status)waiting));
+    int64_t waiting = multicast_queue_wait(program->queue, MULTICAST_FOREVER);
+    if (waiting < 0) fail("queue_wait", multicast_status_message(waiting));
     int64_t made = multicast_queue_run(program->queue, 0);
-    if (made < 0) fail("queue_run", multicast_status_message((multicast_status)made));
+    if (made < 0) fail("queue_run", multicast_status_message(made));
   }
 }
 
@@ -134,7 +134,7 @@ struct typist {
 static int64_t notify(multicast_broadcaster broadcaster, const char *protocol, uint32_t event,
                       const char *text) {
   int64_t told = multicast_broadcaster_notify(broadcaster, protocol, event, text, strlen(text));
-  if (told < 0) fail("notify", multicast_status_message((multicast_status)told));
+  if (told < 0) fail("notify", multicast_status_message(told));
   return told;
 }
 
@@ -152,7 +152,7 @@ static void *type(void *argument) {
 
 static void print_report(const struct program *program, const struct typist *typist) {
   multicast_queue_stats stats = multicast_queue_stats_default();
-  must("queue_statistics", multicast_queue_get_stats(program->queue, &stats));
+  must("queue_get_stats", multicast_queue_get_stats(program->queue, &stats));
   printf("told of \"Draft\": %" PRId64 "; of \"Letter to Ada\": %" PRId64 "\n",
          typist->told_of_draft, typist->told_of_letter);
   printf("calls queued: %" PRIu64 "; made: %" PRIu64 "; taken back: %" PRIu64 "\n", stats.queued,
@@ -165,11 +165,11 @@ int main(void) {
   if (sem_init(&program.letter_typed, 0, 0) != 0) fail("sem_init", strerror(errno));
 
   program.queue = multicast_queue_create(NULL);
-  if (program.queue.id == 0) fail("queue_create", strerror(ENOMEM));
+  if (program.queue.id == 0) must("queue_create", multicast_create_error());
   multicast_broadcaster_options options = multicast_broadcaster_options_default();
   options.queue = program.queue;
   program.broadcaster = multicast_broadcaster_create(&options);
-  if (program.broadcaster.id == 0) fail("broadcaster_create", strerror(ENOMEM));
+  if (program.broadcaster.id == 0) must("broadcaster_create", multicast_create_error());
 
   multicast_delegate obedient = {program_obey, &program};
   must("register",

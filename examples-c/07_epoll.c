@@ -4,8 +4,8 @@
  *
  * The loop watches two descriptors: that of a queue, which is readable while calls wait in it, and
  * that of a timer. A reading thread reads standard input, because reading may block and epoll
- * cannot watch files. It broadcasts every line by the name of a protocol, "Input". The observers of
- * that name are called on the loop, between two waits:
+ * cannot watch files. It broadcasts every line by the name "Input". The observers of that name are
+ * called on the loop, between two waits:
  *
  *     printer   prints every line with its number
  *     counter   counts lines and bytes
@@ -76,7 +76,7 @@ struct reader {
 static void reader_notify(const struct reader *reader, uint32_t event, const void *payload,
                           size_t size) {
   int64_t told = multicast_broadcaster_notify(reader->broadcaster, INPUT, event, payload, size);
-  if (told < 0) fail("notify", multicast_status_message((multicast_status)told));
+  if (told < 0) fail("notify", multicast_status_message(told));
 }
 
 static void reader_end_line(struct reader *reader) {
@@ -218,7 +218,7 @@ static void loop_run(struct loop *loop) {
       } else {
         /* Only as many calls as wait now, so that the timer is handled in between. */
         int64_t made = multicast_queue_run(loop->queue, 0);
-        if (made < 0) fail("queue_run", multicast_status_message((multicast_status)made));
+        if (made < 0) fail("queue_run", multicast_status_message(made));
       }
     }
   }
@@ -237,7 +237,7 @@ static multicast_queue create_queue(void) {
   options.capacity = QUEUE_CAPACITY;
   options.overflow = MULTICAST_OVERFLOW_BLOCK;
   multicast_queue queue = multicast_queue_create(&options);
-  if (queue.id == 0) fail("queue_create", strerror(ENOMEM));
+  if (queue.id == 0) must("queue_create", multicast_create_error());
   return queue;
 }
 
@@ -246,7 +246,7 @@ static multicast_broadcaster create_broadcaster(multicast_queue queue) {
   multicast_broadcaster_options options = multicast_broadcaster_options_default();
   options.queue = queue;
   multicast_broadcaster broadcaster = multicast_broadcaster_create(&options);
-  if (broadcaster.id == 0) fail("broadcaster_create", strerror(ENOMEM));
+  if (broadcaster.id == 0) must("broadcaster_create", multicast_create_error());
   return broadcaster;
 }
 
@@ -260,7 +260,7 @@ static void observe(multicast_broadcaster broadcaster, multicast_function functi
 
 static void print_report(const struct loop *loop, const struct counter *counter) {
   multicast_queue_stats stats = multicast_queue_stats_default();
-  must("queue_statistics", multicast_queue_get_stats(loop->queue, &stats));
+  must("queue_get_stats", multicast_queue_get_stats(loop->queue, &stats));
   if (stats.refused != 0) fail("queue", "it refused calls: there was no memory for their lines");
   printf("lines: %" PRIu64 "; bytes: %" PRIu64 "; cut: %" PRIu64 "\n", counter->lines,
          counter->bytes, counter->cut);

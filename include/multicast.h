@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-/* libmulticast: one-to-many delegation for C and everything that speaks C.
+/* libmulticast: one-to-many delegation for C and every language that can call C.
  *
  * A multicast holds any number of delegates. A delegate is a C function with a context. Invoking
  * the multicast calls all of them, by priority, then by order of addition.
@@ -62,10 +62,12 @@ extern "C" {
  *              MULTICAST_ERROR_INVALID_HANDLE.
  * Results      A function that creates returns a handle; zero means failure, and
  *              multicast_create_error() says why. A function that counts returns the count, or a
- *              negative status. A yes/no question returns bool; a bad
- *              handle gives false. Every other function returns a status. Counts, lists and answers
- *              describe one moment: another thread may change the state right after.
- * Failure      A call that fails changes nothing.
+ *              negative status. A yes/no question returns bool; a bad handle gives false. Every
+ *              other function returns a status. Counts, lists and answers describe one moment:
+ *              another thread may change the state right after.
+ * Failure      A call that fails changes nothing, except where its status says so:
+ *              MULTICAST_ERROR_TIMEOUT and MULTICAST_ERROR_SYSTEM of a removal; a failed add runs
+ *              `release`.
  * Structs      A struct that the caller fills begins with `struct_size`, the caller's sizeof. A
  *              larger struct than the library knows is accepted if the unknown fields are 0, up to
  *              1024 bytes. A struct that the library fills may be larger without that condition:
@@ -92,14 +94,15 @@ extern "C" {
  *                child.
  *              - Waiting removals: where a removal waited for such a call, or had left `release` to
  *                it, `release` runs in the child, inside fork().
- *              - Interrupted bulk removals: if another thread was removing many registrations, or
- *                was destroying or ending something, the child may find this done in part. For what
- *                had been removed but not yet released, `release` may not run.
+ *              - Interrupted bulk removals: another thread may have been removing many
+ *                registrations, or destroying or ending something. In the child only a part of this
+ *                may be done. `release` may not run for registrations that were removed but not yet
+ *                released.
  * exit         The library has no destructors. It may be called by atexit handlers and by threads
  *              that outlive `main`. It stays mapped after dlclose().
  * Thread end   A thread may end inside a delegate or visitor, by pthread_exit() or by cancellation.
- *              This ends the call, in the library's destructor for the thread, which runs after the
- *              destructors of older keys.
+ *              The library's thread-specific-data destructor then ends the call. It runs after the
+ *              destructors of keys created earlier.
  * Stack        16 KB are enough for every function. Each level of nesting takes up to 500 bytes,
  *              plus what the delegates take.
  *
@@ -213,7 +216,7 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
                                              const multicast_add_options *options,
                                              multicast_token *out);
 
-/// Calls every live delegate once, by priority, then by order of addition.
+/// Calls every delegate once, by priority, then by order of addition.
 ///
 /// This invocation does not call delegates that are added meanwhile. It does not call delegates
 /// that are removed meanwhile, unless their call had begun. It leaves out paused delegates and
@@ -248,16 +251,16 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 /// @param target    The multicast.
 /// @param delegate  Function and context, as they were added.
 /// @return MULTICAST_OK: this registration has ended; equal ones may remain and run.
-///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_NOT_FOUND, after
-///         waiting for running calls of an equal one that was removed before;
-///         MULTICAST_ERROR_SYSTEM.
+///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM;
+///         MULTICAST_ERROR_NOT_FOUND: there is no such registration. If an equal one was removed
+///         before and is still being called, the function waits for that call first.
 ///
 /// Ownership: gives the context back, by MULTICAST_OK or by `release`, if no equal registration
 ///            remains.
 /// Threads:   waits for running calls of it on other threads.
 /// Reentry:   inside a call of it: MULTICAST_PENDING.
-/// Cost:      O(delegates) to find it, O(1) to remove it, and one memory barrier if several threads
-///            have invoked the multicast.
+/// Cost:      O(delegates) to find it, O(1) to remove it, and one memory barrier if another thread
+///            has invoked the multicast.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
 
@@ -272,7 +275,7 @@ MULTICAST_API multicast_status multicast_remove(multicast target, multicast_dele
 /// Ownership: gives the context back, by MULTICAST_OK or by `release`.
 /// Threads:   waits for running calls of them on other threads.
 /// Reentry:   inside a call of one: MULTICAST_PENDING.
-/// Cost:      O(delegates), and one memory barrier if several threads have invoked the multicast.
+/// Cost:      O(delegates), and one memory barrier if another thread has invoked the multicast.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_every(multicast target,
                                                       multicast_delegate delegate);
@@ -290,7 +293,7 @@ MULTICAST_API multicast_status multicast_remove_every(multicast target,
 ///            MULTICAST_OK.
 /// Threads:   waits for running calls of its delegates on other threads.
 /// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
-/// Cost:      O(delegates), and one memory barrier if several threads have invoked it.
+/// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_destroy(multicast target);
 
@@ -333,9 +336,9 @@ MULTICAST_API multicast_status multicast_add_many(multicast target,
 ///         MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_SYSTEM.
 ///
 /// Ownership: as multicast_remove(). Called outside all delegates: no call of them runs when it
-///            returns. Called inside one: `release` tells when the last call has returned.
+///            returns. Called inside one: `release` runs when the last call has returned.
 /// Threads:   waits as multicast_remove().
-/// Cost:      O(count * delegates), and one memory barrier if several threads have invoked it.
+/// Cost:      O(count * delegates), and one memory barrier if another thread has invoked it.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_many(multicast target, const multicast_delegate *delegates,
                                             size_t count);
@@ -347,9 +350,9 @@ MULTICAST_API int64_t multicast_remove_many(multicast target, const multicast_de
 /// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
 ///
 /// Ownership: as multicast_remove(). Called outside all delegates: no call with this context runs
-///            when it returns. Called inside one: `release` tells when the last call has returned.
+///            when it returns. Called inside one: `release` runs when the last call has returned.
 /// Threads:   waits as multicast_remove().
-/// Cost:      O(delegates), and one memory barrier if several threads have invoked it.
+/// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
 
@@ -365,7 +368,7 @@ MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
 /// Ownership: as multicast_remove().
 /// Threads:   waits as multicast_remove().
 /// Reentry:   inside a call of it: MULTICAST_PENDING.
-/// Cost:      O(delegates), and one memory barrier if several threads have invoked it.
+/// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_at(multicast target, size_t index);
 
@@ -375,9 +378,9 @@ MULTICAST_API multicast_status multicast_remove_at(multicast target, size_t inde
 /// @return How many were removed (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
 ///
 /// Ownership: as multicast_remove(). Called outside all delegates: no call of them runs when it
-///            returns. Called inside one: `release` tells when the last call has returned.
+///            returns. Called inside one: `release` runs when the last call has returned.
 /// Threads:   waits as multicast_remove().
-/// Cost:      O(delegates), and one memory barrier if several threads have invoked it.
+/// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_all(multicast target);
 
@@ -391,7 +394,7 @@ MULTICAST_API int64_t multicast_remove_all(multicast target);
 /// @param delegate    Function and context, as they were added.
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return As multicast_remove_every(). MULTICAST_ERROR_TIMEOUT: none is registered any more, but a
-///         call still runs on another thread; `release` tells when it has returned.
+///         call still runs on another thread; `release` runs when it has returned.
 ///
 /// Ownership: gives the context back, by MULTICAST_OK or by `release`.
 /// Threads:   waits for running calls of them on other threads.
@@ -409,7 +412,7 @@ MULTICAST_API multicast_status multicast_remove_within(multicast target,
 /// @param count       How many.
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
 /// @param out         MULTICAST_OK: no call of them runs; MULTICAST_PENDING or
-///                    MULTICAST_ERROR_TIMEOUT: one still runs, and `release` tells when the last
+///                    MULTICAST_ERROR_TIMEOUT: one still runs, and `release` runs when the last
 ///                    has returned. If the function fails, its status. May be NULL.
 /// @return As multicast_remove_many().
 ///
@@ -457,7 +460,7 @@ MULTICAST_API int64_t multicast_remove_all_within(multicast target, uint64_t tim
 /// @param target      The multicast.
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return As multicast_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, by this call or by another
-///         thread, but a call still runs on another thread; `release` tells when it has returned.
+///         thread, but a call still runs on another thread; `release` runs when it has returned.
 ///
 /// Ownership: as multicast_destroy().
 /// Threads:   waits for running calls of its delegates on other threads.
@@ -553,7 +556,7 @@ MULTICAST_API multicast_status multicast_create_error(void);
 /// @since 1.0
 typedef bool (*multicast_visitor)(void *context, const multicast_delegate *delegate);
 
-/// Passes every live delegate to a visitor, which calls the delegate's own typed function.
+/// Passes every delegate to a visitor, which calls the delegate's own typed function.
 ///
 /// For protocols of several methods, for return values, and for stopping early. The rules of
 /// multicast_invoke() apply: the same order, the same treatment of delegates that are added or
@@ -596,7 +599,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_live(multicast_token t
 /// Ownership: gives the context back, by MULTICAST_OK or by `release`.
 /// Threads:   waits for running calls of it on other threads.
 /// Reentry:   inside a call of it: MULTICAST_PENDING.
-/// Cost:      O(1) amortised, and one memory barrier if several threads have invoked the multicast.
+/// Cost:      O(1) amortised, and one memory barrier if another thread has invoked the multicast.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
 
@@ -604,7 +607,7 @@ MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
 ///
 /// @param token  The token.
 /// @return MULTICAST_OK: no call of it runs; MULTICAST_PENDING: removed, by this call or before,
-///         but a call still runs, on this thread or another, and `release` tells when it has
+///         but a call still runs, on this thread or another, and `release` runs when it has
 ///         returned; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
 ///
 /// Ownership: gives the context back, by MULTICAST_OK or by `release`.
@@ -618,7 +621,7 @@ MULTICAST_API multicast_status multicast_token_remove_nowait(multicast_token tok
 /// @param token       The token.
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return As multicast_token_remove(). MULTICAST_ERROR_TIMEOUT: removed, by this call or before,
-///         but a call still runs on another thread; `release` tells when it has returned.
+///         but a call still runs on another thread; `release` runs when it has returned.
 ///
 /// Ownership: gives the context back, by MULTICAST_OK or by `release`.
 /// Threads:   waits for running calls of it on other threads.
@@ -636,9 +639,9 @@ MULTICAST_API multicast_status multicast_token_remove_within(multicast_token tok
 /// @param token  The token.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
 ///
-/// Threads:   invocations on this thread leave it out at once; other threads' soon after, without a
-///            fixed moment, but always those that begin after their thread has learned of the
-///            pause.
+/// Threads:   an invocation that happens after the pause does not call the delegate: on this
+///            thread, or on another thread that has synchronized with it. Other invocations may
+///            still call it for a short time.
 /// Cost:      O(1).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
@@ -713,7 +716,7 @@ typedef struct multicast_queue {
 ///
 /// @since 1.0
 struct multicast_add_options {
-  /// sizeof(multicast_add_options) as the caller knows it. Not 0.
+  /// sizeof(multicast_add_options) in the caller's header. Not 0.
   uint32_t struct_size;
   /// MULTICAST_ONCE, MULTICAST_UNIQUE, MULTICAST_LATEST, joined by | (default: 0).
   uint32_t flags;
@@ -778,7 +781,7 @@ MULTICAST_API multicast_status multicast_add_options_init(multicast_add_options 
 ///
 /// @since 1.0
 typedef struct multicast_registration {
-  /// sizeof(multicast_registration) as the caller knows it. Not 0.
+  /// sizeof(multicast_registration) in the caller's header. Not 0.
   uint32_t struct_size;
   /// MULTICAST_ONCE and MULTICAST_LATEST, as it was added.
   uint32_t flags;
@@ -880,7 +883,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(v
 /// Threads:   waits for running calls of its delegates on other threads.
 /// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING. Inside a `release`: PENDING
 ///            if a registration of this lifetime was removed by the same operation.
-/// Cost:      O(registrations under it), and one memory barrier in all if several threads have
+/// Cost:      O(registrations under it), and one memory barrier in all if another thread has
 ///            invoked one of the multicasts.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_lifetime_end(multicast_lifetime lifetime);
@@ -933,12 +936,12 @@ enum multicast_overflow_code {
   MULTICAST_OVERFLOW_REFUSE = 0,
   /// The call that has waited longest is dropped and counted.
   MULTICAST_OVERFLOW_DROP_OLDEST = 1,
-  /// The invocation waits for room. The call is refused instead if waiting would close a cycle of
-  /// waits: on the thread that ran the queue last, or if that thread waits for the invoking one.
-  /// Removing a delegate that is blocked on a full queue does not wait if the remover might be the
-  /// one who has to run that queue, for example because the queue has no thread of its own. The
-  /// removal then returns MULTICAST_PENDING, or the count or error that it would return anyway, and
-  /// `release` tells when the call has returned.
+  /// The invocation waits for room. The call is refused if the wait could never end: the invoking
+  /// thread ran the queue last, or the thread that ran it last waits for the invoking thread.
+  ///
+  /// A delegate may itself be blocked on a full queue. A thread that removes this delegate does not
+  /// wait if it may be the thread that runs the queue. The removal then returns MULTICAST_PENDING
+  /// (a removal that counts returns its count), and `release` runs when the call has returned.
   MULTICAST_OVERFLOW_BLOCK = 2
 };
 
@@ -949,7 +952,7 @@ enum multicast_overflow_code {
 ///
 /// @since 1.0
 typedef struct multicast_queue_options {
-  /// sizeof(multicast_queue_options) as the caller knows it. Not 0.
+  /// sizeof(multicast_queue_options) in the caller's header. Not 0.
   uint32_t struct_size;
   /// Must be 0.
   uint32_t flags;
@@ -1041,7 +1044,7 @@ MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
 /// @param queue       The queue.
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return As multicast_queue_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call or a
-///         `release` still runs on another thread; `release` tells when the last has returned.
+///         `release` still runs on another thread; all is finished when the last `release` has run.
 ///
 /// Ownership: as multicast_queue_destroy().
 /// Threads:   waits for the call that another thread runs.
@@ -1162,7 +1165,7 @@ MULTICAST_API multicast_status multicast_queue_stop(multicast_queue queue);
 ///
 /// @since 1.0
 typedef struct multicast_queue_stats {
-  /// sizeof(multicast_queue_stats) as the caller knows it. Not 0.
+  /// sizeof(multicast_queue_stats) in the caller's header. Not 0.
   uint32_t struct_size;
   /// 0.
   uint32_t flags;
@@ -1225,11 +1228,11 @@ MULTICAST_API multicast_status multicast_queue_stats_init(multicast_queue_stats 
 /// Cost:      O(1).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
-                                                          multicast_queue_stats *out);
+                                                         multicast_queue_stats *out);
 
 /* ---- 9. Broadcasters ------------------------------------------------------------------------- */
 
-/// A broadcaster: multicasts by name, for observers and notifiers that do not know each other.
+/// A broadcaster: multicasts by name, for observers and notifiers that share only the name.
 ///
 /// @since 1.0
 typedef struct multicast_broadcaster {
@@ -1243,7 +1246,7 @@ typedef struct multicast_broadcaster {
 ///
 /// @since 1.0
 typedef struct multicast_broadcaster_options {
-  /// sizeof(multicast_broadcaster_options) as the caller knows it. Not 0.
+  /// sizeof(multicast_broadcaster_options) in the caller's header. Not 0.
   uint32_t struct_size;
   /// Must be 0.
   uint32_t flags;
@@ -1282,8 +1285,7 @@ static inline multicast_broadcaster_options multicast_broadcaster_options_defaul
 MULTICAST_API multicast_status multicast_broadcaster_options_init(
     multicast_broadcaster_options *options, size_t size);
 
-/// Creates a broadcaster. It has a multicast for each name of a protocol, made at the first use of
-/// the name.
+/// Creates a broadcaster. It has a multicast for each name, made at the first use of the name.
 ///
 /// Observers register under a name, from any thread, and are notified by that name. Observers of
 /// different names are independent. Names are compared byte by byte. They stay until the
@@ -1320,7 +1322,7 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcast
 /// @param broadcaster  The broadcaster.
 /// @param timeout_ns   Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return As multicast_broadcaster_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call of an
-///         observer still runs on another thread; `release` tells when it has returned.
+///         observer still runs on another thread; `release` runs when it has returned.
 ///
 /// Ownership: as multicast_broadcaster_destroy().
 /// Threads:   waits for running calls of its observers on other threads. Waits for look-ups of
@@ -1351,7 +1353,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_broadcaster_is_valid(
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_default(void);
 
-/// Registers an observer of a protocol: multicast_add() to the multicast of that name.
+/// Registers an observer of a name: multicast_add() to its multicast.
 ///
 /// An observer that registers twice is notified twice, unless it uses MULTICAST_UNIQUE.
 ///
@@ -1375,7 +1377,7 @@ MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcas
                                                               const multicast_add_options *options,
                                                               multicast_token *out);
 
-/// Registers several observers of a protocol, as multicast_add_many() does: all of them, or none.
+/// Registers several observers of a name, as multicast_add_many() does: all of them, or none.
 ///
 /// @param broadcaster  The broadcaster.
 /// @param protocol     The name, as in multicast_broadcaster_register().
@@ -1392,7 +1394,7 @@ MULTICAST_API multicast_status multicast_broadcaster_register_many(
     multicast_broadcaster broadcaster, const char *protocol, const multicast_delegate *observers,
     size_t count, const multicast_add_options *options, multicast_token *out);
 
-/// Unregisters an observer of a protocol, as multicast_remove() does.
+/// Unregisters an observer of a name, as multicast_remove() does.
 ///
 /// @param broadcaster  The broadcaster.
 /// @param protocol     The name, as in multicast_broadcaster_register().
@@ -1409,7 +1411,7 @@ MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadc
                                                                 const char *protocol,
                                                                 multicast_delegate observer);
 
-/// Unregisters all observers of a protocol, as multicast_remove_all() does.
+/// Unregisters all observers of a name, as multicast_remove_all() does.
 ///
 /// @param broadcaster  The broadcaster.
 /// @param protocol     The name, as in multicast_broadcaster_register().
@@ -1424,7 +1426,7 @@ MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadc
 MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster broadcaster,
                                                            const char *protocol);
 
-/// Unregisters all observers of a protocol that have this context, as multicast_remove_context()
+/// Unregisters all observers of a name that have this context, as multicast_remove_context()
 /// does.
 ///
 /// @param broadcaster  The broadcaster.
@@ -1442,7 +1444,7 @@ MULTICAST_API int64_t multicast_broadcaster_unregister_context(multicast_broadca
                                                                const char *protocol,
                                                                void *context);
 
-/// Notifies the observers of a protocol: multicast_invoke() of the multicast of that name.
+/// Notifies the observers of a name: multicast_invoke() of its multicast.
 ///
 /// @param broadcaster  The broadcaster.
 /// @param protocol     The name, as in multicast_broadcaster_register().
@@ -1540,7 +1542,7 @@ MULTICAST_API const char *multicast_status_message(int64_t status);
 ///
 /// @since 1.0
 typedef struct multicast_allocator {
-  /// sizeof(multicast_allocator) as the caller knows it. Not 0.
+  /// sizeof(multicast_allocator) in the caller's header. Not 0.
   uint32_t struct_size;
   /// Must be 0.
   uint32_t flags;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes man pages from the XML that Doxygen makes of multicast.h: one for each function, struct,
-enumeration and callback, and one for the header as a whole; compressed as by gzip -9n."""
+integer type with its values and callback, and one for the header as a whole; compressed as by
+gzip -9n."""
 
 import argparse
 import gzip
@@ -220,6 +221,12 @@ class Reference:
         self.index = self.compound("indexpage")
         self.names = {self.name(item) for _, _, items in self.groups for item in items
                       if item.get("kind") != "define"}
+        # The values of an integer type NAME are in the enumeration NAME_code, and on NAME's page.
+        self.values = {self.name(item): item for _, _, items in self.groups for item in items
+                       if item.get("kind") == "enum"}
+        for name in self.values:
+            if name.removesuffix("_code") not in self.names - {name}:
+                sys.exit(f"man.py does not know the type of the values of {name}")
 
     def compound(self, refid):
         return ElementTree.parse(self.xml / f"{refid}.xml").getroot().find("compounddef")
@@ -243,7 +250,8 @@ class Reference:
         blocks, rest = described(item)
         synopsis, listed = getattr(self, kind)(item)
         lines = self.header(name)
-        lines += name_section(name, item)
+        values = f"{name}_code"
+        lines += name_section(f"{name}, {values}" if values in self.values else name, item)
         lines += [".SH SYNOPSIS", ".nf", bold(f"#include <{HEADER}>"), ".PP", *synopsis, ".fi"]
         lines += [".SH DESCRIPTION", *blocks]
         if rest.parameters:
@@ -265,9 +273,13 @@ class Reference:
     def function(item):
         return prototype(item).split("\n"), []
 
-    @staticmethod
-    def typedef(item):
-        return [bold(text) for text in f"typedef {declaration(item)};".split("\n")], []
+    def typedef(self, item):
+        synopsis = [bold(text) for text in f"typedef {declaration(item)};".split("\n")]
+        values = self.values.get(f"{self.name(item)}_code")
+        if values is None:
+            return synopsis, []
+        more, listed = self.enum(values)
+        return [*synopsis, ".PP", *more], listed
 
     @staticmethod
     def struct(item):
@@ -282,13 +294,13 @@ class Reference:
     @staticmethod
     def enum(item):
         name, values = item.findtext("name"), item.findall("enumvalue")
-        synopsis = [bold(f"typedef enum {name} {{")]
+        synopsis = [bold(f"enum {name} {{")]
         listed = [".SH VALUES"]
         for value in values:
             text = f"{value.findtext('name')} {value.findtext('initializer').strip()}"
             synopsis.append(bold(f"    {text},"))
             listed.append(tagged(bold(text), item_text(value)))
-        return [*synopsis, bold(f"}} {name};")], listed
+        return [*synopsis, bold("};")], listed
 
     def overview(self):
         """The page of the header: its head, what there is of each section, and the macros."""
@@ -319,15 +331,18 @@ class Reference:
         output.mkdir(parents=True, exist_ok=True)
         pages = {HEADER: self.overview()}
         pages.update((self.name(item), self.page(item)) for _, _, items in self.groups
-                     for item in items if item.get("kind") != "define")
+                     for item in items if item.get("kind") not in ("define", "enum"))
         # The type is described with the header, which is what one looks for under its name.
         del pages["multicast"]
-        (output / "multicast.3.gz").symlink_to(f"{HEADER}.3.gz")
+        links = {"multicast": HEADER}
+        links.update((name, name.removesuffix("_code")) for name in self.values)
+        for name, target in links.items():
+            (output / f"{name}.3.gz").symlink_to(f"{target}.3.gz")
         for name, lines in pages.items():
             with open(output / f"{name}.3.gz", "wb") as file:
                 with gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
                     packed.write(("\n".join(lines) + "\n").encode("ascii"))
-        return len(pages) + 1
+        return len(pages) + len(links)
 
 
 def main():

@@ -90,6 +90,8 @@ int main(int argc, char **argv) {
   const auto destroy = LOAD(multicast_destroy);
   const auto add = LOAD(multicast_add);
   const auto remove = LOAD(multicast_remove);
+  const auto remove_every = LOAD(multicast_remove_every);
+  const auto create_error = LOAD(multicast_create_error);
   const auto invoke = LOAD(multicast_invoke);
   const auto count = LOAD(multicast_count);
   const auto token_remove = LOAD(multicast_token_remove);
@@ -101,7 +103,7 @@ int main(int argc, char **argv) {
   const auto queue_fd = LOAD(multicast_queue_fd);
   const auto queue_run = LOAD(multicast_queue_run);
   const auto queue_start = LOAD(multicast_queue_start);
-  const auto queue_statistics = LOAD(multicast_queue_get_stats);
+  const auto queue_get_stats = LOAD(multicast_queue_get_stats);
   const auto status_name = LOAD(multicast_status_name);
 
   CHECK(LOAD(multicast_version)() >> 16, unsigned{MULTICAST_VERSION_MAJOR});
@@ -118,6 +120,10 @@ int main(int argc, char **argv) {
   CHECK(remove(m, delegate(one)), MULTICAST_ERROR_NOT_FOUND);
   CHECK(invoke(m, 8, "x", 1), 1);
   CHECK(taken(), "two8x;");
+  CHECK(add(m, delegate(one), nullptr, nullptr), MULTICAST_OK);
+  CHECK(add(m, delegate(one), nullptr, nullptr), MULTICAST_OK);
+  CHECK(remove_every(m, delegate(one)), MULTICAST_OK);  // both
+  CHECK(remove_every(m, delegate(one)), MULTICAST_ERROR_NOT_FOUND);
 
   // Under a lifetime.
   multicast_add_options options = multicast_add_options_default();
@@ -175,12 +181,12 @@ int main(int argc, char **argv) {
   CHECK(taken(), "");
   CHECK(readable(fd), true);
   multicast_queue_stats stats = multicast_queue_stats_default();
-  CHECK(queue_statistics(options.queue, &stats), MULTICAST_OK);
+  CHECK(queue_get_stats(options.queue, &stats), MULTICAST_OK);
   CHECK(stats.pending, 1u);
   CHECK(queue_run(options.queue, 0), 1);
   CHECK(taken(), "one3later;");
   CHECK(readable(fd), false);
-  CHECK(queue_statistics(options.queue, &stats), MULTICAST_OK);
+  CHECK(queue_get_stats(options.queue, &stats), MULTICAST_OK);
   CHECK(stats.delivered, 1u);
   CHECK(stats.pending, 0u);
 
@@ -196,9 +202,26 @@ int main(int argc, char **argv) {
   while (!called) std::this_thread::yield();
   CHECK(runner == std::this_thread::get_id(), false);
   CHECK(queue_destroy(options.queue), MULTICAST_OK);
+  CHECK(taken(), "one4;");
   CHECK(count(queued), 0);
 
+  // A queue with options.
+  multicast_queue_options wanted = multicast_queue_options_default();
+  wanted.capacity = 1;
+  wanted.overflow = MULTICAST_OVERFLOW_DROP_OLDEST;
+  options.queue = queue_create(&wanted);
+  CHECK(create_error(), MULTICAST_OK);
+  CHECK(add(queued, delegate(one), &options, nullptr), MULTICAST_OK);
+  CHECK(invoke(queued, 5, "old", 3), 1);
+  CHECK(invoke(queued, 6, "new", 3), 1);
+  CHECK(queue_run(options.queue, 0), 1);
+  CHECK(taken(), "one6new;");
+  CHECK(queue_destroy(options.queue), MULTICAST_OK);
+
   // Bad calls.
+  wanted.struct_size = 1;
+  CHECK(queue_create(&wanted).id, 0u);
+  CHECK(create_error(), MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK(add({0}, delegate(one), nullptr, nullptr), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK(invoke({0xDEADBEEFDEADBEEF}, 0, nullptr, 0), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK(destroy({lifetime_create().id}), MULTICAST_ERROR_INVALID_HANDLE);

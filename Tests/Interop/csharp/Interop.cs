@@ -34,31 +34,40 @@ struct Options {
   public IntPtr Release, Lock, Unlock;
 }
 
+struct QueueOptions {
+  public uint StructSize, Flags;
+  public UIntPtr Capacity;
+  public uint Overflow, Reserved;
+  public IntPtr ThreadName;
+  public UIntPtr StackSize;
+}
+
 struct Stats {
-  public uint StructSize;
+  public uint StructSize, Flags;
   public ulong Pending, Queued, Delivered, Refused, Dropped, Retracted, Coalesced, Highest;
 }
 
 static class Library {
   // An array of blittable structs is passed as a pointer to the first, and null as null.
   public delegate uint GetVersion();
-  public delegate IntPtr GetName(int status);
+  public delegate IntPtr GetName(long status);
   public delegate Multicast NewMulticast();
   public delegate Status DoMulticast(Multicast target);
   [return: MarshalAs(UnmanagedType.I1)] public delegate bool AskMulticast(Multicast target);
   public delegate long CountMulticast(Multicast target);
   public delegate Status DoAdd(Multicast target, Delegate d, Options[] options, Token[] token);
   public delegate Status DoRemove(Multicast target, Delegate d);
+  public delegate Status GetError();
   public delegate long DoInvoke(Multicast target, uint @event, byte[] payload, UIntPtr size);
   public delegate Status DoToken(Token token);
   [return: MarshalAs(UnmanagedType.I1)] public delegate bool AskToken(Token token);
   public delegate Lifetime NewLifetime();
   public delegate Status DoLifetime(Lifetime lifetime);
-  public delegate Queue NewQueue(IntPtr defaults);
+  public delegate Queue NewQueue(QueueOptions[] options);
   public delegate Status DoQueue(Queue queue);
   public delegate int GetDescriptor(Queue queue);
   public delegate long DoRun(Queue queue, UIntPtr max);
-  public delegate Status GetStatistics(Queue queue, ref Stats stats);
+  public delegate Status GetStats(Queue queue, ref Stats stats);
 
 #pragma warning disable 0649 // set by Open()
   public static GetVersion version;
@@ -68,7 +77,8 @@ static class Library {
   public static AskMulticast is_valid;
   public static CountMulticast count;
   public static DoAdd add;
-  public static DoRemove remove;
+  public static DoRemove remove, remove_every;
+  public static GetError create_error;
   public static DoInvoke invoke;
   public static DoToken token_remove;
   public static AskToken token_is_live;
@@ -78,7 +88,7 @@ static class Library {
   public static DoQueue queue_destroy, queue_start;
   public static GetDescriptor queue_fd;
   public static DoRun queue_run;
-  public static GetStatistics queue_statistics;
+  public static GetStats queue_get_stats;
 #pragma warning restore 0649
 
   [DllImport("libdl.so.2")] static extern IntPtr dlopen(string path, int flags);
@@ -182,6 +192,10 @@ static class Interop {
     Check(Library.remove(m, one), Status.NotFound);
     Check(Invoke(m, 8, "x"), 1);
     Check(Taken(), "two 8 x");
+    Check(Library.add(m, one, null, null), Status.Ok);
+    Check(Library.add(m, one, null, null), Status.Ok);
+    Check(Library.remove_every(m, one), Status.Ok); // both
+    Check(Library.remove_every(m, one), Status.NotFound);
 
     var token = new Token[1];
     var options = NewOptions();
@@ -212,7 +226,7 @@ static class Interop {
   static void TestQueue() {
     Multicast m = Library.create();
     var options = NewOptions();
-    options[0].Queue = Library.queue_create(IntPtr.Zero);
+    options[0].Queue = Library.queue_create(null);
     int fd = Library.queue_fd(options[0].Queue);
     Check(Library.add(m, Listener("one"), options, null), Status.Ok);
     Check(IsReadable(fd), false);
@@ -222,12 +236,12 @@ static class Interop {
     Check(Taken(), "");
     Check(IsReadable(fd), true);
     var stats = new Stats { StructSize = (uint)Marshal.SizeOf(typeof(Stats)) };
-    Check(Library.queue_statistics(options[0].Queue, ref stats), Status.Ok);
+    Check(Library.queue_get_stats(options[0].Queue, ref stats), Status.Ok);
     Check((stats.Pending, stats.Queued, stats.Highest), (1ul, 1ul, 1ul));
     Check(Library.queue_run(options[0].Queue, (UIntPtr)0), 1);
     Check(Taken(), "one 3 later");
     Check(IsReadable(fd), false);
-    Check(Library.queue_statistics(options[0].Queue, ref stats), Status.Ok);
+    Check(Library.queue_get_stats(options[0].Queue, ref stats), Status.Ok);
     Check((stats.Pending, stats.Delivered), (0ul, 1ul));
 
     // The queue's own thread, which is new to the runtime when it makes its first call.
@@ -245,6 +259,27 @@ static class Interop {
     GC.Collect(); // also suspends the queue's thread
     Check(Library.queue_destroy(options[0].Queue), Status.Ok);
     Check(Taken(), "one 4 ");
+    Check(Library.destroy(m), Status.Ok);
+  }
+
+  static void TestQueueOptions() {
+    const uint dropOldest = 1;
+    Multicast m = Library.create();
+    var wanted = new[] { new QueueOptions {
+      StructSize = (uint)Marshal.SizeOf(typeof(QueueOptions)), Capacity = (UIntPtr)1,
+      Overflow = dropOldest } };
+    var options = NewOptions();
+    options[0].Queue = Library.queue_create(wanted);
+    Check(Library.create_error(), Status.Ok);
+    Check(Library.add(m, Listener("one"), options, null), Status.Ok);
+    Check(Invoke(m, 5, "old"), 1);
+    Check(Invoke(m, 6, "new"), 1);
+    Check(Library.queue_run(options[0].Queue, (UIntPtr)0), 1);
+    Check(Taken(), "one 6 new");
+    Check(Library.queue_destroy(options[0].Queue), Status.Ok);
+    wanted[0].StructSize = 1;
+    Check(Library.queue_create(wanted).Id, 0ul);
+    Check(Library.create_error(), Status.InvalidArgument);
     Check(Library.destroy(m), Status.Ok);
   }
 
@@ -280,7 +315,7 @@ static class Interop {
     Check(Library.add(m, default(Delegate), null, null), Status.InvalidArgument);
     Check(Library.add(m, one, unreadable, null), Status.InvalidArgument);
     Check(Library.queue_fd(default(Queue)), -1);
-    Func<int, string> name = status => Marshal.PtrToStringAnsi(Library.status_name(status));
+    Func<long, string> name = status => Marshal.PtrToStringAnsi(Library.status_name(status));
     Check(name(0), "MULTICAST_OK");
     Check(name(-30), "MULTICAST_ERROR_NOT_FOUND");
     Check(name(12345), "MULTICAST_UNKNOWN_STATUS");
@@ -292,6 +327,7 @@ static class Interop {
     Check(Library.version() >> 16, 1u);
     TestDelegates();
     TestQueue();
+    TestQueueOptions();
     TestRemovalWaitsForAnotherThread();
     TestBadCalls();
     Console.WriteLine(failures == 0 ? $"csharp: {checks} checks passed"

@@ -8,6 +8,7 @@
 (define INVALID-ARGUMENT -20)
 (define NOT-FOUND -30)
 (define TIMEOUT -70)
+(define OVERFLOW-DROP-OLDEST 1)
 
 (define library (load-foreign-library (cadr (command-line))))
 
@@ -19,15 +20,18 @@
 (define handle uint64)                  ; a struct of one integer goes as the integer
 (define delegate (list '* '*))          ; a struct by value: function, context
 (define options (list uint32 uint32 int32 uint32 uint64 handle handle '* '* '*))
-(define stats (cons uint32 (make-list 8 uint64)))
+(define queue-options (list uint32 uint32 size_t uint32 uint32 '* size_t))
+(define stats (cons* uint32 uint32 (make-list 8 uint64)))
 
 (define-foreign version "multicast_version" uint32 ())
-(define-foreign status-name "multicast_status_name" '* (int))
+(define-foreign status-name "multicast_status_name" '* (int64))
 (define-foreign create "multicast_create" handle ())
 (define-foreign destroy "multicast_destroy" int (handle))
 (define-foreign is-valid "multicast_is_valid" uint8 (handle))
 (define-foreign add "multicast_add" int (handle delegate '* '*))
 (define-foreign remove "multicast_remove" int (handle delegate))
+(define-foreign remove-every "multicast_remove_every" int (handle delegate))
+(define-foreign create-error "multicast_create_error" int ())
 (define-foreign count "multicast_count" int64 (handle))
 (define-foreign invoke "multicast_invoke" int64 (handle uint32 '* size_t))
 (define-foreign token-remove "multicast_token_remove" int (handle))
@@ -39,12 +43,15 @@
 (define-foreign queue-fd "multicast_queue_fd" int (handle))
 (define-foreign queue-run "multicast_queue_run" int64 (handle size_t))
 (define-foreign queue-wait "multicast_queue_wait" int64 (handle uint64))
-(define-foreign queue-statistics "multicast_queue_get_stats" int (handle '*))
+(define-foreign queue-get-stats "multicast_queue_get_stats" int (handle '*))
 
 (define* (make-options #:key (struct-size (sizeof options)) (priority 0) (lifetime 0) (queue 0)
                        (release %null-pointer))
   (make-c-struct options (list struct-size 0 priority 0 0 lifetime queue release
                                %null-pointer %null-pointer)))
+
+(define* (make-queue-options #:key (struct-size (sizeof queue-options)) (capacity 0) (overflow 0))
+  (make-c-struct queue-options (list struct-size 0 capacity overflow 0 %null-pointer 0)))
 
 ;;; ---- Checks and delegates ----------------------------------------------------------------------
 
@@ -118,6 +125,10 @@
     (check (remove m first) NOT-FOUND)
     (check (invoke-text m 8 "x") 1)
     (check (taken) '((2 8 "x")))
+    (check (add m first %null-pointer %null-pointer) OK)
+    (check (add m first %null-pointer %null-pointer) OK)
+    (check (remove-every m first) OK)   ; both
+    (check (remove-every m first) NOT-FOUND)
 
     (check (add m first (make-options #:lifetime lifetime) %null-pointer) OK)
     (check (invoke-empty m 9) 2)
@@ -139,10 +150,10 @@
     (check (is-valid m) 0)))
 
 (define (statistics queue)
-  (let ((out (make-c-struct stats (cons (sizeof stats) (make-list 8 0)))))
-    (check (queue-statistics queue out) OK)
+  (let ((out (make-c-struct stats (cons (sizeof stats) (make-list 9 0)))))
+    (check (queue-get-stats queue out) OK)
     (match (parse-c-struct out stats)
-      ((_ pending queued delivered . _) (list pending queued delivered)))))
+      ((_ _ pending queued delivered . _) (list pending queued delivered)))))
 
 (define (test-queue)
   (let* ((m (create)) (queue (queue-create %null-pointer)) (fd (queue-fd queue))
@@ -162,6 +173,19 @@
     (check (queue-destroy queue) OK)
     (check (destroy m) OK)))
 
+(define (test-queue-options)
+  (let* ((m (create))
+         (wanted (make-queue-options #:capacity 1 #:overflow OVERFLOW-DROP-OLDEST))
+         (queue (queue-create wanted)))
+    (check (create-error) OK)
+    (check (add m first (make-options #:queue queue) %null-pointer) OK)
+    (check (invoke-text m 5 "old") 1)
+    (check (invoke-text m 6 "new") 1)
+    (check (queue-run queue 0) 1)
+    (check (taken) '((1 6 "new")))
+    (check (queue-destroy queue) OK)
+    (check (destroy m) OK)))
+
 (define (test-bad-calls)
   (let ((m (create)) (forged #xDEADBEEFDEADBEEF)
         (nothing (make-c-struct delegate (list %null-pointer %null-pointer))))
@@ -173,6 +197,8 @@
     (check (add m nothing %null-pointer %null-pointer) INVALID-ARGUMENT)
     (check (add m first (make-options #:struct-size 1) %null-pointer) INVALID-ARGUMENT)
     (check (queue-fd 0) -1)
+    (check (queue-create (make-queue-options #:struct-size 1)) 0)
+    (check (create-error) INVALID-ARGUMENT)
     (check (pointer->string (status-name OK)) "MULTICAST_OK")
     (check (pointer->string (status-name NOT-FOUND)) "MULTICAST_ERROR_NOT_FOUND")
     (check (pointer->string (status-name 12345)) "MULTICAST_UNKNOWN_STATUS")
@@ -181,6 +207,7 @@
 (check (ash (version) -16) 1)
 (test-delegates)
 (test-queue)
+(test-queue-options)
 (test-bad-calls)
 (if (zero? failures)
     (format #t "guile: ~a checks passed~%" checks)

@@ -39,9 +39,11 @@ public class Interop {
     return ByteBuffer.allocateDirect(size).order(ByteOrder.nativeOrder()).putInt(0, size);
   }
 
-  // The offsets of the fields. The last ones of the options, lock and unlock, end at its size.
+  // The offsets of the fields. The last ones of the options, lock and unlock, end at its size; so
+  // do thread_name and stack_size of a queue's options.
   static final int PRIORITY = 8, LIFETIME = 24, QUEUE = 32, RELEASE = 40, SIZE_OF_OPTIONS = 64;
   static final int PENDING = 8, QUEUED = 16, DELIVERED = 24, HIGHEST = 64, SIZE_OF_STATS = 72;
+  static final int CAPACITY = 8, OVERFLOW = 16, SIZE_OF_QUEUE_OPTIONS = 40, DROP_OLDEST = 1;
 
   /** A delegate: the bridge's function, and a reference to a listener that is kept until freed. */
   record Delegate(long function, long context) {
@@ -56,6 +58,10 @@ public class Interop {
 
   static int remove(long target, Delegate d) {
     return status("multicast_remove", target, d.function, d.context);
+  }
+
+  static int removeEvery(long target, Delegate d) {
+    return status("multicast_remove_every", target, d.function, d.context);
   }
 
   static ByteBuffer direct(String text) {
@@ -118,6 +124,10 @@ public class Interop {
     check("remove again", remove(m, one), NOT_FOUND);
     check("invoke 8", invoke(m, 8, "x"), 1L);
     check("taken", taken(), List.of("two 8 x"));
+    check("add one", add(m, one, null, null), OK);
+    check("add one again", add(m, one, null, null), OK);
+    check("remove both", removeEvery(m, one), OK);
+    check("remove again", removeEvery(m, one), NOT_FOUND);
 
     long lifetime = call("multicast_lifetime_create");
     ByteBuffer options = struct(SIZE_OF_OPTIONS).putLong(LIFETIME, lifetime);
@@ -184,6 +194,24 @@ public class Interop {
     check("destroy", status("multicast_destroy", m), OK);
   }
 
+  static void testQueueOptions() {
+    long m = call("multicast_create");
+    ByteBuffer wanted = struct(SIZE_OF_QUEUE_OPTIONS).putLong(CAPACITY, 1);
+    wanted.putInt(OVERFLOW, DROP_OLDEST);
+    long queue = call("multicast_queue_create", address(wanted));
+    check("create_error", status("multicast_create_error"), OK);
+    ByteBuffer options = struct(SIZE_OF_OPTIONS).putLong(QUEUE, queue);
+    check("add", add(m, new Delegate(new Named("one")), options, null), OK);
+    check("invoke 5", invoke(m, 5, "old"), 1L);
+    check("invoke 6", invoke(m, 6, "new"), 1L);
+    check("run", call("multicast_queue_run", queue, 0), 1L);
+    check("taken", taken(), List.of("one 6 new"));
+    check("queue_destroy", status("multicast_queue_destroy", queue), OK);
+    check("bad size", call("multicast_queue_create", address(wanted.putInt(0, 1))), 0L);
+    check("create_error", status("multicast_create_error"), INVALID_ARGUMENT);
+    check("destroy", status("multicast_destroy", m), OK);
+  }
+
   static void testRemovalWaitsForAnotherThread() throws InterruptedException {
     long m = call("multicast_create");
     CountDownLatch inside = new CountDownLatch(1);
@@ -232,6 +260,7 @@ public class Interop {
     check("version", status("multicast_version") >> 16, 1);
     testDelegates();
     testQueue();
+    testQueueOptions();
     testRemovalWaitsForAnotherThread();
     testBadCalls();
     System.out.println(failures == 0 ? "java: " + checks + " checks passed"

@@ -12,6 +12,7 @@ from ctypes import c_char_p, c_void_p, sizeof
 # ---- Declarations from multicast.h ---------------------------------------------------------------
 
 OK, INVALID_HANDLE, INVALID_ARGUMENT, NOT_FOUND, TIMEOUT = 0, -10, -20, -30, -70
+OVERFLOW_DROP_OLDEST = 1
 
 
 def handle(name):
@@ -35,8 +36,14 @@ class Options(ctypes.Structure):
                 ("queue", Queue), ("release", Release), ("lock", c_void_p), ("unlock", c_void_p)]
 
 
+class QueueOptions(ctypes.Structure):
+    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32), ("capacity", c_size_t),
+                ("overflow", c_uint32), ("reserved", c_uint32), ("thread_name", c_char_p),
+                ("stack_size", c_size_t)]
+
+
 class Stats(ctypes.Structure):
-    _fields_ = [("struct_size", c_uint32)] + [
+    _fields_ = [("struct_size", c_uint32), ("flags", c_uint32)] + [
         (name, c_uint64) for name in ("pending", "queued", "delivered", "refused", "dropped",
                                       "retracted", "coalesced", "highest")]
 
@@ -53,12 +60,14 @@ def declare(name, result, *arguments):
 
 
 multicast_version = declare("multicast_version", c_uint32)
-status_name = declare("multicast_status_name", c_char_p, c_int)
+status_name = declare("multicast_status_name", c_char_p, c_int64)
 create = declare("multicast_create", Multicast)
 destroy = declare("multicast_destroy", c_int, Multicast)
 is_valid = declare("multicast_is_valid", c_bool, Multicast)
 add = declare("multicast_add", c_int, Multicast, Delegate, POINTER(Options), POINTER(Token))
 remove = declare("multicast_remove", c_int, Multicast, Delegate)
+remove_every = declare("multicast_remove_every", c_int, Multicast, Delegate)
+create_error = declare("multicast_create_error", c_int)
 count = declare("multicast_count", c_int64, Multicast)
 invoke = declare("multicast_invoke", c_int64, Multicast, c_uint32, c_void_p, c_size_t)
 token_remove = declare("multicast_token_remove", c_int, Token)
@@ -66,13 +75,13 @@ token_is_live = declare("multicast_token_is_live", c_bool, Token)
 lifetime_create = declare("multicast_lifetime_create", Lifetime)
 lifetime_end = declare("multicast_lifetime_end", c_int, Lifetime)
 lifetime_count = declare("multicast_lifetime_count", c_int64, Lifetime)
-queue_create = declare("multicast_queue_create", Queue, c_void_p)
+queue_create = declare("multicast_queue_create", Queue, POINTER(QueueOptions))
 queue_destroy = declare("multicast_queue_destroy", c_int, Queue)
 queue_fd = declare("multicast_queue_fd", c_int, Queue)
 queue_run = declare("multicast_queue_run", c_int64, Queue, c_size_t)
 queue_wait = declare("multicast_queue_wait", c_int64, Queue, c_uint64)
 queue_start = declare("multicast_queue_start", c_int, Queue)
-queue_statistics = declare("multicast_queue_get_stats", c_int, Queue, POINTER(Stats))
+queue_get_stats = declare("multicast_queue_get_stats", c_int, Queue, POINTER(Stats))
 
 # ---- Checks and delegates ------------------------------------------------------------------------
 
@@ -116,6 +125,10 @@ def options(**fields):
     return Options(struct_size=sizeof(Options), **fields)
 
 
+def queue_options(**fields):
+    return QueueOptions(struct_size=sizeof(QueueOptions), **fields)
+
+
 def readable(fd):
     poll = select.poll()
     poll.register(fd, select.POLLIN)
@@ -141,6 +154,10 @@ def test_delegates():
     check(remove(m, first), NOT_FOUND)
     check(invoke(m, 8, b"x", 1), 1)
     check(taken(), [(2, 8, b"x")])
+    check(add(m, first, None, None), OK)
+    check(add(m, first, None, None), OK)
+    check(remove_every(m, first), OK)  # both
+    check(remove_every(m, first), NOT_FOUND)
 
     lifetime = lifetime_create()
     check(add(m, first, options(lifetime=lifetime), None), OK)
@@ -177,16 +194,28 @@ def test_queue():
     check(taken(), [])
     check(readable(fd), True)
     stats = Stats(struct_size=sizeof(Stats))
-    check(queue_statistics(queue, byref(stats)), OK)
+    check(queue_get_stats(queue, byref(stats)), OK)
     check((stats.pending, stats.queued, stats.delivered, stats.highest), (1, 1, 0, 1))
     check(queue_run(queue, 0), 1)
     check(taken(), [(1, 3, b"later")])
     check(readable(fd), False)
-    check(queue_statistics(queue, byref(stats)), OK)
+    check(queue_get_stats(queue, byref(stats)), OK)
     check((stats.pending, stats.queued, stats.delivered), (0, 1, 1))
-    check(queue_statistics(queue, Stats(struct_size=1)), INVALID_ARGUMENT)
+    check(queue_get_stats(queue, Stats(struct_size=1)), INVALID_ARGUMENT)
     check(queue_destroy(queue), OK)
     check(count(m), 0)
+    check(destroy(m), OK)
+
+
+def test_queue_options():
+    m, queue = create(), queue_create(queue_options(capacity=1, overflow=OVERFLOW_DROP_OLDEST))
+    check(create_error(), OK)
+    check(add(m, first, options(queue=queue), None), OK)
+    check(invoke(m, 5, b"old", 3), 1)
+    check(invoke(m, 6, b"new", 3), 1)
+    check(queue_run(queue, 0), 1)
+    check(taken(), [(1, 6, b"new")])
+    check(queue_destroy(queue), OK)
     check(destroy(m), OK)
 
 
@@ -200,6 +229,8 @@ def test_bad_calls():
     check(add(m, Delegate(Function(), 0), None, None), INVALID_ARGUMENT)
     check(add(m, first, Options(struct_size=1), None), INVALID_ARGUMENT)
     check(queue_fd(Queue(0)), -1)
+    check(queue_create(QueueOptions(struct_size=1)).id, 0)
+    check(create_error(), INVALID_ARGUMENT)
     check(status_name(OK), b"MULTICAST_OK")
     check(status_name(NOT_FOUND), b"MULTICAST_ERROR_NOT_FOUND")
     check(status_name(12345), b"MULTICAST_UNKNOWN_STATUS")
@@ -227,18 +258,22 @@ def test_removal_waits_for_another_thread():
 
 
 def test_thread_of_the_queue():
-    m, queue, called, names = create(), queue_create(None), threading.Event(), []
+    m, called, names, threads = create(), threading.Event(), [], []
+    queue = queue_create(queue_options(thread_name=b"python-queue", stack_size=1 << 20))
 
     @Function
     def note(context, event, payload, size):  # ctypes registers the queue's thread with Python
-        names.append(threading.current_thread() is threading.main_thread())
+        with open("/proc/thread-self/comm") as comm:
+            names.append(comm.read().strip())
+        threads.append(threading.current_thread())
         called.set()
 
     check(add(m, Delegate(note, 0), options(queue=queue), None), OK)
     check(queue_start(queue), OK)
     check(invoke(m, 0, None, 0), 1)
     check(called.wait(60), True)
-    check(names, [False])
+    check(names, ["python-queue"])
+    check(threading.main_thread() in threads, False)
     check(queue_destroy(queue), OK)
     check(destroy(m), OK)
 
@@ -273,6 +308,7 @@ async def test_asyncio():
 check(multicast_version() >> 16, 1)
 test_delegates()
 test_queue()
+test_queue_options()
 test_bad_calls()
 test_removal_waits_for_another_thread()
 test_thread_of_the_queue()

@@ -17,11 +17,12 @@ macro_rules! handles { ($($name:ident)*) => { $(
 handles! { Multicast Token Lifetime Queue }
 
 // Not an enum: a number that the enum does not have would be undefined behaviour.
-type Status = c_int;
+type Status = i32;
 const OK: Status = 0;
 const INVALID_HANDLE: Status = -10;
 const INVALID_ARGUMENT: Status = -20;
 const NOT_FOUND: Status = -30;
+const OVERFLOW_DROP_OLDEST: u32 = 1;
 
 type Function = extern "C" fn(*mut c_void, u32, *const c_void, usize);
 
@@ -47,9 +48,21 @@ struct Options {
 }
 
 #[repr(C)]
+struct QueueOptions {
+    struct_size: u32,
+    flags: u32,
+    capacity: usize,
+    overflow: u32,
+    reserved: u32,
+    thread_name: *const c_char,
+    stack_size: usize,
+}
+
+#[repr(C)]
 #[derive(Default)]
 struct Stats {
     struct_size: u32,
+    flags: u32,
     pending: u64,
     queued: u64,
     delivered: u64,
@@ -91,19 +104,21 @@ macro_rules! library {
 }
 library! {
     fn multicast_version() -> u32;
-    fn multicast_status_name(Status) -> *const c_char;
+    fn multicast_status_name(i64) -> *const c_char;
     fn multicast_create() -> Multicast;
     fn multicast_destroy(Multicast) -> Status;
     fn multicast_is_valid(Multicast) -> bool;
     fn multicast_add(Multicast, Delegate, *const Options, *mut Token) -> Status;
     fn multicast_remove(Multicast, Delegate) -> Status;
+    fn multicast_remove_every(Multicast, Delegate) -> Status;
+    fn multicast_create_error() -> Status;
     fn multicast_count(Multicast) -> i64;
     fn multicast_invoke(Multicast, u32, *const c_void, usize) -> i64;
     fn multicast_token_remove(Token) -> Status;
     fn multicast_token_is_live(Token) -> bool;
     fn multicast_lifetime_create() -> Lifetime;
     fn multicast_lifetime_end(Lifetime) -> Status;
-    fn multicast_queue_create(*const c_void) -> Queue;
+    fn multicast_queue_create(*const QueueOptions) -> Queue;
     fn multicast_queue_destroy(Queue) -> Status;
     fn multicast_queue_fd(Queue) -> c_int;
     fn multicast_queue_run(Queue, usize) -> i64;
@@ -173,6 +188,11 @@ fn options() -> Options {
     Options { struct_size, ..unsafe { std::mem::zeroed() } }
 }
 
+fn queue_options() -> QueueOptions {
+    let struct_size = std::mem::size_of::<QueueOptions>() as u32;
+    QueueOptions { struct_size, ..unsafe { std::mem::zeroed() } }
+}
+
 fn readable(fd: c_int) -> bool {
     const POLLIN: i16 = 1;
     let mut watched = PollFd { fd, events: POLLIN, revents: 0 };
@@ -202,6 +222,10 @@ unsafe fn test(l: Library) {
     check!((l.multicast_remove)(m, first), NOT_FOUND);
     check!(invoke(m, 8, b"x"), 1);
     check!(taken(), [("two", 8, b"x".to_vec())]);
+    check!((l.multicast_add)(m, first, null(), null_mut()), OK);
+    check!((l.multicast_add)(m, first, null(), null_mut()), OK);
+    check!((l.multicast_remove_every)(m, first), OK); // both
+    check!((l.multicast_remove_every)(m, first), NOT_FOUND);
 
     // Under a lifetime.
     let lifetime = (l.multicast_lifetime_create)();
@@ -268,7 +292,23 @@ unsafe fn test(l: Library) {
     check!(taken(), [("one", 4, b"x".to_vec())]);
     check!((l.multicast_count)(m), 0);
 
+    // A queue with options.
+    let wanted =
+        QueueOptions { capacity: 1, overflow: OVERFLOW_DROP_OLDEST, ..queue_options() };
+    let queue = (l.multicast_queue_create)(&wanted);
+    check!((l.multicast_create_error)(), OK);
+    let queued = Options { queue, ..options() };
+    check!((l.multicast_add)(m, first, &queued, null_mut()), OK);
+    check!(invoke(m, 5, b"old"), 1);
+    check!(invoke(m, 6, b"new"), 1);
+    check!((l.multicast_queue_run)(queue, 0), 1);
+    check!(taken(), [("one", 6, b"new".to_vec())]);
+    check!((l.multicast_queue_destroy)(queue), OK);
+
     // Bad calls.
+    let wrong_size = QueueOptions { struct_size: 1, ..queue_options() };
+    check!((l.multicast_queue_create)(&wrong_size).id, 0);
+    check!((l.multicast_create_error)(), INVALID_ARGUMENT);
     let (none, forged) = (Multicast { id: 0 }, Multicast { id: 0xDEADBEEFDEADBEEF });
     let other_kind = Multicast { id: (l.multicast_lifetime_create)().id };
     let nothing = Delegate { function: None, context: null_mut() };
@@ -280,7 +320,9 @@ unsafe fn test(l: Library) {
     check!((l.multicast_invoke)(m, 0, null(), 5), INVALID_ARGUMENT.into());
     check!((l.multicast_add)(m, nothing, null(), null_mut()), INVALID_ARGUMENT);
     check!((l.multicast_add)(m, first, &unreadable, null_mut()), INVALID_ARGUMENT);
-    let name = |status| CStr::from_ptr((l.multicast_status_name)(status)).to_str().unwrap();
+    let name = |status: Status| {
+        CStr::from_ptr((l.multicast_status_name)(status.into())).to_str().unwrap()
+    };
     check!(name(OK), "MULTICAST_OK");
     check!(name(NOT_FOUND), "MULTICAST_ERROR_NOT_FOUND");
     check!(name(12345), "MULTICAST_UNKNOWN_STATUS");

@@ -36,7 +36,7 @@ public func join(_ m: multicast) -> Bool {
   options.release = { Unmanaged<Greeter>.fromOpaque($0!).release() }
   let delegate = multicast_delegate(
     function: greet, context: Unmanaged.passRetained(greeter).toOpaque())
-  return multicast_add(m, delegate, &options, nil) == MULTICAST_OK
+  return multicast_add(m, delegate, &options, nil) == MULTICAST_OK.rawValue
 }
 
 /// How often the greeter has greeted; -1 once it is gone.
