@@ -12,7 +12,7 @@ class Delegate(ctypes.Structure):
 lib = ctypes.CDLL("libmulticast.so.1")
 lib.multicast_create.restype = Multicast
 lib.multicast_add.argtypes = [Multicast, Delegate, c_void_p, c_void_p]
-lib.multicast_remove.argtypes = [Multicast, Delegate]
+lib.multicast_remove_every.argtypes = [Multicast, Delegate]
 lib.multicast_invoke.argtypes = [Multicast, c_uint32, c_void_p, c_size_t]
 lib.multicast_invoke.restype = c_int64
 
@@ -28,5 +28,5 @@ lights, heating = Delegate(on_door, 1), Delegate(on_door, 2)
 lib.multicast_add(door, lights, None, None)
 lib.multicast_add(door, heating, None, None)
 lib.multicast_invoke(door, 0, b"Ada", 3)
-lib.multicast_remove(door, heating)
+lib.multicast_remove_every(door, heating)
 print(lib.multicast_invoke(door, 1, b"Ada", 3), "called")

@@ -13,7 +13,7 @@ struct Delegate { function: Function, context: *const c_void }
 extern "C" {
     fn multicast_create() -> Multicast;
     fn multicast_add(m: Multicast, d: Delegate, options: *const c_void, out: *mut u64) -> i32;
-    fn multicast_remove(m: Multicast, d: Delegate) -> i32;
+    fn multicast_remove_every(m: Multicast, d: Delegate) -> i32;
     fn multicast_invoke(m: Multicast, event: u32, payload: *const c_void, size: usize) -> i64;
 }
 
@@ -36,7 +36,7 @@ fn main() {
             multicast_add(door, delegate(name), ptr::null(), ptr::null_mut());
         }
         multicast_invoke(door, 0, "Ada".as_ptr().cast(), 3);
-        multicast_remove(door, delegate(&names[1]));
+        multicast_remove_every(door, delegate(&names[1]));
         println!("{} called", multicast_invoke(door, 1, "Ada".as_ptr().cast(), 3));
     }
 }
