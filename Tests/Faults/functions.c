@@ -16,7 +16,8 @@ static int spare_memory(void) {
 }
 
 static int64_t keep(world *w, uint64_t handle) {
-  if (handle == 0) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  if (handle == 0) return multicast_create_error();
+  CHECK_OK(multicast_create_error());
   CHECK(w->made_count < (int)(sizeof w->made / sizeof *w->made));
   w->made[w->made_count++] = handle;
   return 0;
@@ -116,7 +117,25 @@ static int64_t call_broadcaster_options_init(world *w) {
   return multicast_broadcaster_options_init(&options, sizeof options);
 }
 
+static int64_t call_registration_init(world *w) {
+  multicast_registration registration;
+  (void)w;
+  return multicast_registration_init(&registration, sizeof registration);
+}
+
 /* ---- Multicast ------------------------------------------------------------------------------- */
+
+/* Each creation that fails says why. */
+static int64_t call_create_error(world *w) {
+  int after = spare_memory();
+  multicast m = multicast_create();
+  CHECK_OK(multicast_create_error());
+  CHECK_OK(multicast_destroy(m));
+  CHECK_EQ(multicast_broadcaster_multicast(w->broadcaster, "").id, 0);
+  fail_after = after;
+  CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_INVALID_ARGUMENT);
+  return 0;
+}
 
 static int64_t call_create(world *w) { return keep(w, multicast_create().id); }
 
@@ -126,7 +145,11 @@ static void unmake_multicast(uint64_t handle) {
   CHECK_OK(multicast_destroy(m));
 }
 
-static int64_t call_destroy(world *w) {
+static multicast_status destroy_forever(multicast m) {
+  return multicast_destroy_within(m, MULTICAST_FOREVER);
+}
+
+static int64_t destroy_with(world *w, multicast_status (*destroy)(multicast)) {
   int after = spare_memory();
   multicast m = multicast_create();
   multicast_add_options options = with_release(be_released);
@@ -134,11 +157,14 @@ static int64_t call_destroy(world *w) {
   add_with(m, delegate_of(w), &options);
   ++w->owed;
   fail_after = after;
-  CHECK_OK(multicast_destroy(m));
+  CHECK_OK(destroy(m));
   CHECK(!multicast_is_valid(m));
   CHECK_EQ(LOAD(w->releases), releases + 1);
   return 0;
 }
+
+static int64_t call_destroy(world *w) { return destroy_with(w, multicast_destroy); }
+static int64_t call_destroy_within(world *w) { return destroy_with(w, destroy_forever); }
 
 static int64_t call_is_valid(world *w) {
   CHECK(multicast_is_valid(w->m));
@@ -238,25 +264,49 @@ static int64_t call_remove(world *w) {
   return removal_end(w, &r);
 }
 
-static int64_t call_remove_many(world *w) {
+static int64_t call_remove_every(world *w) {
   removal r = removal_begin(w);
+  CHECK_OK(multicast_remove_every(w->m, other_delegate_of(w)));
+  return removal_end(w, &r);
+}
+
+static int64_t call_remove_within(world *w) {
+  removal r = removal_begin(w);
+  CHECK_OK(multicast_remove_within(w->m, other_delegate_of(w), MULTICAST_FOREVER));
+  return removal_end(w, &r);
+}
+
+static int64_t remove_two(world *w, bool is_within) {
+  removal r = removal_begin(w);
+  multicast_status status = MULTICAST_OK;
   multicast_delegate d[2];
   d[0] = other_delegate_of(w);
   d[1].function = count_call; /* never added */
   d[1].context = NULL;
-  CHECK_EQ(multicast_remove_many(w->m, d, 2), 1);
+  CHECK_EQ(is_within ? multicast_remove_many_within(w->m, d, 2, MULTICAST_FOREVER, &status)
+                     : multicast_remove_many(w->m, d, 2), 1);
+  CHECK_OK(status);
   return removal_end(w, &r);
 }
 
-static int64_t call_remove_context(world *w) {
+static int64_t call_remove_many(world *w) { return remove_two(w, false); }
+static int64_t call_remove_many_within(world *w) { return remove_two(w, true); }
+
+static int64_t remove_of_context(world *w, bool is_within) {
   int64_t count = multicast_count(w->m);
   int releases = LOAD(w->releases);
+  multicast_status status = MULTICAST_OK;
   add_one(w);
-  CHECK_EQ(multicast_remove_context(w->m, w), count + 1);
+  CHECK_EQ(is_within ? multicast_remove_context_within(w->m, w, MULTICAST_FOREVER, &status)
+                     : multicast_remove_context(w->m, w), count + 1);
+  CHECK_OK(status);
   CHECK_EQ(LOAD(w->releases) - releases, count + 1);
   CHECK_EQ(multicast_lifetime_count(w->lifetime), 0);
   return 0;
 }
+
+static int64_t call_remove_context(world *w) { return remove_of_context(w, false); }
+static int64_t call_remove_context_within(world *w) { return remove_of_context(w, true); }
 
 static int64_t call_remove_at(world *w) {
   removal r = removal_begin(w);
@@ -264,13 +314,53 @@ static int64_t call_remove_at(world *w) {
   return removal_end(w, &r);
 }
 
-static int64_t call_remove_all(world *w) {
+static int64_t remove_all(world *w, bool is_within) {
   int64_t count = multicast_count(w->m);
   int releases = LOAD(w->releases);
+  multicast_status status = MULTICAST_OK;
   add_one(w);
-  CHECK_EQ(multicast_remove_all(w->m), count + 1);
+  CHECK_EQ(is_within ? multicast_remove_all_within(w->m, MULTICAST_FOREVER, &status)
+                     : multicast_remove_all(w->m), count + 1);
+  CHECK_OK(status);
   CHECK_EQ(LOAD(w->releases) - releases, count + 1);
   return 0;
+}
+
+static int64_t call_remove_all(world *w) { return remove_all(w, false); }
+static int64_t call_remove_all_within(world *w) { return remove_all(w, true); }
+
+/* One context is dead and one is not. */
+static void *lock_dead(void *context) {
+  (void)context;
+  return NULL;
+}
+
+static int64_t call_prune(world *w) {
+  int64_t count = multicast_count(w->m), result;
+  int releases = LOAD(w->releases), after = spare_memory();
+  multicast_add_options options = with_release(be_released);
+  multicast_token token;
+  options.unlock = unlock_world;
+  options.lock = lock_world;
+  token = add_with(w->m, other_delegate_of(w), &options);
+  options.lock = lock_dead;
+  add_with(w->m, other_delegate_of(w), &options);
+  w->owed += 2;
+  fail_after = after;
+  result = multicast_prune(w->m);
+  after = spare_memory();
+  if (result < 0) { /* it found nothing out */
+    CHECK_EQ(multicast_count(w->m), count + 2);
+    CHECK_EQ(multicast_prune(w->m), 1);
+  } else {
+    CHECK_EQ(result, 1);
+  }
+  CHECK_EQ(LOAD(w->releases), releases + 1);
+  CHECK(multicast_token_is_live(token));
+  CHECK_OK(multicast_token_remove(token));
+  CHECK_EQ(multicast_count(w->m), count);
+  fail_after = after;
+  return result < 0 ? result : 0;
 }
 
 static int64_t call_count(world *w) {
@@ -354,6 +444,14 @@ static int64_t call_token_remove_within(world *w) {
   return removal_end(w, &r);
 }
 
+static int64_t call_token_get(world *w) {
+  multicast_registration r = MULTICAST_REGISTRATION_INIT;
+  CHECK_OK(multicast_token_get(w->token, &r));
+  CHECK_EQ(r.target.id, w->m.id);
+  CHECK(r.delegate.context == w);
+  return 0;
+}
+
 static int64_t call_token_pause(world *w) { return multicast_token_pause(w->token); }
 static int64_t call_token_resume(world *w) { return multicast_token_resume(w->token); }
 
@@ -374,7 +472,11 @@ static void unmake_lifetime(uint64_t handle) {
   CHECK_OK(multicast_lifetime_end(l));
 }
 
-static int64_t call_lifetime_end(world *w) {
+static multicast_status end_forever(multicast_lifetime l) {
+  return multicast_lifetime_end_within(l, MULTICAST_FOREVER);
+}
+
+static int64_t end_with(world *w, multicast_status (*end)(multicast_lifetime)) {
   multicast_add_options options = with_release(be_released);
   int releases = LOAD(w->releases), after = spare_memory();
   multicast_lifetime l = multicast_lifetime_create();
@@ -383,9 +485,19 @@ static int64_t call_lifetime_end(world *w) {
   token = add_with(w->m, other_delegate_of(w), &options);
   ++w->owed;
   fail_after = after;
-  CHECK_OK(multicast_lifetime_end(l));
+  CHECK(multicast_lifetime_is_valid(l));
+  CHECK_OK(end(l));
+  CHECK(!multicast_lifetime_is_valid(l));
   CHECK(!multicast_token_is_live(token));
   CHECK_EQ(LOAD(w->releases), releases + 1);
+  return 0;
+}
+
+static int64_t call_lifetime_end(world *w) { return end_with(w, multicast_lifetime_end); }
+static int64_t call_lifetime_end_within(world *w) { return end_with(w, end_forever); }
+
+static int64_t call_lifetime_is_valid(world *w) {
+  CHECK(multicast_lifetime_is_valid(w->lifetime));
   return 0;
 }
 
@@ -421,11 +533,38 @@ static multicast_queue queue_with_a_call(world *w, int calls) {
   return q;
 }
 
-static int64_t call_queue_destroy(world *w) {
+static multicast_status destroy_queue_forever(multicast_queue q) {
+  return multicast_queue_destroy_within(q, MULTICAST_FOREVER);
+}
+
+static int64_t destroy_queue_with(world *w, multicast_status (*destroy)(multicast_queue)) {
   int releases = LOAD(w->releases);
   multicast_queue q = queue_with_a_call(w, 3);
-  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_OK(destroy(q));
+  CHECK(!multicast_queue_is_valid(q));
   CHECK_EQ(LOAD(w->releases), releases + 1);
+  return 0;
+}
+
+static int64_t call_queue_destroy(world *w) {
+  return destroy_queue_with(w, multicast_queue_destroy);
+}
+static int64_t call_queue_destroy_within(world *w) {
+  return destroy_queue_with(w, destroy_queue_forever);
+}
+
+static int64_t call_queue_is_valid(world *w) {
+  CHECK(multicast_queue_is_valid(w->queue));
+  return 0;
+}
+
+static int64_t call_queue_clear(world *w) {
+  int calls = LOAD(w->calls);
+  multicast_queue q = queue_with_a_call(w, 3);
+  CHECK_EQ(multicast_queue_clear(q), 3);
+  CHECK_EQ(stats_of(q).dropped, 3);
+  CHECK_EQ(LOAD(w->calls), calls);
+  CHECK_OK(multicast_queue_destroy(q));
   return 0;
 }
 
@@ -493,21 +632,50 @@ static void unmake_broadcaster(uint64_t handle) {
   CHECK_OK(multicast_broadcaster_destroy(b));
 }
 
-static int64_t call_broadcaster_destroy(world *w) {
+static multicast_status destroy_broadcaster_forever(multicast_broadcaster b) {
+  return multicast_broadcaster_destroy_within(b, MULTICAST_FOREVER);
+}
+
+static int64_t destroy_broadcaster_with(world *w,
+                                        multicast_status (*destroy)(multicast_broadcaster)) {
   multicast_add_options options = with_release(be_released);
   int releases = LOAD(w->releases), after = spare_memory();
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   CHECK_OK(multicast_broadcaster_register(b, known_name, delegate_of(w), &options, NULL));
   ++w->owed;
   fail_after = after;
-  CHECK_OK(multicast_broadcaster_destroy(b));
+  CHECK_OK(destroy(b));
+  CHECK(!multicast_broadcaster_is_valid(b));
   CHECK_EQ(LOAD(w->releases), releases + 1);
+  return 0;
+}
+
+/* On a thread without a thread record it allocates one, or if it cannot, does without. */
+static int64_t call_broadcaster_destroy_at_first(world *w) {
+  int after = spare_memory();
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  (void)w;
+  fail_after = after;
+  CHECK_OK(multicast_broadcaster_destroy_within(b, 0));
+  CHECK(!multicast_broadcaster_is_valid(b));
+  return 0;
+}
+
+static int64_t call_broadcaster_destroy(world *w) {
+  return destroy_broadcaster_with(w, multicast_broadcaster_destroy);
+}
+static int64_t call_broadcaster_destroy_within(world *w) {
+  return destroy_broadcaster_with(w, destroy_broadcaster_forever);
+}
+
+static int64_t call_broadcaster_is_valid(world *w) {
+  CHECK(multicast_broadcaster_is_valid(w->broadcaster));
   return 0;
 }
 
 static int64_t call_broadcaster_default(world *w) {
   (void)w;
-  return multicast_broadcaster_default().id != 0 ? 0 : MULTICAST_ERROR_OUT_OF_MEMORY;
+  return multicast_broadcaster_default().id != 0 ? 0 : multicast_create_error();
 }
 
 static int64_t register_under(world *w, const char *name) {
@@ -535,11 +703,48 @@ static int64_t call_register_new(world *w) {
   return result;
 }
 
+static int64_t register_several_under(world *w, const char *name) {
+  multicast_add_options options = with_release(be_released);
+  multicast_delegate d[3];
+  multicast_token tokens[3];
+  int releases = LOAD(w->releases), i;
+  multicast_status status;
+  for (i = 0; i < 3; ++i) d[i] = other_delegate_of(w);
+  options.lifetime = w->lifetime;
+  options.queue = w->queue;
+  w->owed += 3;
+  status = multicast_broadcaster_register_many(w->broadcaster, name, d, 3, &options, tokens);
+  for (i = 0; i < 3; ++i) CHECK_EQ(status == MULTICAST_OK, tokens[i].id != 0);
+  CHECK_EQ(LOAD(w->releases) - releases, status == MULTICAST_OK ? 0 : 3);
+  return status;
+}
+
+static int64_t call_register_many(world *w) { return register_several_under(w, known_name); }
+
+static int64_t call_register_many_new(world *w) {
+  char name[80];
+  return register_several_under(w, new_name(w, name, sizeof name));
+}
+
 static int64_t call_unregister(world *w) {
   int releases = LOAD(w->releases);
   add_observer(w);
   CHECK_OK(multicast_broadcaster_unregister(w->broadcaster, known_name, other_delegate_of(w)));
   CHECK_EQ(LOAD(w->releases), releases + 1);
+  return 0;
+}
+
+static int64_t call_unregister_context(world *w) {
+  int releases = LOAD(w->releases);
+  int64_t count = multicast_count(w->known);
+  add_observer(w);
+  CHECK_EQ(multicast_broadcaster_unregister_context(w->broadcaster, known_name, w), count + 1);
+  CHECK_EQ(LOAD(w->releases) - releases, count + 1);
+  return 0;
+}
+
+static int64_t call_unregister_context_unknown(world *w) {
+  CHECK_EQ(multicast_broadcaster_unregister_context(w->broadcaster, "unknown", w), 0);
   return 0;
 }
 
@@ -578,7 +783,7 @@ static int64_t call_broadcaster_multicast(world *w) {
   char name[80];
   multicast m =
       multicast_broadcaster_multicast(w->broadcaster, new_name(w, name, sizeof name));
-  if (m.id == 0) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  if (m.id == 0) return multicast_create_error();
   CHECK_EQ(multicast_count(m), 0);
   return 0;
 }
@@ -596,9 +801,12 @@ const function functions[] = {
     {"multicast_queue_stats_init", "", TAKES_NONE, 1, false, call_queue_stats_init, NULL},
     {"multicast_broadcaster_options_init", "", TAKES_NONE, 1, false,
      call_broadcaster_options_init, NULL},
+    {"multicast_registration_init", "", TAKES_NONE, 1, false, call_registration_init, NULL},
 
     {"multicast_create", "", FAILS, 80, true, call_create, unmake_multicast},
+    {"multicast_create_error", "", TAKES_NONE, 2, false, call_create_error, NULL},
     {"multicast_destroy", "", TAKES_NONE, 5, false, call_destroy, NULL},
+    {"multicast_destroy_within", "", TAKES_NONE, 5, false, call_destroy_within, NULL},
     {"multicast_is_valid", "", TAKES_NONE, 1, false, call_is_valid, NULL},
     {"multicast_add", "", FAILS, 40, false, call_add, NULL},
     {"multicast_add", "without options", FAILS, 40, false, call_add_without_options, NULL},
@@ -607,10 +815,17 @@ const function functions[] = {
     {"multicast_add", "with MULTICAST_UNIQUE", FAILS, 10, false, call_add_unique, NULL},
     {"multicast_add_many", "", FAILS, 8, false, call_add_many, NULL},
     {"multicast_remove", "", TAKES_NONE, 20, false, call_remove, NULL},
+    {"multicast_remove_every", "", TAKES_NONE, 20, false, call_remove_every, NULL},
+    {"multicast_remove_within", "", TAKES_NONE, 20, false, call_remove_within, NULL},
     {"multicast_remove_many", "", TAKES_NONE, 20, false, call_remove_many, NULL},
+    {"multicast_remove_many_within", "", TAKES_NONE, 20, false, call_remove_many_within, NULL},
     {"multicast_remove_context", "", TAKES_NONE, 5, false, call_remove_context, NULL},
+    {"multicast_remove_context_within", "", TAKES_NONE, 5, false,
+     call_remove_context_within, NULL},
     {"multicast_remove_at", "", TAKES_NONE, 20, false, call_remove_at, NULL},
     {"multicast_remove_all", "", TAKES_NONE, 5, false, call_remove_all, NULL},
+    {"multicast_remove_all_within", "", TAKES_NONE, 5, false, call_remove_all_within, NULL},
+    {"multicast_prune", "", FAILS, 5, false, call_prune, NULL},
     {"multicast_count", "", TAKES_NONE, 1, false, call_count, NULL},
     {"multicast_contains", "", TAKES_NONE, 1, false, call_contains, NULL},
     {"multicast_list", "", TAKES_NONE, 1, false, call_list, NULL},
@@ -624,6 +839,7 @@ const function functions[] = {
     {"multicast_token_remove", "", TAKES_NONE, 20, false, call_token_remove, NULL},
     {"multicast_token_remove_nowait", "", TAKES_NONE, 20, false, call_token_remove_nowait, NULL},
     {"multicast_token_remove_within", "", TAKES_NONE, 20, false, call_token_remove_within, NULL},
+    {"multicast_token_get", "", TAKES_NONE, 1, false, call_token_get, NULL},
     {"multicast_token_pause", "", TAKES_NONE, 1, false, call_token_pause, NULL},
     {"multicast_token_resume", "", TAKES_NONE, 1, false, call_token_resume, NULL},
     {"multicast_token_current", "", TAKES_NONE, 1, false, call_token_current, NULL},
@@ -631,10 +847,16 @@ const function functions[] = {
     {"multicast_lifetime_create", "", FAILS, 80, true,
      call_lifetime_create, unmake_lifetime},
     {"multicast_lifetime_end", "", TAKES_NONE, 5, false, call_lifetime_end, NULL},
+    {"multicast_lifetime_end_within", "", TAKES_NONE, 5, false, call_lifetime_end_within, NULL},
+    {"multicast_lifetime_is_valid", "", TAKES_NONE, 1, false, call_lifetime_is_valid, NULL},
     {"multicast_lifetime_count", "", TAKES_NONE, 1, false, call_lifetime_count, NULL},
 
     {"multicast_queue_create", "", FAILS, 80, true, call_queue_create, unmake_queue},
     {"multicast_queue_destroy", "", TAKES_NONE, 3, false, call_queue_destroy, unmake_multicast},
+    {"multicast_queue_destroy_within", "", TAKES_NONE, 3, false,
+     call_queue_destroy_within, unmake_multicast},
+    {"multicast_queue_is_valid", "", TAKES_NONE, 1, false, call_queue_is_valid, NULL},
+    {"multicast_queue_clear", "", TAKES_NONE, 3, false, call_queue_clear, unmake_multicast},
     {"multicast_queue_run", "of nothing", FAILS, 2, false, call_queue_run_of_nothing, NULL},
     {"multicast_queue_run", "", TAKES_NONE, 3, false, call_queue_run, unmake_multicast},
     {"multicast_queue_wait", "", TAKES_NONE, 3, false, call_queue_wait, unmake_multicast},
@@ -646,16 +868,28 @@ const function functions[] = {
     {"multicast_broadcaster_create", "", FAILS, 80, true,
      call_broadcaster_create, unmake_broadcaster},
     {"multicast_broadcaster_destroy", "", TAKES_NONE, 5, false, call_broadcaster_destroy, NULL},
+    {"multicast_broadcaster_destroy_within", "", TAKES_NONE, 5, false,
+     call_broadcaster_destroy_within, NULL},
+    {"multicast_broadcaster_destroy_within", "at first", MAY_COPE, 2, false,
+     call_broadcaster_destroy_at_first, NULL},
+    {"multicast_broadcaster_is_valid", "", TAKES_NONE, 1, false, call_broadcaster_is_valid, NULL},
     {"multicast_broadcaster_default", "", FAILS, 2, true, call_broadcaster_default, NULL},
     {"multicast_broadcaster_register", "", MAY_COPE, 10, false, call_register, NULL},
     {"multicast_broadcaster_register", "under new names", MAY_COPE, 40, false,
      call_register_new, NULL},
+    {"multicast_broadcaster_register_many", "", MAY_COPE, 5, false, call_register_many, NULL},
+    {"multicast_broadcaster_register_many", "under new names", MAY_COPE, 20, false,
+     call_register_many_new, NULL},
     {"multicast_broadcaster_unregister", "", TAKES_NONE, 5, false, call_unregister, NULL},
     {"multicast_broadcaster_unregister", "of an unknown delegate", MAY_COPE, 1, false,
      call_unregister_unknown, NULL},
     {"multicast_broadcaster_unregister_all", "", TAKES_NONE, 5, false, call_unregister_all, NULL},
     {"multicast_broadcaster_unregister_all", "of an unknown name", MAY_COPE, 1, false,
      call_unregister_all_unknown, NULL},
+    {"multicast_broadcaster_unregister_context", "", TAKES_NONE, 5, false,
+     call_unregister_context, NULL},
+    {"multicast_broadcaster_unregister_context", "of an unknown name", MAY_COPE, 1, false,
+     call_unregister_context_unknown, NULL},
     {"multicast_broadcaster_notify", "", MAY_COPE, 2, false, call_notify, NULL},
     {"multicast_broadcaster_multicast", "", MAY_COPE, 40, false, call_broadcaster_multicast, NULL},
 };

@@ -38,6 +38,50 @@ static void destroy(void) {
                 MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_STATE);
 }
 
+static void destroy_within(void) {
+  multicast_broadcaster b = any_broadcaster();
+  multicast_status status;
+  NOTE("multicast_broadcaster_destroy_within(%llx)", (long long)b.id);
+  status = multicast_broadcaster_destroy_within(b, any_timeout());
+  EXPECT_STATUS(status, MULTICAST_PENDING, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_STATE,
+                MULTICAST_ERROR_TIMEOUT);
+  EXPECT_EQ(multicast_broadcaster_is_valid(b), status == MULTICAST_ERROR_STATE);
+}
+
+static void register_many(void) {
+  enum { SEVERAL = 3 };
+  multicast_broadcaster b = any_broadcaster();
+  const char *name = any_name(b);
+  multicast_delegate *d = any_bytes(SEVERAL * sizeof *d);
+  multicast_add_options *o = any_options();
+  multicast_token tokens[SEVERAL] = {{1}, {1}, {1}};
+  size_t count = any_size(), i;
+  multicast_status status;
+  for (i = 0; i < SEVERAL; ++i) d[i] = any_observer();
+  if (count > SEVERAL && count <= (size_t)1 << 26) count = SEVERAL;
+  NOTE("multicast_broadcaster_register_many(%llx, %lld)", (long long)b.id, (long long)count);
+  status = multicast_broadcaster_register_many(b, name, d, count, o, tokens);
+  EXPECT_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT,
+                MULTICAST_ERROR_OUT_OF_MEMORY, MULTICAST_ERROR_LIMIT);
+  if (count > SEVERAL) {
+    EXPECT_EQ(status, MULTICAST_ERROR_LIMIT);
+    EXPECT_EQ(tokens[0].id, 1);
+    return;
+  }
+  for (i = 0; i < count; ++i) {
+    EXPECT_EQ(tokens[i].id != 0, status == MULTICAST_OK);
+    keep_handle(tokens[i].id);
+  }
+}
+
+static void unregister_context(void) {
+  multicast_broadcaster b = any_broadcaster();
+  const char *name = any_name(b);
+  NOTE("multicast_broadcaster_unregister_context(%llx)", (long long)b.id);
+  EXPECT_COUNT(multicast_broadcaster_unregister_context(b, name, any_context()),
+               MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT);
+}
+
 static void register_one(void) {
   multicast_broadcaster b = any_broadcaster();
   const char *name = any_name(b);
@@ -91,5 +135,6 @@ static void look_up(void) {
 }
 
 static const any_call calls[] = {create,         destroy, register_one, register_one, unregister,
-                                 unregister_all, notify,  notify,       look_up};
+                                 unregister_all, notify,  notify,       look_up,      destroy_within,
+                                 register_many,  unregister_context};
 const call_table broadcaster_calls = {calls, sizeof calls / sizeof calls[0]};

@@ -9,7 +9,7 @@
 #include "values.h"
 
 static void name_a_status(void) {
-  multicast_status s = (multicast_status)(int32_t)any_uint32();
+  int64_t s = any_byte() & 1 ? (int32_t)any_uint32() : (int64_t)any_uint64();
   NOTE("multicast_status_name, _message(%lld)", s);
   EXPECT(strlen(multicast_status_name(s)) > 0, "a status without a name");
   EXPECT(strlen(multicast_status_message(s)) > 0, "a status without a message");
@@ -49,11 +49,12 @@ static void init(const char *name, initializer function, size_t known_size) {
   static void init_any_##STRUCT(void) {                                        \
     init(#STRUCT, init_##STRUCT, sizeof(multicast_##STRUCT));                  \
   }
-INITIALIZER(options)
+INITIALIZER(add_options)
 INITIALIZER(allocator)
 INITIALIZER(queue_options)
 INITIALIZER(queue_stats)
 INITIALIZER(broadcaster_options)
+INITIALIZER(registration)
 
 /* Memory fails at most until the next call outside all delegates. */
 static void fail_memory(void) {
@@ -62,9 +63,16 @@ static void fail_memory(void) {
   memory_fail_after(allocations);
 }
 
+static void ask_for_create_error(void) {
+  EXPECT_STATUS(multicast_create_error(), MULTICAST_ERROR_INVALID_ARGUMENT,
+                MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_OUT_OF_MEMORY,
+                MULTICAST_ERROR_LIMIT);
+}
+
 static void recover_memory(void) { memory_recover(); }
 
-static const any_call calls[] = {name_a_status,      set_allocator,          init_any_options,
+static const any_call calls[] = {name_a_status,      set_allocator,          init_any_add_options,
                                  init_any_allocator, init_any_queue_options, init_any_queue_stats,
-                                 init_any_broadcaster_options, fail_memory,  recover_memory};
+                                 init_any_broadcaster_options, fail_memory,  recover_memory,
+                                 init_any_registration, ask_for_create_error};
 const call_table library_calls = {calls, sizeof calls / sizeof calls[0]};

@@ -82,6 +82,60 @@ static void remove_one(void) {
                 MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_NOT_FOUND);
 }
 
+static void remove_every(void) {
+  multicast m = any_multicast();
+  multicast_delegate d = any_delegate();
+  multicast_status status;
+  NOTE("multicast_remove_every(%llx)", (long long)m.id);
+  status = multicast_remove_every(m, d);
+  EXPECT_STATUS(status, MULTICAST_PENDING, MULTICAST_ERROR_INVALID_HANDLE,
+                MULTICAST_ERROR_NOT_FOUND);
+}
+
+static void remove_within(void) {
+  multicast m = any_multicast();
+  NOTE("multicast_remove_within(%llx)", (long long)m.id);
+  EXPECT_STATUS(multicast_remove_within(m, any_delegate(), any_timeout()), MULTICAST_PENDING,
+                MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_NOT_FOUND,
+                MULTICAST_ERROR_TIMEOUT);
+}
+
+static void destroy_within(void) {
+  multicast m = any_multicast();
+  NOTE("multicast_destroy_within(%llx)", (long long)m.id);
+  EXPECT_STATUS(multicast_destroy_within(m, any_timeout()), MULTICAST_PENDING,
+                MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_TIMEOUT);
+  EXPECT(!multicast_is_valid(m), "a multicast that is destroyed and valid");
+}
+
+/* The status beside the count is that of the failure, or says whether a call still runs. */
+static void remove_several_within(void) {
+  multicast m = any_multicast();
+  multicast_status status = MULTICAST_ERROR_STATE;
+  multicast_status *out = any_byte() < 32 ? NULL : &status;
+  uint64_t timeout = any_timeout();
+  int64_t result;
+  size_t count;
+  multicast_delegate *delegates = any_delegates(&count, false);
+  NOTE("multicast_remove_..._within(%llx)", (long long)m.id);
+  switch (any_byte() % 3) {
+    case 0: result = multicast_remove_many_within(m, delegates, count, timeout, out); break;
+    case 1: result = multicast_remove_context_within(m, any_context(), timeout, out); break;
+    default: result = multicast_remove_all_within(m, timeout, out);
+  }
+  EXPECT_COUNT(result, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT);
+  if (out == NULL) return;
+  if (result < 0) EXPECT_EQ(status, result);
+  else EXPECT_STATUS(status, MULTICAST_PENDING, MULTICAST_ERROR_TIMEOUT);
+}
+
+static void prune(void) {
+  multicast m = any_multicast();
+  NOTE("multicast_prune(%llx)", (long long)m.id);
+  EXPECT_COUNT(multicast_prune(m), MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_LIMIT,
+               MULTICAST_ERROR_OUT_OF_MEMORY);
+}
+
 static void remove_many(void) {
   multicast m = any_multicast();
   size_t count;
@@ -145,5 +199,6 @@ static void visit(void) {
 
 static const any_call calls[] = {create,     destroy,   add,    add,    add_many, remove_one,
                                  remove_many, remove_context, remove_at, remove_all, look,
-                                 invoke,     invoke,    visit};
+                                 invoke,     invoke,    visit,  remove_every, remove_within,
+                                 destroy_within, remove_several_within, prune};
 const call_table multicast_calls = {calls, sizeof calls / sizeof calls[0]};

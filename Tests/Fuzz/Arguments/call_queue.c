@@ -8,20 +8,43 @@ static multicast_queue any_queue(void) {
   return q;
 }
 
+static void ignore_call(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+}
+
+/* An invocation never blocks the thread that ran a call of the queue last. If this thread cannot
+ * run one, it drops the queue. */
+static void become_consumer(multicast_queue q) {
+  multicast m = multicast_create();
+  multicast_delegate d = {ignore_call, NULL};
+  multicast_add_options o = multicast_add_options_default();
+  int64_t made = 0;
+  o.queue = q;
+  multicast_queue_clear(q);
+  if (multicast_add(m, d, &o, NULL) == MULTICAST_OK && multicast_invoke(m, 0, NULL, 0) == 1)
+    made = multicast_queue_run(q, 1);
+  multicast_destroy(m);
+  if (made != 1) multicast_queue_destroy(q);
+}
+
 static void create(void) {
   multicast_queue_options *o = any_struct(sizeof *o);
   multicast_queue q;
   uint8_t b = any_byte();
   if (o != NULL && o->struct_size >= sizeof *o && o->struct_size <= 1024) {
-    o->capacity = b < 200 ? b % 4 : any_uint32();
+    o->capacity = b < 200 ? b % 4 : b < 240 ? any_uint32() : (size_t)any_uint64();
     b = any_byte();
-    o->overflow = (multicast_overflow)(b < 240 ? b % 3 : any_byte());
+    o->overflow = b < 240 ? b % 3 : any_uint32();
+    if (b >= 250) o->reserved = any_byte();
+    b = any_byte();
+    if (b & 1) o->thread_name = any_text();
+    if (b & 2) o->stack_size = b < 128 ? any_uint32() % (1u << 20) : 1u << 20;
+    if (b >= 250) o->flags = any_byte();
   }
   q = multicast_queue_create(o);
   NOTE("multicast_queue_create() = %llx", (long long)q.id);
   keep_handle(q.id);
-  /* An invocation never blocks the thread that ran the queue last. */
-  if (q.id != 0) EXPECT_COUNT(multicast_queue_run(q, 0), MULTICAST_ERROR_LIMIT);
+  if (q.id != 0) become_consumer(q);
 }
 
 static void destroy(void) {
@@ -69,14 +92,12 @@ static void stop(void) {
   NOTE("multicast_queue_stop(%llx)", (long long)q.id);
   status = multicast_queue_stop(q);
   EXPECT_STATUS(status, MULTICAST_PENDING, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_STATE);
-  /* As in `create`: this thread runs the queue, so that invocations do not block. */
-  if (status >= 0)
-    EXPECT_COUNT(multicast_queue_run(q, 0), MULTICAST_ERROR_STATE, MULTICAST_ERROR_LIMIT);
+  if (status >= 0) become_consumer(q); /* as in `create` */
 }
 
 static void read_statistics(void) {
   multicast_queue q = any_queue();
-  multicast_queue_stats *s = any_struct(sizeof *s);
+  multicast_queue_stats *s = any_output(sizeof *s);
   multicast_status status;
   NOTE("multicast_queue_get_stats(%llx)", (long long)q.id);
   status = multicast_queue_get_stats(q, s);
@@ -85,6 +106,23 @@ static void read_statistics(void) {
     EXPECT_EQ(s->queued, s->pending + s->delivered + s->dropped + s->retracted + s->coalesced);
 }
 
-static const any_call calls[] = {create, create, destroy, run,  run, wait,
-                                 watch,  start,  stop,    read_statistics};
+static void destroy_within(void) {
+  multicast_queue q = any_queue();
+  NOTE("multicast_queue_destroy_within(%llx)", (long long)q.id);
+  EXPECT_STATUS(multicast_queue_destroy_within(q, any_timeout()), MULTICAST_PENDING,
+                MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_TIMEOUT);
+  EXPECT(!multicast_queue_is_valid(q), "a queue that is destroyed and valid");
+}
+
+static void clear(void) {
+  multicast_queue q = any_queue();
+  int64_t result;
+  NOTE("multicast_queue_clear(%llx)", (long long)q.id);
+  result = multicast_queue_clear(q);
+  EXPECT_COUNT(result, MULTICAST_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(result >= 0, multicast_queue_is_valid(q));
+}
+
+static const any_call calls[] = {create, create, destroy, run,             run,           wait,
+                                 watch,  start,  stop,    read_statistics, destroy_within, clear};
 const call_table queue_calls = {calls, sizeof calls / sizeof calls[0]};

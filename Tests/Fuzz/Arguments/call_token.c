@@ -28,10 +28,27 @@ static void remove_nowait(void) {
 
 static void remove_within(void) {
   multicast_token t = any_token();
-  uint64_t timeout = any_byte() < 128 ? any_uint64() : any_byte();
+  uint64_t timeout = any_timeout();
   NOTE("multicast_token_remove_within(%llx, %llx)", (long long)t.id, (long long)timeout);
   EXPECT_STATUS(multicast_token_remove_within(t, timeout), MULTICAST_PENDING,
                 MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_TIMEOUT);
+}
+
+static void get(void) {
+  multicast_token t = any_token();
+  multicast_registration *r = any_output(sizeof *r);
+  multicast_status status;
+  NOTE("multicast_token_get(%llx)", (long long)t.id);
+  status = multicast_token_get(t, r);
+  EXPECT_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT);
+  if (status == MULTICAST_OK) {
+    EXPECT_EQ(r->token.id, t.id);
+    EXPECT(r->delegate.function != NULL && r->strong == NULL && r->label == NULL,
+           "what no registration has");
+    EXPECT(multicast_token_is_live(t), "a registration that is read and not live");
+    EXPECT_EQ(r->flags & ~(MULTICAST_ONCE | MULTICAST_LATEST), 0);
+    keep_handle(r->target.id);
+  }
 }
 
 static void pause_or_resume(void) {
@@ -60,7 +77,15 @@ static void end_lifetime(void) {
   EXPECT_EQ(multicast_lifetime_count(l), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
+static void end_lifetime_within(void) {
+  multicast_lifetime l = {any_handle()};
+  NOTE("multicast_lifetime_end_within(%llx)", (long long)l.id);
+  EXPECT_STATUS(multicast_lifetime_end_within(l, any_timeout()), MULTICAST_PENDING,
+                MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_TIMEOUT);
+  EXPECT(!multicast_lifetime_is_valid(l), "a lifetime that has ended and is valid");
+}
+
 static const any_call calls[] = {remove_it,       remove_nowait,   remove_within,
                                  pause_or_resume, create_lifetime, count_lifetime,
-                                 end_lifetime};
+                                 end_lifetime,    get,             end_lifetime_within};
 const call_table token_calls = {calls, sizeof calls / sizeof calls[0]};

@@ -54,6 +54,8 @@ size_t any_size(void) {
   }
 }
 
+uint64_t any_timeout(void) { return any_byte() < 128 ? any_uint64() : any_byte(); }
+
 /* ---- Handles --------------------------------------------------------------------------------- */
 
 void keep_handle(uint64_t id) {
@@ -101,6 +103,16 @@ void *any_struct(size_t known_size) {
   return blocks[block_count++] = block;
 }
 
+void *any_output(size_t known_size) {
+  unsigned char *block = any_struct(known_size);
+  uint32_t size, i;
+  if (block == NULL) return NULL;
+  memcpy(&size, block, sizeof size);
+  if (size < known_size || size > LARGEST_STRUCT) return block;
+  for (i = sizeof size; i < size; ++i) block[i] = 0xAB;
+  return block;
+}
+
 const char *any_name(multicast_broadcaster of) {
   static const char *const some[] = {"a", "b", "ab", "", NULL};
   static char longest[300];
@@ -114,6 +126,13 @@ const char *any_name(multicast_broadcaster of) {
   if (b >= 240) memcpy(name, longest, size);
   name[size] = '\0';
   return name;
+}
+
+const char *any_text(void) {
+  size_t size = any_byte() % 32;
+  char *text = any_bytes(size + 1);
+  text[size] = '\0';
+  return text;
 }
 
 multicast_function any_function(void) {

@@ -19,6 +19,7 @@ uint8_t any_byte(void);
 uint32_t any_uint32(void);
 uint64_t any_uint64(void);
 size_t any_size(void); /* small, or larger than any memory */
+uint64_t any_timeout(void); /* in nanoseconds */
 
 /* ---- Handles --------------------------------------------------------------------------------- */
 
@@ -36,8 +37,13 @@ void *any_bytes(size_t size);
 /* A struct that begins with its size; sometimes NULL. */
 void *any_struct(size_t known_size);
 
+/* A struct that the library fills; all but its size is not initialized. */
+void *any_output(size_t known_size);
+
 /* A name. For the default broadcaster one of a few, because it keeps its names. */
 const char *any_name(multicast_broadcaster of);
+
+const char *any_text(void); /* of any bytes, with a NUL */
 
 multicast_function any_function(void);
 void *any_context(void);

@@ -142,14 +142,17 @@ void *lock_context(void *context) {
   perform_inside();
   if (model.context_is_dead[r->context]) {
     NOTE("-> dead: r%lld", index);
-    if (r->is_live) model_remove(index);
+    if (r->is_live) {
+      model_remove(index);
+      if (f->kind == PRUNE) ++f->made;
+    }
     if (f->kind == RUN) model_queue_call_is_dead(f->queue);
     model_use_ends(f);
     model_resume();
     return NULL;
   }
   NOTE("-> alive: r%lld", index);
-  f->phase = r->is_live ? LOCKED : UNLOCK;
+  f->phase = r->is_live && f->kind != PRUNE ? LOCKED : UNLOCK;
   if (!r->is_live && f->kind == RUN) model_queue_call_is_dead(f->queue);
   model_resume();
   return &objects[r->context].strong;

@@ -89,6 +89,14 @@ name_choice choose_name(uint8_t byte) {
   return n;
 }
 
+/* ---- Time limits ----------------------------------------------------------------------------- */
+
+limit choose_limit(uint8_t byte) {
+  static const uint64_t timeouts[] = {0, 1000, MULTICAST_FOREVER};
+  limit l = {(byte & 1) != 0, timeouts[(byte >> 1) % 3]};
+  return l;
+}
+
 /* ---- Results --------------------------------------------------------------------------------- */
 
 void allow_handle_error(outcomes *o, const choice *c) {

@@ -78,6 +78,38 @@ void model_destroy(int target) {
   model.multicasts[target].is_alive = false;
 }
 
+static bool is_selected(const registration *r, const selection *s) {
+  return r->target == s->target && (s->function == NONE || r->function == s->function) &&
+         (s->context == NONE || r->context == s->context);
+}
+
+int model_remove_selected(const selection *s) {
+  int i, count = 0;
+  for (i = 0; i < model.registration_count; ++i) {
+    if (!model.registrations[i].is_live || !is_selected(&model.registrations[i], s)) continue;
+    model_remove(i);
+    ++count;
+  }
+  return count;
+}
+
+pending_calls model_pending(const selection *s) {
+  pending_calls p = {false, false};
+  int i;
+  for (i = 0; i < model.registration_count; ++i) {
+    const registration *r = &model.registrations[i];
+    if (r->is_live || !is_selected(r, s)) continue;
+    p.must = p.must || r->running > 0;
+    p.may = p.may || r->in_use > 0;
+  }
+  return p;
+}
+
+void allow_pending(outcomes *o, const pending_calls *before, const pending_calls *after) {
+  if (!before->must) allow(o, MULTICAST_OK);
+  if (before->may || after->may) allow(o, MULTICAST_PENDING);
+}
+
 outcomes model_removal_of(int index) {
   const registration *r = &model.registrations[index];
   outcomes o = {{0}, 0};

@@ -112,7 +112,7 @@ typedef struct addition {
 /* ---- Frames ---------------------------------------------------------------------------------- */
 
 /* Functions of the library that may call back; they nest. */
-typedef enum frame_kind { CHANGE, INVOKE, VISIT, RUN } frame_kind;
+typedef enum frame_kind { CHANGE, INVOKE, VISIT, RUN, PRUNE } frame_kind;
 
 typedef enum frame_phase {
   BETWEEN,  /* calls of delegates */
@@ -128,12 +128,12 @@ typedef enum payload_copy { NOT_COPIED, COPIED, NOT_COPYABLE } payload_copy;
 typedef struct frame {
   frame_kind kind;
   frame_phase phase;
-  int target;  /* INVOKE, VISIT */
+  int target;  /* INVOKE, VISIT, PRUNE */
   int queue;   /* RUN */
   int newest;        /* this registration and later ones were added after the frame had begun */
   int current;       /* registration that is being called, or was last; or NONE */
   bool is_over;      /* no call is left */
-  int64_t made;      /* calls; the result */
+  int64_t made;      /* calls, or what was pruned; the result */
   int64_t budget;    /* RUN, VISIT: limit of calls */
   model_call call;   /* with the payload of the invoker or of the queue */
   payload_copy copy; /* INVOKE: for the queues */
@@ -186,6 +186,21 @@ outcomes model_removal_of(int index);
  * before count too. */
 outcomes model_removal_by_value(int index);
 
+/* Delegates of one multicast: those with a function and a context, where NONE stands for all. */
+typedef struct selection {
+  int target, function, context;
+} selection;
+
+int model_remove_selected(const selection *s); /* how many */
+
+/* Whether calls of selected delegates that are removed run, and so whether a removal is PENDING.
+ * `may` without `must`: the header leaves that open. */
+typedef struct pending_calls {
+  bool must, may;
+} pending_calls;
+pending_calls model_pending(const selection *s);
+void allow_pending(outcomes *o, const pending_calls *before, const pending_calls *after);
+
 /* ---- Adding: model_add.c --------------------------------------------------------------------- */
 
 /* Adds to the model, or fails, when the result is known. */
@@ -230,5 +245,6 @@ bool model_queue_take(int queue, model_call *out);
 void model_queue_call_is_dead(int queue); /* a taken call whose context is dead */
 void model_queue_retract(int queue, int index);
 bool model_queue_contains(int queue, int index);
+int64_t model_queue_clear(int queue); /* how many calls were dropped */
 
 #endif

@@ -47,7 +47,8 @@ static bool is_wanted(const registration *r, uint32_t event) {
 static void advance_invocation(frame *f) {
   while ((f->current = model_next(f->target, f->current, f->newest)) != NONE) {
     const registration *r = &model.registrations[f->current];
-    if (r->is_paused) continue;
+    if (f->kind == PRUNE && r->is_locked) return;
+    if (f->kind == PRUNE || r->is_paused) continue;
     if (f->kind == VISIT) return;
     if (!is_wanted(r, f->call.event)) continue;
     if (r->queue == NONE) return;

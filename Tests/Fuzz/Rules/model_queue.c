@@ -34,7 +34,7 @@ void model_queue_call(frame *f, int index) {
   int before = find_call(q, index);
   bool is_full = (int)q->stats.pending == q->capacity;
   bool is_copied;
-  if ((r->flags & MULTICAST_ONCE) && before != NONE) return;
+  if ((r->flags & MULTICAST_ONCE) && !(r->flags & MULTICAST_LATEST) && before != NONE) return;
   is_copied = can_be_copied(f);
   if (!is_copied) f->copy = NOT_COPYABLE;
   if (!is_copied ||
@@ -67,6 +67,14 @@ bool model_queue_take(int queue, model_call *out) {
   remove_call(q, 0);
   ++q->stats.delivered; /* counts from the lock of the call on */
   return true;
+}
+
+int64_t model_queue_clear(int queue) {
+  model_queue *q = &model.queues[queue];
+  int64_t dropped = (int64_t)q->stats.pending;
+  q->stats.dropped += q->stats.pending;
+  q->stats.pending = 0;
+  return dropped;
 }
 
 void model_queue_call_is_dead(int queue) {

@@ -61,6 +61,7 @@ void perform_destroy_broadcaster(const record *r) {
   choice c = choose_broadcaster(r->a);
   multicast_broadcaster handle = {c.id};
   multicast_status status;
+  limit within = choose_limit(r->b);
   outcomes allowed = {{0}, 0};
   frame *f = model_enter(CHANGE);
   NOTE("multicast_broadcaster_destroy(b%lld)", c.index);
@@ -72,7 +73,8 @@ void perform_destroy_broadcaster(const record *r) {
     model.broadcasters[c.index].is_alive = false;
     f->ending = c.index;
   }
-  status = multicast_broadcaster_destroy(handle);
+  status = within.is_limited ? multicast_broadcaster_destroy_within(handle, within.timeout_ns)
+                             : multicast_broadcaster_destroy(handle);
   model_follow_ending(f);
   finish(status, &allowed);
 }
@@ -127,6 +129,23 @@ void perform_unregister_all(const record *r) {
   if (allowed.count == 0 || is_destroyed)
     allow(&allowed, target == NONE ? 0 : model_remove_all(target));
   finish(multicast_broadcaster_unregister_all(b, name.text), &allowed);
+}
+
+void perform_unregister_context(const record *r) {
+  choice c = choose_broadcaster(r->a);
+  name_choice name = choose_name(r->d);
+  multicast_broadcaster b = {c.id};
+  selection s = {NONE, NONE, r->b % CONTEXTS};
+  outcomes allowed = {{0}, 0};
+  bool is_destroyed;
+  NOTE("multicast_broadcaster_unregister_context(b%lld, n%lld, c%lld)", c.index, name.name,
+       s.context);
+  model_enter(CHANGE);
+  s.target = find_target(&c, &name, &allowed, &is_destroyed);
+  if (allowed.count == 0 || is_destroyed)
+    allow(&allowed, s.target == NONE ? 0 : model_remove_selected(&s));
+  finish(multicast_broadcaster_unregister_context(b, name.text, context_pointer(s.context)),
+         &allowed);
 }
 
 void perform_look_up(const record *r) {

@@ -24,6 +24,7 @@ void perform_end_lifetime(const record *r) {
   choice c = choose_lifetime(r->a);
   multicast_lifetime l = {c.id};
   multicast_status status;
+  limit within = choose_limit(r->b);
   outcomes allowed = {{0}, 0};
   int i;
   NOTE("multicast_lifetime_end(l%lld)", c.index);
@@ -35,7 +36,8 @@ void perform_end_lifetime(const record *r) {
       if (model.registrations[i].lifetime == c.index && model.registrations[i].is_live)
         model_remove(i);
   }
-  status = multicast_lifetime_end(l);
+  status = within.is_limited ? multicast_lifetime_end_within(l, within.timeout_ns)
+                             : multicast_lifetime_end(l);
   if (c.is_alive) {
     allow(&allowed, MULTICAST_OK);
     for (i = 0; i < model.registration_count; ++i) {

@@ -33,6 +33,7 @@ static void allow_end(outcomes *allowed, int target) {
 void perform_destroy(const record *r) {
   choice c = choose_multicast(r->a);
   multicast m = {c.id};
+  limit within = choose_limit(r->b);
   outcomes allowed = {{0}, 0};
   NOTE("multicast_destroy(m%lld)", c.index);
   model_enter(CHANGE);
@@ -41,7 +42,8 @@ void perform_destroy(const record *r) {
     allow_end(&allowed, c.index);
     model_destroy(c.index);
   }
-  finish(multicast_destroy(m), &allowed);
+  finish(within.is_limited ? multicast_destroy_within(m, within.timeout_ns) : multicast_destroy(m),
+         &allowed);
 }
 
 /* ---- Removal --------------------------------------------------------------------------------- */
@@ -64,6 +66,93 @@ void perform_remove(const record *r) {
     }
   }
   finish(multicast_remove(m, delegate_of(function, context)), &allowed);
+}
+
+void perform_remove_every(const record *r) {
+  choice c = choose_multicast(r->a);
+  multicast m = {c.id};
+  selection s = {c.index, r->b % FUNCTIONS, r->c % CONTEXTS};
+  multicast_delegate d = delegate_of(s.function, s.context);
+  limit within = choose_limit(r->d);
+  pending_calls before = {false, false}, after;
+  outcomes allowed = {{0}, 0};
+  multicast_status status;
+  bool is_found = false;
+  NOTE("multicast_remove_every(m%lld, f%lld c%lld)", c.index, s.function, s.context);
+  model_enter(CHANGE);
+  allow_handle_error(&allowed, &c);
+  if (c.is_alive) {
+    is_found = model_remove_selected(&s) > 0;
+    if (!is_found) allow(&allowed, MULTICAST_ERROR_NOT_FOUND);
+    before = model_pending(&s);
+  }
+  status = within.is_limited ? multicast_remove_within(m, d, within.timeout_ns)
+                             : multicast_remove_every(m, d);
+  if (is_found) {
+    after = model_pending(&s);
+    allow_pending(&allowed, &before, &after);
+  }
+  finish(status, &allowed);
+}
+
+/* Removes by one delegate, by context, or all, and compares the status beside the count. */
+void perform_remove_several_within(const record *r) {
+  choice c = choose_multicast(r->a);
+  multicast m = {c.id};
+  int what = r->d % 3;
+  selection s = {c.index, what == 0 ? r->b % FUNCTIONS : NONE, what < 2 ? r->c % CONTEXTS : NONE};
+  multicast_delegate d = delegate_of(s.function, what < 2 ? s.context : 0);
+  limit within = choose_limit(r->e);
+  multicast_status status = MULTICAST_ERROR_STATE, *out = r->e & 64 ? NULL : &status;
+  pending_calls before = {false, false}, after;
+  outcomes allowed = {{0}, 0}, statuses = {{0}, 0};
+  int64_t result;
+  NOTE("multicast_remove_..._within(m%lld), way %lld", c.index, what);
+  model_enter(CHANGE);
+  allow_handle_error(&allowed, &c);
+  if (c.is_alive) {
+    if (what == 0) {
+      int index = model_first_equal(c.index, s.function, s.context);
+      if (index != NONE) model_remove(index);
+      allow(&allowed, index != NONE);
+    } else {
+      allow(&allowed, model_remove_selected(&s));
+    }
+    before = model_pending(&s);
+  }
+  switch (what) {
+    case 0: result = multicast_remove_many_within(m, &d, 1, within.timeout_ns, out); break;
+    case 1: result = multicast_remove_context_within(m, d.context, within.timeout_ns, out); break;
+    default: result = multicast_remove_all_within(m, within.timeout_ns, out);
+  }
+  after = model_pending(&s);
+  if (c.is_alive) allow_pending(&statuses, &before, &after);
+  else allow(&statuses, MULTICAST_ERROR_INVALID_HANDLE);
+  finish(result, &allowed);
+  if (out != NULL) EXPECT_ALLOWED(status, &statuses);
+}
+
+/* Like an invocation that makes no call. */
+void perform_prune(const record *r) {
+  choice c = choose_multicast(r->a);
+  multicast m = {c.id};
+  outcomes errors = {{0}, 0};
+  int64_t result;
+  NOTE("multicast_prune(m%lld)", c.index);
+  allow_handle_error(&errors, &c);
+  if (model.nesting >= NESTING) allow(&errors, MULTICAST_ERROR_LIMIT);
+  if (errors.count > 0) {
+    model_enter(CHANGE);
+    finish(multicast_prune(m), &errors);
+  } else {
+    frame *f = model_enter(PRUNE);
+    f->target = c.index;
+    f->budget = INT64_MAX;
+    result = multicast_prune(m);
+    model_leave();
+    NOTE("= %lld", result);
+    EXPECT_EQ(result, f->made);
+  }
 }
 
 void perform_remove_many(const record *r) {

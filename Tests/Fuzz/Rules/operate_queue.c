@@ -10,6 +10,25 @@
 
 enum { DEFAULT_CAPACITY = 1024 };
 
+static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+}
+
+/* An invocation never blocks the thread that ran a call of the queue last; with a single thread it
+ * would block without limit. Returns false if there is no memory for that call. */
+static bool become_consumer(model_queue *q) {
+  multicast m = multicast_create();
+  multicast_delegate d = {do_nothing, NULL};
+  multicast_add_options o = multicast_add_options_default();
+  bool is_done;
+  o.queue = q->handle;
+  is_done = multicast_add(m, d, &o, NULL) == MULTICAST_OK &&
+            multicast_invoke(m, 0, NULL, 0) == 1 && multicast_queue_run(q->handle, 1) == 1;
+  if (m.id != 0) EXPECT_EQ(multicast_destroy(m), MULTICAST_OK);
+  q->stats.queued = q->stats.delivered = q->stats.highest = 1;
+  return is_done;
+}
+
 void perform_create_queue(const record *r) {
   static const uint32_t capacities[] = {1, 2, 3, 5, 4, 3, 2, 0};
   multicast_queue_options o = multicast_queue_options_default();
@@ -18,14 +37,17 @@ void perform_create_queue(const record *r) {
   model_queue q = {0};
   int i;
   o.capacity = capacities[r->a % 8];
+  if (r->d & 1) o.thread_name = "of the queue";
+  if (r->d & 2) o.stack_size = 65536;
   o.overflow = (multicast_overflow)(r->b % 3);
-  /* This thread runs the queue at once: an invocation never blocks the thread that ran it last, and
-   * with a single thread it would block without limit. At the nesting limit no run is possible. */
+  /* This thread runs a call of the queue at once. At the nesting limit no run is possible. */
   if (model.nesting >= NESTING) o.overflow = MULTICAST_OVERFLOW_REFUSE;
   switch (r->c) {
     case 0xF8: o.struct_size = 0; break;
     case 0xF9: o.struct_size = 8; break;
     case 0xFA: o.struct_size = 1025; break;
+    case 0xFD: o.flags = 1; break;
+    case 0xFE: o.reserved = 1; break;
     case 0xFB: o.overflow = (multicast_overflow)3; break;
     case 0xFC: o.overflow = (multicast_overflow)-1; break;
     default: if (is_bad) o.capacity = (1 << 24) + 1;
@@ -44,6 +66,11 @@ void perform_create_queue(const record *r) {
     EXPECT(model.queues[i].handle.id != q.handle.id, "two queues with the same handle");
   NOTE("= q%lld", i);
   q.is_alive = true;
+  if (model.nesting < NESTING && !become_consumer(&q)) {
+    EXPECT(memory_failures() > failures, "no call without a failed allocation");
+    EXPECT_EQ(multicast_queue_destroy(q.handle), MULTICAST_OK);
+    return;
+  }
   q.capacity = o.capacity == 0 ? DEFAULT_CAPACITY : (int)o.capacity;
   q.overflow = o.overflow;
   q.calls = malloc((size_t)q.capacity * sizeof *q.calls);
@@ -65,6 +92,7 @@ void perform_destroy_queue(const record *r) {
   multicast_queue handle = {c.id};
   model_queue *q = c.is_alive ? &model.queues[c.index] : NULL;
   multicast_status status;
+  limit within = choose_limit(r->b);
   outcomes allowed = {{0}, 0};
   int i;
   NOTE("multicast_queue_destroy(q%lld)", c.index);
@@ -76,7 +104,8 @@ void perform_destroy_queue(const record *r) {
       if (model.registrations[i].queue == c.index && model.registrations[i].is_live)
         model_remove(i);
   }
-  status = multicast_queue_destroy(handle);
+  status = within.is_limited ? multicast_queue_destroy_within(handle, within.timeout_ns)
+                             : multicast_queue_destroy(handle);
   if (q != NULL) {
     allow(&allowed, MULTICAST_OK);
     for (i = 0; i < model.registration_count; ++i) {
@@ -116,6 +145,14 @@ void perform_run(const record *r) {
     NOTE("= %lld", result);
     EXPECT_EQ(result, f->made);
   }
+}
+
+void perform_clear(const record *r) {
+  choice c = choose_queue(r->a);
+  multicast_queue q = {c.id};
+  NOTE("multicast_queue_clear(q%lld)", c.index);
+  EXPECT_EQ(multicast_queue_clear(q),
+            c.is_alive ? model_queue_clear(c.index) : MULTICAST_ERROR_INVALID_HANDLE);
 }
 
 static bool is_readable(int descriptor) {

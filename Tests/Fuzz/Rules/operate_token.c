@@ -1,3 +1,4 @@
+#include "callbacks.h"
 #include "history.h"
 #include "operations.h"
 
@@ -17,6 +18,11 @@ static void remove_token(const choice *c, uint8_t how) {
   NOTE("multicast_token_remove(r%lld), way %lld", c->index, how % 5);
   model_enter(CHANGE);
   allow_handle_error(&allowed, c);
+  if (c->index != NONE && !c->is_alive) { /* removed before: a call of it may run */
+    const registration *x = &model.registrations[c->index];
+    if (x->in_use > 0) allow(&allowed, MULTICAST_PENDING);
+    if (x->running > 0) allowed.values[0] = MULTICAST_PENDING;
+  }
   if (c->is_alive) {
     allowed = model_removal_of(c->index);
     model_remove(c->index);
@@ -51,4 +57,27 @@ void perform_pause(const record *r) {
   EXPECT_EQ(is_resume ? multicast_token_resume(t) : multicast_token_pause(t),
             c.is_alive ? MULTICAST_OK : MULTICAST_ERROR_INVALID_HANDLE);
   if (c.is_alive) model.registrations[c.index].is_paused = !is_resume;
+}
+
+void perform_get(const record *r) {
+  choice c = choose_registration(r->a);
+  multicast_token t = {c.id};
+  multicast_registration got = MULTICAST_REGISTRATION_INIT;
+  const registration *x = c.is_alive ? &model.registrations[c.index] : NULL;
+  NOTE("multicast_token_get(r%lld)", c.index);
+  EXPECT_EQ(multicast_token_get(t, &got),
+            x != NULL ? MULTICAST_OK : MULTICAST_ERROR_INVALID_HANDLE);
+  if (x == NULL) return;
+  EXPECT_EQ(got.flags, x->flags & (MULTICAST_ONCE | MULTICAST_LATEST));
+  EXPECT_EQ(got.token.id, c.id);
+  EXPECT_EQ(got.target.id, model.multicasts[x->target].handle.id);
+  EXPECT(got.delegate.function == delegate_functions[x->function] &&
+             got.delegate.context == context_pointer(x->context),
+         "a registration with the wrong delegate");
+  EXPECT_EQ(got.priority, x->priority);
+  EXPECT_EQ(got.is_paused, x->is_paused);
+  EXPECT_EQ(got.events, x->events);
+  EXPECT_EQ(got.lifetime.id, x->lifetime == NONE ? 0 : model.lifetimes[x->lifetime].handle.id);
+  EXPECT_EQ(got.queue.id, x->queue == NONE ? 0 : model.queues[x->queue].handle.id);
+  EXPECT(got.strong == NULL && got.label == NULL, "a reserved field that is not NULL");
 }

@@ -39,6 +39,12 @@ typedef enum operation {
   FAIL_MEMORY,
   CONTEXT_DIES,
   RECURSE,
+  REMOVE_EVERY,
+  REMOVE_SEVERAL_WITHIN,
+  PRUNE_IT,
+  GET_TOKEN,
+  CLEAR_QUEUE,
+  UNREGISTER_CONTEXT,
   OPERATIONS
 } operation;
 
@@ -55,7 +61,10 @@ void verify(void);
 void perform_create(void);
 void perform_destroy(const record *r);
 void perform_remove(const record *r);
+void perform_remove_every(const record *r);
 void perform_remove_many(const record *r);
+void perform_remove_several_within(const record *r);
+void perform_prune(const record *r);
 void perform_remove_context(const record *r);
 void perform_remove_at(const record *r);
 void perform_remove_all(const record *r);
@@ -73,6 +82,7 @@ void invoke_again(int target);
 void perform_token(const record *r);
 void perform_current(const record *r);
 void perform_pause(const record *r);
+void perform_get(const record *r);
 
 void perform_create_lifetime(void);
 void perform_end_lifetime(const record *r);
@@ -81,16 +91,26 @@ void perform_create_queue(const record *r);
 void perform_destroy_queue(const record *r);
 void perform_run(const record *r);
 void perform_watch(const record *r);
+void perform_clear(const record *r);
 
 void perform_create_broadcaster(const record *r);
 void perform_destroy_broadcaster(const record *r);
 void perform_unregister(const record *r);
 void perform_unregister_all(const record *r);
+void perform_unregister_context(const record *r);
 void perform_look_up(const record *r);
 
 /* The default broadcaster outlives an input. Each input finds and leaves it without observers. */
 void begin_default_broadcaster(void);
 void end_default_broadcaster(void);
+
+/* Whether an end is to be called with a time limit, and with which one. With a single thread there
+ * is nothing to wait for: the limit changes no result. */
+typedef struct limit {
+  bool is_limited;
+  uint64_t timeout_ns;
+} limit;
+limit choose_limit(uint8_t byte);
 
 /* ---- Choosing -------------------------------------------------------------------------------- */
 

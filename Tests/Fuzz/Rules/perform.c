@@ -21,6 +21,7 @@ static void compare_lifetimes(void) {
   for (i = 0; i < model.lifetime_count; ++i) {
     for (j = count = 0; j < model.registration_count; ++j)
       if (model.registrations[j].lifetime == i && model.registrations[j].is_live) ++count;
+    EXPECT_EQ(multicast_lifetime_is_valid(model.lifetimes[i].handle), model.lifetimes[i].is_alive);
     EXPECT_EQ(multicast_lifetime_count(model.lifetimes[i].handle),
               model.lifetimes[i].is_alive ? count : MULTICAST_ERROR_INVALID_HANDLE);
   }
@@ -32,6 +33,7 @@ static void compare_statistics(void) {
     const multicast_queue_stats *wanted = &model.queues[i].stats;
     multicast_queue_stats got = multicast_queue_stats_default();
     multicast_status status = multicast_queue_get_stats(model.queues[i].handle, &got);
+    EXPECT_EQ(multicast_queue_is_valid(model.queues[i].handle), model.queues[i].is_alive);
     EXPECT_EQ(status, model.queues[i].is_alive ? MULTICAST_OK : MULTICAST_ERROR_INVALID_HANDLE);
     if (status != MULTICAST_OK) continue;
     EXPECT_EQ(got.pending, wanted->pending);
@@ -45,7 +47,15 @@ static void compare_statistics(void) {
   }
 }
 
+static void compare_broadcasters(void) {
+  int i;
+  for (i = 0; i < model.broadcaster_count; ++i)
+    EXPECT_EQ(multicast_broadcaster_is_valid(model.broadcasters[i].handle),
+              model.broadcasters[i].is_alive);
+}
+
 void verify(void) {
+  compare_broadcasters();
   compare_liveness();
   compare_lifetimes();
   compare_statistics();
@@ -97,6 +107,12 @@ bool perform(const record *r) {
       NOTE("the next %lld calls invoke their multicast again", RECURSIONS);
       if (model.depth == 0) model.recursions = RECURSIONS;
       break;
+    case REMOVE_EVERY: perform_remove_every(r); break;
+    case REMOVE_SEVERAL_WITHIN: perform_remove_several_within(r); break;
+    case PRUNE_IT: perform_prune(r); break;
+    case GET_TOKEN: perform_get(r); break;
+    case CLEAR_QUEUE: perform_clear(r); break;
+    case UNREGISTER_CONTEXT: perform_unregister_context(r); break;
     case END_INSIDE:
     case OPERATIONS: return false;
   }
