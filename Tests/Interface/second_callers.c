@@ -235,6 +235,26 @@ TEST(second_callers_do_not_wait_inside_the_call_that_the_first_waits_for) {
   }
 }
 
+static void end_in_release(void *context) {
+  inside *in = context;
+  in->status = in->e.end(&in->e, MULTICAST_FOREVER);
+  ADD(in->releases, 1);
+}
+
+TEST(second_callers_inside_a_release_of_the_first_do_not_wait) {
+  int i;
+  for (i = 0; i < ENDERS; ++i) {
+    static inside in;
+    multicast_delegate d = {end_inside, &in}; /* not called */
+    in.status = MULTICAST_OK;
+    in.releases = 0;
+    begin_with(&in.e, enders[i], d, end_in_release);
+    CHECK_OK(enders[i](&in.e, MULTICAST_FOREVER));
+    CHECK_STATUS(in.status, MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_EQ(in.releases, 1);
+  }
+}
+
 /* ---- Many at once ---------------------------------------------------------------------------- */
 
 enum { CALLERS = 4 };

@@ -190,6 +190,42 @@ static void remove_listed(void) {
   }
 }
 
+/* Of all equal ones, or of several, with a time limit or without waiting. */
+static void remove_listed_within(void) {
+  multicast m = random_multicast();
+  multicast_delegate listed[4];
+  multicast_status status = MULTICAST_ERROR_STATE;
+  multicast_status *out = one_in(4) ? NULL : &status;
+  uint64_t timeout = one_in(2) ? 0 : random_below(100000);
+  int64_t count = multicast_list(m, listed, 4);
+  if (count <= 0) return;
+  if (count > 4) count = 4;
+  switch (random_below(4)) {
+    case 0:
+      EXPECT(multicast_remove_every(m, listed[0]), OK | PENDING | INVALID_HANDLE | NOT_FOUND);
+      return;
+    case 1:
+      EXPECT(multicast_remove_within(m, listed[0], timeout),
+             OK | PENDING | INVALID_HANDLE | NOT_FOUND | TIMEOUT);
+      return;
+    case 2: count = multicast_remove_many_within(m, listed, (size_t)count, timeout, out); break;
+    default: count = multicast_remove_context_within(m, listed[0].context, timeout, out);
+  }
+  EXPECT_COUNT(count, OK | INVALID_HANDLE);
+  if (out != NULL) EXPECT(status, count < 0 ? INVALID_HANDLE : OK | PENDING | TIMEOUT);
+}
+
+static void remove_all_within(void) {
+  multicast_status status = MULTICAST_ERROR_STATE;
+  int64_t count = multicast_remove_all_within(random_multicast(), random_below(1000), &status);
+  EXPECT_COUNT(count, OK | INVALID_HANDLE);
+  EXPECT(status, count < 0 ? INVALID_HANDLE : OK | PENDING | TIMEOUT);
+}
+
+static void prune(void) {
+  EXPECT_COUNT(multicast_prune(random_multicast()), OK | INVALID_HANDLE);
+}
+
 static void remove_at(void) {
   EXPECT(multicast_remove_at(random_multicast(), random_below(30)),
          OK | PENDING | INVALID_HANDLE | NOT_FOUND);
@@ -207,6 +243,11 @@ static void unregister(void) {
 
 static void unregister_all(void) {
   EXPECT_COUNT(multicast_broadcaster_unregister_all(random_broadcaster(), random_name()),
+               OK | INVALID_HANDLE);
+}
+
+static void unregister_context(void) {
+  EXPECT_COUNT(multicast_broadcaster_unregister_context(random_broadcaster(), random_name(), NULL),
                OK | INVALID_HANDLE);
 }
 
@@ -278,6 +319,17 @@ static void query(void) {
   }
 }
 
+static void get(void) {
+  multicast_registration r = MULTICAST_REGISTRATION_INIT;
+  multicast_token t = random_token();
+  multicast_status status = multicast_token_get(t, &r);
+  EXPECT(status, OK | INVALID_HANDLE);
+  if (status != MULTICAST_OK) return;
+  MUST(r.token.id == t.id && r.target.id != 0 && r.delegate.function != NULL,
+       "what was read of 0x%llx", (unsigned long long)t.id);
+  MUST(r.priority >= -1 && r.priority <= 2, "priority %d", r.priority);
+}
+
 static void pause_or_resume(void) {
   multicast_token t = random_token();
   EXPECT(one_in(3) ? multicast_token_pause(t) : multicast_token_resume(t), OK | INVALID_HANDLE);
@@ -299,6 +351,30 @@ static void replace_lifetime(void) {
   multicast_lifetime fresh = multicast_lifetime_create();
   multicast_lifetime old = {SWAP(world_lifetimes[random_below(LIFETIME_COUNT)], fresh.id)};
   EXPECT(multicast_lifetime_end(old), OK | PENDING | INVALID_HANDLE);
+}
+
+/* Another thread may be ending the same at the same time: both wait, or neither. */
+static uint64_t random_timeout(void) {
+  return one_in(2) ? 0 : one_in(4) ? MULTICAST_FOREVER : random_below(100000);
+}
+
+static void destroy_multicast_within(void) {
+  EXPECT(multicast_destroy_within(random_multicast(), random_timeout()),
+         OK | PENDING | INVALID_HANDLE | TIMEOUT);
+}
+
+static void end_lifetime_within(void) {
+  multicast_lifetime l = random_lifetime();
+  EXPECT(multicast_lifetime_end_within(l, random_timeout()),
+         OK | PENDING | INVALID_HANDLE | TIMEOUT);
+  MUST(!multicast_lifetime_is_valid(l), "a lifetime that has ended is valid");
+}
+
+static void destroy_broadcaster_within(void) {
+  multicast_broadcaster b = random_broadcaster();
+  EXPECT(multicast_broadcaster_destroy_within(b, random_timeout()),
+         OK | PENDING | INVALID_HANDLE | TIMEOUT);
+  MUST(!multicast_broadcaster_is_valid(b), "a destroyed broadcaster is valid");
 }
 
 static void replace_queue(void) {
@@ -339,6 +415,18 @@ static void wait_for_calls(void) {
 static multicast_queue random_other_queue(void) {
   multicast_queue q = {LOAD(world_queues[1 + random_below(QUEUE_COUNT - 1)])};
   return q;
+}
+
+static void clear_queue(void) {
+  EXPECT_COUNT(multicast_queue_clear(random_queue()), OK | INVALID_HANDLE);
+}
+
+/* Not the first queue. */
+static void destroy_queue_within(void) {
+  multicast_queue q = random_other_queue();
+  EXPECT(multicast_queue_destroy_within(q, random_timeout()),
+         OK | PENDING | INVALID_HANDLE | TIMEOUT);
+  MUST(!multicast_queue_is_valid(q), "a destroyed queue is valid");
 }
 
 static void start_queue(void) {
@@ -382,6 +470,16 @@ static const operation operations[] = {
     {"multicast_token_remove_nowait", 20, remove_token_nowait},
     {"multicast_token_remove_within", 20, remove_token_within},
     {"multicast_remove", 30, remove_listed},
+    {"removals with a time limit", 25, remove_listed_within},
+    {"multicast_remove_all_within", 2, remove_all_within},
+    {"multicast_prune", 8, prune},
+    {"multicast_broadcaster_unregister_context", 2, unregister_context},
+    {"multicast_token_get", 20, get},
+    {"multicast_destroy_within", 3, destroy_multicast_within},
+    {"multicast_lifetime_end_within", 3, end_lifetime_within},
+    {"multicast_queue_destroy_within", 3, destroy_queue_within},
+    {"multicast_broadcaster_destroy_within", 2, destroy_broadcaster_within},
+    {"multicast_queue_clear", 4, clear_queue},
     {"multicast_remove_at", 15, remove_at},
     {"multicast_remove_all", 3, remove_all},
     {"multicast_broadcaster_unregister", 5, unregister},

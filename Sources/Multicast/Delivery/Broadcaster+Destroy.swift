@@ -12,7 +12,8 @@ extension Broadcaster {
     if isDefault(handle) { throw .state }
     let thread = ThreadRecord.current ?? ThreadRegistry.enter()
     defer { if let thread { ThreadRegistry.leaveIfEnding(thread) } }
-    return try broadcaster.destroy(by: thread?.identity ?? .unknown, timeout)
+    // A thread without a record, for lack of memory, is not waited for.
+    return try broadcaster.destroy(by: thread?.identity ?? .none, timeout)
   }
 
   private func destroy(
@@ -65,9 +66,12 @@ extension Broadcaster {
     let destroyer = withUnsafePointer(to: storage.pointee.destroyer) {
       UnsafeMutablePointer(mutating: $0)
     }
+    let own = ThreadRecord.current?.identity ?? .none
     let isOver = {
       storage.pointee.header.id.load(ordering: .relaxed) != handle.changed(to: .vacant)
         || destroyer.pointee.load(ordering: .relaxed).isNone
+        // It is this thread, inside a release function.
+        || destroyer.pointee.load(ordering: .relaxed) == own
     }
     return Waits.sleep(for: .thread(destroyer), timeout, until: isOver) == .timeout
       ? .timeout : .invalidHandle

@@ -8,8 +8,6 @@ struct ThreadIdentity: RawRepresentable, AtomicRepresentable {
   init(rawValue: UInt64) { self.rawValue = rawValue }
 
   static var none: ThreadIdentity { ThreadIdentity(rawValue: 0) }
-  /// Of a thread that has no record, for lack of memory.
-  static var unknown: ThreadIdentity { ThreadIdentity(rawValue: .max) }
 
   var isNone: Bool { rawValue == 0 }
 
