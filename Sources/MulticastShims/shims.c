@@ -22,7 +22,9 @@ pthread_key_t shims_exit_key;
 // swiftc's instrumentation calls these names. gcc's runtime has the functions under their ordinary
 // names only.
 SHIMS_HIDDEN void *__tsan_memcpy(void *to, const void *from, size_t size);
+SHIMS_HIDDEN void *__tsan_memmove(void *to, const void *from, size_t size);
 SHIMS_HIDDEN void *__tsan_memset(void *block, int byte, size_t size);
 void *__tsan_memcpy(void *to, const void *from, size_t size) { return memcpy(to, from, size); }
+void *__tsan_memmove(void *to, const void *from, size_t size) { return memmove(to, from, size); }
 void *__tsan_memset(void *block, int byte, size_t size) { return memset(block, byte, size); }
 #endif
