@@ -6,8 +6,8 @@ extension Lifetime {
   ///
   /// If another thread has just ended it, this fails; after waiting as well.
   ///
-  /// - Parameter change: Made together with the end, under the lifetime's lock: a fork sees both, or
-  ///   none. If it throws, the lifetime does not end.
+  /// - Parameter change: Made together with the end, under the lifetime's lock: a fork sees both,
+  ///   or none. If it throws, the lifetime does not end.
   static func end(
     _ handle: Handle, as role: Membership.Role = .owned, _ timeout: Timeout = .unlimited,
     with change: () throws(Status) -> Void = {}
