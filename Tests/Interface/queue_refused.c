@@ -6,7 +6,7 @@
 #include "queues.h"
 #include "removals.h"
 
-/* ---- Removed while its call waits for room ---------------------------------------------------- */
+/* ---- Removed while its call waits for room --------------------------------------------------- */
 
 static void remove_blocked(removal *r, int64_t (*remove)(removal *)) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
@@ -60,7 +60,7 @@ TEST(queue_counts_each_blocked_call_of_several_threads_as_refused) {
   CHECK_TEXT(figures(n.queue), "queued 1, refused 3, retracted 1");
 }
 
-/* ---- Who is expected to make room ------------------------------------------------------------- */
+/* ---- Who is expected to make room ------------------------------------------------------------ */
 
 typedef struct empty_runner {
   multicast_queue queue;

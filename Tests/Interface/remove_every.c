@@ -97,7 +97,7 @@ TEST(remove_every_inside_a_call_of_one_is_pending) {
   CHECK_EQ(multicast_count(o.r.target), 0);
 }
 
-/* ---- An equal delegate that was removed before ------------------------------------------------ */
+/* ---- An equal delegate that was removed before ----------------------------------------------- */
 
 /* The call of a removed registration runs; an equal one is registered. */
 static multicast_token begin_equal(running_call *c, int64_t (*remove)(removal *)) {

@@ -150,7 +150,7 @@ TEST(second_callers_are_timeout_while_the_first_waits) {
   }
 }
 
-/* ---- Second callers wait for release functions, too ------------------------------------------- */
+/* ---- Second callers wait for release functions, too ------------------------------------------ */
 
 typedef struct slow {
   gate begun, may_return;
@@ -193,7 +193,7 @@ TEST(second_broadcaster_destroy_waits_for_the_releases_of_the_first) {
   second_waits_for_release(end_broadcaster);
 }
 
-/* ---- A second caller for which the first waits ------------------------------------------------ */
+/* ---- A second caller for which the first waits ----------------------------------------------- */
 
 typedef struct inside {
   ended e;

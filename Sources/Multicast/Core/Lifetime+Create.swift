@@ -5,8 +5,8 @@ extension Lifetime {
   /// - Returns: the handle of a lifetime without members.
   static func create(_ kind: Handle.Kind = .lifetime) throws(Status) -> Handle {
     try pool.create(kind) { (storage: UnsafeMutablePointer<Storage>, _) throws(Status) in
-      storage.pointee.waiterCount = 0
-      storage.pointee.process = Process.generation
+      storage.pointee.waiterCount.store(0, ordering: .relaxed)
+      storage.pointee.process.store(Process.generation, ordering: .relaxed)
       storage.pointee.role = kind == .lifetime ? .owned : .recipient
     }
   }

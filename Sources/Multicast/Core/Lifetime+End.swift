@@ -36,7 +36,7 @@ extension Lifetime {
       return true
     }
     guard id == handle.changed(to: .retired) else { throw .invalidHandle }
-    storage.pointee.waiterCount &+= 1
+    storage.pointee.waiterCount.wrappingAdd(1, ordering: .relaxed)
     return false
   }
 
@@ -101,7 +101,8 @@ extension Lifetime {
     let isInside = ThreadRecord.current?.isInside ?? false
     if others == .ok && !isInside && shims_get_release_depth() == 0 {
       // In the child of a fork: what threads of the parent were doing does not end.
-      if storage.pointee.process != Process.generation { return own }
+      let process = storage.pointee.process.load(ordering: .relaxed)
+      if process != Process.generation { return own }
       let status = Waits.sleepForReleases(timeout) { isOver() || Epoch.isBroken }
       if isOver() { return .ok }
       return status == .ok ? .system : status
@@ -124,7 +125,7 @@ extension Lifetime {
   static func finishAllInChild() {
     pool.forEach { slot, index in
       let lifetime = Lifetime(slot: slot, index: index)
-      lifetime.storage.pointee.waiterCount = 0
+      lifetime.storage.pointee.waiterCount.store(0, ordering: .relaxed)
       guard lifetime.id.kind == .retired, lifetime.nextLive() != nil else { return }
       var removal = Removal()
       _ = lifetime.removeMembers(&removal, .unlimited)

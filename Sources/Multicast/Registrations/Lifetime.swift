@@ -16,11 +16,11 @@ struct Lifetime {
     var firstLive: UInt32
     var liveCount: UInt32
     /// The fork generation in which it was created; see `Process.generation`.
-    var process: UInt32
+    let process: Atomic<UInt32>
     var role: Membership.Role
     /// Threads that wait for the end although another thread has ended the lifetime. They are woken
     /// when the slot is reclaimed.
-    var waiterCount: UInt32
+    let waiterCount: Atomic<UInt32>
     /// Members whose release function has not returned yet, live ones included; and 1 for a thread
     /// that is ending the lifetime. At 0 the slot of an ended lifetime is vacant. Read without the
     /// lock by threads that wait.
@@ -129,8 +129,7 @@ struct Lifetime {
     }
     checkInvariants()
     id = id.changed(to: .vacant)
-    let hasWaiters = storage.pointee.waiterCount > 0
-    storage.pointee.waiterCount = 0
+    let hasWaiters = storage.pointee.waiterCount.exchange(0, ordering: .relaxed) > 0
     Self.pool.reclaim(index)
     if hasWaiters { Waits.wake() }
   }

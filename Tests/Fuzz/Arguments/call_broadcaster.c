@@ -135,6 +135,6 @@ static void look_up(void) {
 }
 
 static const any_call calls[] = {create,         destroy, register_one, register_one, unregister,
-                                 unregister_all, notify,  notify,       look_up,      destroy_within,
-                                 register_many,  unregister_context};
+                                 unregister_all, notify,  notify,       look_up,
+                                 destroy_within, register_many, unregister_context};
 const call_table broadcaster_calls = {calls, sizeof calls / sizeof calls[0]};
