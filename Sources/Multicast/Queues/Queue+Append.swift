@@ -43,7 +43,7 @@ extension Queue {
       lock.lock()
       state.blockedCount &-= 1
       lock.unlock()
-      if mayContinue != .ok { return refuse(token) }
+      if mayContinue != .ok { return refuse(token, afterWaiting: true) }
     }
   }
 
@@ -60,10 +60,13 @@ extension Queue {
   }
 
   /// Counts a call that is not queued.
-  private func refuse(_ token: Token) -> Bool {
+  private func refuse(_ token: Token, afterWaiting: Bool = false) -> Bool {
     lock.lock()
     defer { lock.unlock() }
-    guard let details = recipient(token) else { return false }
+    guard let details = recipient(token) else {
+      if afterWaiting && isCurrent { state.statistics.refused &+= 1 }
+      return false
+    }
     let isWaiting = keepsFirst(details) && replaceable(details) != nil
     if !isWaiting { state.statistics.refused &+= 1 }
     return false
