@@ -85,7 +85,8 @@ static void *nest_to_the_limit(void *argument) {
 static void *lock_nest(void *context) { return context; }
 static void unlock_nest(void *strong) { CHECK(strong != NULL); }
 
-static void nest_on_a_stack_of(size_t size, int64_t (*again)(nest *), multicast_add_options options) {
+static void nest_on_a_stack_of(size_t size, int64_t (*again)(nest *),
+                               multicast_add_options options) {
   nest n;
   multicast_delegate d;
   int i;

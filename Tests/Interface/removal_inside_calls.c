@@ -151,7 +151,8 @@ static void end_the_lifetime(void *context) {
 
 TEST(lifetime_end_in_a_release_is_ok_where_no_member_has_one) {
   multicast m = multicast_create();
-  multicast_add_options first = with_release(end_the_lifetime), second = multicast_add_options_default();
+  multicast_add_options first = with_release(end_the_lifetime);
+  multicast_add_options second = multicast_add_options_default();
   int calls = 0;
   ended = multicast_lifetime_create();
   second.lifetime = ended;
