@@ -413,7 +413,7 @@ TEST(queue_stop_is_pending_where_the_worker_waits_for_room_in_a_queue_that_nobod
   CHECK_OK(multicast_queue_destroy(working));
 }
 
-/* ---- A release that waits for room in a queue that no thread has run yet ---------------------- */
+/* ---- A release that waits for room in a queue that no thread has run yet --------------------- */
 
 typedef struct full_queue {
   multicast target, full;
