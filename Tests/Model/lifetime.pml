@@ -5,15 +5,17 @@
  * them, and sleeps until `unfinished` is 1: members that other threads have removed are released by
  * those threads. Then it counts down itself. At 0 the slot becomes free for reuse.
  *
- *   end           as above; a second end of the same lifetime finds it ended
- *   finish_one    counts down; wakes the thread that ends it, or frees the slot
+ *   end           as above
+ *   second end    finds that another thread ends the lifetime: counts itself as a waiter, helps to
+ *                 remove the members, and sleeps until the slot is free
+ *   finish_one    counts down; wakes the thread that ends it; or frees the slot, and wakes waiters
  *   join          an add with this lifetime, under the lock of the lifetime
  *   remove        a removal of member 1 that does not wait
  *   release       runs `release` of a member, then counts down
  *   call          a call of member 1, and call_did_return
  *
- * Proved: when an end returns MULTICAST_OK, the releases of all members have returned, on whichever
- * thread. The slot becomes free exactly once, and not before the end has returned. No registration
+ * Proved: when an end returns, the first with MULTICAST_OK or a second one, the releases of all
+ * members have returned, on whichever thread. The slot becomes free exactly once, and not before the end has returned. No registration
  * of another lifetime is removed. No deadlock.
  *
  * Hazards and marks are visible at once: invoke_remove.pml proves that the two sides cannot miss
@@ -52,6 +54,7 @@
 byte id = LIVE;
 byte unfinished = 1;  /* see above; changed by read-modify-writes */
 byte members = 2;     /* a bit for each live member */
+byte waiters;         /* second ends that wait for the slot to be free */
 
 /* The registrations 1 and 2. */
 byte state[3];
@@ -93,7 +96,13 @@ inline finish_one(me) {
           slot_reclaims++;
           assert(slot_reclaims == 1);
           assert(!enders) /* not before the end is over */
-        }
+        };
+#ifndef SECOND_END_NOT_WOKEN
+        if
+        :: waiters > 0 -> d_step { wake_all() }
+        :: else
+        fi
+#endif
      :: else
      fi
   fi;
@@ -218,12 +227,12 @@ inline end(me) {
     is_own = (id == LIVE);
     if
     :: is_own -> printf("thread %d ends the lifetime\n", me); id = ENDED; unfinished++; enders++
-    :: else
+    :: else -> is_second = (id == ENDED); waiters = waiters + is_second
     fi
   };
 #endif
   if
-  :: is_own ->
+  :: is_own || is_second ->
      do /* removes the members */
      :: members == 0 -> break
      :: d_step { members != 0 -> m = (members & 2 -> 1 : 2) };
@@ -257,36 +266,53 @@ inline end(me) {
      :: else -> break
      od;
      /* Waits for the other releases. The wait for prior removals before it is left out. */
+     if
+     :: is_second ->
+#ifndef SECOND_END_DOES_NOT_WAIT
+        do
+        :: id != ENDED -> break
+        :: d_step { id == ENDED -> asleep[me] = 1 }; !asleep[me]
+        od;
+#endif
+        skip;
+        d_step {
+          printf("thread %d has waited for the end\n", me);
+          assert(released[1] == 1);
+          assert(!was_added || released[2] == 1) /* all releases have returned */
+        }
+     :: else ->
 #ifndef RELEASES_NOT_WAITED_FOR
 #ifdef CHECK_BEFORE_SLEEP_WITHOUT_LOCK
-     do
-     :: unfinished == 1 -> break
-     :: unfinished != 1 -> asleep[me] = 1; !asleep[me]
-     od;
+        do
+        :: unfinished == 1 -> break
+        :: unfinished != 1 -> asleep[me] = 1; !asleep[me]
+        od;
 #else
-     do
-     :: unfinished == 1 -> break
-     :: d_step { unfinished != 1 -> asleep[me] = 1 }; !asleep[me]
-     od;
+        do
+        :: unfinished == 1 -> break
+        :: d_step { unfinished != 1 -> asleep[me] = 1 }; !asleep[me]
+        od;
 #endif
 #endif
-     skip;
-     d_step {
-       printf("thread %d has ended the lifetime\n", me);
-       is_over = 1;
-       assert(released[1] == 1);
-       assert(!was_added || released[2] == 1); /* all releases have returned */
-       enders--
-     };
-     finish_one(me)
+        skip;
+        d_step {
+          printf("thread %d has ended the lifetime\n", me);
+          is_over = 1;
+          assert(released[1] == 1);
+          assert(!was_added || released[2] == 1); /* all releases have returned */
+          enders--
+        };
+        finish_one(me)
+     fi
   :: else
   fi;
-  is_own = 0
+  is_own = 0;
+  is_second = 0
 }
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
-#define LOCALS byte m, left, own_members; bit is_own, is_last
+#define LOCALS byte m, left, own_members; bit is_own, is_second, is_last
 
 proctype E() {
   LOCALS;
