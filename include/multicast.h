@@ -179,10 +179,6 @@ enum multicast_status_code {
   MULTICAST_ERROR_SYSTEM = -90
 };
 
-/// No handle: `multicast_token token = MULTICAST_NONE;`
-/// @since 1.0
-#define MULTICAST_NONE {0}
-
 typedef struct multicast_add_options multicast_add_options;  // how a delegate is added: section 6
 
 /// Creates an empty multicast.
@@ -255,14 +251,27 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 ///         MULTICAST_ERROR_NOT_FOUND: there is no such registration. If an equal one was removed
 ///         before and is still being called, the function waits for that call first.
 ///
-/// Ownership: gives the context back, by MULTICAST_OK or by `release`, if no equal registration
-///            remains.
-/// Threads:   waits for running calls of it on other threads.
-/// Reentry:   inside a call of it: MULTICAST_PENDING.
+/// Ownership: gives the context back, by MULTICAST_OK or by `release`, if no equal one remains.
 /// Cost:      O(delegates) to find it, O(1) to remove it, and one memory barrier if another thread
 ///            has invoked the multicast.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
+
+/// Destroys a multicast and removes all its delegates, as multicast_remove() does.
+///
+/// The handle is stale at once. Running invocations, on any thread, call no further delegate.
+///
+/// @param target  The multicast.
+/// @return MULTICAST_OK: no delegate of it runs on another thread; MULTICAST_PENDING: a call of one
+///         runs, and waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE, after waiting
+///         if another thread is destroying it; MULTICAST_ERROR_SYSTEM.
+///
+/// Ownership: `release` runs for each delegate that has one. Other contexts may be freed after
+///            MULTICAST_OK.
+/// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
+/// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
+/// @since 1.0
+MULTICAST_API multicast_status multicast_destroy(multicast target);
 
 /// Removes every registration of this delegate, and waits as multicast_remove() does.
 ///
@@ -280,22 +289,9 @@ MULTICAST_API multicast_status multicast_remove(multicast target, multicast_dele
 MULTICAST_API multicast_status multicast_remove_every(multicast target,
                                                       multicast_delegate delegate);
 
-/// Destroys a multicast and removes all its delegates, as multicast_remove() does.
-///
-/// The handle is stale at once. Running invocations, on any thread, call no further delegate.
-///
-/// @param target  The multicast.
-/// @return MULTICAST_OK: no delegate of it runs on another thread; MULTICAST_PENDING: a call of one
-///         runs, and waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE, after waiting
-///         if another thread is destroying it; MULTICAST_ERROR_SYSTEM.
-///
-/// Ownership: `release` runs for each delegate that has one. Other contexts may be freed after
-///            MULTICAST_OK.
-/// Threads:   waits for running calls of its delegates on other threads.
-/// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
-/// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
+/// No handle: `multicast_token token = MULTICAST_NONE;`
 /// @since 1.0
-MULTICAST_API multicast_status multicast_destroy(multicast target);
+#define MULTICAST_NONE {0}
 
 /* ---- 2. Adding and removing many ------------------------------------------------------------- */
 
