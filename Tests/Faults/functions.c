@@ -613,7 +613,7 @@ static int64_t call_queue_stop(world *w) {
   return multicast_queue_stop(w->queue);
 }
 
-static int64_t call_queue_statistics(world *w) {
+static int64_t call_queue_get_stats(world *w) {
   CHECK_EQ(stats_of(w->queue).pending, 0);
   return 0;
 }
@@ -863,7 +863,7 @@ const function functions[] = {
     {"multicast_queue_fd", "", TAKES_NONE, 2, false, call_queue_fd, NULL},
     {"multicast_queue_start", "", FAILS, 3, false, call_queue_start, NULL},
     {"multicast_queue_stop", "", TAKES_NONE, 3, false, call_queue_stop, NULL},
-    {"multicast_queue_get_stats", "", TAKES_NONE, 1, false, call_queue_statistics, NULL},
+    {"multicast_queue_get_stats", "", TAKES_NONE, 1, false, call_queue_get_stats, NULL},
 
     {"multicast_broadcaster_create", "", FAILS, 80, true,
      call_broadcaster_create, unmake_broadcaster},
