@@ -793,6 +793,8 @@ typedef struct multicast_registration {
   int32_t priority;
   /// Whether it is paused.
   bool is_paused;
+  /// 0.
+  uint8_t reserved[3];
   /// Its events; 0: all.
   uint64_t events;
   /// Its lifetime, or none.
@@ -806,9 +808,9 @@ typedef struct multicast_registration {
 /// All zero, with `struct_size` set: ready for multicast_token_get().
 ///
 /// @since 1.0
-#define MULTICAST_REGISTRATION_INIT                                                           \
-  {(uint32_t)sizeof(multicast_registration), 0, {0}, {0}, {NULL, NULL}, NULL, 0, false, 0, {0}, \
-   {0}, NULL}
+#define MULTICAST_REGISTRATION_INIT                                                             \
+  {(uint32_t)sizeof(multicast_registration), 0, {0}, {0}, {NULL, NULL}, NULL, 0, false, {0, 0, 0}, \
+   0, {0}, {0}, NULL}
 
 /// All zero, with `struct_size` set: ready for multicast_token_get().
 ///

@@ -71,6 +71,7 @@ FIELD(multicast_registration, delegate, 24);
 FIELD(multicast_registration, strong, 40);
 FIELD(multicast_registration, priority, 48);
 FIELD(multicast_registration, is_paused, 52);
+FIELD(multicast_registration, reserved, 53);
 FIELD(multicast_registration, events, 56);
 FIELD(multicast_registration, lifetime, 64);
 FIELD(multicast_registration, queue, 72);

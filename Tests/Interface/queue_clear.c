@@ -51,7 +51,7 @@ TEST(queue_clear_frees_the_payloads) {
   bytes = allocated_bytes;
   blocks = allocated_blocks;
   for (i = 0; i < 50; ++i) CHECK_EQ(invoke_padded_number(m, i, 4096), 3);
-  CHECK(allocated_bytes >= bytes + 50 * 4096);
+  CHECK(allocated_bytes >= bytes + (int64_t)50 * 4096);
   CHECK_EQ(multicast_queue_clear(q), 101);
   CHECK_EQ(allocated_bytes, bytes);
   CHECK_EQ(allocated_blocks, blocks);

@@ -156,7 +156,7 @@ TEST(queue_thread_name_is_not_that_of_the_thread_that_starts_it) {
 
 /* The system and sanitizers may add what they need; less than the default of the system has. */
 TEST(queue_thread_has_the_stack_of_the_options) {
-  static const size_t sizes[] = {512 * 1024, 3 * 1024 * 1024};
+  static const size_t sizes[] = {(size_t)512 * 1024, (size_t)3 * 1024 * 1024};
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
   size_t i;
   int round;
@@ -168,7 +168,7 @@ TEST(queue_thread_has_the_stack_of_the_options) {
       looker l;
       look(&l, q);
       CHECK(l.is_within);
-      CHECK(l.stack_size >= sizes[i] && l.stack_size < sizes[i] + 2 * 1024 * 1024);
+      CHECK(l.stack_size >= sizes[i] && l.stack_size < sizes[i] + (size_t)2 * 1024 * 1024);
     }
   }
 }
@@ -181,7 +181,7 @@ TEST(queue_thread_without_a_stack_size_has_the_default_of_the_system) {
   CHECK_EQ(pthread_attr_getstacksize(&attributes, &expected), 0);
   pthread_attr_destroy(&attributes);
   look(&l, queue_named(NULL));
-  CHECK(l.stack_size >= expected && l.stack_size < expected + 256 * 1024);
+  CHECK(l.stack_size >= expected && l.stack_size < expected + (size_t)256 * 1024);
 }
 
 #ifndef IS_WITHOUT_THREADS_IN_CHILDREN /* a sanitizer needs a larger stack */

@@ -27,6 +27,7 @@ extension Registration {
     out.pointee.strong = nil
     out.pointee.priority = details?.pointee.priority ?? 0
     out.pointee.is_paused = state & InvocationList.State.paused != 0
+    out.pointee.reserved = (0, 0, 0)
     out.pointee.events = details?.pointee.events ?? 0
     out.pointee.lifetime.id = Membership.of(registration, .owned)?.pointee.lifetime.rawValue ?? 0
     out.pointee.queue.id = details.map { Queue.handle(of: $0).rawValue } ?? 0
