@@ -199,6 +199,6 @@ struct RegistrationChain: Sequence {
         due = details
       }
     }
-    RegistrationDetails.release(due)
+    RegistrationDetails.release(due)  //~ released_under_lock
   }
 }

@@ -97,7 +97,7 @@ struct RegistrationDetails {
     if let release {
       let depth = shims_get_release_depth()
       shims_set_release_depth(depth &+ 1)
-      CallerCode.releasing { release(context) }  //~ released_twice released_under_lock
+      CallerCode.releasing { release(context) }  //~ released_twice
       shims_set_release_depth(depth)
     }
     if !lifetime.isNone { Lifetime.memberIsGone(lifetime) }
