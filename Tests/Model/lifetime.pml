@@ -15,8 +15,8 @@
  *   call          a call of member 1, and call_did_return
  *
  * Proved: when an end returns, the first with MULTICAST_OK or a second one, the releases of all
- * members have returned, on whichever thread. The slot becomes free exactly once, and not before the end has returned. No registration
- * of another lifetime is removed. No deadlock.
+ * members have returned, on whichever thread. The slot becomes free exactly once, and not before
+ * the end has returned. No registration of another lifetime is removed. No deadlock.
  *
  * Hazards and marks are visible at once: invoke_remove.pml proves that the two sides cannot miss
  * each other. A critical section of any of the locks is one step. A read without a lock is a step
