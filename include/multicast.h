@@ -45,15 +45,16 @@ extern "C" {
  *      6. Options                     priority, events, once, unique, release, weak contexts
  *      7. Lifetimes                   registrations that end together
  *      8. Queues                      calls that run later, on another thread
- *      9. Broadcasters                multicasts by name
- *     10. The library                 version, status texts, allocator
+ *      9. Invocations with options    payloads that are handed over, waiting for queued calls
+ *     10. Broadcasters                multicasts by name
+ *     11. The library                 version, status texts, allocator
  *
  * These rules hold for every function, unless its comment says otherwise. The comment of a
  * function says only what is special to it.
  *
  * Threads      Any thread may call any function at any time, several threads at once.
- * Reentry      Any function may be called inside a delegate, visitor, lock, unlock or release
- *              function. The library holds no lock of its own while it calls one of these.
+ * Reentry      Any function may be called inside a delegate, visitor, lock, unlock, wake, copy or
+ *              release function. The library holds no lock of its own while it calls one of these.
  * Ownership    No ownership is passed. Memory behind a pointer argument is used only during the
  *              call. For contexts see below.
  * Handles      A handle is a struct of one 64-bit integer, passed by value; a language without
@@ -85,6 +86,9 @@ extern "C" {
  * Contexts     The library borrows a context until the removal has completed. With `release` in the
  *              options the library owns it: `release` runs exactly once, when the library no longer
  *              uses the context.
+ * Payloads     The library borrows a payload during the invocation, and copies it for queued calls.
+ *              An invocation with options can hand it over instead, or name a function that copies
+ *              it: section 9.
  *
  * The process:
  *
@@ -94,6 +98,8 @@ extern "C" {
  *                child.
  *              - Waiting removals: where a removal waited for such a call, or had left `release` to
  *                it, `release` runs in the child, inside fork().
+ *              - Payloads: what an invocation before the fork handed over, or had copied by `copy`,
+ *                is the parent's. Its `release` runs in the parent, not in the child.
  *              - Interrupted bulk removals: another thread may have been removing many
  *                registrations, or destroying or ending something. In the child only a part of this
  *                may be done. `release` may not run for registrations that were removed but not yet
@@ -108,13 +114,14 @@ extern "C" {
  *
  * Not supported, because C offers no way to do it safely:
  *
- * - leaving a delegate, visitor, lock, unlock or release function by longjmp or by an exception;
+ * - leaving a delegate, visitor, lock, unlock, wake, copy or release function by longjmp or by an
+ *   exception;
  * - calling the library in a signal handler, in the child of vfork(), or in an allocator function
  *   that was given to it;
  * - calling it in a pthread_atfork() handler that was registered before the first use of the
  *   library;
- * - ending a thread inside a release function or a function that it calls; ending it a second time
- *   inside a function that one of its destructors calls;
+ * - ending a thread inside a copy or release function or a function that it calls; ending it a
+ *   second time inside a function that one of its destructors calls;
  * - asynchronous cancellation of a thread that is inside the library.
  *
  * A library built with MULTICAST_INTERNAL_CHECKS detects most of these. It ends the program with a
@@ -668,6 +675,59 @@ MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
 
+/// Calls the delegate of one registration, as multicast_invoke() does with each of its own.
+///
+/// The delegate is protected as in any call: a removal waits for it. If it has a queue, the call is
+/// queued.
+///
+/// @param token    The token.
+/// @param event    Passed on unchanged. If the delegate does not want it, it is not called.
+/// @param payload  Passed on unchanged; may be NULL if `size` is 0.
+/// @param size     Bytes at `payload`, copied for a queued call. If 0, it gets the pointer itself.
+/// @return 1: it was called or queued. 0: it is paused, does not want the event, its context is
+///         dead, its queue refused the call, or it was removed at this moment.
+///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: `size` without
+///         `payload`; MULTICAST_ERROR_LIMIT and MULTICAST_ERROR_OUT_OF_MEMORY as
+///         multicast_invoke().
+///
+/// Threads:   the delegate runs on the calling thread; may wait for room in its queue, as
+///            multicast_invoke().
+/// Cost:      O(1), one short lock.
+/// @since 1.1
+MULTICAST_API int64_t multicast_token_invoke(multicast_token token, uint32_t event,
+                                             const void *payload, size_t size);
+
+/// Passes the delegate of one registration to a visitor, as multicast_visit() does with each.
+///
+/// @param token    The token.
+/// @param visitor  Called for the delegate; not NULL. What it returns does not matter.
+/// @param context  Passed to `visitor`; may be NULL.
+/// @return 1: it was passed. 0: it is paused, its context is dead, or it was removed at this
+///         moment. MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT;
+///         MULTICAST_ERROR_LIMIT and MULTICAST_ERROR_OUT_OF_MEMORY as multicast_invoke().
+///
+/// Threads:   the visitor runs on the calling thread, also if the delegate has a queue.
+/// Cost:      O(1), one short lock.
+/// @since 1.1
+MULTICAST_API int64_t multicast_token_visit(multicast_token token, multicast_visitor visitor,
+                                            void *context);
+
+/// The registrations that this thread is calling now, the outermost first.
+///
+/// Shows how a call came about, for example when an invocation comes back to the multicast that
+/// started it.
+///
+/// @param out       Receives up to `capacity` tokens, which may be removed already; may be NULL if
+///                  `capacity` is 0.
+/// @param capacity  Room at `out`, in tokens. 256 are always enough.
+/// @return How many there are (>= 0), also if that is more than `capacity`: the last one is that of
+///         multicast_token_current(). MULTICAST_ERROR_INVALID_ARGUMENT.
+///
+/// Threads:   describes the calling thread.
+/// Cost:      O(calls), no lock.
+/// @since 1.1
+MULTICAST_API int64_t multicast_call_stack(multicast_token *out, size_t capacity);
+
 /* ---- 6. Options ------------------------------------------------------------------------------ */
 
 /// A lifetime: ending it removes every registration under it, in every multicast. See section 7.
@@ -967,13 +1027,24 @@ typedef struct multicast_queue_options {
   /// The stack of the queue's own thread, in bytes, at least 16384 (default: 0, the default of the
   /// system).
   size_t stack_size;
+  /// For a loop that is woken by a call and not by a descriptor: uv_async_send(),
+  /// g_main_context_wakeup(), call_soon_threadsafe(). Called when a call is queued and none waited
+  /// before, on the thread that invokes; and when a run ends and calls still wait, on the thread
+  /// that ran the queue. Run the queue on the loop's thread then. multicast_queue_destroy() waits
+  /// for a call of it on another thread; afterwards it is not called any more. (default: NULL)
+  /// @since 1.1
+  void (*wake)(void *context);
+  /// Passed to `wake` (default: NULL).
+  /// @since 1.1
+  void *wake_context;
 } multicast_queue_options;
 
 /// All defaults, to initialize a static or local struct.
 ///
 /// @since 1.0
 #define MULTICAST_QUEUE_OPTIONS_INIT \
-  {(uint32_t)sizeof(multicast_queue_options), 0, 0, MULTICAST_OVERFLOW_REFUSE, 0, NULL, 0}
+  {(uint32_t)sizeof(multicast_queue_options), 0, 0, MULTICAST_OVERFLOW_REFUSE, 0, NULL, 0, NULL, \
+   NULL}
 
 /// All defaults, with `struct_size` set.
 ///
@@ -1024,15 +1095,15 @@ multicast_queue_create(const multicast_queue_options *options);
 /// return. The handle is stale at once, and the descriptor is closed.
 ///
 /// @param queue  The queue.
-/// @return MULTICAST_OK: no delegate that delivered there runs on another thread;
-///         MULTICAST_PENDING: a call of one, or a `release`, runs, and waiting for it was not
-///         possible; MULTICAST_ERROR_INVALID_HANDLE, after waiting in the same way if another
-///         thread is destroying it; MULTICAST_ERROR_SYSTEM.
+/// @return MULTICAST_OK: no delegate that delivered there, and no `wake` of the queue, runs on
+///         another thread; MULTICAST_PENDING: a call of one, a `release` or the `wake` runs, and
+///         waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE, after waiting in the
+///         same way if another thread is destroying it; MULTICAST_ERROR_SYSTEM.
 ///
 /// Ownership: `release` runs for each registration that has one. Other contexts may be freed after
 ///            MULTICAST_OK.
-/// Threads:   waits for the call that another thread runs.
-/// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
+/// Threads:   waits for the call that another thread runs, and for a `wake` on another thread.
+/// Reentry:   inside a call of one of its delegates, or inside its `wake`: MULTICAST_PENDING.
 /// Cost:      O(registrations and queued calls).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
@@ -1041,8 +1112,9 @@ MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
 ///
 /// @param queue       The queue.
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
-/// @return As multicast_queue_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call or a
-///         `release` still runs on another thread; all is finished when the last `release` has run.
+/// @return As multicast_queue_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call, a
+///         `release` or the `wake` still runs on another thread; without a `wake`, all is finished
+///         when the last `release` has run.
 ///
 /// Ownership: as multicast_queue_destroy().
 /// Threads:   waits for the call that another thread runs.
@@ -1228,7 +1300,161 @@ MULTICAST_API multicast_status multicast_queue_stats_init(multicast_queue_stats 
 MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
                                                          multicast_queue_stats *out);
 
-/* ---- 9. Broadcasters ------------------------------------------------------------------------- */
+/* ---- 9. Invocations with options ------------------------------------------------------------- */
+
+/// `flags`: the invocation returns when each call that it has queued was made, dropped or taken
+/// back.
+///
+/// It never hangs on itself. A call is not waited for if only this thread could make it, or a
+/// thread that waits for this one: the thread that ran a queue last, or its own thread, is expected
+/// to run it. Such a call stays queued and counts as `unfinished`. If no thread has run the queue
+/// yet, or that thread has ended, the invocation waits until another one does.
+///
+/// @since 1.1
+#define MULTICAST_WAIT 0x1u
+
+/// How a multicast is invoked: multicast_invoke_with(). Zero is the default of every field but the
+/// first: then it is the same as multicast_invoke().
+///
+/// To hand the payload over, set `release` alone. Nothing is copied: direct and queued calls get
+/// `payload` itself. For a payload that is not plain bytes, or that has owners of its own, set
+/// `copy` and `release`: direct calls get `payload`, queued calls share what `copy` returned.
+///
+/// Fill it with multicast_invocation_default(), multicast_invocation_init() or
+/// MULTICAST_INVOCATION_INIT.
+///
+/// @since 1.1
+typedef struct multicast_invocation {
+  /// sizeof(multicast_invocation) in the caller's header. Not 0.
+  uint32_t struct_size;
+  /// MULTICAST_WAIT (default: 0).
+  uint32_t flags;
+  /// As in multicast_invoke().
+  uint32_t event;
+  /// Must be 0.
+  uint32_t reserved;
+  /// As in multicast_invoke(). With `copy` it may be anything, and `size` may be 0.
+  const void *payload;
+  /// Bytes at `payload`. With `copy` or `release` it is only passed on.
+  size_t size;
+  /// Makes what the queued calls get. Called at most once, on the invoking thread, when the first
+  /// call is to be queued. The queued calls get what it returned, and `size`. NULL as its result
+  /// means that there is no memory: the calls that would be queued are refused. It must return: no
+  /// longjmp, no exception. (default: NULL)
+  const void *(*copy)(const void *payload, size_t size);
+  /// With `copy`: called exactly once with what `copy` has returned. Without: called exactly once
+  /// with `payload`, which is the library's from here on. It runs when the last call that shares
+  /// the payload has returned or is given up, on the thread on which that happens; if no call was
+  /// queued, before the invocation returns; also if the invocation fails. (default: NULL)
+  void (*release)(const void *payload, size_t size);
+  /// With MULTICAST_WAIT: nanoseconds on the monotonic clock, from the beginning of the invocation
+  /// (default: 0, no limit). Calls on the invoking thread are not cut short.
+  uint64_t timeout_ns;
+} multicast_invocation;
+
+/// All defaults, to initialize a static or local struct.
+///
+/// @since 1.1
+#define MULTICAST_INVOCATION_INIT \
+  {(uint32_t)sizeof(multicast_invocation), 0, 0, 0, NULL, 0, NULL, NULL, 0}
+
+/// All defaults, with `struct_size` set.
+///
+/// @return The struct, by value.
+///
+/// Cost:      O(1); inline.
+/// @since 1.1
+static inline multicast_invocation multicast_invocation_default(void) {
+  multicast_invocation invocation = MULTICAST_INVOCATION_INIT;
+  return invocation;
+}
+
+/// Fills a struct with its defaults, for callers that cannot use inline functions.
+///
+/// @param invocation  Where to write; not NULL.
+/// @param size        Bytes at `invocation`: the caller's sizeof(multicast_invocation), 56 to 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Cost:      O(size).
+/// @since 1.1
+MULTICAST_API multicast_status multicast_invocation_init(multicast_invocation *invocation,
+                                                         size_t size);
+
+/// What became of an invocation's calls.
+///
+/// @since 1.1
+typedef struct multicast_outcome {
+  /// sizeof(multicast_outcome) in the caller's header. Not 0.
+  uint32_t struct_size;
+  /// 0.
+  uint32_t flags;
+  /// Delegates that were called on the invoking thread.
+  uint64_t called;
+  /// Calls that were queued.
+  uint64_t queued;
+  /// Calls that were not queued: the queue refused them, or there was no memory for the payload.
+  uint64_t refused;
+  /// With MULTICAST_WAIT: queued calls that were made. Otherwise 0.
+  uint64_t finished;
+  /// With MULTICAST_WAIT: queued calls that still wait or run. The rest of `queued` was dropped,
+  /// taken back, or replaced by a newer one. Otherwise 0.
+  uint64_t unfinished;
+} multicast_outcome;
+
+/// All zero, with `struct_size` set: ready for multicast_invoke_with().
+///
+/// @since 1.1
+#define MULTICAST_OUTCOME_INIT {(uint32_t)sizeof(multicast_outcome), 0, 0, 0, 0, 0, 0}
+
+/// All zero, with `struct_size` set: ready for multicast_invoke_with().
+///
+/// @return The struct, by value.
+///
+/// Cost:      O(1); inline.
+/// @since 1.1
+static inline multicast_outcome multicast_outcome_default(void) {
+  multicast_outcome outcome = MULTICAST_OUTCOME_INIT;
+  return outcome;
+}
+
+/// Fills a struct with zeros and its size, for callers that cannot use inline functions.
+///
+/// @param outcome  Where to write; not NULL.
+/// @param size     Bytes at `outcome`: the caller's sizeof(multicast_outcome), 48 to 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Cost:      O(size).
+/// @since 1.1
+MULTICAST_API multicast_status multicast_outcome_init(multicast_outcome *outcome, size_t size);
+
+/// Invokes a multicast as multicast_invoke() does, and besides hands the payload over, waits for
+/// the queued calls, or reports what became of the calls.
+///
+/// @param target  The multicast.
+/// @param how     How; not NULL.
+/// @param out     Receives the outcome, all zero if the invocation fails. The caller sets
+///                `struct_size`, for instance with multicast_outcome_default(). May be NULL. Not
+///                written after MULTICAST_ERROR_INVALID_ARGUMENT.
+/// @return As multicast_invoke(). MULTICAST_ERROR_INVALID_ARGUMENT: `how` or `out` cannot be read,
+///         or `size` without `payload`. MULTICAST_ERROR_OUT_OF_MEMORY, also if there is no memory
+///         to take over the payload: no delegate was called. MULTICAST_ERROR_TIMEOUT: the time of
+///         MULTICAST_WAIT is up; all delegates were called or queued, and the calls that are left
+///         stay queued: `unfinished`.
+///
+/// Ownership: see `release`. If `how` cannot be read (NULL, bad `struct_size`, non-zero tail,
+///            unknown flag, `reserved` not 0), `release` does not run and the payload stays yours.
+///            After every other failure it has run.
+/// Threads:   delegates run on the calling thread, or on the threads that run their queues. With
+///            MULTICAST_WAIT: waits for those threads. Do not hold a lock that a delegate takes. A
+///            thread that ends inside a delegate gives the payload back.
+/// Reentry:   inside a call that a queue makes, a call of the same queue is `unfinished`.
+/// Cost:      as multicast_invoke(). One small allocation for a payload that is handed over or
+///            copied by `copy`; with MULTICAST_WAIT, one for each row of calls for the same queue.
+/// @since 1.1
+MULTICAST_API int64_t multicast_invoke_with(multicast target, const multicast_invocation *how,
+                                            multicast_outcome *out);
+
+/* ---- 10. Broadcasters ------------------------------------------------------------------------ */
 
 /// A broadcaster: multicasts by name, for observers and notifiers that share only the name.
 ///
@@ -1459,6 +1685,25 @@ MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadca
                                                    const char *protocol, uint32_t event,
                                                    const void *payload, size_t size);
 
+/// As multicast_broadcaster_notify(), and besides hands the payload over, waits for the queued
+/// calls, or reports what became of the calls: see multicast_invoke_with().
+///
+/// @param broadcaster  The broadcaster.
+/// @param protocol     The name, 1 to 255 bytes.
+/// @param how          How; not NULL.
+/// @param out          As in multicast_invoke_with().
+/// @return As multicast_broadcaster_notify() and multicast_invoke_with().
+///
+/// Ownership: as multicast_invoke_with(). If nobody has registered under the name, the payload is
+///            released.
+/// Threads:   as multicast_invoke_with().
+/// Cost:      as multicast_broadcaster_notify() and multicast_invoke_with().
+/// @since 1.1
+MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster broadcaster,
+                                                        const char *protocol,
+                                                        const multicast_invocation *how,
+                                                        multicast_outcome *out);
+
 /// The multicast of a name, which is made if there is none. For hot paths: look it up once, then
 /// invoke it.
 ///
@@ -1474,12 +1719,12 @@ MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadca
 MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
     multicast_broadcaster broadcaster, const char *protocol);
 
-/* ---- 10. The library ------------------------------------------------------------------------- */
+/* ---- 11. The library ------------------------------------------------------------------------- */
 
 /// The major version of this header.
 #define MULTICAST_VERSION_MAJOR 1
 /// The minor version of this header.
-#define MULTICAST_VERSION_MINOR 0
+#define MULTICAST_VERSION_MINOR 1
 /// The patch level of this header.
 #define MULTICAST_VERSION_PATCH 0
 

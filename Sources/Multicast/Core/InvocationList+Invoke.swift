@@ -91,19 +91,19 @@ extension InvocationList {
         outcome.goesOn = progress == .goesOn
       }
     } while outcome.goesOn && entry != end
-    if frame.payload != 0 { Payload.release(of: frame) }
+    call.finish(frame)
     return called
   }
 
   /// The result of one delegate.
-  private struct Outcome {
+  struct Outcome {
     var isCalled = false
     var goesOn = true
   }
 
-  /// Calls a delegate that is not plain, if it is to be called.
+  /// Calls a delegate that may not be plain, if it is to be called.
   @inline(never)
-  private static func callSpecial<C: Call>(
+  static func callSpecial<C: Call>(
     _ call: C, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ asymmetric: Bool
   ) -> Outcome {
     // If the hazard is set already, it has to be cleared below.

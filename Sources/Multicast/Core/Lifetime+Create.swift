@@ -6,7 +6,7 @@ extension Lifetime {
   static func create(_ kind: Handle.Kind = .lifetime) throws(Status) -> Handle {
     try pool.create(kind) { (storage: UnsafeMutablePointer<Storage>, _) throws(Status) in
       storage.pointee.waiterCount.store(0, ordering: .relaxed)
-      storage.pointee.process.store(Process.generation, ordering: .relaxed)
+      storage.pointee.process.store(Fork.generation, ordering: .relaxed)
       storage.pointee.role = kind == .lifetime ? .owned : .recipient
     }
   }

@@ -6,17 +6,22 @@ extension Lifetime {
   ///
   /// If another thread has just ended it, this fails; after waiting as well.
   ///
-  /// - Parameter change: Made together with the end, under the lifetime's lock: a fork sees both,
-  ///   or none. If it throws, the lifetime does not end.
+  /// - Parameters:
+  ///   - change: Made together with the end, under the lifetime's lock: a fork sees both, or none.
+  ///     If it throws, the lifetime does not end.
+  ///   - didEnd: Called afterwards, with no lock held.
   static func end(
     _ handle: Handle, as role: Membership.Role = .owned, _ timeout: Timeout = .unlimited,
-    with change: () throws(Status) -> Void = {}
+    with change: () throws(Status) -> Void = {}, then didEnd: () -> Void = {}
   ) -> Status {
     guard let lifetime = Lifetime(slotOf: handle), lifetime.role == role else {
       return .invalidHandle
     }
     do throws(Status) {
-      if try lifetime.begin(handle, change) { return lifetime.finish(timeout) }
+      if try lifetime.begin(handle, change) {
+        didEnd()
+        return lifetime.finish(timeout)
+      }
     } catch {
       return error
     }
@@ -102,7 +107,7 @@ extension Lifetime {
     if others == .ok && !isInside && shims_get_release_depth() == 0 {
       // In the child of a fork: what threads of the parent were doing does not end.
       let process = storage.pointee.process.load(ordering: .relaxed)
-      if process != Process.generation { return own }
+      if process != Fork.generation { return own }
       let status = Waits.sleepForReleases(timeout) { isOver() || Epoch.isBroken }
       if isOver() { return .ok }
       return status == .ok ? .system : status

@@ -16,6 +16,9 @@ protocol Call {
 
   /// - Returns: whether a call was queued.
   func append(_ token: Token, to queue: Queue, _ frame: Frame) -> Bool
+
+  /// Called after the last delegate, if not every delegate was plain.
+  func finish(_ frame: Frame)
 }
 
 /// `multicast_invoke`: calls the function.
@@ -33,7 +36,12 @@ extension Invocation: Call {
   }
 
   func append(_ token: Token, to queue: Queue, _ frame: Frame) -> Bool {
-    queue.append(token, self, frame)
+    if WaitingCall.holds(size) { return queue.append(token, self, sharing: nil, frame) == .queued }
+    return queue.appendLarge(token, self, frame) == .queued
+  }
+
+  @inline(__always) func finish(_ frame: Frame) {
+    if frame.payload != 0 { Payload.release(of: frame) }
   }
 }
 
@@ -55,6 +63,7 @@ struct Visit: Call {
   }
 
   func append(_ token: Token, to queue: Queue, _ frame: Frame) -> Bool { false }
+  func finish(_ frame: Frame) {}
 }
 
 extension Multicast {

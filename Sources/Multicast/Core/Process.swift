@@ -4,9 +4,6 @@ import MulticastShims
 enum Process {
   nonisolated(unsafe) private static var isStarted = false  // guarded by the slab lock
 
-  /// How many forks are between the process in which the library was started and this one.
-  nonisolated(unsafe) private(set) static var generation: UInt32 = 0
-
   /// Replaces libc's allocator, before anything is allocated.
   static func replaceAllocator(
     _ context: UnsafeMutableRawPointer?, _ allocate: @escaping Allocator.Allocate,
@@ -88,7 +85,7 @@ enum Process {
     Lock.checkFork(holdsAll: false)
     CallerCode.noteProcess()
     _ = shims_condition_init(shims_get_wait_condition())
-    generation &+= 1
+    Fork.didBecomeChild()
     Fence.restartInChild()
     ThreadRegistry.forgetOthers(than: .current, didLeave)
     if Queue.isInUse { Queue.restartAllInChild() }

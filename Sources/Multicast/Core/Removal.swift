@@ -42,6 +42,9 @@ struct Removal {
   /// their release functions are left to run.
   private var released: UnsafeMutablePointer<RegistrationDetails>? = nil
 
+  /// The payloads of calls that were taken back.
+  private var payloads = ReleasedPayloads()
+
   private var outcome = Outcome()
   private var isFenced = false
 
@@ -129,7 +132,7 @@ struct Removal {
     let hasSingleInvoker = multicast.hasSingleInvoker(thread)
     var isCalled = thread?.isCalling(token) ?? false
     if let details = registration.details, let queue = details.pointee.queue {
-      Queue(slot: queue).retract(details)
+      Queue(slot: queue).retract(details, &payloads)
       // The thread that runs the queue is not registered as an invoker. Its hazard was set under
       // the queue's lock, so it is visible without a fence.
       isCalled = ThreadRegistry.isCalled(token)
@@ -187,6 +190,8 @@ struct Removal {
 
   @inline(never)
   private mutating func complete(_ timeout: Timeout) {
+    // Before it waits: the delegate of a running call may wait for the calls that were taken back.
+    payloads.finish()
     RegistrationDetails.release(released)
     if hasRetiredList || !(isSingleInvoker || retired.isEmpty) {
       guard fence() else { return outcome.waiting = .system }

@@ -63,7 +63,7 @@ extension Broadcaster {
 
   /// The multicast of a name; nil if there is none.
   @inline(__always)
-  private static func find(
+  static func find(
     _ handle: Handle, _ text: UnsafePointer<CChar>?
   ) throws(Status) -> Multicast? {
     guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }

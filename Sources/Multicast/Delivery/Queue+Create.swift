@@ -9,16 +9,18 @@ extension Queue {
     var overflow = MULTICAST_OVERFLOW_REFUSE.rawValue
     var threadName = shims_thread_name()
     var stackSize = 0
+    var wake: Queue.Wake? = nil
+    var wakeContext: UnsafeMutableRawPointer? = nil
 
     private static var largestCapacity: Int { 1 << 24 }
     private static var smallestStack: Int { 16384 }
 
     init(_ given: UnsafePointer<multicast_queue_options>?) throws(Status) {
       guard let given else { return }
-      guard StructSize.isValid(given, smallest: StructSize.queueOptions) else {
+      var options = multicast_queue_options()
+      guard StructSize.read(given, smallest: StructSize.queueOptions, into: &options) else {
         throw .invalidArgument
       }
-      let options = given.pointee
       // A `size_t`: below zero is more than there can be.
       guard options.flags == 0, options.reserved == 0, options.capacity >= 0,
         options.capacity <= Self.largestCapacity,
@@ -29,6 +31,8 @@ extension Queue {
       overflow = options.overflow
       threadName = shims_make_thread_name(options.thread_name)
       stackSize = options.stack_size
+      wake = options.wake
+      wakeContext = options.wake_context
     }
   }
 
@@ -78,6 +82,8 @@ extension Queue {
     state.overflow = settings.overflow
     state.threadName = settings.threadName
     state.stackSize = settings.stackSize
+    state.wake = settings.wake
+    state.wakeContext = settings.wakeContext
     state.statistics = Statistics()
     state.descriptor = -1
     state.worker = .none

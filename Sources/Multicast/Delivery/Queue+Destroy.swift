@@ -6,12 +6,23 @@ extension Queue {
   /// If another thread is destroying the queue, this fails; after waiting as well.
   static func destroy(_ handle: Handle, _ timeout: Timeout = .unlimited) -> Status {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
-    guard let recipients = queue.findRecipients() else { return .invalidHandle }
+    guard let (recipients, hasWake) = queue.findRecipients() else { return .invalidHandle }
     var hasEnded = false
-    let status = Lifetime.end(recipients, as: .recipient, timeout) { () throws(Status) in
-      try queue.withLock { () throws(Status) in queue.tearDown() }
+    var released = ReleasedPayloads()
+    var ring = CallRing()
+    let ended = Lifetime.end(
+      recipients, as: .recipient, timeout
+    ) { () throws(Status) in
+      try queue.withLock { () throws(Status) in ring = queue.tearDown(&released) }
       hasEnded = true
+    } then: {
+      // Before it waits: a running call may wait for the calls that were taken out.
+      released.finish()
+      ring.deallocate()
     }
+    // The hazard of a wake function is the handle.
+    let woken = hasWake ? PendingRemovals.wait(for: handle, timeout) : .ok  //~ no_wait_for_wake
+    let status = ended.combined(with: woken)
     if hasEnded {
       queue.lock.lock()
       queue.state.endingRecipients = .none
@@ -21,24 +32,29 @@ extension Queue {
     return status
   }
 
-  /// The lifetime of the registrations, even if another thread is just destroying the queue.
-  private func findRecipients() -> Handle? {
+  /// The lifetime of the registrations, even if another thread is just destroying the queue; and
+  /// whether the queue has a wake function.
+  private func findRecipients() -> (recipients: Handle, hasWake: Bool)? {
     lock.lock()
     defer { lock.unlock() }
-    if isCurrent { return state.recipients }
+    let hasWake = state.wake != nil
+    if isCurrent { return (state.recipients, hasWake) }
     let isEnding = state.header.id.load(ordering: .relaxed) == handle.changed(to: .vacant)
-    return isEnding && !state.endingRecipients.isNone ? state.endingRecipients : nil
+    guard isEnding && !state.endingRecipients.isNone else { return nil }
+    return (state.endingRecipients, hasWake)
   }
 
-  private func tearDown() {
+  /// - Returns: the ring, which has no calls.
+  private func tearDown(_ released: inout ReleasedPayloads) -> CallRing {
     state.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
     state.endingRecipients = state.recipients
     state.recipients = .none
-    _ = state.ring.takeAll()
-    state.ring.deallocate()
+    _ = state.ring.takeAll(&released)
+    let ring = state.ring
     state.ring = CallRing()
     closeDescriptor()
     state.worker = .none
     wakeSleepers()
+    return ring
   }
 }

@@ -67,21 +67,26 @@ extension Queue {
       }
     }
 
-    thread.pop(frame)
     if isCurrent {
       state.runner = outer
-      if outer == nil { runDidEnd() }
+      if outer == nil { runDidEnd(frame) }
     }
+    thread.pop(frame)
     return Int(made)
   }
 
-  /// If there is a worker, it may wait for its turn. It is expected to make room now.
-  private func runDidEnd() {
+  /// If there is a worker, it may wait for its turn. It is expected to make room now. If calls are
+  /// left, the program's loop is told so: no other call tells it.
+  private func runDidEnd(_ frame: Frame) {
     let workerThread = state.workerThread.load(ordering: .relaxed)
     if !workerThread.isNone && worker == .running {
       state.consumer.store(workerThread, ordering: .relaxed)
     }
     if state.sleeperCount > 0 { wakeSleepers() }
+    guard state.ring.count > 0, let wake = beginWake(frame) else { return }
+    lock.unlock()
+    finish(wake, frame)
+    lock.lock()
   }
 
   /// Takes out the oldest call, and sets its hazard.
@@ -118,7 +123,7 @@ extension Queue {
     } else {
       _ = invocation(function, details.pointee.context)  //~ called_under_lock
     }
-    Payload.release(of: frame)
+    Payload.release(of: frame, isMade: isMade)
 
     lock.lock()
     frame.clearHazard()  //~ hazard_not_cleared

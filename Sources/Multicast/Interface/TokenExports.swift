@@ -43,3 +43,33 @@ public func multicast_token_get(
 ) -> multicast_status {
   Registration.read(token.handle, into: out).code
 }
+
+@_cdecl("multicast_token_invoke") @implementation
+public func multicast_token_invoke(
+  _ token: multicast_token, _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int
+) -> Int64 {
+  guard payload != nil || size == 0 else { return Status.invalidArgument.count }
+  return Registration.invoke(
+    token.handle, Invocation(event: event, payload: payload, size: size))
+}
+
+@_cdecl("multicast_token_visit") @implementation
+public func multicast_token_visit(
+  _ token: multicast_token, _ visitor: multicast_visitor?, _ context: UnsafeMutableRawPointer?
+) -> Int64 {
+  guard let visitor else { return Status.invalidArgument.count }
+  return Registration.invoke(token.handle, Visit(visitor: visitor, context: context))
+}
+
+@_cdecl("multicast_call_stack") @implementation
+public func multicast_call_stack(
+  _ out: UnsafeMutablePointer<multicast_token>?, _ capacity: Int
+) -> Int64 {
+  guard capacity == 0 || out != nil else { return Status.invalidArgument.count }
+  var depth = 0
+  ThreadRecord.current?.forEachCall { token in
+    if UInt(bitPattern: depth) < UInt(bitPattern: capacity) { out?[depth].id = token.rawValue }
+    depth &+= 1
+  }
+  return Int64(depth)
+}

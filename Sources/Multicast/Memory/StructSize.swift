@@ -10,6 +10,9 @@ enum StructSize {
   static let queueStats = 72
   static let broadcasterOptions = 16
   static let registration = 88
+  // Those of version 1.1.
+  static let invocation = 56
+  static let outcome = 48
   private static let largest = 1024
 
   /// A caller that is newer than this library has a larger struct. That is valid if the fields that
@@ -22,6 +25,21 @@ enum StructSize {
       if given.load(fromByteOffset: offset, as: UInt8.self) != 0 { return false }
       offset &+= 1
     }
+    return true
+  }
+
+  /// Copies a caller's struct that has grown since version 1.0. Fields that the caller does not know
+  /// are zero.
+  ///
+  /// - Parameter known: All zero.
+  /// - Returns: false if the struct cannot be read.
+  static func read<Known: BitwiseCopyable>(
+    _ given: UnsafePointer<Known>, smallest: Int, into known: inout Known
+  ) -> Bool {
+    let size = Int(UnsafeRawPointer(given).load(as: UInt32.self))
+    let sizeRead = min(size, MemoryLayout<Known>.size)
+    guard size >= smallest, isValid(given, smallest: sizeRead) else { return false }
+    shims_copy(&known, given, sizeRead)
     return true
   }
 

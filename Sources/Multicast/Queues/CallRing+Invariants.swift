@@ -69,9 +69,6 @@ import Synchronization
         call.size <= UInt32(WaitingCall.inlineSize) || call.size == WaitingCall.shared,
         "a payload is small, or shared", UInt64(call.size))
       guard let payload = call.sharedPayload else { return }
-      check.that(
-        payload.size > WaitingCall.inlineSize, "a shared payload is large",
-        UInt64(truncatingIfNeeded: payload.size))
       let (references, calls) = (payload.referenceCount, countCalls(with: payload, from: position))
       check.that(references >= calls, "a call retains its payload", references, calls)
     }

@@ -79,12 +79,14 @@ struct CallRing {
   /// Takes out all calls of a delegate, and releases their payloads.
   ///
   /// - Returns: how many there were.
-  mutating func takeAll(of details: UnsafeMutablePointer<RegistrationDetails>) -> UInt64 {
+  mutating func takeAll(
+    of details: UnsafeMutablePointer<RegistrationDetails>, _ released: inout ReleasedPayloads
+  ) -> UInt64 {
     let before = count
     var position = details.pointee.lastCall
     while position >= head {
       let call = self.call(position)
-      call.pointee.sharedPayload?.release()
+      released.release(call.pointee.sharedPayload)
       call.pointee.token = .none
       count &-= 1
       position = call.pointee.previous
@@ -95,9 +97,9 @@ struct CallRing {
   }
 
   /// Takes out all calls, and releases their payloads.
-  mutating func takeAll() -> UInt64 {
+  mutating func takeAll(_ released: inout ReleasedPayloads) -> UInt64 {
     let before = count
-    while let first = takeFirst() { first.pointee.sharedPayload?.release() }
+    while let first = takeFirst() { released.release(first.pointee.sharedPayload) }
     return before
   }
 

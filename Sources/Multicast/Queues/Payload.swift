@@ -1,16 +1,39 @@
 import MulticastShims
 import Synchronization
 
-/// A copy of an invocation's payload, shared by its calls that wait. It counts references.
+/// What the queued calls of an invocation share: its payload, or a receipt. It counts references.
+///
+/// A receipt stands for the payload, too. It also tells when the calls that share it are over: see
+/// `Receipt`.
 struct Payload {
+  typealias Release = @convention(c) (_ payload: UnsafeRawPointer?, _ size: Int) -> Void
+
+  enum Kind: UInt8 {
+    /// A copy of the caller's bytes, behind the header.
+    case copied
+    /// The caller's: it has a release function, or is only passed on.
+    case owned
+    case receipt
+  }
+
   struct Header: ~Copyable {
-    var size: Int
-    /// How many calls and frames retain it.
-    let references: Atomic<Int>
+    /// What the delegates get.
+    let bytes: UnsafeRawPointer?
+    let size: Int
+    /// The lower half: how many calls, frames and receipts retain it. The upper half: how many
+    /// calls with it were made.
+    let references: Atomic<UInt64>
+    let release: Release?
+    /// The fork generation in which it was made; see `Fork.generation`.
+    let process: UInt32
+    let kind: Kind
+    /// The next of a chain that nothing retains any more.
+    var next: UnsafeMutablePointer<Header>?
   }
 
   private static let alignment = 16
-  private static let headerSize = 16
+  static let headerSize = 48
+  private static let oneMade: UInt64 = 1 << 32
 
   let header: UnsafeMutablePointer<Header>
 
@@ -18,33 +41,100 @@ struct Payload {
     header = address.assumingMemoryBound(to: Header.self)
   }
 
+  init(_ header: UnsafeMutablePointer<Header>) { self.header = header }
+
   /// Makes a copy, which the caller retains.
   ///
   /// - Returns: nil if out of memory.
   init?(copying bytes: UnsafeRawPointer, size: Int) {
     // A `size_t`: below zero is more than there can be.
     guard size >= 0, size < .max - Self.headerSize,
-      let block = Allocator.allocate(size: Self.headerSize + size, alignment: Self.alignment)
+      let block = Self.allocate(Self.headerSize + size)
     else { return nil }
-    header = block.bindMemory(to: Header.self, capacity: 1)
-    header.initialize(to: Header(size: size, references: Atomic(1)))
-    shims_copy(block + Self.headerSize, bytes, size)
+    let copy = block + Self.headerSize
+    shims_copy(copy, bytes, size)
+    self.init(block, .copied, copy, size, nil)
   }
 
-  var bytes: UnsafeRawPointer { UnsafeRawPointer(header) + Self.headerSize }
+  /// Makes a payload of the caller's bytes, which the caller retains.
+  ///
+  /// - Returns: nil if out of memory. Nothing is released then.
+  init?(owning bytes: UnsafeRawPointer?, size: Int, _ release: Release?) {
+    guard let block = Self.allocate(Self.headerSize) else { return nil }
+    self.init(block, .owned, bytes, size, release)
+  }
+
+  /// Fills a block, with one reference.
+  init(
+    _ block: UnsafeMutableRawPointer, _ kind: Kind, _ bytes: UnsafeRawPointer?, _ size: Int,
+    _ release: Release?
+  ) {
+    header = block.bindMemory(to: Header.self, capacity: 1)
+    header.initialize(
+      to: Header(
+        bytes: bytes, size: size, references: Atomic(1), release: release,
+        process: Fork.generation, kind: kind, next: nil))
+  }
+
+  static func allocate(_ size: Int) -> UnsafeMutableRawPointer? {
+    Allocator.allocate(size: size, alignment: alignment)
+  }
+
+  var bytes: UnsafeRawPointer? { header.pointee.bytes }
   var size: Int { header.pointee.size }
+  var isReceipt: Bool { header.pointee.kind == .receipt }
+
+  // MARK: - References
+
+  /// How many references there are, and how many calls were made, at one moment.
+  ///
+  /// Acquire: what the calls did that are over happened before.
+  var counts: (references: UInt32, made: UInt32) {
+    let counts = header.pointee.references.load(ordering: .acquiring)
+    return (UInt32(truncatingIfNeeded: counts), UInt32(truncatingIfNeeded: counts >> 32))
+  }
 
   /// Relaxed: the caller has the payload from something that retains it.
   func retain() { header.pointee.references.wrappingAdd(1, ordering: .relaxed) }
 
-  func release() {
+  /// Removes one reference.
+  ///
+  /// - Returns: how many are left. If none is left, the payload is the caller's.
+  func countDown(isMade: Bool) -> UInt32 {
     // Release and acquire: what other threads did with it happened before it is freed.
-    let left = header.pointee.references.wrappingSubtract(
-      1, ordering: .acquiringAndReleasing
+    let left = header.pointee.references.wrappingAdd(
+      (isMade ? Self.oneMade : 0) &- 1, ordering: .acquiringAndReleasing
     ).newValue
-    checkInvariants(left)
-    if left > 0 { return }
-    Allocator.deallocate(header, size: Self.headerSize + size, alignment: Self.alignment)
+    checkInvariants(UInt32(truncatingIfNeeded: left))
+    return UInt32(truncatingIfNeeded: left)
+  }
+
+  /// Removes one reference, and does what is due if it was the last one. No lock is held.
+  ///
+  /// - Parameter isMade: Whether a call with this payload has been made.
+  func release(isMade: Bool = false) {
+    var released = ReleasedPayloads()
+    released.release(self, isMade: isMade)
+    released.finish()
+  }
+
+  /// Runs a release function of the caller's. No lock is held.
+  static func release(_ bytes: UnsafeRawPointer?, _ size: Int, _ function: Release?) {
+    guard let function else { return }
+    let depth = shims_get_release_depth()
+    shims_set_release_depth(depth &+ 1)
+    CallerCode.releasing { function(bytes, size) }  //~ owned_payload_released_twice
+    shims_set_release_depth(depth)
+  }
+
+  /// Frees a copy, or a payload of the caller's, that nothing retains.
+  func deallocate() {
+    let inlineSize = header.pointee.kind == .copied ? size : 0
+    Allocator.deallocate(header, size: Self.headerSize + inlineSize, alignment: Self.alignment)
+  }
+
+  static func deallocate(_ block: UnsafeMutableRawPointer, size: Int) {
+    Allocator.deallocate(block, size: size, alignment: alignment)
   }
 
   // MARK: - Frames
@@ -61,11 +151,16 @@ struct Payload {
   /// Passes one reference to a frame.
   func pass(to frame: Frame) { frame.payload = UInt(bitPattern: header) }
 
-  /// Releases what a frame retains, if anything.
-  static func release(of frame: Frame) {
+  /// Takes over the reference that a frame has, if any.
+  static func take(from frame: Frame) -> Payload? {
     // Clear the frame first: the child of a fork releases what it finds there.
     let payload = Payload(retainedBy: frame)
     frame.payload = 0  //~ payload_left_in_frame
-    payload?.release()  //~ payload_not_released
+    return payload
+  }
+
+  /// Releases what a frame retains, if anything.
+  static func release(of frame: Frame, isMade: Bool = false) {
+    take(from: frame)?.release(isMade: isMade)  //~ payload_not_released
   }
 }

@@ -3,40 +3,62 @@ import MulticastShims
 import Synchronization
 
 extension Queue {
-  /// What became of an attempt to queue a call.
-  private enum Outcome { case queued, refused, notRecipient, full }
+  /// What became of a call that an invocation brought to a queue.
+  enum Outcome {
+    case queued, refused
+    /// The delegate was removed; or it is called once, and a call of it waits.
+    case leftOut
+  }
+
+  /// What became of one attempt.
+  private enum Attempt { case queued, refused, leftOut, notRecipient, full }
+
+  /// Queues a call whose payload is too large for a copy in the call.
+  ///
+  /// - Parameter frame: Retains the invocation's copy of the payload, from the first call that
+  ///   needs it.
+  @inline(never)
+  func appendLarge(_ token: Token, _ invocation: Invocation, _ frame: Frame) -> Outcome {
+    if Payload(retainedBy: frame) == nil, let bytes = invocation.payload {
+      // Not under the lock: it may be large.
+      Payload(copying: bytes, size: invocation.size)?.pass(to: frame)
+    }
+    guard let payload = Payload(retainedBy: frame) else { return refuse(token) }
+    return append(token, invocation, sharing: payload, frame)
+  }
 
   /// Queues a call of a delegate, if there is room or room can be made. The delegate may have been
   /// removed: then nothing is queued.
   ///
-  /// - Parameter frame: Retains the invocation's copy of the payload, from the first call that
-  ///   needs one.
-  /// - Returns: whether the call was queued.
-  func append(_ token: Token, _ invocation: Invocation, _ frame: Frame) -> Bool {
-    var payload = Payload(retainedBy: frame)
-    if invocation.size > WaitingCall.inlineSize || invocation.size < 0 {
-      // Not under the lock: it may be large.
-      if payload == nil, let bytes = invocation.payload {
-        payload = Payload(copying: bytes, size: invocation.size)
-        payload?.pass(to: frame)
-      }
-      if payload == nil { return refuse(token) }
-    }
+  /// - Parameter payload: What the call shares instead of the invocation's payload; nil if that is
+  ///   small enough for a copy in the call.
+  func append(
+    _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
+  ) -> Outcome {
     var hasWaited = false
     while true {
+      var released = ReleasedPayloads()
       lock.lock()
       let wasEmpty = state.ring.count == 0
-      let outcome = tryAppend(token, invocation, payload)
-      if outcome == .notRecipient && hasWaited && isCurrent { state.statistics.refused &+= 1 }
+      let attempt = tryAppend(token, invocation, payload, &released)
+      if attempt == .notRecipient && hasWaited && isCurrent { state.statistics.refused &+= 1 }
       checkInvariants()
-      let isBlocked = outcome == .full
+      let isBlocked = attempt == .full
       if isBlocked { state.blockedCount &+= 1 }
       let isFirst = wasEmpty && state.ring.count > 0
       let hasSleepers = isFirst && state.sleeperCount > 0
+      let wake = isFirst ? beginWake(frame) : nil
       lock.unlock()
       // Not under the lock, which is the first thing that they need.
       if hasSleepers { wakeSleepers() }
-      if !isBlocked { return outcome == .queued }
+      released.finish()
+      if let wake { finish(wake, frame) }
+      switch attempt {
+      case .queued: return .queued
+      case .refused: return .refused
+      case .leftOut, .notRecipient: return .leftOut
+      case .full: break
+      }
 
       hasWaited = true
       let mayContinue = Waits.sleep(for: .room(consumer: consumer)) { canRetry(token) }
@@ -45,10 +67,6 @@ extension Queue {
       lock.unlock()
       if mayContinue != .ok { return refuse(token, afterWaiting: true) }
     }
-  }
-
-  private var consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>> {
-    withUnsafePointer(to: storage.pointee.consumer) { UnsafeMutablePointer(mutating: $0) }
   }
 
   /// Whether there is room now, or none is needed any more.
@@ -60,16 +78,16 @@ extension Queue {
   }
 
   /// Counts a call that is not queued.
-  private func refuse(_ token: Token, afterWaiting: Bool = false) -> Bool {
+  func refuse(_ token: Token, afterWaiting: Bool = false) -> Outcome {
     lock.lock()
     defer { lock.unlock() }
     guard let details = recipient(token) else {
       if afterWaiting && isCurrent { state.statistics.refused &+= 1 }
-      return false
+      return .leftOut
     }
-    let isWaiting = keepsFirst(details) && replaceable(details) != nil
-    if !isWaiting { state.statistics.refused &+= 1 }
-    return false
+    if keepsFirst(details) && replaceable(details) != nil { return .leftOut }
+    state.statistics.refused &+= 1
+    return .refused
   }
 
   // MARK: - Under the lock
@@ -110,12 +128,13 @@ extension Queue {
   }
 
   private func tryAppend(
-    _ token: Token, _ invocation: Invocation, _ payload: Payload?
-  ) -> Outcome {
+    _ token: Token, _ invocation: Invocation, _ payload: Payload?,
+    _ released: inout ReleasedPayloads
+  ) -> Attempt {
     guard let details = recipient(token) else { return .notRecipient }
     if let waiting = replaceable(details) {
-      if keepsFirst(details) { return .refused }
-      waiting.pointee.sharedPayload?.release()
+      if keepsFirst(details) { return .leftOut }
+      released.release(waiting.pointee.sharedPayload)
       WaitingCall.setPayload(of: waiting, invocation, payload)
       state.statistics.queued &+= 1
       state.statistics.coalesced &+= 1
@@ -127,7 +146,7 @@ extension Queue {
       switch state.overflow {
       case MULTICAST_OVERFLOW_BLOCK.rawValue: return .full
       case MULTICAST_OVERFLOW_DROP_OLDEST.rawValue:
-        state.ring.takeFirst()?.pointee.sharedPayload?.release()
+        released.release(state.ring.takeFirst()?.pointee.sharedPayload)
         state.statistics.dropped &+= 1  //~ drop_not_counted
       default:
         state.statistics.refused &+= 1

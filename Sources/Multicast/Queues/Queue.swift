@@ -35,6 +35,9 @@ struct Queue {
     /// Of the worker, as the options have it.
     var threadName: shims_thread_name
     var stackSize: Int
+    /// Told when calls begin to wait, if the program wants that.
+    var wake: Wake?
+    var wakeContext: UnsafeMutableRawPointer?
     /// Rises with each worker, so that a stop waits for one worker and not for the next.
     var workerNumber: UInt32
     /// The worker's record. The worker may have ended. Nil until it has begun.
@@ -47,6 +50,8 @@ struct Queue {
     /// The record of the thread that runs the queue. That thread may have ended inside a call.
     var runner: UnsafeMutablePointer<ThreadRecord.Storage>?
   }
+
+  typealias Wake = @convention(c) (_ context: UnsafeMutableRawPointer?) -> Void
 
   struct Statistics {
     var queued: UInt64 = 0
@@ -91,6 +96,11 @@ struct Queue {
   var isCurrent: Bool { state.header.id.load(ordering: .relaxed) == handle }
 
   var lock: Lock { Lock.queues(handle.index) }
+
+  /// The thread that is expected to run the queue.
+  var consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>> {
+    withUnsafePointer(to: storage.pointee.consumer) { UnsafeMutablePointer(mutating: $0) }
+  }
 
   /// What a frame of a run of this queue is about.
   var target: Target { .run(storage) }
@@ -170,7 +180,9 @@ struct Queue {
     state.sleeperCount = 0
     state.blockedCount = 0
     guard handle.kind == .queue else { return }
-    state.statistics.dropped &+= state.ring.takeAll()
+    var released = ReleasedPayloads()
+    state.statistics.dropped &+= state.ring.takeAll(&released)
+    released.finish()
     state.worker = .none
     if let runner = state.runner, !ThreadRecord(runner).isInside(target) { state.runner = nil }
     if state.descriptor >= 0 { state.descriptor = shims_event_replace(state.descriptor) }

@@ -11,11 +11,17 @@ struct WaitingCall {
   var event: UInt32
   /// How many bytes are in `bytes`; or `shared`.
   var size: UInt32
-  /// A small payload; or the address of a shared one; or, if the size is 0, the caller's pointer.
+  /// A small payload; or the address of a shared one, or of a receipt; or, if the size is 0, the
+  /// caller's pointer.
   var bytes: (UInt64, UInt64, UInt64, UInt64)
 
   static let inlineSize = 32
   static let shared = UInt32.max
+
+  /// Whether a payload is small enough for a copy in the call.
+  ///
+  /// - Parameter size: A `size_t`: below zero is more than there can be.
+  @inline(__always) static func holds(_ size: Int) -> Bool { size >= 0 && size <= inlineSize }
 
   /// Stores the payload: a copy in the call, or one more reference to the shared copy.
   static func setPayload(

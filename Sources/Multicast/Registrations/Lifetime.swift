@@ -15,7 +15,7 @@ struct Lifetime {
     /// Index + 1 of the first member that is live, or about to be.
     var firstLive: UInt32
     var liveCount: UInt32
-    /// The fork generation in which it was created; see `Process.generation`.
+    /// The fork generation in which it was created; see `Fork.generation`.
     let process: Atomic<UInt32>
     var role: Membership.Role
     /// Threads that wait for the end although another thread has ended the lifetime. They are woken

@@ -11,11 +11,12 @@ struct Frame {
     /// retired at a later epoch.
     let epoch: Atomic<Epoch>
     /// The hazard: the token of the registration whose delegate is being called, or none. What a
-    /// hazard protects is not reclaimed.
+    /// hazard protects is not reclaimed. While a queue's wake function runs, it is the handle of
+    /// the queue.
     let hazard: Atomic<Token>
     /// The address of the invocation list that is being read; 0 until that is known.
     let list: Atomic<UInt>
-    /// The address of the copy of the payload that this invocation or run retains, or 0.
+    /// The address of the payload or receipt that this invocation or run retains, or 0.
     let payload: Atomic<UInt>
     var stackMark: StackMark
   }

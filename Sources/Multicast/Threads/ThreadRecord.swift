@@ -137,9 +137,19 @@ struct ThreadRecord {
     while frame != self.frame(0).fields {
       frame -= 1
       let token = Frame(frame).hazard
-      if !token.isNone { return token }
+      if token.kind == .registration { return token }
     }
     return .none
+  }
+
+  /// The registrations whose delegates this thread is calling, from the outermost.
+  func forEachCall(_ body: (Token) -> Void) {
+    var frame = self.frame(0).fields
+    while frame != storage.pointee.top {
+      let token = Frame(frame).hazard
+      if token.kind == .registration { body(token) }
+      frame += 1
+    }
   }
 
   // MARK: - For all threads
@@ -167,6 +177,11 @@ struct ThreadRecord {
       body(target, hazard)
       return false
     }
+  }
+
+  /// Whether a frame of this thread retains a payload.
+  func retains(_ payload: UInt) -> Bool {
+    firstFrame { frame, _, _ in frame.payload == payload } != nil
   }
 
   /// Whether a call of this registration's delegate is on this thread's stack.

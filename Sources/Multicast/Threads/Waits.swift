@@ -11,6 +11,9 @@ enum Wait {
   case thread(UnsafeMutablePointer<Atomic<ThreadIdentity>>)
   /// A wait for room in a queue. The consumer is expected to run the queue; any other thread may.
   case room(consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>)
+  /// A wait for calls that wait in a queue or run, with this payload or receipt. A thread that runs
+  /// one has it in a frame. The consumer is expected to run the others; nil: none is left.
+  case run(payload: UInt, consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>?)
   /// A wait for release functions, on any thread.
   case releases
 
@@ -19,9 +22,12 @@ enum Wait {
     return false
   }
 
-  var isForRoom: Bool {
-    if case .room = self { return true }
-    return false
+  /// Whether it ends when a queue is run.
+  var isForQueue: Bool {
+    switch self {
+    case .room, .run: true
+    case .nothing, .calls, .thread, .releases: false
+    }
   }
 
   var isForReleases: Bool {
@@ -29,10 +35,11 @@ enum Wait {
     return false
   }
 
-  /// The one thread that can end this wait, if there is one.
+  /// The one thread that is expected to end this wait, if there is one.
   var thread: UnsafeMutablePointer<Atomic<ThreadIdentity>>? {
     switch self {
     case .thread(let identity), .room(let identity): identity
+    case .run(_, let consumer): consumer
     case .nothing, .calls, .releases: nil
     }
   }
@@ -42,10 +49,13 @@ enum Wait {
     if let thread {
       // Relaxed: the thread that will do it may be another by then.
       let identity = thread.pointee.load(ordering: .relaxed)
-      return !identity.isNone && identity == record.identity
+      if !identity.isNone && identity == record.identity { return true }
     }
-    if case .calls(let token) = self { return record.isCalling(token) }
-    return false
+    switch self {
+    case .calls(let token): return record.isCalling(token)
+    case .run(let payload, _): return record.retains(payload)
+    case .nothing, .thread, .room, .releases: return false
+    }
   }
 
   /// Whether the thread that can end this wait is not known.
@@ -83,11 +93,12 @@ enum Waits {
   /// - Returns: `ok`; `pending`, if that thread waits for this one, directly or through others; or
   ///   `timeout`.
   static func sleep(
-    for wait: Wait, _ timeout: Timeout = .unlimited, until isTrue: () -> Bool
+    for wait: @autoclosure () -> Wait, _ timeout: Timeout = .unlimited, until isTrue: () -> Bool
   ) -> Status {
     Lock.waits.lock()
     defer { Lock.waits.unlock() }
     while !isTrue() {
+      let wait = wait()
       if closesCycle(wait) { return .pending }
       if timeout.isOver { return .timeout }
       sleep(for: wait, timeout)
@@ -111,10 +122,10 @@ enum Waits {
     return .ok
   }
 
-  /// Whether a thread waits for this one, or for room that only this one may be going to make.
+  /// Whether a thread waits for this one, or for a queue that only this one may be going to run.
   private static func mayBeAwaited(_ thread: ThreadRecord?) -> Bool {
     ThreadRegistry.all.contains {
-      if $0.wait.isForRoom && $0.wait.isForUnknownThread { return true }
+      if $0.wait.isForQueue && $0.wait.isForUnknownThread { return true }
       guard let thread else { return false }
       return $0.wait.thread != nil && $0.wait.concerns(thread)
     }
@@ -163,14 +174,17 @@ enum Waits {
   /// end `first`, and follows what each of them sleeps for. If it reaches this thread, the wait
   /// would close a cycle. If it reaches a wait whose thread is not known, that wait may depend on
   /// this thread, and counts as a cycle, too. There is one exception: if `first` and that wait are
-  /// both for room, this thread would not make room either, so it is not the one that is missing.
+  /// both for a queue, this thread would not run that queue either, so it is not the one that is
+  /// missing.
   ///
   /// A thread that goes to sleep later makes the same search, and finds this wait published. A
   /// thread outside all calls delays no other thread, unless one waits for it to run a queue.
   static func closesCycle(_ first: Wait) -> Bool {
     let thread = ThreadRecord.current
     let isInside = thread?.isInside ?? false
-    guard isInside || threadSleeperCount > 0 else { return false }
+    // A thread outside all calls may be the one that is expected to run a queue.
+    let isForQueue = first.isForQueue && thread != nil
+    guard isInside || isForQueue || threadSleeperCount > 0 else { return false }
     for record in ThreadRegistry.all { record.search = .unknown }
     reach(first)
     while thread == nil || thread?.search == .unknown {
@@ -180,7 +194,7 @@ enum Waits {
       let wait = next.wait
       if !wait.isForUnknownThread {
         reach(wait)
-      } else if wait.isForReleases || !first.isForRoom {
+      } else if wait.isForReleases || !first.isForQueue {
         return true
       }
     }

@@ -1,0 +1,37 @@
+import CMulticast
+
+/// How a multicast is invoked: a caller's `multicast_invocation`, checked.
+struct InvocationOptions {
+  typealias Copy =
+    @convention(c) (_ payload: UnsafeRawPointer?, _ size: Int) -> UnsafeRawPointer?
+
+  let invocation: Invocation
+  let copy: Copy?
+  /// Of what `copy` returns, or, without it, of the caller's payload.
+  let release: Payload.Release?
+  /// Whether the invocation waits for the calls that it has queued.
+  let isWaiting: Bool
+  private let timeout: UInt64
+
+  /// - Returns: nil if the caller's struct has something that this version does not know. Nothing
+  ///   of it may be used then.
+  init?(_ given: UnsafePointer<multicast_invocation>?) {
+    guard let given, StructSize.isValid(given, smallest: StructSize.invocation) else { return nil }
+    let options = given.pointee
+    guard options.flags & ~MULTICAST_WAIT == 0, options.reserved == 0 else { return nil }
+    invocation = Invocation(event: options.event, payload: options.payload, size: options.size)
+    copy = options.copy
+    release = options.release
+    isWaiting = options.flags & MULTICAST_WAIT != 0
+    timeout = options.timeout_ns
+  }
+
+  /// Whether the options can be read, but contradict themselves.
+  var isContradictory: Bool { invocation.payload == nil && invocation.size != 0 }
+
+  /// Whether the library owns the payload itself.
+  var isOwned: Bool { release != nil && copy == nil }
+
+  /// From now on.
+  var deadline: Timeout { timeout == 0 ? .unlimited : .nanoseconds(timeout) }
+}

@@ -1,0 +1,46 @@
+import Synchronization
+
+extension Registration {
+  /// Calls the delegate of one registration, as an invocation of its multicast would.
+  ///
+  /// - Returns: 1 if it was called or queued, otherwise 0; or the number of a status.
+  static func invoke<C: Call>(_ token: Token, _ call: C) -> Int64 {
+    guard let registration = Registration(slotOf: token), registration.id == token else {
+      return Status.invalidHandle.count
+    }
+    guard let thread = ThreadRecord.current ?? ThreadRegistry.enter() else {
+      return Status.outOfMemory.count
+    }
+    defer { if ThreadRegistry.leaveIfEnding(thread) && Queue.isInUse { Waits.wake() } }
+    // From here on the slot may have another occupant, in another multicast: see `findEntry`.
+    let multicast = Multicast(slot: registration.owner)
+    guard multicast.handle.kind == .multicast else { return Status.invalidHandle.count }
+    var isLive = false
+    let count = multicast.withList(on: thread, asymmetric: Fence.isAsymmetric) { _, frame in
+      guard let entry = registration.findEntry(token, of: multicast, frame) else { return 0 }
+      isLive = true
+      let outcome = InvocationList.callSpecial(call, entry, in: frame, Fence.isAsymmetric)
+      call.finish(frame)
+      return outcome.isCalled ? 1 : 0
+    }
+    return isLive || count == Status.limit.count ? count : Status.invalidHandle.count
+  }
+
+  /// The entry of a live registration, in the list that is current now.
+  ///
+  /// The frame is that of an invocation, and its thread is registered as an invoker. From here on
+  /// it reads that list. The store is under the stripe's lock: a writer that replaces the list
+  /// afterwards, under the same lock, sees it, and keeps the list.
+  private func findEntry(
+    _ token: Token, of multicast: Multicast, _ frame: Frame
+  ) -> UnsafeMutablePointer<InvocationList.Entry>? {
+    let stripe = multicast.stripe
+    stripe.lock()
+    defer { stripe.unlock() }
+    guard id == token, owner == multicast.handle.index, let list = multicast.list else {
+      return nil
+    }
+    frame.list = UInt(bitPattern: list.address)
+    return list.entry(place)
+  }
+}

@@ -1,0 +1,36 @@
+import MulticastShims
+
+/// The queue's wake function, which tells a loop of the program that calls wait.
+///
+/// While it runs, the frame of the invocation or run has the queue's handle as its hazard. It is
+/// set under the queue's lock. So a thread that destroys the queue under that lock finds it, and
+/// waits; and afterwards the function is not called any more.
+extension Queue {
+  /// A call of the wake function that begins.
+  struct WakeCall {
+    fileprivate let function: Wake
+    fileprivate let context: UnsafeMutableRawPointer?
+  }
+
+  /// Begins a call of the wake function, if there is one. The lock is held.
+  ///
+  /// - Parameter frame: Its hazard is not in use.
+  func beginWake(_ frame: Frame) -> WakeCall? {
+    guard let function = state.wake else { return nil }
+    frame.setHazard(handle)
+    // Read here: afterwards the slot may have another occupant.
+    return WakeCall(function: function, context: state.wakeContext)
+  }
+
+  /// Calls the wake function. No lock is held.
+  func finish(_ wake: WakeCall, _ frame: Frame) {
+    Lock.checkNoneIsHeld()
+    wake.function(wake.context)
+    lock.lock()
+    frame.clearHazard()
+    let isDestroyed = !isCurrent
+    lock.unlock()
+    // The thread that destroyed the queue has seen the hazard, and may sleep.
+    if isDestroyed { Waits.wake() }
+  }
+}

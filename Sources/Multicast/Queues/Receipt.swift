@@ -1,0 +1,63 @@
+import MulticastShims
+import Synchronization
+
+/// Tells when the calls are over that an invocation has put into one queue, one after the other.
+///
+/// Each of these calls shares the receipt instead of the payload. A call that is made, dropped or
+/// taken back releases it. One more reference is the invocation's: the next receipt of the
+/// invocation has it, or the frame, or the thread that waits. So the calls are over when one
+/// reference is left. If that thread ends inside a call, the reference goes the way of any other.
+struct Receipt {
+  /// What follows the header.
+  struct Fields {
+    /// The previous receipt of the invocation, or its payload. The receipt retains it.
+    let previous: Payload
+    let queue: Queue
+  }
+
+  /// The references that are not calls.
+  static let ownReferences: UInt32 = 1
+
+  private static let size = Payload.headerSize + MemoryLayout<Fields>.stride
+
+  let payload: Payload
+
+  init(_ payload: Payload) { self.payload = payload }
+
+  /// Makes a receipt, which takes over one reference to the previous one, or to the payload.
+  ///
+  /// - Returns: nil if out of memory.
+  init?(after previous: Payload, for queue: Queue) {
+    guard let block = Payload.allocate(Self.size) else { return nil }
+    payload = Payload(block, .receipt, previous.bytes, previous.size, nil)
+    fields.initialize(to: Fields(previous: previous, queue: queue))
+  }
+
+  private var fields: UnsafeMutablePointer<Fields> {
+    (UnsafeMutableRawPointer(payload.header) + Payload.headerSize)
+      .assumingMemoryBound(to: Fields.self)
+  }
+
+  var previous: Payload { fields.pointee.previous }
+  var queue: Queue { fields.pointee.queue }
+
+  /// Frees a receipt that nothing retains. The caller releases the previous one.
+  func deallocate() { Payload.deallocate(payload.header, size: Self.size) }
+
+  /// Whether no call waits or runs any more.
+  var isOver: Bool { payload.counts.references <= Self.ownReferences }
+
+  /// How many calls were made, and how many wait or run.
+  var calls: (made: UInt32, left: UInt32) {
+    let (references, made) = payload.counts
+    return (made, references &- Self.ownReferences)
+  }
+
+  /// What a thread that waits for the calls sleeps for. If the queue is destroyed, its slot may
+  /// have another occupant: then only a thread that is in such a call can end the wait.
+  var wait: Wait {
+    .run(
+      payload: UInt(bitPattern: payload.header),
+      consumer: queue.isCurrent ? queue.consumer : nil)
+  }
+}
