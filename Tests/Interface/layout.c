@@ -53,7 +53,7 @@ FIELD(multicast_allocator, context, 8);
 FIELD(multicast_allocator, allocate, 16);
 FIELD(multicast_allocator, deallocate, 24);
 
-SIZE(multicast_queue_options, 40);
+SIZE(multicast_queue_options, 56);
 FIELD(multicast_queue_options, struct_size, 0);
 FIELD(multicast_queue_options, flags, 4);
 FIELD(multicast_queue_options, capacity, 8);
@@ -61,6 +61,8 @@ FIELD(multicast_queue_options, overflow, 16);
 FIELD(multicast_queue_options, reserved, 20);
 FIELD(multicast_queue_options, thread_name, 24);
 FIELD(multicast_queue_options, stack_size, 32);
+FIELD(multicast_queue_options, wake, 40);
+FIELD(multicast_queue_options, wake_context, 48);
 
 SIZE(multicast_registration, 88);
 FIELD(multicast_registration, struct_size, 0);
@@ -94,6 +96,26 @@ FIELD(multicast_broadcaster_options, struct_size, 0);
 FIELD(multicast_broadcaster_options, flags, 4);
 FIELD(multicast_broadcaster_options, queue, 8);
 
+SIZE(multicast_invocation, 56);
+FIELD(multicast_invocation, struct_size, 0);
+FIELD(multicast_invocation, flags, 4);
+FIELD(multicast_invocation, event, 8);
+FIELD(multicast_invocation, reserved, 12);
+FIELD(multicast_invocation, payload, 16);
+FIELD(multicast_invocation, size, 24);
+FIELD(multicast_invocation, copy, 32);
+FIELD(multicast_invocation, release, 40);
+FIELD(multicast_invocation, timeout_ns, 48);
+
+SIZE(multicast_outcome, 48);
+FIELD(multicast_outcome, struct_size, 0);
+FIELD(multicast_outcome, flags, 4);
+FIELD(multicast_outcome, called, 8);
+FIELD(multicast_outcome, queued, 16);
+FIELD(multicast_outcome, refused, 24);
+FIELD(multicast_outcome, finished, 32);
+FIELD(multicast_outcome, unfinished, 40);
+
 /* These types are not enums, so -fshort-enums does not change them. */
 STATIC_ASSERT((multicast_status)-1 < 0);
 STATIC_ASSERT((multicast_overflow)-1 > 0);
@@ -114,6 +136,7 @@ STATIC_ASSERT(MULTICAST_ERROR_SYSTEM == -90);
 STATIC_ASSERT(MULTICAST_ONCE == 1);
 STATIC_ASSERT(MULTICAST_UNIQUE == 2);
 STATIC_ASSERT(MULTICAST_LATEST == 4);
+STATIC_ASSERT(MULTICAST_WAIT == 1);
 STATIC_ASSERT(MULTICAST_OVERFLOW_REFUSE == 0);
 STATIC_ASSERT(MULTICAST_OVERFLOW_DROP_OLDEST == 1);
 STATIC_ASSERT(MULTICAST_OVERFLOW_BLOCK == 2);
@@ -134,6 +157,10 @@ extern multicast_broadcaster_options layout_broadcaster_options;
 multicast_broadcaster_options layout_broadcaster_options = MULTICAST_BROADCASTER_OPTIONS_INIT;
 extern multicast_allocator layout_allocator;
 multicast_allocator layout_allocator = MULTICAST_ALLOCATOR_INIT;
+extern multicast_invocation layout_invocation;
+multicast_invocation layout_invocation = MULTICAST_INVOCATION_INIT;
+extern multicast_outcome layout_outcome;
+multicast_outcome layout_outcome = MULTICAST_OUTCOME_INIT;
 extern multicast_registration layout_registration;
 multicast_registration layout_registration = MULTICAST_REGISTRATION_INIT;
 extern multicast_token layout_token;
@@ -156,3 +183,7 @@ multicast_broadcaster_options layout_uses_broadcaster_options(void);
 multicast_broadcaster_options layout_uses_broadcaster_options(void) {
   return multicast_broadcaster_options_default();
 }
+multicast_invocation layout_uses_invocation(void);
+multicast_invocation layout_uses_invocation(void) { return multicast_invocation_default(); }
+multicast_outcome layout_uses_outcome(void);
+multicast_outcome layout_uses_outcome(void) { return multicast_outcome_default(); }
