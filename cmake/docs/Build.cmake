@@ -1,6 +1,6 @@
 # Makes the reference. Run by the target docs, as a script:
 #
-#   cmake -DHEADER=multicast.h -DVERSION=1.0.0 -DOUTPUT=build/docs -P Build.cmake
+#   cmake -DHEADER=multicast.h -DVERSION=1.1.0 -DOUTPUT=build/docs -P Build.cmake
 #
 # OUTPUT/html is the HTML, OUTPUT/man what belongs into share/man. Fails where Doxygen warns.
 
