@@ -1,0 +1,453 @@
+/* Waiting for queued calls (MULTICAST_WAIT), and cycles of waits through it.
+ *
+ * All queued calls of an invocation for one queue share a receipt, which counts references: one for
+ * each call, and one for the invocation. A call that was made, or taken out of the queue, releases
+ * its reference. The waiter looks at the references under the lock of calls, searches the wait
+ * graph and sleeps. If one reference is left after a release, the releasing thread wakes it. The
+ * last release frees the receipt.
+ *
+ * A thread can end the wait if the receipt is in one of its frames: it runs such a call. Otherwise
+ * the consumer of the queue is expected to run it. After the queue was destroyed its slot may have
+ * another occupant: then only frames count. So the waiter looks again at whether the queue exists
+ * each time that it goes to sleep.
+ *
+ *   wait_for_calls         the waiter
+ *   run_one                the consumer: takes a call, calls, releases the receipt
+ *   destroy                takes all calls out, wakes the waiter, waits for the running call
+ *   remove                 the removal of the delegate in whose call the waiter is
+ *   closes_cycle, reach    the search, as in cycles.pml, with waits for queued calls
+ *
+ * Proved: no deadlock and no lost wake-up. If the wait ends without a cycle, no call waits or runs.
+ * The receipt is freed once, and not used afterwards.
+ *
+ * The calls are in the queue at the start. Hazards and frames are visible at once, and the search
+ * is one step under the lock of calls: see cycles.pml.
+ *
+ * Threads: W waits, inside a call of delegate W_IN. Q runs the queue; its calls are of delegate 2. D
+ * destroys the queue. S runs the queue, too, when Q has ended.
+ *
+ * Variants: CALLS (in the queue), CONSUMER_KNOWN (Q has run the queue before), OUTSIDE (W is in no
+ * call), W_IN (1; or 2: W visits the delegate of the queue), REMOVES (Q removes delegate 1 and
+ * waits; 1: before it runs the queue, 2: inside the call that it runs), ENDS (Q ends as a thread
+ * inside its first call), HAS_D.
+ */
+
+#ifndef CALLS
+#define CALLS 2
+#endif
+#ifndef CONSUMER_KNOWN
+#define CONSUMER_KNOWN 0
+#endif
+#ifndef W_IN
+#define W_IN 1
+#endif
+#ifndef OUTSIDE
+#define OUTSIDE 0
+#endif
+#ifndef REMOVES
+#define REMOVES 0
+#endif
+#ifndef ENDS
+#define ENDS 0
+#endif
+#ifndef HAS_D
+#define HAS_D 0
+#endif
+
+#define CALLS_LOCK 0
+#define QUEUE_LOCK 1
+#define WORDS 2
+#define BUFFERED 0
+#define THREADS 4
+#include "memory.pml"
+
+#define BIT(d) (1 << ((d) - 1))
+
+/* Under the lock of the queue. */
+bit exists = 1;
+byte queued = CALLS;
+
+byte consumer = CONSUMER_KNOWN * 2; /* thread + 1, or 0: unknown; read without a lock */
+
+byte references = CALLS + 1; /* to the receipt */
+bit freed;
+bit retains[THREADS];        /* a frame of the thread has the receipt */
+
+byte calls[THREADS];         /* a bit for each delegate whose call the thread is in */
+byte depth[THREADS];         /* frames in use: invocations and runs */
+bit removed, deferred, released, q_has_ended;
+
+/* The wait that a thread has published, under the lock of calls: 0 none, 1 and 2 for calls of a
+ * delegate, 3 for queued calls. */
+#define QUEUED_CALLS 3
+byte waits_for[THREADS];
+bit has_queue; /* of the wait for queued calls: the queue existed when it was published */
+
+/* ---- The search ----------------------------------------------------------------------------- */
+
+hidden byte stage[THREADS];
+hidden byte i, next, closed;
+
+#define IS_CONSUMER(t) (has_queue && consumer == (t) + 1)
+#ifdef FRAMES_IGNORED
+#define CAN_END(t) IS_CONSUMER(t)
+#else
+#define CAN_END(t) (IS_CONSUMER(t) || retains[t])
+#endif
+#define CONSUMER_IS_UNKNOWN(wait) \
+  ((wait) == QUEUED_CALLS && has_queue && !CAN_END(0) && !CAN_END(1) && !CAN_END(2) && !CAN_END(3))
+#define IS_WAITED_FOR(t, wait) \
+  ((wait) == QUEUED_CALLS -> CAN_END(t) : (calls[t] & BIT(wait)) != 0)
+
+inline reach(it) {
+  i = 0;
+  do
+  :: i < THREADS ->
+     if
+     :: stage[i] == 0 &&
+          (CONSUMER_IS_UNKNOWN(it) -> waits_for[i] != 0 : IS_WAITED_FOR(i, it)) ->
+        stage[i] = 1
+     :: else
+     fi;
+     i++
+  :: else -> break
+  od
+}
+
+/* In a d_step. */
+inline closes_cycle(me, it) {
+  closed = 0;
+  if
+  :: depth[me] > 0 || it == QUEUED_CALLS || waits_for[0] == QUEUED_CALLS ->
+     i = 0;
+     do
+     :: i < THREADS -> stage[i] = 0; i++
+     :: else -> break
+     od;
+     reach(it);
+     do
+     :: stage[me] == 0 ->
+        next = 0;
+        do
+        :: next < THREADS && !(stage[next] == 1 && waits_for[next]) -> next++
+        :: else -> break
+        od;
+        if
+        :: next == THREADS -> break
+        :: else
+        fi;
+        stage[next] = 2;
+        if
+#ifdef WAIT_NOT_FOLLOWED
+        :: waits_for[next] == QUEUED_CALLS -> skip
+#endif
+        :: CONSUMER_IS_UNKNOWN(waits_for[next]) ->
+#ifdef UNKNOWN_CONSUMER_IGNORED
+           skip
+#else
+           if
+           :: it != QUEUED_CALLS -> closed = 1; break
+           :: else
+           fi
+#endif
+        :: else -> reach(waits_for[next])
+        fi
+     :: else -> closed = 1; break
+     od
+  :: else
+  fi;
+  i = 0;
+  next = 0
+}
+
+/* ---- The receipt ---------------------------------------------------------------------------- */
+
+inline wake(me) {
+#ifdef WOKEN_WITHOUT_LOCK
+  d_step { wake_all() }
+#else
+  lock(me, CALLS_LOCK);
+  d_step { wake_all() };
+  unlock(me, CALLS_LOCK)
+#endif
+}
+
+/* Removes references. Afterwards x is 1 if the waiter is to be woken. */
+inline count_down(count) {
+  d_step {
+    assert(!freed && references >= count);
+    references = references - count;
+    x = (references == 1);
+    if
+    :: references == 0 -> freed = 1
+    :: else
+    fi
+  }
+#ifdef KIND_READ_AFTER_COUNT
+  ;
+  assert(!x || !freed)
+#endif
+}
+
+inline sleep_for(me, it) {
+  d_step { waits_for[me] = it; asleep[me] = 1; mem[CALLS_LOCK] = 0 };
+  d_step { !asleep[me] && mem[CALLS_LOCK] == 0 -> mem[CALLS_LOCK] = 1; waits_for[me] = 0 }
+}
+
+/* ---- Removal, and the end of the queue ------------------------------------------------------ */
+
+#define IS_CALLED(d) ((calls[0] | calls[1] | calls[2] | calls[3]) & BIT(d))
+
+/* Waits until no thread calls a delegate; is_pending: waiting would close a cycle. */
+inline wait_until_not_called(me, d) {
+  lock(me, CALLS_LOCK);
+  do
+  :: !IS_CALLED(d) -> break
+  :: else ->
+     d_step {
+       closes_cycle(me, d);
+#ifdef REMOVER_DOES_NOT_SEARCH
+       closed = 0;
+#endif
+       x = closed;
+       closed = 0
+     };
+     if
+     :: x -> x = 0; is_pending = 1; break
+     :: else -> sleep_for(me, d)
+     fi
+  od;
+  if
+  :: is_pending && d == 1 -> deferred = 1
+  :: else
+  fi;
+  unlock(me, CALLS_LOCK)
+}
+
+inline remove(me) {
+  removed = 1;
+  wait_until_not_called(me, 1);
+  if
+  :: is_pending -> printf("thread %d removes delegate 1: PENDING\n", me); is_pending = 0
+  :: else -> d_step { assert(!released); released = 1 }
+  fi
+}
+
+inline call_did_return(me) {
+  lock(me, CALLS_LOCK);
+  d_step {
+    wake_all();
+    if
+    :: deferred && !IS_CALLED(1) -> deferred = 0; assert(!released); released = 1
+    :: else
+    fi
+  };
+  unlock(me, CALLS_LOCK)
+}
+
+inline destroy(me) {
+  lock(me, QUEUE_LOCK);
+  d_step { exists = 0; taken = queued; queued = 0 };
+  if
+  :: taken > 0 -> count_down(taken)
+  :: else
+  fi;
+  /* The next occupant of the slot: not run yet, or run by this thread. */
+  if
+  :: consumer = 0
+  :: consumer = me + 1
+  fi;
+  unlock(me, QUEUE_LOCK);
+#ifndef WAITER_WOKEN_AFTER_WAITING
+  if
+  :: x -> x = 0; wake(me)
+  :: else
+  fi;
+#else
+  woken_later = x;
+  x = 0;
+#endif
+  wait_until_not_called(me, 2);
+  is_pending = 0
+#ifdef WAITER_WOKEN_AFTER_WAITING
+  ;
+  if
+  :: woken_later -> wake(me)
+  :: else
+  fi
+#endif
+}
+
+/* ---- The waiter ----------------------------------------------------------------------------- */
+
+inline wait_for_calls(me) {
+  lock(me, CALLS_LOCK);
+  do
+  :: assert(!freed);
+     if
+     :: references <= 1 -> break
+     :: else
+     fi;
+#ifndef QUEUE_NOT_LOOKED_AT_AGAIN
+     has_queue = exists;
+#endif
+     d_step {
+       closes_cycle(me, QUEUED_CALLS);
+#ifdef WAITER_DOES_NOT_SEARCH
+       closed = 0;
+#endif
+       x = closed;
+       closed = 0
+     };
+     if
+     :: x -> x = 0; is_unfinished = 1; break
+     :: else -> printf("thread %d waits for queued calls\n", me); sleep_for(me, QUEUED_CALLS)
+     fi
+  od;
+  unlock(me, CALLS_LOCK);
+  assert(is_unfinished || references == 1);
+  if
+  :: is_unfinished -> printf("thread %d: unfinished\n", me)
+  :: else
+  fi;
+  count_down(1);
+  x = 0
+}
+
+/* ---- The consumer --------------------------------------------------------------------------- */
+
+inline finish_call(me) {
+#ifdef ENDED_CALL_KEEPS_RECEIPT
+  if
+  :: is_ending -> retains[me] = 0
+  :: else ->
+#endif
+  retains[me] = 0;
+  count_down(1);
+  if
+#ifdef NOT_WOKEN_BY_CONSUMER
+  :: x -> x = 0
+#else
+  :: x -> x = 0; wake(me)
+#endif
+  :: else
+  fi
+#ifdef ENDED_CALL_KEEPS_RECEIPT
+  fi
+#endif
+}
+
+inline run_one(me) {
+  lock(me, QUEUE_LOCK);
+  if
+  :: exists && queued > 0 ->
+     d_step {
+       queued--;
+       retains[me] = 1;
+       calls[me] = calls[me] | BIT(2);
+       depth[me]++;
+       consumer = me + 1
+     };
+     unlock(me, QUEUE_LOCK);
+     printf("thread %d calls delegate 2\n", me);
+     assert(!freed);
+#if REMOVES == 2
+     if
+     :: me == 1 && !removed -> remove(me)
+     :: else
+     fi;
+#endif
+#if ENDS
+     is_ending = (me == 1);
+#endif
+     finish_call(me);
+     /* A thread that ends withdraws its frames without the lock of the queue. */
+     if
+     :: is_ending -> skip
+     :: else -> lock(me, QUEUE_LOCK)
+     fi;
+     d_step { calls[me] = calls[me] & ~BIT(2); depth[me]-- };
+     if
+     :: is_ending -> skip
+     :: else -> unlock(me, QUEUE_LOCK)
+     fi;
+     if
+     :: !exists || is_ending -> call_did_return(me)
+     :: else
+     fi
+  :: else -> unlock(me, QUEUE_LOCK)
+  fi
+}
+
+/* ---- Threads -------------------------------------------------------------------------------- */
+
+#define LOCALS byte x, taken; bit is_pending, is_unfinished, is_ending, woken_later
+
+active proctype W() {
+  LOCALS;
+#ifdef QUEUE_NOT_LOOKED_AT_AGAIN
+  has_queue = 1;
+#endif
+#if !OUTSIDE
+  if
+  :: d_step { !removed -> calls[0] = BIT(W_IN); depth[0] = 1 };
+#endif
+     wait_for_calls(0);
+#if !OUTSIDE
+     d_step { calls[0] = 0; depth[0] = 0 };
+     if
+     :: removed || !exists -> call_did_return(0)
+     :: else
+     fi
+  :: removed -> count_down(1); x = 0
+  fi;
+#endif
+  done++
+}
+
+#define OTHERS (1 + HAS_D + ENDS)
+
+/* Runs calls until no other thread is left. Its wait for calls in between is not modelled. */
+active proctype Q() {
+  LOCALS;
+#if REMOVES == 1
+  remove(1);
+#endif
+  do
+  :: queued > 0 && !is_ending -> run_one(1)
+  :: is_ending -> q_has_ended = 1; break
+  :: queued == 0 && done == OTHERS -> break
+  :: !exists -> break
+  od;
+  done++
+}
+
+#if HAS_D
+active proctype D() {
+  LOCALS;
+  destroy(2);
+  done++
+}
+#endif
+
+#if ENDS
+active proctype S() {
+  LOCALS;
+  do
+  :: queued > 0 && q_has_ended -> run_one(3)
+  :: queued == 0 -> break
+  :: !exists -> break
+  od;
+  done++
+}
+#endif
+
+active proctype End() {
+  d_step {
+    done == OTHERS + 1 ->
+    assert(freed && references == 0);
+    assert(queued == 0);
+    assert(!removed || released);
+    assert(!deferred)
+  }
+}
