@@ -32,7 +32,8 @@ struct Payload {
   }
 
   private static let alignment = 16
-  static let headerSize = 48
+  /// What follows the header is aligned like the block.
+  static var headerSize: Int { (MemoryLayout<Header>.size + alignment - 1) & ~(alignment - 1) }
   private static let oneMade: UInt64 = 1 << 32
 
   let header: UnsafeMutablePointer<Header>
