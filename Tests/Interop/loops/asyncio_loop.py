@@ -65,9 +65,12 @@ def send(multicast):
 
 
 async def receive(title, by_call):
-    loop, thread, arrived, done = asyncio.get_running_loop(), threading.get_ident(), [], asyncio.Event()
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+    thread, arrived = threading.get_ident(), []
 
     def run():  # on the loop's thread
+        if done.is_set():  # scheduled before the queue was destroyed
+            return
         assert lib.multicast_queue_run(queue, CALLS_AT_A_TIME) >= 0
         if len(arrived) >= CALLS:
             done.set()
