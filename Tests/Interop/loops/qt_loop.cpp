@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Qt 5 and 6, in two ways.
+// Qt, in two ways.
 //
 // By a call: any thread may post an event to an object, by QMetaObject::invokeMethod() with
 // Qt::QueuedConnection. This works with every event dispatcher of Qt, on every system.
