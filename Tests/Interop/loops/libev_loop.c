@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * libev: ev_async_send() is the only function of a loop that any thread may call, so it is the
+ * queue's `wake`.
+ *
+ * libev makes one call of several ev_async_send(). That loses nothing: if a run leaves calls in the
+ * queue, the queue calls `wake` again. So a few calls at a time are enough, and the loop's other
+ * watchers have their turn in between.
+ */
+
+#include "worker.h"
+
+#include <ev.h>
+
+enum { CALLS_AT_A_TIME = 3 };
+
+struct program {
+  struct worker worker;
+  multicast_queue queue;
+  struct ev_loop *loop;
+  ev_async async;
+};
+
+/* On the worker's thread; or on the loop's thread, if a run leaves calls in the queue. */
+static void wake(void *context) {
+  struct program *program = context;
+  ev_async_send(program->loop, &program->async);
+}
+
+/* On the loop's thread. */
+static void on_wake(struct ev_loop *loop, ev_async *async, int events) {
+  struct program *program = async->data;
+  (void)events;
+  must(multicast_queue_run(program->queue, CALLS_AT_A_TIME) >= 0, "multicast_queue_run");
+  if (worker_is_done(&program->worker)) ev_break(loop, EVBREAK_ALL);
+}
+
+int main(void) {
+  struct program program;
+  program.loop = ev_loop_new(EVFLAG_AUTO);
+  must(program.loop != NULL, "ev_loop_new");
+  ev_async_init(&program.async, on_wake);
+  program.async.data = &program;
+  /* Before the queue is created, whose first call may come at once. */
+  ev_async_start(program.loop, &program.async);
+
+  multicast_queue_options options = multicast_queue_options_default();
+  options.wake = wake;
+  options.wake_context = &program;
+  program.queue = multicast_queue_create(&options);
+  must(program.queue.id != 0, "multicast_queue_create");
+
+  worker_start(&program.worker, program.queue);
+  ev_run(program.loop, 0);
+
+  /* The worker still sends. This waits for a `wake` that runs; none begins afterwards. */
+  must(multicast_queue_destroy(program.queue) == MULTICAST_OK, "multicast_queue_destroy");
+  /* So what `wake` uses may be freed now. */
+  ev_async_stop(program.loop, &program.async);
+  ev_loop_destroy(program.loop);
+  return worker_finish(&program.worker, "libev");
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * sd-event, the loop of systemd: no function of a loop may be called by another thread, so nothing
+ * could be the queue's `wake`. The loop watches the queue's descriptor instead.
+ *
+ * The descriptor is readable exactly while calls wait, and sd-event looks at it each time round. So
+ * a run may leave calls in the queue.
+ */
+
+#include "worker.h"
+
+#include <sys/epoll.h>
+#include <systemd/sd-event.h>
+
+enum { CALLS_AT_A_TIME = 3 };
+
+struct program {
+  struct worker worker;
+  multicast_queue queue;
+};
+
+static int on_readable(sd_event_source *source, int descriptor, uint32_t events, void *context) {
+  struct program *program = context;
+  (void)descriptor, (void)events; /* The descriptor is only watched, not read. */
+  must(multicast_queue_run(program->queue, CALLS_AT_A_TIME) >= 0, "multicast_queue_run");
+  if (!worker_is_done(&program->worker)) return 0;
+  return sd_event_exit(sd_event_source_get_event(source), 0);
+}
+
+int main(void) {
+  struct program program;
+  sd_event *loop = NULL;
+  must(sd_event_new(&loop) >= 0, "sd_event_new");
+
+  program.queue = multicast_queue_create(NULL);
+  must(program.queue.id != 0, "multicast_queue_create");
+  const int descriptor = multicast_queue_fd(program.queue);
+  must(descriptor >= 0, "multicast_queue_fd");
+  sd_event_source *source = NULL;
+  must(sd_event_add_io(loop, &source, descriptor, EPOLLIN, on_readable, &program) >= 0,
+       "sd_event_add_io");
+
+  worker_start(&program.worker, program.queue);
+  must(sd_event_loop(loop) >= 0, "sd_event_loop");
+
+  /* Before the queue is destroyed, which closes the descriptor: another file may get its number. */
+  sd_event_source_unref(source);
+  /* The worker still sends. It has nothing to do with the loop. */
+  must(multicast_queue_destroy(program.queue) == MULTICAST_OK, "multicast_queue_destroy");
+  sd_event_unref(loop);
+  return worker_finish(&program.worker, "sd-event");
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the programs here have in common: a thread that sends numbers, and a delegate that gets them
+ * on the thread of the loop. There is nothing in it about loops.
+ *
+ * The worker sends until the queue is destroyed, as a thread does that knows nothing of the loop.
+ * So at the end of a program a `wake` may run while the queue is destroyed.
+ */
+
+#ifndef WORKER_H
+#define WORKER_H
+
+#include <multicast.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { CALLS = 10000, BURST = 100, MOST_SECONDS = 60 };
+
+struct worker {
+  multicast numbers;
+  pthread_t thread;
+  pthread_t loop;   /* The thread that must make the calls. */
+  uint32_t arrived; /* Read and written on the thread of the loop only. */
+  uint32_t wrong;   /* Of these: not in order, or on another thread. */
+};
+
+static inline void must(bool is_done, const char *what) {
+  if (is_done) return;
+  fprintf(stderr, "failed: %s\n", what);
+  exit(EXIT_FAILURE);
+}
+
+/* The delegate. Numbers that are sent before the queue is destroyed may still arrive at the end. */
+static inline void worker_receive(void *context, uint32_t event, const void *payload, size_t size) {
+  struct worker *worker = (struct worker *)context;
+  (void)event, (void)size;
+  if (worker->arrived == CALLS) return;
+  const bool is_next = *(const uint32_t *)payload == worker->arrived;
+  if (!is_next || !pthread_equal(pthread_self(), worker->loop)) worker->wrong += 1;
+  worker->arrived += 1;
+}
+
+static inline bool worker_is_done(const struct worker *worker) {
+  return worker->arrived == CALLS;
+}
+
+/* The thread. After each burst it waits until all calls were made. So the queue is empty at the
+ * first call of a burst, which must wake the loop; the other calls of the burst need not. */
+static inline void *worker_send(void *context) {
+  const struct worker *worker = (const struct worker *)context;
+  uint32_t number = 0;
+  multicast_invocation how = multicast_invocation_default();
+  how.payload = &number; /* The queue copies it. */
+  how.size = sizeof number;
+  /* 0: the queue was destroyed, and the delegate was removed with it. */
+  while (multicast_invoke_with(worker->numbers, &how, NULL) == 1) {
+    number += 1;
+    how.flags = number % BURST == BURST - 1 ? MULTICAST_WAIT : 0;
+  }
+  return NULL;
+}
+
+/* To be called on the thread of the loop. */
+static inline void worker_start(struct worker *worker, multicast_queue queue) {
+  alarm(MOST_SECONDS); /* Ends a program that hangs. */
+  worker->arrived = worker->wrong = 0;
+  worker->loop = pthread_self();
+  worker->numbers = multicast_create();
+  must(worker->numbers.id != 0, "multicast_create");
+  multicast_delegate receiver = {worker_receive, worker};
+  multicast_add_options options = multicast_add_options_default();
+  options.queue = queue; /* The calls wait there until the loop's thread runs the queue. */
+  must(multicast_add(worker->numbers, receiver, &options, NULL) == MULTICAST_OK, "multicast_add");
+  must(pthread_create(&worker->thread, NULL, worker_send, worker) == 0, "pthread_create");
+}
+
+/* To be called after the queue was destroyed. Returns the exit code of the program. */
+static inline int worker_finish(struct worker *worker, const char *loop) {
+  must(pthread_join(worker->thread, NULL) == 0, "pthread_join");
+  must(multicast_destroy(worker->numbers) == MULTICAST_OK, "multicast_destroy");
+  const bool is_right = worker->arrived == CALLS && worker->wrong == 0;
+  if (is_right) {
+    printf("%s: %u calls arrived in order on the loop's thread\n", loop, worker->arrived);
+  } else {
+    printf("%s: %u calls arrived, %u of them wrong\n", loop, worker->arrived, worker->wrong);
+  }
+  return is_right ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+#endif
