@@ -84,6 +84,7 @@ extension Queue {
     state.stackSize = settings.stackSize
     state.wake = settings.wake
     state.wakeContext = settings.wakeContext
+    state.needsWake = settings.wake != nil
     state.statistics = Statistics()
     state.descriptor = -1
     state.worker = .none

@@ -15,6 +15,8 @@ extension Queue {
     queue.lock.lock()
     defer { queue.lock.unlock() }
     guard queue.isCurrent else { throw .invalidHandle }
+    // Also if the run is refused: it may have used up a wake-up.
+    queue.state.needsWake = queue.state.wake != nil
     guard queue.isRunnable(by: thread), queue.isFree(for: thread) else { throw .state }
     let waiting = UInt(queue.state.ring.count)
     return try queue.run(by: thread, limit: limit == 0 ? waiting : limit)
@@ -76,14 +78,14 @@ extension Queue {
   }
 
   /// If there is a worker, it may wait for its turn. It is expected to make room now. If calls are
-  /// left, the program's loop is told so: no other call tells it.
+  /// left, the program's loop is told so.
   private func runDidEnd(_ frame: Frame) {
     let workerThread = state.workerThread.load(ordering: .relaxed)
     if !workerThread.isNone && worker == .running {
       state.consumer.store(workerThread, ordering: .relaxed)
     }
     if state.sleeperCount > 0 { wakeSleepers() }
-    guard state.ring.count > 0, let wake = beginWake(frame) else { return }
+    guard let wake = beginWake(frame) else { return }
     lock.unlock()
     finish(wake, frame)
     lock.lock()

@@ -28,8 +28,8 @@ enum StructSize {
     return true
   }
 
-  /// Copies a caller's struct that has grown since version 1.0. Fields that the caller does not know
-  /// are zero.
+  /// Copies a caller's struct that has grown since version 1.0. Fields that the caller does not
+  /// know are zero.
   ///
   /// - Parameter known: All zero.
   /// - Returns: false if the struct cannot be read.

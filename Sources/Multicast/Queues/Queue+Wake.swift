@@ -12,11 +12,14 @@ extension Queue {
     fileprivate let context: UnsafeMutableRawPointer?
   }
 
-  /// Begins a call of the wake function, if there is one. The lock is held.
+  /// Begins a call of the wake function if calls wait, and it was not called since the queue was
+  /// run. Otherwise wake-ups would add up in loops that do not merge them. The lock is held.
   ///
   /// - Parameter frame: Its hazard is not in use.
+  @inline(__always)
   func beginWake(_ frame: Frame) -> WakeCall? {
-    guard let function = state.wake else { return nil }
+    guard state.needsWake && state.ring.count > 0, let function = state.wake else { return nil }
+    state.needsWake = false
     frame.setHazard(handle)
     // Read here: afterwards the slot may have another occupant.
     return WakeCall(function: function, context: state.wakeContext)

@@ -35,9 +35,12 @@ struct Queue {
     /// Of the worker, as the options have it.
     var threadName: shims_thread_name
     var stackSize: Int
-    /// Told when calls begin to wait, if the program wants that.
+    /// Tells a loop of the program that calls wait.
     var wake: Wake?
     var wakeContext: UnsafeMutableRawPointer?
+    /// Whether the loop has to be told: there is a wake function, and the queue was run since it was
+    /// called.
+    var needsWake: Bool
     /// Rises with each worker, so that a stop waits for one worker and not for the next.
     var workerNumber: UInt32
     /// The worker's record. The worker may have ended. Nil until it has begun.
@@ -180,6 +183,7 @@ struct Queue {
     state.sleeperCount = 0
     state.blockedCount = 0
     guard handle.kind == .queue else { return }
+    state.needsWake = state.wake != nil
     var released = ReleasedPayloads()
     state.statistics.dropped &+= state.ring.takeAll(&released)
     released.finish()
