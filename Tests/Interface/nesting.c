@@ -1,5 +1,6 @@
 /* Removal, growth of lists and look-ups of names inside up to 256 nested calls. */
 
+#include "allocators.h"
 #include "harness.h"
 #include "threads.h"
 
@@ -53,6 +54,71 @@ TEST(remove_inside_a_hundred_nested_calls_tells_what_is_called_from_what_is_not)
   CHECK_EQ(multicast_count(d.target), 0);
   CHECK_OK(multicast_destroy(d.target));
 }
+
+/* ---- Many running calls ---------------------------------------------------------------------- */
+
+enum { STEPS = 200 };
+static multicast steps[STEPS];
+static int depth, bystander_releases, step_releases;
+static int64_t removed;
+static bool has_no_memory;
+
+static void count_bystander(void *context) { (void)context, ++bystander_releases; }
+static void count_step(void *context) { (void)context, ++step_releases; }
+static void stand_by(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+}
+
+/* Invokes the next step. At the last one, removes all delegates of the step in the middle. */
+static void step(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)payload, (void)size;
+  if (event == 0) return;
+  if (++depth < STEPS) {
+    multicast_invoke(steps[depth], 1, NULL, 0);
+    return;
+  }
+  removed = multicast_remove_all(steps[STEPS / 2]);
+  has_no_memory = false;
+  CHECK_EQ(bystander_releases, 2); /* they are not being called */
+  CHECK_EQ(step_releases, 0);      /* this one is */
+}
+
+static void make_steps(void) {
+  multicast_add_options bystander = with_release(count_bystander);
+  multicast_add_options with_step = with_release(count_step);
+  multicast_delegate idle = {stand_by, NULL}, next = {step, NULL};
+  int i;
+  for (i = 0; i < STEPS; ++i) {
+    steps[i] = multicast_create();
+    add_with(steps[i], next, i == STEPS / 2 ? &with_step : NULL);
+  }
+  add_with(steps[STEPS / 2], idle, &bystander);
+  add_with(steps[STEPS / 2], idle, &bystander);
+  let_two_threads_invoke(steps[STEPS / 2]);
+}
+
+TEST(remove_all_inside_two_hundred_calls_of_different_delegates) {
+  make_steps();
+  CHECK_EQ(multicast_invoke(steps[0], 1, NULL, 0), 1);
+  CHECK_EQ(removed, 3);
+  CHECK_EQ(step_releases, 1);
+}
+
+static void *fail_if_there_is_none(void *context, size_t size, size_t alignment) {
+  (void)context;
+  return has_no_memory ? NULL : allocate_aligned(size, alignment);
+}
+
+TEST(remove_all_inside_two_hundred_calls_works_without_memory) {
+  use_allocator(fail_if_there_is_none, NULL);
+  make_steps();
+  has_no_memory = true;
+  CHECK_EQ(multicast_invoke(steps[0], 1, NULL, 0), 1);
+  CHECK_EQ(removed, 3);
+  CHECK_EQ(step_releases, 1);
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
 
 static multicast_broadcaster names;
 static multicast of_the_name;

@@ -130,14 +130,14 @@ struct Removal {
   mutating func retire(_ registration: Registration, _ token: Token, in multicast: Multicast) {
     registration.retire()
     let hasSingleInvoker = multicast.hasSingleInvoker(thread)
-    var isCalled = thread?.isCalling(token) ?? false
+    var mayBeCalled = !hasSingleInvoker || thread?.isCalling(token) ?? false
     if let details = registration.details, let queue = details.pointee.queue {
       Queue(slot: queue).retract(details, &payloads)
       // The thread that runs the queue is not registered as an invoker. Its hazard was set under
       // the queue's lock, so it is visible without a fence.
-      isCalled = ThreadRegistry.isCalled(token)
+      mayBeCalled = true
     }
-    if !hasSingleInvoker || isCalled {
+    if mayBeCalled {
       if !hasSingleInvoker { isSingleInvoker = false }
       return retired.push(registration)
     }
@@ -222,10 +222,15 @@ struct Removal {
     if retired.isEmpty { return .ok }
     retired.checkRetired()
     // A registration that is not being called does not wait for one that is.
-    RunningCalls.read { calls in retired.extract { !calls.contain($0.token) } }
-      .reclaimAndRelease()
+    finishedCalls().reclaimAndRelease()
     if retired.isEmpty { return .ok }
     return PendingRemovals.complete(retired, timeout)
+  }
+
+  /// Takes out what is not being called.
+  private mutating func finishedCalls() -> RegistrationChain {
+    if retired.hasOne { return retired.extract { !ThreadRegistry.isCalled($0.token) } }
+    return RunningCalls.read { calls in retired.extract { !calls.contain($0.token) } }
   }
 
   // MARK: - 5. Wait for prior removals

@@ -1,38 +1,82 @@
-/// The calls that run at one moment, read once for questions about many registrations.
+/// The calls that run at one moment, read once for questions about many registrations: a hash set of
+/// tokens, with open addressing.
 struct RunningCalls {
-  private static let limit = 64
+  /// On the stack. With more calls the set is on the heap.
+  private static let stackCapacity = 128
+  private static let alignment = 16
 
-  private let tokens: UnsafeMutableBufferPointer<Token>
-  /// How many calls there were. Above the limit, each question reads all frames.
+  private let tokens: UnsafeMutablePointer<Token>
+  /// A power of two, of which half is used at most.
+  private let capacity: Int
   private var count = 0
+  /// Without memory for all calls, each question reads all frames.
+  private var isComplete = true
 
   /// Reads the frames of all threads. A call that is not found began after the caller's heavy
   /// fence, and so after everything that the caller changed before that fence.
   static func read<Result>(_ body: (RunningCalls) -> Result) -> Result {
-    withUnsafeTemporaryAllocation(of: Token.self, capacity: limit) { tokens in
-      var calls = RunningCalls(tokens: tokens)
-      calls.read()
-      return body(calls)
+    withUnsafeTemporaryAllocation(of: Token.self, capacity: stackCapacity) { tokens in
+      var calls = RunningCalls(tokens.baseAddress.unsafelyUnwrapped, stackCapacity)
+      var capacity = stackCapacity
+      while !calls.isComplete {
+        // The calls that began meanwhile may have taken the places of older ones: read all again.
+        capacity *= 2
+        while capacity < 2 * calls.count { capacity *= 2 }
+        if calls.tokens != tokens.baseAddress { calls.deallocate() }
+        guard let block = allocate(capacity) else {
+          return body(RunningCalls(tokens.baseAddress.unsafelyUnwrapped))
+        }
+        calls = RunningCalls(block, capacity)
+      }
+      let result = body(calls)
+      if calls.capacity > stackCapacity { calls.deallocate() }
+      return result
     }
   }
 
-  private mutating func read() {
+  private static func allocate(_ capacity: Int) -> UnsafeMutablePointer<Token>? {
+    let size = capacity * MemoryLayout<Token>.stride
+    return Allocator.allocate(size: size, alignment: alignment)?
+      .bindMemory(to: Token.self, capacity: capacity)
+  }
+
+  private func deallocate() {
+    Allocator.deallocate(
+      tokens, size: capacity * MemoryLayout<Token>.stride, alignment: Self.alignment)
+  }
+
+  /// Without a set.
+  private init(_ tokens: UnsafeMutablePointer<Token>) {
+    self.tokens = tokens
+    capacity = 0
+    isComplete = false
+  }
+
+  private init(_ tokens: UnsafeMutablePointer<Token>, _ capacity: Int) {
+    self.tokens = tokens
+    self.capacity = capacity
+    tokens.initialize(repeating: .none, count: capacity)
     for record in ThreadRegistry.all {
-      record.forEachFrame { _, token in
-        if token.isNone { return }
-        if count < Self.limit { tokens[count] = token }
-        count &+= 1
-      }
+      record.forEachFrame { _, token in if !token.isNone { insert(token) } }
     }
+  }
+
+  private mutating func insert(_ token: Token) {
+    let place = place(of: token)
+    if !tokens[place].isNone { return }
+    count &+= 1
+    if 2 * count <= capacity { tokens[place] = token } else { isComplete = false }
+  }
+
+  /// The place of a token, or the one where it would be.
+  private func place(of token: Token) -> Int {
+    var place = Int(token.index) & (capacity &- 1)
+    while !tokens[place].isNone && tokens[place] != token { place = (place &+ 1) & (capacity &- 1) }
+    return place
   }
 
   func contain(_ token: Token) -> Bool {
-    if count > Self.limit { return ThreadRegistry.isCalled(token) }
-    var index = 0
-    while index < count {
-      if tokens[index] == token { return true }  //~ no_wait_for_calls
-      index &+= 1
-    }
-    return false
+    if !isComplete { return ThreadRegistry.isCalled(token) }
+    return !tokens[place(of: token)].isNone  //~ no_wait_for_calls
   }
 }

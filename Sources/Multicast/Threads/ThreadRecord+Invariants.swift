@@ -56,13 +56,18 @@ extension ThreadRecord {
       UInt64(truncatingIfNeeded: frame.fields - self.frame(0).fields)
     }
 
+    private var isOwned: Bool {
+      guard let block = storage.pointee.block else { return false }
+      return ThreadBlock(block).owns(self)
+    }
+
     private var last: Frame { Frame(storage.pointee.last) }
 
     /// - Parameter here: The stack address of the function that uses the frame.
     private func checkStack(below frame: Frame, _ here: UInt, _ check: Check) {
       CallerCode.checkIsSupported(check)
       check.that(
-        storage.pointee.isOwned.load(ordering: .relaxed) == 1, "a thread owns its record")
+        isOwned, "a thread owns its record")
       check.that(
         frame.fields >= self.frame(0).fields && frame.fields <= last.fields,
         "the top is within the frames", depth(of: frame), depth(of: last))

@@ -25,16 +25,14 @@ struct ThreadRecord {
     /// use. For the owner only.
     var top: UnsafeMutablePointer<Frame.Fields>
     var last: UnsafeMutablePointer<Frame.Fields>
-    /// 1 while a thread owns the record.
-    let isOwned: Atomic<UInt32>
+    /// The block of the record. Set before the record is published.
+    var block: UnsafeMutablePointer<ThreadBlock.Storage>?
     /// That of the owner.
     let identity: Atomic<ThreadIdentity>
     /// Guarded by the waits' lock: how far the search for a cycle of waits has come here.
     var search: Waits.Search
     /// Guarded by the waits' lock: what the owner sleeps for.
     var wait: Wait
-    /// The next record of the registry. Set before the record is published.
-    var next: UnsafeMutablePointer<Storage>?
   }
 
   /// The most nested invocations and runs of a thread.
@@ -72,10 +70,8 @@ struct ThreadRecord {
     return record
   }
 
-  /// Frees a record that was never published.
-  func deallocate() {
-    Allocator.deallocate(storage, size: Self.size, alignment: Self.alignment)
-  }
+  /// Called when no thread owns the record any more.
+  func giveBack() { ThreadBlock(storage.pointee.block.unsafelyUnwrapped).giveBack(self) }
 
   @inline(__always) func frame(_ depth: UInt32) -> Frame {
     let frames = UnsafeMutableRawPointer(storage) + Self.headerSize

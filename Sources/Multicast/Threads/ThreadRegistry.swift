@@ -1,11 +1,10 @@
 import MulticastShims
 import Synchronization
 
-/// All thread records, in a list that only grows.
+/// All thread records, in blocks. The list of blocks only grows.
 enum ThreadRegistry {
-  nonisolated(unsafe) private static let head =
-    Atomic<UnsafeMutablePointer<ThreadRecord.Storage>?>(nil)
-  private static let recordCount = Atomic<UInt32>(0)
+  nonisolated(unsafe) private static let first =
+    Atomic<UnsafeMutablePointer<ThreadBlock.Storage>?>(nil)
   private static let threadCount = Atomic<UInt64>(0)
 
   /// The most records: their numbers have to fit beside a generation.
@@ -18,11 +17,11 @@ enum ThreadRegistry {
   ///
   /// - Returns: nil if out of memory.
   @inline(never) static func enter() -> ThreadRecord? {
-    guard let record = takeIdle() ?? push() else { return nil }
+    guard let record = takeIdle() ?? add() else { return nil }
     // A thread that is ending is not watched reliably. That matters only if it ends once more,
     // inside a call, because it is cancelled.
     guard shims_watch_exit(record.storage) || shims_is_thread_ending() else {
-      record.storage.pointee.isOwned.store(0, ordering: .releasing)
+      record.giveBack()
       return nil
     }
     record.identity = ThreadIdentity(
@@ -46,8 +45,7 @@ enum ThreadRegistry {
   static func leave(_ record: ThreadRecord) {
     shims_set_thread_record(nil)
     record.identity = .none
-    // Release: the next owner's compare-exchange acquires it, and continues as the same invoker.
-    record.storage.pointee.isOwned.store(0, ordering: .releasing)
+    record.giveBack()
   }
 
   /// In the child of a fork: the other threads do not exist, so their records are idle.
@@ -59,56 +57,88 @@ enum ThreadRegistry {
       if record == survivor { continue }
       record.clear(didLeave)
       record.identity = .none
-      record.storage.pointee.isOwned.store(0, ordering: .releasing)
+      record.giveBack()
     }
   }
 
-  /// Every record. One that is pushed later belongs to an invocation that begins after the reader's
-  /// heavy fence.
-  static var all: Records {
-    // Acquire: pairs with the push, so that the contents of the records are seen.
-    Records(rest: head.load(ordering: .acquiring))
-  }
+  /// Every record that a thread owns. One that is given to a thread later belongs to an invocation
+  /// that begins after the reader's heavy fence.
+  static var all: Records { Records(block: firstBlock) }
 
   struct Records: Sequence, IteratorProtocol {
-    fileprivate var rest: UnsafeMutablePointer<ThreadRecord.Storage>?
+    private var block: ThreadBlock?
+    private var group = 0
+    /// Those of the group that are left.
+    private var owned: UInt64 = 0
+
+    fileprivate init(block: ThreadBlock?) {
+      self.block = block
+      if let block { owned = block.owned(0) }
+    }
 
     @inline(__always) mutating func next() -> ThreadRecord? {
-      guard let storage = rest else { return nil }
-      rest = storage.pointee.next
-      return ThreadRecord(storage)
+      while let block {
+        if owned != 0 {
+          let bit = owned.trailingZeroBitCount
+          owned &= owned &- 1
+          return block.record(group, bit)
+        }
+        group &+= 1
+        if group < block.groupCount {
+          owned = block.owned(group)
+        } else {
+          self = Records(block: block.next)
+        }
+      }
+      return nil
     }
   }
 
   /// Whether any thread is in a call of this registration's delegate.
   static func isCalled(_ token: Token) -> Bool { all.contains { $0.isCalling(token) } }
 
+  // MARK: - Blocks
+
+  // Acquire: pairs with the release in `append`.
+  private static var firstBlock: ThreadBlock? {
+    first.load(ordering: .acquiring).map { ThreadBlock($0) }
+  }
+
   private static func takeIdle() -> ThreadRecord? {
-    for record in all where record.storage.pointee.isOwned.load(ordering: .relaxed) == 0 {
-      let (isTaken, _) = record.storage.pointee.isOwned.compareExchange(
-        expected: 0, desired: 1, ordering: .acquiring)  // pairs with the release in `leave`
-      if isTaken { return record }
+    var block = firstBlock
+    while let current = block {
+      if let record = current.takeIdle() { return record }
+      block = current.next
     }
     return nil
   }
 
-  private static func push() -> ThreadRecord? {
-    guard let record = ThreadRecord.allocate() else { return nil }
-    let number = recordCount.wrappingAdd(1, ordering: .relaxed).newValue
-    guard number < limit else {
-      record.deallocate()
+  /// Makes one more record.
+  private static func add() -> ThreadRecord? {
+    Lock.slabs.lock()
+    defer { Lock.slabs.unlock() }
+    do throws(Status) {
+      var last: ThreadBlock? = nil
+      var block = firstBlock
+      while let current = block {
+        if let record = try current.add() { return record }
+        last = current
+        block = current.next
+      }
+      return try append(after: last).add()
+    } catch {
       return nil
     }
-    record.storage.pointee.number = number
-    record.storage.pointee.isOwned.store(1, ordering: .relaxed)  //~ record_not_owned
-    var next = head.load(ordering: .relaxed)
-    while true {
-      record.storage.pointee.next = next
-      let (exchanged, current) = head.compareExchange(
-        expected: next, desired: record.storage, successOrdering: .releasing,
-        failureOrdering: .relaxed)
-      if exchanged { return record }
-      next = current
+  }
+
+  private static func append(after last: ThreadBlock?) throws(Status) -> ThreadBlock {
+    if let last, last.endNumber >= limit { throw .limit }
+    let block = try ThreadBlock.allocate(after: last)
+    if let last {
+      last.append(block)
+    } else {
+      first.store(block.storage, ordering: .releasing)
     }
+    return block
   }
 }

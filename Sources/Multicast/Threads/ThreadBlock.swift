@@ -1,0 +1,145 @@
+import Synchronization
+
+/// Places for thread records, and a bit for each record that a thread owns.
+///
+/// Blocks and records are never freed. A reader looks at the bits only, 64 at a time. So threads
+/// that have ended cost it next to nothing.
+struct ThreadBlock {
+  struct Storage: ~Copyable {
+    /// The number of the first record.
+    var firstNumber: UInt32
+    /// How many times 64 places there are.
+    var groupCount: Int
+    let next: Atomic<UnsafeMutablePointer<Storage>?>
+  }
+
+  /// 64 places.
+  typealias Bits = Atomic<UInt64>
+
+  // The bits of all groups are on one cache line each: those of the owned records, and those of the
+  // records that exist.
+  private static let ownedOffset = 64
+  private static let existingOffset = 128
+  private static let recordsOffset = 192
+  private static let alignment = 64
+  /// Those of the first block, and of the others.
+  private static let (fewGroups, manyGroups) = (1, 8)
+
+  let storage: UnsafeMutablePointer<Storage>
+
+  init(_ storage: UnsafeMutablePointer<Storage>) { self.storage = storage }
+
+  /// A block without records, after another one or as the first one. The slab lock is held.
+  static func allocate(after last: ThreadBlock?) throws(Status) -> ThreadBlock {
+    let groupCount = last == nil ? fewGroups : manyGroups
+    let size = recordsOffset + groupCount * 64 * MemoryLayout<UnsafeMutableRawPointer?>.stride
+    guard let block = Allocator.allocateZeroed(size: size, alignment: alignment) else {
+      throw .outOfMemory
+    }
+    let new = ThreadBlock(block.bindMemory(to: Storage.self, capacity: 1))
+    new.storage.pointee.firstNumber = last?.endNumber ?? 1
+    new.storage.pointee.groupCount = groupCount
+    return new
+  }
+
+  /// Acquire: pairs with `append`.
+  var next: ThreadBlock? {
+    storage.pointee.next.load(ordering: .acquiring).map { ThreadBlock($0) }
+  }
+
+  func append(_ block: ThreadBlock) {
+    storage.pointee.next.store(block.storage, ordering: .releasing)
+  }
+
+  // MARK: - Records
+
+  var groupCount: Int { storage.pointee.groupCount }
+
+  /// The number after that of the last record.
+  var endNumber: UInt32 { storage.pointee.firstNumber &+ UInt32(groupCount * 64) }
+
+  private func bits(_ offset: Int, _ group: Int) -> UnsafeMutablePointer<Bits> {
+    (UnsafeMutableRawPointer(storage) + offset).assumingMemoryBound(to: Bits.self) + group
+  }
+
+  /// The places. One that is filled does not change any more.
+  private var records: UnsafeMutablePointer<UnsafeMutablePointer<ThreadRecord.Storage>?> {
+    (UnsafeMutableRawPointer(storage) + Self.recordsOffset)
+      .assumingMemoryBound(to: UnsafeMutablePointer<ThreadRecord.Storage>?.self)
+  }
+
+  /// A record that exists.
+  func record(_ group: Int, _ bit: Int) -> ThreadRecord {
+    ThreadRecord(records[group * 64 + bit].unsafelyUnwrapped)
+  }
+
+  /// The records of a group that threads own. Acquire: pairs with `add`, so that their contents are
+  /// seen.
+  func owned(_ group: Int) -> UInt64 {
+    bits(Self.ownedOffset, group).pointee.load(ordering: .acquiring)
+  }
+
+  /// Acquire: pairs with `add`.
+  private func existing(_ group: Int) -> UInt64 {
+    bits(Self.existingOffset, group).pointee.load(ordering: .acquiring)
+  }
+
+  // MARK: - Owners
+
+  /// Gives a record that no thread owns to the calling thread.
+  ///
+  /// The bit is set before the owner publishes a frame. So a reader that does not see the bit after
+  /// its heavy fence misses frames of invocations only that begin later.
+  func takeIdle() -> ThreadRecord? {
+    var group = 0
+    while group < groupCount {
+      let idle = existing(group) & ~owned(group)
+      if idle == 0 {
+        group &+= 1
+        continue
+      }
+      let bit: UInt64 = idle & ~(idle &- 1)
+      // Acquire: pairs with the release in `giveBack`.
+      let before = bits(Self.ownedOffset, group).pointee.bitwiseOr(bit, ordering: .acquiring)
+      if before.oldValue & bit == 0 { return record(group, bit.trailingZeroBitCount) }
+    }
+    return nil
+  }
+
+  /// Ends the ownership of a record of this block. Release: the next owner continues as the same
+  /// invoker.
+  func giveBack(_ record: ThreadRecord) {
+    let (group, bit) = place(of: record)
+    bits(Self.ownedOffset, group).pointee.bitwiseAnd(~bit, ordering: .releasing)
+  }
+
+  func owns(_ record: ThreadRecord) -> Bool {
+    let (group, bit) = place(of: record)
+    return owned(group) & bit != 0
+  }
+
+  private func place(of record: ThreadRecord) -> (group: Int, bit: UInt64) {
+    let place = record.number &- storage.pointee.firstNumber
+    return (Int(place / 64), 1 << UInt64(place % 64))
+  }
+
+  /// Adds a record, which the calling thread owns. The slab lock is held.
+  ///
+  /// - Returns: nil if there is no place.
+  func add() throws(Status) -> ThreadRecord? {
+    var group = 0
+    while group < groupCount && existing(group) == .max { group &+= 1 }
+    if group == groupCount { return nil }
+    guard let record = ThreadRecord.allocate() else { throw .outOfMemory }
+    let place = (~existing(group)).trailingZeroBitCount
+    let bit: UInt64 = 1 << UInt64(place)
+    record.storage.pointee.number = storage.pointee.firstNumber &+ UInt32(group * 64 + place)
+    record.storage.pointee.block = storage
+    records[group * 64 + place] = record.storage
+    // Release, both: a thread that sees a bit sees the record. The owner first: no other thread
+    // takes it.
+    bits(Self.ownedOffset, group).pointee.bitwiseOr(bit, ordering: .releasing)  //~ record_not_owned
+    bits(Self.existingOffset, group).pointee.bitwiseOr(bit, ordering: .releasing)
+    return record
+  }
+}
