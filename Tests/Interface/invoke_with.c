@@ -506,5 +506,5 @@ TEST(outcome_of_a_newer_caller_is_not_written_if_the_name_is_none) {
   before = newer;
   CHECK_STATUS(multicast_broadcaster_notify_with(b, "", &how, &newer.known),
                MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK(memcmp(&newer, &before, sizeof newer) == 0);
+  CHECK(memcmp(newer.bytes, before.bytes, sizeof newer.bytes) == 0);
 }

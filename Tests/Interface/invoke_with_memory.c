@@ -120,7 +120,7 @@ TEST(outcome_of_a_bad_struct_size_is_not_written_when_memory_is_short) {
     fail_after = 0;
     CHECK(multicast_invoke_with(m, &how, &given.out) < 0);
     fail_after = -1;
-    CHECK(memcmp(&given, &before, sizeof given) == 0);
+    CHECK(memcmp(given.bytes, before.bytes, sizeof given.bytes) == 0);
     CHECK_EQ(c.releases, 1);
   }
 }

@@ -257,7 +257,7 @@ TEST(queue_that_is_full_refuses_a_thread_that_a_waiting_call_of_it_waits_for) {
   multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();
   inside i;
-  int calls = 0;
+  int calls = 0, more = 0;
   add_queued(m, waiting_for(&i, own, &calls), full);
   gate_open(&i.go_on);
   CHECK_OK(multicast_queue_start(full));
@@ -267,7 +267,6 @@ TEST(queue_that_is_full_refuses_a_thread_that_a_waiting_call_of_it_waits_for) {
     multicast other = multicast_create();
     multicast_outcome out = MULTICAST_OUTCOME_INIT;
     multicast_invocation how = MULTICAST_INVOCATION_INIT;
-    int more = 0;
     add_queued(other, counter(&more), full);
     CHECK_EQ(multicast_invoke_with(other, &how, &out), 1);
     CHECK_EQ(multicast_invoke_with(other, &how, &out), 0);
