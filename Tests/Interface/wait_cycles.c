@@ -389,10 +389,11 @@ static multicast_status removed_with;
 static void remove_the_waiting_one(void *context, uint32_t event, const void *payload,
                                    size_t size) {
   (void)context, (void)event, (void)payload, (void)size;
+  pause_ms(A_WHILE_MS); /* so that most often the other thread waits already */
   removed_with = multicast_token_remove(to_remove->token);
 }
 
-TEST(removal_inside_a_call_that_the_removed_delegate_waits_for_is_pending) {
+TEST(removal_inside_a_call_that_the_removed_delegate_waits_for_gives_way_or_the_wait_does) {
   multicast_queue q = default_queue();
   multicast_delegate remover = {remove_the_waiting_one, NULL};
   static scene s;
@@ -407,9 +408,9 @@ TEST(removal_inside_a_call_that_the_removed_delegate_waits_for_is_pending) {
   CHECK_OK(multicast_queue_start(q));
   gate_open(&s.i.go_on);
   CHECK_EQ(multicast_invoke(s.m, 0, NULL, 0), 1);
-  CHECK_STATUS(removed_with, MULTICAST_PENDING);
-  expect_outcome(&s.i, 1, 0);
-  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_OK(multicast_queue_destroy(q)); /* the call has returned */
+  CHECK(removed_with == MULTICAST_PENDING || removed_with == MULTICAST_OK);
+  expect_outcome(&s.i, removed_with == MULTICAST_PENDING, removed_with == MULTICAST_OK);
 }
 
 TEST(removal_of_a_queued_delegate_takes_back_what_its_running_call_waits_for) {
