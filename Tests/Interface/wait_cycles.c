@@ -436,6 +436,149 @@ TEST(removal_of_a_queued_delegate_takes_back_what_its_running_call_waits_for) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
+/* A thread that runs a queue once, and lives on. */
+typedef struct idle {
+  multicast_queue queue;
+  gate has_run, end;
+  pthread_t thread;
+} idle;
+
+static void *run_and_idle(void *argument) {
+  idle *l = argument;
+  CHECK_EQ(multicast_queue_run(l->queue, 0), 1);
+  gate_open(&l->has_run);
+  gate_wait(&l->end);
+  return NULL;
+}
+
+TEST(removal_takes_back_the_queued_calls_before_it_waits_for_the_running_ones) {
+  multicast_queue q = default_queue(), other = default_queue();
+  multicast m = multicast_create();
+  multicast_add_options options = multicast_add_options_default();
+  multicast_token first;
+  idle l = {{0}, GATE_INIT, GATE_INIT, 0};
+  inside i;
+  int calls = 0, unused = 0;
+  multicast_delegate d = waiting_for(&i, other, &unused);
+  /* `other` is another thread's, which does nothing more. */
+  CHECK_EQ(multicast_invoke(i.inner, 0, NULL, 0), 1);
+  l.queue = other;
+  l.thread = start_thread(run_and_idle, &l);
+  gate_wait(&l.has_run);
+  /* Both delegates are in `m`; the call of the first invokes the second. */
+  i.inner = m;
+  options.queue = q;
+  options.events = 2;
+  first = add_with(m, d, &options);
+  options.queue = other;
+  options.events = 1;
+  add_with(m, counter(&calls), &options);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  gate_open(&i.go_on);
+  EVENTUALLY(stats_of(other).pending == 1);
+  expect_asleep(&i);
+  CHECK_EQ(multicast_remove_all(m), 2);
+  CHECK(gate_opens_within(&i.has_left, 0)); /* it has waited for the call */
+  CHECK_OUTCOME(i.out, 0, 1, 0, 0, 0);
+  CHECK(!multicast_token_is_live(first));
+  CHECK_EQ(calls, 0);
+  gate_open(&l.end);
+  join_thread(l.thread);
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+/* Lets a running call return when its own queued call was taken back. */
+static blocker *let_go_after;
+
+static void wait_and_let_go(void *context, uint32_t event, const void *payload, size_t size) {
+  wait_inside(context, event, payload, size);
+  gate_open(&let_go_after->let_go);
+}
+
+TEST(queue_destroy_takes_back_the_queued_calls_before_it_waits_for_the_running_one) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create(), outer = multicast_create();
+  blocker b = BLOCKER_INIT;
+  invoker invoking;
+  inside i;
+  int calls = 0;
+  multicast_delegate d = waiting_for(&i, q, &calls);
+  d.function = wait_and_let_go;
+  let_go_after = &b;
+  add_queued(m, blocking(&b), q);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  gate_wait(&b.entered);
+  add(outer, d);
+  gate_open(&i.go_on);
+  invoke_in_background(&invoking, outer);
+  EVENTUALLY(stats_of(q).pending == 1);
+  expect_asleep(&i);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK(b.has_left);
+  expect_outcome(&i, 0, 0);
+  CHECK_EQ(invoke_finished(&invoking), 1);
+}
+
+/* The queue was destroyed, and its call still runs, on a thread that waits for this one. */
+typedef struct doomed_scene {
+  multicast_queue q;
+  multicast outer;
+  multicast_token token;
+  gate entered, go_on;
+  runner run;
+  multicast_status status;
+  multicast_outcome out;
+} doomed_scene;
+static doomed_scene ds;
+
+static void remove_outer(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  gate_open(&ds.entered);
+  gate_wait(&ds.go_on);
+  ds.status = multicast_token_remove(ds.token);
+}
+
+static void run_and_destroy(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  run_in_background(&ds.run, ds.q, 0);
+  gate_wait(&ds.entered);
+  CHECK_STATUS(multicast_queue_destroy_within(ds.q, 0), MULTICAST_ERROR_TIMEOUT);
+}
+
+static void wait_for_doomed(void *context, uint32_t event, const void *payload, size_t size) {
+  multicast_invocation how = waiting();
+  (void)event, (void)payload, (void)size;
+  ds.out = multicast_outcome_default();
+  CHECK_EQ(multicast_invoke_with(*(multicast *)context, &how, &ds.out), 2);
+}
+
+TEST(removal_in_a_call_of_a_destroyed_queue_that_the_removed_delegate_waits_for_ends) {
+  multicast m = multicast_create();
+  multicast_delegate in_queue = {remove_outer, NULL}, direct = {run_and_destroy, NULL};
+  multicast_delegate waits = {wait_for_doomed, NULL};
+  invoker invoking;
+  waits.context = &m;
+  ds.q = default_queue();
+  ds.outer = multicast_create();
+  ds.entered = shut;
+  ds.go_on = shut;
+  add_queued(m, in_queue, ds.q);
+  add(m, direct);
+  ds.token = add(ds.outer, waits);
+  invoke_in_background(&invoking, ds.outer);
+  gate_wait(&ds.entered);
+  EVENTUALLY(!multicast_queue_is_valid(ds.q));
+  pause_ms(A_WHILE_MS); /* so that it waits */
+  gate_open(&ds.go_on);
+  CHECK_EQ(invoke_finished(&invoking), 1);
+  CHECK_EQ(run_finished(&ds.run), 1);
+  CHECK(ds.status == MULTICAST_PENDING || ds.status == MULTICAST_OK);
+  CHECK_EQ(ds.out.finished, ds.status == MULTICAST_PENDING);
+  CHECK_EQ(ds.out.unfinished, ds.status == MULTICAST_OK);
+}
+
 /* ---- Queues that stop and end ---------------------------------------------------------------- */
 
 TEST(queue_stop_of_a_thread_whose_call_waits_for_the_stopper_is_pending) {
