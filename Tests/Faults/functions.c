@@ -117,6 +117,18 @@ static int64_t call_broadcaster_options_init(world *w) {
   return multicast_broadcaster_options_init(&options, sizeof options);
 }
 
+static int64_t call_invocation_init(world *w) {
+  multicast_invocation invocation;
+  (void)w;
+  return multicast_invocation_init(&invocation, sizeof invocation);
+}
+
+static int64_t call_outcome_init(world *w) {
+  multicast_outcome outcome;
+  (void)w;
+  return multicast_outcome_init(&outcome, sizeof outcome);
+}
+
 static int64_t call_registration_init(world *w) {
   multicast_registration registration;
   (void)w;
@@ -404,6 +416,98 @@ static int64_t call_invoke_again(world *w) {
   return invoke_with(w, sizeof payload);
 }
 
+/* A payload that is handed over: the bytes that delegates expect, and what is behind them. */
+typedef struct package {
+  char bytes[sizeof payload];
+  world *w;
+} package;
+
+static package *new_package(world *w) {
+  package *p = malloc(sizeof *p);
+  CHECK(p != NULL);
+  memcpy(p->bytes, payload, sizeof payload);
+  p->w = w;
+  ++w->payloads;
+  return p;
+}
+
+static void release_package(const void *bytes, size_t size) {
+  package *p = (package *)(uintptr_t)bytes;
+  CHECK_EQ(size, sizeof payload);
+  ADD(p->w->payloads_released, 1);
+  free(p);
+}
+
+static __thread world *copied_for;
+
+static const void *copy_package(const void *bytes, size_t size) {
+  CHECK(bytes == payload && size == sizeof payload);
+  return new_package(copied_for);
+}
+
+typedef enum hand_over { BORROWED, OWNED, COPIED } hand_over;
+
+static multicast_invocation invocation_of(world *w, hand_over kind) {
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  how.event = 1;
+  how.payload = payload;
+  how.size = sizeof payload;
+  if (kind == OWNED) how.payload = new_package(w);
+  if (kind == COPIED) how.copy = copy_package;
+  if (kind != BORROWED) how.release = release_package;
+  copied_for = w;
+  return how;
+}
+
+/* Three delegates are called; the call of the fourth is queued, or refused and counted. */
+static int64_t invoke_as(world *w, const multicast_invocation *how) {
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = LOAD(w->calls);
+  uint64_t refused = stats_of(w->queue).refused;
+  int64_t result = multicast_invoke_with(w->m, how, &out);
+  CHECK_EQ(out.queued + out.refused, result < 0 ? 0 : 1);
+  CHECK_EQ(out.called, result < 0 ? 0 : 3);
+  CHECK_EQ(out.unfinished, 0);
+  if (result < 0) return result;
+  CHECK_EQ(stats_of(w->queue).refused - refused, out.refused);
+  CHECK_EQ(result, 3 + (int64_t)out.queued);
+  CHECK_EQ(out.finished, how->flags == MULTICAST_WAIT ? out.queued : 0);
+  CHECK_EQ(LOAD(w->calls) - calls, 3 + (int)out.finished);
+  return 0;
+}
+
+static int64_t invoke_handing_over(world *w, hand_over kind) {
+  multicast_invocation how = invocation_of(w, kind);
+  return invoke_as(w, &how);
+}
+
+static int64_t call_invoke_with(world *w) {
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  return invoke_as(w, &how);
+}
+
+static int64_t call_invoke_with_borrowed(world *w) { return invoke_handing_over(w, BORROWED); }
+static int64_t call_invoke_with_owned(world *w) { return invoke_handing_over(w, OWNED); }
+static int64_t call_invoke_with_copied(world *w) { return invoke_handing_over(w, COPIED); }
+
+static int64_t invoke_waiting(world *w, hand_over kind) {
+  multicast_invocation how = invocation_of(w, kind);
+  int64_t result;
+  int after = spare_memory();
+  CHECK_OK(multicast_queue_start(w->queue));
+  fail_after = after;
+  how.flags = MULTICAST_WAIT;
+  result = invoke_as(w, &how);
+  after = spare_memory();
+  CHECK_OK(multicast_queue_stop(w->queue));
+  fail_after = after;
+  return result;
+}
+
+static int64_t call_invoke_waiting(world *w) { return invoke_waiting(w, BORROWED); }
+static int64_t call_invoke_waiting_owned(world *w) { return invoke_waiting(w, OWNED); }
+static int64_t call_invoke_waiting_copied(world *w) { return invoke_waiting(w, COPIED); }
+
 static bool count_visit(void *context, const multicast_delegate *delegate) {
   CHECK(delegate->context == context);
   ADD(((world *)context)->calls, 1);
@@ -459,6 +563,52 @@ static int64_t call_token_resume(world *w) { return multicast_token_resume(w->to
 static int64_t call_token_current(world *w) {
   (void)w;
   CHECK(multicast_token_current().id == 0 || multicast_token_is_live(multicast_token_current()));
+  return 0;
+}
+
+static int64_t call_token_invoke(world *w) {
+  int calls = LOAD(w->calls);
+  int64_t result = multicast_token_invoke(w->token, 1, payload, sizeof payload);
+  if (result < 0) return result;
+  CHECK_EQ(result, 1);
+  CHECK_EQ(LOAD(w->calls) - calls, 1);
+  return 0;
+}
+
+/* The call is queued, or refused and counted. */
+static int64_t call_token_invoke_queued(world *w) {
+  multicast_add_options options = with_release(be_released);
+  int releases = LOAD(w->releases), after = spare_memory();
+  multicast m = multicast_create();
+  multicast_token token;
+  uint64_t refused = stats_of(w->queue).refused;
+  int64_t result;
+  options.queue = w->queue;
+  token = add_with(m, other_delegate_of(w), &options);
+  ++w->owed;
+  fail_after = after;
+  result = multicast_token_invoke(token, 1, payload, sizeof payload);
+  if (result >= 0) CHECK_EQ(result + (int64_t)(stats_of(w->queue).refused - refused), 1);
+  CHECK_OK(multicast_destroy(m));
+  CHECK_EQ(LOAD(w->releases), releases + 1);
+  return result < 0 ? result : 0;
+}
+
+static int64_t call_token_visit(world *w) {
+  int calls = LOAD(w->calls);
+  int64_t result = multicast_token_visit(w->token, count_visit, w);
+  if (result < 0) return result;
+  CHECK_EQ(result, 1);
+  CHECK_EQ(LOAD(w->calls) - calls, 1);
+  return 0;
+}
+
+/* Inside calls, every delegate of these tests checks it. */
+static int64_t call_call_stack(world *w) {
+  multicast_token tokens[256];
+  int64_t count = multicast_call_stack(tokens, 256);
+  (void)w;
+  CHECK_EQ(count == 0 ? 0 : tokens[count - 1].id, multicast_token_current().id);
   return 0;
 }
 
@@ -779,6 +929,23 @@ static int64_t call_notify(world *w) {
   return 0;
 }
 
+static int64_t notify_handing_over(world *w, hand_over kind) {
+  multicast_invocation how = invocation_of(w, kind);
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = LOAD(w->calls), released = LOAD(w->payloads_released);
+  int64_t result = multicast_broadcaster_notify_with(w->broadcaster, known_name, &how, &out);
+  CHECK_EQ(LOAD(w->payloads_released) - released, kind == OWNED ? 1 : 0);
+  CHECK_EQ(out.called, result < 0 ? 0 : 1);
+  if (result < 0) return result;
+  CHECK_EQ(result, 1);
+  CHECK_EQ(LOAD(w->calls) - calls, 1);
+  return 0;
+}
+
+static int64_t call_notify_with(world *w) { return notify_handing_over(w, BORROWED); }
+static int64_t call_notify_with_owned(world *w) { return notify_handing_over(w, OWNED); }
+static int64_t call_notify_with_copied(world *w) { return notify_handing_over(w, COPIED); }
+
 static int64_t call_broadcaster_multicast(world *w) {
   char name[80];
   multicast m =
@@ -801,6 +968,8 @@ const function functions[] = {
     {"multicast_queue_stats_init", "", TAKES_NONE, 1, false, call_queue_stats_init, NULL},
     {"multicast_broadcaster_options_init", "", TAKES_NONE, 1, false,
      call_broadcaster_options_init, NULL},
+    {"multicast_invocation_init", "", TAKES_NONE, 1, false, call_invocation_init, NULL},
+    {"multicast_outcome_init", "", TAKES_NONE, 1, false, call_outcome_init, NULL},
     {"multicast_registration_init", "", TAKES_NONE, 1, false, call_registration_init, NULL},
 
     {"multicast_create", "", FAILS, 80, true, call_create, unmake_multicast},
@@ -833,6 +1002,18 @@ const function functions[] = {
     {"multicast_invoke", "with a payload to copy", MAY_COPE, 1, false,
      call_invoke_with_payload, NULL},
     {"multicast_invoke", "not for the first time", MAY_COPE, 10, false, call_invoke_again, NULL},
+    {"multicast_invoke_with", "", FAILS, 2, false, call_invoke_with, NULL},
+    {"multicast_invoke_with", "a payload to copy", MAY_COPE, 1, false,
+     call_invoke_with_borrowed, NULL},
+    {"multicast_invoke_with", "a payload handed over", FAILS, 3, false,
+     call_invoke_with_owned, NULL},
+    {"multicast_invoke_with", "a payload copied by copy", MAY_COPE, 3, false,
+     call_invoke_with_copied, NULL},
+    {"multicast_invoke_with", "WAIT", MAY_COPE, 2, false, call_invoke_waiting, NULL},
+    {"multicast_invoke_with", "WAIT, handed over", MAY_COPE, 2, false,
+     call_invoke_waiting_owned, NULL},
+    {"multicast_invoke_with", "WAIT, copied by copy", MAY_COPE, 2, false,
+     call_invoke_waiting_copied, NULL},
     {"multicast_visit", "", FAILS, 2, false, call_visit, NULL},
 
     {"multicast_token_is_live", "", TAKES_NONE, 1, false, call_token_is_live, NULL},
@@ -843,6 +1024,11 @@ const function functions[] = {
     {"multicast_token_pause", "", TAKES_NONE, 1, false, call_token_pause, NULL},
     {"multicast_token_resume", "", TAKES_NONE, 1, false, call_token_resume, NULL},
     {"multicast_token_current", "", TAKES_NONE, 1, false, call_token_current, NULL},
+    {"multicast_token_invoke", "", FAILS, 2, false, call_token_invoke, NULL},
+    {"multicast_token_invoke", "of a queued delegate", MAY_COPE, 2, false,
+     call_token_invoke_queued, NULL},
+    {"multicast_token_visit", "", FAILS, 2, false, call_token_visit, NULL},
+    {"multicast_call_stack", "", TAKES_NONE, 1, false, call_call_stack, NULL},
 
     {"multicast_lifetime_create", "", FAILS, 80, true,
      call_lifetime_create, unmake_lifetime},
@@ -891,6 +1077,11 @@ const function functions[] = {
     {"multicast_broadcaster_unregister_context", "of an unknown name", MAY_COPE, 1, false,
      call_unregister_context_unknown, NULL},
     {"multicast_broadcaster_notify", "", MAY_COPE, 2, false, call_notify, NULL},
+    {"multicast_broadcaster_notify_with", "", MAY_COPE, 2, false, call_notify_with, NULL},
+    {"multicast_broadcaster_notify_with", "a payload handed over", MAY_COPE, 2, false,
+     call_notify_with_owned, NULL},
+    {"multicast_broadcaster_notify_with", "a payload copied by copy", MAY_COPE, 2, false,
+     call_notify_with_copied, NULL},
     {"multicast_broadcaster_multicast", "", MAY_COPE, 40, false, call_broadcaster_multicast, NULL},
 };
 const int function_count = (int)(sizeof functions / sizeof *functions);

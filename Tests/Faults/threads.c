@@ -36,6 +36,7 @@ TEST(stack_of_64_kilobytes_is_enough_for_every_function) {
 
 typedef struct nest {
   multicast m;
+  multicast_token token;
   multicast_queue queue;
   multicast_broadcaster broadcaster;
   int depth, deepest;
@@ -70,6 +71,15 @@ static int64_t by_visit(nest *n) { return multicast_visit(n->m, visit_deeper, n)
 static int64_t by_notify(nest *n) {
   return multicast_broadcaster_notify(n->broadcaster, "name", 0, NULL, 0);
 }
+static const multicast_invocation nested_how = MULTICAST_INVOCATION_INIT;
+static int64_t by_invoke_with(nest *n) { return multicast_invoke_with(n->m, &nested_how, NULL); }
+static int64_t by_notify_with(nest *n) {
+  return multicast_broadcaster_notify_with(n->broadcaster, "name", &nested_how, NULL);
+}
+static int64_t by_token_invoke(nest *n) { return multicast_token_invoke(n->token, 0, NULL, 0); }
+static int64_t by_token_visit(nest *n) {
+  return multicast_token_visit(n->token, visit_deeper, n);
+}
 /* The delegate queues a call of itself and runs the queue. */
 static int64_t by_run(nest *n) { return multicast_queue_run(n->queue, 1); }
 
@@ -100,7 +110,7 @@ static void nest_on_a_stack_of(size_t size, int64_t (*again)(nest *),
     n.queue = queue_with(300, MULTICAST_OVERFLOW_REFUSE);
     options.queue = n.queue;
   }
-  CHECK_OK(multicast_add(n.m, d, &options, NULL));
+  CHECK_OK(multicast_add(n.m, d, &options, &n.token));
   CHECK_OK(multicast_broadcaster_register(n.broadcaster, "name", d, &options, NULL));
   for (i = 0; again == by_run && i < 300; ++i) CHECK_EQ(multicast_invoke(n.m, 0, NULL, 0), 1);
   on_a_stack_of(size, nest_to_the_limit, &n);
@@ -119,6 +129,20 @@ TEST(stack_of_64_kilobytes_is_enough_for_256_notifications) {
   nest_on_a_stack_of(65536, by_notify, multicast_add_options_default());
 }
 
+/* 500 bytes for each level, and what these delegates take. */
+TEST(stack_of_160_kilobytes_is_enough_for_256_invocations_with_options) {
+  nest_on_a_stack_of(163840, by_invoke_with, multicast_add_options_default());
+}
+TEST(stack_of_160_kilobytes_is_enough_for_256_notifications_with_options) {
+  nest_on_a_stack_of(163840, by_notify_with, multicast_add_options_default());
+}
+TEST(stack_of_128_kilobytes_is_enough_for_256_invocations_of_a_token) {
+  nest_on_a_stack_of(131072, by_token_invoke, multicast_add_options_default());
+}
+TEST(stack_of_128_kilobytes_is_enough_for_256_visits_of_a_token) {
+  nest_on_a_stack_of(131072, by_token_visit, multicast_add_options_default());
+}
+
 /* Delegates with events, a lock or a queue need two to four times as much stack. */
 TEST(stack_of_128_kilobytes_is_enough_for_256_invocations_of_chosen_events) {
   multicast_add_options options = multicast_add_options_default();
@@ -130,6 +154,12 @@ TEST(stack_of_128_kilobytes_is_enough_for_256_invocations_of_a_locked_context) {
   options.lock = lock_nest;
   options.unlock = unlock_nest;
   nest_on_a_stack_of(131072, by_invoke, options);
+}
+TEST(stack_of_160_kilobytes_is_enough_for_256_invocations_with_options_of_a_locked_context) {
+  multicast_add_options options = multicast_add_options_default();
+  options.lock = lock_nest;
+  options.unlock = unlock_nest;
+  nest_on_a_stack_of(163840, by_invoke_with, options);
 }
 TEST(stack_of_128_kilobytes_is_enough_for_256_runs_of_a_queue) {
   nest_on_a_stack_of(131072, by_run, multicast_add_options_default());

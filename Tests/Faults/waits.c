@@ -143,6 +143,15 @@ static int64_t by_queue_wait_briefly(scene *s) {
   return multicast_queue_wait(s->queue, SHORT_NS);
 }
 static int64_t by_invoke(scene *s) { return multicast_invoke(s->m, 0, NULL, 0); }
+static int64_t invoke_waiting(scene *s, uint64_t timeout_ns) {
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  how.flags = MULTICAST_WAIT;
+  how.timeout_ns = timeout_ns;
+  return multicast_invoke_with(s->m, &how, NULL);
+}
+static int64_t by_waiting(scene *s) { return invoke_waiting(s, 0); }
+static int64_t by_waiting_for_long(scene *s) { return invoke_waiting(s, long_ns); }
+static int64_t by_waiting_briefly(scene *s) { return invoke_waiting(s, SHORT_NS); }
 static int64_t by_queue_start(scene *s) { return multicast_queue_start(s->queue); }
 
 const wait waits[] = {
@@ -181,6 +190,9 @@ const wait waits[] = {
     {"queue_wait for long", begin_queue, by_queue_wait_for_long, queue_a_call, 1},
     {"queue_wait briefly", begin_queue, by_queue_wait_briefly, NULL, MULTICAST_ERROR_TIMEOUT},
     {"invoke", begin_full, by_invoke, make_room, 1},
+    {"invoke_with, WAIT", begin_queue, by_waiting, make_room, 1},
+    {"invoke_with, WAIT for long", begin_queue, by_waiting_for_long, make_room, 1},
+    {"invoke_with, WAIT briefly", begin_queue, by_waiting_briefly, NULL, MULTICAST_ERROR_TIMEOUT},
     {"queue_start", begin_slow_thread, by_queue_start, let_thread_begin, MULTICAST_OK},
 };
 const int wait_count = (int)(sizeof waits / sizeof *waits);

@@ -63,6 +63,7 @@ void world_end(world *w) {
   CHECK_OK(multicast_destroy(w->m));
   CHECK_OK(multicast_broadcaster_destroy(w->broadcaster));
   CHECK_EQ(LOAD(w->releases), w->owed);
+  CHECK_EQ(LOAD(w->payloads_released), w->payloads);
 }
 
 world_state world_look(const world *w) {

@@ -14,6 +14,7 @@ typedef struct world {
   multicast known;
   int calls;
   int releases, owed; /* releases that have run, and that must have run at the end */
+  int payloads, payloads_released; /* that were handed over */
   int names;          /* new names so far */
   uint64_t made[100]; /* handles that the functions have created */
   int made_count;

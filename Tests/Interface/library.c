@@ -50,7 +50,10 @@ TEST(static_initializers_are_what_the_functions_fill_in) {
   static multicast_broadcaster_options broadcaster_options = MULTICAST_BROADCASTER_OPTIONS_INIT;
   static multicast_allocator allocator = MULTICAST_ALLOCATOR_INIT;
   static multicast_registration registration = MULTICAST_REGISTRATION_INIT;
-#define CHECK_INIT(given, type)                                  \
+  static multicast_invocation invocation = MULTICAST_INVOCATION_INIT;
+  static multicast_outcome outcome = MULTICAST_OUTCOME_INIT;
+  /* Of a struct that has grown, callers of version 1.0 have the first part. */
+#define CHECK_INIT(given, type, smallest)                        \
   do {                                                           \
     type filled, inlined = type##_default();                     \
     memset(&filled, 0xFF, sizeof filled);                        \
@@ -58,16 +61,18 @@ TEST(static_initializers_are_what_the_functions_fill_in) {
     CHECK_EQ((given).struct_size, sizeof filled);                \
     CHECK(memcmp(&(given), &filled, sizeof filled) == 0);        \
     CHECK(memcmp(&inlined, &filled, sizeof filled) == 0);        \
-    CHECK_STATUS(type##_init(&filled, sizeof filled - 1), MULTICAST_ERROR_INVALID_ARGUMENT); \
+    CHECK_STATUS(type##_init(&filled, (smallest) - 1), MULTICAST_ERROR_INVALID_ARGUMENT);    \
     CHECK_STATUS(type##_init(&filled, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);              \
     CHECK_STATUS(type##_init(NULL, sizeof filled), MULTICAST_ERROR_INVALID_ARGUMENT);        \
   } while (0)
-  CHECK_INIT(add_options, multicast_add_options);
-  CHECK_INIT(queue_options, multicast_queue_options);
-  CHECK_INIT(stats, multicast_queue_stats);
-  CHECK_INIT(broadcaster_options, multicast_broadcaster_options);
-  CHECK_INIT(allocator, multicast_allocator);
-  CHECK_INIT(registration, multicast_registration);
+  CHECK_INIT(add_options, multicast_add_options, sizeof add_options);
+  CHECK_INIT(queue_options, multicast_queue_options, 40);
+  CHECK_INIT(stats, multicast_queue_stats, sizeof stats);
+  CHECK_INIT(broadcaster_options, multicast_broadcaster_options, sizeof broadcaster_options);
+  CHECK_INIT(allocator, multicast_allocator, sizeof allocator);
+  CHECK_INIT(registration, multicast_registration, sizeof registration);
+  CHECK_INIT(invocation, multicast_invocation, sizeof invocation);
+  CHECK_INIT(outcome, multicast_outcome, sizeof outcome);
 #undef CHECK_INIT
 }
 

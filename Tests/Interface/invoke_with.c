@@ -1,0 +1,510 @@
+/* Invocations with options: what they call, what they report, and what they refuse. */
+
+#include "harness.h"
+#include "notes.h"
+#include "payloads.h"
+
+#include <stddef.h>
+
+/* ---- As multicast_invoke --------------------------------------------------------------------- */
+
+TEST(invoke_with_defaults_calls_and_queues_as_invoke_does) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  int number = 7;
+  add(m, noting('a'));
+  add_queued(m, noting('b'), q);
+  add(m, noting('c'));
+  how.event = 3;
+  how.payload = &number;
+  how.size = sizeof number;
+  CHECK_EQ(multicast_invoke_with(m, &how, NULL), 3);
+  CHECK_TEXT(noted, "a7@3 c7@3");
+  number = 8; /* the queue has a copy */
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_TEXT(noted, "a7@3 c7@3 b7@3");
+}
+
+TEST(invoke_with_defaults_copies_large_payloads_once) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  static parcel a, b;
+  unsigned char bytes[4000];
+  memset(bytes, 5, sizeof bytes);
+  add_queued(m, keeping(&a), q);
+  add_queued(m, keeping(&b), q);
+  how.payload = bytes;
+  how.size = sizeof bytes;
+  CHECK_EQ(multicast_invoke_with(m, &how, NULL), 2);
+  memset(bytes, 6, sizeof bytes);
+  CHECK_EQ(multicast_queue_run(q, 0), 2);
+  CHECK(a.size == sizeof bytes && a.bytes[0] == 5 && a.bytes[3999] == 5);
+  CHECK(a.payload == b.payload && (uintptr_t)a.payload % 16 == 0);
+}
+
+TEST(invoke_with_a_size_of_0_passes_the_pointer_itself_to_queued_calls) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  seen s;
+  int number = 0;
+  add_queued(m, seeing(&s), q);
+  how.payload = &number;
+  CHECK_EQ(multicast_invoke_with(m, &how, NULL), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(s.payload == &number && s.size == 0);
+  how = waiting();
+  how.payload = &number;
+  CHECK_EQ(multicast_invoke_with(m, &how, NULL), 1);
+  s.payload = NULL;
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(s.payload == &number && s.size == 0);
+}
+
+TEST(invoke_with_leaves_out_what_is_paused_or_filtered) {
+  multicast m = multicast_create();
+  multicast_add_options options = multicast_add_options_default();
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  add(m, noting('a'));
+  CHECK_OK(multicast_token_pause(add(m, noting('b'))));
+  options.events = 1u << 4;
+  add_with(m, noting('c'), &options);
+  how.event = 5;
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
+  CHECK_OUTCOME(out, 1, 0, 0, 0, 0);
+  how.event = 4;
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
+  CHECK_OUTCOME(out, 2, 0, 0, 0, 0);
+  CHECK_TEXT(noted, "a@5 a@4 c@4");
+}
+
+TEST(invoke_with_of_an_empty_multicast_is_0) {
+  multicast m = multicast_create();
+  multicast_invocation how = waiting();
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  memset(&out.called, 0xFF, sizeof out - offsetof(multicast_outcome, called));
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 0);
+  CHECK_OUTCOME(out, 0, 0, 0, 0, 0);
+}
+
+/* ---- The outcome ----------------------------------------------------------------------------- */
+
+TEST(outcome_counts_called_queued_and_refused) {
+  multicast m = multicast_create();
+  multicast_queue one = queue_with(1, MULTICAST_OVERFLOW_REFUSE), q = default_queue();
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = 0, i;
+  for (i = 0; i < 3; ++i) add(m, counter(&calls));
+  for (i = 0; i < 4; ++i) add_queued(m, counter(&calls), one);
+  for (i = 0; i < 2; ++i) add_queued(m, counter(&calls), q);
+  out.flags = 77;
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 6);
+  CHECK_OUTCOME(out, 3, 3, 3, 0, 0);
+  CHECK_EQ(out.flags, 0);
+  CHECK_EQ(out.struct_size, sizeof out);
+  CHECK_EQ(calls, 3);
+}
+
+TEST(outcome_of_each_kind_of_payload_counts_the_same) {
+  multicast m = multicast_create();
+  multicast_queue one = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
+  cargo c = {0, 0, 0};
+  int calls = 0, kind;
+  add(m, counter(&calls));
+  add_queued(m, counter(&calls), one);
+  add_queued(m, counter(&calls), one);
+  for (kind = 0; kind < 4; ++kind) {
+    multicast_invocation how = kind == 1 ? handing_over(&c) : copying(&c);
+    multicast_outcome out = MULTICAST_OUTCOME_INIT;
+    char bytes[100] = "";
+    if (kind == 0) how = multicast_invocation_default();
+    if (kind == 3) {
+      how = multicast_invocation_default();
+      how.payload = bytes;
+      how.size = sizeof bytes;
+    }
+    CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
+    CHECK_OUTCOME(out, 1, 1, 1, 0, 0);
+    CHECK_EQ(multicast_queue_run(one, 0), 1);
+  }
+}
+
+TEST(outcome_leaves_out_a_call_of_once_that_already_waits) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = 0;
+  add_flagged(m, counter(&calls), q, MULTICAST_ONCE);
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
+  CHECK_OUTCOME(out, 0, 1, 0, 0, 0);
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 0);
+  CHECK_OUTCOME(out, 0, 0, 0, 0, 0);
+}
+
+/* A delegate that is removed before it would be queued. */
+static multicast_token victim;
+
+static void remove_victim(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  CHECK_OK(multicast_token_remove(victim));
+}
+
+TEST(outcome_leaves_out_a_delegate_that_is_removed_meanwhile) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_delegate remover = {remove_victim, NULL};
+  multicast_invocation how = waiting();
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = 0;
+  add(m, remover);
+  victim = add_queued(m, counter(&calls), q);
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
+  CHECK_OUTCOME(out, 1, 0, 0, 0, 0);
+}
+
+static const void *copy_and_remove_victim(const void *payload, size_t size) {
+  (void)size;
+  CHECK_OK(multicast_token_remove(victim));
+  return payload;
+}
+
+TEST(outcome_leaves_out_a_delegate_that_is_removed_just_before_its_call_is_queued) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  cargo c = {0, 0, 0};
+  multicast_invocation how = handing_over(&c);
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = 0;
+  victim = add_queued(m, counter(&calls), q);
+  how.copy = copy_and_remove_victim;
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 0);
+  CHECK_OUTCOME(out, 0, 0, 0, 0, 0);
+  CHECK_EQ(c.releases, 1);
+  CHECK_TEXT(figures(q), "");
+}
+
+static void *hand_over_to_target(void *argument) {
+  waiter *w = argument;
+  w->result = multicast_invoke_with(w->target, &w->how, &w->out);
+  gate_open(&w->returned);
+  return NULL;
+}
+
+TEST(outcome_leaves_out_a_delegate_that_is_removed_while_its_call_waits_for_room) {
+  narrow n;
+  cargo c = {0, 0, 0};
+  waiter w;
+  fill_narrow(&n, NULL);
+  w.target = n.target;
+  w.how = handing_over(&c);
+  w.out = multicast_outcome_default();
+  w.returned = shut;
+  w.thread = start_thread(hand_over_to_target, &w);
+  CHECK(!gate_opens_within(&w.returned, A_WHILE_MS));
+  CHECK_EQ(c.releases, 0);
+  CHECK_OK(multicast_token_remove(n.token));
+  gate_wait(&w.returned);
+  join_thread(w.thread);
+  CHECK_EQ(w.result, 0);
+  CHECK_OUTCOME(w.out, 0, 0, 0, 0, 0);
+  CHECK_EQ(c.releases, 1);
+}
+
+static void expect_zero(const multicast_outcome *out) {
+  CHECK_EQ(out->flags, 0);
+  CHECK_OUTCOME(*out, 0, 0, 0, 0, 0);
+}
+
+static multicast_outcome dirty_outcome(void) {
+  multicast_outcome out;
+  memset(&out, 0x77, sizeof out);
+  out.struct_size = sizeof out;
+  return out;
+}
+
+typedef struct nest {
+  multicast m;
+  multicast_invocation how;
+  multicast_outcome out;
+  int64_t result;
+  int depth;
+} nest;
+
+static void invoke_deeper(void *context, uint32_t event, const void *payload, size_t size) {
+  nest *n = context;
+  (void)event, (void)payload, (void)size;
+  ++n->depth;
+  if (multicast_invoke(n->m, 0, NULL, 0) == MULTICAST_ERROR_LIMIT)
+    n->result = multicast_invoke_with(n->m, &n->how, &n->out);
+}
+
+TEST(outcome_is_zero_if_256_invocations_are_nested) {
+  nest n;
+  multicast_delegate d = {invoke_deeper, NULL};
+  cargo c = {0, 0, 0};
+  d.context = &n;
+  n.m = multicast_create();
+  n.how = handing_over(&c);
+  n.out = dirty_outcome();
+  n.depth = 0;
+  n.result = 0;
+  add(n.m, d);
+  CHECK_EQ(multicast_invoke(n.m, 0, NULL, 0), 1);
+  CHECK_EQ(n.depth, 256);
+  CHECK_STATUS(n.result, MULTICAST_ERROR_LIMIT);
+  expect_zero(&n.out);
+  CHECK_EQ(c.releases, 1);
+}
+
+TEST(outcome_is_zero_for_a_handle_that_is_not_valid) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  uint64_t handles[4] = {0, 12345, 0, 0};
+  size_t i;
+  CHECK_OK(multicast_destroy(m));
+  handles[2] = m.id; /* stale */
+  handles[3] = q.id; /* of another kind */
+  for (i = 0; i < 4; ++i) {
+    cargo c = {0, 0, 0}, copied = {0, 0, 0};
+    multicast_invocation how = handing_over(&c), with_copy = copying(&copied);
+    multicast_outcome out = dirty_outcome();
+    m.id = handles[i];
+    CHECK_STATUS(multicast_invoke_with(m, &how, &out), MULTICAST_ERROR_INVALID_HANDLE);
+    expect_zero(&out);
+    CHECK_EQ(c.releases, 1);
+    CHECK_EQ(c.size, sizeof c);
+    out = dirty_outcome();
+    CHECK_STATUS(multicast_invoke_with(m, &with_copy, &out), MULTICAST_ERROR_INVALID_HANDLE);
+    expect_zero(&out);
+    CHECK_EQ(copied.releases, 0); /* `release` is for copies, and there is none */
+    CHECK_EQ(copy_count, 0);
+  }
+}
+
+/* ---- What is refused ------------------------------------------------------------------------- */
+
+static int calls_of_refused;
+
+/* Expects that it is refused, and that the outcome is not written. */
+static void expect_refused(const multicast_invocation *how) {
+  multicast m = multicast_create();
+  multicast_outcome out = dirty_outcome(), before = dirty_outcome();
+  add(m, counter(&calls_of_refused));
+  CHECK_STATUS(multicast_invoke_with(m, how, &out), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK(memcmp(&out, &before, sizeof out) == 0);
+  CHECK_EQ(calls_of_refused, 0);
+  CHECK_OK(multicast_destroy(m));
+}
+
+TEST(invocation_that_cannot_be_read_is_refused_and_releases_nothing) {
+  struct {
+    multicast_invocation known;
+    uint64_t unknown[4];
+  } newer;
+  cargo c = {0, 0, 0};
+  multicast_invocation how = handing_over(&c);
+  uint32_t size;
+  int bit;
+  expect_refused(NULL);
+  for (size = 0; size < sizeof how; ++size) {
+    how.struct_size = size;
+    expect_refused(&how);
+  }
+  how.struct_size = 1025;
+  expect_refused(&how);
+  for (bit = 0; bit < 32; ++bit) {
+    how = handing_over(&c);
+    how.reserved = UINT32_C(1) << bit;
+    expect_refused(&how);
+    how = handing_over(&c);
+    if (bit > 0) {
+      how.flags = UINT32_C(1) << bit;
+      expect_refused(&how);
+    }
+  }
+  memset(&newer, 0, sizeof newer);
+  newer.known = handing_over(&c);
+  newer.known.struct_size = sizeof newer;
+  newer.unknown[3] = 1;
+  expect_refused(&newer.known);
+  CHECK_EQ(c.releases, 0);
+}
+
+TEST(invocation_of_a_newer_caller_is_fine_if_the_rest_is_zero) {
+  struct {
+    multicast_invocation known;
+    uint64_t unknown[4];
+  } newer;
+  multicast m = multicast_create();
+  cargo c = {0, 0, 0};
+  int calls = 0;
+  add(m, counter(&calls));
+  memset(&newer, 0, sizeof newer);
+  newer.known = handing_over(&c);
+  newer.known.struct_size = sizeof newer;
+  CHECK_EQ(multicast_invoke_with(m, &newer.known, NULL), 1);
+  CHECK_EQ(c.releases, 1);
+}
+
+TEST(invocation_with_a_size_without_payload_is_refused_and_releases) {
+  static int releases_of_null;
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  how.size = 1;
+  expect_refused(&how);
+  how.flags = MULTICAST_WAIT;
+  expect_refused(&how);
+  how.copy = copy_cargo;
+  expect_refused(&how);
+  CHECK_EQ(copy_count, 0);
+  CHECK_EQ(releases_of_null, 0);
+}
+
+static int null_releases;
+static size_t null_size;
+
+static void release_null(const void *payload, size_t size) {
+  CHECK(payload == NULL);
+  null_size = size;
+  ++null_releases;
+}
+
+TEST(payload_of_null_with_a_size_is_released) {
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  how.size = 9;
+  how.release = release_null;
+  expect_refused(&how);
+  CHECK_EQ(null_releases, 1);
+  CHECK_EQ(null_size, 9);
+}
+
+TEST(payload_of_null_and_a_size_of_0_is_handed_over_like_any_other) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  int calls = 0;
+  how.release = release_null;
+  add_queued(m, counter(&calls), q);
+  CHECK_EQ(multicast_invoke_with(m, &how, NULL), 1);
+  CHECK_EQ(null_releases, 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(null_releases, 1);
+}
+
+TEST(outcome_of_a_bad_struct_size_is_refused_and_releases) {
+  multicast m = multicast_create();
+  uint32_t sizes[] = {0, 4, 47, 1025, UINT32_MAX};
+  size_t i;
+  add(m, counter(&calls_of_refused));
+  for (i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+    cargo c = {0, 0, 0};
+    multicast_invocation how = handing_over(&c);
+    multicast_outcome out = dirty_outcome(), before;
+    out.struct_size = sizes[i];
+    before = out;
+    CHECK_STATUS(multicast_invoke_with(m, &how, &out), MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK(memcmp(&out, &before, sizeof out) == 0);
+    CHECK_EQ(c.releases, 1);
+  }
+  CHECK_EQ(calls_of_refused, 0);
+}
+
+/* ---- By name --------------------------------------------------------------------------------- */
+
+TEST(notify_with_hands_over_waits_and_reports) {
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  multicast_queue q = default_queue();
+  multicast_add_options options = to_queue(q);
+  cargo c = {0, 0, 0};
+  multicast_invocation how = handing_over(&c);
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  seen direct, queued;
+  CHECK_OK(multicast_broadcaster_register(b, "name", seeing(&direct), NULL, NULL));
+  CHECK_OK(multicast_broadcaster_register(b, "name", seeing(&queued), &options, NULL));
+  how.event = 4;
+  CHECK_EQ(multicast_broadcaster_notify_with(b, "name", &how, &out), 2);
+  CHECK_OUTCOME(out, 1, 1, 0, 0, 0);
+  CHECK(direct.payload == &c && direct.event == 4);
+  CHECK_EQ(c.releases, 0);
+  CHECK_OK(multicast_queue_start(q));
+  EVENTUALLY(LOAD(c.releases) == 1);
+  CHECK(queued.payload == &c);
+  how = waiting();
+  CHECK_EQ(multicast_broadcaster_notify_with(b, "name", &how, &out), 2);
+  CHECK_OUTCOME(out, 1, 1, 0, 1, 0);
+}
+
+TEST(notify_with_of_a_name_without_observers_releases_and_is_0) {
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  cargo c = {0, 0, 0};
+  multicast_invocation how = handing_over(&c);
+  multicast_outcome out = dirty_outcome();
+  CHECK_EQ(multicast_broadcaster_notify_with(b, "never registered", &how, &out), 0);
+  CHECK_EQ(c.releases, 1);
+  expect_zero(&out);
+  CHECK(multicast_broadcaster_multicast(b, "known").id != 0);
+  CHECK_EQ(multicast_broadcaster_notify_with(b, "known", &how, &out), 0);
+  CHECK_EQ(c.releases, 2);
+  CHECK_OK(multicast_destroy(multicast_broadcaster_multicast(b, "known")));
+  out = dirty_outcome();
+  CHECK_EQ(multicast_broadcaster_notify_with(b, "known", &how, &out), 0);
+  CHECK_EQ(c.releases, 3);
+  expect_zero(&out);
+}
+
+TEST(notify_with_of_what_is_not_a_name_or_a_broadcaster_releases) {
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  char text[300];
+  const char *names[3];
+  size_t i;
+  memset(text, 'x', sizeof text - 1);
+  text[sizeof text - 1] = '\0';
+  names[0] = NULL;
+  names[1] = "";
+  names[2] = text;
+  for (i = 0; i < 3; ++i) {
+    cargo c = {0, 0, 0};
+    multicast_invocation how = handing_over(&c);
+    multicast_outcome out = dirty_outcome(), before = dirty_outcome();
+    CHECK_STATUS(multicast_broadcaster_notify_with(b, names[i], &how, &out),
+                 MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK_EQ(c.releases, 1);
+    CHECK(memcmp(&out, &before, sizeof out) == 0);
+  }
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  {
+    cargo c = {0, 0, 0};
+    multicast_invocation how = handing_over(&c);
+    multicast_outcome out = dirty_outcome();
+    CHECK_STATUS(multicast_broadcaster_notify_with(b, "name", &how, &out),
+                 MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_EQ(c.releases, 1);
+    expect_zero(&out);
+    how.struct_size = 3;
+    CHECK_STATUS(multicast_broadcaster_notify_with(b, "name", &how, &out),
+                 MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK_STATUS(multicast_broadcaster_notify_with(b, "name", NULL, &out),
+                 MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK_EQ(c.releases, 1);
+  }
+}
+
+/* The whole struct, also the part that this version does not know. */
+TEST(outcome_of_a_newer_caller_is_not_written_if_the_name_is_none) {
+  union {
+    multicast_outcome known;
+    unsigned char bytes[96];
+  } newer, before;
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  memset(&newer, 0x77, sizeof newer);
+  newer.known.struct_size = sizeof newer;
+  before = newer;
+  CHECK_STATUS(multicast_broadcaster_notify_with(b, "", &how, &newer.known),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK(memcmp(newer.bytes, before.bytes, sizeof newer.bytes) == 0);
+}

@@ -1,0 +1,223 @@
+/* Invocations with options when memory is short, and what they allocate. */
+
+#include "harness.h"
+#include "payloads.h"
+
+/* ---- What is allocated ----------------------------------------------------------------------- */
+
+static multicast m;
+static multicast_queue q[2];
+static int calls, direct;
+
+static void begin(void) {
+  use_test_allocator();
+  m = multicast_create();
+  q[0] = default_queue();
+  q[1] = default_queue();
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0); /* the record of this thread */
+}
+
+static void add_rows(const char *rows) {
+  for (; *rows != '\0'; ++rows) {
+    if (*rows == '-') {
+      add(m, counter(&direct));
+    } else {
+      add_queued(m, counter(&calls), q[*rows - '0']);
+    }
+  }
+}
+
+TEST(payload_that_is_handed_over_takes_one_small_allocation) {
+  cargo c = {0, 0, 0};
+  multicast_invocation how;
+  int64_t blocks, bytes;
+  int kind;
+  begin();
+  add_rows("-001-10");
+  for (kind = 0; kind < 2; ++kind) {
+    how = kind == 0 ? handing_over(&c) : copying(&c);
+    how.size = kind == 0 ? sizeof c : 1000000; /* it is only passed on */
+    blocks = allocated_blocks;
+    bytes = allocated_bytes;
+    CHECK_EQ(multicast_invoke_with(m, &how, NULL), 7);
+    CHECK_EQ(allocated_blocks, blocks + 1);
+    CHECK(allocated_bytes - bytes <= 64);
+    CHECK_EQ(multicast_queue_run(q[0], 0), 3);
+    CHECK_EQ(allocated_blocks, blocks + 1);
+    CHECK_EQ(multicast_queue_run(q[1], 0), 2);
+    CHECK_EQ(allocated_blocks, blocks);
+  }
+}
+
+TEST(wait_takes_one_allocation_for_each_row_of_calls_for_the_same_queue) {
+  multicast_invocation how = waiting();
+  int64_t blocks;
+  begin();
+  add_rows("00-0011-1100");
+  blocks = allocated_blocks;
+  how.timeout_ns = 1;
+  CHECK_STATUS(multicast_invoke_with(m, &how, NULL), MULTICAST_ERROR_TIMEOUT);
+  CHECK_EQ(allocated_blocks, blocks + 3 + 1); /* and one for the payload */
+  CHECK_EQ(multicast_queue_run(q[0], 0), 6);
+  CHECK_EQ(multicast_queue_run(q[1], 0), 4);
+  CHECK_EQ(allocated_blocks, blocks);
+}
+
+TEST(invoke_with_defaults_allocates_as_invoke_does) {
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  static char large[1000];
+  int64_t blocks;
+  begin();
+  add_rows("-001");
+  blocks = allocated_blocks;
+  how.payload = large;
+  how.size = 32;
+  CHECK_EQ(multicast_invoke_with(m, &how, NULL), 4);
+  CHECK_EQ(allocated_blocks, blocks);
+  how.size = 33;
+  CHECK_EQ(multicast_invoke_with(m, &how, NULL), 4);
+  CHECK_EQ(allocated_blocks, blocks + 1);
+  CHECK_EQ(multicast_queue_clear(q[0]), 4);
+  CHECK_EQ(multicast_queue_clear(q[1]), 2);
+  CHECK_EQ(allocated_blocks, blocks);
+}
+
+/* ---- Each allocation fails ------------------------------------------------------------------- */
+
+TEST(payload_that_cannot_be_taken_over_is_released_and_no_delegate_called) {
+  cargo c = {0, 0, 0};
+  multicast_invocation how = handing_over(&c);
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  begin();
+  add_rows("-0-1");
+  memset(&out.called, 0x77, 40);
+  fail_after = 0;
+  CHECK_STATUS(multicast_invoke_with(m, &how, &out), MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK(has_failed);
+  CHECK_EQ(c.releases, 1);
+  CHECK_EQ(c.size, sizeof c);
+  CHECK_EQ(direct, 0);
+  CHECK_EQ(stats_of(q[0]).queued, 0);
+  CHECK_OUTCOME(out, 0, 0, 0, 0, 0);
+}
+
+/* The struct of the outcome is not one: nothing is written there, whatever else fails. */
+TEST(outcome_of_a_bad_struct_size_is_not_written_when_memory_is_short) {
+  union {
+    uint64_t bytes[8];
+    multicast_outcome out;
+  } given, before;
+  uint32_t sizes[] = {4, 1025};
+  size_t i;
+  begin();
+  add_rows("-");
+  for (i = 0; i < 2; ++i) {
+    cargo c = {0, 0, 0};
+    multicast_invocation how = handing_over(&c);
+    memset(&given, 0x77, sizeof given);
+    given.out.struct_size = sizes[i];
+    before = given;
+    fail_after = 0;
+    CHECK(multicast_invoke_with(m, &how, &given.out) < 0);
+    fail_after = -1;
+    CHECK(memcmp(given.bytes, before.bytes, sizeof given.bytes) == 0);
+    CHECK_EQ(c.releases, 1);
+  }
+}
+
+TEST(outcome_of_a_newer_caller_is_zero_to_its_end_when_memory_is_short) {
+  union {
+    unsigned char bytes[96];
+    multicast_outcome out;
+  } given;
+  cargo c = {0, 0, 0};
+  multicast_invocation how = handing_over(&c);
+  size_t i;
+  begin();
+  memset(&given, 0x77, sizeof given);
+  given.out.struct_size = sizeof given;
+  fail_after = 0;
+  CHECK_STATUS(multicast_invoke_with(m, &how, &given.out), MULTICAST_ERROR_OUT_OF_MEMORY);
+  for (i = 4; i < sizeof given; ++i) CHECK_EQ(given.bytes[i], 0);
+}
+
+static int64_t expected_calls;
+
+static void *invoke_at_first(void *argument) {
+  waiter *w = argument;
+  w->result = multicast_invoke_with(w->target, &w->how, &w->out);
+  return NULL;
+}
+
+/* On a thread without a record, each allocation fails in turn. */
+static void fail_each(multicast_invocation (*make)(cargo *), uint32_t flags) {
+  int which;
+  begin();
+  add_rows("-0110-");
+  CHECK_OK(multicast_queue_start(q[0]));
+  CHECK_OK(multicast_queue_start(q[1]));
+  for (fail_only_once = false;; fail_only_once = true) {
+    has_failed = true;
+    for (which = 0; has_failed; ++which) {
+      cargo c = {0, 0, 0};
+      waiter w;
+      int direct_before = direct, copied = copy_count, i;
+      has_failed = false;
+      CHECK(which < 20);
+      w.target = m;
+      w.how = make(&c);
+      w.how.flags = flags;
+      w.out = multicast_outcome_default();
+      fail_after = which;
+      on_another_thread(invoke_at_first, &w);
+      fail_after = -1;
+      if (w.result == MULTICAST_ERROR_OUT_OF_MEMORY) {
+        CHECK(has_failed);
+        CHECK_EQ(direct, direct_before);
+        CHECK_OUTCOME(w.out, 0, 0, 0, 0, 0);
+      } else {
+        CHECK_EQ(w.out.called, 2);
+        CHECK_EQ(w.out.queued + w.out.refused, 4);
+        CHECK_EQ(w.result, 2 + (int64_t)w.out.queued);
+        CHECK_EQ(direct, direct_before + 2);
+        if (!has_failed) CHECK_EQ(w.out.refused, 0);
+        if (flags & MULTICAST_WAIT) CHECK_EQ(w.out.finished, w.out.queued);
+        expected_calls += (int64_t)w.out.queued;
+      }
+      EVENTUALLY(LOAD(calls) == expected_calls);
+      if (w.how.copy == NULL && w.how.release != NULL) {
+        EVENTUALLY(LOAD(c.releases) == 1);
+      } else {
+        CHECK_EQ(c.releases, 0);
+        CHECK(copy_count <= copied + 1); /* at most once */
+        for (i = copied; i < copy_count; ++i) EVENTUALLY(LOAD(copies[i].releases) == 1);
+      }
+    }
+    CHECK(which > 1);
+    if (fail_only_once) break;
+  }
+  CHECK_OK(multicast_queue_destroy(q[0]));
+  CHECK_OK(multicast_queue_destroy(q[1]));
+}
+
+static multicast_invocation borrowing(cargo *c) {
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  static char large[100];
+  (void)c;
+  how.payload = large;
+  how.size = sizeof large;
+  return how;
+}
+
+TEST(out_of_memory_as_a_payload_is_handed_over) { fail_each(handing_over, 0); }
+TEST(out_of_memory_as_a_payload_is_handed_over_and_waited_for) {
+  fail_each(handing_over, MULTICAST_WAIT);
+}
+TEST(out_of_memory_as_a_payload_is_copied_by_the_caller) { fail_each(copying, 0); }
+TEST(out_of_memory_as_a_payload_is_copied_by_the_caller_and_waited_for) {
+  fail_each(copying, MULTICAST_WAIT);
+}
+TEST(out_of_memory_as_a_payload_is_copied_by_the_library) { fail_each(borrowing, 0); }
+TEST(out_of_memory_as_a_payload_is_copied_by_the_library_and_waited_for) {
+  fail_each(borrowing, MULTICAST_WAIT);
+}

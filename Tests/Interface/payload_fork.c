@@ -1,0 +1,274 @@
+/* Payloads, waiting invocations and wake functions across fork: what was handed over before the
+ * fork is the parent's. */
+
+#include "harness.h"
+#include "notes.h"
+#include "payloads.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static multicast target;
+static multicast_queue inherited;
+static cargo before, made;
+static int calls;
+
+static void inherit(void) {
+  target = multicast_create();
+  inherited = default_queue();
+  add_queued(target, counter(&calls), inherited);
+}
+
+/* ---- Queued calls ---------------------------------------------------------------------------- */
+
+static void use_in_child(void *unused) {
+  multicast_invocation how = copying(&made);
+  (void)unused;
+  CHECK_EQ(before.releases, 0);
+  CHECK_EQ(copies[0].releases, 0);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 0);
+  CHECK_EQ(hand_over(target, &made), 1);
+  CHECK_EQ(multicast_invoke_with(target, &how, NULL), 1);
+  CHECK_EQ(copy_count, 2);
+  CHECK_EQ(multicast_queue_run(inherited, 1), 1);
+  CHECK_EQ(made.releases, 1);
+  CHECK_OK(multicast_queue_destroy(inherited));
+  CHECK_EQ(copies[1].releases, 1);
+  CHECK_EQ(made.releases, 1);
+  CHECK_OK(multicast_destroy(target));
+  CHECK_EQ(before.releases, 0);
+  CHECK_EQ(copies[0].releases, 0);
+}
+
+TEST(payload_of_before_a_fork_is_released_in_the_parent_and_not_in_the_child) {
+  multicast_invocation how = copying(&before);
+  inherit();
+  CHECK_EQ(hand_over(target, &before), 1);
+  CHECK_EQ(multicast_invoke_with(target, &how, NULL), 1);
+  in_child(use_in_child, NULL);
+  CHECK_EQ(before.releases, 0);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 2);
+  CHECK_EQ(before.releases, 1);
+  CHECK_EQ(copies[0].releases, 1);
+}
+
+static int64_t blocks_before;
+
+static void expect_blocks_freed(void *unused) {
+  (void)unused;
+  CHECK_EQ(allocated_blocks, blocks_before);
+}
+
+TEST(payload_of_before_a_fork_leaves_no_memory_in_the_child) {
+  use_test_allocator();
+  inherit();
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 1);
+  blocks_before = allocated_blocks;
+  CHECK_EQ(hand_over(target, &before), 1);
+  CHECK_EQ(allocated_blocks, blocks_before + 1);
+  in_child(expect_blocks_freed, NULL);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 1);
+  CHECK_EQ(allocated_blocks, blocks_before);
+}
+
+/* ---- Inside calls ---------------------------------------------------------------------------- */
+
+static pid_t child;
+
+static void fork_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  fflush(NULL);
+  child = fork();
+  CHECK(child >= 0);
+  if (child == 0) alarm(20);
+}
+
+static void expect_child_to_succeed(void) {
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK_EQ(status, 0);
+}
+
+/* In the child the invocation goes on, and its payload is the parent's. */
+TEST(payload_of_an_invocation_that_forks_is_released_in_the_parent_only) {
+  multicast_delegate d = {fork_inside, NULL};
+  int is_queued, waits;
+  for (is_queued = 0; is_queued < 2; ++is_queued) {
+    for (waits = 0; waits < 2; ++waits) {
+      multicast_invocation how;
+      multicast_outcome out = MULTICAST_OUTCOME_INIT;
+      before.releases = 0;
+      inherit();
+      how = handing_over(&before);
+      add(target, d);
+      CHECK_EQ(multicast_queue_run(inherited, 0), 0);
+      if (waits) how.flags = MULTICAST_WAIT;
+      if (!is_queued) CHECK_EQ(multicast_remove(target, counter(&calls)), MULTICAST_OK);
+      if (waits && is_queued) CHECK_OK(multicast_queue_start(inherited));
+      CHECK_EQ(multicast_invoke_with(target, &how, &out), is_queued ? 2 : 1);
+      if (child == 0) {
+        CHECK_EQ(before.releases, 0);
+        CHECK_EQ(out.unfinished, 0);
+        CHECK_EQ(multicast_queue_run(inherited, 0), 0);
+        CHECK_OK(multicast_queue_destroy(inherited));
+        CHECK_EQ(before.releases, 0);
+        CHECK_EQ(hand_over(target, &made), 1 /* it forks once more, in vain */);
+        _exit(0);
+      }
+      if (is_queued && !waits) CHECK_EQ(multicast_queue_run(inherited, 0), 1);
+      CHECK_EQ(before.releases, 1);
+      expect_child_to_succeed();
+      if (waits && is_queued) CHECK_OK(multicast_queue_destroy(inherited));
+    }
+  }
+}
+
+static void fork_in_queued_call(void *context, uint32_t event, const void *payload, size_t size) {
+  fork_inside(context, event, payload, size);
+}
+
+TEST(payload_of_a_queued_call_that_forks_is_released_in_the_parent_only) {
+  multicast_delegate d = {fork_in_queued_call, NULL};
+  target = multicast_create();
+  inherited = default_queue();
+  add_queued(target, d, inherited);
+  CHECK_EQ(hand_over(target, &before), 1);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 1);
+  if (child == 0) {
+    CHECK_EQ(before.releases, 0);
+    _exit(0);
+  }
+  CHECK_EQ(before.releases, 1);
+  expect_child_to_succeed();
+}
+
+/* ---- Other threads --------------------------------------------------------------------------- */
+
+static blocker running = BLOCKER_INIT;
+
+static void use_while_threads_are_gone(void *unused) {
+  (void)unused;
+  CHECK_EQ(before.releases, 0);
+  CHECK_OK(multicast_destroy(target)); /* nothing calls its delegates here */
+  CHECK_OK(multicast_queue_destroy(inherited));
+  CHECK_EQ(before.releases, 0);
+}
+
+static void *hand_over_in_thread(void *unused) {
+  (void)unused;
+  CHECK(hand_over(target, &before) >= 1);
+  return NULL;
+}
+
+TEST(payload_that_a_thread_of_the_parent_was_passing_on_is_not_released_in_the_child) {
+  pthread_t thread;
+  inherit();
+  add(target, blocking(&running));
+  thread = start_thread(hand_over_in_thread, NULL);
+  gate_wait(&running.entered);
+  in_child(use_while_threads_are_gone, NULL);
+  gate_open(&running.let_go);
+  join_thread(thread);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 1);
+  CHECK_EQ(before.releases, 1);
+}
+
+TEST(payload_of_a_call_that_a_thread_of_the_parent_was_running_is_not_released_in_the_child) {
+  runner run;
+  target = multicast_create();
+  inherited = default_queue();
+  add_queued(target, blocking(&running), inherited);
+  CHECK_EQ(hand_over(target, &before), 1);
+  run_in_background(&run, inherited, 0);
+  gate_wait(&running.entered);
+  in_child(use_while_threads_are_gone, NULL);
+  gate_open(&running.let_go);
+  CHECK_EQ(run_finished(&run), 1);
+  CHECK_EQ(before.releases, 1);
+}
+
+static void wait_in_child(void *unused) {
+  multicast_invocation how = waiting();
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  (void)unused;
+  CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* this thread is expected to run it */
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 1);
+  CHECK_EQ(multicast_invoke_with(target, &how, &out), 1);
+  CHECK_OUTCOME(out, 0, 1, 0, 0, 1);
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
+  CHECK_OK(multicast_queue_start(inherited));
+  EVENTUALLY(stats_of(inherited).pending == 0);
+  CHECK_EQ(multicast_invoke_with(target, &how, &out), 1);
+  CHECK_OUTCOME(out, 0, 1, 0, 1, 0);
+#endif
+  CHECK_OK(multicast_queue_destroy(inherited));
+}
+
+TEST(wait_in_the_child_of_a_fork_while_a_thread_of_the_parent_waits) {
+  waiter w;
+  inherit();
+  begin_waiting(&w, target, NULL);
+  EVENTUALLY(stats_of(inherited).pending == 1);
+  expect_to_be_waiting(&w);
+  in_child(wait_in_child, NULL);
+  expect_to_be_waiting(&w);
+  CHECK_EQ(multicast_queue_run(inherited, 0), 1);
+  expect_waited(&w, 1, 1, 0);
+}
+
+/* ---- Wake ------------------------------------------------------------------------------------ */
+
+static int wakes;
+static gate in_wake = GATE_INIT, leave_wake = GATE_INIT;
+static bool wake_blocks;
+
+static void wake(void *unused) {
+  (void)unused;
+  ADD(wakes, 1);
+  if (!LOAD(wake_blocks)) return;
+  STORE(wake_blocks, false);
+  gate_open(&in_wake);
+  gate_wait(&leave_wake);
+}
+
+static void inherit_wake(void) {
+  multicast_queue_options options = multicast_queue_options_default();
+  options.wake = wake;
+  target = multicast_create();
+  inherited = multicast_queue_create(&options);
+  add_queued(target, counter(&calls), inherited);
+}
+
+static void expect_woken(void *unused) {
+  (void)unused;
+  CHECK_EQ(wakes, 1);
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1); /* the queue is empty here */
+  CHECK_EQ(wakes, 2);
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
+  CHECK_EQ(wakes, 2);
+  CHECK_EQ(multicast_queue_run(inherited, 1), 1);
+  CHECK_EQ(wakes, 3);
+  CHECK_OK(multicast_queue_destroy(inherited)); /* no thread is in the wake */
+}
+
+TEST(queue_wake_is_called_in_the_child_of_a_fork) {
+  inherit_wake();
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
+  in_child(expect_woken, NULL);
+  CHECK_EQ(wakes, 1);
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
+  CHECK_EQ(wakes, 1);
+}
+
+TEST(queue_destroy_in_the_child_of_a_fork_does_not_wait_for_a_wake_of_the_parent) {
+  invoker i;
+  inherit_wake();
+  STORE(wake_blocks, true);
+  invoke_in_background(&i, target);
+  gate_wait(&in_wake);
+  in_child(expect_woken, NULL);
+  gate_open(&leave_wake);
+  CHECK_EQ(invoke_finished(&i), 1);
+}

@@ -1,0 +1,524 @@
+/* A payload that is handed over is released exactly once: when the last call that shares it has
+ * returned or is given up. */
+
+#include "harness.h"
+#include "notes.h"
+#include "payloads.h"
+#include "removals.h"
+
+static const cargo fresh;
+
+/* ---- Direct calls ---------------------------------------------------------------------------- */
+
+TEST(payload_is_released_before_the_invocation_returns_if_no_call_is_queued) {
+  multicast m = multicast_create();
+  cargo c = fresh;
+  seen s;
+  CHECK_EQ(hand_over(m, &c), 0); /* nothing was ever added */
+  CHECK_EQ(c.releases, 1);
+  add(m, seeing(&s));
+  CHECK_EQ(hand_over(m, &c), 1);
+  CHECK_EQ(c.releases, 2);
+  CHECK_EQ(s.releases, 1); /* not during the call */
+  CHECK(s.payload == &c && s.size == sizeof c);
+  CHECK_EQ(c.size, sizeof c);
+  CHECK(pthread_equal(c.released_on, pthread_self()));
+  CHECK_OK(multicast_remove_every(m, seeing(&s)));
+  CHECK_EQ(hand_over(m, &c), 0); /* empty again */
+  CHECK_EQ(c.releases, 3);
+}
+
+TEST(payload_is_released_once_if_all_delegates_are_paused) {
+  multicast m = multicast_create();
+  cargo c = fresh;
+  int calls = 0;
+  CHECK_OK(multicast_token_pause(add(m, counter(&calls))));
+  CHECK_OK(multicast_token_pause(add_queued(m, counter(&calls), default_queue())));
+  CHECK_EQ(hand_over(m, &c), 0);
+  CHECK_EQ(c.releases, 1);
+}
+
+static void destroy_target(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  CHECK_STATUS(multicast_destroy(*(multicast *)context), MULTICAST_PENDING);
+}
+
+TEST(payload_is_released_once_if_the_multicast_is_destroyed_inside) {
+  multicast m = multicast_create();
+  multicast_delegate d = {destroy_target, NULL};
+  multicast_queue q = default_queue();
+  cargo c = fresh;
+  int calls = 0;
+  d.context = &m;
+  add_queued(m, counter(&calls), q);
+  add(m, d);
+  add_queued(m, counter(&calls), q);
+  CHECK_EQ(hand_over(m, &c), 2);
+  CHECK_EQ(c.releases, 1);
+  CHECK_TEXT(figures(q), "queued 1, retracted 1");
+}
+
+/* ---- Queued calls ---------------------------------------------------------------------------- */
+
+TEST(payload_of_one_queued_call_is_released_after_it) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  cargo c = fresh;
+  seen s;
+  add_queued(m, seeing(&s), q);
+  CHECK_EQ(hand_over(m, &c), 1);
+  CHECK_EQ(c.releases, 0);
+  CHECK_EQ(run_elsewhere(q, 0), 1);
+  CHECK_EQ(c.releases, 1);
+  CHECK(s.payload == &c && s.size == sizeof c); /* nothing was copied */
+  CHECK_EQ(s.releases, 0);
+  CHECK_EQ(c.size, sizeof c);
+  CHECK(!pthread_equal(c.released_on, pthread_self()));
+}
+
+TEST(payload_of_many_calls_on_two_queues_is_released_after_the_last) {
+  multicast m = multicast_create();
+  multicast_queue q[2];
+  cargo c = fresh;
+  seen s[6];
+  int i;
+  q[0] = default_queue();
+  q[1] = default_queue();
+  for (i = 0; i < 6; ++i) add_queued(m, seeing(&s[i]), q[i % 2]);
+  CHECK_EQ(hand_over(m, &c), 6);
+  CHECK_EQ(multicast_queue_run(q[0], 0), 3);
+  CHECK_EQ(multicast_queue_run(q[1], 2), 2);
+  CHECK_EQ(c.releases, 0);
+  CHECK_EQ(multicast_queue_run(q[1], 0), 1);
+  CHECK_EQ(c.releases, 1);
+  for (i = 0; i < 6; ++i) CHECK(s[i].calls == 1 && s[i].releases == 0 && s[i].payload == &c);
+}
+
+TEST(payload_of_a_small_size_is_handed_over_and_not_copied) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  cargo c = fresh;
+  multicast_invocation how = handing_over(&c);
+  seen s;
+  size_t size;
+  add_queued(m, seeing(&s), q);
+  for (size = 0; size < 3; ++size) {
+    how.size = size;
+    c = fresh;
+    CHECK_EQ(multicast_invoke_with(m, &how, NULL), 1);
+    CHECK_EQ(c.releases, 0);
+    CHECK_EQ(multicast_queue_run(q, 0), 1);
+    CHECK(s.payload == &c && s.size == size);
+    CHECK_EQ(c.releases, 1);
+    CHECK_EQ(c.size, size);
+  }
+}
+
+TEST(payload_of_calls_that_are_all_refused_is_released_by_the_invocation) {
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
+  cargo first = fresh, second = fresh;
+  int calls = 0;
+  add_queued(m, counter(&calls), q);
+  CHECK_EQ(hand_over(m, &first), 1);
+  CHECK_EQ(hand_over(m, &second), 0);
+  CHECK_EQ(second.releases, 1);
+  CHECK_EQ(first.releases, 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(first.releases, 1);
+  CHECK_EQ(second.releases, 1);
+}
+
+TEST(payload_of_a_call_that_is_dropped_for_a_newer_one_is_released) {
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
+  cargo first = fresh, second = fresh;
+  int calls = 0;
+  add_queued(m, counter(&calls), q);
+  CHECK_EQ(hand_over(m, &first), 1);
+  CHECK_EQ(hand_over(m, &second), 1);
+  CHECK_EQ(first.releases, 1);
+  CHECK_EQ(second.releases, 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(first.releases == 1 && second.releases == 1);
+}
+
+TEST(payload_of_a_call_that_drops_one_of_its_own_is_released_once) {
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
+  cargo c = fresh;
+  int calls = 0, i;
+  for (i = 0; i < 3; ++i) add_queued(m, counter(&calls), q);
+  CHECK_EQ(hand_over(m, &c), 3);
+  CHECK_EQ(c.releases, 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(c.releases, 1);
+}
+
+TEST(payload_of_a_call_that_is_replaced_by_the_latest_is_released) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  cargo c[3] = {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}};
+  seen s;
+  add_flagged(m, seeing(&s), q, MULTICAST_LATEST);
+  CHECK_EQ(hand_over(m, &c[0]), 1);
+  CHECK_EQ(hand_over(m, &c[1]), 1);
+  CHECK(c[0].releases == 1 && c[1].releases == 0);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1); /* by one that has no payload */
+  CHECK_EQ(c[1].releases, 1);
+  CHECK_EQ(hand_over(m, &c[2]), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(s.payload == &c[2]);
+  CHECK(c[0].releases == 1 && c[1].releases == 1 && c[2].releases == 1);
+}
+
+TEST(payload_for_a_delegate_of_once_whose_call_already_waits_is_released) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  cargo first = fresh, second = fresh;
+  seen s;
+  add_flagged(m, seeing(&s), q, MULTICAST_ONCE);
+  CHECK_EQ(hand_over(m, &first), 1);
+  CHECK_EQ(hand_over(m, &second), 0);
+  CHECK(first.releases == 0 && second.releases == 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(first.releases == 1 && second.releases == 1 && s.payload == &first);
+}
+
+TEST(payload_of_calls_that_are_cleared_is_released) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  cargo first = fresh, second = fresh;
+  int calls = 0;
+  add_queued(m, counter(&calls), q);
+  add_queued(m, counter(&calls), q);
+  CHECK_EQ(hand_over(m, &first), 2);
+  CHECK_EQ(hand_over(m, &second), 2);
+  CHECK_EQ(multicast_queue_clear(q), 4);
+  CHECK(first.releases == 1 && second.releases == 1);
+  CHECK(pthread_equal(first.released_on, pthread_self()));
+  CHECK_EQ(calls, 0);
+}
+
+static void *dead(void *context) {
+  (void)context;
+  return NULL;
+}
+static void unlock_nothing(void *strong) { (void)strong; }
+
+TEST(payload_of_calls_to_a_dead_context_is_released) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_add_options options = to_queue(q);
+  cargo first = fresh, second = fresh;
+  int calls = 0;
+  options.lock = dead;
+  options.unlock = unlock_nothing;
+  add_with(m, counter(&calls), &options);
+  CHECK_EQ(hand_over(m, &first), 1);
+  CHECK_EQ(hand_over(m, &second), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 0);
+  CHECK(first.releases == 1 && second.releases == 1);
+  CHECK_EQ(calls, 0);
+}
+
+/* ---- Removal while calls wait ---------------------------------------------------------------- */
+
+static void released_by(int64_t (*remove)(removal *));
+
+TEST(payload_is_released_by_remove) { released_by(by_remove); }
+TEST(payload_is_released_by_token_remove) { released_by(by_token); }
+TEST(payload_is_released_by_token_remove_nowait) { released_by(by_nowait); }
+TEST(payload_is_released_by_remove_context) { released_by(by_context); }
+TEST(payload_is_released_by_remove_at) { released_by(by_place); }
+TEST(payload_is_released_by_remove_all) { released_by(by_all); }
+TEST(payload_is_released_by_remove_many) { released_by(by_many); }
+TEST(payload_is_released_by_destroy) { released_by(by_destroy); }
+TEST(payload_is_released_by_lifetime_end) { released_by(by_lifetime); }
+TEST(payload_is_released_by_queue_destroy) { released_by(by_queue); }
+TEST(payload_is_released_by_a_unique_add) { released_by(by_unique); }
+
+static void released_by(int64_t (*remove)(removal *)) {
+  cargo c[2] = {{0, 0, 0}, {0, 0, 0}};
+  removal r;
+  seen s;
+  add_removable(&r, seeing(&s), default_queue(), NULL);
+  CHECK_EQ(hand_over(r.target, &c[0]), 1);
+  CHECK_EQ(hand_over(r.target, &c[1]), 1);
+  CHECK_OK(remove(&r));
+  CHECK(c[0].releases == 1 && c[1].releases == 1);
+  CHECK(c[0].size == sizeof *c);
+  CHECK_EQ(s.calls, 0);
+}
+
+TEST(payload_that_a_running_call_shares_outlives_the_removal_of_the_others) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  blocker b = BLOCKER_INIT;
+  runner run;
+  cargo c = fresh;
+  int calls = 0;
+  add_queued(m, blocking(&b), q);
+  add_queued(m, counter(&calls), q);
+  CHECK_EQ(hand_over(m, &c), 2);
+  run_in_background(&run, q, 0);
+  gate_wait(&b.entered);
+  CHECK_OK(multicast_remove(m, counter(&calls)));
+  CHECK_STATUS(multicast_queue_destroy_within(q, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_EQ(LOAD(c.releases), 0);
+  gate_open(&b.let_go);
+  CHECK_EQ(run_finished(&run), 1);
+  CHECK_EQ(c.releases, 1);
+  CHECK(pthread_equal(c.released_on, run.thread));
+}
+
+/* ---- Threads that end ------------------------------------------------------------------------ */
+
+static void end_thread(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  pthread_exit(NULL);
+}
+
+typedef struct sending {
+  multicast m;
+  cargo c;
+} sending;
+
+static void *send(void *argument) {
+  sending *s = argument;
+  hand_over(s->m, &s->c);
+  CHECK(false);
+  return NULL;
+}
+
+TEST(payload_is_released_if_the_thread_ends_inside_a_direct_delegate) {
+  sending s = {{0}, {0, 0, 0}};
+  multicast_delegate d = {end_thread, NULL};
+  s.m = multicast_create();
+  add(s.m, d);
+  on_another_thread(send, &s);
+  CHECK_EQ(s.c.releases, 1);
+}
+
+TEST(payload_of_queued_calls_outlives_the_thread_that_ends_inside_a_direct_delegate) {
+  sending s = {{0}, {0, 0, 0}};
+  multicast_delegate d = {end_thread, NULL};
+  multicast_queue q = default_queue();
+  int calls = 0;
+  s.m = multicast_create();
+  add_queued(s.m, counter(&calls), q);
+  add(s.m, d);
+  on_another_thread(send, &s);
+  CHECK_EQ(s.c.releases, 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(s.c.releases, 1);
+}
+
+TEST(payload_is_released_if_the_thread_ends_inside_a_queued_call) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_delegate d = {end_thread, NULL};
+  runner run;
+  cargo c = fresh;
+  run.queue = q;
+  add_queued(m, d, q);
+  CHECK_EQ(hand_over(m, &c), 1);
+  on_another_thread(run_on_a_new_thread, &run);
+  CHECK_EQ(c.releases, 1);
+}
+
+/* ---- What a release may do ------------------------------------------------------------------- */
+
+/* A payload whose release uses the library. The first field is what is released. */
+typedef struct busy {
+  multicast m, other;
+  multicast_queue q;
+  multicast_lifetime lifetime;
+  multicast_token token;
+  int releases, calls, nested;
+} busy;
+
+static void use_everything_in_release(const void *payload, size_t size) {
+  busy *b = (busy *)(uintptr_t)payload;
+  multicast_status status;
+  (void)size;
+  ADD(b->releases, 1);
+  CHECK(multicast_invoke(b->other, 0, NULL, 0) >= 0);
+  CHECK(multicast_queue_run(b->q, 1) <= 0); /* it may be destroyed */
+  multicast_token_remove(b->token);
+  status = multicast_lifetime_end(b->lifetime);
+  CHECK(status == MULTICAST_OK || status == MULTICAST_PENDING ||
+        status == MULTICAST_ERROR_INVALID_HANDLE);
+  status = multicast_queue_destroy(b->q);
+  CHECK(status == MULTICAST_OK || status == MULTICAST_PENDING ||
+        status == MULTICAST_ERROR_INVALID_HANDLE);
+  status = multicast_destroy(b->m);
+  CHECK(status == MULTICAST_OK || status == MULTICAST_PENDING ||
+        status == MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(multicast_create().id != 0);
+}
+
+static void begin_busy(busy *b, bool is_queued) {
+  multicast_add_options options = multicast_add_options_default();
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  memset(b, 0, sizeof *b);
+  b->m = multicast_create();
+  b->other = multicast_create();
+  b->q = default_queue();
+  b->lifetime = multicast_lifetime_create();
+  add(b->other, counter(&b->nested));
+  options.lifetime = b->lifetime;
+  if (is_queued) options.queue = b->q;
+  b->token = add_with(b->m, counter(&b->calls), &options);
+  how.payload = b;
+  how.size = sizeof *b;
+  how.release = use_everything_in_release;
+  CHECK_EQ(multicast_invoke_with(b->m, &how, NULL), 1);
+}
+
+static void end_busy(const busy *b) {
+  CHECK_EQ(b->releases, 1);
+  CHECK_EQ(b->nested, 1);
+  CHECK(!multicast_is_valid(b->m) && !multicast_queue_is_valid(b->q));
+  CHECK(!multicast_lifetime_is_valid(b->lifetime));
+}
+
+TEST(payload_release_after_direct_calls_may_call_anything) {
+  busy b;
+  begin_busy(&b, false);
+  end_busy(&b);
+}
+
+TEST(payload_release_in_a_run_may_call_anything) {
+  busy b;
+  begin_busy(&b, true);
+  CHECK_EQ(multicast_queue_run(b.q, 0), 1);
+  end_busy(&b);
+}
+
+TEST(payload_release_in_queue_clear_may_call_anything) {
+  busy b;
+  begin_busy(&b, true);
+  CHECK_EQ(multicast_queue_clear(b.q), 1);
+  end_busy(&b);
+}
+
+TEST(payload_release_in_a_removal_may_call_anything) {
+  busy b;
+  begin_busy(&b, true);
+  CHECK_EQ(multicast_remove_all(b.m), 1);
+  end_busy(&b);
+}
+
+TEST(payload_release_in_queue_destroy_may_call_anything) {
+  busy b;
+  begin_busy(&b, true);
+  CHECK_OK(multicast_queue_destroy(b.q));
+  end_busy(&b);
+}
+
+TEST(payload_release_in_lifetime_end_may_call_anything) {
+  busy b;
+  begin_busy(&b, true);
+  CHECK_OK(multicast_lifetime_end(b.lifetime));
+  end_busy(&b);
+}
+
+TEST(payload_release_in_destroy_may_call_anything) {
+  busy b;
+  begin_busy(&b, true);
+  CHECK_OK(multicast_destroy(b.m));
+  end_busy(&b);
+}
+
+/* Another thread uses the same objects while a release runs: no lock is held. */
+static busy *meanwhile_used;
+
+static void *use_meanwhile(void *unused) {
+  busy *b = meanwhile_used;
+  (void)unused;
+  CHECK(multicast_invoke(b->m, 0, NULL, 0) >= 0);
+  CHECK(multicast_queue_clear(b->q) >= 0);
+  CHECK_OK(multicast_token_remove(add_queued(b->m, counter(&b->calls), b->q)));
+  return NULL;
+}
+
+static void use_on_another_thread(const void *payload, size_t size) {
+  (void)payload, (void)size;
+  ADD(meanwhile_used->releases, 1);
+  on_another_thread(use_meanwhile, NULL);
+}
+
+TEST(payload_release_runs_while_no_lock_is_held) {
+  static busy b;
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  multicast_token token;
+  int i;
+  meanwhile_used = &b;
+  b.m = multicast_create();
+  b.q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
+  token = add_queued(b.m, counter(&b.calls), b.q);
+  how.payload = &b;
+  how.size = sizeof b;
+  how.release = use_on_another_thread;
+  for (i = 1; i <= 3; ++i) {
+    CHECK_EQ(multicast_invoke_with(b.m, &how, NULL), 1);
+    if (i == 1) CHECK_EQ(multicast_queue_clear(b.q), 1);
+    if (i == 2) CHECK_EQ(multicast_invoke(b.m, 0, NULL, 0), 1); /* drops it */
+    if (i == 3) CHECK_OK(multicast_token_remove(token));
+    CHECK_EQ(b.releases, i);
+  }
+}
+
+/* ---- Many threads ---------------------------------------------------------------------------- */
+
+enum { SENDERS = 3, SENT = 2000 };
+
+typedef struct storm {
+  multicast m;
+  cargo c[SENT];
+  int64_t failures;
+} storm;
+static storm storms[SENDERS];
+
+static void *send_many(void *argument) {
+  storm *s = argument;
+  int i;
+  for (i = 0; i < SENT; ++i) {
+    multicast_invocation how = handing_over(&s->c[i]);
+    if (i % 7 == 0) how.flags = MULTICAST_WAIT;
+    if (multicast_invoke_with(s->m, &how, NULL) < 0) ++s->failures;
+  }
+  return NULL;
+}
+
+TEST(payloads_of_many_threads_are_each_released_once) {
+  multicast m = multicast_create();
+  multicast_queue q[2];
+  pthread_t threads[SENDERS];
+  int calls = 0, direct = 0, i, round;
+  q[0] = queue_with(8, MULTICAST_OVERFLOW_DROP_OLDEST);
+  q[1] = queue_with(8, MULTICAST_OVERFLOW_REFUSE);
+  add(m, counter(&direct));
+  for (i = 0; i < 2; ++i) {
+    add_queued(m, counter(&calls), q[i]);
+    CHECK_OK(multicast_queue_start(q[i]));
+  }
+  for (i = 0; i < SENDERS; ++i) {
+    storms[i].m = m;
+    threads[i] = start_thread(send_many, &storms[i]);
+  }
+  for (round = 0; round < 200; ++round) {
+    multicast_token t = add_flagged(m, counter(&calls), q[round % 2], round % 8);
+    CHECK(multicast_queue_clear(q[round % 2]) >= 0);
+    multicast_token_remove(t);
+  }
+  for (i = 0; i < SENDERS; ++i) join_thread(threads[i]);
+  CHECK_OK(multicast_queue_destroy(q[0]));
+  CHECK_OK(multicast_queue_destroy(q[1]));
+  for (i = 0; i < SENDERS; ++i) {
+    CHECK_EQ(storms[i].failures, 0);
+    for (round = 0; round < SENT; ++round) CHECK_EQ(LOAD(storms[i].c[round].releases), 1);
+  }
+  CHECK_EQ(direct, SENDERS * SENT);
+}

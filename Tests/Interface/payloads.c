@@ -1,0 +1,102 @@
+#include "payloads.h"
+
+/* ---- Cargo ----------------------------------------------------------------------------------- */
+
+void release_cargo(const void *payload, size_t size) {
+  cargo *c = (cargo *)(uintptr_t)payload;
+  CHECK(c != NULL);
+  c->size = size;
+  c->released_on = pthread_self();
+  ADD(c->releases, 1);
+}
+
+cargo copies[MOST_COPIES];
+int copy_count;
+
+const void *copy_cargo(const void *payload, size_t size) {
+  int which = ADD(copy_count, 1) - 1;
+  (void)payload, (void)size;
+  CHECK(which < MOST_COPIES);
+  return &copies[which];
+}
+
+int refused_copies;
+
+const void *copy_nothing(const void *payload, size_t size) {
+  (void)payload, (void)size;
+  ADD(refused_copies, 1);
+  return NULL;
+}
+
+multicast_invocation handing_over(cargo *c) {
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  how.payload = c;
+  how.size = sizeof *c;
+  how.release = release_cargo;
+  return how;
+}
+
+multicast_invocation copying(cargo *c) {
+  multicast_invocation how = handing_over(c);
+  how.copy = copy_cargo;
+  return how;
+}
+
+int64_t hand_over(multicast m, cargo *c) {
+  multicast_invocation how = handing_over(c);
+  return multicast_invoke_with(m, &how, NULL);
+}
+
+/* ---- Delegates ------------------------------------------------------------------------------- */
+
+static void see(void *context, uint32_t event, const void *payload, size_t size) {
+  seen *s = context;
+  s->event = event;
+  s->payload = payload;
+  s->size = size;
+  s->releases = payload != NULL && size >= sizeof(cargo) ? ((const cargo *)payload)->releases : 0;
+  ADD(s->calls, 1);
+}
+
+multicast_delegate seeing(seen *s) {
+  multicast_delegate d;
+  memset(s, 0, sizeof *s);
+  d.function = see;
+  d.context = s;
+  return d;
+}
+
+/* ---- Waiting --------------------------------------------------------------------------------- */
+
+multicast_invocation waiting(void) {
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  how.flags = MULTICAST_WAIT;
+  return how;
+}
+
+static void *invoke_and_wait(void *argument) {
+  waiter *w = argument;
+  w->result = multicast_invoke_with(w->target, &w->how, &w->out);
+  gate_open(&w->returned);
+  return NULL;
+}
+
+void begin_waiting(waiter *w, multicast m, const multicast_invocation *how) {
+  w->target = m;
+  w->how = how != NULL ? *how : waiting();
+  w->how.flags |= MULTICAST_WAIT;
+  w->out = multicast_outcome_default();
+  w->result = INT64_MIN;
+  w->returned = shut;
+  w->thread = start_thread(invoke_and_wait, w);
+}
+
+void expect_to_be_waiting(waiter *w) { CHECK(!gate_opens_within(&w->returned, A_WHILE_MS)); }
+
+void expect_waited(waiter *w, int64_t result, uint64_t finished, uint64_t unfinished) {
+  gate_wait(&w->returned);
+  join_thread(w->thread);
+  CHECK_STATUS(w->result, result);
+  CHECK_EQ(w->out.finished, finished);
+  CHECK_EQ(w->out.unfinished, unfinished);
+}

@@ -1,0 +1,762 @@
+/* The wake function of a queue: it tells a loop that calls wait, without a lock held, and never
+ * after the queue was destroyed. */
+
+#include "harness.h"
+#include "notes.h"
+#include "payloads.h"
+
+/* ---- Queues with a wake ---------------------------------------------------------------------- */
+
+typedef struct woken {
+  multicast_queue queue;
+  multicast target;
+  int wakes;
+  pthread_t thread; /* of the last one */
+  void (*then)(struct woken *w);
+  gate entered, let_go;
+  bool has_left, blocks;
+  multicast_status status;
+  int64_t result;
+  multicast_token current;
+  int64_t depth;
+} woken;
+
+static void wake(void *context) {
+  woken *w = context;
+  w->thread = pthread_self();
+  w->current = multicast_token_current();
+  w->depth = multicast_call_stack(NULL, 0);
+  ADD(w->wakes, 1);
+  if (w->blocks) {
+    gate_open(&w->entered);
+    gate_wait(&w->let_go);
+  }
+  if (w->then != NULL) w->then(w);
+  STORE(w->has_left, true);
+}
+
+static void begin_woken_with(woken *w, uint32_t capacity, multicast_overflow overflow) {
+  multicast_queue_options options = multicast_queue_options_default();
+  memset(w, 0, sizeof *w);
+  w->entered = shut;
+  w->let_go = shut;
+  options.capacity = capacity;
+  options.overflow = overflow;
+  options.wake = wake;
+  options.wake_context = w;
+  w->queue = multicast_queue_create(&options);
+  CHECK(w->queue.id != 0);
+  w->target = multicast_create();
+}
+
+static void begin_woken(woken *w) { begin_woken_with(w, 0, MULTICAST_OVERFLOW_REFUSE); }
+
+static void expect_wakes(woken *w, int wakes) { CHECK_EQ(LOAD(w->wakes), wakes); }
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+TEST(queue_options_of_version_1_0_are_taken_and_have_no_wake) {
+  union {
+    multicast_queue_options options;
+    unsigned char bytes[56];
+  } old;
+  uint32_t size;
+  for (size = 40; size <= 56; size += 8) {
+    multicast_queue q;
+    multicast m = multicast_create();
+    int calls = 0;
+    memset(&old, 0xEE, sizeof old); /* behind the caller's struct there is anything */
+    CHECK_OK(multicast_queue_options_init(&old.options, size));
+    CHECK_EQ(old.options.struct_size, size);
+    if (size < 56) CHECK_EQ(old.bytes[size], 0xEE);
+    old.options.capacity = 2;
+    q = multicast_queue_create(&old.options);
+    CHECK(q.id != 0);
+    add_queued(m, counter(&calls), q);
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1); /* would call the wake */
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+    CHECK_EQ(multicast_queue_run(q, 1), 1);
+    CHECK_OK(multicast_queue_destroy(q));
+  }
+}
+
+TEST(queue_options_of_version_1_0_are_read_to_their_end_only) {
+  multicast_queue_options *old = malloc(40); /* the address sanitizer checks its end */
+  multicast_queue q;
+  CHECK(old != NULL);
+  CHECK_OK(multicast_queue_options_init(old, 40));
+  q = multicast_queue_create(old);
+  free(old);
+  CHECK(q.id != 0);
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+static void *last_context = &last_context;
+static void note_context(void *context) { last_context = context; }
+
+TEST(queue_wake_gets_its_context_also_if_that_is_null) {
+  multicast_queue_options options = multicast_queue_options_default();
+  multicast m = multicast_create();
+  multicast_queue q;
+  int calls = 0;
+  options.wake = note_context;
+  q = multicast_queue_create(&options);
+  add_queued(m, counter(&calls), q);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK(last_context == NULL);
+}
+
+/* ---- When it is called ----------------------------------------------------------------------- */
+
+TEST(queue_wake_is_called_when_a_call_is_queued_and_none_waited) {
+  woken w;
+  int calls = 0, i;
+  begin_woken(&w);
+  add_queued(w.target, counter(&calls), w.queue);
+  add_queued(w.target, counter(&calls), w.queue);
+  expect_wakes(&w, 0);
+  for (i = 0; i < 3; ++i) {
+    CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 2);
+    expect_wakes(&w, 1);
+  }
+  CHECK(pthread_equal(w.thread, pthread_self()));
+  CHECK_EQ(multicast_queue_run(w.queue, 0), 6);
+  expect_wakes(&w, 1);
+  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 2);
+  expect_wakes(&w, 2);
+}
+
+TEST(queue_wake_is_called_on_the_thread_that_invokes) {
+  woken w;
+  invoker i;
+  int calls = 0;
+  begin_woken(&w);
+  add_queued(w.target, counter(&calls), w.queue);
+  invoke_in_background(&i, w.target);
+  CHECK_EQ(invoke_finished(&i), 1);
+  expect_wakes(&w, 1);
+  CHECK(pthread_equal(w.thread, i.thread));
+}
+
+TEST(queue_wake_is_called_by_every_kind_of_invocation) {
+  woken w;
+  cargo c = {0, 0, 0};
+  static const char large[100];
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  multicast_token t;
+  int calls = 0;
+  begin_woken(&w);
+  t = add_queued(w.target, counter(&calls), w.queue);
+  CHECK_EQ(multicast_invoke(w.target, 0, large, sizeof large), 1);
+  CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
+  expect_wakes(&w, 1);
+  CHECK_EQ(hand_over(w.target, &c), 1);
+  CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
+  expect_wakes(&w, 2);
+  CHECK_EQ(multicast_token_invoke(t, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
+  expect_wakes(&w, 3);
+  how.flags = MULTICAST_WAIT;
+  how.timeout_ns = 1;
+  CHECK(multicast_invoke_with(w.target, &how, NULL) != 0);
+  expect_wakes(&w, 4);
+}
+
+TEST(queue_wake_is_called_when_a_run_ends_and_calls_still_wait) {
+  woken w;
+  runner run;
+  int calls = 0, i;
+  begin_woken(&w);
+  add_queued(w.target, counter(&calls), w.queue);
+  for (i = 0; i < 5; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  expect_wakes(&w, 1);
+  run_in_background(&run, w.queue, 2);
+  CHECK_EQ(run_finished(&run), 2);
+  expect_wakes(&w, 2);
+  CHECK(pthread_equal(w.thread, run.thread));
+  CHECK_EQ(multicast_queue_run(w.queue, 2), 2);
+  expect_wakes(&w, 3);
+  CHECK_EQ(multicast_queue_run(w.queue, 2), 1);
+  expect_wakes(&w, 3);
+  CHECK_EQ(multicast_queue_run(w.queue, 2), 0);
+  expect_wakes(&w, 3);
+}
+
+/* A call that queues itself again. */
+typedef struct again {
+  woken *w;
+  int left, calls;
+  int64_t nested;
+} again;
+
+static void queue_again(void *context, uint32_t event, const void *payload, size_t size) {
+  again *a = context;
+  (void)event, (void)payload, (void)size;
+  ++a->calls;
+  if (a->left-- > 0) CHECK_EQ(multicast_invoke(a->w->target, 0, NULL, 0), 1);
+}
+
+TEST(queue_wake_is_called_again_for_calls_that_a_run_left_and_that_were_queued_meanwhile) {
+  woken w;
+  again a = {&w, 1, 0, 0};
+  multicast_delegate d = {queue_again, NULL};
+  d.context = &a;
+  begin_woken(&w);
+  add_queued(w.target, d, w.queue);
+  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(w.queue, 0), 1); /* as many as waited at first */
+  CHECK_EQ(stats_of(w.queue).pending, 1);
+  CHECK(LOAD(w.wakes) >= 2);
+  CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
+  CHECK_EQ(a.calls, 2);
+}
+
+static void run_one_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  again *a = context;
+  (void)event, (void)payload, (void)size;
+  if (++a->calls > 1) return;
+  a->nested = multicast_queue_run(a->w->queue, 1);
+  a->left = LOAD(a->w->wakes);
+}
+
+TEST(queue_wake_is_called_at_the_end_of_the_outermost_run_only) {
+  woken w;
+  again a = {&w, 0, 0, 0};
+  multicast_delegate d = {run_one_inside, NULL};
+  int i;
+  d.context = &a;
+  begin_woken(&w);
+  add_queued(w.target, d, w.queue);
+  for (i = 0; i < 4; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(w.queue, 2), 2);
+  CHECK_EQ(a.nested, 1);
+  CHECK_EQ(a.left, 1); /* not after the run inside: this one goes on */
+  expect_wakes(&w, 2);
+  CHECK_EQ(stats_of(w.queue).pending, 1);
+}
+
+TEST(queue_wake_is_not_called_without_need) {
+  woken w;
+  multicast latest = multicast_create();
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  multicast_token t;
+  int calls = 0;
+  begin_woken_with(&w, 1, MULTICAST_OVERFLOW_REFUSE);
+  t = add_queued(w.target, counter(&calls), w.queue);
+  CHECK_EQ(multicast_queue_run(w.queue, 0), 0);
+  CHECK_EQ(multicast_queue_clear(w.queue), 0);
+  CHECK_STATUS(multicast_queue_wait(w.queue, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_OK(multicast_token_pause(t));
+  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 0);
+  CHECK_OK(multicast_token_resume(t));
+  expect_wakes(&w, 0);
+  how.copy = copy_nothing;
+  CHECK_EQ(multicast_invoke_with(w.target, &how, NULL), 0); /* no memory */
+  expect_wakes(&w, 0);
+  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  expect_wakes(&w, 1);
+  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 0); /* refused */
+  expect_wakes(&w, 1);
+  CHECK_EQ(multicast_queue_clear(w.queue), 1);
+  expect_wakes(&w, 1);
+  add_flagged(latest, counter(&calls), w.queue, MULTICAST_LATEST);
+  CHECK_EQ(multicast_invoke(latest, 0, NULL, 0), 1);
+  expect_wakes(&w, 2);
+  CHECK_EQ(multicast_invoke(latest, 0, NULL, 0), 1); /* replaced */
+  expect_wakes(&w, 2);
+  CHECK_EQ(multicast_remove_all(latest), 1);
+  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  expect_wakes(&w, 3);
+  CHECK_OK(multicast_queue_destroy(w.queue)); /* a call waited */
+  expect_wakes(&w, 3);
+}
+
+TEST(queue_wake_is_not_called_when_a_call_drops_the_oldest) {
+  woken w;
+  int calls = 0, i;
+  begin_woken_with(&w, 1, MULTICAST_OVERFLOW_DROP_OLDEST);
+  add_queued(w.target, counter(&calls), w.queue);
+  for (i = 0; i < 3; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  expect_wakes(&w, 1);
+}
+
+static void *invoke_target(void *argument) {
+  CHECK_EQ(multicast_invoke(((woken *)argument)->target, 0, NULL, 0), 1);
+  return NULL;
+}
+
+TEST(queue_wake_is_called_for_a_call_that_has_waited_for_room) {
+  woken w;
+  pthread_t blocked;
+  int calls = 0;
+  begin_woken_with(&w, 1, MULTICAST_OVERFLOW_BLOCK);
+  add_queued(w.target, counter(&calls), w.queue);
+  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  expect_wakes(&w, 1);
+  blocked = start_thread(invoke_target, &w);
+  pause_ms(A_WHILE_MS);
+  expect_wakes(&w, 1);
+  CHECK_EQ(multicast_queue_clear(w.queue), 1);
+  join_thread(blocked);
+  expect_wakes(&w, 2);
+  CHECK(pthread_equal(w.thread, blocked));
+}
+
+TEST(queue_wake_of_a_queue_with_a_thread_is_called_too) {
+  woken w;
+  int calls = 0;
+  begin_woken(&w);
+  add_queued(w.target, counter(&calls), w.queue);
+  CHECK_OK(multicast_queue_start(w.queue));
+  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  expect_wakes(&w, 1);
+  EVENTUALLY(LOAD(calls) == 1);
+  CHECK_OK(multicast_queue_destroy(w.queue));
+  expect_wakes(&w, 1);
+}
+
+/* ---- What it may do -------------------------------------------------------------------------- */
+
+static void run_all(woken *w) { w->result = multicast_queue_run(w->queue, 0); }
+
+TEST(queue_wake_may_run_the_queue) {
+  woken w;
+  int calls = 0;
+  begin_woken(&w);
+  w.then = run_all;
+  add_queued(w.target, counter(&calls), w.queue);
+  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  CHECK_EQ(w.result, 1);
+  CHECK_EQ(calls, 1);
+  CHECK_EQ(w.depth, 0); /* outside of all calls */
+  CHECK_EQ(w.current.id, 0);
+}
+
+TEST(queue_wake_at_the_end_of_a_run_may_run_the_queue) {
+  woken w;
+  int calls = 0, i;
+  begin_woken(&w);
+  add_queued(w.target, counter(&calls), w.queue);
+  for (i = 0; i < 5; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  w.then = run_all;
+  CHECK_EQ(multicast_queue_run(w.queue, 2), 2);
+  CHECK_EQ(w.result, 3);
+  CHECK_EQ(calls, 5);
+  CHECK_EQ(stats_of(w.queue).delivered, 5);
+}
+
+static void *use_queue(void *argument) {
+  woken *w = argument;
+  CHECK(stats_of(w->queue).pending > 0);
+  CHECK(multicast_queue_clear(w->queue) > 0);
+  CHECK(multicast_count(w->target) >= 1);
+  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
+  return NULL;
+}
+
+static void use_on_another_thread(woken *w) {
+  w->then = NULL;
+  on_another_thread(use_queue, w);
+}
+
+TEST(queue_wake_runs_while_no_lock_is_held) {
+  woken w;
+  int calls = 0;
+  begin_woken(&w);
+  w.then = use_on_another_thread;
+  add_queued(w.target, counter(&calls), w.queue);
+  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  expect_wakes(&w, 2);
+  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  w.then = use_on_another_thread; /* at the end of a run */
+  CHECK_EQ(multicast_queue_run(w.queue, 1), 1);
+  expect_wakes(&w, 4);
+}
+
+static void *run_queue_once(void *argument) {
+  ((woken *)argument)->result = multicast_queue_run(((woken *)argument)->queue, 0);
+  return NULL;
+}
+
+static void run_on_another_thread(woken *w) {
+  w->then = NULL;
+  on_another_thread(run_queue_once, w);
+}
+
+TEST(queue_wake_at_the_end_of_a_run_may_have_another_thread_run_the_queue) {
+  woken w;
+  int calls = 0, i;
+  begin_woken(&w);
+  add_queued(w.target, counter(&calls), w.queue);
+  for (i = 0; i < 3; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  w.then = run_on_another_thread;
+  CHECK_EQ(multicast_queue_run(w.queue, 1), 1);
+  CHECK_EQ(w.result, 2);
+  CHECK_EQ(calls, 3);
+}
+
+static void remove_everything(woken *w) {
+  w->result = multicast_remove_all(w->target);
+  w->status = multicast_destroy(w->target);
+}
+
+TEST(queue_wake_may_remove_and_destroy_the_multicast) {
+  woken w;
+  int calls = 0;
+  begin_woken(&w);
+  w.then = remove_everything;
+  add_queued(w.target, counter(&calls), w.queue);
+  add_queued(w.target, counter(&calls), w.queue);
+  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1); /* the second was removed meanwhile */
+  CHECK_EQ(w.result, 2);
+  CHECK_OK(w.status);
+  CHECK_TEXT(figures(w.queue), "queued 1, retracted 1");
+}
+
+static void destroy_own_queue(woken *w) {
+  w->then = NULL;
+  w->status = multicast_queue_destroy(w->queue);
+  CHECK_STATUS(multicast_queue_destroy(w->queue), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+TEST(queue_destroy_inside_its_wake_is_pending) {
+  woken w;
+  int calls = 0, i;
+  for (i = 0; i < 2; ++i) {
+    int round;
+    begin_woken(&w);
+    add_queued(w.target, counter(&calls), w.queue);
+    if (i == 0) w.then = destroy_own_queue;
+    for (round = 0; round < (i == 0 ? 1 : 3); ++round)
+      CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+    if (i == 1) {
+      w.then = destroy_own_queue; /* at the end of a run */
+      CHECK_EQ(multicast_queue_run(w.queue, 1), 1);
+    }
+    CHECK_STATUS(w.status, MULTICAST_PENDING);
+    CHECK(!multicast_queue_is_valid(w.queue));
+    CHECK_EQ(multicast_count(w.target), 0);
+    CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 0);
+    expect_wakes(&w, i + 1);
+  }
+}
+
+static multicast_token token_in_wake;
+
+static void remove_itself_in_wake(woken *w) { w->status = multicast_token_remove(token_in_wake); }
+
+TEST(queue_wake_is_no_call_of_the_delegate) {
+  woken w;
+  int calls = 0;
+  begin_woken(&w);
+  w.then = remove_itself_in_wake;
+  token_in_wake = add_queued(w.target, counter(&calls), w.queue);
+  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  CHECK_OK(w.status);
+  CHECK_EQ(stats_of(w.queue).pending, 0);
+}
+
+typedef struct invoking_call {
+  woken *w;
+  multicast_token token;
+} invoking_call;
+
+static void invoke_target_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  CHECK_EQ(multicast_invoke(((invoking_call *)context)->w->target, 0, NULL, 0), 1);
+}
+
+TEST(queue_wake_inside_a_call_is_not_on_the_call_stack) {
+  woken w;
+  multicast m = multicast_create();
+  multicast_delegate d = {invoke_target_inside, NULL};
+  invoking_call c;
+  int calls = 0;
+  begin_woken(&w);
+  c.w = &w;
+  d.context = &c;
+  c.token = add(m, d);
+  add_queued(w.target, counter(&calls), w.queue);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(w.depth, 1);
+  CHECK_EQ(w.current.id, c.token.id);
+}
+
+/* ---- Destruction ----------------------------------------------------------------------------- */
+
+typedef struct destroyer {
+  woken *w;
+  uint64_t timeout_ns;
+  multicast_status status;
+  bool had_left;
+  gate returned;
+  pthread_t thread;
+} destroyer;
+
+static void *destroy_in_thread(void *argument) {
+  destroyer *d = argument;
+  d->status = d->timeout_ns == MULTICAST_FOREVER
+                  ? multicast_queue_destroy(d->w->queue)
+                  : multicast_queue_destroy_within(d->w->queue, d->timeout_ns);
+  d->had_left = LOAD(d->w->has_left);
+  gate_open(&d->returned);
+  return NULL;
+}
+
+static void destroy_in_background(destroyer *d, woken *w) {
+  d->w = w;
+  d->timeout_ns = MULTICAST_FOREVER;
+  d->returned = shut;
+  d->thread = start_thread(destroy_in_thread, d);
+}
+
+/* Another thread is in the wake: as it invokes, or at the end of a run. */
+static void begin_blocked_wake(woken *w, invoker *i, runner *run, int *calls, bool at_end) {
+  begin_woken(w);
+  add_queued(w->target, counter(calls), w->queue);
+  if (at_end) {
+    CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
+    CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
+  }
+  w->has_left = false;
+  w->blocks = true;
+  if (at_end) {
+    run_in_background(run, w->queue, 1);
+  } else {
+    invoke_in_background(i, w->target);
+  }
+  gate_wait(&w->entered);
+}
+
+TEST(queue_destroy_waits_for_a_wake_on_another_thread) {
+  int at_end;
+  for (at_end = 0; at_end < 2; ++at_end) {
+    woken w;
+    invoker i;
+    runner run;
+    destroyer d, second;
+    int calls = 0;
+    begin_blocked_wake(&w, &i, &run, &calls, at_end == 1);
+    destroy_in_background(&d, &w);
+    CHECK(!gate_opens_within(&d.returned, A_WHILE_MS));
+    CHECK(!multicast_queue_is_valid(w.queue));
+    destroy_in_background(&second, &w);
+    CHECK(!gate_opens_within(&second.returned, A_WHILE_MS)); /* it waits, too */
+    gate_open(&w.let_go);
+    join_thread(d.thread);
+    join_thread(second.thread);
+    CHECK_OK(d.status);
+    CHECK_STATUS(second.status, MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK(d.had_left && second.had_left);
+    CHECK_EQ(at_end ? run_finished(&run) : invoke_finished(&i), 1);
+  }
+}
+
+TEST(queue_destroy_within_a_time_does_not_wait_longer_for_a_wake) {
+  static const uint64_t times[] = {0, UINT64_C(20000000)};
+  size_t k;
+  for (k = 0; k < 2; ++k) {
+    woken w;
+    invoker i;
+    int calls = 0;
+    begin_blocked_wake(&w, &i, NULL, &calls, false);
+    CHECK_STATUS(multicast_queue_destroy_within(w.queue, times[k]), MULTICAST_ERROR_TIMEOUT);
+    CHECK(!multicast_queue_is_valid(w.queue));
+    CHECK_STATUS(multicast_queue_destroy(w.queue), MULTICAST_ERROR_INVALID_HANDLE);
+    gate_open(&w.let_go);
+    CHECK_EQ(invoke_finished(&i), 1);
+    expect_wakes(&w, 1);
+  }
+}
+
+TEST(queue_destroy_of_a_wake_that_has_returned_is_ok) {
+  woken w;
+  invoker i;
+  int calls = 0;
+  begin_blocked_wake(&w, &i, NULL, &calls, false);
+  gate_open(&w.let_go);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_OK(multicast_queue_destroy_within(w.queue, 0));
+}
+
+/* The thread that destroys is in a call that the thread in the wake waits for. */
+static woken *pending_woken;
+static multicast_status pending_status;
+
+static void destroy_inside_call(void *context, uint32_t event, const void *payload, size_t size) {
+  blocker *b = context;
+  (void)event, (void)payload, (void)size;
+  gate_open(&b->entered);
+  gate_wait(&b->let_go);
+  pending_status = multicast_queue_destroy(pending_woken->queue);
+}
+
+static multicast pending_target;
+static multicast_delegate pending_delegate;
+
+static void remove_the_destroyer(woken *w) {
+  w->status = multicast_remove(pending_target, pending_delegate);
+}
+
+TEST(queue_destroy_is_pending_if_the_wake_waits_for_this_thread) {
+  static woken w;
+  static blocker b = BLOCKER_INIT;
+  invoker i, in_call;
+  pthread_t opener;
+  int calls = 0;
+  begin_woken(&w);
+  pending_woken = &w;
+  pending_target = multicast_create();
+  pending_delegate.function = destroy_inside_call;
+  pending_delegate.context = &b;
+  add(pending_target, pending_delegate);
+  invoke_in_background(&in_call, pending_target);
+  gate_wait(&b.entered);
+  add_queued(w.target, counter(&calls), w.queue);
+  w.then = remove_the_destroyer;
+  w.blocks = true;
+  gate_open(&w.let_go);
+  invoke_in_background(&i, w.target);
+  gate_wait(&w.entered);
+  opener = start_thread(open_after_a_while, &b.let_go);
+  CHECK_EQ(invoke_finished(&in_call), 1);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_STATUS(pending_status, MULTICAST_PENDING);
+  CHECK_OK(w.status);
+  join_thread(opener);
+}
+
+static void destroy_and_note(woken *w) {
+  w->then = NULL;
+  w->status = multicast_queue_destroy(w->queue);
+}
+
+TEST(queue_destroy_on_another_thread_and_in_the_wake_at_once_ends) {
+  woken w;
+  invoker i;
+  destroyer d;
+  int calls = 0;
+  begin_blocked_wake(&w, &i, NULL, &calls, false);
+  w.then = destroy_and_note;
+  destroy_in_background(&d, &w);
+  CHECK(!gate_opens_within(&d.returned, A_WHILE_MS));
+  gate_open(&w.let_go);
+  join_thread(d.thread);
+  CHECK_OK(d.status);
+  CHECK(d.had_left);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK(w.status == MULTICAST_ERROR_INVALID_HANDLE || w.status == MULTICAST_PENDING);
+}
+
+TEST(removal_does_not_wait_for_a_wake) {
+  woken w;
+  invoker i;
+  int calls = 0;
+  begin_blocked_wake(&w, &i, NULL, &calls, false);
+  CHECK_OK(multicast_remove(w.target, counter(&calls)));
+  gate_open(&w.let_go);
+  CHECK_EQ(invoke_finished(&i), 1);
+}
+
+/* ---- Never after the destruction ------------------------------------------------------------- */
+
+typedef struct poisoned {
+  uint32_t magic;
+  int wakes;
+} poisoned;
+enum { IS_ALIVE = 0x600DF00D, IS_GONE = 0x0BADF00D };
+
+static void wake_poisoned(void *context) {
+  poisoned *p = context;
+  CHECK_EQ(p->magic, (uint32_t)IS_ALIVE);
+  ADD(p->wakes, 1);
+  CHECK_EQ(p->magic, (uint32_t)IS_ALIVE);
+}
+
+static multicast stormed;
+static multicast_queue current_queue;
+static bool is_over;
+
+static void *invoke_on_and_on(void *unused) {
+  (void)unused;
+  while (!LOAD(is_over)) {
+    multicast_queue q;
+    CHECK(multicast_invoke(stormed, 0, NULL, 0) >= 0);
+    q.id = LOAD(current_queue.id);
+    multicast_queue_run(q, 1);
+  }
+  return NULL;
+}
+
+TEST(queue_wake_is_never_called_after_the_destruction) {
+  enum { QUEUES = 2000 };
+  static poisoned contexts[QUEUES];
+  pthread_t threads[3];
+  int calls = 0, wakes = 0, i;
+  stormed = multicast_create();
+  for (i = 0; i < 3; ++i) threads[i] = start_thread(invoke_on_and_on, NULL);
+  for (i = 0; i < QUEUES; ++i) {
+    multicast_queue_options options = multicast_queue_options_default();
+    multicast_queue q;
+    contexts[i].magic = IS_ALIVE;
+    options.capacity = 2;
+    options.wake = wake_poisoned;
+    options.wake_context = &contexts[i];
+    q = multicast_queue_create(&options);
+    CHECK(q.id != 0);
+    STORE(current_queue.id, q.id);
+    add_queued(stormed, counter(&calls), q);
+    if (i % 50 == 0) pause_ms(1);
+    if (i % 3 > 0) multicast_queue_run(q, (size_t)i % 3);
+    CHECK_OK(multicast_queue_destroy(q));
+    contexts[i].magic = IS_GONE; /* plain, for the thread sanitizer */
+    wakes += contexts[i].wakes;
+  }
+  STORE(is_over, true);
+  for (i = 0; i < 3; ++i) join_thread(threads[i]);
+  CHECK(wakes > 0);
+}
+
+/* A loop that sleeps until it is woken makes every call. */
+static pthread_mutex_t loop_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t loop_condition = PTHREAD_COND_INITIALIZER;
+static bool is_woken;
+
+static void wake_loop(void *unused) {
+  (void)unused;
+  pthread_mutex_lock(&loop_mutex);
+  is_woken = true;
+  pthread_cond_signal(&loop_condition);
+  pthread_mutex_unlock(&loop_mutex);
+}
+
+static void *invoke_thousands(void *unused) {
+  int i;
+  (void)unused;
+  for (i = 0; i < 3000; ++i) CHECK_EQ(multicast_invoke(stormed, 0, NULL, 0), 1);
+  return NULL;
+}
+
+TEST(queue_wake_is_enough_for_a_loop_that_sleeps_until_it_is_woken) {
+  multicast_queue_options options = multicast_queue_options_default();
+  multicast_queue q;
+  pthread_t threads[2];
+  int calls = 0, i;
+  options.wake = wake_loop;
+  options.overflow = MULTICAST_OVERFLOW_BLOCK;
+  options.capacity = 4;
+  q = multicast_queue_create(&options);
+  stormed = multicast_create();
+  add_queued(stormed, counter(&calls), q);
+  for (i = 0; i < 2; ++i) threads[i] = start_thread(invoke_thousands, NULL);
+  while (calls < 6000) {
+    pthread_mutex_lock(&loop_mutex);
+    while (!is_woken) pthread_cond_wait(&loop_condition, &loop_mutex);
+    is_woken = false;
+    pthread_mutex_unlock(&loop_mutex);
+    CHECK(multicast_queue_run(q, (size_t)(calls % 3)) >= 0);
+  }
+  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  CHECK_OK(multicast_queue_destroy(q));
+}

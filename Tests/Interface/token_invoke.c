@@ -1,0 +1,475 @@
+/* The delegate of one registration: multicast_token_invoke() and multicast_token_visit(). */
+
+#include "harness.h"
+#include "notes.h"
+#include "payloads.h"
+#include "removals.h"
+
+static int64_t invoke_token(multicast_token t) { return multicast_token_invoke(t, 0, NULL, 0); }
+
+/* Notes "v" and the delegate's context. */
+static bool visit_and_note(void *context, const multicast_delegate *delegate) {
+  note_call(context, 0, NULL, 0);
+  note_call(delegate->context, 0, NULL, 0);
+  return false; /* does not matter */
+}
+
+static int64_t visit_token(multicast_token t) {
+  return multicast_token_visit(t, visit_and_note, (void *)(intptr_t)'v');
+}
+
+/* ---- Kinds of delegates ---------------------------------------------------------------------- */
+
+TEST(token_invoke_calls_this_registration_only) {
+  multicast m = multicast_create();
+  multicast_token b;
+  seen s;
+  int number = 3;
+  add(m, noting('a'));
+  b = add(m, noting('b'));
+  add(m, noting('b'));
+  CHECK_EQ(multicast_token_invoke(b, 7, &number, sizeof number), 1);
+  CHECK_TEXT(noted, "b3@7");
+  CHECK_EQ(multicast_token_invoke(add(m, seeing(&s)), UINT32_MAX, &number, sizeof number), 1);
+  CHECK(s.payload == &number && s.size == sizeof number && s.event == UINT32_MAX);
+}
+
+TEST(token_visit_passes_this_registration_only) {
+  multicast m = multicast_create();
+  multicast_token b;
+  add(m, noting('a'));
+  b = add(m, noting('b'));
+  CHECK_EQ(visit_token(b), 1);
+  CHECK_TEXT(noted, "v b");
+  CHECK_STATUS(multicast_token_visit(b, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+}
+
+static int strong_of[128];
+static void *lock_letter(void *context) {
+  ++strong_of[(intptr_t)context];
+  return (void *)((intptr_t)context - 'a' + 'A');
+}
+static void unlock_letter(void *strong) { --strong_of[(intptr_t)strong - 'A' + 'a']; }
+static void *lock_dead(void *context) {
+  (void)context;
+  return NULL;
+}
+
+TEST(token_invoke_and_visit_lock_and_unlock_a_weak_context) {
+  multicast m = multicast_create();
+  multicast_add_options options = multicast_add_options_default();
+  multicast_token t;
+  options.lock = lock_letter;
+  options.unlock = unlock_letter;
+  t = add_with(m, noting('a'), &options);
+  CHECK_EQ(invoke_token(t), 1);
+  CHECK_EQ(visit_token(t), 1);
+  CHECK_TEXT(noted, "A v A");
+  CHECK_EQ(strong_of['a'], 0);
+}
+
+TEST(token_invoke_and_visit_of_a_dead_context_are_0_and_remove_it) {
+  multicast m = multicast_create();
+  multicast_add_options options = with_release(count_release_of);
+  multicast_token t[2];
+  int i;
+  options.lock = lock_dead;
+  options.unlock = unlock_letter;
+  for (i = 0; i < 2; ++i) t[i] = add_with(m, noting('a'), &options);
+  CHECK_EQ(invoke_token(t[0]), 0);
+  CHECK_EQ(releases['a'], 1);
+  CHECK_STATUS(invoke_token(t[0]), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(visit_token(t[1]), 0);
+  CHECK_EQ(releases['a'], 2);
+  CHECK_EQ(multicast_count(m), 0);
+  CHECK_TEXT(noted, "");
+}
+
+TEST(token_invoke_and_visit_remove_a_delegate_of_once) {
+  multicast m = multicast_create();
+  multicast_add_options options = with_release(count_release_of);
+  multicast_token t[2];
+  int i;
+  options.flags = MULTICAST_ONCE;
+  for (i = 0; i < 2; ++i) t[i] = add_with(m, noting('a'), &options);
+  CHECK_EQ(invoke_token(t[0]), 1);
+  CHECK_EQ(releases['a'], 1);
+  CHECK_STATUS(invoke_token(t[0]), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(visit_token(t[1]), 1);
+  CHECK_EQ(releases['a'], 2);
+  CHECK_TEXT(noted, "a v a");
+}
+
+TEST(token_invoke_and_visit_of_a_paused_delegate_are_0) {
+  multicast m = multicast_create();
+  multicast_token t = add(m, noting('a'));
+  CHECK_OK(multicast_token_pause(t));
+  CHECK_EQ(invoke_token(t), 0);
+  CHECK_EQ(visit_token(t), 0);
+  CHECK_OK(multicast_token_resume(t));
+  CHECK_EQ(invoke_token(t), 1);
+  CHECK_TEXT(noted, "a");
+}
+
+TEST(token_invoke_of_an_event_that_is_not_wanted_is_0) {
+  multicast m = multicast_create();
+  multicast_add_options options = multicast_add_options_default();
+  multicast_token t;
+  options.events = 1u << 4;
+  t = add_with(m, noting('a'), &options);
+  CHECK_EQ(multicast_token_invoke(t, 5, NULL, 0), 0);
+  CHECK_EQ(multicast_token_invoke(t, 4, NULL, 0), 1);
+  CHECK_EQ(multicast_token_invoke(t, 64, NULL, 0), 1);
+  CHECK_TEXT(noted, "a@4 a@64");
+  CHECK_EQ(visit_token(t), 1); /* events do not apply */
+}
+
+TEST(token_invoke_of_a_queued_delegate_is_queued) {
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
+  static parcel p;
+  unsigned char bytes[100];
+  multicast_token t = add_queued(m, keeping(&p), q);
+  memset(bytes, 1, sizeof bytes);
+  CHECK_EQ(multicast_token_invoke(t, 0, bytes, sizeof bytes), 1);
+  CHECK_EQ(multicast_token_invoke(t, 0, bytes, 4), 1);
+  CHECK_EQ(multicast_token_invoke(t, 0, bytes, 4), 0); /* refused */
+  CHECK_TEXT(figures(q), "pending 2, queued 2, refused 1");
+  memset(bytes, 2, sizeof bytes);
+  CHECK_EQ(p.calls, 0);
+  CHECK_EQ(multicast_queue_run(q, 1), 1);
+  CHECK(p.size == 100 && p.bytes[0] == 1 && p.bytes[99] == 1);
+  CHECK_EQ(multicast_queue_run(q, 1), 1);
+  CHECK(p.size == 4 && p.bytes[3] == 1);
+  CHECK_EQ(multicast_token_invoke(t, 0, &p, 0), 1); /* the pointer itself */
+  CHECK_EQ(multicast_queue_run(q, 1), 1);
+  CHECK(p.payload == &p);
+}
+
+TEST(token_invoke_frees_the_copies_of_large_payloads) {
+  multicast m;
+  multicast_queue q;
+  multicast_token t;
+  int64_t before;
+  int calls = 0, i;
+  static const unsigned char bytes[3000];
+  use_test_allocator();
+  m = multicast_create();
+  q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
+  t = add_queued(m, counter(&calls), q);
+  CHECK_EQ(multicast_token_invoke(t, 0, bytes, sizeof bytes), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  before = allocated_blocks;
+  for (i = 0; i < 3; ++i) CHECK_EQ(multicast_token_invoke(t, 0, bytes, sizeof bytes), i == 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(allocated_blocks, before);
+}
+
+TEST(token_visit_of_a_queued_delegate_is_on_this_thread) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_token t = add_queued(m, noting('a'), q);
+  CHECK_EQ(visit_token(t), 1);
+  CHECK_TEXT(noted, "v a");
+  CHECK_TEXT(figures(q), "");
+}
+
+/* ---- Tokens that are none -------------------------------------------------------------------- */
+
+TEST(token_invoke_and_visit_of_no_token_are_invalid_handle) {
+  multicast m = multicast_create(), gone = multicast_create();
+  multicast_token removed = add(m, noting('a')), destroyed = add(gone, noting('a'));
+  uint64_t handles[12];
+  size_t i, count = 0;
+  CHECK_OK(multicast_token_remove(removed));
+  CHECK_OK(multicast_destroy(gone));
+  handles[count++] = 0;
+  handles[count++] = removed.id;
+  handles[count++] = destroyed.id;
+  handles[count++] = m.id;
+  handles[count++] = gone.id;
+  handles[count++] = multicast_lifetime_create().id;
+  handles[count++] = default_queue().id;
+  handles[count++] = multicast_broadcaster_create(NULL).id;
+  handles[count++] = UINT64_MAX;
+  handles[count++] = add(m, noting('b')).id + (UINT64_C(1) << 30);
+  handles[count++] = removed.id | 0x3FFFFFF;
+  for (i = 0; i < count; ++i) {
+    multicast_token t = {0};
+    t.id = handles[i];
+    CHECK_STATUS(invoke_token(t), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(visit_token(t), MULTICAST_ERROR_INVALID_HANDLE);
+  }
+  CHECK_TEXT(noted, "");
+}
+
+TEST(token_invoke_of_a_forged_token_is_safe) {
+  multicast m = multicast_create();
+  multicast_token t = add(m, noting('a'));
+  int bit;
+  for (bit = 0; bit < 64; ++bit) {
+    multicast_token forged = t;
+    forged.id ^= UINT64_C(1) << bit;
+    CHECK_STATUS(invoke_token(forged), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(visit_token(forged), MULTICAST_ERROR_INVALID_HANDLE);
+  }
+  CHECK_TEXT(noted, "");
+}
+
+TEST(token_invoke_with_a_size_without_payload_is_invalid_argument) {
+  multicast m = multicast_create();
+  multicast_token t = add(m, noting('a'));
+  CHECK_STATUS(multicast_token_invoke(t, 0, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_TEXT(noted, "");
+}
+
+/* ---- Inside the call ------------------------------------------------------------------------- */
+
+typedef struct own {
+  multicast m;
+  multicast_token token;
+  int calls, releases, releases_inside;
+  multicast_status status;
+  bool destroys;
+} own;
+
+static void end_own(void *context, uint32_t event, const void *payload, size_t size) {
+  own *o = context;
+  (void)event, (void)payload, (void)size;
+  ++o->calls;
+  CHECK_EQ(multicast_token_current().id, o->token.id);
+  o->status = o->destroys ? multicast_destroy(o->m) : multicast_token_remove(o->token);
+  CHECK_STATUS(invoke_token(o->token), MULTICAST_ERROR_INVALID_HANDLE);
+  o->releases_inside = o->releases;
+}
+
+static bool visit_own(void *context, const multicast_delegate *delegate) {
+  (void)context;
+  end_own(delegate->context, 0, NULL, 0);
+  return true;
+}
+
+static void release_own(void *context) { ++((own *)context)->releases; }
+
+TEST(token_invoke_and_visit_of_a_delegate_that_removes_itself_or_destroys_its_multicast) {
+  int round;
+  for (round = 0; round < 4; ++round) {
+    own o = {{0}, {0}, 0, 0, 0, INT32_MIN, false};
+    multicast_add_options options = with_release(release_own);
+    multicast_delegate d = {end_own, NULL};
+    d.context = &o;
+    o.m = multicast_create();
+    o.destroys = round >= 2;
+    o.token = add_with(o.m, d, &options);
+    CHECK_EQ(round % 2 == 0 ? invoke_token(o.token)
+                            : multicast_token_visit(o.token, visit_own, NULL), 1);
+    CHECK_STATUS(o.status, MULTICAST_PENDING);
+    CHECK(o.calls == 1 && o.releases_inside == 0 && o.releases == 1);
+    CHECK_EQ(multicast_is_valid(o.m), !o.destroys);
+    CHECK_EQ(multicast_token_current().id, 0);
+  }
+}
+
+typedef struct deep {
+  multicast_token token;
+  int depth;
+  int64_t last_invoke, last_visit;
+} deep;
+
+static bool count_visit(void *context, const multicast_delegate *delegate) {
+  (void)delegate;
+  ++*(int *)context;
+  return true;
+}
+
+static void invoke_itself(void *context, uint32_t event, const void *payload, size_t size) {
+  deep *d = context;
+  int64_t result;
+  (void)event, (void)payload, (void)size;
+  ++d->depth;
+  result = invoke_token(d->token);
+  if (result != 1) {
+    int visits = 0;
+    d->last_invoke = result;
+    d->last_visit = multicast_token_visit(d->token, count_visit, &visits);
+    CHECK_EQ(visits, 0);
+  }
+}
+
+TEST(token_invoke_nests_256_levels) {
+  deep d = {{0}, 0, 0, 0};
+  multicast_delegate itself = {invoke_itself, NULL};
+  itself.context = &d;
+  d.token = add(multicast_create(), itself);
+  CHECK_EQ(invoke_token(d.token), 1);
+  CHECK_EQ(d.depth, 256);
+  CHECK_STATUS(d.last_invoke, MULTICAST_ERROR_LIMIT);
+  CHECK_STATUS(d.last_visit, MULTICAST_ERROR_LIMIT);
+}
+
+static void add_and_remove_many(void *context, uint32_t event, const void *payload, size_t size) {
+  multicast m = *(multicast *)context;
+  multicast_token tokens[100];
+  static int calls;
+  int i;
+  (void)event, (void)payload, (void)size;
+  for (i = 0; i < 100; ++i) tokens[i] = add(m, counter(&calls));
+  for (i = 0; i < 100; ++i) CHECK_EQ(invoke_token(tokens[i]), 1);
+  for (i = 0; i < 100; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
+  CHECK_EQ(calls, 100);
+}
+
+TEST(token_invoke_of_what_was_added_during_an_invocation_calls_it) {
+  multicast m = multicast_create();
+  multicast_delegate d = {add_and_remove_many, NULL};
+  multicast_token t;
+  d.context = &m;
+  t = add(m, d);
+  CHECK_EQ(invoke_token(t), 1);
+}
+
+static void end_thread(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  pthread_exit(NULL);
+}
+
+static void *invoke_token_and_end(void *argument) {
+  invoke_token(*(multicast_token *)argument);
+  CHECK(false);
+  return NULL;
+}
+
+TEST(thread_that_ends_inside_a_token_invoke_holds_nothing_up) {
+  multicast_delegate d = {end_thread, NULL};
+  multicast m = multicast_create();
+  multicast_token t = add(m, d);
+  on_another_thread(invoke_token_and_end, &t);
+  CHECK_OK(multicast_token_remove(t));
+  CHECK_OK(multicast_destroy(m));
+}
+
+/* ---- Removal waits --------------------------------------------------------------------------- */
+
+static bool block_visit(void *context, const multicast_delegate *delegate) {
+  (void)context;
+  block_call(delegate->context, 0, NULL, 0);
+  return true;
+}
+
+static bool visits;
+
+static void *invoke_token_in_thread(void *argument) {
+  invoker *i = argument;
+  multicast_token t = {0};
+  t.id = i->target.id;
+  i->result = visits ? multicast_token_visit(t, block_visit, NULL) : invoke_token(t);
+  return NULL;
+}
+
+static void removal_waits(bool has_other_invoker) {
+  int64_t (*const ways[])(removal *) = {by_token, by_remove, by_destroy, by_all};
+  size_t i;
+  for (i = 0; i < 8; ++i) {
+    multicast_add_options options = with_release(release_blocker);
+    blocker b = BLOCKER_INIT;
+    invoker in_thread;
+    removal r;
+    prepare_removal(&r, multicast_create(), &b, ways[i % 4]);
+    add(r.target, (multicast_delegate){count_call, &r.result});
+    if (has_other_invoker) CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
+    CHECK_EQ(multicast_remove_all(r.target), 1);
+    r.token = add_with(r.target, r.delegate, &options);
+    visits = i >= 4;
+    in_thread.target.id = r.token.id;
+    in_thread.thread = start_thread(invoke_token_in_thread, &in_thread);
+    gate_wait(&b.entered);
+    expect_to_wait(&r, MULTICAST_OK);
+    CHECK_EQ(invoke_finished(&in_thread), 1);
+    CHECK_EQ(b.releases, 1);
+  }
+}
+
+TEST(removal_waits_for_a_token_invoke_on_another_thread) { removal_waits(false); }
+TEST(removal_waits_for_a_token_invoke_where_this_thread_was_the_single_invoker) {
+  removal_waits(true);
+}
+
+TEST(removal_without_waiting_leaves_the_release_to_the_token_invoke) {
+  multicast m = multicast_create();
+  multicast_add_options options = with_release(release_blocker);
+  blocker b = BLOCKER_INIT;
+  invoker in_thread;
+  multicast_token t = add_with(m, blocking(&b), &options);
+  visits = false;
+  in_thread.target.id = t.id;
+  in_thread.thread = start_thread(invoke_token_in_thread, &in_thread);
+  gate_wait(&b.entered);
+  CHECK_STATUS(multicast_token_remove_nowait(t), MULTICAST_PENDING);
+  CHECK_EQ(b.releases, 0);
+  gate_open(&b.let_go);
+  CHECK_EQ(invoke_finished(&in_thread), 1);
+  CHECK_EQ(b.releases, 1);
+}
+
+/* ---- Many threads ---------------------------------------------------------------------------- */
+
+enum { INVOKERS = 3, SLOTS = 40, ROUNDS = 6000 };
+static multicast_token shared[SLOTS];
+static guarded guards[SLOTS];
+static multicast moving;
+static bool is_over;
+
+static bool visit_guarded(void *context, const multicast_delegate *delegate) {
+  (void)context;
+  delegate->function(delegate->context, 0, NULL, 0);
+  return true;
+}
+
+static void *invoke_tokens(void *argument) {
+  unsigned seed = (unsigned)(uintptr_t)argument;
+  while (!LOAD(is_over)) {
+    multicast_token t;
+    int64_t result;
+    t.id = LOAD(shared[next(&seed) % SLOTS].id);
+    if (next(&seed) % 2 == 0) {
+      result = invoke_token(t);
+    } else {
+      result = multicast_token_visit(t, visit_guarded, NULL);
+    }
+    CHECK(result == 0 || result == 1 || result == MULTICAST_ERROR_INVALID_HANDLE);
+  }
+  return NULL;
+}
+
+TEST(token_invoke_of_many_threads_while_another_adds_and_removes) {
+  pthread_t threads[INVOKERS];
+  unsigned seed = 1;
+  int i;
+  moving = multicast_create();
+  for (i = 0; i < INVOKERS; ++i)
+    threads[i] = start_thread(invoke_tokens, (void *)(uintptr_t)(i + 2));
+  for (i = 0; i < ROUNDS; ++i) {
+    unsigned which = next(&seed) % SLOTS;
+    if (shared[which].id != 0) {
+      multicast_token t = shared[which];
+      STORE(shared[which].id, 0);
+      CHECK_OK(multicast_token_remove(t));
+      end_guarded(&guards[which]); /* a call after this fails */
+    } else {
+      multicast_add_options options = multicast_add_options_default();
+      multicast_token t;
+      options.priority = (int32_t)(next(&seed) % 3);
+      t = add_with(moving, begin_guarded(&guards[which]), &options);
+      CHECK_EQ(invoke_token(t), 1);
+      STORE(shared[which].id, t.id);
+    }
+    if (i % 1000 == 999) {
+      CHECK(multicast_remove_all(moving) >= 0);
+      memset(guards, 0, sizeof guards);
+      for (which = 0; which < SLOTS; ++which) STORE(shared[which].id, 0);
+    }
+  }
+  STORE(is_over, true);
+  for (i = 0; i < INVOKERS; ++i) join_thread(threads[i]);
+  CHECK_OK(multicast_destroy(moving));
+}

@@ -1,0 +1,682 @@
+/* MULTICAST_WAIT never hangs on itself: a call that only this thread could make, or a thread that
+ * waits for this one, is not waited for. */
+
+#include "harness.h"
+#include "payloads.h"
+
+/* ---- Delegates whose call waits for a queue -------------------------------------------------- */
+
+/* The context of a delegate whose call invokes `inner` with MULTICAST_WAIT. */
+typedef struct inside {
+  multicast inner;
+  gate entered, go_on, has_left;
+  multicast_outcome out;
+  int64_t result;
+  int releases;
+} inside;
+
+static void wait_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  inside *i = context;
+  multicast_invocation how = waiting();
+  (void)event, (void)payload, (void)size;
+  gate_open(&i->entered);
+  gate_wait(&i->go_on);
+  i->out = multicast_outcome_default();
+  i->result = multicast_invoke_with(i->inner, &how, &i->out);
+  gate_open(&i->has_left);
+}
+
+static void release_inside(void *context) { ADD(((inside *)context)->releases, 1); }
+
+/* Its call waits for calls in `q`. */
+static multicast_delegate waiting_for(inside *i, multicast_queue q, int *calls) {
+  multicast_delegate d = {wait_inside, NULL};
+  memset(i, 0, sizeof *i);
+  i->entered = shut;
+  i->go_on = shut;
+  i->has_left = shut;
+  i->inner = multicast_create();
+  add_queued(i->inner, counter(calls), q);
+  d.context = i;
+  return d;
+}
+
+/* Afterwards this thread is the one that ran the queue last. */
+static multicast_queue queue_of_this_thread(void) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  int calls = 0;
+  add_queued(m, counter(&calls), q);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_OK(multicast_destroy(m));
+  return q;
+}
+
+static void expect_asleep(inside *i) { CHECK(!gate_opens_within(&i->has_left, A_WHILE_MS)); }
+
+static void expect_outcome(inside *i, uint64_t finished, uint64_t unfinished) {
+  gate_wait(&i->has_left);
+  CHECK_EQ(i->result, 1);
+  CHECK_OUTCOME(i->out, 0, 1, 0, finished, unfinished);
+}
+
+/* ---- A thread and its own queue -------------------------------------------------------------- */
+
+TEST(wait_of_the_thread_that_ran_the_queue_last_is_unfinished) {
+  multicast_queue q = queue_of_this_thread();
+  multicast m = multicast_create();
+  multicast_invocation how = waiting();
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = 0;
+  add_queued(m, counter(&calls), q);
+  add(m, counter(&calls));
+  add_queued(m, counter(&calls), q);
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 3);
+  CHECK_OUTCOME(out, 1, 2, 0, 0, 2);
+  CHECK_EQ(stats_of(q).pending, 2);
+  CHECK_EQ(multicast_queue_run(q, 0), 2);
+  CHECK_EQ(calls, 3);
+}
+
+TEST(wait_inside_a_call_of_the_same_queue_is_unfinished) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  inside i;
+  int calls = 0;
+  add_queued(m, waiting_for(&i, q, &calls), q);
+  gate_open(&i.go_on);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(q, 1), 1);
+  expect_outcome(&i, 0, 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(calls, 1);
+}
+
+TEST(wait_of_the_thread_of_a_queue_for_its_own_queue_is_unfinished) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  inside i;
+  int calls = 0;
+  add_queued(m, waiting_for(&i, q, &calls), q);
+  gate_open(&i.go_on);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  expect_outcome(&i, 0, 1);
+  EVENTUALLY(LOAD(calls) == 1); /* it stayed queued */
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+TEST(wait_of_a_queue_whose_thread_was_started_is_for_that_thread) {
+  multicast_queue q = queue_of_this_thread();
+  multicast m = multicast_create();
+  multicast_invocation how = waiting();
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = 0;
+  add_queued(m, counter(&calls), q);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
+  CHECK_OUTCOME(out, 0, 1, 0, 1, 0);
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+TEST(wait_for_several_queues_is_for_those_that_close_no_cycle) {
+  int order;
+  for (order = 0; order < 2; ++order) {
+    multicast_queue own = queue_of_this_thread(), q = default_queue();
+    multicast m = multicast_create();
+    multicast_invocation how = waiting();
+    multicast_outcome out = MULTICAST_OUTCOME_INIT;
+    blocker b = BLOCKER_INIT;
+    pthread_t opener;
+    int calls = 0;
+    if (order == 0) add_queued(m, counter(&calls), own);
+    add_queued(m, blocking(&b), q);
+    if (order == 1) add_queued(m, counter(&calls), own);
+    CHECK_OK(multicast_queue_start(q));
+    opener = start_thread(open_after_a_while, &b.let_go);
+    CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
+    CHECK(b.has_left); /* the other is still waited for */
+    CHECK_OUTCOME(out, 0, 2, 0, 1, 1);
+    join_thread(opener);
+    CHECK_EQ(multicast_queue_run(own, 0), 1);
+    CHECK_OK(multicast_queue_destroy(q));
+  }
+}
+
+TEST(wait_of_two_threads_for_queues_that_none_has_run_goes_on) {
+  multicast_queue q[2];
+  multicast m[2];
+  waiter w[2];
+  int calls = 0, i;
+  for (i = 0; i < 2; ++i) {
+    q[i] = default_queue();
+    m[i] = multicast_create();
+    add_queued(m[i], counter(&calls), q[i]);
+    begin_waiting(&w[i], m[i], NULL);
+    EVENTUALLY(stats_of(q[i]).pending == 1);
+  }
+  expect_to_be_waiting(&w[0]);
+  expect_to_be_waiting(&w[1]);
+  for (i = 0; i < 2; ++i) {
+    CHECK_EQ(multicast_queue_run(q[i], 0), 1);
+    expect_waited(&w[i], 1, 1, 0);
+  }
+}
+
+/* ---- Threads that wait for each other -------------------------------------------------------- */
+
+TEST(wait_of_two_threads_for_the_queue_of_the_other_ends) {
+  int round;
+  for (round = 0; round < 20; ++round) {
+    multicast_queue q[2];
+    multicast m[2];
+    inside i[2];
+    int calls = 0, k;
+    q[0] = default_queue();
+    q[1] = default_queue();
+    for (k = 0; k < 2; ++k) {
+      m[k] = multicast_create();
+      add_queued(m[k], waiting_for(&i[k], q[1 - k], &calls), q[k]);
+      CHECK_OK(multicast_queue_start(q[k]));
+      CHECK_EQ(multicast_invoke(m[k], 0, NULL, 0), 1);
+      gate_wait(&i[k].entered);
+    }
+    gate_open(&i[round % 2].go_on);
+    gate_open(&i[1 - round % 2].go_on);
+    gate_wait(&i[0].has_left);
+    gate_wait(&i[1].has_left);
+    CHECK_EQ(i[0].out.finished + i[1].out.finished, 1);
+    CHECK_EQ(i[0].out.unfinished + i[1].out.unfinished, 1);
+    EVENTUALLY(LOAD(calls) == 2);
+    for (k = 0; k < 2; ++k) CHECK_OK(multicast_queue_destroy(q[k]));
+  }
+}
+
+TEST(wait_of_three_threads_in_a_circle_ends) {
+  multicast_queue q[3];
+  multicast m[3];
+  inside i[3];
+  uint64_t finished = 0, unfinished = 0;
+  int calls = 0, k;
+  for (k = 0; k < 3; ++k) q[k] = default_queue();
+  for (k = 0; k < 3; ++k) {
+    m[k] = multicast_create();
+    add_queued(m[k], waiting_for(&i[k], q[(k + 1) % 3], &calls), q[k]);
+    CHECK_OK(multicast_queue_start(q[k]));
+    CHECK_EQ(multicast_invoke(m[k], 0, NULL, 0), 1);
+    gate_wait(&i[k].entered);
+  }
+  for (k = 0; k < 3; ++k) gate_open(&i[k].go_on);
+  for (k = 0; k < 3; ++k) {
+    gate_wait(&i[k].has_left);
+    finished += i[k].out.finished;
+    unfinished += i[k].out.unfinished;
+  }
+  CHECK_EQ(finished, 2);
+  CHECK_EQ(unfinished, 1);
+  EVENTUALLY(LOAD(calls) == 3);
+  for (k = 0; k < 3; ++k) CHECK_OK(multicast_queue_destroy(q[k]));
+}
+
+TEST(wait_for_a_queue_whose_call_waits_for_room_that_this_thread_has_to_make_is_unfinished) {
+  multicast_queue narrow_queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK), q = default_queue();
+  multicast into_narrow = multicast_create(), m = multicast_create();
+  inside i;
+  int calls = 0, queued = 0;
+  /* This thread ran the narrow queue last, and it is full. */
+  add_queued(into_narrow, counter(&calls), narrow_queue);
+  CHECK_EQ(multicast_invoke(into_narrow, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(narrow_queue, 0), 1);
+  CHECK_EQ(multicast_invoke(into_narrow, 0, NULL, 0), 1);
+  /* The call of the queue waits for room. */
+  {
+    multicast_delegate d = waiting_for(&i, q, &queued);
+    multicast_invocation how = waiting();
+    multicast_outcome out = MULTICAST_OUTCOME_INIT;
+    i.inner = into_narrow;
+    gate_open(&i.go_on);
+    add_queued(m, d, q);
+    CHECK_OK(multicast_queue_start(q));
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+    expect_asleep(&i);
+    CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
+    CHECK_OUTCOME(out, 0, 1, 0, 0, 1);
+  }
+  CHECK_EQ(multicast_queue_clear(q), 1);
+  CHECK_EQ(multicast_queue_run(narrow_queue, 1), 1);
+  EVENTUALLY(stats_of(narrow_queue).pending == 1);
+  CHECK_EQ(multicast_queue_run(narrow_queue, 1), 1);
+  expect_outcome(&i, 1, 0);
+  CHECK_OK(multicast_queue_destroy(narrow_queue));
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+TEST(queue_that_is_full_refuses_a_thread_that_a_waiting_call_of_it_waits_for) {
+  multicast_queue own = queue_of_this_thread();
+  multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast m = multicast_create();
+  inside i;
+  int calls = 0, more = 0;
+  add_queued(m, waiting_for(&i, own, &calls), full);
+  gate_open(&i.go_on);
+  CHECK_OK(multicast_queue_start(full));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  expect_asleep(&i); /* its thread waits for this one */
+  {
+    multicast other = multicast_create();
+    multicast_outcome out = MULTICAST_OUTCOME_INIT;
+    multicast_invocation how = MULTICAST_INVOCATION_INIT;
+    add_queued(other, counter(&more), full);
+    CHECK_EQ(multicast_invoke_with(other, &how, &out), 1);
+    CHECK_EQ(multicast_invoke_with(other, &how, &out), 0);
+    CHECK_OUTCOME(out, 0, 0, 1, 0, 0);
+  }
+  CHECK_EQ(multicast_queue_run(own, 0), 1);
+  expect_outcome(&i, 1, 0);
+  CHECK_OK(multicast_queue_destroy(full));
+}
+
+/* ---- Removals -------------------------------------------------------------------------------- */
+
+typedef enum ending { BY_TOKEN, BY_REMOVE, BY_DESTROY, BY_LIFETIME, ENDINGS } ending;
+
+typedef struct scene {
+  multicast m;
+  multicast_delegate d;
+  multicast_lifetime lifetime;
+  multicast_token token;
+  inside i;
+  invoker invoking;
+  int calls;
+} scene;
+
+/* Another thread is in a call of a delegate, which is about to wait for calls in `q`. */
+static void begin_scene(scene *s, multicast_queue q) {
+  multicast_add_options options = with_release(release_inside);
+  s->calls = 0;
+  s->m = multicast_create();
+  s->lifetime = multicast_lifetime_create();
+  s->d = waiting_for(&s->i, q, &s->calls);
+  options.lifetime = s->lifetime;
+  s->token = add_with(s->m, s->d, &options);
+  invoke_in_background(&s->invoking, s->m);
+  gate_wait(&s->i.entered);
+}
+
+static multicast_status end_scene(scene *s, ending how) {
+  switch (how) {
+    case BY_TOKEN: return multicast_token_remove(s->token);
+    case BY_REMOVE: return multicast_remove(s->m, s->d);
+    case BY_DESTROY: return multicast_destroy(s->m);
+    default: return multicast_lifetime_end(s->lifetime);
+  }
+}
+
+TEST(removal_of_a_delegate_whose_call_waits_for_a_queue_of_this_thread_is_pending) {
+  int how;
+  for (how = 0; how < ENDINGS; ++how) {
+    multicast_queue q = queue_of_this_thread();
+    scene s;
+    begin_scene(&s, q);
+    gate_open(&s.i.go_on);
+    expect_asleep(&s.i);
+    CHECK_STATUS(end_scene(&s, (ending)how), MULTICAST_PENDING);
+    CHECK_EQ(LOAD(s.i.releases), 0);
+    CHECK_EQ(multicast_queue_run(q, 0), 1);
+    expect_outcome(&s.i, 1, 0);
+    CHECK_EQ(invoke_finished(&s.invoking), 1);
+    CHECK_EQ(s.i.releases, 1);
+  }
+}
+
+TEST(removal_of_a_delegate_whose_call_waits_for_a_queue_that_none_has_run_is_pending) {
+  int how;
+  for (how = 0; how < ENDINGS; ++how) {
+    multicast_queue q = default_queue();
+    scene s;
+    begin_scene(&s, q);
+    gate_open(&s.i.go_on);
+    expect_asleep(&s.i);
+    CHECK_STATUS(end_scene(&s, (ending)how), MULTICAST_PENDING);
+    CHECK_EQ(multicast_queue_run(q, 0), 1);
+    expect_outcome(&s.i, 1, 0);
+    CHECK_EQ(invoke_finished(&s.invoking), 1);
+    CHECK_EQ(s.i.releases, 1);
+  }
+}
+
+TEST(wait_for_a_queue_of_a_thread_that_removes_the_waiting_delegate_is_unfinished) {
+  int how;
+  for (how = 0; how < ENDINGS; ++how) {
+    multicast_queue q = queue_of_this_thread();
+    pthread_t opener;
+    scene s;
+    begin_scene(&s, q);
+    opener = start_thread(open_after_a_while, &s.i.go_on);
+    CHECK_OK(end_scene(&s, (ending)how));
+    expect_outcome(&s.i, 0, 1);
+    CHECK_EQ(s.i.releases, 1);
+    join_thread(opener);
+    CHECK_EQ(invoke_finished(&s.invoking), 1);
+    CHECK_EQ(multicast_queue_run(q, 0), 1);
+  }
+}
+
+/* The thread that waited may not have run again yet: it waits for nothing more. */
+TEST(removal_right_after_the_calls_that_its_delegate_waits_for_were_made_waits_for_it) {
+  int round;
+  for (round = 0; round < 100; ++round) {
+    multicast_queue q = queue_of_this_thread();
+    scene s;
+    begin_scene(&s, q);
+    gate_open(&s.i.go_on);
+    EVENTUALLY(stats_of(q).pending == 1);
+    if (round % 4 == 0) pause_ms(1);
+    CHECK_EQ(multicast_queue_run(q, 0), 1);
+    CHECK_OK(end_scene(&s, (ending)(round % ENDINGS)));
+    CHECK_EQ(s.i.releases, 1);
+    expect_outcome(&s.i, 1, 0);
+    CHECK_EQ(invoke_finished(&s.invoking), 1);
+    CHECK_OK(multicast_queue_destroy(q));
+  }
+}
+
+/* The call that a thread waits for removes the delegate in whose call that thread is. */
+static scene *to_remove;
+static multicast_status removed_with;
+
+static void remove_the_waiting_one(void *context, uint32_t event, const void *payload,
+                                   size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  pause_ms(A_WHILE_MS); /* so that most often the other thread waits already */
+  removed_with = multicast_token_remove(to_remove->token);
+}
+
+TEST(removal_inside_a_call_that_the_removed_delegate_waits_for_gives_way_or_the_wait_does) {
+  multicast_queue q = default_queue();
+  multicast_delegate remover = {remove_the_waiting_one, NULL};
+  static scene s;
+  int unused = 0;
+  to_remove = &s;
+  removed_with = INT32_MIN;
+  s.m = multicast_create();
+  s.d = waiting_for(&s.i, q, &unused);
+  CHECK_EQ(multicast_remove_all(s.i.inner), 1);
+  add_queued(s.i.inner, remover, q);
+  s.token = add(s.m, s.d);
+  CHECK_OK(multicast_queue_start(q));
+  gate_open(&s.i.go_on);
+  CHECK_EQ(multicast_invoke(s.m, 0, NULL, 0), 1);
+  CHECK_OK(multicast_queue_destroy(q)); /* the call has returned */
+  CHECK(removed_with == MULTICAST_PENDING || removed_with == MULTICAST_OK);
+  expect_outcome(&s.i, removed_with == MULTICAST_PENDING, removed_with == MULTICAST_OK);
+}
+
+TEST(removal_of_a_queued_delegate_takes_back_what_its_running_call_waits_for) {
+  /* The delegate's call waits for another call of itself. */
+  multicast_queue q = default_queue(), other = default_queue();
+  multicast m = multicast_create();
+  inside i;
+  int calls = 0;
+  multicast_delegate d = waiting_for(&i, other, &calls);
+  CHECK_EQ(multicast_remove_all(i.inner), 1);
+  {
+    multicast_token token = add_queued(i.inner, d, other);
+    add_queued(m, d, q);
+    gate_open(&i.go_on);
+    CHECK_OK(multicast_queue_start(q));
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+    EVENTUALLY(stats_of(other).pending == 1);
+    expect_asleep(&i);
+    CHECK_OK(multicast_token_remove(token));
+  }
+  gate_wait(&i.has_left);
+  CHECK_OUTCOME(i.out, 0, 1, 0, 0, 0);
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+/* A thread that runs a queue once, and lives on. */
+typedef struct idle {
+  multicast_queue queue;
+  gate has_run, end;
+  pthread_t thread;
+} idle;
+
+static void *run_and_idle(void *argument) {
+  idle *l = argument;
+  CHECK_EQ(multicast_queue_run(l->queue, 0), 1);
+  gate_open(&l->has_run);
+  gate_wait(&l->end);
+  return NULL;
+}
+
+TEST(removal_takes_back_the_queued_calls_before_it_waits_for_the_running_ones) {
+  multicast_queue q = default_queue(), other = default_queue();
+  multicast m = multicast_create();
+  multicast_add_options options = multicast_add_options_default();
+  multicast_token first;
+  idle l = {{0}, GATE_INIT, GATE_INIT, 0};
+  inside i;
+  int calls = 0, unused = 0;
+  multicast_delegate d = waiting_for(&i, other, &unused);
+  /* `other` is another thread's, which does nothing more. */
+  CHECK_EQ(multicast_invoke(i.inner, 0, NULL, 0), 1);
+  l.queue = other;
+  l.thread = start_thread(run_and_idle, &l);
+  gate_wait(&l.has_run);
+  /* Both delegates are in `m`; the call of the first invokes the second. */
+  i.inner = m;
+  options.queue = q;
+  options.events = 2;
+  first = add_with(m, d, &options);
+  options.queue = other;
+  options.events = 1;
+  add_with(m, counter(&calls), &options);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  gate_open(&i.go_on);
+  EVENTUALLY(stats_of(other).pending == 1);
+  expect_asleep(&i);
+  CHECK_EQ(multicast_remove_all(m), 2);
+  CHECK(gate_opens_within(&i.has_left, 0)); /* it has waited for the call */
+  CHECK_OUTCOME(i.out, 0, 1, 0, 0, 0);
+  CHECK(!multicast_token_is_live(first));
+  CHECK_EQ(calls, 0);
+  gate_open(&l.end);
+  join_thread(l.thread);
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+/* Lets a running call return when its own queued call was taken back. */
+static blocker *let_go_after;
+
+static void wait_and_let_go(void *context, uint32_t event, const void *payload, size_t size) {
+  wait_inside(context, event, payload, size);
+  gate_open(&let_go_after->let_go);
+}
+
+TEST(queue_destroy_takes_back_the_queued_calls_before_it_waits_for_the_running_one) {
+  multicast_queue q = default_queue();
+  multicast m = multicast_create(), outer = multicast_create();
+  blocker b = BLOCKER_INIT;
+  invoker invoking;
+  inside i;
+  int calls = 0;
+  multicast_delegate d = waiting_for(&i, q, &calls);
+  d.function = wait_and_let_go;
+  let_go_after = &b;
+  add_queued(m, blocking(&b), q);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  gate_wait(&b.entered);
+  add(outer, d);
+  gate_open(&i.go_on);
+  invoke_in_background(&invoking, outer);
+  EVENTUALLY(stats_of(q).pending == 1);
+  expect_asleep(&i);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK(b.has_left);
+  expect_outcome(&i, 0, 0);
+  CHECK_EQ(invoke_finished(&invoking), 1);
+}
+
+/* The queue was destroyed, and its call still runs, on a thread that waits for this one. */
+typedef struct doomed_scene {
+  multicast_queue q;
+  multicast outer;
+  multicast_token token;
+  gate entered, go_on;
+  runner run;
+  multicast_status status;
+  multicast_outcome out;
+} doomed_scene;
+static doomed_scene ds;
+
+static void remove_outer(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  gate_open(&ds.entered);
+  gate_wait(&ds.go_on);
+  ds.status = multicast_token_remove(ds.token);
+}
+
+static void run_and_destroy(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  run_in_background(&ds.run, ds.q, 0);
+  gate_wait(&ds.entered);
+  CHECK_STATUS(multicast_queue_destroy_within(ds.q, 0), MULTICAST_ERROR_TIMEOUT);
+}
+
+static void wait_for_doomed(void *context, uint32_t event, const void *payload, size_t size) {
+  multicast_invocation how = waiting();
+  (void)event, (void)payload, (void)size;
+  ds.out = multicast_outcome_default();
+  CHECK_EQ(multicast_invoke_with(*(multicast *)context, &how, &ds.out), 2);
+}
+
+TEST(removal_in_a_call_of_a_destroyed_queue_that_the_removed_delegate_waits_for_ends) {
+  multicast m = multicast_create();
+  multicast_delegate in_queue = {remove_outer, NULL}, direct = {run_and_destroy, NULL};
+  multicast_delegate waits = {wait_for_doomed, NULL};
+  invoker invoking;
+  waits.context = &m;
+  ds.q = default_queue();
+  ds.outer = multicast_create();
+  ds.entered = shut;
+  ds.go_on = shut;
+  add_queued(m, in_queue, ds.q);
+  add(m, direct);
+  ds.token = add(ds.outer, waits);
+  invoke_in_background(&invoking, ds.outer);
+  gate_wait(&ds.entered);
+  EVENTUALLY(!multicast_queue_is_valid(ds.q));
+  pause_ms(A_WHILE_MS); /* so that it waits */
+  gate_open(&ds.go_on);
+  CHECK_EQ(invoke_finished(&invoking), 1);
+  CHECK_EQ(run_finished(&ds.run), 1);
+  CHECK(ds.status == MULTICAST_PENDING || ds.status == MULTICAST_OK);
+  CHECK_EQ(ds.out.finished, ds.status == MULTICAST_PENDING);
+  CHECK_EQ(ds.out.unfinished, ds.status == MULTICAST_OK);
+}
+
+/* ---- Queues that stop and end ---------------------------------------------------------------- */
+
+TEST(queue_stop_of_a_thread_whose_call_waits_for_the_stopper_is_pending) {
+  multicast_queue own = queue_of_this_thread(), q = default_queue();
+  multicast m = multicast_create();
+  inside i;
+  int calls = 0;
+  add_queued(m, waiting_for(&i, own, &calls), q);
+  gate_open(&i.go_on);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  expect_asleep(&i);
+  CHECK_STATUS(multicast_queue_stop(q), MULTICAST_PENDING);
+  CHECK_EQ(multicast_queue_run(own, 0), 1);
+  expect_outcome(&i, 1, 0);
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+TEST(wait_of_a_call_for_the_thread_that_stops_its_queue_is_unfinished) {
+  multicast_queue own = queue_of_this_thread(), q = default_queue();
+  multicast m = multicast_create();
+  pthread_t opener;
+  inside i;
+  int calls = 0;
+  add_queued(m, waiting_for(&i, own, &calls), q);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  gate_wait(&i.entered);
+  opener = start_thread(open_after_a_while, &i.go_on);
+  CHECK_OK(multicast_queue_stop(q));
+  expect_outcome(&i, 0, 1);
+  join_thread(opener);
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+TEST(queue_destroy_of_a_queue_whose_call_waits_for_the_destroyer_is_pending) {
+  multicast_queue own = queue_of_this_thread(), q = default_queue();
+  multicast m = multicast_create();
+  inside i;
+  int calls = 0;
+  add_queued(m, waiting_for(&i, own, &calls), q);
+  gate_open(&i.go_on);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  expect_asleep(&i);
+  CHECK_STATUS(multicast_queue_destroy(q), MULTICAST_PENDING);
+  CHECK_EQ(multicast_queue_run(own, 0), 1);
+  expect_outcome(&i, 1, 0);
+}
+
+TEST(queue_destroy_of_the_queue_that_a_call_waits_for_lets_it_go_on) {
+  multicast_queue own = queue_of_this_thread(), q = default_queue();
+  multicast m = multicast_create();
+  inside i;
+  int calls = 0;
+  add_queued(m, waiting_for(&i, own, &calls), q);
+  gate_open(&i.go_on);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  expect_asleep(&i);
+  CHECK_OK(multicast_queue_destroy(own));
+  expect_outcome(&i, 0, 0);
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+/* A destroyed queue whose call still runs: the thread that runs its slot's next queue is not the
+ * one that is waited for. */
+TEST(wait_for_a_destroyed_queue_is_not_for_the_thread_of_the_next_queue_in_its_place) {
+  multicast_queue q = default_queue(), next;
+  multicast_add_options options = with_release(release_inside);
+  blocker b = BLOCKER_INIT;
+  runner run;
+  invoker invoking;
+  multicast m = multicast_create(), other = multicast_create();
+  multicast_token token;
+  pthread_t opener;
+  inside i;
+  int unused = 0, calls = 0;
+  multicast_delegate d = waiting_for(&i, q, &unused);
+  CHECK_EQ(multicast_remove_all(i.inner), 1);
+  add_queued(i.inner, blocking(&b), q);
+  gate_open(&i.go_on);
+  token = add_with(m, d, &options);
+  invoke_in_background(&invoking, m);
+  expect_asleep(&i);
+  run_in_background(&run, q, 0);
+  gate_wait(&b.entered);
+  CHECK_STATUS(multicast_queue_destroy_within(q, 0), MULTICAST_ERROR_TIMEOUT);
+  next = default_queue();
+  CHECK(((next.id ^ q.id) & 0x3FFFFFF) == 0); /* the same place */
+  add_queued(other, counter(&calls), next);
+  CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(next, 0), 1); /* by this thread */
+  opener = start_thread(open_after_a_while, &b.let_go);
+  CHECK_OK(multicast_token_remove(token)); /* nothing waits for this thread */
+  CHECK_EQ(i.releases, 1);
+  join_thread(opener);
+  CHECK_EQ(invoke_finished(&invoking), 1);
+  CHECK_EQ(run_finished(&run), 1);
+  expect_outcome(&i, 1, 0);
+}

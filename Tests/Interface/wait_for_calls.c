@@ -1,0 +1,628 @@
+/* MULTICAST_WAIT: the invocation returns when each call that it has queued was made, dropped or
+ * taken back. */
+
+#include "harness.h"
+#include "notes.h"
+#include "payloads.h"
+#include "removals.h"
+
+#include <signal.h>
+
+static const cargo fresh;
+
+/* ---- Calls that are made --------------------------------------------------------------------- */
+
+TEST(wait_returns_when_all_calls_were_made_on_another_thread) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  blocker b = BLOCKER_INIT;
+  int calls = 0;
+  waiter w;
+  add_queued(m, counter(&calls), q);
+  add_queued(m, blocking(&b), q);
+  add_queued(m, counter(&calls), q);
+  CHECK_OK(multicast_queue_start(q));
+  begin_waiting(&w, m, NULL);
+  gate_wait(&b.entered);
+  expect_to_be_waiting(&w);
+  gate_open(&b.let_go);
+  expect_waited(&w, 3, 3, 0);
+  CHECK_EQ(calls, 2);
+  CHECK_OUTCOME(w.out, 0, 3, 0, 3, 0);
+}
+
+TEST(wait_is_over_at_once_without_queued_calls) {
+  multicast m = multicast_create();
+  multicast_invocation how = waiting();
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = 0;
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 0);
+  add(m, counter(&calls));
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
+  CHECK_OUTCOME(out, 1, 0, 0, 0, 0);
+}
+
+TEST(wait_is_not_for_calls_that_were_queued_before) {
+  multicast m = multicast_create(), other = multicast_create();
+  multicast_queue q = default_queue(), full = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
+  multicast_invocation how = waiting();
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = 0;
+  add_queued(other, counter(&calls), q);
+  add_queued(m, counter(&calls), full);
+  CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 0); /* the call is refused */
+  CHECK_OUTCOME(out, 0, 0, 1, 0, 0);
+}
+
+TEST(wait_without_flag_leaves_finished_and_unfinished_0) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = 0;
+  add_queued(m, counter(&calls), q);
+  how.timeout_ns = 1;
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
+  CHECK_OUTCOME(out, 0, 1, 0, 0, 0);
+}
+
+TEST(wait_until_another_thread_runs_a_queue_that_none_has_run) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  int calls = 0;
+  waiter w;
+  add_queued(m, counter(&calls), q);
+  begin_waiting(&w, m, NULL);
+  expect_to_be_waiting(&w);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  expect_waited(&w, 1, 1, 0);
+}
+
+TEST(wait_goes_on_if_the_thread_that_ran_the_queue_has_ended) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  int calls = 0;
+  waiter w;
+  add_queued(m, counter(&calls), q);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(run_elsewhere(q, 0), 1);
+  begin_waiting(&w, m, NULL);
+  expect_to_be_waiting(&w);
+  CHECK_EQ(run_elsewhere(q, 0), 1);
+  expect_waited(&w, 1, 1, 0);
+}
+
+TEST(wait_goes_on_if_the_thread_of_the_queue_is_stopped) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  blocker b = BLOCKER_INIT;
+  int calls = 0;
+  waiter w;
+  add_queued(m, blocking(&b), q);
+  add_queued(m, counter(&calls), q);
+  CHECK_OK(multicast_queue_start(q));
+  begin_waiting(&w, m, NULL);
+  gate_wait(&b.entered);
+  {
+    pthread_t opener = start_thread(open_after_a_while, &b.let_go);
+    CHECK_OK(multicast_queue_stop(q));
+    join_thread(opener);
+  }
+  expect_to_be_waiting(&w);
+  CHECK_OK(multicast_queue_start(q));
+  expect_waited(&w, 2, 2, 0);
+}
+
+TEST(wait_for_several_queues_is_for_all_of_them) {
+  multicast m = multicast_create();
+  multicast_queue q[3];
+  int calls = 0, i;
+  waiter w;
+  for (i = 0; i < 3; ++i) q[i] = default_queue();
+  for (i = 0; i < 9; ++i) add_queued(m, counter(&calls), q[i * 2 % 3]);
+  begin_waiting(&w, m, NULL);
+  EVENTUALLY(stats_of(q[0]).pending + stats_of(q[1]).pending + stats_of(q[2]).pending == 9);
+  CHECK_EQ(multicast_queue_run(q[2], 0), 3);
+  CHECK_EQ(multicast_queue_run(q[0], 2), 2);
+  CHECK_EQ(multicast_queue_run(q[1], 0), 3);
+  expect_to_be_waiting(&w);
+  CHECK_EQ(multicast_queue_run(q[0], 0), 1);
+  expect_waited(&w, 9, 9, 0);
+}
+
+TEST(wait_with_a_payload_that_is_handed_over_returns_after_its_release) {
+  int kind;
+  for (kind = 0; kind < 2; ++kind) {
+    multicast m = multicast_create();
+    multicast_queue q = default_queue();
+    cargo c = fresh;
+    multicast_invocation how = kind == 0 ? handing_over(&c) : copying(&c);
+    multicast_outcome out = MULTICAST_OUTCOME_INIT;
+    seen s[2];
+    add_queued(m, seeing(&s[0]), q);
+    add_queued(m, seeing(&s[1]), q);
+    CHECK_OK(multicast_queue_start(q));
+    how.flags = MULTICAST_WAIT;
+    CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
+    CHECK_OUTCOME(out, 0, 2, 0, 2, 0);
+    CHECK(s[0].calls == 1 && s[1].calls == 1 && s[0].releases == 0 && s[1].releases == 0);
+    CHECK(s[0].size == sizeof c);
+    CHECK(s[0].payload == (kind == 0 ? &c : &copies[0]) && s[1].payload == s[0].payload);
+    CHECK_EQ(kind == 0 ? c.releases : copies[0].releases, 1);
+    CHECK_OK(multicast_queue_destroy(q));
+  }
+}
+
+TEST(wait_with_a_small_payload_passes_a_copy) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_invocation how = waiting();
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int number = 5;
+  add_queued(m, noting('a'), q);
+  add_queued(m, noting('b'), q);
+  CHECK_OK(multicast_queue_start(q));
+  how.payload = &number;
+  how.size = sizeof number;
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
+  CHECK_OUTCOME(out, 0, 2, 0, 2, 0);
+  CHECK_TEXT(noted, "a5 b5"); /* what the calls did can be seen */
+}
+
+TEST(wait_sleeps_and_does_not_poll) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  blocker b = BLOCKER_INIT;
+  pthread_t opener;
+  multicast_invocation how = waiting();
+  add_queued(m, blocking(&b), q);
+  CHECK_OK(multicast_queue_start(q));
+  opener = start_thread(open_after_a_while, &b.let_go);
+  CHECK_EQ(multicast_invoke_with(m, &how, NULL), 1);
+  CHECK(b.has_left);
+  join_thread(opener);
+  expect_to_have_slept();
+}
+
+/* ---- Calls that are taken back --------------------------------------------------------------- */
+
+static void ended_by(int64_t (*remove)(removal *)) {
+  removal r;
+  int calls = 0;
+  waiter w;
+  add_removable(&r, counter(&calls), default_queue(), NULL);
+  begin_waiting(&w, r.target, NULL);
+  EVENTUALLY(stats_of(r.queue).pending == 1);
+  expect_to_be_waiting(&w);
+  CHECK_OK(remove(&r));
+  expect_waited(&w, 1, 0, 0);
+  CHECK_OUTCOME(w.out, 0, 1, 0, 0, 0);
+  CHECK_EQ(calls, 0);
+}
+
+TEST(wait_is_over_if_its_call_is_removed) { ended_by(by_remove); }
+TEST(wait_is_over_if_its_call_is_removed_by_token) { ended_by(by_token); }
+TEST(wait_is_over_if_its_call_is_removed_without_waiting) { ended_by(by_nowait); }
+TEST(wait_is_over_if_the_context_is_removed) { ended_by(by_context); }
+TEST(wait_is_over_if_all_are_removed) { ended_by(by_all); }
+TEST(wait_is_over_if_the_multicast_is_destroyed) { ended_by(by_destroy); }
+TEST(wait_is_over_if_the_lifetime_ends) { ended_by(by_lifetime); }
+TEST(wait_is_over_if_the_queue_is_destroyed) { ended_by(by_queue); }
+
+TEST(wait_is_over_if_the_queue_is_cleared) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  int calls = 0;
+  waiter w;
+  add_queued(m, counter(&calls), q);
+  add_queued(m, counter(&calls), q);
+  begin_waiting(&w, m, NULL);
+  EVENTUALLY(stats_of(q).pending == 2);
+  CHECK_EQ(multicast_queue_clear(q), 2);
+  expect_waited(&w, 2, 0, 0);
+}
+
+TEST(wait_is_over_if_its_calls_are_dropped_for_newer_ones) {
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
+  int calls = 0;
+  waiter w;
+  add_queued(m, counter(&calls), q);
+  begin_waiting(&w, m, NULL);
+  EVENTUALLY(stats_of(q).pending == 1);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  expect_waited(&w, 1, 0, 0);
+}
+
+TEST(wait_is_over_if_its_call_is_replaced_by_the_latest) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  int calls = 0;
+  waiter w;
+  add_flagged(m, counter(&calls), q, MULTICAST_LATEST);
+  begin_waiting(&w, m, NULL);
+  EVENTUALLY(stats_of(q).pending == 1);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  expect_waited(&w, 1, 0, 0); /* of one that is queued, none is finished or unfinished */
+  CHECK_EQ(w.out.queued, 1);
+  CHECK_EQ(stats_of(q).pending, 1);
+}
+
+static void *dead(void *context) {
+  (void)context;
+  return NULL;
+}
+static void unlock_nothing(void *strong) { (void)strong; }
+
+TEST(wait_does_not_count_a_call_to_a_dead_context_as_finished) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_add_options options = to_queue(q);
+  multicast_invocation how = waiting();
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = 0;
+  add_queued(m, counter(&calls), q);
+  options.lock = dead;
+  options.unlock = unlock_nothing;
+  add_with(m, counter(&calls), &options);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
+  CHECK_OUTCOME(out, 0, 2, 0, 1, 0);
+}
+
+TEST(wait_for_a_destroyed_queue_lasts_while_one_of_its_calls_still_runs) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue(), next;
+  blocker b = BLOCKER_INIT;
+  int calls = 0;
+  runner run;
+  waiter w;
+  add_queued(m, blocking(&b), q);
+  add_queued(m, counter(&calls), q);
+  begin_waiting(&w, m, NULL);
+  EVENTUALLY(stats_of(q).pending == 2);
+  run_in_background(&run, q, 0);
+  gate_wait(&b.entered);
+  CHECK_STATUS(multicast_queue_destroy_within(q, 0), MULTICAST_ERROR_TIMEOUT);
+  next = default_queue(); /* perhaps in the same place */
+  expect_to_be_waiting(&w);
+  gate_open(&b.let_go);
+  expect_waited(&w, 2, 1, 0);
+  CHECK_EQ(run_finished(&run), 1);
+  CHECK_EQ(calls, 0);
+  CHECK_OK(multicast_queue_destroy(next));
+}
+
+/* The queue is destroyed after its calls were queued, and before the invocation begins to wait. */
+static multicast_queue doomed_queue;
+static blocker *running;
+static runner *runs_doomed;
+
+static void destroy_doomed(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  if (running != NULL) {
+    run_in_background(runs_doomed, doomed_queue, 0);
+    gate_wait(&running->entered);
+  }
+  CHECK_STATUS(multicast_queue_destroy_within(doomed_queue, 0),
+               running != NULL ? MULTICAST_ERROR_TIMEOUT : MULTICAST_OK);
+  {
+    /* The next queue, perhaps in the same place, is run by this thread. */
+    multicast_queue next = default_queue();
+    multicast m = multicast_create();
+    int calls = 0;
+    add_queued(m, counter(&calls), next);
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+    CHECK_EQ(multicast_queue_run(next, 0), 1);
+    CHECK_OK(multicast_destroy(m));
+  }
+}
+
+TEST(wait_is_over_at_once_if_the_queue_was_destroyed_before_it) {
+  multicast m = multicast_create();
+  multicast_delegate destroyer = {destroy_doomed, NULL};
+  multicast_invocation how = waiting();
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = 0;
+  doomed_queue = default_queue();
+  add_queued(m, counter(&calls), doomed_queue);
+  add(m, destroyer);
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
+  CHECK_OUTCOME(out, 1, 1, 0, 0, 0);
+}
+
+TEST(wait_for_a_queue_that_was_destroyed_before_it_lasts_while_a_call_runs) {
+  multicast m = multicast_create();
+  multicast_delegate destroyer = {destroy_doomed, NULL};
+  static blocker b = BLOCKER_INIT;
+  static runner run;
+  waiter w;
+  running = &b;
+  runs_doomed = &run;
+  doomed_queue = default_queue();
+  add_queued(m, blocking(&b), doomed_queue);
+  add(m, destroyer);
+  begin_waiting(&w, m, NULL);
+  expect_to_be_waiting(&w);
+  gate_open(&b.let_go);
+  expect_waited(&w, 2, 1, 0);
+  CHECK_EQ(run_finished(&run), 1);
+}
+
+/* ---- Threads that end ------------------------------------------------------------------------ */
+
+static void end_thread(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  pthread_exit(NULL);
+}
+
+TEST(wait_is_over_if_the_thread_that_runs_the_call_ends_inside_it) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_delegate d = {end_thread, NULL};
+  cargo c = fresh;
+  multicast_invocation how = handing_over(&c);
+  runner run;
+  waiter w;
+  add_queued(m, d, q);
+  begin_waiting(&w, m, &how);
+  EVENTUALLY(stats_of(q).pending == 1);
+  run.queue = q;
+  on_another_thread(run_on_a_new_thread, &run);
+  gate_wait(&w.returned);
+  join_thread(w.thread);
+  CHECK_EQ(w.result, 1);
+  CHECK_EQ(w.out.unfinished, 0);
+  CHECK_EQ(c.releases, 1);
+}
+
+TEST(wait_goes_on_for_the_calls_that_a_thread_has_left_as_it_ended) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_delegate d = {end_thread, NULL};
+  int calls = 0;
+  runner run;
+  waiter w;
+  add_queued(m, d, q);
+  add_queued(m, counter(&calls), q);
+  begin_waiting(&w, m, NULL);
+  EVENTUALLY(stats_of(q).pending == 2);
+  run.queue = q;
+  on_another_thread(run_on_a_new_thread, &run);
+  expect_to_be_waiting(&w);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  gate_wait(&w.returned);
+  join_thread(w.thread);
+  CHECK_EQ(w.out.unfinished, 0);
+  CHECK_EQ(calls, 1);
+}
+
+static void *invoke_and_never_return(void *argument) {
+  waiter *w = argument;
+  multicast_invoke_with(w->target, &w->how, &w->out);
+  CHECK(false);
+  return NULL;
+}
+
+TEST(thread_that_ends_inside_a_waiting_invocation_leaves_its_calls_queued) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_delegate d = {end_thread, NULL};
+  cargo c = fresh;
+  int calls = 0;
+  waiter w;
+  add_queued(m, counter(&calls), q);
+  add_queued(m, counter(&calls), default_queue());
+  add(m, d);
+  w.target = m;
+  w.how = handing_over(&c);
+  w.how.flags = MULTICAST_WAIT;
+  w.out = multicast_outcome_default();
+  on_another_thread(invoke_and_never_return, &w);
+  CHECK_EQ(c.releases, 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(c.releases, 0);
+  CHECK_OK(multicast_destroy(m));
+  CHECK_EQ(c.releases, 1);
+}
+
+/* ---- Timeouts -------------------------------------------------------------------------------- */
+
+TEST(wait_that_times_out_leaves_its_calls_queued_and_says_so) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue(), other = default_queue();
+  cargo c = fresh;
+  multicast_invocation how = handing_over(&c);
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  uint64_t begun = now_ns();
+  int calls = 0;
+  add(m, counter(&calls));
+  add_queued(m, counter(&calls), q);
+  add_queued(m, counter(&calls), other);
+  add_queued(m, counter(&calls), q);
+  how.flags = MULTICAST_WAIT;
+  how.timeout_ns = UINT64_C(30000000);
+  CHECK_STATUS(multicast_invoke_with(m, &how, &out), MULTICAST_ERROR_TIMEOUT);
+  CHECK(now_ns() - begun >= how.timeout_ns);
+  CHECK_OUTCOME(out, 1, 3, 0, 0, 3);
+  CHECK_EQ(calls, 1);
+  CHECK_EQ(c.releases, 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 2);
+  CHECK_EQ(c.releases, 0);
+  CHECK_EQ(multicast_queue_run(other, 0), 1);
+  CHECK_EQ(c.releases, 1);
+  CHECK_EQ(calls, 4);
+}
+
+TEST(wait_that_times_out_during_a_call_counts_it_as_unfinished) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  blocker b = BLOCKER_INIT;
+  multicast_invocation how = waiting();
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = 0;
+  add_queued(m, counter(&calls), q);
+  add_queued(m, blocking(&b), q);
+  CHECK_OK(multicast_queue_start(q));
+  how.timeout_ns = UINT64_C(300000000);
+  CHECK_STATUS(multicast_invoke_with(m, &how, &out), MULTICAST_ERROR_TIMEOUT);
+  CHECK_EQ(out.finished + out.unfinished, 2);
+  CHECK(out.unfinished >= 1); /* more only if the machine is slow */
+  gate_open(&b.let_go);
+  CHECK_OK(multicast_queue_destroy(q));
+}
+
+static void take_time(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  pause_ms(A_WHILE_MS);
+  ADD(*(int *)context, 1);
+}
+
+/* Its call takes longer than the invocation has. Then another thread makes the queued call, soon
+ * enough if the time only began now. */
+enum { TIME_MS = 400, SOON_MS = 200 };
+static multicast_queue run_soon_queue;
+static pthread_t soon;
+
+static void *run_soon(void *unused) {
+  (void)unused;
+  pause_ms(SOON_MS);
+  CHECK_EQ(multicast_queue_run(run_soon_queue, 0), 1);
+  return NULL;
+}
+
+static void take_all_the_time(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  pause_ms(TIME_MS);
+  ++*(int *)context;
+  soon = start_thread(run_soon, NULL);
+}
+
+TEST(wait_has_the_time_from_the_beginning_of_the_invocation) {
+  multicast m = multicast_create();
+  multicast_delegate slow = {take_all_the_time, NULL};
+  multicast_invocation how = waiting();
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = 0, queued = 0;
+  run_soon_queue = default_queue();
+  slow.context = &calls;
+  add_queued(m, counter(&queued), run_soon_queue);
+  add(m, slow);
+  how.timeout_ns = TIME_MS * UINT64_C(1000000);
+  CHECK_STATUS(multicast_invoke_with(m, &how, &out), MULTICAST_ERROR_TIMEOUT);
+  CHECK_OUTCOME(out, 1, 1, 0, 0, 1);
+  CHECK_EQ(calls, 1); /* it was not cut short */
+  join_thread(soon);
+}
+
+TEST(wait_whose_time_is_up_is_no_timeout_if_all_calls_were_made) {
+  multicast m = multicast_create();
+  multicast_delegate slow = {take_time, NULL};
+  multicast_queue q = default_queue();
+  multicast_invocation how = waiting();
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  int calls = 0, queued = 0;
+  slow.context = &calls;
+  how.timeout_ns = 1;
+  add(m, slow);
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1); /* none was queued */
+  CHECK_OUTCOME(out, 1, 0, 0, 0, 0);
+  add_queued(m, counter(&queued), q);
+  {
+    multicast_delegate destroyer = {destroy_doomed, NULL};
+    doomed_queue = q;
+    running = NULL;
+    add(m, destroyer);
+  }
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 3); /* it was taken back */
+  CHECK_OUTCOME(out, 2, 1, 0, 0, 0);
+}
+
+TEST(wait_with_the_longest_time_has_no_limit) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_invocation how = waiting();
+  int calls = 0;
+  waiter w;
+  how.timeout_ns = MULTICAST_FOREVER;
+  add_queued(m, counter(&calls), q);
+  begin_waiting(&w, m, &how);
+  expect_to_be_waiting(&w);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  expect_waited(&w, 1, 1, 0);
+}
+
+/* ---- Signals --------------------------------------------------------------------------------- */
+
+static int signals_caught;
+
+static void catch_signal(int number) {
+  (void)number;
+  ADD(signals_caught, 1);
+}
+
+TEST(wait_goes_on_through_signals) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  struct sigaction action;
+  int calls = 0, i;
+  waiter w;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = catch_signal;
+  CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
+  add_queued(m, counter(&calls), q);
+  begin_waiting(&w, m, NULL);
+  EVENTUALLY(stats_of(q).pending == 1);
+  pause_ms(10);
+  for (i = 1; i <= 10; ++i) {
+    CHECK_EQ(pthread_kill(w.thread, SIGUSR1), 0);
+    EVENTUALLY(LOAD(signals_caught) >= i);
+  }
+  expect_to_be_waiting(&w);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  expect_waited(&w, 1, 1, 0);
+}
+
+/* ---- Many threads ---------------------------------------------------------------------------- */
+
+enum { WAITERS = 3, WAITS = 1500 };
+static multicast storm_target;
+
+static void *wait_often(void *unused) {
+  int i;
+  (void)unused;
+  for (i = 0; i < WAITS; ++i) {
+    multicast_invocation how = waiting();
+    multicast_outcome out = MULTICAST_OUTCOME_INIT;
+    int64_t count = multicast_invoke_with(storm_target, &how, &out);
+    CHECK(count >= 0);
+    CHECK_EQ(out.called + out.queued, count);
+    CHECK_EQ(out.unfinished, 0);
+    CHECK(out.finished <= out.queued);
+  }
+  return NULL;
+}
+
+TEST(wait_of_many_threads_while_others_clear_and_remove) {
+  multicast_queue q[2];
+  pthread_t threads[WAITERS];
+  int calls = 0, i, round;
+  storm_target = multicast_create();
+  for (i = 0; i < 2; ++i) {
+    q[i] = queue_with(4, i == 0 ? MULTICAST_OVERFLOW_REFUSE : MULTICAST_OVERFLOW_DROP_OLDEST);
+    add_queued(storm_target, counter(&calls), q[i]);
+    CHECK_OK(multicast_queue_start(q[i]));
+  }
+  for (i = 0; i < WAITERS; ++i) threads[i] = start_thread(wait_often, NULL);
+  for (round = 0; round < 300; ++round) {
+    multicast_token t = add_flagged(storm_target, counter(&calls), q[round % 2],
+                                    round % 3 == 0 ? MULTICAST_LATEST : 0);
+    CHECK(multicast_queue_clear(q[round % 2]) >= 0);
+    CHECK_OK(multicast_token_remove(t));
+  }
+  for (i = 0; i < WAITERS; ++i) join_thread(threads[i]);
+  CHECK_OK(multicast_queue_destroy(q[0]));
+  CHECK_OK(multicast_queue_destroy(q[1]));
+}
