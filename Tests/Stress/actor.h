@@ -30,7 +30,7 @@ typedef struct actor {
   uint32_t doing_count;
   int calls;     /* calls that the thread is in */
   int weak_calls;
-  int releases;  /* releases that the thread is in */
+  int releases;  /* releases, copies and wakes that the thread is in */
   int budget;    /* operations that its calls may still begin */
   bool is_plain; /* its calls do nothing else: the thread must not block */
 } actor;
