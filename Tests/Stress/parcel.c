@@ -87,7 +87,8 @@ void parcel_end_own(void *payload) {
 }
 
 /* Library code may run during the body: the thread must not end there. */
-static void run_body(void) {
+static void run_body(bool is_quiet) {
+  if (is_quiet) return;
   ++actor_current()->releases;
   release_body();
   --actor_current()->releases;
@@ -98,7 +99,7 @@ const void *parcel_copy(const void *payload, size_t size) {
   check_alive(p, "at copy");
   MUST(LOAD(p->state) == OWN, "the copy of a parcel is copied");
   MUST(size == p->size, "size %zu, not %zu", size, p->size);
-  run_body();
+  run_body(p->receipts->is_quiet);
   if (one_in(16)) return NULL;
   return parcel_make(p->event, size, p->receipts);
 }
@@ -106,6 +107,7 @@ const void *parcel_copy(const void *payload, size_t size) {
 void parcel_release(const void *payload, size_t size) {
   parcel *p = parcel_of(payload);
   uint32_t was = ALIVE;
+  bool is_quiet;
   MUST(CHANGE(p->state, &was, ENDED), "parcel released twice, or never handed over, state 0x%x",
        was);
   MUST(size == p->size, "size %zu, not %zu", size, p->size);
@@ -113,8 +115,9 @@ void parcel_release(const void *payload, size_t size) {
   ADD(releases, 1);
   ADD(alive, -1);
   MUST(ADD(p->receipts->left, -1) >= 0, "releases of the parcels of an invocation");
+  is_quiet = p->receipts->is_quiet;
   end(p);
-  run_body();
+  run_body(is_quiet);
 }
 
 void parcel_call_begins(uint32_t event, const void *payload, size_t size) {

@@ -14,6 +14,7 @@ typedef struct receipts {
   int32_t left;     /* parcels that the library has not released */
   int32_t begun;    /* calls with one of the parcels */
   int32_t returned; /* of these */
+  bool is_quiet;    /* copies and releases do nothing else */
 } receipts;
 
 receipts *receipts_make(void);
