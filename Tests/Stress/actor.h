@@ -42,6 +42,9 @@ void actor_start(uint64_t seed, const char *kind);
 /* The seed for threads of the library. */
 void actor_set_seed(uint64_t seed);
 
+/* Whether this process is the child of a fork: only one of the threads is there. */
+bool is_in_child(void);
+
 uint64_t random_number(void);
 uint32_t random_below(uint32_t limit);
 bool one_in(uint32_t times);

@@ -513,6 +513,7 @@ static const operation operations[] = {
     {"a session that waits for the thread of a queue", 3, session_that_waits},
     {"a session that waits for itself", 6, session_that_waits_for_itself},
     {"a session that others end", 3, session_that_others_end},
+    {"a session that forks", 1, session_that_forks},
 };
 enum { OPERATION_COUNT = sizeof operations / sizeof *operations };
 

@@ -99,6 +99,7 @@ const void *parcel_copy(const void *payload, size_t size) {
   check_alive(p, "at copy");
   MUST(LOAD(p->state) == OWN, "the copy of a parcel is copied");
   MUST(size == p->size, "size %zu, not %zu", size, p->size);
+  MUST(ADD(p->receipts->copies, 1) == 1, "copies: %d", p->receipts->copies);
   run_body(p->receipts->is_quiet);
   if (one_in(16)) return NULL;
   return parcel_make(p->event, size, p->receipts);
@@ -111,6 +112,7 @@ void parcel_release(const void *payload, size_t size) {
   MUST(CHANGE(p->state, &was, ENDED), "parcel released twice, or never handed over, state 0x%x",
        was);
   MUST(size == p->size, "size %zu, not %zu", size, p->size);
+  MUST(!is_in_child(), "a payload of the parent is released in the child of a fork");
   p->word = ENDED;
   ADD(releases, 1);
   ADD(alive, -1);

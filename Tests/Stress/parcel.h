@@ -12,6 +12,7 @@
 typedef struct receipts {
   int32_t references;
   int32_t left;     /* parcels that the library has not released */
+  int32_t copies;   /* calls of `copy` */
   int32_t begun;    /* calls with one of the parcels */
   int32_t returned; /* of these */
   bool is_quiet;    /* copies and releases do nothing else */

@@ -1,8 +1,11 @@
 #define _GNU_SOURCE
 #include "sessions.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "actor.h"
 #include "atomics.h"
@@ -225,6 +228,34 @@ void session_that_waits_for_itself(void) {
     if (pending > 0) ++wakes;
     MUST(waker_calls(l.waker) == wakes, "wakes at the end: %d", waker_calls(l.waker));
   }
+  EXPECT(destroy_queue(l.queue), OK);
+  EXPECT(multicast_destroy(l.target), OK);
+}
+
+/* Only the functions of the library: another thread may have held a lock of the test. */
+static void work_in_child(const line *l) {
+  alarm(60); /* a child that hangs ends */
+  EXPECT(multicast_queue_destroy(l->queue), OK);
+  MUST(multicast_invoke(l->target, 0, NULL, 0) == 0, "a delegate of a destroyed queue");
+  _exit(0);
+}
+
+void session_that_forks(void) {
+  actor *a = actor_current();
+  bool was_plain = a->is_plain;
+  multicast_outcome o;
+  int status = -1;
+  pid_t child;
+  line l;
+  make_line(&l);
+  (void)send_to(&l, 1, &o);
+  a->is_plain = true; /* releases that run inside fork */
+  child = fork();
+  if (child == 0) work_in_child(&l);
+  a->is_plain = was_plain;
+  MUST(child > 0, "fork");
+  while (waitpid(child, &status, 0) == -1 && errno == EINTR) continue;
+  MUST(status == 0, "status of the child: 0x%x", status);
   EXPECT(destroy_queue(l.queue), OK);
   EXPECT(multicast_destroy(l.target), OK);
 }

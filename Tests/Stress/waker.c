@@ -2,6 +2,7 @@
 #include "waker.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -38,6 +39,7 @@ static void on_wake(void *argument) {
   ADD(w->running, 1);
   ADD(w->calls, 1);
   ++actor_current()->releases; /* the thread must not end here */
+  if (!w->is_quiet && one_in(20)) sched_yield();
   if (!w->is_quiet) wake_body();
   --actor_current()->releases;
   check_alive(w, "at the end of wake");

@@ -83,7 +83,7 @@ extension Queue {
       state.consumer.store(workerThread, ordering: .relaxed)
     }
     if state.sleeperCount > 0 { wakeSleepers() }
-    guard state.ring.count > 0, let wake = beginWake(frame) else { return }
+    guard state.ring.count > 0, let wake = beginWake(frame) else { return }  //~ no_wake_after_run
     lock.unlock()
     finish(wake, frame)
     lock.lock()
