@@ -31,6 +31,12 @@ static void make_key(void) { pthread_key_create(&key, thread_ends); }
 
 void actor_set_seed(uint64_t seed) { common_seed = seed; }
 
+static pid_t process;
+
+__attribute__((constructor)) static void note_process(void) { process = getpid(); }
+
+bool is_in_child(void) { return getpid() != process; }
+
 static uint64_t mixed(uint64_t x) { /* splitmix64 */
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;

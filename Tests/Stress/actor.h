@@ -30,7 +30,7 @@ typedef struct actor {
   uint32_t doing_count;
   int calls;     /* calls that the thread is in */
   int weak_calls;
-  int releases;  /* releases that the thread is in */
+  int releases;  /* releases, copies and wakes that the thread is in */
   int budget;    /* operations that its calls may still begin */
   bool is_plain; /* its calls do nothing else: the thread must not block */
 } actor;
@@ -41,6 +41,9 @@ void actor_start(uint64_t seed, const char *kind);
 
 /* The seed for threads of the library. */
 void actor_set_seed(uint64_t seed);
+
+/* Whether this process is the child of a fork: only one of the threads is there. */
+bool is_in_child(void);
 
 uint64_t random_number(void);
 uint32_t random_below(uint32_t limit);

@@ -9,17 +9,10 @@
 #include "actor.h"
 #include "atomics.h"
 #include "failure.h"
+#include "kept.h"
+#include "parcel.h"
 
 enum { ALIVE = 0x600D600D, ENDED = 0x0DEADBAD };
-
-/* Contexts that have ended are kept for a while, so that a late call is detected. */
-#ifdef __SANITIZE_ADDRESS__
-enum { KEPT = 0 }; /* the sanitizer keeps them itself */
-#else
-enum { KEPT = 2048 };
-#endif
-static context *kept[KEPT + 1];
-static uint32_t next_kept;
 
 /* Tokens whose removal is complete, hashed by their bits. */
 enum { FINISHED = 1 << 16 };
@@ -50,7 +43,7 @@ __attribute__((constructor)) static void fill_payloads(void) {
 
 const void *payload_of(uint32_t event, size_t size) {
   (void)size;
-  return payloads[event % EVENT_COUNT];
+  return payloads[event % PARCELS % EVENT_COUNT];
 }
 
 uint32_t random_event(void) { return random_below(EVENT_COUNT); }
@@ -65,12 +58,15 @@ size_t random_size(void) {
 }
 
 static void check_payload(uint32_t event, const void *payload, size_t size) {
+  const unsigned char *bytes = payload_of(event, size);
   if (event == VISITED) return;
-  MUST(event < EVENT_COUNT, "event %u", event);
+  MUST(event % PARCELS < EVENT_COUNT, "event %u", event);
   MUST(size <= PAYLOAD_LIMIT, "size %zu", size);
-  MUST(size > 0 ? memcmp(payload, payloads[event], size) == 0 : payload == payloads[event],
-       "payload of event %u, %zu bytes", event, size);
+  MUST(memcmp(payload, bytes, size) == 0, "payload of event %u, %zu bytes", event, size);
+  if (event < PARCELS) MUST(size > 0 || payload == bytes, "payload of event %u", event);
 }
+
+static bool is_parcel(uint32_t event) { return event >= PARCELS && event != VISITED; }
 
 /* ---- The state ------------------------------------------------------------------------------- */
 
@@ -105,6 +101,16 @@ static void check_order(const context *c) {
        (unsigned long long)o->number, (unsigned long long)c->added);
 }
 
+/* The innermost call of the stack is the current one. */
+static void check_stack(multicast_token token) {
+  multicast_token stack[16];
+  int64_t depth = multicast_call_stack(stack, 16);
+  MUST(depth > 0, "%lld calls inside a call", (long long)depth);
+  if (depth > 16) return;
+  MUST(stack[depth - 1].id == token.id, "call %lld is of 0x%llx, not 0x%llx", (long long)depth,
+       (unsigned long long)stack[depth - 1].id, (unsigned long long)token.id);
+}
+
 static void call_begins(context *c, uint32_t event, const void *payload, size_t size) {
   ADD(c->calls, 1);
   check_alive(c, "at the begin of a call");
@@ -113,6 +119,7 @@ static void call_begins(context *c, uint32_t event, const void *payload, size_t 
     MUST(c->token.id != 0, "token of a registration that is called");
     MUST(multicast_token_current().id == c->token.id, "current 0x%llx, called 0x%llx",
          (unsigned long long)multicast_token_current().id, (unsigned long long)c->token.id);
+    check_stack(c->token);
   }
   if (!c->is_shared) {
     MUST(LOAD(c->released) == 0, "a call begins after the release");
@@ -127,6 +134,7 @@ static void call_begins(context *c, uint32_t event, const void *payload, size_t 
   check_not_finished(c, "begins");
   check_order(c);
   check_payload(event, payload, size);
+  if (is_parcel(event)) parcel_call_begins(event, payload, size);
 }
 
 static void call_ends(void *argument) {
@@ -143,9 +151,11 @@ static void call(context *c, uint32_t event, const void *payload, size_t size) {
   ADD(calls, 1);
   call_begins(c, event, payload, size);
   pthread_cleanup_push(call_ends, c); /* the thread may end in the call */
-  call_body(c);
+  if (!c->is_quiet) call_body(c);
   check_payload(event, payload, size);
+  if (is_parcel(event)) parcel_call_ends(event, payload, size);
   pthread_cleanup_pop(true);
+  if (is_parcel(event)) parcel_call_returns(payload);
 }
 
 static void call_plain(void *argument, uint32_t event, const void *payload, size_t size) {
@@ -182,6 +192,7 @@ static void on_unlock(void *argument) {
 
 static void on_release(void *argument) {
   context *c = argument;
+  if (is_in_child()) return; /* the calls of other threads have not ended there, but are gone */
   ++actor_current()->releases;
   ADD(releases, 1);
   check_alive(c, "at release");
@@ -190,7 +201,7 @@ static void on_release(void *argument) {
     MUST(LOAD(c->calls) == 0, "calls during the release: %d", c->calls);
     MUST(LOAD(c->locked) == 0, "locks during the release: %d", c->locked);
   }
-  call_body(NULL);
+  if (!c->is_quiet) call_body(NULL);
   context_release(c);
   --actor_current()->releases;
 }
@@ -253,14 +264,5 @@ void context_end(context *c) {
   c->word = ENDED;
   if (c->group != NULL) ADD(*c->group, -1);
   ADD(alive, -1);
-  if (KEPT > 0) {
-    c = __atomic_exchange_n(&kept[ADD(next_kept, 1) % (KEPT + 1)], c, __ATOMIC_ACQ_REL);
-    if (c != NULL) memset(c, 0xDD, sizeof *c);
-  }
-  free(c);
-}
-
-void contexts_forget(void) {
-  int i;
-  for (i = 0; i <= KEPT; ++i) free(__atomic_exchange_n(&kept[i], NULL, __ATOMIC_ACQ_REL));
+  keep_for_a_while(c, sizeof *c);
 }

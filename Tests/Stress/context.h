@@ -25,6 +25,7 @@ typedef struct context {
   bool is_shared;     /* by several registrations */
   bool has_token;     /* `token` is that of its only registration */
   bool is_weak;
+  bool is_quiet;      /* its calls and its release do nothing else */
   multicast_add_options options;
   multicast_token token; /* written by the library before a call can begin */
   uint64_t adder, added; /* the thread that adds it, and how many invocations that had begun */
@@ -57,9 +58,6 @@ int64_t context_count(void);
 /* The number of calls and of releases, in all. */
 uint64_t context_calls(void);
 uint64_t context_releases(void);
-
-/* Frees the contexts that are kept to detect late calls. */
-void contexts_forget(void);
 
 /* What each call and release does; NULL for a release. */
 void set_call_body(void (*body)(context *c));

@@ -13,7 +13,10 @@
 #include "borrowed.h"
 #include "context.h"
 #include "failure.h"
+#include "kept.h"
 #include "operations.h"
+#include "parcel.h"
+#include "waker.h"
 #include "watchdog.h"
 #include "world.h"
 
@@ -26,8 +29,9 @@ static void usage(FILE *out) {
   fprintf(out,
           "Usage: stress [option ...]\n\n"
           "Stress test of libmulticast: several threads call all functions at random, in rounds.\n"
-          "Each context checks its own calls and releases. At the end of a round every context\n"
-          "must have been released, and the library must hold no more memory than before.\n\n"
+          "Each context checks its own calls and releases. At the end of a round every context and\n"
+          "every payload must have been released, and the library must hold no more memory than\n"
+          "before.\n\n"
           "  --seed N              seed of the random numbers (default: from the clock)\n"
           "  --seconds N           duration (default: 5)\n"
           "  --threads N           number of threads, 2 to 8 (default: random in each round)\n"
@@ -115,6 +119,15 @@ static void wait_for_queue_threads(void) {
   }
 }
 
+/* A thread that has ended inside a call may release its payload a moment later. */
+static void wait_for_parcels(void) {
+  double end = now_s() + 30;
+  while (parcel_count() > 0) {
+    MUST(now_s() < end, "payloads that were not released: %lld", (long long)parcel_count());
+    pause_ms(1);
+  }
+}
+
 static void run_round(bool is_calm, int threads, double end, uint64_t round_seed) {
   bool pump_is_over = false;
   pthread_t pump;
@@ -128,7 +141,9 @@ static void run_round(bool is_calm, int threads, double end, uint64_t round_seed
   pthread_join(pump, NULL);
   MUST(context_count() == 0, "contexts that were not released: %lld",
        (long long)context_count());
-  contexts_forget();
+  wait_for_parcels();
+  wakers_end();
+  kept_forget();
 }
 
 static void check_nothing_is_kept(int64_t bytes, int descriptors) {
@@ -146,6 +161,8 @@ static void run(double seconds, int fixed_threads) {
   actor_start(seed, "main");
   actor_current()->is_plain = true;
   set_call_body(operate_inside);
+  set_release_body(operate_inside_function);
+  set_wake_body(operate_inside_function);
   doing("warming up");
   world_warm_up();
   doing_end();
@@ -160,8 +177,9 @@ static void run(double seconds, int fixed_threads) {
     ++rounds;
     if (now_s() - spoken < 5 && now_s() < end) continue;
     spoken = now_s();
-    fprintf(stderr, "%4.0f s, %d rounds, %llu calls, %llu releases\n", spoken - begin, rounds,
-            (unsigned long long)context_calls(), (unsigned long long)context_releases());
+    fprintf(stderr, "%4.0f s, %d rounds, %llu calls, %llu releases, %llu of payloads\n",
+            spoken - begin, rounds, (unsigned long long)context_calls(),
+            (unsigned long long)context_releases(), (unsigned long long)parcel_releases());
   }
 }
 

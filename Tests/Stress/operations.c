@@ -12,8 +12,10 @@
 #include "atomics.h"
 #include "borrowed.h"
 #include "failure.h"
+#include "invocations.h"
 #include "sessions.h"
 #include "statuses.h"
+#include "waker.h"
 #include "world.h"
 
 /* With more, invocations only get slower. */
@@ -22,7 +24,7 @@ enum { MOST_CONTEXTS = 500 };
 /* Limit of nested operations in one operation, so that it ends. */
 enum { BUDGET = 30 };
 
-static void remember(multicast_token token) {
+void remember(multicast_token token) {
   STORE(world_tokens[random_below(TOKEN_COUNT)], token.id);
 }
 
@@ -253,7 +255,7 @@ static void unregister_context(void) {
 
 /* ---- Invocation ------------------------------------------------------------------------------ */
 
-static order *order_begins(order *o) {
+order *order_begins(order *o) {
   actor *a = actor_current();
   order *outer = a->order;
   o->number = ++a->invocations;
@@ -380,7 +382,7 @@ static void destroy_broadcaster_within(void) {
 static void replace_queue(void) {
   multicast_queue fresh = make_queue();
   multicast_queue old = {SWAP(world_queues[1 + random_below(QUEUE_COUNT - 1)], fresh.id)};
-  EXPECT(multicast_queue_destroy(old), OK | PENDING | INVALID_HANDLE);
+  EXPECT(destroy_queue(old), OK | PENDING | INVALID_HANDLE);
 }
 
 static void replace_broadcaster(void) {
@@ -424,8 +426,9 @@ static void clear_queue(void) {
 /* Not the first queue. */
 static void destroy_queue_within(void) {
   multicast_queue q = random_other_queue();
-  EXPECT(multicast_queue_destroy_within(q, random_timeout()),
-         OK | PENDING | INVALID_HANDLE | TIMEOUT);
+  multicast_status status = multicast_queue_destroy_within(q, random_timeout());
+  EXPECT(status, OK | PENDING | INVALID_HANDLE | TIMEOUT);
+  if (status == MULTICAST_OK) queue_is_finished(q);
   MUST(!multicast_queue_is_valid(q), "a destroyed queue is valid");
 }
 
@@ -447,6 +450,7 @@ void run_queues(void) {
     multicast_queue other = {LOAD(world_queues[i])};
     run_queue(other);
   }
+  end_abandoned();
 }
 
 /* ---- Choosing -------------------------------------------------------------------------------- */
@@ -487,6 +491,11 @@ static const operation operations[] = {
     {"multicast_invoke", 160, invoke},
     {"multicast_broadcaster_notify", 30, notify},
     {"multicast_visit", 20, visit},
+    {"multicast_invoke_with", 100, invoke_with},
+    {"multicast_broadcaster_notify_with", 15, notify_with},
+    {"multicast_token_invoke", 40, invoke_token},
+    {"multicast_token_visit", 15, visit_token},
+    {"multicast_call_stack", 5, read_call_stack},
     {"a query", 40, query},
     {"multicast_token_pause or resume", 30, pause_or_resume},
     {"multicast_destroy and create", 8, replace_multicast},
@@ -501,6 +510,10 @@ static const operation operations[] = {
     {"a session under a lifetime", 6, session_under_lifetime},
     {"a session with a queue", 4, session_with_queue},
     {"a session with a multicast", 6, session_with_multicast},
+    {"a session that waits for the thread of a queue", 3, session_that_waits},
+    {"a session that waits for itself", 6, session_that_waits_for_itself},
+    {"a session that others end", 3, session_that_others_end},
+    {"a session that forks", 1, session_that_forks},
 };
 enum { OPERATION_COUNT = sizeof operations / sizeof *operations };
 
@@ -522,6 +535,8 @@ void operate(void) {
   o->perform();
   doing_end();
 }
+
+void operate_inside_function(void) { operate_inside(NULL); }
 
 void operate_inside(context *c) {
   actor *a = actor_current();

@@ -11,6 +11,15 @@ void operate(void);
 /* Inside a call, or inside a release (NULL): performs operations, delays, ends the thread. */
 void operate_inside(context *c);
 
+/* The same inside the release or copy of a payload, or inside a wake. */
+void operate_inside_function(void);
+
+/* Begins an invocation of this thread. Returns the outer one, for the end. */
+struct order *order_begins(struct order *o);
+
+/* Stores a token for other threads. */
+void remember(multicast_token token);
+
 /* Runs all queues, so that invocations that wait for room can go on. */
 void run_queues(void);
 

@@ -1,14 +1,19 @@
 #define _GNU_SOURCE
 #include "sessions.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "actor.h"
 #include "atomics.h"
 #include "context.h"
 #include "failure.h"
+#include "shipment.h"
 #include "statuses.h"
+#include "waker.h"
 #include "world.h"
 
 void ignore_call(void *context, uint32_t event, const void *payload, size_t size) {
@@ -93,11 +98,11 @@ void session_with_queue(void) {
   bool was_outside = is_outside_of_calls();
   session s;
   multicast_queue old = {SWAP(world_queues[1 + random_below(QUEUE_COUNT - 1)], q.id)};
-  EXPECT(multicast_queue_destroy(old), OK | PENDING | INVALID_HANDLE);
+  EXPECT(destroy_queue(old), OK | PENDING | INVALID_HANDLE);
   add_members(&s, any, none, q);
   if (one_in(2)) (void)multicast_queue_start(q);
   let_others_run();
-  status = multicast_queue_destroy(q);
+  status = destroy_queue(q);
   EXPECT(status, OK | PENDING | INVALID_HANDLE);
   if (status == MULTICAST_OK && was_outside) members_are_finished(&s);
   release_members(&s);
@@ -124,4 +129,166 @@ void session_with_multicast(void) {
   EXPECT(status, OK | PENDING | INVALID_HANDLE);
   if (status == MULTICAST_OK && was_outside) members_are_finished(&s);
   release_members(&s);
+}
+
+/* ---- Waiting for queued calls ---------------------------------------------------------------- */
+
+/* A multicast whose delegates do nothing, and the queue of its calls. Neither do the functions that
+ * belong to its invocations: they could use the token of the current call. */
+typedef struct line {
+  multicast target;
+  multicast_queue queue;
+  waker *waker;
+} line;
+
+static void make_line(line *l) {
+  multicast_queue_options options = multicast_queue_options_default();
+  uint32_t i, count = 1 + random_below(MEMBERS);
+  l->target = multicast_create();
+  l->waker = waker_make(&options);
+  waker_make_quiet(l->waker);
+  options.capacity = 1 + random_below(8);
+  options.overflow = (multicast_overflow)random_below(2); /* no BLOCK */
+  l->queue = multicast_queue_create(&options);
+  MUST(l->target.id != 0 && l->queue.id != 0, "a multicast and a queue");
+  waker_belongs_to(l->waker, l->queue);
+  for (i = 0; i < count; ++i) {
+    context *c = context_make();
+    c->is_quiet = true;
+    c->options.queue = l->queue;
+    EXPECT(multicast_add(l->target, context_delegate(c), &c->options, &c->token), OK);
+  }
+}
+
+static int64_t to_line(const shipment *s, multicast_outcome *o) {
+  return multicast_invoke_with(s->target, &s->how, o);
+}
+
+static int64_t send_to(const line *l, uint64_t timeout_ns, multicast_outcome *o) {
+  shipment s;
+  shipment_make(&s, (shipping)random_below(3));
+  s.receipts->is_quiet = true;
+  s.target = l->target;
+  s.how.flags = MULTICAST_WAIT;
+  s.how.timeout_ns = timeout_ns;
+  return shipment_send(&s, o, to_line);
+}
+
+static multicast_queue_stats stats_of(const line *l) {
+  multicast_queue_stats s = multicast_queue_stats_default();
+  EXPECT(multicast_queue_get_stats(l->queue, &s), OK);
+  return s;
+}
+
+void session_that_waits(void) {
+  line l;
+  multicast_outcome o;
+  multicast_status status;
+  uint32_t left;
+  make_line(&l);
+  EXPECT(multicast_queue_start(l.queue), OK);
+  for (left = 1 + random_below(6); left > 0; --left) {
+    EXPECT_COUNT(send_to(&l, 0, &o), OK);
+    MUST(o.unfinished == 0, "%llu unfinished", (unsigned long long)o.unfinished);
+  }
+  /* The queue's thread may be in a release: that of a delegate that was called once. */
+  status = destroy_queue(l.queue);
+  EXPECT(status, OK | PENDING);
+  status = multicast_destroy(l.target);
+  EXPECT(status, OK | PENDING);
+}
+
+/* This thread is expected to run the queue: it waits for nothing. */
+void session_that_waits_for_itself(void) {
+  line l;
+  multicast_outcome o;
+  uint64_t pending;
+  int32_t wakes;
+  int64_t count;
+  make_line(&l);
+  count = send_to(&l, 1, &o);
+  pending = stats_of(&l).pending;
+  /* OK: a thread sleeps that might run the queue, and waits for this one or for releases. */
+  EXPECT_COUNT(count, pending > 0 ? OK | TIMEOUT : OK);
+  MUST(o.unfinished == pending && o.finished == 0, "%llu unfinished, %llu pending",
+       (unsigned long long)o.unfinished, (unsigned long long)pending);
+  MUST(waker_calls(l.waker) == (pending > 0), "wakes: %d", waker_calls(l.waker));
+  if (pending > 0) {
+    order *outer = actor_current()->order;
+    actor_current()->order = NULL;
+    EXPECT_COUNT(multicast_queue_run(l.queue, 1), OK);
+    actor_current()->order = outer;
+    wakes = stats_of(&l).pending > 0 ? 2 : 1;
+    MUST(waker_calls(l.waker) == wakes, "wakes after a run: %d", waker_calls(l.waker));
+    EXPECT_COUNT(multicast_queue_clear(l.queue), OK);
+    EXPECT_COUNT(send_to(&l, 0, &o), OK);
+    pending = stats_of(&l).pending;
+    MUST(o.unfinished == pending && o.finished == 0, "%llu unfinished, %llu pending",
+         (unsigned long long)o.unfinished, (unsigned long long)pending);
+    if (pending > 0) ++wakes;
+    MUST(waker_calls(l.waker) == wakes, "wakes at the end: %d", waker_calls(l.waker));
+  }
+  EXPECT(destroy_queue(l.queue), OK);
+  EXPECT(multicast_destroy(l.target), OK);
+}
+
+/* Only the functions of the library: another thread may have held a lock of the test. */
+static void work_in_child(const line *l) {
+  alarm(60); /* a child that hangs ends */
+  EXPECT(multicast_queue_destroy(l->queue), OK);
+  MUST(multicast_invoke(l->target, 0, NULL, 0) == 0, "a delegate of a destroyed queue");
+  _exit(0);
+}
+
+void session_that_forks(void) {
+  actor *a = actor_current();
+  bool was_plain = a->is_plain;
+  multicast_outcome o;
+  int status = -1;
+  pid_t child;
+  line l;
+  make_line(&l);
+  (void)send_to(&l, 1, &o);
+  a->is_plain = true; /* releases that run inside fork */
+  child = fork();
+  if (child == 0) work_in_child(&l);
+  a->is_plain = was_plain;
+  MUST(child > 0, "fork");
+  while (waitpid(child, &status, 0) == -1 && errno == EINTR) continue;
+  MUST(status == 0, "status of the child: 0x%x", status);
+  EXPECT(destroy_queue(l.queue), OK);
+  EXPECT(multicast_destroy(l.target), OK);
+}
+
+/* The line of the session that waits, or 0. */
+static uint64_t abandoned_queue, abandoned_target;
+
+void session_that_others_end(void) {
+  static uint64_t is_taken;
+  uint64_t no = 0;
+  multicast_outcome o;
+  line l;
+  if (LOAD(world_is_calm) && !is_outside_of_calls()) return;
+  if (!CHANGE(is_taken, &no, 1)) return;
+  make_line(&l);
+  STORE(abandoned_target, l.target.id);
+  STORE(abandoned_queue, l.queue.id);
+  EXPECT_COUNT(send_to(&l, 0, &o), OK);
+  STORE(abandoned_queue, 0);
+  EXPECT(destroy_queue(l.queue), OK | PENDING | INVALID_HANDLE);
+  EXPECT(multicast_destroy(l.target), OK | PENDING);
+  STORE(is_taken, 0);
+}
+
+void end_abandoned(void) {
+  multicast_queue q = {LOAD(abandoned_queue)};
+  multicast m = {LOAD(abandoned_target)};
+  multicast_queue_stats s = multicast_queue_stats_default();
+  if (multicast_queue_get_stats(q, &s) != MULTICAST_OK || s.pending == 0) return;
+  switch (random_below(4)) {
+    case 0: EXPECT(destroy_queue(q), OK | PENDING | INVALID_HANDLE); break;
+    case 1: EXPECT_COUNT(multicast_queue_clear(q), OK | INVALID_HANDLE); break;
+    case 2: EXPECT_COUNT(multicast_remove_all(m), OK | INVALID_HANDLE); break;
+    default: EXPECT_COUNT(multicast_queue_run(q, 0), OK | INVALID_HANDLE);
+  }
 }

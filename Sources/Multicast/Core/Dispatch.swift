@@ -66,7 +66,7 @@ struct Dispatch: Call {
     if newest.isReceipt && Receipt(newest).queue.handle == queue.handle { return true }
     // The receipt takes over the frame's reference.
     guard let receipt = Receipt(after: newest, for: queue) else { return false }
-    receipt.payload.pass(to: frame)
+    receipt.payload.pass(to: frame)  //~ previous_not_retained
     return true
   }
 
@@ -83,7 +83,7 @@ struct Dispatch: Call {
     guard let block = Payload.allocate(Payload.headerSize) else { return nil }
     Lock.checkNoneIsHeld()
     guard let copied = copy(payload, size) else {
-      progress.pointee.hasNoCopy = true
+      progress.pointee.hasNoCopy = true  //~ copied_again
       Payload.deallocate(block, size: Payload.headerSize)
       return nil
     }
@@ -128,7 +128,7 @@ extension Dispatch {
       }
       return multicast.dispatch(options, &owned, &outcome)
     } catch {
-      owned?.release()
+      owned?.release()  //~ payload_of_failure_lost
       return error.count
     }
   }
@@ -168,8 +168,9 @@ extension Multicast {
     outcome.queued = progress.queued
     outcome.refused = progress.refused
     var status = Status.ok
+    //~ no_wait_for_queued_calls
     if options.isWaiting, let shared { status = Receipt.wait(for: shared, deadline, &outcome) }
-    shared?.release()
+    shared?.release()  //~ receipt_released_twice
     return status == .timeout ? status.count : count
   }
 }
@@ -193,8 +194,8 @@ extension Receipt {
     next = newest
     while next.isReceipt {
       let (made, left) = Receipt(next).calls
-      outcome.made &+= UInt64(made)
-      outcome.unfinished &+= UInt64(left)
+      outcome.made &+= UInt64(made)  //~ made_not_counted
+      outcome.unfinished &+= UInt64(left)  //~ unfinished_not_counted
       next = Receipt(next).previous
     }
     return status == .timeout ? .timeout : .ok

@@ -114,7 +114,7 @@ extension InvocationList {
 
     let token = entry.pointee.token
     var queue: UnsafeMutableRawPointer? = nil
-    frame.setHazard(token)
+    frame.setHazard(token)  //~ no_hazard_of_special_call
     Fence.light(asymmetric: asymmetric)
     if isDue(entry, call) {
       let registration = Registration(index: token.index)

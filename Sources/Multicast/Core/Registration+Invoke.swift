@@ -37,10 +37,11 @@ extension Registration {
     let stripe = multicast.stripe
     stripe.lock()
     defer { stripe.unlock() }
+    //~ token_not_compared
     guard id == token, owner == multicast.handle.index, let list = multicast.list else {
       return nil
     }
-    frame.list = UInt(bitPattern: list.address)
+    frame.list = UInt(bitPattern: list.address)  //~ list_of_token_not_published
     return list.entry(place)
   }
 }

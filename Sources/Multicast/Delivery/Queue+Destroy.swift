@@ -17,7 +17,7 @@ extension Queue {
       hasEnded = true
     } then: {
       // Before it waits: a running call may wait for the calls that were taken out.
-      released.finish()
+      released.finish()  //~ destroy_finishes_no_calls
       ring.deallocate()
     }
     // The hazard of a wake function is the handle.

@@ -85,7 +85,7 @@ extension Queue {
       state.consumer.store(workerThread, ordering: .relaxed)
     }
     if state.sleeperCount > 0 { wakeSleepers() }
-    guard let wake = beginWake(frame) else { return }
+    guard let wake = beginWake(frame) else { return }  //~ no_wake_after_run
     lock.unlock()
     finish(wake, frame)
     lock.lock()

@@ -19,21 +19,21 @@ extension Queue {
   @inline(__always)
   func beginWake(_ frame: Frame) -> WakeCall? {
     guard state.needsWake && state.ring.count > 0, let function = state.wake else { return nil }
-    state.needsWake = false
-    frame.setHazard(handle)
+    state.needsWake = false  //~ wake_told_twice
+    frame.setHazard(handle)  //~ no_hazard_of_wake
     // Read here: afterwards the slot may have another occupant.
     return WakeCall(function: function, context: state.wakeContext)
   }
 
   /// Calls the wake function. No lock is held.
   func finish(_ wake: WakeCall, _ frame: Frame) {
-    Lock.checkNoneIsHeld()
+    Lock.checkNoneIsHeld()  //~ woken_under_lock
     wake.function(wake.context)
     lock.lock()
     frame.clearHazard()
     let isDestroyed = !isCurrent
     lock.unlock()
     // The thread that destroyed the queue has seen the hazard, and may sleep.
-    if isDestroyed { Waits.wake() }
+    if isDestroyed { Waits.wake() }  //~ no_wake_after_wake
   }
 }

@@ -50,7 +50,7 @@ struct Receipt {
   /// How many calls were made, and how many wait or run.
   var calls: (made: UInt32, left: UInt32) {
     let (references, made) = payload.counts
-    return (made, references &- Self.ownReferences)
+    return (made, references &- Self.ownReferences)  //~ own_reference_unfinished
   }
 
   /// What a thread that waits for the calls sleeps for. If the queue is destroyed, its slot may

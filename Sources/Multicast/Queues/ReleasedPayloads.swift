@@ -51,13 +51,13 @@ struct ReleasedPayloads {
     if payload.isReceipt {
       let previous = Receipt(payload).previous
       Receipt(payload).deallocate()
-      return release(previous)
+      return release(previous)  //~ previous_not_released
     }
     let (bytes, size) = (payload.bytes, payload.size)
     let release = payload.header.pointee.release
     // In the child of a fork: it is the parent's, which releases it.
     let isOurs = payload.header.pointee.process == Fork.generation  //~ parents_payload_released
     payload.deallocate()
-    if isOurs { Payload.release(bytes, size, release) }
+    if isOurs { Payload.release(bytes, size, release) }  //~ payload_released_under_lock
   }
 }

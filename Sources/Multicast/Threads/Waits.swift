@@ -99,7 +99,7 @@ enum Waits {
     defer { Lock.waits.unlock() }
     while !isTrue() {
       let wait = wait()
-      if closesCycle(wait) { return .pending }
+      if closesCycle(wait) { return .pending }  //~ cycle_of_waits_not_found
       if timeout.isOver { return .timeout }
       sleep(for: wait, timeout)
     }

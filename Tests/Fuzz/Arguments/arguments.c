@@ -5,6 +5,7 @@
 #include "expect.h"
 #include "history.h"
 #include "memory.h"
+#include "payloads.h"
 #include "values.h"
 #include "warm_up.h"
 
@@ -45,6 +46,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
 static void play(void) {
   history_clear();
   values_begin(input, input_size);
+  payloads_begin();
   begin_calls();
   while (values_are_left()) {
     call_something();
@@ -54,6 +56,7 @@ static void play(void) {
   destroy_everything();
   empty_default_broadcaster();
   EXPECT_EQ(multicast_token_current().id, 0);
+  payloads_end();
   values_end();
 }
 

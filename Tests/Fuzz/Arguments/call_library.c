@@ -24,9 +24,9 @@ static void set_allocator(void) {
 
 typedef multicast_status (*initializer)(void *, size_t);
 
-static void init(const char *name, initializer function, size_t known_size) {
+static void init(const char *name, initializer function, size_t oldest_size, size_t known_size) {
   size_t size = any_byte() & 1 ? known_size : any_uint32() % 1100, i;
-  bool is_null = any_byte() < 16, is_good = !is_null && size >= known_size && size <= 1024;
+  bool is_null = any_byte() < 16, is_good = !is_null && size >= oldest_size && size <= 1024;
   unsigned char *block = is_null ? NULL : any_bytes(is_good ? size : 1), first;
   (void)name;
   NOTE("an initializer(is NULL: %lld, %lld)", is_null, size);
@@ -42,19 +42,21 @@ static void init(const char *name, initializer function, size_t known_size) {
   }
 }
 
-#define INITIALIZER(STRUCT)                                                    \
+#define INITIALIZER(STRUCT, OLDEST)                                            \
   static multicast_status init_##STRUCT(void *block, size_t size) {            \
     return multicast_##STRUCT##_init(block, size);                             \
   }                                                                            \
   static void init_any_##STRUCT(void) {                                        \
-    init(#STRUCT, init_##STRUCT, sizeof(multicast_##STRUCT));                  \
+    init(#STRUCT, init_##STRUCT, OLDEST, sizeof(multicast_##STRUCT));          \
   }
-INITIALIZER(add_options)
-INITIALIZER(allocator)
-INITIALIZER(queue_options)
-INITIALIZER(queue_stats)
-INITIALIZER(broadcaster_options)
-INITIALIZER(registration)
+INITIALIZER(add_options, sizeof(multicast_add_options))
+INITIALIZER(allocator, sizeof(multicast_allocator))
+INITIALIZER(queue_options, 40)
+INITIALIZER(queue_stats, sizeof(multicast_queue_stats))
+INITIALIZER(broadcaster_options, sizeof(multicast_broadcaster_options))
+INITIALIZER(registration, sizeof(multicast_registration))
+INITIALIZER(invocation, sizeof(multicast_invocation))
+INITIALIZER(outcome, sizeof(multicast_outcome))
 
 /* Memory fails at most until the next call outside all delegates. */
 static void fail_memory(void) {
@@ -74,5 +76,6 @@ static void recover_memory(void) { memory_recover(); }
 static const any_call calls[] = {name_a_status,      set_allocator,          init_any_add_options,
                                  init_any_allocator, init_any_queue_options, init_any_queue_stats,
                                  init_any_broadcaster_options, fail_memory,  recover_memory,
-                                 init_any_registration, ask_for_create_error};
+                                 init_any_registration, ask_for_create_error,
+                                 init_any_invocation, init_any_outcome};
 const call_table library_calls = {calls, sizeof calls / sizeof calls[0]};

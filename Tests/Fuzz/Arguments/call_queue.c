@@ -1,3 +1,4 @@
+#include "callees.h"
 #include "calls.h"
 #include "expect.h"
 #include "history.h"
@@ -27,8 +28,10 @@ static void become_consumer(multicast_queue q) {
   if (made != 1) multicast_queue_destroy(q);
 }
 
+enum { SIZE_OF_1_0 = 40 }; /* of multicast_queue_options */
+
 static void create(void) {
-  multicast_queue_options *o = any_struct(sizeof *o);
+  multicast_queue_options *o = any_older_struct(SIZE_OF_1_0, sizeof *o);
   multicast_queue q;
   uint8_t b = any_byte();
   if (o != NULL && o->struct_size >= sizeof *o && o->struct_size <= 1024) {
@@ -40,6 +43,7 @@ static void create(void) {
     if (b & 1) o->thread_name = any_text();
     if (b & 2) o->stack_size = b < 128 ? any_uint32() % (1u << 20) : 1u << 20;
     if (b >= 250) o->flags = any_byte();
+    if (b & 4) o->wake = callee_wake, o->wake_context = (void *)&callee_functions;
   }
   q = multicast_queue_create(o);
   NOTE("multicast_queue_create() = %llx", (long long)q.id);

@@ -9,7 +9,7 @@ enum { DEEPEST = 12 };
 static int depth;
 
 /* Does nothing on the thread of a queue: only the fuzzing thread reads the input. */
-static void call_on(void) {
+void callee_call_on(void) {
   if (!is_fuzzing_thread() || depth >= DEEPEST || any_byte() < 128) return;
   ++depth;
   while (values_are_left() && any_byte() >= 64) call_something();
@@ -31,29 +31,34 @@ static void read_payload(void *context, uint32_t event, const void *payload, siz
 static void do_something(void *context, uint32_t event, const void *payload, size_t size) {
   (void)context, (void)event, (void)payload, (void)size;
   EXPECT(multicast_token_current().id != 0, "a call without a current token");
-  call_on();
+  callee_call_on();
 }
 
 const multicast_function callee_functions[CALLEES] = {do_nothing, read_payload, do_something};
 
 void callee_release(void *context) {
   (void)context;
-  call_on();
+  callee_call_on();
 }
 
 void *callee_lock(void *context) {
-  call_on();
+  callee_call_on();
   return (uintptr_t)context == 3 ? NULL : (void *)((uintptr_t)context + 64);
 }
 
 void callee_unlock(void *strong) {
   EXPECT((uintptr_t)strong >= 64 && (uintptr_t)strong < 68, "a pointer that lock has not returned");
-  call_on();
+  callee_call_on();
+}
+
+void callee_wake(void *context) {
+  EXPECT(context == (void *)&callee_functions, "a wake with the wrong context");
+  callee_call_on();
 }
 
 bool callee_visit(void *context, const multicast_delegate *delegate) {
   EXPECT(context == (void *)&callee_functions, "a visit with the wrong context");
   EXPECT(delegate->function != NULL, "a delegate without a function");
-  call_on();
+  callee_call_on();
   return !is_fuzzing_thread() || any_byte() >= 16;
 }

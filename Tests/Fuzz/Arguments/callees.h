@@ -11,6 +11,10 @@ extern const multicast_function callee_functions[CALLEES];
 void callee_release(void *context);
 void *callee_lock(void *context);
 void callee_unlock(void *strong);
+void callee_wake(void *context);
 bool callee_visit(void *context, const multicast_delegate *delegate);
+
+/* Calls the library, perhaps. */
+void callee_call_on(void);
 
 #endif

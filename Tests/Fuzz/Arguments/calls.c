@@ -27,7 +27,9 @@ bool is_fuzzing_thread(void) { return pthread_equal(pthread_self(), fuzzing_thre
 void call_something(void) {
   static const call_table *const tables[] = {&library_calls, &multicast_calls, &multicast_calls,
                                              &token_calls,   &queue_calls,     &broadcaster_calls};
-  const call_table *table = tables[any_byte() % (sizeof tables / sizeof tables[0])];
+  uint8_t b = any_byte();
+  const call_table *table =
+      b >= 224 ? &invocation_calls : tables[b % (sizeof tables / sizeof tables[0])];
   history_indent();
   table->calls[any_byte() % table->count]();
   history_outdent();

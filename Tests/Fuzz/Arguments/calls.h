@@ -24,7 +24,7 @@ typedef struct call_table {
 } call_table;
 
 extern const call_table library_calls, multicast_calls, token_calls, queue_calls,
-    broadcaster_calls;
+    broadcaster_calls, invocation_calls;
 
 /* Expects MULTICAST_OK or one of these. */
 #define EXPECT_STATUS(call, ...)                                               \

@@ -85,7 +85,9 @@ void *any_bytes(size_t size) {
 }
 
 /* If the size is invalid, the block has only the bytes of the size field. */
-void *any_struct(size_t known_size) {
+void *any_struct(size_t known_size) { return any_older_struct(known_size, known_size); }
+
+void *any_older_struct(size_t oldest_size, size_t known_size) {
   uint8_t b = any_byte();
   uint32_t size = (uint32_t)known_size;
   size_t there;
@@ -94,7 +96,7 @@ void *any_struct(size_t known_size) {
   if (b < 24) size = any_uint32();
   if (b >= 24 && b < 40) size += any_byte() * 8u;
   if (b >= 40 && b < 44) size -= any_byte();
-  there = size < known_size || size > LARGEST_STRUCT ? sizeof size : size;
+  there = size < oldest_size || size > LARGEST_STRUCT ? sizeof size : size;
   block = malloc(there);
   EXPECT(block != NULL && block_count < BLOCKS, "the fuzz target is out of memory");
   memset(block, 0, there);

@@ -37,6 +37,9 @@ void *any_bytes(size_t size);
 /* A struct that begins with its size; sometimes NULL. */
 void *any_struct(size_t known_size);
 
+/* The same, of one that was smaller in an older version: as large as it says from there on. */
+void *any_older_struct(size_t oldest_size, size_t known_size);
+
 /* A struct that the library fills; all but its size is not initialized. */
 void *any_output(size_t known_size);
 

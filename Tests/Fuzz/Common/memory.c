@@ -58,6 +58,7 @@ void memory_install(void) {
 void memory_fail_after(int allocations) { successes_left = allocations; }
 void memory_recover(void) { successes_left = -1; }
 bool memory_is_failing(void) { return successes_left >= 0; }
+int memory_successes_left(void) { return successes_left; }
 int64_t memory_failures(void) { return failures; }
 int64_t memory_blocks(void) { return blocks; }
 

@@ -15,6 +15,9 @@ void memory_fail_after(int allocations);
 void memory_recover(void);
 bool memory_is_failing(void); /* now, or after a number of allocations */
 
+/* How many allocations can still succeed; -1: any number. */
+int memory_successes_left(void);
+
 /* The number of failed allocations since the program began. */
 int64_t memory_failures(void);
 

@@ -1,5 +1,7 @@
 #include "callbacks.h"
 
+#include <stdlib.h>
+
 #include "history.h"
 #include "operations.h"
 
@@ -47,6 +49,7 @@ static void *expected_context(const registration *r) {
 /* Returns the registration that has to be called or visited now. */
 static registration *begin_call(frame *f, multicast_function function, const void *context) {
   registration *r;
+  model_settle(f);
   if (f->phase == BETWEEN) {
     model_advance(f);
     EXPECT(f->current != NONE, "a call too many");
@@ -70,7 +73,9 @@ static void expect_payload(const frame *f, const void *payload, size_t size) {
   EXPECT_EQ(size, f->call.size);
   if (size == 0 || f->kind == INVOKE)
     EXPECT(payload == f->call.payload, "a call with the wrong payload");
-  if (size > 0 && f->kind == RUN)
+  if (f->kind == RUN && f->call.cargo != NONE && model.cargos[f->call.cargo].has_payload)
+    EXPECT(payload == f->call.payload, "a call with the wrong payload");
+  else if (size > 0 && f->kind == RUN)
     EXPECT((uintptr_t)payload % 16 == 0, "a copied payload that is not aligned");
   for (i = 0; i < size; ++i) EXPECT_EQ(bytes[i], payload_byte(f->call.seed, i));
 }
@@ -183,6 +188,8 @@ static void on_release(int release, void *context) {
   EXPECT(model.depth > 0, "a release outside all functions of the library");
   model_follow_adding(model_top());
   model_follow_ending(model_top());
+  model_follow_queue(model_top());
+  model_settle(model_top());
   EXPECT(model_take_release(context_number(context), release, &index),
          "a release too many, or too early");
   if (model_current(&current))
@@ -197,3 +204,66 @@ static void on_release(int release, void *context) {
 static void release_0(void *context) { on_release(0, context); }
 static void release_1(void *context) { on_release(1, context); }
 void (*const release_functions[RELEASES])(void *) = {release_0, release_1};
+
+/* ---- Payloads and wakes ---------------------------------------------------------------------- */
+
+const void *copy_payload(const void *payload, size_t size) {
+  frame *f = model_top();
+  unsigned char *block = NULL;
+  int cargo;
+  size_t i;
+  NOTE("<- copy");
+  EXPECT(f != NULL, "a copy outside all functions of the library");
+  cargo = model_follow_copy(f);
+  EXPECT(payload == f->call.payload && size == f->call.size, "a copy of something else");
+  perform_inside();
+  f->copy = NOT_COPYABLE;
+  if (!f->copy_fails) {
+    block = malloc(size > 0 ? size : 1);
+    for (i = 0; i < size; ++i) block[i] = payload_byte(f->call.seed, i);
+    model_give_payload(cargo, block);
+    f->copy = COPIED;
+  }
+  NOTE("-> p%lld, failed %lld", cargo, block == NULL);
+  model_resume();
+  return block;
+}
+
+static bool is_there(const model_cargo *c, const void *payload) {
+  return c->has_payload && !c->is_released && c->payload == payload;
+}
+
+void release_payload(const void *payload, size_t size) {
+  frame *f = model_top();
+  model_cargo *c;
+  int i = model.cargo_count - 1;
+  NOTE("<- release of a payload");
+  while (i >= 0 && !is_there(&model.cargos[i], payload)) --i;
+  EXPECT(i >= 0, "a release of a payload that the library does not have");
+  EXPECT(f != NULL, "a release outside all functions of the library");
+  c = &model.cargos[i];
+  NOTE("   which is p%lld", i);
+  EXPECT_EQ(size, c->size);
+  model_follow_cargo(f, i);
+  c->due = NONE;
+  c->is_released = true;
+  free(c->payload);
+  perform_inside();
+  NOTE("-> of p%lld", i);
+  model_resume();
+}
+
+void wake_loop(void *context) {
+  int queue = (int)(uintptr_t)context - 1;
+  frame *f = model_top();
+  if (queue >= model.queue_count) return; /* it is being created */
+  NOTE("<- wake of q%lld", queue);
+  EXPECT(f != NULL, "a wake outside all functions of the library");
+  EXPECT_EQ(model_follow_wake(f), queue);
+  EXPECT(model.queues[queue].is_alive, "a wake of a destroyed queue");
+  ++model.queues[queue].waking;
+  perform_inside();
+  --model.queues[queue].waking;
+  NOTE("-> of q%lld", queue);
+  model_resume();
+}

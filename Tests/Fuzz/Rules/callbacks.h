@@ -11,6 +11,9 @@ extern const multicast_function delegate_functions[FUNCTIONS];
 extern void (*const release_functions[RELEASES])(void *);
 void *lock_context(void *context);
 void unlock_context(void *strong);
+void wake_loop(void *context); /* the context is the number of the queue, and 1 */
+const void *copy_payload(const void *payload, size_t size);
+void release_payload(const void *payload, size_t size);
 bool visit_delegate(void *context, const multicast_delegate *delegate);
 
 /* The context with a number below CONTEXTS; the last one is NULL. */

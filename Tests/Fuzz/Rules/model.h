@@ -29,6 +29,7 @@ enum {
   QUEUES = RECORDS,
   BROADCASTERS = RECORDS + 1,
   NESTING = 256, /* most nested invocations, visits and runs */
+  CARGOS = RECORDS,
   FRAMES = RECORDS + 2 * NESTING + 64,
   RECURSIONS = 300
 };
@@ -46,9 +47,23 @@ typedef struct model_lifetime {
   bool is_alive;
 } model_lifetime;
 
+/* What the queued calls of an invocation with options share. */
+typedef struct model_cargo {
+  void *payload; /* freed at the release */
+  bool has_payload; /* false: it is not the library's, or not copied yet */
+  size_t size;
+  bool is_waiting; /* MULTICAST_WAIT */
+  int references;  /* the invocation, queued calls, and a call that a queue makes */
+  int queued;      /* calls that wait */
+  int made;        /* calls that have returned */
+  int due;         /* the frame in which the release has to run, or NONE */
+  bool is_released;
+} model_cargo;
+
 /* A queued call. */
 typedef struct model_call {
   int registration;
+  int cargo; /* or NONE */
   uint32_t event;
   const void *payload; /* the pointer itself, if `size` is 0 */
   size_t size;
@@ -62,6 +77,9 @@ typedef struct model_queue {
   multicast_overflow overflow;
   model_call *calls; /* oldest first; room for `capacity` */
   int descriptor;    /* -1: never asked for */
+  bool has_wake;
+  bool was_run;      /* a call of it has begun: this thread is expected to run it */
+  int waking;        /* calls of its wake function on the stack */
   multicast_queue_stats stats;
 } model_queue;
 
@@ -120,8 +138,12 @@ typedef enum frame_phase {
   LOCKED,   /* the call must follow */
   CALLING,  /* inside the delegate or visitor */
   UNLOCK,   /* it must follow */
-  UNLOCKING /* inside unlock */
+  UNLOCKING, /* inside unlock */
+  RELEASING /* the payload of a queued call that has returned */
 } frame_phase;
+
+/* What an invocation, visit or prune comes to next. */
+typedef enum next_step { UNKNOWN, TO_CALL, TO_QUEUE, AT_END } next_step;
 
 typedef enum payload_copy { NOT_COPIED, COPIED, NOT_COPYABLE } payload_copy;
 
@@ -132,13 +154,28 @@ typedef struct frame {
   int queue;   /* RUN */
   int newest;        /* this registration and later ones were added after the frame had begun */
   int current;       /* registration that is being called, or was last; or NONE */
+  int only;          /* INVOKE, VISIT: the only registration that may be called; or NONE */
+  next_step next;    /* it is `current`; not for RUN */
   bool is_over;      /* no call is left */
   int64_t made;      /* calls, or what was pruned; the result */
   int64_t budget;    /* RUN, VISIT: limit of calls */
   model_call call;   /* with the payload of the invoker or of the queue */
   payload_copy copy; /* INVOKE: for the queues */
+  bool has_copier;   /* INVOKE: `copy` makes it */
+  bool copy_fails;   /* INVOKE: `copy` returns NULL */
+  int cargo;         /* INVOKE with options: its own; or NONE */
+  int row;           /* INVOKE with MULTICAST_WAIT: the queue of the newest row of calls, or NONE */
+  int woken;         /* INVOKE: the queue whose wake has to be called now, or NONE */
+  bool has_woken;    /* RUN: the wake was called at its end */
+  bool is_inner;     /* RUN: inside a run of the same queue */
+  bool has_ended;    /* its result is known */
+  bool has_failed;   /* INVOKE with options: there is no memory for the payload */
+  int64_t queued, refused; /* INVOKE: calls */
+  int64_t finished, unfinished; /* INVOKE with MULTICAST_WAIT, when it has ended */
+  bool is_timeout;   /* then: a call is left in a queue that no thread has run */
   addition *adding;  /* CHANGE: an add; or NULL */
   int ending;        /* CHANGE: the broadcaster that is being destroyed, or NONE */
+  int ending_queue;  /* CHANGE: the queue whose registrations are to be removed, or NONE */
   int64_t failures;  /* failed allocations before it began */
 } frame;
 
@@ -154,8 +191,10 @@ typedef struct model_state {
   int nesting; /* frames that are not CHANGE */
   due_release due[REGISTRATIONS + MANY * RECORDS];
   int due_count;
+  model_cargo cargos[CARGOS];
+  int cargo_count;
   bool context_is_dead[CONTEXTS]; /* `lock` returns NULL */
-  int64_t failures_at_resume;     /* failed allocations when the library was last entered */
+  int successes;                  /* allocations of the library that will succeed; -1: any */
   int recursions;                 /* calls left that invoke their multicast again */
 } model_state;
 
@@ -222,6 +261,9 @@ frame *model_top(void);
 void model_leave(void);  /* checks that no call and no release is missing */
 void model_resume(void); /* a callback returns to the library */
 
+/* Finds frame->next. */
+void model_find_next(frame *f);
+
 /* Sets frame->current to the next registration that has to be called or locked. Queues the calls of
  * the registrations with a queue on the way. */
 void model_advance(frame *f);
@@ -238,13 +280,49 @@ bool model_take_release(int context, int release, int *registration);
  * there the header leaves the current token open. */
 bool model_current(int *registration);
 
+/* ---- Payloads: model_cargo.c ----------------------------------------------------------------- */
+
+int model_new_cargo(size_t size, bool is_waiting);
+void model_give_payload(int cargo, void *payload);
+
+/* One reference less. Returns whether its release is due now. */
+bool model_cargo_unref(int cargo);
+bool model_cargos_are_late(const frame *f); /* a release is due in this frame */
+
+/* At the release of a payload: follows the library up to where the release is due. */
+void model_follow_cargo(frame *f, int cargo);
+
+/* At a wake: follows the library up to where a wake is due. Returns the queue. */
+int model_follow_wake(frame *f);
+
+/* At a copy: follows the library up to where it is made. Returns the cargo. */
+int model_follow_copy(frame *f);
+
+/* Whether calls wait when a run ends, and a wake has to tell so. */
+bool model_wakes_at_end(const frame *f);
+
+/* The invocation has called and queued everything. */
+void model_end_invocation(frame *f);
+
+/* A release of a payload or the like is over: the call of the queue has ended. */
+void model_settle(frame *f);
+
+/* Whether the next allocation of the library succeeds. */
+bool model_take_memory(void);
+
 /* ---- Queues: model_queue.c ------------------------------------------------------------------- */
 
 void model_queue_call(frame *f, int index);
+
+/* If the next step is to queue a call, does that. */
+bool model_queue_next(frame *f);
 bool model_queue_take(int queue, model_call *out);
 void model_queue_call_is_dead(int queue); /* a taken call whose context is dead */
 void model_queue_retract(int queue, int index);
 bool model_queue_contains(int queue, int index);
 int64_t model_queue_clear(int queue); /* how many calls were dropped */
+
+/* The destroy of a queue first gives the payloads back. Then it removes the registrations. */
+void model_follow_queue(frame *f);
 
 #endif

@@ -1,6 +1,5 @@
 #include <string.h>
 
-#include "memory.h"
 #include "model.h"
 
 enum { KEPT_IN_PLACE = 32 }; /* largest payload that needs no allocation */
@@ -17,47 +16,92 @@ bool model_queue_contains(int queue, int index) {
 }
 
 static void remove_call(model_queue *q, int position) {
+  int cargo = q->calls[position].cargo;
   --q->stats.pending;
   memmove(&q->calls[position], &q->calls[position + 1],
           ((size_t)q->stats.pending - (size_t)position) * sizeof(model_call));
+  if (cargo != NONE) --model.cargos[cargo].queued;
 }
 
-/* The first queued call of an invocation copies the payload for all of them. */
-static bool can_be_copied(frame *f) {
-  if (f->call.size <= KEPT_IN_PLACE || f->copy == COPIED) return true;
-  return f->copy != NOT_COPYABLE && memory_failures() == model.failures_at_resume;
+/* The call gives its payload back. */
+static void drop_call(model_queue *q, int position) {
+  int cargo = q->calls[position].cargo;
+  remove_call(q, position);
+  if (cargo != NONE) (void)model_cargo_unref(cargo);
+}
+
+/* Whether there is memory for what the call needs. */
+static bool prepare(frame *f, int queue) {
+  bool is_waiting = f->cargo != NONE && model.cargos[f->cargo].is_waiting;
+  bool is_shared = is_waiting || f->has_copier || f->copy == COPIED || f->call.size > KEPT_IN_PLACE;
+  if (!is_shared) return true;
+  if (f->copy == NOT_COPYABLE) return false;
+  if (f->copy != COPIED) {
+    if (!model_take_memory()) return false;
+    EXPECT(!f->has_copier, "a copy is missing");
+    f->copy = COPIED;
+  }
+  if (!is_waiting || f->row == queue) return true;
+  if (!model_take_memory()) return false;
+  f->row = queue;
+  return true;
+}
+
+static void store(frame *f, model_queue *q, int position, int index) {
+  model_call *call = &q->calls[position];
+  *call = f->call;
+  call->registration = index;
+  call->cargo = f->cargo;
+  if (f->cargo == NONE) return;
+  ++model.cargos[f->cargo].references;
+  ++model.cargos[f->cargo].queued;
+  if (model.cargos[f->cargo].has_payload) call->payload = model.cargos[f->cargo].payload;
 }
 
 void model_queue_call(frame *f, int index) {
   const registration *r = &model.registrations[index];
   model_queue *q = &model.queues[r->queue];
+  bool is_prepared = prepare(f, r->queue);
   int before = find_call(q, index);
   bool is_full = (int)q->stats.pending == q->capacity;
-  bool is_copied;
+  bool was_empty = q->stats.pending == 0;
+  if (!r->is_live || !q->is_alive) return; /* removed while the payload was copied */
   if ((r->flags & MULTICAST_ONCE) && !(r->flags & MULTICAST_LATEST) && before != NONE) return;
-  is_copied = can_be_copied(f);
-  if (!is_copied) f->copy = NOT_COPYABLE;
-  if (!is_copied ||
-      (is_full && !((r->flags & MULTICAST_LATEST) && before != NONE) &&
-       q->overflow != MULTICAST_OVERFLOW_DROP_OLDEST)) {
+  if (!is_prepared || (is_full && !((r->flags & MULTICAST_LATEST) && before != NONE) &&
+                       q->overflow != MULTICAST_OVERFLOW_DROP_OLDEST)) {
     ++q->stats.refused; /* also with MULTICAST_OVERFLOW_BLOCK: this thread ran the queue last */
+    ++f->refused;
     return;
   }
-  f->copy = COPIED;
   ++f->made;
+  ++f->queued;
   ++q->stats.queued;
   if ((r->flags & MULTICAST_LATEST) && before != NONE) {
+    model_call old = q->calls[before];
     ++q->stats.coalesced;
+    store(f, q, before, index);
+    if (old.cargo != NONE) {
+      --model.cargos[old.cargo].queued;
+      (void)model_cargo_unref(old.cargo);
+    }
   } else {
     if (is_full) {
-      remove_call(q, 0);
+      drop_call(q, 0);
       ++q->stats.dropped;
     }
-    before = (int)q->stats.pending++;
-    if (q->stats.highest < q->stats.pending) q->stats.highest = q->stats.pending;
+    if (q->stats.highest < ++q->stats.pending) q->stats.highest = q->stats.pending;
+    store(f, q, (int)q->stats.pending - 1, index);
   }
-  q->calls[before] = f->call;
-  q->calls[before].registration = index;
+  if (was_empty && q->has_wake) f->woken = r->queue;
+}
+
+bool model_queue_next(frame *f) {
+  if (f->is_over) return false;
+  model_find_next(f);
+  if (f->next != TO_QUEUE) return false;
+  f->next = UNKNOWN;
+  model_queue_call(f, f->current);
+  return true;
 }
 
 bool model_queue_take(int queue, model_call *out) {
@@ -65,6 +109,7 @@ bool model_queue_take(int queue, model_call *out) {
   if (!q->is_alive || q->stats.pending == 0) return false;
   *out = q->calls[0];
   remove_call(q, 0);
+  q->was_run = true;
   ++q->stats.delivered; /* counts from the lock of the call on */
   return true;
 }
@@ -73,7 +118,7 @@ int64_t model_queue_clear(int queue) {
   model_queue *q = &model.queues[queue];
   int64_t dropped = (int64_t)q->stats.pending;
   q->stats.dropped += q->stats.pending;
-  q->stats.pending = 0;
+  while (q->stats.pending > 0) drop_call(q, 0);
   return dropped;
 }
 
@@ -86,7 +131,16 @@ void model_queue_retract(int queue, int index) {
   model_queue *q = &model.queues[queue];
   int i;
   while ((i = find_call(q, index)) != NONE) {
-    remove_call(q, i);
+    drop_call(q, i);
     ++q->stats.retracted;
   }
+}
+
+void model_follow_queue(frame *f) {
+  int i, queue = f->ending_queue;
+  if (queue == NONE) return;
+  EXPECT(!model_cargos_are_late(f), "the release of a payload is missing");
+  f->ending_queue = NONE;
+  for (i = 0; i < model.registration_count; ++i)
+    if (model.registrations[i].queue == queue && model.registrations[i].is_live) model_remove(i);
 }

@@ -4,17 +4,7 @@
 #include "history.h"
 #include "operations.h"
 
-/* The arguments of an invocation. */
-typedef struct argument {
-  uint32_t event;
-  unsigned char *payload; /* freed when the call has returned; NULL if size is 0 */
-  const void *passed;
-  size_t size;
-  int seed;
-  bool is_missing; /* a size without a payload */
-} argument;
-
-static argument make_argument(uint8_t event, uint8_t size) {
+argument make_argument(uint8_t event, uint8_t size) {
   static const uint32_t events[] = {0, 1, 2, 63, 64, 65, UINT32_MAX, 0};
   static const size_t sizes[] = {0, 0, 1, 16, 32, 33, 100, 1000};
   static int serial;
@@ -31,7 +21,7 @@ static argument make_argument(uint8_t event, uint8_t size) {
   return a;
 }
 
-static frame *enter_invocation(int target, const argument *a) {
+frame *enter_invocation(int target, const argument *a) {
   frame *f = model_enter(INVOKE);
   f->target = target;
   f->budget = INT64_MAX;
@@ -39,11 +29,11 @@ static frame *enter_invocation(int target, const argument *a) {
   f->call.payload = a->passed;
   f->call.size = a->size;
   f->call.seed = a->seed;
+  f->call.cargo = NONE;
   return f;
 }
 
-/* The errors of a function that calls delegates. */
-static outcomes errors_of(const choice *c, bool is_missing) {
+outcomes errors_of(const choice *c, bool is_missing) {
   outcomes o = {{0}, 0};
   allow_handle_error(&o, c);
   if (is_missing) allow(&o, MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -51,7 +41,7 @@ static outcomes errors_of(const choice *c, bool is_missing) {
   return o;
 }
 
-static void finish_calls(frame *f, int64_t result) {
+void finish_calls(frame *f, int64_t result) {
   model_leave();
   NOTE("= %lld", result);
   EXPECT_EQ(result, f->made);

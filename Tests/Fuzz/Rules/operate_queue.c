@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include "callbacks.h"
 #include "history.h"
 #include "memory.h"
 #include "operations.h"
@@ -34,12 +35,16 @@ void perform_create_queue(const record *r) {
   multicast_queue_options o = multicast_queue_options_default();
   int64_t failures = memory_failures();
   bool is_bad = r->c >= 0xF8;
+  bool is_unrun = r->e >= 192; /* this thread does not run a call of it at once */
   model_queue q = {0};
   int i;
   o.capacity = capacities[r->a % 8];
   if (r->d & 1) o.thread_name = "of the queue";
   if (r->d & 2) o.stack_size = 65536;
   o.overflow = (multicast_overflow)(r->b % 3);
+  if (is_unrun && o.overflow == MULTICAST_OVERFLOW_BLOCK) o.overflow = MULTICAST_OVERFLOW_REFUSE;
+  if (r->f >= 128) o.wake = wake_loop;
+  o.wake_context = (void *)(uintptr_t)(model.queue_count + 1);
   /* This thread runs a call of the queue at once. At the nesting limit no run is possible. */
   if (model.nesting >= NESTING) o.overflow = MULTICAST_OVERFLOW_REFUSE;
   switch (r->c) {
@@ -66,7 +71,9 @@ void perform_create_queue(const record *r) {
     EXPECT(model.queues[i].handle.id != q.handle.id, "two queues with the same handle");
   NOTE("= q%lld", i);
   q.is_alive = true;
-  if (model.nesting < NESTING && !become_consumer(&q)) {
+  q.has_wake = o.wake != NULL;
+  q.was_run = model.nesting < NESTING && !is_unrun;
+  if (q.was_run && !become_consumer(&q)) {
     EXPECT(memory_failures() > failures, "no call without a failed allocation");
     EXPECT_EQ(multicast_queue_destroy(q.handle), MULTICAST_OK);
     return;
@@ -94,18 +101,19 @@ void perform_destroy_queue(const record *r) {
   multicast_status status;
   limit within = choose_limit(r->b);
   outcomes allowed = {{0}, 0};
+  frame *f;
   int i;
   NOTE("multicast_queue_destroy(q%lld)", c.index);
-  model_enter(CHANGE);
+  f = model_enter(CHANGE);
   allow_handle_error(&allowed, &c);
   if (q != NULL) {
     q->is_alive = false;
-    for (i = 0; i < model.registration_count; ++i)
-      if (model.registrations[i].queue == c.index && model.registrations[i].is_live)
-        model_remove(i);
+    (void)model_queue_clear(c.index);
+    f->ending_queue = c.index;
   }
   status = within.is_limited ? multicast_queue_destroy_within(handle, within.timeout_ns)
                              : multicast_queue_destroy(handle);
+  model_follow_queue(f);
   if (q != NULL) {
     allow(&allowed, MULTICAST_OK);
     for (i = 0; i < model.registration_count; ++i) {
@@ -115,11 +123,21 @@ void perform_destroy_queue(const record *r) {
       if (x->running > 0 || (x->release != NONE && x->in_use == 0 && !x->has_been_released))
         allowed.values[0] = MULTICAST_PENDING;
     }
+    if (q->waking > 0) allowed.values[0] = MULTICAST_PENDING;
     if (q->descriptor >= 0 && !is_of_another(q->descriptor))
       EXPECT(fcntl(q->descriptor, F_GETFD) == -1 && errno == EBADF,
              "the descriptor of a destroyed queue is still open");
   }
   finish(status, &allowed);
+}
+
+/* Whether a run of the queue is on the stack that has not ended yet. */
+static bool is_running(int queue) {
+  int i;
+  for (i = 0; i < model.depth - 1; ++i)
+    if (model.frames[i].kind == RUN && model.frames[i].queue == queue && !model.frames[i].has_woken)
+      return true;
+  return false;
 }
 
 void perform_run(const record *r) {
@@ -138,6 +156,7 @@ void perform_run(const record *r) {
   } else {
     frame *f = model_enter(RUN);
     f->queue = c.index;
+    f->is_inner = is_running(c.index);
     f->budget = max == 0 ? (int64_t)model.queues[c.index].stats.pending
                          : max > INT64_MAX ? INT64_MAX : (int64_t)max;
     result = multicast_queue_run(q, max);
@@ -150,9 +169,12 @@ void perform_run(const record *r) {
 void perform_clear(const record *r) {
   choice c = choose_queue(r->a);
   multicast_queue q = {c.id};
+  outcomes allowed = {{0}, 0};
   NOTE("multicast_queue_clear(q%lld)", c.index);
-  EXPECT_EQ(multicast_queue_clear(q),
-            c.is_alive ? model_queue_clear(c.index) : MULTICAST_ERROR_INVALID_HANDLE);
+  model_enter(CHANGE);
+  allow_handle_error(&allowed, &c);
+  if (c.is_alive) allow(&allowed, model_queue_clear(c.index));
+  finish(multicast_queue_clear(q), &allowed);
 }
 
 static bool is_readable(int descriptor) {

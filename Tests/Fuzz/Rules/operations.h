@@ -45,6 +45,11 @@ typedef enum operation {
   GET_TOKEN,
   CLEAR_QUEUE,
   UNREGISTER_CONTEXT,
+  INVOKE_WITH,
+  NOTIFY_WITH,
+  INVOKE_TOKEN,
+  VISIT_TOKEN,
+  CALL_STACK,
   OPERATIONS
 } operation;
 
@@ -78,6 +83,11 @@ void perform_invoke(const record *r);
 void perform_notify(const record *r);
 void perform_visit(const record *r);
 void invoke_again(int target);
+void perform_invoke_with(const record *r);
+void perform_notify_with(const record *r);
+void perform_invoke_token(const record *r);
+void perform_visit_token(const record *r);
+void perform_call_stack(const record *r);
 
 void perform_token(const record *r);
 void perform_current(const record *r);
@@ -139,6 +149,27 @@ name_choice choose_name(uint8_t byte);
 void allow_handle_error(outcomes *o, const choice *c);
 /* Allows MULTICAST_ERROR_OUT_OF_MEMORY if an allocation has failed during the frame. */
 void allow_memory_error(outcomes *o, const frame *f);
+
+/* ---- Invocations: operate_invoke.c ----------------------------------------------------------- */
+
+/* The arguments of an invocation. */
+typedef struct argument {
+  uint32_t event;
+  unsigned char *payload; /* freed when the call has returned; NULL if size is 0 */
+  const void *passed;
+  size_t size;
+  int seed;
+  bool is_missing; /* a size without a payload */
+} argument;
+
+argument make_argument(uint8_t event, uint8_t size);
+frame *enter_invocation(int target, const argument *a);
+
+/* The errors of a function that calls delegates. */
+outcomes errors_of(const choice *c, bool is_missing);
+
+/* The library has returned from calls: the result must be their number. */
+void finish_calls(frame *f, int64_t result);
 
 /* The library has returned: no call may be missing, and the result must be allowed. */
 void finish(int64_t result, const outcomes *allowed);

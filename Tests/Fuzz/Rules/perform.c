@@ -113,6 +113,11 @@ bool perform(const record *r) {
     case GET_TOKEN: perform_get(r); break;
     case CLEAR_QUEUE: perform_clear(r); break;
     case UNREGISTER_CONTEXT: perform_unregister_context(r); break;
+    case INVOKE_WITH: perform_invoke_with(r); break;
+    case NOTIFY_WITH: perform_notify_with(r); break;
+    case INVOKE_TOKEN: perform_invoke_token(r); break;
+    case VISIT_TOKEN: perform_visit_token(r); break;
+    case CALL_STACK: perform_call_stack(r); break;
     case END_INSIDE:
     case OPERATIONS: return false;
   }

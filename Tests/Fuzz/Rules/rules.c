@@ -54,6 +54,11 @@ static void expect_nothing_is_left(void) {
     EXPECT(!r->is_live && r->in_use == 0, "a registration is left");
     EXPECT(r->release == NONE || r->has_been_released, "a release has not run");
   }
+  for (i = 0; i < model.cargo_count; ++i) {
+    const model_cargo *c = &model.cargos[i];
+    EXPECT_EQ(c->references, 0);
+    EXPECT(!c->has_payload || c->is_released, "a payload was not released");
+  }
   EXPECT_EQ(model.due_count, 0);
   EXPECT_EQ(multicast_token_current().id, 0);
 }
