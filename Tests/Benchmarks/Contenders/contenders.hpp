@@ -6,6 +6,7 @@
 
 #include "bare_loop.hpp"
 #include "libmulticast.hpp"
+#include "list.hpp"
 #include "mutex.hpp"
 #ifdef HAS_BOOST
 #include "boost_signals2.hpp"
@@ -22,15 +23,6 @@
 #ifdef HAS_URCU
 #include "urcu.hpp"
 #endif
-
-/// A list of types, with a call for each of them.
-template <class... Each> struct contenders {
-  template <class Function> static void for_each(Function function) {
-    (function(type<Each>()), ...);
-  }
-  template <class... More> using with = contenders<Each..., More...>;
-  template <class Type> struct type { using contender = Type; };
-};
 
 using libmulticast_shared = libmulticast_contender<shared_library>;
 using libmulticast_static = libmulticast_contender<static_library>;

@@ -1,5 +1,6 @@
 // How long does an invocation take, with no delegate to 65,536?
 
+#include "contenders.hpp"
 #include "question.hpp"
 
 template <class Contender>

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <map>
 
+#include "contenders.hpp"
 #include "heap.hpp"
 #include "question.hpp"
 

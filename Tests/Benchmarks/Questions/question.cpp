@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "contenders.hpp"
 #include "missing_peers.h"
 
 int run_question(int argc, char **argv) {

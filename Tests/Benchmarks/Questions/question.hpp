@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "contenders.hpp"
+#include "work.h"
 
 /// `measure/contender/parameter`. The parts may have commas and blanks, but no slashes.
 inline std::string label(const std::string &measure, const std::string &contender,

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <deque>
 
+#include "contenders.hpp"
 #include "question.hpp"
 #include "repeating_thread.hpp"
 
