@@ -60,3 +60,15 @@ using until_urcu = until_qt::with<urcu_contender>;
 using until_urcu = until_qt;
 #endif
 using peers = until_urcu::with<mutex_contender>;
+
+/// The names of the contenders that are not thread-safe, for `run_question`.
+inline std::string not_thread_safe() {
+  std::string names;
+  auto append = [&](auto each) {
+    using contender = typename decltype(each)::contender;
+    if (!contender::is_thread_safe) names += (names.empty() ? "" : ";") + contender::name();
+  };
+  bare_loops::for_each(append);
+  peers::for_each(append);
+  return names;
+}

@@ -37,5 +37,5 @@ int main(int argc, char **argv) {
     bare_loops::for_each(in_library);
     libmulticasts::for_each(in_library);
   }
-  return run_question(argc, argv);
+  return run_question(argc, argv, not_thread_safe());
 }

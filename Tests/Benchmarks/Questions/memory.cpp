@@ -132,5 +132,5 @@ int main(int argc, char **argv) {
     peers::for_each(add);
   }
   benchmark::AddCustomContext("bytes", "malloc_usable_size of each block");
-  return run_question(argc, argv);
+  return run_question(argc, argv, not_thread_safe());
 }

@@ -43,5 +43,6 @@ template <class Contender> struct filled {
   }
 };
 
-/// Writes to the JSON what is missing, and runs the registered benchmarks.
-int run_question(int argc, char **argv);
+/// Writes to the JSON what is missing and what is not thread-safe, and runs the registered
+/// benchmarks.
+int run_question(int argc, char **argv, const std::string &not_thread_safe = "");
