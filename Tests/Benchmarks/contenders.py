@@ -12,6 +12,8 @@ class Style(NamedTuple):
 STYLES = [
     Style("bare loop in a library", "#000000", "x"),
     Style("bare loop in the executable", "#999999", "x"),
+    Style("libmulticast, static, handed over", "#44aa99", "H"),
+    Style("libmulticast, handed over", "#aa4499", "X"),
     Style("libmulticast, static", "#56b4e9", "s"),
     Style("libmulticast, own thread", "#332288", "h"),
     Style("libmulticast, epoll", "#117733", "*"),
@@ -20,6 +22,7 @@ STYLES = [
     Style("libsigc++", "#cc79a7", "v"),
     Style("GObject", "#009e73", "D"),
     Style("GAsyncQueue", "#009e73", "d"),
+    Style("GMainContext", "#009e73", "d"),
     Style("Qt", "#e69f00", "P"),
     Style("liburcu", "#8c6d31", "<"),
     Style("mutex", "#882255", ">"),

@@ -86,6 +86,13 @@ MEASURES = [
     latency("p99", "99th percentile"),
     latency("p999", "99.9th percentile"),
 
+    Measure("queued payload, 1 delegate", "Queue a call with a payload and run it, on one thread",
+            "bytes of payload", "payload"),
+    Measure("queued payload, 3 delegates", "Queue three calls with one payload and run them",
+            "bytes of payload", "payload"),
+    Measure("ask and wait", "Ask another thread and wait for its answer", "", "ask",
+            statistic="median"),
+
     Measure("notify by name", "Notify the observer of a name", "names", "broadcaster"),
     Measure("look up by name", "Look up a name", "names", "broadcaster"),
     Measure("invoke without a name", "Notify through a multicast that was looked up before",

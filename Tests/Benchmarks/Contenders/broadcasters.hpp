@@ -4,8 +4,8 @@
 /// of a name, the same each time. `notify` calls the observers of an entry.
 #pragma once
 
-#include "contenders.hpp"
 #include "libmulticast_broadcaster.hpp"
+#include "list.hpp"
 #include "map_broadcaster.hpp"
 #ifdef HAS_GLIB
 #include "gobject_broadcaster.hpp"

@@ -6,6 +6,7 @@
 
 #include "bare_loop.hpp"
 #include "libmulticast.hpp"
+#include "list.hpp"
 #include "mutex.hpp"
 #ifdef HAS_BOOST
 #include "boost_signals2.hpp"
@@ -22,15 +23,6 @@
 #ifdef HAS_URCU
 #include "urcu.hpp"
 #endif
-
-/// A list of types, with a call for each of them.
-template <class... Each> struct contenders {
-  template <class Function> static void for_each(Function function) {
-    (function(type<Each>()), ...);
-  }
-  template <class... More> using with = contenders<Each..., More...>;
-  template <class Type> struct type { using contender = Type; };
-};
 
 using libmulticast_shared = libmulticast_contender<shared_library>;
 using libmulticast_static = libmulticast_contender<static_library>;
@@ -68,3 +60,15 @@ using until_urcu = until_qt::with<urcu_contender>;
 using until_urcu = until_qt;
 #endif
 using peers = until_urcu::with<mutex_contender>;
+
+/// The names of the contenders that are not thread-safe, for `run_question`.
+inline std::string not_thread_safe() {
+  std::string names;
+  auto append = [&](auto each) {
+    using contender = typename decltype(each)::contender;
+    if (!contender::is_thread_safe) names += (names.empty() ? "" : ";") + contender::name();
+  };
+  bare_loops::for_each(append);
+  peers::for_each(append);
+  return names;
+}

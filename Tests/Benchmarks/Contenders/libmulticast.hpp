@@ -10,7 +10,7 @@
   X(create) X(destroy) X(add) X(add_many) X(remove) X(remove_all) X(contains) X(invoke)        \
   X(token_remove) X(token_remove_nowait) X(token_pause) X(token_resume)                        \
   X(queue_create) X(queue_destroy) X(queue_run) X(queue_wait) X(queue_fd)                      \
-  X(queue_start) X(queue_stop) X(queue_get_stats)                                              \
+  X(queue_start) X(queue_stop) X(queue_get_stats) X(invoke_with)                               \
   X(broadcaster_create) X(broadcaster_destroy) X(broadcaster_register)                         \
   X(broadcaster_notify) X(broadcaster_multicast) X(set_allocator)
 

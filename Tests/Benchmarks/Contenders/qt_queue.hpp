@@ -1,11 +1,11 @@
 /// A queued connection to an object in a QThread, whose event loop makes the calls.
 #pragma once
 
-#include <QCoreApplication>
 #include <QThread>
 #include <string>
 
 #include "qt.hpp"
+#include "qt_application.hpp"
 #include "receiver.hpp"
 
 struct qt_queue_contender {
@@ -13,7 +13,7 @@ struct qt_queue_contender {
   static constexpr bool is_bounded = false;
 
   qt_queue_contender(receiver &to, uint32_t) : to(to) {
-    application();
+    make_qt_application();
     QObject::connect(
         &sender, &qt_sender::queued, &object,
         [&to](quint32 event, const QByteArray &payload) {
@@ -39,15 +39,6 @@ struct qt_queue_contender {
   void deliver() { to.wait(); }
 
  private:
-  /// Event loops need one; it is never run. Qt's own event dispatcher is several times faster here
-  /// than the default one, which uses GLib.
-  static void application() {
-    qputenv("QT_NO_GLIB", "1");
-    static int argc = 1;
-    static char program[] = "queue", *argv[] = {program, nullptr};
-    static QCoreApplication made(argc, argv);
-  }
-
   receiver &to;
   qt_sender sender;
   QObject object;

@@ -9,8 +9,8 @@
 #pragma once
 
 #include "condition_queue.hpp"
-#include "contenders.hpp"
 #include "libmulticast_queue.hpp"
+#include "list.hpp"
 #ifdef HAS_GLIB
 #include "glib_queue.hpp"
 #endif

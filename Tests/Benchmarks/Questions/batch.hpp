@@ -6,6 +6,7 @@
 #include <chrono>
 #include <random>
 
+#include "contenders.hpp"
 #include "question.hpp"
 
 template <class Contender> struct batch {

@@ -316,5 +316,5 @@ int main(int argc, char **argv) {
   register_own<static_library>();
   benchmark::RegisterBenchmark(label("membarrier", "Linux", invoked).c_str(), barrier)
       ->UseManualTime();
-  return run_question(argc, argv);
+  return run_question(argc, argv, not_thread_safe());
 }

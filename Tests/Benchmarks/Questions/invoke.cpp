@@ -1,5 +1,6 @@
 // How long does an invocation take, with no delegate to 65,536?
 
+#include "contenders.hpp"
 #include "question.hpp"
 
 template <class Contender>
@@ -36,5 +37,5 @@ int main(int argc, char **argv) {
     bare_loops::for_each(in_library);
     libmulticasts::for_each(in_library);
   }
-  return run_question(argc, argv);
+  return run_question(argc, argv, not_thread_safe());
 }

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <map>
 
+#include "contenders.hpp"
 #include "heap.hpp"
 #include "question.hpp"
 
@@ -131,5 +132,5 @@ int main(int argc, char **argv) {
     peers::for_each(add);
   }
   benchmark::AddCustomContext("bytes", "malloc_usable_size of each block");
-  return run_question(argc, argv);
+  return run_question(argc, argv, not_thread_safe());
 }

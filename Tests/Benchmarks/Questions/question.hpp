@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "contenders.hpp"
+#include "work.h"
 
 /// `measure/contender/parameter`. The parts may have commas and blanks, but no slashes.
 inline std::string label(const std::string &measure, const std::string &contender,
@@ -43,5 +43,6 @@ template <class Contender> struct filled {
   }
 };
 
-/// Writes to the JSON what is missing, and runs the registered benchmarks.
-int run_question(int argc, char **argv);
+/// Writes to the JSON what is missing and what is not thread-safe, and runs the registered
+/// benchmarks.
+int run_question(int argc, char **argv, const std::string &not_thread_safe = "");

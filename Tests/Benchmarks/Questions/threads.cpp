@@ -7,6 +7,7 @@
 #include <chrono>
 #include <deque>
 
+#include "contenders.hpp"
 #include "question.hpp"
 #include "repeating_thread.hpp"
 
@@ -112,5 +113,5 @@ int main(int argc, char **argv) {
   };
   libmulticasts::for_each(changed);
   peers::for_each(changed);
-  return run_question(argc, argv);
+  return run_question(argc, argv, not_thread_safe());
 }

@@ -1,0 +1,6 @@
+#pragma once
+
+#include <cstdint>
+
+/// The work of the thread that is asked.
+inline uint64_t answer(uint64_t question) { return question + 1; }

@@ -1,0 +1,29 @@
+/// All ways to ask another thread that are compared, except those whose headers were not found.
+///
+/// An asker is a class with a thread of its own. `ask` is called on one other thread: it makes the
+/// thread call `answer` and returns the result.
+#pragma once
+
+#include "libmulticast_asker.hpp"
+#include "list.hpp"
+#include "promise_asker.hpp"
+#ifdef HAS_GLIB
+#include "glib_asker.hpp"
+#endif
+#ifdef HAS_QT
+#include "qt_asker.hpp"
+#endif
+
+#ifdef HAS_GLIB
+using glib_askers = contenders<glib_asker>;
+#else
+using glib_askers = contenders<>;
+#endif
+#ifdef HAS_QT
+using peer_askers = glib_askers::with<qt_asker, promise_asker>;
+#else
+using peer_askers = glib_askers::with<promise_asker>;
+#endif
+
+using libmulticast_askers =
+    contenders<libmulticast_asker<shared_library>, libmulticast_asker<static_library>>;

@@ -1,0 +1,46 @@
+/// MULTICAST_WAIT, with the thread of a queue.
+#pragma once
+
+#include <string>
+
+#include "answer.hpp"
+#include "libmulticast.hpp"
+
+template <class library> struct libmulticast_asker {
+  static std::string name() { return library::name(); }
+
+  libmulticast_asker() {
+    multicast_add_options options = multicast_add_options_default();
+    options.queue = queue;
+    library::add(handle, {receive, nullptr}, &options, nullptr);
+    library::queue_start(queue);
+  }
+  ~libmulticast_asker() {
+    library::destroy(handle);
+    library::queue_destroy(queue);
+  }
+  libmulticast_asker(const libmulticast_asker &) = delete;
+
+  uint64_t ask(uint64_t question) {
+    request made{question, 0};
+    multicast_invocation invocation = multicast_invocation_default();
+    invocation.flags = MULTICAST_WAIT;
+    // With a size of 0 the call gets the pointer itself. The request may be on this stack because
+    // there is no time limit, and the queue's thread never waits for this one.
+    invocation.payload = &made;
+    library::invoke_with(handle, &invocation, nullptr);
+    return made.answer;
+  }
+
+ private:
+  struct request {
+    uint64_t question, answer;
+  };
+  static void receive(void *, uint32_t, const void *payload, size_t) {
+    auto *asked = static_cast<request *>(const_cast<void *>(payload));
+    asked->answer = answer(asked->question);
+  }
+
+  multicast handle = library::create();
+  multicast_queue queue = library::queue_create(nullptr);
+};

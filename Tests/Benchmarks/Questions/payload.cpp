@@ -1,0 +1,88 @@
+// What does it save to hand over the payload of queued calls, instead of having it copied?
+//
+// The program has the payload already, filled and in a buffer of its own. A payload that is handed
+// over is released when its last call has returned; the release only counts. A real program would
+// give the buffer back to a pool, or free it: then it also has to allocate the next one. Delegates
+// do not read the payload.
+
+#include <malloc.h>
+
+#include "libmulticast.hpp"
+#include "list.hpp"
+#include "question.hpp"
+
+static uint64_t released;
+
+template <class library> struct copied {
+  static std::string name() { return library::name() + ", copied"; }
+  static constexpr bool is_released = false;
+
+  static void invoke(multicast target, const void *payload, size_t size) {
+    library::invoke(target, 0, payload, size);
+  }
+};
+
+template <class library> struct handed_over {
+  static std::string name() { return library::name() + ", handed over"; }
+  static constexpr bool is_released = true;
+
+  static void invoke(multicast target, const void *payload, size_t size) {
+    multicast_invocation invocation = multicast_invocation_default();
+    invocation.payload = payload;
+    invocation.size = size;
+    invocation.release = [](const void *, size_t) { released++; };
+    library::invoke_with(target, &invocation, nullptr);
+  }
+};
+
+/// Queues the calls of one invocation and runs them, on this thread.
+template <class library, class Way>
+static void invoke_and_run(benchmark::State &state, size_t delegates, size_t size) {
+  const std::vector<unsigned char> payload(size, 1);
+  std::vector<uint64_t> counters(delegates);
+  const multicast_queue queue = library::queue_create(nullptr);
+  const multicast target = library::create();
+  multicast_add_options options = multicast_add_options_default();
+  options.queue = queue;
+  for (auto &counter : counters)
+    library::add(target, {work_in_executable, &counter}, &options, nullptr);
+
+  released = 0;
+  for (auto _ : state) {
+    Way::invoke(target, payload.data(), size);
+    library::queue_run(queue, delegates);
+  }
+  library::destroy(target);
+  library::queue_destroy(queue);
+
+  const auto invocations = uint64_t(state.iterations());
+  for (uint64_t each : counters)
+    if (each != invocations * size) return state.SkipWithError("not every call was made");
+  if (released != (Way::is_released ? invocations : 0))
+    state.SkipWithError("not every payload was released once");
+}
+
+template <class library, class Way> static void register_way() {
+  for (size_t delegates : {1, 3}) {
+    const std::string measure =
+        "queued payload, " + std::to_string(delegates) + (delegates == 1 ? " delegate" : " delegates");
+    for (size_t size : {256, 4096, 65536, 1048576})
+      benchmark::RegisterBenchmark(label(measure, Way::name(), int64_t(size)).c_str(),
+                                   invoke_and_run<library, Way>, delegates, size);
+  }
+}
+
+int main(int argc, char **argv) {
+  // By default malloc maps large blocks one by one and returns their memory to the system. Then
+  // mostly page faults would be measured, and only where there are copies.
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+
+  auto both_ways = [](auto each) {
+    using library = typename decltype(each)::contender;
+    register_way<library, copied<library>>();
+    register_way<library, handed_over<library>>();
+  };
+  contenders<shared_library, static_library>::for_each(both_ways);
+  return run_question(argc, argv);
+}
