@@ -45,7 +45,7 @@ static void must(const char *what, multicast_status status) {
 
 /* ---- The protocol --------------------------------------------------------------------------- */
 
-/* The payload is a frame, which nobody changes before it is released. */
+/* The payload is a frame. It does not change before it is released. */
 enum { FRAME_READY };
 
 struct frame {

@@ -208,8 +208,8 @@ static void *work(void *argument) {
 
 /* ---- Main program --------------------------------------------------------------------------- */
 
-static multicast create_on(multicast_queue queue, multicast_function function, void *const *contexts,
-                           int count) {
+static multicast create_on(multicast_queue queue, multicast_function function,
+                           void *const *contexts, int count) {
   multicast created = multicast_create();
   if (created.id == 0) must("create", multicast_create_error());
   multicast_add_options options = multicast_add_options_default();

@@ -19,7 +19,7 @@ from measures import MEASURES, is_better
 # Google Benchmark shuffles the repetitions of one program within a round. Several rounds make sure
 # that a slow minute of the machine does not affect one program only.
 FULL = {"rounds": 3, "repetitions": 3, "min_time": 0.005}
-QUICK = {"rounds": 1, "repetitions": 1, "min_time": 0.001}
+QUICK = {"rounds": 1, "repetitions": 1, "min_time": 0.0001}
 
 NANOSECONDS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 PLACEMENT = re.compile(r"(bare loop .*) \d")

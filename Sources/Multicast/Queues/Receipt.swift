@@ -53,11 +53,14 @@ struct Receipt {
     return (made, references &- Self.ownReferences)  //~ own_reference_unfinished
   }
 
-  /// What a thread that waits for the calls sleeps for. If the queue is destroyed, its slot may
-  /// have another occupant: then only a thread that is in such a call can end the wait.
+  /// What a thread that waits for the calls sleeps for.
   var wait: Wait {
-    .run(
-      payload: UInt(bitPattern: payload.header),
-      consumer: queue.isCurrent ? queue.consumer : nil)
+    let references = withUnsafePointer(to: payload.header.pointee.references) {
+      UnsafeMutablePointer(mutating: $0)
+    }
+    return .run(
+      Wait.QueuedCalls(
+        receipt: UInt(bitPattern: payload.header), references: references, slot: queue.slot,
+        queue: queue.handle, consumer: queue.consumer))
   }
 }

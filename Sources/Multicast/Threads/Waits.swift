@@ -11,11 +11,33 @@ enum Wait {
   case thread(UnsafeMutablePointer<Atomic<ThreadIdentity>>)
   /// A wait for room in a queue. The consumer is expected to run the queue; any other thread may.
   case room(consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>)
-  /// A wait for calls that wait in a queue or run, with this payload or receipt. A thread that runs
-  /// one has it in a frame. The consumer is expected to run the others; nil: none is left.
-  case run(payload: UInt, consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>?)
+  /// A wait for calls of an invocation that wait in a queue, or run.
+  case run(QueuedCalls)
   /// A wait for release functions, on any thread.
   case releases
+
+  /// Calls that share a payload, the receipt, which counts them.
+  struct QueuedCalls {
+    /// A thread that runs one of them has the receipt in a frame.
+    let receipt: UInt
+    /// The references to the receipt, in the lower half. One of them is that of the waiting thread.
+    let references: UnsafeMutablePointer<Atomic<UInt64>>
+    /// The queue's slot, and the queue's handle: the slot may have another occupant.
+    let slot: UnsafeMutablePointer<SlotHeader>
+    let queue: Handle
+    /// The thread that is expected to run those that wait in the queue.
+    let consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>
+
+    /// Whether the wait is over. The thread may not have run again yet.
+    ///
+    /// Acquire: what the calls did happened before.
+    var areOver: Bool {
+      UInt32(truncatingIfNeeded: references.pointee.load(ordering: .acquiring)) <= 1
+    }
+
+    /// Whether the queue exists. After it was destroyed, all that is left are running calls.
+    var hasQueue: Bool { slot.pointee.id.load(ordering: .acquiring) == queue }
+  }
 
   var isNothing: Bool {
     if case .nothing = self { return true }
@@ -35,33 +57,48 @@ enum Wait {
     return false
   }
 
-  /// The one thread that is expected to end this wait, if there is one.
-  var thread: UnsafeMutablePointer<Atomic<ThreadIdentity>>? {
+  /// Whether one thread is expected to end this wait, wherever that thread is.
+  var isForThread: Bool {
     switch self {
-    case .thread(let identity), .room(let identity): identity
-    case .run(_, let consumer): consumer
-    case .nothing, .calls, .releases: nil
+    case .thread, .room, .run: true
+    case .nothing, .calls, .releases: false
     }
   }
 
   /// Whether this thread can end the wait.
   func concerns(_ record: ThreadRecord) -> Bool {
-    if let thread {
-      // Relaxed: the thread that will do it may be another by then.
-      let identity = thread.pointee.load(ordering: .relaxed)
-      if !identity.isNone && identity == record.identity { return true }
-    }
     switch self {
+    case .nothing, .releases: return false
     case .calls(let token): return record.isCalling(token)
-    case .run(let payload, _): return record.retains(payload)
-    case .nothing, .thread, .room, .releases: return false
+    case .thread(let identity), .room(let identity): return Self.isThat(identity, of: record)
+    case .run(let calls):
+      // The handle after the consumer: that may be of the slot's next occupant.
+      if Self.isThat(calls.consumer, of: record) && calls.hasQueue { return true }
+      return record.retains(calls.receipt)
     }
+  }
+
+  private static func isThat(
+    _ identity: UnsafeMutablePointer<Atomic<ThreadIdentity>>, of record: ThreadRecord
+  ) -> Bool {
+    // Relaxed: the thread that will do it may be another by then.
+    let identity = identity.pointee.load(ordering: .relaxed)
+    return !identity.isNone && identity == record.identity
   }
 
   /// Whether the thread that can end this wait is not known.
   fileprivate var isForUnknownThread: Bool {
     if isForReleases { return true }
-    return thread != nil && !ThreadRegistry.all.contains { concerns($0) }
+    if case .run(let calls) = self, !calls.hasQueue { return false }
+    return isForThread && !ThreadRegistry.all.contains { concerns($0) }
+  }
+}
+
+extension ThreadRecord {
+  /// What the thread sleeps for; nothing if that is over, and the thread only has to run again.
+  fileprivate var currentWait: Wait {
+    if case .run(let calls) = wait, calls.areOver { return .nothing }
+    return wait
   }
 }
 
@@ -93,12 +130,11 @@ enum Waits {
   /// - Returns: `ok`; `pending`, if that thread waits for this one, directly or through others; or
   ///   `timeout`.
   static func sleep(
-    for wait: @autoclosure () -> Wait, _ timeout: Timeout = .unlimited, until isTrue: () -> Bool
+    for wait: Wait, _ timeout: Timeout = .unlimited, until isTrue: () -> Bool
   ) -> Status {
     Lock.waits.lock()
     defer { Lock.waits.unlock() }
     while !isTrue() {
-      let wait = wait()
       if closesCycle(wait) { return .pending }  //~ cycle_of_waits_not_found
       if timeout.isOver { return .timeout }
       sleep(for: wait, timeout)
@@ -125,9 +161,10 @@ enum Waits {
   /// Whether a thread waits for this one, or for a queue that only this one may be going to run.
   private static func mayBeAwaited(_ thread: ThreadRecord?) -> Bool {
     ThreadRegistry.all.contains {
-      if $0.wait.isForQueue && $0.wait.isForUnknownThread { return true }
+      let wait = $0.currentWait
+      if wait.isForQueue && wait.isForUnknownThread { return true }
       guard let thread else { return false }
-      return $0.wait.thread != nil && $0.wait.concerns(thread)
+      return wait.isForThread && wait.concerns(thread)
     }
   }
 
@@ -149,7 +186,7 @@ enum Waits {
     // Looked up each time: a release function that ran on this thread may have given it a record.
     let thread = ThreadRecord.current
     thread?.wait = wait
-    let isForThread = wait.thread != nil
+    let isForThread = wait.isForThread
     sleeperCount &+= 1  //~ sleeper_not_counted
     if isForThread { threadSleeperCount &+= 1 }
     shims_sleep(shims_get_wait_condition(), Lock.waits.mutex, timeout.deadline)
@@ -188,10 +225,10 @@ enum Waits {
     for record in ThreadRegistry.all { record.search = .unknown }
     reach(first)
     while thread == nil || thread?.search == .unknown {
-      let next = ThreadRegistry.all.first { $0.search == .reached && !$0.wait.isNothing }
+      let next = ThreadRegistry.all.first { $0.search == .reached && !$0.currentWait.isNothing }
       guard let next else { return false }
       next.search = .followed
-      let wait = next.wait
+      let wait = next.currentWait
       if !wait.isForUnknownThread {
         reach(wait)
       } else if wait.isForReleases || !first.isForQueue {
@@ -205,7 +242,7 @@ enum Waits {
   private static func reach(_ wait: Wait) {
     let isForUnknownThread = wait.isForUnknownThread
     for record in ThreadRegistry.all where record.search == .unknown {
-      let isAsleep = !record.wait.isNothing
+      let isAsleep = !record.currentWait.isNothing
       if isForUnknownThread ? isAsleep : wait.concerns(record) { record.search = .reached }
     }
   }

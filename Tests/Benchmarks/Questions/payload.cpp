@@ -65,7 +65,7 @@ static void invoke_and_run(benchmark::State &state, size_t delegates, size_t siz
 template <class library, class Way> static void register_way() {
   for (size_t delegates : {1, 3}) {
     const std::string measure =
-        "queued payload, " + std::to_string(delegates) + (delegates == 1 ? " delegate" : " delegates");
+        delegates == 1 ? "queued payload, 1 delegate" : "queued payload, 3 delegates";
     for (size_t size : {256, 4096, 65536, 1048576})
       benchmark::RegisterBenchmark(label(measure, Way::name(), int64_t(size)).c_str(),
                                    invoke_and_run<library, Way>, delegates, size);
