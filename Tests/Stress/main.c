@@ -29,9 +29,9 @@ static void usage(FILE *out) {
   fprintf(out,
           "Usage: stress [option ...]\n\n"
           "Stress test of libmulticast: several threads call all functions at random, in rounds.\n"
-          "Each context checks its own calls and releases. At the end of a round every context and\n"
-          "every payload must have been released, and the library must hold no more memory than\n"
-          "before.\n\n"
+          "Each context checks its own calls and releases. At the end of a round every context\n"
+          "and every payload must have been released, and the library must hold no more memory\n"
+          "than before.\n\n"
           "  --seed N              seed of the random numbers (default: from the clock)\n"
           "  --seconds N           duration (default: 5)\n"
           "  --threads N           number of threads, 2 to 8 (default: random in each round)\n"

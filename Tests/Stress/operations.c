@@ -541,7 +541,8 @@ void operate_inside_function(void) { operate_inside(NULL); }
 void operate_inside(context *c) {
   actor *a = actor_current();
   if (a->is_plain) return;
-  if (a->calls == 1 && LOAD(a->doing_count) == 0) a->budget = BUDGET; /* the thread of a queue */
+  /* The thread of a queue, or one that has ended. */
+  if (a->calls + a->releases == 1 && LOAD(a->doing_count) == 0) a->budget = BUDGET;
   if (c != NULL && one_in(100)) {
     if (one_in(2)) sched_yield(); else nap(random_below(50));
   }

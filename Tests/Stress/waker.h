@@ -22,8 +22,8 @@ void waker_belongs_to(waker *w, multicast_queue queue);
 /* How often it was called. */
 int32_t waker_calls(const waker *w);
 
-/* A destroy of the queue has returned MULTICAST_OK: no call of its wake function runs, and none will
- * begin. */
+/* A destroy of the queue has returned MULTICAST_OK: no call of its wake function runs, and none
+ * will begin. */
 void queue_is_finished(multicast_queue queue);
 
 /* At the end of a round: no thread is left. */

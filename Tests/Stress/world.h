@@ -38,7 +38,7 @@ multicast_status destroy_queue(multicast_queue q);
 /* In a calm round no delegate waits for a thread that may be outside all calls: neither for room in
  * a queue, nor for the thread of a queue to stop, nor for queued calls. Then every removal outside
  * all calls waits until no call runs, also if its result does not say so. In other rounds such a
- * removal may return before that: the removing thread might be the one that has to run the queue. */
+ * removal may return before that: the removing thread may be the one that has to run the queue. */
 extern bool world_is_calm;
 bool waits_for_certain(void);
 bool is_outside_of_calls(void);
