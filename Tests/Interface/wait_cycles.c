@@ -9,6 +9,7 @@
 /* The context of a delegate whose call invokes `inner` with MULTICAST_WAIT. */
 typedef struct inside {
   multicast inner;
+  multicast_queue queue; /* of the calls that it waits for; none if that is not known */
   gate entered, go_on, has_left;
   multicast_outcome out;
   int64_t result;
@@ -36,6 +37,7 @@ static multicast_delegate waiting_for(inside *i, multicast_queue q, int *calls) 
   i->go_on = shut;
   i->has_left = shut;
   i->inner = multicast_create();
+  i->queue = q;
   add_queued(i->inner, counter(calls), q);
   d.context = i;
   return d;
@@ -53,7 +55,10 @@ static multicast_queue queue_of_this_thread(void) {
   return q;
 }
 
-static void expect_asleep(inside *i) { CHECK(!gate_opens_within(&i->has_left, A_WHILE_MS)); }
+static void expect_asleep(inside *i) {
+  if (i->queue.id != 0) EVENTUALLY(stats_of(i->queue).pending > 0);
+  CHECK(!gate_opens_within(&i->has_left, A_WHILE_MS));
+}
 
 static void expect_outcome(inside *i, uint64_t finished, uint64_t unfinished) {
   gate_wait(&i->has_left);
@@ -235,6 +240,7 @@ TEST(wait_for_a_queue_whose_call_waits_for_room_that_this_thread_has_to_make_is_
     multicast_invocation how = waiting();
     multicast_outcome out = MULTICAST_OUTCOME_INIT;
     i.inner = into_narrow;
+    i.queue.id = 0;
     gate_open(&i.go_on);
     add_queued(m, d, q);
     CHECK_OK(multicast_queue_start(q));

@@ -299,6 +299,7 @@ TEST(wait_for_a_destroyed_queue_lasts_while_one_of_its_calls_still_runs) {
 static multicast_queue doomed_queue;
 static blocker *running;
 static runner *runs_doomed;
+static gate doomed_is_gone = GATE_INIT;
 
 static void destroy_doomed(void *context, uint32_t event, const void *payload, size_t size) {
   (void)context, (void)event, (void)payload, (void)size;
@@ -318,6 +319,7 @@ static void destroy_doomed(void *context, uint32_t event, const void *payload, s
     CHECK_EQ(multicast_queue_run(next, 0), 1);
     CHECK_OK(multicast_destroy(m));
   }
+  gate_open(&doomed_is_gone);
 }
 
 TEST(wait_is_over_at_once_if_the_queue_was_destroyed_before_it) {
@@ -345,6 +347,7 @@ TEST(wait_for_a_queue_that_was_destroyed_before_it_lasts_while_a_call_runs) {
   add_queued(m, blocking(&b), doomed_queue);
   add(m, destroyer);
   begin_waiting(&w, m, NULL);
+  gate_wait(&doomed_is_gone);
   expect_to_be_waiting(&w);
   gate_open(&b.let_go);
   expect_waited(&w, 2, 1, 0);
