@@ -44,10 +44,13 @@ enum Process {
     let record = ThreadRecord(block.assumingMemoryBound(to: ThreadRecord.Storage.self))
     let wasInside = record.isInside
     if wasInside {
+      var payloads = ReleasedPayloads()
       record.clear { target, payload in
-        didLeave(target, payload)
+        didLeave(target, payload, &payloads)
         if target.isRun { Queue.runDidEnd(target) }
       }
+      // With all frames withdrawn: a release function may invoke.
+      payloads.finish()
     }
     shims_set_thread_ending()
     ThreadRegistry.leave(record)
@@ -59,9 +62,11 @@ enum Process {
   }
 
   /// Does what an invocation or run would have done at its end.
-  private static func didLeave(_ target: Target, _ payload: UInt) {
+  private static func didLeave(
+    _ target: Target, _ payload: UInt, _ payloads: inout ReleasedPayloads
+  ) {
     if let payload = UnsafeMutableRawPointer(bitPattern: payload) {
-      Payload(at: payload).release()
+      payloads.release(Payload(at: payload))
     }
     if target.isInvocation { Multicast(target).reclaimLists() }
   }
@@ -87,7 +92,9 @@ enum Process {
     _ = shims_condition_init(shims_get_wait_condition())
     Fork.didBecomeChild()
     Fence.restartInChild()
-    ThreadRegistry.forgetOthers(than: .current, didLeave)
+    var payloads = ReleasedPayloads()
+    ThreadRegistry.forgetOthers(than: .current) { didLeave($0, $1, &payloads) }
+    payloads.finish()
     if Queue.isInUse { Queue.restartAllInChild() }
     Waits.forgetSleepersInChild()
     PendingRemovals.deferAllInChild()

@@ -43,18 +43,18 @@ private func invoke(
 ) -> Int64 {
   guard let options = InvocationOptions(given) else { return Status.invalidArgument.count }
   var outcome = Dispatch.Outcome()
+  let canWrite = out.map { StructSize.canFill($0, smallest: StructSize.outcome) } ?? true
   let count = Dispatch.invoke(options, &outcome) { () throws(Status) in
-    if let out, !StructSize.prepareOutput(out, smallest: StructSize.outcome) {
-      throw .invalidArgument
-    }
+    if !canWrite { throw .invalidArgument }
     return try find()
   }
-  if let out, count != Status.invalidArgument.count { outcome.write(to: out) }
+  if let out, canWrite, count != Status.invalidArgument.count { outcome.write(to: out) }
   return count
 }
 
 extension Dispatch.Outcome {
   fileprivate func write(to out: UnsafeMutablePointer<multicast_outcome>) {
+    _ = StructSize.prepareOutput(out, smallest: StructSize.outcome)
     out.pointee.flags = 0
     out.pointee.called = called
     out.pointee.queued = queued

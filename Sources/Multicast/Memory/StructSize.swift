@@ -46,10 +46,15 @@ enum StructSize {
   /// Whether a struct that the library fills is large enough. The caller may not have initialized
   /// more than its size. What this library does not know of it is set to zero.
   static func prepareOutput(_ given: UnsafeMutableRawPointer, smallest: Int) -> Bool {
-    let size = Int(given.load(as: UInt32.self))
-    guard size >= smallest, size <= largest else { return false }
-    shims_zero(given + smallest, size - smallest)
+    guard canFill(given, smallest: smallest) else { return false }
+    shims_zero(given + smallest, Int(given.load(as: UInt32.self)) - smallest)
     return true
+  }
+
+  /// The same, and nothing is written.
+  static func canFill(_ given: UnsafeRawPointer, smallest: Int) -> Bool {
+    let size = Int(given.load(as: UInt32.self))
+    return size >= smallest && size <= largest
   }
 
   /// Fills a caller's struct with zeros, and writes its size.

@@ -100,6 +100,10 @@ struct Queue {
 
   var lock: Lock { Lock.queues(handle.index) }
 
+  var header: UnsafeMutablePointer<SlotHeader> {
+    UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)
+  }
+
   /// The thread that is expected to run the queue.
   var consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>> {
     withUnsafePointer(to: storage.pointee.consumer) { UnsafeMutablePointer(mutating: $0) }

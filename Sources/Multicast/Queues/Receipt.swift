@@ -60,7 +60,7 @@ struct Receipt {
     }
     return .run(
       Wait.QueuedCalls(
-        receipt: UInt(bitPattern: payload.header), references: references, slot: queue.slot,
+        receipt: UInt(bitPattern: payload.header), references: references, slot: queue.header,
         queue: queue.handle, consumer: queue.consumer))
   }
 }
