@@ -109,8 +109,8 @@ extern "C" {
  * Thread end   A thread may end inside a delegate or visitor, by pthread_exit() or by cancellation.
  *              The library's thread-specific-data destructor then ends the call. It runs after the
  *              destructors of keys created earlier.
- * Stack        16 KB are enough for every function. Each level of nesting takes up to 500 bytes,
- *              plus what the delegates take.
+ * Stack        16 KB are enough for every function. Each level of nesting takes up to 500 bytes, of
+ *              an invocation with options up to 750, plus what the delegates take.
  *
  * Not supported, because C offers no way to do it safely:
  *

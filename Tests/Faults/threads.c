@@ -155,11 +155,11 @@ TEST(stack_of_128_kilobytes_is_enough_for_256_invocations_of_a_locked_context) {
   options.unlock = unlock_nest;
   nest_on_a_stack_of(131072, by_invoke, options);
 }
-TEST(stack_of_160_kilobytes_is_enough_for_256_invocations_with_options_of_a_locked_context) {
+TEST(stack_of_192_kilobytes_is_enough_for_256_invocations_with_options_of_a_locked_context) {
   multicast_add_options options = multicast_add_options_default();
   options.lock = lock_nest;
   options.unlock = unlock_nest;
-  nest_on_a_stack_of(163840, by_invoke_with, options);
+  nest_on_a_stack_of(196608, by_invoke_with, options);
 }
 TEST(stack_of_128_kilobytes_is_enough_for_256_runs_of_a_queue) {
   nest_on_a_stack_of(131072, by_run, multicast_add_options_default());

@@ -225,7 +225,7 @@ void session_that_waits_for_itself(void) {
     pending = stats_of(&l).pending;
     MUST(o.unfinished == pending && o.finished == 0, "%llu unfinished, %llu pending",
          (unsigned long long)o.unfinished, (unsigned long long)pending);
-    if (pending > 0) ++wakes;
+    if (pending > 0 && wakes == 1) ++wakes; /* otherwise it was not run since the last one */
     MUST(waker_calls(l.waker) == wakes, "wakes at the end: %d", waker_calls(l.waker));
   }
   EXPECT(destroy_queue(l.queue), OK);

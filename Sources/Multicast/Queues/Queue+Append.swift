@@ -47,7 +47,7 @@ extension Queue {
       if isBlocked { state.blockedCount &+= 1 }
       let isFirst = wasEmpty && state.ring.count > 0
       let hasSleepers = isFirst && state.sleeperCount > 0
-      let wake = beginWake(frame)
+      let wake = attempt == .queued ? beginWake(frame) : nil
       lock.unlock()
       // Not under the lock, which is the first thing that they need.
       if hasSleepers { wakeSleepers() }

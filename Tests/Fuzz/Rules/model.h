@@ -78,6 +78,7 @@ typedef struct model_queue {
   model_call *calls; /* oldest first; room for `capacity` */
   int descriptor;    /* -1: never asked for */
   bool has_wake;
+  bool needs_wake;   /* the wake was not called since the queue was run */
   bool was_run;      /* a call of it has begun: this thread is expected to run it */
   int waking;        /* calls of its wake function on the stack */
   multicast_queue_stats stats;

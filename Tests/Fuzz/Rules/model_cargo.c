@@ -73,6 +73,7 @@ int model_follow_wake(frame *f) {
     model_advance(f);
     EXPECT(f->is_over && !f->has_woken && model_wakes_at_end(f), "a wake out of turn");
     f->has_woken = true;
+    model.queues[f->queue].needs_wake = false;
     return f->queue;
   }
   EXPECT(f->kind == INVOKE && f->phase == BETWEEN, "a wake out of turn");
@@ -98,7 +99,7 @@ int model_follow_copy(frame *f) {
 
 bool model_wakes_at_end(const frame *f) {
   const model_queue *q = &model.queues[f->queue];
-  return q->is_alive && q->has_wake && q->stats.pending > 0 && !f->is_inner;
+  return q->is_alive && q->needs_wake && q->stats.pending > 0 && !f->is_inner;
 }
 
 static void note_outcome(frame *f) {

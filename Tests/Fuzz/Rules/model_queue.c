@@ -64,7 +64,6 @@ void model_queue_call(frame *f, int index) {
   bool is_prepared = prepare(f, r->queue);
   int before = find_call(q, index);
   bool is_full = (int)q->stats.pending == q->capacity;
-  bool was_empty = q->stats.pending == 0;
   if (!r->is_live || !q->is_alive) return; /* removed while the payload was copied */
   if ((r->flags & MULTICAST_ONCE) && !(r->flags & MULTICAST_LATEST) && before != NONE) return;
   if (!is_prepared || (is_full && !((r->flags & MULTICAST_LATEST) && before != NONE) &&
@@ -92,7 +91,8 @@ void model_queue_call(frame *f, int index) {
     if (q->stats.highest < ++q->stats.pending) q->stats.highest = q->stats.pending;
     store(f, q, (int)q->stats.pending - 1, index);
   }
-  if (was_empty && q->has_wake) f->woken = r->queue;
+  if (q->needs_wake) f->woken = r->queue;
+  q->needs_wake = false;
 }
 
 bool model_queue_next(frame *f) {

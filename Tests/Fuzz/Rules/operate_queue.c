@@ -71,7 +71,7 @@ void perform_create_queue(const record *r) {
     EXPECT(model.queues[i].handle.id != q.handle.id, "two queues with the same handle");
   NOTE("= q%lld", i);
   q.is_alive = true;
-  q.has_wake = o.wake != NULL;
+  q.has_wake = q.needs_wake = o.wake != NULL;
   q.was_run = model.nesting < NESTING && !is_unrun;
   if (q.was_run && !become_consumer(&q)) {
     EXPECT(memory_failures() > failures, "no call without a failed allocation");
@@ -150,6 +150,7 @@ void perform_run(const record *r) {
   NOTE("multicast_queue_run(q%lld, %lld)", c.index, (long long)max);
   allow_handle_error(&errors, &c);
   if (model.nesting >= NESTING) allow(&errors, MULTICAST_ERROR_LIMIT);
+  if (c.is_alive) model.queues[c.index].needs_wake = model.queues[c.index].has_wake;
   if (errors.count > 0) {
     model_enter(CHANGE);
     finish(multicast_queue_run(q, max), &errors);
