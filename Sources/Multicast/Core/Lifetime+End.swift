@@ -8,19 +8,18 @@ extension Lifetime {
   ///
   /// - Parameters:
   ///   - change: Made together with the end, under the lifetime's lock: a fork sees both, or none.
-  ///     If it throws, the lifetime does not end.
-  ///   - didEnd: Called afterwards, with no lock held.
+  ///     If it throws, the lifetime does not end. What it takes back, the removal releases.
   static func end(
     _ handle: Handle, as role: Membership.Role = .owned, _ timeout: Timeout = .unlimited,
-    with change: () throws(Status) -> Void = {}, then didEnd: () -> Void = {}
+    with change: (inout ReleasedPayloads) throws(Status) -> Void = { _ in }
   ) -> Status {
     guard let lifetime = Lifetime(slotOf: handle), lifetime.role == role else {
       return .invalidHandle
     }
+    var removal = Removal()
     do throws(Status) {
-      if try lifetime.begin(handle, change) {
-        didEnd()
-        return lifetime.finish(timeout)
+      if try lifetime.begin(handle, &removal.payloads, change) {
+        return lifetime.finish(&removal, timeout)
       }
     } catch {
       return error
@@ -30,12 +29,13 @@ extension Lifetime {
 
   /// - Returns: whether it is this thread that ends the lifetime.
   private func begin(
-    _ handle: Handle, _ change: () throws(Status) -> Void
+    _ handle: Handle, _ payloads: inout ReleasedPayloads,
+    _ change: (inout ReleasedPayloads) throws(Status) -> Void
   ) throws(Status) -> Bool {
     lock.lock()
     defer { lock.unlock() }
     if id == handle {
-      try change()
+      try change(&payloads)
       id = handle.changed(to: .retired)
       beginToFinish()
       return true
@@ -45,9 +45,8 @@ extension Lifetime {
     return false
   }
 
-  private func finish(_ timeout: Timeout) -> Status {
+  private func finish(_ removal: inout Removal, _ timeout: Timeout) -> Status {
     defer { finishOne() }
-    var removal = Removal()
     let own = removeMembers(&removal, timeout)
     if own == .system || isFinished { return own }  //~ lifetime_does_not_wait
     return waitForOthers(&removal, own, timeout) { isFinished }
@@ -66,7 +65,9 @@ extension Lifetime {
 
   private func removeMembers(_ removal: inout Removal, _ timeout: Timeout) -> Status {
     while let member = nextLive() { unlink(member, &removal) }
-    return removal.finish(timeout).status
+    let status = removal.finish(timeout).status
+    removal.payloads.finish()  // if there was no member
+    return status
   }
 
   /// None if the slot has another occupant, which lasts.

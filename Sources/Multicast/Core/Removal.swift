@@ -43,7 +43,7 @@ struct Removal {
   private var released: UnsafeMutablePointer<RegistrationDetails>? = nil
 
   /// The payloads of calls that were taken back.
-  private var payloads = ReleasedPayloads()
+  var payloads = ReleasedPayloads()
 
   private var outcome = Outcome()
   private var isFenced = false
@@ -191,7 +191,7 @@ struct Removal {
   @inline(never)
   private mutating func complete(_ timeout: Timeout) {
     // Before it waits: the delegate of a running call may wait for the calls that were taken back.
-    payloads.finish()
+    payloads.finish()  //~ payloads_released_after_waiting
     RegistrationDetails.release(released)
     if hasRetiredList || !(isSingleInvoker || retired.isEmpty) {
       guard fence() else { return outcome.waiting = .system }

@@ -8,18 +8,14 @@ extension Queue {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
     guard let (recipients, hasWake) = queue.findRecipients() else { return .invalidHandle }
     var hasEnded = false
-    var released = ReleasedPayloads()
     var ring = CallRing()
     let ended = Lifetime.end(
       recipients, as: .recipient, timeout
-    ) { () throws(Status) in
-      try queue.withLock { () throws(Status) in ring = queue.tearDown(&released) }
+    ) { payloads throws(Status) in
+      try queue.withLock { () throws(Status) in ring = queue.tearDown(&payloads) }
       hasEnded = true
-    } then: {
-      // Before it waits: a running call may wait for the calls that were taken out.
-      released.finish()  //~ destroy_finishes_no_calls
-      ring.deallocate()
     }
+    ring.deallocate()
     // The hazard of a wake function is the handle.
     let woken = hasWake ? PendingRemovals.wait(for: handle, timeout) : .ok  //~ no_wait_for_wake
     let status = ended.combined(with: woken)

@@ -188,7 +188,6 @@ static void on_release(int release, void *context) {
   EXPECT(model.depth > 0, "a release outside all functions of the library");
   model_follow_adding(model_top());
   model_follow_ending(model_top());
-  model_follow_queue(model_top());
   model_settle(model_top());
   EXPECT(model_take_release(context_number(context), release, &index),
          "a release too many, or too early");
@@ -248,7 +247,9 @@ void release_payload(const void *payload, size_t size) {
   c->due = NONE;
   c->is_released = true;
   free(c->payload);
+  ++model.cargo_releases;
   perform_inside();
+  --model.cargo_releases;
   NOTE("-> of p%lld", i);
   model_resume();
 }

@@ -176,7 +176,6 @@ typedef struct frame {
   bool is_timeout;   /* then: a call is left in a queue that no thread has run */
   addition *adding;  /* CHANGE: an add; or NULL */
   int ending;        /* CHANGE: the broadcaster that is being destroyed, or NONE */
-  int ending_queue;  /* CHANGE: the queue whose registrations are to be removed, or NONE */
   int64_t failures;  /* failed allocations before it began */
 } frame;
 
@@ -193,6 +192,7 @@ typedef struct model_state {
   due_release due[REGISTRATIONS + MANY * RECORDS];
   int due_count;
   model_cargo cargos[CARGOS];
+  int cargo_releases; /* on the stack */
   int cargo_count;
   bool context_is_dead[CONTEXTS]; /* `lock` returns NULL */
   int successes;                  /* allocations of the library that will succeed; -1: any */
@@ -322,8 +322,5 @@ void model_queue_call_is_dead(int queue); /* a taken call whose context is dead 
 void model_queue_retract(int queue, int index);
 bool model_queue_contains(int queue, int index);
 int64_t model_queue_clear(int queue); /* how many calls were dropped */
-
-/* The destroy of a queue first gives the payloads back. Then it removes the registrations. */
-void model_follow_queue(frame *f);
 
 #endif

@@ -9,7 +9,7 @@ frame *model_enter(frame_kind kind) {
   memset(f, 0, sizeof *f);
   f->kind = kind;
   f->target = f->queue = f->current = f->ending = f->only = NONE;
-  f->cargo = f->row = f->woken = f->call.cargo = f->ending_queue = NONE;
+  f->cargo = f->row = f->woken = f->call.cargo = NONE;
   f->newest = model.registration_count;
   f->failures = memory_failures();
   if (kind != CHANGE) ++model.nesting;

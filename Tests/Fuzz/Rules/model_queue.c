@@ -135,12 +135,3 @@ void model_queue_retract(int queue, int index) {
     ++q->stats.retracted;
   }
 }
-
-void model_follow_queue(frame *f) {
-  int i, queue = f->ending_queue;
-  if (queue == NONE) return;
-  EXPECT(!model_cargos_are_late(f), "the release of a payload is missing");
-  f->ending_queue = NONE;
-  for (i = 0; i < model.registration_count; ++i)
-    if (model.registrations[i].queue == queue && model.registrations[i].is_live) model_remove(i);
-}

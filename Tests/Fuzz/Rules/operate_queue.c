@@ -101,21 +101,22 @@ void perform_destroy_queue(const record *r) {
   multicast_status status;
   limit within = choose_limit(r->b);
   outcomes allowed = {{0}, 0};
-  frame *f;
   int i;
   NOTE("multicast_queue_destroy(q%lld)", c.index);
-  f = model_enter(CHANGE);
+  model_enter(CHANGE);
   allow_handle_error(&allowed, &c);
   if (q != NULL) {
     q->is_alive = false;
     (void)model_queue_clear(c.index);
-    f->ending_queue = c.index;
+    for (i = 0; i < model.registration_count; ++i)
+      if (model.registrations[i].queue == c.index && model.registrations[i].is_live)
+        model_remove(i);
   }
   status = within.is_limited ? multicast_queue_destroy_within(handle, within.timeout_ns)
                              : multicast_queue_destroy(handle);
-  model_follow_queue(f);
   if (q != NULL) {
     allow(&allowed, MULTICAST_OK);
+    if (model.cargo_releases > 0) allow(&allowed, MULTICAST_PENDING);
     for (i = 0; i < model.registration_count; ++i) {
       const registration *x = &model.registrations[i];
       if (x->queue != c.index) continue;
