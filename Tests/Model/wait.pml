@@ -23,8 +23,8 @@
  * The calls are in the queue at the start. Hazards and frames are visible at once, and the search
  * is one step under the lock of calls: see cycles.pml.
  *
- * Threads: W waits, inside a call of delegate W_IN. Q runs the queue; its calls are of delegate 2. D
- * destroys the queue. S runs the queue, too, when Q has ended.
+ * Threads: W waits, inside a call of delegate W_IN. Q runs the queue; its calls are of delegate 2.
+ * D destroys the queue. S runs the queue, too, when Q has ended.
  *
  * Variants: CALLS (in the queue), CONSUMER_KNOWN (Q has run the queue before), OUTSIDE (W is in no
  * call), W_IN (1; or 2: W visits the delegate of the queue), REMOVES (Q removes delegate 1 and

@@ -38,8 +38,8 @@ struct Queue {
     /// Tells a loop of the program that calls wait.
     var wake: Wake?
     var wakeContext: UnsafeMutableRawPointer?
-    /// Whether the loop has to be told: there is a wake function, and the queue was run since it was
-    /// called.
+    /// Whether the loop has to be told: there is a wake function, and the queue was run since it
+    /// was called.
     var needsWake: Bool
     /// Rises with each worker, so that a stop waits for one worker and not for the next.
     var workerNumber: UInt32

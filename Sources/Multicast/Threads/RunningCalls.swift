@@ -1,5 +1,5 @@
-/// The calls that run at one moment, read once for questions about many registrations: a hash set of
-/// tokens, with open addressing.
+/// The calls that run at one moment, read once for questions about many registrations: a hash set
+/// of tokens, with open addressing.
 struct RunningCalls {
   /// On the stack. With more calls the set is on the heap.
   private static let stackCapacity = 128
