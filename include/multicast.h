@@ -1029,10 +1029,11 @@ typedef struct multicast_queue_options {
   size_t stack_size;
   /// For a loop that is woken by a call and not by a descriptor: uv_async_send(),
   /// g_main_context_wakeup(), call_soon_threadsafe(). Called when a call is queued, on the thread
-  /// that invokes; and when a run ends and calls still wait, on the thread that ran the queue. It is
-  /// called once, and then not again before multicast_queue_run(): call that on the loop's thread. A
-  /// delegate that runs a loop of its own calls it first. multicast_queue_destroy() waits for a call
-  /// of `wake` on another thread; afterwards it is not called any more. (default: NULL)
+  /// that invokes; and when a run ends and calls still wait, on the thread that ran the queue. It
+  /// is called once, and then not again before multicast_queue_run(): call that on the loop's
+  /// thread. A delegate that runs a loop of its own calls multicast_queue_run() first.
+  /// multicast_queue_destroy() waits for a call of `wake` on another thread; afterwards it is not
+  /// called any more. (default: NULL)
   /// @since 1.1
   void (*wake)(void *context);
   /// Passed to `wake` (default: NULL).

@@ -141,7 +141,7 @@ struct RegistrationChain: Sequence {
   init() {}
 
   var isEmpty: Bool { head == 0 }
-  var hasOne: Bool { first.map { $0.next == 0 } ?? false }
+  var hasOne: Bool { first?.next == 0 }
   var first: Registration? { isEmpty ? nil : Registration(index: head &- 1) }
 
   mutating func push(_ registration: Registration) {

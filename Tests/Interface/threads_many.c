@@ -1,0 +1,79 @@
+/* More threads at once than one block of thread records has room for. */
+
+#include "harness.h"
+#include "threads.h"
+
+enum { THREADS = 150 };
+
+typedef struct crowd {
+  multicast target;
+  blocker b;
+  pthread_t threads[THREADS];
+} crowd;
+
+static void *invoke_in_crowd(void *argument) {
+  crowd *c = argument;
+  CHECK_EQ(multicast_invoke(c->target, 0, NULL, 0), 1);
+  return NULL;
+}
+
+static void begin_calls(crowd *c) {
+  pthread_attr_t small;
+  int i;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 262144);
+  for (i = 0; i < THREADS; ++i)
+    CHECK_EQ(pthread_create(&c->threads[i], &small, invoke_in_crowd, c), 0);
+  pthread_attr_destroy(&small);
+  EVENTUALLY(LOAD(c->b.calls) == THREADS);
+}
+
+static void end_calls(crowd *c) {
+  int i;
+  gate_open(&c->b.let_go);
+  for (i = 0; i < THREADS; ++i) join_thread(c->threads[i]);
+}
+
+static int releases;
+static void count_member(void *context) { (void)context, ADD(releases, 1); }
+
+TEST(removal_finds_a_call_on_any_of_many_threads) {
+  static crowd c;
+  multicast_add_options options = with_release(count_member);
+  blocker fresh = BLOCKER_INIT;
+  multicast_token token;
+  int round;
+  c.target = multicast_create();
+  for (round = 0; round < 2; ++round) { /* the second time with the records of the first */
+    c.b = fresh;
+    releases = 0;
+    token = add_with(c.target, blocking(&c.b), &options);
+    begin_calls(&c);
+    CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
+    CHECK_STATUS(multicast_token_remove_within(token, 1), MULTICAST_ERROR_TIMEOUT);
+    CHECK_EQ(LOAD(releases), 0);
+    end_calls(&c);
+    CHECK_EQ(LOAD(releases), 1);
+  }
+  CHECK_OK(multicast_destroy(c.target));
+}
+
+TEST(removal_of_many_finds_which_of_them_many_threads_call) {
+  static crowd c;
+  multicast_add_options options = with_release(count_member);
+  blocker fresh = BLOCKER_INIT;
+  multicast_status waiting;
+  multicast_token idle;
+  c.b = fresh;
+  c.target = multicast_create();
+  add_with(c.target, blocking(&c.b), &options);
+  idle = add_with(c.target, blocking(&c.b), &options);
+  CHECK_OK(multicast_token_pause(idle));
+  begin_calls(&c);
+  CHECK_EQ(multicast_remove_all_within(c.target, 0, &waiting), 2);
+  CHECK_STATUS(waiting, MULTICAST_ERROR_TIMEOUT);
+  CHECK_EQ(LOAD(releases), 1);
+  end_calls(&c);
+  CHECK_EQ(LOAD(releases), 2);
+  CHECK_OK(multicast_destroy(c.target));
+}
