@@ -1310,7 +1310,8 @@ MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
 /// It never hangs on itself. A call is not waited for if only this thread could make it, or a
 /// thread that waits for this one: the thread that ran a queue last, or its own thread, is expected
 /// to run it. Such a call stays queued and counts as `unfinished`. If no thread has run the queue
-/// yet, or that thread has ended, the invocation waits until another one does.
+/// yet, or that thread has ended, the invocation waits until another one does; but not if a thread
+/// that might do so waits for this one.
 ///
 /// @since 1.1
 #define MULTICAST_WAIT 0x1u

@@ -140,11 +140,11 @@ extension Multicast {
   fileprivate func dispatch(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout Dispatch.Outcome
   ) -> Int64 {
-    guard let thread = ThreadRecord.current ?? ThreadRegistry.enter() else {
+    guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       owned?.release()
       return Status.outOfMemory.count
     }
-    defer { if ThreadRegistry.leaveIfEnding(thread) && Queue.isInUse { Waits.wake() } }
+    defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
     var progress = Dispatch.Progress()
     // The time of the calls on this thread counts.
     let deadline = options.deadline

@@ -88,7 +88,7 @@ extension Multicast {
   private func enterAndInvoke<C: Call>(_ call: C) -> Int64 {
     guard let thread = ThreadRegistry.enter() else { return Status.outOfMemory.count }
     // The thread may have run a queue inside, and another one may wait for it to run it again.
-    defer { if ThreadRegistry.leaveIfEnding(thread) && Queue.isInUse { Waits.wake() } }
+    defer { if ThreadRegistry.leaveIfEnding(thread, true) && Queue.isInUse { Waits.wake() } }
     return Fence.isAsymmetric
       ? invoke(call, on: thread, asymmetric: true) : invokeSymmetric(call, on: thread)
   }

@@ -6,10 +6,10 @@ extension Multicast {
   ///
   /// - Returns: how many there were, or the number of a status.
   func prune() -> Int64 {
-    guard let thread = ThreadRecord.current ?? ThreadRegistry.enter() else {
+    guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count
     }
-    defer { ThreadRegistry.leaveIfEnding(thread) }
+    defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     let asymmetric = Fence.isAsymmetric
     return withList(on: thread, asymmetric: asymmetric) { list, frame in
       list.prune(frame, asymmetric: asymmetric)

@@ -45,11 +45,15 @@ enum Process {
     let wasInside = record.isInside
     if wasInside {
       var payloads = ReleasedPayloads()
-      record.clear { target, payload in
-        didLeave(target, payload, &payloads)
-        if target.isRun { Queue.runDidEnd(target) }
+      record.clear {
+        release($0, &payloads)
+      } willLeave: { frame, target in
+        if target.isRun { Queue.runDidEnd(target, frame, of: record) }
+      } didLeave: {
+        didLeave($0)
       }
-      // With all frames withdrawn: a release function may invoke.
+      // First: a release function may wait for what waits for these calls.
+      Waits.wake()
       payloads.finish()
     }
     shims_set_thread_ending()
@@ -61,13 +65,12 @@ enum Process {
     }
   }
 
-  /// Does what an invocation or run would have done at its end.
-  private static func didLeave(
-    _ target: Target, _ payload: UInt, _ payloads: inout ReleasedPayloads
-  ) {
-    if let payload = UnsafeMutableRawPointer(bitPattern: payload) {
-      payloads.release(Payload(at: payload))
-    }
+  private static func release(_ payload: UInt, _ payloads: inout ReleasedPayloads) {
+    payloads.release(Payload(at: UnsafeMutableRawPointer(bitPattern: payload).unsafelyUnwrapped))
+  }
+
+  /// Does what an invocation would have done at its end.
+  private static func didLeave(_ target: Target) {
     if target.isInvocation { Multicast(target).reclaimLists() }
   }
 
@@ -93,7 +96,11 @@ enum Process {
     Fork.didBecomeChild()
     Fence.restartInChild()
     var payloads = ReleasedPayloads()
-    ThreadRegistry.forgetOthers(than: .current) { didLeave($0, $1, &payloads) }
+    ThreadRegistry.forgetOthers(than: .current) {
+      release($0, &payloads)
+    } didLeave: {
+      didLeave($0)
+    }
     payloads.finish()
     if Queue.isInUse { Queue.restartAllInChild() }
     Waits.forgetSleepersInChild()

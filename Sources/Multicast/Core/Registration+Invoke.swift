@@ -8,10 +8,10 @@ extension Registration {
     guard let registration = Registration(slotOf: token), registration.id == token else {
       return Status.invalidHandle.count
     }
-    guard let thread = ThreadRecord.current ?? ThreadRegistry.enter() else {
+    guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count
     }
-    defer { if ThreadRegistry.leaveIfEnding(thread) && Queue.isInUse { Waits.wake() } }
+    defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
     // From here on the slot may have another occupant, in another multicast: see `findEntry`.
     let multicast = Multicast(slot: registration.owner)
     guard multicast.handle.kind == .multicast else { return Status.invalidHandle.count }

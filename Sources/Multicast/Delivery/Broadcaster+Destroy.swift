@@ -10,10 +10,12 @@ extension Broadcaster {
   ) throws(Status) -> Status {
     guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
     if isDefault(handle) { throw .state }
-    let thread = ThreadRecord.current ?? ThreadRegistry.enter()
-    defer { if let thread { ThreadRegistry.leaveIfEnding(thread) } }
-    // A thread without a record, for lack of memory, is not waited for.
-    return try broadcaster.destroy(by: thread?.identity ?? .none, timeout)
+    guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
+      // A thread without a record, for lack of memory, is not waited for.
+      return try broadcaster.destroy(by: .none, timeout)
+    }
+    defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
+    return try broadcaster.destroy(by: thread.identity, timeout)
   }
 
   private func destroy(

@@ -8,10 +8,15 @@ extension Broadcaster {
   /// Takes no lock, unless there is no memory for a record of the calling thread.
   @inline(never)
   func find(_ name: Name) throws(Status) -> Handle? {
-    guard let thread = ThreadRecord.current ?? ThreadRegistry.enter() else {
+    if let thread = ThreadRecord.current { return try find(name, on: thread) }
+    guard let thread = ThreadRegistry.enter() else {
       return try withLock { () throws(Status) in self.multicast(of: name) }
     }
-    defer { ThreadRegistry.leaveIfEnding(thread) }
+    defer { ThreadRegistry.leaveIfEnding(thread, true) }
+    return try find(name, on: thread)
+  }
+
+  private func find(_ name: Name, on thread: ThreadRecord) throws(Status) -> Handle? {
     thread.checkTop()
     // Invocations and runs leave one frame for this. It calls no delegate, so it need not be
     // pushed.

@@ -9,14 +9,17 @@ extension Queue {
   /// - Returns: how many were made.
   static func run(_ handle: Handle, limit: UInt) throws(Status) -> Int {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
-    guard let thread = ThreadRecord.current ?? ThreadRegistry.enter() else { throw .outOfMemory }
+    guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
+      queue.runWasCalled()
+      throw .outOfMemory
+    }
     // Another thread may wait for this one to run the queue again.
-    defer { if ThreadRegistry.leaveIfEnding(thread) { Waits.wake() } }
+    defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) { Waits.wake() } }
     queue.lock.lock()
     defer { queue.lock.unlock() }
     guard queue.isCurrent else { throw .invalidHandle }
     // Also if the run is refused: it may have used up a wake-up.
-    queue.state.needsWake = queue.state.wake != nil
+    queue.renewWake()
     guard queue.isRunnable(by: thread), queue.isFree(for: thread) else { throw .state }
     let waiting = UInt(queue.state.ring.count)
     return try queue.run(by: thread, limit: limit == 0 ? waiting : limit)
@@ -125,10 +128,16 @@ extension Queue {
     } else {
       _ = invocation(function, details.pointee.context)  //~ called_under_lock
     }
-    Payload.release(of: frame, isMade: isMade)
-
+    var released = ReleasedPayloads()
     lock.lock()
+    // Under the lock: a fork in between would leave a reference that no frame has.
+    released.release(Payload.take(from: frame), isMade: isMade)
     frame.clearHazard()  //~ hazard_not_cleared
+    if !released.isEmpty {
+      lock.unlock()
+      released.finish()
+      lock.lock()
+    }
     if !isMade && isCurrent {
       state.statistics.delivered &-= 1
       state.statistics.retracted &+= 1

@@ -71,7 +71,7 @@ extension Queue {
     lock.lock()
     while hasWorker(number) && state.worker == .running {
       if state.ring.count > 0 && isFree(for: thread) {
-        state.needsWake = state.wake != nil
+        renewWake()
         _ = try? run(by: thread, limit: .max)
       } else {
         sleep(until: .max)

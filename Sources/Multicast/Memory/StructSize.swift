@@ -31,14 +31,16 @@ enum StructSize {
   /// Copies a caller's struct that has grown since version 1.0. Fields that the caller does not
   /// know are zero.
   ///
-  /// - Parameter known: All zero.
+  /// - Parameter known: All zero. The fields since version 1.0 have 8 bytes each.
   /// - Returns: false if the struct cannot be read.
   static func read<Known: BitwiseCopyable>(
     _ given: UnsafePointer<Known>, smallest: Int, into known: inout Known
   ) -> Bool {
     let size = Int(UnsafeRawPointer(given).load(as: UInt32.self))
-    let sizeRead = min(size, MemoryLayout<Known>.size)
-    guard size >= smallest, isValid(given, smallest: sizeRead) else { return false }
+    guard size >= smallest else { return false }
+    // Whole fields. What the caller has of another one must be zero, as of an unknown field.
+    let sizeRead = min(smallest + (size - smallest) & ~7, MemoryLayout<Known>.size)
+    guard isValid(given, smallest: sizeRead) else { return false }
     shims_copy(&known, given, sizeRead)
     return true
   }

@@ -51,8 +51,9 @@ extension Queue {
       lock.unlock()
       // Not under the lock, which is the first thing that they need.
       if hasSleepers { wakeSleepers() }
-      released.finish()
+      // First: the release of a payload may destroy the queue.
       if let wake { finish(wake, frame) }
+      released.finish()
       switch attempt {
       case .queued: return .queued
       case .refused: return .refused

@@ -25,6 +25,16 @@ extension Queue {
     return WakeCall(function: function, context: state.wakeContext)
   }
 
+  /// From here on the loop has to be told again. The lock is held.
+  @inline(__always) func renewWake() { state.needsWake = state.wake != nil }
+
+  /// The same for a run that could not begin. The lock is not held.
+  func runWasCalled() {
+    lock.lock()
+    if isCurrent { renewWake() }
+    lock.unlock()
+  }
+
   /// Calls the wake function. No lock is held.
   func finish(_ wake: WakeCall, _ frame: Frame) {
     Lock.checkNoneIsHeld()  //~ woken_under_lock

@@ -167,12 +167,18 @@ struct Queue {
 
   // MARK: - Threads and processes that end
 
-  /// Called when a thread has ended inside a run: the worker may have waited for its turn.
-  static func runDidEnd(_ target: Target) {
+  /// Called when a thread has ended inside a run: the worker may have waited for its turn, and
+  /// calls may be left.
+  ///
+  /// - Parameter frame: That of the run.
+  static func runDidEnd(_ target: Target, _ frame: Frame, of thread: ThreadRecord) {
     let queue = Queue(slot: target.slot)
     queue.lock.lock()
     queue.wakeSleepers()
+    if queue.state.runner == thread.storage { queue.state.runner = nil }
+    let wake = queue.handle.kind == .queue ? queue.beginWake(frame) : nil
     queue.lock.unlock()
+    if let wake { queue.finish(wake, frame) }
   }
 
   /// The child of a fork has none of the calls that wait, and none of the threads that waited or
@@ -187,7 +193,7 @@ struct Queue {
     state.sleeperCount = 0
     state.blockedCount = 0
     guard handle.kind == .queue else { return }
-    state.needsWake = state.wake != nil
+    renewWake()
     var released = ReleasedPayloads()
     state.statistics.dropped &+= state.ring.takeAll(&released)
     released.finish()

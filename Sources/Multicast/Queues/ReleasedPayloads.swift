@@ -8,6 +8,10 @@ struct ReleasedPayloads {
   /// Whether the calls of a receipt are over.
   private var hasFinishedReceipt = false
 
+  var isEmpty: Bool {
+    @inline(__always) get { first == nil && !hasFinishedReceipt }
+  }
+
   /// Removes one reference. A lock may be held.
   @inline(__always)
   mutating func release(_ payload: Payload?, isMade: Bool = false) {
@@ -28,7 +32,7 @@ struct ReleasedPayloads {
   /// Does what is due. No lock is held.
   @inline(__always)
   mutating func finish() {
-    if first != nil || hasFinishedReceipt { finishAll() }
+    if !isEmpty { finishAll() }
   }
 
   @inline(never)

@@ -198,19 +198,33 @@ struct ThreadRecord {
   /// Empties the stack of a thread that does not exist any more: it has ended inside a call, or it
   /// was a thread of the parent of a fork.
   ///
-  /// - Parameter didLeave: Called for each frame, with the payload that it retained.
-  func clear(_ didLeave: (_ target: Target, _ payload: UInt) -> Void) {
+  /// - Parameters:
+  ///   - release: Called for each payload that a frame retained, under the waits' lock: a fork in
+  ///     between would leave a reference that no frame has.
+  ///   - willLeave: Called for each frame, with no lock held. The frame is still in use, so this
+  ///     may invoke.
+  ///   - didLeave: Called afterwards.
+  func clear(
+    release: (_ payload: UInt) -> Void, willLeave: (_ frame: Frame, _ target: Target) -> Void,
+    didLeave: (_ target: Target) -> Void
+  ) {
     var depth: UInt32 = 0
     forEachFrame { _, _ in depth &+= 1 }
-    storage.pointee.top = frame(0).fields
+    storage.pointee.top = self.frame(depth).fields
     while depth > 0 {
       depth &-= 1
       let frame = self.frame(depth)
-      let (target, payload) = (frame.target, frame.payload)
+      Lock.waits.lock()
+      let payload = frame.payload
       frame.payload = 0
+      if payload != 0 { release(payload) }
+      Lock.waits.unlock()
       frame.clearHazard()
+      let target = frame.target
+      willLeave(frame, target)
       frame.withdraw()
-      didLeave(target, payload)
+      storage.pointee.top = frame.fields
+      didLeave(target)
     }
   }
 }

@@ -30,12 +30,19 @@ enum ThreadRegistry {
     return record
   }
 
-  /// Called by a thread that has entered, at the end of what it entered for.
+  /// The record of the calling thread, and whether it was entered just now.
+  @inline(__always) static func enterIfNeeded() -> (record: ThreadRecord, hasEntered: Bool)? {
+    if let record = ThreadRecord.current { return (record, false) }
+    return enter().map { ($0, true) }
+  }
+
+  /// Called at the end of what a thread may have entered for. Only what has entered leaves: inside
+  /// it, a function of the caller's may use the library.
   ///
   /// - Returns: whether it has left.
   @discardableResult
-  static func leaveIfEnding(_ record: ThreadRecord) -> Bool {
-    guard shims_is_thread_ending() && !record.isInside else { return false }
+  static func leaveIfEnding(_ record: ThreadRecord, _ hasEntered: Bool) -> Bool {
+    guard hasEntered && shims_is_thread_ending() && !record.isInside else { return false }
     _ = shims_watch_exit(nil)
     leave(record)
     return true
@@ -50,12 +57,13 @@ enum ThreadRegistry {
 
   /// In the child of a fork: the other threads do not exist, so their records are idle.
   static func forgetOthers(
-    than survivor: ThreadRecord?, _ didLeave: (_ target: Target, _ payload: UInt) -> Void
+    than survivor: ThreadRecord?, release: (_ payload: UInt) -> Void,
+    didLeave: (_ target: Target) -> Void
   ) {
     for record in all {
       record.wait = .nothing
       if record == survivor { continue }
-      record.clear(didLeave)
+      record.clear(release: release, willLeave: { _, _ in }, didLeave: didLeave)
       record.identity = .none
       record.giveBack()
     }

@@ -1,0 +1,236 @@
+/* What the release of a payload may do, wherever it runs; and threads that end before it. */
+
+#include "harness.h"
+#include "payloads.h"
+
+static multicast target, other;
+static multicast_token token;
+static gate entered, go_on;
+
+static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+}
+static multicast_delegate idle(void) {
+  multicast_delegate d = {do_nothing, NULL};
+  return d;
+}
+
+static multicast_invocation releasing(void (*release)(const void *, size_t)) {
+  multicast_invocation how = multicast_invocation_default();
+  how.payload = "x";
+  how.size = 1;
+  how.release = release;
+  return how;
+}
+
+/* ---- In a destructor of a thread that ends --------------------------------------------------- */
+
+static pthread_key_t late_key;
+static pthread_t taker;
+
+static void *take_a_record(void *unused) {
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
+  gate_open(&entered);
+  gate_wait(&go_on);
+  CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
+  return unused;
+}
+
+static void invoke_and_start_another_thread(const void *payload, size_t size) {
+  (void)payload, (void)size;
+  CHECK_EQ(multicast_token_invoke(token, 0, NULL, 0), 1);
+  taker = start_thread(take_a_record, NULL);
+  gate_wait(&entered);
+}
+
+static void invoke_late(void *value) {
+  multicast_invocation how = releasing(invoke_and_start_another_thread);
+  (void)value;
+  CHECK_EQ(multicast_invoke_with(target, &how, NULL), 1);
+}
+
+static void *end_with_a_late_invocation(void *unused) {
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
+  CHECK_EQ(pthread_setspecific(late_key, &late_key), 0);
+  return unused;
+}
+
+TEST(release_of_a_payload_in_a_late_destructor_keeps_the_record_of_the_thread) {
+  blocker b = BLOCKER_INIT;
+  multicast_token blocked;
+  entered = go_on = shut;
+  target = multicast_create();
+  other = multicast_create();
+  token = add(target, idle());
+  blocked = add(other, blocking(&b));
+  CHECK_EQ(pthread_key_create(&late_key, invoke_late), 0); /* after the library's key */
+  on_another_thread(end_with_a_late_invocation, NULL);
+  gate_open(&go_on);
+  gate_wait(&b.entered);
+  CHECK_STATUS(multicast_token_remove_within(blocked, 1), MULTICAST_ERROR_TIMEOUT);
+  gate_open(&b.let_go);
+  join_thread(taker);
+}
+
+/* ---- After a thread has ended inside a call -------------------------------------------------- */
+
+static multicast_queue queue;
+static multicast_outcome outcome;
+
+static void end_here(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  gate_open(&entered);
+  gate_wait(&go_on);
+  pthread_exit(NULL);
+}
+
+static void wait_for_a_call(const void *payload, size_t size) {
+  multicast_invocation how = multicast_invocation_default();
+  (void)payload, (void)size;
+  how.flags = MULTICAST_WAIT;
+  outcome = multicast_outcome_default();
+  CHECK_EQ(multicast_invoke_with(other, &how, &outcome), 1);
+}
+
+static void *hand_over_and_end(void *unused) {
+  multicast_invocation how = releasing(wait_for_a_call);
+  multicast_invoke_with(target, &how, NULL);
+  return unused;
+}
+
+static void *open_go_on(void *unused) {
+  pause_ms(A_WHILE_MS); /* so that the removal sleeps */
+  gate_open(&go_on);
+  return unused;
+}
+
+/* The removal is of the delegate in which the thread ends. Its thread is the consumer. */
+TEST(release_of_a_payload_after_its_thread_has_ended_may_wait_for_a_thread_that_removes) {
+  multicast_delegate ending = {end_here, NULL};
+  pthread_t thread, opener;
+  int calls = 0;
+  entered = go_on = shut;
+  target = multicast_create();
+  other = multicast_create();
+  queue = default_queue();
+  add_queued(other, counter(&calls), queue);
+  token = add(target, ending);
+  CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(queue, 0), 1);
+  thread = start_thread(hand_over_and_end, NULL);
+  gate_wait(&entered);
+  opener = start_thread(open_go_on, NULL);
+  CHECK_OK(multicast_token_remove(token));
+  EVENTUALLY(multicast_queue_run(queue, 0) == 1 || LOAD(calls) == 2);
+  join_thread(thread);
+  join_thread(opener);
+  CHECK_EQ(outcome.queued, 1);
+  CHECK_EQ(outcome.finished + outcome.unfinished, 1);
+}
+
+/* ---- After a queued call --------------------------------------------------------------------- */
+
+static multicast_status removed;
+static int64_t depth;
+
+static void remove_the_delegate(const void *payload, size_t size) {
+  (void)payload, (void)size;
+  depth = multicast_call_stack(NULL, 0);
+  removed = multicast_token_remove(token);
+}
+
+TEST(release_of_a_payload_runs_when_the_queued_call_is_over) {
+  multicast_invocation how = releasing(remove_the_delegate);
+  queue = default_queue();
+  target = multicast_create();
+  token = add_queued(target, idle(), queue);
+  CHECK_EQ(multicast_invoke_with(target, &how, NULL), 1);
+  CHECK_EQ(multicast_queue_run(queue, 0), 1);
+  CHECK_EQ(depth, 0);
+  CHECK_OK(removed);
+}
+
+/* ---- Before the wake of its queue ------------------------------------------------------------ */
+
+static bool is_destroyed;
+static int wakes;
+
+static void wake(void *context) {
+  (void)context;
+  ++wakes;
+  CHECK(!is_destroyed);
+}
+
+static void destroy_the_queue(const void *payload, size_t size) {
+  (void)payload, (void)size;
+  if (is_destroyed) return;
+  CHECK(multicast_queue_destroy(queue) >= 0);
+  is_destroyed = true;
+}
+
+static void replace(void *context, uint32_t event, const void *payload, size_t size) {
+  multicast_invocation how = releasing(destroy_the_queue);
+  (void)context, (void)event, (void)payload, (void)size;
+  CHECK_EQ(multicast_invoke_with(other, &how, NULL), 1);
+}
+
+TEST(release_of_a_payload_that_is_replaced_may_destroy_the_queue) {
+  multicast_queue_options options = multicast_queue_options_default();
+  multicast_invocation how = releasing(destroy_the_queue);
+  multicast_delegate replacing = {replace, NULL};
+  options.wake = wake;
+  queue = multicast_queue_create(&options);
+  target = multicast_create();
+  other = multicast_create();
+  add_queued(target, replacing, queue);
+  add_flagged(other, idle(), queue, MULTICAST_LATEST);
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke_with(other, &how, NULL), 1);
+  CHECK_EQ(multicast_queue_run(queue, 1), 1);
+  CHECK(is_destroyed);
+  CHECK_EQ(wakes, 2);
+}
+
+/* ---- Runs that end with their thread --------------------------------------------------------- */
+
+static void *run_the_queue(void *unused) {
+  multicast_queue_run(queue, 0);
+  return unused;
+}
+
+static void count_wake(void *context) {
+  (void)context;
+  ADD(wakes, 1);
+}
+
+TEST(queue_wake_is_called_if_a_run_ends_with_its_thread_and_calls_are_left) {
+  multicast_queue_options options = multicast_queue_options_default();
+  multicast_delegate ending = {end_here, NULL};
+  pthread_t runner;
+  entered = go_on = shut;
+  options.wake = count_wake;
+  queue = multicast_queue_create(&options);
+  target = multicast_create();
+  add_queued(target, ending, queue);
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
+  runner = start_thread(run_the_queue, NULL);
+  gate_wait(&entered);
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
+  CHECK_EQ(LOAD(wakes), 2);
+  CHECK_STATUS(multicast_queue_run(queue, 0), MULTICAST_ERROR_STATE); /* for that wake-up */
+  gate_open(&go_on);
+  join_thread(runner);
+  CHECK_EQ(LOAD(wakes), 3);
+  CHECK_OK(multicast_queue_destroy(queue));
+}
+
+/* ---- Options that end inside a field --------------------------------------------------------- */
+
+TEST(queue_options_that_end_inside_the_wake_are_refused_unless_that_part_is_zero) {
+  multicast_queue_options options = multicast_queue_options_default();
+  options.struct_size = 44;
+  CHECK(multicast_queue_create(&options).id != 0);
+  options.wake = count_wake;
+  CHECK(multicast_queue_create(&options).id == 0);
+  CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_INVALID_ARGUMENT);
+}
