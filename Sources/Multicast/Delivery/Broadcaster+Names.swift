@@ -16,6 +16,7 @@ extension Broadcaster {
     return try find(name, on: thread)
   }
 
+  @inline(__always)
   private func find(_ name: Name, on thread: ThreadRecord) throws(Status) -> Handle? {
     thread.checkTop()
     // Invocations and runs leave one frame for this. It calls no delegate, so it need not be

@@ -194,7 +194,9 @@ static void on_release(int release, void *context) {
   if (model_current(&current))
     EXPECT_EQ(multicast_token_current().id,
               current == NONE ? 0 : model.registrations[current].token.id);
+  ++model.releases_inside;
   perform_inside();
+  --model.releases_inside;
   if (index != NONE) model.registrations[index].has_been_released = true;
   NOTE("-> of r%lld", index);
   model_resume();
@@ -247,9 +249,9 @@ void release_payload(const void *payload, size_t size) {
   c->due = NONE;
   c->is_released = true;
   free(c->payload);
-  ++model.cargo_releases;
+  ++model.releases_inside;
   perform_inside();
-  --model.cargo_releases;
+  --model.releases_inside;
   NOTE("-> of p%lld", i);
   model_resume();
 }

@@ -192,7 +192,7 @@ typedef struct model_state {
   due_release due[REGISTRATIONS + MANY * RECORDS];
   int due_count;
   model_cargo cargos[CARGOS];
-  int cargo_releases; /* on the stack */
+  int releases_inside; /* those on the stack, of contexts and of payloads */
   int cargo_count;
   bool context_is_dead[CONTEXTS]; /* `lock` returns NULL */
   int successes;                  /* allocations of the library that will succeed; -1: any */

@@ -40,7 +40,7 @@ void perform_end_lifetime(const record *r) {
                              : multicast_lifetime_end(l);
   if (c.is_alive) {
     allow(&allowed, MULTICAST_OK);
-    if (model.cargo_releases > 0) allow(&allowed, MULTICAST_PENDING);
+    if (model.releases_inside > 0) allow(&allowed, MULTICAST_PENDING);
     for (i = 0; i < model.registration_count; ++i) {
       const registration *x = &model.registrations[i];
       if (x->lifetime != c.index) continue;

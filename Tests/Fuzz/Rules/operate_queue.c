@@ -116,7 +116,7 @@ void perform_destroy_queue(const record *r) {
                              : multicast_queue_destroy(handle);
   if (q != NULL) {
     allow(&allowed, MULTICAST_OK);
-    if (model.cargo_releases > 0) allow(&allowed, MULTICAST_PENDING);
+    if (model.releases_inside > 0) allow(&allowed, MULTICAST_PENDING);
     for (i = 0; i < model.registration_count; ++i) {
       const registration *x = &model.registrations[i];
       if (x->queue != c.index) continue;
