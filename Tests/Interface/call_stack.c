@@ -189,7 +189,7 @@ static void look_after_removal(void *context, uint32_t event, const void *payloa
 }
 
 TEST(call_stack_has_registrations_that_are_removed_already) {
-  removed r;
+  static removed r;
   multicast_delegate d = {look_after_removal, NULL};
   multicast m = multicast_create();
   d.context = &r;
