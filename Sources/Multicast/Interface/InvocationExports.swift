@@ -1,19 +1,5 @@
 import CMulticast
 
-@_cdecl("multicast_invocation_init") @implementation
-public func multicast_invocation_init(
-  _ invocation: UnsafeMutablePointer<multicast_invocation>?, _ size: Int
-) -> multicast_status {
-  StructSize.initialize(invocation, size, smallest: StructSize.invocation).code
-}
-
-@_cdecl("multicast_outcome_init") @implementation
-public func multicast_outcome_init(
-  _ outcome: UnsafeMutablePointer<multicast_outcome>?, _ size: Int
-) -> multicast_status {
-  StructSize.initialize(outcome, size, smallest: StructSize.outcome).code
-}
-
 @_cdecl("multicast_invoke_with") @implementation
 public func multicast_invoke_with(
   _ target: multicast, _ how: UnsafePointer<multicast_invocation>?,

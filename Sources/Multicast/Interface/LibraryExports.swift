@@ -69,3 +69,17 @@ public func multicast_registration_init(
 ) -> multicast_status {
   StructSize.initialize(registration, size, smallest: StructSize.registration).code
 }
+
+@_cdecl("multicast_invocation_init") @implementation
+public func multicast_invocation_init(
+  _ invocation: UnsafeMutablePointer<multicast_invocation>?, _ size: Int
+) -> multicast_status {
+  StructSize.initialize(invocation, size, smallest: StructSize.invocation).code
+}
+
+@_cdecl("multicast_outcome_init") @implementation
+public func multicast_outcome_init(
+  _ outcome: UnsafeMutablePointer<multicast_outcome>?, _ size: Int
+) -> multicast_status {
+  StructSize.initialize(outcome, size, smallest: StructSize.outcome).code
+}
