@@ -1697,8 +1697,7 @@ MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadca
 /// @param out          As in multicast_invoke_with().
 /// @return As multicast_broadcaster_notify() and multicast_invoke_with().
 ///
-/// Ownership: as multicast_invoke_with(). If nobody has registered under the name, the payload is
-///            released.
+/// Ownership: as multicast_invoke_with(). If the name has no observers, the payload is released.
 /// Threads:   as multicast_invoke_with().
 /// Cost:      as multicast_broadcaster_notify() and multicast_invoke_with().
 /// @since 1.1
