@@ -395,7 +395,7 @@ TEST(a_scoped_registration_is_removed_when_it_goes_out_of_scope) {
     CHECK_EQ(s(), 1);
     mcast::scoped_registration moved = std::move(r);
     // What has been moved from is empty.
-    // NOLINTNEXTLINE(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
+    // NOLINTNEXTLINE(bugprone-use-after-move)
     CHECK(!r.get().is_live());
     CHECK(moved.get().is_live());
     r = std::move(moved);
@@ -590,7 +590,7 @@ TEST(a_signal_can_be_moved) {
   CHECK_EQ(w.use_count(), 3);
   mcast::signal<void()> moved = std::move(first);
   CHECK_EQ(moved(), 1);
-  // NOLINTNEXTLINE(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
+  // NOLINTNEXTLINE(bugprone-use-after-move)
   CHECK_EQ(first.handle().id, 0);
   CHECK_STATUS(failure([&] { first(); }), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(failure([&] { static_cast<void>(first.size()); }), MULTICAST_ERROR_INVALID_HANDLE);
@@ -1024,7 +1024,7 @@ TEST(the_end_of_a_queue_removes_what_delivers_there) {
     mcast::queue q;
     s.add([w] {}, on(q));
     kept = std::move(q);
-    // NOLINTNEXTLINE(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
+    // NOLINTNEXTLINE(bugprone-use-after-move)
     CHECK_STATUS(failure([&] { q.run(); }), MULTICAST_ERROR_INVALID_HANDLE);
     CHECK_STATUS(failure([&] { q.wait(); }), MULTICAST_ERROR_INVALID_HANDLE);
     CHECK_STATUS(failure([&] { q.descriptor(); }), MULTICAST_ERROR_SYSTEM);
@@ -1115,7 +1115,7 @@ TEST(an_add_that_fails_frees_what_the_delegate_captured) {
   const witness w = make_witness();
   mcast::options how;
   const mcast::signal<void()> taken = std::move(moved_from);
-  // NOLINTNEXTLINE(bugprone-use-after-move,clang-analyzer-cplusplus.Move)
+  // NOLINTNEXTLINE(bugprone-use-after-move)
   CHECK_STATUS(failure([&] { moved_from.add([w] {}); }), MULTICAST_ERROR_INVALID_HANDLE);
   how.lifetime = mcast::lifetime().handle(); /* has ended already */
   CHECK_STATUS(failure([&] { s.add([w] {}, how); }), MULTICAST_ERROR_INVALID_HANDLE);

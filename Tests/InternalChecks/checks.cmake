@@ -5,9 +5,3 @@ add_tree(internal_checks build OPTIONS -DMULTICAST_INTERNAL_CHECKS=ON ${quick_to
 add_tree_check(internal_checks internal_checks build 30 interface_tests)
 add_tree_check(internal_checks_find_what_is_not_supported internal_checks build 10
   unsupported_tests)
-
-add_tree(internal_checks_sanitize_thread sanitize
-  OPTIONS -DMULTICAST_INTERNAL_CHECKS=ON -DMULTICAST_SANITIZE=thread ${quick_to_build}
-  TARGETS interface_tests)
-add_tree_check(internal_checks_sanitize_thread internal_checks_sanitize_thread sanitize 40
-  interface_tests ${threaded_tests})

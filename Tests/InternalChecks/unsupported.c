@@ -294,7 +294,7 @@ static void call_in_child_of_vfork(void) {
   /* NOLINTNEXTLINE(bugprone-unsafe-functions,cert-msc24-c,cert-msc33-c) */
   pid_t child = vfork();
   if (child == 0) {
-    /* Not supported. NOLINTNEXTLINE(clang-analyzer-unix.Vfork) */
+    /* Not supported. */
     (void)multicast_invoke(m, 0, NULL, 0);
     (void)!multicast_count(m);
     _exit(0);
