@@ -740,8 +740,10 @@ class runner {
   }
   void set(const char *thread) noexcept { thread_.store(thread, std::memory_order_relaxed); }
   bool is_this_thread() const noexcept {
-    const char *thread = thread_.load(std::memory_order_relaxed);
-    return thread == nullptr || thread == &this_thread;
+    return thread_.load(std::memory_order_relaxed) == &this_thread;
+  }
+  bool may_be_this_thread() const noexcept {
+    return is_this_thread() || thread_.load(std::memory_order_relaxed) == nullptr;
   }
 
  private:
@@ -841,15 +843,24 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     using state = detail::asked<std::decay_t<F>>;
     const auto shared = std::make_shared<state>(std::forward<F>(function));
     auto run = [shared] { shared->run(); };
-    // The call may destroy this object.
-    const multicast_queue here = handle_;
-    const bool is_runner = runner_.is_this_thread();
-    multicast_outcome outcome = multicast_outcome_default();
-    if (send(task(std::move(run)), MULTICAST_WAIT, &outcome) == 0) {
-      give_up(MULTICAST_ERROR_QUEUE_FULL);
+    const multicast_queue here = handle_;  // the call may destroy this object
+    const auto run_until_over = [&] {
+      while (!shared->is_over.load(std::memory_order_acquire) &&
+             multicast_queue_run(here, 1) > 0) {
+      }
+      return shared->is_over.load(std::memory_order_acquire);
+    };
+    const bool may_be_runner = runner_.may_be_this_thread();
+    bool is_over = false;
+    if (runner_.is_this_thread()) {
+      if (send(task(run), 0, nullptr) == 0) give_up(MULTICAST_ERROR_QUEUE_FULL);
+      is_over = run_until_over();
     }
-    while (outcome.unfinished != 0 && !shared->is_over.load(std::memory_order_acquire)) {
-      if (!is_runner || multicast_queue_run(here, 1) <= 0) break;
+    // It may be that another thread has just begun to run the queue. Only the first call counts.
+    if (!is_over && multicast_queue_is_valid(here)) {
+      multicast_outcome outcome = multicast_outcome_default();
+      if (send(task(run), MULTICAST_WAIT, &outcome) == 0) give_up(MULTICAST_ERROR_QUEUE_FULL);
+      if (outcome.unfinished != 0 && may_be_runner) run_until_over();
     }
     // Otherwise it is not called any more.
     if (shared->is_claimed.exchange(true) && shared->is_over.load(std::memory_order_acquire)) {
@@ -1143,8 +1154,8 @@ struct bound {
 
   template <typename... Args>
   auto operator()(Args &&...arguments) const
-      -> decltype(((*object).*method)(std::forward<Args>(arguments)...)) {
-    return ((*object).*method)(std::forward<Args>(arguments)...);
+      -> std::invoke_result_t<const Method &, decltype(*std::declval<const Pointer &>()), Args...> {
+    return std::invoke(method, *object, std::forward<Args>(arguments)...);
   }
   bool operator==(const bound &other) const {
     return object == other.object && method == other.method;

@@ -1,0 +1,208 @@
+// The table of README.md: idioms of other signal libraries, each with what takes its place.
+#include "test.hpp"
+
+namespace {
+
+int called;
+void function(int n) { called += n; }
+
+struct receiver : mcast::observer {
+  void slot(int n) { called += n; }
+  ~receiver() { stop_observing(); }
+};
+struct plain {
+  void slot(int n) { called += n; }
+};
+struct fixture {
+  mcast::signal<void(int)> sig;
+  plain object;
+  fixture() { called = 0; }
+};
+
+}  // namespace
+
+// ---- Boost.Signals2 ------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(fixture, "Boost: connect, disconnect, connected, num_slots, empty") {
+  const mcast::registration c = sig.add(&function);  // sig.connect(&function)
+  sig(1);
+  CHECK(c.is_live());       // c.connected()
+  CHECK(sig.size() == 1);   // sig.num_slots()
+  c.remove();               // c.disconnect(), which does not wait
+  CHECK(sig.empty());
+  sig.add(&function);
+  sig.remove(&function);    // sig.disconnect(&function)
+  sig.add(&function);
+  sig.clear();              // sig.disconnect_all_slots()
+  sig(1);
+  CHECK(called == 1);
+}
+
+TEST_CASE_FIXTURE(fixture, "Boost: scoped_connection, shared_connection_block") {
+  mcast::scoped_registration c = sig.add(&function);  // scoped_connection
+  {
+    const mcast::scoped_pause block(c);  // shared_connection_block
+    sig(1);
+  }
+  sig(1);
+  CHECK(called == 1);
+}
+
+TEST_CASE_FIXTURE(fixture, "Boost: tracking") {
+  auto shared = std::make_shared<plain>();
+  sig.add(shared, &plain::slot);  // slot(&plain::slot, shared.get(), _1).track(shared)
+  sig.add(mcast::tracked([](int n) { called += n; }, shared));  // .track_foreign(shared)
+  shared.reset();
+  sig(1);
+  CHECK(called == 0);
+  CHECK(sig.empty());
+}
+
+TEST_CASE("Boost: combiners, connect_extended, at_front") {
+  mcast::signal<int(int)> sig;
+  sig.add([](int n) { return n; });
+  sig.add([](int n) { return 2 * n; });
+  CHECK(*sig(3) == 6);                                       // optional_last_value
+  CHECK(sig.collect(3) == std::vector<int>{3, 6});           // a combiner with a container
+  CHECK(sig.fold(0, [](int a, int b) { return a > b ? a : b; }, 3) == 6);  // maximum
+  sig.add([](int) { return 0; }, mcast::at_front);           // connect(f, boost::signals2::at_front)
+  CHECK(sig.collect(1).front() == 0);
+  sig.add_extended([](mcast::registration c, int n) {        // connect_extended
+    c.remove();
+    return 10 * n;
+  });
+  CHECK(*sig(3) == 30);
+  CHECK(*sig(3) == 6);
+}
+
+// ---- sigslot -------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(fixture, "sigslot: connect and disconnect methods and objects, observer") {
+  sig.add(&object, &plain::slot);     // sig.connect(&plain::slot, &object)
+  sig.remove(&object, &plain::slot);  // sig.disconnect(&plain::slot, &object)
+  sig.add(&object, &plain::slot);
+  sig.remove_object(&object);         // sig.disconnect(&object)
+  {
+    receiver r;                       // struct receiver : sigslot::observer
+    sig.add(&r, &receiver::slot);
+    sig(1);
+  }
+  sig(1);
+  CHECK(called == 1);
+}
+
+TEST_CASE_FIXTURE(fixture, "sigslot: block a signal, groups, connect_scoped") {
+  sig.add(function);
+  {
+    const mcast::scoped_pause blocked(sig);  // sig.block() and sig.unblock()
+    sig(1);
+  }
+  std::string order;
+  sig.add([&](int) { order += 'b'; }, mcast::priority(-1));  // connect(f, 1): a group
+  sig.add([&](int) { order += 'a'; });                       // connect(f, 0)
+  {
+    const mcast::scoped_registration c = sig.add(function);  // connect_scoped
+  }
+  sig(1);
+  CHECK(called == 1);
+  CHECK(order == "ab");
+}
+
+// ---- Qt ------------------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(fixture, "Qt: connections of objects, with a context, unique, once") {
+  {
+    receiver r;                                          // a QObject
+    sig.add(&r, &receiver::slot);                        // connect(s, &S::sig, &r, &receiver::slot)
+    sig.add(&r, [](int n) { called += n; });             // connect(s, &S::sig, &r, lambda)
+    sig.add(&r, &receiver::slot, mcast::unique);         // Qt::UniqueConnection
+    sig.add(&r, &receiver::slot, mcast::once);           // Qt::SingleShotConnection
+    sig(1);
+    sig(1);
+  }
+  CHECK(called == 5);
+  CHECK(sig.empty());
+}
+
+TEST_CASE("Qt: queued connections, blocking ones, invokeMethod, a signal blocker") {
+  mcast::signal<void(std::string)> sig;
+  mcast::queue loop;
+  std::string text;
+  const mcast::registration c =
+      sig.add([&](const std::string &t) { text += t; }, mcast::on(loop));  // Qt::QueuedConnection
+  sig("a");
+  CHECK(text.empty());
+  loop.run();
+  loop.start();
+  sig.invoke_and_wait("b");                   // Qt::BlockingQueuedConnection
+  CHECK(text == "ab");
+  loop.post([&] { text += 'c'; });            // QMetaObject::invokeMethod(o, f, Qt::QueuedConnection)
+  CHECK(loop.post_and_wait([&] { return text.size(); }) == 3);  // Qt::BlockingQueuedConnection
+  {
+    const mcast::scoped_pause blocker(sig);   // QSignalBlocker
+    sig("d");
+  }
+  c.remove();                                 // QObject::disconnect(c)
+}
+
+// ---- libsigc++ -----------------------------------------------------------------------------------
+
+TEST_CASE_FIXTURE(fixture, "libsigc++: mem_fun, ptr_fun, bind, emit, trackable, block") {
+  {
+    receiver r;                                        // a sigc::trackable
+    sig.add(r, &receiver::slot);                       // sigc::mem_fun(r, &receiver::slot)
+    sig.add(function);                                 // sigc::ptr_fun(&function)
+    const int bound = 10;
+    const mcast::registration c = sig.add([=](int n) { called += n + bound; });  // sigc::bind
+    sig.invoke(1);                                     // sig.emit(1)
+    CHECK(called == 13);
+    c.pause();                                         // c.block()
+    sig(1);
+    c.resume();                                        // c.unblock()
+    CHECK(called == 15);
+  }
+  CHECK(sig.size() == 2);
+  mcast::signal<int()> answers;
+  answers.add([] { return 2; });
+  answers.add([] { return 3; });
+  CHECK(answers.fold(1, std::multiplies<int>()) == 6);  // signal<int()>::accumulated<product>
+}
+
+// ---- What is different ---------------------------------------------------------------------------
+
+TEST_CASE("a delegate that destroys its signal stops the rest") {
+  auto sig = std::make_unique<mcast::signal<void()>>();
+  int after = 0;
+  sig->add([&] { sig.reset(); });
+  sig->add([&] { ++after; });
+  (*sig)();
+  CHECK(after == 0);
+}
+
+TEST_CASE("delegates that are added during an invocation are called by the next one") {
+  mcast::signal<void()> sig;
+  int calls = 0;
+  sig.add([&] { sig.add([&] { ++calls; }); });
+  sig();
+  CHECK(calls == 0);
+  sig();
+  CHECK(calls == 1);
+}
+
+TEST_CASE("removal waits for a call on another thread") {
+  mcast::signal<void()> sig;
+  gate entered, let_go;
+  std::atomic<bool> has_left{false};
+  const mcast::registration c = sig.add([&] {
+    entered.open();
+    let_go.wait();
+    has_left = true;
+  });
+  std::thread invokes([&] { sig(); });
+  entered.wait();
+  std::thread opens([&] { let_go.open(); });
+  CHECK(c.remove() == MULTICAST_OK);
+  CHECK(has_left);
+  invokes.join();
+  opens.join();
+}

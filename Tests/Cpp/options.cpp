@@ -1,0 +1,167 @@
+// Options, pauses, views, registrations, signals.
+#include "test.hpp"
+
+TEST_CASE("options are given in one line") {
+  mcast::signal<void(int)> s;
+  mcast::queue loop;
+  mcast::lifetime plugin;
+  std::string text;
+  s.add([&](int) { text += 'a'; },
+        mcast::on(loop) | mcast::priority(3) | mcast::under(plugin) | mcast::once);
+  s.add([&](int) { text += 'b'; }, mcast::once | mcast::on(loop));
+  mcast::options how;
+  how.queue = loop;
+  how.lifetime = plugin;
+  s.add([&](int) { text += 'c'; }, how);
+#if __cplusplus >= 202002L
+  s.add([&](int) { text += 'd'; }, {.priority = 9, .lifetime = plugin, .queue = loop});
+#else
+  s.add([&](int) { text += 'd'; }, mcast::on(loop) | mcast::under(plugin) | mcast::priority(9));
+#endif
+  CHECK(plugin.count() == 3);
+  s(1);
+  loop.run();
+  CHECK(text == "dabc");
+  CHECK(plugin.count() == 2);
+  plugin.end();
+  CHECK(s.empty());
+}
+
+TEST_CASE("pauses of a registration are counted") {
+  mcast::signal<void()> s;
+  int calls = 0;
+  const mcast::registration r = s.add([&] { ++calls; });
+  {
+    const mcast::scoped_pause outer(r);
+    {
+      const mcast::scoped_pause inner(r);
+      s();
+    }
+    CHECK(r.is_paused());
+    s();
+    CHECK(calls == 0);
+  }
+  CHECK_FALSE(r.is_paused());
+  s();
+  CHECK(calls == 1);
+  r.pause();
+  { const mcast::scoped_pause inner(r); }
+  CHECK(r.is_paused());
+  r.resume();
+  mcast::scoped_pause ends(r);
+  mcast::scoped_pause moved = std::move(ends);
+  moved.end();
+  moved.end();
+  CHECK(s.invoke() == 1);
+}
+
+TEST_CASE("pauses of a signal are counted, and concern it alone") {
+  mcast::signal<void()> s, other;
+  mcast::signal<int()> answers;
+  int calls = 0;
+  s.add([&] { ++calls; });
+  other.add([&] { ++calls; });
+  answers.add([] { return 1; });
+  {
+    const mcast::scoped_pause outer(s), of_answers(answers);
+    {
+      const mcast::scoped_pause inner(s);
+      CHECK(s.is_paused());
+    }
+    s.add([&] { ++calls; });
+    CHECK(s.invoke() == 0);
+    CHECK(other.invoke() == 1);
+    CHECK(answers.collect().empty());
+    CHECK(s.size() == 2);
+  }
+  CHECK_FALSE(s.is_paused());
+  CHECK(s.invoke() == 2);
+  CHECK(calls == 3);
+  auto short_lived = std::make_unique<mcast::signal<void()>>();
+  const mcast::scoped_pause stays(*short_lived);
+  short_lived.reset();
+}
+
+TEST_CASE("a registration is a condition and can be compared") {
+  mcast::signal<void()> s;
+  mcast::registration none;
+  CHECK_FALSE(none);
+  const mcast::registration a = s.add([] {}), b = s.add([] {});
+  CHECK(a);
+  CHECK(a == a);
+  CHECK(a != b);
+  mcast::scoped_registration owner = a;
+  CHECK(owner);
+  a.remove();
+  CHECK_FALSE(a);
+  CHECK_FALSE(owner);
+}
+
+TEST_CASE("a delegate finds its registration") {
+  mcast::signal<void(int)> s;
+  CHECK_FALSE(mcast::current());
+  mcast::registration own, seen, extended;
+  own = s.add([&](int) { seen = mcast::current(); });
+  extended = s.add_extended([&](mcast::registration self, int n) {
+    CHECK(self == extended);
+    if (n == 2) self.remove();
+  });
+  s(1);
+  CHECK(seen == own);
+  CHECK(s.size() == 2);
+  s(2);
+  CHECK(s.size() == 1);
+}
+
+TEST_CASE("a view of a signal connects, and does no more") {
+  class button {
+   public:
+    mcast::connectable<void(int)> clicked() { return clicked_.connectable(); }
+    void click() { clicked_(1); }
+
+   private:
+    mcast::signal<void(int)> clicked_;
+  };
+  button b;
+  int sum = 0;
+  const auto add = [&](int n) { sum += n; };
+  mcast::queue q;
+  b.clicked().add(add);
+  b.clicked().add(add, mcast::on(q) | mcast::priority(1));
+  b.click();
+  CHECK(q.run() == 1);
+  CHECK(sum == 2);
+  CHECK(b.clicked().remove(add) == MULTICAST_OK);
+  b.click();
+  CHECK(sum == 2);
+}
+
+TEST_CASE("a signal that was never used takes eight bytes and no multicast") {
+  const mcast::signal<void(std::string)> s;
+  static_assert(sizeof s == 8);
+  CHECK(s.handle().id == 0);
+  CHECK(s.invoke("text") == 0);
+  CHECK(s.empty());
+  CHECK(s.handle().id == 0);
+}
+
+TEST_CASE("threads that add first agree on one multicast") {
+  for (int round = 0; round < 50; ++round) {
+    mcast::signal<void()> s;
+    std::atomic<int> calls{0};
+    const auto add = [&] { s.add([&calls] { ++calls; }); };
+    std::thread a(add), b(add);
+    add();
+    a.join();
+    b.join();
+    CHECK(s.invoke() == 3);
+    CHECK(calls == 3);
+  }
+}
+
+TEST_CASE("state that changes is kept, whatever the size") {
+  mcast::signal<int()> s;
+  s.add([n = 0]() mutable { return ++n; });
+  CHECK(*s() == 1);
+  CHECK(*s() == 2);
+}

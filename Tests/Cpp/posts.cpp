@@ -1,0 +1,156 @@
+// queue::post, queue::post_and_wait, signal::invoke_and_wait.
+#include "test.hpp"
+
+TEST_CASE("what is posted is called once, in order, and destroyed") {
+  mcast::queue q;
+  std::string text;
+  const auto witness = std::make_shared<int>();
+  CHECK(q.post([&text, witness] { text += 'a'; }));
+  CHECK(q.post([&text, owned = std::make_unique<char>('b')] { text += *owned; }));
+  const std::function<void()> copied = [&text] { text += 'c'; };
+  CHECK(q.post(copied));
+  CHECK(text.empty());
+  CHECK(q.run() == 3);
+  CHECK(text == "abc");
+  CHECK(witness.use_count() == 1);
+}
+
+TEST_CASE("what is posted and not called is destroyed") {
+  const auto witness = std::make_shared<int>();
+  {
+    mcast::queue q(1);
+    CHECK(q.post([witness] {}));
+    CHECK_FALSE(q.post([witness] {}));
+    CHECK(witness.use_count() == 2);
+  }
+  CHECK(witness.use_count() == 1);
+  mcast::queue q(1, MULTICAST_OVERFLOW_DROP_OLDEST);
+  int called = 0;
+  CHECK(q.post([&called, witness] { called = 1; }));
+  CHECK(q.post([&called] { called = 2; }));
+  CHECK(witness.use_count() == 1);
+  q.run();
+  CHECK(called == 2);
+}
+
+TEST_CASE("what is posted may throw, and may destroy the queue") {
+  const handled expected;
+  auto q = std::make_unique<mcast::queue>();
+  q->post([] { throw 1; });
+  q->run();
+  CHECK(handled::count() == 1);
+  q->post([&q] { q.reset(); });
+  q->run();
+  CHECK(q == nullptr);
+}
+
+TEST_CASE("what is posted and waited for returns, by value, by reference, or nothing") {
+  mcast::queue q;
+  q.start();
+  const std::thread::id here = std::this_thread::get_id();
+  int number = 4;
+  CHECK(q.post_and_wait([&] { return std::this_thread::get_id() != here; }));
+  CHECK(&q.post_and_wait([&]() -> int & { return number; }) == &number);
+  CHECK(*q.post_and_wait([] { return std::make_unique<int>(5); }) == 5);
+  q.post_and_wait([&] { ++number; });
+  CHECK(number == 5);
+}
+
+TEST_CASE("an exception travels to the one that waits") {
+  mcast::queue q;
+  q.start();
+  try {
+    q.post_and_wait([]() -> int { throw std::runtime_error("mine"); });
+    FAIL("nothing was thrown");
+  } catch (const std::runtime_error &error) {
+    CHECK(std::string(error.what()) == "mine");
+  }
+  CHECK(q.post_and_wait([] { return 1; }) == 1);
+}
+
+TEST_CASE("the thread that runs the queue makes the calls before it, and then the one it waits for") {
+  mcast::queue q;
+  std::string text;
+  q.run();
+  q.post([&] { text += 'a'; });
+  q.post_and_wait([&] { text += 'b'; });
+  CHECK(text == "ab");
+  q.post([&] {
+    q.post_and_wait([&] { text += 'c'; });
+    text += 'd';
+  });
+  q.run();
+  CHECK(text == "abcd");
+  mcast::queue own;
+  own.start();
+  CHECK(own.post_and_wait([&] { return own.post_and_wait([] { return 3; }); }) == 3);
+}
+
+TEST_CASE("what is not called is an error for the one that waits") {
+  mcast::queue q(1);
+  CHECK(q.post([] {}));
+  CHECK(failure([&] { q.post_and_wait([] {}); }) == MULTICAST_ERROR_QUEUE_FULL);
+  mcast::queue dropped;
+  std::thread drops([&] {
+    while (dropped.wait() == 0) {
+    }
+    dropped.clear();
+  });
+  CHECK(failure([&] { dropped.post_and_wait([] {}); }) == MULTICAST_ERROR_STATE);
+  drops.join();
+}
+
+TEST_CASE("two queues whose threads wait for each other do not hang") {
+  mcast::queue a, b;
+  a.start();
+  b.start();
+  multicast_status inner = MULTICAST_OK;
+  CHECK(a.post_and_wait([&] {
+    return b.post_and_wait([&] {
+      inner = failure([&] { a.post_and_wait([] {}); });
+      return 6;
+    });
+  }) == 6);
+  CHECK(inner == MULTICAST_ERROR_STATE);
+}
+
+TEST_CASE("an invocation can wait for its queued calls") {
+  mcast::signal<void(int)> plain;
+  mcast::signal<void(const std::string &)> text;
+  mcast::queue q;
+  std::atomic<int> sum{0};
+  plain.add([&](int n) { sum += n; }, mcast::on(q));
+  plain.add([&](int n) { sum += n; });
+  text.add([&](const std::string &t) { sum += static_cast<int>(t.size()); }, mcast::on(q));
+  q.start();
+  const multicast_outcome outcome = plain.invoke_and_wait(5);
+  CHECK(sum == 10);
+  CHECK(outcome.called == 1);
+  CHECK(outcome.queued == 1);
+  CHECK(outcome.finished == 1);
+  CHECK(text.invoke_and_wait("four").finished == 1);
+  CHECK(sum == 14);
+  mcast::signal<void()> none;
+  CHECK(none.invoke_and_wait().queued == 0);
+}
+
+TEST_CASE("an invocation that waits gets the exceptions of queued calls") {
+  mcast::signal<void(int)> s;
+  mcast::queue q;
+  q.start();
+  s.add([](int n) { throw n; }, mcast::on(q));
+  CHECK_THROWS_AS(s.invoke_and_wait(3), int);
+  s.add([](int) { throw 'c'; });
+  CHECK_THROWS_AS(s.invoke_and_wait(3), char);
+}
+
+TEST_CASE("an invocation waits no longer than it may") {
+  mcast::signal<void(std::string)> s;
+  mcast::queue q;
+  const handled expected;
+  s.add([](const std::string &) { throw 1; }, mcast::on(q));
+  const multicast_outcome outcome = s.invoke_and_wait_for(std::chrono::milliseconds(1), "text");
+  CHECK(outcome.unfinished == 1);
+  q.run();  // what it throws now is lost
+  CHECK(handled::count() == 0);
+}

@@ -1,0 +1,187 @@
+// Arguments of queued calls: copied once, destroyed once.
+#include "test.hpp"
+
+#include <map>
+
+TEST_CASE("any copyable arguments go through a queue") {
+  mcast::signal<void(std::string, const std::vector<int> &, std::map<int, std::string>)> s;
+  mcast::queue q;
+  std::string seen;
+  s.add([&](const std::string &text, const std::vector<int> &numbers, const auto &map) {
+    seen += text + std::to_string(numbers.at(1)) + map.at(7);
+  }, mcast::on(q));
+  std::vector<int> numbers{1, 2};
+  s("text", numbers, {{7, "seven"}});
+  numbers.clear();
+  CHECK(q.run() == 1);
+  CHECK(seen == "text2seven");
+}
+
+TEST_CASE("queued arguments are destroyed on the thread that makes the last call") {
+  struct witness {
+    std::thread::id *destroyed_on;
+    explicit witness(std::thread::id *where) : destroyed_on(where) {}
+    witness(const witness &) = default;
+    witness &operator=(const witness &) = delete;
+    ~witness() { *destroyed_on = std::this_thread::get_id(); }
+  };
+  mcast::signal<void(const witness &)> s;
+  mcast::queue q;
+  std::thread::id where;
+  {
+    const witness given(&where);
+    s.add([](const witness &) {}, mcast::on(q));
+    s.add([](const witness &) {}, mcast::on(q));
+    s(given);
+  }
+  where = std::thread::id();
+  std::thread runner([&] { q.run(); });
+  const std::thread::id expected = runner.get_id();
+  runner.join();
+  CHECK((where == expected));
+}
+
+TEST_CASE("a call that is dropped, replaced or taken back frees its arguments") {
+  counted::reset();
+  mcast::signal<void(const counted &)> s;
+  std::vector<int> got;
+  const auto take = [&](const counted &c) { got.push_back(c.number); };
+  SUBCASE("latest") {
+    mcast::queue q;
+    s.add(take, mcast::on(q) | mcast::latest);
+    for (int i = 0; i < 5; ++i) s(counted(i));
+    CHECK(counted::alive == 1);
+    q.run();
+    CHECK(got == std::vector<int>{4});
+  }
+  SUBCASE("the oldest") {
+    mcast::queue q(2, MULTICAST_OVERFLOW_DROP_OLDEST);
+    s.add(take, mcast::on(q));
+    for (int i = 0; i < 5; ++i) s(counted(i));
+    CHECK(counted::alive == 2);
+    q.run();
+    CHECK(got == std::vector<int>{3, 4});
+  }
+  SUBCASE("the newest") {
+    mcast::queue q(2);
+    s.add(take, mcast::on(q));
+    for (int i = 0; i < 5; ++i) CHECK(s.invoke(counted(i)) == (i < 2 ? 1 : 0));
+    CHECK(counted::alive == 2);
+    q.run();
+    CHECK(got == std::vector<int>{0, 1});
+  }
+  SUBCASE("with room on another thread") {
+    mcast::queue q(1, MULTICAST_OVERFLOW_BLOCK);
+    s.add(take, mcast::on(q));
+    q.start();
+    for (int i = 0; i < 50; ++i) s(counted(i));
+    q.post_and_wait([] {});
+    CHECK(got.size() == 50);
+  }
+  SUBCASE("clear") {
+    mcast::queue q;
+    s.add(take, mcast::on(q));
+    s(counted(1));
+    CHECK(q.clear() == 1);
+  }
+  SUBCASE("the end of the queue") {
+    mcast::queue q;
+    s.add(take, mcast::on(q));
+    s(counted(1));
+  }
+  SUBCASE("removal") {
+    mcast::queue q;
+    const mcast::registration r = s.add(take, mcast::on(q));
+    s(counted(1));
+    r.remove();
+    CHECK(counted::alive == 0);
+  }
+  CHECK(counted::alive == 0);
+}
+
+TEST_CASE("there is no more than one copy an invocation, and none that is not needed") {
+  counted::reset();
+  mcast::signal<void(counted, int)> s;
+  mcast::queue q, other;
+  int sum = 0;
+  const auto take = [&](const counted &c, int) { sum += c.number; };
+  s.add(take);
+  const counted one(1);
+  s(one, 0);
+  CHECK(counted::copies == 0);
+  s.add(take, mcast::on(q));
+  s.add(take, mcast::on(other));
+  s.add(take, mcast::on(q));
+  s.add(take);
+  s(one, 0);
+  CHECK(counted::copies == 1);
+  s(counted(10), 0);
+  CHECK(counted::copies == 1);
+  CHECK(counted::moves == 1);
+  counted given(100);
+  s.invoke(std::move(given), 0);
+  CHECK(counted::moves == 2);
+  q.run();
+  other.run();
+  CHECK(sum == 1 + 5 * 111);
+}
+
+TEST_CASE("an argument whose copy throws refuses the queued calls and reaches the invoker") {
+  struct stubborn {
+    stubborn() = default;
+    stubborn(const stubborn &) { throw 5; }
+  };
+  mcast::signal<void(const stubborn &)> s;
+  mcast::queue q;
+  int calls = 0;
+  s.add([&](const stubborn &) { ++calls; }, mcast::on(q));
+  s.add([&](const stubborn &) { ++calls; });
+  CHECK_THROWS_AS(s(stubborn()), int);
+  CHECK(calls == 1);
+  CHECK(q.statistics().refused == 1);
+  CHECK(q.run() == 0);
+}
+
+TEST_CASE("what is kept is what the delegate gets, at a large alignment too") {
+  struct alignas(64) wide {
+    int value;
+  };
+  mcast::signal<void(const wide &, std::u16string_view, const wchar_t *)> s;
+  mcast::queue q;
+  int calls = 0;
+  s.add([&](const wide &got, std::u16string_view view, const wchar_t *text) {
+    CHECK(reinterpret_cast<uintptr_t>(&got) % 64 == 0);
+    CHECK(got.value == 3);
+    CHECK(view == u"view");
+    CHECK(std::wstring(text) == L"text");
+    ++calls;
+  }, mcast::on(q));
+  std::wstring text = L"text";
+  s(wide{3}, std::u16string(u"view"), text.c_str());
+  text = L"gone";
+  q.run();
+  CHECK(calls == 1);
+}
+
+TEST_CASE("queued and direct calls on several threads share what they get") {
+  mcast::signal<void(const std::string &)> s;
+  mcast::queue first, second;
+  std::atomic<int> right{0};
+  const auto check = [&](const std::string &text) {
+    if (text == "a text that is too long for a small string") ++right;
+  };
+  s.add(check, mcast::on(first));
+  s.add(check, mcast::on(second));
+  s.add(check);
+  first.start();
+  second.start();
+  const auto invoke = [&] {
+    for (int i = 0; i < 200; ++i) s(std::string("a text that is too long for a small string"));
+  };
+  std::thread a(invoke), b(invoke);
+  a.join();
+  b.join();
+  first.post_and_wait([] {});
+  second.post_and_wait([] {});
+  CHECK(right == 1200);
+}

@@ -1,0 +1,158 @@
+// Removal by function, method and object; equal delegates; order.
+#include "test.hpp"
+
+namespace {
+std::string text;
+void a() { text += 'a'; }
+void b() { text += 'b'; }
+struct object {
+  char name = 'o';
+  void hear() { text += name; }
+  void tell() const { text += 't'; }
+};
+std::string called(const mcast::signal<void()> &s) {
+  text.clear();
+  s();
+  return text;
+}
+}  // namespace
+
+TEST_CASE("functions are removed by themselves") {
+  mcast::signal<void()> s;
+  mcast::queue q;
+  CHECK(s.remove(a) == MULTICAST_ERROR_NOT_FOUND);
+  s.add(a);
+  s.add(b);
+  s.add(&a, mcast::priority(1));
+  s.add(a, mcast::on(q));
+  CHECK(s.remove(a) == MULTICAST_OK);
+  CHECK(called(s) == "b");
+  CHECK(s.remove(a) == MULTICAST_ERROR_NOT_FOUND);
+  CHECK(s.remove(&b) == MULTICAST_OK);
+  CHECK(s.empty());
+}
+
+TEST_CASE("small lambdas are removed by themselves") {
+  mcast::signal<void()> s;
+  int calls = 0;
+  const auto count = [&calls] { ++calls; };
+  const auto none = [] {};
+  s.add(count);
+  s.add(none);
+  CHECK(s.remove(count) == MULTICAST_OK);
+  CHECK(s.remove(none) == MULTICAST_OK);
+  CHECK(s.empty());
+}
+
+TEST_CASE("methods are removed by method and object, by object, and at compile time") {
+  mcast::signal<void()> s;
+  object x, y;
+  y.name = 'y';
+  s.add(x, &object::hear);
+  s.add(&x, &object::tell);
+  s.add(y, &object::hear);
+  s.add<&object::hear>(x);
+  s.add(x, [] { text += 'l'; });
+  CHECK(called(s) == "otyol");
+  CHECK(s.remove(x, &object::hear) == MULTICAST_OK);
+  CHECK(called(s) == "tyol");
+  CHECK(s.remove(x, &object::hear) == MULTICAST_ERROR_NOT_FOUND);
+  CHECK(s.remove<&object::hear>(&x) == MULTICAST_OK);
+  CHECK(called(s) == "tyl");
+  s.add<&object::hear>(x);
+  CHECK(s.remove_object(x) == 3);
+  CHECK(called(s) == "y");
+  CHECK(s.remove_object(&y) == 1);
+  CHECK(s.remove_object(&y) == 0);
+}
+
+TEST_CASE("a removal by object concerns its own signal alone") {
+  mcast::signal<void()> s, other;
+  object x;
+  s.add(x, &object::hear);
+  other.add(x, &object::hear);
+  CHECK(s.remove_object(x) == 1);
+  CHECK(called(other) == "o");
+}
+
+TEST_CASE("methods of shared objects are removed likewise") {
+  mcast::signal<void()> s;
+  const auto x = std::make_shared<object>();
+  const std::weak_ptr<object> weak = x;
+  s.add(x, &object::hear);
+  s.add(weak, &object::tell);
+  s.add(x, [] { text += 'l'; });
+  CHECK(s.remove(weak, &object::hear) == MULTICAST_OK);
+  CHECK(called(s) == "tl");
+  CHECK(s.remove_object(x) == 2);
+}
+
+TEST_CASE("equal delegates are unique, queued or not") {
+  mcast::signal<void()> s;
+  mcast::queue q;
+  object x;
+  int n = 0;
+  const auto lambda = [&n] { ++n; };
+  const auto shared = std::make_shared<object>();
+  for (int i = 0; i < 2; ++i) {
+    for (const mcast::options &how : {mcast::unique, mcast::unique | mcast::priority(1)}) {
+      s.add(a, how);
+      s.add(x, &object::hear, how);
+      s.add<&object::tell>(x, how);
+      s.add(lambda, how);
+      s.add(shared, &object::hear, how);
+    }
+    CHECK(s.size() == 5);
+  }
+  s.add(a, mcast::unique | mcast::on(q));
+  s.add(x, &object::hear, mcast::on(q) | mcast::unique);
+  CHECK(s.size() == 5);
+  s.clear();
+  s.add(a);
+  s.add(b);
+  s.add(a, mcast::unique);
+  CHECK(called(s) == "ba");
+}
+
+TEST_CASE("what is added at the front is called first") {
+  mcast::signal<void()> s;
+  s.add([] { text += '1'; }, mcast::priority(1000));
+  s.add([] { text += '2'; }, mcast::at_front);
+  s.add([] { text += '3'; }, mcast::at_front);
+  s.add([] { text += '4'; });
+  CHECK(called(s) == "3214");
+}
+
+TEST_CASE("a context that methods share is freed with the last registration") {
+  const auto witness = std::make_shared<int>();
+  mcast::signal<void()> s, other;
+  object x;
+  s.add(x, [witness] {});
+  other.add(x, [witness] {});
+  CHECK(witness.use_count() == 3);
+  s.remove_object(x);
+  CHECK(witness.use_count() == 2);
+  other.clear();
+  CHECK(witness.use_count() == 1);
+}
+
+TEST_CASE("threads may add and remove the same methods at once") {
+  mcast::signal<void()> s;
+  struct {
+    std::atomic<int> calls{0};
+    void hear() { ++calls; }
+  } x;
+  using type = decltype(x);
+  const auto body = [&] {
+    for (int i = 0; i < 500; ++i) {
+      s.add(x, &type::hear);
+      s();
+      s.remove(x, &type::hear);
+    }
+  };
+  std::thread one(body), two(body);
+  one.join();
+  two.join();
+  s.remove_object(x);
+  CHECK(s.empty());
+}

@@ -1,0 +1,65 @@
+// What the tests of the C++ header share.
+#ifndef TESTS_CPP_TEST_HPP
+#define TESTS_CPP_TEST_HPP
+
+#include <doctest/doctest.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <multicast.hpp>
+
+// Something that happens once. Threads can wait for it.
+class gate {
+ public:
+  void open() { opening_.set_value(); }
+  void wait() const { opened_.wait(); }
+
+ private:
+  std::promise<void> opening_;
+  std::shared_future<void> opened_ = opening_.get_future().share();
+};
+
+// Counts what becomes of its values.
+struct counted {
+  static inline std::atomic<int> alive{0}, copies{0}, moves{0};
+  int number;
+
+  explicit counted(int n = 0) : number(n) { ++alive; }
+  counted(const counted &other) : number(other.number) { ++alive, ++copies; }
+  counted(counted &&other) noexcept : number(std::exchange(other.number, -1)) { ++alive, ++moves; }
+  counted &operator=(const counted &) = delete;
+  ~counted() { --alive; }
+  static void reset() { copies = moves = 0; }
+};
+
+// The status that a body throws; MULTICAST_OK if it throws nothing.
+template <typename Body>
+multicast_status failure(Body &&body) {
+  try {
+    body();
+  } catch (const mcast::error &error) {
+    return error.status();
+  }
+  return MULTICAST_OK;
+}
+
+// Exceptions of queued calls, where a test expects them.
+class handled {
+ public:
+  handled() {
+    count() = 0;
+    mcast::set_exception_handler([](std::exception_ptr) noexcept { ++count(); });
+  }
+  ~handled() { mcast::set_exception_handler(nullptr); }
+  static std::atomic<int> &count() {
+    static std::atomic<int> all{0};
+    return all;
+  }
+};
+
+#endif

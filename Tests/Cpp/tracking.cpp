@@ -1,0 +1,167 @@
+// Delegates that end with their objects.
+#include "test.hpp"
+
+namespace elsewhere {
+// A pointer of another library.
+struct owner {
+  std::shared_ptr<int> shared;
+};
+struct weak_owner {
+  std::weak_ptr<int> weak;
+  std::shared_ptr<int> lock() const { return weak.lock(); }
+};
+weak_owner to_weak(const owner &o) { return {o.shared}; }
+}  // namespace elsewhere
+
+TEST_CASE("a callable is called while all of its objects live, and gone the moment one dies") {
+  mcast::signal<void(int)> s;
+  auto a = std::make_shared<int>(1);
+  auto b = std::make_shared<std::string>("b");
+  int sum = 0;
+  const mcast::registration r =
+      s.add(mcast::tracked([&](int n) { sum += n; }, a, std::weak_ptr<std::string>(b)));
+  CHECK(a.use_count() == 1);
+  s(1);
+  CHECK(sum == 1);
+  CHECK(r.is_live());
+  CHECK(s.size() == 1);
+  SUBCASE("for is_live()") {
+    b.reset();
+    CHECK_FALSE(r.is_live());
+    CHECK_FALSE(r);
+  }
+  SUBCASE("for size()") {
+    a.reset();
+    CHECK(s.size() == 0);
+    CHECK(s.empty());
+  }
+  SUBCASE("for the next call") {
+    a.reset();
+    CHECK(s.invoke(2) == 0);
+  }
+  CHECK(sum == 1);
+}
+
+TEST_CASE("objects live while their delegate runs") {
+  mcast::signal<void()> s;
+  auto object = std::make_shared<int>(4);
+  const std::weak_ptr<int> weak = object;
+  s.add(mcast::tracked([&] {
+    object.reset();
+    CHECK_FALSE(weak.expired());
+  }, object));
+  s();
+  CHECK(weak.expired());
+  CHECK(s.empty());
+}
+
+TEST_CASE("a pointer of another library is tracked through its to_weak()") {
+  mcast::signal<void()> s;
+  elsewhere::owner object{std::make_shared<int>(0)};
+  int calls = 0;
+  s.add(mcast::tracked([&] { ++calls; }, object));
+  s.add(object, [&] { ++calls; });
+  s();
+  CHECK(calls == 2);
+  object.shared.reset();
+  CHECK(s.size() == 0);
+}
+
+namespace {
+struct listener {
+  int sum = 0;
+  void hear(int n) { sum += n; }
+};
+struct watcher : mcast::observer {
+  int sum = 0;
+  void hear(int n) { sum += n; }
+  void watch(mcast::signal<void(int)> &s) {
+    s.add(this, &watcher::hear);
+    s.add<&watcher::hear>(this);
+    s.add(*this, [this](int n) { sum += n; });
+  }
+  ~watcher() { stop_observing(); }
+};
+}  // namespace
+
+TEST_CASE("a shared pointer is held weakly") {
+  mcast::signal<void(int)> s;
+  auto object = std::make_shared<listener>();
+  int calls = 0;
+  s.add(object, &listener::hear);
+  s.add(object, [&](int) { ++calls; });
+  CHECK(object.use_count() == 1);
+  s(3);
+  CHECK(object->sum == 3);
+  CHECK(calls == 1);
+  object.reset();
+  CHECK(s.size() == 0);
+}
+
+TEST_CASE("a dead object's call that waits in a queue is not made") {
+  mcast::signal<void(std::string)> s;
+  mcast::queue q;
+  auto object = std::make_shared<int>();
+  int calls = 0;
+  s.add(mcast::tracked([&](const std::string &) { ++calls; }, object), mcast::on(q));
+  s("text");
+  q.run();
+  s("text");
+  object.reset();
+  CHECK(q.run() == 0);
+  CHECK(calls == 1);
+}
+
+TEST_CASE("an observer ends with all of its registrations") {
+  mcast::signal<void(int)> s, other;
+  {
+    watcher w;
+    w.watch(s);
+    other.add(&w, &watcher::hear);
+    CHECK(w.count() == 4);
+    s(2);
+    CHECK(w.sum == 6);
+    const watcher copy = w;
+    CHECK(copy.count() == 0);
+    const mcast::lifetime plugin;
+    CHECK(failure([&] { s.add(&w, &watcher::hear, mcast::under(plugin)); }) ==
+          MULTICAST_ERROR_INVALID_ARGUMENT);
+  }
+  CHECK(s.empty());
+  CHECK(other.empty());
+}
+
+TEST_CASE("the end of an observer waits for a call on another thread") {
+  mcast::signal<void(int)> s;
+  auto w = std::make_unique<watcher>();
+  gate entered, let_go;
+  std::atomic<bool> has_left{false};
+  s.add(*w, [&](int) {
+    entered.open();
+    let_go.wait();
+    has_left = true;
+  });
+  std::thread invokes([&] { s(1); });
+  entered.wait();
+  std::thread opens([&] { let_go.open(); });
+  w.reset();
+  CHECK(has_left);
+  invokes.join();
+  opens.join();
+}
+
+TEST_CASE("objects may die while other threads invoke") {
+  for (int round = 0; round < 100; ++round) {
+    mcast::signal<void(int)> s;
+    auto object = std::make_shared<listener>();
+    const mcast::registration r = s.add(object, &listener::hear);
+    std::atomic<bool> is_over{false};
+    std::thread invokes([&] {
+      while (!is_over) s(1);
+    });
+    object.reset();
+    is_over = true;
+    invokes.join();
+    CHECK_FALSE(r.is_live());
+  }
+}

@@ -1,0 +1,58 @@
+// The C++ header with -fno-exceptions and -fno-rtti: errors are statuses. Returns how many checks
+// failed.
+#include <multicast.hpp>
+
+#include <cstdio>
+
+#if defined(__cpp_exceptions) || defined(__cpp_rtti)
+#error "to be compiled with -fno-exceptions -fno-rtti"
+#endif
+
+namespace {
+int failures;
+void check(bool is_right, const char *what, int line) {
+  if (is_right) return;
+  std::printf("%s:%d: %s\n", __FILE__, line, what);
+  ++failures;
+}
+struct object : mcast::observer {
+  int sum = 0;
+  void hear(const std::string &text) { sum += static_cast<int>(text.size()); }
+};
+}  // namespace
+#define CHECK(expression) check(expression, #expression, __LINE__)
+
+int main() {
+  mcast::signal<void(std::string)> s;
+  mcast::queue q, full(1);
+  object o;
+  const auto shared = std::make_shared<object>();
+  CHECK(s.add(o, &object::hear).is_live());
+  CHECK(s.add(shared, &object::hear, mcast::on(q)).is_live());
+  CHECK(s.invoke("four") == 2);
+  CHECK(q.run() == 1);
+  CHECK(o.sum == 4 && shared->sum == 4);
+
+  void (object::*none)(const std::string &) = nullptr;
+  CHECK(!s.add(o, none));
+  CHECK(mcast::last_error() == MULTICAST_ERROR_INVALID_ARGUMENT);
+  mcast::options how;
+  how.lifetime = mcast::lifetime();  // has ended already
+  CHECK(!s.add([](const std::string &) {}, how));
+  CHECK(mcast::last_error() == MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(s.size() == 2);
+
+  CHECK(full.post([] {}));
+  CHECK(!full.post([] {}));
+  q.start();
+  CHECK(q.post_and_wait([] { return 5; }) == 5);
+  CHECK(s.invoke_and_wait("six").finished == 1);
+
+  mcast::signal<int(int)> answers;
+  answers.add([](int n) { return n + 1; });
+  CHECK(answers.collect(1) == std::vector<int>{2});
+  mcast::queue moved = std::move(full);
+  CHECK(full.run() == 0);
+  CHECK(mcast::last_error() == MULTICAST_ERROR_INVALID_HANDLE);
+  return failures;
+}
