@@ -36,6 +36,8 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -947,6 +949,42 @@ struct lifetime_reference : multicast_lifetime {
   lifetime_reference(const lifetime &given) noexcept : multicast_lifetime(given.handle()) {}
 };
 
+namespace detail {
+
+/// The registrations of a group.
+class group {
+ public:
+  void add(multicast_token token) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (tokens_.size() >= limit_) {
+      drop_dead();
+      limit_ = 2 * tokens_.size() + 8;
+    }
+    tokens_.push_back(token);
+  }
+  /// Those that are live.
+  std::vector<multicast_token> live() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    drop_dead();
+    return tokens_;
+  }
+
+ private:
+  void drop_dead() {
+    std::vector<multicast_token> live;
+    for (const multicast_token token : tokens_) {
+      if (multicast_token_is_live(token)) live.push_back(token);
+    }
+    tokens_.swap(live);
+  }
+
+  std::mutex mutex_;
+  std::vector<multicast_token> tokens_;
+  size_t limit_ = 8;
+};
+
+}  // namespace detail
+
 /// How a delegate is added; see multicast_add_options. In C++20: `add(f, {.priority = 3})`; in
 /// C++17: `add(f, mcast::on(loop) | mcast::priority(3))`.
 /// @since 1.0
@@ -969,6 +1007,9 @@ struct basic_options {
   lifetime_reference lifetime = {};
   /// Calls wait in this queue; see signal::is_queueable (default: none).
   Queue queue = {};
+  /// Given by groups::in() (default: none).
+  /// @since 1.1
+  detail::group *group = nullptr;
 
   /// The same options for C.
   operator multicast_add_options() const noexcept {
@@ -1009,6 +1050,7 @@ inline void merge(options &into, const options &more) noexcept {
   if (more.priority != 0) into.priority = more.priority;
   if (more.lifetime.id != 0) into.lifetime = more.lifetime;
   if (more.queue.id != 0) into.queue = more.queue;
+  if (more.group != nullptr) into.group = more.group;
 }
 
 template <typename T>
@@ -1668,6 +1710,7 @@ class basic_signal {
     result.priority = how.priority;
     result.lifetime = how.lifetime;
     result.queue = static_cast<multicast_queue>(how.queue);
+    result.group = how.group;
     return result;
   }
   static options checked(const detail::queued_options &how) {
@@ -1718,6 +1761,7 @@ class basic_signal {
       static_cast<void>(multicast_remove_within(target, {other, context}, 0));
     }
     detail::check(multicast_add(target, {function, context}, &given, &token));
+    if (how != nullptr && how->group != nullptr && token.id != 0) how->group->add(token);
     return registration(token);
   }
   static int32_t next_in_front() noexcept {
@@ -2270,6 +2314,105 @@ class [[nodiscard]] scoped_pause {
 
   uint64_t id_ = 0;
   bool is_signal_ = false;
+};
+
+/// Groups of delegates, by keys of any ordered type: they are called in the order of their keys,
+/// and can be removed and paused together. `s.add(f, ui.in("menu") | mcast::on(loop))`
+///
+/// One object may serve several signals. What was added stays when it is destroyed, which must not
+/// happen during an add with it. Delegates without a group have priority 0: groups of numbers above
+/// 0 are called after these.
+///
+/// Threads:   any.
+/// @since 1.1
+template <typename Key, typename Compare = std::less<Key>>
+class groups {
+ public:
+  /// Options with a group, and with the priority that it has.
+  ///
+  /// @param key  A group that is not there yet is made, between its neighbours. A number is its own
+  ///             priority, below zero.
+  ///
+  /// Errors:    mcast::error, MULTICAST_ERROR_LIMIT: there is no priority left between the
+  ///            neighbours: after 16 groups that were each put between the last one and its
+  ///            neighbour. Or the number is not between -2^30 and 2^30.
+  options in(const Key &key) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    entry &found = find_or_make(key);
+    options how;
+    how.priority = found.priority;
+    how.group = &found.members;
+    return how;
+  }
+  /// Removes the delegates of a group and waits, as registration::remove() does for each.
+  ///
+  /// @return How many were removed.
+  size_t remove(const Key &key) {
+    size_t removed = 0;
+    for (const multicast_token token : live(key)) {
+      const multicast_status status = multicast_token_remove(token);
+      if (status == MULTICAST_OK || status == MULTICAST_PENDING) ++removed;
+    }
+    return removed;
+  }
+  /// How many delegates a group has.
+  size_t count(const Key &key) { return live(key).size(); }
+  /// Pauses the delegates that a group has now, until the result is destroyed. Counted, as
+  /// scoped_pause is.
+  [[nodiscard]] std::vector<scoped_pause> pause(const Key &key) {
+    std::vector<scoped_pause> all;
+    for (const multicast_token token : live(key)) all.emplace_back(registration(token));
+    return all;
+  }
+
+ private:
+  struct entry {
+    int32_t priority = 0;
+    detail::group members;
+  };
+  using map = std::map<Key, entry, Compare>;
+  static constexpr int64_t limit = int64_t{1} << 30;
+
+  entry &find_or_make(const Key &key) {
+    const auto next = entries_.lower_bound(key);
+    if (next != entries_.end() && !entries_.key_comp()(key, next->first)) return next->second;
+    int64_t chosen = 0;
+    if constexpr (std::is_integral_v<Key> && std::is_same_v<Compare, std::less<Key>>) {
+      chosen = key < static_cast<Key>(0) || static_cast<uint64_t>(key) < uint64_t{1} << 30
+                   ? -static_cast<int64_t>(key)
+                   : limit;
+    } else {
+      constexpr int64_t apart = 1 << 16;
+      const bool is_first = next == entries_.begin(), is_last = next == entries_.end();
+      const int64_t above = is_first ? 0 : std::prev(next)->second.priority;
+      const int64_t below = is_last ? 0 : next->second.priority;
+      if (is_first && is_last) {
+        chosen = 0;
+      } else if (is_last) {
+        chosen = above - apart;
+      } else if (is_first) {
+        chosen = below + apart;
+      } else {
+        chosen = below + (above - below) / 2;
+        if (chosen == below) chosen = limit;
+      }
+    }
+    if (chosen >= limit || chosen <= -limit) {
+      detail::fail(MULTICAST_ERROR_LIMIT);
+      chosen = 0;
+    }
+    entry &made = entries_[key];
+    made.priority = static_cast<int32_t>(chosen);
+    return made;
+  }
+  std::vector<multicast_token> live(const Key &key) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = entries_.find(key);
+    return found == entries_.end() ? std::vector<multicast_token>() : found->second.members.live();
+  }
+
+  std::mutex mutex_;
+  map entries_;
 };
 
 #if !MULTICAST_HPP_EXCEPTIONS

@@ -98,8 +98,11 @@ TEST_CASE_FIXTURE(fixture, "sigslot: block a signal, groups, connect_scoped") {
     sig(1);
   }
   std::string order;
-  sig.add([&](int) { order += 'b'; }, mcast::priority(-1));  // connect(f, 1): a group
-  sig.add([&](int) { order += 'a'; });                       // connect(f, 0)
+  mcast::groups<int> groups;
+  sig.add([&](int) { order += 'b'; }, groups.in(1));  // connect(f, 1): a group
+  sig.add([&](int) { order += 'a'; }, groups.in(0));  // connect(f, 0)
+  sig.add([&](int) { order += 'c'; }, groups.in(2));
+  groups.remove(2);                                   // disconnect(2)
   {
     const mcast::scoped_registration c = sig.add(function);  // connect_scoped
   }

@@ -1,0 +1,96 @@
+// Groups of delegates, by keys of any ordered type.
+#include "test.hpp"
+
+namespace {
+std::string text;
+auto letter(char c) {
+  return [c] { text += c; };
+}
+std::string called(const mcast::signal<void()> &s) {
+  text.clear();
+  s();
+  return text;
+}
+}  // namespace
+
+TEST_CASE("groups are called in the order of their keys, then of addition") {
+  mcast::signal<void()> s;
+  mcast::groups<std::string> names;
+  s.add(letter('c'), names.in("m"));
+  s.add(letter('a'), names.in("a"));
+  s.add(letter('e'), names.in("z"));
+  s.add(letter('d'), names.in("m"));
+  s.add(letter('b'), names.in("b"));
+  s.add(letter('0'), mcast::at_front);
+  CHECK(called(s) == "0abcde");
+  CHECK(names.count("m") == 2);
+  CHECK(names.remove("m") == 2);
+  CHECK(called(s) == "0abe");
+  CHECK(names.remove("m") == 0);
+  CHECK(names.remove("unknown") == 0);
+  s.add(letter('c'), names.in("m"));
+  CHECK(called(s) == "0abce");
+}
+
+TEST_CASE("numbers are groups, and an order of one's own is one") {
+  mcast::signal<void()> s;
+  mcast::groups<int> numbers;
+  s.add(letter('c'), numbers.in(1000000));
+  s.add(letter('b'), numbers.in(0));
+  s.add(letter('a'), numbers.in(-5));
+  CHECK(called(s) == "abc");
+  CHECK(failure([&] { numbers.in(INT32_MAX); }) == MULTICAST_ERROR_LIMIT);
+  mcast::signal<void()> reversed;
+  mcast::groups<int, std::greater<int>> greatest_first;
+  for (int i = 0; i < 5; ++i) reversed.add(letter(static_cast<char>('0' + i)), greatest_first.in(i));
+  CHECK(called(reversed) == "43210");
+}
+
+TEST_CASE("a group has delegates of several signals, with all options") {
+  mcast::signal<void()> s, other;
+  mcast::groups<std::string> names;
+  mcast::queue q;
+  mcast::lifetime plugin;
+  s.add(letter('a'), names.in("x") | mcast::on(q) | mcast::under(plugin));
+  other.add(letter('b'), names.in("x") | mcast::once);
+  CHECK(called(other) == "b");
+  CHECK(names.count("x") == 1);
+  plugin.end();
+  CHECK(names.count("x") == 0);
+}
+
+TEST_CASE("a group is paused, and the pauses are counted") {
+  mcast::signal<void()> s;
+  mcast::groups<std::string> names;
+  s.add(letter('a'), names.in("x"));
+  s.add(letter('b'), names.in("y"));
+  s.add(letter('c'), names.in("x"));
+  {
+    const auto outer = names.pause("x");
+    { const auto inner = names.pause("x"); }
+    CHECK(called(s) == "b");
+  }
+  CHECK(called(s) == "acb");
+}
+
+TEST_CASE("a group does not keep registrations that have ended") {
+  mcast::signal<void()> s;
+  mcast::groups<int> numbers;
+  for (int i = 0; i < 1000; ++i) {
+    const mcast::scoped_registration r = s.add(letter('a'), numbers.in(1));
+    CHECK(numbers.count(1) == 1);
+  }
+  CHECK(numbers.count(1) == 0);
+}
+
+TEST_CASE("a group that finds no place is an error") {
+  mcast::groups<double> numbers;
+  numbers.in(0);
+  numbers.in(1);
+  double key = 1;
+  int made = 0;
+  CHECK(failure([&] {
+    for (;; ++made) numbers.in(key /= 2);
+  }) == MULTICAST_ERROR_LIMIT);
+  CHECK(made == 16);
+}
