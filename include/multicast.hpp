@@ -360,10 +360,15 @@ constexpr bool is_moved() {
   return false;
 }
 
+/// Whether it is moved or copied without an exception.
+template <typename T, bool is_moved>
+inline constexpr bool is_safe =
+    is_moved ? std::is_nothrow_move_constructible_v<T> : std::is_nothrow_copy_constructible_v<T>;
+
 /// One argument of an invocation: its address, or a small one itself.
-template <size_t, typename Arg, bool is_small>
+template <size_t, typename Arg, bool is_here>
 struct cell {
-  std::remove_reference_t<passed<Arg>> *pointer;
+  std::remove_reference_t<passed<Arg>> *pointer = nullptr;
   explicit cell(passed<Arg> given) : pointer(std::addressof(given)) {}
   passed<Arg> get() const { return static_cast<passed<Arg>>(*pointer); }
   template <typename Kept>
@@ -386,8 +391,8 @@ using cell_of = cell<i, Arg, is_small<Arg>()>;
 template <size_t, typename Arg>
 struct kept_cell {
   typename storage<value<Arg>>::type kept;
-  template <typename Given>
-  explicit kept_cell(Given &&given) : kept(std::forward<Given>(given)) {}
+  explicit kept_cell(const value<Arg> &given) : kept(given) {}
+  explicit kept_cell(value<Arg> &&given) : kept(std::move(given)) {}
 };
 
 /// The payload of an invocation, which direct and queued calls read alike.
@@ -425,7 +430,7 @@ struct copied_of<frame_of<std::index_sequence<I...>, Args...>,
   using frame = frame_of<std::index_sequence<I...>, Args...>;
 
   /// For multicast_invocation.
-  static const void *copy(const void *payload, size_t) noexcept {
+  static const void *copy(const void *payload, size_t) {
     // The frame of the invocation is not const.
     frame &original = *static_cast<frame *>(const_cast<void *>(payload));
     const frame *result = nullptr;
@@ -658,7 +663,7 @@ class observer {
  protected:
   observer() noexcept = default;
   observer(const observer &) noexcept {}
-  observer &operator=(const observer &) noexcept { return *this; }
+  observer &operator=(const observer &) noexcept { return *this; }  // NOLINT(cert-oop54-cpp)
   ~observer() { stop_observing(); }
   /// Removes all of its registrations and waits for running calls.
   void stop_observing() noexcept {
@@ -764,8 +769,8 @@ struct asked {
   std::atomic<bool> is_claimed{false};
   std::atomic<bool> is_over{false};
 
-  template <typename Given>
-  explicit asked(Given &&given) : function(std::forward<Given>(given)) {}
+  explicit asked(const F &given) : function(given) {}
+  explicit asked(F &&given) : function(std::move(given)) {}
   void run() {
     if (is_claimed.exchange(true)) return;
     guard(failures{&thrown, nullptr}, [this] { made.take(function); });
@@ -936,17 +941,20 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
 /// The queue of a delegate: an mcast::queue or a handle.
 /// @since 1.1
-struct queue_reference : multicast_queue {
-  constexpr queue_reference(multicast_queue given = {0}) noexcept : multicast_queue(given) {}
-  queue_reference(const queue &given) noexcept : multicast_queue(given.handle()) {}
+struct queue_reference {
+  uint64_t id;  ///< That of the handle.
+  constexpr queue_reference(multicast_queue given = {0}) noexcept : id(given.id) {}
+  queue_reference(const queue &given) noexcept : id(given.handle().id) {}
+  constexpr operator multicast_queue() const noexcept { return {id}; }
 };
 
 /// The lifetime of a delegate: an mcast::lifetime or a handle.
 /// @since 1.1
-struct lifetime_reference : multicast_lifetime {
-  constexpr lifetime_reference(multicast_lifetime given = {0}) noexcept
-      : multicast_lifetime(given) {}
-  lifetime_reference(const lifetime &given) noexcept : multicast_lifetime(given.handle()) {}
+struct lifetime_reference {
+  uint64_t id;  ///< That of the handle.
+  constexpr lifetime_reference(multicast_lifetime given = {0}) noexcept : id(given.id) {}
+  lifetime_reference(const lifetime &given) noexcept : id(given.handle().id) {}
+  constexpr operator multicast_lifetime() const noexcept { return {id}; }
 };
 
 namespace detail {
@@ -1373,10 +1381,8 @@ class keyed_contexts {
       ++equal->owners;
       return equal;
     }
-    keyed *const added = made.get();
-    contexts_.emplace(added->object, added);
-    static_cast<void>(made.release());
-    return added;
+    contexts_.emplace(made->object, made.get());
+    return made.release();
   }
   void release(keyed *context) noexcept {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -1883,13 +1889,17 @@ class basic_signal {
                           multicast_remove_every(target, {call<Access, true>, context}));
   }
 
-  template <typename Object>
-  static auto *pointer_to(Object &object) noexcept {
-    if constexpr (std::is_pointer_v<Object>) {
-      return object;
-    } else {
-      return std::addressof(object);
-    }
+  template <typename T>
+  static T *pointer_to(T &object) noexcept {
+    return std::addressof(object);
+  }
+  template <typename T>
+  static T *pointer_to(T *&object) noexcept {
+    return object;
+  }
+  template <typename T>
+  static T *pointer_to(T *const &object) noexcept {
+    return object;
   }
   template <typename Weak>
   static const void *address_of(const Weak &object) {
@@ -2053,9 +2063,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
       how.copy = detail::copier<Args...>::call_copy;
       how.release = detail::copier<Args...>::call_release;
     } else if constexpr (base::is_queueable) {
-      constexpr bool may_move =
-          ((!is_moved || std::is_nothrow_move_constructible_v<detail::value<Args>>) && ...) &&
-          ((is_moved || std::is_nothrow_copy_constructible_v<detail::value<Args>>) && ...);
+      constexpr bool may_move = (detail::is_safe<detail::value<Args>, is_moved> && ...);
       using copied = detail::copied<frame, (is_moved && may_move)...>;
       how.copy = copied::copy;
       how.release = copied::release;
@@ -2124,15 +2132,19 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
   /// Whether all results are true; calls no further delegate after one that is not. True of none.
   bool all(detail::passed<Args>... arguments) const {
     bool answer = true;
-    visit(false, [&](auto &&made) { return answer = static_cast<bool>(made); },
-          static_cast<detail::passed<Args>>(arguments)...);
+    visit(false, [&](auto &&made) {
+      answer = static_cast<bool>(made);
+      return answer;
+    }, static_cast<detail::passed<Args>>(arguments)...);
     return answer;
   }
   /// Whether a result is true; calls no further delegate after one that is. False of none.
   bool any(detail::passed<Args>... arguments) const {
     bool answer = false;
-    visit(false, [&](auto &&made) { return !(answer = static_cast<bool>(made)); },
-          static_cast<detail::passed<Args>>(arguments)...);
+    visit(false, [&](auto &&made) {
+      answer = static_cast<bool>(made);
+      return !answer;
+    }, static_cast<detail::passed<Args>>(arguments)...);
     return answer;
   }
   /// Passes each result to a function, before the next delegate is called: what the combiners of

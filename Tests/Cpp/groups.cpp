@@ -42,7 +42,9 @@ TEST_CASE("numbers are groups, and an order of one's own is one") {
   CHECK(failure([&] { numbers.in(INT32_MAX); }) == MULTICAST_ERROR_LIMIT);
   mcast::signal<void()> reversed;
   mcast::groups<int, std::greater<int>> greatest_first;
-  for (int i = 0; i < 5; ++i) reversed.add(letter(static_cast<char>('0' + i)), greatest_first.in(i));
+  for (int i = 0; i < 5; ++i) {
+    reversed.add(letter(static_cast<char>('0' + i)), greatest_first.in(i));
+  }
   CHECK(called(reversed) == "43210");
 }
 

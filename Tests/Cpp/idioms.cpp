@@ -21,7 +21,7 @@ struct fixture {
 
 }  // namespace
 
-// ---- Boost.Signals2 ------------------------------------------------------------------------------
+// ---- Boost.Signals2 ---------------------------------------------------------------------------
 
 TEST_CASE_FIXTURE(fixture, "Boost: connect, disconnect, connected, num_slots, empty") {
   const mcast::registration c = sig.add(&function);  // sig.connect(&function)
@@ -65,7 +65,7 @@ TEST_CASE("Boost: combiners, connect_extended, at_front") {
   CHECK(*sig(3) == 6);                                       // optional_last_value
   CHECK(sig.collect(3) == std::vector<int>{3, 6});           // a combiner with a container
   CHECK(sig.fold(0, [](int a, int b) { return a > b ? a : b; }, 3) == 6);  // maximum
-  sig.add([](int) { return 0; }, mcast::at_front);           // connect(f, boost::signals2::at_front)
+  sig.add([](int) { return 0; }, mcast::at_front);  // connect(f, at_front)
   CHECK(sig.collect(1).front() == 0);
   sig.add_extended([](mcast::registration c, int n) {        // connect_extended
     c.remove();
@@ -75,7 +75,7 @@ TEST_CASE("Boost: combiners, connect_extended, at_front") {
   CHECK(*sig(3) == 6);
 }
 
-// ---- sigslot -------------------------------------------------------------------------------------
+// ---- sigslot ----------------------------------------------------------------------------------
 
 TEST_CASE_FIXTURE(fixture, "sigslot: connect and disconnect methods and objects, observer") {
   sig.add(&object, &plain::slot);     // sig.connect(&plain::slot, &object)
@@ -111,7 +111,7 @@ TEST_CASE_FIXTURE(fixture, "sigslot: block a signal, groups, connect_scoped") {
   CHECK(order == "ab");
 }
 
-// ---- Qt ------------------------------------------------------------------------------------------
+// ---- Qt ---------------------------------------------------------------------------------------
 
 TEST_CASE_FIXTURE(fixture, "Qt: connections of objects, with a context, unique, once") {
   {
@@ -139,7 +139,7 @@ TEST_CASE("Qt: queued connections, blocking ones, invokeMethod, a signal blocker
   loop.start();
   sig.invoke_and_wait("b");                   // Qt::BlockingQueuedConnection
   CHECK(text == "ab");
-  loop.post([&] { text += 'c'; });            // QMetaObject::invokeMethod(o, f, Qt::QueuedConnection)
+  loop.post([&] { text += 'c'; });            // QMetaObject::invokeMethod(o, f)
   CHECK(loop.post_and_wait([&] { return text.size(); }) == 3);  // Qt::BlockingQueuedConnection
   {
     const mcast::scoped_pause blocker(sig);   // QSignalBlocker
@@ -148,7 +148,7 @@ TEST_CASE("Qt: queued connections, blocking ones, invokeMethod, a signal blocker
   c.remove();                                 // QObject::disconnect(c)
 }
 
-// ---- libsigc++ -----------------------------------------------------------------------------------
+// ---- libsigc++ --------------------------------------------------------------------------------
 
 TEST_CASE_FIXTURE(fixture, "libsigc++: mem_fun, ptr_fun, bind, emit, trackable, block") {
   {
@@ -171,7 +171,7 @@ TEST_CASE_FIXTURE(fixture, "libsigc++: mem_fun, ptr_fun, bind, emit, trackable, 
   CHECK(answers.fold(1, std::multiplies<int>()) == 6);  // signal<int()>::accumulated<product>
 }
 
-// ---- What is different ---------------------------------------------------------------------------
+// ---- What is different ------------------------------------------------------------------------
 
 TEST_CASE("a delegate that destroys its signal stops the rest") {
   auto sig = std::make_unique<mcast::signal<void()>>();

@@ -68,7 +68,7 @@ TEST_CASE("an exception travels to the one that waits") {
   CHECK(q.post_and_wait([] { return 1; }) == 1);
 }
 
-TEST_CASE("the thread that runs the queue makes the calls before it, and then the one it waits for") {
+TEST_CASE("the thread that runs the queue makes the calls before, and then the one it waits for") {
   mcast::queue q;
   std::string text;
   q.run();

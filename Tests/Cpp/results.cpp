@@ -11,8 +11,8 @@ TEST_CASE("results are collected, folded and searched in order") {
   CHECK(s.collect(2) == std::vector<int>{20, 200, 2});
   CHECK(*s(3) == 3);
   CHECK(s.fold(1, [](int sum, int n) { return sum + n; }, 2) == 223);
-  CHECK(s.fold(std::string(), [](std::string text, int n) { return text + std::to_string(n) + ' '; },
-               1) == "10 100 1 ");
+  const auto append = [](std::string text, int n) { return text + std::to_string(n) + ' '; };
+  CHECK(s.fold(std::string(), append, 1) == "10 100 1 ");
 }
 
 TEST_CASE("what stops early leaves the others uncalled") {
@@ -34,8 +34,10 @@ TEST_CASE("what stops early leaves the others uncalled") {
   CHECK(std::exchange(calls, 0) == 2);
   CHECK(s.each([](bool) {}) == 3);
   calls = 0;
-  CHECK(s.fold(0, [](int &sum, bool) { return ++sum < 2 ? mcast::step::go_on : mcast::step::stop; }) ==
-        2);
+  const auto two = [](int &sum, bool) {
+    return ++sum < 2 ? mcast::step::go_on : mcast::step::stop;
+  };
+  CHECK(s.fold(0, two) == 2);
   CHECK(calls == 2);
   s.clear();
   CHECK(s.all());
