@@ -2063,8 +2063,8 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
       how.copy = detail::copier<Args...>::call_copy;
       how.release = detail::copier<Args...>::call_release;
     } else if constexpr (base::is_queueable) {
-      constexpr bool may_move = (detail::is_safe<detail::value<Args>, is_moved> && ...);
-      using copied = detail::copied<frame, (is_moved && may_move)...>;
+      using moves = std::bool_constant<(detail::is_safe<detail::value<Args>, is_moved> && ...)>;
+      using copied = detail::copied<frame, (is_moved && moves::value)...>;
       how.copy = copied::copy;
       how.release = copied::release;
     }
