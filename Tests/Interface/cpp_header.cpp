@@ -83,11 +83,7 @@ mcast::options with_priority(int32_t priority) {
   return how;
 }
 
-mcast::options on(const mcast::queue &queue) {
-  mcast::options how;
-  how.queue = queue.handle();
-  return how;
-}
+using mcast::on;
 
 }  // namespace
 
@@ -1372,4 +1368,127 @@ TEST(a_thread_that_invokes_without_memory_gets_bad_alloc) {
   fail_after = -1;
   CHECK_EQ(s.invoke(), 1);
   CHECK_EQ(calls, 1);
+}
+
+/* ---- What Tests/Cpp tests in more detail ----------------------------------------------------- */
+
+namespace {
+struct watcher : mcast::observer {
+  int sum = 0;
+  void hear(int n) { sum += n; }
+};
+}  // namespace
+
+TEST(what_is_added_with_an_observer_ends_with_it) {
+  mcast::signal<void(int)> s;
+  {
+    watcher w;
+    CHECK_EQ(w.count(), 0);
+    s.add(&w, &watcher::hear);
+    s.add<&watcher::hear>(w, mcast::priority(1));
+    s.add(w, [&w](int n) { w.sum += n; });
+    watcher copy = w;
+    copy = w;
+    CHECK_EQ(w.count(), 3);
+    s(2);
+    CHECK_EQ(w.sum, 6);
+    CHECK_EQ(copy.count(), 0);
+  }
+  CHECK(s.empty());
+}
+
+TEST(a_tracked_delegate_is_gone_when_an_object_is_dead) {
+  mcast::signal<void(int)> s;
+  auto first = std::make_shared<int>(), second = std::make_shared<int>();
+  int sum = 0;
+  const mcast::registration r = s.add(mcast::tracked([&](int n) { sum += n; }, first, second));
+  s(1);
+  CHECK(r.is_live());
+  second.reset();
+  CHECK(!r.is_live());
+  CHECK_EQ(sum, 1);
+}
+
+TEST(delegates_are_removed_by_function_method_and_object) {
+  mcast::signal<void(int)> s;
+  mcast::queue q;
+  object o;
+  s.add(add_plain, on(q));
+  s.add(add_plain, mcast::unique | mcast::priority(1));
+  s.add(o, &object::twice);
+  s.add(o, &object::twice, mcast::unique);
+  s.add(o, &object::add);
+  s.add<&object::twice>(o, mcast::at_front);
+  CHECK_EQ(s.size(), 4);
+  CHECK_OK(s.remove(add_plain));
+  CHECK_OK(s.remove(o, &object::add));
+  CHECK_STATUS(s.remove(o, &object::add), MULTICAST_ERROR_NOT_FOUND);
+  CHECK_OK(s.remove<&object::twice>(o));
+  CHECK_EQ(s.remove_object(o), 1);
+  CHECK(s.empty());
+}
+
+TEST(pauses_of_registrations_signals_and_groups_are_counted) {
+  mcast::signal<void()> s;
+  mcast::groups<string> names;
+  int calls = 0;
+  const mcast::registration r = s.add([&] { ++calls; }, names.in("a"));
+  s.connectable().add([&] { ++calls; }, names.in("b") | mcast::once);
+  {
+    const mcast::scoped_pause of_one(r);
+    const auto of_group = names.pause("a");
+    CHECK(r.is_paused());
+    const mcast::scoped_pause outer(s);
+    {
+      mcast::scoped_pause inner(s), other = std::move(inner);
+      inner = std::move(other);
+    }
+    CHECK(s.is_paused());
+    CHECK_EQ(s.invoke(), 0);
+  }
+  CHECK(!r.is_paused());
+  CHECK_EQ(s.invoke(), 2);
+  CHECK_EQ(names.count("b"), 0);
+  CHECK_EQ(names.remove("a"), 1);
+  CHECK_EQ(calls, 2);
+}
+
+TEST(a_queue_calls_what_is_posted_and_answers) {
+  mcast::signal<void(string)> s;
+  mcast::queue q;
+  string text;
+  CHECK(q.post([&] { text += 'a'; }));
+  q.run();
+  CHECK_EQ(q.post_and_wait([&] { return text.size(); }), 1);
+  q.post([] {});
+  CHECK_EQ(q.clear(), 1);
+  q.start();
+  s.add([&](const string &got) { text += got; }, on(q));
+  s.add_extended([](mcast::registration self, const string &) {
+    CHECK(self == mcast::current());
+  });
+  const multicast_outcome outcome = s.invoke_and_wait("b");
+  CHECK_EQ(outcome.finished, 1);
+  CHECK_EQ(outcome.called, 1);
+  CHECK_TEXT(text.c_str(), "ab");
+  try {
+    q.post_and_wait([]() -> int { throw 3; });
+    NOT_REACHED("nothing was thrown");
+  } catch (int n) {
+    CHECK_EQ(n, 3);
+  }
+}
+
+TEST(results_are_collected_and_folded) {
+  mcast::signal<int(int)> s;
+  mcast::lifetime all;
+  s.add([](int n) { return n; }, mcast::under(all));
+  s.add([](int n) { return 2 * n; }, mcast::under(all));
+  CHECK_EQ(all.count(), 2);
+  CHECK(s.collect(3) == std::vector<int>({3, 6}));
+  CHECK_EQ(s.fold(1, [](int sum, int n) { return sum + n; }, 3), 10);
+  CHECK_EQ(*s(3), 6);
+  CHECK_EQ(*s.first_of(3), 3);
+  CHECK(s.all(3) && s.any(3) && !s.any(0));
+  CHECK_EQ(s.each([](int n) { return n != 3; }, 3), 1);
 }
