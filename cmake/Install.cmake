@@ -23,6 +23,9 @@ install(EXPORT multicastStaticTargets NAMESPACE multicast::
 
 install(FILES include/multicast.h include/multicast.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development)
+install(DIRECTORY include/multicast
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development
+  FILES_MATCHING PATTERN "*.hpp")
 
 configure_package_config_file(cmake/multicastConfig.cmake.in
   ${PROJECT_BINARY_DIR}/multicastConfig.cmake INSTALL_DESTINATION ${multicast_config_dir}

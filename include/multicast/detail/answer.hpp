@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+//
+// A result that is made by a call, and waited for.
+#ifndef MULTICAST_DETAIL_ANSWER_HPP
+#define MULTICAST_DETAIL_ANSWER_HPP
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "failures.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// A result that is made on another thread.
+template <typename R>
+struct answer {
+  std::optional<R> result;
+  template <typename F>
+  void take(F &function) {
+    result.emplace(std::invoke(function));
+  }
+  bool is_there() const { return result.has_value(); }
+  R get() { return std::move(*result); }
+};
+template <typename R>
+struct answer<R &> {
+  R *result = nullptr;
+  template <typename F>
+  void take(F &function) {
+    result = std::addressof(std::invoke(function));
+  }
+  bool is_there() const { return result != nullptr; }
+  R &get() { return *result; }
+};
+template <>
+struct answer<void> {
+  bool is_done = false;
+  template <typename F>
+  void take(F &function) {
+    static_cast<void>(std::invoke(function));
+    is_done = true;
+  }
+  bool is_there() const { return is_done; }
+  void get() {}
+};
+
+/// A callable whose result is waited for. The one that asks may give up before it is called.
+template <typename F>
+struct asked {
+  using result = std::decay_t<std::invoke_result_t<F &>>;
+  using kept = std::conditional_t<std::is_reference_v<std::invoke_result_t<F &>>,
+                                  std::invoke_result_t<F &>, result>;
+  F function;
+  answer<kept> made;
+  std::exception_ptr thrown;
+  std::atomic<bool> is_claimed{false};
+  std::atomic<bool> is_over{false};
+
+  explicit asked(const F &given) : function(given) {}
+  explicit asked(F &&given) : function(std::move(given)) {}
+  void run() {
+    if (is_claimed.exchange(true)) return;
+    guard(failures{&thrown, nullptr}, [this] { made.take(function); });
+    is_over.store(true, std::memory_order_release);
+  }
+};
+
+}  // namespace mcast::detail
+
+#endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+//
+// How the program is compiled.
+#ifndef MULTICAST_DETAIL_CONFIG_HPP
+#define MULTICAST_DETAIL_CONFIG_HPP
+
+#include "../../multicast.h"
+
+#if defined(__cpp_exceptions)
+#define MULTICAST_HPP_EXCEPTIONS 1
+#define MULTICAST_HPP_NAMESPACE mcast
+#else
+// Other names, so that parts of a program with exceptions and parts without do not mix.
+#define MULTICAST_HPP_EXCEPTIONS 0
+#define MULTICAST_HPP_NAMESPACE mcast_without_exceptions
+namespace MULTICAST_HPP_NAMESPACE {}
+namespace mcast = MULTICAST_HPP_NAMESPACE;
+#endif
+
+#endif

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+//
+// The arguments of an invocation.
+#ifndef MULTICAST_DETAIL_FRAME_HPP
+#define MULTICAST_DETAIL_FRAME_HPP
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "argument.hpp"
+#include "failures.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// One argument of an invocation: its address, or a small one itself.
+template <size_t, typename Arg, bool is_here>
+struct cell {
+  std::remove_reference_t<passed<Arg>> *pointer = nullptr;
+  explicit cell(passed<Arg> given) : pointer(std::addressof(given)) {}
+  passed<Arg> get() const { return static_cast<passed<Arg>>(*pointer); }
+  template <typename Kept>
+  void point_to(const Kept &kept) {
+    pointer = kept.address();
+  }
+};
+template <size_t i, typename Arg>
+struct cell<i, Arg, true> {
+  value<Arg> copy;
+  explicit cell(const Arg &given) : copy(given) {}
+  const Arg &get() const { return copy; }
+  template <typename Kept>
+  void point_to(const Kept &) {}
+};
+template <size_t i, typename Arg>
+using cell_of = cell<i, Arg, is_small<Arg>()>;
+
+/// The payload of an invocation, which direct and queued calls read alike.
+template <typename Indices, typename... Args>
+struct frame_of;
+template <size_t... I, typename... Args>
+struct frame_of<std::index_sequence<I...>, Args...> : cell_of<I, Args>... {
+  /// Whether a queue may copy it byte by byte.
+  static constexpr bool is_plain = (is_small<Args>() && ...);
+  /// Whether there may be queued calls, which need a copy.
+  static constexpr bool is_replaceable = !is_plain && (detail::is_replaceable<Args> && ...);
+  /// Whether the copy can be made here.
+  static constexpr bool is_complete = (detail::is_complete<value<Args>>::value && ...);
+
+  failures where;
+  void *results = nullptr;  // where results go, in signals that have them
+
+  explicit frame_of(passed<Args>... given)
+      : cell_of<I, Args>(static_cast<passed<Args>>(given))... {}
+
+  template <typename F, typename... First>
+  decltype(auto) apply(F &&function, First &&...first) const {
+    return std::invoke(function, std::forward<First>(first)...,
+                       static_cast<const cell_of<I, Args> &>(*this).get()...);
+  }
+};
+
+template <typename... Args>
+using frame = frame_of<std::index_sequence_for<Args...>, Args...>;
+
+}  // namespace mcast::detail
+
+#endif

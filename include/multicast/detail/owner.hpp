@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+//
+// An object that owns a handle.
+#ifndef MULTICAST_DETAIL_OWNER_HPP
+#define MULTICAST_DETAIL_OWNER_HPP
+
+#include <utility>
+
+#include "../error.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// Owns a handle and passes it to a function at the end.
+template <typename Handle, multicast_status (*end)(Handle)>
+class owner {
+ public:
+  /// For the functions of multicast.h. Zero after a move.
+  Handle handle() const noexcept { return handle_; }
+
+ protected:
+  owner() noexcept = default;
+  explicit owner(Handle made) : handle_(made) {
+    if (made.id == 0) fail(multicast_create_error());
+  }
+  owner(owner &&other) noexcept : handle_(std::exchange(other.handle_, Handle{})) {}
+  owner &operator=(owner &&other) noexcept {
+    finish(std::exchange(handle_, std::exchange(other.handle_, Handle{})));
+    return *this;
+  }
+  ~owner() { finish(handle_); }
+
+  Handle handle_ = {0};
+
+ private:
+  static void finish(Handle handle) noexcept {
+    if (handle.id != 0) static_cast<void>(end(handle));
+  }
+};
+
+}  // namespace mcast::detail
+
+#endif

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+//
+// Pauses that are counted.
+#ifndef MULTICAST_DETAIL_PAUSES_HPP
+#define MULTICAST_DETAIL_PAUSES_HPP
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+#include "config.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// Pauses that are counted, by the handle of a registration or signal.
+struct pauses {
+  struct entry {
+    size_t count = 0;
+    bool is_kept = false;  // it was paused already
+  };
+  std::mutex mutex;
+  std::unordered_map<uint64_t, entry> entries;
+
+  bool has(uint64_t id) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return entries.count(id) != 0;
+  }
+};
+/// Never destroyed: static objects may have signals.
+MULTICAST_API inline pauses &all_pauses() {
+  static pauses *const all = new pauses;
+  return *all;
+}
+/// How many signals are paused.
+MULTICAST_API inline std::atomic<size_t> paused_signals{0};
+
+inline bool is_paused(multicast target) noexcept {
+  return paused_signals.load(std::memory_order_relaxed) != 0 && all_pauses().has(target.id);
+}
+
+}  // namespace mcast::detail
+
+#endif

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+//
+// Errors and exceptions.
+#ifndef MULTICAST_ERROR_HPP
+#define MULTICAST_ERROR_HPP
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+#include "detail/config.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// An error status as an exception. what() is its message.
+/// @since 1.0
+class MULTICAST_API error : public std::runtime_error {
+ public:
+  explicit error(multicast_status status)
+      : std::runtime_error(multicast_status_message(status)), status_(status) {}
+  /// The status.
+  multicast_status status() const noexcept { return status_; }
+
+ private:
+  multicast_status status_;
+};
+
+/// Called with exceptions that cannot be passed to an invoker.
+/// @since 1.0
+using exception_handler = void (*)(std::exception_ptr) noexcept;
+
+}  // namespace mcast
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+// Exported, so that all parts of a program share one, even if they hide their symbols.
+MULTICAST_API inline std::atomic<exception_handler> handler{nullptr};
+
+#if MULTICAST_HPP_EXCEPTIONS
+[[noreturn]] inline void fail(int64_t status) {
+  if (status == MULTICAST_ERROR_OUT_OF_MEMORY) throw std::bad_alloc();
+  throw error(static_cast<multicast_status>(status));
+}
+#else
+inline thread_local multicast_status last_failure = MULTICAST_OK;
+inline void fail(int64_t status) noexcept {
+  last_failure = static_cast<multicast_status>(status);
+}
+#endif
+
+}  // namespace mcast::detail
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// Sets the handler of exceptions that leave a delegate which is called by a queue.
+///
+/// @param handler  Called on the thread that runs the queue; nullptr: std::terminate, the default.
+/// @return The previous handler.
+///
+/// Threads:   any. There is one handler in the process; a plugin opened with dlopen() may have its
+///            own.
+/// @since 1.0
+inline exception_handler set_exception_handler(exception_handler handler) noexcept {
+  return detail::handler.exchange(handler);
+}
+
+#if !MULTICAST_HPP_EXCEPTIONS
+/// The status of the last function of this header that failed on this thread. Only with
+/// -fno-exceptions.
+/// @since 1.1
+inline multicast_status last_error() noexcept { return detail::last_failure; }
+#endif
+
+}  // namespace mcast
+
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+//
+// Objects whose methods are delegates.
+#ifndef MULTICAST_OBSERVER_HPP
+#define MULTICAST_OBSERVER_HPP
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "detail/statuses.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// A base class of objects whose methods are delegates. What is added with such an object is
+/// removed when it is destroyed.
+///
+/// The destructor of a base class runs after those of the derived class. If other threads invoke,
+/// call stop_observing() first in the destructor of the derived class. Copies observe nothing.
+///
+/// Threads:   the destructor waits for calls on other threads, as multicast_lifetime_end() does.
+/// @since 1.1
+class observer {
+ public:
+  /// How many of its registrations there are.
+  size_t count() const {
+    const multicast_lifetime all = {id_.load(std::memory_order_acquire)};
+    return all.id == 0 ? 0 : detail::count(multicast_lifetime_count(all));
+  }
+  /// The lifetime under which delegates of the object are added; it is made at the first use.
+  multicast_lifetime observing() const {
+    uint64_t id = id_.load(std::memory_order_acquire);
+    if (id != 0) return {id};
+    const multicast_lifetime made = multicast_lifetime_create();
+    if (made.id == 0) detail::fail(multicast_create_error());
+    if (id_.compare_exchange_strong(id, made.id)) return made;
+    static_cast<void>(multicast_lifetime_end(made));
+    return {id};
+  }
+
+ protected:
+  observer() noexcept = default;
+  observer(const observer &) noexcept {}
+  observer &operator=(const observer &) noexcept { return *this; }  // NOLINT(cert-oop54-cpp)
+  ~observer() { stop_observing(); }
+  /// Removes all of its registrations and waits for running calls.
+  void stop_observing() noexcept {
+    const multicast_lifetime all = {id_.exchange(0)};
+    if (all.id != 0) static_cast<void>(multicast_lifetime_end(all));
+  }
+
+ private:
+  mutable std::atomic<uint64_t> id_{0};
+};
+
+}  // namespace mcast
+
+#endif

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+//
+// How a delegate is added.
+#ifndef MULTICAST_OPTIONS_HPP
+#define MULTICAST_OPTIONS_HPP
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+
+#include "detail/group.hpp"
+#include "detail/statuses.hpp"
+#include "lifetime.hpp"
+#include "queue.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// The queue of a delegate: an mcast::queue or a handle.
+/// @since 1.1
+struct queue_reference {
+  uint64_t id;  ///< That of the handle.
+  constexpr queue_reference(multicast_queue given = {0}) noexcept : id(given.id) {}
+  queue_reference(const queue &given) noexcept : id(given.handle().id) {}
+  constexpr operator multicast_queue() const noexcept { return {id}; }
+};
+
+/// The lifetime of a delegate: an mcast::lifetime or a handle.
+/// @since 1.1
+struct lifetime_reference {
+  uint64_t id;  ///< That of the handle.
+  constexpr lifetime_reference(multicast_lifetime given = {0}) noexcept : id(given.id) {}
+  lifetime_reference(const lifetime &given) noexcept : id(given.handle().id) {}
+  constexpr operator multicast_lifetime() const noexcept { return {id}; }
+};
+
+/// How a delegate is added; see multicast_add_options. In C++20: `add(f, {.priority = 3})`; in
+/// C++17: `add(f, mcast::on(loop) | mcast::priority(3))`.
+/// @since 1.0
+template <typename Queue>
+struct basic_options {
+  /// Called at most once (default: false).
+  bool once = false;
+  /// Only the newest of its calls stays in the queue (default: false).
+  bool latest = false;
+  /// Equal delegates are removed first. Functions, methods of an object, and lambdas that are as
+  /// small as a pointer are equal if all their parts are (default: false).
+  /// @since 1.1
+  bool unique = false;
+  /// Before all delegates that are there, whatever `priority` is (default: false).
+  /// @since 1.1
+  bool at_front = false;
+  /// Higher is invoked first; below 2^30 (default: 0).
+  int32_t priority = 0;
+  /// The end of this lifetime removes the registration (default: none).
+  lifetime_reference lifetime = {};
+  /// Calls wait in this queue; see signal::is_queueable (default: none).
+  Queue queue = {};
+  /// Given by groups::in() (default: none).
+  /// @since 1.1
+  detail::group *group = nullptr;
+
+  /// The same options for C.
+  operator multicast_add_options() const noexcept {
+    multicast_add_options result = multicast_add_options_default();
+    result.flags = (once ? MULTICAST_ONCE : 0u) | (latest ? MULTICAST_LATEST : 0u) |
+                   (unique ? MULTICAST_UNIQUE : 0u);
+    result.priority = priority;
+    result.lifetime = lifetime;
+    result.queue = queue;
+    return result;
+  }
+};
+/// @since 1.0
+using options = basic_options<queue_reference>;
+
+}  // namespace mcast
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// In the options of a signal that cannot be queued.
+struct no_queue {
+  constexpr no_queue() noexcept = default;
+  template <typename Queue>
+  constexpr no_queue(const Queue &) noexcept {
+    static_assert(never<Queue>,
+                  "this signal cannot be queued: give it arguments that are copyable values or "
+                  "references to const, and the result void");
+  }
+  operator multicast_queue() const noexcept { return {0}; }
+};
+
+/// Options of which is known that there is a queue.
+struct queued_options : options {};
+
+inline void merge(options &into, const options &more) noexcept {
+  into.once |= more.once;
+  into.latest |= more.latest;
+  into.unique |= more.unique;
+  into.at_front |= more.at_front;
+  if (more.priority != 0) into.priority = more.priority;
+  if (more.lifetime.id != 0) into.lifetime = more.lifetime;
+  if (more.queue.id != 0) into.queue = more.queue;
+  if (more.group != nullptr) into.group = more.group;
+}
+
+template <typename T>
+struct is_options : std::false_type {};
+template <typename Queue>
+struct is_options<basic_options<Queue>> : std::true_type {};
+template <>
+struct is_options<queued_options> : std::true_type {};
+
+/// Rises with each delegate that is added in front of all others.
+MULTICAST_API inline std::atomic<int32_t> front{1 << 30};
+
+}  // namespace mcast::detail
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// Options of both.
+/// @since 1.1
+inline options operator|(options left, const options &right) noexcept {
+  detail::merge(left, right);
+  return left;
+}
+inline detail::queued_options operator|(detail::queued_options left,
+                                        const options &right) noexcept {
+  detail::merge(left, right);
+  return left;
+}
+inline detail::queued_options operator|(const options &left,
+                                        detail::queued_options right) noexcept {
+  options both = left;
+  detail::merge(both, right);
+  static_cast<options &>(right) = both;
+  return right;
+}
+inline detail::queued_options operator|(const detail::queued_options &left,
+                                        const detail::queued_options &right) noexcept {
+  return left | static_cast<const options &>(right);
+}
+
+}  // namespace mcast
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+template <typename Change>
+constexpr options changed(Change &&change) noexcept {
+  options result = {};
+  change(result);
+  return result;
+}
+
+}  // namespace mcast::detail
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// Options with a queue. A signal that cannot be queued refuses them at compile time.
+/// @since 1.1
+inline detail::queued_options on(queue_reference queue) noexcept {
+  detail::queued_options result;
+  result.queue = queue;
+  return result;
+}
+/// Options with a lifetime.
+/// @since 1.1
+inline options under(lifetime_reference lifetime) noexcept {
+  return detail::changed([&](options &how) { how.lifetime = lifetime; });
+}
+/// Options with a priority.
+/// @since 1.1
+inline options priority(int32_t priority) noexcept {
+  return detail::changed([&](options &how) { how.priority = priority; });
+}
+/// Options with one flag: `add(f, mcast::once | mcast::on(loop))`.
+/// @since 1.1
+inline constexpr options once = detail::changed([](options &how) { how.once = true; });
+inline constexpr options latest = detail::changed([](options &how) { how.latest = true; });
+inline constexpr options unique = detail::changed([](options &how) { how.unique = true; });
+inline constexpr options at_front = detail::changed([](options &how) { how.at_front = true; });
+
+}  // namespace mcast
+
+#endif

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+//
+// Pauses until the end of a scope.
+#ifndef MULTICAST_PAUSE_HPP
+#define MULTICAST_PAUSE_HPP
+
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+#include "detail/pauses.hpp"
+#include "signal.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// A pause until the end of a scope: of a registration, or of a whole signal, whose invocations
+/// then call and queue nothing. Counted: two pauses of one thing end with the second. What was
+/// paused by registration::pause() before stays paused.
+///
+/// Threads:   any. As multicast_token_pause(): does not wait for running calls.
+/// @since 1.1
+class [[nodiscard]] scoped_pause {
+ public:
+  explicit scoped_pause(registration r) { begin(r.token().id, false); }
+  explicit scoped_pause(const scoped_registration &r) : scoped_pause(r.get()) {}
+  template <typename R, typename... Args>
+  explicit scoped_pause(const detail::basic_signal<R, Args...> &s) {
+    begin(s.target_.make().id, true);
+  }
+  scoped_pause(scoped_pause &&other) noexcept
+      : id_(std::exchange(other.id_, 0)), is_signal_(other.is_signal_) {}
+  scoped_pause &operator=(scoped_pause &&other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(is_signal_, other.is_signal_);
+    other.end();
+    return *this;
+  }
+  ~scoped_pause() { end(); }
+  /// Ends it early.
+  void end() noexcept {
+    const uint64_t id = std::exchange(id_, 0);
+    if (id == 0) return;
+    detail::pauses &all = detail::all_pauses();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    const auto found = all.entries.find(id);
+    if (--found->second.count > 0) return;
+    if (is_signal_) {
+      detail::paused_signals.fetch_sub(1);
+    } else if (!found->second.is_kept) {
+      static_cast<void>(multicast_token_resume({id}));
+    }
+    all.entries.erase(found);
+  }
+
+ private:
+  void begin(uint64_t id, bool is_signal) {
+    if (id == 0) return;
+    detail::pauses &all = detail::all_pauses();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    detail::pauses::entry &entry = all.entries[id];
+    id_ = id;
+    is_signal_ = is_signal;
+    if (entry.count++ > 0) return;
+    if (is_signal) {
+      detail::paused_signals.fetch_add(1);
+    } else {
+      entry.is_kept = registration(multicast_token{id}).is_paused();
+      static_cast<void>(multicast_token_pause({id}));
+    }
+  }
+
+  uint64_t id_ = 0;
+  bool is_signal_ = false;
+};
+
+}  // namespace mcast
+
+#endif

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+//
+// Calls that wait.
+#ifndef MULTICAST_QUEUE_HPP
+#define MULTICAST_QUEUE_HPP
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "detail/answer.hpp"
+#include "detail/lazy_multicast.hpp"
+#include "detail/owner.hpp"
+#include "detail/runner.hpp"
+#include "detail/statuses.hpp"
+#include "detail/task.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// A queue, in which calls wait until it is run. The destructor removes the delegates that deliver
+/// there, as multicast_queue_destroy() does. Each function does what the multicast_queue_...()
+/// function of that name does.
+///
+/// Threads:   any; one thread at a time runs it.
+/// @since 1.0
+class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
+ public:
+  /// Creates one.
+  ///
+  /// @param capacity  How many calls fit, at most 2^24; 0 means 1024.
+  /// @param overflow  What happens to a call if the queue is full.
+  explicit queue(uint32_t capacity = 0, multicast_overflow overflow = MULTICAST_OVERFLOW_REFUSE)
+      : owner(create(capacity, overflow)) {}
+  /// Creates one with all options of C.
+  /// @since 1.1
+  explicit queue(const multicast_queue_options &how) : owner(multicast_queue_create(&how)) {}
+
+  /// Makes queued calls, oldest first.
+  ///
+  /// @param max  The most calls to make. 0: at most as many as wait when this starts.
+  /// @return How many calls were made.
+  size_t run(size_t max = 0) {
+    runner_.set(&detail::this_thread);
+    return detail::count(multicast_queue_run(handle_, max));
+  }
+
+  /// Waits until a call is queued.
+  ///
+  /// @param timeout  How long to wait at most; by default without limit.
+  /// @return How many calls are queued; 0: the timeout passed.
+  size_t wait(std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) {
+    const int64_t result = multicast_queue_wait(handle_, detail::nanoseconds(timeout));
+    return result == MULTICAST_ERROR_TIMEOUT ? 0 : detail::count(result);
+  }
+
+  /// Queues a callable. It is called once, by the queue, and destroyed then; or without a call, if
+  /// the queue drops it or is destroyed.
+  ///
+  /// @param function  Copied or moved from. Its result is ignored.
+  /// @return Whether it was queued; false: the queue is full and refused it.
+  ///
+  /// Threads:   any. What it throws reaches the handler of set_exception_handler().
+  /// Cost:      as an invocation with one queued call, and one allocation.
+  /// @since 1.1
+  template <typename F>
+  bool post(F &&function) {
+    static_assert(std::is_invocable_v<std::decay_t<F> &>,
+                  "post() takes a callable without arguments: capture them");
+    return send(task(std::forward<F>(function)), 0, nullptr) > 0;
+  }
+
+  /// Queues a callable, and waits until the queue has called it.
+  ///
+  /// If this thread is the one that runs the queue, it makes the queued calls up to this one now.
+  /// If no thread has run the queue yet, this waits until one does.
+  ///
+  /// @return What the callable returns.
+  ///
+  /// Errors:    what the callable throws. mcast::error: MULTICAST_ERROR_QUEUE_FULL: the queue has
+  ///            refused it. MULTICAST_ERROR_STATE: it was dropped, or the thread that runs the
+  ///            queue waits for this one, or has ended in the call. With -fno-exceptions these end
+  ///            the program.
+  /// Threads:   any. Do not hold a lock that the callable takes.
+  /// @since 1.1
+  template <typename F>
+  auto post_and_wait(F &&function) -> typename detail::asked<std::decay_t<F>>::kept {
+    using state = detail::asked<std::decay_t<F>>;
+    const auto shared = std::make_shared<state>(std::forward<F>(function));
+    auto run = [shared] { shared->run(); };
+    const multicast_queue here = handle_;  // the call may destroy this object
+    const auto run_until_over = [&] {
+      while (!shared->is_over.load(std::memory_order_acquire) &&
+             multicast_queue_run(here, 1) > 0) {
+      }
+      return shared->is_over.load(std::memory_order_acquire);
+    };
+    const bool may_be_runner = runner_.may_be_this_thread();
+    bool is_over = false;
+    if (runner_.is_this_thread()) {
+      if (send(task(run), 0, nullptr) == 0) give_up(MULTICAST_ERROR_QUEUE_FULL);
+      is_over = run_until_over();
+    }
+    // It may be that another thread has just begun to run the queue. Only the first call counts.
+    if (!is_over && multicast_queue_is_valid(here)) {
+      multicast_outcome outcome = multicast_outcome_default();
+      if (send(task(run), MULTICAST_WAIT, &outcome) == 0) give_up(MULTICAST_ERROR_QUEUE_FULL);
+      if (outcome.unfinished != 0 && may_be_runner) run_until_over();
+    }
+    // Otherwise it is not called any more.
+    if (shared->is_claimed.exchange(true) && shared->is_over.load(std::memory_order_acquire)) {
+      if (shared->thrown) detail::rethrow(std::move(shared->thrown));
+      return shared->made.get();
+    }
+    give_up(MULTICAST_ERROR_STATE);
+  }
+
+  /// Drops the calls that wait, and returns how many there were.
+  /// @since 1.1
+  size_t clear() { return detail::count(multicast_queue_clear(handle_)); }
+
+  /// A descriptor that is readable while calls are queued, as that of multicast_queue_fd().
+  int descriptor() {
+    const int result = multicast_queue_fd(handle_);
+    if (result < 0) detail::fail(MULTICAST_ERROR_SYSTEM);
+    return result;
+  }
+
+  /// Gives the queue a thread of its own.
+  void start() {
+    if (detail::check(multicast_queue_start(handle_)) == MULTICAST_OK) runner_.set(nullptr);
+  }
+  /// Ends the queue's thread.
+  multicast_status stop() noexcept { return multicast_queue_stop(handle_); }
+
+  /// All statistics, at one moment.
+  multicast_queue_stats statistics() const {
+    multicast_queue_stats result = multicast_queue_stats_default();
+    detail::check(multicast_queue_get_stats(handle_, &result));
+    return result;
+  }
+
+ private:
+  static multicast_queue create(uint32_t capacity, multicast_overflow overflow) {
+    if (capacity > 1u << 24) detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
+    multicast_queue_options given = multicast_queue_options_default();
+    given.capacity = capacity;
+    given.overflow = overflow;
+    return multicast_queue_create(&given);
+  }
+
+  template <typename F>
+  static std::unique_ptr<detail::task> task(F &&function) {
+    return std::make_unique<detail::posted<std::decay_t<F>>>(std::forward<F>(function));
+  }
+  int64_t send(std::unique_ptr<detail::task> given, uint32_t flags, multicast_outcome *outcome) {
+    const multicast target = posts_.make([&](multicast made) {
+      multicast_add_options how = multicast_add_options_default();
+      how.queue = handle_;
+      return multicast_add(made, {detail::task::call, nullptr}, &how, nullptr);
+    });
+    multicast_invocation how = multicast_invocation_default();
+    how.flags = flags;
+    how.release = detail::task::release;
+    how.payload = given.release();  // the library owns it from here on
+    return detail::check(multicast_invoke_with(target, &how, outcome));
+  }
+  [[noreturn]] static void give_up(multicast_status status) {
+    detail::fail(status);
+    std::terminate();
+  }
+
+  /// Its only delegate delivers to this queue.
+  detail::lazy_multicast posts_;
+  detail::runner runner_;
+};
+
+}  // namespace mcast
+
+#endif

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+//
+// Signals without results.
+#ifndef MULTICAST_SIGNAL_HPP
+#define MULTICAST_SIGNAL_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "detail/basic_signal.hpp"
+#include "results.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// A parameter as invoke() takes it, for arguments that are given away.
+template <typename Sequence, typename... Args>
+struct given_away;
+template <typename... Given, typename... Args>
+struct given_away<std::tuple<Given...>, Args...> {
+  static constexpr bool value = [] {
+    if constexpr (sizeof...(Given) == sizeof...(Args)) {
+      return (std::is_convertible_v<Given &&, passed<Args>> && ...) &&
+             (is_moved<Args, Given>() || ...);
+    }
+    return false;
+  }();
+};
+
+}  // namespace mcast::detail
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// A multicast whose delegates are called with arguments of these types. The destructor removes
+/// them, as multicast_destroy() does. All delegates of an invocation get the same arguments: an
+/// argument by value is the invoker's own value, which they get as const.
+///
+/// A signal that was moved from is empty.
+///
+/// Threads:   any.
+/// Reentry:   delegates may do anything, also destroy this object.
+/// @since 1.0
+template <typename Signature>
+class signal {
+  static_assert(detail::never<Signature>,
+                "a signal takes a function type: signal<void(int, bool)>");
+};
+
+template <typename... Args>
+class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
+  using base = detail::basic_signal<void, Args...>;
+  using frame = typename base::frame;
+
+ public:
+  /// Calls every delegate, by priority, then by order of addition, as multicast_invoke() does.
+  ///
+  /// If delegates throw, the others are still called. Then the first exception of a call that was
+  /// made on this thread is rethrown. What the copy of an argument throws counts likewise: the
+  /// calls that would have been queued are refused.
+  ///
+  /// @param arguments  Nothing is copied for delegates without a queue. A value that is given away
+  ///                   by std::move() or as a temporary is moved into the queue, if there are calls
+  ///                   to queue and if nothing of this can throw.
+  /// @return How many delegates were called or queued.
+  ///
+  /// Threads:   any; delegates without a queue run on the calling thread.
+  /// Cost:      as multicast_invoke(). If calls are queued: one copy of the arguments.
+  int64_t invoke(detail::passed<Args>... arguments) const {
+    return send<detail::is_kept<Args>...>(nullptr, nullptr,
+                                          static_cast<detail::passed<Args>>(arguments)...);
+  }
+  template <typename... Given,
+            std::enable_if_t<detail::given_away<std::tuple<Given...>, Args...>::value, int> = 0>
+  int64_t invoke(Given &&...arguments) const {
+    return send<detail::is_moved<Args, Given>()...>(nullptr, nullptr,
+                                                    std::forward<Given>(arguments)...);
+  }
+
+  /// The same as invoke(), without a result.
+  void operator()(detail::passed<Args>... arguments) const {
+    static_cast<void>(invoke(static_cast<detail::passed<Args>>(arguments)...));
+  }
+  template <typename... Given,
+            std::enable_if_t<detail::given_away<std::tuple<Given...>, Args...>::value, int> = 0>
+  void operator()(Given &&...arguments) const {
+    static_cast<void>(invoke(std::forward<Given>(arguments)...));
+  }
+
+  /// The same as invoke(), and waits until the queued calls were made or given up, as
+  /// MULTICAST_WAIT does. The first exception is rethrown, of the delegates on this thread first,
+  /// then of the queued calls.
+  ///
+  /// @return What became of the calls.
+  /// @since 1.1
+  multicast_outcome invoke_and_wait(detail::passed<Args>... arguments) const {
+    return wait(0, static_cast<detail::passed<Args>>(arguments)...);
+  }
+  /// The same, and waits at most for a given time. What is left is `unfinished`, and its exceptions
+  /// are lost.
+  /// @since 1.1
+  multicast_outcome invoke_and_wait_for(std::chrono::nanoseconds timeout,
+                                        detail::passed<Args>... arguments) const {
+    const uint64_t limit = detail::nanoseconds(timeout);
+    return wait(limit == 0 ? 1 : limit, static_cast<detail::passed<Args>>(arguments)...);
+  }
+
+ private:
+  struct waiting {
+    uint64_t timeout;
+    std::shared_ptr<detail::shared_failure> failure;
+  };
+
+  multicast_outcome wait(uint64_t timeout, detail::passed<Args>... arguments) const {
+    const waiting how{timeout, std::make_shared<detail::shared_failure>()};
+    multicast_outcome outcome = multicast_outcome_default();
+    static_cast<void>(send<detail::is_kept<Args>...>(
+        &how, &outcome, static_cast<detail::passed<Args>>(arguments)...));
+    std::exception_ptr thrown;
+    {
+      const std::lock_guard<std::mutex> lock(how.failure->mutex);
+      thrown = std::exchange(how.failure->first, nullptr);
+    }
+    detail::rethrow(std::move(thrown));
+    return outcome;
+  }
+
+  template <bool... is_moved>
+  int64_t send(const waiting *waits, multicast_outcome *outcome,
+               detail::passed<Args>... arguments) const {
+    const multicast target = base::invoked();
+    if (target.id == 0) return 0;
+    std::exception_ptr thrown;
+    frame here(static_cast<detail::passed<Args>>(arguments)...);
+    here.where.thrown = &thrown;
+    int64_t result;
+    if (frame::is_replaceable || waits != nullptr) {
+      multicast_invocation how = multicast_invocation_default();
+      how.payload = &here;
+      if constexpr (frame::is_replaceable || frame::is_plain) set_copy<is_moved...>(how);
+      if (waits != nullptr) {
+        here.where.waiting = waits->failure.get();
+        how.flags = MULTICAST_WAIT;
+        how.timeout_ns = waits->timeout;
+      }
+      result = multicast_invoke_with(target, &how, outcome);
+      if (waits != nullptr && result == MULTICAST_ERROR_TIMEOUT) result = 0;
+    } else {
+      result = multicast_invoke(target, 0, &here, frame::is_plain ? sizeof here : 0);
+    }
+    // `this` may be destroyed by now: a delegate may have done it.
+    if (thrown) detail::rethrow(std::move(thrown));
+    return detail::check(result);
+  }
+
+  template <bool... is_moved>
+  static void set_copy(multicast_invocation &how) noexcept {
+    if constexpr (!frame::is_complete) {
+      how.copy = detail::copier<Args...>::call_copy;
+      how.release = detail::copier<Args...>::call_release;
+    } else if constexpr (base::is_queueable) {
+      using moves = std::bool_constant<(detail::is_safe<detail::value<Args>, is_moved> && ...)>;
+      using copied = detail::copied<frame, (is_moved && moves::value)...>;
+      how.copy = copied::copy;
+      how.release = copied::release;
+    }
+  }
+};
+
+}  // namespace mcast
+
+#endif
