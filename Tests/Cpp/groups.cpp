@@ -1,7 +1,7 @@
 // Groups of delegates, by keys of any ordered type.
 #include "test.hpp"
 
-namespace {
+namespace groups_tests {
 std::string text;
 auto letter(char c) {
   return [c] { text += c; };
@@ -11,7 +11,6 @@ std::string called(const mcast::signal<void()> &s) {
   s();
   return text;
 }
-}  // namespace
 
 TEST_CASE("groups are called in the order of their keys, then of addition") {
   mcast::signal<void()> s;
@@ -96,3 +95,5 @@ TEST_CASE("a group that finds no place is an error") {
   }) == MULTICAST_ERROR_LIMIT);
   CHECK(made == 16);
 }
+
+}  // namespace groups_tests

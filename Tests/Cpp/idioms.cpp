@@ -1,7 +1,7 @@
 // The table of README.md: idioms of other signal libraries, each with what takes its place.
 #include "test.hpp"
 
-namespace {
+namespace idioms_tests {
 
 int called;
 void function(int n) { called += n; }
@@ -18,8 +18,6 @@ struct fixture {
   plain object;
   fixture() { called = 0; }
 };
-
-}  // namespace
 
 // ---- Boost.Signals2 ---------------------------------------------------------------------------
 
@@ -209,3 +207,5 @@ TEST_CASE("removal waits for a call on another thread") {
   invokes.join();
   opens.join();
 }
+
+}  // namespace idioms_tests

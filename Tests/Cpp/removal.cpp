@@ -1,7 +1,7 @@
 // Removal by function, method and object; equal delegates; order.
 #include "test.hpp"
 
-namespace {
+namespace removal_tests {
 std::string text;
 void a() { text += 'a'; }
 void b() { text += 'b'; }
@@ -15,7 +15,6 @@ std::string called(const mcast::signal<void()> &s) {
   s();
   return text;
 }
-}  // namespace
 
 TEST_CASE("functions are removed by themselves") {
   mcast::signal<void()> s;
@@ -156,3 +155,5 @@ TEST_CASE("threads may add and remove the same methods at once") {
   s.remove_object(x);
   CHECK(s.empty());
 }
+
+}  // namespace removal_tests
