@@ -13,8 +13,10 @@
  *
  *     multicast/signal.hpp        signal<void(...)>
  *     multicast/results.hpp       signal<R(...)>, whose delegates return something
+ *     multicast/result_range.hpp  its results one by one: signal<R(...)>::results()
  *     multicast/registration.hpp  registration, scoped_registration, current()
- *     multicast/options.hpp       options, on(), under(), priority(), once, latest, unique, at_front
+ *     multicast/options.hpp       options, on(), under(), priority(), once, latest, unique,
+ *                                 at_front
  *     multicast/queue.hpp         queue, with post() and post_and_wait()
  *     multicast/lifetime.hpp      lifetime
  *     multicast/observer.hpp      observer, a base class of objects with delegates
@@ -53,6 +55,7 @@
 #include "multicast/pause.hpp"
 #include "multicast/queue.hpp"
 #include "multicast/registration.hpp"
+#include "multicast/result_range.hpp"
 #include "multicast/results.hpp"
 #include "multicast/signal.hpp"
 #include "multicast/tracked.hpp"

@@ -18,29 +18,75 @@ namespace MULTICAST_HPP_NAMESPACE {
 template <typename Signature>
 class connectable {
  public:
+  /// A view of a signal; see signal::connectable().
+  ///
+  /// @param target  The signal.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.1
   explicit connectable(signal<Signature> &target) noexcept : target_(&target) {}
-  /// As signal::add(). Options are given as on(), priority() and so on.
+  /// The same as signal::add(). Options are given as on(), priority() and so on.
+  ///
+  /// @param given  As signal::add().
+  /// @return As signal::add().
+  ///
+  /// Cost:      as signal::add().
+  /// @since 1.1
   template <typename... Given>
   registration add(Given &&...given) const {
     return target_->add(std::forward<Given>(given)...);
   }
+  /// The same as signal::add<method>().
+  ///
+  /// @param given  As signal::add<method>().
+  /// @return As signal::add<method>().
+  ///
+  /// Cost:      as signal::add<method>().
+  /// @since 1.1
   template <auto method, typename... Given>
   registration add(Given &&...given) const {
     return target_->template add<method>(std::forward<Given>(given)...);
   }
+  /// The same as signal::add_extended().
+  ///
+  /// @param given  As signal::add_extended().
+  /// @return As signal::add_extended().
+  ///
+  /// Cost:      as signal::add_extended().
+  /// @since 1.1
   template <typename... Given>
   registration add_extended(Given &&...given) const {
     return target_->add_extended(std::forward<Given>(given)...);
   }
-  /// As signal::remove().
+  /// The same as signal::remove().
+  ///
+  /// @param given  As signal::remove().
+  /// @return As signal::remove().
+  ///
+  /// Cost:      as signal::remove().
+  /// @since 1.1
   template <typename... Given>
   multicast_status remove(Given &&...given) const {
     return target_->remove(std::forward<Given>(given)...);
   }
+  /// The same as signal::remove<method>().
+  ///
+  /// @param object  As signal::remove<method>().
+  /// @return As signal::remove<method>().
+  ///
+  /// Cost:      as signal::remove<method>().
+  /// @since 1.1
   template <auto method, typename Object>
   multicast_status remove(Object &&object) const {
     return target_->template remove<method>(std::forward<Object>(object));
   }
+  /// The same as signal::remove_object().
+  ///
+  /// @param object  As signal::remove_object().
+  /// @return As signal::remove_object().
+  ///
+  /// Cost:      as signal::remove_object().
+  /// @since 1.1
   template <typename Object>
   size_t remove_object(Object &&object) const {
     return target_->remove_object(std::forward<Object>(object));

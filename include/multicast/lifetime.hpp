@@ -18,11 +18,25 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @since 1.0
 class lifetime : public detail::owner<multicast_lifetime, multicast_lifetime_end> {
  public:
-  /// Creates one.
+  /// Creates one, as multicast_lifetime_create() does.
+  ///
+  /// Cost:      O(1); memory is taken for many at a time.
+  /// @since 1.0
   lifetime() : owner(multicast_lifetime_create()) {}
-  /// Ends it early.
+  /// Ends it early: removes its registrations and waits for running calls.
+  ///
+  /// @return As multicast_lifetime_end().
+  ///
+  /// Threads:   waits for calls on other threads.
+  /// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
+  /// Cost:      as multicast_lifetime_end().
+  /// @since 1.0
   multicast_status end() noexcept { return multicast_lifetime_end(handle_); }
-  /// How many registrations there are under it.
+  /// How many registrations are under it.
+  ///
+  /// @return The number; those whose objects are dead count until they are removed.
+  ///
+  /// Cost:      O(1).
   /// @since 1.1
   size_t count() const { return detail::count(multicast_lifetime_count(handle_)); }
 };

@@ -22,12 +22,22 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @since 1.1
 class observer {
  public:
-  /// How many of its registrations there are.
+  /// How many registrations the object has.
+  ///
+  /// @return The number.
+  ///
+  /// Cost:      O(1).
+  /// @since 1.1
   size_t count() const {
     const multicast_lifetime all = {id_.load(std::memory_order_acquire)};
     return all.id == 0 ? 0 : detail::count(multicast_lifetime_count(all));
   }
-  /// The lifetime under which delegates of the object are added; it is made at the first use.
+  /// The lifetime under which delegates of the object are added. It is made by the first use.
+  ///
+  /// @return For `options::lifetime`, to remove other delegates with the object, too.
+  ///
+  /// Cost:      O(1); the first time as multicast_lifetime_create().
+  /// @since 1.1
   multicast_lifetime observing() const {
     uint64_t id = id_.load(std::memory_order_acquire);
     if (id != 0) return {id};
@@ -39,11 +49,20 @@ class observer {
   }
 
  protected:
+  /// Observes nothing yet. A copy does not take over the registrations of the original.
+  ///
+  /// Cost:      O(1), no allocation.
+  /// @since 1.1
   observer() noexcept = default;
   observer(const observer &) noexcept {}
   observer &operator=(const observer &) noexcept { return *this; }  // NOLINT(cert-oop54-cpp)
   ~observer() { stop_observing(); }
   /// Removes all of its registrations and waits for running calls.
+  ///
+  /// Threads:   waits for calls on other threads, as multicast_lifetime_end() does.
+  /// Reentry:   may be called inside a call of one of its delegates; then it does not wait for it.
+  /// Cost:      as multicast_lifetime_end().
+  /// @since 1.1
   void stop_observing() noexcept {
     const multicast_lifetime all = {id_.exchange(0)};
     if (all.id != 0) static_cast<void>(multicast_lifetime_end(all));

@@ -18,18 +18,56 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// The queue of a delegate: an mcast::queue or a handle.
 /// @since 1.1
 struct queue_reference {
-  uint64_t id;  ///< That of the handle.
+  /// That of the handle.
+  uint64_t id;
+  /// A handle; by default none.
+  ///
+  /// @param given  The handle.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.1
   constexpr queue_reference(multicast_queue given = {0}) noexcept : id(given.id) {}
+  /// The handle of an object, which must live as long as the delegate.
+  ///
+  /// @param given  The object.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.1
   queue_reference(const queue &given) noexcept : id(given.handle().id) {}
+  /// The handle.
+  ///
+  /// @return Zero: none.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.1
   constexpr operator multicast_queue() const noexcept { return {id}; }
 };
 
 /// The lifetime of a delegate: an mcast::lifetime or a handle.
 /// @since 1.1
 struct lifetime_reference {
-  uint64_t id;  ///< That of the handle.
+  /// That of the handle.
+  uint64_t id;
+  /// A handle; by default none.
+  ///
+  /// @param given  The handle.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.1
   constexpr lifetime_reference(multicast_lifetime given = {0}) noexcept : id(given.id) {}
+  /// The handle of an object.
+  ///
+  /// @param given  The object.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.1
   lifetime_reference(const lifetime &given) noexcept : id(given.handle().id) {}
+  /// The handle.
+  ///
+  /// @return Zero: none.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.1
   constexpr operator multicast_lifetime() const noexcept { return {id}; }
 };
 
@@ -39,8 +77,10 @@ struct lifetime_reference {
 template <typename Queue>
 struct basic_options {
   /// Called at most once (default: false).
+  /// @since 1.0
   bool once = false;
   /// Only the newest of its calls stays in the queue (default: false).
+  /// @since 1.0
   bool latest = false;
   /// Equal delegates are removed first. Functions, methods of an object, and lambdas that are as
   /// small as a pointer are equal if all their parts are (default: false).
@@ -50,16 +90,24 @@ struct basic_options {
   /// @since 1.1
   bool at_front = false;
   /// Higher is invoked first; below 2^30 (default: 0).
+  /// @since 1.0
   int32_t priority = 0;
   /// The end of this lifetime removes the registration (default: none).
+  /// @since 1.0
   lifetime_reference lifetime = {};
   /// Calls wait in this queue; see signal::is_queueable (default: none).
+  /// @since 1.0
   Queue queue = {};
   /// Given by groups::in() (default: none).
   /// @since 1.1
   detail::group *group = nullptr;
 
-  /// The same options for C.
+  /// The same options for C, without `at_front` and `group`.
+  ///
+  /// @return For multicast_add().
+  ///
+  /// Cost:      O(1).
+  /// @since 1.0
   operator multicast_add_options() const noexcept {
     multicast_add_options result = multicast_add_options_default();
     result.flags = (once ? MULTICAST_ONCE : 0u) | (latest ? MULTICAST_LATEST : 0u) |
@@ -70,6 +118,7 @@ struct basic_options {
     return result;
   }
 };
+/// How a delegate is added to a signal that can be queued, and what on() and the others make.
 /// @since 1.0
 using options = basic_options<queue_reference>;
 
@@ -117,7 +166,13 @@ MULTICAST_API inline std::atomic<int32_t> front{1 << 30};
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Options of both.
+/// The options of both. Where both have a queue, a lifetime, a priority or a group, that of `right`.
+///
+/// @param left   Options.
+/// @param right  Options.
+/// @return The options.
+///
+/// Cost:      O(1).
 /// @since 1.1
 inline options operator|(options left, const options &right) noexcept {
   detail::merge(left, right);
@@ -156,6 +211,11 @@ constexpr options changed(Change &&change) noexcept {
 namespace MULTICAST_HPP_NAMESPACE {
 
 /// Options with a queue. A signal that cannot be queued refuses them at compile time.
+///
+/// @param queue  An mcast::queue or a handle.
+/// @return The options.
+///
+/// Cost:      O(1).
 /// @since 1.1
 inline detail::queued_options on(queue_reference queue) noexcept {
   detail::queued_options result;
@@ -163,20 +223,36 @@ inline detail::queued_options on(queue_reference queue) noexcept {
   return result;
 }
 /// Options with a lifetime.
+///
+/// @param lifetime  An mcast::lifetime or a handle.
+/// @return The options.
+///
+/// Cost:      O(1).
 /// @since 1.1
 inline options under(lifetime_reference lifetime) noexcept {
   return detail::changed([&](options &how) { how.lifetime = lifetime; });
 }
 /// Options with a priority.
+///
+/// @param priority  Higher is invoked first; below 2^30.
+/// @return The options.
+///
+/// Cost:      O(1).
 /// @since 1.1
 inline options priority(int32_t priority) noexcept {
   return detail::changed([&](options &how) { how.priority = priority; });
 }
-/// Options with one flag: `add(f, mcast::once | mcast::on(loop))`.
+/// Called at most once: `add(f, mcast::once | mcast::on(loop))`.
 /// @since 1.1
 inline constexpr options once = detail::changed([](options &how) { how.once = true; });
+/// Only the newest of its calls stays in the queue.
+/// @since 1.1
 inline constexpr options latest = detail::changed([](options &how) { how.latest = true; });
+/// Equal delegates are removed first; see basic_options::unique.
+/// @since 1.1
 inline constexpr options unique = detail::changed([](options &how) { how.unique = true; });
+/// Before all delegates that are there.
+/// @since 1.1
 inline constexpr options at_front = detail::changed([](options &how) { how.at_front = true; });
 
 }  // namespace mcast

@@ -21,8 +21,27 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @since 1.1
 class [[nodiscard]] scoped_pause {
  public:
+  /// Pauses a delegate.
+  ///
+  /// @param r  Its registration; none, or one that was removed: nothing is paused.
+  ///
+  /// Cost:      O(1), a lock; one allocation.
+  /// @since 1.1
   explicit scoped_pause(registration r) { begin(r.token().id, false); }
+  /// Pauses a delegate.
+  ///
+  /// @param r  Its registration.
+  ///
+  /// Cost:      O(1), a lock; one allocation.
+  /// @since 1.1
   explicit scoped_pause(const scoped_registration &r) : scoped_pause(r.get()) {}
+  /// Pauses a signal: its invocations call and queue nothing.
+  ///
+  /// @param s  The signal.
+  ///
+  /// Cost:      O(1), a lock; one allocation. Meanwhile, each invocation of any signal takes the
+  ///            lock.
+  /// @since 1.1
   template <typename R, typename... Args>
   explicit scoped_pause(const detail::basic_signal<R, Args...> &s) {
     begin(s.target_.make().id, true);
@@ -36,7 +55,10 @@ class [[nodiscard]] scoped_pause {
     return *this;
   }
   ~scoped_pause() { end(); }
-  /// Ends it early.
+  /// Ends the pause early. The second call does nothing.
+  ///
+  /// Cost:      O(1), a lock.
+  /// @since 1.1
   void end() noexcept {
     const uint64_t id = std::exchange(id_, 0);
     if (id == 0) return;

@@ -33,9 +33,18 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///
   /// @param capacity  How many calls fit, at most 2^24; 0 means 1024.
   /// @param overflow  What happens to a call if the queue is full.
+  ///
+  /// Errors:    those of multicast_queue_create().
+  /// Cost:      as multicast_queue_create().
+  /// @since 1.0
   explicit queue(uint32_t capacity = 0, multicast_overflow overflow = MULTICAST_OVERFLOW_REFUSE)
       : owner(create(capacity, overflow)) {}
-  /// Creates one with all options of C.
+  /// Creates one with all options of C, such as `wake` for a program's loop.
+  ///
+  /// @param how  See multicast_queue_options.
+  ///
+  /// Errors:    those of multicast_queue_create().
+  /// Cost:      as multicast_queue_create().
   /// @since 1.1
   explicit queue(const multicast_queue_options &how) : owner(multicast_queue_create(&how)) {}
 
@@ -43,6 +52,13 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///
   /// @param max  The most calls to make. 0: at most as many as wait when this starts.
   /// @return How many calls were made.
+  ///
+  /// Errors:    those of multicast_queue_run().
+  /// Threads:   the delegates run on this thread. What they throw reaches the handler of
+  ///            set_exception_handler(), or the one that waits.
+  /// Reentry:   a delegate may run the queue.
+  /// Cost:      as multicast_queue_run().
+  /// @since 1.0
   size_t run(size_t max = 0) {
     runner_.set(&detail::this_thread);
     return detail::count(multicast_queue_run(handle_, max));
@@ -52,6 +68,11 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///
   /// @param timeout  How long to wait at most; by default without limit.
   /// @return How many calls are queued; 0: the timeout passed.
+  ///
+  /// Errors:    those of multicast_queue_wait().
+  /// Threads:   sleeps; not for a queue with a thread of its own.
+  /// Cost:      as multicast_queue_wait().
+  /// @since 1.0
   size_t wait(std::chrono::nanoseconds timeout = std::chrono::nanoseconds::max()) {
     const int64_t result = multicast_queue_wait(handle_, detail::nanoseconds(timeout));
     return result == MULTICAST_ERROR_TIMEOUT ? 0 : detail::count(result);
@@ -63,6 +84,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @param function  Copied or moved from. Its result is ignored.
   /// @return Whether it was queued; false: the queue is full and refused it.
   ///
+  /// Errors:    those of multicast_invoke_with().
   /// Threads:   any. What it throws reaches the handler of set_exception_handler().
   /// Cost:      as an invocation with one queued call, and one allocation.
   /// @since 1.1
@@ -78,13 +100,15 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// If this thread is the one that runs the queue, it makes the queued calls up to this one now.
   /// If no thread has run the queue yet, this waits until one does.
   ///
+  /// @param function  Copied or moved from; without arguments.
   /// @return What the callable returns.
   ///
   /// Errors:    what the callable throws. mcast::error: MULTICAST_ERROR_QUEUE_FULL: the queue has
-  ///            refused it. MULTICAST_ERROR_STATE: it was dropped, or the thread that runs the
-  ///            queue waits for this one, or has ended in the call. With -fno-exceptions these end
-  ///            the program.
+  ///            refused it. MULTICAST_ERROR_STATE: it was dropped; or the thread that runs the
+  ///            queue waits for this one, or has ended in the call: then the callable may still
+  ///            run. With -fno-exceptions these end the program.
   /// Threads:   any. Do not hold a lock that the callable takes.
+  /// Cost:      as post(), two more allocations, and a wait.
   /// @since 1.1
   template <typename F>
   auto post_and_wait(F &&function) -> typename detail::asked<std::decay_t<F>>::kept {
@@ -118,25 +142,53 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     give_up(MULTICAST_ERROR_STATE);
   }
 
-  /// Drops the calls that wait, and returns how many there were.
+  /// Drops the calls that wait.
+  ///
+  /// @return How many there were.
+  ///
+  /// Errors:    those of multicast_queue_clear().
+  /// Cost:      as multicast_queue_clear().
   /// @since 1.1
   size_t clear() { return detail::count(multicast_queue_clear(handle_)); }
 
-  /// A descriptor that is readable while calls are queued, as that of multicast_queue_fd().
+  /// A descriptor for poll() and the like: readable while calls are queued.
+  ///
+  /// @return As multicast_queue_fd(); it belongs to the queue.
+  ///
+  /// Errors:    MULTICAST_ERROR_SYSTEM.
+  /// Cost:      as multicast_queue_fd().
+  /// @since 1.0
   int descriptor() {
     const int result = multicast_queue_fd(handle_);
     if (result < 0) detail::fail(MULTICAST_ERROR_SYSTEM);
     return result;
   }
 
-  /// Gives the queue a thread of its own.
+  /// Gives the queue a thread of its own, which makes the calls.
+  ///
+  /// Errors:    those of multicast_queue_start().
+  /// Cost:      starts a thread.
+  /// @since 1.0
   void start() {
     if (detail::check(multicast_queue_start(handle_)) == MULTICAST_OK) runner_.set(nullptr);
   }
-  /// Ends the queue's thread.
+  /// Ends the queue's own thread. Calls that wait stay in the queue.
+  ///
+  /// @return As multicast_queue_stop().
+  ///
+  /// Threads:   waits for the call that runs.
+  /// Reentry:   on the queue's own thread: as multicast_queue_stop().
+  /// Cost:      ends a thread.
+  /// @since 1.0
   multicast_status stop() noexcept { return multicast_queue_stop(handle_); }
 
-  /// All statistics, at one moment.
+  /// What has become of the calls: all numbers at one moment.
+  ///
+  /// @return As multicast_queue_get_stats() fills it.
+  ///
+  /// Errors:    those of multicast_queue_get_stats().
+  /// Cost:      O(1), one short lock.
+  /// @since 1.0
   multicast_queue_stats statistics() const {
     multicast_queue_stats result = multicast_queue_stats_default();
     detail::check(multicast_queue_get_stats(handle_, &result));

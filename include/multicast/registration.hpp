@@ -21,27 +21,75 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @since 1.0
 class registration {
  public:
-  /// Of no registration, or of a token, such as that of multicast_token_current().
+  /// Of no registration, or of a token.
+  ///
+  /// @param token  Such as that of multicast_token_current().
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.0
   explicit registration(multicast_token token = {0}) noexcept : token_(token) {}
-  /// Removes the delegate and waits. After MULTICAST_OK its captures have been destroyed.
+  /// Removes the delegate and waits for its calls on other threads.
+  ///
+  /// @return As multicast_token_remove(). After MULTICAST_OK its captures have been destroyed.
+  ///
+  /// Threads:   waits for running calls of it on other threads.
+  /// Reentry:   inside a call of it: MULTICAST_PENDING.
+  /// Cost:      as multicast_token_remove().
+  /// @since 1.0
   multicast_status remove() const noexcept { return multicast_token_remove(token_); }
   /// Removes the delegate without waiting.
+  ///
+  /// @return As multicast_token_remove_nowait().
+  ///
+  /// Cost:      as multicast_token_remove(), without the wait.
+  /// @since 1.0
   multicast_status remove_nowait() const noexcept { return multicast_token_remove_nowait(token_); }
-  /// Removes the delegate and waits at most for `timeout`.
+  /// Removes the delegate and waits at most for a given time.
+  ///
+  /// @param timeout  On the monotonic clock; zero or less: no waiting.
+  /// @return As multicast_token_remove_within().
+  ///
+  /// Threads:   waits for running calls of it on other threads.
+  /// Reentry:   inside a call of it: MULTICAST_PENDING.
+  /// Cost:      as multicast_token_remove().
+  /// @since 1.0
   multicast_status remove_within(std::chrono::nanoseconds timeout) const noexcept {
     return multicast_token_remove_within(token_, detail::nanoseconds(timeout));
   }
-  /// Leaves the delegate out of invocations until resume(). Not counted; see scoped_pause.
+  /// Leaves the delegate out of invocations until resume(). Pausing twice is the same as once; a
+  /// scoped_pause is counted.
+  ///
+  /// @return As multicast_token_pause().
+  ///
+  /// Threads:   does not wait for running calls.
+  /// Cost:      O(1).
+  /// @since 1.0
   multicast_status pause() const noexcept { return multicast_token_pause(token_); }
-  /// Ends a pause.
+  /// Ends a pause: the delegate is called again, in its old position.
+  ///
+  /// @return As multicast_token_resume().
+  ///
+  /// Cost:      O(1).
+  /// @since 1.0
   multicast_status resume() const noexcept { return multicast_token_resume(token_); }
-  /// Whether it is paused.
+  /// Whether the delegate is paused, by pause() or by a scoped_pause of this registration.
+  ///
+  /// @return false, too, if it was removed.
+  ///
+  /// Cost:      O(1), one short lock.
   /// @since 1.1
   bool is_paused() const noexcept {
     multicast_registration all = multicast_registration_default();
     return multicast_token_get(token_, &all) == MULTICAST_OK && all.is_paused;
   }
-  /// Whether it is live, and its tracked objects are. If one of them is dead, removes it.
+  /// Whether the delegate is registered, and the objects that it tracks live. If one of them is
+  /// dead, removes it.
+  ///
+  /// @return true from its add until its removal; with `once`, until its call begins.
+  ///
+  /// Cost:      O(1), no lock. While any signal has delegates that track objects: as
+  ///            multicast_prune().
+  /// @since 1.0
   bool is_live() const noexcept {
     if (!multicast_token_is_live(token_)) return false;
     if (detail::mortals.load(std::memory_order_relaxed) == 0) return true;
@@ -51,11 +99,26 @@ class registration {
     return multicast_token_is_live(token_);
   }
   /// The same as is_live().
+  ///
+  /// @return is_live().
+  ///
+  /// Cost:      as is_live().
   /// @since 1.1
   explicit operator bool() const noexcept { return is_live(); }
-  /// For the functions of multicast.h.
+  /// Its token, for the functions of multicast.h.
+  ///
+  /// @return The token; zero: no registration.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.0
   multicast_token token() const noexcept { return token_; }
 
+  /// Whether both mean the same registration.
+  ///
+  /// @return Also true if neither means one.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.1
   friend bool operator==(registration a, registration b) noexcept {
     return a.token_.id == b.token_.id;
   }
@@ -65,7 +128,12 @@ class registration {
   multicast_token token_;
 };
 
-/// The registration that this thread is calling now; none outside all delegates.
+/// The registration that this thread is calling now; the innermost one if calls are nested.
+///
+/// @return No registration outside all delegates.
+///
+/// Threads:   describes the calling thread.
+/// Cost:      O(1), no lock.
 /// @since 1.1
 inline registration current() noexcept { return registration(multicast_token_current()); }
 
@@ -78,14 +146,33 @@ class [[nodiscard]] scoped_registration
     : public detail::owner<multicast_token, multicast_token_remove> {
  public:
   /// Of no registration, or of the result of signal::add().
+  ///
+  /// @param r  The one to remove.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.0
   scoped_registration(registration r = registration()) noexcept { handle_ = r.token(); }
 
   /// The registration that will be removed.
+  ///
+  /// @return No registration after a move or release().
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.0
   registration get() const noexcept { return registration(handle_); }
-  /// Whether it is live.
+  /// Whether the registration is live.
+  ///
+  /// @return registration::is_live().
+  ///
+  /// Cost:      as registration::is_live().
   /// @since 1.1
   explicit operator bool() const noexcept { return get().is_live(); }
-  /// Gives up the registration, which stays.
+  /// Gives up the registration: it stays.
+  ///
+  /// @return The registration.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.0
   registration release() noexcept { return registration(std::exchange(handle_, {0})); }
 };
 

@@ -12,12 +12,16 @@
 #include <vector>
 
 #include "detail/basic_signal.hpp"
+#include "result_range.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
 /// Whether a fold goes on.
 /// @since 1.1
-enum class step { go_on, stop };
+enum class step {
+  go_on,  ///< With the next delegate.
+  stop    ///< The other delegates are not called.
+};
 
 /// A signal whose delegates return something. It has no queues: a queued call has no result in
 /// time.
@@ -25,8 +29,11 @@ enum class step { go_on, stop };
 /// Each function calls the delegates in order on this thread, and takes each result before the next
 /// delegate is called; so one that stops early leaves the others uncalled. Where delegates throw:
 /// operator() and collect() call the others too, as signal<void()> does, then rethrow the first
-/// exception. The functions that can stop early stop there, and rethrow it.
+/// exception. The functions that can stop early stop there, and rethrow it. results() rethrows each
+/// exception where the result would be, and may be continued.
 ///
+/// Threads:   any; the delegates run on the calling thread.
+/// Reentry:   delegates may call anything, and destroy this object.
 /// @since 1.1
 template <typename R, typename... Args>
 class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
@@ -36,11 +43,19 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
 
  public:
   /// A result as it is kept: a reference as a std::reference_wrapper.
+  /// @since 1.1
   using result = std::conditional_t<std::is_reference_v<R>,
                                     std::reference_wrapper<std::remove_reference_t<R>>,
                                     std::remove_cv_t<R>>;
 
-  /// Calls all delegates, and returns the last result; nothing if there is none.
+  /// Calls all delegates.
+  ///
+  /// @param arguments  Nothing is copied.
+  /// @return The last result; nothing if there is none.
+  ///
+  /// Errors:    the first exception of a delegate, after all have been called.
+  /// Cost:      as multicast_visit().
+  /// @since 1.1
   std::optional<result> operator()(detail::passed<Args>... arguments) const {
     std::optional<result> last;
     visit(true, [&](auto &&made) {
@@ -49,7 +64,15 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
     }, static_cast<detail::passed<Args>>(arguments)...);
     return last;
   }
-  /// Calls all delegates, and returns all results in order.
+
+  /// Calls all delegates.
+  ///
+  /// @param arguments  Nothing is copied.
+  /// @return All results in order.
+  ///
+  /// Errors:    the first exception of a delegate, after all have been called.
+  /// Cost:      as multicast_visit(), and the vector.
+  /// @since 1.1
   std::vector<result> collect(detail::passed<Args>... arguments) const {
     std::vector<result> all;
     visit(true, [&](auto &&made) {
@@ -58,8 +81,16 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
     }, static_cast<detail::passed<Args>>(arguments)...);
     return all;
   }
-  /// Returns the first result that is true as a condition, such as an optional or a pointer that is
-  /// not empty, and calls no further delegate. If results cannot be conditions: the first one.
+
+  /// Calls delegates until a result is true as a condition, such as an optional or a pointer that
+  /// is not empty. If results cannot be conditions: calls the first one.
+  ///
+  /// @param arguments  Nothing is copied.
+  /// @return That result; nothing if there is none.
+  ///
+  /// Errors:    what a delegate throws; the others are not called.
+  /// Cost:      as multicast_visit().
+  /// @since 1.1
   std::optional<result> first_of(detail::passed<Args>... arguments) const {
     std::optional<result> first;
     visit(false, [&](auto &&made) {
@@ -71,7 +102,15 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
     }, static_cast<detail::passed<Args>>(arguments)...);
     return first;
   }
-  /// Whether all results are true; calls no further delegate after one that is not. True of none.
+
+  /// Whether all results are true. Calls no delegate after one whose result is not.
+  ///
+  /// @param arguments  Nothing is copied.
+  /// @return true also if there is no delegate.
+  ///
+  /// Errors:    what a delegate throws; the others are not called.
+  /// Cost:      as multicast_visit().
+  /// @since 1.1
   bool all(detail::passed<Args>... arguments) const {
     bool answer = true;
     visit(false, [&](auto &&made) {
@@ -80,7 +119,15 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
     }, static_cast<detail::passed<Args>>(arguments)...);
     return answer;
   }
-  /// Whether a result is true; calls no further delegate after one that is. False of none.
+
+  /// Whether a result is true. Calls no delegate after one whose result is.
+  ///
+  /// @param arguments  Nothing is copied.
+  /// @return false also if there is no delegate.
+  ///
+  /// Errors:    what a delegate throws; the others are not called.
+  /// Cost:      as multicast_visit().
+  /// @since 1.1
   bool any(detail::passed<Args>... arguments) const {
     bool answer = false;
     visit(false, [&](auto &&made) {
@@ -89,11 +136,16 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
     }, static_cast<detail::passed<Args>>(arguments)...);
     return answer;
   }
-  /// Passes each result to a function, before the next delegate is called: what the combiners of
-  /// other libraries do with iterators.
+
+  /// Passes each result to a function, before the next delegate is called.
   ///
-  /// @param function  Gets a result. If it returns bool, false stops.
-  /// @return How many delegates were called.
+  /// @param function   Gets a result. If it returns bool, false stops.
+  /// @param arguments  Nothing is copied.
+  /// @return How many results there were.
+  ///
+  /// Errors:    what a delegate or the function throws; the others are not called.
+  /// Cost:      as multicast_visit().
+  /// @since 1.1
   template <typename F>
   size_t each(F &&function, detail::passed<Args>... arguments) const {
     return visit(false, [&](auto &&made) {
@@ -106,12 +158,19 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
       }
     }, static_cast<detail::passed<Args>>(arguments)...);
   }
+
   /// Combines all results.
   ///
-  /// @param sum       The initial value.
-  /// @param function  Either as for std::accumulate(): gets the value so far and a result, and
-  ///                  returns the next value. Or gets a reference to the value and a result, and
-  ///                  returns mcast::step::go_on or mcast::step::stop.
+  /// @param sum        The initial value.
+  /// @param function   Either as for std::accumulate(): gets the value so far and a result, and
+  ///                   returns the next value. Or gets a reference to the value and a result, and
+  ///                   returns mcast::step::go_on or mcast::step::stop.
+  /// @param arguments  Nothing is copied.
+  /// @return The value.
+  ///
+  /// Errors:    what a delegate or the function throws; the others are not called.
+  /// Cost:      as multicast_visit().
+  /// @since 1.1
   template <typename T, typename F>
   T fold(T sum, F &&function, detail::passed<Args>... arguments) const {
     visit(false, [&](auto &&made) {
@@ -125,6 +184,39 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
     return sum;
   }
 
+  /// The results one by one: `for (int each : s.results(1))`. A delegate is called when its result
+  /// is asked for; those after the last one that was asked for are not called.
+  ///
+  /// @param arguments  A variable that is passed as a reference is referred to. Everything else is
+  ///                   copied or moved from, once.
+  /// @return An input range; see result_range. The delegates are those that are there now.
+  ///
+  /// Errors:    what a delegate throws, where its result is asked for. The iteration may go on with
+  ///            the next one then.
+  /// Threads:   the delegates run on the thread that iterates. Between them, no call is running: a
+  ///            removal does not wait.
+  /// Cost:      O(delegates), one allocation; for each result as multicast_token_visit().
+  /// @since 1.1
+  template <typename... Given>
+  result_range<R(Args...), Given...> results(Given &&...arguments) const {
+    return result_range<R(Args...), Given...>(base::invoked(), std::forward<Given>(arguments)...);
+  }
+
+  /// Passes the results to a combiner, as in Boost.Signals2.
+  ///
+  /// @param combiner   Called with two iterators of a result_range, its begin and end.
+  /// @param arguments  As for results().
+  /// @return What the combiner returns.
+  ///
+  /// Errors:    as results(); what the combiner throws.
+  /// Cost:      as results().
+  /// @since 1.1
+  template <typename Combiner, typename... Given>
+  decltype(auto) combine(Combiner &&combiner, Given &&...arguments) const {
+    auto range = results(std::forward<Given>(arguments)...);
+    return std::invoke(std::forward<Combiner>(combiner), range.begin(), range.end());
+  }
+
  private:
   template <typename F, typename T, typename Made, typename = void>
   struct is_step : std::false_type {};
@@ -135,21 +227,24 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
 
   template <typename Body>
   struct visitor {
+    multicast target;
     frame *arguments;
     std::exception_ptr *thrown;
     Body *body;
     bool calls_all;
+    size_t results = 0;
 
     static bool call(void *context, const multicast_delegate *delegate) {
-      const visitor &self = *static_cast<const visitor *>(context);
-      detail::answer<R> made;
-      self.arguments->results = &made;
+      visitor &self = *static_cast<visitor *>(context);
+      detail::question<R> asked{self.target};
+      self.arguments->results = &asked;
       delegate->function(delegate->context, 0, self.arguments, 0);
       bool goes_on = self.calls_all || !*self.thrown;
-      if (made.is_there()) {
+      if (asked.made.is_there()) {
+        ++self.results;
         detail::guard(self.arguments->where, [&] {
           goes_on = false;  // if it throws
-          goes_on = (*self.body)(made.get());
+          goes_on = (*self.body)(asked.made.get());
         });
       }
       return goes_on;
@@ -164,10 +259,10 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
     frame here(static_cast<detail::passed<Args>>(arguments)...);
     here.where.thrown = &thrown;
     using called = visitor<std::remove_reference_t<Body>>;
-    called context{&here, &thrown, &body, calls_all};
+    called context{target, &here, &thrown, &body, calls_all};
     const int64_t visited = multicast_visit(target, called::call, &context);
     if (thrown) detail::rethrow(std::move(thrown));
-    return detail::count(visited);
+    return detail::check(visited) < 0 ? 0 : context.results;
   }
 };
 

@@ -50,6 +50,8 @@ class signal {
                 "a signal takes a function type: signal<void(int, bool)>");
 };
 
+/// A signal whose delegates return nothing, or whose results are ignored.
+/// @since 1.0
 template <typename... Args>
 class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
   using base = detail::basic_signal<void, Args...>;
@@ -68,7 +70,9 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
   /// @return How many delegates were called or queued.
   ///
   /// Threads:   any; delegates without a queue run on the calling thread.
+  /// Reentry:   delegates may call anything, and destroy this object.
   /// Cost:      as multicast_invoke(). If calls are queued: one copy of the arguments.
+  /// @since 1.0
   int64_t invoke(detail::passed<Args>... arguments) const {
     return send<detail::is_kept<Args>...>(nullptr, nullptr,
                                           static_cast<detail::passed<Args>>(arguments)...);
@@ -81,6 +85,11 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
   }
 
   /// The same as invoke(), without a result.
+  ///
+  /// @param arguments  As for invoke().
+  ///
+  /// Cost:      as invoke().
+  /// @since 1.0
   void operator()(detail::passed<Args>... arguments) const {
     static_cast<void>(invoke(static_cast<detail::passed<Args>>(arguments)...));
   }
@@ -94,13 +103,25 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
   /// MULTICAST_WAIT does. The first exception is rethrown, of the delegates on this thread first,
   /// then of the queued calls.
   ///
+  /// @param arguments  As for invoke().
   /// @return What became of the calls.
+  ///
+  /// Threads:   waits for the threads that run the queues. Do not hold a lock that a delegate takes.
+  /// Reentry:   inside a call that a queue makes, a call of the same queue is `unfinished`.
+  /// Cost:      as multicast_invoke_with(), and one allocation.
   /// @since 1.1
   multicast_outcome invoke_and_wait(detail::passed<Args>... arguments) const {
     return wait(0, static_cast<detail::passed<Args>>(arguments)...);
   }
-  /// The same, and waits at most for a given time. What is left is `unfinished`, and its exceptions
-  /// are lost.
+  /// The same as invoke_and_wait(), and waits at most for a given time. What is left is
+  /// `unfinished`, and its exceptions are lost.
+  ///
+  /// @param timeout    On the monotonic clock.
+  /// @param arguments  As for invoke().
+  /// @return What became of the calls.
+  ///
+  /// Threads:   waits for the threads that run the queues.
+  /// Cost:      as invoke_and_wait().
   /// @since 1.1
   multicast_outcome invoke_and_wait_for(std::chrono::nanoseconds timeout,
                                         detail::passed<Args>... arguments) const {

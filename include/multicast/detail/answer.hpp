@@ -26,6 +26,7 @@ struct answer {
   }
   bool is_there() const { return result.has_value(); }
   R get() { return std::move(*result); }
+  R &look() { return *result; }
 };
 template <typename R>
 struct answer<R &> {
@@ -36,6 +37,7 @@ struct answer<R &> {
   }
   bool is_there() const { return result != nullptr; }
   R &get() { return *result; }
+  R &look() { return *result; }
 };
 template <>
 struct answer<void> {
@@ -47,6 +49,13 @@ struct answer<void> {
   }
   bool is_there() const { return is_done; }
   void get() {}
+};
+
+/// What a delegate of a signal with results is asked.
+template <typename R>
+struct question {
+  multicast target;
+  answer<R> made = {};
 };
 
 /// A callable whose result is waited for. The one that asks may give up before it is called.

@@ -54,13 +54,21 @@ class basic_signal {
   /// signature, which are made when the first call of an invocation is queued, and destroyed when
   /// the last of them has returned or is given up, on that thread. A std::string_view or a
   /// `const char *` is kept as a string. Of another pointer only the pointer is copied.
+  /// @since 1.0
   static constexpr bool is_queueable = std::is_void_v<R> && (detail::is_queueable<Args>() && ...);
 
   /// Creates a signal without delegates. Its multicast is made by the first add.
+  ///
+  /// Cost:      8 bytes, no call.
+  /// @since 1.0
   constexpr basic_signal() noexcept = default;
 
-  /// For the functions of multicast.h; do not invoke it. Zero before the first add and after a
-  /// move.
+  /// For the functions of multicast.h; do not invoke it, nor add to it.
+  ///
+  /// @return Zero before the first add and after a move.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.0
   multicast handle() const noexcept { return target_.get(); }
 
   /// Adds a lambda, function object or function, last among those of its priority.
@@ -79,6 +87,7 @@ class basic_signal {
   /// Errors:    a null function is MULTICAST_ERROR_INVALID_ARGUMENT.
   /// Cost:      as multicast_add(). A delegate as large as a pointer needs no allocation, a larger
   ///            one needs one, and options.
+  /// @since 1.0
   template <typename F>
   registration add(F &&delegate) {
     return add_callable<false>(std::forward<F>(delegate), nullptr);
@@ -91,6 +100,12 @@ class basic_signal {
   }
 
   /// Adds a callable that gets its registration first, and then the arguments of the signal.
+  ///
+  /// @param delegate  As in add().
+  /// @param how       As in add().
+  /// @return The registration.
+  ///
+  /// Cost:      as add() of a delegate that is larger than a pointer.
   /// @since 1.1
   template <typename F>
   registration add_extended(F &&delegate) {
@@ -111,10 +126,13 @@ class basic_signal {
   ///                  next invocation, size() or registration::is_live().
   /// @param delegate  A method of its class or a base class; if it is overloaded, use static_cast
   ///                  to select one. Or any callable.
+  /// @param how       As in add().
+  /// @return The registration.
   ///
   /// Errors:    a null pointer or method is MULTICAST_ERROR_INVALID_ARGUMENT, a lifetime for an
   ///            observer, too.
   /// Cost:      as add(), and a short lock. add<&T::method>(object) costs less.
+  /// @since 1.0
   template <typename Object, typename F,
             std::enable_if_t<!detail::is_options<std::decay_t<F>>::value, int> = 0>
   registration add(Object &&object, F &&delegate) {
@@ -129,9 +147,14 @@ class basic_signal {
                                     &given);
   }
 
-  /// Adds a method that is known at compile time: `add<&T::method>(object)`. No allocation.
+  /// Adds a method that is known at compile time: `add<&T::method>(object)`.
   ///
   /// @param object  An object or a pointer to it: borrowed. See add(object, delegate).
+  /// @param how     As in add().
+  /// @return The registration.
+  ///
+  /// Errors:    a null pointer is MULTICAST_ERROR_INVALID_ARGUMENT, a lifetime for an observer, too.
+  /// Cost:      as multicast_add(), no allocation.
   /// @since 1.1
   template <auto method, typename Object>
   registration add(Object &&object) {
@@ -147,7 +170,12 @@ class basic_signal {
   /// Removes every registration of a function, or of an equal lambda that is not larger than a
   /// pointer, and waits as multicast_remove_every() does.
   ///
+  /// @param delegate  As it was added.
   /// @return As multicast_remove_every().
+  ///
+  /// Threads:   waits for running calls of them on other threads.
+  /// Reentry:   inside a call of one: MULTICAST_PENDING.
+  /// Cost:      as multicast_remove_every().
   /// @since 1.1
   template <typename F>
   multicast_status remove(const F &delegate) {
@@ -159,6 +187,14 @@ class basic_signal {
     return remove_both<detail::in_context<function>>(detail::in_context<function>::pack(copy));
   }
   /// Removes every registration of a method of an object, added as add(object, method).
+  ///
+  /// @param object  The object or pointer, of the same type as it was added with.
+  /// @param method  The method.
+  /// @return As multicast_remove_every().
+  ///
+  /// Threads:   waits for running calls of them on other threads.
+  /// Reentry:   inside a call of one: MULTICAST_PENDING.
+  /// Cost:      as multicast_remove_every(), and a short lock.
   /// @since 1.1
   template <typename Object, typename Class, typename Method>
   multicast_status remove(Object &&object, Method Class::*method) {
@@ -174,6 +210,13 @@ class basic_signal {
     }
   }
   /// Removes every registration added as add<&T::method>(object).
+  ///
+  /// @param object  The object or a pointer to it.
+  /// @return As multicast_remove_every().
+  ///
+  /// Threads:   waits for running calls of them on other threads.
+  /// Reentry:   inside a call of one: MULTICAST_PENDING.
+  /// Cost:      as multicast_remove_every().
   /// @since 1.1
   template <auto method, typename Object>
   multicast_status remove(Object &&object) {
@@ -186,6 +229,9 @@ class basic_signal {
   ///
   /// @param object  The object or pointer, of the same type as it was added with.
   /// @return How many were removed.
+  ///
+  /// Threads:   waits for running calls of them on other threads.
+  /// Cost:      as multicast_remove_context(), for each method and each callable of the object.
   /// @since 1.1
   template <typename Object>
   size_t remove_object(Object &&object) {
@@ -207,26 +253,50 @@ class basic_signal {
   }
 
   /// How many delegates there are, paused ones included. Removes those whose objects are dead.
+  ///
+  /// @return The number.
+  ///
+  /// Cost:      as multicast_count(). While any signal has delegates that track objects: as
+  ///            multicast_prune().
+  /// @since 1.0
   size_t size() const {
     const multicast target = target_.get();
     if (target.id == 0) return 0;
     detail::prune(target);
     return detail::count(multicast_count(target));
   }
-  /// Whether there is none.
+  /// Whether there is no delegate.
+  ///
+  /// @return size() == 0.
+  ///
+  /// Cost:      as size().
   /// @since 1.1
   bool empty() const { return size() == 0; }
-  /// Removes all delegates, as multicast_remove_all() does, and returns how many there were.
+  /// Removes all delegates.
+  ///
+  /// @return How many there were.
+  ///
+  /// Threads:   waits for running calls of them on other threads.
+  /// Cost:      as multicast_remove_all().
+  /// @since 1.0
   size_t clear() {
     const multicast target = target_.get();
     return target.id == 0 ? 0 : detail::count(multicast_remove_all(target));
   }
   /// A view of this signal that can only be connected to.
+  ///
+  /// @return The view. It must not be used after this object.
+  ///
+  /// Cost:      O(1), no call.
   /// @since 1.1
   mcast::connectable<R(Args...)> connectable() noexcept {
     return mcast::connectable<R(Args...)>(static_cast<signal<R(Args...)> &>(*this));
   }
-  /// Whether a scoped_pause of the whole signal exists.
+  /// Whether the whole signal is paused.
+  ///
+  /// @return Whether there is a scoped_pause of this signal.
+  ///
+  /// Cost:      O(1); while there is one of any signal: a lock.
   /// @since 1.1
   bool is_paused() const noexcept { return detail::is_paused(target_.get()); }
 
@@ -249,12 +319,23 @@ class basic_signal {
       std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof(void *) && !detail::is_extended<F> &&
       !detail::is_mortal<F> && is_const_callable<F>;
 
+  /// The function of an ordinary delegate, and that of a special one: one that is called by a
+  /// queue, or, in a signal with results, called once.
+  enum kind : bool { ordinary, special };
+
   /// What the library calls.
-  template <typename Access, bool is_queued>
+  template <typename Access, kind is>
   static void call(void *context, uint32_t, const void *payload, size_t) {
     const frame &arguments = *static_cast<const frame *>(payload);
     detail::failures where = arguments.where;
-    if constexpr (is_queued) where.thrown = nullptr;  // that of the invocation is gone
+    if constexpr (is == special && std::is_void_v<R>) {
+      where.thrown = nullptr;  // that of the invocation is gone
+    } else if constexpr (is == special) {
+      // Of several calls at once, the one that removes it is made. An equal one may go instead.
+      const multicast_delegate self = {call<Access, is>, context};
+      const multicast target = static_cast<detail::question<R> *>(arguments.results)->target;
+      if (multicast_remove_many_within(target, &self, 1, 0, nullptr) != 1) return;
+    }
     detail::guard(where, [&] {
       Access::use(context, [&](auto &function) { detail::perform<R>(function, arguments); });
     });
@@ -287,14 +368,21 @@ class basic_signal {
     multicast_token token = {0};
     constexpr bool needs_options = Access::is_owned;
     if (!needs_options && how == nullptr) {
-      detail::check(multicast_add(target, {call<Access, false>, make()}, nullptr, &token));
+      detail::check(multicast_add(target, {call<Access, ordinary>, make()}, nullptr, &token));
       return registration(token);
     }
-    multicast_function function = call<Access, false>, other = call<Access, true>;
+    multicast_function function = call<Access, ordinary>, other = call<Access, special>;
     multicast_add_options given = multicast_add_options_default();
     if (how != nullptr) {
       given = *how;
       if (how->at_front) given.priority = next_in_front();
+      if constexpr (!std::is_void_v<R>) {
+        // MULTICAST_ONCE would use the delegate up when a result_range looks at it.
+        if (how->once) {
+          given.flags &= ~MULTICAST_ONCE;
+          std::swap(function, other);
+        }
+      }
       if (how->queue.id != 0) {
         if constexpr (may_queue) {
           std::swap(function, other);
@@ -419,7 +507,7 @@ class basic_signal {
       using access = detail::in_keyed<F>;
       return insert<access, may_queue>(how, [&]() -> void * {
         return detail::all_keyed().add(std::make_unique<detail::keyed_callable<F>>(
-            object, call<access, false>, std::move(function)));
+            object, call<access, ordinary>, std::move(function)));
       });
     }
     return registration();
@@ -429,7 +517,7 @@ class basic_signal {
   multicast_status remove_keyed(const void *object, F function) {
     using access = detail::in_keyed<F>;
     detail::keyed *const context = detail::all_keyed().retain(
-        detail::keyed_callable<F>(object, call<access, false>, std::move(function)));
+        detail::keyed_callable<F>(object, call<access, ordinary>, std::move(function)));
     if (context == nullptr) return MULTICAST_ERROR_NOT_FOUND;
     const multicast_status status = remove_both<access>(context);
     detail::all_keyed().release(context);
@@ -439,8 +527,8 @@ class basic_signal {
   multicast_status remove_both(void *context) {
     const multicast target = target_.get();
     if (target.id == 0) return MULTICAST_ERROR_NOT_FOUND;
-    return detail::joined(multicast_remove_every(target, {call<Access, false>, context}),
-                          multicast_remove_every(target, {call<Access, true>, context}));
+    return detail::joined(multicast_remove_every(target, {call<Access, ordinary>, context}),
+                          multicast_remove_every(target, {call<Access, special>, context}));
   }
 
   template <typename T>

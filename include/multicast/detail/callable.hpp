@@ -81,7 +81,7 @@ void perform(F &function, const Frame &frame) {
     if constexpr (std::is_void_v<R>) {
       static_cast<void>(call());
     } else {
-      static_cast<answer<R> *>(frame.results)->take(call);
+      static_cast<question<R> *>(frame.results)->made.take(call);
     }
   };
   static_cast<void>(deliver);

@@ -50,7 +50,7 @@ struct frame_of<std::index_sequence<I...>, Args...> : cell_of<I, Args>... {
   static constexpr bool is_complete = (detail::is_complete<value<Args>>::value && ...);
 
   failures where;
-  void *results = nullptr;  // where results go, in signals that have them
+  void *results = nullptr;  // the question<R>, in signals with results
 
   explicit frame_of(passed<Args>... given)
       : cell_of<I, Args>(static_cast<passed<Args>>(given))... {}

@@ -14,7 +14,12 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 template <typename Handle, multicast_status (*end)(Handle)>
 class owner {
  public:
-  /// For the functions of multicast.h. Zero after a move.
+  /// For the functions of multicast.h.
+  ///
+  /// @return The handle; zero after a move.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.0
   Handle handle() const noexcept { return handle_; }
 
  protected:
