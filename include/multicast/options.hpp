@@ -166,7 +166,8 @@ MULTICAST_API inline std::atomic<int32_t> front{1 << 30};
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The options of both. Where both have a queue, a lifetime, a priority or a group, that of `right`.
+/// The options of both. Where both have a queue, a lifetime, a priority or a group: that of
+/// `right`.
 ///
 /// @param left   Options.
 /// @param right  Options.

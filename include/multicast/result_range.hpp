@@ -169,7 +169,8 @@ class result_range<R(Args...), Given...> {
 
   static bool note(void *context, const multicast_delegate *) {
     result_range &self = *static_cast<result_range *>(context);
-    detail::guard(self.arguments_.where, [&] { self.tokens_.push_back(multicast_token_current()); });
+    detail::guard(self.arguments_.where,
+                  [&] { self.tokens_.push_back(multicast_token_current()); });
     return !self.thrown_;
   }
   static bool call(void *context, const multicast_delegate *delegate) {

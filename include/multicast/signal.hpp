@@ -106,7 +106,8 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
   /// @param arguments  As for invoke().
   /// @return What became of the calls.
   ///
-  /// Threads:   waits for the threads that run the queues. Do not hold a lock that a delegate takes.
+  /// Threads:   waits for the threads that run the queues. Do not hold a lock that a delegate
+  ///            takes.
   /// Reentry:   inside a call that a queue makes, a call of the same queue is `unfinished`.
   /// Cost:      as multicast_invoke_with(), and one allocation.
   /// @since 1.1

@@ -153,7 +153,8 @@ class basic_signal {
   /// @param how     As in add().
   /// @return The registration.
   ///
-  /// Errors:    a null pointer is MULTICAST_ERROR_INVALID_ARGUMENT, a lifetime for an observer, too.
+  /// Errors:    a null pointer is MULTICAST_ERROR_INVALID_ARGUMENT, a lifetime for an observer,
+  ///            too.
   /// Cost:      as multicast_add(), no allocation.
   /// @since 1.1
   template <auto method, typename Object>
