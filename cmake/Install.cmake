@@ -21,7 +21,7 @@ install(EXPORT multicastSharedTargets NAMESPACE multicast::
 install(EXPORT multicastStaticTargets NAMESPACE multicast::
   DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
 
-install(FILES include/multicast.h include/multicast.hpp
+install(FILES include/multicast.h include/multicast.hpp include/multicast.cppm
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development)
 install(DIRECTORY include/multicast
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development
@@ -34,6 +34,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/multicastConfigVersion.cm
   COMPATIBILITY SameMajorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/multicastConfig.cmake
   ${PROJECT_BINARY_DIR}/multicastConfigVersion.cmake
+  DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
+install(FILES cmake/Module.cmake RENAME multicastModule.cmake
   DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
 
 # The pkg-config file finds the other files relative to itself. Exceptions are directories that were

@@ -109,7 +109,7 @@ struct basic_options {
   /// Cost:      O(1).
   /// @since 1.0
   operator multicast_add_options() const noexcept {
-    multicast_add_options result = multicast_add_options_default();
+    multicast_add_options result = MULTICAST_ADD_OPTIONS_INIT;
     result.flags = (once ? MULTICAST_ONCE : 0u) | (latest ? MULTICAST_LATEST : 0u) |
                    (unique ? MULTICAST_UNIQUE : 0u);
     result.priority = priority;

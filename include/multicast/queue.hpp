@@ -130,7 +130,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     }
     // It may be that another thread has just begun to run the queue. Only the first call counts.
     if (!is_over && multicast_queue_is_valid(here)) {
-      multicast_outcome outcome = multicast_outcome_default();
+      multicast_outcome outcome = MULTICAST_OUTCOME_INIT;
       if (send(task(run), MULTICAST_WAIT, &outcome) == 0) give_up(MULTICAST_ERROR_QUEUE_FULL);
       if (outcome.unfinished != 0 && may_be_runner) run_until_over();
     }
@@ -190,7 +190,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Cost:      O(1), one short lock.
   /// @since 1.0
   multicast_queue_stats statistics() const {
-    multicast_queue_stats result = multicast_queue_stats_default();
+    multicast_queue_stats result = MULTICAST_QUEUE_STATS_INIT;
     detail::check(multicast_queue_get_stats(handle_, &result));
     return result;
   }
@@ -198,7 +198,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
  private:
   static multicast_queue create(uint32_t capacity, multicast_overflow overflow) {
     if (capacity > 1u << 24) detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
-    multicast_queue_options given = multicast_queue_options_default();
+    multicast_queue_options given = MULTICAST_QUEUE_OPTIONS_INIT;
     given.capacity = capacity;
     given.overflow = overflow;
     return multicast_queue_create(&given);
@@ -210,11 +210,11 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   }
   int64_t send(std::unique_ptr<detail::task> given, uint32_t flags, multicast_outcome *outcome) {
     const multicast target = posts_.make([&](multicast made) {
-      multicast_add_options how = multicast_add_options_default();
+      multicast_add_options how = MULTICAST_ADD_OPTIONS_INIT;
       how.queue = handle_;
       return multicast_add(made, {detail::task::call, nullptr}, &how, nullptr);
     });
-    multicast_invocation how = multicast_invocation_default();
+    multicast_invocation how = MULTICAST_INVOCATION_INIT;
     how.flags = flags;
     how.release = detail::task::release;
     how.payload = given.release();  // the library owns it from here on

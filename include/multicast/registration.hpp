@@ -79,7 +79,7 @@ class registration {
   /// Cost:      O(1), one short lock.
   /// @since 1.1
   bool is_paused() const noexcept {
-    multicast_registration all = multicast_registration_default();
+    multicast_registration all = MULTICAST_REGISTRATION_INIT;
     return multicast_token_get(token_, &all) == MULTICAST_OK && all.is_paused;
   }
   /// Whether the delegate is registered, and the objects that it tracks live. If one of them is
@@ -93,7 +93,7 @@ class registration {
   bool is_live() const noexcept {
     if (!multicast_token_is_live(token_)) return false;
     if (detail::mortals.load(std::memory_order_relaxed) == 0) return true;
-    multicast_registration all = multicast_registration_default();
+    multicast_registration all = MULTICAST_REGISTRATION_INIT;
     if (multicast_token_get(token_, &all) != MULTICAST_OK) return false;
     detail::prune(all.target);
     return multicast_token_is_live(token_);

@@ -138,7 +138,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
 
   multicast_outcome wait(uint64_t timeout, detail::passed<Args>... arguments) const {
     const waiting how{timeout, std::make_shared<detail::shared_failure>()};
-    multicast_outcome outcome = multicast_outcome_default();
+    multicast_outcome outcome = MULTICAST_OUTCOME_INIT;
     static_cast<void>(send<detail::is_kept<Args>...>(
         &how, &outcome, static_cast<detail::passed<Args>>(arguments)...));
     std::exception_ptr thrown;
@@ -160,7 +160,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
     here.where.thrown = &thrown;
     int64_t result;
     if (frame::is_replaceable || waits != nullptr) {
-      multicast_invocation how = multicast_invocation_default();
+      multicast_invocation how = MULTICAST_INVOCATION_INIT;
       how.payload = &here;
       if constexpr (frame::is_replaceable || frame::is_plain) set_copy<is_moved...>(how);
       if (waits != nullptr) {

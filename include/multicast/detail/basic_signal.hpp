@@ -373,7 +373,7 @@ class basic_signal {
       return registration(token);
     }
     multicast_function function = call<Access, ordinary>, other = call<Access, special>;
-    multicast_add_options given = multicast_add_options_default();
+    multicast_add_options given = MULTICAST_ADD_OPTIONS_INIT;
     if (how != nullptr) {
       given = *how;
       if (how->at_front) given.priority = next_in_front();

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+//
+// libmulticast as a module of C++20: `import multicast;` is the same as `#include <multicast.hpp>`,
+// without the names of multicast.h that these headers do not use, and without macros. Both headers
+// may be included besides.
+module;
+
+#include "multicast.hpp"
+
+export module multicast;
+
+export namespace mcast {
+
+using mcast::at_front;
+using mcast::basic_options;
+using mcast::connectable;
+using mcast::current;
+using mcast::error;
+using mcast::exception_handler;
+using mcast::groups;
+using mcast::latest;
+using mcast::lifetime;
+using mcast::lifetime_reference;
+using mcast::observer;
+using mcast::on;
+using mcast::once;
+using mcast::operator|;
+using mcast::options;
+using mcast::priority;
+using mcast::queue;
+using mcast::queue_reference;
+using mcast::registration;
+using mcast::result_range;
+using mcast::scoped_pause;
+using mcast::scoped_registration;
+using mcast::set_exception_handler;
+using mcast::signal;
+using mcast::step;
+using mcast::to_weak;
+using mcast::tracked;
+using mcast::under;
+using mcast::unique;
+#if !MULTICAST_HPP_EXCEPTIONS
+using mcast::last_error;
+#endif
+
+}  // namespace mcast
+
+// What the functions of these classes take and return.
+export {
+  using ::multicast;
+  using ::multicast_add_options;
+  using ::multicast_lifetime;
+  using ::multicast_outcome;
+  using ::multicast_overflow;
+  using ::multicast_queue;
+  using ::multicast_queue_options;
+  using ::multicast_queue_stats;
+  using ::multicast_status;
+  using ::multicast_token;
+
+  using ::MULTICAST_ERROR_INVALID_ARGUMENT;
+  using ::MULTICAST_ERROR_INVALID_HANDLE;
+  using ::MULTICAST_ERROR_LIMIT;
+  using ::MULTICAST_ERROR_NOT_FOUND;
+  using ::MULTICAST_ERROR_OUT_OF_MEMORY;
+  using ::MULTICAST_ERROR_QUEUE_FULL;
+  using ::MULTICAST_ERROR_STATE;
+  using ::MULTICAST_ERROR_SYSTEM;
+  using ::MULTICAST_ERROR_TIMEOUT;
+  using ::MULTICAST_OK;
+  using ::MULTICAST_OVERFLOW_BLOCK;
+  using ::MULTICAST_OVERFLOW_DROP_OLDEST;
+  using ::MULTICAST_OVERFLOW_REFUSE;
+  using ::MULTICAST_PENDING;
+}
