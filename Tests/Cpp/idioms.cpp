@@ -19,6 +19,28 @@ struct fixture {
   fixture() { called = 0; }
 };
 
+// ---- The example of README.md ----------------------------------------------------------------
+
+struct Window {
+  std::string title;
+  void rename(int, const std::string &name) { title = name; }
+};
+
+int redrawn;
+bool is_closed;
+void redraw(int id) { redrawn += id; }
+void close() { is_closed = true; }
+
+TEST_CASE("the example of README.md") {
+  const auto window = std::make_shared<Window>();
+#include "example.inc"  // tests.cpp's directory has it, made of README.md
+  CHECK(window->title == "Ada");
+  CHECK(redrawn == 1);
+  loop.run();
+  CHECK(is_closed);
+  CHECK(r);
+}
+
 // ---- Boost.Signals2 ---------------------------------------------------------------------------
 
 TEST_CASE_FIXTURE(fixture, "Boost: connect, disconnect, connected, num_slots, empty") {
@@ -167,6 +189,22 @@ TEST_CASE_FIXTURE(fixture, "libsigc++: mem_fun, ptr_fun, bind, emit, trackable, 
   answers.add([] { return 2; });
   answers.add([] { return 3; });
   CHECK(answers.fold(1, std::multiplies<int>()) == 6);  // signal<int()>::accumulated<product>
+}
+
+TEST_CASE("Boost: a combiner") {
+  struct product {  // as it is written for Boost.Signals2
+    using result_type = int;
+    int operator()(mcast::result_range<int()>::iterator i,
+                   mcast::result_range<int()>::iterator end) const {
+      int result = 1;
+      while (i != end) result *= *i++;
+      return result;
+    }
+  };
+  mcast::signal<int()> sig;
+  sig.add([] { return 2; });
+  sig.add([] { return 3; });
+  CHECK(sig.combine(product()) == 6);  // signal<int(), product>
 }
 
 // ---- What is different ------------------------------------------------------------------------
