@@ -193,7 +193,6 @@ TEST_CASE_FIXTURE(fixture, "libsigc++: mem_fun, ptr_fun, bind, emit, trackable, 
 
 TEST_CASE("Boost: a combiner") {
   struct product {  // as it is written for Boost.Signals2
-    using result_type = int;
     int operator()(mcast::result_range<int()>::iterator i,
                    mcast::result_range<int()>::iterator end) const {
       int result = 1;
