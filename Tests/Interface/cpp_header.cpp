@@ -843,12 +843,12 @@ TEST(an_argument_may_be_larger_than_the_stack) {
 
 TEST(an_argument_is_not_read_before_a_delegate_reads_it) {
   struct guarded {
-    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    int number = 0;
+    mutable pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    mutable int number = 0;
     void add(int n) const {
-      pthread_mutex_lock(&const_cast<guarded *>(this)->mutex);
-      const_cast<guarded *>(this)->number += n;
-      pthread_mutex_unlock(&const_cast<guarded *>(this)->mutex);
+      pthread_mutex_lock(&mutex);
+      number += n;
+      pthread_mutex_unlock(&mutex);
     }
   };
   static_assert(mcast::signal<void(const guarded &)>::is_queueable);
