@@ -77,11 +77,29 @@ TEST_CASE("a group is paused, and the pauses are counted") {
 TEST_CASE("a group does not keep registrations that have ended") {
   mcast::signal<void()> s;
   mcast::groups<int> numbers;
+  mcast::registration kept = s.add(letter('k'), numbers.in(1));
   for (int i = 0; i < 1000; ++i) {
     const mcast::scoped_registration r = s.add(letter('a'), numbers.in(1));
-    CHECK(numbers.count(1) == 1);
+    if (i % 100 == 0) CHECK(numbers.count(1) == 2);
   }
-  CHECK(numbers.count(1) == 0);
+  CHECK(numbers.count(1) == 1);
+  CHECK(numbers.remove(1) == 1);
+  CHECK_FALSE(kept.is_live());
+}
+
+TEST_CASE("a group may be removed by a delegate of it, and has any other options") {
+  mcast::signal<void()> s;
+  mcast::queue q;
+  mcast::groups<int> numbers;
+  size_t removed = 0;
+  s.add([&] { removed = numbers.remove(1); }, mcast::on(q) | numbers.in(1));
+  s.add([] {}, mcast::once | numbers.in(1));
+  CHECK(numbers.count(1) == 2);
+  s();
+  CHECK(numbers.count(1) == 1);
+  CHECK(q.run() == 1);
+  CHECK(removed == 1);
+  CHECK(s.empty());
 }
 
 TEST_CASE("a group that finds no place is an error") {

@@ -165,3 +165,25 @@ TEST_CASE("state that changes is kept, whatever the size") {
   CHECK(*s() == 1);
   CHECK(*s() == 2);
 }
+
+TEST_CASE("the later of two options counts") {
+  mcast::signal<void()> s;
+  mcast::queue first, second;
+  s.add([] {}, mcast::on(first) | mcast::on(second));
+  s();
+  CHECK(first.run() == 0);
+  CHECK(second.run() == 1);
+}
+
+TEST_CASE("options in braces are for signals that cannot be queued, too") {
+  mcast::signal<int()> s;
+  s.add([] { return 1; }, {true});  // once
+  CHECK(s.collect().size() == 1);
+  CHECK(s.empty());
+}
+
+TEST_CASE("nothing is paused by a pause of nothing") {
+  mcast::scoped_pause pause{mcast::registration()};
+  pause.end();
+  pause.end();
+}

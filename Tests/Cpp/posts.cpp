@@ -157,3 +157,59 @@ TEST_CASE("an invocation waits no longer than it may") {
   q.run();  // what it throws now is lost
   CHECK(handled::count() == 0);
 }
+
+TEST_CASE("an invocation may wait for no time") {
+  mcast::signal<void()> s;
+  mcast::queue q;
+  s.add([] {}, mcast::on(q));
+  CHECK(s.invoke_and_wait_for(std::chrono::nanoseconds(0)).unfinished == 1);
+  CHECK(q.run() == 1);
+}
+
+TEST_CASE("a queue has the options of C") {
+  multicast_queue_options how = MULTICAST_QUEUE_OPTIONS_INIT;
+  int woken = 0;
+  how.wake = [](void *context) { ++*static_cast<int *>(context); };
+  how.wake_context = &woken;
+  mcast::queue q(how);
+  q.post([] {});
+  q.post([] {});
+  CHECK(woken == 1);
+  CHECK(q.run() == 2);
+}
+
+TEST_CASE("a queue that is gone refuses what is posted") {
+  const auto witness = std::make_shared<int>();
+  mcast::queue destroyed, first;
+  CHECK(multicast_queue_destroy(destroyed.handle()) == MULTICAST_OK);
+  CHECK(failure([&] { destroyed.post([witness] {}); }) == MULTICAST_ERROR_INVALID_HANDLE);
+  mcast::queue moved = std::move(first);
+  CHECK(failure([&] { first.post([witness] {}); }) == MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(failure([&] { first.post_and_wait([witness] {}); }) == MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(witness.use_count() == 1);
+}
+
+TEST_CASE("the thread that runs a full queue cannot post and wait") {
+  mcast::queue q(1);
+  q.run();
+  q.post([] {});
+  CHECK(failure([&] { q.post_and_wait([] {}); }) == MULTICAST_ERROR_QUEUE_FULL);
+}
+
+TEST_CASE("another thread has just begun to run the queue: it is called there, once") {
+  mcast::queue q;
+  gate entered;
+  std::atomic<int> calls{0};
+  q.run();  // so far it is this thread's
+  q.post([&] {
+    entered.open();
+    while (q.statistics().pending < 2) std::this_thread::yield();
+  });
+  std::thread other([&] {
+    while (multicast_queue_run(q.handle(), 0) != 2) std::this_thread::yield();
+  });
+  entered.wait();
+  q.post_and_wait([&] { ++calls; });
+  other.join();
+  CHECK(calls == 1);
+}

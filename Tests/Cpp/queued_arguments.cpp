@@ -185,3 +185,21 @@ TEST_CASE("queued and direct calls on several threads share what they get") {
   second.post_and_wait([] {});
   CHECK(right == 1200);
 }
+
+struct declared {
+  std::string text;
+};
+void invoke_declared(const mcast::signal<void(const declared &)> &s, const declared &argument);
+
+TEST_CASE("a signal may be invoked where its argument is only declared, and queued elsewhere") {
+  mcast::signal<void(const declared &)> s;
+  mcast::queue q;
+  std::string text;
+  s.add([&](const declared &argument) { text += argument.text; });
+  invoke_declared(s, {"direct "});
+  s.add([&](const declared &argument) { text += argument.text; }, mcast::on(q));
+  invoke_declared(s, {"queued "});
+  CHECK(text == "direct queued ");
+  CHECK(q.run() == 1);
+  CHECK(text == "direct queued queued ");
+}

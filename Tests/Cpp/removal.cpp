@@ -156,4 +156,39 @@ TEST_CASE("threads may add and remove the same methods at once") {
   CHECK(s.empty());
 }
 
+TEST_CASE("what is not there is not removed") {
+  mcast::signal<void()> s;
+  object o;
+  CHECK(s.remove_object(o) == 0);
+  s.add(o, &object::hear);
+  CHECK(s.remove_object(static_cast<object *>(nullptr)) == 0);
+  CHECK(s.remove_object(std::weak_ptr<object>()) == 0);
+  CHECK(s.remove_object(&o) == 1);
+}
+
+TEST_CASE("callables of one object are different delegates, also of the same type") {
+  mcast::signal<void()> s;
+  object o;
+  for (const char name : {'x', 'y'}) s.add(o, [name] { text += name; });
+  CHECK(called(s) == "xy");
+  CHECK(s.remove_object(o) == 2);
+  CHECK(s.empty());
+}
+
+mcast::signal<void()> *ending;
+multicast_status ended;
+void ends() { ended = ending->remove(ends); }
+
+TEST_CASE("a function that removes itself, queued and direct, is told that it runs") {
+  mcast::signal<void()> s;
+  mcast::queue q;
+  ending = &s;
+  s.add(ends);
+  s.add(ends, mcast::on(q));
+  s();
+  CHECK(ended == MULTICAST_PENDING);
+  CHECK(s.empty());
+  CHECK(q.run() == 0);
+}
+
 }  // namespace removal_tests

@@ -1487,8 +1487,33 @@ TEST(results_are_collected_and_folded) {
   CHECK_EQ(all.count(), 2);
   CHECK(s.collect(3) == std::vector<int>({3, 6}));
   CHECK_EQ(s.fold(1, [](int sum, int n) { return sum + n; }, 3), 10);
-  CHECK_EQ(*s(3), 6);
-  CHECK_EQ(*s.first_of(3), 3);
+  CHECK_EQ(s(3).value_or(0), 6);
+  CHECK_EQ(s.first_of(3).value_or(0), 3);
   CHECK(s.all(3) && s.any(3) && !s.any(0));
   CHECK_EQ(s.each([](int n) { return n != 3; }, 3), 1);
+}
+
+TEST(results_come_one_by_one_and_those_not_asked_for_are_not_called) {
+  mcast::signal<int(const std::string &)> s;
+  int calls = 0;
+  for (int i = 0; i < 3; ++i) {
+    s.add([&calls, i](const std::string &text) {
+      ++calls;
+      return i + static_cast<int>(text.size());
+    }, i == 1 ? mcast::once : mcast::options());
+  }
+  int sum = 0;
+  for (const int each : s.results("ab")) {
+    sum += each;
+    if (each == 3) break;
+  }
+  CHECK_EQ(sum, 5);
+  CHECK_EQ(calls, 2);
+  CHECK_EQ(s.size(), 2); /* the one that was to be called once is gone */
+  const auto add = [](auto i, auto end) {
+    int all = 0;
+    while (i != end) all += *i++;
+    return all;
+  };
+  CHECK_EQ(s.combine(add, ""), 2);
 }

@@ -124,12 +124,13 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     };
     const bool may_be_runner = runner_.may_be_this_thread();
     bool is_over = false;
-    if (runner_.is_this_thread()) {
+    const bool is_runner = runner_.is_this_thread();
+    if (is_runner) {
       if (send(task(run), 0, nullptr) == 0) give_up(MULTICAST_ERROR_QUEUE_FULL);
       is_over = run_until_over();
     }
     // It may be that another thread has just begun to run the queue. Only the first call counts.
-    if (!is_over && multicast_queue_is_valid(here)) {
+    if (!is_over && (!is_runner || multicast_queue_is_valid(here))) {
       multicast_outcome outcome = MULTICAST_OUTCOME_INIT;
       if (send(task(run), MULTICAST_WAIT, &outcome) == 0) give_up(MULTICAST_ERROR_QUEUE_FULL);
       if (outcome.unfinished != 0 && may_be_runner) run_until_over();
@@ -209,6 +210,11 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     return std::make_unique<detail::posted<std::decay_t<F>>>(std::forward<F>(function));
   }
   int64_t send(std::unique_ptr<detail::task> given, uint32_t flags, multicast_outcome *outcome) {
+    // Without a queue the call would be made at once.
+    if (handle_.id == 0) {
+      detail::fail(MULTICAST_ERROR_INVALID_HANDLE);
+      return MULTICAST_ERROR_INVALID_HANDLE;
+    }
     const multicast target = posts_.make([&](multicast made) {
       multicast_add_options how = MULTICAST_ADD_OPTIONS_INIT;
       how.queue = handle_;

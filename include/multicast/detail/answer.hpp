@@ -25,8 +25,10 @@ struct answer {
     result.emplace(std::invoke(function));
   }
   bool is_there() const { return result.has_value(); }
+  // The caller knows that it is there. NOLINTBEGIN(bugprone-unchecked-optional-access)
   R get() { return std::move(*result); }
   R &look() { return *result; }
+  // NOLINTEND(bugprone-unchecked-optional-access)
 };
 template <typename R>
 struct answer<R &> {
@@ -41,13 +43,10 @@ struct answer<R &> {
 };
 template <>
 struct answer<void> {
-  bool is_done = false;
   template <typename F>
   void take(F &function) {
     static_cast<void>(std::invoke(function));
-    is_done = true;
   }
-  bool is_there() const { return is_done; }
   void get() {}
 };
 

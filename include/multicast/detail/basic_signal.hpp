@@ -159,13 +159,17 @@ class basic_signal {
   /// @since 1.1
   template <auto method, typename Object>
   registration add(Object &&object) {
-    return add_method<false, method>(pointer_to(object), nullptr);
+    auto *const pointer = pointer_to(object);
+    using type = std::remove_reference_t<decltype(*pointer)>;
+    return add_method<false, detail::of_object<method, type>>(pointer, nullptr);
   }
   template <auto method, typename Object,
             typename How = default_options<Object>>
   registration add(Object &&object, const How &how) {
     const options given = checked(how);
-    return add_method<is_queueable, method>(pointer_to(object), &given);
+    auto *const pointer = pointer_to(object);
+    using type = std::remove_reference_t<decltype(*pointer)>;
+    return add_method<is_queueable, detail::of_object<method, type>>(pointer, &given);
   }
 
   /// Removes every registration of a function, or of an equal lambda that is not larger than a
@@ -475,14 +479,13 @@ class basic_signal {
     }
   }
 
-  template <bool may_queue, auto method, typename T>
+  template <bool may_queue, typename Access, typename T>
   registration add_method(T *object, const options *how) {
-    using access = detail::of_object<method, T>;
-    static_assert(detail::is_delegate<R, typename access::function, detail::passed<Args>...>::value,
+    static_assert(detail::is_delegate<R, typename Access::function, detail::passed<Args>...>::value,
                   "the method cannot be called with this object and the arguments of the signal");
     options changed;
     if (!prepare_object(object, how, changed)) return registration();
-    return insert<access, may_queue>(how, [&] { return access::pack(object); });
+    return insert<Access, may_queue>(how, [&] { return Access::pack(object); });
   }
 
   /// Checks a pointer, and uses the lifetime of an observer.

@@ -26,7 +26,7 @@ struct keyed {
   keyed &operator=(const keyed &) = delete;
   virtual ~keyed() = default;
   /// The kind is the same.
-  virtual bool is_equal(const keyed &) const { return false; }
+  virtual bool is_equal(const keyed &) const = 0;
 };
 
 /// All of these contexts. Equal ones are one.
