@@ -1333,6 +1333,9 @@ TEST(running_out_of_memory_throws_bad_alloc_and_frees_what_was_captured) {
   CHECK_STATUS(failure([&] { s.add([] {}); }), MULTICAST_ERROR_OUT_OF_MEMORY);
   CHECK_STATUS(failure([] { mcast::lifetime(); }), MULTICAST_ERROR_OUT_OF_MEMORY);
   CHECK_STATUS(failure([] { mcast::queue(); }), MULTICAST_ERROR_OUT_OF_MEMORY);
+  struct watcher : mcast::observer {};
+  CHECK_STATUS(failure([] { static_cast<void>(watcher().observing()); }),
+               MULTICAST_ERROR_OUT_OF_MEMORY);
   fail_after = -1;
   int failures = 0;
   for (int rounds = 0; rounds < 200; ++rounds) {
