@@ -17,6 +17,7 @@ STYLES = [
     Style("libmulticast, static", "#56b4e9", "s"),
     Style("libmulticast, own thread", "#332288", "h"),
     Style("libmulticast, epoll", "#117733", "*"),
+    Style("libmulticast, C++", "#ee6677", "p"),
     Style("libmulticast", "#0072b2", "o"),
     Style("Boost", "#d55e00", "^"),
     Style("libsigc++", "#cc79a7", "v"),

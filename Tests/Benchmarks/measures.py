@@ -93,6 +93,13 @@ MEASURES = [
     Measure("ask and wait", "Ask another thread and wait for its answer", "", "ask",
             statistic="median"),
 
+    Measure("connect and disconnect a closure", "C++: connect a closure beside 16, and disconnect it",
+            "words", "cpp"),
+    Measure("whole life of a signal", "C++: a signal with one connection, made, emitted, destroyed",
+            "delegates", "cpp"),
+    Measure("std::string through a queue", "C++: queue a call with a std::string and run it",
+            "bytes of text", "cpp"),
+
     Measure("notify by name", "Notify the observer of a name", "names", "broadcaster"),
     Measure("look up by name", "Look up a name", "names", "broadcaster"),
     Measure("invoke without a name", "Notify through a multicast that was looked up before",

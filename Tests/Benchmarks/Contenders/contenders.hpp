@@ -6,6 +6,7 @@
 
 #include "bare_loop.hpp"
 #include "libmulticast.hpp"
+#include "libmulticast_cpp.hpp"
 #include "list.hpp"
 #include "mutex.hpp"
 #ifdef HAS_BOOST
@@ -33,7 +34,7 @@ using bare_loops = contenders<
     bare_loop_contender<true, 3>, bare_loop_contender<false, 0>, bare_loop_contender<false, 1>,
     bare_loop_contender<false, 2>, bare_loop_contender<false, 3>>;
 
-using no_peer = contenders<>;
+using no_peer = contenders<libmulticast_cpp_contender>;  // it has what peers have
 #ifdef HAS_BOOST
 using until_boost = no_peer::with<boost_signals2_contender>;
 #else

@@ -2,6 +2,7 @@
 
 #include <QByteArray>
 #include <QObject>
+#include <cstdint>
 #include <string>
 
 #include "slot.hpp"
@@ -11,6 +12,8 @@ class qt_sender : public QObject {
  Q_SIGNALS:
   void changed(quint32 event, const void *payload, quint64 size);
   void queued(quint32 event, const QByteArray &payload);
+  void valued(quint64 value);
+  void texted(const std::string &text);
 };
 
 struct qt_contender {

@@ -1,0 +1,21 @@
+/// The C++ header of libmulticast, on the shared library.
+#pragma once
+
+#include <multicast.hpp>
+#include <string>
+
+#include "slot.hpp"
+
+struct libmulticast_cpp_contender {
+  static std::string name() { return "libmulticast, C++"; }
+  static constexpr bool is_thread_safe = true;
+  using token = mcast::registration;
+
+  token add(multicast_function, void *context) { return signal.add(slot{context}); }
+  void remove(token &t) { t.remove(); }
+  void remove_delegate(multicast_function, void *context) { signal.remove(slot{context}); }
+  void invoke(uint32_t event, const void *payload, size_t size) { signal(event, payload, size); }
+
+ private:
+  mcast::signal<void(uint32_t, const void *, size_t)> signal;
+};

@@ -1,0 +1,91 @@
+// What does C++ cost: closures of one word and of four, arguments with types, strings in queues?
+//
+// invoke.cpp, change.cpp and memory.cpp have the C++ header as a contender, too.
+
+#include "question.hpp"
+#include "string_queues.hpp"
+#include "typed_signals.hpp"
+
+// ---- Signals ------------------------------------------------------------------------------------
+
+/// Calls the function with a closure of so many words, at least one.
+template <class Function>
+static void with_closure(size_t words, uint64_t &sum, Function function) {
+  uint64_t a = 1, b = 2, c = 3;
+  benchmark::DoNotOptimize(a);
+  benchmark::DoNotOptimize(b);
+  benchmark::DoNotOptimize(c);
+  uint64_t *to = &sum;
+  if (words == 1) function([to](uint64_t value) { *to += value; });
+  else function([to, a, b, c](uint64_t value) { *to += value + (a & b & c & 4); });
+}
+
+/// A new connection beside `others`, and its end.
+template <class Signal>
+static void connect_and_disconnect(benchmark::State &state, size_t words, size_t others) {
+  Signal signal;
+  uint64_t sum = 0;
+  for (size_t i = 0; i < others; i++) with_closure(words, sum, [&](auto f) { signal.connect(f); });
+  with_closure(words, sum, [&](auto f) {
+    for (auto _ : state) {
+      auto connection = signal.connect(f);
+      signal.disconnect(connection);
+    }
+  });
+  signal.emit(1);
+  if (sum != others) state.SkipWithError("a call is missing");
+}
+
+/// A signal with one connection: made, connected, emitted once, destroyed.
+template <class Signal> static void whole_life(benchmark::State &state) {
+  uint64_t sum = 0;
+  for (auto _ : state) {
+    Signal signal;
+    with_closure(1, sum, [&](auto f) { signal.connect(f); });
+    signal.emit(1);
+    benchmark::ClobberMemory();
+  }
+  if (sum != uint64_t(state.iterations())) state.SkipWithError("a call is missing");
+}
+
+// ---- Strings ------------------------------------------------------------------------------------
+
+template <class Queue> static void string_through_queue(benchmark::State &state, size_t size) {
+  size_t bytes = 0;
+  Queue queue(bytes);
+  const std::string text(size, 'x');
+  for (auto _ : state) {
+    queue.push(text);
+    queue.run_one();
+  }
+  if (bytes != size * uint64_t(state.iterations())) state.SkipWithError("a call is missing");
+}
+
+static std::string not_thread_safe() {
+  std::string names;
+  typed_signals::for_each([&](auto each) {
+    using signal = typename decltype(each)::contender;
+    if (!signal::is_thread_safe) names += (names.empty() ? "" : ";") + signal::name();
+  });
+  return names;
+}
+
+int main(int argc, char **argv) {
+  typed_signals::for_each([](auto each) {
+    using signal = typename decltype(each)::contender;
+    for (size_t words : {1, 4})
+      benchmark::RegisterBenchmark(
+          label("connect and disconnect a closure", signal::name(), int64_t(words)).c_str(),
+          connect_and_disconnect<signal>, words, 16);
+    benchmark::RegisterBenchmark(label("whole life of a signal", signal::name(), 1).c_str(),
+                                 whole_life<signal>);
+  });
+  string_queues::for_each([](auto each) {
+    using queue = typename decltype(each)::contender;
+    for (size_t size : {8, 100})
+      benchmark::RegisterBenchmark(
+          label("std::string through a queue", queue::name(), int64_t(size)).c_str(),
+          string_through_queue<queue>, size);
+  });
+  return run_question(argc, argv, not_thread_safe());
+}
