@@ -1,19 +1,19 @@
 import CMulticast
 
 extension Multicast {
-  /// Adds a delegate without options, if that only takes to write an entry behind the last one.
-  /// Most often it does.
+  /// Adds a delegate without options, if that only takes to write an entry behind the last one, or
+  /// a larger list. Most often it does.
   ///
   /// - Returns: false if it takes more, or is not possible. Nothing has changed then.
   @inline(__always)
   func append(
     _ delegate: multicast_delegate, _ out: UnsafeMutablePointer<multicast_token>?
-  ) -> Bool {
+  ) throws(Status) -> Bool {
     guard let function = delegate.function else { return false }
     let stripe = self.stripe
     stripe.lock()
     defer { stripe.unlock() }
-    guard isCurrent, let list, list.room > 0, list.canAppend(1, priority: 0),  //~ room_not_checked
+    guard isCurrent, try makeRoomAtOnce(), let list, list.canAppend(1, priority: 0),
       let registration = Registration.takeVacant(from: stripe, owner: handle.index)
     else { return false }
     let token = registration.activate()

@@ -33,9 +33,23 @@ public func multicast_add(
   _ target: multicast, _ delegate: multicast_delegate,
   _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
-  if options == nil, Multicast(slotOf: target.handle)?.append(delegate, out) ?? false {
-    return Status.ok.code
+  do throws(Status) {
+    if options == nil, try Multicast(slotOf: target.handle)?.append(delegate, out) ?? false {
+      return Status.ok.code
+    }
+  } catch {
+    NewDelegates.clear(out, 1)
+    return error.code
   }
+  return addSlowly(target, delegate, options, out)
+}
+
+// Not inlined, so that the usual add saves few registers.
+@inline(never)
+private func addSlowly(
+  _ target: multicast, _ delegate: multicast_delegate,
+  _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
+) -> multicast_status {
   var delegate = delegate
   return Multicast.add(&delegate, 1, Options.read(options), out) { () throws(Status) in
     try Multicast.find(target.handle)
