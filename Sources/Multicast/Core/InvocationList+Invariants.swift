@@ -78,6 +78,9 @@ import Synchronization
     ) {
       let state = entry.pointee.state.load(ordering: .relaxed)
       let needsDetails = State.filtered | State.weak | State.queued | State.prioritized
+      check.that(
+        (state & State.detailed != 0) == (details != nil), "the state tells of details",
+        UInt64(state))
       guard let details else {
         return check.that(
           state & needsDetails == 0, "a registration without details needs none", UInt64(state))

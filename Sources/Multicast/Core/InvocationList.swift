@@ -71,6 +71,8 @@ struct InvocationList {
     static let special: UInt32 = 0xFF
     /// The priority is not 0. It is in the registration's details.
     static let prioritized: UInt32 = 0x100
+    /// The registration has details.
+    static let detailed: UInt32 = 0x200
   }
 
   private static let smallestCapacity: UInt32 = 1
@@ -222,6 +224,22 @@ struct InvocationList {
       position &+= 1
     }
     return nil
+  }
+
+  @inline(__always)
+  func forEachLive(_ body: (UnsafeMutablePointer<Entry>) -> Void) {
+    var position: UInt32 = 0
+    while position < count {
+      if !Self.isDead(entry(position)) { body(entry(position)) }
+      position &+= 1
+    }
+  }
+
+  /// Whether no live registration has details.
+  var isWithoutDetails: Bool {
+    var all: UInt32 = 0
+    forEachLive { all |= $0.pointee.state.load(ordering: .relaxed) }
+    return all & State.detailed == 0
   }
 
   /// Sets and clears bits of a state. Relaxed: a writer that needs invocations to see them makes a

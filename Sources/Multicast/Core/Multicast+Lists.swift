@@ -5,7 +5,7 @@ extension Multicast {
   var list: InvocationList? { fields.list.load(ordering: .relaxed).map { InvocationList($0) } }
 
   /// Release: pairs with the acquire of the invocation that reads the list.
-  private func setList(_ list: InvocationList?) {
+  func setList(_ list: InvocationList?) {
     fields.list.store(list?.address, ordering: .releasing)
   }
 

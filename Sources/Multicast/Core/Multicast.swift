@@ -26,7 +26,7 @@ struct Multicast {
 
   static var multipleInvokers: UInt64 { Handle.oneGeneration / 2 }
 
-  @inline(__always) static var pool: SlotPool { .multicasts(stride: 64) }
+  @inline(__always) static var pool: SlotPool { .multicasts }
 
   let handle: Handle
   let storage: UnsafeMutablePointer<Storage>

@@ -31,6 +31,7 @@ struct NewDelegates {
       | (options.isFiltered ? InvocationList.State.filtered : 0)
       | (options.isWeak ? InvocationList.State.weak : 0)  //~ state_without_lock
       | (options.destination != nil ? InvocationList.State.queued : 0)  //~ state_without_queue
+      | (options.needsDetails ? InvocationList.State.detailed : 0)  //~ state_without_details
       | (options.priority != 0 ? InvocationList.State.prioritized : 0)  //~ state_without_priority
   }
 

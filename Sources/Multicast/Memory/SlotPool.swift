@@ -125,9 +125,8 @@ private enum PoolIndex {
 }
 
 extension SlotPool {
-  @inline(__always) static func multicasts(stride: Int) -> SlotPool {
-    SlotPool(PoolIndex.multicasts, stride)
-  }
+  /// A multicast has a cache line.
+  @inline(__always) static var multicasts: SlotPool { SlotPool(PoolIndex.multicasts, 64) }
   @inline(__always) static func lifetimes(stride: Int) -> SlotPool {
     SlotPool(PoolIndex.lifetimes, stride)
   }
