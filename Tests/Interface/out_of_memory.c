@@ -109,12 +109,23 @@ TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
   fail_after = -1;
   before = allocated_bytes;
   for (i = 0; i < 200; ++i) {
+    multicast_token token = {1};
+    fail_after = 0;
+    CHECK_STATUS(multicast_add(m[0], counter(&releases), &options, &token),
+                 MULTICAST_ERROR_OUT_OF_MEMORY);
+    CHECK_EQ(token.id, 0);
+  }
+  fail_after = -1;
+  CHECK_EQ(releases, 200);
+  CHECK_EQ(allocated_bytes, before);
+  options.events = 1; /* an option that needs memory of its own */
+  for (i = 0; i < 200; ++i) {
     fail_after = 1; /* the registration details are allocated, the list is not */
     CHECK_STATUS(multicast_add(m[0], counter(&releases), &options, NULL),
                  MULTICAST_ERROR_OUT_OF_MEMORY);
   }
   fail_after = -1;
-  CHECK_EQ(releases, 200);
+  CHECK_EQ(releases, 400);
   CHECK_EQ(allocated_bytes, before);
   ended = multicast_lifetime_create();
   CHECK_OK(multicast_lifetime_end(ended));

@@ -68,6 +68,10 @@ import Synchronization
       check.that(
         registration.place == position, "a registration knows its place",
         UInt64(registration.place), UInt64(position))
+      let state = entry.pointee.state.load(ordering: .relaxed)
+      check.that(
+        (state & State.hasRest != 0) == registration.hasRest, "the state tells of a rest",
+        UInt64(state))
       checkState(of: entry, registration.details, check)
     }
 
@@ -78,9 +82,6 @@ import Synchronization
     ) {
       let state = entry.pointee.state.load(ordering: .relaxed)
       let needsDetails = State.filtered | State.weak | State.queued | State.prioritized
-      check.that(
-        (state & State.detailed != 0) == (details != nil), "the state tells of details",
-        UInt64(state))
       guard let details else {
         return check.that(
           state & needsDetails == 0, "a registration without details needs none", UInt64(state))

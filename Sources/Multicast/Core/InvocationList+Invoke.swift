@@ -118,7 +118,7 @@ extension InvocationList {
     if isDue(entry, call) {
       let registration = Registration(index: token.index)
       if C.isQueued && state & State.queued != 0 {
-        queue = registration.details.unsafelyUnwrapped.pointee.queue
+        queue = registration.knownDetails.pointee.queue
       } else {
         outcome.isCalled = registration.callProtected(
           token, context: entry.pointee.context, isOnce: state & State.once != 0
@@ -141,6 +141,6 @@ extension InvocationList {
     if state & (State.dead | State.paused) != 0 { return false }
     if state & State.filtered == 0 { return true }
     let registration = Registration(index: entry.pointee.token.index)
-    return call.wants(registration.details.unsafelyUnwrapped.pointee.events)
+    return call.wants(registration.knownDetails.pointee.events)
   }
 }

@@ -71,8 +71,8 @@ struct InvocationList {
     static let special: UInt32 = 0xFF
     /// The priority is not 0. It is in the registration's details.
     static let prioritized: UInt32 = 0x100
-    /// The registration has details.
-    static let detailed: UInt32 = 0x200
+    /// The registration has details, or a release function.
+    static let hasRest: UInt32 = 0x200
   }
 
   private static let smallestCapacity: UInt32 = 1
@@ -235,11 +235,11 @@ struct InvocationList {
     }
   }
 
-  /// Whether no live registration has details.
-  var isWithoutDetails: Bool {
+  /// Whether no live registration has details or a release function.
+  var isWithoutRest: Bool {
     var all: UInt32 = 0
     forEachLive { all |= $0.pointee.state.load(ordering: .relaxed) }
-    return all & State.detailed == 0
+    return all & State.hasRest == 0
   }
 
   /// Sets and clears bits of a state. Relaxed: a writer that needs invocations to see them makes a
@@ -256,7 +256,7 @@ struct InvocationList {
   static func priority(of entry: UnsafeMutablePointer<Entry>) -> Int32 {
     guard entry.pointee.state.load(ordering: .relaxed) & State.prioritized != 0 else { return 0 }
     let registration = Registration(index: entry.pointee.token.index)
-    return registration.details.unsafelyUnwrapped.pointee.priority
+    return registration.knownDetails.pointee.priority
   }
 
   // MARK: - Copying and compacting

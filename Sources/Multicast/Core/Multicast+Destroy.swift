@@ -27,7 +27,7 @@ extension Multicast {
     return removal.finish(timeout, waitingFor: .all)
   }
 
-  /// All phases of the removals at once: the fast path for registrations without details, if no
+  /// All phases of the removals at once: the fast path for plain registrations, if no
   /// invocation runs.
   ///
   /// - Returns: false if there is more to do. Nothing has changed then.
@@ -37,8 +37,8 @@ extension Multicast {
     defer { stripe.unlock() }
     guard isCurrent, fields.firstRetired == nil, isQuiescent(thread) else { return false }
     if let list {
-      guard list.isWithoutDetails else { return false }
-      list.forEachLive { Registration(index: $0.pointee.token.index).reclaim(to: stripe) }
+      guard list.isWithoutRest else { return false }
+      list.forEachLive { Registration(index: $0.pointee.token.index).putBack(to: stripe) }
       endHandle()
       setList(nil)
       list.deallocate()

@@ -33,12 +33,15 @@ public func multicast_add(
   _ target: multicast, _ delegate: multicast_delegate,
   _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
+  let isPlain = options.map { Options.isPlain($0) } ?? true
   do throws(Status) {
-    if options == nil, try Multicast(slotOf: target.handle)?.append(delegate, out) ?? false {
+    if isPlain,
+      try Multicast(slotOf: target.handle)?.append(delegate, options?.pointee.release, out) ?? false
+    {
       return Status.ok.code
     }
   } catch {
-    NewDelegates.clear(out, 1)
+    NewDelegates.abandon(delegate, options?.pointee.release, out)
     return error.code
   }
   return addSlowly(target, delegate, options, out)
