@@ -16,7 +16,7 @@ import CMulticast
 ///    removal by token or by position leaves this out.
 /// 6. One *status*.
 ///
-/// A registration that cannot be in a call is reclaimed in phase 1, and released before phase 2.
+/// A registration that cannot be in a call is reclaimed and released before phase 2.
 ///
 /// An invocation sets its hazard, makes the light fence, looks at the mark, and only then calls. So
 /// either the invocation sees the mark and does not call, or phase 4 sees the hazard. After the
