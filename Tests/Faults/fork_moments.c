@@ -146,7 +146,7 @@ TEST(fork_at_each_allocation_and_deallocation_of_another_thread) {
   allocator.deallocate = deallocate;
   CHECK_OK(multicast_set_allocator(&allocator));
   moments = fork_at_each(NULL);
-  CHECK(moments > 10);
+  CHECK(moments > 5);
   for (i = 0; i < function_count; ++i) moments += fork_at_each(&functions[i]);
   check_dead();
   printf("%d forks\n", moments);

@@ -153,18 +153,17 @@ static void *allocate_and_invoke(void *context, size_t size, size_t alignment) {
 }
 
 TEST(invoke_takes_no_lock) {
-  /* Adding a third delegate allocates under the lock of the multicast. The other thread would hang
+  /* Adding a second delegate allocates under the lock of the multicast. The other thread would hang
    * if invoking took that lock. */
   int calls = 0;
   use_allocator(allocate_and_invoke, NULL);
   invoked_in_allocator = multicast_create();
   add(invoked_in_allocator, counter(&calls));
-  add(invoked_in_allocator, counter(&calls));
   let_two_threads_invoke(invoked_in_allocator);
   invoke_in_allocator = true;
   add(invoked_in_allocator, counter(&calls));
   CHECK(!invoke_in_allocator);
-  CHECK_EQ(result_in_allocator, 2);
+  CHECK_EQ(result_in_allocator, 1);
 }
 
 TEST(no_thread_is_started_behind_the_callers_back) {

@@ -68,6 +68,10 @@ import Synchronization
       check.that(
         registration.place == position, "a registration knows its place",
         UInt64(registration.place), UInt64(position))
+      let state = entry.pointee.state.load(ordering: .relaxed)
+      check.that(
+        (state & State.hasRest != 0) == registration.hasRest, "the state tells of a rest",
+        UInt64(state))
       checkState(of: entry, registration.details, check)
     }
 

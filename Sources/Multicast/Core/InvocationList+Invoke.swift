@@ -15,7 +15,7 @@ extension InvocationList {
   func invoke<C: Call>(_ call: C, in frame: Frame, asymmetric: Bool) -> Int64 {
     // Acquire: pairs with `publish`. Entries that are added from here on are not called.
     let count = Int(header.count.load(ordering: .acquiring))
-    var entry = entries
+    var entry = address
     let end = shims_keep(entry + count).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
     var progress = Progress.goesOn
     while entry != end {
@@ -26,7 +26,7 @@ extension InvocationList {
       // Two in each round: the jump back is a good part of the cost of a delegate.
       progress = Self.callPlain(call, entry, in: frame, asymmetric: asymmetric)
       if progress != .goesOn { break }
-      entry += 1
+      entry = shims_keep(entry + 1).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
     }
     switch progress {
     case .goesOn: return Self.number(of: entry, in: frame)
@@ -40,8 +40,7 @@ extension InvocationList {
   @inline(__always) private static func number(
     of entry: UnsafeMutablePointer<Entry>, in frame: Frame
   ) -> Int64 {
-    let list = frame.list &+ UInt(headerSize)
-    let distance = UInt(bitPattern: entry) &- list
+    let distance = UInt(bitPattern: entry) &- frame.list
     return Int64(truncatingIfNeeded: distance / UInt(MemoryLayout<Entry>.stride))
   }
 
@@ -119,7 +118,7 @@ extension InvocationList {
     if isDue(entry, call) {
       let registration = Registration(index: token.index)
       if C.isQueued && state & State.queued != 0 {
-        queue = registration.details.unsafelyUnwrapped.pointee.queue
+        queue = registration.knownDetails.pointee.queue
       } else {
         outcome.isCalled = registration.callProtected(
           token, context: entry.pointee.context, isOnce: state & State.once != 0
@@ -142,6 +141,6 @@ extension InvocationList {
     if state & (State.dead | State.paused) != 0 { return false }
     if state & State.filtered == 0 { return true }
     let registration = Registration(index: entry.pointee.token.index)
-    return call.wants(registration.details.unsafelyUnwrapped.pointee.events)
+    return call.wants(registration.knownDetails.pointee.events)
   }
 }

@@ -25,12 +25,19 @@ struct InvocationList {
     var era: UInt32
     /// The handle of the multicast. Its slot may have another occupant before this list is freed.
     var owner: Handle
+    /// Once retired: twice the epoch, plus `needsFence`. Otherwise 0.
+    private var retirement: UInt64
+    var next: Address?
+
     /// Once retired: invocations that began before this epoch may still read the list.
-    var retiredAt: Epoch
+    var retiredAt: Epoch { Epoch(rawValue: retirement >> 1) }
     /// Once retired: whether those invocations are visible only after a heavy fence. They are
     /// visible without one if this thread was the single invoker.
-    var needsFence: Bool
-    var next: UnsafeMutablePointer<Header>?
+    var needsFence: Bool { retirement & 1 != 0 }
+
+    mutating func retire(at epoch: Epoch, needsFence: Bool) {
+      retirement = epoch.rawValue << 1 | (needsFence ? 1 : 0)
+    }
   }
 
   struct Entry: ~Copyable {
@@ -64,25 +71,30 @@ struct InvocationList {
     static let special: UInt32 = 0xFF
     /// The priority is not 0. It is in the registration's details.
     static let prioritized: UInt32 = 0x100
+    /// The registration has details, or a release function.
+    static let hasRest: UInt32 = 0x200
   }
 
-  private static let smallestCapacity: UInt32 = 2
-  static let headerSize = 64
-  private static let alignment = 64
+  private static let smallestCapacity: UInt32 = 1
+  private static let headerSize = 48
+  /// That of every block of libc's: a larger one takes a slow path there.
+  private static let alignment = 16
 
-  let address: UnsafeMutablePointer<Header>
+  /// That of the first entry. The header is before it: an invocation reads little of the header.
+  typealias Address = UnsafeMutablePointer<Entry>
 
-  @inline(__always) init(_ address: UnsafeMutablePointer<Header>) { self.address = address }
+  let address: Address
+
+  @inline(__always) init(_ address: Address) { self.address = address }
+
+  @inline(__always) private var block: UnsafeMutablePointer<Header> {
+    (UnsafeMutableRawPointer(address) - Self.headerSize).assumingMemoryBound(to: Header.self)
+  }
 
   /// The header, in place.
   var header: Header {
-    @inline(__always) unsafeAddress { UnsafePointer(address) }
-    @inline(__always) nonmutating unsafeMutableAddress { address }
-  }
-
-  /// Entries begin on a cache line. Each line has two.
-  @inline(__always) var entries: UnsafeMutablePointer<Entry> {
-    (UnsafeMutableRawPointer(address) + Self.headerSize).assumingMemoryBound(to: Entry.self)
+    @inline(__always) unsafeAddress { UnsafePointer(block) }
+    @inline(__always) nonmutating unsafeMutableAddress { block }
   }
 
   /// For the writer: how many entries there are, dead ones included.
@@ -97,7 +109,7 @@ struct InvocationList {
   var needsCompaction: Bool { dead > live &+ 8 || isSparse }
 
   @inline(__always) func entry(_ position: UInt32) -> UnsafeMutablePointer<Entry> {
-    entries + Int(position)
+    address + Int(position)
   }
 
   // MARK: - Memory
@@ -106,11 +118,13 @@ struct InvocationList {
     headerSize &+ Int(capacity) &* MemoryLayout<Entry>.stride
   }
 
-  /// The smallest capacity for so many delegates. Capacities are 2, 6, 14, 30, …: the size of a
-  /// list is a power of two.
+  /// The smallest capacity for so many delegates. Capacities are 1, 4, 10, 22, 46, 70, 106, …: most
+  /// multicasts have one delegate, and large lists waste a third at most.
   static func capacity(for count: UInt32) -> UInt32 {
     var capacity = smallestCapacity
-    while capacity < count { capacity = capacity &* 2 &+ 2 }
+    while capacity < count {
+      capacity = capacity < 46 ? capacity &* 2 &+ 2 : capacity &+ capacity / 2 &+ 1
+    }
     return capacity
   }
 
@@ -120,7 +134,7 @@ struct InvocationList {
       return nil
     }
     shims_zero(block, headerSize)
-    let list = InvocationList(block.bindMemory(to: Header.self, capacity: 1))
+    let list = InvocationList((block + headerSize).assumingMemoryBound(to: Entry.self))
     list.header.capacity = capacity
     list.header.lastPriority = .max
     list.header.owner = owner  //~ wrong_owner_of_list
@@ -129,7 +143,7 @@ struct InvocationList {
 
   func deallocate() {
     Allocator.deallocate(
-      address, size: Self.size(header.capacity), alignment: Self.alignment)
+      block, size: Self.size(header.capacity), alignment: Self.alignment)
   }
 
   // MARK: - Adding
@@ -212,6 +226,22 @@ struct InvocationList {
     return nil
   }
 
+  @inline(__always)
+  func forEachLive(_ body: (UnsafeMutablePointer<Entry>) -> Void) {
+    var position: UInt32 = 0
+    while position < count {
+      if !Self.isDead(entry(position)) { body(entry(position)) }
+      position &+= 1
+    }
+  }
+
+  /// Whether no live registration has details or a release function.
+  var isWithoutRest: Bool {
+    var all: UInt32 = 0
+    forEachLive { all |= $0.pointee.state.load(ordering: .relaxed) }
+    return all & State.hasRest == 0
+  }
+
   /// Sets and clears bits of a state. Relaxed: a writer that needs invocations to see them makes a
   /// heavy fence, which pairs with the light fence before an invocation looks.
   func mark(_ position: UInt32, set: UInt32, clear: UInt32 = 0) {
@@ -226,7 +256,7 @@ struct InvocationList {
   static func priority(of entry: UnsafeMutablePointer<Entry>) -> Int32 {
     guard entry.pointee.state.load(ordering: .relaxed) & State.prioritized != 0 else { return 0 }
     let registration = Registration(index: entry.pointee.token.index)
-    return registration.details.unsafelyUnwrapped.pointee.priority
+    return registration.knownDetails.pointee.priority
   }
 
   // MARK: - Copying and compacting
@@ -258,9 +288,9 @@ struct InvocationList {
   /// Copies the entries before the first dead one, often all. They keep their places, so their
   /// registrations do not change.
   private func copyUntilDead(to other: InvocationList) -> UInt32 {
-    var end: UInt32 = 0
+    var end = dead == 0 ? count : 0
     while end < count && !Self.isDead(entry(end)) { end &+= 1 }
-    shims_copy(other.entries, entries, Int(end) &* MemoryLayout<Entry>.stride)
+    shims_copy(other.address, address, Int(end) &* MemoryLayout<Entry>.stride)
     other.header.live = end
     other.header.count.store(end, ordering: .relaxed)
     return end

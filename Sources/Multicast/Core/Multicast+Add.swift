@@ -1,27 +1,29 @@
 import CMulticast
 
 extension Multicast {
-  /// Adds a delegate without options, if that only takes to write an entry behind the last one.
-  /// Most often it does.
+  /// Adds a delegate with no option but a release function, if that only takes to write an entry
+  /// behind the last one, or a larger list. Most often it does.
   ///
   /// - Returns: false if it takes more, or is not possible. Nothing has changed then.
   @inline(__always)
   func append(
-    _ delegate: multicast_delegate, _ out: UnsafeMutablePointer<multicast_token>?
-  ) -> Bool {
+    _ delegate: multicast_delegate, _ release: RegistrationDetails.Release?,
+    _ out: UnsafeMutablePointer<multicast_token>?
+  ) throws(Status) -> Bool {
     guard let function = delegate.function else { return false }
     let stripe = self.stripe
     stripe.lock()
     defer { stripe.unlock() }
-    guard isCurrent, let list, list.room > 0, list.canAppend(1, priority: 0),  //~ room_not_checked
+    guard isCurrent, try makeRoomAtOnce(), let list, list.canAppend(1, priority: 0),
       let registration = Registration.takeVacant(from: stripe, owner: handle.index)
     else { return false }
+    if let release { registration.setRelease(release, delegate.context) }
     let token = registration.activate()
     if let out { out.pointee.id = token.rawValue }  // before it can be called
     list.write(
       InvocationList.NewEntry(
         function: function, context: delegate.context, registration: registration, token: token,
-        state: 0), ahead: 0)
+        state: release == nil ? 0 : InvocationList.State.hasRest), ahead: 0)
     list.publish(1, priority: 0)
     checkInvariants()
     return true
@@ -96,7 +98,7 @@ extension Multicast {
         checkInvariants()
       } catch {
         while let registration = registrations.pop() {
-          if let details = registration.reclaim(to: stripe) {
+          if let details = registration.reclaim(to: stripe).details {
             RegistrationDetails.deallocate(details)
           }
         }
@@ -112,7 +114,7 @@ extension Multicast {
     return true
   }
 
-  /// Takes a registration for each delegate, and gives it its details.
+  /// Takes a registration for each delegate, and gives it its details or its release function.
   private func take(
     _ new: inout NewDelegates, _ registrations: inout RegistrationChain, from stripe: Stripe
   ) throws(Status) {
@@ -122,10 +124,15 @@ extension Multicast {
       taken &+= 1
     }
     // In the order of the chain, in which they are used: the last one taken is the first.
+    var index: UInt32 = 0
     for registration in registrations {
-      guard let details = new.takeDetails() else { return }
-      details.pointee.multicast = handle
-      registration.details = details
+      if let details = new.takeDetails() {
+        details.pointee.multicast = handle
+        registration.details = details
+      } else if let release = new.options.release {
+        registration.setRelease(release, new[index].context)
+      }
+      index &+= 1
     }
   }
 

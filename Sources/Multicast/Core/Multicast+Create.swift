@@ -3,9 +3,18 @@ import Synchronization
 extension Multicast {
   /// - Returns: the handle of an empty multicast.
   static func create() throws(Status) -> Handle {
-    try pool.create(.multicast) {
-      (storage: UnsafeMutablePointer<Storage>, handle) throws(Status) in
-      storage.pointee.invoker.store(handle.rawValue, ordering: .relaxed)  //~ invoker_not_reset
+    if let thread = ThreadRecord.current,
+      let (index, slot) = thread.storage.pointee.vacant.take(from: pool)
+    {
+      return try SlotPool.occupy(index, slot, .multicast, initialize)
     }
+    return try pool.create(.multicast, initialize)
+  }
+
+  @inline(__always)
+  private static func initialize(
+    _ storage: UnsafeMutablePointer<Storage>, _ handle: Handle
+  ) throws(Status) {
+    storage.pointee.invoker.store(handle.rawValue, ordering: .relaxed)  //~ invoker_not_reset
   }
 }

@@ -25,14 +25,15 @@ extension Multicast {
     private func checkRetired(_ check: Check) {
       let occupant = fields.header.id.load(ordering: .relaxed)
       let pending = fields.newestRetired.load(ordering: .relaxed).rawValue
-      let newest = fields.firstRetired?.pointee.retiredAt.rawValue ?? 0
+      let newest = fields.firstRetired.map { InvocationList($0).header.retiredAt.rawValue } ?? 0
       check.that(
         (newest == 0) == (pending == 0) && pending >= newest,
         "the newest epoch is that of the newest retired list", pending, newest)
       var last = UInt64.max
       var next = fields.firstRetired
       while let address = next {
-        let (epoch, owner) = (address.pointee.retiredAt.rawValue, address.pointee.owner)
+        let list = InvocationList(address)
+        let (epoch, owner) = (list.header.retiredAt.rawValue, list.header.owner)
         check.that(
           epoch > 0 && epoch < last, "epochs of retired lists fall, from the newest", epoch,
           last)
@@ -43,10 +44,10 @@ extension Multicast {
           owner.index == handle.index
             && owner.generation <= occupant.generation,
           "a retired list is of an occupant of the slot")
-        check.that(address != list?.address, "the current list is not retired")
-        InvocationList(address).checkRetired(check)
+        check.that(address != self.list?.address, "the current list is not retired")
+        list.checkRetired(check)
         last = epoch
-        next = address.pointee.next
+        next = list.header.next
       }
     }
   #endif

@@ -5,7 +5,7 @@ extension Multicast {
   var list: InvocationList? { fields.list.load(ordering: .relaxed).map { InvocationList($0) } }
 
   /// Release: pairs with the acquire of the invocation that reads the list.
-  private func setList(_ list: InvocationList?) {
+  func setList(_ list: InvocationList?) {
     fields.list.store(list?.address, ordering: .releasing)
   }
 
@@ -17,14 +17,38 @@ extension Multicast {
 
     // After the replacement: an invocation that reads this epoch reads the new list.
     let epoch = Epoch.advance()
-    old.header.retiredAt = epoch  //~ wrong_owner_of_retired_list
-    old.header.needsFence = !hasSingleInvoker(removal.thread)
+    //~ wrong_owner_of_retired_list
+    old.header.retire(at: epoch, needsFence: !hasSingleInvoker(removal.thread))
     old.header.next = fields.firstRetired
     fields.firstRetired = old.address
     // Relaxed: the heavy fence is between this store and the first look at the frames. It pairs
     // with the light fence before an invocation that ends reads this.
     fields.newestRetired.store(epoch, ordering: .relaxed)
     if old.header.needsFence { removal.hasRetiredList = true } else { reclaimListsLocked() }
+  }
+
+  /// Makes sure that there is room for one more entry: by a larger list if need be, if no entry is
+  /// dead and no invocation can be reading the list that is replaced.
+  ///
+  /// - Returns: false if it takes more. Nothing has changed then.
+  @inline(__always) func makeRoomAtOnce() throws(Status) -> Bool {
+    if let list, list.room > 0 { return true }  //~ room_not_checked
+    return try grow()
+  }
+
+  @inline(never) private func grow() throws(Status) -> Bool {
+    let old = list
+    if let old, old.dead > 0 || !old.canAppend(1, priority: 0) || !isQuiescent(.current) {
+      return false
+    }
+    let capacity = InvocationList.capacity(for: (old?.count ?? 0) &+ 1)
+    guard let larger = InvocationList.allocate(capacity: capacity, owner: handle) else {
+      throw .outOfMemory
+    }
+    _ = old?.copyLive(to: larger)
+    setList(larger)
+    old?.deallocate()
+    return true
   }
 
   @inline(__always)
@@ -81,19 +105,20 @@ extension Multicast {
 
   private func reclaimListsLocked() {
     var next = fields.firstRetired
-    var kept: UnsafeMutablePointer<InvocationList.Header>? = nil
+    var kept: InvocationList? = nil
     var last = kept
     while let address = next {
-      next = address.pointee.next
-      if isFree(InvocationList(address)) {
-        InvocationList(address).deallocate()
+      let list = InvocationList(address)
+      next = list.header.next
+      if isFree(list) {
+        list.deallocate()
         continue
       }
-      address.pointee.next = nil
-      if let last { last.pointee.next = address } else { kept = address }
-      last = address
+      list.header.next = nil
+      if let last { last.header.next = address } else { kept = list }
+      last = list
     }
-    fields.firstRetired = kept
+    fields.firstRetired = kept?.address
     //~ newest_epoch_not_reset
     if kept == nil { fields.newestRetired.store(.none, ordering: .relaxed) }
   }

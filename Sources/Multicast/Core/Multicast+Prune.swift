@@ -47,7 +47,7 @@ extension Registration {
   /// Removes a registration that this thread's hazard protects, if its context is dead.
   fileprivate func pruneProtected(_ token: Token) -> Bool {
     // Read before: the lock may remove the registration.
-    let details = self.details.unsafelyUnwrapped
+    let details = knownDetails
     let (context, unlock) = (details.pointee.context, details.pointee.unlock)
     Lock.checkNoneIsHeld()
     if let strong = details.pointee.lock.unsafelyUnwrapped(context) {

@@ -55,8 +55,9 @@ extension Multicast {
       return waitForRemoved(token, foundAs: id, timeout)
     }
     let multicast = Multicast(slot: registration.owner)
-    if Removal.removeAtOnce(registration, from: multicast) {
+    if let rest = Removal.removeAtOnce(registration, from: multicast) {
       stripe.unlock()
+      rest.finish()
       return .ok
     }
     var removal = Removal(from: multicast)

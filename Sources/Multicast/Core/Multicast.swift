@@ -11,7 +11,7 @@ struct Multicast {
 
     var header: SlotHeader
     /// The list that new invocations use; nil as long as nothing was added.
-    let list: Atomic<UnsafeMutablePointer<InvocationList.Header>?>
+    let list: Atomic<InvocationList.Address?>
     /// The newest epoch at which a list was retired; none if there is no retired list.
     let newestRetired: Atomic<Epoch>
     /// The handle of the occupant, plus: 0 if no thread has invoked it; the number of the thread
@@ -21,12 +21,12 @@ struct Multicast {
     // What writers keep, under the stripe's lock.
 
     /// Lists that were replaced and may still be read, the newest first.
-    var firstRetired: UnsafeMutablePointer<InvocationList.Header>?
+    var firstRetired: InvocationList.Address?
   }
 
   static var multipleInvokers: UInt64 { Handle.oneGeneration / 2 }
 
-  @inline(__always) static var pool: SlotPool { .multicasts(stride: 64) }
+  @inline(__always) static var pool: SlotPool { .multicasts }
 
   let handle: Handle
   let storage: UnsafeMutablePointer<Storage>

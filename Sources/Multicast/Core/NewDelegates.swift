@@ -31,6 +31,8 @@ struct NewDelegates {
       | (options.isFiltered ? InvocationList.State.filtered : 0)
       | (options.isWeak ? InvocationList.State.weak : 0)  //~ state_without_lock
       | (options.destination != nil ? InvocationList.State.queued : 0)  //~ state_without_queue
+      //~ state_without_rest
+      | (options.needsDetails || options.release != nil ? InvocationList.State.hasRest : 0)
       | (options.priority != 0 ? InvocationList.State.prioritized : 0)  //~ state_without_priority
   }
 
@@ -89,6 +91,16 @@ struct NewDelegates {
       CallerCode.releasing { release(self[index].context) }
       index &+= 1
     }
+  }
+
+  /// The same, for one delegate.
+  @inline(never)
+  static func abandon(
+    _ delegate: multicast_delegate, _ release: RegistrationDetails.Release?,
+    _ token: UnsafeMutablePointer<multicast_token>?
+  ) {
+    clear(token, 1)
+    if let release { CallerCode.releasing { release(delegate.context) } }
   }
 
   static func clear(_ tokens: UnsafeMutablePointer<multicast_token>?, _ count: UInt32) {

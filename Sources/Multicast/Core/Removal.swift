@@ -16,7 +16,7 @@ import CMulticast
 ///    removal by token or by position leaves this out.
 /// 6. One *status*.
 ///
-/// A registration that cannot be in a call is reclaimed in phase 1, and released before phase 2.
+/// A registration that cannot be in a call is reclaimed and released before phase 2.
 ///
 /// An invocation sets its hazard, makes the light fence, looks at the mark, and only then calls. So
 /// either the invocation sees the mark and does not call, or phase 4 sees the hazard. After the
@@ -38,9 +38,8 @@ struct Removal {
   /// Removed, and perhaps being called.
   private var retired = RegistrationChain()
 
-  /// The details of registrations that were not being called. These are reclaimed already; only
-  /// their release functions are left to run.
-  private var released: UnsafeMutablePointer<RegistrationDetails>? = nil
+  /// Removed, and in no call. Their details are to be freed, or their release functions are to run.
+  private var idle = RegistrationChain()
 
   /// The payloads of calls that were taken back.
   var payloads = ReleasedPayloads()
@@ -141,32 +140,35 @@ struct Removal {
       if !hasSingleInvoker { isSingleInvoker = false }
       return retired.push(registration)
     }
-    if let details = registration.reclaim(to: multicast.stripe) {
-      details.pointee.next = released
-      released = details
+    if registration.hasRest {
+      idle.push(registration)
+    } else {
+      registration.putBack(to: multicast.stripe)
     }
   }
 
-  /// All phases at once: the fast path for a registration without details, in a multicast with a
-  /// single invoker that is in no call. The stripe's lock is held.
+  /// All phases but the last: the fast path for a registration without details, in a multicast that
+  /// no invocation is reading. The stripe's lock is held.
   ///
-  /// - Returns: false if there is more to do. Nothing has changed then.
-  static func removeAtOnce(_ registration: Registration, from multicast: Multicast) -> Bool {
-    let thread = ThreadRecord.current
+  /// - Returns: what the registration leaves, to be finished without the lock. Nil if there is more
+  ///   to do. Nothing has changed then.
+  @inline(__always)
+  static func removeAtOnce(
+    _ registration: Registration, from multicast: Multicast
+  ) -> Reclaimed? {
     guard registration.details == nil, multicast.fields.firstRetired == nil,
-      multicast.hasSingleInvoker(thread), !(thread?.isInside ?? false),
-      let list = multicast.list
-    else { return false }
+      multicast.isQuiescent(.current), let list = multicast.list
+    else { return nil }
     let position = registration.place
     list.mark(position, set: InvocationList.State.dead)
     list.header.live &-= 1
-    registration.reclaim(to: multicast.stripe)
+    let rest = registration.reclaim(to: multicast.stripe)
     if list.needsCompaction || position == list.count &- 1 {
       var removal = Removal(from: multicast)
       multicast.compact(&removal)  // retires no list: no invocation runs
     }
     multicast.checkInvariants()
-    return true
+    return rest
   }
 
   // MARK: - 2 to 6. Fence, reclaim, wait, release, status
@@ -180,7 +182,7 @@ struct Removal {
   mutating func finish(
     _ timeout: Timeout = .unlimited, waitingFor prior: Selection? = nil
   ) -> Outcome {
-    if released != nil || !retired.isEmpty || hasRetiredList { complete(timeout) }
+    if !idle.isEmpty || !retired.isEmpty || hasRetiredList { complete(timeout) }
     if let prior, outcome.waiting != .system {
       outcome.waiting = outcome.waiting.combined(
         with: waitForPriorRemovals(of: prior, timeout))
@@ -192,7 +194,8 @@ struct Removal {
   private mutating func complete(_ timeout: Timeout) {
     // Before it waits: the delegate of a running call may wait for the calls that were taken back.
     payloads.finish()  //~ payloads_released_after_waiting
-    RegistrationDetails.release(released)
+    idle.reclaimAndRelease()
+    idle = RegistrationChain()
     if hasRetiredList || !(isSingleInvoker || retired.isEmpty) {
       guard fence() else { return outcome.waiting = .system }
     }

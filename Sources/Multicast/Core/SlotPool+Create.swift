@@ -15,14 +15,23 @@ extension SlotPool {
     defer { Lock.slabs.unlock() }
     guard Process.start() else { throw .outOfMemory }
     let (index, slot) = try take()
-    let handle = slot.pointee.id.load(ordering: .relaxed).next(kind, index: index)
-    let storage = UnsafeMutableRawPointer(slot).assumingMemoryBound(to: Storage.self)
     do throws(Status) {
-      try initialize(storage, handle)
+      return try Self.occupy(index, slot, kind, initialize)
     } catch {
       putBack(index, slot)
       throw error
     }
+  }
+
+  /// Gives a slot that the caller has taken to a new occupant.
+  @inline(__always)
+  static func occupy<Storage: ~Copyable>(
+    _ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>, _ kind: Handle.Kind,
+    _ initialize: (UnsafeMutablePointer<Storage>, Handle) throws(Status) -> Void
+  ) throws(Status) -> Handle {
+    let handle = slot.pointee.id.load(ordering: .relaxed).next(kind, index: index)
+    try initialize(
+      UnsafeMutableRawPointer(slot).assumingMemoryBound(to: Storage.self), handle)
     // Release: a thread that finds the handle, even by guessing it, finds the fields initialized.
     slot.pointee.id.store(handle, ordering: .releasing)
     return handle

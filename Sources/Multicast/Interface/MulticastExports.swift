@@ -33,9 +33,26 @@ public func multicast_add(
   _ target: multicast, _ delegate: multicast_delegate,
   _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
-  if options == nil, Multicast(slotOf: target.handle)?.append(delegate, out) ?? false {
-    return Status.ok.code
+  let isPlain = options.map { Options.isPlain($0) } ?? true
+  do throws(Status) {
+    if isPlain,
+      try Multicast(slotOf: target.handle)?.append(delegate, options?.pointee.release, out) ?? false
+    {
+      return Status.ok.code
+    }
+  } catch {
+    NewDelegates.abandon(delegate, options?.pointee.release, out)
+    return error.code
   }
+  return addSlowly(target, delegate, options, out)
+}
+
+// Not inlined, so that the usual add saves few registers.
+@inline(never)
+private func addSlowly(
+  _ target: multicast, _ delegate: multicast_delegate,
+  _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
+) -> multicast_status {
   var delegate = delegate
   return Multicast.add(&delegate, 1, Options.read(options), out) { () throws(Status) in
     try Multicast.find(target.handle)

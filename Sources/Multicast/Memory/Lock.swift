@@ -93,6 +93,6 @@ struct Stripe {
 
   /// The pool of the registrations of its multicasts. Each of its slots stays in this stripe.
   @inline(__always) func pool(in directory: SlabDirectory) -> SlotPool {
-    SlotPool(shims_get_stripe_pool(state), of: directory, smallestSlabShift: 4)
+    SlotPool(shims_get_stripe_pool(state), of: directory, smallestSlabShift: 4, slabsOfASize: 4)
   }
 }

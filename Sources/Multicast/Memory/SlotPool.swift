@@ -19,16 +19,20 @@ struct SlotPool {
   let directory: SlabDirectory
   private let state: UnsafeMutablePointer<shims_slot_pool>
   private let smallestSlabShift: UInt32
+  private let slabsOfASize: UInt32
 
-  /// - Parameter smallestSlabShift: The logarithm of the size of its first slab. Each further slab
-  ///   is twice as large, so that few slots take little memory.
+  /// - Parameters:
+  ///   - smallestSlabShift: The logarithm of the size of its first slab.
+  ///   - slabsOfASize: So many slabs later, they are twice as large. So few slots take little
+  ///     memory.
   @inline(__always) init(
     _ state: UnsafeMutablePointer<shims_slot_pool>, of directory: SlabDirectory,
-    smallestSlabShift: UInt32 = 6
+    smallestSlabShift: UInt32 = 6, slabsOfASize: UInt32 = 1
   ) {
     self.directory = directory
     self.state = state
     self.smallestSlabShift = smallestSlabShift
+    self.slabsOfASize = slabsOfASize
   }
 
   /// The slot that a handle of this kind leads to, whatever its occupant. Nil if the handle is of
@@ -66,7 +70,7 @@ struct SlotPool {
   }
 
   private func shift(ofSlab number: UInt32) -> UInt32 {
-    min(smallestSlabShift &+ number, SlabDirectory.largestShift)
+    min(smallestSlabShift &+ number / slabsOfASize, SlabDirectory.largestShift)
   }
 
   /// Takes back a slot that has no occupant any more. A slot without a generation left stays
@@ -125,9 +129,8 @@ private enum PoolIndex {
 }
 
 extension SlotPool {
-  @inline(__always) static func multicasts(stride: Int) -> SlotPool {
-    SlotPool(PoolIndex.multicasts, stride)
-  }
+  /// A multicast has a cache line.
+  @inline(__always) static var multicasts: SlotPool { SlotPool(PoolIndex.multicasts, 64) }
   @inline(__always) static func lifetimes(stride: Int) -> SlotPool {
     SlotPool(PoolIndex.lifetimes, stride)
   }

@@ -41,9 +41,21 @@ struct Options {
   /// Whether the context counts references itself.
   var isWeak: Bool { lock != nil }
 
-  /// Whether the delegate needs more than an entry of the invocation list has room for.
+  /// Whether a caller's options have nothing but a release function, or not even that. They can be
+  /// read then.
+  @inline(__always)
+  static func isPlain(_ given: UnsafePointer<multicast_add_options>) -> Bool {
+    let options = given.pointee
+    return options.struct_size == MemoryLayout<multicast_add_options>.size
+      && options.flags | UInt32(bitPattern: options.priority) | options.reserved == 0
+      && options.events | options.lifetime.id | options.queue.id == 0
+      && options.lock == nil && options.unlock == nil
+  }
+
+  /// Whether the delegate needs more than its registration, and an entry of the invocation list,
+  /// have room for.
   var needsDetails: Bool {
-    release != nil || events != 0 || priority != 0 || !lifetime.isNone || isWeak || !queue.isNone
+    events != 0 || priority != 0 || !lifetime.isNone || isWeak || !queue.isNone
       || flags & MULTICAST_LATEST != 0
   }
 

@@ -10,7 +10,7 @@ extension Registration {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)
       check.that(id.kind == .vacant, "a vacant slot has no occupant", UInt64(index))
-      check.that(details == nil, "a vacant slot has no details", UInt64(index))
+      check.that(!hasRest, "a vacant slot has no details", UInt64(index))
       check.that(
         Stripe(of: owner) == stripe, "a slot stays in its stripe", UInt64(index), UInt64(owner))
     #endif
@@ -25,7 +25,7 @@ extension Registration {
       let check = Check(file, line)
       check.that(
         Stripe(of: owner) == stripe, "a slot stays in its stripe", UInt64(index), UInt64(owner))
-      check.that(details == nil, "a vacant slot has no details", UInt64(index))
+      check.that(!hasRest, "a vacant slot has no details", UInt64(index))
     #endif
   }
 }

@@ -9,8 +9,15 @@ struct Registration {
   struct Storage: ~Copyable {
     /// The token while live; otherwise of kind `retired` or `vacant`.
     var header: SlotHeader
-    var details: UnsafeMutablePointer<RegistrationDetails>?
+    /// The details; or the release function, if `owner` says so. Most that have options have a
+    /// release function only, and need no details for it.
+    var word: UnsafeMutableRawPointer?
+    /// The context, if there is a release function here.
+    var context: UnsafeMutableRawPointer?
   }
+
+  /// A bit of `owner`, above those of an index: the word is a release function.
+  private static let releasing: UInt32 = 1 << 31
 
   @inline(__always) private static var directory: SlabDirectory {
     .registrations(stride: MemoryLayout<Storage>.stride)
@@ -65,12 +72,39 @@ struct Registration {
   /// Relaxed: every multicast that a slot is ever used for has the same stripe. The rest is read
   /// under the lock of that stripe.
   @inline(__always) var owner: UInt32 {
-    storage.pointee.header.owner.load(ordering: .relaxed)
+    storage.pointee.header.owner.load(ordering: .relaxed) & ~Self.releasing
+  }
+
+  /// Whether its release function is in the slot. It has no details then.
+  @inline(__always) var isReleasing: Bool {
+    storage.pointee.header.owner.load(ordering: .relaxed) & Self.releasing != 0
   }
 
   @inline(__always) var details: UnsafeMutablePointer<RegistrationDetails>? {
-    get { storage.pointee.details }
-    nonmutating set { storage.pointee.details = newValue }
+    get {
+      isReleasing ? nil : storage.pointee.word?.assumingMemoryBound(to: RegistrationDetails.self)
+    }
+    nonmutating set { storage.pointee.word = UnsafeMutableRawPointer(newValue) }
+  }
+
+  /// The details of one that is known to have them: it is filtered, weak, queued or prioritized.
+  @inline(__always) var knownDetails: UnsafeMutablePointer<RegistrationDetails> {
+    storage.pointee.word.unsafelyUnwrapped.assumingMemoryBound(to: RegistrationDetails.self)
+  }
+
+  /// Whether there is something left to do when it has been reclaimed.
+  @inline(__always) var hasRest: Bool { storage.pointee.word != nil }
+  /// Whether that is to run a release function.
+  var hasRelease: Bool { hasRest && details.map { $0.pointee.release != nil } ?? true }
+
+  /// Stores a release function in a slot that has been taken. The stripe's lock is held.
+  @inline(__always)
+  func setRelease(
+    _ release: @escaping RegistrationDetails.Release, _ context: UnsafeMutableRawPointer?
+  ) {
+    storage.pointee.header.owner.store(owner | Self.releasing, ordering: .relaxed)
+    storage.pointee.word = unsafeBitCast(release, to: UnsafeMutableRawPointer?.self)
+    storage.pointee.context = context
   }
 
   /// While live: its place in the invocation list. Guarded by the stripe's lock.
@@ -122,15 +156,28 @@ struct Registration {
 
   /// Puts the slot back into the pool. No call of the delegate can be running.
   ///
-  /// - Returns: its details, if any. They belong to the caller.
+  /// - Returns: what it leaves. That belongs to the caller.
   @discardableResult
-  func reclaim(to stripe: Stripe) -> UnsafeMutablePointer<RegistrationDetails>? {
-    let details = self.details
-    self.details = nil  //~ details_left_in_slot
+  @inline(__always)
+  func reclaim(to stripe: Stripe) -> Reclaimed {
+    var rest = Reclaimed()
+    if isReleasing {
+      rest.release = unsafeBitCast(storage.pointee.word, to: RegistrationDetails.Release?.self)
+      rest.context = storage.pointee.context
+    } else {
+      rest.details = details
+    }
+    storage.pointee.word = nil  //~ details_left_in_slot
+    putBack(to: stripe)
+    return rest
+  }
+
+  /// The same, for one that leaves nothing.
+  @inline(__always)
+  func putBack(to stripe: Stripe) {
     id = id.changed(to: .vacant)  //~ reclaimed_not_vacant
     checkReclaimed(to: stripe)
     stripe.pool(in: Self.directory).putBack(index, slot)  //~ reclaimed_twice
-    return details
   }
 }
 
@@ -185,21 +232,23 @@ struct RegistrationChain: Sequence {
     return result
   }
 
-  /// Reclaims all of these registrations, and then runs their release functions. No call of their
-  /// delegates can be running, and no lock is held.
+  /// Reclaims all of these registrations, and runs their release functions in order. No call of
+  /// their delegates can be running, and no lock is held.
   consuming func reclaimAndRelease() {
-    var due: UnsafeMutablePointer<RegistrationDetails>? = nil
-    var rest = reversed()  // the last is pushed first, and released last
-    while let registration = rest.pop() {
+    // Those without a release function first: the release function of another may end a lifetime,
+    // and would wait for them.
+    if !isEmpty && !hasOne { extract { !$0.hasRelease }.reclaimEach() }
+    reclaimEach()
+  }
+
+  private consuming func reclaimEach() {
+    // A registration stays in its slot until its turn. There is no other place for its context.
+    while let registration = pop() {
       let stripe = Stripe(of: registration.owner)  //~ reclaimed_to_wrong_stripe
       stripe.lock()
-      let details = registration.reclaim(to: stripe)
+      let rest = registration.reclaim(to: stripe)
       stripe.unlock()
-      if let details {
-        details.pointee.next = due
-        due = details
-      }
+      rest.finish()  //~ released_under_lock
     }
-    RegistrationDetails.release(due)  //~ released_under_lock
   }
 }

@@ -1,5 +1,4 @@
 import CMulticast
-import MulticastShims
 
 /// The options of a registration. Most registrations have none, and stay small.
 struct RegistrationDetails {
@@ -21,7 +20,7 @@ struct RegistrationDetails {
   var lastCall: UInt64 = 0
   var flags: UInt32
   var priority: Int32
-  /// The next of a chain that is to be released.
+  /// The next of those that an add has allocated.
   var next: UnsafeMutablePointer<RegistrationDetails>?
 
   // MARK: - Memory
@@ -63,43 +62,14 @@ struct RegistrationDetails {
 
   // MARK: - Releasing
 
-  /// Runs the release functions of a chain, and frees the chain. No lock is held.
-  ///
-  /// A release function may call anything. So nothing of an element is used after its release
-  /// function has begun.
-  static func release(_ chain: UnsafeMutablePointer<RegistrationDetails>?) {
-    // Those without a release function first: the release function of another may end a lifetime,
-    // and would wait for them.
-    var next = chain
-    var due: UnsafeMutablePointer<RegistrationDetails>? = nil
-    var last = due
-    while let details = next {
-      next = details.pointee.next
-      if details.pointee.release == nil {
-        releaseOne(details)
-        continue
-      }
-      details.pointee.next = nil
-      if let last { last.pointee.next = details } else { due = details }
-      last = details
-    }
-    while let details = due {
-      due = details.pointee.next
-      releaseOne(details)
-    }
-  }
-
-  private static func releaseOne(_ details: UnsafeMutablePointer<RegistrationDetails>) {
+  /// Runs the release function, if any, and frees the details. No lock is held. A release function
+  /// may call anything. So nothing of the details is used after it has begun.
+  static func release(_ details: UnsafeMutablePointer<RegistrationDetails>) {
     let (release, context) = (details.pointee.release, details.pointee.context)
     let lifetime = membership(of: details, .owned).pointee.lifetime
     let queue = membership(of: details, .recipient).pointee.lifetime
     deallocate(details)
-    if let release {
-      let depth = shims_get_release_depth()
-      shims_set_release_depth(depth &+ 1)
-      CallerCode.releasing { release(context) }  //~ released_twice
-      shims_set_release_depth(depth)
-    }
+    if let release { Reclaimed.run(release, context) }
     if !lifetime.isNone { Lifetime.memberIsGone(lifetime) }
     if !queue.isNone { Lifetime.memberIsGone(queue) }
   }

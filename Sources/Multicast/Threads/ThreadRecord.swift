@@ -33,6 +33,8 @@ struct ThreadRecord {
     var search: Waits.Search
     /// Guarded by the waits' lock: what the owner sleeps for.
     var wait: Wait
+    /// For the multicasts that the owner creates next. For the owner only.
+    var vacant: VacantSlots
   }
 
   /// The most nested invocations and runs of a thread.
@@ -71,7 +73,10 @@ struct ThreadRecord {
   }
 
   /// Called when no thread owns the record any more.
-  func giveBack() { ThreadBlock(storage.pointee.block.unsafelyUnwrapped).giveBack(self) }
+  func giveBack() {
+    storage.pointee.vacant.giveBack(to: .multicasts)  //~ vacant_slots_not_given_back
+    ThreadBlock(storage.pointee.block.unsafelyUnwrapped).giveBack(self)
+  }
 
   @inline(__always) func frame(_ depth: UInt32) -> Frame {
     let frames = UnsafeMutableRawPointer(storage) + Self.headerSize

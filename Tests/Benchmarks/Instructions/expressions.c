@@ -81,6 +81,27 @@ static void token_remove(void) {
 static void create_and_destroy(void) {
   CHECK(multicast_destroy(multicast_create()) == MULTICAST_OK);
 }
+static void create_add_and_destroy(void) {
+  const multicast one = multicast_create();
+  CHECK(multicast_add(one, delegates[0], NULL, NULL) == MULTICAST_OK);
+  CHECK(multicast_destroy(one) == MULTICAST_OK);
+}
+static void connect(void) {
+  for (size_t i = 0; i < 64; i++)
+    CHECK(multicast_add(target, delegates[i], NULL, NULL) == MULTICAST_OK);
+}
+static void add_and_remove_with(const multicast_add_options *options) {
+  multicast_token token;
+  CHECK(multicast_add(target, delegates[16], options, &token) == MULTICAST_OK);
+  CHECK(multicast_token_remove(token) == MULTICAST_OK);
+}
+static void add_and_remove(void) { add_and_remove_with(NULL); }
+static void release(void *context) { (void)context; }
+static void add_and_remove_released(void) {
+  multicast_add_options options = multicast_add_options_default();
+  options.release = release;
+  add_and_remove_with(&options);
+}
 static void notify(void) {
   multicast_broadcaster_notify(broadcaster, "org.example.Name", 1, NULL, 0);
 }
@@ -104,6 +125,12 @@ static const struct expression {
     {"multicast_add, 1000 to an empty one", MOST, make_empty, add, destroy, 0},
     {"multicast_token_remove, 1000 until it is empty", MOST, make_full, token_remove, destroy, 0},
     {"multicast_create, multicast_destroy", 1, make_nothing, create_and_destroy, make_nothing, 0},
+    {"multicast_create, multicast_add, multicast_destroy", 1, make_nothing,
+     create_add_and_destroy, make_nothing, 0},
+    {"multicast_add, 64 to an empty one", 64, make_empty, connect, destroy, 0},
+    {"multicast_add, multicast_token_remove", 1, make_16, add_and_remove, destroy, 0},
+    {"multicast_add, multicast_token_remove, release", 1, make_16, add_and_remove_released,
+     destroy, 0},
     {"multicast_broadcaster_notify, 1 delegate", 1, make_named, notify, destroy_named, 1},
     {"multicast_invoke with a queue, multicast_queue_run", 1, make_queued, queue_and_run,
      destroy_queued, 1 + 16},

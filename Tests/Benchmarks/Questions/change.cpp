@@ -157,6 +157,24 @@ template <class Contender> static void create_add_destroy(benchmark::State &stat
   }
 }
 
+/// Beside 16 others. Bindings give every delegate a release function.
+template <class library, bool is_released>
+static void add_and_remove(benchmark::State &state) {
+  uint64_t counter = 0;
+  const multicast target = library::create();
+  for (int i = 0; i < 16; i++)
+    library::add(target, {work_in_executable, &counter}, nullptr, nullptr);
+  library::invoke(target, 1, nullptr, 0);
+  multicast_add_options options = multicast_add_options_default();
+  if (is_released) options.release = [](void *context) { benchmark::DoNotOptimize(context); };
+  for (auto _ : state) {
+    multicast_token token;
+    library::add(target, {work_in_executable, &counter}, &options, &token);
+    library::token_remove(token);
+  }
+  library::destroy(target);
+}
+
 // ---- While another thread invokes ---------------------------------------------------------------
 // A removal from libmulticast or liburcu waits until no call of the delegate runs. The others leave
 // that to the program. Before the clock starts, each measurement makes sure that the other thread
@@ -289,6 +307,12 @@ template <class Contender> static void register_all() {
 template <class library> static void register_own() {
   using contender = libmulticast_contender<library>;
   for_counts<contender>("add_many", add_many<contender>);
+
+  auto beside = [](const char *measure, auto run) {
+    benchmark::RegisterBenchmark(label(measure, contender::name(), 16).c_str(), run);
+  };
+  beside("add and remove", add_and_remove<library, false>);
+  beside("add and remove with release", add_and_remove<library, true>);
 
   auto named = [](const char *measure, auto run) {
     benchmark::RegisterBenchmark(label(measure, contender::name(), invoked).c_str(), run)

@@ -1,0 +1,91 @@
+/* A thread that destroys multicasts keeps some of their slots for those that it creates next. They
+ * are few, and none is lost when the thread ends or the process forks. */
+
+#include "harness.h"
+#include "process.h"
+
+enum {
+  FILLED = 64 + 128 + 256, /* the slots of the first three slabs */
+  KEPT = 32,               /* the most that a thread keeps */
+};
+
+static multicast filled[FILLED];
+
+static void fill(void) {
+  int i;
+  use_test_allocator();
+  for (i = 0; i < FILLED; ++i) CHECK((filled[i] = multicast_create()).id != 0);
+  fail_after = 0;
+  CHECK(multicast_create().id == 0); /* every slot has an occupant */
+  fail_after = -1;
+}
+
+/* No slot is given twice. */
+static void create_without_memory(int count) {
+  multicast all[FILLED];
+  int i, calls = 0;
+  fail_after = 0;
+  for (i = 0; i < count; ++i) CHECK((all[i] = multicast_create()).id != 0);
+  fail_after = -1;
+  for (i = 0; i < count; ++i) add(all[i], counter(&calls));
+  for (i = 0; i < count; ++i) CHECK_EQ(multicast_invoke(all[i], 0, NULL, 0), 1);
+  for (i = 0; i < count; ++i) CHECK_OK(multicast_destroy(all[i]));
+}
+
+typedef struct destroyer {
+  int count;
+  gate have_destroyed, let_go;
+} destroyer;
+
+static void *destroy_some(void *argument) {
+  destroyer *d = argument;
+  int i;
+  multicast_invoke(filled[0], 0, NULL, 0); /* only a thread that has invoked keeps slots */
+  for (i = 0; i < d->count; ++i) CHECK_OK(multicast_destroy(filled[i]));
+  gate_open(&d->have_destroyed);
+  gate_wait(&d->let_go);
+  return NULL;
+}
+
+TEST(slots_of_a_thread_that_ended_are_for_all) {
+  destroyer d = {KEPT, GATE_INIT, GATE_INIT};
+  fill();
+  gate_open(&d.let_go);
+  on_another_thread(destroy_some, &d);
+  create_without_memory(KEPT);
+}
+
+TEST(slots_that_a_thread_keeps_are_few) {
+  destroyer d = {FILLED, GATE_INIT, GATE_INIT};
+  pthread_t thread;
+  fill();
+  thread = start_thread(destroy_some, &d);
+  gate_wait(&d.have_destroyed);
+  create_without_memory(FILLED - KEPT);
+  gate_open(&d.let_go);
+  join_thread(thread);
+}
+
+TEST(slots_that_a_thread_keeps_need_no_memory) {
+  int i;
+  fill();
+  multicast_invoke(filled[0], 0, NULL, 0);
+  for (i = 0; i < FILLED; ++i) CHECK_OK(multicast_destroy(filled[i]));
+  for (i = 0; i < 3; ++i) create_without_memory(FILLED);
+}
+
+static void create_in_child(void *unused) {
+  (void)unused;
+  create_without_memory(KEPT);
+}
+
+TEST(slots_that_a_thread_of_the_parent_keeps_are_for_the_child) {
+  destroyer d = {KEPT, GATE_INIT, GATE_INIT};
+  pthread_t thread;
+  fill();
+  thread = start_thread(destroy_some, &d);
+  gate_wait(&d.have_destroyed);
+  in_child(create_in_child, NULL);
+  gate_open(&d.let_go);
+  join_thread(thread);
+}
