@@ -293,9 +293,12 @@ inline invoke(me, frame) {
   load(me, DEAD, x);
   if
   :: !x ->
+#ifndef NO_HAZARD_OF_QUEUED_CALL
      store(me, HAZARD(frame), 1);
+#endif
      light_fence(me);
      load(me, DEAD, x);
+     skip;
      assert(x || !released); /* its registration details are read */
      store(me, HAZARD(frame), 0);
      light_fence(me);

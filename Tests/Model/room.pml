@@ -187,7 +187,12 @@ inline remove(me, d) {
   if
   :: d == 2 -> /* retract */
      lock(me, QUEUE_LOCK);
-     d_step { calls_retracted = calls_retracted + queued; queued = 0; x = is_awaited; is_awaited = 0 };
+     d_step {
+       calls_retracted = calls_retracted + queued;
+       queued = 0;
+       x = is_awaited;
+       is_awaited = 0
+     };
      unlock(me, QUEUE_LOCK);
      if
 #ifdef NOT_WOKEN_BY_REMOVER

@@ -148,7 +148,7 @@ extension InvocationList {
     _ asymmetric: Bool
   ) -> Bool {
     var queue: UnsafeMutableRawPointer? = nil
-    frame.setHazard(token)  //~ no_hazard_of_queued_call
+    frame.setHazard(token)
     Fence.light(asymmetric: asymmetric)
     if entry.pointee.state.load(ordering: .relaxed) & State.special == State.queued {
       queue = Registration(index: token.index).details.unsafelyUnwrapped.pointee.queue
