@@ -1150,7 +1150,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue 
 ///
 /// Ownership: frees the queue's copy of the payload after each call.
 /// Threads:   one at a time runs a queue. Delegates run on the calling thread.
-/// Cost:      O(calls made), one short lock for each; no allocation.
+/// Cost:      O(calls made), a short lock for each at most; no allocation.
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_run(multicast_queue queue, size_t max);
 

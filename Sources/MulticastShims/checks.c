@@ -29,13 +29,13 @@ static bool is_within(const void *address, const void *first, size_t size) {
   return (uintptr_t)address - (uintptr_t)first < size;
 }
 
-uint32_t shims_checks_rank(const pthread_mutex_t *mutex) {
-  if (is_within(mutex, shims_stripes, sizeof shims_stripes)) return 1;
-  if (is_within(mutex, shims_lifetime_mutexes, sizeof shims_lifetime_mutexes)) return 2;
-  if (mutex == &shims_name_mutex) return 3;
-  if (mutex == &shims_slab_mutex) return 4;
-  if (mutex == &shims_wait_mutex) return 5;
-  if (is_within(mutex, shims_queue_mutexes, sizeof shims_queue_mutexes)) return 6;
+uint32_t shims_checks_rank(const void *lock) {
+  if (is_within(lock, shims_stripes, sizeof shims_stripes)) return 1;
+  if (is_within(lock, shims_lifetime_mutexes, sizeof shims_lifetime_mutexes)) return 2;
+  if (lock == &shims_name_mutex) return 3;
+  if (lock == &shims_slab_mutex) return 4;
+  if (lock == &shims_wait_mutex) return 5;
+  if (is_within(lock, shims_queue_locks, sizeof shims_queue_locks)) return 6;
   return 0;
 }
 

@@ -10,8 +10,7 @@ shims_slot_pool shims_slot_pools[SHIMS_DIRECTORY_COUNT];
 
 shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT];  // zero is PTHREAD_MUTEX_INITIALIZER
 pthread_mutex_t shims_lifetime_mutexes[SHIMS_LIFETIME_MUTEX_COUNT];  // likewise
-shims_padded_mutex shims_queue_mutexes[SHIMS_QUEUE_MUTEX_COUNT] = {
-    [0 ... SHIMS_QUEUE_MUTEX_COUNT - 1] = {.mutex = SHIMS_SPINNING_MUTEX_INITIALIZER}};
+shims_padded_lock shims_queue_locks[SHIMS_QUEUE_LOCK_COUNT];
 pthread_mutex_t shims_name_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t shims_slab_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t shims_wait_mutex = PTHREAD_MUTEX_INITIALIZER;

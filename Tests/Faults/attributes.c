@@ -43,18 +43,6 @@ TEST(attributes_of_conditions_refused_creates_nothing_and_works_later) {
   use_a_queue(NULL);
 }
 
-/* The slot of the failed queue stays vacant, and the fork handlers skip it. */
-TEST(attributes_of_a_queues_condition_refused_creates_none_in_the_child_of_a_fork_either) {
-  multicast m = multicast_create();
-  CHECK(m.id != 0);
-  STORE(are_refused, true);
-  CHECK_EQ(multicast_queue_create(NULL).id, 0);
-  STORE(are_refused, false);
-  in_child(use_a_queue, NULL);
-  use_a_queue(NULL);
-  CHECK_OK(multicast_destroy(m));
-}
-
 TEST(attributes_of_a_thread_refused_starts_none_and_works_later) {
   int calls = 0;
   multicast m = multicast_create();

@@ -52,27 +52,6 @@ TEST(thread_keys_used_up_creates_nothing_and_works_once_there_is_one) {
   while (--count > 0) CHECK_EQ(pthread_key_delete(keys[count]), 0);
 }
 
-/* ---- A condition for each queue -------------------------------------------------------------- */
-
-TEST(condition_of_a_queue_refused_creates_no_queue_and_works_later) {
-  int64_t bytes = 0, i;
-  multicast m;
-  use_test_allocator();
-  m = multicast_create();
-  CHECK(m.id != 0);
-  ask_condition_clock.count = 0;
-  ask_condition_clock.is_refused = true;
-  for (i = 0; i < 500; ++i) {
-    CHECK_EQ(multicast_queue_create(NULL).id, 0);
-    if (i == 0) bytes = allocated_bytes;
-  }
-  CHECK(ask_condition_clock.count == 500);
-  CHECK_EQ(allocated_bytes, bytes);
-  ask_condition_clock.is_refused = false;
-  use_every_function();
-  CHECK_OK(multicast_destroy(m));
-}
-
 /* ---- A record for each thread ---------------------------------------------------------------- */
 
 static world *refused;

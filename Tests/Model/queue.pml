@@ -1,30 +1,38 @@
 /* Queues: calls are queued, run and retracted, while their delegate is removed or the queue is
- * destroyed.
+ * cleared or destroyed.
  *
  * An invocation appends a call under the lock of the queue, if the registration is live and the
- * queue is still the one of the registration. The thread that runs the queue takes the first call
- * under that lock and sets its hazard before it unlocks; after the call it takes the lock again,
- * clears the hazard and checks that the registration is live. A removal marks the registration dead
- * and then retracts its queued calls under the same lock. So the lock orders runs and removals, and
- * no fence is needed between them: after `retract`, every call that was taken is a hazard.
+ * queue is still the one of the registration. The thread that runs the queue copies two calls under
+ * that lock, sets the hazard of the first, takes it out, and opens the head of the ring. After the
+ * call it sets the hazard of the second, and takes that out without the lock, by a compare and swap
+ * that succeeds if the head is open where this thread left it. At the end of the run, or of the
+ * batch, it clears the hazard and closes the head in the same way.
+ *
+ * A removal marks the registration dead, and then closes the head and retracts the queued calls,
+ * under the same lock. So the head orders runs and removals, and no fence is needed between them:
+ * after `retract`, every call that was taken is a hazard; and a run that took out its call before
+ * finds the head closed, and checks that the registration is live.
  *
  *   invoke, append         finds the delegate in the list, appends a call to its queue
- *   run_queue, run_first   runs queued calls; run_first runs one
+ *   run_queue, make, take_next, close_head, look_after   runs queued calls
  *   retract                takes the queued calls of the delegate back out of the queue
  *   remove                 marks, retracts, fences, completes the removal
  *   scan_hazards, complete_removal, call_did_return, release   as in invoke_remove.pml
  *
  * Proved: no queued call runs after a removal that waits has returned MULTICAST_OK, and none is
  * appended after the release. The queue of the next occupant of the slot gets no call and loses
- * none. Each payload is released, and so is each deferred release. No wake-up is lost.
+ * none. Each payload is released, and so is each deferred release: each call is made, retracted or
+ * dropped, once. No wake-up is lost, neither of a removal nor of a thread that waits for its turn.
  *
- * There is one delegate, 1, with a queue. Each queued call holds a reference to its payload.
+ * Delegate 1 is removed, delegate 2 is not. Each queued call holds a reference to its payload.
  *
  * Threads: A invokes. Q runs the queue. R removes the delegate. D, in other variants, destroys the
- * queue; the slot of the queue then has another occupant with a call of a delegate of its own.
+ * queue; the slot of the queue then has another occupant with a call of a delegate of its own,
+ * 3. C clears the queue. W is the queue's own thread, which waits until Q does not run the queue.
  *
- * Variants: HAS_A (how often A invokes), QUEUED (calls in the queue at the start), HAS_R,
- * REMOVER_WAITS, SINGLE_INVOKER (R knows that no other thread invokes: no fence), HAS_D, RUNS (the
+ * Variants: HAS_A (how often A invokes), QUEUED (calls of delegate 1 in the queue at the start),
+ * OTHER (calls of delegate 2 at the start: 1 before those, 2 behind them), HAS_R, REMOVER_WAITS,
+ * SINGLE_INVOKER (R knows that no other thread invokes: no fence), HAS_D, HAS_C, HAS_W, RUNS (the
  * limit of calls in one run), REMOVED_IN_CALL (Q removes the delegate, inside its call),
  * WRITERS_BUFFERED.
  */
@@ -43,6 +51,15 @@
 #endif
 #ifndef REMOVER_WAITS
 #define REMOVER_WAITS 0
+#endif
+#ifndef OTHER
+#define OTHER 0
+#endif
+#ifndef HAS_C
+#define HAS_C 0
+#endif
+#ifndef HAS_W
+#define HAS_W 0
 #endif
 #ifndef RUNS
 #define RUNS 2
@@ -67,11 +84,19 @@
 #include "memory.pml"
 
 /* Under the queue's lock. */
-byte occupant = 1;        /* of the slot; 0: vacant */
-byte queued = QUEUED;     /* calls of delegate 1 */
-byte queued_of_next;      /* calls in the queue of the next occupant */
+byte occupant = 1; /* of the slot; 0: vacant */
+#define PLACES 8
+byte ring[PLACES]; /* the delegates of the calls; 0: a gap */
+byte tail;
+bit sleeps;        /* W */
 
-byte payload_references = QUEUED;
+/* The word of the head: changed under the lock, or by a locked instruction of the thread that runs
+ * the queue. */
+byte head;
+bit is_open;
+
+byte payload_references; /* of calls of delegate 1 */
+byte others;             /* calls of delegate 2 that are queued */
 bit deferred; /* under the lock of calls */
 bit released, returned_ok;
 
@@ -149,13 +174,43 @@ inline complete_removal(me, waits) {
 
 /* ---- Removal -------------------------------------------------------------------------------- */
 
+hidden byte i;
+
+/* In a d_step, under the lock. The oldest call is not a gap. */
+inline skip_gaps() {
+  do
+  :: head < tail && ring[head] == 0 -> head++
+  :: else -> break
+  od;
+  i = 0
+}
+
+/* In a d_step, under the lock: takes back the calls of delegate 1, or all. */
+inline take_back(all, from) {
+  i = from;
+  do
+  :: i < tail ->
+     if
+     :: ring[i] == 1 -> assert(payload_references > 0); payload_references--; ring[i] = 0
+     :: ring[i] == 2 && all -> others--; ring[i] = 0
+     :: else
+     fi;
+     i++
+  :: else -> break
+  od;
+  i = 0;
+  skip_gaps()
+}
+
 inline retract(me) {
   lock(me, QUEUE_LOCK);
   if
   :: occupant == 1 -> d_step {
        assert(!released);
-       payload_references = payload_references - queued;
-       queued = 0
+#ifndef NOT_CLOSED_BY_REMOVAL
+       is_open = 0;
+#endif
+       take_back(false, head)
      }
   :: else
   fi;
@@ -222,7 +277,9 @@ inline append(me) {
        printf("thread %d appends a call of delegate 1\n", me);
        assert(!released);          /* its registration details are read */
        assert(occupant == 1); /* not the queue of the next occupant */
-       queued++;
+       assert(tail < PLACES);
+       ring[tail] = 1;
+       tail++;
        payload_references++
      }
   :: else
@@ -236,9 +293,12 @@ inline invoke(me, frame) {
   load(me, DEAD, x);
   if
   :: !x ->
+#ifndef NO_HAZARD_OF_QUEUED_CALL
      store(me, HAZARD(frame), 1);
+#endif
      light_fence(me);
      load(me, DEAD, x);
+     skip;
      assert(x || !released); /* its registration details are read */
      store(me, HAZARD(frame), 0);
      light_fence(me);
@@ -262,73 +322,215 @@ inline invoke(me, frame) {
 
 /* ---- Running -------------------------------------------------------------------------------- */
 
-inline run_first(me, frame) {
-#ifdef HAZARD_SET_AFTER_UNLOCK
-  unlock(me, QUEUE_LOCK);
-  store(me, HAZARD(frame), 1);
-#else
-  store(me, HAZARD(frame), 1);
-  unlock(me, QUEUE_LOCK);
-#endif
+/* A locked instruction: takes out the next call, if the head is open where it was left. */
+inline take_next(me) {
+#ifdef TAKEN_IN_TWO_STEPS
+  taken = (is_open && head == position);
   d_step {
-    printf("thread %d calls delegate 1\n", me);
-    assert(!returned_ok);
-    assert(!released)
+    BUFFER_IS_EMPTY(me) ->
+    if
+    :: taken -> head++
+    :: else
+    fi
+  }
+#else
+  d_step {
+    BUFFER_IS_EMPTY(me) ->
+    taken = (is_open && head == position);
+    if
+    :: taken -> head++
+    :: else
+    fi
+  }
+#endif
+}
+
+/* A locked instruction: closes the head, if it is open where it was left. */
+inline close_head(me) {
+  d_step {
+    BUFFER_IS_EMPTY(me) ->
+    taken = (is_open && head == position);
+    if
+    :: taken -> is_open = 0
+    :: else
+    fi
+  }
+}
+
+inline make(me, d) {
+  d_step {
+    printf("thread %d calls delegate %d\n", me, d);
+    assert(d != 1 || !returned_ok);
+    assert(d != 1 || !released);
+    made++
   };
 #if REMOVED_IN_CALL
   if
-  :: !has_removed -> has_removed = 1; remove(me, 0)
+  :: d == 1 && !has_removed -> has_removed = 1; remove(me, 0)
   :: else
   fi;
 #endif
   d_step {
-    assert(!returned_ok);
-    assert(!released);
-    assert(payload_references > 0);
-    payload_references--
-  };
-#ifdef HAZARD_CLEARED_WITHOUT_LOCK
-  store(me, HAZARD(frame), 0);
-  load(me, LIVE, x);
-  lock(me, QUEUE_LOCK);
+    if
+    :: d == 1 ->
+       assert(!returned_ok);
+       assert(!released);
+       assert(payload_references > 0);
+       payload_references--
+    :: d == 2 -> assert(others > 0); others--
+    :: else
+    fi
+  }
+}
+
+inline look_after(me, d) {
+  if
+  :: d == 1 ->
+     load(me, LIVE, x);
+     if
+#ifdef NO_CALL_DID_RETURN_AFTER_RUN
+     :: false -> skip
 #else
-  lock(me, QUEUE_LOCK);
-  store(me, HAZARD(frame), 0);
-  load(me, LIVE, x);
+     :: !x -> call_did_return(me)
+#endif
+     :: else -> x = 0
+     fi
+  :: else
+  fi
+}
+
+#ifdef NO_LOOK_AFTER_REFUSED_CALL
+#define LOOK_AFTER_REFUSED(me) skip
+#else
+#define LOOK_AFTER_REFUSED(me) look_after(me, refused)
+#endif
+
+/* Under the lock: takes out the first call, and copies the next one. */
+inline take(me, frame) {
+  d_step {
+    is_open = 0;
+    skip_gaps();
+    assert(occupant == handle); /* not a call of the next occupant */
+    current = ring[head];
+    head++;
+    position = head;
+    next = 0;
+    refused = 0;
+    if
+    :: made + 1 < RUNS && head < tail -> next = ring[head]
+    :: else
+    fi
+  };
+#ifdef HAZARD_SET_AFTER_UNLOCK
+  is_open = 1;
+  unlock(me, QUEUE_LOCK);
+  store(me, HAZARD(frame), current)
+#else
+  store(me, HAZARD(frame), current);
+#ifdef OPENED_FOR_SLEEPERS
+  is_open = 1;
+#else
+  is_open = !sleeps;
+#endif
+  unlock(me, QUEUE_LOCK)
+#endif
+}
+
+/* The second call of a batch. */
+inline go_on(me, frame) {
+#ifdef HAZARD_SET_AFTER_TAKE
+  take_next(me);
+  store(me, HAZARD(frame), next);
+#else
+  store(me, HAZARD(frame), next);
+  take_next(me);
 #endif
   if
-#ifdef NO_CALL_DID_RETURN_AFTER_RUN
-  :: false -> skip
-#else
-  :: !x -> unlock(me, QUEUE_LOCK); call_did_return(me); lock(me, QUEUE_LOCK)
-#endif
-  :: else -> x = 0
+  :: taken -> d_step { taken = 0; current = next; position++ }; make(me, current)
+  :: else -> refused = next
+  fi
+}
+
+inline wake_turn(me) {
+  if
+  :: sleeps -> d_step { sleeps = 0; wake_all() }
+  :: else
   fi
 }
 
 inline run_queue(me, frame) {
   lock(me, QUEUE_LOCK);
   handle = occupant;
+  has_lock = 1;
   if
   :: handle == 1 ->
      store(me, TARGET(frame), 2);
      do
 #ifdef HANDLE_NOT_CHECKED_AGAIN
-     :: made < RUNS && queued + queued_of_next > 0 ->
+     :: has_lock && made < RUNS && head < tail ->
 #else
-     :: made < RUNS && occupant == handle && queued + queued_of_next > 0 ->
+     :: has_lock && made < RUNS && occupant == handle && head < tail ->
 #endif
-        made++;
+        take(me, frame);
+        make(me, current);
         if
-        :: queued_of_next > 0 -> assert(occupant == handle); queued_of_next--
-        :: else -> queued--; run_first(me, frame)
-        fi
+        :: next -> go_on(me, frame)
+        :: else
+        fi;
+        if
+        :: made == RUNS && !refused ->
+#ifdef HAZARD_CLEARED_AFTER_CLOSE
+           close_head(me);
+           store(me, HAZARD(frame), 0);
+           store(me, TARGET(frame), 0);
+#else
+           store(me, HAZARD(frame), 0);
+#ifdef FRAME_LEFT_AFTER_CLOSE
+           close_head(me);
+           store(me, TARGET(frame), 0);
+#else
+           store(me, TARGET(frame), 0);
+           close_head(me);
+#endif
+#endif
+           has_lock = 0;
+           if
+           :: taken -> taken = 0
+           :: else -> look_after(me, current); lock(me, QUEUE_LOCK); has_lock = 1
+           fi
+        :: else ->
+           lock(me, QUEUE_LOCK);
+           store(me, HAZARD(frame), 0);
+           taken = 0;
+           if
+           :: !refused -> close_head(me)
+           :: else
+           fi;
+           if
+           :: taken -> taken = 0
+           :: else ->
+              unlock(me, QUEUE_LOCK);
+              look_after(me, current);
+              LOOK_AFTER_REFUSED(me);
+              lock(me, QUEUE_LOCK)
+           fi
+        fi;
+        d_step { current = 0; next = 0; position = 0 }
      :: else -> break
      od;
-     store(me, TARGET(frame), 0)
-  :: else
+     if
+     :: has_lock ->
+        if
+        :: occupant == handle -> wake_turn(me)
+        :: else
+        fi;
+        store(me, TARGET(frame), 0);
+        unlock(me, QUEUE_LOCK)
+     :: else
+     fi
+  :: else -> unlock(me, QUEUE_LOCK)
   fi;
-  unlock(me, QUEUE_LOCK)
+  d_step { has_lock = 0; refused = 0 }
 }
 
 /* ---- Threads -------------------------------------------------------------------------------- */
@@ -348,7 +550,8 @@ proctype A() {
 /* Runs the queue twice, so that calls are also queued while no thread runs it. */
 proctype Q() {
   LOCALS;
-  byte made, handle, times;
+  byte made, handle, times, current, next, refused, position;
+  bit has_lock, taken;
 #if REMOVED_IN_CALL
   bit has_removed;
 #endif
@@ -356,6 +559,45 @@ proctype Q() {
   :: times < 2 -> made = 0; run_queue(1, 1); times++
   :: else -> break
   od;
+  done++
+}
+
+/* The frame of Q tells whether Q runs the queue. */
+proctype W() {
+  byte x;
+  lock(3, QUEUE_LOCK);
+  do
+  :: true ->
+#ifndef SLEEPS_WITHOUT_CLOSE
+     is_open = 0;
+#endif
+     load(3, TARGET(1), x);
+     if
+     :: x ->
+#ifdef SLEEPS_WITHOUT_CLOSE
+        is_open = 0;
+#endif
+        sleeps = 1;
+        sleep(3, QUEUE_LOCK)
+     :: else -> break
+     fi
+  od;
+  unlock(3, QUEUE_LOCK);
+  done++
+}
+
+/* Clears the queue. */
+proctype C() {
+  byte from;
+  lock(3, QUEUE_LOCK);
+  d_step {
+#ifndef NOT_CLOSED_BY_CLEAR
+    is_open = 0;
+#endif
+    from = head
+  };
+  d_step { take_back(true, from) };
+  unlock(3, QUEUE_LOCK);
   done++
 }
 
@@ -369,17 +611,39 @@ proctype D() {
   LOCALS;
   lock(3, QUEUE_LOCK);
   printf("thread 3 destroys the queue\n");
-  d_step { occupant = 0; payload_references = payload_references - queued; queued = 0 };
+  d_step { is_open = 0; occupant = 0; take_back(true, head) };
   unlock(3, QUEUE_LOCK);
   remove(3, 1);
   lock(3, QUEUE_LOCK);
-  d_step { occupant = 2; queued_of_next = 1 };
+  d_step { occupant = 2; ring[tail] = 3; tail++ };
   unlock(3, QUEUE_LOCK);
   done++
 }
 
+inline enqueue(d) {
+  ring[tail] = d;
+  tail++;
+  if
+  :: d == 1 -> payload_references++
+  :: else -> others++
+  fi
+}
+
 init {
-  d_step { mem[LIVE] = 1 };
+  d_step {
+    mem[LIVE] = 1;
+#if OTHER == 1
+    enqueue(2);
+#endif
+    do
+    :: payload_references < QUEUED -> enqueue(1)
+    :: else -> break
+    od;
+#if OTHER == 2
+    enqueue(2);
+#endif
+    i = 0
+  };
   atomic {
 #if HAS_A
     run A();
@@ -390,13 +654,31 @@ init {
 #if HAS_D
     run D();
 #endif
+#if HAS_C
+    run C();
+#endif
+#if HAS_W
+    run W();
+#endif
     run Q()
   };
   d_step {
-    done == (HAS_A > 0) + 1 + HAS_R + HAS_D && ALL_DRAINED ->
+    done == (HAS_A > 0) + 1 + HAS_R + HAS_D + HAS_C + HAS_W && ALL_DRAINED ->
     assert(!deferred);
     assert(released || mem[LIVE]); /* no deferred release is left over */
-    assert(mem[LIVE] || queued == 0);
-    assert(payload_references == queued)
+    /* each call is made, retracted or dropped, once */
+    do
+    :: head < tail ->
+       if
+       :: ring[head] == 1 -> assert(payload_references > 0); payload_references--
+       :: ring[head] == 2 -> others--
+       :: else
+       fi;
+       assert(mem[LIVE] || ring[head] != 1);
+       head++
+    :: else -> break
+    od;
+    assert(payload_references == 0);
+    assert(others == 0)
   }
 }

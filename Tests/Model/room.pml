@@ -1,10 +1,14 @@
 /* Waiting for room in a full queue (MULTICAST_OVERFLOW_BLOCK), and cycles of waits through it.
  *
- * A producer that finds the queue full counts itself as blocked, under the lock of the queue. Then,
- * under the lock of calls, it checks for room again, searches the wait graph and sleeps. It waits
- * for the consumer: the thread that ran the queue last. If that thread waits, directly or through
- * others, for the producer, the call is refused. A consumer, or a removal that retracts calls, has
- * made room under the lock of the queue; if it finds blocked producers there, it wakes them.
+ * A producer that finds the queue full checks for room again under the lock of calls, and, if there
+ * is none, notes under the lock of the queue that room is awaited. It searches the wait graph and
+ * sleeps. It waits for the consumer: the thread that ran the queue last. If that thread waits,
+ * directly or through others, for the producer, the call is refused. A consumer, or a removal that
+ * retracts calls, has made room under the lock of the queue; if room is awaited, it takes the note
+ * away and wakes all producers.
+ *
+ * A consumer also takes out calls without the lock. The producer closes the head before it checks
+ * for room, so that the next call is taken out under the lock: see queue.pml.
  *
  * If no thread has run the queue yet, its consumer is unknown. A removal that would wait, through
  * other threads, for such a queue returns PENDING: the removing thread might have to run it.
@@ -56,7 +60,7 @@
 #define BIT(d) (1 << ((d) - 1))
 
 byte queued = 1;       /* calls in the queue; under its lock */
-byte blocked;          /* producers; under the lock of the queue */
+bit is_awaited;        /* room; under the lock of the queue */
 byte consumer = CONSUMER_KNOWN * 2; /* thread + 1, or 0: unknown; read without a lock */
 
 byte calls[THREADS];   /* a bit for each delegate whose call the thread is in */
@@ -183,7 +187,12 @@ inline remove(me, d) {
   if
   :: d == 2 -> /* retract */
      lock(me, QUEUE_LOCK);
-     d_step { calls_retracted = calls_retracted + queued; queued = 0; x = (blocked > 0) };
+     d_step {
+       calls_retracted = calls_retracted + queued;
+       queued = 0;
+       x = is_awaited;
+       is_awaited = 0
+     };
      unlock(me, QUEUE_LOCK);
      if
 #ifdef NOT_WOKEN_BY_REMOVER
@@ -242,7 +251,12 @@ inline wait_for_room(me) {
   lock(me, CALLS_LOCK);
   do
   :: lock(me, QUEUE_LOCK);
-     x = (queued == 0 || (removed & BIT(2)));
+     d_step {
+       x = (queued == 0 || (removed & BIT(2)));
+#ifndef NOTED_AFTER_CHECK
+       is_awaited = is_awaited || !x
+#endif
+     };
      unlock(me, QUEUE_LOCK);
      if
      :: x -> x = 0; break
@@ -260,17 +274,12 @@ inline wait_for_room(me) {
      :: x -> x = 0; is_refused = 1; break
      :: else ->
         printf("thread %d waits for room\n", me);
-#ifdef BLOCKED_COUNTED_AFTER_CHECK
+#ifdef NOTED_AFTER_CHECK
         lock(me, QUEUE_LOCK);
-        blocked++;
+        is_awaited = 1;
         unlock(me, QUEUE_LOCK);
-        sleep_for(me, ROOM_IN_QUEUE);
-        lock(me, QUEUE_LOCK);
-        blocked--;
-        unlock(me, QUEUE_LOCK)
-#else
-        sleep_for(me, ROOM_IN_QUEUE)
 #endif
+        sleep_for(me, ROOM_IN_QUEUE)
      fi
   od;
   skip;
@@ -285,9 +294,6 @@ inline append(me) {
        :: removed & BIT(2) -> x = 1
        :: !(removed & BIT(2)) && queued == 0 -> queued++; calls_queued++; x = 1
        :: else ->
-#if !defined(BLOCKED_COUNTED_AFTER_UNLOCK) && !defined(BLOCKED_COUNTED_AFTER_CHECK)
-          blocked++;
-#endif
           x = 0
        fi
      };
@@ -296,17 +302,7 @@ inline append(me) {
      :: x -> x = 0; break
      :: else
      fi;
-#ifdef BLOCKED_COUNTED_AFTER_UNLOCK
-     lock(me, QUEUE_LOCK);
-     blocked++;
-     unlock(me, QUEUE_LOCK);
-#endif
      wait_for_room(me);
-#ifndef BLOCKED_COUNTED_AFTER_CHECK
-     lock(me, QUEUE_LOCK);
-     blocked--;
-     unlock(me, QUEUE_LOCK);
-#endif
      if
      :: is_refused -> printf("thread %d is refused: no room\n", me); is_refused = 0; break
      :: else
@@ -326,7 +322,8 @@ inline run_one(me) {
        calls[me] = calls[me] | BIT(2);
        depth[me]++;
        consumer = me + 1;
-       x = (blocked > 0)
+       x = is_awaited;
+       is_awaited = 0
      };
      unlock(me, QUEUE_LOCK);
      if
@@ -418,7 +415,6 @@ active proctype S() {
 active proctype End() {
   d_step {
     done == OTHERS + 1 ->
-    assert(blocked == 0);
     assert(deferred == 0);
     assert(released == removed); /* no deferred release is left over */
     assert(1 + calls_queued == calls_made + calls_retracted) /* no queued call is lost */

@@ -112,6 +112,10 @@ extension InvocationList {
     if !hasHazard && state & (State.dead | State.paused) != 0 { return outcome }
 
     let token = entry.pointee.token
+    if C.isQueued && state & State.special == State.queued {
+      outcome.isCalled = appendPlain(call, entry, token, in: frame, asymmetric)
+      return outcome
+    }
     var queue: UnsafeMutableRawPointer? = nil
     frame.setHazard(token)  //~ no_hazard_of_special_call
     Fence.light(asymmetric: asymmetric)
@@ -133,6 +137,26 @@ extension InvocationList {
     // Without the hazard: this may wait for room, and a removal must not wait for that.
     if let queue { outcome.isCalled = call.append(token, to: Queue(slot: queue), frame) }
     return outcome
+  }
+
+  /// Queues a call of a delegate that is not special otherwise. The same as in `callSpecial`, with
+  /// fewer questions.
+  @inline(__always)
+  private static func appendPlain<C: Call>(
+    _ call: C, _ entry: UnsafeMutablePointer<Entry>, _ token: Token, in frame: Frame,
+    _ asymmetric: Bool
+  ) -> Bool {
+    var queue: UnsafeMutableRawPointer? = nil
+    frame.setHazard(token)
+    Fence.light(asymmetric: asymmetric)
+    if entry.pointee.state.load(ordering: .relaxed) & State.special == State.queued {
+      queue = Registration(index: token.index).details.unsafelyUnwrapped.pointee.queue
+    }
+    frame.clearHazard()
+    Fence.light(asymmetric: asymmetric)
+    if isDead(entry) { PendingRemovals.callDidReturn(token) }
+    guard let queue else { return false }
+    return call.append(token, to: Queue(slot: queue), frame)
   }
 
   /// Whether a delegate is to be called. The hazard protects the details from being freed.

@@ -79,11 +79,11 @@ enum Process {
   /// All locks are taken, so that no other thread is changing anything when the child begins.
   private static let beforeFork: @convention(c) () -> Void = {
     Lock.checkFork(holdsAll: true)
-    Lock.forEach { $0.lock() }
+    Lock.lockAll()
   }
 
   private static let afterForkInParent: @convention(c) () -> Void = {
-    Lock.forEach { $0.unlock() }
+    Lock.unlockAll()
     Lock.checkFork(holdsAll: false)
   }
 

@@ -43,14 +43,14 @@ extension Queue {
     let options = try Settings(given)
     let recipients = try Lifetime.create(.recipients)
     do throws(Status) {
-      guard let ring = CallRing(capacity: options.capacity) else { throw .outOfMemory }
+      guard let places = CallRing.Places(capacity: options.capacity) else { throw .outOfMemory }
       do throws(Status) {
         return try pool.create(.queue) {
           (storage: UnsafeMutablePointer<Storage>, handle) throws(Status) in
-          try Queue(slot: storage, handle).initialize(recipients, ring, options)
+          Queue(slot: storage, handle).initialize(recipients, places, options)
         }
       } catch {
-        ring.deallocate()
+        places.deallocate()
         throw error
       }
     } catch {
@@ -65,18 +65,14 @@ extension Queue {
   }
 
   private func initialize(
-    _ recipients: Handle, _ ring: CallRing, _ settings: Settings
-  ) throws(Status) {
+    _ recipients: Handle, _ places: CallRing.Places, _ settings: Settings
+  ) {
     Self.start()
     // An operation with a stale handle may be using the slot.
     lock.lock()
     defer { lock.unlock() }
-    if !state.hasCondition {
-      guard shims_condition_init(&state.arrival) else { throw .outOfMemory }
-      state.hasCondition = true
-    }
     state.recipients = recipients
-    state.ring = ring
+    state.ring.start(with: places)
     state.endingRecipients = .none
     state.capacity = settings.capacity
     state.overflow = settings.overflow
@@ -85,6 +81,9 @@ extension Queue {
     state.wake = settings.wake
     state.wakeContext = settings.wakeContext
     state.needsWake = settings.wake != nil
+    state.isArrivalAwaited = false
+    state.isRoomAwaited = false
+    state.quietEnd = 0
     state.statistics = Statistics()
     state.descriptor = -1
     state.worker = .none

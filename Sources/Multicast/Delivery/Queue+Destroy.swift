@@ -8,14 +8,14 @@ extension Queue {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
     guard let (recipients, hasWake) = queue.findRecipients() else { return .invalidHandle }
     var hasEnded = false
-    var ring = CallRing()
+    var places: CallRing.Places? = nil
     let ended = Lifetime.end(
       recipients, as: .recipient, timeout
     ) { payloads throws(Status) in
-      try queue.withLock { () throws(Status) in ring = queue.tearDown(&payloads) }
+      try queue.withLock { () throws(Status) in places = queue.tearDown(&payloads) }
       hasEnded = true
     }
-    ring.deallocate()
+    places?.deallocate()
     // The hazard of a wake function is the handle.
     let woken = hasWake ? PendingRemovals.wait(for: handle, timeout) : .ok  //~ no_wait_for_wake
     let status = ended.combined(with: woken)
@@ -40,17 +40,15 @@ extension Queue {
     return (state.endingRecipients, hasWake)
   }
 
-  /// - Returns: the ring, which has no calls.
-  private func tearDown(_ released: inout ReleasedPayloads) -> CallRing {
+  /// - Returns: the places of the ring, which has no calls.
+  private func tearDown(_ released: inout ReleasedPayloads) -> CallRing.Places {
     state.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
     state.endingRecipients = state.recipients
     state.recipients = .none
     _ = state.ring.takeAll(&released)
-    let ring = state.ring
-    state.ring = CallRing()
     closeDescriptor()
     state.worker = .none
     wakeSleepers()
-    return ring
+    return state.ring.end()
   }
 }

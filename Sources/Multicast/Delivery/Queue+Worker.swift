@@ -20,6 +20,8 @@ extension Queue {
       guard queue.worker == .none else { throw .state }
       start.name = queue.state.threadName
       stackSize = queue.state.stackSize
+      // A thread that runs the queue makes no further call.
+      queue.state.ring.close()
       queue.state.worker = .running
       queue.state.workerRecord = nil
       queue.state.workerThread.store(.none, ordering: .relaxed)
@@ -42,6 +44,7 @@ extension Queue {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     let number = try queue.withLock { () throws(Status) in
       guard queue.worker != .none else { throw .state }
+      queue.state.ring.close()
       queue.state.worker = .stopping
       queue.wakeSleepers()
       return queue.state.workerNumber
@@ -70,9 +73,13 @@ extension Queue {
   private func work(as thread: ThreadRecord, _ number: UInt32) {
     lock.lock()
     while hasWorker(number) && state.worker == .running {
+      // Before the question whether the queue is free: either the run of another thread has ended
+      // by now, or it finds the head closed, and wakes this thread when it ends.
+      state.ring.close()
       if state.ring.count > 0 && isFree(for: thread) {
         renewWake()
         _ = try? run(by: thread, limit: .max)
+        lock.lock()
       } else {
         sleep(until: .max)
       }

@@ -9,40 +9,53 @@ extension Lock {
   @inline(__always)
   func checkBeforeLocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
-      let check = Check(file, line)
+      Self.checkBeforeLocking(mutex, Check(file, line))
+    #endif
+  }
+
+  @inline(__always)
+  func checkAfterUnlocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
+    #if MULTICAST_INTERNAL_CHECKS
+      Self.checkAfterUnlocking(mutex, Check(file, line))
+    #endif
+  }
+
+  @inline(__always)
+  func checkBeforeSleeping(_ file: StaticString = #fileID, _ line: UInt = #line) {
+    #if MULTICAST_INTERNAL_CHECKS
+      Self.checkBeforeSleeping(mutex, Check(file, line))
+    #endif
+  }
+
+  #if MULTICAST_INTERNAL_CHECKS
+    static func checkBeforeLocking(_ address: UnsafeRawPointer, _ check: Check) {
       CallerCode.checkIsSupported(check)
-      let rank = shims_checks_rank(mutex)
+      let rank = shims_checks_rank(address)
       let held = shims_checks_get_held()
-      if held == Self.allOfThem { return }
+      if held == allOfThem { return }
       check.that(rank > 0, "a lock is one of the library's")
       check.that(
         held >> rank == 0, "locks are taken in their order", UInt64(rank), UInt64(held))
       shims_checks_set_held(held | 1 << rank)
-    #endif
-  }
+    }
 
-  /// Called after unlocking: before, a signal handler would still find the lock held.
-  @inline(__always)
-  func checkAfterUnlocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
-    #if MULTICAST_INTERNAL_CHECKS
-      let (rank, held) = (shims_checks_rank(mutex), shims_checks_get_held())
-      if held == Self.allOfThem { return }
-      Check(file, line).that(
+    /// Called after unlocking: before, a signal handler would still find the lock held.
+    static func checkAfterUnlocking(_ address: UnsafeRawPointer, _ check: Check) {
+      let (rank, held) = (shims_checks_rank(address), shims_checks_get_held())
+      if held == allOfThem { return }
+      check.that(
         held & 1 << rank != 0, "the thread that unlocks a lock holds it", UInt64(rank), UInt64(held)
       )
       shims_checks_set_held(held & ~(1 << rank))
-    #endif
-  }
+    }
 
-  /// A thread that sleeps holds the lock that it sleeps with, and no other.
-  @inline(__always)
-  func checkBeforeSleeping(_ file: StaticString = #fileID, _ line: UInt = #line) {
-    #if MULTICAST_INTERNAL_CHECKS
-      let (rank, held) = (shims_checks_rank(mutex), shims_checks_get_held())
-      Check(file, line).that(
+    /// A thread that sleeps holds the lock that it sleeps with, and no other.
+    static func checkBeforeSleeping(_ address: UnsafeRawPointer, _ check: Check) {
+      let (rank, held) = (shims_checks_rank(address), shims_checks_get_held())
+      check.that(
         held == 1 << rank, "a thread that sleeps holds one lock", UInt64(rank), UInt64(held))
-    #endif
-  }
+    }
+  #endif
 
   @inline(__always)
   static func checkNoneIsHeld(_ file: StaticString = #fileID, _ line: UInt = #line) {
@@ -64,4 +77,27 @@ extension Lock {
   #if MULTICAST_INTERNAL_CHECKS
     private static let allOfThem = UInt32.max
   #endif
+}
+
+extension SpinningLock {
+  @inline(__always)
+  func checkBeforeLocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
+    #if MULTICAST_INTERNAL_CHECKS
+      Lock.checkBeforeLocking(word, Check(file, line))
+    #endif
+  }
+
+  @inline(__always)
+  func checkAfterUnlocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
+    #if MULTICAST_INTERNAL_CHECKS
+      Lock.checkAfterUnlocking(word, Check(file, line))
+    #endif
+  }
+
+  @inline(__always)
+  func checkBeforeSleeping(_ file: StaticString = #fileID, _ line: UInt = #line) {
+    #if MULTICAST_INTERNAL_CHECKS
+      Lock.checkBeforeSleeping(word, Check(file, line))
+    #endif
+  }
 }

@@ -1,6 +1,6 @@
 import MulticastShims
 
-/// A mutex in static storage.
+/// A mutex in static storage. Those of the queues are `SpinningLock`s.
 ///
 /// Locks are taken in this order: a stripe's, a lifetime's, the names', the slabs', the waits', a
 /// queue's. While any lock is held, no function of the caller's runs (except those of an allocator)
@@ -11,12 +11,6 @@ struct Lock {
   /// Guards the members of the lifetimes whose indices share it. A thread holds one at a time.
   @inline(__always) static func lifetimes(_ index: UInt32) -> Lock {
     Lock(mutex: shims_get_lifetime_mutex(index))
-  }
-
-  /// Guards everything but the handle of the queues whose indices share it. A thread holds one at a
-  /// time.
-  @inline(__always) static func queues(_ index: UInt32) -> Lock {
-    Lock(mutex: shims_get_queue_mutex(index))
   }
 
   /// Guards the addition of names to broadcasters.
@@ -38,8 +32,8 @@ struct Lock {
     checkAfterUnlocking()  //~ unlocked_twice
   }
 
-  /// Visits every lock, in the order in which they are taken.
-  static func forEach(_ body: (Lock) -> Void) {
+  /// Visits every mutex, in the order in which they are taken.
+  private static func forEach(_ body: (Lock) -> Void) {
     var index: UInt32 = 0
     while index < Stripe.count {
       body(Stripe(of: index).mutex)
@@ -53,21 +47,23 @@ struct Lock {
     body(names)
     body(slabs)
     body(waits)
-    forEachOfQueues(body)
   }
 
-  private static func forEachOfQueues(_ body: (Lock) -> Void) {
-    var index: UInt32 = 0
-    while index < UInt32(SHIMS_QUEUE_MUTEX_COUNT) {
-      body(queues(index))
-      index &+= 1
-    }
+  /// Takes all locks of the library, for a fork.
+  static func lockAll() {
+    forEach { $0.lock() }
+    SpinningLock.forEach { $0.lock() }
+  }
+
+  static func unlockAll() {
+    forEach { $0.unlock() }
+    SpinningLock.forEach { $0.unlock() }
   }
 
   /// Initializes all locks again, in the child of a fork.
   static func resetAll() {
-    forEach { shims_lock_init($0.mutex, false) }
-    forEachOfQueues { shims_lock_init($0.mutex, true) }
+    forEach { shims_lock_init($0.mutex) }
+    SpinningLock.forEach { $0.reset() }
   }
 }
 

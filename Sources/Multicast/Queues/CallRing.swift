@@ -3,77 +3,162 @@
 /// Positions only rise. The low bits of a position are its place in the ring. Each registration has
 /// the position of its newest call, and each call has that of the one before it. So the calls of
 /// one delegate are found without looking at all calls. A call that is taken back leaves a gap.
-struct CallRing {
-  private(set) var calls: UnsafeMutablePointer<WaitingCall>? = nil
-  private(set) var mask: UInt64 = 0
+///
+/// The thread that runs the queue takes out the oldest calls without the lock, as long as the head
+/// is open: see `RingHead`. It has copies of them, and does not read the ring. What takes out or
+/// changes a call closes the head first.
+struct CallRing: ~Copyable {
+  private var places: Places
+  private(set) var tail: UInt64
+  /// How many places from head to tail have no call.
+  private(set) var gaps: UInt64
+  /// The position that the head had at some moment. To read the head itself takes its cache line
+  /// from the thread that runs the queue.
+  private(set) var knownHead: UInt64
+  // A cache line for the head.
+  private let before: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
   /// The position of the oldest call. Calls at lower positions are gone.
-  private(set) var head: UInt64 = 1
-  private(set) var tail: UInt64 = 1
-  /// How many calls wait: all from head to tail, except the gaps.
-  private(set) var count: UInt64 = 0
+  let head: RingHead
+  private let after: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
 
-  private static let alignment = 64
+  struct Places {
+    fileprivate var calls: UnsafeMutablePointer<WaitingCall>? = nil
+    fileprivate var mask: UInt64 = 0
 
-  init() {}
+    private static let alignment = 64
 
-  /// Has half as many places more than calls can wait, for gaps. So gaps are seldom closed.
-  ///
-  /// - Returns: nil if out of memory.
-  init?(capacity: UInt32) {
-    var size: UInt64 = 2
-    while size < UInt64(capacity) + UInt64(capacity) / 2 { size *= 2 }
-    mask = size - 1
-    guard let block = Allocator.allocate(size: byteCount, alignment: Self.alignment) else {
-      return nil
+    fileprivate init() {}
+
+    /// Half as many more than calls can wait, for gaps. So gaps are seldom closed.
+    ///
+    /// - Returns: nil if out of memory.
+    init?(capacity: UInt32) {
+      var size: UInt64 = 2
+      while size < UInt64(capacity) + UInt64(capacity) / 2 { size *= 2 }
+      mask = size - 1
+      guard let block = Allocator.allocate(size: byteCount, alignment: Self.alignment) else {
+        return nil
+      }
+      calls = block.bindMemory(to: WaitingCall.self, capacity: Int(size))
     }
-    calls = block.bindMemory(to: WaitingCall.self, capacity: Int(size))
+
+    private var byteCount: Int { Int(mask + 1) * MemoryLayout<WaitingCall>.stride }
+
+    func deallocate() {
+      guard let calls else { return }
+      Allocator.deallocate(calls, size: byteCount, alignment: Self.alignment)
+    }
   }
 
-  private var byteCount: Int { Int(mask + 1) * MemoryLayout<WaitingCall>.stride }
-
-  func deallocate() {
-    guard let calls else { return }
-    Allocator.deallocate(calls, size: byteCount, alignment: Self.alignment)
+  /// Begins to use places. Positions go on where those of the slot's last occupant have ended.
+  mutating func start(with places: Places) {
+    self.places = places
+    tail = max(head.position, 1)
+    gaps = 0
+    knownHead = tail
+    head.move(to: tail)
   }
+
+  /// - Returns: the places of a ring without calls.
+  mutating func end() -> Places {
+    let places = self.places
+    self.places = Places()
+    return places
+  }
+
+  var mask: UInt64 { places.mask }
 
   @inline(__always)
   func call(_ position: UInt64) -> UnsafeMutablePointer<WaitingCall> {
-    calls.unsafelyUnwrapped + Int(truncatingIfNeeded: position & mask)
+    places.calls.unsafelyUnwrapped + Int(truncatingIfNeeded: position & places.mask)
   }
+
+  /// How many calls wait: all from head to tail, except the gaps.
+  var count: UInt64 { @inline(__always) get { tail &- head.position &- gaps } }
+
+  /// The same, or more.
+  var countAtMost: UInt64 { @inline(__always) get { tail &- knownHead &- gaps } }
 
   /// The newest waiting call of a delegate.
   func newest(of details: UnsafeMutablePointer<RegistrationDetails>) -> UnsafeMutablePointer<
     WaitingCall
   >? {
     let position = details.pointee.lastCall
-    return position < head ? nil : call(position)
+    return position < head.position ? nil : call(position)
   }
 
-  // MARK: - In and out
+  // MARK: - In
 
   /// Appends a call without its payload, which the caller sets. Fewer calls wait than the capacity.
+  @inline(__always)
   mutating func append(
     _ token: Token, _ details: UnsafeMutablePointer<RegistrationDetails>
   ) -> UnsafeMutablePointer<WaitingCall> {
-    if tail &- head > mask { closeGaps() }
+    if tail &- knownHead > mask { makeRoom() }
     let call = self.call(tail)
     call.pointee.token = token
     call.pointee.previous = details.pointee.lastCall  //~ calls_not_linked
     call.pointee.details = details
     details.pointee.lastCall = tail  //~ newest_call_not_stored
     tail &+= 1
-    count &+= 1
     return call
+  }
+
+  @inline(never) private mutating func makeRoom() {
+    updateKnownHead()
+    if tail &- knownHead > mask { closeGaps() }
+  }
+
+  @inline(__always) mutating func updateKnownHead() { knownHead = head.position }
+
+  // MARK: - Out
+
+  /// From here on the head does not move while the lock is held, and the oldest call is not a gap.
+  mutating func close() {
+    head.close()
+    skipGaps()  //~ gaps_not_skipped
   }
 
   /// Takes out the oldest call. It can be read until the next append.
   mutating func takeFirst() -> UnsafeMutablePointer<WaitingCall>? {
+    close()
     if count == 0 { return nil }
-    let first = call(head)
-    head &+= 1
-    count &-= 1  //~ call_not_counted_out
-    skipGaps()
+    let first = call(head.position)
+    head.move(to: head.position &+ 1)
     return first
+  }
+
+  /// Copies the oldest calls, and takes out the first of them.
+  ///
+  /// The head is left closed, behind the first call. The others can be taken out one after the
+  /// other if it is opened. Their payloads are in the call itself: a fork in between would leave a
+  /// reference to a shared one that no frame has.
+  ///
+  /// - Parameters:
+  ///   - most: How many to copy, at least 1.
+  ///   - keepsLast: Whether the newest call may only be copied as the first.
+  /// - Returns: how many were copied.
+  mutating func takeFirst(
+    _ copies: UnsafeMutablePointer<WaitingCall>, atMost most: UInt64, keepsLast: Bool
+  ) -> UInt64 {
+    close()
+    let position = head.position
+    if position == tail { return 0 }
+    copies.pointee = call(position).pointee
+    head.move(to: position &+ 1)
+    knownHead = position &+ 1
+    var copied: UInt64 = 1
+    if copies.pointee.sharedPayload != nil { return copied }
+    // The newest call is in the last place, unless there are gaps.
+    if keepsLast && gaps > 0 { return copied }
+    let end = min(most, tail &- position &- (keepsLast ? 1 : 0))
+    while copied < end {
+      let next = call(position &+ copied)
+      if next.pointee.token.isNone || next.pointee.sharedPayload != nil { break }
+      copies[Int(truncatingIfNeeded: copied)] = next.pointee
+      copied &+= 1
+    }
+    return copied
   }
 
   /// Takes out all calls of a delegate, and releases their payloads.
@@ -82,22 +167,25 @@ struct CallRing {
   mutating func takeAll(
     of details: UnsafeMutablePointer<RegistrationDetails>, _ released: inout ReleasedPayloads
   ) -> UInt64 {
-    let before = count
+    close()
+    let head = self.head.position
+    var taken: UInt64 = 0
     var position = details.pointee.lastCall
     while position >= head {
       let call = self.call(position)
       released.release(call.pointee.sharedPayload)
       call.pointee.token = .none
-      count &-= 1
+      taken &+= 1
       position = call.pointee.previous
     }
+    gaps &+= taken  //~ gaps_not_counted
     details.pointee.lastCall = 0
-    skipGaps()  //~ gaps_not_skipped
-    return before &- count
+    return taken
   }
 
   /// Takes out all calls, and releases their payloads.
   mutating func takeAll(_ released: inout ReleasedPayloads) -> UInt64 {
+    close()
     let before = count
     while let first = takeFirst() { released.release(first.pointee.sharedPayload) }
     return before
@@ -105,14 +193,20 @@ struct CallRing {
 
   // MARK: - Gaps
 
-  /// The oldest call is never a gap.
   private mutating func skipGaps() {
-    if count == 0 { head = tail }
-    while head != tail && call(head).pointee.token.isNone { head &+= 1 }
+    if gaps == 0 { return }
+    var position = head.position
+    while position != tail && call(position).pointee.token.isNone {
+      position &+= 1
+      gaps &-= 1
+    }
+    head.move(to: position)
   }
 
   /// Moves all calls up to the newest.
   private mutating func closeGaps() {
+    close()
+    let head = self.head.position
     var (from, to) = (tail, tail)
     while from != head {
       from &-= 1
@@ -120,14 +214,16 @@ struct CallRing {
       to &-= 1
       if to != from { call(to).pointee = call(from).pointee }
     }
-    head = to
+    self.head.move(to: to)
+    knownHead = to
+    gaps = 0
     // The positions have changed: link the calls of each delegate again.
-    var position = head
+    var position = to
     while position != tail {
       call(position).pointee.details.pointee.lastCall = 0
       position &+= 1
     }
-    position = head
+    position = to
     while position != tail {
       let details = call(position).pointee.details
       call(position).pointee.previous = details.pointee.lastCall

@@ -35,19 +35,32 @@ extension Queue {
   func append(
     _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
   ) -> Outcome {
+    lock.lockInline()
+    guard state.ring.tail < state.quietEnd, let details = recipient(token), !hasOne(details) else {
+      return appendSlowly(token, invocation, payload, frame)
+    }
+    append(token, details, invocation, payload)
+    checkInvariants()
+    lock.unlockInline()
+    return .queued
+  }
+
+  /// The same if there may be more to do than to append the call. At the beginning the lock is
+  /// held.
+  @inline(never)
+  private func appendSlowly(
+    _ token: Token, _ invocation: Invocation, _ payload: Payload?, _ frame: Frame
+  ) -> Outcome {
     var hasWaited = false
     while true {
       var released = ReleasedPayloads()
-      lock.lock()
-      let wasEmpty = state.ring.count == 0
       let attempt = tryAppend(token, invocation, payload, &released)
       if attempt == .notRecipient && hasWaited && isCurrent { state.statistics.refused &+= 1 }
-      checkInvariants()
-      let isBlocked = attempt == .full
-      if isBlocked { state.blockedCount &+= 1 }
-      let isFirst = wasEmpty && state.ring.count > 0
-      let hasSleepers = isFirst && state.sleeperCount > 0
+      let hasSleepers = attempt == .queued && state.isArrivalAwaited
+      if hasSleepers { state.isArrivalAwaited = false }
       let wake = attempt == .queued ? beginWake(frame) : nil
+      updateQuietEnd()
+      checkInvariants()
       lock.unlock()
       // Not under the lock, which is the first thing that they need.
       if hasSleepers { wakeSleepers() }
@@ -63,19 +76,21 @@ extension Queue {
 
       hasWaited = true
       let mayContinue = Waits.sleep(for: .room(consumer: consumer)) { canRetry(token) }
-      lock.lock()
-      state.blockedCount &-= 1
-      lock.unlock()
       if mayContinue != .ok { return refuse(token, afterWaiting: true) }
+      lock.lock()
     }
   }
 
-  /// Whether there is room now, or none is needed any more.
+  /// Whether there is room now, or none is needed any more. Otherwise this thread is woken.
   private func canRetry(_ token: Token) -> Bool {
     lock.lock()
     defer { lock.unlock() }
     guard let details = recipient(token) else { return true }
-    return hasRoom || replaceable(details) != nil
+    // Before the question: what makes room from here on takes the lock.
+    state.ring.close()
+    if hasRoom || replaceable(details) != nil { return true }
+    state.isRoomAwaited = true
+    return false
   }
 
   /// Counts a call that is not queued.
@@ -97,6 +112,7 @@ extension Queue {
   ///
   /// A remover makes it retired first, and then calls `retract`, which takes this lock. So what is
   /// queued for a registration that is live here is found there.
+  @inline(__always)
   private func recipient(_ token: Token) -> UnsafeMutablePointer<RegistrationDetails>? {
     let registration = Registration(index: token.index)
     guard isCurrent, registration.id == token, let details = registration.details,
@@ -113,14 +129,19 @@ extension Queue {
 
   private var hasRoom: Bool { state.ring.count < UInt64(state.capacity) }  //~ more_calls_than_room
 
-  /// The waiting call of a delegate that has one at most; nil if it has none, or may have several.
+  /// Whether one call of the delegate waits at most.
   @inline(__always)
+  private func hasOne(_ details: UnsafeMutablePointer<RegistrationDetails>) -> Bool {
+    //~ two_calls_of_one
+    let hasOne = details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) != 0
+    return hasOne
+  }
+
+  /// The waiting call of a delegate that has one at most; nil if it has none, or may have several.
   private func replaceable(
     _ details: UnsafeMutablePointer<RegistrationDetails>
   ) -> UnsafeMutablePointer<WaitingCall>? {
-    //~ two_calls_of_one
-    let hasOne = details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) != 0
-    return hasOne ? state.ring.newest(of: details) : nil
+    hasOne(details) ? state.ring.newest(of: details) : nil
   }
 
   /// Whether a call of the delegate that waits is not replaced by a newer one.
@@ -133,8 +154,12 @@ extension Queue {
     _ released: inout ReleasedPayloads
   ) -> Attempt {
     guard let details = recipient(token) else { return .notRecipient }
-    if let waiting = replaceable(details) {
+    if replaceable(details) != nil {
       if keepsFirst(details) { return .leftOut }
+      state.ring.close()
+    }
+    // Once more: the call may have been taken out before.
+    if let waiting = replaceable(details) {
       released.release(waiting.pointee.sharedPayload)
       WaitingCall.setPayload(of: waiting, invocation, payload)
       state.statistics.queued &+= 1
@@ -147,6 +172,9 @@ extension Queue {
       switch state.overflow {
       case MULTICAST_OVERFLOW_BLOCK.rawValue: return .full
       case MULTICAST_OVERFLOW_DROP_OLDEST.rawValue:
+        state.ring.close()
+        // Once more, likewise.
+        if hasRoom { break }
         released.release(state.ring.takeFirst()?.pointee.sharedPayload)
         state.statistics.dropped &+= 1  //~ drop_not_counted
       default:
@@ -154,11 +182,30 @@ extension Queue {
         return .refused
       }
     }
-    WaitingCall.setPayload(of: state.ring.append(token, details), invocation, payload)
-    let now = state.ring.count
-    state.statistics.queued &+= 1
+    append(token, details, invocation, payload)
+    state.ring.updateKnownHead()
+    let now = state.ring.countAtMost
     if now > state.statistics.highest { state.statistics.highest = now }
     updateDescriptor(from: before)
     return .queued
+  }
+
+  @inline(__always)
+  private func append(
+    _ token: Token, _ details: UnsafeMutablePointer<RegistrationDetails>,
+    _ invocation: Invocation, _ payload: Payload?
+  ) {
+    WaitingCall.setPayload(of: state.ring.append(token, details), invocation, payload)
+    state.statistics.queued &+= 1
+  }
+
+  /// Computes `quietEnd`, after something has changed on which it depends.
+  @inline(__always)
+  func updateQuietEnd() {
+    let isNews =
+      state.isArrivalAwaited || state.needsWake || state.descriptor >= 0 && state.ring.count == 0
+    // No more calls wait than there are places from the head that was known to the tail, less gaps.
+    let most = min(UInt64(state.capacity), state.statistics.highest &+ state.ring.gaps)
+    state.quietEnd = isNews ? 0 : state.ring.knownHead &+ most
   }
 }

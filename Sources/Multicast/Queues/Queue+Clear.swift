@@ -4,18 +4,20 @@ extension Queue {
   /// - Returns: how many there were.
   static func clear(_ handle: Handle) throws(Status) -> Int {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
-    var hasBlocked = false
+    var isRoomAwaited = false
     var released = ReleasedPayloads()
     let dropped = try queue.withLock { () throws(Status) in
+      queue.state.ring.close()
       let before = queue.state.ring.count
       let dropped = queue.state.ring.takeAll(&released)
       queue.state.statistics.dropped &+= dropped
       queue.updateDescriptor(from: before)
       queue.checkInvariants()
-      hasBlocked = queue.state.blockedCount > 0
+      isRoomAwaited = queue.state.isRoomAwaited
+      queue.state.isRoomAwaited = false
       return Int(dropped)
     }
-    if hasBlocked { Waits.wake() }
+    if isRoomAwaited { Waits.wake() }
     released.finish()
     return dropped
   }

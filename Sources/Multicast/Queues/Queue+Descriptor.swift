@@ -10,6 +10,9 @@ extension Queue {
     defer { queue.lock.unlock() }
     guard queue.isCurrent else { return -1 }
     if queue.state.descriptor < 0 {
+      // From here on the last call is taken out under the lock.
+      queue.state.ring.close()
+      queue.state.quietEnd = 0
       let descriptor = shims_event_open()
       if descriptor >= 0 && queue.state.ring.count > 0 { shims_event_set(descriptor) }
       queue.state.descriptor = descriptor
@@ -24,7 +27,10 @@ extension Queue {
     guard state.descriptor >= 0 else { return }
     let now = state.ring.count
     if before == 0 && now > 0 { shims_event_set(state.descriptor) }
-    if before > 0 && now == 0 { shims_event_clear(state.descriptor) }
+    if before > 0 && now == 0 {
+      shims_event_clear(state.descriptor)
+      state.quietEnd = 0
+    }
   }
 
   /// The lock is held.

@@ -13,9 +13,13 @@ extension Queue {
       }
       out.pointee.flags = 0
       let statistics = queue.state.statistics
-      out.pointee.pending = queue.state.ring.count
+      // Every call that is gone otherwise was made, or is being made.
+      let pending = queue.state.ring.count
+      let gone =
+        pending &+ statistics.dropped &+ statistics.retracted &+ statistics.coalesced
+      out.pointee.pending = pending
       out.pointee.queued = statistics.queued
-      out.pointee.delivered = statistics.delivered
+      out.pointee.delivered = statistics.queued &- gone
       out.pointee.refused = statistics.refused
       out.pointee.dropped = statistics.dropped
       out.pointee.retracted = statistics.retracted

@@ -7,6 +7,7 @@ extension Queue {
     return try queue.withLock { () throws(Status) in
       while queue.state.ring.count == 0 {
         if timeout.isOver { throw .timeout }
+        queue.state.ring.close()
         queue.sleep(until: timeout.deadline)
         guard queue.isCurrent else { throw .invalidHandle }
       }

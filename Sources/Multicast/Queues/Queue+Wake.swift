@@ -26,7 +26,11 @@ extension Queue {
   }
 
   /// From here on the loop has to be told again. The lock is held.
-  @inline(__always) func renewWake() { state.needsWake = state.wake != nil }
+  @inline(__always) func renewWake() {
+    if state.wake == nil { return }
+    state.needsWake = true
+    state.quietEnd = 0
+  }
 
   /// The same for a run that could not begin. The lock is not held.
   func runWasCalled() {

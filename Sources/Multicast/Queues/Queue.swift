@@ -4,9 +4,9 @@ import Synchronization
 
 /// A queue's slot, and the basics of all its operations.
 ///
-/// The queue's lock guards everything except the handle. After a thread has slept, blocked or run a
-/// call, it looks at the handle again before it uses anything else: the slot may have another
-/// occupant.
+/// The queue's lock guards everything except the handle and the head of the ring. After a thread
+/// has slept, blocked or run a call, it looks at the handle again before it uses anything else: the
+/// slot may have another occupant.
 struct Queue {
   struct Storage: ~Copyable {
     var header: SlotHeader
@@ -15,21 +15,23 @@ struct Queue {
     /// The same while a thread destroys the queue; otherwise none.
     var endingRecipients: Handle
 
-    var ring: CallRing
     var capacity: UInt32
     var overflow: multicast_overflow
+    /// Whether a call that comes wakes threads that sleep for it.
+    var isArrivalAwaited: Bool
+    /// Whether an invocation sleeps for room, and was not woken since.
+    var isRoomAwaited: Bool
+    /// A call at a lower position is appended without a look at anything but its delegate: there is
+    /// room, no more calls wait than ever before, and nothing has to be told of it.
+    var quietEnd: UInt64
     var statistics: Statistics
 
     /// Readable while calls wait; -1 if it was not asked for.
     var descriptor: Int32
-    /// Whether `arrival` is initialized. Then it stays so.
-    var hasCondition: Bool
     /// Threads that sleep until a call waits, or until the worker may continue. A thread counts
     /// itself out, even if the slot has another occupant by then.
     var sleeperCount: UInt32
-    /// Invocations that wait for room. Counted in the same way.
-    var blockedCount: UInt32
-    var arrival: pthread_cond_t
+    let arrival: Atomic<UInt32>
 
     var worker: Worker
     /// Of the worker, as the options have it.
@@ -50,15 +52,16 @@ struct Queue {
     /// The thread that ran the queue last, and is expected to make room; or none. Read without the
     /// lock, too.
     let consumer: Atomic<ThreadIdentity>
-    /// The record of the thread that runs the queue. That thread may have ended inside a call.
+    /// The record of the thread that runs the queue, or ran it last: whether it still does, its
+    /// frames tell. That thread may have ended inside a call.
     var runner: UnsafeMutablePointer<ThreadRecord.Storage>?
+    var ring: CallRing
   }
 
   typealias Wake = @convention(c) (_ context: UnsafeMutableRawPointer?) -> Void
 
   struct Statistics {
     var queued: UInt64 = 0
-    var delivered: UInt64 = 0
     var refused: UInt64 = 0
     var dropped: UInt64 = 0
     var retracted: UInt64 = 0
@@ -98,7 +101,7 @@ struct Queue {
   // Relaxed: everything else is read under the lock.
   var isCurrent: Bool { state.header.id.load(ordering: .relaxed) == handle }
 
-  var lock: Lock { Lock.queues(handle.index) }
+  var lock: SpinningLock { SpinningLock.queues(handle.index) }
 
   var header: UnsafeMutablePointer<SlotHeader> {
     UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)
@@ -154,14 +157,23 @@ struct Queue {
 
   // MARK: - Sleeping, under the lock
 
-  /// Can be called without the lock, too: the condition stays, whatever the occupant of the slot.
-  func wakeSleepers() { shims_wake_all(&state.arrival) }
+  private var arrival: UnsafeMutablePointer<Atomic<UInt32>> {
+    withUnsafePointer(to: storage.pointee.arrival) { UnsafeMutablePointer(mutating: $0) }
+  }
+
+  /// Can be called without the lock, too: the word stays, whatever the occupant of the slot.
+  func wakeSleepers() { SpinningLock.wakeAll(arrival) }
 
   /// Sleeps until something changes, or until a moment. The lock is released meanwhile.
+  ///
+  /// The head is closed: a run that ends takes the lock, and wakes this thread.
   func sleep(until moment: UInt64) {
-    lock.checkBeforeSleeping()
+    if state.ring.count == 0 {
+      state.isArrivalAwaited = true
+      state.quietEnd = 0
+    }
     state.sleeperCount &+= 1
-    shims_sleep(&state.arrival, lock.mutex, moment)
+    lock.sleep(with: arrival, until: moment)
     state.sleeperCount &-= 1
   }
 
@@ -174,6 +186,7 @@ struct Queue {
   static func runDidEnd(_ target: Target, _ frame: Frame, of thread: ThreadRecord) {
     let queue = Queue(slot: target.slot)
     queue.lock.lock()
+    queue.state.ring.close()
     queue.wakeSleepers()
     if queue.state.runner == thread.storage { queue.state.runner = nil }
     let wake = queue.handle.kind == .queue ? queue.beginWake(frame) : nil
@@ -188,10 +201,9 @@ struct Queue {
   }
 
   private func restartInChild() {
-    guard state.hasCondition else { return }
-    _ = shims_condition_init(&state.arrival)
     state.sleeperCount = 0
-    state.blockedCount = 0
+    state.isRoomAwaited = false
+    state.isArrivalAwaited = false
     guard handle.kind == .queue else { return }
     renewWake()
     var released = ReleasedPayloads()
@@ -199,6 +211,7 @@ struct Queue {
     released.finish()
     state.worker = .none
     if let runner = state.runner, !ThreadRecord(runner).isInside(target) { state.runner = nil }
+    state.quietEnd = 0
     if state.descriptor >= 0 { state.descriptor = shims_event_replace(state.descriptor) }
   }
 }

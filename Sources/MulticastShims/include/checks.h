@@ -23,7 +23,7 @@ static inline uintptr_t shims_stack_address(void) {
 // ------------------------------------------------------------
 
 // The rank of a lock of the library: locks are taken by rising rank. 0: not a lock of the library.
-SHIMS_HIDDEN uint32_t shims_checks_rank(const pthread_mutex_t *mutex);
+SHIMS_HIDDEN uint32_t shims_checks_rank(const void *lock);
 
 // A set of bits: one for each rank of which this thread holds a lock.
 SHIMS_HIDDEN uint32_t shims_checks_get_held(void);

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <signal.h>
@@ -160,22 +161,14 @@ extern SHIMS_HIDDEN shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT]
 
 // Few: with the stripes, no more than the thread sanitizer can track in one thread.
 #define SHIMS_LIFETIME_MUTEX_COUNT 16
-#define SHIMS_QUEUE_MUTEX_COUNT 8
+#define SHIMS_QUEUE_LOCK_COUNT 8
 
-// A mutex that spins for a moment before it sleeps. Producers and the consumer of a queue hold its
-// mutex in turn, for some ten nanoseconds each. An ordinary mutex is correct, too.
-#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
-#define SHIMS_SPINNING_MUTEX_INITIALIZER PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
-#else
-#define SHIMS_SPINNING_MUTEX_INITIALIZER PTHREAD_MUTEX_INITIALIZER
-#endif
-
-// A cache line each: a queue's mutex is locked for each call.
-typedef union shims_padded_mutex {
-  pthread_mutex_t mutex;
+// A cache line each: a queue's lock is taken for each call. The word is that of a SpinningLock.
+typedef union shims_padded_lock {
+  uint32_t word;
   char padding[64];
-} shims_padded_mutex;
-extern SHIMS_HIDDEN shims_padded_mutex shims_queue_mutexes[SHIMS_QUEUE_MUTEX_COUNT]
+} shims_padded_lock;
+extern SHIMS_HIDDEN shims_padded_lock shims_queue_locks[SHIMS_QUEUE_LOCK_COUNT]
     __attribute__((aligned(64)));
 extern SHIMS_HIDDEN pthread_mutex_t shims_lifetime_mutexes[SHIMS_LIFETIME_MUTEX_COUNT];
 extern SHIMS_HIDDEN pthread_mutex_t shims_name_mutex;
@@ -195,8 +188,8 @@ static inline shims_slot_pool *shims_get_stripe_pool(shims_stripe *stripe) {
 static inline pthread_mutex_t *shims_get_lifetime_mutex(uint32_t index) {
   return &shims_lifetime_mutexes[index % SHIMS_LIFETIME_MUTEX_COUNT];
 }
-static inline pthread_mutex_t *shims_get_queue_mutex(uint32_t index) {
-  return &shims_queue_mutexes[index % SHIMS_QUEUE_MUTEX_COUNT].mutex;
+static inline uint32_t *shims_get_queue_lock(uint32_t index) {
+  return &shims_queue_locks[index % SHIMS_QUEUE_LOCK_COUNT].word;
 }
 static inline pthread_mutex_t *shims_get_name_mutex(void) { return &shims_name_mutex; }
 static inline pthread_mutex_t *shims_get_slab_mutex(void) { return &shims_slab_mutex; }
@@ -205,10 +198,18 @@ static inline pthread_cond_t *shims_get_wait_condition(void) { return &shims_wai
 
 static inline void shims_lock(pthread_mutex_t *mutex) { pthread_mutex_lock(mutex); }
 static inline void shims_unlock(pthread_mutex_t *mutex) { pthread_mutex_unlock(mutex); }
-static inline void shims_lock_init(pthread_mutex_t *mutex, bool is_spinning) {
+static inline void shims_lock_init(pthread_mutex_t *mutex) {
   static const pthread_mutex_t ordinary = PTHREAD_MUTEX_INITIALIZER;
-  static const pthread_mutex_t spinning = SHIMS_SPINNING_MUTEX_INITIALIZER;
-  *mutex = is_spinning ? spinning : ordinary;
+  *mutex = ordinary;
+}
+
+// In a loop that waits for another processor.
+static inline void shims_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ __volatile__("yield");
+#endif
 }
 
 // ---- Waiting -------------------------------------------------------------------------------
@@ -245,6 +246,25 @@ static inline void shims_sleep(pthread_cond_t *condition, pthread_mutex_t *mutex
     pthread_cond_timedwait(condition, mutex, &deadline);
   }
   pthread_setcancelstate(previous, NULL);
+}
+
+// Sleeps while a word has this value, until woken, or until `deadline_ns` on the monotonic clock
+// (UINT64_MAX: no deadline). It may also return for no reason. By syscall(), so this is not a
+// cancellation point. errno is preserved.
+static inline void shims_futex_wait(uint32_t *word, uint32_t value, uint64_t deadline_ns) {
+  struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
+                              .tv_nsec = (long)(deadline_ns % 1000000000u)};
+  int error = errno;
+  syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value,
+          deadline_ns == UINT64_MAX ? NULL : &deadline, NULL, FUTEX_BITSET_MATCH_ANY);
+  errno = error;
+}
+
+// Wakes threads that sleep with this word.
+static inline void shims_futex_wake(uint32_t *word, int count) {
+  int error = errno;
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+  errno = error;
 }
 
 // Sleeps for a moment in a retry loop. Unlike a yield, this lets threads of a lower priority run.

@@ -9,8 +9,10 @@
 #pragma once
 
 #include "condition_queue.hpp"
+#include "eventfd_queue.hpp"
 #include "libmulticast_queue.hpp"
 #include "list.hpp"
+#include "ring_queue.hpp"
 #ifdef HAS_GLIB
 #include "glib_queue.hpp"
 #endif
@@ -35,3 +37,7 @@ using polled_queues =
                libmulticast_queue_contender<shared_library, runner::epoll>>;
 using threaded_queues =
     contenders<libmulticast_queue_contender<shared_library, runner::own_thread>>;
+/// Only for messages that are small.
+using small_queues = contenders<ring_queue_contender>;
+/// Only on one thread.
+using bare_system_calls = contenders<eventfd_queue_contender>;

@@ -139,6 +139,8 @@ int main(int argc, char **argv) {
   };
   polled_queues::for_each(here);
   peer_queues::for_each(here);
+  small_queues::for_each(here);
+  bare_system_calls::for_each(here);
 
   for (uint32_t producers : {1, 2, 4}) {
     auto from_producers = [&](auto each) {
@@ -155,6 +157,7 @@ int main(int argc, char **argv) {
     polled_queues::for_each(from_producers);
     threaded_queues::for_each(from_producers);
     peer_queues::for_each(from_producers);
+    small_queues::for_each(from_producers);
   }
 
   for (size_t size : {0, 16, 256, 4096}) {
