@@ -102,7 +102,7 @@ extension Lifetime {
   private func waitForOthers(
     _ removal: inout Removal, _ own: Status, _ timeout: Timeout, _ isOver: () -> Bool
   ) -> Status {
-    let others = removal.waitForPriorRemovals(timeout) { _, token in isRetiredMember(token) }
+    let others = removal.waitForPriorRemovals(.members(self), timeout)
     if others == .system { return .system }
     let isInside = ThreadRecord.current?.isInside ?? false
     if others == .ok && !isInside && shims_get_release_depth() == 0 {
@@ -118,7 +118,7 @@ extension Lifetime {
   }
 
   /// Whether a token is that of a member that is removed and may be in a call.
-  private func isRetiredMember(_ token: Token) -> Bool {
+  func isRetiredMember(_ token: Token) -> Bool {
     guard let member = Registration(slotOf: token) else { return false }
     let stripe = Stripe(of: member.owner)
     stripe.lock()

@@ -249,23 +249,16 @@ struct Removal {
     let mayBeCalled = (isInside || !isSingleInvoker) && multicast.hasDead(selection)
     guard mayBeCalled || Queue.isInUse else { return .ok }
     return waitForPriorRemovals(
-      timeout, needsFence: mayBeCalled && !isSingleInvoker
-    ) { target, token in
-      if Registration.isLive(token) { return false }
-      if target == multicast.target {
-        return mayBeCalled && multicast.hasDead(selection, token: token)
-      }
-      return target.isRun && multicast.isRetired(token, selection)
-    }
+      .selected(selection, of: multicast, mayBeCalled: mayBeCalled), timeout,
+      needsFence: mayBeCalled && !isSingleInvoker)
   }
 
   /// Waits for running calls of delegates that were removed before.
   ///
-  /// - Parameter isSelected: Given the target of a frame and the token of its call.
   /// - Returns: `ok`; `pending`, if this thread is in such a call or waiting would close a cycle;
   ///   `timeout`; or `system`.
   mutating func waitForPriorRemovals(
-    _ timeout: Timeout, needsFence: Bool = true, where isSelected: (Target, Token) -> Bool
+    _ prior: PriorCalls, _ timeout: Timeout, needsFence: Bool = true
   ) -> Status {
     // The thread that removed them may not have made its heavy fence yet.
     if needsFence { guard fence() else { return .system } }
@@ -273,47 +266,11 @@ struct Removal {
     for record in ThreadRegistry.all {  //~ no_wait_for_prior_removals
       let isOwn = record == ThreadRecord.current
       record.forEachFrame { target, token in
-        guard !token.isNone && isSelected(target, token) else { return }
+        guard !token.isNone && prior.contains(target, token) else { return }
         let status = isOwn ? .pending : PendingRemovals.wait(for: token, timeout)
         if status != .ok { waiting = status }
       }
     }
     return waiting
-  }
-}
-
-extension Multicast {
-  /// Whether a list that an invocation may be reading has a selected delegate that is dead.
-  fileprivate func hasDead(_ selection: Selection, token: Token? = nil) -> Bool {
-    stripe.lock()
-    defer { stripe.unlock() }
-    var isFound = false
-    let look = { (list: InvocationList) in
-      var position: UInt32 = 0
-      while position < list.count && !isFound {
-        let entry = list.entry(position)
-        isFound =
-          InvocationList.isDead(entry) && selection.includes(entry)
-          && (token.map { $0 == entry.pointee.token } ?? true)
-        position &+= 1
-      }
-    }
-    if let list, list.header.owner == handle { look(list) }
-    forEachRetired(look)
-    return isFound
-  }
-
-  /// Whether a delegate with a queue is selected, and is removed but still called. It may be in no
-  /// list any more: a run of a queue does not keep a list.
-  fileprivate func isRetired(_ token: Token, _ selection: Selection) -> Bool {
-    guard let registration = Registration(slotOf: token), registration.owner == handle.index
-    else { return false }
-    stripe.lock()
-    defer { stripe.unlock() }
-    guard registration.id == token.changed(to: .retired), let details = registration.details,
-      details.pointee.multicast == handle
-    else { return false }
-    return selection.includes(
-      multicast_delegate(function: details.pointee.function, context: details.pointee.context))
   }
 }

@@ -1,0 +1,60 @@
+import CMulticast
+
+/// Running calls of registrations that were removed before.
+enum PriorCalls {
+  /// Of selected delegates of a multicast. `mayBeCalled`: invocations may be in such calls, and not
+  /// only runs of queues.
+  case selected(Selection, of: Multicast, mayBeCalled: Bool)
+  /// Of members of a lifetime.
+  case members(Lifetime)
+
+  /// - Parameters: The target of a frame, and the token of its call.
+  func contains(_ target: Target, _ token: Token) -> Bool {
+    switch self {
+    case .members(let lifetime): return lifetime.isRetiredMember(token)
+    case .selected(let selection, let multicast, let mayBeCalled):
+      if Registration.isLive(token) { return false }
+      if target == multicast.target {
+        return mayBeCalled && multicast.hasDead(selection, token: token)
+      }
+      return target.isRun && multicast.isRetired(token, selection)
+    }
+  }
+}
+
+extension Multicast {
+  /// Whether a list that an invocation may be reading has a selected delegate that is dead.
+  @inline(never)
+  func hasDead(_ selection: Selection, token: Token? = nil) -> Bool {
+    stripe.lock()
+    defer { stripe.unlock() }
+    var isFound = false
+    let look = { (list: InvocationList) in
+      var position: UInt32 = 0
+      while position < list.count && !isFound {
+        let entry = list.entry(position)
+        isFound =
+          InvocationList.isDead(entry) && selection.includes(entry)
+          && (token.map { $0 == entry.pointee.token } ?? true)
+        position &+= 1
+      }
+    }
+    if let list, list.header.owner == handle { look(list) }
+    forEachRetired(look)
+    return isFound
+  }
+
+  /// Whether a delegate with a queue is selected, and is removed but still called. It may be in no
+  /// list any more: a run of a queue does not keep a list.
+  fileprivate func isRetired(_ token: Token, _ selection: Selection) -> Bool {
+    guard let registration = Registration(slotOf: token), registration.owner == handle.index
+    else { return false }
+    stripe.lock()
+    defer { stripe.unlock() }
+    guard registration.id == token.changed(to: .retired), let details = registration.details,
+      details.pointee.multicast == handle
+    else { return false }
+    return selection.includes(
+      multicast_delegate(function: details.pointee.function, context: details.pointee.context))
+  }
+}
