@@ -1,5 +1,10 @@
 #include "payloads.h"
 
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 /* ---- Cargo ----------------------------------------------------------------------------------- */
 
 void release_cargo(const void *payload, size_t size) {
@@ -76,6 +81,7 @@ multicast_invocation waiting(void) {
 
 static void *invoke_and_wait(void *argument) {
   waiter *w = argument;
+  STORE(w->number, syscall(SYS_gettid));
   w->result = multicast_invoke_with(w->target, &w->how, &w->out);
   gate_open(&w->returned);
   return NULL;
@@ -88,10 +94,29 @@ void begin_waiting(waiter *w, multicast m, const multicast_invocation *how) {
   w->out = multicast_outcome_default();
   w->result = INT64_MIN;
   w->returned = shut;
+  w->number = 0;
   w->thread = start_thread(invoke_and_wait, w);
 }
 
-void expect_to_be_waiting(waiter *w) { CHECK(!gate_opens_within(&w->returned, A_WHILE_MS)); }
+/* Whether the system says that the thread sleeps. */
+static bool is_asleep(waiter *w) {
+  char path[64], line[256] = "";
+  const char *end;
+  FILE *file;
+  if (LOAD(w->number) == 0) return false;
+  snprintf(path, sizeof path, "/proc/self/task/%ld/stat", LOAD(w->number));
+  file = fopen(path, "r");
+  if (file == NULL) return false;
+  if (fgets(line, sizeof line, file) == NULL) line[0] = '\0';
+  fclose(file);
+  end = strrchr(line, ')'); /* of its name */
+  return end != NULL && strncmp(end, ") S", 3) == 0;
+}
+
+void expect_to_be_waiting(waiter *w) {
+  EVENTUALLY(is_asleep(w));
+  CHECK(!gate_opens_within(&w->returned, A_WHILE_MS));
+}
 
 void expect_waited(waiter *w, int64_t result, uint64_t finished, uint64_t unfinished) {
   gate_wait(&w->returned);

@@ -57,6 +57,7 @@ typedef struct waiter {
   int64_t result;
   gate returned;
   pthread_t thread;
+  long number; /* as the system counts threads; 0 before it begins */
 } waiter;
 void begin_waiting(waiter *w, multicast m, const multicast_invocation *how);
 
