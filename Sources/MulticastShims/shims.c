@@ -1,4 +1,13 @@
+#define _GNU_SOURCE  // PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
 #include "shims.h"
+
+// A mutex that spins for a moment before it sleeps. Producers and the consumer of a queue hold its
+// mutex in turn, for some ten nanoseconds each. An ordinary mutex is correct, too.
+#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+#define SHIMS_SPINNING_MUTEX_INITIALIZER PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+#else
+#define SHIMS_SPINNING_MUTEX_INITIALIZER PTHREAD_MUTEX_INITIALIZER
+#endif
 
 __thread void *shims_thread_record;
 __thread bool shims_thread_is_ending;
@@ -10,6 +19,7 @@ shims_slot_pool shims_slot_pools[SHIMS_DIRECTORY_COUNT];
 
 shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT];  // zero is PTHREAD_MUTEX_INITIALIZER
 pthread_mutex_t shims_lifetime_mutexes[SHIMS_LIFETIME_MUTEX_COUNT];  // likewise
+const pthread_mutex_t shims_spinning_mutex = SHIMS_SPINNING_MUTEX_INITIALIZER;
 shims_padded_mutex shims_queue_mutexes[SHIMS_QUEUE_MUTEX_COUNT] = {
     [0 ... SHIMS_QUEUE_MUTEX_COUNT - 1] = {.mutex = SHIMS_SPINNING_MUTEX_INITIALIZER}};
 pthread_mutex_t shims_name_mutex = PTHREAD_MUTEX_INITIALIZER;

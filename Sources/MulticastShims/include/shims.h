@@ -7,9 +7,8 @@
 #ifndef MULTICAST_SHIMS_H
 #define MULTICAST_SHIMS_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE  // dup3
-#endif
+// Without _GNU_SOURCE, which would change the types of libc's headers: they are a module for
+// ordinary Swift, compiled without it, and the two have to agree.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -162,14 +162,6 @@ extern SHIMS_HIDDEN shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT]
 #define SHIMS_LIFETIME_MUTEX_COUNT 16
 #define SHIMS_QUEUE_MUTEX_COUNT 8
 
-// A mutex that spins for a moment before it sleeps. Producers and the consumer of a queue hold its
-// mutex in turn, for some ten nanoseconds each. An ordinary mutex is correct, too.
-#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
-#define SHIMS_SPINNING_MUTEX_INITIALIZER PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
-#else
-#define SHIMS_SPINNING_MUTEX_INITIALIZER PTHREAD_MUTEX_INITIALIZER
-#endif
-
 // A cache line each: a queue's mutex is locked for each call.
 typedef union shims_padded_mutex {
   pthread_mutex_t mutex;
@@ -177,6 +169,8 @@ typedef union shims_padded_mutex {
 } shims_padded_mutex;
 extern SHIMS_HIDDEN shims_padded_mutex shims_queue_mutexes[SHIMS_QUEUE_MUTEX_COUNT]
     __attribute__((aligned(64)));
+// The initial value of these.
+extern SHIMS_HIDDEN const pthread_mutex_t shims_spinning_mutex;
 extern SHIMS_HIDDEN pthread_mutex_t shims_lifetime_mutexes[SHIMS_LIFETIME_MUTEX_COUNT];
 extern SHIMS_HIDDEN pthread_mutex_t shims_name_mutex;
 extern SHIMS_HIDDEN pthread_mutex_t shims_slab_mutex;
@@ -207,8 +201,7 @@ static inline void shims_lock(pthread_mutex_t *mutex) { pthread_mutex_lock(mutex
 static inline void shims_unlock(pthread_mutex_t *mutex) { pthread_mutex_unlock(mutex); }
 static inline void shims_lock_init(pthread_mutex_t *mutex, bool is_spinning) {
   static const pthread_mutex_t ordinary = PTHREAD_MUTEX_INITIALIZER;
-  static const pthread_mutex_t spinning = SHIMS_SPINNING_MUTEX_INITIALIZER;
-  *mutex = is_spinning ? spinning : ordinary;
+  *mutex = is_spinning ? shims_spinning_mutex : ordinary;
 }
 
 // ---- Waiting -------------------------------------------------------------------------------
@@ -295,7 +288,7 @@ static inline int shims_event_replace(int descriptor) {
   shims_event_close(descriptor);
   int fresh = shims_event_open();
   if (fresh < 0 || fresh == descriptor) return fresh;
-  int moved = dup3(fresh, descriptor, O_CLOEXEC);
+  int moved = (int)syscall(SYS_dup3, fresh, descriptor, O_CLOEXEC);
   shims_event_close(fresh);
   return moved;
 }
@@ -338,7 +331,7 @@ static inline shims_thread_name shims_make_thread_name(const char *text) {
 
 // Names the calling thread.
 static inline void shims_set_thread_name(const shims_thread_name *name) {
-  if (name->text[0] != '\0') pthread_setname_np(pthread_self(), name->text);
+  if (name->text[0] != '\0') prctl(PR_SET_NAME, name->text);
 }
 
 // ---- Thread exit and fork ------------------------------------------------------------------

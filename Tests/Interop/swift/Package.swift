@@ -2,11 +2,10 @@
 import PackageDescription
 
 // An ordinary Swift program, with its own runtime, that uses the library as any C program does:
-// through the header's module map and the shared library. (Depending on the target instead of the
-// product would link Embedded objects into an ordinary program.)
+// through the header's module map and the shared library. (MulticastSwift is tested in Tests/Swift.)
 let package = Package(
   name: "multicast-interop",
-  dependencies: [.package(name: "multicast", path: "../../..")],
+  dependencies: [.package(name: "multicast", path: "../../..", traits: ["Embedded"])],
   targets: [
     .testTarget(
       name: "MulticastTests",
