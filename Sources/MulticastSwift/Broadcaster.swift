@@ -1,5 +1,4 @@
 import Dispatch
-import Synchronization
 
 /// Connects notifiers and observers that share nothing but a protocol.
 ///
@@ -17,7 +16,7 @@ public final class Broadcaster: Sendable {
   public static let shared = Broadcaster()
 
   /// For each type an `Observers` of it.
-  private let observers = Mutex<[ObjectIdentifier: any AnyObject & Sendable]>([:])
+  private let observers = Locked<[ObjectIdentifier: any AnyObject & Sendable]>([:])
 
   /// One that shares nothing with others.
   public init() {}
@@ -115,7 +114,7 @@ private final class Observers<P: Sendable>: Sendable {
   // The first is that of the notifier. Nothing that is called under the lock runs code of others:
   // an add does not end an object, and `mayHaveDelegates` does not look for objects that have
   // ended.
-  private let list = Mutex<[Group]>([Group(place: .notifier)])
+  private let list = Locked<[Group]>([Group(place: .notifier)])
 
   var groups: [Group] { list.withLock { $0 } }
 

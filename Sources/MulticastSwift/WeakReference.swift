@@ -1,9 +1,5 @@
 import MulticastRuntime
 
-#if WeakBoxes
-  import Synchronization
-#endif
-
 /// A reference to an object that does not keep it alive, as the context of a registration.
 ///
 /// There are two forms, with the same behaviour. The first has no memory of its own: the context is
@@ -65,13 +61,13 @@ enum WeakReference {
 
     private init(_ object: AnyObject) { self.object = object }
 
-    private struct Boxes {
+    private struct Boxes: Sendable {
       var ofAddress: [UInt: WeakBox] = [:]
       /// Boxes of objects that have ended are dropped when there are that many.
       var limit = 64
     }
 
-    private static let boxes = Mutex(Boxes())
+    private static let boxes = Locked(Boxes())
 
     /// `@unchecked`: it only keeps an object for a while.
     private struct Kept: @unchecked Sendable {

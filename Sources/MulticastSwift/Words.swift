@@ -1,6 +1,5 @@
 import CMulticast
 import MulticastRuntime
-import Synchronization
 
 /// How a delegate of the type `P` becomes the two fields of a `multicast_delegate`, and back.
 ///
@@ -74,7 +73,7 @@ final class ValueBox<P> {
 /// The words of a delegate without the object: one for each pair of a type `P` and a class, for
 /// good.
 private enum Templates {
-  private struct Key: Hashable {
+  private struct Key: Hashable, Sendable {
     let type: ObjectIdentifier
     let ofObject: ObjectIdentifier
   }
@@ -84,12 +83,12 @@ private enum Templates {
     let words: UnsafeRawPointer
   }
 
-  private static let templates = Mutex<[Key: Template]>([:])
+  private static let templates = Locked<[Key: Template]>([:])
 
   static func template<P>(of delegate: P, _ ofObject: ObjectIdentifier) -> UnsafeRawPointer {
     let key = Key(type: ObjectIdentifier(P.self), ofObject: ofObject)
-    return templates.withLock { templates in
-      if let template = templates[key] { return template.words }
+    return templates.withLock { templates -> Template in
+      if let template = templates[key] { return template }
       let words = UnsafeMutableRawPointer.allocate(
         byteCount: MemoryLayout<P>.size, alignment: MemoryLayout<P>.alignment)
       withUnsafeBytes(of: delegate) {
@@ -98,7 +97,7 @@ private enum Templates {
       words.storeBytes(of: nil, as: UnsafeRawPointer?.self)
       let template = Template(words: UnsafeRawPointer(words))
       templates[key] = template
-      return template.words
-    }
+      return template
+    }.words
   }
 }

@@ -11,7 +11,7 @@ import Testing
   final class Canary: Sendable {
     static let living = Atomic(0)
     static let calledWhenDead = Atomic(0)
-    private let song = Mutex("alive")
+    private let song = Locked("alive")
 
     init() { Canary.living.add(1, ordering: .relaxed) }
     deinit {
