@@ -51,30 +51,25 @@ extension MulticastDelegate {
   @discardableResult
   func visit(_ body: (P) -> Bool) -> Int {
     // A C function cannot have `P` in it: it gets a closure that does not show `P`.
-    withoutActuallyEscaping(body) { body in
-      var visitor: Visitor = { Words<P>.withDelegate($0, body) }
-      let visited = withUnsafeMutablePointer(to: &visitor) {
-        multicast_visit(target, visitDelegate, $0)
-      }
-      // The last reference may be given up inside of a call.
-      return withExtendedLifetime(self) { max(0, Int(visited)) }
+    func visitor(_ delegate: UnsafePointer<multicast_delegate>) -> Bool {
+      Words<P>.withDelegate(delegate, body)
+    }
+    // The last reference to `self` may be given up inside of a call.
+    return withExtendedLifetime(self) {
+      max(0, Int(Visitor.with(visitor) { multicast_visit(target, visitDelegate, $0) }))
     }
   }
 
   /// Passes the delegate of one registration to `body`, if it is live and not paused. It is not
   /// live if its multicast has ended: so calls that wait do not keep the multicast.
   static func visit(_ registration: Registration, _ body: (P) -> Void) {
-    withoutActuallyEscaping(body) { body in
-      var visitor: Visitor = {
-        Words<P>.withDelegate($0) {
-          body($0)
-          return true
-        }
-      }
-      withUnsafeMutablePointer(to: &visitor) {
-        _ = multicast_token_visit(registration.token, visitDelegate, $0)
+    func visitor(_ delegate: UnsafePointer<multicast_delegate>) -> Bool {
+      Words<P>.withDelegate(delegate) {
+        body($0)
+        return true
       }
     }
+    _ = Visitor.with(visitor) { multicast_token_visit(registration.token, visitDelegate, $0) }
   }
 
   /// The registrations that an invocation would call now, in order.
@@ -103,10 +98,32 @@ extension MulticastDelegate where P: Sendable {
 }
 
 /// What the C interface calls, without the type of the delegates.
-@usableFromInline typealias Visitor = (multicast_delegate) -> Bool
+///
+/// An object: to call a closure that stands alone in memory would take a reference each time.
+@usableFromInline
+final class Visitor {
+  @usableFromInline let body: (UnsafePointer<multicast_delegate>) -> Bool
 
-/// The context is a pointer to a ``Visitor``.
+  @inlinable
+  init(_ body: @escaping (UnsafePointer<multicast_delegate>) -> Bool) { self.body = body }
+
+  /// Passes the context of ``visitDelegate`` to `visit`.
+  @inlinable
+  static func with(
+    _ body: (UnsafePointer<multicast_delegate>) -> Bool,
+    _ visit: (UnsafeMutableRawPointer) -> Int64
+  ) -> Int64 {
+    withoutActuallyEscaping(body) { body in
+      let visitor = Visitor(body)
+      return withExtendedLifetime(visitor) {
+        visit(Unmanaged.passUnretained(visitor).toOpaque())
+      }
+    }
+  }
+}
+
+/// The context is a ``Visitor``.
 @usableFromInline
 let visitDelegate: multicast_visitor = { context, delegate in
-  context!.assumingMemoryBound(to: Visitor.self).pointee(delegate!.pointee)
+  Unmanaged<Visitor>.fromOpaque(context!)._withUnsafeGuaranteedRef { $0.body(delegate!) }
 }

@@ -37,7 +37,10 @@ enum Words<P> {
 
   /// Passes the delegate to `body`. It is borrowed: whoever calls this keeps the object.
   @inlinable
-  static func withDelegate(_ delegate: multicast_delegate, _ body: (P) -> Bool) -> Bool {
+  static func withDelegate(
+    _ delegate: UnsafePointer<multicast_delegate>, _ body: (P) -> Bool
+  ) -> Bool {
+    let delegate = delegate.pointee
     let isValue =
       unsafeBitCast(delegate.function, to: UInt.self)
       == unsafeBitCast(multicast_swift_value as multicast_function, to: UInt.self)
