@@ -19,7 +19,7 @@ import MulticastRuntime
 /// `P` is. So is a protocol that inherits from `Sendable`, as each protocol on a global actor
 /// should.
 ///
-/// Each delegate takes about a hundred bytes. It is fastest for protocols that inherit from
+/// Each weak delegate takes about 150 bytes. Calls are fastest for protocols that inherit from
 /// `AnyObject`.
 public final class MulticastDelegate<P> {
   /// How delegates are held.
