@@ -1,38 +1,55 @@
-// swift-tools-version: 6.0
+// swift-tools-version: 6.2
 import PackageDescription
+
+/// With the trait Embedded the core is what CMake builds: Embedded Swift, which needs libc only.
+private let embedded: BuildSettingCondition = .when(traits: ["Embedded"])
 
 let package = Package(
   name: "multicast",
   products: [
-    .library(name: "multicast", type: .dynamic, targets: ["Multicast"])
+    // For Swift programs: the overlay, and under it the core as ordinary Swift, linked statically.
+    .library(name: "MulticastSwift", targets: ["MulticastSwift"]),
+    // For C programs: `swift build -c release --traits Embedded` makes libmulticast.so.
+    .library(name: "multicast", type: .dynamic, targets: ["Multicast"]),
+  ],
+  traits: [
+    .trait(
+      name: "Embedded",
+      description: "Compile the core as Embedded Swift: libmulticast.so then needs libc only"),
+    .trait(
+      name: "WeakBoxes",
+      description: "Refer to delegates by `weak` in a box each, not by the runtime's functions"),
   ],
   targets: [
     // The header as C, for Swift to be checked against.
     .systemLibrary(name: "CMulticast", path: "include"),
-    .target(
-      name: "MulticastShims",
-      cSettings: [.unsafeFlags(["-fvisibility=hidden"])]
-    ),
+    .target(name: "MulticastShims"),
     .target(
       name: "Multicast",
       dependencies: ["CMulticast", "MulticastShims"],
       swiftSettings: [
-        .enableExperimentalFeature("Embedded"),
-        .unsafeFlags([
-          "-wmo", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
-          // Where the loop of an invocation falls makes up to half of its speed.
-          "-Xllvm", "-align-all-functions=6",
-        ]),
+        .enableExperimentalFeature("Embedded", embedded),
+        .unsafeFlags(
+          [
+            "-wmo", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
+            // Where the loop of an invocation falls makes up to half of its speed.
+            "-Xllvm", "-align-all-functions=6",
+          ], embedded),
       ],
       linkerSettings: [
-        .unsafeFlags([
-          "-use-ld=lld",
-          "-Xlinker", "--version-script=\(Context.packageDirectory)/cmake/multicast.map",
-          // Threads that end call into the library: it must stay mapped.
-          "-Xlinker", "-z", "-Xlinker", "nodelete",
-          "-Xlinker", "-z", "-Xlinker", "now", "-Xlinker", "--gc-sections",
-        ])
+        .unsafeFlags(
+          [
+            "-use-ld=lld",
+            "-Xlinker", "--version-script=\(Context.packageDirectory)/cmake/multicast.map",
+            // Threads that end call into the library: it must stay mapped.
+            "-Xlinker", "-z", "-Xlinker", "nodelete",
+            "-Xlinker", "-z", "-Xlinker", "now", "-Xlinker", "--gc-sections",
+          ], embedded)
       ]
     ),
+    // What the overlay needs of the Swift runtime, declared in C.
+    .target(name: "MulticastRuntime"),
+    // It imports the header only: never the Embedded module.
+    .target(name: "MulticastSwift", dependencies: ["CMulticast", "Multicast", "MulticastRuntime"]),
   ]
 )

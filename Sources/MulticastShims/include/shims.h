@@ -7,9 +7,8 @@
 #ifndef MULTICAST_SHIMS_H
 #define MULTICAST_SHIMS_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE  // dup3
-#endif
+// Without _GNU_SOURCE, which would change the types of libc's headers: they are a module for
+// ordinary Swift, compiled without it, and the two have to agree.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -315,7 +315,7 @@ static inline int shims_event_replace(int descriptor) {
   shims_event_close(descriptor);
   int fresh = shims_event_open();
   if (fresh < 0 || fresh == descriptor) return fresh;
-  int moved = dup3(fresh, descriptor, O_CLOEXEC);
+  int moved = (int)syscall(SYS_dup3, fresh, descriptor, O_CLOEXEC);
   shims_event_close(fresh);
   return moved;
 }
@@ -358,7 +358,7 @@ static inline shims_thread_name shims_make_thread_name(const char *text) {
 
 // Names the calling thread.
 static inline void shims_set_thread_name(const shims_thread_name *name) {
-  if (name->text[0] != '\0') pthread_setname_np(pthread_self(), name->text);
+  if (name->text[0] != '\0') prctl(PR_SET_NAME, name->text);
 }
 
 // ---- Thread exit and fork ------------------------------------------------------------------

@@ -1,12 +1,11 @@
-// swift-tools-version: 6.0
+// swift-tools-version: 6.2
 import PackageDescription
 
 // An ordinary Swift program, with its own runtime, that uses the library as any C program does:
-// through the header's module map and the shared library. (Depending on the target instead of the
-// product would link Embedded objects into an ordinary program.)
+// through the header's module map and the shared library. Tests/Swift tests MulticastSwift.
 let package = Package(
   name: "multicast-interop",
-  dependencies: [.package(name: "multicast", path: "../../..")],
+  dependencies: [.package(name: "multicast", path: "../../..", traits: ["Embedded"])],
   targets: [
     .testTarget(
       name: "MulticastTests",

@@ -1,0 +1,164 @@
+import CMulticast
+import MulticastRuntime
+
+/// Calls that wait until the program's own loop, or a thread of the delivery, makes them.
+///
+/// For threads and loops that are not dispatch queues. It has room for a certain number of calls:
+/// what happens when it is full is up to you, and counted.
+///
+/// ```swift
+/// let calls = Delivery()!
+/// temperature.add(on: .delivery(calls)) { print($0) }
+/// while isRunning { if calls.wait(for: .seconds(1)) { calls.run() } }
+/// ```
+///
+/// A loop that sleeps in `poll` can watch ``descriptor``. A loop that is woken by a function gets
+/// `wake`.
+public final class Delivery: Sendable {
+  /// What happens to a call if there is no room.
+  public enum Overflow: Hashable, Sendable {
+    /// It is refused.
+    case refuse
+    /// The call that has waited longest is dropped.
+    case dropOldest
+    /// The notification waits for room, unless that would be a deadlock.
+    case block
+  }
+
+  /// What it has done since it was created, in calls.
+  public struct Statistics: Hashable, Sendable {
+    /// They wait now.
+    public let pending: Int
+    /// They were made, with the one that is running.
+    public let delivered: Int
+    /// They were refused or dropped.
+    public let lost: Int
+  }
+
+  private let queue: multicast_queue
+  /// It has one delegate, which delivers to the queue and does the work that is its payload.
+  private let works: multicast
+  private let waker: Waker?
+
+  /// - Parameters:
+  ///   - capacity: How many calls may wait, 1 to 2²⁴.
+  ///   - overflow: What happens if more are to wait.
+  ///   - wake: Told when calls wait, on the thread that notifies, and then not again before
+  ///     ``run(max:)``. It makes a loop call that function on its own thread.
+  /// - Returns: nil if there is no memory, or the capacity is not valid.
+  public init?(
+    capacity: Int = 1024, overflow: Overflow = .refuse,
+    wake: (@Sendable (Delivery) -> Void)? = nil
+  ) {
+    guard capacity > 0 else { return nil }
+    var options = multicast_queue_options_default()
+    options.capacity = capacity
+    switch overflow {
+    case .refuse: options.overflow = MULTICAST_OVERFLOW_REFUSE.rawValue
+    case .dropOldest: options.overflow = MULTICAST_OVERFLOW_DROP_OLDEST.rawValue
+    case .block: options.overflow = MULTICAST_OVERFLOW_BLOCK.rawValue
+    }
+    waker = wake.map(Waker.init)
+    if let waker {
+      options.wake = { Unmanaged<Waker>.fromOpaque($0!).takeUnretainedValue().wake() }
+      options.wake_context = Unmanaged.passUnretained(waker).toOpaque()
+    }
+    queue = multicast_queue_create(&options)
+    works = multicast_create()
+    guard queue.id != 0, works.id != 0 else { return nil }
+    var how = multicast_add_options_default()
+    how.queue = queue
+    let work = multicast_delegate(
+      function: { _, _, payload, _ in
+        Unmanaged<Work>.fromOpaque(payload!).takeUnretainedValue().body()
+      }, context: nil)
+    guard multicast_add(works, work, &how, nil) == MULTICAST_OK.rawValue else { return nil }
+    waker?.delivery = self
+  }
+
+  // Notifications, runs and waits keep `self`. So `wake` runs on no other thread now, but for that
+  // of the queue itself, or on this thread, which then has given up the last reference inside it.
+  // In these two cases the waker stays for good: nothing tells when the call has returned.
+  deinit {
+    multicast_destroy_within(works, 0)
+    let status = multicast_queue_destroy_within(queue, 0)
+    if status != MULTICAST_OK.rawValue, status != MULTICAST_ERROR_INVALID_HANDLE.rawValue {
+      if let waker { _ = Unmanaged.passRetained(waker) }
+    }
+  }
+
+  // MARK: - Making the calls
+
+  /// Makes calls on this thread, the oldest first.
+  ///
+  /// - Parameter max: The most calls to make; 0: at most as many as wait when this begins.
+  /// - Returns: How many were made. 0 also if another thread makes them.
+  @discardableResult
+  public func run(max: Int = 0) -> Int {
+    withExtendedLifetime(self) { Swift.max(0, Int(multicast_queue_run(queue, Swift.max(0, max)))) }
+  }
+
+  /// Waits until there is a call to make.
+  ///
+  /// - Parameter limit: How long; nil: without a limit.
+  /// - Returns: False if the time is up.
+  public func wait(for limit: Duration? = nil) -> Bool {
+    withExtendedLifetime(self) { multicast_queue_wait(queue, limit?.nanoseconds ?? .max) > 0 }
+  }
+
+  /// Gives it a thread of its own, which makes the calls as they come.
+  ///
+  /// - Returns: False if it has one, or the system has none left.
+  @discardableResult
+  public func start() -> Bool {
+    withExtendedLifetime(self) { multicast_queue_start(queue) == MULTICAST_OK.rawValue }
+  }
+
+  /// Ends its thread, and waits for the call that the thread is in. Calls that wait go on waiting.
+  public func stop() { withExtendedLifetime(self) { _ = multicast_queue_stop(queue) } }
+
+  /// Drops the calls that wait. They are lost.
+  public func clear() { withExtendedLifetime(self) { _ = multicast_queue_clear(queue) } }
+
+  /// A descriptor that is readable exactly while calls wait, for `poll` and its like; -1 if the
+  /// system has none left. Only watch it, and not longer than the delivery exists.
+  public var descriptor: Int32 { withExtendedLifetime(self) { multicast_queue_fd(queue) } }
+
+  /// What it has done, at one moment.
+  public var statistics: Statistics {
+    withExtendedLifetime(self) {
+      var statistics = multicast_queue_stats_default()
+      multicast_queue_get_stats(queue, &statistics)
+      return Statistics(
+        pending: Int(statistics.pending), delivered: Int(statistics.delivered),
+        lost: Int(statistics.refused + statistics.dropped))
+    }
+  }
+
+  /// Does some work when it is run. False: there was no room.
+  func perform(_ body: @escaping @Sendable () -> Void) -> Bool {
+    var how = multicast_invocation_default()
+    how.payload = UnsafeRawPointer(Unmanaged.passRetained(Work(body)).toOpaque())
+    how.release = { work, _ in Unmanaged<Work>.fromOpaque(work!).release() }
+    return withExtendedLifetime(self) { multicast_invoke_with(works, &how, nil) == 1 }
+  }
+}
+
+/// The payload of a call.
+private final class Work: Sendable {
+  let body: @Sendable () -> Void
+
+  init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+}
+
+/// The context of `wake`.
+///
+/// `@unchecked`: `delivery` is set before another thread can see it.
+private final class Waker: @unchecked Sendable {
+  private let body: @Sendable (Delivery) -> Void
+  weak var delivery: Delivery?
+
+  init(_ body: @escaping @Sendable (Delivery) -> Void) { self.body = body }
+
+  func wake() { if let delivery { body(delivery) } }
+}

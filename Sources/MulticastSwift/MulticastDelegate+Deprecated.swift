@@ -1,0 +1,23 @@
+// The names that well-known classes of this kind have. Programs that were written for these
+// compile, and the compiler offers to change them.
+extension MulticastDelegate {
+  /// As ``init(_:reference:)``.
+  @available(*, deprecated, renamed: "init(_:)")
+  public convenience init(delegates: [P]) { self.init(delegates) }
+
+  /// As ``add(_:priority:isUnique:)``.
+  @available(*, deprecated, renamed: "add(_:)")
+  public func addDelegate(_ delegate: P) { add(delegate) }
+
+  /// As ``remove(_:)``.
+  @available(*, deprecated, renamed: "remove(_:)")
+  public func removeDelegate(_ delegate: P) { remove(delegate) }
+
+  /// As ``invoke(_:)``.
+  @available(*, deprecated, renamed: "invoke(_:)")
+  public func invokeDelegates(_ closure: (P) -> Void) { invoke(closure) }
+
+  /// As ``invoke(_:)``.
+  @available(*, deprecated, renamed: "invoke(_:)")
+  public func notifyDelegates(_ closure: (P) -> Void) { invoke(closure) }
+}

@@ -1,0 +1,129 @@
+import CMulticast
+import Dispatch
+
+extension MulticastDelegate {
+  /// Calls `body` with each delegate, by priority, then in the order in which they were added.
+  ///
+  /// - Parameter body: Runs on this thread. If it throws, no further delegate is called.
+  /// - Returns: How many were called.
+  /// - Throws: What `body` throws.
+  @inlinable
+  @discardableResult
+  public func invoke<E: Error>(_ body: (P) throws(E) -> Void) throws(E) -> Int {
+    var failure: E?
+    let called = visit { delegate in
+      do throws(E) {
+        try body(delegate)
+        return true
+      } catch {
+        failure = error
+        return false
+      }
+    }
+    if let failure { throw failure }
+    return called
+  }
+
+  /// The first answer: asks each delegate in order, until one does not return nil.
+  ///
+  /// - Parameter body: Runs on this thread. If it throws, no further delegate is asked.
+  /// - Returns: The answer; nil if there is none.
+  /// - Throws: What `body` throws.
+  @inlinable
+  public func first<Answer, E: Error>(_ body: (P) throws(E) -> Answer?) throws(E) -> Answer? {
+    var answer: Answer?
+    var failure: E?
+    visit { delegate in
+      do throws(E) {
+        answer = try body(delegate)
+        return answer == nil
+      } catch {
+        failure = error
+        return false
+      }
+    }
+    if let failure { throw failure }
+    return answer
+  }
+
+  /// Passes each delegate to `body`, until it returns false. Returns how many were passed.
+  @inlinable
+  @discardableResult
+  func visit(_ body: (P) -> Bool) -> Int {
+    // A C function cannot have `P` in it: it gets a closure that does not show `P`.
+    func visitor(_ delegate: UnsafePointer<multicast_delegate>) -> Bool {
+      Words<P>.withDelegate(delegate, body)
+    }
+    // The last reference to `self` may be given up inside of a call.
+    return withExtendedLifetime(self) {
+      max(0, Int(Visitor.with(visitor) { multicast_visit(target, visitDelegate, $0) }))
+    }
+  }
+
+  /// Passes the delegate of one registration to `body`, if it is live and not paused. It is not
+  /// live if its multicast has ended: so calls that wait do not keep the multicast.
+  static func visit(_ registration: Registration, _ body: (P) -> Void) {
+    func visitor(_ delegate: UnsafePointer<multicast_delegate>) -> Bool {
+      Words<P>.withDelegate(delegate) {
+        body($0)
+        return true
+      }
+    }
+    _ = Visitor.with(visitor) { multicast_token_visit(registration.token, visitDelegate, $0) }
+  }
+
+  /// The registrations that an invocation would call now, in order.
+  func registrations() -> [Registration] {
+    var registrations: [Registration] = []
+    visit { _ in
+      registrations.append(Registration(multicast_token_current()))
+      return true
+    }
+    return registrations
+  }
+}
+
+extension MulticastDelegate where P: Sendable {
+  /// Calls the delegates later, on a queue: those that are there now, and not removed or paused
+  /// before their call begins. They are removed when the multicast ends.
+  ///
+  /// - Parameters:
+  ///   - queue: Where. Each invocation is one block, so on a serial queue they are made in order.
+  ///   - body: Called with each delegate.
+  public func invoke(on queue: DispatchQueue, _ body: @escaping @Sendable (P) -> Void) {
+    let registrations = registrations()
+    if registrations.isEmpty { return }
+    queue.async { for registration in registrations { Self.visit(registration, body) } }
+  }
+}
+
+/// What the C interface calls, without the type of the delegates.
+///
+/// An object: to call a closure that stands alone in memory would take a reference each time.
+@usableFromInline
+final class Visitor {
+  @usableFromInline let body: (UnsafePointer<multicast_delegate>) -> Bool
+
+  @inlinable
+  init(_ body: @escaping (UnsafePointer<multicast_delegate>) -> Bool) { self.body = body }
+
+  /// Passes the context of ``visitDelegate`` to `visit`.
+  @inlinable
+  static func with(
+    _ body: (UnsafePointer<multicast_delegate>) -> Bool,
+    _ visit: (UnsafeMutableRawPointer) -> Int64
+  ) -> Int64 {
+    withoutActuallyEscaping(body) { body in
+      let visitor = Visitor(body)
+      return withExtendedLifetime(visitor) {
+        visit(Unmanaged.passUnretained(visitor).toOpaque())
+      }
+    }
+  }
+}
+
+/// The context is a ``Visitor``.
+@usableFromInline
+let visitDelegate: multicast_visitor = { context, delegate in
+  Unmanaged<Visitor>.fromOpaque(context!)._withUnsafeGuaranteedRef { $0.body(delegate!) }
+}

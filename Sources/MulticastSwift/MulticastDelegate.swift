@@ -1,0 +1,166 @@
+import CMulticast
+import MulticastRuntime
+
+/// Any number of delegates of one protocol, which are called together.
+///
+/// ```swift
+/// protocol SongListener: AnyObject { func didChangeTitle(_ title: String) }
+///
+/// let listeners = MulticastDelegate<any SongListener>()
+/// listeners.add(window)
+/// listeners.invoke { $0.didChangeTitle("Aria") }
+/// ```
+///
+/// Delegates are held weakly, or strongly by choice. They are called by priority, then in the order
+/// in which they were added. A delegate may add, remove and invoke. An invocation does not call
+/// delegates that are added meanwhile, nor those that are removed before their call begins.
+///
+/// Any thread may use it at any time, and an invocation takes no lock: this type is `Sendable` if
+/// `P` is. So is a protocol that inherits from `Sendable`, as each protocol on a global actor
+/// should.
+///
+/// Each weak delegate takes about 150 bytes. Calls are fastest for protocols that inherit from
+/// `AnyObject`.
+public final class MulticastDelegate<P> {
+  /// How delegates are held.
+  public enum Reference: Hashable, Sendable {
+    /// They may end at any time. Then they are not called any more.
+    case weak
+    /// They stay until they are removed, or until the multicast ends. They may be values.
+    case strong
+  }
+
+  @usableFromInline let target: multicast
+
+  /// How delegates are held.
+  public let reference: Reference
+
+  /// - Parameters:
+  ///   - delegates: The first delegates, in order.
+  ///   - reference: How all delegates are held.
+  public init(_ delegates: [P] = [], reference: Reference = .weak) {
+    target = multicast_create()
+    self.reference = reference
+    for delegate in delegates { add(delegate) }
+  }
+
+  // Every use of `target` keeps `self` until it is over, so no invocation is running here on
+  // another thread. If one runs on this thread, in a call that gave up the last reference, it calls
+  // no further delegate, and each delegate is given back when its call has returned.
+  deinit { multicast_destroy_within(target, 0) }
+
+  // MARK: - Adding and removing
+
+  /// Adds a delegate, last among those of its priority.
+  ///
+  /// - Parameters:
+  ///   - delegate: What to call. If the multicast is ``Reference/weak``, it must be an object.
+  ///   - priority: Higher is called first.
+  ///   - isUnique: Removes the delegate first if it is there already: it moves to the end.
+  /// - Returns: The registration; not live if there is no memory.
+  @discardableResult
+  public func add(_ delegate: P, priority: Int32 = 0, isUnique: Bool = false) -> Registration {
+    withExtendedLifetime((self, delegate)) {
+      var options = multicast_add_options_default()
+      options.priority = priority
+      options.flags = isUnique ? MULTICAST_UNIQUE : 0
+      return add(delegate, options)
+    }
+  }
+
+  /// As ``add(_:priority:isUnique:)``, with options of the C interface. Sets those of the context.
+  func add(_ delegate: P, _ options: consuming multicast_add_options) -> Registration {
+    var owned: multicast_delegate
+    switch (reference, Words.object(of: delegate)) {
+    case (.weak, let object?):
+      let context = WeakReference.context(of: object)
+      WeakReference.retain(context)
+      owned = multicast_delegate(function: Words.function(of: delegate, object), context: context)
+      options.lock = WeakReference.lock
+      options.unlock = WeakReference.unlock
+      options.release = WeakReference.release
+    case (.strong, let object?):
+      let context = Unmanaged.passRetained(object).toOpaque()
+      owned = multicast_delegate(function: Words.function(of: delegate, object), context: context)
+      options.release = swift_release
+    case (.weak, nil):
+      preconditionFailure("a weak delegate has to be an object: \(type(of: delegate)) is a value")
+    case (.strong, nil):
+      let context = Unmanaged.passRetained(ValueBox(delegate)).toOpaque()
+      owned = multicast_delegate(function: multicast_swift_value, context: context)
+      options.release = swift_release
+    }
+    var token = multicast_token()
+    // If this fails, it has called `release`.
+    multicast_add(target, owned, &options, &token)
+    return Registration(token)
+  }
+
+  /// Removes the first registration of this delegate, and waits until no other thread is in a call
+  /// of it. Inside a call of it, it does not wait.
+  ///
+  /// - Returns: False if there is none, or if the delegate is a value.
+  @discardableResult
+  public func remove(_ delegate: P) -> Bool {
+    withExtendedLifetime((self, delegate)) {
+      guard let equal = equal(to: delegate) else { return false }
+      return multicast_remove(target, equal) >= 0
+    }
+  }
+
+  /// Removes all registrations of this delegate, and waits as ``remove(_:)`` does.
+  ///
+  /// - Returns: False if there is none, or if the delegate is a value.
+  @discardableResult
+  public func removeEvery(_ delegate: P) -> Bool {
+    withExtendedLifetime((self, delegate)) {
+      guard let equal = equal(to: delegate) else { return false }
+      return multicast_remove_every(target, equal) >= 0
+    }
+  }
+
+  /// Removes the delegate at a position in the order of invocation, and waits as ``remove(_:)``
+  /// does.
+  ///
+  /// - Parameter index: 0 is the first. Counts paused delegates, too.
+  /// - Returns: False if there are not that many.
+  @discardableResult
+  public func remove(at index: Int) -> Bool {
+    withExtendedLifetime(self) {
+      prune()
+      return index >= 0 && multicast_remove_at(target, index) >= 0
+    }
+  }
+
+  /// Removes all delegates, and waits as ``remove(_:)`` does.
+  ///
+  /// - Returns: How many.
+  @discardableResult
+  public func removeAll() -> Int {
+    withExtendedLifetime(self) { max(0, Int(multicast_remove_all(target))) }
+  }
+
+  /// Removes weak delegates that have ended.
+  ///
+  /// It need not be called: they are removed when their call would begin. Until then each keeps its
+  /// memory, but nothing that it refers to.
+  ///
+  /// - Returns: How many.
+  @discardableResult
+  public func prune() -> Int {
+    withExtendedLifetime(self) { reference == .strong ? 0 : max(0, Int(multicast_prune(target))) }
+  }
+
+  /// The delegate as it was added; nil if it is a value.
+  func equal(to delegate: P) -> multicast_delegate? {
+    guard let object = Words.object(of: delegate) else { return nil }
+    return multicast_delegate(
+      function: Words.function(of: delegate, object),
+      context: reference == .weak
+        ? WeakReference.context(of: object) : Unmanaged.passUnretained(object).toOpaque())
+  }
+}
+
+// Its one field that is not a constant is the multicast, which any thread may use. Delegates come
+// to the threads that invoke, so they have to be Sendable, too.
+extension MulticastDelegate: @unchecked Sendable where P: Sendable {}

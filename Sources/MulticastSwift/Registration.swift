@@ -1,0 +1,75 @@
+import CMulticast
+
+/// One delegate, observer or closure, from the moment it is added until it is removed.
+///
+/// It is a number: keep it, copy it, compare it, or ignore it. It refers to nothing, and keeps
+/// nothing alive. When its delegate has been removed in any way, it is not live any more, and stays
+/// so.
+public struct Registration: Hashable, Sendable {
+  let id: UInt64
+
+  init(_ token: multicast_token) { id = token.id }
+
+  var token: multicast_token { multicast_token(id: id) }
+
+  /// The registration that this thread is calling now; nil outside of all calls.
+  ///
+  /// With it a delegate can remove or pause itself.
+  public static var current: Registration? {
+    let token = multicast_token_current()
+    return token.id == 0 ? nil : Registration(token)
+  }
+
+  /// Whether the delegate has not been removed. A weak delegate that has ended counts as live until
+  /// a call of it, or ``MulticastDelegate/prune()``, finds that out.
+  public var isLive: Bool { multicast_token_is_live(token) }
+
+  /// Whether it is paused.
+  public var isPaused: Bool {
+    var registration = multicast_registration_default()
+    return multicast_token_get(token, &registration) == MULTICAST_OK.rawValue
+      && registration.is_paused
+  }
+
+  /// Removes the delegate, and waits until no other thread is in a call of it.
+  ///
+  /// Inside a call of it the result is ``Removal/pending``: the function does not wait. Do not hold
+  /// a lock that the delegate takes.
+  @discardableResult
+  public func remove() -> Removal { Removal(multicast_token_remove(token)) }
+
+  /// Removes the delegate, and waits at most for a given time.
+  ///
+  /// - Parameter limit: How long. Zero, or less: it does not wait.
+  @discardableResult
+  public func remove(within limit: Duration) -> Removal {
+    Removal(multicast_token_remove_within(token, limit.nanoseconds))
+  }
+
+  /// Leaves the delegate out of invocations until it is resumed.
+  ///
+  /// - Returns: False if it was removed.
+  @discardableResult
+  public func pause() -> Bool { multicast_token_pause(token) == MULTICAST_OK.rawValue }
+
+  /// Ends a pause. The delegate has its old position.
+  ///
+  /// - Returns: False if it was removed.
+  @discardableResult
+  public func resume() -> Bool { multicast_token_resume(token) == MULTICAST_OK.rawValue }
+
+  /// This registration, to be removed when the result has no owner any more.
+  public var scoped: ScopedRegistration { ScopedRegistration(self) }
+}
+
+extension Duration {
+  /// For the C interface: 0 for less than nothing, and the greatest number for more than it holds.
+  var nanoseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    if seconds < 0 || attoseconds < 0 { return 0 }
+    let (product, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
+    if overflow { return .max }
+    let (sum, carry) = product.addingReportingOverflow(UInt64(attoseconds) / 1_000_000_000)
+    return carry ? .max : sum
+  }
+}

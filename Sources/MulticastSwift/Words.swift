@@ -1,0 +1,106 @@
+import CMulticast
+import MulticastRuntime
+
+/// How a delegate of the type `P` becomes the two fields of a `multicast_delegate`, and back.
+///
+/// The context is the object. The function is never called: it is the rest of the value of type
+/// `P`. If `P` is a protocol for classes, `P` is two words, the object and the witness table, and
+/// no memory is needed. If `P` is any other protocol, `P` is more words, of which all but the
+/// object are the same for all objects of a class: they are kept in a template, for good.
+@usableFromInline
+enum Words<P> {
+  /// The delegate as an object; nil if it is a value.
+  ///
+  /// All words but the first must not depend on anything but the class of the object. This is so if
+  /// the first word is the object: in each of these types it is the only one that owns something.
+  static func object(of delegate: P) -> AnyObject? {
+    guard MemoryLayout<P>.size >= MemoryLayout<UnsafeRawPointer>.size else { return nil }
+    let object = delegate as AnyObject
+    let first = withUnsafeBytes(of: delegate) { $0.load(as: UnsafeRawPointer.self) }
+    return first == UnsafeRawPointer(Unmanaged.passUnretained(object).toOpaque()) ? object : nil
+  }
+
+  /// The function of a delegate that is an object.
+  static func function(of delegate: P, _ object: AnyObject) -> multicast_function {
+    switch MemoryLayout<P>.size {
+    case 8:
+      return multicast_swift_object
+    case 16:
+      return withUnsafeBytes(of: delegate) {
+        $0.load(fromByteOffset: 8, as: multicast_function.self)
+      }
+    default:
+      let template = Templates.template(of: delegate, ObjectIdentifier(type(of: object)))
+      return unsafeBitCast(template, to: multicast_function.self)
+    }
+  }
+
+  /// Passes the delegate to `body`. It is borrowed: whoever calls this keeps the object.
+  @inlinable
+  static func withDelegate(
+    _ delegate: UnsafePointer<multicast_delegate>, _ body: (P) -> Bool
+  ) -> Bool {
+    let delegate = delegate.pointee
+    let isValue =
+      unsafeBitCast(delegate.function, to: UInt.self)
+      == unsafeBitCast(multicast_swift_value as multicast_function, to: UInt.self)
+    if isValue {
+      return body(Unmanaged<ValueBox<P>>.fromOpaque(delegate.context!).takeUnretainedValue().value)
+    }
+    if MemoryLayout<P>.size <= 16 {
+      // 8 or 16 bytes, aligned to 8: a value of type P, or such a value and an unused word.
+      let words = (delegate.context, delegate.function)
+      return withUnsafePointer(to: words) {
+        body(UnsafeRawPointer($0).assumingMemoryBound(to: P.self).pointee)
+      }
+    }
+    return withUnsafeTemporaryAllocation(
+      byteCount: MemoryLayout<P>.size, alignment: MemoryLayout<P>.alignment
+    ) { words in
+      let template = unsafeBitCast(delegate.function, to: UnsafeRawPointer.self)
+      words.baseAddress!.copyMemory(from: template, byteCount: MemoryLayout<P>.size)
+      words.storeBytes(of: delegate.context, as: UnsafeMutableRawPointer?.self)
+      return body(UnsafeRawPointer(words.baseAddress!).assumingMemoryBound(to: P.self).pointee)
+    }
+  }
+}
+
+/// A delegate that is not an object, but is to be kept.
+@usableFromInline
+final class ValueBox<P> {
+  @usableFromInline let value: P
+
+  init(_ value: P) { self.value = value }
+}
+
+/// The words of a delegate without the object: one for each pair of a type `P` and a class, for
+/// good.
+private enum Templates {
+  private struct Key: Hashable, Sendable {
+    let type: ObjectIdentifier
+    let ofObject: ObjectIdentifier
+  }
+
+  /// `@unchecked`: what it points to is never changed, and never freed.
+  private struct Template: @unchecked Sendable {
+    let words: UnsafeRawPointer
+  }
+
+  private static let templates = Locked<[Key: Template]>([:])
+
+  static func template<P>(of delegate: P, _ ofObject: ObjectIdentifier) -> UnsafeRawPointer {
+    let key = Key(type: ObjectIdentifier(P.self), ofObject: ofObject)
+    return templates.withLock { templates -> Template in
+      if let template = templates[key] { return template }
+      let words = UnsafeMutableRawPointer.allocate(
+        byteCount: MemoryLayout<P>.size, alignment: MemoryLayout<P>.alignment)
+      withUnsafeBytes(of: delegate) {
+        words.copyMemory(from: $0.baseAddress!, byteCount: MemoryLayout<P>.size)
+      }
+      words.storeBytes(of: nil, as: UnsafeRawPointer?.self)
+      let template = Template(words: UnsafeRawPointer(words))
+      templates[key] = template
+      return template
+    }.words
+  }
+}

@@ -1,0 +1,106 @@
+import Dispatch
+import Glibc
+import MulticastSwift
+import Synchronization
+import Testing
+
+@Suite struct DeliveryTests {
+  let diary = Diary()
+
+  @Test func runsWhatWaits() {
+    let calls = Delivery()!
+    let signal = Signal<Int>()
+    signal.add(on: .delivery(calls)) { [diary] in diary.write("\($0)") }
+    #expect(!calls.wait(for: .zero))
+    for event in 0..<4 { signal.invoke(event) }
+    #expect(diary.read() == [])
+    #expect(calls.wait())
+    #expect(calls.run(max: 1) == 1)
+    #expect(diary.read() == ["0"])
+    #expect(calls.run() == 3)
+    #expect(diary.read() == ["1", "2", "3"])
+    #expect(calls.run() == 0)
+  }
+
+  @Test func refusesWhatHasNoRoom() {
+    let calls = Delivery(capacity: 2)!
+    let signal = Signal<Int>()
+    signal.add(on: .delivery(calls)) { [diary] in diary.write("\($0)") }
+    #expect((0..<5).map { signal.invoke($0) } == [1, 1, 0, 0, 0])
+    calls.run()
+    #expect(diary.read() == ["0", "1"])
+    #expect(signal.lostCount == 3)
+    #expect(calls.statistics == Delivery.Statistics.of(pending: 0, delivered: 2, lost: 3))
+    #expect(Delivery(capacity: 0) == nil && Delivery(capacity: 1 << 40) == nil)
+  }
+
+  @Test func blocksUntilThereIsRoom() {
+    let calls = Delivery(capacity: 1, overflow: .block)!
+    #expect(calls.start() && !calls.start())
+    let signal = Signal<Int>()
+    let heard = DispatchSemaphore(value: 0)
+    signal.add(on: .delivery(calls)) { [diary] in
+      diary.write("\($0)")
+      heard.signal()
+    }
+    for event in 0..<100 { #expect(signal.invoke(event) == 1) }
+    for _ in 0..<100 { heard.wait() }
+    #expect(diary.read() == (0..<100).map { "\($0)" })
+    calls.stop()
+    signal.invoke(100)
+    #expect(calls.statistics.pending == 1)
+    calls.clear()
+    #expect(calls.statistics.pending == 0 && calls.statistics.lost == 1)
+  }
+
+  @Test func wakesALoop() {
+    let loop = DispatchQueue(label: "loop")
+    let calls = Delivery(wake: { [diary] calls in
+      diary.write("woken")
+      loop.async { calls.run() }
+    })!
+    let signal = Signal<Int>()
+    signal.add(on: .delivery(calls)) { [diary] in diary.write("\($0)") }
+    loop.suspend()
+    for event in 0..<3 { signal.invoke(event) }
+    loop.resume()
+    loop.sync {}
+    #expect(diary.read() == ["woken", "0", "1", "2"])
+    signal.invoke(3)
+    loop.sync {}
+    #expect(diary.read() == ["woken", "3"])
+  }
+
+  @Test func itsDescriptorIsReadableWhileCallsWait() {
+    let calls = Delivery()!
+    let signal = Signal<Int>()
+    signal.add(on: .delivery(calls)) { _ in }
+    var watched = pollfd(fd: calls.descriptor, events: Int16(POLLIN), revents: 0)
+    #expect(poll(&watched, 1, 0) == 0)
+    signal.invoke(0)
+    #expect(poll(&watched, 1, 0) == 1)
+    calls.run()
+    #expect(poll(&watched, 1, 0) == 0)
+  }
+
+  /// The references to a delivery: the place of the closure, and `calls`.
+  @Test func aCallMayGiveUpTheDelivery() {
+    let wakes = Atomic(0)
+    nonisolated(unsafe) var calls: Delivery? = Delivery(wake: { _ in
+      wakes.add(1, ordering: .relaxed)
+    })
+    weak let isThere = calls
+    let signal = Signal<Int>()
+    let registration = signal.add(on: .delivery(calls!)) { [diary] event in
+      calls = nil
+      Registration.current?.remove()
+      diary.write("\(event)")
+    }
+    signal.invoke(1)
+    signal.invoke(2)
+    calls!.run()
+    #expect(diary.read() == ["1"])
+    #expect(!registration.isLive && isThere == nil)
+    #expect(wakes.load(ordering: .relaxed) == 1)
+  }
+}

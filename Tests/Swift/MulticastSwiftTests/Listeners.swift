@@ -1,0 +1,74 @@
+import Foundation
+import Synchronization
+
+/// What the tests call.
+protocol Listener: AnyObject, Sendable {
+  func hear(_ text: String)
+}
+
+/// Not for classes only: its values are five words.
+protocol OpenListener: Sendable {
+  func hear(_ text: String)
+}
+
+/// Writes down what is heard, in order, with the name of the listener.
+final class Diary: Sendable {
+  private let lines = Locked<[String]>([])
+
+  func write(_ line: String) { lines.withLock { $0.append(line) } }
+
+  /// All lines; it forgets them.
+  func read() -> [String] {
+    lines.withLock { lines in
+      defer { lines = [] }
+      return lines
+    }
+  }
+}
+
+class Ear: Listener, OpenListener, CustomStringConvertible, @unchecked Sendable {
+  let description: String
+  let diary: Diary
+  let onDeinit: (@Sendable (Ear) -> Void)?
+
+  init(_ name: String, _ diary: Diary, onDeinit: (@Sendable (Ear) -> Void)? = nil) {
+    description = name
+    self.diary = diary
+    self.onDeinit = onDeinit
+  }
+
+  deinit { onDeinit?(self) }
+
+  func hear(_ text: String) { diary.write("\(self) \(text)") }
+}
+
+final class SharpEar: Ear, @unchecked Sendable {
+  override func hear(_ text: String) { diary.write("\(self) sharply \(text)") }
+}
+
+/// A delegate that is a value.
+struct Note: OpenListener {
+  let diary: Diary
+  func hear(_ text: String) { diary.write("note \(text)") }
+}
+
+/// Closed until it is opened, once. Any number of threads wait.
+final class Gate: Sendable {
+  private let isOpen = Atomic(false)
+
+  func open() { isOpen.store(true, ordering: .releasing) }
+
+  func wait() { while !isOpen.load(ordering: .acquiring) { usleep(50) } }
+}
+
+/// A value that one thread at a time uses. (The thread sanitizer does not understand `Mutex`.)
+final class Locked<Value>: @unchecked Sendable {
+  private let lock = NSLock()
+  private var value: Value
+
+  init(_ value: Value) { self.value = value }
+
+  func withLock<Result>(_ body: (inout Value) -> Result) -> Result {
+    lock.withLock { body(&value) }
+  }
+}
