@@ -1,8 +1,6 @@
 /* MULTICAST_WAIT: the invocation returns when each call that it has queued was made, dropped or
  * taken back. */
 
-#include <string.h>
-
 #include "harness.h"
 #include "notes.h"
 #include "payloads.h"
