@@ -118,8 +118,8 @@ struct InvocationList {
     headerSize &+ Int(capacity) &* MemoryLayout<Entry>.stride
   }
 
-  /// The smallest capacity for so many delegates. Capacities are 1, 4, 10, 22, 46, 70, 106, …: most
-  /// multicasts have one delegate, and large lists waste a third at most.
+  /// The smallest capacity for so many delegates. Capacities are 1, 4, 10, 22, 46, 70, 106 and so
+  /// on: most multicasts have one delegate, and large lists waste a third at most.
   static func capacity(for count: UInt32) -> UInt32 {
     var capacity = smallestCapacity
     while capacity < count {

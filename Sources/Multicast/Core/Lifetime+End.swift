@@ -49,7 +49,7 @@ extension Lifetime {
     defer { finishOne() }
     let own = removeMembers(&removal, timeout)
     if own == .system || isFinished { return own }  //~ lifetime_does_not_wait
-    return waitForOthers(&removal, own, timeout) { isFinished }
+    return waitForOthers(&removal, own, timeout, .none)
   }
 
   /// For a second thread that ends the lifetime.
@@ -59,7 +59,7 @@ extension Lifetime {
     let own = removeMembers(&removal, timeout)
     if own == .system { return .system }
     let retired = handle.changed(to: .retired)
-    let status = waitForOthers(&removal, own, timeout) { id != retired }
+    let status = waitForOthers(&removal, own, timeout, retired)
     return status == .system || status == .timeout ? status : .invalidHandle
   }
 
@@ -98,10 +98,12 @@ extension Lifetime {
   ///
   /// - Parameters:
   ///   - own: The result for those that this thread has removed.
-  ///   - isOver: Whether nothing is left to wait for.
+  ///   - retired: The handle that the slot has while another thread ends the lifetime. None: this
+  ///     thread ends it, and waits until the last member is released.
   private func waitForOthers(
-    _ removal: inout Removal, _ own: Status, _ timeout: Timeout, _ isOver: () -> Bool
+    _ removal: inout Removal, _ own: Status, _ timeout: Timeout, _ retired: Handle
   ) -> Status {
+    let isOver = { retired == .none ? isFinished : id != retired }
     let others = removal.waitForPriorRemovals(.members(self), timeout)
     if others == .system { return .system }
     let isInside = ThreadRecord.current?.isInside ?? false

@@ -28,7 +28,7 @@ enum PendingRemovals {
       own.pointee.next = firstWaiter
       firstWaiter = own
       while true {
-        let finished = own.pointee.retired.extract { !ThreadRegistry.isCalled($0.token) }
+        let finished = own.pointee.retired.extractUncalled()
         if !finished.isEmpty {
           Lock.waits.unlock()  //~ locks_out_of_order
           finished.reclaimAndRelease()
@@ -94,8 +94,7 @@ enum PendingRemovals {
     Lock.waits.lock()
     Waits.wakeSleepers()  //~ no_wake_after_call
     // If another thread still calls it, that thread comes here later.
-    //~ released_during_other_call
-    let finished = deferred.extract { $0.token == token && !ThreadRegistry.isCalled(token) }
+    let finished = deferred.extractUncalled(token)
     checkInvariants()
     Lock.waits.unlock()
     finished.reclaimAndRelease()  //~ deferred_release_lost
@@ -107,7 +106,7 @@ enum PendingRemovals {
   static func callsDidEnd() {
     Lock.waits.lock()
     Waits.wakeSleepers()
-    let finished = deferred.extract { !ThreadRegistry.isCalled($0.token) }
+    let finished = deferred.extractUncalled()
     checkInvariants()
     Lock.waits.unlock()
     finished.reclaimAndRelease()

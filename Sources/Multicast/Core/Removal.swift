@@ -232,7 +232,7 @@ struct Removal {
 
   /// Takes out what is not being called.
   private mutating func finishedCalls() -> RegistrationChain {
-    if retired.hasOne { return retired.extract { !ThreadRegistry.isCalled($0.token) } }
+    if retired.hasOne { return retired.extractUncalled() }
     return RunningCalls.read { calls in retired.extract { !calls.contain($0.token) } }
   }
 

@@ -226,6 +226,14 @@ struct RegistrationChain: Sequence {
     return extracted.reversed()
   }
 
+  /// Takes out all that no thread is calling.
+  ///
+  /// - Parameter token: If there is one, only the registration of this token.
+  @inline(never) mutating func extractUncalled(_ token: Token = .none) -> RegistrationChain {
+    //~ released_during_other_call
+    extract { (token.isNone || $0.token == token) && !ThreadRegistry.isCalled($0.token) }
+  }
+
   private consuming func reversed() -> RegistrationChain {
     var result = RegistrationChain()
     while let registration = pop() { result.push(registration) }
