@@ -2,6 +2,9 @@
 
 #include "harness.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 static int calls;
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -22,6 +25,24 @@ TEST(struct_size_zero_or_too_small_is_invalid_argument) {
     options.struct_size = size;
     expect_refused(&options);
   }
+}
+
+/* The bytes behind a struct that is too small are not the caller's: here they cannot be read. */
+TEST(struct_size_too_small_is_noticed_before_anything_else_is_read) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  multicast m = multicast_create();
+  uint32_t size;
+  CHECK(pages != MAP_FAILED);
+  CHECK_EQ(mprotect(pages + page, page, PROT_NONE), 0);
+  for (size = 8; size < sizeof(multicast_add_options); size += 8) {
+    char *end = pages + page - size;
+    memset(end, 0, size);
+    memcpy(end, &size, sizeof size);
+    CHECK_STATUS(multicast_add(m, counter(&calls), (multicast_add_options *)(void *)end, NULL),
+                 MULTICAST_ERROR_INVALID_ARGUMENT);
+  }
+  CHECK_EQ(munmap(pages, 2 * page), 0);
 }
 
 TEST(struct_size_of_a_newer_caller_is_fine_if_the_rest_is_zero) {

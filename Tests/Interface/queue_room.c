@@ -209,3 +209,45 @@ TEST(queue_worker_begins_where_the_queue_before_in_its_place_is_still_being_run)
   EVENTUALLY(LOAD(s.calls) == 1);
   CHECK_OK(multicast_queue_destroy(s.next));
 }
+
+/* ---- Several invocations that are blocked ---------------------------------------------------- */
+
+enum { BLOCKED = 5 };
+
+typedef struct crowd {
+  multicast target;
+  int returned;
+} crowd;
+
+static void *invoke_in_crowd(void *context) {
+  crowd *c = context;
+  CHECK_EQ(multicast_invoke(c->target, 0, NULL, 0), 1);
+  ADD(c->returned, 1);
+  return NULL;
+}
+
+/* Nothing else in the process wakes them. */
+TEST(queue_call_that_is_taken_out_lets_one_of_several_blocked_invocations_go_on) {
+  uint32_t round;
+  for (round = 0; round < 30; ++round) {
+    const int capacity = 1 + (int)round % 3;
+    multicast_queue q = queue_with((uint32_t)capacity, MULTICAST_OVERFLOW_BLOCK);
+    pthread_t threads[BLOCKED];
+    int calls = 0, i;
+    crowd c = {{0}, 0};
+    c.target = multicast_create();
+    add_queued(c.target, counter(&calls), q);
+    for (i = 0; i < BLOCKED; ++i) threads[i] = start_thread(invoke_in_crowd, &c);
+    EVENTUALLY(LOAD(c.returned) == capacity);
+    if (round < 10) pause_ms(3);
+    for (i = 1; i <= BLOCKED; ++i) {
+      const int free_to_go = capacity + i < BLOCKED ? capacity + i : BLOCKED;
+      CHECK_EQ(multicast_queue_run(q, 1), 1);
+      EVENTUALLY(LOAD(c.returned) == free_to_go);
+    }
+    for (i = 0; i < BLOCKED; ++i) join_thread(threads[i]);
+    CHECK_EQ(calls, BLOCKED);
+    CHECK_OK(multicast_destroy(c.target));
+    CHECK_OK(multicast_queue_destroy(q));
+  }
+}

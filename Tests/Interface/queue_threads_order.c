@@ -2,6 +2,7 @@
 
 #include "harness.h"
 #include "producers.h"
+#include "queues.h"
 
 #include <poll.h>
 
@@ -247,4 +248,52 @@ TEST(queue_fd_loses_no_wake_up_in_a_storm) {
     CHECK_EQ(multicast_queue_run(q, 0), 1);
     CHECK(!is_readable(fd));
   }
+}
+
+/* ---- One at a time --------------------------------------------------------------------------- */
+
+typedef struct rivals {
+  multicast target;
+  multicast_queue queue;
+  int inside; /* threads that are in a call */
+  int together; /* how often there were two */
+  int calls;
+} rivals;
+
+enum { RIVAL_CALLS = 30000 };
+
+static void count_rivals(void *context, uint32_t event, const void *payload, size_t size) {
+  rivals *r = context;
+  (void)event, (void)payload, (void)size;
+  if (ADD(r->inside, 1) != 1) ADD(r->together, 1);
+  ADD(r->calls, 1);
+  sched_yield();
+  ADD(r->inside, -1);
+}
+
+static void *run_as_rival(void *context) {
+  rivals *r = context;
+  while (LOAD(r->calls) < RIVAL_CALLS) {
+    int64_t made = multicast_queue_run(r->queue, 1);
+    CHECK(made == 0 || made == 1 || made == MULTICAST_ERROR_STATE);
+  }
+  return NULL;
+}
+
+TEST(queue_that_several_threads_run_one_call_at_a_time_is_run_by_one) {
+  rivals r = {0};
+  pthread_t threads[3];
+  int i;
+  r.target = multicast_create();
+  r.queue = default_queue();
+  {
+    multicast_delegate d = {count_rivals, NULL};
+    d.context = &r;
+    add_queued(r.target, d, r.queue);
+  }
+  for (i = 0; i < 3; ++i) threads[i] = start_thread(run_as_rival, &r);
+  while (LOAD(r.calls) < RIVAL_CALLS)
+    if (multicast_invoke(r.target, 0, NULL, 0) == 0) sched_yield();
+  for (i = 0; i < 3; ++i) join_thread(threads[i]);
+  CHECK_EQ(r.together, 0);
 }

@@ -6,7 +6,7 @@ extension Multicast {
     if let thread = ThreadRecord.current,
       let (index, slot) = thread.storage.pointee.vacant.take(from: pool)
     {
-      return try SlotPool.occupy(index, slot, .multicast, initialize)
+      return SlotPool.occupy(index, slot, .multicast, initialize)
     }
     return try pool.create(.multicast, initialize)
   }
@@ -14,7 +14,7 @@ extension Multicast {
   @inline(__always)
   private static func initialize(
     _ storage: UnsafeMutablePointer<Storage>, _ handle: Handle
-  ) throws(Status) {
+  ) {
     storage.pointee.invoker.store(handle.rawValue, ordering: .relaxed)  //~ invoker_not_reset
   }
 }

@@ -3,35 +3,28 @@ import Synchronization
 extension SlotPool {
   /// Gives a slot to a new occupant. Starts the library if this is its first use.
   ///
-  /// - Parameter initialize: Initializes the fields of the slot. If it throws, the slot stays
-  ///   vacant.
+  /// - Parameter initialize: Initializes the fields of the slot.
   /// - Returns: the handle of the occupant.
   @inline(__always)
   func create<Storage: ~Copyable>(
     _ kind: Handle.Kind,
-    _ initialize: (UnsafeMutablePointer<Storage>, Handle) throws(Status) -> Void
+    _ initialize: (UnsafeMutablePointer<Storage>, Handle) -> Void
   ) throws(Status) -> Handle {
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
     guard Process.start() else { throw .outOfMemory }
     let (index, slot) = try take()
-    do throws(Status) {
-      return try Self.occupy(index, slot, kind, initialize)
-    } catch {
-      putBack(index, slot)
-      throw error
-    }
+    return Self.occupy(index, slot, kind, initialize)
   }
 
   /// Gives a slot that the caller has taken to a new occupant.
   @inline(__always)
   static func occupy<Storage: ~Copyable>(
     _ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>, _ kind: Handle.Kind,
-    _ initialize: (UnsafeMutablePointer<Storage>, Handle) throws(Status) -> Void
-  ) throws(Status) -> Handle {
+    _ initialize: (UnsafeMutablePointer<Storage>, Handle) -> Void
+  ) -> Handle {
     let handle = slot.pointee.id.load(ordering: .relaxed).next(kind, index: index)
-    try initialize(
-      UnsafeMutableRawPointer(slot).assumingMemoryBound(to: Storage.self), handle)
+    initialize(UnsafeMutableRawPointer(slot).assumingMemoryBound(to: Storage.self), handle)
     // Release: a thread that finds the handle, even by guessing it, finds the fields initialized.
     slot.pointee.id.store(handle, ordering: .releasing)
     return handle

@@ -18,7 +18,7 @@ extension Broadcaster {
       guard queue.isNone || Queue.destination(queue) != nil else { throw .invalidHandle }
     }
     return try pool.create(.broadcaster) {
-      (storage: UnsafeMutablePointer<Storage>, _) throws(Status) in
+      (storage: UnsafeMutablePointer<Storage>, _) in
       storage.pointee.queue.store(queue, ordering: .relaxed)
       storage.pointee.destroyer.store(.none, ordering: .relaxed)
     }

@@ -46,7 +46,7 @@ extension Queue {
       guard let places = CallRing.Places(capacity: options.capacity) else { throw .outOfMemory }
       do throws(Status) {
         return try pool.create(.queue) {
-          (storage: UnsafeMutablePointer<Storage>, handle) throws(Status) in
+          (storage: UnsafeMutablePointer<Storage>, handle) in
           Queue(slot: storage, handle).initialize(recipients, places, options)
         }
       } catch {

@@ -165,7 +165,7 @@ extension Queue {
       }
       lockAgain(after: batch, frame)
     }
-    didEnd(frame, isInner: isInner)
+    didEnd(frame, thread, isInner: isInner)
     thread.pop(frame)
     lock.unlock()
     return Int(made)
@@ -254,13 +254,15 @@ extension Queue {
     // frames.
     thread.pop(frame)
     if state.ring.head.close(at: batch.position) { return }
-    didEndClosed(batch, isInner: isInner)
+    didEndClosed(batch, thread, isInner: isInner)
   }
 
-  @inline(never) private func didEndClosed(_ batch: Batch, isInner: Bool) {
+  @inline(never) private func didEndClosed(
+    _ batch: Batch, _ thread: ThreadRecord, isInner: Bool
+  ) {
     lookAfter(batch)
     lock.lock()
-    didEnd(nil, isInner: isInner)
+    didEnd(nil, thread, isInner: isInner)
     lock.unlock()
   }
 
@@ -299,8 +301,9 @@ extension Queue {
   ///
   /// - Parameter frame: That of the run; nil if the queue has no wake function.
   @inline(never)
-  private func didEnd(_ frame: Frame?, isInner: Bool) {
-    if !isCurrent || isInner { return }
+  private func didEnd(_ frame: Frame?, _ thread: ThreadRecord, isInner: Bool) {
+    // Another thread may have begun a run when this one had withdrawn its frame.
+    if !isCurrent || isInner || state.runner != thread.storage { return }
     state.runner = nil
     let workerThread = state.workerThread.load(ordering: .relaxed)
     if !workerThread.isNone && worker == .running {

@@ -45,8 +45,8 @@ struct CallRing: ~Copyable {
     private var byteCount: Int { Int(mask + 1) * MemoryLayout<WaitingCall>.stride }
 
     func deallocate() {
-      guard let calls else { return }
-      Allocator.deallocate(calls, size: byteCount, alignment: Self.alignment)
+      Allocator.deallocate(
+        calls.unsafelyUnwrapped, size: byteCount, alignment: Self.alignment)
     }
   }
 

@@ -45,9 +45,12 @@ struct Options {
   /// read then.
   @inline(__always)
   static func isPlain(_ given: UnsafePointer<multicast_add_options>) -> Bool {
+    // First: a caller's struct may be smaller, and nothing behind it may be read.
+    guard given.pointee.struct_size == MemoryLayout<multicast_add_options>.size else {
+      return false
+    }
     let options = given.pointee
-    return options.struct_size == MemoryLayout<multicast_add_options>.size
-      && options.flags | UInt32(bitPattern: options.priority) | options.reserved == 0
+    return options.flags | UInt32(bitPattern: options.priority) | options.reserved == 0
       && options.events | options.lifetime.id | options.queue.id == 0
       && options.lock == nil && options.unlock == nil
   }
