@@ -260,7 +260,7 @@ typedef struct rivals {
   int calls;
 } rivals;
 
-enum { RIVAL_CALLS = 30000 };
+enum { RIVAL_CALLS = 6000 };
 
 static void count_rivals(void *context, uint32_t event, const void *payload, size_t size) {
   rivals *r = context;

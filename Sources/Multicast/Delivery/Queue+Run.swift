@@ -145,7 +145,7 @@ extension Queue {
   ///   - isInner: Whether this thread runs the queue already.
   ///   - endsQuietly: Whether the end of the run needs no lock if nothing happens meanwhile.
   /// - Returns: how many calls were made.
-  @inline(never)
+  @inline(__always)
   private func run(
     by thread: ThreadRecord, _ frame: Frame, limit: UInt, _ empty: Batch, isInner: Bool,
     endsQuietly: Bool

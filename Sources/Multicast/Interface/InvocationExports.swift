@@ -5,7 +5,7 @@ public func multicast_invoke_with(
   _ target: multicast, _ how: UnsafePointer<multicast_invocation>?,
   _ out: UnsafeMutablePointer<multicast_outcome>?
 ) -> Int64 {
-  invoke(how, out) { () throws(Status) in try find(target) }
+  invoke(.multicast(target), how, out)
 }
 
 @_cdecl("multicast_broadcaster_notify_with") @implementation
@@ -13,29 +13,43 @@ public func multicast_broadcaster_notify_with(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?,
   _ how: UnsafePointer<multicast_invocation>?, _ out: UnsafeMutablePointer<multicast_outcome>?
 ) -> Int64 {
-  var isFound = false
-  let count = invoke(how, out) { () throws(Status) in
-    let multicast = try Broadcaster.find(broadcaster.handle, `protocol`)
-    isFound = true
-    return multicast
-  }
-  // The caller may have destroyed the multicast of the name.
-  return isFound && count == Status.invalidHandle.count ? 0 : count
+  invoke(.name(`protocol`, of: broadcaster), how, out)
 }
 
+/// What is invoked. A type and no closure, so that the code of `invoke` exists once.
+private enum InvocationTarget {
+  case multicast(multicast)
+  case name(UnsafePointer<CChar>?, of: multicast_broadcaster)
+
+  func resolve() throws(Status) -> Multicast? {
+    switch self {
+    case .multicast(let multicast): try find(multicast)
+    case .name(let name, let broadcaster): try Broadcaster.find(broadcaster.handle, name)
+    }
+  }
+
+  /// Whether the caller has no handle of the multicast.
+  var isName: Bool { if case .name = self { true } else { false } }
+}
+
+@inline(never)
 private func invoke(
-  _ given: UnsafePointer<multicast_invocation>?, _ out: UnsafeMutablePointer<multicast_outcome>?,
-  _ find: () throws(Status) -> Multicast?
+  _ target: InvocationTarget, _ given: UnsafePointer<multicast_invocation>?,
+  _ out: UnsafeMutablePointer<multicast_outcome>?
 ) -> Int64 {
   guard let options = InvocationOptions(given) else { return Status.invalidArgument.count }
   var outcome = Dispatch.Outcome()
+  var isFoundByName = false
   let canWrite = out.map { StructSize.canFill($0, smallest: StructSize.outcome) } ?? true
   let count = Dispatch.invoke(options, &outcome) { () throws(Status) in
     if !canWrite { throw .invalidArgument }
-    return try find()
+    let multicast = try target.resolve()
+    isFoundByName = target.isName
+    return multicast
   }
   if let out, canWrite, count != Status.invalidArgument.count { outcome.write(to: out) }
-  return count
+  // The caller may have destroyed the multicast of the name.
+  return isFoundByName && count == Status.invalidHandle.count ? 0 : count
 }
 
 extension Dispatch.Outcome {

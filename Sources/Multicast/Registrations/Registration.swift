@@ -234,7 +234,7 @@ struct RegistrationChain: Sequence {
     extract { (token.isNone || $0.token == token) && !ThreadRegistry.isCalled($0.token) }
   }
 
-  private consuming func reversed() -> RegistrationChain {
+  @inline(never) private consuming func reversed() -> RegistrationChain {
     var result = RegistrationChain()
     while let registration = pop() { result.push(registration) }
     return result
