@@ -103,7 +103,8 @@ enum ThreadRegistry {
   }
 
   /// Whether any thread is in a call of this registration's delegate.
-  @inline(never) static func isCalled(_ token: Token) -> Bool { all.contains { $0.isCalling(token) } }
+  @inline(never)
+  static func isCalled(_ token: Token) -> Bool { all.contains { $0.isCalling(token) } }
 
   // MARK: - Blocks
 
