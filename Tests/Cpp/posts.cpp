@@ -213,3 +213,16 @@ TEST_CASE("another thread has just begun to run the queue: it is called there, o
   other.join();
   CHECK(calls == 1);
 }
+
+TEST_CASE("a thread is not taken for one that has run the queue and ended") {
+  mcast::queue q;
+  q.post([] {});
+  std::thread([&] { q.run(); }).join();
+  std::thread::id made_on;
+  std::thread other([&] { q.post_and_wait([&] { made_on = std::this_thread::get_id(); }); });
+  q.wait(std::chrono::seconds(20));
+  CHECK(q.run() == 1);
+  other.join();
+  const bool is_made_here = made_on == std::this_thread::get_id();
+  CHECK(is_made_here);
+}

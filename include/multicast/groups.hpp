@@ -101,7 +101,7 @@ class groups {
     int64_t chosen = 0;
     if constexpr (std::is_integral_v<Key> && std::is_same_v<Compare, std::less<Key>>) {
       chosen = key < static_cast<Key>(0) || static_cast<uint64_t>(key) < uint64_t{1} << 30
-                   ? -static_cast<int64_t>(key)
+                   ? static_cast<int64_t>(0 - static_cast<uint64_t>(key))
                    : limit;
     } else {
       constexpr int64_t apart = 1 << 16;

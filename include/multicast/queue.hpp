@@ -60,7 +60,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Cost:      as multicast_queue_run().
   /// @since 1.0
   size_t run(size_t max = 0) {
-    runner_.set(&detail::this_thread);
+    runner_.set(detail::this_thread);
     return detail::count(multicast_queue_run(handle_, max));
   }
 
@@ -171,7 +171,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Cost:      starts a thread.
   /// @since 1.0
   void start() {
-    if (detail::check(multicast_queue_start(handle_)) == MULTICAST_OK) runner_.set(nullptr);
+    if (detail::check(multicast_queue_start(handle_)) == MULTICAST_OK) runner_.set(0);
   }
   /// Ends the queue's own thread. Calls that wait stay in the queue.
   ///

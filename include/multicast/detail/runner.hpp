@@ -5,15 +5,17 @@
 #define MULTICAST_DETAIL_RUNNER_HPP
 
 #include <atomic>
+#include <cstdint>
 
 #include "config.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Its address tells threads apart.
-inline thread_local const char this_thread = 0;
+inline std::atomic<uint64_t> threads{0};
+/// Tells threads apart. Not an address: that of a thread that has ended is used again.
+inline thread_local const uint64_t this_thread = ++threads;
 
-/// The thread that has run a queue last; none: perhaps the queue's own, which the library knows.
+/// The thread that has run a queue last; 0: perhaps the queue's own, which the library knows.
 class runner {
  public:
   runner() noexcept = default;
@@ -22,16 +24,16 @@ class runner {
     thread_.store(other.thread_.load());
     return *this;
   }
-  void set(const char *thread) noexcept { thread_.store(thread, std::memory_order_relaxed); }
+  void set(uint64_t thread) noexcept { thread_.store(thread, std::memory_order_relaxed); }
   bool is_this_thread() const noexcept {
-    return thread_.load(std::memory_order_relaxed) == &this_thread;
+    return thread_.load(std::memory_order_relaxed) == this_thread;
   }
   bool may_be_this_thread() const noexcept {
-    return is_this_thread() || thread_.load(std::memory_order_relaxed) == nullptr;
+    return is_this_thread() || thread_.load(std::memory_order_relaxed) == 0;
   }
 
  private:
-  std::atomic<const char *> thread_{nullptr};
+  std::atomic<uint64_t> thread_{0};
 };
 
 }  // namespace mcast::detail
