@@ -31,8 +31,9 @@ let package = Package(
         .enableExperimentalFeature("Embedded", embedded),
         .unsafeFlags(
           [
-            "-wmo", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
-            // Where the loop of an invocation falls makes up to half of its speed.
+            // Small code, but for functions with the attribute @_optimize(speed).
+            "-wmo", "-Osize", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
+            // The position of the loop of an invocation can double its time.
             "-Xllvm", "-align-all-functions=6",
           ], embedded),
       ],

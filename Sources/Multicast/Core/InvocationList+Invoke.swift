@@ -71,6 +71,7 @@ extension InvocationList {
   ///
   /// - Returns: how many delegates were called, those before that one included.
   @inline(never)
+  @_optimize(speed)
   private static func invokeRest<C: Call>(
     _ call: C, from first: UnsafeMutablePointer<Entry>, to end: UnsafeMutablePointer<Entry>,
     in frame: Frame, _ asymmetric: Bool
@@ -102,6 +103,7 @@ extension InvocationList {
 
   /// Calls a delegate that may not be plain, if it is to be called.
   @inline(never)
+  @_optimize(speed)
   static func callSpecial<C: Call>(
     _ call: C, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ asymmetric: Bool
   ) -> Outcome {

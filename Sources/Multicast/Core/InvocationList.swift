@@ -129,6 +129,7 @@ struct InvocationList {
   }
 
   /// - Returns: an empty list, or nil if out of memory.
+  @_optimize(speed)
   static func allocate(capacity: UInt32, owner: Handle) -> InvocationList? {
     guard let block = Allocator.allocate(size: size(capacity), alignment: alignment) else {
       return nil
@@ -253,6 +254,7 @@ struct InvocationList {
     multicast_delegate(function: entry.pointee.function, context: entry.pointee.context)
   }
 
+  @_optimize(speed)
   static func priority(of entry: UnsafeMutablePointer<Entry>) -> Int32 {
     guard entry.pointee.state.load(ordering: .relaxed) & State.prioritized != 0 else { return 0 }
     let registration = Registration(index: entry.pointee.token.index)
@@ -267,6 +269,7 @@ struct InvocationList {
   ///   - start: The first place to copy from.
   ///   - lowest: The copy stops before the first live entry of a lower priority.
   /// - Returns: the place of the first entry that was not copied.
+  @_optimize(speed)
   func copyLive(to other: InvocationList, from start: UInt32 = 0, lowest: Int32 = .min) -> UInt32 {
     other.header.era = header.era
     other.header.nextRank = header.nextRank
@@ -287,6 +290,7 @@ struct InvocationList {
 
   /// Copies the entries before the first dead one, often all. They keep their places, so their
   /// registrations do not change.
+  @_optimize(speed)
   private func copyUntilDead(to other: InvocationList) -> UInt32 {
     var end = dead == 0 ? count : 0
     while end < count && !Self.isDead(entry(end)) { end &+= 1 }
@@ -309,6 +313,7 @@ struct InvocationList {
   }
 
   /// Moves the live entries together. No invocation reads the list.
+  @_optimize(speed)
   func compactInPlace() {
     let end = count
     header.count.store(0, ordering: .relaxed)
@@ -322,6 +327,7 @@ struct InvocationList {
   }
 
   /// Drops dead entries at the end. No invocation reads the list.
+  @_optimize(speed)
   func dropDeadTail() {
     var end = count
     while end > 0 && Self.isDead(entry(end &- 1)) { end &-= 1 }
@@ -330,6 +336,7 @@ struct InvocationList {
   }
 
   /// Copies an entry behind the last one, and stores its place in its registration.
+  @_optimize(speed)
   private func take(_ other: UnsafeMutablePointer<Entry>) {
     let position = count
     if entry(position) != other {

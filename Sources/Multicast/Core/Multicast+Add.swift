@@ -6,6 +6,7 @@ extension Multicast {
   ///
   /// - Returns: false if it takes more, or is not possible. Nothing has changed then.
   @inline(__always)
+  @_optimize(speed)
   func append(
     _ delegate: multicast_delegate, _ release: RegistrationDetails.Release?,
     _ out: UnsafeMutablePointer<multicast_token>?
@@ -115,6 +116,7 @@ extension Multicast {
   }
 
   /// Takes a registration for each delegate, and gives it its details or its release function.
+  @_optimize(speed)
   private func take(
     _ new: inout NewDelegates, _ registrations: inout RegistrationChain, from stripe: Stripe
   ) throws(Status) {

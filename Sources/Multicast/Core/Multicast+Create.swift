@@ -2,6 +2,7 @@ import Synchronization
 
 extension Multicast {
   /// - Returns: the handle of an empty multicast.
+  @_optimize(speed)
   static func create() throws(Status) -> Handle {
     if let thread = ThreadRecord.current,
       let (index, slot) = thread.storage.pointee.vacant.take(from: pool)

@@ -31,6 +31,7 @@ extension Multicast {
   /// invocation runs.
   ///
   /// - Returns: false if there is more to do. Nothing has changed then.
+  @_optimize(speed)
   private func destroyAtOnce() -> Bool {
     let (stripe, thread) = (self.stripe, ThreadRecord.current)
     stripe.lock()
@@ -56,6 +57,7 @@ extension Multicast {
   }
 
   /// The stripe's lock is held.
+  @_optimize(speed)
   private func giveBackSlot(_ thread: ThreadRecord?) {
     guard let thread else { return Self.pool.reclaim(handle.index) }
     let slot = UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)

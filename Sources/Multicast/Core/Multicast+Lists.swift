@@ -10,6 +10,7 @@ extension Multicast {
   }
 
   /// Replaces the current list, and frees or retires it.
+  @_optimize(speed)
   func replaceList(by list: InvocationList?, _ removal: inout Removal) {
     guard let old = self.list else { return setList(list) }
     setList(list)  //~ retired_list_still_current
@@ -36,6 +37,7 @@ extension Multicast {
     return try grow()
   }
 
+  @_optimize(speed)
   @inline(never) private func grow() throws(Status) -> Bool {
     let old = list
     if let old, old.dead > 0 || !old.canAppend(1, priority: 0) || !isQuiescent(.current) {
@@ -72,6 +74,7 @@ extension Multicast {
   }
 
   /// Shrinks the list if too little of it is live. It is harmless if that fails.
+  @_optimize(speed)
   func compact(_ removal: inout Removal) {
     guard let list else { return }
     let isQuiescent = self.isQuiescent(removal.thread)

@@ -45,6 +45,7 @@ extension Multicast {
   }
 
   /// Removes a registration.
+  @_optimize(speed)
   static func remove(_ token: Token, _ timeout: Timeout) -> Status {
     guard let registration = Registration(slotOf: token) else { return .invalidHandle }
     let stripe = Stripe(of: registration.owner)

@@ -7,6 +7,7 @@ extension Broadcaster {
   ///
   /// Takes no lock, unless there is no memory for a record of the calling thread.
   @inline(never)
+  @_optimize(speed)
   func find(_ name: Name) throws(Status) -> Handle? {
     if let thread = ThreadRecord.current { return try find(name, on: thread) }
     guard let thread = ThreadRegistry.enter() else {
@@ -17,6 +18,7 @@ extension Broadcaster {
   }
 
   @inline(__always)
+  @_optimize(speed)
   private func find(_ name: Name, on thread: ThreadRecord) throws(Status) -> Handle? {
     thread.checkTop()
     // Invocations and runs leave one frame for this. It calls no delegate, so it need not be

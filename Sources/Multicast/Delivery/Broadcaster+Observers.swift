@@ -40,6 +40,7 @@ extension Broadcaster {
   }
 
   /// - Returns: how many were called or queued, or the number of a status.
+  @_optimize(speed)
   static func notify(
     _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation
   ) -> Int64 {

@@ -25,6 +25,7 @@ struct Name {
     a.length == b.length && shims_equal(a.bytes, b.bytes, a.length)
   }
 
+  @_optimize(speed)
   func hash(seed: UInt64) -> UInt64 {
     var hash = Self.mix(seed ^ UInt64(length))
     var offset = 0

@@ -7,6 +7,7 @@ extension Queue {
   ///
   /// - Parameter limit: The most calls to make; 0: as many as wait now.
   /// - Returns: how many were made.
+  @_optimize(speed)
   static func run(_ handle: Handle, limit: UInt) throws(Status) -> Int {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
@@ -99,6 +100,7 @@ extension Queue {
   ///
   /// - Parameter limit: The most calls to make. A call that is taken out, but not made because its
   ///   context is dead, does not count.
+  @_optimize(speed)
   func run(by thread: ThreadRecord, limit: UInt) throws(Status) -> Int {
     guard let frame = thread.push() else {
       lock.unlock()
@@ -111,6 +113,7 @@ extension Queue {
   // Two functions, because of the stack.
 
   @inline(never)
+  @_optimize(speed)
   private func runOutside(by thread: ThreadRecord, _ frame: Frame, limit: UInt) -> Int {
     withUnsafeTemporaryAllocation(
       byteCount: Int(Batch.capacity) * MemoryLayout<WaitingCall>.stride, alignment: 16
@@ -146,6 +149,7 @@ extension Queue {
   ///   - endsQuietly: Whether the end of the run needs no lock if nothing happens meanwhile.
   /// - Returns: how many calls were made.
   @inline(__always)
+  @_optimize(speed)
   private func run(
     by thread: ThreadRecord, _ frame: Frame, limit: UInt, _ empty: Batch, isInner: Bool,
     endsQuietly: Bool
@@ -174,6 +178,7 @@ extension Queue {
   /// Copies the oldest calls, sets the hazard of the first, and takes it out. The lock is held at
   /// the beginning, and released unless there is no call.
   @inline(__always)
+  @_optimize(speed)
   private func take(
     _ batch: inout Batch, most: UInt, _ thread: ThreadRecord, _ frame: Frame
   ) -> Bool {

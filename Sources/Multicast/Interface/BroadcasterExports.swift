@@ -86,6 +86,7 @@ public func multicast_broadcaster_unregister_context(
 }
 
 @_cdecl("multicast_broadcaster_notify") @implementation
+@_optimize(speed)
 public func multicast_broadcaster_notify(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?, _ event: UInt32,
   _ payload: UnsafeRawPointer?, _ size: Int

@@ -1,6 +1,7 @@
 import CMulticast
 
 @_cdecl("multicast_invoke_with") @implementation
+@_optimize(speed)
 public func multicast_invoke_with(
   _ target: multicast, _ how: UnsafePointer<multicast_invocation>?,
   _ out: UnsafeMutablePointer<multicast_outcome>?

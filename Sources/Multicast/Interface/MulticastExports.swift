@@ -2,11 +2,13 @@ import CMulticast
 import MulticastShims
 
 @_cdecl("multicast_create") @implementation
+@_optimize(speed)
 public func multicast_create() -> multicast {
   multicast(id: creating { () throws(Status) in try Multicast.create() })
 }
 
 @_cdecl("multicast_destroy") @implementation
+@_optimize(speed)
 public func multicast_destroy(_ target: multicast) -> multicast_status {
   code { () throws(Status) in try find(target).destroy().status }
 }
@@ -29,6 +31,7 @@ public func multicast_is_valid(_ target: multicast) -> Bool {
 // MARK: - Adding
 
 @_cdecl("multicast_add") @implementation
+@_optimize(speed)
 public func multicast_add(
   _ target: multicast, _ delegate: multicast_delegate,
   _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
@@ -185,6 +188,7 @@ public func multicast_list(
 // MARK: - Invoking
 
 @_cdecl("multicast_invoke") @implementation
+@_optimize(speed)
 public func multicast_invoke(
   _ target: multicast, _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int
 ) -> Int64 {

@@ -91,6 +91,7 @@ struct CallRing: ~Copyable {
 
   /// Appends a call without its payload, which the caller sets. Fewer calls wait than the capacity.
   @inline(__always)
+  @_optimize(speed)
   mutating func append(
     _ token: Token, _ details: UnsafeMutablePointer<RegistrationDetails>
   ) -> UnsafeMutablePointer<WaitingCall> {
@@ -138,6 +139,7 @@ struct CallRing: ~Copyable {
   ///   - most: How many to copy, at least 1.
   ///   - keepsLast: Whether the newest call may only be copied as the first.
   /// - Returns: how many were copied.
+  @_optimize(speed)
   mutating func takeFirst(
     _ copies: UnsafeMutablePointer<WaitingCall>, atMost most: UInt64, keepsLast: Bool
   ) -> UInt64 {

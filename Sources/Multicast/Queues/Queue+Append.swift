@@ -32,6 +32,7 @@ extension Queue {
   ///
   /// - Parameter payload: What the call shares instead of the invocation's payload; nil if that is
   ///   small enough for a copy in the call.
+  @_optimize(speed)
   func append(
     _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
   ) -> Outcome {
@@ -191,6 +192,7 @@ extension Queue {
   }
 
   @inline(__always)
+  @_optimize(speed)
   private func append(
     _ token: Token, _ details: UnsafeMutablePointer<RegistrationDetails>,
     _ invocation: Invocation, _ payload: Payload?

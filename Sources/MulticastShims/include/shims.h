@@ -126,7 +126,7 @@ static inline shims_slot_pool *shims_get_slot_pool(size_t index) {
   return &shims_slot_pools[index];
 }
 
-static inline void *shims_allocate(size_t size, size_t alignment) {
+__attribute__((always_inline)) static inline void *shims_allocate(size_t size, size_t alignment) {
   void *block = NULL;
   if (alignment <= 2 * sizeof(void *)) return malloc(size);
   return posix_memalign(&block, alignment, size) == 0 ? block : NULL;
