@@ -1,4 +1,4 @@
-# What the checks find of what is not supported: in trees that have them.
+# What the checks find of what is not supported: it runs with a library that has them.
 
 add_executable(unsupported_tests ${CMAKE_CURRENT_SOURCE_DIR}/InternalChecks/unsupported.c)
 target_link_libraries(unsupported_tests PRIVATE multicast harness Threads::Threads)

@@ -1,6 +1,7 @@
 # Half a minute in all; hours with --seconds. Each run has another seed, which it prints.
 
-# add_stress_test(name tree seconds options ...): in the tree of this build, if `tree` is empty.
+# add_stress_test(name tree seconds options ...): with the library of another tree, and with the
+# program of that tree if it has a sanitizer. `tree` is empty for the library of this build.
 function(add_stress_test name tree seconds)
   set(labels stress)
   if(tree MATCHES "sanitize")
@@ -8,12 +9,17 @@ function(add_stress_test name tree seconds)
   endif()
   set(program $<TARGET_FILE:stress>)
   set(fixture)
+  set(environment)
   if(NOT tree STREQUAL "")
-    set(program ${PROJECT_BINARY_DIR}/${tree}/Tests/stress)
     set(fixture ${tree}_tree)
+    set(environment LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/${tree})
+  endif()
+  if(tree MATCHES "sanitize")
+    set(program ${PROJECT_BINARY_DIR}/${tree}/Tests/stress)
   endif()
   # It has as many threads at work as there are processors.
   add_check(stress_${name} LABELS ${labels} TIMEOUT 300 COST ${seconds} NEEDS ${fixture} SANITIZED
+    ENVIRONMENT ${environment}
     COMMAND ${program} --seconds ${seconds} ${ARGN})
   set_tests_properties(stress_${name} PROPERTIES PROCESSORS 2)
 endfunction()
