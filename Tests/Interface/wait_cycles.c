@@ -397,6 +397,55 @@ TEST(wait_for_a_queue_that_none_has_run_is_unfinished_where_a_new_thread_waits_f
   on_another_thread(remove_waiting_delegates, NULL);
 }
 
+/* The release of a delegate waits for calls in a queue. The end of the lifetime waits for the
+ * release. */
+static inside in_release;
+static multicast_lifetime ended_meanwhile;
+
+static void wait_in_release(void *context) { wait_inside(context, 0, NULL, 0); }
+
+static void *remove_and_release(void *token) {
+  CHECK_OK(multicast_token_remove(*(multicast_token *)token));
+  return NULL;
+}
+
+static void *end_lifetime(void *is_known) {
+  pthread_t opener;
+  if (is_known != NULL) CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0);
+  opener = start_thread(open_after_a_while, &in_release.go_on);
+  CHECK_OK(multicast_lifetime_end(ended_meanwhile));
+  CHECK(gate_opens_within(&in_release.has_left, 0));
+  join_thread(opener);
+  return NULL;
+}
+
+static void wait_in_a_release(void *is_known) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_add_options options = with_release(wait_in_release);
+  multicast_delegate d;
+  multicast_token token;
+  pthread_t remover;
+  int calls = 0;
+  ended_meanwhile = multicast_lifetime_create();
+  options.lifetime = ended_meanwhile;
+  d = waiting_for(&in_release, q, &calls);
+  token = add_with(m, d, &options);
+  remover = start_thread(remove_and_release, &token);
+  gate_wait(&in_release.entered);
+  on_another_thread(end_lifetime, is_known);
+  join_thread(remover);
+  expect_outcome(&in_release, 0, 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+}
+
+TEST(wait_in_a_release_for_a_queue_that_none_has_run_is_unfinished_where_the_lifetime_ends) {
+  wait_in_a_release(&(int){0});
+}
+TEST(wait_in_a_release_for_a_queue_that_none_has_run_is_unfinished_where_a_new_thread_ends_it) {
+  wait_in_a_release(NULL);
+}
+
 /* The thread of a queue waits for a queue that none has run. This thread might be going to run it,
  * and waits for a delegate's call. That call waits for the thread of the queue. */
 typedef struct chain {
