@@ -996,8 +996,8 @@ enum multicast_overflow_code {
   /// The call that has waited longest is dropped and counted.
   MULTICAST_OVERFLOW_DROP_OLDEST = 1,
   /// The invocation waits for room. The call is refused if the wait could never end: the invoking
-  /// thread ran the queue last, or the thread that ran it last waits for the invoking thread; or, if
-  /// no thread has run it yet, one that might do so waits for the invoking thread.
+  /// thread ran the queue last, or the thread that ran it last waits for the invoking thread; or,
+  /// if no thread has run it yet, one that might do so waits for the invoking thread.
   ///
   /// A delegate may itself be blocked on a full queue. A thread that removes this delegate does not
   /// wait if it may be the thread that runs the queue. The removal then returns MULTICAST_PENDING
