@@ -67,8 +67,8 @@ extern "C" {
  *              other function returns a status. Counts, lists and answers describe one moment:
  *              another thread may change the state right after.
  * Failure      A call that fails changes nothing, except where its status says so:
- *              MULTICAST_ERROR_TIMEOUT and MULTICAST_ERROR_SYSTEM of a removal; a failed add runs
- *              `release`.
+ *              MULTICAST_ERROR_TIMEOUT, and MULTICAST_ERROR_SYSTEM of a removal; a failed add or
+ *              invocation runs `release`.
  * Structs      A struct that the caller fills begins with `struct_size`, the caller's sizeof. A
  *              larger struct than the library knows is accepted if the unknown fields are 0, up to
  *              1024 bytes. A struct that the library fills may be larger without that condition:
@@ -365,7 +365,7 @@ MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
 /// equal one that was removed before.
 ///
 /// @param target  The multicast.
-/// @param index   0 is the first. Counts live delegates, paused ones included.
+/// @param index   0 is the first. The delegates are those of multicast_list().
 /// @return As multicast_remove(); MULTICAST_ERROR_NOT_FOUND if `index` is not below the count.
 ///
 /// Ownership: as multicast_remove().
@@ -970,7 +970,8 @@ MULTICAST_API multicast_status multicast_lifetime_end_within(multicast_lifetime 
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_lifetime_is_valid(multicast_lifetime lifetime);
 
-/// How many registrations there are under a lifetime, paused ones included.
+/// How many registrations there are under a lifetime, paused ones included; and those whose context
+/// is dead, until a call or multicast_prune() finds that out.
 ///
 /// @param lifetime  The lifetime.
 /// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
@@ -995,7 +996,8 @@ enum multicast_overflow_code {
   /// The call that has waited longest is dropped and counted.
   MULTICAST_OVERFLOW_DROP_OLDEST = 1,
   /// The invocation waits for room. The call is refused if the wait could never end: the invoking
-  /// thread ran the queue last, or the thread that ran it last waits for the invoking thread.
+  /// thread ran the queue last, or the thread that ran it last waits for the invoking thread; or,
+  /// if no thread has run it yet, one that might do so waits for the invoking thread.
   ///
   /// A delegate may itself be blocked on a full queue. A thread that removes this delegate does not
   /// wait if it may be the thread that runs the queue. The removal then returns MULTICAST_PENDING
@@ -1116,10 +1118,11 @@ MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return As multicast_queue_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call, a
 ///         `release` or the `wake` still runs on another thread; without a `wake`, all is finished
-///         when the last `release` has run.
+///         when the last `release` has run. Called again after this call has returned, it does not
+///         wait: MULTICAST_ERROR_INVALID_HANDLE.
 ///
 /// Ownership: as multicast_queue_destroy().
-/// Threads:   waits for the call that another thread runs.
+/// Threads:   as multicast_queue_destroy().
 /// Reentry:   as multicast_queue_destroy().
 /// Cost:      as multicast_queue_destroy().
 /// @since 1.0
@@ -1139,6 +1142,9 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue 
 ///
 /// Stops early if the queue is empty, is destroyed, or gets a thread of its own. A delegate that
 /// the queue calls may call this function, as a modal loop does: it continues with the next call.
+///
+/// This thread is from then on the one that ran the queue last: see MULTICAST_OVERFLOW_BLOCK and
+/// MULTICAST_WAIT. A run that finds no call in the queue does not count.
 ///
 /// @param queue  The queue.
 /// @param max    The most calls to make. 0: at most as many as wait when this starts; calls queued
@@ -1351,7 +1357,8 @@ typedef struct multicast_invocation {
   /// queued, before the invocation returns; also if the invocation fails. (default: NULL)
   void (*release)(const void *payload, size_t size);
   /// With MULTICAST_WAIT: nanoseconds on the monotonic clock, from the beginning of the invocation
-  /// (default: 0, no limit). Calls on the invoking thread are not cut short.
+  /// (default: 0, no limit). It does not end calls on the invoking thread, nor waits for room in a
+  /// queue: MULTICAST_OVERFLOW_BLOCK.
   uint64_t timeout_ns;
 } multicast_invocation;
 
@@ -1396,6 +1403,8 @@ typedef struct multicast_outcome {
   /// Calls that were queued.
   uint64_t queued;
   /// Calls that were not queued: the queue refused them, or there was no memory for the payload.
+  /// Not counted: a delegate that is removed before its call is queued, and one with
+  /// MULTICAST_ONCE that has a call in the queue.
   uint64_t refused;
   /// With MULTICAST_WAIT: queued calls that were made. Otherwise 0.
   uint64_t finished;
@@ -1549,7 +1558,8 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcast
 /// @param broadcaster  The broadcaster.
 /// @param timeout_ns   Nanoseconds on the monotonic clock; 0: no waiting.
 /// @return As multicast_broadcaster_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call of an
-///         observer still runs on another thread; `release` runs when it has returned.
+///         observer still runs on another thread; `release` runs when it has returned. Called again
+///         after this call has returned, it does not wait: MULTICAST_ERROR_INVALID_HANDLE.
 ///
 /// Ownership: as multicast_broadcaster_destroy().
 /// Threads:   waits for running calls of its observers on other threads. Waits for look-ups of
@@ -1707,7 +1717,7 @@ MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster br
                                                         multicast_outcome *out);
 
 /// The multicast of a name, which is made if there is none. For hot paths: look it up once, then
-/// invoke it.
+/// invoke it. An add to it does not use the broadcaster's queue.
 ///
 /// @param broadcaster  The broadcaster.
 /// @param protocol     The name, as in multicast_broadcaster_register().

@@ -30,14 +30,21 @@ static multicast_delegate delegate_of(subject *s) {
   return d;
 }
 
-static void add_weak(multicast m, subject *s, uint32_t flags, multicast_queue q) {
+static void add_weak_under(multicast m, subject *s, uint32_t flags, multicast_queue q,
+                           multicast_lifetime l) {
   multicast_add_options options = with_release(release_subject);
   options.lock = lock_subject;
   options.unlock = unlock_subject;
   options.flags = flags;
   options.queue = q;
+  options.lifetime = l;
   memset(s, 0, sizeof *s);
   s->token = add_with(m, delegate_of(s), &options);
+}
+
+static void add_weak(multicast m, subject *s, uint32_t flags, multicast_queue q) {
+  multicast_lifetime none = MULTICAST_NONE;
+  add_weak_under(m, s, flags, q, none);
 }
 
 static const multicast_queue no_queue = MULTICAST_NONE;
@@ -45,9 +52,11 @@ static const multicast_queue no_queue = MULTICAST_NONE;
 TEST(weak_delegates_that_are_dead_are_counted_contained_and_listed_until_found) {
   multicast m = multicast_create();
   multicast_delegate listed[2];
+  multicast_lifetime l = multicast_lifetime_create();
   subject s;
-  add_weak(m, &s, 0, no_queue);
+  add_weak_under(m, &s, 0, no_queue, l);
   s.is_dead = true;
+  CHECK_EQ(multicast_lifetime_count(l), 1);
   CHECK_EQ(multicast_count(m), 1);
   CHECK(multicast_contains(m, delegate_of(&s)));
   CHECK_EQ(multicast_list(m, listed, 2), 1);
@@ -56,8 +65,14 @@ TEST(weak_delegates_that_are_dead_are_counted_contained_and_listed_until_found) 
   CHECK_EQ(s.locks, 0);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   CHECK_EQ(multicast_count(m), 0);
+  CHECK_EQ(multicast_lifetime_count(l), 0);
   CHECK(!multicast_contains(m, delegate_of(&s)));
   CHECK_EQ(multicast_list(m, listed, 2), 0);
+  CHECK_EQ(s.releases, 1);
+  add_weak(m, &s, 0, no_queue);
+  s.is_dead = true;
+  CHECK_OK(multicast_remove_at(m, 0));
+  CHECK_EQ(s.locks, 0);
   CHECK_EQ(s.releases, 1);
 }
 

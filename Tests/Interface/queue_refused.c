@@ -106,6 +106,30 @@ static void overflow_after_an_empty_run(bool has_run_calls) {
 TEST(queue_run_of_nothing_does_not_make_its_thread_the_one_that_has_to_make_room) {
   overflow_after_an_empty_run(false);
 }
+
+static void *lock_dead(void *context) {
+  (void)context;
+  return NULL;
+}
+static void unlock_nothing(void *strong) { (void)strong; }
+
+/* It has made room. */
+TEST(queue_run_of_a_call_whose_context_is_dead_makes_its_thread_the_one_that_has_to_make_room) {
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast m = multicast_create();
+  multicast_add_options options = to_queue(q);
+  int calls = 0;
+  options.lock = lock_dead;
+  options.unlock = unlock_nothing;
+  add_with(m, counter(&calls), &options);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 0);
+  add_queued(m, counter(&calls), q);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+  CHECK_TEXT(figures(q), "pending 1, queued 2, refused 1, retracted 1");
+}
+
 TEST(queue_run_of_nothing_leaves_the_thread_that_has_to_make_room_as_it_is) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();

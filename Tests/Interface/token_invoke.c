@@ -3,6 +3,7 @@
 #include "harness.h"
 #include "notes.h"
 #include "payloads.h"
+#include "producers.h"
 #include "removals.h"
 
 static int64_t invoke_token(multicast_token t) { return multicast_token_invoke(t, 0, NULL, 0); }
@@ -163,6 +164,28 @@ TEST(token_invoke_frees_the_copies_of_large_payloads) {
   for (i = 0; i < 3; ++i) CHECK_EQ(multicast_token_invoke(t, 0, bytes, sizeof bytes), i == 0);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK_EQ(allocated_blocks, before);
+}
+
+static void *invoke_token_into_full(void *argument) {
+  sleeper *s = argument;
+  s->result = invoke_token((multicast_token){s->target.id});
+  gate_open(&s->returned);
+  return NULL;
+}
+
+TEST(token_invoke_waits_for_room_in_the_queue) {
+  narrow n;
+  sleeper s;
+  fill_narrow(&n, NULL);
+  s.target.id = n.token.id;
+  s.returned = shut;
+  s.thread = start_thread(invoke_token_into_full, &s);
+  CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
+  CHECK_EQ(multicast_queue_run(n.queue, 1), 1);
+  join_thread(s.thread);
+  CHECK_EQ(s.result, 1);
+  CHECK_TEXT(figures(n.queue), "pending 1, queued 2, delivered 1");
+  CHECK_EQ(invoke_token(n.token), 0); /* refused: this thread runs the queue */
 }
 
 TEST(token_visit_of_a_queued_delegate_is_on_this_thread) {

@@ -369,6 +369,129 @@ TEST(wait_for_a_queue_of_a_thread_that_removes_the_waiting_delegate_is_unfinishe
   }
 }
 
+/* This thread might be the one that is going to run the queue. It may have used the library for the
+ * first time just now. */
+static void *remove_waiting_delegates(void *is_known) {
+  int how;
+  for (how = 0; how < ENDINGS; ++how) {
+    multicast_queue q = default_queue();
+    pthread_t opener;
+    scene s;
+    if (is_known != NULL) CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0);
+    begin_scene(&s, q);
+    opener = start_thread(open_after_a_while, &s.i.go_on);
+    CHECK_OK(end_scene(&s, (ending)how));
+    expect_outcome(&s.i, 0, 1);
+    CHECK_EQ(s.i.releases, 1);
+    join_thread(opener);
+    CHECK_EQ(invoke_finished(&s.invoking), 1);
+    CHECK_OK(multicast_queue_destroy(q));
+  }
+  return NULL;
+}
+
+TEST(wait_for_a_queue_that_none_has_run_is_unfinished_where_a_thread_that_might_waits_for_it) {
+  on_another_thread(remove_waiting_delegates, &(int){0});
+}
+TEST(wait_for_a_queue_that_none_has_run_is_unfinished_where_a_new_thread_waits_for_it) {
+  on_another_thread(remove_waiting_delegates, NULL);
+}
+
+/* The release of a delegate waits for calls in a queue. The end of the lifetime waits for the
+ * release. */
+static inside in_release;
+static multicast_lifetime ended_meanwhile;
+
+static void wait_in_release(void *context) { wait_inside(context, 0, NULL, 0); }
+
+static void *remove_and_release(void *token) {
+  CHECK_OK(multicast_token_remove(*(multicast_token *)token));
+  return NULL;
+}
+
+static void *end_lifetime(void *is_known) {
+  pthread_t opener;
+  if (is_known != NULL) CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0);
+  opener = start_thread(open_after_a_while, &in_release.go_on);
+  CHECK_OK(multicast_lifetime_end(ended_meanwhile));
+  CHECK(gate_opens_within(&in_release.has_left, 0));
+  join_thread(opener);
+  return NULL;
+}
+
+static void wait_in_a_release(void *is_known) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_add_options options = with_release(wait_in_release);
+  multicast_delegate d;
+  multicast_token token;
+  pthread_t remover;
+  int calls = 0;
+  ended_meanwhile = multicast_lifetime_create();
+  options.lifetime = ended_meanwhile;
+  d = waiting_for(&in_release, q, &calls);
+  token = add_with(m, d, &options);
+  remover = start_thread(remove_and_release, &token);
+  gate_wait(&in_release.entered);
+  on_another_thread(end_lifetime, is_known);
+  join_thread(remover);
+  expect_outcome(&in_release, 0, 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+}
+
+TEST(wait_in_a_release_for_a_queue_that_none_has_run_is_unfinished_where_the_lifetime_ends) {
+  wait_in_a_release(&(int){0});
+}
+TEST(wait_in_a_release_for_a_queue_that_none_has_run_is_unfinished_where_a_new_thread_ends_it) {
+  wait_in_a_release(NULL);
+}
+
+/* The thread of a queue waits for a queue that none has run. This thread might be going to run it,
+ * and waits for a delegate's call. That call waits for the thread of the queue. */
+typedef struct chain {
+  scene s;
+  multicast into_q;
+  inside i; /* of the call in the queue */
+} chain;
+
+static void *close_the_chain(void *argument) {
+  chain *c = argument;
+  pause_ms(A_WHILE_MS); /* so that the removal sleeps */
+  CHECK_EQ(multicast_invoke(c->into_q, 0, NULL, 0), 1);
+  expect_asleep(&c->i);
+  gate_open(&c->s.i.go_on);
+  return NULL;
+}
+
+static void *remove_in_a_chain(void *is_known) {
+  multicast_queue q = default_queue(), never_run = default_queue();
+  pthread_t closer;
+  int calls = 0;
+  chain c;
+  if (is_known != NULL) CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0);
+  c.into_q = multicast_create();
+  add_queued(c.into_q, waiting_for(&c.i, never_run, &calls), q);
+  gate_open(&c.i.go_on);
+  CHECK_OK(multicast_queue_start(q));
+  begin_scene(&c.s, q);
+  closer = start_thread(close_the_chain, &c);
+  CHECK_OK(multicast_token_remove(c.s.token));
+  expect_outcome(&c.s.i, 0, 1);
+  join_thread(closer);
+  CHECK_EQ(invoke_finished(&c.s.invoking), 1);
+  CHECK_EQ(multicast_queue_run(never_run, 0), 1);
+  expect_outcome(&c.i, 1, 0);
+  CHECK_OK(multicast_queue_destroy(q));
+  return NULL;
+}
+
+TEST(wait_for_a_thread_that_waits_for_a_queue_that_none_has_run_is_unfinished_in_a_cycle) {
+  on_another_thread(remove_in_a_chain, &(int){0});
+}
+TEST(wait_for_a_thread_that_waits_for_a_queue_that_none_has_run_is_unfinished_by_a_new_thread) {
+  on_another_thread(remove_in_a_chain, NULL);
+}
+
 /* The thread that waited may not have run again yet: it waits for nothing more. */
 TEST(removal_right_after_the_calls_that_its_delegate_waits_for_were_made_waits_for_it) {
   int round;

@@ -80,6 +80,34 @@ TEST(wait_until_another_thread_runs_a_queue_that_none_has_run) {
   expect_waited(&w, 1, 1, 0);
 }
 
+static multicast_queue run_while_empty;
+
+static void *run_nothing_and_wait(void *argument) {
+  waiter *w = argument;
+  CHECK_EQ(multicast_queue_run(run_while_empty, 0), 0);
+  w->result = multicast_invoke_with(w->target, &w->how, &w->out);
+  gate_open(&w->returned);
+  return NULL;
+}
+
+TEST(wait_of_a_thread_that_ran_the_queue_while_it_was_empty_goes_on) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  int calls = 0;
+  waiter w;
+  add_queued(m, counter(&calls), q);
+  w.target = m;
+  w.how = waiting();
+  w.out = multicast_outcome_default();
+  w.returned = shut;
+  run_while_empty = q;
+  w.thread = start_thread(run_nothing_and_wait, &w);
+  EVENTUALLY(stats_of(q).pending == 1);
+  CHECK(!gate_opens_within(&w.returned, A_WHILE_MS));
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  expect_waited(&w, 1, 1, 0);
+}
+
 TEST(wait_goes_on_if_the_thread_that_ran_the_queue_has_ended) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
@@ -518,6 +546,20 @@ TEST(wait_has_the_time_from_the_beginning_of_the_invocation) {
   CHECK_OUTCOME(out, 1, 1, 0, 0, 1);
   CHECK_EQ(calls, 1); /* it was not cut short */
   join_thread(soon);
+}
+
+TEST(wait_for_room_is_not_cut_short_by_the_time_of_the_invocation) {
+  multicast_invocation how = waiting();
+  narrow n;
+  waiter w;
+  fill_narrow(&n, NULL);
+  how.timeout_ns = 1;
+  begin_waiting(&w, n.target, &how);
+  expect_to_be_waiting(&w);
+  CHECK_EQ(multicast_queue_run(n.queue, 1), 1);
+  expect_waited(&w, MULTICAST_ERROR_TIMEOUT, 0, 1);
+  CHECK_OUTCOME(w.out, 0, 1, 0, 0, 1);
+  CHECK_EQ(multicast_queue_run(n.queue, 0), 1);
 }
 
 TEST(wait_whose_time_is_up_is_no_timeout_if_all_calls_were_made) {

@@ -217,7 +217,8 @@ TEST(queue_that_is_full_refuses_nobody_while_its_thread_waits_for_something_else
   pthread_t threads[2];
   p.target = multicast_create();
   add_with(p.target, counter(&calls), &options);
-  CHECK_EQ(multicast_queue_run(queue, 0), 0); /* now this thread has to run it */
+  CHECK_EQ(multicast_invoke(p.target, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* now this thread has to run it */
   CHECK_EQ(multicast_invoke(p.target, 0, NULL, 0), 1);
 
   options = multicast_add_options_default();
@@ -265,6 +266,41 @@ TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_that_nobody_run
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   c.target = multicast_create();
   remove_what_waits_for_room(&c, queue_with(1, MULTICAST_OVERFLOW_BLOCK));
+}
+
+/* This thread may be the one that is going to run the queue. It may have used the library for the
+ * first time just now. */
+static void *remove_what_will_wait_for_room(void *is_known) {
+  static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
+  int calls = 0;
+  invoker i;
+  pthread_t opener;
+  multicast m = multicast_create();
+  multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_add_options options = to_queue(queue);
+  multicast_delegate d = {invoke_into_the_full_queue, NULL};
+  if (is_known != NULL) CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+  d.context = &c;
+  c.target = multicast_create();
+  add_with(c.target, counter(&calls), &options);
+  on_another_thread(fill, &c.target);
+  add(m, d);
+  invoke_in_background(&i, m);
+  gate_wait(&c.entered);
+  opener = start_thread(open_after_a_while, &c.go_on);
+  CHECK_OK(multicast_remove(m, d));
+  CHECK_EQ(c.queued, 0);
+  join_thread(opener);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(stats_of(queue).refused, 1);
+  return NULL;
+}
+
+TEST(queue_that_is_full_and_was_not_run_refuses_a_call_whose_delegate_a_thread_removes) {
+  on_another_thread(remove_what_will_wait_for_room, &(int){0});
+}
+TEST(queue_that_is_full_and_was_not_run_refuses_a_call_whose_delegate_a_new_thread_removes) {
+  on_another_thread(remove_what_will_wait_for_room, NULL);
 }
 
 typedef struct idler {

@@ -139,7 +139,7 @@ inline closes_cycle(me, it) {
 #else
            if
            :: it != ROOM_IN_QUEUE -> closed = 1; break
-           :: else
+           :: else -> reach(waits_for[next])
            fi
 #endif
         :: else -> reach(waits_for[next])

@@ -147,7 +147,7 @@ inline closes_cycle(me, it) {
 #else
            if
            :: it != QUEUED_CALLS -> closed = 1; break
-           :: else
+           :: else -> reach(waits_for[next])
            fi
 #endif
         :: else -> reach(waits_for[next])

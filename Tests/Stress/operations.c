@@ -72,7 +72,7 @@ static void register_one(void) {
   }
 }
 
-static void add_many(void) {
+static void add_several(bool is_by_name) {
   multicast_delegate delegates[8];
   multicast_token tokens[8];
   multicast_add_options options;
@@ -87,13 +87,18 @@ static void add_many(void) {
     c->has_token = false;
     delegates[i] = context_delegate(c);
   }
-  EXPECT(multicast_add_many(random_multicast(), delegates, count, &options, tokens),
+  EXPECT(is_by_name ? multicast_broadcaster_register_many(random_broadcaster(), random_name(),
+                                                          delegates, count, &options, tokens)
+                    : multicast_add_many(random_multicast(), delegates, count, &options, tokens),
          OK | INVALID_HANDLE);
   for (i = 0; i < count; ++i) {
     MUST((tokens[i].id != 0) == (tokens[0].id != 0), "some of %u delegates added, not all", count);
     if (one_in(4)) remember(tokens[i]);
   }
 }
+
+static void add_many(void) { add_several(false); }
+static void register_many(void) { add_several(true); }
 
 /* Equal delegates: all registrations share one context. */
 static void add_equal(void) {
@@ -465,6 +470,7 @@ static const operation operations[] = {
     {"multicast_add", 100, add_one},
     {"multicast_broadcaster_register", 20, register_one},
     {"multicast_add_many", 15, add_many},
+    {"multicast_broadcaster_register_many", 5, register_many},
     {"multicast_add of equal delegates", 10, add_equal},
     {"multicast_add with invalid options", 4, add_wrongly},
     {"multicast_add without release", 40, borrow},

@@ -128,6 +128,7 @@ extension Queue {
 
   /// The same inside a call.
   @inline(never)
+  @_optimize(speed)
   private func runInside(by thread: ThreadRecord, _ frame: Frame, limit: UInt) -> Int {
     withUnsafeTemporaryAllocation(
       byteCount: MemoryLayout<WaitingCall>.stride, alignment: 16

@@ -112,6 +112,13 @@ enum Waits {
   /// How far the search for a cycle has come with a thread.
   enum Search: UInt8 { case unknown, reached, followed }
 
+  /// A sleeping thread without a record: it is outside all calls. It is on that thread's stack.
+  private struct Stranger {
+    let wait: Wait
+    var next: UnsafeMutablePointer<Stranger>?
+  }
+  nonisolated(unsafe) private static var firstStranger: UnsafeMutablePointer<Stranger>? = nil
+
   nonisolated(unsafe) private(set) static var sleeperCount = 0
   /// How many of them sleep for one thread, whether that thread is in a call or not.
   nonisolated(unsafe) private(set) static var threadSleeperCount = 0
@@ -185,14 +192,34 @@ enum Waits {
     Lock.waits.checkBeforeSleeping()
     // Looked up each time: a release function that ran on this thread may have given it a record.
     let thread = ThreadRecord.current
-    thread?.wait = wait
-    let isForThread = wait.isForThread
-    sleeperCount &+= 1  //~ sleeper_not_counted
-    if isForThread { threadSleeperCount &+= 1 }
-    shims_sleep(shims_get_wait_condition(), Lock.waits.mutex, timeout.deadline)
-    if isForThread { threadSleeperCount &-= 1 }
-    sleeperCount &-= 1
-    thread?.wait = .nothing
+    var stranger = Stranger(wait: wait, next: nil)
+    withUnsafeMutablePointer(to: &stranger) { stranger in
+      if let thread { thread.wait = wait } else { link(stranger) }
+      let isForThread = wait.isForThread
+      sleeperCount &+= 1  //~ sleeper_not_counted
+      if isForThread { threadSleeperCount &+= 1 }
+      shims_sleep(shims_get_wait_condition(), Lock.waits.mutex, timeout.deadline)
+      if isForThread { threadSleeperCount &-= 1 }
+      sleeperCount &-= 1
+      if let thread { thread.wait = .nothing } else { unlink(stranger) }
+    }
+  }
+
+  private static func link(_ stranger: UnsafeMutablePointer<Stranger>) {
+    stranger.pointee.next = firstStranger
+    firstStranger = stranger
+  }
+
+  private static func unlink(_ stranger: UnsafeMutablePointer<Stranger>) {
+    if firstStranger == stranger {
+      firstStranger = stranger.pointee.next
+      return
+    }
+    var other = firstStranger
+    while let current = other {
+      if current.pointee.next == stranger { current.pointee.next = stranger.pointee.next }
+      other = current.pointee.next
+    }
   }
 
   static func wakeSleepers() {
@@ -203,16 +230,19 @@ enum Waits {
   static func forgetSleepersInChild() {
     sleeperCount = 0
     threadSleeperCount = 0
+    firstStranger = nil
   }
 
   /// Whether the threads that can end this wait wait for this thread, directly or through others.
   ///
   /// This is a breadth-first search over the sleeping threads. It begins with the threads that can
   /// end `first`, and follows what each of them sleeps for. If it reaches this thread, the wait
-  /// would close a cycle. If it reaches a wait whose thread is not known, that wait may depend on
-  /// this thread, and counts as a cycle, too. There is one exception: if `first` and that wait are
-  /// both for a queue, this thread would not run that queue either, so it is not the one that is
-  /// missing.
+  /// would close a cycle.
+  ///
+  /// If it comes to a wait whose thread is not known, that wait may depend on this thread, and
+  /// counts as a cycle, too. There is one exception: if `first` and that wait are both for a queue,
+  /// this thread would not run that queue either, so it is not the one that is missing. But each
+  /// thread that sleeps may be, so the search goes on with all of them.
   ///
   /// A thread that goes to sleep later makes the same search, and finds this wait published. A
   /// thread outside all calls delays no other thread, unless one waits for it to run a queue.
@@ -223,19 +253,17 @@ enum Waits {
     let isForQueue = first.isForQueue && thread != nil
     guard isInside || isForQueue || threadSleeperCount > 0 else { return false }
     for record in ThreadRegistry.all { record.search = .unknown }
-    reach(first)
-    while thread == nil || thread?.search == .unknown {
+    var wait = first
+    while true {
+      if wait.isForUnknownThread && reachStrangers() { return true }
+      reach(wait)
+      if let thread, thread.search == .reached { return true }
       let next = ThreadRegistry.all.first { $0.search == .reached && !$0.currentWait.isNothing }
       guard let next else { return false }
       next.search = .followed
-      let wait = next.currentWait
-      if !wait.isForUnknownThread {
-        reach(wait)
-      } else if wait.isForReleases || !first.isForQueue {
-        return true
-      }
+      wait = next.currentWait
+      if wait.isForReleases || !first.isForQueue && wait.isForUnknownThread { return true }
     }
-    return true
   }
 
   /// Marks the threads that a wait needs.
@@ -245,6 +273,19 @@ enum Waits {
       let isAsleep = !record.currentWait.isNothing
       if isForUnknownThread ? isAsleep : wait.concerns(record) { record.search = .reached }
     }
+  }
+
+  /// Marks the threads that the threads without a record wait for.
+  ///
+  /// - Returns: whether one of them waits for release functions, which may run on any thread.
+  private static func reachStrangers() -> Bool {
+    var stranger = firstStranger
+    while let current = stranger {
+      if current.pointee.wait.isForReleases { return true }
+      reach(current.pointee.wait)
+      stranger = current.pointee.next
+    }
+    return false
   }
 
   /// The lock is held.
