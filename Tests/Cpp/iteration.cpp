@@ -213,6 +213,24 @@ TEST_CASE("results may be references, and movable only") {
   CHECK(*j->get() == 3);
   CHECK(**j++ == 3);
 }
+TEST_CASE("results need not be assignable") {
+  struct fixed {
+    const int number;
+  };
+  mcast::signal<fixed(int)> s;
+  for (int i = 0; i < 2; ++i) s.add([i](int n) { return fixed{n + i}; });
+  int sum = 0;
+  for (const fixed &each : s.results(10)) sum += each.number;
+  CHECK(sum == 21);
+  CHECK(s.combine([](auto first, auto last) {
+    int best = 0;
+    for (; first != last; ++first) best = first->number;
+    return best;
+  }, 1) == 2);
+  CHECK(s(5)->number == 6);
+  CHECK(s.first_of(5)->number == 5);
+  CHECK(s.collect(5).at(1).number == 6);
+}
 
 #if __cplusplus >= 202002L && __has_include(<ranges>)
 TEST_CASE("the results are a range of C++20") {

@@ -24,6 +24,7 @@ struct answer {
   void take(F &function) {
     result.emplace(std::invoke(function));
   }
+  void clear() noexcept { result.reset(); }
   bool is_there() const { return result.has_value(); }
   // The caller knows that it is there. NOLINTBEGIN(bugprone-unchecked-optional-access)
   R get() { return std::move(*result); }
@@ -37,6 +38,7 @@ struct answer<R &> {
   void take(F &function) {
     result = std::addressof(std::invoke(function));
   }
+  void clear() noexcept { result = nullptr; }
   bool is_there() const { return result != nullptr; }
   R &get() { return *result; }
   R &look() { return *result; }
@@ -61,7 +63,7 @@ struct question {
 template <typename F>
 struct asked {
   using result = std::decay_t<std::invoke_result_t<F &>>;
-  using kept = std::conditional_t<std::is_reference_v<std::invoke_result_t<F &>>,
+  using kept = std::conditional_t<std::is_lvalue_reference_v<std::invoke_result_t<F &>>,
                                   std::invoke_result_t<F &>, result>;
   F function;
   answer<kept> made;

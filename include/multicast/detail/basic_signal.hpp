@@ -211,7 +211,7 @@ class basic_signal {
     } else {
       auto *const pointer = pointer_to(object);
       using function = detail::bound<std::decay_t<decltype(pointer)>, Method Class::*>;
-      return remove_keyed(pointer, function{pointer, method});
+      return remove_keyed(detail::untyped(pointer), function{pointer, method});
     }
   }
   /// Removes every registration added as add<&T::method>(object).
@@ -244,11 +244,11 @@ class basic_signal {
     if constexpr (detail::has_weak<std::decay_t<Object>>::value) {
       address = address_of(to_weak(object));
     } else {
-      address = pointer_to(object);
+      address = detail::untyped(pointer_to(object));
     }
     const multicast target = target_.get();
     if (target.id == 0 || address == nullptr) return 0;
-    int64_t removed = multicast_remove_context(target, const_cast<void *>(address));
+    int64_t removed = multicast_remove_context(target, detail::untyped(address));
     for (detail::keyed *const context : detail::all_keyed().retain(address)) {
       const int64_t more = multicast_remove_context(target, context);
       detail::all_keyed().release(context);
@@ -428,7 +428,7 @@ class basic_signal {
     static_assert(detail::is_delegate<R, function, detail::passed<Args>...>::value,
                   "the delegate cannot be called with the arguments of the signal");
     if constexpr (detail::is_delegate<R, function, detail::passed<Args>...>::value) {
-      if (is_null(given)) {
+      if (detail::is_null(given)) {
         detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
         return registration();
       }
@@ -448,7 +448,7 @@ class basic_signal {
   registration add_member(Object &&object, Given &&given, const options *how) {
     using function = std::decay_t<Given>;
     constexpr bool is_method = std::is_member_function_pointer_v<function>;
-    if (is_null(given)) {
+    if (detail::is_null(given)) {
       detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
       return registration();
     }
@@ -472,9 +472,11 @@ class basic_signal {
       if (!prepare_object(pointer, how, changed)) return registration();
       if constexpr (is_method) {
         return add_keyed<may_queue>(
-            pointer, detail::bound<std::decay_t<decltype(pointer)>, function>{pointer, given}, how);
+            detail::untyped(pointer),
+            detail::bound<std::decay_t<decltype(pointer)>, function>{pointer, given}, how);
       } else {
-        return add_keyed<may_queue>(pointer, function(std::forward<Given>(given)), how);
+        return add_keyed<may_queue>(detail::untyped(pointer), function(std::forward<Given>(given)),
+                                    how);
       }
     }
   }
@@ -552,15 +554,6 @@ class basic_signal {
     const auto strong = object.lock();
     return strong ? static_cast<const void *>(std::addressof(*strong)) : nullptr;
   }
-  template <typename F>
-  static bool is_null(const F &function) {
-    if constexpr (std::is_convertible_v<std::nullptr_t, F>) {
-      return function == nullptr;
-    } else {
-      return false;
-    }
-  }
-
   mutable detail::lazy_multicast target_;
 };
 

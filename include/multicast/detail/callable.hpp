@@ -4,6 +4,7 @@
 #ifndef MULTICAST_DETAIL_CALLABLE_HPP
 #define MULTICAST_DETAIL_CALLABLE_HPP
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <tuple>
@@ -62,6 +63,28 @@ template <typename F>
 inline constexpr bool is_extended<extended<F>> = true;
 template <typename F>
 inline constexpr bool is_mortal = is_tracked<F> || is_weak_bound<F>;
+
+/// Only a null pointer can be made of it: not an object that has a constructor from a pointer.
+struct null {
+  constexpr operator std::nullptr_t() const noexcept { return nullptr; }
+};
+/// Whether it can be null: a pointer, or an object as std::function, which can be made of nullptr
+/// and be compared with it.
+template <typename F, typename = void>
+struct is_nullable : std::bool_constant<std::is_pointer_v<F> || std::is_member_pointer_v<F>> {};
+template <typename F>
+struct is_nullable<F, std::enable_if_t<std::is_class_v<F> &&
+                                       std::is_convertible_v<std::nullptr_t, F> &&
+                                       std::is_convertible_v<
+                                           decltype(std::declval<const F &>() == null()), bool>>>
+    : std::true_type {};
+
+template <typename F>
+bool is_null(const F &function) {
+  if constexpr (std::is_class_v<F> && is_nullable<F>::value) return function == null();
+  if constexpr (!std::is_class_v<F> && is_nullable<F>::value) return function == nullptr;
+  return false;
+}
 
 /// Whether it can be called with the arguments of a signal.
 template <typename R, typename F, typename... Args>
