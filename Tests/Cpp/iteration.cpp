@@ -194,6 +194,21 @@ TEST_CASE("an iteration holds what is given away, and refers to variables") {
                   std::make_unique<int>(1)) == 'z');
 }
 
+TEST_CASE("an iteration holds what is derived from the argument whole, and takes over pointers") {
+  struct base {
+    virtual ~base() = default;
+    virtual int number() const = 0;
+  };
+  struct derived : base {
+    int number() const override { return 2; }
+  };
+  mcast::signal<int(const base &, std::unique_ptr<base>)> s;
+  s.add([](const base &a, const auto &b) { return 10 * a.number() + b->number(); });
+  const derived variable;
+  for (const int each : s.results(derived(), std::make_unique<derived>())) CHECK(each == 22);
+  for (const int each : s.results(variable, std::make_unique<derived>())) CHECK(each == 22);
+}
+
 TEST_CASE("results may be references, and movable only") {
   mcast::signal<int &()> references;
   int number = 1;

@@ -246,3 +246,20 @@ TEST_CASE("a signal may be invoked where its argument is only declared, and queu
   CHECK(q.run() == 1);
   CHECK(text == "direct queued queued ");
 }
+
+TEST_CASE("an argument may have an operator& of its own") {
+  struct holder {
+    int number;
+    int *operator&() { return &number; }
+    const int *operator&() const { return &number; }
+  };
+  mcast::signal<void(holder, const holder &, holder)> s;
+  mcast::queue q;
+  int sum = 0;
+  s.add([&](const holder &a, const holder &b, const holder &c) {
+    sum += a.number + b.number + c.number;
+  }, mcast::on(q));
+  s({1}, {2}, {3});
+  q.run();
+  CHECK(sum == 6);
+}

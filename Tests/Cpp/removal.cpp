@@ -251,4 +251,31 @@ TEST_CASE("delegates of volatile objects are added and removed") {
   CHECK(s.remove_object(&view) == 3);
 }
 
+TEST_CASE("an object may be given by std::ref(), which need not stay") {
+  mcast::signal<void()> s;
+  object x, other;
+  other.name = '-';
+  auto passing = std::ref(x);
+  s.add(passing, &object::hear);
+  s.add<&object::hear>(passing);
+  passing = other;
+  s.add(std::cref(x), &object::tell);
+  CHECK(called(s) == "oot");
+  CHECK(s.remove(std::ref(x), &object::hear) == MULTICAST_OK);
+  CHECK(s.remove<&object::hear>(x) == MULTICAST_OK);
+  CHECK(s.remove_object(std::cref(x)) == 1);
+}
+
+TEST_CASE("a callable may hide its operator new") {
+  struct hidden {
+    std::string name;
+    static void *operator new(size_t) = delete;
+    static void operator delete(void *) = delete;
+    void operator()() const { text += name; }
+  };
+  mcast::signal<void()> s;
+  s.add(hidden{"a callable that is larger than a pointer"});
+  CHECK(called(s) == "a callable that is larger than a pointer");
+}
+
 }  // namespace removal_tests

@@ -26,18 +26,19 @@ struct given_away {
 };
 
 template <typename, typename... Args>
-inline constexpr bool is_any_movable = (is_movable<Args>() || ...);
+inline constexpr bool is_any_movable =
+    std::disjunction_v<std::bool_constant<is_movable<Args>()>...>;
 
-/// Whether an argument of this type has to be converted, or may be a bit-field: then the parameter
-/// itself is the place, where the compiler knows a literal from a variable.
+template <typename T>
+inline constexpr bool is_number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+/// Whether an argument of this type has to be converted to or from a number, or may be a bit-field:
+/// then the parameter itself is the place, where the compiler knows a literal from a variable.
 template <typename Arg, typename Given>
-inline constexpr bool is_converted_number =
-    std::is_same_v<value<Arg>, value<Given>>
-        ? std::is_lvalue_reference_v<Given> && !std::is_const_v<std::remove_reference_t<Given>> &&
-              (std::is_integral_v<value<Given>> || std::is_enum_v<value<Given>>) &&
-              !std::is_same_v<Arg, Given>
-        : std::is_arithmetic_v<value<Arg>> || std::is_enum_v<value<Arg>> ||
-              std::is_arithmetic_v<value<Given>> || std::is_enum_v<value<Given>>;
+constexpr bool is_converted_number() {
+  using from = value<Given>;
+  if (!std::is_same_v<value<Arg>, from>) return is_number<value<Arg>> || is_number<from>;
+  return is_number<from> && std::is_same_v<Given, from &> && !std::is_same_v<Arg, Given>;
+}
 
 /// Whether some of what can be moved is given away, and some is not.
 template <typename Sequence, typename... Args>
@@ -51,7 +52,7 @@ struct is_mixed<std::tuple<Given...>, Args...> {
              ((is_movable<Args>() && std::is_lvalue_reference_v<Given> &&
                std::is_convertible_v<std::add_pointer_t<Given>, const detail::value<Args> *>) ||
               ...) &&
-             !(is_converted_number<Args, Given> || ...);
+             !(is_converted_number<Args, Given>() || ...);
     }
     return false;
   }();

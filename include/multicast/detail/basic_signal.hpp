@@ -118,12 +118,12 @@ class basic_signal {
 
   /// Adds a method of an object, or a callable that belongs to an object.
   ///
-  /// @param object    An object or a pointer to it: borrowed; it must stay valid until the removal
-  ///                  has completed. If its class is derived from mcast::observer, the delegate is
-  ///                  removed when the object is destroyed. A std::shared_ptr or std::weak_ptr, or
-  ///                  a pointer that has a to_weak(): held weakly. Each call keeps the object
-  ///                  alive while it runs. When the object is dead, the delegate is removed: by the
-  ///                  next invocation, size() or registration::is_live().
+  /// @param object    An object, a pointer to it or std::ref(): borrowed; it must stay valid until
+  ///                  the removal has completed. If its class is derived from mcast::observer, the
+  ///                  delegate is removed when the object is destroyed. A std::shared_ptr or
+  ///                  std::weak_ptr, or a pointer that has a to_weak(): held weakly. Each call
+  ///                  keeps the object alive while it runs. When the object is dead, the delegate
+  ///                  is removed: by the next invocation, size() or registration::is_live().
   /// @param delegate  A method of its class or a base class; if it is overloaded, use static_cast
   ///                  to select one. Or any callable.
   /// @param how       As in add().
@@ -149,27 +149,23 @@ class basic_signal {
 
   /// Adds a method that is known at compile time: `add<&T::method>(object)`.
   ///
-  /// @param object  An object or a pointer to it: borrowed. See add(object, delegate).
+  /// @param object  An object or a pointer to it: borrowed; or as add(object, delegate) takes it.
   /// @param how     As in add().
   /// @return The registration.
   ///
   /// Errors:    a null pointer is MULTICAST_ERROR_INVALID_ARGUMENT, a lifetime for an observer,
   ///            too.
-  /// Cost:      as multicast_add(), no allocation.
+  /// Cost:      as multicast_add(), no allocation. With a shared pointer as add(object, delegate).
   /// @since 1.1
   template <auto method, typename Object>
   registration add(Object &&object) {
-    auto *const pointer = pointer_to(object);
-    using type = std::remove_reference_t<decltype(*pointer)>;
-    return add_method<false, detail::of_object<method, type>>(pointer, nullptr);
+    return add_method<false, method>(std::forward<Object>(object), nullptr);
   }
   template <auto method, typename Object,
             typename How = default_options<Object>>
   registration add(Object &&object, const How &how) {
     const options given = checked(how);
-    auto *const pointer = pointer_to(object);
-    using type = std::remove_reference_t<decltype(*pointer)>;
-    return add_method<is_queueable, detail::of_object<method, type>>(pointer, &given);
+    return add_method<is_queueable, method>(std::forward<Object>(object), &given);
   }
 
   /// Removes every registration of a function, or of an equal lambda that is not larger than a
@@ -225,10 +221,14 @@ class basic_signal {
   /// @since 1.1
   template <auto method, typename Object>
   multicast_status remove(Object &&object) {
-    auto *const pointer = pointer_to(object);
-    using object_type = std::remove_pointer_t<std::decay_t<decltype(pointer)>>;
-    using access = detail::of_object<method, object_type>;
-    return remove_both<access>(access::pack(pointer));
+    if constexpr (detail::has_weak<std::decay_t<Object>>::value) {
+      return remove(object, method);
+    } else {
+      auto *const pointer = pointer_to(object);
+      using object_type = std::remove_pointer_t<std::decay_t<decltype(pointer)>>;
+      using access = detail::of_object<method, object_type>;
+      return remove_both<access>(access::pack(pointer));
+    }
   }
   /// Removes what was added with an object: its methods, and the callables that belong to it.
   ///
@@ -426,7 +426,8 @@ class basic_signal {
   registration add_callable(Given &&given, const options *how) {
     using function = std::decay_t<Given>;
     static_assert(detail::is_delegate<R, function, detail::passed<Args>...>::value,
-                  "the delegate cannot be called with the arguments of the signal");
+                  "the delegate cannot be called with the arguments of the signal, or returns "
+                  "something else than the signal");
     if constexpr (detail::is_delegate<R, function, detail::passed<Args>...>::value) {
       if (detail::is_null(given)) {
         detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -438,7 +439,7 @@ class basic_signal {
         return insert<access, may_queue>(how, [&] { return access::pack(copy); });
       } else {
         return insert<detail::in_heap<function>, may_queue>(
-            how, [&]() -> void * { return new function(std::forward<Given>(given)); });
+            how, [&]() -> void * { return ::new function(std::forward<Given>(given)); });
       }
     }
     return registration();
@@ -465,8 +466,7 @@ class basic_signal {
                                     how);
       }
     } else {
-      static_assert(std::is_pointer_v<std::decay_t<Object>> || std::is_lvalue_reference_v<Object>,
-                    "the object must live longer than this call: pass a variable or a pointer");
+      check_object<Object>();
       auto *const pointer = pointer_to(object);
       options changed;
       if (!prepare_object(pointer, how, changed)) return registration();
@@ -481,13 +481,28 @@ class basic_signal {
     }
   }
 
-  template <bool may_queue, typename Access, typename T>
-  registration add_method(T *object, const options *how) {
-    static_assert(detail::is_delegate<R, typename Access::function, detail::passed<Args>...>::value,
-                  "the method cannot be called with this object and the arguments of the signal");
-    options changed;
-    if (!prepare_object(object, how, changed)) return registration();
-    return insert<Access, may_queue>(how, [&] { return Access::pack(object); });
+  template <bool may_queue, auto method, typename Object>
+  registration add_method(Object &&object, const options *how) {
+    if constexpr (detail::has_weak<std::decay_t<Object>>::value) {
+      return add_member<may_queue>(std::forward<Object>(object), method, how);
+    } else {
+      check_object<Object>();
+      auto *const pointer = pointer_to(object);
+      using access = detail::of_object<method, std::remove_reference_t<decltype(*pointer)>>;
+      static_assert(
+          detail::is_delegate<R, typename access::function, detail::passed<Args>...>::value,
+          "the method cannot be called with this object and the arguments of the signal, or "
+          "returns something else than the signal");
+      options changed;
+      if (!prepare_object(pointer, how, changed)) return registration();
+      return insert<access, may_queue>(how, [&] { return access::pack(pointer); });
+    }
+  }
+
+  template <typename Object>
+  static constexpr void check_object() {
+    static_assert(detail::is_reference<std::decay_t<Object>> || std::is_lvalue_reference_v<Object>,
+                  "the object must live longer than this call: pass a variable or a pointer");
   }
 
   /// Checks a pointer, and uses the lifetime of an observer.
@@ -495,9 +510,14 @@ class basic_signal {
   static bool prepare_object(T *object, const options *&how, options &changed) {
     bool is_good = object != nullptr;
     if constexpr (std::is_base_of_v<observer, T>) {
+      constexpr bool is_public = std::is_convertible_v<T *, const observer *>;
+      static_assert(is_public,
+                    "mcast::observer must be a public base class, once, and no object volatile");
       if (how != nullptr) changed = *how;
       is_good = is_good && changed.lifetime.id == 0;
-      if (is_good) changed.lifetime = object->observing();
+      if constexpr (is_public) {
+        if (is_good) changed.lifetime = object->observing();
+      }
       how = &changed;
     }
     if (!is_good) detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -507,8 +527,8 @@ class basic_signal {
   template <bool may_queue, typename F>
   registration add_keyed(const void *object, F function, const options *how) {
     static_assert(detail::is_delegate<R, F, detail::passed<Args>...>::value,
-                  "the delegate cannot be called with the arguments of the signal, or is not a "
-                  "method of the object");
+                  "the delegate cannot be called with the arguments of the signal, or returns "
+                  "something else, or is not a method of the object");
     if constexpr (detail::is_delegate<R, F, detail::passed<Args>...>::value) {
       using access = detail::in_keyed<F>;
       return insert<access, may_queue>(how, [&]() -> void * {
@@ -549,10 +569,22 @@ class basic_signal {
   static T *pointer_to(T *const &object) noexcept {
     return object;
   }
+  template <typename T>
+  static T *pointer_to(std::reference_wrapper<T> &object) noexcept {
+    return std::addressof(object.get());
+  }
+  template <typename T>
+  static T *pointer_to(const std::reference_wrapper<T> &object) noexcept {
+    return std::addressof(object.get());
+  }
   template <typename Weak>
   static const void *address_of(const Weak &object) {
     const auto strong = object.lock();
-    return strong ? static_cast<const void *>(std::addressof(*strong)) : nullptr;
+    return strong ? detail::untyped(std::addressof(*strong)) : nullptr;
+  }
+  template <typename T>
+  static const void *address_of(const std::weak_ptr<T> &object) {
+    return detail::untyped(object.lock().get());
   }
   mutable detail::lazy_multicast target_;
 };

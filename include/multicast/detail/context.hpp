@@ -30,7 +30,7 @@ struct in_heap {
   using function = F;
   static constexpr bool is_owned = true;
   static F &get(void *context) noexcept { return *static_cast<F *>(context); }
-  static void release(void *context) noexcept { delete static_cast<F *>(context); }
+  static void release(void *context) noexcept { ::delete static_cast<F *>(context); }
   template <typename Body>
   static void use(void *context, Body &&body) {
     body(get(context));

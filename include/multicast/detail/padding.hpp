@@ -35,7 +35,7 @@ constexpr bool has_value(int) {
   return zero == 0;
 }
 template <typename T, size_t i>
-constexpr bool has_value(...) {
+constexpr bool has_value(long) {
   return false;
 }
 /// With bit-fields, or without a constructor for constants, no byte is known: then none is cleared.
