@@ -32,6 +32,8 @@ enum class step {
 /// exception. The functions that can stop early stop there, and rethrow it. results() rethrows each
 /// exception where the result would be, and may be continued.
 ///
+/// The call of a delegate with mcast::once removes it first, which is O(delegates).
+///
 /// Threads:   any; the delegates run on the calling thread.
 /// Reentry:   delegates may call anything, and destroy this object.
 /// @since 1.1

@@ -370,6 +370,7 @@ class basic_signal {
   template <typename Access, bool may_queue, typename Make>
   registration insert(const options *how, Make &&make) {
     const multicast target = target_.make();
+    if (target.id == 0) return registration();  // without exceptions
     multicast_token token = {0};
     constexpr bool needs_options = Access::is_owned;
     if (!needs_options && how == nullptr) {
@@ -517,6 +518,7 @@ class basic_signal {
       is_good = is_good && changed.lifetime.id == 0;
       if constexpr (is_public) {
         if (is_good) changed.lifetime = object->observing();
+        if (is_good && changed.lifetime.id == 0) return false;  // without exceptions
       }
       how = &changed;
     }
