@@ -63,8 +63,11 @@ TEST_CASE("a pointer of another library is tracked through its to_weak()") {
   s.add(object, [&] { ++calls; });
   s();
   CHECK(calls == 2);
+  CHECK(s.remove_object(object) == 1);
+  s.add(object, [&] { ++calls; });
   object.shared.reset();
   CHECK(s.size() == 0);
+  CHECK(s.remove_object(object) == 0);
 }
 
 namespace {

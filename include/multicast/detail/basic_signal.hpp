@@ -489,15 +489,18 @@ class basic_signal {
     } else {
       check_object<Object>();
       auto *const pointer = pointer_to(object);
-      using access = detail::of_object<method, std::remove_reference_t<decltype(*pointer)>>;
-      static_assert(
-          detail::is_delegate<R, typename access::function, detail::passed<Args>...>::value,
-          "the method cannot be called with this object and the arguments of the signal, or "
-          "returns something else than the signal");
-      options changed;
-      if (!prepare_object(pointer, how, changed)) return registration();
-      return insert<access, may_queue>(how, [&] { return access::pack(pointer); });
+      using type = std::remove_reference_t<decltype(*pointer)>;
+      return add_bound<may_queue, detail::of_object<method, type>>(pointer, how);
     }
+  }
+  template <bool may_queue, typename Access, typename T>
+  registration add_bound(T *object, const options *how) {
+    static_assert(detail::is_delegate<R, typename Access::function, detail::passed<Args>...>::value,
+                  "the method cannot be called with this object and the arguments of the signal, "
+                  "or returns something else than the signal");
+    options changed;
+    if (!prepare_object(object, how, changed)) return registration();
+    return insert<Access, may_queue>(how, [&] { return Access::pack(object); });
   }
 
   template <typename Object>
