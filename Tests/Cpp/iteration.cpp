@@ -194,6 +194,21 @@ TEST_CASE("an iteration holds what is given away, and refers to variables") {
                   std::make_unique<int>(1)) == 'z');
 }
 
+TEST_CASE("an iteration holds what is derived from the argument whole, and takes over pointers") {
+  struct base {
+    virtual ~base() = default;
+    virtual int number() const = 0;
+  };
+  struct derived : base {
+    int number() const override { return 2; }
+  };
+  mcast::signal<int(const base &, std::unique_ptr<base>)> s;
+  s.add([](const base &a, const auto &b) { return 10 * a.number() + b->number(); });
+  const derived variable;
+  for (const int each : s.results(derived(), std::make_unique<derived>())) CHECK(each == 22);
+  for (const int each : s.results(variable, std::make_unique<derived>())) CHECK(each == 22);
+}
+
 TEST_CASE("results may be references, and movable only") {
   mcast::signal<int &()> references;
   int number = 1;
@@ -212,6 +227,24 @@ TEST_CASE("results may be references, and movable only") {
   auto j = more.begin();
   CHECK(*j->get() == 3);
   CHECK(**j++ == 3);
+}
+TEST_CASE("results need not be assignable") {
+  struct fixed {
+    const int number;
+  };
+  mcast::signal<fixed(int)> s;
+  for (int i = 0; i < 2; ++i) s.add([i](int n) { return fixed{n + i}; });
+  int sum = 0;
+  for (const fixed &each : s.results(10)) sum += each.number;
+  CHECK(sum == 21);
+  CHECK(s.combine([](auto first, auto last) {
+    int best = 0;
+    for (; first != last; ++first) best = first->number;
+    return best;
+  }, 1) == 2);
+  CHECK(s(5)->number == 6);
+  CHECK(s.first_of(5)->number == 5);
+  CHECK(s.collect(5).at(1).number == 6);
 }
 
 #if __cplusplus >= 202002L && __has_include(<ranges>)

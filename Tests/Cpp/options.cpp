@@ -1,4 +1,8 @@
 // Options, pauses, views, registrations, signals.
+#include <map>
+#include <set>
+#include <unordered_map>
+
 #include "test.hpp"
 
 TEST_CASE("options are given in one line") {
@@ -97,6 +101,25 @@ TEST_CASE("a registration is a condition and can be compared") {
   CHECK_FALSE(owner);
 }
 
+TEST_CASE("registrations have an order and a hash") {
+  mcast::signal<void()> s;
+  const mcast::registration a = s.add([] {}), b = s.add([] {});
+  std::set<mcast::registration> ordered{a, b, a};
+  CHECK(ordered.size() == 2);
+  CHECK(ordered.count(b) == 1);
+  std::unordered_map<mcast::registration, int> names{{a, 1}, {b, 2}};
+  CHECK(names[b] == 2);
+  CHECK(names.count(mcast::registration()) == 0);
+  CHECK((a < b) != (b < a));
+  CHECK((a < b) == (b > a));
+  CHECK((a <= b) == (b >= a));
+  CHECK(a <= a);
+#if defined(__cpp_lib_three_way_comparison)
+  static_assert(std::three_way_comparable<mcast::registration, std::strong_ordering>);
+  CHECK((a <=> b < 0) == (a < b));
+#endif
+}
+
 TEST_CASE("a delegate finds its registration") {
   mcast::signal<void(int)> s;
   CHECK_FALSE(mcast::current());
@@ -186,4 +209,50 @@ TEST_CASE("nothing is paused by a pause of nothing") {
   mcast::scoped_pause pause{mcast::registration()};
   pause.end();
   pause.end();
+}
+
+TEST_CASE("many signals are paused, and no other") {
+  std::vector<mcast::signal<void()>> all(200);
+  for (auto &each : all) each.add([] {});
+  std::vector<mcast::scoped_pause> pauses;
+  for (size_t i = 0; i < all.size(); i += 2) pauses.emplace_back(all[i]);
+  int64_t calls = 0;
+  for (size_t i = 1; i < all.size(); i += 2) calls += all[i].invoke() - all[i - 1].invoke();
+  CHECK(calls == 100);
+  pauses.clear();
+  for (const auto &each : all) calls += each.invoke();
+  CHECK(calls == 300);
+}
+
+TEST_CASE("a callable that is made of a pointer is no null pointer") {
+  struct logger {
+    const char *name;
+    logger(const char *given) : name(given) {}  // NOLINT(google-explicit-constructor)
+    bool operator==(const logger &other) const { return name == other.name; }
+    void operator()() const {}
+  };
+  struct plain {
+    const void *data;
+    plain(const void *given) : data(given) {}  // NOLINT(google-explicit-constructor)
+    int operator()() const { return 1; }
+  };
+  mcast::signal<void()> s;
+  int object = 0;
+  CHECK(s.add(logger(nullptr)));
+  CHECK(s.add(plain(nullptr)));
+  CHECK(s.add(object, plain(nullptr)));
+  CHECK(s.invoke() == 3);
+  void (*none)() = nullptr;
+  void (logger::*method)() const = nullptr;
+  logger l("l");
+  CHECK(failure([&] { s.add(none); }) == MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK(failure([&] { s.add(std::function<void()>()); }) == MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK(failure([&] { s.add(l, method); }) == MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK(failure([&] { s.add(object, none); }) == MULTICAST_ERROR_INVALID_ARGUMENT);
+#if defined(__cpp_lib_move_only_function)
+  CHECK(failure([&] { s.add(std::move_only_function<void()>()); }) ==
+        MULTICAST_ERROR_INVALID_ARGUMENT);
+#endif
+  CHECK(s.add(object, +[] {}));
+  CHECK(s.size() == 4);
 }

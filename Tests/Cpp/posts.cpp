@@ -54,6 +54,10 @@ TEST_CASE("what is posted and waited for returns, by value, by reference, or not
   CHECK(*q.post_and_wait([] { return std::make_unique<int>(5); }) == 5);
   q.post_and_wait([&] { ++number; });
   CHECK(number == 5);
+  std::string text = "what is long is taken from the variable";
+  const std::string taken = q.post_and_wait([&]() -> std::string && { return std::move(text); });
+  CHECK(taken == "what is long is taken from the variable");
+  CHECK(text.empty());
 }
 
 TEST_CASE("an exception travels to the one that waits") {

@@ -126,6 +126,49 @@ TEST_CASE("there is no more than one copy an invocation, and none that is not ne
   CHECK(sum == 1 + 5 * 111);
 }
 
+TEST_CASE("what is given away is moved, whatever is beside it") {
+  enum class color : short { red };
+  struct {
+    int small : 3;
+    color tint : 2;
+    const int fixed : 3;
+  } bits{1, color::red, 2};
+  mcast::signal<void(counted, short, color, const int *, std::shared_ptr<int>)> s;
+  mcast::queue q;
+  int sum = 0;
+  s.add([&](const counted &a, short n, color, const int *, const std::shared_ptr<int> &b) {
+    sum += a.number + n + *b;
+  }, mcast::on(q));
+  short number = 5;
+  const auto kept = std::make_shared<int>(1);
+  const auto cost = [&](auto &&call) {
+    counted::reset();
+    call();
+    return std::make_pair(counted::copies.load(), counted::moves.load());
+  };
+  using costs = std::pair<int, int>;
+  const auto one = [] { return counted(1); };
+  const auto two = [] { return std::make_unique<int>(2); };
+  CHECK(cost([&] { s(one(), 1, color::red, nullptr, two()); }) == costs(0, 1));
+  CHECK(cost([&] { s(one(), number, color::red, &sum, two()); }) == costs(0, 1));
+  CHECK(cost([&] { s(one(), bits.small, bits.tint, nullptr, two()); }) == costs(0, 1));
+  CHECK(cost([&] { s.invoke(one(), bits.fixed, {}, nullptr, two()); }) == costs(0, 1));
+  CHECK(cost([&] { s(one(), short{5}, color::red, nullptr, kept); }) == costs(0, 1));
+  CHECK(cost([&] { s(one(), 1, color::red, nullptr, kept); }) == costs(1, 0));
+  CHECK(cost([&] { s(one(), bits.small, color::red, nullptr, kept); }) == costs(1, 0));
+  CHECK(cost([&] { s(one(), number, bits.tint, nullptr, kept); }) == costs(1, 0));
+  CHECK(kept.use_count() == 5);
+  q.run();
+  CHECK(kept.use_count() == 1);
+  CHECK(sum == 4 + 8 + 4 + 5 + 7 + 3 + 3 + 7);
+  int changed = 1;
+  mcast::signal<void(std::string, int &)> direct;
+  direct.add([](const std::string &text, int &n) { n += static_cast<int>(text.size()); });
+  direct("four", changed);
+  direct(std::string("six"), changed);
+  CHECK(changed == 8);
+}
+
 TEST_CASE("an argument whose copy throws refuses the queued calls and reaches the invoker") {
   struct stubborn {
     stubborn() = default;
@@ -202,4 +245,21 @@ TEST_CASE("a signal may be invoked where its argument is only declared, and queu
   CHECK(text == "direct queued ");
   CHECK(q.run() == 1);
   CHECK(text == "direct queued queued ");
+}
+
+TEST_CASE("an argument may have an operator& of its own") {
+  struct holder {
+    int number;
+    int *operator&() { return &number; }
+    const int *operator&() const { return &number; }
+  };
+  mcast::signal<void(holder, const holder &, holder)> s;
+  mcast::queue q;
+  int sum = 0;
+  s.add([&](const holder &a, const holder &b, const holder &c) {
+    sum += a.number + b.number + c.number;
+  }, mcast::on(q));
+  s({1}, {2}, {3});
+  q.run();
+  CHECK(sum == 6);
 }

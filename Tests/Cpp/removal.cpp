@@ -1,4 +1,6 @@
 // Removal by function, method and object; equal delegates; order.
+#include <cstring>
+
 #include "test.hpp"
 
 namespace removal_tests {
@@ -189,6 +191,91 @@ TEST_CASE("a function that removes itself, queued and direct, is told that it ru
   CHECK(ended == MULTICAST_PENDING);
   CHECK(s.empty());
   CHECK(q.run() == 0);
+}
+
+// With bytes that have no value.
+template <typename Number>
+struct padded {
+  char name;
+  Number number;
+  constexpr padded(char c, Number n) : name(c), number(n) {}
+  void operator()() const { text += name; }
+};
+
+template <typename Number>
+void remove_padded() {
+  using function = padded<Number>;
+  static_assert(sizeof(function) <= sizeof(void *));
+  mcast::signal<void()> s;
+  alignas(function) unsigned char first[sizeof(function)], second[sizeof(function)];
+  std::memset(first, 0x55, sizeof first);
+  std::memset(second, 0xaa, sizeof second);
+  s.add(*new (first) function('x', 2));
+  s.add(*new (second) function('x', 2), mcast::unique);
+  CHECK(called(s) == "x");
+  s.add(function('x', 3));
+  s.add(function('y', 2));
+  CHECK(s.remove(*new (first) function('x', 2)) == MULTICAST_OK);
+  CHECK(called(s) == "xy");
+}
+
+TEST_CASE("small callables are equal if their values are, whatever is between these") {
+  remove_padded<int>();
+  remove_padded<short>();
+  remove_padded<float>();
+  mcast::signal<void()> s;
+  s.add([a = true, b = 1.5f] { text += a ? std::to_string(b) : ""; });
+  CHECK(called(s) == "1.500000");
+}
+
+TEST_CASE("delegates of volatile objects are added and removed") {
+  struct device {
+    volatile int count = 0;
+    void hear() volatile { count = count + 1; }
+    void tell() const volatile {}
+  };
+  mcast::signal<void()> s;
+  volatile device d;
+  const volatile device &view = d;
+  s.add(d, &device::hear);
+  s.add(&d, &device::hear);
+  s.add<&device::hear>(d);
+  s.add<&device::tell>(&view);
+  s.add(view, [] { text += 'v'; });
+  s.add(view, &device::tell);
+  CHECK(called(s) == "v");
+  CHECK(d.count == 3);
+  CHECK(s.remove(d, &device::hear) == MULTICAST_OK);
+  CHECK(s.remove<&device::hear>(d) == MULTICAST_OK);
+  CHECK(s.size() == 3);
+  CHECK(s.remove_object(&view) == 3);
+}
+
+TEST_CASE("an object may be given by std::ref(), which need not stay") {
+  mcast::signal<void()> s;
+  object x, other;
+  other.name = '-';
+  auto passing = std::ref(x);
+  s.add(passing, &object::hear);
+  s.add<&object::hear>(passing);
+  passing = other;
+  s.add(std::cref(x), &object::tell);
+  CHECK(called(s) == "oot");
+  CHECK(s.remove(std::ref(x), &object::hear) == MULTICAST_OK);
+  CHECK(s.remove<&object::hear>(x) == MULTICAST_OK);
+  CHECK(s.remove_object(std::cref(x)) == 1);
+}
+
+TEST_CASE("a callable may hide its operator new") {
+  struct hidden {
+    std::string name;
+    static void *operator new(size_t) = delete;
+    static void operator delete(void *) = delete;
+    void operator()() const { text += name; }
+  };
+  mcast::signal<void()> s;
+  s.add(hidden{"a callable that is larger than a pointer"});
+  CHECK(called(s) == "a callable that is larger than a pointer");
 }
 
 }  // namespace removal_tests

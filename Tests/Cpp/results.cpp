@@ -131,3 +131,10 @@ TEST_CASE("a delegate with a result may destroy the signal") {
   s->add([] { return 4; });
   CHECK(s->collect() == std::vector<int>{3});
 }
+
+TEST_CASE("a fold keeps the type of its value") {
+  mcast::signal<short()> s;
+  for (short n = 1; n <= 3; ++n) s.add([n] { return n; });
+  static_assert(std::is_same_v<decltype(s.fold(short{0}, std::plus<>())), short>);
+  CHECK(s.fold(short{0}, std::plus<>()) == 6);
+}

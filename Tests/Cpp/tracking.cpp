@@ -63,8 +63,11 @@ TEST_CASE("a pointer of another library is tracked through its to_weak()") {
   s.add(object, [&] { ++calls; });
   s();
   CHECK(calls == 2);
+  CHECK(s.remove_object(object) == 1);
+  s.add(object, [&] { ++calls; });
   object.shared.reset();
   CHECK(s.size() == 0);
+  CHECK(s.remove_object(object) == 0);
 }
 
 namespace {
@@ -164,4 +167,40 @@ TEST_CASE("objects may die while other threads invoke") {
     invokes.join();
     CHECK_FALSE(r.is_live());
   }
+}
+
+TEST_CASE("a method that is known at compile time holds a shared object weakly, too") {
+  struct listener {
+    int sum = 0;
+    void hear(int n) { sum += n; }
+  };
+  mcast::signal<void(int)> s;
+  mcast::queue q;
+  auto object = std::make_shared<listener>();
+  s.add<&listener::hear>(object);
+  s.add<&listener::hear>(std::shared_ptr<listener>(object), mcast::on(q));
+  s(1);
+  CHECK(q.run() == 1);
+  CHECK(object->sum == 2);
+  CHECK(s.remove<&listener::hear>(object) == MULTICAST_OK);
+  CHECK(s.empty());
+  s.add<&listener::hear>(std::weak_ptr<listener>(object));
+  object.reset();
+  s(1);
+  CHECK(s.empty());
+}
+
+TEST_CASE("the object may be of no type") {
+  mcast::signal<void()> s;
+  int calls = 0;
+  std::shared_ptr<void> token = std::make_shared<int>();
+  s.add(token, [&] { ++calls; });
+  s.add(std::weak_ptr<void>(token), [&] { ++calls; });
+  s();
+  CHECK(calls == 2);
+  CHECK(s.remove_object(token) == 2);
+  s.add(token, [&] { ++calls; });
+  token.reset();
+  s();
+  CHECK(calls == 2);
 }

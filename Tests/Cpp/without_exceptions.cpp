@@ -3,6 +3,7 @@
 #include <multicast.hpp>
 
 #include <cstdio>
+#include <cstdlib>
 
 #if defined(__cpp_exceptions) || defined(__cpp_rtti)
 #error "to be compiled with -fno-exceptions -fno-rtti"
@@ -19,10 +20,41 @@ struct object : mcast::observer {
   int sum = 0;
   void hear(const std::string &text) { sum += static_cast<int>(text.size()); }
 };
+
+bool fails_once;
+void *allocate(void *, size_t size, size_t alignment) {
+  if (std::exchange(fails_once, false)) return nullptr;
+  return std::aligned_alloc(alignment, (size + alignment - 1) & ~(alignment - 1));
+}
+void deallocate(void *, void *block, size_t, size_t) { std::free(block); }
 }  // namespace
 #define CHECK(expression) check(expression, #expression, __LINE__)
 
+namespace {
+void check_without_memory() {
+  multicast_allocator allocator = MULTICAST_ALLOCATOR_INIT;
+  allocator.allocate = allocate;
+  allocator.deallocate = deallocate;
+  CHECK(multicast_set_allocator(&allocator) == MULTICAST_OK);
+  mcast::signal<void(std::string)> s;
+  fails_once = true;
+  CHECK(!s.add([](const std::string &) {}));
+  CHECK(mcast::last_error() == MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK(!fails_once);
+  CHECK(s.add([](const std::string &) {}).is_live());
+  {
+    object o;  // its lifetime cannot be made: it must not be called later
+    fails_once = true;
+    CHECK(!s.add(o, &object::hear));
+    CHECK(mcast::last_error() == MULTICAST_ERROR_OUT_OF_MEMORY);
+    CHECK(!fails_once);
+  }
+  CHECK(s.size() == 1);
+}
+}  // namespace
+
 int main() {
+  check_without_memory();
   mcast::signal<void(std::string)> s;
   mcast::queue q, full(1);
   object o;

@@ -820,7 +820,7 @@ TEST(nothing_is_copied_for_delegates_without_a_queue) {
   }
   copied one(1);
   s(one, one);
-  s.invoke(copied(1), std::move(one));
+  s.invoke(copied(1), copied(1));
   CHECK_EQ(sum, 12);
   CHECK_EQ(copied::copies, 0);
   CHECK_EQ(copied::moves, 0);

@@ -39,8 +39,8 @@ class [[nodiscard]] scoped_pause {
   ///
   /// @param s  The signal.
   ///
-  /// Cost:      O(1), a lock; one allocation. Meanwhile, each invocation of any signal takes the
-  ///            lock.
+  /// Cost:      O(1), a lock; one allocation. Meanwhile, each invocation of this signal takes the
+  ///            lock, and so does one of 64 others.
   /// @since 1.1
   template <typename R, typename... Args>
   explicit scoped_pause(const detail::basic_signal<R, Args...> &s) {
@@ -67,6 +67,7 @@ class [[nodiscard]] scoped_pause {
     const auto found = all.entries.find(id);
     if (--found->second.count > 0) return;
     if (is_signal_) {
+      detail::alike(id).fetch_sub(1);
       detail::paused_signals.fetch_sub(1);
     } else if (!found->second.is_kept) {
       static_cast<void>(multicast_token_resume({id}));
@@ -84,6 +85,7 @@ class [[nodiscard]] scoped_pause {
     is_signal_ = is_signal;
     if (entry.count++ > 0) return;
     if (is_signal) {
+      detail::alike(id).fetch_add(1);
       detail::paused_signals.fetch_add(1);
     } else {
       entry.is_kept = registration(multicast_token{id}).is_paused();

@@ -111,7 +111,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Cost:      as post(), two more allocations, and a wait.
   /// @since 1.1
   template <typename F>
-  auto post_and_wait(F &&function) -> typename detail::asked<std::decay_t<F>>::kept {
+  detail::kept_result<std::decay_t<F>> post_and_wait(F &&function) {
     using state = detail::asked<std::decay_t<F>>;
     const auto shared = std::make_shared<state>(std::forward<F>(function));
     auto run = [shared] { shared->run(); };

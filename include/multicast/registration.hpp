@@ -5,7 +5,14 @@
 #define MULTICAST_REGISTRATION_HPP
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <utility>
+
+#if __has_include(<compare>)
+#include <compare>
+#endif
 
 #include "detail/mortals.hpp"
 #include "detail/owner.hpp"
@@ -123,6 +130,23 @@ class registration {
     return a.token_.id == b.token_.id;
   }
   friend bool operator!=(registration a, registration b) noexcept { return !(a == b); }
+  /// An order of registrations, of no other meaning: for std::set and std::map.
+  ///
+  /// @return Whether `a` is before `b`.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.1
+  friend bool operator<(registration a, registration b) noexcept {
+    return a.token_.id < b.token_.id;
+  }
+  friend bool operator>(registration a, registration b) noexcept { return b < a; }
+  friend bool operator<=(registration a, registration b) noexcept { return !(b < a); }
+  friend bool operator>=(registration a, registration b) noexcept { return !(a < b); }
+#if defined(__cpp_lib_three_way_comparison)
+  friend std::strong_ordering operator<=>(registration a, registration b) noexcept {
+    return a.token_.id <=> b.token_.id;
+  }
+#endif
 
  private:
   multicast_token token_;
@@ -177,5 +201,21 @@ class [[nodiscard]] scoped_registration
 };
 
 }  // namespace mcast
+
+/// For std::unordered_set and std::unordered_map of registrations.
+/// @since 1.1
+template <>
+struct std::hash<MULTICAST_HPP_NAMESPACE::registration> {
+  /// The hash.
+  ///
+  /// @param r  The registration.
+  /// @return The same for equal registrations.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.1
+  size_t operator()(MULTICAST_HPP_NAMESPACE::registration r) const noexcept {
+    return std::hash<uint64_t>()(r.token().id);
+  }
+};
 
 #endif

@@ -192,7 +192,7 @@ class result_range<R(Args...), Given...> {
   /// Lets the result go.
   void pass() {
     static_cast<void>(has_result());
-    question_.made = {};
+    question_.made.clear();
   }
   object &result() { return question_.made.look(); }
 

@@ -32,6 +32,8 @@ enum class step {
 /// exception. The functions that can stop early stop there, and rethrow it. results() rethrows each
 /// exception where the result would be, and may be continued.
 ///
+/// The call of a delegate with mcast::once removes it first, which is O(delegates).
+///
 /// Threads:   any; the delegates run on the calling thread.
 /// Reentry:   delegates may call anything, and destroy this object.
 /// @since 1.1
@@ -114,7 +116,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
   bool all(detail::passed<Args>... arguments) const {
     bool answer = true;
     visit(false, [&](auto &&made) {
-      answer = static_cast<bool>(made);
+      answer = is_true(made);
       return answer;
     }, static_cast<detail::passed<Args>>(arguments)...);
     return answer;
@@ -131,7 +133,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
   bool any(detail::passed<Args>... arguments) const {
     bool answer = false;
     visit(false, [&](auto &&made) {
-      answer = static_cast<bool>(made);
+      answer = is_true(made);
       return !answer;
     }, static_cast<detail::passed<Args>>(arguments)...);
     return answer;
@@ -177,7 +179,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
       if constexpr (is_step<F, T, decltype(made)>::value) {
         return function(sum, std::forward<decltype(made)>(made)) == step::go_on;
       } else {
-        sum = function(std::move(sum), std::forward<decltype(made)>(made));
+        sum = static_cast<T>(function(std::move(sum), std::forward<decltype(made)>(made)));
         return true;
       }
     }, static_cast<detail::passed<Args>>(arguments)...);
@@ -218,6 +220,14 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
   }
 
  private:
+  template <typename Made>
+  static bool is_true(Made &made) {
+    constexpr bool is_condition = std::is_constructible_v<bool, Made &>;
+    static_assert(is_condition, "all() and any() take results that are conditions");
+    if constexpr (is_condition) return static_cast<bool>(made);
+    return false;
+  }
+
   template <typename F, typename T, typename Made, typename = void>
   struct is_step : std::false_type {};
   template <typename F, typename T, typename Made>

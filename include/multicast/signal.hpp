@@ -17,15 +17,42 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A parameter as invoke() takes it, for arguments that are given away.
+/// A parameter of an invocation to which everything is given away that can be moved. Depends on a
+/// second type so that it is only asked where something is invoked: until then types of arguments
+/// may be incomplete.
+template <typename Arg, typename>
+struct given_away {
+  using type = std::conditional_t<is_movable<Arg>(), Arg &&, passed<Arg>>;
+};
+
+template <typename, typename... Args>
+inline constexpr bool is_any_movable =
+    std::disjunction_v<std::bool_constant<is_movable<Args>()>...>;
+
+template <typename T>
+inline constexpr bool is_number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+/// Whether an argument of this type has to be converted to or from a number, or may be a bit-field:
+/// then the parameter itself is the place, where the compiler knows a literal from a variable.
+template <typename Arg, typename Given>
+constexpr bool is_converted_number() {
+  using from = value<Given>;
+  if (!std::is_same_v<value<Arg>, from>) return is_number<value<Arg>> || is_number<from>;
+  return is_number<from> && std::is_same_v<Given, from &> && !std::is_same_v<Arg, Given>;
+}
+
+/// Whether some of what can be moved is given away, and some is not.
 template <typename Sequence, typename... Args>
-struct given_away;
+struct is_mixed;
 template <typename... Given, typename... Args>
-struct given_away<std::tuple<Given...>, Args...> {
+struct is_mixed<std::tuple<Given...>, Args...> {
   static constexpr bool value = [] {
     if constexpr (sizeof...(Given) == sizeof...(Args)) {
       return (std::is_convertible_v<Given &&, passed<Args>> && ...) &&
-             (is_moved<Args, Given>() || ...);
+             (is_moved<Args, Given>() || ...) &&
+             ((is_movable<Args>() && std::is_lvalue_reference_v<Given> &&
+               std::is_convertible_v<std::add_pointer_t<Given>, const detail::value<Args> *>) ||
+              ...) &&
+             !(is_converted_number<Args, Given>() || ...);
     }
     return false;
   }();
@@ -77,8 +104,15 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
     return send<detail::is_kept<Args>...>(nullptr, nullptr,
                                           static_cast<detail::passed<Args>>(arguments)...);
   }
+  template <typename Always = void,
+            std::enable_if_t<detail::is_any_movable<Always, Args...>, int> = 0>
+  int64_t invoke(typename detail::given_away<Args, Always>::type... arguments) const {
+    return send<detail::is_movable<Args>()...>(
+        nullptr, nullptr,
+        static_cast<typename detail::given_away<Args, Always>::type>(arguments)...);
+  }
   template <typename... Given,
-            std::enable_if_t<detail::given_away<std::tuple<Given...>, Args...>::value, int> = 0>
+            std::enable_if_t<detail::is_mixed<std::tuple<Given...>, Args...>::value, int> = 0>
   int64_t invoke(Given &&...arguments) const {
     return send<detail::is_moved<Args, Given>()...>(nullptr, nullptr,
                                                     std::forward<Given>(arguments)...);
@@ -93,8 +127,14 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
   void operator()(detail::passed<Args>... arguments) const {
     static_cast<void>(invoke(static_cast<detail::passed<Args>>(arguments)...));
   }
+  template <typename Always = void,
+            std::enable_if_t<detail::is_any_movable<Always, Args...>, int> = 0>
+  void operator()(typename detail::given_away<Args, Always>::type... arguments) const {
+    static_cast<void>(
+        invoke(static_cast<typename detail::given_away<Args, Always>::type>(arguments)...));
+  }
   template <typename... Given,
-            std::enable_if_t<detail::given_away<std::tuple<Given...>, Args...>::value, int> = 0>
+            std::enable_if_t<detail::is_mixed<std::tuple<Given...>, Args...>::value, int> = 0>
   void operator()(Given &&...arguments) const {
     static_cast<void>(invoke(std::forward<Given>(arguments)...));
   }

@@ -24,6 +24,7 @@ struct answer {
   void take(F &function) {
     result.emplace(std::invoke(function));
   }
+  void clear() noexcept { result.reset(); }
   bool is_there() const { return result.has_value(); }
   // The caller knows that it is there. NOLINTBEGIN(bugprone-unchecked-optional-access)
   R get() { return std::move(*result); }
@@ -37,6 +38,7 @@ struct answer<R &> {
   void take(F &function) {
     result = std::addressof(std::invoke(function));
   }
+  void clear() noexcept { result = nullptr; }
   bool is_there() const { return result != nullptr; }
   R &get() { return *result; }
   R &look() { return *result; }
@@ -57,12 +59,24 @@ struct question {
   answer<R> made = {};
 };
 
+template <typename F, typename = void>
+struct invoked {
+  using type = void;
+};
+template <typename F>
+struct invoked<F, std::enable_if_t<std::is_invocable_v<F &>>> : std::invoke_result<F &> {};
+/// What is kept of the result of a callable. It need not be one: that is an error elsewhere.
+template <typename F>
+using kept_result = typename std::conditional_t<
+    std::is_lvalue_reference_v<typename invoked<F>::type>, invoked<F>,
+    std::decay<typename invoked<F>::type>>::type;
+
 /// A callable whose result is waited for. The one that asks may give up before it is called.
 template <typename F>
 struct asked {
-  using result = std::decay_t<std::invoke_result_t<F &>>;
-  using kept = std::conditional_t<std::is_reference_v<std::invoke_result_t<F &>>,
-                                  std::invoke_result_t<F &>, result>;
+  static_assert(std::is_invocable_v<F &>,
+                "post_and_wait() takes a callable without arguments: capture them");
+  using kept = kept_result<F>;
   F function;
   answer<kept> made;
   std::exception_ptr thrown;

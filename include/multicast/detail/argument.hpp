@@ -57,12 +57,18 @@ constexpr bool is_small() {
   return false;
 }
 
+/// Whether it is worth moving.
+template <typename Arg>
+constexpr bool is_movable() {
+  if constexpr (std::is_class_v<Arg> && !std::is_const_v<Arg> && is_complete<Arg>::value) {
+    return !std::is_trivially_copyable_v<Arg>;
+  }
+  return false;
+}
 /// Moves where possible: the caller's value is given away, and it is worth it.
 template <typename Arg, typename Given>
 constexpr bool is_moved() {
-  if constexpr (!std::is_reference_v<Arg> && std::is_same_v<value<Arg>, Given>) {
-    return std::is_class_v<Arg> && !std::is_trivially_copyable_v<Arg>;
-  }
+  if constexpr (std::is_same_v<Arg, Given>) return is_movable<Arg>();
   return false;
 }
 

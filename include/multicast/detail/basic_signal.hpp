@@ -118,12 +118,12 @@ class basic_signal {
 
   /// Adds a method of an object, or a callable that belongs to an object.
   ///
-  /// @param object    An object or a pointer to it: borrowed; it must stay valid until the removal
-  ///                  has completed. If its class is derived from mcast::observer, the delegate is
-  ///                  removed when the object is destroyed. A std::shared_ptr or std::weak_ptr, or
-  ///                  a pointer that has a to_weak(): held weakly. Each call keeps the object
-  ///                  alive while it runs. When the object is dead, the delegate is removed: by the
-  ///                  next invocation, size() or registration::is_live().
+  /// @param object    An object, a pointer to it or std::ref(): borrowed; it must stay valid until
+  ///                  the removal has completed. If its class is derived from mcast::observer, the
+  ///                  delegate is removed when the object is destroyed. A std::shared_ptr or
+  ///                  std::weak_ptr, or a pointer that has a to_weak(): held weakly. Each call
+  ///                  keeps the object alive while it runs. When the object is dead, the delegate
+  ///                  is removed: by the next invocation, size() or registration::is_live().
   /// @param delegate  A method of its class or a base class; if it is overloaded, use static_cast
   ///                  to select one. Or any callable.
   /// @param how       As in add().
@@ -149,27 +149,23 @@ class basic_signal {
 
   /// Adds a method that is known at compile time: `add<&T::method>(object)`.
   ///
-  /// @param object  An object or a pointer to it: borrowed. See add(object, delegate).
+  /// @param object  An object or a pointer to it: borrowed; or as add(object, delegate) takes it.
   /// @param how     As in add().
   /// @return The registration.
   ///
   /// Errors:    a null pointer is MULTICAST_ERROR_INVALID_ARGUMENT, a lifetime for an observer,
   ///            too.
-  /// Cost:      as multicast_add(), no allocation.
+  /// Cost:      as multicast_add(), no allocation. With a shared pointer as add(object, delegate).
   /// @since 1.1
   template <auto method, typename Object>
   registration add(Object &&object) {
-    auto *const pointer = pointer_to(object);
-    using type = std::remove_reference_t<decltype(*pointer)>;
-    return add_method<false, detail::of_object<method, type>>(pointer, nullptr);
+    return add_method<false, method>(std::forward<Object>(object), nullptr);
   }
   template <auto method, typename Object,
             typename How = default_options<Object>>
   registration add(Object &&object, const How &how) {
     const options given = checked(how);
-    auto *const pointer = pointer_to(object);
-    using type = std::remove_reference_t<decltype(*pointer)>;
-    return add_method<is_queueable, detail::of_object<method, type>>(pointer, &given);
+    return add_method<is_queueable, method>(std::forward<Object>(object), &given);
   }
 
   /// Removes every registration of a function, or of an equal lambda that is not larger than a
@@ -211,7 +207,7 @@ class basic_signal {
     } else {
       auto *const pointer = pointer_to(object);
       using function = detail::bound<std::decay_t<decltype(pointer)>, Method Class::*>;
-      return remove_keyed(pointer, function{pointer, method});
+      return remove_keyed(detail::untyped(pointer), function{pointer, method});
     }
   }
   /// Removes every registration added as add<&T::method>(object).
@@ -225,10 +221,14 @@ class basic_signal {
   /// @since 1.1
   template <auto method, typename Object>
   multicast_status remove(Object &&object) {
-    auto *const pointer = pointer_to(object);
-    using object_type = std::remove_pointer_t<std::decay_t<decltype(pointer)>>;
-    using access = detail::of_object<method, object_type>;
-    return remove_both<access>(access::pack(pointer));
+    if constexpr (detail::has_weak<std::decay_t<Object>>::value) {
+      return remove(object, method);
+    } else {
+      auto *const pointer = pointer_to(object);
+      using object_type = std::remove_pointer_t<std::decay_t<decltype(pointer)>>;
+      using access = detail::of_object<method, object_type>;
+      return remove_both<access>(access::pack(pointer));
+    }
   }
   /// Removes what was added with an object: its methods, and the callables that belong to it.
   ///
@@ -244,11 +244,11 @@ class basic_signal {
     if constexpr (detail::has_weak<std::decay_t<Object>>::value) {
       address = address_of(to_weak(object));
     } else {
-      address = pointer_to(object);
+      address = detail::untyped(pointer_to(object));
     }
     const multicast target = target_.get();
     if (target.id == 0 || address == nullptr) return 0;
-    int64_t removed = multicast_remove_context(target, const_cast<void *>(address));
+    int64_t removed = multicast_remove_context(target, detail::untyped(address));
     for (detail::keyed *const context : detail::all_keyed().retain(address)) {
       const int64_t more = multicast_remove_context(target, context);
       detail::all_keyed().release(context);
@@ -370,6 +370,7 @@ class basic_signal {
   template <typename Access, bool may_queue, typename Make>
   registration insert(const options *how, Make &&make) {
     const multicast target = target_.make();
+    if (target.id == 0) return registration();  // without exceptions
     multicast_token token = {0};
     constexpr bool needs_options = Access::is_owned;
     if (!needs_options && how == nullptr) {
@@ -426,9 +427,10 @@ class basic_signal {
   registration add_callable(Given &&given, const options *how) {
     using function = std::decay_t<Given>;
     static_assert(detail::is_delegate<R, function, detail::passed<Args>...>::value,
-                  "the delegate cannot be called with the arguments of the signal");
+                  "the delegate cannot be called with the arguments of the signal, or returns "
+                  "something else than the signal");
     if constexpr (detail::is_delegate<R, function, detail::passed<Args>...>::value) {
-      if (is_null(given)) {
+      if (detail::is_null(given)) {
         detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
         return registration();
       }
@@ -438,7 +440,7 @@ class basic_signal {
         return insert<access, may_queue>(how, [&] { return access::pack(copy); });
       } else {
         return insert<detail::in_heap<function>, may_queue>(
-            how, [&]() -> void * { return new function(std::forward<Given>(given)); });
+            how, [&]() -> void * { return ::new function(std::forward<Given>(given)); });
       }
     }
     return registration();
@@ -448,7 +450,7 @@ class basic_signal {
   registration add_member(Object &&object, Given &&given, const options *how) {
     using function = std::decay_t<Given>;
     constexpr bool is_method = std::is_member_function_pointer_v<function>;
-    if (is_null(given)) {
+    if (detail::is_null(given)) {
       detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
       return registration();
     }
@@ -465,27 +467,46 @@ class basic_signal {
                                     how);
       }
     } else {
-      static_assert(std::is_pointer_v<std::decay_t<Object>> || std::is_lvalue_reference_v<Object>,
-                    "the object must live longer than this call: pass a variable or a pointer");
+      check_object<Object>();
       auto *const pointer = pointer_to(object);
       options changed;
       if (!prepare_object(pointer, how, changed)) return registration();
       if constexpr (is_method) {
         return add_keyed<may_queue>(
-            pointer, detail::bound<std::decay_t<decltype(pointer)>, function>{pointer, given}, how);
+            detail::untyped(pointer),
+            detail::bound<std::decay_t<decltype(pointer)>, function>{pointer, given}, how);
       } else {
-        return add_keyed<may_queue>(pointer, function(std::forward<Given>(given)), how);
+        return add_keyed<may_queue>(detail::untyped(pointer), function(std::forward<Given>(given)),
+                                    how);
       }
     }
   }
 
+  template <bool may_queue, auto method, typename Object>
+  registration add_method(Object &&object, const options *how) {
+    if constexpr (detail::has_weak<std::decay_t<Object>>::value) {
+      return add_member<may_queue>(std::forward<Object>(object), method, how);
+    } else {
+      check_object<Object>();
+      auto *const pointer = pointer_to(object);
+      using type = std::remove_reference_t<decltype(*pointer)>;
+      return add_bound<may_queue, detail::of_object<method, type>>(pointer, how);
+    }
+  }
   template <bool may_queue, typename Access, typename T>
-  registration add_method(T *object, const options *how) {
+  registration add_bound(T *object, const options *how) {
     static_assert(detail::is_delegate<R, typename Access::function, detail::passed<Args>...>::value,
-                  "the method cannot be called with this object and the arguments of the signal");
+                  "the method cannot be called with this object and the arguments of the signal, "
+                  "or returns something else than the signal");
     options changed;
     if (!prepare_object(object, how, changed)) return registration();
     return insert<Access, may_queue>(how, [&] { return Access::pack(object); });
+  }
+
+  template <typename Object>
+  static constexpr void check_object() {
+    static_assert(detail::is_reference<std::decay_t<Object>> || std::is_lvalue_reference_v<Object>,
+                  "the object must live longer than this call: pass a variable or a pointer");
   }
 
   /// Checks a pointer, and uses the lifetime of an observer.
@@ -493,9 +514,15 @@ class basic_signal {
   static bool prepare_object(T *object, const options *&how, options &changed) {
     bool is_good = object != nullptr;
     if constexpr (std::is_base_of_v<observer, T>) {
+      constexpr bool is_public = std::is_convertible_v<T *, const observer *>;
+      static_assert(is_public,
+                    "mcast::observer must be a public base class, once, and no object volatile");
       if (how != nullptr) changed = *how;
       is_good = is_good && changed.lifetime.id == 0;
-      if (is_good) changed.lifetime = object->observing();
+      if constexpr (is_public) {
+        if (is_good) changed.lifetime = object->observing();
+        if (is_good && changed.lifetime.id == 0) return false;  // without exceptions
+      }
       how = &changed;
     }
     if (!is_good) detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -505,8 +532,8 @@ class basic_signal {
   template <bool may_queue, typename F>
   registration add_keyed(const void *object, F function, const options *how) {
     static_assert(detail::is_delegate<R, F, detail::passed<Args>...>::value,
-                  "the delegate cannot be called with the arguments of the signal, or is not a "
-                  "method of the object");
+                  "the delegate cannot be called with the arguments of the signal, or returns "
+                  "something else, or is not a method of the object");
     if constexpr (detail::is_delegate<R, F, detail::passed<Args>...>::value) {
       using access = detail::in_keyed<F>;
       return insert<access, may_queue>(how, [&]() -> void * {
@@ -547,20 +574,23 @@ class basic_signal {
   static T *pointer_to(T *const &object) noexcept {
     return object;
   }
+  template <typename T>
+  static T *pointer_to(std::reference_wrapper<T> &object) noexcept {
+    return std::addressof(object.get());
+  }
+  template <typename T>
+  static T *pointer_to(const std::reference_wrapper<T> &object) noexcept {
+    return std::addressof(object.get());
+  }
   template <typename Weak>
   static const void *address_of(const Weak &object) {
     const auto strong = object.lock();
-    return strong ? static_cast<const void *>(std::addressof(*strong)) : nullptr;
+    return strong ? detail::untyped(std::addressof(*strong)) : nullptr;
   }
-  template <typename F>
-  static bool is_null(const F &function) {
-    if constexpr (std::is_convertible_v<std::nullptr_t, F>) {
-      return function == nullptr;
-    } else {
-      return false;
-    }
+  template <typename T>
+  static const void *address_of(const std::weak_ptr<T> &object) {
+    return detail::untyped(object.lock().get());
   }
-
   mutable detail::lazy_multicast target_;
 };
 

@@ -4,6 +4,7 @@
 #ifndef MULTICAST_DETAIL_CALLABLE_HPP
 #define MULTICAST_DETAIL_CALLABLE_HPP
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <tuple>
@@ -63,13 +64,61 @@ inline constexpr bool is_extended<extended<F>> = true;
 template <typename F>
 inline constexpr bool is_mortal = is_tracked<F> || is_weak_bound<F>;
 
+/// Whether it is a pointer to an object, or a std::ref().
+template <typename T>
+inline constexpr bool is_reference = std::is_pointer_v<T>;
+template <typename T>
+inline constexpr bool is_reference<std::reference_wrapper<T>> = true;
+
+/// Only a null pointer can be made of it: not an object that has a constructor from a pointer.
+struct null {
+  constexpr operator std::nullptr_t() const noexcept { return nullptr; }
+};
+/// Whether it can be null: a pointer, or an object as std::function, which can be made of nullptr
+/// and be compared with it.
+template <typename F, typename = void>
+struct is_nullable : std::bool_constant<std::is_pointer_v<F> || std::is_member_pointer_v<F>> {};
+template <typename F>
+struct is_nullable<F, std::enable_if_t<std::is_class_v<F> &&
+                                       std::is_convertible_v<std::nullptr_t, F> &&
+                                       std::is_convertible_v<
+                                           decltype(std::declval<const F &>() == null()), bool>>>
+    : std::true_type {};
+
+template <typename F>
+bool is_null(const F &function) {
+  if constexpr (std::is_class_v<F> && is_nullable<F>::value) return function == null();
+  if constexpr (!std::is_class_v<F> && is_nullable<F>::value) return function == nullptr;
+  return false;
+}
+
+/// Whether a call makes the result of a signal. A reference refers to what the call returns, not to
+/// something that was converted.
+template <typename R, typename F, typename... Args>
+struct makes : std::is_invocable_r<R, F, Args...> {};
+template <typename R, typename F, typename... Args>
+struct makes<R &, F, Args...> {
+  static constexpr bool value = [] {
+    if constexpr (std::is_invocable_v<F, Args...>) {
+      using made = std::invoke_result_t<F, Args...>;
+      return std::is_lvalue_reference_v<made> &&
+             std::is_convertible_v<std::add_pointer_t<made>, std::add_pointer_t<R>>;
+    }
+    return false;
+  }();
+};
+
 /// Whether it can be called with the arguments of a signal.
 template <typename R, typename F, typename... Args>
-struct is_delegate : std::is_invocable_r<R, F &, Args...> {};
+struct is_delegate : makes<R, F &, Args...> {};
+template <typename R, typename T, typename Method, typename Class, typename... Args>
+struct is_delegate<R, bound<T *, Method Class::*>, Args...>
+    : std::conjunction<std::is_convertible<T *, const volatile Class *>,
+                       makes<R, const bound<T *, Method Class::*> &, Args...>> {};
 template <typename R, typename F, typename... Weak, typename... Args>
 struct is_delegate<R, tracked<F, Weak...>, Args...> : is_delegate<R, F, Args...> {};
 template <typename R, typename F, typename... Args>
-struct is_delegate<R, extended<F>, Args...> : std::is_invocable_r<R, F &, registration, Args...> {};
+struct is_delegate<R, extended<F>, Args...> : makes<R, F &, registration, Args...> {};
 template <typename R, typename Weak, typename Method, typename... Args>
 struct is_delegate<R, weak_bound<Weak, Method>, Args...>
     : is_delegate<R, bound<decltype(std::declval<const Weak &>().lock()), Method>, Args...> {};

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "callable.hpp"
+#include "padding.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -29,7 +30,7 @@ struct in_heap {
   using function = F;
   static constexpr bool is_owned = true;
   static F &get(void *context) noexcept { return *static_cast<F *>(context); }
-  static void release(void *context) noexcept { delete static_cast<F *>(context); }
+  static void release(void *context) noexcept { ::delete static_cast<F *>(context); }
   template <typename Body>
   static void use(void *context, Body &&body) {
     body(get(context));
@@ -44,7 +45,12 @@ struct in_context {
   static void *pack(const F &given) noexcept {
     void *context = nullptr;
     // The byte of an empty object has no value.
-    if constexpr (!std::is_empty_v<F>) std::memcpy(&context, &given, sizeof given);
+    if constexpr (!std::is_empty_v<F>) {
+      alignas(F) unsigned char bytes[sizeof(F)];
+      std::memcpy(bytes, &given, sizeof bytes);
+      clear_padding<F>(bytes);
+      std::memcpy(&context, bytes, sizeof bytes);
+    }
     return context;
   }
   template <typename Body>
@@ -55,13 +61,16 @@ struct in_context {
   }
 };
 
+/// The address of an object of any type.
+inline void *untyped(const volatile void *object) noexcept { return const_cast<void *>(object); }
+
 /// A method that is known at compile time; the context is the object.
 template <auto method, typename T>
 struct of_object {
   using function = bound<T *, decltype(method)>;
   static constexpr bool is_owned = false;
   static void *pack(T *object) noexcept {
-    return const_cast<void *>(static_cast<const void *>(object));
+    return untyped(object);
   }
   template <typename Body>
   static void use(void *context, Body &&body) {

@@ -25,13 +25,15 @@ constexpr holding how_to_hold() {
       return holding::variable;
     }
   }
-  const bool is_temporary = !std::is_reference_v<Given> && std::is_class_v<from>;
+  const bool is_temporary = !std::is_reference_v<Given> && std::is_class_v<from> &&
+                            (!std::is_lvalue_reference_v<Arg> ||
+                             std::is_const_v<std::remove_reference_t<Arg>>);
   return is_temporary && !std::is_same_v<from, value<Arg>> ? holding::converted : holding::own;
 }
 
 template <typename Arg, typename Given, holding = how_to_hold<Arg, Given>()>
 struct held {
-  static_assert(std::is_convertible_v<Given &&, value<Arg>> &&
+  static_assert(std::is_convertible_v<Given &&, passed<Arg>> &&
                     (!std::is_lvalue_reference_v<Arg> || std::is_same_v<Arg, const value<Arg> &>),
                 "these are not the arguments of the signal; a reference takes a variable");
   value<Arg> own;
@@ -40,9 +42,14 @@ struct held {
 };
 template <typename Arg, typename Given>
 struct held<Arg, Given, holding::converted> {
+  // Refers to `source`, if that is derived from what is asked for; or takes it, as a pointer does.
+  static constexpr bool is_looked_at = std::is_convertible_v<Given &, passed<Arg>>;
+  using made = std::conditional_t<is_looked_at, held<Arg, Given &>, held<Arg, Given, holding::own>>;
   Given source;
-  held<Arg, Given &, holding::own> result;
-  explicit held(Given &&given) : source(std::move(given)), result(source) {}
+  made result;
+  explicit held(Given &&given)
+      : source(std::move(given)),
+        result(static_cast<std::conditional_t<is_looked_at, Given &, Given &&>>(source)) {}
   passed<Arg> pass() noexcept { return result.pass(); }
 };
 template <typename Arg, typename Given>

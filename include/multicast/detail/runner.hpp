@@ -11,9 +11,10 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-inline std::atomic<uint64_t> threads{0};
+MULTICAST_API inline std::atomic<uint64_t> threads{0};
 /// Tells threads apart. Not an address: that of a thread that has ended is used again.
-inline thread_local const uint64_t this_thread = ++threads;
+/// MULTICAST_API, as `handler`.
+MULTICAST_API inline thread_local const uint64_t this_thread = ++threads;
 
 /// The thread that has run a queue last; 0: perhaps the queue's own, which the library knows.
 class runner {

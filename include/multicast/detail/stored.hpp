@@ -4,6 +4,7 @@
 #ifndef MULTICAST_DETAIL_STORED_HPP
 #define MULTICAST_DETAIL_STORED_HPP
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -19,7 +20,7 @@ struct stored {
   T copy;
   explicit stored(const T &given) : copy(given) {}
   explicit stored(T &&given) : copy(std::move(given)) {}
-  const T *address() const { return &copy; }
+  const T *address() const { return std::addressof(copy); }
 };
 /// The characters of a view.
 template <typename Char, typename Traits>

@@ -1,0 +1,11 @@
+// error: all\(\) and any\(\) take results that are conditions
+#include <multicast.hpp>
+
+void refused(mcast::queue &loop) {
+  mcast::signal<std::string()> s;
+#ifndef ACCEPTED
+  static_cast<void>(s.all());
+#endif
+  static_cast<void>(s.first_of());
+  static_cast<void>(loop);
+}
