@@ -10,6 +10,10 @@
 // Without _GNU_SOURCE, which would change the types of libc's headers: they are a module for
 // ordinary Swift, compiled without it, and the two have to agree.
 
+#ifndef __linux__
+#error "libmulticast runs on Linux. Sources/README.md, 'Other systems', says what a port needs."
+#endif
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
