@@ -177,9 +177,11 @@ static void run(double seconds, int fixed_threads) {
     ++rounds;
     if (now_s() - spoken < 5 && now_s() < end) continue;
     spoken = now_s();
-    fprintf(stderr, "%4.0f s, %d rounds, %llu calls, %llu releases, %llu of payloads\n",
+    fprintf(stderr,
+            "%4.0f s, %d rounds, %llu calls, %llu releases, %llu of payloads, %lld bytes held\n",
             spoken - begin, rounds, (unsigned long long)context_calls(),
-            (unsigned long long)context_releases(), (unsigned long long)parcel_releases());
+            (unsigned long long)context_releases(), (unsigned long long)parcel_releases(),
+            (long long)LOAD(allocated_bytes));
   }
 }
 
