@@ -83,7 +83,8 @@ def mean(samples, name, quarter):
 
 
 def draw(samples, path):
-    figure, panels = pyplot.subplots(len(COLUMNS), figsize=(9, 8), sharex=True, layout="constrained")
+    figure, panels = pyplot.subplots(
+        len(COLUMNS), figsize=(9, 8), sharex=True, layout="constrained")
     for panel, (name, title) in zip(panels, COLUMNS.items()):
         panel.plot([s["minutes"] for s in samples], [s[name] for s in samples], linewidth=1)
         panel.set_ylim(bottom=0)
