@@ -227,6 +227,20 @@ struct InvocationList {
     return nil
   }
 
+  /// The place of the first live registration of a delegate.
+  @_optimize(speed)
+  func firstPosition(of delegate: multicast_delegate) -> UInt32? {
+    var entry = self.entry(0)
+    let end = self.entry(count)
+    while entry != end {
+      if Self.delegate(of: entry) == delegate && !Self.isDead(entry) {
+        return UInt32(truncatingIfNeeded: entry - self.entry(0))
+      }
+      entry += 1
+    }
+    return nil
+  }
+
   @inline(__always)
   func forEachLive(_ body: (UnsafeMutablePointer<Entry>) -> Void) {
     var position: UInt32 = 0

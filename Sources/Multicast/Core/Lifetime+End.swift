@@ -63,6 +63,7 @@ extension Lifetime {
     return status == .system || status == .timeout ? status : .invalidHandle
   }
 
+  @_optimize(speed)
   private func removeMembers(_ removal: inout Removal, _ timeout: Timeout) -> Status {
     while let member = nextLive() { unlink(member, &removal) }
     let status = removal.finish(timeout).status
@@ -71,12 +72,14 @@ extension Lifetime {
   }
 
   /// None if the slot has another occupant, which lasts.
+  @_optimize(speed)
   private func nextLive() -> Registration? {
     lock.lock()
     defer { lock.unlock() }
     return id.kind == .retired ? firstLive : nil
   }
 
+  @_optimize(speed)
   private func unlink(_ member: Registration, _ removal: inout Removal) {
     let stripe = Stripe(of: member.owner)
     stripe.lock()

@@ -64,6 +64,7 @@ extension Multicast {
   }
 
   /// Changes the state of a delegate in every list that an invocation may be reading.
+  @_optimize(speed)
   func mark(_ position: UInt32, of list: InvocationList, set: UInt32, clear: UInt32 = 0) {
     let token = list.entry(position).pointee.token
     list.mark(position, set: set, clear: clear)

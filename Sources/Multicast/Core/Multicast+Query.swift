@@ -7,7 +7,7 @@ extension Multicast {
 
   func contains(_ delegate: multicast_delegate) throws(Status) -> Bool {
     try withLock { () throws(Status) in
-      list?.firstPosition { InvocationList.delegate(of: $0) == delegate } != nil
+      list?.firstPosition(of: delegate) != nil
     }
   }
 

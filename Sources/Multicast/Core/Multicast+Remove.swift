@@ -3,12 +3,14 @@ import CMulticast
 extension Multicast {
   // MARK: - Removing one
 
-  /// Removes the first selected delegate.
-  func removeFirst(_ selection: Selection) -> Status {
-    removeOne(waitingFor: selection) { list in list.firstPosition { selection.includes($0) } }
+  /// Removes the first registration of a delegate.
+  @_optimize(speed)
+  func removeFirst(_ delegate: multicast_delegate) -> Status {
+    removeOne(waitingFor: .equal(delegate)) { list in list.firstPosition(of: delegate) }
   }
 
   /// Removes every selected delegate. Fails if there is none.
+  @_optimize(speed)
   func removeEvery(_ selection: Selection, _ timeout: Timeout = .unlimited) -> Status {
     var removal = Removal(from: self)
     removal.mark { (removal) throws(Status) in
@@ -117,6 +119,7 @@ extension Multicast {
   }
 
   /// Removes, for each of some delegates, the first that is equal to it.
+  @_optimize(speed)
   func removeEach(
     _ delegates: UnsafePointer<multicast_delegate>?, count: Int,
     _ timeout: Timeout = .unlimited
@@ -131,8 +134,7 @@ extension Multicast {
       guard let list else { return }
       var index = 0
       while index != count {
-        let selection = Selection.equal(delegates[index])
-        if let position = list.firstPosition(where: { selection.includes($0) }) {
+        if let position = list.firstPosition(of: delegates[index]) {
           removal.unlink(position, of: list, in: self)
         }
         index &+= 1

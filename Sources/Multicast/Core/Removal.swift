@@ -103,6 +103,7 @@ struct Removal {
   /// first.
   ///
   /// - Returns: how many there were.
+  @_optimize(speed)
   mutating func unlinkAll(_ selection: Selection) -> Int {
     guard let multicast, let list = multicast.list else { return 0 }
     var position = list.count
@@ -116,6 +117,7 @@ struct Removal {
   }
 
   /// Marks the entry of a delegate dead, and retires its registration. The stripe's lock is held.
+  @_optimize(speed)
   mutating func unlink(_ position: UInt32, of list: InvocationList, in multicast: Multicast) {
     let token = list.entry(position).pointee.token
     multicast.mark(position, of: list, set: InvocationList.State.dead)  //~ not_marked_dead
@@ -126,6 +128,7 @@ struct Removal {
 
   /// Retires a registration that is in no list. If no call of it can be running, it is reclaimed at
   /// once. The stripe's lock is held.
+  @_optimize(speed)
   mutating func retire(_ registration: Registration, _ token: Token, in multicast: Multicast) {
     registration.retire()
     let hasSingleInvoker = multicast.hasSingleInvoker(thread)

@@ -24,7 +24,7 @@ extension Broadcaster {
     _ handle: Handle, _ text: UnsafePointer<CChar>?, _ observer: multicast_delegate
   ) throws(Status) -> Status {
     guard let multicast = try find(handle, text) else { return .notFound }
-    let status = multicast.removeFirst(.equal(observer))
+    let status = multicast.removeFirst(observer)
     // The caller may have destroyed the multicast of the name.
     return status == .invalidHandle ? .notFound : status
   }

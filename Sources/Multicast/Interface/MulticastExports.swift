@@ -78,7 +78,7 @@ public func multicast_add_many(
 public func multicast_remove(
   _ target: multicast, _ delegate: multicast_delegate
 ) -> multicast_status {
-  code { () throws(Status) in try find(target).removeFirst(.equal(delegate)) }
+  code { () throws(Status) in try find(target).removeFirst(delegate) }
 }
 
 @_cdecl("multicast_remove_every") @implementation

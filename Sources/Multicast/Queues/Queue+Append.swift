@@ -49,6 +49,7 @@ extension Queue {
   /// The same if there may be more to do than to append the call. At the beginning the lock is
   /// held.
   @inline(never)
+  @_optimize(speed)
   private func appendSlowly(
     _ token: Token, _ invocation: Invocation, _ payload: Payload?, _ frame: Frame
   ) -> Outcome {
@@ -150,6 +151,7 @@ extension Queue {
     details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) == MULTICAST_ONCE
   }
 
+  @_optimize(speed)
   private func tryAppend(
     _ token: Token, _ invocation: Invocation, _ payload: Payload?,
     _ released: inout ReleasedPayloads

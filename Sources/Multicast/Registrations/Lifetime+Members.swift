@@ -41,12 +41,14 @@ extension Lifetime {
   }
 
   /// Takes a registration that is being removed out of the live members.
+  @_optimize(speed)
   static func retire(_ registration: Registration) {
     _ = leave(registration, as: .owned)
     _ = leave(registration, as: .recipient)
   }
 
   /// - Returns: the lifetime of which it was a live member, if any. It is still not finished.
+  @_optimize(speed)
   private static func leave(_ registration: Registration, as role: Membership.Role) -> Lifetime? {
     guard let lifetime = Lifetime(of: registration, as: role) else { return nil }
     lifetime.lock.lock()

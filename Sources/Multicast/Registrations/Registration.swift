@@ -249,6 +249,7 @@ struct RegistrationChain: Sequence {
     reclaimEach()
   }
 
+  @_optimize(speed)
   private consuming func reclaimEach() {
     // A registration stays in its slot until its turn. There is no other place for its context.
     while let registration = pop() {

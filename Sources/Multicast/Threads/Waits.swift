@@ -88,9 +88,16 @@ enum Wait {
 
   /// Whether the thread that can end this wait is not known.
   fileprivate var isForUnknownThread: Bool {
-    if isForReleases { return true }
-    if case .run(let calls) = self, !calls.hasQueue { return false }
-    return isForThread && !ThreadRegistry.all.contains { concerns($0) }
+    switch self {
+    case .releases: return true
+    case .nothing, .calls: return false
+    case .thread(let identity):
+      // A thread that has an identity but no record has ended. So has the wait, although the thread
+      // that slept may not have run again yet.
+      return identity.pointee.load(ordering: .relaxed).isNone
+    case .run(let calls) where !calls.hasQueue: return false
+    case .room, .run: return !ThreadRegistry.all.contains { concerns($0) }
+    }
   }
 }
 

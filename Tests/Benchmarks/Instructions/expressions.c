@@ -19,6 +19,7 @@ static multicast target;
 static multicast_token tokens[MOST];
 static multicast_queue queue;
 static multicast_broadcaster broadcaster;
+static multicast_lifetime lifetime;
 
 #define CHECK(expression) \
   ((expression) ? (void)0 : fail(__FILE__, __LINE__, #expression))
@@ -39,12 +40,19 @@ static void fill(size_t count, const multicast_add_options *options) {
 static void make_empty(void) { fill(0, NULL); }
 static void make_1(void) { fill(1, NULL); }
 static void make_16(void) { fill(16, NULL); }
+static void make_100(void) { fill(100, NULL); }
 static void make_full(void) { fill(MOST, NULL); }
+static void make_members(void) {
+  multicast_add_options options = multicast_add_options_default();
+  options.lifetime = lifetime = multicast_lifetime_create();
+  fill(64, &options);
+}
 static void make_queued(void) {
   multicast_add_options options = multicast_add_options_default();
   options.queue = queue = multicast_queue_create(NULL);
   fill(1, &options);
-  CHECK(multicast_queue_run(queue, 1) == 1);
+  for (int i = 0; i < 99; i++) CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
+  CHECK(multicast_queue_run(queue, 0) == 100);
 }
 static void make_named(void) {
   broadcaster = multicast_broadcaster_create(NULL);
@@ -86,13 +94,24 @@ static void create_add_and_destroy(void) {
   CHECK(multicast_add(one, delegates[0], NULL, NULL) == MULTICAST_OK);
   CHECK(multicast_destroy(one) == MULTICAST_OK);
 }
+static void create_add_100_and_destroy(void) {
+  const multicast one = multicast_create();
+  for (size_t i = 0; i < 100; i++)
+    CHECK(multicast_add(one, delegates[i], NULL, NULL) == MULTICAST_OK);
+  CHECK(multicast_destroy(one) == MULTICAST_OK);
+}
+static void end_lifetime(void) { CHECK(multicast_lifetime_end(lifetime) == MULTICAST_OK); }
+static void remove_all(void) { CHECK(multicast_remove_all(target) == 100); }
+static void remove_last(void) {
+  CHECK(multicast_remove(target, delegates[99]) == MULTICAST_OK);
+}
 static void connect(void) {
   for (size_t i = 0; i < 64; i++)
     CHECK(multicast_add(target, delegates[i], NULL, NULL) == MULTICAST_OK);
 }
 static void add_and_remove_with(const multicast_add_options *options) {
   multicast_token token;
-  CHECK(multicast_add(target, delegates[16], options, &token) == MULTICAST_OK);
+  CHECK(multicast_add(target, delegates[MOST - 1], options, &token) == MULTICAST_OK);
   CHECK(multicast_token_remove(token) == MULTICAST_OK);
 }
 static void add_and_remove(void) { add_and_remove_with(NULL); }
@@ -108,6 +127,10 @@ static void notify(void) {
 static void queue_and_run(void) {
   multicast_invoke(target, 1, "0123456789abcde", 16);
   multicast_queue_run(queue, 1);
+}
+static void queue_and_run_100(void) {
+  for (size_t i = 0; i < 100; i++) multicast_invoke(target, 1, "0123456789abcde", 16);
+  CHECK(multicast_queue_run(queue, 0) == 100);
 }
 
 static const struct expression {
@@ -131,9 +154,17 @@ static const struct expression {
     {"multicast_add, multicast_token_remove", 1, make_16, add_and_remove, destroy, 0},
     {"multicast_add, multicast_token_remove, release", 1, make_16, add_and_remove_released,
      destroy, 0},
+    {"multicast_add, multicast_token_remove, beside 100", 1, make_100, add_and_remove, destroy, 0},
+    {"multicast_create, 100 of multicast_add, multicast_destroy", 100, make_nothing,
+     create_add_100_and_destroy, make_nothing, 0},
+    {"multicast_remove, the last of 100", 1, make_100, remove_last, destroy, 0},
+    {"multicast_remove_all, each of 100", 100, make_100, remove_all, destroy, 0},
+    {"multicast_lifetime_end, each of 64", 64, make_members, end_lifetime, destroy, 0},
     {"multicast_broadcaster_notify, 1 delegate", 1, make_named, notify, destroy_named, 1},
     {"multicast_invoke with a queue, multicast_queue_run", 1, make_queued, queue_and_run,
      destroy_queued, 1 + 16},
+    {"100 invocations with a queue, multicast_queue_run, each", 100, make_queued,
+     queue_and_run_100, destroy_queued, 100 * (1 + 16)},
 };
 
 static uint64_t sum(void) {
