@@ -205,6 +205,8 @@ void session_that_waits_for_itself(void) {
   uint64_t pending;
   int32_t wakes;
   int64_t count;
+  /* As long as no thread has run the queue, a removal of the call that this is in does not wait. */
+  if (LOAD(world_is_calm) && !is_outside_of_calls()) return;
   make_line(&l);
   count = send_to(&l, 1, &o);
   pending = stats_of(&l).pending;
@@ -216,12 +218,15 @@ void session_that_waits_for_itself(void) {
   if (pending > 0) {
     order *outer = actor_current()->order;
     actor_current()->order = NULL;
-    EXPECT_COUNT(multicast_queue_run(l.queue, 1), OK);
+    count = multicast_queue_run(l.queue, 1);
+    EXPECT_COUNT(count, OK);
     actor_current()->order = outer;
     wakes = stats_of(&l).pending > 0 ? 2 : 1;
     MUST(waker_calls(l.waker) == wakes, "wakes after a run: %d", waker_calls(l.waker));
     EXPECT_COUNT(multicast_queue_clear(l.queue), OK);
-    EXPECT_COUNT(send_to(&l, 0, &o), OK);
+    /* A run that took out no call, because all were taken back, does not count. */
+    if (count > 0) EXPECT_COUNT(send_to(&l, 0, &o), OK);
+    else EXPECT_COUNT(send_to(&l, 1, &o), OK | TIMEOUT);
     pending = stats_of(&l).pending;
     MUST(o.unfinished == pending && o.finished == 0, "%llu unfinished, %llu pending",
          (unsigned long long)o.unfinished, (unsigned long long)pending);
