@@ -160,6 +160,9 @@ static void make_line(line *l) {
   }
 }
 
+/* In a calm round no delegate waits for queued calls: removals of it might not wait then. */
+static bool is_in_calm_call(void) { return LOAD(world_is_calm) && !is_outside_of_calls(); }
+
 static int64_t to_line(const shipment *s, multicast_outcome *o) {
   return multicast_invoke_with(s->target, &s->how, o);
 }
@@ -185,6 +188,7 @@ void session_that_waits(void) {
   multicast_outcome o;
   multicast_status status;
   uint32_t left;
+  if (is_in_calm_call()) return;
   make_line(&l);
   EXPECT(multicast_queue_start(l.queue), OK);
   for (left = 1 + random_below(6); left > 0; --left) {
@@ -205,8 +209,7 @@ void session_that_waits_for_itself(void) {
   uint64_t pending;
   int32_t wakes;
   int64_t count;
-  /* As long as no thread has run the queue, a removal of the call that this is in does not wait. */
-  if (LOAD(world_is_calm) && !is_outside_of_calls()) return;
+  if (is_in_calm_call()) return;
   make_line(&l);
   count = send_to(&l, 1, &o);
   pending = stats_of(&l).pending;
@@ -252,6 +255,7 @@ void session_that_forks(void) {
   int status = -1;
   pid_t child;
   line l;
+  if (is_in_calm_call()) return;
   make_line(&l);
   (void)send_to(&l, 1, &o);
   a->is_plain = true; /* releases that run inside fork */
@@ -273,7 +277,7 @@ void session_that_others_end(void) {
   uint64_t no = 0;
   multicast_outcome o;
   line l;
-  if (LOAD(world_is_calm) && !is_outside_of_calls()) return;
+  if (is_in_calm_call()) return;
   if (!CHANGE(is_taken, &no, 1)) return;
   make_line(&l);
   STORE(abandoned_target, l.target.id);
