@@ -120,8 +120,8 @@ extern "C" {
  *   that was given to it;
  * - calling it in a pthread_atfork() handler that was registered before the first use of the
  *   library;
- * - ending a thread inside a copy or release function or a function that it calls; ending it a
- *   second time inside a function that one of its destructors calls;
+ * - ending a thread inside a copy or release function, or inside a function that one of these
+ *   calls; ending a thread a second time while the destructors of its thread-specific data run;
  * - asynchronous cancellation of a thread that is inside the library.
  *
  * A library built with MULTICAST_INTERNAL_CHECKS detects most of these. It ends the program with a
@@ -369,7 +369,7 @@ MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
 /// @return As multicast_remove(); MULTICAST_ERROR_NOT_FOUND if `index` is not below the count.
 ///
 /// Ownership: as multicast_remove().
-/// Threads:   waits as multicast_remove().
+/// Threads:   waits for running calls of this registration.
 /// Reentry:   inside a call of it: MULTICAST_PENDING.
 /// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
 /// @since 1.0

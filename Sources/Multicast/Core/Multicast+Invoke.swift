@@ -164,8 +164,9 @@ extension Multicast {
   /// Whether this thread is registered as an invoker of this multicast.
   ///
   /// Asked before the list is read: a writer that found a single invoker has made its change
-  /// without a fence, under the lock that `registerInvoker` takes. Acquire: for a thread that
-  /// another thread's registration covers.
+  /// without a fence, under the lock that `registerInvoker` takes. Acquire: pairs with the
+  /// release of `registerInvoker`, by which another thread has let several threads in, this one
+  /// too.
   @inline(__always)
   private func isRegistered(_ thread: ThreadRecord) -> Bool {
     let number = fields.invoker.load(ordering: .acquiring) &- handle.rawValue

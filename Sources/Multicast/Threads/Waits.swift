@@ -246,10 +246,11 @@ enum Waits {
   /// end `first`, and follows what each of them sleeps for. If it reaches this thread, the wait
   /// would close a cycle.
   ///
-  /// If it comes to a wait whose thread is not known, that wait may depend on this thread, and
-  /// counts as a cycle, too. There is one exception: if `first` and that wait are both for a queue,
-  /// this thread would not run that queue either, so it is not the one that is missing. But each
-  /// thread that sleeps may be, so the search goes on with all of them.
+  /// The search may reach a wait for a queue whose consumer is not known. Then any thread may be
+  /// the consumer, this one too, so it counts as a cycle. There is one exception: `first` is itself
+  /// a wait for a queue. This thread is then not expected to run the other queue: no thread has,
+  /// and this one goes to sleep. Each sleeping thread may be the consumer, so the search continues
+  /// with all of them.
   ///
   /// A thread that goes to sleep later makes the same search, and finds this wait published. A
   /// thread outside all calls delays no other thread, unless one waits for it to run a queue.
