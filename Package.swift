@@ -11,6 +11,8 @@ let package = Package(
     .library(name: "MulticastSwift", targets: ["MulticastSwift"]),
     // For C programs: `swift build -c release --traits Embedded` makes libmulticast.so.
     .library(name: "multicast", type: .dynamic, targets: ["Multicast"]),
+    // For Swift programs that link that library: the header, with Swift's names.
+    .library(name: "CMulticast", targets: ["CMulticast"]),
   ],
   traits: [
     .trait(
@@ -21,12 +23,13 @@ let package = Package(
       description: "Refer to delegates by `weak` in a box each, not by the runtime's functions"),
   ],
   targets: [
+    .systemLibrary(name: "CMulticast", path: "include/CMulticast"),
     // The header as C, for Swift to be checked against.
-    .systemLibrary(name: "CMulticast", path: "include"),
+    .systemLibrary(name: "MulticastHeader"),
     .target(name: "MulticastShims"),
     .target(
       name: "Multicast",
-      dependencies: ["CMulticast", "MulticastShims"],
+      dependencies: ["MulticastHeader", "MulticastShims"],
       swiftSettings: [
         .enableExperimentalFeature("Embedded", embedded),
         .unsafeFlags(
@@ -51,6 +54,7 @@ let package = Package(
     // What the overlay needs of the Swift runtime, declared in C.
     .target(name: "MulticastRuntime"),
     // It imports the header only: never the Embedded module.
-    .target(name: "MulticastSwift", dependencies: ["CMulticast", "Multicast", "MulticastRuntime"]),
+    .target(
+      name: "MulticastSwift", dependencies: ["MulticastHeader", "Multicast", "MulticastRuntime"]),
   ]
 )

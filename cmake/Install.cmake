@@ -26,6 +26,9 @@ install(FILES include/multicast.h include/multicast.hpp include/multicast.cppm
 install(DIRECTORY include/multicast
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development
   FILES_MATCHING PATTERN "*.hpp")
+# In a directory with the name of the module, Swift and clang find it beside modules of others.
+install(DIRECTORY include/CMulticast
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development)
 
 configure_package_config_file(cmake/multicastConfig.cmake.in
   ${PROJECT_BINARY_DIR}/multicastConfig.cmake INSTALL_DESTINATION ${multicast_config_dir}

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 import MulticastRuntime
 
 /// Calls that wait until the program's own loop, or a thread of the delivery, makes them.

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 extension MulticastDelegate {
   /// How many delegates there are, paused ones included, those that have ended not.

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 import MulticastRuntime
 
 /// Any number of delegates of one protocol, which are called together.

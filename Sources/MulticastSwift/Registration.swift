@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 /// One delegate, observer or closure, from the moment it is added until it is removed.
 ///

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 /// What became of a removal.
 public enum Removal: Hashable, Sendable {

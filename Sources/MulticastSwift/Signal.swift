@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 import Synchronization
 
 /// Any number of closures that are called with an event.

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 import MulticastRuntime
 
 /// How a delegate of the type `P` becomes the two fields of a `multicast_delegate`, and back.

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 import Synchronization
 
 /// One invocation with options: it may own its payload, wait for the calls that it queues, and

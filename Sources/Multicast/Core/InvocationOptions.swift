@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 /// How a multicast is invoked: a caller's `multicast_invocation`, checked.
 struct InvocationOptions {

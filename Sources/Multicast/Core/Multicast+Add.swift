@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 extension Multicast {
   /// Adds a delegate with no option but a release function, if that only takes to write an entry

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 import Synchronization
 
 /// What an invocation does with each delegate.

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 extension Multicast {
   func count() throws(Status) -> Int {

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 extension Multicast {
   // MARK: - Removing one

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 /// The arguments of an add: delegates, how to add them, and where their tokens go.
 struct NewDelegates {

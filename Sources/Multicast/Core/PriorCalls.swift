@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 /// Running calls of registrations that were removed before.
 enum PriorCalls {

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 /// The removal of registrations, from the mark in the list to the status that the caller gets.
 ///

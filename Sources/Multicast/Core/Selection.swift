@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 /// Selects delegates of a multicast.
 enum Selection {

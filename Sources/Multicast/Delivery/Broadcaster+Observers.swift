@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 extension Broadcaster {
   /// - Parameter given: nil if they cannot be read.

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 import MulticastShims
 import Synchronization
 

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 @_cdecl("multicast_broadcaster_create") @implementation
 public func multicast_broadcaster_create(

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 extension multicast { @inline(__always) var handle: Handle { Handle(id) } }
 extension multicast_token { @inline(__always) var handle: Token { Token(id) } }

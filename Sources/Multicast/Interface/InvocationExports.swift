@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 @_cdecl("multicast_invoke_with") @implementation
 @_optimize(speed)

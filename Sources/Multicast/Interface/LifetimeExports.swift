@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 @_cdecl("multicast_lifetime_create") @implementation
 public func multicast_lifetime_create() -> multicast_lifetime {

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 import MulticastShims
 
 @_cdecl("multicast_create") @implementation

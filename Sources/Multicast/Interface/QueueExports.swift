@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 @_cdecl("multicast_queue_create") @implementation
 public func multicast_queue_create(

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 @_cdecl("multicast_token_is_live") @implementation
 public func multicast_token_is_live(_ token: multicast_token) -> Bool {

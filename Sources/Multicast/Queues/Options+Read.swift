@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 extension Options {
   /// A caller's options, with the queue looked up; nil if they cannot be read.

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 extension Queue {
   /// Copies the statistics of one moment.

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 /// Two delegates are equal if function and context both are.
 @inline(__always)

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 /// How a delegate is to be added: a caller's `multicast_add_options`, checked.
 struct Options {

@@ -1,4 +1,4 @@
-import CMulticast
+import MulticastHeader
 
 /// The options of a registration. Most registrations have none, and stay small.
 struct RegistrationDetails {

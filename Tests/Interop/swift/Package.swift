@@ -2,14 +2,17 @@
 import PackageDescription
 
 // An ordinary Swift program, with its own runtime, that uses the library as any C program does:
-// through the header's module map and the shared library. Tests/Swift tests MulticastSwift.
+// through the header, as the module CMulticast, and the shared library. Tests/Swift tests MulticastSwift.
 let package = Package(
   name: "multicast-interop",
   dependencies: [.package(name: "multicast", path: "../../..", traits: ["Embedded"])],
   targets: [
     .testTarget(
       name: "MulticastTests",
-      dependencies: [.product(name: "multicast", package: "multicast")]
+      dependencies: [
+        .product(name: "multicast", package: "multicast"),
+        .product(name: "CMulticast", package: "multicast"),
+      ]
     )
   ]
 )

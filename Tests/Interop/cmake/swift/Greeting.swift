@@ -16,27 +16,25 @@ final class Greeter {
   }
 }
 
-private let greet:
-  @convention(c) (UnsafeMutableRawPointer?, UInt32, UnsafeRawPointer?, Int) -> Void = {
-    context, _, payload, size in
-    let greeter = Unmanaged<Greeter>.fromOpaque(context!).takeUnretainedValue()
-    greeter.greet(
-      String(decoding: UnsafeRawBufferPointer(start: payload, count: size), as: UTF8.self))
-  }
+private let greet: Multicast.Function = { context, _, payload, size in
+  let greeter = Unmanaged<Greeter>.fromOpaque(context!).takeUnretainedValue()
+  greeter.greet(
+    String(decoding: UnsafeRawBufferPointer(start: payload, count: size), as: UTF8.self))
+}
 
 private nonisolated(unsafe) weak var last: Greeter?
 
 /// Adds a greeter, which belongs to the multicast from then on.
 @_cdecl("greeting_join")
-public func join(_ m: multicast) -> Bool {
+public func join(_ m: Multicast) -> Bool {
   let greeter = Greeter(greetings: ["en": "hello", "fr": "bonjour"])
   greeter.onGreet = { print($0) }
   last = greeter
-  var options = multicast_add_options_default()
+  var options = Multicast.AddOptions.default
   options.release = { Unmanaged<Greeter>.fromOpaque($0!).release() }
-  let delegate = multicast_delegate(
+  let delegate = Multicast.Delegate(
     function: greet, context: Unmanaged.passRetained(greeter).toOpaque())
-  return multicast_add(m, delegate, &options, nil) == MULTICAST_OK.rawValue
+  return m.add(delegate, options: &options, token: nil) == .ok
 }
 
 /// How often the greeter has greeted; -1 once it is gone.

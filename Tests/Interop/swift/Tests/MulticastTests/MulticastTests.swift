@@ -11,8 +11,8 @@ final class Listener: @unchecked Sendable {
   init(onDeinit: @escaping () -> Void = {}) { self.onDeinit = onDeinit }
   deinit { onDeinit() }
 
-  var delegate: multicast_delegate {
-    multicast_delegate(
+  var delegate: Multicast.Delegate {
+    Multicast.Delegate(
       function: { context, event, payload, size in
         let listener = Unmanaged<Listener>.fromOpaque(context!).takeUnretainedValue()
         listener.events.append(event)
@@ -22,35 +22,35 @@ final class Listener: @unchecked Sendable {
   }
 
   /// The delegate, with a reference of its own, and the options that release that reference.
-  func retained() -> (multicast_delegate, multicast_add_options) {
+  func retained() -> (Multicast.Delegate, Multicast.AddOptions) {
     _ = Unmanaged.passRetained(self)
-    var options = multicast_add_options_default()
+    var options = Multicast.AddOptions.default
     options.release = { Unmanaged<Listener>.fromOpaque($0!).release() }
     return (delegate, options)
   }
 }
 
 @Suite struct MulticastTests {
-  let target = multicast_create()
+  let target = Multicast.create()
 
   @Test func invokeReachesSwiftObjects() {
     let (first, second) = (Listener(), Listener())
-    #expect(multicast_add(target, first.delegate, nil, nil) == MULTICAST_OK.rawValue)
-    #expect(multicast_add(target, second.delegate, nil, nil) == MULTICAST_OK.rawValue)
-    #expect(multicast_invoke(target, 7, "hello", 5) == 2)
+    #expect(target.add(first.delegate, options: nil, token: nil) == .ok)
+    #expect(target.add(second.delegate, options: nil, token: nil) == .ok)
+    #expect(target.invoke(event: 7, payload: "hello", size: 5) == 2)
     #expect(first.events == [7] && second.events == [7])
     #expect(first.texts == ["hello"])
-    #expect(multicast_destroy(target) == MULTICAST_OK.rawValue)
+    #expect(target.destroy() == .ok)
   }
 
   @Test func removedObjectsAreNotCalled() {
     let listener = Listener()
-    multicast_add(target, listener.delegate, nil, nil)
-    multicast_add(target, listener.delegate, nil, nil)
-    #expect(multicast_remove_every(target, listener.delegate) == MULTICAST_OK.rawValue)
-    #expect(multicast_invoke(target, 0, nil, 0) == 0)
+    target.add(listener.delegate, options: nil, token: nil)
+    target.add(listener.delegate, options: nil, token: nil)
+    #expect(target.removeEvery(listener.delegate) == .ok)
+    #expect(target.invoke(event: 0, payload: nil, size: 0) == 0)
     #expect(listener.events.isEmpty)
-    multicast_destroy(target)
+    target.destroy()
   }
 
   @Test func releaseReleasesTheReference() {
@@ -58,26 +58,26 @@ final class Listener: @unchecked Sendable {
     withUnsafeMutablePointer(to: &isGone) { isGone in
       do {
         var (delegate, options) = Listener(onDeinit: { isGone.pointee = true }).retained()
-        var token = multicast_token()
-        #expect(multicast_add(target, delegate, &options, &token) == MULTICAST_OK.rawValue)
-        #expect(multicast_invoke(target, 1, nil, 0) == 1)
+        var token = Multicast.Token()
+        #expect(target.add(delegate, options: &options, token: &token) == .ok)
+        #expect(target.invoke(event: 1, payload: nil, size: 0) == 1)
         #expect(!isGone.pointee)
-        #expect(multicast_token_remove(token) == MULTICAST_OK.rawValue)
+        #expect(token.remove() == .ok)
       }
       #expect(isGone.pointee)
     }
-    multicast_destroy(target)
+    target.destroy()
   }
 
   @Test func failedAddReleasesToo() {
     var isGone = false
     withUnsafeMutablePointer(to: &isGone) { isGone in
       var (delegate, options) = Listener(onDeinit: { isGone.pointee = true }).retained()
-      let status = multicast_add(multicast(id: 0), delegate, &options, nil)
-      #expect(status == MULTICAST_ERROR_INVALID_HANDLE.rawValue)
+      let status = Multicast().add(delegate, options: &options, token: nil)
+      #expect(status == .invalidHandle)
       #expect(isGone.pointee)
     }
-    multicast_destroy(target)
+    target.destroy()
   }
 
   @Test func closuresAreVisitedUntilOneAccepts() {
@@ -93,42 +93,111 @@ final class Listener: @unchecked Sendable {
     let handlers = [3, 5, 7].map { divisor in Handler { $0 % divisor == 0 } }
     for handler in handlers {
       let context = Unmanaged.passUnretained(handler).toOpaque()
-      multicast_add(
-        target, multicast_delegate(function: { _, _, _, _ in }, context: context), nil, nil)
+      target.add(
+        Multicast.Delegate(function: { _, _, _, _ in }, context: context), options: nil, token: nil)
     }
     var question = Question(number: 10)
-    let visited = multicast_visit(
-      target,
+    let visited = target.visit(
       { context, delegate in
         let question = context!.assumingMemoryBound(to: Question.self)
-        let handler = Unmanaged<Handler>.fromOpaque(delegate!.pointee.context).takeUnretainedValue()
+        let handler = Unmanaged<Handler>.fromOpaque(delegate.pointee.context!).takeUnretainedValue()
         question.pointee.asked += 1
         guard handler.accepts(question.pointee.number) else { return true }
         question.pointee.answer = question.pointee.asked
         return false
-      }, &question)
+      }, context: &question)
     #expect(visited == 2)
     #expect(question.answer == 2)
-    multicast_destroy(target)
+    target.destroy()
   }
 
   @Test func prioritiesAndFlagsComeThrough() {
     let listener = Listener()
-    var options = multicast_add_options_default()
+    var options = Multicast.AddOptions.default
     options.priority = -3
     options.flags = MULTICAST_ONCE | MULTICAST_UNIQUE
     options.events = 1 << 2
-    #expect(multicast_add(target, listener.delegate, &options, nil) == MULTICAST_OK.rawValue)
-    #expect(multicast_invoke(target, 1, nil, 0) == 0)
-    #expect(multicast_invoke(target, 2, nil, 0) == 1)
-    #expect(multicast_count(target) == 0)
-    multicast_destroy(target)
+    #expect(target.add(listener.delegate, options: &options, token: nil) == .ok)
+    #expect(target.invoke(event: 1, payload: nil, size: 0) == 0)
+    #expect(target.invoke(event: 2, payload: nil, size: 0) == 1)
+    #expect(target.count == 0)
+    target.destroy()
   }
 
   @Test func statusesHaveNamesAndTexts() {
-    let name = String(cString: multicast_status_name(Int64(MULTICAST_ERROR_TIMEOUT.rawValue)))
-    #expect(name == "MULTICAST_ERROR_TIMEOUT")
-    #expect(multicast_version() >> 16 == UInt32(MULTICAST_VERSION_MAJOR))
+    let timeout = Int64(Multicast.Status.timeout.rawValue)
+    #expect(String(cString: Multicast.Status.name(of: timeout)) == "MULTICAST_ERROR_TIMEOUT")
+    #expect(String(cString: Multicast.Status.message(of: timeout)) == "the time was up")
+    #expect(Multicast.libraryVersion >> 16 == UInt32(MULTICAST_VERSION_MAJOR))
+    // It is as large as the number that C returns, and may be one that this header does not name.
+    #expect(MemoryLayout<Multicast.Status>.size == MemoryLayout<Multicast.StatusNumber>.size)
+    #expect(Multicast.Status(rawValue: -1000)?.rawValue == -1000)
+  }
+
+  @Test func handlesOfNothingAreRefused() {
+    #expect(!Multicast().isValid && !Multicast.Lifetime().isValid && !Multicast.Queue().isValid)
+    #expect(Multicast.Token().remove() == .invalidHandle && !Multicast.Token().isLive)
+    #expect(Multicast().count == Int64(Multicast.Status.invalidHandle.rawValue))
+    var status = Multicast.Status.ok
+    #expect(Multicast().removeAll(withinNanoseconds: 0, status: &status) < 0)
+    #expect(status == .invalidHandle)
+    var options = Multicast.Queue.Options.default
+    options.capacity = 1 << 40
+    #expect(!Multicast.Queue.create(&options).isValid)
+    #expect(Multicast.createError == .invalidArgument)
+  }
+
+  @Test func queuesRunCallsLater() {
+    var settings = Multicast.Queue.Options.default
+    settings.capacity = 1
+    settings.overflow = Multicast.Queue.Overflow.dropOldest.rawValue
+    let queue = Multicast.Queue.create(&settings)
+    let lifetime = Multicast.Lifetime.create()
+    let listener = Listener()
+    var options = Multicast.AddOptions.default
+    options.queue = queue
+    options.lifetime = lifetime
+    #expect(target.add(listener.delegate, options: &options, token: nil) == .ok)
+    #expect(lifetime.count == 1)
+    for event in 0..<2 { target.invoke(event: UInt32(event), payload: "hello", size: 5) }
+    #expect(queue.wait(withinNanoseconds: .max) == 1)
+    #expect(listener.events.isEmpty && queue.descriptor >= 0)
+    #expect(queue.run(max: 0) == 1)
+    #expect(listener.events == [1] && listener.texts == ["hello"])
+    var statistics = Multicast.Queue.Statistics.default
+    #expect(queue.getStatistics(&statistics) == .ok)
+    #expect(statistics.dropped == 1 && statistics.delivered == 1)
+    #expect(lifetime.end() == .ok && target.count == 0)
+    #expect(queue.destroy() == .ok && target.destroy() == .ok)
+  }
+
+  @Test func registrationsSayWhatTheyAre() {
+    let listener = Listener()
+    var token = Multicast.Token()
+    target.add(listener.delegate, options: nil, token: &token)
+    #expect(token.pause() == .ok)
+    var registration = Multicast.Registration.default
+    #expect(registration.delegate.function == nil)
+    #expect(token.get(&registration) == .ok)
+    #expect(registration.isPaused && registration.target.id == target.id)
+    #expect(registration.delegate.context == listener.delegate.context)
+    var delegates = [Multicast.Delegate()]
+    #expect(target.list(&delegates, capacity: 1) == 1 && target.contains(delegates[0]))
+    #expect(target.destroy() == .ok && !token.isLive)
+  }
+
+  @Test func broadcastersKnowMulticastsByName() {
+    let door = Multicast.Broadcaster.create(nil)
+    let listener = Listener()
+    #expect(door.register("Door", observer: listener.delegate, options: nil, token: nil) == .ok)
+    #expect(door.notify("Door", event: 3, payload: nil, size: 0) == 1)
+    var invocation = Multicast.Invocation.default
+    invocation.event = 4
+    var outcome = Multicast.Outcome.default
+    #expect(door.multicast(named: "Door").invoke(with: &invocation, outcome: &outcome) == 1)
+    #expect(outcome.called == 1 && listener.events == [3, 4])
+    #expect(door.unregister("Door", observer: listener.delegate) == .ok)
+    #expect(door.destroy() == .ok)
   }
 
   @Test func invokeOnDispatchThreadsWhileAddingAndRemoving() {
@@ -138,26 +207,26 @@ final class Listener: @unchecked Sendable {
       counts[index] = 0
       for _ in 0..<300 {
         let listener = Listener()
-        var token = multicast_token()
-        multicast_add(target, listener.delegate, nil, &token)
-        multicast_visit(target, { _, _ in true }, nil)
+        var token = Multicast.Token()
+        target.add(listener.delegate, options: nil, token: &token)
+        target.visit({ _, _ in true }, context: nil)
         // From now on the listener may be freed: no call of it runs.
-        if multicast_token_remove(token) == MULTICAST_OK.rawValue { counts[index] += 1 }
+        if token.remove() == .ok { counts[index] += 1 }
       }
     }
     #expect((0..<4).allSatisfy { counts[$0] == 300 })
-    #expect(multicast_count(target) == 0)
+    #expect(target.count == 0)
     counts.deallocate()
-    #expect(multicast_destroy(target) == MULTICAST_OK.rawValue)
+    #expect(target.destroy() == .ok)
   }
 
   @Test func swiftTasksMayInvoke() async {
     let target = self.target
     let listener = Listener()
-    multicast_add(target, listener.delegate, nil, nil)
-    await Task.detached { _ = multicast_invoke(target, 9, nil, 0) }.value
-    #expect(multicast_remove(target, listener.delegate) == MULTICAST_OK.rawValue)
+    target.add(listener.delegate, options: nil, token: nil)
+    await Task.detached { _ = target.invoke(event: 9, payload: nil, size: 0) }.value
+    #expect(target.remove(listener.delegate) == .ok)
     #expect(listener.events == [9])
-    #expect(multicast_destroy(target) == MULTICAST_OK.rawValue)
+    #expect(target.destroy() == .ok)
   }
 }
