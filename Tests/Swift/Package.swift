@@ -16,7 +16,9 @@ let package = Package(
   ],
   targets: [
     .testTarget(
-      name: "MulticastSwiftTests", dependencies: [multicast], path: "MulticastSwiftTests",
+      name: "MulticastSwiftTests",
+      dependencies: [multicast, .product(name: "CMulticast", package: "multicast")],
+      path: "MulticastSwiftTests",
       swiftSettings: [.treatAllWarnings(as: .error)])
   ]
     + demos.map {

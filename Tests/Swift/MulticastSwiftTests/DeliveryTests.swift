@@ -1,8 +1,20 @@
+import CMulticast
 import Dispatch
 import Glibc
 import MulticastSwift
 import Synchronization
 import Testing
+
+/// What C knows about the call from a queue that this thread is in. It may be nested in others.
+private func queuedRegistration() -> Multicast.Registration {
+  var tokens = [Multicast.Token](repeating: Multicast.Token(), count: 8)
+  let count = Int(Multicast.Token.callStack(&tokens, capacity: tokens.count))
+  for token in tokens.prefix(max(0, count)) {
+    var registration = Multicast.Registration.default
+    if token.get(&registration) == .ok, registration.queue.isValid { return registration }
+  }
+  return .default
+}
 
 @Suite struct DeliveryTests {
   let diary = Diary()
@@ -81,6 +93,59 @@ import Testing
     #expect(poll(&watched, 1, 0) == 1)
     calls.run()
     #expect(poll(&watched, 1, 0) == 0)
+  }
+
+  /// What waits is released, not called: the delegates of the signal are gone, too.
+  @Test func itsQueueEndsWithIt() {
+    final class Event: Sendable {}
+    nonisolated(unsafe) var registration = Multicast.Registration.default
+    weak var waits: Event?
+    do {
+      let calls = Delivery()!
+      let signal = Signal<Event>()
+      signal.add(on: .delivery(calls)) { [diary] _ in
+        registration = queuedRegistration()
+        diary.write("called")
+      }
+      signal.invoke(Event())
+      #expect(calls.run() == 1)
+      #expect(registration.queue.isValid && registration.target.isValid)
+      let event = Event()
+      #expect(signal.invoke(event) == 1 && calls.statistics.pending == 1)
+      waits = event
+    }
+    #expect(!registration.queue.isValid && !registration.target.isValid)
+    #expect(waits == nil)
+    #expect(diary.read() == ["called"])
+  }
+
+  /// The last reference goes while the thread of the delivery is in a call, which returns in peace.
+  @Test func itsThreadEndsWithIt() {
+    nonisolated(unsafe) var registration = Multicast.Registration.default
+    let (entered, mayLeave, left) = (Gate(), Gate(), Gate())
+    weak var isThere: Delivery?
+    do {
+      let calls = Delivery()!
+      isThere = calls
+      let signal = Signal<Int>()
+      signal.add(on: .delivery(calls)) { [diary] event in
+        registration = queuedRegistration()
+        entered.open()
+        mayLeave.wait()
+        diary.write("\(event)")
+        left.open()
+      }
+      #expect(calls.start())
+      signal.invoke(0)
+      entered.wait()
+      signal.invoke(1)
+    }
+    mayLeave.open()
+    left.wait()
+    // The call had a reference to the closure, and so to the delivery, until here.
+    while isThere != nil { usleep(50) }
+    while registration.queue.isValid || registration.target.isValid { usleep(50) }
+    #expect(diary.read() == ["0"])
   }
 
   /// The references to a delivery: the place of the closure, and `calls`.
