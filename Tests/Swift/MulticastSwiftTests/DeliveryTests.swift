@@ -16,6 +16,15 @@ private func queuedRegistration() -> Multicast.Registration {
   return .default
 }
 
+/// Waits until it is so. False: not within ten seconds.
+private func eventually(_ isSo: () -> Bool) -> Bool {
+  for _ in 0..<100_000 {
+    if isSo() { return true }
+    usleep(100)
+  }
+  return false
+}
+
 @Suite struct DeliveryTests {
   let diary = Diary()
 
@@ -143,8 +152,8 @@ private func queuedRegistration() -> Multicast.Registration {
     mayLeave.open()
     left.wait()
     // The call had a reference to the closure, and so to the delivery, until here.
-    while isThere != nil { usleep(50) }
-    while registration.queue.isValid || registration.target.isValid { usleep(50) }
+    #expect(eventually { isThere == nil })
+    #expect(eventually { !registration.queue.isValid && !registration.target.isValid })
     #expect(diary.read() == ["0"])
   }
 
