@@ -1,0 +1,2 @@
+// What glibc's module for Swift leaves out: mallinfo2().
+#include <malloc.h>

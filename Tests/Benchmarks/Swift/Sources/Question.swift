@@ -1,0 +1,95 @@
+import Malloc
+
+/// One figure of a contender: lower is better.
+struct Question {
+  let title: String
+  let unit: String
+  /// Measures once, for about the given time. It ends the program if a delegate was not called.
+  let measure: (any Contender.Type, Duration) async -> Double
+
+  static var all: [Question] {
+    [1, 16, 256].map { number in
+      Question(title: "invoke \(number)", unit: "ns") { await invoke($0, number, $1) }
+    } + [
+      Question(title: "add and remove among 100", unit: "ns") { await change($0, $1) },
+      Question(title: "memory of a delegate", unit: "B") { type, _ in await memory(type) },
+    ]
+  }
+
+  private static func invoke(
+    _ type: any Contender.Type, _ number: Int, _ time: Duration
+  ) async -> Double {
+    let counters = (0..<number).map { _ in Counter() }
+    let contender = type.init()
+    counters.forEach(contender.add)
+    var invocations = 0
+    let result = await timed(time) { times in
+      invocations += times
+      await contender.invoke(times: times)
+    }
+    check(counters, invocations, type)
+    counters.forEach(contender.remove)
+    return result
+  }
+
+  private static func change(_ type: any Contender.Type, _ time: Duration) async -> Double {
+    let counters = (0..<100).map { _ in Counter() }
+    let contender = type.init()
+    counters.forEach(contender.add)
+    var next = 0
+    let result = await timed(time) { times in
+      for _ in 0..<times {
+        // In the middle of the others, at another place each time.
+        contender.remove(counters[next])
+        contender.add(counters[next])
+        next = (next + 37) % 100
+      }
+      (contender as? SetsByName)?.finish()
+    }
+    await contender.invoke(times: 1)
+    check(counters, 1, type)
+    return result
+  }
+
+  private static func memory(_ type: any Contender.Type) async -> Double {
+    let counters = (0..<1000).map { _ in Counter() }
+    let contender = type.init()
+    // What the first use allocates for all is not counted, but capacity that is left over is.
+    let first = Counter()
+    contender.add(first)
+    await contender.invoke(times: 1)
+    let before = allocated()
+    counters.forEach(contender.add)
+    (contender as? SetsByName)?.finish()
+    let after = allocated()
+    await contender.invoke(times: 1)
+    check(counters, 1, type)
+    return Double(after - before) / 1000
+  }
+
+  /// Nanoseconds for one time.
+  private static func timed(
+    _ time: Duration, _ body: (_ times: Int) async -> Void
+  ) async -> Double {
+    var times = 1
+    while true {
+      let began = ContinuousClock.now
+      await body(times)
+      let took = began.duration(to: .now)
+      if took >= time || times >= 1 << 24 { return took / .nanoseconds(1) / Double(times) }
+      times *= took < time / 8 ? 4 : 2
+    }
+  }
+
+  /// Bytes that malloc has given out.
+  private static func allocated() -> Int {
+    let info = mallinfo2()
+    return info.uordblks + info.hblkhd
+  }
+
+  private static func check(_ counters: [Counter], _ count: Int, _ type: any Contender.Type) {
+    for counter in counters where counter.count != count {
+      fatalError("\(type.name) called \(counter.count) times, not \(count)")
+    }
+  }
+}

@@ -1,0 +1,45 @@
+/// Each node refers to a delegate weakly and to the next node. Adding removes the same delegate and
+/// walks to the end; calling takes out the nodes that are empty.
+final class WeakList: Contender {
+  static let name = "linked list of weak references"
+
+  private final class Node {
+    weak var object: AnyObject?
+    var next: Node?
+  }
+
+  private let head = Node()
+
+  func add(_ counter: Counter) {
+    remove(counter)
+    var last = head
+    while let next = last.next { last = next }
+    let node = Node()
+    node.object = counter
+    last.next = node
+  }
+
+  func remove(_ counter: Counter) {
+    var before = head
+    while let node = before.next {
+      if node.object === counter { before.next = node.next } else { before = node }
+    }
+  }
+
+  func invoke(times: Int) {
+    for _ in 0..<times {
+      var before = head
+      while let node = before.next {
+        guard let object = node.object else {
+          before.next = node.next
+          continue
+        }
+        if let listener = object as? any Listener { listener.hear(1) }
+        before = node
+      }
+    }
+  }
+
+  // One by one: a chain that releases itself is as deep as it is long.
+  deinit { while let node = head.next { head.next = node.next } }
+}

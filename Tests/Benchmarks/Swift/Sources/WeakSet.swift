@@ -1,0 +1,49 @@
+import Dispatch
+
+/// Equal if the objects were the same one.
+private struct WeakMember: Hashable {
+  private let identity: ObjectIdentifier
+  private(set) weak var object: AnyObject?
+
+  init(_ object: AnyObject) {
+    identity = ObjectIdentifier(object)
+    self.object = object
+  }
+
+  static func == (one: Self, other: Self) -> Bool { one.identity == other.identity }
+
+  func hash(into hasher: inout Hasher) { hasher.combine(identity) }
+}
+
+/// A set for each name of a protocol, behind a queue: notifications read it together, changes are
+/// alone. It calls on the thread that notifies: only the hop to the main queue is left out.
+///
+/// `@unchecked`: the queue orders all uses.
+final class SetsByName: Contender, @unchecked Sendable {
+  static let name = "sets of weak references by name, on a queue"
+  private let queue = DispatchQueue(label: "sets", attributes: .concurrent)
+  private var sets: [String: Set<WeakMember>] = [:]
+
+  func add(_ counter: Counter) {
+    let name = "\((any Listener).self)"
+    queue.async(flags: .barrier) { self.sets[name, default: []].update(with: WeakMember(counter)) }
+  }
+
+  func remove(_ counter: Counter) {
+    let name = "\((any Listener).self)"
+    queue.async(flags: .barrier) { self.sets[name]?.remove(WeakMember(counter)) }
+  }
+
+  func invoke(times: Int) {
+    for _ in 0..<times {
+      let name = "\((any Listener).self)"
+      let members = queue.sync { sets[name] ?? [] }
+      for object in members.compactMap(\.object) {
+        if let listener = object as? any Listener { listener.hear(1) }
+      }
+    }
+  }
+
+  /// Waits until all changes are done.
+  func finish() { queue.sync(flags: .barrier) {} }
+}
