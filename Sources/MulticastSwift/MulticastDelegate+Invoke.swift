@@ -7,17 +7,19 @@ extension MulticastDelegate {
   /// - Parameter body: Runs on this thread. If it throws, no further delegate is called.
   /// - Returns: How many were called.
   /// - Throws: What `body` throws.
-  @inlinable
+  @inlinable @inline(__always)
   @discardableResult
   public func invoke<E: Error>(_ body: (P) throws(E) -> Void) throws(E) -> Int {
     var failure: E?
-    let called = visit { delegate in
-      do throws(E) {
-        try body(delegate)
-        return true
-      } catch {
-        failure = error
-        return false
+    let called = visitPointers { delegate in
+      Words<P>.withDelegate(delegate) { delegate in
+        do throws(E) {
+          try body(delegate)
+          return true
+        } catch {
+          failure = error
+          return false
+        }
       }
     }
     if let failure { throw failure }
@@ -47,16 +49,18 @@ extension MulticastDelegate {
   }
 
   /// Passes each delegate to `body`, until it returns false. Returns how many were passed.
-  @inlinable
+  @inlinable @inline(__always)
   @discardableResult
   func visit(_ body: (P) -> Bool) -> Int {
-    // A C function cannot have `P` in it: it gets a closure that does not show `P`.
-    func visitor(_ delegate: UnsafePointer<multicast_delegate>) -> Bool {
-      Words<P>.withDelegate(delegate, body)
-    }
+    visitPointers { Words<P>.withDelegate($0, body) }
+  }
+
+  /// A C function cannot have `P` in it: it gets a closure that does not show `P`.
+  @inlinable @inline(__always)
+  func visitPointers(_ body: (UnsafePointer<multicast_delegate>) -> Bool) -> Int {
     // The last reference to `self` may be given up inside of a call.
-    return withExtendedLifetime(self) {
-      max(0, Int(Visitor.with(visitor) { multicast_visit(target, visitDelegate, $0) }))
+    withExtendedLifetime(self) {
+      max(0, Int(Visitor.with(body) { multicast_visit(target, visitDelegate, $0) }))
     }
   }
 
@@ -108,7 +112,7 @@ final class Visitor {
   init(_ body: @escaping (UnsafePointer<multicast_delegate>) -> Bool) { self.body = body }
 
   /// Passes the context of ``visitDelegate`` to `visit`.
-  @inlinable
+  @inlinable @inline(__always)
   static func with(
     _ body: (UnsafePointer<multicast_delegate>) -> Bool,
     _ visit: (UnsafeMutableRawPointer) -> Int64

@@ -36,23 +36,29 @@ enum Words<P> {
   }
 
   /// Passes the delegate to `body`. It is borrowed: whoever calls this keeps the object.
-  @inlinable
+  @inlinable @inline(__always)
   static func withDelegate(
     _ delegate: UnsafePointer<multicast_delegate>, _ body: (P) -> Bool
   ) -> Bool {
-    let delegate = delegate.pointee
+    var words = (delegate.pointee.context, delegate.pointee.function)
     let isValue =
-      unsafeBitCast(delegate.function, to: UInt.self)
+      unsafeBitCast(words.1, to: UInt.self)
       == unsafeBitCast(multicast_swift_value as multicast_function, to: UInt.self)
+    if isValue || MemoryLayout<P>.size > 16 { return withOther(delegate, isValue, body) }
+    // 8 or 16 bytes, aligned to 8: a value of type P, or such a value and an unused word.
+    return withUnsafeMutablePointer(to: &words) {
+      lend(UnsafeMutableRawPointer($0).assumingMemoryBound(to: P.self), to: body)
+    }
+  }
+
+  /// Of a value, or of a type with more than two words.
+  @inlinable @inline(never)
+  static func withOther(
+    _ delegate: UnsafePointer<multicast_delegate>, _ isValue: Bool, _ body: (P) -> Bool
+  ) -> Bool {
+    let delegate = delegate.pointee
     if isValue {
       return body(Unmanaged<ValueBox<P>>.fromOpaque(delegate.context!).takeUnretainedValue().value)
-    }
-    if MemoryLayout<P>.size <= 16 {
-      // 8 or 16 bytes, aligned to 8: a value of type P, or such a value and an unused word.
-      let words = (delegate.context, delegate.function)
-      return withUnsafePointer(to: words) {
-        body(UnsafeRawPointer($0).assumingMemoryBound(to: P.self).pointee)
-      }
     }
     return withUnsafeTemporaryAllocation(
       byteCount: MemoryLayout<P>.size, alignment: MemoryLayout<P>.alignment
@@ -60,8 +66,18 @@ enum Words<P> {
       let template = unsafeBitCast(delegate.function, to: UnsafeRawPointer.self)
       words.baseAddress!.copyMemory(from: template, byteCount: MemoryLayout<P>.size)
       words.storeBytes(of: delegate.context, as: UnsafeMutableRawPointer?.self)
-      return body(UnsafeRawPointer(words.baseAddress!).assumingMemoryBound(to: P.self).pointee)
+      return lend(words.baseAddress!.assumingMemoryBound(to: P.self), to: body)
     }
+  }
+
+  /// Passes a value that lies in memory to `body`. It is moved out and back: a copy would take a
+  /// reference to the object, and give it back.
+  @inlinable @inline(__always)
+  static func lend(_ delegate: UnsafeMutablePointer<P>, to body: (P) -> Bool) -> Bool {
+    let lent = delegate.move()
+    let result = body(lent)
+    delegate.initialize(to: consume lent)
+    return result
   }
 }
 
