@@ -2,7 +2,8 @@
 import PackageDescription
 
 // An ordinary Swift program, with its own runtime, that uses the library as any C program does:
-// through the header, as the module CMulticast, and the shared library. Tests/Swift tests MulticastSwift.
+// through the header, as the module CMulticast, and the shared library. Tests/Swift tests
+// MulticastSwift.
 let package = Package(
   name: "multicast-interop",
   dependencies: [.package(name: "multicast", path: "../../..", traits: ["Embedded"])],
