@@ -86,18 +86,12 @@ enum Wait {
     return !identity.isNone && identity == record.identity
   }
 
-  /// Whether the thread that can end this wait is not known.
+  /// Whether it is a wait for a queue, and no thread is known that is going to run it. A wait for
+  /// one thread is different: a thread without a record is outside all calls, and begins or ends
+  /// whatever other threads do.
   fileprivate var isForUnknownThread: Bool {
-    switch self {
-    case .releases: return true
-    case .nothing, .calls: return false
-    case .thread(let identity):
-      // A thread that has an identity but no record has ended. So has the wait, although the thread
-      // that slept may not have run again yet.
-      return identity.pointee.load(ordering: .relaxed).isNone
-    case .run(let calls) where !calls.hasQueue: return false
-    case .room, .run: return !ThreadRegistry.all.contains { concerns($0) }
-    }
+    if case .run(let calls) = self, !calls.hasQueue { return false }
+    return isForQueue && !ThreadRegistry.all.contains { concerns($0) }
   }
 }
 

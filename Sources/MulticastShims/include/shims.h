@@ -10,7 +10,8 @@
 // Without _GNU_SOURCE, which would change the types of libc's headers: they are a module for
 // ordinary Swift, compiled without it, and the two have to agree.
 
-#ifndef __linux__
+// Cross-compiled, Swift has a target without a system.
+#if defined(__APPLE__) || defined(_WIN32) || defined(__FreeBSD__)
 #error "libmulticast runs on Linux. Sources/README.md, 'Other systems', says what a port needs."
 #endif
 
