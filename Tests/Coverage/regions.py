@@ -25,10 +25,6 @@ class Region:
         return (self.place, self.function, self.text)
 
 
-# A count that is computed as a difference is below zero, and wraps, if threads lose counts.
-IMPOSSIBLE = 1 << 62
-
-
 def read(export, root, folders, swift_demangle):
     """Returns all regions of the files in some directories of `root`, in order. A generic or inline
     function has several instances, and a macro several uses: the largest count is taken."""
@@ -45,8 +41,6 @@ def read(export, root, folders, swift_demangle):
                 continue
             if (line, column) == (last_line, last_column):
                 continue  # a macro that is a single token
-            if count >= IMPOSSIBLE:
-                count = 0
             place = str(path.relative_to(root))
             lines = sources.setdefault(place, path.read_text().split("\n"))
             found = regions.setdefault((place, line, column), Region(place, line, column))
