@@ -99,6 +99,7 @@ function(multicast_add_embedded_swift_object object)
   set(coverage)
   if(arg_COVERAGE)
     set(coverage -profile-generate -profile-coverage-mapping -Xllvm -runtime-counter-relocation
+      -Xllvm -instrprof-atomic-counter-update-all
       -Xcc -fprofile-instr-generate -Xcc -fcoverage-mapping)
   endif()
   list(TRANSFORM arg_DEFINES PREPEND -D OUTPUT_VARIABLE defines)

@@ -8,7 +8,7 @@ from pathlib import Path
 import expected
 import regions
 
-# A count that is computed as a difference is below zero, and wraps, if threads lose counts.
+# A count that is a difference of two others wraps below zero if a process is killed between them.
 IMPOSSIBLE = 1 << 62
 
 
