@@ -260,7 +260,8 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 ///
 /// Ownership: gives the context back, by MULTICAST_OK or by `release`, if no equal one remains.
 /// Cost:      O(delegates) to find it, O(1) to remove it, and one memory barrier if another thread
-///            has invoked the multicast.
+///            has invoked the multicast. Removals that follow each other closely make no barrier:
+///            invocations of this multicast take a few nanoseconds more for each delegate then.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
 

@@ -75,6 +75,9 @@ MEASURES = [
     meanwhile("remove_nowait", "Remove one of 100 without waiting"),
     meanwhile("remove_all", "Remove all 100", ": time for each"),
     meanwhile("destroy", "Destroy with 100 delegates", ": time for each"),
+    Measure("change and invoke from two threads",
+            "Two threads add one beside 16, remove it, and invoke: time of a round",
+            "invocations for each change", "range", statistic="median"),
     Measure("membarrier", "The membarrier system call alone", "", "change", statistic="median"),
 
     Measure("queued call, same thread", "Queue a call and run it, on one thread",

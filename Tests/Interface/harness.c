@@ -4,11 +4,13 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
@@ -305,10 +307,15 @@ void use_test_allocator(void) {
 
 /* ---- The process ----------------------------------------------------------------------------- */
 
+/* The value of an argument that membarrier ignores. A call with it is not filtered. */
+enum { COUNTED = 4711 };
+
 static void filter_membarrier(uint32_t action) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, COUNTED, 1, 0),
       BPF_STMT(BPF_RET | BPF_K, action),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
@@ -323,6 +330,39 @@ void deny_membarrier(void) {
 }
 
 void end_by_membarrier(void) { filter_membarrier(SECCOMP_RET_KILL_PROCESS); }
+
+static int membarrier_count;
+
+/* Makes the call that the filter has caught. */
+static void count_membarrier(int signal, siginfo_t *info, void *context) {
+  ucontext_t *state = context;
+  int error = errno;
+  (void)signal, (void)info;
+  ADD(membarrier_count, 1);
+#if defined(__x86_64__)
+  state->uc_mcontext.gregs[REG_RAX] =
+      syscall(SYS_membarrier, state->uc_mcontext.gregs[REG_RDI], 0, COUNTED);
+#elif defined(__aarch64__)
+  state->uc_mcontext.regs[0] =
+      (uint64_t)syscall(SYS_membarrier, state->uc_mcontext.regs[0], 0, COUNTED);
+#else
+#error "Where are the arguments and the result of a system call?"
+#endif
+  errno = error;
+}
+
+void count_membarriers(void) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_sigaction = count_membarrier;
+  action.sa_flags = SA_SIGINFO;
+  CHECK_EQ(sigaction(SIGSYS, &action, NULL), 0);
+  filter_membarrier(SECCOMP_RET_TRAP);
+  CHECK(syscall(SYS_membarrier, 0, 0, 0) >= 0);
+  CHECK_EQ(membarriers(), 1);
+}
+
+int membarriers(void) { return __atomic_exchange_n(&membarrier_count, 0, __ATOMIC_SEQ_CST); }
 
 void in_child(void (*body)(void *), void *argument) {
   int status = -1;

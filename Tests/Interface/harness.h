@@ -169,6 +169,8 @@ extern bool has_failed;
 /* From now on the kernel refuses membarrier with EPERM. */
 void deny_membarrier(void);
 void end_by_membarrier(void);      /* a call of membarrier ends the process */
+void count_membarriers(void);      /* of this thread and those that it starts from now on */
+int membarriers(void);             /* how many there were since this was called last */
 bool is_without_membarrier(void); /* for all tests of this run */
 
 /* In a child, the thread sanitizer takes locks of the parent as held, and starts no thread if the

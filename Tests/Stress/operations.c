@@ -37,6 +37,52 @@ static void finished_if_ok(multicast_status status, multicast_token token) {
   if (status == MULTICAST_OK) token_is_finished(token);
 }
 
+/* ---- Invocation ------------------------------------------------------------------------------ */
+
+order *order_begins(order *o) {
+  actor *a = actor_current();
+  order *outer = a->order;
+  o->number = ++a->invocations;
+  o->priority = INT_MAX;
+  a->order = o;
+  return outer;
+}
+
+static void invoke_one(multicast m) {
+  uint32_t event = random_event();
+  size_t size = random_size();
+  order own, *outer = order_begins(&own);
+  int64_t count = multicast_invoke(m, event, payload_of(event, size), size);
+  EXPECT_COUNT(count, OK | INVALID_HANDLE);
+  actor_current()->order = outer;
+}
+
+static void invoke(void) { invoke_one(random_multicast()); }
+
+static void notify(void) {
+  uint32_t event = random_event();
+  size_t size = random_size();
+  order own, *outer = order_begins(&own);
+  int64_t count = multicast_broadcaster_notify(random_broadcaster(), random_name(), event,
+                                               payload_of(event, size), size);
+  EXPECT_COUNT(count, OK | INVALID_HANDLE);
+  actor_current()->order = outer;
+}
+
+static bool pass_on(void *left, const multicast_delegate *d) {
+  d->function(d->context, VISITED, NULL, 0);
+  return --*(int *)left != 0;
+}
+
+static void visit(void) {
+  int left = one_in(2) ? -1 : 1 + (int)random_below(5), limit = left;
+  order own, *outer = order_begins(&own);
+  int64_t count = multicast_visit(random_multicast(), pass_on, &left);
+  EXPECT_COUNT(count, OK | INVALID_HANDLE);
+  MUST(limit < 0 || count <= limit, "%lld visited, limit %d", (long long)count, limit);
+  actor_current()->order = outer;
+}
+
 /* ---- Adding ---------------------------------------------------------------------------------- */
 
 static void choose_place(context *c) {
@@ -122,6 +168,25 @@ static void add_equal(void) {
   }
   EXPECT(multicast_add_many(m, delegates, 3, &c->options, NULL), OK | INVALID_HANDLE);
   context_release(c);
+}
+
+/* Removals that follow each other closely. Invocations of this multicast make full fences then. */
+static void change_in_a_row(void) {
+  multicast m = random_multicast();
+  uint32_t i, count = 15 + random_below(15);
+  for (i = 0; i < count; ++i) {
+    context *c = context_make();
+    multicast_token token;
+    multicast_status status;
+    context_retain(c);
+    EXPECT(multicast_add(m, context_delegate(c), &c->options, &c->token), OK | INVALID_HANDLE);
+    token = c->token;
+    context_release(c);
+    if (one_in(4)) invoke_one(m);
+    status = multicast_token_remove(token);
+    EXPECT(status, OK | INVALID_HANDLE | (waits_for_certain() ? 0 : PENDING));
+    finished_if_ok(status, token);
+  }
 }
 
 static void add_wrongly(void) {
@@ -256,50 +321,6 @@ static void unregister_all(void) {
 static void unregister_context(void) {
   EXPECT_COUNT(multicast_broadcaster_unregister_context(random_broadcaster(), random_name(), NULL),
                OK | INVALID_HANDLE);
-}
-
-/* ---- Invocation ------------------------------------------------------------------------------ */
-
-order *order_begins(order *o) {
-  actor *a = actor_current();
-  order *outer = a->order;
-  o->number = ++a->invocations;
-  o->priority = INT_MAX;
-  a->order = o;
-  return outer;
-}
-
-static void invoke(void) {
-  uint32_t event = random_event();
-  size_t size = random_size();
-  order own, *outer = order_begins(&own);
-  int64_t count = multicast_invoke(random_multicast(), event, payload_of(event, size), size);
-  EXPECT_COUNT(count, OK | INVALID_HANDLE);
-  actor_current()->order = outer;
-}
-
-static void notify(void) {
-  uint32_t event = random_event();
-  size_t size = random_size();
-  order own, *outer = order_begins(&own);
-  int64_t count = multicast_broadcaster_notify(random_broadcaster(), random_name(), event,
-                                               payload_of(event, size), size);
-  EXPECT_COUNT(count, OK | INVALID_HANDLE);
-  actor_current()->order = outer;
-}
-
-static bool pass_on(void *left, const multicast_delegate *d) {
-  d->function(d->context, VISITED, NULL, 0);
-  return --*(int *)left != 0;
-}
-
-static void visit(void) {
-  int left = one_in(2) ? -1 : 1 + (int)random_below(5), limit = left;
-  order own, *outer = order_begins(&own);
-  int64_t count = multicast_visit(random_multicast(), pass_on, &left);
-  EXPECT_COUNT(count, OK | INVALID_HANDLE);
-  MUST(limit < 0 || count <= limit, "%lld visited, limit %d", (long long)count, limit);
-  actor_current()->order = outer;
 }
 
 /* ---- Queries --------------------------------------------------------------------------------- */
@@ -472,6 +493,7 @@ static const operation operations[] = {
     {"multicast_add_many", 15, add_many},
     {"multicast_broadcaster_register_many", 5, register_many},
     {"multicast_add of equal delegates", 10, add_equal},
+    {"additions and removals in a row", 8, change_in_a_row},
     {"multicast_add with invalid options", 4, add_wrongly},
     {"multicast_add without release", 40, borrow},
     {"removal without release", 40, remove_borrowed},

@@ -112,7 +112,7 @@ void session_with_multicast(void) {
   multicast m = multicast_create();
   multicast_lifetime none = {0};
   multicast_queue any = {0};
-  multicast_status status = MULTICAST_OK;
+  multicast_status status;
   bool was_outside = is_outside_of_calls();
   session s;
   multicast old = {SWAP(world_multicasts[random_below(MULTICAST_COUNT)], m.id)};
@@ -121,9 +121,12 @@ void session_with_multicast(void) {
   add_members(&s, m, none, any);
   let_others_run();
   if (one_in(2)) {
-    int64_t count = multicast_remove_all(m);
+    bool was_certain = waits_for_certain();
+    int64_t count = multicast_remove_all_within(m, UINT64_MAX, &status);
     EXPECT_COUNT(count, OK | INVALID_HANDLE);
-    if (count >= 0 && waits_for_certain()) members_are_finished(&s);
+    EXPECT(status, OK | INVALID_HANDLE | PENDING);
+    MUST(status != MULTICAST_PENDING || !was_certain, "a removal outside all calls waits");
+    if (status == MULTICAST_OK) members_are_finished(&s);
   }
   status = multicast_destroy(m);
   EXPECT(status, OK | PENDING | INVALID_HANDLE);

@@ -151,11 +151,11 @@ extension Multicast {
     var shared: Payload? = owned
     let count = withUnsafeMutablePointer(to: &progress) { progress in
       let dispatch = Dispatch(options: options, progress: progress)
-      let asymmetric = Fence.isAsymmetric
-      return withList(on: thread, asymmetric: asymmetric) { list, frame in
+      return withList(on: thread) { list, frame, asymmetric in
         // If the thread ends inside a call, the payload is released with the frame.
         shared?.pass(to: frame)
-        let called = list.invoke(dispatch, in: frame, asymmetric: asymmetric)
+        let called =
+          asymmetric ? list.invoke(dispatch, in: frame) : list.invokeFenced(dispatch, in: frame)
         shared = Payload.take(from: frame)
         return called
       }

@@ -3,7 +3,7 @@ import MulticastShims
 import Synchronization
 
 extension InvocationList {
-  /// The loop of every invocation, as long as every delegate is plain.
+  /// The loop of a biased invocation, as long as every delegate is plain.
   ///
   /// Before a call the invocation sets its hazard to the registration, and only then looks at the
   /// state of the entry. After the call it clears the hazard, and looks at the state again.
@@ -12,27 +12,78 @@ extension InvocationList {
   /// - Parameter frame: Keeps this list from being freed.
   /// - Returns: how many delegates were called.
   @inline(__always)
-  func invoke<C: Call>(_ call: C, in frame: Frame, asymmetric: Bool) -> Int64 {
-    // Acquire: pairs with `publish`. Entries that are added from here on are not called.
-    let count = Int(header.count.load(ordering: .acquiring))
+  func invoke<C: Call>(_ call: C, in frame: Frame) -> Int64 {
     var entry = address
-    let end = shims_keep(entry + count).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
+    let end = self.end
     var progress = Progress.goesOn
     while entry != end {
-      progress = Self.callPlain(call, entry, in: frame, asymmetric: asymmetric)
+      progress = Self.callPlain(call, entry, in: frame, asymmetric: true)
       if progress != .goesOn { break }
       entry += 1
       if entry == end { break }
       // Two in each round: the jump back is a good part of the cost of a delegate.
-      progress = Self.callPlain(call, entry, in: frame, asymmetric: asymmetric)
+      progress = Self.callPlain(call, entry, in: frame, asymmetric: true)
       if progress != .goesOn { break }
       entry = shims_keep(entry + 1).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
     }
     switch progress {
     case .goesOn: return Self.number(of: entry, in: frame)
     case .stops: return Self.number(of: entry, in: frame) &+ 1
-    case .isSpecial: return Self.invokeRest(call, from: entry, to: end, in: frame, asymmetric)
+    case .isSpecial: return Self.invokeRest(call, from: entry, to: end, in: frame, true)
     }
+  }
+
+  /// Behind the last entry. Acquire: pairs with `publish`. Entries that are added from here on are
+  /// not called.
+  @inline(__always) private var end: UnsafeMutablePointer<Entry> {
+    let count = Int(header.count.load(ordering: .acquiring))
+    return shims_keep(address + count).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
+  }
+
+  /// The loop of a fenced invocation. A full fence is expensive, so there is one for each delegate:
+  /// the hazard of the next delegate replaces that of the last one, and is followed by a look at
+  /// the states of both.
+  @inline(never)
+  @_optimize(speed)
+  func invokeFenced<C: Call>(_ call: C, in frame: Frame) -> Int64 {
+    let end = self.end
+    var entry = address
+    // The delegate that was called, and has the hazard.
+    var last: UnsafeMutablePointer<Entry>? = nil
+    var goesOn = true
+    while goesOn && entry != end && Self.isPlain(entry) {
+      frame.setHazard(entry.pointee.token)
+      Fence.full()
+      //~ no_look_after_fenced_call
+      if let last, _slowPath(Self.isDead(last)) { Self.finish(last, before: entry, in: frame) }
+      last = entry
+      guard Self.isPlain(entry) else { break }  //~ no_check_after_fenced_hazard
+      goesOn = call(entry.pointee.function, entry.pointee.context)
+      entry += 1
+    }
+    if let last {
+      frame.clearHazard()
+      Fence.full()
+      if Self.isDead(last) { PendingRemovals.callDidReturn(last.pointee.token) }
+    }
+    if goesOn && entry != end {
+      return Self.invokeRest(call, from: entry, to: end, in: frame, false)
+    }
+    return Self.number(of: entry, in: frame)
+  }
+
+  /// Does what is to be done after the call of a delegate that is dead now. The hazard is that of
+  /// the next one already; but that is not called yet, and nothing is to wait for it meanwhile.
+  ///
+  /// `callDidReturn` takes the waits' lock, and wakes the threads that have seen that hazard.
+  @inline(never)
+  private static func finish(
+    _ last: UnsafeMutablePointer<Entry>, before next: UnsafeMutablePointer<Entry>, in frame: Frame
+  ) {
+    frame.clearHazard()
+    PendingRemovals.callDidReturn(last.pointee.token)
+    frame.setHazard(next.pointee.token)
+    Fence.full()
   }
 
   /// How many entries are before this one in the list that is being read. The frame has the address

@@ -32,7 +32,7 @@ struct InvocationList {
     /// Once retired: invocations that began before this epoch may still read the list.
     var retiredAt: Epoch { Epoch(rawValue: retirement >> 1) }
     /// Once retired: whether those invocations are visible only after a heavy fence. They are
-    /// visible without one if this thread was the single invoker.
+    /// visible without one if this thread was the single invoker, or if they make full fences.
     var needsFence: Bool { retirement & 1 != 0 }
 
     mutating func retire(at epoch: Epoch, needsFence: Bool) {

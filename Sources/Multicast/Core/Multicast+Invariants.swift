@@ -16,9 +16,13 @@ extension Multicast {
       // The slot may have no occupant.
       guard isCurrent, handle.kind == .multicast else { return }
       list?.checkCurrent(self, check)
-      let invoker = fields.invoker.load(ordering: .relaxed) &- handle.rawValue
+      let word = fields.invoker.load(ordering: .relaxed) &- handle.rawValue
+      let invoker = word & ~Self.fenced
       check.that(
         invoker <= Self.multipleInvokers, "the invoker is none, one thread, or several", invoker)
+      check.that(word != Self.fenced, "a multicast that is fenced has an invoker", word)
+      let (since, now) = (fields.bias.fencedSince.rawValue, Epoch.current.rawValue)
+      check.that(since <= now, "the epoch has begun at which it was fenced", since, now)
     }
 
     /// The lists that were replaced, those of earlier occupants of the slot included.

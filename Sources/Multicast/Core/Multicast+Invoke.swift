@@ -70,16 +70,16 @@ extension Multicast {
   /// Calls every live delegate in order, on this thread.
   ///
   /// It takes no lock, makes no atomic read-modify-write and no allocation; and no fence
-  /// instruction if the kernel has the expedited membarrier.
+  /// instruction if the kernel has the expedited membarrier, unless the multicast is fenced.
   ///
   /// - Returns: how many were called, or the number of a status.
   @inline(__always)
   func invoke<C: Call>(_ call: C) -> Int64 {
     guard let thread = ThreadRecord.current else { return enterAndInvoke(call) }
-    // The two variants differ in one instruction for each delegate. To choose in the loop would
-    // cost more.
-    guard _fastPath(Fence.isAsymmetric) else { return invokeSymmetric(call, on: thread) }
-    return invoke(call, on: thread, asymmetric: true)
+    guard let frame = enter(thread) else { return Status.limit.count }
+    // The loops with light and with full fences differ. To choose in the loop would cost more.
+    guard isBiased(thread) else { return admitAndInvoke(thread, frame, call) }
+    return withList(thread, frame, asymmetric: true) { list in list.invoke(call, in: frame) }
   }
 
   // What is unusual is not inlined, so that the loop has all registers.
@@ -89,21 +89,21 @@ extension Multicast {
     guard let thread = ThreadRegistry.enter() else { return Status.outOfMemory.count }
     // The thread may have run a queue inside, and another one may wait for it to run it again.
     defer { if ThreadRegistry.leaveIfEnding(thread, true) && Queue.isInUse { Waits.wake() } }
-    return Fence.isAsymmetric
-      ? invoke(call, on: thread, asymmetric: true) : invokeSymmetric(call, on: thread)
+    // Its stack is empty, so there is a frame.
+    return admitAndInvoke(thread, enter(thread).unsafelyUnwrapped, call)
   }
 
   @inline(never)
-  private func invokeSymmetric<C: Call>(_ call: C, on thread: ThreadRecord) -> Int64 {
-    invoke(call, on: thread, asymmetric: false)
-  }
-
-  @inline(__always)
-  private func invoke<C: Call>(
-    _ call: C, on thread: ThreadRecord, asymmetric: Bool
-  ) -> Int64 {
-    withList(on: thread, asymmetric: asymmetric) { list, frame in
-      list.invoke(call, in: frame, asymmetric: asymmetric)
+  @_optimize(speed)
+  private func admitAndInvoke<C: Call>(_ thread: ThreadRecord, _ frame: Frame, _ call: C) -> Int64 {
+    switch admit(thread) {
+    case .refused: return Self.refuse(thread, frame)
+    case .biased:
+      return withList(thread, frame, asymmetric: true) { list in list.invoke(call, in: frame) }
+    case .fenced:
+      return withList(thread, frame, asymmetric: false) { list in
+        list.invokeFenced(call, in: frame)
+      }
     }
   }
 
@@ -112,19 +112,38 @@ extension Multicast {
   /// - Returns: the result of the body, or the number of a status.
   @inline(__always)
   func withList(
-    on thread: ThreadRecord, asymmetric: Bool, _ body: (InvocationList, Frame) -> Int64
+    on thread: ThreadRecord, _ body: (_ list: InvocationList, Frame, _ asymmetric: Bool) -> Int64
   ) -> Int64 {
+    guard let frame = enter(thread) else { return Status.limit.count }
+    var asymmetric = true
+    if !isBiased(thread) {
+      let admission = admit(thread)
+      if admission == .refused { return Self.refuse(thread, frame) }
+      asymmetric = admission == .biased
+    }
+    return withList(thread, frame, asymmetric: asymmetric) { list in body(list, frame, asymmetric) }
+  }
+
+  /// Begins an invocation: publishes its frame.
+  ///
+  /// - Returns: nil if invocations are nested too deep.
+  @inline(__always)
+  private func enter(_ thread: ThreadRecord) -> Frame? {
     // The epoch is read before the frame can be seen: no frame is ever without one.
     let epoch = Epoch.current
-    guard let frame = thread.push() else { return Status.limit.count }
+    guard let frame = thread.push() else { return nil }
     frame.publish(target, epoch: epoch)
     // Pairs with the writers' heavy fence: they see this frame, or the reads below see their
-    // changes.
-    Fence.light(asymmetric: asymmetric)
+    // changes. If there is no such fence, `admit` makes a full one.
+    Fence.light(asymmetric: true)
+    return frame
+  }
 
-    guard isRegistered(thread) || registerInvoker(thread) else {  //~ invoker_not_registered
-      return Self.refuse(thread, frame)
-    }
+  /// - Parameter asymmetric: Whether the invocation is biased.
+  @inline(__always)
+  private func withList(
+    _ thread: ThreadRecord, _ frame: Frame, asymmetric: Bool, _ body: (InvocationList) -> Int64
+  ) -> Int64 {
     // Acquire: pairs with `setList`. The handle is compared after the list was read. Before, the
     // list could be that of the next occupant of the slot.
     let list = fields.list.load(ordering: .acquiring)
@@ -134,16 +153,18 @@ extension Multicast {
     var called: Int64 = 0
     if let list {
       frame.list = UInt(bitPattern: list)
-      called = body(InvocationList(list), frame)
+      called = body(InvocationList(list))
     }
+    if !asymmetric { didCallFenced(called, thread) }
     Self.leave(frame, of: thread, asymmetric: asymmetric)
     return called
   }
 
-  /// Ends an invocation of a multicast that does not exist.
+  /// Ends an invocation of a multicast that does not exist. The slot may have a fenced one now, so
+  /// this makes a full fence.
   @inline(never)
   private static func refuse(_ thread: ThreadRecord, _ frame: Frame) -> Int64 {
-    leave(frame, of: thread, asymmetric: Fence.isAsymmetric)
+    leave(frame, of: thread, asymmetric: false)
     return Status.invalidHandle.count
   }
 
@@ -152,8 +173,8 @@ extension Multicast {
   private static func leave(_ frame: Frame, of thread: ThreadRecord, asymmetric: Bool) {
     let (target, epoch) = (frame.target, frame.epoch)
     thread.pop(frame)
-    // Pairs with the heavy fence of a writer that retired a list: the writer sees that this frame
-    // is gone, or this reads the epoch of the retired list, and frees it.
+    // Pairs with the fence of a writer that retired a list: the writer sees that this frame is
+    // gone, or this reads the epoch of the retired list, and frees it.
     Fence.light(asymmetric: asymmetric)
     let storage = target.invokedSlot.assumingMemoryBound(to: Storage.self)
     if _slowPath(storage.pointee.newestRetired.load(ordering: .relaxed) > epoch) {
@@ -161,28 +182,53 @@ extension Multicast {
     }
   }
 
-  /// Whether this thread is registered as an invoker of this multicast.
+  // MARK: - Invokers
+
+  private enum Admission { case refused, biased, fenced }
+
+  /// Whether this thread is registered as an invoker of this multicast, and that is biased.
   ///
   /// Asked before the list is read: a writer that found a single invoker has made its change
   /// without a fence, under the lock that `registerInvoker` takes. Acquire: pairs with the
   /// release of `registerInvoker`, by which another thread has let several threads in, this one
-  /// too.
+  /// too; and with that of `endFencing`.
   @inline(__always)
-  private func isRegistered(_ thread: ThreadRecord) -> Bool {
+  private func isBiased(_ thread: ThreadRecord) -> Bool {
     let number = fields.invoker.load(ordering: .acquiring) &- handle.rawValue
     return number == UInt64(thread.number) || number == Self.multipleInvokers
   }
 
-  /// Registers this thread as the single invoker, or as one of several.
+  private func isFenced(_ thread: ThreadRecord) -> Bool {
+    let number = fields.invoker.load(ordering: .acquiring) &- handle.rawValue
+    return number == UInt64(thread.number) | Self.fenced
+      || number == Self.multipleInvokers | Self.fenced
+  }
+
+  /// Registers this thread if need be, and makes a full fence if the multicast is fenced.
+  ///
+  /// The frame is published. What is read last from the word of the invokers decides.
   @inline(never)
+  private func admit(_ thread: ThreadRecord) -> Admission {
+    //~ invoker_not_registered
+    guard isBiased(thread) || isFenced(thread) || registerInvoker(thread) else { return .refused }
+    if !isFenced(thread) { return .biased }
+    // Pairs with the full fence of a writer: it sees this frame, or what this reads next are its
+    // changes.
+    Fence.full()
+    return .fenced
+  }
+
+  /// Registers this thread as the single invoker, or as one of several.
   private func registerInvoker(_ thread: ThreadRecord) -> Bool {
     let stripe = self.stripe
     stripe.lock()
     defer { stripe.unlock() }
     guard isCurrent else { return false }
-    let isFirst = fields.invoker.load(ordering: .relaxed) == handle.rawValue
-    let number = isFirst ? UInt64(thread.number) : Self.multipleInvokers
-    fields.invoker.store(handle.rawValue &+ number, ordering: .releasing)
+    let (known, own) = (invokerNumber & ~Self.fenced, UInt64(thread.number))
+    let number = known == 0 || known == own ? own : Self.multipleInvokers
+    // Without membarrier every multicast is fenced, for good.
+    let isFenced = !Fence.isAsymmetric || invokerNumber & Self.fenced != 0
+    invokerNumber = number | (isFenced ? Self.fenced : 0)
     checkInvariants()
     return true
   }

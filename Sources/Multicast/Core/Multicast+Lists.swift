@@ -19,13 +19,15 @@ extension Multicast {
     // After the replacement: an invocation that reads this epoch reads the new list.
     let epoch = Epoch.advance()
     //~ wrong_owner_of_retired_list
-    old.header.retire(at: epoch, needsFence: !hasSingleInvoker(removal.thread))
+    old.header.retire(at: epoch, needsFence: neededFence(removal.thread) == .heavy)
     old.header.next = fields.firstRetired
     fields.firstRetired = old.address
-    // Relaxed: the heavy fence is between this store and the first look at the frames. It pairs
-    // with the light fence before an invocation that ends reads this.
+    // Relaxed: a fence is between this store and the first look at the frames. It pairs with the
+    // fence before an invocation that ends reads this.
     fields.newestRetired.store(epoch, ordering: .relaxed)
-    if old.header.needsFence { removal.hasRetiredList = true } else { reclaimListsLocked() }
+    if old.header.needsFence { return removal.hasRetiredList = true }
+    Fence.full()
+    reclaimListsLocked()
   }
 
   /// Makes sure that there is room for one more entry: by a larger list if need be, if no entry is

@@ -10,8 +10,7 @@ extension Multicast {
       return Status.outOfMemory.count
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
-    let asymmetric = Fence.isAsymmetric
-    return withList(on: thread, asymmetric: asymmetric) { list, frame in
+    return withList(on: thread) { list, frame, asymmetric in
       list.prune(frame, asymmetric: asymmetric)
     }
   }

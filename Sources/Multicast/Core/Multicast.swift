@@ -15,16 +15,20 @@ struct Multicast {
     /// The newest epoch at which a list was retired; none if there is no retired list.
     let newestRetired: Atomic<Epoch>
     /// The handle of the occupant, plus: 0 if no thread has invoked it; the number of the thread
-    /// record if only one has; `multipleInvokers` if several have.
+    /// record if only one has; `multipleInvokers` if several have. `fenced` may be added to the
+    /// last two.
     let invoker: Atomic<UInt64>
 
     // What writers keep, under the stripe's lock.
 
     /// Lists that were replaced and may still be read, the newest first.
     var firstRetired: InvocationList.Address?
+    /// Which side pays for the fences.
+    var bias: Bias
   }
 
   static var multipleInvokers: UInt64 { Handle.oneGeneration / 2 }
+  static var fenced: UInt64 { Handle.oneGeneration / 4 }
 
   @inline(__always) static var pool: SlotPool { .multicasts }
 
@@ -87,7 +91,7 @@ struct Multicast {
   /// Another thread that begins now takes the stripe's lock in `registerInvoker` first. The caller
   /// holds that lock, so what it changes needs no fence.
   func hasSingleInvoker(_ thread: ThreadRecord?) -> Bool {
-    let number = fields.invoker.load(ordering: .relaxed) &- handle.rawValue
+    let number = (fields.invoker.load(ordering: .relaxed) &- handle.rawValue) & ~Self.fenced
     return number == 0 || number == thread.map { UInt64($0.number) }  //~ always_single_invoker
   }
 

@@ -16,10 +16,10 @@ extension Registration {
     let multicast = Multicast(slot: registration.owner)
     guard multicast.handle.kind == .multicast else { return Status.invalidHandle.count }
     var isLive = false
-    let count = multicast.withList(on: thread, asymmetric: Fence.isAsymmetric) { _, frame in
+    let count = multicast.withList(on: thread) { _, frame, asymmetric in
       guard let entry = registration.findEntry(token, of: multicast, frame) else { return 0 }
       isLive = true
-      let outcome = InvocationList.callSpecial(call, entry, in: frame, Fence.isAsymmetric)
+      let outcome = InvocationList.callSpecial(call, entry, in: frame, asymmetric)
       call.finish(frame)
       return outcome.isCalled ? 1 : 0
     }

@@ -1,4 +1,5 @@
 import MulticastHeader
+import MulticastShims
 
 /// The removal of registrations, from the mark in the list to the status that the caller gets.
 ///
@@ -8,7 +9,8 @@ import MulticastHeader
 ///    every list that an invocation may be reading, its registration is retired, and its calls that
 ///    wait in a queue are taken back. No call begins in an invocation that sees the mark.
 /// 2. *Heavy fence.* Every invocation sees the marks from here on, and this thread sees every
-///    hazard that was set before. If this thread is the single invoker, no fence is needed.
+///    hazard that was set before. If this thread is the single invoker, no fence is needed. If
+///    invocations make full fences, a full fence is enough: see `Bias`.
 /// 3. *Reclaim lists* that were replaced, as far as no invocation may be reading them.
 /// 4. *Wait* until no other thread's hazard protects the registration. *Reclaim* the registration,
 ///    and run its *release* function.
@@ -29,10 +31,10 @@ struct Removal {
   /// The multicast that is changed; nil if there are several.
   private let multicast: Multicast?
 
-  /// Whether only this thread can be in a call of what is removed.
-  private var isSingleInvoker = true
+  /// None if only this thread can be in a call of what is removed.
+  private var need = Fence.Need.none
 
-  /// A list was retired that other threads may be reading.
+  /// A list was retired that other threads may be reading, and that needs the heavy fence.
   var hasRetiredList = false
 
   /// Removed, and perhaps being called.
@@ -87,7 +89,7 @@ struct Removal {
     let multicast = self.multicast.unsafelyUnwrapped
     do throws(Status) {
       try multicast.withLock { () throws(Status) in
-        isSingleInvoker = multicast.hasSingleInvoker(thread)
+        need = multicast.neededFence(thread)
         try body(&self)
         multicast.compact(&self)
         multicast.checkInvariants()
@@ -95,7 +97,7 @@ struct Removal {
     } catch {
       outcome.failure = error
       // Another thread may be destroying the multicast. Its invokers are not known any more.
-      if error == .invalidHandle { isSingleInvoker = false }
+      if error == .invalidHandle { need = .heavy }
     }
   }
 
@@ -131,8 +133,8 @@ struct Removal {
   @_optimize(speed)
   mutating func retire(_ registration: Registration, _ token: Token, in multicast: Multicast) {
     registration.retire()
-    let hasSingleInvoker = multicast.hasSingleInvoker(thread)
-    var mayBeCalled = !hasSingleInvoker || thread?.isCalling(token) ?? false
+    let need = multicast.neededFence(thread)
+    var mayBeCalled = need != .none || thread?.isCalling(token) ?? false
     if let details = registration.details, let queue = details.pointee.queue {
       Queue(slot: queue).retract(details, &payloads)
       // The thread that runs the queue is not registered as an invoker. Its hazard was set under
@@ -140,7 +142,7 @@ struct Removal {
       mayBeCalled = true
     }
     if mayBeCalled {
-      if !hasSingleInvoker { isSingleInvoker = false }
+      if need > self.need { self.need = need }
       return retired.push(registration)
     }
     if registration.hasRest {
@@ -199,8 +201,10 @@ struct Removal {
     payloads.finish()  //~ payloads_released_after_waiting
     idle.reclaimAndRelease()
     idle = RegistrationChain()
-    if hasRetiredList || !(isSingleInvoker || retired.isEmpty) {
+    if hasRetiredList || need == .heavy && !retired.isEmpty {
       guard fence() else { return outcome.waiting = .system }
+    } else {
+      Fence.full()
     }
     if hasRetiredList { reclaimLists() }
     outcome.waiting = waitForCalls(timeout)
@@ -210,17 +214,30 @@ struct Removal {
   private mutating func fence() -> Bool {
     if isFenced { return true }
     isFenced = true
-    return Epoch.fence()
+    let begin = shims_now_ns()
+    guard Epoch.fence() else { return false }
+    let end = shims_now_ns()
+    if let multicast {
+      multicast.didFence(from: begin, to: end)
+    } else {
+      forEachOwner { $0.didFence(from: begin, to: end) }
+    }
+    return true
+  }
+
+  /// Visits the multicasts from which something was removed; one perhaps several times.
+  private func forEachOwner(_ body: (Multicast) -> Void) {
+    var last: UInt32? = nil
+    for registration in retired where registration.owner != last {
+      last = registration.owner
+      body(Multicast(slot: registration.owner))
+    }
   }
 
   /// Other threads may be reading lists of those multicasts from which something was removed.
   private func reclaimLists() {
     if let multicast { return multicast.reclaimLists() }
-    var last: UInt32? = nil
-    for registration in retired where registration.owner != last {
-      last = registration.owner
-      Multicast(slot: registration.owner).reclaimLists()
-    }
+    forEachOwner { $0.reclaimLists() }
   }
 
   /// Waits for calls of what this removal has retired, and reclaims and releases it.
@@ -249,11 +266,11 @@ struct Removal {
     let multicast = self.multicast.unsafelyUnwrapped
     // Most often there is no such delegate, and to find that out costs less than a fence.
     let isInside = thread?.isInside ?? false
-    let mayBeCalled = (isInside || !isSingleInvoker) && multicast.hasDead(selection)
+    let mayBeCalled = (isInside || need != .none) && multicast.hasDead(selection)
     guard mayBeCalled || Queue.isInUse else { return .ok }
     return waitForPriorRemovals(
       .selected(selection, of: multicast, mayBeCalled: mayBeCalled), timeout,
-      needsFence: mayBeCalled && !isSingleInvoker)
+      needsFence: mayBeCalled && multicast.needsHeavyFence(thread))
   }
 
   /// Waits for running calls of delegates that were removed before.
@@ -264,7 +281,7 @@ struct Removal {
     _ prior: PriorCalls, _ timeout: Timeout, needsFence: Bool = true
   ) -> Status {
     // The thread that removed them may not have made its heavy fence yet.
-    if needsFence { guard fence() else { return .system } }
+    if needsFence { guard fence() else { return .system } } else { Fence.full() }
     var waiting = Status.ok
     for record in ThreadRegistry.all {  //~ no_wait_for_prior_removals
       let isOwn = record == ThreadRecord.current

@@ -9,7 +9,8 @@ import Synchronization
 ///
 /// If the kernel has the expedited membarrier, the light fence orders for the compiler only, and
 /// the heavy fence makes every running thread of the process execute a fence instruction. Without
-/// membarrier (an old kernel, a sandbox) both are full fences.
+/// membarrier (an old kernel, a sandbox) both are full fences. `Bias` has the third way: a
+/// multicast that changes all the time has full fences on both sides.
 enum Fence {
   /// Set by `start` only, before the first thread record exists, so before the first light fence.
   nonisolated(unsafe) private(set) static var isAsymmetric = false
@@ -29,6 +30,19 @@ enum Fence {
   @inline(__always) static func light(asymmetric: Bool) {
     if asymmetric { shims_compiler_fence() } else { shims_full_fence() }
   }
+
+  /// What a thread that has changed something has to do before it sees what invocations published.
+  enum Need: UInt8 {
+    /// There is nothing to see but what the thread itself has published.
+    case none
+    case full
+    case heavy
+
+    @inline(__always) static func > (a: Need, b: Need) -> Bool { a.rawValue > b.rawValue }
+  }
+
+  /// For both sides, where no heavy fence is made.
+  @inline(__always) static func full() { shims_full_fence() }
 
   /// - Returns: false if the kernel refuses what it had granted. Nothing may be reclaimed then.
   static func heavy() -> Bool {

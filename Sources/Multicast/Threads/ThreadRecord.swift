@@ -21,6 +21,8 @@ struct ThreadRecord {
   struct Storage: ~Copyable {
     /// From 1. A multicast with a single invoker knows the invoker by this number.
     var number: UInt32
+    /// Calls with full fences that no multicast has counted yet: see `Bias`. For the owner only.
+    var fencedCalls: UInt32
     /// The first frame that is not in use, and the last frame, which only a look-up of a name may
     /// use. For the owner only.
     var top: UnsafeMutablePointer<Frame.Fields>

@@ -8,7 +8,7 @@ enum ThreadRegistry {
   private static let threadCount = Atomic<UInt64>(0)
 
   /// The most records: their numbers have to fit beside a generation.
-  private static let limit: UInt32 = 1 << 29
+  private static let limit: UInt32 = 1 << 28
 
   /// Gives the calling thread a record until its destructors run.
   ///

@@ -224,6 +224,26 @@ template <class Contender> static void add_and_remove_invoked(benchmark::State &
   }
 }
 
+/// Two threads add one beside 16, remove it, and invoke so many times: from nothing but changes to
+/// hardly any. An iteration is all of that on one thread, while the other does the same.
+template <class Contender>
+static void change_and_invoke(benchmark::State &state, size_t invocations) {
+  filled<Contender> full(16);
+  alignas(128) uint64_t counters[32] = {0};
+  auto round = [&](uint64_t &counter) {
+    auto token = full.contender.add(work_in_executable, &counter);
+    full.contender.remove(token);
+    for (size_t i = 0; i < invocations; i++) full.contender.invoke(1, nullptr, 0);
+  };
+  repeating_thread other([&] { return [&] { round(counters[0]); }; });
+  while (state.KeepRunningBatch(at_a_time)) {
+    other.meet();
+    timed(state, [&] {
+      for (size_t i = 0; i < at_a_time; i++) round(counters[16]);
+    });
+  }
+}
+
 /// An iteration is one of the delegates, here and in the next function.
 template <class Contender> static void remove_all_invoked(benchmark::State &state) {
   filled_and_invoked<Contender> full;
@@ -301,6 +321,10 @@ template <class Contender> static void register_all() {
     named("add and remove while another thread invokes", invoked,
           add_and_remove_invoked<Contender>)
         ->UseManualTime();
+    for (const size_t invocations : {0, 1, 10, 100, 1000, 10000})
+      named("change and invoke from two threads", invocations,
+            [=](benchmark::State &state) { change_and_invoke<Contender>(state, invocations); })
+          ->UseManualTime();
   }
 }
 

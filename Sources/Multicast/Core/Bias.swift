@@ -1,0 +1,164 @@
+import MulticastShims
+import Synchronization
+
+/// Which side of a multicast pays for its fences: removals, or invocations.
+///
+/// A multicast is *biased* to invocations: they make light fences, and each removal makes a heavy
+/// one. Where removals follow each other closely, that is the wrong side. Such a multicast becomes
+/// *fenced*: its invocations make a full fence for each delegate, and its removals no heavy fence.
+/// When removals cease it is biased again. The word that invocations compare tells which it is, so
+/// a biased invocation does not ask.
+///
+/// **From biased to fenced.** A removal stores the mode, and then advances the epoch to
+/// `fencedSince`, under the stripe's lock. An invocation may have read the old mode: it is a biased
+/// one, whose hazards are visible only after a heavy fence.
+///
+/// - If it has read `fencedSince` or a later epoch, it also sees the mode: the epoch is read first,
+///   with acquire. So every biased invocation has an older epoch.
+/// - If its frame is not visible after a heavy fence that was made since, it reads the mode after
+///   that fence, and sees it.
+///
+/// So a removal makes the heavy fence until one was made since `fencedSince`, and until no frame of
+/// this multicast is older. From then on all invocations are fenced. A removal marks, makes a full
+/// fence and looks at the hazards. An invocation sets its hazard, makes a full fence and looks at
+/// the mark. At least one of them sees the other. The same holds for a frame and a list that is
+/// replaced.
+///
+/// **From fenced to biased.** An invocation stores the mode under the stripe's lock, with release.
+/// Biased invocations read it, with acquire. So they see every mark and every new list of a writer
+/// that had the lock before, and looks at the frames without a heavy fence. A writer that has the
+/// lock later finds the mode, and makes the heavy fence. No invocation has to end before.
+struct Bias: ~Copyable {
+  /// Fenced: when that began, as long as a biased invocation may be running; none afterwards, and
+  /// where membarrier is missing.
+  ///
+  /// The stripe's lock guards it. Everything below decides about speed alone; threads may lose
+  /// counts of each other.
+  var fencedSince: Epoch
+  /// Biased: when the last heavy fence ended, in units of 64 ns. Fenced: how many delegates were
+  /// called since the last removal.
+  let clock: Atomic<UInt32>
+  /// Biased: how many heavy fences were made, one soon after the other.
+  let count: Atomic<UInt16>
+  /// What they take, in units of 16 ns: an average.
+  let cost: Atomic<UInt16>
+
+  /// After so many heavy fences a multicast is fenced.
+  static var patience: UInt16 { 12 }
+  /// A heavy fence follows soon if the time before it is less than so many times its own.
+  static var leisure: Int64 { 8 }
+  /// What a heavy fence takes at most, in units of 16 ns. More is the time of other threads.
+  static var highestCost: UInt64 { 2048 }
+  /// So many calls with full fences are worth 16 ns of heavy fences, and so many are always made:
+  /// if fewer are made between two removals, they take less time than heavy fences.
+  static var callsPerCost: UInt32 { 8 }
+  static var leastCalls: UInt32 { 2048 }
+  /// A thread counts so many calls before it tells a multicast.
+  static var share: UInt32 { 256 }
+}
+
+extension Multicast {
+  // MARK: - Under the stripe's lock
+
+  /// What the word of the invokers has beside the handle.
+  var invokerNumber: UInt64 {
+    get { fields.invoker.load(ordering: .relaxed) &- handle.rawValue }
+    // Release: pairs with the acquire of an invocation that reads it.
+    nonmutating set { fields.invoker.store(handle.rawValue &+ newValue, ordering: .releasing) }
+  }
+
+  /// What a thread that changes this multicast needs before it looks at the frames.
+  @inline(__always)
+  func neededFence(_ thread: ThreadRecord?) -> Fence.Need {
+    hasSingleInvoker(thread) ? .none : neededFenceOfSeveral(thread)
+  }
+
+  @inline(never)
+  private func neededFenceOfSeveral(_ thread: ThreadRecord?) -> Fence.Need {
+    if invokerNumber & Self.fenced == 0 { return .heavy }  //~ always_fenced
+    if fields.bias.fencedSince > .none && mayBeBiased(thread) { return .heavy }
+    if fields.bias.clock.load(ordering: .relaxed) != 0 {
+      fields.bias.clock.store(0, ordering: .relaxed)
+    }
+    return .full
+  }
+
+  /// Whether an invocation on another thread may be biased, although the multicast is fenced.
+  @inline(never)
+  private func mayBeBiased(_ thread: ThreadRecord?) -> Bool {
+    let since = fields.bias.fencedSince
+    if !since.isFenced { return true }
+    var isOwn = false
+    for record in ThreadRegistry.all {
+      let biased = record.firstFrame { frame, target, _ in
+        target == self.target && frame.epoch < since
+      }
+      if biased == nil { continue }
+      if !(record == thread) { return true }
+      isOwn = true
+    }
+    // Its own frames are visible to this thread, but not to another one.
+    if !isOwn { fields.bias.fencedSince = .none }
+    return false
+  }
+
+  // MARK: - With no lock held
+
+  /// Whether a heavy fence is needed for what was changed before.
+  func needsHeavyFence(_ thread: ThreadRecord?) -> Bool {
+    stripe.lock()
+    defer { stripe.unlock() }
+    return !isCurrent || neededFence(thread) == .heavy
+  }
+
+  /// A heavy fence was made for a change of this multicast. If one follows the other, the multicast
+  /// is fenced from now on.
+  @inline(never)
+  func didFence(from begin: UInt64, to end: UInt64) {
+    if invokerNumber & Self.fenced != 0 { return }
+    let cost = UInt16(truncatingIfNeeded: min((end &- begin) >> 4, Bias.highestCost))
+    let idle = UInt32(truncatingIfNeeded: begin >> 6) &- fields.bias.clock.load(ordering: .relaxed)
+    fields.bias.clock.store(UInt32(truncatingIfNeeded: end >> 6), ordering: .relaxed)
+    // Signed: another thread's heavy fence may have ended after this one began.
+    let isSoon = Int64(Int32(bitPattern: idle)) < Int64(cost) &* Bias.leisure / 4
+    let count = isSoon ? fields.bias.count.load(ordering: .relaxed) &+ 1 : 0
+    let known = count > 1 ? fields.bias.cost.load(ordering: .relaxed) : cost
+    fields.bias.count.store(count, ordering: .relaxed)
+    fields.bias.cost.store((known &* 3 &+ cost) / 4, ordering: .relaxed)
+    if count >= Bias.patience { beginFencing() }
+  }
+
+  private func beginFencing() {
+    stripe.lock()
+    defer { stripe.unlock() }
+    guard isCurrent, handle.kind == .multicast, Fence.isAsymmetric,
+      invokerNumber != 0 && invokerNumber & Self.fenced == 0
+    else { return }
+    invokerNumber |= Self.fenced
+    fields.bias.fencedSince = Epoch.advance()
+    fields.bias.clock.store(0, ordering: .relaxed)
+    checkInvariants()
+  }
+
+  /// Delegates were called with full fences. When these have cost more than a heavy fence, the
+  /// multicast is biased from now on.
+  @inline(never)
+  func didCallFenced(_ called: Int64, _ thread: ThreadRecord) {
+    // The frame and its withdrawal are worth two.
+    let share = thread.storage.pointee.fencedCalls &+ UInt32(truncatingIfNeeded: called) &+ 2
+    thread.storage.pointee.fencedCalls = share < Bias.share ? share : 0
+    if share < Bias.share { return }
+    let calls = fields.bias.clock.wrappingAdd(share, ordering: .relaxed).newValue
+    let cost = UInt32(fields.bias.cost.load(ordering: .relaxed))
+    if calls > max(cost &* Bias.callsPerCost, Bias.leastCalls) { endFencing() }
+  }
+
+  private func endFencing() {
+    stripe.lock()
+    defer { stripe.unlock() }
+    guard isCurrent, Fence.isAsymmetric, invokerNumber & Self.fenced != 0 else { return }
+    invokerNumber &= ~Self.fenced
+    fields.bias.count.store(0, ordering: .relaxed)
+    checkInvariants()
+  }
+}

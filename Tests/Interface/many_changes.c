@@ -1,0 +1,524 @@
+/* Changes that follow each other closely while other threads invoke: each keeps its promises, and
+ * only the first ones make the kernel's memory barrier. */
+
+#include "harness.h"
+#include "threads.h"
+
+#include <unistd.h>
+
+enum { MANY = 400 };
+
+static void call_nothing(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+}
+
+static multicast_delegate nothing(int *context) {
+  multicast_delegate d = {call_nothing, NULL};
+  d.context = context;
+  return d;
+}
+
+static void add_and_remove(multicast m) {
+  static int context;
+  CHECK_OK(multicast_token_remove(add(m, nothing(&context))));
+}
+
+/* A multicast that two threads have invoked, with so many delegates. */
+static multicast invoked_by_two(int count) {
+  static int contexts[256];
+  multicast m = multicast_create();
+  int i;
+  for (i = 0; i < count; ++i) add(m, nothing(&contexts[i]));
+  let_two_threads_invoke(m);
+  return m;
+}
+
+/* How many barriers so many changes make. */
+static int barriers_of(multicast m, int changes) {
+  int i;
+  (void)membarriers();
+  for (i = 0; i < changes; ++i) add_and_remove(m);
+  return membarriers();
+}
+
+/* Changes until there is no barrier any more. A loaded machine may need a second try: the time
+ * between two changes counts. */
+static void change_until_fenced(multicast m) { EVENTUALLY(barriers_of(m, MANY / 10) == 0); }
+
+/* Invokes until a removal makes a barrier again. */
+static void invoke_until_biased(multicast m) {
+  int i, tries = 0;
+  while (barriers_of(m, 1) == 0) {
+    CHECK(++tries < 1000);
+    for (i = 0; i < MANY * tries; ++i) multicast_invoke(m, 0, NULL, 0);
+  }
+}
+
+/* ---- How many barriers ----------------------------------------------------------------------- */
+
+TEST(changes_that_follow_each_other_make_few_barriers) {
+  multicast m = invoked_by_two(10);
+  count_membarriers();
+  if (is_without_membarrier()) {
+    CHECK_EQ(barriers_of(m, MANY), 0);
+    return;
+  }
+  CHECK(barriers_of(m, 1) > 0); /* a single change makes one */
+  change_until_fenced(m);
+  CHECK_EQ(barriers_of(m, MANY), 0);
+}
+
+TEST(changes_beside_a_single_invoker_on_another_thread_make_few_barriers) {
+  invoker other;
+  multicast m = multicast_create();
+  int calls = 0;
+  count_membarriers();
+  add(m, counter(&calls));
+  invoke_in_background(&other, m);
+  CHECK_EQ(invoke_finished(&other), 1);
+  change_until_fenced(m);
+  CHECK_EQ(barriers_of(m, MANY), 0);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(calls, 2);
+}
+
+TEST(changes_make_barriers_again_after_many_invocations) {
+  multicast m = invoked_by_two(100);
+  if (is_without_membarrier()) return; /* there is never a barrier */
+  count_membarriers();
+  change_until_fenced(m);
+  invoke_until_biased(m);
+  change_until_fenced(m);
+  invoke_until_biased(m);
+}
+
+TEST(invocations_between_changes_do_not_bring_barriers_back) {
+  multicast m = invoked_by_two(10);
+  int i, barriers = 0;
+  count_membarriers();
+  change_until_fenced(m);
+  for (i = 0; i < MANY; ++i) {
+    multicast_invoke(m, 0, NULL, 0);
+    barriers += barriers_of(m, 1);
+  }
+  CHECK_EQ(barriers, 0);
+}
+
+TEST(changes_of_one_multicast_leave_the_others_as_they_are) {
+  multicast m = invoked_by_two(10), other = invoked_by_two(10);
+  if (is_without_membarrier()) return; /* there is never a barrier */
+  count_membarriers();
+  change_until_fenced(m);
+  CHECK(barriers_of(other, 1) > 0);
+  CHECK_EQ(barriers_of(m, 1), 0);
+}
+
+TEST(removing_many_makes_one_barrier_at_most) {
+  multicast m = invoked_by_two(64), others[2];
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  multicast_add_options options = under(lifetime);
+  int i, contexts[64];
+  count_membarriers();
+  CHECK_EQ(multicast_remove_all(m), 64);
+  CHECK(membarriers() <= 1);
+  others[0] = invoked_by_two(1);
+  others[1] = invoked_by_two(1);
+  for (i = 0; i < 64; ++i) add_with(others[i % 2], nothing(&contexts[i]), &options);
+  (void)membarriers();
+  CHECK_OK(multicast_lifetime_end(lifetime));
+  CHECK(membarriers() <= 1);
+  CHECK_OK(multicast_destroy(others[0]));
+  CHECK(membarriers() <= 1);
+}
+
+TEST(removing_many_from_fenced_multicasts_makes_no_barrier) {
+  multicast m = invoked_by_two(1);
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  multicast_add_options options = under(lifetime);
+  int i, contexts[64];
+  count_membarriers();
+  change_until_fenced(m);
+  for (i = 0; i < 64; ++i) add_with(m, nothing(&contexts[i]), &options);
+  CHECK_OK(multicast_lifetime_end(lifetime));
+  CHECK_EQ(multicast_remove_all(m), 1);
+  CHECK_OK(multicast_destroy(m));
+  CHECK_EQ(membarriers(), 0);
+}
+
+TEST(adding_while_there_is_room_makes_no_barrier) {
+  int i, contexts[10], blocks;
+  multicast m;
+  use_test_allocator();
+  m = invoked_by_two(5); /* has room for ten */
+  blocks = (int)allocated_blocks;
+  count_membarriers();
+  for (i = 0; i < 5; ++i) add(m, nothing(&contexts[i]));
+  CHECK_EQ(membarriers(), 0);
+  CHECK_EQ(allocated_blocks, blocks);
+}
+
+/* ---- Promises of removals -------------------------------------------------------------------- */
+
+static void *remove_blocker(void *argument) {
+  void **arguments = argument;
+  CHECK_OK(multicast_remove(*(multicast *)arguments[0], blocking(arguments[1])));
+  CHECK(((blocker *)arguments[1])->has_left);
+  return NULL;
+}
+
+/* A removal on another thread waits for a call of `b`, which a third thread makes. */
+static void expect_removal_to_wait(multicast m, blocker *b) {
+  void *arguments[] = {&m, b};
+  pthread_t remover;
+  invoker other;
+  invoke_in_background(&other, m);
+  gate_wait(&b->entered);
+  remover = start_thread(remove_blocker, arguments);
+  pause_ms(A_WHILE_MS);
+  CHECK(!LOAD(b->has_left));
+  gate_open(&b->let_go);
+  join_thread(remover);
+  invoke_finished(&other);
+}
+
+TEST(removal_from_a_fenced_multicast_waits_for_the_call) {
+  blocker b = BLOCKER_INIT;
+  multicast m = invoked_by_two(3);
+  count_membarriers();
+  change_until_fenced(m);
+  add(m, blocking(&b));
+  expect_removal_to_wait(m, &b);
+  CHECK_EQ(membarriers(), 0);
+}
+
+/* The invocation began before the mode changed, and is inside a call since. */
+TEST(removal_waits_for_a_call_that_began_before_the_changes) {
+  blocker first = BLOCKER_INIT, second = BLOCKER_INIT;
+  multicast m = multicast_create();
+  invoker other;
+  void *arguments[2];
+  pthread_t remover;
+  add(m, blocking(&first));
+  add(m, blocking(&second));
+  gate_open(&first.let_go);
+  gate_open(&second.let_go);
+  let_two_threads_invoke(m);
+  first.let_go = second.let_go = first.entered = second.entered = shut;
+  second.has_left = false;
+  count_membarriers();
+  invoke_in_background(&other, m);
+  gate_wait(&first.entered);
+  if (!is_without_membarrier()) {
+    int i;
+    for (i = 0; i < MANY; ++i) CHECK(barriers_of(m, 1) > 0); /* as long as it runs */
+  }
+  gate_open(&first.let_go);
+  gate_wait(&second.entered);
+  arguments[0] = &m, arguments[1] = &second;
+  remover = start_thread(remove_blocker, arguments);
+  pause_ms(A_WHILE_MS);
+  CHECK(!LOAD(second.has_left));
+  gate_open(&second.let_go);
+  join_thread(remover);
+  CHECK_EQ(invoke_finished(&other), 2);
+  change_until_fenced(m);
+}
+
+typedef struct scene {
+  multicast m;
+  multicast_token own, next;
+  int calls, releases;
+  multicast_status status;
+} scene;
+
+static void release_of_scene(void *context) { ++((scene *)context)->releases; }
+
+static void count_in_scene(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  ++((scene *)context)->calls;
+}
+
+static void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
+  scene *s = context;
+  (void)event, (void)payload, (void)size;
+  ++s->calls;
+  s->status = multicast_token_remove(s->own);
+  CHECK_EQ(s->releases, 0);
+}
+
+TEST(delegate_of_a_fenced_multicast_removes_itself) {
+  scene s = {{0}, {0}, {0}, 0, 0, MULTICAST_OK};
+  multicast_add_options options = with_release(release_of_scene);
+  multicast_delegate d = {remove_itself, NULL}, after = {count_in_scene, NULL};
+  d.context = after.context = &s;
+  s.m = invoked_by_two(2);
+  count_membarriers();
+  change_until_fenced(s.m);
+  s.own = add_with(s.m, d, &options);
+  s.next = add(s.m, after);
+  CHECK_EQ(multicast_invoke(s.m, 0, NULL, 0), 4);
+  CHECK_STATUS(s.status, MULTICAST_PENDING);
+  CHECK_EQ(s.calls, 2);
+  CHECK_EQ(s.releases, 1);
+  CHECK_EQ(multicast_invoke(s.m, 0, NULL, 0), 3);
+  CHECK_EQ(membarriers(), 0);
+}
+
+static void remove_next(void *context, uint32_t event, const void *payload, size_t size) {
+  scene *s = context;
+  (void)event, (void)payload, (void)size;
+  s->status = multicast_token_remove(s->next);
+}
+
+TEST(delegate_of_a_fenced_multicast_removes_the_next_one) {
+  scene s = {{0}, {0}, {0}, 0, 0, MULTICAST_PENDING};
+  multicast_add_options options = with_release(release_of_scene);
+  multicast_delegate d = {remove_next, NULL}, after = {count_in_scene, NULL};
+  d.context = after.context = &s;
+  s.m = invoked_by_two(2);
+  count_membarriers();
+  change_until_fenced(s.m);
+  s.own = add(s.m, d);
+  s.next = add_with(s.m, after, &options);
+  CHECK_EQ(multicast_invoke(s.m, 0, NULL, 0), 3);
+  CHECK_STATUS(s.status, MULTICAST_OK);
+  CHECK_EQ(s.calls, 0);
+  CHECK_EQ(s.releases, 1);
+  CHECK_EQ(multicast_invoke(s.m, 0, NULL, 0), 3);
+}
+
+/* A release function that waits for a thread which removes the delegate behind. */
+static multicast_token behind;
+
+static void *remove_behind(void *unused) {
+  (void)unused;
+  CHECK_OK(multicast_token_remove(behind));
+  return NULL;
+}
+
+static void release_and_wait(void *context) {
+  ++*(int *)context;
+  on_another_thread(remove_behind, NULL);
+}
+
+static void remove_in_background(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  CHECK_STATUS(multicast_token_remove(*(multicast_token *)((void **)context)[0]),
+               MULTICAST_PENDING);
+}
+
+static void release_pair(void *context) { release_and_wait(((void **)context)[1]); }
+
+TEST(release_after_a_call_may_wait_for_the_removal_of_the_next_delegate) {
+  multicast_add_options options = with_release(release_pair);
+  multicast_token own;
+  int releases = 0, calls = 0;
+  void *pair[] = {&own, &releases};
+  multicast_delegate d = {remove_in_background, NULL};
+  multicast m = invoked_by_two(2);
+  d.context = pair;
+  count_membarriers();
+  change_until_fenced(m);
+  own = add_with(m, d, &options);
+  behind = add(m, counter(&calls));
+  multicast_invoke(m, 0, NULL, 0);
+  CHECK_EQ(releases, 1);
+  CHECK_EQ(calls, 0); /* it was removed before its call */
+  CHECK_EQ(multicast_count(m), 2);
+}
+
+/* ---- Nested invocations ---------------------------------------------------------------------- */
+
+static void invoke_and_change(void *context, uint32_t event, const void *payload, size_t size) {
+  scene *s = context;
+  (void)payload, (void)size;
+  ++s->calls;
+  if (event == 0) return;
+  if (event == 1) change_until_fenced(s->m);
+  if (event == 2) invoke_until_biased(s->m);
+  CHECK_EQ(multicast_invoke(s->m, event - 1, NULL, 0), 12);
+  add_and_remove(s->m);
+}
+
+TEST(mode_changes_during_nested_invocations) {
+  scene s = {{0}, {0}, {0}, 0, 0, MULTICAST_OK};
+  multicast_delegate d = {invoke_and_change, NULL};
+  int i;
+  if (is_without_membarrier()) return; /* there is one mode */
+  s.m = invoked_by_two(10);
+  d.context = &s;
+  add(s.m, d);
+  add(s.m, d);
+  count_membarriers();
+  for (i = 0; i < 3; ++i) {
+    s.calls = 0;
+    CHECK_EQ(multicast_invoke(s.m, 1, NULL, 0), 12);
+    invoke_until_biased(s.m);
+    change_until_fenced(s.m);
+  }
+  CHECK(s.calls > 0);
+}
+
+/* ---- Every kind of invocation ---------------------------------------------------------------- */
+
+static bool stop_at_third(void *context, const multicast_delegate *d) {
+  (void)d;
+  return ++*(int *)context < 3;
+}
+
+TEST(every_kind_of_invocation_works_in_a_fenced_multicast) {
+  multicast m = invoked_by_two(4);
+  multicast_queue q = queue_with(8, MULTICAST_OVERFLOW_REFUSE);
+  multicast_invocation options;
+  multicast_add_options once, filtered;
+  multicast_token token, paused;
+  int visits = 0, calls = 0, queued = 0;
+  multicast_add_options_init(&once, sizeof once);
+  once.flags = MULTICAST_ONCE;
+  multicast_add_options_init(&filtered, sizeof filtered);
+  filtered.events = 2;
+  multicast_invocation_init(&options, sizeof options);
+  count_membarriers();
+  change_until_fenced(m);
+  CHECK_EQ(multicast_visit(m, stop_at_third, &visits), 3);
+  CHECK_EQ(visits, 3);
+  add_with(m, counter(&calls), &once);
+  token = add(m, counter(&calls));
+  add_with(m, counter(&calls), &filtered);
+  add_queued(m, counter(&queued), q);
+  paused = add(m, counter(&calls));
+  CHECK_OK(multicast_token_pause(paused));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 7);
+  CHECK_EQ(calls, 2);
+  CHECK_EQ(multicast_invoke_with(m, &options, NULL), 6);
+  CHECK_EQ(calls, 3);
+  CHECK_EQ(multicast_token_invoke(token, 0, NULL, 0), 1);
+  CHECK_EQ(calls, 4);
+  CHECK_EQ(multicast_prune(m), 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 2);
+  CHECK_EQ(queued, 2);
+  CHECK_EQ(membarriers(), 0);
+  CHECK_OK(multicast_destroy(m));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+/* ---- The slot and its next occupant ---------------------------------------------------------- */
+
+TEST(next_multicast_in_the_slot_of_a_fenced_one_begins_anew) {
+  int i;
+  if (is_without_membarrier()) return; /* there is never a barrier */
+  count_membarriers();
+  for (i = 0; i < 3; ++i) {
+    multicast m = invoked_by_two(3);
+    CHECK(barriers_of(m, 1) > 0);
+    change_until_fenced(m);
+    CHECK_OK(multicast_destroy(m));
+  }
+}
+
+/* ---- fork ------------------------------------------------------------------------------------ */
+
+static void use_in_child(void *argument) {
+  multicast m = *(multicast *)argument;
+  int i, calls = 0;
+  multicast_token token = add(m, counter(&calls));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 11);
+  CHECK_OK(multicast_token_remove(token));
+  CHECK_EQ(calls, 1);
+  for (i = 0; i < MANY; ++i) add_and_remove(m);
+  for (i = 0; i < MANY; ++i) multicast_invoke(m, 0, NULL, 0);
+}
+
+TEST(fork_of_a_fenced_multicast) {
+  multicast m = invoked_by_two(10);
+  count_membarriers();
+  change_until_fenced(m);
+  in_child(use_in_child, &m);
+  CHECK_EQ(barriers_of(m, MANY), 0);
+}
+
+static void fork_in_call(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)payload, (void)size;
+  if (event == 1) in_child(use_in_child, context);
+}
+
+TEST(fork_inside_a_call_of_a_fenced_multicast) {
+  multicast m = invoked_by_two(9);
+  multicast_delegate d = {fork_in_call, NULL};
+  d.context = &m;
+  add(m, d);
+  count_membarriers();
+  change_until_fenced(m);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 10);
+}
+
+/* ---- Storms ---------------------------------------------------------------------------------- */
+
+/* A context that must not be called after its removal has returned. */
+typedef struct guarded {
+  int is_valid;
+  int calls;
+} guarded;
+
+static void call_guarded(void *context, uint32_t event, const void *payload, size_t size) {
+  guarded *g = context;
+  (void)event, (void)payload, (void)size;
+  CHECK_EQ(LOAD(g->is_valid), 1);
+  ADD(g->calls, 1);
+  CHECK_EQ(LOAD(g->is_valid), 1);
+}
+
+typedef struct storm {
+  multicast m;
+  int stop;
+  int quiet; /* whether to pause between bursts, so that the mode changes */
+} storm;
+
+static void *invoke_in_storm(void *argument) {
+  storm *s = argument;
+  while (!LOAD(s->stop)) CHECK(multicast_invoke(s->m, 0, NULL, 0) >= 0);
+  return NULL;
+}
+
+static void *change_in_storm(void *argument) {
+  enum { BURSTS = 60, BURST = 40 };
+  storm *s = argument;
+  int i, k;
+  for (i = 0; i < BURSTS; ++i) {
+    for (k = 0; k < BURST; ++k) {
+      guarded *g = calloc(1, sizeof *g);
+      multicast_delegate d = {call_guarded, NULL};
+      multicast_token token;
+      d.context = g;
+      STORE(g->is_valid, 1);
+      token = add(s->m, d);
+      if (k % 4 == 0) multicast_invoke(s->m, 0, NULL, 0);
+      CHECK_OK(multicast_token_remove(token));
+      STORE(g->is_valid, 0);
+      free(g);
+    }
+    if (s->quiet) pause_ms(1);
+  }
+  return NULL;
+}
+
+static void run_storm(int quiet) {
+  enum { THREADS = 2 };
+  storm s;
+  pthread_t invokers[THREADS], changers[THREADS];
+  int i;
+  s.m = invoked_by_two(8);
+  s.stop = 0;
+  s.quiet = quiet;
+  for (i = 0; i < THREADS; ++i) invokers[i] = start_thread(invoke_in_storm, &s);
+  for (i = 0; i < THREADS; ++i) changers[i] = start_thread(change_in_storm, &s);
+  for (i = 0; i < THREADS; ++i) join_thread(changers[i]);
+  STORE(s.stop, 1);
+  for (i = 0; i < THREADS; ++i) join_thread(invokers[i]);
+  CHECK_EQ(multicast_count(s.m), 8);
+  CHECK_OK(multicast_destroy(s.m));
+}
+
+TEST(storm_of_changes_while_others_invoke) { run_storm(0); }
+
+TEST(storm_of_changes_in_bursts_while_others_invoke) { run_storm(1); }
