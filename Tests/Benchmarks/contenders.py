@@ -26,6 +26,9 @@ STYLES = [
     Style("GMainContext", "#009e73", "d"),
     Style("Qt", "#e69f00", "P"),
     Style("liburcu", "#8c6d31", "<"),
+    Style("eventpp", "#661100", "1"),
+    Style("sigslot", "#999933", "2"),
+    Style("nano-signal-slot", "#6699cc", "3"),
     Style("mutex", "#882255", ">"),
     Style("libstdc++", "#999999", "p"),
     Style("Linux", "#000000", "p"),  # only a system call

@@ -21,6 +21,13 @@ PEERS = {
     "Google Benchmark": ("libbenchmark-dev", "benchmark"),
 }
 
+# Header-only peers, by the variables in which CMake keeps where they were found.
+CHECKOUTS = {
+    "eventpp": "EVENTPP_DIRECTORY",
+    "sigslot": "SIGSLOT_DIRECTORY",
+    "nano-signal-slot": "NANO_SIGNAL_SLOT_DIRECTORY",
+}
+
 
 def describe(build):
     """The machine, and the compilers with which a build directory was configured."""
@@ -37,9 +44,15 @@ def describe(build):
     }
 
 
-def peer_versions():
-    """name -> version, for each peer that is installed."""
+def peer_versions(build):
+    """name -> version, for each peer that is installed or was found in a checkout."""
     versions = {name: version(*where) for name, where in PEERS.items()}
+    cache = (build / "CMakeCache.txt").read_text()
+    for name, variable in CHECKOUTS.items():
+        directory = field(cache, rf"^{variable}:INTERNAL=(.+)")
+        if directory:
+            versions[name] = first_line(
+                "git", "-C", directory, "describe", "--tags", "--always") or "of unknown version"
     return {name: found for name, found in versions.items() if found}
 
 
@@ -49,7 +62,7 @@ def version(package, module):
 
 
 def field(text, pattern):
-    found = re.search(pattern, text)
+    found = re.search(pattern, text, re.MULTILINE)
     return found.group(1).strip() if found else ""
 
 

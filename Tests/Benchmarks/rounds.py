@@ -33,7 +33,7 @@ def main():
     results = {
         "machine": machine.describe(arguments.build),
         "run": {"complete": not (arguments.quick or arguments.only), **plan},
-        "peers": machine.peer_versions(),
+        "peers": machine.peer_versions(arguments.build),
         "missing": told(contexts, "missing_peers", "; ")
         + told(contexts, "missing_libraries", "; "),
         "not_thread_safe": told(contexts, "not_thread_safe", ";"),

@@ -24,6 +24,15 @@
 #ifdef HAS_URCU
 #include "urcu.hpp"
 #endif
+#ifdef HAS_SIGSLOT
+#include "sigslot.hpp"
+#endif
+#ifdef HAS_NANO_SIGNAL_SLOT
+#include "nano.hpp"
+#endif
+#ifdef HAS_EVENTPP
+#include "eventpp.hpp"
+#endif
 
 using libmulticast_shared = libmulticast_contender<shared_library>;
 using libmulticast_static = libmulticast_contender<static_library>;
@@ -34,33 +43,33 @@ using bare_loops = contenders<
     bare_loop_contender<true, 3>, bare_loop_contender<false, 0>, bare_loop_contender<false, 1>,
     bare_loop_contender<false, 2>, bare_loop_contender<false, 3>>;
 
-using no_peer = contenders<libmulticast_cpp_contender>;  // it has what peers have
+using peers = contenders<
+    libmulticast_cpp_contender,  // it has what peers have
 #ifdef HAS_BOOST
-using until_boost = no_peer::with<boost_signals2_contender>;
-#else
-using until_boost = no_peer;
+    boost_signals2_contender,
 #endif
 #ifdef HAS_SIGCXX
-using until_sigcxx = until_boost::with<sigcxx_contender>;
-#else
-using until_sigcxx = until_boost;
+    sigcxx_contender,
 #endif
 #ifdef HAS_GLIB
-using until_glib = until_sigcxx::with<gobject_contender>;
-#else
-using until_glib = until_sigcxx;
+    gobject_contender,
 #endif
 #ifdef HAS_QT
-using until_qt = until_glib::with<qt_contender>;
-#else
-using until_qt = until_glib;
+    qt_contender,
 #endif
 #ifdef HAS_URCU
-using until_urcu = until_qt::with<urcu_contender>;
-#else
-using until_urcu = until_qt;
+    urcu_contender,
 #endif
-using peers = until_urcu::with<mutex_contender>;
+#ifdef HAS_SIGSLOT
+    sigslot_contender,
+#endif
+#ifdef HAS_NANO_SIGNAL_SLOT
+    nano_signal_slot_contender,
+#endif
+#ifdef HAS_EVENTPP
+    eventpp_contender,
+#endif
+    mutex_contender>;
 
 /// The names of the contenders that are not thread-safe, for `run_question`.
 inline std::string not_thread_safe() {
