@@ -339,14 +339,15 @@ static void count_membarrier(int signal, siginfo_t *info, void *context) {
   int error = errno;
   (void)signal, (void)info;
   ADD(membarrier_count, 1);
-#if defined(__x86_64__)
-  state->uc_mcontext.gregs[REG_RAX] =
-      syscall(SYS_membarrier, state->uc_mcontext.gregs[REG_RDI], 0, COUNTED);
-#elif defined(__aarch64__)
+#if defined(__aarch64__)
   state->uc_mcontext.regs[0] =
       (uint64_t)syscall(SYS_membarrier, state->uc_mcontext.regs[0], 0, COUNTED);
+#elif defined(__riscv)
+  state->uc_mcontext.__gregs[REG_A0] =
+      (uint64_t)syscall(SYS_membarrier, state->uc_mcontext.__gregs[REG_A0], 0, COUNTED);
 #else
-#error "Where are the arguments and the result of a system call?"
+  state->uc_mcontext.gregs[REG_RAX] =
+      syscall(SYS_membarrier, state->uc_mcontext.gregs[REG_RDI], 0, COUNTED);
 #endif
   errno = error;
 }
