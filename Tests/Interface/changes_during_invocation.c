@@ -128,7 +128,7 @@ CALLBACK(reorder_then_remove_other) {
   multicast_add_options options = multicast_add_options_default();
   UNUSED;
   ++a->calls;
-  options.priority = 7; /* goes first, so the list is rewritten with other ranks */
+  options.priority = 7; /* goes first, so the delegates have other places */
   CHECK_OK(multicast_add(a->target, counter(&ignored), &options, NULL));
   a->result = multicast_token_remove(a->token);
 }
@@ -142,6 +142,127 @@ TEST(removed_after_insertion_by_priority_during_invoke_is_not_called) {
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
   CHECK_OK(a.result);
   CHECK_EQ(calls, 0);
+}
+
+/* In two invocations, one inside the other. Each reads a list of its own; that of the inner one is
+ * freed at its end, and the outer one reads an older list. */
+CALLBACK(reorder_inside_then_remove_other) {
+  actor *a = context;
+  static int ignored;
+  multicast_add_options options = multicast_add_options_default();
+  UNUSED;
+  options.priority = ++a->calls;
+  CHECK_OK(multicast_add(a->target, counter(&ignored), &options, NULL));
+  if (a->calls == 2) return;
+  CHECK(multicast_invoke(a->target, 0, NULL, 0) > 0);
+  a->result = multicast_token_remove(a->token);
+}
+
+TEST(removed_after_a_list_in_between_was_freed_is_not_called) {
+  int calls = 0;
+  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+  a.target = multicast_create();
+  add(a.target, acting(reorder_inside_then_remove_other, &a));
+  add(a.target, counter(&calls));
+  a.token = add(a.target, counter(&calls));
+  add(a.target, counter(&calls));
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 3);
+  CHECK_OK(a.result);
+  CHECK_EQ(calls, 3 + 2);
+}
+
+/* The same for pauses, and for a delegate that is in no older list. */
+CALLBACK(reorder_inside_then_pause_other) {
+  actor *a = context;
+  static int ignored;
+  multicast_add_options options = multicast_add_options_default();
+  multicast_token added;
+  UNUSED;
+  options.priority = ++a->calls;
+  CHECK_OK(multicast_add(a->target, counter(&ignored), &options, &added));
+  if (a->calls == 2) return;
+  CHECK(multicast_invoke(a->target, 0, NULL, 0) > 0);
+  CHECK_OK(multicast_token_pause(added));
+  a->result = multicast_token_pause(a->token);
+}
+
+TEST(paused_after_a_list_in_between_was_freed_is_not_called) {
+  int calls = 0;
+  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
+  a.target = multicast_create();
+  add(a.target, acting(reorder_inside_then_pause_other, &a));
+  a.token = add(a.target, counter(&calls));
+  add(a.target, counter(&calls));
+  CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 2);
+  CHECK_OK(a.result);
+  CHECK_EQ(calls, 2 + 1);
+}
+
+/* Threads that each read another list of one multicast, more than are looked at in one go. */
+enum { READERS = 152 };
+
+typedef struct reader {
+  gate entered, let_go;
+  multicast target;
+  pthread_t thread;
+} reader;
+
+CALLBACK(block_reader) {
+  reader *r = (reader *)(uintptr_t)payload;
+  (void)context, (void)event, (void)size;
+  gate_open(&r->entered);
+  gate_wait(&r->let_go);
+}
+
+static void *read_a_list(void *argument) {
+  reader *r = argument;
+  multicast_invoke(r->target, 0, r, sizeof *r);
+  return NULL;
+}
+
+TEST(removed_while_threads_read_many_lists_is_called_by_none) {
+  static reader readers[READERS];
+  static const multicast_delegate blocks = {block_reader, NULL};
+  static int kept, removed[4];
+  multicast_token tokens[4];
+  multicast_add_options options = multicast_add_options_default();
+  int64_t bytes;
+  int i, step;
+  multicast m;
+  use_test_allocator();
+  m = multicast_create();
+  options.priority = 1;
+  CHECK_OK(multicast_add(m, blocks, &options, NULL));
+  for (i = 0; i < 4; ++i) {
+    tokens[i] = add(m, counter(&removed[i]));
+    add(m, counter(&kept));
+  }
+  for (i = 0; i < READERS; ++i) {
+    static int ignored;
+    const gate fresh = GATE_INIT;
+    readers[i].entered = readers[i].let_go = fresh;
+    readers[i].target = m;
+    readers[i].thread = start_thread(read_a_list, &readers[i]);
+    gate_wait(&readers[i].entered);
+    ++options.priority;
+    add_with(m, counter(&ignored), &options); /* the next thread reads another list */
+    CHECK_EQ(multicast_remove_context(m, &ignored), 1);
+  }
+  bytes = LOAD(allocated_bytes);
+  /* Every fourth list is freed, then every fourth of the others, and so on. Each time one delegate
+   * less is called. */
+  for (step = 0; step < 4; ++step) {
+    if (step > 0) CHECK_OK(multicast_token_remove(tokens[step - 1]));
+    for (i = step; i < READERS; i += 4) {
+      gate_open(&readers[i].let_go);
+      join_thread(readers[i].thread);
+    }
+    CHECK_EQ(removed[step], (step + 1) * (READERS / 4));
+  }
+  for (i = 0; i < 4; ++i) CHECK_EQ(removed[i], (i + 1) * (READERS / 4));
+  CHECK_EQ(kept, 4 * READERS);
+  CHECK(LOAD(allocated_bytes) < bytes);
+  CHECK_OK(multicast_destroy(m));
 }
 
 CALLBACK(remove_self) {

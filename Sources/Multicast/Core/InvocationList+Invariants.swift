@@ -17,7 +17,6 @@ import Synchronization
       var highest = Int32.max
       var position: UInt32 = 0
       while position < count {
-        checkRank(position, check)
         if !Self.isDead(entry(position)) {
           alive &+= 1
           checkLive(position, multicast, check)
@@ -39,20 +38,9 @@ import Synchronization
     private func checkNewest(_ multicast: Multicast, _ check: Check) {
       var position = count &- 4
       while position < count {
-        checkRank(position, check)
         if !Self.isDead(entry(position)) { checkLive(position, multicast, check) }
         position &+= 1
       }
-    }
-
-    private func checkRank(_ position: UInt32, _ check: Check) {
-      let rank = entry(position).pointee.rank
-      check.that(
-        rank < header.nextRank, "the next rank is above those of all entries",
-        UInt64(rank), UInt64(header.nextRank))
-      if position == 0 { return }
-      let previous = entry(position &- 1).pointee.rank
-      check.that(previous < rank, "ranks rise", UInt64(previous), UInt64(rank))
     }
 
     private func checkLive(_ position: UInt32, _ multicast: Multicast, _ check: Check) {
@@ -97,6 +85,22 @@ import Synchronization
         UInt64(state))
       check.that(
         details.pointee.context == entry.pointee.context, "details are of the same delegate")
+    }
+
+    /// Entries have their places in the next older list.
+    func checkPlaces(in older: InvocationList, _ check: Check) {
+      let reach = Check.reach()
+      var place = count > reach ? count &- reach : 0
+      while place < count {
+        let old = entry(place).pointee.oldPlace.load(ordering: .relaxed)
+        if old != Entry.none {
+          check.that(
+            old < older.count && place < header.oldEnd
+              && older.entry(old).pointee.token == entry(place).pointee.token,
+            "an entry knows its place in the next older list", UInt64(place), UInt64(old))
+        }
+        place &+= 1
+      }
     }
 
     /// Of a list that was replaced: what was removed since is dead here, too.

@@ -19,10 +19,8 @@ struct InvocationList {
     var live: UInt32
     /// The priority of the last entry. A delegate of a higher priority cannot be appended.
     var lastPriority: Int32
-    /// The rank of the next entry. Ranks rise in a list, and in a list that was copied from it.
-    var nextRank: UInt32
-    /// In lists of the same era, the same entry has the same rank.
-    var era: UInt32
+    /// The place behind the last entry that has an older place.
+    var oldEnd: UInt32
     /// The handle of the multicast. Its slot may have another occupant before this list is freed.
     var owner: Handle
     /// Once retired: twice the epoch, plus `needsFence`. Otherwise 0.
@@ -45,7 +43,12 @@ struct InvocationList {
     var context: UnsafeMutableRawPointer?
     var token: Token
     let state: Atomic<UInt32>
-    var rank: UInt32
+    /// Its place in the next older list of the same multicast, the one that this list, or a list
+    /// in between, was copied from; `none` if it is not there. Without an older list: anything.
+    /// For writers only. Atomic, because invocations read the rest of the entry meanwhile.
+    let oldPlace: Atomic<UInt32>
+
+    static var none: UInt32 { .max }
   }
 
   /// The contents of an entry that is to be appended.
@@ -149,9 +152,9 @@ struct InvocationList {
 
   // MARK: - Adding
 
-  /// Whether entries of this priority go last, and ranks are left for them in this era.
-  func canAppend(_ count: UInt32, priority: Int32) -> Bool {
-    priority <= header.lastPriority && header.nextRank <= .max &- count  //~ priority_ignored
+  /// Whether entries of this priority go last.
+  func canAppend(priority: Int32) -> Bool {
+    priority <= header.lastPriority  //~ priority_ignored
   }
 
   /// Writes an entry behind the last one, and stores its place in its registration. The entry is
@@ -164,7 +167,7 @@ struct InvocationList {
     entry.pointee.function = new.function
     entry.pointee.context = new.context
     entry.pointee.token = new.token
-    entry.pointee.rank = header.nextRank &+ ahead
+    entry.pointee.oldPlace.store(Entry.none, ordering: .relaxed)
     entry.pointee.state.store(new.state, ordering: .relaxed)
     new.registration.place = position
   }
@@ -172,7 +175,6 @@ struct InvocationList {
   /// Makes written entries part of the list.
   func publish(_ added: UInt32, priority: Int32) {
     header.live &+= added
-    header.nextRank &+= added  //~ rank_not_counted
     header.lastPriority = priority  //~ last_priority_not_stored
     // Release: pairs with the acquire of the invocation that reads the count, then the entries.
     header.count.store(count &+ added, ordering: .releasing)
@@ -182,36 +184,6 @@ struct InvocationList {
 
   @inline(__always) static func isDead(_ entry: UnsafeMutablePointer<Entry>) -> Bool {
     entry.pointee.state.load(ordering: .relaxed) & State.dead != 0
-  }
-
-  /// Finds an entry of another list of the same multicast in this list.
-  ///
-  /// - Parameter place: The place of the entry in the other list.
-  /// - Returns: its place in this list; nil if it is not there.
-  /// - Complexity: O(log n) in the same era; otherwise the distance by which the entry has moved.
-  func position(of token: Token, at place: UInt32, in other: InvocationList) -> UInt32? {
-    if other.header.era != header.era { return position(of: token, near: place) }
-    let rank = other.entry(place).pointee.rank
-    var (low, high) = (UInt32(0), count)
-    while low < high {
-      let middle = (low &+ high) / 2
-      if entry(middle).pointee.rank < rank { low = middle &+ 1 } else { high = middle }
-    }
-    return low < count && entry(low).pointee.token == token ? low : nil
-  }
-
-  private func position(of token: Token, near place: UInt32) -> UInt32? {
-    let middle = min(place, count)
-    var distance: UInt32 = 0
-    while distance <= middle || distance < count &- middle {
-      let (above, below) = (middle &+ distance, middle &- distance)
-      if above < count && entry(above).pointee.token == token { return above }
-      if distance <= middle && below < count && entry(below).pointee.token == token {
-        return below
-      }
-      distance &+= 1
-    }
-    return nil
   }
 
   /// The place of the first live delegate that matches.
@@ -285,8 +257,7 @@ struct InvocationList {
   /// - Returns: the place of the first entry that was not copied.
   @_optimize(speed)
   func copyLive(to other: InvocationList, from start: UInt32 = 0, lowest: Int32 = .min) -> UInt32 {
-    other.header.era = header.era
-    other.header.nextRank = header.nextRank
+    other.header.oldEnd = .max
     let mayBreak = lowest > header.lastPriority
     var position = start
     if start == 0 && other.count == 0 && !mayBreak { position = copyUntilDead(to: other) }
@@ -314,17 +285,49 @@ struct InvocationList {
     return end
   }
 
-  /// Gives all entries new ranks: they are not found by rank in older lists any more. No invocation
-  /// reads the list yet.
-  func beginEra() {
-    var position: UInt32 = 0
-    while position < count {
-      entry(position).pointee.rank = position
+  // MARK: - Places in older lists
+
+  /// Stores for each entry its place in the list that this one was copied from, and that is to be
+  /// retired. No invocation reads this list yet.
+  ///
+  /// All live entries of the other list are in this list, in the same order.
+  @_optimize(speed)
+  func link(to old: InvocationList) {
+    var (position, place) = (UInt32(0), UInt32(0))
+    while position < old.count && place < count {
+      if !Self.isDead(old.entry(position)) {
+        let token = old.entry(position).pointee.token
+        while place < count && entry(place).pointee.token != token { place &+= 1 }
+        if place == count { break }
+        entry(place).pointee.oldPlace.store(position, ordering: .relaxed)  //~ old_place_not_stored
+        place &+= 1
+      }
       position &+= 1
     }
-    header.nextRank = count
-    header.era &+= 1
+    header.oldEnd = place
   }
+
+  /// Stores for each entry its place in the list that is older than the next older one, which is
+  /// to be freed.
+  ///
+  /// - Complexity: O(n), as the copy was that made one of the two lists from the other.
+  @_optimize(speed)
+  func link(past middle: InvocationList) {
+    var end: UInt32 = 0
+    var place: UInt32 = 0
+    while place < count && place < header.oldEnd {
+      var old = entry(place).pointee.oldPlace.load(ordering: .relaxed)
+      if old != Entry.none {
+        old = middle.entry(old).pointee.oldPlace.load(ordering: .relaxed)
+        entry(place).pointee.oldPlace.store(old, ordering: .relaxed)  //~ old_place_not_passed_on
+        if old != Entry.none { end = place &+ 1 }
+      }
+      place &+= 1
+    }
+    header.oldEnd = end
+  }
+
+  // MARK: - Compacting in place
 
   /// Moves the live entries together. No invocation reads the list.
   @_optimize(speed)

@@ -15,7 +15,7 @@ extension Multicast {
     let stripe = self.stripe
     stripe.lock()
     defer { stripe.unlock() }
-    guard isCurrent, try makeRoomAtOnce(), let list, list.canAppend(1, priority: 0),
+    guard isCurrent, try makeRoomAtOnce(), let list, list.canAppend(priority: 0),
       let registration = Registration.takeVacant(from: stripe, owner: handle.index)
     else { return false }
     if let release { registration.setRelease(release, delegate.context) }
@@ -147,7 +147,7 @@ extension Multicast {
   ) throws(Status) -> InvocationList? {
     var needed = count
     if let list {
-      if list.canAppend(count, priority: priority) {
+      if list.canAppend(priority: priority) {
         if list.room >= count { return nil }
         if list.dead >= list.live / 4 &+ count && isQuiescent(thread) {
           list.compactInPlace()
@@ -195,9 +195,8 @@ extension Multicast {
     target.publish(added, priority: priority)
 
     guard let spare else { return }
-    if let list, !list.canAppend(new.count, priority: priority) {
+    if let list, !list.canAppend(priority: priority) {
       _ = list.copyLive(to: spare, from: rest)
-      spare.beginEra()
       spare.refreshLastPriority()
     }
     replaceList(by: spare, &removal)

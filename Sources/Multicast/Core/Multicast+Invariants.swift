@@ -34,6 +34,7 @@ extension Multicast {
         (newest == 0) == (pending == 0) && pending >= newest,
         "the newest epoch is that of the newest retired list", pending, newest)
       var last = UInt64.max
+      var newer = self.list
       var next = fields.firstRetired
       while let address = next {
         let list = InvocationList(address)
@@ -50,6 +51,8 @@ extension Multicast {
           "a retired list is of an occupant of the slot")
         check.that(address != self.list?.address, "the current list is not retired")
         list.checkRetired(check)
+        if let newer, newer.header.owner == owner { newer.checkPlaces(in: list, check) }
+        newer = list
         last = epoch
         next = list.header.next
       }

@@ -13,8 +13,12 @@ extension Multicast {
   @_optimize(speed)
   func replaceList(by list: InvocationList?, _ removal: inout Removal) {
     guard let old = self.list else { return setList(list) }
+    if isQuiescent(removal.thread) {
+      setList(list)
+      return old.deallocate()
+    }
+    list?.link(to: old)
     setList(list)  //~ retired_list_still_current
-    if isQuiescent(removal.thread) { return old.deallocate() }
 
     // After the replacement: an invocation that reads this epoch reads the new list.
     let epoch = Epoch.advance()
@@ -42,7 +46,7 @@ extension Multicast {
   @_optimize(speed)
   @inline(never) private func grow() throws(Status) -> Bool {
     let old = list
-    if let old, old.dead > 0 || !old.canAppend(1, priority: 0) || !isQuiescent(.current) {
+    if let old, old.dead > 0 || !old.canAppend(priority: 0) || !isQuiescent(.current) {
       return false
     }
     let capacity = InvocationList.capacity(for: (old?.count ?? 0) &+ 1)
@@ -66,13 +70,22 @@ extension Multicast {
   }
 
   /// Changes the state of a delegate in every list that an invocation may be reading.
+  ///
+  /// - Parameter list: The current list.
+  /// - Complexity: O(1) for each list.
   @_optimize(speed)
   func mark(_ position: UInt32, of list: InvocationList, set: UInt32, clear: UInt32 = 0) {
-    let token = list.entry(position).pointee.token
-    list.mark(position, set: set, clear: clear)
-    forEachRetired { retired in
-      let place = retired.position(of: token, at: position, in: list)
-      if let place { retired.mark(place, set: set, clear: clear) }  //~ retired_lists_not_marked
+    var (list, place) = (list, position)
+    list.mark(place, set: set, clear: clear)
+    var next = fields.firstRetired
+    while let address = next {
+      // Older lists are those of earlier occupants of the slot.
+      if InvocationList(address).header.owner != handle { return }
+      place = list.entry(place).pointee.oldPlace.load(ordering: .relaxed)
+      if place == InvocationList.Entry.none { return }  // it was added later
+      list = InvocationList(address)
+      list.mark(place, set: set, clear: clear)  //~ retired_lists_not_marked
+      next = list.header.next
     }
   }
 
@@ -113,10 +126,35 @@ extension Multicast {
     var next = fields.firstRetired
     var kept: InvocationList? = nil
     var last = kept
-    while let address = next {
+    // With one list a look at the frames is enough.
+    while let first = next {
+      if InvocationList(first).header.next == nil {
+        reclaimLists(&next, nil, &kept, &last)
+      } else {
+        ListReaders.read(from: first, of: target) { reclaimLists(&next, $0, &kept, &last) }
+      }
+    }
+    fields.firstRetired = kept?.address
+    //~ newest_epoch_not_reset
+    if kept == nil { fields.newestRetired.store(.none, ordering: .relaxed) }
+  }
+
+  /// - Parameters:
+  ///   - next: The newest list that is left.
+  ///   - readers: Those of the next lists; nil if there is one.
+  ///   - kept: The newest list that is not freed.
+  ///   - last: The oldest of them.
+  private func reclaimLists(
+    _ next: inout InvocationList.Address?, _ readers: ListReaders?, _ kept: inout InvocationList?,
+    _ last: inout InvocationList?
+  ) {
+    var count = 0
+    while let address = next, count < ListReaders.most {
       let list = InvocationList(address)
       next = list.header.next
-      if isFree(list) {
+      count &+= 1
+      if isFree(list, readers) {
+        forget(list, between: last ?? self.list, and: next)
         list.deallocate()
         continue
       }
@@ -124,17 +162,26 @@ extension Multicast {
       if let last { last.header.next = address } else { kept = list }
       last = list
     }
-    fields.firstRetired = kept?.address
-    //~ newest_epoch_not_reset
-    if kept == nil { fields.newestRetired.store(.none, ordering: .relaxed) }
+  }
+
+  /// Before a list is freed: the next newer list has the places of its entries there.
+  private func forget(
+    _ list: InvocationList, between newer: InvocationList?, and older: InvocationList.Address?
+  ) {
+    let owner = list.header.owner
+    guard let newer, newer.header.owner == owner, let older,
+      InvocationList(older).header.owner == owner
+    else { return }
+    newer.link(past: list)
   }
 
   /// Whether the grace period of a retired list is over.
-  private func isFree(_ retired: InvocationList) -> Bool {
+  private func isFree(_ retired: InvocationList, _ readers: ListReaders?) -> Bool {
     let (address, epoch) = (UInt(bitPattern: retired.address), retired.header.retiredAt)
     if retired.header.needsFence && !epoch.isFenced { return false }
-    return !ThreadRegistry.all.contains {  //~ list_freed_early list_never_freed
-      $0.mayRead(address, of: target, retiredAt: epoch)
-    }
+    let mayBeRead =
+      readers.map { $0.mayRead(retired) }
+      ?? ThreadRegistry.all.contains { $0.mayRead(address, of: target, retiredAt: epoch) }
+    return !mayBeRead  //~ list_freed_early list_never_freed
   }
 }

@@ -70,7 +70,9 @@ struct RunningCalls {
 
   /// The place of a token, or the one where it would be.
   private func place(of token: Token) -> Int {
-    var place = Int(token.index) & (capacity &- 1)
+    // Not the index as it is: registrations of different stripes are whole slabs apart.
+    let hash = token.rawValue &* 0x9E37_79B9_7F4A_7C15 >> 32
+    var place = Int(truncatingIfNeeded: hash) & (capacity &- 1)
     while !tokens[place].isNone && tokens[place] != token { place = (place &+ 1) & (capacity &- 1) }
     return place
   }

@@ -1,0 +1,432 @@
+// Does the same at two sizes while callgrind counts the instructions: see ../shapes.
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <valgrind/callgrind.h>
+
+#include "work.h"
+
+enum { MOST = 1 << 16, THREADS = 400 };
+
+static uint64_t counters[MOST];
+static multicast_delegate delegates[MOST];
+static multicast_token tokens[MOST];
+static multicast target;
+static multicast_queue queue;
+static multicast_broadcaster broadcaster;
+static multicast_lifetime lifetime;
+static multicast many[MOST];
+
+#define CHECK(expression) \
+  ((expression) ? (void)0 : fail(__FILE__, __LINE__, #expression))
+static void fail(const char *file, int line, const char *expression) {
+  fprintf(stderr, "%s:%d: %s is false\n", file, line, expression);
+  exit(1);
+}
+
+static void fill(size_t count, const multicast_add_options *options) {
+  target = multicast_create();
+  for (size_t i = 0; i < count; i++)
+    CHECK(multicast_add(target, delegates[i], options, &tokens[i]) == MULTICAST_OK);
+}
+static void destroy(size_t size) {
+  (void)size;
+  CHECK(multicast_destroy(target) == MULTICAST_OK);
+}
+static void nothing(size_t size) { (void)size; }
+
+// Every number below a power of two once, in scattered order.
+static size_t scattered(size_t i, size_t size) { return i * 7 % size; }
+
+// ---- Threads ------------------------------------------------------------------------------------
+
+static pthread_t threads[THREADS];
+static sem_t has_begun, may_end;
+
+static void start(size_t count, void *(*body)(void *)) {
+  for (size_t i = 0; i < count; i++)
+    CHECK(pthread_create(&threads[i], NULL, body, (void *)i) == 0);
+}
+static void join(size_t count) {
+  for (size_t i = 0; i < count; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+static void wait_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  sem_post(&has_begun);
+  while (sem_wait(&may_end) != 0) continue;
+}
+
+// Threads inside a call, each of a multicast of its own, until `end_calls`.
+static void *invoke_own(void *index) {
+  CHECK(multicast_invoke(many[(size_t)index], 0, NULL, 0) == 1);
+  return NULL;
+}
+static void begin_calls(size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    many[i] = multicast_create();
+    const multicast_delegate waits = {wait_inside, NULL};
+    CHECK(multicast_add(many[i], waits, NULL, NULL) == MULTICAST_OK);
+  }
+  start(count, invoke_own);
+  for (size_t i = 0; i < count; i++) sem_wait(&has_begun);
+}
+static void end_calls(size_t count) {
+  for (size_t i = 0; i < count; i++) sem_post(&may_end);
+  join(count);
+  for (size_t i = 0; i < count; i++) CHECK(multicast_destroy(many[i]) == MULTICAST_OK);
+}
+
+// Another thread invokes the target, and ends: from now on it has several invokers.
+static void *invoke_target(void *unused) {
+  multicast_invoke(target, 0, NULL, 0);
+  return unused;
+}
+static void invoke_elsewhere(void) {
+  multicast_invoke(target, 0, NULL, 0);
+  start(1, invoke_target);
+  join(1);
+}
+
+// All of them exist at one time, so each has a record of its own.
+static void *invoke_empty(void *unused) {
+  const multicast empty = multicast_create();
+  multicast_invoke(empty, 0, NULL, 0);
+  multicast_destroy(empty);
+  sem_post(&has_begun);
+  while (sem_wait(&may_end) != 0) continue;
+  return unused;
+}
+static void end_threads(size_t count) {
+  start(count, invoke_empty);
+  for (size_t i = 0; i < count; i++) sem_wait(&has_begun);
+  for (size_t i = 0; i < count; i++) sem_post(&may_end);
+  join(count);
+}
+
+// ---- Adding, removing ---------------------------------------------------------------------------
+
+static void make_empty(size_t size) {
+  (void)size;
+  fill(0, NULL);
+}
+static void make(size_t size) { fill(size, NULL); }
+static void make_invoked(size_t size) {
+  fill(size, NULL);
+  invoke_elsewhere();
+}
+static void add(size_t size) {
+  for (size_t i = 0; i < size; i++)
+    CHECK(multicast_add(target, delegates[i], NULL, &tokens[i]) == MULTICAST_OK);
+}
+static void add_many(size_t size) {
+  CHECK(multicast_add_many(target, delegates, size, NULL, tokens) == MULTICAST_OK);
+}
+static multicast_token added_before;
+static void add_before(size_t size) {
+  (void)size;
+  multicast_add_options options = multicast_add_options_default();
+  options.priority = 1;
+  CHECK(multicast_add(target, delegates[0], &options, &added_before) == MULTICAST_OK);
+}
+static void add_unique(size_t size) {
+  multicast_add_options options = multicast_add_options_default();
+  options.flags = MULTICAST_UNIQUE;
+  CHECK(multicast_add(target, delegates[size - 1], &options, NULL) == MULTICAST_OK);
+}
+static void token_remove(size_t size) {
+  for (size_t i = 0; i < size; i++)
+    CHECK(multicast_token_remove(tokens[scattered(i, size)]) == MULTICAST_OK);
+}
+static void remove_last(size_t size) {
+  CHECK(multicast_remove(target, delegates[size - 1]) == MULTICAST_OK);
+}
+static void remove_every(size_t size) {
+  CHECK(multicast_remove_every(target, delegates[size - 1]) == MULTICAST_OK);
+}
+static void remove_many(size_t size) {
+  CHECK(multicast_remove_many(target, delegates + size - 8, 8) == 8);
+}
+static void remove_context(size_t size) {
+  CHECK(multicast_remove_context(target, delegates[size - 1].context) == 1);
+}
+static void remove_at(size_t size) {
+  // Where some are removed, the others are counted.
+  CHECK(multicast_token_remove(tokens[0]) == MULTICAST_OK);
+  CHECK(multicast_remove_at(target, size / 2) == MULTICAST_OK);
+}
+static void remove_all(size_t size) { CHECK(multicast_remove_all(target) == (int64_t)size); }
+static void prune(size_t size) {
+  (void)size;
+  CHECK(multicast_prune(target) == 0);
+}
+static void contains(size_t size) { CHECK(multicast_contains(target, delegates[size - 1])); }
+static void list(size_t size) {
+  static multicast_delegate out[MOST];
+  CHECK(multicast_list(target, out, MOST) == (int64_t)size);
+}
+static void count(size_t size) {
+  CHECK(multicast_count(target) == (int64_t)size);
+  CHECK(multicast_is_valid(target));
+}
+static void create(size_t size) {
+  for (size_t i = 0; i < size; i++) many[i] = multicast_create();
+}
+static void destroy_many(size_t size) {
+  for (size_t i = 0; i < size; i++) CHECK(multicast_destroy(many[i]) == MULTICAST_OK);
+}
+static void invoke(size_t size) {
+  CHECK(multicast_invoke(target, 1, NULL, 0) == (int64_t)size);
+}
+static void pause(size_t size) {
+  for (size_t i = 0; i < size; i++)
+    CHECK(multicast_token_pause(tokens[scattered(i, size)]) == MULTICAST_OK);
+}
+static void resume(size_t size) {
+  for (size_t i = 0; i < size; i++)
+    CHECK(multicast_token_resume(tokens[scattered(i, size)]) == MULTICAST_OK);
+}
+static void ask_tokens(size_t size) {
+  multicast_registration registration = multicast_registration_default();
+  for (size_t i = 0; i < size; i++) {
+    CHECK(multicast_token_is_live(tokens[i]));
+    CHECK(multicast_token_get(tokens[i], &registration) == MULTICAST_OK);
+    CHECK(multicast_token_invoke(tokens[i], 0, NULL, 0) == 1);
+  }
+}
+
+// ---- While an older list is read ----------------------------------------------------------------
+
+// A thread is inside the invocation of a target to which a delegate of a higher priority was added
+// meanwhile, so the list that the thread reads is an older one.
+static void make_older(size_t size) {
+  const multicast_delegate waits = {wait_inside, NULL};
+  target = multicast_create();
+  multicast_add_options options = multicast_add_options_default();
+  options.lifetime = lifetime = multicast_lifetime_create();
+  CHECK(multicast_add(target, waits, NULL, NULL) == MULTICAST_OK);
+  for (size_t i = 0; i < size; i++)
+    CHECK(multicast_add(target, delegates[i], &options, &tokens[i]) == MULTICAST_OK);
+  start(1, invoke_target);
+  sem_wait(&has_begun);
+  add_before(0);
+}
+static void destroy_older(size_t size) {
+  sem_post(&may_end);
+  join(1);
+  multicast_lifetime_end(lifetime);
+  destroy(size);
+}
+// It is in no older list.
+static void pause_new(size_t size) {
+  (void)size;
+  CHECK(multicast_token_pause(added_before) == MULTICAST_OK);
+}
+static void end_lifetime(size_t size) {
+  (void)size;
+  CHECK(multicast_lifetime_end(lifetime) == MULTICAST_OK);
+}
+
+// As many threads are inside invocations, and each reads a list of its own.
+static void make_lists(size_t size) {
+  const multicast_delegate waits = {wait_inside, NULL};
+  fill(64, NULL);
+  multicast_add_options options = multicast_add_options_default();
+  options.priority = 1;
+  CHECK(multicast_add(target, waits, &options, NULL) == MULTICAST_OK);
+  for (size_t i = 0; i < size; i++) {
+    CHECK(pthread_create(&threads[i], NULL, invoke_target, NULL) == 0);
+    sem_wait(&has_begun);
+    options.priority++;
+    multicast_token first;
+    CHECK(multicast_add(target, delegates[0], &options, &first) == MULTICAST_OK);
+  }
+}
+static void destroy_lists(size_t size) {
+  for (size_t i = 0; i < size; i++) sem_post(&may_end);
+  join(size);
+  destroy(size);
+}
+static void pause_64(size_t size) {
+  (void)size;
+  pause(64);
+}
+// The record of this thread exists, so this is an invocation that ends and finds retired lists.
+static void replace(size_t size) { add_before(size); }
+
+// ---- Threads that have ended, and threads inside calls ------------------------------------------
+
+static void make_after_threads(size_t size) {
+  end_threads(size);
+  make_invoked(64);
+}
+static void make_beside_calls(size_t size) {
+  make_invoked(64);
+  begin_calls(size);
+}
+static void destroy_beside_calls(size_t size) {
+  end_calls(size);
+  destroy(size);
+}
+static void token_remove_64(size_t size) {
+  (void)size;
+  token_remove(64);
+}
+static void remove_all_64(size_t size) {
+  (void)size;
+  remove_all(64);
+}
+
+// ---- Queues -------------------------------------------------------------------------------------
+
+static void make_queued(size_t size) {
+  multicast_queue_options options = multicast_queue_options_default();
+  options.capacity = size;
+  queue = multicast_queue_create(&options);
+  multicast_add_options add = multicast_add_options_default();
+  add.queue = queue;
+  fill(1, &add);
+  // Once before it is measured: the memory of the calls is touched then.
+  for (size_t i = 0; i < size; i++) CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
+  CHECK(multicast_queue_run(queue, 0) == (int64_t)size);
+}
+static void make_waiting(size_t size) {
+  make_queued(size);
+  for (size_t i = 0; i < size; i++) CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
+}
+static void destroy_queued(size_t size) {
+  CHECK(multicast_queue_destroy(queue) == MULTICAST_OK);
+  destroy(size);
+}
+static void append(size_t size) {
+  for (size_t i = 0; i < size; i++) CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
+}
+static void run(size_t size) { CHECK(multicast_queue_run(queue, 0) == (int64_t)size); }
+static void clear(size_t size) { CHECK(multicast_queue_clear(queue) == (int64_t)size); }
+static void end_queue(size_t size) {
+  (void)size;
+  CHECK(multicast_queue_destroy(queue) == MULTICAST_OK);
+}
+static void wait_and_ask(size_t size) {
+  multicast_queue_stats stats = multicast_queue_stats_default();
+  CHECK(multicast_queue_wait(queue, 0) == (int64_t)size);
+  CHECK(multicast_queue_get_stats(queue, &stats) == MULTICAST_OK);
+  CHECK(multicast_queue_is_valid(queue));
+}
+
+// ---- Lifetimes and names ------------------------------------------------------------------------
+
+static void make_members(size_t size) {
+  multicast_add_options options = multicast_add_options_default();
+  options.lifetime = lifetime = multicast_lifetime_create();
+  fill(size, &options);
+}
+static void ask_lifetime(size_t size) {
+  CHECK(multicast_lifetime_count(lifetime) == (int64_t)size);
+  CHECK(multicast_lifetime_is_valid(lifetime));
+}
+static void destroy_members(size_t size) {
+  end_lifetime(size);
+  destroy(size);
+}
+static void create_lifetimes(size_t size) {
+  for (size_t i = 0; i < size; i++) CHECK(multicast_lifetime_create().id != 0);
+}
+
+static const char *name(size_t i) {
+  static char text[32];
+  snprintf(text, sizeof text, "Name%08zu", i);
+  return text;
+}
+static void make_names(size_t size) {
+  broadcaster = multicast_broadcaster_create(NULL);
+  for (size_t i = 0; i < size; i++)
+    CHECK(multicast_broadcaster_register(broadcaster, name(i), delegates[i], NULL, NULL) ==
+          MULTICAST_OK);
+}
+static void make_names_after_threads(size_t size) {
+  end_threads(size);
+  make_names(64);
+}
+static void end_broadcaster(size_t size) {
+  (void)size;
+  CHECK(multicast_broadcaster_destroy(broadcaster) == MULTICAST_OK);
+}
+static void make_broadcaster(size_t size) {
+  (void)size;
+  make_names(0);
+}
+static void register_names(size_t size) {
+  for (size_t i = 0; i < size; i++)
+    CHECK(multicast_broadcaster_register(broadcaster, name(i), delegates[i], NULL, NULL) ==
+          MULTICAST_OK);
+}
+static void look_up(size_t size) {
+  for (size_t i = 0; i < 1000; i++) {
+    const char *one = name(scattered(i, size));
+    CHECK(multicast_broadcaster_multicast(broadcaster, one).id != 0);
+    CHECK(multicast_broadcaster_notify(broadcaster, one, 0, NULL, 0) == 1);
+  }
+}
+static void unregister_names(size_t size) {
+  for (size_t i = 0; i < size; i++)
+    CHECK(multicast_broadcaster_unregister(broadcaster, name(i), delegates[i]) == MULTICAST_OK);
+}
+
+// ---- The table ----------------------------------------------------------------------------------
+
+enum unit { CONSTANT, SIZE, EACH_64 };
+
+static const struct shape {
+  const char *name;
+  void (*before)(size_t size), (*evaluate)(size_t size), (*after)(size_t size);
+  size_t small, large;
+  enum unit unit;  // by what the count is divided before the sizes are compared
+  double bound;    // of the ratio
+} shapes[] = {
+#include "shapes.inc"
+};
+
+static double units(const struct shape *shape, size_t size) {
+  switch (shape->unit) {
+    case SIZE: return (double)size;
+    case EACH_64: return 64 * (double)size;
+    default: return 1;
+  }
+}
+
+static void evaluate(const struct shape *shape, size_t size, const char *which) {
+  char text[200];
+  shape->before(size);
+  CALLGRIND_TOGGLE_COLLECT;
+  shape->evaluate(size);
+  CALLGRIND_TOGGLE_COLLECT;
+  shape->after(size);
+  snprintf(text, sizeof text, "%s\t%s\t%zu\t%g\t%g", shape->name, which, size, units(shape, size),
+           shape->bound);
+  CALLGRIND_DUMP_STATS_AT(text);
+}
+
+int main(int argc, char **argv) {
+  sem_init(&has_begun, 0, 0);
+  sem_init(&may_end, 0, 0);
+  for (size_t i = 0; i < MOST; i++)
+    delegates[i] = (multicast_delegate){work_in_executable, &counters[i]};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    const struct shape *shape = &shapes[i];
+    int is_wanted = argc < 2;
+    for (int k = 1; k < argc; k++) is_wanted |= strcmp(argv[k], shape->name) == 0;
+    if (!is_wanted) continue;
+    // Once not counted: functions are bound, and slabs taken.
+    shape->before(shape->large);
+    shape->evaluate(shape->large);
+    shape->after(shape->large);
+    CALLGRIND_ZERO_STATS;
+    evaluate(shape, shape->small, "small");
+    evaluate(shape, shape->large, "large");
+  }
+  return 0;
+}
