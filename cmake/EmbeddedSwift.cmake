@@ -71,6 +71,10 @@ endfunction()
 set(multicast_swift_target_flags)
 if(multicast_swift_target)
   set(multicast_swift_target_flags -target ${multicast_swift_target})
+  if(multicast_swift_target MATCHES "^riscv64-none-")
+    # What Linux has there: floating-point registers, and arguments in them.
+    list(APPEND multicast_swift_target_flags -Xcc -march=rv64gc -Xcc -mabi=lp64d)
+  endif()
   multicast_check_swift_target(${multicast_swift_target} "${multicast_swift_target_flags}")
   # The C headers that the C compiler uses, except its own.
   foreach(directory IN LISTS CMAKE_C_IMPLICIT_INCLUDE_DIRECTORIES)

@@ -150,8 +150,11 @@ static pthread_key_t last_word;
 static gate in_last_word = GATE_INIT;
 
 static void wait_to_be_cancelled(void *context, uint32_t event, const void *payload, size_t size) {
+  int previous;
   (void)context, (void)payload, (void)size;
   if (event == 0) return;
+  /* musl disables it in a thread that ends */
+  CHECK_EQ(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &previous), 0);
   gate_open(&in_last_word);
   for (;;) pause(); /* a cancellation point */
 }

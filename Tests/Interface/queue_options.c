@@ -61,7 +61,7 @@ TEST(queue_options_with_a_stack_below_16_kb_are_invalid_argument) {
     options.stack_size = wrong[i];
     expect_taken(&options, false);
   }
-  options.stack_size = 16384;
+  options.stack_size = stack_of(16384);
   expect_taken(&options, true);
 }
 
@@ -190,7 +190,7 @@ TEST(queue_thread_works_on_a_stack_of_16_kb) {
   multicast m = multicast_create();
   multicast_queue q;
   int calls = 0;
-  options.stack_size = 16384;
+  options.stack_size = stack_of(16384);
   options.capacity = 4;
   q = multicast_queue_create(&options);
   add_queued(m, counter(&calls), q);

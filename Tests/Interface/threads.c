@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <time.h>
+#include <unistd.h>
 
 const gate shut = GATE_INIT;
 
@@ -18,11 +19,16 @@ void let_two_threads_invoke(multicast m) {
   invoke_finished(&other);
 }
 
+size_t stack_of(size_t size) {
+  size_t smallest = (size_t)sysconf(_SC_THREAD_STACK_MIN);
+  return size > smallest ? size : smallest;
+}
+
 void on_small_stack(void *(*body)(void *), void *argument) {
   pthread_attr_t attributes;
   pthread_t thread;
   CHECK_EQ(pthread_attr_init(&attributes), 0);
-  CHECK_EQ(pthread_attr_setstacksize(&attributes, 65536), 0);
+  CHECK_EQ(pthread_attr_setstacksize(&attributes, stack_of(65536)), 0);
   CHECK_EQ(pthread_create(&thread, &attributes, body, argument), 0);
   join_thread(thread);
 }

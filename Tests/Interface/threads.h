@@ -15,6 +15,9 @@ void *open_after_a_while(void *to_open);
  * removal from it needs the heavy fence. */
 void let_two_threads_invoke(multicast m);
 
+/* A stack of this size, or the system's smallest one: on arm64 with glibc that has 128 KB. */
+size_t stack_of(size_t size);
+
 /* Runs a body on a thread with a stack of 64 KB, and waits for it. */
 void on_small_stack(void *(*body)(void *), void *argument);
 

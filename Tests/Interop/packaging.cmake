@@ -52,10 +52,26 @@ add_packaging_test(interop_cmake_components COST 10 INSTALLED
   COMMAND ${consumers} components ${installed_prefix})
 add_packaging_test(interop_cmake_relocated COST 20 COMMAND ${consumers} relocated)
 add_packaging_test(interop_cmake_cross_refused COST 5 COMMAND ${consumers} cross-refused)
+add_packaging_test(interop_cmake_32_bit_refused COST 5 COMMAND ${consumers} 32-bit-refused)
 add_packaging_test(interop_cmake_cross_same COST 20 COMMAND ${consumers} cross-same)
 add_packaging_test(interop_cmake_cross_aarch64 COST 20
   PACKAGES gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
   COMMAND ${consumers} cross-aarch64)
+
+# Other processors and libcs: CONTRIBUTING.md says how to run more there.
+set(elsewhere ${PROJECT_SOURCE_DIR}/Tests/Interop/elsewhere)
+add_check(interop_glibc_versions LABELS interop everyday
+  COMMAND ${elsewhere}/glibc-versions $<TARGET_FILE:multicast>)
+function(add_place place cost)
+  add_check(interop_${place} LABELS interop TIMEOUT 1800 COST ${cost} PACKAGES ${ARGN}
+    COMMAND ${elsewhere}/run ${place} ${PROJECT_BINARY_DIR}/interop-${place}
+    ENVIRONMENT SWIFTC=${MULTICAST_SWIFTC})
+  # It runs its tests on two processors.
+  set_tests_properties(interop_${place} PROPERTIES PROCESSORS 2)
+endfunction()
+add_place(musl 60 musl-tools linux-libc-dev)
+add_place(arm64 150 gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
+add_place(riscv64 150 gcc-riscv64-linux-gnu g++-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user)
 
 add_packaging_test(interop_pkg_config INSTALLED PACKAGES pkgconf
   COMMAND ${packages_dir}/pkg-config ${installed_prefix})

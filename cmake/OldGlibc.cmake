@@ -1,0 +1,31 @@
+# multicast_old_glibc: the options by which objcopy makes an object ask for the first versions of the
+# functions that have a newer one since glibc 2.17. Empty with another libc, or another processor.
+
+include(CheckCSourceCompiles)
+
+# The first version of all functions is that of the processor's first glibc. On x86-64 one function is
+# younger. RISC-V is younger than 2.17 itself.
+set(multicast_old_glibc)
+foreach(processor x86_64=GLIBC_2.2.5 aarch64=GLIBC_2.17 riscv=GLIBC_2.27)
+  string(REPLACE = ";" processor ${processor})
+  list(POP_FRONT processor name first)
+  set(CMAKE_REQUIRED_QUIET ON)
+  check_c_source_compiles("#include <limits.h>
+    #if !defined __GLIBC__ || !defined __LP64__ || !defined __${name}__
+    #error
+    #endif
+    int main(void) { return 0; }" multicast_is_glibc_of_${name})
+  unset(CMAKE_REQUIRED_QUIET)
+  if(NOT multicast_is_glibc_of_${name})
+    continue()
+  endif()
+  foreach(function attr_setstacksize condattr_setclock create key_create key_delete setspecific
+      sigmask)
+    set(version ${first})
+    if(name STREQUAL x86_64 AND function STREQUAL condattr_setclock)
+      set(version GLIBC_2.3.3)
+    endif()
+    list(APPEND multicast_old_glibc
+      --redefine-sym pthread_${function}=pthread_${function}@${version})
+  endforeach()
+endforeach()
