@@ -6,23 +6,23 @@ include(CheckCSourceCompiles)
 # The first version of all functions is that of the processor's first glibc. On x86-64 one function is
 # younger. RISC-V is younger than 2.17 itself.
 set(multicast_old_glibc)
-foreach(processor x86_64=GLIBC_2.2.5 aarch64=GLIBC_2.17 riscv=GLIBC_2.27)
+foreach(processor __x86_64__=GLIBC_2.2.5 __aarch64__=GLIBC_2.17 __riscv=GLIBC_2.27)
   string(REPLACE = ";" processor ${processor})
   list(POP_FRONT processor name first)
   set(CMAKE_REQUIRED_QUIET ON)
   check_c_source_compiles("#include <limits.h>
-    #if !defined __GLIBC__ || !defined __LP64__ || !defined __${name}__
+    #if !defined __GLIBC__ || !defined __LP64__ || !defined ${name}
     #error
     #endif
-    int main(void) { return 0; }" multicast_is_glibc_of_${name})
+    int main(void) { return 0; }" multicast_is_glibc_of${name})
   unset(CMAKE_REQUIRED_QUIET)
-  if(NOT multicast_is_glibc_of_${name})
+  if(NOT multicast_is_glibc_of${name})
     continue()
   endif()
   foreach(function attr_setstacksize condattr_setclock create key_create key_delete setspecific
       sigmask)
     set(version ${first})
-    if(name STREQUAL x86_64 AND function STREQUAL condattr_setclock)
+    if(name STREQUAL __x86_64__ AND function STREQUAL condattr_setclock)
       set(version GLIBC_2.3.3)
     endif()
     list(APPEND multicast_old_glibc

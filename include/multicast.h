@@ -96,14 +96,13 @@ extern "C" {
  *              Queues are empty in the child; in the parent they keep all their calls.
  *              - Running calls: the delegates that those threads were calling do not run in the
  *                child.
- *              - Waiting removals: where a removal waited for such a call, or had left `release` to
- *                it, `release` runs in the child, inside fork().
+ *              - Removals: what another thread had removed and not released yet is released in the
+ *                child, inside fork(): each `release` runs once in each of the two processes. One
+ *                that had begun, or was just beginning, does not run in the child.
  *              - Payloads: what an invocation before the fork handed over, or had copied by `copy`,
  *                is the parent's. Its `release` runs in the parent, not in the child.
- *              - Interrupted bulk removals: another thread may have been removing many
- *                registrations, or destroying or ending something. In the child only a part of this
- *                may be done. `release` may not run for registrations that were removed but not yet
- *                released.
+ *              - Destroying a broadcaster, and unregistering from all of its names: where another
+ *                thread was doing that, only some of the names may be done in the child.
  * exit         The library has no destructors. It may be called by atexit handlers and by threads
  *              that outlive `main`. It stays mapped after dlclose().
  * Thread end   A thread may end inside a delegate or visitor, by pthread_exit() or by cancellation.

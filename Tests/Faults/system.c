@@ -81,6 +81,14 @@ int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(
   return REFUSES(ask_fork_handlers) ? ENOMEM : real(before, parent, child, dso);
 }
 
+#ifndef __GLIBC__
+int pthread_atfork(void (*before)(void), void (*parent)(void), void (*child)(void)) {
+  int (*real)(void (*)(void), void (*)(void), void (*)(void));
+  *(void **)&real = next_one("pthread_atfork");
+  return REFUSES(ask_fork_handlers) ? ENOMEM : real(before, parent, child);
+}
+#endif
+
 /* ---- Clocks ---------------------------------------------------------------------------------- */
 
 int pthread_condattr_setclock(pthread_condattr_t *attributes, clockid_t clock) {

@@ -7,8 +7,8 @@ enum PendingRemovals {
   nonisolated(unsafe) private static var deferred = RegistrationChain()
   nonisolated(unsafe) private static var firstWaiter: UnsafeMutablePointer<Waiter>? = nil
 
-  /// What a thread waits to reclaim. It is on that thread's stack, where the child of a fork finds
-  /// it.
+  /// What a thread waits to reclaim. It is on that thread's stack. In the child of a fork it is
+  /// empty.
   private struct Waiter {
     var retired: RegistrationChain
     var next: UnsafeMutablePointer<Waiter>?
@@ -112,13 +112,16 @@ enum PendingRemovals {
     finished.reclaimAndRelease()
   }
 
-  /// The child of a fork has none of the threads that waited. What they waited for is deferred to
-  /// the calls that this thread is in, if any.
+  /// The child of a fork has none of the threads that waited, or that were about to reclaim what
+  /// they had removed. All of that is deferred to the calls that this thread is in, if any. So is
+  /// what this thread itself was reclaiming when a function of the caller's forked: see
+  /// `RegistrationChain.reclaimAndRelease`, and `Removal.complete`.
   static func deferAllInChild() {
     while let own = firstWaiter {
       firstWaiter = own.pointee.next
-      while let registration = own.pointee.retired.pop() { deferred.push(registration) }
+      own.pointee.retired = RegistrationChain()
     }
+    deferred = .allRetiredInChild()
   }
 
   // MARK: - Invariants

@@ -197,10 +197,13 @@ struct Removal {
 
   @inline(never)
   private mutating func complete(_ timeout: Timeout) {
+    let process = Fork.generation
     // Before it waits: the delegate of a running call may wait for the calls that were taken back.
     payloads.finish()  //~ payloads_released_after_waiting
-    idle.reclaimAndRelease()
+    if process == Fork.generation { idle.reclaimAndRelease() }
     idle = RegistrationChain()
+    // In the child of a fork that a release function made: the fork has deferred what is left.
+    if process != Fork.generation { retired = RegistrationChain() }
     if hasRetiredList || need == .heavy && !retired.isEmpty {
       guard fence() else { return outcome.waiting = .system }
     } else {
@@ -244,8 +247,10 @@ struct Removal {
   private mutating func waitForCalls(_ timeout: Timeout) -> Status {
     if retired.isEmpty { return .ok }
     retired.checkRetired()
+    let process = Fork.generation
     // A registration that is not being called does not wait for one that is.
     finishedCalls().reclaimAndRelease()
+    if process != Fork.generation { retired = RegistrationChain() }
     if retired.isEmpty { return .ok }
     return PendingRemovals.complete(retired, timeout)
   }

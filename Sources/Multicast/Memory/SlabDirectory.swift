@@ -37,6 +37,21 @@ struct SlabDirectory {
     return base.unsafelyUnwrapped + place &* stride
   }
 
+  /// Visits every slot, used or not. In the child of a fork: no slab is added meanwhile.
+  func forEachInChild(_ body: (_ index: UInt32) -> Void) {
+    var slab: UInt32 = 0
+    while slab < slabCount {
+      let shift = words[Int(slab)].load(ordering: .relaxed) & UInt(Self.shiftMask)
+      let first = Self.firstIndex(ofSlab: slab)
+      var index = first
+      while index < first &+ (1 << UInt32(truncatingIfNeeded: shift)) {
+        body(index)
+        index &+= 1
+      }
+      slab &+= 1
+    }
+  }
+
   // MARK: - Under the slab lock
 
   var slabCount: UInt32 { state.pointee.slab_count }

@@ -19,7 +19,7 @@ struct Registration {
   /// A bit of `owner`, above those of an index: the word is a release function.
   private static let releasing: UInt32 = 1 << 31
 
-  @inline(__always) private static var directory: SlabDirectory {
+  @inline(__always) fileprivate static var directory: SlabDirectory {
     .registrations(stride: MemoryLayout<Storage>.stride)
   }
 
@@ -240,19 +240,34 @@ struct RegistrationChain: Sequence {
     return result
   }
 
+  /// In the child of a fork: every registration that was removed and is not reclaimed yet. Threads
+  /// of the parent had them in chains that are lost with their stacks. Each is still in its slot
+  /// until its turn to be reclaimed. Slots change under the locks of their stripes, which the fork
+  /// has held. So a release function that is not found here had begun, or was just beginning.
+  @inline(never) static func allRetiredInChild() -> RegistrationChain {
+    var all = RegistrationChain()
+    Registration.directory.forEachInChild { index in
+      let registration = Registration(index: index)
+      if registration.id.kind == .retired { all.push(registration) }
+    }
+    return all
+  }
+
   /// Reclaims all of these registrations, and runs their release functions in order. No call of
   /// their delegates can be running, and no lock is held.
   consuming func reclaimAndRelease() {
+    let process = Fork.generation
     // Those without a release function first: the release function of another may end a lifetime,
     // and would wait for them.
-    if !isEmpty && !hasOne { extract { !$0.hasRelease }.reclaimEach() }
-    reclaimEach()
+    if !isEmpty && !hasOne { extract { !$0.hasRelease }.reclaimEach(in: process) }
+    reclaimEach(in: process)
   }
 
   @_optimize(speed)
-  private consuming func reclaimEach() {
-    // A registration stays in its slot until its turn. There is no other place for its context.
-    while let registration = pop() {
+  private consuming func reclaimEach(in process: UInt32) {
+    // A registration stays in its slot until its turn. There is no other place for its context. If
+    // a release function forks, the fork itself reclaims the rest in the child.
+    while process == Fork.generation, let registration = pop() {
       let stripe = Stripe(of: registration.owner)  //~ reclaimed_to_wrong_stripe
       stripe.lock()
       let rest = registration.reclaim(to: stripe)

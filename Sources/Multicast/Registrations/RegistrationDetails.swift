@@ -62,14 +62,16 @@ struct RegistrationDetails {
 
   // MARK: - Releasing
 
-  /// Runs the release function, if any, and frees the details. No lock is held. A release function
-  /// may call anything. So nothing of the details is used after it has begun.
+  /// Runs the release function, if any, and frees the details. No lock is held.
+  ///
+  /// Nothing comes before the release function that could take time: another thread may fork, and
+  /// its child does not run a release function that was about to begin here.
   static func release(_ details: UnsafeMutablePointer<RegistrationDetails>) {
     let (release, context) = (details.pointee.release, details.pointee.context)
     let lifetime = membership(of: details, .owned).pointee.lifetime
     let queue = membership(of: details, .recipient).pointee.lifetime
-    deallocate(details)
     if let release { Reclaimed.run(release, context) }
+    deallocate(details)
     if !lifetime.isNone { Lifetime.memberIsGone(lifetime) }
     if !queue.isNone { Lifetime.memberIsGone(queue) }
   }

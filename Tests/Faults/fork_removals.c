@@ -1,0 +1,316 @@
+/* Forks while another thread, or this one, is removing many: each release runs exactly once in each
+ * of the two processes. */
+
+#include "child.h"
+
+#include <unistd.h>
+
+enum { COUNT = 12 };
+
+/* How often each release function has begun, in this process. */
+static int begun[COUNT];
+static int in_call; /* the delegate that a thread is to stay in, or -1 */
+static gate is_in_call = GATE_INIT, may_return = GATE_INIT;
+
+/* ---- The moments --------------------------------------------------------------------------------- */
+
+/* A remover passes a moment at the beginning and the end of each release, and where it frees. */
+static int moments_to_pass = -1; /* -1: do not stop */
+static pthread_t watched;
+static bool has_come, forks_itself;
+static gate may_fork = GATE_INIT, has_forked = GATE_INIT;
+static pid_t child_of_own = -1;
+
+static void be_at_a_moment(void) {
+  if (moments_to_pass < 0 || !pthread_equal(pthread_self(), watched)) return;
+  if (--moments_to_pass >= 0) return;
+  has_come = true;
+  if (forks_itself) {
+    child_of_own = begin_child();
+    gate_open(&may_return);
+    return;
+  }
+  gate_open(&may_fork);
+  gate_opens_within(&has_forked, 20); /* where it holds a lock, the fork waits for it */
+}
+
+static void release(void *context) {
+  int i = (int)(intptr_t)context;
+  CHECK(i >= 0 && i < COUNT);
+  ADD(begun[i], 1);
+  be_at_a_moment();
+  be_at_a_moment();
+}
+
+static void release_payload(const void *payload, size_t size) {
+  (void)payload, (void)size;
+  be_at_a_moment();
+}
+
+static void *allocate(void *context, size_t size, size_t alignment) {
+  void *block = NULL;
+  (void)context;
+  if (alignment < sizeof block) alignment = sizeof block;
+  return posix_memalign(&block, alignment, size) == 0 ? block : NULL;
+}
+
+static void deallocate(void *context, void *block, size_t size, size_t alignment) {
+  (void)context, (void)size, (void)alignment;
+  free(block);
+  if (!forks_itself) be_at_a_moment();
+}
+
+static void delegate(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  if ((int)(intptr_t)context != in_call) return;
+  gate_open(&is_in_call);
+  gate_wait(&may_return);
+}
+
+/* ---- What is removed ----------------------------------------------------------------------------- */
+
+static multicast m;
+static multicast_lifetime lifetime;
+static multicast_queue queue;
+
+/* Of every kind: with and without details, members of a lifetime, with calls that wait in a queue. */
+static void add_all(void) {
+  int i;
+  m = multicast_create();
+  lifetime = multicast_lifetime_create();
+  queue = multicast_queue_create(NULL);
+  for (i = 0; i < COUNT; ++i) {
+    multicast_add_options options = with_release(release);
+    multicast_delegate d = {delegate, NULL};
+    d.context = (void *)(intptr_t)i;
+    if (i % 3 == 1) options.events = 1;
+    if (i % 3 == 2) options.queue = queue;
+    options.lifetime = lifetime;
+    if (i % 4 == 0) options.lifetime.id = 0;
+    CHECK_OK(multicast_add(m, d, &options, NULL));
+    begun[i] = 0;
+  }
+}
+
+static void by_remove_all(void) { CHECK(multicast_remove_all(m) >= 0); }
+static void by_destroy(void) { CHECK_OK(multicast_destroy(m)); }
+
+static void by_lifetime_end(void) {
+  CHECK_OK(multicast_lifetime_end(lifetime));
+  CHECK(multicast_remove_all(m) >= 0);
+}
+
+static void by_queue_destroy(void) {
+  CHECK_OK(multicast_queue_destroy(queue));
+  CHECK(multicast_remove_all(m) >= 0);
+}
+
+static void by_remove_many(void) {
+  multicast_delegate list[COUNT];
+  int i;
+  for (i = 0; i < COUNT; ++i) {
+    list[i].function = delegate;
+    list[i].context = (void *)(intptr_t)i;
+  }
+  CHECK(multicast_remove_many(m, list, COUNT) >= 0);
+}
+
+static void (*const ways[])(void) = {by_remove_all, by_destroy, by_lifetime_end, by_queue_destroy,
+                                     by_remove_many};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+/* ---- The two processes --------------------------------------------------------------------------- */
+
+static void (*way)(void);
+
+static void *invoke_there(void *unused) {
+  (void)unused;
+  CHECK(multicast_invoke(m, 0, "payload", 8) >= 0);
+  return NULL;
+}
+
+static void *remove_there(void *moment) {
+  watched = pthread_self();
+  moments_to_pass = (int)(intptr_t)moment;
+  way();
+  moments_to_pass = -1;
+  gate_open(&may_fork); /* there was no such moment, or it has passed */
+  return NULL;
+}
+
+/* Nothing is left to remove, and every release has run once. */
+static void check_all_released(void) {
+  int i;
+  for (i = 0; i < COUNT; ++i) {
+    if (begun[i] != 1) fprintf(stderr, "release %d\n", i);
+    CHECK_EQ(begun[i], 1);
+  }
+}
+
+static void be_released_later(void *count) { ++*(int *)count; }
+
+/* No slot is vacant twice: as many registrations as there were have slots of their own. */
+static void add_as_many(void) {
+  multicast_add_options options = with_release(be_released_later);
+  multicast_token tokens[2 * COUNT];
+  multicast_delegate d = {delegate, NULL};
+  int i, count = 0;
+  d.context = &count;
+  for (i = 0; i < 2 * COUNT; ++i) CHECK_OK(multicast_add(m, d, &options, &tokens[i]));
+  for (i = 0; i < 2 * COUNT; ++i) CHECK(multicast_token_is_live(tokens[i]));
+  CHECK_OK(multicast_remove_every(m, d));
+  CHECK_EQ(count, 2 * COUNT);
+}
+
+static void be_a_child(void) {
+  moments_to_pass = -1;
+  /* What the other thread had not come to yet is removed here; the rest was released in fork(). */
+  if (multicast_is_valid(m)) {
+    add_as_many();
+    CHECK_OK(multicast_destroy(m));
+  }
+  check_all_released();
+  multicast_lifetime_end(lifetime);
+  multicast_queue_destroy(queue);
+  _exit(0);
+}
+
+static void check_child(pid_t child, int number, int moment) {
+  int end = end_of_child(child);
+  if (end != 0) fprintf(stderr, "in the child: way %d, moment %d\n", number, moment);
+  CHECK_EQ(end, 0);
+}
+
+static void end_all(void) {
+  check_all_released();
+  if (multicast_is_valid(m)) CHECK_OK(multicast_destroy(m));
+  multicast_lifetime_end(lifetime);
+  multicast_queue_destroy(queue);
+}
+
+/* Returns how many moments there are. */
+static int fork_at_each_moment(int number, int called) {
+  static const gate shut = GATE_INIT;
+  int moment;
+  way = ways[number];
+  has_come = true;
+  for (moment = 0; has_come; ++moment) {
+    pthread_t invoker, remover;
+    add_all();
+    in_call = called;
+    has_come = false;
+    may_fork = has_forked = is_in_call = may_return = shut;
+    invoker = start_thread(invoke_there, NULL); /* several invokers; and queued calls */
+    if (called >= 0) gate_wait(&is_in_call);
+    else join_thread(invoker);
+    remover = start_thread(remove_there, (void *)(intptr_t)moment);
+    if (called >= 0) {
+      /* It waits for the call, perhaps after some moments. */
+      gate_opens_within(&may_fork, 20);
+      has_come = has_come && moment < 2 * COUNT;
+    } else {
+      gate_wait(&may_fork);
+    }
+    if (has_come || called >= 0) {
+      pid_t child = begin_child();
+      if (child == 0) be_a_child();
+      gate_open(&has_forked);
+      check_child(child, number, moment);
+    }
+    gate_open(&may_return);
+    gate_open(&has_forked);
+    join_thread(remover);
+    if (called >= 0) join_thread(invoker);
+    end_all();
+  }
+  return moment - 1;
+}
+
+static void use_the_allocator(void) {
+  multicast_allocator allocator = multicast_allocator_default();
+  allocator.allocate = allocate;
+  allocator.deallocate = deallocate;
+  CHECK_OK(multicast_set_allocator(&allocator));
+}
+
+TEST(fork_while_another_thread_removes_many_releases_each_once_in_both_processes) {
+  int number, moments = 0;
+  use_the_allocator();
+  for (number = 0; number < WAYS; ++number) {
+    int found = fork_at_each_moment(number, -1);
+    CHECK(found >= 2 * COUNT);
+    moments += found;
+  }
+  printf("%d forks\n", moments);
+}
+
+TEST(fork_while_another_thread_waits_for_a_call_of_one_of_many_releases_each_once) {
+  int number, moments = 0;
+  use_the_allocator();
+  for (number = 0; number < WAYS; ++number) moments += fork_at_each_moment(number, 4);
+  printf("%d forks\n", moments);
+}
+
+/* The thread that removes forks itself, in each of its release functions. */
+static void fork_in_each_release(int called) {
+  static const gate shut = GATE_INIT;
+  int number, moment;
+  forks_itself = true;
+  for (number = 0; number < WAYS; ++number) {
+    for (moment = 0; moment < 2 * COUNT; ++moment) {
+      pthread_t invoker;
+      add_all();
+      in_call = called;
+      is_in_call = may_return = shut;
+      if (called >= 0) {
+        invoker = start_thread(invoke_there, NULL);
+        gate_wait(&is_in_call);
+      }
+      /* The release of the one that is being called is last: the call returns after the fork. */
+      if (called >= 0 && moment >= 2 * (COUNT / 3)) gate_open(&may_return);
+      child_of_own = -1;
+      watched = pthread_self();
+      moments_to_pass = moment;
+      ways[number]();
+      moments_to_pass = -1;
+      if (child_of_own == 0) be_a_child();
+      if (called < 0 || moment < 2) CHECK(child_of_own > 0);
+      if (child_of_own > 0) check_child(child_of_own, number, moment);
+      gate_open(&may_return);
+      if (called >= 0) join_thread(invoker);
+      end_all();
+    }
+  }
+}
+
+/* The release of the payload of calls that are taken back is first. */
+TEST(fork_in_a_release_of_a_payload_of_what_is_removed_releases_each_once) {
+  int number;
+  forks_itself = true;
+  for (number = 0; number < WAYS; ++number) {
+    multicast_invocation how = MULTICAST_INVOCATION_INIT;
+    add_all();
+    in_call = -1;
+    how.payload = "payload";
+    how.size = 8;
+    how.release = release_payload;
+    CHECK_EQ(multicast_invoke_with(m, &how, NULL), COUNT);
+    child_of_own = -1;
+    watched = pthread_self();
+    moments_to_pass = 0;
+    ways[number]();
+    moments_to_pass = -1;
+    if (child_of_own == 0) be_a_child();
+    CHECK(child_of_own > 0);
+    check_child(child_of_own, number, 0);
+    end_all();
+  }
+}
+
+TEST(fork_in_a_release_of_one_of_many_releases_each_once_in_both_processes) {
+  fork_in_each_release(-1);
+}
+
+TEST(fork_in_a_release_of_one_of_many_while_another_is_called_releases_each_once) {
+  fork_in_each_release(4);
+}
