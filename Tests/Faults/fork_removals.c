@@ -12,7 +12,7 @@ static int begun[COUNT];
 static int in_call; /* the delegate that a thread is to stay in, or -1 */
 static gate is_in_call = GATE_INIT, may_return = GATE_INIT;
 
-/* ---- The moments --------------------------------------------------------------------------------- */
+/* ---- The moments ----------------------------------------------------------------------------- */
 
 /* A remover passes a moment at the beginning and the end of each release, and where it frees. */
 static int moments_to_pass = -1; /* -1: do not stop */
@@ -67,13 +67,13 @@ static void delegate(void *context, uint32_t event, const void *payload, size_t 
   gate_wait(&may_return);
 }
 
-/* ---- What is removed ----------------------------------------------------------------------------- */
+/* ---- What is removed ------------------------------------------------------------------------- */
 
 static multicast m;
 static multicast_lifetime lifetime;
 static multicast_queue queue;
 
-/* Of every kind: with and without details, members of a lifetime, with calls that wait in a queue. */
+/* Of every kind: with and without details, members of a lifetime, with calls in a queue. */
 static void add_all(void) {
   int i;
   m = multicast_create();
@@ -119,7 +119,7 @@ static void (*const ways[])(void) = {by_remove_all, by_destroy, by_lifetime_end,
                                      by_remove_many};
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* ---- The two processes --------------------------------------------------------------------------- */
+/* ---- The two processes ----------------------------------------------------------------------- */
 
 static void (*way)(void);
 
