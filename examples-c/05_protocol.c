@@ -13,6 +13,8 @@
  *                         results.
  *     follow, will_close  with multicast_visit() too; the visitor stops at the first listener that
  *                         follows the link, or that refuses to have the document closed.
+ *     will_rename,        with multicast_visit_undo(): all listeners prepare for the new name. If
+ *     not_renamed         one refuses, those that had prepared are told, the last one first.
  *
  * The library's contexts are void pointers. They get their type in two places, listener_notify()
  * and asked(), without a cast.
@@ -45,6 +47,10 @@ struct listener {
   bool (*follow)(void *self, const char *link);
   /* Returns whether the document may be closed. If not, sets `why`. */
   bool (*will_close)(void *self, const struct document *document, const char **why);
+  /* Prepares for another name. Returns false if the document must not get it. */
+  bool (*will_rename)(void *self, const char *name);
+  /* The document has not got the name that the listener has prepared for. */
+  void (*not_renamed)(void *self, const char *name);
 };
 
 /* The events: the methods that multicast_invoke() calls. */
@@ -229,6 +235,41 @@ static bool document_close(const struct document *document) {
   return question.answer == NULL;
 }
 
+struct rename_question {
+  const char *name;
+  const struct listener *answer; /* The listener that refused, or NULL. */
+};
+
+static bool visit_will_rename(void *context, const multicast_delegate *delegate) {
+  struct rename_question *question = context;
+  const struct listener *listener = asked(delegate);
+  if (listener->will_rename == NULL) return true;
+  if (listener->will_rename(listener->self, question->name)) return true;
+  question->answer = listener;
+  return false;
+}
+
+static bool visit_not_renamed(void *context, const multicast_delegate *delegate) {
+  const struct rename_question *question = context;
+  const struct listener *listener = asked(delegate);
+  if (listener->not_renamed != NULL) listener->not_renamed(listener->self, question->name);
+  return true;
+}
+
+static void document_rename(struct document *document, const char *name) {
+  struct rename_question question = {name, NULL};
+  printf("rename to %s\n", name);
+  long long prepared =
+      counted("visit", multicast_visit_undo(document->listeners, visit_will_rename,
+                                            visit_not_renamed, &question));
+  if (question.answer == NULL) {
+    document->name = name;
+    printf("  renamed; prepared: %lld\n", prepared);
+  } else {
+    printf("  refused by: %s; prepared: %lld\n", question.answer->name, prepared);
+  }
+}
+
 /* ---- The listeners: each has its own type, or none, and some of the methods ----------------- */
 
 /* Refuses to have a document with unsaved changes closed. */
@@ -274,10 +315,21 @@ static bool speller_will_close(void *self, const struct document *document, cons
   return speller->count == 0;
 }
 
-/* Stands for a listener that keeps a copy of each saved document. */
+/* Stands for a listener that keeps a copy of each saved document, under the document's name. */
 struct backup {
   size_t bytes;
 };
+
+static bool backup_will_rename(void *self, const char *name) {
+  (void)self;
+  printf("  backup: makes room for %s\n", name);
+  return true;
+}
+
+static void backup_not_renamed(void *self, const char *name) {
+  (void)self;
+  printf("  backup: gives up %s\n", name);
+}
 
 static void backup_did_save(void *self, const struct document *document, size_t bytes) {
   struct backup *backup = self;
@@ -285,10 +337,15 @@ static void backup_did_save(void *self, const struct document *document, size_t 
   printf("  backup: %s, %zu bytes\n", document->name, bytes);
 }
 
-/* Follows the links that begin with `scheme`. */
+/* Follows the links that begin with `scheme`, and refuses names that look like one. */
 struct opener {
   const char *scheme;
 };
+
+static bool opener_will_rename(void *self, const char *name) {
+  const struct opener *opener = self;
+  return strncmp(name, opener->scheme, strlen(opener->scheme)) != 0;
+}
 
 static bool opener_follow(void *self, const char *link) {
   const struct opener *opener = self;
@@ -311,8 +368,11 @@ int main(void) {
   struct listener guard = {"guard", .title = guard_title, .will_close = guard_will_close};
   struct listener speller = {"speller", &speller_self, .did_open = speller_did_open,
                              .title = speller_title, .will_close = speller_will_close};
-  struct listener backup = {"backup", &backup_self, .did_save = backup_did_save};
-  struct listener mailer = {"mailer", &mailer_self, .follow = opener_follow};
+  struct listener backup = {"backup", &backup_self, .did_save = backup_did_save,
+                            .will_rename = backup_will_rename,
+                            .not_renamed = backup_not_renamed};
+  struct listener mailer = {"mailer", &mailer_self, .follow = opener_follow,
+                            .will_rename = opener_will_rename};
   struct listener browser = {"browser", &browser_self, .follow = opener_follow};
 
   document_add(&letter, &speller, 0);
@@ -326,6 +386,9 @@ int main(void) {
   document_follow(&letter, "mailto:ada@example.org");
   document_follow(&letter, "https://example.org/");
   document_follow(&letter, "gopher://example.org/");
+
+  document_rename(&letter, "mailto:ada.txt");
+  document_rename(&letter, "ada.txt");
 
   if (document_close(&letter)) fail("close", "closed although it is not saved");
   document_save(&letter);

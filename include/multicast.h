@@ -46,15 +46,17 @@ extern "C" {
  *      7. Lifetimes                   registrations that end together
  *      8. Queues                      calls that run later, on another thread
  *      9. Invocations with options    payloads that are handed over, waiting for queued calls
- *     10. Broadcasters                multicasts by name
- *     11. The library                 version, status texts, allocator
+ *     10. Policies                    re-entry, sources on demand, contexts of one kind
+ *     11. Broadcasters                multicasts by name
+ *     12. The library                 version, status texts, allocator
  *
  * These rules hold for every function, unless its comment says otherwise. The comment of a
  * function says only what is special to it.
  *
  * Threads      Any thread may call any function at any time, several threads at once.
- * Reentry      Any function may be called inside a delegate, visitor, lock, unlock, wake, copy or
- *              release function. The library holds no lock of its own while it calls one of these.
+ * Reentry      Any function may be called inside a delegate, visitor, enumerator, lock, unlock,
+ *              wake, copy, interest or release function. The library holds no lock of its own while
+ *              it calls one of these.
  * Ownership    No ownership is passed. Memory behind a pointer argument is used only during the
  *              call. For contexts see below.
  * Handles      A handle is a struct of one 64-bit integer, passed by value; a language without
@@ -101,6 +103,8 @@ extern "C" {
  *                that had begun, or was just beginning, does not run in the child.
  *              - Payloads: what an invocation before the fork handed over, or had copied by `copy`,
  *                is the parent's. Its `release` runs in the parent, not in the child.
+ *              - Interest: what another thread was about to tell is told in the child, inside
+ *                fork().
  *              - Destroying a broadcaster, and unregistering from all of its names: where another
  *                thread was doing that, only some of the names may be done in the child.
  * exit         The library has no destructors. It may be called by atexit handlers and by threads
@@ -113,14 +117,14 @@ extern "C" {
  *
  * Not supported, because C offers no way to do it safely:
  *
- * - leaving a delegate, visitor, lock, unlock, wake, copy or release function by longjmp or by an
- *   exception;
+ * - leaving a delegate, visitor, enumerator, lock, unlock, wake, copy, interest or release function
+ *   by longjmp or by an exception;
  * - calling the library in a signal handler, in the child of vfork(), or in an allocator function
  *   that was given to it;
  * - calling it in a pthread_atfork() handler that was registered before the first use of the
  *   library;
- * - ending a thread inside a copy or release function, or inside a function that one of these
- *   calls; ending a thread a second time while the destructors of its thread-specific data run;
+ * - ending a thread inside a copy, interest or release function, or inside a function that one of
+ *   these calls; ending a thread a second time while the destructors of its thread-specific data run;
  * - asynchronous cancellation of a thread that is inside the library.
  *
  * A library built with MULTICAST_INTERNAL_CHECKS detects most of these. It ends the program with a
@@ -232,7 +236,8 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 ///         meanwhile; without those that a queue refused. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without `payload`; MULTICAST_ERROR_LIMIT: 256
 ///         invocations are nested on this thread; MULTICAST_ERROR_OUT_OF_MEMORY: only at the first
-///         invocation of a thread.
+///         invocation of a thread. Of a multicast with policies also what multicast_reentry and
+///         MULTICAST_VISIT_ONLY say.
 ///
 /// Threads:   threads that invoke the same multicast do not slow each other. May wait for room in a
 ///            queue with MULTICAST_OVERFLOW_BLOCK.
@@ -579,6 +584,27 @@ typedef bool (*multicast_visitor)(void *context, const multicast_delegate *deleg
 /// @since 1.0
 MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visitor, void *context);
 
+/// Visits all delegates, or none: if the visitor refuses one, the visits before it are undone.
+///
+/// For two phases, such as prepare and roll back. When `visitor` returns false, `undo` is called
+/// for the delegates that were visited before that one, the last first. Those that have been
+/// removed meanwhile are left out; so a delegate with MULTICAST_ONCE, which is removed as it is
+/// passed, is never undone. Those that have been paused meanwhile are undone.
+///
+/// @param target   The multicast.
+/// @param visitor  As in multicast_visit(); not NULL.
+/// @param undo     Called as `visitor` is; not NULL. What it returns does not matter.
+/// @param context  Passed to `visitor` and to `undo`; may be NULL.
+/// @return How many delegates stand visited: all (>= 0), or 0 if one was refused.
+///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT
+///         as multicast_invoke(); MULTICAST_ERROR_OUT_OF_MEMORY: none was visited.
+///
+/// Threads:   both run on the calling thread. If it ends inside one of them, nothing is undone.
+/// Cost:      as multicast_visit(), and one allocation.
+/// @since 1.1
+MULTICAST_API int64_t multicast_visit_undo(multicast target, multicast_visitor visitor,
+                                           multicast_visitor undo, void *context);
+
 /* ---- 5. Tokens ------------------------------------------------------------------------------- */
 
 /// Whether a registration is live.
@@ -833,7 +859,7 @@ static inline multicast_add_options multicast_add_options_default(void) {
 MULTICAST_API multicast_status multicast_add_options_init(multicast_add_options *options,
                                                           size_t size);
 
-/// What there is to know about a registration: multicast_token_get().
+/// What there is to know about a registration: multicast_token_get(), multicast_enumerate().
 ///
 /// @since 1.0
 typedef struct multicast_registration {
@@ -845,9 +871,9 @@ typedef struct multicast_registration {
   multicast_token token;
   /// The multicast that it is in.
   multicast target;
-  /// What is called. If it was added with `lock`, `context` is the context as it was added.
+  /// What is called. If it has a `lock`, `context` is the context as it was added.
   multicast_delegate delegate;
-  /// Reserved for the strong pointer of a context; NULL.
+  /// In multicast_enumerate(): the strong pointer that `lock` returned. Otherwise NULL.
   void *strong;
   /// Its priority.
   int32_t priority;
@@ -907,6 +933,41 @@ MULTICAST_API multicast_status multicast_registration_init(multicast_registratio
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_get(multicast_token token,
                                                    multicast_registration *out);
+
+/// What multicast_enumerate() calls for each registration.
+///
+/// It must return: no longjmp, no exception.
+///
+/// @param context       As it was given to multicast_enumerate().
+/// @param registration  The registration, valid until this call returns.
+/// @return true to continue, false to stop.
+///
+/// Threads:   called on the thread that enumerates.
+/// Cost:      the enumeration waits for it.
+/// @since 1.1
+typedef bool (*multicast_enumerator)(void *context, const multicast_registration *registration);
+
+/// Passes every registration to an enumerator, in the order of invocation. No delegate is called.
+///
+/// Paused delegates are included, and so are those with a queue. None is used up: a delegate with
+/// MULTICAST_ONCE stays. A context with `lock` is locked meanwhile: `strong`. If it is dead, the
+/// registration is removed, and not passed. What is added meanwhile is not passed. What is removed
+/// meanwhile is not passed either, unless it has been passed already. A removal waits until the
+/// enumerator has returned.
+///
+/// @param target      The multicast.
+/// @param enumerator  Called for each registration; not NULL. Returning false stops.
+/// @param context     Passed to `enumerator`; may be NULL.
+/// @return How many were passed (>= 0); MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT and
+///         MULTICAST_ERROR_OUT_OF_MEMORY as multicast_invoke().
+///
+/// Threads:   the enumerator runs on the calling thread.
+/// Reentry:   inside it multicast_token_current() is the registration that is passed.
+/// Cost:      O(delegates), a short lock for each.
+/// @since 1.1
+MULTICAST_API int64_t multicast_enumerate(multicast target, multicast_enumerator enumerator,
+                                          void *context);
 
 /* ---- 7. Lifetimes ---------------------------------------------------------------------------- */
 
@@ -1466,7 +1527,133 @@ MULTICAST_API multicast_status multicast_outcome_init(multicast_outcome *outcome
 MULTICAST_API int64_t multicast_invoke_with(multicast target, const multicast_invocation *how,
                                             multicast_outcome *out);
 
-/* ---- 10. Broadcasters ------------------------------------------------------------------------ */
+/* ---- 10. Policies ---------------------------------------------------------------------------- */
+
+/// What an invocation does that begins inside a call of the same multicast, on the same thread,
+/// whether directly or through other multicasts.
+///
+/// Such an invocation is one by multicast_invoke() or multicast_invoke_with(). It is inside a call
+/// also if that is a visit, an enumeration or the call of one token, or a `lock`, `unlock`, `copy`
+/// or `wake` of one of these. It is not inside a call that a queue makes: the invocation that
+/// queued the call is over. Visits, enumerations and calls of one token are always made at once.
+///
+/// @since 1.1
+typedef uint32_t multicast_reentry;
+
+/// The values of multicast_reentry.
+///
+/// @since 1.1
+enum multicast_reentry_code {
+  /// It is made at once, inside the other (default).
+  MULTICAST_REENTRY_RECURSE = 0,
+  /// It fails with MULTICAST_ERROR_STATE and calls nothing. multicast_call_stack() shows how it
+  /// came about.
+  MULTICAST_REENTRY_REFUSE = 1,
+  /// It is made when the thread has left the outermost invocation or visit of the multicast; if
+  /// several are deferred, in order. What was deferred when that ends because its thread ends, or
+  /// when the multicast has been destroyed, is not made.
+  ///
+  /// A deferred invocation returns 0, and in the outcome of multicast_invoke_with() it counts as
+  /// one that is `queued`; with MULTICAST_WAIT it is not waited for, and counts as `unfinished`,
+  /// too. Its payload is copied, unless it is handed over; of size 0, the pointer itself is passed
+  /// on. At most 65536 are deferred: one more fails with MULTICAST_ERROR_LIMIT. Without memory
+  /// to defer it, it fails with MULTICAST_ERROR_OUT_OF_MEMORY.
+  MULTICAST_REENTRY_DEFER = 2,
+  /// As MULTICAST_REENTRY_DEFER, but only the newest is made.
+  MULTICAST_REENTRY_LATEST = 3
+};
+
+/// `flags`: the contexts are not for multicast_function, but for visitors.
+/// multicast_invoke(), multicast_invoke_with() and multicast_token_invoke() fail with
+/// MULTICAST_ERROR_STATE.
+///
+/// @since 1.1
+#define MULTICAST_VISIT_ONLY 0x1u
+
+/// How a multicast is created. Zero is the default of every field but the first: then it is the
+/// same as by multicast_create().
+///
+/// Fill it with multicast_create_options_default(), multicast_create_options_init() or
+/// MULTICAST_CREATE_OPTIONS_INIT.
+///
+/// @since 1.1
+typedef struct multicast_create_options {
+  /// sizeof(multicast_create_options) in the caller's header. Not 0.
+  uint32_t struct_size;
+  /// What an invocation does inside a call of the same multicast (default:
+  /// MULTICAST_REENTRY_RECURSE).
+  multicast_reentry reentry;
+  /// A name for people. Copied; the first 63 bytes are kept (default: NULL).
+  const char *label;
+  /// Must be 0.
+  uint32_t replay;
+  /// MULTICAST_VISIT_ONLY (default: 0).
+  uint32_t flags;
+  /// Passed to `interest` and `release` (default: NULL).
+  void *context;
+  /// Told that the first delegate has come (`wanted` is true), or that the last one has gone, in
+  /// whatever way: for a source that runs only while someone listens. Called on the thread that has
+  /// caused it, after the change, under no lock; a removal calls it before it waits. Of two changes
+  /// at once, one thread may tell both, or, if they cancel each other out, none. The last call is
+  /// what is so. Inside of it delegates may be added and removed: what that changes is told
+  /// afterwards. (default: NULL)
+  void (*interest)(void *context, multicast target, bool wanted);
+  /// Called exactly once, after multicast_destroy(), when no call of `interest` runs. Not if the
+  /// creation fails. (default: NULL)
+  void (*release)(void *context);
+  /// The `lock` and `unlock` of every delegate whose options have none: where all contexts are of
+  /// one kind, as in the binding of a language. Such a delegate takes no more memory than a plain
+  /// one. Set both or neither. (default: NULL)
+  void *(*lock_context)(void *context);
+  void (*unlock_context)(void *strong);  ///< See `lock_context`.
+  /// The `release` of every delegate whose options have none. Unlike that, it does not run for a
+  /// delegate that was not added: after a failed add the context stays the caller's. (default:
+  /// NULL)
+  void (*release_context)(void *context);
+} multicast_create_options;
+
+/// All defaults, to initialize a static or local struct.
+///
+/// @since 1.1
+#define MULTICAST_CREATE_OPTIONS_INIT                                                            \
+  {(uint32_t)sizeof(multicast_create_options), MULTICAST_REENTRY_RECURSE, NULL, 0, 0, NULL, NULL, \
+   NULL, NULL, NULL, NULL}
+
+/// All defaults, with `struct_size` set.
+///
+/// @return The options, by value.
+///
+/// Cost:      O(1); inline.
+/// @since 1.1
+static inline multicast_create_options multicast_create_options_default(void) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  return options;
+}
+
+/// Fills options with their defaults, for callers that cannot use inline functions.
+///
+/// @param options  Where to write; not NULL.
+/// @param size     Bytes at `options`: the caller's sizeof(multicast_create_options), 72 to 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Cost:      O(size).
+/// @since 1.1
+MULTICAST_API multicast_status multicast_create_options_init(multicast_create_options *options,
+                                                             size_t size);
+
+/// Creates an empty multicast with policies. Every function takes it as any other multicast.
+///
+/// @param options  How, or NULL for the defaults.
+/// @return Its handle. Zero: invalid options, or as multicast_create().
+///
+/// Ownership: the caller owns it until multicast_destroy().
+/// Cost:      O(1); memory is taken for many at a time. What has no policies is not slower because
+///            other multicasts have some. An invocation takes a few nanoseconds more.
+/// @since 1.1
+MULTICAST_API MULTICAST_NODISCARD multicast
+multicast_create_with(const multicast_create_options *options);
+
+/* ---- 11. Broadcasters ------------------------------------------------------------------------ */
 
 /// A broadcaster: multicasts by name, for observers and notifiers that share only the name.
 ///
@@ -1731,7 +1918,7 @@ MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster br
 MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
     multicast_broadcaster broadcaster, const char *protocol);
 
-/* ---- 11. The library ------------------------------------------------------------------------- */
+/* ---- 12. The library ------------------------------------------------------------------------- */
 
 /// The major version of this header.
 #define MULTICAST_VERSION_MAJOR 1

@@ -129,6 +129,12 @@ static int64_t call_outcome_init(world *w) {
   return multicast_outcome_init(&outcome, sizeof outcome);
 }
 
+static int64_t call_create_options_init(world *w) {
+  multicast_create_options options;
+  (void)w;
+  return multicast_create_options_init(&options, sizeof options);
+}
+
 static int64_t call_registration_init(world *w) {
   multicast_registration registration;
   (void)w;
@@ -150,6 +156,23 @@ static int64_t call_create_error(world *w) {
 }
 
 static int64_t call_create(world *w) { return keep(w, multicast_create().id); }
+
+static void hear_of_interest(void *context, multicast target, bool wanted) {
+  CHECK(context != NULL && target.id != 0);
+  (void)wanted;
+}
+
+static int64_t call_create_with(world *w) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  options.reentry = MULTICAST_REENTRY_DEFER;
+  options.label = "a world";
+  options.lock_context = lock_world;
+  options.unlock_context = unlock_world;
+  options.release_context = be_released;
+  options.context = w;
+  options.interest = hear_of_interest;
+  return keep(w, multicast_create_with(&options).id);
+}
 
 static void unmake_multicast(uint64_t handle) {
   multicast m;
@@ -521,6 +544,91 @@ static int64_t call_visit(world *w) {
   CHECK_EQ(result, 4);
   CHECK_EQ(LOAD(w->calls) - calls, 4);
   return 0;
+}
+
+static bool count_registration(void *context, const multicast_registration *registration) {
+  CHECK(registration->delegate.context == context);
+  ADD(((world *)context)->calls, 1);
+  return true;
+}
+
+static int64_t call_enumerate(world *w) {
+  int calls = LOAD(w->calls);
+  int64_t result = multicast_enumerate(w->m, count_registration, w);
+  if (result < 0) return result;
+  CHECK_EQ(result, 4);
+  CHECK_EQ(LOAD(w->calls) - calls, 4);
+  return 0;
+}
+
+/* The second one is refused, the first one undone. */
+typedef struct trial {
+  world *world;
+  int accepted;
+} trial;
+
+static bool accept_visits(void *context, const multicast_delegate *delegate) {
+  trial *t = context;
+  count_visit(t->world, delegate);
+  return t->accepted-- > 0;
+}
+
+static bool undo_visit(void *context, const multicast_delegate *delegate) {
+  return count_visit(((trial *)context)->world, delegate);
+}
+
+static int64_t visit_undo(world *w, int accepted) {
+  int calls = LOAD(w->calls);
+  trial t;
+  int64_t result;
+  t.world = w;
+  t.accepted = accepted;
+  result = multicast_visit_undo(w->m, accept_visits, undo_visit, &t);
+  if (result < 0) return result;
+  CHECK_EQ(result, accepted < 4 ? 0 : 4);
+  CHECK_EQ(LOAD(w->calls) - calls, accepted < 4 ? 3 : 4);
+  return 0;
+}
+
+static int64_t call_visit_undo(world *w) { return visit_undo(w, 4); }
+static int64_t call_visit_undo_refused(world *w) { return visit_undo(w, 1); }
+
+/* ---- Policies -------------------------------------------------------------------------------- */
+
+/* A delegate that invokes inside its first call. */
+typedef struct inner {
+  world *world;
+  multicast target;
+  int calls;
+  int64_t result;
+} inner;
+
+static void invoke_inside(void *context, uint32_t event, const void *bytes, size_t size) {
+  inner *i = context;
+  (void)event, (void)bytes, (void)size;
+  if (++i->calls == 1) i->result = multicast_invoke(i->target, 1, payload, sizeof payload);
+}
+
+static int64_t call_invoke_deferred(world *w) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  inner i = {NULL, MULTICAST_NONE, 0, 0};
+  multicast_delegate d = {invoke_inside, NULL};
+  int64_t result;
+  int after = spare_memory();
+  options.reentry = MULTICAST_REENTRY_DEFER;
+  i.world = w;
+  i.target = multicast_create_with(&options);
+  d.context = &i;
+  add(i.target, d);
+  fail_after = after;
+  result = multicast_invoke(i.target, 0, NULL, 0);
+  after = spare_memory();
+  CHECK_OK(multicast_destroy(i.target));
+  fail_after = after;
+  if (result < 0) return result;
+  CHECK_EQ(result, 1);
+  CHECK_EQ(i.calls, i.result == 0 ? 2 : 1);
+  return i.result;
 }
 
 /* ---- Token ----------------------------------------------------------------------------------- */
@@ -970,9 +1078,11 @@ const function functions[] = {
      call_broadcaster_options_init, NULL},
     {"multicast_invocation_init", "", TAKES_NONE, 1, false, call_invocation_init, NULL},
     {"multicast_outcome_init", "", TAKES_NONE, 1, false, call_outcome_init, NULL},
+    {"multicast_create_options_init", "", TAKES_NONE, 1, false, call_create_options_init, NULL},
     {"multicast_registration_init", "", TAKES_NONE, 1, false, call_registration_init, NULL},
 
     {"multicast_create", "", FAILS, 80, true, call_create, unmake_multicast},
+    {"multicast_create_with", "", FAILS, 80, true, call_create_with, unmake_multicast},
     {"multicast_create_error", "", TAKES_NONE, 2, false, call_create_error, NULL},
     {"multicast_destroy", "", TAKES_NONE, 5, false, call_destroy, NULL},
     {"multicast_destroy_within", "", TAKES_NONE, 5, false, call_destroy_within, NULL},
@@ -1014,7 +1124,11 @@ const function functions[] = {
      call_invoke_waiting_owned, NULL},
     {"multicast_invoke_with", "WAIT, copied by copy", MAY_COPE, 2, false,
      call_invoke_waiting_copied, NULL},
+    {"multicast_invoke", "deferred", MAY_COPE, 2, false, call_invoke_deferred, NULL},
     {"multicast_visit", "", FAILS, 2, false, call_visit, NULL},
+    {"multicast_visit_undo", "", FAILS, 2, false, call_visit_undo, NULL},
+    {"multicast_visit_undo", "refused", FAILS, 2, false, call_visit_undo_refused, NULL},
+    {"multicast_enumerate", "", FAILS, 2, false, call_enumerate, NULL},
 
     {"multicast_token_is_live", "", TAKES_NONE, 1, false, call_token_is_live, NULL},
     {"multicast_token_remove", "", TAKES_NONE, 20, false, call_token_remove, NULL},

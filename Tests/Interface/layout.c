@@ -116,6 +116,20 @@ FIELD(multicast_outcome, refused, 24);
 FIELD(multicast_outcome, finished, 32);
 FIELD(multicast_outcome, unfinished, 40);
 
+SIZE(multicast_reentry, 4);
+SIZE(multicast_create_options, 72);
+FIELD(multicast_create_options, struct_size, 0);
+FIELD(multicast_create_options, reentry, 4);
+FIELD(multicast_create_options, label, 8);
+FIELD(multicast_create_options, replay, 16);
+FIELD(multicast_create_options, flags, 20);
+FIELD(multicast_create_options, context, 24);
+FIELD(multicast_create_options, interest, 32);
+FIELD(multicast_create_options, release, 40);
+FIELD(multicast_create_options, lock_context, 48);
+FIELD(multicast_create_options, unlock_context, 56);
+FIELD(multicast_create_options, release_context, 64);
+
 /* These types are not enums, so -fshort-enums does not change them. */
 STATIC_ASSERT((multicast_status)-1 < 0);
 STATIC_ASSERT((multicast_overflow)-1 > 0);
@@ -137,6 +151,11 @@ STATIC_ASSERT(MULTICAST_ONCE == 1);
 STATIC_ASSERT(MULTICAST_UNIQUE == 2);
 STATIC_ASSERT(MULTICAST_LATEST == 4);
 STATIC_ASSERT(MULTICAST_WAIT == 1);
+STATIC_ASSERT(MULTICAST_VISIT_ONLY == 1);
+STATIC_ASSERT(MULTICAST_REENTRY_RECURSE == 0);
+STATIC_ASSERT(MULTICAST_REENTRY_REFUSE == 1);
+STATIC_ASSERT(MULTICAST_REENTRY_DEFER == 2);
+STATIC_ASSERT(MULTICAST_REENTRY_LATEST == 3);
 STATIC_ASSERT(MULTICAST_OVERFLOW_REFUSE == 0);
 STATIC_ASSERT(MULTICAST_OVERFLOW_DROP_OLDEST == 1);
 STATIC_ASSERT(MULTICAST_OVERFLOW_BLOCK == 2);
@@ -161,6 +180,8 @@ extern multicast_invocation layout_invocation;
 multicast_invocation layout_invocation = MULTICAST_INVOCATION_INIT;
 extern multicast_outcome layout_outcome;
 multicast_outcome layout_outcome = MULTICAST_OUTCOME_INIT;
+extern multicast_create_options layout_create_options;
+multicast_create_options layout_create_options = MULTICAST_CREATE_OPTIONS_INIT;
 extern multicast_registration layout_registration;
 multicast_registration layout_registration = MULTICAST_REGISTRATION_INIT;
 extern multicast_token layout_token;
@@ -187,3 +208,7 @@ multicast_invocation layout_uses_invocation(void);
 multicast_invocation layout_uses_invocation(void) { return multicast_invocation_default(); }
 multicast_outcome layout_uses_outcome(void);
 multicast_outcome layout_uses_outcome(void) { return multicast_outcome_default(); }
+multicast_create_options layout_uses_create_options(void);
+multicast_create_options layout_uses_create_options(void) {
+  return multicast_create_options_default();
+}

@@ -32,6 +32,7 @@ typedef struct actor {
   int weak_calls;
   int releases;  /* releases, copies and wakes that the thread is in */
   int budget;    /* operations that its calls may still begin */
+  bool has_deferred; /* an invocation inside of these calls may be made at their end */
   bool is_plain; /* its calls do nothing else: the thread must not block */
 } actor;
 

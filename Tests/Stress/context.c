@@ -92,7 +92,7 @@ static void check_not_finished(const context *c, const char *when) {
 /* Checks order and start of the innermost invocation of this thread. */
 static void check_order(const context *c) {
   order *o = actor_current()->order;
-  if (o == NULL || c->is_shared) return;
+  if (o == NULL || actor_current()->has_deferred || c->is_shared) return;
   MUST(c->options.priority <= o->priority, "priority %d after %d", c->options.priority,
        o->priority);
   o->priority = c->options.priority;
@@ -239,6 +239,26 @@ context *context_make(void) {
     c->options.lock = on_lock;
     c->options.unlock = on_unlock;
   }
+  return c;
+}
+
+multicast make_multicast_of_contexts(const multicast_create_options *more) {
+  multicast_create_options options = *more;
+  options.reentry = random_below(4);
+  options.lock_context = on_lock;
+  options.unlock_context = on_unlock;
+  options.release_context = on_release;
+  return multicast_create_with(&options);
+}
+
+context *context_make_shared(void) {
+  context *c = context_make();
+  c->is_weak = true;
+  c->options.lock = NULL;
+  c->options.unlock = NULL;
+  c->options.release = NULL;
+  if (one_in(2)) c->options.flags = 0;
+  if (one_in(2)) c->options.events = 0;
   return c;
 }
 

@@ -39,6 +39,11 @@ context *context_make(void);
 /* A context without `release`. */
 context *context_make_borrowed(void);
 
+/* A multicast whose delegates need no functions of their own: it locks and releases contexts. And a
+ * context for it. */
+multicast make_multicast_of_contexts(const multicast_create_options *more);
+context *context_make_shared(void);
+
 multicast_delegate context_delegate(context *c);
 
 /* Adds a reference, or drops one. The last one ends the context. */

@@ -59,6 +59,8 @@ void shipment_check(const shipment *s, int64_t count, const multicast_outcome *o
     check_failure(s, o);
     return;
   }
+  /* One that is deferred returns 0. */
+  if (count == 0 && o->called == 0 && o->queued == 1) return;
   MUST(count < 0 || (uint64_t)count == o->called + o->queued, "%lld, %llu called, %llu queued",
        (long long)count, (unsigned long long)o->called, (unsigned long long)o->queued);
   MUST(count >= 0 || s->how.timeout_ns > 0, "a timeout without a time");
@@ -83,7 +85,7 @@ int64_t shipment_send(shipment *s, multicast_outcome *o, int64_t (*send)(const s
   o->struct_size = sizeof *o;
   pthread_cleanup_push(shipment_end, s); /* the thread may end in a call */
   count = send(s, o);
-  actor_current()->order = outer;
+  order_ends(outer, count);
   shipment_check(s, count, o);
   pthread_cleanup_pop(true);
   return count;
@@ -110,9 +112,13 @@ static int64_t to_a_name(const shipment *s, multicast_outcome *o) {
 static void send_any(int64_t (*send)(const shipment *s, multicast_outcome *o)) {
   shipment s;
   multicast_outcome o;
+  int64_t count;
   shipment_make(&s, (shipping)random_below(3));
   choose_wait(&s);
-  EXPECT_COUNT(shipment_send(&s, &o, send), OK | INVALID_HANDLE | TIMEOUT);
+  count = shipment_send(&s, &o, send);
+  /* One that would be deferred needs a copy, and `copy` may fail. */
+  EXPECT_COUNT(count, OK | INVALID_HANDLE | TIMEOUT | STATE |
+                          (s.how.copy != NULL ? OUT_OF_MEMORY : 0));
 }
 
 void invoke_with(void) { send_any(to_a_multicast); }

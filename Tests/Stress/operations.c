@@ -45,7 +45,14 @@ order *order_begins(order *o) {
   o->number = ++a->invocations;
   o->priority = INT_MAX;
   a->order = o;
+  if (outer == NULL && a->calls == 0 && a->releases == 0) a->has_deferred = false;
   return outer;
+}
+
+void order_ends(order *outer, int64_t count) {
+  actor *a = actor_current();
+  a->order = outer;
+  if (count == 0 && (outer != NULL || a->calls > 0 || a->releases > 0)) a->has_deferred = true;
 }
 
 static void invoke_one(multicast m) {
@@ -53,8 +60,8 @@ static void invoke_one(multicast m) {
   size_t size = random_size();
   order own, *outer = order_begins(&own);
   int64_t count = multicast_invoke(m, event, payload_of(event, size), size);
-  EXPECT_COUNT(count, OK | INVALID_HANDLE);
-  actor_current()->order = outer;
+  EXPECT_COUNT(count, OK | INVALID_HANDLE | STATE);
+  order_ends(outer, count);
 }
 
 static void invoke(void) { invoke_one(random_multicast()); }
@@ -81,6 +88,47 @@ static void visit(void) {
   EXPECT_COUNT(count, OK | INVALID_HANDLE);
   MUST(limit < 0 || count <= limit, "%lld visited, limit %d", (long long)count, limit);
   actor_current()->order = outer;
+}
+
+static bool look_at(void *context, const multicast_registration *r) {
+  MUST(r->token.id == multicast_token_current().id, "a token that is not the current one");
+  return --*(int *)context != 0;
+}
+
+static void enumerate(void) {
+  int left = (int)random_below(20);
+  EXPECT_COUNT(multicast_enumerate(random_multicast(), look_at, &left), OK | INVALID_HANDLE);
+}
+
+/* Each delegate that is visited is undone, or stays visited. */
+typedef struct trial {
+  int left, visited, undone;
+} trial;
+
+static bool try_visit(void *context, const multicast_delegate *d) {
+  trial *t = context;
+  (void)d;
+  if (t->left-- == 0) return false;
+  ++t->visited;
+  return true;
+}
+
+static bool undo_visit(void *context, const multicast_delegate *d) {
+  (void)d;
+  ++((trial *)context)->undone;
+  return true;
+}
+
+static void visit_undo(void) {
+  trial t = {0, 0, 0};
+  int64_t count;
+  t.left = one_in(2) ? -1 : (int)random_below(20);
+  count = multicast_visit_undo(random_multicast(), try_visit, undo_visit, &t);
+  EXPECT_COUNT(count, OK | INVALID_HANDLE);
+  if (count < 0) return;
+  MUST(t.undone <= t.visited, "%d undone of %d visited", t.undone, t.visited);
+  MUST(count == 0 || (count == t.visited && t.undone == 0), "%lld stand visited of %d, %d undone",
+       (long long)count, t.visited, t.undone);
 }
 
 /* ---- Adding ---------------------------------------------------------------------------------- */
@@ -366,7 +414,7 @@ static void pause_or_resume(void) {
 /* ---- Create and destroy ---------------------------------------------------------------------- */
 
 static void replace_multicast(void) {
-  multicast old = {SWAP(world_multicasts[random_below(MULTICAST_COUNT)], multicast_create().id)};
+  multicast old = {SWAP(world_multicasts[random_below(MULTICAST_COUNT)], make_multicast().id)};
   EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
 }
 
@@ -519,6 +567,8 @@ static const operation operations[] = {
     {"multicast_invoke", 160, invoke},
     {"multicast_broadcaster_notify", 30, notify},
     {"multicast_visit", 20, visit},
+    {"multicast_visit_undo", 15, visit_undo},
+    {"multicast_enumerate", 15, enumerate},
     {"multicast_invoke_with", 100, invoke_with},
     {"multicast_broadcaster_notify_with", 15, notify_with},
     {"multicast_token_invoke", 40, invoke_token},
@@ -538,6 +588,7 @@ static const operation operations[] = {
     {"a session under a lifetime", 6, session_under_lifetime},
     {"a session with a queue", 4, session_with_queue},
     {"a session with a multicast", 6, session_with_multicast},
+    {"a session with contexts of one kind", 8, session_with_contexts_of_one_kind},
     {"a session that waits for the thread of a queue", 3, session_that_waits},
     {"a session that waits for itself", 6, session_that_waits_for_itself},
     {"a session that others end", 3, session_that_others_end},

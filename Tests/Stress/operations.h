@@ -16,6 +16,7 @@ void operate_inside_function(void);
 
 /* Begins an invocation of this thread. Returns the outer one, for the end. */
 struct order *order_begins(struct order *o);
+void order_ends(struct order *outer, int64_t count); /* 0 may be that of a deferred one */
 
 /* Stores a token for other threads. */
 void remember(multicast_token token);

@@ -11,6 +11,7 @@
 #include "atomics.h"
 #include "context.h"
 #include "failure.h"
+#include "operations.h"
 #include "shipment.h"
 #include "statuses.h"
 #include "waker.h"
@@ -31,14 +32,16 @@ typedef struct session {
 
 /* If `target` is 0, each member is added to a random multicast. */
 static void add_members(session *s, multicast target, multicast_lifetime lifetime,
-                        multicast_queue queue) {
+                        multicast_queue queue, context *(*make)(void)) {
   for (s->count = 0; s->count < MEMBERS; ++s->count) {
-    context *c = context_make();
+    context *c = make();
     multicast m = target.id != 0 ? target : random_multicast();
     context_retain(c);
     c->options.lifetime = lifetime;
     c->options.queue = queue.id != 0 || one_in(2) ? queue : random_queue();
     EXPECT(multicast_add(m, context_delegate(c), &c->options, &c->token), OK | INVALID_HANDLE);
+    /* What the multicast releases is released after an add that succeeds only. */
+    if (c->token.id == 0 && c->options.release == NULL) context_release(c);
     s->members[s->count] = c;
     STORE(world_tokens[random_below(TOKEN_COUNT)], c->token.id);
   }
@@ -79,7 +82,7 @@ void session_under_lifetime(void) {
   multicast_status status;
   session s;
   MUST(l.id != 0, "a lifetime");
-  add_members(&s, any, l, none);
+  add_members(&s, any, l, none, context_make);
   let_others_run();
   status = multicast_lifetime_end(l);
   EXPECT(status, OK | PENDING);
@@ -99,7 +102,7 @@ void session_with_queue(void) {
   session s;
   multicast_queue old = {SWAP(world_queues[1 + random_below(QUEUE_COUNT - 1)], q.id)};
   EXPECT(destroy_queue(old), OK | PENDING | INVALID_HANDLE);
-  add_members(&s, any, none, q);
+  add_members(&s, any, none, q, context_make);
   if (one_in(2)) (void)multicast_queue_start(q);
   let_others_run();
   status = destroy_queue(q);
@@ -118,7 +121,7 @@ void session_with_multicast(void) {
   multicast old = {SWAP(world_multicasts[random_below(MULTICAST_COUNT)], m.id)};
   MUST(m.id != 0, "a multicast");
   EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
-  add_members(&s, m, none, any);
+  add_members(&s, m, none, any, context_make);
   let_others_run();
   if (one_in(2)) {
     bool was_certain = waits_for_certain();
@@ -131,6 +134,66 @@ void session_with_multicast(void) {
   status = multicast_destroy(m);
   EXPECT(status, OK | PENDING | INVALID_HANDLE);
   if (status == MULTICAST_OK && was_outside) members_are_finished(&s);
+  release_members(&s);
+}
+
+/* What a multicast has told of its delegates. Its context is freed by its release. */
+typedef struct listeners {
+  int32_t is_wanted;
+  int32_t is_telling;
+  int32_t references;
+} listeners;
+
+static void hear(void *context, multicast target, bool wanted) {
+  listeners *l = context;
+  (void)target;
+  MUST(ADD(l->is_telling, 1) == 1, "two threads tell at once");
+  MUST(LOAD(l->is_wanted) == !wanted, "told twice: %d", wanted);
+  STORE(l->is_wanted, wanted);
+  ADD(l->is_telling, -1);
+}
+
+static void leave_listeners(void *context) {
+  listeners *l = context;
+  if (__atomic_sub_fetch(&l->references, 1, __ATOMIC_ACQ_REL) == 0) free(l);
+}
+
+static void release_listeners(void *context) {
+  listeners *l = context;
+  MUST(LOAD(l->is_telling) == 0 && LOAD(l->is_wanted) == 0, "released while it is wanted");
+  leave_listeners(l);
+}
+
+/* A multicast that locks the contexts. Others know its members only. */
+void session_with_contexts_of_one_kind(void) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  listeners *heard = calloc(1, sizeof *heard);
+  multicast m;
+  multicast_lifetime none = {0};
+  multicast_queue any = {0};
+  multicast_status status;
+  bool was_outside = is_outside_of_calls();
+  session s;
+  uint32_t i;
+  MUST(heard != NULL, "memory");
+  heard->references = 2;
+  options.context = heard;
+  options.interest = one_in(2) ? hear : NULL;
+  options.release = release_listeners;
+  m = make_multicast_of_contexts(&options);
+  MUST(m.id != 0, "a multicast");
+  add_members(&s, m, none, any, context_make_shared);
+  for (i = random_below(4); i > 0; --i) {
+    order own, *outer = order_begins(&own);
+    EXPECT_COUNT(multicast_invoke(m, 1, payload_of(1, 8), 8), OK | STATE | INVALID_HANDLE);
+    order_ends(outer, 0);
+    EXPECT_COUNT(multicast_prune(m), OK | INVALID_HANDLE);
+    let_others_run();
+  }
+  status = multicast_destroy(m);
+  EXPECT(status, OK | PENDING | INVALID_HANDLE);
+  if (status == MULTICAST_OK && was_outside) members_are_finished(&s);
+  leave_listeners(heard);
   release_members(&s);
 }
 

@@ -10,6 +10,7 @@
 void session_under_lifetime(void);
 void session_with_queue(void);
 void session_with_multicast(void);
+void session_with_contexts_of_one_kind(void);
 
 /* Sessions whose queue no other operation uses: the outcome of each invocation is known. */
 void session_that_waits(void);            /* for the queue's own thread */

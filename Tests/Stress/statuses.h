@@ -14,6 +14,7 @@ enum {
   INVALID_HANDLE = 1 << 10,
   INVALID_ARGUMENT = 1 << 20,
   NOT_FOUND = 1 << 3,
+  OUT_OF_MEMORY = 1 << 4,
   TIMEOUT = 1 << 7,
   STATE = 1 << 8,
   OTHER = 1 << 9 /* never expected */
@@ -26,6 +27,7 @@ static inline int status_bit(int64_t status) {
     case MULTICAST_ERROR_INVALID_HANDLE: return INVALID_HANDLE;
     case MULTICAST_ERROR_INVALID_ARGUMENT: return INVALID_ARGUMENT;
     case MULTICAST_ERROR_NOT_FOUND: return NOT_FOUND;
+    case MULTICAST_ERROR_OUT_OF_MEMORY: return OUT_OF_MEMORY;
     case MULTICAST_ERROR_TIMEOUT: return TIMEOUT;
     case MULTICAST_ERROR_STATE: return STATE;
     default: return OTHER;

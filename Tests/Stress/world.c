@@ -55,6 +55,13 @@ const char *random_name(void) {
   return names[random_below(NAME_COUNT)];
 }
 
+multicast make_multicast(void) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  options.reentry = random_below(4);
+  options.label = one_in(2) ? "stress" : NULL;
+  return one_in(3) ? multicast_create_with(&options) : multicast_create();
+}
+
 multicast random_multicast(void) {
   multicast m = {random_of(world_multicasts, MULTICAST_COUNT)};
   if (one_in(8)) return multicast_broadcaster_multicast(random_broadcaster(), random_name());
@@ -107,7 +114,7 @@ static uint64_t make_broadcaster(void) {
 void world_make(bool is_calm) {
   int i;
   STORE(world_is_calm, is_calm);
-  for (i = 0; i < MULTICAST_COUNT; ++i) STORE(world_multicasts[i], multicast_create().id);
+  for (i = 0; i < MULTICAST_COUNT; ++i) STORE(world_multicasts[i], make_multicast().id);
   for (i = 0; i < LIFETIME_COUNT; ++i) STORE(world_lifetimes[i], multicast_lifetime_create().id);
   for (i = 0; i < QUEUE_COUNT; ++i) STORE(world_queues[i], make_queue().id);
   for (i = 0; i < BROADCASTER_COUNT; ++i) STORE(world_broadcasters[i], make_broadcaster());
@@ -171,6 +178,7 @@ static void *invoke_and_wait(void *barrier) {
 
 void world_warm_up(void) {
   static multicast multicasts[WARM];
+  multicast_create_options labelled = MULTICAST_CREATE_OPTIONS_INIT;
   static multicast_lifetime lifetimes[WARM];
   static multicast_queue queues[WARM];
   static multicast_broadcaster broadcasters[WARM];
@@ -178,11 +186,12 @@ void world_warm_up(void) {
   pthread_t threads[WARM_THREADS];
   pthread_barrier_t barrier;
   int i;
+  labelled.label = "warm";
   for (i = 0; i < WARM_DELEGATES; ++i) delegates[i].function = ignore;
   for (i = 0; i < WARM; ++i) {
     multicast_queue_options options = multicast_queue_options_default();
     options.capacity = 1;
-    multicasts[i] = multicast_create();
+    multicasts[i] = i % 2 == 0 ? multicast_create() : multicast_create_with(&labelled);
     lifetimes[i] = multicast_lifetime_create();
     queues[i] = multicast_queue_create(&options);
     broadcasters[i] = multicast_broadcaster_create(NULL);

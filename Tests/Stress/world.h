@@ -25,6 +25,7 @@ extern uint64_t world_broadcasters[BROADCASTER_COUNT];
 
 /* A random one of these, perhaps stale; sometimes a forged handle. */
 multicast random_multicast(void);
+multicast make_multicast(void); /* with any policy, or none */
 multicast_token random_token(void);
 multicast_lifetime random_lifetime(void);
 multicast_queue random_queue(void);

@@ -131,7 +131,7 @@ extension Multicast {
   private func beginFencing() {
     stripe.lock()
     defer { stripe.unlock() }
-    guard isCurrent, handle.kind == .multicast, Fence.isAsymmetric,
+    guard isCurrent, handle.isOfMulticast, Fence.isAsymmetric,
       invokerNumber != 0 && invokerNumber & Self.fenced == 0
     else { return }
     invokerNumber |= Self.fenced

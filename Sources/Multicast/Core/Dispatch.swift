@@ -72,18 +72,24 @@ struct Dispatch: Call {
 
   /// - Returns: nil if out of memory.
   private func makePayload() -> Payload? {
+    if progress.pointee.hasNoCopy { return nil }
+    return Self.makePayload(options, &progress.pointee.hasNoCopy)
+  }
+
+  /// - Returns: nil if out of memory.
+  @inline(never)
+  static func makePayload(_ options: InvocationOptions, _ hasNoCopy: inout Bool) -> Payload? {
     let (payload, size) = (options.invocation.payload, options.invocation.size)
     guard let copy = options.copy else {
       // Without size the calls get the caller's pointer itself.
       guard size != 0, let payload else { return Payload(owning: payload, size: 0, nil) }
       return Payload(copying: payload, size: size)
     }
-    if progress.pointee.hasNoCopy { return nil }
     // First what can fail without a trace.
     guard let block = Payload.allocate(Payload.headerSize) else { return nil }
     Lock.checkNoneIsHeld()
     guard let copied = copy(payload, size) else {
-      progress.pointee.hasNoCopy = true  //~ copied_again
+      hasNoCopy = true  //~ copied_again
       Payload.deallocate(block, size: Payload.headerSize)
       return nil
     }
@@ -104,10 +110,13 @@ extension Dispatch {
 
   /// Invokes a multicast with options.
   ///
-  /// - Parameter find: Returns nil if there is nothing to invoke.
+  /// - Parameters:
+  ///   - target: What `find` looks for, if the caller knows its handle.
+  ///   - find: Finds a multicast without policies, or returns nil if there is nothing to invoke.
   /// - Returns: how many delegates were called or queued, or the number of a status.
+  @inline(__always)
   static func invoke(
-    _ options: InvocationOptions, _ outcome: inout Outcome,
+    _ options: InvocationOptions, _ outcome: inout Outcome, _ target: Handle,
     _ find: () throws(Status) -> Multicast?
   ) -> Int64 {
     var owned: Payload? = nil
@@ -128,6 +137,11 @@ extension Dispatch {
       }
       return multicast.dispatch(options, &owned, &outcome)
     } catch {
+      if error == .invalidHandle && target.kind == .governed,
+        let governed = Multicast(slotOf: target)
+      {
+        return governed.invokeGoverned(options, &owned, &outcome)
+      }
       owned?.release()  //~ payload_of_failure_lost
       return error.count
     }
@@ -137,7 +151,7 @@ extension Dispatch {
 extension Multicast {
   /// - Parameter owned: What the frame of the invocation is to retain. If there is none because the
   ///   invocation has failed, it is released.
-  fileprivate func dispatch(
+  func dispatch(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout Dispatch.Outcome
   ) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {

@@ -178,7 +178,7 @@ extension InvocationList {
         queue = registration.knownDetails.pointee.queue
       } else {
         outcome.isCalled = registration.callProtected(
-          token, context: entry.pointee.context, isOnce: state & State.once != 0
+          token, context: entry.pointee.context, state
         ) { context in
           outcome.goesOn = call(entry.pointee.function, context)
         }

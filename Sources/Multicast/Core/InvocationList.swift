@@ -70,6 +70,8 @@ struct InvocationList {
     static let weak: UInt32 = 0x10
     /// Calls wait in a queue.
     static let queued: UInt32 = 0x20
+    /// The context is locked for each call, by functions that are the multicast's.
+    static let shared: UInt32 = 0x40
     /// Every bit for which an invocation leaves its fast path.
     static let special: UInt32 = 0xFF
     /// The priority is not 0. It is in the registration's details.

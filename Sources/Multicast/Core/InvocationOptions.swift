@@ -13,6 +13,15 @@ struct InvocationOptions {
   let isWaiting: Bool
   private let timeout: UInt64
 
+  /// Those of an invocation without options.
+  init(_ invocation: Invocation) {
+    self.invocation = invocation
+    copy = nil
+    release = nil
+    isWaiting = false
+    timeout = 0
+  }
+
   /// - Returns: nil if the caller's struct has something that this version does not know. Nothing
   ///   of it may be used then.
   init?(_ given: UnsafePointer<multicast_invocation>?) {
@@ -31,6 +40,9 @@ struct InvocationOptions {
 
   /// Whether the library owns the payload itself.
   var isOwned: Bool { release != nil && copy == nil }
+
+  /// Whether it takes a copy to invoke later.
+  var needsCopy: Bool { copy != nil || invocation.size != 0 }
 
   /// From now on.
   var deadline: Timeout { timeout == 0 ? .unlimited : .nanoseconds(timeout) }

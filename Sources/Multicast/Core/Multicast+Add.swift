@@ -112,6 +112,7 @@ extension Multicast {
     stripe.unlock()
     // Equal delegates that were replaced may still be called. That is not waited for.
     _ = removal.finish(.none)
+    Policies.tell(self)
     return true
   }
 
@@ -131,7 +132,7 @@ extension Multicast {
       if let details = new.takeDetails() {
         details.pointee.multicast = handle
         registration.details = details
-      } else if let release = new.options.release {
+      } else if let release = new.options.finalRelease {
         registration.setRelease(release, new[index].context)
       }
       index &+= 1

@@ -1,11 +1,11 @@
 import Synchronization
 
 extension Multicast {
-  /// Removes all delegates and ends the handle.
+  /// Removes all delegates of a multicast without policies, and ends the handle.
   ///
   /// If another thread has destroyed it, or is just doing so, this fails; after waiting as well.
   @inline(__always)
-  func destroy(_ timeout: Timeout = .unlimited) -> Removal.Outcome {
+  func destroyPlain(_ timeout: Timeout = .unlimited) -> Removal.Outcome {
     if destroyAtOnce() {
       if !Queue.isInUse { return Removal.Outcome() }
       // A queue may still run calls of delegates that were removed before.
@@ -15,15 +15,21 @@ extension Multicast {
     return destroySlowly(timeout)
   }
 
+  /// All phases one after the other. Also for a multicast with policies.
   @inline(never)
-  private func destroySlowly(_ timeout: Timeout) -> Removal.Outcome {
+  func destroySlowly(_ timeout: Timeout) -> Removal.Outcome {
     var removal = Removal(from: self)
+    var policies: Policies? = nil
     removal.mark { (removal) throws(Status) in
       _ = removal.unlinkAll(.all)
+      if isGoverned {
+        policies = self.policies.willEnd() ? self.policies : nil
+      }
       endHandle()
       replaceList(by: nil, &removal)
       giveBackSlot(removal.thread)
     }
+    policies?.end(handle)
     return removal.finish(timeout, waitingFor: .all)
   }
 

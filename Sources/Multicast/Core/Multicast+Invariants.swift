@@ -13,8 +13,9 @@ extension Multicast {
     @inline(never)
     private func check(_ check: Check) {
       checkRetired(check)
+      check.that(MemoryLayout<Storage>.size <= 64, "a multicast fits into its slot")
       // The slot may have no occupant.
-      guard isCurrent, handle.kind == .multicast else { return }
+      guard isCurrent, handle.isOfMulticast else { return }
       list?.checkCurrent(self, check)
       let word = fields.invoker.load(ordering: .relaxed) &- handle.rawValue
       let invoker = word & ~Self.fenced

@@ -37,6 +37,16 @@ struct Multicast {
 
   /// The slot that a handle leads to, whatever its occupant: see `isCurrent`.
   @inline(__always) init?(slotOf handle: Handle) {
+    guard handle.isOfMulticast, let slot = Self.pool.directory.slot(handle.index) else {
+      return nil
+    }
+    self.handle = handle
+    storage = slot.assumingMemoryBound(to: Storage.self)
+  }
+
+  /// The same for a multicast without policies. What is done most often asks for such a one, and
+  /// goes a slower way for all others.
+  @inline(__always) init?(plainSlotOf handle: Handle) {
     guard let slot = Self.pool.slot(of: handle, .multicast) else { return nil }
     self.handle = handle
     storage = slot.assumingMemoryBound(to: Storage.self)

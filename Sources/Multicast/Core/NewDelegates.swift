@@ -30,9 +30,10 @@ struct NewDelegates {
     (options.isOnce ? InvocationList.State.once : 0)
       | (options.isFiltered ? InvocationList.State.filtered : 0)
       | (options.isWeak ? InvocationList.State.weak : 0)  //~ state_without_lock
+      | (options.sharesLock ? InvocationList.State.shared : 0)  //~ state_without_shared_lock
       | (options.destination != nil ? InvocationList.State.queued : 0)  //~ state_without_queue
       //~ state_without_rest
-      | (options.needsDetails || options.release != nil ? InvocationList.State.hasRest : 0)
+      | (options.needsDetails || options.finalRelease != nil ? InvocationList.State.hasRest : 0)
       | (options.priority != 0 ? InvocationList.State.prioritized : 0)  //~ state_without_priority
   }
 

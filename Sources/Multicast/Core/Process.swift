@@ -52,6 +52,10 @@ enum Process {
       } didLeave: {
         didLeave($0)
       }
+      // Now that the thread is inside nothing. What it does from here on is not deferred.
+      Lock.waits.lock()
+      Deferrals.dropAll(of: record, &payloads)  //~ deferred_of_thread_kept
+      Lock.waits.unlock()
       // First: a release function may wait for what waits for these calls.
       Waits.wake()
       payloads.finish()
@@ -96,6 +100,9 @@ enum Process {
     Fork.didBecomeChild()
     Fence.restartInChild()
     var payloads = ReleasedPayloads()
+    for record in ThreadRegistry.all where !(record == ThreadRecord.current) {
+      Deferrals.dropAll(of: record, &payloads)
+    }
     ThreadRegistry.forgetOthers(than: .current) {
       release($0, &payloads)
     } didLeave: {
@@ -107,6 +114,7 @@ enum Process {
     PendingRemovals.deferAllInChild()
     PendingRemovals.callsDidEnd()
     Lifetime.finishAllInChild()
+    Policies.tellAllInChild()
     Broadcaster.forgetDestroyersInChild()
   }
 }

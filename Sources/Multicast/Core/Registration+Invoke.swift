@@ -14,10 +14,23 @@ extension Registration {
     defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
     // From here on the slot may have another occupant, in another multicast: see `findEntry`.
     let multicast = Multicast(slot: registration.owner)
-    guard multicast.handle.kind == .multicast else { return Status.invalidHandle.count }
+    guard multicast.handle.kind == .multicast else {
+      guard multicast.isGoverned else { return Status.invalidHandle.count }
+      if C.isQueued && multicast.isVisitOnly { return Status.state.count }
+      let count = registration.invoke(token, call, of: multicast, on: thread)
+      multicast.invokeDeferred(on: thread)
+      return count
+    }
+    return registration.invoke(token, call, of: multicast, on: thread)
+  }
+
+  @inline(never)
+  private func invoke<C: Call>(
+    _ token: Token, _ call: C, of multicast: Multicast, on thread: ThreadRecord
+  ) -> Int64 {
     var isLive = false
     let count = multicast.withList(on: thread) { _, frame, asymmetric in
-      guard let entry = registration.findEntry(token, of: multicast, frame) else { return 0 }
+      guard let entry = findEntry(token, of: multicast, frame) else { return 0 }
       isLive = true
       let outcome = InvocationList.callSpecial(call, entry, in: frame, asymmetric)
       call.finish(frame)

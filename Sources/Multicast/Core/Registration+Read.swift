@@ -15,10 +15,16 @@ extension Registration {
     guard StructSize.prepareOutput(out, smallest: StructSize.registration) else {
       return .invalidArgument
     }
-    let multicast = Multicast(slot: registration.owner)
-    let entry = multicast.list.unsafelyUnwrapped.entry(registration.place)
+    registration.write(token, to: out)
+    return .ok
+  }
+
+  /// Writes what there is to know about a live registration. The stripe's lock is held.
+  func write(_ token: Token, to out: UnsafeMutablePointer<multicast_registration>) {
+    let multicast = Multicast(slot: owner)
+    let entry = multicast.list.unsafelyUnwrapped.entry(place)
     let state = entry.pointee.state.load(ordering: .relaxed)
-    let details = registration.details
+    let details = self.details
     let latest = (details?.pointee.flags ?? 0) & MULTICAST_LATEST
     out.pointee.flags = latest | (state & InvocationList.State.once != 0 ? MULTICAST_ONCE : 0)
     out.pointee.token.id = token.rawValue
@@ -29,9 +35,8 @@ extension Registration {
     out.pointee.is_paused = state & InvocationList.State.paused != 0
     out.pointee.reserved = (0, 0, 0)
     out.pointee.events = details?.pointee.events ?? 0
-    out.pointee.lifetime.id = Membership.of(registration, .owned)?.pointee.lifetime.rawValue ?? 0
+    out.pointee.lifetime.id = Membership.of(self, .owned)?.pointee.lifetime.rawValue ?? 0
     out.pointee.queue.id = details.map { Queue.handle(of: $0).rawValue } ?? 0
     out.pointee.label = nil
-    return .ok
   }
 }

@@ -200,6 +200,8 @@ struct Removal {
     let process = Fork.generation
     // Before it waits: the delegate of a running call may wait for the calls that were taken back.
     payloads.finish()  //~ payloads_released_after_waiting
+    // What is observed has details, and so it comes here.
+    if Policies.areInUse { tell() }  //~ removal_not_told
     if process == Fork.generation { idle.reclaimAndRelease() }
     idle = RegistrationChain()
     // In the child of a fork that a release function made: the fork has deferred what is left.
@@ -213,6 +215,14 @@ struct Removal {
     outcome.waiting = waitForCalls(timeout)
   }
 
+  /// Tells of the change.
+  private func tell() {
+    if let multicast { return Policies.tell(multicast) }
+    // A slot may have its next occupant. What that one is told is so, too.
+    Self.forEachOwner(of: idle) { Policies.tell($0) }
+    Self.forEachOwner(of: retired) { Policies.tell($0) }
+  }
+
   /// Makes one heavy fence for all phases.
   private mutating func fence() -> Bool {
     if isFenced { return true }
@@ -223,15 +233,18 @@ struct Removal {
     if let multicast {
       multicast.didFence(from: begin, to: end)
     } else {
-      forEachOwner { $0.didFence(from: begin, to: end) }
+      Self.forEachOwner(of: retired) { $0.didFence(from: begin, to: end) }
     }
     return true
   }
 
-  /// Visits the multicasts from which something was removed; one perhaps several times.
-  private func forEachOwner(_ body: (Multicast) -> Void) {
+  /// Visits the multicasts from which these were removed; one perhaps several times.
+  private static func forEachOwner(of removed: RegistrationChain, _ body: (Multicast) -> Void) {
+    let process = Fork.generation
     var last: UInt32? = nil
-    for registration in retired where registration.owner != last {
+    for registration in removed where registration.owner != last {
+      // In the child of a fork that the body made: the fork has released them, or will.
+      if process != Fork.generation { return }
       last = registration.owner
       body(Multicast(slot: registration.owner))
     }
@@ -240,7 +253,7 @@ struct Removal {
   /// Other threads may be reading lists of those multicasts from which something was removed.
   private func reclaimLists() {
     if let multicast { return multicast.reclaimLists() }
-    forEachOwner { $0.reclaimLists() }
+    Self.forEachOwner(of: retired) { $0.reclaimLists() }
   }
 
   /// Waits for calls of what this removal has retired, and reclaims and releases it.

@@ -40,7 +40,7 @@ extension Broadcaster {
     names?.forEach { name in
       // If the caller has destroyed it, only the result of waiting counts.
       let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
-      status = status.combined(with: multicast.destroy(timeout).waiting)
+      status = status.combined(with: multicast.destroyPlain(timeout).waiting)
     }
     if isFenced {
       //~ names_freed_early

@@ -246,7 +246,7 @@ extension Queue {
     let function = details.pointee.function.unsafelyUnwrapped
     let isOnce = details.pointee.flags & MULTICAST_ONCE != 0
     return Registration(index: token.index).callProtected(
-      token, context: details.pointee.context, isOnce: isOnce
+      token, context: details.pointee.context, isOnce ? InvocationList.State.once : 0
     ) {
       _ = invocation(function, $0)
     }

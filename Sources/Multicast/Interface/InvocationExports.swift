@@ -22,11 +22,17 @@ private enum InvocationTarget {
   case multicast(multicast)
   case name(UnsafePointer<CChar>?, of: multicast_broadcaster)
 
+  @inline(__always)
   func resolve() throws(Status) -> Multicast? {
     switch self {
-    case .multicast(let multicast): try find(multicast)
+    case .multicast(let multicast): try findPlain(multicast)
     case .name(let name, let broadcaster): try Broadcaster.find(broadcaster.handle, name)
     }
+  }
+
+  /// That of the multicast, if the caller has it.
+  var handle: Handle {
+    if case .multicast(let multicast) = self { multicast.handle } else { .none }
   }
 
   /// Whether the caller has no handle of the multicast.
@@ -42,7 +48,7 @@ private func invoke(
   var outcome = Dispatch.Outcome()
   var isFoundByName = false
   let canWrite = out.map { StructSize.canFill($0, smallest: StructSize.outcome) } ?? true
-  let count = Dispatch.invoke(options, &outcome) { () throws(Status) in
+  let count = Dispatch.invoke(options, &outcome, target.handle) { () throws(Status) in
     if !canWrite { throw .invalidArgument }
     let multicast = try target.resolve()
     isFoundByName = target.isName

@@ -77,6 +77,13 @@ public func multicast_invocation_init(
   StructSize.initialize(invocation, size, smallest: StructSize.invocation).code
 }
 
+@_cdecl("multicast_create_options_init") @implementation
+public func multicast_create_options_init(
+  _ options: UnsafeMutablePointer<multicast_create_options>?, _ size: Int
+) -> multicast_status {
+  StructSize.initialize(options, size, smallest: StructSize.createOptions).code
+}
+
 @_cdecl("multicast_outcome_init") @implementation
 public func multicast_outcome_init(
   _ outcome: UnsafeMutablePointer<multicast_outcome>?, _ size: Int

@@ -10,14 +10,19 @@ public func multicast_create() -> multicast {
 @_cdecl("multicast_destroy") @implementation
 @_optimize(speed)
 public func multicast_destroy(_ target: multicast) -> multicast_status {
-  code { () throws(Status) in try find(target).destroy().status }
+  guard let plain = Multicast(plainSlotOf: target.handle) else { return destroyGoverned(target) }
+  return plain.destroyPlain().status.code
 }
 
 @_cdecl("multicast_destroy_within") @implementation
 public func multicast_destroy_within(
   _ target: multicast, _ timeout_ns: UInt64
 ) -> multicast_status {
-  code { () throws(Status) in try find(target).destroy(.nanoseconds(timeout_ns)).status }
+  let timeout = Timeout.nanoseconds(timeout_ns)
+  guard let plain = Multicast(plainSlotOf: target.handle) else {
+    return destroyGoverned(target, timeout)
+  }
+  return plain.destroyPlain(timeout).status.code
 }
 
 @_cdecl("multicast_create_error") @implementation
@@ -39,7 +44,8 @@ public func multicast_add(
   let isPlain = options.map { Options.isPlain($0) } ?? true
   do throws(Status) {
     if isPlain,
-      try Multicast(slotOf: target.handle)?.append(delegate, options?.pointee.release, out) ?? false
+      try Multicast(plainSlotOf: target.handle)?.append(delegate, options?.pointee.release, out)
+        ?? false
     {
       return Status.ok.code
     }
@@ -57,7 +63,17 @@ private func addSlowly(
   _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
   var delegate = delegate
-  return Multicast.add(&delegate, 1, Options.read(options), out) { () throws(Status) in
+  return add(&delegate, 1, to: target, options, out)
+}
+
+@inline(never)
+private func add(
+  _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int, to target: multicast,
+  _ given: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
+) -> multicast_status {
+  var options = Options.read(given)
+  if target.handle.kind == .governed { Multicast(slotOf: target.handle)?.complete(&options) }
+  return Multicast.add(delegates, count, options, out) { () throws(Status) in
     try Multicast.find(target.handle)
   }.code
 }
@@ -67,9 +83,7 @@ public func multicast_add_many(
   _ target: multicast, _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int,
   _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
-  Multicast.add(delegates, count, Options.read(options), out) { () throws(Status) in
-    try Multicast.find(target.handle)
-  }.code
+  add(delegates, count, to: target, options, out)
 }
 
 // MARK: - Removing
@@ -159,7 +173,7 @@ public func multicast_remove_all_within(
 @_cdecl("multicast_prune") @implementation
 public func multicast_prune(_ target: multicast) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
-  return target.prune()
+  return target.enumerate(Enumeration(function: nil, context: nil))
 }
 
 // MARK: - Asking
@@ -192,7 +206,9 @@ public func multicast_list(
 public func multicast_invoke(
   _ target: multicast, _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int
 ) -> Int64 {
-  guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
+  guard let target = Multicast(plainSlotOf: target.handle) else {
+    return invokeGoverned(target, event, payload, size)
+  }
   if _slowPath(size != 0), payload == nil { return Status.invalidArgument.count }
   return target.invoke(Invocation(event: event, payload: payload, size: size))
 }
@@ -201,7 +217,9 @@ public func multicast_invoke(
 public func multicast_visit(
   _ target: multicast, _ visitor: multicast_visitor?, _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
-  guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
+  guard let target = Multicast(plainSlotOf: target.handle) else {
+    return visitGoverned(target, visitor, context)
+  }
   guard let visitor else { return Status.invalidArgument.count }
   return target.invoke(Visit(visitor: visitor, context: context))
 }

@@ -19,6 +19,10 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
     static var broadcaster: Kind { Kind(rawValue: 5) }
     /// A lifetime that the library makes for each queue: that of the queue's registrations.
     static var recipients: Kind { Kind(rawValue: 6) }
+    /// The policies of a multicast. No caller has such a handle.
+    static var policies: Kind { Kind(rawValue: 7) }
+    /// A multicast with policies. It differs from `multicast` in one bit.
+    static var governed: Kind { Kind(rawValue: 9) }
     /// Removed or ended, and perhaps still in use.
     static var retired: Kind { Kind(rawValue: 15) }
 
@@ -53,6 +57,13 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
 
   @inline(__always) static func == (a: Handle, b: Handle) -> Bool { a.rawValue == b.rawValue }
   @inline(__always) static func != (a: Handle, b: Handle) -> Bool { a.rawValue != b.rawValue }
+
+  /// Whether the kind is that of a multicast, with policies or without.
+  @inline(__always) var isOfMulticast: Bool {
+    let differing = (Kind.multicast.rawValue ^ Kind.governed.rawValue) << Self.indexBits
+    let bits = rawValue & ~Self.generationMask & ~Self.indexMask & ~differing
+    return bits == Kind.multicast.rawValue << Self.indexBits
+  }
 
   /// The same generation and index, with another kind.
   @inline(__always) func changed(to kind: Kind) -> Handle {

@@ -3,7 +3,8 @@ import Synchronization
 
 /// What every slot begins with.
 struct SlotHeader: ~Copyable {
-  /// Of a registration: the index of its multicast. Otherwise unused.
+  /// Of a registration: the index of its multicast. Of a multicast: the index of its policies, if
+  /// it has any. Otherwise unused.
   ///
   /// Not `id` first: the thread sanitizer reports a change of any field of a slot as a change of
   /// its first bytes, and other threads read `id` without a lock.
@@ -126,6 +127,7 @@ private enum PoolIndex {
   static let lifetimes = 2
   static let queues = 3
   static let broadcasters = 4
+  static let policies = 5
 }
 
 extension SlotPool {
@@ -139,6 +141,10 @@ extension SlotPool {
   }
   @inline(__always) static func broadcasters(stride: Int) -> SlotPool {
     SlotPool(PoolIndex.broadcasters, stride)
+  }
+
+  @inline(__always) static func policies(stride: Int) -> SlotPool {
+    SlotPool(PoolIndex.policies, stride)
   }
 
   @inline(__always) private init(_ index: Int, _ stride: Int) {

@@ -13,6 +13,7 @@ enum StructSize {
   // Those of version 1.1.
   static let invocation = 56
   static let outcome = 48
+  static let createOptions = 72
   private static let largest = 1024
 
   /// A caller that is newer than this library has a larger struct. That is valid if the fields that

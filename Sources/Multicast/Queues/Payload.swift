@@ -57,6 +57,15 @@ struct Payload {
     self.init(block, .copied, copy, size, nil)
   }
 
+  /// Makes one that is all zero, which the caller retains.
+  ///
+  /// - Returns: nil if out of memory.
+  init?(zeros size: Int) {
+    guard let block = Self.allocate(Self.headerSize + size) else { return nil }
+    shims_zero(block + Self.headerSize, size)
+    self.init(block, .copied, block + Self.headerSize, size, nil)
+  }
+
   /// Makes a payload of the caller's bytes, which the caller retains.
   ///
   /// - Returns: nil if out of memory. Nothing is released then.

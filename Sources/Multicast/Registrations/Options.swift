@@ -12,6 +12,12 @@ struct Options {
   var release: RegistrationDetails.Release? = nil
   var lock: RegistrationDetails.Lock? = nil
   var unlock: RegistrationDetails.Unlock? = nil
+  /// That of the multicast, for a delegate without one of its own. Not for a failed add.
+  var sharedRelease: RegistrationDetails.Release? = nil
+  /// Whether the multicast has to know when the delegate goes.
+  var isObserved = false
+  /// Whether the context is locked by functions that are the multicast's, and found there.
+  var sharesLock = false
 
   /// - Returns: nil if the caller's struct has something that this version does not know. Nothing
   ///   of it may be used then.
@@ -38,7 +44,10 @@ struct Options {
   /// Whether the delegate does not want all events. 0 stands for all.
   var isFiltered: Bool { events != 0 && events != .max }
 
-  /// Whether the context counts references itself.
+  /// What is to run when the library no longer uses the context.
+  var finalRelease: RegistrationDetails.Release? { release ?? sharedRelease }
+
+  /// Whether the context counts references itself, and the functions for it are its own.
   var isWeak: Bool { lock != nil }
 
   /// Whether a caller's options have nothing but a release function, or not even that. They can be
@@ -59,7 +68,7 @@ struct Options {
   /// have room for.
   var needsDetails: Bool {
     events != 0 || priority != 0 || !lifetime.isNone || isWeak || !queue.isNone
-      || flags & MULTICAST_LATEST != 0
+      || flags & MULTICAST_LATEST != 0 || isObserved
   }
 
   /// Whether the caller gave the handle of a queue that does not exist.

@@ -38,7 +38,7 @@ struct RegistrationDetails {
     let details = block.bindMemory(to: RegistrationDetails.self, capacity: 1)
     details.initialize(
       to: RegistrationDetails(
-        release: options.release, function: delegate.function, context: delegate.context,
+        release: options.finalRelease, function: delegate.function, context: delegate.context,
         events: options.events, lock: options.lock, unlock: options.unlock,
         queue: options.destination?.queue, flags: options.flags, priority: options.priority,
         next: nil))

@@ -37,6 +37,9 @@ struct ThreadRecord {
     var wait: Wait
     /// For the multicasts that the owner creates next. For the owner only.
     var vacant: VacantSlots
+    /// What the owner has deferred, by multicast: see `Deferrals`. Changed by the owner, under the
+    /// waits' lock.
+    var deferrals: UnsafeMutableRawPointer?
   }
 
   /// The most nested invocations and runs of a thread.
@@ -195,6 +198,13 @@ struct ThreadRecord {
   /// Whether an invocation, run or look-up of this target is on this thread's stack.
   func isInside(_ target: Target) -> Bool {
     firstFrame { _, other, _ in other == target } != nil
+  }
+
+  /// Whether a frame of this thread that is about a target has published that it reads a list that
+  /// matches.
+  func isInside(_ target: Target, where matches: (_ list: UInt) -> Bool) -> Bool {
+    firstFrame { frame, other, _ in other == target && frame.list != 0 && matches(frame.list) }
+      != nil
   }
 
   /// Whether an invocation on this thread's stack may be reading a retired list.

@@ -118,8 +118,8 @@ typedef struct shims_slot_pool {
   uint32_t slab_shift;    // log2 of the size of the next slab, less the smallest one
 } shims_slot_pool;
 
-// One for each kind of handle.
-#define SHIMS_DIRECTORY_COUNT 5
+// One for each kind of handle, and one for the policies of multicasts.
+#define SHIMS_DIRECTORY_COUNT 6
 extern SHIMS_HIDDEN shims_directory shims_directories[SHIMS_DIRECTORY_COUNT];
 extern SHIMS_HIDDEN shims_slot_pool shims_slot_pools[SHIMS_DIRECTORY_COUNT];
 
@@ -359,6 +359,16 @@ static inline shims_thread_name shims_make_thread_name(const char *text) {
   shims_thread_name name = {{0}};
   if (text != NULL) memcpy(name.text, text, strnlen(text, sizeof name.text - 1));
   return name;
+}
+
+// A label for people, cut to what fits; empty: none.
+typedef struct shims_label {
+  char text[64];
+} shims_label;
+
+static inline void shims_copy_label(shims_label *label, const char *text) {
+  memset(label, 0, sizeof *label);
+  if (text != NULL) memcpy(label->text, text, strnlen(text, sizeof label->text - 1));
 }
 
 // Names the calling thread.

@@ -37,6 +37,19 @@ static void create(void) {
   keep_handle(m.id);
 }
 
+static void create_with(void) {
+  multicast_create_options *o = any_create_options();
+  multicast m;
+  NOTE("multicast_create_with()");
+  m = multicast_create_with(o);
+  NOTE("multicast_create_with() = %llx", (long long)m.id);
+  if (m.id == 0) {
+    EXPECT_STATUS(multicast_create_error(), MULTICAST_ERROR_INVALID_ARGUMENT,
+                  MULTICAST_ERROR_OUT_OF_MEMORY);
+  }
+  keep_handle(m.id);
+}
+
 static void destroy(void) {
   multicast m = any_multicast();
   NOTE("multicast_destroy(%llx)", (long long)m.id);
@@ -185,7 +198,8 @@ static void invoke(void) {
   void *payload = any_byte() < 16 ? NULL : any_bytes(size);
   NOTE("multicast_invoke(%llx, size %lld)", (long long)m.id, (long long)size);
   EXPECT_COUNT(multicast_invoke(m, any_uint32(), payload, size), MULTICAST_ERROR_INVALID_HANDLE,
-               MULTICAST_ERROR_INVALID_ARGUMENT, MULTICAST_ERROR_LIMIT);
+               MULTICAST_ERROR_INVALID_ARGUMENT, MULTICAST_ERROR_LIMIT, MULTICAST_ERROR_STATE,
+               MULTICAST_ERROR_OUT_OF_MEMORY);
 }
 
 static void visit(void) {
@@ -197,8 +211,28 @@ static void visit(void) {
                MULTICAST_ERROR_LIMIT);
 }
 
+static void visit_undo(void) {
+  multicast m = any_multicast();
+  multicast_visitor visitor = any_byte() < 16 ? NULL : callee_visit;
+  multicast_visitor undo = any_byte() < 16 ? NULL : callee_visit;
+  NOTE("multicast_visit_undo(%llx)", (long long)m.id);
+  EXPECT_COUNT(multicast_visit_undo(m, visitor, undo, (void *)&callee_functions),
+               MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT,
+               MULTICAST_ERROR_LIMIT, MULTICAST_ERROR_OUT_OF_MEMORY);
+}
+
+static void enumerate(void) {
+  multicast m = any_multicast();
+  multicast_enumerator enumerator = any_byte() < 16 ? NULL : callee_enumerate;
+  NOTE("multicast_enumerate(%llx)", (long long)m.id);
+  EXPECT_COUNT(multicast_enumerate(m, enumerator, (void *)&callee_functions),
+               MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT,
+               MULTICAST_ERROR_LIMIT);
+}
+
 static const any_call calls[] = {create,     destroy,   add,    add,    add_many, remove_one,
                                  remove_many, remove_context, remove_at, remove_all, look,
                                  invoke,     invoke,    visit,  remove_every, remove_within,
-                                 destroy_within, remove_several_within, prune};
+                                 destroy_within, remove_several_within, prune, create_with,
+                                 create_with, visit_undo, enumerate};
 const call_table multicast_calls = {calls, sizeof calls / sizeof calls[0]};

@@ -56,9 +56,23 @@ void callee_wake(void *context) {
   callee_call_on();
 }
 
+void callee_interest(void *context, multicast target, bool wanted) {
+  EXPECT(context == NULL && target.id != 0, "an interest with the wrong context");
+  (void)wanted;
+  callee_call_on();
+}
+
 bool callee_visit(void *context, const multicast_delegate *delegate) {
   EXPECT(context == (void *)&callee_functions, "a visit with the wrong context");
   EXPECT(delegate->function != NULL, "a delegate without a function");
+  callee_call_on();
+  return !is_fuzzing_thread() || any_byte() >= 16;
+}
+
+bool callee_enumerate(void *context, const multicast_registration *registration) {
+  EXPECT(context == (void *)&callee_functions, "an enumeration with the wrong context");
+  EXPECT(registration->delegate.function != NULL, "a registration without a function");
+  EXPECT_EQ(registration->token.id, multicast_token_current().id);
   callee_call_on();
   return !is_fuzzing_thread() || any_byte() >= 16;
 }

@@ -12,7 +12,9 @@ void callee_release(void *context);
 void *callee_lock(void *context);
 void callee_unlock(void *strong);
 void callee_wake(void *context);
+void callee_interest(void *context, multicast target, bool wanted);
 bool callee_visit(void *context, const multicast_delegate *delegate);
+bool callee_enumerate(void *context, const multicast_registration *registration);
 
 /* Calls the library, perhaps. */
 void callee_call_on(void);

@@ -21,3 +21,22 @@ multicast_add_options *any_options(void) {
   if ((b & 0xF8) == 0x40) o->unlock = callee_unlock;
   return o;
 }
+
+multicast_create_options *any_create_options(void) {
+  multicast_create_options *o = any_struct(sizeof *o);
+  uint8_t b;
+  if (o == NULL || o->struct_size < sizeof *o || o->struct_size > 1024) return o;
+  b = any_byte();
+  o->reentry = b < 240 ? b & 3u : any_uint32();
+  b = any_byte();
+  o->flags = b < 200 ? 0 : b < 240 ? MULTICAST_VISIT_ONLY : any_uint32();
+  b = any_byte();
+  if (b & 1) o->label = "any";
+  if (b & 2) o->release_context = callee_release;
+  if ((b & 0xC) == 0xC) o->lock_context = callee_lock, o->unlock_context = callee_unlock;
+  if (b & 0x10) o->interest = callee_interest;
+  if (b & 0x20) o->release = callee_release;
+  if (b == 4) o->lock_context = callee_lock;
+  if (b == 8) o->unlock_context = callee_unlock;
+  return o;
+}

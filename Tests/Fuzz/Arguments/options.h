@@ -6,4 +6,6 @@
 /* Options for an add, mostly readable ones; sometimes NULL. */
 multicast_add_options *any_options(void);
 
+multicast_create_options *any_create_options(void);
+
 #endif

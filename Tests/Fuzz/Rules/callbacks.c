@@ -128,6 +128,27 @@ bool visit_delegate(void *context, const multicast_delegate *delegate) {
   return goes_on;
 }
 
+bool enumerate_registration(void *context, const multicast_registration *passed) {
+  frame *f = model_top();
+  registration *r;
+  bool goes_on;
+  NOTE("<- enumerate");
+  EXPECT(f != NULL && f->kind == ENUMERATE, "a registration outside all multicast_enumerate");
+  EXPECT(context == f, "a registration with the wrong context");
+  r = begin_call(f, passed->delegate.function,
+                 passed->strong != NULL ? passed->strong : passed->delegate.context);
+  NOTE("   of r%lld", r - model.registrations);
+  EXPECT(passed->delegate.context == context_pointer(r->context), "another context");
+  EXPECT_EQ(passed->token.id, r->token.id);
+  EXPECT_EQ(passed->is_paused, r->is_paused);
+  EXPECT_EQ(passed->priority, r->priority);
+  perform_inside();
+  goes_on = f->budget > 0;
+  model_call_ends(f);
+  model_resume();
+  return goes_on;
+}
+
 /* ---- Weak contexts --------------------------------------------------------------------------- */
 
 void *lock_context(void *context) {
@@ -172,6 +193,7 @@ void unlock_context(void *strong) {
   /* The header leaves open whether a call that is paused inside its own lock has begun. */
   EXPECT(f->phase == UNLOCK || (f->phase == LOCKED && r->is_paused && f->kind != RUN),
          "an unlock out of turn");
+  EXPECT(f->phase == UNLOCK || f->kind != ENUMERATE, "a registration that was not passed");
   EXPECT(strong == &objects[r->context].strong, "an unlock of the wrong context");
   f->phase = UNLOCKING;
   perform_inside();

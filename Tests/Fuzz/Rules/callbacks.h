@@ -15,6 +15,7 @@ void wake_loop(void *context); /* the context is the number of the queue, and 1 
 const void *copy_payload(const void *payload, size_t size);
 void release_payload(const void *payload, size_t size);
 bool visit_delegate(void *context, const multicast_delegate *delegate);
+bool enumerate_registration(void *context, const multicast_registration *passed);
 
 /* The context with a number below CONTEXTS; the last one is NULL. */
 void *context_pointer(int context);

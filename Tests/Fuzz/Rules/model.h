@@ -40,6 +40,7 @@ typedef struct model_multicast {
   multicast handle;
   bool is_alive;
   int broadcaster; /* that it belongs to, or NONE */
+  bool refuses, is_visit_only;
 } model_multicast;
 
 typedef struct model_lifetime {
@@ -131,7 +132,7 @@ typedef struct addition {
 /* ---- Frames ---------------------------------------------------------------------------------- */
 
 /* Functions of the library that may call back; they nest. */
-typedef enum frame_kind { CHANGE, INVOKE, VISIT, RUN, PRUNE } frame_kind;
+typedef enum frame_kind { CHANGE, INVOKE, VISIT, RUN, PRUNE, ENUMERATE } frame_kind;
 
 typedef enum frame_phase {
   BETWEEN,  /* calls of delegates */
@@ -151,7 +152,7 @@ typedef enum payload_copy { NOT_COPIED, COPIED, NOT_COPYABLE } payload_copy;
 typedef struct frame {
   frame_kind kind;
   frame_phase phase;
-  int target;  /* INVOKE, VISIT, PRUNE */
+  int target;  /* all but CHANGE and RUN */
   int queue;   /* RUN */
   int newest;        /* this registration and later ones were added after the frame had begun */
   int current;       /* registration that is being called, or was last; or NONE */
@@ -159,7 +160,7 @@ typedef struct frame {
   next_step next;    /* it is `current`; not for RUN */
   bool is_over;      /* no call is left */
   int64_t made;      /* calls, or what was pruned; the result */
-  int64_t budget;    /* RUN, VISIT: limit of calls */
+  int64_t budget;    /* RUN, VISIT, ENUMERATE: limit of calls */
   model_call call;   /* with the payload of the invoker or of the queue */
   payload_copy copy; /* INVOKE: for the queues */
   bool has_copier;   /* INVOKE: `copy` makes it */

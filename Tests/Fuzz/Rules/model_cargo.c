@@ -37,7 +37,7 @@ bool model_cargos_are_late(const frame *f) {
 static void follow_removal(frame *f) {
   registration *r;
   if (f->kind == VISIT && f->phase == BETWEEN && !f->is_over) model_find_next(f);
-  else if (f->phase != LOCKED) return;
+  else if (f->phase != LOCKED || f->kind == ENUMERATE) return;
   if (f->current == NONE) return;
   r = &model.registrations[f->current];
   if (!(r->flags & MULTICAST_ONCE) || !r->is_live || (f->phase == BETWEEN && r->is_locked)) return;

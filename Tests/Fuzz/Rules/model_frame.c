@@ -73,7 +73,9 @@ void model_find_next(frame *f) {
   while (f->budget > 0 && (f->current = next_of(f)) != NONE) {
     const registration *r = &model.registrations[f->current];
     if (f->kind == PRUNE && r->is_locked) return;
-    if (f->kind == PRUNE || r->is_paused) continue;
+    if (f->kind == PRUNE) continue;
+    if (f->kind == ENUMERATE) return;
+    if (r->is_paused) continue;
     if (f->kind == VISIT) return;
     if (!is_wanted(r, f->call.event)) continue;
     if (r->queue != NONE) f->next = TO_QUEUE;
@@ -112,7 +114,7 @@ void model_call_begins(frame *f) {
   registration *r = &model.registrations[f->current];
   if (f->phase == BETWEEN) ++r->in_use;
   ++r->running;
-  if ((r->flags & MULTICAST_ONCE) && r->is_live) model_remove(f->current);
+  if ((r->flags & MULTICAST_ONCE) && r->is_live && f->kind != ENUMERATE) model_remove(f->current);
   ++f->made;
   --f->budget;
   f->phase = CALLING;

@@ -41,6 +41,32 @@ outcomes errors_of(const choice *c, bool is_missing) {
   return o;
 }
 
+void add_refusal(const choice *c, outcomes *errors) {
+  const model_multicast *m;
+  int i;
+  if (!c->is_alive) return;
+  m = &model.multicasts[c->index];
+  for (i = 0; i < model.depth; ++i) {
+    const frame *f = &model.frames[i];
+    if (!m->refuses || f->target != c->index || f->phase != CALLING) continue;
+    allow(errors, MULTICAST_ERROR_STATE);
+    return;
+  }
+  if (m->is_visit_only) allow(errors, MULTICAST_ERROR_STATE);
+}
+
+bool is_place_open(const choice *c) {
+  bool is_open = false;
+  int i;
+  for (i = 0; i < model.depth; ++i) {
+    const frame *f = &model.frames[i];
+    if (f->kind == CHANGE || f->target != c->index) continue;
+    if (f->phase == CALLING) return false;
+    is_open = true;
+  }
+  return is_open && c->is_alive && model.multicasts[c->index].refuses;
+}
+
 void finish_calls(frame *f, int64_t result) {
   model_leave();
   NOTE("= %lld", result);
@@ -51,6 +77,7 @@ static void invoke(const choice *c, const argument *a) {
   multicast m = {c->id};
   outcomes errors = errors_of(c, a->is_missing);
   frame *f;
+  add_refusal(c, &errors);
   NOTE("multicast_invoke(m%lld, event %lld, size %lld)", c->index, a->event, a->size);
   if (errors.count > 0) {
     model_enter(CHANGE);
@@ -64,7 +91,9 @@ static void invoke(const choice *c, const argument *a) {
 
 void perform_invoke(const record *r) {
   choice c = choose_multicast(r->a);
-  argument a = make_argument(r->b, r->c);
+  argument a;
+  if (is_place_open(&c)) return;
+  a = make_argument(r->b, r->c);
   invoke(&c, &a);
 }
 
@@ -120,5 +149,23 @@ void perform_visit(const record *r) {
     f->target = c.index;
     f->budget = at_most;
     finish_calls(f, multicast_visit(m, visit_delegate, f));
+  }
+}
+
+void perform_enumerate(const record *r) {
+  choice c = choose_multicast(r->a);
+  multicast m = {c.id};
+  bool is_null = r->c == 0xFF;
+  outcomes errors = errors_of(&c, is_null);
+  int64_t at_most = r->b % 8 == 0 ? INT64_MAX : r->b % 8;
+  NOTE("multicast_enumerate(m%lld, stopping after %lld)", c.index, at_most);
+  if (errors.count > 0) {
+    model_enter(CHANGE);
+    finish(multicast_enumerate(m, is_null ? NULL : enumerate_registration, NULL), &errors);
+  } else {
+    frame *f = model_enter(ENUMERATE);
+    f->target = c.index;
+    f->budget = at_most;
+    finish_calls(f, multicast_enumerate(m, enumerate_registration, f));
   }
 }

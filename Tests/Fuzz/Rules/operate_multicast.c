@@ -6,16 +6,24 @@
 #include "memory.h"
 #include "operations.h"
 
-void perform_create(void) {
+void perform_create(const record *r) {
   int64_t failures = memory_failures();
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  bool refuses = r->g % 8 == 6, is_visit_only = r->g % 8 == 7;
   multicast m;
-  NOTE("multicast_create()");
-  m = multicast_create();
+  int index;
+  if (refuses) options.reentry = MULTICAST_REENTRY_REFUSE;
+  if (is_visit_only) options.flags = MULTICAST_VISIT_ONLY;
+  NOTE("multicast_create(), refuses: %lld, visits only: %lld", refuses, is_visit_only);
+  m = refuses || is_visit_only ? multicast_create_with(&options) : multicast_create();
   if (m.id == 0) {
     EXPECT(memory_failures() > failures, "a failed create without a failed allocation");
     return;
   }
-  NOTE("= m%lld", model_new_multicast(m, NONE));
+  index = model_new_multicast(m, NONE);
+  model.multicasts[index].refuses = refuses;
+  model.multicasts[index].is_visit_only = is_visit_only;
+  NOTE("= m%lld", index);
 }
 
 /* The result depends on running calls of its delegates, also of those that were removed before. */

@@ -191,8 +191,10 @@ void perform_invoke_with(const record *r) {
   choice c = choose_multicast(r->a);
   request q;
   outcomes errors;
+  if (is_place_open(&c)) return;
   make_request(&q, r);
   errors = errors_of(&c, q.argument.is_missing);
+  add_refusal(&c, &errors);
   add_errors(&q, &errors);
   NOTE("multicast_invoke_with(m%lld, event %lld, size %lld, passing %lld, flags %lld) p%lld",
        c.index, q.argument.event, q.argument.size, q.passing, q.how.known.flags,
@@ -241,6 +243,8 @@ void perform_invoke_token(const record *r) {
   argument a = make_argument(r->b, r->c);
   multicast_token t = {c.id};
   outcomes errors = errors_of(&c, a.is_missing);
+  if (c.is_alive && model.multicasts[model.registrations[c.index].target].is_visit_only)
+    allow(&errors, MULTICAST_ERROR_STATE);
   NOTE("multicast_token_invoke(r%lld, event %lld, size %lld)", c.index, a.event, a.size);
   if (errors.count > 0) {
     model_enter(CHANGE);

@@ -50,6 +50,7 @@ typedef enum operation {
   INVOKE_TOKEN,
   VISIT_TOKEN,
   CALL_STACK,
+  ENUMERATE_IT,
   OPERATIONS
 } operation;
 
@@ -63,7 +64,7 @@ void verify(void);
 
 /* ---- The files operate_*.c ------------------------------------------------------------------- */
 
-void perform_create(void);
+void perform_create(const record *r);
 void perform_destroy(const record *r);
 void perform_remove(const record *r);
 void perform_remove_every(const record *r);
@@ -82,6 +83,7 @@ void perform_register(const record *r);
 void perform_invoke(const record *r);
 void perform_notify(const record *r);
 void perform_visit(const record *r);
+void perform_enumerate(const record *r);
 void invoke_again(int target);
 void perform_invoke_with(const record *r);
 void perform_notify_with(const record *r);
@@ -167,6 +169,12 @@ frame *enter_invocation(int target, const argument *a);
 
 /* The errors of a function that calls delegates. */
 outcomes errors_of(const choice *c, bool is_missing);
+
+/* Those that the policies of a multicast add for multicast_invoke and multicast_invoke_with. */
+void add_refusal(const choice *c, outcomes *errors);
+
+/* Whether the header leaves open if an invocation would begin inside a call of the multicast. */
+bool is_place_open(const choice *c);
 
 /* The library has returned from calls: the result must be their number. */
 void finish_calls(frame *f, int64_t result);

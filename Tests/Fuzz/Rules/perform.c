@@ -65,7 +65,7 @@ operation operation_of(const record *r) { return (operation)(r->operation % OPER
 
 bool perform(const record *r) {
   switch (operation_of(r)) {
-    case CREATE: perform_create(); break;
+    case CREATE: perform_create(r); break;
     case DESTROY: perform_destroy(r); break;
     case ADD: perform_add(r, false); break;
     case ADD_WITH: perform_add(r, true); break;
@@ -118,6 +118,7 @@ bool perform(const record *r) {
     case INVOKE_TOKEN: perform_invoke_token(r); break;
     case VISIT_TOKEN: perform_visit_token(r); break;
     case CALL_STACK: perform_call_stack(r); break;
+    case ENUMERATE_IT: perform_enumerate(r); break;
     case END_INSIDE:
     case OPERATIONS: return false;
   }

@@ -1,0 +1,109 @@
+import MulticastHeader
+import Synchronization
+
+/// `multicast_enumerate`: what each registration is passed to. `multicast_prune`: nothing is
+/// passed.
+struct Enumeration {
+  typealias Function =
+    @convention(c) (
+      _ context: UnsafeMutableRawPointer?, _ registration: UnsafePointer<multicast_registration>?
+    ) -> Bool
+
+  let function: Function?
+  let context: UnsafeMutableRawPointer?
+
+  struct Progress {
+    var passed: Int64 = 0
+    var removed: Int64 = 0
+    var goesOn = true
+  }
+}
+
+extension Multicast {
+  /// Passes every registration, and removes those whose context is dead.
+  ///
+  /// - Returns: how many were passed, or, if nothing is passed, removed; or the number of a status.
+  func enumerate(_ enumeration: Enumeration) -> Int64 {
+    guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
+      return Status.outOfMemory.count
+    }
+    defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
+    let count = withList(on: thread) { list, frame, asymmetric in
+      list.enumerate(enumeration, frame, asymmetric: asymmetric)
+    }
+    invokeDeferred(on: thread)
+    return count
+  }
+}
+
+extension InvocationList {
+  /// A hazard protects each registration while it is passed, as in a visit.
+  @inline(never)
+  fileprivate func enumerate(
+    _ enumeration: Enumeration, _ frame: Frame, asymmetric: Bool
+  ) -> Int64 {
+    // Acquire: pairs with `publish`, as in an invocation.
+    let count = header.count.load(ordering: .acquiring)
+    var result = Enumeration.Progress()
+    var position: UInt32 = 0
+    while position < count && result.goesOn {
+      let entry = self.entry(position)
+      position &+= 1
+      let state = entry.pointee.state.load(ordering: .relaxed)
+      if state & State.dead != 0 { continue }
+      if enumeration.function == nil && state & (State.weak | State.shared) == 0 { continue }
+      let token = entry.pointee.token
+      frame.setHazard(token)
+      Fence.light(asymmetric: asymmetric)
+      if !Self.isDead(entry) {
+        Registration(index: token.index).pass(
+          token, entry.pointee.context, isShared: state & State.shared != 0, enumeration, &result)
+      }
+      frame.clearHazard()
+      Fence.light(asymmetric: asymmetric)
+      if Self.isDead(entry) { PendingRemovals.callDidReturn(token) }
+    }
+    return enumeration.function == nil ? result.removed : result.passed
+  }
+}
+
+extension Registration {
+  /// Passes a registration that this thread's hazard protects, unless it was removed meanwhile; or
+  /// removes it, if its context is dead.
+  fileprivate func pass(
+    _ token: Token, _ context: UnsafeMutableRawPointer?, isShared: Bool,
+    _ enumeration: Enumeration, _ progress: inout Enumeration.Progress
+  ) {
+    // Read before: the lock may remove the registration.
+    let own = ContextLock(self, isShared: isShared)
+    if isShared && id != token { return }
+    var known = multicast_registration()
+    known.struct_size = UInt32(MemoryLayout<multicast_registration>.size)
+    Lock.checkNoneIsHeld()
+    if let lock = own.lock {
+      known.strong = lock(context)
+      if known.strong == nil {
+        if Multicast(slot: owner).claim(token) { progress.removed &+= 1 }
+        return
+      }
+    }
+    if let function = enumeration.function, write(ifLive: token, to: &known) {
+      progress.passed &+= 1
+      progress.goesOn = function(enumeration.context, &known)
+    }
+    own.unlock?(known.strong)
+  }
+
+  private func write(
+    ifLive token: Token, to out: UnsafeMutablePointer<multicast_registration>
+  ) -> Bool {
+    let stripe = Stripe(of: owner)
+    stripe.lock()
+    defer { stripe.unlock() }
+    guard id == token else { return false }
+    let strong = out.pointee.strong
+    write(token, to: out)
+    out.pointee.strong = strong
+    return true
+  }
+}

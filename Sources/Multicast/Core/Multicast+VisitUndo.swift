@@ -1,0 +1,94 @@
+import MulticastHeader
+import MulticastShims
+import Synchronization
+
+extension Multicast {
+  /// Visits every delegate. If the visitor refuses one, the visit stops, or the visits before that
+  /// one are undone.
+  ///
+  /// - Parameter undo: nil to stop.
+  /// - Returns: how many stand visited, or the number of a status.
+  func visit(_ visit: Visit, orUndo undo: Visit?) -> Int64 {
+    guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
+      return Status.outOfMemory.count
+    }
+    defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
+    let count = withList(on: thread) { list, frame, asymmetric in
+      // Acquire: pairs with `publish`, as in an invocation.
+      let count = list.header.count.load(ordering: .acquiring)
+      guard let undo else { return list.visit(visit, count, nil, frame, asymmetric).visited }
+      guard let marks = VisitMarks(count, in: frame) else { return Status.outOfMemory.count }
+      var (visited, end) = list.visit(visit, count, marks, frame, asymmetric)
+      if end < count {
+        list.undo(undo, before: end, marks, frame, asymmetric)
+        visited = 0
+      }
+      Payload.release(of: frame)
+      return visited
+    }
+    invokeDeferred(on: thread)
+    return count
+  }
+}
+
+/// Which delegates were visited: a bit for each. The frame retains the memory, as it retains a
+/// payload: the thread may end inside a visit.
+private struct VisitMarks {
+  private let bits: UnsafeMutablePointer<UInt8>
+
+  /// - Returns: nil if out of memory.
+  init?(_ count: UInt32, in frame: Frame) {
+    let size = Int(count / 8 &+ 1)
+    guard let payload = Payload(zeros: size) else { return nil }
+    payload.pass(to: frame)
+    bits = UnsafeMutablePointer(
+      mutating: payload.bytes.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self))
+  }
+
+  func set(_ position: UInt32) { bits[Int(position / 8)] |= 1 << UInt8(position % 8) }
+  func isSet(_ position: UInt32) -> Bool { bits[Int(position / 8)] & 1 << UInt8(position % 8) != 0 }
+}
+
+extension InvocationList {
+  @inline(never)
+  fileprivate func visit(
+    _ visit: Visit, _ count: UInt32, _ marks: VisitMarks?, _ frame: Frame, _ asymmetric: Bool
+  ) -> (visited: Int64, end: UInt32) {
+    var visited: Int64 = 0
+    var position: UInt32 = 0
+    while position < count {
+      let outcome = Self.callSpecial(visit, entry(position), in: frame, asymmetric)
+      if outcome.isCalled { visited &+= 1 }
+      if !outcome.goesOn { break }
+      if outcome.isCalled { marks?.set(position) }
+      position &+= 1
+    }
+    return (visited, position)
+  }
+
+  /// Undoes the visits in reverse. What was removed meanwhile is left out; what was paused is not.
+  fileprivate func undo(
+    _ undo: Visit, before end: UInt32, _ marks: VisitMarks, _ frame: Frame, _ asymmetric: Bool
+  ) {
+    var position = end
+    while position > 0 {
+      position &-= 1
+      if !marks.isSet(position) { continue }
+      let entry = self.entry(position)
+      let token = entry.pointee.token
+      frame.setHazard(token)
+      Fence.light(asymmetric: asymmetric)
+      if !Self.isDead(entry) {
+        _ = Registration(index: token.index).callProtected(
+          token, context: entry.pointee.context,
+          entry.pointee.state.load(ordering: .relaxed) & State.shared
+        ) {
+          _ = undo(entry.pointee.function, $0)
+        }
+      }
+      frame.clearHazard()
+      Fence.light(asymmetric: asymmetric)
+      if Self.isDead(entry) { PendingRemovals.callDidReturn(token) }
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import MulticastHeader
+import MulticastShims
+import Synchronization
+
+/// What a multicast does otherwise than a plain one. Most multicasts have no policies: their
+/// handles are of another kind, so that an invocation does not have to ask.
+///
+/// The policies of a multicast are in a slot, which is never unmapped. A thread may read some of
+/// them without a lock, at any time. It looks afterwards whether the multicast is still the
+/// occupant of its slot; if so, what it has read are the policies of this multicast.
+struct Policies {
+  struct Storage: ~Copyable {
+    var header: SlotHeader
+
+    // What invocations read.
+
+    let rules: Atomic<UInt32>
+    /// Functions for the contexts of delegates that have none of their own, or 0.
+    let lockContext: Atomic<UInt>
+    let unlockContext: Atomic<UInt>
+
+    // What is read under the stripe's lock.
+
+    var releaseContext: RegistrationDetails.Release?
+    var telling: Telling
+    var label: shims_label
+  }
+
+  @inline(__always) static var pool: SlotPool {
+    .policies(stride: MemoryLayout<Storage>.stride)
+  }
+
+  private static let hasStarted = Atomic<Bool>(false)
+
+  /// Whether a multicast with policies was ever created.
+  ///
+  /// Relaxed: a thread that removes a delegate of such a multicast has taken its stripe's lock, as
+  /// the add had before, by a thread that knew the multicast's handle.
+  static var areInUse: Bool { hasStarted.load(ordering: .relaxed) }
+
+  /// Called before the first handle is given out.
+  static func start() { hasStarted.store(true, ordering: .relaxed) }
+
+  let storage: UnsafeMutablePointer<Storage>
+
+  init(_ slot: UnsafeMutableRawPointer) {
+    storage = slot.assumingMemoryBound(to: Storage.self)
+  }
+
+  /// Those in a slot that has been allocated.
+  init(slot index: UInt32) { self.init(Self.pool.directory.slot(index).unsafelyUnwrapped) }
+
+  /// Those of the occupant of a multicast's slot, if it has any. Otherwise those of an earlier
+  /// occupant or, if none had any, the first ones that were made. Some were made.
+  init(of multicast: Multicast) {
+    // Acquire: pairs with `Multicast.create(with:)`.
+    self.init(slot: multicast.fields.header.owner.load(ordering: .acquiring))
+  }
+
+  var locks: ContextLock {
+    ContextLock(
+      storage.pointee.lockContext.load(ordering: .acquiring),
+      storage.pointee.unlockContext.load(ordering: .acquiring))
+  }
+
+  /// In one word, because they are read at one moment.
+  struct Rules {
+    /// What an invocation does that begins inside a call of the same multicast.
+    enum Reentry: UInt32 { case recurse, refuse, postpone, latest }
+
+    private static let visitOnly: UInt32 = 1 << 8
+
+    let word: UInt32
+
+    init(word: UInt32) { self.word = word }
+    init(_ reentry: Reentry, isVisitOnly: Bool) {
+      word = reentry.rawValue | (isVisitOnly ? Self.visitOnly : 0)
+    }
+
+    var reentry: Reentry { Reentry(rawValue: word & 0xFF).unsafelyUnwrapped }
+    var isVisitOnly: Bool { word & Self.visitOnly != 0 }
+  }
+}
+
+/// The functions that turn the context of a delegate into a strong pointer, and back.
+struct ContextLock {
+  var lock: RegistrationDetails.Lock? = nil
+  var unlock: RegistrationDetails.Unlock? = nil
+
+  /// Those of a registration that this thread's hazard protects.
+  ///
+  /// - Parameter isShared: Whether they are the multicast's. The caller looks afterwards whether the
+  ///   registration is live. If it is, then the multicast exists, and these are its functions.
+  ///
+  /// Acquire: pairs with `Policies.write`. What the next occupant of the slot wrote is seen after
+  /// the marks of the delegates that were removed before.
+  init(_ registration: Registration, isShared: Bool) {
+    if !isShared {
+      let details = registration.details
+      lock = details?.pointee.lock
+      unlock = details?.pointee.unlock
+      return
+    }
+    self = Policies(of: Multicast(slot: registration.owner)).locks
+  }
+
+  fileprivate init(_ lock: UInt, _ unlock: UInt) {
+    self.lock = unsafeBitCast(lock, to: RegistrationDetails.Lock?.self)
+    self.unlock = unsafeBitCast(unlock, to: RegistrationDetails.Unlock?.self)
+  }
+}
+
+extension Options {
+  /// Takes over what the multicast has for delegates whose options have none. The details of a
+  /// delegate have a copy of it, if it has details.
+  fileprivate mutating func complete(_ policies: Policies) {
+    if release == nil { sharedRelease = policies.storage.pointee.releaseContext }
+    // The end of a registration with details looks at the multicast that they name.
+    isObserved = policies.hasInterest
+    let locks = policies.locks
+    if lock != nil || locks.lock == nil { return }
+    if needsDetails { (lock, unlock) = (locks.lock, locks.unlock) } else { sharesLock = true }
+  }
+}
+
+extension Multicast {
+  var isGoverned: Bool { handle.kind == .governed }
+
+  /// The policies of a multicast that exists, and has some. The stripe's lock is held.
+  var policies: Policies { Policies(of: self) }
+
+  /// Completes the options of an add to a multicast that has policies, if it exists.
+  func complete(_ options: inout Options?) {
+    guard var completed = options else { return }
+    stripe.lock()
+    defer { stripe.unlock() }
+    guard isCurrent, !completed.isContradictory else { return }
+    completed.complete(policies)
+    options = completed
+  }
+
+  /// Whether its contexts are not for `multicast_invoke`. False if it does not exist.
+  var isVisitOnly: Bool {
+    do throws(Status) { return try rules().isVisitOnly } catch { return false }
+  }
+
+  /// The rules of a multicast that has policies. No lock is held.
+  ///
+  /// Acquire: pairs with `Policies.write`. A thread that reads what the next occupant of the slot
+  /// wrote finds that the handle has ended.
+  func rules() throws(Status) -> Policies.Rules {
+    if isCurrent {
+      let word = Policies(of: self).storage.pointee.rules.load(ordering: .acquiring)
+      if fields.header.id.load(ordering: .relaxed) == handle { return Policies.Rules(word: word) }
+    }
+    throw .invalidHandle
+  }
+}

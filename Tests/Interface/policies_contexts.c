@@ -1,0 +1,252 @@
+/* Contexts that are all of one kind, and contexts that are for visitors only. */
+
+#include "payloads.h"
+#include "policies.h"
+#include "queues.h"
+
+/* A context that counts what is done with it. */
+typedef struct item {
+  bool is_dead;
+  int locks, unlocks, releases, calls;
+  void (*in_lock)(struct item *);
+} item;
+
+static item items[8];
+
+static void *lock_item(void *context) {
+  item *i = context;
+  ++i->locks;
+  if (i->in_lock != NULL) i->in_lock(i);
+  return i->is_dead ? NULL : &i->calls; /* the strong pointer is another one */
+}
+static void unlock_item(void *strong) {
+  (void)strong;
+  ++items[0].unlocks;
+}
+static void release_item(void *context) { ++((item *)context)->releases; }
+
+static multicast_delegate delegate_of(item *i) {
+  multicast_delegate d = {count_call, NULL};
+  d.context = i;
+  return d;
+}
+
+static multicast_create_options of_items(void) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  options.lock_context = lock_item;
+  options.unlock_context = unlock_item;
+  options.release_context = release_item;
+  return options;
+}
+
+static multicast create_for_items(void) {
+  multicast_create_options options = of_items();
+  multicast m = multicast_create_with(&options);
+  CHECK(m.id != 0);
+  return m;
+}
+
+/* ---- One kind of context --------------------------------------------------------------------- */
+
+TEST(contexts_of_one_kind_are_locked_for_each_call) {
+  multicast m = create_for_items();
+  int64_t count;
+  add(m, delegate_of(&items[1]));
+  add(m, delegate_of(&items[2]));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
+  CHECK(items[1].locks == 2 && items[1].calls == 2 && items[2].locks == 2 && items[2].calls == 2);
+  CHECK_EQ(items[0].unlocks, 4);
+  count = multicast_remove_all(m);
+  CHECK_EQ(count, 2);
+  CHECK(items[1].releases == 1 && items[2].releases == 1);
+}
+
+TEST(contexts_of_one_kind_that_are_dead_are_removed_and_released) {
+  multicast m = create_for_items();
+  multicast_token token = add(m, delegate_of(&items[1]));
+  add(m, delegate_of(&items[2]));
+  items[1].is_dead = true;
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK(!multicast_token_is_live(token));
+  CHECK_EQ(multicast_count(m), 1);
+  CHECK(items[1].calls == 0 && items[1].releases == 1);
+  CHECK_EQ(items[0].unlocks, 1);
+  items[2].is_dead = true;
+  CHECK_EQ(multicast_prune(m), 1);
+  CHECK_EQ(items[2].releases, 1);
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+TEST(contexts_of_one_kind_are_locked_with_any_option) {
+  multicast m = create_for_items();
+  multicast_queue q = default_queue();
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  int which;
+  for (which = 1; which < 7; ++which) {
+    multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+    if (which == 1) options.flags = MULTICAST_ONCE;
+    if (which == 2) options.flags = MULTICAST_UNIQUE;
+    if (which == 3) options.events = 1;
+    if (which == 4) options.priority = 3;
+    if (which == 5) options.lifetime = lifetime;
+    if (which == 6) options.queue = q;
+    add_with(m, delegate_of(&items[which]), &options);
+  }
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 6);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  for (which = 1; which < 7; ++which) {
+    CHECK_EQ(items[which].locks, 1);
+    CHECK_EQ(items[which].calls, 1);
+    CHECK_EQ(items[which].releases, which == 1 ? 1 : 0);
+  }
+  CHECK_EQ(items[0].unlocks, 6);
+  for (which = 1; which < 7; ++which) items[which].is_dead = true;
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1); /* that with a queue is found dead there */
+  CHECK_EQ(multicast_queue_run(q, 0), 0);
+  for (which = 1; which < 7; ++which) CHECK_EQ(items[which].releases, 1);
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+static int own_locks, own_releases;
+static void *lock_own(void *context) {
+  ++own_locks;
+  return context;
+}
+static void unlock_own(void *strong) { (void)strong; }
+static void release_own(void *context) {
+  (void)context;
+  ++own_releases;
+}
+
+TEST(contexts_with_functions_of_their_own_use_those) {
+  multicast m = create_for_items();
+  multicast_add_options options = with_release(release_own);
+  options.lock = lock_own;
+  options.unlock = unlock_own;
+  add_with(m, delegate_of(&items[1]), &options);
+  options = with_release(release_own);
+  add_with(m, delegate_of(&items[2]), &options);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
+  CHECK_EQ(own_locks, 1);
+  CHECK(items[1].locks == 0 && items[2].locks == 1);
+  CHECK_EQ(multicast_remove_all(m), 2);
+  CHECK_EQ(own_releases, 2);
+  CHECK(items[1].releases == 0 && items[2].releases == 0);
+}
+
+TEST(contexts_of_one_kind_are_passed_to_visitors_as_strong_pointers) {
+  multicast m = create_for_items();
+  multicast_token token = add(m, delegate_of(&items[1]));
+  CHECK_EQ(multicast_visit(m, visit_all, NULL), 1);
+  CHECK_EQ(multicast_token_visit(token, visit_all, NULL), 1);
+  CHECK_EQ(multicast_token_invoke(token, 0, NULL, 0), 1);
+  CHECK(items[1].locks == 3 && items[1].calls == 3);
+  CHECK_EQ(items[0].unlocks, 3);
+}
+
+TEST(contexts_are_released_after_an_add_that_succeeds_only) {
+  multicast m = create_for_items();
+  multicast_delegate none = {NULL, NULL}, delegates[2];
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  multicast stale = m;
+  none.context = &items[1];
+  CHECK_STATUS(multicast_add(m, none, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  options.queue.id = 77;
+  CHECK_STATUS(multicast_add(m, delegate_of(&items[1]), &options, NULL),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  delegates[0] = delegate_of(&items[2]);
+  delegates[1] = none;
+  CHECK_STATUS(multicast_add_many(m, delegates, 2, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_OK(multicast_destroy(m));
+  CHECK_STATUS(multicast_add(stale, delegate_of(&items[1]), NULL, NULL),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(items[1].releases == 0 && items[2].releases == 0);
+}
+
+TEST(contexts_with_release_alone) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  multicast_delegate delegates[2];
+  multicast m;
+  options.release_context = release_item;
+  m = multicast_create_with(&options);
+  delegates[0] = delegate_of(&items[1]);
+  delegates[1] = delegate_of(&items[2]);
+  CHECK_OK(multicast_add_many(m, delegates, 2, NULL, NULL));
+  CHECK_OK(multicast_remove_every(m, delegates[0]));
+  CHECK_EQ(items[1].releases, 1);
+  CHECK_OK(multicast_destroy(m));
+  CHECK_EQ(items[2].releases, 1);
+  CHECK(items[1].locks == 0 && items[2].locks == 0);
+}
+
+static multicast shared;
+static void remove_in_lock(item *i) {
+  i->in_lock = NULL;
+  CHECK_EQ(multicast_remove_context(shared, i), 1);
+}
+static void destroy_in_lock(item *i) {
+  i->in_lock = NULL;
+  CHECK_STATUS(multicast_destroy(shared), MULTICAST_PENDING);
+}
+
+TEST(contexts_of_one_kind_that_are_removed_while_locked_are_unlocked_and_not_called) {
+  int which;
+  for (which = 0; which < 2; ++which) {
+    memset(items, 0, sizeof items);
+    shared = create_for_items();
+    items[1].in_lock = which == 0 ? remove_in_lock : destroy_in_lock;
+    add(shared, delegate_of(&items[1]));
+    CHECK_EQ(multicast_invoke(shared, 0, NULL, 0), 0);
+    CHECK(items[1].calls == 0 && items[1].releases == 1);
+    CHECK_EQ(items[0].unlocks, 1);
+  }
+}
+
+/* What a delegate takes that has neither options nor functions of its own. */
+TEST(contexts_of_one_kind_take_no_memory) {
+  int64_t plain, locked, before;
+  multicast m;
+  int i;
+  use_test_allocator();
+  m = create_for_items();
+  CHECK_OK(multicast_destroy(m));
+  m = multicast_create();
+  for (i = 0; i < 3000; ++i) add(m, delegate_of(&items[1])); /* slots for all */
+  CHECK_OK(multicast_destroy(m));
+  before = allocated_bytes;
+  m = multicast_create();
+  for (i = 0; i < 1000; ++i) add(m, delegate_of(&items[1]));
+  plain = allocated_bytes - before;
+  CHECK_OK(multicast_destroy(m));
+  m = create_for_items();
+  before = allocated_bytes;
+  for (i = 0; i < 1000; ++i) add(m, delegate_of(&items[1]));
+  locked = allocated_bytes - before;
+  CHECK(locked <= plain + 32 * 1000); /* at most the slots in another stripe */
+  CHECK_EQ(multicast_remove_all(m), 1000);
+  CHECK_EQ(items[1].releases, 1000);
+}
+
+/* ---- For visitors only ----------------------------------------------------------------------- */
+
+TEST(visit_only_refuses_invocations) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  multicast_invocation how;
+  multicast_token token;
+  static cargo c;
+  int calls = 0;
+  multicast m;
+  options.flags = MULTICAST_VISIT_ONLY;
+  m = multicast_create_with(&options);
+  token = add(m, counter(&calls));
+  CHECK_STATUS(multicast_invoke(m, 0, NULL, 0), MULTICAST_ERROR_STATE);
+  how = handing_over(&c);
+  CHECK_STATUS(multicast_invoke_with(m, &how, NULL), MULTICAST_ERROR_STATE);
+  CHECK_EQ(c.releases, 1);
+  CHECK_STATUS(multicast_token_invoke(token, 0, NULL, 0), MULTICAST_ERROR_STATE);
+  CHECK_EQ(calls, 0);
+  CHECK_EQ(multicast_visit(m, visit_all, NULL), 1);
+  CHECK_EQ(multicast_token_visit(token, visit_all, NULL), 1);
+  CHECK_EQ(calls, 2);
+}

@@ -1,0 +1,235 @@
+/* The creation of multicasts with policies, and what they share with all others. */
+
+#include "policies.h"
+#include "queues.h"
+
+static int calls;
+
+static void expect_refused(const multicast_create_options *options, multicast_status status) {
+  CHECK_EQ(multicast_create_with(options).id, 0);
+  CHECK_STATUS(multicast_create_error(), status);
+}
+
+static void *lock_it(void *context) { return context; }
+static void unlock_it(void *strong) { (void)strong; }
+static void release_it(void *context) { (void)context; }
+
+TEST(create_with_defaults_or_null_is_as_create) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  multicast m = multicast_create_with(NULL), n = multicast_create_with(&options);
+  CHECK(multicast_is_valid(m) && multicast_is_valid(n));
+  add(m, counter(&calls));
+  add(n, counter(&calls));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(n, 0, NULL, 0), 1);
+  CHECK_OK(multicast_destroy(m));
+  CHECK_OK(multicast_destroy(n));
+}
+
+TEST(create_with_fills_options_with_defaults) {
+  multicast_create_options a = multicast_create_options_default(), b;
+  multicast_create_options initialized = MULTICAST_CREATE_OPTIONS_INIT;
+  memset(&b, 0xFF, sizeof b);
+  CHECK_OK(multicast_create_options_init(&b, sizeof b));
+  CHECK_EQ(memcmp(&a, &b, sizeof a), 0);
+  CHECK_EQ(memcmp(&a, &initialized, sizeof a), 0);
+  CHECK_EQ(a.struct_size, sizeof a);
+  CHECK_STATUS(multicast_create_options_init(NULL, sizeof b), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_create_options_init(&b, sizeof b - 1), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_create_options_init(&b, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);
+}
+
+TEST(create_with_invalid_options_is_invalid_argument) {
+  multicast_create_options options;
+  struct {
+    multicast_create_options known;
+    uint64_t unknown;
+  } newer;
+  uint32_t size;
+  int bit;
+  for (size = 0; size < sizeof options; ++size) {
+    options = multicast_create_options_default();
+    options.struct_size = size;
+    expect_refused(&options, MULTICAST_ERROR_INVALID_ARGUMENT);
+  }
+  for (bit = 1; bit < 32; ++bit) {
+    options = multicast_create_options_default();
+    options.flags = 1u << bit;
+    expect_refused(&options, MULTICAST_ERROR_INVALID_ARGUMENT);
+  }
+  options = multicast_create_options_default();
+  options.reentry = MULTICAST_REENTRY_LATEST + 1;
+  expect_refused(&options, MULTICAST_ERROR_INVALID_ARGUMENT);
+  options.reentry = UINT32_MAX;
+  expect_refused(&options, MULTICAST_ERROR_INVALID_ARGUMENT);
+  options = multicast_create_options_default();
+  options.lock_context = lock_it;
+  expect_refused(&options, MULTICAST_ERROR_INVALID_ARGUMENT);
+  options.lock_context = NULL;
+  options.unlock_context = unlock_it;
+  expect_refused(&options, MULTICAST_ERROR_INVALID_ARGUMENT);
+  memset(&newer, 0, sizeof newer);
+  newer.known.struct_size = sizeof newer;
+  newer.known.reentry = MULTICAST_REENTRY_REFUSE;
+  newer.unknown = 1;
+  expect_refused(&newer.known, MULTICAST_ERROR_INVALID_ARGUMENT);
+  newer.unknown = 0;
+  CHECK_OK(multicast_destroy(multicast_create_with(&newer.known)));
+}
+
+TEST(create_with_a_label_of_any_length) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  char label[256];
+  size_t length;
+  for (length = 0; length < sizeof label; length += 51) {
+    multicast m;
+    memset(label, 'x', length);
+    label[length] = '\0';
+    options.label = label;
+    m = multicast_create_with(&options);
+    memset(label, 'y', sizeof label); /* it was copied */
+    add(m, counter(&calls));
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+    CHECK_OK(multicast_destroy(m));
+  }
+  CHECK_EQ(calls, 6);
+}
+
+/* Each kind of policy alone, so that each makes a multicast that has some. */
+static multicast_create_options policy(int which) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  if (which == 0) options.reentry = MULTICAST_REENTRY_REFUSE;
+  if (which == 1) options.reentry = MULTICAST_REENTRY_DEFER;
+  if (which == 2) options.reentry = MULTICAST_REENTRY_LATEST;
+  if (which == 3) options.label = "";
+  if (which == 4) options.release_context = release_it;
+  if (which == 5) {
+    options.lock_context = lock_it;
+    options.unlock_context = unlock_it;
+  }
+  return options;
+}
+enum { POLICIES = 6 };
+
+TEST(multicast_with_policies_is_like_any_other) {
+  int which;
+  for (which = 0; which < POLICIES; ++which) {
+    multicast_create_options options = policy(which);
+    multicast m = multicast_create_with(&options), stale = m;
+    multicast_delegate delegates[3], listed[4];
+    multicast_token tokens[3];
+    multicast_add_options first = MULTICAST_ADD_OPTIONS_INIT;
+    multicast_queue q = default_queue();
+    multicast_registration r = MULTICAST_REGISTRATION_INIT;
+    noted_length = 0;
+    noted[0] = '\0';
+    CHECK(multicast_is_valid(m));
+    CHECK_EQ(multicast_count(m), 0);
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+    delegates[0] = noting('a');
+    delegates[1] = noting('b');
+    delegates[2] = noting('c');
+    CHECK_OK(multicast_add_many(m, delegates, 3, NULL, tokens));
+    first.priority = 1;
+    add_with(m, noting('p'), &first);
+    add_queued(m, noting('q'), q);
+    CHECK_EQ(multicast_count(m), 5);
+    CHECK(multicast_contains(m, delegates[2]));
+    CHECK_EQ(multicast_list(m, listed, 4), 5);
+    CHECK_OK(multicast_token_get(tokens[1], &r));
+    CHECK_EQ(r.target.id, m.id);
+    CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 5);
+    CHECK_TEXT(noted, "p@1 a@1 b@1 c@1");
+    CHECK_EQ(multicast_queue_run(q, 0), 1);
+    CHECK_OK(multicast_token_pause(tokens[0]));
+    CHECK_OK(multicast_remove(m, delegates[1]));
+    CHECK_EQ(multicast_invoke(m, 2, NULL, 0), 3);
+    CHECK_TEXT(noted, "p@1 a@1 b@1 c@1 q@1 p@2 c@2");
+    CHECK_EQ(multicast_token_invoke(tokens[2], 3, NULL, 0), 1);
+    CHECK_TEXT(noted, "p@1 a@1 b@1 c@1 q@1 p@2 c@2 c@3");
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK_OK(multicast_queue_destroy(q));
+    CHECK_EQ(multicast_remove_all(m), 3);
+    CHECK_OK(multicast_destroy(m));
+    CHECK(!multicast_is_valid(stale));
+    CHECK_STATUS(multicast_destroy(stale), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_invoke(stale, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_visit(stale, visit_all, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_add(stale, delegates[0], NULL, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_prune(stale), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_token_invoke(tokens[0], 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  }
+}
+
+/* The handles of both kinds differ in one bit. */
+TEST(multicast_with_policies_refuses_bad_arguments) {
+  multicast_create_options policies = MULTICAST_CREATE_OPTIONS_INIT;
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  multicast m;
+  policies.label = "door";
+  m = multicast_create_with(&policies);
+  options.struct_size = 0;
+  CHECK_STATUS(multicast_add(m, noting('a'), &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  options.struct_size = sizeof options;
+  options.flags = 1u << 31;
+  CHECK_STATUS(multicast_add(m, noting('a'), &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_visit(m, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_invoke(m, 0, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(multicast_count(m), 0);
+}
+
+TEST(handle_with_the_kind_changed_is_invalid) {
+  multicast plain = multicast_create(), governed = create_with_reentry(MULTICAST_REENTRY_DEFER);
+  int which;
+  add(plain, counter(&calls));
+  add(governed, counter(&calls));
+  for (which = 0; which < 2; ++which) {
+    multicast forged = which == 0 ? plain : governed;
+    multicast_invocation how = MULTICAST_INVOCATION_INIT;
+    forged.id ^= UINT64_C(8) << 26;
+    CHECK(!multicast_is_valid(forged));
+    CHECK_STATUS(multicast_invoke(forged, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_invoke_with(forged, &how, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_visit(forged, visit_all, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_add(forged, counter(&calls), NULL, NULL),
+                 MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_count(forged), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_destroy(forged), MULTICAST_ERROR_INVALID_HANDLE);
+  }
+  CHECK_EQ(calls, 0);
+}
+
+/* Slots are used again for multicasts of either kind. */
+TEST(slots_are_reused_with_and_without_policies) {
+  int i;
+  for (i = 0; i < 4000; ++i) {
+    multicast_create_options options = policy(i % POLICIES);
+    multicast m = i % 3 == 0 ? multicast_create() : multicast_create_with(&options);
+    add(m, counter(&calls));
+    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+    CHECK_OK(multicast_destroy(m));
+  }
+  CHECK_EQ(calls, 4000);
+}
+
+TEST(create_with_out_of_memory_creates_nothing) {
+  multicast_create_options options = policy(1);
+  int failing, created = 0;
+  use_test_allocator();
+  CHECK_OK(multicast_destroy(multicast_create()));
+  fail_only_once = true;
+  for (failing = 0; created == 0; ++failing) {
+    multicast m;
+    has_failed = false;
+    fail_after = failing;
+    m = multicast_create_with(&options);
+    fail_after = -1;
+    CHECK_EQ(m.id == 0, has_failed);
+    CHECK_STATUS(multicast_create_error(), has_failed ? MULTICAST_ERROR_OUT_OF_MEMORY : 0);
+    if (m.id != 0) {
+      ++created;
+      CHECK_OK(multicast_destroy(m));
+    }
+  }
+  CHECK(failing > 1);
+}

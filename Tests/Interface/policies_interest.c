@@ -1,0 +1,478 @@
+/* The interest of a multicast: the first delegate has come, the last one has gone. */
+
+#include "policies.h"
+#include "queues.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What was told: '+' and '-'. */
+typedef struct interest {
+  char told[64];
+  int count;
+  int releases;
+  multicast target;
+  pthread_t thread;
+  void (*in_interest)(struct interest *);
+} interest;
+
+static interest it;
+
+static void hear(void *context, multicast target, bool wanted) {
+  interest *i = context;
+  CHECK_EQ(target.id, i->target.id);
+  CHECK(i->count < (int)sizeof i->told - 1);
+  CHECK_EQ(i->releases, 0);
+  i->thread = pthread_self();
+  i->told[i->count++] = wanted ? '+' : '-';
+  if (i->in_interest != NULL) i->in_interest(i);
+}
+
+static void release_interest(void *context) { ADD(((interest *)context)->releases, 1); }
+
+static multicast_create_options options_of(interest *i) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  memset(i, 0, sizeof *i);
+  options.context = i;
+  options.interest = hear;
+  options.release = release_interest;
+  return options;
+}
+
+static multicast create_heard(void) {
+  multicast_create_options options = options_of(&it);
+  it.target = multicast_create_with(&options);
+  CHECK(it.target.id != 0);
+  return it.target;
+}
+
+static void expect_told(const char *told) {
+  CHECK_TEXT(it.told, told);
+  memset(it.told, 0, sizeof it.told);
+  it.count = 0;
+}
+
+/* ---- Each way to come and to go -------------------------------------------------------------- */
+
+static multicast_delegate delegates[2];
+static multicast_status status;
+
+static void by_remove(multicast m) { CHECK_OK(multicast_remove(m, delegates[0])); }
+static void by_remove_every(multicast m) { CHECK_OK(multicast_remove_every(m, delegates[0])); }
+static void by_remove_within(multicast m) {
+  CHECK_OK(multicast_remove_within(m, delegates[0], MULTICAST_FOREVER));
+}
+static void by_remove_many(multicast m) { CHECK_EQ(multicast_remove_many(m, delegates, 2), 1); }
+static void by_remove_many_within(multicast m) {
+  CHECK_EQ(multicast_remove_many_within(m, delegates, 2, MULTICAST_FOREVER, &status), 1);
+}
+static void by_remove_context(multicast m) {
+  CHECK_EQ(multicast_remove_context(m, delegates[0].context), 1);
+}
+static void by_remove_context_within(multicast m) {
+  CHECK_EQ(multicast_remove_context_within(m, delegates[0].context, 1, &status), 1);
+}
+static void by_remove_at(multicast m) { CHECK_OK(multicast_remove_at(m, 0)); }
+static void by_remove_all(multicast m) { CHECK_EQ(multicast_remove_all(m), 1); }
+static void by_remove_all_within(multicast m) {
+  CHECK_EQ(multicast_remove_all_within(m, MULTICAST_FOREVER, &status), 1);
+}
+
+TEST(interest_is_told_of_the_first_delegate_and_of_the_last) {
+  void (*const ways[])(multicast) = {
+      by_remove,         by_remove_every,          by_remove_within, by_remove_many,
+      by_remove_many_within, by_remove_context,    by_remove_context_within,
+      by_remove_at,      by_remove_all,            by_remove_all_within};
+  multicast m = create_heard();
+  size_t which;
+  delegates[0] = noting('a');
+  delegates[1] = noting('b');
+  expect_told("");
+  for (which = 0; which < sizeof ways / sizeof *ways; ++which) {
+    add(m, delegates[0]);
+    expect_told("+");
+    CHECK_OK(multicast_remove_every(m, delegates[0]));
+    expect_told("-");
+    CHECK_OK(multicast_add_many(m, delegates, 2, NULL, NULL));
+    expect_told("+");
+    CHECK_OK(multicast_remove(m, delegates[1]));
+    expect_told("");
+    ways[which](m);
+    expect_told("-");
+  }
+  CHECK_OK(multicast_destroy(m));
+  expect_told("");
+}
+
+TEST(interest_is_told_of_removals_by_token) {
+  multicast m = create_heard();
+  CHECK_OK(multicast_token_remove(add(m, noting('a'))));
+  CHECK_OK(multicast_token_remove_nowait(add(m, noting('a'))));
+  CHECK_OK(multicast_token_remove_within(add(m, noting('a')), 1));
+  expect_told("+-+-+-");
+}
+
+TEST(interest_is_not_told_of_pauses_or_of_adds_that_fail) {
+  multicast m = create_heard();
+  multicast_delegate none = {NULL, NULL};
+  multicast_token token;
+  CHECK_STATUS(multicast_add(m, none, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  expect_told("");
+  token = add(m, noting('a'));
+  expect_told("+");
+  CHECK_OK(multicast_token_pause(token));
+  CHECK_OK(multicast_token_resume(token));
+  expect_told("");
+}
+
+TEST(interest_is_not_told_of_a_delegate_that_is_replaced) {
+  multicast m = create_heard();
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  options.flags = MULTICAST_UNIQUE;
+  add_with(m, noting('a'), &options);
+  add_with(m, noting('a'), &options);
+  expect_told("+");
+}
+
+TEST(interest_is_told_of_a_delegate_that_is_called_once) {
+  multicast m = create_heard();
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  options.flags = MULTICAST_ONCE;
+  add_with(m, noting('a'), &options);
+  expect_told("+");
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  expect_told("-");
+}
+
+static void *lock_dead(void *context) {
+  (void)context;
+  return NULL;
+}
+static void unlock_dead(void *strong) { (void)strong; }
+static bool pass_registration(void *context, const multicast_registration *registration) {
+  (void)context, (void)registration;
+  return true;
+}
+
+TEST(interest_is_told_of_dead_contexts) {
+  int which;
+  for (which = 0; which < 6; ++which) {
+    multicast_create_options create;
+    multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+    multicast m;
+    create = options_of(&it);
+    if (which >= 3) {
+      create.lock_context = lock_dead;
+      create.unlock_context = unlock_dead;
+    } else {
+      options.lock = lock_dead;
+      options.unlock = unlock_dead;
+    }
+    m = it.target = multicast_create_with(&create);
+    add_with(m, noting('a'), &options);
+    expect_told("+");
+    if (which % 3 == 0) CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+    if (which % 3 == 1) CHECK_EQ(multicast_prune(m), 1);
+    if (which % 3 == 2) CHECK_EQ(multicast_enumerate(m, pass_registration, NULL), 0);
+    expect_told("-");
+    CHECK_OK(multicast_destroy(m));
+  }
+}
+
+TEST(interest_is_told_of_a_lifetime_that_ends) {
+  multicast m = create_heard();
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  multicast_add_options options = under(lifetime);
+  multicast other = multicast_create();
+  add_with(m, noting('a'), &options);
+  add_with(other, noting('b'), &options);
+  add_with(m, noting('c'), &options);
+  expect_told("+");
+  CHECK_OK(multicast_lifetime_end(lifetime));
+  expect_told("-");
+}
+
+TEST(interest_is_told_of_a_lifetime_that_ends_in_each_multicast) {
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  multicast_add_options options = under(lifetime);
+  interest many[20];
+  int i;
+  for (i = 0; i < 20; ++i) {
+    multicast_create_options create = options_of(&many[i]);
+    many[i].target = multicast_create_with(&create);
+    add_with(many[i].target, noting('a'), &options);
+  }
+  CHECK_OK(multicast_lifetime_end(lifetime));
+  for (i = 0; i < 20; ++i) CHECK_TEXT(many[i].told, "+-");
+}
+
+TEST(interest_is_told_of_a_queue_that_is_destroyed) {
+  multicast m = create_heard();
+  multicast_queue q = default_queue();
+  add_queued(m, noting('a'), q);
+  expect_told("+");
+  CHECK_OK(multicast_queue_destroy(q));
+  expect_told("-");
+}
+
+TEST(interest_is_told_of_the_end_and_its_context_is_released_once) {
+  multicast m = create_heard();
+  CHECK_OK(multicast_destroy(m)); /* it had no delegates */
+  expect_told("");
+  CHECK_EQ(it.releases, 1);
+  m = create_heard();
+  add(m, noting('a'));
+  CHECK_OK(multicast_destroy(m));
+  expect_told("+-");
+  CHECK_EQ(it.releases, 1);
+  CHECK_STATUS(multicast_destroy(m), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(it.releases, 1);
+}
+
+TEST(interest_context_is_released_without_an_interest_function_too) {
+  multicast_create_options options = options_of(&it);
+  options.interest = NULL;
+  CHECK_OK(multicast_destroy(multicast_create_with(&options)));
+  CHECK_EQ(it.releases, 1);
+  options.reentry = 77;
+  CHECK_EQ(multicast_create_with(&options).id, 0);
+  CHECK_EQ(it.releases, 1); /* the creation has failed */
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+static void *add_elsewhere(void *argument) {
+  multicast *m = argument;
+  add(*m, noting('a'));
+  CHECK(pthread_equal(it.thread, pthread_self()));
+  return NULL;
+}
+static void *remove_elsewhere(void *argument) {
+  multicast *m = argument;
+  CHECK_EQ(multicast_remove_all(*m), 1);
+  CHECK(pthread_equal(it.thread, pthread_self()));
+  return NULL;
+}
+
+TEST(interest_is_told_on_the_thread_that_has_caused_it) {
+  multicast m = create_heard();
+  on_another_thread(add_elsewhere, &m);
+  expect_told("+");
+  on_another_thread(remove_elsewhere, &m);
+  expect_told("-");
+}
+
+/* ---- Inside of it ---------------------------------------------------------------------------- */
+
+static void change_inside(interest *i) {
+  i->in_interest = NULL;
+  CHECK_EQ(multicast_remove_all(i->target), 1);
+  CHECK_TEXT(i->told, "+"); /* not inside */
+  add(i->target, noting('b'));
+  CHECK_EQ(multicast_remove_all(i->target), 1);
+}
+
+TEST(interest_of_changes_inside_of_it_is_told_afterwards) {
+  multicast m = create_heard();
+  it.in_interest = change_inside;
+  add(m, noting('a'));
+  expect_told("+-");
+}
+
+static void cancel_out(interest *i) {
+  i->in_interest = NULL;
+  CHECK_EQ(multicast_remove_all(i->target), 1);
+  add(i->target, noting('b'));
+}
+
+TEST(interest_is_not_told_of_changes_that_cancel_each_other_out) {
+  multicast m = create_heard();
+  it.in_interest = cancel_out;
+  add(m, noting('a'));
+  expect_told("+");
+}
+
+static void destroy_inside(interest *i) {
+  i->in_interest = NULL;
+  CHECK_OK(multicast_destroy(i->target));
+  CHECK_EQ(i->releases, 0); /* it is still used */
+}
+
+TEST(interest_that_destroys_the_multicast_is_told_so_and_released_afterwards) {
+  multicast m = create_heard();
+  it.in_interest = destroy_inside;
+  add(m, noting('a'));
+  expect_told("+-");
+  CHECK_EQ(it.releases, 1);
+  CHECK(!multicast_is_valid(m));
+}
+
+static gate entered, let_go;
+static void stay_inside(interest *i) {
+  i->in_interest = NULL;
+  gate_open(&entered);
+  gate_wait(&let_go);
+}
+static void *add_and_stay(void *argument) {
+  multicast *m = argument;
+  add(*m, noting('a'));
+  return NULL;
+}
+
+TEST(interest_that_runs_on_another_thread_is_not_waited_for_and_released_afterwards) {
+  multicast m = create_heard();
+  pthread_t thread;
+  entered = let_go = shut;
+  it.in_interest = stay_inside;
+  thread = start_thread(add_and_stay, &m);
+  gate_wait(&entered);
+  CHECK_EQ(multicast_remove_all(m), 1);
+  CHECK_OK(multicast_destroy(m));
+  CHECK_EQ(LOAD(it.releases), 0);
+  gate_open(&let_go);
+  join_thread(thread);
+  expect_told("+-"); /* both changes by that thread */
+  CHECK_EQ(it.releases, 1);
+}
+
+static void *invoke_it(void *argument) {
+  multicast *m = argument;
+  multicast_invoke(*m, 0, NULL, 0);
+  return NULL;
+}
+
+TEST(interest_is_told_before_a_removal_waits) {
+  multicast m = create_heard();
+  static blocker b = BLOCKER_INIT;
+  pthread_t thread;
+  add(m, blocking(&b));
+  thread = start_thread(invoke_it, &m);
+  gate_wait(&b.entered);
+  CHECK_STATUS(multicast_remove_within(m, blocking(&b), 1000000), MULTICAST_ERROR_TIMEOUT);
+  expect_told("+-");
+  gate_open(&b.let_go);
+  join_thread(thread);
+}
+
+/* ---- Changes at once ------------------------------------------------------------------------- */
+
+enum { THREADS = 4, CHANGES = 5000 };
+static int running, last_word, told, is_telling;
+
+static void hear_at_once(void *context, multicast target, bool wanted) {
+  (void)context, (void)target;
+  CHECK_EQ(ADD(is_telling, 1), 1); /* one at a time */
+  CHECK_EQ(LOAD(last_word), !wanted); /* by turns */
+  STORE(last_word, wanted);
+  ADD(told, 1);
+  ADD(is_telling, -1);
+}
+
+static void *change_at_once(void *argument) {
+  multicast *m = argument;
+  int i;
+  for (i = 0; i < CHANGES; ++i) CHECK_OK(multicast_token_remove(add(*m, counter(&running))));
+  return NULL;
+}
+
+TEST(interest_of_changes_at_once_ends_with_the_truth) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  pthread_t threads[THREADS];
+  multicast m;
+  int i, round;
+  options.interest = hear_at_once;
+  m = multicast_create_with(&options);
+  for (round = 0; round < 4; ++round) {
+    multicast_token token = {0};
+    for (i = 0; i < THREADS; ++i) threads[i] = start_thread(change_at_once, &m);
+    if (round % 2 == 1) token = add(m, counter(&running));
+    for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
+    CHECK_EQ(LOAD(last_word), round % 2);
+    if (token.id != 0) CHECK_OK(multicast_token_remove(token));
+    CHECK_EQ(LOAD(last_word), 0);
+  }
+  CHECK(told >= 4);
+}
+
+/* ---- Memory, fork ---------------------------------------------------------------------------- */
+
+TEST(interest_is_told_without_memory) {
+  multicast m;
+  multicast_token token;
+  use_test_allocator();
+  m = create_heard();
+  token = add(m, noting('a'));
+  fail_after = 0;
+  CHECK_OK(multicast_token_remove(token));
+  expect_told("+-");
+  CHECK_STATUS(multicast_add(m, noting('a'), NULL, NULL), MULTICAST_ERROR_OUT_OF_MEMORY);
+  expect_told("");
+  CHECK_OK(multicast_destroy(m));
+  CHECK_EQ(it.releases, 1);
+  fail_after = -1;
+}
+
+static void *remove_without_memory(void *argument) {
+  fail_after = 0;
+  CHECK_OK(multicast_token_remove(*(multicast_token *)argument));
+  expect_told("+-");
+  fail_after = -1;
+  return NULL;
+}
+
+TEST(interest_is_told_on_a_new_thread_without_memory) {
+  multicast_token token;
+  use_test_allocator();
+  token = add(create_heard(), noting('a'));
+  join_thread(start_thread(remove_without_memory, &token));
+  CHECK_OK(multicast_destroy(it.target));
+  CHECK_EQ(it.releases, 1);
+}
+
+static pid_t child;
+static void fork_in_interest(interest *i) {
+  i->in_interest = NULL;
+  child = fork();
+  CHECK(child >= 0);
+}
+
+TEST(fork_inside_an_interest_function_goes_on_in_both_processes) {
+  multicast m = create_heard();
+  multicast_token token;
+  int exit_status;
+  it.in_interest = fork_in_interest;
+  token = add(m, noting('a'));
+  expect_told("+");
+  CHECK_OK(multicast_token_remove(token));
+  expect_told("-");
+  CHECK_OK(multicast_destroy(m));
+  CHECK_EQ(it.releases, 1);
+  if (child == 0) _exit(0);
+  CHECK_EQ(waitpid(child, &exit_status, 0), child);
+  CHECK_EQ(exit_status, 0);
+}
+
+static void go_on_in_child(void *argument) {
+  multicast *m = argument;
+  expect_told("+-"); /* what the other thread was about to tell, inside fork() */
+  add(*m, noting('b'));
+  expect_told("+");
+  CHECK_OK(multicast_destroy(*m));
+  expect_told("-");
+  CHECK_EQ(it.releases, 1);
+}
+
+TEST(fork_child_is_told_what_a_thread_of_the_parent_was_about_to_tell) {
+  multicast m = create_heard();
+  pthread_t thread;
+  entered = let_go = shut;
+  it.in_interest = stay_inside;
+  thread = start_thread(add_and_stay, &m);
+  gate_wait(&entered);
+  CHECK_EQ(multicast_remove_all(m), 1);
+  in_child(go_on_in_child, &m);
+  CHECK_TEXT(it.told, "+");
+  gate_open(&let_go);
+  join_thread(thread);
+  expect_told("+-");
+}
