@@ -124,7 +124,8 @@ extern "C" {
  * - calling it in a pthread_atfork() handler that was registered before the first use of the
  *   library;
  * - ending a thread inside a copy, interest or release function, or inside a function that one of
- *   these calls; ending a thread a second time while the destructors of its thread-specific data run;
+ *   these calls; ending a thread a second time while the destructors of its thread-specific data
+ *   run;
  * - asynchronous cancellation of a thread that is inside the library.
  *
  * A library built with MULTICAST_INTERNAL_CHECKS detects most of these. It ends the program with a

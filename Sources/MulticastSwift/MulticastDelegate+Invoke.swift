@@ -1,5 +1,6 @@
-import MulticastHeader
 import Dispatch
+import MulticastHeader
+import MulticastRuntime
 
 extension MulticastDelegate {
   /// Calls `body` with each delegate, by priority, then in the order in which they were added.
@@ -102,13 +103,11 @@ extension MulticastDelegate where P: Sendable {
 }
 
 /// What the C interface calls, without the type of the delegates.
-///
-/// An object: to call a closure that stands alone in memory would take a reference each time.
 @usableFromInline
-final class Visitor {
+struct Visitor: ~Copyable {
   @usableFromInline let body: (UnsafePointer<multicast_delegate>) -> Bool
 
-  @inlinable
+  @inlinable @inline(__always)
   init(_ body: @escaping (UnsafePointer<multicast_delegate>) -> Bool) { self.body = body }
 
   /// Passes the context of ``visitDelegate`` to `visit`.
@@ -118,16 +117,23 @@ final class Visitor {
     _ visit: (UnsafeMutableRawPointer) -> Int64
   ) -> Int64 {
     withoutActuallyEscaping(body) { body in
-      let visitor = Visitor(body)
-      return withExtendedLifetime(visitor) {
-        visit(Unmanaged.passUnretained(visitor).toOpaque())
-      }
+      var visitor = Visitor(body)
+      return withUnsafeMutablePointer(to: &visitor) { visit(UnsafeMutableRawPointer($0)) }
     }
+  }
+
+  /// Passes a delegate to the closure of a context.
+  static func call(
+    _ context: UnsafeMutableRawPointer, _ delegate: UnsafePointer<multicast_delegate>
+  ) -> Bool {
+    #if WeakBoxes
+      return context.assumingMemoryBound(to: Visitor.self).pointee.body(delegate)
+    #else
+      return multicast_swift_call(context, delegate)
+    #endif
   }
 }
 
-/// The context is a ``Visitor``.
+/// The context is that of a ``Visitor``.
 @usableFromInline
-let visitDelegate: multicast_visitor = { context, delegate in
-  Unmanaged<Visitor>.fromOpaque(context!)._withUnsafeGuaranteedRef { $0.body(delegate!) }
-}
+let visitDelegate: multicast_visitor = { Visitor.call($0!, $1!) }

@@ -23,21 +23,33 @@ extension MulticastDelegate {
   ///
   /// - Complexity: O(delegates).
   public func contains(_ delegate: P) -> Bool {
-    withExtendedLifetime((self, delegate)) {
+    extendingLifetimes(with: delegate) {
       guard let equal = equal(to: delegate) else { return false }
       return multicast_contains(target, equal)
     }
   }
 
-  /// The delegates that an invocation would call now, in order: all that are not paused.
+  /// All delegates in order, paused ones included, those that have ended not.
   ///
   /// - Complexity: O(delegates).
   public var delegates: [P] {
     var delegates: [P] = []
-    visit {
-      delegates.append($0)
-      return true
+    func append(_ delegate: UnsafePointer<multicast_delegate>) -> Bool {
+      Words<P>.withDelegate(delegate) {
+        delegates.append($0)
+        return true
+      }
     }
-    return delegates
+    return withExtendedLifetime(self) {
+      _ = Visitor.with(append) { multicast_enumerate(target, enumerateDelegates, $0) }
+      return delegates
+    }
   }
+}
+
+/// The context is a ``Visitor``. It gets delegates as ``visitDelegate`` does.
+private let enumerateDelegates: multicast_enumerator = { context, registration in
+  var delegate = registration!.pointee.delegate
+  if let strong = registration!.pointee.strong { delegate.context = strong }
+  return Visitor.call(context!, &delegate)
 }

@@ -13,7 +13,7 @@ import Synchronization
 /// that invokes, or at a ``Place`` of its own. A closure is kept until its registration is removed,
 /// or until the signal ends. Any thread may use a signal at any time, and invoking takes no lock.
 public final class Signal<Event: Sendable>: Sendable {
-  let handlers = MulticastDelegate<Handler<Event>>(reference: .strong)
+  @usableFromInline let handlers = MulticastDelegate<Handler<Event>>(reference: .strong)
   let losses = Losses()
 
   /// A signal without closures.
@@ -66,6 +66,7 @@ public final class Signal<Event: Sendable>: Sendable {
   /// A closure that is removed before its call begins is not called.
   ///
   /// - Returns: How many were called, or are going to be at their places.
+  @inlinable
   @discardableResult
   public func invoke(_ event: Event) -> Int {
     var called = 0
@@ -85,13 +86,16 @@ public final class Signal<Event: Sendable>: Sendable {
 
 extension Signal where Event == Void {
   /// Calls all closures.
+  @inlinable
   @discardableResult
   public func invoke() -> Int { invoke(()) }
 }
 
 /// A closure of a signal.
+@usableFromInline
 final class Handler<Event: Sendable>: Sendable {
-  private let body: @Sendable (Event) -> Void
+  @usableFromInline let body: @Sendable (Event) -> Void
+  @usableFromInline let isElsewhere: Bool
   /// nil: the thread that invokes.
   private let place: Place?
   /// Of a closure that is called once, at a place.
@@ -100,15 +104,21 @@ final class Handler<Event: Sendable>: Sendable {
   init(place: Place?, once: Bool, _ body: @escaping @Sendable (Event) -> Void) {
     self.body = body
     self.place = place
+    isElsewhere = place != nil
     claim = once && place != nil ? Claim() : nil
   }
 
   /// Calls the closure, or has it called. False: it does not get the event.
+  @inlinable @inline(__always)
   func receive(_ event: Event, from signal: Signal<Event>) -> Bool {
-    guard let place else {
-      body(event)
-      return true
-    }
+    if isElsewhere { return receiveElsewhere(event, from: signal) }
+    body(event)
+    return true
+  }
+
+  @usableFromInline
+  func receiveElsewhere(_ event: Event, from signal: Signal<Event>) -> Bool {
+    guard let place else { return false }
     let claimed = claim?.take()
     if claim != nil, claimed == nil { return false }
     let registration = Registration(multicast_token_current())

@@ -223,7 +223,7 @@ TEST(contexts_of_one_kind_take_no_memory) {
   before = allocated_bytes;
   for (i = 0; i < 1000; ++i) add(m, delegate_of(&items[1]));
   locked = allocated_bytes - before;
-  CHECK(locked <= plain + 32 * 1000); /* at most the slots in another stripe */
+  CHECK(locked <= plain + INT64_C(32) * 1000); /* at most the slots in another stripe */
   CHECK_EQ(multicast_remove_all(m), 1000);
   CHECK_EQ(items[1].releases, 1000);
 }

@@ -16,9 +16,10 @@ extension Multicast {
     let count = withList(on: thread) { list, frame, asymmetric in
       // Acquire: pairs with `publish`, as in an invocation.
       let count = list.header.count.load(ordering: .acquiring)
-      guard let undo else { return list.visit(visit, count, nil, frame, asymmetric).visited }
+      let locks = isGoverned ? policies.locks : ContextLock()
+      guard let undo else { return list.visit(visit, count, nil, locks, frame, asymmetric).visited }
       guard let marks = VisitMarks(count, in: frame) else { return Status.outOfMemory.count }
-      var (visited, end) = list.visit(visit, count, marks, frame, asymmetric)
+      var (visited, end) = list.visit(visit, count, marks, locks, frame, asymmetric)
       if end < count {
         list.undo(undo, before: end, marks, frame, asymmetric)
         visited = 0
@@ -50,20 +51,66 @@ private struct VisitMarks {
 }
 
 extension InvocationList {
+  /// - Parameter locks: The multicast's, or those of a later occupant of its slot.
   @inline(never)
+  @_optimize(speed)
   fileprivate func visit(
-    _ visit: Visit, _ count: UInt32, _ marks: VisitMarks?, _ frame: Frame, _ asymmetric: Bool
+    _ visit: Visit, _ count: UInt32, _ marks: VisitMarks?, _ locks: ContextLock, _ frame: Frame,
+    _ asymmetric: Bool
   ) -> (visited: Int64, end: UInt32) {
     var visited: Int64 = 0
     var position: UInt32 = 0
     while position < count {
-      let outcome = Self.callSpecial(visit, entry(position), in: frame, asymmetric)
+      let entry = self.entry(position)
+      let outcome =
+        Self.isShared(entry)
+        ? Self.callShared(visit, entry, locks, in: frame, asymmetric)
+        : Self.callSpecial(visit, entry, in: frame, asymmetric)
       if outcome.isCalled { visited &+= 1 }
       if !outcome.goesOn { break }
       if outcome.isCalled { marks?.set(position) }
       position &+= 1
     }
     return (visited, position)
+  }
+
+  /// Whether the context is locked by the multicast's functions, and nothing else is special.
+  @inline(__always)
+  private static func isShared(_ entry: UnsafeMutablePointer<Entry>) -> Bool {
+    entry.pointee.state.load(ordering: .relaxed) & State.special == State.shared
+  }
+
+  /// The same as `callSpecial` for such a delegate. What it asks is in the entry and in `locks`:
+  /// nothing of the registration is read.
+  ///
+  /// If `locks` are those of the slot's next occupant, this one has ended, and its entries had been
+  /// marked before. Those functions were read with acquire; so the mark is seen.
+  @inline(__always)
+  private static func callShared(
+    _ visit: Visit, _ entry: UnsafeMutablePointer<Entry>, _ locks: ContextLock, in frame: Frame,
+    _ asymmetric: Bool
+  ) -> Outcome {
+    let token = entry.pointee.token
+    var outcome = Outcome()
+    frame.setHazard(token)  //~ no_hazard_of_shared_call
+    Fence.light(asymmetric: asymmetric)
+    if isShared(entry) {  //~ no_check_after_hazard_of_shared_call
+      Lock.checkNoneIsHeld()
+      let strong = locks.lock.unsafelyUnwrapped(entry.pointee.context)
+      if let strong {
+        // Locking may have removed it, or have taken so long that another thread has.
+        if !isDead(entry) {
+          outcome = Outcome(isCalled: true, goesOn: visit(entry.pointee.function, strong))
+        }
+        locks.unlock.unsafelyUnwrapped(strong)
+      } else {
+        _ = Multicast(frame.target).claim(token)
+      }
+    }
+    frame.clearHazard()
+    Fence.light(asymmetric: asymmetric)
+    if _slowPath(isDead(entry)) { PendingRemovals.callDidReturn(token) }
+    return outcome
   }
 
   /// Undoes the visits in reverse. What was removed meanwhile is left out; what was paused is not.

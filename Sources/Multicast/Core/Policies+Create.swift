@@ -18,7 +18,9 @@ struct CreateOptions {
       options.replay == 0
     else { throw .invalidArgument }
     self.given = options
-    rules = Policies.Rules(reentry, isVisitOnly: options.flags & MULTICAST_VISIT_ONLY != 0)
+    rules = Policies.Rules(
+      reentry, isVisitOnly: options.flags & MULTICAST_VISIT_ONLY != 0,
+      hasInterest: options.interest != nil)
   }
 
   /// Whether it is as if there were no options.

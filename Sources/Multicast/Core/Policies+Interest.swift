@@ -41,8 +41,6 @@ extension Policies {
     withUnsafeMutablePointer(to: &storage.pointee.telling) { $0 }
   }
 
-  var hasInterest: Bool { telling.interest != nil }
-
   /// Makes this thread the one that tells. The stripe's lock is held.
   ///
   /// - Returns: false if another one is, or this one already. That one then tells.
@@ -101,10 +99,11 @@ extension Policies {
 
   /// After a change of the delegates. No lock is held.
   static func tell(_ multicast: Multicast) {
-    guard multicast.isGoverned else { return }
+    // If these are the rules of a later occupant, the multicast has ended, which `end` tells.
+    guard multicast.isGoverned, Policies(of: multicast).currentRules.hasInterest else { return }
     let stripe = multicast.stripe
     stripe.lock()
-    guard multicast.isCurrent, multicast.policies.hasInterest, multicast.policies.begin() else {
+    guard multicast.isCurrent, multicast.policies.begin() else {
       return stripe.unlock()
     }
     multicast.policies.tell(stripe)

@@ -63,22 +63,30 @@ struct Policies {
       storage.pointee.unlockContext.load(ordering: .acquiring))
   }
 
+  /// Those of the multicast, or of a later occupant of its slot.
+  ///
+  /// Acquire: pairs with `write`.
+  var currentRules: Rules { Rules(word: storage.pointee.rules.load(ordering: .acquiring)) }
+
   /// In one word, because they are read at one moment.
   struct Rules {
     /// What an invocation does that begins inside a call of the same multicast.
     enum Reentry: UInt32 { case recurse, refuse, postpone, latest }
 
     private static let visitOnly: UInt32 = 1 << 8
+    private static let interest: UInt32 = 1 << 9
 
     let word: UInt32
 
     init(word: UInt32) { self.word = word }
-    init(_ reentry: Reentry, isVisitOnly: Bool) {
-      word = reentry.rawValue | (isVisitOnly ? Self.visitOnly : 0)
+    init(_ reentry: Reentry, isVisitOnly: Bool, hasInterest: Bool) {
+      word =
+        reentry.rawValue | (isVisitOnly ? Self.visitOnly : 0) | (hasInterest ? Self.interest : 0)
     }
 
     var reentry: Reentry { Reentry(rawValue: word & 0xFF).unsafelyUnwrapped }
     var isVisitOnly: Bool { word & Self.visitOnly != 0 }
+    var hasInterest: Bool { word & Self.interest != 0 }
   }
 }
 
@@ -89,8 +97,8 @@ struct ContextLock {
 
   /// Those of a registration that this thread's hazard protects.
   ///
-  /// - Parameter isShared: Whether they are the multicast's. The caller looks afterwards whether the
-  ///   registration is live. If it is, then the multicast exists, and these are its functions.
+  /// - Parameter isShared: Whether they are the multicast's. The caller looks afterwards whether
+  ///   the registration is live. If it is, then the multicast exists, and these are its functions.
   ///
   /// Acquire: pairs with `Policies.write`. What the next occupant of the slot wrote is seen after
   /// the marks of the delegates that were removed before.
@@ -104,6 +112,9 @@ struct ContextLock {
     self = Policies(of: Multicast(slot: registration.owner)).locks
   }
 
+  /// Those of a multicast without policies.
+  init() {}
+
   fileprivate init(_ lock: UInt, _ unlock: UInt) {
     self.lock = unsafeBitCast(lock, to: RegistrationDetails.Lock?.self)
     self.unlock = unsafeBitCast(unlock, to: RegistrationDetails.Unlock?.self)
@@ -116,7 +127,7 @@ extension Options {
   fileprivate mutating func complete(_ policies: Policies) {
     if release == nil { sharedRelease = policies.storage.pointee.releaseContext }
     // The end of a registration with details looks at the multicast that they name.
-    isObserved = policies.hasInterest
+    isObserved = policies.currentRules.hasInterest
     let locks = policies.locks
     if lock != nil || locks.lock == nil { return }
     if needsDetails { (lock, unlock) = (locks.lock, locks.unlock) } else { sharesLock = true }
@@ -146,12 +157,11 @@ extension Multicast {
 
   /// The rules of a multicast that has policies. No lock is held.
   ///
-  /// Acquire: pairs with `Policies.write`. A thread that reads what the next occupant of the slot
-  /// wrote finds that the handle has ended.
+  /// A thread that reads what the next occupant of the slot wrote finds that the handle has ended.
   func rules() throws(Status) -> Policies.Rules {
     if isCurrent {
-      let word = Policies(of: self).storage.pointee.rules.load(ordering: .acquiring)
-      if fields.header.id.load(ordering: .relaxed) == handle { return Policies.Rules(word: word) }
+      let rules = Policies(of: self).currentRules
+      if fields.header.id.load(ordering: .relaxed) == handle { return rules }
     }
     throw .invalidHandle
   }

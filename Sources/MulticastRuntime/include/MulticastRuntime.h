@@ -3,6 +3,7 @@
 #ifndef MULTICAST_RUNTIME_H
 #define MULTICAST_RUNTIME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,10 @@ void swift_release(void *object);
 void *swift_unownedRetain(void *object);
 /// Gives back an unowned reference.
 void swift_unownedRelease(void *object);
+
+/// Calls a closure of the type `(UnsafeRawPointer) -> Bool`, where it lies in memory. Swift would
+/// take a reference to what the closure has captured, and give it back.
+bool multicast_swift_call(void *closure, const void *argument);
 
 // ---- Marks --------------------------------------------------------------------------------------
 

@@ -307,7 +307,7 @@ import Testing
     multicast.invoke { $0.hear("x") }
     #expect(diary.read() == ["b x"])
     #expect(multicast.count == 2 && multicast.contains(a))
-    #expect(multicast.delegates.map { "\($0)" } == ["b"])
+    #expect(multicast.delegates.map { "\($0)" } == ["a", "b"])
     #expect(registration.resume() && !registration.isPaused)
     multicast.invoke { $0.hear("y") }
     #expect(diary.read() == ["a y", "b y"])
