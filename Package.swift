@@ -37,7 +37,7 @@ let package = Package(
             // Small code, but for functions with the attribute @_optimize(speed).
             "-wmo", "-Osize", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
             // The position of the loop of an invocation can double its time.
-            "-Xllvm", "-align-all-functions=5",
+            "-Xllvm", "-align-all-functions=4",
           ], embedded),
       ],
       linkerSettings: [

@@ -109,7 +109,13 @@ struct ContextLock {
       unlock = details?.pointee.unlock
       return
     }
-    self = Policies(of: Multicast(slot: registration.owner)).locks
+    self = Self.shared(by: registration)
+  }
+
+  // Not inlined: the calls of delegates with functions of their own are not longer for it.
+  @inline(never)
+  private static func shared(by registration: Registration) -> ContextLock {
+    Policies(of: Multicast(slot: registration.owner)).locks
   }
 
   /// Those of a multicast without policies.

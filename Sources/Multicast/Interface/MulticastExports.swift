@@ -207,7 +207,7 @@ public func multicast_invoke(
   _ target: multicast, _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int
 ) -> Int64 {
   guard let target = Multicast(plainSlotOf: target.handle) else {
-    return invokeGoverned(target, event, payload, size)
+    return invokeGoverned(event, payload, size, target)
   }
   if _slowPath(size != 0), payload == nil { return Status.invalidArgument.count }
   return target.invoke(Invocation(event: event, payload: payload, size: size))

@@ -32,7 +32,7 @@ public func multicast_visit_undo(
 
 @inline(never)
 func invokeGoverned(
-  _ target: multicast, _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int
+  _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int, _ target: multicast
 ) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
   let options = InvocationOptions(Invocation(event: event, payload: payload, size: size))
