@@ -203,6 +203,21 @@ TEST(contexts_of_one_kind_that_are_removed_while_locked_are_unlocked_and_not_cal
   }
 }
 
+TEST(contexts_of_one_kind_that_are_dead_or_removed_while_locked_are_not_visited) {
+  shared = create_for_items();
+  items[1].is_dead = true;
+  items[2].in_lock = remove_in_lock;
+  add(shared, delegate_of(&items[1]));
+  add(shared, delegate_of(&items[2]));
+  add(shared, delegate_of(&items[3]));
+  CHECK_EQ(multicast_visit(shared, visit_all, NULL), 1);
+  CHECK(items[1].calls == 0 && items[1].releases == 1);
+  CHECK(items[2].calls == 0 && items[2].releases == 1);
+  CHECK(items[3].calls == 1 && items[3].releases == 0);
+  CHECK_EQ(items[0].unlocks, 2);
+  CHECK_EQ(multicast_count(shared), 1);
+}
+
 /* What a delegate takes that has neither options nor functions of its own. */
 TEST(contexts_of_one_kind_take_no_memory) {
   int64_t plain, locked, before;

@@ -81,10 +81,10 @@ static bool pass_on(void *left, const multicast_delegate *d) {
   return --*(int *)left != 0;
 }
 
-static void visit(void) {
+void visit_one(multicast m) {
   int left = one_in(2) ? -1 : 1 + (int)random_below(5), limit = left;
   order own, *outer = order_begins(&own);
-  int64_t count = multicast_visit(random_multicast(), pass_on, &left);
+  int64_t count = multicast_visit(m, pass_on, &left);
   EXPECT_COUNT(count, OK | INVALID_HANDLE);
   MUST(limit < 0 || count <= limit, "%lld visited, limit %d", (long long)count, limit);
   actor_current()->order = outer;
@@ -130,6 +130,8 @@ static void visit_undo(void) {
   MUST(count == 0 || (count == t.visited && t.undone == 0), "%lld stand visited of %d, %d undone",
        (long long)count, t.visited, t.undone);
 }
+
+static void visit(void) { visit_one(random_multicast()); }
 
 /* ---- Adding ---------------------------------------------------------------------------------- */
 

@@ -18,6 +18,9 @@ void operate_inside_function(void);
 struct order *order_begins(struct order *o);
 void order_ends(struct order *outer, int64_t count); /* 0 may be that of a deferred one */
 
+/* Visits all delegates of a multicast, or the first ones. */
+void visit_one(multicast m);
+
 /* Stores a token for other threads. */
 void remember(multicast_token token);
 

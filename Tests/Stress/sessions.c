@@ -187,6 +187,7 @@ void session_with_contexts_of_one_kind(void) {
     order own, *outer = order_begins(&own);
     EXPECT_COUNT(multicast_invoke(m, 1, payload_of(1, 8), 8), OK | STATE | INVALID_HANDLE);
     order_ends(outer, 0);
+    visit_one(m);
     EXPECT_COUNT(multicast_prune(m), OK | INVALID_HANDLE);
     let_others_run();
   }
