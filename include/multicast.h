@@ -264,9 +264,11 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 ///         before and is still being called, the function waits for that call first.
 ///
 /// Ownership: gives the context back, by MULTICAST_OK or by `release`, if no equal one remains.
-/// Cost:      O(delegates) to find it, O(1) to remove it, and one memory barrier if another thread
-///            has invoked the multicast. Removals that follow each other closely make no barrier:
-///            invocations of this multicast take a few nanoseconds more for each delegate then.
+/// Cost:      O(delegates) to find it; O(1) among 1,000 and more that are searched often: an index
+///            is made then, of up to 48 bytes for each delegate. O(1) to remove it, and one memory
+///            barrier if another thread has invoked the multicast. Removals that follow each other
+///            closely make no barrier: invocations of this multicast take a few nanoseconds more
+///            for each delegate then.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
 
@@ -505,7 +507,7 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 /// @param delegate  Function and context.
 /// @return true if there is one; false if there is none or the handle is not valid.
 ///
-/// Cost:      O(delegates).
+/// Cost:      that of multicast_remove() to find it.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
                                                           multicast_delegate delegate);

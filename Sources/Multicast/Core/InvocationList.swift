@@ -78,9 +78,22 @@ struct InvocationList {
     static let prioritized: UInt32 = 0x100
     /// The registration has details, or a release function.
     static let hasRest: UInt32 = 0x200
+    /// The index of the list has it, if there is an index.
+    static let indexed: UInt32 = 0x400
+  }
+
+  /// Behind the entries of a large list. For the writer.
+  private struct Trailer {
+    var index: UnsafeMutableRawPointer? = nil
+    /// How many entries were looked at in searches for a delegate, without an index.
+    var searched: UInt64 = 0
   }
 
   private static let smallestCapacity: UInt32 = 1
+  /// A list has a trailer from this capacity on. Smaller ones are searched in a microsecond.
+  private static let largeCapacity: UInt32 = 1000
+  /// A search takes so much less time for each entry than an index.
+  private static let searchesForIndex: UInt64 = 64
   private static let headerSize = 48
   /// That of every block of libc's: a larger one takes a slow path there.
   private static let alignment = 16
@@ -123,6 +136,16 @@ struct InvocationList {
     headerSize &+ Int(capacity) &* MemoryLayout<Entry>.stride
   }
 
+  private static func sizeOfLarge(_ capacity: UInt32) -> Int {
+    size(capacity) &+ MemoryLayout<Trailer>.stride
+  }
+
+  private var isLarge: Bool { _slowPath(header.capacity >= Self.largeCapacity) }
+
+  private var trailer: UnsafeMutablePointer<Trailer> {
+    UnsafeMutableRawPointer(address + Int(header.capacity)).assumingMemoryBound(to: Trailer.self)
+  }
+
   /// The smallest capacity for so many delegates. Capacities are 1, 4, 10, 22, 46, 70, 106 and so
   /// on: most multicasts have one delegate, and large lists waste a third at most.
   static func capacity(for count: UInt32) -> UInt32 {
@@ -136,9 +159,22 @@ struct InvocationList {
   /// - Returns: an empty list, or nil if out of memory.
   @_optimize(speed)
   static func allocate(capacity: UInt32, owner: Handle) -> InvocationList? {
-    guard let block = Allocator.allocate(size: size(capacity), alignment: alignment) else {
-      return nil
-    }
+    if _slowPath(capacity >= largeCapacity) { return allocateLarge(capacity, owner) }
+    return allocate(size: size(capacity), capacity, owner)
+  }
+
+  @inline(never)
+  private static func allocateLarge(_ capacity: UInt32, _ owner: Handle) -> InvocationList? {
+    let list = allocate(size: sizeOfLarge(capacity), capacity, owner)
+    list?.trailer.initialize(to: Trailer())
+    return list
+  }
+
+  @inline(__always)
+  private static func allocate(
+    size: Int, _ capacity: UInt32, _ owner: Handle
+  ) -> InvocationList? {
+    guard let block = Allocator.allocate(size: size, alignment: alignment) else { return nil }
     shims_zero(block, headerSize)
     let list = InvocationList((block + headerSize).assumingMemoryBound(to: Entry.self))
     list.header.capacity = capacity
@@ -147,9 +183,15 @@ struct InvocationList {
     return list
   }
 
-  func deallocate() {
+  @inline(__always) func deallocate() {
+    if isLarge { return deallocateLarge() }
+    Allocator.deallocate(block, size: Self.size(header.capacity), alignment: Self.alignment)
+  }
+
+  @inline(never) private func deallocateLarge() {
+    dropIndex()
     Allocator.deallocate(
-      block, size: Self.size(header.capacity), alignment: Self.alignment)
+      block, size: Self.sizeOfLarge(header.capacity), alignment: Self.alignment)
   }
 
   // MARK: - Adding
@@ -202,8 +244,16 @@ struct InvocationList {
   }
 
   /// The place of the first live registration of a delegate.
+  ///
+  /// - Complexity: O(n); O(1) in a large list that is searched often.
   @_optimize(speed)
   func firstPosition(of delegate: multicast_delegate) -> UInt32? {
+    if isLarge { return firstPositionInLarge(of: delegate) }
+    return search(for: delegate)
+  }
+
+  @inline(__always)
+  private func search(for delegate: multicast_delegate) -> UInt32? {
     var entry = self.entry(0)
     let end = self.entry(count)
     while entry != end {
@@ -213,6 +263,49 @@ struct InvocationList {
       entry += 1
     }
     return nil
+  }
+
+  @inline(never)
+  @_optimize(speed)
+  private func firstPositionInLarge(of delegate: multicast_delegate) -> UInt32? {
+    if let index { return index.position(of: delegate, in: self) }
+    let position = search(for: delegate)
+    trailer.pointee.searched &+= UInt64(position ?? count)
+    return position
+  }
+
+  // MARK: - The index of a large list
+
+  /// That of a list that was searched often, up to date; nil if there is none.
+  private var index: DelegateIndex? {
+    var isDue = trailer.pointee.searched / Self.searchesForIndex >= UInt64(count)
+    if let index = trailer.pointee.index.map({ DelegateIndex($0) }) {
+      if index.update(self) { return index }
+      // It is full: the next one is larger.
+      dropIndex()
+      isDue = true
+    }
+    if !isDue { return nil }
+    trailer.pointee.searched = 0
+    let index = DelegateIndex.make(for: self)
+    trailer.pointee.index = index?.address
+    return index
+  }
+
+  /// Puts delegates that were inserted between others into the index of the list, if it has one.
+  func didInsert(_ added: UInt32, at start: UInt32) {
+    guard isLarge, let index = trailer.pointee.index.map({ DelegateIndex($0) }) else { return }
+    if !index.put(self, from: start, to: start &+ added) { dropIndex() }
+  }
+
+  private func dropIndex() {
+    if let index = trailer.pointee.index { DelegateIndex(index).deallocate() }
+    trailer.pointee.index = nil
+  }
+
+  /// Gives the index to the list that replaces this one.
+  @inline(__always) func passIndex(to other: InvocationList) {
+    if isLarge && other.isLarge { swap(&trailer.pointee, &other.trailer.pointee) }
   }
 
   @inline(__always)

@@ -196,11 +196,13 @@ extension Multicast {
     target.publish(added, priority: priority)
 
     guard let spare else { return }
+    let end = spare.count
     if let list, !list.canAppend(priority: priority) {
       _ = list.copyLive(to: spare, from: rest)
       spare.refreshLastPriority()
     }
     replaceList(by: spare, &removal)
+    spare.didInsert(added, at: end &- added)
   }
 
   /// Removes delegates that are equal to one that is added as unique.
@@ -208,13 +210,8 @@ extension Multicast {
     guard let list else { return }
     var index: UInt32 = 0
     while index < new.count {
-      let delegate = new[index]
-      var position: UInt32 = 0
-      while let found = list.firstPosition(
-        from: position, where: { InvocationList.delegate(of: $0) == delegate })
-      {
+      while let found = list.firstPosition(of: new[index]) {
         removal.unlink(found, of: list, in: self)
-        position = found &+ 1
       }
       index &+= 1
     }

@@ -13,6 +13,7 @@ extension Multicast {
   @_optimize(speed)
   func replaceList(by list: InvocationList?, _ removal: inout Removal) {
     guard let old = self.list else { return setList(list) }
+    if let list { old.passIndex(to: list) }
     if isQuiescent(removal.thread) {
       setList(list)
       return old.deallocate()
@@ -55,6 +56,7 @@ extension Multicast {
     }
     _ = old?.copyLive(to: larger)
     setList(larger)
+    old?.passIndex(to: larger)
     old?.deallocate()
     return true
   }

@@ -6,7 +6,34 @@ extension Multicast {
   /// Removes the first registration of a delegate.
   @_optimize(speed)
   func removeFirst(_ delegate: multicast_delegate) -> Status {
-    removeOne(waitingFor: .equal(delegate)) { list in list.firstPosition(of: delegate) }
+    let stripe = self.stripe
+    stripe.lock()
+    guard isCurrent, let list, let position = list.firstPosition(of: delegate) else {
+      stripe.unlock()
+      return removeNone(waitingFor: .equal(delegate))
+    }
+    let registration = Registration(index: list.entry(position).pointee.token.index)
+    // A queue may still run calls of equal delegates that were removed before.
+    if !Queue.isInUse, let rest = Removal.removeAtOnce(registration, from: self) {
+      stripe.unlock()
+      rest.finish()
+      return .ok
+    }
+    var removal = Removal(from: self)
+    removal.unlink(position, of: list, in: self)
+    compact(&removal)
+    checkInvariants()
+    stripe.unlock()
+    return removal.finish(waitingFor: .equal(delegate)).status
+  }
+
+  /// Waits for delegates that were removed before.
+  ///
+  /// - Returns: that none was found; or why it did not wait.
+  @inline(never) private func removeNone(waitingFor selection: Selection) -> Status {
+    var removal = Removal(from: self)
+    removal.mark { (_) throws(Status) in throw .notFound }
+    return removal.finish(waitingFor: selection).status
   }
 
   /// Removes every selected delegate. Fails if there is none.
@@ -21,29 +48,18 @@ extension Multicast {
 
   /// Removes the delegate at a place in the order of invocation.
   func remove(at index: Int) -> Status {
-    removeOne(waitingFor: nil) { list in
-      guard index >= 0 && index < Int(list.live) else { return nil }
-      if list.dead == 0 { return UInt32(truncatingIfNeeded: index) }
-      var ahead = index
-      return list.firstPosition { _ in
+    var removal = Removal(from: self)
+    removal.mark { (removal) throws(Status) in
+      guard let list, index >= 0 && index < Int(list.live) else { throw .notFound }
+      var ahead = list.dead == 0 ? 0 : index
+      let start = UInt32(truncatingIfNeeded: index &- ahead)
+      let position = list.firstPosition(from: start) { _ in
         defer { ahead &-= 1 }
         return ahead == 0
       }
+      removal.unlink(position.unsafelyUnwrapped, of: list, in: self)
     }
-  }
-
-  /// - Parameter selection: It also waits for calls of these delegates that were removed before:
-  ///   their context may be the same.
-  @inline(__always)
-  private func removeOne(
-    waitingFor selection: Selection?, _ find: (InvocationList) -> UInt32?
-  ) -> Status {
-    var removal = Removal(from: self)
-    removal.mark { (removal) throws(Status) in
-      guard let list, let position = find(list) else { throw .notFound }
-      removal.unlink(position, of: list, in: self)
-    }
-    return removal.finish(waitingFor: selection).status
+    return removal.finish().status
   }
 
   /// Removes a registration.

@@ -30,6 +30,7 @@ extension Multicast {
     defer { stripe.unlock() }
     var isFound = false
     let look = { (list: InvocationList) in
+      if list.dead == 0 { return }
       var position: UInt32 = 0
       while position < list.count && !isFound {
         let entry = list.entry(position)

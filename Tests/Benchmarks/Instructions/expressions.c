@@ -42,6 +42,11 @@ static void make_1(void) { fill(1, NULL); }
 static void make_16(void) { fill(16, NULL); }
 static void make_100(void) { fill(100, NULL); }
 static void make_full(void) { fill(MOST, NULL); }
+// Searched so often that it has an index.
+static void make_searched(void) {
+  make_full();
+  for (size_t i = 0; i < MOST; i++) CHECK(multicast_contains(target, delegates[MOST - 1]));
+}
 static void make_members(void) {
   multicast_add_options options = multicast_add_options_default();
   options.lifetime = lifetime = multicast_lifetime_create();
@@ -105,6 +110,10 @@ static void remove_all(void) { CHECK(multicast_remove_all(target) == 100); }
 static void remove_last(void) {
   CHECK(multicast_remove(target, delegates[99]) == MULTICAST_OK);
 }
+static void remove_each(void) {
+  for (size_t i = 0; i < MOST; i++)
+    CHECK(multicast_remove(target, delegates[i * 7 % MOST]) == MULTICAST_OK);
+}
 static void connect(void) {
   for (size_t i = 0; i < 64; i++)
     CHECK(multicast_add(target, delegates[i], NULL, NULL) == MULTICAST_OK);
@@ -158,6 +167,8 @@ static const struct expression {
     {"multicast_create, 100 of multicast_add, multicast_destroy", 100, make_nothing,
      create_add_100_and_destroy, make_nothing, 0},
     {"multicast_remove, the last of 100", 1, make_100, remove_last, destroy, 0},
+    {"multicast_remove, each of 1000, after many searches", MOST, make_searched, remove_each,
+     destroy, 0},
     {"multicast_remove_all, each of 100", 100, make_100, remove_all, destroy, 0},
     {"multicast_lifetime_end, each of 64", 64, make_members, end_lifetime, destroy, 0},
     {"multicast_broadcaster_notify, 1 delegate", 1, make_named, notify, destroy_named, 1},

@@ -1,0 +1,140 @@
+import MulticastHeader
+import MulticastShims
+import Synchronization
+
+/// Finds the registrations of a delegate in a large list: a hash table of tokens, with open
+/// addressing.
+///
+/// It is made when searches without it have taken longer than it takes to make it. Nothing is taken
+/// out: a token of a registration that was removed is passed over. What is appended to the list is
+/// put in by the next search. The stripe's lock is held for all of this; invocations do not know of
+/// it.
+struct DelegateIndex {
+  private struct Header {
+    /// The number of places, a power of two, less 1.
+    let mask: UInt64
+    /// How many places are used.
+    var used: UInt64
+  }
+
+  private static let alignment = 16
+  private static let headerSize = MemoryLayout<Header>.stride
+  /// A token is at most so many places behind the first place for it. So many equal delegates are
+  /// found faster without an index, too.
+  private static let longestProbe: UInt32 = 64
+
+  private let storage: UnsafeMutablePointer<Header>
+
+  init(_ address: UnsafeMutableRawPointer) {
+    storage = address.assumingMemoryBound(to: Header.self)
+  }
+
+  var address: UnsafeMutableRawPointer { UnsafeMutableRawPointer(storage) }
+
+  private var places: UnsafeMutablePointer<Token> {
+    (address + Self.headerSize).assumingMemoryBound(to: Token.self)
+  }
+
+  // MARK: - Memory
+
+  private static func size(mask: UInt64) -> Int {
+    headerSize &+ (Int(mask) &+ 1) &* MemoryLayout<Token>.stride
+  }
+
+  /// Makes the index of a list. Three places for each delegate leave room for as many more.
+  ///
+  /// - Returns: nil if out of memory, or if too many delegates are equal.
+  static func make(for list: InvocationList) -> DelegateIndex? {
+    var mask: UInt64 = 1
+    while mask / 3 < UInt64(list.live) { mask = mask &* 2 &+ 1 }
+    guard let block = Allocator.allocateZeroed(size: size(mask: mask), alignment: alignment) else {
+      return nil
+    }
+    let header = Header(mask: mask, used: 0)
+    block.initializeMemory(as: Header.self, repeating: header, count: 1)
+    let index = DelegateIndex(block)
+    if index.put(list, from: 0, to: list.count) { return index }
+    index.deallocate()
+    return nil
+  }
+
+  func deallocate() {
+    Allocator.deallocate(
+      address, size: Self.size(mask: storage.pointee.mask), alignment: Self.alignment)
+  }
+
+  // MARK: - Looking up
+
+  /// Puts in what was appended to the list since the last time.
+  ///
+  /// - Returns: false if it has no room for that.
+  func update(_ list: InvocationList) -> Bool {
+    var start = list.count
+    while start > 0 && !Self.isIndexed(list.entry(start &- 1)) { start &-= 1 }
+    return put(list, from: start, to: list.count)
+  }
+
+  private static func isIndexed(_ entry: UnsafeMutablePointer<InvocationList.Entry>) -> Bool {
+    entry.pointee.state.load(ordering: .relaxed) & InvocationList.State.indexed != 0
+  }
+
+  /// The place of the first live registration of a delegate in the list.
+  func position(of delegate: multicast_delegate, in list: InvocationList) -> UInt32? {
+    var first: UInt32? = nil
+    var place = firstPlace(for: delegate)
+    var count: UInt32 = 0
+    while count < Self.longestProbe, !places[Int(place)].isNone {
+      let token = places[Int(place)]
+      // The place of a registration that has this token is known under this lock.
+      if Registration.isLive(token) {
+        let position = Registration(index: token.index).place
+        let isFirst = first.map { position < $0 } ?? true
+        if isFirst && InvocationList.delegate(of: list.entry(position)) == delegate {
+          first = position
+        }
+      }
+      place = (place &+ 1) & storage.pointee.mask
+      count &+= 1
+    }
+    return first
+  }
+
+  // MARK: - Putting in
+
+  /// - Returns: false if there is no room for all of them.
+  func put(_ list: InvocationList, from start: UInt32, to end: UInt32) -> Bool {
+    var position = start
+    while position < end {
+      let entry = list.entry(position)
+      if !InvocationList.isDead(entry) {
+        guard put(entry.pointee.token, InvocationList.delegate(of: entry)) else { return false }
+      }
+      list.mark(position, set: InvocationList.State.indexed)
+      position &+= 1
+    }
+    return true
+  }
+
+  private func put(_ token: Token, _ delegate: multicast_delegate) -> Bool {
+    if storage.pointee.used > storage.pointee.mask / 3 &* 2 { return false }
+    var place = firstPlace(for: delegate)
+    var count: UInt32 = 0
+    while !places[Int(place)].isNone {
+      place = (place &+ 1) & storage.pointee.mask
+      count &+= 1
+      if count == Self.longestProbe { return false }
+    }
+    places[Int(place)] = token
+    storage.pointee.used &+= 1
+    return true
+  }
+
+  /// Not from the low bits of the product: those of addresses are all the same.
+  private func firstPlace(for delegate: multicast_delegate) -> UInt64 {
+    let function = unsafeBitCast(delegate.function, to: UInt.self)
+    let context = UInt64(UInt(bitPattern: delegate.context))
+    let product = (context &+ UInt64(function) &* 0x9E37_79B9_7F4A_7C15)
+      .multipliedFullWidth(by: 0xD1B5_4A32_D192_ED03)
+    return (product.high ^ product.low) >> 32 & storage.pointee.mask
+  }
+}
