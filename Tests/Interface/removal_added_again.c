@@ -52,3 +52,22 @@ TEST(remove_of_one_that_was_added_again_inside_its_own_call_is_pending) {
   CHECK_EQ(calls, 1);
   CHECK_STATUS(multicast_remove(own, d), MULTICAST_ERROR_NOT_FOUND);
 }
+
+/* The list that the invocation reads is an old one; the delegate is in no other. */
+TEST(remove_waits_for_a_call_in_a_list_that_was_replaced) {
+  blocker b = BLOCKER_INIT;
+  removal r;
+  multicast_add_options options = multicast_add_options_default();
+  invoker i;
+  multicast_token others[40];
+  int other_calls = 0, n;
+  prepare_removal(&r, multicast_create(), &b, by_remove);
+  add_with(r.target, r.delegate, &options);
+  invoke_in_background(&i, r.target);
+  gate_wait(&b.entered);
+  for (n = 0; n < 40; ++n) others[n] = add(r.target, counter(&other_calls));
+  CHECK_STATUS(multicast_remove_within(r.target, r.delegate, 0), MULTICAST_ERROR_TIMEOUT);
+  for (n = 0; n < 30; ++n) CHECK_OK(multicast_token_remove(others[n]));
+  expect_to_wait(&r, MULTICAST_ERROR_NOT_FOUND);
+  CHECK_EQ(invoke_finished(&i), 1);
+}

@@ -30,7 +30,6 @@ extension Multicast {
     defer { stripe.unlock() }
     var isFound = false
     let look = { (list: InvocationList) in
-      if list.dead == 0 { return }
       var position: UInt32 = 0
       while position < list.count && !isFound {
         let entry = list.entry(position)
@@ -40,7 +39,8 @@ extension Multicast {
         position &+= 1
       }
     }
-    if let list, list.header.owner == handle { look(list) }
+    // Retired lists do not count what is live.
+    if let list, list.header.owner == handle, list.dead > 0 { look(list) }
     forEachRetired(look)
     return isFound
   }
