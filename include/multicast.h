@@ -1599,7 +1599,8 @@ typedef struct multicast_create_options {
   /// caused it, after the change, under no lock; a removal calls it before it waits. Of two changes
   /// at once, one thread may tell both, or, if they cancel each other out, none. The last call is
   /// what is so. Inside of it delegates may be added and removed: what that changes is told
-  /// afterwards. (default: NULL)
+  /// afterwards. The child of a fork is not told what another thread was just telling. (default:
+  /// NULL)
   void (*interest)(void *context, multicast target, bool wanted);
   /// Called exactly once, after multicast_destroy(), when no call of `interest` runs. Not if the
   /// creation fails. (default: NULL)
