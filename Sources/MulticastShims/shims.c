@@ -14,7 +14,7 @@ shims_padded_lock shims_queue_locks[SHIMS_QUEUE_LOCK_COUNT];
 pthread_mutex_t shims_name_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t shims_slab_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t shims_wait_mutex = PTHREAD_MUTEX_INITIALIZER;
-pthread_cond_t shims_wait_condition;
+struct shims_sleepers shims_sleepers[SHIMS_SLEEPER_LISTS];
 pthread_key_t shims_exit_key;
 
 #ifdef __SANITIZE_THREAD__

@@ -1,5 +1,4 @@
-/* The attributes of conditions and threads cannot be initialized: a libc may need memory for them.
- */
+/* The attributes of threads cannot be initialized: a libc may need memory for them. */
 
 #include "system.h"
 
@@ -7,40 +6,12 @@
 
 static bool are_refused;
 
-/* These come before the functions of libc, which they call. */
-int pthread_condattr_init(pthread_condattr_t *attributes) {
-  int (*real)(pthread_condattr_t *);
-  if (LOAD(are_refused)) return ENOMEM;
-  *(void **)&real = next_one("pthread_condattr_init");
-  return real(attributes);
-}
-
+/* It comes before the function of libc, which it calls. */
 int pthread_attr_init(pthread_attr_t *attributes) {
   int (*real)(pthread_attr_t *);
   if (LOAD(are_refused)) return ENOMEM;
   *(void **)&real = next_one("pthread_attr_init");
   return real(attributes);
-}
-
-static void use_a_queue(void *unused) {
-  int calls = 0;
-  multicast m = multicast_create();
-  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-  (void)unused;
-  add_queued(m, counter(&calls), q);
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_EQ(calls, 1);
-  CHECK_OK(multicast_destroy(m));
-  CHECK_OK(multicast_queue_destroy(q));
-}
-
-TEST(attributes_of_conditions_refused_creates_nothing_and_works_later) {
-  STORE(are_refused, true);
-  CHECK_EQ(multicast_create().id, 0);
-  CHECK_EQ(multicast_queue_create(NULL).id, 0);
-  STORE(are_refused, false);
-  use_a_queue(NULL);
 }
 
 TEST(attributes_of_a_thread_refused_starts_none_and_works_later) {

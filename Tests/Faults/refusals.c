@@ -38,9 +38,6 @@ TEST(thread_key_refused_creates_nothing_and_works_later) { is_refused_then_grant
 TEST(fork_handlers_refused_creates_nothing_and_works_later) {
   is_refused_then_granted(&ask_fork_handlers);
 }
-TEST(monotonic_condition_refused_creates_nothing_and_works_later) {
-  is_refused_then_granted(&ask_condition_clock);
-}
 
 TEST(thread_keys_used_up_creates_nothing_and_works_once_there_is_one) {
   pthread_key_t keys[4096];

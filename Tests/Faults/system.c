@@ -6,7 +6,7 @@
 #include <sys/time.h>
 #include <time.h>
 
-ask ask_thread, ask_specific, ask_key, ask_fork_handlers, ask_condition_clock, ask_eventfd;
+ask ask_thread, ask_specific, ask_key, ask_fork_handlers, ask_eventfd;
 gate *thread_may_begin;
 int asked_monotonic, asked_other_clock;
 
@@ -90,15 +90,6 @@ int pthread_atfork(void (*before)(void), void (*parent)(void), void (*child)(voi
 #endif
 
 /* ---- Clocks ---------------------------------------------------------------------------------- */
-
-int pthread_condattr_setclock(pthread_condattr_t *attributes, clockid_t clock) {
-  int (*real)(pthread_condattr_t *, clockid_t);
-  *(void **)&real = next_one("pthread_condattr_setclock");
-  if (REFUSES(ask_condition_clock)) return EINVAL;
-  if (clock != CLOCK_MONOTONIC && is_of_library(__builtin_return_address(0)))
-    ADD(asked_other_clock, 1);
-  return real(attributes, clock);
-}
 
 /* Any clock but the monotonic one is a day ahead and a day behind in turn, for the library. */
 static int64_t offset(clockid_t clock, const void *caller) {

@@ -16,7 +16,7 @@ typedef struct ask {
 
 /* pthread_create, pthread_setspecific, pthread_key_create, pthread_atfork,
  * pthread_condattr_setclock and eventfd. */
-extern ask ask_thread, ask_specific, ask_key, ask_fork_handlers, ask_condition_clock, ask_eventfd;
+extern ask ask_thread, ask_specific, ask_key, ask_fork_handlers, ask_eventfd;
 
 /* Threads of the library begin when this is open; NULL: at once. */
 extern gate *thread_may_begin;

@@ -186,3 +186,43 @@ TEST(lifetime_end_keeps_no_lists_of_the_multicasts_that_it_empties) {
   if (allocated_bytes > before + FEW_BYTES) CHECK_EQ(allocated_bytes, before);
   CHECK_EQ(many_calls, 0);
 }
+
+static void *end_the_lifetime(void *lifetime) {
+  CHECK_OK(multicast_lifetime_end(*(multicast_lifetime *)lifetime));
+  return NULL;
+}
+
+/* Two members are being called, each by a thread. The one whose call returns first is released
+ * while the call of the other runs. */
+static void expect_released_one_by_one(int first) {
+  static blocker blockers[2] = {BLOCKER_INIT, BLOCKER_INIT};
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  multicast_add_options options = under(lifetime);
+  invoker invokers[2];
+  multicast targets[2];
+  pthread_t thread;
+  int i;
+  options.release = release_blocker;
+  for (i = 0; i < 2; ++i) {
+    targets[i] = multicast_create();
+    add_with(targets[i], blocking(&blockers[i]), &options);
+    invoke_in_background(&invokers[i], targets[i]);
+    gate_wait(&blockers[i].entered);
+  }
+  thread = start_thread(end_the_lifetime, &lifetime);
+  EVENTUALLY(multicast_count(targets[0]) == 0 && multicast_count(targets[1]) == 0);
+  pause_ms(A_WHILE_MS); /* for it to sleep: the calls end its wait */
+  gate_open(&blockers[first].let_go);
+  EVENTUALLY(LOAD(blockers[first].releases) == 1);
+  CHECK_EQ(LOAD(blockers[1 - first].releases), 0);
+  gate_open(&blockers[1 - first].let_go);
+  join_thread(thread);
+  for (i = 0; i < 2; ++i) {
+    CHECK_EQ(blockers[i].releases, 1);
+    CHECK_EQ(invoke_finished(&invokers[i]), 1);
+    CHECK_OK(multicast_destroy(targets[i]));
+  }
+}
+
+TEST(lifetime_end_releases_the_first_as_its_call_returns) { expect_released_one_by_one(0); }
+TEST(lifetime_end_releases_the_last_as_its_call_returns) { expect_released_one_by_one(1); }

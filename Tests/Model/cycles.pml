@@ -211,6 +211,21 @@ inline call_some(me) {
   fi
 }
 
+/* In a d_step: those that sleep for calls of this delegate. */
+inline wake_sleepers(it) {
+  k = 0;
+  do
+  :: k < THREADS ->
+     if
+     :: sleeps_for[k] == it -> asleep[k] = 0
+     :: else
+     fi;
+     k++
+  :: else -> break
+  od;
+  k = 0
+}
+
 inline end_call(me) {
   if
   :: d ->
@@ -218,7 +233,7 @@ inline end_call(me) {
      if
      :: removed & BIT(d) ->
         d_step { /* call_did_return */
-          wake_all();
+          wake_sleepers(d);
           count_callers(d);
           x = (callers == 0 && (deferred & BIT(d)));
           callers = 0;

@@ -1,11 +1,14 @@
 /* Waiting for room in a full queue (MULTICAST_OVERFLOW_BLOCK), and cycles of waits through it.
  *
- * A producer that finds the queue full checks for room again under the lock of calls, and, if there
- * is none, notes under the lock of the queue that room is awaited. It searches the wait graph and
- * sleeps. It waits for the consumer: the thread that ran the queue last. If that thread waits,
- * directly or through others, for the producer, the call is refused. A consumer, or a removal that
- * retracts calls, has made room under the lock of the queue; if room is awaited, it takes the note
- * away and wakes all producers.
+ * A producer that finds the queue full checks for room again under the lock of calls, and, if
+ * there is none, notes under the lock of the queue that room is awaited. It searches the wait
+ * graph and sleeps. It waits for the consumer: the thread that ran the queue last. If that thread
+ * waits, directly or through others, for the producer, the call is refused. A producer that is
+ * woken in vain goes to sleep again without a search: its wait has been published all the time. A
+ * removal that retracts calls has made room under the lock of the queue; if room is awaited, it
+ * takes the note away and wakes all producers. A consumer has made one place, and wakes one
+ * producer, while room is awaited; with the last one it takes the note away, under both locks. A
+ * call that returns wakes the threads that wait for calls of that delegate, and no producer.
  *
  * A consumer also takes out calls without the lock. The producer closes the head before it checks
  * for room, so that the next call is taken out under the lock: see queue.pml.
@@ -154,13 +157,67 @@ inline closes_cycle(me, it) {
 
 /* ---- Waking --------------------------------------------------------------------------------- */
 
-inline wake(me) {
+#define SLEEPS_FOR(t, it) (asleep[t] && waits_for[t] == (it))
+#define ANY_SLEEPS_FOR_ROOM \
+  (SLEEPS_FOR(0, ROOM_IN_QUEUE) || SLEEPS_FOR(1, ROOM_IN_QUEUE) || \
+   SLEEPS_FOR(2, ROOM_IN_QUEUE) || SLEEPS_FOR(3, ROOM_IN_QUEUE))
+
+/* In a d_step. */
+inline wake_sleepers(it) {
+  i = 0;
+  do
+  :: i < THREADS ->
+     if
+     :: SLEEPS_FOR(i, it) -> asleep[i] = 0
+     :: else
+     fi;
+     i++
+  :: else -> break
+  od;
+  i = 0
+}
+
+inline wake_producers(me) {
 #ifdef WOKEN_WITHOUT_LOCK
-  d_step { wake_all() }
+  d_step { wake_sleepers(ROOM_IN_QUEUE); is_awaited = 0 }
 #else
   lock(me, CALLS_LOCK);
-  d_step { wake_all() };
+  lock(me, QUEUE_LOCK);
+  d_step { wake_sleepers(ROOM_IN_QUEUE); is_awaited = 0 };
+  unlock(me, QUEUE_LOCK);
   unlock(me, CALLS_LOCK)
+#endif
+}
+
+/* Any one of them: the order does not matter here. */
+inline wake_one_producer(me) {
+#ifndef WOKEN_WITHOUT_LOCK
+  lock(me, CALLS_LOCK);
+#endif
+  if
+  :: SLEEPS_FOR(0, ROOM_IN_QUEUE) -> asleep[0] = 0
+  :: SLEEPS_FOR(1, ROOM_IN_QUEUE) -> asleep[1] = 0
+  :: SLEEPS_FOR(2, ROOM_IN_QUEUE) -> asleep[2] = 0
+  :: SLEEPS_FOR(3, ROOM_IN_QUEUE) -> asleep[3] = 0
+  :: !ANY_SLEEPS_FOR_ROOM
+  fi;
+  if
+#ifdef NOTE_TAKEN_AWAY_TOO_EARLY
+  :: true ->
+#else
+  :: !ANY_SLEEPS_FOR_ROOM ->
+#endif
+     lock(me, QUEUE_LOCK);
+     is_awaited = 0;
+     unlock(me, QUEUE_LOCK)
+#ifndef NOTE_TAKEN_AWAY_TOO_EARLY
+  :: ANY_SLEEPS_FOR_ROOM
+#endif
+  fi;
+#ifndef WOKEN_WITHOUT_LOCK
+  unlock(me, CALLS_LOCK)
+#else
+  skip
 #endif
 }
 
@@ -190,15 +247,14 @@ inline remove(me, d) {
      d_step {
        calls_retracted = calls_retracted + queued;
        queued = 0;
-       x = is_awaited;
-       is_awaited = 0
+       x = is_awaited
      };
      unlock(me, QUEUE_LOCK);
      if
 #ifdef NOT_WOKEN_BY_REMOVER
      :: x -> x = 0
 #else
-     :: x -> x = 0; wake(me)
+     :: x -> x = 0; wake_producers(me)
 #endif
      :: else
      fi
@@ -231,7 +287,9 @@ inline remove(me, d) {
 inline call_did_return(me, d) {
   lock(me, CALLS_LOCK);
   d_step {
-    wake_all();
+#ifndef NOT_WOKEN_BY_CALL
+    wake_sleepers(d);
+#endif
     x = ((deferred & BIT(d)) && !IS_CALLED(d));
     if
     :: x -> deferred = deferred & ~BIT(d)
@@ -249,6 +307,7 @@ inline call_did_return(me, d) {
 
 inline wait_for_room(me) {
   lock(me, CALLS_LOCK);
+  searched = 0;
   do
   :: lock(me, QUEUE_LOCK);
      d_step {
@@ -263,10 +322,14 @@ inline wait_for_room(me) {
      :: else
      fi;
      d_step {
-       closes_cycle(me, ROOM_IN_QUEUE);
+       if
+       :: !searched -> closes_cycle(me, ROOM_IN_QUEUE)
+       :: else
+       fi;
 #ifdef PRODUCER_DOES_NOT_SEARCH
        closed = 0;
 #endif
+       searched = 1;
        x = closed;
        closed = 0
      };
@@ -322,15 +385,14 @@ inline run_one(me) {
        calls[me] = calls[me] | BIT(2);
        depth[me]++;
        consumer = me + 1;
-       x = is_awaited;
-       is_awaited = 0
+       x = is_awaited
      };
      unlock(me, QUEUE_LOCK);
      if
 #ifdef NOT_WOKEN_BY_CONSUMER
      :: x -> x = 0
 #else
-     :: x -> x = 0; wake(me)
+     :: x -> x = 0; wake_one_producer(me)
 #endif
      :: else
      fi;
@@ -364,7 +426,7 @@ inline run_one(me) {
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
-#define LOCALS byte x; bit is_refused
+#define LOCALS byte x; bit is_refused, searched
 
 active proctype B() {
   LOCALS;

@@ -393,8 +393,8 @@ struct InvocationList {
       if !Self.isDead(old.entry(position)) {
         let token = old.entry(position).pointee.token
         while place < count && entry(place).pointee.token != token { place &+= 1 }
-        if place == count { break }
-        entry(place).pointee.oldPlace.store(position, ordering: .relaxed)  //~ old_place_not_stored
+        //~ old_place_not_stored
+        if place < count { entry(place).pointee.oldPlace.store(position, ordering: .relaxed) }
         place &+= 1
       }
       position &+= 1

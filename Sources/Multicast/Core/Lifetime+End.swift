@@ -114,7 +114,7 @@ extension Lifetime {
       // In the child of a fork: what threads of the parent were doing does not end.
       let process = storage.pointee.process.load(ordering: .relaxed)
       if process != Fork.generation { return own }
-      let status = Waits.sleepForReleases(timeout) { isOver() || Epoch.isBroken }
+      let status = Waits.sleepForReleases(with: key, timeout) { isOver() || Epoch.isBroken }
       if isOver() { return .ok }
       return status == .ok ? .system : status
     }

@@ -27,23 +27,28 @@ enum PendingRemovals {
       Lock.waits.lock()
       own.pointee.next = firstWaiter
       firstWaiter = own
+      var search = Waits.SearchNeeded.begins
       while true {
         let finished = own.pointee.retired.extractUncalled()
         if !finished.isEmpty {
           Lock.waits.unlock()  //~ locks_out_of_order
           finished.reclaimAndRelease()
           Lock.waits.lock()
+          search = .begins
           continue
         }
         guard let registration = own.pointee.retired.first else { break }
-        if let refusal = reasonNotToWait(for: registration.token, timeout) {
+        let token = registration.token
+        let wait = own.pointee.retired.hasOne ? Wait.calls(token) : .callsOfSeveral(token)
+        if let refusal = reasonNotToWait(wait, timeout, search) {
           // The hazard was seen under this lock. The thread that clears it takes the lock later.
           _ = own.pointee.retired.pop()
           deferred.push(registration)
           checkInvariants()
           status = refusal
+          search = .begins
         } else {
-          Waits.sleep(for: .calls(registration.token), timeout)
+          search = Waits.sleep(for: wait, wait.key, timeout, isAgain: search != .begins)
         }
       }
       remove(own)
@@ -70,9 +75,11 @@ enum PendingRemovals {
   static func wait(for token: Token, _ timeout: Timeout) -> Status {
     Lock.waits.lock()  //~ slept_with_two_locks
     defer { Lock.waits.unlock() }
+    let wait = Wait.calls(token)
+    var search = Waits.SearchNeeded.begins
     while ThreadRegistry.isCalled(token) {
-      if let refusal = reasonNotToWait(for: token, timeout) { return refusal }
-      Waits.sleep(for: .calls(token), timeout)
+      if let refusal = reasonNotToWait(wait, timeout, search) { return refusal }
+      search = Waits.sleep(for: wait, wait.key, timeout, isAgain: search != .begins)
     }
     return .ok
   }
@@ -81,8 +88,11 @@ enum PendingRemovals {
   ///
   /// - Returns: `pending`, if this thread is in such a call, waiting would close a cycle, or no
   ///   wait is wanted; `timeout`; or nil, to wait.
-  private static func reasonNotToWait(for token: Token, _ timeout: Timeout) -> Status? {
-    if timeout.isNone || Waits.closesCycle(.calls(token)) { return .pending }  //~ cycle_not_found
+  private static func reasonNotToWait(
+    _ wait: Wait, _ timeout: Timeout, _ search: Waits.SearchNeeded
+  ) -> Status? {
+    if timeout.isNone { return .pending }
+    if search != .no && Waits.closesCycle(wait) { return .pending }  //~ cycle_not_found
     return timeout.isOver ? .timeout : nil
   }
 
@@ -92,7 +102,8 @@ enum PendingRemovals {
   /// the threads that wait for the call, and completes a deferred removal. No lock is held.
   @inline(never) static func callDidReturn(_ token: Token) {
     Lock.waits.lock()
-    Waits.wakeSleepers()  //~ no_wake_after_call
+    Waits.wakeSleepers(token.rawValue)  //~ no_wake_after_call
+    Waits.wakeSleepers(Waits.anyCall)
     // If another thread still calls it, that thread comes here later.
     let finished = deferred.extractUncalled(token)
     checkInvariants()

@@ -25,7 +25,7 @@ enum Process {
   private static func startOnce() -> Bool {
     CallerCode.noteProcess()
     Fence.start()
-    guard shims_condition_init(shims_get_wait_condition()), shims_exit_key_init(threadDidEnd) else {
+    guard shims_exit_key_init(threadDidEnd) else {
       return false
     }
     guard shims_watch_fork(beforeFork, afterForkInParent, afterForkInChild) else {
@@ -96,7 +96,6 @@ enum Process {
     Lock.resetAll()
     Lock.checkFork(holdsAll: false)
     CallerCode.noteProcess()
-    _ = shims_condition_init(shims_get_wait_condition())
     Fork.didBecomeChild()
     Fence.restartInChild()
     var payloads = ReleasedPayloads()

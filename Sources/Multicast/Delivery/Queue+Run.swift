@@ -186,8 +186,11 @@ extension Queue {
     let hasDescriptor = state.descriptor >= 0
     // With a descriptor the last call is taken out here, so that the descriptor changes with it.
     let before = hasDescriptor ? state.ring.count : 0
+    // If threads sleep for room, each call is taken out under the lock, and wakes one of them.
+    let isRoomAwaited = state.isRoomAwaited
     batch.count = state.ring.takeFirst(
-      batch.calls, atMost: min(UInt64(most), batch.capacity), keepsLast: hasDescriptor)
+      batch.calls, atMost: isRoomAwaited ? 1 : min(UInt64(most), batch.capacity),
+      keepsLast: hasDescriptor)
     if batch.count == 0 { return false }
     batch.taken = 1
     batch.position = state.ring.knownHead
@@ -197,13 +200,11 @@ extension Queue {
     batch.calls.pointee.sharedPayload?.pass(to: frame)
     frame.setHazard(batch.calls.pointee.token)
     // A thread that sleeps may wait for its turn. The end of the run has to wake it.
-    if state.sleeperCount == 0 { state.ring.head.open(at: batch.position) }
+    if state.sleeperCount == 0 && !isRoomAwaited { state.ring.head.open(at: batch.position) }
     // From here on this thread is expected to make room.
     state.consumer.store(thread.identity, ordering: .relaxed)
-    let isRoomAwaited = state.isRoomAwaited
-    state.isRoomAwaited = false
     lock.unlockInline()
-    if isRoomAwaited { Waits.wake() }  //~ blocked_not_woken
+    if isRoomAwaited { wakeForRoom() }  //~ blocked_not_woken
     return true
   }
 

@@ -10,6 +10,10 @@ extension Queue {
     /// Guarded by the waits' lock; nil until the thread has begun.
     var outcome: Status? = nil
     var name: shims_thread_name
+
+    static func key(_ start: UnsafeMutablePointer<Start>) -> Sleeper.Key {
+      UInt64(UInt(bitPattern: start))
+    }
   }
 
   static func start(_ handle: Handle) throws(Status) -> Status {
@@ -34,7 +38,7 @@ extension Queue {
         start.pointee.outcome = .system
         return
       }
-      Waits.sleep { start.pointee.outcome != nil }
+      Waits.sleep(with: Start.key(start)) { start.pointee.outcome != nil }
     }
     return start.outcome.unsafelyUnwrapped
   }
@@ -65,7 +69,8 @@ extension Queue {
     shims_set_thread_name(&start.pointee.name)
     let thread = ThreadRegistry.enter()
     if let thread { queue.workerDidBegin(number, thread) } else { queue.workerDidEnd(number) }
-    Waits.wake { start.pointee.outcome = thread == nil ? .outOfMemory : .ok }
+    let key = Start.key(start)
+    Waits.wake(key) { start.pointee.outcome = thread == nil ? .outOfMemory : .ok }
     if let thread { queue.work(as: thread, number) }
     return nil
   }

@@ -61,9 +61,12 @@ extension Queue {
       let hasSleepers = attempt == .queued && state.isArrivalAwaited
       if hasSleepers { state.isArrivalAwaited = false }
       let wake = attempt == .queued ? beginWake(frame) : nil
+      // This thread was woken, and did not need the place: another may.
+      let leavesRoom = hasWaited && isCurrent && state.isRoomAwaited && hasRoom
       updateQuietEnd()
       checkInvariants()
       lock.unlock()
+      if leavesRoom { wakeForRoom() }
       // Not under the lock, which is the first thing that they need.
       if hasSleepers { wakeSleepers() }
       // First: the release of a payload may destroy the queue.

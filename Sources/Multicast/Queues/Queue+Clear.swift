@@ -14,10 +14,9 @@ extension Queue {
       queue.updateDescriptor(from: before)
       queue.checkInvariants()
       isRoomAwaited = queue.state.isRoomAwaited
-      queue.state.isRoomAwaited = false
       return Int(dropped)
     }
-    if isRoomAwaited { Waits.wake() }
+    if isRoomAwaited { queue.wakeAllForRoom() }
     released.finish()
     return dropped
   }

@@ -21,8 +21,7 @@ extension Queue {
     }
     // There is room now, or the delegate of the call that waits for it is gone.
     let isRoomAwaited = state.isRoomAwaited
-    state.isRoomAwaited = false
     lock.unlock()
-    if isRoomAwaited { Waits.wake() }
+    if isRoomAwaited { wakeAllForRoom() }
   }
 }

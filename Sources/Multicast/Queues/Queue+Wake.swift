@@ -48,6 +48,6 @@ extension Queue {
     let isDestroyed = !isCurrent
     lock.unlock()
     // The thread that destroyed the queue has seen the hazard, and may sleep.
-    if isDestroyed { Waits.wake() }  //~ no_wake_after_wake
+    if isDestroyed { Waits.wake(handle.rawValue) }  //~ no_wake_after_wake
   }
 }

@@ -5,11 +5,13 @@ import MulticastShims
 struct ReleasedPayloads {
   /// Payloads that nothing retains any more.
   private var first: UnsafeMutablePointer<Payload.Header>? = nil
-  /// Whether the calls of a receipt are over.
-  private var hasFinishedReceipt = false
+  /// The address of a receipt whose calls are over, or 0.
+  private var finishedReceipt: UInt = 0
+  /// Whether there are several.
+  private var hasFinishedReceipts = false
 
   var isEmpty: Bool {
-    @inline(__always) get { first == nil && !hasFinishedReceipt }
+    @inline(__always) get { first == nil && finishedReceipt == 0 }
   }
 
   /// Removes one reference. A lock may be held.
@@ -23,7 +25,10 @@ struct ReleasedPayloads {
     // Read before: a thread that finds the calls over frees the receipt.
     let isReceipt = payload.isReceipt
     let left = payload.countDown(isMade: isMade)
-    if isReceipt && left == Receipt.ownReferences { hasFinishedReceipt = true }
+    if isReceipt && left == Receipt.ownReferences {
+      hasFinishedReceipts = finishedReceipt != 0
+      finishedReceipt = UInt(bitPattern: payload.header)
+    }
     if left > 0 { return }
     payload.header.pointee.next = first
     first = payload.header
@@ -47,8 +52,11 @@ struct ReleasedPayloads {
   }
 
   private mutating func wakeWaiters() {
-    if hasFinishedReceipt { Waits.wake() }  //~ waiter_not_woken
-    hasFinishedReceipt = false
+    if finishedReceipt == 0 { return }
+    //~ waiter_not_woken
+    if hasFinishedReceipts { Waits.wake() } else { Waits.wake(UInt64(finishedReceipt)) }
+    finishedReceipt = 0
+    hasFinishedReceipts = false
   }
 
   private mutating func finishOne(_ payload: Payload) {

@@ -106,6 +106,9 @@ struct Lifetime {
 
   // MARK: - Finishing
 
+  /// With this threads sleep until the last member is released.
+  var key: Sleeper.Key { UInt64(UInt(bitPattern: storage)) }
+
   /// Adds the thread that is ending the lifetime to those that are not finished.
   ///
   /// Release: pairs with `finishOne`, which then finds that the lifetime has ended, and wakes.
@@ -118,7 +121,7 @@ struct Lifetime {
       1, ordering: .acquiringAndReleasing
     ).newValue
     if left > 0 {
-      if left == 1 && id.kind == .retired { Waits.wake() }
+      if left == 1 && id.kind == .retired { Waits.wake(key) }
       return
     }
     lock.lock()
@@ -131,6 +134,6 @@ struct Lifetime {
     id = id.changed(to: .vacant)
     let hasWaiters = storage.pointee.waiterCount.exchange(0, ordering: .relaxed) > 0
     Self.pool.reclaim(index)
-    if hasWaiters { Waits.wake() }
+    if hasWaiters { Waits.wake(key) }
   }
 }

@@ -45,6 +45,7 @@ struct Epoch: RawRepresentable, AtomicRepresentable {
     let current = self.current
     guard Fence.heavy() else {  //~ no_heavy_fence fence_under_lock
       hasFenceFailed.store(true, ordering: .releasing)
+      Waits.wake()  // some wait for what will never be
       return false
     }
     // Release: pairs with `isFenced`. Its caller looks at the frames after the fence.

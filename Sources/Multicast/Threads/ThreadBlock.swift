@@ -118,8 +118,19 @@ struct ThreadBlock {
     return owned(group) & bit != 0
   }
 
+  /// The record with a number of this block or an earlier one, if a thread owns it.
+  func ownedRecord(_ number: UInt32) -> ThreadRecord? {
+    if number < storage.pointee.firstNumber { return nil }
+    let (group, bit) = place(of: number)
+    return owned(group) & bit != 0 ? record(group, bit.trailingZeroBitCount) : nil
+  }
+
   private func place(of record: ThreadRecord) -> (group: Int, bit: UInt64) {
-    let place = record.number &- storage.pointee.firstNumber
+    place(of: record.number)
+  }
+
+  private func place(of number: UInt32) -> (group: Int, bit: UInt64) {
+    let place = number &- storage.pointee.firstNumber
     return (Int(place / 64), 1 << UInt64(place % 64))
   }
 

@@ -1,11 +1,20 @@
 import MulticastShims
 import Synchronization
 
-/// The number of a thread among all that ever had a record; 0 is none.
+/// The number of a thread among all that ever had a record, and that of its record; 0 is none.
 struct ThreadIdentity: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt64
 
+  private static let recordBits: UInt64 = 30
+
   init(rawValue: UInt64) { self.rawValue = rawValue }
+
+  init(_ thread: UInt64, with record: ThreadRecord) {
+    rawValue = thread << Self.recordBits | UInt64(record.number)
+  }
+
+  /// The number of the record.
+  var record: UInt32 { UInt32(truncatingIfNeeded: rawValue & (1 << Self.recordBits - 1)) }
 
   static var none: ThreadIdentity { ThreadIdentity(rawValue: 0) }
 

@@ -25,7 +25,7 @@ enum ThreadRegistry {
       return nil
     }
     record.identity = ThreadIdentity(
-      rawValue: threadCount.wrappingAdd(1, ordering: .relaxed).newValue)
+      threadCount.wrappingAdd(1, ordering: .relaxed).newValue, with: record)
     shims_set_thread_record(record.storage)
     return record
   }
@@ -105,6 +105,19 @@ enum ThreadRegistry {
   /// Whether any thread is in a call of this registration's delegate.
   @inline(never)
   static func isCalled(_ token: Token) -> Bool { all.contains { $0.isCalling(token) } }
+
+  /// The record of a thread; nil if the thread has none any more.
+  static func record(of identity: ThreadIdentity) -> ThreadRecord? {
+    var block = firstBlock
+    while let current = block {
+      if identity.record < current.endNumber {
+        guard let record = current.ownedRecord(identity.record) else { return nil }
+        return record.identity == identity ? record : nil
+      }
+      block = current.next
+    }
+    return nil
+  }
 
   // MARK: - Blocks
 

@@ -7,6 +7,8 @@ enum Wait {
   case nothing
   /// A wait for running calls of a registration to return.
   case calls(Token)
+  /// The same for the first of several registrations.
+  case callsOfSeveral(Token)
   /// A wait for one thread. The pointer leads to its identity; none: it is not known.
   case thread(UnsafeMutablePointer<Atomic<ThreadIdentity>>)
   /// A wait for room in a queue. The consumer is expected to run the queue; any other thread may.
@@ -48,7 +50,7 @@ enum Wait {
   var isForQueue: Bool {
     switch self {
     case .room, .run: true
-    case .nothing, .calls, .thread, .releases: false
+    case .nothing, .calls, .callsOfSeveral, .thread, .releases: false
     }
   }
 
@@ -61,7 +63,27 @@ enum Wait {
   var isForThread: Bool {
     switch self {
     case .thread, .room, .run: true
-    case .nothing, .calls, .releases: false
+    case .nothing, .calls, .callsOfSeveral, .releases: false
+    }
+  }
+
+  /// What wakes it, if it is not a wait for one thread.
+  var key: Sleeper.Key {
+    switch self {
+    case .nothing, .releases: 0
+    case .calls(let token): token.rawValue
+    case .callsOfSeveral: Waits.anyCall
+    case .thread(let identity), .room(let identity): UInt64(UInt(bitPattern: identity))
+    case .run(let calls): UInt64(calls.receipt)
+    }
+  }
+
+  /// The thread that is expected to end this wait, if it is the only one that can; nil otherwise.
+  fileprivate var soleThread: ThreadRecord? {
+    switch self {
+    case .thread(let identity), .room(let identity):
+      return ThreadRegistry.record(of: identity.pointee.load(ordering: .relaxed))
+    case .nothing, .calls, .callsOfSeveral, .run, .releases: return nil
     }
   }
 
@@ -69,7 +91,7 @@ enum Wait {
   func concerns(_ record: ThreadRecord) -> Bool {
     switch self {
     case .nothing, .releases: return false
-    case .calls(let token): return record.isCalling(token)
+    case .calls(let token), .callsOfSeveral(let token): return record.isCalling(token)
     case .thread(let identity), .room(let identity): return Self.isThat(identity, of: record)
     case .run(let calls):
       // The handle after the consumer: that may be of the slot's next occupant.
@@ -91,6 +113,7 @@ enum Wait {
   /// whatever other threads do.
   fileprivate var isForUnknownThread: Bool {
     if case .run(let calls) = self, !calls.hasQueue { return false }
+    if case .room = self { return soleThread == nil }
     return isForQueue && !ThreadRegistry.all.contains { concerns($0) }
   }
 }
@@ -113,12 +136,15 @@ enum Waits {
   /// How far the search for a cycle has come with a thread.
   enum Search: UInt8 { case unknown, reached, followed }
 
-  /// A sleeping thread without a record: it is outside all calls. It is on that thread's stack.
-  private struct Stranger {
-    let wait: Wait
-    var next: UnsafeMutablePointer<Stranger>?
-  }
-  nonisolated(unsafe) private static var firstStranger: UnsafeMutablePointer<Stranger>? = nil
+  /// Sleeping threads without a record: they are outside all calls.
+  nonisolated(unsafe) private static var firstStranger: UnsafeMutablePointer<Sleeper>? = nil
+
+  /// The key of waits for calls of one of several registrations.
+  static let anyCall: Sleeper.Key = 1
+
+  /// Rises whenever it may have changed who can end waits. Each thread that sleeps then searches
+  /// for a cycle once more.
+  nonisolated(unsafe) private static var generation: UInt64 = 0
 
   nonisolated(unsafe) private(set) static var sleeperCount = 0
   /// How many of them sleep for one thread, whether that thread is in a call or not.
@@ -127,9 +153,9 @@ enum Waits {
   // MARK: - Sleeping
 
   /// Waits for a condition that no delegate call can affect.
-  static func sleep(until isTrue: () -> Bool) {
+  static func sleep(with key: Sleeper.Key, until isTrue: () -> Bool) {
     Lock.waits.lock()
-    while !isTrue() { sleep(for: .nothing, .unlimited) }
+    while !isTrue() { _ = sleep(for: .nothing, key, .unlimited) }
     Lock.waits.unlock()
   }
 
@@ -142,26 +168,33 @@ enum Waits {
   ) -> Status {
     Lock.waits.lock()
     defer { Lock.waits.unlock() }
+    var search = SearchNeeded.begins
     while !isTrue() {
-      if closesCycle(wait) { return .pending }  //~ cycle_of_waits_not_found
+      if search != .no && closesCycle(wait) { return .pending }  //~ cycle_of_waits_not_found
       if timeout.isOver { return .timeout }
-      sleep(for: wait, timeout)
+      search = sleep(for: wait, wait.key, timeout, isAgain: search != .begins)
     }
     return .ok
   }
+
+  /// Whether a thread has to search for a cycle before it sleeps. A wait that was published, and is
+  /// published again under the same hold of the lock, is searched by the threads that sleep later.
+  enum SearchNeeded { case begins, again, no }
 
   /// Waits for a condition that release functions bring about, on any threads. For a thread that is
   /// outside all calls and releases.
   ///
   /// - Returns: `ok`; `pending`, if a thread may wait for this one nevertheless, to run a queue; or
   ///   `timeout`.
-  static func sleepForReleases(_ timeout: Timeout, until isTrue: () -> Bool) -> Status {
+  static func sleepForReleases(
+    with key: Sleeper.Key, _ timeout: Timeout, until isTrue: () -> Bool
+  ) -> Status {
     Lock.waits.lock()
     defer { Lock.waits.unlock() }
     while !isTrue() {
       if threadSleeperCount > 0 && mayBeAwaited(ThreadRecord.current) { return .pending }
       if timeout.isOver { return .timeout }
-      sleep(for: .releases, timeout)
+      _ = sleep(for: .releases, key, timeout)
     }
     return .ok
   }
@@ -176,7 +209,8 @@ enum Waits {
     }
   }
 
-  /// Makes sleeping threads look again, after a change.
+  /// Makes all sleeping threads look again, and search for cycles again: after a change of who can
+  /// end waits.
   ///
   /// - Parameter change: Made under the lock, for a change that the lock has to guard.
   static func wake(_ change: () -> Void = {}) {
@@ -186,45 +220,105 @@ enum Waits {
     Lock.waits.unlock()
   }
 
+  /// Makes the threads look again that sleep with a key.
+  static func wake(_ key: Sleeper.Key, _ change: () -> Void = {}) {
+    Lock.waits.lock()
+    change()
+    wakeSleepers(key)
+    Lock.waits.unlock()
+  }
+
+  /// Makes one thread look again that sleeps with a key, the one that has slept longest.
+  ///
+  /// - Parameter none: Called under the lock if no other thread sleeps with the key.
+  @inline(never)
+  static func wakeOne(_ key: Sleeper.Key, _ none: () -> Void) {
+    Lock.waits.lock()
+    let sleeper = Sleeper.find(key, from: Sleeper.first(Sleeper.list(of: key)))
+    // Woken without the lock, which is the first thing that it needs. By then it may have gone on,
+    // and the word may be another's: threads that sleep with a word look at it.
+    var word: UnsafeMutablePointer<UInt32>? = nil
+    var next: UnsafeMutablePointer<Sleeper>? = nil
+    if let sleeper {
+      word = Sleeper.word(of: sleeper)
+      next = Sleeper.find(key, from: Sleeper.unlink(sleeper))
+    }
+    if next == nil { none() }
+    Lock.waits.unlock()
+    if let word { shims_futex_wake(word, 1) }
+  }
+
   // MARK: - Under the lock
 
   /// Sleeps until woken, or until the timeout is over. The lock is released meanwhile.
-  static func sleep(for wait: Wait, _ timeout: Timeout) {
+  ///
+  /// - Parameter isAgain: Whether it was woken in vain: it sleeps before the others then.
+  /// - Returns: whether to search for a cycle before it sleeps again.
+  static func sleep(
+    for wait: Wait, _ key: Sleeper.Key, _ timeout: Timeout, isAgain: Bool = false
+  ) -> SearchNeeded {
     Lock.waits.checkBeforeSleeping()
     // Looked up each time: a release function that ran on this thread may have given it a record.
     let thread = ThreadRecord.current
-    var stranger = Stranger(wait: wait, next: nil)
-    withUnsafeMutablePointer(to: &stranger) { stranger in
-      if let thread { thread.wait = wait } else { link(stranger) }
+    let before = generation
+    var sleeper = Sleeper(wait: wait, key: key)
+    withUnsafeMutablePointer(to: &sleeper) { sleeper in
+      if let thread { thread.wait = wait } else { link(sleeper) }
+      Sleeper.link(sleeper, isAgain: isAgain)
       let isForThread = wait.isForThread
       sleeperCount &+= 1  //~ sleeper_not_counted
       if isForThread { threadSleeperCount &+= 1 }
-      shims_sleep(shims_get_wait_condition(), Lock.waits.mutex, timeout.deadline)
+      Lock.waits.unlock()
+      // Acquire: pairs with the release in `Sleeper.unlink`.
+      while sleeper.pointee.isWoken.load(ordering: .acquiring) == 0 && !timeout.isOver {
+        shims_futex_wait(Sleeper.word(of: sleeper), 0, timeout.deadline)
+      }
+      Lock.waits.lock()
+      if sleeper.pointee.isWoken.load(ordering: .relaxed) == 0 { Sleeper.unlink(sleeper) }
       if isForThread { threadSleeperCount &-= 1 }
       sleeperCount &-= 1
-      if let thread { thread.wait = .nothing } else { unlink(stranger) }
+      if let thread { thread.wait = .nothing } else { unlink(sleeper) }
     }
+    return generation == before ? .no : .again
   }
 
-  private static func link(_ stranger: UnsafeMutablePointer<Stranger>) {
-    stranger.pointee.next = firstStranger
+  private static func link(_ stranger: UnsafeMutablePointer<Sleeper>) {
+    stranger.pointee.nextStranger = firstStranger
     firstStranger = stranger
   }
 
-  private static func unlink(_ stranger: UnsafeMutablePointer<Stranger>) {
+  private static func unlink(_ stranger: UnsafeMutablePointer<Sleeper>) {
     if firstStranger == stranger {
-      firstStranger = stranger.pointee.next
+      firstStranger = stranger.pointee.nextStranger
       return
     }
     var other = firstStranger
     while let current = other {
-      if current.pointee.next == stranger { current.pointee.next = stranger.pointee.next }
-      other = current.pointee.next
+      let next = current.pointee.nextStranger
+      if next == stranger { current.pointee.nextStranger = stranger.pointee.nextStranger }
+      other = next
     }
   }
 
   static func wakeSleepers() {
-    if sleeperCount > 0 { shims_wake_all(shims_get_wait_condition()) }
+    generation &+= 1
+    if sleeperCount == 0 { return }
+    var index = 0
+    while index < Int(SHIMS_SLEEPER_LISTS) {
+      while let sleeper = Sleeper.first(shims_get_sleepers(index)) { wake(sleeper) }
+      index &+= 1
+    }
+  }
+
+  static func wakeSleepers(_ key: Sleeper.Key) {
+    if sleeperCount == 0 { return }
+    let list = Sleeper.list(of: key)
+    while let sleeper = Sleeper.find(key, from: Sleeper.first(list)) { wake(sleeper) }
+  }
+
+  private static func wake(_ sleeper: UnsafeMutablePointer<Sleeper>) {
+    Sleeper.unlink(sleeper)
+    shims_futex_wake(Sleeper.word(of: sleeper), 1)
   }
 
   /// The child of a fork has none of the threads that slept.
@@ -232,6 +326,7 @@ enum Waits {
     sleeperCount = 0
     threadSleeperCount = 0
     firstStranger = nil
+    Sleeper.forgetAllInChild()
   }
 
   /// Whether the threads that can end this wait wait for this thread, directly or through others.
@@ -254,18 +349,54 @@ enum Waits {
     // A thread outside all calls may be the one that is expected to run a queue.
     let isForQueue = first.isForQueue && thread != nil
     guard isInside || isForQueue || threadSleeperCount > 0 else { return false }
+    if let closes = closesChain(first, thread) { return closes }
     for record in ThreadRegistry.all { record.search = .unknown }
-    var wait = first
-    while true {
-      if wait.isForUnknownThread && reachStrangers() { return true }
-      reach(wait)
-      if let thread, thread.search == .reached { return true }
-      let next = ThreadRegistry.all.first { $0.search == .reached && !$0.currentWait.isNothing }
-      guard let next else { return false }
-      next.search = .followed
-      wait = next.currentWait
-      if wait.isForReleases || !first.isForQueue && wait.isForUnknownThread { return true }
+    var hasReachedSleepers = false
+    if reachAll(first, &hasReachedSleepers, thread) { return true }
+    var isComplete = false
+    while !isComplete {
+      isComplete = true
+      for record in ThreadRegistry.all where record.search == .reached {
+        let wait = record.currentWait
+        if wait.isNothing { continue }
+        record.search = .followed
+        isComplete = false
+        if wait.isForReleases || !first.isForQueue && wait.isForUnknownThread { return true }
+        if reachAll(wait, &hasReachedSleepers, thread) { return true }
+      }
     }
+    return false
+  }
+
+  /// Marks the threads that a wait needs: all that sleep, if it is for a thread that is not known.
+  ///
+  /// - Parameter hasReachedSleepers: Whether they were marked before.
+  /// - Returns: whether this thread is one of them.
+  private static func reachAll(
+    _ wait: Wait, _ hasReachedSleepers: inout Bool, _ thread: ThreadRecord?
+  ) -> Bool {
+    if wait.isForUnknownThread {
+      if hasReachedSleepers { return false }
+      hasReachedSleepers = true
+      if reachStrangers() { return true }
+    }
+    reach(wait)
+    return thread.map { $0.search == .reached } ?? false
+  }
+
+  /// The same, as long as each wait is for one thread. It does not look at all threads then.
+  ///
+  /// - Returns: nil if it is not known.
+  private static func closesChain(_ first: Wait, _ thread: ThreadRecord?) -> Bool? {
+    if case .calls = first, let thread, first.concerns(thread) { return true }
+    var (wait, steps) = (first, 0)
+    while steps < 16, let next = wait.soleThread {
+      if next == thread { return true }
+      wait = next.currentWait
+      if wait.isNothing { return false }
+      steps &+= 1
+    }
+    return nil
   }
 
   /// Marks the threads that a wait needs.
@@ -285,7 +416,7 @@ enum Waits {
     while let current = stranger {
       if current.pointee.wait.isForReleases { return true }
       reach(current.pointee.wait)
-      stranger = current.pointee.next
+      stranger = current.pointee.nextStranger
     }
     return false
   }

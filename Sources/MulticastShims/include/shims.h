@@ -179,7 +179,12 @@ extern SHIMS_HIDDEN pthread_mutex_t shims_lifetime_mutexes[SHIMS_LIFETIME_MUTEX_
 extern SHIMS_HIDDEN pthread_mutex_t shims_name_mutex;
 extern SHIMS_HIDDEN pthread_mutex_t shims_slab_mutex;
 extern SHIMS_HIDDEN pthread_mutex_t shims_wait_mutex;
-extern SHIMS_HIDDEN pthread_cond_t shims_wait_condition;
+// The threads that sleep in the wait graph: lists, chosen by what a thread sleeps for.
+#define SHIMS_SLEEPER_LISTS 64
+struct shims_sleepers {
+  void *first, *last;
+};
+extern SHIMS_HIDDEN struct shims_sleepers shims_sleepers[SHIMS_SLEEPER_LISTS];
 
 static inline shims_stripe *shims_get_stripe(uint32_t index) {
   return &shims_stripes[index % SHIMS_STRIPE_COUNT].stripe;
@@ -199,7 +204,9 @@ static inline uint32_t *shims_get_queue_lock(uint32_t index) {
 static inline pthread_mutex_t *shims_get_name_mutex(void) { return &shims_name_mutex; }
 static inline pthread_mutex_t *shims_get_slab_mutex(void) { return &shims_slab_mutex; }
 static inline pthread_mutex_t *shims_get_wait_mutex(void) { return &shims_wait_mutex; }
-static inline pthread_cond_t *shims_get_wait_condition(void) { return &shims_wait_condition; }
+static inline struct shims_sleepers *shims_get_sleepers(size_t index) {
+  return &shims_sleepers[index];
+}
 
 static inline void shims_lock(pthread_mutex_t *mutex) { pthread_mutex_lock(mutex); }
 static inline void shims_unlock(pthread_mutex_t *mutex) { pthread_mutex_unlock(mutex); }
@@ -223,34 +230,6 @@ static inline uint64_t shims_now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static inline bool shims_condition_init(pthread_cond_t *condition) {
-  pthread_condattr_t attributes;
-  if (pthread_condattr_init(&attributes) != 0) return false;
-  bool ok = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
-            pthread_cond_init(condition, &attributes) == 0;
-  pthread_condattr_destroy(&attributes);
-  return ok;
-}
-
-static inline void shims_wake_all(pthread_cond_t *condition) { pthread_cond_broadcast(condition); }
-
-// Sleeps until woken, or until `deadline_ns` on the monotonic clock (UINT64_MAX: no deadline). The
-// mutex is locked at entry and at return. Not a cancellation point: a thread that is cancelled here
-// would leave its wait published and the mutex locked.
-static inline void shims_sleep(pthread_cond_t *condition, pthread_mutex_t *mutex,
-                               uint64_t deadline_ns) {
-  int previous;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &previous);
-  if (deadline_ns == UINT64_MAX) {
-    pthread_cond_wait(condition, mutex);
-  } else {
-    struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000u),
-                                .tv_nsec = (long)(deadline_ns % 1000000000u)};
-    pthread_cond_timedwait(condition, mutex, &deadline);
-  }
-  pthread_setcancelstate(previous, NULL);
 }
 
 // Sleeps while a word has this value, until woken, or until `deadline_ns` on the monotonic clock

@@ -376,9 +376,83 @@ static void unregister_names(size_t size) {
     CHECK(multicast_broadcaster_unregister(broadcaster, name(i), delegates[i]) == MULTICAST_OK);
 }
 
+// ---- Blocked producers --------------------------------------------------------------------------
+
+enum { CALLS_OF_EACH = 16 };
+
+// Producers that block because the queue, which has room for one call, is full.
+static void *produce(void *unused) {
+  sem_post(&has_begun);
+  CALLGRIND_TOGGLE_COLLECT;
+  for (int i = 0; i < CALLS_OF_EACH; i++) CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
+  CALLGRIND_TOGGLE_COLLECT;
+  return unused;
+}
+static void make_full_queue(size_t size) {
+  (void)size;
+  multicast_queue_options options = multicast_queue_options_default();
+  options.capacity = 1;
+  options.overflow = MULTICAST_OVERFLOW_BLOCK;
+  queue = multicast_queue_create(&options);
+  multicast_add_options add = multicast_add_options_default();
+  add.queue = queue;
+  fill(1, &add);
+  // Run once: it is known then which thread is expected to make room.
+  CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
+  CHECK(multicast_queue_run(queue, 0) == 1);
+  CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
+}
+static void consume_all(size_t size) {
+  start(size, produce);
+  for (size_t i = 0; i < size; i++) sem_wait(&has_begun);
+  size_t left = size * CALLS_OF_EACH + 1;
+  while (left > 0) {
+    CHECK(multicast_queue_wait(queue, MULTICAST_FOREVER) > 0);
+    left -= (size_t)multicast_queue_run(queue, 0);
+  }
+  join(size);
+}
+// A delegate that removes itself wakes no producer.
+static void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  CHECK(multicast_token_remove(multicast_token_current()) == MULTICAST_PENDING);
+}
+static multicast other;
+static void *produce_one(void *unused) {
+  sem_post(&has_begun);
+  CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
+  return unused;
+}
+static void make_blocked(size_t size) {
+  make_full_queue(size);
+  start(size, produce_one);
+  for (size_t i = 0; i < size; i++) sem_wait(&has_begun);
+  // Those that have begun are about to sleep: with one runnable thread each of them comes to it.
+  for (int i = 0; i < 1000; i++) sched_yield();
+  other = multicast_create();
+}
+static void remove_beside_blocked(size_t size) {
+  (void)size;
+  for (int i = 0; i < 16; i++) {
+    CHECK(multicast_add(other, (multicast_delegate){remove_itself, NULL}, NULL, NULL) ==
+          MULTICAST_OK);
+    CHECK(multicast_invoke(other, 0, NULL, 0) == 1);
+  }
+}
+static void destroy_blocked(size_t size) {
+  CHECK(multicast_destroy(other) == MULTICAST_OK);
+  size_t left = size + 1;
+  while (left > 0) {
+    CHECK(multicast_queue_wait(queue, MULTICAST_FOREVER) > 0);
+    left -= (size_t)multicast_queue_run(queue, 0);
+  }
+  join(size);
+  destroy_queued(size);
+}
+
 // ---- The table ----------------------------------------------------------------------------------
 
-enum unit { CONSTANT, SIZE, EACH_64 };
+enum unit { CONSTANT, SIZE, EACH_16, EACH_64 };
 
 static const struct shape {
   const char *name;
@@ -393,6 +467,7 @@ static const struct shape {
 static double units(const struct shape *shape, size_t size) {
   switch (shape->unit) {
     case SIZE: return (double)size;
+    case EACH_16: return 16 * (double)size;
     case EACH_64: return 64 * (double)size;
     default: return 1;
   }

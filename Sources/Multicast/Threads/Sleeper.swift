@@ -1,0 +1,109 @@
+import MulticastShims
+import Synchronization
+
+/// A thread that sleeps in the wait graph. It is on that thread's stack, and in a list of those
+/// that sleep for the same, or for something else with the same hash. All of this is guarded by
+/// the waits' lock.
+///
+/// What ends a wait wakes the threads that sleep with its key. What changes who can end waits wakes
+/// all threads: see `Waits.wake`.
+struct Sleeper: ~Copyable {
+  /// What a thread sleeps for: an address, or a handle.
+  typealias Key = UInt64
+
+  let wait: Wait
+  let key: Key
+  /// 0 while it sleeps. What follows is in its list as long as this is 0.
+  let isWoken = Atomic<UInt32>(0)
+  private var next: UnsafeMutablePointer<Sleeper>?
+  private var previous: UnsafeMutablePointer<Sleeper>?
+  /// For threads without a record: the next of these.
+  var nextStranger: UnsafeMutablePointer<Sleeper>?
+
+  init(wait: Wait, key: Key) {
+    self.wait = wait
+    self.key = key
+  }
+
+  typealias List = UnsafeMutablePointer<shims_sleepers>
+
+  static func list(of key: Key) -> List {
+    let hash = key &* 0x9E37_79B9_7F4A_7C15 >> 32
+    return shims_get_sleepers(Int(truncatingIfNeeded: hash) & (Int(SHIMS_SLEEPER_LISTS) - 1))
+  }
+
+  /// The first thread of a list.
+  static func first(_ list: List) -> UnsafeMutablePointer<Sleeper>? {
+    list.pointee.first?.assumingMemoryBound(to: Sleeper.self)
+  }
+
+  /// The first thread that sleeps with a key, from one of its list.
+  static func find(
+    _ key: Key, from first: UnsafeMutablePointer<Sleeper>?
+  ) -> UnsafeMutablePointer<Sleeper>? {
+    var sleeper = first
+    while let current = sleeper, current.pointee.key != key { sleeper = current.pointee.next }
+    return sleeper
+  }
+
+  /// Puts a thread behind the others; or before them, if it was woken in vain.
+  static func link(_ sleeper: UnsafeMutablePointer<Sleeper>, isAgain: Bool) {
+    let list = list(of: sleeper.pointee.key)
+    if isAgain {
+      sleeper.pointee.next = first(list)
+      if let next = sleeper.pointee.next {
+        next.pointee.previous = sleeper
+      } else {
+        list.pointee.last = UnsafeMutableRawPointer(sleeper)
+      }
+      list.pointee.first = UnsafeMutableRawPointer(sleeper)
+    } else {
+      sleeper.pointee.previous = list.pointee.last?.assumingMemoryBound(to: Sleeper.self)
+      if let previous = sleeper.pointee.previous {
+        previous.pointee.next = sleeper
+      } else {
+        list.pointee.first = UnsafeMutableRawPointer(sleeper)
+      }
+      list.pointee.last = UnsafeMutableRawPointer(sleeper)
+    }
+  }
+
+  /// Takes a thread out of its list. From here on it does not sleep.
+  ///
+  /// - Returns: the next one of the list.
+  @discardableResult
+  static func unlink(
+    _ sleeper: UnsafeMutablePointer<Sleeper>
+  ) -> UnsafeMutablePointer<Sleeper>? {
+    let list = list(of: sleeper.pointee.key)
+    let (previous, next) = (sleeper.pointee.previous, sleeper.pointee.next)
+    if let previous {
+      previous.pointee.next = next
+    } else {
+      list.pointee.first = UnsafeMutableRawPointer(next)
+    }
+    if let next {
+      next.pointee.previous = previous
+    } else {
+      list.pointee.last = UnsafeMutableRawPointer(previous)
+    }
+    // Release: pairs with the acquire of the thread that looks without the lock.
+    sleeper.pointee.isWoken.store(1, ordering: .releasing)
+    return next
+  }
+
+  static func word(of sleeper: UnsafeMutablePointer<Sleeper>) -> UnsafeMutablePointer<UInt32> {
+    withUnsafePointer(to: sleeper.pointee.isWoken) {
+      UnsafeMutableRawPointer(mutating: $0).assumingMemoryBound(to: UInt32.self)
+    }
+  }
+
+  /// The child of a fork has none of the threads that slept.
+  static func forgetAllInChild() {
+    var index = 0
+    while index < Int(SHIMS_SLEEPER_LISTS) {
+      shims_get_sleepers(index).pointee = shims_sleepers()
+      index &+= 1
+    }
+  }
+}
