@@ -38,6 +38,8 @@ let package = Package(
             "-wmo", "-Osize", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
             // The position of the loop of an invocation can double its time.
             "-Xllvm", "-align-all-functions=4",
+            // Nothing unwinds through the library.
+            "-Xcc", "-fno-asynchronous-unwind-tables", "-Xcc", "-fno-unwind-tables",
           ], embedded),
       ],
       linkerSettings: [
