@@ -1,6 +1,7 @@
 /* The child of a fork: what the threads of the parent waited for, removed or ended. */
 
 #include "harness.h"
+#include "allocators.h"
 #include "threads.h"
 
 #include <sched.h>
@@ -94,6 +95,9 @@ static void fork_while_it_ends(bool is_queue) {
   static multicast_delegate members[MEMBERS];
   static int contexts[MEMBERS];
   int i, round;
+#if defined(__SANITIZE_ADDRESS__)
+  use_lasting_memory();
+#endif
   for (i = 0; i < MEMBERS; ++i) members[i] = counter(&contexts[i]);
   for (round = 0; round < 10; ++round) {
     ending e = {{0}, {0}, {0}, false};
