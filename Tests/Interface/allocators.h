@@ -8,8 +8,8 @@
 /* Has the library allocate with `allocate`, which is passed `context`, and deallocate with free. */
 void use_allocator(void *(*allocate)(void *, size_t, size_t), void *context);
 
-/* Has the library take memory from a region of its own, and never give it back. The allocator of the
- * address sanitizer does not survive a fork while another thread allocates or deallocates. */
+/* Has the library take memory from a region of its own, and never give it back. The allocator of
+ * the address sanitizer does not survive a fork while another thread allocates or deallocates. */
 void use_lasting_memory(void);
 
 /* Memory that free() accepts; what such an `allocate` returns. */

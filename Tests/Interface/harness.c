@@ -96,7 +96,8 @@ static bool do_others_sleep(void) {
     size_t size;
     if (each->d_name[0] == '.' || atol(each->d_name) == syscall(SYS_gettid)) continue;
     snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", each->d_name);
-    if ((file = fopen(path, "r")) == NULL) continue; /* it has ended */
+    file = fopen(path, "r");
+    if (file == NULL) continue; /* it has ended */
     size = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[size] = 0;
