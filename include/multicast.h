@@ -2040,6 +2040,21 @@ MULTICAST_API multicast_status multicast_allocator_init(multicast_allocator *all
 /// @since 1.0
 MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator *allocator);
 
+/// Gives memory that the library does not use to the system. For after a burst of very many objects.
+/// Nothing else changes.
+///
+/// What the library has freed goes to libc, which this asks for malloc_trim(0) where libc has that.
+/// The slots of multicasts, registrations and lifetimes stay mapped, so that stale handles are safe.
+/// Their pages are given back where 1024 neighbours are vacant. The slots of queues and broadcasters
+/// stay. Memory of a caller's allocator stays, except what the library deallocates.
+///
+/// @return Bytes of slots that were given back (>= 0).
+///
+/// Cost:      O(slots that are vacant), and that of malloc_trim(). Meanwhile changes of multicasts on
+///            other threads wait; invocations do not.
+/// @since 1.1
+MULTICAST_API int64_t multicast_trim(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -81,12 +81,11 @@ extension Lifetime {
 
   @_optimize(speed)
   private func unlink(_ member: Registration, _ removal: inout Removal) {
-    let stripe = Stripe(of: member.owner)
-    stripe.lock()
+    let (stripe, id) = member.lockStripe()
     defer { stripe.unlock() }
     // Under this lock it is live, or another thread has removed it since. The slot may even have
     // another occupant; but not one of this lifetime, which accepts no more members.
-    guard member.id.kind == .registration, let other = Lifetime(of: member, as: role),
+    guard id.kind == .registration, let other = Lifetime(of: member, as: role),
       other.index == index, other.id.kind == .retired
     else { return }
     let multicast = Multicast(slot: member.owner)
@@ -125,10 +124,9 @@ extension Lifetime {
   /// Whether a token is that of a member that is removed and may be in a call.
   func isRetiredMember(_ token: Token) -> Bool {
     guard let member = Registration(slotOf: token) else { return false }
-    let stripe = Stripe(of: member.owner)
-    stripe.lock()
+    let (stripe, id) = member.lockStripe()
     defer { stripe.unlock() }
-    return member.id == token.changed(to: .retired)
+    return id == token.changed(to: .retired)
       && Lifetime(of: member, as: role)?.index == index
   }
 
@@ -136,6 +134,7 @@ extension Lifetime {
   static func finishAllInChild() {
     pool.forEach { slot, index in
       let lifetime = Lifetime(slot: slot, index: index)
+      if lifetime.id.kind == .vacant { return }  // its page may have gone back to the system
       lifetime.storage.pointee.waiterCount.store(0, ordering: .relaxed)
       guard lifetime.id.kind == .retired, lifetime.nextLive() != nil else { return }
       var removal = Removal()

@@ -59,11 +59,22 @@ extension Multicast {
       guard new.areValid else { throw .invalidArgument }
       guard hasValidHandles(options) else { throw .invalidHandle }
       try new.allocateDetails()
-      while !(try findTarget().add(&new)) {}
-      return .ok
     } catch {
       new.abandon()
       return error
+    }
+    var hasCollected = false
+    while true {
+      do throws(Status) {
+        if try findTarget().add(&new) { return .ok }
+      } catch {
+        guard error == .limit && !hasCollected else {
+          new.abandon()
+          return error
+        }
+        hasCollected = true
+        Registration.collect()  // other stripes may have what this one lacks
+      }
     }
   }
 

@@ -117,6 +117,8 @@ extension Multicast {
   /// Makes no fence: a list whose writer has not made its heavy fence yet is kept.
   @inline(never)
   func reclaimLists() {
+    // A slot that was zero a moment ago had no list, and its handle does not tell the stripe.
+    if handle.generation == 0 { return }
     let stripe = self.stripe
     stripe.lock()
     reclaimListsLocked()

@@ -2,10 +2,9 @@ extension Multicast {
   /// Leaves a delegate out of invocations, or includes it again.
   static func setPaused(_ isPaused: Bool, _ token: Token) -> Status {
     guard let registration = Registration(slotOf: token) else { return .invalidHandle }
-    let stripe = Stripe(of: registration.owner)
-    stripe.lock()
+    let (stripe, id) = registration.lockStripe()
     defer { stripe.unlock() }
-    guard registration.id == token else { return .invalidHandle }
+    guard id == token else { return .invalidHandle }
     let multicast = Multicast(slot: registration.owner)
     let paused = InvocationList.State.paused
     multicast.mark(

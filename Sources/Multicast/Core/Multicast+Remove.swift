@@ -66,10 +66,8 @@ extension Multicast {
   @_optimize(speed)
   static func remove(_ token: Token, _ timeout: Timeout) -> Status {
     guard let registration = Registration(slotOf: token) else { return .invalidHandle }
-    let stripe = Stripe(of: registration.owner)
-    stripe.lock()
-    guard registration.id == token else {
-      let id = registration.id
+    let (stripe, id) = registration.lockStripe()
+    guard id == token else {
       stripe.unlock()
       return waitForRemoved(token, foundAs: id, timeout)
     }

@@ -59,7 +59,8 @@ struct Multicast {
     return multicast
   }
 
-  /// The occupant of the slot that a frame is about.
+  /// The occupant of the slot that a frame is about. Of no generation if the slot has gone back to
+  /// the system.
   init(_ target: Target) {
     storage = target.slot.assumingMemoryBound(to: Storage.self)
     handle = storage.pointee.header.id.load(ordering: .relaxed)
@@ -69,7 +70,8 @@ struct Multicast {
   init(slot index: UInt32) {
     let slot = Self.pool.directory.slot(index).unsafelyUnwrapped
     storage = slot.assumingMemoryBound(to: Storage.self)
-    handle = storage.pointee.header.id.load(ordering: .relaxed)
+    // With the index, and so with the right stripe, even if the slot is zero by now.
+    handle = Handle(storage.pointee.header.id.load(ordering: .relaxed).rawValue | UInt64(index))
   }
 
   /// The fields of the slot, in place.

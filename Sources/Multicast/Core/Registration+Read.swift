@@ -8,10 +8,9 @@ extension Registration {
   ) -> Status {
     guard let registration = Registration(slotOf: token) else { return .invalidHandle }
     guard let out else { return .invalidArgument }
-    let stripe = Stripe(of: registration.owner)
-    stripe.lock()
+    let (stripe, id) = registration.lockStripe()
     defer { stripe.unlock() }
-    guard registration.id == token else { return .invalidHandle }
+    guard id == token else { return .invalidHandle }
     guard StructSize.prepareOutput(out, smallest: StructSize.registration) else {
       return .invalidArgument
     }

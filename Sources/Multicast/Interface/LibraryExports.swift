@@ -28,6 +28,9 @@ public func multicast_set_allocator(
   return Process.replaceAllocator(allocator.pointee.context, allocate, deallocate).code
 }
 
+@_cdecl("multicast_trim") @implementation
+public func multicast_trim() -> Int64 { Int64(Trim.run()) }
+
 @_cdecl("multicast_add_options_init") @implementation
 public func multicast_add_options_init(
   _ options: UnsafeMutablePointer<multicast_add_options>?, _ size: Int

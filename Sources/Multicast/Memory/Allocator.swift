@@ -31,6 +31,9 @@ enum Allocator {
     self.deallocate = deallocate
   }
 
+  /// Whether memory is from libc's allocator.
+  static var isLibc: Bool { allocate == nil }
+
   /// - Returns: `size` bytes that are not initialized, or nil.
   static func allocate(size: Int, alignment: Int) -> UnsafeMutableRawPointer? {
     guard let allocate else { return shims_allocate(size, alignment) }

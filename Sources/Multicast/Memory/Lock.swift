@@ -70,7 +70,7 @@ struct Lock {
 /// One of 32 locks, chosen by the index of a multicast. It guards everything of the multicasts that
 /// share it, except what invocations read; and the pool of their registrations.
 struct Stripe {
-  fileprivate static let count = UInt32(SHIMS_STRIPE_COUNT)
+  static let count = UInt32(SHIMS_STRIPE_COUNT)
 
   private let state: UnsafeMutablePointer<shims_stripe>
 
@@ -87,7 +87,7 @@ struct Stripe {
 
   @inline(__always) static func == (a: Stripe, b: Stripe) -> Bool { a.state == b.state }
 
-  /// The pool of the registrations of its multicasts. Each of its slots stays in this stripe.
+  /// The pool of the registrations of its multicasts.
   @inline(__always) func pool(in directory: SlabDirectory) -> SlotPool {
     SlotPool(shims_get_stripe_pool(state), of: directory, smallestSlabShift: 4, slabsOfASize: 4)
   }

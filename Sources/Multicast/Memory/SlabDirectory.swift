@@ -1,7 +1,8 @@
 import MulticastShims
 import Synchronization
 
-/// Finds the slot of an index. Slots are in slabs, which are added and never moved or freed.
+/// Finds the slot of an index. Slots are in slabs, which are added and never moved or freed. A slab
+/// of which all slots are vacant can go to another pool: see `SlabDirectory+Free`.
 ///
 /// An index is a slab number (16 bits) and a place in the slab (10 bits). A slab has 16 to 1024
 /// slots, a power of two. The directory has a word for each slab: its address, with the logarithm
@@ -9,13 +10,13 @@ import Synchronization
 /// wrong slot, whose handle does not match.
 struct SlabDirectory {
   private static let placeBits: UInt32 = 10
-  private static let capacity = UInt32(SHIMS_DIRECTORY_LENGTH)
+  static let capacity = UInt32(SHIMS_DIRECTORY_LENGTH)
   private static let alignment = 64
   private static let shiftMask = 63
   static let largestShift = placeBits
 
-  private let state: UnsafeMutablePointer<shims_directory>
-  private let stride: Int
+  let state: UnsafeMutablePointer<shims_directory>
+  let stride: Int
 
   @inline(__always) init(_ state: UnsafeMutablePointer<shims_directory>, stride: Int) {
     self.state = state
@@ -41,10 +42,9 @@ struct SlabDirectory {
   func forEachInChild(_ body: (_ index: UInt32) -> Void) {
     var slab: UInt32 = 0
     while slab < slabCount {
-      let shift = words[Int(slab)].load(ordering: .relaxed) & UInt(Self.shiftMask)
       let first = Self.firstIndex(ofSlab: slab)
       var index = first
-      while index < first &+ (1 << UInt32(truncatingIfNeeded: shift)) {
+      while index < first &+ slotCount(ofSlab: slab) {
         body(index)
         index &+= 1
       }
@@ -58,25 +58,49 @@ struct SlabDirectory {
 
   static func firstIndex(ofSlab slab: UInt32) -> UInt32 { slab << placeBits }
 
+  func shift(ofSlab slab: UInt32) -> UInt {
+    words[Int(slab)].load(ordering: .relaxed) & UInt(Self.shiftMask)
+  }
+
+  func slotCount(ofSlab slab: UInt32) -> UInt32 { 1 << UInt32(shift(ofSlab: slab)) }
+
   nonisolated(unsafe) private static var newest: UnsafeMutableRawPointer? = nil
 
-  /// Allocates a slab of `1 << shift` zeroed slots and makes it findable.
+  /// From so many slabs on, large slabs are allocated by the batch. A batch begins with a page.
+  private static let manySlabs: UInt32 = 128
+  private static let batch: UInt32 = 16
+  private static let page = 4096
+
+  /// Allocates a slab of `1 << shift` zeroed slots and makes it findable. Of a batch, the others are
+  /// free.
   ///
-  /// - Returns: the index of its first slot.
-  func addSlab(shift: UInt32) throws(Status) -> UInt32 {
+  /// - Returns: its number.
+  func addSlab(shift: UInt32, limit: UInt32) throws(Status) -> UInt32 {
     let slab = slabCount
-    guard slab < Self.capacity else { throw .limit }
-    let size = Self.alignment &+ stride << Int(shift)
+    guard slab < limit else { throw .limit }
+    let isBatch = shift == Self.largestShift && slab >= Self.manySlabs
+    let count = isBatch ? min(Self.batch, Self.capacity &- slab) : 1
+    let slabSize = stride << Int(shift)
+    let headerSize = isBatch ? Self.page : Self.alignment
+    let size = headerSize &+ slabSize &* Int(count)
     guard let block = Allocator.allocateZeroed(size: size, alignment: Self.alignment) else {
       throw .outOfMemory
     }
-    // Each slab begins with the address of the one before: a leak checker does not follow the words
+    // Each block begins with the address of the one before: a leak checker does not follow the words
     // of the directory, which have something in their low bits.
     block.storeBytes(of: Self.newest, as: UnsafeMutableRawPointer?.self)
     Self.newest = block
-    let word = UInt(bitPattern: block + Self.alignment) | UInt(shift)
-    words[Int(slab)].store(word, ordering: .releasing)  // pairs with the acquire in `slot`
-    state.pointee.slab_count &+= 1
-    return Self.firstIndex(ofSlab: slab)
+    var base = UInt(bitPattern: block) &+ UInt(Self.alignment)
+    if isBatch { base = (base &+ UInt(Self.page &- 1)) & ~UInt(Self.page &- 1) }
+    var number = count
+    while number > 0 {
+      number &-= 1
+      let word = base &+ UInt(number) &* UInt(slabSize) | UInt(shift)
+      // Release: pairs with the acquire in `slot`.
+      words[Int(slab &+ number)].store(word, ordering: .releasing)
+      if number > 0 { free(slab &+ number) }
+    }
+    state.pointee.slab_count &+= count
+    return slab
   }
 }

@@ -36,6 +36,9 @@ struct SlotPool {
     self.slabsOfASize = slabsOfASize
   }
 
+  /// Those of the stripes share a directory.
+  private var sharesDirectory: Bool { slabsOfASize > 1 }
+
   /// The slot that a handle of this kind leads to, whatever its occupant. Nil if the handle is of
   /// another kind, or leads to no slot.
   @inline(__always)
@@ -62,16 +65,19 @@ struct SlotPool {
     return (index, header(index))
   }
 
-  /// Adds a slab. The slab lock is held, too.
+  /// Adds a free slab, or a new one. The slab lock is held, too.
   func grow() throws(Status) {
-    let shift = shift(ofSlab: state.pointee.slab_shift)
-    state.pointee.next_unused = try directory.addSlab(shift: shift)
-    state.pointee.end_unused = state.pointee.next_unused &+ (1 << shift)
-    state.pointee.slab_shift &+= 1
-  }
-
-  private func shift(ofSlab number: UInt32) -> UInt32 {
-    min(smallestSlabShift &+ number / slabsOfASize, SlabDirectory.largestShift)
+    var slab = directory.takeFree()
+    if slab == nil {
+      let number = state.pointee.slab_shift
+      slab = try directory.addSlab(
+        shift: min(smallestSlabShift &+ number / slabsOfASize, SlabDirectory.largestShift),
+        limit: sharesDirectory ? directory.crowdedAt : SlabDirectory.capacity)
+      state.pointee.slab_shift &+= 1
+    }
+    let taken = slab.unsafelyUnwrapped
+    let first = SlabDirectory.firstIndex(ofSlab: taken)
+    setUnused(first, first &+ directory.slotCount(ofSlab: taken))
   }
 
   /// Takes back a slot that has no occupant any more. A slot without a generation left stays
@@ -91,19 +97,12 @@ struct SlotPool {
     Lock.slabs.unlock()
   }
 
-  /// Visits every slot that was ever allocated. For a pool with a directory of its own.
+  /// Visits every slot that was ever allocated, and perhaps others, which are vacant. In the child
+  /// of a fork; for a pool with a directory of its own.
   func forEach(_ body: (_ slot: UnsafeMutableRawPointer, _ index: UInt32) -> Void) {
-    var slab: UInt32 = 0
-    while slab < directory.slabCount {
-      let first = SlabDirectory.firstIndex(ofSlab: slab)
-      let isNewest = slab == directory.slabCount &- 1
-      let end = isNewest ? state.pointee.next_unused : first &+ (1 << shift(ofSlab: slab))
-      var index = first
-      while index < end {
-        body(directory.slot(index).unsafelyUnwrapped, index)
-        index &+= 1
-      }
-      slab &+= 1
+    let (next, end) = (state.pointee.next_unused, state.pointee.end_unused)
+    directory.forEachInChild { index in
+      if index < next || index >= end { body(directory.slot(index).unsafelyUnwrapped, index) }
     }
   }
 
@@ -111,11 +110,17 @@ struct SlotPool {
     directory.slot(index).unsafelyUnwrapped.assumingMemoryBound(to: SlotHeader.self)
   }
 
-  // MARK: - What the invariants need
+  // MARK: - Fields
 
   var firstVacant: UInt32 { state.pointee.first_vacant }
   var nextUnused: UInt32 { state.pointee.next_unused }
   var endUnused: UInt32 { state.pointee.end_unused }
+
+  func setFirstVacant(_ link: UInt32) { state.pointee.first_vacant = link }
+  func setUnused(_ next: UInt32, _ end: UInt32) {
+    state.pointee.next_unused = next
+    state.pointee.end_unused = end
+  }
 }
 
 // MARK: - The pools

@@ -3,8 +3,8 @@ import Synchronization
 
 /// One delegate in one multicast, from its add until its removal is complete. A token refers to it.
 ///
-/// Its slot is from the pool of the multicast's stripe and is put back there. So a token leads to
-/// the same stripe for ever, even if it is stale.
+/// Its slot is from the pool of the multicast's stripe and is put back there. While it is vacant, it
+/// may go to another stripe: see `lockStripe`.
 struct Registration {
   struct Storage: ~Copyable {
     /// The token while live; otherwise of kind `retired` or `vacant`.
@@ -19,7 +19,7 @@ struct Registration {
   /// A bit of `owner`, above those of an index: the word is a release function.
   private static let releasing: UInt32 = 1 << 31
 
-  @inline(__always) fileprivate static var directory: SlabDirectory {
+  @inline(__always) static var directory: SlabDirectory {
     .registrations(stride: MemoryLayout<Storage>.stride)
   }
 
@@ -69,8 +69,7 @@ struct Registration {
 
   /// The index of its multicast.
   ///
-  /// Relaxed: every multicast that a slot is ever used for has the same stripe. The rest is read
-  /// under the lock of that stripe.
+  /// Relaxed: it is that of the occupant if it is read after the `id`, or under the stripe's lock.
   @inline(__always) var owner: UInt32 {
     storage.pointee.header.owner.load(ordering: .relaxed) & ~Self.releasing
   }
@@ -119,7 +118,39 @@ struct Registration {
     nonmutating set { place = newValue }
   }
 
+  /// Takes the lock that guards the occupant, whatever that is.
+  ///
+  /// Until the lock is held, a vacant slot may go to another stripe and have an occupant there. So
+  /// the handle is read under the lock, and the owner after it. An owner is stored under the lock of
+  /// its stripe, before the handle (release) of the occupant: if the owner has the stripe that is
+  /// locked here, so has the occupant with this handle. If the handle is vacant, the slot may still
+  /// be taken by another stripe; so the caller must not read the handle once more.
+  @inline(__always) func lockStripe() -> (stripe: Stripe, id: Handle) {
+    while true {
+      let stripe = Stripe(of: owner)
+      stripe.lock()
+      let id = self.id
+      if Stripe(of: owner) == stripe { return (stripe, id) }  //~ stripe_not_compared
+      stripe.unlock()
+    }
+  }
+
   // MARK: - Under the stripe's lock
+
+  /// Gives slabs that are vacant to all stripes. No lock is held.
+  static func collect() {
+    var index: UInt32 = 0
+    while index < Stripe.count {
+      let stripe = Stripe(of: index)
+      stripe.lock()
+      Lock.slabs.lock()
+      stripe.pool(in: directory).collect { _ in true }
+      if index == Stripe.count &- 1 { directory.didCollect() }
+      Lock.slabs.unlock()
+      stripe.unlock()
+      index &+= 1
+    }
+  }
 
   /// Takes a vacant slot.
   static func take(from stripe: Stripe, owner: UInt32) throws(Status) -> Registration {

@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -101,12 +102,23 @@ static inline bool shims_membarrier(void) {
 
 // ---- Memory --------------------------------------------------------------------------------
 
-// A directory of slabs: how many there are, and a word for each. Not the words first: the thread
-// sanitizer reports a change of any field of a struct as a change of its first bytes, and other
-// threads read the words without a lock.
+// What is known of a slab beside its word: see SlabDirectory.
+typedef struct shims_slab {
+  uint64_t floor;   // no older generation is given to its slots
+  uint32_t next;    // of a free slab: number + 1 of the next free one, or 0
+  uint32_t vacant;  // how many slots were counted as vacant; or a state of a free slab
+} shims_slab;
+
+// A directory of slabs: how many there are, which are free, and a word for each. Not the words
+// first: the thread sanitizer reports a change of any field of a struct as a change of its first
+// bytes, and other threads read the words without a lock.
 #define SHIMS_DIRECTORY_LENGTH 65536
 typedef struct shims_directory {
   uint32_t slab_count;
+  uint32_t free_count;
+  uint32_t first_free;  // number + 1, or 0
+  uint32_t crowded_at;  // the slab count at which pools look for free slabs first; 0: the default
+  shims_slab slabs[SHIMS_DIRECTORY_LENGTH];
   void *words[SHIMS_DIRECTORY_LENGTH];
 } shims_directory;
 
@@ -127,6 +139,9 @@ static inline shims_directory *shims_get_directory(size_t index) {
   return &shims_directories[index];
 }
 static inline void *shims_get_words(shims_directory *directory) { return directory->words; }
+static inline shims_slab *shims_get_slab(shims_directory *directory, uint32_t slab) {
+  return &directory->slabs[slab];
+}
 static inline shims_slot_pool *shims_get_slot_pool(size_t index) {
   return &shims_slot_pools[index];
 }
@@ -137,6 +152,28 @@ __attribute__((always_inline)) static inline void *shims_allocate(size_t size, s
   return posix_memalign(&block, alignment, size) == 0 ? block : NULL;
 }
 static inline void shims_deallocate(void *block) { free(block); }
+
+// Gives the whole pages of a block of libc's allocator to the system. They are zero then, or as they
+// were. Returns how many bytes were given. errno is preserved.
+static inline size_t shims_discard(void *block, size_t size) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  uintptr_t begin = ((uintptr_t)block + page - 1) & ~(page - 1);
+  uintptr_t end = ((uintptr_t)block + size) & ~(page - 1);
+  int error = errno;
+  size_t given = 0;
+  if (begin < end && madvise((void *)begin, end - begin, MADV_DONTNEED) == 0) given = end - begin;
+  errno = error;
+  return given;
+}
+
+// That of glibc; NULL with other libcs.
+extern int malloc_trim(size_t) __attribute__((weak));
+static inline void shims_trim_malloc(void) {
+  int error = errno;
+  if (malloc_trim != NULL) malloc_trim(0);
+  errno = error;
+}
+
 static inline void shims_zero(void *block, size_t size) { memset(block, 0, size); }
 static inline void shims_copy(void *to, const void *from, size_t size) { memcpy(to, from, size); }
 static inline bool shims_equal(const void *a, const void *b, size_t size) {

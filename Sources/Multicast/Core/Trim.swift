@@ -1,0 +1,28 @@
+import MulticastShims
+import Synchronization
+
+/// Giving memory back to the system.
+enum Trim {
+  /// - Returns: how many bytes of slots.
+  static func run() -> Int {
+    ThreadRecord.current?.storage.pointee.vacant.giveBack(to: .multicasts)
+    Registration.collect()
+    Lock.slabs.lock()
+    // Retired lists stay with their slot.
+    Multicast.pool.collect {
+      $0.assumingMemoryBound(to: Multicast.Storage.self)
+        .pointee.newestRetired.load(ordering: .relaxed).rawValue == 0
+    }
+    Lifetime.pool.collect { _ in true }
+    var bytes = 0
+    // A caller's allocator may have memory that the system cannot take.
+    if Allocator.isLibc {
+      bytes = Registration.directory.discardFree()
+      bytes &+= Multicast.pool.directory.discardFree()
+      bytes &+= Lifetime.pool.directory.discardFree()
+    }
+    Lock.slabs.unlock()
+    if Allocator.isLibc { shims_trim_malloc() }
+    return bytes
+  }
+}
