@@ -51,6 +51,13 @@ static int64_t call_version(world *w) {
   return 0;
 }
 
+static int64_t call_trim(world *w) {
+  multicast_destroy(multicast_create());
+  CHECK_EQ(multicast_trim(), 0); /* the memory is the test's */
+  CHECK_EQ(multicast_count(w->m) >= 0, true);
+  return 0;
+}
+
 static int64_t call_status_name(world *w) {
   (void)w;
   CHECK_TEXT(multicast_status_name(MULTICAST_PENDING), "MULTICAST_PENDING");
@@ -1067,6 +1074,7 @@ static int64_t call_broadcaster_multicast(world *w) {
 
 const function functions[] = {
     {"multicast_version", "", TAKES_NONE, 1, false, call_version, NULL},
+    {"multicast_trim", "", TAKES_NONE, 1, false, call_trim, NULL},
     {"multicast_status_name", "", TAKES_NONE, 1, false, call_status_name, NULL},
     {"multicast_status_message", "", TAKES_NONE, 1, false, call_status_message, NULL},
     {"multicast_set_allocator", "", TAKES_NONE, 1, false, call_set_allocator, NULL},

@@ -66,8 +66,9 @@ struct SlabDirectory {
 
   nonisolated(unsafe) private static var newest: UnsafeMutableRawPointer? = nil
 
-  /// From so many slabs on, large slabs are allocated by the batch. A batch begins with a page.
-  private static let manySlabs: UInt32 = 128
+  /// From so many slabs on, those of a page or more are allocated by the batch, which begins with a
+  /// page: so all of it can be given to the system.
+  private static let manySlabs: UInt32 = 32
   private static let batch: UInt32 = 16
   private static let page = 4096
 
@@ -78,9 +79,9 @@ struct SlabDirectory {
   func addSlab(shift: UInt32, limit: UInt32) throws(Status) -> UInt32 {
     let slab = slabCount
     guard slab < limit else { throw .limit }
-    let isBatch = shift == Self.largestShift && slab >= Self.manySlabs
-    let count = isBatch ? min(Self.batch, Self.capacity &- slab) : 1
     let slabSize = stride << Int(shift)
+    let isBatch = slabSize >= Self.page && slab >= Self.manySlabs
+    let count = isBatch ? min(Self.batch, Self.capacity &- slab) : 1
     let headerSize = isBatch ? Self.page : Self.alignment
     let size = headerSize &+ slabSize &* Int(count)
     guard let block = Allocator.allocateZeroed(size: size, alignment: Self.alignment) else {

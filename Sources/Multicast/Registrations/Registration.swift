@@ -121,16 +121,19 @@ struct Registration {
   /// Takes the lock that guards the occupant, whatever that is.
   ///
   /// Until the lock is held, a vacant slot may go to another stripe and have an occupant there. So
-  /// the handle is read under the lock, and the owner after it. An owner is stored under the lock of
-  /// its stripe, before the handle (release) of the occupant: if the owner has the stripe that is
-  /// locked here, so has the occupant with this handle. If the handle is vacant, the slot may still
-  /// be taken by another stripe; so the caller must not read the handle once more.
+  /// the owner is compared under the lock. It is that of the occupant if the handle is the same
+  /// before and after: an owner is stored before the handle (release), and no handle comes twice. An
+  /// occupant of this stripe stays while the lock is held. A slot that is vacant may still go to
+  /// another stripe; so the caller must not read the handle once more.
   @inline(__always) func lockStripe() -> (stripe: Stripe, id: Handle) {
     while true {
+      let owner = self.owner
       let stripe = Stripe(of: owner)
       stripe.lock()
       let id = self.id
-      if Stripe(of: owner) == stripe { return (stripe, id) }  //~ stripe_not_compared
+      // Acquire: the handle is read after it.
+      let now = storage.pointee.header.owner.load(ordering: .acquiring)
+      if (now ^ owner) % Stripe.count == 0 && self.id == id { return (stripe, id) }
       stripe.unlock()
     }
   }

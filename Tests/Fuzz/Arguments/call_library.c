@@ -16,6 +16,11 @@ static void name_a_status(void) {
   EXPECT_EQ(multicast_version(), MULTICAST_VERSION);
 }
 
+static void trim(void) {
+  NOTE("multicast_trim");
+  EXPECT(multicast_trim() >= 0, "bytes are not a negative number");
+}
+
 static void set_allocator(void) {
   multicast_allocator *a = any_struct(sizeof *a);
   NOTE("multicast_set_allocator");
@@ -77,5 +82,5 @@ static const any_call calls[] = {name_a_status,      set_allocator,          ini
                                  init_any_allocator, init_any_queue_options, init_any_queue_stats,
                                  init_any_broadcaster_options, fail_memory,  recover_memory,
                                  init_any_registration, ask_for_create_error,
-                                 init_any_invocation, init_any_outcome};
+                                 init_any_invocation, init_any_outcome,    trim};
 const call_table library_calls = {calls, sizeof calls / sizeof calls[0]};

@@ -51,6 +51,7 @@ typedef enum operation {
   VISIT_TOKEN,
   CALL_STACK,
   ENUMERATE_IT,
+  TRIM,
   OPERATIONS
 } operation;
 

@@ -119,6 +119,10 @@ bool perform(const record *r) {
     case VISIT_TOKEN: perform_visit_token(r); break;
     case CALL_STACK: perform_call_stack(r); break;
     case ENUMERATE_IT: perform_enumerate(r); break;
+    case TRIM:
+      NOTE("multicast_trim");
+      EXPECT_EQ(multicast_trim(), 0); /* the memory is the test's */
+      break;
     case END_INSIDE:
     case OPERATIONS: return false;
   }

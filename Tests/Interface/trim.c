@@ -1,0 +1,216 @@
+/* Slots that are vacant go to any stripe, and their pages to the system. No handle comes twice. */
+
+#include <unistd.h>
+
+#include "harness.h"
+#include "process.h"
+
+enum { MANY = 12 * 1024, SLOT = 64 /* of a multicast */ };
+
+static multicast multicasts[MANY];
+static multicast_token tokens[MANY];
+static multicast_lifetime lifetimes[MANY];
+static int calls;
+
+static void make_many(void) {
+  int i;
+  for (i = 0; i < MANY; ++i) {
+    CHECK((multicasts[i] = multicast_create()).id != 0);
+    tokens[i] = add(multicasts[i], counter(&calls));
+    CHECK((lifetimes[i] = multicast_lifetime_create()).id != 0);
+  }
+}
+
+static void end_many(void) {
+  int i;
+  for (i = 0; i < MANY; ++i) {
+    CHECK_OK(multicast_destroy(multicasts[i]));
+    CHECK_OK(multicast_lifetime_end(lifetimes[i]));
+  }
+}
+
+static void check_stale(const multicast *m, const multicast_token *t, const multicast_lifetime *l) {
+  multicast_registration known = MULTICAST_REGISTRATION_INIT;
+  int i;
+  for (i = 0; i < MANY; ++i) {
+    CHECK(!multicast_is_valid(m[i]) && !multicast_token_is_live(t[i]));
+    CHECK(!multicast_lifetime_is_valid(l[i]));
+    CHECK_STATUS(multicast_invoke(m[i], 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_destroy(m[i]), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_token_remove(t[i]), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_token_pause(t[i]), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_token_get(t[i], &known), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_token_invoke(t[i], 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(multicast_lifetime_end(l[i]), MULTICAST_ERROR_INVALID_HANDLE);
+  }
+}
+
+TEST(trim_gives_back_the_slots_of_what_is_gone) {
+  int64_t bytes;
+  make_many();
+  CHECK(multicast_trim() >= 0);
+  CHECK_EQ(multicast_trim(), 0); /* nothing more is vacant */
+  end_many();
+  bytes = multicast_trim();
+  CHECK(bytes > MANY * SLOT / 2);
+  CHECK_EQ(multicast_trim(), 0);
+  make_many();
+  end_many();
+  CHECK(multicast_trim() > bytes / 2); /* they were in use again */
+}
+
+TEST(trim_leaves_stale_handles_stale) {
+  static multicast old_multicasts[MANY];
+  static multicast_token old_tokens[MANY];
+  static multicast_lifetime old_lifetimes[MANY];
+  int round;
+  for (round = 0; round < 3; ++round) {
+    make_many();
+    memcpy(old_multicasts, multicasts, sizeof multicasts);
+    memcpy(old_tokens, tokens, sizeof tokens);
+    memcpy(old_lifetimes, lifetimes, sizeof lifetimes);
+    end_many();
+    CHECK(multicast_trim() > 0);
+    check_stale(old_multicasts, old_tokens, old_lifetimes);
+    make_many();
+    check_stale(old_multicasts, old_tokens, old_lifetimes);
+    end_many();
+  }
+}
+
+TEST(trim_changes_nothing_that_is_there) {
+  int i;
+  make_many();
+  for (i = 0; i < MANY; ++i) {
+    if (i % 5000 == 0) continue;
+    CHECK_OK(multicast_destroy(multicasts[i]));
+  }
+  CHECK(multicast_trim() > 0);
+  for (i = 0; i < MANY; i += 5000) {
+    CHECK_EQ(multicast_invoke(multicasts[i], 0, NULL, 0), 1);
+    CHECK_OK(multicast_token_pause(tokens[i]));
+    CHECK_EQ(multicast_invoke(multicasts[i], 0, NULL, 0), 0);
+    CHECK_OK(multicast_token_remove(tokens[i]));
+    CHECK_OK(multicast_destroy(multicasts[i]));
+  }
+}
+
+static void trim_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  CHECK_OK(multicast_destroy(multicasts[MANY - 1]) == MULTICAST_PENDING ? MULTICAST_OK : -1);
+  CHECK(multicast_trim() > 0);
+  CHECK(multicast_create().id != 0);
+}
+
+/* The list that the invocation reads stays with the slot. */
+TEST(trim_inside_a_call_of_what_was_destroyed) {
+  int i;
+  for (i = 0; i < 3; ++i) {
+    make_many();
+    add(multicasts[MANY - 1], (multicast_delegate){trim_inside, NULL});
+    add(multicasts[MANY - 1], counter(&calls));
+    for (int k = 0; k < MANY - 1; ++k) CHECK_OK(multicast_destroy(multicasts[k]));
+    CHECK_EQ(multicast_invoke(multicasts[MANY - 1], 0, NULL, 0), 2);
+    CHECK(!multicast_is_valid(multicasts[MANY - 1]));
+    CHECK(multicast_trim() >= 0);
+  }
+}
+
+static void go_on_in_child(void *unused) {
+  (void)unused;
+  make_many();
+  end_many();
+  CHECK(multicast_trim() > 0);
+}
+
+TEST(trim_before_and_after_a_fork) {
+  static multicast old_multicasts[MANY];
+  make_many();
+  memcpy(old_multicasts, multicasts, sizeof multicasts);
+  end_many();
+  CHECK(multicast_trim() > 0);
+  in_child(go_on_in_child, NULL);
+  go_on_in_child(NULL);
+  for (int i = 0; i < MANY; ++i) CHECK(!multicast_is_valid(old_multicasts[i]));
+}
+
+/* ---- Between multicasts ---------------------------------------------------------------------- */
+
+static void fill_and_empty(multicast m, int count) {
+  static multicast_delegate delegates[4096];
+  int i;
+  for (i = 0; i < 4096; ++i) delegates[i] = counter(&calls);
+  for (i = 0; i < count; i += 4096) {
+    CHECK_OK(multicast_add_many(m, delegates, 4096, NULL, NULL));
+  }
+  CHECK_EQ(multicast_remove_all(m), count);
+}
+
+/* An allocator of a caller's keeps the slots, but any multicast takes them. */
+TEST(trim_lets_other_multicasts_have_the_slots) {
+  multicast a, b;
+  int64_t bytes;
+  use_test_allocator();
+  a = multicast_create();
+  b = multicast_create(); /* of another stripe */
+  fill_and_empty(a, 32 * 4096);
+  bytes = allocated_bytes;
+  CHECK(bytes > 32 * 4096 * 32);
+  CHECK_EQ(multicast_trim(), 0);
+  CHECK_EQ(allocated_bytes, bytes);
+  fill_and_empty(b, 32 * 4096);
+  CHECK(allocated_bytes < bytes + bytes / 8);
+}
+
+/* Many are collected without being asked for. */
+TEST(slots_of_registrations_go_to_other_multicasts_by_themselves) {
+  enum { COUNT = 208 * 1024, STRIPES = 32 };
+  int i;
+  use_test_allocator();
+  for (i = 0; i < STRIPES; ++i) {
+    multicast m = multicast_create();
+    fill_and_empty(m, COUNT);
+  }
+  CHECK(allocated_bytes < INT64_C(4) * STRIPES * COUNT / 5 * 32);
+}
+
+/* ---- The system ------------------------------------------------------------------------------ */
+
+static int64_t resident_bytes(void) {
+  long pages = 0, resident = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  CHECK(file != NULL && fscanf(file, "%ld %ld", &pages, &resident) == 2);
+  fclose(file);
+  return (int64_t)resident * sysconf(_SC_PAGESIZE);
+}
+
+/* Where free() keeps memory for its own reasons, only the slots go back. */
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+enum { GOES_BACK = 1 };
+#else
+enum { GOES_BACK = 0 };
+#endif
+
+TEST(trim_returns_the_process_to_the_size_before_a_burst) {
+  enum { BURST = 200000, CONSTANT = 4 << 20 };
+  multicast *all = malloc(BURST * sizeof *all);
+  multicast_broadcaster names = multicast_broadcaster_create(NULL);
+  int64_t before, peak;
+  char name[32];
+  int i;
+  memset(all, 0, BURST * sizeof *all);
+  before = resident_bytes();
+  for (i = 0; i < BURST; ++i) {
+    CHECK((all[i] = multicast_create()).id != 0);
+    add(all[i], counter(&calls));
+    snprintf(name, sizeof name, "name %d", i);
+    CHECK_OK(multicast_broadcaster_register(names, name, counter(&calls), NULL, NULL));
+  }
+  peak = resident_bytes();
+  CHECK(peak - before > BURST * 2 * (SLOT + 32));
+  for (i = 0; i < BURST; ++i) CHECK_OK(multicast_destroy(all[i]));
+  CHECK_OK(multicast_broadcaster_destroy(names));
+  CHECK(multicast_trim() > BURST * 2 * (SLOT + 32) / 10 * 9);
+  if (GOES_BACK) CHECK(resident_bytes() < before + before / 10 + CONSTANT);
+  free(all);
+}
