@@ -155,7 +155,7 @@ TEST(trim_lets_other_multicasts_have_the_slots) {
   b = multicast_create(); /* of another stripe */
   fill_and_empty(a, 32 * 4096);
   bytes = allocated_bytes;
-  CHECK(bytes > 32 * 4096 * 32);
+  CHECK(bytes > INT64_C(32) * 4096 * 32);
   CHECK_EQ(multicast_trim(), 0);
   CHECK_EQ(allocated_bytes, bytes);
   fill_and_empty(b, 32 * 4096);
@@ -195,9 +195,10 @@ TEST(trim_returns_the_process_to_the_size_before_a_burst) {
   enum { BURST = 200000, CONSTANT = 4 << 20 };
   multicast *all = malloc(BURST * sizeof *all);
   multicast_broadcaster names = multicast_broadcaster_create(NULL);
-  int64_t before, peak;
+  int64_t before, peak, slots = (int64_t)BURST * 2 * (SLOT + 32);
   char name[32];
   int i;
+  CHECK(all != NULL);
   memset(all, 0, BURST * sizeof *all);
   before = resident_bytes();
   for (i = 0; i < BURST; ++i) {
@@ -207,10 +208,10 @@ TEST(trim_returns_the_process_to_the_size_before_a_burst) {
     CHECK_OK(multicast_broadcaster_register(names, name, counter(&calls), NULL, NULL));
   }
   peak = resident_bytes();
-  CHECK(peak - before > BURST * 2 * (SLOT + 32));
+  CHECK(peak - before > slots);
   for (i = 0; i < BURST; ++i) CHECK_OK(multicast_destroy(all[i]));
   CHECK_OK(multicast_broadcaster_destroy(names));
-  CHECK(multicast_trim() > BURST * 2 * (SLOT + 32) / 10 * 9);
+  CHECK(multicast_trim() > slots / 10 * 9);
   if (GOES_BACK) CHECK(resident_bytes() < before + before / 10 + CONSTANT);
   free(all);
 }

@@ -1,12 +1,12 @@
 /* A slot that goes from one stripe to another while it is vacant, and a thread with a token.
  *
- *   stripe   under its lock: gives the slot to an occupant, ends the occupant, frees the slot, or takes
- *            the free slot
+ *   stripe   under its lock: gives the slot to an occupant, ends the occupant, frees the slot, or
+ *            takes the free slot
  *   trim     the page of the free slot becomes zero; the newest generation is kept beside it
  *   token    locks the stripe that the owner tells, reads the handle, the owner, and the handle
  *
- * Proved: where the token is found in the slot, the lock that is held guards the occupant: it stays.
- * No handle is given to two occupants.
+ * Proved: where the token is found in the slot, the lock that is held guards the occupant: it
+ * stays. No handle is given to two occupants.
  *
  * The token may be forged: of an occupant that is still to come. The lock of the slabs is held in
  * each step that changes what is free.

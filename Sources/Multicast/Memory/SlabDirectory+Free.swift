@@ -1,13 +1,13 @@
 import MulticastShims
 import Synchronization
 
-/// Slabs that no pool has: all their slots are vacant. Any pool of the directory takes them. The slab
-/// lock is held.
+/// Slabs that no pool has: all their slots are vacant. Any pool of the directory takes them. The
+/// slab lock is held.
 ///
-/// The pages of a free slab can be given to the system. They stay mapped and read as zeros, a handle
-/// that no caller has. So a stale handle still finds a word that does not match. The generations of
-/// the slots are lost with the pages. So the newest of them is kept beside the slab, and all its
-/// slots go on from there: no handle is given twice.
+/// The pages of a free slab can be given to the system. They stay mapped and read as zeros, a
+/// handle that no caller has. So a stale handle still finds a word that does not match. The
+/// generations of the slots are lost with the pages. So the newest of them is kept beside the slab,
+/// and all its slots go on from there: no handle is given twice.
 extension SlabDirectory {
   /// The states of a free slab, in place of a count.
   private static let resident = UInt32.max
@@ -18,8 +18,8 @@ extension SlabDirectory {
   var crowdedAt: UInt32 { max(state.pointee.crowded_at, Self.crowd) }
   private static let crowd: UInt32 = 4096
 
-  /// Called when the free slabs of all pools were collected. Not again until there are twice as many
-  /// slabs as were in use: so this costs O(1) for each slot that is taken.
+  /// Called when the free slabs of all pools were collected. Not again until there are twice as
+  /// many slabs as were in use: so this costs O(1) for each slot that is taken.
   func didCollect() {
     let used = slabCount &- state.pointee.free_count
     state.pointee.crowded_at = min(Self.capacity, max(slabCount, used &* 2) &+ Self.crowd)
@@ -51,9 +51,9 @@ extension SlabDirectory {
     let end = index &+ slotCount(ofSlab: number)
     while index < end {
       let slot = slot(index).unsafelyUnwrapped.assumingMemoryBound(to: SlotHeader.self)
-      let id = Handle(slab.pointee.floor | UInt64(index))
       // Relaxed: a handle that is not vacant is stored before any caller has it.
-      slot.pointee.id.store(id, ordering: .relaxed)  //~ floor_forgotten
+      let id = Handle(slab.pointee.floor | UInt64(index))  //~ floor_forgotten
+      slot.pointee.id.store(id, ordering: .relaxed)
       index &+= 1
     }
     return number

@@ -72,8 +72,8 @@ struct SlabDirectory {
   private static let batch: UInt32 = 16
   private static let page = 4096
 
-  /// Allocates a slab of `1 << shift` zeroed slots and makes it findable. Of a batch, the others are
-  /// free.
+  /// Allocates a slab of `1 << shift` zeroed slots and makes it findable. Of a batch, the others
+  /// are free.
   ///
   /// - Returns: its number.
   func addSlab(shift: UInt32, limit: UInt32) throws(Status) -> UInt32 {
@@ -87,8 +87,8 @@ struct SlabDirectory {
     guard let block = Allocator.allocateZeroed(size: size, alignment: Self.alignment) else {
       throw .outOfMemory
     }
-    // Each block begins with the address of the one before: a leak checker does not follow the words
-    // of the directory, which have something in their low bits.
+    // Each block begins with the address of the one before: a leak checker does not follow the
+    // words of the directory, which have something in their low bits.
     block.storeBytes(of: Self.newest, as: UnsafeMutableRawPointer?.self)
     Self.newest = block
     var base = UInt(bitPattern: block) &+ UInt(Self.alignment)

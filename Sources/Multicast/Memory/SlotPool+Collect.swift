@@ -1,8 +1,8 @@
 import Synchronization
 
 extension SlotPool {
-  /// Takes all slabs out of this pool that have no occupant, and frees them. The pool's lock and the
-  /// slabs' lock are held.
+  /// Takes all slabs out of this pool that have no occupant, and frees them. The pool's lock and
+  /// the slabs' lock are held.
   ///
   /// - Parameter isIdle: Whether nothing is left in a vacant slot that has to stay there.
   /// - Complexity: O(vacant slots).

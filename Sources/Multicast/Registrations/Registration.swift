@@ -3,8 +3,8 @@ import Synchronization
 
 /// One delegate in one multicast, from its add until its removal is complete. A token refers to it.
 ///
-/// Its slot is from the pool of the multicast's stripe and is put back there. While it is vacant, it
-/// may go to another stripe: see `lockStripe`.
+/// Its slot is from the pool of the multicast's stripe and is put back there. While it is vacant,
+/// it may go to another stripe: see `lockStripe`.
 struct Registration {
   struct Storage: ~Copyable {
     /// The token while live; otherwise of kind `retired` or `vacant`.
@@ -69,7 +69,7 @@ struct Registration {
 
   /// The index of its multicast.
   ///
-  /// Relaxed: it is that of the occupant if it is read after the `id`, or under the stripe's lock.
+  /// Relaxed: it is that of the occupant, if that has a handle which the caller knows.
   @inline(__always) var owner: UInt32 {
     storage.pointee.header.owner.load(ordering: .relaxed) & ~Self.releasing
   }
@@ -122,8 +122,8 @@ struct Registration {
   ///
   /// Until the lock is held, a vacant slot may go to another stripe and have an occupant there. So
   /// the owner is compared under the lock. It is that of the occupant if the handle is the same
-  /// before and after: an owner is stored before the handle (release), and no handle comes twice. An
-  /// occupant of this stripe stays while the lock is held. A slot that is vacant may still go to
+  /// before and after: an owner is stored before the handle (release), and no handle comes twice.
+  /// An occupant of this stripe stays while the lock is held. A slot that is vacant may still go to
   /// another stripe; so the caller must not read the handle once more.
   @inline(__always) func lockStripe() -> (stripe: Stripe, id: Handle) {
     while true {

@@ -153,8 +153,8 @@ __attribute__((always_inline)) static inline void *shims_allocate(size_t size, s
 }
 static inline void shims_deallocate(void *block) { free(block); }
 
-// Gives the whole pages of a block of libc's allocator to the system. They are zero then, or as they
-// were. Returns how many bytes were given. errno is preserved.
+// Gives the whole pages of a block of libc's allocator to the system. They are zero then, or as
+// they were. Returns how many bytes were given. errno is preserved.
 static inline size_t shims_discard(void *block, size_t size) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   uintptr_t begin = ((uintptr_t)block + page - 1) & ~(page - 1);
