@@ -64,6 +64,7 @@ extension Multicast {
   var invokerNumber: UInt64 {
     get { fields.invoker.load(ordering: .relaxed) &- handle.rawValue }
     // Release: pairs with the acquire of an invocation that reads it.
+    // order: invokers
     nonmutating set { fields.invoker.store(handle.rawValue &+ newValue, ordering: .releasing) }
   }
 

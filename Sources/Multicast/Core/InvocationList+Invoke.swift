@@ -36,7 +36,7 @@ extension InvocationList {
   /// Behind the last entry. Acquire: pairs with `publish`. Entries that are added from here on are
   /// not called.
   @inline(__always) private var end: UnsafeMutablePointer<Entry> {
-    let count = Int(header.count.load(ordering: .acquiring))
+    let count = Int(header.count.load(ordering: .acquiring))  // order: entries
     return shims_keep(address + count).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
   }
 

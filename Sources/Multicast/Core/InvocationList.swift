@@ -221,7 +221,7 @@ struct InvocationList {
     header.live &+= added
     header.lastPriority = priority  //~ last_priority_not_stored
     // Release: pairs with the acquire of the invocation that reads the count, then the entries.
-    header.count.store(count &+ added, ordering: .releasing)
+    header.count.store(count &+ added, ordering: .releasing)  // order: entries
   }
 
   // MARK: - Finding and marking

@@ -43,7 +43,7 @@ extension InvocationList {
     _ enumeration: Enumeration, _ frame: Frame, asymmetric: Bool
   ) -> Int64 {
     // Acquire: pairs with `publish`, as in an invocation.
-    let count = header.count.load(ordering: .acquiring)
+    let count = header.count.load(ordering: .acquiring)  // order: entries
     var result = Enumeration.Progress()
     var position: UInt32 = 0
     while position < count && result.goesOn {

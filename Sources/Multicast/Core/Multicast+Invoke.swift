@@ -146,7 +146,7 @@ extension Multicast {
   ) -> Int64 {
     // Acquire: pairs with `setList`. The handle is compared after the list was read. Before, the
     // list could be that of the next occupant of the slot.
-    let list = fields.list.load(ordering: .acquiring)
+    let list = fields.list.load(ordering: .acquiring)  // order: next_occupant
     guard fields.header.id.load(ordering: .relaxed) == handle else {
       return Self.refuse(thread, frame)
     }
@@ -194,12 +194,12 @@ extension Multicast {
   /// too; and with that of `endFencing`.
   @inline(__always)
   private func isBiased(_ thread: ThreadRecord) -> Bool {
-    let number = fields.invoker.load(ordering: .acquiring) &- handle.rawValue
+    let number = fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
     return number == UInt64(thread.number) || number == Self.multipleInvokers
   }
 
   private func isFenced(_ thread: ThreadRecord) -> Bool {
-    let number = fields.invoker.load(ordering: .acquiring) &- handle.rawValue
+    let number = fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
     return number == UInt64(thread.number) | Self.fenced
       || number == Self.multipleInvokers | Self.fenced
   }

@@ -6,7 +6,7 @@ extension Multicast {
 
   /// Release: pairs with the acquire of the invocation that reads the list.
   func setList(_ list: InvocationList?) {
-    fields.list.store(list?.address, ordering: .releasing)
+    fields.list.store(list?.address, ordering: .releasing)  // order: contents
   }
 
   /// Replaces the current list, and frees or retires it.

@@ -15,7 +15,7 @@ extension Multicast {
     defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
     let count = withList(on: thread) { list, frame, asymmetric in
       // Acquire: pairs with `publish`, as in an invocation.
-      let count = list.header.count.load(ordering: .acquiring)
+      let count = list.header.count.load(ordering: .acquiring)  // order: entries
       let locks = isGoverned ? policies.locks : ContextLock()
       guard let undo else { return list.visit(visit, count, nil, locks, frame, asymmetric).visited }
       guard let marks = VisitMarks(count, in: frame) else { return Status.outOfMemory.count }

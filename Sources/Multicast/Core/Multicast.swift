@@ -80,7 +80,7 @@ struct Multicast {
     @inline(__always) nonmutating unsafeMutableAddress { storage }
   }
 
-  var isCurrent: Bool { fields.header.id.load(ordering: .acquiring) == handle }
+  var isCurrent: Bool { fields.header.id.load(ordering: .acquiring) == handle }  // order: occupant
   var stripe: Stripe { Stripe(of: handle.index) }
 
   /// What a frame of an invocation of this multicast is about.

@@ -49,7 +49,7 @@ extension Multicast {
         initialize(storage, handle)
         Policies(slot: made.index).storage.pointee.telling.multicast = handle
         // Release: pairs with the acquire in `Policies.init(of:)`.
-        storage.pointee.header.owner.store(made.index, ordering: .releasing)
+        storage.pointee.header.owner.store(made.index, ordering: .releasing)  // order: policies
       }
     } catch {
       Policies(slot: made.index).giveBack()
@@ -63,11 +63,11 @@ extension Policies {
   /// finds then that this occupant has ended.
   fileprivate func write(_ options: CreateOptions) {
     let given = options.given
-    storage.pointee.rules.store(options.rules.word, ordering: .releasing)
+    storage.pointee.rules.store(options.rules.word, ordering: .releasing)  // order: rules
     storage.pointee.lockContext.store(
-      unsafeBitCast(given.lock_context, to: UInt.self), ordering: .releasing)
+      unsafeBitCast(given.lock_context, to: UInt.self), ordering: .releasing)  // order: rules
     storage.pointee.unlockContext.store(
-      unsafeBitCast(given.unlock_context, to: UInt.self), ordering: .releasing)
+      unsafeBitCast(given.unlock_context, to: UInt.self), ordering: .releasing)  // order: rules
     storage.pointee.releaseContext = given.release_context
     storage.pointee.telling = Telling(
       interest: given.interest, context: given.context, release: given.release)

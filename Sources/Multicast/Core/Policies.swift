@@ -54,18 +54,19 @@ struct Policies {
   /// occupant or, if none had any, the first ones that were made. Some were made.
   init(of multicast: Multicast) {
     // Acquire: pairs with `Multicast.create(with:)`.
-    self.init(slot: multicast.fields.header.owner.load(ordering: .acquiring))
+    self.init(slot: multicast.fields.header.owner.load(ordering: .acquiring))  // order: policies
   }
 
   var locks: ContextLock {
     ContextLock(
-      storage.pointee.lockContext.load(ordering: .acquiring),
+      storage.pointee.lockContext.load(ordering: .acquiring),  // order: rules
       storage.pointee.unlockContext.load(ordering: .acquiring))
   }
 
   /// Those of the multicast, or of a later occupant of its slot.
   ///
   /// Acquire: pairs with `write`.
+  // order: rules
   var currentRules: Rules { Rules(word: storage.pointee.rules.load(ordering: .acquiring)) }
 
   /// In one word, because they are read at one moment.

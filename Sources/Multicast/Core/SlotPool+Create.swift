@@ -26,7 +26,7 @@ extension SlotPool {
     let handle = slot.pointee.id.load(ordering: .relaxed).next(kind, index: index)
     initialize(UnsafeMutableRawPointer(slot).assumingMemoryBound(to: Storage.self), handle)
     // Release: a thread that finds the handle, even by guessing it, finds the fields initialized.
-    slot.pointee.id.store(handle, ordering: .releasing)
+    slot.pointee.id.store(handle, ordering: .releasing)  // order: occupant
     return handle
   }
 

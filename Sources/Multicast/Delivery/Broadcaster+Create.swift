@@ -26,18 +26,18 @@ extension Broadcaster {
 
   /// The default broadcaster, which is made at its first use.
   static func defaultHandle() throws(Status) -> Handle {
-    let known = processDefault.load(ordering: .acquiring)
+    let known = processDefault.load(ordering: .acquiring)  // order: default
     if !known.isNone { return known }
     Lock.names.lock()
     defer { Lock.names.unlock() }
     let made = processDefault.load(ordering: .relaxed)
     if !made.isNone { return made }
     let handle = try create()
-    processDefault.store(handle, ordering: .releasing)
+    processDefault.store(handle, ordering: .releasing)  // order: default
     return handle
   }
 
   static func isDefault(_ handle: Handle) -> Bool {
-    handle == processDefault.load(ordering: .acquiring)
+    handle == processDefault.load(ordering: .acquiring)  // order: default
   }
 }

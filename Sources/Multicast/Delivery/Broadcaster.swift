@@ -35,7 +35,7 @@ struct Broadcaster {
 
   /// Acquire: pairs with the release in `create`.
   @inline(__always) var isCurrent: Bool {
-    storage.pointee.header.id.load(ordering: .acquiring) == handle
+    storage.pointee.header.id.load(ordering: .acquiring) == handle  // order: occupant
   }
 
   /// What a frame of a look-up in this broadcaster is about.
@@ -43,13 +43,13 @@ struct Broadcaster {
 
   /// The current names. Acquire: pairs with the release of `setTable`.
   @inline(__always) var table: NameTable? {
-    storage.pointee.table.load(ordering: .acquiring).map { NameTable($0) }
+    storage.pointee.table.load(ordering: .acquiring).map { NameTable($0) }  // order: table
   }
 
   /// Relaxed: a stale handle may find the queue of a later occupant, but registers no observer.
   var queue: Handle { storage.pointee.queue.load(ordering: .relaxed) }
 
   func setTable(_ table: NameTable?) {
-    storage.pointee.table.store(table?.header, ordering: .releasing)
+    storage.pointee.table.store(table?.header, ordering: .releasing)  // order: table
   }
 }

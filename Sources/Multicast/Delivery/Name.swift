@@ -89,7 +89,7 @@ struct KnownName {
   /// Acquire and release: a thread that finds the handle finds the multicast. It is replaced if the
   /// caller has destroyed the multicast.
   @inline(__always) var multicast: Handle {
-    get { handle.pointee.load(ordering: .acquiring) }
+    get { handle.pointee.load(ordering: .acquiring) }  // order: table
     nonmutating set { handle.pointee.store(newValue, ordering: .releasing) }
   }
 

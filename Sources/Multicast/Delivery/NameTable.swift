@@ -114,7 +114,7 @@ struct NameTable {
     var index = hash & mask
     while true {
       // Acquire: pairs with `put`, so that the name is seen.
-      let word = places[Int(truncatingIfNeeded: index)].load(ordering: .acquiring)
+      let word = places[Int(truncatingIfNeeded: index)].load(ordering: .acquiring)  // order: table
       if word == 0 { return nil }
       if (word ^ hash) & Self.tagMask == 0 {
         let known = self.name(word)
@@ -162,7 +162,7 @@ struct NameTable {
       index = (index &+ 1) & header.pointee.mask
     }
     let place = (hash & Self.tagMask) | (word & ~Self.tagMask)
-    places[Int(index)].store(place, ordering: .releasing)
+    places[Int(index)].store(place, ordering: .releasing)  // order: table
     header.pointee.count += 1  //~ name_not_counted
   }
 

@@ -30,7 +30,7 @@ struct SlabDirectory {
   /// - Returns: the slot, or nil if there is no slab for it.
   @inline(__always) func slot(_ index: UInt32) -> UnsafeMutableRawPointer? {
     // Acquire: pairs with the release in `addSlab`, so that the zeros of the slab are seen.
-    let word = words[Int(index >> Self.placeBits)].load(ordering: .acquiring)
+    let word = words[Int(index >> Self.placeBits)].load(ordering: .acquiring)  // order: slab
     guard word != 0 else { return nil }
     let mask = (1 << (word & UInt(Self.shiftMask))) &- 1
     let place = Int(index) & mask
@@ -98,7 +98,7 @@ struct SlabDirectory {
       number &-= 1
       let word = base &+ UInt(number) &* UInt(slabSize) | UInt(shift)
       // Release: pairs with the acquire in `slot`.
-      words[Int(slab &+ number)].store(word, ordering: .releasing)
+      words[Int(slab &+ number)].store(word, ordering: .releasing)  // order: slab
       if number > 0 { free(slab &+ number) }
     }
     state.pointee.slab_count &+= count

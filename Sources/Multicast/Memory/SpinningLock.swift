@@ -34,6 +34,7 @@ struct SpinningLock {
 
   @inline(__always) func unlockInline() {
     // Release: pairs with the acquire in `take`.
+    // order: lock
     if _slowPath(state.pointee.exchange(0, ordering: .releasing) == 2) { wakeNext() }
     checkAfterUnlocking()
   }
@@ -43,6 +44,7 @@ struct SpinningLock {
   /// Takes the lock if it is free. Acquire: pairs with the release in `unlock`.
   @inline(__always) private func take() -> Bool {
     state.pointee.compareExchange(
+      // order: lock
       expected: 0, desired: 1, successOrdering: .acquiring, failureOrdering: .relaxed
     ).exchanged
   }
@@ -61,7 +63,7 @@ struct SpinningLock {
       pauses *= 2
     }
     // Taken with 2: there may be other threads that sleep.
-    while state.pointee.exchange(2, ordering: .acquiring) != 0 {
+    while state.pointee.exchange(2, ordering: .acquiring) != 0 {  // order: lock
       shims_futex_wait(word, 2, .max)
     }
   }

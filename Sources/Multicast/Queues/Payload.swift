@@ -100,7 +100,7 @@ struct Payload {
   ///
   /// Acquire: what the calls did that are over happened before.
   var counts: (references: UInt32, made: UInt32) {
-    let counts = header.pointee.references.load(ordering: .acquiring)
+    let counts = header.pointee.references.load(ordering: .acquiring)  // order: calls_over
     return (UInt32(truncatingIfNeeded: counts), UInt32(truncatingIfNeeded: counts >> 32))
   }
 
@@ -113,7 +113,7 @@ struct Payload {
   func countDown(isMade: Bool) -> UInt32 {
     // Release and acquire: what other threads did with it happened before it is freed.
     let left = header.pointee.references.wrappingAdd(
-      (isMade ? Self.oneMade : 0) &- 1, ordering: .acquiringAndReleasing
+      (isMade ? Self.oneMade : 0) &- 1, ordering: .acquiringAndReleasing  // order: references
     ).newValue
     checkInvariants(UInt32(truncatingIfNeeded: left))
     return UInt32(truncatingIfNeeded: left)

@@ -150,10 +150,10 @@ struct Queue {
   private static let hasStarted = Atomic<Bool>(false)
 
   /// Whether a queue was ever created.
-  static var isInUse: Bool { hasStarted.load(ordering: .acquiring) }
+  static var isInUse: Bool { hasStarted.load(ordering: .acquiring) }  // order: started
 
   /// Called before the first queue exists. Release: pairs with the acquire in `isInUse`.
-  static func start() { hasStarted.store(true, ordering: .releasing) }
+  static func start() { hasStarted.store(true, ordering: .releasing) }  // order: started
 
   // MARK: - Sleeping, under the lock
 

@@ -19,23 +19,24 @@ struct RingHead: ~Copyable {
   private static let open: UInt64 = 1
 
   /// The position. While the head is open, it may have moved already.
+  // order: position
   var position: UInt64 { @inline(__always) get { word.load(ordering: .acquiring) >> 1 } }
 
   // MARK: - Under the lock
 
   @inline(__always) func close() {
-    if word.load(ordering: .acquiring) & Self.open == 0 { return }
+    if word.load(ordering: .acquiring) & Self.open == 0 { return }  // order: position
     word.bitwiseAnd(~Self.open, ordering: .acquiringAndReleasing)  //~ head_not_closed
   }
 
   /// Sets the position of a head that is closed.
   @inline(__always) func move(to position: UInt64) {
-    word.store(position << 1, ordering: .releasing)
+    word.store(position << 1, ordering: .releasing)  // order: head_under_lock
   }
 
   /// Opens a head that is closed, at a position.
   @inline(__always) func open(at position: UInt64) {
-    word.store(position << 1 | Self.open, ordering: .releasing)
+    word.store(position << 1 | Self.open, ordering: .releasing)  // order: head_under_lock
   }
 
   // MARK: - For the thread that runs the queue
@@ -53,6 +54,7 @@ struct RingHead: ~Copyable {
   }
 
   @inline(__always) private func replace(_ old: UInt64, by new: UInt64) -> Bool {
+    // order: head
     word.compareExchange(expected: old, desired: new, ordering: .acquiringAndReleasing).exchanged
   }
 }

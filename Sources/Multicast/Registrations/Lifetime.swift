@@ -81,6 +81,7 @@ struct Lifetime {
   }
 
   /// Whether only the thread that ends it is left. Acquire: pairs with `finishOne`.
+  // order: last_member
   var isFinished: Bool { storage.pointee.unfinished.load(ordering: .acquiring) == 1 }
 
   func withLock<Result>(
@@ -112,13 +113,14 @@ struct Lifetime {
   /// Adds the thread that is ending the lifetime to those that are not finished.
   ///
   /// Release: pairs with `finishOne`, which then finds that the lifetime has ended, and wakes.
+  // order: end_of_lifetime
   func beginToFinish() { storage.pointee.unfinished.wrappingAdd(1, ordering: .releasing) }
 
   /// Removes one from those that are not finished. The last reclaims the slot of an ended lifetime.
   func finishOne() {
     // Acquire and release: what the release functions did happened before the end returns.
     let left = storage.pointee.unfinished.wrappingSubtract(
-      1, ordering: .acquiringAndReleasing
+      1, ordering: .acquiringAndReleasing  // order: last_member
     ).newValue
     if left > 0 {
       if left == 1 && id.kind == .retired { Waits.wake(key) }

@@ -60,7 +60,7 @@ struct Registration {
   // MARK: - Fields
 
   @inline(__always) var id: Handle {
-    get { storage.pointee.header.id.load(ordering: .acquiring) }
+    get { storage.pointee.header.id.load(ordering: .acquiring) }  // order: occupant
     nonmutating set { storage.pointee.header.id.store(newValue, ordering: .releasing) }
   }
 

@@ -28,12 +28,13 @@ struct Epoch: RawRepresentable, AtomicRepresentable {
 
   /// Acquire: a thread that reads an epoch sees what the writer changed before advancing to it.
   @inline(__always) static var current: Epoch {
-    Epoch(rawValue: counter.load(ordering: .acquiring))
+    Epoch(rawValue: counter.load(ordering: .acquiring))  // order: epoch
   }
 
   /// Acquire and release: what this thread changed before is seen with the new epoch.
   static func advance() -> Epoch {
     //~ epoch_not_advanced epoch_too_high
+    // order: epoch
     Epoch(rawValue: counter.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue)
   }
 
@@ -44,18 +45,18 @@ struct Epoch: RawRepresentable, AtomicRepresentable {
   static func fence() -> Bool {
     let current = self.current
     guard Fence.heavy() else {  //~ no_heavy_fence fence_under_lock
-      hasFenceFailed.store(true, ordering: .releasing)
+      hasFenceFailed.store(true, ordering: .releasing)  // order: failed
       Waits.wake()  // some wait for what will never be
       return false
     }
     // Release: pairs with `isFenced`. Its caller looks at the frames after the fence.
-    fenced.max(current.rawValue, ordering: .releasing)
+    fenced.max(current.rawValue, ordering: .releasing)  // order: fenced_epoch
     return true
   }
 
   /// Whether a heavy fence was made since this epoch began.
-  var isFenced: Bool { rawValue <= Self.fenced.load(ordering: .acquiring) }
+  var isFenced: Bool { rawValue <= Self.fenced.load(ordering: .acquiring) }  // order: fenced_epoch
 
   /// Whether the kernel ever refused a fence. There may be removals then that never complete.
-  static var isBroken: Bool { hasFenceFailed.load(ordering: .acquiring) }
+  static var isBroken: Bool { hasFenceFailed.load(ordering: .acquiring) }  // order: failed
 }

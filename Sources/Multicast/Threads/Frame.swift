@@ -50,21 +50,22 @@ struct Frame {
   @inline(__always) func publish(_ target: Target, epoch: Epoch) {
     fields.pointee.epoch.store(epoch, ordering: .relaxed)
     fields.pointee.list.store(0, ordering: .relaxed)
-    fields.pointee.target.store(target, ordering: .releasing)
+    fields.pointee.target.store(target, ordering: .releasing)  // order: frame
   }
 
   /// Release: a writer that does not see the frame any more may reclaim what it led to.
   @inline(__always) func withdraw() {
-    fields.pointee.target.store(.none, ordering: .releasing)
+    fields.pointee.target.store(.none, ordering: .releasing)  // order: withdrawal
   }
 
   /// Protects a registration. The caller makes the light fence, and then looks whether it is dead.
   @inline(__always) func setHazard(_ token: Token) {
-    fields.pointee.hazard.store(token, ordering: .releasing)
+    fields.pointee.hazard.store(token, ordering: .releasing)  // order: removal
   }
 
   /// Release: what the delegate did happened before a remover sees that the hazard is gone.
   @inline(__always) func clearHazard() {
+    // order: call_ends
     fields.pointee.hazard.store(.none, ordering: .releasing)  //~ hazard_cleared_relaxed
   }
 
@@ -74,9 +75,9 @@ struct Frame {
   @inline(__always) var published: (target: Target, hazard: Token)? {
     // Acquire, both: pair with the releases of `withdraw` and `clearHazard`, so that what the
     // delegate did happened before what the reader does next.
-    let target = fields.pointee.target.load(ordering: .acquiring)
+    let target = fields.pointee.target.load(ordering: .acquiring)  // order: frame
     if target.isNone { return nil }
-    return (target, fields.pointee.hazard.load(ordering: .acquiring))
+    return (target, fields.pointee.hazard.load(ordering: .acquiring))  // order: call_ends
   }
 
   /// Whether this is an invocation that may be reading a retired list.

@@ -88,7 +88,7 @@ struct Sleeper: ~Copyable {
       list.pointee.last = UnsafeMutableRawPointer(previous)
     }
     // Release: pairs with the acquire of the thread that looks without the lock.
-    sleeper.pointee.isWoken.store(1, ordering: .releasing)
+    sleeper.pointee.isWoken.store(1, ordering: .releasing)  // order: woken
     return next
   }
 

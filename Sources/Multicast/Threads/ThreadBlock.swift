@@ -44,11 +44,11 @@ struct ThreadBlock {
 
   /// Acquire: pairs with `append`.
   var next: ThreadBlock? {
-    storage.pointee.next.load(ordering: .acquiring).map { ThreadBlock($0) }
+    storage.pointee.next.load(ordering: .acquiring).map { ThreadBlock($0) }  // order: block
   }
 
   func append(_ block: ThreadBlock) {
-    storage.pointee.next.store(block.storage, ordering: .releasing)
+    storage.pointee.next.store(block.storage, ordering: .releasing)  // order: block
   }
 
   // MARK: - Records
@@ -76,12 +76,12 @@ struct ThreadBlock {
   /// The records of a group that threads own. Acquire: pairs with `add`, so that their contents are
   /// seen.
   func owned(_ group: Int) -> UInt64 {
-    bits(Self.ownedOffset, group).pointee.load(ordering: .acquiring)
+    bits(Self.ownedOffset, group).pointee.load(ordering: .acquiring)  // order: record
   }
 
   /// Acquire: pairs with `add`.
   private func existing(_ group: Int) -> UInt64 {
-    bits(Self.existingOffset, group).pointee.load(ordering: .acquiring)
+    bits(Self.existingOffset, group).pointee.load(ordering: .acquiring)  // order: record
   }
 
   // MARK: - Owners
@@ -100,6 +100,7 @@ struct ThreadBlock {
       }
       let bit: UInt64 = idle & ~(idle &- 1)
       // Acquire: pairs with the release in `giveBack`.
+      // order: next_owner
       let before = bits(Self.ownedOffset, group).pointee.bitwiseOr(bit, ordering: .acquiring)
       if before.oldValue & bit == 0 { return record(group, bit.trailingZeroBitCount) }
     }
@@ -110,6 +111,7 @@ struct ThreadBlock {
   /// invoker.
   func giveBack(_ record: ThreadRecord) {
     let (group, bit) = place(of: record)
+    // order: next_owner
     bits(Self.ownedOffset, group).pointee.bitwiseAnd(~bit, ordering: .releasing)
   }
 
@@ -149,8 +151,9 @@ struct ThreadBlock {
     records[group * 64 + place] = record.storage
     // Release, both: a thread that sees a bit sees the record. The owner first: no other thread
     // takes it.
+    // order: record
     bits(Self.ownedOffset, group).pointee.bitwiseOr(bit, ordering: .releasing)  //~ record_not_owned
-    bits(Self.existingOffset, group).pointee.bitwiseOr(bit, ordering: .releasing)
+    bits(Self.existingOffset, group).pointee.bitwiseOr(bit, ordering: .releasing)  // order: record
     return record
   }
 }

@@ -123,7 +123,7 @@ enum ThreadRegistry {
 
   // Acquire: pairs with the release in `append`.
   private static var firstBlock: ThreadBlock? {
-    first.load(ordering: .acquiring).map { ThreadBlock($0) }
+    first.load(ordering: .acquiring).map { ThreadBlock($0) }  // order: block
   }
 
   private static func takeIdle() -> ThreadRecord? {
@@ -159,7 +159,7 @@ enum ThreadRegistry {
     if let last {
       last.append(block)
     } else {
-      first.store(block.storage, ordering: .releasing)
+      first.store(block.storage, ordering: .releasing)  // order: block
     }
     return block
   }

@@ -34,11 +34,12 @@ enum Wait {
     ///
     /// Acquire: what the calls did happened before.
     var areOver: Bool {
+      // order: calls_over
       UInt32(truncatingIfNeeded: references.pointee.load(ordering: .acquiring)) <= 1
     }
 
     /// Whether the queue exists. After it was destroyed, all that is left are running calls.
-    var hasQueue: Bool { slot.pointee.id.load(ordering: .acquiring) == queue }
+    var hasQueue: Bool { slot.pointee.id.load(ordering: .acquiring) == queue }  // order: occupant
   }
 
   var isNothing: Bool {
@@ -270,6 +271,7 @@ enum Waits {
       if isForThread { threadSleeperCount &+= 1 }
       Lock.waits.unlock()
       // Acquire: pairs with the release in `Sleeper.unlink`.
+      // order: woken
       while sleeper.pointee.isWoken.load(ordering: .acquiring) == 0 && !timeout.isOver {
         shims_futex_wait(Sleeper.word(of: sleeper), 0, timeout.deadline)
       }

@@ -1,0 +1,166 @@
+"""A machine with a weaker memory order than x86: ARMv8, RISC-V.
+
+It is multi-copy atomic: there is one memory. A thread executes its operations in any order that
+these rules allow. An operation waits for one before it in the program, if
+
+- both access the same word, or one of them is a full fence;
+- the one before is an acquire, or this one is a release;
+- the one before is a release and this one an acquire (ARMv8 without ldapr; off with RCPC);
+- this one depends on what the one before has read: by its address or value, or, for a store, by a
+  branch.
+
+A branch does not hold up a load: processors execute it early. A compiler fence is no operation
+here. membarrier is an operation that passes a moment in each other thread at which all operations
+before a place in its program, and none behind, have been executed. It is a full fence for its own
+thread. A critical section begins with an acquire and ends with a release: so others enter it, and
+it is no full fence.
+
+A program has no loops and few steps. Its threads begin and end once.
+"""
+
+READ, WRITE, CHANGE, FENCE, BARRIER = "read", "write", "change", "fence", "membarrier"
+
+
+class Op:
+    def __init__(self, kind, word=None, value=None, into=None, order="", after=(), when=None,
+                 once=None):
+        self.kind, self.word, self.value, self.into = kind, word, value, into
+        self.order = order  # "acquire", "release" or both
+        self.after = after  # the registers on which the address or the value depends
+        self.when = when    # (register, value): a branch; not executed if it differs
+        self.once = once    # waits until the word has this value
+
+
+def R(word, into, order="", after=(), when=None):
+    return Op(READ, word, None, into, order, after, when)
+
+
+def W(word, value, order="", after=(), when=None):
+    return Op(WRITE, word, value, None, order, after, when)
+
+
+def C(word, change, into, order="", when=None):
+    """Changes a word in one step; `into` becomes its old value. change(old) is its new one."""
+    return Op(CHANGE, word, change, into, order, when=when)
+
+
+def LOCK(word="lock", order="acquire"):
+    return Op(CHANGE, word, lambda old: 1, None, order, once=0)
+
+
+def UNLOCK(word="lock", order="release"):
+    return W(word, 0, order)
+
+
+def F():
+    return Op(FENCE)
+
+
+def B():
+    return Op(BARRIER)
+
+
+def predecessors(thread, rcpc):
+    """For each operation those that have to be executed before it."""
+    result = []
+    for place, op in enumerate(thread):
+        before = set()
+        for other_place in range(place):
+            other = thread[other_place]
+            fence = op.kind in (FENCE, BARRIER) or other.kind in (FENCE, BARRIER)
+            same = op.word is not None and op.word == other.word
+            acquired = "acquire" in other.order
+            released = "release" in op.order
+            both = "release" in other.order and "acquire" in op.order and not rcpc
+            needs = other.into is not None and other.into in op.after
+            branch = op.when and other.into == op.when[0] and op.kind != READ
+            if fence or same or acquired or released or both or needs or branch:
+                before.add(other_place)
+        result.append(frozenset(before))
+    return result
+
+
+class State:
+    """What the memory has, what each thread has executed, and what the registers have."""
+
+    def __init__(self, memory, done, registers=(), passed=()):
+        self.memory, self.done, self.registers, self.passed = memory, done, registers, passed
+
+    def key(self):
+        return self.memory, self.done, self.registers, self.passed
+
+    def with_memory(self, word, value):
+        memory = tuple((w, value if w == word else old) for w, old in self.memory)
+        return State(memory, self.done, self.registers, self.passed)
+
+    def with_register(self, into, value):
+        registers = tuple(sorted((*self.registers, (into, value))))
+        return State(self.memory, self.done, registers, self.passed)
+
+    def with_done(self, t, place):
+        done = self.done[:t] + (self.done[t] | {place},) + self.done[t + 1:]
+        return State(self.memory, done, self.registers, self.passed)
+
+    def with_passed(self, moment):
+        return State(self.memory, self.done, self.registers, tuple(sorted((*self.passed, moment))))
+
+
+def execute(op, state):
+    """The state after an operation, or None if it has to wait."""
+    value = dict(state.memory).get(op.word)
+    if op.kind == READ:
+        return state.with_register(op.into, value)
+    if op.when and dict(state.registers).get(op.when[0]) != op.when[1]:
+        return state
+    if op.kind == WRITE:
+        return state.with_memory(op.word, op.value)
+    if op.kind == CHANGE:
+        if op.once is not None and value != op.once:
+            return None
+        changed = state.with_memory(op.word, op.value(value))
+        return changed.with_register(op.into, value) if op.into else changed
+    return state
+
+
+def barrier_steps(t, place, state):
+    """A membarrier passes the other threads one by one; then it is executed."""
+    waiting = [u for u in range(len(state.done)) if u != t and (t, place, u) not in state.passed]
+    if not waiting:
+        return [state]
+    # All operations up to a place, and none behind it.
+    return [state.with_passed((t, place, u)) for u in waiting
+            if state.done[u] == frozenset(range(len(state.done[u])))]
+
+
+def steps(threads, orders, state):
+    for t, thread in enumerate(threads):
+        for place, op in enumerate(thread):
+            if place in state.done[t] or not orders[t][place] <= state.done[t]:
+                continue
+            if op.kind == BARRIER:
+                for next_state in barrier_steps(t, place, state):
+                    yield next_state.with_done(t, place) if next_state is state else next_state
+            else:
+                next_state = execute(op, state)
+                if next_state:
+                    yield next_state.with_done(t, place)
+
+
+def outcomes(threads, memory, rcpc):
+    """All combinations of registers, and of words at the end ("=word"), that are possible."""
+    orders = [predecessors(thread, rcpc) for thread in threads]
+    start = State(tuple(sorted(memory.items())), tuple(frozenset() for _ in threads))
+    seen, stack, ends = {start.key()}, [start], []
+    while stack:
+        state = stack.pop()
+        is_end = True
+        for next_state in steps(threads, orders, state):
+            is_end = False
+            if next_state.key() not in seen:
+                seen.add(next_state.key())
+                stack.append(next_state)
+        if is_end:
+            ended = all(len(d) == len(t) for d, t in zip(state.done, threads))
+            assert ended, "a program that hangs"
+            ends.append({**dict(state.registers), **{"=" + w: v for w, v in state.memory}})
+    return ends
