@@ -148,7 +148,7 @@ extension Multicast {
   ///   - readers: Those of the next lists; nil if there is one.
   ///   - kept: The newest list that is not freed.
   ///   - last: The oldest of them.
-  private func reclaimLists(
+  @inline(never) private func reclaimLists(
     _ next: inout InvocationList.Address?, _ readers: ListReaders?, _ kept: inout InvocationList?,
     _ last: inout InvocationList?
   ) {

@@ -87,7 +87,7 @@ struct Multicast {
   @inline(__always) var target: Target { .invocation(storage) }
 
   /// Runs a body under the stripe's lock, if the multicast still exists.
-  @inline(__always)
+  @inline(never)
   func withLock<Result>(_ body: () throws(Status) -> Result) throws(Status) -> Result {
     let stripe = self.stripe
     stripe.lock()

@@ -61,7 +61,7 @@ struct NewDelegates {
 
   // MARK: - Details
 
-  mutating func allocateDetails() throws(Status) {
+  @inline(never) mutating func allocateDetails() throws(Status) {
     guard options.needsDetails else { return }
     var index = count
     while index > 0 {
@@ -83,7 +83,7 @@ struct NewDelegates {
   // MARK: - Failure
 
   /// Ends a failed add: there are no tokens, and the release functions run.
-  mutating func abandon() {
+  @inline(never) mutating func abandon() {
     while let details = takeDetails() { RegistrationDetails.deallocate(details) }
     Self.clear(tokens, count)
     guard let release = options.release else { return }

@@ -98,7 +98,7 @@ extension Policies {
   }
 
   /// After a change of the delegates. No lock is held.
-  static func tell(_ multicast: Multicast) {
+  @inline(never) static func tell(_ multicast: Multicast) {
     // If these are the rules of a later occupant, the multicast has ended, which `end` tells.
     guard multicast.isGoverned, Policies(of: multicast).currentRules.hasInterest else { return }
     let stripe = multicast.stripe

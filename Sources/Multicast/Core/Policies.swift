@@ -103,7 +103,7 @@ struct ContextLock {
   ///
   /// Acquire: pairs with `Policies.write`. What the next occupant of the slot wrote is seen after
   /// the marks of the delegates that were removed before.
-  init(_ registration: Registration, isShared: Bool) {
+  @inline(never) init(_ registration: Registration, isShared: Bool) {
     if !isShared {
       let details = registration.details
       lock = details?.pointee.lock

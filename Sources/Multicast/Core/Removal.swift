@@ -239,6 +239,7 @@ struct Removal {
   }
 
   /// Visits the multicasts from which these were removed; one perhaps several times.
+  @inline(never)
   private static func forEachOwner(of removed: RegistrationChain, _ body: (Multicast) -> Void) {
     let process = Fork.generation
     var last: UInt32? = nil

@@ -122,7 +122,7 @@ extension Queue {
   // MARK: - Under the lock
 
   /// The state of the worker: none if its thread has ended, even inside a call.
-  var worker: Worker {
+  @inline(never) var worker: Worker {
     guard let record = state.workerRecord else { return state.worker }
     let identity = state.workerThread.load(ordering: .relaxed)
     return ThreadRecord(record).identity == identity ? state.worker : .none

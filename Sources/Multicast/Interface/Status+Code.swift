@@ -12,7 +12,7 @@ func code(_ operation: () throws(Status) -> Status) -> multicast_status {
 }
 
 /// The result of an operation that counts, or the status that it throws.
-@inline(__always)
+@inline(never)
 func counting(_ operation: () throws(Status) -> Int) -> Int64 {
   do throws(Status) { return Int64(try operation()) } catch { return error.count }
 }

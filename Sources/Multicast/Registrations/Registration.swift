@@ -132,7 +132,7 @@ struct Registration {
       stripe.lock()
       let id = self.id
       // Acquire: the handle is read after it.
-      let now = storage.pointee.header.owner.load(ordering: .acquiring)
+      let now = storage.pointee.header.owner.load(ordering: .acquiring)  // order: owner
       if (now ^ owner) % Stripe.count == 0 && self.id == id { return (stripe, id) }
       stripe.unlock()
     }
@@ -240,7 +240,7 @@ struct RegistrationChain: Sequence {
   struct Iterator: IteratorProtocol {
     fileprivate var rest: UInt32
 
-    mutating func next() -> Registration? {
+    @inline(never) mutating func next() -> Registration? {
       guard rest != 0 else { return nil }
       let registration = Registration(index: rest &- 1)
       rest = registration.next

@@ -87,7 +87,7 @@ struct ThreadRecord {
   }
 
   /// Called when no thread owns the record any more.
-  func giveBack() {
+  @inline(never) func giveBack() {
     storage.pointee.vacant.giveBack(to: .multicasts)  //~ vacant_slots_not_given_back
     ThreadBlock(storage.pointee.block.unsafelyUnwrapped).giveBack(self)
   }

@@ -49,7 +49,7 @@ enum ThreadRegistry {
   }
 
   /// Takes back the record of the calling thread.
-  static func leave(_ record: ThreadRecord) {
+  @inline(never) static func leave(_ record: ThreadRecord) {
     shims_set_thread_record(nil)
     record.identity = .none
     record.giveBack()
@@ -71,7 +71,7 @@ enum ThreadRegistry {
 
   /// Every record that a thread owns. One that is given to a thread later belongs to an invocation
   /// that begins after the reader's heavy fence.
-  static var all: Records { Records(block: firstBlock) }
+  @inline(never) static var all: Records { Records(block: firstBlock) }
 
   struct Records: Sequence, IteratorProtocol {
     private var block: ThreadBlock?
@@ -84,7 +84,7 @@ enum ThreadRegistry {
       if let block { owned = block.owned(0) }
     }
 
-    @inline(__always) mutating func next() -> ThreadRecord? {
+    @inline(never) mutating func next() -> ThreadRecord? {
       while let block {
         if owned != 0 {
           let bit = owned.trailingZeroBitCount
@@ -107,7 +107,7 @@ enum ThreadRegistry {
   static func isCalled(_ token: Token) -> Bool { all.contains { $0.isCalling(token) } }
 
   /// The record of a thread; nil if the thread has none any more.
-  static func record(of identity: ThreadIdentity) -> ThreadRecord? {
+  @inline(never) static func record(of identity: ThreadIdentity) -> ThreadRecord? {
     var block = firstBlock
     while let current = block {
       if identity.record < current.endNumber {

@@ -101,7 +101,7 @@ enum Wait {
     }
   }
 
-  private static func isThat(
+  @inline(never) private static func isThat(
     _ identity: UnsafeMutablePointer<Atomic<ThreadIdentity>>, of record: ThreadRecord
   ) -> Bool {
     // Relaxed: the thread that will do it may be another by then.
@@ -112,7 +112,7 @@ enum Wait {
   /// Whether it is a wait for a queue, and no thread is known that is going to run it. A wait for
   /// one thread is different: a thread without a record is outside all calls, and begins or ends
   /// whatever other threads do.
-  fileprivate var isForUnknownThread: Bool {
+  @inline(never) fileprivate var isForUnknownThread: Bool {
     if case .run(let calls) = self, !calls.hasQueue { return false }
     if case .room = self { return soleThread == nil }
     return isForQueue && !ThreadRegistry.all.contains { concerns($0) }
@@ -121,7 +121,7 @@ enum Wait {
 
 extension ThreadRecord {
   /// What the thread sleeps for; nothing if that is over, and the thread only has to run again.
-  fileprivate var currentWait: Wait {
+  @inline(never) fileprivate var currentWait: Wait {
     if case .run(let calls) = wait, calls.areOver { return .nothing }
     return wait
   }
@@ -164,7 +164,7 @@ enum Waits {
   ///
   /// - Returns: `ok`; `pending`, if that thread waits for this one, directly or through others; or
   ///   `timeout`.
-  static func sleep(
+  @inline(never) static func sleep(
     for wait: Wait, _ timeout: Timeout = .unlimited, until isTrue: () -> Bool
   ) -> Status {
     Lock.waits.lock()
@@ -255,7 +255,7 @@ enum Waits {
   ///
   /// - Parameter isAgain: Whether it was woken in vain: it sleeps before the others then.
   /// - Returns: whether to search for a cycle before it sleeps again.
-  static func sleep(
+  @inline(never) static func sleep(
     for wait: Wait, _ key: Sleeper.Key, _ timeout: Timeout, isAgain: Bool = false
   ) -> SearchNeeded {
     Lock.waits.checkBeforeSleeping()
@@ -374,7 +374,7 @@ enum Waits {
   ///
   /// - Parameter hasReachedSleepers: Whether they were marked before.
   /// - Returns: whether this thread is one of them.
-  private static func reachAll(
+  @inline(never) private static func reachAll(
     _ wait: Wait, _ hasReachedSleepers: inout Bool, _ thread: ThreadRecord?
   ) -> Bool {
     if wait.isForUnknownThread {

@@ -353,6 +353,18 @@ def invokers(mutation, symmetric):
         lambda r: r["single"] == 0 and r["several"] == 1 and r["dead"] == 0
 
 
+def owner(mutation, symmetric):
+    """Registration.lockStripe: a vacant slot gets another owner and then an occupant. A thread that
+    reads the new handle twice, and the owner between, reads the new owner."""
+    publish = "" if mutation == "handle_set_relaxed" else "release"
+    look = "" if mutation == "handle_read_relaxed" else "acquire"
+    order = "" if mutation == "owner_read_relaxed" else "acquire"
+    change = [W("owner", 2), W("handle", 2, publish)]
+    reader = [R("handle", "before", look), R("owner", "owner", order), R("handle", "after")]
+    return [change, reader], {"owner": 1, "handle": 1}, \
+        lambda r: r["before"] == 2 and r["after"] == 2 and r["owner"] == 1
+
+
 def begin_fencing(mutation, symmetric):
     """Bias.swift: a multicast becomes fenced. A remover makes a full fence only, unless it finds a
     frame of an invocation that may be biased."""
@@ -395,7 +407,7 @@ PROGRAMS = [
     removal, second_removal, call_ends, withdrawal, frame, other_list, lists, last_reader, epoch,
     fenced_epoch, next_occupant, entries, slab, block, contents, table, default, policies,
     occupant, record, woken, next_owner, references, calls_over, last_member, end_of_lifetime,
-    lock, head, position, head_under_lock, started, failed, invokers, begin_fencing,
+    lock, head, position, head_under_lock, started, failed, owner, invokers, begin_fencing,
     end_fencing, rules,
 ]
 
@@ -479,6 +491,11 @@ MUTATIONS = [
     # The lock orders both, here and in the next one.
     (failed, "failed_relaxed", "redundant", "redundant"),
     (head_under_lock, "head_set_relaxed", "redundant", "redundant"),
+    (owner, "handle_set_relaxed", "noticed", "noticed"),
+    (owner, "handle_read_relaxed", "noticed", "noticed"),
+    # The handle before it is the same, and was read first. It keeps the second read of the handle
+    # behind that of the owner, which only matters to a handle that never was that of an occupant.
+    (owner, "owner_read_relaxed", "redundant", "redundant"),
     (invokers, "invokers_read_relaxed", "noticed", "noticed"),
     # The lock has put the writer's change into the one memory. The language asks for a release.
     (invokers, "several_published_relaxed", "redundant", "redundant"),
