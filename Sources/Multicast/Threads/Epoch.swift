@@ -33,8 +33,8 @@ struct Epoch: RawRepresentable, AtomicRepresentable {
 
   /// Acquire and release: what this thread changed before is seen with the new epoch.
   static func advance() -> Epoch {
-    //~ epoch_not_advanced epoch_too_high
     // order: epoch
+    //~ epoch_not_advanced epoch_too_high
     Epoch(rawValue: counter.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue)
   }
 

@@ -16,7 +16,8 @@ def orderings(root):
             if ORDERING.search(line.split("//")[0]):
                 name = NAME.search(line) or NAME.search(above)
                 yield f"{path.relative_to(root)}:{number}", line.strip(), name and name[1]
-            above = line
+            if "//~" not in line.strip()[:3]:  # the marker of a mutation
+                above = line
 
 
 def count(root):
