@@ -3,7 +3,7 @@ programs.py that is about it: `// order: frame`. If there is no room, the line a
 
 import re
 
-ORDERING = re.compile(r"rdering: \.(acquiring|releasing|acquiringAndReleasing|sequentiallyConsistent)\b")
+ORDERING = re.compile(r"rdering: \.(acquiring|releasing|sequentiallyConsistent)")
 OF_FENCES = {"second_removal", "other_list", "last_reader", "lists", "begin_fencing", "end_fencing"}
 NAME = re.compile(r"// order: (\w+)")
 

@@ -493,8 +493,7 @@ MUTATIONS = [
     (head_under_lock, "head_set_relaxed", "redundant", "redundant"),
     (owner, "handle_set_relaxed", "noticed", "noticed"),
     (owner, "handle_read_relaxed", "noticed", "noticed"),
-    # The handle before it is the same, and was read first. It keeps the second read of the handle
-    # behind that of the owner, which only matters to a handle that never was that of an occupant.
+    # The read of the handle before it is an acquire, which orders it.
     (owner, "owner_read_relaxed", "redundant", "redundant"),
     (invokers, "invokers_read_relaxed", "noticed", "noticed"),
     # The lock has put the writer's change into the one memory. The language asks for a release.
