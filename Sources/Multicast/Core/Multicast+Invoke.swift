@@ -54,7 +54,7 @@ struct Visit: Call {
 
   func wants(_ events: UInt64) -> Bool { true }
 
-  @inline(never) func callAsFunction(
+  @inline(__always) func callAsFunction(
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
   ) -> Bool {
     var delegate = multicast_delegate(function: function, context: context)
