@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +147,16 @@ static void run_round(bool is_calm, int threads, double end, uint64_t round_seed
   kept_forget();
 }
 
+/* What malloc has given to the process, the program's own memory included; 0: it does not say. */
+static size_t bytes_in_use(void) {
+#ifdef __GLIBC__
+#if __GLIBC_PREREQ(2, 33)
+  return mallinfo2().uordblks + mallinfo2().hblkhd;
+#endif
+#endif
+  return 0;
+}
+
 static void check_nothing_is_kept(int64_t bytes, int descriptors) {
   MUST(LOAD(allocated_bytes) <= bytes, "bytes held: %lld, before the first round %lld",
        (long long)LOAD(allocated_bytes), (long long)bytes);
@@ -178,10 +189,11 @@ static void run(double seconds, int fixed_threads) {
     if (now_s() - spoken < 5 && now_s() < end) continue;
     spoken = now_s();
     fprintf(stderr,
-            "%4.0f s, %d rounds, %llu calls, %llu releases, %llu of payloads, %lld bytes held\n",
+            "%4.0f s, %d rounds, %llu calls, %llu releases, %llu of payloads, %zu bytes allocated, "
+            "%lld bytes held\n",
             spoken - begin, rounds, (unsigned long long)context_calls(),
             (unsigned long long)context_releases(), (unsigned long long)parcel_releases(),
-            (long long)LOAD(allocated_bytes));
+            bytes_in_use(), (long long)LOAD(allocated_bytes));
   }
 }
 

@@ -20,15 +20,16 @@ COLUMNS = {
     "resident": "resident memory, MB",
     "threads": "threads",
     "descriptors": "descriptors",
-    "held": "held between rounds, KB",
+    "allocated": "allocated between rounds, by the program and the library, KB",
+    "held": "held by the library between rounds, KB",
 }
 
 
 class Run:
-    """The stress program, and the bytes that it says to hold."""
+    """The stress program, and what it says of its bytes."""
 
     def __init__(self, program, seconds):
-        self.held = None
+        self.allocated = self.held = None
         self.output = []
         self.process = subprocess.Popen(
             [program, "--seconds", str(seconds)], stderr=subprocess.PIPE, text=True)
@@ -37,9 +38,9 @@ class Run:
 
     def read(self):
         for line in self.process.stderr:
-            found = re.search(r", (\d+) bytes held$", line)
+            found = re.search(r", (\d+) bytes allocated, (\d+) bytes held$", line)
             if found:
-                self.held = int(found[1]) / 1024
+                self.allocated, self.held = (int(bytes) / 1024 for bytes in found.groups())
             else:
                 self.output.append(line)
 
@@ -55,7 +56,7 @@ class Run:
         if "VmRSS" not in numbers:
             return None
         return {"resident": int(numbers["VmRSS"]) / 1024, "threads": int(numbers["Threads"]),
-                "descriptors": descriptors, "held": self.held}
+                "descriptors": descriptors, "allocated": self.allocated, "held": self.held}
 
 
 def record(run, seconds):
@@ -84,7 +85,7 @@ def mean(samples, name, quarter):
 
 def draw(samples, path):
     figure, panels = pyplot.subplots(
-        len(COLUMNS), figsize=(9, 8), sharex=True, layout="constrained")
+        len(COLUMNS), figsize=(9, 10), sharex=True, layout="constrained")
     for panel, (name, title) in zip(panels, COLUMNS.items()):
         panel.plot([s["minutes"] for s in samples], [s[name] for s in samples], linewidth=1)
         panel.set_ylim(bottom=0)
