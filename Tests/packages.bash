@@ -50,7 +50,7 @@ has_package() {
     ruby) ruby -r fiddle/import -e '' ;;
     rustc) rustc --version && cc --version ;;
     valgrind) command -v valgrind && [ -e /usr/include/valgrind/callgrind.h ] ;;
-    cmake | cppcheck | doxygen | file | g++ | gcc | gzip | lintian | make | perl | pyflakes3 | \
+    cmake | cppcheck | doxygen | file | gdb | g++ | gcc | gzip | lintian | make | perl | pyflakes3 | \
       shellcheck | spin) command -v "$1" ;;
     clang-tidy*) command -v "$1" ;;
     *) has_dpkg "$1" ;;

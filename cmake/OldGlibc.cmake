@@ -19,8 +19,8 @@ foreach(processor __x86_64__=GLIBC_2.2.5 __aarch64__=GLIBC_2.17 __riscv=GLIBC_2.
   if(NOT multicast_is_glibc_of${name})
     continue()
   endif()
-  foreach(function attr_setstacksize condattr_setclock create key_create key_delete setspecific
-      sigmask)
+  foreach(function attr_setstacksize condattr_setclock create key_create key_delete
+      mutex_trylock setspecific sigmask)
     set(version ${first})
     if(name STREQUAL __x86_64__ AND function STREQUAL condattr_setclock)
       set(version GLIBC_2.3.3)

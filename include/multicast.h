@@ -48,15 +48,16 @@ extern "C" {
  *      9. Invocations with options    payloads that are handed over, waiting for queued calls
  *     10. Policies                    re-entry, sources on demand, contexts of one kind
  *     11. Broadcasters                multicasts by name
- *     12. The library                 version, status texts, allocator
+ *     12. Seeing what goes on         what is registered, which thread waits for what
+ *     13. The library                 version, status texts, allocator
  *
  * These rules hold for every function, unless its comment says otherwise. The comment of a
  * function says only what is special to it.
  *
  * Threads      Any thread may call any function at any time, several threads at once.
  * Reentry      Any function may be called inside a delegate, visitor, enumerator, lock, unlock,
- *              wake, copy, interest or release function. The library holds no lock of its own while
- *              it calls one of these.
+ *              wake, copy, interest, writer or release function. The library holds no lock of its
+ *              own while it calls one of these.
  * Ownership    No ownership is passed. Memory behind a pointer argument is used only during the
  *              call. For contexts see below.
  * Handles      A handle is a struct of one 64-bit integer, passed by value; a language without
@@ -834,13 +835,34 @@ struct multicast_add_options {
   /// Called after each call with the result of `lock`, also if the delegate removed itself or
   /// destroyed the multicast; not if the thread ended inside the call. (default: NULL)
   void (*unlock)(void *strong);
+  /// For people: what registered this, in multicast_dump() and multicast_describe(). MULTICAST_HERE
+  /// is a place in the source. Copied, up to 63 bytes (default: NULL, none).
+  const char *label;
 };
+
+/// The place in the source, as a label: `options.label = MULTICAST_HERE;` gives "file.c:41".
+/// Compilers that know no __FILE_NAME__ give the path of the file, as it was compiled.
+///
+/// @since 1.1
+#ifdef __FILE_NAME__
+#define MULTICAST_HERE __FILE_NAME__ ":" MULTICAST_TEXT_OF(__LINE__)
+#else
+#define MULTICAST_HERE __FILE__ ":" MULTICAST_TEXT_OF(__LINE__)
+#endif
+/// The line, as it is written: for MULTICAST_HERE.
+///
+/// @since 1.1
+#define MULTICAST_TEXT_OF(number) MULTICAST_TEXT_OF_IT(number)
+/// The same, after its argument was replaced: for MULTICAST_HERE.
+///
+/// @since 1.1
+#define MULTICAST_TEXT_OF_IT(number) #number
 
 /// All defaults, to initialize a static or local struct.
 ///
 /// @since 1.0
 #define MULTICAST_ADD_OPTIONS_INIT \
-  {(uint32_t)sizeof(multicast_add_options), 0, 0, 0, 0, {0}, {0}, NULL, NULL, NULL}
+  {(uint32_t)sizeof(multicast_add_options), 0, 0, 0, 0, {0}, {0}, NULL, NULL, NULL, NULL}
 
 /// All defaults, with `struct_size` set.
 ///
@@ -892,7 +914,7 @@ typedef struct multicast_registration {
   multicast_lifetime lifetime;
   /// Its queue, or none.
   multicast_queue queue;
-  /// Reserved for a label; NULL.
+  /// The label that it was added with, or NULL. Valid until the registration has ended.
   const char *label;
 } multicast_registration;
 
@@ -1925,7 +1947,61 @@ MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster br
 MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
     multicast_broadcaster broadcaster, const char *protocol);
 
-/* ---- 12. The library ------------------------------------------------------------------------- */
+/* ---- 12. Seeing what goes on ----------------------------------------------------------------- */
+
+/// What multicast_dump() and multicast_describe() pass their text to: one line in each call, with
+/// the line feed at its end. It must return: no longjmp, no exception.
+///
+/// @param context  As it was given to the function.
+/// @param text     The line, not ended by a NUL. Valid until this call returns.
+/// @param size     Bytes at `text`.
+/// @return true to continue, false to stop.
+///
+/// Threads:   called on the calling thread.
+/// Cost:      as many calls as there are lines.
+/// @since 1.1
+typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
+
+/// Writes what there is in this process: a text for people, to find out why a program hangs, or
+/// what is still registered when it ends.
+///
+/// Each thing begins with a line of its own: `multicast`, with a line for each delegate; `queue`;
+/// `lifetime`; and `thread`, for each thread that is in a call or waits, with a line for each of
+/// its calls, from the outermost, and one for what it waits for. A value follows its name; what
+/// does not apply is left out. Later versions may add values at the end of a line, and lines.
+///
+/// It never hangs: it waits for no other thread, also if that one is stopped inside the library.
+/// What such a thread is changing is reported as not readable, after two seconds at most. So it can
+/// be called in a debugger that has stopped the process, `call (int)multicast_dump(0, 0)`, and by a
+/// thread that watches others.
+///
+/// @param writer   Where the text goes. NULL: to a descriptor.
+/// @param context  Passed to `writer`. Without a writer: the address of an int with the descriptor;
+///                 NULL: standard error.
+/// @return MULTICAST_OK, also if the writer has stopped.
+///
+/// Threads:   while other threads change things, each line is right at its own moment. A delegate
+///            that is added or removed meanwhile may be left out.
+/// Cost:      O(what there is); a short lock for each thing, none while the writer runs. No
+///            allocation, and about 2 KB of stack.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_dump(multicast_writer writer, void *context);
+
+/// Writes what there is to know about one multicast, as multicast_dump() does: its delegates, and
+/// the threads that are in calls of them, or wait for such calls.
+///
+/// @param target   The multicast.
+/// @param writer   As in multicast_dump().
+/// @param context  As in multicast_dump().
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: nothing was written.
+///
+/// Threads:   as multicast_dump().
+/// Cost:      as multicast_dump(): O(delegates + threads).
+/// @since 1.1
+MULTICAST_API multicast_status multicast_describe(multicast target, multicast_writer writer,
+                                                  void *context);
+
+/* ---- 13. The library ------------------------------------------------------------------------- */
 
 /// The major version of this header.
 #define MULTICAST_VERSION_MAJOR 1

@@ -251,6 +251,7 @@ static int64_t call_add_with_everything(world *w) {
   options.queue = w->queue;
   options.lock = lock_world;
   options.unlock = unlock_world;
+  options.label = MULTICAST_HERE;
   return add_as(w, &options);
 }
 
@@ -557,6 +558,27 @@ static bool count_registration(void *context, const multicast_registration *regi
   CHECK(registration->delegate.context == context);
   ADD(((world *)context)->calls, 1);
   return true;
+}
+
+static bool count_line(void *context, const char *line, size_t size) {
+  CHECK_EQ(line[size - 1], '\n');
+  ADD(*(int *)context, 1);
+  return true;
+}
+
+static int64_t call_describe(world *w) {
+  int lines = 0;
+  CHECK_OK(multicast_describe(w->m, count_line, &lines));
+  CHECK(lines >= 6); /* an empty one, the multicast, and four delegates */
+  return 0;
+}
+
+static int64_t call_dump(world *w) {
+  int lines = 0;
+  (void)w;
+  CHECK_OK(multicast_dump(count_line, &lines));
+  CHECK(lines > 6);
+  return 0;
 }
 
 static int64_t call_enumerate(world *w) {
@@ -1137,6 +1159,8 @@ const function functions[] = {
     {"multicast_visit_undo", "", FAILS, 2, false, call_visit_undo, NULL},
     {"multicast_visit_undo", "refused", FAILS, 2, false, call_visit_undo_refused, NULL},
     {"multicast_enumerate", "", FAILS, 2, false, call_enumerate, NULL},
+    {"multicast_describe", "", TAKES_NONE, 1, false, call_describe, NULL},
+    {"multicast_dump", "", TAKES_NONE, 1, false, call_dump, NULL},
 
     {"multicast_token_is_live", "", TAKES_NONE, 1, false, call_token_is_live, NULL},
     {"multicast_token_remove", "", TAKES_NONE, 20, false, call_token_remove, NULL},

@@ -34,7 +34,7 @@ SIZE(multicast_delegate, 16);
 FIELD(multicast_delegate, function, 0);
 FIELD(multicast_delegate, context, 8);
 
-SIZE(multicast_add_options, 64);
+SIZE(multicast_add_options, 72);
 FIELD(multicast_add_options, struct_size, 0);
 FIELD(multicast_add_options, flags, 4);
 FIELD(multicast_add_options, priority, 8);
@@ -45,6 +45,7 @@ FIELD(multicast_add_options, queue, 32);
 FIELD(multicast_add_options, release, 40);
 FIELD(multicast_add_options, lock, 48);
 FIELD(multicast_add_options, unlock, 56);
+FIELD(multicast_add_options, label, 64);
 
 SIZE(multicast_allocator, 32);
 FIELD(multicast_allocator, struct_size, 0);

@@ -65,7 +65,7 @@ TEST(static_initializers_are_what_the_functions_fill_in) {
     CHECK_STATUS(type##_init(&filled, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);              \
     CHECK_STATUS(type##_init(NULL, sizeof filled), MULTICAST_ERROR_INVALID_ARGUMENT);        \
   } while (0)
-  CHECK_INIT(add_options, multicast_add_options, sizeof add_options);
+  CHECK_INIT(add_options, multicast_add_options, 64);
   CHECK_INIT(queue_options, multicast_queue_options, 40);
   CHECK_INIT(stats, multicast_queue_stats, sizeof stats);
   CHECK_INIT(broadcaster_options, multicast_broadcaster_options, sizeof broadcaster_options);
@@ -109,8 +109,7 @@ TEST(options_init_serves_newer_callers) {
 TEST(options_init_refuses_other_sizes) {
   multicast_add_options options;
   options.struct_size = 7;
-  CHECK_STATUS(multicast_add_options_init(&options, sizeof options - 1),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_add_options_init(&options, 63), MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_STATUS(multicast_add_options_init(&options, 0), MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_STATUS(multicast_add_options_init(&options, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_STATUS(multicast_add_options_init(&options, SIZE_MAX), MULTICAST_ERROR_INVALID_ARGUMENT);

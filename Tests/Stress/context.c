@@ -232,6 +232,7 @@ context *context_make(void) {
   c->is_owned = true;
   c->options.release = on_release;
   if (one_in(8)) c->options.flags |= MULTICAST_ONCE;
+  if (one_in(8)) c->options.label = MULTICAST_HERE;
   if (one_in(4)) c->options.flags |= MULTICAST_LATEST;
   if (one_in(6)) c->options.events = random_number();
   if (one_in(6)) {

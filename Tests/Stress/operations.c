@@ -100,6 +100,21 @@ static void enumerate(void) {
   EXPECT_COUNT(multicast_enumerate(random_multicast(), look_at, &left), OK | INVALID_HANDLE);
 }
 
+static bool look_at_line(void *left, const char *line, size_t size) {
+  MUST(size > 0 && line[size - 1] == '\n', "a line without its end");
+  return --*(int *)left != 0;
+}
+
+static void dump(void) {
+  int left = one_in(4) ? -1 : (int)random_below(200);
+  EXPECT(multicast_dump(look_at_line, &left), OK);
+}
+
+static void describe(void) {
+  int left = -1;
+  EXPECT(multicast_describe(random_multicast(), look_at_line, &left), OK | INVALID_HANDLE);
+}
+
 /* Each delegate that is visited is undone, or stays visited. */
 typedef struct trial {
   int left, visited, undone;
@@ -574,6 +589,8 @@ static const operation operations[] = {
     {"multicast_visit", 20, visit},
     {"multicast_visit_undo", 15, visit_undo},
     {"multicast_enumerate", 15, enumerate},
+    {"multicast_describe", 8, describe},
+    {"multicast_dump", 1, dump},
     {"multicast_invoke_with", 100, invoke_with},
     {"multicast_broadcaster_notify_with", 15, notify_with},
     {"multicast_token_invoke", 40, invoke_token},

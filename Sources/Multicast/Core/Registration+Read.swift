@@ -1,4 +1,5 @@
 import MulticastHeader
+import MulticastShims
 import Synchronization
 
 extension Registration {
@@ -36,6 +37,7 @@ extension Registration {
     out.pointee.events = details?.pointee.events ?? 0
     out.pointee.lifetime.id = Membership.of(self, .owned)?.pointee.lifetime.rawValue ?? 0
     out.pointee.queue.id = details.map { Queue.handle(of: $0).rawValue } ?? 0
-    out.pointee.label = nil
+    out.pointee.label = details.flatMap { RegistrationDetails.label(of: $0) }
+      .flatMap { shims_get_label($0) }
   }
 }

@@ -27,6 +27,13 @@ struct Lock {
     shims_lock(mutex)
   }
 
+  /// Takes it if no thread holds it.
+  func tryLock() -> Bool {
+    guard shims_try_lock(mutex) else { return false }
+    checkBeforeLocking()
+    return true
+  }
+
   @inline(__always) func unlock() {
     shims_unlock(mutex)
     checkAfterUnlocking()  //~ unlocked_twice
@@ -78,7 +85,7 @@ struct Stripe {
     state = shims_get_stripe(multicast).unsafelyUnwrapped
   }
 
-  @inline(__always) fileprivate var mutex: Lock {
+  @inline(__always) var mutex: Lock {
     Lock(mutex: shims_get_stripe_mutex(state))
   }
 

@@ -52,6 +52,21 @@ struct SlabDirectory {
     }
   }
 
+  /// The first index from this one on that has a slot, used or not; nil if there is none. Without a
+  /// lock: slabs are added one after the other, and stay.
+  func next(from index: UInt32) -> UInt32? {
+    var index = index
+    while index >> Self.placeBits < Self.capacity {
+      // Acquire: as in `slot`.
+      let word = words[Int(index >> Self.placeBits)].load(ordering: .acquiring)  // order: slab
+      if word == 0 { return nil }
+      let place = index & (1 << Self.placeBits &- 1)
+      if place >> UInt32(truncatingIfNeeded: word & UInt(Self.shiftMask)) == 0 { return index }
+      index = index &- place &+ 1 << Self.placeBits
+    }
+    return nil
+  }
+
   // MARK: - Under the slab lock
 
   var slabCount: UInt32 { state.pointee.slab_count }

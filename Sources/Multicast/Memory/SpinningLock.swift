@@ -25,6 +25,13 @@ struct SpinningLock {
   @inline(never) func lock() { lockInline() }
   @inline(never) func unlock() { unlockInline() }
 
+  /// Takes it if no thread holds it.
+  func tryLock() -> Bool {
+    guard take() else { return false }
+    checkBeforeLocking()
+    return true
+  }
+
   // For what is done for each call. Elsewhere this would only make the library larger.
 
   @inline(__always) func lockInline() {

@@ -1,4 +1,5 @@
 import MulticastHeader
+import MulticastShims
 
 /// How a delegate is to be added: a caller's `multicast_add_options`, checked.
 struct Options {
@@ -12,6 +13,8 @@ struct Options {
   var release: RegistrationDetails.Release? = nil
   var lock: RegistrationDetails.Lock? = nil
   var unlock: RegistrationDetails.Unlock? = nil
+  /// Not empty.
+  var label: UnsafePointer<CChar>? = nil
   /// That of the multicast, for a delegate without one of its own. Not for a failed add.
   var sharedRelease: RegistrationDetails.Release? = nil
   /// Whether the multicast has to know when the delegate goes.
@@ -23,9 +26,9 @@ struct Options {
   ///   of it may be used then.
   init?(_ given: UnsafePointer<multicast_add_options>?) {
     guard let given else { return }
-    guard StructSize.isValid(given, smallest: StructSize.options) else { return nil }
-    let options = given.pointee
-    guard options.flags & ~(MULTICAST_ONCE | MULTICAST_UNIQUE | MULTICAST_LATEST) == 0,
+    var options = multicast_add_options()
+    guard StructSize.read(given, smallest: StructSize.options, into: &options),
+      options.flags & ~(MULTICAST_ONCE | MULTICAST_UNIQUE | MULTICAST_LATEST) == 0,
       options.reserved == 0
     else { return nil }
     flags = options.flags
@@ -36,6 +39,7 @@ struct Options {
     release = options.release
     lock = options.lock
     unlock = options.unlock
+    if let text = options.label, text.pointee != 0 { label = text }
   }
 
   var isOnce: Bool { flags & MULTICAST_ONCE != 0 }
@@ -61,14 +65,14 @@ struct Options {
     let options = given.pointee
     return options.flags | UInt32(bitPattern: options.priority) | options.reserved == 0
       && options.events | options.lifetime.id | options.queue.id == 0
-      && options.lock == nil && options.unlock == nil
+      && options.lock == nil && options.unlock == nil && options.label == nil
   }
 
   /// Whether the delegate needs more than its registration, and an entry of the invocation list,
   /// have room for.
   var needsDetails: Bool {
     events != 0 || priority != 0 || !lifetime.isNone || isWeak || !queue.isNone
-      || flags & MULTICAST_LATEST != 0 || isObserved
+      || flags & MULTICAST_LATEST != 0 || isObserved || label != nil
   }
 
   /// Whether the caller gave the handle of a queue that does not exist.

@@ -130,12 +130,18 @@ struct Registration {
       let owner = self.owner
       let stripe = Stripe(of: owner)
       stripe.lock()
-      let id = self.id
-      // Acquire: the handle is read after it.
-      let now = storage.pointee.header.owner.load(ordering: .acquiring)  // order: owner
-      if (now ^ owner) % Stripe.count == 0 && self.id == id { return (stripe, id) }
+      if let id = id(guardedAs: owner) { return (stripe, id) }
       stripe.unlock()
     }
+  }
+
+  /// The handle of the occupant, if the lock that is held guards it: that of the stripe of an owner
+  /// that was read before.
+  @inline(__always) func id(guardedAs owner: UInt32) -> Handle? {
+    let id = self.id
+    // Acquire: the handle is read after it.
+    let now = storage.pointee.header.owner.load(ordering: .acquiring)  // order: owner
+    return (now ^ owner) % Stripe.count == 0 && self.id == id ? id : nil
   }
 
   // MARK: - Under the stripe's lock

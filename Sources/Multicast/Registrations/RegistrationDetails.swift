@@ -1,4 +1,5 @@
 import MulticastHeader
+import MulticastShims
 
 /// The options of a registration. Most registrations have none, and stay small.
 struct RegistrationDetails {
@@ -18,6 +19,7 @@ struct RegistrationDetails {
   var queue: UnsafeMutableRawPointer?
   /// The position of its newest call in that queue. The queue's.
   var lastCall: UInt64 = 0
+  /// Those of the options, and `labelled`.
   var flags: UInt32
   var priority: Int32
   /// The next of those that an add has allocated.
@@ -31,26 +33,37 @@ struct RegistrationDetails {
     + Membership.roleCount * MemoryLayout<Membership>.stride
   private static let alignment = 16
 
+  /// A flag that no options have: behind the memberships is a label.
+  private static let labelled: UInt32 = 1 << 31
+
+  private static func size(_ flags: UInt32) -> Int {
+    flags & labelled != 0 ? size + MemoryLayout<shims_label>.size : size
+  }
+
   static func allocate(
     _ options: Options, _ delegate: multicast_delegate
   ) -> UnsafeMutablePointer<RegistrationDetails>? {
-    guard let block = Allocator.allocate(size: size, alignment: alignment) else { return nil }
+    let flags = options.flags | (options.label != nil ? labelled : 0)
+    guard let block = Allocator.allocate(size: size(flags), alignment: alignment) else {
+      return nil
+    }
     let details = block.bindMemory(to: RegistrationDetails.self, capacity: 1)
     details.initialize(
       to: RegistrationDetails(
         release: options.finalRelease, function: delegate.function, context: delegate.context,
         events: options.events, lock: options.lock, unlock: options.unlock,
-        queue: options.destination?.queue, flags: options.flags, priority: options.priority,
+        queue: options.destination?.queue, flags: flags, priority: options.priority,
         next: nil))
     //~ member_of_no_lifetime
     membership(of: details, .owned).initialize(to: Membership(lifetime: options.lifetime))
     membership(of: details, .recipient).initialize(
       to: Membership(lifetime: options.destination?.recipients ?? .none))
+    if options.label != nil { shims_copy_label(label(of: details), options.label) }
     return details
   }
 
   static func deallocate(_ details: UnsafeMutablePointer<RegistrationDetails>) {
-    Allocator.deallocate(details, size: size, alignment: alignment)
+    Allocator.deallocate(details, size: size(details.pointee.flags), alignment: alignment)
   }
 
   static func membership(
@@ -58,6 +71,14 @@ struct RegistrationDetails {
   ) -> UnsafeMutablePointer<Membership> {
     (UnsafeMutableRawPointer(details) + MemoryLayout<RegistrationDetails>.stride)
       .assumingMemoryBound(to: Membership.self) + role.rawValue
+  }
+
+  /// Nil if it has none.
+  static func label(
+    of details: UnsafeMutablePointer<RegistrationDetails>
+  ) -> UnsafeMutablePointer<shims_label>? {
+    if details.pointee.flags & labelled == 0 { return nil }
+    return (UnsafeMutableRawPointer(details) + size).assumingMemoryBound(to: shims_label.self)
   }
 
   // MARK: - Releasing

@@ -13,6 +13,10 @@ struct Sleeper: ~Copyable {
 
   let wait: Wait
   let key: Key
+  /// Of a thread without a record: the number by which the system knows it, and since when it
+  /// sleeps. For people.
+  let systemNumber: UInt32
+  let since: UInt64
   /// 0 while it sleeps. What follows is in its list as long as this is 0.
   let isWoken = Atomic<UInt32>(0)
   private var next: UnsafeMutablePointer<Sleeper>?
@@ -20,9 +24,11 @@ struct Sleeper: ~Copyable {
   /// For threads without a record: the next of these.
   var nextStranger: UnsafeMutablePointer<Sleeper>?
 
-  init(wait: Wait, key: Key) {
+  init(wait: Wait, key: Key, since: UInt64, isStranger: Bool) {
     self.wait = wait
     self.key = key
+    self.since = since
+    systemNumber = isStranger ? shims_get_thread_id() : 0
   }
 
   typealias List = UnsafeMutablePointer<shims_sleepers>

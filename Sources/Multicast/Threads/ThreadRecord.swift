@@ -40,10 +40,14 @@ struct ThreadRecord {
     var block: UnsafeMutablePointer<ThreadBlock.Storage>?
     /// That of the owner.
     let identity: Atomic<ThreadIdentity>
+    /// The number by which the system knows the owner. Relaxed: for people.
+    let systemNumber: Atomic<UInt32>
     /// Guarded by the waits' lock: how far the search for a cycle of waits has come here.
     var search: Waits.Search
     /// Guarded by the waits' lock: what the owner sleeps for.
     var wait: Wait
+    /// Guarded by the waits' lock: since when.
+    var waitsSince: UInt64
     /// For the multicasts that the owner creates next. For the owner only.
     var vacant: VacantSlots
     /// What the owner has deferred, by multicast: see `Deferrals`. Changed by the owner, under the

@@ -26,6 +26,7 @@ enum ThreadRegistry {
     }
     record.identity = ThreadIdentity(
       threadCount.wrappingAdd(1, ordering: .relaxed).newValue, with: record)
+    record.storage.pointee.systemNumber.store(shims_get_thread_id(), ordering: .relaxed)
     shims_set_thread_record(record.storage)
     return record
   }
@@ -62,7 +63,10 @@ enum ThreadRegistry {
   ) {
     for record in all {
       record.wait = .nothing
-      if record == survivor { continue }
+      if record == survivor {
+        record.storage.pointee.systemNumber.store(shims_get_thread_id(), ordering: .relaxed)
+        continue
+      }
       record.clear(release: release, willLeave: { _, _ in }, didLeave: didLeave)
       record.identity = .none
       record.giveBack()

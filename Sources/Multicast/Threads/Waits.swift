@@ -262,9 +262,15 @@ enum Waits {
     // Looked up each time: a release function that ran on this thread may have given it a record.
     let thread = ThreadRecord.current
     let before = generation
-    var sleeper = Sleeper(wait: wait, key: key)
+    let now = shims_now_ns()
+    var sleeper = Sleeper(wait: wait, key: key, since: now, isStranger: thread == nil)
     withUnsafeMutablePointer(to: &sleeper) { sleeper in
-      if let thread { thread.wait = wait } else { link(sleeper) }
+      if let thread {
+        thread.wait = wait
+        if !isAgain { thread.storage.pointee.waitsSince = now }
+      } else {
+        link(sleeper)
+      }
       Sleeper.link(sleeper, isAgain: isAgain)
       let isForThread = wait.isForThread
       sleeperCount &+= 1  //~ sleeper_not_counted
@@ -282,6 +288,18 @@ enum Waits {
       if let thread { thread.wait = .nothing } else { unlink(sleeper) }
     }
     return generation == before ? .no : .again
+  }
+
+  /// What a thread without a record sleeps for.
+  ///
+  /// - Parameter place: How many others come first in the list.
+  static func stranger(at place: Int) -> UnsafeMutablePointer<Sleeper>? {
+    var (stranger, left) = (firstStranger, place)
+    while left > 0 {
+      stranger = stranger?.pointee.nextStranger
+      left &-= 1
+    }
+    return stranger
   }
 
   private static func link(_ stranger: UnsafeMutablePointer<Sleeper>) {

@@ -246,6 +246,9 @@ static inline struct shims_sleepers *shims_get_sleepers(size_t index) {
 }
 
 static inline void shims_lock(pthread_mutex_t *mutex) { pthread_mutex_lock(mutex); }
+static inline bool shims_try_lock(pthread_mutex_t *mutex) {
+  return pthread_mutex_trylock(mutex) == 0;
+}
 static inline void shims_unlock(pthread_mutex_t *mutex) { pthread_mutex_unlock(mutex); }
 static inline void shims_lock_init(pthread_mutex_t *mutex) {
   static const pthread_mutex_t ordinary = PTHREAD_MUTEX_INITIALIZER;
@@ -387,10 +390,37 @@ static inline void shims_copy_label(shims_label *label, const char *text) {
   if (text != NULL) memcpy(label->text, text, strnlen(text, sizeof label->text - 1));
 }
 
+static inline const char *shims_get_label(const shims_label *label) { return label->text; }
+
+// The number by which the system, a debugger and /proc know the calling thread.
+static inline uint32_t shims_get_thread_id(void) { return (uint32_t)syscall(SYS_gettid); }
+
 // Names the calling thread.
 static inline void shims_set_thread_name(const shims_thread_name *name) {
   if (name->text[0] != '\0') prctl(PR_SET_NAME, name->text);
 }
+
+// ---- Reports -------------------------------------------------------------------------------
+
+// Where a function is: in which module, and how far behind a symbol or, if there is no symbol,
+// behind the beginning of the module.
+#define SHIMS_NAME_SIZE 100
+typedef struct shims_place {
+  uint64_t offset;
+  char module[SHIMS_NAME_SIZE], symbol[SHIMS_NAME_SIZE];
+} shims_place;
+
+// Finds the place of an address. False if it is in no module. Takes no memory, and no lock that is
+// held while a library's constructors or destructors run.
+SHIMS_HIDDEN bool shims_locate(uint64_t address, shims_place *place);
+
+static inline const char *shims_get_module(const shims_place *place) { return place->module; }
+static inline const char *shims_get_symbol(const shims_place *place) { return place->symbol; }
+
+// Writes to a descriptor. False if it takes no more. errno is preserved.
+SHIMS_HIDDEN bool shims_write(int descriptor, const void *text, size_t size);
+
+static inline uint64_t shims_get_process_id(void) { return (uint64_t)syscall(SYS_getpid); }
 
 // ---- Thread exit and fork ------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ static void init(const char *name, initializer function, size_t oldest_size, siz
   static void init_any_##STRUCT(void) {                                        \
     init(#STRUCT, init_##STRUCT, OLDEST, sizeof(multicast_##STRUCT));          \
   }
-INITIALIZER(add_options, sizeof(multicast_add_options))
+INITIALIZER(add_options, 64)
 INITIALIZER(allocator, sizeof(multicast_allocator))
 INITIALIZER(queue_options, 40)
 INITIALIZER(queue_stats, sizeof(multicast_queue_stats))
@@ -76,11 +76,16 @@ static void ask_for_create_error(void) {
                 MULTICAST_ERROR_LIMIT);
 }
 
+static void dump(void) {
+  NOTE("multicast_dump");
+  EXPECT_STATUS(multicast_dump(callee_write, (void *)&callee_functions), MULTICAST_OK);
+}
+
 static void recover_memory(void) { memory_recover(); }
 
 static const any_call calls[] = {name_a_status,      set_allocator,          init_any_add_options,
                                  init_any_allocator, init_any_queue_options, init_any_queue_stats,
                                  init_any_broadcaster_options, fail_memory,  recover_memory,
                                  init_any_registration, ask_for_create_error,
-                                 init_any_invocation, init_any_outcome,    trim};
+                                 init_any_invocation, init_any_outcome, trim, dump};
 const call_table library_calls = {calls, sizeof calls / sizeof calls[0]};

@@ -230,9 +230,16 @@ static void enumerate(void) {
                MULTICAST_ERROR_LIMIT);
 }
 
+static void describe(void) {
+  multicast m = any_multicast();
+  NOTE("multicast_describe(%llx)", (long long)m.id);
+  EXPECT_STATUS(multicast_describe(m, callee_write, (void *)&callee_functions),
+                MULTICAST_ERROR_INVALID_HANDLE);
+}
+
 static const any_call calls[] = {create,     destroy,   add,    add,    add_many, remove_one,
                                  remove_many, remove_context, remove_at, remove_all, look,
                                  invoke,     invoke,    visit,  remove_every, remove_within,
                                  destroy_within, remove_several_within, prune, create_with,
-                                 create_with, visit_undo, enumerate};
+                                 create_with, visit_undo, enumerate, describe};
 const call_table multicast_calls = {calls, sizeof calls / sizeof calls[0]};

@@ -1,5 +1,7 @@
 #include "callees.h"
 
+#include <string.h>
+
 #include "calls.h"
 #include "expect.h"
 #include "values.h"
@@ -75,4 +77,11 @@ bool callee_enumerate(void *context, const multicast_registration *registration)
   EXPECT_EQ(registration->token.id, multicast_token_current().id);
   callee_call_on();
   return !is_fuzzing_thread() || any_byte() >= 16;
+}
+
+bool callee_write(void *context, const char *text, size_t size) {
+  EXPECT(context == (void *)&callee_functions, "a text with the wrong context");
+  EXPECT(memchr(text, '\n', size) == text + size - 1, "not one line");
+  callee_call_on();
+  return !is_fuzzing_thread() || any_byte() >= 4;
 }

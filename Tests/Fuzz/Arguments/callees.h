@@ -14,6 +14,7 @@ void callee_unlock(void *strong);
 void callee_wake(void *context);
 void callee_interest(void *context, multicast target, bool wanted);
 bool callee_visit(void *context, const multicast_delegate *delegate);
+bool callee_write(void *context, const char *text, size_t size);
 bool callee_enumerate(void *context, const multicast_registration *registration);
 
 /* Calls the library, perhaps. */

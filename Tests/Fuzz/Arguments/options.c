@@ -19,6 +19,7 @@ multicast_add_options *any_options(void) {
   if ((b & 0x18) == 0x18) o->lock = callee_lock, o->unlock = callee_unlock;
   if ((b & 0xF8) == 0x20) o->lock = callee_lock;
   if ((b & 0xF8) == 0x40) o->unlock = callee_unlock;
+  if (any_byte() < 64) o->label = any_text();
   return o;
 }
 

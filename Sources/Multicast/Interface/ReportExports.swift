@@ -1,0 +1,30 @@
+import MulticastHeader
+import MulticastShims
+
+@_cdecl("multicast_dump") @implementation
+public func multicast_dump(
+  _ writer: multicast_writer?, _ context: UnsafeMutableRawPointer?
+) -> multicast_status {
+  writing(writer, context) { text in
+    Report.dump(text)
+    return .ok
+  }
+}
+
+@_cdecl("multicast_describe") @implementation
+public func multicast_describe(
+  _ target: multicast, _ writer: multicast_writer?, _ context: UnsafeMutableRawPointer?
+) -> multicast_status {
+  guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.code }
+  return writing(writer, context) { text in Report.describe(target, text) }
+}
+
+/// Has a text made, with its buffer on the stack.
+@inline(__always)
+private func writing(
+  _ writer: multicast_writer?, _ context: UnsafeMutableRawPointer?, _ make: (Text) -> Status
+) -> multicast_status {
+  withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Text.lineSize) { line in
+    make(Text(writer, context, line: line.baseAddress.unsafelyUnwrapped)).code
+  }
+}

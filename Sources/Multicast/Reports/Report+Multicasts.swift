@@ -1,0 +1,162 @@
+import MulticastHeader
+import MulticastShims
+import Synchronization
+
+extension Report {
+  /// A copy of what is reported of a registration.
+  private struct Facts {
+    var token = Token.none
+    var delegate = multicast_delegate()
+    var state: UInt32 = 0
+    var flags: UInt32 = 0
+    var priority: Int32 = 0
+    var events: UInt64 = 0
+    var lifetime = Handle.none
+    var queue = Handle.none
+
+    /// The stripe's lock is held.
+    mutating func read(_ entry: UnsafeMutablePointer<InvocationList.Entry>) {
+      token = entry.pointee.token
+      delegate = InvocationList.delegate(of: entry)
+      state = entry.pointee.state.load(ordering: .relaxed)
+      let registration = Registration(index: token.index)
+      guard let details = registration.details else { return }
+      flags = details.pointee.flags
+      priority = details.pointee.priority
+      events = details.pointee.events
+      lifetime = RegistrationDetails.membership(of: details, .owned).pointee.lifetime
+      // The handle without the queue's lock: it may be that of the slot's next occupant, if the
+      // queue is being destroyed.
+      if let slot = details.pointee.queue { queue = Queue(slot: slot).handle }
+    }
+  }
+
+  // MARK: - A multicast
+
+  /// Takes the stripe's lock, if the multicast still exists.
+  private mutating func take(_ multicast: Multicast) -> Access {
+    guard take(multicast.stripe.mutex) else { return .refused }
+    if multicast.isCurrent { return .locked }
+    multicast.stripe.unlock()
+    return .stale
+  }
+
+  /// - Parameter withCalls: Whether the threads are added that are in calls of its delegates, or
+  ///   wait for such calls.
+  @inline(never)
+  mutating func add(_ multicast: Multicast, withCalls: Bool) {
+    switch take(multicast) {
+    case .stale: return
+    case .refused:
+      text.add(
+        "\nmulticast %x: a thread is changing it and does not go on\n", multicast.handle.rawValue)
+    case .locked:
+      text.keep(multicast.label)
+      let live = multicast.list?.live ?? 0
+      multicast.stripe.unlock()
+      text.add("\nmulticast %x%l: delegates: %d\n", multicast.handle.rawValue, UInt64(live))
+      var position: UInt32 = 0
+      while text.goesOn, let facts = nextDelegate(&position, of: multicast) { add(facts) }
+    }
+    if withCalls { addThreads(multicast) }
+  }
+
+  /// A copy of the next delegate that is not dead. Its label is kept.
+  private mutating func nextDelegate(_ position: inout UInt32, of multicast: Multicast) -> Facts? {
+    guard take(multicast) == .locked else { return nil }
+    defer { multicast.stripe.unlock() }
+    guard let list = multicast.list,
+      let next = list.firstPosition(from: position, where: { _ in true })
+    else { return nil }
+    position = next &+ 1
+    var facts = Facts()
+    facts.read(list.entry(next))
+    text.keep(Registration(index: facts.token.index).label)
+    return facts
+  }
+
+  private mutating func add(_ facts: Facts) {
+    text.add("  delegate %x%l", facts.token.rawValue)
+    addPlace(UInt64(unsafeBitCast(facts.delegate.function, to: UInt.self)))
+    text.add(", context %x", UInt64(UInt(bitPattern: facts.delegate.context)))
+    if facts.priority > 0 { text.add(", priority %d", UInt64(facts.priority)) }
+    if facts.priority < 0 { text.add(", priority -%d", UInt64(facts.priority.magnitude)) }
+    if facts.events != 0 { text.add(", events %x", facts.events) }
+    if facts.state & InvocationList.State.paused != 0 { text.add(", paused") }
+    if facts.state & InvocationList.State.once != 0 { text.add(", once") }
+    if facts.flags & MULTICAST_LATEST != 0 { text.add(", latest") }
+    if facts.state & (InvocationList.State.weak | InvocationList.State.shared) != 0 {
+      text.add(", weak")
+    }
+    if !facts.queue.isNone { text.add(", queue %x", facts.queue.rawValue) }
+    if !facts.lifetime.isNone { text.add(", lifetime %x", facts.lifetime.rawValue) }
+    text.add("\n")
+  }
+
+  /// Where a function is.
+  private mutating func addPlace(_ function: UInt64) {
+    var place = shims_place()
+    let isKnown = shims_locate(function, &place)
+    withUnsafePointer(to: &place) {
+      if isKnown {
+        text.add(
+          ": %s(%s+%x)", Self.address(shims_get_module($0)), Self.address(shims_get_symbol($0)),
+          $0.pointee.offset)
+      } else {
+        text.add(": %x", function)
+      }
+    }
+  }
+
+  private static func address(_ text: UnsafePointer<CChar>?) -> UInt64 {
+    UInt64(UInt(bitPattern: text))
+  }
+
+  // MARK: - Names, in the lines of other things
+
+  /// A multicast, and its label.
+  mutating func addName(of multicast: Multicast) {
+    text.keep(nil)
+    if multicast.isGoverned, take(multicast) == .locked {
+      text.keep(multicast.label)
+      multicast.stripe.unlock()
+    }
+    text.add("multicast %x%l", multicast.handle.rawValue)
+  }
+
+  /// A delegate, its label, and whether it was removed.
+  mutating func addName(of token: Token) {
+    text.keep(nil)
+    var isRetired = false
+    if let registration = Registration(slotOf: token) {
+      let owner = registration.owner
+      let mutex = Stripe(of: owner).mutex
+      if take(mutex) {
+        // The slot may have gone to another stripe; then the token is stale.
+        if let id = registration.id(guardedAs: owner) {
+          isRetired = id == token.changed(to: .retired)
+          if isRetired || id == token { text.keep(registration.label) }
+        }
+        mutex.unlock()
+      }
+    }
+    text.add("delegate %x%l", token.rawValue)
+    if isRetired { text.add(" (removed)") }
+  }
+}
+
+// The stripe's lock is held.
+
+extension Multicast {
+  /// Nil if it has no policies.
+  fileprivate var label: UnsafeMutablePointer<shims_label>? {
+    isGoverned ? withUnsafeMutablePointer(to: &policies.storage.pointee.label) { $0 } : nil
+  }
+}
+
+extension Registration {
+  /// Nil if it has none.
+  fileprivate var label: UnsafeMutablePointer<shims_label>? {
+    details.flatMap { RegistrationDetails.label(of: $0) }
+  }
+}

@@ -1,0 +1,100 @@
+import MulticastHeader
+import MulticastShims
+import Synchronization
+
+/// `multicast_dump` and `multicast_describe`: what there is, which thread is in which call, and
+/// what each thread waits for.
+///
+/// A report is for a program that hangs, too, and for one that a debugger has stopped. So it waits
+/// for no other thread, takes no memory, and needs no thread record. It reads in three ways:
+///
+/// - *Handles and frames* without a lock. Slots, slabs, thread records and their blocks are never
+///   unmapped, and what is read of them is atomic. The reads are acquire: they pair with the
+///   releases by which slabs, records and frames are published. A report makes no heavy fence. A
+///   call that begins or ends meanwhile may be there or not; one that lasts is there.
+/// - *Everything else* under the lock that guards it, into a copy on the stack. A list, details or
+///   a label cannot be freed while their stripe's lock is held, and a thread that sleeps cannot
+///   leave its list without the waits' lock. The report does not publish a frame instead, as an
+///   invocation does: it would have to register as an invoker, which takes that lock, too, and the
+///   removals of a multicast with a single invoker would have to make fences from then on.
+/// - The lock is *tried*, for half a second at most. A thread holds a lock for microseconds. If it
+///   still has it then, it is stopped, and the report says what it could not read. After some such
+///   locks it does not wait any more.
+///
+/// The writer is called with no lock held. One lock is held at a time, and nothing is locked under
+/// it. Each line is right at its own moment.
+struct Report {
+  var text: Text
+  /// For how many more locks it waits.
+  private var patience = 4
+
+  init(_ text: Text) { self.text = text }
+
+  /// What became of a lock.
+  enum Access { case locked, stale, refused }
+
+  /// Called after a lock was found held.
+  ///
+  /// - Parameter end: 0 at first.
+  /// - Returns: false if it is not to be tried again.
+  private mutating func waits(_ end: inout UInt64) -> Bool {
+    let now = shims_now_ns()
+    if end == 0 { end = now &+ 500_000_000 }
+    if patience == 0 { return false }
+    if now >= end {
+      patience &-= 1
+      return false
+    }
+    shims_backoff()
+    return true
+  }
+
+  @inline(never)
+  mutating func take(_ lock: Lock) -> Bool {
+    var end: UInt64 = 0
+    while !lock.tryLock() { if !waits(&end) { return false } }
+    return true
+  }
+
+  mutating func take(_ lock: SpinningLock) -> Bool {
+    var end: UInt64 = 0
+    while !lock.tryLock() { if !waits(&end) { return false } }
+    return true
+  }
+
+  // MARK: - What is reported
+
+  /// Everything of the process.
+  static func dump(_ text: Text) {
+    var report = Report(text)
+    report.text.add(
+      "libmulticast %d.%d.%d in process %d\n", UInt64(MULTICAST_VERSION_MAJOR),
+      UInt64(MULTICAST_VERSION_MINOR), UInt64(MULTICAST_VERSION_PATCH), shims_get_process_id())
+    var index: UInt32 = 0
+    while let next = Multicast.pool.directory.next(from: index), report.text.goesOn {
+      let multicast = Multicast(slot: next)
+      if multicast.handle.isOfMulticast { report.add(multicast, withCalls: false) }
+      index = next &+ 1
+    }
+    index = 0
+    while let next = Queue.pool.directory.next(from: index), report.text.goesOn {
+      let queue = Queue(slot: Queue.pool.directory.slot(next).unsafelyUnwrapped)
+      if queue.handle.kind == .queue { report.add(queue) }
+      index = next &+ 1
+    }
+    index = 0
+    while let next = Lifetime.pool.directory.next(from: index), report.text.goesOn {
+      report.addLifetime(Lifetime.pool.header(next).pointee.id.load(ordering: .relaxed))
+      index = next &+ 1
+    }
+    report.addThreads(nil)
+  }
+
+  /// One multicast.
+  static func describe(_ multicast: Multicast, _ text: Text) -> Status {
+    if !multicast.isCurrent { return .invalidHandle }
+    var report = Report(text)
+    report.add(multicast, withCalls: true)
+    return .ok
+  }
+}

@@ -1,0 +1,156 @@
+/* multicast_describe(): one multicast. */
+
+#include "removals.h"
+#include "reports.h"
+
+#include <sys/auxv.h>
+
+static report text, other;
+static int calls;
+
+static multicast labelled(const char *label) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  options.label = label;
+  return multicast_create_with(&options);
+}
+
+static unsigned long long number(uint64_t id) { return id; }
+
+TEST(describe_lists_the_delegates_in_order_with_their_options) {
+  multicast m = labelled("temperature");
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  multicast_token plain = add(m, counter(&calls)), first, last;
+  options.label = "the first";
+  options.priority = 7;
+  options.events = 0x12;
+  options.lifetime = multicast_lifetime_create();
+  options.flags = MULTICAST_ONCE;
+  first = add_with(m, counter(&calls), &options);
+  options = to_queue(q);
+  options.priority = -7;
+  options.flags = MULTICAST_LATEST;
+  last = add_with(m, counter(NULL), &options);
+  CHECK_OK(multicast_token_pause(plain));
+  described(&text, m);
+  expect_line(text.text, "multicast 0x%llx \"temperature\": delegates: 3", number(m.id));
+  expect_line(text.text,
+              "  delegate 0x%llx \"the first\": ..., context 0x%llx, priority 7, events 0x12, "
+              "once, lifetime ...",
+              number(first.id), number((uintptr_t)&calls));
+  expect_line(text.text, "  delegate 0x%llx: ..., context 0x%llx, paused", number(plain.id),
+              number((uintptr_t)&calls));
+  expect_line(text.text, "  delegate 0x%llx: ..., context 0x0, priority -7, latest, queue 0x%llx",
+              number(last.id), number(q.id));
+  CHECK(strstr(text.text, "the first") < strstr(text.text, "paused"));
+  CHECK(strstr(text.text, "paused") < strstr(text.text, "latest"));
+  CHECK_EQ(text.lines, 5); /* with an empty one */
+}
+
+TEST(describe_has_the_symbol_of_a_function_that_a_library_exports) {
+  multicast m = multicast_create();
+  multicast_delegate d = {(multicast_function)(void (*)(void))qsort, NULL};
+  multicast_delegate none = {(multicast_function)(uintptr_t)64, NULL};
+  add(m, d);
+  add(m, none);
+  add(m, counter(&calls));
+  described(&text, m);
+  if (getauxval(AT_BASE) != 0) { /* otherwise the program is static, and exports nothing */
+    expect_line(text.text, "  delegate ...(...qsort+0x0), context 0x0");
+  }
+  expect_line(text.text, "  delegate ...: 0x40, context 0x0"); /* in no library: it was unloaded */
+  expect_line(text.text, "  delegate ...: ...(...+0x...), context 0x...");
+}
+
+static void *lock_it(void *context) { return context; }
+static void unlock_it(void *strong) { (void)strong; }
+
+TEST(describe_says_which_contexts_are_weak) {
+  multicast m = multicast_create();
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  options.lock = lock_it;
+  options.unlock = unlock_it;
+  add_with(m, counter(&calls), &options);
+  expect_line(described(&text, m), "  delegate ..., weak");
+}
+
+TEST(describe_replaces_what_would_end_a_line_or_a_label) {
+  multicast m = labelled("a\"b\nc\x01");
+  expect_line(described(&text, m), "multicast 0x%llx \"a?b?c?\": delegates: 0", number(m.id));
+}
+
+TEST(describe_of_a_handle_that_is_none_is_invalid_handle) {
+  multicast m = multicast_create(), forged = {m.id + 1};
+  int fd = -1;
+  CHECK_OK(multicast_destroy(m));
+  text.lines = 0;
+  CHECK_STATUS(multicast_describe(m, report_line, &text), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_describe(forged, report_line, &text), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_describe(m, NULL, &fd), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(text.lines, 0);
+}
+
+TEST(describe_stops_when_the_writer_returns_false) {
+  multicast m = multicast_create();
+  int i;
+  for (i = 0; i < 10; ++i) add(m, counter(&calls));
+  text.most = 4;
+  described(&text, m);
+  CHECK_EQ(text.lines, 4);
+  dumped(&text);
+  CHECK_EQ(text.lines, 4);
+}
+
+TEST(describe_has_the_calls_of_that_multicast_and_the_waits_for_them) {
+  blocker b = BLOCKER_INIT;
+  invoker i;
+  removal r;
+  multicast beside = multicast_create();
+  prepare_removal(&r, labelled("shown"), &b, by_remove);
+  add(r.target, r.delegate);
+  invoke_in_background(&i, r.target);
+  gate_wait(&b.entered);
+  described(&text, r.target);
+  expect_line(text.text, "  in a call of delegate 0x... by multicast 0x%llx \"shown\"",
+              number(r.target.id));
+  r.thread = start_thread(remove_in_thread, &r);
+  EVENTUALLY(strstr(described(&text, r.target), "waits") != NULL);
+  expect_line(text.text, "  waits ... s for calls of delegate 0x... (removed)");
+  expect_line(text.text, "    thread ... is in one");
+  described(&other, beside);
+  CHECK_EQ(other.lines, 2);
+  gate_open(&b.let_go);
+  CHECK_EQ(invoke_finished(&i), 1);
+  join_thread(r.thread);
+  CHECK_OK(r.result);
+}
+
+/* The writer may use the library: no lock is held. */
+static bool change_in_writer(void *context, const char *line, size_t size) {
+  multicast m = *(multicast *)context;
+  (void)line, (void)size;
+  add(m, counter(&calls));
+  CHECK_OK(multicast_remove_at(m, 0));
+  CHECK(multicast_invoke(m, 0, NULL, 0) > 0);
+  CHECK_OK(multicast_describe(m, report_line, &other));
+  other.length = 0;
+  return ++calls < 1000;
+}
+
+TEST(describe_holds_no_lock_while_the_writer_runs) {
+  multicast m = labelled("changed");
+  add(m, counter(&calls));
+  CHECK_OK(multicast_describe(m, change_in_writer, &m));
+  CHECK_OK(multicast_dump(change_in_writer, &m));
+  CHECK(calls > 4);
+}
+
+TEST(describe_of_a_large_multicast_has_every_delegate) {
+  enum { COUNT = 600 };
+  multicast m = multicast_create();
+  int i;
+  for (i = 0; i < COUNT; ++i) add(m, counter(&calls));
+  for (i = 0; i < COUNT / 2; ++i) CHECK_OK(multicast_remove_at(m, (size_t)i));
+  described(&text, m);
+  CHECK_EQ(text.lines, 2 + COUNT / 2);
+}

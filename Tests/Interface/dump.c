@@ -1,0 +1,392 @@
+/* multicast_dump(): all of the process. */
+
+#include "allocators.h"
+#include "removals.h"
+#include "reports.h"
+
+#include <unistd.h>
+
+static report text;
+static int calls;
+
+static unsigned long long number(uint64_t id) { return id; }
+
+/* ---- What there is --------------------------------------------------------------------------- */
+
+TEST(dump_lists_multicasts_queues_and_lifetimes) {
+  multicast_create_options named = MULTICAST_CREATE_OPTIONS_INIT;
+  multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
+  multicast_add_options options = to_queue(q);
+  multicast m = multicast_create(), other;
+  named.label = "input";
+  other = multicast_create_with(&named);
+  options.lifetime = multicast_lifetime_create();
+  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &options);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
+  dumped(&text);
+  expect_line(text.text, "libmulticast %d.%d.%d in process %d", MULTICAST_VERSION_MAJOR,
+              MULTICAST_VERSION_MINOR, MULTICAST_VERSION_PATCH, (int)getpid());
+  expect_line(text.text, "multicast 0x%llx: delegates: 2", number(m.id));
+  expect_line(text.text, "multicast 0x%llx \"input\": delegates: 0", number(other.id));
+  expect_line(text.text,
+              "queue 0x%llx: calls that wait: 2 of 2; queued: 2, refused: 2, dropped: 0, "
+              "at most: 2",
+              number(q.id));
+  expect_line(text.text, "lifetime 0x%llx: delegates: 2", number(options.lifetime.id));
+  CHECK(strstr(text.text, "thread") == NULL);
+}
+
+TEST(dump_of_what_was_given_back_is_one_line) {
+  multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  multicast m = multicast_create();
+  multicast_add_options options = to_queue(q);
+  options.lifetime = lifetime;
+  add_with(m, counter(&calls), &options);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_OK(multicast_lifetime_end(lifetime));
+  CHECK_OK(multicast_queue_destroy(q));
+  dumped(&text);
+  CHECK_EQ(text.lines, 3); /* the multicast was forgotten */
+  expect_line(text.text, "multicast 0x%llx: delegates: 0", number(m.id));
+  CHECK_OK(multicast_destroy(m));
+  dumped(&text);
+  CHECK_EQ(text.lines, 1);
+}
+
+TEST(dump_before_anything_was_made) {
+  dumped(&text);
+  CHECK_EQ(text.lines, 1);
+}
+
+TEST(dump_without_a_writer_goes_to_a_descriptor) {
+  char from_pipe[sizeof text.text] = "";
+  int ends[2], closed = -1;
+  multicast m = multicast_create();
+  add(m, counter(&calls));
+  CHECK_EQ(pipe(ends), 0);
+  CHECK_OK(multicast_dump(NULL, &ends[1]));
+  CHECK_EQ(close(ends[1]), 0);
+  CHECK(read(ends[0], from_pipe, sizeof from_pipe - 1) > 0);
+  CHECK_TEXT(from_pipe, dumped(&text));
+  CHECK_OK(multicast_dump(NULL, &closed)); /* nothing is written */
+}
+
+TEST(dump_without_a_writer_and_a_descriptor_goes_to_standard_error) {
+  char from_pipe[sizeof text.text] = "";
+  int ends[2], before = dup(2);
+  CHECK_EQ(pipe(ends), 0);
+  CHECK_EQ(dup2(ends[1], 2), 2);
+  CHECK_OK(multicast_dump(NULL, NULL));
+  CHECK_EQ(dup2(before, 2), 2);
+  CHECK(read(ends[0], from_pipe, sizeof from_pipe - 1) > 0);
+  CHECK_TEXT(from_pipe, dumped(&text));
+}
+
+TEST(dump_takes_no_memory) {
+  use_test_allocator();
+  add(multicast_create(), counter(&calls));
+  fail_after = 0;
+  CHECK(has_line(dumped(&text), "  delegate ..."));
+  CHECK(!has_failed);
+  fail_after = -1;
+}
+
+/* ---- Which thread does what ------------------------------------------------------------------ */
+
+static multicast inner;
+static multicast_queue own;
+
+static void invoke_inner(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  CHECK_EQ(multicast_invoke(inner, 0, NULL, 0), 1);
+}
+
+static void dump_here(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  dumped(&text);
+}
+
+TEST(dump_has_the_calls_of_a_thread_from_the_outermost) {
+  multicast m = multicast_create();
+  multicast_delegate outer = {invoke_inner, NULL}, innermost = {dump_here, NULL};
+  multicast_token first, second;
+  multicast_add_options options;
+  char *at;
+  inner = multicast_create();
+  own = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
+  options = to_queue(own);
+  options.label = "outer";
+  first = add_with(m, outer, &options);
+  second = add(inner, innermost);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(own, 0), 1);
+  expect_line(text.text, "thread %d", own_number());
+  at = strstr(text.text, "thread");
+  expect_line(at, "  in a call of delegate 0x%llx \"outer\" from queue 0x%llx", number(first.id),
+              number(own.id));
+  at = strstr(at, "\"outer\"");
+  expect_line(at, "  in a call of delegate 0x%llx by multicast 0x%llx", number(second.id),
+              number(inner.id));
+  expect_line(text.text, "  last run by thread: %d", own_number());
+}
+
+static void dump_inside(void *unused) {
+  (void)unused;
+  CHECK_EQ(multicast_invoke(inner, 0, NULL, 0), 1);
+  expect_line(text.text, "thread %d", own_number());
+}
+
+TEST(dump_in_the_child_of_a_fork_has_the_numbers_of_the_child) {
+  multicast_delegate d = {dump_here, NULL};
+  inner = multicast_create();
+  add(inner, d);
+  dump_inside(NULL);
+  in_child(dump_inside, NULL);
+}
+
+/* ---- Which thread waits for what ------------------------------------------------------------- */
+
+/* The program hangs on purpose: a removal waits for a call that does not return. Another thread
+ * looks what it is. */
+TEST(dump_tells_for_whom_a_removal_waits) {
+  blocker b = BLOCKER_INIT;
+  invoker i;
+  removal r;
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  multicast m = multicast_create();
+  options.label = MULTICAST_HERE;
+  prepare_removal(&r, m, &b, by_token);
+  r.token = add_with(m, r.delegate, &options);
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  r.thread = start_thread(remove_in_thread, &r);
+  EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
+  expect_line(text.text,
+              "  in a call of delegate 0x%llx \"...dump.c:...\" (removed) by multicast 0x%llx",
+              number(r.token.id), number(m.id));
+  expect_line(text.text, "  waits ... s for calls of delegate 0x%llx \"...dump.c:...\" (removed)",
+              number(r.token.id));
+  expect_line(text.text, "    thread ... is in one");
+  pause_ms(20);
+  CHECK(strstr(dumped(&text), "  waits 0.000 s") == NULL); /* the time goes on */
+  gate_open(&b.let_go);
+  join_thread(r.thread);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK(strstr(dumped(&text), "thread") == NULL);
+}
+
+/* That thread had no record; this one has. */
+static multicast_token awaited;
+
+static void remove_awaited(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  multicast_token_remove(awaited);
+}
+
+TEST(dump_tells_what_a_thread_waits_for_inside_a_call) {
+  blocker b = BLOCKER_INIT;
+  invoker i, waiting;
+  multicast m = multicast_create(), other = multicast_create();
+  multicast_delegate d = {remove_awaited, NULL};
+  awaited = add(m, blocking(&b));
+  add(other, d);
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  invoke_in_background(&waiting, other);
+  EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
+  expect_line(strstr(text.text, "thread"), "  in a call of ... by multicast 0x%llx",
+              number(other.id));
+  expect_line(text.text, "  waits ... s for calls of delegate 0x%llx (removed)",
+              number(awaited.id));
+  gate_open(&b.let_go);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(invoke_finished(&waiting), 1);
+}
+
+static void *remove_all_of(void *m) {
+  CHECK_EQ(multicast_remove_all(*(multicast *)m), 2);
+  return NULL;
+}
+
+TEST(dump_tells_that_a_thread_waits_for_calls_of_several) {
+  blocker b = BLOCKER_INIT, c = BLOCKER_INIT;
+  invoker i, k;
+  multicast m = multicast_create();
+  multicast_token t = add(m, blocking(&b)), u;
+  pthread_t thread;
+  CHECK_OK(multicast_token_pause(t));
+  u = add(m, blocking(&c));
+  invoke_in_background(&i, m);
+  gate_wait(&c.entered);
+  CHECK_OK(multicast_token_resume(t));
+  CHECK_OK(multicast_token_pause(u));
+  invoke_in_background(&k, m);
+  gate_wait(&b.entered);
+  thread = start_thread(remove_all_of, &m);
+  EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
+  CHECK(has_line(text.text, "  waits ... for calls of delegate ... (removed), and of others"));
+  gate_open(&b.let_go);
+  gate_open(&c.let_go);
+  join_thread(thread);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(invoke_finished(&k), 1);
+}
+
+static void *invoke_waiting(void *m) {
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  how.flags = MULTICAST_WAIT;
+  CHECK_EQ(multicast_invoke_with(*(multicast *)m, &how, NULL), 1);
+  return NULL;
+}
+
+TEST(dump_tells_that_a_thread_waits_for_queued_calls) {
+  multicast m = multicast_create();
+  pthread_t thread;
+  own = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
+  add_queued(m, counter(&calls), own);
+  thread = start_thread(invoke_waiting, &m);
+  EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
+  expect_line(text.text,
+              "  waits ... s for calls in queue 0x%llx; to run it: a thread that is not known",
+              number(own.id));
+  CHECK_EQ(multicast_queue_run(own, 0), 1);
+  join_thread(thread);
+}
+
+static void *invoke_twice(void *m) {
+  CHECK_EQ(multicast_invoke(*(multicast *)m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(*(multicast *)m, 0, NULL, 0), 1);
+  return NULL;
+}
+
+TEST(dump_tells_that_a_thread_waits_for_room) {
+  multicast m = multicast_create();
+  pthread_t thread;
+  own = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  add_queued(m, counter(&calls), own);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(own, 0), 1); /* this thread is expected to run it again */
+  thread = start_thread(invoke_twice, &m);
+  EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
+  expect_line(text.text, "  waits ... s for room in queue 0x%llx; to run it: thread %d",
+              number(own.id), own_number());
+  CHECK_EQ(multicast_queue_run(own, 0), 1);
+  EVENTUALLY(calls == 2 && stats_of(own).pending == 1);
+  join_thread(thread);
+}
+
+static void *stop_own(void *unused) {
+  (void)unused;
+  CHECK_OK(multicast_queue_stop(own));
+  return NULL;
+}
+
+TEST(dump_tells_that_a_thread_waits_for_the_thread_of_a_queue) {
+  blocker b = BLOCKER_INIT;
+  multicast m = multicast_create();
+  pthread_t thread;
+  own = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
+  add_queued(m, blocking(&b), own);
+  CHECK_OK(multicast_queue_start(own));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  gate_wait(&b.entered);
+  expect_line(dumped(&text), "  its own thread: ...");
+  thread = start_thread(stop_own, NULL);
+  EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
+  expect_line(text.text, "  waits ... s for thread ... to end what it does");
+  gate_open(&b.let_go);
+  join_thread(thread);
+}
+
+/* ---- While others hold locks, or change things ----------------------------------------------- */
+
+static gate holds = GATE_INIT, let_go = GATE_INIT;
+static int is_to_hold;
+
+/* The allocator is called while the library holds locks: this thread keeps them. */
+static void *allocate_slowly(void *context, size_t size, size_t alignment) {
+  (void)context;
+  if (LOAD(is_to_hold) != 0) {
+    STORE(is_to_hold, 0);
+    gate_open(&holds);
+    gate_wait(&let_go);
+  }
+  return allocate_aligned(size, alignment);
+}
+
+static void *add_some(void *m) {
+  int i;
+  for (i = 0; i < 20; ++i) add(*(multicast *)m, counter(&calls));
+  return NULL;
+}
+
+TEST(dump_does_not_hang_if_a_thread_keeps_a_lock_of_the_library) {
+  multicast m, beside;
+  pthread_t thread;
+  use_allocator(allocate_slowly, NULL);
+  m = multicast_create();
+  beside = multicast_create();
+  add(m, counter(&calls));
+  add(beside, counter(&calls));
+  STORE(is_to_hold, 1);
+  thread = start_thread(add_some, &m);
+  gate_wait(&holds);
+  dumped(&text);
+  expect_line(text.text, "multicast 0x%llx: a thread is changing it and does not go on",
+              number(m.id));
+  expect_line(text.text, "multicast 0x%llx: delegates: 1", number(beside.id));
+  described(&text, m);
+  expect_line(text.text, "multicast 0x%llx: a thread is changing it and does not go on",
+              number(m.id));
+  gate_open(&let_go);
+  join_thread(thread);
+  expect_line(dumped(&text), "multicast 0x%llx: delegates: 21", number(m.id));
+}
+
+static int stopped;
+
+static void *change_things(void *m) {
+  while (LOAD(stopped) == 0) {
+    multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+    multicast_token t, u;
+    options.label = "comes and goes";
+    t = add_with(*(multicast *)m, counter(NULL), &options);
+    u = add(*(multicast *)m, counter(NULL));
+    CHECK_OK(multicast_token_pause(t));
+    multicast_token_remove(t);
+    multicast_token_remove(u);
+    CHECK_OK(multicast_destroy(multicast_create()));
+  }
+  return NULL;
+}
+
+static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+}
+
+static void *invoke_again_and_again(void *m) {
+  while (LOAD(stopped) == 0) CHECK(multicast_invoke(*(multicast *)m, 0, NULL, 0) >= 0);
+  return NULL;
+}
+
+TEST(dump_has_what_stays_while_threads_change_the_rest) {
+  multicast m = multicast_create(), busy = multicast_create();
+  multicast_delegate stays = {do_nothing, NULL};
+  multicast_token kept = add(m, stays);
+  pthread_t threads[2];
+  int i;
+  for (i = 0; i < 20; ++i) CHECK_OK(multicast_token_pause(add(busy, counter(NULL))));
+  threads[0] = start_thread(change_things, &busy);
+  threads[1] = start_thread(invoke_again_and_again, &m);
+  for (i = 0; i < 200; ++i) {
+    dumped(&text);
+    expect_line(text.text, "multicast 0x%llx: delegates: 1", number(m.id));
+    expect_line(text.text, "  delegate 0x%llx: ...", number(kept.id));
+    expect_line(text.text, "multicast 0x%llx: delegates: ...", number(busy.id));
+  }
+  STORE(stopped, 1);
+  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+}

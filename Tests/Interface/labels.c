@@ -1,0 +1,124 @@
+/* Labels of delegates. */
+
+#include "harness.h"
+
+static int calls;
+
+static multicast_add_options labelled(const char *label) {
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  options.label = label;
+  return options;
+}
+
+static const char *label_of(multicast_token t) {
+  multicast_registration r = MULTICAST_REGISTRATION_INIT;
+  CHECK_OK(multicast_token_get(t, &r));
+  return r.label;
+}
+
+TEST(label_is_copied_and_reported) {
+  char text[] = "the log";
+  multicast m = multicast_create();
+  multicast_add_options options = labelled(text);
+  multicast_token t = add_with(m, counter(&calls), &options);
+  memset(text, 'x', sizeof text - 1);
+  CHECK_TEXT(label_of(t), "the log");
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_OK(multicast_token_remove(t));
+}
+
+TEST(label_has_up_to_63_bytes) {
+  char text[101];
+  multicast m = multicast_create();
+  multicast_add_options options = labelled(text);
+  memset(text, 'x', 100);
+  text[100] = '\0';
+  CHECK_EQ(strlen(label_of(add_with(m, counter(&calls), &options))), 63);
+  text[63] = '\0';
+  CHECK_EQ(strlen(label_of(add_with(m, counter(&calls), &options))), 63);
+  text[62] = '\0';
+  CHECK_EQ(strlen(label_of(add_with(m, counter(&calls), &options))), 62);
+}
+
+TEST(label_that_is_empty_is_none) {
+  multicast m = multicast_create();
+  multicast_add_options options = labelled("");
+  CHECK(label_of(add_with(m, counter(&calls), &options)) == NULL);
+  CHECK(label_of(add(m, counter(&calls))) == NULL);
+  options.priority = 2;
+  CHECK(label_of(add_with(m, counter(&calls), &options)) == NULL);
+}
+
+/* A caller that was compiled with version 1.0 has a smaller struct. What is behind it is not read:
+ * here it is not a pointer. */
+TEST(label_is_none_for_a_caller_of_version_1_0) {
+  multicast m = multicast_create();
+  multicast_add_options options = labelled((const char *)(uintptr_t)1);
+  options.struct_size = 64;
+  CHECK(label_of(add_with(m, counter(&calls), &options)) == NULL);
+  options.priority = 2;
+  CHECK(label_of(add_with(m, counter(&calls), &options)) == NULL);
+}
+
+TEST(label_is_beside_all_other_options) {
+  int releases = 0;
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  multicast_registration r = MULTICAST_REGISTRATION_INIT;
+  multicast_add_options options = labelled("all");
+  multicast_token t;
+  options.priority = 3;
+  options.flags = MULTICAST_LATEST | MULTICAST_ONCE;
+  options.events = 6;
+  options.queue = q;
+  options.lifetime = multicast_lifetime_create();
+  options.release = count_release;
+  t = add_with(m, counter(&releases), &options);
+  CHECK_OK(multicast_token_get(t, &r));
+  CHECK_TEXT(r.label, "all");
+  CHECK_EQ(r.flags, MULTICAST_LATEST | MULTICAST_ONCE);
+  CHECK_EQ(r.priority, 3);
+  CHECK_EQ(r.events, 6);
+  CHECK_EQ(r.queue.id, q.id);
+  CHECK_OK(multicast_lifetime_end(options.lifetime));
+  CHECK_EQ(releases, 1);
+}
+
+static bool expect_label(void *context, const multicast_registration *registration) {
+  CHECK_TEXT(registration->label, "seen");
+  ++*(int *)context;
+  return true;
+}
+
+TEST(label_is_passed_to_enumerators_and_shared_by_add_many) {
+  int seen = 0;
+  multicast m = multicast_create();
+  multicast_add_options options = labelled("seen");
+  multicast_delegate d[3] = {counter(&calls), counter(&calls), counter(&calls)};
+  CHECK_OK(multicast_add_many(m, d, 3, &options, NULL));
+  CHECK_EQ(multicast_enumerate(m, expect_label, &seen), 3);
+  CHECK_EQ(seen, 3);
+}
+
+TEST(label_takes_memory_that_is_given_back) {
+  multicast m;
+  multicast_add_options options = labelled("memory");
+  multicast_token t;
+  int64_t bytes;
+  use_test_allocator();
+  m = multicast_create();
+  CHECK_OK(multicast_token_remove(add_with(m, counter(&calls), &options)));
+  bytes = allocated_bytes;
+  t = add_with(m, counter(&calls), &options);
+  CHECK(allocated_bytes > bytes);
+  CHECK_OK(multicast_token_remove(t));
+  CHECK_EQ(allocated_bytes, bytes);
+}
+
+TEST(here_is_the_file_and_the_line) {
+  char line[32];
+  const char *here = MULTICAST_HERE;
+  snprintf(line, sizeof line, "labels.c:%d", __LINE__ - 1);
+  CHECK(strlen(here) >= strlen(line));
+  CHECK_TEXT(here + strlen(here) - strlen(line), line);
+}
