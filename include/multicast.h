@@ -2125,13 +2125,14 @@ MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator
 /// What the library deallocates goes to libc. So this calls malloc_trim(0) too, where libc has it.
 /// The slots of multicasts (64 bytes), registrations (32) and lifetimes (40) stay mapped, so that
 /// stale handles are safe. The pages of up to 1024 neighbours are given back when all of these are
-/// vacant. What stays: some 2 MB, the slots of queues and broadcasters, and what threads that have
-/// ended used, for the next threads. Of a caller's allocator the slots stay, for new objects.
+/// vacant. Likewise what 64 neighbouring threads used that have all ended. What stays: some 2 MB,
+/// and the slots of queues and broadcasters. With a caller's allocator all of this stays, for what
+/// is created next.
 ///
-/// @return Bytes of slots that were given back (>= 0).
+/// @return Bytes of it that were given back (>= 0).
 ///
-/// Cost:      O(slots that are vacant), and that of malloc_trim(). Additions, removals and
-///            creations on other threads wait meanwhile; invocations do not.
+/// Cost:      O(slots that are vacant + the most threads at once), and that of malloc_trim().
+///            Additions, removals and creations wait meanwhile; invocations do not.
 /// @since 1.1
 MULTICAST_API int64_t multicast_trim(void);
 

@@ -134,6 +134,71 @@ TEST(trim_before_and_after_a_fork) {
   for (int i = 0; i < MANY; ++i) CHECK(!multicast_is_valid(old_multicasts[i]));
 }
 
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+enum { AT_ONCE = 400, RECORD = 10496 };
+
+static multicast common;
+static gate let_go;
+static int entered;
+
+static void *invoke_and_stay(void *unused) {
+  (void)unused;
+  CHECK_EQ(multicast_invoke(common, 0, NULL, 0), 1);
+  ADD(entered, 1);
+  gate_wait(&let_go);
+  CHECK_EQ(multicast_invoke(common, 0, NULL, 0), 1);
+  return NULL;
+}
+
+static void burst_of_threads(int *count) {
+  pthread_t threads[AT_ONCE];
+  int i;
+  let_go = (gate)GATE_INIT;
+  STORE(entered, 0);
+  for (i = 0; i < AT_ONCE; ++i) threads[i] = start_thread(invoke_and_stay, NULL);
+  EVENTUALLY(LOAD(entered) == AT_ONCE);
+  CHECK(multicast_trim() >= 0); /* what is in use stays */
+  gate_open(&let_go);
+  for (i = 0; i < AT_ONCE; ++i) join_thread(threads[i]);
+  CHECK_EQ(LOAD(*count), 2 * AT_ONCE);
+  STORE(*count, 0);
+}
+
+TEST(trim_gives_back_what_ended_threads_used) {
+  int count = 0, round;
+  multicast_token token;
+  common = multicast_create();
+  token = add(common, counter(&count));
+  for (round = 0; round < 3; ++round) {
+    burst_of_threads(&count);
+    CHECK(multicast_trim() >= (AT_ONCE - 128) * RECORD);
+    CHECK_EQ(multicast_trim(), 0);
+    CHECK_OK(multicast_token_pause(token)); /* it looks at the records */
+    CHECK_OK(multicast_token_resume(token));
+  }
+  CHECK_OK(multicast_token_remove(token));
+}
+
+static void burst_in_child(void *count) {
+  (void)count;
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
+  burst_of_threads(count);
+#endif
+  CHECK(multicast_trim() >= 0);
+  CHECK_EQ(multicast_invoke(common, 0, NULL, 0), 1);
+}
+
+TEST(trim_of_threads_before_a_fork) {
+  static int count;
+  common = multicast_create();
+  add(common, counter(&count));
+  burst_of_threads(&count);
+  CHECK(multicast_trim() > 0);
+  in_child(burst_in_child, &count);
+  burst_of_threads(&count);
+}
+
 /* ---- Between multicasts ---------------------------------------------------------------------- */
 
 static void fill_and_empty(multicast m, int count) {

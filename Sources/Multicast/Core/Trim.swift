@@ -3,7 +3,7 @@ import Synchronization
 
 /// Giving memory back to the system.
 enum Trim {
-  /// - Returns: how many bytes of slots.
+  /// - Returns: how many bytes of slots and records of threads.
   static func run() -> Int {
     ThreadRecord.current?.storage.pointee.vacant.giveBack(to: .multicasts)
     Registration.collect()
@@ -20,6 +20,7 @@ enum Trim {
       bytes = Registration.directory.discardFree()
       bytes &+= Multicast.pool.directory.discardFree()
       bytes &+= Lifetime.pool.directory.discardFree()
+      bytes &+= ThreadRegistry.discardIdle()
     }
     Lock.slabs.unlock()
     if Allocator.isLibc { shims_trim_malloc() }

@@ -47,6 +47,7 @@ extension SlabDirectory {
     state.pointee.first_free = slab.pointee.next
     state.pointee.free_count &-= 1
     slab.pointee.vacant = 0
+    if slab.pointee.floor == 0 { return number }  // it is as new, and zero
     var index = Self.firstIndex(ofSlab: number)
     let end = index &+ slotCount(ofSlab: number)
     while index < end {

@@ -1,9 +1,12 @@
+import MulticastShims
 import Synchronization
 
 /// Places for thread records, and a bit for each record that a thread owns.
 ///
 /// Blocks and records are never freed. A reader looks at the bits only, 64 at a time. So threads
-/// that have ended cost it next to nothing.
+/// that have ended cost it next to nothing. Records after the first 64 are in mapped memory, 64 at
+/// a time: a thread that does not nest uses one or two pages of it. When none of the 64 has an
+/// owner, the pages can be given to the system: see `discardIdle`.
 struct ThreadBlock {
   struct Storage: ~Copyable {
     /// The number of the first record.
@@ -102,9 +105,61 @@ struct ThreadBlock {
       // Acquire: pairs with the release in `giveBack`.
       // order: next_owner
       let before = bits(Self.ownedOffset, group).pointee.bitwiseOr(bit, ordering: .acquiring)
-      if before.oldValue & bit == 0 { return record(group, bit.trailingZeroBitCount) }
+      if before.oldValue & bit == 0 {
+        let record = record(group, bit.trailingZeroBitCount)
+        if record.number == 0 { prepare(record, group, bit.trailingZeroBitCount) }
+        return record
+      }
     }
     return nil
+  }
+
+  /// Gives the pages of records to the system where none of the 64 has an owner. They read as zeros
+  /// then: as records without an owner, all of whose frames are not in use. The slab lock is held.
+  ///
+  /// The calling thread owns all of them meanwhile. So no thread takes one, and a reader that finds
+  /// them finds no frame in use, whether it reads zeros or not.
+  ///
+  /// - Returns: how many bytes.
+  func discardIdle() -> Int {
+    var (bytes, group) = (0, 0)
+    while group < groupCount && isMapped {
+      let all = existing(group)
+      let owned = bits(Self.ownedOffset, group)
+      // Acquire: pairs with the release in `giveBack`; and `giveBack` with that in `takeIdle`.
+      if all != 0,
+        owned.pointee.compareExchange(expected: 0, desired: all, ordering: .acquiring).exchanged
+      {
+        let first = record(group, 0)
+        // The first one is taken first. If it is zero, so are the others.
+        if first.number != 0 {
+          bytes &+= shims_discard(first.storage, all.nonzeroBitCount &* ThreadRecord.size)
+        }
+        owned.pointee.bitwiseAnd(~all, ordering: .releasing)
+      }
+      group &+= 1
+    }
+    return bytes
+  }
+
+  private var isMapped: Bool { storage.pointee.firstNumber > 1 && Allocator.isLibc }
+
+  private func allocate(_ group: Int, _ place: Int) -> ThreadRecord? {
+    if !isMapped { return ThreadRecord.allocate() }
+    let first =
+      place > 0
+      ? UnsafeMutableRawPointer(record(group, 0).storage) : shims_map(64 * ThreadRecord.size)
+    return first.map {
+      let block = $0 + place * ThreadRecord.size
+      return ThreadRecord(block.bindMemory(to: ThreadRecord.Storage.self, capacity: 1))
+    }
+  }
+
+  /// Initializes a record of zeros.
+  private func prepare(_ record: ThreadRecord, _ group: Int, _ place: Int) {
+    record.reset()
+    record.storage.pointee.number = storage.pointee.firstNumber &+ UInt32(group * 64 + place)
+    record.storage.pointee.block = storage
   }
 
   /// Ends the ownership of a record of this block. Release: the next owner continues as the same
@@ -143,11 +198,10 @@ struct ThreadBlock {
     var group = 0
     while group < groupCount && existing(group) == .max { group &+= 1 }
     if group == groupCount { return nil }
-    guard let record = ThreadRecord.allocate() else { throw .outOfMemory }
     let place = (~existing(group)).trailingZeroBitCount
+    guard let record = allocate(group, place) else { throw .outOfMemory }
     let bit: UInt64 = 1 << UInt64(place)
-    record.storage.pointee.number = storage.pointee.firstNumber &+ UInt32(group * 64 + place)
-    record.storage.pointee.block = storage
+    prepare(record, group, place)
     records[group * 64 + place] = record.storage
     // Release, both: a thread that sees a bit sees the record. The owner first: no other thread
     // takes it.

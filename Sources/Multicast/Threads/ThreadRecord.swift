@@ -60,7 +60,7 @@ struct ThreadRecord {
   /// One more, so that a name can be looked up in the innermost call.
   private static let frameCount = frameLimit + 1
   private static let headerSize = 128
-  private static let size = headerSize + Int(frameCount) * MemoryLayout<Frame.Fields>.stride
+  static let size = headerSize + Int(frameCount) * MemoryLayout<Frame.Fields>.stride
   private static let alignment = 128
 
   let storage: UnsafeMutablePointer<Storage>
@@ -83,11 +83,14 @@ struct ThreadRecord {
     guard let block = Allocator.allocateZeroed(size: size, alignment: alignment) else {
       return nil
     }
-    let record = ThreadRecord(block.bindMemory(to: Storage.self, capacity: 1))
-    record.storage.pointee.top = record.frame(0).fields
-    record.storage.pointee.last = record.frame(frameLimit).fields
-    record.wait = .nothing
-    return record
+    return ThreadRecord(block.bindMemory(to: Storage.self, capacity: 1))
+  }
+
+  /// Initializes one of zeros, which has no owner yet that another thread knows.
+  func reset() {
+    storage.pointee.top = frame(0).fields
+    storage.pointee.last = frame(Self.frameLimit).fields
+    wait = .nothing
   }
 
   /// Called when no thread owns the record any more.
@@ -108,15 +111,16 @@ struct ThreadRecord {
   /// The first frame that is not in use.
   @inline(__always) var top: Frame { Frame(storage.pointee.top) }
 
-  /// Relaxed: of another thread this may be out of date at any moment.
+  /// Of another thread this may be out of date at any moment. Release and acquire: a record that
+  /// has an identity is initialized.
   var identity: ThreadIdentity {
-    get { storage.pointee.identity.load(ordering: .relaxed) }
-    nonmutating set { storage.pointee.identity.store(newValue, ordering: .relaxed) }
+    get { storage.pointee.identity.load(ordering: .acquiring) }
+    nonmutating set { storage.pointee.identity.store(newValue, ordering: .releasing) }
   }
 
-  /// Guarded by the waits' lock.
+  /// Guarded by the waits' lock. Nothing if the record has no owner: it may be zero then.
   var wait: Wait {
-    get { storage.pointee.wait }
+    get { identity.isNone ? .nothing : storage.pointee.wait }
     nonmutating set { storage.pointee.wait = newValue }
   }
 

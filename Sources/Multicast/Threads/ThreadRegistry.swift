@@ -130,6 +130,19 @@ enum ThreadRegistry {
     first.load(ordering: .acquiring).map { ThreadBlock($0) }  // order: block
   }
 
+  /// Gives the pages of records that no thread owns to the system. The slab lock is held.
+  ///
+  /// - Returns: how many bytes.
+  static func discardIdle() -> Int {
+    var bytes = 0
+    var block = firstBlock
+    while let current = block {
+      bytes &+= current.discardIdle()
+      block = current.next
+    }
+    return bytes
+  }
+
   private static func takeIdle() -> ThreadRecord? {
     var block = firstBlock
     while let current = block {

@@ -166,6 +166,14 @@ static inline size_t shims_discard(void *block, size_t size) {
   return given;
 }
 
+// Zeros, by the page, of which the system has none yet; or NULL.
+static inline void *shims_map(size_t size) {
+  int error = errno;
+  void *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  errno = error;
+  return block == MAP_FAILED ? NULL : block;
+}
+
 // That of glibc; NULL with other libcs.
 extern int malloc_trim(size_t) __attribute__((weak));
 static inline void shims_trim_malloc(void) {
