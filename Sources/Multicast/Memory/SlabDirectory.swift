@@ -82,9 +82,9 @@ struct SlabDirectory {
   nonisolated(unsafe) private static var newest: UnsafeMutableRawPointer? = nil
 
   /// From so many slabs on, those of a page or more are allocated by the batch, which begins with a
-  /// page: so all of it can be given to the system.
+  /// page: so all of it can be given to the system. A batch is a sixteenth of what there is.
   private static let manySlabs: UInt32 = 32
-  private static let batch: UInt32 = 16
+  private static let largestBatch: UInt32 = 16
   private static let page = 4096
 
   /// Allocates a slab of `1 << shift` zeroed slots and makes it findable. Of a batch, the others
@@ -96,7 +96,7 @@ struct SlabDirectory {
     guard slab < limit else { throw .limit }
     let slabSize = stride << Int(shift)
     let isBatch = slabSize >= Self.page && slab >= Self.manySlabs
-    let count = isBatch ? min(Self.batch, Self.capacity &- slab) : 1
+    let count = isBatch ? min(slab / 16, Self.largestBatch, Self.capacity &- slab) : 1
     let headerSize = isBatch ? Self.page : Self.alignment
     let size = headerSize &+ slabSize &* Int(count)
     guard let block = Allocator.allocateZeroed(size: size, alignment: Self.alignment) else {
