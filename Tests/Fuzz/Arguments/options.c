@@ -3,8 +3,10 @@
 #include "callees.h"
 #include "values.h"
 
+enum { SIZE_OF_1_0 = 64 }; /* of multicast_add_options */
+
 multicast_add_options *any_options(void) {
-  multicast_add_options *o = any_struct(sizeof *o);
+  multicast_add_options *o = any_older_struct(SIZE_OF_1_0, sizeof *o);
   uint8_t b;
   if (o == NULL || o->struct_size < sizeof *o || o->struct_size > 1024) return o;
   b = any_byte();
