@@ -181,6 +181,71 @@ static void destroy_many(size_t size) {
 static void invoke(size_t size) {
   CHECK(multicast_invoke(target, 1, NULL, 0) == (int64_t)size);
 }
+static bool visit_one(void *context, const multicast_delegate *delegate) {
+  (void)context, (void)delegate;
+  return true;
+}
+static void visit(size_t size) {
+  CHECK(multicast_visit(target, visit_one, NULL) == (int64_t)size);
+}
+static void invoke_with(size_t size) {
+  multicast_invocation how = multicast_invocation_default();
+  CHECK(multicast_invoke_with(target, &how, NULL) == (int64_t)size);
+}
+static bool enumerate_one(void *context, const multicast_registration *registration) {
+  (void)context, (void)registration;
+  return true;
+}
+static void enumerate(size_t size) {
+  CHECK(multicast_enumerate(target, enumerate_one, NULL) == (int64_t)size);
+}
+static bool write_nothing(void *context, const char *text, size_t size) {
+  (void)context, (void)text, (void)size;
+  return true;
+}
+static void describe(size_t size) {
+  (void)size;
+  CHECK(multicast_describe(target, write_nothing, NULL) == MULTICAST_OK);
+}
+static void is_valid(size_t size) {
+  (void)size;
+  for (int i = 0; i < 64; i++) CHECK(multicast_is_valid(target));
+}
+
+// A delegate invokes its multicast again, and at last asks for the calls that it is in.
+static size_t depth;
+static void nest(void *context, uint32_t event, const void *payload, size_t size) {
+  multicast_token out[256];
+  (void)context, (void)event, (void)payload, (void)size;
+  if (--depth > 0) {
+    CHECK(multicast_invoke(target, 0, NULL, 0) == 1);
+    return;
+  }
+  for (int i = 0; i < 64; i++) CHECK(multicast_call_stack(out, 256) > 0);
+}
+static void make_nesting(size_t size) {
+  multicast_delegate one = {nest, NULL};
+  depth = size;
+  target = multicast_create();
+  CHECK(multicast_add(target, one, NULL, NULL) == MULTICAST_OK);
+}
+static void call_stack(size_t size) {
+  (void)size;
+  CHECK(multicast_invoke(target, 0, NULL, 0) == 1);
+}
+static void initialize(size_t size) {
+  static uint64_t bytes[128];
+  for (int i = 0; i < 64; i++)
+    CHECK(multicast_add_options_init((void *)bytes, size) == MULTICAST_OK);
+}
+static void make_vacant(size_t size) {
+  make(size);
+  CHECK(multicast_remove_all(target) == (int64_t)size);
+}
+static void trim(size_t size) {
+  (void)size;
+  CHECK(multicast_trim() >= 0);
+}
 static void pause(size_t size) {
   for (size_t i = 0; i < size; i++)
     CHECK(multicast_token_pause(tokens[scattered(i, size)]) == MULTICAST_OK);
