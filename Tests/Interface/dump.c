@@ -265,6 +265,7 @@ static void *invoke_twice(void *m) {
 TEST(dump_tells_that_a_thread_waits_for_room) {
   multicast m = multicast_create();
   pthread_t thread;
+  queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   own = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   add_queued(m, counter(&calls), own);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -326,9 +327,12 @@ static void *add_some(void *m) {
 TEST(dump_does_not_hang_if_a_thread_keeps_a_lock_of_the_library) {
   multicast m, beside;
   pthread_t thread;
+  const char *line;
+  int refused = 0, i;
   use_allocator(allocate_slowly, NULL);
   m = multicast_create();
   beside = multicast_create();
+  for (i = 0; i < 300; ++i) CHECK(multicast_create().id != 0); /* some have the same lock */
   add(m, counter(&calls));
   add(beside, counter(&calls));
   STORE(is_to_hold, 1);
@@ -338,12 +342,40 @@ TEST(dump_does_not_hang_if_a_thread_keeps_a_lock_of_the_library) {
   expect_line(text.text, "multicast 0x%llx: a thread is changing it and does not go on",
               number(m.id));
   expect_line(text.text, "multicast 0x%llx: delegates: 1", number(beside.id));
+  for (line = text.text; (line = strstr(line, "does not go on")) != NULL; ++line) ++refused;
+  CHECK(refused > 5); /* after some it waits no more */
   described(&text, m);
   expect_line(text.text, "multicast 0x%llx: a thread is changing it and does not go on",
               number(m.id));
   gate_open(&let_go);
   join_thread(thread);
   expect_line(dumped(&text), "multicast 0x%llx: delegates: 21", number(m.id));
+}
+
+static void release_slowly(void *context) {
+  (void)context;
+  gate_open(&holds);
+  gate_wait(&let_go);
+}
+
+static void *end_lifetime(void *lifetime) {
+  multicast_lifetime_end(*(multicast_lifetime *)lifetime);
+  return NULL;
+}
+
+TEST(dump_tells_that_a_thread_waits_for_release_functions) {
+  multicast_add_options options = under(multicast_lifetime_create());
+  pthread_t threads[2];
+  int i;
+  options.release = release_slowly;
+  add_with(multicast_create(), counter(&calls), &options);
+  threads[0] = start_thread(end_lifetime, &options.lifetime);
+  gate_wait(&holds);
+  threads[1] = start_thread(end_lifetime, &options.lifetime);
+  EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
+  expect_line(text.text, "  waits ... s for release functions on other threads");
+  gate_open(&let_go);
+  for (i = 0; i < 2; ++i) join_thread(threads[i]);
 }
 
 static int stopped;
