@@ -128,6 +128,7 @@ struct ThreadBlock {
       let owned = bits(Self.ownedOffset, group)
       // Acquire: pairs with the release in `giveBack`; and `giveBack` with that in `takeIdle`.
       if all != 0,
+        // order: next_owner
         owned.pointee.compareExchange(expected: 0, desired: all, ordering: .acquiring).exchanged
       {
         let first = record(group, 0)
@@ -135,7 +136,7 @@ struct ThreadBlock {
         if first.number != 0 {
           bytes &+= shims_discard(first.storage, all.nonzeroBitCount &* ThreadRecord.size)
         }
-        owned.pointee.bitwiseAnd(~all, ordering: .releasing)
+        owned.pointee.bitwiseAnd(~all, ordering: .releasing)  // order: next_owner
       }
       group &+= 1
     }

@@ -114,7 +114,8 @@ struct ThreadRecord {
   /// Of another thread this may be out of date at any moment. Release and acquire: a record that
   /// has an identity is initialized.
   var identity: ThreadIdentity {
-    get { storage.pointee.identity.load(ordering: .acquiring) }
+    get { storage.pointee.identity.load(ordering: .acquiring) }  // order: record
+    // order: record
     nonmutating set { storage.pointee.identity.store(newValue, ordering: .releasing) }
   }
 
