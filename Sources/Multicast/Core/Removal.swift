@@ -74,6 +74,7 @@ struct Removal {
     }
   }
 
+  @inline(never)
   init(from multicast: Multicast? = nil) {
     thread = .current
     self.multicast = multicast

@@ -12,7 +12,7 @@ enum Selection {
     includes(InvocationList.delegate(of: entry))
   }
 
-  @inline(__always)
+  @inline(never)
   func includes(_ other: multicast_delegate) -> Bool {
     switch self {
     case .equal(let delegate): other == delegate

@@ -53,7 +53,7 @@ func findPlain(_ target: multicast) throws(Status) -> Multicast {
 }
 
 /// The multicast of a handle, which may be stale.
-@inline(__always)
+@inline(never)
 func find(_ target: multicast) throws(Status) -> Multicast {
   guard let multicast = Multicast(slotOf: target.handle) else { throw .invalidHandle }
   return multicast

@@ -47,6 +47,7 @@ enum Allocator {
     return block
   }
 
+  @inline(never)
   static func deallocate(_ block: UnsafeMutableRawPointer, size: Int, alignment: Int) {
     guard let deallocate else { return shims_deallocate(block) }
     CallerCode.allocating { deallocate(context, block, size, alignment) }

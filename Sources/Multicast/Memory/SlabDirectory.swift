@@ -39,6 +39,7 @@ struct SlabDirectory {
   }
 
   /// Visits every slot, used or not. In the child of a fork: no slab is added meanwhile.
+  @inline(never)
   func forEachInChild(_ body: (_ index: UInt32) -> Void) {
     var slab: UInt32 = 0
     while slab < slabCount {

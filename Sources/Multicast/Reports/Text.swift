@@ -86,7 +86,7 @@ struct Text {
     }
   }
 
-  private mutating func put(_ character: UInt8) {
+  @inline(never) private mutating func put(_ character: UInt8) {
     if length < Self.lineSize {
       line[length] = character
       length &+= 1

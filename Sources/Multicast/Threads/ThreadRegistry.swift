@@ -32,7 +32,8 @@ enum ThreadRegistry {
   }
 
   /// The record of the calling thread, and whether it was entered just now.
-  @inline(__always) static func enterIfNeeded() -> (record: ThreadRecord, hasEntered: Bool)? {
+  @inline(never)
+  static func enterIfNeeded() -> (record: ThreadRecord, hasEntered: Bool)? {
     if let record = ThreadRecord.current { return (record, false) }
     return enter().map { ($0, true) }
   }
@@ -42,6 +43,7 @@ enum ThreadRegistry {
   ///
   /// - Returns: whether it has left.
   @discardableResult
+  @inline(never)
   static func leaveIfEnding(_ record: ThreadRecord, _ hasEntered: Bool) -> Bool {
     guard hasEntered && shims_is_thread_ending() && !record.isInside else { return false }
     _ = shims_watch_exit(nil)
