@@ -1975,6 +1975,9 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 /// be called in a debugger that has stopped the process, `call (int)multicast_dump(0, 0)`, and by a
 /// thread that watches others.
 ///
+/// A function is shown as library(symbol+offset); as an address where it is in no library, and in
+/// the child of a fork: there the list of libraries may be locked by a thread that does not exist.
+///
 /// @param writer   Where the text goes. NULL: to a descriptor.
 /// @param context  Passed to `writer`. Without a writer: the address of an int with the descriptor;
 ///                 NULL: standard error.

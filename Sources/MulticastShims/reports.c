@@ -3,7 +3,8 @@
 // Not dladdr(): it takes the loader's lock, which a thread holds while it runs the destructors of a
 // library that is closed. If such a destructor waits for a removal, and a report is to tell why,
 // dladdr() would wait, too. dl_iterate_phdr() takes another lock, which is held only while the list
-// of libraries changes.
+// of libraries changes, or while it is read. In the child of a fork a thread that does not exist
+// may hold it.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -90,7 +91,12 @@ static int look(struct dl_phdr_info *module, size_t size, void *context) {
   return 1;
 }
 
+static bool is_child;  // of a fork
+
+void shims_locate_none_in_child(void) { is_child = true; }
+
 bool shims_locate(uint64_t address, shims_place *place) {
+  if (is_child) return false;
   place->offset = address;
   place->module[0] = place->symbol[0] = '\0';
   return dl_iterate_phdr(look, place) != 0;

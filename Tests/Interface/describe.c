@@ -62,6 +62,19 @@ TEST(describe_has_the_symbol_of_a_function_that_a_library_exports) {
   expect_line(text.text, "  delegate ...: ...(...+0x...), context 0x...");
 }
 
+static void describe_a_counter(void *multicast_of_it) {
+  multicast *m = multicast_of_it;
+  described(&text, *m);
+  expect_line(text.text, "  delegate ...: 0x%llx, context 0x...",
+              (unsigned long long)(uintptr_t)count_call);
+}
+
+TEST(describe_in_the_child_of_a_fork_has_addresses) {
+  multicast m = multicast_create();
+  add(m, counter(&calls));
+  in_child(describe_a_counter, &m);
+}
+
 static void *lock_it(void *context) { return context; }
 static void unlock_it(void *strong) { (void)strong; }
 

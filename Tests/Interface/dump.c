@@ -147,6 +147,33 @@ TEST(dump_in_the_child_of_a_fork_has_the_numbers_of_the_child) {
   in_child(dump_inside, NULL);
 }
 
+static bool is_over;
+
+static void *dump_until_it_is_over(void *unused) {
+  static report own;
+  (void)unused;
+  while (!LOAD(is_over)) dumped(&own);
+  return NULL;
+}
+
+static void dump_in_child(void *unused) {
+  (void)unused;
+  dumped(&text);
+}
+
+/* A thread that reads the list of libraries may hold its lock at the fork. */
+TEST(dump_in_the_child_of_a_fork_does_not_hang_if_another_thread_dumped) {
+  multicast_delegate d = {dump_here, NULL};
+  pthread_t other;
+  int i;
+  inner = multicast_create();
+  for (i = 0; i < 100; ++i) add(inner, d);
+  other = start_thread(dump_until_it_is_over, NULL);
+  for (i = 0; i < 50; ++i) in_child(dump_in_child, NULL);
+  STORE(is_over, true);
+  join_thread(other);
+}
+
 /* ---- Which thread waits for what ------------------------------------------------------------- */
 
 /* The program hangs on purpose: a removal waits for a call that does not return. Another thread

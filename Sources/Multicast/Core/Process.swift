@@ -97,6 +97,7 @@ enum Process {
     Lock.checkFork(holdsAll: false)
     CallerCode.noteProcess()
     Fork.didBecomeChild()
+    shims_locate_none_in_child()
     Fence.restartInChild()
     var payloads = ReleasedPayloads()
     for record in ThreadRegistry.all where !(record == ThreadRecord.current) {

@@ -421,6 +421,8 @@ typedef struct shims_place {
 // Finds the place of an address. False if it is in no module. Takes no memory, and no lock that is
 // held while a library's constructors or destructors run.
 SHIMS_HIDDEN bool shims_locate(uint64_t address, shims_place *place);
+// From here on shims_locate() finds nothing.
+SHIMS_HIDDEN void shims_locate_none_in_child(void);
 
 static inline const char *shims_get_module(const shims_place *place) { return place->module; }
 static inline const char *shims_get_symbol(const shims_place *place) { return place->symbol; }
