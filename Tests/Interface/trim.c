@@ -172,7 +172,7 @@ TEST(trim_gives_back_what_ended_threads_used) {
   token = add(common, counter(&count));
   for (round = 0; round < 3; ++round) {
     burst_of_threads(&count);
-    CHECK(multicast_trim() >= (AT_ONCE - 128) * RECORD);
+    CHECK(multicast_trim() >= (int64_t)(AT_ONCE - 128) * RECORD);
     CHECK_EQ(multicast_trim(), 0);
     CHECK_OK(multicast_token_pause(token)); /* it looks at the records */
     CHECK_OK(multicast_token_resume(token));

@@ -24,8 +24,11 @@ typedef enum oddity {
   NEWER_CALLER_WITH_MORE,
   LOCK_ALONE,
   UNLOCK_ALONE,
+  OLDER_CALLER,
   ODDITIES
 } oddity;
+
+enum { SIZE_OF_1_0 = 64 }; /* of multicast_add_options */
 
 /* The fields of a record: a: target; b: flags, release, lock; c: priority, events; d: delegate;
  * e: lifetime; f: queue; g: oddity. */
@@ -50,7 +53,7 @@ static void make_odd(attempt *a, oddity what) {
   multicast_add_options *o = &a->options.known;
   switch (what) {
     case SIZE_ZERO: o->struct_size = 0; break;
-    case SIZE_TOO_SMALL: o->struct_size = sizeof *o - 8; break;
+    case SIZE_TOO_SMALL: o->struct_size = SIZE_OF_1_0 - 8; break;
     case SIZE_TOO_LARGE: o->struct_size = 1025; break;
     case UNKNOWN_FLAG: o->flags |= 8; break;
     case RESERVED_FIELD: o->reserved = 1; break;
@@ -58,6 +61,7 @@ static void make_odd(attempt *a, oddity what) {
     case NEWER_CALLER: o->struct_size = sizeof a->options; break;
     case LOCK_ALONE: o->lock = lock_context; o->unlock = NULL; break;
     case UNLOCK_ALONE: o->unlock = unlock_context; o->lock = NULL; break;
+    case OLDER_CALLER: o->struct_size = SIZE_OF_1_0; return;
     default: return;
   }
   a->is_readable = what == NEWER_CALLER || what == LOCK_ALONE || what == UNLOCK_ALONE;
