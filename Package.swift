@@ -36,8 +36,6 @@ let package = Package(
           [
             // Small code, but for functions with the attribute @_optimize(speed).
             "-wmo", "-Osize", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
-            // The position of the loop of an invocation can double its time.
-            "-Xllvm", "-align-all-functions=4",
             // Nothing unwinds through the library.
             "-Xcc", "-fno-asynchronous-unwind-tables", "-Xcc", "-fno-unwind-tables",
           ], embedded),
@@ -50,6 +48,8 @@ let package = Package(
             // Threads that end call into the library: it must stay mapped.
             "-Xlinker", "-z", "-Xlinker", "nodelete",
             "-Xlinker", "-z", "-Xlinker", "now", "-Xlinker", "--gc-sections",
+            // Functions with the same code are there once.
+            "-Xlinker", "--icf=all",
           ], embedded)
       ]
     ),
