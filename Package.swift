@@ -26,7 +26,7 @@ let package = Package(
     .systemLibrary(name: "CMulticast", path: "include/CMulticast"),
     // The header as C, for Swift to be checked against.
     .systemLibrary(name: "MulticastHeader"),
-    .target(name: "MulticastShims"),
+    .target(name: "MulticastShims", cSettings: [.unsafeFlags(["-Os"], embedded)]),
     .target(
       name: "Multicast",
       dependencies: ["MulticastHeader", "MulticastShims"],
@@ -36,6 +36,7 @@ let package = Package(
           [
             // Small code, but for functions with the attribute @_optimize(speed).
             "-wmo", "-Osize", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
+            "-Xfrontend", "-disable-stack-protector",
             // Nothing unwinds through the library.
             "-Xcc", "-fno-asynchronous-unwind-tables", "-Xcc", "-fno-unwind-tables",
           ], embedded),

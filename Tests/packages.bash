@@ -49,6 +49,7 @@ has_package() {
     qemu-user) command -v qemu-aarch64 ;;
     ruby) ruby -r fiddle/import -e '' ;;
     rustc) rustc --version && cc --version ;;
+    systemtap-sdt-dev) finds_header sys/sdt.h gcc -x c ;;
     valgrind) command -v valgrind && [ -e /usr/include/valgrind/callgrind.h ] ;;
     cmake | cppcheck | doxygen | file | gdb | g++ | gcc | gzip | lintian | make | perl | pyflakes3 | \
       shellcheck | spin) command -v "$1" ;;

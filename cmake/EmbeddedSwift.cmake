@@ -119,6 +119,8 @@ function(multicast_add_embedded_swift_object object)
       -c -wmo -parse-as-library -swift-version 6
       -module-name ${arg_MODULE} -enable-experimental-feature Embedded
       -enforce-exclusivity=unchecked -Xfrontend -function-sections
+      # As in C, where it is off: the code writes no more than it has reserved.
+      -Xfrontend -disable-stack-protector
       "$<IF:$<CONFIG:Debug>,-Onone;-g,-Osize>" "$<$<CONFIG:RelWithDebInfo>:-g>"
       "$<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-warnings-as-errors>"
       ${sanitize} ${coverage} ${defines} ${includes} ${arg_SOURCES} -o ${object}

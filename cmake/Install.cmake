@@ -41,31 +41,56 @@ install(FILES ${PROJECT_BINARY_DIR}/multicastConfig.cmake
 install(FILES cmake/Module.cmake RENAME multicastModule.cmake
   DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
 
-# The pkg-config file finds the other files relative to itself. Exceptions are directories that were
-# given as absolute paths, and /usr: there pkg-config has to recognize the compiler's own directories
-# and leave them out, because /usr/include among the options breaks C++ compilers.
+# The pkg-config files find the other files relative to themselves. Exceptions are directories that
+# were given as absolute paths, and /usr: there pkg-config has to recognize the compiler's own
+# directories and leave them out, because /usr/include among the options breaks C++ compilers.
 foreach(directory LIBDIR INCLUDEDIR)
   set(multicast_pc_${directory} ${CMAKE_INSTALL_${directory}})
   if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_${directory}}")
     string(PREPEND multicast_pc_${directory} "\${prefix}/")
   endif()
 endforeach()
-set(multicast_pc_prefix /usr)
-configure_file(cmake/multicast.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/usr/multicast.pc @ONLY)
-set(multicast_pc_prefix ${CMAKE_INSTALL_PREFIX})
-if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
-  file(RELATIVE_PATH multicast_pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
-  string(REGEX REPLACE "/$" "" multicast_pc_prefix "\${pcfiledir}/${multicast_pc_prefix}")
+
+# multicast_install_pc(NAME COMPONENT): the file of cmake/NAME.pc.in.
+function(multicast_install_pc name component)
+  set(multicast_pc_prefix /usr)
+  configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/usr/${name}.pc @ONLY)
+  set(multicast_pc_prefix ${CMAKE_INSTALL_PREFIX})
+  if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    file(RELATIVE_PATH multicast_pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+    string(REGEX REPLACE "/$" "" multicast_pc_prefix "\${pcfiledir}/${multicast_pc_prefix}")
+  endif()
+  configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc @ONLY)
+  install(CODE "
+    set(multicast_pc \"${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc\")
+    if(CMAKE_INSTALL_PREFIX STREQUAL \"/usr\")
+      set(multicast_pc \"${PROJECT_BINARY_DIR}/pkgconfig/usr/${name}.pc\")
+    endif()
+    set(multicast_pc_dir \"${CMAKE_INSTALL_LIBDIR}/pkgconfig\")
+    if(NOT IS_ABSOLUTE \"\${multicast_pc_dir}\")
+      string(PREPEND multicast_pc_dir \"\${CMAKE_INSTALL_PREFIX}/\")
+    endif()
+    file(INSTALL \"\${multicast_pc}\" DESTINATION \"\${multicast_pc_dir}\")
+  " COMPONENT ${component})
+endfunction()
+multicast_install_pc(multicast multicast_development)
+
+# libmulticast-mqtt and libmulticast-nats are packages of their own.
+function(multicast_install_transport name Name)
+  target_include_directories(multicast_${name} INTERFACE
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  install(TARGETS multicast_${name} EXPORT multicast${Name}Targets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+      COMPONENT multicast_${name}_runtime NAMELINK_COMPONENT multicast_${name}_development)
+  install(EXPORT multicast${Name}Targets NAMESPACE multicast::
+    DESTINATION ${multicast_config_dir} COMPONENT multicast_${name}_development)
+  install(FILES include/multicast_${name}.h
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_${name}_development)
+  multicast_install_pc(multicast-${name} multicast_${name}_development)
+endfunction()
+if(MULTICAST_MQTT)
+  multicast_install_transport(mqtt Mqtt)
 endif()
-configure_file(cmake/multicast.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/multicast.pc @ONLY)
-install(CODE "
-  set(multicast_pc \"${PROJECT_BINARY_DIR}/pkgconfig/multicast.pc\")
-  if(CMAKE_INSTALL_PREFIX STREQUAL \"/usr\")
-    set(multicast_pc \"${PROJECT_BINARY_DIR}/pkgconfig/usr/multicast.pc\")
-  endif()
-  set(multicast_pc_dir \"${CMAKE_INSTALL_LIBDIR}/pkgconfig\")
-  if(NOT IS_ABSOLUTE \"\${multicast_pc_dir}\")
-    string(PREPEND multicast_pc_dir \"\${CMAKE_INSTALL_PREFIX}/\")
-  endif()
-  file(INSTALL \"\${multicast_pc}\" DESTINATION \"\${multicast_pc_dir}\")
-" COMPONENT multicast_development)
+if(MULTICAST_NATS)
+  multicast_install_transport(nats Nats)
+endif()

@@ -3,8 +3,9 @@
 #   cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr -DMULTICAST_DOCS=ON && cmake --build build
 #   cpack --config build/CPackConfig.cmake -G DEB -B packages
 #
-# libmulticast1 is what programs run with, libmulticast-dev what they are built with. Without
-# MULTICAST_DOCS, which needs Doxygen and Python, libmulticast-dev has no man pages.
+# libmulticast1 is what programs run with, libmulticast-dev what they are built with. With MULTICAST_MQTT
+# there are libmulticast-mqtt1 and libmulticast-mqtt-dev, too; with MULTICAST_NATS the same for NATS.
+# Without MULTICAST_DOCS, which needs Doxygen and Python, libmulticast-dev has no man pages.
 
 set(CPACK_PACKAGE_NAME multicast)
 set(CPACK_PACKAGE_VENDOR "The libmulticast authors")
@@ -64,13 +65,55 @@ runs on no thread any more; and no handle can crash the library.
 This package has the headers for C and C++, the static library, ${multicast_man_pages}the
 files for CMake and pkg-config.")
 
+set(multicast_packages RUNTIME DEVELOPMENT)
+# The packages of a transport: its name in capitals, how it is written, and what carries it.
+macro(multicast_package_transport NAME PROTOCOL CARRIER)
+  string(TOLOWER ${NAME} multicast_name)
+  list(APPEND multicast_packages ${NAME}_RUNTIME ${NAME}_DEVELOPMENT)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR})
+  set(CPACK_DEBIAN_${NAME}_RUNTIME_PACKAGE_NAME
+    libmulticast-${multicast_name}${PROJECT_VERSION_MAJOR})
+  set(CPACK_DEBIAN_${NAME}_RUNTIME_PACKAGE_SECTION libs)
+  set(CPACK_DEBIAN_${NAME}_RUNTIME_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_${NAME}_RUNTIME_PACKAGE_GENERATE_SHLIBS ON)
+  set(CPACK_DEBIAN_${NAME}_RUNTIME_PACKAGE_DEPENDS
+    "${CPACK_DEBIAN_RUNTIME_PACKAGE_NAME} (= ${PROJECT_VERSION})")
+  set(CPACK_DEBIAN_${NAME}_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/triggers)
+  set(CPACK_DEBIAN_${NAME}_DEVELOPMENT_PACKAGE_NAME libmulticast-${multicast_name}-dev)
+  set(CPACK_DEBIAN_${NAME}_DEVELOPMENT_PACKAGE_SECTION libdevel)
+  set(CPACK_DEBIAN_${NAME}_DEVELOPMENT_PACKAGE_DEPENDS
+    "${CPACK_DEBIAN_${NAME}_RUNTIME_PACKAGE_NAME} (= ${PROJECT_VERSION}), ${CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME} (= ${PROJECT_VERSION})")
+  foreach(multicast_kind RUNTIME DEVELOPMENT)
+    set(multicast_what "shared library")
+    set(multicast_content "the shared library")
+    if(multicast_kind STREQUAL "DEVELOPMENT")
+      set(multicast_what "development files")
+      set(multicast_content
+        "the header, ${multicast_man_pages}and the files for CMake and pkg-config")
+    endif()
+    set(CPACK_DEBIAN_${NAME}_${multicast_kind}_DESCRIPTION
+"one-to-many delegation over ${PROTOCOL} - ${multicast_what}
+A broadcaster of libmulticast notifies observers by name. With this transport
+they may be in other processes and on other machines: ${CARRIER} carries
+the notifications.
+
+This package has ${multicast_content}.")
+  endforeach()
+endmacro()
+if(MULTICAST_MQTT)
+  multicast_package_transport(MQTT MQTT "an MQTT broker")
+endif()
+if(MULTICAST_NATS)
+  multicast_package_transport(NATS NATS "a NATS server")
+endif()
+
 # Each package is a group: a component of the library and one of what Debian wants beside it.
 configure_file(cmake/changelog.in debian/changelog @ONLY)
 if(MULTICAST_GZIP)
   execute_process(COMMAND ${MULTICAST_GZIP} -9nf ${PROJECT_BINARY_DIR}/debian/changelog)
 endif()
 set(CPACK_COMPONENTS_ALL)
-foreach(kind RUNTIME DEVELOPMENT)
+foreach(kind IN LISTS multicast_packages)
   string(TOLOWER ${kind} component)
   foreach(name multicast_${component} multicast_debian_${component})
     list(APPEND CPACK_COMPONENTS_ALL ${name})

@@ -13,23 +13,30 @@ export namespace mcast {
 
 using mcast::at_front;
 using mcast::basic_options;
+using mcast::call_statistics;
 using mcast::connectable;
 using mcast::current;
+using mcast::dump;
 using mcast::error;
 using mcast::exception_handler;
 using mcast::groups;
+using mcast::label;
 using mcast::latest;
 using mcast::lifetime;
 using mcast::lifetime_reference;
+using mcast::no_replay;
 using mcast::observer;
 using mcast::on;
 using mcast::once;
 using mcast::operator|;
 using mcast::options;
+using mcast::policies;
 using mcast::priority;
 using mcast::queue;
 using mcast::queue_reference;
+using mcast::reentry;
 using mcast::registration;
+using mcast::replay;
 using mcast::result_range;
 using mcast::scoped_pause;
 using mcast::scoped_registration;
@@ -40,6 +47,8 @@ using mcast::to_weak;
 using mcast::tracked;
 using mcast::under;
 using mcast::unique;
+using mcast::watch;
+using mcast::watch_options;
 #if !MULTICAST_HPP_EXCEPTIONS
 using mcast::last_error;
 #endif
@@ -56,6 +65,7 @@ export {
   using ::multicast_queue;
   using ::multicast_queue_options;
   using ::multicast_queue_stats;
+  using ::multicast_registration;
   using ::multicast_status;
   using ::multicast_token;
 

@@ -46,18 +46,19 @@ extern "C" {
  *      7. Lifetimes                   registrations that end together
  *      8. Queues                      calls that run later, on another thread
  *      9. Invocations with options    payloads that are handed over, waiting for queued calls
- *     10. Policies                    re-entry, sources on demand, contexts of one kind
+ *     10. Policies                    re-entry, sources on demand, replays, contexts of one kind
  *     11. Broadcasters                multicasts by name
- *     12. Seeing what goes on         what is registered, which thread waits for what
- *     13. The library                 version, status texts, allocator
+ *     12. Transports                  names that processes and machines share
+ *     13. Seeing what goes on         what is registered, which thread waits, how long calls take
+ *     14. The library                 version, status texts, allocator
  *
  * These rules hold for every function, unless its comment says otherwise. The comment of a
  * function says only what is special to it.
  *
  * Threads      Any thread may call any function at any time, several threads at once.
  * Reentry      Any function may be called inside a delegate, visitor, enumerator, lock, unlock,
- *              wake, copy, interest, writer or release function. The library holds no lock of its
- *              own while it calls one of these.
+ *              wake, copy, interest, writer, watch or release function, or one of a transport. The
+ *              library holds no lock of its own while it calls one of these.
  * Ownership    No ownership is passed. Memory behind a pointer argument is used only during the
  *              call. For contexts see below.
  * Handles      A handle is a struct of one 64-bit integer, passed by value; a language without
@@ -106,29 +107,31 @@ extern "C" {
  *                is the parent's. Its `release` runs in the parent, not in the child.
  *              - Interest: what another thread was about to tell is told in the child, inside
  *                fork().
+ *              - Replays: what another thread had not replayed yet is not replayed in the child.
+ *              - Transports: the child has them, too. Detach what only one process can use.
  *              - Destroying a broadcaster, and unregistering from all of its names: where another
  *                thread was doing that, only some of the names may be done in the child.
  * exit         The library has no destructors. It may be called by atexit handlers and by threads
  *              that outlive `main`. It stays mapped after dlclose().
  * Thread end   A thread may end inside a delegate or visitor, by pthread_exit() or by cancellation.
  *              The library's thread-specific-data destructor then ends the call. It runs after the
- *              destructors of keys created earlier.
+ *              destructors of keys created earlier. The rest of a replay is not made.
  * Copies       Each copy of the library that is opened takes 24 bytes of the space that the loader
  *              keeps for thread-local variables. With glibc some 100 copies fit.
  * Stack        16 KB are enough for every function. Each level of nesting takes up to 500 bytes, of
- *              an invocation with options up to 750, plus what the delegates take.
+ *              an invocation with options up to 900, plus what the delegates take.
  *
  * Not supported, because C offers no way to do it safely:
  *
- * - leaving a delegate, visitor, enumerator, lock, unlock, wake, copy, interest or release function
- *   by longjmp or by an exception;
+ * - leaving a delegate, visitor, enumerator, lock, unlock, wake, copy, interest, watch or release
+ *   function, or one of a transport, by longjmp or by an exception;
  * - calling the library in a signal handler, in the child of vfork(), or in an allocator function
  *   that was given to it;
  * - calling it in a pthread_atfork() handler that was registered before the first use of the
  *   library;
- * - ending a thread inside a copy, interest or release function, or inside a function that one of
- *   these calls; ending a thread a second time while the destructors of its thread-specific data
- *   run;
+ * - ending a thread inside a copy, interest, watch or release function, or inside a function that
+ *   one of these calls; ending a thread a second time while the destructors of its thread-specific
+ *   data run;
  * - asynchronous cancellation of a thread that is inside the library.
  *
  * A library built with MULTICAST_INTERNAL_CHECKS detects most of these. It ends the program with a
@@ -184,7 +187,7 @@ enum multicast_status_code {
   MULTICAST_ERROR_INVALID_ARGUMENT = -20,  ///< A wrong NULL, flag, size, reserved field or name.
   MULTICAST_ERROR_NOT_FOUND = -30,         ///< No such delegate or index.
   MULTICAST_ERROR_OUT_OF_MEMORY = -40,     ///< An allocation failed.
-  MULTICAST_ERROR_LIMIT = -50,             ///< 256 levels of nesting, or 2^26 of a kind.
+  MULTICAST_ERROR_LIMIT = -50,             ///< 256 levels of nesting, or 2^26 of a kind, less 1 %.
   MULTICAST_ERROR_QUEUE_FULL = -60,        ///< A queue is full. Not returned by this version.
   MULTICAST_ERROR_TIMEOUT = -70,           ///< Timeout. Of a removal: removed, a call still runs.
   MULTICAST_ERROR_STATE = -80,             ///< Not possible at this point; see the function.
@@ -213,12 +216,14 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 /// @param out       NULL, or receives the token before the delegate can be called; zero on failure.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: of the multicast, or of a lifetime or
 ///         queue in the options; MULTICAST_ERROR_INVALID_ARGUMENT: no function, or invalid options;
-///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_LIMIT.
+///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_LIMIT, with replays also: 256 invocations
+///         are nested on this thread.
 ///
 /// Ownership: the library borrows `context` until the removal has completed; with `release` it owns
 ///            it from this call on. If options cannot be read (bad `struct_size`, non-zero tail,
 ///            unknown flag, `reserved` not 0), `release` does not run and the context stays yours.
 ///            After every other failure it has run.
+/// Threads:   calls the delegate if the multicast replays; see multicast_create_options.
 /// Cost:      O(1) amortised; options take an allocation, the delegates one now and then.
 ///            O(delegates) if some have a lower priority, or if MULTICAST_UNIQUE searches them.
 /// @since 1.0
@@ -246,7 +251,8 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 /// Threads:   threads that invoke the same multicast do not slow each other. May wait for room in a
 ///            queue with MULTICAST_OVERFLOW_BLOCK.
 /// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. The first
-///            invocation of a thread takes a record of 10 KB, which is reused when the thread ends.
+///            invocation of a thread takes a record of 11 KB, which is reused when the thread ends.
+///            A page of it is touched where invocations do not nest.
 /// @since 1.0
 MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const void *payload,
                                        size_t size);
@@ -796,6 +802,12 @@ typedef struct multicast_queue {
 /// @since 1.0
 #define MULTICAST_LATEST 0x4u
 
+/// `flags`: this delegate gets no replay. No effect in a multicast without `replay`: see
+/// multicast_create_options.
+///
+/// @since 1.1
+#define MULTICAST_NO_REPLAY 0x8u
+
 /// How a delegate is added. Zero is the default of every field but the first. NULL instead of a
 /// struct means all defaults.
 ///
@@ -806,7 +818,8 @@ typedef struct multicast_queue {
 struct multicast_add_options {
   /// sizeof(multicast_add_options) in the caller's header. Not 0.
   uint32_t struct_size;
-  /// MULTICAST_ONCE, MULTICAST_UNIQUE, MULTICAST_LATEST, joined by | (default: 0).
+  /// MULTICAST_ONCE, MULTICAST_UNIQUE, MULTICAST_LATEST, MULTICAST_NO_REPLAY, joined by |
+  /// (default: 0).
   uint32_t flags;
   /// Higher is invoked first; equal priorities in order of addition (default: 0).
   int32_t priority;
@@ -1434,15 +1447,17 @@ typedef struct multicast_invocation {
   const void *payload;
   /// Bytes at `payload`. With `copy` or `release` it is only passed on.
   size_t size;
-  /// Makes what the queued calls get. Called at most once, on the invoking thread, when the first
-  /// call is to be queued. The queued calls get what it returned, and `size`. NULL as its result
-  /// means that there is no memory: the calls that would be queued are refused. It must return: no
+  /// Makes what queued calls and replays get. Called at most once, on the invoking thread: when the
+  /// first call is to be queued, or at once if the multicast replays. These calls get what it
+  /// returned, and `size`. NULL as its result means that there is no memory: the calls that would
+  /// be queued are refused; if the multicast replays, the invocation fails. It must return: no
   /// longjmp, no exception. (default: NULL)
   const void *(*copy)(const void *payload, size_t size);
   /// With `copy`: called exactly once with what `copy` has returned. Without: called exactly once
   /// with `payload`, which is the library's from here on. It runs when the last call that shares
-  /// the payload has returned or is given up, on the thread on which that happens; if no call was
-  /// queued, before the invocation returns; also if the invocation fails. (default: NULL)
+  /// the payload has returned or is given up, and no replay can need it, on the thread on which
+  /// that happens; if no call was queued, before the invocation returns; also if the invocation
+  /// fails. (default: NULL)
   void (*release)(const void *payload, size_t size);
   /// With MULTICAST_WAIT: nanoseconds on the monotonic clock, from the beginning of the invocation
   /// (default: 0, no limit). It does not end calls on the invoking thread, nor waits for room in a
@@ -1612,7 +1627,22 @@ typedef struct multicast_create_options {
   multicast_reentry reentry;
   /// A name for people. Copied; the first 63 bytes are kept (default: NULL).
   const char *label;
-  /// Must be 0.
+  /// How many of the last invocations a delegate gets when it is added. Those by
+  /// multicast_invoke() and multicast_invoke_with() count. Whatever other threads add and invoke
+  /// meanwhile: a delegate gets each invocation once, as a replay or as it happens, and the replays
+  /// first, in the order in which the invocations began. (default: 0, none)
+  ///
+  /// Replays are calls like any other, on the thread that adds, before the add returns; a delegate
+  /// with a queue gets them there. They are not made any more when the delegate is removed. What is
+  /// invoked meanwhile, also inside a replay, is replayed last. Several delegates that are added at
+  /// once get each replay one after the other.
+  ///
+  /// An invocation keeps `size` bytes, or what `copy` returns or is handed over, until newer ones
+  /// take its place or the multicast is destroyed. While a delegate is added, those that it has not
+  /// got yet are kept, too. When these are 64 more than `replay`, an invocation waits until the
+  /// delegate has got them; but not inside a replay, nor if the add waits for this thread. So a
+  /// replay must not wait by means of its own, a semaphore for instance, for a thread that invokes.
+  /// An invocation fails with MULTICAST_ERROR_OUT_OF_MEMORY if it cannot be kept.
   uint32_t replay;
   /// MULTICAST_VISIT_ONLY (default: 0).
   uint32_t flags;
@@ -1676,7 +1706,8 @@ MULTICAST_API multicast_status multicast_create_options_init(multicast_create_op
 ///
 /// Ownership: the caller owns it until multicast_destroy().
 /// Cost:      O(1); memory is taken for many at a time. What has no policies is not slower because
-///            other multicasts have some. An invocation takes a few nanoseconds more.
+///            other multicasts have some. An invocation takes a few nanoseconds more; with `replay`
+///            a lock, and an allocation or two. An add takes an allocation and O(replay) then.
 /// @since 1.1
 MULTICAST_API MULTICAST_NODISCARD multicast
 multicast_create_with(const multicast_create_options *options);
@@ -1896,7 +1927,8 @@ MULTICAST_API int64_t multicast_broadcaster_unregister_context(multicast_broadca
                                                                const char *protocol,
                                                                void *context);
 
-/// Notifies the observers of a name: multicast_invoke() of its multicast.
+/// Notifies the observers of a name: multicast_invoke() of its multicast. If the broadcaster has a
+/// transport, that then publishes it.
 ///
 /// @param broadcaster  The broadcaster.
 /// @param protocol     The name, as in multicast_broadcaster_register().
@@ -1904,10 +1936,13 @@ MULTICAST_API int64_t multicast_broadcaster_unregister_context(multicast_broadca
 /// @param payload      As in multicast_invoke().
 /// @param size         As in multicast_invoke().
 /// @return As multicast_invoke(), 0 if the name was never registered.
-///         MULTICAST_ERROR_INVALID_ARGUMENT also: not a name.
+///         MULTICAST_ERROR_INVALID_ARGUMENT also: not a name. If `publish` returned a negative
+///         status, that: the observers of this process were notified. After another error nothing
+///         is published.
 ///
 /// Threads:   as multicast_invoke().
-/// Cost:      that of looking up the name, which takes no lock, and of multicast_invoke().
+/// Cost:      that of looking up the name, which takes no lock, and of multicast_invoke(). With a
+///            transport also one call of `publish`; if there are no observers, only that.
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadcaster,
                                                    const char *protocol, uint32_t event,
@@ -1920,9 +1955,12 @@ MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadca
 /// @param protocol     The name, 1 to 255 bytes.
 /// @param how          How; not NULL.
 /// @param out          As in multicast_invoke_with().
-/// @return As multicast_broadcaster_notify() and multicast_invoke_with().
+/// @return As multicast_broadcaster_notify() and multicast_invoke_with(). After
+///         MULTICAST_ERROR_TIMEOUT it was published, too. A failure of `publish` does not change
+///         the outcome.
 ///
-/// Ownership: as multicast_invoke_with(). If the name has no observers, the payload is released.
+/// Ownership: as multicast_invoke_with(). If the name has no observers, the payload is released. A
+///            transport publishes it before.
 /// Threads:   as multicast_invoke_with().
 /// Cost:      as multicast_broadcaster_notify() and multicast_invoke_with().
 /// @since 1.1
@@ -1932,7 +1970,8 @@ MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster br
                                                         multicast_outcome *out);
 
 /// The multicast of a name, which is made if there is none. For hot paths: look it up once, then
-/// invoke it. An add to it does not use the broadcaster's queue.
+/// invoke it. An add to it does not use the broadcaster's queue. An invocation of it calls the
+/// observers of this process only: a transport does not publish it.
 ///
 /// @param broadcaster  The broadcaster.
 /// @param protocol     The name, as in multicast_broadcaster_register().
@@ -1947,7 +1986,134 @@ MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster br
 MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
     multicast_broadcaster broadcaster, const char *protocol);
 
-/* ---- 12. Seeing what goes on ----------------------------------------------------------------- */
+/* ---- 12. Transports -------------------------------------------------------------------------- */
+
+/// What takes the names of a broadcaster to other processes and machines: functions of a program,
+/// or of a library for a message broker. The library itself has no network code.
+///
+/// multicast_broadcaster_notify() calls the observers of this process, then `publish`. What arrives
+/// from elsewhere, the transport hands to multicast_broadcaster_deliver(). A transport that gets
+/// back what it has published must not deliver that.
+///
+/// Each function may be called on any thread, and several at once; but for one name only one of
+/// `subscribe` and `unsubscribe` at a time. They are called under no lock, as delegates are: inside
+/// one of them multicast_token_current() is the registration of the transport. They must return: no
+/// longjmp, no exception.
+///
+/// Fill it with multicast_transport_default(), multicast_transport_init() or
+/// MULTICAST_TRANSPORT_INIT.
+///
+/// @since 1.1
+typedef struct multicast_transport {
+  /// sizeof(multicast_transport) in the caller's header. Not 0.
+  uint32_t struct_size;
+  /// Must be 0.
+  uint32_t flags;
+  /// Passed to all functions (default: NULL).
+  void *context;
+  /// Sends one notification. `protocol` and `payload` are borrowed for the call; `payload` is what
+  /// the notifier gave, NULL only if `size` is 0. Called on the thread that notifies. A negative
+  /// status is what multicast_broadcaster_notify() returns. Not NULL.
+  multicast_status (*publish)(void *context, const char *protocol, uint32_t event,
+                              const void *payload, size_t size);
+  /// The first observer of a name has come. Called on the thread that registers it, before that
+  /// returns; or on the thread that tells of another change for the same name. Of two changes at
+  /// once, one thread may tell both, or, if they cancel each other out, none. The last call is what
+  /// is so. After a negative status the name is not subscribed: it is called again, at the latest
+  /// when another observer of the name comes or goes, and one is there. The same holds where it
+  /// could not be called: 256 calls are nested, or the thread has no memory for its first one.
+  /// (default: NULL, nothing is called)
+  multicast_status (*subscribe)(void *context, const char *protocol);
+  /// The last observer of a name that was subscribed has gone, in whatever way: unregistered, its
+  /// lifetime or queue has ended, its context is dead. Called as `subscribe` is; a removal calls it
+  /// before it waits. Not called when the transport is detached: `release` ends all. (default:
+  /// NULL, nothing is called)
+  void (*unsubscribe)(void *context, const char *protocol);
+  /// Called exactly once, when the transport is detached and none of its functions is called any
+  /// more, on the thread that detached it or on the one whose call was the last to return. After it
+  /// none is called. (default: NULL)
+  void (*release)(void *context);
+} multicast_transport;
+
+/// No functions, to initialize a static or local struct.
+///
+/// @since 1.1
+#define MULTICAST_TRANSPORT_INIT \
+  {(uint32_t)sizeof(multicast_transport), 0, NULL, NULL, NULL, NULL, NULL}
+
+/// No functions, with `struct_size` set.
+///
+/// @return The transport, by value.
+///
+/// Cost:      O(1); inline.
+/// @since 1.1
+static inline multicast_transport multicast_transport_default(void) {
+  multicast_transport transport = MULTICAST_TRANSPORT_INIT;
+  return transport;
+}
+
+/// Fills a transport with zeros and its size, for callers that cannot use inline functions.
+///
+/// @param transport  Where to write; not NULL.
+/// @param size       Bytes at `transport`: the caller's sizeof(multicast_transport), 48 to 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Cost:      O(size).
+/// @since 1.1
+MULTICAST_API multicast_status multicast_transport_init(multicast_transport *transport,
+                                                        size_t size);
+
+/// Gives a broadcaster a transport, in place of the one that it has; or takes that away.
+///
+/// For each name that has observers, `subscribe` is called before this returns. What is notified
+/// from then on is published. The transport that was there before is detached: when this returns
+/// MULTICAST_OK, no thread is in a call of it, none ever will be, and its `release` has returned.
+/// multicast_broadcaster_destroy() detaches the transport in the same way, and waits for it in the
+/// same way. If several threads attach at once, each detaches what another one has attached, and
+/// one transport stays.
+///
+/// @param broadcaster  The broadcaster; also multicast_broadcaster_default().
+/// @param transport    Copied. NULL: detaches the transport, if there is one.
+/// @return MULTICAST_OK; MULTICAST_PENDING: done, but a call of the earlier transport runs, and
+///         waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_INVALID_ARGUMENT: the transport cannot be read, or has no `publish`;
+///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_LIMIT: 2^26 multicasts exist;
+///         MULTICAST_ERROR_SYSTEM: done, but it is unknown whether calls of the earlier transport
+///         still run, and its `release` never runs.
+///
+/// Ownership: with `release` the library owns `context` from this call on, also if the call fails:
+///            then `release` has run. If the transport cannot be read (bad `struct_size`, non-zero
+///            tail, unknown flag), it does not run and the context stays yours.
+/// Threads:   waits for running calls of the earlier transport on other threads. Do not hold a lock
+///            that its functions take.
+/// Reentry:   inside a function of the earlier transport: MULTICAST_PENDING, and its `release` runs
+///            when that function has returned.
+/// Cost:      O(names), with some 250 bytes for each name from the first transport on, and one
+///            memory barrier for a removal of an observer; notifications without a transport cost
+///            what they did. To detach: one memory barrier.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_broadcaster_attach(multicast_broadcaster broadcaster,
+                                                            const multicast_transport *transport);
+
+/// Notifies the observers of this process, as multicast_broadcaster_notify() does without a
+/// transport: for what a transport gets from elsewhere.
+///
+/// @param broadcaster  The broadcaster.
+/// @param protocol     The name, as in multicast_broadcaster_register().
+/// @param event        As in multicast_invoke().
+/// @param payload      As in multicast_invoke().
+/// @param size         As in multicast_invoke().
+/// @return As multicast_invoke(), 0 if the name was never registered.
+///         MULTICAST_ERROR_INVALID_ARGUMENT also: not a name.
+///
+/// Threads:   as multicast_invoke().
+/// Cost:      as multicast_broadcaster_notify() without a transport.
+/// @since 1.1
+MULTICAST_API int64_t multicast_broadcaster_deliver(multicast_broadcaster broadcaster,
+                                                    const char *protocol, uint32_t event,
+                                                    const void *payload, size_t size);
+
+/* ---- 13. Seeing what goes on ----------------------------------------------------------------- */
 
 /// What multicast_dump() and multicast_describe() pass their text to: one line in each call, with
 /// the line feed at its end. It must return: no longjmp, no exception.
@@ -2004,7 +2170,151 @@ MULTICAST_API multicast_status multicast_dump(multicast_writer writer, void *con
 MULTICAST_API multicast_status multicast_describe(multicast target, multicast_writer writer,
                                                   void *context);
 
-/* ---- 13. The library ------------------------------------------------------------------------- */
+/// What is told of the calls of a multicast, or of all multicasts. Zero is the default of every
+/// field but the first. A watch without functions only counts: see multicast_token_statistics().
+///
+/// A call is that of a delegate or visitor, whether it is made by an invocation, by a visit, or by
+/// the run of a queue. `slow` and `called` run on the thread of the call, when it has returned and
+/// before a removal can complete that waits for it. Functions of a watch must return: no longjmp,
+/// no exception. They may use the library. What they do there is not told, but counted. So is a
+/// call at the 256th level of nesting.
+///
+/// Fill it with multicast_watch_default(), multicast_watch_init() or MULTICAST_WATCH_INIT, then
+/// change fields.
+///
+/// @since 1.1
+typedef struct multicast_watch {
+  /// sizeof(multicast_watch) in the caller's header. Not 0.
+  uint32_t struct_size;
+  /// Must be 0.
+  uint32_t reserved;
+  /// Passed to the functions. Keep it valid until multicast_set_watch() has taken the watch away.
+  void *context;
+  /// The time from which a call is slow, and a wait is stuck (default: 0, never).
+  uint64_t slow_ns;
+  /// A call took at least `slow_ns`. `label` is that of the registration, or NULL; it is valid
+  /// until this returns (default: NULL).
+  void (*slow)(void *context, multicast_token token, const char *label, uint64_t elapsed_ns);
+  /// A removal, or an invocation with MULTICAST_WAIT, has waited for `slow_ns`, and waits on. Told
+  /// once, on the thread that waits. `token` is that of a call that it waits for; none if the call
+  /// is still in the queue. (default: NULL)
+  void (*stuck)(void *context, multicast_token token, const char *label, uint64_t elapsed_ns);
+  /// A call has returned, after `elapsed_ns`. `event` is that of the invocation; 0 for a visit
+  /// (default: NULL).
+  void (*called)(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns);
+} multicast_watch;
+
+/// All defaults, to initialize a static or local struct.
+///
+/// @since 1.1
+#define MULTICAST_WATCH_INIT {(uint32_t)sizeof(multicast_watch), 0, NULL, 0, NULL, NULL, NULL}
+
+/// All defaults, with `struct_size` set.
+///
+/// @return The watch, by value.
+///
+/// Cost:      O(1); inline.
+/// @since 1.1
+static inline multicast_watch multicast_watch_default(void) {
+  multicast_watch watch = MULTICAST_WATCH_INIT;
+  return watch;
+}
+
+/// Fills a watch with its defaults, for callers that cannot use inline functions.
+///
+/// @param watch  Where to write; not NULL.
+/// @param size   Bytes at `watch`: the caller's sizeof(multicast_watch), 48 to 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Cost:      O(size).
+/// @since 1.1
+MULTICAST_API multicast_status multicast_watch_init(multicast_watch *watch, size_t size);
+
+/// Sets, replaces or takes away the watch of a multicast, or of all multicasts.
+///
+/// A multicast that has a watch of its own is watched by that one only. The watch of all is also
+/// that of multicasts that are created later, and of the names of broadcasters. Invocations that
+/// begin after this has returned are watched, with the calls that they queue. The end of a
+/// multicast ends its own watch. If the library was built with USDT probes, tools such as bpftrace
+/// are told of watched calls, too.
+///
+/// @param target  The multicast; zero: all.
+/// @param watch   Copied. NULL: no watch from now on.
+/// @return MULTICAST_OK: no function of the last watch runs, and none ever will.
+///         MULTICAST_PENDING: the same, but one still runs, on this thread, or on one that waits
+///         for this thread. MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: a
+///         wrong `struct_size`, or `reserved` is not 0; MULTICAST_ERROR_OUT_OF_MEMORY, for that of
+///         one multicast.
+///
+/// Threads:   waits for functions of the last watch that run on other threads.
+/// Cost:      O(1) for one multicast, O(multicasts) for all. While it is set, each call takes one
+///            lock of the process and reads the clock twice. 1,024 multicasts with watches of their
+///            own are as fast as one; more are searched in lists.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_set_watch(multicast target, const multicast_watch *watch);
+
+/// What is counted of a registration while a watch is set.
+///
+/// @since 1.1
+typedef struct multicast_token_stats {
+  /// sizeof(multicast_token_stats) in the caller's header. Not 0.
+  uint32_t struct_size;
+  /// 0.
+  uint32_t reserved;
+  /// Calls that have returned.
+  uint64_t calls;
+  /// The time of all these calls.
+  uint64_t total_ns;
+  /// That of the longest.
+  uint64_t longest_ns;
+  /// Calls that were put into its queue.
+  uint64_t queued;
+  /// Calls that its queue refused, or dropped for newer ones of any delegate.
+  uint64_t dropped;
+} multicast_token_stats;
+
+/// All zero, with `struct_size` set: ready for multicast_token_statistics().
+///
+/// @since 1.1
+#define MULTICAST_TOKEN_STATS_INIT {(uint32_t)sizeof(multicast_token_stats), 0, 0, 0, 0, 0, 0}
+
+/// All zero, with `struct_size` set: ready for multicast_token_statistics().
+///
+/// @return The statistics, by value.
+///
+/// Cost:      O(1); inline.
+/// @since 1.1
+static inline multicast_token_stats multicast_token_stats_default(void) {
+  multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
+  return stats;
+}
+
+/// Fills statistics with zeros and their size, for callers that cannot use inline functions.
+///
+/// @param stats  Where to write; not NULL.
+/// @param size   Bytes at `stats`: the caller's sizeof(multicast_token_stats), 48 to 1024.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
+///
+/// Cost:      O(size).
+/// @since 1.1
+MULTICAST_API multicast_status multicast_token_stats_init(multicast_token_stats *stats,
+                                                          size_t size);
+
+/// Reads what was counted of a registration while a watch was set: all zero if there was none.
+/// A call that finds no memory for its first count is not counted.
+///
+/// @param token  The registration.
+/// @param out    Receives the numbers. The caller sets `struct_size`, for instance with
+///               multicast_token_stats_default().
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or
+///         a wrong `struct_size`; nothing written.
+///
+/// Cost:      O(1).
+/// @since 1.1
+MULTICAST_API multicast_status multicast_token_statistics(multicast_token token,
+                                                          multicast_token_stats *out);
+
+/* ---- 14. The library ------------------------------------------------------------------------- */
 
 /// The major version of this header.
 #define MULTICAST_VERSION_MAJOR 1
@@ -2128,9 +2438,10 @@ MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator
 /// What the library deallocates goes to libc. So this calls malloc_trim(0) too, where libc has it.
 /// The slots of multicasts (64 bytes), registrations (32) and lifetimes (40) stay mapped, so that
 /// stale handles are safe. The pages of up to 1024 neighbours are given back when all of these are
-/// vacant. Likewise what 64 neighbouring threads used that have all ended. What stays: some 2 MB,
-/// and the slots of queues and broadcasters. With a caller's allocator all of this stays, for what
-/// is created next.
+/// vacant; until then, a vacant slot of registrations is for one in 32 multicasts. Likewise what 64
+/// neighbouring threads used that have all ended. What stays: some 2 MB, 1 % of the slots, and the
+/// slots of queues and broadcasters. What libc keeps of ended threads stays, too: glibc keeps some
+/// of their stacks. With a caller's allocator all of this stays, for what is created next.
 ///
 /// @return Bytes of it that were given back (>= 0).
 ///

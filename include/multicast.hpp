@@ -15,8 +15,9 @@
  *     multicast/results.hpp       signal<R(...)>, whose delegates return something
  *     multicast/result_range.hpp  its results one by one: signal<R(...)>::results()
  *     multicast/registration.hpp  registration, scoped_registration, current()
- *     multicast/options.hpp       options, on(), under(), priority(), once, latest, unique,
- *                                 at_front
+ *     multicast/options.hpp       options, on(), under(), priority(), label(), once, latest,
+ *                                 unique, at_front, no_replay
+ *     multicast/policies.hpp      policies of a signal: reentry, a label, replay, interest
  *     multicast/queue.hpp         queue, with post() and post_and_wait()
  *     multicast/lifetime.hpp      lifetime
  *     multicast/observer.hpp      observer, a base class of objects with delegates
@@ -24,6 +25,9 @@
  *     multicast/groups.hpp        groups
  *     multicast/pause.hpp         scoped_pause
  *     multicast/connectable.hpp   connectable, a view of a signal
+ *     multicast/reports.hpp       dump()
+ *     multicast/watch.hpp         watch, told of calls and of how long they take
+ *     multicast/statistics.hpp    call_statistics, of a registration
  *     multicast/error.hpp         error, set_exception_handler(), last_error()
  *
  * What is in mcast::detail and in multicast/detail/ is private.
@@ -53,11 +57,15 @@
 #include "multicast/observer.hpp"
 #include "multicast/options.hpp"
 #include "multicast/pause.hpp"
+#include "multicast/policies.hpp"
 #include "multicast/queue.hpp"
 #include "multicast/registration.hpp"
+#include "multicast/reports.hpp"
 #include "multicast/result_range.hpp"
 #include "multicast/results.hpp"
 #include "multicast/signal.hpp"
+#include "multicast/statistics.hpp"
 #include "multicast/tracked.hpp"
+#include "multicast/watch.hpp"
 
 #endif

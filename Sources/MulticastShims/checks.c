@@ -36,6 +36,7 @@ uint32_t shims_checks_rank(const void *lock) {
   if (lock == &shims_slab_mutex) return 4;
   if (lock == &shims_wait_mutex) return 5;
   if (is_within(lock, shims_queue_locks, sizeof shims_queue_locks)) return 6;
+  if (lock == &shims_watch_lock) return 7;
   return 0;
 }
 

@@ -11,11 +11,14 @@ shims_slot_pool shims_slot_pools[SHIMS_DIRECTORY_COUNT];
 shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT];  // zero is PTHREAD_MUTEX_INITIALIZER
 pthread_mutex_t shims_lifetime_mutexes[SHIMS_LIFETIME_MUTEX_COUNT];  // likewise
 shims_padded_lock shims_queue_locks[SHIMS_QUEUE_LOCK_COUNT];
+shims_padded_lock shims_watch_lock;
 pthread_mutex_t shims_name_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t shims_slab_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t shims_wait_mutex = PTHREAD_MUTEX_INITIALIZER;
 struct shims_sleepers shims_sleepers[SHIMS_SLEEPER_LISTS];
 pthread_key_t shims_exit_key;
+void *shims_watches[SHIMS_WATCH_LISTS + 1];
+void *shims_tallies[SHIMS_DIRECTORY_LENGTH];
 
 #ifdef __SANITIZE_THREAD__
 // swiftc's instrumentation calls these names. gcc's runtime has the functions under their ordinary

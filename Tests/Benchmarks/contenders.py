@@ -32,6 +32,7 @@ STYLES = [
     Style("mutex", "#882255", ">"),
     Style("libstdc++", "#999999", "p"),
     Style("Linux", "#000000", "p"),  # only a system call
+    Style("memory", "#000000", "+"),  # only reads
 ]
 
 

@@ -18,6 +18,13 @@ MOST_MARKERS = 9  # on one line; each takes a hundred bytes of the file
 
 def draw(results, directory, only=None):
     """Writes an SVG file for each plot that the measures name, or for one of them."""
+    set_look()
+    for plot, measures in plots(results).items():
+        if only in (None, plot):
+            draw_plot(results, directory / f"{plot}.svg", measures)
+
+
+def set_look():
     matplotlib.rcParams.update({
         "font.size": 10,
         "font.sans-serif": ["DejaVu Sans", "sans-serif"],
@@ -27,9 +34,6 @@ def draw(results, directory, only=None):
         "axes.spines.right": False,
         "axes.titleweight": "bold",
     })
-    for plot, measures in plots(results).items():
-        if only in (None, plot):
-            draw_plot(results, directory / f"{plot}.svg", measures)
 
 
 def draw_plot(results, path, measures):
@@ -40,6 +44,10 @@ def draw_plot(results, path, measures):
         gridspec_kw={"height_ratios": heights}, layout="constrained")
     for panel, measure, found in zip(panels[:, 0], measures, series):
         draw_panel(panel, measure, found, results)
+    save(image, path)
+
+
+def save(image, path):
     text = io.StringIO()
     image.savefig(text, metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
     pyplot.close(image)

@@ -54,6 +54,9 @@ TEST_CASE("pauses of a registration are counted") {
   r.resume();
   mcast::scoped_pause ends(r);
   mcast::scoped_pause moved = std::move(ends);
+  mcast::scoped_pause &same = moved;
+  moved = std::move(same);
+  CHECK(s.invoke() == 0);
   moved.end();
   moved.end();
   CHECK(s.invoke() == 1);

@@ -47,6 +47,15 @@ TEST_CASE("what a plugin pauses is paused in the program") {
   CHECK(s.invoke(1) == 1);
 }
 
+TEST_CASE("what a plugin watches has no second watch in the program") {
+  event s;
+  const mcast::registration r = s.add([](int) {});
+  const mcast::watch here = plugin().watch(s);
+  CHECK(failure([&] { const mcast::watch other(s); }) == MULTICAST_ERROR_STATE);
+  s(1);
+  CHECK(r.statistics().calls == 1);
+}
+
 TEST_CASE("what a plugin adds is found by its object") {
   event s;
   listener object;

@@ -51,6 +51,26 @@ void check_without_memory() {
   }
   CHECK(s.size() == 1);
 }
+void check_replays_and_watches() {
+  mcast::signal<void(int)> s{mcast::replay(1)};
+  int sum = 0, told = 0;
+  s(7);
+  const mcast::registration r = s.add([&](int n) { sum += n; });
+  CHECK(sum == 7);
+  mcast::policies how;
+  how.replay = 1;
+  const mcast::signal<void(int &)> references{how};
+  CHECK(mcast::last_error() == MULTICAST_ERROR_INVALID_ARGUMENT);
+  mcast::watch_options options;
+  options.called = [&](mcast::registration, uint32_t, std::chrono::nanoseconds) { ++told; };
+  const mcast::watch here(s, options), other(s, options);
+  CHECK(mcast::last_error() == MULTICAST_ERROR_STATE);
+  s(1);
+  CHECK(told == 1);
+  CHECK(r.statistics().calls == 1);
+  CHECK(mcast::registration().statistics().calls == 0);
+  CHECK(mcast::last_error() == MULTICAST_ERROR_INVALID_HANDLE);
+}
 }  // namespace
 
 int main() {
@@ -83,6 +103,7 @@ int main() {
   mcast::signal<int(int)> answers;
   answers.add([](int n) { return n + 1; });
   CHECK(answers.collect(1) == std::vector<int>{2});
+  check_replays_and_watches();
   mcast::queue moved = std::move(full);
   CHECK(full.run() == 0);
   CHECK(mcast::last_error() == MULTICAST_ERROR_INVALID_HANDLE);

@@ -1,4 +1,4 @@
-# The reference that Doxygen makes of multicast.h: HTML and man pages.
+# The references that Doxygen makes of the headers in C: HTML and man pages.
 
 add_test(NAME docs
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/check --build ${PROJECT_BINARY_DIR}/docs-check

@@ -3,13 +3,22 @@
 
 set(faults_dir ${CMAKE_CURRENT_LIST_DIR})
 file(GLOB fault_sources CONFIGURE_DEPENDS ${faults_dir}/*.c)
-list(FILTER fault_sources EXCLUDE REGEX "/(plugin|unloading)\\.c$")
+list(FILTER fault_sources EXCLUDE REGEX "/(least_malloc|plugin|unloading)\\.c$")
 
 # Its own functions come before libc's: linked to the shared library, which then finds them.
 add_executable(fault_tests ${fault_sources})
 target_link_libraries(fault_tests PRIVATE harness multicast Threads::Threads ${CMAKE_DL_LIBS})
 target_compile_definitions(fault_tests PRIVATE
-  MULTICAST_HEADER="${PROJECT_SOURCE_DIR}/include/multicast.h")
+  MULTICAST_HEADER="${PROJECT_SOURCE_DIR}/include/multicast.h"
+  LEAST_MALLOC="$<TARGET_FILE_NAME:least_malloc>"
+  LEAST_MALLOC_DIRECTORY="$<TARGET_FILE_DIR:least_malloc>")
+
+# For LD_PRELOAD. Its loops are not to be replaced by calls of what they implement.
+add_library(least_malloc MODULE ${faults_dir}/least_malloc.c)
+target_compile_definitions(least_malloc PRIVATE _GNU_SOURCE)
+target_compile_options(least_malloc PRIVATE -fno-builtin)
+target_link_libraries(least_malloc PRIVATE Threads::Threads)
+add_dependencies(fault_tests least_malloc)
 
 add_library(fault_plugin MODULE ${faults_dir}/plugin.c)
 add_executable(unloading ${faults_dir}/unloading.c)
@@ -20,18 +29,29 @@ endforeach()
 target_compile_definitions(unloading PRIVATE _GNU_SOURCE)
 target_link_libraries(unloading PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 
-foreach(target fault_tests fault_plugin unloading)
+foreach(target fault_tests fault_plugin least_malloc unloading)
   target_compile_options(${target} PRIVATE ${test_flags})
   set_target_properties(${target} PROPERTIES
     C_STANDARD 99 C_EXTENSIONS OFF C_STANDARD_REQUIRED ON)
 endforeach()
 
 add_tests_of_sources(fault_tests fault ${fault_sources})
+# Each of them takes gigabytes: one at a time.
+file(STRINGS ${faults_dir}/limits.c limits REGEX "^TEST\\(")
+list(TRANSFORM limits REPLACE "^TEST\\(([a-z_0-9]+)\\).*" "\\1")
+set_tests_properties(${limits} PROPERTIES RESOURCE_LOCK gigabytes COST 20 TIMEOUT 550)
 
 add_check(dlclose_of_the_library_inside_of_a_call_leaves_it_mapped LABELS fault TIMEOUT 150
   COMMAND unloading $<TARGET_FILE:multicast>)
 add_check(dlclose_of_a_plugin_after_its_lifetime_unloads_it_while_others_invoke LABELS fault TIMEOUT 150
   COMMAND unloading $<TARGET_FILE:multicast> $<TARGET_FILE:fault_plugin>)
+
+# With a malloc that aligns to 16 bytes and no more. LD_PRELOAD cannot have a path with a space.
+add_check(interface_with_the_least_alignment_of_malloc LABELS fault COST 10
+  COMMAND ${CMAKE_COMMAND} -E chdir $<TARGET_FILE_DIR:least_malloc>
+    ${CMAKE_COMMAND} -E env LD_PRELOAD=./$<TARGET_FILE_NAME:least_malloc> ${faults_dir}/../run-harness $<TARGET_FILE:interface_tests> ${smoke_tests} large_ invoke_with queue_payloads)
+set_tests_properties(interface_with_the_least_alignment_of_malloc PROPERTIES
+  FAIL_REGULAR_EXPRESSION "cannot be preloaded")
 
 # A representative part of both harnesses; the script has the rest by an option.
 foreach(harness interface fault)

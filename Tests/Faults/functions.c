@@ -118,10 +118,28 @@ static int64_t call_queue_stats_init(world *w) {
   return multicast_queue_stats_init(&stats, sizeof stats);
 }
 
+static int64_t call_transport_init(world *w) {
+  multicast_transport transport;
+  (void)w;
+  return multicast_transport_init(&transport, sizeof transport);
+}
+
 static int64_t call_broadcaster_options_init(world *w) {
   multicast_broadcaster_options options;
   (void)w;
   return multicast_broadcaster_options_init(&options, sizeof options);
+}
+
+static int64_t call_watch_init(world *w) {
+  multicast_watch watch;
+  (void)w;
+  return multicast_watch_init(&watch, sizeof watch);
+}
+
+static int64_t call_token_stats_init(world *w) {
+  multicast_token_stats stats;
+  (void)w;
+  return multicast_token_stats_init(&stats, sizeof stats);
 }
 
 static int64_t call_invocation_init(world *w) {
@@ -590,6 +608,44 @@ static int64_t call_enumerate(world *w) {
   return 0;
 }
 
+static void count_watched(void *context, multicast_token token, uint32_t event, uint64_t ns) {
+  (void)token, (void)event, (void)ns;
+  ADD(*(int *)context, 1);
+}
+
+/* Watches a visit. */
+static int64_t set_watch(world *w, multicast target) {
+  static int calls; /* not on the stack: the watch stays in the child of a fork */
+  int before = LOAD(calls);
+  multicast_watch watch = MULTICAST_WATCH_INIT;
+  int64_t result;
+  watch.context = &calls;
+  watch.called = count_watched;
+  result = multicast_set_watch(target, &watch);
+  if (result != MULTICAST_OK) return result;
+  result = multicast_visit(w->m, count_visit, w);
+  CHECK_OK(multicast_set_watch(target, NULL));
+  if (result < 0) return result;
+  CHECK_EQ(result, 4);
+  /* Other threads are watched, too, and may take away the watch of all. */
+  if (target.id != 0) CHECK(LOAD(calls) - before >= 4);
+  return 0;
+}
+
+static int64_t call_set_watch(world *w) { return set_watch(w, w->m); }
+
+static int64_t call_set_watch_of_all(world *w) {
+  multicast all = {0};
+  return set_watch(w, all);
+}
+
+static int64_t call_token_statistics(world *w) {
+  multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
+  CHECK_OK(multicast_token_statistics(w->token, &stats));
+  CHECK(stats.total_ns >= stats.longest_ns);
+  return 0;
+}
+
 /* The second one is refused, the first one undone. */
 typedef struct trial {
   world *world;
@@ -658,6 +714,47 @@ static int64_t call_invoke_deferred(world *w) {
   CHECK_EQ(result, 1);
   CHECK_EQ(i.calls, i.result == 0 ? 2 : 1);
   return i.result;
+}
+
+/* A multicast that replays has kept one invocation, with a payload. */
+static multicast make_replaying(world *w, int *after) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  multicast m;
+  (void)w;
+  *after = spare_memory();
+  options.replay = 2;
+  m = multicast_create_with(&options);
+  CHECK_EQ(multicast_invoke(m, 0, payload, sizeof payload), 0);
+  return m;
+}
+
+static int64_t call_invoke_kept(world *w) {
+  int after, calls = 0;
+  multicast m = make_replaying(w, &after);
+  int64_t result;
+  fail_after = after;
+  result = multicast_invoke(m, 0, payload, sizeof payload);
+  after = spare_memory();
+  add(m, counter(&calls));
+  CHECK_EQ(calls, result < 0 ? 1 : 2);
+  CHECK_OK(multicast_destroy(m));
+  fail_after = after;
+  return result;
+}
+
+static int64_t call_add_replayed(world *w) {
+  int after, calls = 0;
+  multicast m = make_replaying(w, &after);
+  multicast_delegate delegates[2] = {counter(&calls), counter(&calls)};
+  multicast_status status;
+  fail_after = after;
+  status = multicast_add_many(m, delegates, 2, NULL, NULL);
+  after = spare_memory();
+  CHECK_EQ(calls, status == MULTICAST_OK ? 2 : 0);
+  CHECK_EQ(multicast_count(m), status == MULTICAST_OK ? 2 : 0);
+  CHECK_OK(multicast_destroy(m));
+  fail_after = after;
+  return status;
 }
 
 /* ---- Token ----------------------------------------------------------------------------------- */
@@ -1083,6 +1180,78 @@ static int64_t call_notify_with(world *w) { return notify_handing_over(w, BORROW
 static int64_t call_notify_with_owned(world *w) { return notify_handing_over(w, OWNED); }
 static int64_t call_notify_with_copied(world *w) { return notify_handing_over(w, COPIED); }
 
+/* Replaced, so that each call attaches a first one and another one. */
+static multicast_status publish_nothing(void *context, const char *protocol, uint32_t event,
+                                        const void *bytes, size_t size) {
+  (void)context, (void)protocol, (void)event, (void)bytes, (void)size;
+  return MULTICAST_OK;
+}
+static multicast_status subscribe_nothing(void *context, const char *protocol) {
+  (void)context, (void)protocol;
+  return MULTICAST_OK;
+}
+static void unsubscribe_nothing(void *context, const char *protocol) {
+  (void)context, (void)protocol;
+}
+static void count_transport(void *context) { ADD(*(int *)context, 1); }
+
+static multicast_transport transport_counting(int *releases) {
+  multicast_transport transport = multicast_transport_default();
+  transport.context = releases;
+  transport.publish = publish_nothing;
+  transport.subscribe = subscribe_nothing;
+  transport.unsubscribe = unsubscribe_nothing;
+  transport.release = count_transport;
+  return transport;
+}
+
+static int64_t call_broadcaster_attach(world *w) {
+  int releases = 0;
+  multicast_transport transport = transport_counting(&releases);
+  multicast_broadcaster b;
+  int64_t result;
+  int after = spare_memory();
+  b = multicast_broadcaster_create(NULL);
+  CHECK_OK(multicast_broadcaster_register(b, known_name, counter(&w->calls), NULL, NULL));
+  fail_after = after;
+  result = multicast_broadcaster_attach(b, &transport);
+  CHECK_EQ(LOAD(releases), result < 0 ? 1 : 0);
+  after = spare_memory();
+  CHECK_OK(multicast_broadcaster_attach(b, NULL));
+  CHECK_EQ(LOAD(releases), 1);
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  fail_after = after;
+  return result;
+}
+
+/* Of a name that is observed; published and told. */
+static int64_t call_register_observed(world *w) {
+  int releases = 0;
+  multicast_transport transport = transport_counting(&releases);
+  multicast_broadcaster b;
+  int64_t result;
+  int after = spare_memory();
+  b = multicast_broadcaster_create(NULL);
+  CHECK_OK(multicast_broadcaster_attach(b, &transport));
+  fail_after = after;
+  result = multicast_broadcaster_register(b, known_name, counter(&w->calls), NULL, NULL);
+  after = spare_memory();
+  CHECK_EQ(multicast_broadcaster_notify(b, known_name, 0, NULL, 0), result == 0 ? 1 : 0);
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  fail_after = after;
+  return result;
+}
+
+static int64_t call_broadcaster_deliver(world *w) {
+  int calls = LOAD(w->calls);
+  int64_t result =
+      multicast_broadcaster_deliver(w->broadcaster, known_name, 1, payload, sizeof payload);
+  if (result < 0) return result;
+  CHECK_EQ(result, 1);
+  CHECK_EQ(LOAD(w->calls) - calls, 1);
+  return 0;
+}
+
 static int64_t call_broadcaster_multicast(world *w) {
   char name[80];
   multicast m =
@@ -1106,8 +1275,11 @@ const function functions[] = {
     {"multicast_queue_stats_init", "", TAKES_NONE, 1, false, call_queue_stats_init, NULL},
     {"multicast_broadcaster_options_init", "", TAKES_NONE, 1, false,
      call_broadcaster_options_init, NULL},
+    {"multicast_transport_init", "", TAKES_NONE, 1, false, call_transport_init, NULL},
     {"multicast_invocation_init", "", TAKES_NONE, 1, false, call_invocation_init, NULL},
     {"multicast_outcome_init", "", TAKES_NONE, 1, false, call_outcome_init, NULL},
+    {"multicast_watch_init", "", TAKES_NONE, 1, false, call_watch_init, NULL},
+    {"multicast_token_stats_init", "", TAKES_NONE, 1, false, call_token_stats_init, NULL},
     {"multicast_create_options_init", "", TAKES_NONE, 1, false, call_create_options_init, NULL},
     {"multicast_registration_init", "", TAKES_NONE, 1, false, call_registration_init, NULL},
 
@@ -1123,6 +1295,7 @@ const function functions[] = {
      call_add_with_everything, NULL},
     {"multicast_add", "with MULTICAST_UNIQUE", FAILS, 10, false, call_add_unique, NULL},
     {"multicast_add_many", "", FAILS, 8, false, call_add_many, NULL},
+    {"multicast_add_many", "with a replay", FAILS, 8, false, call_add_replayed, NULL},
     {"multicast_remove", "", TAKES_NONE, 20, false, call_remove, NULL},
     {"multicast_remove_every", "", TAKES_NONE, 20, false, call_remove_every, NULL},
     {"multicast_remove_within", "", TAKES_NONE, 20, false, call_remove_within, NULL},
@@ -1154,6 +1327,7 @@ const function functions[] = {
      call_invoke_waiting_owned, NULL},
     {"multicast_invoke_with", "WAIT, copied by copy", MAY_COPE, 2, false,
      call_invoke_waiting_copied, NULL},
+    {"multicast_invoke", "kept for replays", FAILS, 2, false, call_invoke_kept, NULL},
     {"multicast_invoke", "deferred", MAY_COPE, 2, false, call_invoke_deferred, NULL},
     {"multicast_visit", "", FAILS, 2, false, call_visit, NULL},
     {"multicast_visit_undo", "", FAILS, 2, false, call_visit_undo, NULL},
@@ -1161,6 +1335,10 @@ const function functions[] = {
     {"multicast_enumerate", "", FAILS, 2, false, call_enumerate, NULL},
     {"multicast_describe", "", TAKES_NONE, 1, false, call_describe, NULL},
     {"multicast_dump", "", TAKES_NONE, 1, false, call_dump, NULL},
+    {"multicast_set_watch", "", MAY_COPE, 3, false, call_set_watch, NULL},
+    {"multicast_set_watch", "of all, and an invocation", MAY_COPE, 4, false, call_set_watch_of_all,
+     NULL},
+    {"multicast_token_statistics", "", TAKES_NONE, 1, false, call_token_statistics, NULL},
 
     {"multicast_token_is_live", "", TAKES_NONE, 1, false, call_token_is_live, NULL},
     {"multicast_token_remove", "", TAKES_NONE, 20, false, call_token_remove, NULL},
@@ -1209,6 +1387,10 @@ const function functions[] = {
     {"multicast_broadcaster_register", "", MAY_COPE, 10, false, call_register, NULL},
     {"multicast_broadcaster_register", "under new names", MAY_COPE, 40, false,
      call_register_new, NULL},
+    {"multicast_broadcaster_register", "with a transport", MAY_COPE, 10, false,
+     call_register_observed, NULL},
+    {"multicast_broadcaster_attach", "", MAY_COPE, 10, false, call_broadcaster_attach, NULL},
+    {"multicast_broadcaster_deliver", "", MAY_COPE, 5, false, call_broadcaster_deliver, NULL},
     {"multicast_broadcaster_register_many", "", MAY_COPE, 5, false, call_register_many, NULL},
     {"multicast_broadcaster_register_many", "under new names", MAY_COPE, 20, false,
      call_register_many_new, NULL},

@@ -131,18 +131,24 @@ TEST(stack_of_64_kilobytes_is_enough_for_256_notifications) {
   nest_on_a_stack_of(65536, by_notify, multicast_add_options_default());
 }
 
-/* 500 bytes for each level, and what these delegates take. */
-TEST(stack_of_160_kilobytes_is_enough_for_256_invocations_with_options) {
-  nest_on_a_stack_of(163840, by_invoke_with, multicast_add_options_default());
+/* 700 bytes for each level, and what these delegates take. */
+TEST(stack_of_224_kilobytes_is_enough_for_256_invocations_with_options) {
+  nest_on_a_stack_of(229376, by_invoke_with, multicast_add_options_default());
 }
-TEST(stack_of_160_kilobytes_is_enough_for_256_notifications_with_options) {
-  nest_on_a_stack_of(163840, by_notify_with, multicast_add_options_default());
+TEST(stack_of_224_kilobytes_is_enough_for_256_notifications_with_options) {
+  nest_on_a_stack_of(229376, by_notify_with, multicast_add_options_default());
 }
 TEST(stack_of_128_kilobytes_is_enough_for_256_invocations_of_a_token) {
   nest_on_a_stack_of(131072, by_token_invoke, multicast_add_options_default());
 }
 TEST(stack_of_128_kilobytes_is_enough_for_256_visits_of_a_token) {
   nest_on_a_stack_of(131072, by_token_visit, multicast_add_options_default());
+}
+TEST(stack_of_192_kilobytes_is_enough_for_256_watched_invocations) {
+  multicast_watch watch = MULTICAST_WATCH_INIT;
+  multicast all = {0};
+  CHECK_OK(multicast_set_watch(all, &watch));
+  nest_on_a_stack_of(196608, by_invoke, multicast_add_options_default());
 }
 
 /* Delegates with events, a lock or a queue need two to four times as much stack. */
@@ -157,11 +163,11 @@ TEST(stack_of_128_kilobytes_is_enough_for_256_invocations_of_a_locked_context) {
   options.unlock = unlock_nest;
   nest_on_a_stack_of(131072, by_invoke, options);
 }
-TEST(stack_of_192_kilobytes_is_enough_for_256_invocations_with_options_of_a_locked_context) {
+TEST(stack_of_224_kilobytes_is_enough_for_256_invocations_with_options_of_a_locked_context) {
   multicast_add_options options = multicast_add_options_default();
   options.lock = lock_nest;
   options.unlock = unlock_nest;
-  nest_on_a_stack_of(196608, by_invoke_with, options);
+  nest_on_a_stack_of(229376, by_invoke_with, options);
 }
 TEST(stack_of_128_kilobytes_is_enough_for_256_runs_of_a_queue) {
   nest_on_a_stack_of(131072, by_run, multicast_add_options_default());

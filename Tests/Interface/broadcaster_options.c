@@ -154,7 +154,7 @@ TEST(broadcaster_register_of_options_that_are_not_valid_is_invalid_argument) {
     options = with_release(release_observer);
     if (which == 0) options.struct_size = 0;
     if (which == 1) options.struct_size = 1025;
-    if (which == 2) options.flags = 0x8;
+    if (which == 2) options.flags = 0x10;
     if (which == 3) options.reserved = 1;
     CHECK_STATUS(multicast_broadcaster_register(b, NAME, observing(&o), &options, &token),
                  MULTICAST_ERROR_INVALID_ARGUMENT);

@@ -741,12 +741,12 @@ TEST(a_signal_works_with_the_functions_for_c) {
   CHECK(multicast_is_valid(s.handle()));
   CHECK_EQ(multicast_count(s.handle()), 1);
   mcast::options how = with_priority(-7);
-  how.once = how.latest = true;
+  how.once = how.latest = how.no_replay = true;
   how.lifetime.id = 3;
   how.queue.id = 4;
   const multicast_add_options given = how;
   CHECK_EQ(given.struct_size, sizeof given);
-  CHECK_EQ(given.flags, MULTICAST_ONCE | MULTICAST_LATEST);
+  CHECK_EQ(given.flags, MULTICAST_ONCE | MULTICAST_LATEST | MULTICAST_NO_REPLAY);
   CHECK_EQ(given.priority, -7);
   CHECK(given.lifetime.id == 3 && given.queue.id == 4 && given.release == nullptr);
   const multicast_add_options defaults = mcast::options();

@@ -47,6 +47,23 @@ TEST(describe_lists_the_delegates_in_order_with_their_options) {
   CHECK_EQ(text.lines, 5); /* with an empty one */
 }
 
+TEST(describe_says_how_many_invocations_are_kept_for_a_replay) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  multicast m;
+  int i;
+  options.label = "readings";
+  options.replay = 3;
+  m = multicast_create_with(&options);
+  add(m, counter(&calls));
+  for (i = 0; i < 5; ++i) {
+    expect_line(described(&text, m), "multicast 0x%llx \"readings\": delegates: 1, replay %d of 3",
+                number(m.id), i < 3 ? i : 3);
+    CHECK_EQ(multicast_invoke(m, 1, &i, sizeof i), 1);
+  }
+  expect_line(dumped(&text), "multicast 0x%llx \"readings\": delegates: 1, replay 3 of 3",
+              number(m.id));
+}
+
 TEST(describe_has_the_symbol_of_a_function_that_a_library_exports) {
   multicast m = multicast_create();
   multicast_delegate d = {(multicast_function)(void (*)(void))qsort, NULL};

@@ -108,6 +108,15 @@ FIELD(multicast_invocation, copy, 32);
 FIELD(multicast_invocation, release, 40);
 FIELD(multicast_invocation, timeout_ns, 48);
 
+SIZE(multicast_transport, 48);
+FIELD(multicast_transport, struct_size, 0);
+FIELD(multicast_transport, flags, 4);
+FIELD(multicast_transport, context, 8);
+FIELD(multicast_transport, publish, 16);
+FIELD(multicast_transport, subscribe, 24);
+FIELD(multicast_transport, unsubscribe, 32);
+FIELD(multicast_transport, release, 40);
+
 SIZE(multicast_outcome, 48);
 FIELD(multicast_outcome, struct_size, 0);
 FIELD(multicast_outcome, flags, 4);
@@ -116,6 +125,24 @@ FIELD(multicast_outcome, queued, 16);
 FIELD(multicast_outcome, refused, 24);
 FIELD(multicast_outcome, finished, 32);
 FIELD(multicast_outcome, unfinished, 40);
+
+SIZE(multicast_watch, 48);
+FIELD(multicast_watch, struct_size, 0);
+FIELD(multicast_watch, reserved, 4);
+FIELD(multicast_watch, context, 8);
+FIELD(multicast_watch, slow_ns, 16);
+FIELD(multicast_watch, slow, 24);
+FIELD(multicast_watch, stuck, 32);
+FIELD(multicast_watch, called, 40);
+
+SIZE(multicast_token_stats, 48);
+FIELD(multicast_token_stats, struct_size, 0);
+FIELD(multicast_token_stats, reserved, 4);
+FIELD(multicast_token_stats, calls, 8);
+FIELD(multicast_token_stats, total_ns, 16);
+FIELD(multicast_token_stats, longest_ns, 24);
+FIELD(multicast_token_stats, queued, 32);
+FIELD(multicast_token_stats, dropped, 40);
 
 SIZE(multicast_reentry, 4);
 SIZE(multicast_create_options, 72);
@@ -151,6 +178,7 @@ STATIC_ASSERT(MULTICAST_ERROR_SYSTEM == -90);
 STATIC_ASSERT(MULTICAST_ONCE == 1);
 STATIC_ASSERT(MULTICAST_UNIQUE == 2);
 STATIC_ASSERT(MULTICAST_LATEST == 4);
+STATIC_ASSERT(MULTICAST_NO_REPLAY == 8);
 STATIC_ASSERT(MULTICAST_WAIT == 1);
 STATIC_ASSERT(MULTICAST_VISIT_ONLY == 1);
 STATIC_ASSERT(MULTICAST_REENTRY_RECURSE == 0);
@@ -179,8 +207,14 @@ extern multicast_allocator layout_allocator;
 multicast_allocator layout_allocator = MULTICAST_ALLOCATOR_INIT;
 extern multicast_invocation layout_invocation;
 multicast_invocation layout_invocation = MULTICAST_INVOCATION_INIT;
+extern multicast_transport layout_transport;
+multicast_transport layout_transport = MULTICAST_TRANSPORT_INIT;
 extern multicast_outcome layout_outcome;
 multicast_outcome layout_outcome = MULTICAST_OUTCOME_INIT;
+extern multicast_watch layout_watch;
+multicast_watch layout_watch = MULTICAST_WATCH_INIT;
+extern multicast_token_stats layout_token_stats;
+multicast_token_stats layout_token_stats = MULTICAST_TOKEN_STATS_INIT;
 extern multicast_create_options layout_create_options;
 multicast_create_options layout_create_options = MULTICAST_CREATE_OPTIONS_INIT;
 extern multicast_registration layout_registration;
@@ -207,8 +241,14 @@ multicast_broadcaster_options layout_uses_broadcaster_options(void) {
 }
 multicast_invocation layout_uses_invocation(void);
 multicast_invocation layout_uses_invocation(void) { return multicast_invocation_default(); }
+multicast_transport layout_uses_transport(void);
+multicast_transport layout_uses_transport(void) { return multicast_transport_default(); }
 multicast_outcome layout_uses_outcome(void);
 multicast_outcome layout_uses_outcome(void) { return multicast_outcome_default(); }
+multicast_watch layout_uses_watch(void);
+multicast_watch layout_uses_watch(void) { return multicast_watch_default(); }
+multicast_token_stats layout_uses_token_stats(void);
+multicast_token_stats layout_uses_token_stats(void) { return multicast_token_stats_default(); }
 multicast_create_options layout_uses_create_options(void);
 multicast_create_options layout_uses_create_options(void) {
   return multicast_create_options_default();

@@ -10,11 +10,14 @@
 /* ---- Start ----------------------------------------------------------------------------------- */
 
 static void check_that_nothing_can_be_created(void) {
+  multicast_watch watch = MULTICAST_WATCH_INIT;
+  multicast all = {0};
   CHECK_EQ(multicast_create().id, 0);
   CHECK_EQ(multicast_lifetime_create().id, 0);
   CHECK_EQ(multicast_queue_create(NULL).id, 0);
   CHECK_EQ(multicast_broadcaster_create(NULL).id, 0);
   CHECK_EQ(multicast_broadcaster_default().id, 0);
+  CHECK_STATUS(multicast_set_watch(all, &watch), MULTICAST_ERROR_OUT_OF_MEMORY);
 }
 
 static void check_that_all_works(void) {

@@ -49,9 +49,17 @@ uint64_t now_ns(void) {
   return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-void expect_to_have_slept(void) {
+moment this_moment(void) {
   struct timespec used;
+  moment now;
   CHECK_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used), 0);
-  CHECK_EQ(used.tv_sec, 0);
-  if (used.tv_nsec > 100000000) CHECK_EQ(used.tv_nsec, 100000000);
+  now.processor_ns = (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
+  now.time_ns = now_ns();
+  return now;
+}
+
+void expect_to_have_slept(moment since) {
+  const moment now = this_moment();
+  const uint64_t used = now.processor_ns - since.processor_ns, time = now.time_ns - since.time_ns;
+  if (used >= time / 2) CHECK_EQ(used, time / 2);
 }

@@ -25,7 +25,15 @@ int count_threads(void);
 
 uint64_t now_ns(void);
 
-/* Fails the test if this thread has used 0.1 s of processor time: it has polled, not slept. */
-void expect_to_have_slept(void);
+/* When a wait of this thread begins. */
+typedef struct moment {
+  uint64_t time_ns;
+  uint64_t processor_ns; /* what this thread has used */
+} moment;
+
+moment this_moment(void);
+
+/* Fails the test if this thread has used half of the time since: it has polled, not slept. */
+void expect_to_have_slept(moment since);
 
 #endif

@@ -77,3 +77,30 @@ TEST(removal_of_many_finds_which_of_them_many_threads_call) {
   CHECK_EQ(LOAD(releases), 2);
   CHECK_OK(multicast_destroy(c.target));
 }
+
+/* Records are used again: first those of the first block, so the last thread has one of a later
+ * block, which had no owner in between. */
+TEST(removal_finds_a_call_on_a_thread_that_came_after_many_had_ended) {
+  static crowd earlier, others;
+  multicast m = multicast_create();
+  blocker b = BLOCKER_INIT;
+  invoker last;
+  multicast_token token = add(m, blocking(&b));
+  earlier.target = multicast_create();
+  others.target = multicast_create();
+  earlier.b = others.b = b;
+  add(earlier.target, blocking(&earlier.b));
+  add(others.target, blocking(&others.b));
+  begin_calls(&earlier);
+  end_calls(&earlier);
+  begin_calls(&others);
+  invoke_in_background(&last, m);
+  gate_wait(&b.entered);
+  CHECK_STATUS(multicast_token_remove_within(token, 1000000), MULTICAST_ERROR_TIMEOUT);
+  gate_open(&b.let_go);
+  CHECK_EQ(invoke_finished(&last), 1);
+  end_calls(&others);
+  CHECK_OK(multicast_destroy(m));
+  CHECK_OK(multicast_destroy(earlier.target));
+  CHECK_OK(multicast_destroy(others.target));
+}

@@ -256,6 +256,45 @@ enum { GOES_BACK = 1 };
 enum { GOES_BACK = 0 };
 #endif
 
+static void *stay(void *unused) {
+  (void)unused;
+  ADD(entered, 1);
+  gate_wait(&let_go);
+  return NULL;
+}
+
+/* The tests for other processors run in an emulator, and what it keeps of threads counts, too. */
+#if defined(__x86_64__)
+enum { IS_MEASURED = GOES_BACK };
+#else
+enum { IS_MEASURED = 0 };
+#endif
+
+/* What libc keeps of ended threads, it has after the first burst: these do not use the library. */
+TEST(trim_leaves_of_ended_threads_what_libc_keeps) {
+  enum { COUNT = IS_MEASURED ? 1000 : 100, CONSTANT = 2 << 20, TOUCHED = 4096 };
+  static pthread_t threads[COUNT];
+  int64_t before = 0, peak = 0;
+  int count = 0, round, i;
+  common = multicast_create();
+  add(common, counter(&count));
+  for (round = 0; round < 2; ++round) {
+    let_go = (gate)GATE_INIT;
+    STORE(entered, 0);
+    for (i = 0; i < COUNT; ++i)
+      threads[i] = start_thread(round == 0 ? stay : invoke_and_stay, NULL);
+    EVENTUALLY(LOAD(entered) == COUNT);
+    peak = resident_bytes() - peak;
+    gate_open(&let_go);
+    for (i = 0; i < COUNT; ++i) join_thread(threads[i]);
+    CHECK(multicast_trim() >= 0);
+    if (round == 0) before = resident_bytes();
+  }
+  if (!IS_MEASURED) return;
+  CHECK(peak > (int64_t)COUNT * TOUCHED); /* of the second burst, less that of the first */
+  CHECK(resident_bytes() < before + CONSTANT);
+}
+
 TEST(trim_returns_the_process_to_the_size_before_a_burst) {
   enum { BURST = 200000, CONSTANT = 4 << 20 };
   multicast *all = malloc(BURST * sizeof *all);

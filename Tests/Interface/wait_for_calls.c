@@ -199,19 +199,27 @@ TEST(wait_with_a_small_payload_passes_a_copy) {
   CHECK_TEXT(noted, "a5 b5"); /* what the calls did can be seen */
 }
 
+static void *open_after_long(void *to_open) {
+  pause_ms(350);
+  gate_open(to_open);
+  return NULL;
+}
+
 TEST(wait_sleeps_and_does_not_poll) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   blocker b = BLOCKER_INIT;
   pthread_t opener;
   multicast_invocation how = waiting();
+  moment begin;
   add_queued(m, blocking(&b), q);
   CHECK_OK(multicast_queue_start(q));
-  opener = start_thread(open_after_a_while, &b.let_go);
+  opener = start_thread(open_after_long, &b.let_go);
+  begin = this_moment();
   CHECK_EQ(multicast_invoke_with(m, &how, NULL), 1);
   CHECK(b.has_left);
   join_thread(opener);
-  expect_to_have_slept();
+  expect_to_have_slept(begin);
 }
 
 /* ---- Calls that are taken back --------------------------------------------------------------- */
@@ -250,6 +258,20 @@ TEST(wait_is_over_if_the_queue_is_cleared) {
   EVENTUALLY(stats_of(q).pending == 2);
   CHECK_EQ(multicast_queue_clear(q), 2);
   expect_waited(&w, 2, 0, 0);
+}
+
+TEST(waits_of_several_threads_are_over_if_the_queue_is_cleared) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  int calls = 0;
+  waiter a, b;
+  add_queued(m, counter(&calls), q);
+  begin_waiting(&a, m, NULL);
+  begin_waiting(&b, m, NULL);
+  EVENTUALLY(stats_of(q).pending == 2);
+  CHECK_EQ(multicast_queue_clear(q), 2);
+  expect_waited(&a, 1, 0, 0);
+  expect_waited(&b, 1, 0, 0);
 }
 
 TEST(wait_is_over_if_its_calls_are_dropped_for_newer_ones) {

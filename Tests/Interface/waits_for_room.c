@@ -262,6 +262,54 @@ static void remove_what_waits_for_room(cycle *c, multicast_queue queue) {
   CHECK_EQ(c->queued, 1);
 }
 
+/* The call of a delegate waits for room in a queue that this thread has run, and is woken. Does
+ * this thread take the room before it has run again? Then it removes the delegate. */
+static multicast_status remove_what_was_woken(bool takes_room) {
+  cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
+  int calls = 0;
+  invoker i;
+  multicast_status status;
+  multicast m = multicast_create();
+  multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_add_options options = to_queue(queue);
+  multicast_delegate d = {invoke_into_the_full_queue, NULL};
+  d.context = &c;
+  c.target = multicast_create();
+  add_with(c.target, counter(&calls), &options);
+  CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(queue, 0), 1); /* now this thread has to run it */
+  CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
+  add(m, d);
+  invoke_in_background(&i, m);
+  gate_open(&c.go_on);
+  gate_wait(&c.entered);
+  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS / 4)); /* the call now waits for room */
+  CHECK_EQ(multicast_queue_run(queue, 1), 1);
+  if (takes_room) multicast_invoke(c.target, 0, NULL, 0);
+  status = multicast_remove(m, d);
+  if (status == MULTICAST_OK) CHECK(gate_opens_within(&c.has_left, 0));
+  CHECK(multicast_queue_run(queue, 0) >= 0);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_OK(multicast_destroy(m));
+  CHECK_OK(multicast_destroy(c.target));
+  CHECK_OK(multicast_queue_destroy(queue));
+  return status;
+}
+
+TEST(removal_waits_for_a_call_that_this_thread_has_made_room_for) {
+  int i;
+  for (i = 0; i < 30; ++i) CHECK_OK(remove_what_was_woken(false));
+}
+
+/* The call may be waiting again by then, for this thread: PENDING. Or it finds that out. */
+TEST(removal_ends_where_its_call_was_woken_and_finds_no_room) {
+  int i;
+  for (i = 0; i < 30; ++i) {
+    multicast_status status = remove_what_was_woken(true);
+    CHECK(status == MULTICAST_OK || status == MULTICAST_PENDING);
+  }
+}
+
 TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_that_nobody_runs) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   c.target = multicast_create();

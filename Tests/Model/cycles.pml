@@ -6,7 +6,9 @@
  * removing thread itself, to wait would close a cycle of waits: the removal returns PENDING and its
  * release is deferred. Otherwise the thread publishes what it waits for, and sleeps. A thread that
  * sleeps cannot change the calls that it is in, and a thread that goes to sleep later searches for
- * itself.
+ * itself. A thread that was woken, and has not run again, is not followed: what it has waited for
+ * may be so. If a search has passed it over, it searches again before it goes back to sleep;
+ * otherwise its wait has been followed by all later searches, and it need not.
  *
  *   call_some, end_call    a call of a delegate that the thread chooses
  *   remove_some            a removal; if the delegate is removed already, waits for its calls
@@ -52,6 +54,8 @@
 
 byte calls[THREADS];     /* a bit for each delegate whose call the thread is in */
 byte waits_for[THREADS];   /* the delegate that it has published to wait for; 0: none */
+bit is_woken[THREADS];       /* and has not run again yet */
+bit is_passed_over[THREADS]; /* a search has passed it over because of that */
 byte innermost[THREADS];
 byte removed, deferred, released; /* a bit for each delegate */
 
@@ -95,7 +99,12 @@ inline closes_cycle(me, d) {
   :: stage[me] == 0 ->
      next = 0;
      do
-     :: next < THREADS && !(stage[next] == 1 && waits_for[next]) -> next++
+     :: next < THREADS && (stage[next] != 1 || waits_for[next] == 0 || is_woken[next]) ->
+        if
+        :: stage[next] == 1 && is_woken[next] -> is_passed_over[next] = 1
+        :: else
+        fi;
+        next++
      :: else -> break
      od;
      if
@@ -217,7 +226,7 @@ inline wake_sleepers(it) {
   do
   :: k < THREADS ->
      if
-     :: sleeps_for[k] == it -> asleep[k] = 0
+     :: sleeps_for[k] == it -> asleep[k] = 0; sleeps_for[k] = 0; is_woken[k] = 1
      :: else
      fi;
      k++
@@ -271,7 +280,13 @@ inline decide(me) {
   if
   :: callers == 0 -> outcome = 1
   :: else ->
-     closes_cycle(me, r);
+     if
+     :: is_again && !is_passed_over[me] -> closed = 0
+#ifdef WOKEN_DOES_NOT_SEARCH
+     :: is_again && is_passed_over[me] -> closed = 0
+#endif
+     :: else -> closes_cycle(me, r)
+     fi;
      if
      :: closed ->
         is_cycle(me, r);
@@ -302,6 +317,9 @@ inline fall_asleep(me) {
   waits_for[me] = r;
   sleeps_for[me] = r;
   asleep[me] = 1;
+  is_again = 1;
+  is_woken[me] = 0;
+  is_passed_over[me] = 0;
 #ifdef WAIT_NOT_PUBLISHED
   waits_for[me] = 0;
 #endif
@@ -356,6 +374,7 @@ inline remove_some(me) {
   :: else
   fi;
   outcome = 0;
+  is_again = 0;
   is_remover = 0;
   is_timed_out = 0;
   r = 0
@@ -363,7 +382,7 @@ inline remove_some(me) {
 
 proctype Thread(byte me) {
   byte outer, d, r, x, outcome;
-  bit is_remover, is_timed_out;
+  bit is_again, is_remover, is_timed_out;
   if
   :: OUTSIDE && me == THREADS - 1
   :: else ->

@@ -12,6 +12,7 @@
 #include "../Interface/harness.h"
 #include "actor.h"
 #include "borrowed.h"
+#include "carrier.h"
 #include "context.h"
 #include "failure.h"
 #include "kept.h"
@@ -144,6 +145,7 @@ static void run_round(bool is_calm, int threads, double end, uint64_t round_seed
        (long long)context_count());
   wait_for_parcels();
   wakers_end();
+  carriers_end();
   kept_forget();
 }
 
@@ -174,6 +176,7 @@ static void run(double seconds, int fixed_threads) {
   set_call_body(operate_inside);
   set_release_body(operate_inside_function);
   set_wake_body(operate_inside_function);
+  set_carrier_body(operate_inside_function);
   doing("warming up");
   world_warm_up();
   doing_end();

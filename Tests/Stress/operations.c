@@ -6,13 +6,17 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "actor.h"
 #include "atomics.h"
 #include "borrowed.h"
+#include "carrier.h"
 #include "failure.h"
 #include "invocations.h"
+#include "replays.h"
 #include "sessions.h"
 #include "statuses.h"
 #include "waker.h"
@@ -76,6 +80,16 @@ static void notify(void) {
   actor_current()->order = outer;
 }
 
+static void deliver(void) {
+  uint32_t event = random_event();
+  size_t size = random_size();
+  order own, *outer = order_begins(&own);
+  int64_t count = multicast_broadcaster_deliver(random_broadcaster(), random_name(), event,
+                                                payload_of(event, size), size);
+  EXPECT_COUNT(count, OK | INVALID_HANDLE);
+  actor_current()->order = outer;
+}
+
 static bool pass_on(void *left, const multicast_delegate *d) {
   d->function(d->context, VISITED, NULL, 0);
   return --*(int *)left != 0;
@@ -113,6 +127,69 @@ static void dump(void) {
 static void describe(void) {
   int left = -1;
   EXPECT(multicast_describe(random_multicast(), look_at_line, &left), OK | INVALID_HANDLE);
+}
+
+/* A watch that is set. It is freed when its functions are not called any more. */
+typedef struct watcher {
+  bool is_set;
+} watcher;
+
+static watcher always = {true};
+
+static void look(void *context, multicast_token token) {
+  multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
+  MUST(LOAD(((watcher *)context)->is_set), "a watch that was taken away");
+  EXPECT(multicast_token_statistics(token, &stats), OK | INVALID_HANDLE);
+  if (one_in(100)) {
+    usleep(300);
+    MUST(LOAD(((watcher *)context)->is_set), "a watch that was taken away meanwhile");
+  }
+}
+
+static void be_told(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
+  (void)event, (void)elapsed_ns;
+  look(context, token);
+}
+
+static void be_told_slow(void *context, multicast_token token, const char *label, uint64_t ns) {
+  MUST(label == NULL || strlen(label) < 64, "a label");
+  (void)ns;
+  look(context, token);
+}
+
+static multicast_watch watch_with(watcher *w) {
+  multicast_watch watch = MULTICAST_WATCH_INIT;
+  watch.context = w;
+  watch.slow_ns = 1 + random_below(100000);
+  watch.slow = watch.stuck = be_told_slow;
+  if (one_in(2)) watch.called = be_told;
+  return watch;
+}
+
+static void set_watch(void) {
+  multicast m = random_multicast();
+  multicast_watch watch = watch_with(&always);
+  if (m.id == 0) return;
+  EXPECT(multicast_set_watch(m, one_in(2) ? NULL : &watch), OK | INVALID_HANDLE);
+}
+
+/* One thread at a time: it knows whose functions may still run. */
+static void watch_all(void) {
+  static bool is_busy;
+  multicast all = {0};
+  multicast_watch watch;
+  watcher *w;
+  if (SWAP(is_busy, true)) return;
+  w = malloc(sizeof *w);
+  MUST(w != NULL, "no memory");
+  STORE(w->is_set, true);
+  watch = watch_with(w);
+  EXPECT(multicast_set_watch(all, &watch), OK);
+  if (one_in(2)) usleep((unsigned)random_below(500));
+  EXPECT(multicast_set_watch(all, NULL), OK);
+  STORE(w->is_set, false);
+  free(w);
+  STORE(is_busy, false);
 }
 
 /* Each delegate that is visited is undone, or stays visited. */
@@ -260,7 +337,7 @@ static void add_wrongly(void) {
   bool is_released = false;
   switch (random_below(5)) {
     case 0: c->options.struct_size = random_below(60); break;
-    case 1: c->options.flags = 8u << random_below(20); break;
+    case 1: c->options.flags = 16u << random_below(20); break;
     case 2: c->options.reserved = 1; break;
     case 3: /* `release` is readable here, so the library calls it */
       d.function = NULL;
@@ -488,6 +565,15 @@ static void replace_broadcaster(void) {
   EXPECT(multicast_broadcaster_destroy(old), OK | PENDING | INVALID_HANDLE);
 }
 
+static void attach_transport(void) {
+  multicast_broadcaster b = random_broadcaster();
+  multicast_transport transport;
+  bool is_none = one_in(4);
+  if (!is_none) transport = carrier_make(b);
+  EXPECT(multicast_broadcaster_attach(b, is_none ? NULL : &transport),
+         OK | PENDING | INVALID_HANDLE);
+}
+
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
 static void run_queue(multicast_queue q) {
@@ -586,11 +672,15 @@ static const operation operations[] = {
     {"multicast_broadcaster_unregister_all", 3, unregister_all},
     {"multicast_invoke", 160, invoke},
     {"multicast_broadcaster_notify", 30, notify},
+    {"multicast_broadcaster_deliver", 10, deliver},
+    {"multicast_broadcaster_attach", 6, attach_transport},
     {"multicast_visit", 20, visit},
     {"multicast_visit_undo", 15, visit_undo},
     {"multicast_enumerate", 15, enumerate},
     {"multicast_describe", 8, describe},
     {"multicast_dump", 1, dump},
+    {"multicast_set_watch", 20, set_watch},
+    {"multicast_set_watch of all", 6, watch_all},
     {"multicast_invoke_with", 100, invoke_with},
     {"multicast_broadcaster_notify_with", 15, notify_with},
     {"multicast_token_invoke", 40, invoke_token},
@@ -611,6 +701,9 @@ static const operation operations[] = {
     {"a session with a queue", 4, session_with_queue},
     {"a session with a multicast", 6, session_with_multicast},
     {"a session with contexts of one kind", 8, session_with_contexts_of_one_kind},
+    {"multicast_invoke, kept for replays", 20, replays_invoke},
+    {"multicast_add with replays", 20, replays_listen},
+    {"multicast_destroy of one that replays", 1, replays_replace},
     {"a session that waits for the thread of a queue", 3, session_that_waits},
     {"a session that waits for itself", 6, session_that_waits_for_itself},
     {"a session that others end", 3, session_that_others_end},

@@ -2,11 +2,14 @@
 #include "world.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #include "actor.h"
 #include "atomics.h"
 #include "borrowed.h"
+#include "carrier.h"
 #include "failure.h"
+#include "replays.h"
 #include "statuses.h"
 #include "waker.h"
 
@@ -48,11 +51,21 @@ multicast_broadcaster random_broadcaster(void) {
   return b;
 }
 
-const char *random_name(void) {
-  static const char *const names[NAME_COUNT] = {
-      "a", "b", "tit", "name", "UpdateTitle", "UpdateBody", "a name of 16 byt", "a name of 17 byte",
-      "org.example.a-name-that-is-longer-than-most", "\xff\xfe", "z", "Z"};
-  return names[random_below(NAME_COUNT)];
+static const char *const names[NAME_COUNT] = {
+    "a", "b", "tit", "name", "UpdateTitle", "UpdateBody", "a name of 16 byt", "a name of 17 byte",
+    "org.example.a-name-that-is-longer-than-most", "\xff\xfe", "z", "Z"};
+
+const char *random_name(void) { return names[random_below(NAME_COUNT)]; }
+
+const char *name_of(int number) { return names[number]; }
+
+int number_of_name(const char *name) {
+  int i;
+  for (i = 0; i < NAME_COUNT; ++i) {
+    if (strcmp(names[i], name) == 0) return i;
+  }
+  MUST(false, "an unknown name: %s", name);
+  return 0;
 }
 
 multicast make_multicast(void) {
@@ -118,6 +131,7 @@ void world_make(bool is_calm) {
   for (i = 0; i < LIFETIME_COUNT; ++i) STORE(world_lifetimes[i], multicast_lifetime_create().id);
   for (i = 0; i < QUEUE_COUNT; ++i) STORE(world_queues[i], make_queue().id);
   for (i = 0; i < BROADCASTER_COUNT; ++i) STORE(world_broadcasters[i], make_broadcaster());
+  replays_make();
 }
 
 void world_destroy_queues(void) {
@@ -131,7 +145,9 @@ void world_destroy_queues(void) {
 }
 
 void world_destroy_rest(void) {
+  multicast all = {0};
   int i;
+  carriers_check();
   for (i = 0; i < LIFETIME_COUNT; ++i) {
     multicast_lifetime l = {world_lifetimes[i]};
     doing("multicast_lifetime_end at the end");
@@ -150,6 +166,10 @@ void world_destroy_rest(void) {
     EXPECT(multicast_destroy(m), OK | INVALID_HANDLE);
     doing_end();
   }
+  doing("replays at the end");
+  replays_end();
+  doing_end();
+  EXPECT(multicast_set_watch(all, NULL), OK); /* frees those of multicasts that are destroyed */
   STORE(world_is_calm, true); /* no other thread is left that could wait */
   doing("removals without release at the end");
   for (borrowed_take_over(true); actor_current()->borrowed != NULL; borrowed_take_over(true)) {
@@ -185,6 +205,8 @@ void world_warm_up(void) {
   static multicast_delegate delegates[WARM_DELEGATES];
   pthread_t threads[WARM_THREADS];
   pthread_barrier_t barrier;
+  multicast_watch counting = MULTICAST_WATCH_INIT;
+  multicast all = {0};
   int i;
   labelled.label = "warm";
   for (i = 0; i < WARM_DELEGATES; ++i) delegates[i].function = ignore;
@@ -204,6 +226,11 @@ void world_warm_up(void) {
   }
   for (i = 0; i < WARM_THREADS; ++i) pthread_join(threads[i], NULL);
   pthread_barrier_destroy(&barrier);
+  EXPECT(multicast_set_watch(all, &counting), OK);
+  for (i = 0; i < WARM; ++i) {
+    EXPECT_COUNT(multicast_invoke(multicasts[i], 0, NULL, 0), OK);
+  }
+  EXPECT(multicast_set_watch(all, NULL), OK);
   for (i = 0; i < WARM; ++i) {
     doing_more();
     EXPECT(multicast_destroy(multicasts[i]), OK);

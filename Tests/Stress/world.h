@@ -31,6 +31,8 @@ multicast_lifetime random_lifetime(void);
 multicast_queue random_queue(void);
 multicast_broadcaster random_broadcaster(void);
 const char *random_name(void);
+int number_of_name(const char *name); /* below NAME_COUNT */
+const char *name_of(int number);
 
 /* Half of the queues have a wake function. */
 multicast_queue make_queue(void);

@@ -35,4 +35,6 @@ file(REMOVE_RECURSE ${OUTPUT}/html ${OUTPUT}/xml ${OUTPUT}/man)
 file(MAKE_DIRECTORY ${OUTPUT})
 configure_file(${DIRECTORY}/Doxyfile.in ${OUTPUT}/Doxyfile @ONLY)
 run(${DOXYGEN} ${OUTPUT}/Doxyfile)
-run(${PYTHON} ${DIRECTORY}/man.py ${OUTPUT}/xml ${OUTPUT}/man/man3 --version ${VERSION})
+get_filename_component(name ${HEADER} NAME)
+run(${PYTHON} ${DIRECTORY}/man.py ${OUTPUT}/xml ${OUTPUT}/man/man3 --version ${VERSION}
+  --header ${name})

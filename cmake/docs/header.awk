@@ -1,13 +1,23 @@
-# What Doxygen reads instead of multicast.h: the head as the main page, the sections as groups, and
-# the labelled lines of comment blocks ("Cost: ...") as paragraphs with a title.
+# What Doxygen reads instead of a header: the head as the main page, the sections as groups, and the
+# labelled lines of comment blocks ("Cost: ...") as paragraphs with a title.
+
+FNR == 1 {
+  file = FILENAME
+  sub(/.*\//, "", file)
+  own = file
+  sub(/[.]h$/, "", own)
+  names = toupper(own) "_[A-Z_]*[A-Z]|" own "_[a-z_]+\\(\\)"
+}
 
 # ---- The head ------------------------------------------------------------------------------------
 
-/^\/\* libmulticast: / {
+/^\/\* libmulticast[-a-z]*: / {
   brief = $0
-  sub(/^\/\* libmulticast: */, "", brief)
-  print "/** @file multicast.h @brief " toupper(substr(brief, 1, 1)) substr(brief, 2) " */"
-  print "/** @mainpage libmulticast"
+  sub(/^\/\* libmulticast[-a-z]*: */, "", brief)
+  library = $2
+  sub(/:/, "", library)
+  print "/** @file " file " @brief " toupper(substr(brief, 1, 1)) substr(brief, 2) " */"
+  print "/** @mainpage " library
   print " *"
   print " * " toupper(substr(brief, 1, 1)) substr(brief, 2)
   is_head = 1
@@ -46,12 +56,12 @@ is_head && / \*\/$/ { is_head = 0 }
   $0 = substr($0, 1, RSTART - 1) "@topic{" label "} " toupper(substr(text, 1, 1)) substr(text, 2)
 }
 
-# Doxygen links these names, and warns where there is no such name.
+# Doxygen links the names of this header, and warns where there is no such name.
 /^ *\/\/\/|\/\/\/</ || (is_head && !/^ \*     /) {
   start = index($0, "///")
   code = substr($0, 1, start - (start > 0))
   text = substr($0, length(code) + 1)
-  gsub(/MULTICAST_[A-Z_]*[A-Z]|multicast_[a-z_]+\(\)/, "#&", text)
+  gsub(names, "#&", text)
   gsub(/#MULTICAST_INTERNAL_CHECKS/, "MULTICAST_INTERNAL_CHECKS", text)
   gsub(/"#/, "\"", text)
   $0 = code text

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes man pages from the XML that Doxygen makes of multicast.h: one for each function, struct,
+"""Writes man pages from the XML that Doxygen makes of a header: one for each function, struct,
 integer type with its values and callback, and one for the header as a whole; compressed as by
 gzip -9n."""
 
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-HEADER = "multicast.h"
+CORE = "multicast.h"
 
 
 # ---- roff ----------------------------------------------------------------------------------------
@@ -205,8 +205,9 @@ def prototype(member):
 # ---- Pages ---------------------------------------------------------------------------------------
 
 class Reference:
-    def __init__(self, xml):
+    def __init__(self, xml, header):
         self.xml = Path(xml)
+        self.header = header
         self.groups = []
         # Of each group the members in the order of the header.
         for path in self.xml.glob("group__section*.xml"):
@@ -217,7 +218,7 @@ class Reference:
             items.sort(key=lambda item: int(item.find("location").get("line")))
             self.groups.append((number, group.findtext("title"), items))
         self.groups.sort(key=lambda group: group[0])
-        self.file = self.compound("multicast_8h")
+        self.file = self.compound(header.replace("_", "__").replace(".", "_8"))
         self.index = self.compound("indexpage")
         self.names = {self.name(item) for _, _, items in self.groups for item in items
                       if item.get("kind") != "define"}
@@ -235,24 +236,25 @@ class Reference:
     def name(item):
         return item.findtext("name") or item.findtext("compoundname")
 
-    def header(self, name):
+    def head(self, name):
         return [f'.TH "{escaped(name)}" 3 "" "libmulticast {self.version}" "libmulticast"',
                 ".nh", ".ad l"]
 
     def see_also(self, item, name):
         words = set(re.findall(r"\bmulticast_[a-z_]+\b", "".join(item.itertext())))
         found = sorted(words & self.names - {name})
-        references = [f".BR {escaped(word)} (3)" for word in [*found, HEADER]]
+        headers = [self.header] if self.header == CORE else [self.header, CORE]
+        references = [f".BR {escaped(word)} (3)" for word in [*found, *headers]]
         return [".SH SEE ALSO", *(f"{text}," for text in references[:-1]), references[-1]]
 
     def page(self, item):
         name, kind = self.name(item), item.get("kind")
         blocks, rest = described(item)
         synopsis, listed = getattr(self, kind)(item)
-        lines = self.header(name)
+        lines = self.head(name)
         values = f"{name}_code"
         lines += name_section(f"{name}, {values}" if values in self.values else name, item)
-        lines += [".SH SYNOPSIS", ".nf", bold(f"#include <{HEADER}>"), ".PP", *synopsis, ".fi"]
+        lines += [".SH SYNOPSIS", ".nf", bold(f"#include <{self.header}>"), ".PP", *synopsis, ".fi"]
         lines += [".SH DESCRIPTION", *blocks]
         if rest.parameters:
             lines += [".SH PARAMETERS"]
@@ -305,9 +307,11 @@ class Reference:
     def overview(self):
         """The page of the header: its head, what there is of each section, and the macros."""
         text = Description(self.index.find("detaileddescription"), topics_in_text=True)
-        lines = self.header(HEADER)
-        lines += name_section(f"{HEADER}, multicast", self.file)
-        lines += [".SH SYNOPSIS", ".nf", bold(f"#include <{HEADER}>"), ".fi", ".SH DESCRIPTION"]
+        lines = self.head(self.header)
+        names = f"{CORE}, multicast" if self.header == CORE else self.header
+        lines += name_section(names, self.file)
+        lines += [".SH SYNOPSIS", ".nf", bold(f"#include <{self.header}>"), ".fi"]
+        lines += [".SH DESCRIPTION"]
         lines += text.text
         macros = [item for item in self.file.findall("sectiondef/memberdef")
                   if item.get("kind") == "define"]
@@ -318,23 +322,26 @@ class Reference:
                     lines.append(tagged(bold(self.name(item)), item_text(item)))
                 else:
                     lines += [".TP", f".BR {escaped(self.name(item))} (3)", line(brief(item))]
-        lines += [".SH OTHER MACROS"]
         grouped = {self.name(item) for _, _, items in self.groups for item in items}
-        for item in macros:
-            if self.name(item) not in grouped:
-                lines.append(tagged(bold(self.name(item)), item_text(item)))
+        others = [item for item in macros if self.name(item) not in grouped]
+        if others:
+            lines += [".SH OTHER MACROS"]
+        for item in others:
+            lines.append(tagged(bold(self.name(item)), item_text(item)))
         return lines
 
     def write(self, output, version):
         self.version = version
         output = Path(output)
         output.mkdir(parents=True, exist_ok=True)
-        pages = {HEADER: self.overview()}
+        pages = {self.header: self.overview()}
         pages.update((self.name(item), self.page(item)) for _, _, items in self.groups
                      for item in items if item.get("kind") not in ("define", "enum"))
-        # The type is described with the header, which is what one looks for under its name.
-        del pages["multicast"]
-        links = {"multicast": HEADER}
+        links = {}
+        if self.header == CORE:
+            # The type is described with the header, which is what one looks for under its name.
+            del pages["multicast"]
+            links["multicast"] = CORE
         links.update((name, name.removesuffix("_code")) for name in self.values)
         for name, target in links.items():
             (output / f"{name}.3.gz").symlink_to(f"{target}.3.gz")
@@ -350,8 +357,9 @@ def main():
     parser.add_argument("xml", help="the folder with Doxygen's XML")
     parser.add_argument("output", help="the folder for the pages, man3")
     parser.add_argument("--version", required=True, help="the library's, for the foot of each page")
+    parser.add_argument("--header", default=CORE, help="its name (default: %(default)s)")
     given = parser.parse_args()
-    count = Reference(given.xml).write(given.output, given.version)
+    count = Reference(given.xml, given.header).write(given.output, given.version)
     print(f"{count} man pages in {given.output}")
 
 

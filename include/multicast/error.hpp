@@ -38,8 +38,7 @@ class MULTICAST_API error : public std::runtime_error {
   multicast_status status_;
 };
 
-/// Called with each exception that cannot be passed to an invoker, on the thread that runs the
-/// queue.
+/// Called with each exception that cannot be passed to an invoker, on the thread of the call.
 /// @since 1.0
 using exception_handler = void (*)(std::exception_ptr) noexcept;
 
@@ -66,9 +65,10 @@ inline void fail(int64_t status) noexcept {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Sets the handler of exceptions that leave a delegate which is called by a queue.
+/// Sets the handler of exceptions that leave a delegate which is called by a queue, deferred or
+/// replayed, or a function of policies or of a watch.
 ///
-/// @param handler  Called on the thread that runs the queue; nullptr: std::terminate, the default.
+/// @param handler  Called on the thread of that call; nullptr: std::terminate, the default.
 /// @return The previous handler.
 ///
 /// Threads:   any. There is one handler in the process; a plugin opened with dlopen() may have its

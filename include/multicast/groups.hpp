@@ -9,7 +9,6 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <mutex>
 #include <type_traits>
 #include <vector>
 
@@ -25,11 +24,15 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// happen during an add with it. Delegates without a group have priority 0: groups of numbers above
 /// 0 are called after these.
 ///
-/// Threads:   any.
+/// Threads:   any. One lock of the process is held while keys are compared and copied.
+/// Reentry:   comparing or copying a key must not use groups.
 /// @since 1.1
 template <typename Key, typename Compare = std::less<Key>>
 class groups {
  public:
+  groups() = default;
+  groups(const groups &) = delete;
+  groups &operator=(const groups &) = delete;
   /// Options with a group, and with the priority that it has.
   ///
   /// @param key  A group that is not there yet is made, between its neighbours. A number is its own
@@ -43,7 +46,7 @@ class groups {
   /// Cost:      O(log groups), a lock; an allocation for a new group.
   /// @since 1.1
   options in(const Key &key) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const detail::process_lock lock(detail::guarded::groups);
     entry &found = find_or_make(key);
     options how;
     how.priority = found.priority;
@@ -128,12 +131,11 @@ class groups {
     return made;
   }
   std::vector<multicast_token> live(const Key &key) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const detail::process_lock lock(detail::guarded::groups);
     const auto found = entries_.find(key);
     return found == entries_.end() ? std::vector<multicast_token>() : found->second.members.live();
   }
 
-  std::mutex mutex_;
   map entries_;
 };
 

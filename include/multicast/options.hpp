@@ -98,6 +98,12 @@ struct basic_options {
   /// Calls wait in this queue; see signal::is_queueable (default: none).
   /// @since 1.0
   Queue queue = {};
+  /// For people: in dump() and describe(). Copied, up to 63 bytes (default: nullptr, none).
+  /// @since 1.1
+  const char *label = nullptr;
+  /// Gets no replay; see policies::replay (default: false).
+  /// @since 1.1
+  bool no_replay = false;
   /// Given by groups::in() (default: none).
   /// @since 1.1
   detail::group *group = nullptr;
@@ -111,10 +117,11 @@ struct basic_options {
   operator multicast_add_options() const noexcept {
     multicast_add_options result = MULTICAST_ADD_OPTIONS_INIT;
     result.flags = (once ? MULTICAST_ONCE : 0u) | (latest ? MULTICAST_LATEST : 0u) |
-                   (unique ? MULTICAST_UNIQUE : 0u);
+                   (unique ? MULTICAST_UNIQUE : 0u) | (no_replay ? MULTICAST_NO_REPLAY : 0u);
     result.priority = priority;
     result.lifetime = lifetime;
     result.queue = queue;
+    result.label = label;
     return result;
   }
 };
@@ -146,9 +153,11 @@ inline void merge(options &into, const options &more) noexcept {
   into.latest |= more.latest;
   into.unique |= more.unique;
   into.at_front |= more.at_front;
+  into.no_replay |= more.no_replay;
   if (more.priority != 0) into.priority = more.priority;
   if (more.lifetime.id != 0) into.lifetime = more.lifetime;
   if (more.queue.id != 0) into.queue = more.queue;
+  if (more.label != nullptr) into.label = more.label;
   if (more.group != nullptr) into.group = more.group;
 }
 
@@ -166,8 +175,8 @@ MULTICAST_API inline std::atomic<int32_t> front{1 << 30};
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The options of both. Where both have a queue, a lifetime, a priority or a group: that of
-/// `right`.
+/// The options of both. Where both have a queue, a lifetime, a priority, a label or a group: that
+/// of `right`.
 ///
 /// @param left   Options.
 /// @param right  Options.
@@ -243,6 +252,16 @@ inline options under(lifetime_reference lifetime) noexcept {
 inline options priority(int32_t priority) noexcept {
   return detail::changed([&](options &how) { how.priority = priority; });
 }
+/// Options with a label: `add(f, mcast::label(MULTICAST_HERE))`.
+///
+/// @param label  For people; copied when the delegate is added, up to 63 bytes.
+/// @return The options.
+///
+/// Cost:      O(1).
+/// @since 1.1
+inline options label(const char *label) noexcept {
+  return detail::changed([&](options &how) { how.label = label; });
+}
 /// Called at most once: `add(f, mcast::once | mcast::on(loop))`.
 /// @since 1.1
 inline constexpr options once = detail::changed([](options &how) { how.once = true; });
@@ -255,6 +274,9 @@ inline constexpr options unique = detail::changed([](options &how) { how.unique 
 /// Before all delegates that are there.
 /// @since 1.1
 inline constexpr options at_front = detail::changed([](options &how) { how.at_front = true; });
+/// Gets no replay; see policies::replay.
+/// @since 1.1
+inline constexpr options no_replay = detail::changed([](options &how) { how.no_replay = true; });
 
 }  // namespace mcast
 

@@ -5,7 +5,6 @@
 #define MULTICAST_PAUSE_HPP
 
 #include <cstdint>
-#include <mutex>
 #include <utility>
 
 #include "detail/pauses.hpp"
@@ -49,9 +48,9 @@ class [[nodiscard]] scoped_pause {
   scoped_pause(scoped_pause &&other) noexcept
       : id_(std::exchange(other.id_, 0)), is_signal_(other.is_signal_) {}
   scoped_pause &operator=(scoped_pause &&other) noexcept {
-    std::swap(id_, other.id_);
-    std::swap(is_signal_, other.is_signal_);
-    other.end();
+    scoped_pause taken(std::move(other));  // `other` may be this one
+    std::swap(id_, taken.id_);
+    std::swap(is_signal_, taken.is_signal_);
     return *this;
   }
   ~scoped_pause() { end(); }
@@ -63,7 +62,7 @@ class [[nodiscard]] scoped_pause {
     const uint64_t id = std::exchange(id_, 0);
     if (id == 0) return;
     detail::pauses &all = detail::all_pauses();
-    const std::lock_guard<std::mutex> lock(all.mutex);
+    const detail::process_lock lock(detail::guarded::pauses);
     const auto found = all.entries.find(id);
     if (--found->second.count > 0) return;
     if (is_signal_) {
@@ -79,7 +78,7 @@ class [[nodiscard]] scoped_pause {
   void begin(uint64_t id, bool is_signal) {
     if (id == 0) return;
     detail::pauses &all = detail::all_pauses();
-    const std::lock_guard<std::mutex> lock(all.mutex);
+    const detail::process_lock lock(detail::guarded::pauses);
     detail::pauses::entry &entry = all.entries[id];
     id_ = id;
     is_signal_ = is_signal;

@@ -17,6 +17,7 @@
 #include "detail/mortals.hpp"
 #include "detail/owner.hpp"
 #include "detail/statuses.hpp"
+#include "statistics.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -112,6 +113,19 @@ class registration {
   /// Cost:      as is_live().
   /// @since 1.1
   explicit operator bool() const noexcept { return is_live(); }
+  /// What was counted of its calls while they were watched; see mcast::watch.
+  ///
+  /// @return The numbers; all zero if there was no watch.
+  ///
+  /// Errors:    MULTICAST_ERROR_INVALID_HANDLE: it was removed, or there is none.
+  /// Cost:      O(1).
+  /// @since 1.1
+  call_statistics statistics() const {
+    multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
+    detail::check(multicast_token_statistics(token_, &stats));
+    return {stats.calls, detail::duration(stats.total_ns), detail::duration(stats.longest_ns),
+            stats.queued, stats.dropped};
+  }
   /// Its token, for the functions of multicast.h.
   ///
   /// @return The token; zero: no registration.

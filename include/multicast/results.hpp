@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -44,6 +45,8 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
   using frame = typename base::frame;
 
  public:
+  using base::base;
+
   /// A result as it is kept: a reference as a std::reference_wrapper.
   /// @since 1.1
   using result = std::conditional_t<std::is_reference_v<R>,
@@ -139,6 +142,45 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
     return answer;
   }
 
+  /// Asks all delegates, or none: each is called until one refuses, with a result that is false.
+  /// Then those that had agreed are called once more, in reverse, with other arguments. What was
+  /// removed meanwhile is left out.
+  ///
+  ///     if (!saving.all_or_undo({step::prepare, file}, {step::roll_back, file})) ...
+  ///
+  /// @param asked  The arguments with which each is asked.
+  /// @param undo   The arguments with which those that had agreed are called. Their results do not
+  ///               count.
+  /// @return Whether all have agreed; true also if there is no delegate.
+  ///
+  /// Errors:    the first exception of a delegate. One that throws when it is asked has refused.
+  /// Cost:      as multicast_visit_undo().
+  /// @since 1.1
+  bool all_or_undo(const std::tuple<detail::passed<Args>...> &asked,
+                   const std::tuple<detail::passed<Args>...> &undo) const {
+    const multicast target = base::invoked();
+    if (target.id == 0) return true;
+    std::exception_ptr thrown;
+    frame first = std::make_from_tuple<frame>(asked), second = std::make_from_tuple<frame>(undo);
+    first.where.thrown = second.where.thrown = &thrown;
+    bool agreed = true;
+    attempt both{target, &first, &second, &agreed};
+    const int64_t visited = multicast_visit_undo(
+        target,
+        [](void *context, const multicast_delegate *delegate) {
+          const attempt &self = *static_cast<attempt *>(context);
+          return *self.agreed = self.call(*self.first, delegate);
+        },
+        [](void *context, const multicast_delegate *delegate) {
+          const attempt &self = *static_cast<attempt *>(context);
+          static_cast<void>(self.call(*self.second, delegate));
+          return true;
+        },
+        &both);
+    if (thrown) detail::rethrow(thrown);
+    return detail::check(visited) >= 0 && agreed;
+  }
+
   /// Passes each result to a function, before the next delegate is called.
   ///
   /// @param function   Gets a result. If it returns bool, false stops.
@@ -223,7 +265,8 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
   template <typename Made>
   static bool is_true(Made &made) {
     constexpr bool is_condition = std::is_constructible_v<bool, Made &>;
-    static_assert(is_condition, "all() and any() take results that are conditions");
+    static_assert(is_condition,
+                  "all(), any() and all_or_undo() take results that are conditions");
     if constexpr (is_condition) return static_cast<bool>(made);
     return false;
   }
@@ -234,6 +277,24 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
   struct is_step<F, T, Made,
                  std::enable_if_t<std::is_same_v<std::invoke_result_t<F &, T &, Made>, step>>>
       : std::true_type {};
+
+  struct attempt {
+    multicast target;
+    frame *first, *second;
+    bool *agreed;
+
+    bool call(frame &arguments, const multicast_delegate *delegate) const {
+      detail::question<R> question{target};
+      arguments.results = &question;
+      delegate->function(delegate->context, 0, &arguments, 0);
+      bool answer = true;  // of one that was not called: another thread has removed it
+      if (question.made.is_there()) {
+        decltype(auto) made = question.made.get();
+        answer = is_true(made);
+      }
+      return answer && !*arguments.where.thrown;
+    }
+  };
 
   template <typename Body>
   struct visitor {

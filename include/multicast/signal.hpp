@@ -7,10 +7,10 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "detail/basic_signal.hpp"
 #include "results.hpp"
@@ -85,11 +85,13 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
   using frame = typename base::frame;
 
  public:
+  using base::base;
+
   /// Calls every delegate, by priority, then by order of addition, as multicast_invoke() does.
   ///
   /// If delegates throw, the others are still called. Then the first exception of a call that was
   /// made on this thread is rethrown. What the copy of an argument throws counts likewise: the
-  /// calls that would have been queued are refused.
+  /// calls that would have been queued are refused; if the signal replays, no delegate is called.
   ///
   /// @param arguments  Nothing is copied for delegates without a queue. A value that is given away
   ///                   by std::move() or as a temporary is moved into the queue, if there are calls
@@ -155,14 +157,14 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
     return wait(0, static_cast<detail::passed<Args>>(arguments)...);
   }
   /// The same as invoke_and_wait(), and waits at most for a given time. What is left is
-  /// `unfinished`, and its exceptions are lost.
+  /// `unfinished`, and its exceptions are lost. Those of later replays go to the handler.
   ///
   /// @param timeout    On the monotonic clock.
   /// @param arguments  As for invoke().
   /// @return What became of the calls.
   ///
   /// Threads:   waits for the threads that run the queues.
-  /// Cost:      as invoke_and_wait().
+  /// Cost:      as invoke_and_wait(). If calls are `unfinished`: O(delegates), some allocations.
   /// @since 1.1
   multicast_outcome invoke_and_wait_for(std::chrono::nanoseconds timeout,
                                         detail::passed<Args>... arguments) const {
@@ -172,21 +174,47 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
 
  private:
   struct waiting {
+    multicast target;
     uint64_t timeout;
-    std::shared_ptr<detail::shared_failure> failure;
+    const multicast_outcome *outcome;
+    std::shared_ptr<detail::shared_failure> failure = std::make_shared<detail::shared_failure>();
+
+    /// What is replayed later is not waited for. What is unfinished had its time.
+    std::exception_ptr end() const noexcept {
+      if (failure->is_over) return nullptr;  // only this thread changes it
+      queued late;
+      if (outcome->unfinished != 0) {
+        static_cast<void>(multicast_enumerate(target, queued::add, &late));
+      }
+      const detail::process_lock lock(detail::guarded::failures);
+      failure->is_over = !late.thrown;  // without memory, what is replayed counts as unfinished
+      failure->late.swap(late.found);
+      return std::exchange(failure->first, nullptr);
+    }
+    ~waiting() { static_cast<void>(end()); }
+
+   private:
+    /// The registrations with queues: the calls that are unfinished are theirs.
+    struct queued {
+      std::vector<uint64_t> found;
+      std::exception_ptr thrown;
+
+      static bool add(void *context, const multicast_registration *each) {
+        queued &self = *static_cast<queued *>(context);
+        detail::guard(detail::failures{&self.thrown, nullptr}, [&] {
+          if (each->queue.id != 0) self.found.push_back(each->token.id);
+        });
+        return !self.thrown;
+      }
+    };
   };
 
   multicast_outcome wait(uint64_t timeout, detail::passed<Args>... arguments) const {
-    const waiting how{timeout, std::make_shared<detail::shared_failure>()};
     multicast_outcome outcome = MULTICAST_OUTCOME_INIT;
+    const waiting how{base::handle(), timeout, &outcome};
     static_cast<void>(send<detail::is_kept<Args>...>(
         &how, &outcome, static_cast<detail::passed<Args>>(arguments)...));
-    std::exception_ptr thrown;
-    {
-      const std::lock_guard<std::mutex> lock(how.failure->mutex);
-      thrown = std::exchange(how.failure->first, nullptr);
-    }
-    detail::rethrow(std::move(thrown));
+    detail::rethrow(how.end());
     return outcome;
   }
 
@@ -195,26 +223,25 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
                detail::passed<Args>... arguments) const {
     const multicast target = base::invoked();
     if (target.id == 0) return 0;
-    std::exception_ptr thrown;
-    frame here(static_cast<detail::passed<Args>>(arguments)...);
-    here.where.thrown = &thrown;
+    detail::original_frame<frame> here(std::in_place,
+                                       static_cast<detail::passed<Args>>(arguments)...);
     int64_t result;
     if (frame::is_replaceable || waits != nullptr) {
       multicast_invocation how = MULTICAST_INVOCATION_INIT;
-      how.payload = &here;
+      how.payload = &here.arguments;
       if constexpr (frame::is_replaceable || frame::is_plain) set_copy<is_moved...>(how);
       if (waits != nullptr) {
-        here.where.waiting = waits->failure.get();
+        here.arguments.where.waiting = waits->failure.get();
         how.flags = MULTICAST_WAIT;
         how.timeout_ns = waits->timeout;
       }
       result = multicast_invoke_with(target, &how, outcome);
       if (waits != nullptr && result == MULTICAST_ERROR_TIMEOUT) result = 0;
     } else {
-      result = multicast_invoke(target, 0, &here, frame::is_plain ? sizeof here : 0);
+      result = multicast_invoke(target, 0, &here.arguments, frame::is_plain ? sizeof(frame) : 0);
     }
     // `this` may be destroyed by now: a delegate may have done it.
-    if (thrown) detail::rethrow(std::move(thrown));
+    if (here.thrown) detail::rethrow(std::move(here.thrown));
     return detail::check(result);
   }
 

@@ -133,7 +133,7 @@ extension Multicast {
     stripe.lock()
     defer { stripe.unlock() }
     guard isCurrent, handle.isOfMulticast, Fence.isAsymmetric,
-      invokerNumber != 0 && invokerNumber & Self.fenced == 0
+      invokerNumber & ~Self.watched != 0 && invokerNumber & Self.fenced == 0
     else { return }
     invokerNumber |= Self.fenced
     fields.bias.fencedSince = Epoch.advance()
@@ -148,7 +148,8 @@ extension Multicast {
     // The frame and its withdrawal are worth two.
     let share = thread.storage.pointee.fencedCalls &+ UInt32(truncatingIfNeeded: called) &+ 2
     thread.storage.pointee.fencedCalls = share < Bias.share ? share : 0
-    if share < Bias.share { return }
+    // A watched invocation makes full fences in any case. Its calls are not counted.
+    if share < Bias.share || invokerNumber & Self.watched != 0 { return }
     let calls = fields.bias.clock.wrappingAdd(share, ordering: .relaxed).newValue
     let cost = UInt32(fields.bias.cost.load(ordering: .relaxed))
     if calls > max(cost &* Bias.callsPerCost, Bias.leastCalls) { endFencing() }

@@ -1,31 +1,6 @@
 import MulticastShims
 import Synchronization
 
-/// An invocation that waits until the one is over inside of which it began.
-private struct Deferred {
-  var invocation: Invocation
-  /// What is released when it is over; nil if it passes the caller's pointer itself.
-  var payload: Payload?
-  var next: UnsafeMutablePointer<Deferred>?
-
-  private static var size: Int { MemoryLayout<Deferred>.stride }
-  private static let alignment = 16
-
-  /// - Returns: nil if out of memory. The payload is still the caller's then.
-  static func allocate(
-    _ invocation: Invocation, _ payload: Payload?
-  ) -> UnsafeMutablePointer<Deferred>? {
-    guard let block = Allocator.allocate(size: size, alignment: alignment) else { return nil }
-    let deferred = block.bindMemory(to: Deferred.self, capacity: 1)
-    deferred.initialize(to: Deferred(invocation: invocation, payload: payload, next: nil))
-    return deferred
-  }
-
-  static func deallocate(_ deferred: UnsafeMutablePointer<Deferred>) {
-    Allocator.deallocate(deferred, size: size, alignment: alignment)
-  }
-}
-
 /// The invocations that a thread has deferred in one multicast.
 ///
 /// They are found through the thread's record, which a fork and the end of the thread find. The
@@ -33,9 +8,7 @@ private struct Deferred {
 struct Deferrals {
   fileprivate struct Storage {
     let multicast: Handle
-    var first: UnsafeMutablePointer<Deferred>? = nil
-    var last: UnsafeMutablePointer<Deferred>? = nil
-    var count: UInt32 = 0
+    var kept = KeptInvocations()
     /// Whether the thread is making them.
     var isRunning = false
     var next: UnsafeMutablePointer<Storage>?
@@ -82,44 +55,20 @@ struct Deferrals {
   /// Defers an invocation.
   ///
   /// - Parameters:
-  ///   - payload: What it owns, or nil. If this fails, the payload is still the caller's.
+  ///   - invocation: It is still the caller's if this fails.
   ///   - isLatest: Whether it takes the place of those that wait.
   static func append(
-    _ invocation: Invocation, _ payload: Payload?, isLatest: Bool, _ multicast: Handle,
+    _ invocation: KeptInvocation.Address, isLatest: Bool, _ multicast: Handle,
     on thread: ThreadRecord
-  ) -> Status {
-    guard let deferrals = findOrMake(multicast, on: thread) else { return .outOfMemory }
-    if !isLatest && deferrals.storage.pointee.count == limit { return .limit }
-    guard let deferred = Deferred.allocate(invocation, payload) else { return .outOfMemory }
+  ) throws(Status) {
+    guard let deferrals = findOrMake(multicast, on: thread) else { throw .outOfMemory }
+    if !isLatest && deferrals.storage.pointee.kept.count == limit { throw .limit }
     var released = ReleasedPayloads()
     Lock.waits.lock()
-    if isLatest { deferrals.dropAll(&released) }
-    if let last = deferrals.storage.pointee.last {
-      last.pointee.next = deferred
-    } else {
-      deferrals.storage.pointee.first = deferred
-    }
-    deferrals.storage.pointee.last = deferred
-    deferrals.storage.pointee.count &+= 1
+    if isLatest { deferrals.storage.pointee.kept.dropAll(&released) }
+    deferrals.storage.pointee.kept.append(invocation)
     Lock.waits.unlock()
     released.finish()
-    return .ok
-  }
-
-  /// The waits' lock is held, or no thread is left that could change them.
-  private func dropAll(_ released: inout ReleasedPayloads) {
-    while let deferred = takeFirst() {
-      released.release(deferred.pointee.payload)  //~ deferred_payload_lost
-      Deferred.deallocate(deferred)
-    }
-  }
-
-  private func takeFirst() -> UnsafeMutablePointer<Deferred>? {
-    guard let deferred = storage.pointee.first else { return nil }
-    storage.pointee.first = deferred.pointee.next
-    if deferred.pointee.next == nil { storage.pointee.last = nil }
-    storage.pointee.count &-= 1
-    return deferred
   }
 
   // MARK: - Making them
@@ -130,13 +79,12 @@ struct Deferrals {
     storage.pointee.isRunning = true
     while true {
       Lock.waits.lock()
-      guard let deferred = takeFirst() else { break }
+      guard let kept = storage.pointee.kept.takeFirst() else { break }
       Lock.waits.unlock()
-      let (invocation, payload) = (deferred.pointee.invocation, deferred.pointee.payload)
-      Deferred.deallocate(deferred)
-      var (owned, outcome) = (payload, Dispatch.Outcome())
+      var (owned, outcome) = (kept.payload, Dispatch.Outcome())
       // Released also if the multicast does not exist any more.
-      _ = multicast.dispatch(InvocationOptions(invocation), &owned, &outcome)
+      _ = multicast.dispatchGoverned(
+        InvocationOptions(kept.invocation), &owned, &outcome, on: thread)
     }
     remove(from: thread)
     Lock.waits.unlock()
@@ -170,7 +118,7 @@ struct Deferrals {
     while let storage = first(of: thread) {
       thread.storage.pointee.deferrals = UnsafeMutableRawPointer(storage.pointee.next)
       let deferrals = Deferrals(storage)
-      deferrals.dropAll(&released)
+      deferrals.storage.pointee.kept.dropAll(&released)
       deferrals.deallocate()
     }
   }
@@ -203,24 +151,17 @@ extension Multicast {
 
   /// Defers an invocation of this multicast.
   ///
-  /// - Parameter owned: The payload, if it was handed over. It belongs to this function.
-  /// - Returns: 0, or the number of a status.
+  /// - Parameter owned: The payload, if it was handed over. It belongs to this function, unless it
+  ///   fails.
   func postpone(
-    _ options: InvocationOptions, _ owned: Payload?, isLatest: Bool, on thread: ThreadRecord
-  ) -> Int64 {
-    var payload = owned
-    if payload == nil && options.needsCopy {
-      var hasNoCopy = false
-      payload = Dispatch.makePayload(options, &hasNoCopy)
-      if payload == nil { return Status.outOfMemory.count }
+    _ options: InvocationOptions, _ owned: inout Payload?, isLatest: Bool, on thread: ThreadRecord
+  ) throws(Status) {
+    let kept = try KeptInvocation.make(options, &owned)
+    do throws(Status) {
+      try Deferrals.append(kept, isLatest: isLatest, handle, on: thread)
+    } catch {
+      KeptInvocation.deallocate(kept)
+      throw error
     }
-    let given = options.invocation
-    let invocation = Invocation(
-      event: given.event, payload: payload.map { $0.bytes } ?? given.payload, size: given.size)
-    let status = Deferrals.append(
-      invocation, payload, isLatest: isLatest, handle, on: thread)
-    if status == .ok { return 0 }
-    payload?.release()
-    return status.count
   }
 }

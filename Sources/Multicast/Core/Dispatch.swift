@@ -3,29 +3,26 @@ import Synchronization
 
 /// One invocation with options: it may own its payload, wait for the calls that it queues, and
 /// report what became of them.
-struct Dispatch: Call {
-  /// What became of the calls so far.
-  struct Progress {
-    var queued: UInt64 = 0
-    var refused: UInt64 = 0
-    /// Whether `copy` has failed. It is not called again.
-    var hasNoCopy = false
-  }
-
-  static var isQueued: Bool { true }
-
+struct Dispatch {
   let options: InvocationOptions
-  let progress: UnsafeMutablePointer<Progress>
+  /// That of the invocation, if it is kept for replays; otherwise the highest one.
+  let number: UInt
 
-  @inline(__always) func wants(_ events: UInt64) -> Bool { options.invocation.isWanted(events) }
+  // What became of the calls so far.
 
-  @inline(__always) func callAsFunction(
-    _ function: multicast_function, _ context: UnsafeMutableRawPointer?
-  ) -> Bool {
-    options.invocation(function, context)
+  private(set) var queued: UInt64 = 0
+  private(set) var refused: UInt64 = 0
+  /// Whether `copy` has failed. It is not called again.
+  private var hasNoCopy = false
+
+  init(_ options: InvocationOptions, number: UInt = .max) {
+    self.options = options
+    self.number = number
   }
 
-  func append(_ token: Token, to queue: Queue, _ frame: Frame) -> Bool {
+  /// Queues a call.
+  @inline(never)
+  mutating func append(_ token: Token, to queue: Queue, _ frame: Frame) -> Queue.Outcome {
     var outcome = Queue.Outcome.refused
     if needsPayload && !preparePayload(for: queue, frame) {
       outcome = queue.refuse(token)
@@ -34,15 +31,12 @@ struct Dispatch: Call {
         token, options.invocation, sharing: Payload(retainedBy: frame), frame)
     }
     switch outcome {
-    case .queued: progress.pointee.queued &+= 1
-    case .refused: progress.pointee.refused &+= 1
+    case .queued: queued &+= 1
+    case .refused: refused &+= 1
     case .leftOut: break
     }
-    return outcome == .queued
+    return outcome
   }
-
-  /// The frame's payload is released, or waited for, after the invocation.
-  func finish(_ frame: Frame) {}
 
   // MARK: - The payload of queued calls
 
@@ -56,7 +50,7 @@ struct Dispatch: Call {
   /// frame from the beginning.
   ///
   /// - Returns: false if out of memory.
-  private func preparePayload(for queue: Queue, _ frame: Frame) -> Bool {
+  private mutating func preparePayload(for queue: Queue, _ frame: Frame) -> Bool {
     if Payload(retainedBy: frame) == nil {
       guard let payload = makePayload() else { return false }
       payload.pass(to: frame)
@@ -71,9 +65,8 @@ struct Dispatch: Call {
   }
 
   /// - Returns: nil if out of memory.
-  private func makePayload() -> Payload? {
-    if progress.pointee.hasNoCopy { return nil }
-    return Self.makePayload(options, &progress.pointee.hasNoCopy)
+  private mutating func makePayload() -> Payload? {
+    hasNoCopy ? nil : Self.makePayload(options, &hasNoCopy)
   }
 
   /// - Returns: nil if out of memory.
@@ -113,11 +106,14 @@ extension Dispatch {
   /// - Parameters:
   ///   - target: What `find` looks for, if the caller knows its handle.
   ///   - find: Finds a multicast without policies, or returns nil if there is nothing to invoke.
+  ///   - publish: Called afterwards, with the result and what keeps the payload. Returns the
+  ///     result.
   /// - Returns: how many delegates were called or queued, or the number of a status.
   @inline(__always)
   static func invoke(
     _ options: InvocationOptions, _ outcome: inout Outcome, _ target: Handle,
-    _ find: () throws(Status) -> Multicast?
+    _ find: () throws(Status) -> Multicast?,
+    _ publish: (_ count: Int64, _ owned: inout Payload?) -> Int64
   ) -> Int64 {
     var owned: Payload? = nil
     if options.isOwned {
@@ -129,62 +125,62 @@ extension Dispatch {
         return Status.outOfMemory.count
       }
     }
+    var count: Int64 = 0
     do throws(Status) {
       if options.isContradictory { throw .invalidArgument }
-      guard let multicast = try find() else {
-        owned?.release()
-        return 0
-      }
-      return multicast.dispatch(options, &owned, &outcome)
+      if let multicast = try find() { count = multicast.dispatch(options, &owned, &outcome) }
+      count = publish(count, &owned)
     } catch {
+      count = error.count
       if error == .invalidHandle && target.kind == .governed,
         let governed = Multicast(slotOf: target)
       {
         return governed.invokeGoverned(options, &owned, &outcome)
       }
-      owned?.release()  //~ payload_of_failure_lost
-      return error.count
     }
+    owned?.release()  //~ payload_of_failure_lost
+    return count
   }
 }
 
 extension Multicast {
-  /// - Parameter owned: What the frame of the invocation is to retain. If there is none because the
-  ///   invocation has failed, it is released.
+  /// - Parameter owned: What the frame of the invocation is to retain. Afterwards what it retained
+  ///   at the end, for the caller to release.
   func dispatch(
-    _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout Dispatch.Outcome
+    _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout Dispatch.Outcome,
+    number: UInt = .max
   ) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
-      owned?.release()
       return Status.outOfMemory.count
     }
     defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
-    var progress = Dispatch.Progress()
+    var dispatch = Dispatch(options, number: number)
     // The time of the calls on this thread counts.
     let deadline = options.deadline
-    var shared: Payload? = owned
-    let count = withUnsafeMutablePointer(to: &progress) { progress in
-      let dispatch = Dispatch(options: options, progress: progress)
-      return withList(on: thread) { list, frame, asymmetric in
-        // If the thread ends inside a call, the payload is released with the frame.
-        shared?.pass(to: frame)
-        let called =
-          asymmetric ? list.invoke(dispatch, in: frame) : list.invokeFenced(dispatch, in: frame)
-        shared = Payload.take(from: frame)
-        return called
+    var shared = owned
+    let count = withUnsafeMutablePointer(to: &dispatch) { dispatch in
+      var details = AnyCall.Details(
+        invocation: options.invocation, visit: nil, dispatch: dispatch)
+      return AnyCall.with(&details) { call in
+        withList(on: thread) { list, frame, mode in
+          // If the thread ends inside a call, the payload is released with the frame.
+          shared?.pass(to: frame)
+          let called = list.invoke(call, in: frame, mode)
+          shared = Payload.take(from: frame)
+          return called
+        }
       }
     }
-    guard count >= 0 else {
-      shared?.release()
-      return count
-    }
-    outcome.called = UInt64(count) &- progress.queued
-    outcome.queued = progress.queued
-    outcome.refused = progress.refused
+    owned = shared
+    if count < 0 { return count }
+    outcome.called = UInt64(count) &- dispatch.queued
+    outcome.queued = dispatch.queued
+    outcome.refused = dispatch.refused
     var status = Status.ok
     //~ no_wait_for_queued_calls
-    if options.isWaiting, let shared { status = Receipt.wait(for: shared, deadline, &outcome) }
-    shared?.release()  //~ receipt_released_twice
+    if options.isWaiting, let shared {
+      status = Receipt.wait(for: shared, of: target, deadline, &outcome)
+    }
     return status == .timeout ? status.count : count
   }
 }
@@ -193,16 +189,22 @@ extension Receipt {
   /// Waits for the calls of an invocation. A call that only this thread can make, or one that waits
   /// for this thread, is not waited for. Outside all locks and frames.
   ///
-  /// - Parameter newest: The newest receipt, or the payload if no call was queued.
+  /// - Parameters:
+  ///   - newest: The newest receipt, or the payload if no call was queued.
+  ///   - target: The multicast. Its watch is told if that takes long.
   /// - Returns: `ok` or `timeout`.
   fileprivate static func wait(
-    for newest: Payload, _ timeout: Timeout, _ outcome: inout Dispatch.Outcome
+    for newest: Payload, of target: Target, _ timeout: Timeout,
+    _ outcome: inout Dispatch.Outcome
   ) -> Status {
     var status = Status.ok
     var next = newest
+    var patience = Patience(with: Multicast(target).handle)
     while next.isReceipt && status != .timeout {
       let receipt = Receipt(next)
-      status = Waits.sleep(for: receipt.wait, timeout) { receipt.isOver }
+      repeat {
+        status = Waits.sleep(for: receipt.wait, patience.limit(timeout)) { receipt.isOver }
+      } while status == .timeout && patience.tellIfOver(receipt.runningCall)
       next = receipt.previous
     }
     next = newest

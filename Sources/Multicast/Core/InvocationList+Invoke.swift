@@ -3,7 +3,8 @@ import MulticastShims
 import Synchronization
 
 extension InvocationList {
-  /// The loop of a biased invocation, as long as every delegate is plain.
+  /// The loop of a biased invocation, as long as every delegate is plain: for what programs do most
+  /// often.
   ///
   /// Before a call the invocation sets its hazard to the registration, and only then looks at the
   /// state of the entry. After the call it clears the hazard, and looks at the state again.
@@ -29,7 +30,7 @@ extension InvocationList {
     switch progress {
     case .goesOn: return Self.number(of: entry, in: frame)
     case .stops: return Self.number(of: entry, in: frame) &+ 1
-    case .isSpecial: return Self.invokeRest(call, from: entry, to: end, in: frame, true)
+    case .isSpecial: return Self.invokeRest(from: entry, to: end, in: frame, call)
     }
   }
 
@@ -40,12 +41,95 @@ extension InvocationList {
     return shims_keep(address + count).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
   }
 
+  /// Calls every delegate.
+  ///
+  /// - Returns: how many were called.
+  @inline(__always)
+  func invoke(_ call: AnyCall, in frame: Frame, _ mode: Multicast.Mode) -> Int64 {
+    if mode != .biased {
+      return mode == .fenced ? invokeFenced(call, in: frame) : invokeWatched(call, in: frame)
+    }
+    let end = self.end
+    return address == end ? 0 : Self.invokeRest(from: address, to: end, in: frame, call, true)
+  }
+
+  /// The loop of a watched invocation.
+  @inline(never)
+  private func invokeWatched(_ call: AnyCall, in frame: Frame) -> Int64 {
+    // Read once: the multicast may be destroyed meanwhile.
+    let multicast = Multicast(frame.target).handle.rawValue
+    let invocation = call.details.invocation
+    shims_probe_invoke_begin(
+      multicast, UInt64(invocation.event), invocation.payload, invocation.size)
+    var called: Int64 = 0
+    var entry = address
+    let end = self.end
+    var outcome = Outcome()
+    while outcome.goesOn && entry != end {
+      outcome = Self.callWatched(call, entry, in: frame)
+      if outcome.isCalled { called &+= 1 }
+      entry += 1
+    }
+    call.finish(frame)
+    shims_probe_invoke_end(multicast, UInt64(invocation.event), called)
+    return called
+  }
+
+  /// Calls one delegate.
+  static func call(
+    _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ mode: Multicast.Mode
+  ) -> Outcome {
+    mode == .watched
+      ? callWatched(call, entry, in: frame)
+      : callSpecial(call, entry, in: frame, mode == .biased)
+  }
+
+  /// The same as `callSpecial`, with full fences.
+  @inline(never)
+  static func callWatched(
+    _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame
+  ) -> Outcome {
+    let token = entry.pointee.token
+    let event = call.details.invocation.event
+    var outcome = Outcome()
+    var queue: UnsafeMutableRawPointer? = nil
+    frame.setHazard(token)  //~ no_hazard_of_watched_call
+    Fence.full()
+    let target = Watch.target(of: token)
+    if isDue(entry, call) {
+      let state = entry.pointee.state.load(ordering: .relaxed)
+      let registration = Registration(index: token.index)
+      if call.isQueued && state & State.queued != 0 {
+        registration.knownDetails.pointee.setWatched()
+        queue = registration.knownDetails.pointee.queue
+      } else {
+        outcome.isCalled = registration.callProtected(
+          token, context: entry.pointee.context, state
+        ) { context in
+          let begun = Watch.willCall(token, of: target, event, entry.pointee.function, context)
+          outcome.goesOn = call(entry.pointee.function, context)
+          Watch.didCall(token, event, begun)
+        }
+      }
+    }
+    frame.clearHazard()
+    Fence.full()
+    if isDead(entry) { PendingRemovals.callDidReturn(token) }
+    if let queue {
+      let queue = Queue(slot: queue)
+      let result = call.append(token, to: queue, frame)
+      Watch.didAppend(token, event, to: queue, result)
+      outcome.isCalled = result == .queued
+    }
+    return outcome
+  }
+
   /// The loop of a fenced invocation. A full fence is expensive, so there is one for each delegate:
   /// the hazard of the next delegate replaces that of the last one, and is followed by a look at
   /// the states of both.
   @inline(never)
   @_optimize(speed)
-  func invokeFenced<C: Call>(_ call: C, in frame: Frame) -> Int64 {
+  private func invokeFenced(_ call: AnyCall, in frame: Frame) -> Int64 {
     let end = self.end
     var entry = address
     // The delegate that was called, and has the hazard.
@@ -67,7 +151,7 @@ extension InvocationList {
       if Self.isDead(last) { PendingRemovals.callDidReturn(last.pointee.token) }
     }
     if goesOn && entry != end {
-      return Self.invokeRest(call, from: entry, to: end, in: frame, false)
+      return Self.invokeRest(from: entry, to: end, in: frame, call, false)
     }
     return Self.number(of: entry, in: frame)
   }
@@ -118,20 +202,33 @@ extension InvocationList {
     _fastPath(entry.pointee.state.load(ordering: .relaxed) & State.special == 0)
   }
 
-  /// Continues at a delegate that is not plain.
+  @inline(never)
+  private static func invokeRest<C: Call>(
+    from first: UnsafeMutablePointer<Entry>, to end: UnsafeMutablePointer<Entry>,
+    in frame: Frame, _ call: C
+  ) -> Int64 {
+    AnyCall.with(call) { call in invokeRest(from: first, to: end, in: frame, call, true) }
+  }
+
+  /// Continues at a delegate that may not be plain.
   ///
   /// - Returns: how many delegates were called, those before that one included.
   @inline(never)
   @_optimize(speed)
-  private static func invokeRest<C: Call>(
-    _ call: C, from first: UnsafeMutablePointer<Entry>, to end: UnsafeMutablePointer<Entry>,
-    in frame: Frame, _ asymmetric: Bool
+  private static func invokeRest(
+    from first: UnsafeMutablePointer<Entry>, to end: UnsafeMutablePointer<Entry>,
+    in frame: Frame, _ call: AnyCall, _ asymmetric: Bool
   ) -> Int64 {
     var called = number(of: first, in: frame)
     var entry = first
     var outcome = Outcome()
     repeat {
-      outcome = callSpecial(call, entry, in: frame, asymmetric)
+      let state = entry.pointee.state.load(ordering: .relaxed)
+      if state & State.special == State.queued && call.isQueued {
+        outcome.isCalled = appendPlain(call, entry, in: frame, asymmetric)
+      } else {
+        outcome = callSpecial(call, entry, in: frame, asymmetric)
+      }
       if outcome.isCalled { called &+= 1 }
       entry += 1
       while outcome.goesOn && entry != end {
@@ -155,26 +252,21 @@ extension InvocationList {
   /// Calls a delegate that may not be plain, if it is to be called.
   @inline(never)
   @_optimize(speed)
-  static func callSpecial<C: Call>(
-    _ call: C, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ asymmetric: Bool
+  static func callSpecial(
+    _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ asymmetric: Bool
   ) -> Outcome {
-    // If the hazard is set already, it has to be cleared below.
-    let hasHazard = !frame.hazard.isNone
     let state = entry.pointee.state.load(ordering: .relaxed)
-    var outcome = Outcome()
-    if !hasHazard && state & (State.dead | State.paused) != 0 { return outcome }
-
     let token = entry.pointee.token
-    if C.isQueued && state & State.special == State.queued {
-      outcome.isCalled = appendPlain(call, entry, token, in: frame, asymmetric)
-      return outcome
-    }
+    var outcome = Outcome()
+    // If the hazard is set already, it has to be cleared below.
+    if state & (State.dead | State.paused) != 0 && frame.hazard.isNone { return outcome }
+
     var queue: UnsafeMutableRawPointer? = nil
     frame.setHazard(token)  //~ no_hazard_of_special_call
     Fence.light(asymmetric: asymmetric)
     if isDue(entry, call) {
       let registration = Registration(index: token.index)
-      if C.isQueued && state & State.queued != 0 {
+      if call.isQueued && state & State.queued != 0 {
         queue = registration.knownDetails.pointee.queue
       } else {
         outcome.isCalled = registration.callProtected(
@@ -188,36 +280,37 @@ extension InvocationList {
     Fence.light(asymmetric: asymmetric)
     if isDead(entry) { PendingRemovals.callDidReturn(token) }  //~ no_look_after_special_call
     // Without the hazard: this may wait for room, and a removal must not wait for that.
-    if let queue { outcome.isCalled = call.append(token, to: Queue(slot: queue), frame) }
+    if let queue { outcome.isCalled = call.append(token, to: Queue(slot: queue), frame) == .queued }
     return outcome
   }
 
   /// Queues a call of a delegate that is not special otherwise. The same as in `callSpecial`, with
   /// fewer questions.
   @inline(__always)
-  private static func appendPlain<C: Call>(
-    _ call: C, _ entry: UnsafeMutablePointer<Entry>, _ token: Token, in frame: Frame,
-    _ asymmetric: Bool
+  private static func appendPlain(
+    _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ asymmetric: Bool
   ) -> Bool {
+    let token = entry.pointee.token
+    let registration = Registration(index: token.index)
     var queue: UnsafeMutableRawPointer? = nil
     frame.setHazard(token)
     Fence.light(asymmetric: asymmetric)
     if entry.pointee.state.load(ordering: .relaxed) & State.special == State.queued {
-      queue = Registration(index: token.index).details.unsafelyUnwrapped.pointee.queue
+      queue = registration.knownDetails.pointee.queue
     }
     frame.clearHazard()
     Fence.light(asymmetric: asymmetric)
-    if isDead(entry) { PendingRemovals.callDidReturn(token) }
+    if _slowPath(isDead(entry)) { PendingRemovals.callDidReturn(token) }
     guard let queue else { return false }
-    return call.append(token, to: Queue(slot: queue), frame)
+    return call.appendPlain(registration, token, to: Queue(slot: queue), frame)
   }
 
   /// Whether a delegate is to be called. The hazard protects the details from being freed.
-  private static func isDue<C: Call>(_ entry: UnsafeMutablePointer<Entry>, _ call: C) -> Bool {
+  private static func isDue(_ entry: UnsafeMutablePointer<Entry>, _ call: AnyCall) -> Bool {
     let state = entry.pointee.state.load(ordering: .relaxed)
     if state & (State.dead | State.paused) != 0 { return false }
     if state & State.filtered == 0 { return true }
     let registration = Registration(index: entry.pointee.token.index)
-    return call.wants(registration.knownDetails.pointee.events)
+    return call.wants(registration.knownDetails)
   }
 }

@@ -1,4 +1,5 @@
 import MulticastHeader
+import Synchronization
 
 extension Multicast {
   /// Adds a delegate with no option but a release function, if that only takes to write an entry
@@ -66,7 +67,8 @@ extension Multicast {
     var hasCollected = false
     while true {
       do throws(Status) {
-        if try findTarget().add(&new) { return .ok }
+        let target = try findTarget()
+        if try options.isReplayed ? target.addAndReplay(&new) : target.add(&new) { return .ok }
       } catch {
         guard error == .limit && !hasCollected else {
           new.abandon()
@@ -86,7 +88,7 @@ extension Multicast {
   ///
   /// - Returns: false if the multicast was destroyed. Nothing has changed then.
   /// - Complexity: O(1) amortized; O(n) to insert by priority, or to look for equal delegates.
-  private func add(_ new: inout NewDelegates) throws(Status) -> Bool {
+  func add(_ new: inout NewDelegates) throws(Status) -> Bool {
     if new.count == 0 { return isCurrent }
     var removal = Removal(from: self)
     let stripe = self.stripe
@@ -107,6 +109,7 @@ extension Multicast {
           throw error
         }
         insert(new, &registrations, spare, &removal)  // nothing can fail from here on
+        if let replay = new.replay { begin(replay, new) }
         checkInvariants()
       } catch {
         while let registration = registrations.pop() {
@@ -142,6 +145,9 @@ extension Multicast {
     for registration in registrations {
       if let details = new.takeDetails() {
         details.pointee.multicast = handle
+        // Until the replay is over: see `Replay`.
+        let replayed = new.replay == nil ? 0 : UInt.max  //~ called_before_replayed
+        details.pointee.replayed.store(replayed, ordering: .relaxed)
         registration.details = details
       } else if let release = new.options.finalRelease {
         registration.setRelease(release, new[index].context)

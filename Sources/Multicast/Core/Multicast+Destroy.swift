@@ -22,8 +22,9 @@ extension Multicast {
     var policies: Policies? = nil
     removal.mark { (removal) throws(Status) in
       _ = removal.unlinkAll(.all)
-      if isGoverned {
+      if isGoverned || isObserved {
         policies = self.policies.willEnd() ? self.policies : nil
+        isObserved = false
       }
       endHandle()
       replaceList(by: nil, &removal)

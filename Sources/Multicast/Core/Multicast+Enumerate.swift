@@ -2,7 +2,7 @@ import MulticastHeader
 import Synchronization
 
 /// `multicast_enumerate`: what each registration is passed to. `multicast_prune`: nothing is
-/// passed.
+/// passed. Or an add that replays.
 struct Enumeration {
   typealias Function =
     @convention(c) (
@@ -11,6 +11,7 @@ struct Enumeration {
 
   let function: Function?
   let context: UnsafeMutableRawPointer?
+  var replay: Replay.Run? = nil
 
   struct Progress {
     var passed: Int64 = 0
@@ -28,8 +29,9 @@ extension Multicast {
       return Status.outOfMemory.count
     }
     defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
-    let count = withList(on: thread) { list, frame, asymmetric in
-      list.enumerate(enumeration, frame, asymmetric: asymmetric)
+    let count = withList(on: thread) { list, frame, mode in
+      if let replay = enumeration.replay { return replay.run(in: frame, mode) }
+      return list.enumerate(enumeration, frame, asymmetric: mode == .biased)
     }
     invokeDeferred(on: thread)
     return count

@@ -25,19 +25,36 @@ extension Multicast {
         && (isInvoked(on: thread) || Deferrals.find(handle, on: thread) != nil)
       {
         if rules.reentry == .refuse { throw .state }
-        let result = postpone(options, owned, isLatest: rules.reentry == .latest, on: thread)
-        if result == 0 {
-          outcome.queued = 1
-          if options.isWaiting { outcome.unfinished = 1 }
-        }
-        return result
+        try postpone(options, &owned, isLatest: rules.reentry == .latest, on: thread)
+        outcome.queued = 1
+        if options.isWaiting { outcome.unfinished = 1 }
+        return 0
       }
     } catch {
       owned?.release()
       return error.count
     }
-    let count = dispatch(options, &owned, &outcome)
+    let count = dispatchGoverned(options, &owned, &outcome, on: thread)
     invokeDeferred(on: thread)
+    return count
+  }
+
+  /// Invokes it now. If it replays, the invocation is kept first.
+  ///
+  /// - Parameter owned: As in `invokeGoverned`.
+  func dispatchGoverned(
+    _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout Dispatch.Outcome,
+    on thread: ThreadRecord
+  ) -> Int64 {
+    var count: Int64
+    do throws(Status) {
+      let hasReplay = try rules().hasReplay
+      let number = hasReplay ? try keep(options, &owned, on: thread) : .max
+      count = dispatch(options, &owned, &outcome, number: number)
+    } catch {
+      count = error.count
+    }
+    owned?.release()  //~ receipt_released_twice
     return count
   }
 }

@@ -17,7 +17,7 @@ extension Multicast {
       // The slot may have no occupant.
       guard isCurrent, handle.isOfMulticast else { return }
       list?.checkCurrent(self, check)
-      let word = fields.invoker.load(ordering: .relaxed) &- handle.rawValue
+      let word = invokerNumber & ~Self.watched
       let invoker = word & ~Self.fenced
       check.that(
         invoker <= Self.multipleInvokers, "the invoker is none, one thread, or several", invoker)

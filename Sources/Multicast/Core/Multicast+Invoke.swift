@@ -1,71 +1,6 @@
 import MulticastHeader
 import Synchronization
 
-/// What an invocation does with each delegate.
-protocol Call {
-  /// Whether calls of delegates that were added with a queue are queued.
-  static var isQueued: Bool { get }
-
-  /// Whether a delegate with this mask of events is called.
-  func wants(_ events: UInt64) -> Bool
-
-  /// - Returns: false to stop.
-  func callAsFunction(
-    _ function: multicast_function, _ context: UnsafeMutableRawPointer?
-  ) -> Bool
-
-  /// - Returns: whether a call was queued.
-  func append(_ token: Token, to queue: Queue, _ frame: Frame) -> Bool
-
-  /// Called after the last delegate, if not every delegate was plain.
-  func finish(_ frame: Frame)
-}
-
-/// `multicast_invoke`: calls the function.
-extension Invocation: Call {
-  static var isQueued: Bool { true }
-
-  @inline(__always) func wants(_ events: UInt64) -> Bool { isWanted(events) }
-
-  @inline(__always) func callAsFunction(
-    _ function: multicast_function, _ context: UnsafeMutableRawPointer?
-  ) -> Bool {
-    Lock.checkNoneIsHeld()
-    function(context, event, payload, size)
-    return true
-  }
-
-  func append(_ token: Token, to queue: Queue, _ frame: Frame) -> Bool {
-    if WaitingCall.holds(size) { return queue.append(token, self, sharing: nil, frame) == .queued }
-    return queue.appendLarge(token, self, frame) == .queued
-  }
-
-  @inline(__always) func finish(_ frame: Frame) {
-    if frame.payload != 0 { Payload.release(of: frame) }
-  }
-}
-
-/// `multicast_visit`: passes the delegate to the visitor.
-struct Visit: Call {
-  static var isQueued: Bool { false }
-
-  let visitor: multicast_visitor
-  let context: UnsafeMutableRawPointer?
-
-  func wants(_ events: UInt64) -> Bool { true }
-
-  @inline(__always) func callAsFunction(
-    _ function: multicast_function, _ context: UnsafeMutableRawPointer?
-  ) -> Bool {
-    var delegate = multicast_delegate(function: function, context: context)
-    Lock.checkNoneIsHeld()
-    return visitor(self.context, &delegate)
-  }
-
-  func append(_ token: Token, to queue: Queue, _ frame: Frame) -> Bool { false }
-  func finish(_ frame: Frame) {}
-}
-
 extension Multicast {
   /// Calls every live delegate in order, on this thread.
   ///
@@ -86,6 +21,11 @@ extension Multicast {
 
   @inline(never)
   private func enterAndInvoke<C: Call>(_ call: C) -> Int64 {
+    AnyCall.with(call) { call in enterAndInvoke(call) }
+  }
+
+  @inline(never)
+  private func enterAndInvoke(_ call: AnyCall) -> Int64 {
     guard let thread = ThreadRegistry.enter() else { return Status.outOfMemory.count }
     // The thread may have run a queue inside, and another one may wait for it to run it again.
     defer { if ThreadRegistry.leaveIfEnding(thread, true) && Queue.isInUse { Waits.wake() } }
@@ -94,16 +34,16 @@ extension Multicast {
   }
 
   @inline(never)
-  @_optimize(speed)
   private func admitAndInvoke<C: Call>(_ thread: ThreadRecord, _ frame: Frame, _ call: C) -> Int64 {
-    switch admit(thread) {
-    case .refused: return Self.refuse(thread, frame)
-    case .biased:
-      return withList(thread, frame, asymmetric: true) { list in list.invoke(call, in: frame) }
-    case .fenced:
-      return withList(thread, frame, asymmetric: false) { list in
-        list.invokeFenced(call, in: frame)
-      }
+    AnyCall.with(call) { call in admitAndInvoke(thread, frame, call) }
+  }
+
+  @inline(never)
+  @_optimize(speed)
+  private func admitAndInvoke(_ thread: ThreadRecord, _ frame: Frame, _ call: AnyCall) -> Int64 {
+    guard let mode = admit(thread) else { return Self.refuse(thread, frame) }
+    return withList(thread, frame, asymmetric: mode == .biased) { list in
+      list.invoke(call, in: frame, mode)
     }
   }
 
@@ -112,16 +52,15 @@ extension Multicast {
   /// - Returns: the result of the body, or the number of a status.
   @inline(__always)
   func withList(
-    on thread: ThreadRecord, _ body: (_ list: InvocationList, Frame, _ asymmetric: Bool) -> Int64
+    on thread: ThreadRecord, _ body: (_ list: InvocationList, Frame, Mode) -> Int64
   ) -> Int64 {
     guard let frame = enter(thread) else { return Status.limit.count }
-    var asymmetric = true
+    var mode = Mode.biased
     if !isBiased(thread) {
-      let admission = admit(thread)
-      if admission == .refused { return Self.refuse(thread, frame) }
-      asymmetric = admission == .biased
+      guard let admitted = admit(thread) else { return Self.refuse(thread, frame) }
+      mode = admitted
     }
-    return withList(thread, frame, asymmetric: asymmetric) { list in body(list, frame, asymmetric) }
+    return withList(thread, frame, asymmetric: mode == .biased) { list in body(list, frame, mode) }
   }
 
   /// Begins an invocation: publishes its frame.
@@ -184,7 +123,14 @@ extension Multicast {
 
   // MARK: - Invokers
 
-  private enum Admission { case refused, biased, fenced }
+  /// Which loop an invocation takes.
+  enum Mode {
+    case biased
+    /// With a full fence for each delegate.
+    case fenced
+    /// The same, and a watch is told of the calls, whichever fences the multicast needs.
+    case watched
+  }
 
   /// Whether this thread is registered as an invoker of this multicast, and that is biased.
   ///
@@ -198,24 +144,27 @@ extension Multicast {
     return number == UInt64(thread.number) || number == Self.multipleInvokers
   }
 
-  private func isFenced(_ thread: ThreadRecord) -> Bool {
-    let number = fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
-    return number == UInt64(thread.number) | Self.fenced
-      || number == Self.multipleInvokers | Self.fenced
-  }
-
-  /// Registers this thread if need be, and makes a full fence if the multicast is fenced.
+  /// Registers this thread if need be, and makes a full fence if the multicast is fenced or
+  /// watched.
   ///
   /// The frame is published. What is read last from the word of the invokers decides.
+  ///
+  /// - Returns: nil if the multicast does not exist.
   @inline(never)
-  private func admit(_ thread: ThreadRecord) -> Admission {
-    //~ invoker_not_registered
-    guard isBiased(thread) || isFenced(thread) || registerInvoker(thread) else { return .refused }
-    if !isFenced(thread) { return .biased }
-    // Pairs with the full fence of a writer: it sees this frame, or what this reads next are its
-    // changes.
-    Fence.full()
-    return .fenced
+  private func admit(_ thread: ThreadRecord) -> Mode? {
+    repeat {
+      let word = fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
+      let number = word & ~(Self.fenced | Self.watched)
+      //~ invoker_not_registered
+      if number == UInt64(thread.number) || number == Self.multipleInvokers {
+        if word == number { return .biased }
+        // Pairs with the full fence of a writer: it sees this frame, or what this reads next are
+        // its changes.
+        Fence.full()
+        return word & Self.watched == 0 ? .fenced : .watched
+      }
+    } while registerInvoker(thread)
+    return nil
   }
 
   /// Registers this thread as the single invoker, or as one of several.
@@ -224,12 +173,18 @@ extension Multicast {
     stripe.lock()
     defer { stripe.unlock() }
     guard isCurrent else { return false }
-    let (known, own) = (invokerNumber & ~Self.fenced, UInt64(thread.number))
+    addInvoker(UInt64(thread.number))
+    return true
+  }
+
+  /// - Parameter own: That of a thread, or `multipleInvokers`. The stripe's lock is held.
+  func addInvoker(_ own: UInt64) {
+    let flags = invokerNumber & (Self.fenced | Self.watched)
+    let known = invokerNumber &- flags
     let number = known == 0 || known == own ? own : Self.multipleInvokers
     // Without membarrier every multicast is fenced, for good.
-    let isFenced = !Fence.isAsymmetric || invokerNumber & Self.fenced != 0
-    invokerNumber = number | (isFenced ? Self.fenced : 0)
+    let fenced = Fence.isAsymmetric ? 0 : Self.fenced
+    invokerNumber = number | flags | fenced | Watch.ofAll
     checkInvariants()
-    return true
   }
 }

@@ -40,25 +40,36 @@ extension Multicast {
   ///
   /// - Returns: false if it takes more. Nothing has changed then.
   @inline(__always) func makeRoomAtOnce() throws(Status) -> Bool {
-    if let list, list.room > 0 { return true }  //~ room_not_checked
-    return try grow()
+    guard let list else { return try makeFirst() }
+    if list.room > 0 { return true }  //~ room_not_checked
+    return try grow(list)
   }
 
   @_optimize(speed)
-  @inline(never) private func grow() throws(Status) -> Bool {
-    let old = list
-    if let old, old.dead > 0 || !old.canAppend(priority: 0) || !isQuiescent(.current) {
-      return false
-    }
-    let capacity = InvocationList.capacity(for: (old?.count ?? 0) &+ 1)
-    guard let larger = InvocationList.allocate(capacity: capacity, owner: handle) else {
+  @inline(never) private func makeFirst() throws(Status) -> Bool {
+    // The add has to tell.
+    if isObserved { return false }  //~ observed_first_add_not_told
+    setList(try allocateList(for: 1))
+    return true
+  }
+
+  @_optimize(speed)
+  @inline(never) private func grow(_ old: InvocationList) throws(Status) -> Bool {
+    if old.dead > 0 || !old.canAppend(priority: 0) || !isQuiescent(.current) { return false }
+    let larger = try allocateList(for: old.count &+ 1)
+    _ = old.copyLive(to: larger)
+    setList(larger)
+    old.passIndex(to: larger)
+    old.deallocate()
+    return true
+  }
+
+  @inline(__always) private func allocateList(for count: UInt32) throws(Status) -> InvocationList {
+    let capacity = InvocationList.capacity(for: count)
+    guard let list = InvocationList.allocate(capacity: capacity, owner: handle) else {
       throw .outOfMemory
     }
-    _ = old?.copyLive(to: larger)
-    setList(larger)
-    old?.passIndex(to: larger)
-    old?.deallocate()
-    return true
+    return list
   }
 
   @inline(__always)

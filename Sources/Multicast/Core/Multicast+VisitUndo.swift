@@ -13,22 +13,31 @@ extension Multicast {
       return Status.outOfMemory.count
     }
     defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
-    let count = withList(on: thread) { list, frame, asymmetric in
-      // Acquire: pairs with `publish`, as in an invocation.
-      let count = list.header.count.load(ordering: .acquiring)  // order: entries
-      let locks = isGoverned ? policies.locks : ContextLock()
-      guard let undo else { return list.visit(visit, count, nil, locks, frame, asymmetric).visited }
-      guard let marks = VisitMarks(count, in: frame) else { return Status.outOfMemory.count }
-      var (visited, end) = list.visit(visit, count, marks, locks, frame, asymmetric)
-      if end < count {
-        list.undo(undo, before: end, marks, frame, asymmetric)
-        visited = 0
-      }
-      Payload.release(of: frame)
-      return visited
+    let count = withList(on: thread) { list, frame, mode in
+      if mode == .watched { shims_probe_invoke_begin(handle.rawValue, 0, nil, 0) }
+      let count = self.visit(visit, orUndo: undo, in: list, frame, mode)
+      if mode == .watched { shims_probe_invoke_end(handle.rawValue, 0, count) }
+      return count
     }
     invokeDeferred(on: thread)
     return count
+  }
+
+  private func visit(
+    _ visit: Visit, orUndo undo: Visit?, in list: InvocationList, _ frame: Frame, _ mode: Mode
+  ) -> Int64 {
+    // Acquire: pairs with `publish`, as in an invocation.
+    let count = list.header.count.load(ordering: .acquiring)  // order: entries
+    let locks = isGoverned ? policies.locks : ContextLock()
+    guard let undo else { return list.visit(visit, count, nil, locks, frame, mode).visited }
+    guard let marks = VisitMarks(count, in: frame) else { return Status.outOfMemory.count }
+    var (visited, end) = list.visit(visit, count, marks, locks, frame, mode)
+    if end < count {
+      list.undo(undo, before: end, marks, frame, mode)
+      visited = 0
+    }
+    Payload.release(of: frame)
+    return visited
   }
 }
 
@@ -56,16 +65,22 @@ extension InvocationList {
   @_optimize(speed)
   fileprivate func visit(
     _ visit: Visit, _ count: UInt32, _ marks: VisitMarks?, _ locks: ContextLock, _ frame: Frame,
-    _ asymmetric: Bool
+    _ mode: Multicast.Mode
   ) -> (visited: Int64, end: UInt32) {
+    let (asymmetric, isWatched) = (mode == .biased, mode == .watched)
     var visited: Int64 = 0
     var position: UInt32 = 0
+    var details = visit.details
     while position < count {
       let entry = self.entry(position)
       let outcome =
-        Self.isShared(entry)
+        Self.isShared(entry) && !isWatched
         ? Self.callShared(visit, entry, locks, in: frame, asymmetric)
-        : Self.callSpecial(visit, entry, in: frame, asymmetric)
+        : AnyCall.with(&details) {
+          isWatched
+            ? Self.callWatched($0, entry, in: frame)
+            : Self.callSpecial($0, entry, in: frame, asymmetric)
+        }
       if outcome.isCalled { visited &+= 1 }
       if !outcome.goesOn { break }
       if outcome.isCalled { marks?.set(position) }
@@ -115,8 +130,9 @@ extension InvocationList {
 
   /// Undoes the visits in reverse. What was removed meanwhile is left out; what was paused is not.
   fileprivate func undo(
-    _ undo: Visit, before end: UInt32, _ marks: VisitMarks, _ frame: Frame, _ asymmetric: Bool
+    _ undo: Visit, before end: UInt32, _ marks: VisitMarks, _ frame: Frame, _ mode: Multicast.Mode
   ) {
+    let asymmetric = mode == .biased
     var position = end
     while position > 0 {
       position &-= 1
@@ -125,12 +141,16 @@ extension InvocationList {
       let token = entry.pointee.token
       frame.setHazard(token)
       Fence.light(asymmetric: asymmetric)
+      let target = mode == .watched ? Watch.target(of: token) : .none
       if !Self.isDead(entry) {
         _ = Registration(index: token.index).callProtected(
           token, context: entry.pointee.context,
           entry.pointee.state.load(ordering: .relaxed) & State.shared
         ) {
-          _ = undo(entry.pointee.function, $0)
+          let function = entry.pointee.function
+          let begun = mode == .watched ? Watch.willCall(token, of: target, 0, function, $0) : nil
+          _ = undo(function, $0)
+          if let begun { Watch.didCall(token, 0, begun) }
         }
       }
       frame.clearHazard()

@@ -16,7 +16,7 @@ struct Multicast {
     let newestRetired: Atomic<Epoch>
     /// The handle of the occupant, plus: 0 if no thread has invoked it; the number of the thread
     /// record if only one has; `multipleInvokers` if several have. `fenced` may be added to the
-    /// last two.
+    /// last two, and `watched` to all.
     let invoker: Atomic<UInt64>
 
     // What writers keep, under the stripe's lock.
@@ -29,6 +29,7 @@ struct Multicast {
 
   static var multipleInvokers: UInt64 { Handle.oneGeneration / 2 }
   static var fenced: UInt64 { Handle.oneGeneration / 4 }
+  static var watched: UInt64 { Handle.oneGeneration / 8 }
 
   @inline(__always) static var pool: SlotPool { .multicasts }
 
@@ -103,7 +104,7 @@ struct Multicast {
   /// Another thread that begins now takes the stripe's lock in `registerInvoker` first. The caller
   /// holds that lock, so what it changes needs no fence.
   func hasSingleInvoker(_ thread: ThreadRecord?) -> Bool {
-    let number = (fields.invoker.load(ordering: .relaxed) &- handle.rawValue) & ~Self.fenced
+    let number = invokerNumber & ~(Self.fenced | Self.watched)
     return number == 0 || number == thread.map { UInt64($0.number) }  //~ always_single_invoker
   }
 

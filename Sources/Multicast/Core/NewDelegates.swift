@@ -1,11 +1,15 @@
 import MulticastHeader
+import Synchronization
 
 /// The arguments of an add: delegates, how to add them, and where their tokens go.
 struct NewDelegates {
   let delegates: UnsafePointer<multicast_delegate>
   let count: UInt32
   let options: Options
-  let tokens: UnsafeMutablePointer<multicast_token>?
+  var tokens: UnsafeMutablePointer<multicast_token>?
+
+  /// Begins with the add, if there is one. It needs the tokens.
+  var replay: Replay.Run? = nil
 
   /// One for each delegate if the options need them; otherwise nil.
   private(set) var details: UnsafeMutablePointer<RegistrationDetails>? = nil
@@ -28,7 +32,7 @@ struct NewDelegates {
   /// The bits with which each entry begins.
   var state: UInt32 {
     (options.isOnce ? InvocationList.State.once : 0)
-      | (options.isFiltered ? InvocationList.State.filtered : 0)
+      | (options.isFiltered || options.isReplayed ? InvocationList.State.filtered : 0)
       | (options.isWeak ? InvocationList.State.weak : 0)  //~ state_without_lock
       | (options.sharesLock ? InvocationList.State.shared : 0)  //~ state_without_shared_lock
       | (options.destination != nil ? InvocationList.State.queued : 0)  //~ state_without_queue
@@ -69,14 +73,14 @@ struct NewDelegates {
       guard let new = RegistrationDetails.allocate(options, self[index]) else {
         throw .outOfMemory
       }
-      new.pointee.next = details
+      new.pointee.replayed.store(UInt(bitPattern: details), ordering: .relaxed)
       details = new
     }
   }
 
   mutating func takeDetails() -> UnsafeMutablePointer<RegistrationDetails>? {
-    let first = details
-    details = first?.pointee.next
+    guard let first = details else { return nil }
+    details = UnsafeMutablePointer(bitPattern: first.pointee.replayed.load(ordering: .relaxed))
     return first
   }
 

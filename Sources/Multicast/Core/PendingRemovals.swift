@@ -1,3 +1,5 @@
+import MulticastShims
+
 /// Removals that are not complete because calls still run.
 ///
 /// A thread may wait for those calls. If it does not, the removal is deferred: the thread whose
@@ -22,6 +24,7 @@ enum PendingRemovals {
   /// - Returns: `ok`; `pending` or `timeout` if one was deferred.
   static func complete(_ retired: RegistrationChain, _ timeout: Timeout) -> Status {
     var status = Status.ok
+    var patience = Patience(for: retired.first?.token ?? .none)
     var own = Waiter(retired: retired, next: nil)
     withUnsafeMutablePointer(to: &own) { own in
       Lock.waits.lock()
@@ -48,7 +51,7 @@ enum PendingRemovals {
           status = refusal
           search = .begins
         } else {
-          search = Waits.sleep(for: wait, wait.key, timeout, isAgain: search != .begins)
+          search = sleep(for: wait, token, timeout, &patience, search)
         }
       }
       remove(own)
@@ -73,15 +76,33 @@ enum PendingRemovals {
   ///
   /// - Returns: `ok`, or why it did not wait.
   static func wait(for token: Token, _ timeout: Timeout) -> Status {
+    var patience = Patience(for: token)
     Lock.waits.lock()  //~ slept_with_two_locks
     defer { Lock.waits.unlock() }
     let wait = Wait.calls(token)
     var search = Waits.SearchNeeded.begins
     while ThreadRegistry.isCalled(token) {
       if let refusal = reasonNotToWait(wait, timeout, search) { return refusal }
-      search = Waits.sleep(for: wait, wait.key, timeout, isAgain: search != .begins)
+      search = sleep(for: wait, token, timeout, &patience, search)
     }
     return .ok
+  }
+
+  /// Sleeps until a call may have returned. Tells a watch if that takes long; without the waits'
+  /// lock, which is held at the beginning and at the end.
+  @inline(never)
+  private static func sleep(
+    for wait: Wait, _ token: Token, _ timeout: Timeout, _ patience: inout Patience,
+    _ search: Waits.SearchNeeded
+  ) -> Waits.SearchNeeded {
+    if search == .begins { shims_probe_remove_wait(token.rawValue) }
+    let next = Waits.sleep(
+      for: wait, wait.key, patience.limit(timeout), isAgain: search != .begins)
+    guard patience.isOver else { return next }
+    Lock.waits.unlock()
+    _ = patience.tellIfOver(token)
+    Lock.waits.lock()
+    return .begins
   }
 
   /// Why not to wait for running calls of a delegate. The waits' lock is held.

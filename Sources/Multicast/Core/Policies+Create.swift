@@ -7,6 +7,14 @@ struct CreateOptions {
   let given: multicast_create_options
   let rules: Policies.Rules
 
+  /// Whether it is as if there were no options.
+  var isPlain: Bool {
+    rules.word == 0 && given.label == nil && given.lock_context == nil
+      && given.release_context == nil && given.interest == nil && given.release == nil
+  }
+}
+
+extension CreateOptions {
   init(_ given: UnsafePointer<multicast_create_options>) throws(Status) {
     guard StructSize.isValid(given, smallest: StructSize.createOptions) else {
       throw .invalidArgument
@@ -14,19 +22,12 @@ struct CreateOptions {
     let options = given.pointee
     guard options.flags & ~MULTICAST_VISIT_ONLY == 0,
       let reentry = Policies.Rules.Reentry(rawValue: options.reentry),
-      (options.lock_context == nil) == (options.unlock_context == nil),
-      options.replay == 0
+      (options.lock_context == nil) == (options.unlock_context == nil)
     else { throw .invalidArgument }
     self.given = options
     rules = Policies.Rules(
       reentry, isVisitOnly: options.flags & MULTICAST_VISIT_ONLY != 0,
-      hasInterest: options.interest != nil)
-  }
-
-  /// Whether it is as if there were no options.
-  var isPlain: Bool {
-    rules.word == 0 && given.label == nil && given.lock_context == nil
-      && given.release_context == nil && given.interest == nil && given.release == nil
+      hasInterest: options.interest != nil, hasReplay: options.replay != 0)
   }
 }
 
@@ -39,26 +40,64 @@ extension Multicast {
     guard let given else { return try create() }
     let options = try CreateOptions(given)
     if options.isPlain { return try create() }
-    Policies.start()
-    let made = try Policies.pool.create(.policies) {
-      (storage: UnsafeMutablePointer<Policies.Storage>, _) in
-      Policies(storage).write(options)
-    }
+    let policies = try Policies.make(options)
     do throws(Status) {
       return try create(.governed) { storage, handle in
         initialize(storage, handle)
-        Policies(slot: made.index).storage.pointee.telling.multicast = handle
-        // Release: pairs with the acquire in `Policies.init(of:)`.
-        storage.pointee.header.owner.store(made.index, ordering: .releasing)  // order: policies
+        policies.connect(to: storage, handle)
       }
     } catch {
-      Policies(slot: made.index).giveBack()
+      policies.giveBack()
       throw error
     }
+  }
+
+  /// From now on the changes of the delegates are told as `interest` of the options. Does nothing
+  /// if they are told already, or if the multicast does not exist. Without policies of its own its
+  /// handle stays what it is, and its invocations are not longer.
+  ///
+  /// - Parameter source: What it counts as, as long as there are delegates: see `Telling`.
+  /// - Returns: false if nothing was done.
+  func observe(
+    _ options: multicast_create_options, _ source: UnsafeMutablePointer<Atomic<Handle>>
+  ) throws(Status) -> Bool {
+    let rules = Policies.Rules(
+      .recurse, isVisitOnly: false, hasInterest: true, hasReplay: false)
+    let policies = try Policies.make(CreateOptions(given: options, rules: rules))
+    stripe.lock()
+    let isNew = isCurrent && !isObserved
+    if isNew {
+      policies.storage.pointee.telling.source = source
+      policies.connect(to: storage, handle)
+      isObserved = true
+      // From now on no fast path is taken, of a removal or of an add to an empty list: those do not
+      // tell.
+      addInvoker(Self.multipleInvokers)  //~ observed_by_fast_path
+    }
+    stripe.unlock()
+    if !isNew { policies.giveBack() }
+    return isNew
   }
 }
 
 extension Policies {
+  @inline(never) fileprivate static func make(_ options: CreateOptions) throws(Status) -> Policies {
+    start()
+    let made = try pool.create(.policies) { (storage: UnsafeMutablePointer<Storage>, _) in
+      Policies(storage).write(options)
+    }
+    return Policies(slot: made.index)
+  }
+
+  fileprivate func connect(
+    to multicast: UnsafeMutablePointer<Multicast.Storage>, _ handle: Handle
+  ) {
+    storage.pointee.telling.multicast = handle
+    let index = storage.pointee.header.id.load(ordering: .relaxed).index
+    // Release: pairs with the acquire in `Policies.init(of:)`.
+    multicast.pointee.header.owner.store(index, ordering: .releasing)  // order: policies
+  }
+
   /// Release: pairs with the acquire of a thread that still reads them for the last occupant. It
   /// finds then that this occupant has ended.
   fileprivate func write(_ options: CreateOptions) {
@@ -71,13 +110,17 @@ extension Policies {
     storage.pointee.releaseContext = given.release_context
     storage.pointee.telling = Telling(
       interest: given.interest, context: given.context, release: given.release)
+    storage.pointee.replay = Replay(most: given.replay)
     shims_copy_label(&storage.pointee.label, given.label)
   }
 
   /// Ends their use. The handle of the multicast has ended, or it was never made.
   func giveBack() {
+    var payloads = ReleasedPayloads()
+    storage.pointee.replay.dropAll(&payloads)  //~ kept_not_dropped
     let id = storage.pointee.header.id.load(ordering: .relaxed)
     storage.pointee.header.id.store(id.changed(to: .vacant), ordering: .relaxed)
     Self.pool.reclaim(id.index)
+    payloads.finish()
   }
 }

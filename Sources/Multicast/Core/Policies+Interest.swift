@@ -2,7 +2,8 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// Whether a multicast has delegates, told to its `interest` function.
+/// Whether a multicast has delegates, told to its `interest` function; or to the transport of the
+/// broadcaster of whose names it is one.
 ///
 /// A change of the delegates and what is told of it are two steps, because the function runs under
 /// no lock. One thread tells at a time. It looks at the delegates under the lock, before it tells
@@ -14,6 +15,12 @@ extension Policies {
       _ context: UnsafeMutableRawPointer?, _ target: multicast, _ wanted: Bool
     ) -> Void
 
+  /// The same function of a transport. Below zero: it was not told.
+  typealias Subscription =
+    @convention(c) (
+      _ context: UnsafeMutableRawPointer?, _ target: multicast, _ wanted: Bool
+    ) -> Int32
+
   struct Telling {
     let interest: Interest?
     let context: UnsafeMutableRawPointer?
@@ -22,8 +29,11 @@ extension Policies {
     // Guarded by the stripe's lock.
 
     var multicast = Handle.none
-    /// What was told last.
-    var isWanted = false
+    /// Where to find what the delegates are told to: the handle of a transport, or none. Nil: to
+    /// the `interest` function of a caller, for which the handle of the multicast stands.
+    var source: UnsafeMutablePointer<Atomic<Handle>>? = nil
+    /// To what it was told last that there are delegates; none: that there are none.
+    var told = Handle.none
     /// Whether a thread is telling, and its identity; none: it has no record, for lack of memory.
     var isUnderWay = false
     var teller = ThreadIdentity.none
@@ -55,16 +65,29 @@ extension Policies {
   /// beginning, and released.
   private func tell(_ stripe: Stripe) {
     var entered: (record: ThreadRecord, hasEntered: Bool)? = nil
-    while let interest = telling.interest, isWanted != telling.isWanted {
-      telling.isWanted = isWanted
+    var refusing: Handle? = nil
+    while let interest = telling.interest {
+      let (wanted, told) = (self.wanted, telling.told)
+      if wanted == told || wanted == refusing { break }
+      telling.told = wanted
       if entered == nil { entered = ThreadRegistry.enterIfNeeded() }
       telling.teller = entered?.record.identity ?? .none
-      let (context, handle) = (telling.context, telling.multicast.rawValue)
-      let wanted = telling.isWanted
+      let (context, isTransport) = (telling.context, telling.source != nil)
       stripe.unlock()
       Lock.checkNoneIsHeld()
-      interest(context, multicast(id: handle), wanted)
+      let target = multicast(id: (wanted.isNone ? told : wanted).rawValue)
+      var isRefused = false
+      if isTransport {
+        let subscription = unsafeBitCast(interest, to: Subscription.self)
+        isRefused = subscription(context, target, !wanted.isNone) < 0
+      } else {
+        interest(context, target, !wanted.isNone)
+      }
       stripe.lock()
+      if isRefused {
+        telling.told = told
+        refusing = wanted
+      }
     }
     telling.isUnderWay = false
     let (isEnded, release, context) = (telling.isEnded, telling.release, telling.context)
@@ -76,10 +99,18 @@ extension Policies {
     if let entered { ThreadRegistry.leaveIfEnding(entered.record, entered.hasEntered) }
   }
 
-  /// Whether there are delegates now. The stripe's lock is held.
-  private var isWanted: Bool {
-    if telling.isEnded { return false }
-    return (Multicast(slotOf: telling.multicast)?.list?.live ?? 0) > 0
+  /// To what there are delegates now; none if there are none. The stripe's lock is held.
+  private var wanted: Handle {
+    if telling.isEnded { return .none }
+    guard let list = Multicast(slotOf: telling.multicast)?.list else { return .none }
+    if list.live == 0 {
+      // The next add is to tell: so it is not to be made in the fast way.
+      list.header.lastPriority = .min  //~ observed_add_not_told
+      return .none
+    }
+    guard let source = telling.source else { return telling.multicast }
+    // Acquire: pairs with `Broadcaster.attach`.
+    return source.pointee.load(ordering: .acquiring)  // order: default
   }
 
   /// The multicast has ended. Its stripe's lock is held.
@@ -100,7 +131,10 @@ extension Policies {
   /// After a change of the delegates. No lock is held.
   @inline(never) static func tell(_ multicast: Multicast) {
     // If these are the rules of a later occupant, the multicast has ended, which `end` tells.
-    guard multicast.isGoverned, Policies(of: multicast).currentRules.hasInterest else { return }
+    guard
+      multicast.isObserved
+        || multicast.isGoverned && Policies(of: multicast).currentRules.hasInterest
+    else { return }
     let stripe = multicast.stripe
     stripe.lock()
     guard multicast.isCurrent, multicast.policies.begin() else {

@@ -23,6 +23,7 @@ struct Policies {
 
     var releaseContext: RegistrationDetails.Release?
     var telling: Telling
+    var replay: Replay
     var label: shims_label
   }
 
@@ -54,7 +55,8 @@ struct Policies {
   /// occupant or, if none had any, the first ones that were made. Some were made.
   init(of multicast: Multicast) {
     // Acquire: pairs with `Multicast.create(with:)`.
-    self.init(slot: multicast.fields.header.owner.load(ordering: .acquiring))  // order: policies
+    let owner = multicast.fields.header.owner.load(ordering: .acquiring)  // order: policies
+    self.init(slot: owner & ~Multicast.observed)
   }
 
   var locks: ContextLock {
@@ -76,18 +78,21 @@ struct Policies {
 
     private static let visitOnly: UInt32 = 1 << 8
     private static let interest: UInt32 = 1 << 9
+    private static let replay: UInt32 = 1 << 10
 
     let word: UInt32
 
     init(word: UInt32) { self.word = word }
-    init(_ reentry: Reentry, isVisitOnly: Bool, hasInterest: Bool) {
+    init(_ reentry: Reentry, isVisitOnly: Bool, hasInterest: Bool, hasReplay: Bool) {
       word =
         reentry.rawValue | (isVisitOnly ? Self.visitOnly : 0) | (hasInterest ? Self.interest : 0)
+        | (hasReplay ? Self.replay : 0)
     }
 
     var reentry: Reentry { Reentry(rawValue: word & 0xFF).unsafelyUnwrapped }
     var isVisitOnly: Bool { word & Self.visitOnly != 0 }
     var hasInterest: Bool { word & Self.interest != 0 }
+    var hasReplay: Bool { word & Self.replay != 0 }
   }
 }
 
@@ -134,7 +139,9 @@ extension Options {
   fileprivate mutating func complete(_ policies: Policies) {
     if release == nil { sharedRelease = policies.storage.pointee.releaseContext }
     // The end of a registration with details looks at the multicast that they name.
-    isObserved = policies.currentRules.hasInterest
+    let rules = policies.currentRules
+    isObserved = rules.hasInterest
+    isReplayed = rules.hasReplay && flags & MULTICAST_NO_REPLAY == 0
     let locks = policies.locks
     if lock != nil || locks.lock == nil { return }
     if needsDetails { (lock, unlock) = (locks.lock, locks.unlock) } else { sharesLock = true }
@@ -143,6 +150,20 @@ extension Options {
 
 extension Multicast {
   var isGoverned: Bool { handle.kind == .governed }
+
+  /// A bit of `owner`, above those of an index: the occupant is a multicast without policies, but
+  /// these tell of its delegates.
+  static var observed: UInt32 { 1 << 31 }
+
+  /// Whether this multicast, or the next occupant of its slot, has the bit. Set and cleared under
+  /// the stripe's lock.
+  var isObserved: Bool {
+    get { fields.header.owner.load(ordering: .relaxed) & Self.observed != 0 }
+    nonmutating set {
+      let owner = fields.header.owner.load(ordering: .relaxed) & ~Self.observed
+      fields.header.owner.store(owner | (newValue ? Self.observed : 0), ordering: .relaxed)
+    }
+  }
 
   /// The policies of a multicast that exists, and has some. The stripe's lock is held.
   var policies: Policies { Policies(of: self) }

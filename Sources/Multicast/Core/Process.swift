@@ -56,6 +56,7 @@ enum Process {
       Lock.waits.lock()
       Deferrals.dropAll(of: record, &payloads)  //~ deferred_of_thread_kept
       Lock.waits.unlock()
+      Replay.Run.endAll(of: record)
       // First: a release function may wait for what waits for these calls.
       Waits.wake()
       payloads.finish()
@@ -102,6 +103,7 @@ enum Process {
     var payloads = ReleasedPayloads()
     for record in ThreadRegistry.all where !(record == ThreadRecord.current) {
       Deferrals.dropAll(of: record, &payloads)
+      Replay.Run.endAll(of: record)
     }
     ThreadRegistry.forgetOthers(than: .current) {
       release($0, &payloads)

@@ -4,7 +4,7 @@ extension Registration {
   /// Calls the delegate of one registration, as an invocation of its multicast would.
   ///
   /// - Returns: 1 if it was called or queued, otherwise 0; or the number of a status.
-  static func invoke<C: Call>(_ token: Token, _ call: C) -> Int64 {
+  static func invoke(_ token: Token, _ call: AnyCall) -> Int64 {
     guard let registration = Registration(slotOf: token), registration.id == token else {
       return Status.invalidHandle.count
     }
@@ -16,7 +16,7 @@ extension Registration {
     let multicast = Multicast(slot: registration.owner)
     guard multicast.handle.kind == .multicast else {
       guard multicast.isGoverned else { return Status.invalidHandle.count }
-      if C.isQueued && multicast.isVisitOnly { return Status.state.count }
+      if call.isQueued && multicast.isVisitOnly { return Status.state.count }
       let count = registration.invoke(token, call, of: multicast, on: thread)
       multicast.invokeDeferred(on: thread)
       return count
@@ -25,14 +25,14 @@ extension Registration {
   }
 
   @inline(never)
-  private func invoke<C: Call>(
-    _ token: Token, _ call: C, of multicast: Multicast, on thread: ThreadRecord
+  private func invoke(
+    _ token: Token, _ call: AnyCall, of multicast: Multicast, on thread: ThreadRecord
   ) -> Int64 {
     var isLive = false
-    let count = multicast.withList(on: thread) { _, frame, asymmetric in
+    let count = multicast.withList(on: thread) { _, frame, mode in
       guard let entry = findEntry(token, of: multicast, frame) else { return 0 }
       isLive = true
-      let outcome = InvocationList.callSpecial(call, entry, in: frame, asymmetric)
+      let outcome = InvocationList.call(call, entry, in: frame, mode)
       call.finish(frame)
       return outcome.isCalled ? 1 : 0
     }
@@ -44,7 +44,7 @@ extension Registration {
   /// The frame is that of an invocation, and its thread is registered as an invoker. From here on
   /// it reads that list. The store is under the stripe's lock: a writer that replaces the list
   /// afterwards, under the same lock, sees it, and keeps the list.
-  private func findEntry(
+  func findEntry(
     _ token: Token, of multicast: Multicast, _ frame: Frame
   ) -> UnsafeMutablePointer<InvocationList.Entry>? {
     let stripe = multicast.stripe

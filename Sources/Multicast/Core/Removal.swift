@@ -201,7 +201,7 @@ struct Removal {
     let process = Fork.generation
     // Before it waits: the delegate of a running call may wait for the calls that were taken back.
     payloads.finish()  //~ payloads_released_after_waiting
-    // What is observed has details, and so it comes here.
+    // What is observed has details, or several invokers, and so it comes here.
     if Policies.areInUse { tell() }  //~ removal_not_told
     if process == Fork.generation { idle.reclaimAndRelease() }
     idle = RegistrationChain()

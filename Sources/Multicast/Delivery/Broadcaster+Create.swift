@@ -21,6 +21,7 @@ extension Broadcaster {
       (storage: UnsafeMutablePointer<Storage>, _) in
       storage.pointee.queue.store(queue, ordering: .relaxed)
       storage.pointee.destroyer.store(.none, ordering: .relaxed)
+      storage.pointee.isObserved.store(false, ordering: .relaxed)
     }
   }
 

@@ -22,22 +22,25 @@ extension Broadcaster {
     by thread: ThreadIdentity, _ timeout: Timeout
   ) throws(Status) -> Status {
     let names: NameTable?
+    let transport: Handle
     do throws(Status) {
-      names = try withLock { () throws(Status) -> NameTable? in
+      (names, transport) = try withLock { () throws(Status) -> (NameTable?, Handle) in
         let table = self.table
         storage.pointee.destroyer.store(thread, ordering: .relaxed)
         // The handle ends before the table is taken away. A look-up that finds the table of a later
         // occupant then finds that the handle is not its own.
         storage.pointee.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
         setTable(nil)
-        return table
+        return (table, exchangeTransport(for: .none))
       }
     } catch {
       return waitForDestroyer(timeout)
     }
     let isFenced = Epoch.fence()
-    var status = isFenced ? Status.ok : .system
-    names?.forEach { name in
+    // First: it is not told of the names.
+    var status = Transport.detach(transport, timeout).combined(with: isFenced ? .ok : .system)
+    var index = 0
+    while let name = names?.next(&index) {
       // If the caller has destroyed it, only the result of waiting counts.
       let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
       status = status.combined(with: multicast.destroyPlain(timeout).waiting)

@@ -2,13 +2,13 @@ import MulticastShims
 import Synchronization
 
 extension Broadcaster {
-  /// The multicast of a name, which the caller may have destroyed; nil if there is no such name
+  /// The multicast of a name, which the caller may have destroyed; none if there is no such name
   /// yet.
   ///
   /// Takes no lock, unless there is no memory for a record of the calling thread.
   @inline(never)
   @_optimize(speed)
-  func find(_ name: Name) throws(Status) -> Handle? {
+  func find(_ name: Name) throws(Status) -> Handle {
     if let thread = ThreadRecord.current { return try find(name, on: thread) }
     guard let thread = ThreadRegistry.enter() else {
       return try withLock { () throws(Status) in self.multicast(of: name) }
@@ -19,7 +19,7 @@ extension Broadcaster {
 
   @inline(__always)
   @_optimize(speed)
-  private func find(_ name: Name, on thread: ThreadRecord) throws(Status) -> Handle? {
+  private func find(_ name: Name, on thread: ThreadRecord) throws(Status) -> Handle {
     thread.checkTop()
     // Invocations and runs leave one frame for this. It calls no delegate, so it need not be
     // pushed.
@@ -38,21 +38,29 @@ extension Broadcaster {
 
   /// The table is not freed meanwhile: this thread has a frame, or the names' lock.
   @inline(__always)
-  private func multicast(of name: Name) -> Handle? {
-    table?.find(name)?.multicast
+  private func multicast(of name: Name) -> Handle {
+    table?.find(name)?.multicast ?? .none
   }
 
   /// The multicast of a name. Makes one if there is no such name yet.
   func findOrMake(_ name: Name) throws(Status) -> Handle {
-    if let known = try find(name) { return known }
-    return try withLock { () throws(Status) in try make(name) }
+    var found = try find(name)
+    if found.isNone { found = try makeLocked(name) }
+    try observe(found, name)
+    return found
+  }
+
+  @inline(never)
+  private func makeLocked(_ name: Name) throws(Status) -> Handle {
+    try withLock { () throws(Status) in try make(name) }
   }
 
   /// The multicast of a name. Makes one if there is none, or if the caller has destroyed it.
   func findOrMakeCurrent(_ name: Name) throws(Status) -> Multicast {
     let known = try findOrMake(name)
     if let multicast = Multicast(slotOf: known), multicast.isCurrent { return multicast }
-    let made = try withLock { () throws(Status) in try make(name) }
+    let made = try makeLocked(name)
+    try observe(made, name)
     return Multicast(slotOf: made).unsafelyUnwrapped
   }
 

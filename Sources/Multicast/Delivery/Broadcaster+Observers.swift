@@ -45,7 +45,12 @@ extension Broadcaster {
     _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation
   ) -> Int64 {
     do throws(Status) {
-      guard let multicast = try find(handle, text) else { return 0 }
+      guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
+      if _slowPath(broadcaster.hasTransport) {
+        return InvocationTarget.name(text, of: handle).invoke(invocation)
+      }
+      guard let name = Name(text) else { throw .invalidArgument }
+      guard let multicast = Multicast(slotOf: try broadcaster.find(name)) else { return 0 }
       let count = multicast.invoke(invocation)
       return count == Status.invalidHandle.count ? 0 : count
     } catch {
@@ -69,6 +74,6 @@ extension Broadcaster {
   ) throws(Status) -> Multicast? {
     guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
     guard let name = Name(text) else { throw .invalidArgument }
-    return try broadcaster.find(name).flatMap { Multicast(slotOf: $0) }
+    return Multicast(slotOf: try broadcaster.find(name))
   }
 }

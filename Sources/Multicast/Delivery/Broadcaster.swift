@@ -17,6 +17,10 @@ struct Broadcaster {
     let queue: Atomic<Handle>
     /// The thread that is destroying it, or none.
     let destroyer: Atomic<ThreadIdentity>
+    /// The handle of its transport, or none.
+    let transport: Atomic<Handle>
+    /// Whether it has, or had, a transport.
+    let isObserved: Atomic<Bool>
   }
 
   @inline(__always) static var pool: SlotPool {

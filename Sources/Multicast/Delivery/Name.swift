@@ -21,6 +21,20 @@ struct Name {
     bytes = UnsafeRawPointer(text)
   }
 
+  /// - Returns: a copy of the bytes, with a NUL.
+  @inline(never)
+  func copy() throws(Status) -> UnsafeMutableRawPointer {
+    guard let text = Allocator.allocate(size: length + 1, alignment: 1) else { throw .outOfMemory }
+    shims_copy(text, bytes, length)
+    text.storeBytes(of: 0, toByteOffset: length, as: UInt8.self)
+    return text
+  }
+
+  static func deallocate(copy text: UnsafeMutableRawPointer) {
+    let text = text.assumingMemoryBound(to: CChar.self)
+    Allocator.deallocate(text, size: shims_length(text, longest + 1) + 1, alignment: 1)
+  }
+
   static func == (a: Name, b: Name) -> Bool {
     a.length == b.length && shims_equal(a.bytes, b.bytes, a.length)
   }
@@ -59,30 +73,29 @@ struct Name {
   }
 }
 
-/// A name that a broadcaster has: the handle of its multicast, the length (one byte), the bytes. It
-/// exists as long as the broadcaster, and only the handle changes.
+/// A name that a broadcaster has. Its bytes, after one with their number, exist as long as the
+/// broadcaster.
 struct KnownName {
-  static let alignment = 8
-  private static let lengthOffset = 8
-  private static let bytesOffset = 9
+  private static let bytesOffset = 1
 
   private let address: UnsafeMutableRawPointer
+  private let handle: UnsafeMutablePointer<Atomic<Handle>>
 
-  @inline(__always) init(at address: UnsafeMutableRawPointer) { self.address = address }
-
-  static func size(_ name: Name) -> Int {
-    (bytesOffset + name.length + alignment - 1) & ~(alignment - 1)
+  @inline(__always)
+  init(at address: UnsafeMutableRawPointer, _ handle: UnsafeMutablePointer<Atomic<Handle>>) {
+    self.address = address
+    self.handle = handle
   }
 
-  func initialize(_ name: Name, _ multicast: Handle) {
-    self.multicast = multicast
-    address.storeBytes(
-      of: UInt8(truncatingIfNeeded: name.length), toByteOffset: Self.lengthOffset, as: UInt8.self)
-    shims_copy(address + Self.bytesOffset, name.bytes, name.length)
+  static func size(_ name: Name) -> Int { bytesOffset + name.length }
+
+  static func write(_ name: Name, at address: UnsafeMutableRawPointer) {
+    address.storeBytes(of: UInt8(truncatingIfNeeded: name.length), as: UInt8.self)
+    shims_copy(address + bytesOffset, name.bytes, name.length)
   }
 
   @inline(__always) var name: Name {
-    let length = address.load(fromByteOffset: Self.lengthOffset, as: UInt8.self)
+    let length = address.load(as: UInt8.self)
     return Name(bytes: address + Self.bytesOffset, length: Int(length))
   }
 
@@ -91,9 +104,5 @@ struct KnownName {
   @inline(__always) var multicast: Handle {
     get { handle.pointee.load(ordering: .acquiring) }  // order: table
     nonmutating set { handle.pointee.store(newValue, ordering: .releasing) }
-  }
-
-  @inline(__always) private var handle: UnsafeMutablePointer<Atomic<Handle>> {
-    address.assumingMemoryBound(to: Atomic<Handle>.self)
   }
 }

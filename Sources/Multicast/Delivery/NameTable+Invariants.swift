@@ -12,8 +12,8 @@ extension NameTable {
   #if MULTICAST_INTERNAL_CHECKS
     @inline(never)
     private func check(_ check: Check) {
-      let size = header.pointee.mask &+ 1
-      check.that(size & header.pointee.mask == 0, "a size is a power of two", size)
+      let size = UInt64(self.size)
+      check.that(size & (size - 1) == 0, "a size is a power of two", size)
       check.that(
         header.pointee.count < Int(size), "an empty place ends each search",
         UInt64(header.pointee.count), size)
@@ -21,8 +21,8 @@ extension NameTable {
         header.pointee.left >= 0 && header.pointee.chunkCount >= 0, "what is left is not negative")
       if Int(Check.reach()) < header.pointee.count { return }
 
-      var count = 0
-      forEach { known in
+      var (count, index) = (0, 0)
+      while let known = next(&index) {
         count += 1
         check.that(
           known.name.length > 0 && known.name.length <= Name.longest, "names have a length",

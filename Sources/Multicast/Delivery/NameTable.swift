@@ -2,13 +2,13 @@ import MulticastShims
 import Synchronization
 
 /// The multicasts of a broadcaster by the hashes of their names: one block of memory with a header,
-/// the addresses of the chunks that have the names, and places of 8 bytes. An eighth of the places
+/// places of 16 bytes, and the addresses of the chunks that have the names. An eighth of the places
 /// stays empty.
 ///
 /// Threads look names up without a lock, while one writer adds names. The writer holds the names'
 /// lock. A table that is too full is replaced by one of twice the size. The old table is kept,
-/// since look-ups may be using it. Places are small because cache misses dominate with very many
-/// names.
+/// since look-ups may be using it. With very many names cache misses dominate. So the handle of the
+/// multicast is in the place: the processor fetches the multicast and the name at the same time.
 struct NameTable {
   struct Header: ~Copyable {
     // First what look-ups do not read: see `SlotHeader`.
@@ -16,6 +16,7 @@ struct NameTable {
     var chunkCount: Int
     /// Bytes that are free in the newest chunk.
     var left: Int
+    /// Of the hash of a name: the offset of its place, in bytes. So the lowest bits are zero.
     var mask: UInt64
     /// For the hashes; the same in all tables of a broadcaster. It is not predictable, so that
     /// names cannot be chosen to collide.
@@ -24,8 +25,19 @@ struct NameTable {
     var previous: UnsafeMutablePointer<Header>?
   }
 
-  /// A tag from the hash (32 bits), and where the name is: chunk (16) and offset (16). 0 is empty.
-  private typealias Place = Atomic<UInt64>
+  private struct Place {
+    static let stride = 16
+    let address: UnsafeMutableRawPointer
+
+    /// A tag from the hash (32 bits), and where the name is: chunk (16) and offset (16). 0: empty.
+    @inline(__always) var word: UnsafeMutablePointer<Atomic<UInt64>> {
+      address.assumingMemoryBound(to: Atomic<UInt64>.self)
+    }
+
+    @inline(__always) var multicast: UnsafeMutablePointer<Atomic<Handle>> {
+      (address + 8).assumingMemoryBound(to: Atomic<Handle>.self)
+    }
+  }
 
   private static let smallestSize = 16
   private static let largestSize = 1 << 24
@@ -36,25 +48,34 @@ struct NameTable {
 
   @inline(__always) init(_ header: UnsafeMutablePointer<Header>) { self.header = header }
 
-  private var size: Int { Int(header.pointee.mask) + 1 }
+  var size: Int { Int(header.pointee.mask) / Place.stride + 1 }
 
   /// As many chunks as are needed if all names have the maximal length.
   @inline(__always) private static func chunkLimit(_ size: Int) -> Int { size / 224 + 8 }
 
-  @inline(__always) private var chunks: UnsafeMutablePointer<UnsafeMutableRawPointer?> {
-    (UnsafeMutableRawPointer(header) + Self.headerSize)
-      .assumingMemoryBound(to: UnsafeMutableRawPointer?.self)
+  @inline(__always) private var places: UnsafeMutableRawPointer {
+    UnsafeMutableRawPointer(header) + Self.headerSize
   }
 
-  @inline(__always) private var places: UnsafeMutablePointer<Place> {
-    UnsafeMutableRawPointer(chunks + Self.chunkLimit(size)).assumingMemoryBound(to: Place.self)
+  @inline(__always) private func place(_ offset: UInt64) -> Place {
+    Place(address: places + Int(truncatingIfNeeded: offset))
+  }
+
+  /// The offset of the place behind another one; of the first, behind the last.
+  @inline(__always) private func next(after offset: UInt64) -> UInt64 {
+    (offset &+ UInt64(Place.stride)) & header.pointee.mask
+  }
+
+  @inline(__always) private var chunks: UnsafeMutablePointer<UnsafeMutableRawPointer?> {
+    let last = place(header.pointee.mask).address
+    return (last + Place.stride).assumingMemoryBound(to: UnsafeMutableRawPointer?.self)
   }
 
   // MARK: - Memory
 
   private static func byteCount(_ size: Int) -> Int {
     headerSize + chunkLimit(size) * MemoryLayout<UnsafeMutableRawPointer?>.stride
-      + size * MemoryLayout<Place>.stride
+      + size * Place.stride
   }
 
   /// - Parameter seed: For the hashes, if there is no other table.
@@ -66,7 +87,7 @@ struct NameTable {
       throw .outOfMemory
     }
     let table = NameTable(block.bindMemory(to: Header.self, capacity: 1))
-    table.header.pointee.mask = UInt64(size) - 1
+    table.header.pointee.mask = UInt64((size - 1) * Place.stride)
     table.header.pointee.seed = seed
     if let other { table.take(from: other) }
     table.checkInvariants()
@@ -81,9 +102,9 @@ struct NameTable {
     shims_copy(
       chunks, other.chunks,
       header.pointee.chunkCount * MemoryLayout<UnsafeMutableRawPointer?>.stride)
-    other.forEachPlace { word in
-      let name = self.name(word).name
-      put(word, hash: name.hash(seed: header.pointee.seed))
+    var index = 0
+    while let (word, known) = other.nextPlace(&index) {
+      put(word, known.multicast, hash: known.name.hash(seed: header.pointee.seed))
     }
   }
 
@@ -110,39 +131,41 @@ struct NameTable {
   @inline(__always)
   func find(_ name: Name) -> KnownName? {
     let hash = name.hash(seed: header.pointee.seed)
-    let (places, mask) = (self.places, header.pointee.mask)
-    var index = hash & mask
+    var offset = hash & header.pointee.mask
     while true {
-      // Acquire: pairs with `put`, so that the name is seen.
-      let word = places[Int(truncatingIfNeeded: index)].load(ordering: .acquiring)  // order: table
+      // Acquire: pairs with `put`, so that the name and the multicast are seen.
+      let place = place(offset)
+      let word = place.word.pointee.load(ordering: .acquiring)  // order: place
       if word == 0 { return nil }
       if (word ^ hash) & Self.tagMask == 0 {
-        let known = self.name(word)
+        let known = self.name(word, place)
         if known.name == name { return known }
       }
-      index = (index &+ 1) & mask
+      offset = next(after: offset)
     }
   }
 
   /// The tag tells most names apart without reading them. The index is from the low bits.
   private static let tagMask: UInt64 = 0xFFFF_FFFF_0000_0000
 
-  @inline(__always) private func name(_ word: UInt64) -> KnownName {
+  @inline(__always) private func name(_ word: UInt64, _ place: Place) -> KnownName {
     let (chunk, offset) = (Int(word >> 16 & 0xFFFF), Int(word & 0xFFFF))
-    return KnownName(at: chunks[chunk].unsafelyUnwrapped + offset)
+    return KnownName(at: chunks[chunk].unsafelyUnwrapped + offset, place.multicast)
   }
 
-  func forEach(_ body: (KnownName) -> Void) {
-    forEachPlace { body(name($0)) }
-  }
+  /// Visits the names, in any order.
+  ///
+  /// - Parameter index: Where to go on, at first 0.
+  func next(_ index: inout Int) -> KnownName? { nextPlace(&index)?.name }
 
-  private func forEachPlace(_ body: (_ word: UInt64) -> Void) {
-    var index = 0
+  private func nextPlace(_ index: inout Int) -> (word: UInt64, name: KnownName)? {
     while index < size {
-      let word = places[index].load(ordering: .relaxed)
-      if word != 0 { body(word) }
+      let place = place(UInt64(index * Place.stride))
+      let word = place.word.pointee.load(ordering: .relaxed)
       index += 1
+      if word != 0 { return (word, name(word, place)) }
     }
+    return nil
   }
 
   // MARK: - Adding
@@ -151,18 +174,20 @@ struct NameTable {
 
   /// Adds a name that is not in the table. The table is not full, and `makeRoom` was called.
   func add(_ name: Name, _ multicast: Handle) {
-    put(write(name, multicast), hash: name.hash(seed: header.pointee.seed))
+    put(write(name), multicast, hash: name.hash(seed: header.pointee.seed))
     checkInvariants()
   }
 
   /// - Parameter word: Where the name is, in the low bits. The others are ignored.
-  private func put(_ word: UInt64, hash: UInt64) {
-    var index = hash & header.pointee.mask  //~ name_in_wrong_place
-    while places[Int(index)].load(ordering: .relaxed) != 0 {
-      index = (index &+ 1) & header.pointee.mask
+  private func put(_ word: UInt64, _ multicast: Handle, hash: UInt64) {
+    var offset = hash & header.pointee.mask  //~ name_in_wrong_place
+    while place(offset).word.pointee.load(ordering: .relaxed) != 0 {
+      offset = next(after: offset)
     }
-    let place = (hash & Self.tagMask) | (word & ~Self.tagMask)
-    places[Int(index)].store(place, ordering: .releasing)  // order: table
+    let place = place(offset)
+    place.multicast.pointee.store(multicast, ordering: .relaxed)
+    let tagged = (hash & Self.tagMask) | (word & ~Self.tagMask)
+    place.word.pointee.store(tagged, ordering: .releasing)  // order: place
     header.pointee.count += 1  //~ name_not_counted
   }
 
@@ -182,16 +207,16 @@ struct NameTable {
     }
     chunks[header.pointee.chunkCount] = block
     header.pointee.chunkCount += 1
-    header.pointee.left = size - KnownName.alignment  // offset 0 is not used: 0 is empty
+    header.pointee.left = size - 1  // offset 0 is not used: 0 is empty
   }
 
   /// Writes a name behind the last one.
   ///
   /// - Returns: where it is.
-  private func write(_ name: Name, _ multicast: Handle) -> UInt64 {
+  private func write(_ name: Name) -> UInt64 {
     let chunk = header.pointee.chunkCount - 1
     let offset = Self.chunkSize(chunk) - header.pointee.left
-    KnownName(at: chunks[chunk].unsafelyUnwrapped + offset).initialize(name, multicast)
+    KnownName.write(name, at: chunks[chunk].unsafelyUnwrapped + offset)
     header.pointee.left -= KnownName.size(name)
     return UInt64(chunk) << 16 | UInt64(offset)
   }

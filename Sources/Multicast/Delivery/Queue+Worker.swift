@@ -82,8 +82,8 @@ extension Queue {
       // by now, or it finds the head closed, and wakes this thread when it ends.
       state.ring.close()
       if state.ring.count > 0 && isFree(for: thread) {
-        renewWake()
-        _ = try? run(by: thread, limit: .max)
+        lock.unlock()
+        _ = run(by: thread, limit: .max)
         lock.lock()
       } else {
         sleep(until: .max)

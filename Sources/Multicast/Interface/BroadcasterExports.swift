@@ -96,6 +96,23 @@ public func multicast_broadcaster_notify(
     broadcaster.handle, `protocol`, Invocation(event: event, payload: payload, size: size))
 }
 
+@_cdecl("multicast_broadcaster_deliver") @implementation
+public func multicast_broadcaster_deliver(
+  _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?, _ event: UInt32,
+  _ payload: UnsafeRawPointer?, _ size: Int
+) -> Int64 {
+  guard payload != nil || size == 0 else { return Status.invalidArgument.count }
+  return InvocationTarget.observers(`protocol`, of: broadcaster.handle).invoke(
+    Invocation(event: event, payload: payload, size: size))
+}
+
+@_cdecl("multicast_broadcaster_attach") @implementation
+public func multicast_broadcaster_attach(
+  _ broadcaster: multicast_broadcaster, _ transport: UnsafePointer<multicast_transport>?
+) -> multicast_status {
+  code { () throws(Status) in try Broadcaster.attach(broadcaster.handle, transport) }
+}
+
 @_cdecl("multicast_broadcaster_multicast") @implementation
 public func multicast_broadcaster_multicast(
   _ broadcaster: multicast_broadcaster, _ protocol: UnsafePointer<CChar>?

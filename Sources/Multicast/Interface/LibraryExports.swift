@@ -87,6 +87,13 @@ public func multicast_create_options_init(
   StructSize.initialize(options, size, smallest: StructSize.createOptions).code
 }
 
+@_cdecl("multicast_transport_init") @implementation
+public func multicast_transport_init(
+  _ transport: UnsafeMutablePointer<multicast_transport>?, _ size: Int
+) -> multicast_status {
+  StructSize.initialize(transport, size, smallest: StructSize.transport).code
+}
+
 @_cdecl("multicast_outcome_init") @implementation
 public func multicast_outcome_init(
   _ outcome: UnsafeMutablePointer<multicast_outcome>?, _ size: Int

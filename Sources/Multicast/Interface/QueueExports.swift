@@ -32,9 +32,7 @@ public func multicast_queue_clear(_ queue: multicast_queue) -> Int64 {
 @_cdecl("multicast_queue_run") @implementation
 @_optimize(speed)
 public func multicast_queue_run(_ queue: multicast_queue, _ max: Int) -> Int64 {
-  counting { () throws(Status) in
-    try Queue.run(queue.handle, limit: UInt(bitPattern: max))
-  }
+  Queue.run(queue.handle, limit: UInt(bitPattern: max))
 }
 
 @_cdecl("multicast_queue_wait") @implementation

@@ -45,13 +45,6 @@ func creating(_ operation: () throws(Status) -> Handle) -> UInt64 {
   }
 }
 
-/// The multicast without policies of a handle, which may be stale.
-@inline(__always)
-func findPlain(_ target: multicast) throws(Status) -> Multicast {
-  guard let multicast = Multicast(plainSlotOf: target.handle) else { throw .invalidHandle }
-  return multicast
-}
-
 /// The multicast of a handle, which may be stale.
 @inline(never)
 func find(_ target: multicast) throws(Status) -> Multicast {

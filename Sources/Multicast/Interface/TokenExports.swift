@@ -50,8 +50,9 @@ public func multicast_token_invoke(
   _ token: multicast_token, _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int
 ) -> Int64 {
   guard payload != nil || size == 0 else { return Status.invalidArgument.count }
-  return Registration.invoke(
-    token.handle, Invocation(event: event, payload: payload, size: size))
+  return AnyCall.with(Invocation(event: event, payload: payload, size: size)) { call in
+    Registration.invoke(token.handle, call)
+  }
 }
 
 @_cdecl("multicast_token_visit") @implementation
@@ -59,7 +60,9 @@ public func multicast_token_visit(
   _ token: multicast_token, _ visitor: multicast_visitor?, _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
   guard let visitor else { return Status.invalidArgument.count }
-  return Registration.invoke(token.handle, Visit(visitor: visitor, context: context))
+  return AnyCall.with(Visit(visitor: visitor, context: context)) { call in
+    Registration.invoke(token.handle, call)
+  }
 }
 
 @_cdecl("multicast_call_stack") @implementation

@@ -21,6 +21,8 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
     static var recipients: Kind { Kind(rawValue: 6) }
     /// The policies of a multicast. No caller has such a handle.
     static var policies: Kind { Kind(rawValue: 7) }
+    /// A watch. It has no slot, and no caller has such a handle.
+    static var watch: Kind { Kind(rawValue: 8) }
     /// A multicast with policies. It differs from `multicast` in one bit.
     static var governed: Kind { Kind(rawValue: 9) }
     /// Removed or ended, and perhaps still in use.

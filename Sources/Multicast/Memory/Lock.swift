@@ -1,10 +1,10 @@
 import MulticastShims
 
-/// A mutex in static storage. Those of the queues are `SpinningLock`s.
+/// A mutex in static storage. Those of the queues and of the watches are `SpinningLock`s.
 ///
 /// Locks are taken in this order: a stripe's, a lifetime's, the names', the slabs', the waits', a
-/// queue's. While any lock is held, no function of the caller's runs (except those of an allocator)
-/// and no heavy fence is made.
+/// queue's, the watches'. While any lock is held, no function of the caller's runs (except those of
+/// an allocator) and no heavy fence is made.
 struct Lock {
   let mutex: UnsafeMutablePointer<pthread_mutex_t>
 

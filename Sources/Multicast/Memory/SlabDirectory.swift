@@ -72,6 +72,11 @@ struct SlabDirectory {
 
   var slabCount: UInt32 { state.pointee.slab_count }
 
+  /// The slab of an index, and the place in it.
+  static func parts(of index: UInt32) -> (slab: UInt32, place: Int) {
+    (index >> placeBits, Int(index & (1 << placeBits &- 1)))
+  }
+
   static func firstIndex(ofSlab slab: UInt32) -> UInt32 { slab << placeBits }
 
   func shift(ofSlab slab: UInt32) -> UInt {
@@ -82,21 +87,23 @@ struct SlabDirectory {
 
   nonisolated(unsafe) private static var newest: UnsafeMutableRawPointer? = nil
 
-  /// From so many slabs on, those of a page or more are allocated by the batch, which begins with a
-  /// page: so all of it can be given to the system. A batch is a sixteenth of what there is.
+  /// From so many slabs on, those of a page or more are of the largest size, and allocated by the
+  /// batch, which begins with a page: so all of it can be given to the system. A batch is a
+  /// sixteenth of what there is.
   private static let manySlabs: UInt32 = 32
   private static let largestBatch: UInt32 = 16
   private static let page = 4096
 
-  /// Allocates a slab of `1 << shift` zeroed slots and makes it findable. Of a batch, the others
-  /// are free.
+  /// Allocates a slab of `1 << shift` zeroed slots, or more, and makes it findable. Of a batch, the
+  /// others are free.
   ///
   /// - Returns: its number.
   func addSlab(shift: UInt32, limit: UInt32) throws(Status) -> UInt32 {
     let slab = slabCount
     guard slab < limit else { throw .limit }
+    let isBatch = stride << Int(shift) >= Self.page && slab >= Self.manySlabs
+    let shift = isBatch ? Self.largestShift : shift
     let slabSize = stride << Int(shift)
-    let isBatch = slabSize >= Self.page && slab >= Self.manySlabs
     let count = isBatch ? min(slab / 16, Self.largestBatch, Self.capacity &- slab) : 1
     let headerSize = isBatch ? Self.page : Self.alignment
     let size = headerSize &+ slabSize &* Int(count)

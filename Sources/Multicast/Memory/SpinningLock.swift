@@ -1,8 +1,8 @@
 import MulticastShims
 import Synchronization
 
-/// The lock of a queue: a word of static storage. A thread that finds it held spins for a moment
-/// before it sleeps.
+/// The lock of a queue, or of the watches: a word of static storage. A thread that finds it held
+/// spins for a moment before it sleeps.
 ///
 /// Producers and the thread that runs a queue hold its lock in turn, for some ten nanoseconds each.
 /// A mutex of libc takes twice as long without contention, and sleeps too early with it.
@@ -17,6 +17,9 @@ struct SpinningLock {
   @inline(__always) static func queues(_ index: UInt32) -> SpinningLock {
     SpinningLock(word: shims_get_queue_lock(index).unsafelyUnwrapped)
   }
+
+  /// Guards the watches, and what is counted of registrations.
+  static var watches: SpinningLock { SpinningLock(word: shims_get_watch_lock().unsafelyUnwrapped) }
 
   @inline(__always) private var state: UnsafeMutablePointer<Atomic<UInt32>> {
     UnsafeMutableRawPointer(word).assumingMemoryBound(to: Atomic<UInt32>.self)
@@ -106,5 +109,6 @@ struct SpinningLock {
       body(queues(index))
       index &+= 1
     }
+    body(watches)
   }
 }

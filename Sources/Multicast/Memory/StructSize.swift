@@ -14,6 +14,9 @@ enum StructSize {
   static let invocation = 56
   static let outcome = 48
   static let createOptions = 72
+  static let watch = 48
+  static let tokenStats = 48
+  static let transport = 48
   private static let largest = 1024
 
   /// A caller that is newer than this library has a larger struct. That is valid if the fields that

@@ -10,6 +10,8 @@
 struct CallRing: ~Copyable {
   private var places: Places
   private(set) var tail: UInt64
+  /// Where the occupant of the slot has begun.
+  private var begin: UInt64
   /// How many places from head to tail have no call.
   private(set) var gaps: UInt64
   /// The position that the head had at some moment. To read the head itself takes its cache line
@@ -54,6 +56,7 @@ struct CallRing: ~Copyable {
   mutating func start(with places: Places) {
     self.places = places
     tail = max(head.position, 1)
+    begin = tail
     gaps = 0
     knownHead = tail
     head.move(to: tail)
@@ -79,6 +82,9 @@ struct CallRing: ~Copyable {
   /// The same, or more.
   var countAtMost: UInt64 { @inline(__always) get { tail &- knownHead &- gaps } }
 
+  /// How many calls were ever appended.
+  var appended: UInt64 { tail &- begin }
+
   /// The newest waiting call of a delegate.
   func newest(of details: UnsafeMutablePointer<RegistrationDetails>) -> UnsafeMutablePointer<
     WaitingCall
@@ -89,13 +95,13 @@ struct CallRing: ~Copyable {
 
   // MARK: - In
 
-  /// Appends a call without its payload, which the caller sets. Fewer calls wait than the capacity.
+  /// Appends a call without its payload, which the caller sets. Fewer calls wait than the capacity,
+  /// and there is a place: the tail is below `quietEnd`, or `makeRoom` was called.
   @inline(__always)
   @_optimize(speed)
   mutating func append(
     _ token: Token, _ details: UnsafeMutablePointer<RegistrationDetails>
   ) -> UnsafeMutablePointer<WaitingCall> {
-    if tail &- knownHead > mask { makeRoom() }
     let call = self.call(tail)
     call.pointee.token = token
     call.pointee.previous = details.pointee.lastCall  //~ calls_not_linked
@@ -105,7 +111,7 @@ struct CallRing: ~Copyable {
     return call
   }
 
-  @inline(never) private mutating func makeRoom() {
+  mutating func makeRoom() {
     updateKnownHead()
     if tail &- knownHead > mask { closeGaps() }
   }
@@ -115,9 +121,9 @@ struct CallRing: ~Copyable {
   // MARK: - Out
 
   /// From here on the head does not move while the lock is held, and the oldest call is not a gap.
-  mutating func close() {
+  @inline(never) mutating func close() {
     head.close()
-    skipGaps()  //~ gaps_not_skipped
+    skipGaps()
   }
 
   /// Takes out the oldest call. It can be read until the next append.
@@ -138,29 +144,34 @@ struct CallRing: ~Copyable {
   /// - Parameters:
   ///   - most: How many to copy, at least 1.
   ///   - keepsLast: Whether the newest call may only be copied as the first.
-  /// - Returns: how many were copied.
-  @_optimize(speed)
+  /// - Returns: behind the last copy, and the position behind the first call; nil if there is none.
+  @inline(__always)
   mutating func takeFirst(
     _ copies: UnsafeMutablePointer<WaitingCall>, atMost most: UInt64, keepsLast: Bool
-  ) -> UInt64 {
-    close()
-    let position = head.position
-    if position == tail { return 0 }
-    copies.pointee = call(position).pointee
-    head.move(to: position &+ 1)
-    knownHead = position &+ 1
-    var copied: UInt64 = 1
-    if copies.pointee.sharedPayload != nil { return copied }
+  ) -> (end: UnsafeMutablePointer<WaitingCall>, position: UInt64)? {
+    head.close()
+    skipGaps()
+    var position = head.position
+    if position == tail { return nil }
     // The newest call is in the last place, unless there are gaps.
-    if keepsLast && gaps > 0 { return copied }
-    let end = min(most, tail &- position &- (keepsLast ? 1 : 0))
-    while copied < end {
-      let next = call(position &+ copied)
-      if next.pointee.token.isNone || next.pointee.sharedPayload != nil { break }
-      copies[Int(truncatingIfNeeded: copied)] = next.pointee
-      copied &+= 1
+    let most = keepsLast && gaps > 0 ? 1 : min(most, tail &- position &- (keepsLast ? 1 : 0))
+    copies.pointee = call(position).pointee
+    position &+= 1
+    head.move(to: position)
+    knownHead = position
+    var end = copies + 1
+    if most > 1 && !copies.pointee.isShared {
+      let last = copies + Int(truncatingIfNeeded: most)
+      var next = position
+      while end != last {
+        let waiting = call(next)
+        if waiting.pointee.token.isNone || waiting.pointee.isShared { break }
+        end.pointee = waiting.pointee
+        end += 1
+        next &+= 1
+      }
     }
-    return copied
+    return (end, position)
   }
 
   /// Takes out all calls of a delegate, and releases their payloads.
@@ -195,8 +206,11 @@ struct CallRing: ~Copyable {
 
   // MARK: - Gaps
 
-  private mutating func skipGaps() {
-    if gaps == 0 { return }
+  @inline(__always) private mutating func skipGaps() {
+    if gaps > 0 { skipAllGaps() }  //~ gaps_not_skipped
+  }
+
+  @inline(never) private mutating func skipAllGaps() {
     var position = head.position
     while position != tail && call(position).pointee.token.isNone {
       position &+= 1

@@ -4,7 +4,7 @@ import Synchronization
 
 extension Queue {
   /// What became of a call that an invocation brought to a queue.
-  enum Outcome {
+  enum Outcome: UInt8 {
     case queued, refused
     /// The delegate was removed; or it is called once, and a call of it waits.
     case leftOut
@@ -27,31 +27,41 @@ extension Queue {
     return append(token, invocation, sharing: payload, frame)
   }
 
+  /// Takes the lock, and queues a call with a small payload, if there is nothing else to do.
+  ///
+  /// - Returns: false if there may be more to do. Nothing was done then, and the lock is held.
+  @inline(__always)
+  func appendQuietly(
+    _ registration: Registration, _ token: Token, _ invocation: Invocation
+  ) -> Bool {
+    lock.lockInline()
+    guard state.ring.tail < state.quietEnd, registration.id == token else { return false }
+    let details = registration.knownDetails
+    guard delivers(details), !hasOne(details) else { return false }
+    WaitingCall.setPayload(of: state.ring.append(token, details), invocation)
+    checkInvariants()
+    lock.unlockInline()
+    return true
+  }
+
   /// Queues a call of a delegate, if there is room or room can be made. The delegate may have been
   /// removed: then nothing is queued.
   ///
   /// - Parameter payload: What the call shares instead of the invocation's payload; nil if that is
   ///   small enough for a copy in the call.
-  @_optimize(speed)
+  @inline(never)
   func append(
     _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
   ) -> Outcome {
-    lock.lockInline()
-    guard state.ring.tail < state.quietEnd, let details = recipient(token), !hasOne(details) else {
-      return appendSlowly(token, invocation, payload, frame)
-    }
-    append(token, details, invocation, payload)
-    checkInvariants()
-    lock.unlockInline()
-    return .queued
+    lock.lock()
+    return appendLocked(token, invocation, sharing: payload, frame)
   }
 
-  /// The same if there may be more to do than to append the call. At the beginning the lock is
-  /// held.
+  /// The same. At the beginning the lock is held.
   @inline(never)
   @_optimize(speed)
-  private func appendSlowly(
-    _ token: Token, _ invocation: Invocation, _ payload: Payload?, _ frame: Frame
+  func appendLocked(
+    _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
   ) -> Outcome {
     var hasWaited = false
     while true {
@@ -120,13 +130,15 @@ extension Queue {
   @inline(__always)
   private func recipient(_ token: Token) -> UnsafeMutablePointer<RegistrationDetails>? {
     let registration = Registration(index: token.index)
-    guard isCurrent, registration.id == token, let details = registration.details,
+    guard registration.id == token, let details = registration.details,
       delivers(details)
     else { return nil }
     return details
   }
 
-  /// Whether a registration delivers to this queue, and not to another that had the slot.
+  /// Whether a registration delivers to this queue, which is not destroyed, and not to another that
+  /// had the slot.
+  @inline(__always)
   private func delivers(_ details: UnsafeMutablePointer<RegistrationDetails>) -> Bool {
     let membership = RegistrationDetails.membership(of: details, .recipient)
     return membership.pointee.lifetime == state.recipients
@@ -168,7 +180,6 @@ extension Queue {
     if let waiting = replaceable(details) {
       released.release(waiting.pointee.sharedPayload)
       WaitingCall.setPayload(of: waiting, invocation, payload)
-      state.statistics.queued &+= 1
       state.statistics.coalesced &+= 1
       return .queued
     }
@@ -181,14 +192,21 @@ extension Queue {
         state.ring.close()
         // Once more, likewise.
         if hasRoom { break }
-        released.release(state.ring.takeFirst()?.pointee.sharedPayload)
+        let oldest = state.ring.takeFirst()
+        released.release(oldest?.pointee.sharedPayload)
+        if let oldest, oldest.pointee.details.pointee.isWatched {
+          SpinningLock.watches.lock()
+          Tally.add(oldest.pointee.token, dropped: 1)
+          SpinningLock.watches.unlock()
+        }
         state.statistics.dropped &+= 1  //~ drop_not_counted
       default:
         state.statistics.refused &+= 1
         return .refused
       }
     }
-    append(token, details, invocation, payload)
+    state.ring.makeRoom()
+    WaitingCall.setPayload(of: state.ring.append(token, details), invocation, payload)
     state.ring.updateKnownHead()
     let now = state.ring.countAtMost
     if now > state.statistics.highest { state.statistics.highest = now }
@@ -196,23 +214,20 @@ extension Queue {
     return .queued
   }
 
-  @inline(__always)
-  @_optimize(speed)
-  private func append(
-    _ token: Token, _ details: UnsafeMutablePointer<RegistrationDetails>,
-    _ invocation: Invocation, _ payload: Payload?
-  ) {
-    WaitingCall.setPayload(of: state.ring.append(token, details), invocation, payload)
-    state.statistics.queued &+= 1
-  }
-
   /// Computes `quietEnd`, after something has changed on which it depends.
-  @inline(__always)
-  func updateQuietEnd() {
+  private func updateQuietEnd() {
     let isNews =
       state.isArrivalAwaited || state.needsWake || state.descriptor >= 0 && state.ring.count == 0
+    state.quietEnd = isNews ? 0 : state.ring.knownHead
+    raiseQuietEnd()
+  }
+
+  /// The same after calls were taken out. What has to be told of, if anything, is still so.
+  @inline(__always)
+  func raiseQuietEnd() {
+    if state.quietEnd == 0 { return }
     // No more calls wait than there are places from the head that was known to the tail, less gaps.
     let most = min(UInt64(state.capacity), state.statistics.highest &+ state.ring.gaps)
-    state.quietEnd = isNews ? 0 : state.ring.knownHead &+ most
+    state.quietEnd = state.ring.knownHead &+ most
   }
 }

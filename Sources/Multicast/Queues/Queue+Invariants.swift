@@ -23,9 +23,9 @@ extension Queue {
       guard isCurrent, handle.kind == .queue else { return }
       let statistics = state.statistics
       check.that(
-        statistics.queued
+        queued
           >= waiting &+ statistics.dropped &+ statistics.retracted &+ statistics.coalesced,
-        "the statistics add up", statistics.queued, waiting)
+        "the statistics add up", queued, waiting)
     }
   #endif
 }

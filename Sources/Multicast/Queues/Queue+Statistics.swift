@@ -18,8 +18,8 @@ extension Queue {
       let gone =
         pending &+ statistics.dropped &+ statistics.retracted &+ statistics.coalesced
       out.pointee.pending = pending
-      out.pointee.queued = statistics.queued
-      out.pointee.delivered = statistics.queued &- gone
+      out.pointee.queued = queue.queued
+      out.pointee.delivered = queue.queued &- gone
       out.pointee.refused = statistics.refused
       out.pointee.dropped = statistics.dropped
       out.pointee.retracted = statistics.retracted

@@ -60,8 +60,8 @@ struct Queue {
 
   typealias Wake = @convention(c) (_ context: UnsafeMutableRawPointer?) -> Void
 
+  /// What happened beside calls that were appended: the ring counts them.
   struct Statistics {
-    var queued: UInt64 = 0
     var refused: UInt64 = 0
     var dropped: UInt64 = 0
     var retracted: UInt64 = 0
@@ -97,6 +97,9 @@ struct Queue {
     @inline(__always) unsafeAddress { UnsafePointer(storage) }
     @inline(__always) nonmutating unsafeMutableAddress { storage }
   }
+
+  /// How many calls were queued, those that replaced older ones included.
+  var queued: UInt64 { state.ring.appended &+ state.statistics.coalesced }
 
   // Relaxed: everything else is read under the lock.
   var isCurrent: Bool { state.header.id.load(ordering: .relaxed) == handle }

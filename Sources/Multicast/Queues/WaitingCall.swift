@@ -27,24 +27,31 @@ struct WaitingCall {
   static func setPayload(
     of call: UnsafeMutablePointer<WaitingCall>, _ invocation: Invocation, _ shared: Payload?
   ) {
+    guard let shared else { return setPayload(of: call, invocation) }
+    shared.retain()  //~ payload_not_retained
     call.pointee.event = invocation.event
-    if let shared {
-      shared.retain()  //~ payload_not_retained
-      call.pointee.size = Self.shared
-      call.pointee.bytes.0 = UInt64(UInt(bitPattern: shared.header))
-    } else if invocation.size == 0 {
-      call.pointee.size = 0
+    call.pointee.size = Self.shared
+    call.pointee.bytes.0 = UInt64(UInt(bitPattern: shared.header))
+  }
+
+  /// Stores a small payload.
+  @inline(__always)
+  static func setPayload(of call: UnsafeMutablePointer<WaitingCall>, _ invocation: Invocation) {
+    call.pointee.event = invocation.event
+    call.pointee.size = UInt32(truncatingIfNeeded: invocation.size)
+    if invocation.size == 0 {
       call.pointee.bytes.0 = UInt64(UInt(bitPattern: invocation.payload))
     } else {
-      call.pointee.size = UInt32(truncatingIfNeeded: invocation.size)
-      shims_copy(
+      shims_copy_small(
         &call.pointee.bytes, invocation.payload.unsafelyUnwrapped, invocation.size)
     }
   }
 
+  @inline(__always) var isShared: Bool { size == Self.shared }
+
   /// The payload that it shares with other calls, if it does.
   var sharedPayload: Payload? {
-    if size != Self.shared { return nil }
+    if !isShared { return nil }
     return Payload(at: UnsafeMutableRawPointer(bitPattern: UInt(bytes.0)).unsafelyUnwrapped)
   }
 

@@ -19,6 +19,8 @@ struct Options {
   var sharedRelease: RegistrationDetails.Release? = nil
   /// Whether the multicast has to know when the delegate goes.
   var isObserved = false
+  /// Whether the multicast replays invocations to the delegate.
+  var isReplayed = false
   /// Whether the context is locked by functions that are the multicast's, and found there.
   var sharesLock = false
 
@@ -28,7 +30,8 @@ struct Options {
     guard let given else { return }
     var options = multicast_add_options()
     guard StructSize.read(given, smallest: StructSize.options, into: &options),
-      options.flags & ~(MULTICAST_ONCE | MULTICAST_UNIQUE | MULTICAST_LATEST) == 0,
+      options.flags
+        & ~(MULTICAST_ONCE | MULTICAST_UNIQUE | MULTICAST_LATEST | MULTICAST_NO_REPLAY) == 0,
       options.reserved == 0
     else { return nil }
     flags = options.flags
@@ -72,7 +75,7 @@ struct Options {
   /// have room for.
   var needsDetails: Bool {
     events != 0 || priority != 0 || !lifetime.isNone || isWeak || !queue.isNone
-      || flags & MULTICAST_LATEST != 0 || isObserved || label != nil
+      || flags & MULTICAST_LATEST != 0 || isObserved || isReplayed || label != nil
   }
 
   /// Whether the caller gave the handle of a queue that does not exist.

@@ -91,6 +91,11 @@ struct Registration {
     storage.pointee.word.unsafelyUnwrapped.assumingMemoryBound(to: RegistrationDetails.self)
   }
 
+  /// Nil if it has none.
+  var label: UnsafeMutablePointer<shims_label>? {
+    details.flatMap { RegistrationDetails.label(of: $0) }
+  }
+
   /// Whether there is something left to do when it has been reclaimed.
   @inline(__always) var hasRest: Bool { storage.pointee.word != nil }
   /// Whether that is to run a release function.

@@ -1,8 +1,9 @@
 import MulticastHeader
 import MulticastShims
+import Synchronization
 
 /// The options of a registration. Most registrations have none, and stay small.
-struct RegistrationDetails {
+struct RegistrationDetails: ~Copyable {
   typealias Release = @convention(c) (_ context: UnsafeMutableRawPointer?) -> Void
   typealias Lock =
     @convention(c) (_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?
@@ -20,10 +21,28 @@ struct RegistrationDetails {
   /// The position of its newest call in that queue. The queue's.
   var lastCall: UInt64 = 0
   /// Those of the options, and `labelled`.
-  var flags: UInt32
+  private let ownFlags: UInt16
+  /// How queued calls are made. `watched` may be added at any time.
+  private let handling: Atomic<UInt16>
   var priority: Int32
-  /// The next of those that an add has allocated.
-  var next: UnsafeMutablePointer<RegistrationDetails>?
+  /// While an add allocates them: the address of the next, or 0. Then, in a multicast that replays:
+  /// the first invocation that calls the delegate as it happens; the highest number as long as
+  /// earlier ones are replayed.
+  let replayed: Atomic<UInt>
+
+  @inline(__always) var flags: UInt32 { UInt32(ownFlags) }
+
+  /// Whether a queued call is not made as it is. The delegate is called once, its context is
+  /// locked, or it is watched.
+  @inline(__always) var isProtected: Bool { handling.load(ordering: .relaxed) != 0 }
+
+  var isWatched: Bool { handling.load(ordering: .relaxed) & Self.watched != 0 }
+
+  private static let protected: UInt16 = 1
+  private static let watched: UInt16 = 2
+
+  /// From here on each call that is queued is watched. Relaxed: the call is queued afterwards.
+  func setWatched() { handling.bitwiseOr(Self.watched, ordering: .relaxed) }
 
   // MARK: - Memory
 
@@ -34,7 +53,7 @@ struct RegistrationDetails {
   private static let alignment = 16
 
   /// A flag that no options have: behind the memberships is a label.
-  private static let labelled: UInt32 = 1 << 31
+  private static let labelled: UInt32 = 1 << 15
 
   private static func size(_ flags: UInt32) -> Int {
     flags & labelled != 0 ? size + MemoryLayout<shims_label>.size : size
@@ -44,6 +63,7 @@ struct RegistrationDetails {
     _ options: Options, _ delegate: multicast_delegate
   ) -> UnsafeMutablePointer<RegistrationDetails>? {
     let flags = options.flags | (options.label != nil ? labelled : 0)
+    let handling = options.isOnce || options.lock != nil ? protected : 0
     guard let block = Allocator.allocate(size: size(flags), alignment: alignment) else {
       return nil
     }
@@ -52,8 +72,9 @@ struct RegistrationDetails {
       to: RegistrationDetails(
         release: options.finalRelease, function: delegate.function, context: delegate.context,
         events: options.events, lock: options.lock, unlock: options.unlock,
-        queue: options.destination?.queue, flags: flags, priority: options.priority,
-        next: nil))
+        queue: options.destination?.queue, ownFlags: UInt16(truncatingIfNeeded: flags),
+        handling: Atomic(handling), priority: options.priority,
+        replayed: Atomic(0)))
     //~ member_of_no_lifetime
     membership(of: details, .owned).initialize(to: Membership(lifetime: options.lifetime))
     membership(of: details, .recipient).initialize(

@@ -53,8 +53,12 @@ extension Report {
     case .locked:
       text.keep(multicast.label)
       let live = multicast.list?.live ?? 0
+      var (kept, most): (UInt32, UInt32) = (0, 0)
+      if multicast.isGoverned { (kept, most) = (multicast.replay.count, multicast.replay.most) }
       multicast.stripe.unlock()
-      text.add("\nmulticast %x%l: delegates: %d\n", multicast.handle.rawValue, UInt64(live))
+      text.add("\nmulticast %x%l: delegates: %d", multicast.handle.rawValue, UInt64(live))
+      if most != 0 { text.add(", replay %d of %d", UInt64(kept), UInt64(most)) }
+      text.add("\n")
       var position: UInt32 = 0
       while text.goesOn, let facts = nextDelegate(&position, of: multicast) { add(facts) }
     }
@@ -151,12 +155,5 @@ extension Multicast {
   /// Nil if it has no policies.
   fileprivate var label: UnsafeMutablePointer<shims_label>? {
     isGoverned ? withUnsafeMutablePointer(to: &policies.storage.pointee.label) { $0 } : nil
-  }
-}
-
-extension Registration {
-  /// Nil if it has none.
-  fileprivate var label: UnsafeMutablePointer<shims_label>? {
-    details.flatMap { RegistrationDetails.label(of: $0) }
   }
 }

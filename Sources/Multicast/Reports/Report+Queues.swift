@@ -9,7 +9,7 @@ extension Report {
     }
     let isCurrent = queue.isCurrent
     let (capacity, waiting) = (queue.state.capacity, queue.state.ring.count)
-    let statistics = queue.state.statistics
+    let (queued, statistics) = (queue.queued, queue.state.statistics)
     let (worker, consumer) = (
       queue.state.workerThread.load(ordering: .relaxed),
       queue.state.consumer.load(ordering: .relaxed)
@@ -19,7 +19,7 @@ extension Report {
     text.add(
       "\nqueue %x: calls that wait: %d of %d", queue.handle.rawValue, waiting, UInt64(capacity))
     text.add(
-      "; queued: %d, refused: %d, dropped: %d, at most: %d\n", statistics.queued,
+      "; queued: %d, refused: %d, dropped: %d, at most: %d\n", queued,
       statistics.refused,
       statistics.dropped, statistics.highest)
     add(worker, "  its own thread: %d\n")

@@ -102,8 +102,12 @@ extension Report {
     text.add("  waits %t s for ", elapsed)
     switch sleep.wait {
     case .calls, .callsOfSeveral:
-      text.add("calls of ")
-      addName(of: token)
+      if token.kind == .watch {
+        text.add("functions of a watch")
+      } else {
+        text.add("calls of ")
+        addName(of: token)
+      }
       if case .callsOfSeveral = sleep.wait { text.add(", and of others") }
       text.add("\n")
       for record in ThreadRegistry.all where record.isCalling(token) {

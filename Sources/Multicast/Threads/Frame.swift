@@ -12,7 +12,7 @@ struct Frame {
     let epoch: Atomic<Epoch>
     /// The hazard: the token of the registration whose delegate is being called, or none. What a
     /// hazard protects is not reclaimed. While a queue's wake function runs, it is the handle of
-    /// the queue.
+    /// the queue; while a function of a watch runs, that of the watch.
     let hazard: Atomic<Token>
     /// The address of the invocation list that is being read; 0 until that is known.
     let list: Atomic<UInt>
@@ -25,7 +25,9 @@ struct Frame {
 
   @inline(__always) init(_ fields: UnsafeMutablePointer<Fields>) { self.fields = fields }
 
-  @inline(__always) static func == (a: Frame, b: Frame) -> Bool { a.fields == b.fields }
+  #if MULTICAST_INTERNAL_CHECKS
+    static func == (a: Frame, b: Frame) -> Bool { a.fields == b.fields }
+  #endif
   @inline(__always) static func != (a: Frame, b: Frame) -> Bool { a.fields != b.fields }
 
   // MARK: - For the owner
@@ -118,10 +120,14 @@ struct Target: RawRepresentable, AtomicRepresentable {
     Target(rawValue: UInt(bitPattern: slot) | 2)
   }
 
+  /// A function of a watch.
+  static var watch: Target { Target(rawValue: 3) }
+
   @inline(__always) var isNone: Bool { rawValue == 0 }
   var isInvocation: Bool { rawValue & 3 == 0 }
   var isRun: Bool { rawValue & 3 == 1 }
 
+  /// Not of a watch.
   @inline(__always) var slot: UnsafeMutableRawPointer {
     UnsafeMutableRawPointer(bitPattern: rawValue & ~3).unsafelyUnwrapped
   }

@@ -13,6 +13,8 @@ struct Sleeper: ~Copyable {
 
   let wait: Wait
   let key: Key
+  /// The record of the thread, if it has one.
+  private let thread: UnsafeMutablePointer<ThreadRecord.Storage>?
   /// Of a thread without a record: the number by which the system knows it, and since when it
   /// sleeps. For people.
   let systemNumber: UInt32
@@ -24,11 +26,12 @@ struct Sleeper: ~Copyable {
   /// For threads without a record: the next of these.
   var nextStranger: UnsafeMutablePointer<Sleeper>?
 
-  init(wait: Wait, key: Key, since: UInt64, isStranger: Bool) {
+  init(wait: Wait, key: Key, since: UInt64, by thread: ThreadRecord?) {
     self.wait = wait
     self.key = key
     self.since = since
-    systemNumber = isStranger ? shims_get_thread_id() : 0
+    self.thread = thread?.storage
+    systemNumber = thread == nil ? shims_get_thread_id() : 0
   }
 
   typealias List = UnsafeMutablePointer<shims_sleepers>
@@ -72,6 +75,11 @@ struct Sleeper: ~Copyable {
       }
       list.pointee.last = UnsafeMutableRawPointer(sleeper)
     }
+  }
+
+  /// Notes that what a thread sleeps for is so by now, or may be.
+  static func noteWoken(_ sleeper: UnsafeMutablePointer<Sleeper>) {
+    sleeper.pointee.thread?.pointee.isWoken = true
   }
 
   /// Takes a thread out of its list. From here on it does not sleep.

@@ -3,14 +3,17 @@ import Synchronization
 
 /// Places for thread records, and a bit for each record that a thread owns.
 ///
-/// Blocks and records are never freed. A reader looks at the bits only, 64 at a time. So threads
-/// that have ended cost it next to nothing. Records after the first 64 are in mapped memory, 64 at
-/// a time: a thread that does not nest uses one or two pages of it. When none of the 64 has an
-/// owner, the pages can be given to the system: see `discardIdle`.
+/// Blocks and records are never freed. A reader leaves out blocks without owners, and looks at
+/// the bits of the others, 64 at a time. So threads that have ended cost it next to nothing.
+/// Records after the first 64 are in mapped memory, 64 at a time: a thread that does not nest uses
+/// one or two pages of it. When none of the 64 has an owner, the pages can be given to the system:
+/// see `discardIdle`.
 struct ThreadBlock {
   struct Storage: ~Copyable {
     /// The number of the first record.
     var firstNumber: UInt32
+    /// How many records threads own, or a few more for a moment.
+    let ownerCount: Atomic<UInt32>
     /// How many times 64 places there are.
     var groupCount: Int
     let next: Atomic<UnsafeMutablePointer<Storage>?>
@@ -82,6 +85,12 @@ struct ThreadBlock {
     bits(Self.ownedOffset, group).pointee.load(ordering: .acquiring)  // order: record
   }
 
+  /// Whether any thread owns a record of the block. Acquire: pairs with `giveBack`, so that what
+  /// the calls of a thread did happened before the reader finds that it has ended.
+  var hasOwners: Bool {
+    storage.pointee.ownerCount.load(ordering: .acquiring) != 0  // order: record
+  }
+
   /// Acquire: pairs with `add`.
   private func existing(_ group: Int) -> UInt64 {
     bits(Self.existingOffset, group).pointee.load(ordering: .acquiring)  // order: record
@@ -106,6 +115,8 @@ struct ThreadBlock {
       // order: next_owner
       let before = bits(Self.ownedOffset, group).pointee.bitwiseOr(bit, ordering: .acquiring)
       if before.oldValue & bit == 0 {
+        // Relaxed: as for the bit, it is before the owner publishes a frame.
+        storage.pointee.ownerCount.wrappingAdd(1, ordering: .relaxed)  //~ owner_not_counted
         let record = record(group, bit.trailingZeroBitCount)
         if record.number == 0 { prepare(record, group, bit.trailingZeroBitCount) }
         return record
@@ -169,11 +180,13 @@ struct ThreadBlock {
     let (group, bit) = place(of: record)
     // order: next_owner
     bits(Self.ownedOffset, group).pointee.bitwiseAnd(~bit, ordering: .releasing)
+    // Release: pairs with `hasOwners`.
+    storage.pointee.ownerCount.wrappingSubtract(1, ordering: .releasing)  // order: record
   }
 
   func owns(_ record: ThreadRecord) -> Bool {
     let (group, bit) = place(of: record)
-    return owned(group) & bit != 0
+    return hasOwners && owned(group) & bit != 0
   }
 
   /// The record with a number of this block or an earlier one, if a thread owns it.
@@ -206,6 +219,7 @@ struct ThreadBlock {
     records[group * 64 + place] = record.storage
     // Release, both: a thread that sees a bit sees the record. The owner first: no other thread
     // takes it.
+    storage.pointee.ownerCount.wrappingAdd(1, ordering: .relaxed)
     // order: record
     bits(Self.ownedOffset, group).pointee.bitwiseOr(bit, ordering: .releasing)  //~ record_not_owned
     bits(Self.existingOffset, group).pointee.bitwiseOr(bit, ordering: .releasing)  // order: record

@@ -44,6 +44,10 @@ struct ThreadRecord {
     let systemNumber: Atomic<UInt32>
     /// Guarded by the waits' lock: how far the search for a cycle of waits has come here.
     var search: Waits.Search
+    /// Guarded by the waits' lock: whether the owner was woken with what it sleeps for, and has not
+    /// run again yet; and whether a search has passed it over because of that.
+    var isWoken: Bool
+    var isPassedOver: Bool
     /// Guarded by the waits' lock: what the owner sleeps for.
     var wait: Wait
     /// Guarded by the waits' lock: since when.
@@ -53,13 +57,19 @@ struct ThreadRecord {
     /// What the owner has deferred, by multicast: see `Deferrals`. Changed by the owner, under the
     /// waits' lock.
     var deferrals: UnsafeMutableRawPointer?
+    /// The adds that the owner is in and that replay, the innermost first: see `Replay`. Changed by
+    /// the owner, under the waits' lock.
+    var replays: UnsafeMutableRawPointer?
   }
 
   /// The most nested invocations and runs of a thread.
   static let frameLimit: UInt32 = 256
   /// One more, so that a name can be looked up in the innermost call.
   private static let frameCount = frameLimit + 1
-  private static let headerSize = 128
+  /// For the calls that the outermost run of a queue has copied.
+  static let batchSize = 512
+  private static let batchOffset = 128
+  private static let headerSize = batchOffset + batchSize
   static let size = headerSize + Int(frameCount) * MemoryLayout<Frame.Fields>.stride
   private static let alignment = 128
 
@@ -102,6 +112,11 @@ struct ThreadRecord {
   @inline(__always) func frame(_ depth: UInt32) -> Frame {
     let frames = UnsafeMutableRawPointer(storage) + Self.headerSize
     return Frame(frames.assumingMemoryBound(to: Frame.Fields.self) + Int(depth))
+  }
+
+  /// For the owner only.
+  @inline(__always) var batch: UnsafeMutableRawPointer {
+    UnsafeMutableRawPointer(storage) + Self.batchOffset
   }
 
   // MARK: - Fields
@@ -151,8 +166,11 @@ struct ThreadRecord {
     storage.pointee.top = frame.fields  //~ frame_not_popped
   }
 
+  /// Whether one more invocation can be nested.
+  var hasRoom: Bool { storage.pointee.top != storage.pointee.last }
+
   /// Whether this thread is inside an invocation or a run.
-  var isInside: Bool { top != frame(0) }
+  @inline(__always) var isInside: Bool { top != frame(0) }
 
   /// The registration whose delegate this thread is calling, the innermost if calls are nested; or
   /// none.

@@ -7,8 +7,8 @@ enum ThreadRegistry {
     Atomic<UnsafeMutablePointer<ThreadBlock.Storage>?>(nil)
   private static let threadCount = Atomic<UInt64>(0)
 
-  /// The most records: their numbers have to fit beside a generation.
-  private static let limit: UInt32 = 1 << 28
+  /// The most records: their numbers have to fit beside a generation, and below `watched`.
+  private static let limit: UInt32 = 1 << 27
 
   /// Gives the calling thread a record until its destructors run.
   ///
@@ -86,6 +86,8 @@ enum ThreadRegistry {
     private var owned: UInt64 = 0
 
     fileprivate init(block: ThreadBlock?) {
+      var block = block
+      while let current = block, !current.hasOwners { block = current.next }
       self.block = block
       if let block { owned = block.owned(0) }
     }

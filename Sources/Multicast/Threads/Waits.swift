@@ -120,8 +120,14 @@ enum Wait {
 }
 
 extension ThreadRecord {
-  /// What the thread sleeps for; nothing if that is over, and the thread only has to run again.
+  /// What the thread sleeps for, for a search; nothing if that is so by now, and the thread only
+  /// has to run again. If it was woken in vain, it searches itself then, since this search passes
+  /// it over.
   @inline(never) fileprivate var currentWait: Wait {
+    if storage.pointee.isWoken {  //~ woken_is_followed
+      storage.pointee.isPassedOver = true  //~ not_searched_after_passed_over
+      return .nothing
+    }
     if case .run(let calls) = wait, calls.areOver { return .nothing }
     return wait
   }
@@ -180,6 +186,10 @@ enum Waits {
 
   /// Whether a thread has to search for a cycle before it sleeps. A wait that was published, and is
   /// published again under the same hold of the lock, is searched by the threads that sleep later.
+  /// But not from when the thread is woken with its key until it runs again: a search meanwhile
+  /// passes it over, since what it has slept for may be so by now, and notes that. Otherwise a
+  /// thread that has ended the wait, and now waits for the call in which the woken one is, would
+  /// find a cycle.
   enum SearchNeeded { case begins, again, no }
 
   /// Waits for a condition that release functions bring about, on any threads. For a thread that is
@@ -241,6 +251,7 @@ enum Waits {
     var word: UnsafeMutablePointer<UInt32>? = nil
     var next: UnsafeMutablePointer<Sleeper>? = nil
     if let sleeper {
+      Sleeper.noteWoken(sleeper)
       word = Sleeper.word(of: sleeper)
       next = Sleeper.find(key, from: Sleeper.unlink(sleeper))
     }
@@ -263,10 +274,12 @@ enum Waits {
     let thread = ThreadRecord.current
     let before = generation
     let now = shims_now_ns()
-    var sleeper = Sleeper(wait: wait, key: key, since: now, isStranger: thread == nil)
+    var sleeper = Sleeper(wait: wait, key: key, since: now, by: thread)
     withUnsafeMutablePointer(to: &sleeper) { sleeper in
       if let thread {
         thread.wait = wait
+        thread.storage.pointee.isWoken = false
+        thread.storage.pointee.isPassedOver = false
         if !isAgain { thread.storage.pointee.waitsSince = now }
       } else {
         link(sleeper)
@@ -287,7 +300,8 @@ enum Waits {
       sleeperCount &-= 1
       if let thread { thread.wait = .nothing } else { unlink(sleeper) }
     }
-    return generation == before ? .no : .again
+    let isPassedOver = thread?.storage.pointee.isPassedOver ?? false
+    return generation == before && !isPassedOver ? .no : .again
   }
 
   /// What a thread without a record sleeps for.
@@ -333,7 +347,10 @@ enum Waits {
   static func wakeSleepers(_ key: Sleeper.Key) {
     if sleeperCount == 0 { return }
     let list = Sleeper.list(of: key)
-    while let sleeper = Sleeper.find(key, from: Sleeper.first(list)) { wake(sleeper) }
+    while let sleeper = Sleeper.find(key, from: Sleeper.first(list)) {
+      Sleeper.noteWoken(sleeper)
+      wake(sleeper)
+    }
   }
 
   private static func wake(_ sleeper: UnsafeMutablePointer<Sleeper>) {

@@ -184,6 +184,26 @@ static inline void shims_trim_malloc(void) {
 
 static inline void shims_zero(void *block, size_t size) { memset(block, 0, size); }
 static inline void shims_copy(void *to, const void *from, size_t size) { memcpy(to, from, size); }
+// 1 to 32 bytes. A call of memcpy() takes longer.
+__attribute__((always_inline)) static inline void shims_copy_small(void *to, const void *from,
+                                                                   size_t size) {
+  char *last = (char *)to + size;
+  const char *end = (const char *)from + size;
+  if (size >= 16) {
+    memcpy(to, from, 16);
+    memcpy(last - 16, end - 16, 16);
+  } else if (size >= 8) {
+    memcpy(to, from, 8);
+    memcpy(last - 8, end - 8, 8);
+  } else if (size >= 4) {
+    memcpy(to, from, 4);
+    memcpy(last - 4, end - 4, 4);
+  } else {
+    memcpy(to, from, 1);
+    memcpy((char *)to + size / 2, (const char *)from + size / 2, 1);
+    memcpy(last - 1, end - 1, 1);
+  }
+}
 static inline bool shims_equal(const void *a, const void *b, size_t size) {
   return memcmp(a, b, size) == 0;
 }
@@ -220,6 +240,7 @@ typedef union shims_padded_lock {
 } shims_padded_lock;
 extern SHIMS_HIDDEN shims_padded_lock shims_queue_locks[SHIMS_QUEUE_LOCK_COUNT]
     __attribute__((aligned(64)));
+extern SHIMS_HIDDEN shims_padded_lock shims_watch_lock __attribute__((aligned(64)));
 extern SHIMS_HIDDEN pthread_mutex_t shims_lifetime_mutexes[SHIMS_LIFETIME_MUTEX_COUNT];
 extern SHIMS_HIDDEN pthread_mutex_t shims_name_mutex;
 extern SHIMS_HIDDEN pthread_mutex_t shims_slab_mutex;
@@ -246,6 +267,7 @@ static inline pthread_mutex_t *shims_get_lifetime_mutex(uint32_t index) {
 static inline uint32_t *shims_get_queue_lock(uint32_t index) {
   return &shims_queue_locks[index % SHIMS_QUEUE_LOCK_COUNT].word;
 }
+static inline uint32_t *shims_get_watch_lock(void) { return &shims_watch_lock.word; }
 static inline pthread_mutex_t *shims_get_name_mutex(void) { return &shims_name_mutex; }
 static inline pthread_mutex_t *shims_get_slab_mutex(void) { return &shims_slab_mutex; }
 static inline pthread_mutex_t *shims_get_wait_mutex(void) { return &shims_wait_mutex; }
@@ -271,6 +293,18 @@ static inline void shims_pause(void) {
   __asm__ __volatile__("yield");
 #endif
 }
+
+// ---- Watches -------------------------------------------------------------------------------
+
+// Lists of watches: those of single multicasts, chosen by the index of the multicast; and behind
+// them that of all multicasts.
+#define SHIMS_WATCH_LISTS 1024
+extern SHIMS_HIDDEN void *shims_watches[SHIMS_WATCH_LISTS + 1];
+// What is counted of registrations: for each slab of them a block, or NULL.
+extern SHIMS_HIDDEN void *shims_tallies[SHIMS_DIRECTORY_LENGTH];
+
+static inline void **shims_get_watches(uint32_t list) { return &shims_watches[list]; }
+static inline void **shims_get_tallies(uint32_t slab) { return &shims_tallies[slab]; }
 
 // ---- Waiting -------------------------------------------------------------------------------
 

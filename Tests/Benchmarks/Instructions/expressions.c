@@ -42,6 +42,17 @@ static void make_1(void) { fill(1, NULL); }
 static void make_16(void) { fill(16, NULL); }
 static void make_100(void) { fill(100, NULL); }
 static void make_full(void) { fill(MOST, NULL); }
+static void make_watched_by(void (*called)(void *, multicast_token, uint32_t, uint64_t)) {
+  multicast_watch watch = multicast_watch_default();
+  watch.called = called;
+  make_16();
+  CHECK(multicast_set_watch(target, &watch) == MULTICAST_OK);
+}
+static void be_told(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
+  (void)context, (void)token, (void)event, (void)elapsed_ns;
+}
+static void make_watched(void) { make_watched_by(NULL); }
+static void make_told(void) { make_watched_by(be_told); }
 // Searched so often that it has an index.
 static void make_searched(void) {
   make_full();
@@ -154,6 +165,10 @@ static const struct expression {
     {"multicast_invoke, 0 delegates", 1, make_empty, invoke, destroy, 0},
     {"multicast_invoke, 1 delegate", 1, make_1, invoke, destroy, 1},
     {"multicast_invoke, 16 delegates", 1, make_16, invoke, destroy, 16},
+    {"multicast_invoke, each of 16 delegates, counted by a watch", 16, make_watched, invoke,
+     destroy, 16},
+    {"multicast_invoke, each of 16 delegates, and a watch is told", 16, make_told, invoke, destroy,
+     16},
     {"multicast_add, 1000 to an empty one", MOST, make_empty, add, destroy, 0},
     {"multicast_token_remove, 1000 until it is empty", MOST, make_full, token_remove, destroy, 0},
     {"multicast_create, multicast_destroy", 1, make_nothing, create_and_destroy, make_nothing, 0},

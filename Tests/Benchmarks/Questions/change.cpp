@@ -86,6 +86,30 @@ template <class Contender> static bool remove_reversed(benchmark::State &state, 
   return remove<Contender>(state, count, [](batch<Contender> &all) { all.reverse(); });
 }
 
+/// Only what a removal at random cannot do without: it reads what the library keeps of a delegate,
+/// here 32 bytes for each, in random order. Each read depends on the one before, since the
+/// instructions of a removal fill the processor: it does not begin the next one meanwhile.
+static bool read_shuffled(benchmark::State &state, size_t count) {
+  struct kept {
+    size_t next;
+    uint64_t others[3];
+  };
+  std::vector<kept> all(count);
+  for (size_t i = 0; i < count; i++) all[i].next = i;
+  std::mt19937 random(1);
+  // One cycle through all of them: the algorithm of Sattolo.
+  for (size_t i = count - 1; i > 0; i--)
+    std::swap(all[i].next, all[std::uniform_int_distribution<size_t>(0, i - 1)(random)].next);
+  const size_t reads = std::max<size_t>(count, 1000);
+  size_t place = 0;
+  while (state.KeepRunningBatch(int64_t(reads)))
+    timed(state, [&] {
+      for (size_t i = 0; i < reads; i++) place = all[place].next;
+    });
+  benchmark::DoNotOptimize(place);
+  return true;
+}
+
 /// Calls the function for one in ten delegates at most, so that their number stays about `count`.
 /// They are in random order and evenly spaced: a few random ones would give random results.
 template <class Contender, class Function>
@@ -123,8 +147,8 @@ template <class Contender> static bool contains(benchmark::State &state, size_t 
 
 /// Registers a measure for one delegate to a million. A contender that exceeds the time limit for
 /// one number is not measured for larger ones: a removal in linear time would take hours.
-template <class Contender>
-static void for_counts(const std::string &measure, bool (*run)(benchmark::State &, size_t)) {
+static void for_counts(const std::string &measure, const std::string &contender,
+                       bool (*run)(benchmark::State &, size_t)) {
   auto enough = std::make_shared<size_t>(SIZE_MAX);
   for (size_t count = 1; count <= 1000000; count *= 10) {
     auto until_too_slow = [=](benchmark::State &state) {
@@ -133,8 +157,7 @@ static void for_counts(const std::string &measure, bool (*run)(benchmark::State 
       state.SkipWithError(
           ("too slow: over 2 s for " + std::to_string(*enough) + " delegates").c_str());
     };
-    benchmark::RegisterBenchmark(label(measure, Contender::name(), int64_t(count)).c_str(),
-                                 until_too_slow)
+    benchmark::RegisterBenchmark(label(measure, contender, int64_t(count)).c_str(), until_too_slow)
         ->UseManualTime();
   }
 }
@@ -298,13 +321,13 @@ static void barrier(benchmark::State &state) {
 // ---- All of them --------------------------------------------------------------------------------
 
 template <class Contender> static void register_all() {
-  for_counts<Contender>("add", add<Contender>);
-  for_counts<Contender>("remove by token, random order", remove_shuffled<Contender>);
-  for_counts<Contender>("remove by token, last first", remove_reversed<Contender>);
+  const std::string name = Contender::name();
+  for_counts("add", name, add<Contender>);
+  for_counts("remove by token, random order", name, remove_shuffled<Contender>);
+  for_counts("remove by token, last first", name, remove_reversed<Contender>);
   if constexpr (has_remove_delegate<Contender>::value)
-    for_counts<Contender>("remove by delegate", remove_delegate<Contender>);
-  if constexpr (has_contains<Contender>::value)
-    for_counts<Contender>("contains", contains<Contender>);
+    for_counts("remove by delegate", name, remove_delegate<Contender>);
+  if constexpr (has_contains<Contender>::value) for_counts("contains", name, contains<Contender>);
 
   auto named = [](const char *measure, size_t parameter, auto run) {
     return benchmark::RegisterBenchmark(
@@ -330,7 +353,7 @@ template <class Contender> static void register_all() {
 
 template <class library> static void register_own() {
   using contender = libmulticast_contender<library>;
-  for_counts<contender>("add_many", add_many<contender>);
+  for_counts("add_many", contender::name(), add_many<contender>);
 
   auto beside = [](const char *measure, auto run) {
     benchmark::RegisterBenchmark(label(measure, contender::name(), 16).c_str(), run);
@@ -362,6 +385,7 @@ int main(int argc, char **argv) {
   peers::for_each(each_contender);
   register_own<shared_library>();
   register_own<static_library>();
+  for_counts("remove by token, random order", "memory, reads", read_shuffled);
   benchmark::RegisterBenchmark(label("membarrier", "Linux", invoked).c_str(), barrier)
       ->UseManualTime();
   return run_question(argc, argv, not_thread_safe());

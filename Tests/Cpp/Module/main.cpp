@@ -71,6 +71,20 @@ int main() {
   } catch (const mcast::error &error) {
     CHECK(error.status() == MULTICAST_ERROR_INVALID_ARGUMENT);
   }
+  mcast::signal<void(int)> doors{mcast::replay(1)};
+  {
+    mcast::watch_options how;
+    how.called = [&](auto...) { ++queued; };
+    const mcast::watch here(doors, how);
+    doors(1);
+    const mcast::registration door = doors.add([](int) {});
+    const mcast::registration late = doors.add([](int) {}, mcast::no_replay);
+    doors(2);
+    const mcast::call_statistics counted = door.statistics();
+    CHECK(counted.calls == 2);
+    CHECK(late.statistics().calls == 1);
+    CHECK(queued == 4 + 3);
+  }
   CHECK(mcast::set_exception_handler(nullptr) == nullptr);
   CHECK(!mcast::to_weak(std::make_shared<int>(1)).expired());
   if (failures == 0) std::puts("the module has what it is to have");

@@ -19,6 +19,7 @@ using event = mcast::signal<void(int)>;
 struct functions {
   std::thread::id (*post_and_wait)(mcast::queue &queue);
   mcast::scoped_pause (*pause)(const event &paused);
+  mcast::watch (*watch)(const event &watched);
   mcast::registration (*add)(event &to, listener &what);
   mcast::registration (*add_shared)(event &to, const std::shared_ptr<listener> &what);
   mcast::exception_handler (*set_exception_handler)(mcast::exception_handler handler);

@@ -1,4 +1,4 @@
-// error: all\(\) and any\(\) take results that are conditions
+// error: all\(\), any\(\) and all_or_undo\(\) take results that are conditions
 #include <multicast.hpp>
 
 void refused(mcast::queue &loop) {

@@ -20,18 +20,28 @@ static void ignore(void *context, uint32_t event, const void *payload, size_t si
 }
 
 /* The default broadcaster outlives the input. The next one has to find it as this one did: without
- * observers, and with a multicast for each name. */
+ * observers and transport, and with a multicast for each name, which tells of its observers. */
+static multicast_status publish(void *context, const char *protocol, uint32_t event,
+                                const void *payload, size_t size) {
+  (void)context, (void)protocol, (void)event, (void)payload, (void)size;
+  return MULTICAST_OK;
+}
+
 static void empty_default_broadcaster(void) {
   static const char *const names[] = {"a", "b", "ab"};
   multicast_broadcaster b = multicast_broadcaster_default();
   multicast_delegate d = {ignore, NULL};
+  multicast_transport t = multicast_transport_default();
   int i;
+  t.publish = publish;
+  EXPECT_EQ(multicast_broadcaster_attach(b, &t), MULTICAST_OK);
   for (i = 0; i < 3; ++i) {
     EXPECT_COUNT(multicast_broadcaster_unregister_all(b, names[i]),
                  MULTICAST_ERROR_INVALID_HANDLE);
     EXPECT_EQ(multicast_broadcaster_register(b, names[i], d, NULL, NULL), MULTICAST_OK);
     EXPECT_EQ(multicast_broadcaster_unregister(b, names[i], d), MULTICAST_OK);
   }
+  EXPECT_EQ(multicast_broadcaster_attach(b, NULL), MULTICAST_OK);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {

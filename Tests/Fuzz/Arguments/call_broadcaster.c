@@ -121,6 +121,26 @@ static void notify(void) {
   NOTE("multicast_broadcaster_notify(%llx, size %lld)", (long long)b.id, (long long)size);
   EXPECT_COUNT(multicast_broadcaster_notify(b, name, any_uint32(), payload, size),
                MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT,
+               MULTICAST_ERROR_LIMIT, MULTICAST_ERROR_TIMEOUT);
+}
+
+static void attach(void) {
+  multicast_broadcaster b = any_broadcaster();
+  multicast_transport *t = any_transport();
+  NOTE("multicast_broadcaster_attach(%llx)", (long long)b.id);
+  EXPECT_STATUS(multicast_broadcaster_attach(b, t), MULTICAST_PENDING,
+                MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT,
+                MULTICAST_ERROR_OUT_OF_MEMORY);
+}
+
+static void deliver(void) {
+  multicast_broadcaster b = any_broadcaster();
+  const char *name = any_name(b);
+  size_t size = any_byte() % 80;
+  void *payload = any_byte() < 16 ? NULL : any_bytes(size);
+  NOTE("multicast_broadcaster_deliver(%llx, size %lld)", (long long)b.id, (long long)size);
+  EXPECT_COUNT(multicast_broadcaster_deliver(b, name, any_uint32(), payload, size),
+               MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT,
                MULTICAST_ERROR_LIMIT);
 }
 
@@ -136,5 +156,6 @@ static void look_up(void) {
 
 static const any_call calls[] = {create,         destroy, register_one, register_one, unregister,
                                  unregister_all, notify,  notify,       look_up,
-                                 destroy_within, register_many, unregister_context};
+                                 destroy_within, register_many, unregister_context,
+                                 attach, attach, deliver};
 const call_table broadcaster_calls = {calls, sizeof calls / sizeof calls[0]};

@@ -62,6 +62,9 @@ INITIALIZER(broadcaster_options, sizeof(multicast_broadcaster_options))
 INITIALIZER(registration, sizeof(multicast_registration))
 INITIALIZER(invocation, sizeof(multicast_invocation))
 INITIALIZER(outcome, sizeof(multicast_outcome))
+INITIALIZER(watch, sizeof(multicast_watch))
+INITIALIZER(token_stats, sizeof(multicast_token_stats))
+INITIALIZER(transport, sizeof(multicast_transport))
 
 /* Memory fails at most until the next call outside all delegates. */
 static void fail_memory(void) {
@@ -87,5 +90,6 @@ static const any_call calls[] = {name_a_status,      set_allocator,          ini
                                  init_any_allocator, init_any_queue_options, init_any_queue_stats,
                                  init_any_broadcaster_options, fail_memory,  recover_memory,
                                  init_any_registration, ask_for_create_error,
-                                 init_any_invocation, init_any_outcome, trim, dump};
+                                 init_any_invocation, init_any_outcome, init_any_watch,
+                                 init_any_token_stats, trim, dump, init_any_transport};
 const call_table library_calls = {calls, sizeof calls / sizeof calls[0]};

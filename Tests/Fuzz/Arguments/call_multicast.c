@@ -237,9 +237,19 @@ static void describe(void) {
                 MULTICAST_ERROR_INVALID_HANDLE);
 }
 
+static void set_watch(void) {
+  multicast m = any_multicast();
+  multicast_watch *w;
+  if (any_byte() < 64) m.id = 0;
+  w = any_watch();
+  NOTE("multicast_set_watch(%llx, is NULL: %lld)", (long long)m.id, w == NULL);
+  EXPECT_STATUS(multicast_set_watch(m, w), MULTICAST_PENDING, MULTICAST_ERROR_INVALID_HANDLE,
+                MULTICAST_ERROR_INVALID_ARGUMENT, MULTICAST_ERROR_OUT_OF_MEMORY);
+}
+
 static const any_call calls[] = {create,     destroy,   add,    add,    add_many, remove_one,
                                  remove_many, remove_context, remove_at, remove_all, look,
                                  invoke,     invoke,    visit,  remove_every, remove_within,
                                  destroy_within, remove_several_within, prune, create_with,
-                                 create_with, visit_undo, enumerate, describe};
+                                 create_with, visit_undo, enumerate, describe, set_watch};
 const call_table multicast_calls = {calls, sizeof calls / sizeof calls[0]};

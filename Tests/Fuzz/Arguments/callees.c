@@ -64,11 +64,55 @@ void callee_interest(void *context, multicast target, bool wanted) {
   callee_call_on();
 }
 
+/* One of the results of a notification that leave its outcome. */
+static multicast_status any_status(void) {
+  return is_fuzzing_thread() && any_byte() < 16 ? MULTICAST_ERROR_TIMEOUT : MULTICAST_OK;
+}
+
+static void expect_name(void *context, const char *protocol) {
+  size_t size = strlen(protocol);
+  EXPECT(context == (void *)&callee_functions, "a transport with the wrong context");
+  EXPECT(size > 0 && size < 256, "a transport with a wrong name");
+}
+
+multicast_status callee_publish(void *context, const char *protocol, uint32_t event,
+                                const void *payload, size_t size) {
+  expect_name(context, protocol);
+  read_payload(context, event, payload, size);
+  callee_call_on();
+  return any_status();
+}
+
+multicast_status callee_subscribe(void *context, const char *protocol) {
+  expect_name(context, protocol);
+  callee_call_on();
+  return any_status();
+}
+
+void callee_unsubscribe(void *context, const char *protocol) {
+  expect_name(context, protocol);
+  callee_call_on();
+}
+
 bool callee_visit(void *context, const multicast_delegate *delegate) {
   EXPECT(context == (void *)&callee_functions, "a visit with the wrong context");
   EXPECT(delegate->function != NULL, "a delegate without a function");
   callee_call_on();
   return !is_fuzzing_thread() || any_byte() >= 16;
+}
+
+void callee_slow(void *context, multicast_token token, const char *label, uint64_t elapsed_ns) {
+  EXPECT(context == (void *)&callee_functions, "a watch with the wrong context");
+  EXPECT(label == NULL || strlen(label) < 64, "a label that is too long");
+  (void)token, (void)elapsed_ns;
+  callee_call_on();
+}
+
+void callee_called(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
+  EXPECT(context == (void *)&callee_functions, "a watch with the wrong context");
+  EXPECT_EQ(token.id, multicast_token_current().id);
+  (void)event, (void)elapsed_ns;
+  callee_call_on();
 }
 
 bool callee_enumerate(void *context, const multicast_registration *registration) {

@@ -10,7 +10,7 @@ multicast_add_options *any_options(void) {
   uint8_t b;
   if (o == NULL || o->struct_size < sizeof *o || o->struct_size > 1024) return o;
   b = any_byte();
-  o->flags = b < 240 ? b & 7u : any_uint32();
+  o->flags = b < 240 ? b & 15u : any_uint32();
   o->priority = (int32_t)(any_byte() < 128 ? any_byte() : any_uint32());
   o->reserved = any_byte() < 250 ? 0 : 1;
   o->events = any_byte() < 128 ? 0 : any_uint64();
@@ -23,6 +23,20 @@ multicast_add_options *any_options(void) {
   if ((b & 0xF8) == 0x40) o->unlock = callee_unlock;
   if (any_byte() < 64) o->label = any_text();
   return o;
+}
+
+multicast_watch *any_watch(void) {
+  multicast_watch *w = any_struct(sizeof *w);
+  uint8_t b;
+  if (w == NULL || w->struct_size < sizeof *w || w->struct_size > 1024) return w;
+  b = any_byte();
+  w->reserved = any_byte() < 250 ? 0 : 1;
+  w->context = (void *)&callee_functions;
+  w->slow_ns = b < 64 ? 0 : b < 128 ? 1 : any_uint32();
+  if (b & 1) w->slow = callee_slow;
+  if (b & 2) w->stuck = callee_slow;
+  if (b & 4) w->called = callee_called;
+  return w;
 }
 
 multicast_create_options *any_create_options(void) {
@@ -41,5 +55,22 @@ multicast_create_options *any_create_options(void) {
   if (b & 0x20) o->release = callee_release;
   if (b == 4) o->lock_context = callee_lock;
   if (b == 8) o->unlock_context = callee_unlock;
+  b = any_byte();
+  o->replay = b < 128 ? 0 : b < 240 ? b & 7u : any_uint32();
   return o;
+}
+
+multicast_transport *any_transport(void) {
+  multicast_transport *t = any_struct(sizeof *t);
+  uint8_t b;
+  if (t == NULL || t->struct_size < sizeof *t || t->struct_size > 1024) return t;
+  b = any_byte();
+  t->flags = b < 240 ? 0 : any_uint32();
+  t->context = (void *)&callee_functions;
+  b = any_byte();
+  if (b >= 16) t->publish = callee_publish;
+  if (b & 1) t->subscribe = callee_subscribe;
+  if (b & 2) t->unsubscribe = callee_unsubscribe;
+  if (b & 4) t->release = callee_release;
+  return t;
 }

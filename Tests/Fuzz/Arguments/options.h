@@ -7,5 +7,9 @@
 multicast_add_options *any_options(void);
 
 multicast_create_options *any_create_options(void);
+multicast_watch *any_watch(void);
+
+/* Perhaps NULL, or one that cannot be read. */
+multicast_transport *any_transport(void);
 
 #endif

@@ -50,7 +50,8 @@ static uint64_t a_multicast(void) {
   return model.multicast_count > 0 ? model.multicasts[0].handle.id : 0;
 }
 
-CHOOSE(choose_multicast, model.multicasts, model.multicast_count, is_alive, handle.id, a_token())
+static CHOOSE(choose_any_multicast, model.multicasts, model.multicast_count, is_alive, handle.id,
+              a_token())
 CHOOSE(choose_lifetime, model.lifetimes, model.lifetime_count, is_alive, handle.id, a_multicast())
 CHOOSE(choose_queue, model.queues, model.queue_count, is_alive, handle.id, a_multicast())
 CHOOSE(choose_broadcaster, model.broadcasters, model.broadcaster_count, is_alive, handle.id,
@@ -58,12 +59,21 @@ CHOOSE(choose_broadcaster, model.broadcasters, model.broadcaster_count, is_alive
 static CHOOSE(choose_any_registration, model.registrations, model.registration_count, is_live,
               token.id, a_multicast())
 
-/* A forged token may by chance be one that the model does not know yet. */
+/* A forged handle may by chance be that of the multicast of a transport. */
+choice choose_multicast(uint8_t byte) {
+  choice c = choose_any_multicast(byte);
+  multicast m = {c.id};
+  if (c.index == NONE && multicast_is_valid(m)) c.id = 0;
+  return c;
+}
+
+/* A forged token may by chance be one that the model does not know yet, or that of a transport. */
 choice choose_registration(uint8_t byte) {
   choice c = choose_any_registration(byte);
   int i;
   for (i = 0; i < model.registration_count && c.index == NONE; ++i)
     if (model.registrations[i].token.id == 0) c.id = 0;
+  if (c.index == NONE && multicast_token_is_live((multicast_token){c.id})) c.id = 0;
   if (c.id == 0) c.index = NONE, c.is_alive = false;
   return c;
 }

@@ -28,6 +28,7 @@ enum {
   LIFETIMES = RECORDS,
   QUEUES = RECORDS,
   BROADCASTERS = RECORDS + 1,
+  TRANSPORTS = RECORDS,
   NESTING = 256, /* most nested invocations, visits and runs */
   CARGOS = RECORDS,
   FRAMES = RECORDS + 2 * NESTING + 64,
@@ -90,7 +91,17 @@ typedef struct model_broadcaster {
   bool is_alive;
   int queue;          /* or NONE */
   int targets[NAMES]; /* NONE: the multicast of that name is not known yet */
+  int transport;      /* or NONE */
 } model_broadcaster;
+
+/* One attachment. */
+typedef struct model_transport {
+  bool is_attached; /* false also if that has failed */
+  bool is_released;
+  bool is_told[NAMES];
+  bool is_told_late; /* calls were nested too deep: it is told of a name at its next change */
+  int64_t published;
+} model_transport;
 
 /* One delegate in one multicast. In order of addition; removed ones stay in the array. */
 typedef struct registration {
@@ -186,6 +197,9 @@ typedef struct model_state {
   model_lifetime lifetimes[LIFETIMES];
   model_queue queues[QUEUES];
   model_broadcaster broadcasters[BROADCASTERS];
+  model_transport transports[TRANSPORTS];
+  int transport_count;
+  bool has_nested_deep; /* since the last operation of the top level began */
   int multicast_count, registration_count, lifetime_count, queue_count, broadcaster_count;
   frame frames[FRAMES];
   int depth;   /* frames */

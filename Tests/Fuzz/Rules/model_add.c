@@ -54,13 +54,17 @@ void model_finish_adding(addition *a, bool has_failed) {
 static void look_up_again(const addition *a) {
   model_broadcaster *b = &model.broadcasters[a->broadcaster];
   int *target = &b->targets[a->name];
+  int left = memory_successes_left();
   multicast found;
   if (!b->is_alive) return;
+  memory_recover(); /* looking it up may need memory, too */
   found = multicast_broadcaster_multicast(b->handle, a->name_text);
+  memory_fail_after(left);
   if (*target != NONE && found.id == model.multicasts[*target].handle.id) return;
   EXPECT(*target == NONE || memory_failures() > model_top()->failures,
          "a failed register has replaced the multicast of the name");
-  if (found.id != 0) *target = model_new_multicast(found, a->broadcaster);
+  EXPECT(found.id != 0, "a name without a multicast");
+  *target = model_new_multicast(found, a->broadcaster);
 }
 
 void model_follow_adding(frame *f) {

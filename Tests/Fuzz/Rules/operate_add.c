@@ -55,7 +55,7 @@ static void make_odd(attempt *a, oddity what) {
     case SIZE_ZERO: o->struct_size = 0; break;
     case SIZE_TOO_SMALL: o->struct_size = SIZE_OF_1_0 - 8; break;
     case SIZE_TOO_LARGE: o->struct_size = 1025; break;
-    case UNKNOWN_FLAG: o->flags |= 8; break;
+    case UNKNOWN_FLAG: o->flags |= 16; break;
     case RESERVED_FIELD: o->reserved = 1; break;
     case NEWER_CALLER_WITH_MORE: a->options.unknown[3] = 1; /* fall through */
     case NEWER_CALLER: o->struct_size = sizeof a->options; break;

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "callbacks.h"
 #include "history.h"
 #include "memory.h"
@@ -14,6 +16,7 @@ static int new_broadcaster(multicast_broadcaster handle, int queue) {
   b->handle = handle;
   b->is_alive = true;
   b->queue = queue;
+  b->transport = NONE;
   for (i = 0; i < NAMES; ++i) b->targets[i] = NONE;
   return model.broadcaster_count++;
 }
@@ -45,6 +48,142 @@ void perform_create_broadcaster(const record *r) {
   }
 }
 
+/* ---- Transports ------------------------------------------------------------------------------ */
+
+/* During multicast_broadcaster_attach(): the new transport and the old one, or NULL. */
+static model_transport *attaching, *replaced;
+
+static model_transport *transport_of(void *context) {
+  model_transport *t = context;
+  EXPECT(t >= model.transports && t < model.transports + model.transport_count,
+         "a transport with the wrong context");
+  /* A removal that is not complete may have left names to be told to the old transport. */
+  EXPECT(t->is_attached || t == replaced, "a call of a transport that was detached");
+  EXPECT(!t->is_released, "a call of a transport that was released");
+  return t;
+}
+
+static multicast_status publish(void *context, const char *protocol, uint32_t event,
+                                const void *payload, size_t size) {
+  (void)protocol, (void)event, (void)payload, (void)size;
+  NOTE("publish");
+  ++transport_of(context)->published;
+  return MULTICAST_OK;
+}
+
+static void tell(void *context, const char *protocol, bool is_wanted) {
+  model_transport *t = transport_of(context);
+  int i = 0;
+  while (i < NAMES && strcmp(protocol, broadcaster_names[i]) != 0) ++i;
+  EXPECT(i < NAMES, "a transport is told of an unknown name");
+  if (i == NAMES) return;
+  EXPECT(t->is_attached || !is_wanted, "a transport that is detached is told of observers");
+  NOTE("transport: n%lld is wanted: %lld", i, is_wanted);
+  EXPECT_EQ(t->is_told[i], !is_wanted);
+  t->is_told[i] = is_wanted;
+}
+
+static multicast_status subscribe(void *context, const char *protocol) {
+  tell(context, protocol, true);
+  return MULTICAST_OK;
+}
+
+static void unsubscribe(void *context, const char *protocol) { tell(context, protocol, false); }
+
+static void release_transport(void *context) {
+  model_transport *t = context;
+  NOTE("transport: released");
+  /* Attaching it fails. */
+  if (t == attaching && memory_failures() > model_top()->failures) t->is_attached = false;
+  EXPECT(!t->is_attached && !t->is_released, "a release of a transport that was not due");
+  t->is_released = true;
+}
+
+static void detach(int broadcaster) {
+  int *old = &model.broadcasters[broadcaster].transport;
+  if (*old != NONE) model.transports[*old].is_attached = false;
+  *old = NONE;
+}
+
+void perform_attach(const record *r) {
+  choice c = choose_broadcaster(r->a);
+  multicast_broadcaster b = {c.id};
+  multicast_transport t = multicast_transport_default();
+  int own = NONE, old = c.is_alive ? model.broadcasters[c.index].transport : NONE;
+  outcomes allowed = {{0}, 0};
+  frame *f = model_enter(CHANGE);
+  multicast_status status;
+  NOTE("multicast_broadcaster_attach(b%lld, t%lld)", c.index,
+       r->b % 4 == 0 ? NONE : model.transport_count);
+  allow_handle_error(&allowed, &c);
+  if (r->b % 4 != 0) {
+    own = model.transport_count++;
+    t.context = &model.transports[own];
+    model.transports[own].is_told_late = model.has_nested_deep;
+    t.publish = r->b % 64 == 1 ? NULL : publish;
+    t.subscribe = subscribe;
+    t.unsubscribe = unsubscribe;
+    t.release = release_transport;
+    if (t.publish == NULL) {
+      allowed.count = 0;
+      allow(&allowed, MULTICAST_ERROR_INVALID_ARGUMENT);
+    }
+  }
+  if (allowed.count == 0) {
+    allow(&allowed, MULTICAST_OK);
+    detach(c.index);
+    if (own != NONE) model.transports[own].is_attached = true;
+    model.broadcasters[c.index].transport = own;
+  }
+  /* Nothing that is called inside of it calls the library. */
+  attaching = own == NONE ? NULL : &model.transports[own];
+  replaced = old == NONE ? NULL : &model.transports[old];
+  status = multicast_broadcaster_attach(b, own == NONE ? NULL : &t);
+  attaching = replaced = NULL;
+  if (status == MULTICAST_ERROR_OUT_OF_MEMORY && own != NONE) {
+    if (allowed.values[0] == MULTICAST_OK) {
+      model.broadcasters[c.index].transport = old;
+      if (old != NONE) model.transports[old].is_attached = true;
+    }
+    allow_memory_error(&allowed, f);
+  }
+  finish(status, &allowed);
+}
+
+void note_deep_nesting(void) {
+  int i;
+  model.has_nested_deep = true;
+  for (i = 0; i < model.transport_count; ++i) model.transports[i].is_told_late = true;
+}
+
+void compare_transports(void) {
+  int i, j;
+  for (i = 0; i < model.transport_count; ++i)
+    EXPECT_EQ(model.transports[i].is_released, !model.transports[i].is_attached);
+  for (i = 0; i < model.broadcaster_count; ++i) {
+    const model_broadcaster *b = &model.broadcasters[i];
+    if (b->transport == NONE || model.transports[b->transport].is_told_late) continue;
+    for (j = 0; j < NAMES; ++j) {
+      int target = b->targets[j];
+      EXPECT_EQ(model.transports[b->transport].is_told[j],
+                target != NONE && model.multicasts[target].is_alive && model_count(target) > 0);
+    }
+  }
+}
+
+publication begin_publication(const choice *c) {
+  publication p = {c->index, NONE, 0};
+  if (c->is_alive) p.transport = model.broadcasters[c->index].transport;
+  if (p.transport != NONE) p.before = model.transports[p.transport].published;
+  return p;
+}
+
+void expect_published(const publication *p) {
+  if (p->transport == NONE || model.broadcasters[p->broadcaster].transport != p->transport) return;
+  EXPECT(model.transports[p->transport].published > p->before || model.has_nested_deep,
+         "a notification that was not published");
+}
+
 /* The result depends on running calls of its observers, as that of multicast_destroy() does. */
 static void allow_end(outcomes *allowed, int broadcaster) {
   int i;
@@ -72,6 +211,7 @@ void perform_destroy_broadcaster(const record *r) {
     allow_end(&allowed, c.index);
     model.broadcasters[c.index].is_alive = false;
     f->ending = c.index;
+    detach(c.index);
   }
   status = within.is_limited ? multicast_broadcaster_destroy_within(handle, within.timeout_ns)
                              : multicast_broadcaster_destroy(handle);
@@ -162,10 +302,10 @@ void perform_look_up(const record *r) {
     return;
   }
   target = &model.broadcasters[c.index].targets[name.name];
-  if (*target != NONE) {
-    EXPECT_EQ(found.id, model.multicasts[*target].handle.id);
-  } else if (found.id == 0) {
+  if (found.id == 0) {
     EXPECT(memory_failures() > failures, "a failed create without a failed allocation");
+  } else if (*target != NONE) {
+    EXPECT_EQ(found.id, model.multicasts[*target].handle.id);
   } else {
     *target = model_new_multicast(found, c.index);
     NOTE("= m%lld", *target);
@@ -187,7 +327,14 @@ void begin_default_broadcaster(void) {
 void end_default_broadcaster(void) {
   multicast_broadcaster b = model.broadcasters[DEFAULT].handle;
   multicast_delegate d = delegate_of(0, 0);
+  multicast_transport t = multicast_transport_default();
   int i;
+  /* From now on its names tell of their observers. */
+  t.publish = publish;
+  detach(DEFAULT);
+  EXPECT_EQ(multicast_broadcaster_attach(b, &t), MULTICAST_OK);
+  EXPECT_EQ(multicast_broadcaster_attach(b, NULL), MULTICAST_OK);
+  compare_transports();
   for (i = 0; i < NAMES; ++i) {
     const char *name = broadcaster_names[i];
     EXPECT(multicast_broadcaster_unregister_all(b, name) >= MULTICAST_ERROR_INVALID_HANDLE,

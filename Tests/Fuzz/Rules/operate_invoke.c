@@ -106,20 +106,24 @@ void invoke_again(int target) {
   invoke(&c, &a);
 }
 
-void perform_notify(const record *r) {
+static void notify_by(int64_t (*notify)(multicast_broadcaster, const char *, uint32_t, const void *,
+                                        size_t),
+                      bool is_published, const record *r) {
   choice c = choose_broadcaster(r->a);
   name_choice name = choose_name(r->d);
   argument a = make_argument(r->b, r->c);
   multicast_broadcaster b = {c.id};
   outcomes errors = errors_of(&c, a.is_missing);
   int target = NONE;
+  publication p = begin_publication(&c);
   NOTE("multicast_broadcaster_notify(b%lld, n%lld, event %lld, size %lld)", c.index, name.name,
        a.event, a.size);
   if (name.name == NONE) allow(&errors, MULTICAST_ERROR_INVALID_ARGUMENT);
   else if (c.is_alive) target = model.broadcasters[c.index].targets[name.name];
   if (errors.count == 0 && target != NONE && model.multicasts[target].is_alive) {
     frame *f = enter_invocation(target, &a);
-    finish_calls(f, multicast_broadcaster_notify(b, name.text, a.event, a.passed, a.size));
+    finish_calls(f, notify(b, name.text, a.event, a.passed, a.size));
+    if (is_published) expect_published(&p);
   } else {
     /* For a name without observers the result is 0. If a caller has destroyed the multicast of the
      * name, the header leaves open whether the result is 0 or that of a stale handle, and whether
@@ -129,10 +133,17 @@ void perform_notify(const record *r) {
       if (target != NONE) allow(&errors, MULTICAST_ERROR_INVALID_HANDLE);
     }
     model_enter(CHANGE);
-    finish(multicast_broadcaster_notify(b, name.text, a.event, a.passed, a.size), &errors);
+    if (is_published && p.transport != NONE && model.nesting >= NESTING)
+      allow(&errors, MULTICAST_ERROR_LIMIT);
+    finish(notify(b, name.text, a.event, a.passed, a.size), &errors);
+    if (is_published && name.name != NONE && !a.is_missing) expect_published(&p);
   }
   free(a.payload);
 }
+
+void perform_notify(const record *r) { notify_by(multicast_broadcaster_notify, true, r); }
+
+void perform_deliver(const record *r) { notify_by(multicast_broadcaster_deliver, false, r); }
 
 void perform_visit(const record *r) {
   choice c = choose_multicast(r->a);

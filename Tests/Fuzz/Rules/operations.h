@@ -52,6 +52,9 @@ typedef enum operation {
   CALL_STACK,
   ENUMERATE_IT,
   TRIM,
+  ATTACH,
+  DELIVER,
+  REPLAY,
   OPERATIONS
 } operation;
 
@@ -83,6 +86,7 @@ void perform_register(const record *r);
 
 void perform_invoke(const record *r);
 void perform_notify(const record *r);
+void perform_deliver(const record *r);
 void perform_visit(const record *r);
 void perform_enumerate(const record *r);
 void invoke_again(int target);
@@ -91,6 +95,7 @@ void perform_notify_with(const record *r);
 void perform_invoke_token(const record *r);
 void perform_visit_token(const record *r);
 void perform_call_stack(const record *r);
+void perform_replay(const record *r);
 
 void perform_token(const record *r);
 void perform_current(const record *r);
@@ -112,6 +117,13 @@ void perform_unregister(const record *r);
 void perform_unregister_all(const record *r);
 void perform_unregister_context(const record *r);
 void perform_look_up(const record *r);
+void perform_attach(const record *r);
+
+/* Calls of transports may fail. */
+void note_deep_nesting(void);
+
+/* Compares what transports were told with the observers that there are, outside all calls. */
+void compare_transports(void);
 
 /* The default broadcaster outlives an input. Each input finds and leaves it without observers. */
 void begin_default_broadcaster(void);
@@ -139,6 +151,15 @@ choice choose_registration(uint8_t byte); /* one whose token is known; is_alive:
 choice choose_lifetime(uint8_t byte);
 choice choose_queue(uint8_t byte);
 choice choose_broadcaster(uint8_t byte);
+
+/* The transport of a broadcaster, and how often it has published. Expects, after a notification,
+ * that it has done so, unless it was detached meanwhile. */
+typedef struct publication {
+  int broadcaster, transport; /* or NONE */
+  int64_t before;
+} publication;
+publication begin_publication(const choice *c);
+void expect_published(const publication *p);
 
 /* A name: 0 to NAMES - 1, or NONE for an invalid one. */
 typedef struct name_choice {

@@ -59,11 +59,14 @@ void verify(void) {
   compare_liveness();
   compare_lifetimes();
   compare_statistics();
+  if (model.depth == 0) compare_transports();
 }
 
 operation operation_of(const record *r) { return (operation)(r->operation % OPERATIONS); }
 
 bool perform(const record *r) {
+  if (model.depth == 0) model.has_nested_deep = false;
+  if (model.nesting >= NESTING - 1) note_deep_nesting();
   switch (operation_of(r)) {
     case CREATE: perform_create(r); break;
     case DESTROY: perform_destroy(r); break;
@@ -118,11 +121,14 @@ bool perform(const record *r) {
     case INVOKE_TOKEN: perform_invoke_token(r); break;
     case VISIT_TOKEN: perform_visit_token(r); break;
     case CALL_STACK: perform_call_stack(r); break;
+    case REPLAY: perform_replay(r); break;
     case ENUMERATE_IT: perform_enumerate(r); break;
     case TRIM:
       NOTE("multicast_trim");
       EXPECT_EQ(multicast_trim(), 0); /* the memory is the test's */
       break;
+    case ATTACH: perform_attach(r); break;
+    case DELIVER: perform_deliver(r); break;
     case END_INSIDE:
     case OPERATIONS: return false;
   }

@@ -188,9 +188,15 @@ def contents(mutation, symmetric):
 
 
 def table(mutation, symmetric):
-    """Broadcaster, NameTable, Name: a table, a name, the handle of a name's multicast: each leads
-    to the address of the next."""
+    """Broadcaster, NameTable, Name: a table, and the handle of a name's multicast that replaces
+    another one: each leads to the address of the next."""
     return message(mutation, depends=True)
+
+
+def place(mutation, symmetric):
+    """NameTable.put, find: the handle of a name's multicast, and the word beside it, which says
+    that the place has a name."""
+    return message(mutation, depends=False)
 
 
 def default(mutation, symmetric):
@@ -211,7 +217,8 @@ def occupant(mutation, symmetric):
 
 
 def record(mutation, symmetric):
-    """ThreadBlock.add: a record, and the bit that says that it exists, or that it is owned."""
+    """ThreadBlock.add: a record, and the bit that says that it exists, or that it is owned. And
+    giveBack, hasOwners: what the calls of a thread did, and how many threads the block has."""
     return message(mutation, depends=False, change=True)
 
 
@@ -405,7 +412,7 @@ def rules(mutation, symmetric):
 
 PROGRAMS = [
     removal, second_removal, call_ends, withdrawal, frame, other_list, lists, last_reader, epoch,
-    fenced_epoch, next_occupant, entries, slab, block, contents, table, default, policies,
+    fenced_epoch, next_occupant, entries, slab, block, contents, table, place, default, policies,
     occupant, record, woken, next_owner, references, calls_over, last_member, end_of_lifetime,
     lock, head, position, head_under_lock, started, failed, owner, invokers, begin_fencing,
     end_fencing, rules,
@@ -464,6 +471,8 @@ MUTATIONS = [
     (table, "read_relaxed", "redundant", "redundant"),
     (default, "read_relaxed", "redundant", "redundant"),
     (policies, "read_relaxed", "redundant", "redundant"),
+    (place, "published_relaxed", "noticed", "noticed"),
+    (place, "read_relaxed", "noticed", "noticed"),
     (occupant, "published_relaxed", "noticed", "noticed"),
     (occupant, "read_relaxed", "noticed", "noticed"),
     (record, "published_relaxed", "noticed", "noticed"),

@@ -49,10 +49,11 @@ constexpr bool is_queueable() {
 }
 
 /// Whether its bytes can stand beside those of other arguments: numbers, enumerations, pointers.
+/// For the alignment see original_frame.
 template <typename Arg>
 constexpr bool is_small() {
-  if constexpr (!std::is_reference_v<Arg>) {
-    return std::is_scalar_v<Arg> && !is_text<value<Arg>>::value;
+  if constexpr (!std::is_reference_v<Arg> && std::is_scalar_v<Arg>) {
+    return alignof(Arg) <= alignof(void *) && !is_text<value<Arg>>::value;
   }
   return false;
 }

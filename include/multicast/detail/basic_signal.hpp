@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 
 #include "../observer.hpp"
 #include "../options.hpp"
+#include "../policies.hpp"
 #include "../registration.hpp"
 #include "../tracked.hpp"
 #include "context.hpp"
@@ -22,10 +24,12 @@
 #include "lazy_multicast.hpp"
 #include "pauses.hpp"
 #include "statuses.hpp"
+#include "written.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
 class scoped_pause;
+class watch;
 template <typename Signature>
 class signal;
 template <typename Signature>
@@ -63,6 +67,23 @@ class basic_signal {
   /// @since 1.0
   constexpr basic_signal() noexcept = default;
 
+  /// Creates a signal with policies.
+  ///
+  /// @param how  The policies.
+  ///
+  /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT: a reentry or a replay that this signal cannot
+  ///            have; see policies. Without exceptions the signal has no policies then.
+  /// Cost:      as multicast_create_with(). An invocation takes a few nanoseconds more; with replay
+  ///            also a lock, a copy of the arguments and some allocations.
+  /// @since 1.1
+  explicit basic_signal(const policies &how) : target_(governed(how)) {}
+  explicit basic_signal(const detail::replaying_policies &how)
+      : basic_signal(static_cast<const policies &>(how)) {
+    static_assert(is_queueable,
+                  "this signal cannot replay: give it arguments that are copyable values or "
+                  "references to const, and the result void");
+  }
+
   /// For the functions of multicast.h; do not invoke it, nor add to it.
   ///
   /// @return Zero before the first add and after a move.
@@ -83,7 +104,8 @@ class basic_signal {
   ///
   /// Ownership: the copy is destroyed once: after the last call has returned, on the thread that
   ///            removes or that made this call; or, if the add fails, before it throws.
-  /// Threads:   called on several threads at once if several invoke.
+  /// Threads:   called on several threads at once if several invoke. If the signal replays, on this
+  ///            one, too, before this returns.
   /// Errors:    a null function is MULTICAST_ERROR_INVALID_ARGUMENT.
   /// Cost:      as multicast_add(). A delegate as large as a pointer needs no allocation, a larger
   ///            one needs one, and options.
@@ -277,6 +299,56 @@ class basic_signal {
   /// Cost:      as size().
   /// @since 1.1
   bool empty() const { return size() == 0; }
+  /// Passes what there is to know about each registration, in the order of invocation; see
+  /// multicast_enumerate().
+  ///
+  /// @param function  Gets a const multicast_registration &. If it returns bool, false stops.
+  /// @return How many were passed.
+  ///
+  /// Errors:    what the function throws, which stops.
+  /// Reentry:   the function may call anything, and destroy this object.
+  /// Cost:      as multicast_enumerate().
+  /// @since 1.1
+  template <typename F>
+  size_t enumerate(F &&function) const {
+    struct enumeration {
+      std::remove_reference_t<F> *function;
+      std::exception_ptr thrown;
+
+      static bool pass(void *context, const multicast_registration *each) {
+        enumeration &self = *static_cast<enumeration *>(context);
+        bool goes_on = true;
+        detail::guard(detail::failures{&self.thrown, nullptr}, [&] {
+          if constexpr (std::is_same_v<decltype((*self.function)(*each)), bool>) {
+            goes_on = (*self.function)(*each);
+          } else {
+            static_cast<void>((*self.function)(*each));
+          }
+        });
+        return goes_on && !self.thrown;
+      }
+    } context{std::addressof(function), nullptr};
+    const multicast target = target_.get();
+    if (target.id == 0) return 0;
+    const int64_t passed = multicast_enumerate(target, enumeration::pass, &context);
+    detail::rethrow(std::move(context.thrown));
+    return detail::count(passed);
+  }
+  /// What there is to know about this signal and its delegates; see multicast_describe().
+  ///
+  /// @return A text for people; empty before the first add.
+  ///
+  /// Threads:   as multicast_describe().
+  /// Errors:    std::bad_alloc.
+  /// Cost:      as multicast_describe(), and the string.
+  /// @since 1.1
+  std::string describe() const {
+    const multicast target = target_.get();
+    if (target.id == 0) return {};
+    return detail::written([&](multicast_writer writer, void *context) {
+      return multicast_describe(target, writer, context);
+    });
+  }
   /// Removes all delegates.
   ///
   /// @return How many there were.
@@ -308,6 +380,7 @@ class basic_signal {
  protected:
   using frame = detail::frame<Args...>;
   friend class mcast::scoped_pause;
+  friend class mcast::watch;
 
   /// The multicast to invoke; none if there is nothing to call.
   multicast invoked() const noexcept {
@@ -316,6 +389,34 @@ class basic_signal {
   }
 
  private:
+  static multicast governed(const policies &how) {
+    const bool is_recursive = how.reentry == reentry::recurse;
+    const bool is_kept = how.replay != 0 || !(is_recursive || how.reentry == reentry::refuse);
+    if ((is_kept && !is_queueable) || !(is_recursive || std::is_void_v<R>)) {
+      detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
+      return {0};
+    }
+    if constexpr (is_queueable) detail::copier<Args...>::set();
+    using function = std::function<void(bool)>;
+    multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+    options.reentry = static_cast<multicast_reentry>(how.reentry);
+    options.label = how.label;
+    options.replay = how.replay;
+    if (how.interest) {
+      options.context = ::new function(how.interest);
+      options.interest = [](void *told, multicast, bool wanted) {
+        detail::guard({}, [&] { (*static_cast<function *>(told))(wanted); });
+      };
+      options.release = [](void *told) { ::delete static_cast<function *>(told); };
+    }
+    const multicast made = multicast_create_with(&options);
+    if (made.id == 0) {
+      ::delete static_cast<function *>(options.context);
+      detail::fail(multicast_create_error());
+    }
+    return made;
+  }
+
   template <typename F>
   static constexpr bool is_const_callable =
       std::is_invocable_r_v<R, const F &, detail::passed<Args>...>;
@@ -333,8 +434,12 @@ class basic_signal {
   static void call(void *context, uint32_t, const void *payload, size_t) {
     const frame &arguments = *static_cast<const frame *>(payload);
     detail::failures where = arguments.where;
-    if constexpr (is == special && std::is_void_v<R>) {
-      where.thrown = nullptr;  // that of the invocation is gone
+    if constexpr (std::is_void_v<R>) {
+      if constexpr (is == special) {
+        where.thrown = nullptr;  // this is a copy
+      } else if (detail::is_copy(payload)) {
+        where = {};  // deferred or replayed: nothing waits for this call
+      }
     } else if constexpr (is == special) {
       // Of several calls at once, the one that removes it is made. An equal one may go instead.
       const multicast_delegate self = {call<Access, is>, context};
@@ -356,6 +461,8 @@ class basic_signal {
     result.priority = how.priority;
     result.lifetime = how.lifetime;
     result.queue = static_cast<multicast_queue>(how.queue);
+    result.label = how.label;
+    result.no_replay = how.no_replay;
     result.group = how.group;
     return result;
   }
@@ -392,11 +499,7 @@ class basic_signal {
       if (how->queue.id != 0) {
         if constexpr (may_queue) {
           std::swap(function, other);
-          if constexpr (frame::is_replaceable) {
-            using copied = detail::copied<frame, detail::is_kept<Args>...>;
-            detail::copier<Args...>::release.store(copied::release);
-            detail::copier<Args...>::copy.store(copied::copy);
-          }
+          detail::copier<Args...>::set();
         } else {
           detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
           return registration();

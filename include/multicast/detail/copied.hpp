@@ -53,6 +53,7 @@ struct copied_of<frame_of<std::index_sequence<I...>, Args...>,
 
   explicit copied_of(const frame &original)
       : frame(original), kept_cell<I, Args>(source<I, Args, moves>(original))... {
+    static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= copy_alignment, "see is_copy()");
     if (this->where.waiting != nullptr) waiting_ = this->where.waiting->shared_from_this();
     this->where.thrown = nullptr;
     redirect(*this);
@@ -79,9 +80,18 @@ using copied = copied_of<Frame, std::integer_sequence<bool, moves...>>;
 template <typename>
 inline constexpr bool is_kept = false;  // no argument is moved
 
-/// How a frame is copied, where its types are not known: set by the first add with a queue.
+/// How a frame is copied, where its types are not known: set by the first add with a queue, or by
+/// policies.
 template <typename... Args>
 struct copier {
+  static void set() noexcept {
+    if constexpr (frame<Args...>::is_replaceable) {
+      using copied = detail::copied<frame<Args...>, is_kept<Args>...>;
+      release.store(copied::release);
+      copy.store(copied::copy);
+    }
+  }
+
   MULTICAST_API static inline std::atomic<const void *(*)(const void *, size_t)> copy{nullptr};
   MULTICAST_API static inline std::atomic<void (*)(const void *, size_t)> release{nullptr};
 

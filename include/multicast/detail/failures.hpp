@@ -4,19 +4,27 @@
 #ifndef MULTICAST_DETAIL_FAILURES_HPP
 #define MULTICAST_DETAIL_FAILURES_HPP
 
+#include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "../error.hpp"
+#include "process_lock.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The first exception of several threads.
+/// The first exception of several threads, for one that waits. guarded::failures.
 struct shared_failure : std::enable_shared_from_this<shared_failure> {
-  std::mutex mutex;
   std::exception_ptr first;
+  bool is_over = false;        // nothing is waited for any more: the handler gets what comes
+  std::vector<uint64_t> late;  // but not of these registrations, whose calls were unfinished
+
+  bool is_late(multicast_token token) const noexcept {
+    return std::find(late.begin(), late.end(), token.id) != late.end();
+  }
 };
 
 /// Where the exceptions of a call go: to the invocation, to the one that waits, or, if there is
@@ -30,14 +38,21 @@ struct failures {
   void keep() const noexcept {
     if (thrown != nullptr) {
       if (!*thrown) *thrown = std::current_exception();
-    } else if (waiting != nullptr) {
-      const std::lock_guard<std::mutex> lock(waiting->mutex);
-      if (!waiting->first) waiting->first = std::current_exception();
-    } else {
+    } else if (waiting == nullptr || !keep_for(*waiting)) {
       const exception_handler handle = handler.load();
       if (handle == nullptr) std::terminate();
       handle(std::current_exception());
     }
+  }
+
+ private:
+  static bool keep_for(shared_failure &waiting) noexcept {
+    const multicast_token token = multicast_token_current();
+    const bool is_removed = !multicast_token_is_live(token);  // such as one with `once`
+    const process_lock lock(guarded::failures);
+    if (waiting.is_over) return is_removed || waiting.is_late(token);
+    if (!waiting.first) waiting.first = std::current_exception();
+    return true;
   }
 #endif
 };

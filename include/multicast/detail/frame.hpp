@@ -5,6 +5,8 @@
 #define MULTICAST_DETAIL_FRAME_HPP
 
 #include <cstddef>
+#include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <type_traits>
@@ -50,7 +52,7 @@ struct frame_of<std::index_sequence<I...>, Args...> : cell_of<I, Args>... {
   static constexpr bool is_complete = (detail::is_complete<value<Args>>::value && ...);
 
   failures where;
-  void *results = nullptr;  // the question<R>, in signals with results
+  void *results = nullptr;  // the question<R>
 
   explicit frame_of(passed<Args>... given)
       : cell_of<I, Args>(static_cast<passed<Args>>(given))... {}
@@ -64,6 +66,31 @@ struct frame_of<std::index_sequence<I...>, Args...> : cell_of<I, Args>... {
 
 template <typename... Args>
 using frame = frame_of<std::index_sequence_for<Args...>, Args...>;
+
+/// The library aligns copies of payloads to this.
+inline constexpr size_t copy_alignment = 16;
+
+/// The frame of an invocation, on its stack. It is not aligned as a copy is: that tells them apart.
+/// What is in the frame cannot: a copy has the same bytes, may outlive the stack of its invocation,
+/// and may even be where that was.
+template <typename Frame>
+struct alignas(copy_alignment) original_frame {
+  std::exception_ptr thrown;
+  Frame arguments;
+
+  template <typename... Given>
+  explicit original_frame(std::in_place_t, Given &&...given)
+      : arguments(std::forward<Given>(given)...) {
+    static_assert(alignof(Frame) <= sizeof thrown && sizeof thrown < copy_alignment,
+                  "the frame follows, with no room between, and is not aligned as a copy");
+    arguments.where.thrown = &thrown;
+  }
+};
+
+/// Whether a payload is a copy of a frame: then what `where` points to may not be there any more.
+inline bool is_copy(const void *payload) noexcept {
+  return reinterpret_cast<uintptr_t>(payload) % copy_alignment == 0;
+}
 
 }  // namespace mcast::detail
 

@@ -5,10 +5,9 @@
 #define MULTICAST_DETAIL_GROUP_HPP
 
 #include <cstddef>
-#include <mutex>
 #include <vector>
 
-#include "config.hpp"
+#include "process_lock.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -16,7 +15,7 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 class group {
  public:
   void add(multicast_token token) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const process_lock lock(guarded::members);
     if (tokens_.size() >= limit_) {
       drop_dead();
       limit_ = 2 * tokens_.size() + 8;
@@ -25,7 +24,7 @@ class group {
   }
   /// Those that are live.
   std::vector<multicast_token> live() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const process_lock lock(guarded::members);
     drop_dead();
     return tokens_;
   }
@@ -39,7 +38,6 @@ class group {
     tokens_.swap(live);
   }
 
-  std::mutex mutex_;
   std::vector<multicast_token> tokens_;
   size_t limit_ = 8;
 };

@@ -4,14 +4,15 @@
 #ifndef MULTICAST_DETAIL_KEYED_HPP
 #define MULTICAST_DETAIL_KEYED_HPP
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "callable.hpp"
+#include "process_lock.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -33,7 +34,7 @@ struct keyed {
 class keyed_contexts {
  public:
   keyed *add(std::unique_ptr<keyed> made) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const process_lock lock(guarded::keyed);
     if (keyed *const equal = find(*made)) {
       ++equal->owners;
       return equal;
@@ -42,8 +43,10 @@ class keyed_contexts {
     return made.release();
   }
   void release(keyed *context) noexcept {
-    std::unique_lock<std::mutex> lock(mutex_);
+    std::unique_ptr<keyed> last;  // destroyed without the lock
+    const process_lock lock(guarded::keyed);
     if (--context->owners > 0) return;
+    last.reset(context);
     const auto range = contexts_.equal_range(context->object);
     for (auto i = range.first; i != range.second; ++i) {
       if (i->second == context) {
@@ -51,19 +54,17 @@ class keyed_contexts {
         break;
       }
     }
-    lock.unlock();
-    delete context;
   }
   /// The caller owns the result, too.
   keyed *retain(const keyed &wanted) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const process_lock lock(guarded::keyed);
     keyed *const equal = find(wanted);
     if (equal != nullptr) ++equal->owners;
     return equal;
   }
   std::vector<keyed *> retain(const void *object) {
     std::vector<keyed *> all;
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const process_lock lock(guarded::keyed);
     const auto range = contexts_.equal_range(object);
     for (auto i = range.first; i != range.second; ++i) all.push_back(i->second);
     for (keyed *context : all) ++context->owners;
@@ -79,14 +80,10 @@ class keyed_contexts {
     return nullptr;
   }
 
-  std::mutex mutex_;
   std::unordered_multimap<const void *, keyed *> contexts_;
 };
-/// Never destroyed: static objects may have signals.
-MULTICAST_API inline keyed_contexts &all_keyed() {
-  static keyed_contexts *const all = new keyed_contexts;
-  return *all;
-}
+MULTICAST_API inline std::atomic<keyed_contexts *> keyed_delegates{nullptr};
+inline keyed_contexts &all_keyed() { return lasting(keyed_delegates); }
 
 template <typename F>
 struct keyed_callable final : keyed {

@@ -16,6 +16,7 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 class lazy_multicast {
  public:
   constexpr lazy_multicast() noexcept = default;
+  explicit lazy_multicast(multicast made) noexcept : id_(made.id) {}
   lazy_multicast(lazy_multicast &&other) noexcept : id_(other.id_.exchange(0)) {}
   lazy_multicast &operator=(lazy_multicast &&other) noexcept {
     finish(id_.exchange(other.id_.exchange(0)));

@@ -7,32 +7,27 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 
-#include "config.hpp"
+#include "process_lock.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Pauses that are counted, by the handle of a registration or signal.
+/// Pauses that are counted, by the handle of a registration or signal. guarded::pauses.
 struct pauses {
   struct entry {
     size_t count = 0;
     bool is_kept = false;  // it was paused already
   };
-  std::mutex mutex;
   std::unordered_map<uint64_t, entry> entries;
 
   bool has(uint64_t id) {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const process_lock lock(guarded::pauses);
     return entries.count(id) != 0;
   }
 };
-/// Never destroyed: static objects may have signals.
-MULTICAST_API inline pauses &all_pauses() {
-  static pauses *const all = new pauses;
-  return *all;
-}
+MULTICAST_API inline std::atomic<pauses *> scoped_pauses{nullptr};
+inline pauses &all_pauses() { return lasting(scoped_pauses); }
 /// How many signals are paused, and how many of those whose handles have these bits: so that the
 /// invocations of most other signals take no lock.
 MULTICAST_API inline std::atomic<size_t> paused_signals{0};

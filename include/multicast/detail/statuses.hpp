@@ -25,6 +25,9 @@ inline size_t count(int64_t result) {
 inline uint64_t nanoseconds(std::chrono::nanoseconds time) noexcept {
   return time.count() < 0 ? 0 : static_cast<uint64_t>(time.count());
 }
+inline std::chrono::nanoseconds duration(uint64_t nanoseconds) noexcept {
+  return std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(nanoseconds));
+}
 
 /// Of several removals of one delegate.
 inline multicast_status joined(multicast_status a, multicast_status b) noexcept {

@@ -1,0 +1,132 @@
+import MulticastHeader
+import Synchronization
+
+/// What the loop of an invocation does with each delegate.
+protocol Call {
+  /// - Returns: false to stop.
+  func callAsFunction(
+    _ function: multicast_function, _ context: UnsafeMutableRawPointer?
+  ) -> Bool
+
+  /// The same, as what every function beside that loop takes.
+  var details: AnyCall.Details { get }
+}
+
+/// `multicast_invoke`: calls the function.
+extension Invocation: Call {
+  @inline(__always) func callAsFunction(
+    _ function: multicast_function, _ context: UnsafeMutableRawPointer?
+  ) -> Bool {
+    Lock.checkNoneIsHeld()
+    function(context, event, payload, size)
+    return true
+  }
+
+  @inline(__always) var details: AnyCall.Details {
+    AnyCall.Details(invocation: self, visit: nil, dispatch: nil)
+  }
+}
+
+/// `multicast_visit`: passes the delegate to the visitor.
+struct Visit: Call {
+  let visitor: multicast_visitor
+  let context: UnsafeMutableRawPointer?
+
+  @inline(__always) func callAsFunction(
+    _ function: multicast_function, _ context: UnsafeMutableRawPointer?
+  ) -> Bool {
+    var delegate = multicast_delegate(function: function, context: context)
+    Lock.checkNoneIsHeld()
+    return visitor(self.context, &delegate)
+  }
+
+  @inline(__always) var details: AnyCall.Details {
+    AnyCall.Details(
+      invocation: Invocation(event: 0, payload: nil, size: 0), visit: self, dispatch: nil)
+  }
+}
+
+/// A call of any kind. What an invocation seldom does, it does with this type: so the code for it
+/// exists once.
+struct AnyCall: Call {
+  struct Details {
+    let invocation: Invocation
+    /// nil: the function is called.
+    let visit: Visit?
+    /// nil: the invocation has no options.
+    let dispatch: UnsafeMutablePointer<Dispatch>?
+  }
+
+  private let pointer: UnsafePointer<Details>
+
+  var details: Details { pointer.pointee }
+
+  /// - Parameter body: Does not keep the call.
+  @inline(__always)
+  static func with<C: Call, Result>(_ call: C, _ body: (AnyCall) -> Result) -> Result {
+    var details = call.details
+    return with(&details, body)
+  }
+
+  @inline(__always)
+  static func with<Result>(_ details: inout Details, _ body: (AnyCall) -> Result) -> Result {
+    withUnsafePointer(to: &details) { body(AnyCall(pointer: $0)) }
+  }
+
+  /// Whether calls of delegates that were added with a queue are queued.
+  @inline(__always) var isQueued: Bool { pointer.pointee.visit == nil }
+
+  /// Whether a delegate is called that does not want every call.
+  func wants(_ details: UnsafeMutablePointer<RegistrationDetails>) -> Bool {
+    if !isQueued { return true }
+    if let dispatch = pointer.pointee.dispatch,
+      // Relaxed: an invocation that was kept later has taken the stripe's lock.
+      details.pointee.replayed.load(ordering: .relaxed) > dispatch.pointee.number
+    {
+      return false  //~ replayed_and_called
+    }
+    let events = details.pointee.events
+    return events == 0 || pointer.pointee.invocation.isWanted(events)
+  }
+
+  /// - Returns: false to stop.
+  @inline(__always) func callAsFunction(
+    _ function: multicast_function, _ context: UnsafeMutableRawPointer?
+  ) -> Bool {
+    if let visit = pointer.pointee.visit { return visit(function, context) }
+    return pointer.pointee.invocation(function, context)
+  }
+
+  /// Queues a call of a delegate that is not special otherwise.
+  ///
+  /// - Returns: whether it was queued.
+  @inline(__always)
+  func appendPlain(
+    _ registration: Registration, _ token: Token, to queue: Queue, _ frame: Frame
+  ) -> Bool {
+    guard details.dispatch == nil && WaitingCall.holds(details.invocation.size) else {
+      return append(token, to: queue, frame) == .queued
+    }
+    if _fastPath(queue.appendQuietly(registration, token, details.invocation)) { return true }
+    return queue.appendLocked(token, details.invocation, sharing: nil, frame) == .queued
+  }
+
+  /// Queues a call.
+  @inline(never)
+  func append(_ token: Token, to queue: Queue, _ frame: Frame) -> Queue.Outcome {
+    let invocation = pointer.pointee.invocation
+    if let dispatch = pointer.pointee.dispatch {
+      return dispatch.pointee.append(token, to: queue, frame)
+    }
+    if WaitingCall.holds(invocation.size) {
+      return queue.append(token, invocation, sharing: nil, frame)
+    }
+    return queue.appendLarge(token, invocation, frame)
+  }
+
+  /// Called after the last delegate, if not every delegate was plain. With options the payload is
+  /// released, or waited for, after the invocation.
+  @inline(__always) func finish(_ frame: Frame) {
+    if pointer.pointee.dispatch == nil && frame.payload != 0 { Payload.release(of: frame) }
+  }
+}

@@ -1,0 +1,71 @@
+import MulticastShims
+
+/// An invocation that is made later: it was deferred, or may be replayed.
+struct KeptInvocation {
+  typealias Address = UnsafeMutablePointer<KeptInvocation>
+
+  let invocation: Invocation
+  /// What is released when it is over; nil if it passes the caller's pointer itself.
+  let payload: Payload?
+  var next: Address? = nil
+
+  private static var size: Int { MemoryLayout<KeptInvocation>.stride }
+  private static let alignment = 16
+
+  /// Keeps an invocation, with its payload.
+  ///
+  /// - Parameter payload: The payload, if it was handed over. If it has to be copied, this is the
+  ///   copy afterwards. If this fails, it is still the caller's.
+  @inline(never) static func make(
+    _ options: InvocationOptions, _ payload: inout Payload?
+  ) throws(Status) -> Address {
+    if payload == nil && options.needsCopy {
+      var hasNoCopy = false
+      payload = Dispatch.makePayload(options, &hasNoCopy)
+      if payload == nil { throw .outOfMemory }
+    }
+    guard let block = Allocator.allocate(size: size, alignment: alignment) else {
+      throw .outOfMemory
+    }
+    let (kept, given) = (block.bindMemory(to: KeptInvocation.self, capacity: 1), options.invocation)
+    let bytes = payload.map { $0.bytes } ?? given.payload
+    kept.initialize(
+      to: KeptInvocation(
+        invocation: Invocation(event: given.event, payload: bytes, size: given.size),
+        payload: payload))
+    return kept
+  }
+
+  static func deallocate(_ kept: Address) {
+    Allocator.deallocate(kept, size: size, alignment: alignment)
+  }
+}
+
+/// Invocations that are kept, the oldest first.
+struct KeptInvocations {
+  private(set) var first: KeptInvocation.Address? = nil
+  private var last: KeptInvocation.Address? = nil
+  private(set) var count: UInt32 = 0
+
+  mutating func append(_ kept: KeptInvocation.Address) {
+    if let last { last.pointee.next = kept } else { first = kept }
+    last = kept
+    count &+= 1
+  }
+
+  /// The caller takes over the reference to the payload.
+  @inline(never) mutating func takeFirst() -> KeptInvocation? {
+    guard let first else { return nil }
+    let kept = first.pointee
+    // Before it is freed: a fork may be in between.
+    self.first = kept.next
+    if kept.next == nil { last = nil }
+    count &-= 1
+    KeptInvocation.deallocate(first)
+    return kept
+  }
+
+  @inline(never) mutating func dropAll(_ released: inout ReleasedPayloads) {
+    while let kept = takeFirst() { released.release(kept.payload) }  //~ kept_payload_lost
+  }
+}

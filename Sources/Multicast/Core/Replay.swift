@@ -1,0 +1,329 @@
+import MulticastHeader
+import MulticastShims
+import Synchronization
+
+/// The last invocations of a multicast, for delegates that are added later. Guarded by the stripe's
+/// lock.
+///
+/// An invocation is kept, and gets its number, before it reads the list. An add begins its replay
+/// under the hold of the lock under which it adds the delegates. As long as the replay runs,
+/// invocations leave these delegates out (`RegistrationDetails.replayed`): the replay has what is
+/// kept meanwhile, too. It ends under the lock, when nothing is left. From the next number on the
+/// delegates are called as it happens.
+struct Replay {
+  /// How many are kept. More, as long as a replay still needs them. 0: there is no replay.
+  let most: UInt32
+  private var kept = KeptInvocations()
+  /// The number of the newest one.
+  private var newest: UInt = 0
+  private var firstRun: Run.Address? = nil
+
+  /// How many more are kept for a replay. Then an invocation waits until the replay is over.
+  private static let lead: UInt64 = 64
+
+  init(most: UInt32) { self.most = most }
+
+  /// How many are kept now.
+  var count: UInt32 { kept.count }
+
+  mutating func dropAll(_ payloads: inout ReleasedPayloads) { kept.dropAll(&payloads) }
+
+  // MARK: - Under the lock
+
+  fileprivate mutating func append(
+    _ invocation: KeptInvocation.Address, _ payloads: inout ReleasedPayloads
+  ) -> UInt {
+    newest &+= 1
+    kept.append(invocation)
+    var next = firstRun
+    while let run = next {
+      if run.pointee.next == nil { run.pointee.next = invocation }  //~ replay_misses_newest
+      next = run.pointee.nextOfMulticast
+    }
+    drop(&payloads)
+    return newest
+  }
+
+  /// Drops what is too old, and not needed any more.
+  private mutating func drop(_ payloads: inout ReleasedPayloads) {
+    while kept.count > most && slowest == nil {  //~ dropped_before_replayed
+      payloads.release(kept.takeFirst()?.payload)
+    }
+  }
+
+  /// A replay that has come to the oldest of all that is kept.
+  private var slowest: Run.Address? {
+    var next = firstRun
+    while let run = next, run.pointee.next != kept.first { next = run.pointee.nextOfMulticast }
+    return next
+  }
+
+  /// The thread whose replay an invocation has to wait for.
+  fileprivate var slowThread: ThreadRecord? {
+    if UInt64(kept.count) < UInt64(most) &+ Self.lead { return nil }
+    return slowest?.pointee.thread
+  }
+
+  fileprivate mutating func begin(_ run: Run.Address) {
+    var (next, older) = (kept.first, Int(kept.count) &- Int(most))
+    while older > 0 {
+      next = next?.pointee.next
+      older &-= 1
+    }
+    run.pointee.next = next
+    run.pointee.isOver = false
+    run.pointee.nextOfMulticast = firstRun
+    firstRun = run
+  }
+
+  /// The next invocation of a replay. It ends the replay if there is none, or if it is to end.
+  fileprivate mutating func advance(
+    _ run: Run.Address, goesOn: Bool, _ payloads: inout ReleasedPayloads
+  ) -> KeptInvocation? {
+    let next = goesOn ? run.pointee.next : nil
+    if let next {
+      next.pointee.payload?.retain()  //~ replayed_payload_not_retained
+      run.pointee.next = next.pointee.next
+    } else {
+      end(run)
+    }
+    let kept = next?.pointee
+    drop(&payloads)
+    return kept
+  }
+
+  private mutating func end(_ run: Run.Address) {
+    run.pointee.isOver = true
+    var index = 0
+    while index < run.pointee.count {
+      let token = Token(Run(run).tokens[index].id)
+      let registration = Registration(index: token.index)
+      if registration.id == token {
+        // Relaxed: an invocation with a higher number takes the lock first.
+        //~ replay_without_number
+        registration.knownDetails.pointee.replayed.store(newest &+ 1, ordering: .relaxed)
+      }
+      index &+= 1
+    }
+    if firstRun == run { return firstRun = run.pointee.nextOfMulticast }
+    var other = firstRun
+    while let current = other {
+      other = current.pointee.nextOfMulticast
+      if other == run { current.pointee.nextOfMulticast = run.pointee.nextOfMulticast }
+    }
+  }
+}
+
+extension Replay {
+  /// A replay for delegates that a thread adds.
+  ///
+  /// It is found through the thread's record: if the thread does not exist any more, another one
+  /// ends the replay.
+  struct Run {
+    typealias Address = UnsafeMutablePointer<Storage>
+
+    struct Storage {
+      let multicast: Multicast
+      let thread: ThreadRecord
+      /// How many tokens are behind this.
+      let count: Int
+      let nextOfThread: Address?
+      var nextOfMulticast: Address? = nil
+      /// What comes next; nil if nothing is left.
+      var next: KeptInvocation.Address? = nil
+      var isOver = true
+    }
+
+    private static let alignment = 16
+
+    let storage: Address
+
+    fileprivate init(_ storage: Address) { self.storage = storage }
+
+    /// - Returns: nil if out of memory.
+    init?(_ count: Int, _ multicast: Multicast, on thread: ThreadRecord) {
+      guard let block = Allocator.allocate(size: Self.size(count), alignment: Self.alignment) else {
+        return nil
+      }
+      storage = block.bindMemory(to: Storage.self, capacity: 1)
+      let outer = thread.storage.pointee.replays?.assumingMemoryBound(to: Storage.self)
+      storage.initialize(
+        to: Storage(multicast: multicast, thread: thread, count: count, nextOfThread: outer))
+      setInnermost(storage)
+    }
+
+    private static func size(_ count: Int) -> Int {
+      MemoryLayout<Storage>.stride &+ count &* MemoryLayout<multicast_token>.stride
+    }
+
+    private func setInnermost(_ run: Address?) {
+      Waits.wake(Self.wait(for: storage.pointee.thread).key) {
+        storage.pointee.thread.storage.pointee.replays = UnsafeMutableRawPointer(run)
+      }
+    }
+
+    func deallocate() {
+      setInnermost(storage.pointee.nextOfThread)
+      Allocator.deallocate(
+        storage, size: Self.size(storage.pointee.count), alignment: Self.alignment)
+    }
+
+    var tokens: UnsafeMutablePointer<multicast_token> {
+      UnsafeMutableRawPointer(storage + 1).assumingMemoryBound(to: multicast_token.self)
+    }
+
+    fileprivate static func wait(for thread: ThreadRecord) -> Wait {
+      .thread(
+        withUnsafePointer(to: thread.storage.pointee.identity) {
+          UnsafeMutablePointer(mutating: $0)
+        })
+    }
+
+    /// Waits until a thread has ended its replays, or one of them.
+    ///
+    /// - Returns: false if that thread is this one, or waits for this one.
+    fileprivate static func waitForEnd(on thread: ThreadRecord) -> Bool {
+      let wait = wait(for: thread)
+      Lock.waits.lock()
+      defer { Lock.waits.unlock() }
+      if thread == ThreadRecord.current || Waits.closesCycle(wait) { return false }
+      if thread.storage.pointee.replays != nil { _ = Waits.sleep(for: wait, wait.key, .unlimited) }
+      return true
+    }
+
+    /// Ends those of a thread that does not exist any more. Its delegates are called from now on.
+    static func endAll(of thread: ThreadRecord) {
+      while let run = thread.storage.pointee.replays?.assumingMemoryBound(to: Storage.self) {
+        _ = run.pointee.multicast.advance(Run(run), goesOn: false)
+        Run(run).deallocate()
+      }
+    }
+  }
+}
+
+extension Multicast {
+  /// That of a multicast that exists, and has policies. The stripe's lock is held.
+  var replay: Replay {
+    unsafeAddress { UnsafePointer(replayAddress) }
+    nonmutating unsafeMutableAddress { replayAddress }
+  }
+
+  private var replayAddress: UnsafeMutablePointer<Replay> {
+    withUnsafeMutablePointer(to: &policies.storage.pointee.replay) { $0 }
+  }
+
+  /// Keeps an invocation that begins.
+  ///
+  /// - Parameter owned: The payload, if it was handed over. If it has to be copied, this is the
+  ///   copy afterwards.
+  /// - Returns: its number.
+  @inline(never) func keep(
+    _ options: InvocationOptions, _ owned: inout Payload?, on thread: ThreadRecord
+  ) throws(Status) -> UInt {
+    // From here on it must not fail.
+    guard thread.hasRoom else { throw .limit }
+    let kept = try KeptInvocation.make(options, &owned)
+    let stripe = self.stripe
+    stripe.lock()
+    while isCurrent, let slow = replay.slowThread {
+      stripe.unlock()
+      let isOver = Replay.Run.waitForEnd(on: slow)
+      stripe.lock()
+      if !isOver { break }
+    }
+    guard isCurrent else {
+      stripe.unlock()
+      KeptInvocation.deallocate(kept)
+      throw .invalidHandle
+    }
+    owned?.retain()  //~ kept_payload_not_retained
+    var payloads = ReleasedPayloads()
+    let number = replay.append(kept, &payloads)
+    stripe.unlock()
+    payloads.finish()
+    return number
+  }
+
+  /// Adds delegates, and calls them with what is kept. Returns as `add`.
+  @inline(never) func addAndReplay(_ new: inout NewDelegates) throws(Status) -> Bool {
+    guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { throw .outOfMemory }
+    defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
+    guard thread.hasRoom else { throw .limit }
+    guard let run = Replay.Run(Int(new.count), self, on: thread) else { throw .outOfMemory }
+    let tokens = new.tokens
+    new.tokens = tokens ?? run.tokens
+    new.replay = run
+    defer {
+      new.tokens = tokens
+      run.deallocate()
+    }
+    let isAdded = try add(&new)
+    if isAdded { _ = enumerate(Enumeration(function: nil, context: nil, replay: run)) }
+    return isAdded
+  }
+
+  /// Begins the replay for delegates that were added just now. The stripe's lock is held.
+  func begin(_ run: Replay.Run, _ new: NewDelegates) {
+    if let tokens = new.tokens {
+      shims_copy(run.tokens, tokens, Int(new.count) &* MemoryLayout<multicast_token>.stride)
+    }
+    replay.begin(run.storage)
+  }
+
+  /// The next invocation of a replay, with a reference to its payload. No lock is held.
+  @inline(never)
+  fileprivate func advance(_ run: Replay.Run, goesOn: Bool) -> KeptInvocation? {
+    var payloads = ReleasedPayloads()
+    var kept: KeptInvocation? = nil
+    let stripe = self.stripe
+    stripe.lock()
+    if isCurrent && !run.storage.pointee.isOver {
+      kept = replay.advance(run.storage, goesOn: goesOn, &payloads)
+    }
+    stripe.unlock()
+    payloads.finish()
+    return kept
+  }
+}
+
+extension Replay.Run {
+  /// Calls the delegates with all that is kept, one invocation after the other.
+  ///
+  /// - Returns: how many calls were made.
+  @inline(never) func run(in frame: Frame, _ mode: Multicast.Mode) -> Int64 {
+    let multicast = storage.pointee.multicast
+    var (called, hasLive): (Int64, Bool) = (0, true)
+    while let kept = multicast.advance(self, goesOn: hasLive) {
+      kept.payload?.pass(to: frame)
+      var dispatch = Dispatch(InvocationOptions(kept.invocation))
+      hasLive = withUnsafeMutablePointer(to: &dispatch) { dispatch in
+        var details = AnyCall.Details(
+          invocation: kept.invocation, visit: nil, dispatch: dispatch)
+        return AnyCall.with(&details) { call in
+          self.call(call, in: frame, mode, &called)
+        }
+      }
+      Payload.release(of: frame)
+    }
+    return called
+  }
+
+  /// - Returns: whether one of the delegates is left.
+  private func call(
+    _ call: AnyCall, in frame: Frame, _ mode: Multicast.Mode, _ called: inout Int64
+  ) -> Bool {
+    var (index, hasLive) = (0, false)
+    while index < storage.pointee.count {
+      let token = Token(tokens[index].id)
+      index &+= 1
+      let registration = Registration(index: token.index)
+      guard let entry = registration.findEntry(token, of: storage.pointee.multicast, frame) else {
+        continue
+      }
+      hasLive = true
+      let outcome = InvocationList.call(call, entry, in: frame, mode)
+      if outcome.isCalled { called &+= 1 }
+    }
+    return hasLive
+  }
+}

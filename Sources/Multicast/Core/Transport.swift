@@ -1,0 +1,107 @@
+import MulticastHeader
+import MulticastShims
+
+/// The transport of a broadcaster: the only delegate of a multicast that no caller knows.
+///
+/// So each call of one of its functions is the call of a delegate, and to detach it is to destroy
+/// that multicast: what holds for the removal of delegates, holds for transports. Its handle stands
+/// for the transport.
+enum Transport {
+  enum Function { case publish, subscribe, unsubscribe }
+
+  /// The call of one function.
+  struct Call {
+    let function: Function
+    let name: UnsafePointer<CChar>?
+    var invocation = Invocation(event: 0, payload: nil, size: 0)
+    /// What it returned.
+    var status: multicast_status = 0
+  }
+
+  private static let size = MemoryLayout<multicast_transport>.size
+  private static let alignment = 16
+
+  /// Makes one from a caller's struct. If this fails after the struct was read, its release
+  /// function has run.
+  static func create(_ given: UnsafePointer<multicast_transport>) throws(Status) -> Handle {
+    guard StructSize.isValid(given, smallest: StructSize.transport), given.pointee.flags == 0 else {
+      throw .invalidArgument
+    }
+    guard let block = Allocator.allocate(size: size, alignment: alignment) else {
+      if let release = given.pointee.release { Reclaimed.run(release, given.pointee.context) }
+      throw .outOfMemory
+    }
+    shims_copy(block, given, size)
+    var made = multicast_create_options()
+    made.struct_size = UInt32(StructSize.createOptions)
+    // A caller that guesses the handle cannot invoke it.
+    made.flags = MULTICAST_VISIT_ONLY
+    var handle = Handle.none
+    do throws(Status) {
+      if given.pointee.publish == nil { throw .invalidArgument }
+      handle = try Multicast.create(with: &made)
+    } catch {
+      Reclaimed.run(release, block)
+      throw error
+    }
+    var delegate = multicast_delegate(function: call, context: block)
+    var options = Options(nil).unsafelyUnwrapped
+    options.release = release
+    var new = NewDelegates(&delegate, count: 1, options, nil)
+    do throws(Status) {
+      if try Multicast.find(handle).add(&new) { return handle }
+      throw .invalidHandle
+    } catch {
+      new.abandon()
+      _ = detach(handle)
+      throw error
+    }
+  }
+
+  /// Waits for its calls, as the removal of a delegate does.
+  static func detach(_ handle: Handle, _ timeout: Timeout = .unlimited) -> Status {
+    Multicast(slotOf: handle)?.destroySlowly(timeout).waiting ?? .ok
+  }
+
+  /// Calls a function of a transport.
+  ///
+  /// - Parameter owned: What the frame of the call is to retain.
+  /// - Returns: its status, or why it was not called; nil if the transport is detached.
+  @inline(never)
+  static func call(_ handle: Handle, _ call: Call, _ owned: inout Payload?) -> multicast_status? {
+    guard let multicast = Multicast(slotOf: handle) else { return nil }
+    var (call, outcome) = (call, Dispatch.Outcome())
+    let count = withUnsafePointer(to: &call) {
+      multicast.dispatch(
+        InvocationOptions(Invocation(event: 0, payload: $0, size: 0)), &owned, &outcome)
+    }
+    // Detached before, or just before the call would have begun.
+    if count == Status.invalidHandle.count || count == 0 { return nil }
+    return count < 0 ? Int32(truncatingIfNeeded: count) : call.status
+  }
+
+  private static let call: multicast_function = { block, _, payload, _ in
+    guard let block, let payload else { return }
+    let transport = block.assumingMemoryBound(to: multicast_transport.self).pointee
+    let call = UnsafeMutableRawPointer(mutating: payload).assumingMemoryBound(to: Call.self)
+    let name = call.pointee.name
+    switch call.pointee.function {
+    case .publish:
+      let invocation = call.pointee.invocation
+      call.pointee.status = transport.publish.unsafelyUnwrapped(
+        transport.context, name, invocation.event, invocation.payload, invocation.size)
+    case .subscribe:
+      if let subscribe = transport.subscribe {
+        call.pointee.status = subscribe(transport.context, name)
+      }
+    case .unsubscribe: transport.unsubscribe?(transport.context, name)
+    }
+  }
+
+  private static let release: RegistrationDetails.Release = { block in
+    guard let block else { return }
+    let transport = block.assumingMemoryBound(to: multicast_transport.self)
+    transport.pointee.release?(transport.pointee.context)
+    Allocator.deallocate(block, size: size, alignment: alignment)
+  }
+}

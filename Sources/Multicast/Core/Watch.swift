@@ -1,0 +1,336 @@
+import MulticastHeader
+import MulticastShims
+import Synchronization
+
+/// Functions of the caller's that are told of calls: those of one multicast, or of all.
+///
+/// The word of the invokers says whether a multicast is watched. So an invocation that is not
+/// watched does not ask. One that is finds the watch after each call, under the watches' lock.
+///
+/// A watch may be taken away at any time. So while one of its functions runs, a frame of the thread
+/// has the watch as its hazard. It is set under that lock. The thread that takes the watch away has
+/// had the lock later: it sees the hazard, and waits as for a call.
+struct Watch {
+  fileprivate let given: multicast_watch
+  /// None: all multicasts.
+  private let target: Handle
+  private let id: Token
+  private var next: UnsafeMutablePointer<Watch>?
+
+  /// That of the newest. The lock guards changes.
+  private static let newest = Atomic<Token>(.none)
+
+  private static let flag = Atomic<UInt64>(0)
+
+  /// What a multicast gets with its first invoker: `Multicast.watched`, or 0.
+  ///
+  /// Relaxed: see `updateAll`.
+  @inline(__always) static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
+
+  // MARK: - Setting
+
+  /// Sets, replaces or takes away a watch.
+  ///
+  /// - Parameter target: none for all multicasts.
+  /// - Returns: `ok`; or `pending`, if a function of the last one still runs.
+  static func set(
+    _ target: Handle, _ given: UnsafePointer<multicast_watch>?
+  ) throws(Status) -> Status {
+    let multicast = target.isNone ? nil : try Multicast.find(target)
+    var new: UnsafeMutablePointer<Watch>? = nil
+    if let given {
+      guard StructSize.isValid(given, smallest: StructSize.watch), given.pointee.reserved == 0
+      else { throw .invalidArgument }
+      Lock.slabs.lock()
+      let isStarted = Process.start()
+      Lock.slabs.unlock()
+      let block = isStarted ? Allocator.allocate(size: size, alignment: alignment) : nil
+      guard let block else { throw .outOfMemory }
+      new = block.bindMemory(to: Watch.self, capacity: 1)
+    }
+    SpinningLock.watches.lock()
+    let id = newest.load(ordering: .relaxed).next(.watch, index: 0)
+    newest.store(id, ordering: .relaxed)
+    var last = Token.none
+    var removed: UnsafeMutablePointer<Watch>? = nil
+    var number = target.isNone ? 0 : listNumber(of: target)
+    repeat {
+      take(target, from: list(number), &last, &removed)
+      number &+= 1
+    } while target.isNone && number <= listNumber(of: .none)
+    if let given, let new {
+      let list = list(of: target)
+      new.initialize(
+        to: Watch(given: given.pointee, target: target, id: id, next: first(list)))
+      list.pointee = UnsafeMutableRawPointer(new)
+    }
+    if target.isNone {
+      flag.store(new == nil ? 0 : Multicast.watched, ordering: .relaxed)
+    }
+    SpinningLock.watches.unlock()
+    while let watch = removed {
+      removed = watch.pointee.next
+      Allocator.deallocate(watch, size: size, alignment: alignment)
+    }
+    update(multicast)
+    if last.isNone { return .ok }
+    // Pairs with the fence in `end`: this sees that the hazard is gone, or that thread sees the new
+    // id, and wakes this one.
+    Fence.full()
+    return PendingRemovals.wait(for: last, .unlimited)  //~ no_wait_for_watch
+  }
+
+  private static let size = MemoryLayout<Watch>.size
+  private static let alignment = 16
+
+  private typealias List = UnsafeMutablePointer<UnsafeMutableRawPointer?>
+
+  private static func listNumber(of target: Handle) -> UInt32 {
+    let lists = UInt32(SHIMS_WATCH_LISTS)
+    return target.isNone ? lists : target.index % lists
+  }
+
+  private static func list(_ number: UInt32) -> List {
+    shims_get_watches(number).unsafelyUnwrapped
+  }
+
+  private static func list(of target: Handle) -> List { list(listNumber(of: target)) }
+
+  private static func first(_ list: List) -> UnsafeMutablePointer<Watch>? {
+    list.pointee?.assumingMemoryBound(to: Watch.self)
+  }
+
+  /// Takes out a watch, and those of multicasts that do not exist any more. The lock is held.
+  private static func take(
+    _ target: Handle, from list: List, _ last: inout Token,
+    _ removed: inout UnsafeMutablePointer<Watch>?
+  ) {
+    var next = first(list)
+    list.pointee = nil
+    while let watch = next {
+      next = watch.pointee.next
+      let isThat = watch.pointee.target == target
+      if isThat { last = watch.pointee.id }
+      if isThat || !(Multicast(slotOf: watch.pointee.target)?.isCurrent ?? false) {
+        watch.pointee.next = removed
+        removed = watch
+      } else {
+        watch.pointee.next = first(list)
+        list.pointee = UnsafeMutableRawPointer(watch)
+      }
+    }
+  }
+
+  /// Makes the words of the invokers say which multicasts are watched. Threads that set watches at
+  /// the same time make the same of it, whichever is the last.
+  ///
+  /// A multicast gets its first invoker under its stripe's lock. If it does after this has had the
+  /// lock, it finds the flag. If it did before, it is found here.
+  ///
+  /// - Parameter multicast: nil for all.
+  private static func update(_ multicast: Multicast?) {
+    var (number, end) = (UInt32(0), Stripe.count)
+    if let multicast {
+      number = multicast.handle.index
+      end = number &+ 1
+    }
+    while number < end {
+      let stripe = Stripe(of: number)
+      stripe.lock()
+      var index = number
+      while let found = Multicast.pool.directory.next(from: index) {
+        index = found &+ (number &- found) % Stripe.count
+        if index != found { continue }
+        Multicast(slot: index).updateWatched()
+        if multicast != nil { break }
+        index &+= Stripe.count
+      }
+      stripe.unlock()
+      number &+= 1
+    }
+  }
+
+  // MARK: - Telling
+
+  /// The watch of a multicast: its own, or that of all. The lock is held.
+  ///
+  /// - Parameter target: The handle of the multicast, or what it had been: a multicast may be
+  ///   destroyed while its delegates are called.
+  @inline(never)
+  fileprivate static func find(_ target: Handle) -> UnsafeMutablePointer<Watch>? {
+    var next = first(list(of: target))
+    while let watch = next {
+      if watch.pointee.target.changed(to: target.kind) == target { return watch }
+      next = watch.pointee.next
+    }
+    return first(list(of: .none))
+  }
+
+  /// Whether calls of a multicast are told.
+  @inline(never)
+  static func isSet(for target: Handle) -> Bool {
+    SpinningLock.watches.lock()
+    defer { SpinningLock.watches.unlock() }
+    return find(target) != nil
+  }
+
+  /// A call that is told of.
+  struct Begun {
+    fileprivate let target: Handle
+    fileprivate let time: UInt64
+  }
+
+  /// The multicast of a delegate, for `willCall`. Read before the question whether the delegate is
+  /// live: then it is that multicast. The call may destroy it, and its slot have the next one.
+  @inline(never)
+  static func target(of token: Token) -> Handle {
+    Multicast(slot: Registration(index: token.index).owner).handle
+  }
+
+  /// A watched call begins.
+  @inline(never)
+  static func willCall(
+    _ token: Token, of target: Handle, _ event: UInt32, _ function: multicast_function,
+    _ context: UnsafeMutableRawPointer?
+  ) -> Begun {
+    shims_probe_call_begin(token.rawValue, UInt64(event), function, context)
+    return Begun(target: target, time: shims_now_ns())
+  }
+
+  /// A watched call has returned. Its hazard is still set.
+  static func didCall(_ token: Token, _ event: UInt32, _ begun: Begun) {
+    tell(
+      begun.target, token, Registration(index: token.index).label, event, since: begun.time,
+      isStuck: false, on: ThreadRecord.current.unsafelyUnwrapped)
+  }
+
+  /// Tells the watch of a multicast of a call that has returned, or is waited for. No lock is held.
+  @inline(never)
+  fileprivate static func tell(
+    _ target: Handle, _ token: Token, _ label: UnsafeMutablePointer<shims_label>?,
+    _ event: UInt32, since begin: UInt64, isStuck: Bool, on thread: ThreadRecord
+  ) {
+    let elapsed = shims_now_ns() &- begin
+    let text = label.flatMap { shims_get_label($0) }
+    if !isStuck { shims_probe_call_end(token.rawValue, UInt64(event), elapsed, text) }
+    // What a function of a watch does is not told.
+    let isTold = !thread.isInside(.watch)
+    SpinningLock.watches.lock()
+    guard let watch = find(target)?.pointee else { return SpinningLock.watches.unlock() }
+    let given = watch.given
+    let isLong = given.slow_ns != 0 && elapsed >= given.slow_ns
+    let long = !isLong ? nil : isStuck ? given.stuck : given.slow
+    let called = isStuck ? nil : given.called
+    if !isStuck { Tally.add(token, calls: 1, taking: elapsed) }
+    var frame: Frame? = nil
+    if isTold && (long != nil || called != nil) { frame = thread.push() }
+    if let frame {
+      frame.publish(.watch, epoch: .latest)
+      frame.setHazard(watch.id)  //~ no_hazard_of_watch
+    }
+    SpinningLock.watches.unlock()
+    // Without a frame calls are nested too deep.
+    guard let frame else { return }
+    Lock.checkNoneIsHeld()  //~ told_under_lock
+    let token = multicast_token(id: token.rawValue)
+    long?(given.context, token, text, elapsed)
+    called?(given.context, token, event, elapsed)
+    frame.clearHazard()
+    thread.pop(frame)
+    // Pairs with the fence in `set`.
+    Fence.full()
+    //~ no_wake_after_watch
+    if newest.load(ordering: .relaxed) != watch.id { Waits.wake(watch.id.rawValue) }
+  }
+
+  /// A call was brought to a queue.
+  static func didAppend(
+    _ token: Token, _ event: UInt32, to queue: Queue, _ outcome: Queue.Outcome
+  ) {
+    shims_probe_queue_append(
+      queue.handle.rawValue, token.rawValue, UInt64(event), UInt64(outcome.rawValue))
+    SpinningLock.watches.lock()
+    Tally.add(
+      token, queued: outcome == .queued ? 1 : 0, dropped: outcome == .refused ? 1 : 0)
+    SpinningLock.watches.unlock()
+  }
+}
+
+extension Multicast {
+  /// Makes the word of the invokers say whether this multicast is watched. The stripe's lock is
+  /// held.
+  fileprivate func updateWatched() {
+    guard isCurrent, handle.isOfMulticast else { return }
+    invokerNumber = invokerNumber & ~Self.watched | (Watch.isSet(for: handle) ? Self.watched : 0)
+  }
+}
+
+/// How long a thread waits for a call before it tells a watch, once.
+struct Patience {
+  private let target: Handle
+  private let begin: UInt64
+  private var moment = UInt64.max
+
+  init(for token: Token) {
+    let registration = Registration(slotOf: token)
+    self.init(with: registration.map { Multicast(slot: $0.owner).handle } ?? .none)
+    // The end of a watch is not told to another one: it waits for no call.
+    if token.kind == .watch { moment = .max }
+  }
+
+  @inline(never)
+  init(with target: Handle) {
+    self.target = target
+    begin = shims_now_ns()
+    SpinningLock.watches.lock()
+    let slow = Watch.find(target).map { $0.pointee.given.slow_ns } ?? 0
+    SpinningLock.watches.unlock()
+    let (end, isBeyond) = begin.addingReportingOverflow(slow)
+    if slow != 0 && !isBeyond { moment = end }
+  }
+
+  /// How long it may sleep until it has to look.
+  func limit(_ timeout: Timeout) -> Timeout { .until(min(timeout.deadline, moment)) }
+
+  var isOver: Bool { moment != .max && shims_now_ns() >= moment }
+
+  /// Tells the watch if it is time to. No lock is held.
+  ///
+  /// - Parameter token: What is waited for; none if it is not known.
+  /// - Returns: whether it was time.
+  @inline(never)
+  mutating func tellIfOver(_ token: Token) -> Bool {
+    guard isOver else { return false }
+    moment = .max
+    guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { return true }
+    defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
+    // A copy: the call may end, and the registration with it.
+    var label = shims_label()
+    var hasLabel = false
+    if let registration = Registration(slotOf: token) {
+      let (stripe, id) = registration.lockStripe()
+      if id.changed(to: .registration) == token, let known = registration.label {
+        label = known.pointee
+        hasLabel = true
+      }
+      stripe.unlock()
+    }
+    withUnsafeMutablePointer(to: &label) {
+      Watch.tell(
+        target, token, hasLabel ? $0 : nil, 0, since: begin, isStuck: true, on: thread)
+    }
+    return true
+  }
+}
+
+extension Receipt {
+  /// A call that runs, of those that are waited for; none if all wait in the queue.
+  var runningCall: Token {
+    let receipt = UInt(bitPattern: payload.header)
+    for record in ThreadRegistry.all {
+      let frame = record.firstFrame { frame, _, _ in frame.payload == receipt }
+      if let token = frame?.hazard, token.kind == .registration { return token }
+    }
+    return .none
+  }
+}

@@ -1,0 +1,139 @@
+import MulticastHeader
+import Synchronization
+
+extension Broadcaster {
+  /// Acquire: pairs with `exchangeTransport`. The caller looks afterwards whether the broadcaster
+  /// is the occupant of its slot.
+  @inline(__always) private var transport: Handle {
+    storage.pointee.transport.load(ordering: .acquiring)  // order: default
+  }
+
+  /// Whether the broadcaster, or the next occupant of its slot, has a transport.
+  @inline(__always) var hasTransport: Bool { !transport.isNone }
+
+  /// The names' lock is held.
+  func exchangeTransport(for transport: Handle) -> Handle {
+    let old = storage.pointee.transport.load(ordering: .relaxed)
+    storage.pointee.transport.store(transport, ordering: .releasing)  // order: default
+    return old
+  }
+
+  // MARK: - Attaching
+
+  /// Gives it another transport, or none.
+  static func attach(
+    _ handle: Handle, _ given: UnsafePointer<multicast_transport>?
+  ) throws(Status) -> Status {
+    var transport = Handle.none
+    if let given { transport = try Transport.create(given) }
+    var old = Handle.none
+    do throws(Status) {
+      guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
+      // First what can fail.
+      if !transport.isNone { try broadcaster.visitNames(isTelling: false) }
+      old = try broadcaster.withLock { () throws(Status) in
+        broadcaster.exchangeTransport(for: transport)
+      }
+      if !transport.isNone {
+        // If it is destroyed meanwhile, that has detached the transport.
+        do throws(Status) { try broadcaster.visitNames(isTelling: true) } catch {}
+      }
+    } catch {
+      _ = Transport.detach(transport)
+      throw error
+    }
+    return Transport.detach(old)  //~ old_transport_not_detached
+  }
+
+  /// Makes the multicasts of all names tell of their observers from now on, also those of names to
+  /// come; or makes them tell now.
+  @inline(never)
+  private func visitNames(isTelling: Bool) throws(Status) {
+    var table: NameTable? = nil
+    var index = 0
+    while true {
+      var text: UnsafeMutableRawPointer? = nil
+      let next = try withLock { () throws(Status) -> Multicast? in
+        storage.pointee.isObserved.store(true, ordering: .relaxed)
+        // In a larger table the names are at other places.
+        if table?.header != self.table?.header { (table, index) = (self.table, 0) }
+        guard let name = table?.next(&index) else { return nil }
+        let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
+        if !isTelling && !multicast.isObserved { text = try name.name.copy() }
+        return multicast
+      }
+      guard let next else { return }
+      if let text { try observe(next, text) }
+      if isTelling { Policies.tell(next) }
+    }
+  }
+
+  // MARK: - Names
+
+  /// Makes the multicast of a name tell of its observers, if there is or was a transport.
+  func observe(_ known: Handle, _ name: Name) throws(Status) {
+    guard storage.pointee.isObserved.load(ordering: .relaxed),
+      let multicast = Multicast(slotOf: known), multicast.isCurrent, !multicast.isObserved
+    else { return }
+    try observe(multicast, try name.copy())
+  }
+
+  /// - Parameter text: A copy of the name.
+  @inline(never)
+  private func observe(
+    _ multicast: Multicast, _ text: UnsafeMutableRawPointer
+  ) throws(Status) {
+    var options = multicast_create_options()
+    options.context = text
+    options.interest = unsafeBitCast(Self.tell, to: Policies.Interest.self)
+    options.release = Self.forget
+    let source = withUnsafePointer(to: storage.pointee.transport) {
+      UnsafeMutablePointer(mutating: $0)
+    }
+    var isNew = false
+    defer { if !isNew { Self.forget(text) } }
+    isNew = try multicast.observe(options, source)
+  }
+
+  private static let tell: Policies.Subscription = { text, transport, isWanted in
+    let name = text.map { UnsafePointer($0.assumingMemoryBound(to: CChar.self)) }
+    var owned: Payload? = nil
+    return Transport.call(
+      Handle(transport.id),
+      Transport.Call(function: isWanted ? .subscribe : .unsubscribe, name: name), &owned)
+      ?? Status.invalidHandle.code
+  }
+
+  private static let forget: RegistrationDetails.Release = { text in
+    if let text { Name.deallocate(copy: text) }
+  }
+
+  // MARK: - Publishing
+
+  /// Publishes what the observers here were notified of.
+  ///
+  /// - Parameters:
+  ///   - count: The result so far.
+  ///   - owned: What the call is to retain.
+  /// - Returns: the result of the notification.
+  @inline(never)
+  static func publish(
+    _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation,
+    after count: Int64, _ owned: inout Payload?
+  ) -> Int64 {
+    guard count >= 0 || count == Status.timeout.count,
+      let broadcaster = Broadcaster(slotOf: handle)
+    else { return count }
+    let call = Transport.Call(function: .publish, name: text, invocation: invocation)
+    var last = Handle.none
+    while true {
+      let transport = broadcaster.transport
+      guard transport != last, broadcaster.isCurrent else { return count }
+      if let status = Transport.call(transport, call, &owned) {
+        return status < 0 && count >= 0 ? Int64(status) : count
+      }
+      // It was detached. Perhaps there is another one.
+      last = transport
+    }
+  }
+}

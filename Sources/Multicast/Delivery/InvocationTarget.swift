@@ -1,0 +1,79 @@
+import MulticastHeader
+
+/// What is invoked with options. A type and no closure, so that the code of `invoke` exists once.
+enum InvocationTarget {
+  case multicast(Handle)
+  case name(UnsafePointer<CChar>?, of: Handle)
+  /// The same, but nothing is published.
+  case observers(UnsafePointer<CChar>?, of: Handle)
+
+  /// - Returns: how many were called or queued, or the number of a status.
+  @inline(never)
+  func invoke(
+    _ given: UnsafePointer<multicast_invocation>?, _ out: UnsafeMutablePointer<multicast_outcome>?
+  ) -> Int64 {
+    guard let options = InvocationOptions(given) else { return Status.invalidArgument.count }
+    var outcome = Dispatch.Outcome()
+    let canWrite = out.map { StructSize.canFill($0, smallest: StructSize.outcome) } ?? true
+    let count = Dispatch.invoke(options, &outcome, handle) { () throws(Status) in
+      if !canWrite { throw .invalidArgument }
+      return try find()
+    } _: {
+      publish(options.invocation, after: $0, &$1)
+    }
+    if let out, canWrite, count != Status.invalidArgument.count { outcome.write(to: out) }
+    return count
+  }
+
+  /// The same, without options.
+  @inline(never)
+  func invoke(_ invocation: Invocation) -> Int64 {
+    var how = multicast_invocation()
+    how.struct_size = UInt32(StructSize.invocation)
+    how.event = invocation.event
+    how.payload = invocation.payload
+    how.size = invocation.size
+    return invoke(&how, nil)
+  }
+
+  /// That of the multicast, if the caller has it.
+  private var handle: Handle {
+    if case .multicast(let handle) = self { handle } else { .none }
+  }
+
+  /// A multicast without policies, or nil if there is no such name.
+  @inline(__always)
+  private func find() throws(Status) -> Multicast? {
+    switch self {
+    case .multicast(let handle):
+      guard let multicast = Multicast(plainSlotOf: handle) else { throw .invalidHandle }
+      return multicast
+    case .name(let name, let broadcaster), .observers(let name, let broadcaster):
+      return try Broadcaster.find(broadcaster, name)
+    }
+  }
+
+  /// - Returns: the result of the invocation.
+  @inline(__always)
+  private func publish(
+    _ invocation: Invocation, after result: Int64, _ owned: inout Payload?
+  ) -> Int64 {
+    if case .multicast = self { return result }
+    // The caller may have destroyed the multicast of the name.
+    let count = result == Status.invalidHandle.count ? 0 : result
+    guard case .name(let name, let broadcaster) = self else { return count }
+    return Broadcaster.publish(broadcaster, name, invocation, after: count, &owned)
+  }
+}
+
+extension Dispatch.Outcome {
+  fileprivate func write(to out: UnsafeMutablePointer<multicast_outcome>) {
+    _ = StructSize.prepareOutput(out, smallest: StructSize.outcome)
+    out.pointee.flags = 0
+    out.pointee.called = called
+    out.pointee.queued = queued
+    out.pointee.refused = refused
+    out.pointee.finished = made
+    out.pointee.unfinished = unfinished
+  }
+}

@@ -1,0 +1,66 @@
+import MulticastHeader
+import MulticastShims
+
+/// What is counted of a registration while it is watched. The watches' lock guards it.
+///
+/// The tallies of a slab of registrations are in one block, which is allocated when the first is
+/// needed. Each is that of the newest token for which something was counted.
+struct Tally {
+  private var token = Token.none
+  // As in `multicast_token_stats`.
+  private var calls: UInt64 = 0
+  private var total: UInt64 = 0
+  private var longest: UInt64 = 0
+  private var queued: UInt64 = 0
+  private var dropped: UInt64 = 0
+
+  /// Counts, under the lock. Without memory nothing is counted.
+  @inline(never)
+  static func add(
+    _ token: Token, calls: UInt64 = 0, taking elapsed: UInt64 = 0, queued: UInt64 = 0,
+    dropped: UInt64 = 0
+  ) {
+    guard let tally = place(of: token, adds: true) else { return }
+    if tally.pointee.token != token {
+      // A thread that is late counts nothing for the next registration.
+      if tally.pointee.token.rawValue > token.rawValue { return }
+      tally.initialize(to: Tally())
+      tally.pointee.token = token
+    }
+    tally.pointee.calls &+= calls
+    tally.pointee.total &+= elapsed
+    tally.pointee.longest = max(tally.pointee.longest, elapsed)
+    tally.pointee.queued &+= queued
+    tally.pointee.dropped &+= dropped
+  }
+
+  /// Reads what was counted of a live registration.
+  static func read(
+    _ token: Token, into out: UnsafeMutablePointer<multicast_token_stats>?
+  ) -> Status {
+    guard Registration.isLive(token) else { return .invalidHandle }
+    guard let out, StructSize.prepareOutput(out, smallest: StructSize.tokenStats) else {
+      return .invalidArgument
+    }
+    var tally = Tally()
+    SpinningLock.watches.lock()
+    if let known = place(of: token, adds: false), known.pointee.token == token {
+      tally = known.pointee
+    }
+    SpinningLock.watches.unlock()
+    tally.token = Token(UInt64(out.pointee.struct_size))
+    shims_copy(out, &tally, MemoryLayout<Tally>.size)
+    return .ok
+  }
+
+  private static func place(of token: Token, adds: Bool) -> UnsafeMutablePointer<Tally>? {
+    let (slab, place) = SlabDirectory.parts(of: token.index)
+    let block = shims_get_tallies(slab).unsafelyUnwrapped
+    if block.pointee == nil && adds {
+      let count = Int(Registration.directory.slotCount(ofSlab: slab))
+      block.pointee = Allocator.allocateZeroed(
+        size: count &* MemoryLayout<Tally>.stride, alignment: 16)
+    }
+    return block.pointee.map { $0.assumingMemoryBound(to: Tally.self) + place }
+  }
+}

@@ -1,0 +1,24 @@
+/* The header of messages. */
+
+#include "client.h"
+
+#include <string.h>
+
+/* No text begins like this, and no UTF-8. */
+static const unsigned char mark[3] = {0x93, 0x4d, 0x43};
+enum { VERSION = 1 };
+
+message_kind message_read(const void *message, size_t size) {
+  static const unsigned char zeros[4] = {0, 0, 0, 0};
+  const unsigned char *bytes = message;
+  if (size < sizeof mark || memcmp(bytes, mark, sizeof mark) != 0) return MESSAGE_PLAIN;
+  if (size < HEADER_SIZE || bytes[3] != VERSION) return MESSAGE_UNKNOWN;
+  return memcmp(bytes + 4, zeros, sizeof zeros) == 0 ? MESSAGE_OURS : MESSAGE_UNKNOWN;
+}
+
+void message_write_header(unsigned char *header, const unsigned char *sender) {
+  memset(header, 0, HEADER_SIZE);
+  memcpy(header, mark, sizeof mark);
+  header[3] = VERSION;
+  memcpy(header + HEADER_SIZE - SENDER_SIZE, sender, SENDER_SIZE);
+}

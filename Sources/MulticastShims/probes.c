@@ -1,0 +1,66 @@
+// USDT probes: places at which bpftrace, perf, SystemTap and gdb look into a running program. Each
+// is a `nop`, and a note in the file: where it is, and in which registers its arguments are.
+//
+// Each probe is a function, which is called where a watch is set, or where a thread is about to
+// sleep. Without <sys/sdt.h> the functions do nothing.
+
+#include "probes.h"
+
+// CMake says whether the header is to be used. SwiftPM does not.
+#ifndef MULTICAST_PROBES
+#if defined __has_include
+#if __has_include(<sys/sdt.h>)
+#define MULTICAST_PROBES 1
+#endif
+#endif
+#endif
+
+#if MULTICAST_PROBES
+// The arguments are in registers already.
+#define STAP_SDT_ARG_CONSTRAINT r
+#include <sys/sdt.h>
+// Tools find the address of a probe relative to this symbol. Only notes use it, and to some linkers
+// that is no use. This is one: a relocation that changes nothing.
+#define KEEP_BASE __asm__ __volatile__(".reloc ., BFD_RELOC_NONE, _.stapsdt.base")
+#else
+#define STAP_PROBE1(provider, name, a) (void)(a)
+#define STAP_PROBE3(provider, name, a, b, c) (void)(a), (void)(b), (void)(c)
+#define STAP_PROBE4(provider, name, a, b, c, d) (void)(a), (void)(b), (void)(c), (void)(d)
+#define KEEP_BASE
+#endif
+
+// In one section: linkers that look for functions with the same code compare sections, and would
+// make one function of several probes.
+#define PROBE __attribute__((noinline, section(".text.multicast_probes")))
+
+PROBE void shims_probe_invoke_begin(uint64_t multicast, uint64_t event, const void *payload,
+                                    size_t size) {
+  STAP_PROBE4(multicast, invoke__begin, multicast, event, payload, size);
+  KEEP_BASE;
+}
+
+PROBE void shims_probe_invoke_end(uint64_t multicast, uint64_t event, int64_t called) {
+  STAP_PROBE3(multicast, invoke__end, multicast, event, called);
+}
+
+PROBE void shims_probe_call_begin(uint64_t token, uint64_t event,
+                                  void (*function)(void *, uint32_t, const void *, size_t),
+                                  const void *context) {
+  STAP_PROBE4(multicast, call__begin, token, event, function, context);
+}
+
+PROBE void shims_probe_call_end(uint64_t token, uint64_t event, uint64_t elapsed_ns,
+                                const char *label) {
+  STAP_PROBE4(multicast, call__end, token, event, elapsed_ns, label);
+}
+
+PROBE void shims_probe_queue_append(uint64_t queue, uint64_t token, uint64_t event,
+                                    uint64_t outcome) {
+  STAP_PROBE4(multicast, queue__append, queue, token, event, outcome);
+}
+
+PROBE void shims_probe_queue_run(uint64_t queue, uint64_t token, uint64_t event) {
+  STAP_PROBE3(multicast, queue__run, queue, token, event);
+}
+
+PROBE void shims_probe_remove_wait(uint64_t token) { STAP_PROBE1(multicast, remove__wait, token); }

@@ -1,0 +1,145 @@
+// fork: the child can use at once what the header keeps for the process.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <stdexcept>
+
+#include "test.hpp"
+
+namespace fork_tests {
+
+struct listener {
+  std::atomic<int> calls{0};
+  void hear(int) { ++calls; }
+};
+
+// A signal that threads use, and what they do with it.
+struct used {
+  mcast::signal<void(int)> s, paused;  // the child keeps the pauses of all threads
+  mcast::groups<int> groups;
+  listener object;
+  std::atomic<int> told{0};
+  mcast::watch_options how;
+
+  used() {
+    how.called = [this](auto...) { ++told; };
+  }
+  // Returns whether all is right.
+  bool use() {
+    const mcast::registration r = s.add(object, &listener::hear);
+    const mcast::registration grouped = s.add([](int) {}, groups.in(1));
+    { const mcast::scoped_pause pause(paused); }
+    paused(1);
+    s(1);
+    const bool are_removed = grouped.remove() == MULTICAST_OK && r.remove() == MULTICAST_OK;
+    groups.count(1);
+    return are_removed;
+  }
+  // What the child does beside, where no other thread is.
+  bool use_alone() {
+    const int before = told;
+    mcast::signal<void()> mine;
+    mcast::queue q;
+    mine.add([] { throw std::runtime_error("child"); }, mcast::on(q));
+    s.add([](int) {});
+    s(1);
+    const mcast::watch here(mine, how);
+    return use() && told > before &&
+           mine.invoke_and_wait_for(std::chrono::milliseconds(1)).unfinished == 1;
+  }
+};
+
+// Runs a body in a child, and returns whether it returned true before the alarm. Sixty seconds are
+// no limit for a child that makes progress.
+template <typename Body>
+bool succeeds_in_child(Body &&body) {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    alarm(60);
+    _exit(body() ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST_CASE("the child of a fork can use what other threads were using") {
+  used all;
+  const mcast::watch here(all.s, all.how);
+  std::atomic<bool> is_over{false};
+  std::atomic<int> mistakes{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      while (!is_over) {
+        if (!all.use()) ++mistakes;
+      }
+    });
+  }
+  bool is_right = true;
+  for (int i = 0; i < 200 && is_right; ++i) {
+    is_right = succeeds_in_child([&] { return all.use_alone(); });
+  }
+  is_over = true;
+  for (std::thread &thread : threads) thread.join();
+  CHECK(is_right);
+  CHECK(mistakes == 0);
+}
+
+// A thread that is in one of the locks most of the time.
+TEST_CASE("no lock of the process is held in the child of a fork") {
+  using mcast::detail::guarded;
+  const guarded each[] = {guarded::groups, guarded::members, guarded::pauses,
+                          guarded::keyed,  guarded::watches, guarded::failures};
+  for (const guarded what : each) {
+    CAPTURE(static_cast<size_t>(what));
+    std::atomic<bool> is_over{false};
+    gate entered;
+    std::thread holder([&] {
+      for (bool is_first = true; !is_over; is_first = false) {
+        const mcast::detail::process_lock lock(what);
+        if (is_first) entered.open();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+    entered.wait();
+    const bool is_right = succeeds_in_child([&] {
+      const mcast::detail::process_lock lock(what);
+      return true;
+    });
+    is_over = true;
+    holder.join();
+    CHECK(is_right);
+  }
+}
+
+// The child gets its release inside fork(), while all locks are held.
+TEST_CASE("a delegate that was being called and removed is released in the child") {
+  struct releasing {
+    gate *entered, *let_go;
+    std::shared_ptr<int> kept;
+    releasing(gate &e, gate &l, std::shared_ptr<int> k)
+        : entered(&e), let_go(&l), kept(std::move(k)) {}
+    void hear(int) const {
+      entered->open();
+      let_go->wait();
+    }
+  };
+  gate entered, let_go;
+  const auto kept = std::make_shared<int>(0);
+  mcast::signal<void(int)> s;
+  listener object;
+  const mcast::registration r =
+      s.add(object, [at = releasing(entered, let_go, kept)](int n) { at.hear(n); });
+  CHECK(kept.use_count() == 2);
+  std::thread invoker([&] { s(1); });
+  entered.wait();
+  CHECK(r.remove_nowait() == MULTICAST_PENDING);
+  CHECK(succeeds_in_child([&] { return kept.use_count() == 1; }));
+  CHECK(kept.use_count() == 2);
+  let_go.open();
+  invoker.join();
+}
+
+}  // namespace fork_tests

@@ -1,0 +1,89 @@
+/* Children that share the memory of this process, which neither POSIX nor libc knows of. They use
+ * nothing of the library. */
+
+#include "child.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STACK = 65536 };
+static char stack[STACK] __attribute__((aligned(16)));
+
+static int exit_at_once(void *unused) {
+  (void)unused;
+  _exit(7);
+}
+
+static int execute(void *unused) {
+  static char *const arguments[] = {"true", NULL};
+  (void)unused;
+  execvp("true", arguments);
+  _exit(1);
+}
+
+/* Both at once: the parent is not stopped meanwhile. */
+static int linger(void *unused) {
+  (void)unused;
+  usleep(2000);
+  _exit(7);
+}
+
+static bool has_to_end;
+
+static void *invoke_until_the_end(void *m) {
+  while (!LOAD(has_to_end)) CHECK(multicast_invoke(*(multicast *)m, 0, NULL, 0) >= 1);
+  return NULL;
+}
+
+static void *change_until_the_end(void *m) {
+  int calls = 0;
+  while (!LOAD(has_to_end)) CHECK_OK(multicast_token_remove(add(*(multicast *)m, counter(&calls))));
+  return NULL;
+}
+
+static void with_children(int (*body)(void *), int flags, int expected) {
+  multicast m = multicast_create();
+  blocker b = BLOCKER_INIT;
+  invoker background;
+  pthread_t threads[2];
+  int calls = 0, i, status;
+  multicast_token token = add(m, blocking(&b)), first;
+  invoke_in_background(&background, m);
+  gate_wait(&b.entered);
+  CHECK_STATUS(multicast_token_remove_within(token, 0), MULTICAST_ERROR_TIMEOUT);
+  first = add(m, counter(&calls));
+  STORE(has_to_end, false);
+  threads[0] = start_thread(invoke_until_the_end, &m);
+  threads[1] = start_thread(change_until_the_end, &m);
+  for (i = 0; i < 100; ++i) {
+    int before = LOAD(calls);
+    pid_t child = clone(body, stack + STACK, CLONE_VM | flags | SIGCHLD, NULL);
+    CHECK(child > 0);
+    /* The threads go on, whether the child has ended or not. */
+    EVENTUALLY(LOAD(calls) > before);
+    CHECK(!LOAD(b.has_left));
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status));
+    CHECK_EQ(WEXITSTATUS(status), expected);
+  }
+  STORE(has_to_end, true);
+  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  gate_open(&b.let_go);
+  CHECK_OK(multicast_token_remove(first));
+  CHECK_EQ(invoke_finished(&background), 1);
+  CHECK_OK(multicast_destroy(m));
+  CHECK(b.has_left);
+}
+
+TEST(children_that_share_the_memory_and_exit_change_nothing) {
+  with_children(exit_at_once, CLONE_VFORK, 7);
+}
+TEST(children_that_share_the_memory_and_execute_change_nothing) {
+  with_children(execute, CLONE_VFORK, 0);
+}
+TEST(children_that_share_the_memory_beside_this_process_change_nothing) {
+  with_children(linger, 0, 7);
+}

@@ -1,0 +1,190 @@
+/* A sandbox denies system calls, from the start or from some moment on. What fails has a status,
+ * and all else goes on. */
+
+#include "child.h"
+#include "functions.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Calls with one value in some bits of one argument. */
+typedef struct denied {
+  uint32_t number, argument, mask, value;
+} denied;
+
+static const denied eventfds = {SYS_eventfd2, 0, 0, 0};
+static const denied waits = {SYS_futex, 1, UINT32_MAX, FUTEX_WAIT_BITSET_PRIVATE};
+static const denied advice = {SYS_madvise, 0, 0, 0};
+static const denied new_threads = {SYS_clone, 0, CLONE_THREAD, CLONE_THREAD};
+static const denied new_tasks = {SYS_clone3, 0, 0, 0};
+
+/* For this thread, and those that it starts from now on. */
+static void deny(denied d, uint32_t error) {
+  struct sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, d.number, 0, 4),
+      /* the low half of the argument */
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+               (uint32_t)offsetof(struct seccomp_data, args) + 8 * d.argument),
+      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, d.mask),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, d.value, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {(unsigned short)(sizeof filter / sizeof *filter), filter};
+  CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+static const uint32_t errors[] = {EPERM, ENOSYS, EINVAL};
+enum { ERRORS = sizeof errors / sizeof *errors };
+
+static void with_each_error(void (*body)(void *)) {
+  uint32_t i;
+  for (i = 0; i < ERRORS; ++i) {
+    uint32_t error = errors[i];
+    in_child(body, &error);
+  }
+}
+
+/* ---- Descriptors ----------------------------------------------------------------------------- */
+
+static void use_without_descriptors(void *error) {
+  world w;
+  world_begin(&w);
+  deny(eventfds, *(uint32_t *)error);
+  errno = 0;
+  CHECK_EQ(multicast_queue_fd(w.queue), -1);
+  CHECK_EQ(errno, 0);
+  CHECK_EQ(multicast_invoke(w.m, 0, NULL, 0), 4);
+  CHECK_EQ(multicast_queue_wait(w.queue, 0), 1);
+  CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
+  world_end(&w);
+}
+
+TEST(denied_descriptors_are_minus_1_and_queues_work) { with_each_error(use_without_descriptors); }
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+static void *do_nothing(void *unused) { return unused; }
+
+/* The library has what the program has: libc may have another call for the same. */
+static void use_without_threads(void *unused) {
+  world w;
+  pthread_t thread;
+  int i, error;
+  (void)unused;
+  world_begin(&w);
+  CHECK_EQ(multicast_invoke(w.m, 0, NULL, 0), 4);
+  error = pthread_create(&thread, NULL, do_nothing, NULL);
+  if (error == 0) join_thread(thread);
+  for (i = 0; i < 100; ++i) {
+    if (error == 0) {
+      CHECK_OK(multicast_queue_start(w.queue));
+      EVENTUALLY(stats_of(w.queue).pending == 0);
+      CHECK_OK(multicast_queue_stop(w.queue));
+    } else {
+      CHECK_STATUS(multicast_queue_start(w.queue), MULTICAST_ERROR_SYSTEM);
+      CHECK_STATUS(multicast_queue_stop(w.queue), MULTICAST_ERROR_STATE);
+    }
+    CHECK_EQ(stats_of(w.queue).pending, error == 0 ? 0 : 1);
+  }
+  CHECK_EQ(multicast_queue_run(w.queue, 0), error == 0 ? 0 : 1);
+  world_end(&w);
+}
+
+static void use_without_clone3(void *error) {
+  deny(new_tasks, *(uint32_t *)error);
+  use_without_threads(NULL);
+}
+
+static void use_without_clone(void *error) {
+  pthread_t thread;
+  deny(new_tasks, ENOSYS);
+  deny(new_threads, *(uint32_t *)error);
+  CHECK(pthread_create(&thread, NULL, do_nothing, NULL) != 0);
+  use_without_threads(NULL);
+}
+
+TEST(denied_threads_are_system_and_the_program_can_run_the_queue) {
+  with_each_error(use_without_clone3);
+  with_each_error(use_without_clone);
+}
+
+/* ---- Waits ----------------------------------------------------------------------------------- */
+
+/* The operation with which the library sleeps; libc sleeps with others. A thread that waits then
+ * looks again and again. */
+static void wait_for_a_call(void) {
+  multicast m = multicast_create();
+  blocker b = BLOCKER_INIT;
+  invoker background;
+  multicast_token token = add(m, blocking(&b));
+  invoke_in_background(&background, m);
+  gate_wait(&b.entered);
+  CHECK_STATUS(multicast_token_remove_within(token, 20000000), MULTICAST_ERROR_TIMEOUT);
+  gate_open(&b.let_go);
+  CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(b.has_left);
+  CHECK_EQ(invoke_finished(&background), 1);
+  CHECK_OK(multicast_destroy(m));
+}
+
+static void *invoke_many_times(void *m) {
+  int i;
+  for (i = 0; i < 2000; ++i) {
+    CHECK_EQ(multicast_invoke(*(multicast *)m, 0, NULL, 0), 1);
+  }
+  return NULL;
+}
+
+/* Producers that wait for room, and a consumer that waits for calls. */
+static void wait_for_room(void) {
+  enum { PRODUCERS = 3 };
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  pthread_t producers[PRODUCERS];
+  int calls = 0, i;
+  CHECK_STATUS(multicast_queue_wait(q, 1000000), MULTICAST_ERROR_TIMEOUT);
+  add_queued(m, counter(&calls), q);
+  CHECK_OK(multicast_queue_start(q));
+  for (i = 0; i < PRODUCERS; ++i) producers[i] = start_thread(invoke_many_times, &m);
+  for (i = 0; i < PRODUCERS; ++i) join_thread(producers[i]);
+  EVENTUALLY(LOAD(calls) == 2000 * PRODUCERS);
+  CHECK_OK(multicast_queue_destroy(q));
+  CHECK_OK(multicast_destroy(m));
+}
+
+static void use_without_waits(void *error) {
+  deny(waits, *(uint32_t *)error);
+  wait_for_a_call();
+  wait_for_room();
+  use_every_function();
+}
+
+TEST(denied_futex_waits_end_when_what_they_wait_for_does) { with_each_error(use_without_waits); }
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+static void use_without_advice(void *error) {
+  enum { MANY = 4096 };
+  static multicast all[MANY];
+  int round, i;
+  deny(advice, *(uint32_t *)error);
+  for (round = 0; round < 3; ++round) {
+    for (i = 0; i < MANY; ++i) CHECK((all[i] = multicast_create()).id != 0);
+    for (i = 0; i < MANY; ++i) CHECK_OK(multicast_destroy(all[i]));
+    errno = 0;
+    CHECK_EQ(multicast_trim(), 0);
+    CHECK_EQ(errno, 0);
+    for (i = 0; i < MANY; ++i) CHECK(!multicast_is_valid(all[i]));
+  }
+}
+
+TEST(denied_madvise_leaves_trim_with_nothing_to_give) { with_each_error(use_without_advice); }

@@ -1,0 +1,781 @@
+/* Multicasts that replay: what a delegate gets that is added later. On one thread. */
+
+#include "allocators.h"
+#include "payloads.h"
+#include "policies.h"
+#include "queues.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static multicast target;
+static echo first, second;
+
+static multicast create_replaying(uint32_t replay, multicast_reentry reentry) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  options.replay = replay;
+  options.reentry = reentry;
+  target = multicast_create_with(&options);
+  CHECK(target.id != 0);
+  return target;
+}
+
+static void invoke_numbers(int from, int to) {
+  for (; from <= to; ++from) CHECK(invoke_number(target, from) >= 0);
+}
+
+static multicast_add_options flagged(uint32_t flags) {
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  options.flags = flags;
+  return options;
+}
+
+/* ---- What is replayed ------------------------------------------------------------------------ */
+
+TEST(replay_gives_a_new_delegate_the_last_invocations_in_order) {
+  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+  add(target, noting('a'));
+  CHECK_TEXT(noted, "");
+  invoke_numbers(1, 2);
+  add(target, noting('b'));
+  CHECK_TEXT(noted, "a1 a2 b1 b2");
+  invoke_numbers(3, 5);
+  CHECK_TEXT(noted, "a1 a2 b1 b2 a3 b3 a4 b4 a5 b5");
+  noted_length = 0;
+  add(target, noting('c'));
+  CHECK_TEXT(noted, "c3 c4 c5");
+  CHECK_EQ(invoke_number(target, 6), 3);
+  CHECK_TEXT(noted, "c3 c4 c5 a6 b6 c6");
+}
+
+TEST(replay_needs_no_delegate_when_it_is_invoked) {
+  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+  CHECK_EQ(invoke_number(target, 1), 0);
+  CHECK_EQ(invoke_number(target, 2), 0);
+  CHECK_EQ(invoke_number(target, 3), 0);
+  add(target, noting('a'));
+  CHECK_TEXT(noted, "a2 a3");
+}
+
+TEST(replay_keeps_the_event_and_the_bytes) {
+  static parcel p;
+  unsigned char bytes[4000];
+  size_t sizes[] = {1, 32, 33, sizeof bytes}, i;
+  for (i = 0; i < 4; ++i) {
+    create_replaying(1, MULTICAST_REENTRY_RECURSE);
+    memset(bytes, (int)i + 1, sizeof bytes);
+    CHECK_EQ(multicast_invoke(target, 7, bytes, sizes[i]), 0);
+    memset(bytes, 0, sizeof bytes);
+    memset(&p, 0, sizeof p);
+    add(target, keeping(&p));
+    CHECK_EQ(p.calls, 1);
+    CHECK_EQ(p.size, sizes[i]);
+    CHECK_EQ((uintptr_t)p.payload % 16, 0);
+    CHECK_EQ(p.bytes[0], i + 1);
+    CHECK_EQ(p.bytes[sizes[i] - 1], i + 1);
+  }
+}
+
+TEST(replay_without_size_gives_the_pointer_itself) {
+  static seen s;
+  create_replaying(1, MULTICAST_REENTRY_RECURSE);
+  CHECK_EQ(multicast_invoke(target, 3, &target, 0), 0);
+  add(target, seeing(&s));
+  CHECK_EQ(s.calls, 1);
+  CHECK_EQ(s.event, 3);
+  CHECK(s.payload == &target);
+}
+
+TEST(replay_leaves_out_events_that_are_not_wanted) {
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  multicast_registration known = MULTICAST_REGISTRATION_INIT;
+  multicast_token token;
+  int number = 5;
+  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+  CHECK_EQ(multicast_invoke(target, 1, &number, sizeof number), 0);
+  CHECK_EQ(multicast_invoke(target, 2, &number, sizeof number), 0);
+  CHECK_EQ(multicast_invoke(target, 64, &number, sizeof number), 0);
+  options.events = 1u << 2;
+  token = add_with(target, noting('a'), &options);
+  CHECK_TEXT(noted, "a5@2 a5@64");
+  CHECK_OK(multicast_token_get(token, &known));
+  CHECK_EQ(known.events, 1u << 2);
+  CHECK_EQ(multicast_invoke(target, 1, &number, sizeof number), 0);
+  CHECK_EQ(multicast_invoke(target, 2, &number, sizeof number), 1);
+  CHECK_OK(multicast_token_get(add(target, noting('b')), &known));
+  CHECK_EQ(known.events, 0);
+}
+
+TEST(no_replay_gives_a_delegate_none) {
+  multicast_add_options options = flagged(MULTICAST_NO_REPLAY);
+  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 2);
+  add_with(target, noting('a'), &options);
+  CHECK_TEXT(noted, "");
+  invoke_numbers(3, 3);
+  CHECK_TEXT(noted, "a3");
+}
+
+TEST(no_replay_of_a_delegate_that_wants_some_events) {
+  multicast_add_options options = flagged(MULTICAST_NO_REPLAY);
+  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 1);
+  options.events = 1;
+  add_with(target, noting('a'), &options);
+  invoke_numbers(2, 2);
+  CHECK_TEXT(noted, "a2");
+}
+
+TEST(no_replay_has_no_effect_without_replay) {
+  multicast m = multicast_create();
+  multicast_add_options options = flagged(MULTICAST_NO_REPLAY);
+  add_with(m, noting('a'), &options);
+  CHECK_EQ(invoke_number(m, 1), 1);
+  CHECK_TEXT(noted, "a1");
+}
+
+TEST(replay_does_not_count_visits_and_calls_of_one_token) {
+  multicast_token token;
+  int number = 1, calls = 0;
+  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+  token = add(target, counter(&calls));
+  CHECK_EQ(multicast_token_invoke(token, 0, &number, sizeof number), 1);
+  CHECK_EQ(multicast_visit(target, visit_all, NULL), 1);
+  CHECK_EQ(calls, 2);
+  add(target, noting('a'));
+  CHECK_TEXT(noted, "");
+}
+
+TEST(replay_does_not_count_invocations_that_fail) {
+  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+  CHECK_STATUS(multicast_invoke(target, 0, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
+  add(target, noting('a'));
+  CHECK_TEXT(noted, "");
+}
+
+TEST(replay_of_many_gives_each_invocation_to_all_of_them) {
+  multicast_delegate delegates[3];
+  multicast_token tokens[3];
+  int i;
+  for (i = 0; i < 3; ++i) delegates[i] = noting((char)('a' + i));
+  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 3);
+  CHECK_OK(multicast_add_many(target, delegates, 3, NULL, tokens));
+  CHECK_TEXT(noted, "a2 b2 c2 a3 b3 c3");
+  CHECK_OK(multicast_token_remove(tokens[1]));
+  CHECK_OK(multicast_add_many(target, delegates, 1, NULL, NULL));
+  CHECK_TEXT(noted, "a2 b2 c2 a3 b3 c3 a2 a3");
+  noted_length = 0;
+  CHECK_EQ(invoke_number(target, 4), 3);
+  CHECK_TEXT(noted, "a4 c4 a4");
+  CHECK_OK(multicast_add_many(target, delegates, 0, NULL, tokens));
+}
+
+TEST(replay_of_unique_delegates_is_for_those_that_stay) {
+  multicast_delegate delegates[2] = {noting('a'), noting('a')};
+  multicast_add_options options = flagged(MULTICAST_UNIQUE);
+  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 1);
+  CHECK_OK(multicast_add_many(target, delegates, 2, &options, NULL));
+  CHECK_TEXT(noted, "a1");
+  add_with(target, noting('a'), &options);
+  CHECK_TEXT(noted, "a1 a1");
+  CHECK_EQ(multicast_count(target), 1);
+}
+
+TEST(replay_of_a_delegate_of_high_priority_is_that_of_any_other) {
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  options.priority = 5;
+  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+  add(target, noting('a'));
+  invoke_numbers(1, 1);
+  add_with(target, noting('b'), &options);
+  invoke_numbers(2, 2);
+  CHECK_TEXT(noted, "a1 b1 b2 a2");
+}
+
+/* ---- Delegates of all kinds ------------------------------------------------------------------ */
+
+TEST(replay_uses_up_a_delegate_that_is_called_once) {
+  multicast_add_options options = flagged(MULTICAST_ONCE);
+  multicast_token token;
+  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 3);
+  options.release = count_release_of;
+  token = add_with(target, noting('a'), &options);
+  CHECK_TEXT(noted, "a1");
+  CHECK_EQ(releases['a'], 1);
+  CHECK(!multicast_token_is_live(token));
+  CHECK_EQ(invoke_number(target, 4), 0);
+}
+
+TEST(replay_waits_in_the_queue_of_the_delegate) {
+  multicast_queue q = default_queue();
+  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 2);
+  CHECK_EQ(invoke_padded_number(target, 3, 100), 0);
+  add_queued(target, noting('a'), q);
+  CHECK_EQ(invoke_number(target, 4), 1);
+  CHECK_TEXT(noted, "");
+  CHECK_EQ(multicast_queue_run(q, 0), 4);
+  CHECK_TEXT(noted, "a1 a2 a3 a4");
+}
+
+TEST(replay_of_a_latest_delegate_leaves_the_newest_in_its_queue) {
+  multicast_queue q = default_queue();
+  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 3);
+  add_flagged(target, noting('a'), q, MULTICAST_LATEST);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_TEXT(noted, "a3");
+}
+
+static int strong_count, locks, unlocks;
+static void *lock_if_alive(void *context) {
+  ++locks;
+  return strong_count-- > 0 ? context : NULL;
+}
+static void count_unlock(void *strong) {
+  (void)strong;
+  ++unlocks;
+}
+
+TEST(replay_locks_weak_contexts_and_removes_dead_ones) {
+  multicast_add_options options = with_release(count_release_of);
+  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 3);
+  options.lock = lock_if_alive;
+  options.unlock = count_unlock;
+  strong_count = 2;
+  add_with(target, noting('a'), &options);
+  CHECK_TEXT(noted, "a1 a2");
+  CHECK_EQ(locks, 3);
+  CHECK_EQ(unlocks, 2);
+  CHECK_EQ(releases['a'], 1);
+  CHECK_EQ(multicast_count(target), 0);
+}
+
+static void *lock_shared(void *context) { return lock_if_alive(context); }
+
+TEST(replay_locks_contexts_of_one_kind) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  options.replay = 2;
+  options.lock_context = lock_shared;
+  options.unlock_context = count_unlock;
+  options.release_context = count_release_of;
+  target = multicast_create_with(&options);
+  invoke_numbers(1, 2);
+  strong_count = 3;
+  add(target, noting('a'));
+  CHECK_EQ(invoke_number(target, 3), 1);
+  CHECK_TEXT(noted, "a1 a2 a3");
+  CHECK_EQ(unlocks, 3);
+  CHECK_EQ(invoke_number(target, 4), 0);
+  CHECK_EQ(releases['a'], 1);
+}
+
+static multicast_token own;
+static void pause_it(echo *e) {
+  e->in_call = NULL;
+  own = multicast_token_current();
+  CHECK_OK(multicast_token_pause(own));
+}
+
+TEST(replay_leaves_out_a_delegate_while_it_is_paused) {
+  multicast_delegate d;
+  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 3);
+  d = echoing(&first, target, 'a', 0, 0);
+  first.in_call = pause_it;
+  add(target, d);
+  CHECK_TEXT(noted, "a1");
+  CHECK_OK(multicast_token_resume(own));
+  CHECK_EQ(invoke_number(target, 4), 1);
+  CHECK_TEXT(noted, "a1 a4");
+}
+
+TEST(replay_under_a_lifetime_that_has_a_queue_and_a_label) {
+  multicast_lifetime lifetime = multicast_lifetime_create();
+  multicast_add_options options = under(lifetime);
+  options.label = "replayed";
+  options.queue = default_queue();
+  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 2);
+  add_with(target, noting('a'), &options);
+  CHECK_EQ(multicast_queue_run(options.queue, 1), 1);
+  CHECK_OK(multicast_lifetime_end(lifetime));
+  CHECK_EQ(multicast_queue_run(options.queue, 0), 0);
+  CHECK_TEXT(noted, "a1");
+}
+
+/* ---- Changes inside a replay ----------------------------------------------------------------- */
+
+static void remove_itself(echo *e) {
+  (void)e;
+  CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
+  CHECK_EQ(releases['a'], 0);
+}
+static void remove_all_of_it(echo *e) { CHECK_EQ(multicast_remove_all(e->target), 1); }
+static void destroy_it(echo *e) {
+  CHECK_STATUS(multicast_destroy(e->target), MULTICAST_PENDING);
+  CHECK_STATUS(invoke_number(e->target, 9), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+static void release_echo(void *context) { ++releases[(int)((echo *)context)->name]; }
+
+static void add_that_goes(void (*go)(echo *), int64_t left) {
+  multicast_add_options options = with_release(release_echo);
+  multicast_delegate d;
+  multicast_token token;
+  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 3);
+  d = echoing(&first, target, 'a', 0, 0);
+  first.in_call = go;
+  token = add_with(target, d, &options);
+  CHECK_TEXT(noted, "a1");
+  CHECK_EQ(releases['a'], 1);
+  CHECK(!multicast_token_is_live(token));
+  CHECK_EQ(multicast_count(target), left);
+}
+
+TEST(replay_ends_when_the_delegate_removes_itself_in_it) { add_that_goes(remove_itself, 0); }
+TEST(replay_ends_when_all_are_removed_in_it) { add_that_goes(remove_all_of_it, 0); }
+TEST(replay_ends_when_the_multicast_is_destroyed_in_it) {
+  add_that_goes(destroy_it, MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+static void remove_neighbour(echo *e) {
+  e->in_call = NULL;
+  CHECK_OK(multicast_remove(e->target, noting('b')));
+}
+
+TEST(replay_goes_on_for_the_others_when_one_is_removed) {
+  multicast_delegate delegates[3];
+  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 2);
+  delegates[0] = echoing(&first, target, 'a', 0, 0);
+  delegates[1] = noting('b');
+  delegates[2] = noting('c');
+  first.in_call = remove_neighbour;
+  CHECK_OK(multicast_add_many(target, delegates, 3, NULL, NULL));
+  CHECK_TEXT(noted, "a1 c1 a2 c2");
+}
+
+static void add_second(echo *e) {
+  e->in_call = NULL;
+  add(e->target, noting('b'));
+}
+
+TEST(replay_inside_a_replay_comes_first) {
+  multicast_delegate d;
+  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 2);
+  d = echoing(&first, target, 'a', 0, 0);
+  first.in_call = add_second;
+  add(target, d);
+  CHECK_TEXT(noted, "a1 b1 b2 a2");
+  CHECK_EQ(invoke_number(target, 3), 2);
+  CHECK_TEXT(noted, "a1 b1 b2 a2 a3 b3");
+}
+
+TEST(replay_inside_an_invocation_has_that_invocation) {
+  multicast_delegate d;
+  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+  d = echoing(&first, target, 'a', 0, 0);
+  first.in_call = add_second;
+  add(target, d);
+  CHECK_EQ(invoke_number(target, 1), 1); /* which does not call the new delegate once more */
+  CHECK_TEXT(noted, "a1 b1");
+  CHECK_EQ(invoke_number(target, 2), 2);
+  CHECK_TEXT(noted, "a1 b1 a2 b2");
+}
+
+static void add_third(echo *e) {
+  e->in_call = NULL;
+  add(e->target, noting('c'));
+}
+
+TEST(replay_keeps_what_another_one_needs_that_it_is_inside_of) {
+  multicast_delegate d;
+  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 2);
+  d = echoing(&first, target, 'a', 3, 2); /* invokes with 11, 12 and 13 */
+  first.in_call = add_third;
+  add(target, d);
+  CHECK_TEXT(noted, "a1 c12 c13 a2 a11 a12 a13");
+  CHECK_EQ(invoke_number(target, 4), 2);
+}
+
+/* ---- Invocations inside a replay ------------------------------------------------------------- */
+
+static void add_inside_echo(multicast_reentry reentry, const char *wanted, int64_t result) {
+  multicast_delegate d;
+  create_replaying(2, reentry);
+  add(target, noting('b'));
+  invoke_numbers(1, 2);
+  noted_length = 0;
+  d = echoing(&first, target, 'a', 2, 2);
+  add(target, d);
+  CHECK_TEXT(noted, wanted);
+  CHECK_STATUS(first.result, result);
+}
+
+TEST(replay_has_what_is_invoked_inside_it_at_its_end) {
+  add_inside_echo(MULTICAST_REENTRY_RECURSE, "a1 b11 b12 a2 a11 a12", 1);
+}
+TEST(replay_refuses_invocations_inside_it) {
+  add_inside_echo(MULTICAST_REENTRY_REFUSE, "a1 a2", MULTICAST_ERROR_STATE);
+}
+TEST(replay_defers_invocations_inside_it) {
+  add_inside_echo(MULTICAST_REENTRY_DEFER, "a1 a2 b11 a11 b12 a12", 0);
+}
+TEST(replay_defers_the_latest_invocation_inside_it) {
+  add_inside_echo(MULTICAST_REENTRY_LATEST, "a1 a2 b12 a12", 0);
+}
+
+TEST(replay_has_deferred_invocations_when_they_are_made) {
+  multicast_delegate d;
+  create_replaying(4, MULTICAST_REENTRY_DEFER);
+  d = echoing(&first, target, 'a', 2, 2);
+  add(target, d);
+  CHECK_EQ(invoke_number(target, 1), 1);
+  CHECK_TEXT(noted, "a1 a11 a12");
+  add(target, noting('b'));
+  CHECK_TEXT(noted, "a1 a11 a12 b1 b11 b12");
+}
+
+TEST(replay_does_not_wait_for_itself) {
+  multicast_delegate d;
+  create_replaying(1, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 1);
+  d = echoing(&first, target, 'a', 200, 2); /* more than it may be behind */
+  add(target, d);
+  CHECK_EQ(first.calls, 201);
+  CHECK_EQ(first.result, 0);
+  add(target, noting('b'));
+  CHECK_EQ(invoke_number(target, 500), 2);
+  CHECK_EQ(first.calls, 202);
+}
+
+static void invoke_in_interest(void *context, multicast m, bool wanted) {
+  int i;
+  (void)context;
+  for (i = 1; wanted && i <= 100; ++i) CHECK_EQ(invoke_number(m, i), 0);
+}
+
+TEST(replay_has_what_interest_invokes) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  int calls = 0;
+  options.replay = 1;
+  options.interest = invoke_in_interest;
+  target = multicast_create_with(&options);
+  add(target, counter(&calls));
+  CHECK_EQ(calls, 100);
+}
+
+/* ---- Payloads -------------------------------------------------------------------------------- */
+
+static cargo packed[8];
+
+static void expect_releases(const cargo *of, int count, const char *wanted) {
+  char text[16] = "";
+  int i;
+  for (i = 0; i < count; ++i) text[i] = (char)('0' + of[i].releases);
+  CHECK_TEXT(text, wanted);
+}
+
+TEST(replay_keeps_no_more_payloads_than_it_has_to) {
+  int i;
+  static seen s;
+  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+  for (i = 0; i < 5; ++i) CHECK_EQ(hand_over(target, &packed[i]), 0);
+  expect_releases(packed, 5, "11100");
+  add(target, seeing(&s));
+  CHECK_EQ(s.calls, 2);
+  CHECK(s.payload == &packed[4]);
+  expect_releases(packed, 5, "11100");
+  CHECK_EQ(hand_over(target, &packed[5]), 1);
+  expect_releases(packed, 6, "111100");
+  CHECK_OK(multicast_destroy(target));
+  expect_releases(packed, 6, "111111");
+}
+
+TEST(replay_keeps_what_copy_has_made) {
+  static seen s;
+  multicast_invocation how;
+  create_replaying(1, MULTICAST_REENTRY_RECURSE);
+  add(target, seeing(&s));
+  how = copying(&packed[0]);
+  CHECK_EQ(multicast_invoke_with(target, &how, NULL), 1);
+  CHECK_EQ(copy_count, 1);
+  CHECK(s.payload == &packed[0]); /* as it happens the delegate gets the payload itself */
+  add(target, seeing(&s));
+  CHECK(s.payload == &copies[0]);
+  CHECK_EQ(copies[0].releases, 0);
+  CHECK_EQ(multicast_invoke_with(target, &how, NULL), 2);
+  CHECK_EQ(copy_count, 2);
+  CHECK_EQ(copies[0].releases, 1);
+  CHECK_OK(multicast_destroy(target));
+  CHECK_EQ(copies[1].releases, 1);
+  CHECK_EQ(packed[0].releases, 0);
+}
+
+TEST(replay_shares_its_payload_with_queued_calls) {
+  multicast_queue q = default_queue();
+  static seen s;
+  create_replaying(1, MULTICAST_REENTRY_RECURSE);
+  CHECK_EQ(hand_over(target, &packed[0]), 0);
+  add_queued(target, seeing(&s), q);
+  add_queued(target, seeing(&s), q);
+  CHECK_EQ(hand_over(target, &packed[1]), 2);
+  CHECK_EQ(packed[0].releases, 0);
+  CHECK_EQ(multicast_queue_run(q, 2), 2);
+  CHECK(s.payload == &packed[0]);
+  CHECK_EQ(packed[0].releases, 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 2);
+  CHECK_EQ(packed[1].releases, 0);
+  CHECK_OK(multicast_destroy(target));
+  CHECK_EQ(packed[1].releases, 1);
+}
+
+TEST(replay_of_waiting_invocations_does_not_make_them_wait) {
+  multicast_queue q = default_queue();
+  multicast_invocation how = handing_over(&packed[0]);
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  static seen s;
+  create_replaying(1, MULTICAST_REENTRY_RECURSE);
+  add_queued(target, seeing(&s), q);
+  CHECK_OK(multicast_queue_start(q));
+  how.flags = MULTICAST_WAIT;
+  CHECK_EQ(multicast_invoke_with(target, &how, &out), 1);
+  CHECK_OUTCOME(out, 0, 1, 0, 1, 0);
+  CHECK_EQ(packed[0].releases, 0);
+  CHECK_OK(multicast_destroy(target));
+  CHECK_EQ(packed[0].releases, 1);
+}
+
+TEST(replay_without_a_copy_is_out_of_memory_and_calls_nothing) {
+  multicast_invocation how = copying(&packed[0]);
+  create_replaying(1, MULTICAST_REENTRY_RECURSE);
+  add(target, noting('a'));
+  how.copy = copy_nothing;
+  CHECK_STATUS(multicast_invoke_with(target, &how, NULL), MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_TEXT(noted, "");
+  CHECK_EQ(packed[0].releases, 0);
+}
+
+static int replayed_when_released = -1;
+static void release_and_add(const void *payload, size_t size) {
+  (void)payload, (void)size;
+  replayed_when_released = 0;
+  add(target, counter(&replayed_when_released));
+}
+
+TEST(replay_releases_under_no_lock) {
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  create_replaying(1, MULTICAST_REENTRY_RECURSE);
+  how.release = release_and_add;
+  CHECK_EQ(multicast_invoke_with(target, &how, NULL), 0);
+  how.release = NULL;
+  CHECK_EQ(multicast_invoke_with(target, &how, NULL), 0); /* it has become a replay */
+  CHECK_EQ(replayed_when_released, 1);
+}
+
+/* ---- Memory, limits -------------------------------------------------------------------------- */
+
+TEST(replay_memory_is_bounded_and_given_back) {
+  multicast m;
+  int64_t blocks, before;
+  int i, calls = 0;
+  use_test_allocator();
+  m = create_replaying(0, MULTICAST_REENTRY_DEFER);
+  CHECK_EQ(invoke_padded_number(m, 1, 100), 0); /* this thread has a record now */
+  before = allocated_blocks;
+  m = create_replaying(8, MULTICAST_REENTRY_RECURSE);
+  for (i = 0; i < 8; ++i) CHECK_EQ(invoke_padded_number(m, i, 100), 0);
+  blocks = allocated_blocks;
+  CHECK_EQ(blocks, before + 16);
+  for (i = 0; i < 1000; ++i) CHECK_EQ(invoke_padded_number(m, i, 100), 0);
+  CHECK_EQ(allocated_blocks, blocks);
+  for (i = 0; i < 100; ++i) {
+    add(m, counter(&calls));
+    CHECK_OK(multicast_remove(m, counter(&calls)));
+    if (i == 0) blocks = allocated_blocks; /* the list and a slab have come */
+  }
+  CHECK_EQ(calls, 800);
+  CHECK_EQ(allocated_blocks, blocks);
+  CHECK_OK(multicast_destroy(m));
+  CHECK(allocated_blocks <= before + 1 /* the slab */);
+}
+
+TEST(replay_out_of_memory_is_a_status_and_changes_nothing) {
+  multicast_token token = {1};
+  int calls = 0, n;
+  use_test_allocator();
+  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+  add(target, counter(&calls));
+  invoke_numbers(1, 1);
+  calls = 0;
+  fail_only_once = true;
+  for (n = 0;; ++n) {
+    int64_t result;
+    has_failed = false;
+    fail_after = n;
+    result = invoke_number(target, 2);
+    fail_after = -1;
+    if (!has_failed) break;
+    CHECK_STATUS(result, MULTICAST_ERROR_OUT_OF_MEMORY);
+    CHECK_EQ(calls, 0);
+  }
+  CHECK(n >= 2);
+  CHECK_EQ(calls, 1);
+  for (n = 0;; ++n) {
+    multicast_status status;
+    has_failed = false;
+    fail_after = n;
+    status = multicast_add(target, noting('a'), NULL, &token);
+    fail_after = -1;
+    if (!has_failed) break;
+    CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
+    CHECK_EQ(token.id, 0);
+    CHECK_TEXT(noted, "");
+    CHECK_EQ(multicast_count(target), 1);
+  }
+  CHECK(n >= 2);
+  CHECK_TEXT(noted, "a1 a2");
+}
+
+static void *add_first(void *wanted) {
+  multicast_token token = {7};
+  CHECK_STATUS(multicast_add(target, noting('a'), NULL, &token), *(multicast_status *)wanted);
+  CHECK_EQ(token.id != 0, *(multicast_status *)wanted == MULTICAST_OK);
+  return NULL;
+}
+
+TEST(replay_on_a_thread_without_memory_for_its_record_is_out_of_memory) {
+  multicast_status wanted = MULTICAST_ERROR_OUT_OF_MEMORY;
+  use_test_allocator();
+  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+  fail_after = 0;
+  on_another_thread(add_first, &wanted);
+  fail_after = -1;
+  wanted = MULTICAST_OK;
+  on_another_thread(add_first, &wanted);
+  CHECK_EQ(invoke_number(target, 1), 1);
+  CHECK_TEXT(noted, "a1");
+}
+
+static void nest(void *context, uint32_t event, const void *payload, size_t size) {
+  multicast_token token = {7};
+  multicast inner = *(multicast *)context;
+  (void)payload, (void)size;
+  if (event < 254) {
+    CHECK_EQ(multicast_invoke(target, event + 1, NULL, 0), 1);
+    return;
+  }
+  CHECK_EQ(invoke_number(inner, 1), 1); /* there is one frame left */
+  CHECK_TEXT(noted, "b1");
+  add(inner, noting('c'));
+  CHECK_TEXT(noted, "b1 c1");
+  target = inner;
+  add(inner, echoing(&second, inner, 'd', 1, 5));
+  CHECK_STATUS(second.result, MULTICAST_ERROR_LIMIT);
+  CHECK_TEXT(noted, "b1 c1 d1");
+  CHECK(token.id == 7);
+}
+
+TEST(replay_when_nested_too_deep_is_a_limit) {
+  static multicast inner;
+  multicast_delegate d = {nest, &inner};
+  inner = create_replaying(3, MULTICAST_REENTRY_RECURSE);
+  add(inner, noting('b'));
+  target = multicast_create();
+  add(target, d);
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
+  noted_length = 0;
+  add(inner, noting('e'));
+  CHECK_TEXT(noted, "e1"); /* what failed is not kept */
+}
+
+static multicast_status deepest;
+static void nest_all(void *context, uint32_t event, const void *payload, size_t size) {
+  multicast_add_options options = with_release(count_release_of);
+  multicast_token token = {7};
+  (void)payload, (void)size;
+  if (multicast_invoke(target, event + 1, NULL, 0) != MULTICAST_ERROR_LIMIT) return;
+  deepest = multicast_add(*(multicast *)context, noting('a'), &options, &token);
+  CHECK_EQ(token.id, 0);
+  CHECK_EQ(releases['a'], 1);
+}
+
+TEST(replay_without_a_frame_left_is_a_limit_of_the_add) {
+  static multicast inner;
+  multicast_delegate d = {nest_all, &inner};
+  inner = create_replaying(3, MULTICAST_REENTRY_RECURSE);
+  target = multicast_create();
+  add(target, d);
+  CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
+  CHECK_STATUS(deepest, MULTICAST_ERROR_LIMIT);
+  CHECK_EQ(multicast_count(inner), 0);
+}
+
+TEST(replay_of_a_slot_that_is_used_again_is_empty) {
+  int i;
+  for (i = 0; i < 40; ++i) {
+    create_replaying(1 + (uint32_t)i, MULTICAST_REENTRY_RECURSE);
+    invoke_numbers(1, 50);
+    CHECK_OK(multicast_destroy(target));
+    create_replaying(2, MULTICAST_REENTRY_RECURSE);
+    add(target, noting('a'));
+    CHECK_TEXT(noted, "");
+    CHECK_OK(multicast_destroy(target));
+  }
+}
+
+/* ---- fork ------------------------------------------------------------------------------------ */
+
+static pid_t child;
+static void fork_inside(echo *e) {
+  e->in_call = NULL;
+  fflush(NULL);
+  child = fork();
+  CHECK(child >= 0);
+  if (child == 0) alarm(20);
+}
+
+TEST(replay_goes_on_in_the_child_of_a_fork_inside_it) {
+  multicast_delegate d;
+  int status = -1;
+  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+  invoke_numbers(1, 3);
+  d = echoing(&first, target, 'a', 0, 0);
+  first.in_call = fork_inside;
+  add(target, d);
+  CHECK_TEXT(noted, "a1 a2 a3");
+  CHECK_EQ(invoke_number(target, 4), 1);
+  CHECK_TEXT(noted, "a1 a2 a3 a4");
+  if (child == 0) _exit(0);
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK_EQ(status, 0);
+}
+
+static void use_kept_in_child(void *unused) {
+  static seen s;
+  (void)unused;
+  add(target, seeing(&s));
+  CHECK_EQ(s.calls, 1);
+  CHECK(s.payload == &packed[0]);
+  CHECK_EQ(hand_over(target, &packed[1]), 1);
+  CHECK_OK(multicast_destroy(target));
+  CHECK_EQ(packed[0].releases, 0); /* it is the parent's */
+  CHECK_EQ(packed[1].releases, 1);
+}
+
+TEST(replay_of_before_a_fork_is_released_in_the_parent_and_not_in_the_child) {
+  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+  CHECK_EQ(hand_over(target, &packed[0]), 0);
+  in_child(use_kept_in_child, NULL);
+  CHECK_EQ(packed[0].releases, 0);
+  CHECK_OK(multicast_destroy(target));
+  CHECK_EQ(packed[0].releases, 1);
+}

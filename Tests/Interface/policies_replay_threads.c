@@ -1,0 +1,481 @@
+/* Multicasts that replay, and several threads that invoke, add, remove and end. */
+
+#include "payloads.h"
+#include "policies.h"
+#include "queues.h"
+
+#include <sched.h>
+
+static multicast target;
+
+static multicast create_replaying(uint32_t replay) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  options.replay = replay;
+  target = multicast_create_with(&options);
+  CHECK(target.id != 0);
+  return target;
+}
+
+/* ---- One thread replays ---------------------------------------------------------------------- */
+
+/* A delegate whose first call waits. */
+typedef struct stopper {
+  gate entered, let_go;
+  int numbers[1000];
+  int count;
+} stopper;
+static stopper it = {GATE_INIT, GATE_INIT, {0}, 0};
+static multicast_token stopped;
+
+static void stop_in_first(void *context, uint32_t event, const void *payload, size_t size) {
+  stopper *s = context;
+  (void)event;
+  CHECK_EQ(size, sizeof(int));
+  memcpy(&s->numbers[s->count++], payload, sizeof(int));
+  if (s->count > 1) return;
+  stopped = multicast_token_current();
+  gate_open(&s->entered);
+  gate_wait(&s->let_go);
+}
+
+static multicast_add_options how_added = MULTICAST_ADD_OPTIONS_INIT;
+static multicast_status added;
+static void *add_stopper(void *unused) {
+  multicast_delegate d = {stop_in_first, &it};
+  (void)unused;
+  added = multicast_add(target, d, &how_added, NULL);
+  return NULL;
+}
+
+/* Invokes with 1 and 2, and adds on another thread, which waits in the call with 1. */
+static pthread_t begin_replay(uint32_t replay) {
+  pthread_t thread;
+  create_replaying(replay);
+  CHECK_EQ(invoke_number(target, 1), 0);
+  CHECK_EQ(invoke_number(target, 2), 0);
+  thread = start_thread(add_stopper, NULL);
+  gate_wait(&it.entered);
+  return thread;
+}
+
+static void expect_numbers(int from, int to) {
+  int i;
+  CHECK_EQ(it.count, to - from + 1);
+  for (i = from; i <= to; ++i) CHECK_EQ(it.numbers[i - from], i);
+}
+
+TEST(replay_has_what_other_threads_invoke_meanwhile) {
+  pthread_t thread = begin_replay(2);
+  int number, calls = 0;
+  add(target, counter(&calls));
+  CHECK_EQ(calls, 2);
+  for (number = 3; number <= 60; ++number) CHECK_EQ(invoke_number(target, number), 1);
+  CHECK_EQ(it.count, 1);
+  gate_open(&it.let_go);
+  join_thread(thread);
+  CHECK_OK(added);
+  CHECK_EQ(invoke_number(target, 61), 2);
+  expect_numbers(1, 61);
+  CHECK_EQ(calls, 61);
+}
+
+static void *add_other_stopper(void *stopper) {
+  multicast_delegate d = {stop_in_first, stopper};
+  CHECK_OK(multicast_add(target, d, NULL, NULL));
+  return NULL;
+}
+
+TEST(replays_on_several_threads_end_in_any_order) {
+  static stopper others[2] = {{GATE_INIT, GATE_INIT, {0}, 0}, {GATE_INIT, GATE_INIT, {0}, 0}};
+  pthread_t thread = begin_replay(2), threads[2];
+  int i, number;
+  for (i = 0; i < 2; ++i) {
+    threads[i] = start_thread(add_other_stopper, &others[i]);
+    gate_wait(&others[i].entered);
+  }
+  for (number = 3; number <= 50; ++number) CHECK_EQ(invoke_number(target, number), 0);
+  gate_open(&others[0].let_go);
+  join_thread(threads[0]);
+  CHECK_EQ(invoke_number(target, 51), 1);
+  gate_open(&it.let_go);
+  join_thread(thread);
+  CHECK_EQ(invoke_number(target, 52), 2);
+  gate_open(&others[1].let_go);
+  join_thread(threads[1]);
+  CHECK_EQ(invoke_number(target, 53), 3);
+  expect_numbers(1, 53);
+  for (i = 0; i < 2; ++i) CHECK_EQ(others[i].count, 53);
+}
+
+static void *invoke_hundred(void *returned) {
+  int number;
+  for (number = 3; number <= 102; ++number) CHECK(invoke_number(target, number) >= 0);
+  gate_open(returned);
+  return NULL;
+}
+
+TEST(replay_that_is_behind_makes_invocations_wait) {
+  static gate returned = GATE_INIT;
+  pthread_t thread = begin_replay(2), invoking = start_thread(invoke_hundred, &returned);
+  CHECK(!gate_opens_within(&returned, A_WHILE_MS));
+  gate_open(&it.let_go);
+  gate_wait(&returned);
+  join_thread(thread);
+  join_thread(invoking);
+  expect_numbers(1, 102);
+}
+
+static void *let_go_after_a_while(void *unused) {
+  (void)unused;
+  pause_ms(A_WHILE_MS);
+  gate_open(&it.let_go);
+  return NULL;
+}
+
+TEST(replay_is_waited_for_by_a_removal_and_ends_with_it) {
+  pthread_t thread = begin_replay(2), other = start_thread(let_go_after_a_while, NULL);
+  CHECK_OK(multicast_token_remove(stopped));
+  CHECK(it.let_go.is_open);
+  CHECK_EQ(it.count, 1);
+  join_thread(thread);
+  join_thread(other);
+  CHECK_OK(added);
+  CHECK_EQ(it.count, 1);
+}
+
+TEST(replay_with_a_removal_that_has_a_time_limit) {
+  pthread_t thread = begin_replay(2);
+  CHECK_STATUS(multicast_token_remove_within(stopped, 1000000), MULTICAST_ERROR_TIMEOUT);
+  gate_open(&it.let_go);
+  join_thread(thread);
+  CHECK_EQ(it.count, 1);
+}
+
+TEST(replay_ends_when_another_thread_destroys_the_multicast) {
+  static cargo kept;
+  pthread_t thread = begin_replay(2), other;
+  CHECK_EQ(hand_over(target, &kept), 0);
+  other = start_thread(let_go_after_a_while, NULL);
+  CHECK_OK(multicast_destroy(target));
+  CHECK(it.let_go.is_open);
+  CHECK_EQ(kept.releases, 1);
+  join_thread(thread);
+  join_thread(other);
+  CHECK_OK(added);
+  CHECK_EQ(it.count, 1);
+}
+
+TEST(replay_that_is_behind_ends_when_the_multicast_is_destroyed) {
+  static invoker i;
+  int number;
+  pthread_t thread = begin_replay(2);
+  for (number = 3; number <= 67; ++number) CHECK_EQ(invoke_number(target, number), 0);
+  invoke_in_background(&i, target);
+  pause_ms(A_WHILE_MS);
+  CHECK_STATUS(multicast_destroy_within(target, 0), MULTICAST_ERROR_TIMEOUT);
+  gate_open(&it.let_go);
+  CHECK_STATUS(invoke_finished(&i), MULTICAST_ERROR_INVALID_HANDLE);
+  join_thread(thread);
+  CHECK_EQ(it.count, 1);
+}
+
+/* ---- Cycles ---------------------------------------------------------------------------------- */
+
+/* Another thread is in a call of `other`, and invokes `target` until it would wait for the replay.
+ * The replay removes the delegate of `other`, and would wait for that call. */
+static multicast other;
+static multicast_token of_other;
+static gate is_inside = GATE_INIT, may_invoke = GATE_INIT;
+static multicast_status removed = 99;
+static int replayed;
+
+static void invoke_inside_other(void *context, uint32_t event, const void *payload, size_t size) {
+  int number;
+  (void)context, (void)event, (void)payload, (void)size;
+  gate_open(&is_inside);
+  gate_wait(&may_invoke);
+  for (number = 1; number <= 200; ++number) CHECK(invoke_number(target, number) >= 0);
+}
+
+static void remove_in_replay(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  if (++replayed > 1) return;
+  gate_open(&may_invoke);
+  pause_ms(A_WHILE_MS);
+  removed = multicast_token_remove(of_other);
+}
+
+static void *invoke_other(void *unused) {
+  (void)unused;
+  CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
+  return NULL;
+}
+
+TEST(replay_and_an_invocation_that_wait_for_each_other_do_not_hang) {
+  multicast_delegate inside = {invoke_inside_other, NULL}, d = {remove_in_replay, NULL};
+  pthread_t thread;
+  other = multicast_create();
+  of_other = add(other, inside);
+  create_replaying(1);
+  CHECK_EQ(invoke_number(target, 0), 0);
+  thread = start_thread(invoke_other, NULL);
+  gate_wait(&is_inside);
+  add(target, d);
+  CHECK(removed == MULTICAST_PENDING || removed == MULTICAST_OK);
+  join_thread(thread);
+  CHECK_EQ(replayed, 201);
+}
+
+/* The same, and the removal waits first. */
+static void remove_first(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  if (++replayed > 1) return;
+  removed = multicast_token_remove(of_other);
+}
+static void *open_late(void *unused) {
+  (void)unused;
+  pause_ms(2 * A_WHILE_MS);
+  gate_open(&may_invoke);
+  return NULL;
+}
+
+TEST(replay_whose_call_waits_for_an_invocation_does_not_make_that_wait) {
+  multicast_delegate inside = {invoke_inside_other, NULL}, d = {remove_first, NULL};
+  pthread_t thread, opening;
+  other = multicast_create();
+  of_other = add(other, inside);
+  create_replaying(1);
+  CHECK_EQ(invoke_number(target, 0), 0);
+  thread = start_thread(invoke_other, NULL);
+  gate_wait(&is_inside);
+  opening = start_thread(open_late, NULL);
+  add(target, d);
+  CHECK_OK(removed);
+  join_thread(thread);
+  join_thread(opening);
+  CHECK_EQ(replayed, 201);
+}
+
+/* ---- Threads that end, and fork -------------------------------------------------------------- */
+
+static cargo owned[4];
+static int calls_of_ending;
+
+static void end_in_call(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  if (++calls_of_ending == 1) pthread_exit(NULL);
+}
+static void destroy_and_end(void *context, uint32_t event, const void *payload, size_t size) {
+  CHECK_STATUS(multicast_destroy(target), MULTICAST_PENDING);
+  end_in_call(context, event, payload, size);
+}
+
+static void *add_given(void *delegate) {
+  multicast_add_options options = with_release(count_release);
+  multicast_delegate d = *(multicast_delegate *)delegate;
+  multicast_add(target, d, &options, NULL);
+  return NULL;
+}
+
+TEST(replay_is_given_up_when_its_thread_ends) {
+  static int ended;
+  multicast_delegate d = {end_in_call, &ended};
+  create_replaying(3);
+  CHECK_EQ(hand_over(target, &owned[0]), 0);
+  CHECK_EQ(hand_over(target, &owned[1]), 0);
+  on_another_thread(add_given, &d);
+  CHECK_EQ(calls_of_ending, 1);
+  CHECK_EQ(hand_over(target, &owned[2]), 1); /* it is called from now on */
+  CHECK_EQ(calls_of_ending, 2);
+  CHECK_EQ(owned[0].releases, 0);
+  CHECK_EQ(hand_over(target, &owned[3]), 1);
+  CHECK_EQ(owned[0].releases, 1); /* nothing needs it any more */
+  CHECK_EQ(ended, 0);
+  CHECK_OK(multicast_destroy(target));
+  CHECK_EQ(ended, 1);
+  CHECK_EQ(owned[3].releases, 1);
+}
+
+TEST(replay_is_given_up_when_its_thread_destroys_the_multicast_and_ends) {
+  static int ended;
+  multicast_delegate d = {destroy_and_end, &ended};
+  create_replaying(3);
+  CHECK_EQ(hand_over(target, &owned[0]), 0);
+  CHECK_EQ(hand_over(target, &owned[1]), 0);
+  on_another_thread(add_given, &d);
+  CHECK_EQ(calls_of_ending, 1);
+  CHECK_EQ(owned[0].releases, 1);
+  CHECK_EQ(owned[1].releases, 1);
+  CHECK_EQ(ended, 1);
+}
+
+static void use_in_child(void *unused) {
+  int calls = 0, number;
+  (void)unused;
+  CHECK_EQ(it.count, 1);
+  for (number = 3; number <= 200; ++number) CHECK_EQ(invoke_number(target, number), 1);
+  CHECK_EQ(it.count, 199);
+  CHECK_EQ(it.numbers[1], 3);
+  add(target, counter(&calls));
+  CHECK_EQ(calls, 2);
+  CHECK_OK(multicast_destroy(target));
+}
+
+TEST(replay_of_another_thread_is_given_up_in_the_child_of_a_fork) {
+  pthread_t thread = begin_replay(2);
+  in_child(use_in_child, NULL);
+  gate_open(&it.let_go);
+  join_thread(thread);
+  expect_numbers(1, 2);
+}
+
+TEST(replay_into_a_full_queue_waits_and_a_removal_does_not_wait_for_it) {
+  pthread_t thread;
+  create_replaying(3);
+  CHECK_EQ(invoke_number(target, 1), 0);
+  CHECK_EQ(invoke_number(target, 2), 0);
+  how_added.queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  thread = start_thread(add_stopper, NULL);
+  EVENTUALLY(stats_of(how_added.queue).pending == 1);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(multicast_remove_all(target), 1);
+  join_thread(thread);
+  CHECK_OK(added);
+  CHECK_EQ(stats_of(how_added.queue).pending, 0);
+}
+
+/* ---- Millions of numbered events ------------------------------------------------------------- */
+
+/* Each invoking thread counts its invocations, in its own order. A delegate gets those of each
+ * thread without a gap: the first one may be any, since what is older is not replayed. */
+enum { INVOKING = 2, ADDING = 2, REPLAYED = 16 };
+static struct {
+  uint32_t invoked[INVOKING];
+  int left; /* threads that still invoke */
+  uint64_t delegates;
+} all;
+
+typedef struct event {
+  uint32_t thread, number;
+} event;
+
+typedef struct listener {
+  uint32_t next[INVOKING]; /* 0: none has come yet */
+  uint64_t calls;
+} listener;
+
+static void listen_to(void *context, uint32_t unused, const void *payload, size_t size) {
+  listener *l = context;
+  event e;
+  uint32_t *next;
+  (void)unused;
+  CHECK_EQ(size, sizeof e);
+  memcpy(&e, payload, sizeof e);
+  next = &l->next[e.thread];
+  if (LOAD(*next) != 0) CHECK_EQ(e.number, LOAD(*next));
+  STORE(*next, e.number + 1); /* calls with events of one thread never overlap */
+  ADD(l->calls, 1);
+}
+
+static void *invoke_events(void *argument) {
+  event e = {(uint32_t)(intptr_t)argument, 1};
+  uint32_t count = all.invoked[e.thread];
+  for (; e.number <= count; ++e.number) {
+    CHECK(multicast_invoke(target, 0, &e, sizeof e) >= 0);
+  }
+  ADD(all.left, -1);
+  return NULL;
+}
+
+/* Adds a listener, lets it listen for a while, removes it, and so on. */
+static void *add_listeners(void *argument) {
+  unsigned seed = (unsigned)(intptr_t)argument;
+  bool is_last = false;
+  while (!is_last) {
+    listener l = {{0, 0}, 0};
+    multicast_delegate d = {listen_to, &l};
+    multicast_token token;
+    int i;
+    is_last = LOAD(all.left) == 0;
+    CHECK_OK(multicast_add(target, d, NULL, &token));
+    if (is_last) CHECK_EQ(l.calls, REPLAYED); /* nothing is invoked any more */
+    for (i = (int)(next(&seed) % 64); i > 0 && LOAD(all.left) > 0; --i) sched_yield();
+    if (LOAD(all.left) == 0) { /* it has all to the end */
+      for (i = 0; i < INVOKING; ++i) {
+        if (l.next[i] != 0) CHECK_EQ(l.next[i], all.invoked[i] + 1);
+      }
+    }
+    CHECK_OK(multicast_token_remove(token));
+    ADD(all.delegates, 1);
+  }
+  return NULL;
+}
+
+static void storm(uint32_t count) {
+  static listener always;
+  multicast_delegate d = {listen_to, &always};
+  pthread_t threads[INVOKING + ADDING];
+  int i;
+  create_replaying(REPLAYED);
+  add(target, d);
+  all.left = INVOKING;
+  for (i = 0; i < INVOKING; ++i) all.invoked[i] = count;
+  for (i = 0; i < INVOKING; ++i) {
+    threads[i] = start_thread(invoke_events, (void *)(intptr_t)i);
+  }
+  for (; i < INVOKING + ADDING; ++i) {
+    threads[i] = start_thread(add_listeners, (void *)(intptr_t)i);
+  }
+  for (i = 0; i < INVOKING + ADDING; ++i) pthread_join(threads[i], NULL);
+  for (i = 0; i < INVOKING; ++i) CHECK_EQ(always.next[i], count + 1);
+  CHECK_EQ(always.calls, (uint64_t)INVOKING * count);
+  CHECK(all.delegates > ADDING);
+  CHECK_OK(multicast_destroy(target));
+}
+
+/* MULTICAST_EVENTS, if it is set, is how many events each thread invokes. */
+static uint32_t event_count(void) {
+  const char *given = getenv("MULTICAST_EVENTS");
+  return given == NULL ? 100000 : (uint32_t)strtoul(given, NULL, 10);
+}
+
+TEST(replay_gives_each_event_once_and_in_order_whatever_threads_invoke_and_add) {
+  storm(event_count());
+}
+
+/* ---- A thread that was delayed by a replay --------------------------------------------------- */
+
+static gate in_replay = GATE_INIT, is_over = GATE_INIT;
+
+static void invoke_until_it_waits(void *context, uint32_t event, const void *payload,
+                                  size_t size) {
+  int i;
+  (void)context, (void)event, (void)payload, (void)size;
+  gate_wait(&in_replay);
+  for (i = 0; i < 80; ++i) CHECK(invoke_number(target, i) >= 0); /* waits from the 65th on */
+  gate_open(&is_over);
+}
+
+static void replay_meanwhile(void *context, uint32_t event, const void *payload, size_t size) {
+  int *calls = context;
+  (void)event, (void)payload, (void)size;
+  if ((*calls)++ > 0) return;
+  gate_open(&in_replay);
+  CHECK(!gate_opens_within(&is_over, A_WHILE_MS));
+}
+
+TEST(removal_waits_for_a_call_that_a_replay_of_this_thread_has_delayed) {
+  static int calls;
+  invoker i;
+  multicast other = multicast_create();
+  multicast_delegate late = {replay_meanwhile, &calls}, d = {invoke_until_it_waits, NULL};
+  create_replaying(1);
+  CHECK_EQ(invoke_number(target, 0), 0);
+  add(other, d);
+  invoke_in_background(&i, other);
+  CHECK_OK(multicast_add(target, late, NULL, NULL));
+  CHECK_OK(multicast_remove(other, d));
+  CHECK(gate_opens_within(&is_over, 0));
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(calls, 81);
+}

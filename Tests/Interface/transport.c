@@ -1,0 +1,705 @@
+/* Transports: what is published, and which names they are told of. */
+
+#include "notes.h"
+#include "queues.h"
+#include "transports.h"
+
+static wire it;
+
+/* ---- Publishing ------------------------------------------------------------------------------ */
+
+static void expect_observer_called(wire *w) {
+  (void)w;
+  CHECK_EQ(calls, 1);
+}
+
+TEST(transport_publishes_when_the_observers_were_notified) {
+  multicast_broadcaster b = create();
+  static const char payload[] = "six bytes";
+  attach(b, &it);
+  observe(b, NAME, counter(&calls));
+  expect_told(&it, "+" NAME);
+  it.inside = expect_observer_called;
+  CHECK_EQ(multicast_broadcaster_notify(b, NAME, 77, payload, 3), 1);
+  expect_told(&it, "!" NAME);
+  CHECK_EQ(it.event, 77);
+  CHECK(it.payload == payload && it.size == 3);
+  CHECK(pthread_equal(it.thread, pthread_self()));
+}
+
+TEST(transport_publishes_names_that_have_no_observers) {
+  multicast_broadcaster b = create();
+  attach(b, &it);
+  CHECK_EQ(notify(b, NAME), 0);
+  expect_told(&it, "!" NAME);
+  CHECK_OK(multicast_token_remove(observe(b, NAME, counter(&calls))));
+  expect_told(&it, "+" NAME " -" NAME);
+  CHECK_EQ(notify(b, NAME), 0);
+  expect_told(&it, "!" NAME);
+  CHECK_OK(multicast_destroy(find(b, NAME)));
+  CHECK_EQ(notify(b, NAME), 0);
+  expect_told(&it, "!" NAME);
+  CHECK_EQ(multicast_broadcaster_notify(b, NAME, 1, NULL, 0), 0);
+  CHECK(it.payload == NULL && it.size == 0);
+}
+
+TEST(transport_failure_is_the_result_of_notify) {
+  multicast_broadcaster b = create();
+  attach(b, &it);
+  observe(b, NAME, counter(&calls));
+  it.status = MULTICAST_ERROR_QUEUE_FULL;
+  CHECK_STATUS(notify(b, NAME), MULTICAST_ERROR_QUEUE_FULL);
+  CHECK_STATUS(notify(b, "Other"), MULTICAST_ERROR_QUEUE_FULL);
+  it.status = MULTICAST_ERROR_INVALID_HANDLE;
+  CHECK_STATUS(notify(b, NAME), MULTICAST_ERROR_INVALID_HANDLE);
+  it.status = MULTICAST_PENDING;
+  CHECK_EQ(notify(b, NAME), 1);
+  CHECK_EQ(calls, 3);
+}
+
+TEST(transport_publishes_nothing_that_is_not_valid) {
+  multicast_broadcaster b = create(), none = {0};
+  char too_long[LONGEST + 2];
+  multicast_invocation how = multicast_invocation_default();
+  attach(b, &it);
+  memset(too_long, 'x', sizeof too_long - 1);
+  too_long[LONGEST + 1] = 0;
+  CHECK_STATUS(notify(none, NAME), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(notify(b, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(notify(b, ""), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(notify(b, too_long), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_broadcaster_notify(b, NAME, 1, NULL, 2), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_broadcaster_notify_with(b, NAME, NULL, NULL),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_broadcaster_notify_with(b, "", &how, NULL),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  how.size = 1;
+  CHECK_STATUS(multicast_broadcaster_notify_with(b, NAME, &how, NULL),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  expect_told(&it, "");
+  too_long[LONGEST] = 0;
+  CHECK_EQ(notify(b, too_long), 0);
+  CHECK_EQ(it.length, LONGEST + 1);
+}
+
+static multicast_broadcaster nested;
+static int64_t innermost;
+static void notify_again(wire *w) {
+  int64_t result;
+  (void)w;
+  result = notify(nested, NAME);
+  if (result < 0) innermost = result;
+}
+
+TEST(transport_that_notifies_inside_is_called_until_the_limit) {
+  nested = create();
+  attach(nested, &it);
+  it.inside = notify_again;
+  CHECK_EQ(notify(nested, NAME), 0);
+  CHECK_STATUS(innermost, MULTICAST_ERROR_LIMIT);
+}
+
+/* ---- Delivering ------------------------------------------------------------------------------ */
+
+TEST(deliver_notifies_the_observers_and_publishes_nothing) {
+  multicast_broadcaster b = create();
+  parcel p = {0};
+  attach(b, &it);
+  CHECK_EQ(multicast_broadcaster_deliver(b, NAME, 0, NULL, 0), 0);
+  observe(b, NAME, keeping(&p));
+  observe(b, NAME, counter(&calls));
+  expect_told(&it, "+" NAME);
+  CHECK_EQ(multicast_broadcaster_deliver(b, NAME, 9, "abc", 3), 2);
+  CHECK(p.calls == 1 && p.size == 3 && memcmp(p.bytes, "abc", 3) == 0);
+  expect_told(&it, "");
+  detach(b);
+  CHECK_EQ(multicast_broadcaster_deliver(b, NAME, 9, "abc", 3), 2);
+}
+
+TEST(deliver_queues_calls_as_notify_does) {
+  multicast_queue q = create_queue();
+  multicast_broadcaster b = create_on(q);
+  parcel p = {0};
+  char large[100] = "copied";
+  observe(b, NAME, keeping(&p));
+  CHECK_EQ(multicast_broadcaster_deliver(b, NAME, 9, large, sizeof large), 1);
+  large[0] = 'X';
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(p.size == sizeof large && memcmp(p.bytes, "copied", 6) == 0);
+}
+
+TEST(deliver_refuses_what_notify_refuses) {
+  multicast_broadcaster b = create(), none = {0};
+  CHECK_STATUS(multicast_broadcaster_deliver(none, NAME, 0, NULL, 0),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_broadcaster_deliver(b, NULL, 0, NULL, 0),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_broadcaster_deliver(b, "", 0, NULL, 0), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_broadcaster_deliver(b, NAME, 0, NULL, 1),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_OK(multicast_destroy(find(b, NAME)));
+  CHECK_EQ(multicast_broadcaster_deliver(b, NAME, 0, NULL, 0), 0);
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  CHECK_STATUS(multicast_broadcaster_deliver(b, NAME, 0, NULL, 0),
+               MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+/* ---- Which names have observers -------------------------------------------------------------- */
+
+static multicast_broadcaster heard;
+static multicast_lifetime life;
+static multicast_queue queue;
+
+static void *lock_dead(void *context) {
+  (void)context;
+  return NULL;
+}
+static void unlock_dead(void *strong) { (void)strong; }
+static bool pass_registration(void *context, const multicast_registration *registration) {
+  (void)context, (void)registration;
+  return true;
+}
+
+/* Each adds one observer, or removes all. */
+static void come(void) { observe(heard, NAME, counter(&calls)); }
+static void come_directly(void) { add(find(heard, NAME), counter(&calls)); }
+static void come_together(void) {
+  multicast_delegate d[2];
+  d[0] = d[1] = counter(&calls);
+  CHECK_OK(multicast_broadcaster_register_many(heard, NAME, d, 2, NULL, NULL));
+}
+static void come_once(void) {
+  multicast_add_options options = multicast_add_options_default();
+  options.flags = MULTICAST_ONCE;
+  observe_with(heard, NAME, counter(&calls), &options);
+}
+static void come_dead(void) {
+  multicast_add_options options = multicast_add_options_default();
+  options.lock = lock_dead;
+  options.unlock = unlock_dead;
+  observe_with(heard, NAME, counter(&calls), &options);
+}
+static void come_for_life(void) {
+  multicast_add_options options;
+  life = multicast_lifetime_create();
+  options = under(life);
+  observe_with(heard, NAME, counter(&calls), &options);
+}
+static void come_queued(void) {
+  multicast_add_options options;
+  queue = create_queue();
+  options = to_queue(queue);
+  observe_with(heard, NAME, counter(&calls), &options);
+}
+
+static void go_unregistered(void) {
+  multicast_broadcaster_unregister(heard, NAME, counter(&calls));
+  multicast_broadcaster_unregister(heard, NAME, counter(&calls));
+}
+static void go_all(void) { CHECK(multicast_broadcaster_unregister_all(heard, NAME) > 0); }
+static void go_context(void) {
+  CHECK(multicast_broadcaster_unregister_context(heard, NAME, &calls) > 0);
+}
+static void go_directly(void) {
+  CHECK_OK(multicast_remove_every(find(heard, NAME), counter(&calls)));
+}
+static void go_at(void) {
+  multicast m = find(heard, NAME);
+  while (multicast_count(m) > 0) CHECK_OK(multicast_remove_at(m, 0));
+}
+static void go_called(void) { CHECK_EQ(multicast_invoke(find(heard, NAME), 0, NULL, 0), 1); }
+static void go_found_dead(void) { CHECK_EQ(multicast_invoke(find(heard, NAME), 0, NULL, 0), 0); }
+static void go_pruned(void) { CHECK_EQ(multicast_prune(find(heard, NAME)), 1); }
+static void go_enumerated(void) {
+  CHECK_EQ(multicast_enumerate(find(heard, NAME), pass_registration, NULL), 0);
+}
+static void go_with_life(void) { CHECK_OK(multicast_lifetime_end(life)); }
+static void go_with_queue(void) { CHECK_OK(multicast_queue_destroy(queue)); }
+static void go_with_multicast(void) { CHECK_OK(multicast_destroy(find(heard, NAME))); }
+
+typedef struct way {
+  void (*come)(void);
+  void (*go)(void);
+} way;
+
+static const way ways[] = {
+    {come, go_unregistered},       {come, go_all},           {come, go_context},
+    {come, go_directly},           {come, go_at},            {come_directly, go_unregistered},
+    {come_directly, go_directly},  {come_together, go_unregistered},
+    {come_together, go_at},        {come_once, go_called},   {come_dead, go_found_dead},
+    {come_dead, go_pruned},        {come_dead, go_enumerated},
+    {come_for_life, go_with_life}, {come_queued, go_with_queue},
+    {come, go_with_multicast},     {come_directly, go_with_multicast}};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+/* One way after the other, in any order of two. */
+static void expect_all_told(void) {
+  int first, second;
+  for (first = 0; first < WAYS; ++first) {
+    for (second = 0; second < WAYS; ++second) {
+      /* Nothing is added to a multicast that was destroyed. */
+      if (ways[first].go == go_with_multicast && ways[second].come == come_directly) continue;
+      ways[first].come();
+      expect_told(&it, "+" NAME);
+      ways[first].go();
+      expect_told(&it, "-" NAME);
+      ways[second].come();
+      expect_told(&it, "+" NAME);
+      ways[second].go();
+      expect_told(&it, "-" NAME);
+      come();
+      expect_told(&it, "+" NAME);
+      go_all();
+      expect_told(&it, "-" NAME);
+    }
+  }
+}
+
+TEST(transport_is_told_of_the_first_observer_and_of_the_last) {
+  heard = create();
+  attach(heard, &it);
+  expect_all_told();
+}
+
+TEST(transport_is_told_of_an_add_to_a_name_that_never_had_observers) {
+  heard = create();
+  attach(heard, &it);
+  come_directly();
+  expect_told(&it, "+" NAME);
+}
+
+TEST(transport_is_told_of_names_that_are_older_than_itself) {
+  heard = create();
+  come();
+  go_all();
+  attach(heard, &it);
+  expect_told(&it, "");
+  expect_all_told();
+}
+
+TEST(transport_is_told_of_registrations_that_are_older_than_itself) {
+  int i;
+  for (i = 0; i < WAYS; ++i) {
+    heard = create();
+    ways[i].come();
+    attach(heard, &it);
+    expect_told(&it, "+" NAME);
+    ways[i].go();
+    expect_told(&it, "-" NAME);
+    CHECK_OK(multicast_broadcaster_destroy(heard));
+    CHECK_EQ(it.releases, 1);
+  }
+}
+
+TEST(transport_is_told_of_a_removal_by_token) {
+  multicast_token older, newer;
+  heard = create();
+  older = observe(heard, NAME, counter(&calls));
+  attach(heard, &it);
+  newer = observe(heard, NAME, counter(&calls));
+  CHECK_OK(multicast_token_remove(older));
+  expect_told(&it, "+" NAME);
+  CHECK_OK(multicast_token_remove_nowait(newer));
+  expect_told(&it, "-" NAME);
+}
+
+TEST(transport_is_told_of_many_observers_only_of_the_first_and_of_the_last) {
+  int i;
+  heard = create();
+  attach(heard, &it);
+  for (i = 0; i < 100; ++i) come();
+  expect_told(&it, "+" NAME);
+  for (i = 0; i < 99; ++i) CHECK_OK(multicast_broadcaster_unregister(heard, NAME, counter(&calls)));
+  expect_told(&it, "");
+  go_unregistered();
+  expect_told(&it, "-" NAME);
+}
+
+TEST(transport_is_told_on_the_thread_that_has_caused_it) {
+  heard = create();
+  attach(heard, &it);
+  come();
+  CHECK(pthread_equal(it.thread, pthread_self()));
+}
+
+TEST(transport_without_functions_for_names_is_not_told) {
+  multicast_transport transport = transport_of(&it);
+  transport.subscribe = NULL;
+  transport.unsubscribe = NULL;
+  transport.release = NULL;
+  heard = create();
+  CHECK_OK(multicast_broadcaster_attach(heard, &transport));
+  come();
+  go_all();
+  CHECK_EQ(notify(heard, NAME), 0);
+  expect_told(&it, "!" NAME);
+  CHECK_OK(multicast_broadcaster_destroy(heard));
+}
+
+/* It may be told more than once, until it does not refuse. */
+static void expect_told_again(void) {
+  const char *again = "+" NAME " ";
+  while (strncmp(it.told, again, strlen(again)) == 0) {
+    memmove(it.told, it.told + strlen(again), strlen(it.told) + 1 - strlen(again));
+  }
+  expect_told(&it, "+" NAME);
+}
+
+TEST(transport_that_refuses_a_name_is_told_again) {
+  heard = create();
+  come();
+  attach(heard, &it);
+  go_all();
+  expect_told(&it, "+" NAME " -" NAME);
+  it.status = MULTICAST_ERROR_OUT_OF_MEMORY;
+  come();
+  expect_told_again();
+  come();
+  expect_told_again();
+  it.status = MULTICAST_OK;
+  CHECK_OK(multicast_broadcaster_unregister(heard, NAME, counter(&calls)));
+  expect_told(&it, "+" NAME);
+  go_all();
+  expect_told(&it, "-" NAME);
+  it.status = MULTICAST_ERROR_STATE;
+  come();
+  expect_told_again();
+  go_all(); /* it was not subscribed */
+  expect_told(&it, "");
+}
+
+/* ---- Attaching ------------------------------------------------------------------------------- */
+
+TEST(transport_is_told_of_the_names_that_have_observers_when_it_is_attached) {
+  enum { NAMES = 300 };
+  multicast_transport transport = transport_of(&it);
+  int i, told[NAMES] = {0};
+  const char *next;
+  heard = create();
+  for (i = 0; i < NAMES; ++i) {
+    if (i % 2 == 0) observe(heard, numbered("N", i), counter(&calls));
+    if (i % 2 == 1) (void)find(heard, numbered("N", i));
+  }
+  CHECK_OK(multicast_broadcaster_attach(heard, &transport));
+  for (next = it.told; (next = strstr(next, "+N.")) != NULL; ++next) ++told[atoi(next + 3)];
+  for (i = 0; i < NAMES; ++i) CHECK_EQ(told[i], i % 2 == 0);
+  memset(&it, 0, sizeof it);
+  observe(heard, "N.1", counter(&calls));
+  observe(heard, "N.2", counter(&calls));
+  expect_told(&it, "+N.1");
+}
+
+static int next_name;
+static void register_another(wire *w) {
+  (void)w;
+  if (next_name < 200) observe(heard, numbered("N", next_name++), counter(&calls));
+}
+
+TEST(transport_is_told_once_of_names_that_come_while_it_is_attached) {
+  multicast_transport transport = transport_of(&it);
+  int i, told[200] = {0};
+  const char *next;
+  heard = create();
+  register_another(&it);
+  it.inside = register_another;
+  CHECK_OK(multicast_broadcaster_attach(heard, &transport));
+  CHECK_EQ(next_name, 200);
+  for (next = it.told; (next = strstr(next, "+N.")) != NULL; ++next) ++told[atoi(next + 3)];
+  for (i = 0; i < 200; ++i) CHECK_EQ(told[i], 1);
+}
+
+TEST(transport_that_replaces_another_is_told_of_all_names) {
+  wire second;
+  heard = create();
+  attach(heard, &it);
+  come();
+  observe(heard, "Other", counter(&calls));
+  go_all();
+  expect_told(&it, "+" NAME " +Other -" NAME);
+  attach(heard, &second);
+  CHECK_EQ(it.releases, 1);
+  expect_told(&it, ""); /* its end is enough */
+  expect_told(&second, "+Other");
+  come();
+  CHECK_EQ(notify(heard, "Other"), 1);
+  CHECK_EQ(multicast_broadcaster_unregister_all(heard, "Other"), 1);
+  expect_told(&second, "+" NAME " !Other -Other");
+  detach(heard);
+  CHECK_EQ(second.releases, 1);
+  expect_told(&second, "");
+  go_all();
+  come();
+  CHECK_EQ(notify(heard, NAME), 1);
+  attach(heard, &it);
+  expect_told(&it, "+" NAME);
+}
+
+TEST(transport_that_is_detached_is_released_once_and_not_called) {
+  heard = create();
+  detach(heard); /* there is none */
+  attach(heard, &it);
+  detach(heard);
+  CHECK_EQ(it.releases, 1);
+  detach(heard);
+  CHECK_EQ(it.releases, 1);
+  come();
+  CHECK_EQ(notify(heard, NAME), 1);
+  expect_told(&it, "");
+  CHECK_OK(multicast_broadcaster_destroy(heard));
+  CHECK_EQ(it.releases, 1);
+}
+
+TEST(transport_of_a_broadcaster_that_is_destroyed_is_released_and_told_no_more) {
+  heard = create();
+  attach(heard, &it);
+  come();
+  expect_told(&it, "+" NAME);
+  CHECK_OK(multicast_broadcaster_destroy(heard));
+  expect_told(&it, "");
+  CHECK_EQ(it.releases, 1);
+  heard = create(); /* in the same slot */
+  come();
+  CHECK_EQ(notify(heard, NAME), 1);
+  expect_told(&it, "");
+}
+
+TEST(transport_of_the_default_broadcaster_can_be_attached_and_detached) {
+  heard = multicast_broadcaster_default();
+  attach(heard, &it);
+  come();
+  CHECK_EQ(notify(heard, NAME), 1);
+  expect_told(&it, "+" NAME " !" NAME);
+  CHECK_STATUS(multicast_broadcaster_destroy(heard), MULTICAST_ERROR_STATE);
+  CHECK_EQ(it.releases, 0);
+  detach(heard);
+  CHECK_EQ(it.releases, 1);
+}
+
+TEST(transport_can_be_attached_to_several_broadcasters) {
+  multicast_broadcaster other = create();
+  multicast_transport transport = transport_of(&it);
+  heard = create();
+  CHECK_OK(multicast_broadcaster_attach(heard, &transport));
+  CHECK_OK(multicast_broadcaster_attach(other, &transport));
+  come();
+  observe(other, NAME, counter(&calls));
+  expect_told(&it, "+" NAME " +" NAME);
+}
+
+TEST(transport_that_cannot_be_attached_is_released) {
+  multicast_broadcaster none = {0}, stale = create();
+  multicast_transport transport = transport_of(&it);
+  CHECK_OK(multicast_broadcaster_destroy(stale));
+  CHECK_STATUS(multicast_broadcaster_attach(none, &transport), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(it.releases, 1);
+  CHECK_STATUS(multicast_broadcaster_attach(stale, &transport), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_EQ(it.releases, 2);
+  CHECK_STATUS(multicast_broadcaster_attach(none, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  transport.publish = NULL;
+  CHECK_STATUS(multicast_broadcaster_attach(create(), &transport),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(it.releases, 3);
+}
+
+TEST(transport_that_cannot_be_read_stays_the_callers) {
+  struct {
+    multicast_transport known;
+    uint64_t unknown;
+  } newer;
+  wire first;
+  heard = create();
+  attach(heard, &first);
+  memset(&newer, 0, sizeof newer);
+  newer.known = transport_of(&it);
+  newer.known.struct_size = 0;
+  CHECK_STATUS(multicast_broadcaster_attach(heard, &newer.known), MULTICAST_ERROR_INVALID_ARGUMENT);
+  newer.known.struct_size = sizeof newer.known - 1;
+  CHECK_STATUS(multicast_broadcaster_attach(heard, &newer.known), MULTICAST_ERROR_INVALID_ARGUMENT);
+  newer.known.struct_size = sizeof newer;
+  newer.unknown = 1;
+  CHECK_STATUS(multicast_broadcaster_attach(heard, &newer.known), MULTICAST_ERROR_INVALID_ARGUMENT);
+  newer.known.struct_size = sizeof newer.known;
+  newer.known.flags = 1;
+  CHECK_STATUS(multicast_broadcaster_attach(heard, &newer.known), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(it.releases, 0);
+  CHECK_EQ(notify(heard, NAME), 0);
+  expect_told(&first, "!" NAME); /* nothing has changed */
+  newer.known.struct_size = sizeof newer;
+  newer.known.flags = 0;
+  newer.unknown = 0;
+  CHECK_OK(multicast_broadcaster_attach(heard, &newer.known));
+  CHECK_EQ(first.releases, 1);
+}
+
+TEST(transport_init_fills_a_struct) {
+  multicast_transport transport, expected = MULTICAST_TRANSPORT_INIT;
+  memset(&transport, 0xAA, sizeof transport);
+  CHECK_OK(multicast_transport_init(&transport, sizeof transport));
+  CHECK_EQ(memcmp(&transport, &expected, sizeof transport), 0);
+  transport = multicast_transport_default();
+  CHECK_EQ(memcmp(&transport, &expected, sizeof transport), 0);
+  CHECK_STATUS(multicast_transport_init(NULL, sizeof transport), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_transport_init(&transport, sizeof transport - 1),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(multicast_transport_init(&transport, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);
+}
+
+/* ---- Inside its functions -------------------------------------------------------------------- */
+
+static void expect_own_call(wire *w) {
+  multicast_token token = multicast_token_current();
+  multicast_registration registration = multicast_registration_default();
+  CHECK(multicast_token_is_live(token));
+  CHECK_OK(multicast_token_get(token, &registration));
+  /* A transport is not a delegate that a caller can invoke. */
+  CHECK_STATUS(multicast_token_invoke(token, 0, "x", 1), MULTICAST_ERROR_STATE);
+  w->inside = NULL;
+}
+
+TEST(transport_is_a_call_that_only_the_library_makes) {
+  heard = create();
+  attach(heard, &it);
+  it.inside = expect_own_call;
+  CHECK_EQ(notify(heard, NAME), 0);
+  CHECK(it.inside == NULL);
+}
+
+static void go_and_come(wire *w) {
+  w->inside = NULL;
+  go_all();
+  come();
+  go_all();
+}
+
+TEST(transport_is_told_of_changes_inside_of_it_afterwards) {
+  heard = create();
+  attach(heard, &it);
+  it.inside = go_and_come;
+  come();
+  expect_told(&it, "+" NAME " -" NAME);
+}
+
+static void detach_inside(wire *w) {
+  w->inside = NULL;
+  CHECK_STATUS(multicast_broadcaster_attach(heard, NULL), MULTICAST_PENDING);
+  CHECK_EQ(w->releases, 0);
+}
+
+TEST(transport_that_is_detached_inside_of_it_is_released_afterwards) {
+  heard = create();
+  attach(heard, &it);
+  it.inside = detach_inside;
+  CHECK_EQ(notify(heard, NAME), 0);
+  CHECK_EQ(it.releases, 1);
+  attach(heard, &it);
+  it.inside = detach_inside;
+  come();
+  expect_told(&it, "+" NAME);
+  CHECK_EQ(it.releases, 1);
+  attach(heard, &it);
+  it.inside = detach_inside;
+  go_all();
+  expect_told(&it, "+" NAME " -" NAME);
+  CHECK_EQ(it.releases, 1);
+}
+
+static void destroy_inside(wire *w) {
+  w->inside = NULL;
+  CHECK_STATUS(multicast_broadcaster_destroy(heard), MULTICAST_PENDING);
+  CHECK_EQ(w->releases, 0);
+}
+
+TEST(transport_may_destroy_its_broadcaster) {
+  heard = create();
+  attach(heard, &it);
+  it.inside = destroy_inside;
+  CHECK_EQ(notify(heard, NAME), 0);
+  CHECK_EQ(it.releases, 1);
+  expect_stale(heard);
+  heard = create();
+  attach(heard, &it);
+  it.inside = destroy_inside;
+  come();
+  CHECK_EQ(it.releases, 1);
+  expect_told(&it, "+" NAME);
+  heard = create();
+  come();
+  memset(&it, 0, sizeof it);
+  {
+    multicast_transport transport = transport_of(&it);
+    it.inside = destroy_inside;
+    CHECK_OK(multicast_broadcaster_attach(heard, &transport)); /* it was attached */
+  }
+  CHECK_EQ(it.releases, 1);
+}
+
+static wire next_one;
+static void replace_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  attach(heard, &next_one);
+}
+
+TEST(transport_that_an_observer_attaches_publishes_what_that_was_notified_of) {
+  multicast_delegate d = {replace_inside, NULL};
+  heard = create();
+  attach(heard, &it);
+  observe(heard, NAME, d);
+  CHECK_EQ(notify(heard, NAME), 1);
+  expect_told(&it, "+" NAME);
+  CHECK_EQ(it.releases, 1);
+  expect_told(&next_one, "+" NAME " !" NAME);
+}
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+TEST(transport_takes_no_memory_for_good) {
+  int64_t blocks;
+  int round;
+  use_test_allocator();
+  for (round = 0; round < 3; ++round) {
+    blocks = allocated_blocks;
+    heard = create();
+    come();
+    attach(heard, &it);
+    observe(heard, "Other", counter(&calls));
+    CHECK_OK(multicast_destroy(find(heard, "Other")));
+    observe(heard, "Other", counter(&calls));
+    CHECK_EQ(notify(heard, NAME), 1);
+    attach(heard, &next_one);
+    CHECK_OK(multicast_broadcaster_destroy(heard));
+    if (round > 0) CHECK_EQ(allocated_blocks, blocks);
+  }
+}
+
+TEST(transport_that_there_is_no_memory_for_is_released_and_changes_nothing) {
+  int successes;
+  use_test_allocator();
+  heard = create();
+  observe(heard, "First", counter(&calls));
+  attach(heard, &it);
+  CHECK_OK(multicast_broadcaster_destroy(heard));
+  for (successes = 0;; ++successes) {
+    multicast_transport transport = transport_of(&it);
+    multicast_status status;
+    heard = create();
+    observe(heard, "First", counter(&calls));
+    observe(heard, "Second", counter(&calls));
+    memset(&it, 0, sizeof it);
+    fail_after = successes;
+    has_failed = false;
+    status = multicast_broadcaster_attach(heard, &transport);
+    fail_after = -1;
+    if (!has_failed) {
+      CHECK_OK(status);
+      break;
+    }
+    if (status == MULTICAST_OK) continue;
+    CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
+    CHECK_EQ(it.releases, 1);
+    expect_told(&it, "");
+    CHECK_EQ(notify(heard, "First"), 1);
+    CHECK_EQ(multicast_broadcaster_unregister_all(heard, "First"), 1);
+    CHECK_OK(multicast_broadcaster_destroy(heard));
+  }
+  CHECK(successes > 3);
+}

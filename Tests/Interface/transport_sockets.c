@@ -1,0 +1,86 @@
+/* A transport of one's own, over a pair of sockets: an example of one, between the marks. */
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "notes.h"
+#include "transports.h"
+
+/* [transport] */
+typedef struct message {
+  char name[256];
+  uint32_t event;
+  uint32_t size;
+  unsigned char bytes[1024];
+} message;
+
+static multicast_status send_message(void *context, const char *protocol, uint32_t event,
+                                     const void *payload, size_t size) {
+  message m = {{0}, event, (uint32_t)size, {0}};
+  if (size > sizeof m.bytes) return MULTICAST_ERROR_LIMIT;
+  strcpy(m.name, protocol);
+  if (size > 0) memcpy(m.bytes, payload, size);
+  return send(*(int *)context, &m, sizeof m, MSG_NOSIGNAL) == sizeof m ? MULTICAST_OK
+                                                                        : MULTICAST_ERROR_SYSTEM;
+}
+
+/* The body of a thread, until the other side closes its socket. */
+typedef struct receiver {
+  multicast_broadcaster broadcaster;
+  int socket;
+} receiver;
+static void *receive_messages(void *argument) {
+  receiver *r = argument;
+  message m;
+  while (recv(r->socket, &m, sizeof m, 0) == sizeof m) {
+    multicast_broadcaster_deliver(r->broadcaster, m.name, m.event, m.bytes, m.size);
+  }
+  return NULL;
+}
+
+static void close_socket(void *context) { shutdown(*(int *)context, SHUT_RDWR); }
+
+static void connect_by(int *socket, multicast_broadcaster b) {
+  multicast_transport transport = multicast_transport_default();
+  transport.context = socket;
+  transport.publish = send_message;
+  transport.release = close_socket;
+  CHECK_OK(multicast_broadcaster_attach(b, &transport));
+}
+/* [transport] */
+
+static parcel arrived;
+static gate has_arrived = GATE_INIT;
+static void keep_and_tell(void *context, uint32_t event, const void *payload, size_t size) {
+  multicast_delegate d = keeping(&arrived);
+  (void)context;
+  d.function(d.context, event, payload, size);
+  gate_open(&has_arrived);
+}
+
+/* Two broadcasters, as if each was in a process of its own. */
+TEST(transport_of_sockets_takes_notifications_to_another_broadcaster) {
+  multicast_delegate d = {keep_and_tell, NULL};
+  multicast_broadcaster here = create(), there = create();
+  int sockets[2];
+  receiver r;
+  pthread_t thread;
+  CHECK_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
+  connect_by(&sockets[0], here);
+  r.broadcaster = there;
+  r.socket = sockets[1];
+  thread = start_thread(receive_messages, &r);
+  observe(there, NAME, d);
+  observe(here, NAME, counter(&calls));
+  CHECK_EQ(multicast_broadcaster_notify(here, NAME, 7, "a door", 6), 1);
+  gate_wait(&has_arrived);
+  CHECK(arrived.size == 6 && memcmp(arrived.bytes, "a door", 6) == 0);
+  CHECK_EQ(calls, 1);
+  CHECK_STATUS(multicast_broadcaster_notify(here, NAME, 7, &arrived, sizeof arrived),
+               MULTICAST_ERROR_LIMIT);
+  CHECK_OK(multicast_broadcaster_destroy(here)); /* that ends the other side */
+  join_thread(thread);
+  CHECK_OK(multicast_broadcaster_destroy(there));
+  close(sockets[0]);
+  close(sockets[1]);
+}

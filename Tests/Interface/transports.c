@@ -1,0 +1,54 @@
+#include "transports.h"
+
+static void note(wire *w, char what, const char *name) {
+  CHECK_EQ(w->releases, 0);
+  CHECK(w->length + strlen(name) + 3 < sizeof w->told);
+  w->length += (size_t)sprintf(w->told + w->length, w->length == 0 ? "%c%s" : " %c%s", what, name);
+  w->thread = pthread_self();
+  if (w->inside != NULL) w->inside(w);
+}
+
+static multicast_status publish(void *context, const char *protocol, uint32_t event,
+                                const void *payload, size_t size) {
+  wire *w = context;
+  w->event = event;
+  w->payload = payload;
+  w->size = size;
+  if (size != 0) memcpy(w->bytes, payload, size < sizeof w->bytes ? size : sizeof w->bytes);
+  note(w, '!', protocol);
+  return w->status;
+}
+
+static multicast_status subscribe(void *context, const char *protocol) {
+  wire *w = context;
+  note(w, '+', protocol);
+  return w->status;
+}
+
+static void unsubscribe(void *context, const char *protocol) { note(context, '-', protocol); }
+
+static void release_wire(void *context) { ADD(((wire *)context)->releases, 1); }
+
+multicast_transport transport_of(wire *w) {
+  multicast_transport transport = MULTICAST_TRANSPORT_INIT;
+  transport.context = w;
+  transport.publish = publish;
+  transport.subscribe = subscribe;
+  transport.unsubscribe = unsubscribe;
+  transport.release = release_wire;
+  return transport;
+}
+
+void attach(multicast_broadcaster b, wire *w) {
+  multicast_transport transport = transport_of(w);
+  memset(w, 0, sizeof *w);
+  CHECK_OK(multicast_broadcaster_attach(b, &transport));
+}
+
+void detach(multicast_broadcaster b) { CHECK_OK(multicast_broadcaster_attach(b, NULL)); }
+
+void expect_told(wire *w, const char *told) {
+  CHECK_TEXT(w->told, told);
+  w->told[0] = 0;
+  w->length = 0;
+}

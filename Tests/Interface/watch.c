@@ -1,0 +1,523 @@
+/* multicast_set_watch(), multicast_token_statistics(): which calls are told, and what of them. */
+
+#include "broadcasters.h"
+#include "notes.h"
+#include "policies.h"
+#include "watches.h"
+
+static witness w, own;
+
+static void pause_call(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  pause_ms(*(int *)context);
+}
+
+static multicast_delegate pausing(int *milliseconds) {
+  multicast_delegate d = {pause_call, milliseconds};
+  return d;
+}
+
+/* ---- Which calls ----------------------------------------------------------------------------- */
+
+TEST(watch_is_told_of_each_call_of_its_multicast) {
+  multicast m = multicast_create(), other = multicast_create();
+  multicast_watch given = counting_calls(&w);
+  multicast_token a = add(m, counter(&calls)), b = add(m, counter(&calls));
+  add(other, counter(&calls));
+  CHECK_EQ(multicast_invoke(m, 5, NULL, 0), 2);
+  CHECK_EQ(w.calls, 0);
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 5, NULL, 0), 2);
+  CHECK_EQ(multicast_invoke(other, 5, NULL, 0), 1);
+  CHECK_EQ(w.calls, 2);
+  CHECK_EQ(w.event, 5);
+  CHECK_EQ(w.token.id, b.id);
+  CHECK(pthread_equal(w.thread, pthread_self()));
+  CHECK_EQ(multicast_token_invoke(a, 6, NULL, 0), 1);
+  CHECK_EQ(w.calls, 3);
+  CHECK_EQ(w.event, 6);
+  CHECK_EQ(w.token.id, a.id);
+  unwatch(m);
+  CHECK_EQ(multicast_invoke(m, 5, NULL, 0), 2);
+  CHECK_EQ(w.calls, 3);
+  CHECK_EQ(calls, 8);
+}
+
+TEST(watch_is_told_with_options_as_without) {
+  multicast m = multicast_create();
+  multicast_watch given = counting_calls(&w);
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
+  multicast_token a = add(m, noting('a')), b = add_queued(m, noting('b'), q);
+  int number = 3;
+  how.event = 9;
+  how.payload = &number;
+  how.size = sizeof number;
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
+  CHECK_EQ(out.refused, 1);
+  CHECK_EQ(w.calls, 2);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_EQ(w.calls, 3);
+  CHECK_EQ(w.event, 9);
+  CHECK_EQ(w.token.id, b.id);
+  CHECK_TEXT(noted, "a3@9 a3@9 b3@9");
+  expect_counted(a, 2, 0, 0);
+  expect_counted(b, 1, 1, 1);
+}
+
+static bool stop_at_second(void *context, const multicast_delegate *delegate) {
+  (void)delegate;
+  return ++*(int *)context < 2;
+}
+
+TEST(watch_is_told_of_visits_with_event_0) {
+  multicast m = multicast_create(), governed = create_with_reentry(MULTICAST_REENTRY_REFUSE);
+  multicast_watch given = counting_calls(&w);
+  multicast_token a = add(m, counter(&calls));
+  int visits = 0, i;
+  for (i = 0; i < 2; ++i) add(m, counter(&calls));
+  for (i = 0; i < 3; ++i) add(governed, counter(&calls));
+  watch_all(&given);
+  w.event = 77;
+  CHECK_EQ(multicast_visit(m, stop_at_second, &visits), 2);
+  CHECK_EQ(w.calls, 2);
+  CHECK_EQ(w.event, 0);
+  visits = -8;
+  CHECK_EQ(multicast_visit(governed, stop_at_second, &visits), 3);
+  CHECK_EQ(w.calls, 5);
+  CHECK_EQ(multicast_token_visit(a, stop_at_second, &visits), 1);
+  CHECK_EQ(w.calls, 6);
+  visits = 0;
+  CHECK_EQ(multicast_visit_undo(governed, stop_at_second, visit_all, &visits), 0);
+  CHECK_EQ(w.calls, 6 + 2 + 1); /* two visits, one of which is undone */
+}
+
+TEST(watch_is_told_of_calls_of_each_kind_of_delegate) {
+  multicast m = multicast_create();
+  multicast_watch given = counting_calls(&w);
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  multicast_queue q = default_queue();
+  multicast_token paused;
+  int releases = 0;
+  watch(m, &given);
+  options.events = 1u << 4;
+  add_with(m, counter(&calls), &options);
+  options = with_release(count_release);
+  options.flags = MULTICAST_ONCE;
+  add_with(m, counter(&releases), &options);
+  paused = add(m, counter(&calls));
+  CHECK_OK(multicast_token_pause(paused));
+  options = to_queue(q);
+  options.flags = MULTICAST_ONCE;
+  add_with(m, counter(&calls), &options);
+  options.flags = MULTICAST_LATEST;
+  add_with(m, counter(&calls), &options);
+  CHECK_EQ(multicast_invoke(m, 3, NULL, 0), 3);
+  CHECK_EQ(w.calls, 1); /* that is called once */
+  CHECK_EQ(releases, 2); /* a call, and a release */
+  CHECK_EQ(multicast_invoke(m, 4, NULL, 0), 2);
+  CHECK_EQ(w.calls, 2);
+  CHECK_EQ(multicast_queue_run(q, 0), 2);
+  CHECK_EQ(w.calls, 4);
+  CHECK_EQ(calls, 3);
+}
+
+static void *lock_it(void *context) { return context; }
+static void unlock_it(void *strong) { (void)strong; }
+
+TEST(watch_is_told_of_calls_with_contexts_that_are_locked) {
+  multicast m = multicast_create();
+  multicast_watch given = counting_calls(&w);
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  options.lock = lock_it;
+  options.unlock = unlock_it;
+  add_with(m, counter(&calls), &options);
+  options.queue = default_queue();
+  add_with(m, counter(&calls), &options);
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 2);
+  CHECK_EQ(w.calls, 1);
+  CHECK_EQ(multicast_queue_run(options.queue, 0), 1);
+  CHECK_EQ(w.calls, 2);
+  CHECK_EQ(calls, 2);
+}
+
+TEST(watch_is_told_of_calls_that_are_replayed) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  multicast_watch given = counting_calls(&w);
+  multicast_token token;
+  multicast m;
+  options.replay = 2;
+  m = multicast_create_with(&options);
+  CHECK_EQ(multicast_invoke(m, 5, NULL, 0), 0);
+  CHECK_EQ(multicast_invoke(m, 6, NULL, 0), 0);
+  watch(m, &given);
+  token = add(m, counter(&calls));
+  CHECK_EQ(calls, 2);
+  CHECK_EQ(w.calls, 2);
+  CHECK_EQ(w.event, 6);
+  CHECK_EQ(multicast_invoke(m, 7, NULL, 0), 1);
+  CHECK_EQ(w.calls, 3);
+  expect_counted(token, 3, 0, 0);
+}
+
+TEST(watch_of_all_is_told_of_multicasts_that_are_created_later) {
+  multicast m = multicast_create(), later;
+  multicast_watch given = counting_calls(&w);
+  add(m, counter(&calls));
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  watch_all(&given);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  later = multicast_create();
+  add(later, counter(&calls));
+  CHECK_EQ(multicast_invoke(later, 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, 2);
+  watch_all(NULL);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(later, 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, 2);
+}
+
+TEST(watch_of_all_can_be_set_before_anything_is_created) {
+  multicast_watch given = counting_calls(&w);
+  multicast m;
+  watch_all(&given);
+  m = multicast_create();
+  add(m, counter(&calls));
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, 1);
+}
+
+TEST(watch_of_all_finds_each_of_many_multicasts) {
+  enum { MANY = 3000 };
+  static multicast many[MANY];
+  multicast_watch given = counting_calls(&w);
+  int i;
+  for (i = 0; i < MANY; ++i) {
+    many[i] = multicast_create();
+    add(many[i], counter(&calls));
+    if (i % 2) CHECK_EQ(multicast_invoke(many[i], 1, NULL, 0), 1);
+    if (i % 7 == 0) CHECK_OK(multicast_destroy(many[i]));
+  }
+  watch_all(&given);
+  calls = 0;
+  for (i = 0; i < MANY; ++i) multicast_invoke(many[i], 1, NULL, 0);
+  CHECK_EQ(w.calls, calls);
+  CHECK_EQ(calls, MANY - (MANY + 6) / 7);
+  watch_all(NULL);
+  for (i = 0; i < MANY; ++i) multicast_invoke(many[i], 1, NULL, 0);
+  CHECK_EQ(w.calls * 2, calls);
+}
+
+TEST(watch_of_all_is_told_of_names) {
+  multicast_broadcaster b = create();
+  multicast_watch given = counting_calls(&w);
+  observe(b, NAME, counter(&calls));
+  watch_all(&given);
+  CHECK_EQ(multicast_broadcaster_notify(b, NAME, 8, NULL, 0), 1);
+  CHECK_EQ(w.calls, 1);
+  CHECK_EQ(w.event, 8);
+}
+
+TEST(own_watch_of_a_multicast_comes_first) {
+  multicast m = multicast_create(), other = multicast_create();
+  multicast_watch all = counting_calls(&w), one = counting_calls(&own);
+  add(m, counter(&calls));
+  add(other, counter(&calls));
+  watch(m, &one);
+  watch_all(&all);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(other, 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, 1);
+  CHECK_EQ(own.calls, 1);
+  watch_all(NULL);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(own.calls, 2);
+  watch_all(&all);
+  unwatch(m);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(own.calls, 2);
+  CHECK_EQ(w.calls, 2);
+}
+
+TEST(watches_of_many_multicasts_are_told_apart) {
+  enum { MANY = 3000 };
+  static multicast many[MANY];
+  multicast_watch even = counting_calls(&w), odd = counting_calls(&own);
+  int i;
+  for (i = 0; i < MANY; ++i) {
+    many[i] = multicast_create();
+    add(many[i], counter(&calls));
+    watch(many[i], i % 2 ? &odd : &even);
+  }
+  for (i = 0; i < MANY; i += 2) CHECK_EQ(multicast_invoke(many[i], 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, MANY / 2);
+  CHECK_EQ(own.calls, 0);
+  for (i = 0; i < MANY; i += 3) unwatch(many[i]);
+  for (i = 0; i < MANY; ++i) CHECK_EQ(multicast_invoke(many[i], 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, MANY / 2 + MANY / 3);
+  CHECK_EQ(own.calls, MANY / 3);
+}
+
+TEST(own_watch_ends_with_its_multicast) {
+  multicast_watch given = counting_calls(&own);
+  multicast last = multicast_create(), m;
+  int i;
+  watch(last, &given);
+  CHECK_OK(multicast_destroy(last));
+  for (i = 0; i < 3; ++i) { /* one has the same slot */
+    m = multicast_create();
+    add(m, counter(&calls));
+    CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  }
+  CHECK_EQ(own.calls, 0);
+  CHECK_STATUS(multicast_set_watch(last, &given), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+TEST(watches_of_destroyed_multicasts_do_not_add_up) {
+  multicast_watch given = counting_calls(&own);
+  int64_t blocks = 0;
+  int i;
+  use_test_allocator();
+  for (i = 0; i < 4000; ++i) {
+    multicast m = multicast_create();
+    watch(m, &given);
+    if (i == 2000) blocks = allocated_blocks;
+    CHECK_OK(multicast_destroy(m));
+  }
+  CHECK(allocated_blocks <= blocks + 10);
+  blocks = allocated_blocks;
+  watch_all(NULL); /* frees those of multicasts that do not exist any more */
+  CHECK(allocated_blocks < blocks);
+}
+
+static void *invoke_here(void *argument) {
+  CHECK_EQ(multicast_invoke(*(multicast *)argument, 1, NULL, 0), 1);
+  return NULL;
+}
+
+TEST(watch_of_a_multicast_that_is_fenced) {
+  enum { ROUNDS = 64 };
+  multicast m = multicast_create();
+  multicast_watch given = counting_calls(&w);
+  int i, before;
+  add(m, counter(&calls));
+  on_another_thread(invoke_here, &m);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  for (i = 0; i < ROUNDS; ++i) { /* removals that follow each other closely */
+    CHECK_OK(multicast_token_remove(add(m, counter(&calls))));
+    if (i == ROUNDS / 2) watch(m, &given);
+  }
+  before = w.calls;
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, before + 1);
+  unwatch(m);
+  for (i = 0; i < ROUNDS; ++i) CHECK_OK(multicast_token_remove(add(m, counter(&calls))));
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  watch(m, &given);
+  for (i = 0; i < 5000; ++i) CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, before + 1 + 5000);
+}
+
+/* ---- What is told ---------------------------------------------------------------------------- */
+
+TEST(watch_slow_has_the_label_and_the_time) {
+  multicast m = multicast_create();
+  multicast_watch given = watching(&w);
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  multicast_token token;
+  int milliseconds = 5;
+  options.label = "sensor 7";
+  token = add_with(m, pausing(&milliseconds), &options);
+  given.called = NULL;
+  given.slow_ns = 4000000;
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(w.slow, 1);
+  CHECK_EQ(w.token.id, token.id);
+  CHECK_TEXT(w.label, "sensor 7");
+  CHECK(w.elapsed_ns >= 5000000);
+  CHECK_EQ(counted(token).total_ns, w.elapsed_ns);
+}
+
+TEST(watch_slow_is_not_told_of_fast_calls) {
+  multicast m = multicast_create();
+  multicast_watch given = watching(&w);
+  add(m, counter(&calls));
+  given.slow_ns = 60ull * 1000 * 1000 * 1000;
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(w.slow, 0);
+  CHECK_EQ(w.calls, 1);
+  given.slow_ns = 0; /* never */
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(w.slow, 0);
+}
+
+TEST(watch_slow_is_told_without_a_label_and_of_queued_calls) {
+  multicast m = multicast_create();
+  multicast_watch given = watching(&w);
+  multicast_add_options options = to_queue(default_queue());
+  add(m, counter(&calls));
+  options.label = "later";
+  options.flags = MULTICAST_ONCE;
+  add_with(m, counter(&calls), &options);
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 2);
+  CHECK_TEXT(w.label, "-");
+  CHECK_EQ(multicast_queue_run(options.queue, 0), 1);
+  CHECK_TEXT(w.label, "later");
+  CHECK_EQ(w.slow, 2);
+  CHECK_EQ(w.calls, 2);
+}
+
+TEST(watch_without_functions_counts) {
+  multicast m = multicast_create();
+  multicast_watch given = MULTICAST_WATCH_INIT;
+  multicast_token token = add(m, counter(&calls));
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  expect_counted(token, 1, 0, 0);
+}
+
+/* ---- Statistics ------------------------------------------------------------------------------ */
+
+TEST(statistics_are_counted_while_watched) {
+  multicast m = multicast_create();
+  multicast_watch given = counting_calls(&w);
+  multicast_token token = add(m, counter(&calls));
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  expect_counted(token, 0, 0, 0);
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  expect_counted(token, 2, 0, 0);
+  CHECK_EQ(counted(token).longest_ns <= counted(token).total_ns, true);
+  unwatch(m);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  expect_counted(token, 2, 0, 0);
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  expect_counted(token, 3, 0, 0);
+}
+
+TEST(statistics_count_what_a_queue_drops_and_refuses) {
+  multicast m = multicast_create();
+  multicast_watch given = counting_calls(&w);
+  multicast_queue drops = queue_with(2, MULTICAST_OVERFLOW_DROP_OLDEST);
+  multicast_queue refuses = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
+  multicast_token a = add_queued(m, counter(&calls), drops);
+  multicast_token b = add_queued(m, counter(&calls), refuses);
+  char large[100] = {0};
+  int i;
+  watch(m, &given);
+  for (i = 0; i < 5; ++i) multicast_invoke(m, 1, large, i % 2 ? sizeof large : 8);
+  expect_counted(a, 0, 5, 3);
+  expect_counted(b, 0, 2, 3);
+  CHECK_EQ(multicast_queue_run(drops, 0), 2);
+  CHECK_EQ(multicast_queue_run(refuses, 0), 2);
+  expect_counted(a, 2, 5, 3);
+  expect_counted(b, 2, 2, 3);
+  CHECK_EQ(w.calls, 4);
+}
+
+TEST(statistics_of_the_next_registration_begin_at_0) {
+  multicast m = multicast_create();
+  multicast_watch given = counting_calls(&w);
+  multicast_token first, next;
+  int i;
+  watch(m, &given);
+  first = add(m, counter(&calls));
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_OK(multicast_token_remove(first));
+  for (i = 0; i < 40; ++i) { /* one has the same slot */
+    next = add(m, counter(&calls));
+    expect_counted(next, 0, 0, 0);
+    CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+    expect_counted(next, 1, 0, 0);
+    CHECK_OK(multicast_token_remove(next));
+  }
+}
+
+TEST(statistics_of_what_is_not_live_are_refused) {
+  multicast m = multicast_create();
+  multicast_token token = add(m, counter(&calls)), forged = {token.id ^ 1};
+  multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
+  CHECK_STATUS(multicast_token_statistics(forged, &stats), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_token_statistics(token, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  stats.struct_size -= 1;
+  CHECK_STATUS(multicast_token_statistics(token, &stats), MULTICAST_ERROR_INVALID_ARGUMENT);
+  stats.struct_size += 1;
+  CHECK_OK(multicast_token_remove(token));
+  CHECK_STATUS(multicast_token_statistics(token, &stats), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+TEST(statistics_for_a_newer_caller_are_0_where_they_are_not_known) {
+  multicast m = multicast_create();
+  struct {
+    multicast_token_stats stats;
+    uint64_t more;
+  } newer;
+  memset(&newer, 0xFF, sizeof newer);
+  newer.stats.struct_size = sizeof newer;
+  CHECK_OK(multicast_token_statistics(add(m, counter(&calls)), &newer.stats));
+  CHECK_EQ(newer.stats.calls, 0);
+  CHECK_EQ(newer.more, 0);
+  CHECK_EQ(newer.stats.struct_size, sizeof newer);
+}
+
+/* ---- Bad input ------------------------------------------------------------------------------- */
+
+TEST(watch_of_bad_input_is_refused) {
+  multicast m = multicast_create(), forged = {m.id ^ 1};
+  multicast_watch given = counting_calls(&w), bad = given;
+  CHECK_STATUS(multicast_set_watch(forged, &given), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_set_watch(forged, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  bad.reserved = 1;
+  CHECK_STATUS(multicast_set_watch(m, &bad), MULTICAST_ERROR_INVALID_ARGUMENT);
+  bad = given;
+  bad.struct_size = 0;
+  CHECK_STATUS(multicast_set_watch(m, &bad), MULTICAST_ERROR_INVALID_ARGUMENT);
+  add(m, counter(&calls));
+  watch(m, &given);
+  CHECK_STATUS(multicast_set_watch(m, &bad), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, 1); /* the last one is still there */
+}
+
+TEST(watch_without_memory_leaves_the_last_one) {
+  multicast m;
+  multicast_watch given = counting_calls(&w), other = counting_calls(&own);
+  use_test_allocator();
+  m = multicast_create();
+  add(m, counter(&calls));
+  watch(m, &given);
+  fail_after = 0;
+  CHECK_STATUS(multicast_set_watch(m, &other), MULTICAST_ERROR_OUT_OF_MEMORY);
+  fail_after = -1;
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, 1);
+  CHECK_EQ(own.calls, 0);
+}
+
+TEST(statistics_without_memory_are_not_counted) {
+  multicast m;
+  multicast_watch given = counting_calls(&w);
+  multicast_token token;
+  use_test_allocator();
+  m = multicast_create();
+  token = add(m, counter(&calls));
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  watch(m, &given);
+  fail_after = 0;
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, 1);
+  expect_counted(token, 0, 0, 0);
+  fail_after = -1;
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  expect_counted(token, 1, 0, 0);
+}

@@ -1,0 +1,496 @@
+/* The functions of a watch: what they may do, and that they are not called any more when the watch
+ * was taken away. */
+
+#include "queues.h"
+#include "reports.h"
+#include "watches.h"
+
+static witness w;
+static blocker in_watch = BLOCKER_INIT;
+static int calls;
+static multicast_status status;
+
+static void block_function(witness *it) {
+  (void)it;
+  gate_open(&in_watch.entered);
+  gate_wait(&in_watch.let_go);
+}
+
+/* ---- Taking a watch away --------------------------------------------------------------------- */
+
+typedef struct setting {
+  multicast target;
+  multicast_status result;
+  gate returned;
+  pthread_t thread;
+} setting;
+
+static void *take_away(void *argument) {
+  setting *s = argument;
+  s->result = multicast_set_watch(s->target, NULL);
+  gate_open(&s->returned);
+  return NULL;
+}
+
+static void expect_to_wait_for_function(multicast watched) {
+  static setting s = {{0}, 0, GATE_INIT, 0};
+  static report r;
+  multicast m = multicast_create();
+  multicast_watch given = counting_calls(&w);
+  invoker i;
+  if (watched.id != 0) watched = m;
+  s.target = watched;
+  w.in_function = block_function;
+  add(m, counter(&calls));
+  watch(watched, &given);
+  invoke_in_background(&i, m);
+  gate_wait(&in_watch.entered);
+  s.thread = start_thread(take_away, &s);
+  CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
+  expect_line(dumped(&r), "  waits ... s for functions of a watch");
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1); /* is not told any more */
+  gate_open(&in_watch.let_go);
+  gate_wait(&s.returned);
+  join_thread(s.thread);
+  CHECK_OK(s.result);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(w.calls, 1);
+}
+
+TEST(watch_is_taken_away_when_its_functions_have_returned) {
+  multicast one = {1};
+  expect_to_wait_for_function(one);
+}
+
+TEST(watch_of_all_is_taken_away_when_its_functions_have_returned) {
+  multicast all = {0};
+  expect_to_wait_for_function(all);
+}
+
+static void take_away_inside(witness *it) {
+  it->in_function = NULL;
+  status = multicast_set_watch(it->target, NULL);
+}
+
+TEST(watch_that_is_taken_away_inside_its_function_is_pending) {
+  multicast m = multicast_create();
+  multicast_watch given = watching(&w);
+  add(m, counter(&calls));
+  w.target = m;
+  w.in_function = take_away_inside;
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_STATUS(status, MULTICAST_PENDING);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, 1);
+}
+
+/* The function waits for the thread that takes the watch away. */
+static void remove_blocked(witness *it) {
+  it->in_function = NULL;
+  gate_open(&in_watch.entered);
+  CHECK_OK(multicast_remove(it->target, blocking(&in_watch)));
+}
+
+static void take_away_in_call(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  gate_wait(&((blocker *)context)->entered);
+  pause_ms(A_WHILE_MS);
+  status = multicast_set_watch(w.target, NULL);
+}
+
+TEST(watch_that_waits_for_the_thread_that_takes_it_away_is_pending) {
+  multicast m = multicast_create(), other = multicast_create();
+  multicast_watch given = counting_calls(&w);
+  multicast_delegate taking = {take_away_in_call, &in_watch};
+  invoker i, j;
+  add(m, counter(&calls));
+  add(other, taking);
+  w.target = m;
+  w.in_function = remove_blocked;
+  watch(m, &given);
+  add(m, blocking(&in_watch)); /* is removed in the function, before it is called */
+  invoke_in_background(&j, other);
+  invoke_in_background(&i, m);
+  CHECK_EQ(invoke_finished(&j), 1);
+  invoke_finished(&i);
+  CHECK(status == MULTICAST_OK || status == MULTICAST_PENDING);
+}
+
+/* A removal in the function waits for a call that takes the watch away. */
+static multicast held;
+static multicast_token held_token;
+
+static void remove_held(witness *it) {
+  it->in_function = NULL;
+  gate_open(&in_watch.entered);
+  CHECK_OK(multicast_token_remove(held_token));
+}
+
+TEST(watch_and_removal_that_wait_for_each_other_are_a_cycle) {
+  multicast m = multicast_create();
+  multicast_watch given = counting_calls(&w);
+  multicast_delegate taking = {take_away_in_call, &in_watch};
+  invoker i, j;
+  held = multicast_create();
+  held_token = add(held, taking);
+  add(m, counter(&calls));
+  w.target = m;
+  w.in_function = remove_held;
+  watch(m, &given);
+  invoke_in_background(&j, held);
+  pause_ms(A_WHILE_MS); /* it is in the call */
+  invoke_in_background(&i, m);
+  CHECK_EQ(invoke_finished(&j), 1);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_STATUS(status, MULTICAST_PENDING);
+}
+
+TEST(watch_that_is_replaced_is_not_told_any_more) {
+  static witness next;
+  multicast m = multicast_create();
+  multicast_watch given = counting_calls(&w), other = counting_calls(&next);
+  add(m, counter(&calls));
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  watch(m, &other);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, 1);
+  CHECK_EQ(next.calls, 1);
+}
+
+/* ---- Inside a function ----------------------------------------------------------------------- */
+
+static void invoke_inside(witness *it) {
+  multicast_token token = {0};
+  CHECK_EQ(multicast_token_current().id, it->token.id);
+  CHECK_EQ(multicast_call_stack(&token, 1), 1);
+  CHECK_EQ(token.id, it->token.id);
+  CHECK_EQ(multicast_invoke(it->target, 1, NULL, 0), 1);
+}
+
+TEST(watch_is_not_told_of_calls_that_its_functions_make) {
+  multicast m = multicast_create();
+  multicast_watch given = watching(&w);
+  multicast_token token = add(m, counter(&calls));
+  w.target = m;
+  w.in_function = invoke_inside;
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, 1);
+  CHECK_EQ(w.slow, 1);
+  CHECK_EQ(calls, 3); /* one in each function */
+  expect_counted(token, 3, 0, 0);
+}
+
+static void remove_inside(witness *it) {
+  it->in_function = NULL;
+  status = multicast_token_remove(it->token);
+}
+
+TEST(watch_is_told_before_a_removal_of_the_delegate_can_complete) {
+  multicast m = multicast_create();
+  multicast_watch given = counting_calls(&w);
+  multicast_add_options options = with_release(count_release);
+  add_with(m, counter(&calls), &options);
+  w.in_function = remove_inside;
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_STATUS(status, MULTICAST_PENDING);
+  CHECK_EQ(calls, 2); /* a call, and the release after it */
+}
+
+static void invoke_deeper(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)payload, (void)size;
+  if (event < 255) multicast_invoke(w.target, event + 1, NULL, 0);
+}
+
+TEST(watch_is_not_told_of_the_innermost_of_256_calls) {
+  multicast m = multicast_create();
+  multicast_watch given = counting_calls(&w);
+  multicast_delegate d = {invoke_deeper, NULL};
+  multicast_token token = add(m, d);
+  w.target = m;
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(w.calls, 255);
+  expect_counted(token, 256, 0, 0);
+}
+
+/* ---- Stuck ----------------------------------------------------------------------------------- */
+
+static void expect_stuck(int64_t (*remove)(removal *)) {
+  static running_call c;
+  multicast_watch given = watching(&w);
+  pthread_t thread;
+  begin_running_call(&c, remove);
+  given.slow_ns = 1000000;
+  watch(c.r.target, &given);
+  thread = start_thread(remove_in_thread, &c.r);
+  EVENTUALLY(LOAD(w.stuck) == 1);
+  CHECK_EQ(w.token.id, c.r.token.id);
+  CHECK(w.elapsed_ns >= 1000000);
+  CHECK(pthread_equal(w.thread, thread));
+  CHECK_TEXT(w.label, "-");
+  pause_ms(A_WHILE_MS);
+  gate_open(&c.b.let_go);
+  gate_wait(&c.r.returned);
+  join_thread(thread);
+  CHECK_EQ(invoke_finished(&c.i), 1);
+  CHECK_EQ(w.stuck, 1); /* once */
+}
+
+TEST(watch_is_told_of_a_removal_that_waits_long) { expect_stuck(by_token); }
+TEST(watch_is_told_of_a_removal_of_all_that_waits_long) { expect_stuck(by_all); }
+TEST(watch_is_told_of_a_destruction_that_waits_long) { expect_stuck(by_destroy); }
+
+TEST(watch_is_told_of_a_second_removal_that_waits_long) {
+  static running_call c;
+  multicast_watch given = watching(&w);
+  pthread_t thread;
+  begin_running_call(&c, by_token);
+  CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_PENDING);
+  given.slow_ns = 1000000;
+  watch(c.r.target, &given);
+  thread = start_thread(remove_in_thread, &c.r);
+  EVENTUALLY(LOAD(w.stuck) == 1);
+  CHECK_EQ(w.token.id, c.r.token.id);
+  gate_open(&c.b.let_go);
+  join_thread(thread);
+  CHECK_EQ(invoke_finished(&c.i), 1);
+}
+
+TEST(watch_stuck_has_the_label) {
+  static running_call c;
+  multicast m = multicast_create();
+  multicast_watch given = watching(&w);
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  blocker b = BLOCKER_INIT;
+  invoker i;
+  options.label = "never returns";
+  prepare_removal(&c.r, m, &b, by_token);
+  c.r.token = add_with(m, blocking(&b), &options);
+  given.slow_ns = 1000000;
+  watch_all(&given);
+  invoke_in_background(&i, m);
+  gate_wait(&b.entered);
+  c.r.thread = start_thread(remove_in_thread, &c.r);
+  EVENTUALLY(LOAD(w.stuck) == 1);
+  CHECK_TEXT(w.label, "never returns");
+  gate_open(&b.let_go);
+  join_thread(c.r.thread);
+  CHECK_EQ(invoke_finished(&i), 1);
+}
+
+TEST(watch_is_not_told_of_a_removal_with_a_shorter_timeout) {
+  static running_call c;
+  multicast_watch given = watching(&w);
+  begin_running_call(&c, by_token);
+  given.slow_ns = 20ull * 1000 * 1000 * 1000;
+  watch(c.r.target, &given);
+  CHECK_STATUS(multicast_token_remove_within(c.r.token, 2000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_EQ(w.stuck, 0);
+  gate_open(&c.b.let_go);
+  CHECK_EQ(invoke_finished(&c.i), 1);
+}
+
+TEST(watch_is_told_of_a_timeout_that_is_longer_and_the_timeout_stays) {
+  static running_call c;
+  multicast_watch given = watching(&w);
+  begin_running_call(&c, by_token);
+  given.slow_ns = 1000000;
+  watch(c.r.target, &given);
+  CHECK_STATUS(multicast_token_remove_within(c.r.token, 20000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_EQ(w.stuck, 1);
+  gate_open(&c.b.let_go);
+  CHECK_EQ(invoke_finished(&c.i), 1);
+}
+
+TEST(watch_is_told_of_an_invocation_that_waits_long) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_watch given = watching(&w);
+  blocker b = BLOCKER_INIT;
+  multicast_token token = add_queued(m, blocking(&b), q);
+  waiter waits;
+  given.slow_ns = 1000000;
+  given.slow = NULL;
+  given.called = NULL;
+  watch(m, &given);
+  begin_waiting(&waits, m, NULL);
+  EVENTUALLY(LOAD(w.stuck) == 1);
+  CHECK_EQ(w.token.id, 0); /* the call is in the queue */
+  CHECK_OK(multicast_queue_start(q));
+  gate_wait(&b.entered);
+  gate_open(&b.let_go);
+  expect_waited(&waits, 1, 1, 0);
+  memset(&w, 0, sizeof w);
+  b = (blocker)BLOCKER_INIT;
+  begin_waiting(&waits, m, NULL);
+  gate_wait(&b.entered);
+  EVENTUALLY(LOAD(w.stuck) == 1);
+  if (w.token.id != 0) CHECK_EQ(w.token.id, token.id);
+  gate_open(&b.let_go);
+  expect_waited(&waits, 1, 1, 0);
+}
+
+TEST(watch_timeout_of_an_invocation_that_waits_stays) {
+  multicast m = multicast_create();
+  multicast_watch given = watching(&w);
+  multicast_invocation how = waiting();
+  add_queued(m, counter(&calls), default_queue());
+  how.timeout_ns = 20000000;
+  given.slow_ns = 1000000;
+  watch(m, &given);
+  CHECK_STATUS(multicast_invoke_with(m, &how, NULL), MULTICAST_ERROR_TIMEOUT);
+  CHECK_EQ(w.stuck, 1);
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+enum { ROUNDS = 2000 };
+static bool is_over;
+static int told;
+
+static void note_told(void *context, multicast_token token, uint32_t event, uint64_t ns) {
+  (void)token, (void)event, (void)ns;
+  CHECK(LOAD(*(bool *)context)); /* the watch is set, or is being taken away */
+  ADD(told, 1);
+}
+
+static void *invoke_all_the_time(void *argument) {
+  while (!LOAD(is_over)) multicast_invoke(*(multicast *)argument, 1, NULL, 0);
+  return NULL;
+}
+
+TEST(watch_that_was_taken_away_is_not_told_by_threads_that_invoke) {
+  static bool is_set[2];
+  multicast m = multicast_create(), all = {0};
+  multicast_watch given = MULTICAST_WATCH_INIT;
+  pthread_t threads[2];
+  int i;
+  given.called = note_told;
+  add(m, counter(&calls));
+  for (i = 0; i < 2; ++i) threads[i] = start_thread(invoke_all_the_time, &m);
+  for (i = 0; i < ROUNDS; ++i) {
+    multicast target = i % 3 ? m : all;
+    given.context = &is_set[i % 2];
+    STORE(is_set[i % 2], true);
+    watch(target, &given);
+    if (i % 5 == 0) EVENTUALLY(LOAD(told) > i / 5);
+    watch(target, NULL);
+    STORE(is_set[i % 2], false);
+  }
+  STORE(is_over, true);
+  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  CHECK(told > ROUNDS / 5);
+}
+
+static void *set_all_the_time(void *argument) {
+  int i;
+  multicast all = {0};
+  multicast_watch given = counting_calls(argument);
+  for (i = 0; i < ROUNDS; ++i) CHECK(multicast_set_watch(all, i % 2 ? NULL : &given) >= 0);
+  return NULL;
+}
+
+TEST(watches_of_all_that_threads_set_at_once_are_set_or_not) {
+  static witness a, b;
+  multicast m = multicast_create();
+  multicast_watch given = counting_calls(&w);
+  pthread_t threads[2];
+  add(m, counter(&calls));
+  threads[0] = start_thread(set_all_the_time, &a);
+  threads[1] = start_thread(set_all_the_time, &b);
+  join_thread(threads[0]);
+  join_thread(threads[1]);
+  a.calls = b.calls = 0;
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(a.calls + b.calls, 0); /* each has taken it away at the end */
+  watch_all(&given);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, 1);
+}
+
+static void invoke_in_child(void *argument) {
+  multicast *m = argument;
+  CHECK_EQ(multicast_invoke(*m, 1, NULL, 0), 1);
+  CHECK_EQ(w.calls, 1);
+  unwatch(*m); /* of a function that another thread of the parent was in */
+}
+
+TEST(watch_stays_in_the_child_of_a_fork) {
+  multicast m = multicast_create();
+  multicast_watch given = counting_calls(&w);
+  invoker i;
+  add(m, counter(&calls));
+  w.in_function = block_function;
+  watch(m, &given);
+  invoke_in_background(&i, m);
+  gate_wait(&in_watch.entered);
+  w.in_function = NULL;
+  w.calls = 0;
+  in_child(invoke_in_child, &m);
+  gate_open(&in_watch.let_go);
+  CHECK_EQ(invoke_finished(&i), 1);
+}
+
+/* ---- What it is not told --------------------------------------------------------------------- */
+
+TEST(watch_is_not_told_that_the_end_of_another_one_waits) {
+  static setting s = {{0}, 0, GATE_INIT, 0};
+  static witness all;
+  multicast_watch given = counting_calls(&w), other = watching(&all);
+  invoker i;
+  s.target = multicast_create();
+  w.in_function = block_function;
+  add(s.target, counter(&calls));
+  watch(s.target, &given);
+  watch_all(&other); /* a wait is stuck after a nanosecond */
+  invoke_in_background(&i, s.target);
+  gate_wait(&in_watch.entered);
+  s.thread = start_thread(take_away, &s);
+  CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
+  gate_open(&in_watch.let_go);
+  join_thread(s.thread);
+  CHECK_OK(s.result);
+  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(all.stuck, 0);
+  watch_all(NULL);
+}
+
+/* Some of the new multicasts have the slot of the one that was destroyed. */
+static void replace_target(void *context, uint32_t event, const void *payload, size_t size) {
+  multicast *m = context;
+  multicast_watch given = counting_calls(&w);
+  int i;
+  (void)event, (void)payload, (void)size;
+  CHECK(multicast_destroy(*m) >= 0);
+  for (i = 0; i < 8; ++i) watch(multicast_create(), &given);
+}
+
+TEST(watch_is_not_told_of_a_call_of_the_multicast_that_had_the_slot) {
+  static witness first;
+  multicast m = multicast_create();
+  multicast_delegate d = {replace_target, &m};
+  multicast_watch given = counting_calls(&first);
+  add(m, d);
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(w.calls, 0);
+  CHECK_EQ(first.calls <= 1, true);
+}
+
+TEST(watch_is_not_told_of_a_queued_call_of_the_multicast_that_had_the_slot) {
+  static witness first;
+  multicast m = multicast_create();
+  multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
+  multicast_delegate d = {replace_target, &m};
+  multicast_watch given = counting_calls(&first);
+  add_queued(m, d, queue);
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(queue, 0), 1);
+  CHECK_EQ(w.calls, 0);
+  CHECK_EQ(first.calls <= 1, true);
+}

@@ -1,0 +1,37 @@
+/* Included before each source of libmulticast-mqtt: its requests go to requests.c. */
+
+#ifndef REPLACE_H
+#define REPLACE_H
+
+#include "requests.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+
+#undef strdup
+#define malloc ask_malloc
+#define calloc ask_calloc
+#define aligned_alloc ask_aligned_alloc
+#define strdup ask_strdup
+#define free give_back
+#define pthread_atfork ask_atfork
+#define pthread_condattr_init ask_condition_attributes
+#define pthread_attr_init ask_thread_attributes
+#define pthread_create ask_thread
+#define eventfd ask_eventfd
+#define getrandom ask_random
+#define mosquitto_lib_init ask_library_init
+#define mosquitto_new ask_new_client
+#define mosquitto_destroy give_back_client
+#define mosquitto_username_pw_set ask_user
+#define mosquitto_tls_set ask_tls_settings
+#define mosquitto_property_add_int32 ask_property
+#define mosquitto_connect_bind_v5 ask_connection
+#define mosquitto_publish ask_publication
+#define mosquitto_subscribe_v5 ask_subscription
+#define mosquitto_unsubscribe ask_cancellation
+#define mosquitto_loop_read ask_reading
+
+#endif

@@ -1,0 +1,613 @@
+/* Brokers that come, go, refuse, are slow or full. */
+
+#include "broker.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const uint64_t ns_of_second = 1000000000u;
+
+/* ---- Without a connection -------------------------------------------------------------------- */
+
+TEST(publications_wait_for_the_broker) {
+  broker b;
+  peer here, there;
+  sequence s = {0, 0, 0};
+  multicast_mqtt_options options;
+  int i, port;
+  broker_start(&b, NULL);
+  port = b.port;
+  peer_connect_to(&there, &b, 1);
+  peer_observe(&there, "n", counting(&s));
+  options = peer_options(&here, port);
+  options.qos = 1;
+  broker_end(&b, SIGTERM);
+  CHECK_OK(multicast_mqtt_connect(&options, &here.transport));
+  EVENTUALLY(LOAD(here.refused) > 2);
+  CHECK_TEXT(here.reason, "Connection refused");
+  CHECK_EQ(here.code, -1);
+  for (i = 0; i < 1000; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  CHECK_EQ(peer_stats(&here).waiting, 1000);
+  CHECK_STATUS(multicast_mqtt_flush(&here.transport, ns_of_second / 100), MULTICAST_ERROR_TIMEOUT);
+  /* The session of the other one is gone with the broker's memory: it has to be there first. */
+  broker_start_again(&b);
+  peer_flush(&here);
+  CHECK_EQ(peer_stats(&here).sent, 1000);
+  EVENTUALLY(LOAD(there.connected) == 2);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
+
+TEST(publications_are_refused_without_a_connection) {
+  broker b;
+  peer here;
+  multicast_mqtt_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&here, b.port);
+  options.flags = MULTICAST_MQTT_REFUSE_OFFLINE;
+  peer_connect(&here, &options);
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  peer_flush(&here);
+  broker_end(&b, SIGTERM);
+  EVENTUALLY(LOAD(here.lost) == 1);
+  CHECK_STATUS(peer_publish(&here, "n", 1, "x", 1), MULTICAST_ERROR_STATE);
+  CHECK_EQ(peer_stats(&here).refused, 1);
+  CHECK_EQ(peer_stats(&here).published, 1);
+  CHECK_EQ(peer_stats(&here).protocol, 0);
+  broker_start_again(&b);
+  EVENTUALLY(LOAD(here.connected) == 2);
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  peer_release(&here);
+  broker_delete(&b);
+}
+
+TEST(full_outbox_refuses) {
+  peer here;
+  multicast_mqtt_options options = peer_options(&here, free_port());
+  int i;
+  options.capacity = 3;
+  CHECK_OK(multicast_mqtt_connect(&options, &here.transport));
+  for (i = 0; i < 3; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  CHECK_STATUS(peer_publish(&here, "n", 1, &i, sizeof i), MULTICAST_ERROR_QUEUE_FULL);
+  CHECK_EQ(peer_stats(&here).waiting, 3);
+  CHECK_EQ(peer_stats(&here).refused, 1);
+  peer_release(&here);
+}
+
+TEST(full_outbox_drops_the_oldest) {
+  broker b;
+  peer here, there;
+  sequence s = {7, 0, 0};
+  multicast_mqtt_options options;
+  int i;
+  broker_start(&b, NULL);
+  options = peer_options(&here, b.port);
+  options.capacity = 3;
+  options.overflow = MULTICAST_OVERFLOW_DROP_OLDEST;
+  peer_connect_to(&there, &b, 1);
+  peer_observe(&there, "n", counting(&s));
+  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  CHECK_OK(multicast_mqtt_connect(&options, &here.transport));
+  for (i = 0; i < 10; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  CHECK_EQ(peer_stats(&here).dropped, 7);
+  CHECK_EQ(peer_stats(&here).waiting, 3);
+  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  EVENTUALLY(LOAD(s.next) == 10);
+  CHECK_EQ(s.wrong, 0);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
+
+/* ---- Brokers that come again ----------------------------------------------------------------- */
+
+enum { MANY = 100000 };
+
+/* Publishes all numbers, and waits where the outbox is full. */
+static void *publish_many(void *context) {
+  peer *here = context;
+  int i;
+  for (i = 0; i < MANY; ++i) {
+    multicast_status status;
+    while ((status = peer_publish(here, "n", 1, &i, sizeof i)) == MULTICAST_ERROR_QUEUE_FULL)
+      multicast_mqtt_flush(&here->transport, 1000000);
+    CHECK_OK(status);
+  }
+  return NULL;
+}
+
+static void expect_all(uint32_t qos, int ends) {
+  broker b;
+  peer here, there;
+  sequence s = {0, 0, 0};
+  multicast_mqtt_options options;
+  pthread_t thread;
+  int i;
+  broker_start(&b, NULL);
+  options = peer_options(&here, b.port);
+  options.qos = qos;
+  options.session_expiry_s = 60;
+  peer_connect(&here, &options);
+  options = peer_options(&there, b.port);
+  options.qos = qos;
+  options.session_expiry_s = 60;
+  peer_connect(&there, &options);
+  peer_observe(&there, "n", counting(&s));
+  thread = start_thread(publish_many, &here);
+  for (i = 1; i <= ends; ++i) {
+    while (LOAD(s.next) < MANY / 6 * i && LOAD(s.wrong) == 0) pause_ms(1);
+    broker_end(&b, SIGTERM);
+    pause_ms(20);
+    broker_start_again(&b);
+  }
+  CHECK_EQ(pthread_join(thread, NULL), 0);
+  while (LOAD(s.next) < MANY && LOAD(s.wrong) == 0) pause_ms(1);
+  peer_flush(&here);
+  CHECK_EQ(s.wrong, 0);
+  if (qos != 1) CHECK_EQ(s.repeated, 0);
+  CHECK_EQ(peer_stats(&here).sent, MANY);
+  CHECK_EQ(peer_stats(&here).dropped, 0);
+  CHECK_EQ(LOAD(here.lost), ends);
+  CHECK_EQ(LOAD(here.connected), ends + 1);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
+
+TEST(all_arrive_in_order_with_qos_0) { expect_all(0, 0); }
+TEST(all_arrive_in_order_with_qos_1) { expect_all(1, 0); }
+TEST(all_arrive_in_order_with_qos_2) { expect_all(2, 0); }
+TEST(broker_that_ends_five_times_loses_nothing_with_qos_1) { expect_all(1, 5); }
+
+TEST(names_are_subscribed_again) {
+  enum { NAMES = 1000 };
+  broker b;
+  peer here, there;
+  record *r = record_create();
+  char name[16];
+  int i;
+  broker_start(&b, NULL);
+  peer_connect_to(&there, &b, 0);
+  for (i = 0; i < NAMES; ++i) {
+    snprintf(name, sizeof name, "n%d", i);
+    CHECK_OK(multicast_broadcaster_register(there.broadcaster, name, recorder(r), NULL, NULL));
+    CHECK_OK(there.transport.subscribe(there.transport.context, name));
+  }
+  peer_flush(&there);
+  /* Half of them go while there is no connection. */
+  broker_end(&b, SIGKILL);
+  EVENTUALLY(LOAD(there.lost) == 1);
+  for (i = 0; i < NAMES; i += 2) {
+    snprintf(name, sizeof name, "n%d", i);
+    there.transport.unsubscribe(there.transport.context, name);
+  }
+  CHECK_EQ(peer_stats(&there).names, NAMES / 2);
+  broker_start_again(&b);
+  EVENTUALLY(LOAD(there.connected) == 2);
+  peer_flush(&there);
+  peer_connect_to(&here, &b, 0);
+  for (i = 0; i < NAMES; ++i) {
+    snprintf(name, sizeof name, "n%d", i);
+    CHECK_OK(peer_publish(&here, name, 1, NULL, 0));
+  }
+  record_wait(r, NAMES / 2);
+  pause_ms(A_WHILE_MS);
+  record_wait(r, NAMES / 2);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+  free(r);
+}
+
+TEST(session_collects_what_is_published_meanwhile) {
+  static const char *const gone[] = {"gone", "gone too", "gone 3", "gone 4", "gone 5"};
+  enum { GONE = sizeof gone / sizeof *gone };
+  broker b;
+  peer here, there;
+  sequence s = {0, 0, 0};
+  multicast_mqtt_options options;
+  int i;
+  broker_start(&b, NULL);
+  peer_connect_to(&here, &b, 1);
+  options = peer_options(&there, b.port);
+  options.qos = 1;
+  options.client_id = "collector";
+  options.session_expiry_s = 60;
+  peer_connect(&there, &options);
+  peer_observe(&there, "n", counting(&s));
+  for (i = 0; i < GONE; ++i) peer_observe(&there, gone[i], counting(&s));
+  peer_release(&there);
+  for (i = 0; i < 10; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  for (i = 0; i < GONE; ++i) CHECK_OK(peer_publish(&here, gone[i], 1, &i, sizeof i));
+  peer_flush(&here);
+  options = peer_options(&there, b.port);
+  options.qos = 1;
+  options.client_id = "collector";
+  options.session_expiry_s = 60;
+  CHECK_OK(multicast_mqtt_connect(&options, &there.transport));
+  peer_observe(&there, "n", counting(&s));
+  EVENTUALLY(LOAD(s.next) == 10);
+  CHECK_EQ(s.wrong, 0);
+  /* The names without observers were taken back. */
+  EVENTUALLY(peer_stats(&there).ignored == GONE);
+  peer_flush(&there);
+  pause_ms(5 * A_WHILE_MS); /* until the broker has read it */
+  for (i = 0; i < GONE; ++i) CHECK_OK(peer_publish(&here, gone[i], 1, &i, sizeof i));
+  i = 10;
+  CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  EVENTUALLY(LOAD(s.next) == 11);
+  CHECK_EQ(peer_stats(&there).ignored, GONE);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
+
+TEST(session_of_a_random_client_ends_with_it) {
+  broker b;
+  peer here;
+  multicast_mqtt_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&here, b.port);
+  options.session_expiry_s = 60;
+  peer_connect(&here, &options);
+  peer_release(&here);
+  broker_run(&b, "test \"$(mosquitto_sub -h 127.0.0.1 -p $PORT -C 1 "
+                 "-t '$SYS/broker/clients/disconnected')\" = 0");
+  broker_delete(&b);
+}
+
+/* ---- Brokers that refuse --------------------------------------------------------------------- */
+
+TEST(wrong_password_is_refused) {
+  broker b;
+  peer p;
+  multicast_mqtt_options options;
+  uint32_t protocol;
+  broker_start(&b, "allow_anonymous false");
+  broker_end(&b, SIGTERM);
+  broker_run(&b, "mosquitto_passwd -b -c $FOLDER/passwords anna secret && "
+                 "echo password_file $FOLDER/passwords >>$FOLDER/mosquitto.conf");
+  broker_start_again(&b);
+  for (protocol = 4; protocol <= 5; ++protocol) {
+    options = peer_options(&p, b.port);
+    options.protocol = protocol;
+    expect_refusal(&options, &p, protocol == 4 ? "not authorised" : "Not authorized");
+    CHECK_EQ(p.code, protocol == 4 ? 5 : 0x87);
+    options = peer_options(&p, b.port);
+    options.protocol = protocol;
+    options.user = "anna";
+    options.password = "secre";
+    expect_refusal(&options, &p, protocol == 4 ? "not authorised" : "Not authorized");
+    options = peer_options(&p, b.port);
+    options.protocol = protocol;
+    options.user = "anna";
+    options.password = "secret";
+    peer_connect(&p, &options);
+    CHECK_EQ(p.refused, 0);
+    peer_release(&p);
+  }
+  broker_delete(&b);
+}
+
+TEST(full_broker_is_tried_again) {
+  broker b;
+  peer first, second, third;
+  multicast_mqtt_options options;
+  /* mosquitto 2.0 lets one more connect. */
+  broker_start(&b, "allow_anonymous true\nmax_connections 1");
+  peer_connect_to(&first, &b, 0);
+  peer_connect_to(&second, &b, 0);
+  options = peer_options(&third, b.port);
+  CHECK_OK(multicast_mqtt_connect(&options, &third.transport));
+  EVENTUALLY(LOAD(third.refused) >= 2);
+  peer_release(&first);
+  peer_release(&second);
+  EVENTUALLY(LOAD(third.connected) == 1);
+  peer_release(&third);
+  broker_delete(&b);
+}
+
+TEST(slow_broker_loses_nothing) {
+  broker b;
+  peer here, there;
+  sequence s = {0, 0, 0};
+  multicast_mqtt_options options;
+  static unsigned char large[65536];
+  int i, accepted = 0;
+  broker_start(&b, NULL);
+  peer_connect_to(&there, &b, 1);
+  peer_observe(&there, "n", counting(&s));
+  options = peer_options(&here, b.port);
+  options.qos = 1;
+  options.capacity = 100;
+  peer_connect(&here, &options);
+  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  for (i = 0; i < 1000; ++i) {
+    multicast_status status;
+    memcpy(large, &i, sizeof i);
+    status = peer_publish(&here, "large", 1, large, sizeof large);
+    if (status != MULTICAST_OK) break;
+    ++accepted;
+  }
+  CHECK(accepted >= 100 && accepted < 200);
+  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  peer_flush(&here);
+  CHECK_EQ(peer_stats(&here).sent, accepted);
+  for (i = 0; i < 50; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  EVENTUALLY(LOAD(s.next) == 50);
+  CHECK_EQ(s.wrong, 0);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
+
+/* How often the thread of the transport has waited. */
+static long count_waits(void) {
+  char path[64], line[256];
+  long count = -1;
+  struct dirent *entry;
+  DIR *tasks = opendir("/proc/self/task");
+  CHECK(tasks != NULL);
+  while (count < 0 && (entry = readdir(tasks)) != NULL) {
+    FILE *status;
+    bool is_transport = false;
+    snprintf(path, sizeof path, "/proc/self/task/%.16s/status", entry->d_name);
+    status = fopen(path, "r");
+    if (status == NULL) continue;
+    while (fgets(line, sizeof line, status) != NULL) {
+      if (strcmp(line, "Name:\tmulticast-mqtt\n") == 0) is_transport = true;
+      if (is_transport && sscanf(line, "voluntary_ctxt_switches: %ld", &count) == 1) break;
+    }
+    fclose(status);
+  }
+  closedir(tasks);
+  CHECK(count >= 0);
+  return count;
+}
+
+/* Neither while so many are on their way that one has to be acknowledged first, nor without a
+ * connection. */
+TEST(publications_that_cannot_be_sent_do_not_wake_the_thread) {
+  enum { PUBLICATIONS = 200, FEW = 50 };
+  broker b;
+  peer p;
+  multicast_mqtt_options options;
+  long before, waits;
+  int i;
+  broker_start(&b, NULL);
+  options = peer_options(&p, b.port);
+  options.qos = 1;
+  options.reconnect_min_ns = options.reconnect_max_ns = 20 * ns_of_second;
+  peer_connect(&p, &options);
+  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  for (i = 0; i < 20; ++i) CHECK_OK(peer_publish(&p, "n", 1, &i, sizeof i));
+  EVENTUALLY(peer_stats(&p).sending == 20);
+  before = count_waits();
+  for (i = 0; i < PUBLICATIONS; ++i) {
+    CHECK_OK(peer_publish(&p, "n", 1, &i, sizeof i));
+    pause_ms(1);
+  }
+  waits = count_waits() - before;
+  if (waits > FEW) CHECK_EQ(waits, FEW);
+  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  peer_flush(&p);
+  broker_end(&b, SIGKILL);
+  EVENTUALLY(LOAD(p.lost) == 1);
+  before = count_waits();
+  for (i = 0; i < PUBLICATIONS; ++i) {
+    CHECK_OK(peer_publish(&p, "n", 1, &i, sizeof i));
+    pause_ms(1);
+  }
+  waits = count_waits() - before;
+  if (waits > FEW) CHECK_EQ(waits, FEW);
+  peer_release(&p);
+  broker_delete(&b);
+}
+
+TEST(silent_broker_is_left) {
+  broker b;
+  peer p;
+  multicast_mqtt_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&p, b.port);
+  options.keep_alive_s = 5;
+  peer_connect(&p, &options);
+  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  EVENTUALLY(LOAD(p.lost) == 1);
+  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  EVENTUALLY(LOAD(p.connected) == 2);
+  peer_release(&p);
+  broker_delete(&b);
+}
+
+TEST(refused_publications_are_told) {
+  broker b;
+  peer p;
+  multicast_mqtt_options options;
+  record *r = record_create();
+  multicast_delegate observer = recorder(r);
+  broker_start(&b, "allow_anonymous true");
+  broker_end(&b, SIGTERM);
+  broker_run(&b, "printf 'topic readwrite multicast/open/#\n' >$FOLDER/acl && "
+                 "echo acl_file $FOLDER/acl >>$FOLDER/mosquitto.conf");
+  broker_start_again(&b);
+  options = peer_options(&p, b.port);
+  options.qos = 1;
+  peer_connect(&p, &options);
+  peer_observe(&p, "open", observer);
+  CHECK_EQ(p.subscriptions_refused, 0);
+  CHECK_OK(peer_publish(&p, "open", 1, "x", 1));
+  peer_flush(&p);
+  CHECK_EQ(peer_stats(&p).sent, 1);
+  CHECK_OK(peer_publish(&p, "closed", 1, "x", 1));
+  peer_flush(&p);
+  CHECK_EQ(peer_stats(&p).sent, 1);
+  CHECK_EQ(peer_stats(&p).rejected, 1);
+  EVENTUALLY(LOAD(p.publications_refused) == 1);
+  CHECK_TEXT(p.refusal, "Not authorized");
+  CHECK_EQ(p.refusal_code, 0x87);
+  peer_release(&p);
+  broker_delete(&b);
+  free(r);
+}
+
+TEST(message_that_is_too_large_is_refused) {
+  static unsigned char large[20000];
+  broker b;
+  peer p;
+  multicast_mqtt_options options;
+  broker_start(&b, "allow_anonymous true\nmax_packet_size 10000");
+  options = peer_options(&p, b.port);
+  options.qos = 1;
+  options.max_payload = 15000;
+  peer_connect(&p, &options);
+  CHECK_STATUS(peer_publish(&p, "n", 1, large, 15001), MULTICAST_ERROR_LIMIT);
+  CHECK_OK(peer_publish(&p, "n", 1, large, 15000));
+  peer_flush(&p);
+  EVENTUALLY(LOAD(p.publications_refused) == 1);
+  CHECK_EQ(peer_stats(&p).rejected, 1);
+  CHECK_EQ(peer_stats(&p).refused, 1);
+  CHECK_OK(peer_publish(&p, "n", 1, large, 9000));
+  peer_flush(&p);
+  CHECK_EQ(peer_stats(&p).sent, 1);
+  CHECK_EQ(p.lost, 0);
+  peer_release(&p);
+  broker_delete(&b);
+}
+
+TEST(two_clients_with_one_identifier_do_not_fight) {
+  broker b;
+  peer first, second;
+  multicast_mqtt_options options;
+  int changes;
+  broker_start(&b, NULL);
+  options = peer_options(&first, b.port);
+  options.client_id = "one";
+  options.reconnect_max_ns = 3 * ns_of_second;
+  peer_connect(&first, &options);
+  options = peer_options(&second, b.port);
+  options.client_id = "one";
+  options.reconnect_max_ns = 3 * ns_of_second;
+  peer_connect(&second, &options);
+  EVENTUALLY(LOAD(first.lost) >= 1);
+  pause_ms(2000);
+  changes = LOAD(first.connected) + LOAD(second.connected);
+  if (changes > 20) CHECK_EQ(changes, 20);
+  peer_release(&first);
+  peer_release(&second);
+  broker_delete(&b);
+}
+
+/* ---- TLS ------------------------------------------------------------------------------------- */
+
+/* Authorities `ours` and `theirs`, a certificate for localhost, and one for a client. Not every
+ * machine knows localhost. 127.1 is another name of 127.0.0.1: the certificates do not have it. */
+static const char make_certificates[] =
+    "cd $FOLDER && exec >/dev/null 2>&1 && "
+    "for ca in ours theirs; do openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=$ca "
+    "-keyout $ca.key -out $ca.crt || exit 1; done; "
+    "for who in localhost client; do "
+    "echo subjectAltName=DNS:$who,IP:127.0.0.1 >names && "
+    "openssl req -newkey rsa:2048 -nodes -subj /CN=$who -keyout $who.key -out $who.csr && "
+    "openssl x509 -req -in $who.csr -CA ours.crt -CAkey ours.key -CAcreateserial -days 2 "
+    "-extfile names -out $who.crt || exit 1; done; "
+    "openssl rsa -aes256 -passout pass:secret -in client.key -out locked.key && "
+    "mkdir path && cp ours.crt path && openssl rehash path && "
+    "printf 'cafile %s/ours.crt\ncertfile %s/localhost.crt\nkeyfile %s/localhost.key\n' "
+    "$FOLDER $FOLDER $FOLDER >>mosquitto.conf";
+
+static char *path_of(const broker *b, const char *file) {
+  static char paths[4][64];
+  static int next;
+  char *path = paths[next++ % 4];
+  snprintf(path, sizeof paths[0], "%s/%s", b->folder, file);
+  return path;
+}
+
+static multicast_mqtt_options tls_options(peer *p, const broker *b, const char *authority) {
+  multicast_mqtt_options options = peer_options(p, b->port);
+  options.host = "127.0.0.1";
+  options.ca_file = path_of(b, authority);
+  return options;
+}
+
+TEST(tls_connects_and_refuses) {
+  broker b;
+  peer p, other;
+  record *r = record_create();
+  multicast_mqtt_options options;
+  broker_start(&b, NULL);
+  broker_end(&b, SIGTERM);
+  broker_run(&b, make_certificates);
+  broker_start_again(&b);
+
+  options = tls_options(&p, &b, "ours.crt");
+  options.qos = 1;
+  peer_connect(&p, &options);
+  options = tls_options(&other, &b, "ours.crt");
+  options.ca_file = NULL;
+  options.ca_path = path_of(&b, "path");
+  peer_connect(&other, &options);
+  peer_observe(&other, "n", recorder(r));
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  record_wait(r, 1);
+  CHECK_OK(peer_publish(&p, "n", 1, r->payload, sizeof r->payload));
+  record_wait(r, 2);
+  peer_release(&p);
+  peer_release(&other);
+
+  options = tls_options(&p, &b, "theirs.crt");
+  expect_refusal(&options, &p, "certificate verify failed");
+  options = tls_options(&p, &b, "ours.crt");
+  options.ca_file = NULL;
+  options.flags = MULTICAST_MQTT_TLS;
+  expect_refusal(&options, &p, "certificate verify failed");
+  options = tls_options(&p, &b, "ours.crt");
+  options.host = "127.1";
+  expect_refusal(&options, &p, "host name verification failed");
+  options = tls_options(&p, &b, "ours.crt");
+  options.host = "127.1";
+  options.flags = MULTICAST_MQTT_TLS_ANY_HOST;
+  peer_connect(&p, &options);
+  peer_release(&p);
+  options = peer_options(&p, b.port);
+  expect_refusal(&options, &p, "");
+  options = tls_options(&p, &b, "missing.crt");
+  CHECK_STATUS(multicast_mqtt_connect(&options, &p.transport), MULTICAST_ERROR_SYSTEM);
+  CHECK_EQ(p.releases, 1);
+  broker_delete(&b);
+  free(r);
+}
+
+TEST(tls_certificate_of_the_client) {
+  broker b;
+  peer p;
+  multicast_mqtt_options options;
+  broker_start(&b, NULL);
+  broker_end(&b, SIGTERM);
+  broker_run(&b, make_certificates);
+  broker_run(&b, "printf 'require_certificate true\n' >>$FOLDER/mosquitto.conf");
+  broker_start_again(&b);
+  options = tls_options(&p, &b, "ours.crt");
+  expect_refusal(&options, &p, "");
+  options = tls_options(&p, &b, "ours.crt");
+  options.cert_file = path_of(&b, "client.crt");
+  options.key_file = path_of(&b, "client.key");
+  peer_connect(&p, &options);
+  peer_release(&p);
+  options = tls_options(&p, &b, "ours.crt");
+  options.cert_file = path_of(&b, "client.crt");
+  options.key_file = path_of(&b, "locked.key");
+  options.key_password = "secret";
+  peer_connect(&p, &options);
+  peer_release(&p);
+  options = tls_options(&p, &b, "ours.crt");
+  options.cert_file = path_of(&b, "client.crt");
+  options.key_file = path_of(&b, "locked.key");
+  options.key_password = "wrong";
+  expect_refusal(&options, &p, "");
+  broker_delete(&b);
+}

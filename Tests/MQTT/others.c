@@ -1,0 +1,457 @@
+/* Programs that do not use this library, retained messages, and what is not to be understood. */
+
+#include "broker.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- mosquitto_pub and mosquitto_sub --------------------------------------------------------- */
+
+TEST(mosquitto_pub_notifies) {
+  broker b;
+  peer p;
+  record *r = record_create();
+  broker_start(&b, NULL);
+  peer_connect_to(&p, &b, 1);
+  peer_observe(&p, "weather", recorder(r));
+  broker_run(&b, "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/weather/7 -m rain");
+  record_wait(r, 1);
+  CHECK(record_is(r, 7, "rain", 4));
+  broker_run(&b, "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/weather -m sun");
+  record_wait(r, 2);
+  CHECK(record_is(r, 0, "sun", 3));
+  broker_run(&b, "mosquitto_pub -h 127.0.0.1 -p $PORT -V 311 -t multicast/weather/0 -n");
+  record_wait(r, 3);
+  CHECK(record_is(r, 0, NULL, 0));
+  peer_release(&p);
+  broker_delete(&b);
+  free(r);
+}
+
+TEST(mosquitto_sub_gets_plain_messages) {
+  broker b;
+  peer p;
+  multicast_mqtt_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&p, b.port);
+  options.flags = MULTICAST_MQTT_PLAIN;
+  options.topic_prefix = "house/attic";
+  options.qos = 1;
+  peer_connect(&p, &options);
+  broker_run(&b, "mosquitto_sub -h 127.0.0.1 -p $PORT -t 'house/attic/#' -C 2 -v >$FOLDER/out & "
+                 "sleep 0.5");
+  CHECK_OK(peer_publish(&p, "the weather", 7, "rain", 4));
+  CHECK_OK(peer_publish(&p, "50%/day", 4294967295u, "", 0));
+  peer_flush(&p);
+  broker_run(&b, "for i in 1 2 3 4 5 6 7 8 9; do [ \"$(wc -l <$FOLDER/out)\" = 2 ] && break; "
+                 "sleep 0.2; done; "
+                 "printf 'house/attic/the weather/7 rain\nhouse/attic/50%%25%%2Fday/4294967295 "
+                 "(null)\n' | diff - $FOLDER/out");
+  peer_release(&p);
+  broker_delete(&b);
+}
+
+TEST(prefix_of_slashes_is_a_topic) {
+  static char prefix[199];
+  broker b;
+  peer here, there;
+  record *r = record_create();
+  transport_options options;
+  memset(prefix, '/', sizeof prefix - 1);
+  broker_start(&b, NULL);
+  options = peer_options(&here, b.port);
+  options.topic_prefix = prefix;
+  peer_connect(&here, &options);
+  options = peer_options(&there, b.port);
+  options.topic_prefix = prefix;
+  peer_connect(&there, &options);
+  peer_observe(&there, "n", recorder(r));
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  record_wait(r, 1);
+  CHECK_EQ(here.lost + there.lost, 0);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+  free(r);
+}
+
+TEST(messages_have_the_header_that_is_documented) {
+  broker b;
+  peer p;
+  broker_start(&b, NULL);
+  peer_connect_to(&p, &b, 1);
+  broker_run(&b, "mosquitto_sub -h 127.0.0.1 -p $PORT -t multicast/n/3 -C 1 -F %x >$FOLDER/out & "
+                 "sleep 0.3");
+  CHECK_OK(peer_publish(&p, "n", 3, "rain", 4));
+  peer_flush(&p);
+  broker_run(&b, "for i in 1 2 3 4 5 6 7 8 9; do [ -s $FOLDER/out ] && break; sleep 0.2; done; "
+                 "grep -qE '^934d430100000000[0-9a-f]{16}7261696e$' $FOLDER/out");
+  peer_release(&p);
+  broker_delete(&b);
+}
+
+/* ---- Retained messages ----------------------------------------------------------------------- */
+
+static bool retains_states(void *context, const char *protocol, uint32_t event) {
+  (void)context, (void)event;
+  return strncmp(protocol, "state", 5) == 0;
+}
+
+static void expect_retained(uint32_t protocol) {
+  broker b;
+  peer here, there;
+  record *r = record_create(), *other = record_create(), *third = record_create();
+  multicast_mqtt_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&here, b.port);
+  options.qos = 1;
+  options.retains = retains_states;
+  options.protocol = protocol;
+  peer_connect(&here, &options);
+  CHECK_OK(peer_publish(&here, "state", 1, "old", 3));
+  CHECK_OK(peer_publish(&here, "state", 1, "new", 3));
+  CHECK_OK(peer_publish(&here, "state2", 2, "two", 3));
+  CHECK_OK(peer_publish(&here, "event", 1, "gone", 4));
+  peer_flush(&here);
+
+  options = peer_options(&there, b.port);
+  options.protocol = protocol;
+  peer_connect(&there, &options);
+  peer_observe(&there, "event", recorder(other));
+  peer_observe(&there, "state", recorder(r));
+  record_wait(r, 1);
+  CHECK(record_is(r, 1, "new", 3));
+  peer_observe(&there, "state2", recorder(third));
+  record_wait(third, 1);
+  CHECK(record_is(third, 2, "two", 3));
+  record_wait(other, 0);
+  peer_release(&there);
+
+  options = peer_options(&there, b.port);
+  options.protocol = protocol;
+  options.flags = MULTICAST_MQTT_NO_RETAINED;
+  peer_connect(&there, &options);
+  peer_observe(&there, "state", recorder(r));
+  CHECK_OK(peer_publish(&here, "state", 1, "newer", 5));
+  record_wait(r, 2);
+  CHECK(record_is(r, 1, "newer", 5));
+  peer_release(&there);
+  peer_release(&here);
+  broker_delete(&b);
+  free(r);
+  free(other);
+  free(third);
+}
+
+TEST(retained_value_is_given_to_late_observers) { expect_retained(5); }
+TEST(retained_value_is_given_to_late_observers_by_mqtt_3_1_1) { expect_retained(4); }
+
+/* ---- What changes nothing -------------------------------------------------------------------- */
+
+TEST(messages_that_are_none_are_ignored) {
+  static const char *const commands[] = {
+      "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/01 -m x",
+      "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/x -m x",
+      "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/4294967296 -m x",
+      "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1/2 -m x",
+      "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/ -m x",
+      /* Of a later version; cut off; with bytes that are not 0. */
+      "printf '\\223MC\\002\\0\\0\\0\\0\\1\\2\\3\\4\\5\\6\\7\\10xx' | "
+      "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1 -s",
+      "printf '\\223MC\\001\\0\\0' | mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1 -s",
+      "printf '\\223MC\\001\\0\\0\\0\\1\\1\\2\\3\\4\\5\\6\\7\\10xx' | "
+      "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1 -s",
+      /* Larger than `max_payload`. */
+      "head -c 1001 /dev/zero | mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1 -s",
+  };
+  enum { COUNT = sizeof commands / sizeof *commands };
+  broker b;
+  peer p;
+  record *r = record_create();
+  multicast_mqtt_options options;
+  int i;
+  broker_start(&b, NULL);
+  options = peer_options(&p, b.port);
+  options.qos = 1;
+  options.max_payload = 1000;
+  peer_connect(&p, &options);
+  peer_observe(&p, "n", recorder(r));
+  for (i = 0; i < COUNT; ++i) broker_run(&b, commands[i]);
+  broker_run(&b, "printf '\\223MC\\001\\0\\0\\0\\0\\1\\2\\3\\4\\5\\6\\7\\10' | "
+                 "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1 -s");
+  record_wait(r, 1);
+  CHECK(record_is(r, 1, NULL, 0));
+  CHECK_EQ(peer_stats(&p).ignored, COUNT);
+  CHECK_EQ(peer_stats(&p).received, COUNT + 1);
+  CHECK_EQ(p.lost, 0);
+  peer_release(&p);
+  broker_delete(&b);
+  free(r);
+}
+
+/* ---- Brokers that are none ------------------------------------------------------------------- */
+
+/* A server that answers each connection with some bytes, and goes on from there. */
+typedef struct server {
+  int listener, port;
+  const char *bytes;
+  size_t size;
+  int connections;
+  bool has_to_end;
+  bool closes;
+  pthread_t thread;
+} server;
+
+static void *serve(void *context) {
+  server *s = context;
+  while (!LOAD(s->has_to_end)) {
+    char request[512];
+    int c = accept(s->listener, NULL, NULL);
+    if (c < 0) break;
+    ADD(s->connections, 1);
+    if (recv(c, request, sizeof request, 0) > 0 && s->size > 0)
+      CHECK(send(c, s->bytes, s->size, MSG_NOSIGNAL) >= 0);
+    if (!s->closes) {
+      /* Until the client goes. */
+      while (recv(c, request, sizeof request, 0) > 0) {
+      }
+    }
+    close(c);
+  }
+  return NULL;
+}
+
+static void open_server(server *s, void *(*body)(void *)) {
+  struct sockaddr_in address;
+  memset(&address, 0, sizeof address);
+  s->port = free_port();
+  s->connections = 0;
+  s->has_to_end = false;
+  address.sin_family = AF_INET;
+  address.sin_port = htons((uint16_t)s->port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  s->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  CHECK_EQ(bind(s->listener, (struct sockaddr *)&address, sizeof address), 0);
+  CHECK_EQ(listen(s->listener, 8), 0);
+  s->thread = start_thread(body, s);
+}
+
+static void end_server(server *s) {
+  STORE(s->has_to_end, true);
+  shutdown(s->listener, SHUT_RDWR);
+  join_thread(s->thread);
+  close(s->listener);
+}
+
+/* Expects that there is no harm, and that the client comes again. */
+static void expect_no_harm(const char *bytes, size_t size, bool closes) {
+  server s;
+  peer p;
+  record *r = record_create();
+  multicast_mqtt_options options;
+  s.bytes = bytes;
+  s.size = size;
+  s.closes = closes;
+  open_server(&s, serve);
+  options = peer_options(&p, s.port);
+  options.connect_timeout_ns = 100000000;
+  options.reconnect_min_ns = 1000000;
+  options.reconnect_max_ns = 2000000;
+  CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
+  CHECK_OK(p.transport.subscribe(p.transport.context, "n"));
+  CHECK_OK(multicast_broadcaster_register(p.broadcaster, "n", recorder(r), NULL, NULL));
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  EVENTUALLY(LOAD(s.connections) >= 4);
+  CHECK(LOAD(p.refused) + LOAD(p.lost) >= 3);
+  CHECK_EQ(r->count, 0);
+  peer_release(&p);
+  end_server(&s);
+  free(r);
+}
+
+#define BYTES(text) text, sizeof text - 1
+
+TEST(broker_that_does_not_answer_is_left) { expect_no_harm(BYTES(""), false); }
+TEST(broker_that_closes_is_tried_again) { expect_no_harm(BYTES(""), true); }
+TEST(broker_that_sends_noise_is_left) {
+  expect_no_harm(BYTES("HTTP/1.1 400 Bad Request\r\n\r\nThis is not MQTT"), false);
+  expect_no_harm(BYTES("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), false);
+  expect_no_harm(BYTES("\0\0\0\0\0\0\0\0"), false);
+  expect_no_harm(BYTES("\x20\x03\0\0\0\x30\xff\xff\xff\xff\xff\x7f"), false);
+}
+
+/* It accepts, and then sends a message whose topic is longer than itself; an answer to nothing; a
+ * topic that is no UTF-8; and one that ends in the middle. */
+TEST(broker_that_sends_wrong_packets_is_left) {
+  expect_no_harm(BYTES("\x20\x03\0\0\0\x30\x05\x7f\xffmul\x30"), true);
+  expect_no_harm(BYTES("\x20\x03\0\0\0\x90\x04\0\x63\0\x80\x40\x02\x12\x34"), true);
+  expect_no_harm(BYTES("\x20\x03\0\0\0\x30\x0a\0\x06\xff\xfe/n/1\0x"), true);
+  expect_no_harm(BYTES("\x20\x03\0\0\0\x30\x20\0\x0dmulticast/n/1\0"), true);
+}
+
+/* One that refuses version 5, and accepts version 3.1.1. */
+static void *serve_older(void *context) {
+  server *s = context;
+  while (!LOAD(s->has_to_end)) {
+    char request[512];
+    ssize_t size;
+    int c = accept(s->listener, NULL, NULL);
+    if (c < 0) break;
+    size = recv(c, request, sizeof request, 0);
+    if (size > 8 && request[8] == 5) {
+      if (!s->closes) CHECK_EQ(send(c, "\x20\x02\0\x01", 4, MSG_NOSIGNAL), 4);
+    } else if (size > 8) {
+      ADD(s->connections, 1);
+      CHECK_EQ(send(c, "\x20\x02\0\0", 4, MSG_NOSIGNAL), 4);
+      while (recv(c, request, sizeof request, 0) > 0) {
+      }
+    }
+    close(c);
+  }
+  return NULL;
+}
+
+static void expect_older(bool closes) {
+  server s;
+  peer p;
+  multicast_mqtt_options options;
+  s.closes = closes;
+  open_server(&s, serve_older);
+  options = peer_options(&p, s.port);
+  peer_connect(&p, &options);
+  CHECK_EQ(peer_stats(&p).protocol, 4);
+  CHECK_EQ(p.refused, 1);
+  CHECK_TEXT(p.reason, "MQTT 3.1.1");
+  peer_release(&p);
+  options = peer_options(&p, s.port);
+  options.protocol = 5;
+  CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
+  EVENTUALLY(LOAD(p.refused) >= 3);
+  CHECK_EQ(p.connected, 0);
+  peer_release(&p);
+  end_server(&s);
+}
+
+TEST(broker_that_has_3_1_1_gets_it) { expect_older(false); }
+TEST(broker_that_closes_at_5_gets_3_1_1) { expect_older(true); }
+
+/* One that accepts the connection, and no subscription. */
+static void *serve_refusals(void *context) {
+  server *s = context;
+  while (!LOAD(s->has_to_end)) {
+    char request[512], answer[6] = "\x90\x04\0\0\0\x87";
+    int c = accept(s->listener, NULL, NULL);
+    if (c < 0) break;
+    ADD(s->connections, 1);
+    if (recv(c, request, sizeof request, 0) > 0)
+      CHECK_EQ(send(c, "\x20\x03\0\0\0", 5, MSG_NOSIGNAL), 5);
+    while (recv(c, request, sizeof request, 0) > 4) {
+      if (request[0] != (char)0x82) continue;
+      memcpy(answer + 2, request + 2, 2);
+      CHECK_EQ(send(c, answer, sizeof answer, MSG_NOSIGNAL), (ssize_t)sizeof answer);
+    }
+    close(c);
+  }
+  return NULL;
+}
+
+TEST(refused_names_are_told) {
+  server s;
+  peer p;
+  multicast_mqtt_options options;
+  open_server(&s, serve_refusals);
+  options = peer_options(&p, s.port);
+  peer_connect(&p, &options);
+  CHECK_OK(p.transport.subscribe(p.transport.context, "weather"));
+  peer_flush(&p);
+  EVENTUALLY(LOAD(p.subscriptions_refused) == 1);
+  CHECK_TEXT(p.refusal, "weather: Not authorized");
+  CHECK_EQ(p.refusal_code, 0x87);
+  CHECK_EQ(p.lost, 0);
+  peer_release(&p);
+  end_server(&s);
+}
+
+/* ---- How much is sent at once ---------------------------------------------------------------- */
+
+enum { BURST = 20, PUBLISH = 3, PUBACK = 4 };
+
+/* How many packets of a kind there are; none is longer than 129 bytes. */
+static int count_packets(const unsigned char *bytes, size_t size, int kind) {
+  size_t at = 0;
+  int count = 0;
+  while (at + 2 <= size && at + 2 + bytes[at + 1] <= size) {
+    if (bytes[at] >> 4 == kind) ++count;
+    at += 2u + bytes[at + 1];
+  }
+  return count;
+}
+
+/* Receives a burst, and returns how many segments with data have come on the connection so far. */
+static int receive_burst(int c, int kind) {
+  unsigned char bytes[8192];
+  struct tcp_info info;
+  socklen_t info_size = sizeof info;
+  size_t size = 0;
+  while (count_packets(bytes, size, kind) < BURST) {
+    ssize_t more = recv(c, bytes + size, sizeof bytes - size, 0);
+    CHECK(more > 0);
+    size += (size_t)more;
+  }
+  CHECK_EQ(getsockopt(c, IPPROTO_TCP, TCP_INFO, &info, &info_size), 0);
+  CHECK(info_size >= offsetof(struct tcp_info, tcpi_data_segs_in) + sizeof info.tcpi_data_segs_in);
+  return (int)info.tcpi_data_segs_in;
+}
+
+static gate may_accept = GATE_INIT;
+static int segments_of_publications, segments_of_answers;
+
+/* It accepts, takes publications, and publishes as many in one segment. */
+static void *serve_bursts(void *context) {
+  static const char message[] = "\x32\x13\0\x0dmulticast/n/1\0\1\0x";
+  server *s = context;
+  char bytes[BURST * (sizeof message - 1)];
+  int c = accept(s->listener, NULL, NULL), i;
+  CHECK(c >= 0);
+  CHECK(recv(c, bytes, sizeof bytes, 0) > 0);
+  gate_wait(&may_accept);
+  CHECK_EQ(send(c, "\x20\x03\0\0\0", 5, MSG_NOSIGNAL), 5);
+  segments_of_publications = receive_burst(c, PUBLISH);
+  for (i = 0; i < BURST; ++i) {
+    char *packet = bytes + (size_t)i * (sizeof message - 1);
+    memcpy(packet, message, sizeof message - 1);
+    packet[18] = (char)(i + 1); /* the identifier */
+  }
+  CHECK_EQ(send(c, bytes, sizeof bytes, MSG_NOSIGNAL), (ssize_t)sizeof bytes);
+  segments_of_answers = receive_burst(c, PUBACK) - segments_of_publications;
+  while (recv(c, bytes, sizeof bytes, 0) > 0) {
+  }
+  close(c);
+  return NULL;
+}
+
+/* A segment for each packet takes most of the time of a message. */
+TEST(packets_go_out_together) {
+  server s;
+  peer p;
+  multicast_mqtt_options options;
+  int calls = 0, i;
+  open_server(&s, serve_bursts);
+  options = peer_options(&p, s.port);
+  options.qos = 1;
+  CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
+  CHECK_OK(multicast_broadcaster_register(p.broadcaster, "n", counter(&calls), NULL, NULL));
+  CHECK_OK(p.transport.subscribe(p.transport.context, "n"));
+  for (i = 0; i < BURST; ++i) CHECK_OK(peer_publish(&p, "n", 1, &i, sizeof i));
+  gate_open(&may_accept);
+  EVENTUALLY(LOAD(calls) == BURST);
+  peer_release(&p);
+  end_server(&s);
+  /* The requests to connect and to subscribe, and the publications. */
+  if (segments_of_publications > 4) CHECK_EQ(segments_of_publications, 4);
+  /* The first answer goes at once. */
+  if (segments_of_answers > 3) CHECK_EQ(segments_of_answers, 3);
+}

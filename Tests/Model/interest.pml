@@ -1,0 +1,149 @@
+/* Whether a multicast has delegates, told to its interest function, which runs under no lock.
+ *
+ *   change   under the lock: a delegate comes or goes. Then: tell
+ *   tell     one thread at a time: looks under the lock, tells, looks again, until what was told
+ *            last is so. A thread that finds another one telling leaves it to that one
+ *   destroy  ends the multicast under the lock. The thread that tells last gives the policies back
+ *
+ * Proved: no two calls of the function at once; each call tells something else than the one before;
+ * the last word is true; the policies are given back once, after the last call.
+ *
+ * Threads: two or three that change, inside a call of the function too, and one that destroys.
+ */
+
+#ifndef CHANGERS
+#define CHANGERS 2
+#endif
+#define CHANGES 2
+
+bit locked;
+byte live;         /* delegates */
+bit told;          /* what was told last */
+bit is_under_way;
+bit is_ended;
+bit is_given_back;
+
+byte telling;      /* threads inside the function */
+bit last_word;     /* its last argument */
+byte finished;
+
+inline lock() { atomic { !locked -> locked = 1 } }
+inline unlock() { locked = 0 }
+
+inline change() {
+  lock();
+  if
+  :: is_ended
+  :: !is_ended && live < 2 -> live++
+  :: !is_ended && live > 0 -> live--
+  fi;
+  unlock()
+}
+
+#define IS_WANTED (!is_ended && live > 0)
+
+/* Policies.tell: the lock is held, and released. */
+inline tell_locked(changes_inside) {
+  do
+  :: told != IS_WANTED ->
+#ifndef TOLD_SET_AFTER_CALL
+     told = IS_WANTED;
+#endif
+     word = IS_WANTED;
+     unlock();
+     telling++;
+     assert(telling == 1);
+     assert(!is_given_back);
+     assert(word != last_word);
+     last_word = word;
+     if
+     :: changes_inside -> change()
+     :: skip
+     fi;
+     telling--;
+     lock();
+#ifdef TOLD_SET_AFTER_CALL
+     told = IS_WANTED;
+#endif
+#ifdef NOT_LOOKED_AGAIN
+     break
+#endif
+  :: else -> break
+  od;
+#ifndef UNDER_WAY_AFTER_UNLOCK
+  is_under_way = 0;
+#endif
+  gives_back = is_ended;
+  unlock();
+#ifdef UNDER_WAY_AFTER_UNLOCK
+  is_under_way = 0;
+#endif
+  if
+  :: gives_back ->
+     assert(!is_given_back);
+     is_given_back = 1
+  :: else
+  fi
+}
+
+proctype Changer() {
+  byte changes = CHANGES;
+  bit word, gives_back;
+  do
+  :: changes > 0 ->
+     changes--;
+     change();
+     /* Policies.tell */
+     lock();
+     if
+#ifndef END_NOT_ASKED
+     :: is_ended -> unlock()
+#endif
+#ifndef TWO_TELL
+     :: is_under_way -> unlock()
+#endif
+     :: else -> is_under_way = 1; tell_locked(true)
+     fi
+  :: break
+  od;
+  finished++
+}
+
+proctype Destroyer() {
+  bit word, gives_back, ends;
+  lock();
+  live = 0;
+  is_ended = 1;
+#ifdef END_ALWAYS_TOLD
+  ends = 1;
+#else
+  ends = !is_under_way;
+#endif
+  if
+  :: ends -> is_under_way = 1
+  :: else
+  fi;
+  unlock();
+  if
+  :: ends -> lock(); tell_locked(false)
+  :: else
+  fi;
+  finished++
+}
+
+init {
+  byte i, all;
+  atomic {
+    for (i : 1 .. CHANGERS) { run Changer() }
+    all = CHANGERS;
+#ifdef HAS_DESTROY
+    run Destroyer();
+    all++
+#endif
+  }
+  finished == all ->
+  /* The last word is true. */
+  assert(last_word == IS_WANTED);
+  assert(told == last_word);
+  assert(is_given_back == is_ended)
+}

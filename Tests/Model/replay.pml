@@ -1,0 +1,231 @@
+/* A multicast that replays the last invocations to a delegate that is added.
+ *
+ *   invoke   under the lock: keeps the invocation, which gets the next number, and drops what is
+ *            too old and needed by no replay. Then reads the list, and calls each delegate whose
+ *            replays have ended before this number. If too much is kept, it waits first, until the
+ *            replay that is the furthest behind is over; not for its own thread's
+ *   add      under the lock: lists the delegate, and begins the replay with the oldest of the last
+ *            MOST invocations. Then calls it with one after the other, each taken under the lock.
+ *            If none is left, the replay ends under the same hold of the lock: from the next
+ *            number on the delegate is called as it happens
+ *
+ * Proved: a delegate gets each invocation once, from the oldest that was to be replayed to the last
+ * one; the replays come first and in order; those of each thread come in order; what is replayed is
+ * still kept; no more than MOST + LEAD are kept, but for invocations inside a replay; no deadlock.
+ *
+ * Threads: INVOKERS that invoke TIMES each; ADDERS that add a delegate each. IS_NESTED: the first
+ * replay of each delegate invokes.
+ */
+
+#ifndef INVOKERS
+#define INVOKERS 2
+#endif
+#ifndef TIMES
+#define TIMES 2
+#endif
+#ifndef ADDERS
+#define ADDERS 1
+#endif
+#ifdef IS_NESTED
+#define NESTED 1
+#else
+#define NESTED 0
+#endif
+#define MOST 1
+#define LEAD 1
+#define HIGHEST 255
+#define THREADS (INVOKERS + ADDERS)
+#define NUMBERS (INVOKERS * TIMES + ADDERS * NESTED + 2)
+
+bit locked;
+byte first = 1;          /* the oldest that is kept */
+byte newest;             /* the number of the newest */
+byte by[NUMBERS];        /* the thread of each */
+bit is_listed[ADDERS];
+byte replayed[ADDERS];   /* the first number that is called as it happens */
+byte next[ADDERS];       /* of the replay */
+bit runs[ADDERS];        /* the replay */
+
+byte start[ADDERS];      /* what the delegate has to get first */
+byte received[ADDERS];   /* how many */
+bit has[ADDERS * NUMBERS];
+byte last_of[ADDERS * THREADS];
+bit is_replaying[ADDERS];
+bit is_called[ADDERS];   /* as it happens */
+byte inside;             /* invocations inside replays */
+byte finished;
+
+inline lock() { atomic { !locked -> locked = 1 } }
+inline unlock() { locked = 0 }
+
+#define IS_TOO_MUCH (newest - first + 1 >= MOST + LEAD)
+
+/* A replay that has come to the oldest; ADDERS if there is none. The lock is held. */
+inline find_slowest() {
+  d_step {
+    slow = 0;
+    do
+    :: slow < ADDERS && !(runs[slow] && next[slow] == first) -> slow++
+    :: else -> break
+    od
+  }
+}
+
+inline drop() {
+  find_slowest();
+  do
+#ifdef DROPPED_EARLY
+  :: newest - first + 1 > MOST -> first++
+#else
+  :: newest - first + 1 > MOST && slow == ADDERS -> first++; find_slowest()
+#endif
+  :: else -> break
+  od
+}
+
+inline receive(d, n) {
+  d_step {
+    assert(!has[d * NUMBERS + n]);
+    has[d * NUMBERS + n] = 1;
+    received[d]++;
+    assert(n > last_of[d * THREADS + by[n]]);
+    last_of[d * THREADS + by[n]] = n
+  }
+}
+
+/* `own`: the replay that this is inside of, or ADDERS. */
+inline invoke(thread, own) {
+  d = 0;
+#ifdef KEPT_AFTER_LIST
+  d_step {
+    do
+    :: d < ADDERS -> known[d] = is_listed[d]; d++
+    :: else -> break
+    od;
+    d = 0
+  }
+#endif
+  lock();
+#ifndef NO_WAIT
+  do
+  :: IS_TOO_MUCH ->
+     find_slowest();
+     if
+     :: slow == ADDERS || own < ADDERS -> break
+     :: else -> unlock(); !runs[slow]; lock()
+     fi
+  :: else -> break
+  od;
+#endif
+  newest++;
+  number = newest;
+  by[number] = thread;
+  drop();
+  assert(newest - first + 1 <= MOST + LEAD + inside);
+  unlock();
+  do
+  :: d < ADDERS ->
+     if
+#ifdef KEPT_AFTER_LIST
+     :: known[d] && replayed[d] <= number ->
+#elif defined(NUMBER_NOT_COMPARED)
+     :: is_listed[d] && replayed[d] != HIGHEST ->
+#else
+     :: is_listed[d] && replayed[d] <= number ->
+#endif
+        assert(!is_replaying[d]);
+        is_called[d] = 1;
+        receive(d, number)
+     :: else
+     fi;
+     d++
+  :: else -> break
+  od
+}
+
+#ifdef KEPT_AFTER_LIST
+#define LOCALS byte number, slow, d; bit known[ADDERS]
+#else
+#define LOCALS byte number, slow, d
+#endif
+
+proctype Invoker(byte thread) {
+  byte times = TIMES;
+  LOCALS;
+  do
+  :: times > 0 -> times--; invoke(thread, ADDERS)
+  :: else -> break
+  od;
+  finished++
+}
+
+inline begin_replay() {
+  next[me] = (newest - first + 1 > MOST -> newest - MOST + 1 : first);
+  runs[me] = 1
+}
+
+proctype Adder(byte me) {
+  byte n;
+  bit has_invoked = !NESTED;
+  LOCALS;
+  lock();
+#ifdef CALLED_BEFORE_REPLAYED
+  replayed[me] = 0;
+#else
+  replayed[me] = HIGHEST;
+#endif
+  start[me] = (newest - first + 1 > MOST -> newest - MOST + 1 : first);
+  is_listed[me] = 1;
+#ifdef BEGUN_LATER
+  unlock();
+  lock();
+#endif
+  begin_replay();
+  unlock();
+  do
+  :: lock();
+     if
+     :: next[me] <= newest ->
+        n = next[me];
+        assert(n >= first);
+        next[me]++;
+        drop();
+        unlock();
+        assert(!is_called[me]);
+        is_replaying[me] = 1;
+        receive(me, n);
+        if
+        :: !has_invoked -> has_invoked = 1; inside++; invoke(INVOKERS + me, me)
+        :: else
+        fi;
+        is_replaying[me] = 0
+     :: else -> break
+     fi
+  od;
+#ifdef ENDED_LATER
+  unlock();
+  lock();
+#endif
+#ifdef NEXT_NOT_LEFT_OUT
+  replayed[me] = newest;
+#else
+  replayed[me] = newest + 1;
+#endif
+  runs[me] = 0;
+  drop();
+  unlock();
+  finished++
+}
+
+init {
+  byte i;
+  atomic {
+    for (i : 0 .. INVOKERS - 1) { run Invoker(i) }
+    for (i : 0 .. ADDERS - 1) { run Adder(i) }
+  }
+  finished == INVOKERS + ADDERS ->
+  for (i : 0 .. ADDERS - 1) {
+    assert(received[i] == newest - start[i] + 1)
+  }
+  assert(newest - first + 1 <= MOST)
+}

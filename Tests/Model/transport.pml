@@ -1,0 +1,286 @@
+/* Transports of a broadcaster: each notification is published by one of those that replace each
+ * other, and each transport is told whether a name has observers.
+ *
+ * A transport is the only delegate of a multicast, so its calls and its end are those of
+ * `invoke_remove`: here each is one step. To attach is to make the multicast of the name observed,
+ * to exchange the transport, to tell, and to wait for the calls of the old transport.
+ *
+ *   tell       under the stripe's lock it looks at the delegates and at the transport, leaves the
+ *              lock to call `subscribe` or `unsubscribe`, and looks again, until what was told last
+ *              is so; a thread that finds another one telling leaves it to that
+ *   add        the fast path does not tell: not for the first delegate of an observed multicast
+ *   remove     the fast path does not tell: not of an observed multicast
+ *   notify     publishes; if the transport is detached, it looks for another one
+ *
+ * Proved: no function of a transport is called after its release; `subscribe` and `unsubscribe` are
+ * called by turns, one at a time; what was told last is so; while transports replace each other,
+ * each notification is published exactly once.
+ *
+ * Threads: A adds a delegate and R removes one, if there is one. C attaches transport 2, and E
+ * transport 3. D detaches what there is. N notifies.
+ *
+ * Variants: HAS_OLD (transport 1 is attached at first), LIVE (delegates at first), HAS_A, HAS_R,
+ * HAS_E, HAS_D, HAS_N.
+ */
+
+#ifndef HAS_OLD
+#define HAS_OLD 0
+#endif
+#ifndef LIVE
+#define LIVE 0
+#endif
+#ifndef HAS_A
+#define HAS_A 0
+#endif
+#ifndef HAS_R
+#define HAS_R 0
+#endif
+#ifndef HAS_E
+#define HAS_E 0
+#endif
+#ifndef HAS_D
+#define HAS_D 0
+#endif
+#ifndef HAS_N
+#define HAS_N 0
+#endif
+
+#define TRANSPORTS 4 /* 0: none */
+
+byte current;              /* the transport of the broadcaster */
+bit is_detached[TRANSPORTS], is_released[TRANSPORTS], is_subscribed[TRANSPORTS];
+byte inside[TRANSPORTS];   /* threads in a call of it */
+byte told_at_once;         /* threads in `subscribe` or `unsubscribe` */
+byte published, done;
+
+/* Guarded by the stripe's lock. */
+bit is_locked;
+byte live;                 /* delegates */
+mtype = { none, usable, slow };
+mtype list;                /* slow: the next add is not made by the fast path */
+bit is_observed, is_telling;
+byte told;                 /* the transport to which it was told that there are delegates, or 0 */
+
+inline lock() { atomic { !is_locked -> is_locked = 1 } }
+inline unlock() { is_locked = 0 }
+
+/* The body is executed inside a call. `is_called`: the transport was not detached before. */
+inline begin_call(t, is_called) {
+  d_step {
+    is_called = (t != 0 && !is_detached[t]);
+    if
+    :: is_called -> inside[t]++; assert(!is_released[t])
+    :: else
+    fi
+  }
+}
+inline end_call(t) { d_step { assert(!is_released[t]); inside[t]-- } }
+
+inline look() {
+  d_step {
+    if
+    :: live == 0 ->
+       wanted = 0;
+       if
+#ifndef FIRST_ADD_NOT_SLOW
+       :: list == usable -> list = slow
+#endif
+       :: else
+       fi
+    :: else -> wanted = current
+    fi
+  }
+}
+
+inline tell() {
+  lock();
+  if
+#ifdef TOLD_BY_SEVERAL
+  :: !is_observed -> unlock()
+#else
+  :: !is_observed || is_telling -> unlock()
+#endif
+  :: else ->
+     is_telling = 1;
+     refusing = 255;
+     look();
+     do
+     :: wanted == told || wanted == refusing -> break
+     :: else ->
+        was_told = told;
+        told = wanted;
+        unlock();
+        if
+        :: wanted != 0 -> t = wanted
+        :: else -> t = was_told
+        fi;
+        begin_call(t, is_called);
+        if
+        :: is_called ->
+           d_step {
+             told_at_once++;
+             assert(told_at_once == 1); /* one at a time */
+             assert(is_subscribed[t] == (wanted == 0)); /* by turns */
+             is_subscribed[t] = (wanted != 0);
+             printf("transport %d is told %d\n", t, wanted != 0)
+           };
+           told_at_once--;
+           end_call(t)
+        :: else
+        fi;
+        lock();
+        if
+        :: !is_called -> told = was_told; refusing = wanted
+        :: else
+        fi;
+#ifdef NOT_LOOKED_AGAIN
+        break
+#else
+        look()
+#endif
+     od;
+     is_telling = 0;
+     d_step { wanted = 0; was_told = 0; refusing = 0; t = 0; is_called = 0 };
+     unlock()
+  fi
+}
+
+inline add() {
+  lock();
+  d_step {
+    is_slow = (list == slow || (list == none && is_observed));
+    list = usable;
+    live++
+  };
+  unlock();
+  if
+  :: is_slow -> tell()
+  :: else
+  fi
+}
+
+inline remove() {
+  lock();
+  d_step {
+    is_slow = (live > 0 && is_observed);
+#ifdef FAST_REMOVAL_OF_OBSERVED
+    is_slow = 0;
+#endif
+    if
+    :: live > 0 -> live--
+    :: else
+    fi
+  };
+  unlock();
+  if
+  :: is_slow -> tell()
+  :: else
+  fi
+}
+
+inline detach(t) {
+  if
+  :: t != 0 ->
+     d_step { is_detached[t] = 1; printf("transport %d is detached\n", t) };
+#ifndef CALLS_NOT_WAITED_FOR
+     inside[t] == 0;
+#endif
+     is_released[t] = 1
+  :: else
+  fi
+}
+
+inline attach(next) {
+  if
+  :: next != 0 -> lock(); is_observed = 1; unlock()
+  :: else
+  fi;
+#ifdef DETACHED_BEFORE_EXCHANGE
+  old = current;
+  detach(old);
+#endif
+#ifdef TOLD_BEFORE_EXCHANGE
+  tell();
+#endif
+  atomic { old = current; current = next; printf("transport %d is attached\n", next) };
+#ifndef TOLD_BEFORE_EXCHANGE
+  if
+  :: next != 0 -> tell()
+  :: else
+  fi;
+#endif
+#ifndef DETACHED_BEFORE_EXCHANGE
+  detach(old)
+#endif
+}
+
+#define LOCALS byte wanted, was_told, refusing, t, old; bit is_called, is_slow
+
+proctype A() { LOCALS; add(); done++ }
+proctype R() { LOCALS; remove(); done++ }
+proctype C() { LOCALS; attach(2); done++ }
+proctype E() { LOCALS; attach(3); done++ }
+proctype D() { LOCALS; attach(0); done++ }
+
+proctype N() {
+  byte t, last;
+  bit is_called;
+  do
+  :: t = current;
+     if
+     :: t == last -> break
+     :: else
+     fi;
+     begin_call(t, is_called);
+     if
+     :: is_called -> published++; end_call(t); break
+     :: else -> last = t
+     fi
+#ifdef PUBLISHED_BY_THE_FIRST
+     ; break
+#endif
+  od;
+  done++
+}
+
+init {
+  d_step {
+    live = LIVE;
+    list = (LIVE -> usable : none);
+    current = HAS_OLD;
+    is_observed = HAS_OLD;
+    told = (HAS_OLD && LIVE -> 1 : 0);
+    is_subscribed[1] = (HAS_OLD && LIVE)
+  };
+  atomic {
+    run C();
+#if HAS_A
+    run A();
+#endif
+#if HAS_R
+    run R();
+#endif
+#if HAS_E
+    run E();
+#endif
+#if HAS_D
+    run D();
+#endif
+#if HAS_N
+    run N();
+#endif
+  };
+  d_step {
+    done == 1 + HAS_A + HAS_R + HAS_E + HAS_D + HAS_N ->
+    assert(!is_telling);
+    assert(current == 0 || is_subscribed[current] == (live > 0)); /* the last word is true */
+    assert(is_released[1] == HAS_OLD);
+    assert(current == 2 || is_released[2]);
+    assert(current == 3 || is_released[3] == HAS_E);
+    assert(current == 0 || !is_released[current]);
+#if HAS_N
+    assert(published <= 1);
+    assert(published == 1 || !HAS_OLD || HAS_D)
+#endif
+  }
+}

@@ -1,0 +1,714 @@
+/* Servers that come, go, refuse, are slow or silent. */
+
+#include "broker.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const uint64_t ns_of_second = 1000000000u;
+
+/* ---- Without a connection -------------------------------------------------------------------- */
+
+TEST(publications_wait_for_the_server) {
+  broker b;
+  peer here, there;
+  sequence numbers = {0, 0, 0};
+  transport_options options;
+  broker_start(&b, NULL);
+  peer_connect_to(&there, &b);
+  peer_observe(&there, "n", counting(&numbers));
+  options = peer_options(&here, b.port);
+  options.reconnect_min_ns = options.reconnect_max_ns = ns_of_second / 2;
+  broker_end(&b, SIGTERM);
+  CHECK_OK(multicast_nats_connect(&options, &here.transport));
+  EVENTUALLY(LOAD(here.refused) > 0);
+  CHECK(here.reason[0] != '\0');
+  CHECK(here.code != 0);
+  for (int i = 0; i < 1000; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  CHECK_EQ(peer_stats(&here).waiting, 1000);
+  CHECK_EQ(peer_stats(&here).connected, 0);
+  CHECK_STATUS(multicast_nats_flush(&here.transport, ns_of_second / 100), MULTICAST_ERROR_TIMEOUT);
+  broker_start_again(&b);
+  peer_flush(&here);
+  CHECK_EQ(peer_stats(&here).sent, 1000);
+  EVENTUALLY(LOAD(there.connected) == 2);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
+
+TEST(publications_are_refused_without_a_connection) {
+  broker b;
+  peer here;
+  transport_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&here, b.port);
+  options.flags = MULTICAST_NATS_REFUSE_OFFLINE;
+  peer_connect(&here, &options);
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  peer_flush(&here);
+  broker_end(&b, SIGKILL);
+  EVENTUALLY(LOAD(here.lost) == 1);
+  CHECK_STATUS(peer_publish(&here, "n", 1, "x", 1), MULTICAST_ERROR_STATE);
+  CHECK_EQ(peer_stats(&here).refused, 1);
+  CHECK_EQ(peer_stats(&here).published, 1);
+  broker_start_again(&b);
+  EVENTUALLY(LOAD(here.connected) == 2);
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  peer_release(&here);
+  broker_delete(&b);
+}
+
+TEST(full_outbox_refuses) {
+  peer here;
+  transport_options options = peer_options(&here, free_port());
+  options.capacity = 3;
+  CHECK_OK(multicast_nats_connect(&options, &here.transport));
+  for (int i = 0; i < 3; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  CHECK_STATUS(peer_publish(&here, "n", 1, "x", 1), MULTICAST_ERROR_QUEUE_FULL);
+  CHECK_EQ(peer_stats(&here).waiting, 3);
+  CHECK_EQ(peer_stats(&here).refused, 1);
+  peer_release(&here);
+}
+
+TEST(full_outbox_drops_the_oldest) {
+  broker b;
+  peer here, there;
+  sequence numbers = {7, 0, 0};
+  transport_options options;
+  broker_start(&b, NULL);
+  peer_connect_to(&there, &b);
+  peer_observe(&there, "n", counting(&numbers));
+  options = peer_options(&here, b.port);
+  options.capacity = 3;
+  options.overflow = MULTICAST_OVERFLOW_DROP_OLDEST;
+  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  CHECK_OK(multicast_nats_connect(&options, &here.transport));
+  for (int i = 0; i < 10; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  CHECK_EQ(peer_stats(&here).dropped, 7);
+  CHECK_EQ(peer_stats(&here).waiting, 3);
+  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  EVENTUALLY(LOAD(numbers.next) == 10);
+  CHECK_EQ(numbers.wrong, 0);
+  EVENTUALLY(peer_stats(&here).sent == 3);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
+
+TEST(next_server_is_tried) {
+  broker b;
+  peer p;
+  transport_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&p, b.port);
+  snprintf(p.address, sizeof p.address, "nats://127.0.0.1:%d,127.0.0.1:%d", free_port(), b.port);
+  peer_connect(&p, &options);
+  CHECK_EQ(p.refused, 0);
+  peer_release(&p);
+  broker_delete(&b);
+}
+
+/* ---- Servers that come again ----------------------------------------------------------------- */
+
+/* Nothing is on its way when the server ends, so nothing is lost: what is published meanwhile
+ * waits. */
+TEST(server_that_ends_is_connected_again) {
+  enum { ENDS = 5, EACH = 200 };
+  broker b;
+  peer here, there;
+  sequence numbers = {0, 0, 0};
+  int number = 0;
+  broker_start(&b, NULL);
+  peer_connect_to(&here, &b);
+  peer_connect_to(&there, &b);
+  peer_observe(&there, "n", counting(&numbers));
+  for (int round = 1; round <= ENDS; ++round) {
+    for (int i = 0; i < EACH; ++i, ++number)
+      CHECK_OK(peer_publish(&here, "n", 1, &number, sizeof number));
+    EVENTUALLY(LOAD(numbers.next) == number || LOAD(numbers.wrong) != 0);
+    broker_end(&b, round % 2 == 1 ? SIGKILL : SIGTERM);
+    EVENTUALLY(LOAD(here.lost) == round && LOAD(there.lost) == round);
+    CHECK_EQ(peer_stats(&there).names, 1);
+    broker_start_again(&b);
+    EVENTUALLY(LOAD(there.connected) == round + 1);
+    peer_flush(&there);
+    EVENTUALLY(LOAD(here.connected) == round + 1);
+  }
+  CHECK_EQ(numbers.wrong, 0);
+  CHECK_EQ(numbers.repeated, 0);
+  CHECK_EQ(peer_stats(&here).sent, number);
+  CHECK_EQ(peer_stats(&here).dropped, 0);
+  CHECK_EQ(peer_stats(&here).connections, ENDS + 1);
+  CHECK_EQ(peer_stats(&there).received, number);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
+
+/* Each accepted publication is counted as sent or dropped, and none arrives twice or out of order,
+ * whenever the server ends. */
+TEST(server_that_ends_meanwhile_loses_and_does_not_repeat) {
+  enum { COUNT = 60000 };
+  broker b;
+  peer here, there;
+  record *r = record_create();
+  transport_options options;
+  multicast_nats_stats stats;
+  int last = -1, ends = 0;
+  broker_start(&b, NULL);
+  options = peer_options(&here, b.port);
+  options.capacity = 1u << 20;
+  peer_connect(&here, &options);
+  peer_connect_to(&there, &b);
+  peer_observe(&there, "n", recorder(r));
+  for (int i = 0; i < COUNT; ++i) {
+    CHECK_OK(peer_publish(&here, "n", (uint32_t)i, &i, sizeof i));
+    if (i % (COUNT / 4) == COUNT / 8) {
+      broker_end(&b, SIGKILL);
+      broker_start_again(&b);
+      ++ends;
+    }
+    if (i % 64 == 0) {
+      pthread_mutex_lock(&r->mutex);
+      if (r->count > 0) {
+        CHECK((int)r->event >= last);
+        last = (int)r->event;
+      }
+      pthread_mutex_unlock(&r->mutex);
+    }
+  }
+  EVENTUALLY(LOAD(here.connected) == LOAD(here.lost) + 1 && LOAD(here.lost) >= 1);
+  peer_flush(&here);
+  stats = peer_stats(&here);
+  CHECK_EQ(stats.waiting + stats.sending, 0);
+  CHECK_EQ(stats.sent + stats.dropped, COUNT);
+  CHECK(stats.dropped <= (uint64_t)ends * 1024);
+  CHECK(LOAD(here.lost) <= ends);
+  CHECK(peer_stats(&there).received <= COUNT);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+  free(r);
+}
+
+TEST(names_are_subscribed_again) {
+  enum { NAMES = 1000 };
+  broker b;
+  peer here, there;
+  record *r = record_create();
+  char name[16];
+  broker_start(&b, NULL);
+  peer_connect_to(&there, &b);
+  for (int i = 0; i < NAMES; ++i) {
+    snprintf(name, sizeof name, "n%d", i);
+    CHECK_OK(multicast_broadcaster_register(there.broadcaster, name, recorder(r), NULL, NULL));
+    CHECK_OK(there.transport.subscribe(there.transport.context, name));
+  }
+  peer_flush(&there);
+  /* Half of them go while there is no connection. */
+  broker_end(&b, SIGKILL);
+  EVENTUALLY(LOAD(there.lost) == 1);
+  CHECK_STATUS(multicast_nats_flush(&there.transport, ns_of_second / 100), MULTICAST_ERROR_TIMEOUT);
+  for (int i = 0; i < NAMES; i += 2) {
+    snprintf(name, sizeof name, "n%d", i);
+    there.transport.unsubscribe(there.transport.context, name);
+  }
+  CHECK_EQ(peer_stats(&there).names, NAMES / 2);
+  broker_start_again(&b);
+  EVENTUALLY(LOAD(there.connected) == 2);
+  peer_flush(&there);
+  peer_connect_to(&here, &b);
+  for (int i = 0; i < NAMES; ++i) {
+    snprintf(name, sizeof name, "n%d", i);
+    CHECK_OK(peer_publish(&here, name, 1, NULL, 0));
+  }
+  record_wait(r, NAMES / 2);
+  peer_flush(&here);
+  CHECK_EQ(peer_stats(&there).received, NAMES / 2);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+  free(r);
+}
+
+/* What the process has received is delivered, although the server is gone by then. */
+TEST(what_has_come_is_delivered_after_the_end) {
+  broker b;
+  peer here, there;
+  blocker slow = BLOCKER_INIT;
+  sequence numbers = {0, 0, 0};
+  broker_start(&b, NULL);
+  peer_connect_to(&here, &b);
+  peer_connect_to(&there, &b);
+  peer_observe(&there, "b", blocking(&slow));
+  peer_observe(&there, "n", counting(&numbers));
+  CHECK_OK(peer_publish(&here, "b", 1, NULL, 0));
+  gate_wait(&slow.entered);
+  for (int i = 0; i < 100; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  peer_flush(&here);
+  broker_end(&b, SIGTERM);
+  EVENTUALLY(LOAD(here.lost) == 1);
+  gate_open(&slow.let_go);
+  EVENTUALLY(LOAD(there.lost) == 1);
+  CHECK_EQ(numbers.next, 100);
+  CHECK_EQ(numbers.wrong, 0);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
+
+/* ---- Servers that refuse --------------------------------------------------------------------- */
+
+TEST(wrong_password_is_refused) {
+  broker b;
+  peer p;
+  transport_options options;
+  broker_start(&b, "authorization { user: anna, password: secret }");
+  options = peer_options(&p, b.port);
+  expect_refusal(&options, &p, "Authorization Violation");
+  options = peer_options(&p, b.port);
+  options.user = "anna";
+  options.password = "secre";
+  expect_refusal(&options, &p, "Authorization Violation");
+  CHECK(p.code != 0);
+  options = peer_options(&p, b.port);
+  options.token = "secret";
+  expect_refusal(&options, &p, "Authorization Violation");
+  options = peer_options(&p, b.port);
+  options.user = "anna";
+  options.password = "secret";
+  peer_connect(&p, &options);
+  CHECK_EQ(p.refused, 0);
+  peer_release(&p);
+  /* What is in the address is not told. */
+  options = peer_options(&p, b.port);
+  snprintf(p.address, sizeof p.address, "nats://anna:secret@127.0.0.1:%d", b.port);
+  peer_connect(&p, &options);
+  CHECK(strstr(p.reason, "127.0.0.1") != NULL);
+  CHECK(strstr(p.reason, "secret") == NULL);
+  peer_release(&p);
+  broker_delete(&b);
+}
+
+TEST(wrong_token_is_refused) {
+  broker b;
+  peer p;
+  transport_options options;
+  broker_start(&b, "authorization { token: secret }");
+  options = peer_options(&p, b.port);
+  options.token = "secre";
+  expect_refusal(&options, &p, "Authorization Violation");
+  options = peer_options(&p, b.port);
+  options.token = "secret";
+  peer_connect(&p, &options);
+  peer_release(&p);
+  broker_delete(&b);
+}
+
+TEST(texts_for_the_server_may_have_any_bytes) {
+  broker b;
+  peer p;
+  transport_options options;
+  broker_start(&b, "authorization { user: 'a\"b', password: 'p\"q\\r\ts' }");
+  options = peer_options(&p, b.port);
+  options.client_name = "the \"new\" \\ \n client";
+  options.user = "a\"b";
+  options.password = "p\"q\\r\ts";
+  peer_connect(&p, &options);
+  CHECK_EQ(p.refused, 0);
+  peer_release(&p);
+  broker_delete(&b);
+  broker_start(&b, "authorization { token: 'p\"q\\r' }");
+  options = peer_options(&p, b.port);
+  options.token = "p\"q\\r";
+  peer_connect(&p, &options);
+  CHECK_EQ(p.refused, 0);
+  peer_release(&p);
+  broker_delete(&b);
+}
+
+TEST(full_server_is_tried_again) {
+  broker b;
+  peer first, second;
+  transport_options options;
+  broker_start(&b, "max_connections: 1");
+  peer_connect_to(&first, &b);
+  options = peer_options(&second, b.port);
+  CHECK_OK(multicast_nats_connect(&options, &second.transport));
+  EVENTUALLY(LOAD(second.refused) >= 2);
+  peer_release(&first);
+  EVENTUALLY(LOAD(second.connected) == 1);
+  peer_release(&second);
+  broker_delete(&b);
+}
+
+TEST(what_is_not_permitted_is_told) {
+  broker b;
+  peer here, there;
+  record *r = record_create();
+  broker_start(&b, "authorization { default_permissions: { publish: \"multicast.open.*\", "
+                   "subscribe: \"multicast.open.*\" }, users: [ { user: a, password: b } ] }");
+  transport_options options = peer_options(&here, b.port);
+  options.user = "a";
+  options.password = "b";
+  peer_connect(&here, &options);
+  options = peer_options(&there, b.port);
+  options.user = "a";
+  options.password = "b";
+  peer_connect(&there, &options);
+  peer_observe(&there, "open", recorder(r));
+  CHECK_EQ(there.subscriptions_refused, 0);
+  CHECK_OK(there.transport.subscribe(there.transport.context, "closed"));
+  EVENTUALLY(LOAD(there.subscriptions_refused) == 1);
+  CHECK(strcasestr(there.refusal, "multicast.closed.*") != NULL);
+  CHECK_OK(peer_publish(&here, "closed", 1, "x", 1));
+  EVENTUALLY(LOAD(here.publications_refused) == 1);
+  CHECK(strcasestr(here.refusal, "multicast.closed.1") != NULL);
+  CHECK_EQ(peer_stats(&here).rejected, 1);
+  /* The connection goes on. */
+  CHECK_OK(peer_publish(&here, "open", 2, "y", 1));
+  record_wait(r, 1);
+  CHECK(record_is(r, 2, "y", 1));
+  CHECK_EQ(here.lost + there.lost, 0);
+  CHECK_EQ(here.subscriptions_refused + there.publications_refused, 0);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+  free(r);
+}
+
+TEST(too_many_names_are_told) {
+  broker b;
+  peer p;
+  transport_options options;
+  broker_start(&b, "max_subscriptions: 2");
+  options = peer_options(&p, b.port);
+  CHECK_OK(transport_connect(&options, &p.transport));
+  CHECK_OK(p.transport.subscribe(p.transport.context, "a"));
+  CHECK_OK(p.transport.subscribe(p.transport.context, "b"));
+  CHECK_OK(p.transport.subscribe(p.transport.context, "c"));
+  EVENTUALLY(LOAD(p.subscriptions_refused) >= 1);
+  EVENTUALLY(LOAD(p.lost) >= 1);
+  CHECK(strcasestr(p.refusal, "maximum subscriptions exceeded") != NULL);
+  /* With fewer names the connection lasts. */
+  p.transport.unsubscribe(p.transport.context, "c");
+  EVENTUALLY(transport_flush(&p.transport, 1000000000) == MULTICAST_OK);
+  peer_release(&p);
+  broker_delete(&b);
+}
+
+/* ---- Limits ---------------------------------------------------------------------------------- */
+
+TEST(payload_that_is_too_large_is_refused) {
+  static unsigned char large[(1 << 20) + 1];
+  broker b;
+  peer here, there;
+  record *r = record_create();
+  transport_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&here, b.port);
+  peer_connect(&here, &options);
+  CHECK_STATUS(peer_publish(&here, "n", 1, large, sizeof large), MULTICAST_ERROR_LIMIT);
+  CHECK_EQ(peer_stats(&here).refused, 1);
+  CHECK_OK(peer_publish(&here, "n", 1, large, sizeof large - 1));
+  peer_flush(&here);
+  CHECK_EQ(peer_stats(&here).sent, 1);
+  peer_release(&here);
+  /* The limit of the options, for what is published and what arrives. */
+  options = peer_options(&there, b.port);
+  options.max_payload = 100;
+  peer_connect(&there, &options);
+  CHECK_STATUS(peer_publish(&there, "n", 1, large, 101), MULTICAST_ERROR_LIMIT);
+  CHECK_OK(peer_publish(&there, "n", 1, large, 100));
+  peer_observe(&there, "n", recorder(r));
+  peer_connect_to(&here, &b);
+  CHECK_OK(peer_publish(&here, "n", 1, large, 101));
+  CHECK_OK(peer_publish(&here, "n", 2, large, 100));
+  record_wait(r, 1);
+  CHECK(record_is(r, 2, large, 100));
+  CHECK_EQ(peer_stats(&there).ignored, 1);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+  free(r);
+}
+
+/* It was accepted before the limit of the server was known. */
+TEST(payload_that_the_server_does_not_take_is_dropped) {
+  static unsigned char large[2000];
+  broker b;
+  peer here;
+  transport_options options;
+  broker_start(&b, "max_payload: 1000");
+  broker_end(&b, SIGTERM);
+  options = peer_options(&here, b.port);
+  CHECK_OK(multicast_nats_connect(&options, &here.transport));
+  CHECK_OK(peer_publish(&here, "n", 1, large, 1001));
+  CHECK_OK(peer_publish(&here, "n", 1, large, 1000));
+  broker_start_again(&b);
+  peer_flush(&here);
+  EVENTUALLY(LOAD(here.publications_refused) == 1);
+  CHECK_TEXT(here.refusal, "the payload is larger than the server takes");
+  CHECK_EQ(peer_stats(&here).dropped, 1);
+  CHECK_EQ(peer_stats(&here).sent, 1);
+  CHECK_EQ(peer_stats(&here).max_payload, 1000);
+  CHECK_STATUS(peer_publish(&here, "n", 1, large, 1001), MULTICAST_ERROR_LIMIT);
+  CHECK_EQ(here.lost, 0);
+  peer_release(&here);
+  broker_delete(&b);
+}
+
+/* An observer that looks how many have come and were not delivered. */
+typedef struct backlog {
+  blocker first;
+  peer *p;
+  int calls;
+  uint64_t largest;
+} backlog;
+
+static void look(void *context, uint32_t event, const void *payload, size_t size) {
+  backlog *found = context;
+  multicast_nats_stats stats = multicast_nats_stats_default();
+  if (LOAD(found->calls) == 0) block_call(&found->first, event, payload, size);
+  CHECK_OK(multicast_nats_get_stats(&found->p->transport, &stats));
+  if (stats.received - stats.delivered > found->largest)
+    found->largest = stats.received - stats.delivered;
+  ADD(found->calls, 1);
+}
+
+TEST(what_waits_for_observers_has_a_limit) {
+  enum { COUNT = 20000 };
+  broker b;
+  peer here, there;
+  backlog found = {BLOCKER_INIT, &there, 0, 0};
+  multicast_delegate observer = {look, &found};
+  transport_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&here, b.port);
+  options.capacity = COUNT;
+  peer_connect(&here, &options);
+  options = peer_options(&there, b.port);
+  options.receive_bytes = 20000;
+  peer_connect(&there, &options);
+  peer_observe(&there, "n", observer);
+  for (int i = 0; i < COUNT; ++i) CHECK_OK(peer_publish(&here, "n", 1, NULL, 0));
+  peer_flush(&here);
+  gate_open(&found.first.let_go);
+  EVENTUALLY(LOAD(found.calls) == COUNT);
+  if (found.largest > 6000) CHECK_EQ(found.largest, 6000);
+  CHECK_EQ(peer_stats(&there).lost, 0);
+  CHECK_EQ(there.lost, 0);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
+
+/* ---- Servers that are slow ------------------------------------------------------------------- */
+
+/* Publishes to a server that is stopped, until it takes no more. Returns how many were accepted. */
+static int fill(peer *here) {
+  static unsigned char large[65536];
+  int accepted = 0;
+  for (int i = 0; i < 100000; ++i) {
+    multicast_status status = peer_publish(here, "large", 1, large, sizeof large);
+    if (status == MULTICAST_OK) ++accepted;
+    if (status == MULTICAST_ERROR_QUEUE_FULL && peer_stats(here).sending > 0 && i > 1000) break;
+    if (status == MULTICAST_ERROR_QUEUE_FULL) pause_ms(1);
+  }
+  CHECK_EQ(peer_stats(here).waiting, 100);
+  return accepted;
+}
+
+TEST(slow_server_loses_nothing) {
+  broker b;
+  peer here, there;
+  sequence numbers = {0, 0, 0};
+  transport_options options;
+  int accepted;
+  broker_start(&b, NULL);
+  peer_connect_to(&there, &b);
+  peer_observe(&there, "n", counting(&numbers));
+  options = peer_options(&here, b.port);
+  options.capacity = 100;
+  peer_connect(&here, &options);
+  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  accepted = fill(&here);
+  CHECK_STATUS(multicast_nats_flush(&here.transport, ns_of_second / 20), MULTICAST_ERROR_TIMEOUT);
+  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  peer_flush(&here);
+  CHECK_EQ(peer_stats(&here).sent, accepted);
+  for (int i = 0; i < 50; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  EVENTUALLY(LOAD(numbers.next) == 50);
+  CHECK_EQ(numbers.wrong, 0);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
+
+TEST(what_is_being_written_when_the_server_ends_is_dropped) {
+  broker b;
+  peer here;
+  transport_options options;
+  multicast_nats_stats stats;
+  int accepted;
+  broker_start(&b, NULL);
+  options = peer_options(&here, b.port);
+  options.capacity = 100;
+  peer_connect(&here, &options);
+  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  accepted = fill(&here);
+  stats = peer_stats(&here);
+  CHECK(stats.sending >= 1);
+  broker_end(&b, SIGKILL);
+  EVENTUALLY(LOAD(here.lost) == 1);
+  CHECK_EQ(peer_stats(&here).sending, 0);
+  CHECK_EQ(peer_stats(&here).dropped, stats.sending);
+  CHECK_EQ(peer_stats(&here).sent, stats.sent);
+  broker_start_again(&b);
+  peer_flush(&here);
+  CHECK_EQ(peer_stats(&here).sent, accepted - (int)stats.sending);
+  peer_release(&here);
+  broker_delete(&b);
+}
+
+TEST(silent_server_is_left) {
+  broker b;
+  peer p;
+  transport_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&p, b.port);
+  options.ping_interval_s = 1;
+  peer_connect(&p, &options);
+  /* One that answers is not silent. */
+  pause_ms(3500);
+  CHECK_EQ(LOAD(p.lost), 0);
+  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  EVENTUALLY(LOAD(p.lost) == 1);
+  CHECK_TEXT(p.end, "the server does not answer");
+  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  EVENTUALLY(LOAD(p.connected) == 2);
+  peer_release(&p);
+  broker_delete(&b);
+}
+
+/* ---- TLS ------------------------------------------------------------------------------------- */
+
+/* Authorities `ours` and `theirs`, a certificate for localhost, and one for a client. Not every
+ * machine knows localhost. 127.1 is another name of 127.0.0.1: the certificates do not have it. */
+static const char make_certificates[] =
+    "exec >/dev/null 2>&1; "
+    "for ca in ours theirs; do openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=$ca "
+    "-keyout $ca.key -out $ca.crt || exit 1; done; "
+    "for who in localhost client; do "
+    "echo subjectAltName=DNS:$who,IP:127.0.0.1 >names && "
+    "openssl req -newkey rsa:2048 -nodes -subj /CN=$who -keyout $who.key -out $who.csr && "
+    "openssl x509 -req -in $who.csr -CA ours.crt -CAkey ours.key -CAcreateserial -days 2 "
+    "-extfile names -out $who.crt || exit 1; done; "
+    "openssl rsa -aes256 -passout pass:secret -in client.key -out locked.key";
+
+static const char tls[] = "tls { cert_file: localhost.crt, key_file: localhost.key }";
+static const char tls_of_clients[] = "tls { cert_file: localhost.crt, key_file: localhost.key, "
+                                     "ca_file: ours.crt, verify: true }";
+
+static char *path_of(const broker *b, const char *file) {
+  static char paths[4][64];
+  static int next;
+  char *path = paths[next++ % 4];
+  snprintf(path, sizeof paths[0], "%s/%s", b->folder, file);
+  return path;
+}
+
+static multicast_nats_options tls_options(peer *p, const broker *b, const char *authority) {
+  transport_options options = peer_options(p, b->port);
+  snprintf(p->address, sizeof p->address, "tls://127.0.0.1:%d", b->port);
+  if (authority != NULL) options.ca_file = path_of(b, authority);
+  return options;
+}
+
+TEST(tls_connects_and_refuses) {
+  static unsigned char large[1 << 20];
+  broker b;
+  peer here, there;
+  record *r = record_create();
+  transport_options options;
+  broker_prepare(&b, tls);
+  broker_run(&b, make_certificates);
+  broker_start_again(&b);
+
+  options = tls_options(&here, &b, "ours.crt");
+  peer_connect(&here, &options);
+  options = tls_options(&there, &b, "ours.crt");
+  /* By the flag, with another host and the name of the certificate. */
+  snprintf(there.address, sizeof there.address, "127.0.0.1:%d", b.port);
+  options.flags = MULTICAST_NATS_TLS;
+  options.tls_name = "localhost";
+  peer_connect(&there, &options);
+  peer_observe(&there, "n", recorder(r));
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  record_wait(r, 1);
+  for (int i = 2; i < 50; ++i) {
+    CHECK_OK(peer_publish(&here, "n", 1, large, sizeof large));
+    if (i % 10 == 0) record_wait(r, i);
+  }
+  record_wait(r, 49);
+  peer_release(&here);
+  peer_release(&there);
+
+  options = tls_options(&here, &b, "theirs.crt");
+  expect_refusal(&options, &here, "unable to get local issuer certificate");
+  options = tls_options(&here, &b, NULL);
+  expect_refusal(&options, &here, "unable to get local issuer certificate");
+  options = tls_options(&here, &b, "ours.crt");
+  options.tls_name = "example.org";
+  expect_refusal(&options, &here, "mismatch");
+  options = tls_options(&here, &b, "ours.crt");
+  snprintf(here.address, sizeof here.address, "tls://127.1:%d", b.port);
+  expect_refusal(&options, &here, "mismatch");
+  /* A server that wants TLS gets it, and is checked. */
+  options = peer_options(&here, b.port);
+  expect_refusal(&options, &here, "unable to get local issuer certificate");
+  options = tls_options(&here, &b, "missing.crt");
+  CHECK_STATUS(multicast_nats_connect(&options, &here.transport), MULTICAST_ERROR_SYSTEM);
+  CHECK_EQ(here.releases, 1);
+  broker_delete(&b);
+  free(r);
+}
+
+TEST(tls_is_not_given_up) {
+  broker b;
+  peer p;
+  transport_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&p, b.port);
+  options.flags = MULTICAST_NATS_TLS;
+  expect_refusal(&options, &p, "");
+  options = peer_options(&p, b.port);
+  snprintf(p.address, sizeof p.address, "tls://127.0.0.1:%d", b.port);
+  expect_refusal(&options, &p, "");
+  broker_delete(&b);
+}
+
+TEST(tls_certificate_of_the_client) {
+  broker b;
+  peer p;
+  transport_options options;
+  broker_prepare(&b, tls_of_clients);
+  broker_run(&b, make_certificates);
+  broker_start_again(&b);
+  options = tls_options(&p, &b, "ours.crt");
+  expect_refusal(&options, &p, "");
+  options = tls_options(&p, &b, "ours.crt");
+  options.cert_file = path_of(&b, "client.crt");
+  options.key_file = path_of(&b, "client.key");
+  peer_connect(&p, &options);
+  peer_release(&p);
+  /* It would be asked for at the terminal. */
+  options = tls_options(&p, &b, "ours.crt");
+  options.cert_file = path_of(&b, "client.crt");
+  options.key_file = path_of(&b, "locked.key");
+  CHECK_STATUS(multicast_nats_connect(&options, &p.transport), MULTICAST_ERROR_SYSTEM);
+  CHECK_EQ(p.releases, 1);
+  broker_delete(&b);
+}

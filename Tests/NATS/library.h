@@ -1,0 +1,31 @@
+/* libmulticast-nats, by the names that the tests of all transports use. */
+
+#ifndef LIBRARY_H
+#define LIBRARY_H
+
+#include <multicast_nats.h>
+
+typedef multicast_nats_options transport_options;
+typedef multicast_nats_stats transport_stats;
+typedef multicast_nats_state transport_state;
+
+#define transport_connect multicast_nats_connect
+#define transport_flush multicast_nats_flush
+#define transport_get_stats multicast_nats_get_stats
+#define transport_options_default multicast_nats_options_default
+#define transport_options_init multicast_nats_options_init
+#define transport_stats_default multicast_nats_stats_default
+#define transport_stats_init multicast_nats_stats_init
+#define TRANSPORT_OPTIONS_INIT MULTICAST_NATS_OPTIONS_INIT
+#define TRANSPORT_STATS_INIT MULTICAST_NATS_STATS_INIT
+#define TRANSPORT_CONNECTED MULTICAST_NATS_CONNECTED
+#define TRANSPORT_LOST MULTICAST_NATS_LOST
+#define TRANSPORT_REFUSED MULTICAST_NATS_REFUSED
+#define TRANSPORT_SUBSCRIPTION_REFUSED MULTICAST_NATS_SUBSCRIPTION_REFUSED
+#define TRANSPORT_PUBLICATION_REFUSED MULTICAST_NATS_PUBLICATION_REFUSED
+
+/* What `published` is. */
+#define TRANSPORT_STATS_SUM(stats) \
+  ((stats).waiting + (stats).sending + (stats).sent + (stats).dropped)
+
+#endif

@@ -1,0 +1,258 @@
+/* Programs that use libnats without this library, and servers that send what they should not. */
+
+#include "broker.h"
+
+#include <nats/nats.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- Plain libnats --------------------------------------------------------------------------- */
+
+static natsConnection *connect_plainly(const broker *b) {
+  natsConnection *connection = NULL;
+  char url[64];
+  snprintf(url, sizeof url, "nats://127.0.0.1:%d", b->port);
+  CHECK_EQ(natsConnection_ConnectTo(&connection, url), NATS_OK);
+  return connection;
+}
+
+TEST(plain_client_notifies) {
+  broker b;
+  peer p;
+  record *r = record_create();
+  natsConnection *plain;
+  natsMsg *message = NULL;
+  broker_start(&b, NULL);
+  peer_connect_to(&p, &b);
+  peer_observe(&p, "weather", recorder(r));
+  plain = connect_plainly(&b);
+  CHECK_EQ(natsConnection_PublishString(plain, "multicast.weather.7", "rain"), NATS_OK);
+  record_wait(r, 1);
+  CHECK(record_is(r, 7, "rain", 4));
+  CHECK_EQ(natsConnection_Publish(plain, "multicast.weather.0", NULL, 0), NATS_OK);
+  record_wait(r, 2);
+  CHECK(record_is(r, 0, NULL, 0));
+  /* Headers and a subject for replies are left out. */
+  CHECK_EQ(natsMsg_Create(&message, "multicast.weather.8", "reply", "sun", 3), NATS_OK);
+  CHECK_EQ(natsMsgHeader_Set(message, "Key", "Value"), NATS_OK);
+  CHECK_EQ(natsConnection_PublishMsg(plain, message), NATS_OK);
+  record_wait(r, 3);
+  CHECK(record_is(r, 8, "sun", 3));
+  natsMsg_Destroy(message);
+  natsConnection_Destroy(plain);
+  peer_release(&p);
+  broker_delete(&b);
+  free(r);
+}
+
+static void expect_message(natsSubscription *subscription, const char *subject,
+                           const void *payload, int size) {
+  natsMsg *message = NULL;
+  CHECK_EQ(natsSubscription_NextMsg(&message, subscription, 20000), NATS_OK);
+  CHECK_TEXT(natsMsg_GetSubject(message), subject);
+  CHECK_EQ(natsMsg_GetDataLength(message), size);
+  CHECK_EQ(memcmp(natsMsg_GetData(message), payload, (size_t)size), 0);
+  natsMsg_Destroy(message);
+}
+
+TEST(plain_client_is_notified) {
+  broker b;
+  peer p;
+  transport_options options;
+  natsConnection *plain;
+  natsSubscription *subscription = NULL;
+  broker_start(&b, NULL);
+  options = peer_options(&p, b.port);
+  options.subject_prefix = "house.attic";
+  options.client_name = "the attic";
+  peer_connect(&p, &options);
+  plain = connect_plainly(&b);
+  CHECK_EQ(natsConnection_SubscribeSync(&subscription, plain, "house.attic.>"), NATS_OK);
+  CHECK_EQ(natsConnection_Flush(plain), NATS_OK);
+  CHECK_OK(peer_publish(&p, "weather", 7, "rain", 4));
+  CHECK_OK(peer_publish(&p, "the weather", 4294967295u, "\0\xff\r\n", 4));
+  CHECK_OK(peer_publish(&p, "50%.day", 0, NULL, 0));
+  expect_message(subscription, "house.attic.weather.7", "rain", 4);
+  expect_message(subscription, "house.attic.the%20weather.4294967295", "\0\xff\r\n", 4);
+  expect_message(subscription, "house.attic.50%25%2Eday.0", "", 0);
+  natsSubscription_Destroy(subscription);
+  natsConnection_Destroy(plain);
+  peer_release(&p);
+  broker_delete(&b);
+}
+
+TEST(prefixes_that_differ_do_not_meet) {
+  broker b;
+  peer here, there;
+  record *r = record_create();
+  transport_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&here, b.port);
+  options.subject_prefix = "one";
+  peer_connect(&here, &options);
+  options = peer_options(&there, b.port);
+  options.subject_prefix = "one.two";
+  peer_connect(&there, &options);
+  peer_observe(&there, "n", recorder(r));
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  CHECK_OK(peer_publish(&here, "two.n", 1, "x", 1));
+  peer_flush(&here);
+  peer_flush(&there);
+  CHECK_EQ(peer_stats(&there).received, 0);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+  free(r);
+}
+
+TEST(client_has_the_name_of_the_options) {
+  broker b;
+  peer p;
+  transport_options options;
+  char command[256];
+  int port = free_port();
+  char configuration[64];
+  snprintf(configuration, sizeof configuration, "http: 127.0.0.1:%d", port);
+  broker_start(&b, configuration);
+  options = peer_options(&p, b.port);
+  options.client_name = "the attic";
+  peer_connect(&p, &options);
+  /* The server's report, read by bash. */
+  snprintf(command, sizeof command,
+           "bash -c 'exec 3<>/dev/tcp/127.0.0.1/%d; "
+           "printf \"GET /connz HTTP/1.0\\r\\n\\r\\n\" >&3; grep -q \"the attic\" <&3'", port);
+  broker_run(&b, command);
+  peer_release(&p);
+  broker_delete(&b);
+}
+
+/* ---- What changes nothing -------------------------------------------------------------------- */
+
+TEST(messages_that_are_none_are_ignored) {
+  static const char *const subjects[] = {"multicast.n.01", "multicast.n.x", "multicast.n.-1",
+                                         "multicast.n.4294967296", "multicast.n.1x"};
+  static const char *const elsewhere[] = {"multicast.n", "multicast.n.1.2", "multicast.m.1",
+                                          "multicast.%6E.1", "n.1"};
+  enum { COUNT = sizeof subjects / sizeof *subjects };
+  static unsigned char large[1001];
+  broker b;
+  peer p;
+  record *r = record_create();
+  natsConnection *plain;
+  transport_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&p, b.port);
+  options.max_payload = 1000;
+  peer_connect(&p, &options);
+  peer_observe(&p, "n", recorder(r));
+  plain = connect_plainly(&b);
+  for (int i = 0; i < COUNT; ++i) {
+    CHECK_EQ(natsConnection_PublishString(plain, subjects[i], "x"), NATS_OK);
+    CHECK_EQ(natsConnection_PublishString(plain, elsewhere[i], "x"), NATS_OK);
+  }
+  CHECK_EQ(natsConnection_Publish(plain, "multicast.n.1", large, sizeof large), NATS_OK);
+  CHECK_EQ(natsConnection_Publish(plain, "multicast.n.2", large, sizeof large - 1), NATS_OK);
+  record_wait(r, 1);
+  CHECK(record_is(r, 2, large, sizeof large - 1));
+  CHECK_EQ(peer_stats(&p).ignored, COUNT + 1);
+  CHECK_EQ(peer_stats(&p).received, COUNT + 2);
+  CHECK_EQ(p.lost, 0);
+  natsConnection_Destroy(plain);
+  peer_release(&p);
+  broker_delete(&b);
+  free(r);
+}
+
+/* ---- Servers that are none ------------------------------------------------------------------- */
+
+/* A server that sends some bytes to each connection, and some more when it has been sent a PING. */
+typedef struct fake {
+  int listener, port;
+  const char *greeting, *more;
+  int connections;
+  bool has_to_end;
+  pthread_t thread;
+} fake;
+
+static void send_text(int c, const char *text) {
+  /* The client may have gone. */
+  if (send(c, text, strlen(text), MSG_NOSIGNAL) < 0) return;
+}
+
+static void *serve(void *context) {
+  fake *f = context;
+  while (!LOAD(f->has_to_end)) {
+    char request[4096];
+    ssize_t size;
+    int c = accept(f->listener, NULL, NULL);
+    if (c < 0) break;
+    ADD(f->connections, 1);
+    send_text(c, f->greeting);
+    while (f->more != NULL && (size = recv(c, request, sizeof request - 1, 0)) > 0) {
+      request[size] = '\0';
+      if (strstr(request, "PING") == NULL) continue;
+      send_text(c, "PONG\r\n");
+      send_text(c, f->more);
+    }
+    while (f->more == NULL && recv(c, request, sizeof request, 0) > 0) {
+    }
+    close(c);
+  }
+  return NULL;
+}
+
+/* Expects that there is no harm, and that the client comes again. */
+static void expect_no_harm(const char *greeting, const char *more) {
+  fake f = {-1, free_port(), greeting, more, 0, false, 0};
+  struct sockaddr_in address;
+  peer p;
+  record *r = record_create();
+  transport_options options;
+  memset(&address, 0, sizeof address);
+  address.sin_family = AF_INET;
+  address.sin_port = htons((uint16_t)f.port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  f.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  CHECK_EQ(bind(f.listener, (struct sockaddr *)&address, sizeof address), 0);
+  CHECK_EQ(listen(f.listener, 8), 0);
+  f.thread = start_thread(serve, &f);
+  options = peer_options(&p, f.port);
+  options.connect_timeout_ns = 100000000;
+  options.reconnect_min_ns = 1000000;
+  options.reconnect_max_ns = 2000000;
+  CHECK_OK(transport_connect(&options, &p.transport));
+  CHECK_OK(p.transport.subscribe(p.transport.context, "n"));
+  CHECK_OK(multicast_broadcaster_register(p.broadcaster, "n", recorder(r), NULL, NULL));
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  EVENTUALLY(LOAD(f.connections) >= 4);
+  EVENTUALLY(LOAD(p.refused) + LOAD(p.lost) >= 3);
+  CHECK_EQ(r->count, 0);
+  peer_release(&p);
+  STORE(f.has_to_end, true);
+  shutdown(f.listener, SHUT_RDWR);
+  join_thread(f.thread);
+  close(f.listener);
+  free(r);
+}
+
+#define INFO \
+  "INFO {\"server_id\":\"x\",\"version\":\"2.9.10\",\"proto\":1,\"host\":\"h\",\"port\":1," \
+  "\"headers\":true,\"max_payload\":1048576}\r\n"
+
+TEST(server_that_does_not_answer_is_left) { expect_no_harm("", NULL); }
+
+TEST(server_that_sends_noise_is_left) {
+  expect_no_harm("HTTP/1.1 400 Bad Request\r\n\r\nThis is not NATS", NULL);
+  expect_no_harm("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\r\n", NULL);
+  expect_no_harm("INFO {\"max_payload\":\r\n", NULL);
+}
+
+TEST(server_that_sends_wrong_messages_is_left) {
+  expect_no_harm(INFO, "MSG multicast.n.1 1 -5\r\nhello\r\n");
+  expect_no_harm(INFO, "MSG multicast.n.1\r\nhello\r\n");
+  expect_no_harm(INFO, "HMSG multicast.n.1 1 9 5\r\nhello\r\n");
+  expect_no_harm(INFO, "MSG multicast.n.x 1 1\r\nx\r\nMSG other 1 1\r\nx\r\nNOISE\r\n");
+  expect_no_harm(INFO, "-ERR 'Slow Consumer'\r\n");
+  expect_no_harm(INFO, "-ERR 'User Authentication Expired'\r\n-ERR 'Stale Connection'\r\n");
+}

@@ -1,0 +1,175 @@
+#define _GNU_SOURCE
+#include "replays.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "actor.h"
+#include "atomics.h"
+#include "failure.h"
+#include "multicast.h"
+#include "sessions.h"
+#include "statuses.h"
+#include "world.h"
+
+enum { KEPT = 8, MOST_THREADS = 128 };
+
+static uint64_t current; /* the multicast */
+
+/* What is passed on. */
+typedef struct letter {
+  uint64_t target;
+  uint64_t thread;
+  uint64_t number; /* counted by the thread, for each multicast */
+} letter;
+
+/* This thread's last letter. */
+static __thread letter sent;
+static uint64_t thread_count;
+
+/* A wake function may invoke again, before all listeners have the letter. */
+static __thread bool is_sending;
+
+/* The next number of each thread; 0: any. */
+typedef struct row {
+  uint64_t thread, next;
+} row;
+
+typedef struct listener {
+  row rows[MOST_THREADS];
+  uint64_t target;
+  int32_t references;
+  int32_t calls, most; /* -1: any number of calls */
+  bool has_gaps;
+} listener;
+
+static uint64_t *next_of(listener *l, uint64_t thread) {
+  int i;
+  for (i = 0; i < MOST_THREADS; ++i) {
+    uint64_t none = 0;
+    if (LOAD(l->rows[i].thread) == thread || CHANGE(l->rows[i].thread, &none, thread) ||
+        none == thread) {
+      return &l->rows[i].next;
+    }
+  }
+  return NULL;
+}
+
+static void listen_to(void *context, uint32_t event, const void *payload, size_t size) {
+  listener *l = context;
+  letter got;
+  uint64_t *next;
+  int32_t calls = ADD(l->calls, 1);
+  (void)event;
+  MUST(size >= sizeof got, "a size of %zu", size);
+  memcpy(&got, payload, sizeof got);
+  MUST(l->target == 0 || got.target == l->target, "a letter of another multicast");
+  MUST(l->most < 0 || calls <= l->most, "%d calls of a listener that takes %d", calls, l->most);
+  next = next_of(l, got.thread);
+  if (next == NULL) return;
+  MUST(LOAD(*next) == 0 || LOAD(*next) == got.number ||
+           ((l->has_gaps || is_in_child()) && got.number > LOAD(*next)),
+       "letter %llu instead of %llu", (unsigned long long)got.number,
+       (unsigned long long)LOAD(*next));
+  STORE(*next, got.number + 1);
+}
+
+static void leave_listener(void *context) {
+  listener *l = context;
+  if (__atomic_sub_fetch(&l->references, 1, __ATOMIC_ACQ_REL) == 0) free(l);
+}
+
+static listener *make_listener(multicast_add_options *options, uint64_t target) {
+  listener *l = calloc(1, sizeof *l);
+  MUST(l != NULL, "memory");
+  l->references = 2;
+  l->target = target;
+  l->most = -1;
+  *options = multicast_add_options_default();
+  options->release = leave_listener;
+  return l;
+}
+
+static multicast_delegate delegate_of(listener *l) {
+  multicast_delegate d = {listen_to, l};
+  return d;
+}
+
+void replays_make(void) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  options.replay = KEPT;
+  options.reentry = random_below(4);
+  STORE(current, multicast_create_with(&options).id);
+  MUST(LOAD(current) != 0, "a multicast");
+}
+
+void replays_replace(void) {
+  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
+  multicast old;
+  options.replay = KEPT;
+  old.id = SWAP(current, multicast_create_with(&options).id);
+  EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
+}
+
+/* In a calm round, a call must not wait for a replay on another thread. */
+static bool may_wait(void) { return !LOAD(world_is_calm) || is_outside_of_calls(); }
+
+void replays_invoke(void) {
+  uint32_t count = 1 + random_below(20);
+  unsigned char bytes[64] = {0};
+  if (is_sending || !may_wait()) return;
+  is_sending = true;
+  if (sent.thread == 0) sent.thread = ADD(thread_count, 1);
+  while (count-- > 0) {
+    multicast m = {LOAD(current)};
+    int64_t result;
+    if (sent.target != m.id) sent.number = 0;
+    sent.target = m.id;
+    ++sent.number;
+    memcpy(bytes, &sent, sizeof sent);
+    result = multicast_invoke(m, 0, bytes, one_in(2) ? sizeof sent : sizeof bytes);
+    EXPECT_COUNT(result, OK | INVALID_HANDLE);
+    if (result < 0) --sent.number;
+  }
+  is_sending = false;
+}
+
+void replays_listen(void) {
+  multicast m = {LOAD(current)};
+  multicast_add_options options;
+  multicast_token token = {0};
+  listener *l;
+  uint32_t times;
+  if (!may_wait()) return;
+  l = make_listener(&options, m.id);
+  if (one_in(4)) options.flags |= MULTICAST_NO_REPLAY;
+  if (one_in(2)) options.events = 1;
+  if (one_in(8)) options.flags |= MULTICAST_ONCE, l->most = 1;
+  if (one_in(4)) options.priority = (int32_t)random_below(3) - 1;
+  if (one_in(4)) options.queue = random_queue(), l->has_gaps = true;
+  if (one_in(4)) options.lifetime = random_lifetime();
+  EXPECT(multicast_add(m, delegate_of(l), &options, &token), OK | INVALID_HANDLE);
+  for (times = random_below(20); times > 0; --times) {
+    if (one_in(4)) replays_invoke(); else sched_yield();
+  }
+  EXPECT(multicast_token_remove(token), OK | PENDING | INVALID_HANDLE);
+  leave_listener(l);
+}
+
+/* A listener that is added now gets the last ones. */
+void replays_end(void) {
+  multicast m = {LOAD(current)};
+  const uint64_t *next;
+  multicast_add_options options;
+  listener *l = make_listener(&options, m.id);
+  int i;
+  for (i = 0; i < 2 * KEPT; ++i) replays_invoke();
+  EXPECT(multicast_add(m, delegate_of(l), &options, NULL), OK);
+  MUST(l->calls == KEPT, "%d replays", l->calls);
+  next = next_of(l, sent.thread);
+  MUST(next != NULL && *next == sent.number + 1, "the last letter was not replayed");
+  EXPECT(multicast_destroy(m), OK);
+  leave_listener(l);
+}

@@ -1,0 +1,701 @@
+/* For each library: transports that are attached, detached, released while something runs; queues;
+ * fork; options. */
+
+#include "broker.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const uint64_t ns_of_second = 1000000000u;
+
+/* ---- Attached -------------------------------------------------------------------------------- */
+
+static void connect_to(peer *p, const broker *b) {
+  transport_options options = peer_reliable_options(p, b->port);
+  peer_connect(p, &options);
+}
+
+/* Connects and attaches. */
+static void attach(peer *p, const broker *b) {
+  transport_options options = peer_reliable_options(p, b->port);
+  peer_connect(p, &options);
+  CHECK_OK(multicast_broadcaster_attach(p->broadcaster, &p->transport));
+}
+
+static void detach(peer *p) {
+  CHECK_OK(multicast_broadcaster_attach(p->broadcaster, NULL));
+  EVENTUALLY(LOAD(p->releases) == 1);
+  CHECK_OK(multicast_broadcaster_destroy(p->broadcaster));
+}
+
+TEST(attached_broadcasters_notify_each_other) {
+  broker b;
+  peer here, there;
+  record *r = record_create(), *own = record_create();
+  multicast_delegate observer = recorder(r);
+  broker_start(&b, NULL);
+  attach(&here, &b);
+  attach(&there, &b);
+  CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", observer, NULL, NULL));
+  CHECK_OK(multicast_broadcaster_register(here.broadcaster, "n", recorder(own), NULL, NULL));
+  peer_flush(&here);
+  peer_flush(&there);
+  CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 3, "hello", 5), 1);
+  record_wait(r, 1);
+  CHECK(record_is(r, 3, "hello", 5));
+  record_wait(own, 1);
+  CHECK_EQ(multicast_broadcaster_notify(there.broadcaster, "n", 4, "back", 4), 1);
+  record_wait(own, 2);
+  CHECK(record_is(own, 4, "back", 4));
+  record_wait(r, 2);
+  /* A name without observers here: it is only published. */
+  CHECK_OK(multicast_broadcaster_unregister(here.broadcaster, "n", recorder(own)));
+  peer_flush(&here);
+  CHECK_EQ(peer_stats(&here).names, 0);
+  CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 5, "again", 5), 0);
+  record_wait(r, 3);
+  /* Unregistered: nothing is delivered, although the broker may still send. */
+  CHECK_OK(multicast_broadcaster_unregister(there.broadcaster, "n", observer));
+  peer_flush(&there);
+  CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 6, "lost", 4), 0);
+  peer_flush(&here);
+  CHECK_EQ(peer_stats(&there).delivered, 2);
+  detach(&here);
+  detach(&there);
+  broker_delete(&b);
+  free(r);
+  free(own);
+}
+
+TEST(attached_late_subscribes_what_is_there) {
+  broker b;
+  peer here, there;
+  record *r = record_create();
+  broker_start(&b, NULL);
+  connect_to(&there, &b);
+  CHECK_OK(multicast_broadcaster_register(there.broadcaster, "a", recorder(r), NULL, NULL));
+  CHECK_OK(multicast_broadcaster_register(there.broadcaster, "b", recorder(r), NULL, NULL));
+  CHECK_OK(multicast_broadcaster_attach(there.broadcaster, &there.transport));
+  peer_flush(&there);
+  CHECK_EQ(peer_stats(&there).names, 2);
+  attach(&here, &b);
+  CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "b", 1, "x", 1), 0);
+  record_wait(r, 1);
+  detach(&here);
+  detach(&there);
+  broker_delete(&b);
+  free(r);
+}
+
+/* ---- Inside of calls ------------------------------------------------------------------------- */
+
+/* An observer that does something to its peer, on the thread of the transport. */
+typedef struct actor {
+  peer *p;
+  void (*act)(struct actor *a);
+  int calls, left;
+} actor;
+
+static void act(void *context, uint32_t event, const void *payload, size_t size) {
+  actor *a = context;
+  (void)event, (void)payload, (void)size;
+  ADD(a->calls, 1);
+  a->act(a);
+  ADD(a->left, 1);
+}
+
+static multicast_delegate acting(actor *a) {
+  multicast_delegate d = {act, a};
+  return d;
+}
+
+static void expect_act(void (*what)(actor *a), int calls) {
+  broker b;
+  peer here, there;
+  actor a = {&there, what, 0, 0};
+  int i;
+  broker_start(&b, NULL);
+  attach(&here, &b);
+  attach(&there, &b);
+  CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", acting(&a), NULL, NULL));
+  peer_flush(&there);
+  for (i = 0; i < 50; ++i)
+    CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 1, &i, sizeof i), 0);
+  peer_flush(&here);
+  EVENTUALLY(LOAD(a.left) >= calls);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(LOAD(a.calls), calls);
+  detach(&here);
+  if (multicast_broadcaster_is_valid(there.broadcaster)) detach(&there);
+  EVENTUALLY(LOAD(there.releases) == 1);
+  broker_delete(&b);
+}
+
+static void unregister_itself(actor *a) {
+  CHECK_STATUS(multicast_broadcaster_unregister(a->p->broadcaster, "n", acting(a)),
+               MULTICAST_PENDING);
+}
+static void detach_inside(actor *a) {
+  multicast_broadcaster_attach(a->p->broadcaster, NULL);
+}
+static void destroy_inside(actor *a) {
+  CHECK_STATUS(multicast_broadcaster_destroy(a->p->broadcaster), MULTICAST_PENDING);
+}
+static void flush_inside(actor *a) {
+  CHECK_STATUS(transport_flush(&a->p->transport, ns_of_second), MULTICAST_ERROR_STATE);
+}
+
+TEST(observer_unregisters_itself) { expect_act(unregister_itself, 1); }
+TEST(observer_detaches_its_transport) { expect_act(detach_inside, 1); }
+TEST(observer_destroys_its_broadcaster) { expect_act(destroy_inside, 1); }
+TEST(observer_cannot_flush) { expect_act(flush_inside, 50); }
+
+static void notify_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  peer *p = context;
+  multicast_broadcaster_notify(p->broadcaster, "answer", event + 1, payload, size);
+}
+
+TEST(observer_answers) {
+  broker b;
+  peer here, there;
+  record *r = record_create();
+  multicast_delegate answering = {notify_inside, &there};
+  int i;
+  broker_start(&b, NULL);
+  attach(&here, &b);
+  attach(&there, &b);
+  CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", answering, NULL, NULL));
+  CHECK_OK(multicast_broadcaster_register(here.broadcaster, "answer", recorder(r), NULL, NULL));
+  peer_flush(&here);
+  peer_flush(&there);
+  for (i = 0; i < 100; ++i)
+    CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 1, &i, sizeof i), 0);
+  record_wait(r, 100);
+  --i;
+  CHECK(record_is(r, 2, &i, sizeof i));
+  detach(&here);
+  detach(&there);
+  broker_delete(&b);
+  free(r);
+}
+
+/* ---- Released while an observer waits -------------------------------------------------------- */
+
+static void *flush_released(void *context) {
+  peer *p = context;
+  multicast_status status = transport_flush(&p->transport, MULTICAST_FOREVER);
+  /* A broker may have answered before. */
+  CHECK(status == MULTICAST_ERROR_INVALID_HANDLE || status == MULTICAST_OK);
+  return NULL;
+}
+
+static void detach_and_join(actor *a) {
+  pthread_t thread = start_thread(flush_released, a->p);
+  pause_ms(A_WHILE_MS);
+  CHECK_OK(multicast_broadcaster_attach(a->p->broadcaster, NULL));
+  join_thread(thread);
+}
+
+TEST(observer_detaches_and_waits_for_a_flush) {
+  broker b;
+  peer here, there;
+  actor a = {&there, detach_and_join, 0, 0};
+  broker_start(&b, NULL);
+  attach(&here, &b);
+  attach(&there, &b);
+  CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", acting(&a), NULL, NULL));
+  peer_flush(&there);
+  /* What is sent, and the broker has not been asked for it. */
+  CHECK_OK(peer_publish(&there, "other", 1, "x", 1));
+  EVENTUALLY(peer_stats(&there).sent == 1);
+  CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 1, "x", 1), 0);
+  EVENTUALLY(LOAD(a.left) == 1);
+  detach(&here);
+  detach(&there);
+  broker_delete(&b);
+}
+
+/* `release` of one transport waits for a message to another one. */
+typedef struct waiting_release {
+  int has_begun, may_end, has_ended;
+} waiting_release;
+
+static void wait_in_release(void *context) {
+  waiting_release *w = context;
+  STORE(w->has_begun, 1);
+  EVENTUALLY(LOAD(w->may_end));
+  STORE(w->has_ended, 1);
+}
+
+static void *destroy_broadcaster(void *context) {
+  peer *p = context;
+  CHECK_OK(multicast_broadcaster_destroy(p->broadcaster));
+  return NULL;
+}
+
+TEST(release_may_wait_for_other_transports) {
+  broker b;
+  peer here, there, other;
+  waiting_release w = {0, 0, 0};
+  record *r = record_create();
+  transport_options options;
+  pthread_t thread;
+  char name[16];
+  int i;
+  broker_start(&b, NULL);
+  attach(&here, &b);
+  attach(&there, &b);
+  CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", recorder(r), NULL, NULL));
+  peer_flush(&there);
+  options = peer_options(&other, b.port);
+  options.changed = NULL;
+  options.release = wait_in_release;
+  options.context = &w;
+  CHECK_OK(transport_connect(&options, &other.transport));
+  /* A library may need some time to forget them. */
+  for (i = 0; i < 500; ++i) {
+    snprintf(name, sizeof name, "m%d", i);
+    CHECK_OK(multicast_broadcaster_register(other.broadcaster, name, recorder(r), NULL, NULL));
+  }
+  CHECK_OK(multicast_broadcaster_attach(other.broadcaster, &other.transport));
+  peer_flush(&other);
+  /* Some libraries run it here. */
+  thread = start_thread(destroy_broadcaster, &other);
+  EVENTUALLY(LOAD(w.has_begun));
+  CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 1, "x", 1), 0);
+  record_wait(r, 1);
+  CHECK_EQ(LOAD(w.has_ended), 0);
+  STORE(w.may_end, 1);
+  join_thread(thread);
+  EVENTUALLY(LOAD(w.has_ended));
+  detach(&here);
+  detach(&there);
+  broker_delete(&b);
+  free(r);
+}
+
+/* ---- Released while messages arrive ---------------------------------------------------------- */
+
+static void *flood(void *context) {
+  peer *p = context;
+  while (!LOAD(p->releases)) {
+    int i = 0;
+    if (peer_publish(p, "n", 1, &i, sizeof i) != MULTICAST_OK) pause_ms(1);
+    if (LOAD(p->code) == 99) break;
+  }
+  return NULL;
+}
+
+static void count_slowly(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)event, (void)payload, (void)size;
+  ADD(*(int *)context, 1);
+}
+
+static void expect_release(bool has_queue) {
+  broker b;
+  peer here;
+  pthread_t thread;
+  int round;
+  broker_start(&b, NULL);
+  connect_to(&here, &b);
+  thread = start_thread(flood, &here);
+  for (round = 0; round < 10; ++round) {
+    peer there;
+    int calls = 0;
+    multicast_delegate observer = {count_slowly, &calls};
+    transport_options options = peer_options(&there, b.port);
+    multicast_queue_options how = multicast_queue_options_default();
+    multicast_queue queue = MULTICAST_NONE;
+    how.capacity = 4;
+    how.overflow = MULTICAST_OVERFLOW_BLOCK;
+    if (has_queue) {
+      queue = multicast_queue_create(&how);
+      if (round % 2 == 1) CHECK_OK(multicast_queue_start(queue));
+      options.queue = queue;
+    }
+    peer_connect(&there, &options);
+    CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", observer, NULL, NULL));
+    CHECK_OK(multicast_broadcaster_attach(there.broadcaster, &there.transport));
+    if (!has_queue || round % 2 == 1) {
+      EVENTUALLY(LOAD(calls) > round * 3);
+    } else {
+      EVENTUALLY(multicast_queue_wait(queue, 0) == 4);
+    }
+    if (round % 3 == 0) {
+      CHECK_OK(multicast_broadcaster_destroy(there.broadcaster));
+    } else {
+      CHECK_OK(multicast_broadcaster_attach(there.broadcaster, NULL));
+      CHECK_OK(multicast_broadcaster_destroy(there.broadcaster));
+    }
+    EVENTUALLY(LOAD(there.releases) == 1);
+    if (has_queue) CHECK_OK(multicast_queue_destroy(queue));
+  }
+  STORE(here.code, 99);
+  join_thread(thread);
+  peer_release(&here);
+  broker_delete(&b);
+}
+
+TEST(released_while_messages_arrive) { expect_release(false); }
+TEST(released_while_messages_wait_in_a_queue) { expect_release(true); }
+
+TEST(released_at_once) {
+  int port = free_port(), round;
+  broker b;
+  peer p;
+  transport_options options;
+  for (round = 0; round < 20; ++round) {
+    options = peer_options(&p, port);
+    CHECK_OK(transport_connect(&options, &p.transport));
+    peer_release(&p);
+  }
+  broker_start(&b, NULL);
+  for (round = 0; round < 20; ++round) {
+    options = peer_options(&p, b.port);
+    CHECK_OK(transport_connect(&options, &p.transport));
+    if (round % 2 == 1) pause_ms(round % 5);
+    peer_release(&p);
+  }
+  broker_delete(&b);
+}
+
+static void release_inside(void *context, transport_state state, int32_t code,
+                           const char *reason) {
+  peer *p = context;
+  (void)state, (void)code, (void)reason;
+  if (ADD(p->connected, 1) == 1) p->transport.release(p->transport.context);
+}
+
+TEST(released_inside_of_changed) {
+  broker b;
+  peer p;
+  transport_options options;
+  broker_start(&b, NULL);
+  broker_end(&b, SIGTERM);
+  options = peer_options(&p, b.port);
+  options.changed = release_inside;
+  /* Its first call comes when the broker answers; the transport is known by then. */
+  broker_start_again(&b);
+  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  CHECK_OK(transport_connect(&options, &p.transport));
+  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  EVENTUALLY(LOAD(p.releases) == 1);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(p.connected, 1);
+  broker_delete(&b);
+}
+
+/* ---- Queues ---------------------------------------------------------------------------------- */
+
+TEST(observers_run_where_the_queue_is_run) {
+  broker b;
+  peer here, there;
+  record *r = record_create();
+  transport_options options;
+  multicast_queue queue = multicast_queue_create(NULL);
+  broker_start(&b, NULL);
+  connect_to(&here, &b);
+  options = peer_options(&there, b.port);
+  options.queue = queue;
+  peer_connect(&there, &options);
+  peer_observe(&there, "n", recorder(r));
+  CHECK_OK(peer_publish(&here, "n", 3, "hello", 5));
+  CHECK(multicast_queue_wait(queue, 10 * ns_of_second) == 1);
+  record_wait(r, 0);
+  CHECK_EQ(multicast_queue_run(queue, 0), 1);
+  record_wait(r, 1);
+  CHECK(record_is(r, 3, "hello", 5));
+  CHECK(pthread_equal(r->thread, pthread_self()));
+  CHECK_EQ(peer_stats(&there).delivered, 1);
+  /* Without the queue what arrives is lost. */
+  CHECK_OK(multicast_queue_destroy(queue));
+  CHECK_OK(peer_publish(&here, "n", 3, "hello", 5));
+  EVENTUALLY(peer_stats(&there).lost == 1);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+  free(r);
+}
+
+TEST(full_queue_loses_and_counts) {
+  broker b;
+  peer here, there;
+  record *r = record_create();
+  transport_options options;
+  multicast_queue queue = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
+  int i;
+  broker_start(&b, NULL);
+  connect_to(&here, &b);
+  options = peer_options(&there, b.port);
+  options.queue = queue;
+  peer_connect(&there, &options);
+  peer_observe(&there, "n", recorder(r));
+  for (i = 0; i < 5; ++i) CHECK_OK(peer_publish(&here, "n", 3, &i, sizeof i));
+  EVENTUALLY(peer_stats(&there).lost == 3);
+  CHECK_EQ(multicast_queue_run(queue, 0), 2);
+  record_wait(r, 2);
+  CHECK_EQ(peer_stats(&there).delivered, 2);
+  CHECK_EQ(peer_stats(&there).received, 5);
+  peer_release(&here);
+  peer_release(&there);
+  CHECK_OK(multicast_queue_destroy(queue));
+  broker_delete(&b);
+  free(r);
+}
+
+/* ---- fork ------------------------------------------------------------------------------------ */
+
+static void use_in_child(void *context) {
+  peer *p = context;
+  transport_stats stats = transport_stats_default();
+  alarm(30);
+  CHECK_STATUS(peer_publish(p, "n", 1, "x", 1), MULTICAST_ERROR_STATE);
+  CHECK_STATUS(p->transport.subscribe(p->transport.context, "m"), MULTICAST_ERROR_STATE);
+  p->transport.unsubscribe(p->transport.context, "n");
+  CHECK_STATUS(transport_flush(&p->transport, 1), MULTICAST_ERROR_STATE);
+  CHECK_STATUS(transport_get_stats(&p->transport, &stats), MULTICAST_ERROR_STATE);
+  p->transport.release(p->transport.context);
+  CHECK_EQ(p->releases, 1);
+  CHECK_STATUS(transport_flush(&p->transport, 1), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+TEST(child_of_a_fork_does_not_use_the_connection) {
+  broker b;
+  peer here, there;
+  record *r = record_create();
+  transport_options options;
+  multicast_queue queue = multicast_queue_create(NULL);
+  pthread_t thread;
+  int round;
+  broker_start(&b, NULL);
+  connect_to(&here, &b);
+  options = peer_reliable_options(&there, b.port);
+  options.queue = queue;
+  peer_connect(&there, &options);
+  peer_observe(&there, "n", recorder(r));
+  /* Whatever the threads are doing. */
+  thread = start_thread(flood, &here);
+  for (round = 0; round < 20; ++round) {
+    in_child(use_in_child, round % 2 == 0 ? &here : &there);
+    multicast_queue_run(queue, 0);
+  }
+  STORE(here.code, 99);
+  join_thread(thread);
+  peer_flush(&here);
+  CHECK_EQ(here.lost, 0);
+  CHECK_EQ(there.lost, 0);
+  peer_release(&here);
+  peer_release(&there);
+  CHECK_OK(multicast_queue_destroy(queue));
+  broker_delete(&b);
+  free(r);
+}
+
+/* An observer whose child returns from it, on the transport's thread, or on that of a queue. */
+typedef struct forker {
+  peer *p;
+  pid_t child;
+  int calls;
+  bool detaches;
+} forker;
+
+/* What the transport has in the child stays there: a leak, which sanitizers would report. */
+static void leave(void) { _exit(0); }
+
+static void fork_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  forker *f = context;
+  pid_t child;
+  (void)payload, (void)size;
+  if (event == 1) fflush(NULL);
+  child = event == 1 ? fork() : 1;
+  if (child == 0) {
+    alarm(20);
+    atexit(leave);
+    if (f->detaches) multicast_broadcaster_attach(f->p->broadcaster, NULL);
+    return;
+  }
+  if (event == 1) STORE(f->child, child);
+  ADD(f->calls, 1);
+}
+
+static void expect_end_of_child(bool detaches) {
+  broker b;
+  peer here, there;
+  forker f = {&there, 0, 0, detaches};
+  multicast_delegate observer = {fork_inside, &f};
+  uint32_t event;
+  int status = -1;
+  broker_start(&b, NULL);
+  attach(&here, &b);
+  attach(&there, &b);
+  CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", observer, NULL, NULL));
+  peer_flush(&there);
+  CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 1, "x", 1), 0);
+  EVENTUALLY(LOAD(f.child) != 0);
+  for (event = 2; event <= 50; ++event)
+    CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", event, "x", 1), 0);
+  /* Its thread was the only one. It has taken nothing from the connection. */
+  CHECK_EQ(waitpid(f.child, &status, 0), f.child);
+  CHECK_EQ(status, 0);
+  EVENTUALLY(LOAD(f.calls) == 50);
+  CHECK_EQ(there.lost, 0);
+  detach(&here);
+  detach(&there);
+  broker_delete(&b);
+}
+
+TEST(child_that_returns_from_an_observer_ends) { expect_end_of_child(false); }
+TEST(child_that_detaches_in_an_observer_ends) { expect_end_of_child(true); }
+
+static void fork_in_changed(void *context, transport_state state, int32_t code,
+                            const char *reason) {
+  forker *f = context;
+  pid_t child;
+  (void)code, (void)reason;
+  if (state != TRANSPORT_CONNECTED) return;
+  child = fork();
+  if (child == 0) {
+    alarm(20);
+    atexit(leave);
+  } else {
+    STORE(f->child, child);
+  }
+}
+
+TEST(child_that_returns_from_changed_ends) {
+  broker b;
+  peer p;
+  forker f = {&p, 0, 0, false};
+  transport_options options;
+  int status = -1;
+  broker_start(&b, NULL);
+  options = peer_options(&p, b.port);
+  options.changed = fork_in_changed;
+  options.context = &f;
+  options.release = NULL;
+  CHECK_OK(transport_connect(&options, &p.transport));
+  EVENTUALLY(LOAD(f.child) != 0);
+  CHECK_EQ(waitpid(f.child, &status, 0), f.child);
+  CHECK_EQ(status, 0);
+  peer_flush(&p);
+  p.transport.release(p.transport.context);
+  CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
+  broker_delete(&b);
+}
+
+static void release_in_child(void *context) {
+  peer *p = context;
+  CHECK_OK(multicast_broadcaster_attach(p->broadcaster, NULL));
+  CHECK_EQ(p->releases, 1);
+}
+
+static void *flush_for_long(void *context) {
+  peer *p = context;
+  transport_flush(&p->transport, MULTICAST_FOREVER);
+  return NULL;
+}
+
+TEST(child_releases_while_the_parent_flushes) {
+  peer p;
+  transport_options options = peer_options(&p, free_port());
+  pthread_t thread;
+  int round;
+  CHECK_OK(transport_connect(&options, &p.transport));
+  CHECK_OK(multicast_broadcaster_attach(p.broadcaster, &p.transport));
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  thread = start_thread(flush_for_long, &p);
+  /* At first the thread may not have come so far. */
+  for (round = 0; round < 5; ++round) {
+    pause_ms(A_WHILE_MS);
+    in_child(release_in_child, &p);
+  }
+  CHECK_OK(multicast_broadcaster_attach(p.broadcaster, NULL));
+  join_thread(thread);
+  EVENTUALLY(LOAD(p.releases) == 1);
+  CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
+}
+
+/* ---- The process ----------------------------------------------------------------------------- */
+
+static void on_signal(int number) { (void)number; }
+
+TEST(signals_stay_as_they_are) {
+  struct sigaction before, after;
+  peer p;
+  transport_options options = peer_options(&p, free_port());
+  memset(&before, 0, sizeof before);
+  before.sa_handler = on_signal;
+  CHECK_EQ(sigaction(SIGPIPE, &before, NULL), 0);
+  CHECK_OK(transport_connect(&options, &p.transport));
+  CHECK_EQ(sigaction(SIGPIPE, NULL, &after), 0);
+  CHECK(after.sa_handler == on_signal);
+  peer_release(&p);
+}
+
+/* ---- Bad input ------------------------------------------------------------------------------- */
+
+TEST(structs_are_filled_with_defaults) {
+  transport_options options, defaults = transport_options_default();
+  transport_options initial = TRANSPORT_OPTIONS_INIT;
+  transport_stats stats, zeros = transport_stats_default();
+  transport_stats initial_stats = TRANSPORT_STATS_INIT;
+  memset(&options, 0xff, sizeof options);
+  memset(&stats, 0xff, sizeof stats);
+  CHECK_OK(transport_options_init(&options, sizeof options));
+  CHECK_EQ(memcmp(&options, &defaults, sizeof options), 0);
+  CHECK_EQ(memcmp(&options, &initial, sizeof options), 0);
+  CHECK_OK(transport_stats_init(&stats, sizeof stats));
+  CHECK_EQ(memcmp(&stats, &zeros, sizeof stats), 0);
+  CHECK_EQ(memcmp(&stats, &initial_stats, sizeof stats), 0);
+  CHECK_STATUS(transport_options_init(NULL, sizeof options), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(transport_options_init(&options, sizeof options - 1),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(transport_options_init(&options, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(transport_stats_init(NULL, sizeof stats), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(transport_stats_init(&stats, sizeof stats - 1),
+               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(transport_stats_init(&stats, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);
+}
+
+TEST(transports_that_are_none_are_refused) {
+  peer p;
+  transport_options options = peer_options(&p, free_port());
+  transport_stats stats = transport_stats_default();
+  multicast_transport other = MULTICAST_TRANSPORT_INIT;
+  CHECK_STATUS(transport_flush(NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(transport_flush(&other, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(transport_get_stats(&other, &stats), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_OK(transport_connect(&options, &p.transport));
+  CHECK_STATUS(transport_get_stats(&p.transport, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  stats.struct_size = 8;
+  CHECK_STATUS(transport_get_stats(&p.transport, &stats), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_STATUS(peer_publish(&p, "", 1, "x", 1), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_OK(transport_flush(&p.transport, MULTICAST_FOREVER));
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  CHECK_STATUS(transport_flush(&p.transport, 0), MULTICAST_ERROR_TIMEOUT);
+  other = p.transport;
+  peer_release(&p);
+  stats = transport_stats_default();
+  CHECK_STATUS(transport_get_stats(&other, &stats), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+static void *flush_forever(void *context) {
+  peer *p = context;
+  CHECK_STATUS(transport_flush(&p->transport, MULTICAST_FOREVER),
+               MULTICAST_ERROR_INVALID_HANDLE);
+  return NULL;
+}
+
+TEST(flush_ends_with_the_transport) {
+  peer p;
+  transport_options options = peer_options(&p, free_port());
+  pthread_t thread;
+  CHECK_OK(transport_connect(&options, &p.transport));
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  thread = start_thread(flush_forever, &p);
+  pause_ms(A_WHILE_MS);
+  p.transport.release(p.transport.context);
+  join_thread(thread);
+  EVENTUALLY(LOAD(p.releases) == 1);
+}

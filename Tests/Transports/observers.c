@@ -1,0 +1,65 @@
+#include "observers.h"
+
+record *record_create(void) {
+  record *r = calloc(1, sizeof *r);
+  CHECK(r != NULL);
+  pthread_mutex_init(&r->mutex, NULL);
+  return r;
+}
+
+static void record_call(void *context, uint32_t event, const void *payload, size_t size) {
+  record *r = context;
+  pthread_mutex_lock(&r->mutex);
+  ++r->count;
+  r->event = event;
+  r->size = size;
+  r->thread = pthread_self();
+  if (size > 0) memcpy(r->payload, payload, size < sizeof r->payload ? size : sizeof r->payload);
+  pthread_mutex_unlock(&r->mutex);
+}
+
+multicast_delegate recorder(record *r) {
+  multicast_delegate d = {record_call, r};
+  return d;
+}
+
+static int count_of(record *r) {
+  int count;
+  pthread_mutex_lock(&r->mutex);
+  count = r->count;
+  pthread_mutex_unlock(&r->mutex);
+  return count;
+}
+
+void record_wait(record *r, int count) {
+  EVENTUALLY(count_of(r) >= count);
+  CHECK_EQ(count_of(r), count);
+}
+
+bool record_is(record *r, uint32_t event, const void *payload, size_t size) {
+  bool is_same;
+  pthread_mutex_lock(&r->mutex);
+  is_same = r->event == event && r->size == size &&
+            (size == 0 || memcmp(r->payload, payload, size) == 0);
+  pthread_mutex_unlock(&r->mutex);
+  return is_same;
+}
+
+static void count_in_order(void *context, uint32_t event, const void *payload, size_t size) {
+  sequence *s = context;
+  int number;
+  (void)event;
+  if (size != sizeof number) {
+    ADD(s->wrong, 1);
+    return;
+  }
+  memcpy(&number, payload, sizeof number);
+  if (number == s->next) STORE(s->next, number + 1);
+  else if (number < s->next) ADD(s->repeated, 1);
+  else ADD(s->wrong, 1);
+}
+
+multicast_delegate counting(sequence *s) {
+  multicast_delegate d = {count_in_order, s};
+  return d;
+}

@@ -1,0 +1,78 @@
+#include "peers.h"
+
+static void note_change(void *context, uint32_t state, int32_t code, const char *reason) {
+  peer *p = context;
+  snprintf(p->reason, sizeof p->reason, "%s", reason);
+  STORE(p->code, code);
+  if (state == TRANSPORT_LOST) snprintf(p->end, sizeof p->end, "%s", reason);
+  if (state >= TRANSPORT_SUBSCRIPTION_REFUSED) {
+    snprintf(p->refusal, sizeof p->refusal, "%s", reason);
+    p->refusal_code = code;
+  }
+  switch (state) {
+    case TRANSPORT_CONNECTED: ADD(p->connected, 1); break;
+    case TRANSPORT_LOST: ADD(p->lost, 1); break;
+    case TRANSPORT_REFUSED: ADD(p->refused, 1); break;
+    case TRANSPORT_SUBSCRIPTION_REFUSED: ADD(p->subscriptions_refused, 1); break;
+    case TRANSPORT_PUBLICATION_REFUSED: ADD(p->publications_refused, 1); break;
+    default: check_failed(__FILE__, __LINE__, "state", "is unknown");
+  }
+}
+
+static void note_release(void *context) {
+  peer *p = context;
+  ADD(p->releases, 1);
+}
+
+transport_options peer_create(peer *p) {
+  transport_options options = transport_options_default();
+  memset(p, 0, sizeof *p);
+  p->broadcaster = multicast_broadcaster_create(NULL);
+  CHECK(p->broadcaster.id != 0);
+  options.broadcaster = p->broadcaster;
+  options.reconnect_min_ns = 20000000;
+  options.reconnect_max_ns = 200000000;
+  options.changed = note_change;
+  options.context = p;
+  options.release = note_release;
+  return options;
+}
+
+void peer_connect(peer *p, const transport_options *options) {
+  CHECK_OK(transport_connect(options, &p->transport));
+  EVENTUALLY(LOAD(p->connected) == 1);
+}
+
+void peer_release(peer *p) {
+  p->transport.release(p->transport.context);
+  EVENTUALLY(LOAD(p->releases) == 1);
+  CHECK_OK(multicast_broadcaster_destroy(p->broadcaster));
+}
+
+void expect_refusal(const transport_options *options, peer *p, const char *reason) {
+  CHECK_OK(transport_connect(options, &p->transport));
+  EVENTUALLY(LOAD(p->refused) >= 2);
+  CHECK_EQ(p->connected, 0);
+  if (strstr(p->reason, reason) == NULL) CHECK_TEXT(p->reason, reason);
+  peer_release(p);
+}
+
+void peer_observe(peer *p, const char *name, multicast_delegate observer) {
+  CHECK_OK(multicast_broadcaster_register(p->broadcaster, name, observer, NULL, NULL));
+  CHECK_OK(p->transport.subscribe(p->transport.context, name));
+  CHECK_OK(transport_flush(&p->transport, 10000000000u));
+}
+
+multicast_status peer_publish(peer *p, const char *name, uint32_t event, const void *payload,
+                              size_t size) {
+  return p->transport.publish(p->transport.context, name, event, payload, size);
+}
+
+void peer_flush(peer *p) { CHECK_OK(transport_flush(&p->transport, 20000000000u)); }
+
+transport_stats peer_stats(const peer *p) {
+  transport_stats stats = transport_stats_default();
+  CHECK_OK(transport_get_stats(&p->transport, &stats));
+  CHECK_EQ(stats.published, TRANSPORT_STATS_SUM(stats));
+  return stats;
+}

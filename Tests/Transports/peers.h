@@ -1,0 +1,48 @@
+/* Clients of a broker, with the library that library.h of the including folder names. */
+
+#ifndef PEERS_H
+#define PEERS_H
+
+#include "../Interface/harness.h"
+
+#include "library.h"
+
+/* One process, so to speak: a broadcaster and its transport. */
+typedef struct peer {
+  multicast_broadcaster broadcaster;
+  multicast_transport transport;
+  char address[64]; /* where the options need a text */
+  int connected, lost, refused, subscriptions_refused, publications_refused;
+  int code; /* the last one */
+  int releases;
+  char reason[512];
+  char end[512]; /* why the last connection ended */
+  int refusal_code; /* of a subscription or a publication */
+  char refusal[512];
+} peer;
+
+/* Options for a peer that connects to the port, tries again soon and counts what it is told. */
+transport_options peer_options(peer *p, int port);
+
+/* The same, so that nothing is lost while the connections last. */
+transport_options peer_reliable_options(peer *p, int port);
+
+/* The same without a place to connect to. */
+transport_options peer_create(peer *p);
+
+/* Connects, and waits for the broker to accept. */
+void peer_connect(peer *p, const transport_options *options);
+void peer_release(peer *p);
+
+/* Connects again and again, and expects to be refused with this text in the reason. */
+void expect_refusal(const transport_options *options, peer *p, const char *reason);
+
+/* Registers an observer and subscribes the name, as a broadcaster with the transport does. */
+void peer_observe(peer *p, const char *name, multicast_delegate observer);
+
+multicast_status peer_publish(peer *p, const char *name, uint32_t event, const void *payload,
+                              size_t size);
+void peer_flush(peer *p);
+transport_stats peer_stats(const peer *p); /* fails the test if they do not add up */
+
+#endif

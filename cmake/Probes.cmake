@@ -1,0 +1,26 @@
+# multicast_has_probes: whether the library has USDT probes. They need a header when it is built, and
+# nothing when it runs.
+
+set(multicast_has_probes OFF)
+if(NOT MULTICAST_PROBES)
+  message(STATUS "USDT probes: off, as MULTICAST_PROBES says")
+  return()
+endif()
+include(CheckCSourceCompiles)
+if(NOT multicast_has_sdt)
+  unset(multicast_has_sdt CACHE)  # the header may have come since
+endif()
+set(CMAKE_REQUIRED_QUIET ON)
+check_c_source_compiles("#include <sys/sdt.h>
+  int main(int count, char **arguments) {
+    STAP_PROBE2(multicast, main, count, arguments);
+    __asm__ __volatile__(\".reloc ., BFD_RELOC_NONE, _.stapsdt.base\");
+    return 0;
+  }" multicast_has_sdt)
+unset(CMAKE_REQUIRED_QUIET)
+if(multicast_has_sdt)
+  set(multicast_has_probes ON)
+  message(STATUS "USDT probes: on")
+else()
+  message(STATUS "USDT probes: off, without sys/sdt.h (in Debian's systemtap-sdt-dev)")
+endif()

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+//
+// Locks that the child of a fork can take.
+#ifndef MULTICAST_DETAIL_PROCESS_LOCK_HPP
+#define MULTICAST_DETAIL_PROCESS_LOCK_HPP
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+
+#include "config.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// What a lock guards. A thread that holds one may take those below it.
+enum class guarded : size_t { groups, members, pauses, keyed, watches, failures };
+
+/// One lock for each of them. All are held during a fork, so that its child finds them free, and
+/// what they guard complete.
+struct process_locks {
+  pthread_mutex_t all[6] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
+                            PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
+                            PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+  std::atomic<bool> is_held_by_forks{false};
+  std::atomic<pthread_t> forking{pthread_t()};  // the thread that is in fork(), or none
+  size_t handlers = 0;                          // how many pairs of handlers run in that fork()
+};
+/// Without a destructor: static objects may use it. MULTICAST_API, as `handler`.
+MULTICAST_API inline process_locks locks;
+
+/// Holds a lock of the process until the end of a scope.
+class process_lock {
+ public:
+  explicit process_lock(guarded what) noexcept : mutex_(locks.all[static_cast<size_t>(what)]) {
+    if (is_forking()) return;
+    if (!locks.is_held_by_forks.load(std::memory_order_acquire)) hold_by_forks();
+    static_cast<void>(pthread_mutex_lock(&mutex_));
+  }
+  process_lock(const process_lock &) = delete;
+  process_lock &operator=(const process_lock &) = delete;
+  ~process_lock() {
+    if (!is_forking()) static_cast<void>(pthread_mutex_unlock(&mutex_));
+  }
+
+ private:
+  /// Whether this thread has all locks: the library calls release functions inside fork().
+  static bool is_forking() noexcept {
+    return locks.forking.load(std::memory_order_relaxed) == pthread_self();
+  }
+  /// The library registers its handlers first. Then a fork takes these locks before those of the
+  /// library, as all others do. If there is no memory, the next lock tries again.
+  static void hold_by_forks() noexcept {
+    const multicast first = multicast_create();
+    if (first.id == 0) return;
+    static_cast<void>(multicast_destroy(first));
+    if (pthread_atfork(before_fork, after_fork, after_fork) == 0) {
+      locks.is_held_by_forks.store(true, std::memory_order_release);
+    }
+  }
+  /// Several threads may have registered the handlers. Only the first pair takes the locks.
+  static void before_fork() noexcept {
+    if (!is_forking()) {
+      for (pthread_mutex_t &mutex : locks.all) static_cast<void>(pthread_mutex_lock(&mutex));
+      locks.forking.store(pthread_self(), std::memory_order_relaxed);
+    }
+    ++locks.handlers;
+  }
+  static void after_fork() noexcept {
+    if (!is_forking() || --locks.handlers > 0) return;
+    locks.forking.store(pthread_t(), std::memory_order_relaxed);
+    for (pthread_mutex_t &mutex : locks.all) static_cast<void>(pthread_mutex_unlock(&mutex));
+  }
+
+  pthread_mutex_t &mutex_;
+};
+
+/// An object of the process: made when it is needed first, and never destroyed, because static
+/// objects may use it. Not a static variable of a function: the child of a fork would wait for the
+/// thread that was making it.
+template <typename T>
+T &lasting(std::atomic<T *> &place) {
+  T *there = place.load(std::memory_order_acquire);
+  if (there == nullptr) {
+    auto made = std::make_unique<T>();
+    if (place.compare_exchange_strong(there, made.get())) there = made.release();
+  }
+  return *there;
+}
+
+}  // namespace mcast::detail
+
+#endif

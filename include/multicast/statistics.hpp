@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+//
+// How many calls of a delegate there were, and how long they took.
+#ifndef MULTICAST_STATISTICS_HPP
+#define MULTICAST_STATISTICS_HPP
+
+#include <chrono>
+#include <cstdint>
+
+#include "detail/config.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// What is counted of the calls of a delegate while they are watched; see
+/// registration::statistics().
+/// @since 1.1
+struct call_statistics {
+  /// Calls that have returned.
+  uint64_t calls = 0;
+  /// The time of all these calls.
+  std::chrono::nanoseconds total{0};
+  /// That of the longest.
+  std::chrono::nanoseconds longest{0};
+  /// Calls that were put into its queue.
+  uint64_t queued = 0;
+  /// Calls that its queue refused, or dropped for newer ones of any delegate.
+  uint64_t dropped = 0;
+};
+
+}  // namespace mcast
+
+#endif

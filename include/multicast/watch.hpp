@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+//
+// How long calls take, and what waits for them.
+#ifndef MULTICAST_WATCH_HPP
+#define MULTICAST_WATCH_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "detail/watched.hpp"
+#include "signal.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// What a watch tells. Without functions it only counts: see registration::statistics().
+///
+/// The functions may run on several threads at once. They may use this library; what they do there
+/// is not told. What they throw goes to the handler of set_exception_handler().
+/// @since 1.1
+struct watch_options {
+  /// The time from which a call is slow, and a wait is stuck (default: zero, never).
+  /// @since 1.1
+  std::chrono::nanoseconds slow_after{0};
+  /// A call took at least `slow_after`. On the thread of the call, when it has returned. `label` is
+  /// that of the registration, or nullptr; it is valid until this returns (default: none).
+  /// @since 1.1
+  std::function<void(registration which, const char *label, std::chrono::nanoseconds elapsed)>
+      slow = {};
+  /// A removal, or signal::invoke_and_wait(), has waited for `slow_after`, and waits on. Told once,
+  /// on the thread that waits. `which` is that of a call that it waits for; none if the call is in
+  /// the queue (default: none).
+  /// @since 1.1
+  std::function<void(registration which, const char *label, std::chrono::nanoseconds elapsed)>
+      stuck = {};
+  /// A call has returned, after `elapsed`; told on its thread. `event` is 0 for signals (default:
+  /// none).
+  /// @since 1.1
+  std::function<void(registration which, uint32_t event, std::chrono::nanoseconds elapsed)>
+      called = {};
+};
+
+/// A watch until the end of a scope: of a signal, or of all signals and multicasts of the process.
+///
+///     mcast::watch_options how;
+///     how.slow_after = std::chrono::milliseconds(10);
+///     how.slow = [](mcast::registration, const char *label, std::chrono::nanoseconds elapsed) {
+///       std::cerr << (label != nullptr ? label : "?") << ": " << elapsed.count() << " ns\n";
+///     };
+///     const mcast::watch slow_calls(changed, how);
+///
+/// A signal with a watch of its own is watched by that one only. Invocations that begin after this
+/// are watched, with the calls that they queue. The end of a signal ends its watch.
+///
+/// Threads:   the destructor waits for functions of the watch on other threads, as
+///            multicast_set_watch() does.
+/// Reentry:   may be destroyed inside one of its functions; then it does not wait for that one.
+/// @since 1.1
+class [[nodiscard]] watch {
+ public:
+  /// Watches nothing.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.1
+  watch() noexcept = default;
+  /// Watches all signals and multicasts of the process, those that are created later included.
+  ///
+  /// @param how  What is told.
+  ///
+  /// Errors:    MULTICAST_ERROR_STATE: there is such a watch already.
+  /// Cost:      O(multicasts), three allocations. Meanwhile each call costs what
+  ///            multicast_set_watch() says, and a lock for each function that is told.
+  /// @since 1.1
+  explicit watch(watch_options how) { begin({0}, std::move(how)); }
+  /// Watches a signal.
+  ///
+  /// @param s    The signal. It may be moved meanwhile.
+  /// @param how  What is told (default: nothing, calls are only counted).
+  ///
+  /// Errors:    MULTICAST_ERROR_STATE: it has a watch already.
+  /// Cost:      O(1), four allocations. Meanwhile each call costs what multicast_set_watch() says,
+  ///            and a lock for each function that is told.
+  /// @since 1.1
+  template <typename R, typename... Args>
+  explicit watch(const detail::basic_signal<R, Args...> &s, watch_options how = {}) {
+    const multicast target = s.target_.make();
+    if (target.id != 0) begin(target, std::move(how));  // 0 without exceptions
+  }
+  watch(watch &&other) noexcept
+      : target_(other.target_), is_set_(std::exchange(other.is_set_, false)) {}
+  watch &operator=(watch &&other) noexcept {
+    watch taken(std::move(other));  // `other` may be this one
+    std::swap(target_, taken.target_);
+    std::swap(is_set_, taken.is_set_);
+    return *this;
+  }
+  ~watch() { static_cast<void>(end()); }
+  /// Ends the watch early. The second call does nothing.
+  ///
+  /// @return As multicast_set_watch(): MULTICAST_OK: no function of it runs, and none ever will.
+  ///         MULTICAST_ERROR_INVALID_HANDLE: the signal was destroyed before.
+  ///
+  /// Threads:   waits for functions of it that run on other threads.
+  /// Reentry:   inside one of its functions: MULTICAST_PENDING.
+  /// Cost:      as multicast_set_watch().
+  /// @since 1.1
+  multicast_status end() noexcept {
+    if (!std::exchange(is_set_, false)) return MULTICAST_OK;
+    const multicast_status status = multicast_set_watch(target_, nullptr);
+    detail::all_watched().remove(target_.id);
+    return status;
+  }
+
+ private:
+  void begin(multicast target, watch_options &&how) {
+    multicast_watch given = MULTICAST_WATCH_INIT;
+    given.slow_ns = detail::nanoseconds(how.slow_after);
+    if (how.slow) given.slow = tell<&watch_options::slow>;
+    if (how.stuck) given.stuck = tell<&watch_options::stuck>;
+    if (how.called) {
+      given.called = [](void *context, multicast_token token, uint32_t event, uint64_t elapsed) {
+        pass<&watch_options::called>(context, token, event, elapsed);
+      };
+    }
+    detail::watched &all = detail::all_watched();
+    const uintptr_t number =
+        all.add(target.id, std::make_shared<const watch_options>(std::move(how)));
+    if (number == 0) return detail::fail(MULTICAST_ERROR_STATE);
+    given.context = reinterpret_cast<void *>(number);
+    const multicast_status status = multicast_set_watch(target, &given);
+    if (status < 0) {
+      all.remove(target.id);
+      return detail::fail(status);
+    }
+    target_ = target;
+    is_set_ = true;
+  }
+
+  template <auto function>
+  static void tell(void *context, multicast_token token, const char *label, uint64_t elapsed) {
+    pass<function>(context, token, label, elapsed);
+  }
+  template <auto function, typename What>
+  static void pass(void *context, multicast_token token, What what, uint64_t elapsed) {
+    const auto told = detail::all_watched().find(reinterpret_cast<uintptr_t>(context));
+    if (told == nullptr) return;
+    detail::guard({}, [&] {
+      ((*told).*function)(registration(token), what, detail::duration(elapsed));
+    });
+  }
+
+  multicast target_ = {0};
+  bool is_set_ = false;
+};
+
+}  // namespace mcast
+
+#endif
