@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 
 extern char **environ;
 
@@ -49,6 +49,23 @@ static bool matches(const char *name, char **filters) {
   return false;
 }
 
+/* Ends what a test has left: children of it that hang, too, for which nothing else waits. */
+static void end_orphans(void) {
+  char path[64];
+  long orphan;
+  snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+  do {
+    FILE *children = fopen(path, "r");
+    orphan = 0;
+    if (children == NULL) return; /* a kernel without that file: they go on */
+    if (fscanf(children, "%ld", &orphan) == 1) {
+      kill((pid_t)orphan, SIGKILL);
+      waitpid((pid_t)orphan, NULL, 0);
+    }
+    fclose(children);
+  } while (orphan > 0);
+}
+
 static bool run_in_process_of_its_own(const char *program, const test *t) {
   const char *arguments[5];
   int count = 0, status = 0;
@@ -69,6 +86,7 @@ static bool run_in_process_of_its_own(const char *program, const test *t) {
   if (WIFSIGNALED(status))
     fprintf(stderr, "%s: %s was ended by signal %d (%s)\n", t->file, t->name, WTERMSIG(status),
             WTERMSIG(status) == SIGALRM ? "it hung" : strsignal(WTERMSIG(status)));
+  end_orphans();
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -108,6 +126,7 @@ int main(int argc, char **argv) {
     usage(argv[0]);
     return 2;
   }
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* orphans become children of this process */
   for (t = first; t != NULL; t = t->next) {
     bool ok;
     if (!matches(t->name, arguments)) continue;
