@@ -8,26 +8,16 @@
 #endif
 #include <multicast_mqtt.h>
 
-#include <pthread.h>
+#include "../MulticastTransports/coding.h"
+#include "../MulticastTransports/names.h"
+#include "../MulticastTransports/process.h"
+#include "../MulticastTransports/structs.h"
 
 struct mosquitto;
 
 /* ---- Topics ---------------------------------------------------------------------------------- */
 
-enum {
-  NAME_MAX_SIZE = 255,
-  PREFIX_MAX_SIZE = 200,
-  /* Prefix, '/', each byte of the name as %XX, '/', an event of ten digits, NUL. */
-  TOPIC_MAX_SIZE = PREFIX_MAX_SIZE + 1 + 3 * NAME_MAX_SIZE + 1 + 10 + 1
-};
-
-/* Write the topic of an event, or the filter of all topics of a name, with a NUL. They return how
- * many bytes that takes without the NUL; 0: not a name. `topic` has TOPIC_MAX_SIZE bytes. */
-size_t topic_write(char *topic, const char *prefix, const char *name, uint32_t event);
-size_t topic_write_filter(char *topic, const char *prefix, const char *name);
-
-/* Reads a topic. `name` has NAME_MAX_SIZE + 1 bytes. */
-bool topic_read(const char *topic, const char *prefix, char *name, uint32_t *event);
+extern const coding topic_coding;
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
@@ -62,38 +52,13 @@ typedef struct sending {
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
+/* The state of a name. */
 typedef enum subscription {
   SUBSCRIPTION_NONE, /* the broker does not know of it */
   SUBSCRIPTION_SENT,
   SUBSCRIPTION_MADE,
   SUBSCRIPTION_REFUSED,
 } subscription;
-
-typedef struct known_name {
-  struct known_name *next;
-  struct known_name *next_change;
-  bool is_wanted;
-  bool is_changed; /* is in the list of changes */
-  subscription subscription;
-  char text[];
-} known_name;
-
-/* A hash table. */
-typedef struct name_table {
-  known_name **buckets; /* a power of two of them */
-  size_t capacity;
-  size_t count;
-  size_t wanted;
-  known_name *first_change; /* what the broker has to be told */
-  known_name *last_change;
-} name_table;
-
-known_name *names_find(const name_table *table, const char *text);
-known_name *names_add(name_table *table, const char *text); /* NULL: out of memory */
-void names_remove(name_table *table, known_name *entry); /* not one in the list of changes */
-void names_change(name_table *table, known_name *entry);
-known_name *names_take_change(name_table *table);
-void names_free(name_table *table);
 
 /* ---- Arrivals -------------------------------------------------------------------------------- */
 
@@ -146,8 +111,8 @@ typedef struct client {
   uint64_t tickets;
   sending sending[SENDING_MAX];
   int sending_count;
-  name_table names;
-  size_t unsettled; /* names that are in the list of changes or SUBSCRIPTION_SENT */
+  names names;
+  size_t unanswered; /* names that are SUBSCRIPTION_SENT */
   multicast_mqtt_stats stats;
 
   /* Only the thread uses these. */
@@ -175,10 +140,6 @@ typedef struct client {
 
 /* Whether this is the child of a fork: the thread is not here, and the locks may be taken. */
 bool client_is_in_child(const client *c);
-/* How often this process was forked from another one. A function of a caller may fork. So what
- * calls one compares this before and after, and in the child uses the client no more: it may be
- * freed. */
-unsigned process_forks(void);
 void client_retain(client *c);
 void client_release(client *c);
 void client_wake(client *c); /* under the lock */
@@ -188,6 +149,5 @@ void *session_thread(void *c);
 void session_set_callbacks(client *c);
 
 void publication_free(publication *p);
-uint64_t now_ns(void);
 
 #endif

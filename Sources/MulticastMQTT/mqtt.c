@@ -14,11 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static const uint64_t ns_of_second = 1000000000u;
 enum {
   OPTIONS_SIZE = 192, /* of version 1.1 */
   STATS_SIZE = 120,
-  STRUCT_MAX_SIZE = 1024,
   CAPACITY_MAX = 1 << 24,
   PAYLOAD_MAX = (1 << 28) - 1024,
   /* With the two of each topic: more than 200 are no topic for libmosquitto and for mosquitto. */
@@ -29,27 +27,16 @@ _Static_assert(sizeof(multicast_mqtt_stats) == STATS_SIZE, "the header says so")
 
 /* ---- All clients, and fork ------------------------------------------------------------------- */
 
-static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static client *all_clients;
-static unsigned fork_count;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool is_ready;
 
-static void before_fork(void) { pthread_mutex_lock(&all_lock); }
-static void in_parent(void) { pthread_mutex_unlock(&all_lock); }
-static void in_child(void) {
-  ++fork_count;
-  pthread_mutex_unlock(&all_lock);
-}
-
 /* libmosquitto counts its users, and stays ready to the end of the process. */
 static void start(void) {
-  is_ready = pthread_atfork(before_fork, in_parent, in_child) == 0 &&
-             mosquitto_lib_init() == MOSQ_ERR_SUCCESS;
+  is_ready = process_watch_forks() && mosquitto_lib_init() == MOSQ_ERR_SUCCESS;
 }
 
-bool client_is_in_child(const client *c) { return c->fork_count != fork_count; }
-unsigned process_forks(void) { return fork_count; }
+bool client_is_in_child(const client *c) { return c->fork_count != process_forks(); }
 
 void client_retain(client *c) { __atomic_add_fetch(&c->references, 1, __ATOMIC_RELAXED); }
 
@@ -79,21 +66,21 @@ void client_release(client *c) {
 
 static void remove_client(client *c) {
   client **place = &all_clients;
-  pthread_mutex_lock(&all_lock);
+  process_lock();
   while (*place != c) place = &(*place)->next;
   *place = c->next;
-  pthread_mutex_unlock(&all_lock);
+  process_unlock();
 }
 
 /* The client of a transport, with a reference for the caller; NULL: there is none. */
 static client *find_client(const multicast_transport *transport) {
   client *c;
   if (transport == NULL) return NULL;
-  pthread_mutex_lock(&all_lock);
+  process_lock();
   for (c = all_clients; c != NULL && c != transport->context; c = c->next) {
   }
   if (c != NULL) client_retain(c);
-  pthread_mutex_unlock(&all_lock);
+  process_unlock();
   return c;
 }
 
@@ -156,22 +143,17 @@ static multicast_status append(client *c, publication *p) {
   return MULTICAST_OK;
 }
 
-static bool is_name(const char *text) {
-  size_t size = text == NULL ? 0 : strnlen(text, NAME_MAX_SIZE + 1);
-  return size > 0 && size <= NAME_MAX_SIZE;
-}
-
 static multicast_status publish(void *context, const char *protocol, uint32_t event,
                                 const void *payload, size_t size) {
   client *c = context;
   multicast_status status = MULTICAST_ERROR_LIMIT;
-  char topic[TOPIC_MAX_SIZE];
+  char topic[ADDRESS_MAX_SIZE];
   size_t topic_size;
-  const unsigned forks = fork_count;
+  const unsigned forks = process_forks();
   publication *p = NULL;
   if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
-  if (!is_name(protocol) || (payload == NULL && size > 0)) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  topic_size = topic_write(topic, c->options.topic_prefix, protocol, event);
+  topic_size = coding_write(&topic_coding, topic, c->options.topic_prefix, protocol, event);
+  if (topic_size == 0 || (payload == NULL && size > 0)) return MULTICAST_ERROR_INVALID_ARGUMENT;
   if (size <= c->options.max_payload) {
     p = make_publication(c, topic, topic_size, payload, size);
     status = MULTICAST_ERROR_OUT_OF_MEMORY;
@@ -179,7 +161,7 @@ static multicast_status publish(void *context, const char *protocol, uint32_t ev
   if (p != NULL)
     p->is_retained =
         c->options.retains != NULL && c->options.retains(c->options.context, protocol, event);
-  if (forks != fork_count) { /* that has forked */
+  if (forks != process_forks()) { /* that has forked */
     free(p);
     return MULTICAST_ERROR_STATE;
   }
@@ -191,36 +173,26 @@ static multicast_status publish(void *context, const char *protocol, uint32_t ev
   return status;
 }
 
-/* Under the lock. The broker has to be told. */
-static void change_name(client *c, known_name *entry, bool is_wanted) {
-  c->names.wanted = c->names.wanted + is_wanted - entry->is_wanted;
-  entry->is_wanted = is_wanted;
-  if (!entry->is_changed && entry->subscription != SUBSCRIPTION_SENT) ++c->unsettled;
-  names_change(&c->names, entry);
+/* False: out of memory. */
+static bool change_name(client *c, const char *protocol, bool is_wanted) {
+  bool is_done;
+  pthread_mutex_lock(&c->lock);
+  is_done = names_want(&c->names, protocol, is_wanted);
   client_wake(c);
+  pthread_mutex_unlock(&c->lock);
+  return is_done;
 }
 
 static multicast_status subscribe(void *context, const char *protocol) {
   client *c = context;
-  known_name *entry;
   if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
-  if (!is_name(protocol)) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  pthread_mutex_lock(&c->lock);
-  entry = names_find(&c->names, protocol);
-  if (entry == NULL) entry = names_add(&c->names, protocol);
-  if (entry != NULL) change_name(c, entry, true);
-  pthread_mutex_unlock(&c->lock);
-  return entry == NULL ? MULTICAST_ERROR_OUT_OF_MEMORY : MULTICAST_OK;
+  if (name_size(protocol) == 0) return MULTICAST_ERROR_INVALID_ARGUMENT;
+  return change_name(c, protocol, true) ? MULTICAST_OK : MULTICAST_ERROR_OUT_OF_MEMORY;
 }
 
 static void unsubscribe(void *context, const char *protocol) {
   client *c = context;
-  known_name *entry;
-  if (client_is_in_child(c) || !is_name(protocol)) return;
-  pthread_mutex_lock(&c->lock);
-  entry = names_find(&c->names, protocol);
-  if (entry != NULL) change_name(c, entry, false);
-  pthread_mutex_unlock(&c->lock);
+  if (!client_is_in_child(c) && name_size(protocol) > 0) change_name(c, protocol, false);
 }
 
 /* Ends the thread. Waits for it, unless it is this one, or in a caller's function: that may wait
@@ -261,11 +233,11 @@ static void release(void *context) {
 static void deliver(void *context, uint32_t event, const void *payload, size_t size) {
   client *c = context;
   const arrival *a = payload;
-  const unsigned forks = fork_count;
+  const unsigned forks = process_forks();
   int64_t result = multicast_broadcaster_deliver(c->options.broadcaster, a->name, a->event,
                                                  a->size == 0 ? NULL : a->payload, a->size);
   (void)event, (void)size;
-  if (forks != fork_count) return;
+  if (forks != process_forks()) return;
   pthread_mutex_lock(&c->lock);
   ++*(result < 0 ? &c->stats.lost : &c->stats.delivered);
   pthread_mutex_unlock(&c->lock);
@@ -291,19 +263,11 @@ static multicast_status create_inbox(client *c) {
 /* ---- Options --------------------------------------------------------------------------------- */
 
 multicast_status multicast_mqtt_options_init(multicast_mqtt_options *options, size_t size) {
-  if (options == NULL || size < OPTIONS_SIZE || size > STRUCT_MAX_SIZE)
-    return MULTICAST_ERROR_INVALID_ARGUMENT;
-  memset(options, 0, size);
-  options->struct_size = (uint32_t)size;
-  return MULTICAST_OK;
+  return struct_init(options, size, OPTIONS_SIZE);
 }
 
 multicast_status multicast_mqtt_stats_init(multicast_mqtt_stats *stats, size_t size) {
-  if (stats == NULL || size < STATS_SIZE || size > STRUCT_MAX_SIZE)
-    return MULTICAST_ERROR_INVALID_ARGUMENT;
-  memset(stats, 0, size);
-  stats->struct_size = (uint32_t)size;
-  return MULTICAST_OK;
+  return struct_init(stats, size, STATS_SIZE);
 }
 
 /* Copies what this version knows. False: it cannot be read. */
@@ -311,15 +275,7 @@ static bool read_options(multicast_mqtt_options *to, const multicast_mqtt_option
   const uint32_t flags = MULTICAST_MQTT_TLS | MULTICAST_MQTT_TLS_ANY_HOST |
                          MULTICAST_MQTT_REFUSE_OFFLINE | MULTICAST_MQTT_PLAIN |
                          MULTICAST_MQTT_NO_RETAINED;
-  const char *bytes = (const char *)from;
-  size_t i;
-  if (from == NULL || from->struct_size < OPTIONS_SIZE || from->struct_size > STRUCT_MAX_SIZE)
-    return false;
-  for (i = sizeof *to; i < from->struct_size; ++i) {
-    if (bytes[i] != 0) return false;
-  }
-  memcpy(to, from, sizeof *to);
-  return (to->flags & ~flags) == 0;
+  return struct_read(to, from, sizeof *to) && (to->flags & ~flags) == 0;
 }
 
 static void set_default(uint32_t *field, uint32_t value) {
@@ -373,41 +329,17 @@ static bool are_valid(const multicast_mqtt_options *o) {
          o->reconnect_max_ns <= forever && o->connect_timeout_ns <= forever;
 }
 
-enum { TEXTS = 10 };
-
 /* The texts that are copied. */
-static void find_texts(multicast_mqtt_options *o, const char **texts[TEXTS]) {
-  const char **all[TEXTS] = {&o->host,      &o->client_id, &o->topic_prefix, &o->user,
-                             &o->password,  &o->ca_file,   &o->ca_path,      &o->cert_file,
-                             &o->key_file,  &o->key_password};
-  memcpy(texts, all, sizeof all);
-}
+static const size_t option_texts[] = {
+    offsetof(multicast_mqtt_options, host),         offsetof(multicast_mqtt_options, client_id),
+    offsetof(multicast_mqtt_options, topic_prefix), offsetof(multicast_mqtt_options, user),
+    offsetof(multicast_mqtt_options, password),     offsetof(multicast_mqtt_options, ca_file),
+    offsetof(multicast_mqtt_options, ca_path),      offsetof(multicast_mqtt_options, cert_file),
+    offsetof(multicast_mqtt_options, key_file),     offsetof(multicast_mqtt_options, key_password)};
+enum { TEXTS = sizeof option_texts / sizeof *option_texts };
 
-static bool copy_texts(multicast_mqtt_options *o) {
-  const char **texts[TEXTS];
-  bool is_whole = true;
-  int i;
-  find_texts(o, texts);
-  for (i = 0; i < TEXTS; ++i) {
-    if (*texts[i] == NULL) continue;
-    *texts[i] = strdup(*texts[i]);
-    if (*texts[i] == NULL) is_whole = false;
-  }
-  return is_whole;
-}
-
-static void free_texts(multicast_mqtt_options *o) {
-  const char **texts[TEXTS];
-  int i;
-  find_texts(o, texts);
-  for (i = 0; i < TEXTS; ++i) {
-    char *text = (char *)(uintptr_t)*texts[i];
-    if (text == NULL) continue;
-    if (texts[i] == &o->password || texts[i] == &o->key_password)
-      explicit_bzero(text, strlen(text));
-    free(text);
-  }
-}
+static bool copy_texts(multicast_mqtt_options *o) { return texts_copy(o, option_texts, TEXTS); }
+static void free_texts(multicast_mqtt_options *o) { texts_free(o, option_texts, TEXTS); }
 
 /* ---- Connecting ------------------------------------------------------------------------------ */
 
@@ -476,29 +408,17 @@ static multicast_status create_mosquitto(client *c) {
   return use_tls(c);
 }
 
-/* Signals are for the threads of the program, but for those that this thread causes itself. */
 static multicast_status start_thread(client *c) {
-  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
-  pthread_attr_t attributes;
-  sigset_t all, before;
-  size_t i;
-  int result = pthread_attr_init(&attributes);
-  if (result != 0) return MULTICAST_ERROR_OUT_OF_MEMORY;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  sigfillset(&all);
-  for (i = 0; i < sizeof faults / sizeof *faults; ++i) sigdelset(&all, faults[i]);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int result;
   client_retain(c);
   /* Under the lock, so that the thread finds itself written down. */
   pthread_mutex_lock(&c->lock);
-  result = pthread_create(&c->thread, &attributes, session_thread, c);
+  result = process_start_thread(&c->thread, session_thread, c);
   if (result == 0) pthread_setname_np(c->thread, "multicast-mqtt");
   pthread_mutex_unlock(&c->lock);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attributes);
   if (result == 0) return MULTICAST_OK;
   client_release(c);
-  return MULTICAST_ERROR_SYSTEM;
+  return result == ENOMEM ? MULTICAST_ERROR_OUT_OF_MEMORY : MULTICAST_ERROR_SYSTEM;
 }
 
 /* Makes all that the client needs but its thread. */
@@ -519,7 +439,7 @@ static client *create_client(const multicast_mqtt_options *options) {
   c->options = *options;
   c->references = 1;
   c->wakeup = -1;
-  c->fork_count = fork_count;
+  c->fork_count = process_forks();
   c->stats = multicast_mqtt_stats_default();
   if (!copy_texts(&c->options) || pthread_condattr_init(&attributes) != 0) {
     free_texts(&c->options);
@@ -554,10 +474,10 @@ static multicast_status connect_with(multicast_mqtt_options *options, multicast_
     out->subscribe = subscribe;
     out->unsubscribe = unsubscribe;
     out->release = release;
-    pthread_mutex_lock(&all_lock);
+    process_lock();
     c->next = all_clients;
     all_clients = c;
-    pthread_mutex_unlock(&all_lock);
+    process_unlock();
     status = start_thread(c);
     if (status != MULTICAST_OK) {
       remove_client(c);
@@ -590,7 +510,8 @@ multicast_status multicast_mqtt_connect(const multicast_mqtt_options *options,
 
 /* Under the lock. Whether all up to a ticket is over: both lists are in order. */
 static bool is_flushed(const client *c, uint64_t ticket) {
-  return c->unsettled == 0 && (c->sending_count == 0 || c->sending[0].ticket > ticket) &&
+  return c->names.first_change == NULL && c->unanswered == 0 &&
+         (c->sending_count == 0 || c->sending[0].ticket > ticket) &&
          (c->first == NULL || c->first->ticket > ticket);
 }
 
@@ -599,8 +520,7 @@ static multicast_status wait_until_flushed(client *c, uint64_t timeout_ns) {
   uint64_t start = now_ns(), deadline = start + timeout_ns, ticket;
   struct timespec until;
   if (deadline < start || deadline > INT64_MAX) deadline = INT64_MAX;
-  until.tv_sec = (time_t)(deadline / ns_of_second);
-  until.tv_nsec = (long)(deadline % ns_of_second);
+  until = time_of_ns(deadline);
   if (client_is_in_child(c) || pthread_equal(pthread_self(), c->thread))
     return MULTICAST_ERROR_STATE;
   pthread_mutex_lock(&c->lock);
@@ -628,22 +548,16 @@ multicast_status multicast_mqtt_get_stats(const multicast_transport *transport,
                                           multicast_mqtt_stats *out) {
   multicast_status status = MULTICAST_ERROR_STATE;
   multicast_mqtt_stats stats;
-  uint32_t size;
   client *c = find_client(transport);
   if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
-  if (out == NULL || out->struct_size < STATS_SIZE || out->struct_size > STRUCT_MAX_SIZE) {
-    status = MULTICAST_ERROR_INVALID_ARGUMENT;
-  } else if (!client_is_in_child(c)) {
+  if (!client_is_in_child(c)) {
     pthread_mutex_lock(&c->lock);
     stats = c->stats;
     stats.sending = (uint64_t)c->sending_count;
     stats.names = (uint32_t)c->names.wanted;
     pthread_mutex_unlock(&c->lock);
-    size = out->struct_size;
-    memset(out, 0, size);
-    stats.struct_size = size;
-    memcpy(out, &stats, sizeof stats);
-    status = MULTICAST_OK;
+    status = struct_write(out, &stats, sizeof stats) ? MULTICAST_OK
+                                                     : MULTICAST_ERROR_INVALID_ARGUMENT;
   }
   client_release(c);
   return status;

@@ -26,15 +26,6 @@ enum {
   UNSUPPORTED_VERSION = 0x84,
   UNSUPPORTED_VERSION_OF_3 = 1
 };
-static const uint64_t ns_of_second = 1000000000u;
-static const uint64_t ns_of_millisecond = 1000000u;
-
-uint64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * ns_of_second + (uint64_t)now.tv_nsec;
-}
-
 /* ---- Callers' functions ---------------------------------------------------------------------- */
 
 /* After a function of a caller. If that has forked, this is the child: its only thread is this one,
@@ -105,9 +96,8 @@ static bool is_wanted(client *c, const char *text) {
     entry = names_add(&c->names, text);
     if (entry != NULL) {
       ++c->strangers;
-      entry->subscription = SUBSCRIPTION_MADE;
+      entry->state = SUBSCRIPTION_MADE;
       names_change(&c->names, entry);
-      ++c->unsettled;
     }
   }
   pthread_mutex_unlock(&c->lock);
@@ -137,7 +127,8 @@ static void on_message(struct mosquitto *mosquitto, void *object,
   }
   if (kind == MESSAGE_UNKNOWN || size > c->options.max_payload ||
       (message->retain && (c->options.flags & MULTICAST_MQTT_NO_RETAINED) != 0) ||
-      !topic_read(message->topic, c->options.topic_prefix, name, &event) || !is_wanted(c, name)) {
+      coding_read(&topic_coding, message->topic, c->options.topic_prefix, name, &event) == 0 ||
+      !is_wanted(c, name)) {
     count(c, &c->stats.ignored);
     return;
   }
@@ -315,8 +306,8 @@ static void on_subscribe(struct mosquitto *mosquitto, void *object, int id, int 
     bool is_refused = granted_count != 1 || granted[0] >= FIRST_BROKER_REASON;
     c->subscribing[i] = c->subscribing[--c->subscribing_count];
     if (entry != NULL) {
-      entry->subscription = is_refused ? SUBSCRIPTION_REFUSED : SUBSCRIPTION_MADE;
-      if (!entry->is_changed) --c->unsettled;
+      entry->state = is_refused ? SUBSCRIPTION_REFUSED : SUBSCRIPTION_MADE;
+      --c->unanswered;
       if (is_refused && c->refused_name[0] == '\0') {
         c->subscription_refusal = granted_count == 1 ? granted[0] : -1;
         snprintf(c->refused_name, sizeof c->refused_name, "%s", entry->text);
@@ -333,12 +324,13 @@ static void forget_name(client *c, known_name *entry) {
   for (i = 0; i < c->subscribing_count; ++i) {
     if (c->subscribing[i].name == entry) c->subscribing[i].name = NULL;
   }
+  if (entry->state == SUBSCRIPTION_SENT) --c->unanswered;
   names_remove(&c->names, entry);
 }
 
 /* Tells the broker what has changed. It is not waited for: the broker answers in order. */
 static void send_subscriptions(client *c) {
-  char topic[TOPIC_MAX_SIZE];
+  char topic[ADDRESS_MAX_SIZE];
   bool has_retained = (c->options.flags & MULTICAST_MQTT_NO_RETAINED) == 0;
   int options = MQTT_SUB_OPT_NO_LOCAL |
                 (has_retained ? MQTT_SUB_OPT_SEND_RETAIN_NEW : MQTT_SUB_OPT_SEND_RETAIN_NEVER);
@@ -350,15 +342,14 @@ static void send_subscriptions(client *c) {
     pthread_mutex_lock(&c->lock);
     entry = names_take_change(&c->names);
     if (entry != NULL) {
-      bool is_known = entry->subscription == SUBSCRIPTION_SENT ||
-                      entry->subscription == SUBSCRIPTION_MADE;
-      topic_write_filter(topic, c->options.topic_prefix, entry->text);
+      bool is_known = entry->state == SUBSCRIPTION_SENT ||
+                      entry->state == SUBSCRIPTION_MADE;
+      coding_write_all(&topic_coding, topic, c->options.topic_prefix, entry->text);
       is_subscription = entry->is_wanted && !is_known;
       is_cancellation = !entry->is_wanted && is_known;
       if (is_subscription) {
-        entry->subscription = SUBSCRIPTION_SENT;
-      } else if (entry->subscription != SUBSCRIPTION_SENT || !entry->is_wanted) {
-        --c->unsettled;
+        entry->state = SUBSCRIPTION_SENT;
+        ++c->unanswered;
       }
       if (!entry->is_wanted) forget_name(c, entry);
       pthread_cond_broadcast(&c->changed);
@@ -387,25 +378,15 @@ static void send_subscriptions(client *c) {
 /* A connection has begun: all names are subscribed anew. The broker forgets those that went
  * meanwhile, unless it has kept the session. */
 static void begin_subscriptions(client *c) {
-  size_t i;
+  known_name *name;
   pthread_mutex_lock(&c->lock);
   c->subscribing_count = 0;
   c->strangers = 0;
-  c->unsettled = 0;
-  while (names_take_change(&c->names) != NULL) {
-  }
-  for (i = 0; i < c->names.capacity; ++i) {
-    known_name *entry, *next;
-    for (entry = c->names.buckets[i]; entry != NULL; entry = next) {
-      next = entry->next;
-      if (!entry->is_wanted && !c->has_session) {
-        names_remove(&c->names, entry);
-        continue;
-      }
-      entry->subscription = entry->is_wanted ? SUBSCRIPTION_NONE : SUBSCRIPTION_MADE;
-      names_change(&c->names, entry);
-      ++c->unsettled;
-    }
+  c->unanswered = 0;
+  for (name = names_next(&c->names, NULL); name != NULL; name = names_next(&c->names, name)) {
+    bool is_kept = c->has_session && !name->is_wanted;
+    name->state = is_kept ? SUBSCRIPTION_MADE : SUBSCRIPTION_NONE;
+    names_change(&c->names, name);
   }
   pthread_mutex_unlock(&c->lock);
 }

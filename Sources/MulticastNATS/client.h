@@ -8,7 +8,10 @@
 #endif
 #include <multicast_nats.h>
 
-#include <pthread.h>
+#include "../MulticastTransports/coding.h"
+#include "../MulticastTransports/names.h"
+#include "../MulticastTransports/process.h"
+#include "../MulticastTransports/structs.h"
 
 /* As nats/nats.h declares them. */
 struct __natsConnection;
@@ -18,24 +21,8 @@ struct __natsSubscription;
 
 /* ---- Subjects -------------------------------------------------------------------------------- */
 
-enum {
-  NAME_MAX_SIZE = 255,
-  PREFIX_MAX_SIZE = 200,
-  /* Prefix, '.', each byte of the name as %XX, '.', an event of ten digits, NUL. */
-  SUBJECT_MAX_SIZE = PREFIX_MAX_SIZE + 1 + 3 * NAME_MAX_SIZE + 1 + 10 + 1
-};
-
+extern const coding subject_coding;
 bool subject_is_prefix(const char *prefix);
-
-/* Write the subject of an event, or the wildcard of all subjects of a name, with a NUL. They return
- * how many bytes that takes without the NUL; 0: not a name. `subject` has SUBJECT_MAX_SIZE bytes.
- */
-size_t subject_write(char *subject, const char *prefix, const char *name, uint32_t event);
-size_t subject_write_wildcard(char *subject, const char *prefix, const char *name);
-
-/* Reads a subject. `name` has NAME_MAX_SIZE + 1 bytes. Returns the size of the name; 0: it is not a
- * subject of this library. */
-size_t subject_read(const char *subject, const char *prefix, char *name, uint32_t *event);
 
 /* ---- Publications ---------------------------------------------------------------------------- */
 
@@ -46,32 +33,6 @@ typedef struct publication {
   size_t size; /* of the payload */
   char bytes[]; /* the subject, a NUL, the payload */
 } publication;
-
-/* ---- Names ----------------------------------------------------------------------------------- */
-
-typedef struct known_name {
-  const char *text; /* `bytes`; or, of one that is only searched for, any text */
-  struct known_name *next_change;
-  bool is_wanted;
-  bool is_changed;                         /* is in the list of changes */
-  struct __natsSubscription *subscription; /* only the thread uses it; NULL: none */
-  char bytes[];
-} known_name;
-
-typedef struct name_tree {
-  void *root;
-  size_t wanted;
-  known_name *first_change; /* what the server has to be told */
-  known_name *last_change;
-} name_tree;
-
-/* Says whether a name has observers. False: out of memory. */
-bool names_want(name_tree *tree, const char *text, bool is_wanted);
-known_name *names_take_change(name_tree *tree);
-void names_change_all(name_tree *tree);
-void names_remove(name_tree *tree, known_name *name); /* not one in the list of changes */
-void names_visit(name_tree *tree, void (*visit)(known_name *name, void *context), void *context);
-void names_free(name_tree *tree);
 
 /* ---- Arrivals -------------------------------------------------------------------------------- */
 
@@ -115,9 +76,8 @@ typedef struct client {
   unsigned flushes;                     /* calls that use the connection now */
   publication *first, *last;            /* the outbox */
   uint64_t handed;                      /* the ticket of the last one that libnats has had */
-  name_tree names;
-  uint64_t changes;                     /* counts changes of names */
-  uint64_t told;                        /* so many of them libnats has had on this connection */
+  names names; /* with a natsSubscription, which only the thread uses */
+  uint64_t told; /* so many changes of names libnats has had on this connection */
   uint64_t confirmed, confirmed_changes; /* what the server has answered after */
   arrival *first_arrival, *last_arrival;
   uint64_t arrived_bytes;               /* of those, and of the one that is delivered */
@@ -136,10 +96,6 @@ typedef struct client {
 
 /* Whether this is the child of a fork: the thread is not here, and the locks may be taken. */
 bool client_is_in_child(const client *c);
-/* How often this process was forked from another one. A function of a caller may fork. So what
- * calls one compares this before and after, and in the child uses the client no more: it may be
- * freed. */
-unsigned process_forks(void);
 void client_retain(client *c);
 void client_release(client *c);
 /* The same on a thread of libnats. All transports share it: `release` runs on another one. */
@@ -149,7 +105,5 @@ void client_wake(client *c); /* under the lock */
 /* The thread. */
 void *session_thread(void *c);
 int session_set_callbacks(client *c); /* of `how`; a natsStatus */
-
-uint64_t now_ns(void);
 
 #endif

@@ -14,12 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static const uint64_t ns_of_second = 1000000000u;
-static const uint64_t ns_of_millisecond = 1000000u;
 enum {
   OPTIONS_SIZE = 176, /* of version 1.1 */
   STATS_SIZE = 120,
-  STRUCT_MAX_SIZE = 1024,
   CAPACITY_MAX = 1 << 24,
   PAYLOAD_MAX = 1 << 28,
   SERVERS_MAX = 64
@@ -29,53 +26,19 @@ _Static_assert(sizeof(multicast_nats_stats) == STATS_SIZE, "the header says so")
 
 /* ---- The process ----------------------------------------------------------------------------- */
 
-static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *all_clients; /* a tree */
-static unsigned fork_count;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool is_ready;
-
-static void before_fork(void) { pthread_mutex_lock(&all_lock); }
-static void in_parent(void) { pthread_mutex_unlock(&all_lock); }
-static void in_child(void) {
-  ++fork_count;
-  pthread_mutex_unlock(&all_lock);
-}
-
-/* Signals are for the threads of the program, but for those that a thread causes itself. What this
- * thread blocks, the threads that it starts block, too. */
-static void block_signals(sigset_t *before) {
-  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
-  sigset_t all;
-  size_t i;
-  sigfillset(&all);
-  for (i = 0; i < sizeof faults / sizeof *faults; ++i) sigdelset(&all, faults[i]);
-  pthread_sigmask(SIG_SETMASK, &all, before);
-}
 
 static void start(void) {
   struct sigaction kept;
   sigset_t before;
-  block_signals(&before);
+  process_block_signals(&before);
   /* nats_Open() has the process ignore SIGPIPE. The thread blocks it: that is enough. */
   sigaction(SIGPIPE, NULL, &kept);
-  is_ready = nats_Open(-1) == NATS_OK && pthread_atfork(before_fork, in_parent, in_child) == 0;
+  is_ready = nats_Open(-1) == NATS_OK && process_watch_forks();
   sigaction(SIGPIPE, &kept, NULL);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
-/* Starts a thread that takes no signals of the program. Returns an errno. */
-static int start_detached(pthread_t *thread, void *(*body)(void *), void *argument) {
-  pthread_attr_t attributes;
-  sigset_t before;
-  int result = pthread_attr_init(&attributes);
-  if (result != 0) return result;
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  block_signals(&before);
-  result = pthread_create(thread, &attributes, body, argument);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attributes);
-  return result;
 }
 
 /* ---- All clients ----------------------------------------------------------------------------- */
@@ -85,33 +48,32 @@ static int compare_clients(const void *a, const void *b) { return (a > b) - (a <
 /* False: out of memory. */
 static bool add_client(client *c) {
   bool is_added;
-  pthread_mutex_lock(&all_lock);
+  process_lock();
   is_added = tsearch(c, &all_clients, compare_clients) != NULL;
-  pthread_mutex_unlock(&all_lock);
+  process_unlock();
   return is_added;
 }
 
 static void remove_client(client *c) {
-  pthread_mutex_lock(&all_lock);
+  process_lock();
   tdelete(c, &all_clients, compare_clients);
-  pthread_mutex_unlock(&all_lock);
+  process_unlock();
 }
 
 /* The client of a transport, with a reference for the caller; NULL: there is none. */
 static client *find_client(const multicast_transport *transport) {
   client *c = NULL;
   if (transport == NULL || transport->context == NULL) return NULL;
-  pthread_mutex_lock(&all_lock);
+  process_lock();
   if (tfind(transport->context, &all_clients, compare_clients) != NULL) {
     c = transport->context;
     client_retain(c);
   }
-  pthread_mutex_unlock(&all_lock);
+  process_unlock();
   return c;
 }
 
-bool client_is_in_child(const client *c) { return c->fork_count != fork_count; }
-unsigned process_forks(void) { return fork_count; }
+bool client_is_in_child(const client *c) { return c->fork_count != process_forks(); }
 
 void client_retain(client *c) { __atomic_add_fetch(&c->references, 1, __ATOMIC_RELAXED); }
 
@@ -150,7 +112,7 @@ static void *free_on_thread(void *c) {
 void client_release_elsewhere(client *c) {
   pthread_t thread;
   if (__atomic_sub_fetch(&c->references, 1, __ATOMIC_ACQ_REL) > 0) return;
-  if (c->options.release == NULL || start_detached(&thread, free_on_thread, c) != 0)
+  if (c->options.release == NULL || process_start_thread(&thread, free_on_thread, c) != 0)
     free_client(c);
 }
 
@@ -205,8 +167,9 @@ static multicast_status publish(void *context, const char *protocol, uint32_t ev
                                 const void *payload, size_t size) {
   client *c = context;
   multicast_status status = MULTICAST_ERROR_LIMIT;
-  char subject[SUBJECT_MAX_SIZE];
-  size_t subject_size = subject_write(subject, c->options.subject_prefix, protocol, event);
+  char subject[ADDRESS_MAX_SIZE];
+  size_t subject_size =
+      coding_write(&subject_coding, subject, c->options.subject_prefix, protocol, event);
   publication *p = NULL;
   if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
   if (subject_size == 0) return MULTICAST_ERROR_INVALID_ARGUMENT;
@@ -227,7 +190,6 @@ static bool change_name(client *c, const char *protocol, bool is_wanted) {
   bool is_done;
   pthread_mutex_lock(&c->lock);
   is_done = names_want(&c->names, protocol, is_wanted);
-  ++c->changes;
   client_wake(c);
   pthread_mutex_unlock(&c->lock);
   return is_done;
@@ -236,12 +198,13 @@ static bool change_name(client *c, const char *protocol, bool is_wanted) {
 static multicast_status subscribe(void *context, const char *protocol) {
   client *c = context;
   if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
+  if (name_size(protocol) == 0) return MULTICAST_ERROR_INVALID_ARGUMENT;
   return change_name(c, protocol, true) ? MULTICAST_OK : MULTICAST_ERROR_OUT_OF_MEMORY;
 }
 
 static void unsubscribe(void *context, const char *protocol) {
   client *c = context;
-  if (!client_is_in_child(c)) change_name(c, protocol, false);
+  if (!client_is_in_child(c) && name_size(protocol) > 0) change_name(c, protocol, false);
 }
 
 /* Ends the thread. Waits for it, unless it is this one, or in a caller's function: that may wait
@@ -282,11 +245,11 @@ static void release(void *context) {
 static void deliver(void *context, uint32_t event, const void *payload, size_t size) {
   client *c = context;
   const arrival *a = payload;
-  const unsigned forks = fork_count;
+  const unsigned forks = process_forks();
   int64_t result = multicast_broadcaster_deliver(c->options.broadcaster, a->name, a->event,
                                                  a->size == 0 ? NULL : a->payload, a->size);
   (void)event, (void)size;
-  if (forks != fork_count) return;
+  if (forks != process_forks()) return;
   pthread_mutex_lock(&c->lock);
   ++*(result < 0 ? &c->stats.lost : &c->stats.delivered);
   pthread_mutex_unlock(&c->lock);
@@ -312,33 +275,18 @@ static multicast_status create_inbox(client *c) {
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-static multicast_status clear(void *to, size_t size, size_t least) {
-  uint32_t written = (uint32_t)size;
-  if (to == NULL || size < least || size > STRUCT_MAX_SIZE)
-    return MULTICAST_ERROR_INVALID_ARGUMENT;
-  memset(to, 0, size);
-  memcpy(to, &written, sizeof written); /* `struct_size` is first */
-  return MULTICAST_OK;
-}
-
 multicast_status multicast_nats_options_init(multicast_nats_options *options, size_t size) {
-  return clear(options, size, OPTIONS_SIZE);
+  return struct_init(options, size, OPTIONS_SIZE);
 }
 
 multicast_status multicast_nats_stats_init(multicast_nats_stats *stats, size_t size) {
-  return clear(stats, size, STATS_SIZE);
+  return struct_init(stats, size, STATS_SIZE);
 }
 
 /* Copies what this version knows. False: it cannot be read. */
 static bool read_options(multicast_nats_options *to, const multicast_nats_options *from) {
-  const unsigned char *bytes = (const unsigned char *)from;
-  unsigned char unknown = 0;
-  size_t i;
-  if (from == NULL || from->struct_size < OPTIONS_SIZE || from->struct_size > STRUCT_MAX_SIZE)
-    return false;
-  for (i = sizeof *to; i < from->struct_size; ++i) unknown |= bytes[i];
-  memcpy(to, from, sizeof *to);
-  return unknown == 0 && (to->flags & ~(MULTICAST_NATS_TLS | MULTICAST_NATS_REFUSE_OFFLINE)) == 0;
+  const uint32_t flags = MULTICAST_NATS_TLS | MULTICAST_NATS_REFUSE_OFFLINE;
+  return struct_read(to, from, sizeof *to) && (to->flags & ~flags) == 0;
 }
 
 #define DEFAULT(field, value) ((field) = (field) == 0 ? (value) : (field))
@@ -409,36 +357,17 @@ static bool are_valid(multicast_nats_options *o) {
          o->connect_timeout_ns <= longest;
 }
 
-enum { TEXTS = 10 };
+/* The texts that are copied. An address may contain a secret, too. */
+static const size_t option_texts[] = {
+    offsetof(multicast_nats_options, servers),        offsetof(multicast_nats_options, client_name),
+    offsetof(multicast_nats_options, subject_prefix), offsetof(multicast_nats_options, user),
+    offsetof(multicast_nats_options, password),       offsetof(multicast_nats_options, token),
+    offsetof(multicast_nats_options, ca_file),        offsetof(multicast_nats_options, cert_file),
+    offsetof(multicast_nats_options, key_file),       offsetof(multicast_nats_options, tls_name)};
+enum { TEXTS = sizeof option_texts / sizeof *option_texts };
 
-/* The texts that are copied. */
-static const char **text_of(multicast_nats_options *o, int i) {
-  const char **all[TEXTS] = {&o->servers, &o->client_name, &o->subject_prefix, &o->user,
-                             &o->password, &o->token, &o->ca_file, &o->cert_file,
-                             &o->key_file, &o->tls_name};
-  return all[i];
-}
-
-static bool copy_texts(multicast_nats_options *o) {
-  bool is_whole = true;
-  for (int i = 0; i < TEXTS; ++i) {
-    const char **text = text_of(o, i);
-    if (*text != NULL && (*text = strdup(*text)) == NULL) is_whole = false;
-  }
-  return is_whole;
-}
-
-static void free_secret(char *text) {
-  if (text != NULL) explicit_bzero(text, strlen(text));
-  free(text);
-}
-
-/* Each of them may be a secret; an address may contain one. */
-static void free_texts(multicast_nats_options *o) {
-  for (int i = 0; i < TEXTS; ++i) {
-    free_secret((char *)(uintptr_t)*text_of(o, i));
-  }
-}
+static bool copy_texts(multicast_nats_options *o) { return texts_copy(o, option_texts, TEXTS); }
+static void free_texts(multicast_nats_options *o) { texts_free(o, option_texts, TEXTS); }
 
 /* ---- Connecting ------------------------------------------------------------------------------ */
 
@@ -504,7 +433,7 @@ static natsStatus set_identity(natsOptions *how, const multicast_nats_options *o
   if (status == NATS_OK && quoted[1] != NULL)
     status = natsOptions_SetUserInfo(how, quoted[1], quoted[2]);
   if (status == NATS_OK && quoted[3] != NULL) status = natsOptions_SetToken(how, quoted[3]);
-  for (i = 0; i < 4; ++i) free_secret(quoted[i]);
+  for (i = 0; i < 4; ++i) text_free(quoted[i]);
   return status;
 }
 
@@ -555,7 +484,7 @@ static multicast_status start_thread(client *c) {
   client_retain(c);
   /* Under the lock, so that the thread finds itself written down. */
   pthread_mutex_lock(&c->lock);
-  result = start_detached(&c->thread, session_thread, c);
+  result = process_start_thread(&c->thread, session_thread, c);
   if (result == 0) pthread_setname_np(c->thread, "multicast-nats");
   pthread_mutex_unlock(&c->lock);
   if (result != 0) client_release(c);
@@ -571,7 +500,7 @@ static client *create_client(const multicast_nats_options *options) {
   c->options.release = NULL; /* as long as this may fail, the caller releases */
   c->references = 1;
   c->wakeup = c->socket = -1;
-  c->fork_count = fork_count;
+  c->fork_count = process_forks();
   pthread_mutex_init(&c->lock, NULL);
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -645,9 +574,7 @@ typedef struct goal {
 
 /* Under the lock. Waits for a change. False: the time is over. */
 static bool wait_until(client *c, uint64_t deadline) {
-  struct timespec until;
-  until.tv_sec = (time_t)(deadline / ns_of_second);
-  until.tv_nsec = (long)(deadline % ns_of_second);
+  const struct timespec until = time_of_ns(deadline);
   return pthread_cond_timedwait(&c->changed, &c->lock, &until) != ETIMEDOUT;
 }
 
@@ -689,7 +616,7 @@ static question *begin_question(client *c, const goal *g) {
   q->timeout_ms = ms < 3600000 ? (int64_t)ms + 1 : 3600000;
   client_retain(c);
   ++c->flushes;
-  if (start_detached(&thread, ask, q) == 0) return q;
+  if (process_start_thread(&thread, ask, q) == 0) return q;
   --c->flushes;
   client_release(c); /* not the last one */
   free(q);
@@ -743,7 +670,7 @@ multicast_status multicast_nats_flush(const multicast_transport *transport, uint
   if (!client_is_in_child(c) && !pthread_equal(pthread_self(), c->thread)) {
     pthread_mutex_lock(&c->lock);
     g.publication = c->stats.published;
-    g.change = c->changes;
+    g.change = c->names.changes;
     status = reach(c, &g);
     pthread_mutex_unlock(&c->lock);
   }
@@ -756,20 +683,16 @@ multicast_status multicast_nats_flush(const multicast_transport *transport, uint
 multicast_status multicast_nats_get_stats(const multicast_transport *transport,
                                           multicast_nats_stats *out) {
   client *c = find_client(transport);
-  multicast_status status = MULTICAST_ERROR_INVALID_ARGUMENT;
+  multicast_status status = MULTICAST_ERROR_STATE;
+  multicast_nats_stats stats;
   if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
-  if (client_is_in_child(c)) {
-    status = MULTICAST_ERROR_STATE;
-  } else if (out != NULL && out->struct_size >= STATS_SIZE &&
-             out->struct_size <= STRUCT_MAX_SIZE) {
-    uint32_t size = out->struct_size;
-    memset(out, 0, size);
+  if (!client_is_in_child(c)) {
     pthread_mutex_lock(&c->lock);
-    *out = c->stats;
-    out->names = (uint32_t)c->names.wanted;
+    stats = c->stats;
+    stats.names = (uint32_t)c->names.wanted;
     pthread_mutex_unlock(&c->lock);
-    out->struct_size = size;
-    status = MULTICAST_OK;
+    status = struct_write(out, &stats, sizeof stats) ? MULTICAST_OK
+                                                     : MULTICAST_ERROR_INVALID_ARGUMENT;
   }
   client_release(c);
   return status;

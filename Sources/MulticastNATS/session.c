@@ -30,15 +30,6 @@ enum {
   IDLE_MS = 1000,
   SETTLE_MS = 5000
 };
-static const uint64_t ns_of_second = 1000000000u;
-static const uint64_t ns_of_millisecond = 1000000u;
-
-uint64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * ns_of_second + (uint64_t)now.tv_nsec;
-}
-
 static bool is_stopping(client *c) {
   bool result;
   pthread_mutex_lock(&c->lock);
@@ -105,8 +96,8 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   char name[NAME_MAX_SIZE + 1];
   uint32_t event = 0;
   size_t size = (size_t)natsMsg_GetDataLength(message);
-  size_t name_size =
-      subject_read(natsMsg_GetSubject(message), c->options.subject_prefix, name, &event);
+  size_t name_size = coding_read(&subject_coding, natsMsg_GetSubject(message),
+                                 c->options.subject_prefix, name, &event);
   bool is_ours = name_size > 0 && size <= c->options.max_payload;
   arrival *a =
       is_ours ? create_arrival(name, name_size, event, natsMsg_GetData(message), size) : NULL;
@@ -178,11 +169,17 @@ static void deliver_arrivals(client *c, size_t most) {
   }
 }
 
-static void add_pending(known_name *name, void *total) {
-  int count = 0;
-  if (name->subscription != NULL &&
-      natsSubscription_GetPending(name->subscription, &count, NULL) == NATS_OK)
-    *(int *)total += count;
+/* Under the lock: this takes the locks of subscriptions, which take none. How many messages libnats
+ * has read and not handed over. */
+static int count_pending(const client *c) {
+  known_name *name;
+  int total = 0, count;
+  for (name = names_next(&c->names, NULL); name != NULL; name = names_next(&c->names, name)) {
+    if (name->subscription != NULL &&
+        natsSubscription_GetPending(name->subscription, &count, NULL) == NATS_OK)
+      total += count;
+  }
+  return total;
 }
 
 /* Nothing more will come on this connection. Waits until libnats has handed over what has come: it
@@ -191,10 +188,8 @@ static void settle(client *c) {
   int tries, pending = 1;
   for (tries = 0; tries < SETTLE_MS && pending > 0 && !is_stopping(c); ++tries) {
     if (tries > 0) poll(NULL, 0, 1);
-    pending = 0;
     pthread_mutex_lock(&c->lock);
-    /* Under the lock: this takes the locks of subscriptions, which take none. */
-    names_visit(&c->names, add_pending, &pending);
+    pending = count_pending(c);
     pthread_mutex_unlock(&c->lock);
   }
 }
@@ -273,19 +268,20 @@ static void send_publications(client *c) {
 static void on_complete(void *closure) { client_release_elsewhere(closure); }
 
 static void subscribe(client *c, known_name *name) {
-  char subject[SUBJECT_MAX_SIZE];
+  char subject[ADDRESS_MAX_SIZE];
+  natsSubscription *subscription = NULL;
   natsStatus status;
-  subject_write_wildcard(subject, c->options.subject_prefix, name->text);
-  status = natsConnection_Subscribe(&name->subscription, c->connection, subject, on_message, c);
+  coding_write_all(&subject_coding, subject, c->options.subject_prefix, name->text);
+  status = natsConnection_Subscribe(&subscription, c->connection, subject, on_message, c);
   if (status == NATS_OK) {
+    name->subscription = subscription;
     /* This library has a limit of its own. */
-    natsSubscription_SetPendingLimits(name->subscription, -1, -1);
+    natsSubscription_SetPendingLimits(subscription, -1, -1);
     client_retain(c);
-    if (natsSubscription_SetOnCompleteCB(name->subscription, on_complete, c) != NATS_OK)
+    if (natsSubscription_SetOnCompleteCB(subscription, on_complete, c) != NATS_OK)
       client_release(c);
   } else if (!c->has_ended) {
     /* At the next connection all is said again. */
-    name->subscription = NULL;
     c->has_ended = true;
     c->end_reason = natsStatus_GetText(status);
   }
@@ -306,8 +302,8 @@ static void send_subscriptions(client *c) {
     pthread_mutex_lock(&c->lock);
     name = names_take_change(&c->names);
     if (name == NULL) {
-      if (c->told != c->changes) pthread_cond_broadcast(&c->changed);
-      c->told = c->changes;
+      if (c->told != c->names.changes) pthread_cond_broadcast(&c->changed);
+      c->told = c->names.changes;
     } else {
       is_wanted = name->is_wanted;
       cancelled = is_wanted ? NULL : name->subscription;
@@ -396,10 +392,8 @@ static bool is_behind(client *c) {
   pthread_mutex_lock(&c->lock);
   result = c->stats.received - c->handed_before + HANDING_MAX < read_count;
   if (result && now - c->counted_at > COUNTING_MS * ns_of_millisecond) {
-    int pending = 0;
     c->counted_at = now;
-    names_visit(&c->names, add_pending, &pending);
-    c->handed_before = c->stats.received + (uint64_t)pending - read_count;
+    c->handed_before = c->stats.received + (uint64_t)count_pending(c) - read_count;
   }
   pthread_mutex_unlock(&c->lock);
   return result;
@@ -484,6 +478,7 @@ static void begin_session(client *c, natsConnection *connection) {
   char url[REASON_SIZE] = "";
   int64_t largest = natsConnection_GetMaxPayload(connection);
   const char *name;
+  known_name *known;
   natsConnection_GetConnectedUrl(connection, url, sizeof url);
   name = strrchr(url, '@'); /* what is before it is secret */
   pthread_mutex_lock(&c->lock);
@@ -492,7 +487,8 @@ static void begin_session(client *c, natsConnection *connection) {
   c->stats.connected = 1;
   c->stats.max_payload = largest > 0 ? (uint64_t)largest : 0;
   ++c->stats.connections;
-  names_change_all(&c->names);
+  for (known = names_next(&c->names, NULL); known != NULL; known = names_next(&c->names, known))
+    names_change(&c->names, known);
   pthread_cond_broadcast(&c->changed);
   pthread_mutex_unlock(&c->lock);
   c->connected_at = c->heard_at = now_ns();
@@ -513,16 +509,11 @@ static void close_connection(client *c, natsConnection *connection) {
   }
 }
 
-static void forget_subscription(known_name *name, void *context) {
-  (void)context;
-  if (name->subscription != NULL) natsSubscription_Destroy(name->subscription);
-  name->subscription = NULL;
-}
-
 static void end_session(client *c) {
   natsConnection *connection = c->connection;
   char reason[REASON_SIZE];
   const char *text = NULL;
+  known_name *name;
   natsStatus status = natsConnection_GetLastError(connection, &text);
   if (c->end_reason != NULL) text = c->end_reason;
   else if (status == NATS_OK || text == NULL || text[0] == '\0')
@@ -539,7 +530,10 @@ static void end_session(client *c) {
   pthread_cond_broadcast(&c->changed);
   while (c->flushes > 0) pthread_cond_wait(&c->changed, &c->lock);
   /* Under the lock: the connection is closed, and nobody else uses it. */
-  names_visit(&c->names, forget_subscription, NULL);
+  for (name = names_next(&c->names, NULL); name != NULL; name = names_next(&c->names, name)) {
+    if (name->subscription != NULL) natsSubscription_Destroy(name->subscription);
+    name->subscription = NULL;
+  }
   pthread_mutex_unlock(&c->lock);
   natsConnection_Destroy(connection);
   deliver_arrivals(c, SIZE_MAX);

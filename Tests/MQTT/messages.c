@@ -212,22 +212,22 @@ TEST(events_of_all_sizes_arrive) {
 /* ---- Topics, without a broker ---------------------------------------------------------------- */
 
 TEST(topics_are_read_back) {
-  char topic[TOPIC_MAX_SIZE], name[NAME_MAX_SIZE + 1], again[NAME_MAX_SIZE + 1];
+  char topic[ADDRESS_MAX_SIZE], name[NAME_MAX_SIZE + 1], again[NAME_MAX_SIZE + 1];
   uint32_t event;
   size_t written;
   int size, first;
   for (size = 1; size <= 255; size += 2) {
     for (first = 0; first < 255; first += 5) {
       write_name(name, size, first);
-      written = topic_write(topic, "a/b", name, (uint32_t)first);
+      written = coding_write(&topic_coding, topic, "a/b", name, (uint32_t)first);
       CHECK_EQ(written, strlen(topic));
-      CHECK(topic_read(topic, "a/b", again, &event));
+      CHECK(coding_read(&topic_coding, topic, "a/b", again, &event));
       CHECK_EQ(event, first);
       CHECK_TEXT(again, name);
     }
   }
   write_name(name, 255, 0);
-  CHECK_EQ(topic_write(topic, "p", "", 1), 0);
+  CHECK_EQ(coding_write(&topic_coding, topic, "p", "", 1), 0);
 }
 
 TEST(topic_of_another_spelling_is_none) {
@@ -238,28 +238,28 @@ TEST(topic_of_another_spelling_is_none) {
       "p/a/ 1",   "p/%61/1",    "p/%/1",    "p/%2/1",    "p/%2f/1",    "p/%00/1",   "p/%GG/1",
       "p/\x01/1", "p/\xc3\xa4/1", "p/%2",   "p/a%",      "p/$a/1",     "p/a#/1",    "p/a+/1",
       "p/a/99999999999999999999", "P/a/1"};
-  char name[NAME_MAX_SIZE + 1], topic[TOPIC_MAX_SIZE];
+  char name[NAME_MAX_SIZE + 1], topic[ADDRESS_MAX_SIZE];
   uint32_t event;
   size_t i;
   for (i = 0; i < sizeof topics / sizeof *topics; ++i) {
-    if (topic_read(topics[i], "p", name, &event))
+    if (coding_read(&topic_coding, topics[i], "p", name, &event))
       check_failed(__FILE__, __LINE__, topics[i], "was read");
   }
-  CHECK(topic_read("p/%2F%25/0", "p", name, &event));
+  CHECK(coding_read(&topic_coding, "p/%2F%25/0", "p", name, &event));
   CHECK_TEXT(name, "/%");
-  CHECK(topic_read("p/a", "p", name, &event));
+  CHECK(coding_read(&topic_coding, "p/a", "p", name, &event));
   CHECK_EQ(event, 0);
   /* A name of 256 bytes. */
   memset(topic, 'a', 258);
   memcpy(topic, "p/", 2);
   topic[258] = '\0';
-  CHECK(!topic_read(topic, "p", name, &event));
+  CHECK(!coding_read(&topic_coding, topic, "p", name, &event));
 }
 
 /* What can be read is written in the same way. */
 TEST(each_topic_has_one_spelling) {
   static const char bytes[] = "p/%0123456789ABCDEFaf+#$ \x01\x7f\xc3/%p";
-  char topic[32], again[TOPIC_MAX_SIZE], name[NAME_MAX_SIZE + 1];
+  char topic[32], again[ADDRESS_MAX_SIZE], name[NAME_MAX_SIZE + 1];
   unsigned seed = 1;
   int round, read = 0;
   for (round = 0; round < 2000000; ++round) {
@@ -273,9 +273,9 @@ TEST(each_topic_has_one_spelling) {
       topic[i] = bytes[(seed >> 16) % (sizeof bytes - 1)];
     }
     topic[size] = '\0';
-    if (!topic_read(topic, "p", name, &event)) continue;
+    if (!coding_read(&topic_coding, topic, "p", name, &event)) continue;
     ++read;
-    CHECK(topic_write(again, "p", name, event) > 0);
+    CHECK(coding_write(&topic_coding, again, "p", name, event) > 0);
     if (strchr(topic + 2, '/') == NULL) strcat(topic, "/0");
     CHECK_TEXT(again, topic);
   }

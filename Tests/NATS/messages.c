@@ -207,24 +207,24 @@ TEST(a_hundred_thousand_arrive_in_order_of_all_names) {
 /* ---- Subjects, without a server -------------------------------------------------------------- */
 
 TEST(subjects_are_read_back) {
-  char subject[SUBJECT_MAX_SIZE], name[NAME_MAX_SIZE + 1], again[NAME_MAX_SIZE + 1];
+  char subject[ADDRESS_MAX_SIZE], name[NAME_MAX_SIZE + 1], again[NAME_MAX_SIZE + 1];
   uint32_t event;
   size_t written;
   for (int size = 1; size <= 255; size += 2) {
     for (int first = 0; first < 255; first += 5) {
       write_name(name, size, first);
-      written = subject_write(subject, "a.b", name, (uint32_t)first);
+      written = coding_write(&subject_coding, subject, "a.b", name, (uint32_t)first);
       CHECK_EQ(written, strlen(subject));
-      CHECK_EQ(subject_read(subject, "a.b", again, &event), size);
+      CHECK_EQ(coding_read(&subject_coding, subject, "a.b", again, &event), size);
       CHECK_EQ(event, first);
       CHECK_TEXT(again, name);
     }
   }
-  CHECK_EQ(subject_write(subject, "p", "", 1), 0);
-  CHECK_EQ(subject_write_wildcard(subject, "p", ""), 0);
-  CHECK_EQ(subject_write_wildcard(subject, "p", "n."), 8);
+  CHECK_EQ(coding_write(&subject_coding, subject, "p", "", 1), 0);
+  CHECK_EQ(coding_write_all(&subject_coding, subject, "p", ""), 0);
+  CHECK_EQ(coding_write_all(&subject_coding, subject, "p", "n."), 8);
   CHECK_TEXT(subject, "p.n%2E.*");
-  CHECK_EQ(subject_write(subject, "p", "n", 4294967295u), 14);
+  CHECK_EQ(coding_write(&subject_coding, subject, "p", "n", 4294967295u), 14);
   CHECK_TEXT(subject, "p.n.4294967295");
 }
 
@@ -239,10 +239,10 @@ TEST(subject_of_another_spelling_is_none) {
   char name[NAME_MAX_SIZE + 1], subject[300];
   uint32_t event;
   for (size_t i = 0; i < sizeof subjects / sizeof *subjects; ++i) {
-    if (subject_read(subjects[i], "p", name, &event) != 0)
+    if (coding_read(&subject_coding, subjects[i], "p", name, &event) != 0)
       check_failed(__FILE__, __LINE__, subjects[i], "was read");
   }
-  CHECK_EQ(subject_read("p.%2E%25.0", "p", name, &event), 2);
+  CHECK_EQ(coding_read(&subject_coding, "p.%2E%25.0", "p", name, &event), 2);
   CHECK_TEXT(name, ".%");
   CHECK_EQ(event, 0);
   /* A name of 256 bytes; one of 255. */
@@ -250,15 +250,15 @@ TEST(subject_of_another_spelling_is_none) {
   subject[0] = 'p';
   subject[1] = '.';
   memcpy(subject + 2 + 256, ".1", 3);
-  CHECK_EQ(subject_read(subject, "p", name, &event), 0);
+  CHECK_EQ(coding_read(&subject_coding, subject, "p", name, &event), 0);
   memcpy(subject + 2 + 255, ".1", 3);
-  CHECK_EQ(subject_read(subject, "p", name, &event), 255);
+  CHECK_EQ(coding_read(&subject_coding, subject, "p", name, &event), 255);
 }
 
 /* What can be read is written in the same way. */
 TEST(each_subject_has_one_spelling) {
   static const char bytes[] = "p.%0123456789ABCDEFaf*>$ \x01\x7f\xc3.%p";
-  char subject[32], again[SUBJECT_MAX_SIZE], name[NAME_MAX_SIZE + 1];
+  char subject[32], again[ADDRESS_MAX_SIZE], name[NAME_MAX_SIZE + 1];
   unsigned seed = 1;
   int read = 0;
   for (int round = 0; round < 2000000; ++round) {
@@ -272,9 +272,9 @@ TEST(each_subject_has_one_spelling) {
       subject[i] = bytes[(seed >> 16) % (sizeof bytes - 1)];
     }
     subject[size] = '\0';
-    if (subject_read(subject, "p", name, &event) == 0) continue;
+    if (coding_read(&subject_coding, subject, "p", name, &event) == 0) continue;
     ++read;
-    CHECK(subject_write(again, "p", name, event) > 0);
+    CHECK(coding_write(&subject_coding, again, "p", name, event) > 0);
     CHECK_TEXT(again, subject);
   }
   CHECK(read > 1000);

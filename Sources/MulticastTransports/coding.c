@@ -1,0 +1,96 @@
+#include "coding.h"
+
+#include <string.h>
+
+static const char hexadecimal[] = "0123456789ABCDEF";
+
+size_t name_size(const char *name) {
+  const char *end = name == NULL ? NULL : memchr(name, '\0', NAME_MAX_SIZE + 1);
+  return end == NULL ? 0 : (size_t)(end - name);
+}
+
+bool coding_is_plain(const coding *how, unsigned char byte) {
+  return byte >= 0x20 && byte <= 0x7e && strchr(how->special, byte) == NULL;
+}
+
+/* Writes "PREFIX/NAME/", without a NUL. */
+static size_t write_name(const coding *how, char *address, const char *prefix, const char *name) {
+  size_t size = name_size(name), at = 0, i;
+  if (size == 0) return 0;
+  while (*prefix != '\0') address[at++] = *prefix++;
+  address[at++] = how->separator;
+  for (i = 0; i < size; ++i) {
+    unsigned char byte = (unsigned char)name[i];
+    if (coding_is_plain(how, byte)) {
+      address[at++] = name[i];
+    } else {
+      address[at++] = '%';
+      address[at++] = hexadecimal[byte / 16];
+      address[at++] = hexadecimal[byte % 16];
+    }
+  }
+  address[at++] = how->separator;
+  return at;
+}
+
+size_t coding_write(const coding *how, char *address, const char *prefix, const char *name,
+                    uint32_t event) {
+  size_t at = write_name(how, address, prefix, name);
+  uint32_t divisor = 1;
+  if (at == 0) return 0;
+  while (event / divisor > 9) divisor *= 10;
+  for (; divisor > 0; divisor /= 10) address[at++] = (char)('0' + event / divisor % 10);
+  address[at] = '\0';
+  return at;
+}
+
+size_t coding_write_all(const coding *how, char *address, const char *prefix, const char *name) {
+  size_t at = write_name(how, address, prefix, name);
+  if (at == 0) return 0;
+  address[at++] = how->wildcard;
+  address[at] = '\0';
+  return at;
+}
+
+/* Reads the two digits of a byte that does not stand for itself; 0: there are none. */
+static unsigned char read_escape(const coding *how, const char *digits) {
+  const char *high = digits[0] == '\0' ? NULL : strchr(hexadecimal, digits[0]);
+  const char *low = high == NULL || digits[1] == '\0' ? NULL : strchr(hexadecimal, digits[1]);
+  unsigned char byte;
+  if (low == NULL) return 0;
+  byte = (unsigned char)((high - hexadecimal) * 16 + (low - hexadecimal));
+  /* Another spelling would be a second address of the same name. */
+  return coding_is_plain(how, byte) ? 0 : byte;
+}
+
+/* Reads a decimal number without leading zeros, to the end of the text. */
+static bool read_event(const char *text, uint32_t *event) {
+  size_t size = strspn(text, "0123456789"), i;
+  uint64_t value = 0;
+  if (size == 0 || size > 10 || text[size] != '\0' || (size > 1 && text[0] == '0')) return false;
+  for (i = 0; i < size; ++i) value = value * 10 + (uint64_t)(text[i] - '0');
+  *event = (uint32_t)value;
+  return value <= UINT32_MAX;
+}
+
+size_t coding_read(const coding *how, const char *address, const char *prefix, char *name,
+                   uint32_t *event) {
+  size_t size = strlen(prefix), count = 0;
+  if (strncmp(address, prefix, size) != 0 || address[size] != how->separator) return 0;
+  for (address += size + 1; *address != '\0' && *address != how->separator; ++address) {
+    unsigned char byte = (unsigned char)*address;
+    if (byte == '%') {
+      byte = read_escape(how, address + 1);
+      if (byte == 0) return 0;
+      address += 2;
+    } else if (!coding_is_plain(how, byte)) {
+      return 0;
+    }
+    if (count == NAME_MAX_SIZE) return 0;
+    name[count++] = (char)byte;
+  }
+  name[count] = '\0';
+  *event = 0;
+  if (*address == '\0') return how->may_lack_event ? count : 0;
+  return read_event(address + 1, event) ? count : 0;
+}

@@ -1,0 +1,117 @@
+#include "names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t hash(const char *text) {
+  uint64_t value = 0xcbf29ce484222325u;
+  for (; *text != '\0'; ++text) value = (value ^ (unsigned char)*text) * 0x100000001b3u;
+  return (size_t)(value ^ value >> 32);
+}
+
+static known_name **bucket(const names *all, const char *text) {
+  return &all->buckets[hash(text) & (all->capacity - 1)];
+}
+
+static void insert(names *all, known_name *name) {
+  known_name **place = bucket(all, name->text);
+  name->next = *place;
+  *place = name;
+}
+
+/* False: out of memory, and there is no table yet. */
+static bool grow(names *all) {
+  names larger = *all;
+  size_t i;
+  larger.capacity = all->capacity == 0 ? 16 : all->capacity * 2;
+  larger.buckets = calloc(larger.capacity, sizeof *larger.buckets);
+  if (larger.buckets == NULL) return all->capacity != 0;
+  for (i = 0; i < all->capacity; ++i) {
+    known_name *next, *name = all->buckets[i];
+    for (; name != NULL; name = next) {
+      next = name->next;
+      insert(&larger, name);
+    }
+  }
+  free(all->buckets);
+  *all = larger;
+  return true;
+}
+
+known_name *names_find(const names *all, const char *text) {
+  known_name *name = all->capacity == 0 ? NULL : *bucket(all, text);
+  while (name != NULL && strcmp(name->text, text) != 0) name = name->next;
+  return name;
+}
+
+known_name *names_add(names *all, const char *text) {
+  size_t size = strlen(text) + 1;
+  known_name *name;
+  if (all->count == all->capacity && !grow(all)) return NULL;
+  name = calloc(1, sizeof *name + size);
+  if (name == NULL) return NULL;
+  memcpy(name->text, text, size);
+  insert(all, name);
+  ++all->count;
+  return name;
+}
+
+void names_remove(names *all, known_name *name) {
+  known_name **place = bucket(all, name->text);
+  while (*place != name) place = &(*place)->next;
+  *place = name->next;
+  --all->count;
+  free(name);
+}
+
+known_name *names_next(const names *all, const known_name *name) {
+  size_t i = 0;
+  if (name != NULL) {
+    if (name->next != NULL) return name->next;
+    i = (size_t)(bucket(all, name->text) - all->buckets) + 1;
+  }
+  while (i < all->capacity && all->buckets[i] == NULL) ++i;
+  return i < all->capacity ? all->buckets[i] : NULL;
+}
+
+bool names_want(names *all, const char *text, bool is_wanted) {
+  known_name *name = names_find(all, text);
+  ++all->changes;
+  if (name == NULL) {
+    if (!is_wanted) return true;
+    name = names_add(all, text);
+  }
+  if (name == NULL) return false;
+  all->wanted = all->wanted + is_wanted - name->is_wanted;
+  name->is_wanted = is_wanted;
+  names_change(all, name);
+  return true;
+}
+
+void names_change(names *all, known_name *name) {
+  if (name->is_changed) return;
+  name->is_changed = true;
+  name->next_change = NULL;
+  *(all->first_change == NULL ? &all->first_change : &all->last_change->next_change) = name;
+  all->last_change = name;
+}
+
+known_name *names_take_change(names *all) {
+  known_name *name = all->first_change;
+  if (name == NULL) return NULL;
+  all->first_change = name->next_change;
+  name->is_changed = false;
+  return name;
+}
+
+void names_free(names *all) {
+  size_t i;
+  for (i = 0; i < all->capacity; ++i) {
+    known_name *next, *name = all->buckets[i];
+    for (; name != NULL; name = next) {
+      next = name->next;
+      free(name);
+    }
+  }
+  free(all->buckets);
+}

@@ -1,0 +1,55 @@
+#include "process.h"
+
+#include <stddef.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned fork_count;
+
+void process_lock(void) { pthread_mutex_lock(&lock); }
+void process_unlock(void) { pthread_mutex_unlock(&lock); }
+
+static void in_child(void) {
+  ++fork_count;
+  process_unlock();
+}
+
+bool process_watch_forks(void) {
+  return pthread_atfork(process_lock, process_unlock, in_child) == 0;
+}
+
+unsigned process_forks(void) { return fork_count; }
+
+void process_block_signals(sigset_t *before) {
+  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+  sigset_t all;
+  size_t i;
+  sigfillset(&all);
+  for (i = 0; i < sizeof faults / sizeof *faults; ++i) sigdelset(&all, faults[i]);
+  pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+int process_start_thread(pthread_t *thread, void *(*body)(void *), void *argument) {
+  pthread_attr_t attributes;
+  sigset_t before;
+  int result = pthread_attr_init(&attributes);
+  if (result != 0) return result;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  process_block_signals(&before);
+  result = pthread_create(thread, &attributes, body, argument);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+  return result;
+}
+
+uint64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * ns_of_second + (uint64_t)now.tv_nsec;
+}
+
+struct timespec time_of_ns(uint64_t ns) {
+  struct timespec time;
+  time.tv_sec = (time_t)(ns / ns_of_second);
+  time.tv_nsec = (long)(ns % ns_of_second);
+  return time;
+}

@@ -1,0 +1,37 @@
+/* The process: forks, signals, threads, time. */
+
+#ifndef MULTICAST_TRANSPORTS_PROCESS_H
+#define MULTICAST_TRANSPORTS_PROCESS_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+static const uint64_t ns_of_second = 1000000000u;
+static const uint64_t ns_of_millisecond = 1000000u;
+
+/* Has forks counted, once. False: out of memory. */
+bool process_watch_forks(void);
+/* How often this process was forked from another one since then. */
+unsigned process_forks(void);
+
+/* A lock that a fork takes: what it protects is whole in the child. */
+void process_lock(void);
+void process_unlock(void);
+
+/* Signals are for the threads of the program, but for those that a thread causes itself. What this
+ * thread blocks, the threads that it starts block, too. */
+void process_block_signals(sigset_t *before);
+/* Starts a detached thread that takes no signals of the program. Returns an errno. */
+int process_start_thread(pthread_t *thread, void *(*body)(void *), void *argument);
+
+/* CLOCK_MONOTONIC. */
+uint64_t now_ns(void);
+struct timespec time_of_ns(uint64_t ns);
+
+#endif

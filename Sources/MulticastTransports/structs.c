@@ -1,0 +1,66 @@
+#include "structs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STRUCT_MAX_SIZE = 1024 };
+
+/* 0: none that this version reads or writes. */
+static uint32_t size_of(const void *from, size_t least) {
+  uint32_t size = 0;
+  if (from != NULL) memcpy(&size, from, sizeof size);
+  return size < least || size > STRUCT_MAX_SIZE ? 0 : size;
+}
+
+multicast_status struct_init(void *to, size_t size, size_t least) {
+  uint32_t written = (uint32_t)size;
+  if (to == NULL || size < least || size > STRUCT_MAX_SIZE)
+    return MULTICAST_ERROR_INVALID_ARGUMENT;
+  memset(to, 0, size);
+  memcpy(to, &written, sizeof written);
+  return MULTICAST_OK;
+}
+
+bool struct_read(void *to, const void *from, size_t size) {
+  const unsigned char *bytes = from;
+  uint32_t whole = size_of(from, size);
+  size_t i;
+  for (i = size; i < whole; ++i) {
+    if (bytes[i] != 0) return false;
+  }
+  if (whole != 0) memcpy(to, from, size);
+  return whole != 0;
+}
+
+bool struct_write(void *to, void *from, size_t size) {
+  uint32_t whole = size_of(to, size);
+  if (whole == 0) return false;
+  memset(to, 0, whole);
+  memcpy(from, &whole, sizeof whole);
+  memcpy(to, from, size);
+  return true;
+}
+
+static const char **text_at(void *options, size_t offset) {
+  return (const char **)(void *)((char *)options + offset);
+}
+
+bool texts_copy(void *options, const size_t *offsets, size_t count) {
+  bool is_whole = true;
+  size_t i;
+  for (i = 0; i < count; ++i) {
+    const char **text = text_at(options, offsets[i]);
+    if (*text != NULL && (*text = strdup(*text)) == NULL) is_whole = false;
+  }
+  return is_whole;
+}
+
+void text_free(char *text) {
+  if (text != NULL) explicit_bzero(text, strlen(text));
+  free(text);
+}
+
+void texts_free(void *options, const size_t *offsets, size_t count) {
+  size_t i;
+  for (i = 0; i < count; ++i) text_free((char *)(uintptr_t)*text_at(options, offsets[i]));
+}

@@ -1,0 +1,25 @@
+/* Structs of callers, which begin with `struct_size`, and the texts in them. */
+
+#ifndef MULTICAST_TRANSPORTS_STRUCTS_H
+#define MULTICAST_TRANSPORTS_STRUCTS_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <multicast.h>
+
+/* Zeros and the size. `least` is the size in the first version. */
+multicast_status struct_init(void *to, size_t size, size_t least);
+/* Copies what this version knows: `size` bytes, as many as in the first version. False: it cannot
+ * be read. */
+bool struct_read(void *to, const void *from, size_t size);
+/* Copies `size` bytes to the caller, and zeros behind them. False: `to` cannot be written. */
+bool struct_write(void *to, void *from, size_t size);
+
+/* Replace the texts at these offsets by copies, of which some are NULL if there is no memory; free
+ * the copies. Each of them may be a secret. */
+bool texts_copy(void *options, const size_t *offsets, size_t count);
+void texts_free(void *options, const size_t *offsets, size_t count);
+void text_free(char *text);
+
+#endif

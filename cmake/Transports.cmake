@@ -1,0 +1,44 @@
+# libmulticast-mqtt, with -DMULTICAST_MQTT=ON, and libmulticast-nats, with -DMULTICAST_NATS=ON: the
+# transports of broadcasters over MQTT and NATS. Each is a shared library of its own, which uses
+# libmulticast.so and the client library that Debian has.
+
+# ENGINE: the library that has HEADER. The cache variables MULTICAST_<ENGINE>_INCLUDE and
+# MULTICAST_<ENGINE>_LIBRARY say where it is. PACKAGE: Debian's.
+function(multicast_add_transport NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
+  set(include MULTICAST_${ENGINE}_INCLUDE)
+  set(library MULTICAST_${ENGINE}_LIBRARY)
+  find_path(${include} ${HEADER} DOC "The folder of ${HEADER}")
+  find_library(${library} ${LIBRARY} DOC "lib${LIBRARY} ${VERSION} or newer")
+  mark_as_advanced(${include} ${library})
+  if(NOT ${include} OR NOT ${library})
+    message(FATAL_ERROR
+      "MULTICAST_${NAME} needs lib${LIBRARY}. Debian: apt-get install ${PACKAGE}")
+  endif()
+
+  string(TOLOWER ${NAME} name)
+  set(target multicast_${name})
+  set(map ${PROJECT_SOURCE_DIR}/cmake/${target}.map)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/Sources/MulticastTransports/*.c
+    ${PROJECT_SOURCE_DIR}/Sources/Multicast${NAME}/*.c)
+  add_library(${target} SHARED ${sources})
+  add_library(multicast::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES
+    EXPORT_NAME ${name} OUTPUT_NAME multicast-${name}
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+    C_STANDARD 11 C_EXTENSIONS ON C_VISIBILITY_PRESET hidden LINK_DEPENDS ${map})
+  target_include_directories(${target} PRIVATE ${${include}})
+  target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+  target_compile_options(${target} PRIVATE -Wall -Wextra ${multicast_sanitize_flags})
+  # Whichever kind the program itself links: the handles are those of the shared library.
+  target_link_libraries(${target} PUBLIC multicast PRIVATE ${${library}} Threads::Threads)
+  target_link_options(${target} PRIVATE LINKER:--version-script=${map}
+    # Its thread may be the last to use it, and fork() calls it.
+    LINKER:-z,nodelete LINKER:-z,now LINKER:-z,defs ${multicast_sanitize_flags})
+endfunction()
+
+if(MULTICAST_MQTT)
+  multicast_add_transport(MQTT MOSQUITTO mosquitto.h mosquitto 2.0 libmosquitto-dev)
+endif()
+if(MULTICAST_NATS)
+  multicast_add_transport(NATS LIBNATS nats/nats.h nats 3.4 libnats-dev)
+endif()
