@@ -7,21 +7,22 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
 
-#include "../observer.hpp"
 #include "../options.hpp"
 #include "../policies.hpp"
 #include "../registration.hpp"
 #include "../tracked.hpp"
 #include "context.hpp"
 #include "copied.hpp"
+#include "enumeration.hpp"
+#include "governed.hpp"
 #include "keyed.hpp"
 #include "lazy_multicast.hpp"
+#include "object.hpp"
 #include "pauses.hpp"
 #include "statuses.hpp"
 #include "written.hpp"
@@ -76,7 +77,8 @@ class basic_signal {
   /// Cost:      as multicast_create_with(). An invocation takes a few nanoseconds more; with replay
   ///            also a lock, a copy of the arguments and some allocations.
   /// @since 1.1
-  explicit basic_signal(const policies &how) : target_(governed(how)) {}
+  explicit basic_signal(const policies &how)
+      : target_(detail::governed<R, is_queueable, Args...>(how)) {}
   explicit basic_signal(const detail::replaying_policies &how)
       : basic_signal(static_cast<const policies &>(how)) {
     static_assert(is_queueable,
@@ -225,9 +227,9 @@ class basic_signal {
     if constexpr (detail::has_weak<given>::value) {
       const auto weak = to_weak(object);
       using function = detail::weak_bound<std::decay_t<decltype(weak)>, Method Class::*>;
-      return remove_keyed(address_of(weak), function{weak, method});
+      return remove_keyed(detail::address_of(weak), function{weak, method});
     } else {
-      auto *const pointer = pointer_to(object);
+      auto *const pointer = detail::pointer_to(object);
       using function = detail::bound<std::decay_t<decltype(pointer)>, Method Class::*>;
       return remove_keyed(detail::untyped(pointer), function{pointer, method});
     }
@@ -246,7 +248,7 @@ class basic_signal {
     if constexpr (detail::has_weak<std::decay_t<Object>>::value) {
       return remove(object, method);
     } else {
-      auto *const pointer = pointer_to(object);
+      auto *const pointer = detail::pointer_to(object);
       using object_type = std::remove_pointer_t<std::decay_t<decltype(pointer)>>;
       using access = detail::of_object<method, object_type>;
       return remove_both<access>(access::pack(pointer));
@@ -264,9 +266,9 @@ class basic_signal {
   size_t remove_object(Object &&object) {
     const void *address;
     if constexpr (detail::has_weak<std::decay_t<Object>>::value) {
-      address = address_of(to_weak(object));
+      address = detail::address_of(to_weak(object));
     } else {
-      address = detail::untyped(pointer_to(object));
+      address = detail::untyped(detail::pointer_to(object));
     }
     const multicast target = target_.get();
     if (target.id == 0 || address == nullptr) return 0;
@@ -311,26 +313,10 @@ class basic_signal {
   /// @since 1.1
   template <typename F>
   size_t enumerate(F &&function) const {
-    struct enumeration {
-      std::remove_reference_t<F> *function;
-      std::exception_ptr thrown;
-
-      static bool pass(void *context, const multicast_registration *each) {
-        enumeration &self = *static_cast<enumeration *>(context);
-        bool goes_on = true;
-        detail::guard(detail::failures{&self.thrown, nullptr}, [&] {
-          if constexpr (std::is_same_v<decltype((*self.function)(*each)), bool>) {
-            goes_on = (*self.function)(*each);
-          } else {
-            static_cast<void>((*self.function)(*each));
-          }
-        });
-        return goes_on && !self.thrown;
-      }
-    } context{std::addressof(function), nullptr};
     const multicast target = target_.get();
     if (target.id == 0) return 0;
-    const int64_t passed = multicast_enumerate(target, enumeration::pass, &context);
+    detail::enumeration<std::remove_reference_t<F>> context{std::addressof(function), nullptr};
+    const int64_t passed = multicast_enumerate(target, context.pass, &context);
     detail::rethrow(std::move(context.thrown));
     return detail::count(passed);
   }
@@ -389,34 +375,6 @@ class basic_signal {
   }
 
  private:
-  static multicast governed(const policies &how) {
-    const bool is_recursive = how.reentry == reentry::recurse;
-    const bool is_kept = how.replay != 0 || !(is_recursive || how.reentry == reentry::refuse);
-    if ((is_kept && !is_queueable) || !(is_recursive || std::is_void_v<R>)) {
-      detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
-      return {0};
-    }
-    if constexpr (is_queueable) detail::copier<Args...>::set();
-    using function = std::function<void(bool)>;
-    multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-    options.reentry = static_cast<multicast_reentry>(how.reentry);
-    options.label = how.label;
-    options.replay = how.replay;
-    if (how.interest) {
-      options.context = ::new function(how.interest);
-      options.interest = [](void *told, multicast, bool wanted) {
-        detail::guard({}, [&] { (*static_cast<function *>(told))(wanted); });
-      };
-      options.release = [](void *told) { ::delete static_cast<function *>(told); };
-    }
-    const multicast made = multicast_create_with(&options);
-    if (made.id == 0) {
-      ::delete static_cast<function *>(options.context);
-      detail::fail(multicast_create_error());
-    }
-    return made;
-  }
-
   template <typename F>
   static constexpr bool is_const_callable =
       std::is_invocable_r_v<R, const F &, detail::passed<Args>...>;
@@ -559,7 +517,7 @@ class basic_signal {
     }
     if constexpr (detail::has_weak<std::decay_t<Object>>::value) {
       auto weak = to_weak(object);
-      const void *const address = address_of(weak);
+      const void *const address = detail::address_of(weak);
       if constexpr (is_method) {
         return add_keyed<may_queue>(
             address, detail::weak_bound<decltype(weak), function>{std::move(weak), given}, how);
@@ -570,10 +528,10 @@ class basic_signal {
                                     how);
       }
     } else {
-      check_object<Object>();
-      auto *const pointer = pointer_to(object);
+      detail::check_object<Object>();
+      auto *const pointer = detail::pointer_to(object);
       options changed;
-      if (!prepare_object(pointer, how, changed)) return registration();
+      if (!detail::prepare_object(pointer, how, changed)) return registration();
       if constexpr (is_method) {
         return add_keyed<may_queue>(
             detail::untyped(pointer),
@@ -590,8 +548,8 @@ class basic_signal {
     if constexpr (detail::has_weak<std::decay_t<Object>>::value) {
       return add_member<may_queue>(std::forward<Object>(object), method, how);
     } else {
-      check_object<Object>();
-      auto *const pointer = pointer_to(object);
+      detail::check_object<Object>();
+      auto *const pointer = detail::pointer_to(object);
       using type = std::remove_reference_t<decltype(*pointer)>;
       return add_bound<may_queue, detail::of_object<method, type>>(pointer, how);
     }
@@ -602,34 +560,8 @@ class basic_signal {
                   "the method cannot be called with this object and the arguments of the signal, "
                   "or returns something else than the signal");
     options changed;
-    if (!prepare_object(object, how, changed)) return registration();
+    if (!detail::prepare_object(object, how, changed)) return registration();
     return insert<Access, may_queue>(how, [&] { return Access::pack(object); });
-  }
-
-  template <typename Object>
-  static constexpr void check_object() {
-    static_assert(detail::is_reference<std::decay_t<Object>> || std::is_lvalue_reference_v<Object>,
-                  "the object must live longer than this call: pass a variable or a pointer");
-  }
-
-  /// Checks a pointer, and uses the lifetime of an observer.
-  template <typename T>
-  static bool prepare_object(T *object, const options *&how, options &changed) {
-    bool is_good = object != nullptr;
-    if constexpr (std::is_base_of_v<observer, T>) {
-      constexpr bool is_public = std::is_convertible_v<T *, const observer *>;
-      static_assert(is_public,
-                    "mcast::observer must be a public base class, once, and no object volatile");
-      if (how != nullptr) changed = *how;
-      is_good = is_good && changed.lifetime.id == 0;
-      if constexpr (is_public) {
-        if (is_good) changed.lifetime = object->observing();
-        if (is_good && changed.lifetime.id == 0) return false;  // without exceptions
-      }
-      how = &changed;
-    }
-    if (!is_good) detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
-    return is_good;
   }
 
   template <bool may_queue, typename F>
@@ -665,35 +597,6 @@ class basic_signal {
                           multicast_remove_every(target, {call<Access, special>, context}));
   }
 
-  template <typename T>
-  static T *pointer_to(T &object) noexcept {
-    return std::addressof(object);
-  }
-  template <typename T>
-  static T *pointer_to(T *&object) noexcept {
-    return object;
-  }
-  template <typename T>
-  static T *pointer_to(T *const &object) noexcept {
-    return object;
-  }
-  template <typename T>
-  static T *pointer_to(std::reference_wrapper<T> &object) noexcept {
-    return std::addressof(object.get());
-  }
-  template <typename T>
-  static T *pointer_to(const std::reference_wrapper<T> &object) noexcept {
-    return std::addressof(object.get());
-  }
-  template <typename Weak>
-  static const void *address_of(const Weak &object) {
-    const auto strong = object.lock();
-    return strong ? detail::untyped(std::addressof(*strong)) : nullptr;
-  }
-  template <typename T>
-  static const void *address_of(const std::weak_ptr<T> &object) {
-    return detail::untyped(object.lock().get());
-  }
   mutable detail::lazy_multicast target_;
 };
 
