@@ -1,0 +1,222 @@
+/* Messages a second and latency between two processes over one server: a library of ours, and the
+ * bare library that it uses.
+ *
+ *   benchmark PORT ROUNDS
+ *
+ * Each round measures both, one after the other, and prints a line for each. */
+
+#include "measure.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PINGS = 2000, SECONDS_MAX = 60 };
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void fail(const char *what) {
+  fprintf(stderr, "benchmark: %s\n", what);
+  _exit(1);
+}
+
+/* ---- Clients of ours ------------------------------------------------------------------------- */
+
+static void notified(void *context, uint32_t event, const void *payload, size_t size) {
+  client *c = context;
+  (void)event;
+  c->arrived(c, payload, size);
+}
+
+static void publish_ours(client *c, const char *name, const void *payload) {
+  int64_t result;
+  while ((result = multicast_broadcaster_notify(c->broadcaster, name, 1, payload, SIZE)) ==
+         MULTICAST_ERROR_QUEUE_FULL)
+    usleep(100);
+  if (result < 0) fail("notify");
+}
+
+multicast_broadcaster begin_ours(client *c) {
+  c->broadcaster = multicast_broadcaster_create(NULL);
+  c->publish = publish_ours;
+  return c->broadcaster;
+}
+
+void attach_ours(client *c, const multicast_transport *transport) {
+  const multicast_delegate d = {notified, c};
+  if (multicast_broadcaster_attach(c->broadcaster, transport) != MULTICAST_OK ||
+      multicast_broadcaster_register(c->broadcaster, c->name, d, NULL, NULL) != MULTICAST_OK)
+    fail("attach");
+}
+
+/* ---- The two processes ----------------------------------------------------------------------- */
+
+/* The other process takes each message once, in order, and answers one in so many: with how many
+ * have arrived. */
+static int received_there, answer_every;
+
+static void answer(client *c, const void *payload, size_t size) {
+  char back[SIZE] = "";
+  int number;
+  if (size != SIZE) fail("a message of another size");
+  memcpy(&number, payload, sizeof number);
+  if (number != received_there) fail("a message that is not the next one");
+  ++received_there;
+  memcpy(back, &received_there, sizeof received_there);
+  if (received_there % answer_every == 0) c->publish(c, "back", back);
+}
+
+/* What the other process says, in the process that measures. */
+static int received;
+
+static void be_answered(client *c, const void *payload, size_t size) {
+  int count;
+  (void)c;
+  if (size != SIZE) fail("an answer of another size");
+  memcpy(&count, payload, sizeof count);
+  __atomic_store_n(&received, count, __ATOMIC_SEQ_CST);
+}
+
+static int received_now(void) { return __atomic_load_n(&received, __ATOMIC_SEQ_CST); }
+
+/* It has told why. */
+static void end_with_child(int signal) {
+  (void)signal;
+  _exit(1);
+}
+
+/* Starts the other process, and returns when it is subscribed. */
+static pid_t start_other(client there, const contender *who) {
+  int pipes[2];
+  char ready;
+  pid_t child;
+  if (pipe(pipes) != 0) fail("pipe");
+  signal(SIGCHLD, end_with_child);
+  child = fork();
+  if (child < 0) fail("fork");
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGCHLD, SIG_DFL);
+    there.name = "there";
+    there.arrived = answer;
+    who->create(&there);
+    if (write(pipes[1], "x", 1) != 1) fail("write");
+    for (;;) pause();
+  }
+  if (read(pipes[0], &ready, 1) != 1) fail("read");
+  return child;
+}
+
+static void end_other(pid_t child) {
+  signal(SIGCHLD, SIG_DFL);
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+}
+
+/* ---- What is measured ------------------------------------------------------------------------ */
+
+/* From the first message until the other process has the last one. */
+static void measure_rate(client *c, int count, int window) {
+  char payload[SIZE] = "";
+  const double begin = now();
+  double took;
+  int i;
+  for (i = 0; i < count; ++i) {
+    memcpy(payload, &i, sizeof i);
+    c->publish(c, "there", payload);
+    while (window > 0 && i - received_now() > window) usleep(50);
+  }
+  if (c->flush != NULL) c->flush(c);
+  while (received_now() < count) usleep(50);
+  took = now() - begin;
+  if (received_now() != count) fail("more messages than were sent");
+  printf(" %9.0f messages/s\n", count / took);
+}
+
+static int compare(const void *a, const void *b) {
+  double left = *(const double *)a, right = *(const double *)b;
+  return (left > right) - (left < right);
+}
+
+/* A message there, and one back. */
+static void measure_latency(client *c) {
+  static double times[PINGS];
+  char payload[SIZE] = "";
+  int i;
+  for (i = 0; i < PINGS; ++i) {
+    const double begin = now();
+    memcpy(payload, &i, sizeof i);
+    c->publish(c, "there", payload);
+    while (received_now() <= i) sched_yield();
+    times[i] = now() - begin;
+  }
+  qsort(times, PINGS, sizeof *times, compare);
+  printf(" there and back: median %6.1f us, 99th %7.1f us;", times[PINGS / 2] * 1e6,
+         times[PINGS * 99 / 100] * 1e6);
+}
+
+static void measure(const contender *who, client here, bool is_rate) {
+  const int messages = the_benchmark.messages, window = the_benchmark.window;
+  pid_t child;
+  alarm(SECONDS_MAX);
+  answer_every = !is_rate ? 1 : window > 0 ? window / 2 : messages;
+  child = start_other(here, who);
+  here.name = "back";
+  here.arrived = be_answered;
+  here.publishes_many = is_rate;
+  who->create(&here);
+  if (is_rate) measure_rate(&here, messages, window);
+  else measure_latency(&here);
+  end_other(child);
+}
+
+/* In a process of its own, which ends with all that it has connected. */
+static void measure_in_child(const contender *who, const client *c, bool is_rate) {
+  int status = 0;
+  pid_t child;
+  fflush(stdout);
+  child = fork();
+  if (child < 0) fail("fork");
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    measure(who, *c, is_rate);
+    fflush(stdout);
+    _exit(0);
+  }
+  if (waitpid(child, &status, 0) != child) fail("waitpid");
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) fail("some messages have not arrived");
+  if (status != 0) fail("not measured");
+}
+
+static void measure_contender(const contender *who, const client *c) {
+  const char *kind = the_benchmark.kinds[c->kind];
+  printf("%s%s%-18s", kind, kind[0] == '\0' ? "" : " ", who->label);
+  measure_in_child(who, c, false);
+  measure_in_child(who, c, true);
+}
+
+int main(int argc, char **argv) {
+  client c;
+  int round, rounds;
+  if (argc != 3) fail("usage: benchmark PORT ROUNDS");
+  memset(&c, 0, sizeof c);
+  c.port = atoi(argv[1]);
+  rounds = atoi(argv[2]);
+  for (round = 0; round < rounds; ++round) {
+    for (c.kind = 0; the_benchmark.kinds[c.kind] != NULL; ++c.kind) {
+      measure_contender(&the_benchmark.bare, &c);
+      measure_contender(&the_benchmark.ours, &c);
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,48 @@
+/* What a transport's benchmark measures. clients.c in the transport's folder makes the clients. */
+
+#ifndef MEASURE_H
+#define MEASURE_H
+
+#include <multicast.h>
+
+#include <stdbool.h>
+
+enum { SIZE = 64 }; /* of each payload */
+
+/* A connection in one process. */
+typedef struct client client;
+struct client {
+  int port;
+  int kind;              /* the index in `kinds` of the benchmark */
+  bool publishes_many;   /* as many as go; otherwise one, and then it waits */
+  const char *name;      /* what it subscribes */
+  void (*arrived)(client *c, const void *payload, size_t size);
+  /* `create` sets these. */
+  void (*publish)(client *c, const char *name, const void *payload);
+  void (*flush)(client *c); /* after the last one of many; may be NULL */
+  void *connection;
+  multicast_broadcaster broadcaster;
+};
+
+/* Connects and subscribes, and returns when the server has both. */
+typedef struct contender {
+  const char *label;
+  void (*create)(client *c);
+} contender;
+
+typedef struct benchmark {
+  contender bare, ours;
+  const char *kinds[3]; /* each measured, up to a NULL; printed before the label */
+  int messages;         /* for a rate */
+  int window;           /* at most so many are on their way; 0: no limit */
+} benchmark;
+
+extern const benchmark the_benchmark;
+
+void fail(const char *what);
+
+/* The clients of our libraries differ only in how they connect. */
+multicast_broadcaster begin_ours(client *c);
+void attach_ours(client *c, const multicast_transport *transport);
+
+#endif
