@@ -1,6 +1,6 @@
 /* The header of messages. */
 
-#include "client.h"
+#include "mqtt.h"
 
 #include <string.h>
 

@@ -1,23 +1,18 @@
-/* The exported functions and those of the transport: they check arguments and pass work on to the
- * thread. */
+/* The exported functions: they check options, and set up libmosquitto. */
 
-#include "client.h"
+#include "mqtt.h"
 
 #include <errno.h>
 #include <mosquitto.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
   OPTIONS_SIZE = 192, /* of version 1.1 */
   STATS_SIZE = 120,
-  CAPACITY_MAX = 1 << 24,
+  PAYLOAD_DEFAULT = 16 << 20,
   PAYLOAD_MAX = (1 << 28) - 1024,
   /* With the two of each topic: more than 200 are no topic for libmosquitto and for mosquitto. */
   PREFIX_MAX_SLASHES = 198
@@ -25,239 +20,12 @@ enum {
 _Static_assert(sizeof(multicast_mqtt_options) == OPTIONS_SIZE, "the header says so");
 _Static_assert(sizeof(multicast_mqtt_stats) == STATS_SIZE, "the header says so");
 
-/* ---- All clients, and fork ------------------------------------------------------------------- */
-
-static client *all_clients;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool is_ready;
 
 /* libmosquitto counts its users, and stays ready to the end of the process. */
 static void start(void) {
   is_ready = process_watch_forks() && mosquitto_lib_init() == MOSQ_ERR_SUCCESS;
-}
-
-bool client_is_in_child(const client *c) { return c->fork_count != process_forks(); }
-
-void client_retain(client *c) { __atomic_add_fetch(&c->references, 1, __ATOMIC_RELAXED); }
-
-static void free_texts(multicast_mqtt_options *options);
-
-static void free_client(client *c) {
-  publication *p;
-  close(c->wakeup);
-  /* In the child of a fork they may be half changed. */
-  if (!client_is_in_child(c)) {
-    while ((p = c->first) != NULL) {
-      c->first = p->next;
-      publication_free(p);
-    }
-    names_free(&c->names);
-    pthread_cond_destroy(&c->changed);
-    pthread_mutex_destroy(&c->lock);
-  }
-  if (c->options.release != NULL) c->options.release(c->options.context);
-  free_texts(&c->options);
-  free(c);
-}
-
-void client_release(client *c) {
-  if (__atomic_sub_fetch(&c->references, 1, __ATOMIC_ACQ_REL) == 0) free_client(c);
-}
-
-static void remove_client(client *c) {
-  client **place = &all_clients;
-  process_lock();
-  while (*place != c) place = &(*place)->next;
-  *place = c->next;
-  process_unlock();
-}
-
-/* The client of a transport, with a reference for the caller; NULL: there is none. */
-static client *find_client(const multicast_transport *transport) {
-  client *c;
-  if (transport == NULL) return NULL;
-  process_lock();
-  for (c = all_clients; c != NULL && c != transport->context; c = c->next) {
-  }
-  if (c != NULL) client_retain(c);
-  process_unlock();
-  return c;
-}
-
-void client_wake(client *c) {
-  const uint64_t one = 1;
-  if (!c->is_asleep) return;
-  c->is_asleep = false;
-  while (write(c->wakeup, &one, sizeof one) < 0 && errno == EINTR) {
-  }
-}
-
-/* ---- The transport's functions --------------------------------------------------------------- */
-
-void publication_free(publication *p) { free(p); }
-
-/* Makes the message of a publication; NULL: out of memory. */
-static publication *make_publication(const client *c, const char *topic, size_t topic_size,
-                                     const void *payload, size_t size) {
-  bool has_header = (c->options.flags & MULTICAST_MQTT_PLAIN) == 0 ||
-                    message_read(payload, size) != MESSAGE_PLAIN;
-  size_t header = has_header ? HEADER_SIZE : 0;
-  publication *p = malloc(sizeof *p + topic_size + 1 + header + size);
-  unsigned char *message;
-  if (p == NULL) return NULL;
-  p->next = NULL;
-  p->topic_size = topic_size;
-  p->size = header + size;
-  memcpy(p->bytes, topic, topic_size + 1);
-  message = (unsigned char *)p->bytes + topic_size + 1;
-  if (has_header) message_write_header(message, c->sender);
-  if (size > 0) memcpy(message + header, payload, size);
-  return p;
-}
-
-/* Under the lock. Whether it was accepted. */
-static multicast_status append(client *c, publication *p) {
-  if (c->is_stopping) return MULTICAST_ERROR_STATE;
-  if ((c->options.flags & MULTICAST_MQTT_REFUSE_OFFLINE) != 0 && !c->is_connected)
-    return MULTICAST_ERROR_STATE;
-  if (c->stats.waiting >= c->options.capacity) {
-    publication *oldest = c->first;
-    if (c->options.overflow == MULTICAST_OVERFLOW_REFUSE) return MULTICAST_ERROR_QUEUE_FULL;
-    c->first = oldest->next;
-    if (c->first == NULL) c->last = NULL;
-    publication_free(oldest);
-    --c->stats.waiting;
-    ++c->stats.dropped;
-  }
-  p->ticket = ++c->tickets;
-  if (c->last == NULL) {
-    c->first = p;
-  } else {
-    c->last->next = p;
-  }
-  c->last = p;
-  ++c->stats.waiting;
-  ++c->stats.published;
-  /* Else it is sent when another one is acknowledged. */
-  if (c->may_publish) client_wake(c);
-  return MULTICAST_OK;
-}
-
-static multicast_status publish(void *context, const char *protocol, uint32_t event,
-                                const void *payload, size_t size) {
-  client *c = context;
-  multicast_status status = MULTICAST_ERROR_LIMIT;
-  char topic[ADDRESS_MAX_SIZE];
-  size_t topic_size;
-  const unsigned forks = process_forks();
-  publication *p = NULL;
-  if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
-  topic_size = coding_write(&topic_coding, topic, c->options.topic_prefix, protocol, event);
-  if (topic_size == 0 || (payload == NULL && size > 0)) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  if (size <= c->options.max_payload) {
-    p = make_publication(c, topic, topic_size, payload, size);
-    status = MULTICAST_ERROR_OUT_OF_MEMORY;
-  }
-  if (p != NULL)
-    p->is_retained =
-        c->options.retains != NULL && c->options.retains(c->options.context, protocol, event);
-  if (forks != process_forks()) { /* that has forked */
-    free(p);
-    return MULTICAST_ERROR_STATE;
-  }
-  pthread_mutex_lock(&c->lock);
-  if (p != NULL) status = append(c, p);
-  if (status != MULTICAST_OK) ++c->stats.refused;
-  pthread_mutex_unlock(&c->lock);
-  if (status != MULTICAST_OK) free(p);
-  return status;
-}
-
-/* False: out of memory. */
-static bool change_name(client *c, const char *protocol, bool is_wanted) {
-  bool is_done;
-  pthread_mutex_lock(&c->lock);
-  is_done = names_want(&c->names, protocol, is_wanted);
-  client_wake(c);
-  pthread_mutex_unlock(&c->lock);
-  return is_done;
-}
-
-static multicast_status subscribe(void *context, const char *protocol) {
-  client *c = context;
-  if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
-  if (name_size(protocol) == 0) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  return change_name(c, protocol, true) ? MULTICAST_OK : MULTICAST_ERROR_OUT_OF_MEMORY;
-}
-
-static void unsubscribe(void *context, const char *protocol) {
-  client *c = context;
-  if (!client_is_in_child(c) && name_size(protocol) > 0) change_name(c, protocol, false);
-}
-
-/* Ends the thread. Waits for it, unless it is this one, or in a caller's function: that may wait
- * for this thread. Going away needs the lock, so one that is not away will end soon. */
-static void stop(client *c) {
-  pthread_mutex_lock(&c->lock);
-  c->is_stopping = true;
-  pthread_cond_broadcast(&c->changed);
-  client_wake(c);
-  pthread_mutex_unlock(&c->lock);
-  /* It may wait for room in the queue. */
-  if (c->inbox.id != 0) multicast_destroy(c->inbox);
-  pthread_mutex_lock(&c->lock);
-  while (!c->is_done && !c->is_away && !pthread_equal(pthread_self(), c->thread))
-    pthread_cond_wait(&c->changed, &c->lock);
-  pthread_mutex_unlock(&c->lock);
-}
-
-/* The thread and other calls are not here: what is left are this reference and the inbox's. */
-static void release_in_child(client *c) {
-  __atomic_store_n(&c->references, c->inbox.id != 0 ? 2 : 1, __ATOMIC_RELAXED);
-  if (c->inbox.id != 0) multicast_destroy(c->inbox);
-}
-
-static void release(void *context) {
-  client *c = context;
-  remove_client(c);
-  if (client_is_in_child(c)) {
-    release_in_child(c);
-  } else {
-    stop(c);
-  }
-  client_release(c);
-}
-
-/* ---- The inbox ------------------------------------------------------------------------------- */
-
-static void deliver(void *context, uint32_t event, const void *payload, size_t size) {
-  client *c = context;
-  const arrival *a = payload;
-  const unsigned forks = process_forks();
-  int64_t result = multicast_broadcaster_deliver(c->options.broadcaster, a->name, a->event,
-                                                 a->size == 0 ? NULL : a->payload, a->size);
-  (void)event, (void)size;
-  if (forks != process_forks()) return;
-  pthread_mutex_lock(&c->lock);
-  ++*(result < 0 ? &c->stats.lost : &c->stats.delivered);
-  pthread_mutex_unlock(&c->lock);
-}
-
-static void release_inbox(void *context) { client_release(context); }
-
-static multicast_status create_inbox(client *c) {
-  multicast_delegate delegate = {deliver, c};
-  multicast_add_options how = multicast_add_options_default();
-  multicast_status status;
-  if (c->options.queue.id == 0) return MULTICAST_OK;
-  c->inbox = multicast_create();
-  if (c->inbox.id == 0) return MULTICAST_ERROR_OUT_OF_MEMORY;
-  how.queue = c->options.queue;
-  how.release = release_inbox;
-  client_retain(c);
-  status = multicast_add(c->inbox, delegate, &how, NULL);
-  if (status != MULTICAST_OK) multicast_destroy(c->inbox);
-  return status;
 }
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -278,25 +46,12 @@ static bool read_options(multicast_mqtt_options *to, const multicast_mqtt_option
   return struct_read(to, from, sizeof *to) && (to->flags & ~flags) == 0;
 }
 
-static void set_default(uint32_t *field, uint32_t value) {
-  if (*field == 0) *field = value;
-}
-
-static void set_default_ns(uint64_t *field, uint64_t value) {
-  if (*field == 0) *field = value;
-}
-
 static void set_defaults(multicast_mqtt_options *o) {
   if (o->ca_file != NULL || o->ca_path != NULL) o->flags |= MULTICAST_MQTT_TLS;
   if (o->host == NULL) o->host = "localhost";
   if (o->topic_prefix == NULL) o->topic_prefix = "multicast";
-  set_default(&o->port, (o->flags & MULTICAST_MQTT_TLS) != 0 ? 8883 : 1883);
-  set_default(&o->keep_alive_s, 60);
-  set_default(&o->capacity, 1024);
-  set_default(&o->max_payload, 16u << 20);
-  set_default_ns(&o->reconnect_min_ns, ns_of_second / 10);
-  set_default_ns(&o->reconnect_max_ns, 30 * ns_of_second);
-  set_default_ns(&o->connect_timeout_ns, 10 * ns_of_second);
+  if (o->port == 0) o->port = (o->flags & MULTICAST_MQTT_TLS) != 0 ? 8883 : 1883;
+  if (o->keep_alive_s == 0) o->keep_alive_s = 60;
 }
 
 static bool is_utf8(const char *text) {
@@ -315,18 +70,28 @@ static bool is_id(const char *id) { return id[0] != '\0' && strlen(id) < 65536 &
 
 /* With the defaults in place. */
 static bool are_valid(const multicast_mqtt_options *o) {
-  const uint64_t forever = (uint64_t)1 << 62;
   return o->host[0] != '\0' && o->port <= 65535 &&
          (o->protocol == 0 || o->protocol == 4 || o->protocol == 5) &&
          is_prefix(o->topic_prefix) && (o->client_id == NULL || is_id(o->client_id)) &&
          (o->password == NULL || o->user != NULL) && (o->user == NULL || is_utf8(o->user)) &&
          (o->cert_file == NULL) == (o->key_file == NULL) &&
          (o->cert_file == NULL || (o->flags & MULTICAST_MQTT_TLS) != 0) && o->qos <= 2 &&
-         o->keep_alive_s >= 5 && o->keep_alive_s <= 65535 && o->capacity <= CAPACITY_MAX &&
-         (o->overflow == MULTICAST_OVERFLOW_REFUSE ||
-          o->overflow == MULTICAST_OVERFLOW_DROP_OLDEST) &&
-         o->max_payload <= PAYLOAD_MAX && o->reconnect_min_ns <= o->reconnect_max_ns &&
-         o->reconnect_max_ns <= forever && o->connect_timeout_ns <= forever;
+         o->keep_alive_s >= 5 && o->keep_alive_s <= 65535;
+}
+
+static settings settings_of(const multicast_mqtt_options *o) {
+  settings s = {.broadcaster = o->broadcaster,
+                .queue = o->queue,
+                .refuses_offline = (o->flags & MULTICAST_MQTT_REFUSE_OFFLINE) != 0,
+                .capacity = o->capacity,
+                .overflow = o->overflow,
+                .max_payload = o->max_payload,
+                .reconnect_min_ns = o->reconnect_min_ns,
+                .reconnect_max_ns = o->reconnect_max_ns,
+                .connect_timeout_ns = o->connect_timeout_ns,
+                .changed = o->changed,
+                .context = o->context};
+  return s;
 }
 
 /* The texts that are copied. */
@@ -338,14 +103,41 @@ static const size_t option_texts[] = {
     offsetof(multicast_mqtt_options, key_file),     offsetof(multicast_mqtt_options, key_password)};
 enum { TEXTS = sizeof option_texts / sizeof *option_texts };
 
-static bool copy_texts(multicast_mqtt_options *o) { return texts_copy(o, option_texts, TEXTS); }
-static void free_texts(multicast_mqtt_options *o) { texts_free(o, option_texts, TEXTS); }
+/* ---- The engine ------------------------------------------------------------------------------ */
+
+static size_t write_header(const client *base, unsigned char *header, span payload) {
+  const mqtt_client *c = (const mqtt_client *)base;
+  bool is_plain = (c->options.flags & MULTICAST_MQTT_PLAIN) != 0;
+  if (is_plain && message_read(payload.at, payload.size) == MESSAGE_PLAIN) return 0;
+  message_write_header(header, c->sender);
+  return HEADER_SIZE;
+}
+
+static bool is_retained(const client *base, const char *name, uint32_t event) {
+  const multicast_mqtt_options *o = &((const mqtt_client *)base)->options;
+  return o->retains != NULL && o->retains(o->context, name, event);
+}
+
+static void free_client(client *base) {
+  mqtt_client *c = (mqtt_client *)base;
+  /* In the child of a fork it may be half changed. */
+  if (c->mosquitto != NULL && !client_is_in_child(base)) mosquitto_destroy(c->mosquitto);
+  texts_free(&c->options, option_texts, TEXTS);
+}
+
+static const engine mqtt = {.coding = &topic_coding,
+                            .thread_name = "multicast-mqtt",
+                            .write_header = write_header,
+                            .retains = is_retained,
+                            .run = session_run,
+                            .end = session_end,
+                            .free = free_client};
 
 /* ---- Connecting ------------------------------------------------------------------------------ */
 
 /* OpenSSL asks for the password of the key. */
 static int give_key_password(char *buffer, int size, int is_writing, void *mosquitto) {
-  const client *c = mosquitto_userdata(mosquitto);
+  const mqtt_client *c = mosquitto_userdata(mosquitto);
   size_t length = strlen(c->options.key_password);
   (void)is_writing;
   if (length >= (size_t)size) return 0;
@@ -353,7 +145,7 @@ static int give_key_password(char *buffer, int size, int is_writing, void *mosqu
   return (int)length;
 }
 
-static multicast_status use_tls(client *c) {
+static multicast_status use_tls(mqtt_client *c) {
   const multicast_mqtt_options *o = &c->options;
   const char *path = o->ca_path;
   int result = MOSQ_ERR_SUCCESS;
@@ -372,7 +164,7 @@ static multicast_status use_tls(client *c) {
   return result == MOSQ_ERR_NOMEM ? MULTICAST_ERROR_OUT_OF_MEMORY : MULTICAST_ERROR_SYSTEM;
 }
 
-static multicast_status create_mosquitto(client *c) {
+static multicast_status create_mosquitto(mqtt_client *c) {
   const multicast_mqtt_options *o = &c->options;
   struct sigaction kept;
   char id[24];
@@ -408,157 +200,91 @@ static multicast_status create_mosquitto(client *c) {
   return use_tls(c);
 }
 
-static multicast_status start_thread(client *c) {
-  int result;
-  client_retain(c);
-  /* Under the lock, so that the thread finds itself written down. */
-  pthread_mutex_lock(&c->lock);
-  result = process_start_thread(&c->thread, session_thread, c);
-  if (result == 0) pthread_setname_np(c->thread, "multicast-mqtt");
-  pthread_mutex_unlock(&c->lock);
-  if (result == 0) return MULTICAST_OK;
-  client_release(c);
-  return result == ENOMEM ? MULTICAST_ERROR_OUT_OF_MEMORY : MULTICAST_ERROR_SYSTEM;
-}
-
 /* Makes all that the client needs but its thread. */
-static multicast_status prepare(client *c) {
-  multicast_status status;
-  c->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (c->wakeup < 0 || getrandom(c->sender, SENDER_SIZE, 0) != SENDER_SIZE)
-    return MULTICAST_ERROR_SYSTEM;
-  status = create_mosquitto(c);
-  return status == MULTICAST_OK ? create_inbox(c) : status;
-}
-
-/* A client with a lock and nothing else; NULL: out of memory. Its options have no texts then. */
-static client *create_client(const multicast_mqtt_options *options) {
-  pthread_condattr_t attributes;
-  client *c = calloc(1, sizeof *c);
-  if (c == NULL) return NULL;
-  c->options = *options;
-  c->references = 1;
-  c->wakeup = -1;
-  c->fork_count = process_forks();
-  c->stats = multicast_mqtt_stats_default();
-  if (!copy_texts(&c->options) || pthread_condattr_init(&attributes) != 0) {
-    free_texts(&c->options);
-    free(c);
-    return NULL;
-  }
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(&c->changed, &attributes);
-  pthread_condattr_destroy(&attributes);
-  pthread_mutex_init(&c->lock, NULL);
-  return c;
+static multicast_status prepare(mqtt_client *c) {
+  if (!texts_copy(&c->options, option_texts, TEXTS)) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  c->base.settings.prefix = c->options.topic_prefix;
+  if (getrandom(c->sender, SENDER_SIZE, 0) != SENDER_SIZE) return MULTICAST_ERROR_SYSTEM;
+  return create_mosquitto(c);
 }
 
 static multicast_status connect_with(multicast_mqtt_options *options, multicast_transport *out) {
+  settings s = settings_of(options);
   multicast_status status;
-  client *c;
+  mqtt_client *c;
   pthread_once(&once, start);
   if (!is_ready) return MULTICAST_ERROR_SYSTEM;
   set_defaults(options);
   if (!are_valid(options)) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  if (!multicast_broadcaster_is_valid(options->broadcaster) ||
-      (options->queue.id != 0 && !multicast_queue_is_valid(options->queue)))
-    return MULTICAST_ERROR_INVALID_HANDLE;
-  c = create_client(options);
+  status = settings_complete(&s, PAYLOAD_DEFAULT, PAYLOAD_MAX);
+  if (status != MULTICAST_OK) return status;
+  c = (mqtt_client *)client_create(&mqtt, sizeof *c, &s);
   if (c == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  c->options = *options;
   status = prepare(c);
-  if (status == MULTICAST_OK) {
-    /* Before the thread: what it calls may use it. */
-    *out = multicast_transport_default();
-    out->context = c;
-    out->publish = publish;
-    out->subscribe = subscribe;
-    out->unsubscribe = unsubscribe;
-    out->release = release;
-    process_lock();
-    c->next = all_clients;
-    all_clients = c;
-    process_unlock();
-    status = start_thread(c);
-    if (status != MULTICAST_OK) {
-      remove_client(c);
-      if (c->inbox.id != 0) multicast_destroy(c->inbox);
-    }
-  }
-  if (status != MULTICAST_OK) {
-    if (c->mosquitto != NULL) mosquitto_destroy(c->mosquitto);
-    c->options.release = NULL; /* the caller of this function calls it */
-    client_release(c);
-  }
+  if (status == MULTICAST_OK) status = client_begin(&c->base, options->release, out);
+  if (status != MULTICAST_OK) client_release(&c->base);
   return status;
 }
 
 multicast_status multicast_mqtt_connect(const multicast_mqtt_options *options,
                                         multicast_transport *out) {
+  multicast_status status = MULTICAST_ERROR_INVALID_ARGUMENT;
   multicast_mqtt_options copy;
-  multicast_status status;
   if (out != NULL) memset(out, 0, sizeof *out);
-  if (!read_options(&copy, options)) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  status = out == NULL ? MULTICAST_ERROR_INVALID_ARGUMENT : connect_with(&copy, out);
-  if (status != MULTICAST_OK) {
-    if (out != NULL) memset(out, 0, sizeof *out);
-    if (copy.release != NULL) copy.release(copy.context);
-  }
+  if (!read_options(&copy, options)) return status;
+  if (out != NULL) status = connect_with(&copy, out);
+  if (status != MULTICAST_OK && copy.release != NULL) copy.release(copy.context);
   return status;
 }
 
 /* ---- Waiting and statistics ------------------------------------------------------------------ */
 
 /* Under the lock. Whether all up to a ticket is over: both lists are in order. */
-static bool is_flushed(const client *c, uint64_t ticket) {
-  return c->names.first_change == NULL && c->unanswered == 0 &&
+static bool is_flushed(const mqtt_client *c, uint64_t ticket) {
+  const publication *first = c->base.outbox.first;
+  return c->base.names.first_change == NULL && c->unanswered == 0 &&
          (c->sending_count == 0 || c->sending[0].ticket > ticket) &&
-         (c->first == NULL || c->first->ticket > ticket);
+         (first == NULL || first->ticket > ticket);
 }
 
-static multicast_status wait_until_flushed(client *c, uint64_t timeout_ns) {
-  multicast_status status = MULTICAST_OK;
-  uint64_t start = now_ns(), deadline = start + timeout_ns, ticket;
-  struct timespec until;
-  if (deadline < start || deadline > INT64_MAX) deadline = INT64_MAX;
-  until = time_of_ns(deadline);
-  if (client_is_in_child(c) || pthread_equal(pthread_self(), c->thread))
-    return MULTICAST_ERROR_STATE;
-  pthread_mutex_lock(&c->lock);
-  ticket = c->tickets;
-  while (status == MULTICAST_OK && !is_flushed(c, ticket)) {
-    if (c->is_stopping) status = MULTICAST_ERROR_INVALID_HANDLE;
-    else if (timeout_ns == 0 ||
-             pthread_cond_timedwait(&c->changed, &c->lock, &until) == ETIMEDOUT)
-      status = MULTICAST_ERROR_TIMEOUT;
+static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
+  const mqtt_client *c = (const mqtt_client *)base;
+  const uint64_t ticket = base->outbox.tickets;
+  while (!is_flushed(c, ticket)) {
+    if (base->is_stopping) return MULTICAST_ERROR_INVALID_HANDLE;
+    if (!client_wait_until(base, deadline)) return MULTICAST_ERROR_TIMEOUT;
   }
-  pthread_mutex_unlock(&c->lock);
-  return status;
+  return MULTICAST_OK;
 }
 
 multicast_status multicast_mqtt_flush(const multicast_transport *transport, uint64_t timeout_ns) {
-  client *c = find_client(transport);
-  multicast_status status;
-  if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
-  status = wait_until_flushed(c, timeout_ns);
-  client_release(c);
-  return status;
+  return client_flush(transport, timeout_ns, wait_until_flushed);
+}
+
+static void fill_stats(const client *base, void *stats) {
+  const mqtt_client *c = (const mqtt_client *)base;
+  const counts *n = &base->counts;
+  multicast_mqtt_stats *out = stats;
+  out->protocol = c->used_protocol;
+  out->names = (uint32_t)base->names.wanted;
+  out->connections = n->connections;
+  out->published = base->outbox.tickets;
+  out->waiting = base->outbox.waiting;
+  out->sending = (uint64_t)c->sending_count;
+  out->sent = n->sent;
+  out->dropped = n->dropped;
+  out->rejected = n->rejected;
+  out->refused = n->refused;
+  out->received = n->received;
+  out->delivered = n->delivered;
+  out->echoes = c->echoes;
+  out->ignored = n->ignored;
+  out->lost = n->lost;
 }
 
 multicast_status multicast_mqtt_get_stats(const multicast_transport *transport,
                                           multicast_mqtt_stats *out) {
-  multicast_status status = MULTICAST_ERROR_STATE;
-  multicast_mqtt_stats stats;
-  client *c = find_client(transport);
-  if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
-  if (!client_is_in_child(c)) {
-    pthread_mutex_lock(&c->lock);
-    stats = c->stats;
-    stats.sending = (uint64_t)c->sending_count;
-    stats.names = (uint32_t)c->names.wanted;
-    pthread_mutex_unlock(&c->lock);
-    status = struct_write(out, &stats, sizeof stats) ? MULTICAST_OK
-                                                     : MULTICAST_ERROR_INVALID_ARGUMENT;
-  }
-  client_release(c);
-  return status;
+  multicast_mqtt_stats stats = multicast_mqtt_stats_default();
+  return client_get_stats(transport, out, &stats, sizeof stats, fill_stats);
 }

@@ -1,3 +1,3 @@
-#include "client.h"
+#include "mqtt.h"
 
 const coding topic_coding = {'/', '#', "+#/$%", true};

@@ -1,4 +1,4 @@
-#include "client.h"
+#include "nats.h"
 
 #include <string.h>
 

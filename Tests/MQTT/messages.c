@@ -2,7 +2,7 @@
 
 #include "broker.h"
 
-#include "../../Sources/MulticastMQTT/client.h"
+#include "../../Sources/MulticastMQTT/mqtt.h"
 
 static void expect_arrival(uint32_t qos, uint32_t protocol) {
   broker b;

@@ -2,7 +2,7 @@
 
 #include "broker.h"
 
-#include "../../Sources/MulticastNATS/client.h"
+#include "../../Sources/MulticastNATS/nats.h"
 
 /* ---- Two transports -------------------------------------------------------------------------- */
 

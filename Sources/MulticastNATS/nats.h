@@ -1,0 +1,64 @@
+/* What the files of libmulticast-nats share. README.md describes them. */
+
+#ifndef MULTICAST_NATS_NATS_H
+#define MULTICAST_NATS_NATS_H
+
+#include "../MulticastTransports/client.h"
+
+#include <multicast_nats.h>
+
+/* As nats/nats.h declares them. */
+struct __natsConnection;
+struct __natsOptions;
+struct __natsStatistics;
+struct __natsSubscription;
+
+/* ---- Subjects -------------------------------------------------------------------------------- */
+
+extern const coding subject_coding;
+bool subject_is_prefix(const char *prefix);
+
+/* ---- The client ------------------------------------------------------------------------------ */
+
+enum {
+  REASON_SIZE = 512,
+  REFUSED_SUBSCRIPTION = 0,
+  REFUSED_PUBLICATION = 1,
+  REFUSALS = 2
+};
+
+typedef struct nats_client {
+  client base; /* a name has a natsSubscription, which only the thread uses */
+
+  /* Not changed after the thread has begun. */
+  multicast_nats_options options; /* its texts are copies */
+  struct __natsOptions *how;      /* the same for libnats */
+
+  /* Under the lock. */
+  bool has_to_write;                   /* libnats has bytes for the socket */
+  struct __natsConnection *connection; /* NULL: none. Only the thread sets it */
+  unsigned flushes;                    /* calls that use the connection now */
+  uint64_t handed;                     /* the ticket of the last one that libnats has had */
+  uint64_t told; /* so many changes of names libnats has had on this connection */
+  uint64_t confirmed, confirmed_changes; /* what the server has answered after */
+  char refusals[REFUSALS][REASON_SIZE];  /* what the server does not permit; empty, or to be told */
+
+  /* Only the thread uses these. */
+  int socket;
+  bool has_ended;        /* the connection */
+  const char *end_reason; /* NULL: libnats knows it */
+  uint64_t heard_at, asked_at;
+  struct __natsStatistics *counts; /* of the connection */
+  uint64_t handed_before;          /* `received` when this connection began */
+  uint64_t counted_at;
+} nats_client;
+
+/* Releases it on a thread of libnats. All transports share that: `release` runs on another one. */
+void client_release_elsewhere(nats_client *c);
+
+/* The thread. */
+bool session_run(client *c);
+void session_end(client *c);
+int session_set_callbacks(nats_client *c); /* of `how`; a natsStatus */
+
+#endif

@@ -1,0 +1,133 @@
+/* What arrives: it waits in a list, and the thread delivers it. */
+
+#include "client.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t cost_of(const arrival *a) { return sizeof *a + a->size + strlen(a->name) + 1; }
+
+static arrival *create(const char *name, uint32_t event, span payload) {
+  size_t name_size = strlen(name) + 1, whole = sizeof(arrival) + payload.size + name_size;
+  size_t rounded = (whole + _Alignof(arrival) - 1) / _Alignof(arrival) * _Alignof(arrival);
+  arrival *a = aligned_alloc(_Alignof(arrival), rounded);
+  if (a == NULL) return NULL;
+  a->next = NULL;
+  a->size = payload.size;
+  a->event = event;
+  if (payload.size > 0) memcpy(a->payload, payload.at, payload.size);
+  a->name = memcpy(a->payload + payload.size, name, name_size);
+  return a;
+}
+
+void client_receive(client *c, const char *name, uint32_t event, span payload) {
+  bool is_ours = name != NULL && payload.size <= c->settings.max_payload;
+  arrival *a = is_ours ? create(name, event, payload) : NULL;
+  pthread_mutex_lock(&c->lock);
+  ++c->counts.received;
+  if (!is_ours) {
+    ++c->counts.ignored;
+  } else if (a == NULL || c->is_stopping) {
+    ++c->counts.lost;
+    free(a);
+  } else {
+    c->arrived_bytes += cost_of(a);
+    *(c->first_arrival == NULL ? &c->first_arrival : &c->last_arrival->next) = a;
+    c->last_arrival = a;
+    client_wake(c);
+  }
+  pthread_mutex_unlock(&c->lock);
+}
+
+static int64_t deliver_to_observers(const client *c, const arrival *a) {
+  return multicast_broadcaster_deliver(c->settings.broadcaster, a->name, a->event,
+                                       a->size == 0 ? NULL : a->payload, a->size);
+}
+
+/* ---- On the thread --------------------------------------------------------------------------- */
+
+static void free_arrival(const void *payload, size_t size) {
+  (void)size;
+  free((void *)(uintptr_t)payload);
+}
+
+/* Delivers one, or queues it for the delegate of the inbox. Returns which number to count up. */
+static uint64_t *deliver_one(client *c, arrival *a) {
+  const unsigned forks = process_forks();
+  int64_t result;
+  if (c->inbox.id != 0) {
+    multicast_invocation how = multicast_invocation_default();
+    how.payload = a;
+    how.release = free_arrival;
+    result = multicast_invoke_with(c->inbox, &how, NULL);
+    client_end_in_child(forks); /* a queue may call a function, too */
+    return result < 1 ? &c->counts.lost : NULL;
+  }
+  result = deliver_to_observers(c, a);
+  client_end_in_child(forks);
+  free(a);
+  return result < 0 ? &c->counts.lost : &c->counts.delivered;
+}
+
+void client_deliver(client *c, size_t most) {
+  while (most-- > 0) {
+    uint64_t *counter, cost;
+    bool may_go;
+    arrival *a;
+    pthread_mutex_lock(&c->lock);
+    a = c->first_arrival;
+    if (a != NULL) c->first_arrival = a->next;
+    may_go = c->is_away = a != NULL && !c->is_stopping;
+    pthread_mutex_unlock(&c->lock);
+    if (a == NULL) return;
+    cost = cost_of(a);
+    if (!may_go) {
+      free(a);
+      continue;
+    }
+    counter = deliver_one(c, a);
+    pthread_mutex_lock(&c->lock);
+    c->is_away = false;
+    c->arrived_bytes -= cost;
+    if (counter != NULL) ++*counter;
+    pthread_mutex_unlock(&c->lock);
+  }
+}
+
+void client_free_arrivals(client *c) {
+  while (c->first_arrival != NULL) {
+    arrival *a = c->first_arrival;
+    c->first_arrival = a->next;
+    free(a);
+  }
+}
+
+/* ---- The inbox ------------------------------------------------------------------------------- */
+
+static void deliver_from_inbox(void *context, uint32_t event, const void *payload, size_t size) {
+  client *c = context;
+  const unsigned forks = process_forks();
+  int64_t result = deliver_to_observers(c, payload);
+  (void)event, (void)size;
+  if (forks != process_forks()) return;
+  pthread_mutex_lock(&c->lock);
+  ++*(result < 0 ? &c->counts.lost : &c->counts.delivered);
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void release_inbox(void *context) { client_release(context); }
+
+multicast_status client_create_inbox(client *c) {
+  multicast_delegate delegate = {deliver_from_inbox, c};
+  multicast_add_options how = multicast_add_options_default();
+  multicast_status status;
+  if (c->settings.queue.id == 0) return MULTICAST_OK;
+  c->inbox = multicast_create();
+  if (c->inbox.id == 0) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  how.queue = c->settings.queue;
+  how.release = release_inbox;
+  client_retain(c);
+  status = multicast_add(c->inbox, delegate, &how, NULL); /* releases if it fails */
+  if (status != MULTICAST_OK) multicast_destroy(c->inbox);
+  return status;
+}

@@ -1,0 +1,156 @@
+/* What the clients of all engines have: a thread with a connection, and what others hand to it. An
+ * engine's own client begins with this one. */
+
+#ifndef MULTICAST_TRANSPORTS_CLIENT_H
+#define MULTICAST_TRANSPORTS_CLIENT_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "coding.h"
+#include "names.h"
+#include "outbox.h"
+#include "process.h"
+#include "settings.h"
+#include "structs.h"
+
+#include <poll.h>
+
+enum { HEADER_MAX_SIZE = 16 };
+
+typedef struct client client;
+
+/* ---- What it has ----------------------------------------------------------------------------- */
+
+typedef struct engine {
+  const coding *coding;
+  const char *thread_name;
+  /* Of a publication. NULL: it has no header, and none is retained. */
+  size_t (*write_header)(const client *c, unsigned char *header, span payload);
+  bool (*retains)(const client *c, const char *name, uint32_t event); /* a caller's function */
+  /* On the thread: one connection, to its end. Whether to try again at once. */
+  bool (*run)(client *c);
+  void (*end)(client *c); /* on the thread, when it ends */
+  void (*free)(client *c); /* what the engine's own client has; also in the child of a fork */
+} engine;
+
+/* Arrivals: what is to be delivered. */
+typedef struct arrival {
+  struct arrival *next;
+  size_t size;
+  const char *name; /* behind the payload */
+  uint32_t event;
+  _Alignas(16) unsigned char payload[];
+} arrival;
+
+/* Those of the statistics that all engines have, but for those of the outbox. */
+typedef struct counts {
+  uint64_t connections, sending, sent, dropped, rejected, refused;
+  uint64_t received, delivered, ignored, lost;
+} counts;
+
+struct client {
+  /* Not changed after the thread has begun. */
+  const engine *engine;
+  settings settings;
+  void (*release)(void *context); /* NULL while connecting may still fail: the caller releases */
+  multicast inbox;                /* its delegate delivers on the thread that runs the queue */
+  pthread_t thread;
+  int wakeup; /* eventfd */
+  unsigned fork_count;
+
+  int references; /* the transport's, the threads', the inbox's, the engine's, of running calls */
+
+  /* Under the lock. */
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  bool is_stopping;
+  bool is_away; /* the thread is in a caller's function, or waits for the system to connect */
+  bool is_done; /* the thread has ended */
+  bool is_asleep;
+  bool may_publish; /* while it is asleep: it would send a publication */
+  bool is_connected;
+  uint64_t largest; /* payload that the broker takes; 0: it has not said */
+  outbox outbox;
+  names names;
+  arrival *first_arrival, *last_arrival;
+  uint64_t arrived_bytes; /* of those, and of the one that is delivered */
+  counts counts;
+
+  /* Only the thread uses these. */
+  uint64_t connected_at; /* 0: not in this try */
+  unsigned failures;
+};
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+/* A client of so many bytes, with a lock; what it has not here is zeros. NULL: out of memory. */
+client *client_create(const engine *e, size_t size, const settings *s);
+
+/* Starts the thread. It may call functions of the caller before this returns. If it fails, the
+ * client is to be released. */
+multicast_status client_begin(client *c, void (*release)(void *context), multicast_transport *out);
+
+/* Ends the thread. Waits for it, unless it is this one, or in a caller's function: that may wait
+ * for this thread. */
+void client_stop(client *c);
+
+void client_retain(client *c);
+void client_release(client *c);
+bool client_drop(client *c); /* the same, but whether the caller is to call client_free() */
+void client_free(client *c);
+
+/* Whether this is the child of a fork: the thread is not here, and the locks may be taken. */
+bool client_is_in_child(const client *c);
+
+/* The tree of all clients. */
+bool clients_add(client *c); /* false: out of memory */
+void clients_remove(client *c);
+
+/* ---- The thread ------------------------------------------------------------------------------ */
+
+bool client_is_stopping(client *c);
+void client_wake(client *c); /* under the lock */
+
+/* To be called under the lock, which it gives up. Looks at the socket; without work, waits so long
+ * for it or for client_wake(). */
+void client_poll(client *c, struct pollfd *socket, bool has_work, int timeout_ms);
+
+/* Under the lock. Waits for `changed`. False: the time is over. */
+bool client_wait_until(client *c, uint64_t deadline);
+
+/* While the thread is away, a release of the transport does not wait for it. False: that has been
+ * called already, and no function of a caller may be called any more. */
+bool client_go_away(client *c);
+void client_come_back(client *c);
+
+/* To be called after a function of a caller, with process_forks() of before. If that has forked,
+ * this is the child: its only thread is this one, and the client and the connection are the
+ * parent's. The thread ends. */
+void client_end_in_child(unsigned forks);
+
+/* Calls `changed` of the options. */
+void client_tell(client *c, uint32_t state, int32_t code, const char *reason);
+
+/* ---- The transport's functions --------------------------------------------------------------- */
+
+multicast_transport client_transport(client *c);
+
+/* Finds the client of a transport and calls the function under its lock; `wait` may give that up
+ * meanwhile. */
+multicast_status client_flush(const multicast_transport *transport, uint64_t timeout_ns,
+                              multicast_status (*wait)(client *c, uint64_t deadline));
+/* `stats` has so many bytes, and is written to `out`. */
+multicast_status client_get_stats(const multicast_transport *transport, void *out, void *stats,
+                                  size_t size, void (*fill)(const client *c, void *stats));
+
+/* ---- Arrivals -------------------------------------------------------------------------------- */
+
+/* On any thread. Counts a message, and has its payload delivered; without a name it is ignored. */
+void client_receive(client *c, const char *name, uint32_t event, span payload);
+/* Delivers so many at most, or queues them for the delegate of the inbox. */
+void client_deliver(client *c, size_t most);
+multicast_status client_create_inbox(client *c);
+void client_free_arrivals(client *c); /* under the lock */
+
+#endif

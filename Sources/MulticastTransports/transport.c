@@ -1,0 +1,112 @@
+/* The functions of a transport. They check arguments and pass work on to the thread. */
+
+#include "client.h"
+
+#include <stdlib.h>
+
+/* Under the lock. Whether a payload of this size may be appended now. */
+static multicast_status check(const client *c, size_t size) {
+  const settings *s = &c->settings;
+  if (c->largest > 0 && size > c->largest) return MULTICAST_ERROR_LIMIT;
+  if (c->is_stopping || (s->refuses_offline && !c->is_connected)) return MULTICAST_ERROR_STATE;
+  return c->outbox.waiting < s->capacity || s->overflow == MULTICAST_OVERFLOW_DROP_OLDEST
+             ? MULTICAST_OK
+             : MULTICAST_ERROR_QUEUE_FULL;
+}
+
+/* Under the lock. */
+static void append(client *c, publication *p) {
+  if (c->outbox.waiting >= c->settings.capacity) {
+    free(outbox_take(&c->outbox));
+    ++c->counts.dropped;
+  }
+  outbox_append(&c->outbox, p);
+  if (c->may_publish) client_wake(c); /* else it is sent when others were */
+}
+
+static publication *create(const client *c, const char *name, uint32_t event, span payload) {
+  const engine *e = c->engine;
+  char address[ADDRESS_MAX_SIZE];
+  unsigned char written[HEADER_MAX_SIZE];
+  span header = {written, e->write_header == NULL ? 0 : e->write_header(c, written, payload)};
+  size_t size = coding_write(e->coding, address, c->settings.prefix, name, event);
+  publication *p = publication_create(address, size, header, payload);
+  if (p != NULL) p->is_retained = e->retains != NULL && e->retains(c, name, event);
+  return p;
+}
+
+static multicast_status publish(void *context, const char *protocol, uint32_t event,
+                                const void *payload, size_t size) {
+  client *c = context;
+  multicast_status status = MULTICAST_ERROR_LIMIT;
+  const unsigned forks = process_forks();
+  span given = {payload, size};
+  publication *p = NULL;
+  if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
+  if (name_size(protocol) == 0 || (payload == NULL && size > 0))
+    return MULTICAST_ERROR_INVALID_ARGUMENT;
+  if (size <= c->settings.max_payload) {
+    p = create(c, protocol, event, given);
+    status = MULTICAST_ERROR_OUT_OF_MEMORY;
+  }
+  if (forks != process_forks()) { /* a caller's function has forked */
+    free(p);
+    return MULTICAST_ERROR_STATE;
+  }
+  pthread_mutex_lock(&c->lock);
+  if (p != NULL) status = check(c, size);
+  if (status == MULTICAST_OK) append(c, p);
+  else ++c->counts.refused;
+  pthread_mutex_unlock(&c->lock);
+  if (status != MULTICAST_OK) free(p);
+  return status;
+}
+
+/* False: out of memory. */
+static bool want(client *c, const char *name, bool is_wanted) {
+  bool is_done;
+  pthread_mutex_lock(&c->lock);
+  is_done = names_want(&c->names, name, is_wanted);
+  client_wake(c);
+  pthread_mutex_unlock(&c->lock);
+  return is_done;
+}
+
+static multicast_status subscribe(void *context, const char *protocol) {
+  client *c = context;
+  if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
+  if (name_size(protocol) == 0) return MULTICAST_ERROR_INVALID_ARGUMENT;
+  return want(c, protocol, true) ? MULTICAST_OK : MULTICAST_ERROR_OUT_OF_MEMORY;
+}
+
+static void unsubscribe(void *context, const char *protocol) {
+  client *c = context;
+  if (!client_is_in_child(c) && name_size(protocol) > 0) want(c, protocol, false);
+}
+
+/* The threads and their calls are not here: what is left are this reference and the inbox's. */
+static void release_in_child(client *c) {
+  __atomic_store_n(&c->references, c->inbox.id != 0 ? 2 : 1, __ATOMIC_RELAXED);
+  if (c->inbox.id != 0) multicast_destroy(c->inbox);
+}
+
+static void release(void *context) {
+  client *c = context;
+  clients_remove(c);
+  if (client_is_in_child(c)) {
+    release_in_child(c);
+  } else {
+    client_stop(c);
+  }
+  client_release(c);
+}
+
+multicast_transport client_transport(client *c) {
+  multicast_transport transport = multicast_transport_default();
+  transport.context = c;
+  transport.publish = publish;
+  transport.subscribe = subscribe;
+  transport.unsubscribe = unsubscribe;
+  transport.release = release;
+  return transport;
+}
