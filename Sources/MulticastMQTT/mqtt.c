@@ -12,7 +12,6 @@
 enum {
   OPTIONS_SIZE = 192, /* of version 1.1 */
   STATS_SIZE = 120,
-  PAYLOAD_DEFAULT = 16 << 20,
   PAYLOAD_MAX = (1 << 28) - 1024,
   /* With the two of each topic: more than 200 are no topic for libmosquitto and for mosquitto. */
   PREFIX_MAX_SLASHES = 198
@@ -20,13 +19,8 @@ enum {
 _Static_assert(sizeof(multicast_mqtt_options) == OPTIONS_SIZE, "the header says so");
 _Static_assert(sizeof(multicast_mqtt_stats) == STATS_SIZE, "the header says so");
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool is_ready;
-
 /* libmosquitto counts its users, and stays ready to the end of the process. */
-static void start(void) {
-  is_ready = process_watch_forks() && mosquitto_lib_init() == MOSQ_ERR_SUCCESS;
-}
+static bool start(void) { return mosquitto_lib_init() == MOSQ_ERR_SUCCESS; }
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
@@ -90,7 +84,8 @@ static settings settings_of(const multicast_mqtt_options *o) {
                 .reconnect_max_ns = o->reconnect_max_ns,
                 .connect_timeout_ns = o->connect_timeout_ns,
                 .changed = o->changed,
-                .context = o->context};
+                .context = o->context,
+                .release = o->release};
   return s;
 }
 
@@ -124,14 +119,6 @@ static void free_client(client *base) {
   if (c->mosquitto != NULL && !client_is_in_child(base)) mosquitto_destroy(c->mosquitto);
   texts_free(&c->options, option_texts, TEXTS);
 }
-
-static const engine mqtt = {.coding = &topic_coding,
-                            .thread_name = "multicast-mqtt",
-                            .write_header = write_header,
-                            .retains = is_retained,
-                            .run = session_run,
-                            .end = session_end,
-                            .free = free_client};
 
 /* ---- Connecting ------------------------------------------------------------------------------ */
 
@@ -200,40 +187,40 @@ static multicast_status create_mosquitto(mqtt_client *c) {
   return use_tls(c);
 }
 
-/* Makes all that the client needs but its thread. */
-static multicast_status prepare(mqtt_client *c) {
+static multicast_status prepare(client *base, const void *options) {
+  mqtt_client *c = (mqtt_client *)base;
+  c->options = *(const multicast_mqtt_options *)options;
   if (!texts_copy(&c->options, option_texts, TEXTS)) return MULTICAST_ERROR_OUT_OF_MEMORY;
-  c->base.settings.prefix = c->options.topic_prefix;
+  base->settings.prefix = c->options.topic_prefix;
   if (getrandom(c->sender, SENDER_SIZE, 0) != SENDER_SIZE) return MULTICAST_ERROR_SYSTEM;
   return create_mosquitto(c);
 }
 
-static multicast_status connect_with(multicast_mqtt_options *options, multicast_transport *out) {
-  settings s = settings_of(options);
-  multicast_status status;
-  mqtt_client *c;
-  pthread_once(&once, start);
-  if (!is_ready) return MULTICAST_ERROR_SYSTEM;
-  set_defaults(options);
-  if (!are_valid(options)) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  status = settings_complete(&s, PAYLOAD_DEFAULT, PAYLOAD_MAX);
-  if (status != MULTICAST_OK) return status;
-  c = (mqtt_client *)client_create(&mqtt, sizeof *c, &s);
-  if (c == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
-  c->options = *options;
-  status = prepare(c);
-  if (status == MULTICAST_OK) status = client_begin(&c->base, options->release, out);
-  if (status != MULTICAST_OK) client_release(&c->base);
-  return status;
-}
+static const engine mqtt = {.coding = &topic_coding,
+                            .thread_name = "multicast-mqtt",
+                            .size = sizeof(mqtt_client),
+                            .default_payload = 16u << 20,
+                            .largest_payload = PAYLOAD_MAX,
+                            .start = start,
+                            .prepare = prepare,
+                            .write_header = write_header,
+                            .retains = is_retained,
+                            .run = session_run,
+                            .end = session_end,
+                            .free = free_client};
 
 multicast_status multicast_mqtt_connect(const multicast_mqtt_options *options,
                                         multicast_transport *out) {
   multicast_status status = MULTICAST_ERROR_INVALID_ARGUMENT;
   multicast_mqtt_options copy;
+  settings s;
   if (out != NULL) memset(out, 0, sizeof *out);
   if (!read_options(&copy, options)) return status;
-  if (out != NULL) status = connect_with(&copy, out);
+  set_defaults(&copy);
+  if (out != NULL && are_valid(&copy)) {
+    s = settings_of(&copy);
+    status = client_connect(&mqtt, &s, &copy, out);
+  }
   if (status != MULTICAST_OK && copy.release != NULL) copy.release(copy.context);
   return status;
 }

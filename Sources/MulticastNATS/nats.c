@@ -18,18 +18,17 @@ _Static_assert(sizeof(multicast_nats_stats) == STATS_SIZE, "the header says so")
 
 /* ---- The process ----------------------------------------------------------------------------- */
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool is_ready;
-
-static void start(void) {
+static bool start(void) {
+  bool is_ready;
   struct sigaction kept;
   sigset_t before;
   process_block_signals(&before);
   /* nats_Open() has the process ignore SIGPIPE. The thread blocks it: that is enough. */
   sigaction(SIGPIPE, NULL, &kept);
-  is_ready = nats_Open(-1) == NATS_OK && process_watch_forks();
+  is_ready = nats_Open(-1) == NATS_OK;
   sigaction(SIGPIPE, &kept, NULL);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return is_ready;
 }
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -114,7 +113,8 @@ static settings settings_of(const multicast_nats_options *o) {
                 .reconnect_max_ns = o->reconnect_max_ns,
                 .connect_timeout_ns = o->connect_timeout_ns,
                 .changed = o->changed,
-                .context = o->context};
+                .context = o->context,
+                .release = o->release};
   return s;
 }
 
@@ -148,15 +148,9 @@ static void *free_on_thread(void *c) {
 void client_release_elsewhere(nats_client *c) {
   pthread_t thread;
   if (!client_drop(&c->base)) return;
-  if (c->base.release == NULL || process_start_thread(&thread, free_on_thread, c) != 0)
+  if (c->base.settings.release == NULL || process_start_thread(&thread, free_on_thread, c) != 0)
     client_free(&c->base);
 }
-
-static const engine nats = {.coding = &subject_coding,
-                            .thread_name = "multicast-nats",
-                            .run = session_run,
-                            .end = session_end,
-                            .free = free_client};
 
 /* ---- Connecting ------------------------------------------------------------------------------ */
 
@@ -258,44 +252,42 @@ static multicast_status status_of(natsStatus status) {
   }
 }
 
-/* Makes all that the client needs but its thread. */
-static multicast_status prepare(nats_client *c) {
+static multicast_status prepare(client *base, const void *options) {
+  nats_client *c = (nats_client *)base;
   natsStatus status;
+  c->options = *(const multicast_nats_options *)options;
+  c->socket = -1;
   if (!texts_copy(&c->options, option_texts, TEXTS)) return MULTICAST_ERROR_OUT_OF_MEMORY;
-  c->base.settings.prefix = c->options.subject_prefix;
+  base->settings.prefix = c->options.subject_prefix;
   status = natsOptions_Create(&c->how);
   if (status == NATS_OK) status = natsStatistics_Create(&c->counts);
   if (status == NATS_OK) status = set_options(c);
   return status_of(status);
 }
 
-static multicast_status connect_with(multicast_nats_options *options, multicast_transport *out) {
-  settings s = settings_of(options);
-  multicast_status status;
-  nats_client *c;
-  pthread_once(&once, start);
-  if (!is_ready) return MULTICAST_ERROR_SYSTEM;
-  set_defaults(options);
-  if (!are_valid(options)) return MULTICAST_ERROR_INVALID_ARGUMENT;
-  status = settings_complete(&s, PAYLOAD_MAX, PAYLOAD_MAX);
-  if (status != MULTICAST_OK) return status;
-  c = (nats_client *)client_create(&nats, sizeof *c, &s);
-  if (c == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
-  c->options = *options;
-  c->socket = -1;
-  status = prepare(c);
-  if (status == MULTICAST_OK) status = client_begin(&c->base, options->release, out);
-  if (status != MULTICAST_OK) client_release(&c->base);
-  return status;
-}
+static const engine nats = {.coding = &subject_coding,
+                            .thread_name = "multicast-nats",
+                            .size = sizeof(nats_client),
+                            .default_payload = PAYLOAD_MAX,
+                            .largest_payload = PAYLOAD_MAX,
+                            .start = start,
+                            .prepare = prepare,
+                            .run = session_run,
+                            .end = session_end,
+                            .free = free_client};
 
 multicast_status multicast_nats_connect(const multicast_nats_options *options,
                                         multicast_transport *out) {
   multicast_status status = MULTICAST_ERROR_INVALID_ARGUMENT;
   multicast_nats_options copy;
+  settings s;
   if (out != NULL) memset(out, 0, sizeof *out);
   if (!read_options(&copy, options)) return status;
-  if (out != NULL) status = connect_with(&copy, out);
+  set_defaults(&copy);
+  if (out != NULL && are_valid(&copy)) {
+    s = settings_of(&copy);
+    status = client_connect(&nats, &s, &copy, out);
+  }
   if (status != MULTICAST_OK && copy.release != NULL) copy.release(copy.context);
   return status;
 }

@@ -7,26 +7,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* ---- Life ------------------------------------------------------------------------------------ */
-
-client *client_create(const engine *e, size_t size, const settings *s) {
-  pthread_condattr_t attributes;
-  client *c = calloc(1, size);
-  if (c == NULL || pthread_condattr_init(&attributes) != 0) {
-    free(c);
-    return NULL;
-  }
-  c->engine = e;
-  c->settings = *s;
-  c->references = 1;
-  c->wakeup = -1;
-  c->fork_count = process_forks();
-  pthread_mutex_init(&c->lock, NULL);
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(&c->changed, &attributes);
-  pthread_condattr_destroy(&attributes);
-  return c;
-}
+/* ---- References ------------------------------------------------------------------------------ */
 
 bool client_is_in_child(const client *c) { return c->fork_count != process_forks(); }
 
@@ -50,7 +31,7 @@ void client_free(client *c) {
     pthread_mutex_destroy(&c->lock);
   }
   c->engine->free(c);
-  if (c->release != NULL) c->release(c->settings.context);
+  if (c->settings.release != NULL) c->settings.release(c->settings.context);
   free(c);
 }
 
@@ -155,6 +136,26 @@ static void *run(void *argument) {
 
 /* ---- Beginning and end ----------------------------------------------------------------------- */
 
+static client *create(const engine *e, const settings *s) {
+  pthread_condattr_t attributes;
+  client *c = calloc(1, e->size);
+  if (c == NULL || pthread_condattr_init(&attributes) != 0) {
+    free(c);
+    return NULL;
+  }
+  c->engine = e;
+  c->settings = *s;
+  c->settings.release = NULL;
+  c->references = 1;
+  c->wakeup = -1;
+  c->fork_count = process_forks();
+  pthread_mutex_init(&c->lock, NULL);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&c->changed, &attributes);
+  pthread_condattr_destroy(&attributes);
+  return c;
+}
+
 static multicast_status start_thread(client *c) {
   int result;
   client_retain(c);
@@ -168,29 +169,39 @@ static multicast_status start_thread(client *c) {
   return result == ENOMEM ? MULTICAST_ERROR_OUT_OF_MEMORY : MULTICAST_ERROR_SYSTEM;
 }
 
-/* With an inbox. */
-static multicast_status begin(client *c, void (*release)(void *context), multicast_transport *out) {
-  multicast_status status;
-  if (!clients_add(c)) return MULTICAST_ERROR_OUT_OF_MEMORY;
-  /* Before the thread: what it calls may use these. */
-  *out = client_transport(c);
-  c->release = release;
-  status = start_thread(c);
-  if (status == MULTICAST_OK) return status;
-  c->release = NULL;
-  clients_remove(c);
-  memset(out, 0, sizeof *out);
-  return status;
-}
-
-multicast_status client_begin(client *c, void (*release)(void *context), multicast_transport *out) {
+static multicast_status begin(client *c, const settings *s, multicast_transport *out) {
   multicast_status status;
   c->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (c->wakeup < 0) return MULTICAST_ERROR_SYSTEM;
   status = client_create_inbox(c);
   if (status != MULTICAST_OK) return status;
-  status = begin(c, release, out);
-  if (status != MULTICAST_OK && c->inbox.id != 0) multicast_destroy(c->inbox);
+  status = MULTICAST_ERROR_OUT_OF_MEMORY;
+  if (clients_add(c)) {
+    /* Before the thread: what it calls may use these. */
+    *out = client_transport(c);
+    c->settings.release = s->release;
+    status = start_thread(c);
+    if (status == MULTICAST_OK) return status;
+    c->settings.release = NULL;
+    clients_remove(c);
+    memset(out, 0, sizeof *out);
+  }
+  if (c->inbox.id != 0) multicast_destroy(c->inbox);
+  return status;
+}
+
+multicast_status client_connect(const engine *e, settings *s, const void *options,
+                                multicast_transport *out) {
+  multicast_status status;
+  client *c;
+  if (!process_start(e->start)) return MULTICAST_ERROR_SYSTEM;
+  status = settings_complete(s, e->default_payload, e->largest_payload);
+  if (status != MULTICAST_OK) return status;
+  c = create(e, s);
+  if (c == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  status = e->prepare(c, options);
+  if (status == MULTICAST_OK) status = begin(c, s, out);
+  if (status != MULTICAST_OK) client_release(c);
   return status;
 }
 

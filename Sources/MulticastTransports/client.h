@@ -25,6 +25,11 @@ typedef struct client client;
 typedef struct engine {
   const coding *coding;
   const char *thread_name;
+  size_t size; /* of the engine's own client */
+  uint32_t default_payload, largest_payload;
+  bool (*start)(void); /* once in a process; false: the engine cannot be used */
+  /* Copies the options, and makes all that the engine's client needs but its thread. */
+  multicast_status (*prepare)(client *c, const void *options);
   /* Of a publication. NULL: it has no header, and none is retained. */
   size_t (*write_header)(const client *c, unsigned char *header, span payload);
   bool (*retains)(const client *c, const char *name, uint32_t event); /* a caller's function */
@@ -52,9 +57,8 @@ typedef struct counts {
 struct client {
   /* Not changed after the thread has begun. */
   const engine *engine;
-  settings settings;
-  void (*release)(void *context); /* NULL while connecting may still fail: the caller releases */
-  multicast inbox;                /* its delegate delivers on the thread that runs the queue */
+  settings settings; /* `release` is NULL while connecting may fail: the caller releases */
+  multicast inbox;   /* its delegate delivers on the thread that runs the queue */
   pthread_t thread;
   int wakeup; /* eventfd */
   unsigned fork_count;
@@ -84,12 +88,10 @@ struct client {
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-/* A client of so many bytes, with a lock; what it has not here is zeros. NULL: out of memory. */
-client *client_create(const engine *e, size_t size, const settings *s);
-
-/* Starts the thread. It may call functions of the caller before this returns. If it fails, the
- * client is to be released. */
-multicast_status client_begin(client *c, void (*release)(void *context), multicast_transport *out);
+/* Makes a client and starts its thread. That may call functions of the caller before this returns.
+ * If that fails, `release` of the settings has not been called. */
+multicast_status client_connect(const engine *e, settings *s, const void *options,
+                                multicast_transport *out);
 
 /* Ends the thread. Waits for it, unless it is this one, or in a caller's function: that may wait
  * for this thread. */
@@ -97,7 +99,7 @@ void client_stop(client *c);
 
 void client_retain(client *c);
 void client_release(client *c);
-bool client_drop(client *c); /* the same, but whether the caller is to call client_free() */
+bool client_drop(client *c); /* the same, but does not free: whether the caller is to */
 void client_free(client *c);
 
 /* Whether this is the child of a fork: the thread is not here, and the locks may be taken. */

@@ -13,8 +13,18 @@ static void in_child(void) {
   process_unlock();
 }
 
-bool process_watch_forks(void) {
-  return pthread_atfork(process_lock, process_unlock, in_child) == 0;
+static bool (*start_engine)(void);
+static bool is_ready;
+
+static void start(void) {
+  is_ready = pthread_atfork(process_lock, process_unlock, in_child) == 0 && start_engine();
+}
+
+bool process_start(bool (*engine)(void)) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  __atomic_store_n(&start_engine, engine, __ATOMIC_RELAXED); /* several threads store the same */
+  pthread_once(&once, start);
+  return is_ready;
 }
 
 unsigned process_forks(void) { return fork_count; }

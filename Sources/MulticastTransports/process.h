@@ -15,8 +15,9 @@
 static const uint64_t ns_of_second = 1000000000u;
 static const uint64_t ns_of_millisecond = 1000000u;
 
-/* Has forks counted, once. False: out of memory. */
-bool process_watch_forks(void);
+/* Once in a process: has forks counted, and calls the function, which is always the same. Whether
+ * both have succeeded. */
+bool process_start(bool (*engine)(void));
 /* How often this process was forked from another one since then. */
 unsigned process_forks(void);
 

@@ -16,6 +16,7 @@ typedef struct settings {
   uint64_t reconnect_min_ns, reconnect_max_ns, connect_timeout_ns;
   void (*changed)(void *context, uint32_t state, int32_t code, const char *reason);
   void *context;
+  void (*release)(void *context);
 } settings;
 
 /* Puts defaults in the place of zeros, and checks the rest. */
