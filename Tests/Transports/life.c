@@ -446,8 +446,8 @@ TEST(full_queue_loses_and_counts) {
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
-/* A fork does not take the locks of ThreadSanitizer's malloc: with it, all threads are to be at rest
- * then. Without it, they are to do whatever they do. */
+/* A fork does not take the locks of ThreadSanitizer's malloc: with it, all threads are to be at
+ * rest then. Without it, they are to do whatever they do. */
 #ifdef __SANITIZE_THREAD__
 enum { THREADS_REST_AT_FORKS = 1 };
 #else
