@@ -343,21 +343,17 @@ static question *begin_question(nats_client *c, uint64_t deadline) {
 static bool ask_server(nats_client *c, uint64_t deadline) {
   struct __natsConnection *connection = c->connection;
   question *q = begin_question(c, deadline);
-  natsStatus status;
-  if (q == NULL) {
-    client_wait_until(&c->base, now_ns() + 10 * ns_of_millisecond);
-    return false;
+  natsStatus status = NATS_NO_MEMORY;
+  if (q != NULL) {
+    while (!q->is_over && !c->base.is_stopping && client_wait_until(&c->base, deadline)) {
+    }
+    status = q->is_over ? q->status : NATS_TIMEOUT;
+    q->is_left = true;
+    if (q->is_over) free(q);
   }
-  while (!q->is_over && !c->base.is_stopping && client_wait_until(&c->base, deadline)) {
-  }
-  status = q->is_over ? q->status : NATS_TIMEOUT;
-  q->is_left = true;
-  if (q->is_over) free(q);
   if (status == NATS_OK && c->connection == connection) return true;
-  /* The connection has ended. The thread notices. */
-  while (status != NATS_TIMEOUT && !c->base.is_stopping && c->connection == connection &&
-         client_wait_until(&c->base, deadline)) {
-  }
+  /* There was no memory. Or the connection has ended: the thread notices. */
+  if (status != NATS_TIMEOUT) client_wait_until(&c->base, now_ns() + 10 * ns_of_millisecond);
   return false;
 }
 

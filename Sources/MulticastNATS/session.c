@@ -147,18 +147,23 @@ static void subscribe(nats_client *c, known_name *name) {
   natsStatus status;
   coding_write_all(&subject_coding, subject, c->options.subject_prefix, name->text);
   status = natsConnection_Subscribe(&subscription, c->connection, subject, on_message, c);
+  /* This library has a limit of its own. */
+  if (status == NATS_OK) status = natsSubscription_SetPendingLimits(subscription, -1, -1);
+  if (status == NATS_OK) {
+    client_retain(&c->base);
+    status = natsSubscription_SetOnCompleteCB(subscription, on_complete, c);
+    if (status != NATS_OK) client_release(&c->base);
+  }
   if (status == NATS_OK) {
     name->subscription = subscription;
-    /* This library has a limit of its own. */
-    natsSubscription_SetPendingLimits(subscription, -1, -1);
-    client_retain(&c->base);
-    if (natsSubscription_SetOnCompleteCB(subscription, on_complete, c) != NATS_OK)
-      client_release(&c->base);
-  } else if (!c->has_ended) {
-    /* At the next connection all is said again. */
-    c->has_ended = true;
-    c->end_reason = natsStatus_GetText(status);
+    return;
   }
+  /* Only this thread reads, so no message of it has come. */
+  if (subscription != NULL) natsSubscription_Destroy(subscription);
+  if (c->has_ended) return;
+  /* At the next connection all is said again. */
+  c->has_ended = true;
+  c->end_reason = natsStatus_GetText(status);
 }
 
 static void unsubscribe(natsSubscription *subscription) {
@@ -314,9 +319,9 @@ static void check_silence(nats_client *c) {
     c->end_reason = "the server does not answer";
     return;
   }
-  c->asked_at = now;
-  /* This is how libnats sends a PING. Nobody reads the answer within this millisecond. */
-  natsConnection_FlushTimeout(c->connection, 1);
+  /* This is how libnats sends a PING. Nothing reads the answer within this millisecond. Another
+   * result: there was no memory, and it was not sent. */
+  if (natsConnection_FlushTimeout(c->connection, 1) == NATS_TIMEOUT) c->asked_at = now;
 }
 
 /* What libnats says about its last error on this thread, without the place in its source. */

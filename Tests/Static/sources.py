@@ -19,6 +19,8 @@ WITHOUT = {
     "Sources/MulticastNATS/nats.c": "needs the headers of libnats",
     "Sources/MulticastNATS/session.c": "needs the headers of libnats",
     "Tests/NATS/Benchmark/clients.c": "needs the headers of libnats",
+    "Tests/NATS/Faults/faults.c": "needs the headers of libnats",
+    "Tests/NATS/Faults/requests.c": "needs the headers of libnats",
     "Tests/NATS/others.c": "needs the headers of libnats",
     "Tests/Interop/loops/glib_loop.c": "needs the headers of GLib",
     "Tests/Interop/loops/libev_loop.c": "needs the headers of libev",
@@ -38,7 +40,8 @@ def known(database):
 
 
 def plain(path, root):
-    beside = sorted(folder for folder in path.parent.parent.iterdir() if folder.is_dir())
+    above = [folder for folder in path.parent.parents if folder != root and root in folder.parents]
+    beside = sorted(folder for one in above for folder in one.iterdir() if folder.is_dir())
     folders = [root / "include", path.parent, path.parent / "include", *beside]
     flags = ["-std=gnu99", "-Wall", "-Wextra", *(f"-I{folder}" for folder in folders)]
     return {"directory": str(root), "file": str(path),

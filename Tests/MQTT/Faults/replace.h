@@ -3,25 +3,9 @@
 #ifndef REPLACE_H
 #define REPLACE_H
 
+#include "../../Transports/Faults/replace.h"
 #include "requests.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <sys/random.h>
-
-#undef strdup
-#define malloc ask_malloc
-#define calloc ask_calloc
-#define aligned_alloc ask_aligned_alloc
-#define strdup ask_strdup
-#define free give_back
-#define pthread_atfork ask_atfork
-#define pthread_condattr_init ask_condition_attributes
-#define pthread_attr_init ask_thread_attributes
-#define pthread_create ask_thread
-#define eventfd ask_eventfd
-#define getrandom ask_random
 #define mosquitto_lib_init ask_library_init
 #define mosquitto_new ask_new_client
 #define mosquitto_destroy give_back_client

@@ -1,34 +1,14 @@
-/* What libmulticast-mqtt asks libc and libmosquitto for. A test can have one request refused. */
+/* What libmulticast-mqtt asks libmosquitto for. */
 
 #ifndef REQUESTS_H
 #define REQUESTS_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
+#include "../../Transports/Faults/requests.h"
+
 #include <mosquitto.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 
-/* ---- For tests ------------------------------------------------------------------------------- */
-
-typedef enum request {
-  ANY_REQUEST,
-  MALLOC,
-  CALLOC,
-  ALIGNED_ALLOC,
-  STRDUP,
-  ATFORK,
-  CONDITION_ATTRIBUTES,
-  THREAD_ATTRIBUTES,
-  THREAD,
-  EVENTFD,
-  RANDOM,
-  LIBRARY_INIT,
-  NEW_CLIENT,
+enum {
+  NEW_CLIENT = FIRST_OF_LIBRARY,
   USER,
   TLS_SETTINGS,
   PROPERTY,
@@ -36,44 +16,11 @@ typedef enum request {
   PUBLICATION,
   SUBSCRIPTION,
   CANCELLATION,
-  READING,
-} request;
-
-typedef enum asking_thread {
-  OF_THE_TEST, /* that has called requests_are_of_the_test() */
-  OF_A_TRANSPORT,
-} asking_thread;
-
-void requests_are_of_the_test(void);
-
-/* From now on so many requests of this kind on such threads are granted, and the next one refused:
- * once. */
-void refuse_request(request kind, int granted, asking_thread asking);
-
-/* Ends that. Whether one was refused. */
-bool refusal_was_made(void);
-
-/* Whether what was refused was memory. */
-bool refusal_was_of_memory(void);
-
-/* What the library has now: blocks of memory, and clients of libmosquitto. */
-int held_blocks(void);
-int held_clients(void);
+  READING
+};
 
 /* ---- For the library: see replace.h ---------------------------------------------------------- */
 
-void *ask_malloc(size_t size);
-void *ask_calloc(size_t count, size_t size);
-void *ask_aligned_alloc(size_t alignment, size_t size);
-char *ask_strdup(const char *text);
-void give_back(void *block);
-int ask_atfork(void (*before)(void), void (*parent)(void), void (*child)(void));
-int ask_condition_attributes(pthread_condattr_t *attributes);
-int ask_thread_attributes(pthread_attr_t *attributes);
-int ask_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *),
-               void *argument);
-int ask_eventfd(unsigned value, int flags);
-ssize_t ask_random(void *bytes, size_t size, unsigned flags);
 int ask_library_init(void);
 struct mosquitto *ask_new_client(const char *id, bool is_clean, void *object);
 void give_back_client(struct mosquitto *m);

@@ -1,0 +1,224 @@
+/* What libmulticast-nats alone asks for. The tests of all transports are in
+ * Tests/Transports/Faults. */
+
+#include "requests.h"
+
+#include "../../Transports/Faults/faults.h"
+
+/* ---- Connecting ------------------------------------------------------------------------------ */
+
+static char *path_of(const broker *b, const char *file) {
+  static char paths[2][64];
+  static int next;
+  char *path = paths[next++ % 2];
+  snprintf(path, sizeof paths[0], "%s/%s", b->folder, file);
+  return path;
+}
+
+transport_options all_options(peer *p, const broker *b) {
+  transport_options options = peer_options(p, free_port());
+  broker_run(b, "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=a "
+                "-keyout key -out certificate >/dev/null 2>&1");
+  options.client_name = "client";
+  options.subject_prefix = "prefix";
+  options.user = "user";
+  options.password = "password";
+  options.ca_file = path_of(b, "certificate");
+  options.cert_file = options.ca_file;
+  options.key_file = path_of(b, "key");
+  options.tls_name = "a";
+  return options;
+}
+
+transport_options asking_options(peer *p, int port) {
+  transport_options options = peer_options(p, port);
+  options.ping_interval_s = 1;
+  return options;
+}
+
+const int least_requests = 40;
+
+TEST(connect_that_libnats_refuses_says_so_and_keeps_nothing) {
+  refuse_with(NATS_ERR);
+  expect_no_connection(1);
+}
+
+TEST(connect_with_a_token_without_memory_says_so_and_keeps_nothing) {
+  peer p;
+  transport_options options = peer_options(&p, free_port());
+  belongings before = look();
+  int which;
+  requests_are_of_the_test();
+  options.token = "token";
+  for (which = 0;; ++which) {
+    p.releases = 0;
+    refuse_request(MALLOC, which, OF_THE_TEST);
+    if (transport_connect(&options, &p.transport) == MULTICAST_OK) break;
+    CHECK(refusal_was_made());
+    CHECK_EQ(p.releases, 1);
+    expect_same(before);
+  }
+  CHECK_EQ(which, 1);
+  end_transport(&p, before);
+}
+
+/* ---- On the threads of the transport and of libnats ------------------------------------------ */
+
+static void expect_to_go_on_twice(int kind, int granted) {
+  refuse_with(NATS_NO_MEMORY);
+  expect_to_go_on(kind, granted);
+  refuse_with(NATS_ERR);
+  expect_to_go_on(kind, granted);
+}
+
+TEST(transport_that_is_refused_connections_tries_again) { expect_to_go_on_twice(CONNECTION, 0); }
+TEST(transport_that_is_refused_publications_goes_on) {
+  refuse_with(NATS_NO_MEMORY);
+  CHECK(expect_to_go_on(PUBLICATION, 1).dropped >= 1);
+  refuse_with(NATS_ERR);
+  CHECK(expect_to_go_on(PUBLICATION, 1).dropped >= 1);
+}
+TEST(transport_that_is_refused_subscriptions_tries_again) {
+  expect_to_go_on_twice(SUBSCRIPTION, 0);
+}
+TEST(transport_that_is_refused_the_end_of_subscriptions_tries_again) {
+  CHECK_EQ(expect_to_go_on(COMPLETION, 0).connections_lost, 1);
+}
+/* Else messages beyond the limit of libnats would be lost and not counted. */
+TEST(transport_that_is_refused_limits_tries_again) {
+  CHECK_EQ(expect_to_go_on(LIMITS, 0).connections_lost, 1);
+}
+TEST(transport_that_is_refused_cancellations_goes_on) { expect_to_go_on_twice(CANCELLATION, 0); }
+TEST(transport_that_is_refused_counts_goes_on) {
+  expect_to_go_on_twice(COUNTS, 0);
+  expect_to_go_on_twice(COUNTS, 1);
+}
+TEST(transport_that_is_refused_the_address_of_the_server_goes_on) { expect_to_go_on_twice(URL, 0); }
+TEST(transport_that_is_refused_questions_asks_again) { expect_to_go_on_twice(QUESTION, 0); }
+
+/* The server is asked later, and not taken for one that does not answer. */
+TEST(transport_that_cannot_ask_a_silent_server_asks_again) {
+  broker b;
+  peer p;
+  transport_options options;
+  belongings before;
+  requests_are_of_the_test();
+  broker_start(&b, NULL);
+  before = look();
+  options = asking_options(&p, b.port);
+  refuse_request(QUESTION, 0, OF_A_TRANSPORT);
+  peer_connect(&p, &options);
+  pause_ms(3500);
+  CHECK(refusal_was_made());
+  CHECK_EQ(LOAD(p.lost), 0);
+  end_transport(&p, before);
+  broker_delete(&b);
+}
+
+/* libnats calls a function of the client when a subscription is over: until then, messages of it
+ * may come. */
+TEST(client_that_was_refused_the_end_of_subscriptions_is_there_for_messages) {
+  broker b;
+  peer here, there;
+  transport_options options;
+  belongings before;
+  int calls = 0;
+  requests_are_of_the_test();
+  broker_start(&b, NULL);
+  before = look();
+  peer_connect_to(&here, &b);
+  options = peer_options(&there, b.port);
+  refuse_request(COMPLETION, 0, OF_A_TRANSPORT);
+  peer_connect(&there, &options);
+  peer_observe(&there, "n", counter(&calls));
+  CHECK(refusal_was_made());
+  hold_messages();
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  EVENTUALLY(is_message_held());
+  there.transport.release(there.transport.context);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(LOAD(there.releases), 0);
+  let_messages_go();
+  EVENTUALLY(LOAD(there.releases) == 1);
+  peer_release(&here);
+  EVENTUALLY(held_blocks() == before.blocks);
+  expect_same(before);
+  broker_delete(&b);
+}
+
+/* The last reference is one of libnats: its thread does without another one. */
+static void expect_release(int kind) {
+  broker b;
+  peer here, there;
+  belongings before;
+  int calls = 0;
+  requests_are_of_the_test();
+  broker_start(&b, NULL);
+  before = look();
+  peer_connect_to(&here, &b);
+  peer_connect_to(&there, &b);
+  peer_observe(&there, "n", counter(&calls));
+  hold_messages();
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  EVENTUALLY(is_message_held());
+  there.transport.release(there.transport.context);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(LOAD(there.releases), 0);
+  refuse_request(kind, 0, OF_A_TRANSPORT);
+  let_messages_go();
+  EVENTUALLY(LOAD(there.releases) == 1);
+  CHECK(refusal_was_made());
+  CHECK_EQ(calls, 0);
+  peer_release(&here);
+  EVENTUALLY(held_blocks() == before.blocks);
+  expect_same(before);
+  broker_delete(&b);
+}
+
+TEST(release_without_a_thread_is_on_another_one) { expect_release(THREAD); }
+TEST(release_without_attributes_is_on_another_one) { expect_release(THREAD_ATTRIBUTES); }
+
+/* ---- Waiting --------------------------------------------------------------------------------- */
+
+/* A call that cannot ask the server asks again. */
+static void expect_flush(int kind, int refused, asking_thread asking) {
+  broker b;
+  peer p;
+  belongings before;
+  requests_are_of_the_test();
+  broker_start(&b, NULL);
+  before = look();
+  peer_connect_to(&p, &b);
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  refuse_requests(kind, 0, refused, asking);
+  CHECK_OK(transport_flush(&p.transport, MULTICAST_FOREVER));
+  CHECK(refusal_was_made());
+  CHECK_EQ(p.lost, 0);
+  end_transport(&p, before);
+  broker_delete(&b);
+}
+
+TEST(flush_without_memory_asks_again) { expect_flush(MALLOC, 3, OF_THE_TEST); }
+TEST(flush_without_attributes_asks_again) { expect_flush(THREAD_ATTRIBUTES, 3, OF_THE_TEST); }
+TEST(flush_without_a_thread_asks_again) { expect_flush(THREAD, 3, OF_THE_TEST); }
+TEST(flush_that_libnats_refuses_asks_again) {
+  expect_flush(QUESTION, 3, OF_A_TRANSPORT);
+  refuse_with(NATS_ERR);
+  expect_flush(QUESTION, 3, OF_A_TRANSPORT);
+}
+
+/* The time is over meanwhile. */
+TEST(flush_without_memory_ends) {
+  broker b;
+  peer p;
+  requests_are_of_the_test();
+  broker_start(&b, NULL);
+  peer_connect_to(&p, &b);
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  refuse_requests(MALLOC, 0, 1000000, OF_THE_TEST);
+  CHECK_STATUS(transport_flush(&p.transport, 50000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK(refusal_was_made());
+  peer_flush(&p);
+  peer_release(&p);
+  broker_delete(&b);
+}

@@ -1,0 +1,52 @@
+/* What libmulticast-nats asks libnats for. */
+
+#ifndef REQUESTS_H
+#define REQUESTS_H
+
+#include "../../Transports/Faults/requests.h"
+
+#include <nats/nats.h>
+
+enum {
+  OPTIONS = FIRST_OF_LIBRARY,
+  OPTION, /* one of them */
+  STATISTICS,
+  CONNECTION,
+  PUBLICATION,
+  SUBSCRIPTION,
+  LIMITS,
+  COMPLETION,
+  CANCELLATION,
+  PENDING,
+  COUNTS,
+  URL,
+  QUESTION
+};
+
+/* ---- For tests ------------------------------------------------------------------------------- */
+
+/* What libnats says from now on if it is to refuse a request; NATS_NO_MEMORY as long as this is not
+ * called. */
+void refuse_with(natsStatus status);
+
+/* Has the library's function for messages wait at its beginning, on the thread of libnats. */
+void hold_messages(void);
+bool is_message_held(void);
+void let_messages_go(void);
+
+/* ---- For the library: see replace.h ---------------------------------------------------------- */
+
+bool refuses(int kind);
+natsStatus what_libnats_says(void);
+natsStatus ask_options(natsOptions **out);
+void give_back_options(natsOptions *options);
+natsStatus ask_statistics(natsStatistics **out);
+void give_back_statistics(natsStatistics *statistics);
+natsStatus ask_connection(natsConnection **out, natsOptions *options);
+void give_back_connection(natsConnection *connection);
+natsStatus ask_subscription(natsSubscription **out, natsConnection *connection,
+                            const char *subject, natsMsgHandler handler, void *closure);
+void give_back_subscription(natsSubscription *subscription);
+int look_at_message(const natsMsg *message);
+
+#endif

@@ -1,0 +1,282 @@
+/* Requests of the library of a transport to libc, its client library and libmulticast are refused:
+ * memory, threads, descriptors. The call says so and keeps nothing, or the transport goes on. */
+
+#include "faults.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const uint64_t ns_of_second = 1000000000u;
+
+/* ---- What is kept ---------------------------------------------------------------------------- */
+
+static int count_descriptors(void) {
+  DIR *all = opendir("/proc/self/fd");
+  int count = 0;
+  CHECK(all != NULL);
+  while (readdir(all) != NULL) ++count;
+  closedir(all);
+  return count;
+}
+
+belongings look(void) {
+  belongings now = {held_blocks(), held_objects(), count_descriptors()};
+  return now;
+}
+
+void expect_same(belongings before) {
+  CHECK_EQ(held_blocks(), before.blocks);
+  CHECK_EQ(held_objects(), before.objects);
+  CHECK_EQ(count_descriptors(), before.descriptors);
+}
+
+void end_transport(peer *p, belongings before) {
+  p->transport.release(p->transport.context);
+  EVENTUALLY(LOAD(p->releases) == 1);
+  EVENTUALLY(held_blocks() == before.blocks);
+  expect_same(before);
+}
+
+/* ---- Connecting ------------------------------------------------------------------------------ */
+
+static void expect_nothing(const peer *p, multicast_status status, multicast_status expected) {
+  static const multicast_transport none = {0};
+  CHECK_STATUS(status, expected);
+  CHECK_EQ(p->releases, 1);
+  CHECK_EQ(memcmp(&p->transport, &none, sizeof none), 0);
+}
+
+void expect_no_connection(int refused) {
+  broker b;
+  peer p;
+  transport_options options;
+  belongings before;
+  int which;
+  requests_are_of_the_test();
+  broker_start(&b, NULL); /* for its folder */
+  options = all_options(&p, &b);
+  options.queue = multicast_queue_create(NULL);
+  /* What is made once, is made now. */
+  CHECK_OK(transport_connect(&options, &p.transport));
+  p.transport.release(p.transport.context);
+  EVENTUALLY(LOAD(p.releases) == 1 && held_blocks() == 0);
+  before = look();
+  for (which = 0;; ++which) {
+    multicast_status status;
+    p.releases = 0;
+    memset(&p.transport, 0xff, sizeof p.transport);
+    refuse_requests(ANY_REQUEST, which, refused, OF_THE_TEST);
+    status = transport_connect(&options, &p.transport);
+    if (!refusal_was_made()) break;
+    expect_nothing(&p, status, refusal_was_of_memory() ? MULTICAST_ERROR_OUT_OF_MEMORY
+                                                       : MULTICAST_ERROR_SYSTEM);
+    expect_same(before);
+  }
+  CHECK(which >= least_requests);
+  end_transport(&p, before);
+  broker_delete(&b);
+}
+
+TEST(connect_that_is_refused_something_says_so_and_keeps_nothing) { expect_no_connection(1); }
+TEST(connect_that_is_refused_all_says_so_and_keeps_nothing) { expect_no_connection(INT_MAX); }
+
+/* How many of the children had an allocation of libmulticast refused. */
+static int *refusals;
+
+static void connect_in_child(void *context) {
+  peer p;
+  transport_options options;
+  multicast_status status;
+  use_test_allocator();
+  options = peer_options(&p, free_port());
+  options.queue = multicast_queue_create(NULL);
+  fail_only_once = true;
+  fail_after = *(int *)context;
+  status = transport_connect(&options, &p.transport);
+  fail_after = -1;
+  if (has_failed) ++*refusals;
+  if (status == MULTICAST_OK) {
+    p.transport.release(p.transport.context);
+    EVENTUALLY(LOAD(p.releases) == 1);
+  } else {
+    CHECK(has_failed);
+    expect_nothing(&p, status, MULTICAST_ERROR_OUT_OF_MEMORY);
+  }
+  EVENTUALLY(held_blocks() == 0);
+  CHECK_EQ(held_objects(), 0);
+}
+
+TEST(connect_without_memory_of_libmulticast_says_so_and_keeps_nothing) {
+  int which;
+  refusals = mmap(NULL, sizeof *refusals, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                  0);
+  CHECK(refusals != MAP_FAILED);
+  for (which = 0; which == 0 || *refusals == which; ++which) in_child(connect_in_child, &which);
+  CHECK(*refusals >= 1);
+}
+
+static void expect_no_start(int kind) {
+  peer p;
+  transport_options options = peer_options(&p, free_port());
+  belongings before = look();
+  requests_are_of_the_test();
+  refuse_request(kind, 0, OF_THE_TEST);
+  expect_nothing(&p, transport_connect(&options, &p.transport), MULTICAST_ERROR_SYSTEM);
+  CHECK(refusal_was_made());
+  expect_same(before);
+}
+
+TEST(library_that_cannot_watch_forks_does_not_connect) { expect_no_start(ATFORK); }
+TEST(library_without_its_client_library_does_not_connect) { expect_no_start(LIBRARY_INIT); }
+
+/* ---- Publishing and subscribing -------------------------------------------------------------- */
+
+TEST(publication_without_memory_is_refused_and_counted) {
+  peer p;
+  transport_options options = peer_options(&p, free_port());
+  belongings before = look();
+  requests_are_of_the_test();
+  CHECK_OK(transport_connect(&options, &p.transport));
+  refuse_request(MALLOC, 1, OF_THE_TEST);
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  CHECK_STATUS(peer_publish(&p, "n", 1, "x", 1), MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK(refusal_was_made());
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  CHECK_EQ(peer_stats(&p).refused, 1);
+  CHECK_EQ(peer_stats(&p).waiting, 2);
+  end_transport(&p, before);
+}
+
+TEST(name_without_memory_is_refused_and_can_be_subscribed_again) {
+  enum { NAMES = 40 };
+  peer p;
+  belongings before = look();
+  char name[16];
+  int which, i, refused = 0;
+  requests_are_of_the_test();
+  for (which = 0; which <= refused; ++which) {
+    transport_options options = peer_options(&p, free_port());
+    belongings again = look();
+    CHECK_OK(transport_connect(&options, &p.transport));
+    refuse_request(CALLOC, which, OF_THE_TEST);
+    for (i = 0; i < NAMES; ++i) {
+      multicast_status status;
+      snprintf(name, sizeof name, "n%d", i);
+      status = p.transport.subscribe(p.transport.context, name);
+      if (status == MULTICAST_OK) continue;
+      CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
+      CHECK_EQ(peer_stats(&p).names, i);
+      CHECK_OK(p.transport.subscribe(p.transport.context, name));
+    }
+    CHECK_EQ(peer_stats(&p).names, NAMES);
+    if (refusal_was_made()) refused = which + 1;
+    for (i = 0; i < NAMES; ++i) {
+      snprintf(name, sizeof name, "n%d", i);
+      p.transport.unsubscribe(p.transport.context, name);
+    }
+    CHECK_EQ(peer_stats(&p).names, 0);
+    end_transport(&p, again);
+    CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
+  }
+  CHECK(refused > NAMES); /* the table grows, too */
+  EVENTUALLY(held_blocks() == before.blocks);
+}
+
+/* What waits when a transport is released is freed with it. */
+TEST(release_keeps_nothing) {
+  peer p;
+  transport_options options;
+  belongings before = look();
+  char name[16];
+  int i;
+  requests_are_of_the_test();
+  options = peer_options(&p, free_port());
+  CHECK_OK(transport_connect(&options, &p.transport));
+  for (i = 0; i < 100; ++i) {
+    snprintf(name, sizeof name, "n%d", i);
+    CHECK_OK(peer_publish(&p, name, 1, name, sizeof name));
+    CHECK_OK(p.transport.subscribe(p.transport.context, name));
+  }
+  CHECK_STATUS(transport_flush(&p.transport, ns_of_second / 100), MULTICAST_ERROR_TIMEOUT);
+  CHECK(held_blocks() > before.blocks + 200);
+  end_transport(&p, before);
+}
+
+/* ---- On the threads of transports ------------------------------------------------------------ */
+
+outcome go_on(int kind, int granted, int refused, bool *was_made) {
+  broker b;
+  peer here, there;
+  transport_options options;
+  transport_stats of_here, of_there;
+  outcome result;
+  belongings before;
+  int to_here = 0, to_there = 0, i;
+  requests_are_of_the_test();
+  broker_start(&b, NULL);
+  before = look();
+  options = peer_reliable_options(&there, b.port);
+  peer_connect(&there, &options);
+  peer_observe(&there, "to there", counter(&to_there));
+  refuse_requests(kind, granted, refused, OF_A_TRANSPORT);
+  options = asking_options(&here, b.port);
+  CHECK_OK(transport_connect(&options, &here.transport));
+  EVENTUALLY(LOAD(here.connected) >= 1);
+  CHECK_OK(here.transport.subscribe(here.transport.context, "away"));
+  peer_observe(&here, "to here", counter(&to_here));
+  here.transport.unsubscribe(here.transport.context, "away");
+  for (i = 0; i < 20000 && (LOAD(to_here) < 3 || LOAD(to_there) < 3); ++i) {
+    CHECK(peer_publish(&here, "to there", 1, &i, sizeof i) != MULTICAST_ERROR_OUT_OF_MEMORY);
+    CHECK(peer_publish(&there, "to here", 1, &i, sizeof i) != MULTICAST_ERROR_OUT_OF_MEMORY);
+    pause_ms(1);
+  }
+  CHECK(LOAD(to_here) >= 3);
+  CHECK(LOAD(to_there) >= 3);
+  peer_flush(&here);
+  peer_flush(&there);
+  *was_made = refusal_was_made();
+  of_here = peer_stats(&here);
+  of_there = peer_stats(&there);
+  result.lost = of_here.lost + of_there.lost;
+  result.dropped = of_here.dropped + of_there.dropped;
+  result.connections_lost = LOAD(here.lost) + LOAD(there.lost);
+  here.transport.release(here.transport.context);
+  there.transport.release(there.transport.context);
+  EVENTUALLY(LOAD(here.releases) == 1 && LOAD(there.releases) == 1);
+  EVENTUALLY(held_blocks() == before.blocks);
+  expect_same(before);
+  broker_delete(&b);
+  CHECK_OK(multicast_broadcaster_destroy(here.broadcaster));
+  CHECK_OK(multicast_broadcaster_destroy(there.broadcaster));
+  return result;
+}
+
+outcome expect_to_go_on(int kind, int granted) {
+  bool was_made;
+  outcome result = go_on(kind, granted, 1, &was_made);
+  CHECK(was_made);
+  return result;
+}
+
+TEST(transport_without_memory_for_messages_goes_on) {
+  CHECK_EQ(expect_to_go_on(ALIGNED_ALLOC, 1).lost, 1);
+}
+TEST(transport_that_cannot_wait_for_its_socket_goes_on) {
+  CHECK_EQ(expect_to_go_on(POLL, 1).connections_lost, 0);
+}
+
+/* Whatever it is: here the first requests of the threads of both are refused in turn, one or more
+ * of them. How many there are depends on how the threads meet. */
+static void expect_to_go_on_whatever_is_refused(int refused) {
+  bool was_made = true;
+  int granted;
+  for (granted = 0; granted < 24 && was_made; ++granted)
+    go_on(ANY_REQUEST, granted, refused, &was_made);
+  CHECK(granted >= 6);
+}
+
+TEST(transport_goes_on_whatever_is_refused) { expect_to_go_on_whatever_is_refused(1); }
+TEST(transport_goes_on_whatever_is_refused_twice) { expect_to_go_on_whatever_is_refused(2); }
+TEST(transport_goes_on_whatever_is_refused_often) { expect_to_go_on_whatever_is_refused(5); }
