@@ -286,9 +286,8 @@ typedef struct multicast_nats_stats {
   uint64_t delivered;
   /// Messages that were not delivered: not a subject of this library, or too large.
   uint64_t ignored;
-  /// Messages that were not delivered: `queue` did not take them, no memory, or the broadcaster was
-  /// destroyed. What `queue` has taken and drops later, for newer messages or when it is destroyed,
-  /// is in none of these numbers: `dropped` of multicast_queue_get_stats() counts it.
+  /// Messages that were not delivered: no memory, the broadcaster was destroyed, or `queue` did not
+  /// take them or has dropped them since, for newer ones or when it was destroyed.
   uint64_t lost;
 } multicast_nats_stats;
 

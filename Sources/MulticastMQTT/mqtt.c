@@ -267,7 +267,7 @@ static void fill_stats(const client *base, void *stats) {
   out->delivered = n->delivered;
   out->echoes = c->echoes;
   out->ignored = n->ignored;
-  out->lost = n->lost;
+  out->lost = client_lost(base);
 }
 
 multicast_status multicast_mqtt_get_stats(const multicast_transport *transport,

@@ -396,7 +396,7 @@ static void fill_stats(const client *base, void *stats) {
   out->received = n->received;
   out->delivered = n->delivered;
   out->ignored = n->ignored;
-  out->lost = n->lost;
+  out->lost = client_lost(base);
 }
 
 multicast_status multicast_nats_get_stats(const multicast_transport *transport,

@@ -13,6 +13,8 @@ static arrival *create(const char *name, uint32_t event, span payload) {
   arrival *a = aligned_alloc(_Alignof(arrival), rounded);
   if (a == NULL) return NULL;
   a->next = NULL;
+  a->drops = NULL;
+  a->is_counted = false;
   a->size = payload.size;
   a->event = event;
   if (payload.size > 0) memcpy(a->payload, payload.at, payload.size);
@@ -46,9 +48,13 @@ static int64_t deliver_to_observers(const client *c, const arrival *a) {
 
 /* ---- On the thread --------------------------------------------------------------------------- */
 
-static void free_arrival(const void *payload, size_t size) {
+/* Also in the child of a fork, where the client's lock may be taken. */
+static void release_arrival(const void *payload, size_t size) {
+  arrival *a = (arrival *)(uintptr_t)payload;
   (void)size;
-  free((void *)(uintptr_t)payload);
+  if (!a->is_counted) __atomic_add_fetch(&a->drops->count, 1, __ATOMIC_RELAXED);
+  drops_release(a->drops);
+  free(a);
 }
 
 /* Delivers one, or queues it for the delegate of the inbox. Returns which number to count up. */
@@ -58,10 +64,12 @@ static uint64_t *deliver_one(client *c, arrival *a) {
   if (c->inbox.id != 0) {
     multicast_invocation how = multicast_invocation_default();
     how.payload = a;
-    how.release = free_arrival;
-    result = multicast_invoke_with(c->inbox, &how, NULL);
+    how.release = release_arrival; /* counts it, if the queue does not take it, either */
+    a->drops = c->drops;
+    __atomic_add_fetch(&c->drops->references, 1, __ATOMIC_RELAXED);
+    multicast_invoke_with(c->inbox, &how, NULL);
     client_end_in_child(forks); /* a queue may call a function, too */
-    return result < 1 ? &c->counts.lost : NULL;
+    return NULL;
   }
   result = deliver_to_observers(c, a);
   client_end_in_child(forks);
@@ -106,13 +114,24 @@ void client_free_arrivals(client *c) {
 
 static void deliver_from_inbox(void *context, uint32_t event, const void *payload, size_t size) {
   client *c = context;
+  arrival *a = (arrival *)(uintptr_t)payload; /* no other delegate has it */
   const unsigned forks = process_forks();
-  int64_t result = deliver_to_observers(c, payload);
+  int64_t result = deliver_to_observers(c, a);
   (void)event, (void)size;
+  a->is_counted = true;
   if (forks != process_forks()) return;
   pthread_mutex_lock(&c->lock);
   ++*(result < 0 ? &c->counts.lost : &c->counts.delivered);
   pthread_mutex_unlock(&c->lock);
+}
+
+uint64_t client_lost(const client *c) {
+  return c->counts.lost +
+         (c->drops == NULL ? 0 : __atomic_load_n(&c->drops->count, __ATOMIC_RELAXED));
+}
+
+void drops_release(drops *d) {
+  if (d != NULL && __atomic_sub_fetch(&d->references, 1, __ATOMIC_ACQ_REL) == 0) free(d);
 }
 
 static void release_inbox(void *context) { client_release(context); }
@@ -122,6 +141,9 @@ multicast_status client_create_inbox(client *c) {
   multicast_add_options how = multicast_add_options_default();
   multicast_status status;
   if (c->settings.queue.id == 0) return MULTICAST_OK;
+  c->drops = calloc(1, sizeof *c->drops);
+  if (c->drops == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  c->drops->references = 1;
   c->inbox = multicast_create();
   if (c->inbox.id == 0) return MULTICAST_ERROR_OUT_OF_MEMORY;
   how.queue = c->settings.queue;

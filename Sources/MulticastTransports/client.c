@@ -30,6 +30,7 @@ void client_free(client *c) {
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
   }
+  drops_release(c->drops);
   c->engine->free(c);
   if (c->settings.release != NULL) c->settings.release(c->settings.context);
   free(c);

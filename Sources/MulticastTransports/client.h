@@ -39,9 +39,17 @@ typedef struct engine {
   void (*free)(client *c); /* what the engine's own client has; also in the child of a fork */
 } engine;
 
+/* Counts what a queue has taken and dropped: it may do that after the client is freed. */
+typedef struct drops {
+  int references; /* the client's, and one of each arrival in the queue */
+  uint64_t count;
+} drops;
+
 /* Arrivals: what is to be delivered. */
 typedef struct arrival {
   struct arrival *next;
+  drops *drops;    /* NULL: it is not in the queue */
+  bool is_counted; /* in the queue: it was delivered, or is counted as lost */
   size_t size;
   const char *name; /* behind the payload */
   uint32_t event;
@@ -59,6 +67,7 @@ struct client {
   const engine *engine;
   settings settings; /* `release` is NULL while connecting may fail: the caller releases */
   multicast inbox;   /* its delegate delivers on the thread that runs the queue */
+  drops *drops;      /* by that queue; NULL: there is none */
   pthread_t thread;
   int wakeup; /* eventfd */
   unsigned fork_count;
@@ -154,5 +163,7 @@ void client_receive(client *c, const char *name, uint32_t event, span payload);
 void client_deliver(client *c, size_t most);
 multicast_status client_create_inbox(client *c);
 void client_free_arrivals(client *c); /* under the lock */
+uint64_t client_lost(const client *c); /* under the lock: how many were not delivered */
+void drops_release(drops *d);          /* also NULL */
 
 #endif

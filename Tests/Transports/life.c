@@ -418,12 +418,18 @@ TEST(observers_run_where_the_queue_is_run) {
   free(r);
 }
 
-TEST(full_queue_loses_and_counts) {
+static uint64_t pending_of(multicast_queue queue) {
+  multicast_queue_stats stats = multicast_queue_stats_default();
+  CHECK_OK(multicast_queue_get_stats(queue, &stats));
+  return stats.pending;
+}
+
+static void expect_losses(multicast_overflow overflow) {
   broker b;
   peer here, there;
   record *r = record_create();
   transport_options options;
-  multicast_queue queue = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
+  multicast_queue queue = queue_with(2, overflow);
   int i;
   broker_start(&b, NULL);
   connect_to(&here, &b);
@@ -437,11 +443,22 @@ TEST(full_queue_loses_and_counts) {
   record_wait(r, 2);
   CHECK_EQ(peer_stats(&there).delivered, 2);
   CHECK_EQ(peer_stats(&there).received, 5);
+  /* What is in the queue when that is destroyed is lost, too. */
+  CHECK_OK(peer_publish(&here, "n", 3, &i, sizeof i));
+  EVENTUALLY(peer_stats(&there).received == 6);
+  EVENTUALLY(pending_of(queue) == 1);
+  CHECK_EQ(peer_stats(&there).lost, 3);
+  CHECK_OK(multicast_queue_destroy(queue));
+  EVENTUALLY(peer_stats(&there).lost == 4);
   peer_release(&here);
   peer_release(&there);
-  CHECK_OK(multicast_queue_destroy(queue));
   broker_delete(&b);
   free(r);
+}
+
+TEST(full_queue_loses_and_counts) { expect_losses(MULTICAST_OVERFLOW_REFUSE); }
+TEST(queue_that_drops_the_oldest_loses_and_counts) {
+  expect_losses(MULTICAST_OVERFLOW_DROP_OLDEST);
 }
 
 /* ---- fork ------------------------------------------------------------------------------------ */
