@@ -41,67 +41,6 @@ TEST(publications_wait_for_the_broker) {
   broker_delete(&b);
 }
 
-TEST(publications_are_refused_without_a_connection) {
-  broker b;
-  peer here;
-  multicast_mqtt_options options;
-  broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
-  options.flags = MULTICAST_MQTT_REFUSE_OFFLINE;
-  peer_connect(&here, &options);
-  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
-  peer_flush(&here);
-  broker_end(&b, SIGTERM);
-  EVENTUALLY(LOAD(here.lost) == 1);
-  CHECK_STATUS(peer_publish(&here, "n", 1, "x", 1), MULTICAST_ERROR_STATE);
-  CHECK_EQ(peer_stats(&here).refused, 1);
-  CHECK_EQ(peer_stats(&here).published, 1);
-  CHECK_EQ(peer_stats(&here).protocol, 0);
-  broker_start_again(&b);
-  EVENTUALLY(LOAD(here.connected) == 2);
-  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
-  peer_release(&here);
-  broker_delete(&b);
-}
-
-TEST(full_outbox_refuses) {
-  peer here;
-  multicast_mqtt_options options = peer_options(&here, free_port());
-  int i;
-  options.capacity = 3;
-  CHECK_OK(multicast_mqtt_connect(&options, &here.transport));
-  for (i = 0; i < 3; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
-  CHECK_STATUS(peer_publish(&here, "n", 1, &i, sizeof i), MULTICAST_ERROR_QUEUE_FULL);
-  CHECK_EQ(peer_stats(&here).waiting, 3);
-  CHECK_EQ(peer_stats(&here).refused, 1);
-  peer_release(&here);
-}
-
-TEST(full_outbox_drops_the_oldest) {
-  broker b;
-  peer here, there;
-  sequence s = {7, 0, 0};
-  multicast_mqtt_options options;
-  int i;
-  broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
-  options.capacity = 3;
-  options.overflow = MULTICAST_OVERFLOW_DROP_OLDEST;
-  peer_connect_to(&there, &b, 1);
-  peer_observe(&there, "n", counting(&s));
-  CHECK_EQ(kill(b.process, SIGSTOP), 0);
-  CHECK_OK(multicast_mqtt_connect(&options, &here.transport));
-  for (i = 0; i < 10; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
-  CHECK_EQ(peer_stats(&here).dropped, 7);
-  CHECK_EQ(peer_stats(&here).waiting, 3);
-  CHECK_EQ(kill(b.process, SIGCONT), 0);
-  EVENTUALLY(LOAD(s.next) == 10);
-  CHECK_EQ(s.wrong, 0);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
-}
-
 /* ---- Brokers that come again ----------------------------------------------------------------- */
 
 enum { MANY = 100000 };
@@ -161,46 +100,6 @@ TEST(all_arrive_in_order_with_qos_0) { expect_all(0, 0); }
 TEST(all_arrive_in_order_with_qos_1) { expect_all(1, 0); }
 TEST(all_arrive_in_order_with_qos_2) { expect_all(2, 0); }
 TEST(broker_that_ends_five_times_loses_nothing_with_qos_1) { expect_all(1, 5); }
-
-TEST(names_are_subscribed_again) {
-  enum { NAMES = 1000 };
-  broker b;
-  peer here, there;
-  record *r = record_create();
-  char name[16];
-  int i;
-  broker_start(&b, NULL);
-  peer_connect_to(&there, &b, 0);
-  for (i = 0; i < NAMES; ++i) {
-    snprintf(name, sizeof name, "n%d", i);
-    CHECK_OK(multicast_broadcaster_register(there.broadcaster, name, recorder(r), NULL, NULL));
-    CHECK_OK(there.transport.subscribe(there.transport.context, name));
-  }
-  peer_flush(&there);
-  /* Half of them go while there is no connection. */
-  broker_end(&b, SIGKILL);
-  EVENTUALLY(LOAD(there.lost) == 1);
-  for (i = 0; i < NAMES; i += 2) {
-    snprintf(name, sizeof name, "n%d", i);
-    there.transport.unsubscribe(there.transport.context, name);
-  }
-  CHECK_EQ(peer_stats(&there).names, NAMES / 2);
-  broker_start_again(&b);
-  EVENTUALLY(LOAD(there.connected) == 2);
-  peer_flush(&there);
-  peer_connect_to(&here, &b, 0);
-  for (i = 0; i < NAMES; ++i) {
-    snprintf(name, sizeof name, "n%d", i);
-    CHECK_OK(peer_publish(&here, name, 1, NULL, 0));
-  }
-  record_wait(r, NAMES / 2);
-  pause_ms(A_WHILE_MS);
-  record_wait(r, NAMES / 2);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
-  free(r);
-}
 
 TEST(session_collects_what_is_published_meanwhile) {
   static const char *const gone[] = {"gone", "gone too", "gone 3", "gone 4", "gone 5"};

@@ -24,6 +24,13 @@ typedef multicast_mqtt_state transport_state;
 #define TRANSPORT_SUBSCRIPTION_REFUSED MULTICAST_MQTT_SUBSCRIPTION_REFUSED
 #define TRANSPORT_PUBLICATION_REFUSED MULTICAST_MQTT_PUBLICATION_REFUSED
 
+#define TRANSPORT_REFUSE_OFFLINE MULTICAST_MQTT_REFUSE_OFFLINE
+
+/* How names are written, in the library's sources. */
+#define transport_coding topic_coding
+
+#define TRANSPORT_IS_CONNECTED(stats) ((stats).protocol != 0)
+
 /* What `published` is. */
 #define TRANSPORT_STATS_SUM(stats) \
   ((stats).waiting + (stats).sending + (stats).sent + (stats).dropped + (stats).rejected)

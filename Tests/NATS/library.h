@@ -24,6 +24,13 @@ typedef multicast_nats_state transport_state;
 #define TRANSPORT_SUBSCRIPTION_REFUSED MULTICAST_NATS_SUBSCRIPTION_REFUSED
 #define TRANSPORT_PUBLICATION_REFUSED MULTICAST_NATS_PUBLICATION_REFUSED
 
+#define TRANSPORT_REFUSE_OFFLINE MULTICAST_NATS_REFUSE_OFFLINE
+
+/* How names are written, in the library's sources. */
+#define transport_coding subject_coding
+
+#define TRANSPORT_IS_CONNECTED(stats) ((stats).connected != 0)
+
 /* What `published` is. */
 #define TRANSPORT_STATS_SUM(stats) \
   ((stats).waiting + (stats).sending + (stats).sent + (stats).dropped)

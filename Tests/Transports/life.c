@@ -11,15 +11,9 @@ static const uint64_t ns_of_second = 1000000000u;
 
 /* ---- Attached -------------------------------------------------------------------------------- */
 
-static void connect_to(peer *p, const broker *b) {
-  transport_options options = peer_reliable_options(p, b->port);
-  peer_connect(p, &options);
-}
-
 /* Connects and attaches. */
 static void attach(peer *p, const broker *b) {
-  transport_options options = peer_reliable_options(p, b->port);
-  peer_connect(p, &options);
+  peer_connect_reliably(p, b->port);
   CHECK_OK(multicast_broadcaster_attach(p->broadcaster, &p->transport));
 }
 
@@ -73,7 +67,7 @@ TEST(attached_late_subscribes_what_is_there) {
   peer here, there;
   record *r = record_create();
   broker_start(&b, NULL);
-  connect_to(&there, &b);
+  peer_connect_reliably(&there, b.port);
   CHECK_OK(multicast_broadcaster_register(there.broadcaster, "a", recorder(r), NULL, NULL));
   CHECK_OK(multicast_broadcaster_register(there.broadcaster, "b", recorder(r), NULL, NULL));
   CHECK_OK(multicast_broadcaster_attach(there.broadcaster, &there.transport));
@@ -298,7 +292,7 @@ static void expect_release(bool has_queue) {
   pthread_t thread;
   int round;
   broker_start(&b, NULL);
-  connect_to(&here, &b);
+  peer_connect_reliably(&here, b.port);
   thread = start_thread(flood, &here);
   for (round = 0; round < 10; ++round) {
     peer there;
@@ -395,7 +389,7 @@ TEST(observers_run_where_the_queue_is_run) {
   transport_options options;
   multicast_queue queue = multicast_queue_create(NULL);
   broker_start(&b, NULL);
-  connect_to(&here, &b);
+  peer_connect_reliably(&here, b.port);
   options = peer_options(&there, b.port);
   options.queue = queue;
   peer_connect(&there, &options);
@@ -432,7 +426,7 @@ static void expect_losses(multicast_overflow overflow) {
   multicast_queue queue = queue_with(2, overflow);
   int i;
   broker_start(&b, NULL);
-  connect_to(&here, &b);
+  peer_connect_reliably(&here, b.port);
   options = peer_options(&there, b.port);
   options.queue = queue;
   peer_connect(&there, &options);
@@ -499,7 +493,7 @@ TEST(child_of_a_fork_does_not_use_the_connection) {
   pthread_t thread;
   int round;
   broker_start(&b, NULL);
-  connect_to(&here, &b);
+  peer_connect_reliably(&here, b.port);
   options = peer_reliable_options(&there, b.port);
   options.queue = queue;
   peer_connect(&there, &options);

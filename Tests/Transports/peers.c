@@ -43,6 +43,11 @@ void peer_connect(peer *p, const transport_options *options) {
   EVENTUALLY(LOAD(p->connected) == 1);
 }
 
+void peer_connect_reliably(peer *p, int port) {
+  transport_options options = peer_reliable_options(p, port);
+  peer_connect(p, &options);
+}
+
 void peer_release(peer *p) {
   p->transport.release(p->transport.context);
   EVENTUALLY(LOAD(p->releases) == 1);
@@ -55,6 +60,14 @@ void expect_refusal(const transport_options *options, peer *p, const char *reaso
   CHECK_EQ(p->connected, 0);
   if (strstr(p->reason, reason) == NULL) CHECK_TEXT(p->reason, reason);
   peer_release(p);
+}
+
+void expect_invalid(const transport_options *options, peer *p, multicast_status expected) {
+  memset(&p->transport, 0xff, sizeof p->transport);
+  p->releases = 0;
+  CHECK_STATUS(transport_connect(options, &p->transport), expected);
+  CHECK_EQ(p->releases, 1);
+  CHECK(p->transport.publish == NULL && p->transport.context == NULL);
 }
 
 void peer_observe(peer *p, const char *name, multicast_delegate observer) {

@@ -34,8 +34,14 @@ transport_options peer_create(peer *p);
 void peer_connect(peer *p, const transport_options *options);
 void peer_release(peer *p);
 
+/* The same, so that nothing is lost while the connections last. */
+void peer_connect_reliably(peer *p, int port);
+
 /* Connects again and again, and expects to be refused with this text in the reason. */
 void expect_refusal(const transport_options *options, peer *p, const char *reason);
+
+/* Connects, and expects this status, and that nothing of the transport is left. */
+void expect_invalid(const transport_options *options, peer *p, multicast_status expected);
 
 /* Registers an observer and subscribes the name, as a broadcaster with the transport does. */
 void peer_observe(peer *p, const char *name, multicast_delegate observer);

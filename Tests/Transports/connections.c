@@ -1,0 +1,107 @@
+/* For each library: brokers that come, go and are slow. */
+
+#include "broker.h"
+
+#include <signal.h>
+
+TEST(publications_are_refused_without_a_connection) {
+  broker b;
+  peer here;
+  transport_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&here, b.port);
+  options.flags = TRANSPORT_REFUSE_OFFLINE;
+  peer_connect(&here, &options);
+  CHECK(TRANSPORT_IS_CONNECTED(peer_stats(&here)));
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  peer_flush(&here);
+  broker_end(&b, SIGKILL);
+  EVENTUALLY(LOAD(here.lost) == 1);
+  CHECK_STATUS(peer_publish(&here, "n", 1, "x", 1), MULTICAST_ERROR_STATE);
+  CHECK_EQ(peer_stats(&here).refused, 1);
+  CHECK_EQ(peer_stats(&here).published, 1);
+  CHECK(!TRANSPORT_IS_CONNECTED(peer_stats(&here)));
+  broker_start_again(&b);
+  EVENTUALLY(LOAD(here.connected) == 2);
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  peer_release(&here);
+  broker_delete(&b);
+}
+
+TEST(full_outbox_refuses) {
+  peer here;
+  transport_options options = peer_options(&here, free_port());
+  options.capacity = 3;
+  CHECK_OK(transport_connect(&options, &here.transport));
+  for (int i = 0; i < 3; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  CHECK_STATUS(peer_publish(&here, "n", 1, "x", 1), MULTICAST_ERROR_QUEUE_FULL);
+  CHECK_EQ(peer_stats(&here).waiting, 3);
+  CHECK_EQ(peer_stats(&here).refused, 1);
+  peer_release(&here);
+}
+
+TEST(full_outbox_drops_the_oldest) {
+  broker b;
+  peer here, there;
+  sequence numbers = {7, 0, 0};
+  transport_options options;
+  broker_start(&b, NULL);
+  peer_connect_reliably(&there, b.port);
+  peer_observe(&there, "n", counting(&numbers));
+  options = peer_options(&here, b.port);
+  options.capacity = 3;
+  options.overflow = MULTICAST_OVERFLOW_DROP_OLDEST;
+  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  CHECK_OK(transport_connect(&options, &here.transport));
+  for (int i = 0; i < 10; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  CHECK_EQ(peer_stats(&here).dropped, 7);
+  CHECK_EQ(peer_stats(&here).waiting, 3);
+  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  EVENTUALLY(LOAD(numbers.next) == 10);
+  CHECK_EQ(numbers.wrong, 0);
+  EVENTUALLY(peer_stats(&here).sent == 3);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
+
+TEST(names_are_subscribed_again) {
+  enum { NAMES = 1000 };
+  broker b;
+  peer here, there;
+  record *r = record_create();
+  char name[16];
+  broker_start(&b, NULL);
+  peer_connect_reliably(&there, b.port);
+  for (int i = 0; i < NAMES; ++i) {
+    snprintf(name, sizeof name, "n%d", i);
+    CHECK_OK(multicast_broadcaster_register(there.broadcaster, name, recorder(r), NULL, NULL));
+    CHECK_OK(there.transport.subscribe(there.transport.context, name));
+  }
+  peer_flush(&there);
+  /* Half of them go while there is no connection. */
+  broker_end(&b, SIGKILL);
+  EVENTUALLY(LOAD(there.lost) == 1);
+  for (int i = 0; i < NAMES; i += 2) {
+    snprintf(name, sizeof name, "n%d", i);
+    there.transport.unsubscribe(there.transport.context, name);
+  }
+  CHECK_STATUS(transport_flush(&there.transport, 10000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_EQ(peer_stats(&there).names, NAMES / 2);
+  broker_start_again(&b);
+  EVENTUALLY(LOAD(there.connected) == 2);
+  peer_flush(&there);
+  peer_connect_reliably(&here, b.port);
+  for (int i = 0; i < NAMES; ++i) {
+    snprintf(name, sizeof name, "n%d", i);
+    CHECK_OK(peer_publish(&here, name, 1, NULL, 0));
+  }
+  record_wait(r, NAMES / 2);
+  peer_flush(&here);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(peer_stats(&there).received, NAMES / 2);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+  free(r);
+}
