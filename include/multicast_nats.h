@@ -210,6 +210,7 @@ MULTICAST_API multicast_status multicast_nats_options_init(multicast_nats_option
 /// @return MULTICAST_OK: it has begun to connect, `changed` says with what result;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL or invalid options;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a broadcaster, or not a queue;
+///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library are not released;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_SYSTEM: no thread or descriptor, or a
 ///         file of the TLS options cannot be used.
 ///

@@ -176,7 +176,7 @@ static multicast_status begin(client *c, const settings *s, multicast_transport 
   if (c->wakeup < 0) return MULTICAST_ERROR_SYSTEM;
   status = client_create_inbox(c);
   if (status != MULTICAST_OK) return status;
-  status = MULTICAST_ERROR_OUT_OF_MEMORY;
+  status = MULTICAST_ERROR_LIMIT;
   if (clients_add(c)) {
     /* Before the thread: what it calls may use these. */
     *out = client_transport(c);

@@ -68,6 +68,7 @@ struct client {
   settings settings; /* `release` is NULL while connecting may fail: the caller releases */
   multicast inbox;   /* its delegate delivers on the thread that runs the queue */
   drops *drops;      /* by that queue; NULL: there is none */
+  uint64_t handle;   /* the transport's context */
   pthread_t thread;
   int wakeup; /* eventfd */
   unsigned fork_count;
@@ -114,9 +115,12 @@ void client_free(client *c);
 /* Whether this is the child of a fork: the thread is not here, and the locks may be taken. */
 bool client_is_in_child(const client *c);
 
-/* The tree of all clients. */
-bool clients_add(client *c); /* false: out of memory */
+/* All clients, by the contexts of their transports. */
+bool clients_add(client *c); /* false: there are too many */
 void clients_remove(client *c);
+/* Without a lock in the functions of a transport that is not released: the client was added before,
+ * and is removed after. NULL: there is none. */
+client *clients_at(const void *context);
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 

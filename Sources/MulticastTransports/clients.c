@@ -2,35 +2,64 @@
 
 #include "client.h"
 
-#include <search.h>
+/* Tests set it lower. */
+#ifndef CLIENTS_MAX
+#define CLIENTS_MAX 65535
+#endif
+enum { INDEX_BITS = 16 };
 
-static void *all; /* a tree, under the lock that a fork takes */
+/* The context of a transport is a number: the place of its client, and behind it how often that
+ * place was taken. So no transport is taken for a newer one, whose client may have the same memory. */
+typedef struct place {
+  client *client; /* NULL: it is vacant */
+  uint64_t uses;
+  size_t next_vacant; /* 0: there is none */
+} place;
 
-static int compare(const void *a, const void *b) { return (a > b) - (a < b); }
+/* Under the lock that a fork takes. Only pages that are used are in memory. */
+static place places[CLIENTS_MAX + 1]; /* 0 is not used */
+static size_t last_place, vacant;
 
 bool clients_add(client *c) {
-  bool is_added;
+  size_t index = 0;
   process_lock();
-  is_added = tsearch(c, &all, compare) != NULL;
+  if (vacant != 0) {
+    index = vacant;
+    vacant = places[index].next_vacant;
+  } else if (last_place < CLIENTS_MAX) {
+    index = ++last_place;
+  }
+  if (index != 0) {
+    places[index].client = c;
+    c->handle = ++places[index].uses << INDEX_BITS | index;
+  }
   process_unlock();
-  return is_added;
+  return index != 0;
 }
 
 void clients_remove(client *c) {
+  size_t index = c->handle & ((1u << INDEX_BITS) - 1);
   process_lock();
-  tdelete(c, &all, compare);
+  places[index].client = NULL;
+  places[index].next_vacant = vacant;
+  vacant = index;
   process_unlock();
+}
+
+client *clients_at(const void *context) {
+  uint64_t handle = (uintptr_t)context;
+  size_t index = handle & ((1u << INDEX_BITS) - 1);
+  client *c = index <= CLIENTS_MAX ? places[index].client : NULL;
+  return c != NULL && places[index].uses == handle >> INDEX_BITS ? c : NULL;
 }
 
 /* The client of a transport, with a reference for the caller; NULL: there is none. */
 static client *find(const multicast_transport *transport) {
-  client *c = NULL;
-  if (transport == NULL || transport->context == NULL) return NULL;
+  client *c;
+  if (transport == NULL) return NULL;
   process_lock();
-  if (tfind(transport->context, &all, compare) != NULL) {
-    c = transport->context;
-    client_retain(c);
-  }
+  c = clients_at(transport->context);
+  if (c != NULL) client_retain(c);
   process_unlock();
   return c;
 }

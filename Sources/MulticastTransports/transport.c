@@ -37,11 +37,12 @@ static publication *create(const client *c, const char *name, uint32_t event, sp
 
 static multicast_status publish(void *context, const char *protocol, uint32_t event,
                                 const void *payload, size_t size) {
-  client *c = context;
+  client *c = clients_at(context);
   multicast_status status = MULTICAST_ERROR_LIMIT;
   const unsigned forks = process_forks();
   span given = {payload, size};
   publication *p = NULL;
+  if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
   if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
   if (name_size(protocol) == 0 || (payload == NULL && size > 0))
     return MULTICAST_ERROR_INVALID_ARGUMENT;
@@ -73,15 +74,16 @@ static bool want(client *c, const char *name, bool is_wanted) {
 }
 
 static multicast_status subscribe(void *context, const char *protocol) {
-  client *c = context;
+  client *c = clients_at(context);
+  if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
   if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
   if (name_size(protocol) == 0) return MULTICAST_ERROR_INVALID_ARGUMENT;
   return want(c, protocol, true) ? MULTICAST_OK : MULTICAST_ERROR_OUT_OF_MEMORY;
 }
 
 static void unsubscribe(void *context, const char *protocol) {
-  client *c = context;
-  if (!client_is_in_child(c) && name_size(protocol) > 0) want(c, protocol, false);
+  client *c = clients_at(context);
+  if (c != NULL && !client_is_in_child(c) && name_size(protocol) > 0) want(c, protocol, false);
 }
 
 /* The threads and their calls are not here: what is left are this reference and the inbox's. */
@@ -91,7 +93,8 @@ static void release_in_child(client *c) {
 }
 
 static void release(void *context) {
-  client *c = context;
+  client *c = clients_at(context);
+  if (c == NULL) return;
   clients_remove(c);
   if (client_is_in_child(c)) {
     release_in_child(c);
@@ -103,7 +106,7 @@ static void release(void *context) {
 
 multicast_transport client_transport(client *c) {
   multicast_transport transport = multicast_transport_default();
-  transport.context = c;
+  transport.context = (void *)(uintptr_t)c->handle;
   transport.publish = publish;
   transport.subscribe = subscribe;
   transport.unsubscribe = unsubscribe;

@@ -646,6 +646,35 @@ TEST(child_releases_while_the_parent_flushes) {
   CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
 }
 
+/* ---- Transports that were released ----------------------------------------------------------- */
+
+TEST(released_transport_is_not_taken_for_a_newer_one) {
+  transport_stats stats = transport_stats_default();
+  peer p;
+  multicast_transport old;
+  transport_options options = peer_options(&p, free_port());
+  int i;
+  CHECK_OK(transport_connect(&options, &old));
+  old.release(old.context);
+  EVENTUALLY(LOAD(p.releases) == 1);
+  /* One of these has the memory of the first one. */
+  for (i = 0; i < 20; ++i) {
+    p.releases = 0;
+    CHECK_OK(transport_connect(&options, &p.transport));
+    CHECK_STATUS(transport_flush(&old, 0), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(transport_get_stats(&old, &stats), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(old.publish(old.context, "n", 1, "x", 1), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_STATUS(old.subscribe(old.context, "n"), MULTICAST_ERROR_INVALID_HANDLE);
+    old.unsubscribe(old.context, "n");
+    old.release(old.context);
+    CHECK_EQ(LOAD(p.releases), 0);
+    CHECK_OK(transport_get_stats(&p.transport, &stats));
+    p.transport.release(p.transport.context);
+    EVENTUALLY(LOAD(p.releases) == 1);
+  }
+  CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
+}
+
 /* ---- The process ----------------------------------------------------------------------------- */
 
 static void on_signal(int number) { (void)number; }

@@ -82,6 +82,25 @@ void expect_no_connection(int refused) {
 TEST(connect_that_is_refused_something_says_so_and_keeps_nothing) { expect_no_connection(1); }
 TEST(connect_that_is_refused_all_says_so_and_keeps_nothing) { expect_no_connection(INT_MAX); }
 
+TEST(one_transport_too_many_is_refused) {
+  peer all[TRANSPORTS_MAX + 1], *last = &all[TRANSPORTS_MAX];
+  transport_options options;
+  int i;
+  for (i = 0; i < TRANSPORTS_MAX; ++i) {
+    options = peer_options(&all[i], free_port());
+    CHECK_OK(transport_connect(&options, &all[i].transport));
+  }
+  options = peer_options(last, free_port());
+  CHECK_STATUS(transport_connect(&options, &last->transport), MULTICAST_ERROR_LIMIT);
+  CHECK_EQ(last->releases, 1);
+  last->releases = 0;
+  peer_release(&all[3]);
+  CHECK_OK(transport_connect(&options, &last->transport));
+  for (i = 0; i <= TRANSPORTS_MAX; ++i) {
+    if (i != 3) peer_release(&all[i]);
+  }
+}
+
 /* How many of the children had an allocation of libmulticast refused. */
 static int *refusals;
 

@@ -6,12 +6,13 @@
 
 #include "requests.h"
 
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+
+#define CLIENTS_MAX TRANSPORTS_MAX
 
 #undef strdup
 #define malloc ask_malloc
@@ -19,7 +20,6 @@
 #define aligned_alloc ask_aligned_alloc
 #define strdup ask_strdup
 #define free give_back
-#define tsearch ask_tree_node
 #define pthread_atfork ask_atfork
 #define pthread_condattr_init ask_condition_attributes
 #define pthread_attr_init ask_thread_attributes

@@ -1,7 +1,6 @@
 #include "requests.h"
 
 #include <errno.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -108,10 +107,6 @@ char *ask_strdup(const char *text) {
 void give_back(void *block) {
   if (block != NULL) change(&plan.blocks, -1);
   free(block);
-}
-
-void *ask_tree_node(const void *key, void **root, int (*compare)(const void *, const void *)) {
-  return is_refused(TREE_NODE, true) ? NULL : tsearch(key, root, compare);
 }
 
 int ask_atfork(void (*before)(void), void (*parent)(void), void (*child)(void)) {

@@ -23,7 +23,6 @@ enum {
   CALLOC,
   ALIGNED_ALLOC,
   STRDUP,
-  TREE_NODE,
   ATFORK,
   CONDITION_ATTRIBUTES,
   THREAD_ATTRIBUTES,
@@ -55,6 +54,9 @@ bool refusal_was_made(void);
 /* Whether what was refused first was memory. */
 bool refusal_was_of_memory(void);
 
+/* How many transports there can be here. */
+#define TRANSPORTS_MAX 8
+
 /* What the library has now: blocks of memory, and objects of its client library. */
 int held_blocks(void);
 int held_objects(void);
@@ -69,7 +71,6 @@ void *ask_calloc(size_t count, size_t size);
 void *ask_aligned_alloc(size_t alignment, size_t size);
 char *ask_strdup(const char *text);
 void give_back(void *block);
-void *ask_tree_node(const void *key, void **root, int (*compare)(const void *, const void *));
 int ask_atfork(void (*before)(void), void (*parent)(void), void (*child)(void));
 int ask_condition_attributes(pthread_condattr_t *attributes);
 int ask_thread_attributes(pthread_attr_t *attributes);
