@@ -264,7 +264,7 @@ static void fill_stats(const client *base, void *stats) {
   out->rejected = n->rejected;
   out->refused = n->refused;
   out->received = n->received;
-  out->delivered = n->delivered;
+  out->delivered = __atomic_load_n(&base->delivered, __ATOMIC_RELAXED);
   out->echoes = c->echoes;
   out->ignored = n->ignored;
   out->lost = client_lost(base);

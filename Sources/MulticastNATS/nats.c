@@ -3,6 +3,7 @@
 #include "nats.h"
 
 #include <nats/nats.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +20,20 @@ _Static_assert(sizeof(multicast_nats_stats) == STATS_SIZE, "the header says so")
 /* ---- The process ----------------------------------------------------------------------------- */
 
 static bool start(void) {
+  const struct sched_param none = {.sched_priority = 0};
+  const bool is_usual = sched_getscheduler(0) == SCHED_OTHER;
   bool is_ready;
   struct sigaction kept;
   sigset_t before;
   process_block_signals(&before);
   /* nats_Open() has the process ignore SIGPIPE. The thread blocks it: that is enough. */
   sigaction(SIGPIPE, NULL, &kept);
+  /* One of the threads that nats_Open() starts frees messages, and is woken for nearly each. They
+   * inherit this policy: so it does not interrupt the thread that wakes it, and frees many at one
+   * go. */
+  if (is_usual) sched_setscheduler(0, SCHED_BATCH, &none);
   is_ready = nats_Open(-1) == NATS_OK;
+  if (is_usual) sched_setscheduler(0, SCHED_OTHER, &none);
   sigaction(SIGPIPE, &kept, NULL);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return is_ready;
@@ -135,6 +143,7 @@ static void free_client(client *base) {
   if (!client_is_in_child(base)) {
     natsOptions_Destroy(c->how);
     natsStatistics_Destroy(c->counts);
+    pthread_mutex_destroy(&c->gate);
   }
   texts_free(&c->options, option_texts, TEXTS);
 }
@@ -257,6 +266,7 @@ static multicast_status prepare(client *base, const void *options) {
   natsStatus status;
   c->options = *(const multicast_nats_options *)options;
   c->socket = -1;
+  pthread_mutex_init(&c->gate, NULL);
   if (!texts_copy(&c->options, option_texts, TEXTS)) return MULTICAST_ERROR_OUT_OF_MEMORY;
   base->settings.prefix = c->options.subject_prefix;
   status = natsOptions_Create(&c->how);
@@ -394,7 +404,7 @@ static void fill_stats(const client *base, void *stats) {
   out->rejected = n->rejected;
   out->refused = n->refused;
   out->received = n->received;
-  out->delivered = n->delivered;
+  out->delivered = __atomic_load_n(&base->delivered, __ATOMIC_RELAXED);
   out->ignored = n->ignored;
   out->lost = client_lost(base);
 }

@@ -34,6 +34,10 @@ typedef struct nats_client {
   multicast_nats_options options; /* its texts are copies */
   struct __natsOptions *how;      /* the same for libnats */
 
+  /* Held while libnats reads. What has come is handled after that, at one go: otherwise libnats
+   * would wake its thread for each message. */
+  pthread_mutex_t gate;
+
   /* Under the lock. */
   bool has_to_write;                   /* libnats has bytes for the socket */
   struct __natsConnection *connection; /* NULL: none. Only the thread sets it */

@@ -17,8 +17,9 @@ enum {
   /* What libnats has at once. When a connection ends, nobody knows how much of it was sent. */
   BATCH_COUNT = 1024,
   BATCH_SIZE = 65536,
-  /* How many messages are delivered before the connection is looked at again. */
-  DELIVERIES = 256,
+  /* How many messages are delivered before the connection is looked at again. libnats reads 32 KB
+   * at once: if these were fewer messages than that has, more and more would wait. */
+  DELIVERIES = 1024,
   /* How many messages libnats may have read and not handed over, before it reads more. */
   HANDING_MAX = 1024,
   BEHIND_MS = 10,
@@ -39,6 +40,8 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   bool is_ours = coding_read(&subject_coding, natsMsg_GetSubject(message),
                              c->options.subject_prefix, name, &event) > 0;
   (void)connection, (void)subscription;
+  pthread_mutex_lock(&c->gate); /* waits until libnats has read */
+  pthread_mutex_unlock(&c->gate);
   client_receive(&c->base, is_ours ? name : NULL, event, payload);
   natsMsg_Destroy(message);
 }
@@ -291,7 +294,7 @@ static void wait_for_work(nats_client *c) {
   if (is_full) watched.events = POLLRDHUP;
   if (c->has_to_write) watched.events |= POLLOUT;
   base->may_publish = base->counts.sending == 0; /* else the socket wakes it */
-  has_work = base->is_stopping || base->first_arrival != NULL ||
+  has_work = base->is_stopping || base->arrivals.first != NULL ||
              base->names.first_change != NULL ||
              (base->may_publish && base->outbox.first != NULL) || c->refusals[0][0] != '\0' ||
              c->refusals[1][0] != '\0';
@@ -307,7 +310,9 @@ static void wait_for_work(nats_client *c) {
     if (received == 0 || (received < 0 && errno != EAGAIN && errno != EINTR)) settle(c);
   }
   c->heard_at = now_ns();
+  pthread_mutex_lock(&c->gate);
   natsConnection_ProcessReadEvent(c->connection);
+  pthread_mutex_unlock(&c->gate);
 }
 
 /* Asks a server that is silent whether it is there; ends the connection if it does not answer. */

@@ -34,8 +34,8 @@ void client_receive(client *c, const char *name, uint32_t event, span payload) {
     free(a);
   } else {
     c->arrived_bytes += cost_of(a);
-    *(c->first_arrival == NULL ? &c->first_arrival : &c->last_arrival->next) = a;
-    c->last_arrival = a;
+    *(c->arrivals.first == NULL ? &c->arrivals.first : &c->arrivals.last->next) = a;
+    c->arrivals.last = a;
     client_wake(c);
   }
   pthread_mutex_unlock(&c->lock);
@@ -57,8 +57,18 @@ static void release_arrival(const void *payload, size_t size) {
   free(a);
 }
 
-/* Delivers one, or queues it for the delegate of the inbox. Returns which number to count up. */
-static uint64_t *deliver_one(client *c, arrival *a) {
+static void count_delivered(client *c) {
+  __atomic_add_fetch(&c->delivered, 1, __ATOMIC_RELAXED);
+}
+
+static void count_lost(client *c) {
+  pthread_mutex_lock(&c->lock);
+  ++c->counts.lost;
+  pthread_mutex_unlock(&c->lock);
+}
+
+/* Delivers one, or queues it for the delegate of the inbox. */
+static void deliver_one(client *c, arrival *a) {
   const unsigned forks = process_forks();
   int64_t result;
   if (c->inbox.id != 0) {
@@ -69,43 +79,61 @@ static uint64_t *deliver_one(client *c, arrival *a) {
     __atomic_add_fetch(&c->drops->references, 1, __ATOMIC_RELAXED);
     multicast_invoke_with(c->inbox, &how, NULL);
     client_end_in_child(forks); /* a queue may call a function, too */
-    return NULL;
+    return;
   }
   result = deliver_to_observers(c, a);
   client_end_in_child(forks);
   free(a);
-  return result < 0 ? &c->counts.lost : &c->counts.delivered;
+  if (result < 0) count_lost(c);
+  else count_delivered(c);
+}
+
+/* Takes the list, to deliver it without a lock for each: that would be most of the work. From then
+ * on the thread is away. */
+static arrivals take(client *c) {
+  arrivals all;
+  pthread_mutex_lock(&c->lock);
+  all = c->arrivals;
+  c->arrivals.first = NULL;
+  c->is_away = all.first != NULL && !c->is_stopping;
+  pthread_mutex_unlock(&c->lock);
+  return all;
+}
+
+/* Puts back what is left, before what has come meanwhile. */
+static void put_back(client *c, const arrivals *left, uint64_t delivered_bytes) {
+  pthread_mutex_lock(&c->lock);
+  c->is_away = false;
+  c->arrived_bytes -= delivered_bytes;
+  if (left->first != NULL) {
+    left->last->next = c->arrivals.first;
+    if (c->arrivals.first == NULL) c->arrivals.last = left->last;
+    c->arrivals.first = left->first;
+  }
+  pthread_mutex_unlock(&c->lock);
 }
 
 void client_deliver(client *c, size_t most) {
-  while (most-- > 0) {
-    uint64_t *counter, cost;
-    bool may_go;
-    arrival *a;
-    pthread_mutex_lock(&c->lock);
-    a = c->first_arrival;
-    if (a != NULL) c->first_arrival = a->next;
-    may_go = c->is_away = a != NULL && !c->is_stopping;
-    pthread_mutex_unlock(&c->lock);
-    if (a == NULL) return;
-    cost = cost_of(a);
-    if (!may_go) {
-      free(a);
-      continue;
+  while (most > 0) {
+    arrivals all = take(c);
+    uint64_t bytes = 0;
+    if (all.first == NULL) return;
+    for (; all.first != NULL && most > 0; --most) {
+      arrival *a = all.first;
+      all.first = a->next;
+      bytes += cost_of(a);
+      /* A call that has begun when `release` is called may go on; no other one may begin. */
+      if (__atomic_load_n(&c->is_stopping, __ATOMIC_RELAXED)) free(a);
+      else deliver_one(c, a);
     }
-    counter = deliver_one(c, a);
-    pthread_mutex_lock(&c->lock);
-    c->is_away = false;
-    c->arrived_bytes -= cost;
-    if (counter != NULL) ++*counter;
-    pthread_mutex_unlock(&c->lock);
+    put_back(c, &all, bytes);
   }
 }
 
 void client_free_arrivals(client *c) {
-  while (c->first_arrival != NULL) {
-    arrival *a = c->first_arrival;
-    c->first_arrival = a->next;
+  while (c->arrivals.first != NULL) {
+    arrival *a = c->arrivals.first;
+    c->arrivals.first = a->next;
     free(a);
   }
 }
@@ -120,9 +148,8 @@ static void deliver_from_inbox(void *context, uint32_t event, const void *payloa
   (void)event, (void)size;
   a->is_counted = true;
   if (forks != process_forks()) return;
-  pthread_mutex_lock(&c->lock);
-  ++*(result < 0 ? &c->counts.lost : &c->counts.delivered);
-  pthread_mutex_unlock(&c->lock);
+  if (result < 0) count_lost(c);
+  else count_delivered(c);
 }
 
 uint64_t client_lost(const client *c) {

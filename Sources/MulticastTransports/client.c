@@ -208,7 +208,7 @@ multicast_status client_connect(const engine *e, settings *s, const void *option
 
 void client_stop(client *c) {
   pthread_mutex_lock(&c->lock);
-  c->is_stopping = true;
+  __atomic_store_n(&c->is_stopping, true, __ATOMIC_RELAXED);
   pthread_cond_broadcast(&c->changed);
   client_wake(c);
   pthread_mutex_unlock(&c->lock);

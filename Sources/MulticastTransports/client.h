@@ -56,10 +56,14 @@ typedef struct arrival {
   _Alignas(16) unsigned char payload[];
 } arrival;
 
-/* Those of the statistics that all engines have, but for those of the outbox. */
+typedef struct arrivals {
+  arrival *first, *last;
+} arrivals;
+
+/* Those of the statistics that all engines have, but for `delivered` and those of the outbox. */
 typedef struct counts {
   uint64_t connections, sending, sent, dropped, rejected, refused;
-  uint64_t received, delivered, ignored, lost;
+  uint64_t received, ignored, lost;
 } counts;
 
 struct client {
@@ -78,8 +82,8 @@ struct client {
   /* Under the lock. */
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  bool is_stopping;
-  bool is_away; /* the thread is in a caller's function, or waits for the system to connect */
+  bool is_stopping; /* also read without the lock */
+  bool is_away; /* the thread delivers, is in `changed`, or waits for the system to connect */
   bool is_done; /* the thread has ended */
   bool is_asleep;
   bool may_publish; /* while it is asleep: it would send a publication */
@@ -87,13 +91,15 @@ struct client {
   uint64_t largest; /* payload that the broker takes; 0: it has not said */
   outbox outbox;
   names names;
-  arrival *first_arrival, *last_arrival;
-  uint64_t arrived_bytes; /* of those, and of the one that is delivered */
+  arrivals arrivals;
+  uint64_t arrived_bytes; /* of those, and of those that are delivered now */
   counts counts;
 
   /* Only the thread uses these. */
   uint64_t connected_at; /* 0: not in this try */
   unsigned failures;
+
+  uint64_t delivered; /* of the statistics; atomic */
 };
 
 /* ---- Life ------------------------------------------------------------------------------------ */

@@ -10,6 +10,8 @@ size_t name_size(const char *name) {
 }
 
 bool coding_is_plain(const coding *how, unsigned char byte) {
+  /* None of these is special, and names have few others. */
+  if ((byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9')) return true;
   return byte >= 0x20 && byte <= 0x7e && strchr(how->special, byte) == NULL;
 }
 

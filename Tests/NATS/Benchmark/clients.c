@@ -39,8 +39,10 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   natsMsg_Destroy(message);
 }
 
+/* The subjects are those that libmulticast-nats has: the server does the same for both. */
 static void publish_bare(client *c, const char *name, const void *payload) {
-  expect_ok(natsConnection_Publish(c->connection, name, payload, SIZE));
+  const char *subject = name[0] == 't' ? "multicast.there.1" : "multicast.back.1";
+  expect_ok(natsConnection_Publish(c->connection, subject, payload, SIZE));
 }
 
 static void flush_bare(client *c) { expect_ok(natsConnection_FlushTimeout(c->connection, 20000)); }
@@ -49,6 +51,7 @@ static void create_bare(client *c) {
   natsOptions *how = NULL;
   natsConnection *connection = NULL;
   natsSubscription *subscription = NULL;
+  char subject[64];
   expect_ok(natsOptions_Create(&how));
   expect_ok(natsOptions_SetURL(how, address_of(c)));
   expect_ok(natsOptions_SetNoEcho(how, true));
@@ -57,7 +60,8 @@ static void create_bare(client *c) {
   expect_ok(natsOptions_SetSendAsap(how, !c->publishes_many));
   expect_ok(natsConnection_Connect(&connection, how));
   natsOptions_Destroy(how);
-  expect_ok(natsConnection_Subscribe(&subscription, connection, c->name, on_message, c));
+  snprintf(subject, sizeof subject, "multicast.%s.*", c->name);
+  expect_ok(natsConnection_Subscribe(&subscription, connection, subject, on_message, c));
   expect_ok(natsSubscription_SetPendingLimits(subscription, -1, -1));
   expect_ok(natsConnection_FlushTimeout(connection, 10000));
   c->connection = connection;
