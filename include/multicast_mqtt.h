@@ -236,8 +236,8 @@ MULTICAST_API multicast_status multicast_mqtt_options_init(multicast_mqtt_option
 ///            it is attached once, to one broadcaster: after `release` it must not be used. If
 ///            it is never attached, call `release` with `context` yourself. It disconnects; what
 ///            waits to be sent then is dropped: see multicast_mqtt_flush().
-/// Threads:   any. `release` waits for the transport's thread, unless that is in `changed` or in an
-///            observer, or looks up the broker's address.
+/// Threads:   any. `release` waits for the transport's thread, unless that is in `changed`,
+///            delivers what has arrived, or looks up the broker's address.
 /// Cost:      a thread and three descriptors.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_connect(const multicast_mqtt_options *options,

@@ -218,8 +218,8 @@ MULTICAST_API multicast_status multicast_nats_options_init(multicast_nats_option
 ///            it is attached once, to one broadcaster: after `release` it must not be used. If
 ///            it is never attached, call `release` with `context` yourself. It disconnects; what
 ///            waits to be sent then is dropped: see multicast_nats_flush().
-/// Threads:   any. `release` waits for the transport's thread, unless that is in `changed` or in an
-///            observer, or connects.
+/// Threads:   any. `release` waits for the transport's thread, unless that is in `changed`,
+///            delivers what has arrived, or connects.
 /// Cost:      a thread and two descriptors; with the first one, up to four threads of libnats.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_connect(const multicast_nats_options *options,

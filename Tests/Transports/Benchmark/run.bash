@@ -1,7 +1,7 @@
 # The benchmark of a transport, to be sourced by Tests/MQTT/Benchmark/run and Tests/NATS/Benchmark/run
 # with their arguments. Before that, they set:
 #   here, sources   their folder; where the library's sources and its README.md are
-#   ours, a_test    the library; a short one of its tests
+#   ours            the library
 #   bare, link      the library that it uses; how to link with it
 #   default_rounds
 #   packages        NAME=PACKAGE of what the figures depend on, for the report
@@ -68,7 +68,7 @@ is_open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 if [ -z "$again" ]; then
   # It builds the library, too.
-  if ! "$here/../run" "$library" "$build" "$a_test" >"$build/log" 2>&1; then
+  if ! "$here/../run" "$library" "$build" addresses_are_read_back >"$build/log" 2>&1; then
     cat "$build/log"
     exit 1
   fi
