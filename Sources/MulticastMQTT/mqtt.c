@@ -117,7 +117,7 @@ static void free_client(client *base) {
   mqtt_client *c = (mqtt_client *)base;
   /* In the child of a fork it may be half changed. */
   if (c->mosquitto != NULL && !client_is_in_child(base)) mosquitto_destroy(c->mosquitto);
-  texts_free(&c->options, option_texts, TEXTS);
+  texts_free(&c->texts);
 }
 
 /* ---- Connecting ------------------------------------------------------------------------------ */
@@ -190,7 +190,8 @@ static multicast_status create_mosquitto(mqtt_client *c) {
 static multicast_status prepare(client *base, const void *options) {
   mqtt_client *c = (mqtt_client *)base;
   c->options = *(const multicast_mqtt_options *)options;
-  if (!texts_copy(&c->options, option_texts, TEXTS)) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  if (!texts_copy(&c->texts, &c->options, option_texts, TEXTS))
+    return MULTICAST_ERROR_OUT_OF_MEMORY;
   base->settings.prefix = c->options.topic_prefix;
   if (getrandom(c->sender, SENDER_SIZE, 0) != SENDER_SIZE) return MULTICAST_ERROR_SYSTEM;
   return create_mosquitto(c);

@@ -63,7 +63,8 @@ typedef struct mqtt_client {
   client base;
 
   /* Not changed after the thread has begun. */
-  multicast_mqtt_options options; /* its texts are copies */
+  multicast_mqtt_options options; /* its texts are in `texts` */
+  texts texts;
   unsigned char sender[SENDER_SIZE];
 
   /* Under the lock. */

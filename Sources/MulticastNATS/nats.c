@@ -145,7 +145,7 @@ static void free_client(client *base) {
     natsStatistics_Destroy(c->counts);
     pthread_mutex_destroy(&c->gate);
   }
-  texts_free(&c->options, option_texts, TEXTS);
+  texts_free(&c->texts);
 }
 
 static void *free_on_thread(void *c) {
@@ -214,12 +214,12 @@ static char *quote(const char *text) {
 
 /* Who the client is. */
 static natsStatus set_identity(natsOptions *how, const multicast_nats_options *o) {
-  const char *texts[] = {o->client_name, o->user, o->password, o->token};
+  const char *given[] = {o->client_name, o->user, o->password, o->token};
   char *quoted[4] = {NULL, NULL, NULL, NULL};
   natsStatus status = NATS_OK;
   int i;
   for (i = 0; i < 4; ++i) {
-    if (texts[i] != NULL && (quoted[i] = quote(texts[i])) == NULL) status = NATS_NO_MEMORY;
+    if (given[i] != NULL && (quoted[i] = quote(given[i])) == NULL) status = NATS_NO_MEMORY;
   }
   if (status == NATS_OK && quoted[0] != NULL) status = natsOptions_SetName(how, quoted[0]);
   if (status == NATS_OK && quoted[1] != NULL)
@@ -267,7 +267,8 @@ static multicast_status prepare(client *base, const void *options) {
   c->options = *(const multicast_nats_options *)options;
   c->socket = -1;
   pthread_mutex_init(&c->gate, NULL);
-  if (!texts_copy(&c->options, option_texts, TEXTS)) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  if (!texts_copy(&c->texts, &c->options, option_texts, TEXTS))
+    return MULTICAST_ERROR_OUT_OF_MEMORY;
   base->settings.prefix = c->options.subject_prefix;
   status = natsOptions_Create(&c->how);
   if (status == NATS_OK) status = natsStatistics_Create(&c->counts);

@@ -31,7 +31,8 @@ typedef struct nats_client {
   client base; /* a name has a natsSubscription, which only the thread uses */
 
   /* Not changed after the thread has begun. */
-  multicast_nats_options options; /* its texts are copies */
+  multicast_nats_options options; /* its texts are in `texts` */
+  texts texts;
   struct __natsOptions *how;      /* the same for libnats */
 
   /* Held while libnats reads. What has come is handled after that, at one go: otherwise libnats

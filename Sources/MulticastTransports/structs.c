@@ -45,22 +45,33 @@ static const char **text_at(void *options, size_t offset) {
   return (const char **)(void *)((char *)options + offset);
 }
 
-bool texts_copy(void *options, const size_t *offsets, size_t count) {
-  bool is_whole = true;
-  size_t i;
+bool texts_copy(texts *copies, void *options, const size_t *offsets, size_t count) {
+  size_t i, size = 0;
+  char *at;
+  for (i = 0; i < count; ++i) {
+    const char *text = *text_at(options, offsets[i]);
+    if (text != NULL) size += strlen(text) + 1;
+  }
+  at = malloc(size);
+  if (at == NULL) return false;
+  copies->bytes = at;
+  copies->size = size;
   for (i = 0; i < count; ++i) {
     const char **text = text_at(options, offsets[i]);
-    if (*text != NULL && (*text = strdup(*text)) == NULL) is_whole = false;
+    if (*text == NULL) continue;
+    size = strlen(*text) + 1;
+    *text = memcpy(at, *text, size);
+    at += size;
   }
-  return is_whole;
+  return true;
+}
+
+void texts_free(texts *copies) {
+  if (copies->bytes != NULL) explicit_bzero(copies->bytes, copies->size);
+  free(copies->bytes);
 }
 
 void text_free(char *text) {
   if (text != NULL) explicit_bzero(text, strlen(text));
   free(text);
-}
-
-void texts_free(void *options, const size_t *offsets, size_t count) {
-  size_t i;
-  for (i = 0; i < count; ++i) text_free((char *)(uintptr_t)*text_at(options, offsets[i]));
 }

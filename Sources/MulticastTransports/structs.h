@@ -16,10 +16,15 @@ bool struct_read(void *to, const void *from, size_t size);
 /* Copies `size` bytes to the caller, and zeros behind them. False: `to` cannot be written. */
 bool struct_write(void *to, void *from, size_t size);
 
-/* Replace the texts at these offsets by copies, of which some are NULL if there is no memory; free
- * the copies. Each of them may be a secret. */
-bool texts_copy(void *options, const size_t *offsets, size_t count);
-void texts_free(void *options, const size_t *offsets, size_t count);
-void text_free(char *text);
+/* Copies of the texts in a struct, one behind the other. Each of them may be a secret. */
+typedef struct texts {
+  char *bytes; /* NULL: none */
+  size_t size;
+} texts;
+
+/* Replaces the texts at these offsets by copies; at least one is not NULL. False: out of memory. */
+bool texts_copy(texts *copies, void *options, const size_t *offsets, size_t count);
+void texts_free(texts *copies);
+void text_free(char *text); /* overwrites it, too */
 
 #endif

@@ -28,7 +28,7 @@ transport_options asking_options(peer *p, int port) {
   return options;
 }
 
-const int least_requests = 18;
+const int least_requests = 11;
 
 /* ---- On the thread of the transport ---------------------------------------------------------- */
 
