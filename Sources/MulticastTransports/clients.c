@@ -8,8 +8,8 @@
 #endif
 enum { INDEX_BITS = 16 };
 
-/* The context of a transport is a number: the place of its client, and behind it how often that
- * place was taken. So no transport is taken for a newer one, whose client may have the same memory. */
+/* The context of a transport is a number: the place of its client, and how often that place was
+ * taken. So no transport is taken for a newer one, whose client may have the same memory. */
 typedef struct place {
   client *client; /* NULL: it is vacant */
   uint64_t uses;
