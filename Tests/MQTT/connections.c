@@ -482,6 +482,7 @@ TEST(tls_connects_and_refuses) {
 }
 
 TEST(tls_certificate_of_the_client) {
+  static char long_password[2000];
   broker b;
   peer p;
   multicast_mqtt_options options;
@@ -507,6 +508,13 @@ TEST(tls_certificate_of_the_client) {
   options.cert_file = path_of(&b, "client.crt");
   options.key_file = path_of(&b, "locked.key");
   options.key_password = "wrong";
+  expect_refusal(&options, &p, "");
+  /* Longer than OpenSSL can take. */
+  memset(long_password, 'a', sizeof long_password - 1);
+  options = tls_options(&p, &b, "ours.crt");
+  options.cert_file = path_of(&b, "client.crt");
+  options.key_file = path_of(&b, "locked.key");
+  options.key_password = long_password;
   expect_refusal(&options, &p, "");
   broker_delete(&b);
 }

@@ -46,3 +46,22 @@ TEST(options_that_are_wrong_are_refused) {
   CHECK_EQ(p.releases, 0);
   CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
 }
+
+TEST(host_is_this_machine_if_none_is_given) {
+  peer p;
+  multicast_mqtt_options options = peer_options(&p, free_port());
+  options.host = NULL;
+  CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
+  EVENTUALLY(LOAD(p.refused) >= 1); /* nothing listens at the port */
+  peer_release(&p);
+}
+
+TEST(host_that_is_none_is_refused) {
+  static char host[71]; /* a part of a name has 63 bytes at most */
+  peer p;
+  multicast_mqtt_options options = peer_options(&p, 1);
+  memset(host, 'a', sizeof host - 1);
+  options.host = host;
+  expect_refusal(&options, &p, "");
+  CHECK(p.reason[0] != '\0');
+}

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- mosquitto_pub and mosquitto_sub --------------------------------------------------------- */
@@ -144,6 +145,32 @@ static void expect_retained(uint32_t protocol) {
   free(r);
   free(other);
   free(third);
+}
+
+static bool fork_in_retains(void *context, const char *protocol, uint32_t event) {
+  peer *p = context;
+  (void)protocol, (void)event;
+  fflush(NULL);
+  p->code = fork();
+  return false;
+}
+
+TEST(child_that_returns_from_retains_publishes_nothing) {
+  peer p;
+  multicast_mqtt_options options = peer_options(&p, free_port());
+  multicast_status status;
+  int ended = -1;
+  options.retains = fork_in_retains;
+  options.changed = NULL;
+  CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
+  pause_ms(A_WHILE_MS); /* for threads to be at rest */
+  status = peer_publish(&p, "n", 1, "x", 1);
+  if (p.code == 0) _exit(status == MULTICAST_ERROR_STATE ? 0 : 1);
+  CHECK_OK(status);
+  CHECK_EQ(waitpid(p.code, &ended, 0), p.code);
+  CHECK_EQ(ended, 0);
+  CHECK_EQ(peer_stats(&p).waiting, 1);
+  peer_release(&p);
 }
 
 TEST(retained_value_is_given_to_late_observers) { expect_retained(5); }
@@ -338,11 +365,11 @@ static void expect_older(bool closes) {
 TEST(broker_that_has_3_1_1_gets_it) { expect_older(false); }
 TEST(broker_that_closes_at_5_gets_3_1_1) { expect_older(true); }
 
-/* One that accepts the connection, and no subscription. */
+/* One that accepts the connection, and no subscription: its answer is `bytes`. */
 static void *serve_refusals(void *context) {
   server *s = context;
   while (!LOAD(s->has_to_end)) {
-    char request[512], answer[6] = "\x90\x04\0\0\0\x87";
+    char request[512], answer[16];
     int c = accept(s->listener, NULL, NULL);
     if (c < 0) break;
     ADD(s->connections, 1);
@@ -350,27 +377,139 @@ static void *serve_refusals(void *context) {
       CHECK_EQ(send(c, "\x20\x03\0\0\0", 5, MSG_NOSIGNAL), 5);
     while (recv(c, request, sizeof request, 0) > 4) {
       if (request[0] != (char)0x82) continue;
+      memcpy(answer, s->bytes, s->size);
       memcpy(answer + 2, request + 2, 2);
-      CHECK_EQ(send(c, answer, sizeof answer, MSG_NOSIGNAL), (ssize_t)sizeof answer);
+      CHECK_EQ(send(c, answer, s->size, MSG_NOSIGNAL), (ssize_t)s->size);
     }
     close(c);
   }
   return NULL;
 }
 
-TEST(refused_names_are_told) {
+static void expect_refused_name(const char *answer, size_t size, const char *reason, int code) {
   server s;
   peer p;
   multicast_mqtt_options options;
+  s.bytes = answer;
+  s.size = size;
   open_server(&s, serve_refusals);
   options = peer_options(&p, s.port);
   peer_connect(&p, &options);
   CHECK_OK(p.transport.subscribe(p.transport.context, "weather"));
   peer_flush(&p);
   EVENTUALLY(LOAD(p.subscriptions_refused) == 1);
-  CHECK_TEXT(p.refusal, "weather: Not authorized");
-  CHECK_EQ(p.refusal_code, 0x87);
+  CHECK_TEXT(p.refusal, reason);
+  CHECK_EQ(p.refusal_code, code);
   CHECK_EQ(p.lost, 0);
+  peer_release(&p);
+  end_server(&s);
+}
+
+TEST(refused_names_are_told) {
+  expect_refused_name(BYTES("\x90\x04\0\0\0\x87"), "weather: Not authorized", 0x87);
+}
+/* For two names, while there was one. */
+TEST(names_with_two_answers_are_refused) {
+  expect_refused_name(BYTES("\x90\x05\0\0\0\0\0"), "weather: refused", -1);
+}
+
+/* One that does not answer to a subscription before the name is cancelled. */
+static gate may_answer = GATE_INIT;
+
+static void *serve_late(void *context) {
+  static const char subscribed[] = "\x90\x04\0\1\0\0", cancelled[] = "\xb0\x04\0\2\0\0";
+  server *s = context;
+  char request[512];
+  int c = accept(s->listener, NULL, NULL);
+  CHECK(c >= 0);
+  CHECK(recv(c, request, sizeof request, 0) > 0);
+  CHECK_EQ(send(c, "\x20\x03\0\0\0", 5, MSG_NOSIGNAL), 5);
+  CHECK(recv(c, request, sizeof request, 0) > 0);
+  CHECK_EQ((unsigned char)request[0], 0x82);
+  ADD(s->connections, 1);
+  gate_wait(&may_answer);
+  CHECK_EQ(send(c, subscribed, sizeof subscribed - 1, MSG_NOSIGNAL), 6);
+  CHECK_EQ(send(c, cancelled, sizeof cancelled - 1, MSG_NOSIGNAL), 6);
+  while (recv(c, request, sizeof request, 0) > 0) {
+  }
+  close(c);
+  return NULL;
+}
+
+TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
+  server s;
+  peer p;
+  multicast_mqtt_options options;
+  open_server(&s, serve_late);
+  options = peer_options(&p, s.port);
+  peer_connect(&p, &options);
+  CHECK_OK(p.transport.subscribe(p.transport.context, "n"));
+  EVENTUALLY(LOAD(s.connections) == 1);
+  CHECK_STATUS(multicast_mqtt_flush(&p.transport, 1000000), MULTICAST_ERROR_TIMEOUT);
+  p.transport.unsubscribe(p.transport.context, "n");
+  peer_flush(&p); /* nothing is to be waited for any more */
+  gate_open(&may_answer);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(p.lost, 0);
+  CHECK_EQ(peer_stats(&p).names, 0);
+  peer_release(&p);
+  end_server(&s);
+}
+
+/* One that acknowledges the second publication before the first. */
+static void *serve_backwards(void *context) {
+  server *s = context;
+  char request[512];
+  ssize_t size = 0, more;
+  int c = accept(s->listener, NULL, NULL);
+  CHECK(c >= 0);
+  CHECK(recv(c, request, sizeof request, 0) > 0);
+  CHECK_EQ(send(c, "\x20\x03\0\0\0", 5, MSG_NOSIGNAL), 5);
+  while (size < s->connections) {
+    more = recv(c, request, sizeof request, 0);
+    CHECK(more > 0);
+    size += more;
+  }
+  CHECK_EQ(send(c, "\x40\x02\0\2\x40\x02\0\1", 8, MSG_NOSIGNAL), 8);
+  while (recv(c, request, sizeof request, 0) > 0) {
+  }
+  close(c);
+  return NULL;
+}
+
+TEST(acknowledgements_may_come_in_any_order) {
+  /* Two publications: 32, the size, the topic, an identifier, no property, a header, a payload. */
+  enum { SIZE = 2 * (2 + 2 + 13 + 2 + 1 + 1) };
+  server s;
+  peer p;
+  multicast_mqtt_options options;
+  open_server(&s, serve_backwards);
+  STORE(s.connections, SIZE);
+  options = peer_options(&p, s.port);
+  options.qos = 1;
+  options.flags = MULTICAST_MQTT_PLAIN;
+  CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
+  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  CHECK_OK(peer_publish(&p, "n", 1, "y", 1));
+  peer_flush(&p);
+  CHECK_EQ(peer_stats(&p).sent, 2);
+  CHECK_EQ(p.lost, 0);
+  peer_release(&p);
+  end_server(&s);
+}
+
+TEST(reason_of_the_broker_is_told) {
+  server s;
+  peer p;
+  multicast_mqtt_options options;
+  s.bytes = "\x20\x03\0\0\0\xe0\x02\x8b\0";
+  s.size = 9;
+  s.closes = false;
+  open_server(&s, serve);
+  options = peer_options(&p, s.port);
+  CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
+  EVENTUALLY(LOAD(p.lost) >= 1);
+  CHECK_TEXT(p.end, "Server shutting down");
   peer_release(&p);
   end_server(&s);
 }

@@ -64,3 +64,24 @@ TEST(addresses_that_are_right_are_tried) {
     peer_release(&p);
   }
 }
+
+TEST(server_is_on_this_machine_if_none_is_given) {
+  peer p;
+  transport_options options = peer_options(&p, 1);
+  options.servers = NULL;
+  CHECK_OK(multicast_nats_connect(&options, &p.transport));
+  EVENTUALLY(LOAD(p.refused) + LOAD(p.connected) >= 1);
+  peer_release(&p);
+}
+
+TEST(time_to_connect_may_be_as_long_as_it_can) {
+  broker b;
+  peer p;
+  transport_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&p, b.port);
+  options.connect_timeout_ns = (uint64_t)1 << 62;
+  peer_connect(&p, &options);
+  peer_release(&p);
+  broker_delete(&b);
+}

@@ -412,6 +412,51 @@ TEST(observers_run_where_the_queue_is_run) {
   free(r);
 }
 
+TEST(what_a_queue_has_for_a_broadcaster_that_is_gone_is_lost) {
+  broker b;
+  peer here, there;
+  int calls = 0;
+  transport_options options;
+  multicast_queue queue = multicast_queue_create(NULL);
+  broker_start(&b, NULL);
+  peer_connect_reliably(&here, b.port);
+  options = peer_options(&there, b.port);
+  options.queue = queue;
+  peer_connect(&there, &options);
+  peer_observe(&there, "n", counter(&calls));
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  CHECK_EQ(multicast_queue_wait(queue, 10 * ns_of_second), 1);
+  CHECK_OK(multicast_broadcaster_destroy(there.broadcaster));
+  CHECK_EQ(multicast_queue_run(queue, 0), 1);
+  CHECK_EQ(calls, 0);
+  CHECK_EQ(peer_stats(&there).lost, 1);
+  CHECK_EQ(peer_stats(&there).delivered, 0);
+  peer_release(&here);
+  there.transport.release(there.transport.context);
+  EVENTUALLY(LOAD(there.releases) == 1);
+  CHECK_OK(multicast_queue_destroy(queue));
+  broker_delete(&b);
+}
+
+TEST(what_comes_for_a_broadcaster_that_is_gone_is_lost) {
+  broker b;
+  peer here, there;
+  int calls = 0;
+  broker_start(&b, NULL);
+  peer_connect_reliably(&here, b.port);
+  peer_connect_reliably(&there, b.port);
+  peer_observe(&there, "n", counter(&calls));
+  CHECK_OK(multicast_broadcaster_destroy(there.broadcaster));
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  EVENTUALLY(peer_stats(&there).lost == 1);
+  CHECK_EQ(calls, 0);
+  CHECK_EQ(peer_stats(&there).delivered, 0);
+  peer_release(&here);
+  there.transport.release(there.transport.context);
+  EVENTUALLY(LOAD(there.releases) == 1);
+  broker_delete(&b);
+}
+
 static uint64_t pending_of(multicast_queue queue) {
   multicast_queue_stats stats = multicast_queue_stats_default();
   CHECK_OK(multicast_queue_get_stats(queue, &stats));
@@ -572,6 +617,38 @@ static void expect_end_of_child(bool detaches) {
   CHECK_EQ(there.lost, 0);
   detach(&here);
   detach(&there);
+  broker_delete(&b);
+}
+
+TEST(child_that_returns_from_an_observer_of_a_queue_goes_on) {
+  broker b;
+  peer here, there;
+  forker f = {&there, 0, 0, false};
+  multicast_delegate observer = {fork_inside, &f};
+  transport_options options;
+  multicast_queue queue = multicast_queue_create(NULL);
+  int status = -1;
+  broker_start(&b, NULL);
+  peer_connect_reliably(&here, b.port);
+  options = peer_options(&there, b.port);
+  options.queue = queue;
+  peer_connect(&there, &options);
+  peer_observe(&there, "n", observer);
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  peer_flush(&here);
+  CHECK_EQ(multicast_queue_wait(queue, 10 * ns_of_second), 1);
+  if (THREADS_REST_AT_FORKS) pause_ms(A_WHILE_MS);
+  CHECK_EQ(multicast_queue_run(queue, 0), 1);
+  if (f.child == 0) {
+    use_in_child(&there);
+    leave();
+  }
+  CHECK_EQ(waitpid(f.child, &status, 0), f.child);
+  CHECK_EQ(status, 0);
+  CHECK_EQ(peer_stats(&there).delivered, 1);
+  peer_release(&here);
+  peer_release(&there);
+  CHECK_OK(multicast_queue_destroy(queue));
   broker_delete(&b);
 }
 

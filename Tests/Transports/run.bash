@@ -6,7 +6,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=Tests/packages.bash
 . "$root/Tests/packages.bash"
 
-# read_arguments ARGUMENT ...: sets `library`, `build`, `sanitizer`, and `tests`, their names.
+# read_arguments ARGUMENT ...: sets `library`, `build`, `sanitizer`, `counts`, and `tests`, their
+# names.
 read_arguments() {
   case ${1-} in -h | --help) usage; exit 0 ;; esac
   if [ $# -lt 2 ]; then
@@ -19,10 +20,14 @@ read_arguments() {
   fi
   library=$(realpath "$1") build=$2
   shift 2
-  flags=(-O2) sanitizer=""
+  flags=(-O2) sanitizer="" counts=""
   if [ "${1-}" = --sanitize ]; then
     sanitizer=${2?$1 needs a name}
     flags=(-O1 -g "-fsanitize=$sanitizer")
+    shift 2
+  elif [ "${1-}" = --coverage ]; then
+    counts=${2?$1 needs a folder}
+    flags=(-O0)
     shift 2
   fi
   tests=("$@")
@@ -32,28 +37,30 @@ read_arguments() {
 # build_tests FOLDER CLIENT_LIBRARY CODING: what Sources/MulticastFOLDER and Tests/FOLDER make.
 # CODING is a file of the library that tests call, too.
 build_tests() {
-  local folder=$1 client=$2 coding=$3 name=${1,,}
-  local faults=$root/Tests/$folder/Faults sources=("$root"/Sources/Multicast{"$1",Transports}/*.c)
-  local harness=("$root"/Tests/Interface/{harness,main}.c)
-  mkdir -p "$build/faults"
+  folder=$1 client=$2 coding=$3 name=${1,,}
+  mkdir -p "$build"
   build=$(realpath "$build")
+  if [ -n "$counts" ]; then
+    build_counting
+    return
+  fi
+  build_library
+  build_objects "$build/faults" "$folder" "$folder"
+  build_objects "$build/faults" Transports Transports
+  build_fault_tests "$build"/faults/*.o
+}
+
+# The library, and the tests that have it as programs have it.
+build_library() {
   gcc -std=c11 -shared -fPIC -fvisibility=hidden -Wshadow -Wconversion "${flags[@]}" \
-    "${sources[@]}" "$library" "-l$client" \
+    "$root"/Sources/Multicast{"$folder",Transports}/*.c "$library" "-l$client" \
     -Wl,--version-script="$root/cmake/multicast_$name.map" -Wl,-z,nodelete -Wl,-z,defs \
     -Wl,-soname,"libmulticast-$name.so.1" -o "$build/libmulticast-$name.so.1"
   gcc -std=gnu11 "${flags[@]}" -I"$root/Tests/$folder" "$root"/Tests/{"$folder",Transports}/*.c \
-    "${harness[@]}" "$root"/Sources/Multicast{"$folder/$coding",Transports/coding.c} \
+    "$root"/Tests/Interface/{harness,main}.c \
+    "$root"/Sources/Multicast{"$folder/$coding",Transports/coding.c} \
     "$build/libmulticast-$name.so.1" "$library" "-l$client" \
     "-Wl,-rpath,$build:$(dirname "$library")" -o "$build/${name}_tests"
-
-  # The tests in Faults have the library's sources in them, with its requests replaced.
-  (cd "$build/faults" &&
-    gcc -std=c11 -include "$faults/replace.h" "${flags[@]}" -c "${sources[@]}")
-  gcc -std=gnu11 "${flags[@]}" -I"$root/Tests/$folder" "$faults"/*.c \
-    "$root/Tests/$folder/broker.c" "${harness[@]}" \
-    "$root"/Tests/Transports/{Faults/{faults,requests},observers,peers,ports}.c \
-    "$build"/faults/*.o "$library" "-l$client" \
-    "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_fault_tests"
 
   # The library exports what the header declares, and nothing else.
   diff <(sed -nE "s/^MULTICAST_API .*(multicast_${name}_[a-z_]+)\(.*/\1/p" \
@@ -62,10 +69,47 @@ build_tests() {
       awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | LC_ALL=C sort)
 }
 
-# run_tests NAME: the programs of a transport.
+# build_objects DIR SOURCES REPLACED [FLAG ...]: objects of Sources/MulticastSOURCES, with their
+# requests replaced by those of Tests/REPLACED/Faults.
+build_objects() {
+  local dir=$1 sources=$2 replaced=$3
+  shift 3
+  mkdir -p "$dir"
+  (cd "$dir" && gcc -std=c11 -include "$root/Tests/$replaced/Faults/replace.h" "${flags[@]}" "$@" \
+    -c "$root/Sources/Multicast$sources"/*.c)
+}
+
+# build_fault_tests OBJECT ...: the tests that have the library's objects in them.
+build_fault_tests() {
+  gcc -std=gnu11 "${flags[@]}" -I"$root/Tests/$folder" "$root/Tests/$folder"/{Faults/*,broker}.c \
+    "$root"/Tests/Transports/{Faults/*,observers,peers,ports}.c \
+    "$root"/Tests/Interface/{harness,main}.c "$@" "$library" "-l$client" \
+    "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_fault_tests"
+}
+
+# All tests, with the same objects, which count in the folder `counts`. Objects that are there count
+# on. Those that both transports have are built once.
+build_counting() {
+  local of_both=$counts/Transports of_one=$counts/$folder count=(--coverage -fprofile-update=atomic)
+  mkdir -p "$counts"
+  {
+    flock 9 # for one of both
+    [ -d "$of_both" ] || build_objects "$of_both" Transports Transports "${count[@]}"
+  } 9>"$counts/lock"
+  [ -d "$of_one" ] || build_objects "$of_one" "$folder" "$folder" "${count[@]}"
+  gcc "${flags[@]}" -c "$root/Tests/Coverage/end.c" -o "$build/end.o"
+  flags+=(-D_exit=end_with_counts)
+  build_fault_tests {"$of_both","$of_one"}/*.o "$build/end.o" -lgcov
+  gcc -std=gnu11 "${flags[@]}" -I"$root/Tests/$folder" "$root"/Tests/{"$folder",Transports}/*.c \
+    "$root/Tests/$folder/Faults/requests.c" "$root/Tests/Transports/Faults/requests.c" \
+    "$root"/Tests/Interface/{harness,main}.c {"$of_both","$of_one"}/*.o "$build/end.o" -lgcov \
+    "$library" "-l$client" "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_tests"
+}
+
+# The programs that build_tests has built.
 run_tests() {
   local program found="" status=0
-  for program in "$build/$1_tests" "$build/$1_fault_tests"; do
+  for program in "$build/${name}_tests" "$build/${name}_fault_tests"; do
     # Where only some of the tests are to run, a program may have none of them.
     if [ ${#tests[@]} -gt 0 ] &&
       ! "$program" --list | grep -F -- "$(printf '%s\n' "${tests[@]}")" >/dev/null; then

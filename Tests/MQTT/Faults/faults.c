@@ -89,3 +89,20 @@ TEST(transport_without_memory_for_a_name_of_the_session_ignores_a_message) {
   broker_delete(&b);
   free(r);
 }
+
+/* Without it the session would not be told to end: the connection is only closed. */
+TEST(release_without_memory_for_properties_closes_the_connection) {
+  broker b;
+  peer p;
+  transport_options options;
+  belongings before;
+  requests_are_of_the_test();
+  broker_start(&b, NULL);
+  before = look();
+  options = asking_options(&p, b.port);
+  peer_connect(&p, &options);
+  refuse_request(PROPERTY, 0, OF_A_TRANSPORT);
+  end_transport(&p, before);
+  CHECK(refusal_was_made());
+  broker_delete(&b);
+}
