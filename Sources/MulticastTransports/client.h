@@ -124,6 +124,8 @@ bool client_is_in_child(const client *c);
 /* All clients, by the contexts of their transports. */
 bool clients_add(client *c); /* false: there are too many */
 void clients_remove(client *c);
+/* Finds one and removes it; NULL: there is none. So several threads may try that at once. */
+client *clients_take(const void *context);
 /* Without a lock in the functions of a transport that is not released: the client was added before,
  * and is removed after. NULL: there is none. */
 client *clients_at(const void *context);

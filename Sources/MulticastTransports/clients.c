@@ -37,18 +37,29 @@ bool clients_add(client *c) {
   return index != 0;
 }
 
-void clients_remove(client *c) {
-  size_t index = c->handle & ((1u << INDEX_BITS) - 1);
-  process_lock();
-  places[index].client = NULL;
-  places[index].next_vacant = vacant;
-  vacant = index;
-  process_unlock();
+static size_t index_of(const void *context) {
+  return (uintptr_t)context & ((1u << INDEX_BITS) - 1);
 }
+
+client *clients_take(const void *context) {
+  size_t index = index_of(context);
+  client *c;
+  process_lock();
+  c = clients_at(context);
+  if (c != NULL) {
+    places[index].client = NULL;
+    places[index].next_vacant = vacant;
+    vacant = index;
+  }
+  process_unlock();
+  return c;
+}
+
+void clients_remove(client *c) { clients_take((void *)(uintptr_t)c->handle); }
 
 client *clients_at(const void *context) {
   uint64_t handle = (uintptr_t)context;
-  size_t index = handle & ((1u << INDEX_BITS) - 1);
+  size_t index = index_of(context);
   client *c = index <= CLIENTS_MAX ? places[index].client : NULL;
   return c != NULL && places[index].uses == handle >> INDEX_BITS ? c : NULL;
 }

@@ -17,7 +17,8 @@ static bool (*start_engine)(void);
 static bool is_ready;
 
 static void start(void) {
-  is_ready = pthread_atfork(process_lock, process_unlock, in_child) == 0 && start_engine();
+  is_ready = pthread_atfork(process_lock, process_unlock, in_child) == 0 &&
+             __atomic_load_n(&start_engine, __ATOMIC_RELAXED)();
 }
 
 bool process_start(bool (*engine)(void)) {

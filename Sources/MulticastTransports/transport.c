@@ -93,9 +93,8 @@ static void release_in_child(client *c) {
 }
 
 static void release(void *context) {
-  client *c = clients_at(context);
+  client *c = clients_take(context);
   if (c == NULL) return;
-  clients_remove(c);
   if (client_is_in_child(c)) {
     release_in_child(c);
   } else {

@@ -752,6 +752,66 @@ TEST(released_transport_is_not_taken_for_a_newer_one) {
   CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
 }
 
+static void *connect_with_others(void *context) {
+  int *ready = context;
+  peer p;
+  transport_options options = peer_options(&p, free_port());
+  ADD(*ready, 1);
+  while (LOAD(*ready) < 4) {
+  }
+  CHECK_OK(transport_connect(&options, &p.transport));
+  peer_release(&p);
+  return NULL;
+}
+
+/* This is for the thread sanitizer: the first ones of a process make the library ready. */
+TEST(first_transports_may_be_made_at_once) {
+  pthread_t threads[4];
+  int ready = 0, i;
+  for (i = 0; i < 4; ++i) threads[i] = start_thread(connect_with_others, &ready);
+  for (i = 0; i < 4; ++i) join_thread(threads[i]);
+}
+
+/* Releases when the other threads do, too. */
+typedef struct releaser {
+  const multicast_transport *transport;
+  int *ready;
+} releaser;
+
+static void *release_with_others(void *context) {
+  const releaser *r = context;
+  ADD(*r->ready, 1);
+  while (LOAD(*r->ready) < 2) {
+  }
+  r->transport->release(r->transport->context);
+  return NULL;
+}
+
+TEST(released_by_two_threads_ends_once) {
+  int port = free_port(), round;
+  peer p, other;
+  transport_options options = peer_options(&p, port), others = peer_options(&other, port);
+  for (round = 0; round < 1000; ++round) {
+    int ready = 0;
+    releaser r = {&p.transport, &ready};
+    pthread_t thread;
+    p.releases = 0;
+    CHECK_OK(transport_connect(&options, &p.transport));
+    thread = start_thread(release_with_others, &r);
+    release_with_others(&r);
+    join_thread(thread);
+    EVENTUALLY(LOAD(p.releases) == 1);
+  }
+  /* None of these takes the place of another one. */
+  p.releases = 0;
+  CHECK_OK(transport_connect(&options, &p.transport));
+  CHECK_OK(transport_connect(&others, &other.transport));
+  peer_stats(&p);
+  peer_stats(&other);
+  peer_release(&p);
+  peer_release(&other);
+}
+
 /* ---- The process ----------------------------------------------------------------------------- */
 
 static void on_signal(int number) { (void)number; }
