@@ -84,10 +84,9 @@ extension Policies {
         interest(context, target, !wanted.isNone)
       }
       stripe.lock()
-      if isRefused {
-        telling.told = told
-        refusing = wanted
-      }
+      if isRefused { telling.told = told }
+      // Of what was refused before, only the last counts: another transport may take it.
+      refusing = isRefused ? wanted : nil
     }
     telling.isUnderWay = false
     let (isEnded, release, context) = (telling.isEnded, telling.release, telling.context)
