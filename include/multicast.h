@@ -2014,7 +2014,8 @@ typedef struct multicast_transport {
   /// Sends one notification. `protocol` and `payload` are borrowed for the call; `payload` is what
   /// the notifier gave, NULL only if `size` is 0. Called on the thread that notifies. A negative
   /// status is what multicast_broadcaster_notify() returns. In these functions
-  /// multicast_token_current() is a token of the library's own: do not pause or remove it. Not NULL.
+  /// multicast_token_current() is a token of the library's own: do not pause or remove that. Not
+  /// NULL.
   multicast_status (*publish)(void *context, const char *protocol, uint32_t event,
                               const void *payload, size_t size);
   /// The first observer of a name has come. Called on the thread that registers it, before that
