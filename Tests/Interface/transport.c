@@ -368,6 +368,34 @@ TEST(transport_that_refuses_a_name_is_told_again) {
   expect_told(&it, "");
 }
 
+static wire taking;
+static void go_at_refusal(wire *w) {
+  w->inside = NULL;
+  go_all();
+}
+static void come_to_be_taken(wire *w) {
+  w->inside = NULL;
+  taking.status = MULTICAST_OK;
+  come();
+}
+
+TEST(transport_that_refuses_a_name_is_told_again_after_another_was_told) {
+  multicast_transport transport = transport_of(&taking);
+  heard = create();
+  attach(heard, &it);
+  come();
+  it.inside = come_to_be_taken;
+  memset(&taking, 0, sizeof taking);
+  taking.inside = go_at_refusal;
+  taking.status = MULTICAST_ERROR_STATE;
+  /* It refuses, and all observers go; the other is told that, and one comes. */
+  CHECK_OK(multicast_broadcaster_attach(heard, &transport));
+  expect_told(&it, "+" NAME " -" NAME);
+  expect_told(&taking, "+" NAME " +" NAME);
+  go_all();
+  expect_told(&taking, "-" NAME);
+}
+
 /* ---- Attaching ------------------------------------------------------------------------------- */
 
 TEST(transport_is_told_of_the_names_that_have_observers_when_it_is_attached) {
@@ -664,6 +692,8 @@ TEST(transport_takes_no_memory_for_good) {
     observe(heard, "Other", counter(&calls));
     CHECK_OK(multicast_destroy(find(heard, "Other")));
     observe(heard, "Other", counter(&calls));
+    observe(heard, "Third", counter(&calls));
+    CHECK_OK(multicast_destroy(find(heard, "Third"))); /* for good */
     CHECK_EQ(notify(heard, NAME), 1);
     attach(heard, &next_one);
     CHECK_OK(multicast_broadcaster_destroy(heard));

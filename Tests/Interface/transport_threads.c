@@ -38,12 +38,18 @@ static void *unregister_it(void *unused) {
   return NULL;
 }
 
+static void *destroy_it(void *unused) {
+  (void)unused;
+  CHECK_OK(multicast_destroy(find(b, NAME)));
+  return NULL;
+}
+
 /* A thread that is inside a function of the transport. */
 static pthread_t begin_call(void *(*body)(void *)) {
   pthread_t thread;
   b = create();
   attach(b, &it);
-  if (body == unregister_it) observe(b, NAME, counter(&calls));
+  if (body == unregister_it || body == destroy_it) observe(b, NAME, counter(&calls));
   entered = let_go = shut;
   has_left = false;
   it.inside = stay_inside;
@@ -65,10 +71,10 @@ static int64_t by_destroying_within(void) {
 
 TEST(transport_is_detached_when_its_calls_on_other_threads_have_returned) {
   int64_t (*const ways[])(void) = {by_detaching, by_replacing, by_destroying, by_destroying_within};
-  void *(*const functions[])(void *) = {notify_it, register_it, unregister_it};
+  void *(*const functions[])(void *) = {notify_it, register_it, unregister_it, destroy_it};
   int way, function;
   for (way = 0; way < 4; ++way) {
-    for (function = 0; function < 3; ++function) {
+    for (function = 0; function < 4; ++function) {
       pthread_t thread = begin_call(functions[function]), opener;
       memset(&other, 0, sizeof other);
       opener = start_thread(open_after_a_while, &let_go);
@@ -160,6 +166,83 @@ TEST(thread_that_ends_inside_a_transport_is_not_waited_for) {
   CHECK(it.inside == NULL);
   detach(b);
   CHECK_EQ(it.releases, 1);
+}
+
+/* ---- Names whose multicast is destroyed by its handle ---------------------------------------- */
+
+TEST(transport_is_told_of_the_next_multicast_of_a_name_by_the_thread_that_tells_of_the_last) {
+  pthread_t thread = begin_call(destroy_it);
+  expect_told(&it, "+" NAME " -" NAME);
+  register_it(NULL);
+  expect_told(&it, "");
+  gate_open(&let_go);
+  join_thread(thread);
+  expect_told(&it, "+" NAME);
+  destroy_it(NULL);
+  expect_told(&it, "-" NAME);
+}
+
+TEST(transport_is_not_told_of_a_multicast_that_took_the_place_of_another_meanwhile) {
+  pthread_t thread = begin_call(register_it);
+  destroy_it(NULL);
+  register_it(NULL);
+  destroy_it(NULL);
+  register_it(NULL);
+  gate_open(&let_go);
+  join_thread(thread);
+  expect_told(&it, "+" NAME);
+  CHECK_EQ(notify(b, NAME), 1);
+  destroy_it(NULL);
+  expect_told(&it, "!" NAME " -" NAME);
+}
+
+TEST(transport_is_told_of_a_multicast_that_was_destroyed_meanwhile) {
+  pthread_t thread = begin_call(register_it);
+  destroy_it(NULL);
+  expect_told(&it, "+" NAME);
+  gate_open(&let_go);
+  join_thread(thread);
+  expect_told(&it, "-" NAME);
+}
+
+static void register_and_destroy(wire *w) {
+  w->inside = NULL;
+  register_it(NULL);
+  destroy_it(NULL);
+  register_it(NULL);
+}
+
+TEST(transport_may_destroy_the_multicast_of_a_name_and_register_again) {
+  b = create();
+  attach(b, &it);
+  it.inside = register_and_destroy;
+  register_it(NULL);
+  CHECK_EQ(notify(b, NAME), 1);
+  expect_told(&it, "+" NAME " !" NAME);
+  it.inside = register_and_destroy;
+  destroy_it(NULL);
+  CHECK_EQ(notify(b, NAME), 1);
+  expect_told(&it, "-" NAME " +" NAME " !" NAME);
+}
+
+static void expect_next_told(void *unused) {
+  (void)unused;
+  expect_told(&it, "+" NAME); /* what the other thread was about to tell */
+  destroy_it(NULL);
+  register_it(NULL);
+  expect_told(&it, "-" NAME " +" NAME);
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  CHECK_EQ(it.releases, 1);
+}
+
+TEST(fork_child_tells_of_the_next_multicast_of_a_name) {
+  pthread_t thread = begin_call(destroy_it);
+  register_it(NULL);
+  expect_told(&it, "+" NAME " -" NAME);
+  in_child(expect_next_told, NULL);
+  gate_open(&let_go);
+  join_thread(thread);
+  expect_told(&it, "+" NAME);
 }
 
 /* ---- At once --------------------------------------------------------------------------------- */
@@ -257,6 +340,36 @@ TEST(transports_that_replace_each_other_all_the_time_publish_and_are_told_all) {
   CHECK_EQ(checkers[count - 1].is_wanted, 0);
   CHECK_OK(multicast_broadcaster_destroy(b));
   CHECK_EQ(checkers[count - 1].releases, 1);
+}
+
+static void *destroy_at_once(void *unused) {
+  int i;
+  (void)unused;
+  for (i = 0; i < CHANGES; ++i) {
+    multicast_token token = observe(b, NAME, counter(&calls));
+    multicast_status status = i % 2 == 0 ? multicast_destroy(find(b, NAME))
+                                         : multicast_token_remove(token);
+    CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_INVALID_HANDLE);
+  }
+  return NULL;
+}
+
+TEST(transport_is_told_by_turns_while_multicasts_of_a_name_are_destroyed) {
+  pthread_t threads[THREADS];
+  checker c;
+  multicast_transport transport = checked(&c);
+  int i;
+  b = create();
+  CHECK_OK(multicast_broadcaster_attach(b, &transport));
+  for (i = 0; i < THREADS; ++i) threads[i] = start_thread(destroy_at_once, NULL);
+  for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
+  CHECK_EQ(c.is_wanted, multicast_count(find(b, NAME)) > 0);
+  observe(b, NAME, counter(&calls));
+  CHECK_EQ(c.is_wanted, 1);
+  destroy_it(NULL);
+  CHECK_EQ(c.is_wanted, 0);
+  CHECK_OK(multicast_broadcaster_destroy(b));
+  CHECK_EQ(c.releases, 1);
 }
 
 static checker rivals[THREADS][200];

@@ -8,19 +8,22 @@
  *   tell       under the stripe's lock it looks at the delegates and at the transport, leaves the
  *              lock to call `subscribe` or `unsubscribe`, and looks again, until what was told last
  *              is so; a thread that finds another one telling leaves it to that
- *   add        the fast path does not tell: not for the first delegate of an observed multicast
+ *   add        the fast path does not tell: not for the first delegate of an observed multicast. If
+ *              the multicast was destroyed, the name gets the next one first
  *   remove     the fast path does not tell: not of an observed multicast
+ *   destroy    ends the multicast of the name under the lock. What was told last stays with the
+ *              name, and the thread that tells goes on with the next multicast
  *   notify     publishes; if the transport is detached, it looks for another one
  *
  * Proved: no function of a transport is called after its release; `subscribe` and `unsubscribe` are
  * called by turns, one at a time; what was told last is so; while transports replace each other,
  * each notification is published exactly once.
  *
- * Threads: A adds a delegate and R removes one, if there is one. C attaches transport 2, and E
- * transport 3. D detaches what there is. N notifies.
+ * Threads: A adds a delegate and R removes one, if there is one. X destroys the multicast by its
+ * handle. C attaches transport 2, and E transport 3. D detaches what there is. N notifies.
  *
  * Variants: HAS_OLD (transport 1 is attached at first), LIVE (delegates at first), HAS_A, HAS_R,
- * HAS_E, HAS_D, HAS_N.
+ * HAS_X, HAS_E, HAS_D, HAS_N; HAS_C=0 leaves C out.
  */
 
 #ifndef HAS_OLD
@@ -34,6 +37,12 @@
 #endif
 #ifndef HAS_R
 #define HAS_R 0
+#endif
+#ifndef HAS_X
+#define HAS_X 0
+#endif
+#ifndef HAS_C
+#define HAS_C 1
 #endif
 #ifndef HAS_E
 #define HAS_E 0
@@ -60,6 +69,10 @@ mtype = { none, usable, slow };
 mtype list;                /* slow: the next add is not made by the fast path */
 bit is_observed, is_telling;
 byte told;                 /* the transport to which it was told that there are delegates, or 0 */
+bit is_ended;              /* the multicast was destroyed, and the name has no next one yet */
+byte generation;           /* of the multicast */
+
+bit was_attached;          /* the broadcaster has or had a transport */
 
 inline lock() { atomic { !is_locked -> is_locked = 1 } }
 inline unlock() { is_locked = 0 }
@@ -92,61 +105,93 @@ inline look() {
   }
 }
 
+/* `subscribe` or `unsubscribe`. */
+inline call_teller(t, is_wanted, is_called) {
+  begin_call(t, is_called);
+  if
+  :: is_called ->
+     d_step {
+       told_at_once++;
+       assert(told_at_once == 1); /* one at a time */
+       assert(is_subscribed[t] != is_wanted); /* by turns */
+       is_subscribed[t] = is_wanted;
+       printf("transport %d is told %d\n", t, is_wanted)
+     };
+     told_at_once--;
+     end_call(t)
+  :: else
+  fi
+}
+
+/* The lock is held, and released. */
+inline tell_locked() {
+  refusing = 255;
+  look();
+  do
+  :: wanted == told || wanted == refusing -> break
+  :: else ->
+     was_told = told;
+     told = wanted;
+     unlock();
+     if
+     :: wanted != 0 -> t = wanted
+     :: else -> t = was_told
+     fi;
+     call_teller(t, (wanted != 0), is_called);
+     lock();
+     if
+     :: !is_called -> told = was_told; refusing = wanted
+     :: else
+     fi;
+#ifdef NOT_LOOKED_AGAIN
+     break
+#else
+     look()
+#endif
+  od;
+  is_telling = 0;
+  d_step { wanted = 0; was_told = 0; refusing = 0; t = 0; is_called = 0 };
+  unlock()
+}
+
+/* Of the multicast that this thread has found. */
 inline tell() {
   lock();
   if
 #ifdef TOLD_BY_SEVERAL
-  :: !is_observed -> unlock()
+  :: !is_observed || is_ended || seen != generation -> unlock()
 #else
-  :: !is_observed || is_telling -> unlock()
+  :: !is_observed || is_ended || seen != generation || is_telling -> unlock()
 #endif
-  :: else ->
-     is_telling = 1;
-     refusing = 255;
-     look();
-     do
-     :: wanted == told || wanted == refusing -> break
-     :: else ->
-        was_told = told;
-        told = wanted;
-        unlock();
-        if
-        :: wanted != 0 -> t = wanted
-        :: else -> t = was_told
-        fi;
-        begin_call(t, is_called);
-        if
-        :: is_called ->
-           d_step {
-             told_at_once++;
-             assert(told_at_once == 1); /* one at a time */
-             assert(is_subscribed[t] == (wanted == 0)); /* by turns */
-             is_subscribed[t] = (wanted != 0);
-             printf("transport %d is told %d\n", t, wanted != 0)
-           };
-           told_at_once--;
-           end_call(t)
-        :: else
-        fi;
-        lock();
-        if
-        :: !is_called -> told = was_told; refusing = wanted
-        :: else
-        fi;
-#ifdef NOT_LOOKED_AGAIN
-        break
-#else
-        look()
-#endif
-     od;
-     is_telling = 0;
-     d_step { wanted = 0; was_told = 0; refusing = 0; t = 0; is_called = 0 };
-     unlock()
+  :: else -> is_telling = 1; tell_locked()
   fi
 }
 
-inline add() {
+/* Unless the multicast that this thread has found was destroyed. */
+inline observe() {
   lock();
+  if
+  :: is_ended || seen != generation
+  :: else -> is_observed = 1
+  fi;
+  unlock()
+}
+
+inline add() {
+  do
+  :: lock();
+     if
+     :: is_ended ->
+        d_step { is_ended = 0; generation++; seen = generation };
+        unlock();
+        if
+        :: was_attached && !is_observed -> observe()
+        :: else
+        fi
+     :: else -> break
+     fi
+  od;
+  seen = generation;
   d_step {
     is_slow = (list == slow || (list == none && is_observed));
     list = usable;
@@ -159,9 +204,41 @@ inline add() {
   fi
 }
 
+/* If the multicast is observed, the next one is, too. */
+inline destroy() {
+  lock();
+  d_step {
+    live = 0;
+    list = none;
+    is_ended = 1;
+    is_slow = (is_observed && !is_telling);
+#ifdef NEXT_TOLD_BY_OTHERS
+    if
+    :: is_slow -> t = told; told = 0
+    :: else
+    fi
+#else
+    if
+    :: is_slow -> is_telling = 1
+    :: else
+    fi
+#endif
+  };
+  unlock();
+  if
+#ifdef NEXT_TOLD_BY_OTHERS
+  :: is_slow && t != 0 -> call_teller(t, 0, is_called)
+#else
+  :: is_slow -> lock(); tell_locked()
+#endif
+  :: else
+  fi
+}
+
 inline remove() {
   lock();
   d_step {
+    seen = generation;
     is_slow = (live > 0 && is_observed);
 #ifdef FAST_REMOVAL_OF_OBSERVED
     is_slow = 0;
@@ -192,7 +269,7 @@ inline detach(t) {
 
 inline attach(next) {
   if
-  :: next != 0 -> lock(); is_observed = 1; unlock()
+  :: next != 0 -> d_step { was_attached = 1; seen = generation }; observe()
   :: else
   fi;
 #ifdef DETACHED_BEFORE_EXCHANGE
@@ -205,7 +282,7 @@ inline attach(next) {
   atomic { old = current; current = next; printf("transport %d is attached\n", next) };
 #ifndef TOLD_BEFORE_EXCHANGE
   if
-  :: next != 0 -> tell()
+  :: next != 0 -> seen = generation; tell()
   :: else
   fi;
 #endif
@@ -214,10 +291,11 @@ inline attach(next) {
 #endif
 }
 
-#define LOCALS byte wanted, was_told, refusing, t, old; bit is_called, is_slow
+#define LOCALS byte wanted, was_told, refusing, t, old, seen; bit is_called, is_slow
 
 proctype A() { LOCALS; add(); done++ }
 proctype R() { LOCALS; remove(); done++ }
+proctype X() { LOCALS; destroy(); done++ }
 proctype C() { LOCALS; attach(2); done++ }
 proctype E() { LOCALS; attach(3); done++ }
 proctype D() { LOCALS; attach(0); done++ }
@@ -249,11 +327,17 @@ init {
     list = (LIVE -> usable : none);
     current = HAS_OLD;
     is_observed = HAS_OLD;
+    was_attached = HAS_OLD;
     told = (HAS_OLD && LIVE -> 1 : 0);
     is_subscribed[1] = (HAS_OLD && LIVE)
   };
   atomic {
+#if HAS_C
     run C();
+#endif
+#if HAS_X
+    run X();
+#endif
 #if HAS_A
     run A();
 #endif
@@ -271,11 +355,11 @@ init {
 #endif
   };
   d_step {
-    done == 1 + HAS_A + HAS_R + HAS_E + HAS_D + HAS_N ->
+    done == HAS_C + HAS_A + HAS_R + HAS_X + HAS_E + HAS_D + HAS_N ->
     assert(!is_telling);
     assert(current == 0 || is_subscribed[current] == (live > 0)); /* the last word is true */
-    assert(is_released[1] == HAS_OLD);
-    assert(current == 2 || is_released[2]);
+    assert(current == 1 || is_released[1] == HAS_OLD);
+    assert(current == 2 || is_released[2] == HAS_C);
     assert(current == 3 || is_released[3] == HAS_E);
     assert(current == 0 || !is_released[current]);
 #if HAS_N

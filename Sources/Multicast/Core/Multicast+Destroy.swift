@@ -22,13 +22,14 @@ extension Multicast {
     var policies: Policies? = nil
     removal.mark { (removal) throws(Status) in
       _ = removal.unlinkAll(.all)
+      let isKept = isObserved && !handle.isExhausted  //~ next_told_by_others
       if isGoverned || isObserved {
-        policies = self.policies.willEnd() ? self.policies : nil
-        isObserved = false
+        policies = self.policies.willEnd(isKept: isKept) ? self.policies : nil
+        isObserved = isKept
       }
       endHandle()
       replaceList(by: nil, &removal)
-      giveBackSlot(removal.thread)
+      if !isKept { giveBackSlot(removal.thread) }
     }
     policies?.end(handle)
     return removal.finish(timeout, waitingFor: .all)
@@ -69,5 +70,48 @@ extension Multicast {
     guard let thread else { return Self.pool.reclaim(handle.index) }
     let slot = UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)
     thread.storage.pointee.vacant.put(handle.index, slot, of: Self.pool)
+  }
+}
+
+/// The multicast of a name that a caller destroys by its handle.
+///
+/// The name may have its next multicast before the end of this one is told. If both had policies of
+/// their own, two threads would tell a transport of one name, and `unsubscribe` might come last. So
+/// an observed multicast leaves its slot, with its policies, to the next one of the name: one
+/// `Telling` under the lock of one stripe for all of them. What tells the end looks under that lock
+/// whether there is a list with delegates, and finds those of the next multicast.
+///
+/// No pool has the slot meanwhile, so nothing else gets it. For invocations that still have the old
+/// handle, the next occupant is one like any other. With the last generation the slot is not kept,
+/// and the next multicast has policies of its own.
+extension Multicast {
+  /// Whether the slot waits for the next multicast. The stripe's lock is held.
+  private var isKept: Bool {
+    isObserved && fields.header.id.load(ordering: .relaxed) == handle.changed(to: .vacant)
+  }
+
+  /// Gives the slot its next occupant, if it is kept. The stripe's lock is held.
+  func renew() -> Handle? {
+    if !isKept { return nil }
+    let slot = UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)
+    let next = SlotPool.occupy(handle.index, slot, .multicast, Self.initialize)
+    // As in `observe`. An invoker that guesses the handle takes the lock first.
+    Multicast(slotOf: next)?.addInvoker(Self.multipleInvokers)
+    return next
+  }
+
+  /// Gives the slot back, if it is kept: the name does not exist any more. No lock is held.
+  func giveBackKept() {
+    // Without the lock: this thread has held it since the multicast ended.
+    if !isObserved { return }
+    let stripe = self.stripe
+    stripe.lock()
+    guard isKept else { return stripe.unlock() }
+    let policies = self.policies
+    let isTelling = policies.willEnd(isKept: false)
+    isObserved = false
+    giveBackSlot(.current)
+    stripe.unlock()
+    if isTelling { policies.end(handle) }
   }
 }

@@ -86,7 +86,7 @@ extension Policies {
       stripe.lock()
       if isRefused { telling.told = told }
       // Of what was refused before, only the last counts: another transport may take it.
-      refusing = isRefused ? wanted : nil
+      refusing = isRefused ? wanted : nil  //~ refusal_kept
     }
     telling.isUnderWay = false
     let (isEnded, release, context) = (telling.isEnded, telling.release, telling.context)
@@ -114,13 +114,14 @@ extension Policies {
 
   /// The multicast has ended. Its stripe's lock is held.
   ///
+  /// - Parameter isKept: Whether the policies stay, for the next multicast in the slot.
   /// - Returns: whether the caller has to call `end`. Otherwise the thread that is telling does it.
-  func willEnd() -> Bool {
-    telling.isEnded = true
+  func willEnd(isKept: Bool) -> Bool {
+    telling.isEnded = !isKept
     return begin()
   }
 
-  /// Tells the end, and ends the policies. No lock is held.
+  /// Tells the end, and ends the policies if they are not kept. No lock is held.
   func end(_ handle: Handle) {
     let stripe = Stripe(of: handle.index)
     stripe.lock()

@@ -44,6 +44,7 @@ extension Broadcaster {
       // If the caller has destroyed it, only the result of waiting counts.
       let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
       status = status.combined(with: multicast.destroyPlain(timeout).waiting)
+      multicast.giveBackKept()  //~ kept_slot_lost
     }
     if isFenced {
       //~ names_freed_early

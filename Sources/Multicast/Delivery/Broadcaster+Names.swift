@@ -58,10 +58,31 @@ extension Broadcaster {
   /// The multicast of a name. Makes one if there is none, or if the caller has destroyed it.
   func findOrMakeCurrent(_ name: Name) throws(Status) -> Multicast {
     let known = try findOrMake(name)
-    if let multicast = Multicast(slotOf: known), multicast.isCurrent { return multicast }
-    let made = try makeLocked(name)
-    try observe(made, name)
-    return Multicast(slotOf: made).unsafelyUnwrapped
+    let multicast = Multicast(slotOf: known).unsafelyUnwrapped
+    if multicast.isCurrent { return multicast }
+    let next = try replace(multicast, of: name)
+    try observe(next, name)
+    return Multicast(slotOf: next).unsafelyUnwrapped
+  }
+
+  /// The next multicast of a name, after one that a caller has destroyed.
+  @inline(never)
+  private func replace(_ old: Multicast, of name: Name) throws(Status) -> Handle {
+    // This lock is taken before that of the names.
+    old.stripe.lock()
+    defer { old.stripe.unlock() }
+    return try withLock { () throws(Status) in
+      let known = (table?.find(name)).unsafelyUnwrapped
+      // Another thread may have replaced it.
+      if known.multicast == old.handle {
+        if let next = old.renew() {
+          known.multicast = next
+        } else {
+          known.multicast = try Multicast.create()
+        }
+      }
+      return known.multicast
+    }
   }
 
   /// Runs a body under the names' lock, if the broadcaster still exists.
@@ -76,11 +97,7 @@ extension Broadcaster {
   // MARK: - Under the names' lock
 
   private func make(_ name: Name) throws(Status) -> Handle {
-    if let known = table?.find(name) {
-      if Multicast(slotOf: known.multicast).unsafelyUnwrapped.isCurrent { return known.multicast }
-      known.multicast = try Multicast.create()
-      return known.multicast
-    }
+    if let known = table?.find(name) { return known.multicast }
     // The multicast last, so that nothing can fail afterwards: another thread may have guessed its
     // handle, and use it.
     let table = try tableWithRoom()
