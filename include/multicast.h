@@ -1996,9 +1996,9 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
 /// back what it has published must not deliver that.
 ///
 /// Each function may be called on any thread, and several at once; but for one name only one of
-/// `subscribe` and `unsubscribe` at a time. They are called under no lock, as delegates are: inside
-/// one of them multicast_token_current() is the registration of the transport. They must return: no
-/// longjmp, no exception.
+/// `subscribe` and `unsubscribe` at a time. They are called under no lock, as delegates are. But
+/// multicast_token_current() and multicast_call_stack() leave such a call out: inside it they
+/// return what they would return around it. The functions must return: no longjmp, no exception.
 ///
 /// Fill it with multicast_transport_default(), multicast_transport_init() or
 /// MULTICAST_TRANSPORT_INIT.
@@ -2013,9 +2013,7 @@ typedef struct multicast_transport {
   void *context;
   /// Sends one notification. `protocol` and `payload` are borrowed for the call; `payload` is what
   /// the notifier gave, NULL only if `size` is 0. Called on the thread that notifies. A negative
-  /// status is what multicast_broadcaster_notify() returns. In these functions
-  /// multicast_token_current() is a token of the library's own: do not pause or remove that. Not
-  /// NULL.
+  /// status is what multicast_broadcaster_notify() returns. Not NULL.
   multicast_status (*publish)(void *context, const char *protocol, uint32_t event,
                               const void *payload, size_t size);
   /// The first observer of a name has come. Called on the thread that registers it, before that

@@ -491,6 +491,20 @@ TEST(transport_of_a_broadcaster_that_is_destroyed_is_released_and_told_no_more) 
   expect_told(&it, "");
 }
 
+TEST(transport_stays_when_a_broadcaster_ends_whose_multicast_had_the_same_slot) {
+  multicast_broadcaster other = create();
+  CHECK_OK(multicast_destroy(find(other, NAME)));
+  heard = create();
+  attach(heard, &it);
+  come();
+  CHECK_OK(multicast_broadcaster_destroy(other));
+  expect_told(&it, "+" NAME);
+  go_with_multicast();
+  expect_told(&it, "-" NAME);
+  come();
+  expect_told(&it, "+" NAME);
+}
+
 TEST(transport_of_the_default_broadcaster_can_be_attached_and_detached) {
   heard = multicast_broadcaster_default();
   attach(heard, &it);
@@ -574,22 +588,77 @@ TEST(transport_init_fills_a_struct) {
 
 /* ---- Inside its functions -------------------------------------------------------------------- */
 
-static void expect_own_call(wire *w) {
-  multicast_token token = multicast_token_current();
-  multicast_registration registration = multicast_registration_default();
-  CHECK(multicast_token_is_live(token));
-  CHECK_OK(multicast_token_get(token, &registration));
-  /* A transport is not a delegate that a caller can invoke. */
-  CHECK_STATUS(multicast_token_invoke(token, 0, "x", 1), MULTICAST_ERROR_STATE);
-  w->inside = NULL;
+static void expect_calls(int64_t count, multicast_token innermost) {
+  multicast_token stack[4] = {{0}};
+  CHECK_EQ(multicast_token_current().id, innermost.id);
+  CHECK_EQ(multicast_call_stack(stack, 4), count);
+  if (count > 0) CHECK_EQ(stack[count - 1].id, innermost.id);
 }
 
-TEST(transport_is_a_call_that_only_the_library_makes) {
+static int64_t outer_calls;
+static multicast_token outer;
+static void look_as_delegate(void *context, uint32_t event, const void *payload, size_t size) {
+  const multicast_token *token = context;
+  (void)event, (void)payload, (void)size;
+  expect_calls(outer_calls + 1, *token);
+}
+
+static void expect_calls_around(wire *w) {
+  multicast m = multicast_create();
+  multicast_token token;
+  multicast_delegate d = {look_as_delegate, NULL};
+  (void)w;
+  expect_calls(outer_calls, outer);
+  d.context = &token;
+  CHECK_OK(multicast_add(m, d, NULL, &token));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_OK(multicast_destroy(m));
+  ++calls;
+}
+
+static void use_name(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  outer = multicast_token_current();
+  outer_calls = 1;
+  come();
+  go_all();
+  CHECK_EQ(notify(heard, NAME), 0);
+}
+
+TEST(transport_is_no_call_that_a_caller_sees) {
+  const multicast_token none = {0};
+  multicast m = multicast_create();
+  multicast_delegate d = {use_name, NULL};
   heard = create();
   attach(heard, &it);
-  it.inside = expect_own_call;
+  it.inside = expect_calls_around;
+  come();
+  go_all();
   CHECK_EQ(notify(heard, NAME), 0);
-  CHECK(it.inside == NULL);
+  CHECK_EQ(calls, 3);
+  add(m, d);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(calls, 6);
+  expect_calls(0, none);
+}
+
+static multicast_token told_token;
+static void keep_token(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
+  (void)context, (void)event, (void)elapsed_ns;
+  told_token = token;
+}
+
+TEST(transport_is_not_a_delegate_that_a_caller_can_invoke) {
+  multicast_watch watch = MULTICAST_WATCH_INIT;
+  const multicast all = {0};
+  watch.called = keep_token;
+  CHECK_OK(multicast_set_watch(all, &watch));
+  heard = create();
+  attach(heard, &it);
+  CHECK_EQ(notify(heard, NAME), 0);
+  CHECK(multicast_token_is_live(told_token));
+  CHECK_STATUS(multicast_token_invoke(told_token, 0, "x", 1), MULTICAST_ERROR_STATE);
+  CHECK_OK(multicast_set_watch(all, NULL));
 }
 
 static void go_and_come(wire *w) {

@@ -32,7 +32,6 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static carrier *first;
 static int32_t alive;
 static void (*carrier_body)(void);
-static __thread int depth;
 
 void set_carrier_body(void (*body)(void)) { carrier_body = body; }
 
@@ -40,7 +39,6 @@ static void begin(carrier *c) {
   MUST(LOAD(c->state) == ALIVE, "a transport is called, state 0x%x", c->state);
   MUST(c->word == (uint32_t)(uintptr_t)c, "transport overwritten");
   ADD(c->inside, 1);
-  ++depth;
   ++actor_current()->releases; /* the thread must not end here */
 }
 
@@ -48,12 +46,9 @@ static void end(carrier *c) {
   if (one_in(20)) sched_yield();
   carrier_body();
   --actor_current()->releases;
-  --depth;
   MUST(LOAD(c->state) == ALIVE, "a transport ends in a call, state 0x%x", c->state);
   ADD(c->inside, -1);
 }
-
-bool carrier_is_inside(void) { return depth > 0; }
 
 static multicast_status publish(void *context, const char *protocol, uint32_t event,
                                 const void *payload, size_t size) {

@@ -9,9 +9,6 @@
 /* For a broadcaster. */
 multicast_transport carrier_make(multicast_broadcaster b);
 
-/* Whether this thread is inside of a function of one. */
-bool carrier_is_inside(void);
-
 /* At the end of a round: those that are attached know which names have observers. */
 void carriers_check(void);
 

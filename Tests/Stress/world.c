@@ -83,8 +83,7 @@ multicast random_multicast(void) {
 
 multicast_token random_token(void) {
   multicast_token t = {random_of(world_tokens, TOKEN_COUNT)};
-  /* There it may be that of the transport, which is told nothing while it is paused. */
-  if (one_in(8) && !carrier_is_inside()) return multicast_token_current();
+  if (one_in(8)) return multicast_token_current();
   return t;
 }
 

@@ -80,6 +80,13 @@ enum Transport {
     return count < 0 ? Int32(truncatingIfNeeded: count) : call.status
   }
 
+  /// Whether a registration that this thread is calling is that of a transport. It has no details,
+  /// and the release function stays in its slot as long as it is called.
+  static func isCalled(as token: Token) -> Bool {
+    Registration(index: token.index).storage.pointee.word
+      == unsafeBitCast(release, to: UnsafeMutableRawPointer.self)
+  }
+
   private static let call: multicast_function = { block, _, payload, _ in
     guard let block, let payload else { return }
     let transport = block.assumingMemoryBound(to: multicast_transport.self).pointee

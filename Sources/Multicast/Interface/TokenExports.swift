@@ -35,7 +35,8 @@ public func multicast_token_resume(_ token: multicast_token) -> multicast_status
 
 @_cdecl("multicast_token_current") @implementation
 public func multicast_token_current() -> multicast_token {
-  multicast_token(id: ThreadRecord.current?.innermostCall.rawValue ?? 0)
+  let token = ThreadRecord.current?.innermostCall { !Transport.isCalled(as: $0) }
+  return multicast_token(id: token?.rawValue ?? 0)
 }
 
 @_cdecl("multicast_token_get") @implementation
@@ -72,6 +73,7 @@ public func multicast_call_stack(
   guard capacity == 0 || out != nil else { return Status.invalidArgument.count }
   var depth = 0
   ThreadRecord.current?.forEachCall { token in
+    if Transport.isCalled(as: token) { return }
     if UInt(bitPattern: depth) < UInt(bitPattern: capacity) { out?[depth].id = token.rawValue }
     depth &+= 1
   }

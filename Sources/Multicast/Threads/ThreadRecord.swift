@@ -172,14 +172,15 @@ struct ThreadRecord {
   /// Whether this thread is inside an invocation or a run.
   @inline(__always) var isInside: Bool { top != frame(0) }
 
-  /// The registration whose delegate this thread is calling, the innermost if calls are nested; or
-  /// none.
-  var innermostCall: Token {
+  /// The registration whose delegate this thread is calling, the innermost that matches if calls
+  /// are nested; or none.
+  @inline(__always)
+  func innermostCall(where matches: (Token) -> Bool) -> Token {
     var frame = storage.pointee.top
     while frame != self.frame(0).fields {
       frame -= 1
       let token = Frame(frame).hazard
-      if token.kind == .registration { return token }
+      if token.kind == .registration && matches(token) { return token }
     }
     return .none
   }
