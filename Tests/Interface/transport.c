@@ -493,9 +493,10 @@ TEST(transport_of_a_broadcaster_that_is_destroyed_is_released_and_told_no_more) 
 
 TEST(transport_stays_when_a_broadcaster_ends_whose_multicast_had_the_same_slot) {
   multicast_broadcaster other = create();
-  CHECK_OK(multicast_destroy(find(other, NAME)));
+  multicast m = find(other, NAME);
   heard = create();
   attach(heard, &it);
+  CHECK_OK(multicast_destroy(m));
   come();
   CHECK_OK(multicast_broadcaster_destroy(other));
   expect_told(&it, "+" NAME);
