@@ -2177,7 +2177,8 @@ MULTICAST_API multicast_status multicast_describe(multicast target, multicast_wr
 /// the run of a queue. `slow` and `called` run on the thread of the call, when it has returned and
 /// before a removal can complete that waits for it. Functions of a watch must return: no longjmp,
 /// no exception. They may use the library. What they do there is not told, but counted. So is a
-/// call at the 256th level of nesting.
+/// call at the 256th level of nesting. A watch of all multicasts is also told of the calls of
+/// transports. Their tokens are the library's own: do not pause or remove them.
 ///
 /// Fill it with multicast_watch_default(), multicast_watch_init() or MULTICAST_WATCH_INIT, then
 /// change fields.
