@@ -141,7 +141,11 @@ inline tell_locked() {
      lock();
      if
      :: !is_called -> told = was_told; refusing = wanted
+#ifdef REFUSAL_KEPT
      :: else
+#else
+     :: else -> refusing = 255 /* of what was refused before, only the last counts */
+#endif
      fi;
 #ifdef NOT_LOOKED_AGAIN
      break
