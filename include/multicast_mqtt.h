@@ -145,7 +145,7 @@ typedef struct multicast_mqtt_options {
   /// connection (default: 0, it collects none). With `client_id`, also for the next process with
   /// that identifier. MQTT 3.1.1 has no number: the broker decides.
   uint32_t session_expiry_s;
-  /// How many publications may wait to be sent, 1 to 2^24 (default: 0, which means 1024).
+  /// How many publications may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
   /// What happens to a publication if so many wait: MULTICAST_OVERFLOW_REFUSE, with
   /// MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST (default: refuse).

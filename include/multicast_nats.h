@@ -124,7 +124,7 @@ typedef struct multicast_nats_options {
   /// Seconds after which a silent connection is checked, 1 to 65535 (default: 0, which means 60).
   /// It is lost if the server is silent for as long again.
   uint32_t ping_interval_s;
-  /// How many publications may wait to be sent, 1 to 2^24 (default: 0, which means 1024).
+  /// How many publications may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
   /// What happens to a publication if so many wait: MULTICAST_OVERFLOW_REFUSE, with
   /// MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST (default: refuse).

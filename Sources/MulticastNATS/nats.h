@@ -38,6 +38,7 @@ typedef struct nats_client {
   /* Held while libnats reads. What has come is handled after that, at one go: otherwise libnats
    * would wake its thread for each message. */
   pthread_mutex_t gate;
+  bool is_reading; /* atomic: whether to look at the gate */
 
   /* Under the lock. */
   bool has_to_write;                   /* libnats has bytes for the socket */

@@ -40,8 +40,10 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   bool is_ours = coding_read(&subject_coding, natsMsg_GetSubject(message),
                              c->options.subject_prefix, name, &event) > 0;
   (void)connection, (void)subscription;
-  pthread_mutex_lock(&c->gate); /* waits until libnats has read */
-  pthread_mutex_unlock(&c->gate);
+  if (__atomic_load_n(&c->is_reading, __ATOMIC_RELAXED)) {
+    pthread_mutex_lock(&c->gate);
+    pthread_mutex_unlock(&c->gate);
+  }
   client_receive(&c->base, is_ours ? name : NULL, event, payload);
   natsMsg_Destroy(message);
 }
@@ -117,16 +119,18 @@ static bool hand_over(nats_client *c, const publication *p) {
 }
 
 static void send_publications(nats_client *c) {
+  blocks sent = {NULL, NULL};
   publication *p, *next;
   uint64_t last = 0, too_large = 0;
   for (p = take_batch(c); p != NULL; p = next) {
     next = p->next;
     last = p->ticket;
     if (!hand_over(c, p) && !c->has_ended) ++too_large;
-    free(p);
+    blocks_give(&sent, p, p->whole);
   }
   if (last == 0) return;
   pthread_mutex_lock(&c->base.lock);
+  blocks_move(&c->base.blocks, &sent);
   c->handed = last;
   c->base.counts.sending -= too_large;
   c->base.counts.dropped += too_large;
@@ -311,7 +315,9 @@ static void wait_for_work(nats_client *c) {
   }
   c->heard_at = now_ns();
   pthread_mutex_lock(&c->gate);
+  __atomic_store_n(&c->is_reading, true, __ATOMIC_RELAXED);
   natsConnection_ProcessReadEvent(c->connection);
+  __atomic_store_n(&c->is_reading, false, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&c->gate);
 }
 

@@ -5,27 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t cost_of(const arrival *a) { return sizeof *a + a->size + strlen(a->name) + 1; }
-
-static arrival *create(const char *name, uint32_t event, span payload) {
-  size_t name_size = strlen(name) + 1, whole = sizeof(arrival) + payload.size + name_size;
-  size_t rounded = (whole + _Alignof(arrival) - 1) / _Alignof(arrival) * _Alignof(arrival);
-  arrival *a = aligned_alloc(_Alignof(arrival), rounded);
+/* Writes an arrival at a place of so many bytes, which may be NULL. */
+static arrival *write_arrival(arrival *a, size_t whole, const char *name, uint32_t event,
+                              span payload) {
   if (a == NULL) return NULL;
   a->next = NULL;
   a->drops = NULL;
   a->is_counted = false;
+  a->whole = whole;
   a->size = payload.size;
   a->event = event;
   if (payload.size > 0) memcpy(a->payload, payload.at, payload.size);
-  a->name = memcpy(a->payload + payload.size, name, name_size);
+  a->name = memcpy(a->payload + payload.size, name, whole - sizeof *a - payload.size);
   return a;
 }
 
 void client_receive(client *c, const char *name, uint32_t event, span payload) {
-  bool is_ours = name != NULL && payload.size <= c->settings.max_payload;
-  arrival *a = is_ours ? create(name, event, payload) : NULL;
+  const bool is_ours = name != NULL && payload.size <= c->settings.max_payload;
+  const size_t whole = is_ours ? sizeof(arrival) + payload.size + strlen(name) + 1 : 0;
+  arrival *a = NULL;
+  if (whole > BLOCK_SIZE) a = write_arrival(malloc(whole), whole, name, event, payload);
   pthread_mutex_lock(&c->lock);
+  if (is_ours && whole <= BLOCK_SIZE)
+    a = write_arrival(blocks_take(&c->blocks), whole, name, event, payload);
   ++c->counts.received;
   if (!is_ours) {
     ++c->counts.ignored;
@@ -33,7 +35,7 @@ void client_receive(client *c, const char *name, uint32_t event, span payload) {
     ++c->counts.lost;
     free(a);
   } else {
-    c->arrived_bytes += cost_of(a);
+    c->arrived_bytes += whole;
     *(c->arrivals.first == NULL ? &c->arrivals.first : &c->arrivals.last->next) = a;
     c->arrivals.last = a;
     client_wake(c);
@@ -67,8 +69,9 @@ static void count_lost(client *c) {
   pthread_mutex_unlock(&c->lock);
 }
 
-/* Delivers one, or queues it for the delegate of the inbox. */
-static void deliver_one(client *c, arrival *a) {
+/* Delivers one, or queues it for the delegate of the inbox. Whether its memory
+ * is not needed any more. */
+static bool deliver_one(client *c, arrival *a) {
   const unsigned forks = process_forks();
   int64_t result;
   if (c->inbox.id != 0) {
@@ -79,13 +82,13 @@ static void deliver_one(client *c, arrival *a) {
     __atomic_add_fetch(&c->drops->references, 1, __ATOMIC_RELAXED);
     multicast_invoke_with(c->inbox, &how, NULL);
     client_end_in_child(forks); /* a queue may call a function, too */
-    return;
+    return false;
   }
   result = deliver_to_observers(c, a);
   client_end_in_child(forks);
-  free(a);
   if (result < 0) count_lost(c);
   else count_delivered(c);
+  return true;
 }
 
 /* Takes the list, to deliver it without a lock for each: that would be most of the work. From then
@@ -100,11 +103,12 @@ static arrivals take(client *c) {
   return all;
 }
 
-/* Puts back what is left, before what has come meanwhile. */
-static void put_back(client *c, const arrivals *left, uint64_t delivered_bytes) {
+/* Puts back what is left, before what has come meanwhile, and the memory of what is delivered. */
+static void put_back(client *c, const arrivals *left, uint64_t delivered_bytes, blocks *delivered) {
   pthread_mutex_lock(&c->lock);
   c->is_away = false;
   c->arrived_bytes -= delivered_bytes;
+  blocks_move(&c->blocks, delivered);
   if (left->first != NULL) {
     left->last->next = c->arrivals.first;
     if (c->arrivals.first == NULL) c->arrivals.last = left->last;
@@ -116,17 +120,18 @@ static void put_back(client *c, const arrivals *left, uint64_t delivered_bytes) 
 void client_deliver(client *c, size_t most) {
   while (most > 0) {
     arrivals all = take(c);
+    blocks delivered = {NULL, NULL};
     uint64_t bytes = 0;
     if (all.first == NULL) return;
     for (; all.first != NULL && most > 0; --most) {
       arrival *a = all.first;
       all.first = a->next;
-      bytes += cost_of(a);
+      bytes += a->whole;
       /* A call that has begun when `release` is called may go on; no other one may begin. */
-      if (__atomic_load_n(&c->is_stopping, __ATOMIC_RELAXED)) free(a);
-      else deliver_one(c, a);
+      if (__atomic_load_n(&c->is_stopping, __ATOMIC_RELAXED) || deliver_one(c, a))
+        blocks_give(&delivered, a, a->whole);
     }
-    put_back(c, &all, bytes);
+    put_back(c, &all, bytes, &delivered);
   }
 }
 

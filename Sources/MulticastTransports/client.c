@@ -26,6 +26,7 @@ void client_free(client *c) {
   /* In the child of a fork they may be half changed. */
   if (!client_is_in_child(c)) {
     outbox_free(&c->outbox);
+    blocks_free(&c->blocks);
     names_free(&c->names);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
@@ -51,17 +52,29 @@ void client_wake(client *c) {
   c->is_asleep = false;
 }
 
+static void free_blocks(client *c) {
+  blocks all;
+  pthread_mutex_lock(&c->lock);
+  all = c->blocks;
+  c->blocks.first = NULL;
+  pthread_mutex_unlock(&c->lock);
+  blocks_free(&all);
+}
+
 void client_poll(client *c, struct pollfd *socket, bool has_work, int timeout_ms) {
   struct pollfd watched[2] = {{c->wakeup, POLLIN, 0}, *socket};
   eventfd_t ignored;
+  int events;
   c->is_asleep = !has_work;
   pthread_mutex_unlock(&c->lock);
-  if (poll(watched, 2, has_work ? 0 : timeout_ms) < 0) watched[0].revents = watched[1].revents = 0;
+  events = poll(watched, 2, has_work ? 0 : timeout_ms);
+  if (events < 0) watched[0].revents = watched[1].revents = 0;
   pthread_mutex_lock(&c->lock);
   c->is_asleep = false;
   pthread_mutex_unlock(&c->lock);
   if ((watched[0].revents & POLLIN) != 0) eventfd_read(c->wakeup, &ignored);
   socket->revents = watched[1].revents;
+  if (events == 0 && !has_work) free_blocks(c);
 }
 
 bool client_wait_until(client *c, uint64_t deadline) {

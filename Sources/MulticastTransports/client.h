@@ -7,6 +7,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "blocks.h"
 #include "coding.h"
 #include "names.h"
 #include "outbox.h"
@@ -15,8 +16,6 @@
 #include "structs.h"
 
 #include <poll.h>
-
-enum { HEADER_MAX_SIZE = 16 };
 
 typedef struct client client;
 
@@ -50,11 +49,13 @@ typedef struct arrival {
   struct arrival *next;
   drops *drops;    /* NULL: it is not in the queue */
   bool is_counted; /* in the queue: it was delivered, or is counted as lost */
+  size_t whole; /* its size in memory */
   size_t size;
   const char *name; /* behind the payload */
   uint32_t event;
   _Alignas(16) unsigned char payload[];
 } arrival;
+_Static_assert(_Alignof(arrival) <= _Alignof(max_align_t), "it is from malloc()");
 
 typedef struct arrivals {
   arrival *first, *last;
@@ -89,6 +90,7 @@ struct client {
   bool may_publish; /* while it is asleep: it would send a publication */
   bool is_connected;
   uint64_t largest; /* payload that the broker takes; 0: it has not said */
+  blocks blocks; /* the memory of publications and arrivals of before */
   outbox outbox;
   names names;
   arrivals arrivals;

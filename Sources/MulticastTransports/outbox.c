@@ -3,19 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-publication *publication_create(const char *address, size_t address_size, span header,
-                                span payload) {
-  publication *p = malloc(sizeof *p + address_size + 1 + header.size + payload.size);
+size_t draft_size(const draft *d) {
+  return sizeof(publication) + d->address_size + 1 + d->header_size + d->payload.size;
+}
+
+publication *publication_write(publication *p, const draft *d) {
   char *message;
   if (p == NULL) return NULL;
   p->next = NULL;
-  p->address_size = address_size;
-  p->size = header.size + payload.size;
-  p->is_retained = false;
-  memcpy(p->bytes, address, address_size + 1);
-  message = p->bytes + address_size + 1;
-  if (header.size > 0) memcpy(message, header.at, header.size);
-  if (payload.size > 0) memcpy(message + header.size, payload.at, payload.size);
+  p->whole = draft_size(d);
+  p->address_size = d->address_size;
+  p->size = d->header_size + d->payload.size;
+  p->is_retained = d->is_retained;
+  memcpy(p->bytes, d->address, d->address_size + 1);
+  message = p->bytes + d->address_size + 1;
+  memcpy(message, d->header, d->header_size);
+  if (d->payload.size > 0) memcpy(message + d->header_size, d->payload.at, d->payload.size);
   return p;
 }
 

@@ -3,13 +3,33 @@
 #ifndef MULTICAST_TRANSPORTS_OUTBOX_H
 #define MULTICAST_TRANSPORTS_OUTBOX_H
 
+#include "coding.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+enum { HEADER_MAX_SIZE = 16 };
+
+/* What is at a place, and how many bytes. */
+typedef struct span {
+  const void *at; /* may be NULL if there are none */
+  size_t size;
+} span;
+
+/* A publication before it is in memory of its own. */
+typedef struct draft {
+  size_t address_size, header_size;
+  char address[ADDRESS_MAX_SIZE];
+  unsigned char header[HEADER_MAX_SIZE];
+  span payload;
+  bool is_retained;
+} draft;
+
 typedef struct publication {
   struct publication *next;
   uint64_t ticket; /* counts publications, from 1 */
+  size_t whole; /* its size in memory */
   size_t address_size;
   size_t size; /* of the message: a header, if the engine writes one, and the payload */
   bool is_retained;
@@ -22,15 +42,10 @@ typedef struct outbox {
   uint64_t tickets; /* so many were given */
 } outbox;
 
-/* What is at a place, and how many bytes. */
-typedef struct span {
-  const void *at; /* may be NULL if there are none */
-  size_t size;
-} span;
-
-/* NULL: out of memory. To be freed with free(). */
-publication *publication_create(const char *address, size_t address_size, span header,
-                                span payload);
+/* How many bytes it takes as a publication. */
+size_t draft_size(const draft *d);
+/* Writes it there. NULL stays NULL. */
+publication *publication_write(publication *p, const draft *d);
 const char *publication_message(const publication *p);
 
 void outbox_append(outbox *o, publication *p); /* gives it a ticket */

@@ -1,7 +1,7 @@
 #include "process.h"
 #include "settings.h"
 
-enum { DEFAULT_CAPACITY = 1024, CAPACITY_MAX = 1 << 24 };
+enum { DEFAULT_CAPACITY = 8192, CAPACITY_MAX = 1 << 24 };
 
 static void set_default(uint64_t *ns, uint64_t value) {
   if (*ns == 0) *ns = value;

@@ -17,50 +17,62 @@ static multicast_status check(const client *c, size_t size) {
 /* Under the lock. */
 static void append(client *c, publication *p) {
   if (c->outbox.waiting >= c->settings.capacity) {
-    free(outbox_take(&c->outbox));
+    publication *oldest = outbox_take(&c->outbox);
+    blocks_give(&c->blocks, oldest, oldest->whole);
     ++c->counts.dropped;
   }
   outbox_append(&c->outbox, p);
   if (c->may_publish) client_wake(c); /* else it is sent when others were */
 }
 
-static publication *create(const client *c, const char *name, uint32_t event, span payload) {
+static void write_draft(const client *c, draft *d, const char *name, uint32_t event) {
   const engine *e = c->engine;
-  char address[ADDRESS_MAX_SIZE];
-  unsigned char written[HEADER_MAX_SIZE];
-  span header = {written, e->write_header == NULL ? 0 : e->write_header(c, written, payload)};
-  size_t size = coding_write(e->coding, address, c->settings.prefix, name, event);
-  publication *p = publication_create(address, size, header, payload);
-  if (p != NULL) p->is_retained = e->retains != NULL && e->retains(c, name, event);
-  return p;
+  d->header_size = e->write_header == NULL ? 0 : e->write_header(c, d->header, d->payload);
+  d->address_size = coding_write(e->coding, d->address, c->settings.prefix, name, event);
+  d->is_retained = e->retains != NULL && e->retains(c, name, event);
 }
 
-static multicast_status publish(void *context, const char *protocol, uint32_t event,
-                                const void *payload, size_t size) {
-  client *c = clients_at(context);
-  multicast_status status = MULTICAST_ERROR_LIMIT;
-  const unsigned forks = process_forks();
-  span given = {payload, size};
-  publication *p = NULL;
-  if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
-  if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
-  if (name_size(protocol) == 0 || (payload == NULL && size > 0))
-    return MULTICAST_ERROR_INVALID_ARGUMENT;
-  if (size <= c->settings.max_payload) {
-    p = create(c, protocol, event, given);
-    status = MULTICAST_ERROR_OUT_OF_MEMORY;
-  }
-  if (forks != process_forks()) { /* a caller's function has forked */
-    free(p);
-    return MULTICAST_ERROR_STATE;
-  }
+static multicast_status append_draft(client *c, const draft *d) {
+  const size_t whole = draft_size(d);
+  const bool is_small = whole <= BLOCK_SIZE;
+  publication *p = is_small ? NULL : publication_write(malloc(whole), d);
+  multicast_status status = MULTICAST_ERROR_OUT_OF_MEMORY;
   pthread_mutex_lock(&c->lock);
-  if (p != NULL) status = check(c, size);
+  if (is_small || p != NULL) status = check(c, d->payload.size);
+  if (status == MULTICAST_OK && is_small) {
+    p = publication_write(blocks_take(&c->blocks), d);
+    if (p == NULL) status = MULTICAST_ERROR_OUT_OF_MEMORY;
+  }
   if (status == MULTICAST_OK) append(c, p);
   else ++c->counts.refused;
   pthread_mutex_unlock(&c->lock);
   if (status != MULTICAST_OK) free(p);
   return status;
+}
+
+static void count_refused(client *c) {
+  pthread_mutex_lock(&c->lock);
+  ++c->counts.refused;
+  pthread_mutex_unlock(&c->lock);
+}
+
+static multicast_status publish(void *context, const char *protocol, uint32_t event,
+                                const void *payload, size_t size) {
+  client *c = clients_at(context);
+  const unsigned forks = process_forks();
+  draft d;
+  if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
+  if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
+  if (name_size(protocol) == 0 || (payload == NULL && size > 0))
+    return MULTICAST_ERROR_INVALID_ARGUMENT;
+  if (size > c->settings.max_payload) {
+    count_refused(c);
+    return MULTICAST_ERROR_LIMIT;
+  }
+  d.payload = (span){payload, size};
+  write_draft(c, &d, protocol, event);
+  if (forks != process_forks()) return MULTICAST_ERROR_STATE; /* a caller's function has forked */
+  return append_draft(c, &d);
 }
 
 /* False: out of memory. */

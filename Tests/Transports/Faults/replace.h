@@ -17,7 +17,6 @@
 #undef strdup
 #define malloc ask_malloc
 #define calloc ask_calloc
-#define aligned_alloc ask_aligned_alloc
 #define strdup ask_strdup
 #define free give_back
 #define pthread_atfork ask_atfork

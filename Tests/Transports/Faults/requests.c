@@ -96,10 +96,6 @@ void *ask_calloc(size_t count, size_t size) {
   return is_refused(CALLOC, true) ? NULL : counted(calloc(count, size));
 }
 
-void *ask_aligned_alloc(size_t alignment, size_t size) {
-  return is_refused(ALIGNED_ALLOC, true) ? NULL : counted(aligned_alloc(alignment, size));
-}
-
 char *ask_strdup(const char *text) {
   return is_refused(STRDUP, true) ? NULL : counted(strdup(text));
 }

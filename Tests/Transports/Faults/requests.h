@@ -21,7 +21,6 @@ enum {
   ANY_REQUEST,
   MALLOC,
   CALLOC,
-  ALIGNED_ALLOC,
   STRDUP,
   ATFORK,
   CONDITION_ATTRIBUTES,
@@ -68,7 +67,6 @@ void count_objects(int more);
 
 void *ask_malloc(size_t size);
 void *ask_calloc(size_t count, size_t size);
-void *ask_aligned_alloc(size_t alignment, size_t size);
 char *ask_strdup(const char *text);
 void give_back(void *block);
 int ask_atfork(void (*before)(void), void (*parent)(void), void (*child)(void));
