@@ -20,6 +20,7 @@ static void append(client *c, publication *p) {
     publication *oldest = outbox_take(&c->outbox);
     blocks_give(&c->blocks, oldest, oldest->whole);
     ++c->counts.dropped;
+    pthread_cond_broadcast(&c->changed); /* a flush may wait for it */
   }
   outbox_append(&c->outbox, p);
   if (c->may_publish) client_wake(c); /* else it is sent when others were */

@@ -243,6 +243,29 @@ TEST(slow_broker_loses_nothing) {
   broker_delete(&b);
 }
 
+static void *flush(void *argument) {
+  peer_flush(argument);
+  return NULL;
+}
+
+TEST(flush_ends_when_what_it_waits_for_was_dropped) {
+  peer p;
+  multicast_mqtt_options options = peer_create(&p);
+  pthread_t thread;
+  int i;
+  options.port = free_port();
+  options.capacity = 3;
+  options.overflow = MULTICAST_OVERFLOW_DROP_OLDEST;
+  CHECK_OK(transport_connect(&options, &p.transport));
+  CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
+  thread = start_thread(flush, &p);
+  pause_ms(100); /* it waits then, or finds nothing to wait for */
+  for (i = 0; i < 3; ++i) CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
+  join_thread(thread);
+  CHECK_EQ(peer_stats(&p).dropped, 1);
+  peer_release(&p);
+}
+
 /* How often the thread of the transport has waited. */
 static long count_waits(void) {
   char path[64], line[256];
