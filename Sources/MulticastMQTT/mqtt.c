@@ -2,6 +2,10 @@
 
 #include "mqtt.h"
 
+#include "../MulticastTransports/clients.h"
+#include "../MulticastTransports/connect.h"
+#include "../MulticastTransports/delivery.h"
+
 #include <errno.h>
 #include <mosquitto.h>
 #include <signal.h>

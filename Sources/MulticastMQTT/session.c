@@ -4,6 +4,8 @@
 
 #include "mqtt.h"
 
+#include "../MulticastTransports/delivery.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <mosquitto.h>

@@ -2,6 +2,10 @@
 
 #include "nats.h"
 
+#include "../MulticastTransports/clients.h"
+#include "../MulticastTransports/connect.h"
+#include "../MulticastTransports/delivery.h"
+
 #include <nats/nats.h>
 #include <sched.h>
 #include <stdio.h>

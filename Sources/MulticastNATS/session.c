@@ -5,6 +5,8 @@
 
 #include "nats.h"
 
+#include "../MulticastTransports/delivery.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <nats/nats.h>

@@ -7,6 +7,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "arrivals.h"
 #include "blocks.h"
 #include "coding.h"
 #include "names.h"
@@ -37,29 +38,6 @@ typedef struct engine {
   void (*end)(client *c); /* on the thread, when it ends */
   void (*free)(client *c); /* what the engine's own client has; also in the child of a fork */
 } engine;
-
-/* Counts what a queue has taken and dropped: it may do that after the client is freed. */
-typedef struct drops {
-  int references; /* the client's, and one of each arrival in the queue */
-  uint64_t count;
-} drops;
-
-/* Arrivals: what is to be delivered. */
-typedef struct arrival {
-  struct arrival *next;
-  drops *drops;    /* NULL: it is not in the queue */
-  bool is_counted; /* in the queue: it was delivered, or is counted as lost */
-  size_t whole; /* its size in memory */
-  size_t size;
-  const char *name; /* behind the payload */
-  uint32_t event;
-  _Alignas(16) unsigned char payload[];
-} arrival;
-_Static_assert(_Alignof(arrival) <= 16, "malloc() aligns so");
-
-typedef struct arrivals {
-  arrival *first, *last;
-} arrivals;
 
 /* Those of the statistics that all engines have, but for `delivered` and those of the outbox. */
 typedef struct counts {
@@ -106,11 +84,6 @@ struct client {
 
 /* ---- Life ------------------------------------------------------------------------------------ */
 
-/* Makes a client and starts its thread. That may call functions of the caller before this returns.
- * If that fails, `release` of the settings has not been called. */
-multicast_status client_connect(const engine *e, settings *s, const void *options,
-                                multicast_transport *out);
-
 /* Ends the thread. Waits for it, unless it is this one, or in a caller's function: that may wait
  * for this thread. */
 void client_stop(client *c);
@@ -122,15 +95,6 @@ void client_free(client *c);
 
 /* Whether this is the child of a fork: the thread is not here, and the locks may be taken. */
 bool client_is_in_child(const client *c);
-
-/* All clients, by the contexts of their transports. */
-bool clients_add(client *c); /* false: there are too many */
-void clients_remove(client *c);
-/* Finds one and removes it; NULL: there is none. So several threads may try that at once. */
-client *clients_take(const void *context);
-/* Without a lock in the functions of a transport that is not released: the client was added before,
- * and is removed after. NULL: there is none. */
-client *clients_at(const void *context);
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
@@ -156,28 +120,5 @@ void client_end_in_child(unsigned forks);
 
 /* Calls `changed` of the options. */
 void client_tell(client *c, uint32_t state, int32_t code, const char *reason);
-
-/* ---- The transport's functions --------------------------------------------------------------- */
-
-multicast_transport client_transport(client *c);
-
-/* Finds the client of a transport and calls the function under its lock; `wait` may give that up
- * meanwhile. */
-multicast_status client_flush(const multicast_transport *transport, uint64_t timeout_ns,
-                              multicast_status (*wait)(client *c, uint64_t deadline));
-/* `stats` has so many bytes, and is written to `out`. */
-multicast_status client_get_stats(const multicast_transport *transport, void *out, void *stats,
-                                  size_t size, void (*fill)(const client *c, void *stats));
-
-/* ---- Arrivals -------------------------------------------------------------------------------- */
-
-/* On any thread. Counts a message, and has its payload delivered; without a name it is ignored. */
-void client_receive(client *c, const char *name, uint32_t event, span payload);
-/* Delivers so many at most, or queues them for the delegate of the inbox. */
-void client_deliver(client *c, size_t most);
-multicast_status client_create_inbox(client *c);
-void client_free_arrivals(client *c); /* under the lock */
-uint64_t client_lost(const client *c); /* under the lock: how many were not delivered */
-void drops_release(drops *d);          /* also NULL */
 
 #endif

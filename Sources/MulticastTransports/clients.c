@@ -1,6 +1,4 @@
-/* All clients, and the functions that look for one. */
-
-#include "client.h"
+#include "clients.h"
 
 /* Tests set it lower. */
 #ifndef CLIENTS_MAX

@@ -1,6 +1,6 @@
-/* The functions of a transport. They check arguments and pass work on to the thread. */
+#include "transport.h"
 
-#include "client.h"
+#include "clients.h"
 
 #include <stdlib.h>
 

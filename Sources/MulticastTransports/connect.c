@@ -1,0 +1,120 @@
+#include "connect.h"
+
+#include "clients.h"
+#include "delivery.h"
+#include "transport.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+
+/* ---- The thread ------------------------------------------------------------------------------ */
+
+/* Waits before another try, and up to a quarter less: clients that were disconnected at once do not
+ * come back at once. */
+static void back_off(client *c) {
+  uint64_t delay = c->settings.reconnect_min_ns, most = c->settings.reconnect_max_ns, random = 0;
+  unsigned i;
+  /* A connection that ends soon after it was accepted counts as refused: so two clients with one
+   * identifier do not take it from each other without a pause. */
+  if (c->connected_at != 0 && now_ns() - c->connected_at > ns_of_second) c->failures = 0;
+  for (i = 0; i < c->failures && delay < most; ++i) delay *= 2;
+  if (delay > most) delay = most;
+  if (getrandom(&random, sizeof random, GRND_NONBLOCK) == (ssize_t)sizeof random && delay >= 4)
+    delay -= random % (delay / 4);
+  delay += now_ns();
+  pthread_mutex_lock(&c->lock);
+  while (!c->is_stopping && client_wait_until(c, delay)) {
+  }
+  pthread_mutex_unlock(&c->lock);
+  if (c->failures < 64) ++c->failures;
+}
+
+static void *run(void *argument) {
+  client *c = argument;
+  while (!client_is_stopping(c)) {
+    c->connected_at = 0;
+    if (!c->engine->run(c)) back_off(c);
+  }
+  c->engine->end(c);
+  pthread_mutex_lock(&c->lock);
+  arrivals_free(&c->arrivals);
+  c->is_done = true;
+  pthread_cond_broadcast(&c->changed);
+  pthread_mutex_unlock(&c->lock);
+  client_release(c);
+  return NULL;
+}
+
+/* ---- Beginning and end ----------------------------------------------------------------------- */
+
+static client *create(const engine *e, const settings *s) {
+  pthread_condattr_t attributes;
+  client *c = calloc(1, e->size);
+  if (c == NULL || pthread_condattr_init(&attributes) != 0) {
+    free(c);
+    return NULL;
+  }
+  c->engine = e;
+  c->settings = *s;
+  c->settings.release = NULL;
+  c->references = 1;
+  c->wakeup = -1;
+  c->fork_count = process_forks();
+  pthread_mutex_init(&c->lock, NULL);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&c->changed, &attributes);
+  pthread_condattr_destroy(&attributes);
+  return c;
+}
+
+static multicast_status start_thread(client *c) {
+  int result;
+  client_retain(c);
+  /* Under the lock, so that the thread finds itself written down. */
+  pthread_mutex_lock(&c->lock);
+  result = process_start_thread(&c->thread, run, c);
+  if (result == 0) pthread_setname_np(c->thread, c->engine->thread_name);
+  pthread_mutex_unlock(&c->lock);
+  if (result == 0) return MULTICAST_OK;
+  client_release(c);
+  return result == ENOMEM ? MULTICAST_ERROR_OUT_OF_MEMORY : MULTICAST_ERROR_SYSTEM;
+}
+
+static multicast_status begin(client *c, const settings *s, multicast_transport *out) {
+  multicast_status status;
+  c->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (c->wakeup < 0) return MULTICAST_ERROR_SYSTEM;
+  status = client_create_inbox(c);
+  if (status != MULTICAST_OK) return status;
+  status = MULTICAST_ERROR_LIMIT;
+  if (clients_add(c)) {
+    /* Before the thread: what it calls may use these. */
+    *out = client_transport(c);
+    c->settings.release = s->release;
+    status = start_thread(c);
+    if (status == MULTICAST_OK) return status;
+    c->settings.release = NULL;
+    clients_remove(c);
+    memset(out, 0, sizeof *out);
+  }
+  if (c->inbox.id != 0) multicast_destroy(c->inbox);
+  return status;
+}
+
+multicast_status client_connect(const engine *e, settings *s, const void *options,
+                                multicast_transport *out) {
+  multicast_status status;
+  client *c;
+  if (!process_start(e->start)) return MULTICAST_ERROR_SYSTEM;
+  status = settings_complete(s, e->default_payload, e->largest_payload);
+  if (status != MULTICAST_OK) return status;
+  c = create(e, s);
+  if (c == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  status = e->prepare(c, options);
+  if (status == MULTICAST_OK) status = begin(c, s, out);
+  if (status != MULTICAST_OK) client_release(c);
+  return status;
+}
