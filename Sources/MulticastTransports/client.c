@@ -50,7 +50,7 @@ void client_wake(client *c) {
   c->is_asleep = false;
 }
 
-static void free_blocks(client *c) {
+void client_free_blocks(client *c) {
   blocks all;
   pthread_mutex_lock(&c->lock);
   all = c->blocks;
@@ -72,7 +72,7 @@ void client_poll(client *c, struct pollfd *socket, bool has_work, int timeout_ms
   pthread_mutex_unlock(&c->lock);
   if ((watched[0].revents & POLLIN) != 0) eventfd_read(c->wakeup, &ignored);
   socket->revents = watched[1].revents;
-  if (events == 0 && !has_work) free_blocks(c);
+  if (events == 0 && !has_work) client_free_blocks(c);
 }
 
 bool client_wait_until(client *c, uint64_t deadline) {

@@ -105,6 +105,9 @@ void client_wake(client *c); /* under the lock */
  * for it or for client_wake(). */
 void client_poll(client *c, struct pollfd *socket, bool has_work, int timeout_ms);
 
+/* Frees the memory that is kept for messages. To be called in a pause. */
+void client_free_blocks(client *c);
+
 /* Under the lock. Waits for `changed`. False: the time is over. */
 bool client_wait_until(client *c, uint64_t deadline);
 

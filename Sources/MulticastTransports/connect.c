@@ -17,6 +17,7 @@
 static void back_off(client *c) {
   uint64_t delay = c->settings.reconnect_min_ns, most = c->settings.reconnect_max_ns, random = 0;
   unsigned i;
+  client_free_blocks(c);
   /* A connection that ends soon after it was accepted counts as refused: so two clients with one
    * identifier do not take it from each other without a pause. */
   if (c->connected_at != 0 && now_ns() - c->connected_at > ns_of_second) c->failures = 0;

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -319,6 +320,29 @@ TEST(memory_of_messages_is_kept_for_others_and_freed_in_a_pause) {
   CHECK(is_kept);
   CHECK(held_blocks() > held);
   EVENTUALLY(held_blocks() == held);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
+
+TEST(memory_of_messages_is_freed_while_there_is_no_broker) {
+  enum { COUNT = 50 };
+  broker b;
+  peer here, there;
+  transport_options options;
+  int arrived = 0, held, i;
+  broker_start(&b, NULL);
+  options = peer_options(&here, b.port);
+  peer_connect(&here, &options);
+  options = peer_options(&there, b.port);
+  peer_connect(&there, &options);
+  peer_observe(&here, "to here", counter(&arrived));
+  held = held_blocks();
+  for (i = 0; i < COUNT; ++i) CHECK_OK(peer_publish(&there, "to here", 1, NULL, 0));
+  EVENTUALLY(LOAD(arrived) == COUNT);
+  CHECK(held_blocks() > held);
+  broker_end(&b, SIGKILL);
+  EVENTUALLY(held_blocks() <= held);
   peer_release(&here);
   peer_release(&there);
   broker_delete(&b);
