@@ -368,6 +368,44 @@ TEST(transport_that_refuses_a_name_is_told_again) {
   expect_told(&it, "");
 }
 
+TEST(transport_that_refuses_a_name_is_told_of_each_observer_that_is_added_to_its_multicast) {
+  multicast m;
+  int i;
+  heard = create();
+  attach(heard, &it);
+  it.status = MULTICAST_ERROR_STATE;
+  come();
+  expect_told_again();
+  m = find(heard, NAME);
+  for (i = 0; i < 20; ++i) {
+    add(m, counter(&calls));
+    expect_told_again();
+  }
+  it.status = MULTICAST_OK;
+  add(m, counter(&calls));
+  expect_told(&it, "+" NAME);
+  add(m, counter(&calls));
+  expect_told(&it, "");
+}
+
+TEST(transport_that_refuses_a_name_changes_nothing_of_the_order_of_observers) {
+  char text[8] = "";
+  letter letters[] = {{text, 'a'}, {text, 'b'}, {text, 'c'}, {text, 'd'}, {text, 'e'}, {text, 'f'}};
+  int priorities[] = {1, 0, 0, 2, -1, 0}, i;
+  multicast_add_options options = multicast_add_options_default();
+  multicast m;
+  heard = create();
+  attach(heard, &it);
+  it.status = MULTICAST_ERROR_STATE;
+  m = find(heard, NAME);
+  for (i = 0; i < 6; ++i) {
+    options.priority = priorities[i];
+    add_with(m, writer(&letters[i]), &options);
+  }
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 6);
+  CHECK_TEXT(text, "dabcfe");
+}
+
 static wire taking;
 static void go_at_refusal(wire *w) {
   w->inside = NULL;

@@ -165,7 +165,7 @@ extension Multicast {
   ) throws(Status) -> InvocationList? {
     var needed = count
     if let list {
-      if list.canAppend(priority: priority) {
+      if list.canAppend(priority: priority) || isObserved && list.canAppendToTell(priority) {
         if list.room >= count { return nil }
         if list.dead >= list.live / 4 &+ count && isQuiescent(thread) {
           list.compactInPlace()

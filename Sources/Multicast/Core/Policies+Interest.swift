@@ -68,7 +68,11 @@ extension Policies {
     var refusing: Handle? = nil
     while let interest = telling.interest {
       let (wanted, told) = (self.wanted, telling.told)
-      if wanted == told || wanted == refusing { break }
+      if wanted == told { break }
+      if wanted == refusing {
+        if !wanted.isNone { willTellNextAdd() }  //~ add_after_refusal_not_told
+        break
+      }
       telling.told = wanted
       if entered == nil { entered = ThreadRegistry.enterIfNeeded() }
       telling.teller = entered?.record.identity ?? .none
@@ -101,16 +105,20 @@ extension Policies {
   /// To what there are delegates now; none if there are none. The stripe's lock is held.
   private var wanted: Handle {
     if telling.isEnded { return .none }
-    guard let list = Multicast(slotOf: telling.multicast)?.list else { return .none }
+    guard let list else { return .none }
     if list.live == 0 {
-      // The next add is to tell: so it is not to be made in the fast way.
-      list.header.lastPriority = .min  //~ observed_add_not_told
+      willTellNextAdd()  //~ observed_add_not_told
       return .none
     }
     guard let source = telling.source else { return telling.multicast }
     // Acquire: pairs with `Broadcaster.attach`.
     return source.pointee.load(ordering: .acquiring)  // order: default
   }
+
+  private var list: InvocationList? { Multicast(slotOf: telling.multicast)?.list }
+
+  /// The next add is to tell: so it is not to be made in the fast way.
+  private func willTellNextAdd() { list?.header.lastPriority = .min }
 
   /// The multicast has ended. Its stripe's lock is held.
   ///
