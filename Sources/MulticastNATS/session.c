@@ -1,7 +1,7 @@
 /* The thread of a client. It has the only event loop of its connection: connects, subscribes, sends
  * and receives. libnats hands over what has come on a thread of its own, here to a list; this
- * thread delivers it. No lock of a client is held while libnats is called, with two exceptions that
- * say so: libnats calls write_changed() under a lock of its own. */
+ * thread delivers it. No lock of a client is held while libnats is called, with one exception that
+ * says so: libnats calls write_changed() under a lock of its own. */
 
 #include "nats.h"
 
@@ -121,7 +121,7 @@ static bool hand_over(nats_client *c, const publication *p) {
 }
 
 static void send_publications(nats_client *c) {
-  blocks sent = {NULL, NULL};
+  blocks sent = {NULL, NULL, 0};
   publication *p, *next;
   uint64_t last = 0, too_large = 0;
   for (p = take_batch(c); p != NULL; p = next) {
@@ -403,7 +403,7 @@ static void end_session(nats_client *c) {
   const names *all = &c->base.names;
   char reason[REASON_SIZE];
   const char *text = NULL;
-  known_name *name;
+  known_name *name, *subscribed = NULL;
   natsStatus status = natsConnection_GetLastError(connection, &text);
   if (c->end_reason != NULL) text = c->end_reason;
   else if (status == NATS_OK || text == NULL || text[0] == '\0')
@@ -419,12 +419,17 @@ static void end_session(nats_client *c) {
   c->has_to_write = false;
   pthread_cond_broadcast(&c->base.changed);
   while (c->flushes > 0) pthread_cond_wait(&c->base.changed, &c->base.lock);
-  /* Under the lock: the connection is closed, and nobody else uses it. */
   for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
-    if (name->subscription != NULL) natsSubscription_Destroy(name->subscription);
-    name->subscription = NULL;
+    if (name->subscription == NULL) continue;
+    name->next_subscribed = subscribed;
+    subscribed = name;
   }
   pthread_mutex_unlock(&c->base.lock);
+  /* Only this thread removes names. */
+  for (name = subscribed; name != NULL; name = name->next_subscribed) {
+    natsSubscription_Destroy(name->subscription);
+    name->subscription = NULL;
+  }
   natsConnection_Destroy(connection);
   client_deliver(&c->base, SIZE_MAX);
   /* libnats ends a connection with each error that it does not know, and so with this one. */

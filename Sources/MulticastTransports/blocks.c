@@ -6,6 +6,7 @@ void *blocks_take(blocks *kept) {
   block *b = kept->first;
   if (b == NULL) return malloc(BLOCK_SIZE);
   kept->first = b->next;
+  --kept->count;
   return b;
 }
 
@@ -18,6 +19,7 @@ void blocks_give(blocks *kept, void *message, size_t size) {
   b->next = kept->first;
   if (kept->first == NULL) kept->last = b;
   kept->first = b;
+  ++kept->count;
 }
 
 void blocks_move(blocks *to, blocks *from) {
@@ -25,7 +27,9 @@ void blocks_move(blocks *to, blocks *from) {
   from->last->next = to->first;
   if (to->first == NULL) to->last = from->last;
   to->first = from->first;
+  to->count += from->count;
   from->first = NULL;
+  from->count = 0;
 }
 
 void blocks_free(blocks *kept) {
@@ -34,4 +38,5 @@ void blocks_free(blocks *kept) {
     kept->first = b->next;
     free(b);
   }
+  kept->count = 0;
 }

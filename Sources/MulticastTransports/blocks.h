@@ -7,7 +7,8 @@
 
 #include <stddef.h>
 
-enum { BLOCK_SIZE = 256 };
+/* More than BLOCKS_KEPT are not kept for long. */
+enum { BLOCK_SIZE = 256, BLOCKS_KEPT = 8192 };
 
 typedef struct block {
   struct block *next;
@@ -15,6 +16,7 @@ typedef struct block {
 
 typedef struct blocks {
   block *first, *last;
+  size_t count;
 } blocks;
 
 /* NULL: out of memory. */

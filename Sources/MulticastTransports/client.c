@@ -54,7 +54,7 @@ void client_free_blocks(client *c) {
   blocks all;
   pthread_mutex_lock(&c->lock);
   all = c->blocks;
-  c->blocks.first = NULL;
+  c->blocks = (blocks){NULL, NULL, 0};
   pthread_mutex_unlock(&c->lock);
   blocks_free(&all);
 }
@@ -62,6 +62,7 @@ void client_free_blocks(client *c) {
 void client_poll(client *c, struct pollfd *socket, bool has_work, int timeout_ms) {
   struct pollfd watched[2] = {{c->wakeup, POLLIN, 0}, *socket};
   eventfd_t ignored;
+  bool has_many;
   int events;
   c->is_asleep = !has_work;
   pthread_mutex_unlock(&c->lock);
@@ -69,10 +70,11 @@ void client_poll(client *c, struct pollfd *socket, bool has_work, int timeout_ms
   if (events < 0) watched[0].revents = watched[1].revents = 0;
   pthread_mutex_lock(&c->lock);
   c->is_asleep = false;
+  has_many = c->blocks.count > BLOCKS_KEPT;
   pthread_mutex_unlock(&c->lock);
   if ((watched[0].revents & POLLIN) != 0) eventfd_read(c->wakeup, &ignored);
   socket->revents = watched[1].revents;
-  if (events == 0 && !has_work) client_free_blocks(c);
+  if (has_many || (events == 0 && !has_work)) client_free_blocks(c);
 }
 
 bool client_wait_until(client *c, uint64_t deadline) {

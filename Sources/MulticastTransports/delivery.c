@@ -97,7 +97,7 @@ static void put_back(client *c, const arrivals *left, uint64_t delivered_bytes, 
 void client_deliver(client *c, size_t most) {
   while (most > 0) {
     arrivals all = take(c);
-    blocks delivered = {NULL, NULL};
+    blocks delivered = {NULL, NULL, 0};
     uint64_t bytes = 0;
     if (all.first == NULL) return;
     for (; all.first != NULL && most > 0; --most) {

@@ -12,8 +12,10 @@ typedef struct known_name {
   struct known_name *next_change;
   bool is_wanted;
   bool is_changed;    /* is in the list of changes */
-  int state;          /* these two are the engine's; zero at first */
+  /* These are the engine's; zero at first. */
+  int state;
   void *subscription;
+  struct known_name *next_subscribed;
   char text[];
 } known_name;
 

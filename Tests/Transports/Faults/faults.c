@@ -325,6 +325,34 @@ TEST(memory_of_messages_is_kept_for_others_and_freed_in_a_pause) {
   broker_delete(&b);
 }
 
+/* Whether there are so few after one more message. */
+static bool falls_to(int blocks, peer *p) {
+  CHECK_OK(peer_publish(p, "n", 1, NULL, 0));
+  return held_blocks() <= blocks;
+}
+
+TEST(memory_of_many_messages_is_freed_though_some_go_on) {
+  enum { COUNT = 10000, KEPT = 8192 };
+  broker b;
+  peer p;
+  transport_options options;
+  int held, i;
+  broker_start(&b, NULL);
+  options = peer_options(&p, b.port);
+  options.capacity = COUNT;
+  peer_connect(&p, &options);
+  held = held_blocks();
+  broker_end(&b, SIGKILL);
+  EVENTUALLY(LOAD(p.lost) == 1);
+  for (i = 0; i < COUNT; ++i) CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
+  CHECK(held_blocks() > held + KEPT);
+  broker_start_again(&b);
+  peer_flush(&p);
+  EVENTUALLY(falls_to(held + KEPT / 2, &p));
+  peer_release(&p);
+  broker_delete(&b);
+}
+
 TEST(memory_of_messages_is_freed_while_there_is_no_broker) {
   enum { COUNT = 50 };
   broker b;
