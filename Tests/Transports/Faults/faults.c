@@ -287,6 +287,17 @@ TEST(transport_without_memory_for_messages_goes_on) {
   CHECK_EQ(expect_to_go_on(MALLOC, 0).lost, 1);
 }
 
+/* The first of them observes. */
+static void connect_two(broker *b, peer *here, peer *there, int *arrived) {
+  transport_options options;
+  broker_start(b, NULL);
+  options = peer_options(here, b->port);
+  peer_connect(here, &options);
+  options = peer_options(there, b->port);
+  peer_connect(there, &options);
+  peer_observe(here, "to here", counter(arrived));
+}
+
 /* Has one arrive while no more memory is granted to the transports. Whether that needed none. */
 static bool needs_no_memory(peer *from, const int *arrived) {
   const int count = LOAD(*arrived);
@@ -300,16 +311,10 @@ static bool needs_no_memory(peer *from, const int *arrived) {
 TEST(memory_of_messages_is_kept_for_others_and_freed_in_a_pause) {
   broker b;
   peer here, there;
-  transport_options options;
   int arrived = 0, tries, held;
   bool is_kept = false;
   requests_are_of_the_test();
-  broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
-  peer_connect(&here, &options);
-  options = peer_options(&there, b.port);
-  peer_connect(&there, &options);
-  peer_observe(&here, "to here", counter(&arrived));
+  connect_two(&b, &here, &there, &arrived);
   held = held_blocks();
   for (tries = 0; tries < 20 && !is_kept; ++tries) {
     int count = arrived;
@@ -357,14 +362,8 @@ TEST(memory_of_messages_is_freed_while_there_is_no_broker) {
   enum { COUNT = 50 };
   broker b;
   peer here, there;
-  transport_options options;
   int arrived = 0, held, i;
-  broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
-  peer_connect(&here, &options);
-  options = peer_options(&there, b.port);
-  peer_connect(&there, &options);
-  peer_observe(&here, "to here", counter(&arrived));
+  connect_two(&b, &here, &there, &arrived);
   held = held_blocks();
   for (i = 0; i < COUNT; ++i) CHECK_OK(peer_publish(&there, "to here", 1, NULL, 0));
   EVENTUALLY(LOAD(arrived) == COUNT);
