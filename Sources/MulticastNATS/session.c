@@ -42,6 +42,8 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   bool is_ours = coding_read(&subject_coding, natsMsg_GetSubject(message),
                              c->options.subject_prefix, name, &event) > 0;
   (void)connection, (void)subscription;
+  /* Waits until libnats has read: see wait_for_work(). The gate protects no data, so relaxed is
+   * enough: a value that is out of date costs a wake-up, or a lock that is free. */
   if (__atomic_load_n(&c->is_reading, __ATOMIC_RELAXED)) {
     pthread_mutex_lock(&c->gate);
     pthread_mutex_unlock(&c->gate);
