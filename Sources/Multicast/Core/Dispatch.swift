@@ -183,6 +183,15 @@ extension Multicast {
     }
     return status == .timeout ? status.count : count
   }
+
+  /// Invokes a multicast without queued delegates.
+  ///
+  /// - Parameter owned: As in `dispatch`.
+  func invoke(_ invocation: Invocation, keeping owned: inout Payload?) -> Int64 {
+    if owned == nil { return invokeOutlined(invocation) }
+    var outcome = Dispatch.Outcome()
+    return dispatch(InvocationOptions(invocation), &owned, &outcome)
+  }
 }
 
 extension Receipt {

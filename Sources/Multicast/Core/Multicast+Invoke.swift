@@ -17,6 +17,11 @@ extension Multicast {
     return withList(thread, frame, asymmetric: true) { list in list.invoke(call, in: frame) }
   }
 
+  /// The same, for where a call more is a small part of what is done.
+  @inline(never)
+  @_optimize(speed)
+  func invokeOutlined(_ invocation: Invocation) -> Int64 { invoke(invocation) }
+
   // What is unusual is not inlined, so that the loop has all registers.
 
   @inline(never)

@@ -70,10 +70,9 @@ enum Transport {
   @inline(never)
   static func call(_ handle: Handle, _ call: Call, _ owned: inout Payload?) -> multicast_status? {
     guard let multicast = Multicast(slotOf: handle) else { return nil }
-    var (call, outcome) = (call, Dispatch.Outcome())
+    var call = call
     let count = withUnsafePointer(to: &call) {
-      multicast.dispatch(
-        InvocationOptions(Invocation(event: 0, payload: $0, size: 0)), &owned, &outcome)
+      multicast.invoke(Invocation(event: 0, payload: $0, size: 0), keeping: &owned)
     }
     // Detached before, or just before the call would have begun.
     if count == Status.invalidHandle.count || count == 0 { return nil }

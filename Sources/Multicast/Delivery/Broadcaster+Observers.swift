@@ -47,11 +47,30 @@ extension Broadcaster {
     do throws(Status) {
       guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
       if _slowPath(broadcaster.hasTransport) {
-        return InvocationTarget.name(text, of: handle).invoke(invocation)
+        var owned: Payload? = nil
+        let count = deliver(handle, text, invocation)
+        return publish(handle, text, invocation, after: count, &owned)
       }
       guard let name = Name(text) else { throw .invalidArgument }
       guard let multicast = Multicast(slotOf: try broadcaster.find(name)) else { return 0 }
       let count = multicast.invoke(invocation)
+      return count == Status.invalidHandle.count ? 0 : count
+    } catch {
+      return error.count
+    }
+  }
+
+  /// The same, but nothing is published.
+  ///
+  /// - Returns: how many were called or queued, or the number of a status.
+  @inline(never)
+  static func deliver(
+    _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation
+  ) -> Int64 {
+    do throws(Status) {
+      guard let multicast = try find(handle, text) else { return 0 }
+      let count = multicast.invokeOutlined(invocation)
+      // The caller may have destroyed the multicast of the name.
       return count == Status.invalidHandle.count ? 0 : count
     } catch {
       return error.count

@@ -4,8 +4,6 @@ import MulticastHeader
 enum InvocationTarget {
   case multicast(Handle)
   case name(UnsafePointer<CChar>?, of: Handle)
-  /// The same, but nothing is published.
-  case observers(UnsafePointer<CChar>?, of: Handle)
 
   /// - Returns: how many were called or queued, or the number of a status.
   @inline(never)
@@ -25,17 +23,6 @@ enum InvocationTarget {
     return count
   }
 
-  /// The same, without options.
-  @inline(never)
-  func invoke(_ invocation: Invocation) -> Int64 {
-    var how = multicast_invocation()
-    how.struct_size = UInt32(StructSize.invocation)
-    how.event = invocation.event
-    how.payload = invocation.payload
-    how.size = invocation.size
-    return invoke(&how, nil)
-  }
-
   /// That of the multicast, if the caller has it.
   private var handle: Handle {
     if case .multicast(let handle) = self { handle } else { .none }
@@ -48,7 +35,7 @@ enum InvocationTarget {
     case .multicast(let handle):
       guard let multicast = Multicast(plainSlotOf: handle) else { throw .invalidHandle }
       return multicast
-    case .name(let name, let broadcaster), .observers(let name, let broadcaster):
+    case .name(let name, let broadcaster):
       return try Broadcaster.find(broadcaster, name)
     }
   }
@@ -58,10 +45,9 @@ enum InvocationTarget {
   private func publish(
     _ invocation: Invocation, after result: Int64, _ owned: inout Payload?
   ) -> Int64 {
-    if case .multicast = self { return result }
+    guard case .name(let name, let broadcaster) = self else { return result }
     // The caller may have destroyed the multicast of the name.
     let count = result == Status.invalidHandle.count ? 0 : result
-    guard case .name(let name, let broadcaster) = self else { return count }
     return Broadcaster.publish(broadcaster, name, invocation, after: count, &owned)
   }
 }

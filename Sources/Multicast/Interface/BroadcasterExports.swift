@@ -102,8 +102,8 @@ public func multicast_broadcaster_deliver(
   _ payload: UnsafeRawPointer?, _ size: Int
 ) -> Int64 {
   guard payload != nil || size == 0 else { return Status.invalidArgument.count }
-  return InvocationTarget.observers(`protocol`, of: broadcaster.handle).invoke(
-    Invocation(event: event, payload: payload, size: size))
+  return Broadcaster.deliver(
+    broadcaster.handle, `protocol`, Invocation(event: event, payload: payload, size: size))
 }
 
 @_cdecl("multicast_broadcaster_attach") @implementation

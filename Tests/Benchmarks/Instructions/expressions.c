@@ -76,6 +76,19 @@ static void make_named(void) {
         MULTICAST_OK);
   CHECK(multicast_broadcaster_notify(broadcaster, "org.example.Name", 1, NULL, 0) == 1);
 }
+static multicast_status publish(void *context, const char *protocol, uint32_t event,
+                                const void *payload, size_t size) {
+  (void)context, (void)protocol, (void)payload;
+  counters[0] += event + size;
+  return MULTICAST_OK;
+}
+static void make_attached(void) {
+  multicast_transport transport = multicast_transport_default();
+  make_named();
+  transport.publish = publish;
+  CHECK(multicast_broadcaster_attach(broadcaster, &transport) == MULTICAST_OK);
+  CHECK(multicast_broadcaster_notify(broadcaster, "org.example.Name", 1, NULL, 0) == 1);
+}
 
 static void make_nothing(void) {}
 static void destroy(void) { CHECK(multicast_destroy(target) == MULTICAST_OK); }
@@ -144,6 +157,12 @@ static void add_and_remove_released(void) {
 static void notify(void) {
   multicast_broadcaster_notify(broadcaster, "org.example.Name", 1, NULL, 0);
 }
+static void notify_elsewhere(void) {
+  multicast_broadcaster_notify(broadcaster, "org.example.Else", 1, NULL, 0);
+}
+static void deliver(void) {
+  multicast_broadcaster_deliver(broadcaster, "org.example.Name", 1, NULL, 0);
+}
 static void queue_and_run(void) {
   multicast_invoke(target, 1, "0123456789abcde", 16);
   multicast_queue_run(queue, 1);
@@ -187,6 +206,9 @@ static const struct expression {
     {"multicast_remove_all, each of 100", 100, make_100, remove_all, destroy, 0},
     {"multicast_lifetime_end, each of 64", 64, make_members, end_lifetime, destroy, 0},
     {"multicast_broadcaster_notify, 1 delegate", 1, make_named, notify, destroy_named, 1},
+    {"multicast_broadcaster_notify, no delegate, a transport", 1, make_attached, notify_elsewhere,
+     destroy_named, 1},
+    {"multicast_broadcaster_deliver, 1 delegate", 1, make_attached, deliver, destroy_named, 1},
     {"multicast_invoke with a queue, multicast_queue_run", 1, make_queued, queue_and_run,
      destroy_queued, 1 + 16},
     {"100 invocations with a queue, multicast_queue_run, each", 100, make_queued,
