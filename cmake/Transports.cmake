@@ -2,6 +2,12 @@
 # transports of broadcasters over MQTT and NATS. Each is a shared library of its own, which uses
 # libmulticast.so and the client library that Debian has.
 
+# The files are small: much of the cost of a message is in calls from one to another.
+if(MULTICAST_MQTT OR MULTICAST_NATS)
+  include(CheckIPOSupported)
+  check_ipo_supported(RESULT multicast_has_ipo LANGUAGES C)
+endif()
+
 # ENGINE: the library that has HEADER. The cache variables MULTICAST_<ENGINE>_INCLUDE and
 # MULTICAST_<ENGINE>_LIBRARY say where it is. PACKAGE: Debian's.
 function(multicast_add_transport NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
@@ -25,6 +31,7 @@ function(multicast_add_transport NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${name} OUTPUT_NAME multicast-${name}
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+    INTERPROCEDURAL_OPTIMIZATION ${multicast_has_ipo}
     C_STANDARD 11 C_EXTENSIONS ON C_VISIBILITY_PRESET hidden LINK_DEPENDS ${map})
   target_include_directories(${target} PRIVATE ${${include}})
   target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)

@@ -32,15 +32,24 @@ enum {
 
 /* ---- What arrives ---------------------------------------------------------------------------- */
 
+/* From a message to its name: libnats passes it with each message of a subscription. */
+typedef struct route {
+  nats_client *client;
+  size_t size;      /* of the subject before the event */
+  const char *name; /* behind the subject */
+  char subject[];
+} route;
+
 /* On a thread of libnats, in the order of arrival. */
 static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
                        void *closure) {
-  nats_client *c = closure;
-  char name[NAME_MAX_SIZE + 1];
-  uint32_t event = 0;
+  const route *r = closure;
+  nats_client *c = r->client;
+  const char *subject = natsMsg_GetSubject(message);
   span payload = {natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message)};
-  bool is_ours = coding_read(&subject_coding, natsMsg_GetSubject(message),
-                             c->options.subject_prefix, name, &event) > 0;
+  uint32_t event = 0;
+  bool is_ours = strncmp(subject, r->subject, r->size) == 0 &&
+                 coding_read_event(subject + r->size, &event);
   (void)connection, (void)subscription;
   /* Waits until libnats has read: see wait_for_work(). The gate protects no data, so relaxed is
    * enough: a value that is out of date costs a wake-up, or a lock that is free. */
@@ -48,7 +57,7 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
     pthread_mutex_lock(&c->gate);
     pthread_mutex_unlock(&c->gate);
   }
-  client_receive(&c->base, is_ours ? name : NULL, event, payload);
+  client_receive(&c->base, is_ours ? r->name : NULL, event, payload);
   natsMsg_Destroy(message);
 }
 
@@ -149,20 +158,38 @@ static void send_publications(nats_client *c) {
 
 /* ---- Subscriptions --------------------------------------------------------------------------- */
 
+/* NULL: out of memory. */
+static route *make_route(nats_client *c, const char *name) {
+  char subject[ADDRESS_MAX_SIZE];
+  size_t size = coding_write_all(&subject_coding, subject, c->options.subject_prefix, name);
+  size_t name_offset = size + 1, name_bytes = strlen(name) + 1;
+  route *r = malloc(sizeof *r + name_offset + name_bytes);
+  if (r == NULL) return NULL;
+  r->client = c;
+  r->size = size - 1; /* without the wildcard */
+  memcpy(r->subject, subject, size + 1);
+  r->name = memcpy(r->subject + name_offset, name, name_bytes);
+  return r;
+}
+
 /* On a thread of libnats, after the last message. */
-static void on_complete(void *closure) { client_release_elsewhere(closure); }
+static void on_complete(void *closure) {
+  route *r = closure;
+  client_release_elsewhere(r->client);
+  free(r);
+}
 
 static void subscribe(nats_client *c, known_name *name) {
-  char subject[ADDRESS_MAX_SIZE];
+  route *r = make_route(c, name->text);
   natsSubscription *subscription = NULL;
-  natsStatus status;
-  coding_write_all(&subject_coding, subject, c->options.subject_prefix, name->text);
-  status = natsConnection_Subscribe(&subscription, c->connection, subject, on_message, c);
+  natsStatus status = NATS_NO_MEMORY;
+  if (r != NULL)
+    status = natsConnection_Subscribe(&subscription, c->connection, r->subject, on_message, r);
   /* This library has a limit of its own. */
   if (status == NATS_OK) status = natsSubscription_SetPendingLimits(subscription, -1, -1);
   if (status == NATS_OK) {
     client_retain(&c->base);
-    status = natsSubscription_SetOnCompleteCB(subscription, on_complete, c);
+    status = natsSubscription_SetOnCompleteCB(subscription, on_complete, r);
     if (status != NATS_OK) client_release(&c->base);
   }
   if (status == NATS_OK) {
@@ -171,6 +198,7 @@ static void subscribe(nats_client *c, known_name *name) {
   }
   /* Only this thread reads, so no message of it has come. */
   if (subscription != NULL) natsSubscription_Destroy(subscription);
+  free(r);
   if (c->has_ended) return;
   /* At the next connection all is said again. */
   c->has_ended = true;

@@ -2,7 +2,13 @@
 
 #include <string.h>
 
-const coding subject_coding = {'.', '*', " .*>%", false};
+const coding subject_coding = {
+    .separator = '.',
+    .wildcard = '*',
+    .special = CODING_BIT(' ') | CODING_BIT('.') | CODING_BIT('*') | CODING_BIT('>') |
+               CODING_BIT('%'),
+    .may_lack_event = false,
+};
 
 bool subject_is_prefix(const char *prefix) {
   size_t size = strnlen(prefix, PREFIX_MAX_SIZE + 1), i;

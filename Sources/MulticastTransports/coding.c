@@ -10,9 +10,8 @@ size_t name_size(const char *name) {
 }
 
 bool coding_is_plain(const coding *how, unsigned char byte) {
-  /* None of these is special, and names have few others. */
-  if ((byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9')) return true;
-  return byte >= 0x20 && byte <= 0x7e && strchr(how->special, byte) == NULL;
+  if (byte >= 64) return byte <= 0x7e;
+  return byte >= 0x20 && (how->special >> byte & 1) == 0;
 }
 
 /* Writes "PREFIX/NAME/", without a NUL. */
@@ -37,11 +36,12 @@ static size_t write_name(const coding *how, char *address, const char *prefix, c
 
 size_t coding_write(const coding *how, char *address, const char *prefix, const char *name,
                     uint32_t event) {
-  size_t at = write_name(how, address, prefix, name);
-  uint32_t divisor = 1;
+  size_t at = write_name(how, address, prefix, name), size = 0;
+  char digits[10];
   if (at == 0) return 0;
-  while (event / divisor > 9) divisor *= 10;
-  for (; divisor > 0; divisor /= 10) address[at++] = (char)('0' + event / divisor % 10);
+  do digits[size++] = (char)('0' + event % 10);
+  while ((event /= 10) > 0);
+  while (size > 0) address[at++] = digits[--size];
   address[at] = '\0';
   return at;
 }
@@ -65,21 +65,24 @@ static unsigned char read_escape(const coding *how, const char *digits) {
   return coding_is_plain(how, byte) ? 0 : byte;
 }
 
-/* Reads a decimal number without leading zeros, to the end of the text. */
-static bool read_event(const char *text, uint32_t *event) {
-  size_t size = strspn(text, "0123456789"), i;
+bool coding_read_event(const char *text, uint32_t *event) {
   uint64_t value = 0;
+  size_t size;
+  for (size = 0; size <= 10 && text[size] >= '0' && text[size] <= '9'; ++size)
+    value = value * 10 + (uint64_t)(text[size] - '0');
   if (size == 0 || size > 10 || text[size] != '\0' || (size > 1 && text[0] == '0')) return false;
-  for (i = 0; i < size; ++i) value = value * 10 + (uint64_t)(text[i] - '0');
   *event = (uint32_t)value;
   return value <= UINT32_MAX;
 }
 
 size_t coding_read(const coding *how, const char *address, const char *prefix, char *name,
                    uint32_t *event) {
-  size_t size = strlen(prefix), count = 0;
-  if (strncmp(address, prefix, size) != 0 || address[size] != how->separator) return 0;
-  for (address += size + 1; *address != '\0' && *address != how->separator; ++address) {
+  size_t count = 0;
+  while (*prefix != '\0') {
+    if (*address++ != *prefix++) return 0;
+  }
+  if (*address++ != how->separator) return 0;
+  for (; *address != '\0' && *address != how->separator; ++address) {
     unsigned char byte = (unsigned char)*address;
     if (byte == '%') {
       byte = read_escape(how, address + 1);
@@ -94,5 +97,5 @@ size_t coding_read(const coding *how, const char *address, const char *prefix, c
   name[count] = '\0';
   *event = 0;
   if (*address == '\0') return how->may_lack_event ? count : 0;
-  return read_event(address + 1, event) ? count : 0;
+  return coding_read_event(address + 1, event) ? count : 0;
 }

@@ -14,10 +14,14 @@ enum {
   ADDRESS_MAX_SIZE = PREFIX_MAX_SIZE + 1 + 3 * NAME_MAX_SIZE + 1 + 10 + 1
 };
 
+/* Of a byte below 64. */
+#define CODING_BIT(byte) ((uint64_t)1 << (byte))
+
 typedef struct coding {
   char separator;
   char wildcard;       /* in the place of the event: all events */
-  const char *special; /* is written as %XX, as all is that is not printable ASCII */
+  uint64_t special;    /* CODING_BIT() of each byte that is written as %XX, as all is that is not
+                        * printable ASCII */
   bool may_lack_event; /* an address without an event has event 0 */
 } coding;
 
@@ -37,5 +41,8 @@ size_t coding_write_all(const coding *how, char *address, const char *prefix, co
  * an address of this library. */
 size_t coding_read(const coding *how, const char *address, const char *prefix, char *name,
                    uint32_t *event);
+
+/* Reads an event, the end of an address: a decimal number without leading zeros. */
+bool coding_read_event(const char *text, uint32_t *event);
 
 #endif

@@ -40,10 +40,6 @@ static void release_arrival(const void *payload, size_t size) {
   free(a);
 }
 
-static void count_delivered(client *c) {
-  __atomic_add_fetch(&c->delivered, 1, __ATOMIC_RELAXED);
-}
-
 static void count_lost(client *c) {
   pthread_mutex_lock(&c->lock);
   ++c->counts.lost;
@@ -68,7 +64,8 @@ static bool deliver_one(client *c, arrival *a) {
   result = deliver_to_observers(c, a);
   client_end_in_child(forks);
   if (result < 0) count_lost(c);
-  else count_delivered(c);
+  /* Only this thread counts: a client without an inbox has no other one that delivers. */
+  else __atomic_store_n(&c->delivered, c->delivered + 1, __ATOMIC_RELAXED);
   return true;
 }
 
@@ -123,7 +120,7 @@ static void deliver_from_inbox(void *context, uint32_t event, const void *payloa
   a->is_counted = true;
   if (forks != process_forks()) return;
   if (result < 0) count_lost(c);
-  else count_delivered(c);
+  else __atomic_add_fetch(&c->delivered, 1, __ATOMIC_RELAXED);
 }
 
 uint64_t client_lost(const client *c) {

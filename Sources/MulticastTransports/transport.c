@@ -26,10 +26,10 @@ static void append(client *c, publication *p) {
   if (c->may_publish) client_wake(c); /* else it is sent when others were */
 }
 
-static void write_draft(const client *c, draft *d, const char *name, uint32_t event) {
+/* What the engine adds to it. */
+static void complete_draft(const client *c, draft *d, const char *name, uint32_t event) {
   const engine *e = c->engine;
   d->header_size = e->write_header == NULL ? 0 : e->write_header(c, d->header, d->payload);
-  d->address_size = coding_write(e->coding, d->address, c->settings.prefix, name, event);
   d->is_retained = e->retains != NULL && e->retains(c, name, event);
 }
 
@@ -64,14 +64,15 @@ static multicast_status publish(void *context, const char *protocol, uint32_t ev
   draft d;
   if (c == NULL) return MULTICAST_ERROR_INVALID_HANDLE;
   if (client_is_in_child(c)) return MULTICAST_ERROR_STATE;
-  if (name_size(protocol) == 0 || (payload == NULL && size > 0))
-    return MULTICAST_ERROR_INVALID_ARGUMENT;
+  d.payload = (span){payload, size};
+  d.address_size =
+      coding_write(c->engine->coding, d.address, c->settings.prefix, protocol, event);
+  if (d.address_size == 0 || (payload == NULL && size > 0)) return MULTICAST_ERROR_INVALID_ARGUMENT;
   if (size > c->settings.max_payload) {
     count_refused(c);
     return MULTICAST_ERROR_LIMIT;
   }
-  d.payload = (span){payload, size};
-  write_draft(c, &d, protocol, event);
+  complete_draft(c, &d, protocol, event);
   if (forks != process_forks()) return MULTICAST_ERROR_STATE; /* a caller's function has forked */
   return append_draft(c, &d);
 }

@@ -202,21 +202,33 @@ static void *serve(void *context) {
   return NULL;
 }
 
+static void fake_start(fake *f, const char *greeting, const char *more) {
+  struct sockaddr_in address;
+  *f = (fake){.port = free_port(), .greeting = greeting, .more = more};
+  memset(&address, 0, sizeof address);
+  address.sin_family = AF_INET;
+  address.sin_port = htons((uint16_t)f->port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  f->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  CHECK_EQ(bind(f->listener, (struct sockaddr *)&address, sizeof address), 0);
+  CHECK_EQ(listen(f->listener, 8), 0);
+  f->thread = start_thread(serve, f);
+}
+
+static void fake_end(fake *f) {
+  STORE(f->has_to_end, true);
+  shutdown(f->listener, SHUT_RDWR);
+  join_thread(f->thread);
+  close(f->listener);
+}
+
 /* Expects that there is no harm, and that the client comes again. */
 static void expect_no_harm(const char *greeting, const char *more) {
-  fake f = {-1, free_port(), greeting, more, 0, false, 0};
-  struct sockaddr_in address;
+  fake f;
   peer p;
   record *r = record_create();
   transport_options options;
-  memset(&address, 0, sizeof address);
-  address.sin_family = AF_INET;
-  address.sin_port = htons((uint16_t)f.port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  f.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  CHECK_EQ(bind(f.listener, (struct sockaddr *)&address, sizeof address), 0);
-  CHECK_EQ(listen(f.listener, 8), 0);
-  f.thread = start_thread(serve, &f);
+  fake_start(&f, greeting, more);
   options = peer_options(&p, f.port);
   options.connect_timeout_ns = 100000000;
   options.reconnect_min_ns = 1000000;
@@ -229,10 +241,7 @@ static void expect_no_harm(const char *greeting, const char *more) {
   EVENTUALLY(LOAD(p.refused) + LOAD(p.lost) >= 3);
   CHECK_EQ(r->count, 0);
   peer_release(&p);
-  STORE(f.has_to_end, true);
-  shutdown(f.listener, SHUT_RDWR);
-  join_thread(f.thread);
-  close(f.listener);
+  fake_end(&f);
   free(r);
 }
 
@@ -255,4 +264,28 @@ TEST(server_that_sends_wrong_messages_is_left) {
   expect_no_harm(INFO, "MSG multicast.n.x 1 1\r\nx\r\nMSG other 1 1\r\nx\r\nNOISE\r\n");
   expect_no_harm(INFO, "-ERR 'Slow Consumer'\r\n");
   expect_no_harm(INFO, "-ERR 'User Authentication Expired'\r\n-ERR 'Stale Connection'\r\n");
+}
+
+/* The server says which subscription a message is for, and which subject it has. */
+TEST(messages_whose_subject_is_not_that_of_the_subscription_are_ignored) {
+  static const char *const subjects[] = {"multicast.m.1", "multicast.nn.1", "multicast.n",
+                                         "multicast.n.", "multicast.n.01", "n"};
+  for (size_t i = 0; i < sizeof subjects / sizeof *subjects; ++i) {
+    char more[64];
+    fake f;
+    peer p;
+    record *r = record_create();
+    transport_options options;
+    snprintf(more, sizeof more, "MSG %s 1 1\r\nx\r\nMSG multicast.n.7 1 1\r\ny\r\n", subjects[i]);
+    fake_start(&f, INFO, more);
+    options = peer_options(&p, f.port);
+    peer_connect(&p, &options);
+    CHECK_OK(multicast_broadcaster_register(p.broadcaster, "m", recorder(r), NULL, NULL));
+    peer_observe(&p, "n", recorder(r));
+    EVENTUALLY(peer_stats(&p).ignored >= 1 && LOAD(r->count) >= 1);
+    CHECK(record_is(r, 7, "y", 1));
+    peer_release(&p);
+    fake_end(&f);
+    free(r);
+  }
 }

@@ -20,10 +20,10 @@ read_arguments() {
   fi
   library=$(realpath "$1") build=$2
   shift 2
-  flags=(-O2) sanitizer="" counts=""
+  flags=(-O2) link_time=(-flto=auto) sanitizer="" counts=""
   if [ "${1-}" = --sanitize ]; then
     sanitizer=${2?$1 needs a name}
-    flags=(-O1 -g "-fsanitize=$sanitizer")
+    flags=(-O1 -g "-fsanitize=$sanitizer") link_time=()
     shift 2
   elif [ "${1-}" = --coverage ]; then
     counts=${2?$1 needs a folder}
@@ -53,7 +53,7 @@ build_tests() {
 # The library, and the tests that have it as programs have it.
 build_library() {
   gcc -std=c11 -shared -fPIC -fvisibility=hidden -Wshadow -Wconversion "${flags[@]}" \
-    "$root"/Sources/Multicast{"$folder",Transports}/*.c "$library" "-l$client" \
+    "${link_time[@]}" "$root"/Sources/Multicast{"$folder",Transports}/*.c "$library" "-l$client" \
     -Wl,--version-script="$root/cmake/multicast_$name.map" -Wl,-z,nodelete -Wl,-z,defs \
     -Wl,-soname,"libmulticast-$name.so.1" -o "$build/libmulticast-$name.so.1"
   gcc -std=gnu11 "${flags[@]}" -I"$root/Tests/$folder" "$root"/Tests/{"$folder",Transports}/*.c \

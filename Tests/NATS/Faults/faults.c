@@ -93,6 +93,9 @@ TEST(transport_that_is_refused_publications_goes_on) {
 TEST(transport_that_is_refused_subscriptions_tries_again) {
   expect_to_go_on_twice(SUBSCRIPTION, 0);
 }
+TEST(transport_without_memory_for_subscriptions_tries_again) {
+  CHECK_EQ(expect_to_go_on(MALLOC, 0).connections_lost, 1);
+}
 TEST(transport_that_is_refused_the_end_of_subscriptions_tries_again) {
   CHECK_EQ(expect_to_go_on(COMPLETION, 0).connections_lost, 1);
 }
