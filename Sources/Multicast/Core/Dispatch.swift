@@ -184,7 +184,7 @@ extension Multicast {
     return status == .timeout ? status.count : count
   }
 
-  /// Invokes a multicast without queued delegates.
+  /// Invokes a multicast without queued delegates, and without options.
   ///
   /// - Parameter owned: As in `dispatch`.
   func invoke(_ invocation: Invocation, keeping owned: inout Payload?) -> Int64 {

@@ -60,7 +60,8 @@ extension Broadcaster {
     }
   }
 
-  /// The same, but nothing is published.
+  /// The same, but nothing is published. `notify` has this inlined, for broadcasters without a
+  /// transport.
   ///
   /// - Returns: how many were called or queued, or the number of a status.
   @inline(never)
