@@ -51,3 +51,9 @@ func find(_ target: multicast) throws(Status) -> Multicast {
   guard let multicast = Multicast(slotOf: target.handle) else { throw .invalidHandle }
   return multicast
 }
+
+extension multicast { @inline(__always) var handle: Handle { Handle(id) } }
+extension multicast_token { @inline(__always) var handle: Token { Token(id) } }
+extension multicast_lifetime { @inline(__always) var handle: Handle { Handle(id) } }
+extension multicast_queue { @inline(__always) var handle: Handle { Handle(id) } }
+extension multicast_broadcaster { @inline(__always) var handle: Handle { Handle(id) } }

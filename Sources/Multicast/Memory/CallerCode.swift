@@ -63,3 +63,11 @@ enum CallerCode {
     }
   #endif
 }
+
+/// The forks between the process in which the library was started and this one.
+enum Fork {
+  /// How many there were. Changed only in the child of a fork, while it has one thread.
+  nonisolated(unsafe) private(set) static var generation: UInt32 = 0
+
+  static func didBecomeChild() { generation &+= 1 }
+}

@@ -218,3 +218,72 @@ struct Queue {
     if state.descriptor >= 0 { state.descriptor = shims_event_replace(state.descriptor) }
   }
 }
+
+extension Queue {
+  /// Copies the statistics of one moment.
+  static func read(
+    _ handle: Handle, into out: UnsafeMutablePointer<multicast_queue_stats>?
+  ) throws(Status) -> Status {
+    guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
+    guard let out else { throw .invalidArgument }
+    return try queue.withLock { () throws(Status) in
+      guard StructSize.prepareOutput(out, smallest: StructSize.queueStats) else {
+        throw .invalidArgument
+      }
+      out.pointee.flags = 0
+      let statistics = queue.state.statistics
+      // Every call that is gone otherwise was made, or is being made.
+      let pending = queue.state.ring.count
+      let gone =
+        pending &+ statistics.dropped &+ statistics.retracted &+ statistics.coalesced
+      out.pointee.pending = pending
+      out.pointee.queued = queue.queued
+      out.pointee.delivered = queue.queued &- gone
+      out.pointee.refused = statistics.refused
+      out.pointee.dropped = statistics.dropped
+      out.pointee.retracted = statistics.retracted
+      out.pointee.coalesced = statistics.coalesced
+      out.pointee.highest = statistics.highest
+      return .ok
+    }
+  }
+}
+
+extension Queue {
+  /// The lock is held.
+  @inline(__always)
+  func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
+    #if MULTICAST_INTERNAL_CHECKS
+      check(Check(file, line))
+    #endif
+  }
+
+  #if MULTICAST_INTERNAL_CHECKS
+    @inline(never)
+    private func check(_ check: Check) {
+      let (waiting, capacity) = (state.ring.count, UInt64(state.capacity))
+      check.that(
+        waiting <= capacity, "no more calls wait than there is room for", waiting, capacity)
+      check.that(
+        state.quietEnd == 0 || state.quietEnd <= state.ring.knownHead &+ capacity,
+        "a call is only appended where there is room", state.quietEnd, state.ring.knownHead)
+      state.ring.check(check)
+      // The statistics of a destroyed queue cannot be read.
+      guard isCurrent, handle.kind == .queue else { return }
+      let statistics = state.statistics
+      check.that(
+        queued
+          >= waiting &+ statistics.dropped &+ statistics.retracted &+ statistics.coalesced,
+        "the statistics add up", queued, waiting)
+    }
+  #endif
+}
+
+extension Options {
+  /// A caller's options, with the queue looked up; nil if they cannot be read.
+  static func read(_ given: UnsafePointer<multicast_add_options>?) -> Options? {
+    guard var options = Options(given) else { return nil }
+    if !options.queue.isNone { options.destination = Queue.destination(options.queue) }
+    return options
+  }
+}

@@ -70,3 +70,15 @@ struct WaitingCall {
       event: event, payload: UnsafeRawPointer(call) + offset, size: Int(call.pointee.size))
   }
 }
+
+/// What an invocation passes to each delegate.
+struct Invocation {
+  let event: UInt32
+  let payload: UnsafeRawPointer?
+  let size: Int
+
+  /// Whether a delegate with this mask of events wants the event. Events from 64 on are not masked.
+  @inline(__always) func isWanted(_ events: UInt64) -> Bool {
+    event >= 64 || events & (1 << UInt64(event)) != 0  //~ events_ignored
+  }
+}

@@ -1,3 +1,4 @@
+import MulticastHeader
 import MulticastShims
 import Synchronization
 
@@ -320,4 +321,11 @@ struct RegistrationChain: Sequence {
       rest.finish()  //~ released_under_lock
     }
   }
+}
+
+/// Two delegates are equal if function and context both are.
+@inline(__always)
+func == (a: multicast_delegate, b: multicast_delegate) -> Bool {
+  unsafeBitCast(a.function, to: UInt.self) == unsafeBitCast(b.function, to: UInt.self)
+    && a.context == b.context
 }

@@ -1,4 +1,5 @@
 import MulticastShims
+import Synchronization
 
 /// The start of the library, the end of threads, and fork.
 enum Process {
@@ -118,5 +119,32 @@ enum Process {
     Lifetime.finishAllInChild()
     Policies.tellAllInChild()
     Broadcaster.forgetDestroyersInChild()
+  }
+}
+
+/// Giving memory back to the system.
+enum Trim {
+  /// - Returns: how many bytes of slots and records of threads.
+  static func run() -> Int {
+    ThreadRecord.current?.storage.pointee.vacant.giveBack(to: .multicasts)
+    Registration.collect()
+    Lock.slabs.lock()
+    // Retired lists stay with their slot.
+    Multicast.pool.collect {
+      $0.assumingMemoryBound(to: Multicast.Storage.self)
+        .pointee.newestRetired.load(ordering: .relaxed).rawValue == 0
+    }
+    Lifetime.pool.collect { _ in true }
+    var bytes = 0
+    // A caller's allocator may have memory that the system cannot take.
+    if Allocator.isLibc {
+      bytes = Registration.directory.discardFree()
+      bytes &+= Multicast.pool.directory.discardFree()
+      bytes &+= Lifetime.pool.directory.discardFree()
+      bytes &+= ThreadRegistry.discardIdle()
+    }
+    Lock.slabs.unlock()
+    if Allocator.isLibc { shims_trim_malloc() }
+    return bytes
   }
 }
