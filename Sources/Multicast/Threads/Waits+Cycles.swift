@@ -1,0 +1,111 @@
+/// The search for a cycle of waits. The waits' lock is held.
+extension Waits {
+  /// How far the search has come with a thread.
+  enum Search: UInt8 { case unknown, reached, followed }
+
+  /// Whether the threads that can end this wait wait for this thread, directly or through others.
+  ///
+  /// This is a breadth-first search over the sleeping threads. It begins with the threads that can
+  /// end `first`, and follows what each of them sleeps for. If it reaches this thread, the wait
+  /// would close a cycle.
+  ///
+  /// The search may reach a wait for a queue whose consumer is not known. Then any thread may be
+  /// the consumer, this one too, so it counts as a cycle. There is one exception: `first` is itself
+  /// a wait for a queue. This thread is then not expected to run the other queue: no thread has,
+  /// and this one goes to sleep. Each sleeping thread may be the consumer, so the search continues
+  /// with all of them.
+  ///
+  /// A thread that goes to sleep later makes the same search, and finds this wait published. A
+  /// thread outside all calls delays no other thread, unless one waits for it to run a queue.
+  static func closesCycle(_ first: Wait) -> Bool {
+    let thread = ThreadRecord.current
+    let isInside = thread?.isInside ?? false
+    // A thread outside all calls may be the one that is expected to run a queue.
+    let isForQueue = first.isForQueue && thread != nil
+    guard isInside || isForQueue || threadSleeperCount > 0 else { return false }
+    if let closes = closesChain(first, thread) { return closes }
+    for record in ThreadRegistry.all { record.search = .unknown }
+    var hasReachedSleepers = false
+    if reachAll(first, &hasReachedSleepers, thread) { return true }
+    var isComplete = false
+    while !isComplete {
+      isComplete = true
+      for record in ThreadRegistry.all where record.search == .reached {
+        let wait = record.currentWait
+        if wait.isNothing { continue }
+        record.search = .followed
+        isComplete = false
+        if wait.isForReleases || !first.isForQueue && wait.isForUnknownThread { return true }
+        if reachAll(wait, &hasReachedSleepers, thread) { return true }
+      }
+    }
+    return false
+  }
+
+  /// Marks the threads that a wait needs: all that sleep, if it is for a thread that is not known.
+  ///
+  /// - Parameter hasReachedSleepers: Whether they were marked before.
+  /// - Returns: whether this thread is one of them.
+  @inline(never) private static func reachAll(
+    _ wait: Wait, _ hasReachedSleepers: inout Bool, _ thread: ThreadRecord?
+  ) -> Bool {
+    if wait.isForUnknownThread {
+      if hasReachedSleepers { return false }
+      hasReachedSleepers = true
+      if reachStrangers() { return true }
+    }
+    reach(wait)
+    return thread.map { $0.search == .reached } ?? false
+  }
+
+  /// The same, as long as each wait is for one thread. It does not look at all threads then.
+  ///
+  /// - Returns: nil if it is not known.
+  private static func closesChain(_ first: Wait, _ thread: ThreadRecord?) -> Bool? {
+    if case .calls = first, let thread, first.concerns(thread) { return true }
+    var (wait, steps) = (first, 0)
+    while steps < 16, let next = wait.soleThread {
+      if next == thread { return true }
+      wait = next.currentWait
+      if wait.isNothing { return false }
+      steps &+= 1
+    }
+    return nil
+  }
+
+  /// Marks the threads that a wait needs.
+  private static func reach(_ wait: Wait) {
+    let isForUnknownThread = wait.isForUnknownThread
+    for record in ThreadRegistry.all where record.search == .unknown {
+      let isAsleep = !record.currentWait.isNothing
+      if isForUnknownThread ? isAsleep : wait.concerns(record) { record.search = .reached }
+    }
+  }
+
+  /// Marks the threads that the threads without a record wait for.
+  ///
+  /// - Returns: whether one of them waits for release functions, which may run on any thread.
+  private static func reachStrangers() -> Bool {
+    var stranger = firstStranger
+    while let current = stranger {
+      if current.pointee.wait.isForReleases { return true }
+      reach(current.pointee.wait)
+      stranger = current.pointee.nextStranger
+    }
+    return false
+  }
+}
+
+extension ThreadRecord {
+  /// What the thread sleeps for, for a search; nothing if that is so by now, and the thread only
+  /// has to run again. If it was woken in vain, it searches itself then, since this search passes
+  /// it over.
+  @inline(never) var currentWait: Wait {
+    if storage.pointee.isWoken {  //~ woken_is_followed
+      storage.pointee.isPassedOver = true  //~ not_searched_after_passed_over
+      return .nothing
+    }
+    if case .run(let calls) = wait, calls.areOver { return .nothing }
+    return wait
+  }
+}
