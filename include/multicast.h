@@ -127,8 +127,7 @@ extern "C" {
  *   function, or one of a transport, by longjmp or by an exception;
  * - calling the library in a signal handler, in the child of vfork(), or in an allocator function
  *   that was given to it;
- * - calling it in a pthread_atfork() handler that was registered before the first use of the
- *   library;
+ * - calling it in a pthread_atfork() handler that was registered before the library was loaded;
  * - ending a thread inside a copy, interest, watch or release function, or inside a function that
  *   one of these calls; ending a thread a second time while the destructors of its thread-specific
  *   data run;
@@ -1443,7 +1442,8 @@ typedef struct multicast_invocation {
   uint32_t event;
   /// Must be 0.
   uint32_t reserved;
-  /// As in multicast_invoke(). With `copy` it may be anything, and `size` may be 0.
+  /// As in multicast_invoke(). With `copy` or `release` it may be anything, NULL too, whatever
+  /// `size` is. A transport of the broadcaster reads `size` bytes of it.
   const void *payload;
   /// Bytes at `payload`. With `copy` or `release` it is only passed on.
   size_t size;
@@ -1551,10 +1551,10 @@ MULTICAST_API multicast_status multicast_outcome_init(multicast_outcome *outcome
 ///                `struct_size`, for instance with multicast_outcome_default(). May be NULL. Not
 ///                written after MULTICAST_ERROR_INVALID_ARGUMENT.
 /// @return As multicast_invoke(). MULTICAST_ERROR_INVALID_ARGUMENT: `how` or `out` cannot be read,
-///         or `size` without `payload`. MULTICAST_ERROR_OUT_OF_MEMORY, also if there is no memory
-///         to take over the payload: no delegate was called. MULTICAST_ERROR_TIMEOUT: the time of
-///         MULTICAST_WAIT is up; all delegates were called or queued, and the calls that are left
-///         stay queued: `unfinished`.
+///         or `size` without any of `payload`, `copy` and `release`. MULTICAST_ERROR_OUT_OF_MEMORY,
+///         also if there is no memory to take over the payload: no delegate was called.
+///         MULTICAST_ERROR_TIMEOUT: the time of MULTICAST_WAIT is up; all delegates were called or
+///         queued, and the calls that are left stay queued: `unfinished`.
 ///
 /// Ownership: see `release`. If `how` cannot be read (NULL, bad `struct_size`, non-zero tail,
 ///            unknown flag, `reserved` not 0), `release` does not run and the payload stays yours.
@@ -2245,7 +2245,7 @@ MULTICAST_API multicast_status multicast_watch_init(multicast_watch *watch, size
 ///         MULTICAST_PENDING: the same, but one still runs, on this thread, or on one that waits
 ///         for this thread. MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: a
 ///         wrong `struct_size`, or `reserved` is not 0; MULTICAST_ERROR_OUT_OF_MEMORY, for that of
-///         one multicast.
+///         one multicast only.
 ///
 /// Threads:   waits for functions of the last watch that run on other threads.
 /// Cost:      O(1) for one multicast, O(multicasts) for all. While it is set, each call takes one

@@ -18,7 +18,22 @@ pthread_mutex_t shims_wait_mutex = PTHREAD_MUTEX_INITIALIZER;
 struct shims_sleepers shims_sleepers[SHIMS_SLEEPER_LISTS];
 pthread_key_t shims_exit_key;
 void *shims_watches[SHIMS_WATCH_LISTS + 1];
+char shims_watch_of_all[SHIMS_WATCH_SIZE];
 void *shims_tallies[SHIMS_DIRECTORY_LENGTH];
+
+static bool is_watching_forks;
+
+// Guarded by the loader, which runs constructors, or by the lock of the slabs.
+bool shims_watch_fork(void) {
+  if (!is_watching_forks) {
+    is_watching_forks = pthread_atfork(shims_before_fork, shims_after_fork_in_parent,
+                                       shims_after_fork_in_child) == 0;
+  }
+  return is_watching_forks;
+}
+
+// With a priority: constructors of the program, which may use a static library, run later.
+__attribute__((constructor(101))) static void library_was_loaded(void) { shims_watch_fork(); }
 
 #ifdef __SANITIZE_THREAD__
 // swiftc's instrumentation calls these names. gcc's runtime has the functions under their ordinary

@@ -504,6 +504,25 @@ TEST(watch_without_memory_leaves_the_last_one) {
   CHECK_EQ(own.calls, 0);
 }
 
+TEST(watch_of_all_needs_no_memory) {
+  const multicast all = {0};
+  multicast m;
+  multicast_watch given = counting_calls(&w), other = counting_calls(&own);
+  use_test_allocator();
+  m = multicast_create();
+  add(m, counter(&calls));
+  watch(m, &given);
+  fail_after = 0;
+  CHECK_OK(multicast_set_watch(all, &given));
+  CHECK_OK(multicast_set_watch(all, &other)); /* in the place of the last one */
+  fail_after = -1;
+  CHECK_OK(multicast_set_watch(m, NULL));
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(own.calls, 1);
+  CHECK_EQ(w.calls, 0);
+  CHECK_OK(multicast_set_watch(all, NULL));
+}
+
 TEST(statistics_without_memory_are_not_counted) {
   multicast m;
   multicast_watch given = counting_calls(&w);

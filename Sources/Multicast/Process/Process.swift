@@ -29,7 +29,8 @@ enum Process {
     guard shims_exit_key_init(threadDidEnd) else {
       return false
     }
-    guard shims_watch_fork(beforeFork, afterForkInParent, afterForkInChild) else {
+    // Again, if there was no memory for it when the library was loaded.
+    guard shims_watch_fork() else {
       shims_exit_key_destroy()
       return false
     }
@@ -83,18 +84,18 @@ enum Process {
   // MARK: - fork
 
   /// All locks are taken, so that no other thread is changing anything when the child begins.
-  private static let beforeFork: @convention(c) () -> Void = {
+  fileprivate static func willFork() {
     Lock.checkFork(holdsAll: true)
     Lock.lockAll()
   }
 
-  private static let afterForkInParent: @convention(c) () -> Void = {
+  fileprivate static func didFork() {
     Lock.unlockAll()
     Lock.checkFork(holdsAll: false)
   }
 
   /// The child has this thread only. What other threads were calling is not being called any more.
-  private static let afterForkInChild: @convention(c) () -> Void = {
+  fileprivate static func didBecomeChild() {
     Lock.resetAll()
     Lock.checkFork(holdsAll: false)
     CallerCode.noteProcess()
@@ -121,6 +122,15 @@ enum Process {
     Broadcaster.forgetDestroyersInChild()
   }
 }
+
+@_cdecl("shims_before_fork") @implementation
+public func shims_before_fork() { Process.willFork() }
+
+@_cdecl("shims_after_fork_in_parent") @implementation
+public func shims_after_fork_in_parent() { Process.didFork() }
+
+@_cdecl("shims_after_fork_in_child") @implementation
+public func shims_after_fork_in_child() { Process.didBecomeChild() }
 
 /// Giving memory back to the system.
 enum Trim {

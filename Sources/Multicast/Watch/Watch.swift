@@ -41,11 +41,7 @@ struct Watch {
     if let given {
       guard StructSize.isValid(given, smallest: StructSize.watch), given.pointee.reserved == 0
       else { throw .invalidArgument }
-      Lock.slabs.lock()
-      let isStarted = Process.start()
-      Lock.slabs.unlock()
-      let block = isStarted ? Allocator.allocate(size: size, alignment: alignment) : nil
-      guard let block else { throw .outOfMemory }
+      guard let block = allocate(for: target) else { throw .outOfMemory }
       new = block.bindMemory(to: Watch.self, capacity: 1)
     }
     SpinningLock.watches.lock()
@@ -83,6 +79,15 @@ struct Watch {
   private static let size = MemoryLayout<Watch>.size
   private static let alignment = 16
 
+  /// A block for a new watch. That of all multicasts is static, so setting it always succeeds. It is
+  /// written, and read, under the lock.
+  private static func allocate(for target: Handle) -> UnsafeMutableRawPointer? {
+    precondition(size <= Int(SHIMS_WATCH_SIZE))  // known to the compiler
+    return target.isNone
+      ? UnsafeMutableRawPointer(shims_get_watch_of_all())
+      : Allocator.allocate(size: size, alignment: alignment)
+  }
+
   private typealias List = UnsafeMutablePointer<UnsafeMutableRawPointer?>
 
   private static func listNumber(of target: Handle) -> UInt32 {
@@ -111,6 +116,7 @@ struct Watch {
       next = watch.pointee.next
       let isThat = watch.pointee.target == target
       if isThat { last = watch.pointee.id }
+      if watch.pointee.target.isNone { continue }  // static
       if isThat || !(Multicast(slotOf: watch.pointee.target)?.isCurrent ?? false) {
         watch.pointee.next = removed
         removed = watch

@@ -300,10 +300,14 @@ static inline void shims_pause(void) {
 // them that of all multicasts.
 #define SHIMS_WATCH_LISTS 1024
 extern SHIMS_HIDDEN void *shims_watches[SHIMS_WATCH_LISTS + 1];
+// The watch of all multicasts.
+#define SHIMS_WATCH_SIZE 128
+extern SHIMS_HIDDEN char shims_watch_of_all[SHIMS_WATCH_SIZE] __attribute__((aligned(16)));
 // What is counted of registrations: for each slab of them a block, or NULL.
 extern SHIMS_HIDDEN void *shims_tallies[SHIMS_DIRECTORY_LENGTH];
 
 static inline void **shims_get_watches(uint32_t list) { return &shims_watches[list]; }
+static inline void *shims_get_watch_of_all(void) { return shims_watch_of_all; }
 static inline void **shims_get_tallies(uint32_t slab) { return &shims_tallies[slab]; }
 
 // ---- Waiting -------------------------------------------------------------------------------
@@ -479,9 +483,13 @@ static inline bool shims_watch_exit(void *record) {
   return pthread_setspecific(shims_exit_key, record) == 0;
 }
 
-static inline bool shims_watch_fork(void (*before)(void), void (*in_parent)(void),
-                                    void (*in_child)(void)) {
-  return pthread_atfork(before, in_parent, in_child) == 0;
-}
+// What a fork calls. Defined in Swift.
+SHIMS_HIDDEN void shims_before_fork(void);
+SHIMS_HIDDEN void shims_after_fork_in_parent(void);
+SHIMS_HIDDEN void shims_after_fork_in_child(void);
+
+// Makes each fork call these. False if out of memory. A constructor calls it when the library is
+// loaded: a thread that is inside the library at a fork cannot have come there before.
+SHIMS_HIDDEN bool shims_watch_fork(void);
 
 #endif

@@ -1,0 +1,102 @@
+/* A fork while another thread uses the library for the first time, or uses it before anything was
+ * created. The child can use it: all locks were taken for the fork. */
+
+#include "process.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void ignore(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+}
+
+static void *use_once(void *unused) {
+  const multicast_delegate d = {ignore, NULL};
+  multicast m = multicast_create();
+  (void)unused;
+  CHECK_OK(multicast_add(m, d, NULL, NULL));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_OK(multicast_destroy(m));
+  return NULL;
+}
+
+/* Forks. The child runs the body, and has 20 s for that. */
+static pid_t begin_child(void *(*body)(void *)) {
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child != 0) return child;
+  signal(SIGALRM, SIG_DFL);
+  alarm(20);
+  body(NULL);
+  _exit(0);
+}
+
+static void expect_success(pid_t child) {
+  int status;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
+}
+
+static int spins;
+
+/* In a process that has not used the library: another thread begins to, and this one forks. */
+static void *fork_during_first_use(void *unused) {
+  pthread_t first = start_thread(use_once, NULL);
+  for (int i = 0; i < spins; ++i) __asm__ volatile("");
+  expect_success(begin_child(use_once));
+  join_thread(first);
+  return unused;
+}
+
+TEST(fork_during_the_first_use_on_another_thread) {
+  for (int i = 0; i < 150; ++i) {
+    spins = i * 700;
+    expect_success(begin_child(fork_during_first_use));
+  }
+}
+
+/* ---- Functions that take a lock though nothing was created ----------------------------------- */
+
+static bool is_over;
+
+static void *trim_repeatedly(void *unused) {
+  while (!LOAD(is_over)) multicast_trim();
+  return unused;
+}
+
+static void *watch_repeatedly(void *unused) {
+  const multicast all = {0};
+  const multicast_watch given = MULTICAST_WATCH_INIT;
+  while (!LOAD(is_over)) {
+    CHECK_OK(multicast_set_watch(all, &given));
+    CHECK_OK(multicast_set_watch(all, NULL));
+  }
+  return unused;
+}
+
+static bool ignore_text(void *context, const char *text, size_t size) {
+  (void)context, (void)text, (void)size;
+  return true;
+}
+
+static void *dump_repeatedly(void *unused) {
+  while (!LOAD(is_over)) CHECK_OK(multicast_dump(ignore_text, NULL));
+  return unused;
+}
+
+static void *trim_and_use(void *unused) {
+  multicast_trim();
+  return use_once(unused);
+}
+
+static void fork_beside(void *(*body)(void *)) {
+  pthread_t other = start_thread(body, NULL);
+  for (int i = 0; i < 150; ++i) expect_success(begin_child(trim_and_use));
+  STORE(is_over, true);
+  join_thread(other);
+}
+
+TEST(fork_beside_trims_before_anything_was_created) { fork_beside(trim_repeatedly); }
+TEST(fork_beside_watches_before_anything_was_created) { fork_beside(watch_repeatedly); }
+TEST(fork_beside_dumps_before_anything_was_created) { fork_beside(dump_repeatedly); }
