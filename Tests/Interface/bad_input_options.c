@@ -363,3 +363,18 @@ TEST(add_many_above_2_to_the_26_leaves_out_and_releases_nothing) {
   CHECK_EQ(releases, 0);
   CHECK_EQ(multicast_count(m), 0);
 }
+
+TEST(add_many_above_2_to_the_26_uses_no_argument) {
+  const size_t count = ((size_t)1 << 26) + 1;
+  const multicast_add_options *options = (const multicast_add_options *)(uintptr_t)8;
+  const multicast_delegate *delegates = (const multicast_delegate *)(uintptr_t)8;
+  multicast_token *tokens = (multicast_token *)(uintptr_t)8;
+  const char *name = (const char *)(uintptr_t)8;
+  const multicast none = {0};
+  const multicast_broadcaster nobody = {0};
+  CHECK_STATUS(multicast_add_many(none, delegates, count, options, tokens),
+               MULTICAST_ERROR_LIMIT);
+  CHECK_STATUS(
+      multicast_broadcaster_register_many(nobody, name, delegates, count, options, tokens),
+      MULTICAST_ERROR_LIMIT);
+}

@@ -51,7 +51,8 @@ public func multicast_broadcaster_register_many(
   _ observers: UnsafePointer<multicast_delegate>?, _ count: Int,
   _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
-  Broadcaster.register(
+  guard NewDelegates.allows(count) else { return Status.limit.code }
+  return Broadcaster.register(
     broadcaster.handle, `protocol`, observers, count, Options.read(options), out
   ).code
 }

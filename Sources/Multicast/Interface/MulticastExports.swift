@@ -83,7 +83,8 @@ public func multicast_add_many(
   _ target: multicast, _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int,
   _ options: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
-  add(delegates, count, to: target, options, out)
+  guard NewDelegates.allows(count) else { return Status.limit.code }
+  return add(delegates, count, to: target, options, out)
 }
 
 // MARK: - Removing

@@ -34,6 +34,7 @@ extension Multicast {
   /// Adds delegates of a caller, or releases them.
   ///
   /// - Parameters:
+  ///   - count: See `NewDelegates.allows`.
   ///   - options: nil if they cannot be read. Nothing of them is used then, `release` included.
   ///   - findTarget: Called when everything else is valid. Called again if what it found was
   ///     destroyed before anything could be added.
@@ -43,7 +44,6 @@ extension Multicast {
     _ tokens: UnsafeMutablePointer<multicast_token>?,
     to findTarget: () throws(Status) -> Multicast
   ) -> Status {
-    guard count >= 0 && count <= NewDelegates.limit else { return .limit }
     let number = UInt32(truncatingIfNeeded: count)
     guard let delegates, let options else {
       if count == 0, let options {

@@ -14,8 +14,11 @@ struct NewDelegates {
   /// One for each delegate if the options need them; otherwise nil.
   private(set) var details: UnsafeMutablePointer<RegistrationDetails>? = nil
 
-  /// The most that can be added at once: as many as there are indices.
-  static var limit: Int { 1 << Int(Handle.indexBits) }
+  /// Whether so many can be added at once: no more than there are indices. Asked before any other
+  /// argument is used.
+  ///
+  /// - Parameter count: A `size_t`: below zero is more than there can be.
+  static func allows(_ count: Int) -> Bool { count >= 0 && count <= 1 << Int(Handle.indexBits) }
 
   init(
     _ delegates: UnsafePointer<multicast_delegate>, count: UInt32, _ options: Options,
