@@ -351,17 +351,12 @@ TEST(invocation_of_a_newer_caller_is_fine_if_the_rest_is_zero) {
   CHECK_EQ(c.releases, 1);
 }
 
-TEST(invocation_with_a_size_without_payload_is_refused_and_releases) {
-  static int releases_of_null;
+TEST(invocation_with_a_size_without_payload_is_refused) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   how.size = 1;
   expect_refused(&how);
   how.flags = MULTICAST_WAIT;
   expect_refused(&how);
-  how.copy = copy_cargo;
-  expect_refused(&how);
-  CHECK_EQ(copy_count, 0);
-  CHECK_EQ(releases_of_null, 0);
 }
 
 static int null_releases;
@@ -373,13 +368,58 @@ static void release_null(const void *payload, size_t size) {
   ++null_releases;
 }
 
-TEST(payload_of_null_with_a_size_is_released) {
+static void see_pointer(void *context, uint32_t event, const void *payload, size_t size) {
+  seen *s = context;
+  s->event = event;
+  s->payload = payload;
+  s->size = size;
+}
+
+/* The payload is no cargo. */
+static multicast_delegate seeing_null(seen *s) {
+  multicast_delegate d = {see_pointer, s};
+  return d;
+}
+
+TEST(payload_of_null_with_a_size_is_handed_over_like_any_other) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  seen direct, queued;
   how.size = 9;
   how.release = release_null;
-  expect_refused(&how);
+  add(m, seeing_null(&direct));
+  add_queued(m, seeing_null(&queued), q);
+  CHECK_EQ(multicast_invoke_with(m, &how, NULL), 2);
+  CHECK(direct.payload == NULL && direct.size == 9);
+  CHECK_EQ(null_releases, 0);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK(queued.payload == NULL && queued.size == 9);
   CHECK_EQ(null_releases, 1);
   CHECK_EQ(null_size, 9);
+}
+
+static const void *copy_null(const void *payload, size_t size) {
+  static const char copy[] = "copy";
+  CHECK(payload == NULL);
+  CHECK_EQ(size, 5);
+  return copy;
+}
+
+TEST(copy_is_passed_a_payload_of_null_with_its_size) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  seen direct, queued;
+  how.size = 5;
+  how.copy = copy_null;
+  add(m, seeing_null(&direct));
+  add_queued(m, seeing_null(&queued), q);
+  CHECK_EQ(multicast_invoke_with(m, &how, NULL), 2);
+  CHECK(direct.payload == NULL && direct.size == 5);
+  CHECK_EQ(multicast_queue_run(q, 0), 1);
+  CHECK_TEXT((const char *)queued.payload, "copy");
+  CHECK_EQ(queued.size, 5);
 }
 
 TEST(payload_of_null_and_a_size_of_0_is_handed_over_like_any_other) {

@@ -35,8 +35,11 @@ struct InvocationOptions {
     timeout = options.timeout_ns
   }
 
-  /// Whether the options can be read, but contradict themselves.
-  var isContradictory: Bool { invocation.payload == nil && invocation.size != 0 }
+  /// Whether the options can be read, but contradict themselves: bytes are to be copied, and there
+  /// are none. With `copy` or `release` payload and size are only passed on.
+  var isContradictory: Bool {
+    invocation.payload == nil && invocation.size != 0 && copy == nil && release == nil
+  }
 
   /// Whether the library owns the payload itself.
   var isOwned: Bool { release != nil && copy == nil }

@@ -101,7 +101,6 @@ multicast_invocation *any_invocation(void) {
       break;
     case 2:
       how->payload = any_byte() < 16 ? NULL : any_bytes(size);
-      if (how->payload == NULL) how->size = 0;
       how->copy = payload_copy;
       how->release = payload_release;
       break;
