@@ -173,9 +173,21 @@ TEST(replay_that_is_behind_ends_when_the_multicast_is_destroyed) {
   invoke_in_background(&i, target);
   pause_ms(A_WHILE_MS);
   CHECK_STATUS(multicast_destroy_within(target, 0), MULTICAST_ERROR_TIMEOUT);
-  gate_open(&it.let_go);
   CHECK_STATUS(invoke_finished(&i), MULTICAST_ERROR_INVALID_HANDLE);
+  gate_open(&it.let_go);
   join_thread(thread);
+  CHECK_EQ(it.count, 1);
+}
+
+TEST(replay_that_is_behind_ends_when_its_delegate_is_removed) {
+  static gate returned = GATE_INIT;
+  pthread_t thread = begin_replay(2), invoking = start_thread(invoke_hundred, &returned);
+  CHECK(!gate_opens_within(&returned, A_WHILE_MS));
+  CHECK_STATUS(multicast_token_remove_nowait(stopped), MULTICAST_PENDING);
+  gate_wait(&returned); /* though the call has not returned */
+  gate_open(&it.let_go);
+  join_thread(thread);
+  join_thread(invoking);
   CHECK_EQ(it.count, 1);
 }
 

@@ -146,7 +146,7 @@ extension Multicast {
       if let details = new.takeDetails() {
         details.pointee.multicast = handle
         // Until the replay is over: see `Replay`.
-        let replayed = new.replay == nil ? 0 : UInt.max  //~ called_before_replayed
+        let replayed = new.replay == nil ? 0 : RegistrationDetails.isReplaying  //~ called_before_replayed
         details.pointee.replayed.store(replayed, ordering: .relaxed)
         registration.details = details
       } else if let release = new.options.finalRelease {

@@ -58,10 +58,14 @@ struct Replay {
     return next
   }
 
-  /// The thread whose replay an invocation has to wait for.
-  fileprivate var slowThread: ThreadRecord? {
+  /// A replay that an invocation has to wait for.
+  fileprivate mutating func slowRun() -> Run? {
     if UInt64(kept.count) < UInt64(most) &+ Self.lead { return nil }
-    return slowest?.pointee.thread
+    while let run = slowest {
+      if Run(run).hasDelegate { return Run(run) }
+      end(run)  // its delegates were removed: nothing is left to wait for
+    }
+    return nil
   }
 
   fileprivate mutating func begin(_ run: Run.Address) {
@@ -179,16 +183,41 @@ extension Replay {
         })
     }
 
-    /// Waits until a thread has ended its replays, or one of them.
+    /// Whether one of the delegates is registered.
+    fileprivate var hasDelegate: Bool {
+      var index = 0
+      while index < storage.pointee.count {
+        let token = Token(tokens[index].id)
+        if Registration(index: token.index).id == token { return true }
+        index &+= 1
+      }
+      return false
+    }
+
+    /// Waits until the thread has ended this replay or another one, or what the replay is for may
+    /// have been removed.
     ///
+    /// The removal retires the registrations, and then wakes under the waits' lock. So this finds
+    /// them retired, or is woken.
+    ///
+    /// - Parameter thread: That of the replay, which may be over by now.
     /// - Returns: false if that thread is this one, or waits for this one.
-    fileprivate static func waitForEnd(on thread: ThreadRecord) -> Bool {
-      let wait = wait(for: thread)
+    fileprivate func waitForEnd(on thread: ThreadRecord) -> Bool {
+      let wait = Self.wait(for: thread)
       Lock.waits.lock()
       defer { Lock.waits.unlock() }
       if thread == ThreadRecord.current || Waits.closesCycle(wait) { return false }
-      if thread.storage.pointee.replays != nil { _ = Waits.sleep(for: wait, wait.key, .unlimited) }
+      // As long as the thread has it, it is not freed.
+      if isHeld(by: thread) && hasDelegate {
+        _ = Waits.sleep(for: wait, wait.key, .unlimited)
+      }
       return true
+    }
+
+    private func isHeld(by thread: ThreadRecord) -> Bool {
+      var run = thread.storage.pointee.replays?.assumingMemoryBound(to: Storage.self)
+      while let current = run, current != storage { run = current.pointee.nextOfThread }
+      return run != nil
     }
 
     /// Ends those of a thread that does not exist any more. Its delegates are called from now on.
@@ -225,9 +254,10 @@ extension Multicast {
     let kept = try KeptInvocation.make(options, &owned)
     let stripe = self.stripe
     stripe.lock()
-    while isCurrent, let slow = replay.slowThread {
+    while isCurrent, let slow = replay.slowRun() {
+      let thread = slow.storage.pointee.thread
       stripe.unlock()
-      let isOver = Replay.Run.waitForEnd(on: slow)
+      let isOver = slow.waitForEnd(on: thread)
       stripe.lock()
       if !isOver { break }
     }

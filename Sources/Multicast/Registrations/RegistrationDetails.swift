@@ -30,6 +30,11 @@ struct RegistrationDetails: ~Copyable {
   /// earlier ones are replayed.
   let replayed: Atomic<UInt>
 
+  static let isReplaying = UInt.max
+
+  /// Whether earlier invocations are replayed. The stripe's lock is held.
+  var isReplayed: Bool { replayed.load(ordering: .relaxed) == Self.isReplaying }
+
   @inline(__always) var flags: UInt32 { UInt32(ownFlags) }
 
   /// Whether a queued call is not made as it is. The delegate is called once, its context is

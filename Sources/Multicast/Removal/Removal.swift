@@ -37,6 +37,9 @@ struct Removal {
   /// A list was retired that other threads may be reading, and that needs the heavy fence.
   var hasRetiredList = false
 
+  /// A replay ran for something that was removed. Invocations may wait for its end.
+  private var endsReplay = false
+
   /// Removed, and perhaps being called.
   private var retired = RegistrationChain()
 
@@ -136,11 +139,14 @@ struct Removal {
     registration.retire()
     let need = multicast.neededFence(thread)
     var mayBeCalled = need != .none || thread?.isCalling(token) ?? false
-    if let details = registration.details, let queue = details.pointee.queue {
-      Queue(slot: queue).retract(details, &payloads)
-      // The thread that runs the queue is not registered as an invoker. Its hazard was set under
-      // the queue's lock, so it is visible without a fence.
-      mayBeCalled = true
+    if let details = registration.details {
+      if details.pointee.isReplayed { endsReplay = true }
+      if let queue = details.pointee.queue {
+        Queue(slot: queue).retract(details, &payloads)
+        // The thread that runs the queue is not registered as an invoker. Its hazard was set under
+        // the queue's lock, so it is visible without a fence.
+        mayBeCalled = true
+      }
     }
     if mayBeCalled {
       if need > self.need { self.need = need }
@@ -201,6 +207,7 @@ struct Removal {
     let process = Fork.generation
     // Before it waits: the delegate of a running call may wait for the calls that were taken back.
     payloads.finish()  //~ payloads_released_after_waiting
+    if endsReplay { Waits.wake() }  //~ removal_wakes_no_invocation
     // What is observed has details, or several invokers, and so it comes here.
     if Policies.areInUse { tell() }  //~ removal_not_told
     if process == Fork.generation { idle.reclaimAndRelease() }
