@@ -1509,7 +1509,8 @@ typedef struct multicast_outcome {
   /// Not counted: a delegate that is removed before its call is queued, and one with
   /// MULTICAST_ONCE that has a call in the queue.
   uint64_t refused;
-  /// With MULTICAST_WAIT: queued calls that were made. Otherwise 0.
+  /// With MULTICAST_WAIT: queued calls that were made, also if their thread ended inside. Otherwise
+  /// 0.
   uint64_t finished;
   /// With MULTICAST_WAIT: queued calls that still wait or run. The rest of `queued` was dropped,
   /// taken back, or replaced by a newer one. Otherwise 0.

@@ -428,6 +428,8 @@ TEST(wait_is_over_if_the_thread_that_runs_the_call_ends_inside_it) {
   join_thread(w.thread);
   CHECK_EQ(w.result, 1);
   CHECK_EQ(w.out.unfinished, 0);
+  CHECK_EQ(w.out.finished, 1); /* its thread has ended, but it was made */
+  CHECK_EQ(stats_of(q).delivered, 1);
   CHECK_EQ(c.releases, 1);
 }
 

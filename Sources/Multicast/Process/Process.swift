@@ -48,7 +48,8 @@ enum Process {
     if wasInside {
       var payloads = ReleasedPayloads()
       record.clear {
-        release($0, &payloads)
+        // The queue counts a call as delivered that was taken out. So does who waits for it.
+        release($0, isMade: $1.isRun, &payloads)
       } willLeave: { frame, target in
         if target.isRun { Queue.runDidEnd(target, frame, of: record) }
       } didLeave: {
@@ -72,8 +73,11 @@ enum Process {
     }
   }
 
-  private static func release(_ payload: UInt, _ payloads: inout ReleasedPayloads) {
-    payloads.release(Payload(at: UnsafeMutableRawPointer(bitPattern: payload).unsafelyUnwrapped))
+  private static func release(
+    _ payload: UInt, isMade: Bool, _ payloads: inout ReleasedPayloads
+  ) {
+    let payload = Payload(at: UnsafeMutableRawPointer(bitPattern: payload).unsafelyUnwrapped)
+    payloads.release(payload, isMade: isMade)
   }
 
   /// Does what an invocation would have done at its end.
@@ -107,8 +111,8 @@ enum Process {
       Deferrals.dropAll(of: record, &payloads)
       Replay.Run.endAll(of: record)
     }
-    ThreadRegistry.forgetOthers(than: .current) {
-      release($0, &payloads)
+    ThreadRegistry.forgetOthers(than: .current) { payload, _ in
+      release(payload, isMade: false, &payloads)
     } didLeave: {
       didLeave($0)
     }

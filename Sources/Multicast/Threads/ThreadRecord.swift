@@ -259,7 +259,8 @@ struct ThreadRecord {
   ///     may invoke.
   ///   - didLeave: Called afterwards.
   func clear(
-    release: (_ payload: UInt) -> Void, willLeave: (_ frame: Frame, _ target: Target) -> Void,
+    release: (_ payload: UInt, _ target: Target) -> Void,
+    willLeave: (_ frame: Frame, _ target: Target) -> Void,
     didLeave: (_ target: Target) -> Void
   ) {
     var depth: UInt32 = 0
@@ -269,12 +270,11 @@ struct ThreadRecord {
       depth &-= 1
       let frame = self.frame(depth)
       Lock.waits.lock()
-      let payload = frame.payload
+      let (target, payload) = (frame.target, frame.payload)
       frame.payload = 0
-      if payload != 0 { release(payload) }
+      if payload != 0 { release(payload, target) }
       Lock.waits.unlock()
       frame.clearHazard()
-      let target = frame.target
       willLeave(frame, target)
       frame.withdraw()
       storage.pointee.top = frame.fields

@@ -60,7 +60,7 @@ enum ThreadRegistry {
 
   /// In the child of a fork: the other threads do not exist, so their records are idle.
   static func forgetOthers(
-    than survivor: ThreadRecord?, release: (_ payload: UInt) -> Void,
+    than survivor: ThreadRecord?, release: (_ payload: UInt, _ target: Target) -> Void,
     didLeave: (_ target: Target) -> Void
   ) {
     for record in all {
