@@ -1080,6 +1080,32 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_lifetime_is_valid(multicast_lif
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lifetime lifetime);
 
+/// Whether something that was ended is over; waits for that, at most for some time.
+///
+/// For whoever did not end it, or could not wait then: a delegate that ends its own lifetime gets
+/// MULTICAST_PENDING, and its host asks here, on another thread or after the call, whether
+/// dlclose() is safe. The thread that gets MULTICAST_OK elsewhere need not ask.
+///
+/// - a lifetime: no call of its delegates runs, and no `release` function;
+/// - a multicast or a token: no call of its delegates, or of this one, runs;
+/// - a queue: no call that it had queued runs, nor its `wake` function.
+///
+/// @param handle      The `id` of a multicast_lifetime, multicast, multicast_token or
+///                    multicast_queue. Any other value: an error, or MULTICAST_OK.
+/// @param timeout_ns  How long to wait; 0: not at all.
+/// @return MULTICAST_OK: it is over, for good. MULTICAST_PENDING: it was ended and is not over, but
+///         a call of it is on this thread, or on one that waits for this thread. Of a lifetime also
+///         inside any other call or `release` function, if only `release` functions are left.
+///         MULTICAST_ERROR_TIMEOUT: it is not over after the time. MULTICAST_ERROR_STATE: nothing
+///         has ended it yet. MULTICAST_ERROR_INVALID_HANDLE: it never was a handle of these kinds.
+///         MULTICAST_ERROR_SYSTEM: as multicast_remove().
+///
+/// Threads:   any. Waits as a removal does: hold no lock that the calls take.
+/// Reentry:   inside a call of it, MULTICAST_PENDING at once.
+/// Cost:      O(threads). Of a lifetime, also what multicast_lifetime_end() has left to do.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_ended_within(uint64_t handle, uint64_t timeout_ns);
+
 /* ---- 8. Queues ------------------------------------------------------------------------------- */
 
 /// What a queue does with a call if it is full.

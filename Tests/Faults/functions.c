@@ -880,6 +880,14 @@ static int64_t end_with(world *w, multicast_status (*end)(multicast_lifetime)) {
 static int64_t call_lifetime_end(world *w) { return end_with(w, multicast_lifetime_end); }
 static int64_t call_lifetime_end_within(world *w) { return end_with(w, end_forever); }
 
+static int64_t call_ended_within(world *w) {
+  multicast_lifetime l = multicast_lifetime_create();
+  CHECK_STATUS(multicast_ended_within(w->m.id, 0), MULTICAST_ERROR_STATE);
+  CHECK_OK(multicast_lifetime_end(l));
+  CHECK_OK(multicast_ended_within(l.id, MULTICAST_FOREVER));
+  return 0;
+}
+
 static int64_t call_lifetime_is_valid(world *w) {
   CHECK(multicast_lifetime_is_valid(w->lifetime));
   return 0;
@@ -1358,6 +1366,7 @@ const function functions[] = {
      call_lifetime_create, unmake_lifetime},
     {"multicast_lifetime_end", "", TAKES_NONE, 5, false, call_lifetime_end, NULL},
     {"multicast_lifetime_end_within", "", TAKES_NONE, 5, false, call_lifetime_end_within, NULL},
+    {"multicast_ended_within", "", TAKES_NONE, 5, false, call_ended_within, NULL},
     {"multicast_lifetime_is_valid", "", TAKES_NONE, 1, false, call_lifetime_is_valid, NULL},
     {"multicast_lifetime_count", "", TAKES_NONE, 1, false, call_lifetime_count, NULL},
 

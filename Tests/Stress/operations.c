@@ -542,6 +542,20 @@ static void end_lifetime_within(void) {
   MUST(!multicast_lifetime_is_valid(l), "a lifetime that has ended is valid");
 }
 
+/* Another thread may end any of them at any time. */
+static void ask_ended(void) {
+  const uint64_t handles[] = {random_token().id, random_multicast().id, random_lifetime().id,
+                              random_queue().id};
+  const uint64_t handle = handles[random_below(4)];
+  const multicast_status found = multicast_ended_within(handle, random_timeout());
+  MUST(found == MULTICAST_OK || found == MULTICAST_PENDING || found == MULTICAST_ERROR_TIMEOUT ||
+           found == MULTICAST_ERROR_STATE || found == MULTICAST_ERROR_INVALID_HANDLE,
+       "whether 0x%llx has ended is %d", (unsigned long long)handle, found);
+  if (found == MULTICAST_OK)
+    MUST(multicast_ended_within(handle, 0) == MULTICAST_OK, "0x%llx has ended no more",
+         (unsigned long long)handle);
+}
+
 static void destroy_broadcaster_within(void) {
   multicast_broadcaster b = random_broadcaster();
   EXPECT(multicast_broadcaster_destroy_within(b, random_timeout()),
@@ -663,6 +677,7 @@ static const operation operations[] = {
     {"multicast_token_get", 20, get},
     {"multicast_destroy_within", 3, destroy_multicast_within},
     {"multicast_lifetime_end_within", 3, end_lifetime_within},
+    {"multicast_ended_within", 10, ask_ended},
     {"multicast_queue_destroy_within", 3, destroy_queue_within},
     {"multicast_broadcaster_destroy_within", 2, destroy_broadcaster_within},
     {"multicast_queue_clear", 4, clear_queue},

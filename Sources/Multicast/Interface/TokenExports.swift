@@ -106,3 +106,16 @@ public func multicast_lifetime_is_valid(_ lifetime: multicast_lifetime) -> Bool 
 public func multicast_lifetime_count(_ lifetime: multicast_lifetime) -> Int64 {
   counting { () throws(Status) in try Lifetime.count(lifetime.handle) }
 }
+
+@_cdecl("multicast_ended_within") @implementation
+public func multicast_ended_within(_ handle: UInt64, _ timeout_ns: UInt64) -> multicast_status {
+  let (handle, timeout) = (Handle(handle), Timeout.nanoseconds(timeout_ns))
+  let status =
+    switch handle.kind {
+    case .registration: Multicast.waitForEnd(of: handle, timeout)
+    case .lifetime: Lifetime.waitForEnd(of: handle, timeout)
+    case .queue: Queue.waitForEnd(of: handle, timeout)
+    default: Multicast(slotOf: handle)?.waitForEnd(timeout) ?? .invalidHandle
+    }
+  return status.code
+}

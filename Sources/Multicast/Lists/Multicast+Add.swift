@@ -146,7 +146,8 @@ extension Multicast {
       if let details = new.takeDetails() {
         details.pointee.multicast = handle
         // Until the replay is over: see `Replay`.
-        let replayed = new.replay == nil ? 0 : RegistrationDetails.isReplaying  //~ called_before_replayed
+        let isReplayed = new.replay != nil
+        let replayed = isReplayed ? RegistrationDetails.isReplaying : 0  //~ called_before_replayed
         details.pointee.replayed.store(replayed, ordering: .relaxed)
         registration.details = details
       } else if let release = new.options.finalRelease {

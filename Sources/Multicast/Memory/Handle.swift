@@ -78,6 +78,16 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
     Handle((generation &+ Self.oneGeneration) | kind.rawValue << Self.indexBits | UInt64(index))
   }
 
+  /// What can be said of the end of what this handle names.
+  ///
+  /// - Parameter id: What its slot holds. Nothing, if its page has gone back to the system.
+  /// - Returns: `state`, if it has not ended; `ok`, if it has; `invalidHandle`, if no caller has
+  ///   had this handle.
+  func end(foundAs id: Handle) -> Status {
+    if self == id { return .state }
+    return generation > id.generation && id.generation != 0 ? .invalidHandle : .ok
+  }
+
   /// Whether the slot has used its last generation. It is never used again then.
   var isExhausted: Bool { generation == Self.generationMask }
 }

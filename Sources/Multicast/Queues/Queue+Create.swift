@@ -72,6 +72,7 @@ extension Queue {
     lock.lock()
     defer { lock.unlock() }
     state.recipients = recipients
+    Lifetime(slotOf: recipients)?.storage.pointee.queue = handle
     state.ring.start(with: places)
     state.endingRecipients = .none
     state.capacity = settings.capacity
@@ -118,6 +119,20 @@ extension Queue {
       pool.reclaim(handle.index)
     }
     return status
+  }
+
+  /// Waits until no call that it has queued runs, nor its wake function. It has to be destroyed
+  /// before.
+  static func waitForEnd(of handle: Handle, _ timeout: Timeout) -> Status {
+    guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
+    queue.lock.lock()
+    let end = handle.end(foundAs: queue.state.header.id.load(ordering: .relaxed))
+    queue.lock.unlock()
+    if end != .ok { return end }
+    // Its runs have set their hazards under the lock, or before it closed the head of the ring.
+    var removal = Removal()
+    let called = removal.waitForPriorRemovals(.queued(handle), timeout)
+    return called.combined(with: PendingRemovals.wait(for: handle, timeout))
   }
 
   /// The lifetime of the registrations, even if another thread is just destroying the queue; and

@@ -74,6 +74,7 @@ extension Lifetime {
       storage.pointee.waiterCount.store(0, ordering: .relaxed)
       storage.pointee.process.store(Fork.generation, ordering: .relaxed)
       storage.pointee.role = kind == .lifetime ? .owned : .recipient
+      storage.pointee.queue = .none
     }
   }
 }

@@ -18,6 +18,8 @@ struct Lifetime {
     /// The fork generation in which it was created; see `Fork.generation`.
     let process: Atomic<UInt32>
     var role: Membership.Role
+    /// That to which the members deliver, if it is a queue's.
+    var queue: Handle
     /// Threads that wait for the end although another thread has ended the lifetime. They are woken
     /// when the slot is reclaimed.
     let waiterCount: Atomic<UInt32>

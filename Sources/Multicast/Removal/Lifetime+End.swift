@@ -24,7 +24,8 @@ extension Lifetime {
     } catch {
       return error
     }
-    return lifetime.waitForOtherEnd(handle, timeout)
+    let status = lifetime.waitForOtherEnd(handle, timeout)
+    return status == .system || status == .timeout ? status : .invalidHandle
   }
 
   /// - Returns: whether it is this thread that ends the lifetime.
@@ -40,9 +41,26 @@ extension Lifetime {
       beginToFinish()
       return true
     }
-    guard id == handle.changed(to: .retired) else { throw .invalidHandle }
-    storage.pointee.waiterCount.wrappingAdd(1, ordering: .relaxed)
+    guard willWait(forEndOf: handle) else { throw .invalidHandle }
     return false
+  }
+
+  /// - Returns: whether another thread has ended it, and it is not over. The lock is held.
+  private func willWait(forEndOf handle: Handle) -> Bool {
+    if id != handle.changed(to: .retired) { return false }
+    storage.pointee.waiterCount.wrappingAdd(1, ordering: .relaxed)
+    return true
+  }
+
+  /// Waits until no call and no release function of its members runs. It has to be ended before.
+  static func waitForEnd(of handle: Handle, _ timeout: Timeout) -> Status {
+    guard let lifetime = Lifetime(slotOf: handle), lifetime.role == .owned else {
+      return .invalidHandle
+    }
+    lifetime.lock.lock()
+    let (id, isEnding) = (lifetime.id, lifetime.willWait(forEndOf: handle))
+    lifetime.lock.unlock()
+    return isEnding ? lifetime.waitForOtherEnd(handle, timeout) : handle.end(foundAs: id)
   }
 
   private func finish(_ removal: inout Removal, _ timeout: Timeout) -> Status {
@@ -52,15 +70,13 @@ extension Lifetime {
     return waitForOthers(&removal, own, timeout, .none)
   }
 
-  /// For a second thread that ends the lifetime.
+  /// For a second thread that ends the lifetime, or asks whether it is over.
   private func waitForOtherEnd(_ handle: Handle, _ timeout: Timeout) -> Status {
     var removal = Removal()
     // The other thread may have come to some of them only.
     let own = removeMembers(&removal, timeout)
     if own == .system { return .system }
-    let retired = handle.changed(to: .retired)
-    let status = waitForOthers(&removal, own, timeout, retired)
-    return status == .system || status == .timeout ? status : .invalidHandle
+    return waitForOthers(&removal, own, timeout, handle.changed(to: .retired))
   }
 
   @_optimize(speed)
@@ -119,6 +135,15 @@ extension Lifetime {
     }
     if isOver() { return own }
     return own == .timeout || others == .timeout ? .timeout : .pending
+  }
+
+  /// Whether a token is that of a registration that has this lifetime of a queue's, or had it.
+  static func isMember(_ token: Token, ofQueue queue: Handle) -> Bool {
+    guard let member = Registration(slotOf: token) else { return false }
+    let (stripe, id) = member.lockStripe()
+    defer { stripe.unlock() }
+    return id.changed(to: .registration) == token
+      && Lifetime(of: member, as: .recipient)?.storage.pointee.queue == queue
   }
 
   /// Whether a token is that of a member that is removed and may be in a call.

@@ -35,6 +35,15 @@ extension Multicast {
     return removal.finish(timeout, waitingFor: .all)
   }
 
+  /// Waits until no call of its delegates runs. It has to be destroyed before.
+  func waitForEnd(_ timeout: Timeout) -> Status {
+    let end = handle.end(foundAs: fields.header.id.load(ordering: .acquiring))  // order: occupant
+    if end != .ok { return end }
+    var removal = Removal(from: self)
+    removal.mark { (_) throws(Status) in throw .invalidHandle }
+    return removal.finish(timeout, waitingFor: .all).waiting
+  }
+
   /// All phases of the removals at once: the fast path for plain registrations, if no
   /// invocation runs.
   ///

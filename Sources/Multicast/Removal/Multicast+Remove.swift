@@ -92,12 +92,26 @@ extension Multicast {
   ) -> Status {
     // Never given out: no call of it can be running.
     if token.generation > id.generation { return .invalidHandle }
+    let status = waitForCalls(ofRemoved: token, foundAs: id, timeout)
+    return status == .ok ? .invalidHandle : status
+  }
+
+  private static func waitForCalls(
+    ofRemoved token: Token, foundAs id: Handle, _ timeout: Timeout
+  ) -> Status {
     // As long as it is retired, its remover may not have made the heavy fence yet.
     if id == token.changed(to: .retired) {
       guard Epoch.fence() else { return .system }
     }
-    let status = PendingRemovals.wait(for: token, timeout)
-    return status == .ok ? .invalidHandle : status
+    return PendingRemovals.wait(for: token, timeout)
+  }
+
+  /// Waits until no call of a registration runs. It has to be removed before.
+  static func waitForEnd(of token: Token, _ timeout: Timeout) -> Status {
+    guard let registration = Registration(slotOf: token) else { return .invalidHandle }
+    let id = registration.id
+    let end = token.end(foundAs: id)
+    return end == .ok ? waitForCalls(ofRemoved: token, foundAs: id, timeout) : end
   }
 
   /// Removes a delegate for a thread that may call it, or has found its context dead. The hazard of

@@ -7,11 +7,14 @@ enum PriorCalls {
   case selected(Selection, of: Multicast, mayBeCalled: Bool)
   /// Of members of a lifetime.
   case members(Lifetime)
+  /// Of delegates that a queue has called.
+  case queued(Handle)
 
   /// - Parameters: The target of a frame, and the token of its call.
   func contains(_ target: Target, _ token: Token) -> Bool {
     switch self {
     case .members(let lifetime): return lifetime.isRetiredMember(token)
+    case .queued(let queue): return target.isRun && Lifetime.isMember(token, ofQueue: queue)
     case .selected(let selection, let multicast, let mayBeCalled):
       if Registration.isLive(token) { return false }
       if target == multicast.target {

@@ -79,8 +79,8 @@ struct Watch {
   private static let size = MemoryLayout<Watch>.size
   private static let alignment = 16
 
-  /// A block for a new watch. That of all multicasts is static, so setting it always succeeds. It is
-  /// written, and read, under the lock.
+  /// A block for a new watch. That of all multicasts is static, so setting it needs no memory. It
+  /// is written, and read, under the lock.
   private static func allocate(for target: Handle) -> UnsafeMutableRawPointer? {
     precondition(size <= Int(SHIMS_WATCH_SIZE))  // known to the compiler
     return target.isNone

@@ -100,8 +100,15 @@ static void end_lifetime_within(void) {
   EXPECT(!multicast_lifetime_is_valid(l), "a lifetime that has ended and is valid");
 }
 
+static void ask_ended(void) {
+  const uint64_t handle = any_handle();
+  NOTE("multicast_ended_within(%llx)", (long long)handle);
+  EXPECT_STATUS(multicast_ended_within(handle, any_timeout()), MULTICAST_PENDING,
+                MULTICAST_ERROR_STATE, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_TIMEOUT);
+}
+
 static const any_call calls[] = {remove_it,       remove_nowait,   remove_within,
                                  pause_or_resume, create_lifetime, count_lifetime,
                                  end_lifetime,    get,             end_lifetime_within,
-                                 read_statistics};
+                                 read_statistics, ask_ended};
 const call_table token_calls = {calls, sizeof calls / sizeof calls[0]};

@@ -80,6 +80,10 @@ static void make_request(request *q, const record *r) {
   q->argument = make_argument(r->b, r->c);
   q->passing = (passing)(r->d % 3);
   q->copy_fails = (r->g & 0x1C) == 0x1C;
+  if (q->passing != PLAIN) { /* then NULL is a payload like any other */
+    q->argument.passed = q->argument.payload;
+    q->argument.is_missing = false;
+  }
   *how = multicast_invocation_default();
   q->passed_how = how;
   if (q->passing == HANDED_OVER && q->argument.size == 0 && !q->argument.is_missing)

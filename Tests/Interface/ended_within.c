@@ -1,0 +1,245 @@
+/* multicast_ended_within: whether a lifetime, a multicast, a queue or a token is over. */
+
+#include "harness.h"
+#include "queues.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LIFETIME, MULTICAST, QUEUE, TOKEN, KINDS };
+
+/* A delegate in each of them. Its call ends one of them, and then waits. */
+static struct {
+  int kind;
+  multicast_lifetime lifetime;
+  multicast target;
+  multicast_queue queue;
+  multicast_token token;
+  gate entered, let_go;
+  multicast_status before, of_end, inside;
+  bool is_out;
+  int releases;
+} it;
+
+static uint64_t handle(void) {
+  switch (it.kind) {
+    case LIFETIME: return it.lifetime.id;
+    case MULTICAST: return it.target.id;
+    case QUEUE: return it.queue.id;
+    default: return it.token.id;
+  }
+}
+
+static multicast_status end(void) {
+  switch (it.kind) {
+    case LIFETIME: return multicast_lifetime_end(it.lifetime);
+    case MULTICAST: return multicast_destroy(it.target);
+    case QUEUE: return multicast_queue_destroy(it.queue);
+    default: return multicast_token_remove(it.token);
+  }
+}
+
+static multicast_status ended(uint64_t timeout_ns) {
+  return multicast_ended_within(handle(), timeout_ns);
+}
+
+static void end_itself(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  it.before = ended(0);
+  it.of_end = end();
+  it.inside = ended(MULTICAST_FOREVER);
+  gate_open(&it.entered);
+  gate_wait(&it.let_go);
+  STORE(it.is_out, true);
+}
+
+static void count_own_release(void *context) {
+  (void)context;
+  ADD(it.releases, 1);
+}
+
+static const gate fresh_gate = GATE_INIT;
+
+static void prepare(int kind) {
+  const multicast_delegate d = {end_itself, &it};
+  multicast_add_options options = with_release(count_own_release);
+  memset(&it, 0, sizeof it);
+  it.kind = kind;
+  it.entered = it.let_go = fresh_gate;
+  it.lifetime = multicast_lifetime_create();
+  it.target = multicast_create();
+  it.queue = default_queue();
+  options.lifetime = it.lifetime;
+  if (kind == QUEUE) options.queue = it.queue;
+  it.token = add_with(it.target, d, &options);
+}
+
+static void *call(void *unused) {
+  CHECK_EQ(multicast_invoke(it.target, 0, NULL, 0), 1);
+  if (it.kind == QUEUE) CHECK_EQ(multicast_queue_run(it.queue, 0), 1);
+  return unused;
+}
+
+static pthread_t begin_call(void) {
+  pthread_t thread = start_thread(call, NULL);
+  gate_wait(&it.entered);
+  return thread;
+}
+
+TEST(ended_within_waits_for_a_call_that_has_ended_its_own) {
+  for (int kind = 0; kind < KINDS; ++kind) {
+    pthread_t thread;
+    prepare(kind);
+    thread = begin_call();
+    CHECK_STATUS(it.before, MULTICAST_ERROR_STATE);
+    CHECK_STATUS(it.of_end, MULTICAST_PENDING);
+    CHECK_STATUS(it.inside, MULTICAST_PENDING);
+    CHECK_STATUS(ended(0), MULTICAST_ERROR_TIMEOUT);
+    CHECK_STATUS(ended(1000000), MULTICAST_ERROR_TIMEOUT);
+    gate_open(&it.let_go);
+    CHECK_OK(ended(MULTICAST_FOREVER));
+    CHECK(LOAD(it.is_out));
+    if (kind == LIFETIME) CHECK_EQ(LOAD(it.releases), 1);
+    join_thread(thread);
+    CHECK_OK(ended(0));
+    CHECK_EQ(it.releases, 1);
+  }
+}
+
+/* The slots have their next occupants while the call still runs. */
+TEST(ended_within_is_not_about_the_next_one_in_its_slot) {
+  for (int kind = 0; kind < KINDS; ++kind) {
+    pthread_t thread;
+    multicast next;
+    multicast_queue queue;
+    int calls = 0;
+    prepare(kind);
+    thread = begin_call();
+    next = multicast_create();
+    queue = default_queue();
+    add_queued(next, counter(&calls), queue);
+    CHECK(multicast_lifetime_create().id != 0);
+    CHECK_EQ(multicast_invoke(next, 0, NULL, 0), 1);
+    CHECK_EQ(multicast_queue_run(queue, 0), 1);
+    CHECK_STATUS(ended(0), MULTICAST_ERROR_TIMEOUT);
+    gate_open(&it.let_go);
+    join_thread(thread);
+    CHECK_OK(ended(0));
+    CHECK_STATUS(multicast_ended_within(next.id, 0), MULTICAST_ERROR_STATE);
+    CHECK_STATUS(multicast_ended_within(queue.id, 0), MULTICAST_ERROR_STATE);
+  }
+}
+
+TEST(ended_within_is_ok_after_an_end_that_was) {
+  for (int kind = 0; kind < KINDS; ++kind) {
+    prepare(kind);
+    CHECK_STATUS(ended(0), MULTICAST_ERROR_STATE);
+    CHECK_OK(end());
+    CHECK_OK(ended(0));
+    CHECK_OK(ended(MULTICAST_FOREVER));
+    multicast_trim(); /* the slots may read as zeros from here on */
+    CHECK_OK(ended(0));
+  }
+}
+
+TEST(ended_within_of_no_handle_is_invalid) {
+  const multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  const uint64_t later = UINT64_C(1) << 50;
+  prepare(TOKEN);
+  CHECK_STATUS(multicast_ended_within(0, MULTICAST_FOREVER), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_ended_within(UINT64_MAX, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_ended_within(b.id, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_ended_within(it.target.id + later, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_ended_within(it.token.id + later, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_ended_within(it.queue.id + later, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(multicast_ended_within(it.lifetime.id + later, 0), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+/* The call waits for this thread, which waits for a call that waits for the other thread. */
+static multicast second;
+static multicast_token of_second;
+static multicast_status asked;
+
+static void ask_inside(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  gate_open(&it.let_go);
+  asked = ended(MULTICAST_FOREVER);
+}
+
+static void remove_second(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  CHECK_STATUS(end(), MULTICAST_PENDING);
+  gate_open(&it.entered);
+  gate_wait(&it.let_go);
+  it.inside = multicast_token_remove(of_second);
+}
+
+TEST(ended_within_that_would_close_a_cycle_is_pending) {
+  const multicast_delegate ends = {remove_second, NULL}, asks = {ask_inside, NULL};
+  pthread_t thread;
+  prepare(TOKEN);
+  CHECK_OK(multicast_token_remove(it.token));
+  it.token = add(it.target, ends);
+  second = multicast_create();
+  of_second = add(second, asks);
+  thread = begin_call();
+  CHECK_EQ(multicast_invoke(second, 0, NULL, 0), 1);
+  join_thread(thread);
+  /* One of the two gave way. */
+  CHECK(asked == MULTICAST_PENDING || it.inside == MULTICAST_PENDING);
+  CHECK(asked == MULTICAST_OK || it.inside == MULTICAST_OK);
+  CHECK_OK(ended(0));
+}
+
+static void expect_over(void *unused) {
+  (void)unused;
+  CHECK_OK(ended(0));
+}
+
+TEST(ended_within_does_not_wait_for_threads_of_the_parent) {
+  for (int kind = 0; kind < KINDS; ++kind) {
+    pthread_t thread;
+    prepare(kind);
+    thread = begin_call();
+    in_child(expect_over, NULL);
+    gate_open(&it.let_go);
+    join_thread(thread);
+  }
+}
+
+static gate wake_entered = GATE_INIT, wake_let_go = GATE_INIT;
+static void wake_and_wait(void *context) {
+  (void)context;
+  gate_open(&wake_entered);
+  gate_wait(&wake_let_go);
+}
+
+static void *destroy_queue(void *unused) {
+  CHECK_OK(multicast_queue_destroy(it.queue));
+  return unused;
+}
+
+static void *invoke_to_wake(void *unused) {
+  CHECK_EQ(multicast_invoke(it.target, 0, NULL, 0), 1);
+  return unused;
+}
+
+TEST(ended_within_of_a_queue_waits_for_its_wake_function) {
+  multicast_queue_options options = multicast_queue_options_default();
+  int calls = 0;
+  pthread_t invoking, destroying;
+  prepare(QUEUE);
+  options.wake = wake_and_wait;
+  it.queue = multicast_queue_create(&options);
+  it.target = multicast_create();
+  add_queued(it.target, counter(&calls), it.queue);
+  invoking = start_thread(invoke_to_wake, NULL);
+  gate_wait(&wake_entered);
+  destroying = start_thread(destroy_queue, NULL);
+  EVENTUALLY(!multicast_queue_is_valid(it.queue));
+  CHECK_STATUS(ended(1000000), MULTICAST_ERROR_TIMEOUT);
+  gate_open(&wake_let_go);
+  CHECK_OK(ended(MULTICAST_FOREVER));
+  join_thread(invoking);
+  join_thread(destroying);
+}
