@@ -52,6 +52,8 @@ struct client {
   multicast inbox;   /* its delegate delivers on the thread that runs the queue */
   drops *drops;      /* by that queue; NULL: there is none */
   uint64_t handle;   /* the transport's context */
+  /* That of the transport. Another transport may have the same number as its context. */
+  multicast_status (*publish)(void *, const char *, uint32_t, const void *, size_t);
   pthread_t thread;
   int wakeup; /* eventfd */
   unsigned fork_count;

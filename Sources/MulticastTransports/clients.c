@@ -62,12 +62,14 @@ client *clients_at(const void *context) {
   return c != NULL && places[index].uses == handle >> INDEX_BITS ? c : NULL;
 }
 
-/* The client of a transport, with a reference for the caller; NULL: there is none. */
+/* The client of a transport, with a reference for the caller; NULL: there is none. Another library,
+ * or the program, may have made the transport. */
 static client *find(const multicast_transport *transport) {
   client *c;
   if (transport == NULL) return NULL;
   process_lock();
   c = clients_at(transport->context);
+  if (c != NULL && c->publish != transport->publish) c = NULL;
   if (c != NULL) client_retain(c);
   process_unlock();
   return c;

@@ -94,6 +94,7 @@ static multicast_status begin(client *c, const settings *s, multicast_transport 
   if (clients_add(c)) {
     /* Before the thread: what it calls may use these. */
     *out = client_transport(c);
+    c->publish = out->publish;
     c->settings.release = s->release;
     status = start_thread(c);
     if (status == MULTICAST_OK) return status;

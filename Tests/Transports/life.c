@@ -870,6 +870,10 @@ TEST(transports_that_are_none_are_refused) {
   CHECK_OK(transport_flush(&p.transport, MULTICAST_FOREVER));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   CHECK_STATUS(transport_flush(&p.transport, 0), MULTICAST_ERROR_TIMEOUT);
+  /* One of another library, or of the program, whose context is the same number. */
+  other.context = p.transport.context;
+  CHECK_STATUS(transport_flush(&other, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_STATUS(transport_get_stats(&other, &stats), MULTICAST_ERROR_INVALID_HANDLE);
   other = p.transport;
   peer_release(&p);
   stats = transport_stats_default();
