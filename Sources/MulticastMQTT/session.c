@@ -434,11 +434,16 @@ static void begin_session(mqtt_client *c) {
   client_tell(&c->base, MULTICAST_MQTT_CONNECTED, 0, version);
 }
 
+/* Why a connection has ended. libmosquitto 2.0 has no text for the keep-alive. */
+static const char *end_reason(const mqtt_client *c) {
+  if (c->end_code >= FIRST_BROKER_REASON) return mosquitto_reason_string(c->end_code);
+  if (c->reason[0] != '\0') return c->reason;
+  if (c->end_code == MOSQ_ERR_KEEPALIVE) return "the broker has not answered within the keep-alive";
+  return mosquitto_strerror(c->end_code);
+}
+
 static void end_session(mqtt_client *c) {
   bool is_of_broker = c->end_code >= FIRST_BROKER_REASON;
-  const char *reason = is_of_broker           ? mosquitto_reason_string(c->end_code)
-                       : c->reason[0] != '\0' ? c->reason
-                                              : mosquitto_strerror(c->end_code);
   pthread_mutex_lock(&c->base.lock);
   c->base.is_connected = false;
   c->used_protocol = 0;
@@ -449,7 +454,8 @@ static void end_session(mqtt_client *c) {
   }
   pthread_cond_broadcast(&c->base.changed);
   pthread_mutex_unlock(&c->base.lock);
-  client_tell(&c->base, MULTICAST_MQTT_LOST, is_of_broker ? c->end_code : -1, reason);
+  client_tell(&c->base, MULTICAST_MQTT_LOST, is_of_broker ? c->end_code : -1,
+              end_reason(c));
 }
 
 /* Tells what the broker has refused meanwhile. */

@@ -339,6 +339,7 @@ TEST(silent_broker_is_left) {
   peer_connect(&p, &options);
   CHECK_EQ(kill(b.process, SIGSTOP), 0);
   EVENTUALLY(LOAD(p.lost) == 1);
+  CHECK_TEXT(p.end, "the broker has not answered within the keep-alive");
   CHECK_EQ(kill(b.process, SIGCONT), 0);
   EVENTUALLY(LOAD(p.connected) == 2);
   peer_release(&p);
