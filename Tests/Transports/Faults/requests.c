@@ -18,6 +18,13 @@ static struct {
 
 static _Thread_local bool is_of_the_test;
 
+/* A thread that is not in the child of a fork may have the lock at the fork. */
+static void lock_plan(void) { pthread_mutex_lock(&plan.lock); }
+static void unlock_plan(void) { pthread_mutex_unlock(&plan.lock); }
+__attribute__((constructor)) static void keep_plan_at_forks(void) {
+  pthread_atfork(lock_plan, unlock_plan, unlock_plan);
+}
+
 /* ---- For tests ------------------------------------------------------------------------------- */
 
 void requests_are_of_the_test(void) { is_of_the_test = true; }
