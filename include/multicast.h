@@ -75,7 +75,7 @@ extern "C" {
  *              invocation runs `release`.
  * Structs      A struct that the caller fills begins with `struct_size`, the caller's sizeof. A
  *              larger struct than the library knows is accepted if the unknown fields are 0, up to
- *              1024 bytes. A struct that the library fills may be larger without that condition:
+ *              1024 bytes. A struct that the library fills may be as large without that condition:
  *              the unknown fields are set to 0.
  *
  * The life of a delegate:
@@ -106,7 +106,7 @@ extern "C" {
  *              - Payloads: what an invocation before the fork handed over, or had copied by `copy`,
  *                is the parent's. Its `release` runs in the parent, not in the child.
  *              - Interest: what another thread was about to tell is told in the child, inside
- *                fork().
+ *                fork(). A call that had begun there is not made again.
  *              - Replays: what another thread had not replayed yet is not replayed in the child.
  *              - Transports: the child has them, too. Detach what only one process can use.
  *              - Destroying a broadcaster, and unregistering from all of its names: where another
@@ -187,7 +187,7 @@ enum multicast_status_code {
   MULTICAST_ERROR_NOT_FOUND = -30,         ///< No such delegate or index.
   MULTICAST_ERROR_OUT_OF_MEMORY = -40,     ///< An allocation failed.
   MULTICAST_ERROR_LIMIT = -50,             ///< 256 levels of nesting, or 2^26 of a kind, less 1 %.
-  MULTICAST_ERROR_QUEUE_FULL = -60,        ///< A queue is full. Not returned by this version.
+  MULTICAST_ERROR_QUEUE_FULL = -60,        ///< Of a transport: too much waits to be published.
   MULTICAST_ERROR_TIMEOUT = -70,           ///< Timeout. Of a removal: removed, a call still runs.
   MULTICAST_ERROR_STATE = -80,             ///< Not possible at this point; see the function.
   /// The system refused a thread or a memory barrier. Of a removal: removed, but it is unknown
@@ -722,7 +722,8 @@ MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
 /// @param payload  Passed on unchanged; may be NULL if `size` is 0.
 /// @param size     Bytes at `payload`, copied for a queued call. If 0, it gets the pointer itself.
 /// @return 1: it was called or queued. 0: it is paused, does not want the event, its context is
-///         dead, its queue refused the call, or it was removed at this moment.
+///         dead, its queue refused the call, there was no memory for the payload of a queued call,
+///         or it was removed at this moment.
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: `size` without
 ///         `payload`; MULTICAST_ERROR_LIMIT and MULTICAST_ERROR_OUT_OF_MEMORY as
 ///         multicast_invoke().
@@ -1605,6 +1606,7 @@ MULTICAST_API int64_t multicast_invoke_with(multicast target, const multicast_in
 /// also if that is a visit, an enumeration or the call of one token, or a `lock`, `unlock`, `copy`
 /// or `wake` of one of these. It is not inside a call that a queue makes: the invocation that
 /// queued the call is over. Visits, enumerations and calls of one token are always made at once.
+/// The policy comes before the limit of 256 levels: what is refused or deferred needs no level.
 ///
 /// @since 1.1
 typedef uint32_t multicast_reentry;
@@ -1661,15 +1663,16 @@ typedef struct multicast_create_options {
   ///
   /// Replays are calls like any other, on the thread that adds, before the add returns; a delegate
   /// with a queue gets them there. They are not made any more when the delegate is removed. What is
-  /// invoked meanwhile, also inside a replay, is replayed last. Several delegates that are added at
-  /// once get each replay one after the other.
+  /// invoked meanwhile, also inside a replay, is replayed last; the other delegates get it at once.
+  /// With MULTICAST_REENTRY_DEFER an invocation inside a replay is made after the replays, for all
+  /// delegates. Several delegates that are added at once get each replay one after the other.
   ///
   /// An invocation keeps `size` bytes, or what `copy` returns or is handed over, until newer ones
   /// take its place or the multicast is destroyed. While a delegate is added, those that it has not
   /// got yet are kept, too. When these are 64 more than `replay`, an invocation waits until the
-  /// delegate has got them; but not inside a replay, nor if the add waits for this thread. So a
-  /// replay must not wait by means of its own, a semaphore for instance, for a thread that invokes.
-  /// An invocation fails with MULTICAST_ERROR_OUT_OF_MEMORY if it cannot be kept.
+  /// delegate has got them or is removed; but not inside a replay, nor if the add waits for this
+  /// thread. So a replay must not wait by means of its own, a semaphore for instance, for a thread
+  /// that invokes. An invocation fails with MULTICAST_ERROR_OUT_OF_MEMORY if it cannot be kept.
   uint32_t replay;
   /// MULTICAST_VISIT_ONLY (default: 0).
   uint32_t flags;
@@ -1677,11 +1680,11 @@ typedef struct multicast_create_options {
   void *context;
   /// Told that the first delegate has come (`wanted` is true), or that the last one has gone, in
   /// whatever way: for a source that runs only while someone listens. Called on the thread that has
-  /// caused it, after the change, under no lock; a removal calls it before it waits. Of two changes
-  /// at once, one thread may tell both, or, if they cancel each other out, none. The last call is
-  /// what is so. Inside of it delegates may be added and removed: what that changes is told
-  /// afterwards. The child of a fork is not told what another thread was just telling. (default:
-  /// NULL)
+  /// caused it, after the change, under no lock; a removal calls it before it waits. It never runs
+  /// on two threads at once. Its values alternate, beginning with true. Of two changes at once, one
+  /// thread may tell both, or, if they cancel each other out, none. The last call is what is so. A
+  /// delegate that takes the place of the only one (MULTICAST_UNIQUE) is no change. Inside of it
+  /// delegates may be added and removed: what that changes is told afterwards. (default: NULL)
   void (*interest)(void *context, multicast target, bool wanted);
   /// Called exactly once, after multicast_destroy(), when no call of `interest` runs. Not if the
   /// creation fails. (default: NULL)
@@ -2262,9 +2265,9 @@ MULTICAST_API multicast_status multicast_watch_init(multicast_watch *watch, size
 ///
 /// A multicast that has a watch of its own is watched by that one only. The watch of all is also
 /// that of multicasts that are created later, and of the names of broadcasters. Invocations that
-/// begin after this has returned are watched, with the calls that they queue. The end of a
-/// multicast ends its own watch. If the library was built with USDT probes, tools such as bpftrace
-/// are told of watched calls, too.
+/// begin after this has returned are watched, with the calls that they queue. A call that was
+/// queued before may be watched, too. The end of a multicast ends its own watch. If the library was
+/// built with USDT probes, tools such as bpftrace are told of watched calls, too.
 ///
 /// @param target  The multicast; zero: all.
 /// @param watch   Copied. NULL: no watch from now on.

@@ -33,6 +33,44 @@ TEST(reentry_refuse_is_state_and_calls_nothing) {
   CHECK_TEXT(noted, "a1 b1 a2 b2");
 }
 
+/* In the innermost of 256 calls, the outermost of which is one of a multicast with a policy. */
+typedef struct abyss {
+  multicast policed, plain;
+  int levels, calls;
+  int64_t result, result_of_plain;
+} abyss;
+
+static void descend(void *context, uint32_t event, const void *payload, size_t size) {
+  abyss *a = context;
+  (void)event, (void)payload, (void)size;
+  if (++a->levels < 256) {
+    CHECK_EQ(multicast_invoke(a->plain, 0, NULL, 0), 1);
+  } else if (a->levels == 256) {
+    a->result_of_plain = multicast_invoke(a->plain, 0, NULL, 0);
+    a->result = multicast_invoke(a->policed, 0, NULL, 0);
+  }
+}
+
+static abyss descend_below(multicast_reentry reentry) {
+  abyss a = {create_with_reentry(reentry), multicast_create(), 0, 0, 99, 99};
+  const multicast_delegate d = {descend, &a};
+  add(a.policed, d);
+  add(a.plain, d);
+  CHECK_EQ(multicast_invoke(a.policed, 0, NULL, 0), 1);
+  CHECK_STATUS(a.result_of_plain, MULTICAST_ERROR_LIMIT);
+  return a;
+}
+
+TEST(reentry_policy_comes_before_the_limit_of_nesting) {
+  CHECK_STATUS(descend_below(MULTICAST_REENTRY_RECURSE).result, MULTICAST_ERROR_LIMIT);
+  CHECK_STATUS(descend_below(MULTICAST_REENTRY_REFUSE).result, MULTICAST_ERROR_STATE);
+  {
+    const abyss a = descend_below(MULTICAST_REENTRY_DEFER);
+    CHECK_EQ(a.result, 0);
+    CHECK_EQ(a.levels, 257); /* the deferred one was made */
+  }
+}
+
 static multicast_token stack[4];
 static int64_t depth;
 static void look_at_stack(echo *e) {

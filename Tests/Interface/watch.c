@@ -540,3 +540,20 @@ TEST(statistics_without_memory_are_not_counted) {
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   expect_counted(token, 1, 0, 0);
 }
+
+/* Its delegate is watched from the next call on that is queued, and it comes after that. */
+TEST(watch_may_be_told_of_a_call_that_was_queued_before) {
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_watch given = counting_calls(&w);
+  multicast_token t = add_queued(m, counter(&calls), q);
+  multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  watch(m, &given);
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(q, 0), 2);
+  CHECK_EQ(w.calls, 2);
+  CHECK_OK(multicast_token_statistics(t, &stats));
+  CHECK_EQ(stats.calls, 2);
+  CHECK_EQ(stats.queued, 1);
+}
