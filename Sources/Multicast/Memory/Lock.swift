@@ -62,15 +62,10 @@ struct Lock {
     SpinningLock.forEach { $0.lock() }
   }
 
+  /// In the parent, and in the child: there the thread that has taken them is the only one.
   static func unlockAll() {
     forEach { $0.unlock() }
     SpinningLock.forEach { $0.unlock() }
-  }
-
-  /// Initializes all locks again, in the child of a fork.
-  static func resetAll() {
-    forEach { shims_lock_init($0.mutex) }
-    SpinningLock.forEach { $0.reset() }
   }
 }
 

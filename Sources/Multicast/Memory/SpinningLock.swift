@@ -100,9 +100,6 @@ struct SpinningLock {
     UnsafeMutableRawPointer(event).assumingMemoryBound(to: UInt32.self)
   }
 
-  /// Frees it, in the child of a fork.
-  func reset() { state.pointee.store(0, ordering: .relaxed) }
-
   static func forEach(_ body: (SpinningLock) -> Void) {
     var index: UInt32 = 0
     while index < count {

@@ -100,7 +100,7 @@ enum Process {
 
   /// The child has this thread only. What other threads were calling is not being called any more.
   fileprivate static func didBecomeChild() {
-    Lock.resetAll()
+    Lock.unlockAll()
     Lock.checkFork(holdsAll: false)
     CallerCode.noteProcess()
     Fork.didBecomeChild()

@@ -280,10 +280,6 @@ static inline bool shims_try_lock(pthread_mutex_t *mutex) {
   return pthread_mutex_trylock(mutex) == 0;
 }
 static inline void shims_unlock(pthread_mutex_t *mutex) { pthread_mutex_unlock(mutex); }
-static inline void shims_lock_init(pthread_mutex_t *mutex) {
-  static const pthread_mutex_t ordinary = PTHREAD_MUTEX_INITIALIZER;
-  *mutex = ordinary;
-}
 
 // In a loop that waits for another processor.
 static inline void shims_pause(void) {
