@@ -73,8 +73,9 @@ extern "C" {
  * Failure      A call that fails changes nothing, except where its status says so:
  *              MULTICAST_ERROR_TIMEOUT, and MULTICAST_ERROR_SYSTEM of a removal; a failed add or
  *              invocation runs `release`.
- * Structs      A struct that the caller fills begins with `struct_size`, the caller's sizeof. A
- *              larger struct than the library knows is accepted if the unknown fields are 0, up to
+ * Structs      A struct that the caller fills begins with `struct_size`, the caller's sizeof. All
+ *              zeros but this is the default of every struct, also for callers that cannot use the
+ *              inline functions and macros. A larger struct than the library knows is accepted if the unknown fields are 0, up to
  *              1024 bytes. A struct that the library fills may be as large without that condition:
  *              the unknown fields are set to 0.
  *
@@ -811,7 +812,7 @@ typedef struct multicast_queue {
 /// How a delegate is added. Zero is the default of every field but the first. NULL instead of a
 /// struct means all defaults.
 ///
-/// Fill it with multicast_add_options_default(), multicast_add_options_init() or
+/// Fill it with multicast_add_options_default() or
 /// MULTICAST_ADD_OPTIONS_INIT, then change fields.
 ///
 /// @since 1.0
@@ -888,17 +889,6 @@ static inline multicast_add_options multicast_add_options_default(void) {
   return options;
 }
 
-/// Fills options with their defaults, for callers that cannot use inline functions.
-///
-/// @param options  Where to write; not NULL.
-/// @param size     Bytes at `options`: the caller's sizeof(multicast_add_options), 64 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_add_options_init(multicast_add_options *options,
-                                                          size_t size);
-
 /// What there is to know about a registration: multicast_token_get(), multicast_enumerate().
 ///
 /// @since 1.0
@@ -948,18 +938,6 @@ static inline multicast_registration multicast_registration_default(void) {
   multicast_registration registration = MULTICAST_REGISTRATION_INIT;
   return registration;
 }
-
-/// Fills a struct with zeros and its size, for callers that cannot use inline functions.
-///
-/// @param registration  Where to write; not NULL.
-/// @param size          Bytes at `registration`: the caller's sizeof(multicast_registration), 88
-///                      to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_registration_init(multicast_registration *registration,
-                                                           size_t size);
 
 /// Reads what there is to know about a registration, at one moment.
 ///
@@ -1134,7 +1112,7 @@ enum multicast_overflow_code {
 
 /// How a queue is created. Zero is the default of every field but the first.
 ///
-/// Fill it with multicast_queue_options_default(), multicast_queue_options_init() or
+/// Fill it with multicast_queue_options_default() or
 /// MULTICAST_QUEUE_OPTIONS_INIT.
 ///
 /// @since 1.0
@@ -1187,17 +1165,6 @@ static inline multicast_queue_options multicast_queue_options_default(void) {
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
   return options;
 }
-
-/// Fills options with their defaults, for callers that cannot use inline functions.
-///
-/// @param options  Where to write; not NULL.
-/// @param size     Bytes at `options`: the caller's sizeof(multicast_queue_options), 40 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_queue_options_init(multicast_queue_options *options,
-                                                            size_t size);
 
 /// Creates a queue, for the `queue` of multicast_add_options.
 ///
@@ -1411,17 +1378,6 @@ static inline multicast_queue_stats multicast_queue_stats_default(void) {
   return stats;
 }
 
-/// Fills statistics with zeros and their size, for callers that cannot use inline functions.
-///
-/// @param stats  Where to write; not NULL.
-/// @param size   Bytes at `stats`: the caller's sizeof(multicast_queue_stats), 72 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_queue_stats_init(multicast_queue_stats *stats,
-                                                          size_t size);
-
 /// Reads all statistics of the queue, at one moment.
 ///
 /// @param queue  The queue.
@@ -1456,7 +1412,7 @@ MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
 /// `payload` itself. For a payload that is not plain bytes, or that has owners of its own, set
 /// `copy` and `release`: direct calls get `payload`, queued calls share what `copy` returned.
 ///
-/// Fill it with multicast_invocation_default(), multicast_invocation_init() or
+/// Fill it with multicast_invocation_default() or
 /// MULTICAST_INVOCATION_INIT.
 ///
 /// @since 1.1
@@ -1509,17 +1465,6 @@ static inline multicast_invocation multicast_invocation_default(void) {
   return invocation;
 }
 
-/// Fills a struct with its defaults, for callers that cannot use inline functions.
-///
-/// @param invocation  Where to write; not NULL.
-/// @param size        Bytes at `invocation`: the caller's sizeof(multicast_invocation), 56 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.1
-MULTICAST_API multicast_status multicast_invocation_init(multicast_invocation *invocation,
-                                                         size_t size);
-
 /// What became of an invocation's calls.
 ///
 /// @since 1.1
@@ -1559,16 +1504,6 @@ static inline multicast_outcome multicast_outcome_default(void) {
   multicast_outcome outcome = MULTICAST_OUTCOME_INIT;
   return outcome;
 }
-
-/// Fills a struct with zeros and its size, for callers that cannot use inline functions.
-///
-/// @param outcome  Where to write; not NULL.
-/// @param size     Bytes at `outcome`: the caller's sizeof(multicast_outcome), 48 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.1
-MULTICAST_API multicast_status multicast_outcome_init(multicast_outcome *outcome, size_t size);
 
 /// Invokes a multicast as multicast_invoke() does, and besides hands the payload over, waits for
 /// the queued calls, or reports what became of the calls.
@@ -1644,7 +1579,7 @@ enum multicast_reentry_code {
 /// How a multicast is created. Zero is the default of every field but the first: then it is the
 /// same as by multicast_create().
 ///
-/// Fill it with multicast_create_options_default(), multicast_create_options_init() or
+/// Fill it with multicast_create_options_default() or
 /// MULTICAST_CREATE_OPTIONS_INIT.
 ///
 /// @since 1.1
@@ -1718,17 +1653,6 @@ static inline multicast_create_options multicast_create_options_default(void) {
   return options;
 }
 
-/// Fills options with their defaults, for callers that cannot use inline functions.
-///
-/// @param options  Where to write; not NULL.
-/// @param size     Bytes at `options`: the caller's sizeof(multicast_create_options), 72 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.1
-MULTICAST_API multicast_status multicast_create_options_init(multicast_create_options *options,
-                                                             size_t size);
-
 /// Creates an empty multicast with policies. Every function takes it as any other multicast.
 ///
 /// @param options  How, or NULL for the defaults.
@@ -1753,7 +1677,7 @@ typedef struct multicast_broadcaster {
 
 /// How a broadcaster is created. Zero is the default of every field but the first.
 ///
-/// Fill it with multicast_broadcaster_options_default(), multicast_broadcaster_options_init() or
+/// Fill it with multicast_broadcaster_options_default() or
 /// MULTICAST_BROADCASTER_OPTIONS_INIT.
 ///
 /// @since 1.0
@@ -1784,18 +1708,6 @@ static inline multicast_broadcaster_options multicast_broadcaster_options_defaul
   multicast_broadcaster_options options = MULTICAST_BROADCASTER_OPTIONS_INIT;
   return options;
 }
-
-/// Fills options with their defaults, for callers that cannot use inline functions.
-///
-/// @param options  Where to write; not NULL.
-/// @param size     Bytes at `options`: the caller's sizeof(multicast_broadcaster_options), 16 to
-///                 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_broadcaster_options_init(
-    multicast_broadcaster_options *options, size_t size);
 
 /// Creates a broadcaster. It has a multicast for each name, made at the first use of the name.
 ///
@@ -2030,7 +1942,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
 /// multicast_token_current() and multicast_call_stack() leave such a call out: inside it they
 /// return what they would return around it. The functions must return: no longjmp, no exception.
 ///
-/// Fill it with multicast_transport_default(), multicast_transport_init() or
+/// Fill it with multicast_transport_default() or
 /// MULTICAST_TRANSPORT_INIT.
 ///
 /// @since 1.1
@@ -2081,17 +1993,6 @@ static inline multicast_transport multicast_transport_default(void) {
   multicast_transport transport = MULTICAST_TRANSPORT_INIT;
   return transport;
 }
-
-/// Fills a transport with zeros and its size, for callers that cannot use inline functions.
-///
-/// @param transport  Where to write; not NULL.
-/// @param size       Bytes at `transport`: the caller's sizeof(multicast_transport), 48 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.1
-MULTICAST_API multicast_status multicast_transport_init(multicast_transport *transport,
-                                                        size_t size);
 
 /// Gives a broadcaster a transport, in place of the one that it has; or takes that away.
 ///
@@ -2210,7 +2111,7 @@ MULTICAST_API multicast_status multicast_describe(multicast target, multicast_wr
 /// call at the 256th level of nesting. A watch of all multicasts is also told of the calls of
 /// transports. Their tokens are the library's own: do not pause or remove them.
 ///
-/// Fill it with multicast_watch_default(), multicast_watch_init() or MULTICAST_WATCH_INIT, then
+/// Fill it with multicast_watch_default() or MULTICAST_WATCH_INIT, then
 /// change fields.
 ///
 /// @since 1.1
@@ -2250,16 +2151,6 @@ static inline multicast_watch multicast_watch_default(void) {
   multicast_watch watch = MULTICAST_WATCH_INIT;
   return watch;
 }
-
-/// Fills a watch with its defaults, for callers that cannot use inline functions.
-///
-/// @param watch  Where to write; not NULL.
-/// @param size   Bytes at `watch`: the caller's sizeof(multicast_watch), 48 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.1
-MULTICAST_API multicast_status multicast_watch_init(multicast_watch *watch, size_t size);
 
 /// Sets, replaces or takes away the watch of a multicast, or of all multicasts.
 ///
@@ -2319,17 +2210,6 @@ static inline multicast_token_stats multicast_token_stats_default(void) {
   multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
   return stats;
 }
-
-/// Fills statistics with zeros and their size, for callers that cannot use inline functions.
-///
-/// @param stats  Where to write; not NULL.
-/// @param size   Bytes at `stats`: the caller's sizeof(multicast_token_stats), 48 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.1
-MULTICAST_API multicast_status multicast_token_stats_init(multicast_token_stats *stats,
-                                                          size_t size);
 
 /// Reads what was counted of a registration while a watch was set: all zero if there was none.
 /// A call that finds no memory for its first count is not counted.
@@ -2406,7 +2286,7 @@ MULTICAST_API const char *multicast_status_message(int64_t status);
 
 /// Where the library gets its memory from.
 ///
-/// Fill it with multicast_allocator_default() or multicast_allocator_init(), then set the
+/// Fill it with multicast_allocator_default(), then set the
 /// functions.
 ///
 /// @since 1.0
@@ -2440,17 +2320,6 @@ static inline multicast_allocator multicast_allocator_default(void) {
   multicast_allocator allocator = MULTICAST_ALLOCATOR_INIT;
   return allocator;
 }
-
-/// Fills an allocator with zeros and its size, for callers that cannot use inline functions.
-///
-/// @param allocator  Where to write; not NULL.
-/// @param size       Bytes at `allocator`: the caller's sizeof(multicast_allocator), 32 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.0
-MULTICAST_API multicast_status multicast_allocator_init(multicast_allocator *allocator,
-                                                        size_t size);
 
 /// Sets the functions that the library gets its memory from. Call it before anything is created.
 ///

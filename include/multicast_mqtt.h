@@ -101,7 +101,7 @@ enum multicast_mqtt_state_code {
 
 /// How to connect. Zero is the default of every field but the first two.
 ///
-/// Fill it with multicast_mqtt_options_default(), multicast_mqtt_options_init() or
+/// Fill it with multicast_mqtt_options_default() or
 /// MULTICAST_MQTT_OPTIONS_INIT. Texts are copied.
 ///
 /// @since 1.1
@@ -198,17 +198,6 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
   multicast_mqtt_options options = MULTICAST_MQTT_OPTIONS_INIT;
   return options;
 }
-
-/// Fills options with their defaults, for callers that cannot use inline functions.
-///
-/// @param options  Where to write; not NULL.
-/// @param size     Bytes at `options`: the caller's sizeof(multicast_mqtt_options), 192 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.1
-MULTICAST_API multicast_status multicast_mqtt_options_init(multicast_mqtt_options *options,
-                                                           size_t size);
 
 /* ---- 2. The transport ------------------------------------------------------------------------ */
 
@@ -326,16 +315,6 @@ static inline multicast_mqtt_stats multicast_mqtt_stats_default(void) {
   multicast_mqtt_stats stats = MULTICAST_MQTT_STATS_INIT;
   return stats;
 }
-
-/// Fills statistics with zeros and their size, for callers that cannot use inline functions.
-///
-/// @param stats  Where to write; not NULL.
-/// @param size   Bytes at `stats`: the caller's sizeof(multicast_mqtt_stats), 120 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.1
-MULTICAST_API multicast_status multicast_mqtt_stats_init(multicast_mqtt_stats *stats, size_t size);
 
 /// Reads all statistics of a transport, at one moment.
 ///

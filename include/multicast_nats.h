@@ -86,7 +86,7 @@ enum multicast_nats_state_code {
 
 /// How to connect. Zero is the default of every field but the first and `broadcaster`.
 ///
-/// Fill it with multicast_nats_options_default(), multicast_nats_options_init() or
+/// Fill it with multicast_nats_options_default() or
 /// MULTICAST_NATS_OPTIONS_INIT. Texts are copied.
 ///
 /// @since 1.1
@@ -179,17 +179,6 @@ static inline multicast_nats_options multicast_nats_options_default(void) {
   multicast_nats_options options = MULTICAST_NATS_OPTIONS_INIT;
   return options;
 }
-
-/// Fills options with their defaults, for callers that cannot use inline functions.
-///
-/// @param options  Where to write; not NULL.
-/// @param size     Bytes at `options`: the caller's sizeof(multicast_nats_options), 176 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.1
-MULTICAST_API multicast_status multicast_nats_options_init(multicast_nats_options *options,
-                                                           size_t size);
 
 /* ---- 2. The transport ------------------------------------------------------------------------ */
 
@@ -308,16 +297,6 @@ static inline multicast_nats_stats multicast_nats_stats_default(void) {
   multicast_nats_stats stats = MULTICAST_NATS_STATS_INIT;
   return stats;
 }
-
-/// Fills statistics with zeros and their size, for callers that cannot use inline functions.
-///
-/// @param stats  Where to write; not NULL.
-/// @param size   Bytes at `stats`: the caller's sizeof(multicast_nats_stats), 120 to 1024.
-/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or another size; nothing written.
-///
-/// Cost:      O(size).
-/// @since 1.1
-MULTICAST_API multicast_status multicast_nats_stats_init(multicast_nats_stats *stats, size_t size);
 
 /// Reads all statistics of a transport, at one moment.
 ///

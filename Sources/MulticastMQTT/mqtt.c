@@ -28,14 +28,6 @@ static bool start(void) { return mosquitto_lib_init() == MOSQ_ERR_SUCCESS; }
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-multicast_status multicast_mqtt_options_init(multicast_mqtt_options *options, size_t size) {
-  return struct_init(options, size, OPTIONS_SIZE);
-}
-
-multicast_status multicast_mqtt_stats_init(multicast_mqtt_stats *stats, size_t size) {
-  return struct_init(stats, size, STATS_SIZE);
-}
-
 /* Copies what this version knows. False: it cannot be read. */
 static bool read_options(multicast_mqtt_options *to, const multicast_mqtt_options *from) {
   const uint32_t flags = MULTICAST_MQTT_TLS | MULTICAST_MQTT_TLS_ANY_HOST |

@@ -45,14 +45,6 @@ static bool start(void) {
 
 /* ---- Options --------------------------------------------------------------------------------- */
 
-multicast_status multicast_nats_options_init(multicast_nats_options *options, size_t size) {
-  return struct_init(options, size, OPTIONS_SIZE);
-}
-
-multicast_status multicast_nats_stats_init(multicast_nats_stats *stats, size_t size) {
-  return struct_init(stats, size, STATS_SIZE);
-}
-
 /* Copies what this version knows. False: it cannot be read. */
 static bool read_options(multicast_nats_options *to, const multicast_nats_options *from) {
   const uint32_t flags = MULTICAST_NATS_TLS | MULTICAST_NATS_REFUSE_OFFLINE;

@@ -12,15 +12,6 @@ static uint32_t size_of(const void *from, size_t least) {
   return size < least || size > STRUCT_MAX_SIZE ? 0 : size;
 }
 
-multicast_status struct_init(void *to, size_t size, size_t least) {
-  uint32_t written = (uint32_t)size;
-  if (to == NULL || size < least || size > STRUCT_MAX_SIZE)
-    return MULTICAST_ERROR_INVALID_ARGUMENT;
-  memset(to, 0, size);
-  memcpy(to, &written, sizeof written);
-  return MULTICAST_OK;
-}
-
 bool struct_read(void *to, const void *from, size_t size) {
   const unsigned char *bytes = from;
   uint32_t whole = size_of(from, size);

@@ -8,8 +8,6 @@
 #endif
 #include <multicast.h>
 
-/* Zeros and the size. `least` is the size in the first version. */
-multicast_status struct_init(void *to, size_t size, size_t least);
 /* Copies what this version knows: `size` bytes, as many as in the first version. False: it cannot
  * be read. */
 bool struct_read(void *to, const void *from, size_t size);

@@ -94,78 +94,6 @@ static int64_t call_set_allocator(world *w) {
   return 0;
 }
 
-static int64_t call_options_init(world *w) {
-  multicast_add_options options;
-  (void)w;
-  return multicast_add_options_init(&options, sizeof options);
-}
-
-static int64_t call_allocator_init(world *w) {
-  multicast_allocator allocator;
-  (void)w;
-  return multicast_allocator_init(&allocator, sizeof allocator);
-}
-
-static int64_t call_queue_options_init(world *w) {
-  multicast_queue_options options;
-  (void)w;
-  return multicast_queue_options_init(&options, sizeof options);
-}
-
-static int64_t call_queue_stats_init(world *w) {
-  multicast_queue_stats stats;
-  (void)w;
-  return multicast_queue_stats_init(&stats, sizeof stats);
-}
-
-static int64_t call_transport_init(world *w) {
-  multicast_transport transport;
-  (void)w;
-  return multicast_transport_init(&transport, sizeof transport);
-}
-
-static int64_t call_broadcaster_options_init(world *w) {
-  multicast_broadcaster_options options;
-  (void)w;
-  return multicast_broadcaster_options_init(&options, sizeof options);
-}
-
-static int64_t call_watch_init(world *w) {
-  multicast_watch watch;
-  (void)w;
-  return multicast_watch_init(&watch, sizeof watch);
-}
-
-static int64_t call_token_stats_init(world *w) {
-  multicast_token_stats stats;
-  (void)w;
-  return multicast_token_stats_init(&stats, sizeof stats);
-}
-
-static int64_t call_invocation_init(world *w) {
-  multicast_invocation invocation;
-  (void)w;
-  return multicast_invocation_init(&invocation, sizeof invocation);
-}
-
-static int64_t call_outcome_init(world *w) {
-  multicast_outcome outcome;
-  (void)w;
-  return multicast_outcome_init(&outcome, sizeof outcome);
-}
-
-static int64_t call_create_options_init(world *w) {
-  multicast_create_options options;
-  (void)w;
-  return multicast_create_options_init(&options, sizeof options);
-}
-
-static int64_t call_registration_init(world *w) {
-  multicast_registration registration;
-  (void)w;
-  return multicast_registration_init(&registration, sizeof registration);
-}
-
 /* ---- Multicast ------------------------------------------------------------------------------- */
 
 /* Each creation that fails says why. */
@@ -1277,19 +1205,6 @@ const function functions[] = {
     {"multicast_status_name", "", TAKES_NONE, 1, false, call_status_name, NULL},
     {"multicast_status_message", "", TAKES_NONE, 1, false, call_status_message, NULL},
     {"multicast_set_allocator", "", TAKES_NONE, 1, false, call_set_allocator, NULL},
-    {"multicast_add_options_init", "", TAKES_NONE, 1, false, call_options_init, NULL},
-    {"multicast_allocator_init", "", TAKES_NONE, 1, false, call_allocator_init, NULL},
-    {"multicast_queue_options_init", "", TAKES_NONE, 1, false, call_queue_options_init, NULL},
-    {"multicast_queue_stats_init", "", TAKES_NONE, 1, false, call_queue_stats_init, NULL},
-    {"multicast_broadcaster_options_init", "", TAKES_NONE, 1, false,
-     call_broadcaster_options_init, NULL},
-    {"multicast_transport_init", "", TAKES_NONE, 1, false, call_transport_init, NULL},
-    {"multicast_invocation_init", "", TAKES_NONE, 1, false, call_invocation_init, NULL},
-    {"multicast_outcome_init", "", TAKES_NONE, 1, false, call_outcome_init, NULL},
-    {"multicast_watch_init", "", TAKES_NONE, 1, false, call_watch_init, NULL},
-    {"multicast_token_stats_init", "", TAKES_NONE, 1, false, call_token_stats_init, NULL},
-    {"multicast_create_options_init", "", TAKES_NONE, 1, false, call_create_options_init, NULL},
-    {"multicast_registration_init", "", TAKES_NONE, 1, false, call_registration_init, NULL},
 
     {"multicast_create", "", FAILS, 80, true, call_create, unmake_multicast},
     {"multicast_create_with", "", FAILS, 80, true, call_create_with, unmake_multicast},

@@ -71,27 +71,6 @@ TEST(broadcaster_options_with_a_queue_that_is_none_create_none) {
   CHECK(multicast_broadcaster_create(&options).id != 0);
 }
 
-TEST(broadcaster_options_init_fills_in_defaults_and_refuses_other_sizes) {
-  union {
-    multicast_broadcaster_options options;
-    unsigned char bytes[256];
-  } newer;
-  multicast_broadcaster_options inlined = multicast_broadcaster_options_default();
-  memset(&newer, 0xFF, sizeof newer);
-  CHECK_STATUS(multicast_broadcaster_options_init(&newer.options, 15),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_broadcaster_options_init(&newer.options, 1025),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_broadcaster_options_init(NULL, 16), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_EQ(newer.options.struct_size, UINT32_MAX);
-  CHECK_OK(multicast_broadcaster_options_init(&newer.options, sizeof newer.options));
-  CHECK(memcmp(&newer.options, &inlined, sizeof inlined) == 0);
-  CHECK_OK(multicast_broadcaster_options_init(&newer.options, 200));
-  CHECK_EQ(newer.options.struct_size, 200);
-  CHECK_EQ(newer.bytes[199], 0);
-  CHECK_EQ(newer.bytes[200], 0xFF);
-}
-
 TEST(broadcaster_options_are_read_during_the_call_only) {
   multicast_broadcaster_options options = multicast_broadcaster_options_default();
   multicast_broadcaster b;

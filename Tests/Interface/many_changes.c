@@ -369,15 +369,12 @@ static bool stop_at_third(void *context, const multicast_delegate *d) {
 TEST(every_kind_of_invocation_works_in_a_fenced_multicast) {
   multicast m = invoked_by_two(4);
   multicast_queue q = queue_with(8, MULTICAST_OVERFLOW_REFUSE);
-  multicast_invocation options;
-  multicast_add_options once, filtered;
+  multicast_invocation options = MULTICAST_INVOCATION_INIT;
+  multicast_add_options once = MULTICAST_ADD_OPTIONS_INIT, filtered = MULTICAST_ADD_OPTIONS_INIT;
   multicast_token token, paused;
   int visits = 0, calls = 0, queued = 0;
-  multicast_add_options_init(&once, sizeof once);
   once.flags = MULTICAST_ONCE;
-  multicast_add_options_init(&filtered, sizeof filtered);
   filtered.events = 2;
-  multicast_invocation_init(&options, sizeof options);
   count_membarriers();
   change_until_fenced(m);
   CHECK_EQ(multicast_visit(m, stop_at_third, &visits), 3);

@@ -26,19 +26,6 @@ TEST(create_with_defaults_or_null_is_as_create) {
   CHECK_OK(multicast_destroy(n));
 }
 
-TEST(create_with_fills_options_with_defaults) {
-  multicast_create_options a = multicast_create_options_default(), b;
-  multicast_create_options initialized = MULTICAST_CREATE_OPTIONS_INIT;
-  memset(&b, 0xFF, sizeof b);
-  CHECK_OK(multicast_create_options_init(&b, sizeof b));
-  CHECK_EQ(memcmp(&a, &b, sizeof a), 0);
-  CHECK_EQ(memcmp(&a, &initialized, sizeof a), 0);
-  CHECK_EQ(a.struct_size, sizeof a);
-  CHECK_STATUS(multicast_create_options_init(NULL, sizeof b), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_create_options_init(&b, sizeof b - 1), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_create_options_init(&b, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);
-}
-
 TEST(create_with_invalid_options_is_invalid_argument) {
   multicast_create_options options;
   struct {

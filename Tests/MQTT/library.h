@@ -13,9 +13,7 @@ typedef multicast_mqtt_state transport_state;
 #define transport_flush multicast_mqtt_flush
 #define transport_get_stats multicast_mqtt_get_stats
 #define transport_options_default multicast_mqtt_options_default
-#define transport_options_init multicast_mqtt_options_init
 #define transport_stats_default multicast_mqtt_stats_default
-#define transport_stats_init multicast_mqtt_stats_init
 #define TRANSPORT_OPTIONS_INIT MULTICAST_MQTT_OPTIONS_INIT
 #define TRANSPORT_STATS_INIT MULTICAST_MQTT_STATS_INIT
 #define TRANSPORT_CONNECTED MULTICAST_MQTT_CONNECTED

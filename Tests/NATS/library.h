@@ -13,9 +13,7 @@ typedef multicast_nats_state transport_state;
 #define transport_flush multicast_nats_flush
 #define transport_get_stats multicast_nats_get_stats
 #define transport_options_default multicast_nats_options_default
-#define transport_options_init multicast_nats_options_init
 #define transport_stats_default multicast_nats_stats_default
-#define transport_stats_init multicast_nats_stats_init
 #define TRANSPORT_OPTIONS_INIT MULTICAST_NATS_OPTIONS_INIT
 #define TRANSPORT_STATS_INIT MULTICAST_NATS_STATS_INIT
 #define TRANSPORT_CONNECTED MULTICAST_NATS_CONNECTED

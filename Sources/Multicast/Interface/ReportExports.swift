@@ -15,20 +15,6 @@ public func multicast_token_statistics(
   Tally.read(token.handle, into: out).code
 }
 
-@_cdecl("multicast_watch_init") @implementation
-public func multicast_watch_init(
-  _ watch: UnsafeMutablePointer<multicast_watch>?, _ size: Int
-) -> multicast_status {
-  StructSize.initialize(watch, size, smallest: StructSize.watch).code
-}
-
-@_cdecl("multicast_token_stats_init") @implementation
-public func multicast_token_stats_init(
-  _ stats: UnsafeMutablePointer<multicast_token_stats>?, _ size: Int
-) -> multicast_status {
-  StructSize.initialize(stats, size, smallest: StructSize.tokenStats).code
-}
-
 @_cdecl("multicast_dump") @implementation
 public func multicast_dump(
   _ writer: multicast_writer?, _ context: UnsafeMutableRawPointer?

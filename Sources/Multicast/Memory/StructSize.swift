@@ -62,14 +62,4 @@ enum StructSize {
     let size = Int(given.load(as: UInt32.self))
     return size >= smallest && size <= largest
   }
-
-  /// Fills a caller's struct with zeros, and writes its size.
-  static func initialize(
-    _ given: UnsafeMutableRawPointer?, _ size: Int, smallest: Int
-  ) -> Status {
-    guard let given, size >= smallest, size <= largest else { return .invalidArgument }
-    shims_zero(given, size)
-    given.storeBytes(of: UInt32(truncatingIfNeeded: size), as: UInt32.self)
-    return .ok
-  }
 }

@@ -299,11 +299,6 @@ static void call_stack(size_t size) {
   (void)size;
   CHECK(multicast_invoke(target, 0, NULL, 0) == 1);
 }
-static void initialize(size_t size) {
-  static uint64_t bytes[128];
-  for (int i = 0; i < 64; i++)
-    CHECK(multicast_add_options_init((void *)bytes, size) == MULTICAST_OK);
-}
 static void make_vacant(size_t size) {
   make(size);
   CHECK(multicast_remove_all(target) == (int64_t)size);
