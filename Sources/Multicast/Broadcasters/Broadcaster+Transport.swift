@@ -101,7 +101,7 @@ extension Broadcaster {
     return Transport.call(
       Handle(transport.id),
       Transport.Call(function: isWanted ? .subscribe : .unsubscribe, name: name), &owned)
-      ?? Status.invalidHandle.code
+      ?? Status.invalidHandle.rawValue
   }
 
   private static let forget: RegistrationDetails.Release = { text in

@@ -25,7 +25,7 @@ public func multicast_set_allocator(
     allocator.pointee.flags == 0, let allocate = allocator.pointee.allocate,
     let deallocate = allocator.pointee.deallocate
   else { return Status.invalidArgument.code }
-  return Process.replaceAllocator(allocator.pointee.context, allocate, deallocate).code
+  return Start.replaceAllocator(allocator.pointee.context, allocate, deallocate).code
 }
 
 @_cdecl("multicast_trim") @implementation

@@ -1,46 +1,10 @@
 import MulticastShims
 import Synchronization
 
-/// The start of the library, the end of threads, and fork.
+/// The end of threads, and fork.
 enum Process {
-  nonisolated(unsafe) private static var isStarted = false  // guarded by the slab lock
-
-  /// Replaces libc's allocator, before anything is allocated.
-  static func replaceAllocator(
-    _ context: UnsafeMutableRawPointer?, _ allocate: @escaping Allocator.Allocate,
-    _ deallocate: @escaping Allocator.Deallocate
-  ) -> Status {
-    Lock.slabs.lock()
-    defer { Lock.slabs.unlock() }
-    if isStarted { return .state }
-    Allocator.replace(context: context, allocate: allocate, deallocate: deallocate)
-    return .ok
-  }
-
-  /// Called under the slab lock, before the first slab is added: nothing can be invoked before.
-  static func start() -> Bool {
-    isStarted || startOnce()
-  }
-
-  @inline(never)
-  private static func startOnce() -> Bool {
-    CallerCode.noteProcess()
-    Fence.start()
-    guard shims_exit_key_init(threadDidEnd) else {
-      return false
-    }
-    // Again, if there was no memory for it when the library was loaded.
-    guard shims_watch_fork() else {
-      shims_exit_key_destroy()
-      return false
-    }
-    isStarted = true
-    return true
-  }
-
   /// The thread may have ended inside a call. Then this withdraws its frames.
-  private static let threadDidEnd: @convention(c) (UnsafeMutableRawPointer?) -> Void = { block in
-    guard let block else { return }
+  fileprivate static func threadDidEnd(_ block: UnsafeMutableRawPointer) {
     Lock.checkNoneIsHeld()
     CallerCode.checkNoReleaseRuns()
     let record = ThreadRecord(block.assumingMemoryBound(to: ThreadRecord.Storage.self))
@@ -125,6 +89,11 @@ enum Process {
     Policies.tellAllInChild()
     Broadcaster.forgetDestroyersInChild()
   }
+}
+
+@_cdecl("shims_thread_did_end") @implementation
+public func shims_thread_did_end(_ block: UnsafeMutableRawPointer?) {
+  if let block { Process.threadDidEnd(block) }
 }
 
 @_cdecl("shims_before_fork") @implementation

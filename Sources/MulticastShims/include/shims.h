@@ -470,9 +470,12 @@ static inline uint64_t shims_get_process_id(void) { return (uint64_t)syscall(SYS
 
 extern SHIMS_HIDDEN pthread_key_t shims_exit_key;
 
-// `at_exit` is called on each thread that ends, with what that thread gave to shims_watch_exit().
-static inline bool shims_exit_key_init(void (*at_exit)(void *)) {
-  return pthread_key_create(&shims_exit_key, at_exit) == 0;
+// Called on each thread that ends, with what that thread gave to shims_watch_exit(). Defined in
+// Swift.
+SHIMS_HIDDEN void shims_thread_did_end(void *record);
+
+static inline bool shims_exit_key_init(void) {
+  return pthread_key_create(&shims_exit_key, shims_thread_did_end) == 0;
 }
 static inline void shims_exit_key_destroy(void) { pthread_key_delete(shims_exit_key); }
 static inline bool shims_watch_exit(void *record) {

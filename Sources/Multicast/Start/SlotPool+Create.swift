@@ -12,7 +12,7 @@ extension SlotPool {
   ) throws(Status) -> Handle {
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
-    guard Process.start() else { throw .outOfMemory }
+    guard Start.ensure() else { throw .outOfMemory }
     let (index, slot) = try take()
     return Self.occupy(index, slot, kind, initialize)
   }
