@@ -6,7 +6,6 @@ extension Broadcaster {
   /// yet.
   ///
   /// Takes no lock, unless there is no memory for a record of the calling thread.
-  @inline(never)
   @_optimize(speed)
   func find(_ name: Name) throws(Status) -> Handle {
     if let thread = ThreadRecord.current { return try find(name, on: thread) }
@@ -50,7 +49,6 @@ extension Broadcaster {
     return found
   }
 
-  @inline(never)
   private func makeLocked(_ name: Name) throws(Status) -> Handle {
     try withLock { () throws(Status) in try make(name) }
   }
@@ -66,7 +64,6 @@ extension Broadcaster {
   }
 
   /// The next multicast of a name, after one that a caller has destroyed.
-  @inline(never)
   private func replace(_ old: Multicast, of name: Name) throws(Status) -> Handle {
     // This lock is taken before that of the names.
     old.stripe.lock()
@@ -86,7 +83,6 @@ extension Broadcaster {
   }
 
   /// Runs a body under the names' lock, if the broadcaster still exists.
-  @inline(__always)
   func withLock<Result>(_ body: () throws(Status) -> Result) throws(Status) -> Result {
     Lock.names.lock()
     defer { Lock.names.unlock() }

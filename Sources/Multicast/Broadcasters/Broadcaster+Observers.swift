@@ -64,7 +64,6 @@ extension Broadcaster {
   /// transport.
   ///
   /// - Returns: how many were called or queued, or the number of a status.
-  @inline(never)
   static func deliver(
     _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation
   ) -> Int64 {

@@ -4,12 +4,12 @@ import Synchronization
 extension Broadcaster {
   /// Acquire: pairs with `exchangeTransport`. The caller looks afterwards whether the broadcaster
   /// is the occupant of its slot.
-  @inline(__always) private var transport: Handle {
+  private var transport: Handle {
     storage.pointee.transport.load(ordering: .acquiring)  // order: default
   }
 
   /// Whether the broadcaster, or the next occupant of its slot, has a transport.
-  @inline(__always) var hasTransport: Bool { !transport.isNone }
+  var hasTransport: Bool { !transport.isNone }
 
   /// The names' lock is held.
   func exchangeTransport(for transport: Handle) -> Handle {
@@ -47,7 +47,6 @@ extension Broadcaster {
 
   /// Makes the multicasts of all names tell of their observers from now on, also those of names to
   /// come; or makes them tell now.
-  @inline(never)
   private func visitNames(isTelling: Bool) throws(Status) {
     var table: NameTable? = nil
     var index = 0
@@ -79,7 +78,6 @@ extension Broadcaster {
   }
 
   /// - Parameter text: A copy of the name.
-  @inline(never)
   private func observe(
     _ multicast: Multicast, _ text: UnsafeMutableRawPointer
   ) throws(Status) {
@@ -116,7 +114,6 @@ extension Broadcaster {
   ///   - count: The result so far.
   ///   - owned: What the call is to retain.
   /// - Returns: the result of the notification.
-  @inline(never)
   static func publish(
     _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation,
     after count: Int64, _ owned: inout Payload?

@@ -23,7 +23,7 @@ struct Broadcaster {
     let isObserved: Atomic<Bool>
   }
 
-  @inline(__always) static var pool: SlotPool {
+  static var pool: SlotPool {
     .broadcasters(stride: MemoryLayout<Storage>.stride)
   }
 
@@ -38,15 +38,15 @@ struct Broadcaster {
   }
 
   /// Acquire: pairs with the release in `create`.
-  @inline(__always) var isCurrent: Bool {
+  var isCurrent: Bool {
     storage.pointee.header.id.load(ordering: .acquiring) == handle  // order: occupant
   }
 
   /// What a frame of a look-up in this broadcaster is about.
-  @inline(__always) var target: Target { .lookUp(storage) }
+  var target: Target { .lookUp(storage) }
 
   /// The current names. Acquire: pairs with the release of `setTable`.
-  @inline(__always) var table: NameTable? {
+  var table: NameTable? {
     storage.pointee.table.load(ordering: .acquiring).map { NameTable($0) }  // order: table
   }
 

@@ -6,7 +6,6 @@ enum InvocationTarget {
   case name(UnsafePointer<CChar>?, of: Handle)
 
   /// - Returns: how many were called or queued, or the number of a status.
-  @inline(never)
   func invoke(
     _ given: UnsafePointer<multicast_invocation>?, _ out: UnsafeMutablePointer<multicast_outcome>?
   ) -> Int64 {
@@ -29,7 +28,6 @@ enum InvocationTarget {
   }
 
   /// A multicast without policies, or nil if there is no such name.
-  @inline(__always)
   private func find() throws(Status) -> Multicast? {
     switch self {
     case .multicast(let handle):
@@ -41,7 +39,6 @@ enum InvocationTarget {
   }
 
   /// - Returns: the result of the invocation.
-  @inline(__always)
   private func publish(
     _ invocation: Invocation, after result: Int64, _ owned: inout Payload?
   ) -> Int64 {

@@ -22,7 +22,6 @@ struct Name {
   }
 
   /// - Returns: a copy of the bytes, with a NUL.
-  @inline(never)
   func copy() throws(Status) -> UnsafeMutableRawPointer {
     guard let text = Allocator.allocate(size: length + 1, alignment: 1) else { throw .outOfMemory }
     shims_copy(text, bytes, length)
@@ -81,7 +80,6 @@ struct KnownName {
   private let address: UnsafeMutableRawPointer
   private let handle: UnsafeMutablePointer<Atomic<Handle>>
 
-  @inline(__always)
   init(at address: UnsafeMutableRawPointer, _ handle: UnsafeMutablePointer<Atomic<Handle>>) {
     self.address = address
     self.handle = handle
@@ -94,14 +92,14 @@ struct KnownName {
     shims_copy(address + bytesOffset, name.bytes, name.length)
   }
 
-  @inline(__always) var name: Name {
+  var name: Name {
     let length = address.load(as: UInt8.self)
     return Name(bytes: address + Self.bytesOffset, length: Int(length))
   }
 
   /// Acquire and release: a thread that finds the handle finds the multicast. It is replaced if the
   /// caller has destroyed the multicast.
-  @inline(__always) var multicast: Handle {
+  var multicast: Handle {
     get { handle.pointee.load(ordering: .acquiring) }  // order: table
     nonmutating set { handle.pointee.store(newValue, ordering: .releasing) }
   }

@@ -2,7 +2,6 @@ import Synchronization
 
 extension NameTable {
   /// Each name is found, and counted. The names' lock is held.
-  @inline(__always)
   func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       check(Check(file, line))
@@ -10,7 +9,6 @@ extension NameTable {
   }
 
   #if MULTICAST_INTERNAL_CHECKS
-    @inline(never)
     private func check(_ check: Check) {
       let size = UInt64(self.size)
       check.that(size & (size - 1) == 0, "a size is a power of two", size)

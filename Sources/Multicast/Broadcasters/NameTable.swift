@@ -30,11 +30,11 @@ struct NameTable {
     let address: UnsafeMutableRawPointer
 
     /// A tag from the hash (32 bits), and where the name is: chunk (16) and offset (16). 0: empty.
-    @inline(__always) var word: UnsafeMutablePointer<Atomic<UInt64>> {
+    var word: UnsafeMutablePointer<Atomic<UInt64>> {
       address.assumingMemoryBound(to: Atomic<UInt64>.self)
     }
 
-    @inline(__always) var multicast: UnsafeMutablePointer<Atomic<Handle>> {
+    var multicast: UnsafeMutablePointer<Atomic<Handle>> {
       (address + 8).assumingMemoryBound(to: Atomic<Handle>.self)
     }
   }
@@ -46,27 +46,27 @@ struct NameTable {
 
   let header: UnsafeMutablePointer<Header>
 
-  @inline(__always) init(_ header: UnsafeMutablePointer<Header>) { self.header = header }
+  init(_ header: UnsafeMutablePointer<Header>) { self.header = header }
 
   var size: Int { Int(header.pointee.mask) / Place.stride + 1 }
 
   /// As many chunks as are needed if all names have the maximal length.
-  @inline(__always) private static func chunkLimit(_ size: Int) -> Int { size / 224 + 8 }
+  private static func chunkLimit(_ size: Int) -> Int { size / 224 + 8 }
 
-  @inline(__always) private var places: UnsafeMutableRawPointer {
+  private var places: UnsafeMutableRawPointer {
     UnsafeMutableRawPointer(header) + Self.headerSize
   }
 
-  @inline(__always) private func place(_ offset: UInt64) -> Place {
+  private func place(_ offset: UInt64) -> Place {
     Place(address: places + Int(truncatingIfNeeded: offset))
   }
 
   /// The offset of the place behind another one; of the first, behind the last.
-  @inline(__always) private func next(after offset: UInt64) -> UInt64 {
+  private func next(after offset: UInt64) -> UInt64 {
     (offset &+ UInt64(Place.stride)) & header.pointee.mask
   }
 
-  @inline(__always) private var chunks: UnsafeMutablePointer<UnsafeMutableRawPointer?> {
+  private var chunks: UnsafeMutablePointer<UnsafeMutableRawPointer?> {
     let last = place(header.pointee.mask).address
     return (last + Place.stride).assumingMemoryBound(to: UnsafeMutableRawPointer?.self)
   }
@@ -148,7 +148,7 @@ struct NameTable {
   /// The tag tells most names apart without reading them. The index is from the low bits.
   private static let tagMask: UInt64 = 0xFFFF_FFFF_0000_0000
 
-  @inline(__always) private func name(_ word: UInt64, _ place: Place) -> KnownName {
+  private func name(_ word: UInt64, _ place: Place) -> KnownName {
     let (chunk, offset) = (Int(word >> 16 & 0xFFFF), Int(word & 0xFFFF))
     return KnownName(at: chunks[chunk].unsafelyUnwrapped + offset, place.multicast)
   }

@@ -67,7 +67,6 @@ enum Transport {
   ///
   /// - Parameter owned: What the frame of the call is to retain.
   /// - Returns: its status, or why it was not called; nil if the transport is detached.
-  @inline(never)
   static func call(_ handle: Handle, _ call: Call, _ owned: inout Payload?) -> multicast_status? {
     guard let multicast = Multicast(slotOf: handle) else { return nil }
     var call = call

@@ -66,7 +66,6 @@ private func addSlowly(
   return add(&delegate, 1, to: target, options, out)
 }
 
-@inline(never)
 private func add(
   _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int, to target: multicast,
   _ given: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?

@@ -30,7 +30,6 @@ public func multicast_visit_undo(
 // What an operation does that is usually done with a multicast without policies. Not inlined: that
 // operation is not longer for it.
 
-@inline(never)
 func invokeGoverned(
   _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int, _ target: multicast
 ) -> Int64 {
@@ -40,7 +39,6 @@ func invokeGoverned(
   return target.invokeGoverned(options, &owned, &outcome)
 }
 
-@inline(never)
 func visitGoverned(
   _ target: multicast, _ visitor: multicast_visitor?, _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
@@ -49,7 +47,6 @@ func visitGoverned(
   return target.visit(Visit(visitor: visitor, context: context), orUndo: nil)
 }
 
-@inline(never)
 func destroyGoverned(_ target: multicast, _ timeout: Timeout = .unlimited) -> multicast_status {
   code { () throws(Status) in try find(target).destroySlowly(timeout).status }
 }

@@ -34,7 +34,6 @@ public func multicast_describe(
 }
 
 /// Has a text made, with its buffer on the stack.
-@inline(__always)
 private func writing(
   _ writer: multicast_writer?, _ context: UnsafeMutableRawPointer?, _ make: (Text) -> Status
 ) -> multicast_status {

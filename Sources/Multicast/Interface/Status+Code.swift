@@ -6,13 +6,11 @@ extension Status {
 }
 
 /// The status of an operation, whether it is returned or thrown.
-@inline(__always)
 func code(_ operation: () throws(Status) -> Status) -> multicast_status {
   do throws(Status) { return try operation().code } catch { return error.code }
 }
 
 /// The result of an operation that counts, or the status that it throws.
-@inline(never)
 func counting(_ operation: () throws(Status) -> Int) -> Int64 {
   do throws(Status) { return Int64(try operation()) } catch { return error.count }
 }
@@ -33,7 +31,6 @@ func counting(
 }
 
 /// The handle that an operation creates, or 0. `multicast_create_error` then has the reason.
-@inline(__always)
 func creating(_ operation: () throws(Status) -> Handle) -> UInt64 {
   do throws(Status) {
     let handle = try operation()
@@ -46,14 +43,13 @@ func creating(_ operation: () throws(Status) -> Handle) -> UInt64 {
 }
 
 /// The multicast of a handle, which may be stale.
-@inline(never)
 func find(_ target: multicast) throws(Status) -> Multicast {
   guard let multicast = Multicast(slotOf: target.handle) else { throw .invalidHandle }
   return multicast
 }
 
-extension multicast { @inline(__always) var handle: Handle { Handle(id) } }
-extension multicast_token { @inline(__always) var handle: Token { Token(id) } }
-extension multicast_lifetime { @inline(__always) var handle: Handle { Handle(id) } }
-extension multicast_queue { @inline(__always) var handle: Handle { Handle(id) } }
-extension multicast_broadcaster { @inline(__always) var handle: Handle { Handle(id) } }
+extension multicast { var handle: Handle { Handle(id) } }
+extension multicast_token { var handle: Token { Token(id) } }
+extension multicast_lifetime { var handle: Handle { Handle(id) } }
+extension multicast_queue { var handle: Handle { Handle(id) } }
+extension multicast_broadcaster { var handle: Handle { Handle(id) } }

@@ -14,7 +14,7 @@ protocol Call {
 
 /// `multicast_invoke`: calls the function.
 extension Invocation: Call {
-  @inline(__always) func callAsFunction(
+  func callAsFunction(
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
   ) -> Bool {
     Lock.checkNoneIsHeld()
@@ -22,7 +22,7 @@ extension Invocation: Call {
     return true
   }
 
-  @inline(__always) var details: AnyCall.Details {
+  var details: AnyCall.Details {
     AnyCall.Details(invocation: self, visit: nil, dispatch: nil)
   }
 }
@@ -32,7 +32,7 @@ struct Visit: Call {
   let visitor: multicast_visitor
   let context: UnsafeMutableRawPointer?
 
-  @inline(__always) func callAsFunction(
+  func callAsFunction(
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
   ) -> Bool {
     var delegate = multicast_delegate(function: function, context: context)
@@ -40,7 +40,7 @@ struct Visit: Call {
     return visitor(self.context, &delegate)
   }
 
-  @inline(__always) var details: AnyCall.Details {
+  var details: AnyCall.Details {
     AnyCall.Details(
       invocation: Invocation(event: 0, payload: nil, size: 0), visit: self, dispatch: nil)
   }
@@ -62,19 +62,17 @@ struct AnyCall: Call {
   var details: Details { pointer.pointee }
 
   /// - Parameter body: Does not keep the call.
-  @inline(__always)
   static func with<C: Call, Result>(_ call: C, _ body: (AnyCall) -> Result) -> Result {
     var details = call.details
     return with(&details, body)
   }
 
-  @inline(__always)
   static func with<Result>(_ details: inout Details, _ body: (AnyCall) -> Result) -> Result {
     withUnsafePointer(to: &details) { body(AnyCall(pointer: $0)) }
   }
 
   /// Whether calls of delegates that were added with a queue are queued.
-  @inline(__always) var isQueued: Bool { pointer.pointee.visit == nil }
+  var isQueued: Bool { pointer.pointee.visit == nil }
 
   /// Whether a delegate is called that does not want every call.
   func wants(_ details: UnsafeMutablePointer<RegistrationDetails>) -> Bool {

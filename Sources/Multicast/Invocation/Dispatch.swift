@@ -21,7 +21,6 @@ struct Dispatch {
   }
 
   /// Queues a call.
-  @inline(never)
   mutating func append(_ token: Token, to queue: Queue, _ frame: Frame) -> Queue.Outcome {
     var outcome = Queue.Outcome.refused
     if needsPayload && !preparePayload(for: queue, frame) {
@@ -70,7 +69,6 @@ struct Dispatch {
   }
 
   /// - Returns: nil if out of memory.
-  @inline(never)
   static func makePayload(_ options: InvocationOptions, _ hasNoCopy: inout Bool) -> Payload? {
     let (payload, size) = (options.invocation.payload, options.invocation.size)
     guard let copy = options.copy else {

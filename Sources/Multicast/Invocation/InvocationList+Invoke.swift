@@ -36,7 +36,7 @@ extension InvocationList {
 
   /// Behind the last entry. Acquire: pairs with `publish`. Entries that are added from here on are
   /// not called.
-  @inline(__always) private var end: UnsafeMutablePointer<Entry> {
+  private var end: UnsafeMutablePointer<Entry> {
     let count = Int(header.count.load(ordering: .acquiring))  // order: entries
     return shims_keep(address + count).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
   }
@@ -54,7 +54,6 @@ extension InvocationList {
   }
 
   /// The loop of a watched invocation.
-  @inline(never)
   private func invokeWatched(_ call: AnyCall, in frame: Frame) -> Int64 {
     // Read once: the multicast may be destroyed meanwhile.
     let multicast = Multicast(frame.target).handle.rawValue
@@ -85,7 +84,6 @@ extension InvocationList {
   }
 
   /// The same as `callSpecial`, with full fences.
-  @inline(never)
   static func callWatched(
     _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame
   ) -> Outcome {
@@ -127,7 +125,6 @@ extension InvocationList {
   /// The loop of a fenced invocation. A full fence is expensive, so there is one for each delegate:
   /// the hazard of the next delegate replaces that of the last one, and is followed by a look at
   /// the states of both.
-  @inline(never)
   @_optimize(speed)
   private func invokeFenced(_ call: AnyCall, in frame: Frame) -> Int64 {
     let end = self.end
@@ -160,7 +157,6 @@ extension InvocationList {
   /// the next one already; but that is not called yet, and nothing is to wait for it meanwhile.
   ///
   /// `callDidReturn` takes the waits' lock, and wakes the threads that have seen that hazard.
-  @inline(never)
   private static func finish(
     _ last: UnsafeMutablePointer<Entry>, before next: UnsafeMutablePointer<Entry>, in frame: Frame
   ) {
@@ -172,7 +168,7 @@ extension InvocationList {
 
   /// How many entries are before this one in the list that is being read. The frame has the address
   /// of that list: the loop has no register left to keep it in.
-  @inline(__always) private static func number(
+  private static func number(
     of entry: UnsafeMutablePointer<Entry>, in frame: Frame
   ) -> Int64 {
     let distance = UInt(bitPattern: entry) &- frame.list
@@ -182,7 +178,6 @@ extension InvocationList {
   private enum Progress { case goesOn, stops, isSpecial }
 
   /// Calls a delegate that is plain: not dead, paused, weak, filtered, queued or called once.
-  @inline(__always)
   private static func callPlain<C: Call>(
     _ call: C, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, asymmetric: Bool
   ) -> Progress {
@@ -198,11 +193,10 @@ extension InvocationList {
     return goesOn ? .goesOn : .stops
   }
 
-  @inline(__always) private static func isPlain(_ entry: UnsafeMutablePointer<Entry>) -> Bool {
+  private static func isPlain(_ entry: UnsafeMutablePointer<Entry>) -> Bool {
     _fastPath(entry.pointee.state.load(ordering: .relaxed) & State.special == 0)
   }
 
-  @inline(never)
   private static func invokeRest<C: Call>(
     from first: UnsafeMutablePointer<Entry>, to end: UnsafeMutablePointer<Entry>,
     in frame: Frame, _ call: C
@@ -250,7 +244,6 @@ extension InvocationList {
   }
 
   /// Calls a delegate that may not be plain, if it is to be called.
-  @inline(never)
   @_optimize(speed)
   static func callSpecial(
     _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ asymmetric: Bool

@@ -41,7 +41,6 @@ extension Multicast {
 
 extension InvocationList {
   /// A hazard protects each registration while it is passed, as in a visit.
-  @inline(never)
   fileprivate func enumerate(
     _ enumeration: Enumeration, _ frame: Frame, asymmetric: Bool
   ) -> Int64 {

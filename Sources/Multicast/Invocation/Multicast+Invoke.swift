@@ -18,18 +18,15 @@ extension Multicast {
   }
 
   /// The same, for where a call more is a small part of what is done.
-  @inline(never)
   @_optimize(speed)
   func invokeOutlined(_ invocation: Invocation) -> Int64 { invoke(invocation) }
 
   // What is unusual is not inlined, so that the loop has all registers.
 
-  @inline(never)
   private func enterAndInvoke<C: Call>(_ call: C) -> Int64 {
     AnyCall.with(call) { call in enterAndInvoke(call) }
   }
 
-  @inline(never)
   private func enterAndInvoke(_ call: AnyCall) -> Int64 {
     guard let thread = ThreadRegistry.enter() else { return Status.outOfMemory.count }
     // The thread may have run a queue inside, and another one may wait for it to run it again.
@@ -38,12 +35,10 @@ extension Multicast {
     return admitAndInvoke(thread, enter(thread).unsafelyUnwrapped, call)
   }
 
-  @inline(never)
   private func admitAndInvoke<C: Call>(_ thread: ThreadRecord, _ frame: Frame, _ call: C) -> Int64 {
     AnyCall.with(call) { call in admitAndInvoke(thread, frame, call) }
   }
 
-  @inline(never)
   @_optimize(speed)
   private func admitAndInvoke(_ thread: ThreadRecord, _ frame: Frame, _ call: AnyCall) -> Int64 {
     guard let mode = admit(thread) else { return Self.refuse(thread, frame) }
@@ -71,7 +66,6 @@ extension Multicast {
   /// Begins an invocation: publishes its frame.
   ///
   /// - Returns: nil if invocations are nested too deep.
-  @inline(__always)
   private func enter(_ thread: ThreadRecord) -> Frame? {
     // The epoch is read before the frame can be seen: no frame is ever without one.
     let epoch = Epoch.current
@@ -84,7 +78,6 @@ extension Multicast {
   }
 
   /// - Parameter asymmetric: Whether the invocation is biased.
-  @inline(__always)
   private func withList(
     _ thread: ThreadRecord, _ frame: Frame, asymmetric: Bool, _ body: (InvocationList) -> Int64
   ) -> Int64 {
@@ -106,7 +99,6 @@ extension Multicast {
 
   /// Ends an invocation of a multicast that does not exist. The slot may have a fenced one now, so
   /// this makes a full fence.
-  @inline(never)
   private static func refuse(_ thread: ThreadRecord, _ frame: Frame) -> Int64 {
     leave(frame, of: thread, asymmetric: false)
     return Status.invalidHandle.count
@@ -143,7 +135,6 @@ extension Multicast {
   /// without a fence, under the lock that `registerInvoker` takes. Acquire: pairs with the
   /// release of `registerInvoker`, by which another thread has let several threads in, this one
   /// too; and with that of `endFencing`.
-  @inline(__always)
   private func isBiased(_ thread: ThreadRecord) -> Bool {
     let number = fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
     return number == UInt64(thread.number) || number == Self.multipleInvokers
@@ -155,7 +146,6 @@ extension Multicast {
   /// The frame is published. What is read last from the word of the invokers decides.
   ///
   /// - Returns: nil if the multicast does not exist.
-  @inline(never)
   private func admit(_ thread: ThreadRecord) -> Mode? {
     repeat {
       let word = fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers

@@ -90,7 +90,6 @@ extension InvocationList {
   }
 
   /// Whether the context is locked by the multicast's functions, and nothing else is special.
-  @inline(__always)
   private static func isShared(_ entry: UnsafeMutablePointer<Entry>) -> Bool {
     entry.pointee.state.load(ordering: .relaxed) & State.special == State.shared
   }
@@ -100,7 +99,6 @@ extension InvocationList {
   ///
   /// If `locks` are those of the slot's next occupant, this one has ended, and its entries had been
   /// marked before. Those functions were read with acquire; so the mark is seen.
-  @inline(__always)
   private static func callShared(
     _ visit: Visit, _ entry: UnsafeMutablePointer<Entry>, _ locks: ContextLock, in frame: Frame,
     _ asymmetric: Bool

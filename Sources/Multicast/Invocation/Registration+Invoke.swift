@@ -24,7 +24,6 @@ extension Registration {
     return registration.invoke(token, call, of: multicast, on: thread)
   }
 
-  @inline(never)
   private func invoke(
     _ token: Token, _ call: AnyCall, of multicast: Multicast, on thread: ThreadRecord
   ) -> Int64 {

@@ -69,7 +69,6 @@ extension Multicast {
   }
 
   /// What a thread that changes this multicast needs before it looks at the frames.
-  @inline(__always)
   func neededFence(_ thread: ThreadRecord?) -> Fence.Need {
     hasSingleInvoker(thread) ? .none : neededFenceOfSeveral(thread)
   }
@@ -85,7 +84,6 @@ extension Multicast {
   }
 
   /// Whether an invocation on another thread may be biased, although the multicast is fenced.
-  @inline(never)
   private func mayBeBiased(_ thread: ThreadRecord?) -> Bool {
     let since = fields.bias.fencedSince
     if !since.isFenced { return true }
@@ -114,7 +112,6 @@ extension Multicast {
 
   /// A heavy fence was made for a change of this multicast. If one follows the other, the multicast
   /// is fenced from now on.
-  @inline(never)
   func didFence(from begin: UInt64, to end: UInt64) {
     if invokerNumber & Self.fenced != 0 { return }
     let cost = UInt16(truncatingIfNeeded: min((end &- begin) >> 4, Bias.highestCost))
@@ -143,7 +140,6 @@ extension Multicast {
 
   /// Delegates were called with full fences. When these have cost more than a heavy fence, the
   /// multicast is biased from now on.
-  @inline(never)
   func didCallFenced(_ called: Int64, _ thread: ThreadRecord) {
     // The frame and its withdrawal are worth two.
     let share = thread.storage.pointee.fencedCalls &+ UInt32(truncatingIfNeeded: called) &+ 2

@@ -103,16 +103,16 @@ struct InvocationList {
 
   let address: Address
 
-  @inline(__always) init(_ address: Address) { self.address = address }
+  init(_ address: Address) { self.address = address }
 
-  @inline(__always) private var block: UnsafeMutablePointer<Header> {
+  private var block: UnsafeMutablePointer<Header> {
     (UnsafeMutableRawPointer(address) - Self.headerSize).assumingMemoryBound(to: Header.self)
   }
 
   /// The header, in place.
   var header: Header {
-    @inline(__always) unsafeAddress { UnsafePointer(block) }
-    @inline(__always) nonmutating unsafeMutableAddress { block }
+    unsafeAddress { UnsafePointer(block) }
+    nonmutating unsafeMutableAddress { block }
   }
 
   /// For the writer: how many entries there are, dead ones included.
@@ -126,7 +126,7 @@ struct InvocationList {
   /// Whether too little of it is live.
   var needsCompaction: Bool { dead > live &+ 8 || isSparse }
 
-  @inline(__always) func entry(_ position: UInt32) -> UnsafeMutablePointer<Entry> {
+  func entry(_ position: UInt32) -> UnsafeMutablePointer<Entry> {
     address + Int(position)
   }
 
@@ -163,7 +163,6 @@ struct InvocationList {
     return allocate(size: size(capacity), capacity, owner)
   }
 
-  @inline(never)
   private static func allocateLarge(_ capacity: UInt32, _ owner: Handle) -> InvocationList? {
     let list = allocate(size: sizeOfLarge(capacity), capacity, owner)
     list?.trailer.initialize(to: Trailer())
@@ -183,7 +182,7 @@ struct InvocationList {
     return list
   }
 
-  @inline(__always) func deallocate() {
+  func deallocate() {
     if isLarge { return deallocateLarge() }
     Allocator.deallocate(block, size: Self.size(header.capacity), alignment: Self.alignment)
   }
@@ -233,12 +232,11 @@ struct InvocationList {
 
   // MARK: - Finding and marking
 
-  @inline(__always) static func isDead(_ entry: UnsafeMutablePointer<Entry>) -> Bool {
+  static func isDead(_ entry: UnsafeMutablePointer<Entry>) -> Bool {
     entry.pointee.state.load(ordering: .relaxed) & State.dead != 0
   }
 
   /// The place of the first live delegate that matches.
-  @inline(__always)
   func firstPosition(
     from start: UInt32 = 0, where matches: (UnsafeMutablePointer<Entry>) -> Bool
   ) -> UInt32? {
@@ -259,7 +257,6 @@ struct InvocationList {
     return search(for: delegate)
   }
 
-  @inline(__always)
   private func search(for delegate: multicast_delegate) -> UInt32? {
     var entry = self.entry(0)
     let end = self.entry(count)
@@ -272,7 +269,6 @@ struct InvocationList {
     return nil
   }
 
-  @inline(never)
   @_optimize(speed)
   private func firstPositionInLarge(of delegate: multicast_delegate) -> UInt32? {
     if let index { return index.position(of: delegate, in: self) }
@@ -311,11 +307,10 @@ struct InvocationList {
   }
 
   /// Gives the index to the list that replaces this one.
-  @inline(__always) func passIndex(to other: InvocationList) {
+  func passIndex(to other: InvocationList) {
     if isLarge && other.isLarge { swap(&trailer.pointee, &other.trailer.pointee) }
   }
 
-  @inline(__always)
   func forEachLive(_ body: (UnsafeMutablePointer<Entry>) -> Void) {
     var position: UInt32 = 0
     while position < count {

@@ -38,7 +38,6 @@ extension Multicast {
   ///   - options: nil if they cannot be read. Nothing of them is used then, `release` included.
   ///   - findTarget: Called when everything else is valid. Called again if what it found was
   ///     destroyed before anything could be added.
-  @inline(never)
   static func add(
     _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int, _ options: Options?,
     _ tokens: UnsafeMutablePointer<multicast_token>?,

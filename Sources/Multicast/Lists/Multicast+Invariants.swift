@@ -2,7 +2,6 @@ import Synchronization
 
 extension Multicast {
   /// The lists between any two changes. The stripe's lock is held.
-  @inline(__always)
   func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       check(Check(file, line))
@@ -10,7 +9,6 @@ extension Multicast {
   }
 
   #if MULTICAST_INTERNAL_CHECKS
-    @inline(never)
     private func check(_ check: Check) {
       checkRetired(check)
       check.that(MemoryLayout<Storage>.size <= 64, "a multicast fits into its slot")

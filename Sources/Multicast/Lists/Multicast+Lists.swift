@@ -39,7 +39,7 @@ extension Multicast {
   /// dead and no invocation can be reading the list that is replaced.
   ///
   /// - Returns: false if it takes more. Nothing has changed then.
-  @inline(__always) func makeRoomAtOnce() throws(Status) -> Bool {
+  func makeRoomAtOnce() throws(Status) -> Bool {
     guard let list else { return try makeFirst() }
     if list.room > 0 { return true }  //~ room_not_checked
     return try grow(list)
@@ -54,7 +54,7 @@ extension Multicast {
   }
 
   @_optimize(speed)
-  @inline(never) private func grow(_ old: InvocationList) throws(Status) -> Bool {
+  private func grow(_ old: InvocationList) throws(Status) -> Bool {
     if old.dead > 0 || !old.canAppend(priority: 0) || !isQuiescent(.current) { return false }
     let larger = try allocateList(for: old.count &+ 1)
     _ = old.copyLive(to: larger)
@@ -64,7 +64,7 @@ extension Multicast {
     return true
   }
 
-  @inline(__always) private func allocateList(for count: UInt32) throws(Status) -> InvocationList {
+  private func allocateList(for count: UInt32) throws(Status) -> InvocationList {
     let capacity = InvocationList.capacity(for: count)
     guard let list = InvocationList.allocate(capacity: capacity, owner: handle) else {
       throw .outOfMemory
@@ -72,7 +72,6 @@ extension Multicast {
     return list
   }
 
-  @inline(__always)
   func forEachRetired(_ body: (InvocationList) -> Void) {
     var next = fields.firstRetired
     while let address = next {
@@ -159,7 +158,7 @@ extension Multicast {
   ///   - readers: Those of the next lists; nil if there is one.
   ///   - kept: The newest list that is not freed.
   ///   - last: The oldest of them.
-  @inline(never) private func reclaimLists(
+  private func reclaimLists(
     _ next: inout InvocationList.Address?, _ readers: ListReaders?, _ kept: inout InvocationList?,
     _ last: inout InvocationList?
   ) {

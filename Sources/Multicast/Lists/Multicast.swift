@@ -31,7 +31,7 @@ struct Multicast {
   static var fenced: UInt64 { Handle.oneGeneration / 4 }
   static var watched: UInt64 { Handle.oneGeneration / 8 }
 
-  @inline(__always) static var pool: SlotPool { .multicasts }
+  static var pool: SlotPool { .multicasts }
 
   let handle: Handle
   let storage: UnsafeMutablePointer<Storage>
@@ -77,15 +77,15 @@ struct Multicast {
 
   /// The fields of the slot, in place.
   var fields: Storage {
-    @inline(__always) unsafeAddress { UnsafePointer(storage) }
-    @inline(__always) nonmutating unsafeMutableAddress { storage }
+    unsafeAddress { UnsafePointer(storage) }
+    nonmutating unsafeMutableAddress { storage }
   }
 
   var isCurrent: Bool { fields.header.id.load(ordering: .acquiring) == handle }  // order: occupant
   var stripe: Stripe { Stripe(of: handle.index) }
 
   /// What a frame of an invocation of this multicast is about.
-  @inline(__always) var target: Target { .invocation(storage) }
+  var target: Target { .invocation(storage) }
 
   /// Runs a body under the stripe's lock, if the multicast still exists.
   @inline(never)
@@ -132,7 +132,6 @@ extension Multicast {
     return try pool.create(kind, initialize)
   }
 
-  @inline(__always)
   static func initialize(
     _ storage: UnsafeMutablePointer<Storage>, _ handle: Handle
   ) {

@@ -102,7 +102,6 @@ struct NewDelegates {
   }
 
   /// The same, for one delegate.
-  @inline(never)
   static func abandon(
     _ delegate: multicast_delegate, _ release: RegistrationDetails.Release?,
     _ token: UnsafeMutablePointer<multicast_token>?

@@ -8,7 +8,6 @@ import Synchronization
 /// again, or only deeper on its stack; a cancellation while no lock is held.
 enum CallerCode {
   /// Surrounds each call of an allocator's function, which must not call the library.
-  @inline(__always)
   static func allocating<Result>(_ body: () -> Result) -> Result {
     #if MULTICAST_INTERNAL_CHECKS
       shims_checks_set_allocations(shims_checks_get_allocations() &+ 1)
@@ -18,7 +17,6 @@ enum CallerCode {
   }
 
   /// Surrounds each release. What a release calls is deeper on the stack than the release.
-  @inline(__always)
   static func releasing(_ body: () -> Void) {
     #if MULTICAST_INTERNAL_CHECKS
       Lock.checkNoneIsHeld()
@@ -33,7 +31,6 @@ enum CallerCode {
   }
 
   /// Called when the thread ends.
-  @inline(__always)
   static func checkNoReleaseRuns() {
     #if MULTICAST_INTERNAL_CHECKS
       Check(#fileID, #line).that(
@@ -42,7 +39,6 @@ enum CallerCode {
   }
 
   /// Remembers the process in which the library was started, or its child after `fork`.
-  @inline(__always)
   static func noteProcess() {
     #if MULTICAST_INTERNAL_CHECKS
       process.store(shims_get_process(), ordering: .relaxed)

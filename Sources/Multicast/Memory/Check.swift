@@ -16,7 +16,6 @@ struct Check {
 
   #if MULTICAST_INTERNAL_CHECKS
     /// - Parameter what: The invariant, as a sentence; with the values that it is about.
-    @inline(__always)
     func that(
       _ isSo: Bool, _ what: StaticString, _ value: UInt64? = nil, _ other: UInt64? = nil,
       _ checkFile: StaticString = #fileID, _ checkLine: UInt = #line
@@ -24,7 +23,6 @@ struct Check {
       if !isSo { fail(what, value ?? .max, other ?? .max, checkFile, checkLine) }
     }
 
-    @inline(never)
     private func fail(
       _ what: StaticString, _ value: UInt64, _ other: UInt64, _ checkFile: StaticString,
       _ checkLine: UInt

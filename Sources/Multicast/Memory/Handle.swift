@@ -28,7 +28,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
     /// Removed or ended, and perhaps still in use.
     static var retired: Kind { Kind(rawValue: 15) }
 
-    @inline(__always) static func == (a: Kind, b: Kind) -> Bool { a.rawValue == b.rawValue }
+    static func == (a: Kind, b: Kind) -> Bool { a.rawValue == b.rawValue }
   }
 
   static let indexBits: UInt64 = 26
@@ -41,34 +41,34 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
 
   let rawValue: UInt64
 
-  @inline(__always) init(rawValue: UInt64) { self.rawValue = rawValue }
-  @inline(__always) init(_ rawValue: UInt64) { self.rawValue = rawValue }
+  init(rawValue: UInt64) { self.rawValue = rawValue }
+  init(_ rawValue: UInt64) { self.rawValue = rawValue }
 
   static var none: Handle { Handle(0) }
 
-  @inline(__always) var isNone: Bool { rawValue == 0 }
-  @inline(__always) var generation: UInt64 { rawValue & Self.generationMask }
+  var isNone: Bool { rawValue == 0 }
+  var generation: UInt64 { rawValue & Self.generationMask }
 
-  @inline(__always) var index: UInt32 {
+  var index: UInt32 {
     UInt32(truncatingIfNeeded: rawValue & Self.indexMask)
   }
 
-  @inline(__always) var kind: Kind {
+  var kind: Kind {
     Kind(rawValue: (rawValue & ~Self.generationMask) >> Self.indexBits)
   }
 
-  @inline(__always) static func == (a: Handle, b: Handle) -> Bool { a.rawValue == b.rawValue }
-  @inline(__always) static func != (a: Handle, b: Handle) -> Bool { a.rawValue != b.rawValue }
+  static func == (a: Handle, b: Handle) -> Bool { a.rawValue == b.rawValue }
+  static func != (a: Handle, b: Handle) -> Bool { a.rawValue != b.rawValue }
 
   /// Whether the kind is that of a multicast, with policies or without.
-  @inline(__always) var isOfMulticast: Bool {
+  var isOfMulticast: Bool {
     let differing = (Kind.multicast.rawValue ^ Kind.governed.rawValue) << Self.indexBits
     let bits = rawValue & ~Self.generationMask & ~Self.indexMask & ~differing
     return bits == Kind.multicast.rawValue << Self.indexBits
   }
 
   /// The same generation and index, with another kind.
-  @inline(__always) func changed(to kind: Kind) -> Handle {
+  func changed(to kind: Kind) -> Handle {
     Handle((rawValue & (Self.generationMask | Self.indexMask)) | kind.rawValue << Self.indexBits)
   }
 

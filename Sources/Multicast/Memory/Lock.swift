@@ -9,20 +9,20 @@ struct Lock {
   let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
   /// Guards the members of the lifetimes whose indices share it. A thread holds one at a time.
-  @inline(__always) static func lifetimes(_ index: UInt32) -> Lock {
+  static func lifetimes(_ index: UInt32) -> Lock {
     Lock(mutex: shims_get_lifetime_mutex(index))
   }
 
   /// Guards the addition of names to broadcasters.
-  @inline(__always) static var names: Lock { Lock(mutex: shims_get_name_mutex()) }
+  static var names: Lock { Lock(mutex: shims_get_name_mutex()) }
 
   /// Guards the slab directories, the pools of slots and the start of the library.
-  @inline(__always) static var slabs: Lock { Lock(mutex: shims_get_slab_mutex()) }
+  static var slabs: Lock { Lock(mutex: shims_get_slab_mutex()) }
 
   /// Guards the wait graph, and the removals that wait for calls to return.
-  @inline(__always) static var waits: Lock { Lock(mutex: shims_get_wait_mutex()) }
+  static var waits: Lock { Lock(mutex: shims_get_wait_mutex()) }
 
-  @inline(__always) func lock() {
+  func lock() {
     checkBeforeLocking()
     shims_lock(mutex)
   }
@@ -34,7 +34,7 @@ struct Lock {
     return true
   }
 
-  @inline(__always) func unlock() {
+  func unlock() {
     shims_unlock(mutex)
     checkAfterUnlocking()  //~ unlocked_twice
   }
@@ -76,21 +76,21 @@ struct Stripe {
 
   private let state: UnsafeMutablePointer<shims_stripe>
 
-  @inline(__always) init(of multicast: UInt32) {
+  init(of multicast: UInt32) {
     state = shims_get_stripe(multicast).unsafelyUnwrapped
   }
 
-  @inline(__always) var mutex: Lock {
+  var mutex: Lock {
     Lock(mutex: shims_get_stripe_mutex(state))
   }
 
-  @inline(__always) func lock() { mutex.lock() }
-  @inline(__always) func unlock() { mutex.unlock() }
+  func lock() { mutex.lock() }
+  func unlock() { mutex.unlock() }
 
-  @inline(__always) static func == (a: Stripe, b: Stripe) -> Bool { a.state == b.state }
+  static func == (a: Stripe, b: Stripe) -> Bool { a.state == b.state }
 
   /// The pool of the registrations of its multicasts.
-  @inline(__always) func pool(in directory: SlabDirectory) -> SlotPool {
+  func pool(in directory: SlabDirectory) -> SlotPool {
     SlotPool(shims_get_stripe_pool(state), of: directory, smallestSlabShift: 4, slabsOfASize: 4)
   }
 }
@@ -101,21 +101,18 @@ struct Stripe {
 /// This also finds some uses that are not supported: a signal handler or an allocator that calls
 /// the library while the library holds a lock; and the child of a `vfork`.
 extension Lock {
-  @inline(__always)
   func checkBeforeLocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       Self.checkBeforeLocking(mutex, Check(file, line))
     #endif
   }
 
-  @inline(__always)
   func checkAfterUnlocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       Self.checkAfterUnlocking(mutex, Check(file, line))
     #endif
   }
 
-  @inline(__always)
   func checkBeforeSleeping(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       Self.checkBeforeSleeping(mutex, Check(file, line))
@@ -152,7 +149,6 @@ extension Lock {
     }
   #endif
 
-  @inline(__always)
   static func checkNoneIsHeld(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let held = shims_checks_get_held()
@@ -161,7 +157,6 @@ extension Lock {
   }
 
   /// A fork takes all locks, several of a rank too. The child has new ones.
-  @inline(__always)
   static func checkFork(holdsAll: Bool) {
     #if MULTICAST_INTERNAL_CHECKS
       if holdsAll { checkNoneIsHeld() }
@@ -175,21 +170,18 @@ extension Lock {
 }
 
 extension SpinningLock {
-  @inline(__always)
   func checkBeforeLocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       Lock.checkBeforeLocking(word, Check(file, line))
     #endif
   }
 
-  @inline(__always)
   func checkAfterUnlocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       Lock.checkAfterUnlocking(word, Check(file, line))
     #endif
   }
 
-  @inline(__always)
   func checkBeforeSleeping(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       Lock.checkBeforeSleeping(word, Check(file, line))

@@ -18,12 +18,12 @@ struct SlabDirectory {
   let state: UnsafeMutablePointer<shims_directory>
   let stride: Int
 
-  @inline(__always) init(_ state: UnsafeMutablePointer<shims_directory>, stride: Int) {
+  init(_ state: UnsafeMutablePointer<shims_directory>, stride: Int) {
     self.state = state
     self.stride = stride
   }
 
-  @inline(__always) private var words: UnsafeMutablePointer<Atomic<UInt>> {
+  private var words: UnsafeMutablePointer<Atomic<UInt>> {
     shims_get_words(state).unsafelyUnwrapped.assumingMemoryBound(to: Atomic<UInt>.self)
   }
 

@@ -26,7 +26,7 @@ struct SlotPool {
   ///   - smallestSlabShift: The logarithm of the size of its first slab.
   ///   - slabsOfASize: So many slabs later, they are twice as large. So few slots take little
   ///     memory.
-  @inline(__always) init(
+  init(
     _ state: UnsafeMutablePointer<shims_slot_pool>, of directory: SlabDirectory,
     smallestSlabShift: UInt32 = 6, slabsOfASize: UInt32 = 1
   ) {
@@ -82,7 +82,6 @@ struct SlotPool {
 
   /// Takes back a slot that has no occupant any more. A slot without a generation left stays
   /// unused.
-  @inline(__always)
   func putBack(_ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>) {
     if slot.pointee.id.load(ordering: .relaxed).isExhausted { return }
     slot.pointee.link.store(state.pointee.first_vacant, ordering: .relaxed)
@@ -137,22 +136,22 @@ private enum PoolIndex {
 
 extension SlotPool {
   /// A multicast has a cache line.
-  @inline(__always) static var multicasts: SlotPool { SlotPool(PoolIndex.multicasts, 64) }
-  @inline(__always) static func lifetimes(stride: Int) -> SlotPool {
+  static var multicasts: SlotPool { SlotPool(PoolIndex.multicasts, 64) }
+  static func lifetimes(stride: Int) -> SlotPool {
     SlotPool(PoolIndex.lifetimes, stride)
   }
-  @inline(__always) static func queues(stride: Int) -> SlotPool {
+  static func queues(stride: Int) -> SlotPool {
     SlotPool(PoolIndex.queues, stride)
   }
-  @inline(__always) static func broadcasters(stride: Int) -> SlotPool {
+  static func broadcasters(stride: Int) -> SlotPool {
     SlotPool(PoolIndex.broadcasters, stride)
   }
 
-  @inline(__always) static func policies(stride: Int) -> SlotPool {
+  static func policies(stride: Int) -> SlotPool {
     SlotPool(PoolIndex.policies, stride)
   }
 
-  @inline(__always) private init(_ index: Int, _ stride: Int) {
+  private init(_ index: Int, _ stride: Int) {
     let directory = shims_get_directory(index).unsafelyUnwrapped
     self.init(
       shims_get_slot_pool(index).unsafelyUnwrapped,
@@ -162,7 +161,7 @@ extension SlotPool {
 
 extension SlabDirectory {
   /// That of registrations, whose pools are the stripes'.
-  @inline(__always) static func registrations(stride: Int) -> SlabDirectory {
+  static func registrations(stride: Int) -> SlabDirectory {
     SlabDirectory(
       shims_get_directory(PoolIndex.registrations).unsafelyUnwrapped, stride: stride)
   }
@@ -170,7 +169,6 @@ extension SlabDirectory {
 
 extension SlotPool {
   /// Slots on the list of vacant ones have no occupant. The pool's lock is held.
-  @inline(__always)
   func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       check(Check(file, line))
@@ -178,7 +176,6 @@ extension SlotPool {
   }
 
   #if MULTICAST_INTERNAL_CHECKS
-    @inline(never)
     private func check(_ check: Check) {
       check.that(
         nextUnused <= endUnused, "the unused slots are within the newest slab",
@@ -199,7 +196,6 @@ extension SlotPool {
   ///
   /// - Parameter isIdle: Whether nothing is left in a vacant slot that has to stay there.
   /// - Complexity: O(vacant slots).
-  @inline(never)
   func collect(_ isIdle: (_ slot: UnsafeMutableRawPointer) -> Bool) {
     let unused = endUnused &- nextUnused
     if unused > 0 { directory.count(unused, inSlabOf: nextUnused) }

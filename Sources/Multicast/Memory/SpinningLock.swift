@@ -14,14 +14,14 @@ struct SpinningLock {
 
   /// Guards everything but the handle of the queues whose indices share it, and but what the thread
   /// that runs a queue takes out: see `CallRing`. A thread holds one at a time.
-  @inline(__always) static func queues(_ index: UInt32) -> SpinningLock {
+  static func queues(_ index: UInt32) -> SpinningLock {
     SpinningLock(word: shims_get_queue_lock(index).unsafelyUnwrapped)
   }
 
   /// Guards the watches, and what is counted of registrations.
   static var watches: SpinningLock { SpinningLock(word: shims_get_watch_lock().unsafelyUnwrapped) }
 
-  @inline(__always) private var state: UnsafeMutablePointer<Atomic<UInt32>> {
+  private var state: UnsafeMutablePointer<Atomic<UInt32>> {
     UnsafeMutableRawPointer(word).assumingMemoryBound(to: Atomic<UInt32>.self)
   }
 
@@ -37,29 +37,29 @@ struct SpinningLock {
 
   // For what is done for each call. Elsewhere this would only make the library larger.
 
-  @inline(__always) func lockInline() {
+  func lockInline() {
     checkBeforeLocking()
     if _slowPath(!take()) { lockSlowly() }
   }
 
-  @inline(__always) func unlockInline() {
+  func unlockInline() {
     // Release: pairs with the acquire in `take`.
     // order: lock
     if _slowPath(state.pointee.exchange(0, ordering: .releasing) == 2) { wakeNext() }
     checkAfterUnlocking()
   }
 
-  @inline(never) private func wakeNext() { shims_futex_wake(word, 1) }
+  private func wakeNext() { shims_futex_wake(word, 1) }
 
   /// Takes the lock if it is free. Acquire: pairs with the release in `unlock`.
-  @inline(__always) private func take() -> Bool {
+  private func take() -> Bool {
     state.pointee.compareExchange(
       // order: lock
       expected: 0, desired: 1, successOrdering: .acquiring, failureOrdering: .relaxed
     ).exchanged
   }
 
-  @inline(never) private func lockSlowly() {
+  private func lockSlowly() {
     // The pauses get longer. So the thread that has the lock takes it several times in a row, and
     // its processor keeps the data.
     var pauses = 4

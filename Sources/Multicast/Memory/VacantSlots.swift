@@ -27,7 +27,6 @@ struct VacantSlots {
   /// pool.
   ///
   /// The caller holds a lock, so that no fork happens here: a link that the child finds is right.
-  @inline(__always)
   mutating func put(_ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>, of pool: SlotPool) {
     if slot.pointee.id.load(ordering: .relaxed).isExhausted { return }
     if count == Self.limit { giveBack(to: pool, keeping: Self.limit / 2) }
@@ -37,7 +36,6 @@ struct VacantSlots {
   }
 
   /// Gives all, or all but some, to the pool. Also for a thread that does not exist any more.
-  @inline(never)
   mutating func giveBack(to pool: SlotPool, keeping kept: UInt32 = 0) {
     if first == 0 { return }
     Lock.slabs.lock()

@@ -127,12 +127,10 @@ struct Deferrals {
 extension Multicast {
   /// Makes what was deferred inside of what this thread has just ended. Called at the end of
   /// whatever calls delegates or locks contexts.
-  @inline(__always)
   func invokeDeferred(on thread: ThreadRecord) {
     if thread.storage.pointee.deferrals != nil { invokeDeferredSlowly(on: thread) }
   }
 
-  @inline(never)
   private func invokeDeferredSlowly(on thread: ThreadRecord) {
     guard let deferrals = Deferrals.find(handle, on: thread),
       !deferrals.storage.pointee.isRunning, !isInvoked(on: thread)

@@ -16,7 +16,7 @@ struct KeptInvocation {
   ///
   /// - Parameter payload: The payload, if it was handed over. If it has to be copied, this is the
   ///   copy afterwards. If this fails, it is still the caller's.
-  @inline(never) static func make(
+  static func make(
     _ options: InvocationOptions, _ payload: inout Payload?
   ) throws(Status) -> Address {
     if payload == nil && options.needsCopy {
@@ -54,7 +54,7 @@ struct KeptInvocations {
   }
 
   /// The caller takes over the reference to the payload.
-  @inline(never) mutating func takeFirst() -> KeptInvocation? {
+  mutating func takeFirst() -> KeptInvocation? {
     guard let first else { return nil }
     let kept = first.pointee
     // Before it is freed: a fork may be in between.
@@ -65,7 +65,7 @@ struct KeptInvocations {
     return kept
   }
 
-  @inline(never) mutating func dropAll(_ released: inout ReleasedPayloads) {
+  mutating func dropAll(_ released: inout ReleasedPayloads) {
     while let kept = takeFirst() { released.release(kept.payload) }  //~ kept_payload_lost
   }
 }

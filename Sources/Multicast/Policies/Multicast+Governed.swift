@@ -6,7 +6,6 @@ extension Multicast {
   ///
   /// - Parameter owned: The payload, if it was handed over. It belongs to this function.
   /// - Returns: how many delegates were called or queued, or the number of a status.
-  @inline(never)
   func invokeGoverned(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout Dispatch.Outcome
   ) -> Int64 {

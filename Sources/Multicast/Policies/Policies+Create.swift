@@ -81,7 +81,7 @@ extension Multicast {
 }
 
 extension Policies {
-  @inline(never) fileprivate static func make(_ options: CreateOptions) throws(Status) -> Policies {
+  fileprivate static func make(_ options: CreateOptions) throws(Status) -> Policies {
     start()
     let made = try pool.create(.policies) { (storage: UnsafeMutablePointer<Storage>, _) in
       Policies(storage).write(options)

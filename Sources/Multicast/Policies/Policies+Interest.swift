@@ -137,7 +137,7 @@ extension Policies {
   }
 
   /// After a change of the delegates. No lock is held.
-  @inline(never) static func tell(_ multicast: Multicast) {
+  static func tell(_ multicast: Multicast) {
     // If these are the rules of a later occupant, the multicast has ended, which `end` tells.
     guard
       multicast.isObserved

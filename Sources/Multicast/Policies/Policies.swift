@@ -27,7 +27,7 @@ struct Policies {
     var label: shims_label
   }
 
-  @inline(__always) static var pool: SlotPool {
+  static var pool: SlotPool {
     .policies(stride: MemoryLayout<Storage>.stride)
   }
 
@@ -108,7 +108,7 @@ struct ContextLock {
   ///
   /// Acquire: pairs with `Policies.write`. What the next occupant of the slot wrote is seen after
   /// the marks of the delegates that were removed before.
-  @inline(never) init(_ registration: Registration, isShared: Bool) {
+  init(_ registration: Registration, isShared: Bool) {
     if !isShared {
       let details = registration.details
       lock = details?.pointee.lock
@@ -119,7 +119,6 @@ struct ContextLock {
   }
 
   // Not inlined: the calls of delegates with functions of their own are not longer for it.
-  @inline(never)
   private static func shared(by registration: Registration) -> ContextLock {
     Policies(of: Multicast(slot: registration.owner)).locks
   }

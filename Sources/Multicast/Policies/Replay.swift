@@ -246,7 +246,7 @@ extension Multicast {
   /// - Parameter owned: The payload, if it was handed over. If it has to be copied, this is the
   ///   copy afterwards.
   /// - Returns: its number.
-  @inline(never) func keep(
+  func keep(
     _ options: InvocationOptions, _ owned: inout Payload?, on thread: ThreadRecord
   ) throws(Status) -> UInt {
     // From here on it must not fail.
@@ -275,7 +275,7 @@ extension Multicast {
   }
 
   /// Adds delegates, and calls them with what is kept. Returns as `add`.
-  @inline(never) func addAndReplay(_ new: inout NewDelegates) throws(Status) -> Bool {
+  func addAndReplay(_ new: inout NewDelegates) throws(Status) -> Bool {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { throw .outOfMemory }
     defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
     guard thread.hasRoom else { throw .limit }
@@ -301,7 +301,6 @@ extension Multicast {
   }
 
   /// The next invocation of a replay, with a reference to its payload. No lock is held.
-  @inline(never)
   fileprivate func advance(_ run: Replay.Run, goesOn: Bool) -> KeptInvocation? {
     var payloads = ReleasedPayloads()
     var kept: KeptInvocation? = nil
@@ -320,7 +319,7 @@ extension Replay.Run {
   /// Calls the delegates with all that is kept, one invocation after the other.
   ///
   /// - Returns: how many calls were made.
-  @inline(never) func run(in frame: Frame, _ mode: Multicast.Mode) -> Int64 {
+  func run(in frame: Frame, _ mode: Multicast.Mode) -> Int64 {
     let multicast = storage.pointee.multicast
     var (called, hasLive): (Int64, Bool) = (0, true)
     while let kept = multicast.advance(self, goesOn: hasLive) {

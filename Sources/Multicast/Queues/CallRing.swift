@@ -73,16 +73,15 @@ struct CallRing: ~Copyable {
 
   var mask: UInt64 { places.mask }
 
-  @inline(__always)
   func call(_ position: UInt64) -> UnsafeMutablePointer<WaitingCall> {
     places.calls.unsafelyUnwrapped + Int(truncatingIfNeeded: position & places.mask)
   }
 
   /// How many calls wait: all from head to tail, except the gaps.
-  var count: UInt64 { @inline(__always) get { tail &- head.position &- gaps } }
+  var count: UInt64 { get { tail &- head.position &- gaps } }
 
   /// The same, or more.
-  var countAtMost: UInt64 { @inline(__always) get { tail &- knownHead &- gaps } }
+  var countAtMost: UInt64 { get { tail &- knownHead &- gaps } }
 
   /// How many calls were ever appended.
   var appended: UInt64 { tail &- begin }
@@ -99,7 +98,6 @@ struct CallRing: ~Copyable {
 
   /// Appends a call without its payload, which the caller sets. Fewer calls wait than the capacity,
   /// and there is a place: the tail is below `quietEnd`, or `makeRoom` was called.
-  @inline(__always)
   @_optimize(speed)
   mutating func append(
     _ token: Token, _ details: UnsafeMutablePointer<RegistrationDetails>
@@ -118,7 +116,7 @@ struct CallRing: ~Copyable {
     if tail &- knownHead > mask { closeGaps() }
   }
 
-  @inline(__always) mutating func updateKnownHead() { knownHead = head.position }
+  mutating func updateKnownHead() { knownHead = head.position }
 
   // MARK: - Out
 
@@ -208,11 +206,11 @@ struct CallRing: ~Copyable {
 
   // MARK: - Gaps
 
-  @inline(__always) private mutating func skipGaps() {
+  private mutating func skipGaps() {
     if gaps > 0 { skipAllGaps() }  //~ gaps_not_skipped
   }
 
-  @inline(never) private mutating func skipAllGaps() {
+  private mutating func skipAllGaps() {
     var position = head.position
     while position != tail && call(position).pointee.token.isNone {
       position &+= 1
@@ -271,40 +269,40 @@ struct RingHead: ~Copyable {
 
   /// The position. While the head is open, it may have moved already.
   // order: position
-  var position: UInt64 { @inline(__always) get { word.load(ordering: .acquiring) >> 1 } }
+  var position: UInt64 { get { word.load(ordering: .acquiring) >> 1 } }
 
   // MARK: - Under the lock
 
-  @inline(__always) func close() {
+  func close() {
     if word.load(ordering: .acquiring) & Self.open == 0 { return }  // order: position
     word.bitwiseAnd(~Self.open, ordering: .acquiringAndReleasing)  //~ head_not_closed
   }
 
   /// Sets the position of a head that is closed.
-  @inline(__always) func move(to position: UInt64) {
+  func move(to position: UInt64) {
     word.store(position << 1, ordering: .releasing)  // order: head_under_lock
   }
 
   /// Opens a head that is closed, at a position.
-  @inline(__always) func open(at position: UInt64) {
+  func open(at position: UInt64) {
     word.store(position << 1 | Self.open, ordering: .releasing)  // order: head_under_lock
   }
 
   // MARK: - For the thread that runs the queue
 
   /// Takes out the call at this position, if the head is still open there.
-  @inline(__always) func take(at position: UInt64) -> Bool {
+  func take(at position: UInt64) -> Bool {
     replace(position << 1 | Self.open, by: (position &+ 1) << 1 | Self.open)
   }
 
   /// Closes the head if it is still open at this position.
   ///
   /// - Returns: whether it was.
-  @inline(__always) func close(at position: UInt64) -> Bool {
+  func close(at position: UInt64) -> Bool {
     replace(position << 1 | Self.open, by: position << 1)
   }
 
-  @inline(__always) private func replace(_ old: UInt64, by new: UInt64) -> Bool {
+  private func replace(_ old: UInt64, by new: UInt64) -> Bool {
     // order: head
     word.compareExchange(expected: old, desired: new, ordering: .acquiringAndReleasing).exchanged
   }

@@ -177,7 +177,6 @@ struct Payload {
 
 extension Payload {
   /// - Parameter references: How many there are now.
-  @inline(__always)
   func checkInvariants(
     _ references: UInt32, _ file: StaticString = #fileID, _ line: UInt = #line
   ) {
@@ -204,11 +203,10 @@ struct ReleasedPayloads {
   private var hasFinishedReceipts = false
 
   var isEmpty: Bool {
-    @inline(__always) get { first == nil && finishedReceipt == 0 }
+    get { first == nil && finishedReceipt == 0 }
   }
 
   /// Removes one reference. A lock may be held.
-  @inline(__always)
   mutating func release(_ payload: Payload?, isMade: Bool = false) {
     if let payload { countDown(payload, isMade: isMade) }
   }
@@ -228,7 +226,6 @@ struct ReleasedPayloads {
   }
 
   /// Does what is due. No lock is held.
-  @inline(__always)
   mutating func finish() {
     if !isEmpty { finishAll() }
   }

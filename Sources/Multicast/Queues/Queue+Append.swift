@@ -17,7 +17,6 @@ extension Queue {
   ///
   /// - Parameter frame: Retains the invocation's copy of the payload, from the first call that
   ///   needs it.
-  @inline(never)
   func appendLarge(_ token: Token, _ invocation: Invocation, _ frame: Frame) -> Outcome {
     if Payload(retainedBy: frame) == nil, let bytes = invocation.payload {
       // Not under the lock: it may be large.
@@ -49,7 +48,6 @@ extension Queue {
   ///
   /// - Parameter payload: What the call shares instead of the invocation's payload; nil if that is
   ///   small enough for a copy in the call.
-  @inline(never)
   func append(
     _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
   ) -> Outcome {
@@ -58,7 +56,6 @@ extension Queue {
   }
 
   /// The same. At the beginning the lock is held.
-  @inline(never)
   @_optimize(speed)
   func appendLocked(
     _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
@@ -138,7 +135,6 @@ extension Queue {
 
   /// Whether a registration delivers to this queue, which is not destroyed, and not to another that
   /// had the slot.
-  @inline(__always)
   private func delivers(_ details: UnsafeMutablePointer<RegistrationDetails>) -> Bool {
     let membership = RegistrationDetails.membership(of: details, .recipient)
     return membership.pointee.lifetime == state.recipients
@@ -147,7 +143,6 @@ extension Queue {
   private var hasRoom: Bool { state.ring.count < UInt64(state.capacity) }  //~ more_calls_than_room
 
   /// Whether one call of the delegate waits at most.
-  @inline(__always)
   private func hasOne(_ details: UnsafeMutablePointer<RegistrationDetails>) -> Bool {
     //~ two_calls_of_one
     let hasOne = details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) != 0
@@ -223,7 +218,6 @@ extension Queue {
   }
 
   /// The same after calls were taken out. What has to be told of, if anything, is still so.
-  @inline(__always)
   func raiseQuietEnd() {
     if state.quietEnd == 0 { return }
     // No more calls wait than there are places from the head that was known to the tail, less gaps.
@@ -253,7 +247,6 @@ extension Queue {
   }
 
   /// Wakes all threads that sleep for room. No lock is held.
-  @inline(never)
   func wakeAllForRoom() {
     Waits.wake(roomKey) {
       lock.lock()

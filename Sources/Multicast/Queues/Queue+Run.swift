@@ -7,14 +7,12 @@ extension Queue {
   ///
   /// - Parameter limit: The most calls to make; 0: as many as wait now.
   /// - Returns: how many were made, or the number of a status.
-  @inline(__always)
   static func run(_ handle: Handle, limit: UInt) -> Int64 {
     guard let queue = Queue(slotOf: handle) else { return Status.invalidHandle.count }
     guard let thread = ThreadRecord.current else { return queue.enterAndRun(limit) }
     return queue.run(by: thread, limit: limit)
   }
 
-  @inline(never)
   private func enterAndRun(_ limit: UInt) -> Int64 {
     guard let thread = ThreadRegistry.enter() else {
       runWasCalled()
@@ -51,7 +49,6 @@ extension Queue {
   // MARK: - A run
 
   /// - Returns: how many calls were made, or the number of a status.
-  @inline(__always)
   func run(by thread: ThreadRecord, limit: UInt) -> Int64 {
     if _slowPath(thread.isInside) { return runInside(by: thread, limit: limit) }
     let calls = thread.batch.assumingMemoryBound(to: WaitingCall.self)
@@ -82,7 +79,6 @@ extension Queue {
   ///   - given: The most calls to make; 0: as many as wait now. A call that is taken out, but not
   ///     made because its context is dead, does not count.
   ///   - calls: Where copies of calls go, and how many there can be.
-  @inline(never)
   @_optimize(speed)
   private func run(
     by thread: ThreadRecord, _ given: UInt, _ calls: UnsafeMutablePointer<WaitingCall>,
@@ -180,7 +176,6 @@ extension Queue {
   /// Makes a call that was taken out. Its hazard is set.
   ///
   /// - Returns: whether it was made. It is not if its context is dead, or if it was removed.
-  @inline(__always)
   private func make(_ call: UnsafeMutablePointer<WaitingCall>) -> Bool {
     let details = call.pointee.details
     if details.pointee.isProtected { return makeProtected(call) }
@@ -190,7 +185,6 @@ extension Queue {
     return true
   }
 
-  @inline(never)
   private func makeProtected(_ call: UnsafeMutablePointer<WaitingCall>) -> Bool {
     let (token, details) = (call.pointee.token, call.pointee.details)
     let invocation = WaitingCall.invocation(of: call)
@@ -213,7 +207,6 @@ extension Queue {
     }
   }
 
-  @inline(never)
   private func didEndClosed(_ call: UnsafeMutablePointer<WaitingCall>, _ thread: ThreadRecord) {
     lookAfter(call.pointee.token)
     lock.lock()
@@ -261,7 +254,6 @@ extension Queue {
   /// expected to make room now. If calls are left, the program's loop is told so.
   ///
   /// - Parameter frame: That of the run; nil if the queue has no wake function.
-  @inline(never)
   private func didEnd(_ frame: Frame?, _ thread: ThreadRecord, isInner: Bool) {
     // Another thread may have begun a run when this one had withdrawn its frame.
     if !isCurrent || isInner || state.runner != thread.storage { return }

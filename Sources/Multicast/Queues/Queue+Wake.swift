@@ -16,7 +16,6 @@ extension Queue {
   /// run. Otherwise wake-ups would add up in loops that do not merge them. The lock is held.
   ///
   /// - Parameter frame: Its hazard is not in use.
-  @inline(__always)
   func beginWake(_ frame: Frame) -> WakeCall? {
     guard state.needsWake && state.ring.count > 0, let function = state.wake else { return nil }
     state.needsWake = false  //~ wake_told_twice
@@ -26,7 +25,7 @@ extension Queue {
   }
 
   /// From here on the loop has to be told again. The lock is held.
-  @inline(__always) func renewWake() {
+  func renewWake() {
     if state.wake == nil { return }
     state.needsWake = true
     state.quietEnd = 0

@@ -72,7 +72,7 @@ struct Queue {
   /// The queue's own thread.
   enum Worker: UInt8 { case none, running, stopping }
 
-  @inline(__always) static var pool: SlotPool {
+  static var pool: SlotPool {
     .queues(stride: MemoryLayout<Storage>.stride)
   }
 
@@ -94,8 +94,8 @@ struct Queue {
 
   /// The fields of the slot, in place.
   var state: Storage {
-    @inline(__always) unsafeAddress { UnsafePointer(storage) }
-    @inline(__always) nonmutating unsafeMutableAddress { storage }
+    unsafeAddress { UnsafePointer(storage) }
+    nonmutating unsafeMutableAddress { storage }
   }
 
   /// How many calls were queued, those that replaced older ones included.
@@ -251,7 +251,6 @@ extension Queue {
 
 extension Queue {
   /// The lock is held.
-  @inline(__always)
   func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       check(Check(file, line))
@@ -259,7 +258,6 @@ extension Queue {
   }
 
   #if MULTICAST_INTERNAL_CHECKS
-    @inline(never)
     private func check(_ check: Check) {
       let (waiting, capacity) = (state.ring.count, UInt64(state.capacity))
       check.that(

@@ -21,7 +21,7 @@ struct WaitingCall {
   /// Whether a payload is small enough for a copy in the call.
   ///
   /// - Parameter size: A `size_t`: below zero is more than there can be.
-  @inline(__always) static func holds(_ size: Int) -> Bool { size >= 0 && size <= inlineSize }
+  static func holds(_ size: Int) -> Bool { size >= 0 && size <= inlineSize }
 
   /// Stores the payload: a copy in the call, or one more reference to the shared copy.
   static func setPayload(
@@ -35,7 +35,6 @@ struct WaitingCall {
   }
 
   /// Stores a small payload.
-  @inline(__always)
   static func setPayload(of call: UnsafeMutablePointer<WaitingCall>, _ invocation: Invocation) {
     call.pointee.event = invocation.event
     call.pointee.size = UInt32(truncatingIfNeeded: invocation.size)
@@ -47,7 +46,7 @@ struct WaitingCall {
     }
   }
 
-  @inline(__always) var isShared: Bool { size == Self.shared }
+  var isShared: Bool { size == Self.shared }
 
   /// The payload that it shares with other calls, if it does.
   var sharedPayload: Payload? {
@@ -78,7 +77,7 @@ struct Invocation {
   let size: Int
 
   /// Whether a delegate with this mask of events wants the event. Events from 64 on are not masked.
-  @inline(__always) func isWanted(_ events: UInt64) -> Bool {
+  func isWanted(_ events: UInt64) -> Bool {
     event >= 64 || events & (1 << UInt64(event)) != 0  //~ events_ignored
   }
 }

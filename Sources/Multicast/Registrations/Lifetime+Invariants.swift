@@ -2,7 +2,6 @@ import Synchronization
 
 extension Lifetime {
   /// The members are linked both ways, and counted. The lifetime's lock is held.
-  @inline(__always)
   func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       check(Check(file, line))
@@ -10,7 +9,6 @@ extension Lifetime {
   }
 
   #if MULTICAST_INTERNAL_CHECKS
-    @inline(never)
     private func check(_ check: Check) {
       let living: Handle.Kind = role == .owned ? .lifetime : .recipients
       check.that(

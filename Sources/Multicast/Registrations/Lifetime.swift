@@ -29,7 +29,7 @@ struct Lifetime {
     let unfinished: Atomic<UInt32>
   }
 
-  @inline(__always) static var pool: SlotPool {
+  static var pool: SlotPool {
     .lifetimes(stride: MemoryLayout<Storage>.stride)
   }
 

@@ -59,7 +59,6 @@ struct Options {
 
   /// Whether a caller's options have nothing but a release function, or not even that. They can be
   /// read then.
-  @inline(__always)
   static func isPlain(_ given: UnsafePointer<multicast_add_options>) -> Bool {
     // First: a caller's struct may be smaller, and nothing behind it may be read.
     guard given.pointee.struct_size == MemoryLayout<multicast_add_options>.size else {

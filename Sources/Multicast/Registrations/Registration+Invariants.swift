@@ -3,7 +3,6 @@ import Synchronization
 
 extension Registration {
   /// A slot has just been taken from its pool. The stripe's lock is held.
-  @inline(__always)
   func checkTaken(
     from stripe: Stripe, _ file: StaticString = #fileID, _ line: UInt = #line
   ) {
@@ -17,7 +16,6 @@ extension Registration {
   }
 
   /// A slot is about to be put back. The stripe's lock is held.
-  @inline(__always)
   func checkReclaimed(
     to stripe: Stripe, _ file: StaticString = #fileID, _ line: UInt = #line
   ) {
@@ -32,7 +30,6 @@ extension Registration {
 
 extension RegistrationChain {
   /// The chain has an end, and all its registrations are retired. It belongs to the caller.
-  @inline(__always)
   func checkRetired(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)

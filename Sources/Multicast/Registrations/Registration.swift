@@ -20,7 +20,7 @@ struct Registration {
   /// A bit of `owner`, above those of an index: the word is a release function.
   private static let releasing: UInt32 = 1 << 31
 
-  @inline(__always) static var directory: SlabDirectory {
+  static var directory: SlabDirectory {
     .registrations(stride: MemoryLayout<Storage>.stride)
   }
 
@@ -43,13 +43,12 @@ struct Registration {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  @inline(__always)
   private init(_ index: UInt32, at slot: UnsafeMutablePointer<SlotHeader>) {
     self.index = index
     storage = UnsafeMutableRawPointer(slot).assumingMemoryBound(to: Storage.self)
   }
 
-  @inline(__always) private var slot: UnsafeMutablePointer<SlotHeader> {
+  private var slot: UnsafeMutablePointer<SlotHeader> {
     UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)
   }
 
@@ -60,7 +59,7 @@ struct Registration {
 
   // MARK: - Fields
 
-  @inline(__always) var id: Handle {
+  var id: Handle {
     get { storage.pointee.header.id.load(ordering: .acquiring) }  // order: occupant
     nonmutating set { storage.pointee.header.id.store(newValue, ordering: .releasing) }
   }
@@ -71,16 +70,16 @@ struct Registration {
   /// The index of its multicast.
   ///
   /// Relaxed: it is that of the occupant, if that has a handle which the caller knows.
-  @inline(__always) var owner: UInt32 {
+  var owner: UInt32 {
     storage.pointee.header.owner.load(ordering: .relaxed) & ~Self.releasing
   }
 
   /// Whether its release function is in the slot. It has no details then.
-  @inline(__always) var isReleasing: Bool {
+  var isReleasing: Bool {
     storage.pointee.header.owner.load(ordering: .relaxed) & Self.releasing != 0
   }
 
-  @inline(__always) var details: UnsafeMutablePointer<RegistrationDetails>? {
+  var details: UnsafeMutablePointer<RegistrationDetails>? {
     get {
       isReleasing ? nil : storage.pointee.word?.assumingMemoryBound(to: RegistrationDetails.self)
     }
@@ -88,7 +87,7 @@ struct Registration {
   }
 
   /// The details of one that is known to have them: it is filtered, weak, queued or prioritized.
-  @inline(__always) var knownDetails: UnsafeMutablePointer<RegistrationDetails> {
+  var knownDetails: UnsafeMutablePointer<RegistrationDetails> {
     storage.pointee.word.unsafelyUnwrapped.assumingMemoryBound(to: RegistrationDetails.self)
   }
 
@@ -98,12 +97,11 @@ struct Registration {
   }
 
   /// Whether there is something left to do when it has been reclaimed.
-  @inline(__always) var hasRest: Bool { storage.pointee.word != nil }
+  var hasRest: Bool { storage.pointee.word != nil }
   /// Whether that is to run a release function.
   var hasRelease: Bool { hasRest && details.map { $0.pointee.release != nil } ?? true }
 
   /// Stores a release function in a slot that has been taken. The stripe's lock is held.
-  @inline(__always)
   func setRelease(
     _ release: @escaping RegistrationDetails.Release, _ context: UnsafeMutableRawPointer?
   ) {
@@ -113,7 +111,7 @@ struct Registration {
   }
 
   /// While live: its place in the invocation list. Guarded by the stripe's lock.
-  @inline(__always) var place: UInt32 {
+  var place: UInt32 {
     get { storage.pointee.header.link.load(ordering: .relaxed) }
     nonmutating set { storage.pointee.header.link.store(newValue, ordering: .relaxed) }
   }
@@ -143,7 +141,7 @@ struct Registration {
 
   /// The handle of the occupant, if the lock that is held guards it: that of the stripe of an owner
   /// that was read before.
-  @inline(__always) func id(guardedAs owner: UInt32) -> Handle? {
+  func id(guardedAs owner: UInt32) -> Handle? {
     let id = self.id
     // Acquire: the handle is read after it.
     let now = storage.pointee.header.owner.load(ordering: .acquiring)  // order: owner
@@ -188,7 +186,7 @@ struct Registration {
   }
 
   /// Makes a slot live, with a new token.
-  @inline(__always) func activate() -> Token {
+  func activate() -> Token {
     let token = id.next(.registration, index: index)
     id = token
     return token
@@ -204,7 +202,6 @@ struct Registration {
   ///
   /// - Returns: what it leaves. That belongs to the caller.
   @discardableResult
-  @inline(__always)
   func reclaim(to stripe: Stripe) -> Reclaimed {
     var rest = Reclaimed()
     if isReleasing {
@@ -219,7 +216,6 @@ struct Registration {
   }
 
   /// The same, for one that leaves nothing.
-  @inline(__always)
   func putBack(to stripe: Stripe) {
     id = id.changed(to: .vacant)  //~ reclaimed_not_vacant
     checkReclaimed(to: stripe)
@@ -252,7 +248,7 @@ struct RegistrationChain: Sequence {
   struct Iterator: IteratorProtocol {
     fileprivate var rest: UInt32
 
-    @inline(never) mutating func next() -> Registration? {
+    mutating func next() -> Registration? {
       guard rest != 0 else { return nil }
       let registration = Registration(index: rest &- 1)
       rest = registration.next
@@ -275,12 +271,12 @@ struct RegistrationChain: Sequence {
   /// Takes out all that no thread is calling.
   ///
   /// - Parameter token: If there is one, only the registration of this token.
-  @inline(never) mutating func extractUncalled(_ token: Token = .none) -> RegistrationChain {
+  mutating func extractUncalled(_ token: Token = .none) -> RegistrationChain {
     //~ released_during_other_call
     extract { (token.isNone || $0.token == token) && !ThreadRegistry.isCalled($0.token) }
   }
 
-  @inline(never) private consuming func reversed() -> RegistrationChain {
+  private consuming func reversed() -> RegistrationChain {
     var result = RegistrationChain()
     while let registration = pop() { result.push(registration) }
     return result
@@ -290,7 +286,7 @@ struct RegistrationChain: Sequence {
   /// of the parent had them in chains that are lost with their stacks. Each is still in its slot
   /// until its turn to be reclaimed. Slots change under the locks of their stripes, which the fork
   /// has held. So a release function that is not found here had begun, or was just beginning.
-  @inline(never) static func allRetiredInChild() -> RegistrationChain {
+  static func allRetiredInChild() -> RegistrationChain {
     var all = RegistrationChain()
     Registration.directory.forEachInChild { index in
       let registration = Registration(index: index)
@@ -324,7 +320,6 @@ struct RegistrationChain: Sequence {
 }
 
 /// Two delegates are equal if function and context both are.
-@inline(__always)
 func == (a: multicast_delegate, b: multicast_delegate) -> Bool {
   unsafeBitCast(a.function, to: UInt.self) == unsafeBitCast(b.function, to: UInt.self)
     && a.context == b.context

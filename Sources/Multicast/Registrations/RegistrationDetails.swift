@@ -32,14 +32,14 @@ struct RegistrationDetails: ~Copyable {
 
   static let isReplaying = UInt.max
 
-  /// Whether earlier invocations are replayed. The stripe's lock is held.
+  /// Whether earlier invocations are replayed, or were when it was removed.
   var isReplayed: Bool { replayed.load(ordering: .relaxed) == Self.isReplaying }
 
-  @inline(__always) var flags: UInt32 { UInt32(ownFlags) }
+  var flags: UInt32 { UInt32(ownFlags) }
 
   /// Whether a queued call is not made as it is. The delegate is called once, its context is
   /// locked, or it is watched.
-  @inline(__always) var isProtected: Bool { handling.load(ordering: .relaxed) != 0 }
+  var isProtected: Bool { handling.load(ordering: .relaxed) != 0 }
 
   var isWatched: Bool { handling.load(ordering: .relaxed) & Self.watched != 0 }
 

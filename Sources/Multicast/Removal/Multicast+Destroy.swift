@@ -16,7 +16,6 @@ extension Multicast {
   }
 
   /// All phases one after the other. Also for a multicast with policies.
-  @inline(never)
   func destroySlowly(_ timeout: Timeout) -> Removal.Outcome {
     var removal = Removal(from: self)
     var policies: Policies? = nil

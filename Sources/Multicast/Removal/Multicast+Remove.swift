@@ -30,7 +30,7 @@ extension Multicast {
   /// Waits for delegates that were removed before.
   ///
   /// - Returns: that none was found; or why it did not wait.
-  @inline(never) private func removeNone(waitingFor selection: Selection) -> Status {
+  private func removeNone(waitingFor selection: Selection) -> Status {
     var removal = Removal(from: self)
     removal.mark { (_) throws(Status) in throw .notFound }
     return removal.finish(waitingFor: selection).status

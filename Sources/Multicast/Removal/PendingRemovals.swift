@@ -90,7 +90,6 @@ enum PendingRemovals {
 
   /// Sleeps until a call may have returned. Tells a watch if that takes long; without the waits'
   /// lock, which is held at the beginning and at the end.
-  @inline(never)
   private static func sleep(
     for wait: Wait, _ token: Token, _ timeout: Timeout, _ patience: inout Patience,
     _ search: Waits.SearchNeeded
@@ -159,7 +158,6 @@ enum PendingRemovals {
   // MARK: - Invariants
 
   /// Everything here is retired. The waits' lock is held.
-  @inline(__always)
   private static func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)

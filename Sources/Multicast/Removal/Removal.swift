@@ -37,9 +37,6 @@ struct Removal {
   /// A list was retired that other threads may be reading, and that needs the heavy fence.
   var hasRetiredList = false
 
-  /// A replay ran for something that was removed. Invocations may wait for its end.
-  private var endsReplay = false
-
   /// Removed, and perhaps being called.
   private var retired = RegistrationChain()
 
@@ -88,7 +85,6 @@ struct Removal {
   /// Changes one multicast under its stripe's lock.
   ///
   /// - Parameter body: Unlinks what is to be removed; or throws, and has changed nothing.
-  @inline(__always)
   mutating func mark(_ body: (inout Removal) throws(Status) -> Void) {
     let multicast = self.multicast.unsafelyUnwrapped
     do throws(Status) {
@@ -139,14 +135,11 @@ struct Removal {
     registration.retire()
     let need = multicast.neededFence(thread)
     var mayBeCalled = need != .none || thread?.isCalling(token) ?? false
-    if let details = registration.details {
-      if details.pointee.isReplayed { endsReplay = true }
-      if let queue = details.pointee.queue {
-        Queue(slot: queue).retract(details, &payloads)
-        // The thread that runs the queue is not registered as an invoker. Its hazard was set under
-        // the queue's lock, so it is visible without a fence.
-        mayBeCalled = true
-      }
+    if let details = registration.details, let queue = details.pointee.queue {
+      Queue(slot: queue).retract(details, &payloads)
+      // The thread that runs the queue is not registered as an invoker. Its hazard was set under
+      // the queue's lock, so it is visible without a fence.
+      mayBeCalled = true
     }
     if mayBeCalled {
       if need > self.need { self.need = need }
@@ -190,7 +183,6 @@ struct Removal {
   /// - Parameters:
   ///   - timeout: How long to wait for calls on other threads.
   ///   - prior: Delegates that may have been removed before. It waits for their calls, too.
-  @inline(__always)
   mutating func finish(
     _ timeout: Timeout = .unlimited, waitingFor prior: Selection? = nil
   ) -> Outcome {
@@ -202,14 +194,16 @@ struct Removal {
     return outcome
   }
 
-  @inline(never)
   private mutating func complete(_ timeout: Timeout) {
     let process = Fork.generation
     // Before it waits: the delegate of a running call may wait for the calls that were taken back.
     payloads.finish()  //~ payloads_released_after_waiting
-    if endsReplay { Waits.wake() }  //~ removal_wakes_no_invocation
     // What is observed has details, or several invokers, and so it comes here.
-    if Policies.areInUse { tell() }  //~ removal_not_told
+    if Policies.areInUse {
+      //~ removal_wakes_no_invocation
+      if Self.isReplayed(idle) || Self.isReplayed(retired) { Waits.wake() }
+      tell()  //~ removal_not_told
+    }
     if process == Fork.generation { idle.reclaimAndRelease() }
     idle = RegistrationChain()
     // In the child of a fork that a release function made: the fork has deferred what is left.
@@ -221,6 +215,11 @@ struct Removal {
     }
     if hasRetiredList { reclaimLists() }
     outcome.waiting = waitForCalls(timeout)
+  }
+
+  /// Whether invocations may wait for a replay to one of these.
+  private static func isReplayed(_ removed: RegistrationChain) -> Bool {
+    removed.contains { $0.details?.pointee.isReplayed ?? false }
   }
 
   /// Tells of the change.

@@ -7,7 +7,6 @@ enum Selection {
   case context(UnsafeMutableRawPointer?)
   case all
 
-  @inline(__always)
   func includes(_ entry: UnsafeMutablePointer<InvocationList.Entry>) -> Bool {
     includes(InvocationList.delegate(of: entry))
   }

@@ -59,7 +59,6 @@ extension Report {
   }
 
   /// The line of a thread, before the first line of what it does.
-  @inline(never)
   private mutating func begin(_ thread: UInt64, _ isKnown: inout Bool) {
     if isKnown { return }
     isKnown = true

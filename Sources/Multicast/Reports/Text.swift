@@ -18,7 +18,7 @@ struct Text {
   struct Format: ExpressibleByStringLiteral {
     fileprivate var rest: UnsafePointer<UInt8>
 
-    @inline(__always) init(stringLiteral text: StaticString) { rest = text.utf8Start }
+    init(stringLiteral text: StaticString) { rest = text.utf8Start }
 
     fileprivate mutating func next() -> UInt8 {
       let character = rest.pointee
@@ -86,7 +86,7 @@ struct Text {
     }
   }
 
-  @inline(never) private mutating func put(_ character: UInt8) {
+  private mutating func put(_ character: UInt8) {
     if length < Self.lineSize {
       line[length] = character
       length &+= 1

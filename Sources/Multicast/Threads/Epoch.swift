@@ -10,15 +10,15 @@ import Synchronization
 struct Epoch: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt64
 
-  @inline(__always) init(rawValue: UInt64) { self.rawValue = rawValue }
+  init(rawValue: UInt64) { self.rawValue = rawValue }
 
   /// Before every epoch that was ever current.
   static var none: Epoch { Epoch(rawValue: 0) }
   /// After every epoch. For a frame that reads no list.
   static var latest: Epoch { Epoch(rawValue: .max) }
 
-  @inline(__always) static func < (a: Epoch, b: Epoch) -> Bool { a.rawValue < b.rawValue }
-  @inline(__always) static func > (a: Epoch, b: Epoch) -> Bool { a.rawValue > b.rawValue }
+  static func < (a: Epoch, b: Epoch) -> Bool { a.rawValue < b.rawValue }
+  static func > (a: Epoch, b: Epoch) -> Bool { a.rawValue > b.rawValue }
 
   // MARK: - The counter
 
@@ -27,7 +27,7 @@ struct Epoch: RawRepresentable, AtomicRepresentable {
   private static let hasFenceFailed = Atomic<Bool>(false)
 
   /// Acquire: a thread that reads an epoch sees what the writer changed before advancing to it.
-  @inline(__always) static var current: Epoch {
+  static var current: Epoch {
     Epoch(rawValue: counter.load(ordering: .acquiring))  // order: epoch
   }
 

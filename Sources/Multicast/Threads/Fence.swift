@@ -27,7 +27,7 @@ enum Fence {
     if isAsymmetric { _ = shims_membarrier_register() }
   }
 
-  @inline(__always) static func light(asymmetric: Bool) {
+  static func light(asymmetric: Bool) {
     if asymmetric { shims_compiler_fence() } else { shims_full_fence() }
   }
 
@@ -38,11 +38,11 @@ enum Fence {
     case full
     case heavy
 
-    @inline(__always) static func > (a: Need, b: Need) -> Bool { a.rawValue > b.rawValue }
+    static func > (a: Need, b: Need) -> Bool { a.rawValue > b.rawValue }
   }
 
   /// For both sides, where no heavy fence is made.
-  @inline(__always) static func full() { shims_full_fence() }
+  static func full() { shims_full_fence() }
 
   /// - Returns: false if the kernel refuses what it had granted. Nothing may be reclaimed then.
   static func heavy() -> Bool {

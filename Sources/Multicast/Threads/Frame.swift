@@ -23,25 +23,25 @@ struct Frame {
 
   let fields: UnsafeMutablePointer<Fields>
 
-  @inline(__always) init(_ fields: UnsafeMutablePointer<Fields>) { self.fields = fields }
+  init(_ fields: UnsafeMutablePointer<Fields>) { self.fields = fields }
 
   #if MULTICAST_INTERNAL_CHECKS
     static func == (a: Frame, b: Frame) -> Bool { a.fields == b.fields }
   #endif
-  @inline(__always) static func != (a: Frame, b: Frame) -> Bool { a.fields != b.fields }
+  static func != (a: Frame, b: Frame) -> Bool { a.fields != b.fields }
 
   // MARK: - For the owner
 
-  @inline(__always) var target: Target { fields.pointee.target.load(ordering: .relaxed) }
-  @inline(__always) var epoch: Epoch { fields.pointee.epoch.load(ordering: .relaxed) }
-  @inline(__always) var hazard: Token { fields.pointee.hazard.load(ordering: .relaxed) }
+  var target: Target { fields.pointee.target.load(ordering: .relaxed) }
+  var epoch: Epoch { fields.pointee.epoch.load(ordering: .relaxed) }
+  var hazard: Token { fields.pointee.hazard.load(ordering: .relaxed) }
 
-  @inline(__always) var list: UInt {
+  var list: UInt {
     get { fields.pointee.list.load(ordering: .relaxed) }
     nonmutating set { fields.pointee.list.store(newValue, ordering: .relaxed) }
   }
 
-  @inline(__always) var payload: UInt {
+  var payload: UInt {
     get { fields.pointee.payload.load(ordering: .relaxed) }
     nonmutating set { fields.pointee.payload.store(newValue, ordering: .relaxed) }
   }
@@ -49,24 +49,24 @@ struct Frame {
   /// Makes the frame visible. The caller makes the light fence.
   ///
   /// Release: a writer that sees the target sees this epoch or a later one, and no older list.
-  @inline(__always) func publish(_ target: Target, epoch: Epoch) {
+  func publish(_ target: Target, epoch: Epoch) {
     fields.pointee.epoch.store(epoch, ordering: .relaxed)
     fields.pointee.list.store(0, ordering: .relaxed)
     fields.pointee.target.store(target, ordering: .releasing)  // order: frame
   }
 
   /// Release: a writer that does not see the frame any more may reclaim what it led to.
-  @inline(__always) func withdraw() {
+  func withdraw() {
     fields.pointee.target.store(.none, ordering: .releasing)  // order: withdrawal
   }
 
   /// Protects a registration. The caller makes the light fence, and then looks whether it is dead.
-  @inline(__always) func setHazard(_ token: Token) {
+  func setHazard(_ token: Token) {
     fields.pointee.hazard.store(token, ordering: .releasing)  // order: removal
   }
 
   /// Release: what the delegate did happened before a remover sees that the hazard is gone.
-  @inline(__always) func clearHazard() {
+  func clearHazard() {
     // order: call_ends
     fields.pointee.hazard.store(.none, ordering: .releasing)  //~ hazard_cleared_relaxed
   }
@@ -74,7 +74,7 @@ struct Frame {
   // MARK: - For all threads
 
   /// What the frame is about, and the registration that it protects. Nil if it is not in use.
-  @inline(__always) var published: (target: Target, hazard: Token)? {
+  var published: (target: Target, hazard: Token)? {
     // Acquire, both: pair with the releases of `withdraw` and `clearHazard`, so that what the
     // delegate did happened before what the reader does next.
     let target = fields.pointee.target.load(ordering: .acquiring)  // order: frame
@@ -101,41 +101,41 @@ struct Frame {
 struct Target: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt
 
-  @inline(__always) init(rawValue: UInt) { self.rawValue = rawValue }
+  init(rawValue: UInt) { self.rawValue = rawValue }
 
   static var none: Target { Target(rawValue: 0) }
 
   /// An invocation of the multicast in a slot.
-  @inline(__always) static func invocation(_ slot: UnsafeMutableRawPointer) -> Target {
+  static func invocation(_ slot: UnsafeMutableRawPointer) -> Target {
     Target(rawValue: UInt(bitPattern: slot))
   }
 
   /// A run of the queue in a slot.
-  @inline(__always) static func run(_ slot: UnsafeMutableRawPointer) -> Target {
+  static func run(_ slot: UnsafeMutableRawPointer) -> Target {
     Target(rawValue: UInt(bitPattern: slot) | 1)
   }
 
   /// A look-up in the names of the broadcaster in a slot.
-  @inline(__always) static func lookUp(_ slot: UnsafeMutableRawPointer) -> Target {
+  static func lookUp(_ slot: UnsafeMutableRawPointer) -> Target {
     Target(rawValue: UInt(bitPattern: slot) | 2)
   }
 
   /// A function of a watch.
   static var watch: Target { Target(rawValue: 3) }
 
-  @inline(__always) var isNone: Bool { rawValue == 0 }
+  var isNone: Bool { rawValue == 0 }
   var isInvocation: Bool { rawValue & 3 == 0 }
   var isRun: Bool { rawValue & 3 == 1 }
 
   /// Not of a watch.
-  @inline(__always) var slot: UnsafeMutableRawPointer {
+  var slot: UnsafeMutableRawPointer {
     UnsafeMutableRawPointer(bitPattern: rawValue & ~3).unsafelyUnwrapped
   }
 
   /// The slot of a target that is an invocation.
-  @inline(__always) var invokedSlot: UnsafeMutableRawPointer {
+  var invokedSlot: UnsafeMutableRawPointer {
     UnsafeMutableRawPointer(bitPattern: rawValue).unsafelyUnwrapped
   }
 
-  @inline(__always) static func == (a: Target, b: Target) -> Bool { a.rawValue == b.rawValue }
+  static func == (a: Target, b: Target) -> Bool { a.rawValue == b.rawValue }
 }

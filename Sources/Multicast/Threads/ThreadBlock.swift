@@ -62,7 +62,7 @@ struct ThreadBlock {
   var groupCount: Int { storage.pointee.groupCount }
 
   /// The number after that of the last record.
-  @inline(never) var endNumber: UInt32 { storage.pointee.firstNumber &+ UInt32(groupCount * 64) }
+  var endNumber: UInt32 { storage.pointee.firstNumber &+ UInt32(groupCount * 64) }
 
   private func bits(_ offset: Int, _ group: Int) -> UnsafeMutablePointer<Bits> {
     (UnsafeMutableRawPointer(storage) + offset).assumingMemoryBound(to: Bits.self) + group

@@ -12,7 +12,6 @@ struct StackMark {
 /// stack. The frames from the top on are not in use.
 extension ThreadRecord {
   /// A frame has been pushed, and nothing is written to it yet.
-  @inline(__always)
   func checkPush(_ frame: Frame, _ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)
@@ -24,7 +23,6 @@ extension ThreadRecord {
   }
 
   /// A frame is about to be popped.
-  @inline(__always)
   func checkPop(_ frame: Frame, _ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)
@@ -42,7 +40,6 @@ extension ThreadRecord {
   }
 
   /// The frame above the innermost invocation is about to be used, without a push.
-  @inline(__always)
   func checkTop(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)

@@ -75,15 +75,15 @@ struct ThreadRecord {
 
   let storage: UnsafeMutablePointer<Storage>
 
-  @inline(__always) init(_ storage: UnsafeMutablePointer<Storage>) { self.storage = storage }
+  init(_ storage: UnsafeMutablePointer<Storage>) { self.storage = storage }
 
   /// That of the calling thread, or nil if it has never used the library.
-  @inline(__always) static var current: ThreadRecord? {
+  static var current: ThreadRecord? {
     guard let record = shims_get_thread_record() else { return nil }
     return ThreadRecord(record.assumingMemoryBound(to: Storage.self))
   }
 
-  @inline(__always) static func == (a: ThreadRecord, b: ThreadRecord?) -> Bool {
+  static func == (a: ThreadRecord, b: ThreadRecord?) -> Bool {
     a.storage == b?.storage
   }
 
@@ -109,22 +109,22 @@ struct ThreadRecord {
     ThreadBlock(storage.pointee.block.unsafelyUnwrapped).giveBack(self)
   }
 
-  @inline(__always) func frame(_ depth: UInt32) -> Frame {
+  func frame(_ depth: UInt32) -> Frame {
     let frames = UnsafeMutableRawPointer(storage) + Self.headerSize
     return Frame(frames.assumingMemoryBound(to: Frame.Fields.self) + Int(depth))
   }
 
   /// For the owner only.
-  @inline(__always) var batch: UnsafeMutableRawPointer {
+  var batch: UnsafeMutableRawPointer {
     UnsafeMutableRawPointer(storage) + Self.batchOffset
   }
 
   // MARK: - Fields
 
-  @inline(__always) var number: UInt32 { storage.pointee.number }
+  var number: UInt32 { storage.pointee.number }
 
   /// The first frame that is not in use.
-  @inline(__always) var top: Frame { Frame(storage.pointee.top) }
+  var top: Frame { Frame(storage.pointee.top) }
 
   /// Of another thread this may be out of date at any moment. Release and acquire: a record that
   /// has an identity is initialized.
@@ -151,7 +151,7 @@ struct ThreadRecord {
   /// Takes the frame of an invocation or run that begins. The frame is in use once it is published.
   ///
   /// - Returns: nil if they are nested too deep.
-  @inline(__always) func push() -> Frame? {
+  func push() -> Frame? {
     let frame = storage.pointee.top
     if frame == storage.pointee.last { return nil }
     storage.pointee.top = frame + 1
@@ -160,7 +160,7 @@ struct ThreadRecord {
   }
 
   /// Ends the use of the innermost frame that was pushed.
-  @inline(__always) func pop(_ frame: Frame) {
+  func pop(_ frame: Frame) {
     checkPop(frame)
     frame.withdraw()  //~ frame_not_withdrawn
     storage.pointee.top = frame.fields  //~ frame_not_popped
@@ -170,11 +170,10 @@ struct ThreadRecord {
   var hasRoom: Bool { storage.pointee.top != storage.pointee.last }
 
   /// Whether this thread is inside an invocation or a run.
-  @inline(__always) var isInside: Bool { top != frame(0) }
+  var isInside: Bool { top != frame(0) }
 
   /// The registration whose delegate this thread is calling, the innermost that matches if calls
   /// are nested; or none.
-  @inline(__always)
   func innermostCall(where matches: (Token) -> Bool) -> Token {
     var frame = storage.pointee.top
     while frame != self.frame(0).fields {
@@ -202,7 +201,6 @@ struct ThreadRecord {
   /// Frames are read up to the first that is not in use. If a call has not returned, its frame is
   /// in use, and so are all frames below it. A frame that is missed belongs to an invocation that
   /// began after the reader's heavy fence, and sees what the reader changed before it.
-  @inline(__always)
   func firstFrame(where matches: (Frame, _ target: Target, _ hazard: Token) -> Bool) -> Frame? {
     var depth: UInt32 = 0
     while depth < Self.frameCount {
@@ -214,7 +212,6 @@ struct ThreadRecord {
     return nil
   }
 
-  @inline(__always)
   func forEachFrame(_ body: (_ target: Target, _ hazard: Token) -> Void) {
     _ = firstFrame { _, target, hazard in
       body(target, hazard)

@@ -16,7 +16,7 @@ enum ThreadRegistry {
   /// after them: a thread that enters then has to leave again.
   ///
   /// - Returns: nil if out of memory.
-  @inline(never) static func enter() -> ThreadRecord? {
+  static func enter() -> ThreadRecord? {
     guard let record = takeIdle() ?? add() else { return nil }
     // A thread that is ending is not watched reliably. That matters only if it ends once more,
     // inside a call, because it is cancelled.
@@ -52,7 +52,7 @@ enum ThreadRegistry {
   }
 
   /// Takes back the record of the calling thread.
-  @inline(never) static func leave(_ record: ThreadRecord) {
+  static func leave(_ record: ThreadRecord) {
     shims_set_thread_record(nil)
     record.identity = .none
     record.giveBack()
@@ -77,7 +77,7 @@ enum ThreadRegistry {
 
   /// Every record that a thread owns. One that is given to a thread later belongs to an invocation
   /// that begins after the reader's heavy fence.
-  @inline(never) static var all: Records { Records(block: firstBlock) }
+  static var all: Records { Records(block: firstBlock) }
 
   struct Records: Sequence, IteratorProtocol {
     private var block: ThreadBlock?

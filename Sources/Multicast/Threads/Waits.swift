@@ -107,7 +107,6 @@ enum Waits {
   /// Makes one thread look again that sleeps with a key, the one that has slept longest.
   ///
   /// - Parameter none: Called under the lock if no other thread sleeps with the key.
-  @inline(never)
   static func wakeOne(_ key: Sleeper.Key, _ none: () -> Void) {
     Lock.waits.lock()
     let sleeper = Sleeper.find(key, from: Sleeper.first(Sleeper.list(of: key)))

@@ -15,7 +15,6 @@ struct Tally {
   private var dropped: UInt64 = 0
 
   /// Counts, under the lock. Without memory nothing is counted.
-  @inline(never)
   static func add(
     _ token: Token, calls: UInt64 = 0, taking elapsed: UInt64 = 0, queued: UInt64 = 0,
     dropped: UInt64 = 0

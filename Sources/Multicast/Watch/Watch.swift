@@ -25,7 +25,7 @@ struct Watch {
   /// What a multicast gets with its first invoker: `Multicast.watched`, or 0.
   ///
   /// Relaxed: see `updateAll`.
-  @inline(__always) static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
+  static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
 
   // MARK: - Setting
 
@@ -162,7 +162,6 @@ struct Watch {
   ///
   /// - Parameter target: The handle of the multicast, or what it had been: a multicast may be
   ///   destroyed while its delegates are called.
-  @inline(never)
   fileprivate static func find(_ target: Handle) -> UnsafeMutablePointer<Watch>? {
     var next = first(list(of: target))
     while let watch = next {
@@ -173,7 +172,6 @@ struct Watch {
   }
 
   /// Whether calls of a multicast are told.
-  @inline(never)
   static func isSet(for target: Handle) -> Bool {
     SpinningLock.watches.lock()
     defer { SpinningLock.watches.unlock() }
@@ -188,13 +186,11 @@ struct Watch {
 
   /// The multicast of a delegate, for `willCall`. Read before the question whether the delegate is
   /// live: then it is that multicast. The call may destroy it, and its slot have the next one.
-  @inline(never)
   static func target(of token: Token) -> Handle {
     Multicast(slot: Registration(index: token.index).owner).handle
   }
 
   /// A watched call begins.
-  @inline(never)
   static func willCall(
     _ token: Token, of target: Handle, _ event: UInt32, _ function: multicast_function,
     _ context: UnsafeMutableRawPointer?
@@ -284,7 +280,6 @@ struct Patience {
     if token.kind == .watch { moment = .max }
   }
 
-  @inline(never)
   init(with target: Handle) {
     self.target = target
     begin = shims_now_ns()
@@ -304,7 +299,6 @@ struct Patience {
   ///
   /// - Parameter token: What is waited for; none if it is not known.
   /// - Returns: whether it was time.
-  @inline(never)
   mutating func tellIfOver(_ token: Token) -> Bool {
     guard isOver else { return false }
     moment = .max
