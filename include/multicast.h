@@ -75,9 +75,9 @@ extern "C" {
  *              invocation runs `release`.
  * Structs      A struct that the caller fills begins with `struct_size`, the caller's sizeof. All
  *              zeros but this is the default of every struct, also for callers that cannot use the
- *              inline functions and macros. A larger struct than the library knows is accepted if the unknown fields are 0, up to
- *              1024 bytes. A struct that the library fills may be as large without that condition:
- *              the unknown fields are set to 0.
+ *              inline functions and macros. A larger struct than the library knows is accepted if
+ *              the unknown fields are 0, up to 1024 bytes. A struct that the library fills may be
+ *              as large without that condition: the unknown fields are set to 0.
  *
  * The life of a delegate:
  *
@@ -122,6 +122,13 @@ extern "C" {
  * Stack        16 KB are enough for every function. Each level of nesting takes up to 500 bytes, of
  *              an invocation with options up to 900, plus what the delegates take.
  *
+ * Real time    Each function says whether a thread with deadlines may call it. "yes": it takes no
+ *              lock and no memory, makes no system call, and does not wait. "prepared": the same
+ *              once the thread has called multicast_thread_prepare() and, before its deadlines
+ *              begin, invoked the multicast or run the queue once; the delegates have to be so,
+ *              too. A queue has a lock of its own for a moment: a thread that finds it taken spins,
+ *              and sleeps if that takes long.
+ *
  * Not supported, because C offers no way to do it safely:
  *
  * - leaving a delegate, visitor, enumerator, lock, unlock, wake, copy, interest, watch or release
@@ -160,6 +167,7 @@ typedef struct multicast_token {
 /// @param size     Bytes at `payload`, as the invoker gave it.
 ///
 /// Cost:      the invocation waits for it.
+/// Real time: yes, if it keeps to it.
 /// @since 1.0
 typedef void (*multicast_function)(void *context, uint32_t event, const void *payload,
                                    size_t size);
@@ -204,6 +212,7 @@ typedef struct multicast_add_options multicast_add_options;  // how a delegate i
 ///
 /// Ownership: the caller owns it until multicast_destroy().
 /// Cost:      O(1); memory is taken for many at a time.
+/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 
@@ -226,6 +235,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 /// Threads:   calls the delegate if the multicast replays; see multicast_create_options.
 /// Cost:      O(1) amortised; options take an allocation, the delegates one now and then.
 ///            O(delegates) if some have a lower priority, or if MULTICAST_UNIQUE searches them.
+/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegate delegate,
                                              const multicast_add_options *options,
@@ -253,6 +263,7 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 /// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. The first
 ///            invocation of a thread takes a record of 11 KB, which is reused when the thread ends.
 ///            A page of it is touched where invocations do not nest.
+/// Real time: prepared; not if a queued call takes more than 32 bytes.
 /// @since 1.0
 MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const void *payload,
                                        size_t size);
@@ -278,6 +289,7 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 ///            barrier if another thread has invoked the multicast. Removals that follow each other
 ///            closely make no barrier: invocations of this multicast take a few nanoseconds more
 ///            for each delegate then.
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
 
@@ -294,6 +306,7 @@ MULTICAST_API multicast_status multicast_remove(multicast target, multicast_dele
 ///            MULTICAST_OK.
 /// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
 /// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_destroy(multicast target);
 
@@ -309,6 +322,7 @@ MULTICAST_API multicast_status multicast_destroy(multicast target);
 /// Threads:   waits for running calls of them on other threads.
 /// Reentry:   inside a call of one: MULTICAST_PENDING.
 /// Cost:      O(delegates), and one memory barrier if another thread has invoked the multicast.
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_every(multicast target,
                                                       multicast_delegate delegate);
@@ -337,6 +351,7 @@ MULTICAST_API multicast_status multicast_remove_every(multicast target,
 /// Ownership: as multicast_add(). A failure releases each of the contexts once; if `count` is above
 ///            2^26 it releases none.
 /// Cost:      that of `count` adds under one lock.
+/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add_many(multicast target,
                                                   const multicast_delegate *delegates,
@@ -359,6 +374,7 @@ MULTICAST_API multicast_status multicast_add_many(multicast target,
 ///            returns. Called inside one: `release` runs when the last call has returned.
 /// Threads:   waits as multicast_remove().
 /// Cost:      O(count * delegates), and one memory barrier if another thread has invoked it.
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_many(multicast target, const multicast_delegate *delegates,
                                             size_t count);
@@ -373,6 +389,7 @@ MULTICAST_API int64_t multicast_remove_many(multicast target, const multicast_de
 ///            when it returns. Called inside one: `release` runs when the last call has returned.
 /// Threads:   waits as multicast_remove().
 /// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
 
@@ -389,6 +406,7 @@ MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
 /// Threads:   waits for running calls of this registration.
 /// Reentry:   inside a call of it: MULTICAST_PENDING.
 /// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_at(multicast target, size_t index);
 
@@ -401,6 +419,7 @@ MULTICAST_API multicast_status multicast_remove_at(multicast target, size_t inde
 ///            returns. Called inside one: `release` runs when the last call has returned.
 /// Threads:   waits as multicast_remove().
 /// Cost:      O(delegates), and one memory barrier if another thread has invoked it.
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_all(multicast target);
 
@@ -420,6 +439,7 @@ MULTICAST_API int64_t multicast_remove_all(multicast target);
 /// Threads:   waits for running calls of them on other threads.
 /// Reentry:   inside a call of one: MULTICAST_PENDING.
 /// Cost:      as multicast_remove_every().
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_within(multicast target,
                                                        multicast_delegate delegate,
@@ -439,6 +459,7 @@ MULTICAST_API multicast_status multicast_remove_within(multicast target,
 /// Ownership: as multicast_remove(), by `*out`.
 /// Threads:   waits as multicast_remove().
 /// Cost:      as multicast_remove_many().
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_many_within(multicast target,
                                                    const multicast_delegate *delegates,
@@ -457,6 +478,7 @@ MULTICAST_API int64_t multicast_remove_many_within(multicast target,
 /// Ownership: as multicast_remove(), by `*out`.
 /// Threads:   waits as multicast_remove().
 /// Cost:      as multicast_remove_context().
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_context_within(multicast target, void *context,
                                                       uint64_t timeout_ns, multicast_status *out);
@@ -471,6 +493,7 @@ MULTICAST_API int64_t multicast_remove_context_within(multicast target, void *co
 /// Ownership: as multicast_remove(), by `*out`.
 /// Threads:   waits as multicast_remove().
 /// Cost:      as multicast_remove_all().
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_all_within(multicast target, uint64_t timeout_ns,
                                                   multicast_status *out);
@@ -486,6 +509,7 @@ MULTICAST_API int64_t multicast_remove_all_within(multicast target, uint64_t tim
 /// Threads:   waits for running calls of its delegates on other threads.
 /// Reentry:   inside a call of one of its delegates: MULTICAST_PENDING.
 /// Cost:      as multicast_destroy().
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_destroy_within(multicast target, uint64_t timeout_ns);
 
@@ -497,6 +521,7 @@ MULTICAST_API multicast_status multicast_destroy_within(multicast target, uint64
 /// @return true while it exists.
 ///
 /// Cost:      O(1), no lock.
+/// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
 
@@ -507,6 +532,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
 /// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
 ///
 /// Cost:      O(1).
+/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 
@@ -517,6 +543,7 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 /// @return true if there is one; false if there is none or the handle is not valid.
 ///
 /// Cost:      that of multicast_remove() to find it.
+/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
                                                           multicast_delegate delegate);
@@ -532,6 +559,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
 ///
 /// Ownership: the copies belong to the caller; the owners of the contexts do not change.
 /// Cost:      O(delegates).
+/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, size_t capacity);
 
@@ -545,6 +573,7 @@ MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, 
 /// Ownership: `release` runs for each of them.
 /// Threads:   `lock`, `unlock` and `release` run on the calling thread.
 /// Cost:      as multicast_invoke().
+/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API int64_t multicast_prune(multicast target);
 
@@ -557,6 +586,7 @@ MULTICAST_API int64_t multicast_prune(multicast target);
 ///
 /// Threads:   describes the calling thread.
 /// Cost:      O(1), no lock.
+/// Real time: yes.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_create_error(void);
 
@@ -573,6 +603,7 @@ MULTICAST_API multicast_status multicast_create_error(void);
 ///
 /// Threads:   called on the thread that visits.
 /// Cost:      the visit waits for it.
+/// Real time: yes, if it keeps to it.
 /// @since 1.0
 typedef bool (*multicast_visitor)(void *context, const multicast_delegate *delegate);
 
@@ -593,6 +624,7 @@ typedef bool (*multicast_visitor)(void *context, const multicast_delegate *deleg
 ///
 /// Threads:   the visitor runs on the calling thread.
 /// Cost:      as multicast_invoke().
+/// Real time: prepared.
 /// @since 1.0
 MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visitor, void *context);
 
@@ -613,6 +645,7 @@ MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visito
 ///
 /// Threads:   both run on the calling thread. If it ends inside one of them, nothing is undone.
 /// Cost:      as multicast_visit(), and one allocation.
+/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.1
 MULTICAST_API int64_t multicast_visit_undo(multicast target, multicast_visitor visitor,
                                            multicast_visitor undo, void *context);
@@ -625,6 +658,7 @@ MULTICAST_API int64_t multicast_visit_undo(multicast target, multicast_visitor v
 /// @return true from its add until its removal; with MULTICAST_ONCE, until its call begins.
 ///
 /// Cost:      O(1), no lock.
+/// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_live(multicast_token token);
 
@@ -641,6 +675,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_live(multicast_token t
 /// Threads:   waits for running calls of it on other threads.
 /// Reentry:   inside a call of it: MULTICAST_PENDING.
 /// Cost:      O(1) amortised, and one memory barrier if another thread has invoked the multicast.
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
 
@@ -654,6 +689,7 @@ MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
 /// Ownership: gives the context back, by MULTICAST_OK or by `release`.
 /// Threads:   never waits for a delegate.
 /// Cost:      as multicast_token_remove(), without the wait.
+/// Real time: no: a memory barrier of the kernel, and a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove_nowait(multicast_token token);
 
@@ -668,6 +704,7 @@ MULTICAST_API multicast_status multicast_token_remove_nowait(multicast_token tok
 /// Threads:   waits for running calls of it on other threads.
 /// Reentry:   inside a call of it: MULTICAST_PENDING.
 /// Cost:      as multicast_token_remove().
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove_within(multicast_token token,
                                                              uint64_t timeout_ns);
@@ -684,6 +721,7 @@ MULTICAST_API multicast_status multicast_token_remove_within(multicast_token tok
 ///            thread, or on another thread that has synchronized with it. Other invocations may
 ///            still call it for a short time.
 /// Cost:      O(1).
+/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
 
@@ -696,6 +734,7 @@ MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
 ///
 /// Cost:      O(1).
+/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 
@@ -710,6 +749,7 @@ MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 ///            that runs at the end of its own delegate's last call runs outside that call: there it
 ///            is the registration whose call encloses that one, or zero.
 /// Cost:      O(1), no lock.
+/// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
 
@@ -732,6 +772,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
 /// Threads:   the delegate runs on the calling thread; may wait for room in its queue, as
 ///            multicast_invoke().
 /// Cost:      O(1), one short lock.
+/// Real time: no: takes a lock.
 /// @since 1.1
 MULTICAST_API int64_t multicast_token_invoke(multicast_token token, uint32_t event,
                                              const void *payload, size_t size);
@@ -747,6 +788,7 @@ MULTICAST_API int64_t multicast_token_invoke(multicast_token token, uint32_t eve
 ///
 /// Threads:   the visitor runs on the calling thread, also if the delegate has a queue.
 /// Cost:      O(1), one short lock.
+/// Real time: no: takes a lock.
 /// @since 1.1
 MULTICAST_API int64_t multicast_token_visit(multicast_token token, multicast_visitor visitor,
                                             void *context);
@@ -764,6 +806,7 @@ MULTICAST_API int64_t multicast_token_visit(multicast_token token, multicast_vis
 ///
 /// Threads:   describes the calling thread.
 /// Cost:      O(calls), no lock.
+/// Real time: yes.
 /// @since 1.1
 MULTICAST_API int64_t multicast_call_stack(multicast_token *out, size_t capacity);
 
@@ -883,6 +926,7 @@ struct multicast_add_options {
 /// @return The options, by value.
 ///
 /// Cost:      O(1); inline.
+/// Real time: yes.
 /// @since 1.0
 static inline multicast_add_options multicast_add_options_default(void) {
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
@@ -933,6 +977,7 @@ typedef struct multicast_registration {
 /// @return The struct, by value.
 ///
 /// Cost:      O(1); inline.
+/// Real time: yes.
 /// @since 1.0
 static inline multicast_registration multicast_registration_default(void) {
   multicast_registration registration = MULTICAST_REGISTRATION_INIT;
@@ -948,6 +993,7 @@ static inline multicast_registration multicast_registration_default(void) {
 ///         a wrong `struct_size`; nothing written.
 ///
 /// Cost:      O(1).
+/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_get(multicast_token token,
                                                    multicast_registration *out);
@@ -962,6 +1008,7 @@ MULTICAST_API multicast_status multicast_token_get(multicast_token token,
 ///
 /// Threads:   called on the thread that enumerates.
 /// Cost:      the enumeration waits for it.
+/// Real time: no: takes a lock.
 /// @since 1.1
 typedef bool (*multicast_enumerator)(void *context, const multicast_registration *registration);
 
@@ -983,6 +1030,7 @@ typedef bool (*multicast_enumerator)(void *context, const multicast_registration
 /// Threads:   the enumerator runs on the calling thread.
 /// Reentry:   inside it multicast_token_current() is the registration that is passed.
 /// Cost:      O(delegates), a short lock for each.
+/// Real time: no: takes a lock.
 /// @since 1.1
 MULTICAST_API int64_t multicast_enumerate(multicast target, multicast_enumerator enumerator,
                                           void *context);
@@ -998,6 +1046,7 @@ MULTICAST_API int64_t multicast_enumerate(multicast target, multicast_enumerator
 ///
 /// Ownership: the caller owns it until multicast_lifetime_end().
 /// Cost:      O(1); memory is taken for many at a time.
+/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(void);
 
@@ -1022,6 +1071,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(v
 ///            if a registration of this lifetime was removed by the same operation.
 /// Cost:      O(registrations under it), and one memory barrier in all if another thread has
 ///            invoked one of the multicasts.
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_lifetime_end(multicast_lifetime lifetime);
 
@@ -1036,6 +1086,7 @@ MULTICAST_API multicast_status multicast_lifetime_end(multicast_lifetime lifetim
 /// Threads:   waits for running calls of its delegates on other threads.
 /// Reentry:   as multicast_lifetime_end().
 /// Cost:      as multicast_lifetime_end().
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_lifetime_end_within(multicast_lifetime lifetime,
                                                              uint64_t timeout_ns);
@@ -1046,6 +1097,7 @@ MULTICAST_API multicast_status multicast_lifetime_end_within(multicast_lifetime 
 /// @return true until it ends.
 ///
 /// Cost:      O(1), no lock.
+/// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_lifetime_is_valid(multicast_lifetime lifetime);
 
@@ -1056,6 +1108,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_lifetime_is_valid(multicast_lif
 /// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
 ///
 /// Cost:      O(1).
+/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lifetime lifetime);
 
@@ -1082,6 +1135,7 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lif
 /// Threads:   any. Waits as a removal does: hold no lock that the calls take.
 /// Reentry:   inside a call of it, MULTICAST_PENDING at once.
 /// Cost:      O(threads). Of a lifetime, also what multicast_lifetime_end() has left to do.
+/// Real time: no: waits for running calls.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_ended_within(uint64_t handle, uint64_t timeout_ns);
 
@@ -1160,6 +1214,7 @@ typedef struct multicast_queue_options {
 /// @return The options, by value.
 ///
 /// Cost:      O(1); inline.
+/// Real time: yes.
 /// @since 1.0
 static inline multicast_queue_options multicast_queue_options_default(void) {
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
@@ -1182,6 +1237,7 @@ static inline multicast_queue_options multicast_queue_options_default(void) {
 /// Cost:      O(1); takes memory for `capacity` calls, which is not touched before it is used. To
 ///            queue a call takes the queue's lock and, if the payload has more than 32 bytes, one
 ///            allocation, which all queued calls of the invocation share.
+/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_queue
 multicast_queue_create(const multicast_queue_options *options);
@@ -1203,6 +1259,7 @@ multicast_queue_create(const multicast_queue_options *options);
 /// Threads:   waits for the call that another thread runs, and for a `wake` on another thread.
 /// Reentry:   inside a call of one of its delegates, or inside its `wake`: MULTICAST_PENDING.
 /// Cost:      O(registrations and queued calls).
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
 
@@ -1219,6 +1276,7 @@ MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
 /// Threads:   as multicast_queue_destroy().
 /// Reentry:   as multicast_queue_destroy().
 /// Cost:      as multicast_queue_destroy().
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_destroy_within(multicast_queue queue,
                                                               uint64_t timeout_ns);
@@ -1229,6 +1287,7 @@ MULTICAST_API multicast_status multicast_queue_destroy_within(multicast_queue qu
 /// @return true while it exists.
 ///
 /// Cost:      O(1), no lock.
+/// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue queue);
 
@@ -1251,6 +1310,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue 
 /// Ownership: frees the queue's copy of the payload after each call.
 /// Threads:   one at a time runs a queue. Delegates run on the calling thread.
 /// Cost:      O(calls made), a short lock for each at most; no allocation.
+/// Real time: prepared; not if a call that it makes has more than 32 bytes.
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_run(multicast_queue queue, size_t max);
 
@@ -1262,6 +1322,7 @@ MULTICAST_API int64_t multicast_queue_run(multicast_queue queue, size_t max);
 ///
 /// Ownership: frees the payloads.
 /// Cost:      O(calls dropped).
+/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_clear(multicast_queue queue);
 
@@ -1275,6 +1336,7 @@ MULTICAST_API int64_t multicast_queue_clear(multicast_queue queue);
 /// Threads:   several may wait: all are woken. Another thread may run the calls first.
 /// Reentry:   a delegate that waits here delays the other calls of the queue that runs it.
 /// Cost:      O(1); no polling.
+/// Real time: no: waits for a call.
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeout_ns);
 
@@ -1293,6 +1355,7 @@ MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeo
 /// Ownership: the queue's. Only watch it: do not read, write or close it. Stop watching it before
 ///            multicast_queue_destroy(), which closes it.
 /// Cost:      O(1); a system call the first time.
+/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
 
@@ -1310,6 +1373,7 @@ MULTICAST_API MULTICAST_NODISCARD int multicast_queue_fd(multicast_queue queue);
 ///
 /// Ownership: the thread is the queue's, until multicast_queue_stop() or multicast_queue_destroy().
 /// Cost:      that of creating a thread.
+/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_start(multicast_queue queue);
 
@@ -1326,6 +1390,7 @@ MULTICAST_API multicast_status multicast_queue_start(multicast_queue queue);
 /// Threads:   waits for the call that the queue's thread runs.
 /// Reentry:   inside a call that the queue's thread runs: MULTICAST_PENDING.
 /// Cost:      O(1).
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_stop(multicast_queue queue);
 
@@ -1372,6 +1437,7 @@ typedef struct multicast_queue_stats {
 /// @return The statistics, by value.
 ///
 /// Cost:      O(1); inline.
+/// Real time: yes.
 /// @since 1.0
 static inline multicast_queue_stats multicast_queue_stats_default(void) {
   multicast_queue_stats stats = MULTICAST_QUEUE_STATS_INIT;
@@ -1387,6 +1453,7 @@ static inline multicast_queue_stats multicast_queue_stats_default(void) {
 ///         a wrong `struct_size`; nothing written.
 ///
 /// Cost:      O(1).
+/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
                                                          multicast_queue_stats *out);
@@ -1459,6 +1526,7 @@ typedef struct multicast_invocation {
 /// @return The struct, by value.
 ///
 /// Cost:      O(1); inline.
+/// Real time: yes.
 /// @since 1.1
 static inline multicast_invocation multicast_invocation_default(void) {
   multicast_invocation invocation = MULTICAST_INVOCATION_INIT;
@@ -1499,6 +1567,7 @@ typedef struct multicast_outcome {
 /// @return The struct, by value.
 ///
 /// Cost:      O(1); inline.
+/// Real time: yes.
 /// @since 1.1
 static inline multicast_outcome multicast_outcome_default(void) {
   multicast_outcome outcome = MULTICAST_OUTCOME_INIT;
@@ -1528,6 +1597,7 @@ static inline multicast_outcome multicast_outcome_default(void) {
 /// Reentry:   inside a call that a queue makes, a call of the same queue is `unfinished`.
 /// Cost:      as multicast_invoke(). One small allocation for a payload that is handed over or
 ///            copied by `copy`; with MULTICAST_WAIT, one for each row of calls for the same queue.
+/// Real time: no: payloads take memory, and MULTICAST_WAIT waits.
 /// @since 1.1
 MULTICAST_API int64_t multicast_invoke_with(multicast target, const multicast_invocation *how,
                                             multicast_outcome *out);
@@ -1647,6 +1717,7 @@ typedef struct multicast_create_options {
 /// @return The options, by value.
 ///
 /// Cost:      O(1); inline.
+/// Real time: yes.
 /// @since 1.1
 static inline multicast_create_options multicast_create_options_default(void) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
@@ -1662,6 +1733,7 @@ static inline multicast_create_options multicast_create_options_default(void) {
 /// Cost:      O(1); memory is taken for many at a time. What has no policies is not slower because
 ///            other multicasts have some. An invocation takes a few nanoseconds more; with `replay`
 ///            a lock, and an allocation or two. An add takes an allocation and O(replay) then.
+/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.1
 MULTICAST_API MULTICAST_NODISCARD multicast
 multicast_create_with(const multicast_create_options *options);
@@ -1703,6 +1775,7 @@ typedef struct multicast_broadcaster_options {
 /// @return The options, by value.
 ///
 /// Cost:      O(1); inline.
+/// Real time: yes.
 /// @since 1.0
 static inline multicast_broadcaster_options multicast_broadcaster_options_default(void) {
   multicast_broadcaster_options options = MULTICAST_BROADCASTER_OPTIONS_INIT;
@@ -1721,6 +1794,7 @@ static inline multicast_broadcaster_options multicast_broadcaster_options_defaul
 ///
 /// Ownership: the caller owns it until multicast_broadcaster_destroy().
 /// Cost:      O(1).
+/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster
 multicast_broadcaster_create(const multicast_broadcaster_options *options);
@@ -1738,6 +1812,7 @@ multicast_broadcaster_create(const multicast_broadcaster_options *options);
 /// Threads:   waits for running calls of its observers on other threads.
 /// Reentry:   inside a call of one of its observers: MULTICAST_PENDING.
 /// Cost:      O(names and observers).
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcaster broadcaster);
 
@@ -1754,6 +1829,7 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcast
 ///            names on other threads, which are short, without a limit.
 /// Reentry:   as multicast_broadcaster_destroy().
 /// Cost:      as multicast_broadcaster_destroy().
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
     multicast_broadcaster broadcaster, uint64_t timeout_ns);
@@ -1764,6 +1840,7 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
 /// @return true while it exists.
 ///
 /// Cost:      O(1), no lock.
+/// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_broadcaster_is_valid(
     multicast_broadcaster broadcaster);
@@ -1775,6 +1852,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_broadcaster_is_valid(
 ///
 /// Ownership: the library's.
 /// Cost:      O(1).
+/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_default(void);
 
@@ -1795,6 +1873,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast_broadcaster multicast_broadcaster_de
 /// Ownership: as multicast_add(): with `release` the library owns the context from this call on,
 ///            also if the call fails.
 /// Cost:      that of looking up the name and of multicast_add(); a new name takes a lock.
+/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcaster broadcaster,
                                                               const char *protocol,
@@ -1814,6 +1893,7 @@ MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcas
 ///
 /// Ownership: as multicast_add_many().
 /// Cost:      that of looking up the name and of multicast_add_many(); a new name takes a lock.
+/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_register_many(
     multicast_broadcaster broadcaster, const char *protocol, const multicast_delegate *observers,
@@ -1831,6 +1911,7 @@ MULTICAST_API multicast_status multicast_broadcaster_register_many(
 /// Threads:   waits for running calls of it on other threads.
 /// Reentry:   inside a call of it: MULTICAST_PENDING.
 /// Cost:      that of looking up the name and of multicast_remove().
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadcaster broadcaster,
                                                                 const char *protocol,
@@ -1847,6 +1928,7 @@ MULTICAST_API multicast_status multicast_broadcaster_unregister(multicast_broadc
 /// Ownership: as multicast_remove_all().
 /// Threads:   waits as multicast_remove().
 /// Cost:      that of looking up the name and of multicast_remove_all().
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster broadcaster,
                                                            const char *protocol);
@@ -1864,6 +1946,7 @@ MULTICAST_API int64_t multicast_broadcaster_unregister_all(multicast_broadcaster
 /// Ownership: as multicast_remove_context().
 /// Threads:   waits as multicast_remove().
 /// Cost:      that of looking up the name and of multicast_remove_context().
+/// Real time: no: waits for running calls.
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_unregister_context(multicast_broadcaster broadcaster,
                                                                const char *protocol,
@@ -1885,6 +1968,7 @@ MULTICAST_API int64_t multicast_broadcaster_unregister_context(multicast_broadca
 /// Threads:   as multicast_invoke().
 /// Cost:      that of looking up the name, which takes no lock, and of multicast_invoke(). With a
 ///            transport also one call of `publish`; if there are no observers, only that.
+/// Real time: prepared; as multicast_invoke(). Not with a transport.
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadcaster,
                                                    const char *protocol, uint32_t event,
@@ -1905,6 +1989,7 @@ MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadca
 ///            transport publishes it before.
 /// Threads:   as multicast_invoke_with().
 /// Cost:      as multicast_broadcaster_notify() and multicast_invoke_with().
+/// Real time: no: payloads take memory, and MULTICAST_WAIT waits.
 /// @since 1.1
 MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster broadcaster,
                                                         const char *protocol,
@@ -1924,6 +2009,7 @@ MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster br
 ///            stale handle until the next registration under the name. That registration makes a
 ///            new multicast, even if the registration itself fails for lack of memory.
 /// Cost:      O(length of the name), however many names there are; only a new name takes a lock.
+/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
     multicast_broadcaster broadcaster, const char *protocol);
@@ -1988,6 +2074,7 @@ typedef struct multicast_transport {
 /// @return The transport, by value.
 ///
 /// Cost:      O(1); inline.
+/// Real time: yes.
 /// @since 1.1
 static inline multicast_transport multicast_transport_default(void) {
   multicast_transport transport = MULTICAST_TRANSPORT_INIT;
@@ -2022,6 +2109,7 @@ static inline multicast_transport multicast_transport_default(void) {
 /// Cost:      O(names), with some 250 bytes for each name from the first transport on, and one
 ///            memory barrier for a removal of an observer; notifications without a transport cost
 ///            what they did. To detach: one memory barrier.
+/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_broadcaster_attach(multicast_broadcaster broadcaster,
                                                             const multicast_transport *transport);
@@ -2039,6 +2127,7 @@ MULTICAST_API multicast_status multicast_broadcaster_attach(multicast_broadcaste
 ///
 /// Threads:   as multicast_invoke().
 /// Cost:      as multicast_broadcaster_notify() without a transport.
+/// Real time: prepared; as multicast_invoke().
 /// @since 1.1
 MULTICAST_API int64_t multicast_broadcaster_deliver(multicast_broadcaster broadcaster,
                                                     const char *protocol, uint32_t event,
@@ -2056,6 +2145,7 @@ MULTICAST_API int64_t multicast_broadcaster_deliver(multicast_broadcaster broadc
 ///
 /// Threads:   called on the calling thread.
 /// Cost:      as many calls as there are lines.
+/// Real time: no: takes locks, and the writer takes its time.
 /// @since 1.1
 typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 
@@ -2084,6 +2174,7 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 ///            that is added or removed meanwhile may be left out.
 /// Cost:      O(what there is); a short lock for each thing, none while the writer runs. No
 ///            allocation, and about 2 KB of stack.
+/// Real time: no: takes locks, and the writer takes its time.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_dump(multicast_writer writer, void *context);
 
@@ -2097,6 +2188,7 @@ MULTICAST_API multicast_status multicast_dump(multicast_writer writer, void *con
 ///
 /// Threads:   as multicast_dump().
 /// Cost:      as multicast_dump(): O(delegates + threads).
+/// Real time: no: takes locks, and the writer takes its time.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_describe(multicast target, multicast_writer writer,
                                                   void *context);
@@ -2146,6 +2238,7 @@ typedef struct multicast_watch {
 /// @return The watch, by value.
 ///
 /// Cost:      O(1); inline.
+/// Real time: yes.
 /// @since 1.1
 static inline multicast_watch multicast_watch_default(void) {
   multicast_watch watch = MULTICAST_WATCH_INIT;
@@ -2172,6 +2265,7 @@ static inline multicast_watch multicast_watch_default(void) {
 /// Cost:      O(1) for one multicast, O(multicasts) for all. While it is set, each call takes one
 ///            lock of the process and reads the clock twice. 1,024 multicasts with watches of their
 ///            own are as fast as one; more are searched in lists.
+/// Real time: no: takes a lock, and memory now and then.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_set_watch(multicast target, const multicast_watch *watch);
 
@@ -2205,6 +2299,7 @@ typedef struct multicast_token_stats {
 /// @return The statistics, by value.
 ///
 /// Cost:      O(1); inline.
+/// Real time: yes.
 /// @since 1.1
 static inline multicast_token_stats multicast_token_stats_default(void) {
   multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
@@ -2221,6 +2316,7 @@ static inline multicast_token_stats multicast_token_stats_default(void) {
 ///         a wrong `struct_size`; nothing written.
 ///
 /// Cost:      O(1).
+/// Real time: no: takes a lock.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_token_statistics(multicast_token token,
                                                           multicast_token_stats *out);
@@ -2245,6 +2341,7 @@ MULTICAST_API multicast_status multicast_token_statistics(multicast_token token,
 /// @return 0x00MMmmpp: major, minor, patch.
 ///
 /// Cost:      O(1).
+/// Real time: yes.
 /// @since 1.0
 MULTICAST_API uint32_t multicast_version(void);
 
@@ -2271,6 +2368,7 @@ MULTICAST_API uint32_t multicast_version(void);
 ///
 /// Ownership: the text is static.
 /// Cost:      O(1).
+/// Real time: yes.
 /// @since 1.0
 MULTICAST_API const char *multicast_status_name(int64_t status);
 
@@ -2281,6 +2379,7 @@ MULTICAST_API const char *multicast_status_name(int64_t status);
 ///
 /// Ownership: the text is static.
 /// Cost:      O(1).
+/// Real time: yes.
 /// @since 1.0
 MULTICAST_API const char *multicast_status_message(int64_t status);
 
@@ -2315,6 +2414,7 @@ typedef struct multicast_allocator {
 /// @return The allocator, by value.
 ///
 /// Cost:      O(1); inline.
+/// Real time: yes.
 /// @since 1.0
 static inline multicast_allocator multicast_allocator_default(void) {
   multicast_allocator allocator = MULTICAST_ALLOCATOR_INIT;
@@ -2329,8 +2429,23 @@ static inline multicast_allocator multicast_allocator_default(void) {
 ///
 /// Ownership: `context` must stay valid for the rest of the process.
 /// Cost:      O(1).
+/// Real time: no: takes a lock.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator *allocator);
+
+/// Does what the first invocation of this thread would do: for a thread that has deadlines.
+///
+/// That is a lock, memory and a system call. The first invocation of each multicast by this thread
+/// takes a lock, too: make one before, with an event that no delegate wants, for instance.
+///
+/// @return MULTICAST_OK; MULTICAST_ERROR_OUT_OF_MEMORY.
+///
+/// Threads:   prepares the calling thread, until that ends.
+/// Reentry:   nothing is left to do inside a delegate.
+/// Cost:      O(1); a lock and a system call; memory for several threads at once.
+/// Real time: no: what it does is not done later.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_thread_prepare(void);
 
 /// Gives memory that the library does not use to the system: after a burst of very many objects.
 /// Nothing else changes.
@@ -2347,6 +2462,7 @@ MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator
 ///
 /// Cost:      O(slots that are vacant + the most threads at once), and that of malloc_trim().
 ///            Additions, removals and creations wait meanwhile; invocations do not.
+/// Real time: no: gives memory to the system.
 /// @since 1.1
 MULTICAST_API int64_t multicast_trim(void);
 

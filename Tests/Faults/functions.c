@@ -51,6 +51,11 @@ static int64_t call_version(world *w) {
   return 0;
 }
 
+static int64_t call_thread_prepare(world *w) {
+  (void)w;
+  return multicast_thread_prepare();
+}
+
 static int64_t call_trim(world *w) {
   multicast_destroy(multicast_create());
   CHECK_EQ(multicast_trim(), 0); /* the memory is the test's */
@@ -1201,6 +1206,7 @@ static int64_t call_broadcaster_multicast(world *w) {
 
 const function functions[] = {
     {"multicast_version", "", TAKES_NONE, 1, false, call_version, NULL},
+    {"multicast_thread_prepare", "", FAILS, 2, false, call_thread_prepare, NULL},
     {"multicast_trim", "", TAKES_NONE, 1, false, call_trim, NULL},
     {"multicast_status_name", "", TAKES_NONE, 1, false, call_status_name, NULL},
     {"multicast_status_message", "", TAKES_NONE, 1, false, call_status_message, NULL},

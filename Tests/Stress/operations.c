@@ -436,6 +436,8 @@ static void remove_all_within(void) {
   EXPECT(status, count < 0 ? INVALID_HANDLE : OK | PENDING | TIMEOUT);
 }
 
+static void prepare_thread(void) { EXPECT(multicast_thread_prepare(), OK); }
+
 static void trim(void) { EXPECT_COUNT(multicast_trim(), OK); }
 
 static void prune(void) {
@@ -672,6 +674,7 @@ static const operation operations[] = {
     {"removals with a time limit", 25, remove_listed_within},
     {"multicast_remove_all_within", 2, remove_all_within},
     {"multicast_prune", 8, prune},
+    {"multicast_thread_prepare", 2, prepare_thread},
     {"multicast_trim", 2, trim},
     {"multicast_broadcaster_unregister_context", 2, unregister_context},
     {"multicast_token_get", 20, get},

@@ -28,5 +28,8 @@ public func multicast_set_allocator(
   return Start.replaceAllocator(allocator.pointee.context, allocate, deallocate).code
 }
 
+@_cdecl("multicast_thread_prepare") @implementation
+public func multicast_thread_prepare() -> multicast_status { ThreadRegistry.prepare().code }
+
 @_cdecl("multicast_trim") @implementation
 public func multicast_trim() -> Int64 { Int64(Trim.run()) }

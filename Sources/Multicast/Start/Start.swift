@@ -33,3 +33,15 @@ enum Start {
     return true
   }
 }
+
+extension ThreadRegistry {
+  /// Gives the calling thread its record before it needs it.
+  static func prepare() -> Status {
+    Lock.slabs.lock()
+    let isStarted = Start.ensure()
+    Lock.slabs.unlock()
+    guard isStarted, let (thread, hasEntered) = enterIfNeeded() else { return .outOfMemory }
+    leaveIfEnding(thread, hasEntered)
+    return .ok
+  }
+}
