@@ -2256,10 +2256,10 @@ static inline multicast_watch multicast_watch_default(void) {
 /// @param target  The multicast; zero: all.
 /// @param watch   Copied. NULL: no watch from now on.
 /// @return MULTICAST_OK: no function of the last watch runs, and none ever will.
-///         MULTICAST_PENDING: the same, but one still runs, on this thread, or on one that waits
-///         for this thread. MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: a
-///         wrong `struct_size`, or `reserved` is not 0; MULTICAST_ERROR_OUT_OF_MEMORY, for that of
-///         one multicast only.
+///         MULTICAST_PENDING: replaced, but an old function still runs, on this thread, or on one
+///         that waits for this thread. MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_ERROR_INVALID_ARGUMENT: a wrong `struct_size`, or `reserved` is not 0;
+///         MULTICAST_ERROR_OUT_OF_MEMORY, for that of one multicast only.
 ///
 /// Threads:   waits for functions of the last watch that run on other threads.
 /// Cost:      O(1) for one multicast, O(multicasts) for all. While it is set, each call takes one

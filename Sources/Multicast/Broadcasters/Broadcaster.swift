@@ -42,7 +42,7 @@ struct Broadcaster {
     storage.pointee.header.id.load(ordering: .acquiring) == handle  // order: occupant
   }
 
-  /// What a frame of a look-up in this broadcaster is about.
+  /// The target of a frame that looks up a name here.
   var target: Target { .lookUp(storage) }
 
   /// The current names. Acquire: pairs with the release of `setTable`.

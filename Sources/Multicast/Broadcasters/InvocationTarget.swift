@@ -1,6 +1,6 @@
 import MulticastHeader
 
-/// What is invoked with options. A type and no closure, so that the code of `invoke` exists once.
+/// The target of an invocation with options.
 enum InvocationTarget {
   case multicast(Handle)
   case name(UnsafePointer<CChar>?, of: Handle)

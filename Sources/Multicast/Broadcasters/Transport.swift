@@ -14,7 +14,7 @@ enum Transport {
     let function: Function
     let name: UnsafePointer<CChar>?
     var invocation = Invocation(event: 0, payload: nil, size: 0)
-    /// What it returned.
+    /// Its result.
     var status: multicast_status = 0
   }
 

@@ -1,7 +1,7 @@
 import MulticastHeader
 import Synchronization
 
-/// What the loop of an invocation does with each delegate.
+/// The action of an invocation's loop for each delegate.
 protocol Call {
   /// - Returns: false to stop.
   func callAsFunction(
@@ -46,8 +46,7 @@ struct Visit: Call {
   }
 }
 
-/// A call of any kind. What an invocation seldom does, it does with this type: so the code for it
-/// exists once.
+/// A type-erased call for cold paths, compiled once.
 struct AnyCall: Call {
   struct Details {
     let invocation: Invocation

@@ -89,7 +89,7 @@ struct Dispatch {
 }
 
 extension Dispatch {
-  /// What an invocation with options reports, beside the calls on its own thread.
+  /// The report of an invocation with options.
   struct Outcome {
     var called: UInt64 = 0
     var queued: UInt64 = 0

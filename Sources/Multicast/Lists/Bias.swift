@@ -40,14 +40,14 @@ struct Bias: ~Copyable {
   let clock: Atomic<UInt32>
   /// Biased: how many heavy fences were made, one soon after the other.
   let count: Atomic<UInt16>
-  /// What they take, in units of 16 ns: an average.
+  /// Their average time, in units of 16 ns.
   let cost: Atomic<UInt16>
 
   /// After so many heavy fences a multicast is fenced.
   static var patience: UInt16 { 12 }
   /// A heavy fence follows soon if the time before it is less than so many times its own.
   static var leisure: Int64 { 8 }
-  /// What a heavy fence takes at most, in units of 16 ns. More is the time of other threads.
+  /// The most that a heavy fence takes, in units of 16 ns. More is the time of other threads.
   static var highestCost: UInt64 { 2048 }
   /// So many calls with full fences are worth 16 ns of heavy fences, and so many are always made:
   /// if fewer are made between two removals, they take less time than heavy fences.
@@ -60,7 +60,7 @@ struct Bias: ~Copyable {
 extension Multicast {
   // MARK: - Under the stripe's lock
 
-  /// What the word of the invokers has beside the handle.
+  /// The word of the invokers without the handle.
   var invokerNumber: UInt64 {
     get { fields.invoker.load(ordering: .relaxed) &- handle.rawValue }
     // Release: pairs with the acquire of an invocation that reads it.
@@ -68,7 +68,7 @@ extension Multicast {
     nonmutating set { fields.invoker.store(handle.rawValue &+ newValue, ordering: .releasing) }
   }
 
-  /// What a thread that changes this multicast needs before it looks at the frames.
+  /// The fence that a thread needs after a change, before it looks at the frames.
   func neededFence(_ thread: ThreadRecord?) -> Fence.Need {
     hasSingleInvoker(thread) ? .none : neededFenceOfSeveral(thread)
   }

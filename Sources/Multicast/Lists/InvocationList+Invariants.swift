@@ -35,7 +35,7 @@ import Synchronization
       }
     }
 
-    /// What can be checked without looking at all entries.
+    /// Checks that do not look at all entries.
     private func checkNewest(_ multicast: Multicast, _ check: Check) {
       var position = count &- 4
       while position < count {

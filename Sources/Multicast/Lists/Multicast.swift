@@ -84,7 +84,7 @@ struct Multicast {
   var isCurrent: Bool { fields.header.id.load(ordering: .acquiring) == handle }  // order: occupant
   var stripe: Stripe { Stripe(of: handle.index) }
 
-  /// What a frame of an invocation of this multicast is about.
+  /// The target of a frame that invokes this multicast.
   var target: Target { .invocation(storage) }
 
   /// Runs a body under the stripe's lock, if the multicast still exists.

@@ -6,7 +6,7 @@ import Synchronization
 /// handle from every other value. Slots are never unmapped: a stale or forged handle leads to a
 /// word that does not match, never to memory that is gone.
 struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
-  /// What a slot holds. No caller has a handle of kind `vacant` or `retired`.
+  /// The kind of a slot's occupant. No caller has a handle of kind `vacant` or `retired`.
   struct Kind: Equatable {
     let rawValue: UInt64
 
@@ -78,7 +78,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
     Handle((generation &+ Self.oneGeneration) | kind.rawValue << Self.indexBits | UInt64(index))
   }
 
-  /// What can be said of the end of what this handle names.
+  /// Whether the object of this handle has ended.
   ///
   /// - Parameter id: What its slot holds. Nothing, if its page has gone back to the system.
   /// - Returns: `state`, if it has not ended; `ok`, if it has; `invalidHandle`, if no caller has

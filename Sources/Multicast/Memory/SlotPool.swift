@@ -1,7 +1,7 @@
 import MulticastShims
 import Synchronization
 
-/// What every slot begins with.
+/// The beginning of every slot.
 struct SlotHeader: ~Copyable {
   /// Of a registration: the index of its multicast. Of a multicast: the index of its policies, if
   /// it has any. Otherwise unused.

@@ -5,7 +5,7 @@ struct KeptInvocation {
   typealias Address = UnsafeMutablePointer<KeptInvocation>
 
   let invocation: Invocation
-  /// What is released when it is over; nil if it passes the caller's pointer itself.
+  /// The payload to release when it is over; nil if it passes the caller's pointer.
   let payload: Payload?
   var next: Address? = nil
 

@@ -5,10 +5,10 @@ import Synchronization
 /// Whether a multicast has delegates, told to its `interest` function; or to the transport of the
 /// broadcaster of whose names it is one.
 ///
-/// A change of the delegates and what is told of it are two steps, because the function runs under
-/// no lock. One thread tells at a time. It looks at the delegates under the lock, before it tells
-/// and again afterwards, until what it told last is so. A thread that finds another one telling
-/// leaves it to that one. So the last word is true.
+/// A change of the delegates and the notification are two steps, because the function runs under no
+/// lock. One thread notifies at a time. It looks at the delegates under the lock, before each
+/// notification and afterwards, and repeats until the last notification matches the state. If
+/// another thread is already notifying, that thread picks up this change. So the last word is true.
 extension Policies {
   typealias Interest =
     @convention(c) (

@@ -2,7 +2,7 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// What a multicast does otherwise than a plain one. Most multicasts have no policies: their
+/// The ways in which a multicast differs from a plain one. Most multicasts have no policies: their
 /// handles are of another kind, so that an invocation does not have to ask.
 ///
 /// The policies of a multicast are in a slot, which is never unmapped. A thread may read some of
@@ -73,7 +73,7 @@ struct Policies {
 
   /// In one word, because they are read at one moment.
   struct Rules {
-    /// What an invocation does that begins inside a call of the same multicast.
+    /// How an invocation behaves inside a call of the same multicast.
     enum Reentry: UInt32 { case recurse, refuse, postpone, latest }
 
     private static let visitOnly: UInt32 = 1 << 8

@@ -133,7 +133,7 @@ extension Replay {
       let count: Int
       let nextOfThread: Address?
       var nextOfMulticast: Address? = nil
-      /// What comes next; nil if nothing is left.
+      /// The next invocation to replay; nil if none is left.
       var next: KeptInvocation.Address? = nil
       var isOver = true
     }

@@ -1,7 +1,7 @@
 import MulticastShims
 import Synchronization
 
-/// What the queued calls of an invocation share: its payload, or a receipt. It counts references.
+/// A payload, or a receipt, that the queued calls of an invocation share. It counts references.
 ///
 /// A receipt stands for the payload, too. It also tells when the calls that share it are over: see
 /// `Receipt`.
@@ -17,7 +17,7 @@ struct Payload {
   }
 
   struct Header: ~Copyable {
-    /// What the delegates get.
+    /// The bytes that the delegates get.
     let bytes: UnsafeRawPointer?
     let size: Int
     /// The lower half: how many calls, frames and receipts retain it. The upper half: how many
@@ -32,7 +32,7 @@ struct Payload {
   }
 
   private static let alignment = 16
-  /// What follows the header is aligned like the block.
+  /// The bytes behind the header are aligned like the block.
   static var headerSize: Int { (MemoryLayout<Header>.size + alignment - 1) & ~(alignment - 1) }
   private static let oneMade: UInt64 = 1 << 32
 

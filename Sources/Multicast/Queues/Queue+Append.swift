@@ -3,14 +3,14 @@ import MulticastShims
 import Synchronization
 
 extension Queue {
-  /// What became of a call that an invocation brought to a queue.
+  /// The result for a call that an invocation brought to a queue.
   enum Outcome: UInt8 {
     case queued, refused
     /// The delegate was removed; or it is called once, and a call of it waits.
     case leftOut
   }
 
-  /// What became of one attempt.
+  /// The result of one attempt.
   private enum Attempt { case queued, refused, leftOut, notRecipient, full }
 
   /// Queues a call whose payload is too large for a copy in the call.

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The queue's own thread.
 extension Queue {
-  /// What a new thread gets, and reports. It is on the stack of the thread that starts it.
+  /// The argument of a new thread, and its report. It is on the stack of the thread that starts it.
   private struct Start {
     let handle: Handle
     var number: UInt32

@@ -60,7 +60,7 @@ struct Queue {
 
   typealias Wake = @convention(c) (_ context: UnsafeMutableRawPointer?) -> Void
 
-  /// What happened beside calls that were appended: the ring counts them.
+  /// Counts of everything but appended calls: the ring counts these.
   struct Statistics {
     var refused: UInt64 = 0
     var dropped: UInt64 = 0
@@ -115,7 +115,7 @@ struct Queue {
     withUnsafePointer(to: storage.pointee.consumer) { UnsafeMutablePointer(mutating: $0) }
   }
 
-  /// What a frame of a run of this queue is about.
+  /// The target of a frame that runs this queue.
   var target: Target { .run(storage) }
 
   /// Runs a body under the lock, if the queue still exists.
@@ -139,7 +139,7 @@ struct Queue {
     return isOurs ? queue.handle : .none
   }
 
-  /// What registrations have to know to deliver to a queue; nil if the queue does not exist.
+  /// The data with which registrations deliver to a queue; nil if the queue does not exist.
   static func destination(_ handle: Handle) -> Destination? {
     guard let queue = Queue(slotOf: handle) else { return nil }
     queue.lock.lock()

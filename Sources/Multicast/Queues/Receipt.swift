@@ -8,7 +8,7 @@ import Synchronization
 /// invocation has it, or the frame, or the thread that waits. So the calls are over when one
 /// reference is left. If that thread ends inside a call, the reference goes the way of any other.
 struct Receipt {
-  /// What follows the header.
+  /// The fields behind the header.
   struct Fields {
     /// The previous receipt of the invocation, or its payload. The receipt retains it.
     let previous: Payload
@@ -53,7 +53,7 @@ struct Receipt {
     return (made, references &- Self.ownReferences)  //~ own_reference_unfinished
   }
 
-  /// What a thread that waits for the calls sleeps for.
+  /// The wait of a thread for these calls.
   var wait: Wait {
     let references = withUnsafePointer(to: payload.header.pointee.references) {
       UnsafeMutablePointer(mutating: $0)

@@ -54,7 +54,7 @@ struct WaitingCall {
     return Payload(at: UnsafeMutableRawPointer(bitPattern: UInt(bytes.0)).unsafelyUnwrapped)
   }
 
-  /// What the delegate is passed. A small payload is passed where it is in the call.
+  /// The arguments of the delegate. A small payload is passed where it is in the call.
   static func invocation(of call: UnsafeMutablePointer<WaitingCall>) -> Invocation {
     let event = call.pointee.event
     if let shared = call.pointee.sharedPayload {
@@ -70,7 +70,7 @@ struct WaitingCall {
   }
 }
 
-/// What an invocation passes to each delegate.
+/// The arguments that an invocation passes to each delegate.
 struct Invocation {
   let event: UInt32
   let payload: UnsafeRawPointer?

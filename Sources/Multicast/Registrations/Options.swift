@@ -51,7 +51,7 @@ struct Options {
   /// Whether the delegate does not want all events. 0 stands for all.
   var isFiltered: Bool { events != 0 && events != .max }
 
-  /// What is to run when the library no longer uses the context.
+  /// The function to run when the library no longer uses the context.
   var finalRelease: RegistrationDetails.Release? { release ?? sharedRelease }
 
   /// Whether the context counts references itself, and the functions for it are its own.

@@ -124,7 +124,7 @@ struct RegistrationDetails: ~Copyable {
   }
 }
 
-/// What a registration leaves that was reclaimed: its release function is due, and its details.
+/// The rest of a reclaimed registration: the release function that is due, and the details.
 struct Reclaimed {
   var details: UnsafeMutablePointer<RegistrationDetails>? = nil
   /// Of a registration that has no details.

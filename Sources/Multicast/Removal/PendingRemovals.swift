@@ -9,7 +9,7 @@ enum PendingRemovals {
   nonisolated(unsafe) private static var deferred = RegistrationChain()
   nonisolated(unsafe) private static var firstWaiter: UnsafeMutablePointer<Waiter>? = nil
 
-  /// What a thread waits to reclaim. It is on that thread's stack. In the child of a fork it is
+  /// Registrations that a thread waits to reclaim, on its stack. In the child of a fork it is
   /// empty.
   private struct Waiter {
     var retired: RegistrationChain

@@ -225,7 +225,8 @@ struct Removal {
   /// Tells of the change.
   private func tell() {
     if let multicast { return Policies.tell(multicast) }
-    // A slot may have its next occupant. What that one is told is so, too.
+    // The slot may hold another multicast by now. To tell that one is harmless: it is told its
+    // own current state.
     Self.forEachOwner(of: idle) { Policies.tell($0) }
     Self.forEachOwner(of: retired) { Policies.tell($0) }
   }

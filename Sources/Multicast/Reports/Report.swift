@@ -30,7 +30,7 @@ struct Report {
 
   init(_ text: Text) { self.text = text }
 
-  /// What became of a lock.
+  /// The result of trying a lock.
   enum Access { case locked, stale, refused }
 
   /// Called after a lock was found held.

@@ -7,7 +7,7 @@ struct Text {
       _ context: UnsafeMutableRawPointer?, _ text: UnsafePointer<CChar>?, _ size: Int
     ) -> Bool
 
-  /// What a line consists of, and in it the places for values:
+  /// The text of a line, with places for values:
   ///
   ///     %x  hexadecimal      %s  a text
   ///     %d  decimal          %t  nanoseconds, as seconds

@@ -31,7 +31,7 @@ enum Fence {
     if asymmetric { shims_compiler_fence() } else { shims_full_fence() }
   }
 
-  /// What a thread that has changed something has to do before it sees what invocations published.
+  /// The fence that a thread needs after a change, before it reads the frames of invocations.
   enum Need: UInt8 {
     /// There is nothing to see but what the thread itself has published.
     case none

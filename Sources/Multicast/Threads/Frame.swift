@@ -5,7 +5,7 @@ import Synchronization
 /// The owner writes it without atomic read-modify-writes. Writers read it after a heavy fence.
 struct Frame {
   struct Fields: ~Copyable {
-    /// What the frame is about. No target ends the stack of frames.
+    /// The target of the frame. No target ends the stack of frames.
     let target: Atomic<Target>
     /// The epoch from before the frame was published. This invocation may read a list that was
     /// retired at a later epoch.
@@ -73,7 +73,7 @@ struct Frame {
 
   // MARK: - For all threads
 
-  /// What the frame is about, and the registration that it protects. Nil if it is not in use.
+  /// The target, and the registration that the frame protects. Nil if it is not in use.
   var published: (target: Target, hazard: Token)? {
     // Acquire, both: pair with the releases of `withdraw` and `clearHazard`, so that what the
     // delegate did happened before what the reader does next.
@@ -96,7 +96,7 @@ struct Frame {
   }
 }
 
-/// What a frame is about: the address of a slot, with the kind of work in the low bits, which are
+/// The target of a frame: the address of a slot, with the kind of work in the low bits, which are
 /// zero in an address of a slot.
 struct Target: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt

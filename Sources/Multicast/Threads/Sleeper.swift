@@ -5,10 +5,10 @@ import Synchronization
 /// that sleep for the same, or for something else with the same hash. All of this is guarded by
 /// the waits' lock.
 ///
-/// What ends a wait wakes the threads that sleep with its key. What changes who can end waits wakes
+/// The end of a wait wakes the threads that sleep with its key. A change of who can end waits wakes
 /// all threads: see `Waits.wake`.
 struct Sleeper: ~Copyable {
-  /// What a thread sleeps for: an address, or a handle.
+  /// The key of a wait: an address, or a handle.
   typealias Key = UInt64
 
   let wait: Wait

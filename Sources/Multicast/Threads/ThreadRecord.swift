@@ -54,8 +54,8 @@ struct ThreadRecord {
     var waitsSince: UInt64
     /// For the multicasts that the owner creates next. For the owner only.
     var vacant: VacantSlots
-    /// What the owner has deferred, by multicast: see `Deferrals`. Changed by the owner, under the
-    /// waits' lock.
+    /// Invocations that the owner has deferred, by multicast: see `Deferrals`. Changed by the
+    /// owner, under the waits' lock.
     var deferrals: UnsafeMutableRawPointer?
     /// The adds that the owner is in and that replay, the innermost first: see `Replay`. Changed by
     /// the owner, under the waits' lock.
@@ -234,8 +234,7 @@ struct ThreadRecord {
     firstFrame { _, other, _ in other == target } != nil
   }
 
-  /// Whether a frame of this thread that is about a target has published that it reads a list that
-  /// matches.
+  /// Whether a frame for `target` publishes a matching list.
   func isInside(_ target: Target, where matches: (_ list: UInt) -> Bool) -> Bool {
     firstFrame { frame, other, _ in other == target && frame.list != 0 && matches(frame.list) }
       != nil

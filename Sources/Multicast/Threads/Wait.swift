@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What a thread sleeps for. Other threads read it to find cycles of waits.
+/// The reason why a thread sleeps. Other threads read it to find cycles of waits.
 enum Wait {
   /// A wait for a condition that no delegate call can affect.
   case nothing
@@ -67,7 +67,7 @@ enum Wait {
     }
   }
 
-  /// What wakes it, if it is not a wait for one thread.
+  /// The key that wakes it, if it is not a wait for one thread.
   var key: Sleeper.Key {
     switch self {
     case .nothing, .releases: 0

@@ -97,7 +97,7 @@ extension Waits {
 }
 
 extension ThreadRecord {
-  /// What the thread sleeps for, for a search; nothing if that is so by now, and the thread only
+  /// The wait of the thread, for a search; nothing if that is so by now, and the thread only
   /// has to run again. If it was woken in vain, it searches itself then, since this search passes
   /// it over.
   @inline(never) var currentWait: Wait {

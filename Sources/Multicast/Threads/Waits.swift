@@ -168,7 +168,7 @@ enum Waits {
     return generation == before && !isPassedOver ? .no : .again
   }
 
-  /// What a thread without a record sleeps for.
+  /// The wait of a thread without a record.
   ///
   /// - Parameter place: How many others come first in the list.
   static func stranger(at place: Int) -> UnsafeMutablePointer<Sleeper>? {

@@ -1,7 +1,7 @@
 import MulticastHeader
 import MulticastShims
 
-/// What is counted of a registration while it is watched. The watches' lock guards it.
+/// Statistics of a registration, counted while it is watched. The watches' lock guards it.
 ///
 /// The tallies of a slab of registrations are in one block, which is allocated when the first is
 /// needed. Each is that of the newest token for which something was counted.

@@ -22,7 +22,7 @@ struct Watch {
 
   private static let flag = Atomic<UInt64>(0)
 
-  /// What a multicast gets with its first invoker: `Multicast.watched`, or 0.
+  /// The bit that a multicast gets with its first invoker: `Multicast.watched`, or 0.
   ///
   /// Relaxed: see `updateAll`.
   static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
