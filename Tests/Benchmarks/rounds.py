@@ -41,8 +41,19 @@ def main():
         "figures": figures([run for run in runs if not run.get("error_occurred")]),
     }
     arguments.output.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(results, indent=1, ensure_ascii=False)
-    (arguments.output / "results.json").write_text(text + "\n")
+    (arguments.output / "results.json").write_text(text_of(results) + "\n")
+
+
+def text_of(value, depth=3, indent=""):
+    """JSON with a line for each figure: what a contender takes for a measure."""
+    if depth == 0 or not isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    inner = indent + " "
+    lines = [
+        f"{inner}{json.dumps(key, ensure_ascii=False)}: {text_of(each, depth - 1, inner)}"
+        for key, each in value.items()
+    ]
+    return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
 
 
 def parse():
