@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <spawn.h>
 #include <unistd.h>
 
 /* ---- The start of the library ---------------------------------------------------------------- */
@@ -35,8 +36,19 @@ static void is_refused_then_granted(ask *a) {
 }
 
 TEST(thread_key_refused_creates_nothing_and_works_later) { is_refused_then_granted(&ask_key); }
+
+/* They are asked for when the library is loaded, and again by the first use. */
 TEST(fork_handlers_refused_creates_nothing_and_works_later) {
-  is_refused_then_granted(&ask_fork_handlers);
+  char *arguments[] = {"fault_tests", "--in-process",
+                       "fork_handlers_refused_creates_nothing_and_works_later", NULL};
+  pid_t child;
+  if (getenv(REFUSE_FORK_HANDLERS_AT_LOAD) != NULL) {
+    is_refused_then_granted(&ask_fork_handlers);
+    return;
+  }
+  CHECK_EQ(setenv(REFUSE_FORK_HANDLERS_AT_LOAD, "yes", 1), 0);
+  CHECK_EQ(posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
+  CHECK_EQ(end_of_child(child), 0);
 }
 
 TEST(thread_keys_used_up_creates_nothing_and_works_once_there_is_one) {

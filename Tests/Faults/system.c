@@ -72,20 +72,28 @@ int pthread_key_create(pthread_key_t *key, void (*destructor)(void *)) {
   return REFUSES(ask_key) ? EAGAIN : real(key, destructor);
 }
 
+/* The library asks when it is loaded, before a test can say what is refused. */
+static bool has_begun;
+__attribute__((constructor)) static void note_begin(void) { has_begun = true; }
+
+static bool is_refused_at_load(void) {
+  return !has_begun && getenv(REFUSE_FORK_HANDLERS_AT_LOAD) != NULL;
+}
+
 /* pthread_atfork() in a shared library calls this function of libc. */
 int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void), void *dso);
 int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(void),
                       void *dso) {
   int (*real)(void (*)(void), void (*)(void), void (*)(void), void *);
   *(void **)&real = next_one("__register_atfork");
-  return REFUSES(ask_fork_handlers) ? ENOMEM : real(before, parent, child, dso);
+  return is_refused_at_load() || REFUSES(ask_fork_handlers) ? ENOMEM : real(before, parent, child, dso);
 }
 
 #ifndef __GLIBC__
 int pthread_atfork(void (*before)(void), void (*parent)(void), void (*child)(void)) {
   int (*real)(void (*)(void), void (*)(void), void (*)(void));
   *(void **)&real = next_one("pthread_atfork");
-  return REFUSES(ask_fork_handlers) ? ENOMEM : real(before, parent, child);
+  return is_refused_at_load() || REFUSES(ask_fork_handlers) ? ENOMEM : real(before, parent, child);
 }
 #endif
 

@@ -14,6 +14,9 @@ typedef struct ask {
   int count; /* calls by the library */
 } ask;
 
+/* With this variable, pthread_atfork fails while the library is loaded. */
+#define REFUSE_FORK_HANDLERS_AT_LOAD "REFUSE_FORK_HANDLERS_AT_LOAD"
+
 /* pthread_create, pthread_setspecific, pthread_key_create, pthread_atfork,
  * pthread_condattr_setclock and eventfd. */
 extern ask ask_thread, ask_specific, ask_key, ask_fork_handlers, ask_eventfd;
