@@ -86,14 +86,16 @@ int __register_atfork(void (*before)(void), void (*parent)(void), void (*child)(
                       void *dso) {
   int (*real)(void (*)(void), void (*)(void), void (*)(void), void *);
   *(void **)&real = next_one("__register_atfork");
-  return is_refused_at_load() || REFUSES(ask_fork_handlers) ? ENOMEM : real(before, parent, child, dso);
+  if (is_refused_at_load() || REFUSES(ask_fork_handlers)) return ENOMEM;
+  return real(before, parent, child, dso);
 }
 
 #ifndef __GLIBC__
 int pthread_atfork(void (*before)(void), void (*parent)(void), void (*child)(void)) {
   int (*real)(void (*)(void), void (*)(void), void (*)(void));
   *(void **)&real = next_one("pthread_atfork");
-  return is_refused_at_load() || REFUSES(ask_fork_handlers) ? ENOMEM : real(before, parent, child);
+  if (is_refused_at_load() || REFUSES(ask_fork_handlers)) return ENOMEM;
+  return real(before, parent, child);
 }
 #endif
 
