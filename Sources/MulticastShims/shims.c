@@ -21,19 +21,60 @@ void *shims_watches[SHIMS_WATCH_LISTS + 1];
 char shims_watch_of_all[SHIMS_WATCH_SIZE];
 void *shims_tallies[SHIMS_DIRECTORY_LENGTH];
 
-static bool is_watching_forks;
+// ---- Fork ----
 
-// Guarded by the loader, which runs constructors, or by the lock of the slabs.
-bool shims_watch_fork(void) {
-  if (!is_watching_forks) {
-    is_watching_forks = pthread_atfork(shims_before_fork, shims_after_fork_in_parent,
-                                       shims_after_fork_in_child) == 0;
+// The thread that is forking, and how many of the handlers below have begun on it. The same in the
+// child: there pthread_self() is what it was.
+static uintptr_t forking_thread;
+static unsigned fork_depth;
+
+static uintptr_t this_thread(void) { return (uintptr_t)pthread_self(); }
+static bool is_forking_here(void) {
+  return __atomic_load_n(&forking_thread, __ATOMIC_RELAXED) == this_thread();
+}
+
+static void before_fork(void) {
+  if (!is_forking_here()) {
+    shims_before_fork();
+    __atomic_store_n(&forking_thread, this_thread(), __ATOMIC_RELAXED);
   }
-  return is_watching_forks;
+  ++fork_depth;
+}
+
+// Whether it is the last handler of this fork.
+static bool is_last_handler(void) {
+  if (!is_forking_here() || --fork_depth > 0) return false;
+  __atomic_store_n(&forking_thread, 0, __ATOMIC_RELAXED);
+  return true;
+}
+
+static void after_fork_in_parent(void) {
+  if (is_last_handler()) shims_after_fork_in_parent();
+}
+
+static void after_fork_in_child(void) {
+  if (is_last_handler()) shims_after_fork_in_child();
+}
+
+static bool is_watching_forks, is_watching_again;
+
+static bool watch_fork(bool *is_done) {
+  if (!__atomic_exchange_n(is_done, true, __ATOMIC_ACQ_REL)) {
+    if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
+      __atomic_store_n(is_done, false, __ATOMIC_RELEASE);
+  }
+  return __atomic_load_n(is_done, __ATOMIC_ACQUIRE);
+}
+
+bool shims_watch_fork(void) {
+  const bool is_watching = watch_fork(&is_watching_again);
+  return is_watching || __atomic_load_n(&is_watching_forks, __ATOMIC_ACQUIRE);
 }
 
 // With a priority: constructors of the program, which may use a static library, run later.
-__attribute__((constructor(101))) static void library_was_loaded(void) { shims_watch_fork(); }
+__attribute__((constructor(101))) static void library_was_loaded(void) {
+  watch_fork(&is_watching_forks);
+}
 
 #ifdef __SANITIZE_THREAD__
 // swiftc's instrumentation calls these names. gcc's runtime has the functions under their ordinary

@@ -48,8 +48,8 @@ is_head && / \*\/$/ { is_head = 0 }
 
 # ---- Comment blocks ------------------------------------------------------------------------------
 
-/^ *\/\/\/ (Ownership|Threads|Reentry|Cost): / {
-  match($0, /[A-Z][a-z]+: +/)
+/^ *\/\/\/ (Ownership|Threads|Reentry|Cost|Real time): / {
+  match($0, /[A-Z][a-z]+( time)?: +/)
   label = substr($0, RSTART, RLENGTH)
   text = substr($0, RSTART + RLENGTH)
   sub(/: +/, "", label)

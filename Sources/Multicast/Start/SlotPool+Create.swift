@@ -10,9 +10,9 @@ extension SlotPool {
     _ kind: Handle.Kind,
     _ initialize: (UnsafeMutablePointer<Storage>, Handle) -> Void
   ) throws(Status) -> Handle {
+    guard Start.ensure() else { throw .outOfMemory }
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
-    guard Start.ensure() else { throw .outOfMemory }
     let (index, slot) = try take()
     return Self.occupy(index, slot, kind, initialize)
   }

@@ -1,8 +1,11 @@
 import MulticastShims
+import Synchronization
 
-/// The start of the library: its first use. The slab lock is held.
+/// The start of the library: its first use.
 enum Start {
-  nonisolated(unsafe) private static var isDone = false
+  /// Changed under the slab lock. Release and acquire: a thread that does not take that lock finds
+  /// what the start has made.
+  private static let isDone = Atomic<Bool>(false)
 
   /// Replaces libc's allocator, before anything is allocated.
   static func replaceAllocator(
@@ -11,25 +14,26 @@ enum Start {
   ) -> Status {
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
-    if isDone { return .state }
+    if isDone.load(ordering: .relaxed) { return .state }
     Allocator.replace(context: context, allocate: allocate, deallocate: deallocate)
     return .ok
   }
 
-  /// Called before the first slab is added: nothing can be invoked before.
-  static func ensure() -> Bool { isDone || begin() }
+  /// Called before the first slab is added: nothing can be invoked before. No lock is held.
+  @inline(__always)
+  static func ensure() -> Bool { isDone.load(ordering: .acquiring) || begin() }  // order: started
 
   @inline(never)
   private static func begin() -> Bool {
+    // Under no lock: while it waits for libc's lock, a thread that forks may wait for ours.
+    guard shims_watch_fork() else { return false }
+    Lock.slabs.lock()
+    defer { Lock.slabs.unlock() }
+    if isDone.load(ordering: .relaxed) { return true }
     CallerCode.noteProcess()
     Fence.start()
     guard shims_exit_key_init() else { return false }
-    // Again, if there was no memory for it when the library was loaded.
-    guard shims_watch_fork() else {
-      shims_exit_key_destroy()
-      return false
-    }
-    isDone = true
+    isDone.store(true, ordering: .releasing)  // order: started
     return true
   }
 }
@@ -37,10 +41,7 @@ enum Start {
 extension ThreadRegistry {
   /// Gives the calling thread its record before it needs it.
   static func prepare() -> Status {
-    Lock.slabs.lock()
-    let isStarted = Start.ensure()
-    Lock.slabs.unlock()
-    guard isStarted, let (thread, hasEntered) = enterIfNeeded() else { return .outOfMemory }
+    guard Start.ensure(), let (thread, hasEntered) = enterIfNeeded() else { return .outOfMemory }
     leaveIfEnding(thread, hasEntered)
     return .ok
   }

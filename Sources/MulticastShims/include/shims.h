@@ -477,7 +477,6 @@ SHIMS_HIDDEN void shims_thread_did_end(void *record);
 static inline bool shims_exit_key_init(void) {
   return pthread_key_create(&shims_exit_key, shims_thread_did_end) == 0;
 }
-static inline void shims_exit_key_destroy(void) { pthread_key_delete(shims_exit_key); }
 static inline bool shims_watch_exit(void *record) {
   return pthread_setspecific(shims_exit_key, record) == 0;
 }
@@ -487,8 +486,11 @@ SHIMS_HIDDEN void shims_before_fork(void);
 SHIMS_HIDDEN void shims_after_fork_in_parent(void);
 SHIMS_HIDDEN void shims_after_fork_in_child(void);
 
-// Makes each fork call these. False if out of memory. A constructor calls it when the library is
-// loaded: a thread that is inside the library at a fork cannot have come there before.
+// Makes each fork call these. A constructor does it when the library is loaded: a thread that is
+// inside the library at a fork cannot have come there before. The first use does it once more, under
+// no lock. What comes last is called first before a fork: an allocator that was loaded after the
+// library has its handlers, which take its lock, between the two. A thread that holds a lock of the
+// library may wait for the allocator's, so that has to be taken later. False if out of memory.
 SHIMS_HIDDEN bool shims_watch_fork(void);
 
 #endif
