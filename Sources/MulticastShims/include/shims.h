@@ -487,10 +487,10 @@ SHIMS_HIDDEN void shims_after_fork_in_parent(void);
 SHIMS_HIDDEN void shims_after_fork_in_child(void);
 
 // Makes each fork call these. A constructor does it when the library is loaded: a thread that is
-// inside the library at a fork cannot have come there before. The first use does it once more, under
-// no lock. What comes last is called first before a fork: an allocator that was loaded after the
-// library has its handlers, which take its lock, between the two. A thread that holds a lock of the
-// library may wait for the allocator's, so that has to be taken later. False if out of memory.
+// inside the library at a fork cannot have come there before. The first use does it once more,
+// under no lock. What comes last is called first before a fork: an allocator that was loaded after
+// the library has its handlers, which take its lock, between the two. A thread that holds a lock of
+// the library may wait for the allocator's, so that has to be taken later. False if out of memory.
 SHIMS_HIDDEN bool shims_watch_fork(void);
 
 #endif
