@@ -153,6 +153,10 @@ TEST(ended_within_of_no_handle_is_invalid) {
   CHECK_STATUS(multicast_ended_within(it.token.id + later, 0), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(multicast_ended_within(it.queue.id + later, 0), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(multicast_ended_within(it.lifetime.id + later, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  for (int kind = 0; kind < KINDS; ++kind) { /* there is no slot at the last index */
+    it.kind = kind;
+    CHECK_STATUS(multicast_ended_within(handle() | 0x3FFFFFF, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  }
 }
 
 /* The call waits for this thread, which waits for a call that waits for the other thread. */
