@@ -56,9 +56,10 @@ static void after_fork_in_child(void) {
   if (is_last_handler()) shims_after_fork_in_child();
 }
 
-static bool is_watching_forks, is_watching_again;
+// Not bool: riscv64 has no instruction that exchanges a byte, and libatomic is not linked.
+static int is_watching_forks, is_watching_again;
 
-static bool watch_fork(bool *is_done) {
+static bool watch_fork(int *is_done) {
   if (!__atomic_exchange_n(is_done, true, __ATOMIC_ACQ_REL)) {
     if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
       __atomic_store_n(is_done, false, __ATOMIC_RELEASE);
