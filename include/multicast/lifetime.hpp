@@ -6,8 +6,8 @@
 
 #include <cstddef>
 
-#include "detail/owner.hpp"
-#include "detail/statuses.hpp"
+#include "detail/failures.hpp"
+#include "detail/handles.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "detail/statuses.hpp"
+#include "detail/failures.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "detail/group.hpp"
-#include "detail/statuses.hpp"
+#include "detail/failures.hpp"
+#include "detail/process.hpp"
 #include "lifetime.hpp"
 #include "queue.hpp"
 

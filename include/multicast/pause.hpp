@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "detail/pauses.hpp"
+#include "detail/process.hpp"
 #include "signal.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {

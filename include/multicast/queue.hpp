@@ -13,11 +13,9 @@
 #include <utility>
 
 #include "detail/answer.hpp"
-#include "detail/lazy_multicast.hpp"
-#include "detail/owner.hpp"
-#include "detail/runner.hpp"
-#include "detail/statuses.hpp"
-#include "detail/task.hpp"
+#include "detail/failures.hpp"
+#include "detail/handles.hpp"
+#include "detail/tasks.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 

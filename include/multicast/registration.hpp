@@ -14,10 +14,10 @@
 #include <compare>
 #endif
 
-#include "detail/mortals.hpp"
-#include "detail/owner.hpp"
-#include "detail/statuses.hpp"
+#include "detail/failures.hpp"
+#include "detail/handles.hpp"
 #include "statistics.hpp"
+#include "tracked.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 

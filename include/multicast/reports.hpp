@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "detail/written.hpp"
+#include "detail/callbacks.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "detail/answer.hpp"
+#include "detail/arguments.hpp"
+#include "detail/failures.hpp"
 #include "detail/frame.hpp"
-#include "detail/held.hpp"
-#include "detail/statuses.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 

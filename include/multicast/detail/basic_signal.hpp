@@ -16,16 +16,14 @@
 #include "../policies.hpp"
 #include "../registration.hpp"
 #include "../tracked.hpp"
-#include "context.hpp"
-#include "copied.hpp"
-#include "enumeration.hpp"
-#include "governed.hpp"
-#include "keyed.hpp"
-#include "lazy_multicast.hpp"
+#include "callbacks.hpp"
+#include "contexts.hpp"
+#include "failures.hpp"
+#include "frame.hpp"
+#include "handles.hpp"
+#include "keyed_contexts.hpp"
 #include "object.hpp"
-#include "pauses.hpp"
-#include "statuses.hpp"
-#include "written.hpp"
+#include "process.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -78,7 +76,7 @@ class basic_signal {
   ///            also a lock, a copy of the arguments and some allocations.
   /// @since 1.1
   explicit basic_signal(const policies &how)
-      : target_(detail::governed<R, is_queueable, Args...>(how)) {}
+      : target_(detail::create_with_policies<R, is_queueable, Args...>(how)) {}
   explicit basic_signal(const detail::replaying_policies &how)
       : basic_signal(static_cast<const policies &>(how)) {
     static_assert(is_queueable,

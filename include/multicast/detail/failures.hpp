@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Exceptions of delegates.
+// Statuses and exceptions: where the failure of a call goes.
 #ifndef MULTICAST_DETAIL_FAILURES_HPP
 #define MULTICAST_DETAIL_FAILURES_HPP
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -12,9 +14,33 @@
 #include <vector>
 
 #include "../error.hpp"
-#include "process_lock.hpp"
+#include "process.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
+
+template <typename>
+inline constexpr bool never = false;
+
+inline int64_t check(int64_t result) {
+  if (result < 0) fail(result);
+  return result;
+}
+inline size_t count(int64_t result) {
+  return check(result) < 0 ? 0 : static_cast<size_t>(result);
+}
+inline uint64_t nanoseconds(std::chrono::nanoseconds time) noexcept {
+  return time.count() < 0 ? 0 : static_cast<uint64_t>(time.count());
+}
+inline std::chrono::nanoseconds duration(uint64_t nanoseconds) noexcept {
+  return std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(nanoseconds));
+}
+
+/// Of several removals of one delegate.
+inline multicast_status joined(multicast_status a, multicast_status b) noexcept {
+  if (a == MULTICAST_ERROR_NOT_FOUND) return b;
+  if (b == MULTICAST_ERROR_NOT_FOUND) return a;
+  return a != MULTICAST_OK ? a : b;
+}
 
 /// The first exception of several threads, for one that waits. guarded::failures.
 struct shared_failure : std::enable_shared_from_this<shared_failure> {

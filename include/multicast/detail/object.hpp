@@ -10,8 +10,8 @@
 
 #include "../observer.hpp"
 #include "../options.hpp"
-#include "callable.hpp"
-#include "statuses.hpp"
+#include "contexts.hpp"
+#include "failures.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "failures.hpp"
-#include "process_lock.hpp"
+#include "process.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 

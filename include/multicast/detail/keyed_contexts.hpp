@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Delegates that can be found by their object.
-#ifndef MULTICAST_DETAIL_KEYED_HPP
-#define MULTICAST_DETAIL_KEYED_HPP
+#ifndef MULTICAST_DETAIL_KEYED_CONTEXTS_HPP
+#define MULTICAST_DETAIL_KEYED_CONTEXTS_HPP
 
 #include <atomic>
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "callable.hpp"
-#include "process_lock.hpp"
+#include "process.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 

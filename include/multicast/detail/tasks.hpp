@@ -1,15 +1,40 @@
 // SPDX-License-Identifier: MIT
 //
-// The thread that runs a queue.
-#ifndef MULTICAST_DETAIL_RUNNER_HPP
-#define MULTICAST_DETAIL_RUNNER_HPP
+// Calls of a queue: the tasks that are posted, and the thread that ran it last.
+#ifndef MULTICAST_DETAIL_TASKS_HPP
+#define MULTICAST_DETAIL_TASKS_HPP
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "config.hpp"
+#include "failures.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// What was posted.
+struct task {
+  virtual void run() = 0;
+  virtual ~task() = default;
+
+  static void call(void *, uint32_t, const void *payload, size_t) {
+    guard(failures(), [&] { static_cast<task *>(const_cast<void *>(payload))->run(); });
+  }
+  static void release(const void *payload, size_t) noexcept {
+    delete static_cast<task *>(const_cast<void *>(payload));
+  }
+};
+
+template <typename F>
+struct posted final : task {
+  F function;
+  explicit posted(F &&given) : function(std::move(given)) {}
+  explicit posted(const F &given) : function(given) {}
+  void run() override { static_cast<void>(std::invoke(function)); }
+};
 
 MULTICAST_API inline std::atomic<uint64_t> threads{0};
 /// Tells threads apart. Not an address: that of a thread that has ended is used again.

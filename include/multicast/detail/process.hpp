@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// Locks that the child of a fork can take.
-#ifndef MULTICAST_DETAIL_PROCESS_LOCK_HPP
-#define MULTICAST_DETAIL_PROCESS_LOCK_HPP
-
-#include <pthread.h>
+// What a process has once: a lock that a fork keeps, and the tables that it guards.
+#ifndef MULTICAST_DETAIL_PROCESS_HPP
+#define MULTICAST_DETAIL_PROCESS_HPP
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <pthread.h>
+#include <unordered_map>
+#include <vector>
 
 #include "config.hpp"
 
@@ -87,6 +89,65 @@ T &lasting(std::atomic<T *> &place) {
     if (place.compare_exchange_strong(there, made.get())) there = made.release();
   }
   return *there;
+}
+
+/// The registrations of a group.
+class group {
+ public:
+  void add(multicast_token token) {
+    const process_lock lock(guarded::members);
+    if (tokens_.size() >= limit_) {
+      drop_dead();
+      limit_ = 2 * tokens_.size() + 8;
+    }
+    tokens_.push_back(token);
+  }
+  /// Those that are live.
+  std::vector<multicast_token> live() {
+    const process_lock lock(guarded::members);
+    drop_dead();
+    return tokens_;
+  }
+
+ private:
+  void drop_dead() {
+    std::vector<multicast_token> live;
+    for (const multicast_token token : tokens_) {
+      if (multicast_token_is_live(token)) live.push_back(token);
+    }
+    tokens_.swap(live);
+  }
+
+  std::vector<multicast_token> tokens_;
+  size_t limit_ = 8;
+};
+
+/// Pauses that are counted, by the handle of a registration or signal. guarded::pauses.
+struct pauses {
+  struct entry {
+    size_t count = 0;
+    bool is_kept = false;  // it was paused already
+  };
+  std::unordered_map<uint64_t, entry> entries;
+
+  bool has(uint64_t id) {
+    const process_lock lock(guarded::pauses);
+    return entries.count(id) != 0;
+  }
+};
+MULTICAST_API inline std::atomic<pauses *> scoped_pauses{nullptr};
+inline pauses &all_pauses() { return lasting(scoped_pauses); }
+/// How many signals are paused, and how many of those whose handles have these bits: so that the
+/// invocations of most other signals take no lock.
+MULTICAST_API inline std::atomic<size_t> paused_signals{0};
+MULTICAST_API inline std::atomic<size_t> paused_alike[64] = {};
+
+inline std::atomic<size_t> &alike(uint64_t id) noexcept {
+  return paused_alike[(id * 0x9e3779b97f4a7c15) >> 58];
+}
+inline bool is_paused(multicast target) noexcept {
+  return paused_signals.load(std::memory_order_relaxed) != 0 &&
+         alike(target.id).load(std::memory_order_relaxed) != 0 && all_pauses().has(target.id);
 }
 
 }  // namespace mcast::detail
