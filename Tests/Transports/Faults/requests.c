@@ -18,11 +18,13 @@ static struct {
 
 static _Thread_local bool is_of_the_test;
 
-/* A thread that is not in the child of a fork may have the lock at the fork. */
-static void lock_plan(void) { pthread_mutex_lock(&plan.lock); }
-static void unlock_plan(void) { pthread_mutex_unlock(&plan.lock); }
-__attribute__((constructor)) static void keep_plan_at_forks(void) {
-  pthread_atfork(lock_plan, unlock_plan, unlock_plan);
+/* A thread that is not in the child of a fork may have had the lock. A handler before the fork that
+ * takes the lock would not do: a library that registers handlers at its first use runs them before
+ * this one from then on, and before that after it. Two orders of locks are a deadlock to
+ * ThreadSanitizer. */
+static void renew_lock(void) { pthread_mutex_init(&plan.lock, NULL); }
+__attribute__((constructor)) static void renew_lock_in_children(void) {
+  pthread_atfork(NULL, NULL, renew_lock);
 }
 
 /* ---- For tests ------------------------------------------------------------------------------- */
