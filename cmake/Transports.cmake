@@ -24,8 +24,9 @@ function(multicast_add_transport NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
   string(TOLOWER ${NAME} name)
   set(target multicast_${name})
   set(map ${PROJECT_SOURCE_DIR}/cmake/${target}.map)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/Sources/MulticastTransports/*.c
-    ${PROJECT_SOURCE_DIR}/Sources/Multicast${NAME}/*.c)
+  set(all ${PROJECT_SOURCE_DIR}/Sources/Transports)
+  file(GLOB sources CONFIGURE_DEPENDS
+    ${all}/${NAME}/*.c ${all}/Common/*.c ${all}/Common/Messages/*.c ${all}/Common/Names/*.c)
   add_library(${target} SHARED ${sources})
   add_library(multicast::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES

@@ -2,7 +2,7 @@
 
 #include "broker.h"
 
-#include "../../Sources/MulticastMQTT/mqtt.h"
+#include "../../Sources/Transports/MQTT/mqtt.h"
 
 static void expect_arrival(uint32_t qos, uint32_t protocol) {
   broker b;

@@ -2,7 +2,7 @@
 
 #include "broker.h"
 
-#include "../../Sources/MulticastNATS/nats.h"
+#include "../../Sources/Transports/NATS/nats.h"
 
 TEST(notification_arrives) {
   broker b;

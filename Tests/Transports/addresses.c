@@ -1,7 +1,7 @@
 /* For each library: names and events as the broker's topics or subjects, without a broker. */
 
 #include "../Interface/harness.h"
-#include "../../Sources/MulticastTransports/coding.h"
+#include "../../Sources/Transports/Common/Names/coding.h"
 
 #include "library.h"
 

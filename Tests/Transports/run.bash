@@ -34,7 +34,7 @@ read_arguments() {
   flags+=(-Wall -Wextra -Wpedantic -Werror -pthread -I"$root/include")
 }
 
-# build_tests FOLDER CLIENT_LIBRARY CODING: what Sources/MulticastFOLDER and Tests/FOLDER make.
+# build_tests FOLDER CLIENT_LIBRARY CODING: what Sources/Transports/FOLDER and Tests/FOLDER make.
 # CODING is a file of the library that tests call, too.
 build_tests() {
   folder=$1 client=$2 coding=$3 name=${1,,}
@@ -46,19 +46,20 @@ build_tests() {
   fi
   build_library
   build_objects "$build/faults" "$folder" "$folder"
-  build_objects "$build/faults" Transports Transports
+  build_objects "$build/faults" Transports Common
   build_fault_tests "$build"/faults/*.o
 }
 
 # The library, and the tests that have it as programs have it.
 build_library() {
   gcc -std=c11 -shared -fPIC -fvisibility=hidden -Wshadow -Wconversion "${flags[@]}" \
-    "${link_time[@]}" "$root"/Sources/Multicast{"$folder",Transports}/*.c "$library" "-l$client" \
+    "${link_time[@]}" "$root"/Sources/Transports/{"$folder",Common,Common/*}/*.c "$library" \
+    "-l$client" \
     -Wl,--version-script="$root/cmake/multicast_$name.map" -Wl,-z,nodelete -Wl,-z,defs \
     -Wl,-soname,"libmulticast-$name.so.1" -o "$build/libmulticast-$name.so.1"
   gcc -std=gnu11 "${flags[@]}" -I"$root/Tests/$folder" "$root"/Tests/{"$folder",Transports}/*.c \
     "$root"/Tests/Interface/{harness,main}.c \
-    "$root"/Sources/Multicast{"$folder/$coding",Transports/coding.c} \
+    "$root"/Sources/Transports/{"$folder/$coding",Common/Names/coding.c} \
     "$build/libmulticast-$name.so.1" "$library" "-l$client" \
     "-Wl,-rpath,$build:$(dirname "$library")" -o "$build/${name}_tests"
 
@@ -69,14 +70,15 @@ build_library() {
       awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | LC_ALL=C sort)
 }
 
-# build_objects DIR SOURCES REPLACED [FLAG ...]: objects of Sources/MulticastSOURCES, with their
+# build_objects DIR REPLACED SOURCES [FLAG ...]: objects of Sources/Transports/SOURCES, with their
 # requests replaced by those of Tests/REPLACED/Faults.
 build_objects() {
-  local dir=$1 sources=$2 replaced=$3
+  local dir=$1 replaced=$2 sources
+  mapfile -t sources < <(find "$root/Sources/Transports/$3" -name '*.c')
   shift 3
   mkdir -p "$dir"
   (cd "$dir" && gcc -std=c11 -include "$root/Tests/$replaced/Faults/replace.h" "${flags[@]}" "$@" \
-    -c "$root/Sources/Multicast$sources"/*.c)
+    -c "${sources[@]}")
 }
 
 # build_fault_tests OBJECT ...: the tests that have the library's objects in them.
@@ -94,7 +96,7 @@ build_counting() {
   mkdir -p "$counts"
   {
     flock 9 # for one of both
-    [ -d "$of_both" ] || build_objects "$of_both" Transports Transports "${count[@]}"
+    [ -d "$of_both" ] || build_objects "$of_both" Transports Common "${count[@]}"
   } 9>"$counts/lock"
   [ -d "$of_one" ] || build_objects "$of_one" "$folder" "$folder" "${count[@]}"
   gcc "${flags[@]}" -c "$root/Tests/Coverage/end.c" -o "$build/end.o"

@@ -3,7 +3,7 @@
 #ifndef MULTICAST_MQTT_MQTT_H
 #define MULTICAST_MQTT_MQTT_H
 
-#include "../MulticastTransports/client.h"
+#include "../Common/client.h"
 
 #include <multicast_mqtt.h>
 

@@ -1,4 +1,4 @@
-#include "delivery.h"
+#include "transport.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,5 @@
 #include "transport.h"
 
-#include "clients.h"
-
 #include <stdlib.h>
 
 /* Under the lock. Whether a payload of this size may be appended now. */

@@ -1,7 +1,3 @@
-#include "connect.h"
-
-#include "clients.h"
-#include "delivery.h"
 #include "transport.h"
 
 #include <errno.h>

@@ -7,14 +7,13 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "arrivals.h"
-#include "blocks.h"
-#include "coding.h"
-#include "names.h"
-#include "outbox.h"
+#include "Messages/arrivals.h"
+#include "Messages/blocks.h"
+#include "Messages/outbox.h"
+#include "Names/coding.h"
+#include "Names/names.h"
+#include "options.h"
 #include "process.h"
-#include "settings.h"
-#include "structs.h"
 
 #include <poll.h>
 

@@ -3,7 +3,7 @@
 #ifndef MULTICAST_TRANSPORTS_OUTBOX_H
 #define MULTICAST_TRANSPORTS_OUTBOX_H
 
-#include "coding.h"
+#include "../Names/coding.h"
 
 #include <stdbool.h>
 #include <stddef.h>

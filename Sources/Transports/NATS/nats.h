@@ -3,7 +3,7 @@
 #ifndef MULTICAST_NATS_NATS_H
 #define MULTICAST_NATS_NATS_H
 
-#include "../MulticastTransports/client.h"
+#include "../Common/client.h"
 
 #include <multicast_nats.h>
 

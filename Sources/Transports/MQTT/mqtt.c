@@ -2,9 +2,7 @@
 
 #include "mqtt.h"
 
-#include "../MulticastTransports/clients.h"
-#include "../MulticastTransports/connect.h"
-#include "../MulticastTransports/delivery.h"
+#include "../Common/transport.h"
 
 #include <errno.h>
 #include <mosquitto.h>

@@ -4,7 +4,7 @@
 
 #include "mqtt.h"
 
-#include "../MulticastTransports/delivery.h"
+#include "../Common/transport.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,16 @@
-/* The header of messages. */
+/* Names as topics, and the header of messages. */
 
 #include "mqtt.h"
 
 #include <string.h>
+
+const coding topic_coding = {
+    .separator = '/',
+    .wildcard = '#',
+    .special = CODING_BIT('+') | CODING_BIT('#') | CODING_BIT('/') | CODING_BIT('$') |
+               CODING_BIT('%'),
+    .may_lack_event = true,
+};
 
 /* No text begins like this, and no UTF-8. */
 static const unsigned char mark[3] = {0x93, 0x4d, 0x43};

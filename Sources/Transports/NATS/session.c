@@ -5,7 +5,7 @@
 
 #include "nats.h"
 
-#include "../MulticastTransports/delivery.h"
+#include "../Common/transport.h"
 
 #include <errno.h>
 #include <fcntl.h>

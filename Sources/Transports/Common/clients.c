@@ -1,4 +1,4 @@
-#include "clients.h"
+#include "transport.h"
 
 /* Tests set it lower. */
 #ifndef CLIENTS_MAX

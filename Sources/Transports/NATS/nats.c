@@ -2,9 +2,7 @@
 
 #include "nats.h"
 
-#include "../MulticastTransports/clients.h"
-#include "../MulticastTransports/connect.h"
-#include "../MulticastTransports/delivery.h"
+#include "../Common/transport.h"
 
 #include <nats/nats.h>
 #include <sched.h>

@@ -1,0 +1,50 @@
+/* What is made of a client: a transport, its connection, the list of all, and deliveries. */
+
+#ifndef MULTICAST_TRANSPORTS_TRANSPORT_H
+#define MULTICAST_TRANSPORTS_TRANSPORT_H
+
+#include "client.h"
+
+/* ---- Connecting: connect.c ------------------------------------------------------------------- */
+
+/* Makes a client and starts its thread. That may call functions of the caller before this returns.
+ * If that fails, `release` of the settings has not been called. */
+multicast_status client_connect(const engine *e, settings *s, const void *options,
+                                multicast_transport *out);
+
+/* ---- The functions of a transport: transport.c ----------------------------------------------- */
+
+/* They check arguments and pass work on to the client's thread. */
+multicast_transport client_transport(client *c);
+
+/* ---- All clients, by the contexts of their transports: clients.c ----------------------------- */
+
+bool clients_add(client *c); /* false: there are too many */
+void clients_remove(client *c);
+/* Finds one and removes it; NULL: there is none. So several threads may try that at once. */
+client *clients_take(const void *context);
+/* Without a lock in the functions of a transport that is not released: the client was added before,
+ * and is removed after. NULL: there is none. */
+client *clients_at(const void *context);
+
+/* Finds the client of a transport and calls the function under its lock; `wait` may give that up
+ * meanwhile. */
+multicast_status client_flush(const multicast_transport *transport, uint64_t timeout_ns,
+                              multicast_status (*wait)(client *c, uint64_t deadline));
+/* `stats` has so many bytes, and is written to `out`. */
+multicast_status client_get_stats(const multicast_transport *transport, void *out, void *stats,
+                                  size_t size, void (*fill)(const client *c, void *stats));
+
+/* ---- Delivery: delivery.c -------------------------------------------------------------------- */
+
+/* What arrives waits in a list, and the thread delivers it to the observers. */
+
+/* On any thread. Counts a message, and has its payload delivered; without a name it is ignored. */
+void client_receive(client *c, const char *name, uint32_t event, span payload);
+/* On the client's thread. Delivers so many at most, or queues them for the inbox's delegate. */
+void client_deliver(client *c, size_t most);
+/* If the options have a queue. */
+multicast_status client_create_inbox(client *c);
+uint64_t client_lost(const client *c); /* under the lock: how many were not delivered */
+
+#endif
