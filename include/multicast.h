@@ -101,15 +101,17 @@ extern "C" {
  *              Queues are empty in the child; in the parent they keep all their calls.
  *              - Running calls: the delegates that those threads were calling do not run in the
  *                child.
- *              - Removals: what another thread had removed and not released yet is released in the
- *                child, inside fork(): each `release` runs once in each of the two processes. One
- *                that had begun, or was just beginning, does not run in the child.
- *              - Payloads: what an invocation before the fork handed over, or had copied by `copy`,
- *                is the parent's. Its `release` runs in the parent, not in the child.
- *              - Interest: what another thread was about to tell is told in the child, inside
- *                fork(). A call that had begun there is not made again.
- *              - Replays: what another thread had not replayed yet is not replayed in the child.
- *              - Transports: the child has them, too. Detach what only one process can use.
+ *              - Removals: delegates that another thread had removed and not released yet are
+ *                released in the child, inside fork(): each `release` runs once in each of the two
+ *                processes. A `release` that had begun, or was just beginning, does not run in the
+ *                child.
+ *              - Payloads: a payload that was handed over, or copied by `copy`, before the fork is
+ *                the parent's. Its `release` runs in the parent, not in the child.
+ *              - Interest: a call of `interest` that another thread was about to make is made in
+ *                the child, inside fork(). A call that had begun there is not made again.
+ *              - Replays: the rest of another thread's replay is not made in the child.
+ *              - Transports: the child has them, too. Detach a transport that only one process can
+ *                use.
  *              - Destroying a broadcaster, and unregistering from all of its names: where another
  *                thread was doing that, only some of the names may be done in the child.
  * exit         The library has no destructors. It may be called by atexit handlers and by threads
@@ -255,8 +257,8 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 ///         meanwhile; without those that a queue refused. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without `payload`; MULTICAST_ERROR_LIMIT: 256
 ///         invocations are nested on this thread; MULTICAST_ERROR_OUT_OF_MEMORY: only at the first
-///         invocation of a thread. Of a multicast with policies also what multicast_reentry and
-///         MULTICAST_VISIT_ONLY say.
+///         invocation of a thread. Of a multicast with policies also the errors of
+///         multicast_reentry and MULTICAST_VISIT_ONLY.
 ///
 /// Threads:   threads that invoke the same multicast do not slow each other. May wait for room in a
 ///            queue with MULTICAST_OVERFLOW_BLOCK.
@@ -399,7 +401,7 @@ MULTICAST_API int64_t multicast_remove_context(multicast target, void *context);
 /// equal one that was removed before.
 ///
 /// @param target  The multicast.
-/// @param index   0 is the first. The delegates are those of multicast_list().
+/// @param index   0 is the first. The order is that of multicast_list().
 /// @return As multicast_remove(); MULTICAST_ERROR_NOT_FOUND if `index` is not below the count.
 ///
 /// Ownership: as multicast_remove().
@@ -515,7 +517,7 @@ MULTICAST_API multicast_status multicast_destroy_within(multicast target, uint64
 
 /* ---- 3. Asking ------------------------------------------------------------------------------- */
 
-/// Whether a handle is that of a multicast that exists.
+/// Whether a handle belongs to an existing multicast.
 ///
 /// @param target  The multicast, or any other value.
 /// @return true while it exists.
@@ -525,8 +527,8 @@ MULTICAST_API multicast_status multicast_destroy_within(multicast target, uint64
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
 
-/// How many delegates there are, paused ones included; and those whose context is dead, until a
-/// call or multicast_prune() finds that out.
+/// The number of delegates. Paused delegates count. A delegate with a dead context counts until a
+/// call or multicast_prune() finds that the context is dead.
 ///
 /// @param target  The multicast.
 /// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
@@ -536,7 +538,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_is_valid(multicast target);
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 
-/// Whether there is a delegate equal to this one, paused or not, its context dead or not.
+/// Whether the multicast has an equal delegate, paused or not, its context dead or not.
 ///
 /// @param target    The multicast.
 /// @param delegate  Function and context.
@@ -548,8 +550,7 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
                                                           multicast_delegate delegate);
 
-/// Copies the delegates in order of invocation, paused ones included; and those whose context is
-/// dead, until a call or multicast_prune() finds that out.
+/// Copies the delegates in order of invocation: the delegates that multicast_count() counts.
 ///
 /// @param target    The multicast.
 /// @param out       Receives up to `capacity` delegates; may be NULL if `capacity` is 0.
@@ -592,7 +593,8 @@ MULTICAST_API multicast_status multicast_create_error(void);
 
 /* ---- 4. Visiting ----------------------------------------------------------------------------- */
 
-/// What multicast_visit() calls for each delegate. It calls the delegate's own typed function.
+/// The function that multicast_visit() calls for each delegate. The visitor calls the delegate's
+/// own typed function.
 ///
 /// It must return: no longjmp, no exception.
 ///
@@ -630,14 +632,14 @@ MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visito
 
 /// Visits all delegates, or none: if the visitor refuses one, the visits before it are undone.
 ///
-/// For two phases, such as prepare and roll back. When `visitor` returns false, `undo` is called
-/// for the delegates that were visited before that one, the last first. Those that have been
-/// removed meanwhile are left out; so a delegate with MULTICAST_ONCE, which is removed as it is
-/// passed, is never undone. Those that have been paused meanwhile are undone.
+/// For two phases, such as prepare and roll back. When `visitor` returns false for a delegate,
+/// `undo` is called for the delegates that were visited before, the last first. Delegates that have
+/// been removed meanwhile are left out; so a delegate with MULTICAST_ONCE, which is removed as it
+/// is passed, is never undone. Delegates that have been paused meanwhile are undone.
 ///
 /// @param target   The multicast.
 /// @param visitor  As in multicast_visit(); not NULL.
-/// @param undo     Called as `visitor` is; not NULL. What it returns does not matter.
+/// @param undo     Called as `visitor` is; not NULL. Its result is ignored.
 /// @param context  Passed to `visitor` and to `undo`; may be NULL.
 /// @return How many delegates stand visited: all (>= 0), or 0 if one was refused.
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT
@@ -746,8 +748,8 @@ MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 ///
 /// Threads:   describes the calling thread.
 /// Reentry:   inside a `release`: the registration from whose call `release` was run. A `release`
-///            that runs at the end of its own delegate's last call runs outside that call: there it
-///            is the registration whose call encloses that one, or zero.
+///            that runs at the end of its own delegate's last call runs outside that call: there
+///            the result is the registration of the enclosing call, or zero.
 /// Cost:      O(1), no lock.
 /// Real time: yes.
 /// @since 1.0
@@ -780,7 +782,7 @@ MULTICAST_API int64_t multicast_token_invoke(multicast_token token, uint32_t eve
 /// Passes the delegate of one registration to a visitor, as multicast_visit() does with each.
 ///
 /// @param token    The token.
-/// @param visitor  Called for the delegate; not NULL. What it returns does not matter.
+/// @param visitor  Called for the delegate; not NULL. Its result is ignored.
 /// @param context  Passed to `visitor`; may be NULL.
 /// @return 1: it was passed. 0: it is paused, its context is dead, or it was removed at this
 ///         moment. MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT;
@@ -933,19 +935,19 @@ static inline multicast_add_options multicast_add_options_default(void) {
   return options;
 }
 
-/// What there is to know about a registration: multicast_token_get(), multicast_enumerate().
+/// The properties of a registration: multicast_token_get(), multicast_enumerate().
 ///
 /// @since 1.0
 typedef struct multicast_registration {
   /// sizeof(multicast_registration) in the caller's header. Not 0.
   uint32_t struct_size;
-  /// MULTICAST_ONCE and MULTICAST_LATEST, as it was added.
+  /// MULTICAST_ONCE and MULTICAST_LATEST, as in the options of the add.
   uint32_t flags;
   /// Its token.
   multicast_token token;
-  /// The multicast that it is in.
+  /// Its multicast.
   multicast target;
-  /// What is called. If it has a `lock`, `context` is the context as it was added.
+  /// Its delegate. With a `lock`, `context` is still the context as it was added.
   multicast_delegate delegate;
   /// In multicast_enumerate(): the strong pointer that `lock` returned. Otherwise NULL.
   void *strong;
@@ -998,7 +1000,7 @@ static inline multicast_registration multicast_registration_default(void) {
 MULTICAST_API multicast_status multicast_token_get(multicast_token token,
                                                    multicast_registration *out);
 
-/// What multicast_enumerate() calls for each registration.
+/// The function that multicast_enumerate() calls for each registration.
 ///
 /// It must return: no longjmp, no exception.
 ///
@@ -1014,11 +1016,11 @@ typedef bool (*multicast_enumerator)(void *context, const multicast_registration
 
 /// Passes every registration to an enumerator, in the order of invocation. No delegate is called.
 ///
-/// Paused delegates are included, and so are those with a queue. None is used up: a delegate with
-/// MULTICAST_ONCE stays. A context with `lock` is locked meanwhile: `strong`. If it is dead, the
-/// registration is removed, and not passed. What is added meanwhile is not passed. What is removed
-/// meanwhile is not passed either, unless it has been passed already. A removal waits until the
-/// enumerator has returned.
+/// Paused delegates and delegates with a queue are included. A delegate with MULTICAST_ONCE stays.
+/// A context with `lock` is locked meanwhile: `strong`. If the context is dead, the registration is
+/// removed, and not passed. A registration that is added meanwhile is not passed. A registration
+/// that is removed meanwhile is not passed either, unless it has been passed already. A removal
+/// waits until the enumerator has returned.
 ///
 /// @param target      The multicast.
 /// @param enumerator  Called for each registration; not NULL. Returning false stops.
@@ -1053,10 +1055,10 @@ MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(v
 /// Ends a lifetime: removes every registration under it, from every multicast, as
 /// multicast_remove() does.
 ///
-/// After MULTICAST_OK no delegate that was ever added under it runs on any thread or waits in any
-/// queue, and every `release` of these delegates has returned; those removed before are included.
-/// Their code may be unloaded. The handle is stale at once: an add under it fails with
-/// MULTICAST_ERROR_INVALID_HANDLE.
+/// After MULTICAST_OK no delegate that was ever added under the lifetime runs on any thread or
+/// waits in any queue, and every `release` of these delegates has returned; delegates that were
+/// removed before are included. Their code may be unloaded. The handle is stale at once: an add
+/// under it fails with MULTICAST_ERROR_INVALID_HANDLE.
 ///
 /// @param lifetime  The lifetime.
 /// @return MULTICAST_OK; MULTICAST_PENDING: a call or a `release` of one runs, and waiting for it
@@ -1091,7 +1093,7 @@ MULTICAST_API multicast_status multicast_lifetime_end(multicast_lifetime lifetim
 MULTICAST_API multicast_status multicast_lifetime_end_within(multicast_lifetime lifetime,
                                                              uint64_t timeout_ns);
 
-/// Whether a handle is that of a lifetime that has not ended.
+/// Whether a handle belongs to a lifetime that has not ended.
 ///
 /// @param lifetime  The lifetime, or any other value.
 /// @return true until it ends.
@@ -1101,8 +1103,7 @@ MULTICAST_API multicast_status multicast_lifetime_end_within(multicast_lifetime 
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_lifetime_is_valid(multicast_lifetime lifetime);
 
-/// How many registrations there are under a lifetime, paused ones included; and those whose context
-/// is dead, until a call or multicast_prune() finds that out.
+/// The number of registrations under a lifetime, counted as multicast_count() counts delegates.
 ///
 /// @param lifetime  The lifetime.
 /// @return The count (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
@@ -1112,11 +1113,12 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_lifetime_is_valid(multicast_lif
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lifetime lifetime);
 
-/// Whether something that was ended is over; waits for that, at most for some time.
+/// Whether an object that was ended is over; waits for its end, up to a time limit.
 ///
-/// For whoever did not end it, or could not wait then: a delegate that ends its own lifetime gets
-/// MULTICAST_PENDING, and its host asks here, on another thread or after the call, whether
-/// dlclose() is safe. The thread that gets MULTICAST_OK elsewhere need not ask.
+/// For a thread that did not end the object, or could not wait then: a delegate that ends its own
+/// lifetime gets MULTICAST_PENDING, and its host asks here, on another thread or after the call,
+/// whether dlclose() is safe. A thread to which the end itself has returned MULTICAST_OK need not
+/// ask.
 ///
 /// - a lifetime: no call of its delegates runs, and no `release` function;
 /// - a multicast or a token: no call of its delegates, or of this one, runs;
@@ -1141,7 +1143,7 @@ MULTICAST_API multicast_status multicast_ended_within(uint64_t handle, uint64_t 
 
 /* ---- 8. Queues ------------------------------------------------------------------------------- */
 
-/// What a queue does with a call if it is full.
+/// A full queue's treatment of a new call.
 ///
 /// @since 1.0
 typedef uint32_t multicast_overflow;
@@ -1178,7 +1180,7 @@ typedef struct multicast_queue_options {
   /// How many calls fit, 1 to 2^24. Each takes 64 to 192 bytes, at creation (default: 0, which
   /// means 1024).
   size_t capacity;
-  /// What happens to a call if the queue is full (default: MULTICAST_OVERFLOW_REFUSE).
+  /// The treatment of a call if the queue is full (default: MULTICAST_OVERFLOW_REFUSE).
   multicast_overflow overflow;
   /// Must be 0.
   uint32_t reserved;
@@ -1281,7 +1283,7 @@ MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
 MULTICAST_API multicast_status multicast_queue_destroy_within(multicast_queue queue,
                                                               uint64_t timeout_ns);
 
-/// Whether a handle is that of a queue that exists.
+/// Whether a handle belongs to an existing queue.
 ///
 /// @param queue  The queue, or any other value.
 /// @return true while it exists.
@@ -1394,7 +1396,7 @@ MULTICAST_API multicast_status multicast_queue_start(multicast_queue queue);
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_stop(multicast_queue queue);
 
-/// What a queue has done since it was created, in calls.
+/// The statistics of a queue since its creation, in calls.
 ///
 /// At every moment `queued` is the sum of `pending`, `delivered`, `dropped`, `retracted` and
 /// `coalesced`. Every call that an invocation brings to the queue counts as `queued` or as
@@ -1410,17 +1412,17 @@ typedef struct multicast_queue_stats {
   uint64_t pending;
   /// Calls that were accepted.
   uint64_t queued;
-  /// Calls that were made, with the one that is running.
+  /// Calls that were executed, including the call that is running.
   uint64_t delivered;
   /// Calls that were not accepted: no room, no memory for the payload, waiting for room would have
   /// closed a cycle, or the delegate was removed while its call waited for room.
   uint64_t refused;
-  /// Calls that were dropped: for newer ones; by multicast_queue_clear(); or, in the child of a
+  /// Calls that were dropped: for newer calls; by multicast_queue_clear(); or, in the child of a
   /// fork, because they are the parent's.
   uint64_t dropped;
-  /// Calls that were retracted, because their delegate was removed or its context was dead.
+  /// Calls that were cancelled, because their delegate was removed or its context was dead.
   uint64_t retracted;
-  /// Calls that were replaced by a newer one of the same delegate: MULTICAST_LATEST.
+  /// Calls that were replaced by a newer call of the same delegate: MULTICAST_LATEST.
   uint64_t coalesced;
   /// The most calls that were ever in the queue.
   uint64_t highest;
@@ -1460,14 +1462,15 @@ MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
 
 /* ---- 9. Invocations with options ------------------------------------------------------------- */
 
-/// `flags`: the invocation returns when each call that it has queued was made, dropped or taken
-/// back.
+/// `flags`: the invocation returns when each call that it has queued was executed, dropped or
+/// cancelled.
 ///
-/// It never hangs on itself. A call is not waited for if only this thread could make it, or a
-/// thread that waits for this one: the thread that ran a queue last, or its own thread, is expected
-/// to run it. Such a call stays queued and counts as `unfinished`. If no thread has run the queue
-/// yet, or that thread has ended, the invocation waits until another one does; but not if a thread
-/// that might do so waits for this one.
+/// The invocation never hangs on itself. It does not wait for a call that only this thread could
+/// execute, or only a thread that waits for this thread: the thread that ran a queue last, or the
+/// queue's own thread, is expected to run the queue. Such a call stays queued and counts as
+/// `unfinished`. If no thread has run the queue yet, or that thread has ended, the invocation waits
+/// until another thread runs the queue; but not if a thread that might run the queue waits for this
+/// thread.
 ///
 /// @since 1.1
 #define MULTICAST_WAIT 0x1u
@@ -1533,7 +1536,7 @@ static inline multicast_invocation multicast_invocation_default(void) {
   return invocation;
 }
 
-/// What became of an invocation's calls.
+/// The outcome of an invocation's calls.
 ///
 /// @since 1.1
 typedef struct multicast_outcome {
@@ -1546,14 +1549,14 @@ typedef struct multicast_outcome {
   /// Calls that were queued.
   uint64_t queued;
   /// Calls that were not queued: the queue refused them, or there was no memory for the payload.
-  /// Not counted: a delegate that is removed before its call is queued, and one with
+  /// Not counted: a delegate that is removed before its call is queued, and a delegate with
   /// MULTICAST_ONCE that has a call in the queue.
   uint64_t refused;
-  /// With MULTICAST_WAIT: queued calls that were made, also if their thread ended inside. Otherwise
-  /// 0.
+  /// With MULTICAST_WAIT: queued calls that were executed, also if their thread ended inside.
+  /// Otherwise 0.
   uint64_t finished;
   /// With MULTICAST_WAIT: queued calls that still wait or run. The rest of `queued` was dropped,
-  /// taken back, or replaced by a newer one. Otherwise 0.
+  /// cancelled, or replaced by a newer call. Otherwise 0.
   uint64_t unfinished;
 } multicast_outcome;
 
@@ -1594,7 +1597,7 @@ static inline multicast_outcome multicast_outcome_default(void) {
 /// Threads:   delegates run on the calling thread, or on the threads that run their queues. With
 ///            MULTICAST_WAIT: waits for those threads. Do not hold a lock that a delegate takes. A
 ///            thread that ends inside a delegate gives the payload back.
-/// Reentry:   inside a call that a queue makes, a call of the same queue is `unfinished`.
+/// Reentry:   inside a call that a queue executes, a call of the same queue is `unfinished`.
 /// Cost:      as multicast_invoke(). One small allocation for a payload that is handed over or
 ///            copied by `copy`; with MULTICAST_WAIT, one for each row of calls for the same queue.
 /// Real time: no: payloads take memory, and MULTICAST_WAIT waits.
@@ -1604,14 +1607,14 @@ MULTICAST_API int64_t multicast_invoke_with(multicast target, const multicast_in
 
 /* ---- 10. Policies ---------------------------------------------------------------------------- */
 
-/// What an invocation does that begins inside a call of the same multicast, on the same thread,
-/// whether directly or through other multicasts.
+/// The treatment of an invocation that begins inside a call of the same multicast, on the same
+/// thread, directly or through other multicasts.
 ///
-/// Such an invocation is one by multicast_invoke() or multicast_invoke_with(). It is inside a call
-/// also if that is a visit, an enumeration or the call of one token, or a `lock`, `unlock`, `copy`
-/// or `wake` of one of these. It is not inside a call that a queue makes: the invocation that
-/// queued the call is over. Visits, enumerations and calls of one token are always made at once.
-/// The policy comes before the limit of 256 levels: what is refused or deferred needs no level.
+/// It applies to multicast_invoke() and multicast_invoke_with(). The outer call may also be a
+/// visit, an enumeration or the call of one token, or a `lock`, `unlock`, `copy` or `wake` of one
+/// of these. A call that a queue executes is not an outer call: the invocation that queued the call
+/// is over. Visits, enumerations and calls of one token are always made at once. The policy comes
+/// before the limit of 256 levels: a refused or deferred invocation needs no level.
 ///
 /// @since 1.1
 typedef uint32_t multicast_reentry;
@@ -1622,18 +1625,18 @@ typedef uint32_t multicast_reentry;
 enum multicast_reentry_code {
   /// It is made at once, inside the other (default).
   MULTICAST_REENTRY_RECURSE = 0,
-  /// It fails with MULTICAST_ERROR_STATE and calls nothing. multicast_call_stack() shows how it
-  /// came about.
+  /// The invocation fails with MULTICAST_ERROR_STATE and calls nothing. multicast_call_stack()
+  /// shows the outer calls.
   MULTICAST_REENTRY_REFUSE = 1,
-  /// It is made when the thread has left the outermost invocation or visit of the multicast; if
-  /// several are deferred, in order. What was deferred when that ends because its thread ends, or
-  /// when the multicast has been destroyed, is not made.
+  /// The invocation is made when the thread has left the outermost invocation or visit of the
+  /// multicast; if several are deferred, in order. Deferred invocations are not made if the thread
+  /// ends inside the outermost one, or if the multicast has been destroyed.
   ///
   /// A deferred invocation returns 0, and in the outcome of multicast_invoke_with() it counts as
-  /// one that is `queued`; with MULTICAST_WAIT it is not waited for, and counts as `unfinished`,
-  /// too. Its payload is copied, unless it is handed over; of size 0, the pointer itself is passed
-  /// on. At most 65536 are deferred: one more fails with MULTICAST_ERROR_LIMIT. Without memory
-  /// to defer it, it fails with MULTICAST_ERROR_OUT_OF_MEMORY.
+  /// `queued`; MULTICAST_WAIT does not wait for it, and counts it as `unfinished`, too. Its payload
+  /// is copied, unless it is handed over; of size 0, the pointer itself is passed on. At most 65536
+  /// are deferred: the next invocation fails with MULTICAST_ERROR_LIMIT. An invocation that cannot
+  /// be deferred for lack of memory fails with MULTICAST_ERROR_OUT_OF_MEMORY.
   MULTICAST_REENTRY_DEFER = 2,
   /// As MULTICAST_REENTRY_DEFER, but only the newest is made.
   MULTICAST_REENTRY_LATEST = 3
@@ -1656,40 +1659,43 @@ enum multicast_reentry_code {
 typedef struct multicast_create_options {
   /// sizeof(multicast_create_options) in the caller's header. Not 0.
   uint32_t struct_size;
-  /// What an invocation does inside a call of the same multicast (default:
+  /// The treatment of an invocation inside a call of the same multicast (default:
   /// MULTICAST_REENTRY_RECURSE).
   multicast_reentry reentry;
   /// A name for people. Copied; the first 63 bytes are kept (default: NULL).
   const char *label;
-  /// How many of the last invocations a delegate gets when it is added. Those by
-  /// multicast_invoke() and multicast_invoke_with() count. Whatever other threads add and invoke
-  /// meanwhile: a delegate gets each invocation once, as a replay or as it happens, and the replays
-  /// first, in the order in which the invocations began. (default: 0, none)
+  /// How many of the last invocations a delegate gets when it is added. multicast_invoke() and
+  /// multicast_invoke_with() count. Whatever other threads add and invoke meanwhile: a delegate
+  /// gets each invocation once, as a replay or as it happens, and the replays first, in the order
+  /// in which the invocations began. (default: 0, none)
   ///
   /// Replays are calls like any other, on the thread that adds, before the add returns; a delegate
-  /// with a queue gets them there. They are not made any more when the delegate is removed. What is
-  /// invoked meanwhile, also inside a replay, is replayed last; the other delegates get it at once.
-  /// With MULTICAST_REENTRY_DEFER an invocation inside a replay is made after the replays, for all
-  /// delegates. Several delegates that are added at once get each replay one after the other.
+  /// with a queue gets them there. A removal of the delegate ends its replays. Invocations that
+  /// happen meanwhile, also inside a replay, are replayed last; the other delegates get them at
+  /// once. With MULTICAST_REENTRY_DEFER an invocation inside a replay is made after the replays,
+  /// for all delegates. Several delegates that are added at once get each replay one after the
+  /// other.
   ///
-  /// An invocation keeps `size` bytes, or what `copy` returns or is handed over, until newer ones
-  /// take its place or the multicast is destroyed. While a delegate is added, those that it has not
-  /// got yet are kept, too. When these are 64 more than `replay`, an invocation waits until the
-  /// delegate has got them or is removed; but not inside a replay, nor if the add waits for this
-  /// thread. So a replay must not wait by means of its own, a semaphore for instance, for a thread
-  /// that invokes. An invocation fails with MULTICAST_ERROR_OUT_OF_MEMORY if it cannot be kept.
+  /// An invocation keeps `size` bytes, or the payload that `copy` returns or that is handed over,
+  /// until newer invocations take its place or the multicast is destroyed. While a delegate is
+  /// added, the invocations that it has not got yet are kept, too. When these are 64 more than
+  /// `replay`, an invocation waits until the delegate has got them or is removed; but not inside a
+  /// replay, nor if the add waits for this thread. So a replay must not wait by means of its own, a
+  /// semaphore for instance, for a thread that invokes. An invocation fails with
+  /// MULTICAST_ERROR_OUT_OF_MEMORY if it cannot be kept.
   uint32_t replay;
   /// MULTICAST_VISIT_ONLY (default: 0).
   uint32_t flags;
   /// Passed to `interest` and `release` (default: NULL).
   void *context;
-  /// Told that the first delegate has come (`wanted` is true), or that the last one has gone, in
-  /// whatever way: for a source that runs only while someone listens. Called on the thread that has
-  /// caused it, after the change, under no lock; a removal calls it before it waits. It never runs
-  /// on two threads at once. Its values alternate, beginning with true. Of two changes at once, one
-  /// thread may tell both, or, if they cancel each other out, none. The last call is what is so. A
-  /// delegate that takes the place of the only one (MULTICAST_UNIQUE) is no change. Inside of it
-  /// delegates may be added and removed: what that changes is told afterwards. (default: NULL)
+  /// Called after the first delegate has come (`wanted` is true), and after the last delegate has
+  /// gone, in whatever way: for a source that runs only while it has listeners. Called on the
+  /// thread that has caused the change, under no lock; a removal calls `interest` before it waits.
+  /// `interest` never runs on two threads at once. Its values alternate, beginning with true. Of
+  /// two changes at once, one thread may notify of both, or, if they cancel each other out, of
+  /// none. The last call has the current state. A delegate that takes the place of the only
+  /// delegate (MULTICAST_UNIQUE) is no change. `interest` may add and remove delegates: the next
+  /// call of `interest` follows afterwards. (default: NULL)
   void (*interest)(void *context, multicast target, bool wanted);
   /// Called exactly once, after multicast_destroy(), when no call of `interest` runs. Not if the
   /// creation fails. (default: NULL)
@@ -1699,9 +1705,9 @@ typedef struct multicast_create_options {
   /// one. Set both or neither. (default: NULL)
   void *(*lock_context)(void *context);
   void (*unlock_context)(void *strong);  ///< See `lock_context`.
-  /// The `release` of every delegate whose options have none. Unlike that, it does not run for a
-  /// delegate that was not added: after a failed add the context stays the caller's. (default:
-  /// NULL)
+  /// The `release` of every delegate whose options have none. Unlike `release` of the options, it
+  /// does not run for a delegate that was not added: after a failed add the context stays the
+  /// caller's. (default: NULL)
   void (*release_context)(void *context);
 } multicast_create_options;
 
@@ -1730,9 +1736,9 @@ static inline multicast_create_options multicast_create_options_default(void) {
 /// @return Its handle. Zero: invalid options, or as multicast_create().
 ///
 /// Ownership: the caller owns it until multicast_destroy().
-/// Cost:      O(1); memory is taken for many at a time. What has no policies is not slower because
-///            other multicasts have some. An invocation takes a few nanoseconds more; with `replay`
-///            a lock, and an allocation or two. An add takes an allocation and O(replay) then.
+/// Cost:      O(1); memory is taken for many at a time. Multicasts without policies do not become
+///            slower. An invocation takes a few nanoseconds more; with `replay` a lock, and an
+///            allocation or two. With `replay` an add takes an allocation and O(replay).
 /// Real time: no: takes a lock, and memory now and then.
 /// @since 1.1
 MULTICAST_API MULTICAST_NODISCARD multicast
@@ -1834,7 +1840,7 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcast
 MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
     multicast_broadcaster broadcaster, uint64_t timeout_ns);
 
-/// Whether a handle is that of a broadcaster that exists.
+/// Whether a handle belongs to an existing broadcaster.
 ///
 /// @param broadcaster  The broadcaster, or any other value.
 /// @return true while it exists.
@@ -2016,17 +2022,18 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
 
 /* ---- 12. Transports -------------------------------------------------------------------------- */
 
-/// What takes the names of a broadcaster to other processes and machines: functions of a program,
-/// or of a library for a message broker. The library itself has no network code.
+/// The functions that connect the names of a broadcaster with other processes and machines:
+/// functions of a program, or of a library for a message broker. The library itself has no network
+/// code.
 ///
-/// multicast_broadcaster_notify() calls the observers of this process, then `publish`. What arrives
-/// from elsewhere, the transport hands to multicast_broadcaster_deliver(). A transport that gets
-/// back what it has published must not deliver that.
+/// multicast_broadcaster_notify() calls the observers of this process, then `publish`. The
+/// transport hands notifications from elsewhere to multicast_broadcaster_deliver(). A transport
+/// that receives its own notifications must not deliver them.
 ///
 /// Each function may be called on any thread, and several at once; but for one name only one of
 /// `subscribe` and `unsubscribe` at a time. They are called under no lock, as delegates are. But
-/// multicast_token_current() and multicast_call_stack() leave such a call out: inside it they
-/// return what they would return around it. The functions must return: no longjmp, no exception.
+/// multicast_token_current() and multicast_call_stack() leave these calls out: they return the same
+/// inside such a call as around it. The functions must return: no longjmp, no exception.
 ///
 /// Fill it with multicast_transport_default() or
 /// MULTICAST_TRANSPORT_INIT.
@@ -2039,23 +2046,24 @@ typedef struct multicast_transport {
   uint32_t flags;
   /// Passed to all functions (default: NULL).
   void *context;
-  /// Sends one notification. `protocol` and `payload` are borrowed for the call; `payload` is what
-  /// the notifier gave, NULL only if `size` is 0. Called on the thread that notifies. A negative
-  /// status is what multicast_broadcaster_notify() returns. Not NULL.
+  /// Sends one notification. `protocol` and `payload` are borrowed for the call; `payload` is the
+  /// notifier's, NULL only if `size` is 0. Called on the thread that notifies.
+  /// multicast_broadcaster_notify() returns a negative status of this function. Not NULL.
   multicast_status (*publish)(void *context, const char *protocol, uint32_t event,
                               const void *payload, size_t size);
-  /// The first observer of a name has come. Called on the thread that registers it, before that
-  /// returns; or on the thread that tells of another change for the same name. Of two changes at
-  /// once, one thread may tell both, or, if they cancel each other out, none. The last call is what
-  /// is so. After a negative status the name is not subscribed: it is called again, at the latest
-  /// when another observer of the name comes or goes, and one is there. The same holds where it
-  /// could not be called: 256 calls are nested, or the thread has no memory for its first one.
-  /// (default: NULL, nothing is called)
+  /// The first observer of a name has come. Called on the thread that registers the observer,
+  /// before the registration returns; or on a thread that calls `subscribe` or `unsubscribe` for
+  /// the same name. Of two changes at once, one thread may notify of both, or, if they cancel each
+  /// other out, of none. The last call has the current state. After a negative status the name is
+  /// not subscribed: `subscribe` is called again, at the latest when another observer of the name
+  /// comes or goes, and the name has an observer. The same holds where `subscribe` could not be
+  /// called: 256 calls are nested, or the thread has no memory for its first call. (default: NULL,
+  /// nothing is called)
   multicast_status (*subscribe)(void *context, const char *protocol);
   /// The last observer of a name that was subscribed has gone, in whatever way: unregistered, its
-  /// lifetime or queue has ended, its context is dead. Called as `subscribe` is; a removal calls it
-  /// before it waits. Not called when the transport is detached: `release` ends all. (default:
-  /// NULL, nothing is called)
+  /// lifetime or queue has ended, its context is dead. Called as `subscribe` is; a removal calls
+  /// `unsubscribe` before it waits. Not called when the transport is detached: `release` ends all.
+  /// (default: NULL, nothing is called)
   void (*unsubscribe)(void *context, const char *protocol);
   /// Called exactly once, when the transport is detached and none of its functions is called any
   /// more, on the thread that detached it or on the one whose call was the last to return. After it
@@ -2081,13 +2089,14 @@ static inline multicast_transport multicast_transport_default(void) {
   return transport;
 }
 
-/// Gives a broadcaster a transport, in place of the one that it has; or takes that away.
+/// Attaches a transport to a broadcaster, in place of the current transport; or detaches the
+/// current transport.
 ///
-/// For each name that has observers, `subscribe` is called before this returns. What is notified
-/// from then on is published. The transport that was there before is detached: when this returns
-/// MULTICAST_OK, no thread is in a call of it, none ever will be, and its `release` has returned.
+/// For each name that has observers, `subscribe` is called before this returns. Later notifications
+/// are published. The earlier transport is detached: when this returns MULTICAST_OK, no thread is
+/// in a call of the earlier transport, none ever will be, and its `release` has returned.
 /// multicast_broadcaster_destroy() detaches the transport in the same way, and waits for it in the
-/// same way. If several threads attach at once, each detaches what another one has attached, and
+/// same way. If several threads attach at once, each detaches the transport of another thread, and
 /// one transport stays.
 ///
 /// @param broadcaster  The broadcaster; also multicast_broadcaster_default().
@@ -2135,8 +2144,8 @@ MULTICAST_API int64_t multicast_broadcaster_deliver(multicast_broadcaster broadc
 
 /* ---- 13. Seeing what goes on ----------------------------------------------------------------- */
 
-/// What multicast_dump() and multicast_describe() pass their text to: one line in each call, with
-/// the line feed at its end. It must return: no longjmp, no exception.
+/// The function that receives the text of multicast_dump() and multicast_describe(): one line in
+/// each call, with the line feed at its end. It must return: no longjmp, no exception.
 ///
 /// @param context  As it was given to the function.
 /// @param text     The line, not ended by a NUL. Valid until this call returns.
@@ -2149,18 +2158,18 @@ MULTICAST_API int64_t multicast_broadcaster_deliver(multicast_broadcaster broadc
 /// @since 1.1
 typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 
-/// Writes what there is in this process: a text for people, to find out why a program hangs, or
-/// what is still registered when it ends.
+/// Writes the state of the library in this process: a text for people, to find out why a program
+/// hangs, or what is still registered when it ends.
 ///
-/// Each thing begins with a line of its own: `multicast`, with a line for each delegate; `queue`;
+/// Each object begins with a line of its own: `multicast`, with a line for each delegate; `queue`;
 /// `lifetime`; and `thread`, for each thread that is in a call or waits, with a line for each of
-/// its calls, from the outermost, and one for what it waits for. A value follows its name; what
+/// its calls, from the outermost, and a line for its wait. A value follows its name; a value that
 /// does not apply is left out. Later versions may add values at the end of a line, and lines.
 ///
-/// It never hangs: it waits for no other thread, also if that one is stopped inside the library.
-/// What such a thread is changing is reported as not readable, after two seconds at most. So it can
-/// be called in a debugger that has stopped the process, `call (int)multicast_dump(0, 0)`, and by a
-/// thread that watches others.
+/// It never hangs: it waits for no other thread, not even for a thread that is stopped inside the
+/// library. The objects that such a thread is changing are reported as not readable, after two
+/// seconds at most. So the function can be called in a debugger that has stopped the process, `call
+/// (int)multicast_dump(0, 0)`, and by a thread that watches others.
 ///
 /// A function is shown as library(symbol+offset); as an address where it is in no library, and in
 /// the child of a fork: there the list of libraries may be locked by a thread that does not exist.
@@ -2193,15 +2202,16 @@ MULTICAST_API multicast_status multicast_dump(multicast_writer writer, void *con
 MULTICAST_API multicast_status multicast_describe(multicast target, multicast_writer writer,
                                                   void *context);
 
-/// What is told of the calls of a multicast, or of all multicasts. Zero is the default of every
-/// field but the first. A watch without functions only counts: see multicast_token_statistics().
+/// Functions that watch the calls of a multicast, or of all multicasts. Zero is the default of
+/// every field but the first. A watch without functions only counts: see
+/// multicast_token_statistics().
 ///
-/// A call is that of a delegate or visitor, whether it is made by an invocation, by a visit, or by
-/// the run of a queue. `slow` and `called` run on the thread of the call, when it has returned and
-/// before a removal can complete that waits for it. Functions of a watch must return: no longjmp,
-/// no exception. They may use the library. What they do there is not told, but counted. So is a
-/// call at the 256th level of nesting. A watch of all multicasts is also told of the calls of
-/// transports. Their tokens are the library's own: do not pause or remove them.
+/// A call is a call of a delegate or visitor, by an invocation, by a visit, or by the run of a
+/// queue. `slow` and `called` run on the thread of the call, when it has returned and before a
+/// removal can complete that waits for it. Functions of a watch must return: no longjmp, no
+/// exception. They may use the library. Their own calls are counted, but not watched. So is a call
+/// at the 256th level of nesting. A watch of all multicasts also watches the calls of transports.
+/// Their tokens are the library's own: do not pause or remove them.
 ///
 /// Fill it with multicast_watch_default() or MULTICAST_WATCH_INIT, then
 /// change fields.
@@ -2219,9 +2229,9 @@ typedef struct multicast_watch {
   /// A call took at least `slow_ns`. `label` is that of the registration, or NULL; it is valid
   /// until this returns (default: NULL).
   void (*slow)(void *context, multicast_token token, const char *label, uint64_t elapsed_ns);
-  /// A removal, or an invocation with MULTICAST_WAIT, has waited for `slow_ns`, and waits on. Told
-  /// once, on the thread that waits. `token` is that of a call that it waits for; none if the call
-  /// is still in the queue. (default: NULL)
+  /// A removal, or an invocation with MULTICAST_WAIT, has waited for `slow_ns`, and waits on.
+  /// Called once, on the thread that waits. `token` names a call for which the thread waits; none
+  /// if the call is still in the queue. (default: NULL)
   void (*stuck)(void *context, multicast_token token, const char *label, uint64_t elapsed_ns);
   /// A call has returned, after `elapsed_ns`. `event` is that of the invocation; 0 for a visit
   /// (default: NULL).
@@ -2247,19 +2257,19 @@ static inline multicast_watch multicast_watch_default(void) {
 
 /// Sets, replaces or takes away the watch of a multicast, or of all multicasts.
 ///
-/// A multicast that has a watch of its own is watched by that one only. The watch of all is also
-/// that of multicasts that are created later, and of the names of broadcasters. Invocations that
-/// begin after this has returned are watched, with the calls that they queue. A call that was
-/// queued before may be watched, too. The end of a multicast ends its own watch. If the library was
-/// built with USDT probes, tools such as bpftrace are told of watched calls, too.
+/// A multicast with a watch of its own is watched by that watch only. The watch of all also watches
+/// multicasts that are created later, and the names of broadcasters. Invocations that begin after
+/// this has returned are watched, with the calls that they queue. A call that was queued before may
+/// be watched, too. The end of a multicast ends its own watch. If the library was built with USDT
+/// probes, tools such as bpftrace see watched calls, too.
 ///
 /// @param target  The multicast; zero: all.
 /// @param watch   Copied. NULL: no watch from now on.
-/// @return MULTICAST_OK: no function of the last watch runs, and none ever will.
-///         MULTICAST_PENDING: replaced, but an old function still runs, on this thread, or on one
-///         that waits for this thread. MULTICAST_ERROR_INVALID_HANDLE;
-///         MULTICAST_ERROR_INVALID_ARGUMENT: a wrong `struct_size`, or `reserved` is not 0;
-///         MULTICAST_ERROR_OUT_OF_MEMORY, for that of one multicast only.
+/// @return MULTICAST_OK: no function of the last watch runs, and none ever will. MULTICAST_PENDING:
+///         replaced, but an old function still runs on this thread, or on a thread that waits for
+///         this thread. MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: a wrong
+///         `struct_size`, or `reserved` is not 0; MULTICAST_ERROR_OUT_OF_MEMORY, for the watch of
+///         one multicast only.
 ///
 /// Threads:   waits for functions of the last watch that run on other threads.
 /// Cost:      O(1) for one multicast, O(multicasts) for all. While it is set, each call takes one
@@ -2269,7 +2279,7 @@ static inline multicast_watch multicast_watch_default(void) {
 /// @since 1.1
 MULTICAST_API multicast_status multicast_set_watch(multicast target, const multicast_watch *watch);
 
-/// What is counted of a registration while a watch is set.
+/// The statistics of a registration, counted while a watch is set.
 ///
 /// @since 1.1
 typedef struct multicast_token_stats {
@@ -2281,11 +2291,11 @@ typedef struct multicast_token_stats {
   uint64_t calls;
   /// The time of all these calls.
   uint64_t total_ns;
-  /// That of the longest.
+  /// The time of the longest call.
   uint64_t longest_ns;
   /// Calls that were put into its queue.
   uint64_t queued;
-  /// Calls that its queue refused, or dropped for newer ones of any delegate.
+  /// Calls that its queue refused, or dropped for newer calls of any delegate.
   uint64_t dropped;
 } multicast_token_stats;
 
@@ -2450,13 +2460,13 @@ MULTICAST_API multicast_status multicast_thread_prepare(void);
 /// Gives memory that the library does not use to the system: after a burst of very many objects.
 /// Nothing else changes.
 ///
-/// What the library deallocates goes to libc. So this calls malloc_trim(0) too, where libc has it.
+/// Deallocated memory goes to libc. So this function calls malloc_trim(0) too, where libc has it.
 /// The slots of multicasts (64 bytes), registrations (32) and lifetimes (40) stay mapped, so that
 /// stale handles are safe. The pages of up to 1024 neighbours are given back when all of these are
-/// vacant; until then, a vacant slot of registrations is for one in 32 multicasts. Likewise what 64
-/// neighbouring threads used that have all ended. What stays: some 2 MB, 1 % of the slots, and the
-/// slots of queues and broadcasters. What libc keeps of ended threads stays, too: glibc keeps some
-/// of their stacks. With a caller's allocator all of this stays, for what is created next.
+/// vacant; until then, a vacant slot of registrations is for one in 32 multicasts. So are the pages
+/// of 64 neighbouring threads that have all ended. Some 2 MB, 1 % of the slots, and the slots of
+/// queues and broadcasters stay. libc's memory for ended threads stays, too: glibc keeps some of
+/// their stacks. With a caller's allocator all of this stays, for new objects.
 ///
 /// @return Bytes of it that were given back (>= 0).
 ///
