@@ -2,7 +2,7 @@ import MulticastHeader
 import Synchronization
 
 extension Broadcaster {
-  /// The default broadcaster of the process; none until it is asked for.
+  /// The default broadcaster of the process; none until its first use.
   private static let processDefault = Atomic<Handle>(.none)
 
   /// - Returns: the handle of a broadcaster without names.
@@ -25,7 +25,7 @@ extension Broadcaster {
     }
   }
 
-  /// The default broadcaster, which is made at its first use.
+  /// The default broadcaster, created at its first use.
   static func defaultHandle() throws(Status) -> Handle {
     let known = processDefault.load(ordering: .acquiring)  // order: default
     if !known.isNone { return known }

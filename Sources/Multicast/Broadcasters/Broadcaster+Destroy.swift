@@ -4,7 +4,7 @@ import Synchronization
 extension Broadcaster {
   /// Destroys all its multicasts, and ends the handle.
   ///
-  /// If another thread is destroying it, this fails; after waiting as well.
+  /// If another thread is destroying the broadcaster, this waits, too, and then fails.
   static func destroy(
     _ handle: Handle, _ timeout: Timeout = .unlimited
   ) throws(Status) -> Status {
@@ -37,11 +37,11 @@ extension Broadcaster {
       return waitForDestroyer(timeout)
     }
     let isFenced = Epoch.fence()
-    // First: it is not told of the names.
+    // First: the transport is not notified of the names' ends.
     var status = Transport.detach(transport, timeout).combined(with: isFenced ? .ok : .system)
     var index = 0
     while let name = names?.next(&index) {
-      // If the caller has destroyed it, only the result of waiting counts.
+      // If the caller has destroyed the multicast, only the result of waiting counts.
       let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
       status = status.combined(with: multicast.destroyPlain(timeout).waiting)
       multicast.giveBackKept()  //~ kept_slot_lost
@@ -57,7 +57,7 @@ extension Broadcaster {
     return status
   }
 
-  /// The child of a fork has this thread only: no other one destroys a broadcaster.
+  /// The child of a fork has this thread only: no other thread destroys a broadcaster.
   static func forgetDestroyersInChild() {
     let own = ThreadRecord.current?.identity ?? .none
     pool.forEach { slot, _ in
@@ -67,7 +67,7 @@ extension Broadcaster {
     }
   }
 
-  /// Waits until another thread has destroyed the broadcaster; not if that would close a cycle.
+  /// Waits until another thread has destroyed the broadcaster, unless the wait would close a cycle.
   private func waitForDestroyer(_ timeout: Timeout) -> Status {
     let destroyer = withUnsafePointer(to: storage.pointee.destroyer) {
       UnsafeMutablePointer(mutating: $0)
@@ -76,7 +76,7 @@ extension Broadcaster {
     let isOver = {
       storage.pointee.header.id.load(ordering: .relaxed) != handle.changed(to: .vacant)
         || destroyer.pointee.load(ordering: .relaxed).isNone
-        // It is this thread, inside a release function.
+        // This thread is destroying it, inside a release function.
         || destroyer.pointee.load(ordering: .relaxed) == own
     }
     return Waits.sleep(for: .thread(destroyer), timeout, until: isOver) == .timeout

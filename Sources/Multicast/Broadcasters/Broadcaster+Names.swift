@@ -20,15 +20,15 @@ extension Broadcaster {
   @_optimize(speed)
   private func find(_ name: Name, on thread: ThreadRecord) throws(Status) -> Handle {
     thread.checkTop()
-    // Invocations and runs leave one frame for this. It calls no delegate, so it need not be
-    // pushed.
+    // Invocations and runs leave one frame for a look-up. A look-up calls no delegate, so the frame
+    // need not be pushed.
     let frame = thread.top
     frame.publish(target, epoch: .latest)
-    // Pairs with the heavy fence in `destroy`: that sees this frame and waits, or this does not
-    // find the table.
+    // Pairs with the heavy fence in `destroy`: either `destroy` sees this frame and waits, or this
+    // look-up does not find the table.
     Fence.light(asymmetric: Fence.isAsymmetric)
     let multicast = self.multicast(of: name)
-    // After the table was read: it may be that of the next occupant of the slot.
+    // After the table was read, which may be the next occupant's.
     let isValid = isCurrent
     frame.withdraw()
     guard isValid else { throw .invalidHandle }
@@ -63,14 +63,14 @@ extension Broadcaster {
     return Multicast(slotOf: next).unsafelyUnwrapped
   }
 
-  /// The next multicast of a name, after one that a caller has destroyed.
+  /// Replaces the multicast of a name after a caller has destroyed it.
   private func replace(_ old: Multicast, of name: Name) throws(Status) -> Handle {
-    // This lock is taken before that of the names.
+    // This lock is taken before the names' lock.
     old.stripe.lock()
     defer { old.stripe.unlock() }
     return try withLock { () throws(Status) in
       let known = (table?.find(name)).unsafelyUnwrapped
-      // Another thread may have replaced it.
+      // Another thread may have replaced the multicast.
       if known.multicast == old.handle {
         if let next = old.renew() {
           known.multicast = next
@@ -106,7 +106,7 @@ extension Broadcaster {
   private func tableWithRoom() throws(Status) -> NameTable {
     let current = table
     if let current, !current.isFull { return current }
-    // A program that chooses names for us does not know the time or the address.
+    // A program that chooses names to collide does not know the time or the address.
     let seed = shims_now_ns() ^ UInt64(UInt(bitPattern: storage)) << 16
     let larger = try NameTable.allocate(replacing: current, seed: seed)
     setTable(larger)

@@ -2,8 +2,8 @@ import MulticastHeader
 import Synchronization
 
 extension Broadcaster {
-  /// Acquire: pairs with `exchangeTransport`. The caller looks afterwards whether the broadcaster
-  /// is the occupant of its slot.
+  /// Acquire: pairs with `exchangeTransport`. Afterwards the caller compares the handle of the
+  /// slot.
   private var transport: Handle {
     storage.pointee.transport.load(ordering: .acquiring)  // order: default
   }
@@ -20,7 +20,7 @@ extension Broadcaster {
 
   // MARK: - Attaching
 
-  /// Gives it another transport, or none.
+  /// Attaches another transport, or none.
   static func attach(
     _ handle: Handle, _ given: UnsafePointer<multicast_transport>?
   ) throws(Status) -> Status {
@@ -29,13 +29,13 @@ extension Broadcaster {
     var old = Handle.none
     do throws(Status) {
       guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
-      // First what can fail.
+      // First the steps that can fail.
       if !transport.isNone { try broadcaster.visitNames(isTelling: false) }
       old = try broadcaster.withLock { () throws(Status) in
         broadcaster.exchangeTransport(for: transport)
       }
       if !transport.isNone {
-        // If it is destroyed meanwhile, that has detached the transport.
+        // If the broadcaster was destroyed meanwhile, the destroy has detached the transport.
         do throws(Status) { try broadcaster.visitNames(isTelling: true) } catch {}
       }
     } catch {
@@ -45,8 +45,8 @@ extension Broadcaster {
     return Transport.detach(old)  //~ old_transport_not_detached
   }
 
-  /// Makes the multicasts of all names tell of their observers from now on, also those of names to
-  /// come; or makes them tell now.
+  /// Makes the multicasts of all names, also of later names, notify of their observers from now on;
+  /// or makes them notify now.
   private func visitNames(isTelling: Bool) throws(Status) {
     var table: NameTable? = nil
     var index = 0
@@ -69,7 +69,7 @@ extension Broadcaster {
 
   // MARK: - Names
 
-  /// Makes the multicast of a name tell of its observers, if there is or was a transport.
+  /// Makes the multicast of a name notify of its observers, if there is or was a transport.
   func observe(_ known: Handle, _ name: Name) throws(Status) {
     guard storage.pointee.isObserved.load(ordering: .relaxed),
       let multicast = Multicast(slotOf: known), multicast.isCurrent, !multicast.isObserved
@@ -108,11 +108,11 @@ extension Broadcaster {
 
   // MARK: - Publishing
 
-  /// Publishes what the observers here were notified of.
+  /// Publishes the notification that the observers here got.
   ///
   /// - Parameters:
   ///   - count: The result so far.
-  ///   - owned: What the call is to retain.
+  ///   - owned: The payload that the call retains.
   /// - Returns: the result of the notification.
   static func publish(
     _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation,
@@ -129,7 +129,7 @@ extension Broadcaster {
       if let status = Transport.call(transport, call, &owned) {
         return status < 0 && count >= 0 ? Int64(status) : count
       }
-      // It was detached. Perhaps there is another one.
+      // The transport was detached. Perhaps there is another one.
       last = transport
     }
   }

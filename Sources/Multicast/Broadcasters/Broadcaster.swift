@@ -15,11 +15,11 @@ struct Broadcaster {
     let table: Atomic<UnsafeMutablePointer<NameTable.Header>?>
     /// The queue of observers whose options have none.
     let queue: Atomic<Handle>
-    /// The thread that is destroying it, or none.
+    /// The thread that is destroying the broadcaster, or none.
     let destroyer: Atomic<ThreadIdentity>
     /// The handle of its transport, or none.
     let transport: Atomic<Handle>
-    /// Whether it has, or had, a transport.
+    /// Whether the broadcaster has, or had, a transport.
     let isObserved: Atomic<Bool>
   }
 

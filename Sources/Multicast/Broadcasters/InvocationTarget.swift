@@ -22,7 +22,7 @@ enum InvocationTarget {
     return count
   }
 
-  /// That of the multicast, if the caller has it.
+  /// The multicast's handle, if the caller has it.
   private var handle: Handle {
     if case .multicast(let handle) = self { handle } else { .none }
   }

@@ -97,8 +97,8 @@ struct KnownName {
     return Name(bytes: address + Self.bytesOffset, length: Int(length))
   }
 
-  /// Acquire and release: a thread that finds the handle finds the multicast. It is replaced if the
-  /// caller has destroyed the multicast.
+  /// Acquire and release: a thread that finds the handle finds the multicast. The handle is
+  /// replaced if the caller has destroyed the multicast.
   var multicast: Handle {
     get { handle.pointee.load(ordering: .acquiring) }  // order: table
     nonmutating set { handle.pointee.store(newValue, ordering: .releasing) }

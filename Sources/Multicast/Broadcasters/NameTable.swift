@@ -11,17 +11,17 @@ import Synchronization
 /// multicast is in the place: the processor fetches the multicast and the name at the same time.
 struct NameTable {
   struct Header: ~Copyable {
-    // First what look-ups do not read: see `SlotHeader`.
+    // First the fields that look-ups do not read: see `SlotHeader`.
     var count: Int
     var chunkCount: Int
     /// Bytes that are free in the newest chunk.
     var left: Int
     /// Of the hash of a name: the offset of its place, in bytes. So the lowest bits are zero.
     var mask: UInt64
-    /// For the hashes; the same in all tables of a broadcaster. It is not predictable, so that
-    /// names cannot be chosen to collide.
+    /// For the hashes; the same in all tables of a broadcaster. Not predictable, so that names
+    /// cannot be chosen to collide.
     var seed: UInt64
-    /// The table that this one has replaced.
+    /// The table before this table.
     var previous: UnsafeMutablePointer<Header>?
   }
 
@@ -61,7 +61,7 @@ struct NameTable {
     Place(address: places + Int(truncatingIfNeeded: offset))
   }
 
-  /// The offset of the place behind another one; of the first, behind the last.
+  /// The offset of the next place; behind the last, of the first.
   private func next(after offset: UInt64) -> UInt64 {
     (offset &+ UInt64(Place.stride)) & header.pointee.mask
   }
@@ -145,7 +145,8 @@ struct NameTable {
     }
   }
 
-  /// The tag tells most names apart without reading them. The index is from the low bits.
+  /// Different names mostly have different tags, so few names are read. The index is from the low
+  /// bits.
   private static let tagMask: UInt64 = 0xFFFF_FFFF_0000_0000
 
   private func name(_ word: UInt64, _ place: Place) -> KnownName {

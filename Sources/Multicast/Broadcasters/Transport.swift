@@ -3,8 +3,8 @@ import MulticastShims
 
 /// The transport of a broadcaster: the only delegate of a multicast that no caller knows.
 ///
-/// So each call of one of its functions is the call of a delegate, and to detach it is to destroy
-/// that multicast: what holds for the removal of delegates, holds for transports. Its handle stands
+/// So each call of its functions is the call of a delegate, and to detach the transport is to
+/// destroy that multicast: the rules of removals hold for transports. The multicast's handle stands
 /// for the transport.
 enum Transport {
   enum Function { case publish, subscribe, unsubscribe }
@@ -21,8 +21,8 @@ enum Transport {
   private static let size = MemoryLayout<multicast_transport>.size
   private static let alignment = 16
 
-  /// Makes one from a caller's struct. If this fails after the struct was read, its release
-  /// function has run.
+  /// Creates a transport from a caller's struct. If this fails after the struct was read, the
+  /// release function has run.
   static func create(_ given: UnsafePointer<multicast_transport>) throws(Status) -> Handle {
     guard StructSize.isValid(given, smallest: StructSize.transport), given.pointee.flags == 0 else {
       throw .invalidArgument
@@ -65,21 +65,22 @@ enum Transport {
 
   /// Calls a function of a transport.
   ///
-  /// - Parameter owned: What the frame of the call is to retain.
-  /// - Returns: its status, or why it was not called; nil if the transport is detached.
+  /// - Parameter owned: The payload that the frame of the call retains.
+  /// - Returns: the function's status, or the reason why it was not called; nil if the transport is
+  ///   detached.
   static func call(_ handle: Handle, _ call: Call, _ owned: inout Payload?) -> multicast_status? {
     guard let multicast = Multicast(slotOf: handle) else { return nil }
     var call = call
     let count = withUnsafePointer(to: &call) {
       multicast.invoke(Invocation(event: 0, payload: $0, size: 0), keeping: &owned)
     }
-    // Detached before, or just before the call would have begun.
+    // The transport was detached before, or just before the call.
     if count == Status.invalidHandle.count || count == 0 { return nil }
     return count < 0 ? Int32(truncatingIfNeeded: count) : call.status
   }
 
-  /// Whether a registration that this thread is calling is that of a transport. It has no details,
-  /// and the release function stays in its slot as long as it is called.
+  /// Whether a registration that this thread is calling belongs to a transport. It has no details,
+  /// and its release function stays in the slot until the call returns.
   static func isCalled(as token: Token) -> Bool {
     Registration(index: token.index).storage.pointee.word
       == unsafeBitCast(release, to: UnsafeMutableRawPointer.self)

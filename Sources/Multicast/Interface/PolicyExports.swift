@@ -27,8 +27,8 @@ public func multicast_visit_undo(
     Visit(visitor: visitor, context: context), orUndo: Visit(visitor: undo, context: context))
 }
 
-// What an operation does that is usually done with a multicast without policies. Not inlined: that
-// operation is not longer for it.
+// Operations on a multicast with policies. Not inlined, so that the usual operations, without
+// policies, do not become longer.
 
 func invokeGoverned(
   _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int, _ target: multicast

@@ -15,7 +15,7 @@ func counting(_ operation: () throws(Status) -> Int) -> Int64 {
   do throws(Status) { return Int64(try operation()) } catch { return error.count }
 }
 
-/// The count of a removal, and beside it whether calls still run.
+/// The count of a removal, and whether calls still run.
 func counting(
   _ out: UnsafeMutablePointer<multicast_status>?, _ removal: () throws(Status) -> Removal.Outcome
 ) -> Int64 {

@@ -15,8 +15,8 @@ enum Allocator {
       _ alignment: Int
     ) -> Void
 
-  // Written once, under the slab lock and before the first allocation. Every reader has something
-  // that was allocated, so it reads after that write.
+  // Written once, under the slab lock and before the first allocation. Every reader has an
+  // allocated object, so it reads after that write.
   nonisolated(unsafe) private static var context: UnsafeMutableRawPointer? = nil
   nonisolated(unsafe) private static var allocate: Allocate? = nil
   nonisolated(unsafe) private static var deallocate: Deallocate? = nil

@@ -1,11 +1,11 @@
 import MulticastShims
 import Synchronization
 
-/// Running functions of the caller's, and checks for what they must not do.
+/// Running functions of the caller's, and checks for forbidden actions of theirs.
 ///
-/// The checks cannot find what leaves no trace: a signal handler that interrupts the library while
-/// no lock is held; a delegate that is left by longjmp, if its thread does not use the library
-/// again, or only deeper on its stack; a cancellation while no lock is held.
+/// The checks cannot find actions without a trace: a signal handler that interrupts the library
+/// while no lock is held; a delegate that is left by longjmp, if its thread does not use the
+/// library again, or only deeper on its stack; a cancellation while no lock is held.
 enum CallerCode {
   /// Surrounds each call of an allocator's function, which must not call the library.
   static func allocating<Result>(_ body: () -> Result) -> Result {
@@ -16,7 +16,7 @@ enum CallerCode {
     return body()
   }
 
-  /// Surrounds each release. What a release calls is deeper on the stack than the release.
+  /// Surrounds each release. Functions that the release calls are deeper on the stack.
   static func releasing(_ body: () -> Void) {
     #if MULTICAST_INTERNAL_CHECKS
       Lock.checkNoneIsHeld()
@@ -62,7 +62,7 @@ enum CallerCode {
 
 /// The forks between the process in which the library was started and this one.
 enum Fork {
-  /// How many there were. Changed only in the child of a fork, while it has one thread.
+  /// The number of forks. Changed only in the child of a fork, while it has one thread.
   nonisolated(unsafe) private(set) static var generation: UInt32 = 0
 
   static func didBecomeChild() { generation &+= 1 }

@@ -1,9 +1,9 @@
 import MulticastShims
 import Synchronization
 
-/// Verifies an invariant of the library. If it does not hold, the process ends with a line that
-/// says which one. Only builds with `MULTICAST_INTERNAL_CHECKS` have the checks. The functions that
-/// make them are called in every build, and are empty in all others.
+/// Verifies an invariant of the library. If the invariant does not hold, the process ends with a
+/// line that names it. Only builds with `MULTICAST_INTERNAL_CHECKS` have the checks. In all other
+/// builds the functions of the checks are called, and are empty.
 struct Check {
   /// The place in the source from which the check is made: just after a change.
   let file: StaticString
@@ -15,7 +15,7 @@ struct Check {
   }
 
   #if MULTICAST_INTERNAL_CHECKS
-    /// - Parameter what: The invariant, as a sentence; with the values that it is about.
+    /// - Parameter what: The invariant, as a sentence, with its values.
     func that(
       _ isSo: Bool, _ what: StaticString, _ value: UInt64? = nil, _ other: UInt64? = nil,
       _ checkFile: StaticString = #fileID, _ checkLine: UInt = #line

@@ -17,7 +17,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
     static var lifetime: Kind { Kind(rawValue: 3) }
     static var queue: Kind { Kind(rawValue: 4) }
     static var broadcaster: Kind { Kind(rawValue: 5) }
-    /// A lifetime that the library makes for each queue: that of the queue's registrations.
+    /// The lifetime of a queue's registrations. The library creates one for each queue.
     static var recipients: Kind { Kind(rawValue: 6) }
     /// The policies of a multicast. No caller has such a handle.
     static var policies: Kind { Kind(rawValue: 7) }
@@ -60,7 +60,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
   static func == (a: Handle, b: Handle) -> Bool { a.rawValue == b.rawValue }
   static func != (a: Handle, b: Handle) -> Bool { a.rawValue != b.rawValue }
 
-  /// Whether the kind is that of a multicast, with policies or without.
+  /// Whether this is the kind of a multicast, with policies or without.
   var isOfMulticast: Bool {
     let differing = (Kind.multicast.rawValue ^ Kind.governed.rawValue) << Self.indexBits
     let bits = rawValue & ~Self.generationMask & ~Self.indexMask & ~differing
@@ -72,7 +72,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
     Handle((rawValue & (Self.generationMask | Self.indexMask)) | kind.rawValue << Self.indexBits)
   }
 
-  /// The handle of the next occupant of the slot that has this one.
+  /// The handle of the slot's next occupant.
   func next(_ kind: Kind, index: UInt32) -> Handle {
     //~ generation_not_advanced
     Handle((generation &+ Self.oneGeneration) | kind.rawValue << Self.indexBits | UInt64(index))
@@ -80,7 +80,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
 
   /// Whether the object of this handle has ended.
   ///
-  /// - Parameter id: What its slot holds. Nothing, if its page has gone back to the system.
+  /// - Parameter id: The word in its slot. Nothing, if the page has gone back to the system.
   /// - Returns: `state`, if it has not ended; `ok`, if it has; `invalidHandle`, if no caller has
   ///   had this handle.
   func end(foundAs id: Handle) -> Status {
@@ -88,7 +88,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
     return generation > id.generation && id.generation != 0 ? .invalidHandle : .ok
   }
 
-  /// Whether the slot has used its last generation. It is never used again then.
+  /// Whether the slot has used its last generation. Such a slot is never used again.
   var isExhausted: Bool { generation == Self.generationMask }
 }
 

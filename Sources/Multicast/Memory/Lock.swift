@@ -1,6 +1,6 @@
 import MulticastShims
 
-/// A mutex in static storage. Those of the queues and of the watches are `SpinningLock`s.
+/// A mutex in static storage. The locks of queues and watches are `SpinningLock`s.
 ///
 /// Locks are taken in this order: a stripe's, a lifetime's, the names', the slabs', the waits', a
 /// queue's, the watches'. While any lock is held, no function of the caller's runs (except those of
@@ -8,7 +8,8 @@ import MulticastShims
 struct Lock {
   let mutex: UnsafeMutablePointer<pthread_mutex_t>
 
-  /// Guards the members of the lifetimes whose indices share it. A thread holds one at a time.
+  /// Guards the members of the lifetimes whose indices share this lock. A thread holds one such
+  /// lock at a time.
   static func lifetimes(_ index: UInt32) -> Lock {
     Lock(mutex: shims_get_lifetime_mutex(index))
   }
@@ -27,7 +28,7 @@ struct Lock {
     shims_lock(mutex)
   }
 
-  /// Takes it if no thread holds it.
+  /// Takes the lock if no thread holds it.
   func tryLock() -> Bool {
     guard shims_try_lock(mutex) else { return false }
     checkBeforeLocking()
@@ -62,15 +63,15 @@ struct Lock {
     SpinningLock.forEach { $0.lock() }
   }
 
-  /// In the parent, and in the child: there the thread that has taken them is the only one.
+  /// In the parent, and in the child, whose only thread holds all locks.
   static func unlockAll() {
     forEach { $0.unlock() }
     SpinningLock.forEach { $0.unlock() }
   }
 }
 
-/// One of 32 locks, chosen by the index of a multicast. It guards everything of the multicasts that
-/// share it, except what invocations read; and the pool of their registrations.
+/// One of 32 locks, chosen by the index of a multicast. It guards the multicasts that share it,
+/// except the fields that invocations read; and the pool of their registrations.
 struct Stripe {
   static let count = UInt32(SHIMS_STRIPE_COUNT)
 
@@ -141,7 +142,7 @@ extension Lock {
       shims_checks_set_held(held & ~(1 << rank))
     }
 
-    /// A thread that sleeps holds the lock that it sleeps with, and no other.
+    /// A sleeping thread holds the lock of its sleep, and no other.
     static func checkBeforeSleeping(_ address: UnsafeRawPointer, _ check: Check) {
       let (rank, held) = (shims_checks_rank(address), shims_checks_get_held())
       check.that(

@@ -13,7 +13,7 @@ extension SlabDirectory {
   private static let resident = UInt32.max
   private static let discarded = UInt32.max - 1
 
-  /// If several pools share the directory: at so many slabs, those that became free are collected
+  /// If several pools share the directory: the number of slabs at which free slabs are collected
   /// before one is added.
   var crowdedAt: UInt32 { max(state.pointee.crowded_at, Self.crowd) }
   private static let crowd: UInt32 = 4096

@@ -53,8 +53,8 @@ struct SlabDirectory {
     }
   }
 
-  /// The first index from this one on that has a slot, used or not; nil if there is none. Without a
-  /// lock: slabs are added one after the other, and stay.
+  /// The first index, from the given index on, that has a slot, used or not; nil if there is none.
+  /// Takes no lock: slabs are added one after the other, and stay.
   func next(from index: UInt32) -> UInt32? {
     var index = index
     while index >> Self.placeBits < Self.capacity {
@@ -87,9 +87,9 @@ struct SlabDirectory {
 
   nonisolated(unsafe) private static var newest: UnsafeMutableRawPointer? = nil
 
-  /// From so many slabs on, those of a page or more are of the largest size, and allocated by the
-  /// batch, which begins with a page: so all of it can be given to the system. A batch is a
-  /// sixteenth of what there is.
+  /// The number of slabs from which slabs of a page or more have the largest size. They are
+  /// allocated by the batch, which begins with a page: so all of its pages can be given to the
+  /// system. A batch is a sixteenth of all slabs.
   private static let manySlabs: UInt32 = 32
   private static let largestBatch: UInt32 = 16
   private static let page = 4096

@@ -11,11 +11,12 @@ struct SlotHeader: ~Copyable {
   let owner: Atomic<UInt32>
   /// Of a vacant slot: index + 1 of the next vacant slot, or 0. Guarded by the pool's lock.
   let link: Atomic<UInt32>
-  /// The handle of the occupant; otherwise of kind `vacant`, with the generation of the last one.
+  /// The handle of the occupant. Without one: of kind `vacant`, with the last occupant's
+  /// generation.
   let id: Atomic<Handle>
 }
 
-/// The slots of one kind of handle: finds them, allocates them and takes them back.
+/// The slots of one kind of handle: finds, allocates and recycles them.
 struct SlotPool {
   let directory: SlabDirectory
   private let state: UnsafeMutablePointer<shims_slot_pool>
@@ -24,7 +25,7 @@ struct SlotPool {
 
   /// - Parameters:
   ///   - smallestSlabShift: The logarithm of the size of its first slab.
-  ///   - slabsOfASize: So many slabs later, they are twice as large. So few slots take little
+  ///   - slabsOfASize: The number of slabs after which the size doubles. So few slots take little
   ///     memory.
   init(
     _ state: UnsafeMutablePointer<shims_slot_pool>, of directory: SlabDirectory,
@@ -36,7 +37,7 @@ struct SlotPool {
     self.slabsOfASize = slabsOfASize
   }
 
-  /// Those of the stripes share a directory.
+  /// The pools of the stripes share a directory.
   private var sharesDirectory: Bool { slabsOfASize > 1 }
 
   /// The slot that a handle of this kind leads to, whatever its occupant. Nil if the handle is of
@@ -124,7 +125,7 @@ struct SlotPool {
 
 // MARK: - The pools
 
-/// Which directory and pool of the static storage is for what.
+/// The numbers of the directories and pools in the static storage.
 private enum PoolIndex {
   static let multicasts = 0
   static let registrations = 1
@@ -160,7 +161,7 @@ extension SlotPool {
 }
 
 extension SlabDirectory {
-  /// That of registrations, whose pools are the stripes'.
+  /// The directory of registrations, whose pools are the stripes'.
   static func registrations(stride: Int) -> SlabDirectory {
     SlabDirectory(
       shims_get_directory(PoolIndex.registrations).unsafelyUnwrapped, stride: stride)
@@ -168,7 +169,7 @@ extension SlabDirectory {
 }
 
 extension SlotPool {
-  /// Slots on the list of vacant ones have no occupant. The pool's lock is held.
+  /// Slots on the vacant list have no occupant. The pool's lock is held.
   func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       check(Check(file, line))
@@ -194,7 +195,7 @@ extension SlotPool {
   /// Takes all slabs out of this pool that have no occupant, and frees them. The pool's lock and
   /// the slabs' lock are held.
   ///
-  /// - Parameter isIdle: Whether nothing is left in a vacant slot that has to stay there.
+  /// - Parameter isIdle: Whether a vacant slot has no content that must stay.
   /// - Complexity: O(vacant slots).
   func collect(_ isIdle: (_ slot: UnsafeMutableRawPointer) -> Bool) {
     let unused = endUnused &- nextUnused

@@ -12,13 +12,13 @@ struct SpinningLock {
 
   private static let count = UInt32(SHIMS_QUEUE_LOCK_COUNT)
 
-  /// Guards everything but the handle of the queues whose indices share it, and but what the thread
-  /// that runs a queue takes out: see `CallRing`. A thread holds one at a time.
+  /// Guards the queues whose indices share this lock, except their handles and the calls that a run
+  /// takes out without it: see `CallRing`. A thread holds one such lock at a time.
   static func queues(_ index: UInt32) -> SpinningLock {
     SpinningLock(word: shims_get_queue_lock(index).unsafelyUnwrapped)
   }
 
-  /// Guards the watches, and what is counted of registrations.
+  /// Guards the watches, and the call statistics of registrations.
   static var watches: SpinningLock { SpinningLock(word: shims_get_watch_lock().unsafelyUnwrapped) }
 
   private var state: UnsafeMutablePointer<Atomic<UInt32>> {
@@ -28,14 +28,14 @@ struct SpinningLock {
   @inline(never) func lock() { lockInline() }
   @inline(never) func unlock() { unlockInline() }
 
-  /// Takes it if no thread holds it.
+  /// Takes the lock if no thread holds it.
   func tryLock() -> Bool {
     guard take() else { return false }
     checkBeforeLocking()
     return true
   }
 
-  // For what is done for each call. Elsewhere this would only make the library larger.
+  // For the work of each call. Elsewhere inlining would only make the library larger.
 
   func lockInline() {
     checkBeforeLocking()
@@ -78,8 +78,8 @@ struct SpinningLock {
     }
   }
 
-  /// Sleeps until another thread changes a word, which it does before it wakes this one; or until a
-  /// moment. The lock is released meanwhile. It may also return for no reason.
+  /// Sleeps until another thread has changed the word and wakes this thread, or until a moment. The
+  /// lock is released meanwhile. May also return without a reason.
   func sleep(with event: UnsafeMutablePointer<Atomic<UInt32>>, until moment: UInt64) {
     checkBeforeSleeping()
     let value = event.pointee.load(ordering: .relaxed)

@@ -11,8 +11,8 @@ enum Status: Int32, Error {
   case state = -80
   case system = -90
 
-  /// The result of waiting for two things. `system` is first: nothing is known about running calls
-  /// then. Otherwise the later one, unless it is `ok`.
+  /// The result of two waits. `system` is first: nothing is known about running calls then.
+  /// Otherwise the later result, unless it is `ok`.
   func combined(with later: Status) -> Status {
     self == .system || later == .ok ? self : later
   }

@@ -10,7 +10,7 @@ enum StructSize {
   static let queueStats = 72
   static let broadcasterOptions = 16
   static let registration = 88
-  // Those of version 1.1.
+  // The sizes of version 1.1.
   static let invocation = 56
   static let outcome = 48
   static let createOptions = 72
@@ -19,8 +19,8 @@ enum StructSize {
   static let transport = 48
   private static let largest = 1024
 
-  /// A caller that is newer than this library has a larger struct. That is valid if the fields that
-  /// this library does not know are zero.
+  /// A caller that is newer than this library has a larger struct. The struct is valid if its
+  /// unknown fields are zero.
   static func isValid(_ given: UnsafeRawPointer, smallest: Int) -> Bool {
     let size = Int(given.load(as: UInt32.self))
     guard size >= smallest, size <= largest else { return false }
@@ -42,15 +42,16 @@ enum StructSize {
   ) -> Bool {
     let size = Int(UnsafeRawPointer(given).load(as: UInt32.self))
     guard size >= smallest else { return false }
-    // Whole fields. What the caller has of another one must be zero, as of an unknown field.
+    // Whole fields. The bytes of a field that the caller has in part must be zero, as those of an
+    // unknown field.
     let sizeRead = min(smallest + (size - smallest) & ~7, MemoryLayout<Known>.size)
     guard isValid(given, smallest: sizeRead) else { return false }
     shims_copy(&known, given, sizeRead)
     return true
   }
 
-  /// Whether a struct that the library fills is large enough. The caller may not have initialized
-  /// more than its size. What this library does not know of it is set to zero.
+  /// Whether a struct that the library fills is large enough. The caller may have initialized the
+  /// size only. Unknown fields are set to zero.
   static func prepareOutput(_ given: UnsafeMutableRawPointer, smallest: Int) -> Bool {
     guard canFill(given, smallest: smallest) else { return false }
     shims_zero(given + smallest, Int(given.load(as: UInt32.self)) - smallest)

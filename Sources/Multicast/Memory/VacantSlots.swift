@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Vacant slots that a thread keeps for what it creates next, without a lock. They are linked as in
+/// Vacant slots that a thread keeps for its next creations, without a lock. They are linked as in
 /// their pool.
 ///
 /// Only the thread that has them uses them. A fork may happen in the middle of `take`, since that

@@ -12,19 +12,20 @@ enum Process {
     if wasInside {
       var payloads = ReleasedPayloads()
       record.clear {
-        // The queue counts a call as delivered that was taken out. So does who waits for it.
+        // The queue counts a call that was taken out as delivered. So does a thread that waits for
+        // the call.
         release($0, isMade: $1.isRun, &payloads)
       } willLeave: { frame, target in
         if target.isRun { Queue.runDidEnd(target, frame, of: record) }
       } didLeave: {
         didLeave($0)
       }
-      // Now that the thread is inside nothing. What it does from here on is not deferred.
+      // Now the thread is outside all calls: its further invocations are not deferred.
       Lock.waits.lock()
       Deferrals.dropAll(of: record, &payloads)  //~ deferred_of_thread_kept
       Lock.waits.unlock()
       Replay.Run.endAll(of: record)
-      // First: a release function may wait for what waits for these calls.
+      // First: a release function may wait for a thread that waits for these calls.
       Waits.wake()
       payloads.finish()
     }
@@ -44,7 +45,7 @@ enum Process {
     payloads.release(payload, isMade: isMade)
   }
 
-  /// Does what an invocation would have done at its end.
+  /// Makes the last steps of an invocation.
   private static func didLeave(_ target: Target) {
     if target.isInvocation { Multicast(target).reclaimLists() }
   }
@@ -62,7 +63,7 @@ enum Process {
     Lock.checkFork(holdsAll: false)
   }
 
-  /// The child has this thread only. What other threads were calling is not being called any more.
+  /// The child has this thread only. The calls of all other threads are over.
   fileprivate static func didBecomeChild() {
     Lock.unlockAll()
     Lock.checkFork(holdsAll: false)

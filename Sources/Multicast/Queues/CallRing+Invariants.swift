@@ -77,8 +77,7 @@ import Synchronization
       check.that(references >= calls, "a call retains its payload", references, calls)
     }
 
-    /// How many of the next calls have this payload. The calls of one invocation are near each
-    /// other.
+    /// How many of the next calls have this payload. Calls of one invocation are neighbours.
     private func countCalls(with payload: Payload, from first: UInt64) -> UInt64 {
       var (calls, position) = (UInt64(0), first)
       while position != tail && position &- first < 16 {

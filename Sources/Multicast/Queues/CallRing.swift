@@ -4,20 +4,20 @@ import Synchronization
 ///
 /// Positions only rise. The low bits of a position are its place in the ring. Each registration has
 /// the position of its newest call, and each call has that of the one before it. So the calls of
-/// one delegate are found without looking at all calls. A call that is taken back leaves a gap.
+/// one delegate are found without looking at all calls. A cancelled call leaves a gap.
 ///
 /// The thread that runs the queue takes out the oldest calls without the lock, as long as the head
-/// is open: see `RingHead`. It has copies of them, and does not read the ring. What takes out or
-/// changes a call closes the head first.
+/// is open: see `RingHead`. It has copies of the calls, and does not read the ring. Every other
+/// operation that takes out or changes a call closes the head first.
 struct CallRing: ~Copyable {
   private var places: Places
   private(set) var tail: UInt64
-  /// Where the occupant of the slot has begun.
+  /// The first position of the slot's occupant.
   private var begin: UInt64
   /// How many places from head to tail have no call.
   private(set) var gaps: UInt64
-  /// The position that the head had at some moment. To read the head itself takes its cache line
-  /// from the thread that runs the queue.
+  /// An earlier position of the head. Reading the head itself takes its cache line from the thread
+  /// that runs the queue.
   private(set) var knownHead: UInt64
   // A cache line for the head.
   private let before: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
@@ -33,7 +33,7 @@ struct CallRing: ~Copyable {
 
     fileprivate init() {}
 
-    /// Half as many more than calls can wait, for gaps. So gaps are seldom closed.
+    /// The capacity and half as much again, for gaps. So gaps are seldom closed.
     ///
     /// - Returns: nil if out of memory.
     init?(capacity: UInt32) {
@@ -54,7 +54,7 @@ struct CallRing: ~Copyable {
     }
   }
 
-  /// Begins to use places. Positions go on where those of the slot's last occupant have ended.
+  /// Begins to use places. Positions continue from the slot's last occupant.
   mutating func start(with places: Places) {
     self.places = places
     tail = max(head.position, 1)
@@ -120,7 +120,7 @@ struct CallRing: ~Copyable {
 
   // MARK: - Out
 
-  /// From here on the head does not move while the lock is held, and the oldest call is not a gap.
+  /// Closes the head: it does not move while the lock is held, and the oldest call is not a gap.
   @inline(never) mutating func close() {
     head.close()
     skipGaps()
@@ -138,13 +138,14 @@ struct CallRing: ~Copyable {
   /// Copies the oldest calls, and takes out the first of them.
   ///
   /// The head is left closed, behind the first call. The others can be taken out one after the
-  /// other if it is opened. Their payloads are in the call itself: a fork in between would leave a
-  /// reference to a shared one that no frame has.
+  /// other once the head is opened. Their payloads are in the calls themselves: after a fork in
+  /// between, no frame would have the reference to a shared payload.
   ///
   /// - Parameters:
   ///   - most: How many to copy, at least 1.
   ///   - keepsLast: Whether the newest call may only be copied as the first.
-  /// - Returns: behind the last copy, and the position behind the first call; nil if there is none.
+  /// - Returns: the end of the copies, and the position behind the first call; nil if no call
+  ///   waits.
   @inline(__always)
   mutating func takeFirst(
     _ copies: UnsafeMutablePointer<WaitingCall>, atMost most: UInt64, keepsLast: Bool
@@ -174,7 +175,7 @@ struct CallRing: ~Copyable {
     return (end, position)
   }
 
-  /// Takes out all calls of a delegate, and releases their payloads.
+  /// Cancels all calls of a delegate, and releases their payloads.
   ///
   /// - Returns: how many there were.
   mutating func takeAll(
@@ -250,24 +251,24 @@ struct CallRing: ~Copyable {
 }
 
 /// The position of the oldest call in a ring. The thread that runs the queue moves it for each call
-/// that it takes out; it needs no lock for that as long as the head is *open*.
+/// that it takes out, without a lock as long as the head is *open*.
 ///
 /// That thread opens the head under the queue's lock. Every other operation that takes calls out or
 /// changes them, or that needs that thread's attention, closes it under the lock. From then on the
 /// position is fixed until the lock is released, and that thread takes the lock before it takes out
 /// the next call, and when it ends the run. Positions only rise, also with the next occupant of the
-/// slot, and only the innermost run is open. So if the head is found open at the position at which
-/// a run has left it, nothing has happened meanwhile that concerns this run.
+/// slot, and only the innermost run is open. So if a run finds the head open at the run's last
+/// position, no operation meanwhile concerns the run.
 ///
-/// Every change of the head is acquire and release, or is made under the lock: what the run has
-/// published in its frame before, the thread that closes the head sees.
+/// Every change of the head is acquire and release, or is made under the lock: the thread that
+/// closes the head sees the run's earlier stores in its frame.
 struct RingHead: ~Copyable {
-  /// The position, and in the lowest bit whether it is open.
+  /// The position; the lowest bit is set while the head is open.
   private let word: Atomic<UInt64>
 
   private static let open: UInt64 = 1
 
-  /// The position. While the head is open, it may have moved already.
+  /// The position. While the head is open, the position may have moved already.
   // order: position
   var position: UInt64 { get { word.load(ordering: .acquiring) >> 1 } }
 
@@ -297,7 +298,7 @@ struct RingHead: ~Copyable {
 
   /// Closes the head if it is still open at this position.
   ///
-  /// - Returns: whether it was.
+  /// - Returns: whether it was open there.
   func close(at position: UInt64) -> Bool {
     replace(position << 1 | Self.open, by: position << 1)
   }

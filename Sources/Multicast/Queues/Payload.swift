@@ -3,7 +3,7 @@ import Synchronization
 
 /// A payload, or a receipt, that the queued calls of an invocation share. It counts references.
 ///
-/// A receipt stands for the payload, too. It also tells when the calls that share it are over: see
+/// A receipt stands for the payload, too, and detects the end of the calls that share it: see
 /// `Receipt`.
 struct Payload {
   typealias Release = @convention(c) (_ payload: UnsafeRawPointer?, _ size: Int) -> Void
@@ -11,7 +11,7 @@ struct Payload {
   enum Kind: UInt8 {
     /// A copy of the caller's bytes, behind the header.
     case copied
-    /// The caller's: it has a release function, or is only passed on.
+    /// The caller's bytes: with a release function, or only passed on.
     case owned
     case receipt
   }
@@ -20,14 +20,14 @@ struct Payload {
     /// The bytes that the delegates get.
     let bytes: UnsafeRawPointer?
     let size: Int
-    /// The lower half: how many calls, frames and receipts retain it. The upper half: how many
-    /// calls with it were made.
+    /// The lower half: how many calls, frames and receipts retain the payload. The upper half: how
+    /// many calls with it were executed.
     let references: Atomic<UInt64>
     let release: Release?
     /// The fork generation in which it was made; see `Fork.generation`.
     let process: UInt32
     let kind: Kind
-    /// The next of a chain that nothing retains any more.
+    /// The next payload of a chain without references.
     var next: UnsafeMutablePointer<Header>?
   }
 
@@ -57,7 +57,7 @@ struct Payload {
     self.init(block, .copied, copy, size, nil)
   }
 
-  /// Makes one that is all zero, which the caller retains.
+  /// Makes a payload of zeros, which the caller retains.
   ///
   /// - Returns: nil if out of memory.
   init?(zeros size: Int) {
@@ -96,22 +96,22 @@ struct Payload {
 
   // MARK: - References
 
-  /// How many references there are, and how many calls were made, at one moment.
+  /// The numbers of references and of executed calls, at one moment.
   ///
-  /// Acquire: what the calls did that are over happened before.
+  /// Acquire: the effects of the calls that are over happen before.
   var counts: (references: UInt32, made: UInt32) {
     let counts = header.pointee.references.load(ordering: .acquiring)  // order: calls_over
     return (UInt32(truncatingIfNeeded: counts), UInt32(truncatingIfNeeded: counts >> 32))
   }
 
-  /// Relaxed: the caller has the payload from something that retains it.
+  /// Relaxed: the caller has the payload from an owner of a reference.
   func retain() { header.pointee.references.wrappingAdd(1, ordering: .relaxed) }
 
   /// Removes one reference.
   ///
   /// - Returns: how many are left. If none is left, the payload is the caller's.
   func countDown(isMade: Bool) -> UInt32 {
-    // Release and acquire: what other threads did with it happened before it is freed.
+    // Release and acquire: other threads' use of the payload happens before it is freed.
     let left = header.pointee.references.wrappingAdd(
       (isMade ? Self.oneMade : 0) &- 1, ordering: .acquiringAndReleasing  // order: references
     ).newValue
@@ -119,9 +119,10 @@ struct Payload {
     return UInt32(truncatingIfNeeded: left)
   }
 
-  /// Removes one reference, and does what is due if it was the last one. No lock is held.
+  /// Removes one reference; without references, runs the release function or frees the payload. No
+  /// lock is held.
   ///
-  /// - Parameter isMade: Whether a call with this payload has been made.
+  /// - Parameter isMade: Whether a call with this payload has been executed.
   func release(isMade: Bool = false) {
     var released = ReleasedPayloads()
     released.release(self, isMade: isMade)
@@ -149,8 +150,8 @@ struct Payload {
 
   // MARK: - Frames
 
-  // A frame publishes what it retains: if its thread does not exist any more, another one releases
-  // it.
+  // A frame publishes the payload that it retains: if its thread does not exist any more, another
+  // thread releases the payload.
 
   /// The payload that a frame retains.
   init?(retainedBy frame: Frame) {
@@ -163,25 +164,25 @@ struct Payload {
 
   /// Takes over the reference that a frame has, if any.
   static func take(from frame: Frame) -> Payload? {
-    // Clear the frame first: the child of a fork releases what it finds there.
+    // Clear the frame first: the child of a fork releases the payloads of frames.
     let payload = Payload(retainedBy: frame)
     frame.payload = 0  //~ payload_left_in_frame
     return payload
   }
 
-  /// Releases what a frame retains, if anything.
+  /// Releases the payload of a frame, if any.
   static func release(of frame: Frame, isMade: Bool = false) {
     take(from: frame)?.release(isMade: isMade)  //~ payload_not_released
   }
 }
 
 extension Payload {
-  /// - Parameter references: How many there are now.
+  /// - Parameter references: The current number of references.
   func checkInvariants(
     _ references: UInt32, _ file: StaticString = #fileID, _ line: UInt = #line
   ) {
     #if MULTICAST_INTERNAL_CHECKS
-      // A block that was freed and reused has more, or less than none.
+      // A block that was freed and reused has a larger number, or a negative one.
       Check(file, line).that(
         references < 1 << 31, "the references to a payload are counted", UInt64(references))
     #endif
@@ -192,14 +193,14 @@ extension Payload {
   #endif
 }
 
-/// Payloads that were released under a lock. What is due for them is done when no lock is held:
-/// release functions, an allocator, and threads that wait for calls.
+/// Payloads that were released under a lock. Their cleanup is pending until no lock is held:
+/// release functions, the allocator, and wake-ups of threads that wait for calls.
 struct ReleasedPayloads {
-  /// Payloads that nothing retains any more.
+  /// Payloads without references.
   private var first: UnsafeMutablePointer<Payload.Header>? = nil
   /// The address of a receipt whose calls are over, or 0.
   private var finishedReceipt: UInt = 0
-  /// Whether there are several.
+  /// Whether there are several receipts.
   private var hasFinishedReceipts = false
 
   var isEmpty: Bool {
@@ -213,7 +214,7 @@ struct ReleasedPayloads {
 
   @inline(never)
   private mutating func countDown(_ payload: Payload, isMade: Bool) {
-    // Read before: a thread that finds the calls over frees the receipt.
+    // Read before the last reference goes: a thread that finds the calls over frees the receipt.
     let isReceipt = payload.isReceipt
     let left = payload.countDown(isMade: isMade)
     if isReceipt && left == Receipt.ownReferences {
@@ -225,14 +226,14 @@ struct ReleasedPayloads {
     first = payload.header
   }
 
-  /// Does what is due. No lock is held.
+  /// Makes the pending cleanup. No lock is held.
   mutating func finish() {
     if !isEmpty { finishAll() }
   }
 
   @inline(never)
   private mutating func finishAll() {
-    // First: a release function may take its time.
+    // The wake-ups first: a release function may take its time.
     wakeWaiters()
     while let header = first {
       first = header.pointee.next
@@ -257,7 +258,7 @@ struct ReleasedPayloads {
     }
     let (bytes, size) = (payload.bytes, payload.size)
     let release = payload.header.pointee.release
-    // In the child of a fork: it is the parent's, which releases it.
+    // In the child of a fork: the payload is the parent's, which releases it.
     let isOurs = payload.header.pointee.process == Fork.generation  //~ parents_payload_released
     payload.deallocate()
     if isOurs { Payload.release(bytes, size, release) }  //~ payload_released_under_lock

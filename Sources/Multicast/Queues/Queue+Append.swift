@@ -3,10 +3,10 @@ import MulticastShims
 import Synchronization
 
 extension Queue {
-  /// The result for a call that an invocation brought to a queue.
+  /// The result of an invocation's attempt to queue a call.
   enum Outcome: UInt8 {
     case queued, refused
-    /// The delegate was removed; or it is called once, and a call of it waits.
+    /// The delegate was removed; or it is called once, and already has a call in the queue.
     case leftOut
   }
 
@@ -15,20 +15,20 @@ extension Queue {
 
   /// Queues a call whose payload is too large for a copy in the call.
   ///
-  /// - Parameter frame: Retains the invocation's copy of the payload, from the first call that
-  ///   needs it.
+  /// - Parameter frame: Retains the invocation's copy of the payload, once a call needs the copy.
   func appendLarge(_ token: Token, _ invocation: Invocation, _ frame: Frame) -> Outcome {
     if Payload(retainedBy: frame) == nil, let bytes = invocation.payload {
-      // Not under the lock: it may be large.
+      // Copied without the lock: the payload may be large.
       Payload(copying: bytes, size: invocation.size)?.pass(to: frame)
     }
     guard let payload = Payload(retainedBy: frame) else { return refuse(token) }
     return append(token, invocation, sharing: payload, frame)
   }
 
-  /// Takes the lock, and queues a call with a small payload, if there is nothing else to do.
+  /// The fast path: takes the lock, and queues a call with a small payload.
   ///
-  /// - Returns: false if there may be more to do. Nothing was done then, and the lock is held.
+  /// - Returns: false if the fast path does not suffice. Then nothing has changed, and the lock is
+  ///   held.
   @inline(__always)
   func appendQuietly(
     _ registration: Registration, _ token: Token, _ invocation: Invocation
@@ -43,10 +43,10 @@ extension Queue {
     return true
   }
 
-  /// Queues a call of a delegate, if there is room or room can be made. The delegate may have been
-  /// removed: then nothing is queued.
+  /// Queues a call of a delegate, if there is room or room can be made. No call of a removed
+  /// delegate is queued.
   ///
-  /// - Parameter payload: What the call shares instead of the invocation's payload; nil if that is
+  /// - Parameter payload: The payload that the call shares; nil if the invocation's payload is
   ///   small enough for a copy in the call.
   func append(
     _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
@@ -55,7 +55,7 @@ extension Queue {
     return appendLocked(token, invocation, sharing: payload, frame)
   }
 
-  /// The same. At the beginning the lock is held.
+  /// The same, with the lock held at the beginning.
   @_optimize(speed)
   func appendLocked(
     _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
@@ -68,15 +68,15 @@ extension Queue {
       let hasSleepers = attempt == .queued && state.isArrivalAwaited
       if hasSleepers { state.isArrivalAwaited = false }
       let wake = attempt == .queued ? beginWake(frame) : nil
-      // This thread was woken, and did not need the place: another may.
+      // This thread was woken for a place that it did not need: another thread may.
       let leavesRoom = hasWaited && isCurrent && state.isRoomAwaited && hasRoom
       updateQuietEnd()
       checkInvariants()
       lock.unlock()
       if leavesRoom { wakeForRoom() }
-      // Not under the lock, which is the first thing that they need.
+      // Woken without the lock, since the woken threads take it first.
       if hasSleepers { wakeSleepers() }
-      // First: the release of a payload may destroy the queue.
+      // The wake-ups first: the release of a payload may destroy the queue.
       if let wake { finish(wake, frame) }
       released.finish()
       switch attempt {
@@ -93,12 +93,13 @@ extension Queue {
     }
   }
 
-  /// Whether there is room now, or none is needed any more. Otherwise this thread is woken.
+  /// Whether backpressure has ended: there is room, or the call needs none. Otherwise this thread
+  /// is woken later.
   private func canRetry(_ token: Token) -> Bool {
     lock.lock()
     defer { lock.unlock() }
     guard let details = recipient(token) else { return true }
-    // Before the question: what makes room from here on takes the lock.
+    // Closed before the check, so that later operations that make room take the lock.
     state.ring.close()
     if hasRoom || replaceable(details) != nil { return true }
     state.isRoomAwaited = true
@@ -122,8 +123,8 @@ extension Queue {
 
   /// The details of a registration that is live and delivers here.
   ///
-  /// A remover makes it retired first, and then calls `retract`, which takes this lock. So what is
-  /// queued for a registration that is live here is found there.
+  /// A remover retires the registration first, and then calls `retract`, which takes this lock. So
+  /// `retract` finds each call that is queued for a registration that is live here.
   @inline(__always)
   private func recipient(_ token: Token) -> UnsafeMutablePointer<RegistrationDetails>? {
     let registration = Registration(index: token.index)
@@ -133,8 +134,8 @@ extension Queue {
     return details
   }
 
-  /// Whether a registration delivers to this queue, which is not destroyed, and not to another that
-  /// had the slot.
+  /// Whether a registration delivers to this queue, which is not destroyed, and not to an earlier
+  /// queue of this slot.
   private func delivers(_ details: UnsafeMutablePointer<RegistrationDetails>) -> Bool {
     let membership = RegistrationDetails.membership(of: details, .recipient)
     return membership.pointee.lifetime == state.recipients
@@ -142,21 +143,21 @@ extension Queue {
 
   private var hasRoom: Bool { state.ring.count < UInt64(state.capacity) }  //~ more_calls_than_room
 
-  /// Whether one call of the delegate waits at most.
+  /// Whether at most one call of the delegate waits.
   private func hasOne(_ details: UnsafeMutablePointer<RegistrationDetails>) -> Bool {
     //~ two_calls_of_one
     let hasOne = details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) != 0
     return hasOne
   }
 
-  /// The waiting call of a delegate that has one at most; nil if it has none, or may have several.
+  /// The waiting call of a delegate that has at most one; nil if none waits, or several may wait.
   private func replaceable(
     _ details: UnsafeMutablePointer<RegistrationDetails>
   ) -> UnsafeMutablePointer<WaitingCall>? {
     hasOne(details) ? state.ring.newest(of: details) : nil
   }
 
-  /// Whether a call of the delegate that waits is not replaced by a newer one.
+  /// Whether a waiting call of the delegate stays when a newer call comes.
   private func keepsFirst(_ details: UnsafeMutablePointer<RegistrationDetails>) -> Bool {
     details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) == MULTICAST_ONCE
   }
@@ -171,7 +172,7 @@ extension Queue {
       if keepsFirst(details) { return .leftOut }
       state.ring.close()
     }
-    // Once more: the call may have been taken out before.
+    // Checked once more: the call may have been taken out before.
     if let waiting = replaceable(details) {
       released.release(waiting.pointee.sharedPayload)
       WaitingCall.setPayload(of: waiting, invocation, payload)
@@ -185,7 +186,7 @@ extension Queue {
       case MULTICAST_OVERFLOW_BLOCK.rawValue: return .full
       case MULTICAST_OVERFLOW_DROP_OLDEST.rawValue:
         state.ring.close()
-        // Once more, likewise.
+        // Checked once more, likewise.
         if hasRoom { break }
         let oldest = state.ring.takeFirst()
         released.release(oldest?.pointee.sharedPayload)
@@ -209,7 +210,7 @@ extension Queue {
     return .queued
   }
 
-  /// Computes `quietEnd`, after something has changed on which it depends.
+  /// Computes `quietEnd`, after a change of its inputs.
   private func updateQuietEnd() {
     let isNews =
       state.isArrivalAwaited || state.needsWake || state.descriptor >= 0 && state.ring.count == 0
@@ -217,10 +218,10 @@ extension Queue {
     raiseQuietEnd()
   }
 
-  /// The same after calls were taken out. What has to be told of, if anything, is still so.
+  /// The same after calls were taken out. The need for notifications has not changed.
   func raiseQuietEnd() {
     if state.quietEnd == 0 { return }
-    // No more calls wait than there are places from the head that was known to the tail, less gaps.
+    // At most as many calls wait as there are places from the known head to the tail, less gaps.
     let most = min(UInt64(state.capacity), state.statistics.highest &+ state.ring.gaps)
     state.quietEnd = state.ring.knownHead &+ most
   }
@@ -228,11 +229,11 @@ extension Queue {
 
 /// Invocations that sleep until a full queue has room.
 ///
-/// Such a thread sleeps with the queue as its key. The queue notes under its lock that room is
-/// awaited: set by a thread that is about to sleep, under the waits' lock too; taken away under
-/// both locks when the last of them is woken. As long as it is set the head of the ring is closed.
-/// So each call is taken out under the lock, and wakes one thread: one place, one wake-up. What
-/// makes room for several at once wakes all.
+/// Such a thread sleeps with the queue as its key. The queue has a flag, `isRoomAwaited`, under its
+/// lock: a thread that is about to sleep sets the flag, under the waits' lock too; the flag is
+/// cleared under both locks when the last sleeper is woken. As long as the flag is set, the head of
+/// the ring is closed. So each call is taken out under the lock, and wakes one thread: one place,
+/// one wake-up. An operation that makes room for several calls at once wakes all.
 extension Queue {
   private var roomKey: Sleeper.Key { Wait.room(consumer: consumer).key }
 

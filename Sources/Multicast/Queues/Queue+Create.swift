@@ -96,7 +96,7 @@ extension Queue {
 extension Queue {
   /// Ends the handle, and removes all registrations that deliver here.
   ///
-  /// If another thread is destroying the queue, this fails; after waiting as well.
+  /// If another thread is destroying the queue, this waits, too, and then fails.
   static func destroy(_ handle: Handle, _ timeout: Timeout = .unlimited) -> Status {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
     guard let (recipients, hasWake) = queue.findRecipients() else { return .invalidHandle }
@@ -121,7 +121,7 @@ extension Queue {
     return status
   }
 
-  /// Waits until no call that it has queued runs, nor its wake function. It has to be destroyed
+  /// Waits until no call of the queue runs, nor its wake function. The queue has been destroyed
   /// before.
   static func waitForEnd(of handle: Handle, _ timeout: Timeout) -> Status {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
@@ -129,14 +129,15 @@ extension Queue {
     let end = handle.end(foundAs: queue.state.header.id.load(ordering: .relaxed))
     queue.lock.unlock()
     if end != .ok { return end }
-    // Its runs have set their hazards under the lock, or before it closed the head of the ring.
+    // The queue's runs have set their hazards under the lock, or before the head of the ring was
+    // closed.
     var removal = Removal()
     let called = removal.waitForPriorRemovals(.queued(handle), timeout)
     return called.combined(with: PendingRemovals.wait(for: handle, timeout))
   }
 
-  /// The lifetime of the registrations, even if another thread is just destroying the queue; and
-  /// whether the queue has a wake function.
+  /// The lifetime of the registrations, even while another thread destroys the queue; and whether
+  /// the queue has a wake function.
   private func findRecipients() -> (recipients: Handle, hasWake: Bool)? {
     lock.lock()
     defer { lock.unlock() }

@@ -1,10 +1,10 @@
 extension Queue {
-  /// Takes back the calls of a registration that is not live any more.
+  /// Cancels the calls of a registration that is not live any more.
   ///
-  /// From here on the head of the ring is closed. A call of it that was taken out before had its
-  /// hazard before that. So a remover that looks at the frames afterwards finds it, and no other
-  /// call will begin. When it returns, the thread that runs the queue finds the head closed, and
-  /// looks whether the registration is live.
+  /// Afterwards the head of the ring is closed. A call that was dequeued earlier published its
+  /// hazard before the head was closed. So a remover that looks at the frames afterwards finds that
+  /// hazard, and no other call will begin. When the call returns, the thread that runs the queue
+  /// finds the head closed, and looks whether the registration is live.
   func retract(
     _ details: UnsafeMutablePointer<RegistrationDetails>, _ released: inout ReleasedPayloads
   ) {
@@ -19,7 +19,7 @@ extension Queue {
       if taken > 0 { updateDescriptor(from: before) }
       checkInvariants()
     }
-    // There is room now, or the delegate of the call that waits for it is gone.
+    // There is room now, or the delegate of the call that waits for room is gone.
     let isRoomAwaited = state.isRoomAwaited
     lock.unlock()
     if isRoomAwaited { wakeAllForRoom() }

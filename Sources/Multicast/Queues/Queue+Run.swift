@@ -3,10 +3,10 @@ import MulticastShims
 import Synchronization
 
 extension Queue {
-  /// Makes calls that wait, on this thread.
+  /// Executes waiting calls on this thread.
   ///
-  /// - Parameter limit: The most calls to make; 0: as many as wait now.
-  /// - Returns: how many were made, or the number of a status.
+  /// - Parameter limit: The most calls to execute; 0: as many as wait now.
+  /// - Returns: how many were executed, or the number of a status.
   static func run(_ handle: Handle, limit: UInt) -> Int64 {
     guard let queue = Queue(slotOf: handle) else { return Status.invalidHandle.count }
     guard let thread = ThreadRecord.current else { return queue.enterAndRun(limit) }
@@ -18,14 +18,14 @@ extension Queue {
       runWasCalled()
       return Status.outOfMemory.count
     }
-    // Another thread may wait for this one to run the queue again.
+    // Another thread may wait for this thread to run the queue again.
     defer { if ThreadRegistry.leaveIfEnding(thread, true) { Waits.wake() } }
     return run(by: thread, limit: limit)
   }
 
   // MARK: - Under the lock
 
-  /// Whether this thread may run the queue: the queue has no thread of its own, or this is it.
+  /// Whether this thread may run the queue: the queue has no worker, or this thread is the worker.
   @inline(__always)
   private func isRunnable(by thread: ThreadRecord) -> Bool {
     state.worker == .none || isRunnable(byWorker: thread)
@@ -39,8 +39,7 @@ extension Queue {
     }
   }
 
-  /// Whether no other thread runs the queue. A thread that has ended inside a call does not any
-  /// more.
+  /// Whether no other thread runs the queue. A thread that has ended inside a call does not run it.
   func isFree(for thread: ThreadRecord) -> Bool {
     guard let runner = state.runner else { return true }
     return thread.storage == runner || !ThreadRecord(runner).isInside(target)
@@ -48,7 +47,7 @@ extension Queue {
 
   // MARK: - A run
 
-  /// - Returns: how many calls were made, or the number of a status.
+  /// - Returns: how many calls were executed, or the number of a status.
   func run(by thread: ThreadRecord, limit: UInt) -> Int64 {
     if _slowPath(thread.isInside) { return runInside(by: thread, limit: limit) }
     let calls = thread.batch.assumingMemoryBound(to: WaitingCall.self)
@@ -64,21 +63,21 @@ extension Queue {
     }
   }
 
-  /// Makes calls that wait, one after the other.
+  /// Executes waiting calls, one after the other.
   ///
   /// Some calls are copied under one hold of the lock. The first is taken out there, the others
   /// without the lock, as long as the head of the ring is open: see `RingHead`.
   ///
-  /// The hazard of a call is set before the call is taken out. A removal that takes calls back
-  /// closes the head under the lock, and then looks at the hazards: it finds the hazard if a call
-  /// was taken out before. The hazard is replaced, or cleared, before the head is used again. So
-  /// the removal finds it gone; or the run finds the head closed, takes the lock, and looks whether
+  /// The hazard of a call is set before the call is taken out. A removal closes the head under the
+  /// lock, and then looks at the hazards: it finds the hazard of each call that was taken out
+  /// before. The hazard is replaced, or cleared, before the head is used again. So either the
+  /// removal finds no hazard; or the run finds the head closed, takes the lock, and looks whether
   /// the registration is live.
   ///
   /// - Parameters:
-  ///   - given: The most calls to make; 0: as many as wait now. A call that is taken out, but not
-  ///     made because its context is dead, does not count.
-  ///   - calls: Where copies of calls go, and how many there can be.
+  ///   - given: The most calls to execute; 0: as many as wait now. A call that is not executed,
+  ///     because its context is dead, does not count.
+  ///   - calls: Room for copies of calls.
   @_optimize(speed)
   private func run(
     by thread: ThreadRecord, _ given: UInt, _ calls: UnsafeMutablePointer<WaitingCall>,
@@ -88,16 +87,16 @@ extension Queue {
     guard isCurrent, isRunnable(by: thread), isFree(for: thread) else { return refuse(.state) }
     guard let frame = thread.push() else { return refuse(.limit) }
     renewWake()
-    // How many calls are still to be made.
+    // How many calls are still to be executed.
     let limit = given == 0 ? UInt(state.ring.count) : given
     var left = limit
     let isOutermost = capacity > 1
-    // Whether this is a run inside a run.
+    // Whether another run encloses this run.
     let isInner = !isOutermost && isRunning(on: thread)
     frame.publish(target, epoch: .latest)
     state.runner = thread.storage
     repeat {
-      // With a descriptor the last call is taken out here, so that the descriptor changes with it.
+      // With a descriptor, the last call is taken out here, so that the descriptor changes with it.
       let hasDescriptor = state.descriptor >= 0
       let before = hasDescriptor ? state.ring.count : 0
       // If threads sleep for room, each call is taken out under the lock, and wakes one of them.
@@ -114,13 +113,13 @@ extension Queue {
       frame.setHazard(calls.pointee.token)
       // A thread that sleeps may wait for its turn. The end of the run has to wake it.
       if state.sleeperCount == 0 && !isRoomAwaited { state.ring.head.open(at: position) }
-      // From here on this thread is expected to make room.
+      // Now this thread is expected to make room.
       state.consumer.store(thread.identity, ordering: .relaxed)
       lock.unlockInline()
       if isRoomAwaited { wakeForRoom() }  //~ blocked_not_woken
 
       // The calls of the batch, as long as they can be taken out without the lock. After the last
-      // one the frame still has its payload, and its hazard or that of the next.
+      // call the frame still has that call's payload, and a hazard: that call's, or the next one's.
       var call = calls
       var refused: UnsafeMutablePointer<WaitingCall>? = nil
       var isMade = make(call)
@@ -138,7 +137,7 @@ extension Queue {
         isMade = make(call)
       }
 
-      // Without a wake function nobody has to be told of calls that are left.
+      // Without a wake function, remaining calls need no notification.
       if left == 0 && isMade && refused == nil && !call.pointee.isShared && isOutermost
         && state.wake == nil
       {
@@ -158,7 +157,7 @@ extension Queue {
     return Int64(truncatingIfNeeded: limit &- left)
   }
 
-  /// A run cannot begin. It may have used up a wake-up. The lock is held at the beginning.
+  /// A run cannot begin, but may have used up a wake-up. The lock is held at the beginning.
   @inline(never)
   private func refuse(_ status: Status) -> Int64 {
     defer { lock.unlock() }
@@ -167,15 +166,16 @@ extension Queue {
     return status.count
   }
 
-  /// Whether this thread runs the queue. The runner may be out of date: that thread has ended its
-  /// run, perhaps inside a call, and this thread may have its record.
+  /// Whether this thread runs the queue. The runner may be out of date: its thread may have ended
+  /// the run, perhaps inside a call, and this thread may have its record.
   private func isRunning(on thread: ThreadRecord) -> Bool {
     state.runner == thread.storage && thread.isInside(target)
   }
 
-  /// Makes a call that was taken out. Its hazard is set.
+  /// Executes a call that was taken out. Its hazard is set.
   ///
-  /// - Returns: whether it was made. It is not if its context is dead, or if it was removed.
+  /// - Returns: whether it was executed. It is not if its context is dead, or its delegate was
+  ///   removed.
   private func make(_ call: UnsafeMutablePointer<WaitingCall>) -> Bool {
     let details = call.pointee.details
     if details.pointee.isProtected { return makeProtected(call) }
@@ -214,11 +214,11 @@ extension Queue {
     lock.unlock()
   }
 
-  /// Does what is due after the last call of a batch, and takes the lock.
+  /// Makes the pending cleanup of a batch's last call, and takes the lock.
   ///
   /// - Parameters:
   ///   - refused: The next call, if this thread tried to take it out and found the head closed.
-  ///   - position: Where this run has left the head.
+  ///   - position: The run's last position of the head.
   @inline(never)
   private func lockAgain(
     after call: UnsafeMutablePointer<WaitingCall>, isMade: Bool,
@@ -226,7 +226,7 @@ extension Queue {
   ) {
     var released = ReleasedPayloads()
     lock.lock()
-    // Under the lock: a fork in between would leave a reference that no frame has.
+    // Under the lock: after a fork in between, no frame would have the reference.
     released.release(Payload.take(from: frame), isMade: isMade)
     frame.clearHazard()  //~ hazard_not_cleared
     if !isMade && isCurrent { state.statistics.retracted &+= 1 }
@@ -250,12 +250,12 @@ extension Queue {
     }
   }
 
-  /// The end of a run, under the lock. If there is a worker, it may wait for its turn, and is
-  /// expected to make room now. If calls are left, the program's loop is told so.
+  /// The end of a run, under the lock. A worker may wait for its turn, and is expected to make room
+  /// now. If calls are left, the wake function notifies the program's loop.
   ///
-  /// - Parameter frame: That of the run; nil if the queue has no wake function.
+  /// - Parameter frame: The run's frame; nil if the queue has no wake function.
   private func didEnd(_ frame: Frame?, _ thread: ThreadRecord, isInner: Bool) {
-    // Another thread may have begun a run when this one had withdrawn its frame.
+    // Another thread may have begun a run after this thread had withdrawn its frame.
     if !isCurrent || isInner || state.runner != thread.storage { return }
     state.runner = nil
     let workerThread = state.workerThread.load(ordering: .relaxed)

@@ -1,10 +1,10 @@
 import MulticastShims
 
-/// The queue's wake function, which tells a loop of the program that calls wait.
+/// The queue's wake function, which notifies a loop of the program that calls wait.
 ///
-/// While it runs, the frame of the invocation or run has the queue's handle as its hazard. It is
-/// set under the queue's lock. So a thread that destroys the queue under that lock finds it, and
-/// waits; and afterwards the function is not called any more.
+/// While it runs, the frame of the invocation or run has the queue's handle as its hazard. The
+/// hazard is set under the queue's lock. So a thread that destroys the queue under that lock finds
+/// the hazard, and waits; and afterwards the function is not called any more.
 extension Queue {
   /// A call of the wake function that begins.
   struct WakeCall {
@@ -24,7 +24,7 @@ extension Queue {
     return WakeCall(function: function, context: state.wakeContext)
   }
 
-  /// From here on the loop has to be told again. The lock is held.
+  /// Afterwards the loop must be notified again. The lock is held.
   func renewWake() {
     if state.wake == nil { return }
     state.needsWake = true
@@ -79,7 +79,7 @@ extension Queue {
     defer { queue.lock.unlock() }
     guard queue.isCurrent else { return -1 }
     if queue.state.descriptor < 0 {
-      // From here on the last call is taken out under the lock.
+      // Closed, so that the last call is taken out under the lock.
       queue.state.ring.close()
       queue.state.quietEnd = 0
       let descriptor = shims_event_open()

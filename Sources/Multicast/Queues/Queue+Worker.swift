@@ -7,7 +7,7 @@ extension Queue {
   private struct Start {
     let handle: Handle
     var number: UInt32
-    /// Guarded by the waits' lock; nil until the thread has begun.
+    /// Guarded by the waits' lock; nil until the thread begins.
     var outcome: Status? = nil
     var name: shims_thread_name
 
@@ -78,8 +78,8 @@ extension Queue {
   private func work(as thread: ThreadRecord, _ number: UInt32) {
     lock.lock()
     while hasWorker(number) && state.worker == .running {
-      // Before the question whether the queue is free: either the run of another thread has ended
-      // by now, or it finds the head closed, and wakes this thread when it ends.
+      // Closed before the check whether the queue is free: either the run of another thread has
+      // ended by now, or it finds the head closed, and wakes this thread at its end.
       state.ring.close()
       if state.ring.count > 0 && isFree(for: thread) {
         lock.unlock()
@@ -109,7 +109,7 @@ extension Queue {
     lock.lock()
     if hasWorker(number) {
       state.worker = .none
-      // From here on no thread may wait for this one to make room.
+      // Afterwards no thread may wait for this thread to make room.
       let identity = state.workerThread.load(ordering: .relaxed)
       if state.consumer.load(ordering: .relaxed) == identity {
         state.consumer.store(.none, ordering: .relaxed)

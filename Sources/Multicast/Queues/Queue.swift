@@ -17,16 +17,16 @@ struct Queue {
 
     var capacity: UInt32
     var overflow: multicast_overflow
-    /// Whether a call that comes wakes threads that sleep for it.
+    /// Whether a new call wakes threads that sleep until a call waits.
     var isArrivalAwaited: Bool
-    /// Whether an invocation sleeps for room, and was not woken since.
+    /// Whether an invocation sleeps for room (backpressure), and was not woken since.
     var isRoomAwaited: Bool
-    /// A call at a lower position is appended without a look at anything but its delegate: there is
-    /// room, no more calls wait than ever before, and nothing has to be told of it.
+    /// The end of the fast path. A call at a lower position is appended after a check of its
+    /// delegate only: there is room, `highest` does not rise, and nothing must be notified.
     var quietEnd: UInt64
     var statistics: Statistics
 
-    /// Readable while calls wait; -1 if it was not asked for.
+    /// Readable while calls wait; -1 until the first request for the descriptor.
     var descriptor: Int32
     /// Threads that sleep until a call waits, or until the worker may continue. A thread counts
     /// itself out, even if the slot has another occupant by then.
@@ -34,16 +34,16 @@ struct Queue {
     let arrival: Atomic<UInt32>
 
     var worker: Worker
-    /// Of the worker, as the options have it.
+    /// The worker's name in the options.
     var threadName: shims_thread_name
     var stackSize: Int
-    /// Tells a loop of the program that calls wait.
+    /// Notifies a loop of the program that calls wait.
     var wake: Wake?
     var wakeContext: UnsafeMutableRawPointer?
-    /// Whether the loop has to be told: there is a wake function, and the queue was run since it
-    /// was called.
+    /// Whether the loop must be notified: there is a wake function, and the queue was run since its
+    /// last call.
     var needsWake: Bool
-    /// Rises with each worker, so that a stop waits for one worker and not for the next.
+    /// Rises with each worker, so that a stop waits for its worker, not for the next.
     var workerNumber: UInt32
     /// The worker's record. The worker may have ended. Nil until it has begun.
     var workerRecord: UnsafeMutablePointer<ThreadRecord.Storage>?
@@ -52,8 +52,8 @@ struct Queue {
     /// The thread that ran the queue last, and is expected to make room; or none. Read without the
     /// lock, too.
     let consumer: Atomic<ThreadIdentity>
-    /// The record of the thread that runs the queue, or ran it last: whether it still does, its
-    /// frames tell. That thread may have ended inside a call.
+    /// The record of the thread that runs the queue, or ran it last. Its frames show whether the
+    /// run goes on. That thread may have ended inside a call.
     var runner: UnsafeMutablePointer<ThreadRecord.Storage>?
     var ring: CallRing
   }
@@ -98,7 +98,7 @@ struct Queue {
     nonmutating unsafeMutableAddress { storage }
   }
 
-  /// How many calls were queued, those that replaced older ones included.
+  /// How many calls were queued, including calls that replaced older ones.
   var queued: UInt64 { state.ring.appended &+ state.statistics.coalesced }
 
   // Relaxed: everything else is read under the lock.
@@ -139,7 +139,7 @@ struct Queue {
     return isOurs ? queue.handle : .none
   }
 
-  /// The data with which registrations deliver to a queue; nil if the queue does not exist.
+  /// The data that registrations have of their queue; nil if the queue does not exist.
   static func destination(_ handle: Handle) -> Destination? {
     guard let queue = Queue(slotOf: handle) else { return nil }
     queue.lock.lock()
@@ -197,8 +197,7 @@ struct Queue {
     if let wake { queue.finish(wake, frame) }
   }
 
-  /// The child of a fork has none of the calls that wait, and none of the threads that waited or
-  /// ran the queue.
+  /// The child of a fork has no waiting calls, and no threads that waited for the queue or ran it.
   static func restartAllInChild() {
     pool.forEach { slot, _ in Queue(slot: slot).restartInChild() }
   }
@@ -232,7 +231,7 @@ extension Queue {
       }
       out.pointee.flags = 0
       let statistics = queue.state.statistics
-      // Every call that is gone otherwise was made, or is being made.
+      // Every other call that is gone was executed, or is being executed.
       let pending = queue.state.ring.count
       let gone =
         pending &+ statistics.dropped &+ statistics.retracted &+ statistics.coalesced

@@ -1,12 +1,13 @@
 import MulticastShims
 import Synchronization
 
-/// Tells when the calls are over that an invocation has put into one queue, one after the other.
+/// Detects the end of the calls that an invocation has put into one queue, one after the other.
 ///
-/// Each of these calls shares the receipt instead of the payload. A call that is made, dropped or
-/// taken back releases it. One more reference is the invocation's: the next receipt of the
-/// invocation has it, or the frame, or the thread that waits. So the calls are over when one
-/// reference is left. If that thread ends inside a call, the reference goes the way of any other.
+/// Each of these calls shares the receipt instead of the payload. A call that is executed, dropped
+/// or cancelled releases the receipt. One more reference is the invocation's: the next receipt of
+/// the invocation has it, or the frame, or the thread that waits. So the calls are over when one
+/// reference is left. If the invocation's thread ends inside a call, its reference is released as
+/// any other.
 struct Receipt {
   /// The fields behind the header.
   struct Fields {
@@ -15,7 +16,7 @@ struct Receipt {
     let queue: Queue
   }
 
-  /// The references that are not calls.
+  /// The references other than calls.
   static let ownReferences: UInt32 = 1
 
   private static let size = Payload.headerSize + MemoryLayout<Fields>.stride
@@ -47,7 +48,7 @@ struct Receipt {
   /// Whether no call waits or runs any more.
   var isOver: Bool { payload.counts.references <= Self.ownReferences }
 
-  /// How many calls were made, and how many wait or run.
+  /// How many calls were executed, and how many wait or run.
   var calls: (made: UInt32, left: UInt32) {
     let (references, made) = payload.counts
     return (made, references &- Self.ownReferences)  //~ own_reference_unfinished

@@ -2,11 +2,11 @@ import MulticastShims
 
 /// A call that waits in a queue: one cache line.
 struct WaitingCall {
-  /// None if the call was taken back.
+  /// None if the call was cancelled.
   var token: Token
   /// The position of the previous call of the same delegate, which may be gone.
   var previous: UInt64
-  /// Those of the registration. They exist as long as the call waits.
+  /// The registration's details. They exist as long as the call waits.
   var details: UnsafeMutablePointer<RegistrationDetails>
   var event: UInt32
   /// How many bytes are in `bytes`; or `shared`.

@@ -14,8 +14,8 @@ extension Lifetime {
     }
   }
 
-  /// Whether a handle in options is none, or that of a lifetime that has not ended yet. The
-  /// lifetime may still end before it is joined.
+  /// Whether a handle in options is none, or belongs to a lifetime that has not ended yet. The
+  /// lifetime may still end before the registration joins it.
   static func mayBeJoined(_ handle: Handle) -> Bool {
     if handle.isNone { return true }
     guard let lifetime = Lifetime(slotOf: handle) else { return false }
@@ -47,7 +47,8 @@ extension Lifetime {
     _ = leave(registration, as: .recipient)
   }
 
-  /// - Returns: the lifetime of which it was a live member, if any. It is still not finished.
+  /// - Returns: the lifetime of which the registration was a live member, if any. The member is not
+  ///   finished yet.
   @_optimize(speed)
   private static func leave(_ registration: Registration, as role: Membership.Role) -> Lifetime? {
     guard let lifetime = Lifetime(of: registration, as: role) else { return nil }
@@ -67,7 +68,7 @@ extension Lifetime {
 }
 
 extension Lifetime {
-  /// - Parameter kind: `lifetime` for one of the caller's, `recipients` for one of the library's.
+  /// - Parameter kind: `lifetime` for a caller's lifetime, `recipients` for one of the library's.
   /// - Returns: the handle of a lifetime without members.
   static func create(_ kind: Handle.Kind = .lifetime) throws(Status) -> Handle {
     try pool.create(kind) { (storage: UnsafeMutablePointer<Storage>, _) in

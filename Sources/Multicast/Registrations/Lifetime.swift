@@ -7,7 +7,7 @@ import Synchronization
 /// returned. The live members are linked through their details.
 struct Lifetime {
   struct Storage: ~Copyable {
-    /// The handle until it ends; then of kind `retired` until the last member is gone.
+    /// The handle until the lifetime ends; then of kind `retired` until the last member is gone.
     var header: SlotHeader
 
     // Guarded by the lifetime's lock.
@@ -18,9 +18,9 @@ struct Lifetime {
     /// The fork generation in which it was created; see `Fork.generation`.
     let process: Atomic<UInt32>
     var role: Membership.Role
-    /// That to which the members deliver, if it is a queue's.
+    /// The queue to which the members deliver, if the lifetime belongs to a queue.
     var queue: Handle
-    /// Threads that wait for the end although another thread has ended the lifetime. They are woken
+    /// Threads that wait for the end of a lifetime that another thread has ended. They are woken
     /// when the slot is reclaimed.
     let waiterCount: Atomic<UInt32>
     /// Members whose release function has not returned yet, live ones included; and 1 for a thread
@@ -82,7 +82,7 @@ struct Lifetime {
     return first == 0 ? nil : Registration(index: first &- 1)
   }
 
-  /// Whether only the thread that ends it is left. Acquire: pairs with `finishOne`.
+  /// Whether only the ending thread is left. Acquire: pairs with `finishOne`.
   // order: last_member
   var isFinished: Bool { storage.pointee.unfinished.load(ordering: .acquiring) == 1 }
 
@@ -109,18 +109,18 @@ struct Lifetime {
 
   // MARK: - Finishing
 
-  /// With this threads sleep until the last member is released.
+  /// The key of threads that sleep until the last member is released.
   var key: Sleeper.Key { UInt64(UInt(bitPattern: storage)) }
 
-  /// Adds the thread that is ending the lifetime to those that are not finished.
+  /// Counts the thread that is ending the lifetime as not finished.
   ///
   /// Release: pairs with `finishOne`, which then finds that the lifetime has ended, and wakes.
   // order: end_of_lifetime
   func beginToFinish() { storage.pointee.unfinished.wrappingAdd(1, ordering: .releasing) }
 
-  /// Removes one from those that are not finished. The last reclaims the slot of an ended lifetime.
+  /// Counts one as finished. The last one reclaims the slot of an ended lifetime.
   func finishOne() {
-    // Acquire and release: what the release functions did happened before the end returns.
+    // Acquire and release: the effects of the release functions happen before the end returns.
     let left = storage.pointee.unfinished.wrappingSubtract(
       1, ordering: .acquiringAndReleasing  // order: last_member
     ).newValue
@@ -130,7 +130,8 @@ struct Lifetime {
     }
     lock.lock()
     defer { lock.unlock() }
-    // Looked at again under the lock: it may have ended since, and a thread may be ending it.
+    // Checked again under the lock: the lifetime may have ended since, and a thread may be ending
+    // it.
     guard id.kind == .retired, storage.pointee.unfinished.load(ordering: .relaxed) == 0 else {
       return
     }

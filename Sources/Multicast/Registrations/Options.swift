@@ -15,17 +15,16 @@ struct Options {
   var unlock: RegistrationDetails.Unlock? = nil
   /// Not empty.
   var label: UnsafePointer<CChar>? = nil
-  /// That of the multicast, for a delegate without one of its own. Not for a failed add.
+  /// The multicast's release function, for a delegate without its own. Not for a failed add.
   var sharedRelease: RegistrationDetails.Release? = nil
-  /// Whether the multicast has to know when the delegate goes.
+  /// Whether the multicast must be notified when the delegate goes.
   var isObserved = false
   /// Whether the multicast replays invocations to the delegate.
   var isReplayed = false
-  /// Whether the context is locked by functions that are the multicast's, and found there.
+  /// Whether the multicast has the functions that lock the context.
   var sharesLock = false
 
-  /// - Returns: nil if the caller's struct has something that this version does not know. Nothing
-  ///   of it may be used then.
+  /// - Returns: nil if the caller's struct has unknown fields or flags. No field may be used then.
   init?(_ given: UnsafePointer<multicast_add_options>?) {
     guard let given else { return }
     var options = multicast_add_options()
@@ -54,11 +53,10 @@ struct Options {
   /// The function to run when the library no longer uses the context.
   var finalRelease: RegistrationDetails.Release? { release ?? sharedRelease }
 
-  /// Whether the context counts references itself, and the functions for it are its own.
+  /// Whether the context has its own functions for counting its references.
   var isWeak: Bool { lock != nil }
 
-  /// Whether a caller's options have nothing but a release function, or not even that. They can be
-  /// read then.
+  /// Whether a caller's options can be read, and have at most a release function.
   static func isPlain(_ given: UnsafePointer<multicast_add_options>) -> Bool {
     // First: a caller's struct may be smaller, and nothing behind it may be read.
     guard given.pointee.struct_size == MemoryLayout<multicast_add_options>.size else {
@@ -70,8 +68,7 @@ struct Options {
       && options.lock == nil && options.unlock == nil && options.label == nil
   }
 
-  /// Whether the delegate needs more than its registration, and an entry of the invocation list,
-  /// have room for.
+  /// Whether the delegate needs details: more than its registration and its entry have room for.
   var needsDetails: Bool {
     events != 0 || priority != 0 || !lifetime.isNone || isWeak || !queue.isNone
       || flags & MULTICAST_LATEST != 0 || isObserved || isReplayed || label != nil
@@ -84,7 +81,7 @@ struct Options {
   var isContradictory: Bool { (lock == nil) != (unlock == nil) }
 }
 
-/// A queue, as the registrations that deliver to it know it.
+/// A queue, as its registrations know it.
 struct Destination {
   /// The queue's slot.
   let queue: UnsafeMutableRawPointer

@@ -4,20 +4,20 @@ import Synchronization
 
 /// One delegate in one multicast, from its add until its removal is complete. A token refers to it.
 ///
-/// Its slot is from the pool of the multicast's stripe and is put back there. While it is vacant,
-/// it may go to another stripe: see `lockStripe`.
+/// Its slot is from the pool of the multicast's stripe and is put back there. A vacant slot may go
+/// to another stripe: see `lockStripe`.
 struct Registration {
   struct Storage: ~Copyable {
     /// The token while live; otherwise of kind `retired` or `vacant`.
     var header: SlotHeader
-    /// The details; or the release function, if `owner` says so. Most that have options have a
-    /// release function only, and need no details for it.
+    /// The details; or the release function, if `owner` says so. Most registrations with options
+    /// have a release function only, and need no details.
     var word: UnsafeMutableRawPointer?
     /// The context, if there is a release function here.
     var context: UnsafeMutableRawPointer?
   }
 
-  /// A bit of `owner`, above those of an index: the word is a release function.
+  /// A bit of `owner`, above the bits of an index: the word is a release function.
   private static let releasing: UInt32 = 1 << 31
 
   static var directory: SlabDirectory {
@@ -64,17 +64,17 @@ struct Registration {
     nonmutating set { storage.pointee.header.id.store(newValue, ordering: .releasing) }
   }
 
-  /// The token that it has, or last had.
+  /// The current token, or the last one.
   var token: Token { id.changed(to: .registration) }
 
   /// The index of its multicast.
   ///
-  /// Relaxed: it is that of the occupant, if that has a handle which the caller knows.
+  /// Relaxed: it is the occupant's, if the caller knows the occupant's handle.
   var owner: UInt32 {
     storage.pointee.header.owner.load(ordering: .relaxed) & ~Self.releasing
   }
 
-  /// Whether its release function is in the slot. It has no details then.
+  /// Whether the release function is in the slot. Then the registration has no details.
   var isReleasing: Bool {
     storage.pointee.header.owner.load(ordering: .relaxed) & Self.releasing != 0
   }
@@ -86,7 +86,8 @@ struct Registration {
     nonmutating set { storage.pointee.word = UnsafeMutableRawPointer(newValue) }
   }
 
-  /// The details of one that is known to have them: it is filtered, weak, queued or prioritized.
+  /// The details of a registration that certainly has some: it is filtered, weak, queued or
+  /// prioritized.
   var knownDetails: UnsafeMutablePointer<RegistrationDetails> {
     storage.pointee.word.unsafelyUnwrapped.assumingMemoryBound(to: RegistrationDetails.self)
   }
@@ -96,9 +97,9 @@ struct Registration {
     details.flatMap { RegistrationDetails.label(of: $0) }
   }
 
-  /// Whether there is something left to do when it has been reclaimed.
+  /// Whether cleanup is pending when the registration has been reclaimed.
   var hasRest: Bool { storage.pointee.word != nil }
-  /// Whether that is to run a release function.
+  /// Whether the pending cleanup has a release function.
   var hasRelease: Bool { hasRest && details.map { $0.pointee.release != nil } ?? true }
 
   /// Stores a release function in a slot that has been taken. The stripe's lock is held.
@@ -122,13 +123,13 @@ struct Registration {
     nonmutating set { place = newValue }
   }
 
-  /// Takes the lock that guards the occupant, whatever that is.
+  /// Takes the lock that guards the slot's occupant.
   ///
   /// Until the lock is held, a vacant slot may go to another stripe and have an occupant there. So
-  /// the owner is compared under the lock. It is that of the occupant if the handle is the same
+  /// the owner is compared under the lock. The owner is the occupant's if the handle is the same
   /// before and after: an owner is stored before the handle (release), and no handle comes twice.
-  /// An occupant of this stripe stays while the lock is held. A slot that is vacant may still go to
-  /// another stripe; so the caller must not read the handle once more.
+  /// An occupant of this stripe stays while the lock is held. A vacant slot may still go to another
+  /// stripe; so the caller must not read the handle once more.
   @inline(__always) func lockStripe() -> (stripe: Stripe, id: Handle) {
     while true {
       let owner = self.owner
@@ -139,8 +140,8 @@ struct Registration {
     }
   }
 
-  /// The handle of the occupant, if the lock that is held guards it: that of the stripe of an owner
-  /// that was read before.
+  /// The handle of the occupant, if the lock of the earlier owner's stripe, which is held, guards
+  /// it.
   func id(guardedAs owner: UInt32) -> Handle? {
     let id = self.id
     // Acquire: the handle is read after it.
@@ -200,7 +201,7 @@ struct Registration {
 
   /// Puts the slot back into the pool. No call of the delegate can be running.
   ///
-  /// - Returns: what it leaves. That belongs to the caller.
+  /// - Returns: the pending cleanup, which belongs to the caller.
   @discardableResult
   func reclaim(to stripe: Stripe) -> Reclaimed {
     var rest = Reclaimed()
@@ -215,7 +216,7 @@ struct Registration {
     return rest
   }
 
-  /// The same, for one that leaves nothing.
+  /// The same, for a registration without pending cleanup.
   func putBack(to stripe: Stripe) {
     id = id.changed(to: .vacant)  //~ reclaimed_not_vacant
     checkReclaimed(to: stripe)
@@ -258,7 +259,7 @@ struct RegistrationChain: Sequence {
 
   func makeIterator() -> Iterator { Iterator(rest: head) }
 
-  /// Takes out all that match. Both chains keep their order.
+  /// Takes out all matching registrations. Both chains keep their order.
   mutating func extract(where matches: (Registration) -> Bool) -> RegistrationChain {
     var (kept, extracted) = (RegistrationChain(), RegistrationChain())
     while let registration = pop() {
@@ -268,9 +269,9 @@ struct RegistrationChain: Sequence {
     return extracted.reversed()
   }
 
-  /// Takes out all that no thread is calling.
+  /// Takes out all registrations that no thread is calling.
   ///
-  /// - Parameter token: If there is one, only the registration of this token.
+  /// - Parameter token: If given, only the registration of this token.
   mutating func extractUncalled(_ token: Token = .none) -> RegistrationChain {
     //~ released_during_other_call
     extract { (token.isNone || $0.token == token) && !ThreadRegistry.isCalled($0.token) }
@@ -282,10 +283,10 @@ struct RegistrationChain: Sequence {
     return result
   }
 
-  /// In the child of a fork: every registration that was removed and is not reclaimed yet. Threads
-  /// of the parent had them in chains that are lost with their stacks. Each is still in its slot
-  /// until its turn to be reclaimed. Slots change under the locks of their stripes, which the fork
-  /// has held. So a release function that is not found here had begun, or was just beginning.
+  /// In the child of a fork: every registration that was removed and is not reclaimed yet. The
+  /// chains of the parent's threads are lost with their stacks. Each registration is still in its
+  /// slot until its turn to be reclaimed. Slots change under the locks of their stripes, which the
+  /// fork has held. So a release function that is not found here had begun, or was just beginning.
   static func allRetiredInChild() -> RegistrationChain {
     var all = RegistrationChain()
     Registration.directory.forEachInChild { index in
@@ -299,8 +300,8 @@ struct RegistrationChain: Sequence {
   /// their delegates can be running, and no lock is held.
   consuming func reclaimAndRelease() {
     let process = Fork.generation
-    // Those without a release function first: the release function of another may end a lifetime,
-    // and would wait for them.
+    // Registrations without a release function first: another's release function may end a
+    // lifetime, and would wait for them.
     if !isEmpty && !hasOne { extract { !$0.hasRelease }.reclaimEach(in: process) }
     reclaimEach(in: process)
   }

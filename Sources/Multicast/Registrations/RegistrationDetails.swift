@@ -16,29 +16,29 @@ struct RegistrationDetails: ~Copyable {
   var lock: Lock?
   var unlock: Unlock?
   var multicast = Handle.none
-  /// The slot of the queue in which its calls wait, if they do.
+  /// The slot of its queue, if it has one.
   var queue: UnsafeMutableRawPointer?
   /// The position of its newest call in that queue. The queue's.
   var lastCall: UInt64 = 0
-  /// Those of the options, and `labelled`.
+  /// The flags of the options, and `labelled`.
   private let ownFlags: UInt16
-  /// How queued calls are made. `watched` may be added at any time.
+  /// How queued calls are executed. `watched` may be added at any time.
   private let handling: Atomic<UInt16>
   var priority: Int32
-  /// While an add allocates them: the address of the next, or 0. Then, in a multicast that replays:
-  /// the first invocation that calls the delegate as it happens; the highest number as long as
-  /// earlier ones are replayed.
+  /// While an add allocates details: the address of the next, or 0. Then, in a multicast that
+  /// replays: the first invocation that calls the delegate as it happens; the highest number as
+  /// long as earlier invocations are replayed.
   let replayed: Atomic<UInt>
 
   static let isReplaying = UInt.max
 
-  /// Whether earlier invocations are replayed, or were when it was removed.
+  /// Whether earlier invocations are replayed, or were at the removal.
   var isReplayed: Bool { replayed.load(ordering: .relaxed) == Self.isReplaying }
 
   var flags: UInt32 { UInt32(ownFlags) }
 
-  /// Whether a queued call is not made as it is. The delegate is called once, its context is
-  /// locked, or it is watched.
+  /// Whether a queued call needs the slow path. The delegate is called once, its context is locked,
+  /// or it is watched.
   var isProtected: Bool { handling.load(ordering: .relaxed) != 0 }
 
   var isWatched: Bool { handling.load(ordering: .relaxed) & Self.watched != 0 }
@@ -46,7 +46,7 @@ struct RegistrationDetails: ~Copyable {
   private static let protected: UInt16 = 1
   private static let watched: UInt16 = 2
 
-  /// From here on each call that is queued is watched. Relaxed: the call is queued afterwards.
+  /// Each call that is queued later is watched. Relaxed: the call is queued afterwards.
   func setWatched() { handling.bitwiseOr(Self.watched, ordering: .relaxed) }
 
   // MARK: - Memory
@@ -111,7 +111,7 @@ struct RegistrationDetails: ~Copyable {
 
   /// Runs the release function, if any, and frees the details. No lock is held.
   ///
-  /// Nothing comes before the release function that could take time: another thread may fork, and
+  /// No step that could take time comes before the release function: another thread may fork, and
   /// its child does not run a release function that was about to begin here.
   static func release(_ details: UnsafeMutablePointer<RegistrationDetails>) {
     let (release, context) = (details.pointee.release, details.pointee.context)
@@ -124,7 +124,8 @@ struct RegistrationDetails: ~Copyable {
   }
 }
 
-/// The rest of a reclaimed registration: the release function that is due, and the details.
+/// The pending cleanup of a reclaimed registration: the release function that is due, and the
+/// details.
 struct Reclaimed {
   var details: UnsafeMutablePointer<RegistrationDetails>? = nil
   /// Of a registration that has no details.

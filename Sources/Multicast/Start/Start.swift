@@ -3,8 +3,8 @@ import Synchronization
 
 /// The start of the library: its first use.
 enum Start {
-  /// Changed under the slab lock. Release and acquire: a thread that does not take that lock finds
-  /// what the start has made.
+  /// Changed under the slab lock. Release and acquire: a thread without that lock sees the results
+  /// of the start.
   private static let isDone = Atomic<Bool>(false)
 
   /// Replaces libc's allocator, before anything is allocated.
@@ -25,7 +25,8 @@ enum Start {
 
   @inline(never)
   private static func begin() -> Bool {
-    // Under no lock: while it waits for libc's lock, a thread that forks may wait for ours.
+    // Under no lock: while this thread waits for libc's lock, a thread that forks may wait for
+    // ours.
     guard shims_watch_fork() else { return false }
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }

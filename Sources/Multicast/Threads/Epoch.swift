@@ -4,9 +4,9 @@ import Synchronization
 ///
 /// There is one counter for the process. An invocation stores the current epoch in its frame before
 /// it publishes the frame. A writer that replaces a list advances the epoch afterwards, and retires
-/// the old list with the new epoch. An invocation whose epoch is not older than that cannot read
-/// the retired list. One counter serves all multicasts, so that the epochs that a thread stores in
-/// its frames never decrease.
+/// the old list with the new epoch. An invocation whose epoch is not older than the retired epoch
+/// cannot read the retired list. One counter serves all multicasts, so that the epochs that a
+/// thread stores in its frames never decrease.
 struct Epoch: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt64
 
@@ -26,27 +26,27 @@ struct Epoch: RawRepresentable, AtomicRepresentable {
   private static let fenced = Atomic<UInt64>(0)
   private static let hasFenceFailed = Atomic<Bool>(false)
 
-  /// Acquire: a thread that reads an epoch sees what the writer changed before advancing to it.
+  /// Acquire: a thread that reads an epoch sees the writer's changes from before that epoch.
   static var current: Epoch {
     Epoch(rawValue: counter.load(ordering: .acquiring))  // order: epoch
   }
 
-  /// Acquire and release: what this thread changed before is seen with the new epoch.
+  /// Acquire and release: a reader of the new epoch sees this thread's earlier changes.
   static func advance() -> Epoch {
     // order: epoch
     //~ epoch_not_advanced epoch_too_high
     Epoch(rawValue: counter.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue)
   }
 
-  /// Makes a heavy fence for everything that was changed before the current epoch began, by any
-  /// thread. An invocation that is not found in the frames afterwards sees those changes.
+  /// Makes a heavy fence for all changes before the current epoch, by any thread. An invocation
+  /// that is not found in the frames afterwards sees these changes.
   ///
   /// - Returns: false if the kernel refuses. Nothing may be reclaimed then.
   static func fence() -> Bool {
     let current = self.current
     guard Fence.heavy() else {  //~ no_heavy_fence fence_under_lock
       hasFenceFailed.store(true, ordering: .releasing)  // order: failed
-      Waits.wake()  // some wait for what will never be
+      Waits.wake()  // some wait for an event that will never come
       return false
     }
     // Release: pairs with `isFenced`. Its caller looks at the frames after the fence.

@@ -3,9 +3,9 @@ import Synchronization
 
 /// The asymmetric fence: a light half for invocations, a heavy half for writers.
 ///
-/// An invocation publishes what it does by stores, makes the light fence, and then reads what
-/// writers changed. A writer makes its change, makes the heavy fence, and then reads what
-/// invocations published. At least one of the two sees the other.
+/// An invocation publishes its frame by stores, makes the light fence, and then reads the data of
+/// writers. A writer makes its change, makes the heavy fence, and then reads the frames. At least
+/// one of the two sees the other.
 ///
 /// If the kernel has the expedited membarrier, the light fence orders for the compiler only, and
 /// the heavy fence makes every running thread of the process execute a fence instruction. Without
@@ -33,7 +33,7 @@ enum Fence {
 
   /// The fence that a thread needs after a change, before it reads the frames of invocations.
   enum Need: UInt8 {
-    /// There is nothing to see but what the thread itself has published.
+    /// None: only this thread's own frames matter.
     case none
     case full
     case heavy
@@ -44,7 +44,8 @@ enum Fence {
   /// For both sides, where no heavy fence is made.
   static func full() { shims_full_fence() }
 
-  /// - Returns: false if the kernel refuses what it had granted. Nothing may be reclaimed then.
+  /// - Returns: false if the kernel refuses the barrier that it had granted. Nothing may be
+  ///   reclaimed then.
   static func heavy() -> Bool {
     Lock.checkNoneIsHeld()
     guard isAsymmetric else {

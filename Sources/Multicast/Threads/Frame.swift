@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A hazard frame: what a thread publishes about one invocation, queue run or look-up of a name.
+/// A hazard frame: published by a thread for one invocation, queue run or look-up of a name.
 ///
 /// The owner writes it without atomic read-modify-writes. Writers read it after a heavy fence.
 struct Frame {
@@ -10,11 +10,11 @@ struct Frame {
     /// The epoch from before the frame was published. This invocation may read a list that was
     /// retired at a later epoch.
     let epoch: Atomic<Epoch>
-    /// The hazard: the token of the registration whose delegate is being called, or none. What a
-    /// hazard protects is not reclaimed. While a queue's wake function runs, it is the handle of
-    /// the queue; while a function of a watch runs, that of the watch.
+    /// The hazard: the token of the registration whose delegate is being called, or none. An object
+    /// that a hazard names is not reclaimed. While a queue's wake function runs, the hazard is the
+    /// handle of the queue; while a function of a watch runs, the handle of the watch.
     let hazard: Atomic<Token>
-    /// The address of the invocation list that is being read; 0 until that is known.
+    /// The address of the invocation list that is being read; 0 until the list is known.
     let list: Atomic<UInt>
     /// The address of the payload or receipt that this invocation or run retains, or 0.
     let payload: Atomic<UInt>
@@ -55,17 +55,17 @@ struct Frame {
     fields.pointee.target.store(target, ordering: .releasing)  // order: frame
   }
 
-  /// Release: a writer that does not see the frame any more may reclaim what it led to.
+  /// Release: a writer that does not see the frame any more may reclaim the list.
   func withdraw() {
     fields.pointee.target.store(.none, ordering: .releasing)  // order: withdrawal
   }
 
-  /// Protects a registration. The caller makes the light fence, and then looks whether it is dead.
+  /// Protects a registration. The caller makes the light fence, and then looks at the mark.
   func setHazard(_ token: Token) {
     fields.pointee.hazard.store(token, ordering: .releasing)  // order: removal
   }
 
-  /// Release: what the delegate did happened before a remover sees that the hazard is gone.
+  /// Release: the delegate's effects happen before a remover sees that the hazard is gone.
   func clearHazard() {
     // order: call_ends
     fields.pointee.hazard.store(.none, ordering: .releasing)  //~ hazard_cleared_relaxed
@@ -75,8 +75,8 @@ struct Frame {
 
   /// The target, and the registration that the frame protects. Nil if it is not in use.
   var published: (target: Target, hazard: Token)? {
-    // Acquire, both: pair with the releases of `withdraw` and `clearHazard`, so that what the
-    // delegate did happened before what the reader does next.
+    // Acquire, both: pair with the releases of `withdraw` and `clearHazard`, so that the delegate's
+    // effects happen before the reader's next steps.
     let target = fields.pointee.target.load(ordering: .acquiring)  // order: frame
     if target.isNone { return nil }
     return (target, fields.pointee.hazard.load(ordering: .acquiring))  // order: call_ends
@@ -84,10 +84,9 @@ struct Frame {
 
   /// Whether this is an invocation that may be reading a retired list.
   ///
-  /// It does not if it began after the list was retired, or if it has published that it reads
-  /// another list. While this function reads the frame, a later invocation may reuse it. That
-  /// invocation began after the heavy fence, so it cannot find the retired list, and the result
-  /// does not matter.
+  /// No, if the invocation began after the list was retired, or has published another list. While
+  /// this function reads the frame, a later invocation may reuse the frame. The later invocation
+  /// began after the heavy fence and cannot find the retired list, so the result does not matter.
   func mayRead(_ list: UInt, of target: Target, retiredAt epoch: Epoch) -> Bool {
     guard let (published, _) = published, published == target else { return false }
     guard fields.pointee.epoch.load(ordering: .relaxed) < epoch else { return false }

@@ -13,7 +13,7 @@ struct RunningCalls {
   private var isComplete = true
 
   /// Reads the frames of all threads. A call that is not found began after the caller's heavy
-  /// fence, and so after everything that the caller changed before that fence.
+  /// fence, and so after the caller's changes before the fence.
   static func read<Result>(_ body: (RunningCalls) -> Result) -> Result {
     withUnsafeTemporaryAllocation(of: Token.self, capacity: stackCapacity) { tokens in
       var calls = RunningCalls(tokens.baseAddress.unsafelyUnwrapped, stackCapacity)
@@ -68,9 +68,9 @@ struct RunningCalls {
     if 2 * count <= capacity { tokens[place] = token } else { isComplete = false }
   }
 
-  /// The place of a token, or the one where it would be.
+  /// The place of a token, or the empty place for it.
   private func place(of token: Token) -> Int {
-    // Not the index as it is: registrations of different stripes are whole slabs apart.
+    // Hashed, because registrations of different stripes are whole slabs apart.
     let hash = token.rawValue &* 0x9E37_79B9_7F4A_7C15 >> 32
     var place = Int(truncatingIfNeeded: hash) & (capacity &- 1)
     while !tokens[place].isNone && tokens[place] != token { place = (place &+ 1) & (capacity &- 1) }

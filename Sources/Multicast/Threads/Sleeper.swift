@@ -1,12 +1,11 @@
 import MulticastShims
 import Synchronization
 
-/// A thread that sleeps in the wait graph. It is on that thread's stack, and in a list of those
-/// that sleep for the same, or for something else with the same hash. All of this is guarded by
-/// the waits' lock.
+/// A thread that sleeps in the wait graph. The struct is on that thread's stack, and in a list of
+/// the sleepers whose keys have the same hash. Guarded by the waits' lock.
 ///
-/// The end of a wait wakes the threads that sleep with its key. A change of who can end waits wakes
-/// all threads: see `Waits.wake`.
+/// The end of a wait wakes the threads that sleep with its key. A change of the threads that can
+/// end waits wakes all threads: see `Waits.wake`.
 struct Sleeper: ~Copyable {
   /// The key of a wait: an address, or a handle.
   typealias Key = UInt64
@@ -15,11 +14,11 @@ struct Sleeper: ~Copyable {
   let key: Key
   /// The record of the thread, if it has one.
   private let thread: UnsafeMutablePointer<ThreadRecord.Storage>?
-  /// Of a thread without a record: the number by which the system knows it, and since when it
-  /// sleeps. For people.
+  /// Of a thread without a record: the system's number of the thread, and the begin of its sleep.
+  /// For people.
   let systemNumber: UInt32
   let since: UInt64
-  /// 0 while it sleeps. What follows is in its list as long as this is 0.
+  /// 0 while the thread sleeps. As long as this is 0, the links below are in use.
   let isWoken = Atomic<UInt32>(0)
   private var next: UnsafeMutablePointer<Sleeper>?
   private var previous: UnsafeMutablePointer<Sleeper>?
@@ -46,7 +45,7 @@ struct Sleeper: ~Copyable {
     list.pointee.first?.assumingMemoryBound(to: Sleeper.self)
   }
 
-  /// The first thread that sleeps with a key, from one of its list.
+  /// The first thread with a key, from a thread of its list on.
   static func find(
     _ key: Key, from first: UnsafeMutablePointer<Sleeper>?
   ) -> UnsafeMutablePointer<Sleeper>? {
@@ -55,7 +54,7 @@ struct Sleeper: ~Copyable {
     return sleeper
   }
 
-  /// Puts a thread behind the others; or before them, if it was woken in vain.
+  /// Puts a thread behind the others; or before the others, if it was woken in vain.
   static func link(_ sleeper: UnsafeMutablePointer<Sleeper>, isAgain: Bool) {
     let list = list(of: sleeper.pointee.key)
     if isAgain {
@@ -77,12 +76,12 @@ struct Sleeper: ~Copyable {
     }
   }
 
-  /// Notes that what a thread sleeps for is so by now, or may be.
+  /// Notes that a thread's wait has ended, or may have ended.
   static func noteWoken(_ sleeper: UnsafeMutablePointer<Sleeper>) {
     sleeper.pointee.thread?.pointee.isWoken = true
   }
 
-  /// Takes a thread out of its list. From here on it does not sleep.
+  /// Takes a thread out of its list, which ends its sleep.
   ///
   /// - Returns: the next one of the list.
   @discardableResult

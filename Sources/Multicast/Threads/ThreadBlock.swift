@@ -3,18 +3,18 @@ import Synchronization
 
 /// Places for thread records, and a bit for each record that a thread owns.
 ///
-/// Blocks and records are never freed. A reader leaves out blocks without owners, and looks at
-/// the bits of the others, 64 at a time. So threads that have ended cost it next to nothing.
-/// Records after the first 64 are in mapped memory, 64 at a time: a thread that does not nest uses
-/// one or two pages of it. When none of the 64 has an owner, the pages can be given to the system:
-/// see `discardIdle`.
+/// Blocks and records are never freed. A reader leaves out blocks without owners, and looks at the
+/// bits of the others, 64 at a time. So threads that have ended cost next to nothing. Records after
+/// the first 64 are in mapped memory, 64 at a time: a thread that does not nest uses one or two
+/// pages of it. When none of the 64 has an owner, the pages can be given to the system: see
+/// `discardIdle`.
 struct ThreadBlock {
   struct Storage: ~Copyable {
     /// The number of the first record.
     var firstNumber: UInt32
     /// How many records threads own, or a few more for a moment.
     let ownerCount: Atomic<UInt32>
-    /// How many times 64 places there are.
+    /// The number of groups of 64 places.
     var groupCount: Int
     let next: Atomic<UnsafeMutablePointer<Storage>?>
   }
@@ -22,13 +22,12 @@ struct ThreadBlock {
   /// 64 places.
   typealias Bits = Atomic<UInt64>
 
-  // The bits of all groups are on one cache line each: those of the owned records, and those of the
-  // records that exist.
+  // Two cache lines of bits, for all groups: one for owned records, one for existing records.
   private static let ownedOffset = 64
   private static let existingOffset = 128
   private static let recordsOffset = 192
   private static let alignment = 64
-  /// Those of the first block, and of the others.
+  /// Of the first block, and of the others.
   private static let (fewGroups, manyGroups) = (1, 8)
 
   let storage: UnsafeMutablePointer<Storage>
@@ -61,14 +60,14 @@ struct ThreadBlock {
 
   var groupCount: Int { storage.pointee.groupCount }
 
-  /// The number after that of the last record.
+  /// The number after the last record's.
   var endNumber: UInt32 { storage.pointee.firstNumber &+ UInt32(groupCount * 64) }
 
   private func bits(_ offset: Int, _ group: Int) -> UnsafeMutablePointer<Bits> {
     (UnsafeMutableRawPointer(storage) + offset).assumingMemoryBound(to: Bits.self) + group
   }
 
-  /// The places. One that is filled does not change any more.
+  /// The places. A filled place does not change any more.
   private var records: UnsafeMutablePointer<UnsafeMutablePointer<ThreadRecord.Storage>?> {
     (UnsafeMutableRawPointer(storage) + Self.recordsOffset)
       .assumingMemoryBound(to: UnsafeMutablePointer<ThreadRecord.Storage>?.self)
@@ -85,8 +84,8 @@ struct ThreadBlock {
     bits(Self.ownedOffset, group).pointee.load(ordering: .acquiring)  // order: record
   }
 
-  /// Whether any thread owns a record of the block. Acquire: pairs with `giveBack`, so that what
-  /// the calls of a thread did happened before the reader finds that it has ended.
+  /// Whether any thread owns a record of the block. Acquire: pairs with `giveBack`, so that the
+  /// effects of a thread's calls happen before the reader finds that the thread has ended.
   var hasOwners: Bool {
     storage.pointee.ownerCount.load(ordering: .acquiring) != 0  // order: record
   }
@@ -101,7 +100,7 @@ struct ThreadBlock {
   /// Gives a record that no thread owns to the calling thread.
   ///
   /// The bit is set before the owner publishes a frame. So a reader that does not see the bit after
-  /// its heavy fence misses frames of invocations only that begin later.
+  /// its heavy fence misses only frames of later invocations.
   func takeIdle() -> ThreadRecord? {
     var group = 0
     while group < groupCount {
@@ -125,11 +124,11 @@ struct ThreadBlock {
     return nil
   }
 
-  /// Gives the pages of records to the system where none of the 64 has an owner. They read as zeros
-  /// then: as records without an owner, all of whose frames are not in use. The slab lock is held.
+  /// Gives the pages of 64 records to the system if none of these has an owner. Then the pages read
+  /// as zeros: as records without an owner and without a frame in use. The slab lock is held.
   ///
-  /// The calling thread owns all of them meanwhile. So no thread takes one, and a reader that finds
-  /// them finds no frame in use, whether it reads zeros or not.
+  /// The calling thread owns all 64 records meanwhile. So no thread takes one, and a reader finds
+  /// no frame in use, in zeros or not.
   ///
   /// - Returns: how many bytes.
   func discardIdle() -> Int {
@@ -137,7 +136,8 @@ struct ThreadBlock {
     while group < groupCount && isMapped {
       let all = existing(group)
       let owned = bits(Self.ownedOffset, group)
-      // Acquire: pairs with the release in `giveBack`; and `giveBack` with that in `takeIdle`.
+      // Acquire: pairs with the release in `giveBack`; and `giveBack` with the release in
+      // `takeIdle`.
       if all != 0,
         // order: next_owner
         owned.pointee.compareExchange(expected: 0, desired: all, ordering: .acquiring).exchanged

@@ -1,7 +1,8 @@
 import MulticastShims
 import Synchronization
 
-/// The number of a thread among all that ever had a record, and that of its record; 0 is none.
+/// The number of a thread among all that ever had a record, and the number of its record; 0 is
+/// none.
 struct ThreadIdentity: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt64
 
@@ -38,27 +39,27 @@ struct ThreadRecord {
     var last: UnsafeMutablePointer<Frame.Fields>
     /// The block of the record. Set before the record is published.
     var block: UnsafeMutablePointer<ThreadBlock.Storage>?
-    /// That of the owner.
+    /// The owner's identity.
     let identity: Atomic<ThreadIdentity>
-    /// The number by which the system knows the owner. Relaxed: for people.
+    /// The system's number of the owner. Relaxed: for people.
     let systemNumber: Atomic<UInt32>
     /// Guarded by the waits' lock: how far the search for a cycle of waits has come here.
     var search: Waits.Search
-    /// Guarded by the waits' lock: whether the owner was woken with what it sleeps for, and has not
-    /// run again yet; and whether a search has passed it over because of that.
+    /// Guarded by the waits' lock: whether the owner was woken with its key, and has not run again
+    /// yet; and whether a search has passed the owner over because of that.
     var isWoken: Bool
     var isPassedOver: Bool
-    /// Guarded by the waits' lock: what the owner sleeps for.
+    /// Guarded by the waits' lock: the owner's wait.
     var wait: Wait
-    /// Guarded by the waits' lock: since when.
+    /// Guarded by the waits' lock: the begin of the wait.
     var waitsSince: UInt64
-    /// For the multicasts that the owner creates next. For the owner only.
+    /// Slots for the owner's next multicasts. For the owner only.
     var vacant: VacantSlots
     /// Invocations that the owner has deferred, by multicast: see `Deferrals`. Changed by the
     /// owner, under the waits' lock.
     var deferrals: UnsafeMutableRawPointer?
-    /// The adds that the owner is in and that replay, the innermost first: see `Replay`. Changed by
-    /// the owner, under the waits' lock.
+    /// The owner's adds that replay, the innermost first: see `Replay`. Changed by the owner, under
+    /// the waits' lock.
     var replays: UnsafeMutableRawPointer?
   }
 
@@ -77,7 +78,7 @@ struct ThreadRecord {
 
   init(_ storage: UnsafeMutablePointer<Storage>) { self.storage = storage }
 
-  /// That of the calling thread, or nil if it has never used the library.
+  /// The calling thread's record, or nil if the thread has never used the library.
   static var current: ThreadRecord? {
     guard let record = shims_get_thread_record() else { return nil }
     return ThreadRecord(record.assumingMemoryBound(to: Storage.self))
@@ -96,7 +97,7 @@ struct ThreadRecord {
     return ThreadRecord(block.bindMemory(to: Storage.self, capacity: 1))
   }
 
-  /// Initializes one of zeros, which has no owner yet that another thread knows.
+  /// Initializes a record of zeros. No other thread knows its owner yet.
   func reset() {
     storage.pointee.top = frame(0).fields
     storage.pointee.last = frame(Self.frameLimit).fields
@@ -126,8 +127,8 @@ struct ThreadRecord {
   /// The first frame that is not in use.
   var top: Frame { Frame(storage.pointee.top) }
 
-  /// Of another thread this may be out of date at any moment. Release and acquire: a record that
-  /// has an identity is initialized.
+  /// The identity of another thread may be out of date at any moment. Release and acquire: a record
+  /// that has an identity is initialized.
   var identity: ThreadIdentity {
     get { storage.pointee.identity.load(ordering: .acquiring) }  // order: record
     // order: record
@@ -199,8 +200,8 @@ struct ThreadRecord {
   /// The frames in use, from the outermost.
   ///
   /// Frames are read up to the first that is not in use. If a call has not returned, its frame is
-  /// in use, and so are all frames below it. A frame that is missed belongs to an invocation that
-  /// began after the reader's heavy fence, and sees what the reader changed before it.
+  /// in use, and so are all frames below. A missed frame belongs to an invocation that began after
+  /// the reader's heavy fence, and that sees the reader's changes before the fence.
   func firstFrame(where matches: (Frame, _ target: Target, _ hazard: Token) -> Bool) -> Frame? {
     var depth: UInt32 = 0
     while depth < Self.frameCount {

@@ -18,8 +18,8 @@ enum ThreadRegistry {
   /// - Returns: nil if out of memory.
   static func enter() -> ThreadRecord? {
     guard let record = takeIdle() ?? add() else { return nil }
-    // A thread that is ending is not watched reliably. That matters only if it ends once more,
-    // inside a call, because it is cancelled.
+    // An ending thread is not watched reliably. That matters only if a cancellation ends the thread
+    // once more, inside a call.
     guard shims_watch_exit(record.storage) || shims_is_thread_ending() else {
       record.giveBack()
       return nil
@@ -38,8 +38,8 @@ enum ThreadRegistry {
     return enter().map { ($0, true) }
   }
 
-  /// Called at the end of what a thread may have entered for. Only what has entered leaves: inside
-  /// it, a function of the caller's may use the library.
+  /// Called at the end of an operation that may have entered. Only the operation that has entered
+  /// leaves: a function of the caller's may use the library inside the operation.
   ///
   /// - Returns: whether it has left.
   @discardableResult
@@ -75,14 +75,14 @@ enum ThreadRegistry {
     }
   }
 
-  /// Every record that a thread owns. One that is given to a thread later belongs to an invocation
+  /// Every record that a thread owns. A record that a thread gets later belongs to an invocation
   /// that begins after the reader's heavy fence.
   static var all: Records { Records(block: firstBlock) }
 
   struct Records: Sequence, IteratorProtocol {
     private var block: ThreadBlock?
     private var group = 0
-    /// Those of the group that are left.
+    /// The remaining records of the group.
     private var owned: UInt64 = 0
 
     fileprivate init(block: ThreadBlock?) {

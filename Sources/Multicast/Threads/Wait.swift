@@ -6,7 +6,7 @@ enum Wait {
   case nothing
   /// A wait for running calls of a registration to return.
   case calls(Token)
-  /// The same for the first of several registrations.
+  /// The same, for the first of several registrations.
   case callsOfSeveral(Token)
   /// A wait for one thread. The pointer leads to its identity; none: it is not known.
   case thread(UnsafeMutablePointer<Atomic<ThreadIdentity>>)
@@ -21,23 +21,23 @@ enum Wait {
   struct QueuedCalls {
     /// A thread that runs one of them has the receipt in a frame.
     let receipt: UInt
-    /// The references to the receipt, in the lower half. One of them is that of the waiting thread.
+    /// The references to the receipt, in the lower half. One of them is the waiting thread's.
     let references: UnsafeMutablePointer<Atomic<UInt64>>
     /// The queue's slot, and the queue's handle: the slot may have another occupant.
     let slot: UnsafeMutablePointer<SlotHeader>
     let queue: Handle
-    /// The thread that is expected to run those that wait in the queue.
+    /// The thread that is expected to run the calls in the queue.
     let consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>
 
     /// Whether the wait is over. The thread may not have run again yet.
     ///
-    /// Acquire: what the calls did happened before.
+    /// Acquire: the effects of the calls happen before.
     var areOver: Bool {
       // order: calls_over
       UInt32(truncatingIfNeeded: references.pointee.load(ordering: .acquiring)) <= 1
     }
 
-    /// Whether the queue exists. After it was destroyed, all that is left are running calls.
+    /// Whether the queue exists. After its destroy, only running calls are left.
     var hasQueue: Bool { slot.pointee.id.load(ordering: .acquiring) == queue }  // order: occupant
   }
 
@@ -46,7 +46,7 @@ enum Wait {
     return false
   }
 
-  /// Whether it ends when a queue is run.
+  /// Whether the run of a queue ends this wait.
   var isForQueue: Bool {
     switch self {
     case .room, .run: true
@@ -67,7 +67,7 @@ enum Wait {
     }
   }
 
-  /// The key that wakes it, if it is not a wait for one thread.
+  /// The key that ends this wait, unless it is a wait for one thread.
   var key: Sleeper.Key {
     switch self {
     case .nothing, .releases: 0
@@ -94,7 +94,7 @@ enum Wait {
     case .calls(let token), .callsOfSeveral(let token): return record.isCalling(token)
     case .thread(let identity), .room(let identity): return Self.isThat(identity, of: record)
     case .run(let calls):
-      // The handle after the consumer: that may be of the slot's next occupant.
+      // The handle after the consumer, which may be the one of the slot's next occupant.
       if Self.isThat(calls.consumer, of: record) && calls.hasQueue { return true }
       return record.retains(calls.receipt)
     }
@@ -103,14 +103,14 @@ enum Wait {
   @inline(never) private static func isThat(
     _ identity: UnsafeMutablePointer<Atomic<ThreadIdentity>>, of record: ThreadRecord
   ) -> Bool {
-    // Relaxed: the thread that will do it may be another by then.
+    // Relaxed: another thread may be the consumer by then.
     let identity = identity.pointee.load(ordering: .relaxed)
     return !identity.isNone && identity == record.identity
   }
 
-  /// Whether it is a wait for a queue, and no thread is known that is going to run it. A wait for
-  /// one thread is different: a thread without a record is outside all calls, and begins or ends
-  /// whatever other threads do.
+  /// Whether this is a wait for a queue without a known consumer. A wait for one thread is
+  /// different: a thread without a record is outside all calls, and begins or ends whatever other
+  /// threads do.
   @inline(never) var isForUnknownThread: Bool {
     if case .run(let calls) = self, !calls.hasQueue { return false }
     if case .room = self { return soleThread == nil }

@@ -6,21 +6,22 @@ extension Waits {
   /// Whether the threads that can end this wait wait for this thread, directly or through others.
   ///
   /// This is a breadth-first search over the sleeping threads. It begins with the threads that can
-  /// end `first`, and follows what each of them sleeps for. If it reaches this thread, the wait
+  /// end `first`, and follows the wait of each of them. If the search reaches this thread, the wait
   /// would close a cycle.
   ///
   /// The search may reach a wait for a queue whose consumer is not known. Then any thread may be
-  /// the consumer, this one too, so it counts as a cycle. There is one exception: `first` is itself
-  /// a wait for a queue. This thread is then not expected to run the other queue: no thread has,
-  /// and this one goes to sleep. Each sleeping thread may be the consumer, so the search continues
-  /// with all of them.
+  /// the consumer, this thread too, so the wait counts as a cycle. There is one exception: `first`
+  /// is itself a wait for a queue. This thread is then not expected to run the other queue: no
+  /// thread has run that queue, and this thread goes to sleep. Each sleeping thread may be the
+  /// consumer, so the search continues with all of them.
   ///
   /// A thread that goes to sleep later makes the same search, and finds this wait published. A
-  /// thread outside all calls delays no other thread, unless one waits for it to run a queue.
+  /// thread outside all calls delays no other thread, except a thread that waits for the run of a
+  /// queue.
   static func closesCycle(_ first: Wait) -> Bool {
     let thread = ThreadRecord.current
     let isInside = thread?.isInside ?? false
-    // A thread outside all calls may be the one that is expected to run a queue.
+    // A thread outside all calls may be the consumer of a queue.
     let isForQueue = first.isForQueue && thread != nil
     guard isInside || isForQueue || threadSleeperCount > 0 else { return false }
     if let closes = closesChain(first, thread) { return closes }
@@ -42,9 +43,9 @@ extension Waits {
     return false
   }
 
-  /// Marks the threads that a wait needs: all that sleep, if it is for a thread that is not known.
+  /// Marks the threads that a wait needs: all sleeping threads, if the needed thread is not known.
   ///
-  /// - Parameter hasReachedSleepers: Whether they were marked before.
+  /// - Parameter hasReachedSleepers: Whether all sleeping threads were marked before.
   /// - Returns: whether this thread is one of them.
   @inline(never) private static func reachAll(
     _ wait: Wait, _ hasReachedSleepers: inout Bool, _ thread: ThreadRecord?
@@ -58,7 +59,8 @@ extension Waits {
     return thread.map { $0.search == .reached } ?? false
   }
 
-  /// The same, as long as each wait is for one thread. It does not look at all threads then.
+  /// The same, as long as each wait is for one thread. Then the search does not look at all
+  /// threads.
   ///
   /// - Returns: nil if it is not known.
   private static func closesChain(_ first: Wait, _ thread: ThreadRecord?) -> Bool? {
@@ -97,9 +99,9 @@ extension Waits {
 }
 
 extension ThreadRecord {
-  /// The wait of the thread, for a search; nothing if that is so by now, and the thread only
-  /// has to run again. If it was woken in vain, it searches itself then, since this search passes
-  /// it over.
+  /// The wait of the thread, for a search; nothing if the thread was woken with its key and only
+  /// has to run again. If the thread was woken in vain, it searches itself, since this search
+  /// passes it over.
   @inline(never) var currentWait: Wait {
     if storage.pointee.isWoken {  //~ woken_is_followed
       storage.pointee.isPassedOver = true  //~ not_searched_after_passed_over

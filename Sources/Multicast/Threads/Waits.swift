@@ -1,12 +1,11 @@
 import MulticastShims
 import Synchronization
 
-/// The wait graph: which thread sleeps for what, and whether one more wait would close a cycle.
+/// The wait graph: the wait of each sleeping thread, and the search for cycles.
 ///
-/// A thread that sleeps has published what it sleeps for, and cannot change what it is calling. All
-/// of this is guarded by the waits' lock. The lock also orders a change with the wake-up that
-/// reports it: a thread looks, and goes to sleep, under one hold of the lock, so no wake-up is
-/// lost.
+/// A sleeping thread has published its wait, and cannot change its calls. The waits' lock guards
+/// the graph. The lock also orders a change with its wake-up: a thread looks, and goes to sleep,
+/// under one hold of the lock, so no wake-up is lost.
 enum Waits {
   /// Sleeping threads without a record: they are outside all calls.
   nonisolated(unsafe) private(set) static var firstStranger: UnsafeMutablePointer<Sleeper>? = nil
@@ -14,12 +13,12 @@ enum Waits {
   /// The key of waits for calls of one of several registrations.
   static let anyCall: Sleeper.Key = 1
 
-  /// Rises whenever it may have changed who can end waits. Each thread that sleeps then searches
-  /// for a cycle once more.
+  /// Rises whenever the threads that can end waits may have changed. Each sleeping thread then
+  /// searches for a cycle once more.
   nonisolated(unsafe) private static var generation: UInt64 = 0
 
   nonisolated(unsafe) private(set) static var sleeperCount = 0
-  /// How many of them sleep for one thread, whether that thread is in a call or not.
+  /// The number of these that sleep for one thread, in a call or not.
   nonisolated(unsafe) private(set) static var threadSleeperCount = 0
 
   // MARK: - Sleeping
@@ -33,8 +32,8 @@ enum Waits {
 
   /// Waits for a condition that another thread brings about.
   ///
-  /// - Returns: `ok`; `pending`, if that thread waits for this one, directly or through others; or
-  ///   `timeout`.
+  /// - Returns: `ok`; `pending`, if the other thread waits for this thread, directly or through
+  ///   others; or `timeout`.
   @inline(never) static func sleep(
     for wait: Wait, _ timeout: Timeout = .unlimited, until isTrue: () -> Bool
   ) -> Status {
@@ -49,19 +48,18 @@ enum Waits {
     return .ok
   }
 
-  /// Whether a thread has to search for a cycle before it sleeps. A wait that was published, and is
-  /// published again under the same hold of the lock, is searched by the threads that sleep later.
-  /// But not from when the thread is woken with its key until it runs again: a search meanwhile
-  /// passes it over, since what it has slept for may be so by now, and notes that. Otherwise a
-  /// thread that has ended the wait, and now waits for the call in which the woken one is, would
-  /// find a cycle.
+  /// Whether a thread has to search for a cycle before it sleeps. If a wait is published again
+  /// under the same hold of the lock, the threads that sleep later search it. But from the wake-up
+  /// of a thread with its key until the thread runs again, a search passes the thread over, since
+  /// its wait may have ended, and notes that. Otherwise a thread that has ended the wait, and now
+  /// waits for the call of the woken thread, would find a cycle.
   enum SearchNeeded { case begins, again, no }
 
   /// Waits for a condition that release functions bring about, on any threads. For a thread that is
   /// outside all calls and releases.
   ///
-  /// - Returns: `ok`; `pending`, if a thread may wait for this one nevertheless, to run a queue; or
-  ///   `timeout`.
+  /// - Returns: `ok`; `pending`, if a thread may wait for this thread nevertheless, to run a queue;
+  ///   or `timeout`.
   static func sleepForReleases(
     with key: Sleeper.Key, _ timeout: Timeout, until isTrue: () -> Bool
   ) -> Status {
@@ -75,7 +73,7 @@ enum Waits {
     return .ok
   }
 
-  /// Whether a thread waits for this one, or for a queue that only this one may be going to run.
+  /// Whether a thread waits for this thread, or for a queue that only this thread may run.
   private static func mayBeAwaited(_ thread: ThreadRecord?) -> Bool {
     ThreadRegistry.all.contains {
       let wait = $0.currentWait
@@ -85,8 +83,8 @@ enum Waits {
     }
   }
 
-  /// Makes all sleeping threads look again, and search for cycles again: after a change of who can
-  /// end waits.
+  /// Makes all sleeping threads look again, and search for cycles again, after a change of the
+  /// threads that can end waits.
   ///
   /// - Parameter change: Made under the lock, for a change that the lock has to guard.
   static func wake(_ change: () -> Void = {}) {
@@ -104,14 +102,14 @@ enum Waits {
     Lock.waits.unlock()
   }
 
-  /// Makes one thread look again that sleeps with a key, the one that has slept longest.
+  /// Makes the thread look again that has slept longest with a key.
   ///
   /// - Parameter none: Called under the lock if no other thread sleeps with the key.
   static func wakeOne(_ key: Sleeper.Key, _ none: () -> Void) {
     Lock.waits.lock()
     let sleeper = Sleeper.find(key, from: Sleeper.first(Sleeper.list(of: key)))
-    // Woken without the lock, which is the first thing that it needs. By then it may have gone on,
-    // and the word may be another's: threads that sleep with a word look at it.
+    // Woken without the lock, since the woken thread takes the lock first. By then that thread may
+    // have gone on, and the word may be another's: sleeping threads check their word.
     var word: UnsafeMutablePointer<UInt32>? = nil
     var next: UnsafeMutablePointer<Sleeper>? = nil
     if let sleeper {
@@ -128,8 +126,8 @@ enum Waits {
 
   /// Sleeps until woken, or until the timeout is over. The lock is released meanwhile.
   ///
-  /// - Parameter isAgain: Whether it was woken in vain: it sleeps before the others then.
-  /// - Returns: whether to search for a cycle before it sleeps again.
+  /// - Parameter isAgain: Whether the thread was woken in vain: then it sleeps before the others.
+  /// - Returns: whether to search for a cycle before the next sleep.
   @inline(never) static func sleep(
     for wait: Wait, _ key: Sleeper.Key, _ timeout: Timeout, isAgain: Bool = false
   ) -> SearchNeeded {
@@ -170,7 +168,7 @@ enum Waits {
 
   /// The wait of a thread without a record.
   ///
-  /// - Parameter place: How many others come first in the list.
+  /// - Parameter place: How many threads come before in the list.
   static func stranger(at place: Int) -> UnsafeMutablePointer<Sleeper>? {
     var (stranger, left) = (firstStranger, place)
     while left > 0 {
