@@ -1,5 +1,5 @@
 // USDT probes: places at which bpftrace, perf, SystemTap and gdb look into a running program. Each
-// is a `nop`, and a note in the file: where it is, and in which registers its arguments are.
+// is a `nop`, and a note in the file with its address and the registers of its arguments.
 //
 // Each probe is a function, which is called where a watch is set, or where a thread is about to
 // sleep. Without <sys/sdt.h> the functions do nothing.
@@ -19,8 +19,8 @@
 // The arguments are in registers already.
 #define STAP_SDT_ARG_CONSTRAINT r
 #include <sys/sdt.h>
-// Tools find the address of a probe relative to this symbol. Only notes use it, and to some linkers
-// that is no use. This is one: a relocation that changes nothing.
+// Tools find the address of a probe relative to this symbol. Only notes use the symbol, which some
+// linkers do not count as a use. This relocation is a use, and changes nothing.
 #define KEEP_BASE __asm__ __volatile__(".reloc ., BFD_RELOC_NONE, _.stapsdt.base")
 #else
 #define STAP_PROBE1(provider, name, a) (void)(a)

@@ -1,10 +1,10 @@
-// What a report needs of the system: where a function is, and a place to write to.
+// The system functions of reports: they locate a function, and write to a descriptor.
 //
 // Not dladdr(): it takes the loader's lock, which a thread holds while it runs the destructors of a
-// library that is closed. If such a destructor waits for a removal, and a report is to tell why,
-// dladdr() would wait, too. dl_iterate_phdr() takes another lock, which is held only while the list
-// of libraries changes, or while it is read. In the child of a fork a thread that does not exist
-// may hold it.
+// library that is closed. If such a destructor waits for a removal, a report that shows this wait
+// would wait in dladdr(), too. dl_iterate_phdr() takes another lock, which is held only while the
+// list of libraries changes, or while it is read. In the child of a fork a thread that does not
+// exist may hold it.
 
 #define _GNU_SOURCE
 #include <errno.h>

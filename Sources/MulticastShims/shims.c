@@ -24,7 +24,7 @@ void *shims_tallies[SHIMS_DIRECTORY_LENGTH];
 // ---- Fork ----
 
 // The thread that is forking, and how many of the handlers below have begun on it. The same in the
-// child: there pthread_self() is what it was.
+// child, where pthread_self() has not changed.
 static uintptr_t forking_thread;
 static unsigned fork_depth;
 
@@ -41,7 +41,7 @@ static void before_fork(void) {
   ++fork_depth;
 }
 
-// Whether it is the last handler of this fork.
+// Whether this is the last handler of this fork.
 static bool is_last_handler(void) {
   if (!is_forking_here() || --fork_depth > 0) return false;
   __atomic_store_n(&forking_thread, 0, __ATOMIC_RELAXED);

@@ -9,19 +9,19 @@ import Dispatch
 /// Broadcaster.shared.notify((any UpdateTitle).self) { $0.updateWithNewTitle(title: "Aria") }
 /// ```
 ///
-/// Observers are objects, and are held weakly: one that has ended is not called. Any thread may use
-/// it at any time.
+/// Observers are objects, and are held weakly: an observer that has ended is not called. Any thread
+/// may use a broadcaster at any time.
 public final class Broadcaster: Sendable {
-  /// The one of the process.
+  /// The broadcaster of the process.
   public static let shared = Broadcaster()
 
   /// For each type an `Observers` of it.
   private let observers = Locked<[ObjectIdentifier: any AnyObject & Sendable]>([:])
 
-  /// One that shares nothing with others.
+  /// A broadcaster that shares nothing with others.
   public init() {}
 
-  /// Registers an observer of a protocol. At one place it is registered once at most.
+  /// Registers an observer of a protocol, at one place once at most.
   ///
   /// - Parameters:
   ///   - observer: An object.
@@ -37,7 +37,7 @@ public final class Broadcaster: Sendable {
   /// Unregisters an observer of a protocol from all places, and waits until no other thread is in a
   /// call of it.
   ///
-  /// - Returns: False if it was not registered.
+  /// - Returns: False if the observer was not registered.
   @discardableResult
   public func unregister<P: Sendable>(_ observer: P, for type: P.Type) -> Bool {
     observers(of: type).groups.reduce(false) { $1.observers.removeEvery(observer) || $0 }
@@ -51,8 +51,8 @@ public final class Broadcaster: Sendable {
     observers(of: type).groups.reduce(0) { $0 + $1.observers.removeAll() }
   }
 
-  /// Notifies the observers of a protocol, each at its place. Those whose place is the thread that
-  /// notifies are called first.
+  /// Notifies the observers of a protocol, each at its place. Observers whose place is the thread
+  /// that notifies are called first.
   ///
   /// An observer that is unregistered before its call begins is not called.
   ///
@@ -64,7 +64,7 @@ public final class Broadcaster: Sendable {
   }
 
   /// Notifies all observers of a protocol on the main actor, whatever their places: for protocols
-  /// that belong to it. Such a protocol inherits from `Sendable`.
+  /// of the main actor. Such a protocol inherits from `Sendable`.
   ///
   /// - Parameters:
   ///   - type: The protocol.
@@ -111,9 +111,8 @@ private final class Observers<P: Sendable>: Sendable {
     }
   }
 
-  // The first is that of the notifier. Nothing that is called under the lock runs code of others:
-  // an add does not end an object, and `mayHaveDelegates` does not look for objects that have
-  // ended.
+  // The first group is for the notifier's thread. Calls under the lock run no code of others: an
+  // add does not end an object, and `mayHaveDelegates` does not look for objects that have ended.
   private let list = Locked<[Group]>([Group(place: .notifier)])
 
   var groups: [Group] { list.withLock { $0 } }
@@ -123,7 +122,7 @@ private final class Observers<P: Sendable>: Sendable {
       if let group = groups.first(where: { $0.place.isSame(as: place) }) {
         return group.observers.add(observer, isUnique: true)
       }
-      // Places that are not used any more go when another one comes.
+      // Unused places go when another place comes.
       groups = [groups[0]] + groups.dropFirst().filter(\.observers.mayHaveDelegates)
       groups.append(Group(place: place))
       return groups.last!.observers.add(observer, isUnique: true)

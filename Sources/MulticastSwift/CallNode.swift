@@ -1,7 +1,7 @@
 /// Delegates by position: pushed at the end, popped by object or by index, called all together.
 ///
-/// An object is in it once at most, and is not kept alive by it. The setter of a property that used
-/// to hold a single delegate can push instead:
+/// A node has an object once at most, and does not keep it alive. The setter of a property that
+/// used to hold a single delegate can push instead:
 ///
 /// ```swift
 /// var delegate: (any MessageManagerDelegate)? {
@@ -12,19 +12,19 @@
 public final class CallNode<Delegate> {
   private let delegates = MulticastDelegate<Delegate>()
 
-  /// An empty one.
+  /// An empty node.
   public init() {}
 
   /// How many delegates there are.
   public var count: Int { delegates.count }
 
-  /// Adds a delegate at the end. If it is there already, it moves to the end.
+  /// Adds a delegate at the end. A delegate that the node has already moves to the end.
   @discardableResult
   public func push(_ delegate: Delegate) -> Registration { delegates.add(delegate, isUnique: true) }
 
   /// Removes a delegate, and waits until no other thread is in a call of it.
   ///
-  /// - Returns: False if it is not there.
+  /// - Returns: False if the node does not have the delegate.
   @discardableResult
   public func pop(_ delegate: Delegate) -> Bool { delegates.removeEvery(delegate) }
 
@@ -38,7 +38,7 @@ public final class CallNode<Delegate> {
   /// Calls `body` with each delegate, in the order in which they were pushed.
   ///
   /// - Returns: How many were called.
-  /// - Throws: What `body` throws. Then no further delegate is called.
+  /// - Throws: The error of `body`. Then no further delegate is called.
   @discardableResult
   public func call<E: Error>(_ body: (Delegate) throws(E) -> Void) throws(E) -> Int {
     try delegates.invoke(body)

@@ -1,10 +1,10 @@
 import MulticastHeader
 import MulticastRuntime
 
-/// Calls that wait until the program's own loop, or a thread of the delivery, makes them.
+/// Calls that wait until the program's own loop, or a thread of the delivery, executes them.
 ///
-/// For threads and loops that are not dispatch queues. It has room for a certain number of calls:
-/// what happens when it is full is up to you, and counted.
+/// For threads and loops that are not dispatch queues. A delivery has room for a certain number of
+/// calls. You choose the treatment of further calls, which are counted.
 ///
 /// ```swift
 /// let calls = Delivery()!
@@ -15,9 +15,9 @@ import MulticastRuntime
 /// A loop that sleeps in `poll` can watch ``descriptor``. A loop that is woken by a function gets
 /// `wake`.
 public final class Delivery: Sendable {
-  /// What happens to a call if there is no room.
+  /// The treatment of a call if there is no room.
   public enum Overflow: Hashable, Sendable {
-    /// It is refused.
+    /// The call is refused.
     case refuse
     /// The call that has waited longest is dropped.
     case dropOldest
@@ -25,25 +25,25 @@ public final class Delivery: Sendable {
     case block
   }
 
-  /// What it has done since it was created, in calls.
+  /// The statistics of a delivery since its creation, in calls.
   public struct Statistics: Hashable, Sendable {
-    /// They wait now.
+    /// Calls that wait now.
     public let pending: Int
-    /// They were made, with the one that is running.
+    /// Calls that were executed, including the call that is running.
     public let delivered: Int
-    /// They were refused or dropped.
+    /// Calls that were refused or dropped.
     public let lost: Int
   }
 
   private let queue: multicast_queue
-  /// It has one delegate, which delivers to the queue and does the work that is its payload.
+  /// The multicast of one delegate, which delivers to the queue and does the work in its payload.
   private let works: multicast
   private let waker: Waker?
 
   /// - Parameters:
   ///   - capacity: How many calls may wait, 1 to 2²⁴.
-  ///   - overflow: What happens if more are to wait.
-  ///   - wake: Told when calls wait, on the thread that notifies, and then not again before
+  ///   - overflow: The treatment of further calls.
+  ///   - wake: Called when calls wait, on the thread that notifies, and then not again before
   ///     ``run(max:)``. It makes a loop call that function on its own thread.
   /// - Returns: nil if there is no memory, or the capacity is not valid.
   public init?(
@@ -76,9 +76,9 @@ public final class Delivery: Sendable {
     waker?.delivery = self
   }
 
-  // Notifications, runs and waits keep `self`. So `wake` runs on no other thread now, but for that
-  // of the queue itself, or on this thread, which then has given up the last reference inside it.
-  // In these two cases the waker stays for good: nothing tells when the call has returned.
+  // Notifications, runs and waits keep `self`. So `wake` may run only on the queue's own thread, or
+  // on this thread, which then has given up the last reference inside `wake`. In these two cases
+  // the waker stays for good: the end of that call cannot be detected.
   deinit {
     multicast_destroy_within(works, 0)
     let status = multicast_queue_destroy_within(queue, 0)
@@ -89,16 +89,16 @@ public final class Delivery: Sendable {
 
   // MARK: - Making the calls
 
-  /// Makes calls on this thread, the oldest first.
+  /// Executes calls on this thread, the oldest first.
   ///
-  /// - Parameter max: The most calls to make; 0: at most as many as wait when this begins.
-  /// - Returns: How many were made. 0 also if another thread makes them.
+  /// - Parameter max: The most calls to execute; 0: at most as many as wait when this begins.
+  /// - Returns: How many were executed. 0 also if another thread executes them.
   @discardableResult
   public func run(max: Int = 0) -> Int {
     withExtendedLifetime(self) { Swift.max(0, Int(multicast_queue_run(queue, Swift.max(0, max)))) }
   }
 
-  /// Waits until there is a call to make.
+  /// Waits until a call waits.
   ///
   /// - Parameter limit: How long; nil: without a limit.
   /// - Returns: False if the time is up.
@@ -106,25 +106,25 @@ public final class Delivery: Sendable {
     withExtendedLifetime(self) { multicast_queue_wait(queue, limit?.nanoseconds ?? .max) > 0 }
   }
 
-  /// Gives it a thread of its own, which makes the calls as they come.
+  /// Starts a thread of the delivery, which executes the calls as they come.
   ///
-  /// - Returns: False if it has one, or the system has none left.
+  /// - Returns: False if the delivery has a thread, or the system has none left.
   @discardableResult
   public func start() -> Bool {
     withExtendedLifetime(self) { multicast_queue_start(queue) == MULTICAST_OK.rawValue }
   }
 
-  /// Ends its thread, and waits for the call that the thread is in. Calls that wait go on waiting.
+  /// Ends the delivery's thread, and waits for the call that the thread is in. Waiting calls stay.
   public func stop() { withExtendedLifetime(self) { _ = multicast_queue_stop(queue) } }
 
-  /// Drops the calls that wait. They are lost.
+  /// Drops the waiting calls.
   public func clear() { withExtendedLifetime(self) { _ = multicast_queue_clear(queue) } }
 
   /// A descriptor that is readable exactly while calls wait, for `poll` and its like; -1 if the
   /// system has none left. Only watch it, and not longer than the delivery exists.
   public var descriptor: Int32 { withExtendedLifetime(self) { multicast_queue_fd(queue) } }
 
-  /// What it has done, at one moment.
+  /// The statistics at one moment.
   public var statistics: Statistics {
     withExtendedLifetime(self) {
       var statistics = multicast_queue_stats_default()
@@ -135,7 +135,7 @@ public final class Delivery: Sendable {
     }
   }
 
-  /// Does some work when it is run. False: there was no room.
+  /// Queues work for the next run. False: there was no room.
   func perform(_ body: @escaping @Sendable () -> Void) -> Bool {
     var how = multicast_invocation_default()
     how.payload = UnsafeRawPointer(Unmanaged.passRetained(Work(body)).toOpaque())

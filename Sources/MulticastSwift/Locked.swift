@@ -2,11 +2,10 @@ import Glibc
 
 /// A value that one thread at a time uses.
 ///
-/// As `Mutex` of the standard library, but the thread sanitizer understands it: that one waits in
-/// code that was compiled without the sanitizer, which then reports races that there are not.
+/// As `Mutex` of the standard library, but the thread sanitizer understands this type: `Mutex`
+/// waits in code that was compiled without the sanitizer, which then reports false races.
 ///
-/// `@unchecked`: `value` is used under the mutex only, and nothing of it is passed out but what is
-/// `Sendable`.
+/// `@unchecked`: `value` is used under the mutex only, and only `Sendable` results are passed out.
 final class Locked<Value: Sendable>: @unchecked Sendable {
   private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   private var value: Value

@@ -1,5 +1,5 @@
-// The names that well-known classes of this kind have. Programs that were written for these
-// compile, and the compiler offers to change them.
+// The names of well-known classes of this kind. Programs that use these names compile, and the
+// compiler offers to change them.
 extension MulticastDelegate {
   /// As ``init(_:reference:)``.
   @available(*, deprecated, renamed: "init(_:)")

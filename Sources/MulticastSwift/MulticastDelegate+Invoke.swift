@@ -56,7 +56,7 @@ extension MulticastDelegate {
     visitPointers { Words<P>.withDelegate($0, body) }
   }
 
-  /// A C function cannot have `P` in it: it gets a closure that does not show `P`.
+  /// A C function cannot depend on `P`: it gets a closure that hides `P`.
   @inlinable @inline(__always)
   func visitPointers(_ body: (UnsafePointer<multicast_delegate>) -> Bool) -> Int {
     // The last reference to `self` may be given up inside of a call.
@@ -65,8 +65,8 @@ extension MulticastDelegate {
     }
   }
 
-  /// Passes the delegate of one registration to `body`, if it is live and not paused. It is not
-  /// live if its multicast has ended: so calls that wait do not keep the multicast.
+  /// Passes the delegate of one registration to `body`, if the registration is live and not paused.
+  /// The end of the multicast ends the registration: so waiting calls do not keep the multicast.
   static func visit(_ registration: Registration, _ body: (P) -> Void) {
     func visitor(_ delegate: UnsafePointer<multicast_delegate>) -> Bool {
       Words<P>.withDelegate(delegate) {
@@ -89,11 +89,11 @@ extension MulticastDelegate {
 }
 
 extension MulticastDelegate where P: Sendable {
-  /// Calls the delegates later, on a queue: those that are there now, and not removed or paused
-  /// before their call begins. They are removed when the multicast ends.
+  /// Calls the delegates later, on a queue: the current delegates, except delegates that are
+  /// removed or paused before their call begins. The end of the multicast removes them.
   ///
   /// - Parameters:
-  ///   - queue: Where. Each invocation is one block, so on a serial queue they are made in order.
+  ///   - queue: The queue. Each invocation is one block, so a serial queue executes them in order.
   ///   - body: Called with each delegate.
   public func invoke(on queue: DispatchQueue, _ body: @escaping @Sendable (P) -> Void) {
     let registrations = registrations()
@@ -102,7 +102,7 @@ extension MulticastDelegate where P: Sendable {
   }
 }
 
-/// What the C interface calls, without the type of the delegates.
+/// The callback of the C interface, without the type of the delegates.
 @usableFromInline
 struct Visitor: ~Copyable {
   @usableFromInline let body: (UnsafePointer<multicast_delegate>) -> Bool

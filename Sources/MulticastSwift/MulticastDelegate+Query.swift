@@ -1,7 +1,7 @@
 import MulticastHeader
 
 extension MulticastDelegate {
-  /// How many delegates there are, paused ones included, those that have ended not.
+  /// The number of delegates, including paused delegates, without delegates that have ended.
   ///
   /// - Complexity: O(delegates).
   public var count: Int {
@@ -16,10 +16,10 @@ extension MulticastDelegate {
   /// - Complexity: O(delegates).
   public var isEmpty: Bool { count == 0 }
 
-  /// Whether there are some, perhaps only such that have ended. Looks at none of them.
+  /// Whether there may be delegates, perhaps only delegates that have ended. Looks at none of them.
   var mayHaveDelegates: Bool { withExtendedLifetime(self) { multicast_count(target) > 0 } }
 
-  /// Whether this delegate is there, paused or not; false for a value.
+  /// Whether the multicast has this delegate, paused or not; false for a value.
   ///
   /// - Complexity: O(delegates).
   public func contains(_ delegate: P) -> Bool {
@@ -29,7 +29,7 @@ extension MulticastDelegate {
     }
   }
 
-  /// All delegates in order, paused ones included, those that have ended not.
+  /// All delegates in order, including paused delegates, without delegates that have ended.
   ///
   /// - Complexity: O(delegates).
   public var delegates: [P] {

@@ -13,20 +13,20 @@ import MulticastRuntime
 ///
 /// Delegates are held weakly, or strongly by choice. They are called by priority, then in the order
 /// in which they were added. A delegate may add, remove and invoke. An invocation does not call
-/// delegates that are added meanwhile, nor those that are removed before their call begins.
+/// delegates that are added meanwhile, or that are removed before their call begins.
 ///
-/// Any thread may use it at any time, and an invocation takes no lock: this type is `Sendable` if
-/// `P` is. So is a protocol that inherits from `Sendable`, as each protocol on a global actor
-/// should.
+/// Any thread may use a multicast at any time, and an invocation takes no lock: this type is
+/// `Sendable` if `P` is. A protocol is if it inherits from `Sendable`, as each protocol on a global
+/// actor should.
 ///
 /// Each weak delegate takes about 100 bytes. Calls are fastest for protocols that inherit from
 /// `AnyObject`.
 public final class MulticastDelegate<P> {
   /// How delegates are held.
   public enum Reference: Hashable, Sendable {
-    /// They may end at any time. Then they are not called any more.
+    /// Delegates may end at any time, and are not called any more then.
     case weak
-    /// They stay until they are removed, or until the multicast ends. They may be values.
+    /// Delegates stay until they are removed, or until the multicast ends. They may be values.
     case strong
   }
 
@@ -44,8 +44,7 @@ public final class MulticastDelegate<P> {
     for delegate in delegates { add(delegate) }
   }
 
-  /// The functions of weak contexts are the multicast's: so a delegate has none of its own, and
-  /// takes no memory for options.
+  /// The multicast has the functions of weak contexts: so a delegate takes no memory for options.
   private static func createWeak() -> multicast {
     var options = multicast_create_options_default()
     options.flags = MULTICAST_VISIT_ONLY
@@ -56,18 +55,18 @@ public final class MulticastDelegate<P> {
   }
 
   // Every use of `target` keeps `self` until it is over, so no invocation is running here on
-  // another thread. If one runs on this thread, in a call that gave up the last reference, it calls
-  // no further delegate, and each delegate is given back when its call has returned.
+  // another thread. An invocation may run on this thread, in a call that gave up the last
+  // reference. It calls no further delegate, and releases each delegate when its call has returned.
   deinit { multicast_destroy_within(target, 0) }
 
   // MARK: - Adding and removing
 
-  /// Adds a delegate, last among those of its priority.
+  /// Adds a delegate, last among the delegates of its priority.
   ///
   /// - Parameters:
-  ///   - delegate: What to call. If the multicast is ``Reference/weak``, it must be an object.
+  ///   - delegate: The delegate. If the multicast is ``Reference/weak``, it must be an object.
   ///   - priority: Higher is called first.
-  ///   - isUnique: Removes the delegate first if it is there already: it moves to the end.
+  ///   - isUnique: Moves a delegate that was added before to the end.
   /// - Returns: The registration; not live if there is no memory.
   @discardableResult
   public func add(_ delegate: P, priority: Int32 = 0, isUnique: Bool = false) -> Registration {
@@ -79,7 +78,7 @@ public final class MulticastDelegate<P> {
     }
   }
 
-  /// As ``add(_:priority:isUnique:)``, with options of the C interface. Sets those of the context.
+  /// As ``add(_:priority:isUnique:)``, with options of the C interface. Sets the context's options.
   func add(_ delegate: P, _ options: consuming multicast_add_options) -> Registration {
     let owned: multicast_delegate
     var token = multicast_token()
@@ -151,8 +150,8 @@ public final class MulticastDelegate<P> {
 
   /// Removes weak delegates that have ended.
   ///
-  /// It need not be called: they are removed when their call would begin. Until then each keeps its
-  /// memory, but nothing that it refers to.
+  /// You need not call it: such delegates are removed when their call would begin. Until then each
+  /// keeps its memory, but no object that it refers to.
   ///
   /// - Returns: How many.
   @discardableResult
@@ -160,7 +159,7 @@ public final class MulticastDelegate<P> {
     withExtendedLifetime(self) { reference == .strong ? 0 : max(0, Int(multicast_prune(target))) }
   }
 
-  /// Not of a tuple of both: the type of that would be looked up each time.
+  /// Not of a tuple of both: the type of a tuple would be looked up each time.
   @inline(__always)
   func extendingLifetimes<Result>(with delegate: P, _ body: () -> Result) -> Result {
     withExtendedLifetime(self) { withExtendedLifetime(delegate) { body() } }

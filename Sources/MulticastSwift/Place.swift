@@ -13,7 +13,7 @@ public enum Place: Sendable {
   /// On the thread that runs a delivery, later.
   case delivery(Delivery)
 
-  /// Does some work there. False: the delivery refused it, and it will never be done.
+  /// Does some work there. False: the delivery refused the work, which is never done.
   func perform(_ work: @escaping @Sendable () -> Void) -> Bool {
     switch self {
     case .notifier: work()
@@ -25,8 +25,8 @@ public enum Place: Sendable {
     return true
   }
 
-  /// Whether it is certainly the same place. (Two references to the same dispatch queue need not be
-  /// identical: then it takes two places for one queue.)
+  /// Whether this is certainly the same place. (Two references to the same dispatch queue need not
+  /// be identical: then one queue counts as two places.)
   func isSame(as other: Place) -> Bool {
     switch (self, other) {
     case (.notifier, .notifier), (.main, .main): true

@@ -2,9 +2,8 @@ import MulticastHeader
 
 /// One delegate, observer or closure, from the moment it is added until it is removed.
 ///
-/// It is a number: keep it, copy it, compare it, or ignore it. It refers to nothing, and keeps
-/// nothing alive. When its delegate has been removed in any way, it is not live any more, and stays
-/// so.
+/// A registration is a number: keep, copy, compare or ignore it. It keeps no object alive. When its
+/// delegate has been removed in any way, it is never live again.
 public struct Registration: Hashable, Sendable {
   let id: UInt64
 
@@ -14,14 +13,14 @@ public struct Registration: Hashable, Sendable {
 
   /// The registration that this thread is calling now; nil outside of all calls.
   ///
-  /// With it a delegate can remove or pause itself.
+  /// So a delegate can remove or pause itself.
   public static var current: Registration? {
     let token = multicast_token_current()
     return token.id == 0 ? nil : Registration(token)
   }
 
   /// Whether the delegate has not been removed. A weak delegate that has ended counts as live until
-  /// a call of it, or ``MulticastDelegate/prune()``, finds that out.
+  /// a call, or ``MulticastDelegate/prune()``, detects the end.
   public var isLive: Bool { multicast_token_is_live(token) }
 
   /// Whether it is paused.
@@ -33,8 +32,8 @@ public struct Registration: Hashable, Sendable {
 
   /// Removes the delegate, and waits until no other thread is in a call of it.
   ///
-  /// Inside a call of it the result is ``Removal/pending``: the function does not wait. Do not hold
-  /// a lock that the delegate takes.
+  /// Inside a call of the delegate the result is ``Removal/pending``: the function does not wait.
+  /// Do not hold a lock that the delegate takes.
   @discardableResult
   public func remove() -> Removal { Removal(multicast_token_remove(token)) }
 

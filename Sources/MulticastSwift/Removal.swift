@@ -1,17 +1,17 @@
 import MulticastHeader
 
-/// What became of a removal.
+/// The result of a removal.
 public enum Removal: Hashable, Sendable {
   /// The registration has ended: no thread is in a call of it, and none ever will be.
   case ended
-  /// Removed, but a call of it still runs: on this thread, or on one that waits for this thread.
+  /// Removed, but a call still runs: on this thread, or on a thread that waits for this thread.
   case pending
-  /// Removed, but a call of it still runs on another thread, and the time was up.
+  /// Removed, but a call still runs on another thread, and the time was up.
   case timedOut
   /// There was no such registration any more.
   case notFound
-  /// Removed, but the system refused a memory barrier: it is unknown whether a call still runs.
-  /// What the registration refers to is never freed.
+  /// Removed, but the system refused a memory barrier: it is unknown whether a call still runs. The
+  /// registration's objects are never freed.
   case unknown
 
   init(_ status: multicast_status) {

@@ -6,16 +6,16 @@
 /// private lazy var title = song.titleDidChange.add { print($0) }.scoped
 /// ```
 ///
-/// It never waits in `deinit`, on the main thread or on any other. It need not: a call that still
-/// runs on another thread has its own reference to what it uses, and gives it back. No call begins
-/// afterwards. An object may lose its last reference anywhere, also where a lock is held, and a
-/// wait there could be a deadlock. If no call may be running any more, call ``remove()`` or
+/// Its `deinit` never waits, on any thread. Waiting is not needed: a call that still runs on
+/// another thread has its own references to the objects that it uses, and releases them. No call
+/// begins afterwards. An object may lose its last reference anywhere, also where a lock is held,
+/// and a wait there could be a deadlock. If no call may be running any more, call ``remove()`` or
 /// ``remove(within:)``, which wait.
 public final class ScopedRegistration: Sendable {
   /// The registration.
   public let registration: Registration
 
-  /// - Parameter registration: What to remove.
+  /// - Parameter registration: The registration.
   public init(_ registration: Registration) { self.registration = registration }
 
   deinit { registration.remove(within: .zero) }

@@ -1,7 +1,7 @@
 import Synchronization
 
 extension Signal {
-  /// Which events a stream keeps if it does not get on.
+  /// The events that a slow stream keeps.
   public enum Kept: Hashable, Sendable {
     /// The newest: older ones are lost.
     case newest
@@ -13,7 +13,7 @@ extension Signal {
   ///
   /// It ends when the task that iterates is cancelled, when the stream is given up, when all
   /// closures are removed, or when the signal ends. Events that come faster than they are taken
-  /// wait in a buffer; those that do not fit are lost, and counted in ``lostCount``.
+  /// wait in a buffer; events that do not fit are lost, and counted in ``lostCount``.
   ///
   /// - Parameters:
   ///   - capacity: How many events wait at most.

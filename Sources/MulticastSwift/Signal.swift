@@ -25,16 +25,16 @@ public final class Signal<Event: Sendable>: Sendable {
   /// Whether there are none.
   public var isEmpty: Bool { count == 0 }
 
-  /// How many events were lost, one for each closure or stream that did not get one: a delivery was
-  /// full, or the buffer of a stream.
+  /// How many events were lost, counted for each closure or stream: a delivery was full, or the
+  /// buffer of a stream.
   public var lostCount: Int { losses.count.load(ordering: .relaxed) }
 
-  /// Adds a closure, last among those of its priority.
+  /// Adds a closure, last among the closures of its priority.
   ///
   /// - Parameters:
   ///   - priority: Higher is called first.
   ///   - place: Where the closure is called.
-  ///   - once: Whether it is called once at most. It is removed as its call begins.
+  ///   - once: Whether the closure is called once at most. It is removed as its call begins.
   ///   - body: The closure.
   @discardableResult
   public func add(
@@ -108,7 +108,7 @@ final class Handler<Event: Sendable>: Sendable {
     claim = once && place != nil ? Claim() : nil
   }
 
-  /// Calls the closure, or has it called. False: it does not get the event.
+  /// Calls the closure, or queues its call. False: the closure does not get the event.
   @inlinable @inline(__always)
   func receive(_ event: Event, from signal: Signal<Event>) -> Bool {
     if isElsewhere { return receiveElsewhere(event, from: signal) }
@@ -122,7 +122,7 @@ final class Handler<Event: Sendable>: Sendable {
     let claimed = claim?.take()
     if claim != nil, claimed == nil { return false }
     let registration = Registration(multicast_token_current())
-    // This must not keep the closure, whose place may be what keeps this.
+    // The work must not keep the closure: the closure's place may keep the work.
     let isAccepted = place.perform {
       // If the registration was removed meanwhile, this does nothing.
       MulticastDelegate<Handler<Event>>.visit(registration) { handler in
@@ -139,7 +139,8 @@ final class Handler<Event: Sendable>: Sendable {
 private final class Claim: Sendable {
   private let isTaken = Atomic(false)
 
-  /// Exists as long as the event is on its way. If a delivery drops it, another one may be taken.
+  /// Exists as long as the event is on its way. If a delivery drops the event, another event may be
+  /// taken.
   final class Taken: Sendable {
     fileprivate let claim: Claim
 

@@ -1,15 +1,15 @@
-/// A set of objects that it does not keep alive.
+/// A set that does not keep its objects alive.
 ///
-/// It is a value, as `Set` is: a copy is a set of its own, and two threads may not change the same
-/// variable at once. Objects that have ended are not in it any more. Their memory is given back
-/// when the set grows.
+/// A value, as `Set` is: a copy is a set of its own, and two threads may not change the same
+/// variable at once. Objects that have ended are not in the set any more. Their memory is given
+/// back when the set grows.
 public struct WeakObjectSet<T: AnyObject>: Sequence {
   fileprivate struct Member {
     weak var object: T?
   }
 
-  // An object that has ended may leave its address to another one: a member counts only if it still
-  // has the object.
+  // An object that has ended may leave its address to another object: a member counts only if it
+  // still has its object.
   private var members: [ObjectIdentifier: Member] = [:]
   private var limit = 16
 

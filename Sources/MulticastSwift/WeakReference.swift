@@ -5,8 +5,8 @@ import MulticastRuntime
 /// There are two forms, with the same behaviour. The first has no memory of its own: the context is
 /// the object, and the registration owns an unowned reference to it. So the object's address is not
 /// used again before the registration has ended. The second form, the trait `WeakBoxes`, uses the
-/// language alone: the context is a box with a `weak` variable. It is slower, and for runtimes that
-/// have other functions.
+/// language alone: the context is a box with a `weak` variable. The second form is slower, and for
+/// runtimes that have other functions.
 enum WeakReference {
   /// The functions of `multicast_add_options`. `lock` returns the object with a strong reference,
   /// or NULL if it has ended.
@@ -41,7 +41,7 @@ enum WeakReference {
     #endif
   }
 
-  /// Takes what `release` gives back.
+  /// Releases the reference of the context.
   static func retain(_ context: UnsafeMutableRawPointer) {
     #if WeakBoxes
       swift_retain(context)
@@ -52,7 +52,8 @@ enum WeakReference {
 }
 
 #if WeakBoxes
-  /// One for each object, as long as it lives: so the delegates of two registrations are equal.
+  /// One box for each object, as long as the object lives: so the delegates of two registrations
+  /// are equal.
   ///
   /// `@unchecked`: `object` is set before another thread can see the box. After that it is only
   /// read; the runtime orders these reads with the end of the object.
@@ -77,8 +78,8 @@ enum WeakReference {
     static func box(of object: AnyObject) -> WeakBox {
       let object = Kept(object: object)
       let address = UInt(bitPattern: Unmanaged.passUnretained(object.object!).toOpaque())
-      // What is kept here may be the last reference to an object of others, whose `deinit` may come
-      // back: it is given back outside of the lock.
+      // A box may have the last reference to an object of others, whose `deinit` may come back: it
+      // is released outside of the lock.
       var others: [Kept] = []
       let box = boxes.withLock { boxes in
         if let box = boxes.ofAddress[address] {

@@ -11,8 +11,8 @@ import MulticastRuntime
 enum Words<P> {
   /// The delegate as an object; nil if it is a value.
   ///
-  /// All words but the first must not depend on anything but the class of the object. This is so if
-  /// the first word is the object: in each of these types it is the only one that owns something.
+  /// All words but the first may depend only on the class of the object. They do if the first word
+  /// is the object: in each of these types it is the only word that owns something.
   static func object(of delegate: P) -> AnyObject? {
     guard MemoryLayout<P>.size >= MemoryLayout<UnsafeRawPointer>.size else { return nil }
     let object = delegate as AnyObject
@@ -35,7 +35,7 @@ enum Words<P> {
     }
   }
 
-  /// Passes the delegate to `body`. It is borrowed: whoever calls this keeps the object.
+  /// Passes the delegate to `body`. It is borrowed: the caller keeps the object.
   @inlinable @inline(__always)
   static func withDelegate(
     _ delegate: UnsafePointer<multicast_delegate>, _ body: (P) -> Bool
@@ -97,7 +97,7 @@ private enum Templates {
     let ofObject: ObjectIdentifier
   }
 
-  /// `@unchecked`: what it points to is never changed, and never freed.
+  /// `@unchecked`: the memory behind the pointer is never changed, and never freed.
   private struct Template: @unchecked Sendable {
     let words: UnsafeRawPointer
   }

@@ -1,4 +1,4 @@
-// What the internal checks need of C. Only builds with MULTICAST_INTERNAL_CHECKS use it.
+// The C functions of the internal checks. Only builds with MULTICAST_INTERNAL_CHECKS use them.
 
 #ifndef MULTICAST_CHECKS_H
 #define MULTICAST_CHECKS_H
@@ -8,8 +8,8 @@
 // Stands for "no value" in a report.
 #define SHIMS_NO_VALUE UINT64_MAX
 
-// Prints a line and a backtrace, and aborts. `file` and `line` are those of the check;
-// `changed_file` and `changed_line` those of the change before it.
+// Prints a line and a backtrace, and aborts. `file` and `line` are the check's; `changed_file` and
+// `changed_line` the last change's.
 SHIMS_HIDDEN _Noreturn void shims_checks_fail(const uint8_t *file, size_t line, const uint8_t *what,
                                               uint64_t value, uint64_t other,
                                               const uint8_t *changed_file, size_t changed_line);

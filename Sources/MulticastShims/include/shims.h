@@ -1,4 +1,4 @@
-// What Embedded Swift cannot express: thread-locals, fences, system calls, POSIX threads, and
+// Features that Embedded Swift lacks: thread-locals, fences, system calls, POSIX threads, and
 // static storage with an alignment.
 //
 // Small typed functions over one raw call each. Nothing here is installed, and every symbol with
@@ -45,8 +45,8 @@ extern SHIMS_HIDDEN __thread void *shims_thread_record
 static inline void *shims_get_thread_record(void) { return shims_thread_record; }
 static inline void shims_set_thread_record(void *record) { shims_thread_record = record; }
 
-// Whether the library's thread destructor has run on the calling thread. Only other destructors can
-// still call the library then.
+// Whether the library's thread destructor has run on the calling thread. Then only other
+// destructors can still call the library.
 extern SHIMS_HIDDEN __thread bool shims_thread_is_ending
     __attribute__((tls_model("initial-exec")));
 
@@ -102,7 +102,7 @@ static inline bool shims_membarrier(void) {
 
 // ---- Memory --------------------------------------------------------------------------------
 
-// What is known of a slab beside its word: see SlabDirectory.
+// The data of a slab beside its word: see SlabDirectory.
 typedef struct shims_slab {
   uint64_t floor;   // no older generation is given to its slots
   uint32_t next;    // of a free slab: number + 1 of the next free one, or 0
@@ -153,8 +153,8 @@ __attribute__((always_inline)) static inline void *shims_allocate(size_t size, s
 }
 static inline void shims_deallocate(void *block) { free(block); }
 
-// Gives the whole pages of a block of libc's allocator to the system. They are zero then, or as
-// they were. Returns how many bytes were given. errno is preserved.
+// Gives the whole pages of a block of libc's allocator to the system. Then they are zero, or
+// unchanged. Returns how many bytes were given. errno is preserved.
 static inline size_t shims_discard(void *block, size_t size) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   uintptr_t begin = ((uintptr_t)block + page - 1) & ~(page - 1);
@@ -174,7 +174,7 @@ static inline void *shims_map(size_t size) {
   return block == MAP_FAILED ? NULL : block;
 }
 
-// That of glibc; NULL with other libcs.
+// glibc's function; NULL with other libcs.
 extern int malloc_trim(size_t) __attribute__((weak));
 static inline void shims_trim_malloc(void) {
   int error = errno;
@@ -233,7 +233,7 @@ extern SHIMS_HIDDEN shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT]
 #define SHIMS_LIFETIME_MUTEX_COUNT 16
 #define SHIMS_QUEUE_LOCK_COUNT 8
 
-// A cache line each: a queue's lock is taken for each call. The word is that of a SpinningLock.
+// A cache line each: a queue's lock is taken for each call. The word belongs to a SpinningLock.
 typedef union shims_padded_lock {
   uint32_t word;
   char padding[64];
@@ -245,7 +245,7 @@ extern SHIMS_HIDDEN pthread_mutex_t shims_lifetime_mutexes[SHIMS_LIFETIME_MUTEX_
 extern SHIMS_HIDDEN pthread_mutex_t shims_name_mutex;
 extern SHIMS_HIDDEN pthread_mutex_t shims_slab_mutex;
 extern SHIMS_HIDDEN pthread_mutex_t shims_wait_mutex;
-// The threads that sleep in the wait graph: lists, chosen by what a thread sleeps for.
+// The threads that sleep in the wait graph: lists, chosen by the hash of a thread's key.
 #define SHIMS_SLEEPER_LISTS 64
 struct shims_sleepers {
   void *first, *last;
@@ -292,14 +292,14 @@ static inline void shims_pause(void) {
 
 // ---- Watches -------------------------------------------------------------------------------
 
-// Lists of watches: those of single multicasts, chosen by the index of the multicast; and behind
-// them that of all multicasts.
+// Lists of watches: of single multicasts, chosen by the index of the multicast; and behind them the
+// list with the watch of all multicasts.
 #define SHIMS_WATCH_LISTS 1024
 extern SHIMS_HIDDEN void *shims_watches[SHIMS_WATCH_LISTS + 1];
 // The watch of all multicasts.
 #define SHIMS_WATCH_SIZE 128
 extern SHIMS_HIDDEN char shims_watch_of_all[SHIMS_WATCH_SIZE] __attribute__((aligned(16)));
-// What is counted of registrations: for each slab of them a block, or NULL.
+// The call statistics of registrations: for each slab of registrations a block, or NULL.
 extern SHIMS_HIDDEN void *shims_tallies[SHIMS_DIRECTORY_LENGTH];
 
 static inline void **shims_get_watches(uint32_t list) { return &shims_watches[list]; }
@@ -389,9 +389,8 @@ static inline int shims_event_replace(int descriptor) {
 // ---- Threads -------------------------------------------------------------------------------
 
 // Starts a detached thread. It blocks the signals that are for the program as a whole. It does not
-// block those that are for the thread itself: faults, and the signals by which debuggers, profilers
-// and garbage collectors stop it.
-// `stack_size` 0 is the default of the system.
+// block signals for the thread itself: faults, and the signals by which debuggers, profilers and
+// garbage collectors stop a thread. `stack_size` 0 is the default of the system.
 static inline bool shims_start_thread(void *(*body)(void *), void *argument, size_t stack_size) {
   pthread_attr_t attributes;
   pthread_t thread;
@@ -434,7 +433,7 @@ static inline void shims_copy_label(shims_label *label, const char *text) {
 
 static inline const char *shims_get_label(const shims_label *label) { return label->text; }
 
-// The number by which the system, a debugger and /proc know the calling thread.
+// The number of the calling thread for the system, a debugger and /proc.
 static inline uint32_t shims_get_thread_id(void) { return (uint32_t)syscall(SYS_gettid); }
 
 // Names the calling thread.
@@ -455,7 +454,7 @@ typedef struct shims_place {
 // Finds the place of an address. False if it is in no module. Takes no memory, and no lock that is
 // held while a library's constructors or destructors run.
 SHIMS_HIDDEN bool shims_locate(uint64_t address, shims_place *place);
-// From here on shims_locate() finds nothing.
+// Afterwards shims_locate() finds nothing.
 SHIMS_HIDDEN void shims_locate_none_in_child(void);
 
 static inline const char *shims_get_module(const shims_place *place) { return place->module; }
@@ -470,7 +469,7 @@ static inline uint64_t shims_get_process_id(void) { return (uint64_t)syscall(SYS
 
 extern SHIMS_HIDDEN pthread_key_t shims_exit_key;
 
-// Called on each thread that ends, with what that thread gave to shims_watch_exit(). Defined in
+// Called on each thread that ends, with the thread's argument of shims_watch_exit(). Defined in
 // Swift.
 SHIMS_HIDDEN void shims_thread_did_end(void *record);
 
@@ -481,16 +480,17 @@ static inline bool shims_watch_exit(void *record) {
   return pthread_setspecific(shims_exit_key, record) == 0;
 }
 
-// What a fork calls. Defined in Swift.
+// The handlers of a fork. Defined in Swift.
 SHIMS_HIDDEN void shims_before_fork(void);
 SHIMS_HIDDEN void shims_after_fork_in_parent(void);
 SHIMS_HIDDEN void shims_after_fork_in_child(void);
 
-// Makes each fork call these. A constructor does it when the library is loaded: a thread that is
-// inside the library at a fork cannot have come there before. The first use does it once more,
-// under no lock. What comes last is called first before a fork: an allocator that was loaded after
-// the library has its handlers, which take its lock, between the two. A thread that holds a lock of
-// the library may wait for the allocator's, so that has to be taken later. False if out of memory.
+// Registers the handlers of a fork. A constructor registers them when the library is loaded, before
+// any thread can be inside the library. The first use registers them once more, under no lock.
+// Before a fork, the handler that was registered last is called first: an allocator that was loaded
+// after the library has its handlers, which take its lock, between the two. A thread that holds a
+// lock of the library may wait for the allocator's lock, so the allocator's lock must be taken
+// later. False if out of memory.
 SHIMS_HIDDEN bool shims_watch_fork(void);
 
 #endif
