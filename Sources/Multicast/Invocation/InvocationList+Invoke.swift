@@ -6,10 +6,6 @@ extension InvocationList {
   /// The loop of a biased invocation, as long as every delegate is plain: for what programs do most
   /// often.
   ///
-  /// Before a call the invocation sets its hazard to the registration, and only then looks at the
-  /// state of the entry. After the call it clears the hazard, and looks at the state again.
-  /// `Removal` has the other side.
-  ///
   /// - Parameter frame: Keeps this list from being freed.
   /// - Returns: how many delegates were called.
   @inline(__always)
@@ -18,12 +14,12 @@ extension InvocationList {
     let end = self.end
     var progress = Progress.goesOn
     while entry != end {
-      progress = Self.callPlain(call, entry, in: frame, asymmetric: true)
+      progress = Self.callPlain(call, entry, in: frame, LightFence.self)
       if progress != .goesOn { break }
       entry += 1
       if entry == end { break }
       // Two in each round: the jump back is a good part of the cost of a delegate.
-      progress = Self.callPlain(call, entry, in: frame, asymmetric: true)
+      progress = Self.callPlain(call, entry, in: frame, LightFence.self)
       if progress != .goesOn { break }
       entry = shims_keep(entry + 1).unsafelyUnwrapped.assumingMemoryBound(to: Entry.self)
     }
@@ -50,7 +46,8 @@ extension InvocationList {
       return mode == .fenced ? invokeFenced(call, in: frame) : invokeWatched(call, in: frame)
     }
     let end = self.end
-    return address == end ? 0 : Self.invokeRest(from: address, to: end, in: frame, call, true)
+    return address == end
+      ? 0 : Self.invokeRest(from: address, to: end, in: frame, call, LightFence.self)
   }
 
   /// The loop of a watched invocation.
@@ -78,12 +75,15 @@ extension InvocationList {
   static func call(
     _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ mode: Multicast.Mode
   ) -> Outcome {
-    mode == .watched
-      ? callWatched(call, entry, in: frame)
-      : callSpecial(call, entry, in: frame, mode == .biased)
+    switch mode {
+    case .biased: callSpecial(call, entry, in: frame, LightFence.self)
+    case .fenced: callSpecial(call, entry, in: frame, FullFence.self)
+    case .watched: callWatched(call, entry, in: frame)
+    }
   }
 
-  /// The same as `callSpecial`, with full fences.
+  /// The same as `callSpecial`, and tells a watch.
+  @_optimize(speed)
   static func callWatched(
     _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame
   ) -> Outcome {
@@ -91,28 +91,25 @@ extension InvocationList {
     let event = call.details.invocation.event
     var outcome = Outcome()
     var queue: UnsafeMutableRawPointer? = nil
-    frame.setHazard(token)  //~ no_hazard_of_watched_call
-    Fence.full()
     let target = Watch.target(of: token)
-    if isDue(entry, call) {
+    _ = protect(entry, in: frame, FullFence.self) {
+      isDue(entry, call)
+    } _: {
       let state = entry.pointee.state.load(ordering: .relaxed)
       let registration = Registration(index: token.index)
       if call.isQueued && state & State.queued != 0 {
         registration.knownDetails.pointee.setWatched()
         queue = registration.knownDetails.pointee.queue
-      } else {
-        outcome.isCalled = registration.callProtected(
-          token, context: entry.pointee.context, state
-        ) { context in
-          let begun = Watch.willCall(token, of: target, event, entry.pointee.function, context)
-          outcome.goesOn = call(entry.pointee.function, context)
-          Watch.didCall(token, event, begun)
-        }
+        return
+      }
+      outcome.isCalled = registration.callProtected(
+        token, context: entry.pointee.context, state
+      ) { context in
+        let begun = Watch.willCall(token, of: target, event, entry.pointee.function, context)
+        outcome.goesOn = call(entry.pointee.function, context)
+        Watch.didCall(token, event, begun)
       }
     }
-    frame.clearHazard()
-    Fence.full()
-    if isDead(entry) { PendingRemovals.callDidReturn(token) }
     if let queue {
       let queue = Queue(slot: queue)
       let result = call.append(token, to: queue, frame)
@@ -122,9 +119,9 @@ extension InvocationList {
     return outcome
   }
 
-  /// The loop of a fenced invocation. A full fence is expensive, so there is one for each delegate:
-  /// the hazard of the next delegate replaces that of the last one, and is followed by a look at
-  /// the states of both.
+  /// The loop of a fenced invocation. `protect` makes two fences for each delegate. Here there is
+  /// one: the hazard of the next delegate replaces that of the last one, and is followed by a look
+  /// at the states of both. With that a call of 16 delegates takes 3.8 ns for each instead of 4.7.
   @_optimize(speed)
   private func invokeFenced(_ call: AnyCall, in frame: Frame) -> Int64 {
     let end = self.end
@@ -142,13 +139,9 @@ extension InvocationList {
       goesOn = call(entry.pointee.function, entry.pointee.context)
       entry += 1
     }
-    if let last {
-      frame.clearHazard()
-      Fence.full()
-      if Self.isDead(last) { PendingRemovals.callDidReturn(last.pointee.token) }
-    }
+    if let last { Self.endProtection(of: last, in: frame, FullFence.self) }
     if goesOn && entry != end {
-      return Self.invokeRest(from: entry, to: end, in: frame, call, false)
+      return Self.invokeRest(from: entry, to: end, in: frame, call, FullFence.self)
     }
     return Self.number(of: entry, in: frame)
   }
@@ -178,19 +171,15 @@ extension InvocationList {
   private enum Progress { case goesOn, stops, isSpecial }
 
   /// Calls a delegate that is plain: not dead, paused, weak, filtered, queued or called once.
-  private static func callPlain<C: Call>(
-    _ call: C, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, asymmetric: Bool
+  private static func callPlain<C: Call, Fence: CallFence>(
+    _ call: C, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ fence: Fence.Type
   ) -> Progress {
     guard isPlain(entry) else { return .isSpecial }
-    frame.setHazard(entry.pointee.token)
-    Fence.light(asymmetric: asymmetric)
-    guard isPlain(entry) else { return .isSpecial }  //~ no_check_after_hazard
-    let goesOn = call(entry.pointee.function, entry.pointee.context)
-    frame.clearHazard()
-    Fence.light(asymmetric: asymmetric)
-    //~ no_look_after_call
-    if _slowPath(isDead(entry)) { PendingRemovals.callDidReturn(entry.pointee.token) }
-    return goesOn ? .goesOn : .stops
+    return protectDue(entry, in: frame, fence) {
+      isPlain(entry)
+    } _: {
+      call(entry.pointee.function, entry.pointee.context) ? .goesOn : .stops
+    } ?? .isSpecial
   }
 
   private static func isPlain(_ entry: UnsafeMutablePointer<Entry>) -> Bool {
@@ -201,7 +190,7 @@ extension InvocationList {
     from first: UnsafeMutablePointer<Entry>, to end: UnsafeMutablePointer<Entry>,
     in frame: Frame, _ call: C
   ) -> Int64 {
-    AnyCall.with(call) { call in invokeRest(from: first, to: end, in: frame, call, true) }
+    AnyCall.with(call) { invokeRest(from: first, to: end, in: frame, $0, LightFence.self) }
   }
 
   /// Continues at a delegate that may not be plain.
@@ -209,9 +198,9 @@ extension InvocationList {
   /// - Returns: how many delegates were called, those before that one included.
   @inline(never)
   @_optimize(speed)
-  private static func invokeRest(
+  private static func invokeRest<Fence: CallFence>(
     from first: UnsafeMutablePointer<Entry>, to end: UnsafeMutablePointer<Entry>,
-    in frame: Frame, _ call: AnyCall, _ asymmetric: Bool
+    in frame: Frame, _ call: AnyCall, _ fence: Fence.Type
   ) -> Int64 {
     var called = number(of: first, in: frame)
     var entry = first
@@ -219,14 +208,14 @@ extension InvocationList {
     repeat {
       let state = entry.pointee.state.load(ordering: .relaxed)
       if state & State.special == State.queued && call.isQueued {
-        outcome.isCalled = appendPlain(call, entry, in: frame, asymmetric)
+        outcome.isCalled = appendPlain(call, entry, in: frame, fence)
       } else {
-        outcome = callSpecial(call, entry, in: frame, asymmetric)
+        outcome = callSpecial(call, entry, in: frame, fence)
       }
       if outcome.isCalled { called &+= 1 }
       entry += 1
       while outcome.goesOn && entry != end {
-        let progress = callPlain(call, entry, in: frame, asymmetric: asymmetric)
+        let progress = callPlain(call, entry, in: frame, fence)
         if progress == .isSpecial { break }
         called &+= 1
         entry += 1
@@ -245,33 +234,29 @@ extension InvocationList {
 
   /// Calls a delegate that may not be plain, if it is to be called.
   @_optimize(speed)
-  static func callSpecial(
-    _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ asymmetric: Bool
+  static func callSpecial<Fence: CallFence>(
+    _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ fence: Fence.Type
   ) -> Outcome {
     let state = entry.pointee.state.load(ordering: .relaxed)
     let token = entry.pointee.token
     var outcome = Outcome()
     // If the hazard is set already, it has to be cleared below.
     if state & (State.dead | State.paused) != 0 && frame.hazard.isNone { return outcome }
-
     var queue: UnsafeMutableRawPointer? = nil
-    frame.setHazard(token)  //~ no_hazard_of_special_call
-    Fence.light(asymmetric: asymmetric)
-    if isDue(entry, call) {
+    _ = protect(entry, in: frame, fence) {
+      isDue(entry, call)
+    } _: {
       let registration = Registration(index: token.index)
       if call.isQueued && state & State.queued != 0 {
         queue = registration.knownDetails.pointee.queue
-      } else {
-        outcome.isCalled = registration.callProtected(
-          token, context: entry.pointee.context, state
-        ) { context in
-          outcome.goesOn = call(entry.pointee.function, context)
-        }
+        return
+      }
+      outcome.isCalled = registration.callProtected(
+        token, context: entry.pointee.context, state
+      ) { context in
+        outcome.goesOn = call(entry.pointee.function, context)
       }
     }
-    frame.clearHazard()
-    Fence.light(asymmetric: asymmetric)
-    if isDead(entry) { PendingRemovals.callDidReturn(token) }  //~ no_look_after_special_call
     // Without the hazard: this may wait for room, and a removal must not wait for that.
     if let queue { outcome.isCalled = call.append(token, to: Queue(slot: queue), frame) == .queued }
     return outcome
@@ -280,21 +265,17 @@ extension InvocationList {
   /// Queues a call of a delegate that is not special otherwise. The same as in `callSpecial`, with
   /// fewer questions.
   @inline(__always)
-  private static func appendPlain(
-    _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ asymmetric: Bool
+  private static func appendPlain<Fence: CallFence>(
+    _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ fence: Fence.Type
   ) -> Bool {
     let token = entry.pointee.token
     let registration = Registration(index: token.index)
-    var queue: UnsafeMutableRawPointer? = nil
-    frame.setHazard(token)
-    Fence.light(asymmetric: asymmetric)
-    if entry.pointee.state.load(ordering: .relaxed) & State.special == State.queued {
-      queue = registration.knownDetails.pointee.queue
+    let queue = protect(entry, in: frame, fence) {
+      entry.pointee.state.load(ordering: .relaxed) & State.special == State.queued
+    } _: {
+      registration.knownDetails.pointee.queue
     }
-    frame.clearHazard()
-    Fence.light(asymmetric: asymmetric)
-    if _slowPath(isDead(entry)) { PendingRemovals.callDidReturn(token) }
-    guard let queue else { return false }
+    guard let queue = queue ?? nil else { return false }
     return call.appendPlain(registration, token, to: Queue(slot: queue), frame)
   }
 

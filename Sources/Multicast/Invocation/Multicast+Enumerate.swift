@@ -32,7 +32,9 @@ extension Multicast {
     defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
     let count = withList(on: thread) { list, frame, mode in
       if let replay = enumeration.replay { return replay.run(in: frame, mode) }
-      return list.enumerate(enumeration, frame, asymmetric: mode == .biased)
+      return mode == .biased
+        ? list.enumerate(enumeration, frame, LightFence.self)
+        : list.enumerate(enumeration, frame, FullFence.self)
     }
     invokeDeferred(on: thread)
     return count
@@ -41,8 +43,8 @@ extension Multicast {
 
 extension InvocationList {
   /// A hazard protects each registration while it is passed, as in a visit.
-  fileprivate func enumerate(
-    _ enumeration: Enumeration, _ frame: Frame, asymmetric: Bool
+  fileprivate func enumerate<Fence: CallFence>(
+    _ enumeration: Enumeration, _ frame: Frame, _ fence: Fence.Type
   ) -> Int64 {
     // Acquire: pairs with `publish`, as in an invocation.
     let count = header.count.load(ordering: .acquiring)  // order: entries
@@ -54,16 +56,13 @@ extension InvocationList {
       let state = entry.pointee.state.load(ordering: .relaxed)
       if state & State.dead != 0 { continue }
       if enumeration.function == nil && state & (State.weak | State.shared) == 0 { continue }
-      let token = entry.pointee.token
-      frame.setHazard(token)
-      Fence.light(asymmetric: asymmetric)
-      if !Self.isDead(entry) {
+      _ = Self.protect(entry, in: frame, fence) {
+        !Self.isDead(entry)
+      } _: {
+        let token = entry.pointee.token
         Registration(index: token.index).pass(
           token, entry.pointee.context, isShared: state & State.shared != 0, enumeration, &result)
       }
-      frame.clearHazard()
-      Fence.light(asymmetric: asymmetric)
-      if Self.isDead(entry) { PendingRemovals.callDidReturn(token) }
     }
     return enumeration.function == nil ? result.removed : result.passed
   }

@@ -15,7 +15,10 @@ extension Multicast {
     defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
     let count = withList(on: thread) { list, frame, mode in
       if mode == .watched { shims_probe_invoke_begin(handle.rawValue, 0, nil, 0) }
-      let count = self.visit(visit, orUndo: undo, in: list, frame, mode)
+      let count =
+        mode == .biased
+        ? self.visit(visit, orUndo: undo, in: list, frame, mode, LightFence.self)
+        : self.visit(visit, orUndo: undo, in: list, frame, mode, FullFence.self)
       if mode == .watched { shims_probe_invoke_end(handle.rawValue, 0, count) }
       return count
     }
@@ -23,17 +26,18 @@ extension Multicast {
     return count
   }
 
-  private func visit(
-    _ visit: Visit, orUndo undo: Visit?, in list: InvocationList, _ frame: Frame, _ mode: Mode
+  private func visit<Fence: CallFence>(
+    _ visit: Visit, orUndo undo: Visit?, in list: InvocationList, _ frame: Frame, _ mode: Mode,
+    _ fence: Fence.Type
   ) -> Int64 {
     // Acquire: pairs with `publish`, as in an invocation.
     let count = list.header.count.load(ordering: .acquiring)  // order: entries
     let locks = isGoverned ? policies.locks : ContextLock()
-    guard let undo else { return list.visit(visit, count, nil, locks, frame, mode).visited }
+    guard let undo else { return list.visit(visit, count, nil, locks, frame, mode, fence).visited }
     guard let marks = VisitMarks(count, in: frame) else { return Status.outOfMemory.count }
-    var (visited, end) = list.visit(visit, count, marks, locks, frame, mode)
+    var (visited, end) = list.visit(visit, count, marks, locks, frame, mode, fence)
     if end < count {
-      list.undo(undo, before: end, marks, frame, mode)
+      list.undo(undo, before: end, marks, frame, mode, fence)
       visited = 0
     }
     Payload.release(of: frame)
@@ -63,24 +67,19 @@ extension InvocationList {
   /// - Parameter locks: The multicast's, or those of a later occupant of its slot.
   @inline(never)
   @_optimize(speed)
-  fileprivate func visit(
+  fileprivate func visit<Fence: CallFence>(
     _ visit: Visit, _ count: UInt32, _ marks: VisitMarks?, _ locks: ContextLock, _ frame: Frame,
-    _ mode: Multicast.Mode
+    _ mode: Multicast.Mode, _ fence: Fence.Type
   ) -> (visited: Int64, end: UInt32) {
-    let (asymmetric, isWatched) = (mode == .biased, mode == .watched)
     var visited: Int64 = 0
     var position: UInt32 = 0
     var details = visit.details
     while position < count {
       let entry = self.entry(position)
       let outcome =
-        Self.isShared(entry) && !isWatched
-        ? Self.callShared(visit, entry, locks, in: frame, asymmetric)
-        : AnyCall.with(&details) {
-          isWatched
-            ? Self.callWatched($0, entry, in: frame)
-            : Self.callSpecial($0, entry, in: frame, asymmetric)
-        }
+        Self.isShared(entry) && mode != .watched
+        ? Self.callShared(visit, entry, locks, in: frame, fence)
+        : AnyCall.with(&details) { Self.call($0, entry, in: frame, mode) }
       if outcome.isCalled { visited &+= 1 }
       if !outcome.goesOn { break }
       if outcome.isCalled { marks?.set(position) }
@@ -99,49 +98,44 @@ extension InvocationList {
   ///
   /// If `locks` are those of the slot's next occupant, this one has ended, and its entries had been
   /// marked before. Those functions were read with acquire; so the mark is seen.
-  private static func callShared(
+  private static func callShared<Fence: CallFence>(
     _ visit: Visit, _ entry: UnsafeMutablePointer<Entry>, _ locks: ContextLock, in frame: Frame,
-    _ asymmetric: Bool
+    _ fence: Fence.Type
   ) -> Outcome {
-    let token = entry.pointee.token
-    var outcome = Outcome()
-    frame.setHazard(token)  //~ no_hazard_of_shared_call
-    Fence.light(asymmetric: asymmetric)
-    if isShared(entry) {  //~ no_check_after_hazard_of_shared_call
+    protect(entry, in: frame, fence) {
+      isShared(entry)
+    } _: {
       Lock.checkNoneIsHeld()
-      let strong = locks.lock.unsafelyUnwrapped(entry.pointee.context)
-      if let strong {
-        // Locking may have removed it, or have taken so long that another thread has.
-        if !isDead(entry) {
-          outcome = Outcome(isCalled: true, goesOn: visit(entry.pointee.function, strong))
-        }
-        locks.unlock.unsafelyUnwrapped(strong)
-      } else {
-        _ = Multicast(frame.target).claim(token)
+      guard let strong = locks.lock.unsafelyUnwrapped(entry.pointee.context) else {
+        _ = Multicast(frame.target).claim(entry.pointee.token)
+        return Outcome()
       }
-    }
-    frame.clearHazard()
-    Fence.light(asymmetric: asymmetric)
-    if _slowPath(isDead(entry)) { PendingRemovals.callDidReturn(token) }
-    return outcome
+      var outcome = Outcome()
+      // Locking may have removed it, or have taken so long that another thread has.
+      if !isDead(entry) {
+        outcome = Outcome(isCalled: true, goesOn: visit(entry.pointee.function, strong))
+      }
+      locks.unlock.unsafelyUnwrapped(strong)
+      return outcome
+    } ?? Outcome()
   }
 
   /// Undoes the visits in reverse. What was removed meanwhile is left out; what was paused is not.
-  fileprivate func undo(
-    _ undo: Visit, before end: UInt32, _ marks: VisitMarks, _ frame: Frame, _ mode: Multicast.Mode
+  fileprivate func undo<Fence: CallFence>(
+    _ undo: Visit, before end: UInt32, _ marks: VisitMarks, _ frame: Frame, _ mode: Multicast.Mode,
+    _ fence: Fence.Type
   ) {
-    let asymmetric = mode == .biased
     var position = end
     while position > 0 {
       position &-= 1
       if !marks.isSet(position) { continue }
       let entry = self.entry(position)
       let token = entry.pointee.token
-      frame.setHazard(token)
-      Fence.light(asymmetric: asymmetric)
       let target = mode == .watched ? Watch.target(of: token) : .none
-      if !Self.isDead(entry) {
-        _ = Registration(index: token.index).callProtected(
+      _ = Self.protect(entry, in: frame, fence) {
+        !Self.isDead(entry)
+      } _: {
+        Registration(index: token.index).callProtected(
           token, context: entry.pointee.context,
           entry.pointee.state.load(ordering: .relaxed) & State.shared
         ) {
@@ -151,9 +145,6 @@ extension InvocationList {
           if let begun { Watch.didCall(token, 0, begun) }
         }
       }
-      frame.clearHazard()
-      Fence.light(asymmetric: asymmetric)
-      if Self.isDead(entry) { PendingRemovals.callDidReturn(token) }
     }
   }
 }

@@ -55,3 +55,19 @@ enum Fence {
     return shims_membarrier()
   }
 }
+
+/// The fence between what an invocation publishes of a call and what it reads then. A type: so each
+/// loop is compiled for one of them, and does not ask.
+protocol CallFence {
+  static func make()
+}
+
+/// That of a biased invocation.
+enum LightFence: CallFence {
+  @inline(__always) static func make() { Fence.light(asymmetric: true) }
+}
+
+/// That of a fenced or watched invocation.
+enum FullFence: CallFence {
+  @inline(__always) static func make() { Fence.full() }
+}
