@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""include/multicast.h, parsed: its functions, structs, types and constants, with their comments.
+
+What the tests need to know of the header, they read here: nothing is listed by hand a second time.
+As a program it prints the names of one kind, one a line."""
+
+import re
+import sys
+from collections import namedtuple
+from functools import lru_cache
+from pathlib import Path
+
+PATH = Path(__file__).resolve().parent.parent / "include/multicast.h"
+
+# A function, or a type of functions. `result` and the types of `parameters` are as they are written.
+Function = namedtuple("Function", "name result parameters comment section is_exported must_be_used")
+Parameter = namedtuple("Parameter", "type name")
+# A struct. The type of a field that is a function or an array is the whole declaration.
+Struct = namedtuple("Struct", "name fields comment section")
+Field = namedtuple("Field", "type name comment")
+Enum = namedtuple("Enum", "name values comment section")
+Constant = namedtuple("Constant", "name value comment section")
+Typedef = namedtuple("Typedef", "name type comment section")
+
+LABELS = ["Ownership", "Threads", "Reentry", "Cost", "Real time"]
+
+
+class Comment:
+    """A comment block: its text, its parameters, and what follows a label such as "Cost"."""
+
+    def __init__(self, lines):
+        self.text, self.parameters, self.result, self.since, self.labels = "", {}, "", "", {}
+        kind = key = None
+        for line in lines:
+            line = line.strip()
+            if match := re.match(r"@param (\w+) +(.*)", line):
+                kind, key = "parameters", match[1]
+                self.parameters[key] = match[2]
+            elif match := re.match(r"@return (.*)", line):
+                kind, self.result = "result", match[1]
+            elif match := re.match(r"@since (.*)", line):
+                kind, self.since = None, match[1]
+            elif match := re.match(rf"({'|'.join(LABELS)}): +(.*)", line):
+                kind, key = "labels", match[1]
+                self.labels[key] = match[2]
+            elif not line:
+                kind = None
+            elif kind == "result":
+                self.result += " " + line
+            elif kind:
+                getattr(self, kind)[key] += " " + line
+            else:
+                self.text += (" " if self.text else "") + line
+
+
+def _parameter(text):
+    """`void *context`, `uint32_t event`: the type without the name."""
+    text = " ".join(text.split())
+    match = re.fullmatch(r"(.*?[ *])(\w+)", text)
+    return Parameter(match[1].strip(), match[2])
+
+
+def _parameters(text):
+    return [] if text.strip() in ("", "void") else [_parameter(one) for one in text.split(",")]
+
+
+def _field(text, comment):
+    text = " ".join(text.split())
+    if match := re.search(r"\(\*(\w+)\)", text):
+        return Field(text, match[1], comment)
+    if match := re.fullmatch(r"(\w+) (\w+)\[\d+\]", text):
+        return Field(text, match[2], comment)
+    return Field(*_parameter(text), comment)
+
+
+class Header:
+    """All of the header. What is declared is found by its name; the order is that of the header."""
+
+    def __init__(self, path=PATH):
+        self.functions, self.function_types, self.structs = {}, {}, {}
+        self.enums, self.constants, self.typedefs = {}, {}, {}
+        self._section = ""
+        self._comment = []
+        lines = iter(Path(path).read_text().splitlines())
+        for line in lines:
+            if match := re.match(r"/\* -+ (\d+\. .*?) -+ \*/", line):
+                self._section = match[1]
+            elif line.startswith("///"):
+                self._comment.append(line[3:])
+                continue
+            elif re.match(r"(MULTICAST_API|typedef|static inline|enum|struct|#define MULTICAST_)", line):
+                self._declaration(line, lines)
+                self._comment = []
+            elif not line.startswith("#"):
+                self._comment = []
+
+    def _declaration(self, line, lines):
+        comment, section = Comment(self._comment), self._section
+        if match := re.match(r"#define (MULTICAST_\w+) (.*[^\\])$", line):
+            self.constants[match[1]] = Constant(match[1], match[2].strip(), comment, section)
+            return
+        if line.startswith("#define"):
+            while line.endswith("\\"):
+                line = next(lines)
+            return
+        if match := re.match(r"(?:typedef )?struct (\w+) \{", line):
+            fields = self._fields(lines)
+            self.structs[match[1]] = Struct(match[1], fields, comment, section)
+            return
+        if match := re.match(r"enum (\w+) \{", line):
+            self.enums[match[1]] = Enum(match[1], self._values(lines), comment, section)
+            return
+        while not re.search(r"[;{]", line):
+            line += " " + next(lines).strip()
+        line = re.sub(r" *//.*", "", line)
+        if match := re.fullmatch(r"typedef (.*?) ?\(\*(\w+)\)\((.*)\);", line):
+            self.function_types[match[2]] = Function(
+                match[2], match[1], _parameters(match[3]), comment, section, False, False)
+        elif match := re.fullmatch(r"typedef (\w+) (\w+);", line):
+            self.typedefs[match[2]] = Typedef(match[2], match[1], comment, section)
+        elif match := re.match(r"(MULTICAST_API|static inline) (MULTICAST_NODISCARD )?"
+                               r"([\w ]+?[ *]+)(\w+)\((.*?)\) ?[;{]", line):
+            self.functions[match[4]] = Function(
+                match[4], match[3].strip(), _parameters(match[5]), comment, section,
+                match[1] == "MULTICAST_API", match[2] is not None)
+        elif not line.startswith("typedef struct"):
+            raise SystemExit(f"{PATH.name}: not understood: {line}")
+
+    def _members(self, lines):
+        """What is declared until the brace, each with its comment."""
+        comment, text = [], ""
+        for line in lines:
+            if line.startswith("}"):
+                return
+            line, _, behind = line.strip().partition("///<")
+            if line.startswith("///"):
+                comment.append(line[3:])
+                continue
+            text += " " + line.strip()
+            if behind:
+                comment.append(behind)
+            if re.search(r"[;,] *$", line) and text.count("(") == text.count(")") or behind:
+                yield text.strip(" ;,"), Comment(comment)
+                comment, text = [], ""
+        raise SystemExit(f"{PATH.name} ends inside of a type")
+
+    def _fields(self, lines):
+        return [_field(text, comment) for text, comment in self._members(lines)]
+
+    def _values(self, lines):
+        values, rest = [], []
+        for line in lines:
+            rest.append(line)
+            if line.startswith("}"):
+                break
+        for match in re.finditer(r"^  (MULTICAST_\w+) = (-?\d+)", "\n".join(rest), re.MULTILINE):
+            values.append(Constant(match[1], match[2], None, self._section))
+        return values
+
+    # ---- What the comments say -------------------------------------------------------------------
+
+    def exported(self):
+        return [one for one in self.functions.values() if one.is_exported]
+
+    def handles(self):
+        """The structs of nothing but an id."""
+        return [one.name for one in self.structs.values() if [f.name for f in one.fields] == ["id"]]
+
+    def receiver(self, function):
+        """The type of handle that the function is about."""
+        first = function.parameters[0].type if function.parameters else ""
+        if first in self.handles():
+            return first
+        names = [one for one in self.handles() if function.name.startswith(one + "_")]
+        return max(names, key=len)
+
+    @lru_cache(maxsize=None)
+    def statuses(self, name):
+        """The statuses that a function can return, those of other functions included: "As ...()"."""
+        text = self.functions[name].comment.result
+        found = set(re.findall(r"MULTICAST_(?:OK|PENDING|ERROR_\w+)\b", text))
+        for sentence in re.findall(r"(?:\bAs|\bor as) (multicast_\w+\(\)(?: and multicast_\w+\(\))?)", text):
+            for other in re.findall(r"\w+(?=\(\))", sentence):
+                found |= self.statuses(other)
+        return frozenset(found)
+
+    def takes_memory(self, name):
+        text = self.functions[name].comment.result
+        others = re.findall(r"\bor as (multicast_\w+)\(\)", text)
+        return ("MULTICAST_ERROR_OUT_OF_MEMORY" in self.statuses(name) or "out of memory" in text or
+                any(self.takes_memory(other) for other in others))
+
+    def parameter_text(self, function, name):
+        """What is said of a parameter, where it is said: "As in multicast_invoke()" leads there."""
+        text = function.comment.parameters[name]
+        if match := re.match(r"As in (multicast_\w+)\(\)", text):
+            other = self.functions[match[1]]
+            if name in other.comment.parameters:
+                return text + " " + self.parameter_text(other, name)
+        return text
+
+    def may_be_null(self, function, name):
+        text = self.parameter_text(function, name)
+        return "not NULL" not in text and "must not be NULL" not in text and "NULL" in text
+
+
+@lru_cache(maxsize=None)
+def read():
+    header = Header()
+    if len(header.exported()) < 80 or len(header.structs) < 18 or len(header.enums) < 3:
+        raise SystemExit(f"{PATH} was not understood")
+    return header
+
+
+KINDS = {
+    "exported": lambda header: [one.name for one in header.exported()],
+    "inline": lambda header: [one.name for one in header.functions.values() if not one.is_exported],
+    "types": lambda header: [*header.structs, *header.typedefs, *header.function_types],
+    "values": lambda header: list(header.enums),
+}
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or sys.argv[1] not in KINDS:
+        sys.exit(f"Usage: Tests/header.py {'|'.join(KINDS)}")
+    print("\n".join(KINDS[sys.argv[1]](read())))
