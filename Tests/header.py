@@ -13,7 +13,8 @@ from pathlib import Path
 PATH = Path(__file__).resolve().parent.parent / "include/multicast.h"
 
 # A function, or a type of functions. `result` and the types of `parameters` are as they are written.
-Function = namedtuple("Function", "name result parameters comment section is_exported must_be_used")
+Function = namedtuple(
+    "Function", "name result parameters comment section is_exported must_be_used")
 Parameter = namedtuple("Parameter", "type name")
 # A struct. The type of a field that is a function or an array is the whole declaration.
 Struct = namedtuple("Struct", "name fields comment section")
@@ -88,7 +89,7 @@ class Header:
             elif line.startswith("///"):
                 self._comment.append(line[3:])
                 continue
-            elif re.match(r"(MULTICAST_API|typedef|static inline|enum|struct|#define MULTICAST_)", line):
+            elif re.match(r"(MULTICAST_API|typedef|static inline|enum|struct|#define MULTI)", line):
                 self._declaration(line, lines)
                 self._comment = []
             elif not line.startswith("#"):
@@ -179,16 +180,17 @@ class Header:
         """The statuses that a function can return, those of other functions included: "As ...()"."""
         text = self.functions[name].comment.result
         found = set(re.findall(r"MULTICAST_(?:OK|PENDING|ERROR_\w+)\b", text))
-        for sentence in re.findall(r"(?:\bAs|\bor as) (multicast_\w+\(\)(?: and multicast_\w+\(\))?)", text):
-            for other in re.findall(r"\w+(?=\(\))", sentence):
+        name = r"multicast_\w+\(\)"
+        for names in re.findall(rf"\b(?:As|or as) ({name}(?: and {name})?)", text):
+            for other in re.findall(r"\w+(?=\(\))", names):
                 found |= self.statuses(other)
         return frozenset(found)
 
     def takes_memory(self, name):
         text = self.functions[name].comment.result
         others = re.findall(r"\bor as (multicast_\w+)\(\)", text)
-        return ("MULTICAST_ERROR_OUT_OF_MEMORY" in self.statuses(name) or "out of memory" in text or
-                any(self.takes_memory(other) for other in others))
+        return ("MULTICAST_ERROR_OUT_OF_MEMORY" in self.statuses(name) or
+                "out of memory" in text or any(self.takes_memory(other) for other in others))
 
     def parameter_text(self, function, name):
         """What is said of a parameter, where it is said: "As in multicast_invoke()" leads there."""

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import header  # noqa: E402
 
