@@ -5,11 +5,15 @@ set(faults_dir ${CMAKE_CURRENT_LIST_DIR})
 file(GLOB fault_sources CONFIGURE_DEPENDS ${faults_dir}/*.c)
 list(FILTER fault_sources EXCLUDE REGEX "/(least_malloc|plugin|unloading)\\.c$")
 
+# The calls of every function.
+set(fault_calls ${PROJECT_BINARY_DIR}/Tests/fault_calls.c)
+generate(${fault_calls} ${faults_dir}/calls.py ${faults_dir}/functions.c ${faults_dir}/functions.h)
+
 # Its own functions come before libc's: linked to the shared library, which then finds them.
-add_executable(fault_tests ${fault_sources})
+add_executable(fault_tests ${fault_sources} ${fault_calls})
+target_include_directories(fault_tests PRIVATE ${faults_dir})
 target_link_libraries(fault_tests PRIVATE harness multicast Threads::Threads ${CMAKE_DL_LIBS})
 target_compile_definitions(fault_tests PRIVATE
-  MULTICAST_HEADER="${PROJECT_SOURCE_DIR}/include/multicast.h"
   LEAST_MALLOC="$<TARGET_FILE_NAME:least_malloc>"
   LEAST_MALLOC_DIRECTORY="$<TARGET_FILE_DIR:least_malloc>")
 

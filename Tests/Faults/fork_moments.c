@@ -81,7 +81,7 @@ static void *be_watched(void *argument) {
   moments_to_pass = s->moment;
   if (s->f != NULL) {
     CHECK_EQ(s->f->call(&s->w), 0);
-    unmake_all(&s->w, s->f);
+    unmake_all(&s->w);
   } else {
     CHECK_EQ(multicast_invoke(s->w.m, 0, payload, sizeof payload), 4);
     world_end(&s->w);

@@ -95,7 +95,7 @@ static void *be_busy(void *number) {
     world w;
     world_begin(&w);
     CHECK_EQ(f->call(&w), 0);
-    unmake_all(&w, f);
+    unmake_all(&w);
     world_end(&w);
     use_what_is_common(&state);
   }

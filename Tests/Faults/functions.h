@@ -1,5 +1,8 @@
 /* A table of all functions of the header, each with a call that checks its result: for tests that
- * make every function fail in the same way. */
+ * make every function fail in the same way.
+ *
+ * A call that needs more than the world has, or checks more than that it succeeds, is written here by
+ * hand: CALL. Every other function of the header has one that calls.py makes from its parameters. */
 
 #ifndef FUNCTIONS_H
 #define FUNCTIONS_H
@@ -21,16 +24,56 @@ typedef struct function {
   bool is_first; /* is called first of all; the world is empty then */
   /* Calls it once and checks the result. Returns 0 or MULTICAST_ERROR_OUT_OF_MEMORY. */
   int64_t (*call)(world *w);
-  void (*unmake)(uint64_t handle); /* destroys what it creates */
 } function;
 
-extern const function functions[];
-extern const int function_count;
+extern function functions[];
+extern int function_count;
 
-/* Destroys all that calls of it have created. */
-void unmake_all(world *w, const function *f);
+void function_register(const function *f);
+
+/* CALL(function, variant, memory, rounds) { the body of `call` } */
+#define CALL(...) CALL_AT(__LINE__, false, __VA_ARGS__)
+#define CALL_FIRST(...) CALL_AT(__LINE__, true, __VA_ARGS__)
+#define CALL_AT(...) CALL_AS(__VA_ARGS__)
+#define CALL_AS(LINE, IS_FIRST, NAME, VARIANT, MEMORY, ROUNDS)                                   \
+  static int64_t call_##LINE(world *w);                                                         \
+  __attribute__((constructor)) static void register_##LINE(void) {                              \
+    function_register(&(const function){#NAME, VARIANT, MEMORY, ROUNDS, IS_FIRST, call_##LINE}); \
+  }                                                                                             \
+  static int64_t call_##LINE(__attribute__((unused)) world *w)
+
+/* Destroys all that calls have created. */
+void unmake_all(world *w);
 
 /* Calls every function in a world of its own. */
 void use_every_function(void);
+
+/* ---- For the calls ---------------------------------------------------------------------------- */
+
+/* Keeps what was created, until `unmake_all`. Returns multicast_create_error() if it is none. */
+int64_t keep(world *w, uint64_t handle);
+
+/* Something with one registration, which is released when it ends. */
+multicast multicast_to_end(world *w);
+multicast_lifetime lifetime_to_end(world *w);
+multicast_queue queue_to_end(world *w);
+multicast_broadcaster broadcaster_to_end(world *w);
+
+/* Removals of one delegate that was just added: it is removed, and released once. */
+typedef struct removal {
+  int releases;
+  int64_t count;
+  multicast_token token;
+} removal;
+removal removal_begin(world *w);
+int64_t removal_end(world *w, const removal *r);
+
+bool count_visit(void *context, const multicast_delegate *delegate);
+bool count_registration(void *context, const multicast_registration *registration);
+bool count_line(void *context, const char *line, size_t size);
+
+/* Options with all that they can have. */
+const multicast_create_options *create_options_of(world *w);
+const multicast_broadcaster_options *broadcaster_options_of(world *w);
 
 #endif

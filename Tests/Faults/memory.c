@@ -74,9 +74,9 @@ static void fail_allocation(const function *f, int which) {
   fail_after = which;
   on_another_thread(call_rounds, &a); /* a thread without a thread record */
   fail_after = -1;
-  unmake_all(&a.w, f);
+  unmake_all(&a.w);
   on_another_thread(call_once, &a); /* it works again */
-  unmake_all(&a.w, f);
+  unmake_all(&a.w);
   world_end(&a.w);
 }
 
@@ -157,44 +157,5 @@ TEST(out_of_memory_again_and_again_leaks_nothing_of_any_function) {
 }
 
 /* ---- The table ------------------------------------------------------------------------------- */
-
-/* Calls `body` with the name of each function that the header declares. */
-static int for_each_declared(void (*body)(const char *name)) {
-  FILE *file = fopen(MULTICAST_HEADER, "r");
-  static char line[512], name[128];
-  bool is_declaration = false;
-  int count = 0;
-  CHECK(file != NULL);
-  while (fgets(line, sizeof line, file) != NULL) {
-    const char *found = strstr(line, "multicast_"), *end;
-    if (strncmp(line, "MULTICAST_API", 13) == 0) is_declaration = true;
-    if (!is_declaration) continue;
-    for (; found != NULL; found = strstr(end, "multicast_")) {
-      end = found + strspn(found, "abcdefghijklmnopqrstuvwxyz_");
-      if (*end != '(') continue;
-      CHECK((size_t)(end - found) < sizeof name);
-      memcpy(name, found, (size_t)(end - found));
-      name[end - found] = '\0';
-      body(name);
-      ++count;
-      is_declaration = false;
-      break;
-    }
-  }
-  fclose(file);
-  return count;
-}
-
-static void expect_in_table(const char *name) {
-  int i;
-  for (i = 0; i < function_count; ++i) {
-    if (strcmp(functions[i].name, name) == 0) return;
-  }
-  check_failed(__FILE__, __LINE__, name, "is declared, but not in the table");
-}
-
-TEST(faults_happen_to_every_function_of_the_header) {
-  CHECK(for_each_declared(expect_in_table) >= 50);
-}
 
 TEST(every_function_does_what_it_is_to_do) { use_every_function(); }

@@ -71,7 +71,7 @@ static void operate(uint64_t seed) {
       CHECK(has_failed && f->memory != TAKES_NONE);
       world_expect(&w, &before);
     }
-    unmake_all(&w, f);
+    unmake_all(&w);
     world_end(&w);
   }
 }
