@@ -85,6 +85,8 @@ TEST(queue_runner_does_not_wait_for_a_call_that_waits_for_it_though_there_is_a_w
 typedef struct last_runner {
   multicast_queue queue;
   multicast runs_it;
+  multicast_broadcaster names; /* an observer is released by a function that runs the queue */
+  multicast_token wanted;      /* when it is removed, an interest function runs the queue */
   gate has_run, may_end;
 } last_runner;
 
@@ -101,11 +103,26 @@ static void run_once_inside(void *context, uint32_t event, const void *payload, 
   run_once_and_end(context);
 }
 
+static void run_once_at_release(void *context) { run_once_and_end(context); }
+
+static void run_once_for_nobody(void *context, multicast target, bool wanted) {
+  (void)target;
+  if (!wanted) run_once_and_end(context);
+}
+
 static pthread_key_t last_word;
 
 static void invoke_at_the_end(void *argument) {
   last_runner *r = argument;
   CHECK_EQ(multicast_invoke(r->runs_it, 0, NULL, 0), 1);
+}
+
+static void destroy_names_at_the_end(void *argument) {
+  CHECK_OK(multicast_broadcaster_destroy(((last_runner *)argument)->names));
+}
+
+static void lose_interest_at_the_end(void *argument) {
+  CHECK_OK(multicast_token_remove(((last_runner *)argument)->wanted));
 }
 
 static void *end_with_a_last_word(void *argument) {
@@ -114,10 +131,24 @@ static void *end_with_a_last_word(void *argument) {
   return NULL;
 }
 
-static void remove_while_it_ends(void *(*body)(void *)) {
+static void prepare_last_words(last_runner *r) {
+  multicast_add_options released = MULTICAST_ADD_OPTIONS_INIT;
+  multicast_create_options interested = MULTICAST_CREATE_OPTIONS_INIT;
+  multicast_delegate d = {run_once_inside, NULL};
+  d.context = r;
+  r->runs_it = multicast_create();
+  add(r->runs_it, d);
+  r->names = multicast_broadcaster_create(NULL);
+  released.release = run_once_at_release;
+  CHECK_OK(multicast_broadcaster_register(r->names, "name", d, &released, NULL));
+  interested.interest = run_once_for_nobody;
+  interested.context = r;
+  r->wanted = add(multicast_create_with(&interested), d);
+}
+
+static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   static takeover t = {.begins = GATE_INIT};
   static last_runner r = {.has_run = GATE_INIT, .may_end = GATE_INIT};
-  multicast_delegate running = {run_once_inside, &r};
   multicast_delegate filling = {invoke_and_block, NULL};
   int calls = 0;
   pthread_t thread, ending;
@@ -125,10 +156,9 @@ static void remove_while_it_ends(void *(*body)(void *)) {
   t.queue = r.queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   t.queued = multicast_create();
   t.direct = multicast_create();
-  r.runs_it = multicast_create();
-  add(r.runs_it, running);
+  prepare_last_words(&r);
   /* a later key than the library's */
-  CHECK_EQ(pthread_key_create(&last_word, invoke_at_the_end), 0);
+  CHECK_EQ(pthread_key_create(&last_word, last), 0);
   add_queued(t.queued, counter(&calls), t.queue);
   t.blocked = add(t.direct, filling);
   CHECK_EQ(multicast_invoke(t.queued, 0, NULL, 0), 1);
@@ -148,11 +178,19 @@ static void remove_while_it_ends(void *(*body)(void *)) {
 }
 
 TEST(removal_ends_its_wait_when_the_thread_that_was_to_make_room_ends) {
-  remove_while_it_ends(run_once_and_end);
+  remove_while_it_ends(run_once_and_end, NULL);
 }
 
 TEST(removal_ends_its_wait_when_who_was_to_make_room_in_its_last_destructor_ends) {
-  remove_while_it_ends(end_with_a_last_word);
+  remove_while_it_ends(end_with_a_last_word, invoke_at_the_end);
+}
+
+TEST(removal_wakes_when_who_ends_has_destroyed_a_broadcaster) {
+  remove_while_it_ends(end_with_a_last_word, destroy_names_at_the_end);
+}
+
+TEST(removal_wakes_when_who_ends_has_told_of_no_interest) {
+  remove_while_it_ends(end_with_a_last_word, lose_interest_at_the_end);
 }
 
 /* ---- A queue in the slot of one that was destroyed inside its own call ----------------------- */

@@ -92,14 +92,14 @@ public func multicast_add_many(
 public func multicast_remove(
   _ target: multicast, _ delegate: multicast_delegate
 ) -> multicast_status {
-  code { () throws(Status) in try find(target).removeFirst(delegate) }
+  code { () throws(Status) in try slot(of: target).removeFirst(delegate) }
 }
 
 @_cdecl("multicast_remove_every") @implementation
 public func multicast_remove_every(
   _ target: multicast, _ delegate: multicast_delegate
 ) -> multicast_status {
-  code { () throws(Status) in try find(target).removeEvery(.equal(delegate)) }
+  code { () throws(Status) in try slot(of: target).removeEvery(.equal(delegate)) }
 }
 
 @_cdecl("multicast_remove_within") @implementation
@@ -107,7 +107,7 @@ public func multicast_remove_within(
   _ target: multicast, _ delegate: multicast_delegate, _ timeout_ns: UInt64
 ) -> multicast_status {
   code { () throws(Status) in
-    try find(target).removeEvery(.equal(delegate), .nanoseconds(timeout_ns))
+    try slot(of: target).removeEvery(.equal(delegate), .nanoseconds(timeout_ns))
   }
 }
 
@@ -116,7 +116,7 @@ public func multicast_remove_many(
   _ target: multicast, _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int
 ) -> Int64 {
   counting { () throws(Status) in
-    let target = try find(target)
+    let target = try slot(of: target)
     guard count == 0 || delegates != nil else { throw .invalidArgument }
     return try target.removeEach(delegates, count: count).counted()
   }
@@ -128,7 +128,7 @@ public func multicast_remove_many_within(
   _ timeout_ns: UInt64, _ out: UnsafeMutablePointer<multicast_status>?
 ) -> Int64 {
   counting(out) { () throws(Status) in
-    let target = try find(target)
+    let target = try slot(of: target)
     guard count == 0 || delegates != nil else { throw .invalidArgument }
     return target.removeEach(delegates, count: count, .nanoseconds(timeout_ns))
   }
@@ -138,7 +138,7 @@ public func multicast_remove_many_within(
 public func multicast_remove_context(
   _ target: multicast, _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
-  counting { () throws(Status) in try find(target).removeAll(.context(context)).counted() }
+  counting { () throws(Status) in try slot(of: target).removeAll(.context(context)).counted() }
 }
 
 @_cdecl("multicast_remove_context_within") @implementation
@@ -147,18 +147,18 @@ public func multicast_remove_context_within(
   _ out: UnsafeMutablePointer<multicast_status>?
 ) -> Int64 {
   counting(out) { () throws(Status) in
-    try find(target).removeAll(.context(context), .nanoseconds(timeout_ns))
+    try slot(of: target).removeAll(.context(context), .nanoseconds(timeout_ns))
   }
 }
 
 @_cdecl("multicast_remove_at") @implementation
 public func multicast_remove_at(_ target: multicast, _ index: Int) -> multicast_status {
-  code { () throws(Status) in try find(target).remove(at: index) }
+  code { () throws(Status) in try slot(of: target).remove(at: index) }
 }
 
 @_cdecl("multicast_remove_all") @implementation
 public func multicast_remove_all(_ target: multicast) -> Int64 {
-  counting { () throws(Status) in try find(target).removeAll(.all).counted() }
+  counting { () throws(Status) in try slot(of: target).removeAll(.all).counted() }
 }
 
 @_cdecl("multicast_remove_all_within") @implementation
@@ -166,7 +166,7 @@ public func multicast_remove_all_within(
   _ target: multicast, _ timeout_ns: UInt64, _ out: UnsafeMutablePointer<multicast_status>?
 ) -> Int64 {
   counting(out) { () throws(Status) in
-    try find(target).removeAll(.all, .nanoseconds(timeout_ns))
+    try slot(of: target).removeAll(.all, .nanoseconds(timeout_ns))
   }
 }
 

@@ -48,5 +48,5 @@ func visitGoverned(
 }
 
 func destroyGoverned(_ target: multicast, _ timeout: Timeout = .unlimited) -> multicast_status {
-  code { () throws(Status) in try find(target).destroySlowly(timeout).status }
+  code { () throws(Status) in try slot(of: target).destroySlowly(timeout).status }
 }

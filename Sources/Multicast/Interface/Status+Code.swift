@@ -42,8 +42,8 @@ func creating(_ operation: () throws(Status) -> Handle) -> UInt64 {
   }
 }
 
-/// The multicast of a handle, which may be stale.
-func find(_ target: multicast) throws(Status) -> Multicast {
+/// A multicast that may not exist any more: see `Multicast.find`.
+func slot(of target: multicast) throws(Status) -> Multicast {
   guard let multicast = Multicast(slotOf: target.handle) else { throw .invalidHandle }
   return multicast
 }

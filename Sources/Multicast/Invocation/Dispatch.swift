@@ -151,7 +151,7 @@ extension Multicast {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count
     }
-    defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
+    defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     var dispatch = Dispatch(options, number: number)
     // The time of the calls on this thread counts.
     let deadline = options.deadline

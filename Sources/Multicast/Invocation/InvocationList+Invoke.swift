@@ -92,9 +92,7 @@ extension InvocationList {
     var outcome = Outcome()
     var queue: UnsafeMutableRawPointer? = nil
     let target = Watch.target(of: token)
-    _ = protect(entry, in: frame, FullFence.self) {
-      isDue(entry, call)
-    } _: {
+    _ = protect(entry, in: frame, FullFence.self, if: isDue(entry, call)) {
       let state = entry.pointee.state.load(ordering: .relaxed)
       let registration = Registration(index: token.index)
       if call.isQueued && state & State.queued != 0 {
@@ -175,9 +173,7 @@ extension InvocationList {
     _ call: C, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ fence: Fence.Type
   ) -> Progress {
     guard isPlain(entry) else { return .isSpecial }
-    return protectDue(entry, in: frame, fence) {
-      isPlain(entry)
-    } _: {
+    return protectDue(entry, in: frame, fence, if: isPlain(entry)) {
       call(entry.pointee.function, entry.pointee.context) ? .goesOn : .stops
     } ?? .isSpecial
   }
@@ -206,8 +202,7 @@ extension InvocationList {
     var entry = first
     var outcome = Outcome()
     repeat {
-      let state = entry.pointee.state.load(ordering: .relaxed)
-      if state & State.special == State.queued && call.isQueued {
+      if isQueued(entry) && call.isQueued {
         outcome.isCalled = appendPlain(call, entry, in: frame, fence)
       } else {
         outcome = callSpecial(call, entry, in: frame, fence)
@@ -243,9 +238,7 @@ extension InvocationList {
     // If the hazard is set already, it has to be cleared below.
     if state & (State.dead | State.paused) != 0 && frame.hazard.isNone { return outcome }
     var queue: UnsafeMutableRawPointer? = nil
-    _ = protect(entry, in: frame, fence) {
-      isDue(entry, call)
-    } _: {
+    _ = protect(entry, in: frame, fence, if: isDue(entry, call)) {
       let registration = Registration(index: token.index)
       if call.isQueued && state & State.queued != 0 {
         queue = registration.knownDetails.pointee.queue
@@ -262,6 +255,11 @@ extension InvocationList {
     return outcome
   }
 
+  /// Whether calls wait in a queue, and nothing else is special.
+  private static func isQueued(_ entry: UnsafeMutablePointer<Entry>) -> Bool {
+    entry.pointee.state.load(ordering: .relaxed) & State.special == State.queued
+  }
+
   /// Queues a call of a delegate that is not special otherwise. The same as in `callSpecial`, with
   /// fewer questions.
   @inline(__always)
@@ -270,9 +268,7 @@ extension InvocationList {
   ) -> Bool {
     let token = entry.pointee.token
     let registration = Registration(index: token.index)
-    let queue = protect(entry, in: frame, fence) {
-      entry.pointee.state.load(ordering: .relaxed) & State.special == State.queued
-    } _: {
+    let queue = protect(entry, in: frame, fence, if: isQueued(entry)) {
       registration.knownDetails.pointee.queue
     }
     guard let queue = queue ?? nil else { return false }

@@ -1,8 +1,8 @@
 /// The hazard protocol: one call, or one look at what belongs to a registration.
 ///
 /// The invocation sets its hazard, and only then looks at the state of the entry. Afterwards it
-/// clears the hazard, and looks at the state again. A removal marks the entry, and only then looks at
-/// the hazards: `Removal` has the other side. Each side makes a fence in between: see `Fence` and
+/// clears the hazard, and looks at the state again. A removal marks the entry, and only then looks
+/// at the hazards: `Removal` has the other side. Each makes a fence in between: see `Fence` and
 /// `Bias`. So at least one of them sees the other, before the call and after it.
 extension InvocationList {
   /// Protects a registration by this thread's hazard while something is done with it.
@@ -15,9 +15,9 @@ extension InvocationList {
   @inline(__always)
   static func protect<Fence: CallFence, Result>(
     _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ fence: Fence.Type,
-    if isDue: () -> Bool, _ body: () -> Result
+    if isDue: @autoclosure () -> Bool, _ body: () -> Result
   ) -> Result? {
-    let result = protectDue(entry, in: frame, fence, if: isDue, body)
+    let result = protectDue(entry, in: frame, fence, if: isDue(), body)
     if result == nil { endProtection(of: entry, in: frame, fence) }
     return result
   }
@@ -27,7 +27,7 @@ extension InvocationList {
   @inline(__always)
   static func protectDue<Fence: CallFence, Result>(
     _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ fence: Fence.Type,
-    if isDue: () -> Bool, _ body: () -> Result
+    if isDue: @autoclosure () -> Bool, _ body: () -> Result
   ) -> Result? {
     frame.setHazard(entry.pointee.token)  //~ no_hazard_of_call
     Fence.make()

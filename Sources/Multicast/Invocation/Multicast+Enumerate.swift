@@ -29,7 +29,7 @@ extension Multicast {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count
     }
-    defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
+    defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     let count = withList(on: thread) { list, frame, mode in
       if let replay = enumeration.replay { return replay.run(in: frame, mode) }
       return mode == .biased
@@ -56,9 +56,7 @@ extension InvocationList {
       let state = entry.pointee.state.load(ordering: .relaxed)
       if state & State.dead != 0 { continue }
       if enumeration.function == nil && state & (State.weak | State.shared) == 0 { continue }
-      _ = Self.protect(entry, in: frame, fence) {
-        !Self.isDead(entry)
-      } _: {
+      _ = Self.protect(entry, in: frame, fence, if: !Self.isDead(entry)) {
         let token = entry.pointee.token
         Registration(index: token.index).pass(
           token, entry.pointee.context, isShared: state & State.shared != 0, enumeration, &result)
@@ -84,7 +82,7 @@ extension Registration {
     if let lock = own.lock {
       known.strong = lock(context)
       if known.strong == nil {
-        if Multicast(slot: owner).claim(token) { progress.removed &+= 1 }
+        if Multicast.claim(token) { progress.removed &+= 1 }
         return
       }
     }

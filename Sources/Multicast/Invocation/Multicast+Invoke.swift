@@ -29,8 +29,7 @@ extension Multicast {
 
   private func enterAndInvoke(_ call: AnyCall) -> Int64 {
     guard let thread = ThreadRegistry.enter() else { return Status.outOfMemory.count }
-    // The thread may have run a queue inside, and another one may wait for it to run it again.
-    defer { if ThreadRegistry.leaveIfEnding(thread, true) && Queue.isInUse { Waits.wake() } }
+    defer { ThreadRegistry.leaveIfEnding(thread, true) }
     // Its stack is empty, so there is a frame.
     return admitAndInvoke(thread, enter(thread).unsafelyUnwrapped, call)
   }

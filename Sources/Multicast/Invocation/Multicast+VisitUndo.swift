@@ -12,7 +12,7 @@ extension Multicast {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count
     }
-    defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
+    defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     let count = withList(on: thread) { list, frame, mode in
       if mode == .watched { shims_probe_invoke_begin(handle.rawValue, 0, nil, 0) }
       let count =
@@ -102,12 +102,10 @@ extension InvocationList {
     _ visit: Visit, _ entry: UnsafeMutablePointer<Entry>, _ locks: ContextLock, in frame: Frame,
     _ fence: Fence.Type
   ) -> Outcome {
-    protect(entry, in: frame, fence) {
-      isShared(entry)
-    } _: {
+    protect(entry, in: frame, fence, if: isShared(entry)) {
       Lock.checkNoneIsHeld()
       guard let strong = locks.lock.unsafelyUnwrapped(entry.pointee.context) else {
-        _ = Multicast(frame.target).claim(entry.pointee.token)
+        _ = Multicast.claim(entry.pointee.token)
         return Outcome()
       }
       var outcome = Outcome()
@@ -132,9 +130,7 @@ extension InvocationList {
       let entry = self.entry(position)
       let token = entry.pointee.token
       let target = mode == .watched ? Watch.target(of: token) : .none
-      _ = Self.protect(entry, in: frame, fence) {
-        !Self.isDead(entry)
-      } _: {
+      _ = Self.protect(entry, in: frame, fence, if: !Self.isDead(entry)) {
         Registration(index: token.index).callProtected(
           token, context: entry.pointee.context,
           entry.pointee.state.load(ordering: .relaxed) & State.shared

@@ -19,7 +19,7 @@ extension Registration {
     let isDead = own.lock != nil && strong == nil
     // Locking may have removed it, or have taken so long that another thread has.
     let isRemovedNow = isDead || state & InvocationList.State.once != 0
-    let isOurs = isRemovedNow ? Multicast(slot: owner).claim(token) : id == token
+    let isOurs = isRemovedNow ? Multicast.claim(token) : id == token
     let isCalled = isOurs && !isDead
     if isCalled { body(strong) }
     if !isDead { own.unlock?(strong) }  //~ unlock_forgotten

@@ -11,7 +11,7 @@ extension Registration {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count
     }
-    defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
+    defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     // From here on the slot may have another occupant, in another multicast: see `findEntry`.
     let multicast = Multicast(slot: registration.owner)
     guard multicast.handle.kind == .multicast else {

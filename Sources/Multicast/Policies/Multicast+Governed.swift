@@ -13,7 +13,7 @@ extension Multicast {
       owned?.release()
       return Status.outOfMemory.count
     }
-    defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
+    defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     do throws(Status) {
       if options.isContradictory { throw .invalidArgument }
       let rules = try self.rules()

@@ -277,7 +277,7 @@ extension Multicast {
   /// Adds delegates, and calls them with what is kept. Returns as `add`.
   func addAndReplay(_ new: inout NewDelegates) throws(Status) -> Bool {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { throw .outOfMemory }
-    defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
+    defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     guard thread.hasRoom else { throw .limit }
     guard let run = Replay.Run(Int(new.count), self, on: thread) else { throw .outOfMemory }
     let tokens = new.tokens

@@ -31,11 +31,7 @@ enum Process {
     }
     shims_set_thread_ending()
     ThreadRegistry.leave(record)
-    if wasInside {
-      PendingRemovals.callsDidEnd()
-    } else if Queue.isInUse {
-      Waits.wake()  // a thread may wait for this one to run a queue again
-    }
+    if wasInside { PendingRemovals.callsDidEnd() }
   }
 
   private static func release(

@@ -18,8 +18,7 @@ extension Queue {
       runWasCalled()
       return Status.outOfMemory.count
     }
-    // Another thread may wait for this thread to run the queue again.
-    defer { if ThreadRegistry.leaveIfEnding(thread, true) { Waits.wake() } }
+    defer { ThreadRegistry.leaveIfEnding(thread, true) }
     return run(by: thread, limit: limit)
   }
 

@@ -98,16 +98,12 @@ extension Lifetime {
   @_optimize(speed)
   private func unlink(_ member: Registration, _ removal: inout Removal) {
     let (stripe, id) = member.lockStripe()
-    defer { stripe.unlock() }
     // Under this lock it is live, or another thread has removed it since. The slot may even have
     // another occupant; but not one of this lifetime, which accepts no more members.
     guard id.kind == .registration, let other = Lifetime(of: member, as: role),
       other.index == index, other.id.kind == .retired
-    else { return }
-    let multicast = Multicast(slot: member.owner)
-    removal.unlink(member.place, of: multicast.list.unsafelyUnwrapped, in: multicast)
-    multicast.compact(&removal)
-    multicast.checkInvariants()
+    else { return stripe.unlock() }
+    removal.unlink(member, unlocking: stripe)
   }
 
   /// Waits for members that other threads have removed: for their calls, and for their release

@@ -20,10 +20,7 @@ extension Multicast {
       return .ok
     }
     var removal = Removal(from: self)
-    removal.unlink(position, of: list, in: self)
-    compact(&removal)
-    checkInvariants()
-    stripe.unlock()
+    removal.unlink(registration, unlocking: stripe)
     return removal.finish(waitingFor: .equal(delegate)).status
   }
 
@@ -78,11 +75,7 @@ extension Multicast {
       return .ok
     }
     var removal = Removal(from: multicast)
-    removal.unlink(
-      registration.place, of: multicast.list.unsafelyUnwrapped, in: multicast)
-    multicast.compact(&removal)
-    multicast.checkInvariants()
-    stripe.unlock()
+    removal.unlink(registration, unlocking: stripe)
     return removal.finish(timeout).status
   }
 
@@ -118,19 +111,15 @@ extension Multicast {
   /// that thread protects it: so the removal completes when the hazard is cleared.
   ///
   /// - Returns: false if another call of it, or a removal, was first.
-  func claim(_ token: Token) -> Bool {
-    var removal = Removal(from: self)
-    let stripe = self.stripe
-    stripe.lock()
+  static func claim(_ token: Token) -> Bool {
     let registration = Registration(index: token.index)
-    guard isCurrent, registration.id == token, let list else {  //~ claimed_without_check
+    let (stripe, id) = registration.lockStripe()
+    guard id == token else {  //~ claimed_without_check
       stripe.unlock()
       return false
     }
-    removal.unlink(registration.place, of: list, in: self)
-    compact(&removal)
-    checkInvariants()
-    stripe.unlock()
+    var removal = Removal(from: Multicast(slot: registration.owner))
+    removal.unlink(registration, unlocking: stripe)
     _ = removal.finish(.none)
     return true
   }

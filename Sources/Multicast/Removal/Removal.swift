@@ -128,6 +128,17 @@ struct Removal {
     outcome.count &+= 1
   }
 
+  /// Unlinks one live registration, which is all that changes under this hold of its stripe's lock,
+  /// and releases the lock.
+  @inline(__always)
+  mutating func unlink(_ registration: Registration, unlocking stripe: Stripe) {
+    let multicast = Multicast(slot: registration.owner)
+    unlink(registration.place, of: multicast.list.unsafelyUnwrapped, in: multicast)
+    multicast.compact(&self)
+    multicast.checkInvariants()
+    stripe.unlock()
+  }
+
   /// Retires a registration that is in no list. If no call of it can be running, it is reclaimed at
   /// once. The stripe's lock is held.
   @_optimize(speed)

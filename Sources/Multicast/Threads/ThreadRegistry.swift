@@ -40,22 +40,20 @@ enum ThreadRegistry {
 
   /// Called at the end of an operation that may have entered. Only the operation that has entered
   /// leaves: a function of the caller's may use the library inside the operation.
-  ///
-  /// - Returns: whether it has left.
-  @discardableResult
   @inline(never)
-  static func leaveIfEnding(_ record: ThreadRecord, _ hasEntered: Bool) -> Bool {
-    guard hasEntered && shims_is_thread_ending() && !record.isInside else { return false }
+  static func leaveIfEnding(_ record: ThreadRecord, _ hasEntered: Bool) {
+    guard hasEntered && shims_is_thread_ending() && !record.isInside else { return }
     _ = shims_watch_exit(nil)
     leave(record)
-    return true
   }
 
-  /// Takes back the record of the calling thread.
+  /// Takes back the record of the calling thread. The thread may have run a queue, and another
+  /// thread may wait for it to run the queue again. So all waiting threads look again.
   static func leave(_ record: ThreadRecord) {
     shims_set_thread_record(nil)
     record.identity = .none
     record.giveBack()
+    Waits.wake()  //~ no_wake_after_thread
   }
 
   /// In the child of a fork: the other threads do not exist, so their records are idle.

@@ -303,7 +303,7 @@ struct Patience {
     guard isOver else { return false }
     moment = .max
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { return true }
-    defer { if ThreadRegistry.leaveIfEnding(thread, hasEntered) && Queue.isInUse { Waits.wake() } }
+    defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     // A copy: the call may end, and the registration with it.
     var label = shims_label()
     var hasLabel = false
