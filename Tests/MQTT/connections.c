@@ -1,6 +1,6 @@
 /* Brokers that come, go, refuse, are slow or full. */
 
-#include "broker.h"
+#include "../Transports/Harness/broker.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -8,38 +8,6 @@
 #include <unistd.h>
 
 static const uint64_t ns_of_second = 1000000000u;
-
-/* ---- Without a connection -------------------------------------------------------------------- */
-
-TEST(publications_wait_for_the_broker) {
-  broker b;
-  peer here, there;
-  sequence s = {0, 0, 0};
-  multicast_mqtt_options options;
-  int i, port;
-  broker_start(&b, NULL);
-  port = b.port;
-  peer_connect_to(&there, &b, 1);
-  peer_observe(&there, "n", counting(&s));
-  options = peer_options(&here, port);
-  options.qos = 1;
-  broker_end(&b, SIGTERM);
-  CHECK_OK(multicast_mqtt_connect(&options, &here.transport));
-  EVENTUALLY(LOAD(here.refused) > 2);
-  CHECK_TEXT(here.reason, "Connection refused");
-  CHECK_EQ(here.code, -1);
-  for (i = 0; i < 1000; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
-  CHECK_EQ(peer_stats(&here).waiting, 1000);
-  CHECK_STATUS(multicast_mqtt_flush(&here.transport, ns_of_second / 100), MULTICAST_ERROR_TIMEOUT);
-  /* The session of the other one is gone with the broker's memory: it has to be there first. */
-  broker_start_again(&b);
-  peer_flush(&here);
-  CHECK_EQ(peer_stats(&here).sent, 1000);
-  EVENTUALLY(LOAD(there.connected) == 2);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
-}
 
 /* ---- Brokers that come again ----------------------------------------------------------------- */
 
@@ -110,7 +78,7 @@ TEST(session_collects_what_is_published_meanwhile) {
   multicast_mqtt_options options;
   int i;
   broker_start(&b, NULL);
-  peer_connect_to(&here, &b, 1);
+  peer_connect_reliably(&here, b.port);
   options = peer_options(&there, b.port);
   options.qos = 1;
   options.client_id = "collector";
@@ -168,7 +136,7 @@ TEST(wrong_password_is_refused) {
   broker_start(&b, "allow_anonymous false");
   broker_end(&b, SIGTERM);
   broker_run(&b, "mosquitto_passwd -b -c $FOLDER/passwords anna secret && "
-                 "echo password_file $FOLDER/passwords >>$FOLDER/mosquitto.conf");
+                 "echo password_file $FOLDER/passwords >>$FOLDER/conf");
   broker_start_again(&b);
   for (protocol = 4; protocol <= 5; ++protocol) {
     options = peer_options(&p, b.port);
@@ -197,8 +165,8 @@ TEST(full_broker_is_tried_again) {
   multicast_mqtt_options options;
   /* mosquitto 2.0 lets one more connect. */
   broker_start(&b, "allow_anonymous true\nmax_connections 1");
-  peer_connect_to(&first, &b, 0);
-  peer_connect_to(&second, &b, 0);
+  peer_connect_to(&first, &b);
+  peer_connect_to(&second, &b);
   options = peer_options(&third, b.port);
   CHECK_OK(multicast_mqtt_connect(&options, &third.transport));
   EVENTUALLY(LOAD(third.refused) >= 2);
@@ -217,7 +185,7 @@ TEST(slow_broker_loses_nothing) {
   static unsigned char large[65536];
   int i, accepted = 0;
   broker_start(&b, NULL);
-  peer_connect_to(&there, &b, 1);
+  peer_connect_reliably(&there, b.port);
   peer_observe(&there, "n", counting(&s));
   options = peer_options(&here, b.port);
   options.qos = 1;
@@ -355,7 +323,7 @@ TEST(refused_publications_are_told) {
   broker_start(&b, "allow_anonymous true");
   broker_end(&b, SIGTERM);
   broker_run(&b, "printf 'topic readwrite multicast/open/#\n' >$FOLDER/acl && "
-                 "echo acl_file $FOLDER/acl >>$FOLDER/mosquitto.conf");
+                 "echo acl_file $FOLDER/acl >>$FOLDER/conf");
   broker_start_again(&b);
   options = peer_options(&p, b.port);
   options.qos = 1;
@@ -426,34 +394,24 @@ TEST(two_clients_with_one_identifier_do_not_fight) {
 
 /* ---- TLS ------------------------------------------------------------------------------------- */
 
-/* Authorities `ours` and `theirs`, a certificate for localhost, and one for a client. Not every
- * machine knows localhost. 127.1 is another name of 127.0.0.1: the certificates do not have it. */
-static const char make_certificates[] =
-    "cd $FOLDER && exec >/dev/null 2>&1 && "
-    "for ca in ours theirs; do openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=$ca "
-    "-keyout $ca.key -out $ca.crt || exit 1; done; "
-    "for who in localhost client; do "
-    "echo subjectAltName=DNS:$who,IP:127.0.0.1 >names && "
-    "openssl req -newkey rsa:2048 -nodes -subj /CN=$who -keyout $who.key -out $who.csr && "
-    "openssl x509 -req -in $who.csr -CA ours.crt -CAkey ours.key -CAcreateserial -days 2 "
-    "-extfile names -out $who.crt || exit 1; done; "
-    "openssl rsa -aes256 -passout pass:secret -in client.key -out locked.key && "
-    "mkdir path && cp ours.crt path && openssl rehash path && "
-    "printf 'cafile %s/ours.crt\ncertfile %s/localhost.crt\nkeyfile %s/localhost.key\n' "
-    "$FOLDER $FOLDER $FOLDER >>mosquitto.conf";
-
-static char *path_of(const broker *b, const char *file) {
-  static char paths[4][64];
-  static int next;
-  char *path = paths[next++ % 4];
-  snprintf(path, sizeof paths[0], "%s/%s", b->folder, file);
-  return path;
+/* A broker that has run before, with a certificate and the authority `ours`, and lines more. */
+static void start_with_tls(broker *b, const char *lines) {
+  char whole[512];
+  broker_start(b, NULL);
+  broker_end(b, SIGTERM);
+  broker_make_certificates(b);
+  snprintf(whole, sizeof whole,
+           "mkdir path && cp ours.crt path && openssl rehash path && printf 'cafile ours.crt\n"
+           "certfile localhost.crt\nkeyfile localhost.key\n%s\n' >>conf",
+           lines);
+  broker_run(b, whole);
+  broker_start_again(b);
 }
 
 static multicast_mqtt_options tls_options(peer *p, const broker *b, const char *authority) {
   multicast_mqtt_options options = peer_options(p, b->port);
   options.host = "127.0.0.1";
-  options.ca_file = path_of(b, authority);
+  options.ca_file = broker_path(b, authority);
   return options;
 }
 
@@ -462,17 +420,14 @@ TEST(tls_connects_and_refuses) {
   peer p, other;
   record *r = record_create();
   multicast_mqtt_options options;
-  broker_start(&b, NULL);
-  broker_end(&b, SIGTERM);
-  broker_run(&b, make_certificates);
-  broker_start_again(&b);
+  start_with_tls(&b, "");
 
   options = tls_options(&p, &b, "ours.crt");
   options.qos = 1;
   peer_connect(&p, &options);
   options = tls_options(&other, &b, "ours.crt");
   options.ca_file = NULL;
-  options.ca_path = path_of(&b, "path");
+  options.ca_path = broker_path(&b, "path");
   peer_connect(&other, &options);
   peer_observe(&other, "n", recorder(r));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
@@ -510,34 +465,30 @@ TEST(tls_certificate_of_the_client) {
   broker b;
   peer p;
   multicast_mqtt_options options;
-  broker_start(&b, NULL);
-  broker_end(&b, SIGTERM);
-  broker_run(&b, make_certificates);
-  broker_run(&b, "printf 'require_certificate true\n' >>$FOLDER/mosquitto.conf");
-  broker_start_again(&b);
+  start_with_tls(&b, "require_certificate true");
   options = tls_options(&p, &b, "ours.crt");
   expect_refusal(&options, &p, "");
   options = tls_options(&p, &b, "ours.crt");
-  options.cert_file = path_of(&b, "client.crt");
-  options.key_file = path_of(&b, "client.key");
+  options.cert_file = broker_path(&b, "client.crt");
+  options.key_file = broker_path(&b, "client.key");
   peer_connect(&p, &options);
   peer_release(&p);
   options = tls_options(&p, &b, "ours.crt");
-  options.cert_file = path_of(&b, "client.crt");
-  options.key_file = path_of(&b, "locked.key");
+  options.cert_file = broker_path(&b, "client.crt");
+  options.key_file = broker_path(&b, "locked.key");
   options.key_password = "secret";
   peer_connect(&p, &options);
   peer_release(&p);
   options = tls_options(&p, &b, "ours.crt");
-  options.cert_file = path_of(&b, "client.crt");
-  options.key_file = path_of(&b, "locked.key");
+  options.cert_file = broker_path(&b, "client.crt");
+  options.key_file = broker_path(&b, "locked.key");
   options.key_password = "wrong";
   expect_refusal(&options, &p, "");
   /* Longer than OpenSSL can take. */
   memset(long_password, 'a', sizeof long_password - 1);
   options = tls_options(&p, &b, "ours.crt");
-  options.cert_file = path_of(&b, "client.crt");
-  options.key_file = path_of(&b, "locked.key");
+  options.cert_file = broker_path(&b, "client.crt");
+  options.key_file = broker_path(&b, "locked.key");
   options.key_password = long_password;
   expect_refusal(&options, &p, "");
   broker_delete(&b);

@@ -1,6 +1,6 @@
 /* What is published arrives elsewhere as it was sent. */
 
-#include "broker.h"
+#include "../Transports/Harness/broker.h"
 
 #include "../../Sources/Transports/MQTT/mqtt.h"
 
@@ -48,7 +48,7 @@ TEST(own_publications_do_not_come_back_by_mqtt_3_1_1) {
   options = peer_options(&here, b.port);
   options.protocol = 4;
   peer_connect(&here, &options);
-  peer_connect_to(&there, &b, 0);
+  peer_connect_to(&there, &b);
   peer_observe(&here, "n", recorder(own));
   peer_observe(&there, "n", recorder(other));
   CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
@@ -79,7 +79,7 @@ static void expect_any_payload(uint32_t flags) {
   options = peer_options(&here, b.port);
   options.flags = flags;
   peer_connect(&here, &options);
-  peer_connect_to(&there, &b, 0);
+  peer_connect_to(&there, &b);
   peer_observe(&there, "n", recorder(r));
   CHECK_OK(peer_publish(&here, "n", 1, looks_like_ours, sizeof looks_like_ours));
   record_wait(r, 1);

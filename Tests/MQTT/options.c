@@ -1,6 +1,6 @@
-/* Options that libmulticast-mqtt refuses. */
+/* Options that libmulticast-mqtt uses or refuses. */
 
-#include "broker.h"
+#include "../Transports/Harness/broker.h"
 
 TEST(options_that_are_wrong_are_refused) {
   static char long_text[70000];
@@ -38,12 +38,6 @@ TEST(options_that_are_wrong_are_refused) {
   bad = good;
   bad.cert_file = bad.key_file = "client";
   expect_invalid(&bad, &p, MULTICAST_ERROR_INVALID_ARGUMENT);
-  /* This cannot be read. */
-  bad = good;
-  bad.flags = 0x20;
-  p.releases = 0;
-  CHECK_STATUS(multicast_mqtt_connect(&bad, &p.transport), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_EQ(p.releases, 0);
   CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
 }
 
@@ -64,4 +58,91 @@ TEST(host_that_is_none_is_refused) {
   options.host = host;
   expect_refusal(&options, &p, "");
   CHECK(p.reason[0] != '\0');
+}
+
+/* ---- Any options ----------------------------------------------------------------------------- */
+
+static uint64_t random_state = 1;
+
+static uint32_t draw(uint32_t below) {
+  random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (uint32_t)(random_state >> 33) % below;
+}
+
+static char long_text[70000];
+
+/* A text of any kind; most are good. */
+static const char *draw_text(const char *good) {
+  static const char *const texts[] = {NULL, "", "a", "\xff", "a/+", "#", "$share", "\x01",
+                                      "/dev/null"};
+  uint32_t which = draw(30);
+  if (which == 29) return long_text;
+  return which < sizeof texts / sizeof *texts ? texts[which] : good;
+}
+
+/* A number of any kind; most are 0, which is the default. */
+static uint32_t draw_number(void) {
+  static const uint32_t numbers[] = {1, 2, 4, 5, 255, 65535, 65536, 1u << 24, 1u << 28, UINT32_MAX};
+  uint32_t which = draw(60);
+  return which < sizeof numbers / sizeof *numbers ? numbers[which] : 0;
+}
+
+static uint64_t draw_time(void) {
+  static const uint64_t times[] = {1, 1000, UINT64_C(1) << 62, (UINT64_C(1) << 62) + 1, UINT64_MAX};
+  uint32_t which = draw(40);
+  return which < sizeof times / sizeof *times ? times[which] : 0;
+}
+
+TEST(any_options_are_used_or_refused) {
+  enum { ROUNDS = 1000 };
+  int port = free_port(), round, connections = 0, refusals = 0;
+  multicast_queue queue = multicast_queue_create(NULL);
+  memset(long_text, 'a', sizeof long_text - 1);
+  for (round = 0; round < ROUNDS; ++round) {
+    peer p;
+    multicast_mqtt_options o = peer_options(&p, port);
+    multicast_status status;
+    /* No name that somebody has to be asked about. */
+    if (draw(30) == 0) o.host = "";
+    if (draw(30) == 0) o.port = draw_number();
+    if (draw(30) == 0) o.broadcaster.id = draw(2);
+    if (draw(30) == 0) o.queue.id = draw(2) == 0 ? 1 : queue.id;
+    o.flags = draw(32);
+    o.protocol = draw_number();
+    o.client_id = draw_text(NULL);
+    o.topic_prefix = draw_text("prefix");
+    o.user = draw_text("user");
+    o.password = draw_text(NULL);
+    o.ca_file = draw_text(NULL);
+    o.ca_path = draw_text(NULL);
+    o.cert_file = draw_text(NULL);
+    o.key_file = draw_text(NULL);
+    o.key_password = draw_text(NULL);
+    o.qos = draw_number();
+    o.keep_alive_s = draw_number();
+    o.session_expiry_s = draw_number();
+    o.capacity = draw_number();
+    o.overflow = draw_number();
+    o.max_payload = draw_number();
+    o.reconnect_min_ns = draw_time();
+    o.reconnect_max_ns = draw_time();
+    o.connect_timeout_ns = draw_time();
+    memset(&p.transport, 0xff, sizeof p.transport);
+    status = multicast_mqtt_connect(&o, &p.transport);
+    if (status == MULTICAST_OK) {
+      ++connections;
+      peer_publish(&p, "n", 1, "x", 1);
+      p.transport.release(p.transport.context);
+    } else {
+      ++refusals;
+      CHECK(status == MULTICAST_ERROR_INVALID_ARGUMENT ||
+            status == MULTICAST_ERROR_INVALID_HANDLE || status == MULTICAST_ERROR_SYSTEM);
+      CHECK_EQ(p.releases, 1);
+      CHECK(p.transport.publish == NULL && p.transport.context == NULL);
+    }
+    EVENTUALLY(LOAD(p.releases) == 1);
+    CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
+  }
+  CHECK(connections > ROUNDS / 50);
+  CHECK(refusals > ROUNDS / 10);
 }

@@ -1,6 +1,7 @@
 /* Programs that do not use this library, retained messages, and what is not to be understood. */
 
-#include "broker.h"
+#include "../Transports/Harness/broker.h"
+#include "../Transports/Harness/servers.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -16,7 +17,7 @@ TEST(mosquitto_pub_notifies) {
   peer p;
   record *r = record_create();
   broker_start(&b, NULL);
-  peer_connect_to(&p, &b, 1);
+  peer_connect_reliably(&p, b.port);
   peer_observe(&p, "weather", recorder(r));
   broker_run(&b, "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/weather/7 -m rain");
   record_wait(r, 1);
@@ -83,7 +84,7 @@ TEST(messages_have_the_header_that_is_documented) {
   broker b;
   peer p;
   broker_start(&b, NULL);
-  peer_connect_to(&p, &b, 1);
+  peer_connect_reliably(&p, b.port);
   broker_run(&b, "mosquitto_sub -h 127.0.0.1 -p $PORT -t multicast/n/3 -C 1 -F %x >$FOLDER/out & "
                  "sleep 0.3");
   CHECK_OK(peer_publish(&p, "n", 3, "rain", 4));
@@ -221,17 +222,7 @@ TEST(messages_that_are_none_are_ignored) {
 
 /* ---- Brokers that are none ------------------------------------------------------------------- */
 
-/* A server that answers each connection with some bytes, and goes on from there. */
-typedef struct server {
-  int listener, port;
-  const char *bytes;
-  size_t size;
-  int connections;
-  bool has_to_end;
-  bool closes;
-  pthread_t thread;
-} server;
-
+/* Answers each connection with some bytes, and goes on from there. */
 static void *serve(void *context) {
   server *s = context;
   while (!LOAD(s->has_to_end)) {
@@ -239,64 +230,16 @@ static void *serve(void *context) {
     int c = accept(s->listener, NULL, NULL);
     if (c < 0) break;
     ADD(s->connections, 1);
-    if (recv(c, request, sizeof request, 0) > 0 && s->size > 0)
-      CHECK(send(c, s->bytes, s->size, MSG_NOSIGNAL) >= 0);
-    if (!s->closes) {
-      /* Until the client goes. */
-      while (recv(c, request, sizeof request, 0) > 0) {
-      }
-    }
-    close(c);
+    if (recv(c, request, sizeof request, 0) > 0) server_send(c, s->bytes, s->size);
+    if (s->closes) close(c);
+    else server_drain(c);
   }
   return NULL;
 }
 
-static void open_server(server *s, void *(*body)(void *)) {
-  struct sockaddr_in address;
-  memset(&address, 0, sizeof address);
-  s->port = free_port();
-  s->connections = 0;
-  s->has_to_end = false;
-  address.sin_family = AF_INET;
-  address.sin_port = htons((uint16_t)s->port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  s->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  CHECK_EQ(bind(s->listener, (struct sockaddr *)&address, sizeof address), 0);
-  CHECK_EQ(listen(s->listener, 8), 0);
-  s->thread = start_thread(body, s);
-}
-
-static void end_server(server *s) {
-  STORE(s->has_to_end, true);
-  shutdown(s->listener, SHUT_RDWR);
-  join_thread(s->thread);
-  close(s->listener);
-}
-
-/* Expects that there is no harm, and that the client comes again. */
 static void expect_no_harm(const char *bytes, size_t size, bool closes) {
-  server s;
-  peer p;
-  record *r = record_create();
-  multicast_mqtt_options options;
-  s.bytes = bytes;
-  s.size = size;
-  s.closes = closes;
-  open_server(&s, serve);
-  options = peer_options(&p, s.port);
-  options.connect_timeout_ns = 100000000;
-  options.reconnect_min_ns = 1000000;
-  options.reconnect_max_ns = 2000000;
-  CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
-  CHECK_OK(p.transport.subscribe(p.transport.context, "n"));
-  CHECK_OK(multicast_broadcaster_register(p.broadcaster, "n", recorder(r), NULL, NULL));
-  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
-  EVENTUALLY(LOAD(s.connections) >= 4);
-  CHECK(LOAD(p.refused) + LOAD(p.lost) >= 3);
-  CHECK_EQ(r->count, 0);
-  peer_release(&p);
-  end_server(&s);
-  free(r);
+  server s = {.bytes = bytes, .size = size, .closes = closes};
+  expect_no_harm_of(&s, serve);
 }
 
 #define BYTES(text) text, sizeof text - 1
@@ -346,7 +289,7 @@ static void expect_older(bool closes) {
   peer p;
   multicast_mqtt_options options;
   s.closes = closes;
-  open_server(&s, serve_older);
+  server_start(&s, serve_older);
   options = peer_options(&p, s.port);
   peer_connect(&p, &options);
   CHECK_EQ(peer_stats(&p).protocol, 4);
@@ -359,7 +302,7 @@ static void expect_older(bool closes) {
   EVENTUALLY(LOAD(p.refused) >= 3);
   CHECK_EQ(p.connected, 0);
   peer_release(&p);
-  end_server(&s);
+  server_end(&s);
 }
 
 TEST(broker_that_has_3_1_1_gets_it) { expect_older(false); }
@@ -392,7 +335,7 @@ static void expect_refused_name(const char *answer, size_t size, const char *rea
   multicast_mqtt_options options;
   s.bytes = answer;
   s.size = size;
-  open_server(&s, serve_refusals);
+  server_start(&s, serve_refusals);
   options = peer_options(&p, s.port);
   peer_connect(&p, &options);
   CHECK_OK(p.transport.subscribe(p.transport.context, "weather"));
@@ -402,7 +345,7 @@ static void expect_refused_name(const char *answer, size_t size, const char *rea
   CHECK_EQ(p.refusal_code, code);
   CHECK_EQ(p.lost, 0);
   peer_release(&p);
-  end_server(&s);
+  server_end(&s);
 }
 
 TEST(refused_names_are_told) {
@@ -430,9 +373,7 @@ static void *serve_late(void *context) {
   gate_wait(&may_answer);
   CHECK_EQ(send(c, subscribed, sizeof subscribed - 1, MSG_NOSIGNAL), 6);
   CHECK_EQ(send(c, cancelled, sizeof cancelled - 1, MSG_NOSIGNAL), 6);
-  while (recv(c, request, sizeof request, 0) > 0) {
-  }
-  close(c);
+  server_drain(c);
   return NULL;
 }
 
@@ -440,7 +381,7 @@ TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
   server s;
   peer p;
   multicast_mqtt_options options;
-  open_server(&s, serve_late);
+  server_start(&s, serve_late);
   options = peer_options(&p, s.port);
   peer_connect(&p, &options);
   CHECK_OK(p.transport.subscribe(p.transport.context, "n"));
@@ -453,7 +394,7 @@ TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
   CHECK_EQ(p.lost, 0);
   CHECK_EQ(peer_stats(&p).names, 0);
   peer_release(&p);
-  end_server(&s);
+  server_end(&s);
 }
 
 /* One that acknowledges the second publication before the first. */
@@ -471,9 +412,7 @@ static void *serve_backwards(void *context) {
     size += more;
   }
   CHECK_EQ(send(c, "\x40\x02\0\2\x40\x02\0\1", 8, MSG_NOSIGNAL), 8);
-  while (recv(c, request, sizeof request, 0) > 0) {
-  }
-  close(c);
+  server_drain(c);
   return NULL;
 }
 
@@ -483,7 +422,7 @@ TEST(acknowledgements_may_come_in_any_order) {
   server s;
   peer p;
   multicast_mqtt_options options;
-  open_server(&s, serve_backwards);
+  server_start(&s, serve_backwards);
   STORE(s.connections, SIZE);
   options = peer_options(&p, s.port);
   options.qos = 1;
@@ -495,7 +434,7 @@ TEST(acknowledgements_may_come_in_any_order) {
   CHECK_EQ(peer_stats(&p).sent, 2);
   CHECK_EQ(p.lost, 0);
   peer_release(&p);
-  end_server(&s);
+  server_end(&s);
 }
 
 /* When a broker ends a connection with a reason, libmosquitto 2.0 unlocks a mutex that is not
@@ -512,13 +451,13 @@ TEST(reason_of_the_broker_is_told) {
   s.bytes = "\x20\x03\0\0\0\xe0\x02\x8b\0";
   s.size = 9;
   s.closes = false;
-  open_server(&s, serve);
+  server_start(&s, serve);
   options = peer_options(&p, s.port);
   CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
   EVENTUALLY(LOAD(p.lost) >= 1);
   CHECK_TEXT(p.end, "Server shutting down");
   peer_release(&p);
-  end_server(&s);
+  server_end(&s);
 }
 
 /* ---- How much is sent at once ---------------------------------------------------------------- */
@@ -573,9 +512,7 @@ static void *serve_bursts(void *context) {
   }
   CHECK_EQ(send(c, bytes, sizeof bytes, MSG_NOSIGNAL), (ssize_t)sizeof bytes);
   segments_of_answers = receive_burst(c, PUBACK) - segments_of_publications;
-  while (recv(c, bytes, sizeof bytes, 0) > 0) {
-  }
-  close(c);
+  server_drain(c);
   return NULL;
 }
 
@@ -585,7 +522,7 @@ TEST(packets_go_out_together) {
   peer p;
   multicast_mqtt_options options;
   int calls = 0, i;
-  open_server(&s, serve_bursts);
+  server_start(&s, serve_bursts);
   options = peer_options(&p, s.port);
   options.qos = 1;
   CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
@@ -595,7 +532,7 @@ TEST(packets_go_out_together) {
   gate_open(&may_accept);
   EVENTUALLY(LOAD(calls) == BURST);
   peer_release(&p);
-  end_server(&s);
+  server_end(&s);
   /* The requests to connect and to subscribe, and the publications. */
   if (segments_of_publications > 4) CHECK_EQ(segments_of_publications, 4);
   /* The first answer goes at once. */

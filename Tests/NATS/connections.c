@@ -1,6 +1,6 @@
 /* Servers that come, go, refuse, are slow or silent. */
 
-#include "broker.h"
+#include "../Transports/Harness/broker.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -8,35 +8,7 @@
 
 static const uint64_t ns_of_second = 1000000000u;
 
-/* ---- Without a connection -------------------------------------------------------------------- */
-
-TEST(publications_wait_for_the_server) {
-  broker b;
-  peer here, there;
-  sequence numbers = {0, 0, 0};
-  transport_options options;
-  broker_start(&b, NULL);
-  peer_connect_to(&there, &b);
-  peer_observe(&there, "n", counting(&numbers));
-  options = peer_options(&here, b.port);
-  options.reconnect_min_ns = options.reconnect_max_ns = ns_of_second / 2;
-  broker_end(&b, SIGTERM);
-  CHECK_OK(multicast_nats_connect(&options, &here.transport));
-  EVENTUALLY(LOAD(here.refused) > 0);
-  CHECK(here.reason[0] != '\0');
-  CHECK(here.code != 0);
-  for (int i = 0; i < 1000; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
-  CHECK_EQ(peer_stats(&here).waiting, 1000);
-  CHECK_EQ(peer_stats(&here).connected, 0);
-  CHECK_STATUS(multicast_nats_flush(&here.transport, ns_of_second / 100), MULTICAST_ERROR_TIMEOUT);
-  broker_start_again(&b);
-  peer_flush(&here);
-  CHECK_EQ(peer_stats(&here).sent, 1000);
-  EVENTUALLY(LOAD(there.connected) == 2);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
-}
+/* ---- Servers, one after the other ------------------------------------------------------------ */
 
 TEST(next_server_is_tried) {
   broker b;
@@ -496,35 +468,14 @@ TEST(silent_server_is_left) {
 
 /* ---- TLS ------------------------------------------------------------------------------------- */
 
-/* Authorities `ours` and `theirs`, a certificate for localhost, and one for a client. Not every
- * machine knows localhost. 127.1 is another name of 127.0.0.1: the certificates do not have it. */
-static const char make_certificates[] =
-    "exec >/dev/null 2>&1; "
-    "for ca in ours theirs; do openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=$ca "
-    "-keyout $ca.key -out $ca.crt || exit 1; done; "
-    "for who in localhost client; do "
-    "echo subjectAltName=DNS:$who,IP:127.0.0.1 >names && "
-    "openssl req -newkey rsa:2048 -nodes -subj /CN=$who -keyout $who.key -out $who.csr && "
-    "openssl x509 -req -in $who.csr -CA ours.crt -CAkey ours.key -CAcreateserial -days 2 "
-    "-extfile names -out $who.crt || exit 1; done; "
-    "openssl rsa -aes256 -passout pass:secret -in client.key -out locked.key";
-
 static const char tls[] = "tls { cert_file: localhost.crt, key_file: localhost.key }";
 static const char tls_of_clients[] = "tls { cert_file: localhost.crt, key_file: localhost.key, "
                                      "ca_file: ours.crt, verify: true }";
 
-static char *path_of(const broker *b, const char *file) {
-  static char paths[4][64];
-  static int next;
-  char *path = paths[next++ % 4];
-  snprintf(path, sizeof paths[0], "%s/%s", b->folder, file);
-  return path;
-}
-
 static multicast_nats_options tls_options(peer *p, const broker *b, const char *authority) {
   transport_options options = peer_options(p, b->port);
   snprintf(p->address, sizeof p->address, "tls://127.0.0.1:%d", b->port);
-  if (authority != NULL) options.ca_file = path_of(b, authority);
+  if (authority != NULL) options.ca_file = broker_path(b, authority);
   return options;
 }
 
@@ -535,7 +486,7 @@ TEST(tls_connects_and_refuses) {
   record *r = record_create();
   transport_options options;
   broker_prepare(&b, tls);
-  broker_run(&b, make_certificates);
+  broker_make_certificates(&b);
   broker_start_again(&b);
 
   options = tls_options(&here, &b, "ours.crt");
@@ -596,19 +547,19 @@ TEST(tls_certificate_of_the_client) {
   peer p;
   transport_options options;
   broker_prepare(&b, tls_of_clients);
-  broker_run(&b, make_certificates);
+  broker_make_certificates(&b);
   broker_start_again(&b);
   options = tls_options(&p, &b, "ours.crt");
   expect_refusal(&options, &p, "");
   options = tls_options(&p, &b, "ours.crt");
-  options.cert_file = path_of(&b, "client.crt");
-  options.key_file = path_of(&b, "client.key");
+  options.cert_file = broker_path(&b, "client.crt");
+  options.key_file = broker_path(&b, "client.key");
   peer_connect(&p, &options);
   peer_release(&p);
   /* It would be asked for at the terminal. */
   options = tls_options(&p, &b, "ours.crt");
-  options.cert_file = path_of(&b, "client.crt");
-  options.key_file = path_of(&b, "locked.key");
+  options.cert_file = broker_path(&b, "client.crt");
+  options.key_file = broker_path(&b, "locked.key");
   CHECK_STATUS(multicast_nats_connect(&options, &p.transport), MULTICAST_ERROR_SYSTEM);
   CHECK_EQ(p.releases, 1);
   broker_delete(&b);

@@ -1,6 +1,6 @@
 /* What is published arrives elsewhere as it was sent. */
 
-#include "broker.h"
+#include "../Transports/Harness/broker.h"
 
 #include "../../Sources/Transports/NATS/nats.h"
 

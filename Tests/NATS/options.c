@@ -1,6 +1,6 @@
 /* Options that libmulticast-nats refuses. */
 
-#include "broker.h"
+#include "../Transports/Harness/broker.h"
 
 TEST(options_that_are_wrong_are_refused) {
   static const char *const servers[] = {
@@ -40,12 +40,6 @@ TEST(options_that_are_wrong_are_refused) {
   bad = good;
   bad.cert_file = bad.key_file = "/missing";
   expect_invalid(&bad, &p, MULTICAST_ERROR_SYSTEM);
-  /* This cannot be read. */
-  bad = good;
-  bad.flags = 0x4;
-  p.releases = 0;
-  CHECK_STATUS(multicast_nats_connect(&bad, &p.transport), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_EQ(p.releases, 0);
   CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
 }
 

@@ -1,11 +1,10 @@
 /* Programs that use libnats without this library, and servers that send what they should not. */
 
-#include "broker.h"
+#include "../Transports/Harness/broker.h"
+#include "../Transports/Harness/servers.h"
 
 #include <nats/nats.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 /* ---- Plain libnats --------------------------------------------------------------------------- */
 
@@ -166,83 +165,30 @@ TEST(messages_that_are_none_are_ignored) {
 
 /* ---- Servers that are none ------------------------------------------------------------------- */
 
-/* A server that sends some bytes to each connection, and some more when it has been sent a PING. */
-typedef struct fake {
-  int listener, port;
-  const char *greeting, *more;
-  int connections;
-  bool has_to_end;
-  pthread_t thread;
-} fake;
-
-static void send_text(int c, const char *text) {
-  /* The client may have gone. */
-  if (send(c, text, strlen(text), MSG_NOSIGNAL) < 0) return;
-}
-
+/* Sends some bytes to each connection, and some more when it has been sent a PING. */
 static void *serve(void *context) {
-  fake *f = context;
-  while (!LOAD(f->has_to_end)) {
+  server *s = context;
+  while (!LOAD(s->has_to_end)) {
     char request[4096];
     ssize_t size;
-    int c = accept(f->listener, NULL, NULL);
+    int c = accept(s->listener, NULL, NULL);
     if (c < 0) break;
-    ADD(f->connections, 1);
-    send_text(c, f->greeting);
-    while (f->more != NULL && (size = recv(c, request, sizeof request - 1, 0)) > 0) {
+    ADD(s->connections, 1);
+    server_send(c, s->bytes, strlen(s->bytes));
+    while (s->more != NULL && (size = recv(c, request, sizeof request - 1, 0)) > 0) {
       request[size] = '\0';
       if (strstr(request, "PING") == NULL) continue;
-      send_text(c, "PONG\r\n");
-      send_text(c, f->more);
+      server_send(c, "PONG\r\n", 6);
+      server_send(c, s->more, strlen(s->more));
     }
-    while (f->more == NULL && recv(c, request, sizeof request, 0) > 0) {
-    }
-    close(c);
+    server_drain(c);
   }
   return NULL;
 }
 
-static void fake_start(fake *f, const char *greeting, const char *more) {
-  struct sockaddr_in address;
-  *f = (fake){.port = free_port(), .greeting = greeting, .more = more};
-  memset(&address, 0, sizeof address);
-  address.sin_family = AF_INET;
-  address.sin_port = htons((uint16_t)f->port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  f->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  CHECK_EQ(bind(f->listener, (struct sockaddr *)&address, sizeof address), 0);
-  CHECK_EQ(listen(f->listener, 8), 0);
-  f->thread = start_thread(serve, f);
-}
-
-static void fake_end(fake *f) {
-  STORE(f->has_to_end, true);
-  shutdown(f->listener, SHUT_RDWR);
-  join_thread(f->thread);
-  close(f->listener);
-}
-
-/* Expects that there is no harm, and that the client comes again. */
 static void expect_no_harm(const char *greeting, const char *more) {
-  fake f;
-  peer p;
-  record *r = record_create();
-  transport_options options;
-  fake_start(&f, greeting, more);
-  options = peer_options(&p, f.port);
-  options.connect_timeout_ns = 100000000;
-  options.reconnect_min_ns = 1000000;
-  options.reconnect_max_ns = 2000000;
-  CHECK_OK(transport_connect(&options, &p.transport));
-  CHECK_OK(p.transport.subscribe(p.transport.context, "n"));
-  CHECK_OK(multicast_broadcaster_register(p.broadcaster, "n", recorder(r), NULL, NULL));
-  CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
-  EVENTUALLY(LOAD(f.connections) >= 4);
-  EVENTUALLY(LOAD(p.refused) + LOAD(p.lost) >= 3);
-  CHECK_EQ(r->count, 0);
-  peer_release(&p);
-  fake_end(&f);
-  free(r);
+  server s = {.bytes = greeting, .more = more};
+  expect_no_harm_of(&s, serve);
 }
 
 #define INFO \
@@ -283,21 +229,21 @@ TEST(messages_whose_subject_is_not_that_of_the_subscription_are_ignored) {
                                          "multicast.n.", "multicast.n.01", "n"};
   for (size_t i = 0; i < sizeof subjects / sizeof *subjects; ++i) {
     char more[64];
-    fake f;
+    server s = {.bytes = INFO, .more = more};
     peer p;
     tally seen = {0, 0};
     const multicast_delegate observer = {count_event, &seen};
     transport_options options;
     snprintf(more, sizeof more, "MSG %s 1 1\r\nx\r\nMSG multicast.n.7 1 1\r\ny\r\n", subjects[i]);
-    fake_start(&f, INFO, more);
-    options = peer_options(&p, f.port);
+    server_start(&s, serve);
+    options = peer_options(&p, s.port);
     peer_connect(&p, &options);
     CHECK_OK(multicast_broadcaster_register(p.broadcaster, "m", observer, NULL, NULL));
     peer_observe(&p, "n", observer);
     EVENTUALLY(peer_stats(&p).ignored >= 1);
     EVENTUALLY(LOAD(seen.right) >= 1);
     peer_release(&p);
-    fake_end(&f);
+    server_end(&s);
     CHECK_EQ(seen.wrong, 0);
   }
 }

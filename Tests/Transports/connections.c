@@ -1,8 +1,36 @@
 /* For each library: brokers that come, go and are slow. */
 
-#include "broker.h"
+#include "Harness/broker.h"
 
 #include <signal.h>
+
+/* The session of `there` is gone with the broker's memory: it has to be there first. */
+TEST(publications_wait_for_the_broker) {
+  broker b;
+  peer here, there;
+  sequence numbers = {0, 0, 0};
+  transport_options options;
+  broker_start(&b, NULL);
+  peer_connect_reliably(&there, b.port);
+  peer_observe(&there, "n", counting(&numbers));
+  options = peer_reliable_options(&here, b.port);
+  options.reconnect_min_ns = options.reconnect_max_ns = 500000000;
+  broker_end(&b, SIGTERM);
+  CHECK_OK(transport_connect(&options, &here.transport));
+  EVENTUALLY(LOAD(here.refused) > 0);
+  CHECK(here.reason[0] != '\0');
+  CHECK(here.code != 0);
+  for (int i = 0; i < 1000; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  CHECK_EQ(peer_stats(&here).waiting, 1000);
+  CHECK_STATUS(transport_flush(&here.transport, 10000000), MULTICAST_ERROR_TIMEOUT);
+  broker_start_again(&b);
+  peer_flush(&here);
+  CHECK_EQ(peer_stats(&here).sent, 1000);
+  EVENTUALLY(LOAD(there.connected) == 2);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
 
 TEST(publications_are_refused_without_a_connection) {
   broker b;

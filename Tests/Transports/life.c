@@ -1,7 +1,7 @@
 /* For each library: transports that are attached, detached, released while something runs; queues;
  * fork; options. */
 
-#include "broker.h"
+#include "Harness/broker.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 /* For each library: what is published arrives elsewhere as it was sent. */
 
-#include "broker.h"
+#include "Harness/broker.h"
 
 /* A broker and two clients of it. */
 typedef struct pair {

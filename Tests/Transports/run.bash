@@ -1,10 +1,29 @@
 # Builds the library of a transport and its tests, and runs them. To be sourced by Tests/MQTT/run
-# and by Tests/NATS/run, which have a function usage.
-# shellcheck shell=bash
+# and by Tests/NATS/run, which set `folder`, that of the transport, `server`, the program that tests
+# start, `client`, the library that the transport has, and `coding`, a file of the transport that
+# tests call, too.
+# shellcheck shell=bash disable=SC2154
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=Tests/packages.bash
 . "$root/Tests/packages.bash"
+
+name=${folder,,}
+usage() {
+  cat <<END
+Usage: Tests/$folder/run LIBRARY BUILD_DIR [OPTION VALUE] [TEST ...]
+
+Compiles libmulticast-$name and its tests, those of this folder and of Tests/Transports, in
+BUILD_DIR, with LIBRARY, the path of libmulticast.so, and runs the tests whose names contain a TEST
+(default: all). Each starts $server on a free port of the loopback device, if it needs one.
+What is missing is installed with apt-get, when run as root; otherwise this says how to install it,
+and exits with 77.
+
+  --sanitize NAME  with this sanitizer, address or thread; LIBRARY has to be built with it, too
+  --coverage DIR   the tests count in DIR which lines of the library they reach, for gcov; what DIR
+                   has of an earlier run is not built again, and counts on
+END
+}
 
 # read_arguments ARGUMENT ...: sets `library`, `build`, `sanitizer`, `counts`, and `tests`, their
 # names.
@@ -34,10 +53,8 @@ read_arguments() {
   flags+=(-Wall -Wextra -Wpedantic -Werror -pthread -I"$root/include")
 }
 
-# build_tests FOLDER CLIENT_LIBRARY CODING: what Sources/Transports/FOLDER and Tests/FOLDER make.
-# CODING is a file of the library that tests call, too.
+# What Sources/Transports/$folder and Tests/$folder make.
 build_tests() {
-  folder=$1 client=$2 coding=$3 name=${1,,}
   mkdir -p "$build"
   build=$(realpath "$build")
   if [ -n "$counts" ]; then
@@ -57,7 +74,8 @@ build_library() {
     "-l$client" \
     -Wl,--version-script="$root/cmake/multicast_$name.map" -Wl,-z,nodelete -Wl,-z,defs \
     -Wl,-soname,"libmulticast-$name.so.1" -o "$build/libmulticast-$name.so.1"
-  gcc -std=gnu11 "${flags[@]}" -I"$root/Tests/$folder" "$root"/Tests/{"$folder",Transports}/*.c \
+  gcc -std=gnu11 "${flags[@]}" -I"$root/Tests/$folder" \
+    "$root"/Tests/{"$folder",Transports,Transports/Harness}/*.c \
     "$root"/Tests/Interface/{harness,main}.c \
     "$root"/Sources/Transports/{"$folder/$coding",Common/Names/coding.c} \
     "$build/libmulticast-$name.so.1" "$library" "-l$client" \
@@ -84,7 +102,7 @@ build_objects() {
 # build_fault_tests OBJECT ...: the tests that have the library's objects in them.
 build_fault_tests() {
   gcc -std=gnu11 "${flags[@]}" -I"$root/Tests/$folder" "$root/Tests/$folder"/{Faults/*,broker}.c \
-    "$root"/Tests/Transports/{Faults/*,observers,peers,ports}.c \
+    "$root"/Tests/Transports/{Faults,Harness}/*.c \
     "$root"/Tests/Interface/{harness,main}.c "$@" "$library" "-l$client" \
     "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_fault_tests"
 }
@@ -102,7 +120,8 @@ build_counting() {
   gcc "${flags[@]}" -c "$root/Tests/Coverage/end.c" -o "$build/end.o"
   flags+=(-D_exit=end_with_counts)
   build_fault_tests {"$of_both","$of_one"}/*.o "$build/end.o" -lgcov
-  gcc -std=gnu11 "${flags[@]}" -I"$root/Tests/$folder" "$root"/Tests/{"$folder",Transports}/*.c \
+  gcc -std=gnu11 "${flags[@]}" -I"$root/Tests/$folder" \
+    "$root"/Tests/{"$folder",Transports,Transports/Harness}/*.c \
     "$root/Tests/$folder/Faults/requests.c" "$root/Tests/Transports/Faults/requests.c" \
     "$root"/Tests/Interface/{harness,main}.c {"$of_both","$of_one"}/*.o "$build/end.o" -lgcov \
     "$library" "-l$client" "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_tests"

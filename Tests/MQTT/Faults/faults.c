@@ -61,7 +61,7 @@ TEST(transport_without_memory_for_a_name_of_the_session_ignores_a_message) {
   requests_are_of_the_test();
   broker_start(&b, NULL);
   before = look();
-  peer_connect_to(&here, &b, 1);
+  peer_connect_reliably(&here, b.port);
   for (i = 0; i < 2; ++i) {
     options = peer_options(&there, b.port);
     options.qos = 1;

@@ -9,14 +9,6 @@
 
 /* ---- Connecting ------------------------------------------------------------------------------ */
 
-static char *path_of(const broker *b, const char *file) {
-  static char paths[2][64];
-  static int next;
-  char *path = paths[next++ % 2];
-  snprintf(path, sizeof paths[0], "%s/%s", b->folder, file);
-  return path;
-}
-
 transport_options all_options(peer *p, const broker *b) {
   transport_options options = peer_options(p, free_port());
   broker_run(b, "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=a "
@@ -25,9 +17,9 @@ transport_options all_options(peer *p, const broker *b) {
   options.subject_prefix = "prefix";
   options.user = "user";
   options.password = "password";
-  options.ca_file = path_of(b, "certificate");
+  options.ca_file = broker_path(b, "certificate");
   options.cert_file = options.ca_file;
-  options.key_file = path_of(b, "key");
+  options.key_file = broker_path(b, "key");
   options.tls_name = "a";
   return options;
 }

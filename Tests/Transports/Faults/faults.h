@@ -3,12 +3,8 @@
 #ifndef TRANSPORTS_FAULTS_H
 #define TRANSPORTS_FAULTS_H
 
-#include "../observers.h"
-#include "../peers.h"
-#include "../ports.h"
+#include "../Harness/broker.h"
 #include "requests.h"
-
-#include "broker.h"
 
 /* ---- What the folder Faults of the library has ----------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #ifndef PEERS_H
 #define PEERS_H
 
-#include "../Interface/harness.h"
+#include "../../Interface/harness.h"
 
 #include "library.h"
 

@@ -1,6 +1,6 @@
 #include "ports.h"
 
-#include "../Interface/harness.h"
+#include "../../Interface/harness.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

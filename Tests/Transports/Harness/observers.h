@@ -3,7 +3,7 @@
 #ifndef OBSERVERS_H
 #define OBSERVERS_H
 
-#include "../Interface/harness.h"
+#include "../../Interface/harness.h"
 
 /* Keeps the last notification and counts them. */
 typedef struct record {

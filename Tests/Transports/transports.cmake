@@ -1,0 +1,25 @@
+# libmulticast-mqtt and libmulticast-nats, with brokers of their own.
+
+set(mqtt_packages libmosquitto-dev mosquitto mosquitto-clients)
+set(nats_packages libnats-dev nats-server)
+set(transport_packages gcc openssl abigail-tools ${mqtt_packages} ${nats_packages})
+
+# add_transport(NAME COST): the tests that Tests/NAME/run runs.
+function(add_transport folder cost)
+  string(TOLOWER ${folder} name)
+  set(packages gcc openssl abigail-tools ${${name}_packages})
+  set(run ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/run)
+  add_check(${name} LABELS ${name} TIMEOUT 900 COST ${cost} PACKAGES ${packages}
+    COMMAND ${run} $<TARGET_FILE:multicast> ${PROJECT_BINARY_DIR}/${name})
+  math(EXPR cost "${cost} + 30")
+  foreach(sanitizer address thread)
+    set(tree sanitize_${sanitizer})
+    add_check(${tree}_${name} LABELS sanitize TIMEOUT 900 COST ${cost} SANITIZED
+      NEEDS ${tree}_tree PACKAGES ${packages}
+      COMMAND ${run} ${PROJECT_BINARY_DIR}/${tree}/libmulticast.so
+        ${PROJECT_BINARY_DIR}/${name}-${sanitizer} --sanitize ${sanitizer})
+  endforeach()
+endfunction()
+
+add_transport(MQTT 90)
+add_transport(NATS 60)
