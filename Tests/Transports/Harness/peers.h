@@ -15,6 +15,8 @@ typedef struct peer {
   int connected, lost, refused, subscriptions_refused, publications_refused;
   int code; /* the last one */
   int releases;
+  const char *expected; /* a text; NULL: none */
+  int refused_as_expected; /* how many of `refused` had it in their reason */
   char reason[512];
   char end[512]; /* why the last connection ended */
   int refusal_code; /* of a subscription or a publication */
@@ -37,7 +39,8 @@ void peer_release(peer *p);
 /* The same, so that nothing is lost while the connections last. */
 void peer_connect_reliably(peer *p, int port);
 
-/* Connects again and again, and expects to be refused with this text in the reason. */
+/* Connects again and again, and expects to be refused with this text in a reason. A machine that is
+ * too busy has others, too: a server that waits two seconds for TLS closes the connection. */
 void expect_refusal(const transport_options *options, peer *p, const char *reason);
 
 /* Connects, and expects this status, and that nothing of the transport is left. */
