@@ -167,8 +167,8 @@ typedef struct multicast_mqtt_options {
   /// connection (default: none, observers run on the transport's thread).
   multicast_queue queue;
   /// Whether the broker is to retain this publication: it keeps the last one of each name and event
-  /// and gives it to each process that subscribes later. Called on the publishing thread, under no
-  /// lock. (default: NULL, nothing is retained)
+  /// and gives it to each transport that subscribes later; to this one with MULTICAST_MQTT_PLAIN
+  /// only. Called on the publishing thread, under no lock. (default: NULL, nothing is retained)
   bool (*retains)(void *context, const char *protocol, uint32_t event);
   /// Told of each change, on the transport's thread and under no lock. `code` is MQTT's reason
   /// code, or -1 if it is not from the broker. `reason` says why, in English; it is valid until

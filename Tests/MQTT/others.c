@@ -148,6 +148,39 @@ static void expect_retained(uint32_t protocol) {
   free(third);
 }
 
+/* Its own late observers are notified only if messages do not tell the sender. */
+static void expect_retained_of_own(uint32_t protocol, uint32_t flags, int calls) {
+  broker b;
+  peer here, there;
+  int own = 0, other = 0;
+  multicast_mqtt_options options;
+  broker_start(&b, NULL);
+  options = peer_options(&here, b.port);
+  options.retains = retains_states;
+  options.protocol = protocol;
+  options.flags = flags;
+  peer_connect(&here, &options);
+  CHECK_OK(peer_publish(&here, "state", 1, "x", 1));
+  peer_flush(&here);
+  peer_observe(&here, "state", counter(&own));
+  EVENTUALLY(peer_stats(&here).received == 1);
+  peer_connect_to(&there, &b);
+  peer_observe(&there, "state", counter(&other));
+  EVENTUALLY(LOAD(other) == 1);
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(LOAD(own), calls);
+  peer_release(&here);
+  peer_release(&there);
+  broker_delete(&b);
+}
+
+TEST(retained_value_is_not_given_to_its_publisher) {
+  expect_retained_of_own(5, 0, 0);
+  expect_retained_of_own(4, 0, 0);
+  expect_retained_of_own(5, MULTICAST_MQTT_PLAIN, 1);
+  expect_retained_of_own(4, MULTICAST_MQTT_PLAIN, 1);
+}
+
 static bool fork_in_retains(void *context, const char *protocol, uint32_t event) {
   peer *p = context;
   (void)protocol, (void)event;
