@@ -1,8 +1,8 @@
 /* A table of all functions of the header, each with a call that checks its result: for tests that
  * make every function fail in the same way.
  *
- * A call that needs more than the world has, or checks more than that it succeeds, is written here by
- * hand: CALL. Every other function of the header has one that calls.py makes from its parameters. */
+ * functions.c has the calls that need more than the world has, or check more than that the function
+ * succeeds. Every other function of the header has one that calls.py makes of its parameters. */
 
 #ifndef FUNCTIONS_H
 #define FUNCTIONS_H
@@ -48,7 +48,7 @@ void unmake_all(world *w);
 /* Calls every function in a world of its own. */
 void use_every_function(void);
 
-/* ---- For the calls ---------------------------------------------------------------------------- */
+/* ---- For the calls --------------------------------------------------------------------------- */
 
 /* Keeps what was created, until `unmake_all`. Returns multicast_create_error() if it is none. */
 int64_t keep(world *w, uint64_t handle);

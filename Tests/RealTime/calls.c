@@ -37,7 +37,7 @@ static void must(bool is_so, const char *what) {
 
 static const char payload[32];
 
-/* `calls.inc` is made by calls.py: ROW(name, expression). One function says "no": so this finds what
+/* `calls.inc` is made by calls.py: ROW(name, expression). One function says "no": this finds what
  * it is to find. */
 #define ROW(name, expression) \
   static void call_##name(void) { must((expression), #expression); }
@@ -66,7 +66,7 @@ static void prepare(void) {
        "register");
   must(multicast_thread_prepare() == MULTICAST_OK, "thread_prepare");
   must(multicast_invoke(target, 1, payload, sizeof payload) == 2, "invoke");
-  must(multicast_broadcaster_notify(broadcaster, "name", 1, payload, sizeof payload) == 1, "notify");
+  must(multicast_broadcaster_notify(broadcaster, "name", 1, payload, 32) == 1, "notify");
   must(multicast_queue_run(queue, 0) == 1, "run");
   must(multicast_invoke(target, 1, payload, sizeof payload) == 2, "invoke again");
 }
