@@ -115,7 +115,7 @@ TEST_CASE("no lock of the process is held in the child of a fork") {
 }
 
 // The child gets its release inside fork(), while all locks are held.
-TEST_CASE("a delegate that was being called and removed is released in the child") {
+TEST_CASE("a delegate removed in its call is released in the child") {
   struct releasing {
     gate *entered, *let_go;
     std::shared_ptr<int> kept;

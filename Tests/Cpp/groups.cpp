@@ -12,7 +12,7 @@ std::string called(const mcast::signal<void()> &s) {
   return text;
 }
 
-TEST_CASE("groups are called in the order of their keys, then of addition") {
+TEST_CASE("groups are called by their keys, then by addition") {
   mcast::signal<void()> s;
   mcast::groups<std::string> names;
   s.add(letter('c'), names.in("m"));
@@ -87,7 +87,7 @@ TEST_CASE("a group does not keep registrations that have ended") {
   CHECK_FALSE(kept.is_live());
 }
 
-TEST_CASE("a group may be removed by a delegate of it, and has any other options") {
+TEST_CASE("a group may be removed by a delegate of it") {
   mcast::signal<void()> s;
   mcast::queue q;
   mcast::groups<int> numbers;

@@ -97,7 +97,7 @@ TEST_CASE("Boost: combiners, connect_extended, at_front") {
 
 // ---- sigslot ----------------------------------------------------------------------------------
 
-TEST_CASE_FIXTURE(fixture, "sigslot: connect and disconnect methods and objects, observer") {
+TEST_CASE_FIXTURE(fixture, "sigslot: connect, disconnect methods and objects, observer") {
   sig.add(&object, &plain::slot);     // sig.connect(&plain::slot, &object)
   sig.remove(&object, &plain::slot);  // sig.disconnect(&plain::slot, &object)
   sig.add(&object, &plain::slot);
@@ -147,7 +147,7 @@ TEST_CASE_FIXTURE(fixture, "Qt: connections of objects, with a context, unique, 
   CHECK(sig.empty());
 }
 
-TEST_CASE("Qt: queued connections, blocking ones, invokeMethod, a signal blocker") {
+TEST_CASE("Qt: queued and blocking connections, invokeMethod, a blocker") {
   mcast::signal<void(std::string)> sig;
   mcast::queue loop;
   std::string text;
@@ -217,7 +217,7 @@ TEST_CASE("a delegate that destroys its signal stops the rest") {
   CHECK(after == 0);
 }
 
-TEST_CASE("delegates that are added during an invocation are called by the next one") {
+TEST_CASE("delegates added during an invocation are called by the next") {
   mcast::signal<void()> sig;
   int calls = 0;
   sig.add([&] { sig.add([&] { ++calls; }); });

@@ -37,7 +37,7 @@ struct maximum {
   }
 };
 
-TEST_CASE("results come one by one, and what is not asked for is not called") {
+TEST_CASE("results come one by one, and nothing unasked is called") {
   numbers n;
   std::vector<int> got;
   for (const int each : n.s.results(10)) got.push_back(each);
@@ -78,7 +78,7 @@ TEST_CASE("a combiner gets two iterators") {
   CHECK(n.s.combine(maximum(), 7) == 9);
 }
 
-TEST_CASE("an exception comes where the result would be, and the iteration may go on") {
+TEST_CASE("an exception comes in place of the result") {
   mcast::signal<int()> s;
   s.add([] { return 1; });
   s.add([]() -> int { throw std::runtime_error("second"); });
@@ -93,7 +93,7 @@ TEST_CASE("an exception comes where the result would be, and the iteration may g
   CHECK(i == range.end());
 }
 
-TEST_CASE("removals, pauses, additions and the end of the signal during an iteration") {
+TEST_CASE("changes and the end of the signal during an iteration") {
   auto n = std::make_unique<numbers>();
   n->all[2].pause();
   auto range = n->s.results(0);
@@ -119,7 +119,7 @@ TEST_CASE("what is paused as a whole has no results") {
   CHECK(range.begin() == range.end());
 }
 
-TEST_CASE("an iteration finds dead objects, and calls once what is to be called once") {
+TEST_CASE("an iteration finds dead objects, and calls once what is once") {
   mcast::signal<int()> s;
   auto object = std::make_shared<int>(5);
   s.add(mcast::tracked([] { return 1; }, object));
@@ -131,7 +131,7 @@ TEST_CASE("an iteration finds dead objects, and calls once what is to be called 
   CHECK(s.collect().empty());
 }
 
-TEST_CASE("once means once, by whatever function a signal with results is called") {
+TEST_CASE("once means once, by whatever function it is called") {
   mcast::signal<int()> s;
   mcast::registration r;
   r = s.add([&r] { return r.is_live() ? 1 : 2; }, mcast::once);
@@ -151,7 +151,7 @@ TEST_CASE("once means once, by whatever function a signal with results is called
   CHECK(s.collect() == std::vector<int>{0});
 }
 
-TEST_CASE("of several threads, one makes the call that is to be made once") {
+TEST_CASE("of several threads, one makes the call that is once") {
   mcast::signal<int()> s;
   std::atomic<int> calls{0};
   for (int round = 0; round < 200; ++round) {
@@ -173,7 +173,7 @@ TEST_CASE("of several threads, one makes the call that is to be made once") {
   }
 }
 
-TEST_CASE("an iteration holds what is given away, and refers to variables") {
+TEST_CASE("an iteration holds temporaries, and refers to variables") {
   mcast::signal<char(const std::string &, std::string_view, int &, std::unique_ptr<int>)> s;
   const std::string *seen = nullptr;
   s.add([&](const std::string &text, std::string_view view, int &count,
@@ -194,7 +194,7 @@ TEST_CASE("an iteration holds what is given away, and refers to variables") {
                   std::make_unique<int>(1)) == 'z');
 }
 
-TEST_CASE("an iteration holds what is derived from the argument whole, and takes over pointers") {
+TEST_CASE("an iteration holds derived arguments whole, owns pointers") {
   struct base {
     virtual ~base() = default;
     virtual int number() const = 0;

@@ -162,7 +162,7 @@ TEST_CASE("a view of a signal connects, and does no more") {
   CHECK(sum == 2);
 }
 
-TEST_CASE("a signal that was never used takes eight bytes and no multicast") {
+TEST_CASE("a signal never used takes eight bytes and no multicast") {
   const mcast::signal<void(std::string)> s;
   static_assert(sizeof s == 8);
   CHECK(s.handle().id == 0);

@@ -76,7 +76,7 @@ TEST_CASE("what a plugin adds dies with its object") {
   CHECK(s.empty());
 }
 
-TEST_CASE("a plugin and its program share errors and the handler of exceptions") {
+TEST_CASE("a plugin and its program share errors and their handler") {
   const handled expected;
   const bool has_found_it = plugin().set_exception_handler(nullptr) != nullptr;
   CHECK(has_found_it);

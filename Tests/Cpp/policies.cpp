@@ -38,7 +38,7 @@ TEST_CASE("an invocation inside a call is refused") {
   CHECK(status == MULTICAST_ERROR_STATE);
 }
 
-TEST_CASE("an invocation inside a call is deferred, with a copy of its arguments") {
+TEST_CASE("an invocation inside a call is deferred with its arguments") {
   mcast::signal<void(int)> plain{reenter(mcast::reentry::defer)};
   mcast::signal<void(const std::string &)> owning{reenter(mcast::reentry::defer)};
   std::string text;
@@ -60,7 +60,7 @@ TEST_CASE("an invocation inside a call is deferred, with a copy of its arguments
                     std::string(120, '.') + ")");
 }
 
-TEST_CASE("an invocation is deferred where the type of its argument is only declared") {
+TEST_CASE("an invocation is deferred where its argument is undefined") {
   mcast::signal<void(const deferred &)> s{reenter(mcast::reentry::defer)};
   std::string text;
   s.add([&](const deferred &argument) {
@@ -96,7 +96,7 @@ TEST_CASE("what a deferred call throws goes to the handler") {
   CHECK(handled::count() == 1);
 }
 
-TEST_CASE("a signal that cannot keep its arguments does not defer, one with results recurses") {
+TEST_CASE("without copies of arguments nothing is deferred") {
   const auto make_reference = [](mcast::reentry how) {
     return failure([&] { const mcast::signal<void(int &)> s{reenter(how)}; });
   };
@@ -112,7 +112,7 @@ TEST_CASE("a signal that cannot keep its arguments does not defer, one with resu
   CHECK(make_reference(static_cast<mcast::reentry>(9)) == MULTICAST_ERROR_INVALID_ARGUMENT);
 }
 
-TEST_CASE("a policy that the library refuses is an error, and the interest is destroyed") {
+TEST_CASE("a policy that is refused is an error, its interest destroyed") {
   const auto kept = std::make_shared<int>(0);
   mcast::policies how = reenter(static_cast<mcast::reentry>(9));
   how.interest = [kept](bool) {};
@@ -154,7 +154,7 @@ TEST_CASE("what the interest throws goes to the handler") {
   CHECK(handled::count() == 1);
 }
 
-TEST_CASE("all agree, or those that have agreed are called once more, in reverse") {
+TEST_CASE("all agree, or those that have are called again, in reverse") {
   mcast::signal<bool(phase, std::string &)> s;
   bool agrees = true;
   const auto add = [&](char name, const bool &answer) {

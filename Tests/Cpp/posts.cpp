@@ -44,7 +44,7 @@ TEST_CASE("what is posted may throw, and may destroy the queue") {
   CHECK(q == nullptr);
 }
 
-TEST_CASE("what is posted and waited for returns, by value, by reference, or nothing") {
+TEST_CASE("what is posted and waited for returns a value or a reference") {
   mcast::queue q;
   q.start();
   const std::thread::id here = std::this_thread::get_id();
@@ -72,7 +72,7 @@ TEST_CASE("an exception travels to the one that waits") {
   CHECK(q.post_and_wait([] { return 1; }) == 1);
 }
 
-TEST_CASE("the thread that runs the queue makes the calls before, and then the one it waits for") {
+TEST_CASE("the thread of the queue makes the calls before it waits") {
   mcast::queue q;
   std::string text;
   q.run();
@@ -104,7 +104,7 @@ TEST_CASE("what is not called is an error for the one that waits") {
   drops.join();
 }
 
-TEST_CASE("of two queues whose threads wait for each other, one gives up") {
+TEST_CASE("of two queues that wait for each other, one gives up") {
   std::atomic<multicast_status> outer{MULTICAST_OK}, inner{MULTICAST_OK};
   mcast::queue a, b;
   a.start();
@@ -200,7 +200,7 @@ TEST_CASE("the thread that runs a full queue cannot post and wait") {
   CHECK(failure([&] { q.post_and_wait([] {}); }) == MULTICAST_ERROR_QUEUE_FULL);
 }
 
-TEST_CASE("another thread has just begun to run the queue: it is called there, once") {
+TEST_CASE("another thread has begun a run: it is called there, once") {
   mcast::queue q;
   gate entered;
   std::atomic<int> calls{0};
@@ -218,7 +218,7 @@ TEST_CASE("another thread has just begun to run the queue: it is called there, o
   CHECK(calls == 1);
 }
 
-TEST_CASE("a thread is not taken for one that has run the queue and ended") {
+TEST_CASE("a thread is not taken for one that ran the queue and ended") {
   mcast::queue q;
   q.post([] {});
   std::thread([&] { q.run(); }).join();

@@ -17,7 +17,7 @@ TEST_CASE("any copyable arguments go through a queue") {
   CHECK(seen == "text2seven");
 }
 
-TEST_CASE("queued arguments are destroyed on the thread that makes the last call") {
+TEST_CASE("queued arguments end on the thread of the last call") {
   struct witness {
     std::thread::id *destroyed_on;
     explicit witness(std::thread::id *where) : destroyed_on(where) {}
@@ -41,7 +41,7 @@ TEST_CASE("queued arguments are destroyed on the thread that makes the last call
   CHECK((where == expected));
 }
 
-TEST_CASE("a call that is dropped, replaced or taken back frees its arguments") {
+TEST_CASE("a call dropped, replaced or retracted frees its arguments") {
   counted::reset();
   mcast::signal<void(const counted &)> s;
   std::vector<int> got;
@@ -99,7 +99,7 @@ TEST_CASE("a call that is dropped, replaced or taken back frees its arguments") 
   CHECK(counted::alive == 0);
 }
 
-TEST_CASE("there is no more than one copy an invocation, and none that is not needed") {
+TEST_CASE("an invocation makes one copy at most, and none in vain") {
   counted::reset();
   mcast::signal<void(counted, int)> s;
   mcast::queue q, other;
@@ -169,7 +169,7 @@ TEST_CASE("what is given away is moved, whatever is beside it") {
   CHECK(changed == 8);
 }
 
-TEST_CASE("an argument whose copy throws refuses the queued calls and reaches the invoker") {
+TEST_CASE("a copy that throws refuses the queued calls") {
   struct stubborn {
     stubborn() = default;
     stubborn(const stubborn &) { throw 5; }
@@ -185,7 +185,7 @@ TEST_CASE("an argument whose copy throws refuses the queued calls and reaches th
   CHECK(q.run() == 0);
 }
 
-TEST_CASE("what is kept is what the delegate gets, at a large alignment too") {
+TEST_CASE("what is kept is what the delegate gets, at any alignment") {
   struct alignas(64) wide {
     int value;
   };
@@ -206,7 +206,7 @@ TEST_CASE("what is kept is what the delegate gets, at a large alignment too") {
   CHECK(calls == 1);
 }
 
-TEST_CASE("queued and direct calls on several threads share what they get") {
+TEST_CASE("queued and direct calls on threads share what they get") {
   mcast::signal<void(const std::string &)> s;
   mcast::queue first, second;
   std::atomic<int> right{0};
@@ -234,7 +234,7 @@ struct declared {
 };
 void invoke_declared(const mcast::signal<void(const declared &)> &s, const declared &argument);
 
-TEST_CASE("a signal may be invoked where its argument is only declared, and queued elsewhere") {
+TEST_CASE("a signal may be invoked where its argument is only declared") {
   mcast::signal<void(const declared &)> s;
   mcast::queue q;
   std::string text;

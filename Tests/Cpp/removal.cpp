@@ -45,7 +45,7 @@ TEST_CASE("small lambdas are removed by themselves") {
   CHECK(s.empty());
 }
 
-TEST_CASE("methods are removed by method and object, by object, and at compile time") {
+TEST_CASE("methods are removed by method, by object, at compile time") {
   mcast::signal<void()> s;
   object x, y;
   y.name = 'y';
@@ -124,7 +124,7 @@ TEST_CASE("what is added at the front is called first") {
   CHECK(called(s) == "3214");
 }
 
-TEST_CASE("a context that methods share is freed with the last registration") {
+TEST_CASE("a context that methods share is freed with the last of them") {
   const auto witness = std::make_shared<int>();
   mcast::signal<void()> s, other;
   object x;
@@ -168,7 +168,7 @@ TEST_CASE("what is not there is not removed") {
   CHECK(s.remove_object(&o) == 1);
 }
 
-TEST_CASE("callables of one object are different delegates, also of the same type") {
+TEST_CASE("callables of one object are different delegates") {
   mcast::signal<void()> s;
   object o;
   for (const char name : {'x', 'y'}) s.add(o, [name] { text += name; });
@@ -181,7 +181,7 @@ mcast::signal<void()> *ending;
 multicast_status ended;
 void ends() { ended = ending->remove(ends); }
 
-TEST_CASE("a function that removes itself, queued and direct, is told that it runs") {
+TEST_CASE("a function that removes itself is told that it runs") {
   mcast::signal<void()> s;
   mcast::queue q;
   ending = &s;
@@ -219,7 +219,7 @@ void remove_padded() {
   CHECK(called(s) == "xy");
 }
 
-TEST_CASE("small callables are equal if their values are, whatever is between these") {
+TEST_CASE("small callables are equal if their values are") {
   remove_padded<int>();
   remove_padded<short>();
   remove_padded<float>();

@@ -254,7 +254,7 @@ TEST_CASE("a copy is known by its address, not by what its bytes say") {
 
 // ---- Exceptions -----------------------------------------------------------------------------
 
-TEST_CASE("what a delegate throws in a replay goes to the handler, and it stays") {
+TEST_CASE("what a delegate throws in a replay goes to the handler") {
   const handled exceptions;
   mcast::signal<void(int)> s{mcast::replay(2)};
   s(1);
@@ -294,7 +294,7 @@ TEST_CASE("what was waited for is not waited for when it is replayed") {
   CHECK(handled::count() == 5);
 }
 
-TEST_CASE("what was waited for too long goes to the handler when it is replayed") {
+TEST_CASE("what was waited for too long goes to the handler in a replay") {
   using namespace std::chrono_literals;
   const handled exceptions;
   mcast::queue late, q;
@@ -314,7 +314,7 @@ TEST_CASE("what was waited for too long goes to the handler when it is replayed"
   CHECK(handled::count() == 2);
 }
 
-TEST_CASE("what was waited for too long is lost, also if it had begun and is called once") {
+TEST_CASE("what was waited for too long is lost, also if it had begun") {
   using namespace std::chrono_literals;
   const handled exceptions;
   mcast::queue q;
@@ -335,7 +335,7 @@ TEST_CASE("what was waited for too long is lost, also if it had begun and is cal
   CHECK(handled::count() == 0);
 }
 
-TEST_CASE("an argument that cannot be copied is not replayed, and nothing is called") {
+TEST_CASE("an argument that cannot be copied is not replayed") {
   struct stubborn {
     bool is_copied;
     explicit stubborn(bool is_good) : is_copied(is_good) {}
@@ -415,7 +415,7 @@ TEST_CASE("each invocation makes one copy, which is destroyed once") {
   CHECK(counted::alive == 0);
 }
 
-TEST_CASE("arguments that newer ones replace live as long as their invocation") {
+TEST_CASE("replaced arguments live as long as their invocation") {
   counted::reset();
   mcast::signal<void(counted, int)> s{mcast::replay(1)};
   std::vector<int> got;
@@ -430,7 +430,7 @@ TEST_CASE("arguments that newer ones replace live as long as their invocation") 
   CHECK(counted::alive == 1);
 }
 
-TEST_CASE("a signal that is destroyed in a replay lets go of what it kept") {
+TEST_CASE("a signal destroyed in a replay lets go of what it kept") {
   counted::reset();
   int calls = 0;
   auto s = std::make_unique<mcast::signal<void(const counted &)>>(mcast::replay(3));
@@ -445,7 +445,7 @@ TEST_CASE("a signal that is destroyed in a replay lets go of what it kept") {
   CHECK(counted::alive == 0);
 }
 
-TEST_CASE("what is kept is known where the type of the argument is only declared") {
+TEST_CASE("what is kept is known where the argument is only declared") {
   mcast::signal<void(const replayed &)> s{mcast::replay(1)};
   std::string text;
   invoke_replayed(s, {"text"});
@@ -453,7 +453,7 @@ TEST_CASE("what is kept is known where the type of the argument is only declared
   CHECK(text == "text");
 }
 
-TEST_CASE("each delegate gets each invocation once, whatever threads invoke and add") {
+TEST_CASE("each delegate gets each invocation once, beside threads") {
   constexpr size_t invokers = 2, each = 300, delegates = 24;
   struct counts {
     std::array<std::atomic<int>, invokers * each> all{};

@@ -13,7 +13,7 @@ struct weak_owner {
 weak_owner to_weak(const owner &o) { return {o.shared}; }
 }  // namespace elsewhere
 
-TEST_CASE("a callable is called while all of its objects live, and gone the moment one dies") {
+TEST_CASE("a callable is gone the moment one of its objects dies") {
   mcast::signal<void(int)> s;
   auto a = std::make_shared<int>(1);
   auto b = std::make_shared<std::string>("b");
@@ -55,7 +55,7 @@ TEST_CASE("objects live while their delegate runs") {
   CHECK(s.empty());
 }
 
-TEST_CASE("a pointer of another library is tracked through its to_weak()") {
+TEST_CASE("a pointer of another library is tracked by its to_weak()") {
   mcast::signal<void()> s;
   elsewhere::owner object{std::make_shared<int>(0)};
   int calls = 0;
@@ -169,7 +169,7 @@ TEST_CASE("objects may die while other threads invoke") {
   }
 }
 
-TEST_CASE("a method that is known at compile time holds a shared object weakly, too") {
+TEST_CASE("a method known at compile time holds a shared object weakly") {
   struct listener {
     int sum = 0;
     void hear(int n) { sum += n; }

@@ -132,7 +132,7 @@ TEST_CASE("an invocation that waits for long is told") {
 
 // ---- What is watched ------------------------------------------------------------------------
 
-TEST_CASE("all signals are watched, one with a watch of its own by that one") {
+TEST_CASE("all signals are watched, one with an own watch by that") {
   mcast::signal<void()> early, own;
   int all = 0, of_own = 0;
   early.add([] {});
@@ -153,7 +153,7 @@ TEST_CASE("all signals are watched, one with a watch of its own by that one") {
   CHECK(of_own == 1);
 }
 
-TEST_CASE("a signal that has no multicast yet is watched, and may be moved") {
+TEST_CASE("a signal without a multicast is watched, and may be moved") {
   int told = 0;
   mcast::signal<void()> s;
   mcast::watch outer;
@@ -214,7 +214,7 @@ TEST_CASE("a signal has one watch, and so has the process") {
 
 // ---- The end --------------------------------------------------------------------------------
 
-TEST_CASE("the end of a watch waits for its functions, and destroys them") {
+TEST_CASE("the end of a watch waits for its functions and destroys them") {
   mcast::signal<void()> s;
   gate entered;
   std::atomic<bool> is_over{false};
@@ -253,7 +253,7 @@ TEST_CASE("a watch may end in one of its functions") {
   CHECK(kept.use_count() == 1);
 }
 
-TEST_CASE("what a watch has not told when it ends is not told by the next one") {
+TEST_CASE("what a watch has not told at its end the next one tells not") {
   const handled exceptions;
   mcast::signal<void()> s;
   int slow = 0, called = 0;

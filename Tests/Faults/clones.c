@@ -84,6 +84,6 @@ TEST(children_that_share_the_memory_and_exit_change_nothing) {
 TEST(children_that_share_the_memory_and_execute_change_nothing) {
   with_children(execute, CLONE_VFORK, 0);
 }
-TEST(children_that_share_the_memory_beside_this_process_change_nothing) {
+TEST(children_that_share_the_memory_change_nothing) {
   with_children(linger, 0, 7);
 }

@@ -151,7 +151,7 @@ static void ends_well_by(void (*way)(void)) {
   for (i = 0; i < 10; ++i) end_by(way, true);
 }
 
-TEST(exit_of_a_busy_process_calls_handlers_and_destructors_that_use_everything) {
+TEST(exit_of_a_busy_process_runs_handlers_that_use_everything) {
   ends_well_by(by_main);
 }
 TEST(exit_inside_of_a_delegate) { ends_well_by(by_delegate); }

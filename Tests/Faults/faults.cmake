@@ -47,7 +47,7 @@ set_tests_properties(${limits} PROPERTIES RESOURCE_LOCK gigabytes COST 20 TIMEOU
 
 add_check(dlclose_of_the_library_inside_of_a_call_leaves_it_mapped LABELS fault TIMEOUT 150
   COMMAND unloading $<TARGET_FILE:multicast>)
-add_check(dlclose_of_a_plugin_after_its_lifetime_unloads_it_while_others_invoke LABELS fault TIMEOUT 150
+add_check(dlclose_of_plugin_after_its_lifetime_unloads_it LABELS fault TIMEOUT 150
   COMMAND unloading $<TARGET_FILE:multicast> $<TARGET_FILE:fault_plugin>)
 
 # With a malloc that aligns to 16 bytes and no more. LD_PRELOAD cannot have a path with a space.

@@ -233,7 +233,7 @@ static void use_the_allocator(void) {
   CHECK_OK(multicast_set_allocator(&allocator));
 }
 
-TEST(fork_while_another_thread_removes_many_releases_each_once_in_both_processes) {
+TEST(fork_while_others_remove_many_releases_each_in_both) {
   int number, moments = 0;
   use_the_allocator();
   for (number = 0; number < WAYS; ++number) {
@@ -244,7 +244,7 @@ TEST(fork_while_another_thread_removes_many_releases_each_once_in_both_processes
   printf("%d forks\n", moments);
 }
 
-TEST(fork_while_another_thread_waits_for_a_call_of_one_of_many_releases_each_once) {
+TEST(fork_while_others_wait_for_one_of_many_releases_each_once) {
   int number, moments = 0;
   use_the_allocator();
   for (number = 0; number < WAYS; ++number) moments += fork_at_each_moment(number, 4);
@@ -284,7 +284,7 @@ static void fork_in_each_release(int called) {
 }
 
 /* The release of the payload of calls that are taken back is first. */
-TEST(fork_in_a_release_of_a_payload_of_what_is_removed_releases_each_once) {
+TEST(fork_in_release_of_payload_of_a_removal_releases_once) {
   int number;
   forks_itself = true;
   for (number = 0; number < WAYS; ++number) {
@@ -307,10 +307,10 @@ TEST(fork_in_a_release_of_a_payload_of_what_is_removed_releases_each_once) {
   }
 }
 
-TEST(fork_in_a_release_of_one_of_many_releases_each_once_in_both_processes) {
+TEST(fork_in_release_of_one_of_many_releases_each_in_both) {
   fork_in_each_release(-1);
 }
 
-TEST(fork_in_a_release_of_one_of_many_while_another_is_called_releases_each_once) {
+TEST(fork_in_release_of_one_while_another_runs_releases_once) {
   fork_in_each_release(4);
 }

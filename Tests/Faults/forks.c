@@ -121,11 +121,11 @@ static void be_a_child(void) {
   exit(0);
 }
 
-TEST(forks_at_random_moments_of_a_busy_process_have_children_that_can_do_everything) {
+TEST(forks_at_random_moments_have_children_that_do_everything) {
   pthread_t threads[THREADS];
   uint64_t state;
   int i, end;
-  choose_seed("forks_at_random_moments_of_a_busy_process_have_children_that_can_do_everything");
+  choose_seed("forks_at_random_moments_have_children_that_do_everything");
   state = seed;
   begin_common();
   CHECK_EQ(atexit(use_at_exit), 0);

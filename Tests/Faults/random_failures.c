@@ -76,7 +76,7 @@ static void operate(uint64_t seed) {
   }
 }
 
-TEST(random_failures_of_allocations_change_nothing_and_keep_no_memory) {
+TEST(random_failures_of_allocations_keep_no_memory) {
   enum { SEEDS = 20 };
   int64_t bytes = 0;
   uint64_t seed;
@@ -228,7 +228,7 @@ static void run_round(uint64_t round) {
 }
 
 /* What is kept for reuse is reached in the first rounds; thousands of allocations follow. */
-TEST(random_failures_of_allocations_on_several_threads_keep_no_memory) {
+TEST(random_failures_on_several_threads_keep_no_memory) {
   enum { SETTLED = 16, ROUNDS = 48 };
   int64_t blocks = 0;
   uint64_t round;

@@ -52,7 +52,7 @@ TEST(fork_handlers_refused_creates_nothing_and_works_later) {
   CHECK_EQ(end_of_child(child), 0);
 }
 
-TEST(thread_keys_used_up_creates_nothing_and_works_once_there_is_one) {
+TEST(thread_keys_used_up_creates_nothing_at_first) {
   pthread_key_t keys[4096];
   int count = 0;
   while (pthread_key_create(&keys[count], NULL) == 0) CHECK(++count < 4096);
@@ -88,7 +88,7 @@ static void *use_every_function_there(void *unused) {
   return NULL;
 }
 
-TEST(thread_specific_value_refused_is_out_of_memory_and_works_later) {
+TEST(thread_specific_value_refused_is_out_of_memory_at_first) {
   world w;
   int64_t bytes = 0;
   int i;
@@ -163,7 +163,7 @@ TEST(descriptor_refused_is_minus_1_and_the_calls_are_made) {
 }
 
 /* The child of a fork needs a descriptor of its own. */
-TEST(descriptor_refused_in_the_child_of_a_fork_is_minus_1_and_the_parents_is_unchanged) {
+TEST(descriptor_refused_in_the_child_leaves_the_parents_alone) {
   world w;
   int fd;
   pid_t child;
@@ -299,7 +299,7 @@ static void remove_without_membarrier(void *argument) {
   use_with_single_invoker();
 }
 
-TEST(membarrier_refused_later_makes_each_removal_system_and_frees_nothing) {
+TEST(membarrier_refused_later_makes_each_removal_system) {
   int i;
   if (is_without_membarrier()) return; /* it was never granted, so it cannot be refused later */
   for (i = 0; i < REMOVAL_COUNT; ++i) in_child(remove_without_membarrier, &i);

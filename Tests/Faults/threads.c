@@ -132,13 +132,13 @@ TEST(stack_of_64_kilobytes_is_enough_for_256_notifications) {
 }
 
 /* 700 bytes for each level, and what these delegates take. */
-TEST(stack_of_224_kilobytes_is_enough_for_256_invocations_with_options) {
+TEST(stack_of_224_kb_is_enough_for_256_calls_with_options) {
   nest_on_a_stack_of(229376, by_invoke_with, multicast_add_options_default());
 }
-TEST(stack_of_224_kilobytes_is_enough_for_256_notifications_with_options) {
+TEST(stack_of_224_kb_is_enough_for_256_notifications) {
   nest_on_a_stack_of(229376, by_notify_with, multicast_add_options_default());
 }
-TEST(stack_of_128_kilobytes_is_enough_for_256_invocations_of_a_token) {
+TEST(stack_of_128_kb_is_enough_for_256_calls_of_a_token) {
   nest_on_a_stack_of(131072, by_token_invoke, multicast_add_options_default());
 }
 TEST(stack_of_128_kilobytes_is_enough_for_256_visits_of_a_token) {
@@ -152,18 +152,18 @@ TEST(stack_of_192_kilobytes_is_enough_for_256_watched_invocations) {
 }
 
 /* Delegates with events, a lock or a queue need two to four times as much stack. */
-TEST(stack_of_128_kilobytes_is_enough_for_256_invocations_of_chosen_events) {
+TEST(stack_of_128_kb_is_enough_for_256_calls_of_chosen_events) {
   multicast_add_options options = multicast_add_options_default();
   options.events = 1;
   nest_on_a_stack_of(131072, by_invoke, options);
 }
-TEST(stack_of_128_kilobytes_is_enough_for_256_invocations_of_a_locked_context) {
+TEST(stack_of_128_kb_is_enough_for_256_calls_of_locked_context) {
   multicast_add_options options = multicast_add_options_default();
   options.lock = lock_nest;
   options.unlock = unlock_nest;
   nest_on_a_stack_of(131072, by_invoke, options);
 }
-TEST(stack_of_224_kilobytes_is_enough_for_256_invocations_with_options_of_a_locked_context) {
+TEST(stack_of_224_kb_is_enough_for_256_with_options_and_lock) {
   multicast_add_options options = multicast_add_options_default();
   options.lock = lock_nest;
   options.unlock = unlock_nest;
@@ -197,7 +197,7 @@ static long resident_kilobytes(void) {
   return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-TEST(threads_by_the_ten_thousand_that_come_and_go_take_no_more_memory) {
+TEST(threads_by_ten_thousand_that_come_and_go_take_no_more_memory) {
   pthread_t threads[AT_ONCE];
   int64_t bytes = 0;
   long kilobytes = 0;

@@ -233,7 +233,7 @@ TEST(removal_that_is_stopped_beyond_its_time_times_out) {
 TEST(removal_that_is_stopped_when_the_call_ends_is_ok) {
   stop_removal(IN_TIME_MS * UINT64_C(1000000), true);
 }
-TEST(removal_without_a_limit_that_is_stopped_when_the_call_ends_is_ok) {
+TEST(removal_without_a_limit_stopped_when_the_call_ends_is_ok) {
   stop_removal(MULTICAST_FOREVER, true);
 }
 
@@ -261,7 +261,7 @@ static void *pause_it(void *argument) {
   return NULL;
 }
 
-TEST(thread_stopped_at_any_instruction_of_a_removal_delays_others_at_most) {
+TEST(thread_stopped_at_any_instruction_of_removal_only_delays) {
   traced t = {multicast_create(), {0}, 0, 0, GATE_INIT, 0, false};
   order o = {PAUSES, 0};
   tracer by;

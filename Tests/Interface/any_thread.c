@@ -99,7 +99,7 @@ static void *use_stale(void *argument) {
   return NULL;
 }
 
-TEST(create_and_destroy_by_threads_at_once_while_others_use_the_handles) {
+TEST(create_and_destroy_at_once_while_others_use_the_handles) {
   static uint64_t handle;
   pthread_t makers[2], user = start_thread(use_stale, &handle);
   int i;

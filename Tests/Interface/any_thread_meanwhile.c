@@ -50,7 +50,7 @@ static void *destroy_the_queue(void *of) {
   return NULL;
 }
 
-TEST(add_to_a_queue_that_is_destroyed_meanwhile_leaves_nothing_under_the_lifetime) {
+TEST(add_to_queue_destroyed_meanwhile_leaves_lifetime_empty) {
   static addition a;
   begin_addition(&a);
   a.options.queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
@@ -80,7 +80,7 @@ static void *bequeath_the_lifetime(void *of) {
   return NULL;
 }
 
-TEST(add_under_a_lifetime_whose_place_a_queue_takes_meanwhile_fails_and_releases) {
+TEST(add_under_lifetime_replaced_by_queue_meanwhile_releases) {
   static addition a;
   begin_addition(&a);
   meanwhile = bequeath_the_lifetime;
@@ -98,7 +98,7 @@ static void *remove_while_it_is_queued(void *token) {
 
 static const char payload[100] = "too large to be kept in the queue itself";
 
-TEST(queue_does_not_count_as_refused_what_is_removed_while_there_is_no_memory_for_its_payload) {
+TEST(queue_counts_removed_call_without_payload_not_as_refused) {
   static multicast_token token;
   int calls = 0;
   multicast m;

@@ -28,7 +28,7 @@ TEST(struct_size_zero_or_too_small_is_invalid_argument) {
 }
 
 /* The bytes behind a struct that is too small are not the caller's: here they cannot be read. */
-TEST(struct_size_too_small_is_noticed_before_anything_else_is_read) {
+TEST(struct_size_too_small_is_noticed_before_all_else) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   multicast m = multicast_create();
@@ -267,7 +267,7 @@ static void begin_asking(void) {
   asked_token = add(asked_target, counter(&calls));
 }
 
-TEST(struct_of_a_newer_caller_is_refused_for_any_byte_that_is_not_zero_beyond_what_is_known) {
+TEST(struct_of_newer_caller_is_refused_for_any_unknown_byte) {
   static const size_t sizes[] = {96, 257, LARGEST_STRUCT};
   size_t i, which, byte;
   begin_asking();

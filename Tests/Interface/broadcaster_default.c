@@ -3,7 +3,7 @@
 #include "harness.h"
 #include "broadcasters.h"
 
-TEST(broadcaster_default_is_the_same_each_time_and_needs_no_set_up) {
+TEST(broadcaster_default_is_same_each_time_and_needs_no_set_up) {
   multicast_broadcaster b = multicast_broadcaster_default(), other;
   CHECK(b.id != 0);
   observe(b, NAME, counter(&calls));
@@ -16,7 +16,7 @@ TEST(broadcaster_default_is_the_same_each_time_and_needs_no_set_up) {
   CHECK_EQ(multicast_broadcaster_default().id, b.id);
 }
 
-TEST(broadcaster_default_calls_observers_on_the_notifying_thread_or_where_they_say) {
+TEST(broadcaster_default_calls_on_notifying_thread_or_own_queue) {
   multicast_broadcaster b = multicast_broadcaster_default();
   multicast_add_options options = multicast_add_options_default();
   multicast_queue q = create_queue();
@@ -68,12 +68,12 @@ static void get_default_from_several_threads(void *unused) {
   CHECK_EQ(notify(multicast_broadcaster_default(), NAME), THREADS);
 }
 
-TEST(broadcaster_default_is_the_same_for_threads_that_ask_first_at_once) {
+TEST(broadcaster_default_is_the_same_for_threads_at_once) {
   int i;
   for (i = 0; i < 25; ++i) in_child(get_default_from_several_threads, NULL);
 }
 
-TEST(broadcaster_default_out_of_memory_is_the_null_handle_and_works_later) {
+TEST(broadcaster_default_out_of_memory_is_null_and_works_later) {
   multicast_broadcaster b = {0};
   int which;
   use_test_allocator();

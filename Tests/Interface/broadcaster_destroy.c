@@ -79,7 +79,7 @@ TEST(broadcaster_destroyed_inside_an_observers_call_is_pending) {
   expect_stale(ending);
 }
 
-TEST(broadcaster_destroyed_inside_a_call_from_its_queue_is_pending) {
+TEST(broadcaster_destroyed_inside_call_from_its_queue_is_pending) {
   observer o = {0, 0}, later = {0, 0};
   multicast_add_options options = with_release(release_observer);
   multicast_queue q = create_queue();
@@ -115,7 +115,7 @@ static void *destroy_ending(void *unused) {
 
 static char first_name[] = "First", second_name[] = "Second";
 
-TEST(broadcaster_destroy_waits_for_calls_of_all_names_on_other_threads) {
+TEST(broadcaster_destroy_waits_for_calls_of_all_names_elsewhere) {
   blocker first = BLOCKER_INIT, second = BLOCKER_INIT;
   multicast_add_options options = with_release(release_blocker);
   pthread_t notifiers[2], destroyer;
@@ -198,7 +198,7 @@ TEST(broadcaster_unregister_waits_for_the_call_on_another_thread) {
   expect_to_wait_for_the_call(unregister_blocker, MULTICAST_OK);
 }
 
-TEST(broadcaster_unregister_all_waits_for_the_call_on_another_thread) {
+TEST(broadcaster_unregister_all_waits_for_the_call_elsewhere) {
   expect_to_wait_for_the_call(unregister_all_blockers, 1);
 }
 
@@ -252,7 +252,7 @@ static void remove_and_observe(void *context, uint32_t event, const void *payloa
   STORE(c->has_observed, true);
 }
 
-TEST(broadcaster_destroy_is_pending_where_an_observer_runs_whose_multicast_was_destroyed) {
+TEST(broadcaster_destroy_is_pending_in_call_of_a_gone_multicast) {
   static crossing c = {{0}, {destroy_broadcaster, &c}, {0}, GATE_INIT, GATE_INIT, false};
   multicast_delegate observing_one = {remove_and_observe, &c};
   invoker i, o;
@@ -285,7 +285,7 @@ static void do_anything(void *context, uint32_t event, const void *payload, size
   CHECK_EQ(multicast_broadcaster_unregister_all(ending, "New"), 1);
 }
 
-TEST(broadcaster_may_be_used_in_every_way_inside_an_observers_call) {
+TEST(broadcaster_may_be_used_in_every_way_inside_observers_call) {
   multicast_delegate d;
   d.function = do_anything;
   d.context = &calls;

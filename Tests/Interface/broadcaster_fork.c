@@ -106,7 +106,7 @@ static void *create_and_destroy(void *unused) {
   return NULL;
 }
 
-TEST(broadcaster_in_the_child_of_a_fork_while_the_parents_threads_register) {
+TEST(broadcaster_in_the_child_while_the_parents_threads_register) {
   pthread_t threads[2];
   int i;
   shared = create();
@@ -121,7 +121,7 @@ TEST(broadcaster_in_the_child_of_a_fork_while_the_parents_threads_register) {
   CHECK_EQ(notify(shared, "OfTheChild"), 0);
 }
 
-TEST(broadcaster_in_the_child_of_a_fork_while_the_parents_threads_look_up) {
+TEST(broadcaster_in_the_child_while_the_parents_threads_look_up) {
   pthread_t threads[2];
   int i;
   name_the_shared();

@@ -65,7 +65,7 @@ static void expect_none(multicast_broadcaster b, const char *name, multicast_del
   }
 }
 
-TEST(broadcaster_register_many_registers_none_if_it_fails_and_releases_each) {
+TEST(broadcaster_register_many_that_fails_releases_each) {
   multicast_broadcaster b = create(), none = MULTICAST_NONE;
   multicast_queue gone = create_queue();
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
@@ -86,7 +86,7 @@ TEST(broadcaster_register_many_registers_none_if_it_fails_and_releases_each) {
   CHECK_EQ(notify(b, NAME), 0);
 }
 
-TEST(broadcaster_unregister_context_takes_all_of_that_context_under_that_name) {
+TEST(broadcaster_unregister_context_takes_all_under_that_name) {
   multicast_broadcaster b = create();
   multicast_add_options options = with_release(release_observer);
   observer mine = {0, 0}, other = {0, 0};

@@ -69,7 +69,7 @@ static void try_register(void) {
   if (status != MULTICAST_OK) CHECK_EQ(each[i - 1].releases, 2);
 }
 
-TEST(broadcaster_register_out_of_memory_changes_nothing_and_releases) {
+TEST(broadcaster_register_out_of_memory_only_releases) {
   fail_each_allocation(try_register);
 }
 
@@ -139,7 +139,7 @@ static void *notify_for_the_first_time(void *unused) {
   return NULL;
 }
 
-TEST(broadcaster_notify_out_of_memory_is_possible_at_the_first_of_a_thread_only) {
+TEST(broadcaster_notify_out_of_memory_is_of_first_call_only) {
   use_test_allocator();
   shared = create();
   observe(shared, NAME, counter(&calls));
@@ -185,7 +185,7 @@ TEST(broadcaster_unregister_and_destroy_need_no_memory) {
   CHECK_EQ(o.releases, 3 * NAMES);
 }
 
-TEST(broadcaster_register_out_of_memory_again_and_again_leaks_nothing) {
+TEST(broadcaster_register_out_of_memory_leaks_nothing) {
   int after, i;
   multicast_broadcaster b;
   use_test_allocator();

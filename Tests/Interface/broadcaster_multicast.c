@@ -17,7 +17,7 @@ TEST(broadcaster_multicast_is_the_same_each_time) {
   CHECK_EQ(find(b, NAME).id, m.id);
 }
 
-TEST(broadcaster_multicast_made_before_anyone_registers_reaches_them) {
+TEST(broadcaster_multicast_made_first_reaches_later_observers) {
   multicast_broadcaster b = create();
   multicast m = find(b, NAME);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
@@ -67,7 +67,7 @@ TEST(broadcaster_makes_a_new_multicast_for_one_that_was_destroyed) {
   CHECK_OK(multicast_broadcaster_destroy(b));
 }
 
-TEST(broadcaster_multicast_that_was_destroyed_is_replaced_when_somebody_registers) {
+TEST(broadcaster_multicast_destroyed_is_replaced_by_registration) {
   multicast_broadcaster b = create();
   multicast old = find(b, NAME), new;
   CHECK_OK(multicast_destroy(old));
@@ -79,7 +79,7 @@ TEST(broadcaster_multicast_that_was_destroyed_is_replaced_when_somebody_register
   CHECK_EQ(multicast_invoke(new, 0, NULL, 0), 1);
 }
 
-TEST(broadcaster_whose_multicasts_are_destroyed_again_and_again_takes_no_more_memory) {
+TEST(broadcaster_memory_stays_as_its_multicasts_are_destroyed) {
   multicast_broadcaster b;
   int64_t before = 0;
   int i;
@@ -95,7 +95,7 @@ TEST(broadcaster_whose_multicasts_are_destroyed_again_and_again_takes_no_more_me
   CHECK_EQ(notify(b, NAME), 1);
 }
 
-TEST(register_under_an_ended_lifetime_leaves_the_name_its_multicast) {
+TEST(register_under_ended_lifetime_leaves_name_its_multicast) {
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   multicast before = multicast_broadcaster_multicast(b, "door");
   multicast_add_options options = multicast_add_options_default();

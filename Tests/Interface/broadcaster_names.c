@@ -53,7 +53,7 @@ TEST(broadcaster_names_that_differ_in_one_byte_never_meet) {
   CHECK_EQ(notify(b, name), 0);
 }
 
-TEST(broadcaster_names_that_differ_in_the_last_byte_never_meet_at_any_length) {
+TEST(broadcaster_names_differ_by_the_last_byte_at_any_length) {
   char name[LONGEST + 1];
   multicast_broadcaster b = create();
   int length;

@@ -34,7 +34,7 @@ TEST(broadcaster_passes_event_payload_and_size_on) {
   CHECK_EQ(calls, 1);
 }
 
-TEST(broadcaster_calls_observers_without_a_queue_on_the_notifying_thread) {
+TEST(broadcaster_without_queue_calls_on_the_notifying_thread) {
   multicast_broadcaster b = create();
   observe(b, NAME, counter(&calls));
   CHECK_EQ(notify(b, NAME), 1);
@@ -70,7 +70,7 @@ TEST(broadcaster_asked_for_unknown_names_takes_no_memory) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-TEST(broadcaster_notify_of_a_size_without_a_payload_is_invalid_argument) {
+TEST(broadcaster_notify_of_size_without_payload_is_invalid) {
   multicast_broadcaster b = create();
   observe(b, NAME, counter(&calls));
   CHECK_STATUS(multicast_broadcaster_notify(b, NAME, 0, NULL, 1),
@@ -136,7 +136,7 @@ TEST(broadcaster_unregister_releases_the_context) {
   CHECK_EQ(o.releases, 1);
 }
 
-TEST(broadcaster_unregister_all_counts_and_leaves_other_names_alone) {
+TEST(broadcaster_unregister_all_counts_and_leaves_other_names) {
   multicast_broadcaster b = create();
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
@@ -162,7 +162,7 @@ TEST(broadcaster_notifies_twice_who_registers_twice) {
   CHECK_EQ(calls, 2);
 }
 
-TEST(broadcaster_notifies_once_and_last_who_registers_again_as_unique) {
+TEST(broadcaster_notifies_unique_observer_once_and_last) {
   char text[16] = "";
   letter a = {text, 'a'}, other = {text, 'b'};
   multicast_add_options options = multicast_add_options_default();

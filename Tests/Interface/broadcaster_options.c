@@ -40,7 +40,7 @@ TEST(broadcaster_token_is_current_in_the_call_of_its_observer) {
   CHECK_EQ(notify(b, NAME), 0);
 }
 
-TEST(broadcaster_notifies_by_priority_then_by_order_of_registration) {
+TEST(broadcaster_notifies_by_priority_then_by_registration) {
   char text[16] = "";
   letter a = {text, 'a'}, second = {text, 'b'}, c = {text, 'c'}, d = {text, 'd'};
   multicast_add_options options = multicast_add_options_default();
@@ -79,7 +79,7 @@ TEST(broadcaster_notifies_of_wanted_events_only) {
   CHECK_EQ(calls, 2);
 }
 
-TEST(broadcaster_observers_are_gone_from_all_names_when_their_lifetime_ends) {
+TEST(broadcaster_observers_leave_all_names_with_their_lifetime) {
   enum { NAMES = 20 };
   observer o = {0, 0};
   multicast_broadcaster b = create(), other = create();
@@ -144,7 +144,7 @@ TEST(broadcaster_registers_with_options_of_every_kind_at_once) {
   CHECK(o.calls == 1 && o.releases == 2 && unlocks == 1);
 }
 
-TEST(broadcaster_register_of_options_that_are_not_valid_is_invalid_argument) {
+TEST(broadcaster_register_of_bad_options_is_invalid_argument) {
   observer o = {0, 0};
   multicast_add_options options;
   multicast_broadcaster b = create();
@@ -169,7 +169,7 @@ TEST(broadcaster_register_of_options_that_are_not_valid_is_invalid_argument) {
   CHECK_EQ(notify(b, NAME), 0);
 }
 
-TEST(broadcaster_register_without_a_function_is_invalid_argument_and_releases) {
+TEST(broadcaster_register_without_a_function_releases) {
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
   multicast_delegate d;
@@ -189,7 +189,7 @@ typedef struct newer_options {
   uint64_t unknown[20];
 } newer_options;
 
-TEST(broadcaster_registers_for_newer_callers_with_its_queue_or_without) {
+TEST(broadcaster_registers_for_newer_callers) {
   int with_queue;
   for (with_queue = 0; with_queue < 2; ++with_queue) {
     observer o = {0, 0};

@@ -22,7 +22,7 @@ TEST(broadcaster_options_of_a_bad_struct_size_create_none) {
   expect_none_created(&options);
 }
 
-TEST(broadcaster_options_of_a_newer_caller_are_fine_if_the_rest_is_zero) {
+TEST(broadcaster_options_of_newer_caller_are_fine_if_rest_is_zero) {
   struct {
     multicast_broadcaster_options known;
     uint64_t unknown[20];
@@ -102,7 +102,7 @@ TEST(broadcaster_queue_gets_the_calls_of_observers_that_name_none) {
   CHECK(with_defaults == 1 && with_options == 1 && with_queue == 1);
 }
 
-TEST(broadcaster_without_a_queue_calls_at_once_but_for_observers_with_one) {
+TEST(broadcaster_without_queue_queues_for_observers_with_one) {
   multicast_queue own = create_queue();
   multicast_broadcaster b = create();
   multicast_add_options options = multicast_add_options_default();
@@ -116,7 +116,7 @@ TEST(broadcaster_without_a_queue_calls_at_once_but_for_observers_with_one) {
   CHECK_EQ(queued, 1);
 }
 
-TEST(broadcaster_queue_is_not_for_what_is_added_to_the_multicast_itself) {
+TEST(broadcaster_queue_is_not_for_adds_to_the_multicast) {
   multicast_queue q = create_queue();
   multicast_broadcaster b = create_on(q);
   int added = 0, registered = 0;
@@ -144,7 +144,7 @@ TEST(broadcaster_queue_does_not_call_who_has_unregistered) {
 
 static char payload_sent[] = "a payload";
 
-TEST(broadcaster_queue_does_not_call_when_the_broadcaster_is_destroyed_and_stays) {
+TEST(broadcaster_queue_stays_and_makes_no_call_after_destroy) {
   multicast_queue q = create_queue();
   multicast_broadcaster b = create_on(q), next;
   observer o = {0, 0};
@@ -190,7 +190,7 @@ TEST(broadcaster_queue_copies_the_payload) {
   CHECK(memcmp(last_title, sent, sizeof sent) == 0);
 }
 
-TEST(broadcaster_queue_keeps_the_newest_call_of_who_wants_the_latest) {
+TEST(broadcaster_queue_keeps_newest_call_of_latest_observer) {
   multicast_queue q = create_queue();
   multicast_broadcaster b = create_on(q);
   multicast_add_options options = multicast_add_options_default();
@@ -208,7 +208,7 @@ TEST(broadcaster_queue_keeps_the_newest_call_of_who_wants_the_latest) {
   CHECK_TEXT(last_title, "last");
 }
 
-TEST(broadcaster_whose_queue_is_destroyed_registers_none_without_a_queue) {
+TEST(broadcaster_with_a_destroyed_queue_needs_own_queues) {
   multicast_queue q = create_queue(), own = create_queue();
   multicast_broadcaster b = create_on(q);
   observer before = {0, 0}, after = {0, 0}, elsewhere = {0, 0};
@@ -239,7 +239,7 @@ TEST(broadcaster_whose_queue_is_destroyed_registers_none_without_a_queue) {
   CHECK_EQ(elsewhere.releases, 1);
 }
 
-TEST(broadcaster_registers_none_with_a_queue_of_their_own_that_is_destroyed) {
+TEST(broadcaster_registers_none_with_a_destroyed_queue) {
   multicast_queue q = create_queue(), own = create_queue();
   multicast_broadcaster b = create_on(q);
   observer o = {0, 0};

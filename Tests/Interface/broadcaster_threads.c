@@ -54,7 +54,7 @@ static void look_up_in_every_allocation(void *(*body)(void *)) {
 
 TEST(broadcaster_lookups_take_no_lock) { look_up_in_every_allocation(look_up_there); }
 
-TEST(broadcaster_multicast_takes_no_lock_on_a_thread_that_has_never_invoked) {
+TEST(broadcaster_multicast_takes_no_lock_on_a_new_thread) {
   look_up_in_every_allocation(find_there);
 }
 
@@ -83,7 +83,7 @@ static void *register_notify_unregister(void *argument) {
   return NULL;
 }
 
-TEST(broadcaster_used_by_four_threads_under_the_same_names_while_one_looks_up) {
+TEST(broadcaster_used_by_four_threads_while_one_looks_up) {
   static worker workers[4];
   pthread_t threads[4], looker;
   int i;
@@ -163,7 +163,7 @@ static void *destroy_the_multicast(void *unused) {
   return NULL;
 }
 
-TEST(broadcaster_registers_while_others_destroy_the_multicast_of_the_name) {
+TEST(broadcaster_registers_while_others_destroy_multicast_of_name) {
   enum { ROUNDS = 20000 };
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
@@ -300,7 +300,7 @@ static void *register_until_it_ends(void *argument) {
   return NULL;
 }
 
-TEST(broadcaster_destroyed_while_others_register_releases_each_once) {
+TEST(broadcaster_destroyed_while_others_register_releases_once) {
   enum { ROUNDS = 100 };
   int i, round;
   use_test_allocator();
@@ -390,7 +390,7 @@ static void *find_new_names(void *ids) {
   return NULL;
 }
 
-TEST(broadcaster_multicast_is_the_same_for_threads_that_look_up_a_new_name_at_once) {
+TEST(broadcaster_multicast_is_the_same_for_threads_at_once) {
   pthread_t threads[4];
   int i, k;
   shared = create();

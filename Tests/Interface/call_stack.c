@@ -90,7 +90,7 @@ TEST(call_stack_in_token_invoke_and_token_visit) {
   CHECK(b.l.count == 1 && b.l.tokens[0].id == tb.id);
 }
 
-TEST(call_stack_in_a_queued_call_is_that_of_the_thread_that_runs_it) {
+TEST(call_stack_in_queued_call_is_that_of_thread_that_runs_it) {
   level a, b;
   multicast_queue q = default_queue();
   multicast m = multicast_create(), n = multicast_create();
@@ -143,7 +143,7 @@ static void look_with_little_room(void *context, uint32_t event, const void *pay
   counts_of_room[3] = multicast_call_stack(of_room, SIZE_MAX);
 }
 
-TEST(call_stack_returns_how_many_there_are_and_fills_in_what_has_room) {
+TEST(call_stack_returns_the_number_and_fills_what_has_room) {
   multicast m = multicast_create();
   multicast_delegate d = {look_with_little_room, NULL};
   multicast_token t;

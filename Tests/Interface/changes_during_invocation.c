@@ -133,7 +133,7 @@ CALLBACK(reorder_then_remove_other) {
   a->result = multicast_token_remove(a->token);
 }
 
-TEST(removed_after_insertion_by_priority_during_invoke_is_not_called) {
+TEST(removed_after_insertion_during_invoke_is_not_called) {
   int calls = 0;
   actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
   a.target = multicast_create();

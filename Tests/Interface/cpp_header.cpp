@@ -476,7 +476,7 @@ TEST(a_scoped_registration_waits_for_a_call_on_another_thread) {
 
 /* ---- Exceptions ------------------------------------------------------------------------------ */
 
-TEST(the_first_exception_reaches_the_invoker_after_all_were_called) {
+TEST(the_first_exception_reaches_the_invoker_after_all_calls) {
   mcast::signal<void()> s;
   string text;
   s.add([&] { text += 'a'; });
@@ -519,7 +519,7 @@ TEST(an_exception_goes_through_nested_invocations_one_by_one) {
   CHECK_TEXT(text.c_str(), "a1b2c3d");
 }
 
-TEST(an_argument_that_cannot_be_copied_for_a_delegate_is_its_exception) {
+TEST(an_argument_that_cannot_be_copied_is_an_exception) {
   struct stubborn {
     int copies_left;
     explicit stubborn(int copies) : copies_left(copies) {}
@@ -1033,7 +1033,7 @@ TEST(what_is_not_queueable_cannot_be_added_with_a_queue) {
                MULTICAST_ERROR_INVALID_ARGUMENT);
 }
 
-TEST(a_type_with_a_large_alignment_arrives_where_there_is_no_queue) {
+TEST(a_type_with_a_large_alignment_arrives_without_a_queue) {
   mcast::signal<void(const wide &)> s;
   const wide given{3};
   int calls = 0;
@@ -1324,7 +1324,7 @@ TEST(an_add_that_fails_frees_what_the_delegate_captured) {
   CHECK_EQ(s.size(), 0);
 }
 
-TEST(running_out_of_memory_throws_bad_alloc_and_frees_what_was_captured) {
+TEST(out_of_memory_throws_bad_alloc_and_frees_captures) {
   use_test_allocator();
   fail_only_once = false;
   const witness w = make_witness();
@@ -1496,7 +1496,7 @@ TEST(results_are_collected_and_folded) {
   CHECK_EQ(s.each([](int n) { return n != 3; }, 3), 1);
 }
 
-TEST(results_come_one_by_one_and_those_not_asked_for_are_not_called) {
+TEST(results_come_one_by_one_and_nothing_unasked_is_called) {
   mcast::signal<int(const std::string &)> s;
   int calls = 0;
   for (int i = 0; i < 3; ++i) {

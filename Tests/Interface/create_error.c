@@ -48,7 +48,7 @@ TEST(create_error_is_ok_again_after_each_kind_of_creation) {
   expect_created(multicast_broadcaster_multicast(b, NAME).id); /* it exists already */
 }
 
-TEST(create_error_of_invalid_options_and_names_is_invalid_argument) {
+TEST(create_error_of_bad_options_and_names_is_invalid) {
   multicast_queue_options q = multicast_queue_options_default();
   multicast_broadcaster_options options = multicast_broadcaster_options_default();
   multicast_broadcaster b = create();

@@ -133,7 +133,7 @@ TEST(describe_stops_when_the_writer_returns_false) {
   CHECK_EQ(text.lines, 4);
 }
 
-TEST(describe_has_the_calls_of_that_multicast_and_the_waits_for_them) {
+TEST(describe_has_calls_of_that_multicast_and_waits_for_them) {
   blocker b = BLOCKER_INIT;
   invoker i;
   removal r;

@@ -74,7 +74,7 @@ TEST(dump_without_a_writer_goes_to_a_descriptor) {
   CHECK_OK(multicast_dump(NULL, &closed)); /* nothing is written */
 }
 
-TEST(dump_without_a_writer_and_a_descriptor_goes_to_standard_error) {
+TEST(dump_without_writer_and_descriptor_goes_to_standard_error) {
   char from_pipe[sizeof text.text] = "";
   int ends[2], before = dup(2);
   CHECK_EQ(pipe(ends), 0);
@@ -162,7 +162,7 @@ static void dump_in_child(void *unused) {
 }
 
 /* A thread that reads the list of libraries may hold its lock at the fork. */
-TEST(dump_in_the_child_of_a_fork_does_not_hang_if_another_thread_dumped) {
+TEST(dump_in_the_child_does_not_hang_if_another_thread_dumped) {
   multicast_delegate d = {dump_here, NULL};
   pthread_t other;
   int i;

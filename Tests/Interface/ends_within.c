@@ -456,7 +456,7 @@ TEST(remove_many_within_report_pending_inside_a_call_of_one) {
   for (i = 0; i < REMOVERS; ++i) remove_in_its_call(removers[i], MULTICAST_PENDING);
 }
 
-TEST(removals_of_many_without_a_limit_do_not_report_pending_inside_a_call_of_one) {
+TEST(removals_of_many_without_limit_do_not_report_pending) {
   remove_in_its_call(remove_many_plainly, UNTOUCHED);
   remove_in_its_call(remove_context_plainly, UNTOUCHED);
   remove_in_its_call(remove_all_plainly, UNTOUCHED);

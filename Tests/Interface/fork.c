@@ -151,7 +151,7 @@ static void release_after_fork(void *context) {
   ++releases_after_fork;
 }
 
-TEST(fork_child_does_what_a_waiting_thread_of_the_parent_would_have_done) {
+TEST(fork_child_does_what_a_waiter_of_the_parent_had_to_do) {
   pid_t child = -1;
   int status = -1;
   multicast_add_options options = with_release(release_after_fork);
@@ -201,7 +201,7 @@ static void expect_released_once(void *removers) {
   use_everything(NULL);
 }
 
-TEST(fork_child_finds_nothing_of_a_removal_that_is_over_though_a_later_one_waits) {
+TEST(fork_child_finds_nothing_of_an_ended_removal_before_others) {
   static remover removers[2] = {REMOVER_INIT, REMOVER_INIT};
   multicast_add_options options = with_release(release_blocker);
   invoker invokers[2];

@@ -44,7 +44,7 @@ TEST(invoke_with_defaults_copies_large_payloads_once) {
   CHECK(a.payload == b.payload && (uintptr_t)a.payload % 16 == 0);
 }
 
-TEST(invoke_with_a_size_of_0_passes_the_pointer_itself_to_queued_calls) {
+TEST(invoke_with_size_of_0_passes_pointer_itself_to_queued_calls) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
@@ -173,7 +173,7 @@ static const void *copy_and_remove_victim(const void *payload, size_t size) {
   return payload;
 }
 
-TEST(outcome_leaves_out_a_delegate_that_is_removed_just_before_its_call_is_queued) {
+TEST(outcome_leaves_out_one_removed_just_before_it_is_queued) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   cargo c = {0, 0, 0};
@@ -195,7 +195,7 @@ static void *hand_over_to_target(void *argument) {
   return NULL;
 }
 
-TEST(outcome_leaves_out_a_delegate_that_is_removed_while_its_call_waits_for_room) {
+TEST(outcome_leaves_out_one_removed_while_it_waits_for_room) {
   narrow n;
   cargo c = {0, 0, 0};
   waiter w;
@@ -301,7 +301,7 @@ static void expect_refused(const multicast_invocation *how) {
   CHECK_OK(multicast_destroy(m));
 }
 
-TEST(invocation_that_cannot_be_read_is_refused_and_releases_nothing) {
+TEST(invocation_that_cannot_be_read_releases_nothing) {
   struct {
     multicast_invocation known;
     uint64_t unknown[4];
@@ -422,7 +422,7 @@ TEST(copy_is_passed_a_payload_of_null_with_its_size) {
   CHECK_EQ(queued.size, 5);
 }
 
-TEST(payload_of_null_and_a_size_of_0_is_handed_over_like_any_other) {
+TEST(payload_of_null_and_size_of_0_is_handed_over_like_any_other) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   multicast_invocation how = MULTICAST_INVOCATION_INIT;

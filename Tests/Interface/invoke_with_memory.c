@@ -49,7 +49,7 @@ TEST(payload_that_is_handed_over_takes_one_small_allocation) {
   }
 }
 
-TEST(wait_takes_one_allocation_for_each_row_of_calls_for_the_same_queue) {
+TEST(wait_takes_one_allocation_for_each_row_of_calls) {
   multicast_invocation how = waiting();
   int64_t blocks;
   begin();
@@ -84,7 +84,7 @@ TEST(invoke_with_defaults_allocates_as_invoke_does) {
 
 /* ---- Each allocation fails ------------------------------------------------------------------- */
 
-TEST(payload_that_cannot_be_taken_over_is_released_and_no_delegate_called) {
+TEST(payload_that_cannot_be_taken_over_is_released_and_not_used) {
   cargo c = {0, 0, 0};
   multicast_invocation how = handing_over(&c);
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
@@ -102,7 +102,7 @@ TEST(payload_that_cannot_be_taken_over_is_released_and_no_delegate_called) {
 }
 
 /* The struct of the outcome is not one: nothing is written there, whatever else fails. */
-TEST(outcome_of_a_bad_struct_size_is_not_written_when_memory_is_short) {
+TEST(outcome_of_bad_struct_size_is_not_written_without_memory) {
   union {
     uint64_t bytes[8];
     multicast_outcome out;
@@ -125,7 +125,7 @@ TEST(outcome_of_a_bad_struct_size_is_not_written_when_memory_is_short) {
   }
 }
 
-TEST(outcome_of_a_newer_caller_is_zero_to_its_end_when_memory_is_short) {
+TEST(outcome_of_newer_caller_is_zero_to_its_end_without_memory) {
   union {
     unsigned char bytes[96];
     multicast_outcome out;
@@ -214,10 +214,10 @@ TEST(out_of_memory_as_a_payload_is_handed_over_and_waited_for) {
   fail_each(handing_over, MULTICAST_WAIT);
 }
 TEST(out_of_memory_as_a_payload_is_copied_by_the_caller) { fail_each(copying, 0); }
-TEST(out_of_memory_as_a_payload_is_copied_by_the_caller_and_waited_for) {
+TEST(out_of_memory_as_payload_is_copied_by_caller_and_waited_for) {
   fail_each(copying, MULTICAST_WAIT);
 }
 TEST(out_of_memory_as_a_payload_is_copied_by_the_library) { fail_each(borrowing, 0); }
-TEST(out_of_memory_as_a_payload_is_copied_by_the_library_and_waited_for) {
+TEST(out_of_memory_as_payload_is_copied_by_library_and_waited_for) {
   fail_each(borrowing, MULTICAST_WAIT);
 }

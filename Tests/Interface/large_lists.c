@@ -173,7 +173,7 @@ TEST(large_multicast_agrees_with_a_list_beside_priorities) {
 }
 
 /* What was removed stays in the index until that is full. */
-TEST(large_multicast_is_searched_while_one_delegate_comes_and_goes) {
+TEST(large_multicast_is_searched_while_one_comes_and_goes) {
   unsigned seed = 3, i;
   fill(&all);
   for (i = 0; i < 8 * MANY; ++i) {

@@ -165,7 +165,7 @@ static void *invoke_all_three(void *targets) {
 }
 
 /* Several threads have invoked them, so lists that are replaced are retired, not freed at once. */
-TEST(lifetime_end_keeps_no_lists_of_the_multicasts_that_it_empties) {
+TEST(lifetime_end_keeps_no_lists_of_multicasts_that_it_empties) {
   enum { MANY = 2000, FEW_BYTES = 3 * 2048 };
   static int many_calls;
   multicast targets[3];

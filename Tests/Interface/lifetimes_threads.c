@@ -102,7 +102,7 @@ TEST(lifetime_end_while_others_remove_the_same_registrations) {
   }
 }
 
-TEST(lifetime_end_of_100000_registrations_in_1000_multicasts_while_others_invoke) {
+TEST(lifetime_end_of_100000_registrations_while_others_invoke) {
   enum { TARGETS = 1000, EACH = 100 };
   static multicast targets[TARGETS];
   static int never;
@@ -167,7 +167,7 @@ static void *remove_in_each_round(void *of) {
   return NULL;
 }
 
-TEST(lifetime_end_and_a_removal_of_its_member_at_once_release_it_once) {
+TEST(lifetime_end_and_removal_of_member_at_once_release_once) {
   static duel d;
   multicast m = multicast_create();
   pthread_t remover = start_thread(remove_in_each_round, &d);

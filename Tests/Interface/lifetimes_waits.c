@@ -33,9 +33,9 @@ static void end_waits(bool remove_before) {
 }
 
 TEST(lifetime_end_waits_for_running_calls) { end_waits(false); }
-TEST(lifetime_end_waits_for_running_calls_of_what_was_removed_before) { end_waits(true); }
+TEST(lifetime_end_waits_for_calls_of_what_was_removed_before) { end_waits(true); }
 
-TEST(lifetime_end_in_a_call_of_its_own_is_pending_until_the_last_release) {
+TEST(lifetime_end_in_its_own_call_is_pending_until_last_release) {
   own_removal o;
   multicast m = multicast_create(), other = multicast_create();
   multicast_add_options options;
@@ -182,7 +182,7 @@ static void end_at_once(void *lifetime) {
   CHECK_OK(multicast_lifetime_end(*(multicast_lifetime *)lifetime));
 }
 
-TEST(lifetime_end_in_the_child_of_a_fork_does_not_wait_for_a_release_on_the_parents_thread) {
+TEST(lifetime_end_in_the_child_waits_for_no_parents_release) {
   static stay s = STAY_INIT;
   pthread_t remover;
   begin_stay(&s);
@@ -201,7 +201,7 @@ static void *queue_one_more(void *target) {
   return NULL;
 }
 
-TEST(lifetime_end_does_not_wait_for_a_release_while_a_thread_waits_for_room_that_it_is_to_make) {
+TEST(lifetime_end_does_not_wait_as_a_release_has_to_make_room) {
   static stay s = STAY_INIT;
   int calls = 0;
   multicast m = multicast_create();
@@ -247,7 +247,7 @@ static void end_inside_a_call(void *context, uint32_t event, const void *payload
   join_thread(opener);
 }
 
-TEST(lifetime_end_inside_a_call_waits_for_calls_and_tells_whether_releases_have_run) {
+TEST(lifetime_end_inside_a_call_tells_whether_releases_have_run) {
   int round;
   for (round = 0; round < 50; ++round) {
     static const stay fresh = STAY_INIT;

@@ -68,7 +68,7 @@ TEST(changes_that_follow_each_other_make_few_barriers) {
   CHECK_EQ(barriers_of(m, MANY), 0);
 }
 
-TEST(changes_beside_a_single_invoker_on_another_thread_make_few_barriers) {
+TEST(changes_beside_a_single_invoker_elsewhere_make_few_barriers) {
   invoker other;
   multicast m = multicast_create();
   int calls = 0;
@@ -309,7 +309,7 @@ static void remove_in_background(void *context, uint32_t event, const void *payl
 
 static void release_pair(void *context) { release_and_wait(((void **)context)[1]); }
 
-TEST(release_after_a_call_may_wait_for_the_removal_of_the_next_delegate) {
+TEST(release_after_call_may_wait_for_removal_of_next_delegate) {
   multicast_add_options options = with_release(release_pair);
   multicast_token own;
   int releases = 0, calls = 0;

@@ -110,7 +110,7 @@ TEST(add_many_with_one_bad_delegate_adds_none) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-TEST(a_multicast_that_never_had_a_delegate_lists_none_and_removes_none) {
+TEST(never_used_multicast_lists_none_and_removes_none) {
   int calls = 0;
   multicast_delegate d = counter(&calls), listed = d;
   multicast m = multicast_create();

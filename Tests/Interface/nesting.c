@@ -35,7 +35,7 @@ static void remove_both(descent *d) {
   CHECK_STATUS(multicast_token_remove(d->self), MULTICAST_PENDING);
 }
 
-TEST(remove_inside_a_hundred_nested_calls_tells_what_is_called_from_what_is_not) {
+TEST(remove_inside_a_hundred_nested_calls_tells_what_is_called) {
   static descent d;
   multicast_add_options options = with_release(count_other_release);
   multicast_delegate self = {descend, &d}, other = {count_other, &d};
@@ -132,7 +132,7 @@ static void look_names_up(descent *d) {
 }
 
 /* The look-up has a frame on top of the innermost one. */
-TEST(names_are_looked_up_inside_256_nested_calls_while_others_remove) {
+TEST(names_are_looked_up_in_256_nested_calls_beside_removals) {
   static descent d;
   int calls = 0, round;
   multicast m = multicast_create();
@@ -201,7 +201,7 @@ TEST(remove_in_the_innermost_of_256_nested_calls_is_pending) {
 }
 
 /* Several threads have invoked, so the multicast has multiple invokers. */
-TEST(removal_and_growth_wait_for_the_innermost_of_256_nested_calls) {
+TEST(removal_and_growth_wait_for_innermost_of_256_nested_calls) {
   static innermost i = {{{0}, 0, 0, NULL, {0}, {0}, 0, 0}, {0}, {0}, BLOCKER_INIT, 0};
   invoker outermost;
   int later = 0, round;

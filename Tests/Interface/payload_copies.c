@@ -60,7 +60,7 @@ static const void *note_copy(const void *payload, size_t size) {
   return copy_cargo(payload, size);
 }
 
-TEST(copy_is_called_on_the_invoking_thread_when_the_first_call_is_to_be_queued) {
+TEST(copy_is_called_on_invoking_thread_for_first_queued_call) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   cargo c = fresh;
@@ -77,7 +77,7 @@ TEST(copy_is_called_on_the_invoking_thread_when_the_first_call_is_to_be_queued) 
   CHECK(copied_from == &c && copied_size == 3);
 }
 
-TEST(copy_of_size_0_is_called_and_queued_calls_get_what_it_returned) {
+TEST(copy_of_size_0_is_called_and_its_result_is_queued) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   cargo c = fresh;
@@ -110,7 +110,7 @@ TEST(copy_without_release_is_passed_on_and_never_freed) {
   CHECK_EQ(copies[0].releases, 0);
 }
 
-TEST(copy_that_returns_null_refuses_all_queued_calls_and_is_not_called_again) {
+TEST(copy_that_returns_null_once_refuses_all_queued_calls) {
   multicast m = multicast_create();
   multicast_queue q = default_queue(), other = default_queue();
   cargo c = fresh;
@@ -135,7 +135,7 @@ TEST(copy_that_returns_null_refuses_all_queued_calls_and_is_not_called_again) {
   CHECK_EQ(c.releases, 0); /* `release` is for what `copy` has returned */
 }
 
-TEST(copy_for_calls_that_are_all_refused_is_released_by_the_invocation) {
+TEST(copy_for_calls_all_refused_is_released_by_the_invocation) {
   multicast m = multicast_create();
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   cargo c = fresh;

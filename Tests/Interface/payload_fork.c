@@ -40,7 +40,7 @@ static void use_in_child(void *unused) {
   CHECK_EQ(copies[0].releases, 0);
 }
 
-TEST(payload_of_before_a_fork_is_released_in_the_parent_and_not_in_the_child) {
+TEST(payload_of_before_a_fork_is_released_in_the_parent_alone) {
   multicast_invocation how = copying(&before);
   inherit();
   CHECK_EQ(hand_over(target, &before), 1);
@@ -91,7 +91,7 @@ static void expect_child_to_succeed(void) {
 }
 
 /* In the child the invocation goes on, and its payload is the parent's. */
-TEST(payload_of_an_invocation_that_forks_is_released_in_the_parent_only) {
+TEST(payload_of_invocation_that_forks_is_released_in_parent_only) {
   multicast_delegate d = {fork_inside, NULL};
   int is_queued, waits;
   for (is_queued = 0; is_queued < 2; ++is_queued) {
@@ -128,7 +128,7 @@ static void fork_in_queued_call(void *context, uint32_t event, const void *paylo
   fork_inside(context, event, payload, size);
 }
 
-TEST(payload_of_a_queued_call_that_forks_is_released_in_the_parent_only) {
+TEST(payload_of_queued_call_that_forks_is_released_in_parent_only) {
   multicast_delegate d = {fork_in_queued_call, NULL};
   target = multicast_create();
   inherited = default_queue();
@@ -161,7 +161,7 @@ static void *hand_over_in_thread(void *unused) {
   return NULL;
 }
 
-TEST(payload_that_a_thread_of_the_parent_was_passing_on_is_not_released_in_the_child) {
+TEST(payload_that_the_parent_was_passing_on_stays_in_the_child) {
   pthread_t thread;
   inherit();
   add(target, blocking(&running));
@@ -174,7 +174,7 @@ TEST(payload_that_a_thread_of_the_parent_was_passing_on_is_not_released_in_the_c
   CHECK_EQ(before.releases, 1);
 }
 
-TEST(payload_of_a_call_that_a_thread_of_the_parent_was_running_is_not_released_in_the_child) {
+TEST(payload_of_a_call_of_the_parent_stays_in_the_child) {
   runner run;
   target = multicast_create();
   inherited = default_queue();
@@ -206,7 +206,7 @@ static void wait_in_child(void *unused) {
   CHECK_OK(multicast_queue_destroy(inherited));
 }
 
-TEST(wait_in_the_child_of_a_fork_while_a_thread_of_the_parent_waits) {
+TEST(wait_in_the_child_while_a_thread_of_the_parent_waits) {
   waiter w;
   inherit();
   begin_waiting(&w, target, NULL);
@@ -262,7 +262,7 @@ TEST(queue_wake_is_called_in_the_child_of_a_fork) {
   CHECK_EQ(wakes, 1);
 }
 
-TEST(queue_destroy_in_the_child_of_a_fork_does_not_wait_for_a_wake_of_the_parent) {
+TEST(queue_destroy_in_child_does_not_wait_for_wake_of_parent) {
   invoker i;
   inherit_wake();
   STORE(wake_blocks, true);

@@ -10,7 +10,7 @@ static const cargo fresh;
 
 /* ---- Direct calls ---------------------------------------------------------------------------- */
 
-TEST(payload_is_released_before_the_invocation_returns_if_no_call_is_queued) {
+TEST(payload_is_released_before_return_if_no_call_is_queued) {
   multicast m = multicast_create();
   cargo c = fresh;
   seen s;
@@ -43,7 +43,7 @@ static void destroy_target(void *context, uint32_t event, const void *payload, s
   CHECK_STATUS(multicast_destroy(*(multicast *)context), MULTICAST_PENDING);
 }
 
-TEST(payload_is_released_once_if_the_multicast_is_destroyed_inside) {
+TEST(payload_is_released_once_if_multicast_is_destroyed_inside) {
   multicast m = multicast_create();
   multicast_delegate d = {destroy_target, NULL};
   multicast_queue q = default_queue();
@@ -76,7 +76,7 @@ TEST(payload_of_one_queued_call_is_released_after_it) {
   CHECK(!pthread_equal(c.released_on, pthread_self()));
 }
 
-TEST(payload_of_many_calls_on_two_queues_is_released_after_the_last) {
+TEST(payload_of_many_calls_on_two_queues_is_released_after_last) {
   multicast m = multicast_create();
   multicast_queue q[2];
   cargo c = fresh;
@@ -114,7 +114,7 @@ TEST(payload_of_a_small_size_is_handed_over_and_not_copied) {
   }
 }
 
-TEST(payload_of_calls_that_are_all_refused_is_released_by_the_invocation) {
+TEST(payload_of_calls_all_refused_is_released_by_the_invocation) {
   multicast m = multicast_create();
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   cargo first = fresh, second = fresh;
@@ -129,7 +129,7 @@ TEST(payload_of_calls_that_are_all_refused_is_released_by_the_invocation) {
   CHECK_EQ(second.releases, 1);
 }
 
-TEST(payload_of_a_call_that_is_dropped_for_a_newer_one_is_released) {
+TEST(payload_of_a_call_dropped_for_a_newer_one_is_released) {
   multicast m = multicast_create();
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
   cargo first = fresh, second = fresh;
@@ -172,7 +172,7 @@ TEST(payload_of_a_call_that_is_replaced_by_the_latest_is_released) {
   CHECK(c[0].releases == 1 && c[1].releases == 1 && c[2].releases == 1);
 }
 
-TEST(payload_for_a_delegate_of_once_whose_call_already_waits_is_released) {
+TEST(payload_for_a_once_delegate_that_waits_is_released) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   cargo first = fresh, second = fresh;
@@ -251,7 +251,7 @@ static void released_by(int64_t (*remove)(removal *)) {
   CHECK_EQ(s.calls, 0);
 }
 
-TEST(payload_that_a_running_call_shares_outlives_the_removal_of_the_others) {
+TEST(payload_that_running_call_shares_outlives_removal_of_others) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   blocker b = BLOCKER_INIT;
@@ -291,7 +291,7 @@ static void *send(void *argument) {
   return NULL;
 }
 
-TEST(payload_is_released_if_the_thread_ends_inside_a_direct_delegate) {
+TEST(payload_is_released_if_thread_ends_inside_direct_delegate) {
   sending s = {{0}, {0, 0, 0}};
   multicast_delegate d = {end_thread, NULL};
   s.m = multicast_create();
@@ -300,7 +300,7 @@ TEST(payload_is_released_if_the_thread_ends_inside_a_direct_delegate) {
   CHECK_EQ(s.c.releases, 1);
 }
 
-TEST(payload_of_queued_calls_outlives_the_thread_that_ends_inside_a_direct_delegate) {
+TEST(payload_of_queued_calls_outlives_thread_that_ends_in_call) {
   sending s = {{0}, {0, 0, 0}};
   multicast_delegate d = {end_thread, NULL};
   multicast_queue q = default_queue();

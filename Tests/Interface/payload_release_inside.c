@@ -55,7 +55,7 @@ static void *end_with_a_late_invocation(void *unused) {
   return unused;
 }
 
-TEST(release_of_a_payload_in_a_late_destructor_keeps_the_record_of_the_thread) {
+TEST(release_of_payload_in_late_destructor_keeps_record_of_thread) {
   blocker b = BLOCKER_INIT;
   multicast_token blocked;
   entered = go_on = shut;
@@ -105,7 +105,7 @@ static void *open_go_on(void *unused) {
 }
 
 /* The removal is of the delegate in which the thread ends. Its thread is the consumer. */
-TEST(release_of_a_payload_after_its_thread_has_ended_may_wait_for_a_thread_that_removes) {
+TEST(release_of_payload_of_ended_thread_may_wait_for_removal) {
   multicast_delegate ending = {end_here, NULL};
   pthread_t thread, opener;
   int calls = 0;
@@ -203,7 +203,7 @@ static void count_wake(void *context) {
   ADD(wakes, 1);
 }
 
-TEST(queue_wake_is_called_if_a_run_ends_with_its_thread_and_calls_are_left) {
+TEST(queue_wake_is_called_if_a_run_ends_with_its_thread) {
   multicast_queue_options options = multicast_queue_options_default();
   multicast_delegate ending = {end_here, NULL};
   pthread_t runner;
@@ -226,7 +226,7 @@ TEST(queue_wake_is_called_if_a_run_ends_with_its_thread_and_calls_are_left) {
 
 /* ---- Options that end inside a field --------------------------------------------------------- */
 
-TEST(queue_options_that_end_inside_the_wake_are_refused_unless_that_part_is_zero) {
+TEST(queue_options_that_end_inside_wake_are_refused_but_for_zero) {
   multicast_queue_options options = multicast_queue_options_default();
   options.struct_size = 44;
   CHECK(multicast_queue_create(&options).id != 0);

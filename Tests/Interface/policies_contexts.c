@@ -135,7 +135,7 @@ TEST(contexts_with_functions_of_their_own_use_those) {
   CHECK(items[1].releases == 0 && items[2].releases == 0);
 }
 
-TEST(contexts_of_one_kind_are_passed_to_visitors_as_strong_pointers) {
+TEST(contexts_of_one_kind_reach_visitors_as_strong_pointers) {
   multicast m = create_for_items();
   multicast_token token = add(m, delegate_of(&items[1]));
   CHECK_EQ(multicast_visit(m, visit_all, NULL), 1);
@@ -190,7 +190,7 @@ static void destroy_in_lock(item *i) {
   CHECK_STATUS(multicast_destroy(shared), MULTICAST_PENDING);
 }
 
-TEST(contexts_of_one_kind_that_are_removed_while_locked_are_unlocked_and_not_called) {
+TEST(contexts_removed_while_locked_are_unlocked_and_not_called) {
   int which;
   for (which = 0; which < 2; ++which) {
     memset(items, 0, sizeof items);
@@ -203,7 +203,7 @@ TEST(contexts_of_one_kind_that_are_removed_while_locked_are_unlocked_and_not_cal
   }
 }
 
-TEST(contexts_of_one_kind_that_are_dead_or_removed_while_locked_are_not_visited) {
+TEST(contexts_dead_or_removed_while_locked_are_not_visited) {
   shared = create_for_items();
   items[1].is_dead = true;
   items[2].in_lock = remove_in_lock;

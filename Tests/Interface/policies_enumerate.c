@@ -267,7 +267,7 @@ static void change_in_visit(char name) {
   CHECK_OK(multicast_token_pause(tokens[1]));
 }
 
-TEST(visit_undo_leaves_out_what_was_removed_and_not_what_was_paused) {
+TEST(visit_undo_leaves_out_what_was_removed_not_what_is_paused) {
   multicast m = multicast_create();
   multicast_add_options once = MULTICAST_ADD_OPTIONS_INIT;
   once.flags = MULTICAST_ONCE;

@@ -229,7 +229,7 @@ TEST(interest_is_told_of_the_end_and_its_context_is_released_once) {
   CHECK_EQ(it.releases, 1);
 }
 
-TEST(interest_context_is_released_without_an_interest_function_too) {
+TEST(interest_context_is_released_without_interest_function_too) {
   multicast_create_options options = options_of(&it);
   options.interest = NULL;
   CHECK_OK(multicast_destroy(multicast_create_with(&options)));
@@ -298,7 +298,7 @@ static void destroy_inside(interest *i) {
   CHECK_EQ(i->releases, 0); /* it is still used */
 }
 
-TEST(interest_that_destroys_the_multicast_is_told_so_and_released_afterwards) {
+TEST(interest_that_destroys_the_multicast_is_told_and_released) {
   multicast m = create_heard();
   it.in_interest = destroy_inside;
   add(m, noting('a'));
@@ -319,7 +319,7 @@ static void *add_and_stay(void *argument) {
   return NULL;
 }
 
-TEST(interest_that_runs_on_another_thread_is_not_waited_for_and_released_afterwards) {
+TEST(interest_that_runs_elsewhere_is_released_afterwards) {
   multicast m = create_heard();
   pthread_t thread;
   entered = let_go = shut;
@@ -462,7 +462,7 @@ static void go_on_in_child(void *argument) {
   CHECK_EQ(it.releases, 1);
 }
 
-TEST(fork_child_is_told_what_a_thread_of_the_parent_was_about_to_tell) {
+TEST(fork_child_is_told_what_thread_of_parent_was_about_to_tell) {
   multicast m = create_heard();
   pthread_t thread;
   entered = let_go = shut;

@@ -77,7 +77,7 @@ static void look_at_stack(echo *e) {
   if (e->result == MULTICAST_ERROR_STATE) depth = multicast_call_stack(stack, 4);
 }
 
-TEST(reentry_refuse_holds_across_other_multicasts_and_the_call_stack_shows_how) {
+TEST(reentry_refuse_holds_across_other_multicasts) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_REFUSE), other = multicast_create();
   multicast_token outer, inner;
   outer = add(m, echoing(&first, other, 'a', 1, 50));
@@ -133,7 +133,7 @@ TEST(reentry_refuse_releases_the_payload) {
 
 /* ---- Defer ----------------------------------------------------------------------------------- */
 
-TEST(reentry_defer_is_made_after_the_outermost_invocation_in_order) {
+TEST(reentry_defer_is_made_after_outermost_invocation_in_order) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   add(m, echoing(&first, m, 'a', 2, 5));
   add(m, noting('b'));
@@ -291,7 +291,7 @@ static void add_and_remove(echo *e) {
   add(e->target, noting('c'));
 }
 
-TEST(reentry_defer_is_for_the_delegates_that_there_are_when_it_is_made) {
+TEST(reentry_defer_is_for_the_delegates_of_its_own_time) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   multicast_add_options once = MULTICAST_ADD_OPTIONS_INIT;
   once.flags = MULTICAST_ONCE;
@@ -340,7 +340,7 @@ static void add_first_caller(multicast m, void (*in_first_call)(echo *)) {
   add(m, d);
 }
 
-TEST(reentry_defer_copies_the_payload_or_passes_the_pointer_if_it_has_no_size) {
+TEST(reentry_defer_copies_the_payload_or_passes_the_pointer) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   multicast_delegate keeper = {keep_parcel, NULL};
   add_first_caller(m, defer_large);
@@ -369,7 +369,7 @@ static void defer_cargo(echo *e) {
   CHECK_EQ(copy_count, 1);
 }
 
-TEST(reentry_defer_owns_or_copies_the_payload_and_releases_it_once) {
+TEST(reentry_defer_owns_or_copies_payload_and_releases_it_once) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   multicast_queue q = default_queue();
   add_first_caller(m, defer_cargo);
@@ -526,7 +526,7 @@ static void defer_and_destroy(echo *e) {
   CHECK_EQ(handed.releases, 0);
 }
 
-TEST(reentry_defer_of_a_multicast_that_is_destroyed_is_released_and_not_made) {
+TEST(reentry_defer_of_a_destroyed_multicast_is_only_released) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   multicast_delegate d = {call_first_only, &first};
   first.target = m;
@@ -552,7 +552,7 @@ static void destroy_and_create(echo *e) {
   CHECK_EQ(last.calls, 1);
 }
 
-TEST(reentry_is_about_one_multicast_and_not_about_the_next_in_its_slot) {
+TEST(reentry_is_not_about_the_next_multicast_in_the_slot) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   multicast_delegate d = {call_first_only, &first};
   first.target = m;
@@ -609,7 +609,7 @@ static void end_in_deferred(void *context, uint32_t event, const void *payload, 
   pthread_exit(NULL);
 }
 
-TEST(reentry_thread_that_ends_in_a_deferred_invocation_leaves_the_rest) {
+TEST(reentry_thread_that_ends_in_deferred_invocation_leaves_rest) {
   multicast_delegate d = {end_in_deferred, NULL};
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   first.target = m;
@@ -668,7 +668,7 @@ static void expect_nothing_deferred(void *argument) {
   CHECK_EQ(last.calls, 2);
 }
 
-TEST(fork_child_does_not_make_what_threads_of_the_parent_have_deferred) {
+TEST(fork_child_does_not_make_what_the_parent_has_deferred) {
   multicast m;
   multicast_delegate d = {call_first_only, &first};
   pthread_t thread;

@@ -652,7 +652,7 @@ static void *add_first(void *wanted) {
   return NULL;
 }
 
-TEST(replay_on_a_thread_without_memory_for_its_record_is_out_of_memory) {
+TEST(replay_on_thread_without_memory_for_record_out_of_memory) {
   multicast_status wanted = MULTICAST_ERROR_OUT_OF_MEMORY;
   use_test_allocator();
   create_replaying(2, MULTICAST_REENTRY_RECURSE);
@@ -771,7 +771,7 @@ static void use_kept_in_child(void *unused) {
   CHECK_EQ(packed[1].releases, 1);
 }
 
-TEST(replay_of_before_a_fork_is_released_in_the_parent_and_not_in_the_child) {
+TEST(replay_of_before_fork_is_released_in_parent_and_not_in_child) {
   create_replaying(2, MULTICAST_REENTRY_RECURSE);
   CHECK_EQ(hand_over(target, &packed[0]), 0);
   in_child(use_kept_in_child, NULL);

@@ -223,7 +223,7 @@ static void *invoke_other(void *unused) {
   return NULL;
 }
 
-TEST(replay_and_an_invocation_that_wait_for_each_other_do_not_hang) {
+TEST(replay_and_invocation_that_wait_for_each_other_do_not_hang) {
   multicast_delegate inside = {invoke_inside_other, NULL}, d = {remove_in_replay, NULL};
   pthread_t thread;
   other = multicast_create();
@@ -251,7 +251,7 @@ static void *open_late(void *unused) {
   return NULL;
 }
 
-TEST(replay_whose_call_waits_for_an_invocation_does_not_make_that_wait) {
+TEST(replay_whose_call_waits_for_an_invocation_delays_it_not) {
   multicast_delegate inside = {invoke_inside_other, NULL}, d = {remove_first, NULL};
   pthread_t thread, opening;
   other = multicast_create();
@@ -308,7 +308,7 @@ TEST(replay_is_given_up_when_its_thread_ends) {
   CHECK_EQ(owned[3].releases, 1);
 }
 
-TEST(replay_is_given_up_when_its_thread_destroys_the_multicast_and_ends) {
+TEST(replay_is_given_up_when_its_thread_destroys_and_ends) {
   static int ended;
   multicast_delegate d = {destroy_and_end, &ended};
   create_replaying(3);
@@ -341,7 +341,7 @@ TEST(replay_of_another_thread_is_given_up_in_the_child_of_a_fork) {
   expect_numbers(1, 2);
 }
 
-TEST(replay_into_a_full_queue_waits_and_a_removal_does_not_wait_for_it) {
+TEST(replay_into_full_queue_waits_and_delays_no_removal) {
   pthread_t thread;
   create_replaying(3);
   CHECK_EQ(invoke_number(target, 1), 0);
@@ -451,7 +451,7 @@ static uint32_t event_count(void) {
   return given == NULL ? 100000 : (uint32_t)strtoul(given, NULL, 10);
 }
 
-TEST(replay_gives_each_event_once_and_in_order_whatever_threads_invoke_and_add) {
+TEST(replay_gives_each_event_once_in_order_beside_threads) {
   storm(event_count());
 }
 
@@ -476,7 +476,7 @@ static void replay_meanwhile(void *context, uint32_t event, const void *payload,
   CHECK(!gate_opens_within(&is_over, A_WHILE_MS));
 }
 
-TEST(removal_waits_for_a_call_that_a_replay_of_this_thread_has_delayed) {
+TEST(removal_waits_for_call_delayed_by_replay_of_this_thread) {
   static int calls;
   invoker i;
   multicast other = multicast_create();

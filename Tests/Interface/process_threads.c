@@ -86,7 +86,7 @@ static void end_thread_once(void *context, uint32_t event, const void *payload, 
   pthread_exit(NULL);
 }
 
-TEST(thread_that_ends_inside_the_call_of_a_delegate_called_once_releases_it) {
+TEST(thread_that_ends_inside_a_once_delegate_releases_it) {
   int releases = 0;
   multicast_add_options options = with_release(count_release);
   multicast_delegate d;
@@ -171,7 +171,7 @@ static void *end_with_a_last_word(void *unused) {
   return NULL;
 }
 
-TEST(thread_that_is_cancelled_inside_a_call_of_its_last_destructor_ends_the_call) {
+TEST(thread_cancelled_in_call_of_last_destructor_ends_the_call) {
   multicast_delegate d = {wait_to_be_cancelled, NULL};
   multicast_token token;
   pthread_t thread;

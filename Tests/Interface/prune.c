@@ -49,7 +49,7 @@ static void add_weak(multicast m, subject *s, uint32_t flags, multicast_queue q)
 
 static const multicast_queue no_queue = MULTICAST_NONE;
 
-TEST(weak_delegates_that_are_dead_are_counted_contained_and_listed_until_found) {
+TEST(weak_delegates_that_are_dead_count_until_found) {
   multicast m = multicast_create();
   multicast_delegate listed[2];
   multicast_lifetime l = multicast_lifetime_create();
@@ -165,7 +165,7 @@ TEST(prune_uses_up_no_once_delegate) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-TEST(prune_of_nothing_is_zero_and_of_no_multicast_is_invalid_handle) {
+TEST(prune_of_nothing_is_zero_of_no_multicast_invalid_handle) {
   multicast m = multicast_create(), none = MULTICAST_NONE;
   int n = 0;
   CHECK_EQ(multicast_prune(m), 0);
@@ -243,7 +243,7 @@ static void die_and_prune(void *context, uint32_t event, const void *payload, si
   o->releases_inside = o->releases;
 }
 
-TEST(prune_inside_a_call_of_one_that_died_releases_it_after_the_call) {
+TEST(prune_inside_call_of_one_that_died_releases_it_after_call) {
   own o = {false, 0, 0, -1, MULTICAST_NONE};
   multicast_delegate d = {die_and_prune, NULL};
   multicast_add_options options = with_release(release_own);

@@ -131,7 +131,7 @@ TEST(queue_clear_inside_a_call_of_the_queue_drops_the_later_ones) {
   CHECK_TEXT(noted, "a1");
 }
 
-TEST(queue_clear_does_not_wait_for_the_call_that_the_queues_thread_makes) {
+TEST(queue_clear_does_not_wait_for_call_that_queues_thread_makes) {
   blocker b = BLOCKER_INIT;
   multicast_queue q = default_queue();
   multicast m = multicast_create();

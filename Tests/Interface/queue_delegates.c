@@ -36,7 +36,7 @@ TEST(queue_calls_run_in_the_order_in_which_they_were_queued) {
   CHECK_TEXT(noted, "u1 a1 b1 x2 u3 a3 b3");
 }
 
-TEST(queue_delegates_and_direct_ones_take_their_turns_in_one_invocation) {
+TEST(queue_delegates_and_direct_ones_take_turns) {
   multicast_queue q = default_queue(), other = default_queue();
   multicast m = multicast_create();
   add(m, noting('a'));
@@ -199,7 +199,7 @@ TEST(queue_makes_calls_that_waited_before_a_pause) {
   CHECK_TEXT(noted, "a1 a2");
 }
 
-TEST(queue_calls_of_a_paused_delegate_are_retracted_when_it_is_removed) {
+TEST(queue_calls_of_a_paused_delegate_are_retracted_by_removal) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
   multicast_token token = add_queued(m, noting('a'), q);

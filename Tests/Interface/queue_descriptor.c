@@ -113,7 +113,7 @@ TEST(queue_fd_is_not_passed_on_to_other_programs) {
   CHECK((fcntl(multicast_queue_fd(default_queue()), F_GETFD) & FD_CLOEXEC) != 0);
 }
 
-TEST(queue_fd_is_minus_1_when_the_system_has_none_left_and_works_later) {
+TEST(queue_fd_is_minus_1_without_descriptors_and_works_later) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
   struct rlimit old, few;

@@ -8,7 +8,7 @@
 
 /* ---- MULTICAST_LATEST ------------------------------------------------------------------------ */
 
-TEST(queue_keeps_the_newest_call_of_a_latest_delegate_in_the_place_of_the_first) {
+TEST(queue_keeps_newest_call_of_latest_delegate_in_place_of_first) {
   multicast_queue q = default_queue();
   multicast m = multicast_create(), other = multicast_create();
   int number = 4;
@@ -50,7 +50,7 @@ static void invoke_itself(void *context, uint32_t event, const void *payload, si
   }
 }
 
-TEST(queue_takes_a_latest_call_again_once_the_one_before_has_begun) {
+TEST(queue_takes_latest_call_again_once_one_before_has_begun) {
   requeuer r = {{0}, {0}, 1, 0, 0};
   multicast_delegate d;
   r.queue = default_queue();
@@ -64,7 +64,7 @@ TEST(queue_takes_a_latest_call_again_once_the_one_before_has_begun) {
   CHECK_TEXT(noted, "a1 a11");
 }
 
-TEST(queue_keeps_the_newest_payload_of_any_size_of_a_latest_delegate) {
+TEST(queue_keeps_newest_payload_of_any_size_of_latest_delegate) {
   static const size_t sizes[] = {4, 4096, 16, 33, 4096, 0, 32, 4097, 5};
   static unsigned char payload[4097];
   static parcel p;
@@ -105,7 +105,7 @@ TEST(queue_retracts_the_call_of_a_latest_delegate) {
   CHECK_EQ(multicast_queue_run(q, 0), 0);
 }
 
-TEST(queue_that_is_full_takes_the_newest_call_of_a_latest_delegate) {
+TEST(queue_full_takes_the_newest_call_of_a_latest_delegate) {
   multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
   multicast m = multicast_create(), other = multicast_create();
   add_flagged(m, noting('a'), q, MULTICAST_LATEST);
@@ -119,7 +119,7 @@ TEST(queue_that_is_full_takes_the_newest_call_of_a_latest_delegate) {
   CHECK_TEXT(figures(q), "queued 3, delivered 2, refused 1, coalesced 1");
 }
 
-TEST(queue_that_is_full_does_not_block_the_newest_call_of_a_latest_delegate) {
+TEST(queue_full_does_not_block_newest_call_of_latest_delegate) {
   narrow n;
   multicast_add_options options = multicast_add_options_default();
   options.flags = MULTICAST_LATEST;
@@ -129,7 +129,7 @@ TEST(queue_that_is_full_does_not_block_the_newest_call_of_a_latest_delegate) {
   CHECK_TEXT(noted, "a2");
 }
 
-TEST(queue_that_is_full_drops_the_call_of_a_latest_delegate_and_takes_the_next) {
+TEST(queue_full_drops_call_of_latest_delegate_and_takes_next) {
   multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_DROP_OLDEST);
   multicast m = multicast_create(), other = multicast_create();
   add_flagged(m, noting('a'), q, MULTICAST_LATEST);
@@ -154,7 +154,7 @@ TEST(queue_flag_latest_changes_nothing_without_a_queue) {
   CHECK_TEXT(noted, "a1 a2");
 }
 
-TEST(queue_keeps_the_newest_call_of_a_latest_delegate_while_older_ones_are_run) {
+TEST(queue_keeps_newest_call_of_latest_delegate_during_a_run) {
   /* Goes around the ring many times, so that the first call has been at every position. */
   multicast_queue q = queue_with(3, MULTICAST_OVERFLOW_REFUSE);
   multicast m = multicast_create(), other = multicast_create();
@@ -258,7 +258,7 @@ TEST(queue_takes_a_once_delegate_again_whose_call_was_dropped) {
   CHECK_TEXT(figures(q), "queued 3, delivered 1, dropped 2");
 }
 
-TEST(queue_calls_a_once_and_latest_delegate_once_with_the_newest_event) {
+TEST(queue_calls_once_and_latest_delegate_once_with_newest_event) {
   multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
   multicast m = multicast_create(), other = multicast_create();
   int number = 3;
@@ -294,7 +294,7 @@ TEST(queue_retracts_the_call_of_a_once_delegate_that_was_visited) {
   CHECK_TEXT(figures(q), "queued 1, retracted 1");
 }
 
-TEST(queue_call_of_a_once_delegate_is_waited_for_though_it_is_removed) {
+TEST(queue_call_of_removed_once_delegate_is_waited_for) {
   removal r;
   blocker b = BLOCKER_INIT;
   runner run;

@@ -183,7 +183,7 @@ static void expect_nobody_running(void *unused) {
   CHECK_OK(multicast_queue_destroy(inherited));
 }
 
-TEST(queue_that_another_thread_runs_is_run_by_nobody_in_the_child_of_a_fork) {
+TEST(queue_that_another_thread_runs_is_run_by_nobody_in_the_child) {
   int64_t result = 0;
   pthread_t thread = begin_busy_call(&result);
   in_child(expect_nobody_running, NULL);
@@ -199,7 +199,7 @@ static void expect_released(void *unused) {
   CHECK_EQ(busy.releases, 1);
 }
 
-TEST(queue_call_that_was_removed_and_runs_is_released_in_the_child_of_a_fork) {
+TEST(queue_call_removed_while_it_runs_is_released_in_the_child) {
   int64_t result = 0;
   pthread_t thread = begin_busy_call(&result);
   CHECK_STATUS(multicast_token_remove_nowait(busy_token), MULTICAST_PENDING);
@@ -217,7 +217,7 @@ static void expect_room(void *unused) {
   CHECK_OK(multicast_queue_destroy(inherited));
 }
 
-TEST(queue_on_which_threads_sleep_is_usable_in_the_child_of_a_fork) {
+TEST(queue_on_which_threads_sleep_is_usable_in_the_child) {
   sleeper blocked, waiting;
   int calls = 0;
   inherited = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
@@ -252,7 +252,7 @@ static void fork_in_call(void *context, uint32_t event, const void *payload, siz
   CHECK(size == 4 || size == 4096);
 }
 
-TEST(queue_call_that_forks_returns_from_the_run_and_goes_on_in_the_child) {
+TEST(queue_call_that_forks_returns_from_run_and_goes_on_in_child) {
   multicast_delegate d = noting('a');
   multicast_token token;
   int status = -1;
@@ -300,7 +300,7 @@ static void fork_and_use(void *context, uint32_t event, const void *payload, siz
   if (number == 1) in_child(run_in_child_of_call, NULL);
 }
 
-TEST(queue_call_that_forks_may_run_and_destroy_the_queue_in_the_child) {
+TEST(queue_call_that_forks_may_run_and_destroy_queue_in_child) {
   multicast_delegate d = noting('a');
   inherit_calls(0);
   d.function = fork_and_use;
@@ -330,7 +330,7 @@ static void fork_in_worker(void *context, uint32_t event, const void *payload, s
   gate_open(&worker_has_forked);
 }
 
-TEST(queue_worker_whose_call_forks_ends_in_the_child_and_goes_on_in_the_parent) {
+TEST(queue_worker_whose_call_forks_ends_in_the_child_alone) {
   multicast_delegate d = noting('a');
   int status = -1;
   inherit_calls(0);
@@ -365,7 +365,7 @@ static void find_all_empty(void *unused) {
   CHECK_EQ(many_calls, MANY);
 }
 
-TEST(fork_child_finds_each_of_many_queues_empty_and_the_parent_finds_them_full) {
+TEST(fork_child_finds_many_queues_empty_the_parent_full) {
   int i;
   all_of_them = multicast_create();
   for (i = 0; i < MANY; ++i) {
@@ -395,7 +395,7 @@ static void find_it_closed_on_exec(void *context) {
 }
 
 /* If a lower descriptor is free, the child opens its own under another number first. */
-TEST(queue_fd_of_the_child_of_a_fork_is_not_passed_on_to_other_programs) {
+TEST(queue_fd_of_child_of_fork_is_not_passed_on_to_other_programs) {
   int lower = open("/dev/null", O_RDONLY);
   watched w;
   CHECK(lower >= 0);
@@ -419,7 +419,7 @@ static void find_it_readable(void *context) {
 }
 
 /* The child opens its own under another number first. */
-TEST(queue_fd_keeps_its_number_in_the_child_of_a_fork_where_a_lower_one_is_free) {
+TEST(queue_fd_keeps_its_number_in_child_where_lower_one_is_free) {
   int calls = 0, lower = open("/dev/null", O_RDONLY);
   watched w;
   CHECK(lower >= 0);

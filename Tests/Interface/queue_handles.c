@@ -53,7 +53,7 @@ TEST(queue_and_a_lifetime_that_has_ended_fail_an_add) {
   CHECK_EQ(releases['a'], 1);
 }
 
-TEST(queue_and_lifetime_both_refer_to_a_registration_until_one_goes) {
+TEST(queue_and_lifetime_both_refer_to_registration_until_one_goes) {
   multicast m = multicast_create();
   int round;
   for (round = 0; round < 2; ++round) {
@@ -125,7 +125,7 @@ TEST(queue_handle_of_0_is_invalid) {
   expect_no_queue(0);
 }
 
-TEST(queue_handle_is_invalid_after_destroy_though_its_slot_is_used_again) {
+TEST(queue_handle_is_invalid_though_its_slot_is_used_again) {
   multicast_queue old = default_queue(), fresh;
   multicast m = multicast_create();
   multicast_token token = add_queued(m, noting('a'), old);

@@ -151,7 +151,7 @@ TEST(queue_create_out_of_memory_again_and_again_leaks_nothing) {
   CHECK_EQ(allocated_blocks, blocks);
 }
 
-TEST(queue_create_out_of_memory_is_the_null_handle_and_works_later) {
+TEST(queue_create_out_of_memory_is_null_handle_and_works_later) {
   use_test_allocator();
   fail_after = 0;
   fail_only_once = false;
@@ -258,7 +258,7 @@ TEST(queue_rounds_of_everything_leak_nothing) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-TEST(queue_counts_nothing_as_refused_for_a_delegate_called_once_that_waits) {
+TEST(queue_counts_a_once_delegate_that_waits_not_as_refused) {
   multicast m;
   multicast_queue q;
   multicast_add_options options;

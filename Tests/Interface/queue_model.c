@@ -195,7 +195,7 @@ TEST(queue_of_150_calls_agrees_with_a_model) {
   play(150, true, 5000);
 }
 
-TEST(queue_that_loses_every_second_call_and_is_filled_again_keeps_order) {
+TEST(queue_that_loses_every_second_call_keeps_the_order) {
   enum { CAPACITY = 100, ROUNDS = 300 };
   multicast_queue q = queue_with(CAPACITY, MULTICAST_OVERFLOW_REFUSE);
   int round, i, number = 0;

@@ -17,7 +17,7 @@ static void expect_taken(const multicast_queue_options *options, bool is_valid) 
   if (is_valid) CHECK_OK(multicast_queue_destroy(q));
 }
 
-TEST(queue_options_with_flags_or_reserved_bits_are_invalid_argument) {
+TEST(queue_options_with_flags_or_reserved_bits_are_invalid) {
   int bit;
   for (bit = 0; bit < 32; ++bit) {
     multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
@@ -42,7 +42,7 @@ TEST(queue_options_with_another_overflow_are_invalid_argument) {
   }
 }
 
-TEST(queue_options_with_a_capacity_beyond_2_to_the_24_are_invalid_argument) {
+TEST(queue_options_with_capacity_over_2_to_24_are_invalid) {
   static const size_t wrong[] = {((size_t)1 << 24) + 1, (size_t)1 << 32, ((size_t)1 << 32) + 1,
                                  (size_t)1 << 63, SIZE_MAX};
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
@@ -137,7 +137,7 @@ TEST(queue_thread_has_the_first_15_bytes_of_a_long_name) {
   CHECK_TEXT(l.name, "0123456789abcde");
 }
 
-TEST(queue_thread_without_a_name_has_that_of_the_thread_that_starts_it) {
+TEST(queue_thread_without_name_has_that_of_thread_that_starts_it) {
   looker l;
   CHECK_EQ(prctl(PR_SET_NAME, "the starter", 0, 0, 0), 0);
   look(&l, queue_named(NULL));
@@ -173,7 +173,7 @@ TEST(queue_thread_has_the_stack_of_the_options) {
   }
 }
 
-TEST(queue_thread_without_a_stack_size_has_the_default_of_the_system) {
+TEST(queue_thread_without_stack_size_has_default_of_system) {
   pthread_attr_t attributes;
   size_t expected = 0;
   looker l;

@@ -48,7 +48,7 @@ TEST(queue_that_is_full_refuses_the_newest) {
   CHECK_TEXT(figures(q), "queued 4, delivered 4, refused 3");
 }
 
-TEST(queue_that_is_full_leaves_the_other_delegates_of_an_invocation_alone) {
+TEST(queue_full_leaves_the_other_delegates_of_an_invocation_alone) {
   multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_REFUSE), q = default_queue();
   multicast m = multicast_create();
   add_queued(m, noting('f'), full);
@@ -209,7 +209,7 @@ TEST(queue_unblocks_who_invokes_when_a_removal_makes_room) {
   expect_unblocked(BY_OTHER_DELEGATE);
 }
 
-TEST(queue_refuses_instead_of_blocking_the_thread_that_ran_it_last) {
+TEST(queue_refuses_instead_of_blocking_thread_that_ran_it_last) {
   narrow n;
   fill_narrow(&n, NULL);
   CHECK_EQ(multicast_queue_run(n.queue, 0), 1);
@@ -308,7 +308,7 @@ static void expect_one_to_have_given_way(blocked_call *c, invoker *i, multicast_
   CHECK_EQ(LOAD(c->releases), 1);
 }
 
-TEST(queue_that_blocks_a_call_which_its_consumer_removes_does_not_hang) {
+TEST(queue_that_blocks_a_call_its_consumer_removes_does_not_hang) {
   blocked_call c;
   invoker i;
   begin_blocked_call(&c);
@@ -337,7 +337,7 @@ static void *remove_blocked(void *argument) {
   return (void *)(intptr_t)multicast_token_remove(c->token);
 }
 
-TEST(queue_that_blocks_a_call_which_another_thread_removes_has_it_wait) {
+TEST(queue_that_blocks_a_call_that_others_remove_has_it_wait) {
   blocked_call c;
   invoker i;
   pthread_t remover;
@@ -357,7 +357,7 @@ TEST(queue_that_blocks_a_call_which_another_thread_removes_has_it_wait) {
   CHECK_EQ(c.result, 1);
 }
 
-TEST(queue_that_blocks_an_invocation_holds_up_no_removal_of_its_other_delegates) {
+TEST(queue_that_blocks_an_invocation_delays_no_other_removal) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();
   multicast_token before, after, filler;

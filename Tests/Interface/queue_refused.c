@@ -30,7 +30,7 @@ static void remove_blocked(removal *r, int64_t (*remove)(removal *)) {
   CHECK_TEXT(noted, "");
 }
 
-TEST(queue_counts_a_blocked_call_whose_delegate_is_removed_as_refused) {
+TEST(queue_counts_a_blocked_call_that_is_removed_as_refused) {
   static int64_t (*const ways[])(removal *) = {by_remove, by_token,  by_nowait,   by_context,
                                                by_all,    by_destroy, by_lifetime};
   size_t i;
@@ -103,7 +103,7 @@ static void overflow_after_an_empty_run(bool has_run_calls) {
   CHECK_EQ(stats_of(r.queue).refused, 0);
 }
 
-TEST(queue_run_of_nothing_does_not_make_its_thread_the_one_that_has_to_make_room) {
+TEST(queue_run_of_nothing_makes_its_thread_no_consumer) {
   overflow_after_an_empty_run(false);
 }
 
@@ -114,7 +114,7 @@ static void *lock_dead(void *context) {
 static void unlock_nothing(void *strong) { (void)strong; }
 
 /* It has made room. */
-TEST(queue_run_of_a_call_whose_context_is_dead_makes_its_thread_the_one_that_has_to_make_room) {
+TEST(queue_run_of_dead_context_makes_its_thread_the_consumer) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();
   multicast_add_options options = to_queue(q);
@@ -130,7 +130,7 @@ TEST(queue_run_of_a_call_whose_context_is_dead_makes_its_thread_the_one_that_has
   CHECK_TEXT(figures(q), "pending 1, queued 2, refused 1, retracted 1");
 }
 
-TEST(queue_run_of_nothing_leaves_the_thread_that_has_to_make_room_as_it_is) {
+TEST(queue_run_of_nothing_leaves_the_consumer_as_it_is) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();
   int calls = 0;

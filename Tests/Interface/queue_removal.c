@@ -148,7 +148,7 @@ static void destroy_multicast(void *context, uint32_t event, const void *payload
   CHECK_STATUS(multicast_destroy(destroyed_inside), MULTICAST_PENDING);
 }
 
-TEST(queue_calls_of_a_multicast_destroyed_by_the_invocation_are_counted_and_retracted) {
+TEST(queue_calls_of_multicast_destroyed_by_invocation_retracted) {
   multicast_queue q = default_queue();
   multicast_delegate d = noting('d');
   d.function = destroy_multicast;

@@ -156,7 +156,7 @@ TEST(queue_call_removed_nowait_is_waited_for_by_lifetime_end) {
   waits_though_removed_before(by_lifetime, MULTICAST_OK);
 }
 
-TEST(queue_call_that_was_removed_is_not_waited_for_by_the_removal_of_others) {
+TEST(queue_call_removed_is_not_waited_for_by_removal_of_others) {
   removal r;
   blocker b;
   runner run;

@@ -61,19 +61,19 @@ static void take_over(takeover *t, variation more) {
   CHECK_EQ(t->first, 1);
 }
 
-TEST(queue_that_is_full_refuses_who_runs_it_though_it_has_a_worker_by_then) {
+TEST(queue_full_refuses_who_runs_it_though_it_has_worker_by_then) {
   static takeover t = {.begins = GATE_INIT};
   take_over(&t, NOTHING);
   CHECK_EQ(t.second, 0);
 }
 
-TEST(queue_that_is_full_refuses_who_runs_it_though_a_worker_came_and_went) {
+TEST(queue_full_refuses_who_runs_it_though_a_worker_came_and_went) {
   static takeover t = {.begins = GATE_INIT};
   take_over(&t, STOPS_IT);
   CHECK_EQ(t.second, 0);
 }
 
-TEST(queue_runner_does_not_wait_for_a_call_that_waits_for_it_though_there_is_a_worker) {
+TEST(queue_runner_waits_for_no_call_that_waits_for_it) {
   static takeover t = {.begins = GATE_INIT};
   take_over(&t, REMOVES_WHO_BLOCKS);
   CHECK_STATUS(t.removal, MULTICAST_PENDING);
@@ -177,19 +177,19 @@ static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   join_thread(thread);
 }
 
-TEST(removal_ends_its_wait_when_the_thread_that_was_to_make_room_ends) {
+TEST(removal_ends_its_wait_when_the_thread_to_make_room_ends) {
   remove_while_it_ends(run_once_and_end, NULL);
 }
 
-TEST(removal_ends_its_wait_when_who_was_to_make_room_in_its_last_destructor_ends) {
+TEST(removal_ends_its_wait_when_consumer_ends_in_destructor) {
   remove_while_it_ends(end_with_a_last_word, invoke_at_the_end);
 }
 
-TEST(removal_wakes_when_who_ends_has_destroyed_a_broadcaster) {
+TEST(removal_wakes_when_a_thread_ends_with_a_broadcaster) {
   remove_while_it_ends(end_with_a_last_word, destroy_names_at_the_end);
 }
 
-TEST(removal_wakes_when_who_ends_has_told_of_no_interest) {
+TEST(removal_wakes_when_a_thread_ends_with_interest) {
   remove_while_it_ends(end_with_a_last_word, lose_interest_at_the_end);
 }
 
@@ -234,7 +234,7 @@ static void destroy_and_go_on(void *context, uint32_t event, const void *payload
   CHECK_EQ(multicast_queue_run(s->next, 0), 1); /* afterwards the queue has a worker */
 }
 
-TEST(queue_worker_begins_where_the_queue_before_in_its_place_is_still_being_run) {
+TEST(queue_worker_begins_while_last_queue_in_its_slot_runs) {
   static successor s;
   multicast m = multicast_create();
   multicast_delegate d = {destroy_and_go_on, NULL};
@@ -265,7 +265,7 @@ static void *invoke_in_crowd(void *context) {
 }
 
 /* Nothing else in the process wakes them. */
-TEST(queue_call_that_is_taken_out_lets_one_of_several_blocked_invocations_go_on) {
+TEST(queue_call_taken_out_lets_one_blocked_invocation_go_on) {
   uint32_t round;
   for (round = 0; round < 30; ++round) {
     const int capacity = 1 + (int)round % 3;

@@ -167,7 +167,7 @@ static void run_then_stay(void *context, uint32_t event, const void *payload, si
   gate_wait(&n->may_return);
 }
 
-TEST(queue_run_by_a_second_thread_is_state_though_a_run_inside_the_call_is_over) {
+TEST(queue_run_by_second_thread_is_state_after_a_nested_run) {
   static nesting n = {{0}, 0, -1, GATE_INIT, GATE_INIT};
   runner r;
   multicast m = multicast_create();

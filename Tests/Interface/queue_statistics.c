@@ -30,7 +30,7 @@ typedef struct struct_of_newer {
   uint64_t unknown[8], beyond;
 } struct_of_newer;
 
-TEST(queue_statistics_serve_newer_callers_whatever_the_rest_of_their_struct_is) {
+TEST(queue_statistics_serve_newer_callers_with_any_rest) {
   struct_of_newer newer;
   const uint32_t size = (uint32_t)offsetof(struct_of_newer, beyond);
   size_t i;

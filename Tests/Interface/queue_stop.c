@@ -74,14 +74,14 @@ static void start_and_stop(void *context, uint32_t event, const void *payload, s
   r->nested = multicast_queue_stop(r->queue);
 }
 
-TEST(queue_stop_inside_a_call_of_run_waits_for_a_worker_that_makes_none) {
+TEST(queue_stop_inside_a_run_waits_for_an_idle_worker) {
   requeuer r;
   begin_requeuing(&r, start_and_stop, 0);
   CHECK_EQ(multicast_queue_run(r.queue, 1), 1);
   CHECK_STATUS(r.nested, MULTICAST_OK); /* the worker has not had its turn, so it can end */
 }
 
-TEST(queue_stop_inside_a_call_elsewhere_waits_where_no_cycle_closes) {
+TEST(queue_stop_inside_call_elsewhere_waits_where_no_cycle_closes) {
   blocker b = BLOCKER_INIT;
   requeuer r = {{0}, {0}, 0, 0, -1};
   multicast m = multicast_create();
@@ -104,7 +104,7 @@ TEST(queue_stop_inside_a_call_elsewhere_waits_where_no_cycle_closes) {
   CHECK(LOAD(b.has_left));
 }
 
-TEST(queue_stop_of_a_worker_that_waits_for_its_turn_does_not_wait_for_the_run) {
+TEST(queue_stop_of_a_worker_before_its_turn_does_not_wait) {
   removal r;
   blocker b;
   runner run;

@@ -48,7 +48,7 @@ static void destroys_in_use(multicast_overflow overflow, bool has_worker) {
 TEST(queue_destroyed_while_producers_and_a_worker_use_it) {
   destroys_in_use(MULTICAST_OVERFLOW_REFUSE, true);
 }
-TEST(queue_destroyed_while_producers_are_blocked_and_a_worker_runs) {
+TEST(queue_destroyed_while_producers_are_blocked_and_worker_runs) {
   destroys_in_use(MULTICAST_OVERFLOW_BLOCK, true);
 }
 TEST(queue_destroyed_while_producers_are_blocked) {
@@ -111,7 +111,7 @@ static int at_once(void *(*body)(void *), multicast_queue *q) {
   return successes;
 }
 
-TEST(queue_started_and_stopped_by_several_threads_at_once_has_one_worker) {
+TEST(queue_started_by_several_threads_at_once_has_one_worker) {
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   multicast m = multicast_create();
   int calls = 0, round;
@@ -190,7 +190,7 @@ static void *create_and_destroy(void *unused) {
   return NULL;
 }
 
-TEST(queue_that_ends_as_others_add_leaves_nothing_in_their_lifetimes) {
+TEST(queue_that_ends_as_others_add_leaves_lifetimes_empty) {
   multicast m = multicast_create();
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_add_options options = with_release(count_release);
@@ -221,7 +221,7 @@ static void *stop_all_the_time(void *argument) {
   return NULL;
 }
 
-TEST(queue_stop_waits_for_the_worker_that_it_stops_and_not_for_the_next) {
+TEST(queue_stop_waits_for_worker_that_it_stops_and_not_for_next) {
   multicast_queue queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   pthread_t stopper = start_thread(stop_all_the_time, &queue);
   int started = 0;

@@ -91,7 +91,7 @@ static void *run_to_the_end(void *argument) {
   return NULL;
 }
 
-TEST(queue_call_in_which_its_thread_ends_leaves_the_queue_to_others) {
+TEST(queue_call_in_which_its_thread_ends_leaves_queue_to_others) {
   ending e;
   begin_ending(&e, false, 3);
   on_another_thread(run_to_the_end, &e);
@@ -106,7 +106,7 @@ TEST(queue_call_in_which_its_thread_ends_leaves_the_queue_to_others) {
   CHECK_OK(multicast_queue_destroy(e.queue));
 }
 
-TEST(queue_call_in_which_its_thread_ends_is_released_where_it_was_removed) {
+TEST(queue_call_in_which_its_thread_ends_is_released) {
   ending e;
   begin_ending(&e, true, 3);
   on_another_thread(run_to_the_end, &e);
@@ -138,7 +138,7 @@ static void run_inner(void *context, uint32_t event, const void *payload, size_t
   if (ADD(outer_ending.calls, 1) == 1) multicast_queue_run(((ending *)context)->queue, 0);
 }
 
-TEST(queue_call_in_which_its_thread_ends_leaves_the_queue_outside_to_others_too) {
+TEST(queue_call_in_which_its_thread_ends_leaves_outer_queue_too) {
   ending inner;
   multicast_delegate d;
   begin_ending(&inner, false, 2);
@@ -156,7 +156,7 @@ TEST(queue_call_in_which_its_thread_ends_leaves_the_queue_outside_to_others_too)
   CHECK_OK(multicast_queue_destroy(inner.queue));
 }
 
-TEST(queue_worker_that_ends_inside_a_call_leaves_the_queue_to_others) {
+TEST(queue_worker_that_ends_inside_call_leaves_queue_to_others) {
   ending e;
   multicast_status status;
   begin_ending(&e, false, 3);

@@ -77,7 +77,7 @@ TEST(queue_keeps_the_order_of_each_producer_on_its_worker) {
   keeps_order_of_1_to_4(3000, BY_WORKER);
 }
 TEST(queue_keeps_the_order_of_each_producer_when_polled) { keeps_order_of_1_to_4(3000, BY_POLL); }
-TEST(queue_keeps_the_order_of_each_producer_when_the_runner_changes) {
+TEST(queue_keeps_order_of_each_producer_when_runner_changes) {
   keeps_order(1, 2000, 64, BY_TURNS);
   keeps_order(3, 2000, 64, BY_TURNS);
 }
@@ -105,7 +105,7 @@ static void *compete(void *argument) {
   return NULL;
 }
 
-TEST(queue_that_several_threads_run_makes_each_call_once_and_in_order) {
+TEST(queue_run_by_several_threads_makes_each_call_once_in_order) {
   enum { COMPETITORS = 3, PRODUCERS = 2, COUNT = 3000 };
   producer p[PRODUCERS];
   competitor c[COMPETITORS];
@@ -186,7 +186,7 @@ static void answer(void *context, uint32_t event, const void *payload, size_t si
     p->accepted += (uint32_t)multicast_invoke(p->other, event - 1, payload, size);
 }
 
-TEST(queue_workers_that_queue_into_each_others_full_queues_do_not_hang) {
+TEST(queue_workers_that_fill_each_others_queues_do_not_hang) {
   static pingpong p[2]; /* a worker may still be inside a call when the test returns */
   multicast_queue q[2];
   multicast m[2];
@@ -280,7 +280,7 @@ static void *run_as_rival(void *context) {
   return NULL;
 }
 
-TEST(queue_that_several_threads_run_one_call_at_a_time_is_run_by_one) {
+TEST(queue_run_by_several_threads_is_run_by_one_at_a_time) {
   rivals r = {0};
   pthread_t threads[3];
   int i;

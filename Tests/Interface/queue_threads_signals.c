@@ -100,7 +100,7 @@ static void *destroy_cancelled(void *argument) {
   return NULL;
 }
 
-TEST(invocation_with_a_cancellation_pending_leaves_no_lock_of_the_queue_held) {
+TEST(invocation_with_cancellation_pending_leaves_no_lock_held) {
   cancelled c;
   begin_cancelled(&c);
   on_another_thread(invoke_cancelled, &c);
@@ -122,7 +122,7 @@ TEST(queue_run_with_a_cancellation_pending_leaves_no_lock_held) {
   CHECK_OK(multicast_queue_destroy(c.queue));
 }
 
-TEST(queue_destroy_with_a_cancellation_pending_leaves_no_lock_held) {
+TEST(queue_destroy_with_cancellation_pending_leaves_no_lock_held) {
   cancelled c;
   begin_cancelled(&c);
   CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);

@@ -159,16 +159,16 @@ static void conserves(multicast_overflow overflow, uint32_t flags, bool has_work
   }
 }
 
-TEST(queue_that_refuses_conserves_calls_while_delegates_come_and_go) {
+TEST(queue_that_refuses_conserves_calls_beside_changes) {
   conserves(MULTICAST_OVERFLOW_REFUSE, 0, false);
 }
 TEST(queue_that_drops_conserves_calls_while_delegates_come_and_go) {
   conserves(MULTICAST_OVERFLOW_DROP_OLDEST, 0, false);
 }
-TEST(queue_that_blocks_conserves_calls_while_delegates_come_and_go) {
+TEST(queue_that_blocks_conserves_calls_beside_changes) {
   conserves(MULTICAST_OVERFLOW_BLOCK, 0, false);
 }
-TEST(queue_of_latest_calls_conserves_them_while_delegates_come_and_go) {
+TEST(queue_of_latest_calls_conserves_them_beside_changes) {
   conserves(MULTICAST_OVERFLOW_REFUSE, MULTICAST_LATEST, false);
 }
 TEST(queue_of_latest_calls_that_blocks_conserves_them) {
@@ -196,7 +196,7 @@ static void *poll_until_told(void *argument) {
   return NULL;
 }
 
-TEST(queue_fd_is_right_after_a_storm_of_calls_retracted_and_dropped) {
+TEST(queue_fd_is_right_after_storm_of_calls_retracted_and_dropped) {
   int round, stage;
   for (round = 0; round < 12; ++round) {
     producer p[2];
@@ -312,7 +312,7 @@ static void forks_at_any_moment(multicast_overflow overflow) {
   CHECK(!is_readable(inherited_fd));
 }
 
-TEST(queue_in_the_child_of_a_fork_at_any_moment_of_producers_and_a_worker) {
+TEST(queue_in_the_child_at_any_moment_of_producers_and_a_worker) {
   forks_at_any_moment(MULTICAST_OVERFLOW_BLOCK);
 }
 TEST(queue_that_drops_in_the_child_of_a_fork_at_any_moment) {

@@ -197,7 +197,7 @@ static void queue_again(void *context, uint32_t event, const void *payload, size
   if (a->left-- > 0) CHECK_EQ(multicast_invoke(a->w->target, 0, NULL, 0), 1);
 }
 
-TEST(queue_wake_is_called_again_for_calls_that_a_run_left_and_that_were_queued_meanwhile) {
+TEST(queue_wake_is_called_again_for_calls_that_a_run_left) {
   woken w;
   again a = {&w, 1, 0, 0};
   multicast_delegate d = {queue_again, NULL};
@@ -316,7 +316,7 @@ static void invoke_and_count_wakes(void *context, uint32_t event, const void *pa
   wakes_inside = w->wakes;
 }
 
-TEST(queue_wake_is_called_for_a_call_that_a_call_of_the_queue_queues) {
+TEST(queue_wake_is_called_for_call_that_call_of_queue_queues) {
   woken w;
   multicast_delegate modal = {invoke_and_count_wakes, &w};
   begin_woken(&w);
@@ -448,7 +448,7 @@ static void run_on_another_thread(woken *w) {
   on_another_thread(run_queue_once, w);
 }
 
-TEST(queue_wake_at_the_end_of_a_run_may_have_another_thread_run_the_queue) {
+TEST(queue_wake_at_end_of_run_may_have_another_thread_run_queue) {
   woken w;
   int calls = 0, i;
   begin_woken(&w);
@@ -802,7 +802,7 @@ static void *invoke_thousands(void *unused) {
   return NULL;
 }
 
-TEST(queue_wake_is_enough_for_a_loop_that_sleeps_until_it_is_woken) {
+TEST(queue_wake_is_enough_for_loop_that_sleeps_until_it_is_woken) {
   multicast_queue_options options = multicast_queue_options_default();
   multicast_queue q;
   pthread_t threads[2];

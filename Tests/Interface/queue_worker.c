@@ -53,7 +53,7 @@ static void copy_signal_mask(void *context, uint32_t event, const void *payload,
   CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, context), 0);
 }
 
-TEST(queue_worker_blocks_no_signal_of_a_fault_and_no_real_time_one) {
+TEST(queue_worker_blocks_no_signal_of_fault_and_no_real_time_one) {
   static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
   multicast_queue q = default_queue();
   multicast m = multicast_create();
@@ -172,7 +172,7 @@ static void start_in_a_call(void *context, uint32_t event, const void *payload, 
   ADD(o->inside, -1);
 }
 
-TEST(queue_worker_started_inside_a_call_begins_after_it_and_ends_the_run) {
+TEST(queue_worker_started_inside_a_call_ends_the_run) {
   observer o;
   multicast_delegate d = observing(&o), starting;
   multicast m = multicast_create();
@@ -190,7 +190,7 @@ TEST(queue_worker_started_inside_a_call_begins_after_it_and_ends_the_run) {
   CHECK(!pthread_equal(o.on, pthread_self()));
 }
 
-TEST(queue_worker_started_while_another_thread_runs_begins_after_it) {
+TEST(queue_worker_started_while_other_thread_runs_begins_after_it) {
   removal r;
   blocker b;
   runner run;

@@ -40,7 +40,7 @@ static void *run_all(void *argument) {
   return NULL;
 }
 
-TEST(queue_worker_goes_on_where_the_thread_that_ran_before_it_has_ended) {
+TEST(queue_worker_goes_on_where_the_last_runner_has_ended) {
   static turn t = {{0}, {0}, GATE_INIT, GATE_INIT, GATE_INIT};
   begin_turns(&t);
   CHECK_EQ(multicast_invoke(t.target, START | END, NULL, 0), 1);
@@ -50,7 +50,7 @@ TEST(queue_worker_goes_on_where_the_thread_that_ran_before_it_has_ended) {
   CHECK_OK(multicast_queue_destroy(t.queue));
 }
 
-TEST(queue_worker_gets_its_turn_after_a_thread_that_ran_after_one_that_has_ended) {
+TEST(queue_worker_gets_its_turn_after_runner_after_ended_one) {
   static turn t = {{0}, {0}, GATE_INIT, GATE_INIT, GATE_INIT};
   begin_turns(&t);
   CHECK_EQ(multicast_invoke(t.target, END, NULL, 0), 1);
@@ -72,7 +72,7 @@ static void expect_a_turn(void *argument) {
   CHECK_OK(multicast_queue_destroy(t->queue));
 }
 
-TEST(queue_worker_gets_its_turn_in_the_child_of_a_fork_during_a_call) {
+TEST(queue_worker_gets_its_turn_in_the_child_during_a_call) {
   static turn t = {{0}, {0}, GATE_INIT, GATE_INIT, GATE_INIT};
   pthread_t runner;
   begin_turns(&t);

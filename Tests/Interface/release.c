@@ -282,7 +282,7 @@ static void add_last(multicast m, last_call *l, uint32_t flags, multicast_queue 
   l->own = add_with(m, d, &options);
 }
 
-TEST(release_at_the_end_of_its_own_last_call_sees_no_current_token) {
+TEST(release_at_end_of_its_own_last_call_sees_no_current_token) {
   multicast m = multicast_create();
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   last_call l;
@@ -298,7 +298,7 @@ TEST(release_at_the_end_of_its_own_last_call_sees_no_current_token) {
   }
 }
 
-TEST(release_at_the_end_of_its_own_last_call_sees_the_token_of_the_enclosing_call) {
+TEST(release_at_end_of_last_call_sees_token_of_enclosing_call) {
   multicast m = multicast_create(), inner = multicast_create();
   multicast_queue none = MULTICAST_NONE;
   last_call outer, l;

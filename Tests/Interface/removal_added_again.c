@@ -21,11 +21,11 @@ static void remove_after_adding_again(uint32_t flags) {
   CHECK_EQ(multicast_count(r.target), 0);
 }
 
-TEST(remove_waits_for_the_call_of_the_one_that_a_unique_add_has_replaced) {
+TEST(remove_waits_for_call_of_one_that_unique_add_has_replaced) {
   remove_after_adding_again(MULTICAST_UNIQUE);
 }
 
-TEST(remove_waits_for_the_call_of_an_equal_one_that_was_called_once) {
+TEST(remove_waits_for_the_call_of_an_equal_one_called_once) {
   remove_after_adding_again(MULTICAST_ONCE);
 }
 
@@ -41,7 +41,7 @@ static void add_again_and_remove(void *context, uint32_t event, const void *payl
   CHECK_EQ(multicast_count(own), 0);
 }
 
-TEST(remove_of_one_that_was_added_again_inside_its_own_call_is_pending) {
+TEST(remove_of_one_added_again_inside_its_own_call_is_pending) {
   multicast_add_options options = multicast_add_options_default();
   multicast_delegate d = {add_again_and_remove, NULL};
   d.context = &calls;

@@ -21,7 +21,7 @@ static int64_t all_count(removal *r) { return multicast_remove_all(r->target); }
 TEST(remove_of_what_was_just_removed_is_not_found_after_waiting) {
   second_removal(by_nowait, by_remove, MULTICAST_ERROR_NOT_FOUND);
 }
-TEST(token_remove_of_what_was_just_removed_is_invalid_handle_after_waiting) {
+TEST(token_remove_of_what_was_just_removed_waits_too) {
   second_removal(by_nowait, by_token, MULTICAST_ERROR_INVALID_HANDLE);
 }
 TEST(remove_context_of_what_was_just_removed_waits) {
@@ -64,20 +64,20 @@ static void removal_beside_destroy(int64_t (*second)(removal *)) {
   invoke_finished(&c.i);
 }
 
-TEST(destroy_beside_a_destroy_that_waits_is_invalid_handle_after_waiting) {
+TEST(destroy_beside_a_waiting_destroy_waits_too) {
   removal_beside_destroy(by_destroy);
 }
-TEST(remove_beside_a_destroy_that_waits_is_invalid_handle_after_waiting) {
+TEST(remove_beside_a_waiting_destroy_waits_too) {
   removal_beside_destroy(by_remove);
 }
-TEST(remove_all_beside_a_destroy_that_waits_is_invalid_handle_after_waiting) {
+TEST(remove_all_beside_a_waiting_destroy_waits_too) {
   removal_beside_destroy(all_count);
 }
-TEST(remove_context_beside_a_destroy_that_waits_is_invalid_handle_after_waiting) {
+TEST(remove_context_beside_a_waiting_destroy_waits_too) {
   removal_beside_destroy(context_count);
 }
 
-TEST(remove_by_two_threads_at_once_succeeds_for_one_and_waits_for_both) {
+TEST(remove_by_two_threads_at_once_succeeds_for_one) {
   running_call c;
   removal other;
   begin_running_call(&c, by_token);
@@ -125,7 +125,7 @@ static void wait_for_once(void *context, uint32_t event, const void *payload, si
   in_crossing = multicast_token_remove(once_token);
 }
 
-TEST(remove_waits_for_the_call_of_a_delegate_called_once_and_not_for_its_release) {
+TEST(remove_waits_for_call_of_once_delegate_not_for_its_release) {
   multicast m = multicast_create(), other = multicast_create();
   multicast_add_options options = with_release(remove_crossing);
   multicast_delegate once = {stay_a_while, NULL}, crossing = {wait_for_once, NULL};
@@ -147,7 +147,7 @@ static void *end_lifetime(void *lifetime) {
   return NULL;
 }
 
-TEST(lifetime_end_releases_what_has_returned_while_it_waits_for_the_rest) {
+TEST(lifetime_end_releases_what_returned_while_it_waits) {
   blocker slow = BLOCKER_INIT, quick = BLOCKER_INIT;
   multicast m = multicast_create(), other = multicast_create();
   multicast_lifetime l = multicast_lifetime_create();
@@ -209,7 +209,7 @@ static void start_event_invoker(event_invoker *i, multicast m, uint32_t event) {
   i->thread = start_thread(invoke_event, i);
 }
 
-TEST(remove_all_in_a_call_waits_for_those_of_others_and_leaves_its_own) {
+TEST(remove_all_in_a_call_waits_for_others_and_leaves_its_own) {
   /* Some delegates run on other threads, one runs on this thread, some do not run. Each is released
    * once. */
   enum { RUNNING = 3, IDLE = 3 };

@@ -59,7 +59,7 @@ static void remove_then_report(void *context, uint32_t event, const void *payloa
   r->had_left = LOAD(r->b->has_left);
 }
 
-TEST(remove_inside_another_delegates_call_waits_where_no_cycle_closes) {
+TEST(remove_inside_another_call_waits_where_no_cycle_closes) {
   running_call c;
   multicast_delegate d;
   invoker second;

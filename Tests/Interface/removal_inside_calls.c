@@ -112,11 +112,11 @@ static void check_destroy(uint32_t flags, bool removes_first, bool has_others) {
   }
 }
 
-TEST(destroy_in_a_call_of_a_delegate_that_was_to_be_called_once_is_pending) {
+TEST(destroy_in_a_call_of_a_delegate_to_be_called_once_is_pending) {
   check_destroy(MULTICAST_ONCE, false, false);
 }
 
-TEST(destroy_in_a_call_of_a_delegate_that_has_removed_itself_is_pending) {
+TEST(destroy_in_a_call_that_has_removed_itself_is_pending) {
   check_destroy(0, true, false);
 }
 

@@ -107,7 +107,7 @@ TEST(remove_does_not_wait_for_other_delegates_of_the_multicast) {
   CHECK_EQ(invoke_finished(&i), 2);
 }
 
-TEST(remove_does_not_wait_for_the_same_function_in_another_multicast) {
+TEST(remove_does_not_wait_for_same_function_in_another_multicast) {
   blocker b = BLOCKER_INIT;
   invoker i;
   multicast m = multicast_create(), other = multicast_create();
@@ -146,7 +146,7 @@ TEST(remove_returns_while_others_keep_invoking) {
   for (i = 0; i < 2; ++i) join_thread(threads[i]);
 }
 
-TEST(remove_many_of_what_is_not_there_does_not_wait_for_what_was_removed) {
+TEST(remove_many_of_nothing_does_not_wait_for_what_was_removed) {
   static blocker b = BLOCKER_INIT;
   int calls[4] = {0};
   multicast_delegate absent[2];

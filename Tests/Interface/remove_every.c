@@ -63,7 +63,7 @@ TEST(remove_every_waits_for_the_call_of_any_of_them) {
   invoke_finished(&c.i);
 }
 
-TEST(remove_every_is_ok_only_when_no_equal_one_that_was_removed_before_runs) {
+TEST(remove_every_is_ok_when_no_equal_one_removed_before_runs) {
   running_call c;
   begin_running_call(&c, by_every);
   CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_PENDING);
@@ -114,7 +114,7 @@ static void end_equal(running_call *c) {
   CHECK_EQ(LOAD(c->b.releases), 1);
 }
 
-TEST(remove_at_does_not_wait_for_an_equal_one_that_was_removed_before) {
+TEST(remove_at_does_not_wait_for_an_equal_one_removed_before) {
   running_call c;
   multicast_token token = begin_equal(&c, by_place);
   CHECK_OK(multicast_remove_at(c.r.target, 0));
@@ -122,7 +122,7 @@ TEST(remove_at_does_not_wait_for_an_equal_one_that_was_removed_before) {
   end_equal(&c);
 }
 
-TEST(token_remove_does_not_wait_for_an_equal_one_that_was_removed_before) {
+TEST(token_remove_does_not_wait_for_an_equal_one_removed_before) {
   running_call c;
   multicast_token token = begin_equal(&c, by_token);
   CHECK_OK(multicast_token_remove(token));

@@ -189,7 +189,7 @@ TEST(second_lifetime_end_waits_for_the_releases_of_the_first) {
 TEST(second_queue_destroy_waits_for_the_releases_of_the_first) {
   second_waits_for_release(end_queue);
 }
-TEST(second_broadcaster_destroy_waits_for_the_releases_of_the_first) {
+TEST(second_broadcaster_destroy_waits_for_releases_of_first) {
   second_waits_for_release(end_broadcaster);
 }
 
@@ -212,7 +212,7 @@ static void end_inside(void *context, uint32_t event, const void *payload, size_
 
 static void release_inside(void *context) { ADD(((inside *)context)->releases, 1); }
 
-TEST(second_callers_do_not_wait_inside_the_call_that_the_first_waits_for) {
+TEST(second_callers_do_not_wait_inside_call_that_first_waits_for) {
   int i;
   for (i = 0; i < ENDERS; ++i) {
     static inside in;
@@ -333,11 +333,11 @@ static void second_in_child(ender *end) {
   CHECK_OK(first.status);
 }
 
-TEST(second_multicast_destroy_in_the_child_of_a_fork_does_not_hang) {
+TEST(second_multicast_destroy_in_the_child_does_not_hang) {
   second_in_child(end_multicast);
 }
 TEST(second_lifetime_end_in_the_child_of_a_fork_does_not_hang) { second_in_child(end_lifetime); }
 TEST(second_queue_destroy_in_the_child_of_a_fork_does_not_hang) { second_in_child(end_queue); }
-TEST(second_broadcaster_destroy_in_the_child_of_a_fork_does_not_hang) {
+TEST(second_broadcaster_destroy_in_the_child_does_not_hang) {
   second_in_child(end_broadcaster);
 }

@@ -35,7 +35,7 @@ static void check_that_all_works(void) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-TEST(start_without_a_thread_specific_key_is_out_of_memory_and_works_later) {
+TEST(start_without_a_thread_key_is_out_of_memory_at_first) {
   static pthread_key_t keys[PTHREAD_KEYS_MAX];
   int count = 0;
   while (count < PTHREAD_KEYS_MAX && pthread_key_create(&keys[count], NULL) == 0) ++count;
@@ -47,7 +47,7 @@ TEST(start_without_a_thread_specific_key_is_out_of_memory_and_works_later) {
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
-TEST(queue_create_without_room_for_queues_is_out_of_memory_and_takes_none) {
+TEST(queue_create_without_room_is_out_of_memory_and_takes_none) {
   int64_t blocks;
   use_test_allocator();
   CHECK(multicast_lifetime_create().id != 0);
@@ -60,7 +60,7 @@ TEST(queue_create_without_room_for_queues_is_out_of_memory_and_takes_none) {
 }
 
 /* A program must not do so. The library leaves its errno unchanged all the same. */
-TEST(queue_whose_descriptor_the_program_has_closed_works_and_leaves_errno_alone) {
+TEST(queue_with_a_closed_descriptor_works_and_leaves_errno) {
   enum { OF_THE_PROGRAM = 7777 };
   int calls = 0, descriptor;
   multicast m = multicast_create();
@@ -81,7 +81,7 @@ TEST(queue_whose_descriptor_the_program_has_closed_works_and_leaves_errno_alone)
 
 /* ---- A memory barrier that the kernel no longer grants --------------------------------------- */
 
-TEST(removing_again_what_was_removed_without_the_barrier_is_system) {
+TEST(removing_again_what_was_removed_without_barrier_is_system) {
   int releases = 0, others = 0;
   multicast_add_options options = with_release(count_release);
   multicast_delegate d = counter(&releases);
@@ -131,7 +131,7 @@ static void begin_member(member *of) {
   CHECK_EQ(of->calls, 2);
 }
 
-TEST(lifetime_end_without_the_barrier_is_system_and_releases_nothing) {
+TEST(lifetime_end_without_barrier_is_system_and_releases_nothing) {
   static member of;
   if (is_without_membarrier()) return; /* the barrier was never granted */
   begin_member(&of);
@@ -142,7 +142,7 @@ TEST(lifetime_end_without_the_barrier_is_system_and_releases_nothing) {
   CHECK_EQ(of.releases, 0);
 }
 
-TEST(lifetime_end_of_what_was_removed_without_the_barrier_is_system) {
+TEST(lifetime_end_of_what_was_removed_without_barrier_is_system) {
   static member of;
   if (is_without_membarrier()) return; /* the barrier was never granted */
   begin_member(&of);
@@ -158,7 +158,7 @@ static void *remove_without_the_barrier(void *token) {
   return NULL;
 }
 
-TEST(lifetime_end_does_not_wait_for_what_another_thread_removed_without_the_barrier) {
+TEST(lifetime_end_does_not_wait_for_removals_without_barrier) {
   static member of;
   if (is_without_membarrier()) return; /* the barrier was never granted */
   begin_member(&of);
@@ -179,7 +179,7 @@ static multicast begin_name(multicast_broadcaster b, int *calls) {
   return m;
 }
 
-TEST(unregister_all_without_the_barrier_is_system_and_leaves_no_observer) {
+TEST(unregister_all_without_barrier_is_system_leaves_no_observer) {
   int calls = 0;
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   multicast m;
@@ -205,7 +205,7 @@ static void destroy_without_the_barrier(void *context, uint32_t event, const voi
 }
 
 /* SYSTEM, not PENDING as in another removal inside the call. */
-TEST(broadcaster_destroy_in_an_observers_call_without_the_barrier_is_system) {
+TEST(broadcaster_destroy_in_a_call_without_barrier_is_system) {
   destroyed d = {{0}, MULTICAST_OK};
   multicast_delegate observer = {destroy_without_the_barrier, NULL};
   if (is_without_membarrier()) return; /* the barrier was never granted */
@@ -219,7 +219,7 @@ TEST(broadcaster_destroy_in_an_observers_call_without_the_barrier_is_system) {
   _exit(0); /* a sanitizer would report its names, which cannot be freed, as a leak */
 }
 
-TEST(removal_after_the_kernel_took_the_barrier_back_is_system_and_frees_nothing) {
+TEST(removal_after_lost_barrier_is_system_and_frees_nothing) {
   int releases = 0, other = 0;
   multicast_add_options options = with_release(count_release);
   multicast watched = multicast_create();
@@ -238,7 +238,7 @@ TEST(removal_after_the_kernel_took_the_barrier_back_is_system_and_frees_nothing)
   CHECK_STATUS(multicast_destroy(watched), MULTICAST_ERROR_SYSTEM);
 }
 
-TEST(broadcaster_destroy_after_the_kernel_took_the_barrier_back_calls_no_observer_any_more) {
+TEST(broadcaster_destroy_after_lost_barrier_calls_no_observer) {
   int calls = 0;
   multicast_broadcaster broadcaster = multicast_broadcaster_create(NULL);
   multicast m;

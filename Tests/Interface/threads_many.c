@@ -80,7 +80,7 @@ TEST(removal_of_many_finds_which_of_them_many_threads_call) {
 
 /* Records are used again: first those of the first block, so the last thread has one of a later
  * block, which had no owner in between. */
-TEST(removal_finds_a_call_on_a_thread_that_came_after_many_had_ended) {
+TEST(removal_finds_call_on_thread_that_came_after_many_had_ended) {
   static crowd earlier, others;
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;

@@ -125,7 +125,7 @@ TEST(token_get_follows_a_delegate_that_changes_its_place) {
   }
 }
 
-TEST(token_get_has_the_queue_of_the_broadcaster_where_that_is_used) {
+TEST(token_get_has_the_queue_of_the_broadcaster_if_used) {
   multicast_queue queue = create_queue(), other = create_queue();
   multicast_broadcaster b = create_on(queue);
   multicast_add_options options = to_queue(other);
@@ -158,7 +158,7 @@ static void get_in_its_call(void *context, uint32_t event, const void *payload, 
   }
 }
 
-TEST(token_get_of_tokens_that_are_not_live_is_invalid_handle_and_writes_nothing) {
+TEST(token_get_of_tokens_not_live_writes_nothing) {
   multicast m = multicast_create();
   multicast_delegate d = {get_in_its_call, NULL};
   multicast_token none = MULTICAST_NONE, token = add(m, d);
@@ -199,7 +199,7 @@ TEST(token_get_into_a_larger_struct_zeroes_what_it_does_not_know) {
   CHECK(n.beyond == UINT64_C(0xABABABABABABABAB));
 }
 
-TEST(token_get_of_a_wrong_size_or_into_null_is_invalid_argument_and_writes_nothing) {
+TEST(token_get_of_wrong_size_or_null_writes_nothing) {
   static const uint32_t sizes[] = {0, 1, 80, 87, 1025, UINT32_MAX};
   multicast m = multicast_create();
   multicast_token token = add(m, counter(&called));

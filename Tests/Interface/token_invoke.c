@@ -274,7 +274,7 @@ static bool visit_own(void *context, const multicast_delegate *delegate) {
 
 static void release_own(void *context) { ++((own *)context)->releases; }
 
-TEST(token_invoke_and_visit_of_a_delegate_that_removes_itself_or_destroys_its_multicast) {
+TEST(token_invoke_and_visit_of_one_that_removes_or_destroys) {
   int round;
   for (round = 0; round < 4; ++round) {
     own o = {{0}, {0}, 0, 0, 0, INT32_MIN, false};
@@ -413,11 +413,11 @@ static void removal_waits(bool has_other_invoker) {
 }
 
 TEST(removal_waits_for_a_token_invoke_on_another_thread) { removal_waits(false); }
-TEST(removal_waits_for_a_token_invoke_where_this_thread_was_the_single_invoker) {
+TEST(removal_waits_for_token_invoke_beside_a_single_invoker) {
   removal_waits(true);
 }
 
-TEST(removal_without_waiting_leaves_the_release_to_the_token_invoke) {
+TEST(removal_without_waiting_leaves_release_to_token_invoke) {
   multicast m = multicast_create();
   multicast_add_options options = with_release(release_blocker);
   blocker b = BLOCKER_INIT;

@@ -261,7 +261,7 @@ TEST(transport_is_told_of_the_first_observer_and_of_the_last) {
   expect_all_told();
 }
 
-TEST(transport_is_told_of_an_add_to_a_name_that_never_had_observers) {
+TEST(transport_is_told_of_add_to_name_that_never_had_observers) {
   heard = create();
   attach(heard, &it);
   come_directly();
@@ -277,7 +277,7 @@ TEST(transport_is_told_of_names_that_are_older_than_itself) {
   expect_all_told();
 }
 
-TEST(transport_is_told_of_registrations_that_are_older_than_itself) {
+TEST(transport_is_told_of_registrations_older_than_itself) {
   int i;
   for (i = 0; i < WAYS; ++i) {
     heard = create();
@@ -303,7 +303,7 @@ TEST(transport_is_told_of_a_removal_by_token) {
   expect_told(&it, "-" NAME);
 }
 
-TEST(transport_is_told_of_many_observers_only_of_the_first_and_of_the_last) {
+TEST(transport_is_told_of_first_and_last_of_many_observers) {
   int i;
   heard = create();
   attach(heard, &it);
@@ -368,7 +368,7 @@ TEST(transport_that_refuses_a_name_is_told_again) {
   expect_told(&it, "");
 }
 
-TEST(transport_that_refuses_a_name_is_told_of_each_observer_that_is_added_to_its_multicast) {
+TEST(transport_that_refuses_a_name_is_told_of_each_observer) {
   multicast m;
   int i;
   heard = create();
@@ -388,7 +388,7 @@ TEST(transport_that_refuses_a_name_is_told_of_each_observer_that_is_added_to_its
   expect_told(&it, "");
 }
 
-TEST(transport_that_refuses_a_name_changes_nothing_of_the_order_of_observers) {
+TEST(transport_that_refuses_a_name_leaves_order_of_observers) {
   char text[8] = "";
   letter letters[] = {{text, 'a'}, {text, 'b'}, {text, 'c'}, {text, 'd'}, {text, 'e'}, {text, 'f'}};
   int priorities[] = {1, 0, 0, 2, -1, 0}, i;
@@ -417,7 +417,7 @@ static void come_to_be_taken(wire *w) {
   come();
 }
 
-TEST(transport_that_refuses_a_name_is_told_again_after_another_was_told) {
+TEST(transport_that_refuses_a_name_is_told_after_another) {
   multicast_transport transport = transport_of(&taking);
   heard = create();
   attach(heard, &it);
@@ -436,7 +436,7 @@ TEST(transport_that_refuses_a_name_is_told_again_after_another_was_told) {
 
 /* ---- Attaching ------------------------------------------------------------------------------- */
 
-TEST(transport_is_told_of_the_names_that_have_observers_when_it_is_attached) {
+TEST(transport_is_told_of_names_with_observers_when_attached) {
   enum { NAMES = 300 };
   multicast_transport transport = transport_of(&it);
   int i, told[NAMES] = {0};
@@ -461,7 +461,7 @@ static void register_another(wire *w) {
   if (next_name < 200) observe(heard, numbered("N", next_name++), counter(&calls));
 }
 
-TEST(transport_is_told_once_of_names_that_come_while_it_is_attached) {
+TEST(transport_is_told_once_of_names_that_come_meanwhile) {
   multicast_transport transport = transport_of(&it);
   int i, told[200] = {0};
   const char *next;
@@ -515,7 +515,7 @@ TEST(transport_that_is_detached_is_released_once_and_not_called) {
   CHECK_EQ(it.releases, 1);
 }
 
-TEST(transport_of_a_broadcaster_that_is_destroyed_is_released_and_told_no_more) {
+TEST(transport_of_destroyed_broadcaster_is_released) {
   heard = create();
   attach(heard, &it);
   come();
@@ -529,7 +529,7 @@ TEST(transport_of_a_broadcaster_that_is_destroyed_is_released_and_told_no_more) 
   expect_told(&it, "");
 }
 
-TEST(transport_stays_when_a_broadcaster_ends_whose_multicast_had_the_same_slot) {
+TEST(transport_stays_when_the_last_broadcaster_of_a_slot_ends) {
   multicast_broadcaster other = create();
   multicast m = find(other, NAME);
   heard = create();
@@ -544,7 +544,7 @@ TEST(transport_stays_when_a_broadcaster_ends_whose_multicast_had_the_same_slot) 
   expect_told(&it, "+" NAME);
 }
 
-TEST(transport_of_the_default_broadcaster_can_be_attached_and_detached) {
+TEST(transport_of_default_broadcaster_is_attached_and_detached) {
   heard = multicast_broadcaster_default();
   attach(heard, &it);
   come();
@@ -708,7 +708,7 @@ static void detach_inside(wire *w) {
   CHECK_EQ(w->releases, 0);
 }
 
-TEST(transport_that_is_detached_inside_of_it_is_released_afterwards) {
+TEST(transport_detached_inside_of_it_is_released_afterwards) {
   heard = create();
   attach(heard, &it);
   it.inside = detach_inside;
@@ -762,7 +762,7 @@ static void replace_inside(void *context, uint32_t event, const void *payload, s
   attach(heard, &next_one);
 }
 
-TEST(transport_that_an_observer_attaches_publishes_what_that_was_notified_of) {
+TEST(transport_that_observer_attaches_publishes_that_notification) {
   multicast_delegate d = {replace_inside, NULL};
   heard = create();
   attach(heard, &it);
@@ -796,7 +796,7 @@ TEST(transport_takes_no_memory_for_good) {
   }
 }
 
-TEST(transport_that_there_is_no_memory_for_is_released_and_changes_nothing) {
+TEST(transport_without_memory_is_released_and_changes_nothing) {
   int successes;
   use_test_allocator();
   heard = create();

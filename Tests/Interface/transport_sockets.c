@@ -59,7 +59,7 @@ static void keep_and_tell(void *context, uint32_t event, const void *payload, si
 }
 
 /* Two broadcasters, as if each was in a process of its own. */
-TEST(transport_of_sockets_takes_notifications_to_another_broadcaster) {
+TEST(transport_of_sockets_notifies_another_broadcaster) {
   multicast_delegate d = {keep_and_tell, NULL};
   multicast_broadcaster here = create(), there = create();
   int sockets[2];

@@ -69,7 +69,7 @@ static int64_t by_destroying_within(void) {
   return multicast_broadcaster_destroy_within(b, MULTICAST_FOREVER);
 }
 
-TEST(transport_is_detached_when_its_calls_on_other_threads_have_returned) {
+TEST(transport_is_detached_when_its_calls_elsewhere_have_returned) {
   int64_t (*const ways[])(void) = {by_detaching, by_replacing, by_destroying, by_destroying_within};
   void *(*const functions[])(void *) = {notify_it, register_it, unregister_it, destroy_it};
   int way, function;
@@ -87,7 +87,7 @@ TEST(transport_is_detached_when_its_calls_on_other_threads_have_returned) {
   }
 }
 
-TEST(transport_of_a_broadcaster_that_is_destroyed_is_waited_for_so_long) {
+TEST(transport_of_destroyed_broadcaster_is_waited_for_so_long) {
   pthread_t thread = begin_call(notify_it);
   CHECK_STATUS(multicast_broadcaster_destroy_within(b, 1000000), MULTICAST_ERROR_TIMEOUT);
   CHECK_EQ(LOAD(it.releases), 0);
@@ -170,7 +170,7 @@ TEST(thread_that_ends_inside_a_transport_is_not_waited_for) {
 
 /* ---- Names whose multicast is destroyed by its handle ---------------------------------------- */
 
-TEST(transport_is_told_of_the_next_multicast_of_a_name_by_the_thread_that_tells_of_the_last) {
+TEST(transport_is_told_of_next_multicast_by_thread_of_the_last) {
   pthread_t thread = begin_call(destroy_it);
   expect_told(&it, "+" NAME " -" NAME);
   register_it(NULL);
@@ -182,7 +182,7 @@ TEST(transport_is_told_of_the_next_multicast_of_a_name_by_the_thread_that_tells_
   expect_told(&it, "-" NAME);
 }
 
-TEST(transport_is_not_told_of_a_multicast_that_took_the_place_of_another_meanwhile) {
+TEST(transport_is_not_told_of_next_multicast_in_slot_meanwhile) {
   pthread_t thread = begin_call(register_it);
   destroy_it(NULL);
   register_it(NULL);
@@ -196,7 +196,7 @@ TEST(transport_is_not_told_of_a_multicast_that_took_the_place_of_another_meanwhi
   expect_told(&it, "!" NAME " -" NAME);
 }
 
-TEST(transport_is_told_of_a_multicast_that_was_destroyed_meanwhile) {
+TEST(transport_is_told_of_a_multicast_destroyed_meanwhile) {
   pthread_t thread = begin_call(register_it);
   destroy_it(NULL);
   expect_told(&it, "+" NAME);
@@ -212,7 +212,7 @@ static void register_and_destroy(wire *w) {
   register_it(NULL);
 }
 
-TEST(transport_may_destroy_the_multicast_of_a_name_and_register_again) {
+TEST(transport_may_destroy_multicast_of_name_and_register_again) {
   b = create();
   attach(b, &it);
   it.inside = register_and_destroy;
@@ -315,7 +315,7 @@ static void *change_at_once(void *unused) {
   return NULL;
 }
 
-TEST(transports_that_replace_each_other_all_the_time_publish_and_are_told_all) {
+TEST(transports_that_replace_each_other_are_told_all) {
   enum { TRANSPORTS = 400 };
   static checker checkers[TRANSPORTS];
   pthread_t threads[THREADS];
@@ -354,7 +354,7 @@ static void *destroy_at_once(void *unused) {
   return NULL;
 }
 
-TEST(transport_is_told_by_turns_while_multicasts_of_a_name_are_destroyed) {
+TEST(transport_is_told_by_turns_while_multicasts_are_destroyed) {
   pthread_t threads[THREADS];
   checker c;
   multicast_transport transport = checked(&c);
@@ -383,7 +383,7 @@ static void *attach_at_once(void *argument) {
   return NULL;
 }
 
-TEST(transports_that_are_attached_at_once_are_released_but_for_one) {
+TEST(transports_attached_at_once_are_released_but_for_one) {
   pthread_t threads[THREADS];
   int i, k, left = 0;
   b = create();
@@ -631,7 +631,7 @@ static void detach_in_child(void *unused) {
   expect_told(&it, "+" NAME);
 }
 
-TEST(fork_child_does_not_wait_for_a_transport_that_another_thread_was_calling) {
+TEST(fork_child_does_not_wait_for_a_transport_of_the_parent) {
   pthread_t thread = begin_call(notify_it);
   it.inside = NULL;
   observe(b, NAME, counter(&calls));
@@ -648,7 +648,7 @@ static void expect_told_in_fork(void *unused) {
   CHECK_EQ(it.releases, 1);
 }
 
-TEST(fork_child_tells_a_transport_what_a_thread_of_the_parent_was_about_to_tell) {
+TEST(fork_child_tells_a_transport_what_the_parent_was_to_tell) {
   pthread_t thread = begin_call(register_it);
   CHECK_EQ(multicast_broadcaster_unregister_all(b, NAME), 1);
   in_child(expect_told_in_fork, NULL);

@@ -98,7 +98,7 @@ TEST(wait_inside_a_call_of_the_same_queue_is_unfinished) {
   CHECK_EQ(calls, 1);
 }
 
-TEST(wait_of_the_thread_of_a_queue_for_its_own_queue_is_unfinished) {
+TEST(wait_of_thread_of_queue_for_its_own_queue_is_unfinished) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
   inside i;
@@ -224,7 +224,7 @@ TEST(wait_of_three_threads_in_a_circle_ends) {
   for (k = 0; k < 3; ++k) CHECK_OK(multicast_queue_destroy(q[k]));
 }
 
-TEST(wait_for_a_queue_whose_call_waits_for_room_that_this_thread_has_to_make_is_unfinished) {
+TEST(wait_for_call_that_needs_room_of_this_thread_unfinished) {
   multicast_queue narrow_queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK), q = default_queue();
   multicast into_narrow = multicast_create(), m = multicast_create();
   inside i;
@@ -258,7 +258,7 @@ TEST(wait_for_a_queue_whose_call_waits_for_room_that_this_thread_has_to_make_is_
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-TEST(queue_that_is_full_refuses_a_thread_that_a_waiting_call_of_it_waits_for) {
+TEST(queue_full_refuses_thread_that_waiting_call_of_it_waits_for) {
   multicast_queue own = queue_of_this_thread();
   multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();
@@ -319,7 +319,7 @@ static multicast_status end_scene(scene *s, ending how) {
   }
 }
 
-TEST(removal_of_a_delegate_whose_call_waits_for_a_queue_of_this_thread_is_pending) {
+TEST(removal_of_one_whose_call_waits_for_own_queue_is_pending) {
   int how;
   for (how = 0; how < ENDINGS; ++how) {
     multicast_queue q = queue_of_this_thread();
@@ -336,7 +336,7 @@ TEST(removal_of_a_delegate_whose_call_waits_for_a_queue_of_this_thread_is_pendin
   }
 }
 
-TEST(removal_of_a_delegate_whose_call_waits_for_a_queue_that_none_has_run_is_pending) {
+TEST(removal_of_one_whose_call_waits_for_unrun_queue_is_pending) {
   int how;
   for (how = 0; how < ENDINGS; ++how) {
     multicast_queue q = default_queue();
@@ -352,7 +352,7 @@ TEST(removal_of_a_delegate_whose_call_waits_for_a_queue_that_none_has_run_is_pen
   }
 }
 
-TEST(wait_for_a_queue_of_a_thread_that_removes_the_waiting_delegate_is_unfinished) {
+TEST(wait_for_queue_of_remover_of_the_waiter_is_unfinished) {
   int how;
   for (how = 0; how < ENDINGS; ++how) {
     multicast_queue q = queue_of_this_thread();
@@ -390,10 +390,10 @@ static void *remove_waiting_delegates(void *is_known) {
   return NULL;
 }
 
-TEST(wait_for_a_queue_that_none_has_run_is_unfinished_where_a_thread_that_might_waits_for_it) {
+TEST(wait_for_unrun_queue_is_unfinished_if_its_runner_waits) {
   on_another_thread(remove_waiting_delegates, &(int){0});
 }
-TEST(wait_for_a_queue_that_none_has_run_is_unfinished_where_a_new_thread_waits_for_it) {
+TEST(wait_for_unrun_queue_is_unfinished_if_new_thread_waits) {
   on_another_thread(remove_waiting_delegates, NULL);
 }
 
@@ -439,10 +439,10 @@ static void wait_in_a_release(void *is_known) {
   CHECK_EQ(multicast_queue_run(q, 0), 1);
 }
 
-TEST(wait_in_a_release_for_a_queue_that_none_has_run_is_unfinished_where_the_lifetime_ends) {
+TEST(wait_in_release_for_unrun_queue_unfinished_as_lifetime_ends) {
   wait_in_a_release(&(int){0});
 }
-TEST(wait_in_a_release_for_a_queue_that_none_has_run_is_unfinished_where_a_new_thread_ends_it) {
+TEST(wait_in_release_for_unrun_queue_unfinished_by_new_thread) {
   wait_in_a_release(NULL);
 }
 
@@ -485,15 +485,15 @@ static void *remove_in_a_chain(void *is_known) {
   return NULL;
 }
 
-TEST(wait_for_a_thread_that_waits_for_a_queue_that_none_has_run_is_unfinished_in_a_cycle) {
+TEST(wait_for_waiter_of_unrun_queue_is_unfinished_in_a_cycle) {
   on_another_thread(remove_in_a_chain, &(int){0});
 }
-TEST(wait_for_a_thread_that_waits_for_a_queue_that_none_has_run_is_unfinished_by_a_new_thread) {
+TEST(wait_for_waiter_of_unrun_queue_unfinished_by_new_thread) {
   on_another_thread(remove_in_a_chain, NULL);
 }
 
 /* The thread that waited may not have run again yet: it waits for nothing more. */
-TEST(removal_right_after_the_calls_that_its_delegate_waits_for_were_made_waits_for_it) {
+TEST(removal_right_after_awaited_calls_were_made_waits) {
   int round;
   for (round = 0; round < 100; ++round) {
     multicast_queue q = queue_of_this_thread();
@@ -522,7 +522,7 @@ static void remove_the_waiting_one(void *context, uint32_t event, const void *pa
   removed_with = multicast_token_remove(to_remove->token);
 }
 
-TEST(removal_inside_a_call_that_the_removed_delegate_waits_for_gives_way_or_the_wait_does) {
+TEST(removal_inside_a_call_that_is_waited_for_does_not_hang) {
   multicast_queue q = default_queue();
   multicast_delegate remover = {remove_the_waiting_one, NULL};
   static scene s;
@@ -542,7 +542,7 @@ TEST(removal_inside_a_call_that_the_removed_delegate_waits_for_gives_way_or_the_
   expect_outcome(&s.i, removed_with == MULTICAST_PENDING, removed_with == MULTICAST_OK);
 }
 
-TEST(removal_of_a_queued_delegate_takes_back_what_its_running_call_waits_for) {
+TEST(removal_of_queued_delegate_retracts_what_its_call_waits_for) {
   /* The delegate's call waits for another call of itself. */
   multicast_queue q = default_queue(), other = default_queue();
   multicast m = multicast_create();
@@ -580,7 +580,7 @@ static void *run_and_idle(void *argument) {
   return NULL;
 }
 
-TEST(removal_takes_back_the_queued_calls_before_it_waits_for_the_running_ones) {
+TEST(removal_retracts_queued_calls_before_it_waits) {
   multicast_queue q = default_queue(), other = default_queue();
   multicast m = multicast_create();
   multicast_add_options options = multicast_add_options_default();
@@ -625,7 +625,7 @@ static void wait_and_let_go(void *context, uint32_t event, const void *payload, 
   gate_open(&let_go_after->let_go);
 }
 
-TEST(queue_destroy_takes_back_the_queued_calls_before_it_waits_for_the_running_one) {
+TEST(queue_destroy_retracts_calls_before_it_waits_for_one) {
   multicast_queue q = default_queue();
   multicast m = multicast_create(), outer = multicast_create();
   blocker b = BLOCKER_INIT;
@@ -683,7 +683,7 @@ static void wait_for_doomed(void *context, uint32_t event, const void *payload, 
   CHECK_EQ(multicast_invoke_with(*(multicast *)context, &how, &ds.out), 2);
 }
 
-TEST(removal_in_a_call_of_a_destroyed_queue_that_the_removed_delegate_waits_for_ends) {
+TEST(removal_in_call_of_destroyed_queue_that_is_waited_for_ends) {
   multicast m = multicast_create();
   multicast_delegate in_queue = {remove_outer, NULL}, direct = {run_and_destroy, NULL};
   multicast_delegate waits = {wait_for_doomed, NULL};
@@ -710,7 +710,7 @@ TEST(removal_in_a_call_of_a_destroyed_queue_that_the_removed_delegate_waits_for_
 
 /* ---- Queues that stop and end ---------------------------------------------------------------- */
 
-TEST(queue_stop_of_a_thread_whose_call_waits_for_the_stopper_is_pending) {
+TEST(queue_stop_of_thread_whose_call_waits_for_stopper_is_pending) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
   multicast m = multicast_create();
   inside i;
@@ -726,7 +726,7 @@ TEST(queue_stop_of_a_thread_whose_call_waits_for_the_stopper_is_pending) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-TEST(wait_of_a_call_for_the_thread_that_stops_its_queue_is_unfinished) {
+TEST(wait_of_call_for_thread_that_stops_its_queue_is_unfinished) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
   multicast m = multicast_create();
   pthread_t opener;
@@ -743,7 +743,7 @@ TEST(wait_of_a_call_for_the_thread_that_stops_its_queue_is_unfinished) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-TEST(queue_destroy_of_a_queue_whose_call_waits_for_the_destroyer_is_pending) {
+TEST(queue_destroy_is_pending_if_its_call_waits_for_destroyer) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
   multicast m = multicast_create();
   inside i;
@@ -758,7 +758,7 @@ TEST(queue_destroy_of_a_queue_whose_call_waits_for_the_destroyer_is_pending) {
   expect_outcome(&i, 1, 0);
 }
 
-TEST(queue_destroy_of_the_queue_that_a_call_waits_for_lets_it_go_on) {
+TEST(queue_destroy_of_queue_that_call_waits_for_lets_it_go_on) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
   multicast m = multicast_create();
   inside i;
@@ -775,7 +775,7 @@ TEST(queue_destroy_of_the_queue_that_a_call_waits_for_lets_it_go_on) {
 
 /* A destroyed queue whose call still runs: the thread that runs its slot's next queue is not the
  * one that is waited for. */
-TEST(wait_for_a_destroyed_queue_is_not_for_the_thread_of_the_next_queue_in_its_place) {
+TEST(wait_for_destroyed_queue_is_not_for_next_queue_in_slot) {
   multicast_queue q = default_queue(), next;
   multicast_add_options options = with_release(release_inside);
   blocker b = BLOCKER_INIT;

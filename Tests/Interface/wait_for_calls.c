@@ -90,7 +90,7 @@ static void *run_nothing_and_wait(void *argument) {
   return NULL;
 }
 
-TEST(wait_of_a_thread_that_ran_the_queue_while_it_was_empty_goes_on) {
+TEST(wait_of_thread_that_ran_queue_while_it_was_empty_goes_on) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   int calls = 0;
@@ -160,7 +160,7 @@ TEST(wait_for_several_queues_is_for_all_of_them) {
   expect_waited(&w, 9, 9, 0);
 }
 
-TEST(wait_with_a_payload_that_is_handed_over_returns_after_its_release) {
+TEST(wait_with_a_payload_handed_over_returns_after_its_release) {
   int kind;
   for (kind = 0; kind < 2; ++kind) {
     multicast m = multicast_create();
@@ -322,7 +322,7 @@ TEST(wait_does_not_count_a_call_to_a_dead_context_as_finished) {
   CHECK_OUTCOME(out, 0, 2, 0, 1, 0);
 }
 
-TEST(wait_for_a_destroyed_queue_lasts_while_one_of_its_calls_still_runs) {
+TEST(wait_for_destroyed_queue_lasts_while_its_call_runs) {
   multicast m = multicast_create();
   multicast_queue q = default_queue(), next;
   blocker b = BLOCKER_INIT;
@@ -385,7 +385,7 @@ TEST(wait_is_over_at_once_if_the_queue_was_destroyed_before_it) {
   CHECK_OUTCOME(out, 1, 1, 0, 0, 0);
 }
 
-TEST(wait_for_a_queue_that_was_destroyed_before_it_lasts_while_a_call_runs) {
+TEST(wait_for_a_queue_destroyed_before_it_lasts_while_a_call_runs) {
   multicast m = multicast_create();
   multicast_delegate destroyer = {destroy_doomed, NULL};
   static blocker b = BLOCKER_INIT;
@@ -433,7 +433,7 @@ TEST(wait_is_over_if_the_thread_that_runs_the_call_ends_inside_it) {
   CHECK_EQ(c.releases, 1);
 }
 
-TEST(wait_goes_on_for_the_calls_that_a_thread_has_left_as_it_ended) {
+TEST(wait_goes_on_for_calls_that_thread_has_left_as_it_ended) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   multicast_delegate d = {end_thread, NULL};
@@ -461,7 +461,7 @@ static void *invoke_and_never_return(void *argument) {
   return NULL;
 }
 
-TEST(thread_that_ends_inside_a_waiting_invocation_leaves_its_calls_queued) {
+TEST(thread_that_ends_inside_waiting_invocation_leaves_its_calls) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   multicast_delegate d = {end_thread, NULL};

@@ -48,7 +48,7 @@ static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queu
   return lifetime;
 }
 
-TEST(queue_that_is_full_refuses_a_thread_that_the_end_of_a_lifetime_waits_for) {
+TEST(queue_full_refuses_thread_that_end_of_lifetime_waits_for) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
   invoker i;
@@ -62,7 +62,7 @@ TEST(queue_that_is_full_refuses_a_thread_that_the_end_of_a_lifetime_waits_for) {
   CHECK_EQ(invoke_finished(&i), 1);
 }
 
-TEST(lifetime_end_is_pending_where_a_thread_waits_for_room_that_the_caller_has_to_make) {
+TEST(lifetime_end_is_pending_where_the_caller_has_to_make_room) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
   invoker i;
@@ -143,7 +143,7 @@ static void end_late(late_runner *l, invoker *i) {
   CHECK_EQ(l->c.queued, l->fills ? 1 : 0);
 }
 
-TEST(remove_all_does_not_wait_for_a_call_that_waits_for_what_its_release_began_to_run) {
+TEST(remove_all_waits_for_no_call_that_waits_for_its_release) {
   static late_runner l = LATE_RUNNER_INIT(true);
   invoker i;
   multicast m = begin_late(&l, &i, (multicast_lifetime){0});
@@ -151,7 +151,7 @@ TEST(remove_all_does_not_wait_for_a_call_that_waits_for_what_its_release_began_t
   end_late(&l, &i);
 }
 
-TEST(remove_all_has_a_call_refused_that_would_wait_for_what_its_release_began_to_run) {
+TEST(remove_all_has_a_call_refused_that_waits_for_its_release) {
   static late_runner l = LATE_RUNNER_INIT(false);
   invoker i;
   multicast m = begin_late(&l, &i, (multicast_lifetime){0});
@@ -159,7 +159,7 @@ TEST(remove_all_has_a_call_refused_that_would_wait_for_what_its_release_began_to
   end_late(&l, &i);
 }
 
-TEST(lifetime_end_is_pending_where_a_call_waits_for_what_its_release_began_to_run) {
+TEST(lifetime_end_is_pending_where_a_call_waits_for_its_release) {
   static late_runner l = LATE_RUNNER_INIT(true);
   invoker i;
   multicast_lifetime lifetime = multicast_lifetime_create();
@@ -168,7 +168,7 @@ TEST(lifetime_end_is_pending_where_a_call_waits_for_what_its_release_began_to_ru
   end_late(&l, &i);
 }
 
-TEST(lifetime_end_has_a_call_refused_that_would_wait_for_what_its_release_began_to_run) {
+TEST(lifetime_end_has_calls_refused_that_wait_for_its_release) {
   static late_runner l = LATE_RUNNER_INIT(false);
   invoker i;
   multicast_lifetime lifetime = multicast_lifetime_create();
@@ -203,7 +203,7 @@ static void *release_both(void *argument) {
   return NULL;
 }
 
-TEST(queue_that_is_full_refuses_nobody_while_its_thread_waits_for_something_else) {
+TEST(queue_full_refuses_nobody_while_its_thread_waits_elsewhere) {
   static blocker b = BLOCKER_INIT;
   static producer p = {{0}, GATE_INIT, GATE_INIT, -1, &b};
   int calls = 0;
@@ -310,7 +310,7 @@ TEST(removal_ends_where_its_call_was_woken_and_finds_no_room) {
   }
 }
 
-TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_that_nobody_runs) {
+TEST(removal_is_pending_where_its_call_needs_an_unrun_queue) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   c.target = multicast_create();
   remove_what_waits_for_room(&c, queue_with(1, MULTICAST_OVERFLOW_BLOCK));
@@ -344,10 +344,10 @@ static void *remove_what_will_wait_for_room(void *is_known) {
   return NULL;
 }
 
-TEST(queue_that_is_full_and_was_not_run_refuses_a_call_whose_delegate_a_thread_removes) {
+TEST(queue_full_and_never_run_refuses_call_a_thread_removes) {
   on_another_thread(remove_what_will_wait_for_room, &(int){0});
 }
-TEST(queue_that_is_full_and_was_not_run_refuses_a_call_whose_delegate_a_new_thread_removes) {
+TEST(queue_full_and_never_run_refuses_call_new_thread_removes) {
   on_another_thread(remove_what_will_wait_for_room, NULL);
 }
 
@@ -364,7 +364,7 @@ static void *invoke_and_idle(void *argument) {
   return NULL;
 }
 
-TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_whose_worker_has_ended) {
+TEST(removal_is_pending_where_its_call_needs_an_ended_worker) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   static blocker b = BLOCKER_INIT;
   static idler idle = {{0}, GATE_INIT, GATE_INIT};
@@ -404,7 +404,7 @@ static void ask_for_destructor(void *context, uint32_t event, const void *payloa
 
 /* The thread makes no call any more, but has not ended: it is in a destructor. Destructors run in
  * the order in which their keys were created. */
-TEST(removal_is_pending_where_its_call_waits_for_room_in_a_queue_whose_worker_has_stopped) {
+TEST(removal_is_pending_where_its_call_needs_a_stopped_worker) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   pthread_key_t key;
   multicast_queue queue;
@@ -448,7 +448,7 @@ static void *remove_and_release(void *argument) {
   return NULL;
 }
 
-TEST(queue_that_is_full_refuses_a_release_that_the_end_of_a_lifetime_waits_for) {
+TEST(queue_full_refuses_release_that_end_of_lifetime_waits_for) {
   static releaser r = {{0}, {0}, GATE_INIT, GATE_INIT, -1};
   int calls = 0;
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
@@ -474,7 +474,7 @@ TEST(queue_that_is_full_refuses_a_release_that_the_end_of_a_lifetime_waits_for) 
 
 /* ---- A worker that waits for room ------------------------------------------------------------ */
 
-TEST(queue_stop_is_pending_where_the_worker_waits_for_room_in_a_queue_that_nobody_runs) {
+TEST(queue_stop_is_pending_where_worker_needs_an_unrun_queue) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
   multicast m = multicast_create();
@@ -516,7 +516,7 @@ static void *remove_its_member(void *argument) {
   return NULL;
 }
 
-TEST(lifetime_end_does_not_hang_where_a_release_waits_for_room_in_a_queue_that_nobody_runs) {
+TEST(lifetime_end_waits_for_no_release_that_needs_an_unrun_queue) {
   static full_queue f = {{0}, {0}, GATE_INIT};
   int calls = 0;
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
@@ -562,7 +562,7 @@ static void remove_what_waits_there(void *argument) {
   remove_what_waits_for_room(&o->c, o->queue);
 }
 
-TEST(removal_in_the_child_of_a_fork_is_pending_where_its_call_waits_for_a_thread_of_the_parents) {
+TEST(removal_in_the_child_is_pending_if_call_needs_the_parent) {
   static orphan o = {
       {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0}, {0}, GATE_INIT, GATE_INIT};
   static idler idle[2] = {{{0}, GATE_INIT, GATE_INIT}, {{0}, GATE_INIT, GATE_INIT}};

@@ -41,7 +41,7 @@ static void end_while_a_release_runs(void *is_queue) {
   join_thread(remover);
 }
 
-TEST(lifetime_end_in_the_child_of_a_fork_waits_for_releases_on_its_other_threads) {
+TEST(lifetime_end_in_the_child_waits_for_releases_there) {
   CHECK_OK(multicast_lifetime_end(multicast_lifetime_create()));
 #ifndef IS_WITHOUT_THREADS_IN_CHILDREN
   in_child(end_while_a_release_runs, NULL);
@@ -49,7 +49,7 @@ TEST(lifetime_end_in_the_child_of_a_fork_waits_for_releases_on_its_other_threads
   end_while_a_release_runs(NULL);
 }
 
-TEST(queue_destroy_in_the_child_of_a_fork_waits_for_releases_on_its_other_threads) {
+TEST(queue_destroy_in_the_child_waits_for_releases_there) {
   CHECK_OK(multicast_queue_destroy(queue_with(4, MULTICAST_OVERFLOW_REFUSE)));
 #ifndef IS_WITHOUT_THREADS_IN_CHILDREN
   in_child(end_while_a_release_runs, &releasing);
@@ -120,11 +120,11 @@ static void fork_while_it_ends(bool is_queue) {
   }
 }
 
-TEST(fork_while_a_lifetime_ends_leaves_the_child_none_of_its_registrations) {
+TEST(fork_while_lifetime_ends_leaves_the_child_nothing_of_it) {
   fork_while_it_ends(false);
 }
 
-TEST(fork_while_a_queue_is_destroyed_leaves_the_child_none_of_its_registrations) {
+TEST(fork_while_queue_is_destroyed_leaves_child_nothing_of_it) {
   fork_while_it_ends(true);
 }
 
@@ -173,7 +173,7 @@ static void fork_while_another_waits(void *context, uint32_t event, const void *
 
 /* That thread gets the thread record of the parent's thread that waited for the call which the
  * child is in. */
-TEST(removal_in_the_child_of_a_fork_waits_for_a_thread_that_waits_for_nothing) {
+TEST(removal_in_child_waits_for_thread_that_waits_for_nothing) {
   static inheritance h = {{0}, {0}, {0}, 0, GATE_INIT, BLOCKER_INIT};
   multicast_delegate d = {fork_while_another_waits, &h};
   h.outer = multicast_create();

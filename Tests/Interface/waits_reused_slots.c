@@ -66,7 +66,7 @@ TEST(queue_run_makes_no_call_of_the_next_queue_in_its_slot) {
   CHECK_EQ(s.calls, 2);
 }
 
-TEST(queue_run_that_ends_late_leaves_the_next_queue_in_its_slot_to_its_runner) {
+TEST(queue_run_that_ends_late_leaves_next_queue_in_slot_alone) {
   static blocker b = BLOCKER_INIT;
   successor s = {{0}, {0}, {0}, 0, &b, 0};
   destroy_inside_its_call(&s);
@@ -95,7 +95,7 @@ static void destroy_and_inherit(void *context, uint32_t event, const void *paylo
   gate_wait(&h->may_return);
 }
 
-TEST(remove_all_does_not_wait_for_a_queued_call_of_the_last_multicast_in_its_slot) {
+TEST(remove_all_waits_for_no_call_of_last_multicast_in_slot) {
   static heir h = {{0}, {0}, GATE_INIT, GATE_INIT};
   multicast_delegate d = {destroy_and_inherit, &h};
   multicast_queue queue = queue_with(10, MULTICAST_OVERFLOW_REFUSE);

@@ -99,7 +99,7 @@ static void take_away_in_call(void *context, uint32_t event, const void *payload
   status = multicast_set_watch(w.target, NULL);
 }
 
-TEST(watch_that_waits_for_the_thread_that_takes_it_away_is_pending) {
+TEST(watch_that_waits_for_thread_that_takes_it_away_is_pending) {
   multicast m = multicast_create(), other = multicast_create();
   multicast_watch given = counting_calls(&w);
   multicast_delegate taking = {take_away_in_call, &in_watch};
@@ -294,7 +294,7 @@ TEST(watch_is_not_told_of_a_removal_with_a_shorter_timeout) {
   CHECK_EQ(invoke_finished(&c.i), 1);
 }
 
-TEST(watch_is_told_of_a_timeout_that_is_longer_and_the_timeout_stays) {
+TEST(watch_is_told_of_a_longer_timeout_and_the_timeout_stays) {
   static running_call c;
   multicast_watch given = watching(&w);
   begin_running_call(&c, by_token);
@@ -469,7 +469,7 @@ static void replace_target(void *context, uint32_t event, const void *payload, s
   for (i = 0; i < 8; ++i) watch(multicast_create(), &given);
 }
 
-TEST(watch_is_not_told_of_a_call_of_the_multicast_that_had_the_slot) {
+TEST(watch_is_not_told_of_call_of_multicast_that_had_slot) {
   static witness first;
   multicast m = multicast_create();
   multicast_delegate d = {replace_target, &m};
@@ -481,7 +481,7 @@ TEST(watch_is_not_told_of_a_call_of_the_multicast_that_had_the_slot) {
   CHECK_EQ(first.calls <= 1, true);
 }
 
-TEST(watch_is_not_told_of_a_queued_call_of_the_multicast_that_had_the_slot) {
+TEST(watch_is_not_told_of_queued_call_of_multicast_that_had_slot) {
   static witness first;
   multicast m = multicast_create();
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);

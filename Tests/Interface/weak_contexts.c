@@ -215,7 +215,7 @@ TEST(weak_lock_racing_the_last_reference) {
   }
 }
 
-TEST(weak_and_under_a_lifetime_is_released_once_whichever_ends_first) {
+TEST(weak_under_a_lifetime_is_released_once_whichever_ends) {
   int first;
   for (first = 0; first < 2; ++first) {
     counted c = {1, 0, 0, 0, 0, {0}, NULL};

@@ -154,7 +154,7 @@ static void leave_an_inner_invocation(void) {
   multicast_invoke(outer, 0, NULL, 0);
 }
 
-TEST(inner_invocation_left_by_longjmp_is_found_as_the_outer_one_ends) {
+TEST(inner_invocation_left_by_longjmp_is_found_as_outer_one_ends) {
   ends_by_check(leave_an_inner_invocation, "no inner one that was left by longjmp");
 }
 

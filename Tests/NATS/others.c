@@ -224,7 +224,7 @@ static void count_event(void *context, uint32_t event, const void *payload, size
 
 /* The server says which subscription a message is for, and which subject it has. The client may
  * come more than once, and gets the messages each time. */
-TEST(messages_whose_subject_is_not_that_of_the_subscription_are_ignored) {
+TEST(messages_of_a_subject_without_subscription_are_ignored) {
   static const char *const subjects[] = {"multicast.m.1", "multicast.nn.1", "multicast.n",
                                          "multicast.n.", "multicast.n.01", "n"};
   for (size_t i = 0; i < sizeof subjects / sizeof *subjects; ++i) {

@@ -51,7 +51,7 @@ TEST(transport_without_memory_for_packets_tries_again) {
 }
 
 /* A name that the broker's session has, and the program has not. */
-TEST(transport_without_memory_for_a_name_of_the_session_ignores_a_message) {
+TEST(transport_without_memory_for_a_name_ignores_a_message) {
   broker b;
   peer here, there;
   multicast_mqtt_options options;

@@ -37,7 +37,7 @@ TEST(connect_that_libnats_refuses_says_so_and_keeps_nothing) {
   expect_no_connection(1);
 }
 
-TEST(connect_with_a_token_that_is_refused_says_so_and_keeps_nothing) {
+TEST(connect_with_a_refused_token_says_so_and_keeps_nothing) {
   peer p;
   transport_options options = peer_options(&p, free_port());
   belongings before = look();
@@ -88,7 +88,7 @@ TEST(transport_that_is_refused_subscriptions_tries_again) {
 TEST(transport_without_memory_for_subscriptions_tries_again) {
   CHECK_EQ(expect_to_go_on(MALLOC, 0).connections_lost, 1);
 }
-TEST(transport_that_is_refused_the_end_of_subscriptions_tries_again) {
+TEST(transport_refused_the_end_of_subscriptions_tries_again) {
   CHECK_EQ(expect_to_go_on(COMPLETION, 0).connections_lost, 1);
 }
 /* Else messages beyond the limit of libnats would be lost and not counted. */
@@ -172,7 +172,7 @@ TEST(transport_that_cannot_ask_a_silent_server_asks_again) {
 
 /* libnats calls a function of the client when a subscription is over: until then, messages of it
  * may come. */
-TEST(client_that_was_refused_the_end_of_subscriptions_is_there_for_messages) {
+TEST(client_refused_the_end_of_subscriptions_gets_messages) {
   broker b;
   peer here, there;
   transport_options options;

@@ -128,7 +128,7 @@ static void connect_in_child(void *context) {
   CHECK_EQ(held_objects(), 0);
 }
 
-TEST(connect_without_memory_of_libmulticast_says_so_and_keeps_nothing) {
+TEST(connect_without_memory_says_so_and_keeps_nothing) {
   int which;
   refusals = mmap(NULL, sizeof *refusals, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
                   0);
