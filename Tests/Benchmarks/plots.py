@@ -55,8 +55,9 @@ def save(image, path):
 
 
 def compact(svg):
-    """Without indentation, and with coordinates in hundredths of a point: half the size."""
-    return re.sub(r"(\.\d\d)\d+", r"\1", re.sub(r"\n +", "\n", svg))
+    """A line for each group, and coordinates in hundredths of a point: half the size."""
+    lines = re.sub(r"\s*\n\s*", " ", svg.strip()).replace(" <g ", "\n<g ")
+    return re.sub(r"(\.\d\d)\d+", r"\1", lines) + "\n"
 
 
 def parameters(found):
