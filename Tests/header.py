@@ -12,7 +12,7 @@ from pathlib import Path
 
 PATH = Path(__file__).resolve().parent.parent / "include/multicast.h"
 
-# A function, or a type of functions. `result` and the types of `parameters` are as they are written.
+# A function, or a type of functions. `result` and the types of `parameters` are as written.
 Function = namedtuple(
     "Function", "name result parameters comment section is_exported must_be_used")
 Parameter = namedtuple("Parameter", "type name")
@@ -177,11 +177,11 @@ class Header:
 
     @lru_cache(maxsize=None)
     def statuses(self, name):
-        """The statuses that a function can return, those of other functions included: "As ...()"."""
+        """The statuses that a function can return, also those of others: "As multicast_add()"."""
         text = self.functions[name].comment.result
         found = set(re.findall(r"MULTICAST_(?:OK|PENDING|ERROR_\w+)\b", text))
-        name = r"multicast_\w+\(\)"
-        for names in re.findall(rf"\b(?:As|or as) ({name}(?: and {name})?)", text):
+        call = r"multicast_\w+\(\)"
+        for names in re.findall(rf"\b(?:As|or as) ({call}(?: and {call})?)", text):
             for other in re.findall(r"\w+(?=\(\))", names):
                 found |= self.statuses(other)
         return frozenset(found)
@@ -206,11 +206,10 @@ class Header:
         return "not NULL" not in text and "must not be NULL" not in text and "NULL" in text
 
 
-@lru_cache(maxsize=None)
-def read():
-    header = Header()
+def read(path=PATH):
+    header = Header(path)
     if len(header.exported()) < 80 or len(header.structs) < 18 or len(header.enums) < 3:
-        raise SystemExit(f"{PATH} was not understood")
+        raise SystemExit(f"{path} was not understood")
     return header
 
 

@@ -257,7 +257,7 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 ///         meanwhile; without those that a queue refused. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without `payload`; MULTICAST_ERROR_LIMIT: 256
 ///         invocations are nested on this thread; MULTICAST_ERROR_OUT_OF_MEMORY: only at the first
-///         invocation of a thread. Of a multicast with policies also the errors of
+///         invocation of a thread. Of a multicast with policies also MULTICAST_ERROR_STATE: see
 ///         multicast_reentry and MULTICAST_VISIT_ONLY.
 ///
 /// Threads:   threads that invoke the same multicast do not slow each other. May wait for room in a
@@ -769,7 +769,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
 ///         or it was removed at this moment.
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: `size` without
 ///         `payload`; MULTICAST_ERROR_LIMIT and MULTICAST_ERROR_OUT_OF_MEMORY as
-///         multicast_invoke().
+///         multicast_invoke(); MULTICAST_ERROR_STATE: see MULTICAST_VISIT_ONLY.
 ///
 /// Threads:   the delegate runs on the calling thread; may wait for room in its queue, as
 ///            multicast_invoke().

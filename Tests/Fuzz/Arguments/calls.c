@@ -25,13 +25,8 @@ void begin_calls(void) { fuzzing_thread = pthread_self(); }
 bool is_fuzzing_thread(void) { return pthread_equal(pthread_self(), fuzzing_thread); }
 
 void call_something(void) {
-  static const call_table *const tables[] = {&library_calls, &multicast_calls, &multicast_calls,
-                                             &token_calls,   &queue_calls,     &broadcaster_calls};
-  uint8_t b = any_byte();
-  const call_table *table =
-      b >= 224 ? &invocation_calls : tables[b % (sizeof tables / sizeof tables[0])];
   history_indent();
-  table->calls[any_byte() % table->count]();
+  any_calls[any_byte() % any_call_count]();
   history_outdent();
 }
 

@@ -15,16 +15,11 @@ void destroy_everything(void);
 
 bool is_fuzzing_thread(void);
 
-/* ---- The files call_*.c ---------------------------------------------------------------------- */
+/* ---- What calls.py makes of the header ------------------------------------------------------ */
 
 typedef void (*any_call)(void);
-typedef struct call_table {
-  const any_call *calls;
-  int count;
-} call_table;
-
-extern const call_table library_calls, multicast_calls, token_calls, queue_calls,
-    broadcaster_calls, invocation_calls;
+extern const any_call any_calls[];
+extern const int any_call_count;
 
 /* Expects MULTICAST_OK or one of these. */
 #define EXPECT_STATUS(call, ...)                                               \

@@ -74,3 +74,11 @@ multicast_transport *any_transport(void) {
   if (b & 4) t->release = callee_release;
   return t;
 }
+
+multicast_broadcaster_options *any_broadcaster_options(void) {
+  multicast_broadcaster_options *o = any_struct(sizeof *o);
+  if (o == NULL || o->struct_size < sizeof *o || o->struct_size > 1024) return o;
+  o->flags = any_byte() < 250 ? 0 : any_uint32();
+  if (any_byte() & 1) o->queue.id = any_handle();
+  return o;
+}

@@ -143,3 +143,43 @@ multicast_function any_function(void) {
 
 /* Small numbers: the library must not dereference a context. */
 void *any_context(void) { return (void *)(uintptr_t)(any_byte() % 4); }
+
+int64_t any_number(void) {
+  return any_byte() & 1 ? (int32_t)any_uint32() : (int64_t)any_uint64();
+}
+
+/* ---- Objects --------------------------------------------------------------------------------- */
+
+size_t any_room(void) {
+  size_t room = any_size();
+  return room > FEW ? FEW : room;
+}
+
+multicast_token any_token(void) {
+  multicast_token t = {any_handle()};
+  if (any_byte() < 32) t = multicast_token_current();
+  return t;
+}
+
+multicast_broadcaster any_broadcaster(void) {
+  multicast_broadcaster b = {any_handle()};
+  if (any_byte() < 24) b = multicast_broadcaster_default();
+  return b;
+}
+
+multicast_delegate any_delegate(void) {
+  multicast_delegate d;
+  d.function = any_function();
+  d.context = any_context();
+  return d;
+}
+
+multicast_delegate *any_delegates(size_t *count) {
+  multicast_delegate *delegates = any_bytes(FEW * sizeof *delegates);
+  int i;
+  *count = any_room();
+  for (i = 0; i < FEW; ++i) delegates[i] = any_delegate();
+  if (any_byte() >= 16) return delegates;
+  *count = any_size();
+  return NULL;
+}

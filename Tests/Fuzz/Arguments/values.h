@@ -50,5 +50,18 @@ const char *any_text(void); /* of any bytes, with a NUL */
 
 multicast_function any_function(void);
 void *any_context(void);
+int64_t any_number(void);
+
+/* ---- Objects --------------------------------------------------------------------------------- */
+
+enum { FEW = 4 };
+size_t any_room(void); /* FEW at most */
+
+multicast_token any_token(void);
+multicast_broadcaster any_broadcaster(void);
+multicast_delegate any_delegate(void);
+
+/* `count` delegates, FEW at most; or NULL, and any count. */
+multicast_delegate *any_delegates(size_t *count);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* The allowed results of a call: several, if several of its arguments are wrong. */
 typedef struct outcomes {
-  int64_t values[8];
+  int64_t values[12];
   int count;
 } outcomes;
 

@@ -1,0 +1,262 @@
+/* What holds after calls, besides the status; and calls that need more than any arguments. */
+
+#include <string.h>
+
+#include "calls.h"
+#include "callees.h"
+#include "expect.h"
+#include "history.h"
+#include "memory.h"
+#include "options.h"
+#include "values.h"
+
+/* ---- Multicasts and tokens ------------------------------------------------------------------- */
+
+void after_multicast_count(multicast target, int64_t result) {
+  EXPECT_EQ(result >= 0, multicast_is_valid(target));
+}
+
+void after_multicast_contains(multicast target, multicast_delegate delegate, bool result) {
+  (void)delegate;
+  EXPECT(multicast_is_valid(target) || !result, "what does not exist contains something");
+}
+
+/* The status beside the count is that of the failure, or says whether a call still runs. */
+static void expect_status_beside(int64_t count, const multicast_status *out) {
+  if (out == NULL) return;
+  if (count < 0) EXPECT_EQ(*out, count);
+  else EXPECT_STATUS(*out, MULTICAST_PENDING, MULTICAST_ERROR_TIMEOUT);
+}
+
+void after_multicast_remove_many_within(multicast target, const multicast_delegate *delegates,
+                                        size_t count, uint64_t timeout_ns, multicast_status *out,
+                                        int64_t result) {
+  (void)target, (void)delegates, (void)count, (void)timeout_ns;
+  expect_status_beside(result, out);
+}
+
+void after_multicast_remove_context_within(multicast target, void *context, uint64_t timeout_ns,
+                                           multicast_status *out, int64_t result) {
+  (void)target, (void)context, (void)timeout_ns;
+  expect_status_beside(result, out);
+}
+
+void after_multicast_remove_all_within(multicast target, uint64_t timeout_ns,
+                                       multicast_status *out, int64_t result) {
+  (void)target, (void)timeout_ns;
+  expect_status_beside(result, out);
+}
+
+/* More delegates than can be: none of the arguments is used. */
+static size_t too_many(void) { return ((size_t)1 << 26) + 1 + any_size() / 2; }
+
+static void expect_tokens(const multicast_token *tokens, size_t count, multicast_status status) {
+  size_t i;
+  for (i = 0; i < count; ++i) {
+    EXPECT_EQ(tokens[i].id != 0, status == MULTICAST_OK);
+    keep_handle(tokens[i].id);
+  }
+}
+
+void call_multicast_add_many(void) {
+  multicast m = {any_handle()};
+  size_t count;
+  multicast_delegate *delegates = any_delegates(&count);
+  multicast_add_options *o = any_options();
+  multicast_token tokens[FEW] = {{1}};
+  multicast_status status;
+  bool is_large = delegates == NULL || any_byte() < 8;
+  if (is_large) count = too_many();
+  NOTE("multicast_add_many(%llx, %lld)", (long long)m.id, (long long)count);
+  status = multicast_add_many(m, delegates, count, o, is_large ? NULL : tokens);
+  EXPECT_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT,
+                MULTICAST_ERROR_OUT_OF_MEMORY, MULTICAST_ERROR_LIMIT);
+  if (is_large) EXPECT(status != MULTICAST_OK, "more delegates than can be");
+  else expect_tokens(tokens, count, status);
+}
+
+void call_multicast_broadcaster_register_many(void) {
+  multicast_broadcaster b = any_broadcaster();
+  const char *name = any_name(b);
+  size_t count;
+  multicast_delegate *d = any_delegates(&count);
+  multicast_add_options *o = any_options();
+  multicast_token tokens[FEW] = {{1}};
+  multicast_status status;
+  bool is_large = d == NULL || any_byte() < 8;
+  if (is_large) count = too_many();
+  NOTE("multicast_broadcaster_register_many(%llx, %lld)", (long long)b.id, (long long)count);
+  status = multicast_broadcaster_register_many(b, name, d, count, o, tokens);
+  EXPECT_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT,
+                MULTICAST_ERROR_OUT_OF_MEMORY, MULTICAST_ERROR_LIMIT);
+  if (is_large) EXPECT_EQ(status, MULTICAST_ERROR_LIMIT);
+  if (is_large) EXPECT_EQ(tokens[0].id, 1);
+  else expect_tokens(tokens, count, status);
+}
+
+/* A quarter of the watches are those of all multicasts. */
+void call_multicast_set_watch(void) {
+  multicast m = {any_byte() < 64 ? 0 : any_handle()};
+  multicast_watch *w = any_watch();
+  NOTE("multicast_set_watch(%llx, is NULL: %lld)", (long long)m.id, w == NULL);
+  EXPECT_STATUS(multicast_set_watch(m, w), MULTICAST_PENDING, MULTICAST_ERROR_INVALID_HANDLE,
+                MULTICAST_ERROR_INVALID_ARGUMENT, MULTICAST_ERROR_OUT_OF_MEMORY);
+}
+
+void after_multicast_token_get(multicast_token token, multicast_registration *out,
+                               multicast_status result) {
+  if (result != MULTICAST_OK) return;
+  EXPECT_EQ(out->token.id, token.id);
+  EXPECT(out->delegate.function != NULL && out->strong == NULL, "what no registration has");
+  EXPECT(out->label == NULL || strlen(out->label) < 64, "a label that is too long");
+  EXPECT(multicast_token_is_live(token), "a registration that is read and not live");
+  EXPECT_EQ(out->flags & ~(MULTICAST_ONCE | MULTICAST_LATEST), 0);
+  keep_handle(out->target.id);
+}
+
+void after_multicast_token_statistics(multicast_token token, multicast_token_stats *out,
+                                      multicast_status result) {
+  (void)token;
+  if (result != MULTICAST_OK) return;
+  EXPECT_EQ(out->reserved, 0);
+  EXPECT(out->longest_ns <= out->total_ns, "one call that took longer than all");
+}
+
+void after_multicast_token_invoke(multicast_token token, uint32_t event, const void *payload,
+                                  size_t size, int64_t result) {
+  (void)token, (void)event, (void)payload, (void)size;
+  EXPECT(result <= 1, "more than one call");
+}
+
+void after_multicast_token_visit(multicast_token token, multicast_visitor visitor, void *context,
+                                 int64_t result) {
+  (void)token, (void)visitor, (void)context;
+  EXPECT(result <= 1, "more than one call");
+}
+
+void after_multicast_call_stack(multicast_token *out, size_t capacity, int64_t result) {
+  int64_t depth = multicast_call_stack(NULL, 0);
+  if (out == NULL && capacity > 0) EXPECT_EQ(result, MULTICAST_ERROR_INVALID_ARGUMENT);
+  else EXPECT_EQ(result, depth);
+  if (out != NULL && depth > 0 && (size_t)depth <= capacity)
+    EXPECT_EQ(out[depth - 1].id, multicast_token_current().id);
+}
+
+/* ---- Lifetimes and broadcasters -------------------------------------------------------------- */
+
+void after_multicast_lifetime_end(multicast_lifetime lifetime, multicast_status result) {
+  (void)result;
+  EXPECT_EQ(multicast_lifetime_count(lifetime), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
+/* Those of the default broadcaster are not destroyed: it keeps them. */
+void after_multicast_broadcaster_multicast(multicast_broadcaster broadcaster,
+                                           const char *protocol, multicast result) {
+  bool is_name = protocol != NULL && protocol[0] != '\0' && strlen(protocol) <= 255;
+  EXPECT(is_name || result.id == 0, "a multicast without a name");
+  if (broadcaster.id != multicast_broadcaster_default().id) keep_handle(result.id);
+}
+
+/* ---- Queues ---------------------------------------------------------------------------------- */
+
+static void ignore_call(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+}
+
+/* An invocation never blocks the thread that ran a call of the queue last. If this thread cannot
+ * run one, it drops the queue. */
+static void become_consumer(multicast_queue q) {
+  multicast m = multicast_create();
+  multicast_delegate d = {ignore_call, NULL};
+  multicast_add_options o = multicast_add_options_default();
+  int64_t made = 0;
+  o.queue = q;
+  multicast_queue_clear(q);
+  if (multicast_add(m, d, &o, NULL) == MULTICAST_OK && multicast_invoke(m, 0, NULL, 0) == 1)
+    made = multicast_queue_run(q, 1);
+  multicast_destroy(m);
+  if (made != 1) multicast_queue_destroy(q);
+}
+
+enum { SIZE_OF_1_0 = 40 }; /* of multicast_queue_options */
+
+void call_multicast_queue_create(void) {
+  multicast_queue_options *o = any_older_struct(SIZE_OF_1_0, sizeof *o);
+  multicast_queue q;
+  uint8_t b = any_byte();
+  if (o != NULL && o->struct_size >= sizeof *o && o->struct_size <= 1024) {
+    o->capacity = b < 200 ? b % 4 : b < 240 ? any_uint32() : (size_t)any_uint64();
+    b = any_byte();
+    o->overflow = b < 240 ? b % 3 : any_uint32();
+    if (b >= 250) o->reserved = any_byte();
+    b = any_byte();
+    if (b & 1) o->thread_name = any_text();
+    if (b & 2) o->stack_size = b < 128 ? any_uint32() % (1u << 20) : 1u << 20;
+    if (b >= 250) o->flags = any_byte();
+    if (b & 4) o->wake = callee_wake, o->wake_context = (void *)&callee_functions;
+  }
+  q = multicast_queue_create(o);
+  NOTE("multicast_queue_create() = %llx", (long long)q.id);
+  keep_handle(q.id);
+  if (q.id != 0) become_consumer(q);
+}
+
+void after_multicast_queue_destroy(multicast_queue queue, multicast_status result) {
+  (void)result;
+  EXPECT_EQ(multicast_queue_fd(queue), -1);
+}
+
+/* Up to 255 ns: no other thread would end a longer wait. */
+void call_multicast_queue_wait(void) {
+  multicast_queue q = {any_handle()};
+  NOTE("multicast_queue_wait(%llx)", (long long)q.id);
+  EXPECT_COUNT(multicast_queue_wait(q, any_byte()), MULTICAST_ERROR_INVALID_HANDLE,
+               MULTICAST_ERROR_TIMEOUT);
+}
+
+void after_multicast_queue_fd(multicast_queue queue, int result) {
+  EXPECT_EQ(multicast_queue_fd(queue), result);
+}
+
+/* Starting a thread is slow, so the handle is mostly made invalid. */
+void call_multicast_queue_start(void) {
+  multicast_queue q = {any_handle()};
+  if (any_byte() >= 16) q.id = q.id ^ 1;
+  NOTE("multicast_queue_start(%llx)", (long long)q.id);
+  EXPECT_STATUS(multicast_queue_start(q), MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_STATE,
+                MULTICAST_ERROR_SYSTEM, MULTICAST_ERROR_OUT_OF_MEMORY);
+}
+
+void after_multicast_queue_stop(multicast_queue queue, multicast_status result) {
+  if (result >= 0) become_consumer(queue); /* as when it was created */
+}
+
+void after_multicast_queue_get_stats(multicast_queue queue, multicast_queue_stats *out,
+                                     multicast_status result) {
+  (void)queue;
+  if (result != MULTICAST_OK) return;
+  EXPECT_EQ(out->queued,
+            out->pending + out->delivered + out->dropped + out->retracted + out->coalesced);
+}
+
+void after_multicast_queue_clear(multicast_queue queue, int64_t result) {
+  EXPECT_EQ(result >= 0, multicast_queue_is_valid(queue));
+}
+
+/* ---- The library ----------------------------------------------------------------------------- */
+
+void after_multicast_version(uint32_t result) { EXPECT_EQ(result, MULTICAST_VERSION); }
+
+void after_multicast_set_allocator(const multicast_allocator *allocator, multicast_status result) {
+  (void)allocator;
+  EXPECT(result != MULTICAST_OK, "memory from elsewhere, once some is taken");
+}
+
+/* Memory fails at most until the next call outside all delegates. */
+void call_memory_fail(void) {
+  int allocations = any_byte() % 8;
+  NOTE("memory: %lld allocations, then no more", allocations);
+  memory_fail_after(allocations);
+}
+
+void call_memory_recover(void) { memory_recover(); }
