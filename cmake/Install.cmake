@@ -1,4 +1,5 @@
-# What `cmake --install` copies: the libraries, the headers, the CMake package, the pkg-config file.
+# What `cmake --install` copies: the libraries, the headers, the CMake package, the pkg-config file,
+# multicast-trace.
 # No file contains the prefix, so an installation can be moved.
 
 include(GNUInstallDirs)
@@ -20,6 +21,10 @@ install(EXPORT multicastSharedTargets NAMESPACE multicast::
   DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
 install(EXPORT multicastStaticTargets NAMESPACE multicast::
   DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
+install(TARGETS multicast-trace
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT multicast_development)
+install(TARGETS multicast-trace-object
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/multicast COMPONENT multicast_development)
 
 install(FILES include/multicast.h include/multicast.hpp include/multicast.cppm
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development)

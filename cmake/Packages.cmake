@@ -56,6 +56,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libmulticast-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
   "${CPACK_DEBIAN_RUNTIME_PACKAGE_NAME} (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION
 "one-to-many delegation - development files
 A multicast holds any number of delegates, each a C function with a context,
@@ -63,7 +64,7 @@ and invokes them all. Invoking takes no lock; a delegate that has been removed
 runs on no thread any more; and no handle can crash the library.
 
 This package has the headers for C and C++, the static library, ${multicast_man_pages}the
-files for CMake and pkg-config.")
+files for CMake and pkg-config, and multicast-trace, which traces programs.")
 
 set(multicast_packages RUNTIME DEVELOPMENT)
 # The packages of a transport: its name in capitals, how it is written, and what carries it.

@@ -1,0 +1,53 @@
+// To be preloaded: the system refuses what the variable REFUSE says, in the traced program alone.
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int refuses(const char *what) {
+  const char *refused = getenv("REFUSE");
+  return refused != NULL && strcmp(refused, what) == 0;
+}
+
+// Memory that is shared with other processes.
+void *mmap(void *address, size_t size, int protection, int flags, int file, off_t offset) {
+  // In multicast-trace itself the variable is not set.
+  if ((flags & MAP_SHARED) != 0 && getenv("MULTICAST_TRACE") != NULL && refuses("mmap")) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  long block = syscall(SYS_mmap, address, size, protection, flags, file, offset);
+  return (void *)block; // NOLINT
+}
+
+// Room on the disk.
+long syscall(long number, ...) {
+  static long (*real)(long, ...);
+  long argument[6];
+  va_list list;
+  va_start(list, number);
+  for (int i = 0; i < 6; ++i) argument[i] = va_arg(list, long);
+  va_end(list);
+  if (number == SYS_write && argument[2] > 1000 && refuses("write")) {
+    errno = ENOSPC;
+    return -1;
+  }
+  if (real == NULL) *(void **)&real = dlsym(RTLD_NEXT, "syscall");
+  return real(number, argument[0], argument[1], argument[2], argument[3], argument[4],
+              argument[5]);
+}
+
+// Memory for a watch of the program.
+int refuses_malloc;
+void *malloc(size_t size) {
+  static void *(*real)(size_t);
+  if (refuses_malloc != 0) return NULL;
+  if (real == NULL) *(void **)&real = dlsym(RTLD_NEXT, "malloc");
+  return real(size);
+}

@@ -1,0 +1,30 @@
+# multicast-trace, and the object that it puts into programs: beside each other here, and in bin and
+# lib/multicast where they are installed. They need libc alone, not the library.
+
+set(multicast_trace_folder ../lib/multicast)
+if(MULTICAST_INSTALL)
+  include(GNUInstallDirs)
+  file(RELATIVE_PATH multicast_trace_folder
+    ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/multicast)
+endif()
+
+add_executable(multicast-trace Sources/MulticastTrace/multicast-trace.c)
+target_compile_definitions(multicast-trace PRIVATE
+  MULTICAST_TRACE_FOLDER="${multicast_trace_folder}")
+# As for reports: where a function is, without the loader.
+add_library(multicast-trace-object MODULE Sources/MulticastTrace/preload.c
+  Sources/MulticastTrace/timeline.c Sources/MulticastShims/reports.c)
+add_dependencies(multicast-trace multicast-trace-object)
+foreach(target multicast-trace multicast-trace-object)
+  set_target_properties(${target} PROPERTIES
+    C_STANDARD 11 C_EXTENSIONS ON C_VISIBILITY_PRESET hidden UNITY_BUILD OFF)
+  target_include_directories(${target} PRIVATE include Sources/MulticastShims/include)
+  target_compile_options(${target} PRIVATE -Wall -Wextra)
+endforeach()
+set_target_properties(multicast-trace-object PROPERTIES
+  PREFIX "" OUTPUT_NAME libmulticast-trace SUFFIX .so
+  LIBRARY_OUTPUT_DIRECTORY $<TARGET_FILE_DIR:multicast-trace>)
+target_link_libraries(multicast-trace-object PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+# It is entered from threads that may end after the program's destructors.
+target_link_options(multicast-trace-object PRIVATE
+  LINKER:-z,now LINKER:-z,nodelete LINKER:-z,defs LINKER:--gc-sections)
