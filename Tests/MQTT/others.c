@@ -566,8 +566,9 @@ TEST(packets_go_out_together) {
   EVENTUALLY(LOAD(calls) == BURST);
   peer_release(&p);
   server_end(&s);
-  /* The requests to connect and to subscribe, and the publications. */
-  if (segments_of_publications > 4) CHECK_EQ(segments_of_publications, 4);
-  /* The first answer goes at once. */
-  if (segments_of_answers > 3) CHECK_EQ(segments_of_answers, 3);
+  /* Usually 3 and 2: the requests to connect and to subscribe, and the publications; the first
+   * answer, which goes at once, and the others. The system sends after 200 ms what is held back: on
+   * a machine that is too busy there are some more. */
+  if (segments_of_publications > BURST / 2) CHECK_EQ(segments_of_publications, 3);
+  if (segments_of_answers > BURST / 2) CHECK_EQ(segments_of_answers, 2);
 }
