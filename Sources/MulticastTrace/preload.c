@@ -121,7 +121,7 @@ static void look(const void *function) {
     return;
   const bool is_program = strcmp(place.module, "program") == 0;
   void *object = dlopen(is_program ? NULL : info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-  trace_library found;
+  trace_library found = {NULL, NULL, NULL, NULL};
   if (object == NULL) return;
   *(void **)&found.set_watch = get(object, info.dli_fbase, "multicast_set_watch");
   *(void **)&found.token_get = get(object, info.dli_fbase, "multicast_token_get");
