@@ -232,17 +232,19 @@ static void report(trace_process *it) {
     fprintf(stderr, "  incomplete: %" PRIu64 " bytes could not be written\n", it->lost);
 }
 
-// Brings the file to its end. Processes that go on write nothing more.
+// Writes what processes have left. Those that go on write nothing more.
 static void end_timeline(trace_state *trace, int file, const char *path) {
-  unsigned count = atomic_load(&trace->processes);
   const struct timespec moment = {0, 1000000};
   atomic_store(&trace->is_over, true);
-  for (unsigned k = 0; k < count && k < TRACE_PROCESSES; ++k) {
-    trace_process *it = &trace->process[k];
-    // order: pairs with `flush` in timeline.c. A process that was killed there writes no more.
-    for (int i = 0; i < 1000 && atomic_load(&it->is_writing); ++i) nanosleep(&moment, NULL);
-    uint32_t size = it->used <= TRACE_TEXT ? it->used : 0;
-    if (write(file, it->text, size) != (ssize_t)size) it->lost += size;
+  for (int i = 0; i < TRACE_PROCESSES; ++i) {
+    trace_process *it = &trace->process[i];
+    // order: pairs with `flush` of timeline.c.
+    for (int k = 0; k < 1000 && atomic_load(&it->is_writing) && kill(it->pid, 0) == 0; ++k)
+      nanosleep(&moment, NULL);
+    int64_t done = atomic_load(&it->is_writing) ? lseek(file, 0, SEEK_END) - it->offset : 0;
+    if (it->used > TRACE_TEXT || done < 0 || done > it->used) continue;
+    ssize_t rest = (ssize_t)it->used - done;
+    if (write(file, it->text + done, (size_t)rest) != rest) it->lost += (uint64_t)rest;
   }
   if (write(file, "\n]\n", 3) != 3)
     fprintf(stderr, NAME "%s: %s\n", path, strerror(errno));

@@ -74,13 +74,14 @@ bool timeline_join(void) {
 
 // The mutex is held.
 static void flush(trace_process *mine) {
-  if (mine->used == 0) return;
+  if (mine->used == 0 || atomic_load(&mine->is_writing)) return;
+  mine->offset = syscall(SYS_lseek, file, 0, SEEK_END);
   atomic_store(&mine->is_writing, true);
-  // order: pairs with the end of the trace in multicast-trace.c, which stores is_over first and
-  // then waits until nobody is writing.
-  if (atomic_load(&trace->is_over) || !shims_write(file, mine->text, mine->used))
-    mine->lost += mine->used;
-  mine->used = 0;
+  // order: pairs with `end_timeline` of multicast-trace.c, which stores is_over, and then waits
+  // until nobody is writing. It writes the rest.
+  const bool is_over = atomic_load(&trace->is_over);
+  if (!is_over && !shims_write(file, mine->text, mine->used)) return;
+  if (!is_over) mine->used = 0;
   atomic_store(&mine->is_writing, false);
 }
 
@@ -88,6 +89,10 @@ static void flush(trace_process *mine) {
 static void append(trace_process *mine, const char *line, int size) {
   if (size <= 0) return;
   if (mine->used + (size_t)size > TRACE_TEXT) flush(mine);
+  if (mine->used + (size_t)size > TRACE_TEXT) {
+    mine->lost += (uint64_t)size;
+    return;
+  }
   memcpy(mine->text + mine->used, line, (size_t)size);
   mine->used += (uint32_t)size;
 }

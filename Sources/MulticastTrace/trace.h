@@ -30,11 +30,12 @@ typedef struct trace_process {
   char program[16];
   atomic_bool has_ended;       // by exit(), so that `kept` is complete
   atomic_bool has_lost_watch;  // the program has put a watch in the place of the trace's
-  atomic_bool is_writing;      // to the file
+  atomic_bool is_writing;      // `text`; so it stays if that fails, or if the process is killed
   atomic_uint own_watches;     // of single multicasts: these are not traced
   uint64_t calls, lost;        // lost: bytes that could not be written
   trace_table slow, waits, kept;
-  uint32_t used;  // of `text`, which is still to be written
+  int64_t offset;  // of the file, when writing began
+  uint32_t used;   // of `text`, which is still to be written
   char text[TRACE_TEXT];
 } trace_process;
 
