@@ -2202,16 +2202,16 @@ MULTICAST_API multicast_status multicast_dump(multicast_writer writer, void *con
 MULTICAST_API multicast_status multicast_describe(multicast target, multicast_writer writer,
                                                   void *context);
 
-/// Functions that watch the calls of a multicast, or of all multicasts. Zero is the default of
-/// every field but the first. A watch without functions only counts: see
-/// multicast_token_statistics().
+/// Functions that watch a multicast, or all multicasts. Zero is the default of every field but the
+/// first. A watch without functions only counts: see multicast_token_statistics().
 ///
 /// A call is a call of a delegate or visitor, by an invocation, by a visit, or by the run of a
 /// queue. `slow` and `called` run on the thread of the call, when it has returned and before a
 /// removal can complete that waits for it. Functions of a watch must return: no longjmp, no
 /// exception. They may use the library. Their own calls are counted, but not watched. So is a call
-/// at the 256th level of nesting. A watch of all multicasts also watches the calls of transports.
-/// Their tokens are the library's own: do not pause or remove them.
+/// at the 256th level of nesting. A thread that gets no memory for its record calls no function of
+/// a watch. A watch of all multicasts also watches the calls of transports. Their tokens are the
+/// library's own: do not pause or remove them.
 ///
 /// Fill it with multicast_watch_default() or MULTICAST_WATCH_INIT, then
 /// change fields.
@@ -2236,12 +2236,27 @@ typedef struct multicast_watch {
   /// A call has returned, after `elapsed_ns`. `event` is that of the invocation; 0 for a visit
   /// (default: NULL).
   void (*called)(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns);
+  /// How many delegates of one multicast are a crowd (default: 0, never; 1 is taken as 2).
+  uint64_t crowded_count;
+  /// A multicast has grown to `crowded_count` delegates, or to twice, four times, eight times as
+  /// many: told once for each of these numbers, also if delegates are removed and added again, until
+  /// a watch is set for it anew. An add that passes several of them tells once. On the thread that
+  /// adds, when the delegates have been added; so not inside the other functions of a watch: the
+  /// next add tells. multicast_describe() writes the name of `target`, and all delegates.
+  ///
+  /// `count` is how many delegates it has. `most` of them have the same `label`; or no label and
+  /// the same `function`. The other one of the two is NULL. It is the most frequent label or
+  /// function, if more than one in nine delegates have it; otherwise both are NULL, and `most` is
+  /// 0. `label` is valid until this returns. (default: NULL)
+  void (*crowded)(void *context, multicast target, uint64_t count, const char *label,
+                  multicast_function function, uint64_t most);
 } multicast_watch;
 
 /// All defaults, to initialize a static or local struct.
 ///
 /// @since 1.1
-#define MULTICAST_WATCH_INIT {(uint32_t)sizeof(multicast_watch), 0, NULL, 0, NULL, NULL, NULL}
+#define MULTICAST_WATCH_INIT \
+  {(uint32_t)sizeof(multicast_watch), 0, NULL, 0, NULL, NULL, NULL, 0, NULL}
 
 /// All defaults, with `struct_size` set.
 ///
@@ -2274,7 +2289,9 @@ static inline multicast_watch multicast_watch_default(void) {
 /// Threads:   waits for functions of the last watch that run on other threads.
 /// Cost:      O(1) for one multicast, O(multicasts) for all. While it is set, each call takes one
 ///            lock of the process and reads the clock twice. 1,024 multicasts with watches of their
-///            own are as fast as one; more are searched in lists.
+///            own are as fast as one; more are searched in lists. With `crowded`: O(delegates) when
+///            it is told, for which adds to other multicasts may wait; other adds cost what they
+///            did, but for one in so many.
 /// Real time: no: takes a lock, and memory now and then.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_set_watch(multicast target, const multicast_watch *watch);

@@ -46,6 +46,12 @@ static void stuck(void *context, multicast_token token, const char *label, uint6
     program->stuck(program->context, token, label, elapsed_ns);
 }
 
+static void crowded(void *context, multicast target, uint64_t count, const char *label,
+                    multicast_function function, uint64_t most) {
+  const multicast_watch *program = &((const both *)context)->program;
+  program->crowded(program->context, target, count, label, function, most);
+}
+
 // A watch that tells the trace, and then the program. NULL: no memory.
 static const both *join(const multicast_watch *program) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -78,6 +84,8 @@ static multicast_status watch_all(trace_process *mine, const multicast_watch *pr
   watch.called = called;
   watch.stuck = stuck;
   watch.slow = slow;
+  watch.crowded_count = it->program.crowded_count;
+  watch.crowded = it->program.crowded != NULL ? crowded : NULL;
   // There is one such time: that of the program comes first.
   watch.slow_ns = it->program.slow_ns != 0 ? it->program.slow_ns : trace->slow_ns;
   return library.set_watch(all, &watch);

@@ -130,6 +130,23 @@ TEST_CASE("an invocation that waits for long is told") {
   CHECK(is_of_no_call);
 }
 
+TEST_CASE("a signal that grows is told, with what was added most") {
+  mcast::signal<void()> s;
+  std::string told;
+  mcast::watch_options how;
+  how.crowded_count = 2;
+  how.crowded = [&](multicast target, uint64_t count, const char *label, multicast_function function,
+                    uint64_t most) {
+    CHECK(target.id != 0);
+    CHECK((label == nullptr) == (function != nullptr));
+    told += std::to_string(count) + (label != nullptr ? label : "-") + std::to_string(most) + " ";
+  };
+  const mcast::watch here(s, how);
+  for (int i = 0; i < 3; ++i) s.add([] {});
+  for (int i = 0; i < 5; ++i) s.add([] {}, mcast::label("leak"));
+  CHECK(told == "2-2 4-3 8leak5 ");
+}
+
 // ---- What is watched ------------------------------------------------------------------------
 
 TEST_CASE("all signals are watched, one with an own watch by that") {

@@ -464,6 +464,13 @@ static void count_watched(void *context, multicast_token token, uint32_t event, 
   ADD(*(int *)context, 1);
 }
 
+static void see_crowd(void *context, multicast target, uint64_t count, const char *label,
+                      multicast_function function, uint64_t most) {
+  (void)context;
+  CHECK(target.id != 0 && count >= 2 && most <= count);
+  CHECK_EQ((label != NULL) + (function != NULL), most != 0);
+}
+
 /* Watches a visit. */
 static int64_t set_watch(world *w, multicast target) {
   static int calls; /* not on the stack: the watch stays in the child of a fork */
@@ -472,6 +479,8 @@ static int64_t set_watch(world *w, multicast target) {
   int64_t result;
   watch.context = &calls;
   watch.called = count_watched;
+  watch.crowded_count = 2;
+  watch.crowded = see_crowd;
   result = multicast_set_watch(target, &watch);
   if (result != MULTICAST_OK) return result;
   result = multicast_visit(w->m, count_visit, w);

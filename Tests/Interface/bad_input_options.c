@@ -229,7 +229,7 @@ static const taker takers[] = {
     {"multicast_allocator", 32, 32, takes_allocator, false},
     {"multicast_invocation", 56, 56, takes_invocation, false},
     {"multicast_outcome", 48, 48, takes_outcome, true},
-    {"multicast_watch", 48, 48, takes_watch, false},
+    {"multicast_watch", 64, 48, takes_watch, false},
     {"multicast_token_stats", 48, 48, takes_token_stats, true},
 };
 enum { TAKERS = sizeof takers / sizeof *takers };

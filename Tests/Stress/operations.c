@@ -157,12 +157,23 @@ static void be_told_slow(void *context, multicast_token token, const char *label
   look(context, token);
 }
 
+static void be_told_of_crowd(void *context, multicast target, uint64_t count, const char *label,
+                             multicast_function function, uint64_t most) {
+  multicast_token none = {0};
+  MUST((label != NULL) + (function != NULL) == (most != 0), "the label or the function of most");
+  MUST(target.id != 0 && count >= 2 && most <= count, "a crowd");
+  MUST(label == NULL || strlen(label) < 64, "a label");
+  look(context, none);
+}
+
 static multicast_watch watch_with(watcher *w) {
   multicast_watch watch = MULTICAST_WATCH_INIT;
   watch.context = w;
   watch.slow_ns = 1 + random_below(100000);
   watch.slow = watch.stuck = be_told_slow;
   if (one_in(2)) watch.called = be_told;
+  if (one_in(2)) watch.crowded = be_told_of_crowd;
+  watch.crowded_count = random_below(6);
   return watch;
 }
 

@@ -147,7 +147,7 @@ static void waits(void) {
 
 // ---- Watches ------------------------------------------------------------------------------------
 
-static int called, slow;
+static int called, slow, crowds;
 
 static void count_call(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
   (void)token, (void)event, (void)elapsed_ns;
@@ -162,14 +162,26 @@ static void count_slow(void *context, multicast_token token, const char *label,
   ++slow;
 }
 
+static void count_crowd(void *context, multicast target, uint64_t count, const char *label,
+                        multicast_function function, uint64_t most) {
+  (void)target, (void)label, (void)function, (void)most;
+  CHECK(context == &called && count == 2);
+  ++crowds;
+}
+
 // The program has a watch of all, as it would without the trace.
 static void own_watch(void) {
   multicast_watch watch = multicast_watch_default();
-  const multicast target = one(takes_30_ms, "watched");
+  const multicast target = one(takes_30_ms, "watched"), crowd = one(quick, "one of two");
+  const multicast_delegate second = {quick, NULL};
   watch.context = &called;
   watch.called = count_call;
   watch.slow = count_slow;
+  watch.crowded = count_crowd;
+  watch.crowded_count = 2;
   CHECK(multicast_set_watch(all, &watch) == MULTICAST_OK);
+  CHECK(multicast_add(crowd, second, NULL, NULL) == MULTICAST_OK);
+  CHECK(crowds == 1);
   invoke(target, 2);
   CHECK(called == 2 && slow == 0); // no time is slow
   watch.slow_ns = 5000000;

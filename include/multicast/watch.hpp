@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How long calls take, and what waits for them.
+// How long calls take, what waits for them, and what grows.
 #ifndef MULTICAST_WATCH_HPP
 #define MULTICAST_WATCH_HPP
 
@@ -40,6 +40,18 @@ struct watch_options {
   /// @since 1.1
   std::function<void(registration which, uint32_t event, std::chrono::nanoseconds elapsed)>
       called = {};
+  /// How many delegates of one signal are a crowd (default: 0, never; 1 is taken as 2).
+  /// @since 1.1
+  uint64_t crowded_count = 0;
+  /// A signal has grown to `crowded_count` delegates, or to twice, four times as many and so on:
+  /// told once for each of these numbers, by the thread that adds. `count` is how many it has;
+  /// `most` of them have the same `label`, or none and the same `function` of the library's C
+  /// interface, which a debugger names. Both are null if no more than one in nine have the same.
+  /// `label` is valid until this returns (default: none).
+  /// @since 1.1
+  std::function<void(multicast target, uint64_t count, const char *label,
+                     multicast_function function, uint64_t most)>
+      crowded = {};
 };
 
 /// A watch until the end of a scope: of a signal, or of all signals and multicasts of the process.
@@ -121,9 +133,12 @@ class [[nodiscard]] watch {
     if (how.stuck) given.stuck = tell<&watch_options::stuck>;
     if (how.called) {
       given.called = [](void *context, multicast_token token, uint32_t event, uint64_t elapsed) {
-        pass<&watch_options::called>(context, token, event, elapsed);
+        pass<&watch_options::called>(context, registration(token), event,
+                                     detail::duration(elapsed));
       };
     }
+    given.crowded_count = how.crowded_count;
+    if (how.crowded) given.crowded = pass<&watch_options::crowded>;
     detail::watched &all = detail::all_watched();
     const uintptr_t number =
         all.add(target.id, std::make_shared<const watch_options>(std::move(how)));
@@ -140,15 +155,13 @@ class [[nodiscard]] watch {
 
   template <auto function>
   static void tell(void *context, multicast_token token, const char *label, uint64_t elapsed) {
-    pass<function>(context, token, label, elapsed);
+    pass<function>(context, registration(token), label, detail::duration(elapsed));
   }
-  template <auto function, typename What>
-  static void pass(void *context, multicast_token token, What what, uint64_t elapsed) {
+  template <auto function, typename... What>
+  static void pass(void *context, What... what) {
     const auto told = detail::all_watched().find(reinterpret_cast<uintptr_t>(context));
     if (told == nullptr) return;
-    detail::guard({}, [&] {
-      ((*told).*function)(registration(token), what, detail::duration(elapsed));
-    });
+    detail::guard({}, [&] { ((*told).*function)(what...); });
   }
 
   multicast target_ = {0};

@@ -10,7 +10,10 @@ import Synchronization
         count <= header.capacity, "there is room for all entries", UInt64(count),
         UInt64(header.capacity))
       check.that(live <= count, "live entries are entries", UInt64(live), UInt64(count))
-      check.that(header.retiredAt.rawValue == 0, "the current list is not retired")
+      check.that(header.next == nil, "the current list is not retired")
+      check.that(
+        UInt64(header.limit) == min(UInt64(header.capacity), header.crowd &- 1),
+        "the limit is below the next crowd", UInt64(header.limit), header.crowd)
       if Check.reach() < count { return checkNewest(multicast, check) }
 
       var alive: UInt32 = 0

@@ -21,9 +21,12 @@ struct InvocationList {
     var lastPriority: Int32
     /// The place behind the last entry that has an older place.
     var oldEnd: UInt32
+    /// Up to which count an add appends without a look: the capacity; less where a watch is to be
+    /// told of a crowd.
+    var limit: UInt32
     /// The handle of the multicast. Its slot may have another occupant before this list is freed.
     var owner: Handle
-    /// Once retired: twice the epoch, plus `needsFence`. Otherwise 0.
+    /// Once retired: twice the epoch, plus `needsFence`. Before: `crowd`.
     private var retirement: UInt64
     var next: Address?
 
@@ -32,6 +35,16 @@ struct InvocationList {
     /// Once retired: whether those invocations are visible only after a heavy fence. They are
     /// visible without one if this thread was the single invoker, or if they make full fences.
     var needsFence: Bool { retirement & 1 != 0 }
+
+    /// Of the current list: how many live delegates a watch is told of next; 0 if that is not known.
+    /// As many do not fit below the limit.
+    var crowd: UInt64 {
+      get { retirement }
+      set {
+        retirement = newValue
+        limit = UInt32(min(UInt64(capacity), newValue &- 1))
+      }
+    }
 
     mutating func retire(at epoch: Epoch, needsFence: Bool) {
       retirement = epoch.rawValue << 1 | (needsFence ? 1 : 0)
@@ -120,6 +133,8 @@ struct InvocationList {
   var live: UInt32 { header.live }
   var dead: UInt32 { count &- live }
   var room: UInt32 { header.capacity &- count }
+  /// Whether one more can be appended, and nothing has to be told of it.
+  var hasRoomAtOnce: Bool { count < header.limit }  //~ limit_ignored
 
   /// Whether a smaller list would save enough to be worth a copy.
   var isSparse: Bool { header.capacity > 30 && live < header.capacity / 8 }
@@ -177,6 +192,7 @@ struct InvocationList {
     shims_zero(block, headerSize)
     let list = InvocationList((block + headerSize).assumingMemoryBound(to: Entry.self))
     list.header.capacity = capacity
+    list.header.limit = capacity
     list.header.lastPriority = .max
     list.header.owner = owner  //~ wrong_owner_of_list
     return list

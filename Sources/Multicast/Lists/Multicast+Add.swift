@@ -90,6 +90,7 @@ extension Multicast {
   func add(_ new: inout NewDelegates) throws(Status) -> Bool {
     if new.count == 0 { return isCurrent }
     var removal = Removal(from: self)
+    var crowd: Crowd? = nil
     let stripe = self.stripe
     stripe.lock()
     guard isCurrent else {
@@ -109,6 +110,7 @@ extension Multicast {
         }
         insert(new, &registrations, spare, &removal)  // nothing can fail from here on
         if let replay = new.replay { begin(replay, new) }
+        if Watch.areCrowdsTold { crowd = Crowd(in: self) }
         checkInvariants()
       } catch {
         while let registration = registrations.pop() {
@@ -126,6 +128,7 @@ extension Multicast {
     // Equal delegates that were replaced may still be called. That is not waited for.
     _ = removal.finish(.none)
     Policies.tell(self)
+    crowd?.tell()
     return true
   }
 

@@ -13,7 +13,10 @@ extension Multicast {
   @_optimize(speed)
   func replaceList(by list: InvocationList?, _ removal: inout Removal) {
     guard let old = self.list else { return setList(list) }
-    if let list { old.passIndex(to: list) }
+    if let list {
+      old.passIndex(to: list)
+      list.header.crowd = old.header.crowd  //~ crowd_not_passed_on
+    }
     if isQuiescent(removal.thread) {
       setList(list)
       return old.deallocate()
@@ -41,7 +44,7 @@ extension Multicast {
   /// - Returns: false if it takes more. Nothing has changed then.
   func makeRoomAtOnce() throws(Status) -> Bool {
     guard let list else { return try makeFirst() }
-    if list.room > 0 { return true }  //~ room_not_checked
+    if list.hasRoomAtOnce { return true }  //~ room_not_checked
     return try grow(list)
   }
 
@@ -55,6 +58,7 @@ extension Multicast {
 
   @_optimize(speed)
   private func grow(_ old: InvocationList) throws(Status) -> Bool {
+    if Watch.areCrowdsTold { return false }
     if old.dead > 0 || !old.canAppend(priority: 0) || !isQuiescent(.current) { return false }
     let larger = try allocateList(for: old.count &+ 1)
     _ = old.copyLive(to: larger)

@@ -11,10 +11,10 @@ import Synchronization
 /// has the watch as its hazard. It is set under that lock. The thread that takes the watch away has
 /// had the lock later: it sees the hazard, and waits as for a call.
 struct Watch {
-  fileprivate let given: multicast_watch
+  let given: multicast_watch
   /// None: all multicasts.
-  private let target: Handle
-  private let id: Token
+  let target: Handle
+  let id: Token
   private var next: UnsafeMutablePointer<Watch>?
 
   /// That of the newest. The lock guards changes.
@@ -27,6 +27,12 @@ struct Watch {
   /// Relaxed: see `updateAll`.
   static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
 
+  /// How many watches are to be told of crowds. The lock guards changes.
+  private static let crowdWatches = Atomic<UInt64>(0)
+
+  /// Relaxed: as `ofAll`. A list that an add changes before it sees this is found by `updateAll`.
+  static var areCrowdsTold: Bool { crowdWatches.load(ordering: .relaxed) != 0 }
+
   // MARK: - Setting
 
   /// Sets, replaces or takes away a watch.
@@ -38,8 +44,9 @@ struct Watch {
   ) throws(Status) -> Status {
     let multicast = target.isNone ? nil : try Multicast.find(target)
     var new: UnsafeMutablePointer<Watch>? = nil
+    var known = multicast_watch()
     if let given {
-      guard StructSize.isValid(given, smallest: StructSize.watch), given.pointee.reserved == 0
+      guard StructSize.read(given, smallest: StructSize.watch, into: &known), known.reserved == 0
       else { throw .invalidArgument }
       guard let block = allocate(for: target) else { throw .outOfMemory }
       new = block.bindMemory(to: Watch.self, capacity: 1)
@@ -54,11 +61,11 @@ struct Watch {
       take(target, from: list(number), &last, &removed)
       number &+= 1
     } while target.isNone && number <= listNumber(of: .none)
-    if let given, let new {
+    if let new {
       let list = list(of: target)
-      new.initialize(
-        to: Watch(given: given.pointee, target: target, id: id, next: first(list)))
+      new.initialize(to: Watch(given: known, target: target, id: id, next: first(list)))
       list.pointee = UnsafeMutableRawPointer(new)
+      count(new, 1)
     }
     if target.isNone {
       flag.store(new == nil ? 0 : Multicast.watched, ordering: .relaxed)
@@ -116,8 +123,12 @@ struct Watch {
       next = watch.pointee.next
       let isThat = watch.pointee.target == target
       if isThat { last = watch.pointee.id }
-      if watch.pointee.target.isNone { continue }  // static
+      if watch.pointee.target.isNone {  // static
+        count(watch, .max)
+        continue
+      }
       if isThat || !(Multicast(slotOf: watch.pointee.target)?.isCurrent ?? false) {
+        count(watch, .max)
         watch.pointee.next = removed
         removed = watch
       } else {
@@ -125,6 +136,18 @@ struct Watch {
         list.pointee = UnsafeMutableRawPointer(watch)
       }
     }
+  }
+
+  /// Counts a watch that is set, or taken away. The lock is held.
+  private static func count(_ watch: UnsafeMutablePointer<Watch>, _ change: UInt64) {
+    guard watch.pointee.crowd != 0 else { return }
+    crowdWatches.store(
+      crowdWatches.load(ordering: .relaxed) &+ change, ordering: .relaxed)
+  }
+
+  /// The first number of delegates that it is told of; 0: of none.
+  var crowd: UInt64 {
+    given.crowded == nil || given.crowded_count == 0 ? 0 : max(given.crowded_count, 2)
   }
 
   /// Makes the words of the invokers say which multicasts are watched. Threads that set watches at
@@ -147,7 +170,7 @@ struct Watch {
       while let found = Multicast.pool.directory.next(from: index) {
         index = found &+ (number &- found) % Stripe.count
         if index != found { continue }
-        Multicast(slot: index).updateWatched()
+        Multicast(slot: index).updateWatched(isOfAll: multicast == nil)
         if multicast != nil { break }
         index &+= Stripe.count
       }
@@ -162,7 +185,7 @@ struct Watch {
   ///
   /// - Parameter target: The handle of the multicast, or what it had been: a multicast may be
   ///   destroyed while its delegates are called.
-  fileprivate static func find(_ target: Handle) -> UnsafeMutablePointer<Watch>? {
+  static func find(_ target: Handle) -> UnsafeMutablePointer<Watch>? {
     var next = first(list(of: target))
     while let watch = next {
       if watch.pointee.target.changed(to: target.kind) == target { return watch }
@@ -171,12 +194,15 @@ struct Watch {
     return first(list(of: .none))
   }
 
-  /// Whether calls of a multicast are told.
-  static func isSet(for target: Handle) -> Bool {
+  /// A copy of it.
+  static func current(for target: Handle) -> Watch? {
     SpinningLock.watches.lock()
     defer { SpinningLock.watches.unlock() }
-    return find(target) != nil
+    return find(target)?.pointee
   }
+
+  /// Whether calls of a multicast are told.
+  static func isSet(for target: Handle) -> Bool { current(for: target) != nil }
 
   /// A call that is told of.
   struct Begun {
@@ -218,31 +244,43 @@ struct Watch {
     // What a function of a watch does is not told.
     let isTold = !thread.isInside(.watch)
     SpinningLock.watches.lock()
-    guard let watch = find(target)?.pointee else { return SpinningLock.watches.unlock() }
-    let given = watch.given
+    guard let watch = find(target) else { return SpinningLock.watches.unlock() }
+    let (given, id) = (watch.pointee.given, watch.pointee.id)
     let isLong = given.slow_ns != 0 && elapsed >= given.slow_ns
     let long = !isLong ? nil : isStuck ? given.stuck : given.slow
     let called = isStuck ? nil : given.called
     if !isStuck { Tally.add(token, calls: 1, taking: elapsed) }
-    var frame: Frame? = nil
-    if isTold && (long != nil || called != nil) { frame = thread.push() }
-    if let frame {
-      frame.publish(.watch, epoch: .latest)
-      frame.setHazard(watch.id)  //~ no_hazard_of_watch
-    }
-    SpinningLock.watches.unlock()
-    // Without a frame calls are nested too deep.
-    guard let frame else { return }
-    Lock.checkNoneIsHeld()  //~ told_under_lock
+    let isNeeded = isTold && (long != nil || called != nil)
+    guard let frame = unlockAndBegin(id, isNeeded, thread) else { return }
     let token = multicast_token(id: token.rawValue)
     long?(given.context, token, text, elapsed)
     called?(given.context, token, event, elapsed)
+    end(id, frame, thread)
+  }
+
+  /// Begins to call functions of a watch. Unlocks the watches' lock.
+  ///
+  /// - Returns: nil if none is to be called, or if calls are nested too deep.
+  @inline(__always)
+  static func unlockAndBegin(_ id: Token, _ isNeeded: Bool, _ thread: ThreadRecord) -> Frame? {
+    let frame = isNeeded ? thread.push() : nil
+    if let frame {
+      frame.publish(.watch, epoch: .latest)
+      frame.setHazard(id)  //~ no_hazard_of_watch
+    }
+    SpinningLock.watches.unlock()
+    if frame != nil { Lock.checkNoneIsHeld() }  //~ told_under_lock
+    return frame
+  }
+
+  @inline(__always)
+  static func end(_ id: Token, _ frame: Frame, _ thread: ThreadRecord) {
     frame.clearHazard()
     thread.pop(frame)
     // Pairs with the fence in `set`.
     Fence.full()
     //~ no_wake_after_watch
-    if newest.load(ordering: .relaxed) != watch.id { Waits.wake(watch.id.rawValue) }
+    if newest.load(ordering: .relaxed) != id { Waits.wake(id.rawValue) }
   }
 
   /// A call was brought to a queue.
@@ -261,9 +299,15 @@ struct Watch {
 extension Multicast {
   /// Makes the word of the invokers say whether this multicast is watched. The stripe's lock is
   /// held.
-  fileprivate func updateWatched() {
+  ///
+  /// - Parameter isOfAll: Whether it was the watch of all that was set.
+  fileprivate func updateWatched(isOfAll: Bool) {
     guard isCurrent, handle.isOfMulticast else { return }
-    invokerNumber = invokerNumber & ~Self.watched | (Watch.isSet(for: handle) ? Self.watched : 0)
+    let watch = Watch.current(for: handle)
+    invokerNumber = invokerNumber & ~Self.watched | (watch == nil ? 0 : Self.watched)
+    // With one of its own it goes on from the crowd that was told last.
+    if isOfAll, let watch, !watch.target.isNone { return }  //~ crowd_of_own_reset
+    list?.header.crowd = watch?.crowd ?? 0  //~ crowd_not_set
   }
 }
 

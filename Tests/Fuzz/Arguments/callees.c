@@ -124,6 +124,16 @@ void callee_called(void *context, multicast_token token, uint32_t event, uint64_
   callee_call_on();
 }
 
+void callee_crowded(void *context, multicast target, uint64_t count, const char *label,
+                    multicast_function function, uint64_t most) {
+  EXPECT(context == (void *)&callee_functions, "a watch with the wrong context");
+  EXPECT(target.id != 0 && count >= 2, "a crowd of nobody");
+  EXPECT(label == NULL || strlen(label) < 64, "a label that is too long");
+  EXPECT_EQ((label != NULL) + (function != NULL), most != 0);
+  EXPECT(most <= count, "a part that is larger than the crowd");
+  callee_call_on();
+}
+
 bool callee_enumerate(void *context, const multicast_registration *registration) {
   EXPECT(context == (void *)&callee_functions, "an enumeration with the wrong context");
   EXPECT(registration->delegate.function != NULL, "a registration without a function");

@@ -20,6 +20,8 @@ void callee_unsubscribe(void *context, const char *protocol);
 bool callee_visit(void *context, const multicast_delegate *delegate);
 bool callee_write(void *context, const char *text, size_t size);
 void callee_slow(void *context, multicast_token token, const char *label, uint64_t elapsed_ns);
+void callee_crowded(void *context, multicast target, uint64_t count, const char *label,
+                    multicast_function function, uint64_t most);
 void callee_called(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns);
 bool callee_enumerate(void *context, const multicast_registration *registration);
 

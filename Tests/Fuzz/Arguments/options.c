@@ -4,6 +4,7 @@
 #include "values.h"
 
 enum { SIZE_OF_1_0 = 64 }; /* of multicast_add_options */
+enum { SMALLEST_WATCH = 48 };
 
 multicast_add_options *any_options(void) {
   multicast_add_options *o = any_older_struct(SIZE_OF_1_0, sizeof *o);
@@ -26,7 +27,7 @@ multicast_add_options *any_options(void) {
 }
 
 multicast_watch *any_watch(void) {
-  multicast_watch *w = any_struct(sizeof *w);
+  multicast_watch *w = any_older_struct(SMALLEST_WATCH, sizeof *w);
   uint8_t b;
   if (w == NULL || w->struct_size < sizeof *w || w->struct_size > 1024) return w;
   b = any_byte();
@@ -36,6 +37,8 @@ multicast_watch *any_watch(void) {
   if (b & 1) w->slow = callee_slow;
   if (b & 2) w->stuck = callee_slow;
   if (b & 4) w->called = callee_called;
+  if (b & 8) w->crowded = callee_crowded;
+  w->crowded_count = b < 128 ? b & 3u : any_uint64();
   return w;
 }
 

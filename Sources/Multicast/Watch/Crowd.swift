@@ -1,0 +1,132 @@
+import MulticastHeader
+import MulticastShims
+import Synchronization
+
+/// A multicast that has as many delegates as its watch is to be told of.
+///
+/// A list ends, for adds that only append, before the number that is told next:
+/// `InvocationList.Header.limit`. So these adds do not ask. The add that reaches the number makes
+/// this under the stripe's lock, and tells it without.
+struct Crowd {
+  private let target: Handle
+  private let watch: Token
+  private let count: UInt64
+  /// What most of the delegates have: a label, or a function.
+  private var label = shims_label()
+  private var hasLabel = false
+  private var function: multicast_function? = nil
+  private var most: UInt64 = 0
+
+  /// Called after an add. The stripe's lock is held.
+  ///
+  /// - Returns: nil if there is nothing to tell.
+  init?(in multicast: Multicast) {
+    guard let list = multicast.list else { return nil }
+    let number = list.header.crowd
+    if number != 0 && UInt64(list.live) < number { return nil }
+    // What a function of a watch does is not told: the next add tells.
+    if let thread = ThreadRecord.current, thread.isInside(.watch) { return nil }
+    guard let watch = Watch.current(for: multicast.handle), watch.crowd != 0 else { return nil }
+    var next = number != 0 ? number : watch.crowd
+    list.header.crowd = next
+    if UInt64(list.live) < next { return nil }
+    while next <= UInt64(list.live) { next <<= 1 }
+    list.header.crowd = next  //~ crowd_told_again
+    target = multicast.handle
+    self.watch = watch.id
+    count = UInt64(list.live)
+    withUnsafeTemporaryAllocation(of: Group.self, capacity: Group.most) {
+      guard let largest = Group.largest(of: list, $0) else { return }
+      most = UInt64(largest.count)
+      if let text = largest.label {
+        label = text.pointee
+        hasLabel = true
+      } else {
+        function = largest.entry.unsafelyUnwrapped.pointee.function
+      }
+    }
+  }
+
+  /// Tells the watch, if it is still the same. No lock is held.
+  func tell() {
+    guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { return }
+    defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
+    SpinningLock.watches.lock()
+    guard let watch = Watch.find(target)?.pointee, watch.id == self.watch else {
+      return SpinningLock.watches.unlock()
+    }
+    guard let frame = Watch.unlockAndBegin(watch.id, true, thread) else { return }
+    var label = self.label
+    withUnsafePointer(to: &label) {
+      watch.given.crowded?(
+        watch.given.context, multicast(id: target.rawValue), count,
+        hasLabel ? shims_get_label($0) : nil, function, most)
+    }
+    Watch.end(watch.id, frame, thread)
+  }
+
+  /// Delegates with the same label, or without a label and with the same function.
+  private struct Group {
+    /// One of them.
+    var entry: UnsafeMutablePointer<InvocationList.Entry>? = nil
+    var label: UnsafeMutablePointer<shims_label>? = nil
+    var count: UInt32 = 0
+
+    /// So many groups are counted at once.
+    static let most = 8
+
+    init() {}
+
+    init(of entry: UnsafeMutablePointer<InvocationList.Entry>) {
+      self.entry = entry
+      count = 1
+      guard entry.pointee.state.load(ordering: .relaxed) & InvocationList.State.hasRest != 0
+      else { return }
+      label = Registration(index: entry.pointee.token.index).label
+    }
+
+    func hasSame(as other: Group) -> Bool {
+      guard let entry, let second = other.entry else { return false }
+      if let label, let text = other.label {
+        return shims_equal(label, text, MemoryLayout<shims_label>.size)
+      }
+      return label == nil && other.label == nil
+        && unsafeBitCast(entry.pointee.function, to: UInt.self)
+          == unsafeBitCast(second.pointee.function, to: UInt.self)
+    }
+
+    /// The largest group, if more than one of nine delegates is in it. The stripe's lock is held.
+    ///
+    /// First the algorithm of Misra and Gries: a delegate that fits in none of the groups takes one
+    /// away from each. As many are taken away at once as there are groups, and itself. So what
+    /// more than one of nine have is left. Then those that are left are counted.
+    static func largest(
+      of list: InvocationList, _ groups: UnsafeMutableBufferPointer<Group>
+    ) -> Group? {
+      groups.initialize(repeating: Group())
+      list.forEachLive { entry in
+        let new = Group(of: entry)
+        if let known = groups.firstIndex(where: { $0.count != 0 && $0.hasSame(as: new) }) {
+          groups[known].count &+= 1
+        } else if let vacant = groups.firstIndex(where: { $0.count == 0 }) {
+          groups[vacant] = new
+        } else {
+          for index in groups.indices { groups[index].count &-= 1 }
+        }
+      }
+      for index in groups.indices {
+        if groups[index].count == 0 { groups[index].entry = nil }
+        groups[index].count = 0  //~ group_not_counted
+      }
+      list.forEachLive { entry in
+        let one = Group(of: entry)
+        if let known = groups.firstIndex(where: { $0.hasSame(as: one) }) {
+          groups[known].count &+= 1
+        }
+      }
+      var largest = Group()
+      for group in groups where group.count > largest.count { largest = group }
+      return UInt64(largest.count) &* UInt64(most &+ 1) > UInt64(list.live) ? largest : nil
+    }
+  }
+}

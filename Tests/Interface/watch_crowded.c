@@ -1,0 +1,451 @@
+/* `crowded` of a watch: when it is told, and of what. */
+
+#include "broadcasters.h"
+#include "harness.h"
+
+/* What was told, one word for each: count, "label" or a letter for the function, how many. */
+static char told[1024];
+static multicast last;
+static pthread_t teller;
+static void (*in_function)(void);
+
+static void note_crowd(void *context, multicast target, uint64_t count, const char *label,
+                       multicast_function function, uint64_t most) {
+  size_t end = strlen(told);
+  const char *name = label != NULL                ? label
+                     : function == count_call     ? "A"
+                     : function == count_call_too ? "B"
+                     : function == NULL           ? "-"
+                                                  : "?";
+  CHECK(context == told);
+  CHECK((label != NULL) + (function != NULL) == (most != 0));
+  snprintf(told + end, sizeof told - end, "%s%d:%s:%d", end == 0 ? "" : " ", (int)count, name,
+           (int)most);
+  last = target;
+  teller = pthread_self();
+  if (in_function != NULL) in_function();
+}
+
+static multicast_watch from(uint64_t count) {
+  multicast_watch watch = MULTICAST_WATCH_INIT;
+  watch.context = told;
+  watch.crowded_count = count;
+  watch.crowded = note_crowd;
+  return watch;
+}
+
+static multicast watched(uint64_t count) {
+  multicast m = multicast_create();
+  multicast_watch watch = from(count);
+  CHECK_OK(multicast_set_watch(m, &watch));
+  return m;
+}
+
+static void watch_all(uint64_t count) {
+  multicast all = {0};
+  multicast_watch watch = from(count);
+  CHECK_OK(multicast_set_watch(all, &watch));
+}
+
+static multicast_delegate too(void) {
+  multicast_delegate d = {count_call_too, &calls};
+  return d;
+}
+
+static multicast_add_options labelled(const char *label) {
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  options.label = label;
+  return options;
+}
+
+static void add_times(int times, multicast m, multicast_delegate d) {
+  while (times-- > 0) add(m, d);
+}
+
+static void add_labelled(int times, multicast m, const char *label) {
+  multicast_add_options options = labelled(label);
+  while (times-- > 0) add_with(m, counter(&calls), &options);
+}
+
+/* ---- When ------------------------------------------------------------------------------------ */
+
+TEST(crowd_is_told_once_for_each_doubling) {
+  multicast m = watched(3);
+  add_times(2, m, counter(&calls));
+  CHECK_TEXT(told, "");
+  add_times(1, m, counter(&calls));
+  CHECK_TEXT(told, "3:A:3");
+  CHECK_EQ(last.id, m.id);
+  add_times(100, m, counter(&calls));
+  CHECK_TEXT(told, "3:A:3 6:A:6 12:A:12 24:A:24 48:A:48 96:A:96");
+}
+
+TEST(crowd_is_told_at_each_first_number_exactly) {
+  int first, i;
+  for (first = 2; first < 130; ++first) {
+    multicast m = watched((uint64_t)first);
+    char wanted[64];
+    told[0] = '\0';
+    for (i = 1; i < first; ++i) add(m, counter(&calls));
+    CHECK_TEXT(told, "");
+    add(m, counter(&calls));
+    snprintf(wanted, sizeof wanted, "%d:A:%d", first, first);
+    CHECK_TEXT(told, wanted);
+    for (i = first + 1; i < 2 * first; ++i) add(m, counter(&calls));
+    CHECK_TEXT(told, wanted);
+    CHECK_OK(multicast_destroy(m));
+  }
+}
+
+TEST(crowd_is_never_told_with_the_number_0_or_without_a_function) {
+  multicast m = watched(0), n = multicast_create();
+  multicast_watch watch = from(2);
+  watch.crowded = NULL;
+  CHECK_OK(multicast_set_watch(n, &watch));
+  add_times(50, m, counter(&calls));
+  add_times(50, n, counter(&calls));
+  CHECK_TEXT(told, "");
+}
+
+TEST(crowd_of_1_is_taken_as_2) {
+  multicast m = watched(1);
+  add_times(1, m, counter(&calls));
+  CHECK_TEXT(told, "");
+  add_times(3, m, counter(&calls));
+  CHECK_TEXT(told, "2:A:2 4:A:4");
+}
+
+TEST(crowd_of_a_number_beyond_all_is_never_told) {
+  multicast m = watched(UINT64_MAX), n = watched((uint64_t)1 << 63);
+  add_times(3000, m, counter(&calls));
+  add_times(3000, n, counter(&calls));
+  CHECK_TEXT(told, "");
+}
+
+/* The delegates come and go: in the middle, at the end, all. */
+TEST(crowd_is_not_told_again_when_delegates_are_added_again) {
+  multicast m = watched(8);
+  multicast_token tokens[40];
+  int round, i;
+  for (i = 0; i < 8; ++i) tokens[i] = add(m, counter(&calls));
+  CHECK_TEXT(told, "8:A:8");
+  for (round = 0; round < 300; ++round) {
+    for (i = 0; i < 8; ++i) {
+      int other = (i * 5 + round) % 8;
+      CHECK_OK(multicast_token_remove(tokens[other]));
+      tokens[other] = add(m, counter(&calls));
+    }
+  }
+  for (i = 0; i < 8; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
+  add_times(15, m, counter(&calls));
+  CHECK_EQ(multicast_remove_all(m), 15);
+  add_times(15, m, counter(&calls));
+  CHECK_TEXT(told, "8:A:8");
+  add_times(1, m, counter(&calls));
+  CHECK_TEXT(told, "8:A:8 16:A:16");
+}
+
+/* Lists with dead entries, which invocations may be reading. */
+TEST(crowd_counts_live_delegates_only) {
+  multicast m = watched(40);
+  multicast_token tokens[39];
+  int round, i;
+  for (i = 0; i < 39; ++i) tokens[i] = add(m, counter(&calls));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 39);
+  for (round = 0; round < 200; ++round) {
+    CHECK_OK(multicast_token_remove(tokens[round * 7 % 39]));
+    tokens[round * 7 % 39] = add(m, counter(&calls));
+    CHECK_TEXT(told, "");
+  }
+  add(m, counter(&calls));
+  CHECK_TEXT(told, "40:A:40");
+}
+
+TEST(crowd_is_told_anew_when_a_watch_is_set_anew) {
+  multicast m = watched(4);
+  multicast_watch watch = from(3);
+  add_times(4, m, counter(&calls));
+  CHECK_TEXT(told, "4:A:4");
+  CHECK_OK(multicast_set_watch(m, &watch));
+  add_times(1, m, counter(&calls));
+  CHECK_TEXT(told, "4:A:4 5:A:5"); /* 3 was passed before */
+  add_times(1, m, counter(&calls));
+  CHECK_TEXT(told, "4:A:4 5:A:5 6:A:6");
+}
+
+TEST(crowd_that_passes_several_numbers_is_told_once) {
+  multicast m = watched(2);
+  static multicast_delegate many[20];
+  int i;
+  for (i = 0; i < 20; ++i) many[i] = counter(&calls);
+  CHECK_OK(multicast_add_many(m, many, 20, NULL, NULL));
+  CHECK_TEXT(told, "20:A:20");
+  add_times(12, m, counter(&calls));
+  CHECK_TEXT(told, "20:A:20 32:A:32");
+}
+
+TEST(crowd_is_not_told_when_the_watch_was_taken_away) {
+  multicast m = watched(4);
+  add_times(3, m, counter(&calls));
+  CHECK_OK(multicast_set_watch(m, NULL));
+  add_times(100, m, counter(&calls));
+  CHECK_TEXT(told, "");
+}
+
+TEST(crowd_is_told_with_any_options) {
+  multicast m = watched(2);
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  options.priority = 5;
+  add_with(m, counter(&calls), &options);
+  options.priority = 7;
+  add_with(m, counter(&calls), &options);
+  CHECK_TEXT(told, "2:A:2");
+  options.flags = MULTICAST_UNIQUE;
+  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &options);
+  CHECK_EQ(multicast_count(m), 1);
+  CHECK_TEXT(told, "2:A:2");
+}
+
+/* ---- Which multicasts ------------------------------------------------------------------------ */
+
+TEST(crowd_of_all_is_told_of_each_multicast_old_and_new) {
+  multicast before = multicast_create(), after, invoked = multicast_create();
+  add_times(3, before, counter(&calls));
+  add_times(1, invoked, counter(&calls));
+  CHECK_EQ(multicast_invoke(invoked, 0, NULL, 0), 1);
+  watch_all(4);
+  add_times(1, before, counter(&calls));
+  CHECK_TEXT(told, "4:A:4");
+  CHECK_EQ(last.id, before.id);
+  after = multicast_create();
+  add_times(4, after, counter(&calls));
+  CHECK_TEXT(told, "4:A:4 4:A:4");
+  CHECK_EQ(last.id, after.id);
+  add_times(3, invoked, counter(&calls));
+  CHECK_TEXT(told, "4:A:4 4:A:4 4:A:4");
+  CHECK_EQ(last.id, invoked.id);
+}
+
+TEST(crowd_of_all_is_not_told_of_one_with_a_watch_of_its_own) {
+  multicast m = watched(6), silent = watched(0);
+  watch_all(2);
+  add_times(5, m, counter(&calls));
+  add_times(50, silent, counter(&calls));
+  CHECK_TEXT(told, "");
+  add_times(1, m, counter(&calls));
+  CHECK_TEXT(told, "6:A:6");
+  watch_all(3); /* nothing new for it */
+  add_times(5, m, counter(&calls));
+  CHECK_TEXT(told, "6:A:6");
+  add_times(1, m, counter(&calls));
+  CHECK_TEXT(told, "6:A:6 12:A:12");
+}
+
+TEST(crowd_of_a_name_is_told) {
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  int i;
+  watch_all(4);
+  for (i = 0; i < 4; ++i) {
+    CHECK_OK(multicast_broadcaster_register(b, "UpdateTitle", counter(&calls), NULL, NULL));
+  }
+  CHECK_TEXT(told, "4:A:4");
+  CHECK_EQ(last.id, multicast_broadcaster_multicast(b, "UpdateTitle").id);
+}
+
+TEST(crowd_of_a_multicast_with_policies_is_told) {
+  multicast_create_options how = MULTICAST_CREATE_OPTIONS_INIT;
+  multicast m;
+  how.replay = 2;
+  how.label = "governed";
+  m = multicast_create_with(&how);
+  watch_all(3);
+  add_times(6, m, counter(&calls));
+  CHECK_TEXT(told, "3:A:3 6:A:6");
+  CHECK_EQ(last.id, m.id);
+}
+
+/* ---- What most have -------------------------------------------------------------------------- */
+
+TEST(crowd_has_the_function_of_most) {
+  multicast m = watched(10);
+  add_times(3, m, counter(&calls));
+  add_times(6, m, too());
+  add_times(1, m, counter(&calls));
+  CHECK_TEXT(told, "10:B:6");
+}
+
+TEST(crowd_has_the_label_of_most_whatever_their_functions) {
+  multicast m = watched(10);
+  multicast_add_options options = labelled("leak");
+  add_labelled(3, m, "leak");
+  add_times(4, m, counter(&calls));
+  add_with(m, too(), &options);
+  add_with(m, too(), &options);
+  add_labelled(1, m, "other");
+  CHECK_TEXT(told, "10:leak:5");
+}
+
+/* With a label they are not counted as those of the function. */
+TEST(crowd_counts_those_without_a_label_by_function) {
+  multicast m = watched(9);
+  add_labelled(2, m, "a");
+  add_labelled(2, m, "b");
+  add_times(2, m, too());
+  add_times(3, m, counter(&calls));
+  CHECK_TEXT(told, "9:A:3");
+}
+
+static void add_different(int first, int count, multicast m) {
+  char label[16];
+  for (; count > 0; --count) {
+    snprintf(label, sizeof label, "%d", first++);
+    add_labelled(1, m, label);
+  }
+}
+
+TEST(crowd_finds_what_more_than_one_in_nine_have) {
+  multicast m = watched(170);
+  add_different(0, 75, m);
+  add_labelled(19, m, "leak"); /* 19 * 9 = 171 */
+  add_different(75, 76, m);
+  CHECK_TEXT(told, "170:leak:19");
+}
+
+TEST(crowd_says_nothing_of_what_one_in_nine_have) {
+  multicast m = watched(171);
+  add_different(0, 75, m);
+  add_labelled(19, m, "leak");
+  add_different(75, 77, m);
+  CHECK_TEXT(told, "171:-:0");
+}
+
+TEST(crowd_does_not_count_what_was_removed) {
+  multicast m = watched(6);
+  multicast_token tokens[4];
+  int i;
+  add_times(3, m, too());
+  for (i = 0; i < 2; ++i) tokens[i] = add(m, counter(&calls));
+  for (i = 0; i < 2; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
+  add_times(2, m, too());
+  add_times(1, m, counter(&calls));
+  CHECK_TEXT(told, "6:B:5");
+}
+
+/* ---- The function ---------------------------------------------------------------------------- */
+
+static void *add_two(void *argument) {
+  add_times(2, *(multicast *)argument, counter(&calls));
+  CHECK(pthread_equal(teller, pthread_self()));
+  return NULL;
+}
+
+TEST(crowd_is_told_on_the_thread_that_adds) {
+  multicast m = watched(2);
+  on_another_thread(add_two, &m);
+  CHECK_TEXT(told, "2:A:2");
+}
+
+static void use_everything(void) {
+  in_function = NULL;
+  CHECK_EQ(multicast_count(last), 2);
+  CHECK_EQ(multicast_invoke(last, 0, NULL, 0), 2);
+  CHECK_EQ(multicast_remove_all(last), 2);
+  CHECK_STATUS(multicast_set_watch(last, NULL), MULTICAST_PENDING);
+  CHECK(multicast_destroy(last) >= 0);
+}
+
+TEST(crowd_function_may_use_the_library) {
+  multicast m = watched(2);
+  in_function = use_everything;
+  add_times(2, m, counter(&calls));
+  CHECK_TEXT(told, "2:A:2");
+  CHECK(!multicast_is_valid(m));
+  CHECK_EQ(calls, 2);
+}
+
+static void add_more(void) {
+  in_function = NULL;
+  add_times(10, last, counter(&calls));
+}
+
+TEST(crowd_inside_a_function_of_a_watch_is_told_by_the_next_add) {
+  multicast m = watched(2);
+  in_function = add_more;
+  add_times(2, m, counter(&calls));
+  CHECK_TEXT(told, "2:A:2"); /* 12 by now */
+  add_times(1, m, counter(&calls));
+  CHECK_TEXT(told, "2:A:2 13:A:13");
+}
+
+static gate entered = GATE_INIT, let_go = GATE_INIT, taken = GATE_INIT;
+
+static void block_function(void) {
+  gate_open(&entered);
+  gate_wait(&let_go);
+}
+
+static void *add_in_thread(void *argument) {
+  add_times(2, *(multicast *)argument, counter(&calls));
+  return NULL;
+}
+
+static void *take_away(void *argument) {
+  CHECK_OK(multicast_set_watch(*(multicast *)argument, NULL));
+  gate_open(&taken);
+  return NULL;
+}
+
+TEST(crowd_function_is_waited_for_when_the_watch_is_taken_away) {
+  multicast m = watched(2);
+  pthread_t adds, takes;
+  in_function = block_function;
+  adds = start_thread(add_in_thread, &m);
+  gate_wait(&entered);
+  takes = start_thread(take_away, &m);
+  CHECK(!gate_opens_within(&taken, A_WHILE_MS));
+  add(m, counter(&calls)); /* no lock is held */
+  gate_open(&let_go);
+  join_thread(adds);
+  join_thread(takes);
+}
+
+/* ---- Large multicasts, many threads ---------------------------------------------------------- */
+
+enum { THREADS = 4, ADDS = 2000 };
+
+static void *add_many_times(void *argument) {
+  int i;
+  for (i = 0; i < ADDS; ++i) {
+    multicast_token token = add(*(multicast *)argument, counter(&calls));
+    if (i % 4 == 0) CHECK_OK(multicast_token_remove(token));
+    if (i % 64 == 0) CHECK(multicast_invoke(*(multicast *)argument, 0, NULL, 0) >= 0);
+  }
+  return NULL;
+}
+
+static int numbers;
+
+static void count_numbers(void *context, multicast target, uint64_t count, const char *label,
+                          multicast_function function, uint64_t most) {
+  (void)context, (void)target, (void)label;
+  CHECK(function == count_call);
+  CHECK_EQ(most, count);
+  ADD(numbers, 1);
+}
+
+TEST(crowd_is_told_once_for_each_number_by_threads_that_add) {
+  multicast m = multicast_create();
+  multicast_watch watch = from(4);
+  pthread_t threads[THREADS];
+  int64_t live, number;
+  int i, wanted = 0;
+  watch.crowded = count_numbers;
+  CHECK_OK(multicast_set_watch(m, &watch));
+  for (i = 0; i < THREADS; ++i) threads[i] = start_thread(add_many_times, &m);
+  for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
+  live = multicast_count(m);
+  CHECK_EQ(live, THREADS * ADDS * 3 / 4);
+  for (number = 4; number <= live; number *= 2) ++wanted;
+  CHECK_EQ(numbers, wanted); /* the highest number is not near a power of 2 */
+}
