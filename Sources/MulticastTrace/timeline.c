@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ _Atomic(trace_process *) process;
 
 trace_state *trace;
 static int file = -1;
+static struct stat identity;  // of the file
 // Of all below, and of the tables of the process.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -60,6 +62,7 @@ bool timeline_join(void) {
     file = fcntl(opened, F_DUPFD_CLOEXEC, 200);
     if (file < 0) file = opened;
     else close(opened);
+    if (fstat(file, &identity) != 0) return refused(trace->file);
   }
   unsigned number = atomic_fetch_add(&trace->processes, 1);
   if (number >= TRACE_PROCESSES) return false;
@@ -72,10 +75,16 @@ bool timeline_join(void) {
 
 // ---- The file ----------------------------------------------------------------------------------
 
+// The program may have closed what it does not know, and opened something else.
+static bool is_file_there(void) {
+  struct stat now;
+  return fstat(file, &now) == 0 && now.st_dev == identity.st_dev && now.st_ino == identity.st_ino;
+}
+
 // The mutex is held.
 static void flush(trace_process *mine) {
-  if (mine->used == 0 || atomic_load(&mine->is_writing)) return;
-  mine->offset = syscall(SYS_lseek, file, 0, SEEK_END);
+  if (mine->used == 0 || atomic_load(&mine->is_writing) || !is_file_there()) return;
+  mine->offset = lseek(file, 0, SEEK_END);
   atomic_store(&mine->is_writing, true);
   // order: pairs with `end_timeline` of multicast-trace.c, which stores is_over, and then waits
   // until nobody is writing. It writes the rest.
@@ -268,9 +277,9 @@ void timeline_add(bool is_wait, multicast_token token, const char *label, uint32
 
 void timeline_in_child(void) {
   if (atomic_exchange(&process, NULL) == NULL || !trace->follows) return;
-  // Another thread of the parent may have held it.
+  // Another thread of the parent may have held it, or the lock of the list of libraries.
   mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-  memset(cache, 0, sizeof cache);
+  shims_locate_none_in_child();
   memset(&thread, 0, sizeof thread);
   timeline_join();
 }

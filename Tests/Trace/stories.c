@@ -2,6 +2,7 @@
 #include "stories.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <multicast.h>
 #include <pthread.h>
 #include <signal.h>
@@ -291,6 +292,26 @@ static void forks(int count) {
   invoke(target, 5);
 }
 
+// A child goes on when this process has ended.
+static void outlived(void) {
+  const multicast target = one(quick, "called");
+  invoke(target, 5);
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child != 0) return;
+  invoke(target, 10);
+  sleep_ms(500);
+  invoke(target, 5000);
+  puts("done");
+}
+
+static void closes_all(void) {
+  const multicast target = one(quick, "called");
+  for (int i = 3; i < 1000; ++i) close(i);
+  for (int i = 3; i < 300; ++i) CHECK(open("own", O_WRONLY | O_CREAT, 0666) == i);
+  invoke(target, 3000);
+}
+
 // What others would inherit.
 static void environment(void) {
   const char *preloaded = getenv("LD_PRELOAD"), *expected = getenv("EXPECTED_LD_PRELOAD");
@@ -353,7 +374,7 @@ int tell(const char *name, char **arguments) {
                  {"own_watch", own_watch}, {"own_watch_of_one", own_watch_of_one},
                  {"watch_without_memory", watch_without_memory}, {"kept", kept},
                  {"labels", labels}, {"once", once}, {"queued", queued},
-                 {"environment", environment}, {"allocator", allocator},
+                 {"outlived", outlived}, {"closes_all", closes_all}, {"environment", environment}, {"allocator", allocator},
                  {"keeps_errno", keeps_errno}, {"waits_for_signal", waits_for_signal}};
   for (size_t i = 0; i < sizeof stories / sizeof *stories; ++i) {
     if (strcmp(name, stories[i].name) != 0) continue;
