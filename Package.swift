@@ -37,7 +37,8 @@ let package = Package(
             // Small code, but for functions with the attribute @_optimize(speed).
             "-wmo", "-Osize", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
             "-Xfrontend", "-disable-stack-protector",
-            // Nothing unwinds through the library.
+            // No tables for exceptions, which would pass: SwiftPM cannot make swiftc write the
+            // personality of MulticastShims/unwind.c.
             "-Xcc", "-fno-asynchronous-unwind-tables", "-Xcc", "-fno-unwind-tables",
           ], embedded),
       ],

@@ -36,6 +36,7 @@ has_package() {
     libffi-platypus-perl) perl -MFFI::Platypus=1.00 -e 1 ;;
     mawk) command -v awk ;;
     man-db) command -v man ;;
+    linux-perf) command -v perf ;;
     luajit) luajit -e 'require "ffi"' ;;
     mono-mcs) mcs --version ;;
     mono-runtime) mono --version ;;

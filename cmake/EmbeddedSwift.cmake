@@ -1,6 +1,7 @@
 # Compiles a whole Swift module as Embedded Swift into one object, under any generator: CMake's own
 # Swift support knows Ninja and Xcode only, and wants the ordinary runtime.
 
+set(multicast_cmake_dir ${CMAKE_CURRENT_LIST_DIR})
 find_program(MULTICAST_SWIFTC swiftc NO_CMAKE_FIND_ROOT_PATH DOC "The Swift compiler, 6.3 or newer")
 if(NOT MULTICAST_SWIFTC)
   message(FATAL_ERROR
@@ -86,6 +87,9 @@ endif()
 
 # ---- Compiling ------------------------------------------------------------------------------------
 
+# swiftc writes assembly, which the C compiler assembles: assembly.awk says what is changed between
+# the two.
+#
 # multicast_add_embedded_swift_object(OBJECT MODULE name SOURCES ... INCLUDES ... DEPENDS ...
 #                                     SANITIZE name COVERAGE bool DEFINES ... ALIGNED ...)
 function(multicast_add_embedded_swift_object object)
@@ -96,9 +100,11 @@ function(multicast_add_embedded_swift_object object)
   endif()
   list(TRANSFORM arg_INCLUDES PREPEND -I OUTPUT_VARIABLE includes)
   list(TRANSFORM arg_DEPENDS PREPEND ${PROJECT_SOURCE_DIR}/)
+  set(is_debug $<CONFIG:Debug,RelWithDebInfo>)
   set(sanitize)
   if(arg_SANITIZE)
-    set(sanitize -sanitize=${arg_SANITIZE} -g)
+    set(sanitize -sanitize=${arg_SANITIZE})
+    set(is_debug 1)
   endif()
   set(coverage)
   if(arg_COVERAGE)
@@ -109,23 +115,27 @@ function(multicast_add_embedded_swift_object object)
   list(TRANSFORM arg_DEFINES PREPEND -D OUTPUT_VARIABLE defines)
   # Small code, but for functions with the attribute @_optimize(speed): the ones that programs call
   # often. Those of ALIGNED begin on cache lines: the position of a loop can double its time.
-  set(align)
-  foreach(name IN LISTS arg_ALIGNED)
-    list(APPEND align --set-section-alignment ".text.*${name}*=64")
-  endforeach()
+  list(JOIN arg_ALIGNED "|" aligned)
+  set(script ${multicast_cmake_dir}/assembly.awk)
+  set(target)
+  if(CMAKE_C_COMPILER_TARGET)
+    set(target ${CMAKE_C_COMPILE_OPTIONS_TARGET}${CMAKE_C_COMPILER_TARGET})
+  endif()
   add_custom_command(
     OUTPUT ${object}
     COMMAND ${MULTICAST_SWIFTC} ${multicast_swift_target_flags}
-      -c -wmo -parse-as-library -swift-version 6
+      -S -wmo -parse-as-library -swift-version 6
       -module-name ${arg_MODULE} -enable-experimental-feature Embedded
       -enforce-exclusivity=unchecked -Xfrontend -function-sections
       # As in C, where it is off: the code writes no more than it has reserved.
       -Xfrontend -disable-stack-protector
-      "$<IF:$<CONFIG:Debug>,-Onone;-g,-Osize>" "$<$<CONFIG:RelWithDebInfo>:-g>"
+      $<IF:$<CONFIG:Debug>,-Onone,-Osize> $<IF:${is_debug},-g,-gline-tables-only>
       "$<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-warnings-as-errors>"
-      ${sanitize} ${coverage} ${defines} ${includes} ${arg_SOURCES} -o ${object}
-    COMMAND ${CMAKE_OBJCOPY} -w ${align} ${object}
-    DEPENDS ${arg_SOURCES} ${arg_DEPENDS}
+      ${sanitize} ${coverage} ${defines} ${includes} ${arg_SOURCES} -o ${object}.swiftc.s
+    COMMAND awk -f ${script} -v aligned=${aligned} -v debug=${is_debug} ${object}.swiftc.s > ${object}.s
+    COMMAND ${CMAKE_C_COMPILER} ${CMAKE_C_COMPILER_ARG1} ${target} -c ${object}.s -o ${object}
+    COMMAND ${CMAKE_COMMAND} -E rm ${object}.swiftc.s
+    DEPENDS ${arg_SOURCES} ${arg_DEPENDS} ${script}
     COMMAND_EXPAND_LISTS VERBATIM
     COMMENT "Compiling Embedded Swift module ${arg_MODULE}")
 endfunction()

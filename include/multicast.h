@@ -118,7 +118,9 @@ extern "C" {
  *              that outlive `main`. It stays mapped after dlclose().
  * Thread end   A thread may end inside a delegate or visitor, by pthread_exit() or by cancellation.
  *              The library's thread-specific-data destructor then ends the call. It runs after the
- *              destructors of keys created earlier. The rest of a replay is not made.
+ *              destructors of keys created earlier. The rest of a replay is not made. Where libc
+ *              unwinds the stack, as glibc does, clean-up of the functions that have invoked runs
+ *              before, while the thread is still inside the call.
  * Copies       Each copy of the library that is opened takes 24 bytes of the space that the loader
  *              keeps for thread-local variables. With glibc some 100 copies fit.
  * Stack        16 KB are enough for every function. Each level of nesting takes up to 500 bytes, of

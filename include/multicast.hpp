@@ -37,8 +37,9 @@
  *              MULTICAST_PENDING and other results.
  * Exceptions   Delegates may throw. The other delegates are still called; see signal::invoke() and
  *              set_exception_handler(). A thread may end inside a delegate, by pthread_exit() or by
- *              cancellation. The objects of the delegate are destroyed then. Those of the functions
- *              that have invoked are not: the library has no tables for unwinding.
+ *              cancellation. glibc destroys the objects of the delegate then, and those of the
+ *              functions that have invoked. As without the library, a `noexcept` function among
+ *              them ends the program.
  * Without them With -fno-exceptions a function that fails returns what means nothing: an empty
  *              registration, 0, an empty optional, or the negative status where it counts.
  *              last_error() then has the status. RTTI is not used.

@@ -20,10 +20,12 @@
 #include <vector>
 
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "multicast.hpp"
 extern "C" {
+#include "callbacks.h"
 #include "harness.h"
 }
 
@@ -614,6 +616,63 @@ TEST(a_thread_may_end_inside_a_delegate) {
   CHECK_EQ(after, 0);
   CHECK_EQ(s.clear(), 2); /* no call of it runs */
   CHECK_EQ(w.use_count(), 1);
+}
+
+#ifdef __GLIBC__ /* of which pthread_exit() unwinds the stack */
+TEST(a_thread_that_ends_destroys_the_objects_of_who_called) {
+  const witness w = make_witness();
+  gate waiting = GATE_INIT;
+  const multicast m = multicast_create();
+  const multicast_delegate ends = {
+      [](void *, uint32_t event, const void *, size_t) {
+        if (event == 1) pthread_exit(nullptr);
+      },
+      nullptr};
+  const multicast_delegate waits = {
+      [](void *context, uint32_t event, const void *, size_t) {
+        if (event != 2) return;
+        gate_open(static_cast<gate *>(context));
+        for (;;) pause();
+      },
+      &waiting};
+  add(m, ends);
+  add(m, waits);
+  auto invoke = [&](uint32_t event) {
+    const witness local = w;
+    multicast_invoke(m, event, nullptr, 0);
+    NOT_REACHED("the thread goes on");
+  };
+  auto exits = [&] { invoke(1); };
+  auto is_cancelled = [&] { invoke(2); };
+  join_thread(run_thread(exits));
+  CHECK_EQ(w.use_count(), 1);
+  const pthread_t thread = run_thread(is_cancelled);
+  gate_wait(&waiting);
+  CHECK_EQ(pthread_cancel(thread), 0);
+  join_thread(thread);
+  CHECK_EQ(w.use_count(), 1);
+  CHECK_EQ(multicast_remove_all(m), 2); /* no call of it runs */
+}
+#endif
+
+/* Not by the header's delegates, which catch it: by one that C++ code gives to the C functions. */
+TEST(an_exception_that_would_pass_through_the_library_terminates) {
+  enum { TERMINATED = 7, CAUGHT, GOES_ON };
+  for (size_t i = 0; i < callback_count; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::set_terminate([] { _exit(TERMINATED); });
+      try {
+        callbacks[i].run([] { throw 5; });
+      } catch (...) {
+        _exit(CAUGHT);
+      }
+      _exit(GOES_ON);
+    }
+    int status = 0;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != TERMINATED) NOT_REACHED(callbacks[i].name);
+  }
 }
 
 TEST(a_thread_may_end_inside_a_delegate_that_a_queue_calls) {

@@ -1,0 +1,234 @@
+/* See callbacks.h. */
+
+#include "callbacks.h"
+#include "queues.h"
+
+static void (*body)(void);
+
+static void call(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  body();
+}
+static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+}
+static void call_with_context(void *context) {
+  (void)context;
+  body();
+}
+static const multicast_delegate calling = {call, NULL}, silent = {do_nothing, NULL};
+
+static multicast with(multicast_delegate d, const multicast_add_options *options) {
+  multicast m = multicast_create();
+  add_with(m, d, options);
+  return m;
+}
+
+/* ---- Delegates ------------------------------------------------------------------------------- */
+
+static void invoke(void) { (void)multicast_invoke(with(calling, NULL), 0, NULL, 0); }
+static void invoke_several(void) {
+  int i;
+  multicast m = multicast_create();
+  for (i = 0; i < 3; ++i) add(m, calling);
+  for (i = 0; i < 3; ++i) (void)multicast_invoke(m, 0, NULL, 0);
+}
+static void invoke_once(void) {
+  multicast_add_options o = MULTICAST_ADD_OPTIONS_INIT;
+  o.flags = MULTICAST_ONCE;
+  (void)multicast_invoke(with(calling, &o), 0, NULL, 0);
+}
+static void invoke_with(void) {
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  (void)multicast_invoke_with(with(calling, NULL), &how, NULL);
+}
+static void invoke_a_token(void) {
+  (void)multicast_token_invoke(add(multicast_create(), calling), 0, NULL, 0);
+}
+static void run_a_queue(void) {
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  multicast_add_options o = to_queue(q);
+  (void)multicast_invoke(with(calling, &o), 0, NULL, 0);
+  (void)multicast_queue_run(q, 1);
+}
+static void notify(void) {
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  CHECK_OK(multicast_broadcaster_register(b, "name", calling, NULL, NULL));
+  (void)multicast_broadcaster_notify(b, "name", 0, NULL, 0);
+}
+static void replay(void) {
+  multicast_create_options o = MULTICAST_CREATE_OPTIONS_INIT;
+  multicast m;
+  o.replay = 1;
+  m = multicast_create_with(&o);
+  (void)multicast_invoke(m, 0, NULL, 0);
+  add(m, calling);
+}
+
+/* ---- Visitors -------------------------------------------------------------------------------- */
+
+static bool visit_one(void *context, const multicast_delegate *delegate) {
+  (void)context, (void)delegate;
+  body();
+  return true;
+}
+static void visit(void) { (void)multicast_visit(with(silent, NULL), visit_one, NULL); }
+static void visit_a_token(void) {
+  (void)multicast_token_visit(add(multicast_create(), silent), visit_one, NULL);
+}
+static bool list_one(void *context, const multicast_registration *registration) {
+  (void)context, (void)registration;
+  body();
+  return true;
+}
+static void enumerate(void) { (void)multicast_enumerate(with(silent, NULL), list_one, NULL); }
+static bool write_text(void *context, const char *text, size_t size) {
+  (void)context, (void)text, (void)size;
+  body();
+  return true;
+}
+static void describe(void) { (void)multicast_describe(with(silent, NULL), write_text, NULL); }
+static void dump(void) { (void)multicast_dump(write_text, NULL); }
+
+/* ---- Contexts -------------------------------------------------------------------------------- */
+
+static void *lock_nothing(void *context) { return context; }
+static void unlock_nothing(void *strong) { (void)strong; }
+static void *lock_and_call(void *context) {
+  body();
+  return context;
+}
+static multicast weak(void *(*lock)(void *), void (*unlock)(void *)) {
+  static int object;
+  const multicast_delegate d = {do_nothing, &object};
+  multicast_add_options o = MULTICAST_ADD_OPTIONS_INIT;
+  o.lock = lock;
+  o.unlock = unlock;
+  return with(d, &o);
+}
+static void lock(void) { (void)multicast_invoke(weak(lock_and_call, unlock_nothing), 0, NULL, 0); }
+static void unlock(void) {
+  (void)multicast_invoke(weak(lock_nothing, call_with_context), 0, NULL, 0);
+}
+static void remove_one(void) {
+  multicast_add_options o = with_release(call_with_context);
+  CHECK_OK(multicast_remove(with(silent, &o), silent));
+}
+static void destroy(void) {
+  multicast_add_options o = with_release(call_with_context);
+  CHECK_OK(multicast_destroy(with(silent, &o)));
+}
+static void end_a_lifetime(void) {
+  multicast_add_options o = with_release(call_with_context);
+  o.lifetime = multicast_lifetime_create();
+  with(silent, &o);
+  CHECK_OK(multicast_lifetime_end(o.lifetime));
+}
+
+/* ---- Queues, payloads, policies, transports, watches ----------------------------------------- */
+
+static void wake(void) {
+  multicast_queue_options how = multicast_queue_options_default();
+  multicast_add_options o = MULTICAST_ADD_OPTIONS_INIT;
+  how.wake = call_with_context;
+  o.queue = multicast_queue_create(&how);
+  (void)multicast_invoke(with(calling, &o), 0, NULL, 0);
+}
+static const void *copy_nothing(const void *payload, size_t size) {
+  (void)size;
+  return payload;
+}
+static const void *copy_and_call(const void *payload, size_t size) {
+  (void)size;
+  body();
+  return payload;
+}
+static void release_nothing(const void *payload, size_t size) { (void)payload, (void)size; }
+static void release_and_call(const void *payload, size_t size) {
+  (void)payload, (void)size;
+  body();
+}
+static void queue_a_copy(const void *(*copy)(const void *, size_t),
+                         void (*release)(const void *, size_t)) {
+  static const int payload = 1;
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  multicast_add_options o = to_queue(q);
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  how.payload = &payload;
+  how.size = sizeof payload;
+  how.copy = copy;
+  how.release = release;
+  (void)multicast_invoke_with(with(silent, &o), &how, NULL);
+  (void)multicast_queue_run(q, 1);
+}
+static void copy_a_payload(void) { queue_a_copy(copy_and_call, release_nothing); }
+static void release_a_payload(void) { queue_a_copy(copy_nothing, release_and_call); }
+
+static void want(void *context, multicast target, bool wanted) {
+  (void)context, (void)target, (void)wanted;
+  body();
+}
+static void interest(void) {
+  multicast_create_options o = MULTICAST_CREATE_OPTIONS_INIT;
+  o.interest = want;
+  add(multicast_create_with(&o), silent);
+}
+
+static multicast_status publish_text(void *context, const char *protocol, uint32_t event,
+                                     const void *payload, size_t size) {
+  (void)context, (void)protocol, (void)event, (void)payload, (void)size;
+  body();
+  return MULTICAST_OK;
+}
+static multicast_status subscribe_and_call(void *context, const char *protocol) {
+  (void)context, (void)protocol;
+  body();
+  return MULTICAST_OK;
+}
+static multicast_broadcaster attached(multicast_transport t) {
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
+  CHECK_OK(multicast_broadcaster_attach(b, &t));
+  return b;
+}
+static void publish(void) {
+  multicast_transport t = MULTICAST_TRANSPORT_INIT;
+  t.publish = publish_text;
+  (void)multicast_broadcaster_notify(attached(t), "name", 0, NULL, 0);
+}
+static void subscribe(void) {
+  multicast_transport t = MULTICAST_TRANSPORT_INIT;
+  t.publish = publish_text;
+  t.subscribe = subscribe_and_call;
+  CHECK_OK(multicast_broadcaster_register(attached(t), "name", silent, NULL, NULL));
+}
+
+static void tell(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
+  (void)context, (void)token, (void)event, (void)elapsed_ns;
+  body();
+}
+static void watch(void) {
+  multicast m = with(silent, NULL);
+  multicast_watch w = MULTICAST_WATCH_INIT;
+  w.called = tell;
+  CHECK_OK(multicast_set_watch(m, &w));
+  (void)multicast_invoke(m, 0, NULL, 0);
+}
+
+/* ---- The list -------------------------------------------------------------------------------- */
+
+#define CALLBACK(NAME)                    \
+  static void run_##NAME(void (*b)(void)) { \
+    body = b;                             \
+    NAME();                               \
+  }
+#define EACH(DO)                                                                              \
+  DO(invoke) DO(invoke_several) DO(invoke_once) DO(invoke_with) DO(invoke_a_token)            \
+  DO(run_a_queue) DO(notify) DO(replay) DO(visit) DO(visit_a_token) DO(enumerate)             \
+  DO(describe) DO(dump) DO(lock) DO(unlock) DO(remove_one) DO(destroy) DO(end_a_lifetime)     \
+  DO(wake) DO(copy_a_payload) DO(release_a_payload) DO(interest) DO(publish) DO(subscribe)    \
+  DO(watch)
+EACH(CALLBACK)
+
+#define ENTRY(NAME) {#NAME, run_##NAME},
+const callback callbacks[] = {EACH(ENTRY)};
+const size_t callback_count = sizeof callbacks / sizeof *callbacks;

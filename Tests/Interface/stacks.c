@@ -1,0 +1,51 @@
+/* The stack of a function that the library calls leads through the library to `main`. So debuggers,
+ * profilers, sanitizers and backtrace() show who called: all of them use the same tables. */
+
+#include <unwind.h>
+
+#include "callbacks.h"
+
+int main(int count, char **arguments);
+
+static int complete, incomplete;
+
+typedef struct seen {
+  bool has_caller, has_main;
+} seen;
+
+static void make_call(const callback *c);
+
+static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *frame, void *result) {
+  seen *s = result;
+  const uintptr_t call = (uintptr_t)_Unwind_GetIP(frame) - 1;
+  const uintptr_t function = (uintptr_t)_Unwind_FindEnclosingFunction((void *)call);
+  if (function == (uintptr_t)make_call) s->has_caller = true;
+  if (function == (uintptr_t)main && s->has_caller) s->has_main = true;
+  return _URC_NO_REASON;
+}
+
+static void look(void) {
+  seen s = {false, false};
+  (void)_Unwind_Backtrace(look_at_frame, &s);
+  if (s.has_main) {
+    ++complete;
+  } else {
+    ++incomplete;
+  }
+}
+
+/* The compiler may not inline it, nor end it with a jump to what it calls. */
+__attribute__((noinline)) static void make_call(const callback *c) {
+  c->run(look);
+  __asm__ __volatile__("" ::: "memory");
+}
+
+TEST(stacks_lead_through_the_library_to_main) {
+  size_t i;
+  for (i = 0; i < callback_count; ++i) {
+    complete = incomplete = 0;
+    make_call(&callbacks[i]);
+    if (complete == 0 || incomplete > 0)
+      check_failed(__FILE__, __LINE__, callbacks[i].name, "has no whole stack");
+  }
+}

@@ -1,0 +1,98 @@
+/* A program whose delegates do what tools report with a stack. The stack is `main`, `caller`,
+ * functions of the library, `delegate`. */
+
+#include <execinfo.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "multicast.h"
+
+static const char *what;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static multicast target;
+static multicast_queue queue;
+static volatile int is_inside;
+
+/* Not static: backtrace_symbols_fd() knows what the program exports. */
+void delegate(void *context, uint32_t event, const void *payload, size_t size);
+void caller(void);
+
+static void print_stack(void) {
+  void *addresses[64];
+  backtrace_symbols_fd(addresses, backtrace(addresses, 64), STDOUT_FILENO);
+}
+
+static void write_behind_a_block(void) {
+  volatile char *block = malloc(10);
+  block[10] = 1;
+  free((void *)block);
+}
+
+static void work(void) {
+  const clock_t end = clock() + CLOCKS_PER_SEC / 2;
+  while (clock() < end) {
+    volatile int i;
+    for (i = 0; i < 100000; ++i) {
+    }
+  }
+}
+
+void delegate(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)context, (void)event, (void)payload, (void)size;
+  if (strcmp(what, "print") == 0) print_stack();
+  if (strcmp(what, "abort") == 0) abort();
+  if (strcmp(what, "write") == 0) write_behind_a_block();
+  if (strcmp(what, "work") == 0) work();
+  if (strcmp(what, "hang") == 0) {
+    is_inside = 1;
+    pthread_mutex_lock(&lock);
+    pthread_mutex_unlock(&lock);
+  }
+  __asm__ __volatile__("" ::: "memory"); /* a call before the end stays a call */
+}
+
+static void *invoke(void *unused) {
+  multicast_invoke(target, 0, NULL, 0);
+  return unused;
+}
+
+/* A removal that waits for a call which waits for the lock of the thread that removes. */
+static void hang(void) {
+  const multicast_delegate d = {delegate, NULL};
+  pthread_t thread;
+  pthread_mutex_lock(&lock);
+  if (pthread_create(&thread, NULL, invoke, NULL) != 0) exit(2);
+  while (!is_inside) usleep(1000);
+  alarm(1); /* where a debugger stops */
+  multicast_remove(target, d);
+}
+
+void caller(void) {
+  if (strcmp(what, "hang") == 0) {
+    hang();
+  } else {
+    multicast_invoke(target, 0, NULL, 0);
+    multicast_queue_run(queue, 1);
+  }
+  __asm__ __volatile__("" ::: "memory");
+}
+
+int main(int count, char **arguments) {
+  const multicast_delegate d = {delegate, NULL};
+  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
+  if (count != 3) {
+    fprintf(stderr, "Usage: stacks invoke|queue print|abort|write|work|hang\n");
+    return 2;
+  }
+  what = arguments[2];
+  target = multicast_create();
+  if (strcmp(arguments[1], "queue") == 0) options.queue = queue = multicast_queue_create(NULL);
+  if (multicast_add(target, d, &options, NULL) != MULTICAST_OK) return 2;
+  caller();
+  return 0;
+}
