@@ -19,9 +19,18 @@ dropping { next }
   split($0, part, "\"")
   $0 = part[1] "\"" (part[4] ~ /^\// ? "" : part[2] "/") part[4] "\""
 }
+# Nor does it take the name of a symbol there, which only says what may be left out together, and
+# which may have newlines.
+/^\t\.section\tasan_globals,/ {
+  while (!/"awo",@progbits,"([^"\\]|\\.)*"/ && (getline more) > 0) $0 = $0 "\n" more
+  sub(/"awo",@progbits,"([^"\\]|\\.)*"/, "\"aw\",@progbits")
+}
 
 # The names of constants are texts, some with newlines, of which GNU's assembler warns.
 /\\n/ && !/^\t\.asci[iz]/ { gsub(/\\n/, "|") }
+
+# In .eh_frame, which is loaded, not in the debug information, for processors without a system, too.
+/^\t\.cfi_sections/ { next }
 
 { print }
 /^\t\.section\t"?\.text\./ && aligned != "" && $0 ~ aligned { print "\t.p2align\t6" }

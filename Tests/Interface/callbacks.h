@@ -1,4 +1,4 @@
-/* The places at which the library calls the program, for tests of what happens inside such calls. */
+/* Where the library calls the program, for tests of what happens inside such calls. */
 
 #ifndef CALLBACKS_H
 #define CALLBACKS_H
