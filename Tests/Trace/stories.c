@@ -243,7 +243,7 @@ static void kept(void) {
 // ---- Names --------------------------------------------------------------------------------------
 
 static void labels(void) {
-  static const char *const names[] = {"a \"quote\" and \\", "line\nfeed", "gr\xC3\xB6\xC3\x9F" "e",
+  static const char *const names[] = {"a \"quote\" and \\", "line\nfeed", "gr\xC3\xB6\303\237e",
                                       "no text: \xFF\xC3", "\xED\xA0\x80", "\xF0\x9F\x98\x80"};
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) invoke(one(quick, names[i]), 1);
   invoke(one(visible_function, NULL), 1);
@@ -374,7 +374,8 @@ int tell(const char *name, char **arguments) {
                  {"own_watch", own_watch}, {"own_watch_of_one", own_watch_of_one},
                  {"watch_without_memory", watch_without_memory}, {"kept", kept},
                  {"labels", labels}, {"once", once}, {"queued", queued},
-                 {"outlived", outlived}, {"closes_all", closes_all}, {"environment", environment}, {"allocator", allocator},
+                 {"outlived", outlived}, {"closes_all", closes_all},
+                 {"environment", environment}, {"allocator", allocator},
                  {"keeps_errno", keeps_errno}, {"waits_for_signal", waits_for_signal}};
   for (size_t i = 0; i < sizeof stories / sizeof *stories; ++i) {
     if (strcmp(name, stories[i].name) != 0) continue;
