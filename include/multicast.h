@@ -267,7 +267,7 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 /// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. The first
 ///            invocation of a thread takes a record of 11 KB, which is reused when the thread ends.
 ///            A page of it is touched where invocations do not nest.
-/// Real time: prepared; not if a queued call takes more than 32 bytes.
+/// Real time: prepared; not if a queued call takes more than 32 bytes, and not from `payload_size`.
 /// @since 1.0
 MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const void *payload,
                                        size_t size);
@@ -1204,6 +1204,14 @@ typedef struct multicast_queue_options {
   /// Passed to `wake` (default: NULL).
   /// @since 1.1
   void *wake_context;
+  /// For threads with deadlines: the queue takes memory for payloads of up to so many bytes when it
+  /// is created, at most 2^24; for `capacity` of them, and for 8 that belong to calls that run or
+  /// are just being queued. Each takes 64 bytes more, and all pages are written to. To queue such a
+  /// payload and to make its call takes no other memory. A larger payload takes an allocation, and
+  /// so does one for which nothing is left. An invocation has one copy for all queues, which is in
+  /// the memory of the first of them. (default: 0, none; up to 32 bytes need none)
+  /// @since 1.1
+  size_t payload_size;
 } multicast_queue_options;
 
 /// All defaults, to initialize a static or local struct.
@@ -1211,7 +1219,7 @@ typedef struct multicast_queue_options {
 /// @since 1.0
 #define MULTICAST_QUEUE_OPTIONS_INIT \
   {(uint32_t)sizeof(multicast_queue_options), 0, 0, MULTICAST_OVERFLOW_REFUSE, 0, NULL, 0, NULL, \
-   NULL}
+   NULL, 0}
 
 /// All defaults, with `struct_size` set.
 ///
@@ -1238,9 +1246,10 @@ static inline multicast_queue_options multicast_queue_options_default(void) {
 ///
 /// Ownership: the caller owns it until multicast_queue_destroy().
 /// Threads:   an invocation that finds the queue full may wait: see MULTICAST_OVERFLOW_BLOCK.
-/// Cost:      O(1); takes memory for `capacity` calls, which is not touched before it is used. To
-///            queue a call takes the queue's lock and, if the payload has more than 32 bytes, one
-///            allocation, which all queued calls of the invocation share.
+/// Cost:      O(1); takes memory for `capacity` calls, which is not touched before it is used.
+///            O(capacity) with `payload_size`. To queue a call takes the queue's lock and, if the
+///            payload has more than 32 bytes and `payload_size` does not hold it, one allocation,
+///            which all queued calls of the invocation share.
 /// Real time: no: takes a lock, and memory now and then.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_queue
@@ -1314,7 +1323,8 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue 
 /// Ownership: frees the queue's copy of the payload after each call.
 /// Threads:   one at a time runs a queue. Delegates run on the calling thread.
 /// Cost:      O(calls made), a short lock for each at most; no allocation.
-/// Real time: prepared; not if a call that it makes has more than 32 bytes.
+/// Real time: prepared; not if a call that it makes has more than 32 bytes, and not from
+///            `payload_size`.
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_run(multicast_queue queue, size_t max);
 
@@ -2241,10 +2251,10 @@ typedef struct multicast_watch {
   /// How many delegates of one multicast are a crowd (default: 0, never; 1 is taken as 2).
   uint64_t crowded_count;
   /// A multicast has grown to `crowded_count` delegates, or to twice, four times, eight times as
-  /// many: told once for each of these numbers, also if delegates are removed and added again, until
-  /// a watch is set for it anew. An add that passes several of them tells once. On the thread that
-  /// adds, when the delegates have been added; so not inside the other functions of a watch: the
-  /// next add tells. multicast_describe() writes the name of `target`, and all delegates.
+  /// many. It is told once for each of these numbers, also if delegates are removed and added
+  /// again, until its watch is set anew; once if an add passes several of them. It is told on the
+  /// thread that adds, after the add. An add inside a function of a watch tells nothing: the next
+  /// one does. multicast_describe() writes the name of `target`, and all delegates.
   ///
   /// `count` is how many delegates it has. `most` of them have the same `label`; or no label and
   /// the same `function`. The other one of the two is NULL. It is the most frequent label or

@@ -687,6 +687,18 @@ CALL(multicast_lifetime_count, "", TAKES_NONE, 1) {
 
 /* ---- Queue ----------------------------------------------------------------------------------- */
 
+CALL(multicast_queue_create, "with payload_size", FAILS, 80) {
+  multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
+  multicast_queue q;
+  (void)w;
+  options.capacity = 4;
+  options.payload_size = 256;
+  q = multicast_queue_create(&options);
+  if (q.id == 0) return multicast_create_error();
+  CHECK_OK(multicast_queue_destroy(q));
+  return 0;
+}
+
 /* A queue with queued calls that have a payload. */
 static multicast_queue queue_with_a_call(world *w, int calls) {
   int after = spare_memory();

@@ -35,7 +35,7 @@ static void must(bool is_so, const char *what) {
 
 /* ---- The calls: what the header says "yes" or "prepared" of ---------------------------------- */
 
-static const char payload[32];
+static const char payload[256];
 
 /* `calls.inc` is made by calls.py: ROW(name, expression). One function says "no": this finds what
  * it is to find. */
@@ -55,8 +55,10 @@ static const struct {
 static void prepare(void) {
   const multicast_delegate delegate = {ignore, NULL};
   multicast_add_options options = multicast_add_options_default();
+  multicast_queue_options reserving = multicast_queue_options_default();
+  reserving.payload_size = sizeof payload;
   target = multicast_create();
-  queue = multicast_queue_create(NULL);
+  queue = multicast_queue_create(&reserving);
   lifetime = multicast_lifetime_create();
   broadcaster = multicast_broadcaster_create(NULL);
   must(multicast_add(target, delegate, NULL, NULL) == MULTICAST_OK, "add");

@@ -105,6 +105,7 @@ multicast_queue make_queue(void) {
   waker *w = NULL;
   options.capacity = 1 + random_below(one_in(2) ? 4 : 100);
   options.overflow = (multicast_overflow)random_below(LOAD(world_is_calm) ? 2 : 3);
+  if (one_in(2)) options.payload_size = random_below(128);
   if (one_in(2)) w = waker_make(&options);
   q = multicast_queue_create(&options);
   MUST(q.id != 0, "a queue of %zu", options.capacity);

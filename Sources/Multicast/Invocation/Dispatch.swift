@@ -51,7 +51,7 @@ struct Dispatch {
   /// - Returns: false if out of memory.
   private mutating func preparePayload(for queue: Queue, _ frame: Frame) -> Bool {
     if Payload(retainedBy: frame) == nil {
-      guard let payload = makePayload() else { return false }
+      guard let payload = makePayload(for: queue) else { return false }
       payload.pass(to: frame)
     }
     guard options.isWaiting else { return true }
@@ -64,8 +64,12 @@ struct Dispatch {
   }
 
   /// - Returns: nil if out of memory.
-  private mutating func makePayload() -> Payload? {
-    hasNoCopy ? nil : Self.makePayload(options, &hasNoCopy)
+  private mutating func makePayload(for queue: Queue) -> Payload? {
+    let invocation = options.invocation
+    if options.copy == nil, invocation.size != 0, let bytes = invocation.payload {
+      return queue.copy(bytes, size: invocation.size)
+    }
+    return hasNoCopy ? nil : Self.makePayload(options, &hasNoCopy)
   }
 
   /// - Returns: nil if out of memory.

@@ -14,6 +14,8 @@ struct Payload {
     /// The caller's bytes: with a release function, or only passed on.
     case owned
     case receipt
+    /// As `copied`, in a block of a queue's reserve.
+    case reserved
   }
 
   struct Header: ~Copyable {
@@ -55,6 +57,13 @@ struct Payload {
     let copy = block + Self.headerSize
     shims_copy(copy, bytes, size)
     self.init(block, .copied, copy, size, nil)
+  }
+
+  /// Makes a copy in a block of a reserve, which the caller retains.
+  init(copying bytes: UnsafeRawPointer, size: Int, to place: UnsafeMutableRawPointer) {
+    let copy = place + Self.headerSize
+    shims_copy(copy, bytes, size)
+    self.init(place, .reserved, copy, size, nil)
   }
 
   /// Makes a payload of zeros, which the caller retains.
@@ -140,6 +149,7 @@ struct Payload {
 
   /// Frees a copy, or a payload of the caller's, that nothing retains.
   func deallocate() {
+    if header.pointee.kind == .reserved { return PayloadReserve.putBack(header) }
     let inlineSize = header.pointee.kind == .copied ? size : 0
     Allocator.deallocate(header, size: Self.headerSize + inlineSize, alignment: Self.alignment)
   }
@@ -262,5 +272,108 @@ struct ReleasedPayloads {
     let isOurs = payload.header.pointee.process == Fork.generation  //~ parents_payload_released
     payload.deallocate()
     if isOurs { Payload.release(bytes, size, release) }  //~ payload_released_under_lock
+  }
+}
+
+/// Memory for the payloads of a queue: blocks of one size, in one allocation.
+///
+/// A payload may live longer than the queue: a call with it runs, or it waits in another queue. So
+/// the reserve counts the blocks that are in use, and the queue as one more. Its lock is that of
+/// the queue's slot, whatever the occupant: a fork holds it, too.
+struct PayloadReserve {
+  /// At the beginning of the allocation.
+  struct Header: ~Copyable {
+    var firstVacant: UnsafeMutablePointer<Block>?
+    var references: Int
+    /// The most bytes of a payload.
+    let payloadSize: Int
+    let byteCount: Int
+    /// Nil until the queue exists.
+    var lock: SpinningLock?
+  }
+
+  /// Before each payload.
+  struct Block {
+    let reserve: Address
+    var next: UnsafeMutablePointer<Block>?
+  }
+
+  typealias Address = UnsafeMutablePointer<Header>
+
+  /// So many payloads more than there is room for calls: those of calls that run, and of
+  /// invocations that have not queued their calls yet.
+  private static let moreThanCalls = 8
+  private static let headerSize = 48
+  private static let alignment = 16
+
+  private let header: Address
+
+  init(_ header: Address) { self.header = header }
+
+  /// - Returns: nil if out of memory.
+  init?(payloadSize: Int, capacity: Int) {
+    let bytes = (payloadSize + Self.alignment - 1) & ~(Self.alignment - 1)
+    let stride = MemoryLayout<Block>.stride + Payload.headerSize + bytes
+    let count = capacity + Self.moreThanCalls
+    let byteCount = Self.headerSize + count * stride
+    guard let memory = Allocator.allocate(size: byteCount, alignment: Self.alignment) else {
+      return nil
+    }
+    header = memory.bindMemory(to: Header.self, capacity: 1)
+    header.initialize(
+      to: Header(
+        firstVacant: nil, references: 1, payloadSize: payloadSize, byteCount: byteCount,
+        lock: nil))
+    // This writes to all pages: so they are there when they are needed.
+    var offset = byteCount
+    while offset > Self.headerSize {
+      offset -= stride
+      let block = (memory + offset).bindMemory(to: Block.self, capacity: 1)
+      block.initialize(to: Block(reserve: header, next: header.pointee.firstVacant))
+      header.pointee.firstVacant = block
+    }
+  }
+
+  /// Called once, by the queue that uses it from then on.
+  func start(with lock: SpinningLock) -> Address {
+    header.pointee.lock = lock
+    return header
+  }
+
+  /// A place for a payload with its header. The lock is held.
+  ///
+  /// - Returns: nil if the payload is too large, or if all places are in use.
+  func take(for size: Int) -> UnsafeMutableRawPointer? {
+    guard size >= 0, size <= header.pointee.payloadSize, let block = header.pointee.firstVacant
+    else { return nil }
+    header.pointee.firstVacant = block.pointee.next
+    header.pointee.references += 1  //~ reserve_not_retained
+    return UnsafeMutableRawPointer(block + 1)
+  }
+
+  /// Puts back the place of a payload that nothing retains. No lock is held.
+  static func putBack(_ payload: UnsafeMutablePointer<Payload.Header>) {
+    let block = UnsafeMutableRawPointer(payload).assumingMemoryBound(to: Block.self) - 1
+    PayloadReserve(block.pointee.reserve).release(block)
+  }
+
+  /// Called when the queue does not use it any more. No lock is held.
+  func end() { release(nil) }
+
+  private func release(_ block: UnsafeMutablePointer<Block>?) {
+    let lock = header.pointee.lock.unsafelyUnwrapped
+    lock.lock()
+    if let block {
+      block.pointee.next = header.pointee.firstVacant
+      header.pointee.firstVacant = block  //~ block_not_put_back
+    }
+    header.pointee.references -= 1
+    let isUnused = header.pointee.references == 0
+    lock.unlock()
+    if isUnused { deallocate() }
+  }
+
+  func deallocate() {
+    Allocator.deallocate(header, size: header.pointee.byteCount, alignment: Self.alignment)
   }
 }

@@ -18,11 +18,28 @@ extension Queue {
   /// - Parameter frame: Retains the invocation's copy of the payload, once a call needs the copy.
   func appendLarge(_ token: Token, _ invocation: Invocation, _ frame: Frame) -> Outcome {
     if Payload(retainedBy: frame) == nil, let bytes = invocation.payload {
-      // Copied without the lock: the payload may be large.
-      Payload(copying: bytes, size: invocation.size)?.pass(to: frame)
+      copy(bytes, size: invocation.size)?.pass(to: frame)
     }
     guard let payload = Payload(retainedBy: frame) else { return refuse(token) }
     return append(token, invocation, sharing: payload, frame)
+  }
+
+  /// Makes a copy of a payload, which the caller retains: in the queue's reserve, if there is one,
+  /// and place in it.
+  ///
+  /// - Returns: nil if out of memory.
+  func copy(_ bytes: UnsafeRawPointer, size: Int) -> Payload? {
+    // Relaxed: asked again under the lock. Not copied under the lock: it may be large.
+    if state.reserve.load(ordering: .relaxed) != nil, let place = takeReserved(size) {
+      return Payload(copying: bytes, size: size, to: place)
+    }
+    return Payload(copying: bytes, size: size)
+  }
+
+  private func takeReserved(_ size: Int) -> UnsafeMutableRawPointer? {
+    lock.lock()
+    defer { lock.unlock() }
+    return state.reserve.load(ordering: .relaxed).flatMap { PayloadReserve($0).take(for: size) }
   }
 
   /// The fast path: takes the lock, and queues a call with a small payload.

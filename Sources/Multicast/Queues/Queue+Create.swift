@@ -11,9 +11,11 @@ extension Queue {
     var stackSize = 0
     var wake: Queue.Wake? = nil
     var wakeContext: UnsafeMutableRawPointer? = nil
+    var payloadSize = 0
 
     private static var largestCapacity: Int { 1 << 24 }
     private static var smallestStack: Int { 16384 }
+    private static var largestPayload: Int { 1 << 24 }
 
     init(_ given: UnsafePointer<multicast_queue_options>?) throws(Status) {
       guard let given else { return }
@@ -25,7 +27,8 @@ extension Queue {
       guard options.flags == 0, options.reserved == 0, options.capacity >= 0,
         options.capacity <= Self.largestCapacity,
         options.overflow <= MULTICAST_OVERFLOW_BLOCK.rawValue,
-        options.stack_size == 0 || options.stack_size >= Self.smallestStack
+        options.stack_size == 0 || options.stack_size >= Self.smallestStack,
+        options.payload_size >= 0, options.payload_size <= Self.largestPayload
       else { throw .invalidArgument }
       if options.capacity > 0 { capacity = UInt32(truncatingIfNeeded: options.capacity) }
       overflow = options.overflow
@@ -33,6 +36,16 @@ extension Queue {
       stackSize = options.stack_size
       wake = options.wake
       wakeContext = options.wake_context
+      payloadSize = options.payload_size
+    }
+
+    /// - Returns: nil if none is wanted, or needed: small payloads are in the calls.
+    func makeReserve() throws(Status) -> PayloadReserve? {
+      if WaitingCall.holds(payloadSize) { return nil }
+      guard let reserve = PayloadReserve(payloadSize: payloadSize, capacity: Int(capacity)) else {
+        throw .outOfMemory
+      }
+      return reserve
     }
   }
 
@@ -45,9 +58,15 @@ extension Queue {
     do throws(Status) {
       guard let places = CallRing.Places(capacity: options.capacity) else { throw .outOfMemory }
       do throws(Status) {
-        return try pool.create(.queue) {
-          (storage: UnsafeMutablePointer<Storage>, handle) in
-          Queue(slot: storage, handle).initialize(recipients, places, options)
+        let reserve = try options.makeReserve()
+        do throws(Status) {
+          return try pool.create(.queue) {
+            (storage: UnsafeMutablePointer<Storage>, handle) in
+            Queue(slot: storage, handle).initialize(recipients, places, reserve, options)
+          }
+        } catch {
+          reserve?.deallocate()
+          throw error
         }
       } catch {
         places.deallocate()
@@ -65,7 +84,8 @@ extension Queue {
   }
 
   private func initialize(
-    _ recipients: Handle, _ places: CallRing.Places, _ settings: Settings
+    _ recipients: Handle, _ places: CallRing.Places, _ reserve: PayloadReserve?,
+    _ settings: Settings
   ) {
     Self.start()
     // An operation with a stale handle may be using the slot.
@@ -90,6 +110,7 @@ extension Queue {
     state.worker = .none
     state.runner = nil
     state.consumer.store(.none, ordering: .relaxed)
+    state.reserve.store(reserve?.start(with: lock), ordering: .relaxed)
   }
 }
 
@@ -102,13 +123,18 @@ extension Queue {
     guard let (recipients, hasWake) = queue.findRecipients() else { return .invalidHandle }
     var hasEnded = false
     var places: CallRing.Places? = nil
+    var reserve: PayloadReserve? = nil
     let ended = Lifetime.end(
       recipients, as: .recipient, timeout
     ) { payloads throws(Status) in
-      try queue.withLock { () throws(Status) in places = queue.tearDown(&payloads) }
+      try queue.withLock { () throws(Status) in
+        places = queue.tearDown(&payloads)
+        reserve = queue.state.reserve.exchange(nil, ordering: .relaxed).map { PayloadReserve($0) }
+      }
       hasEnded = true
     }
     places?.deallocate()
+    reserve?.end()  //~ reserve_not_ended
     // The hazard of a wake function is the handle.
     let woken = hasWake ? PendingRemovals.wait(for: handle, timeout) : .ok  //~ no_wait_for_wake
     let status = ended.combined(with: woken)

@@ -56,6 +56,9 @@ struct Queue {
     /// run goes on. That thread may have ended inside a call.
     var runner: UnsafeMutablePointer<ThreadRecord.Storage>?
     var ring: CallRing
+    /// For payloads; nil if the options have none, and while the slot is vacant. Written under the
+    /// lock. It is used under the lock; without, one only asks whether there is one.
+    let reserve: Atomic<PayloadReserve.Address?>
   }
 
   typealias Wake = @convention(c) (_ context: UnsafeMutableRawPointer?) -> Void

@@ -41,6 +41,7 @@ void perform_create_queue(const record *r) {
   o.capacity = capacities[r->a % 8];
   if (r->d & 1) o.thread_name = "of the queue";
   if (r->d & 2) o.stack_size = 65536;
+  if (r->d & 4) o.payload_size = r->d; /* for some payloads */
   o.overflow = (multicast_overflow)(r->b % 3);
   if (is_unrun && o.overflow == MULTICAST_OVERFLOW_BLOCK) o.overflow = MULTICAST_OVERFLOW_REFUSE;
   if (r->f >= 128) o.wake = wake_loop;
@@ -55,6 +56,7 @@ void perform_create_queue(const record *r) {
     case 0xFE: o.reserved = 1; break;
     case 0xFB: o.overflow = (multicast_overflow)3; break;
     case 0xFC: o.overflow = (multicast_overflow)-1; break;
+    case 0xFF: o.payload_size = (1 << 24) + 1; break;
     default: if (is_bad) o.capacity = (1 << 24) + 1;
   }
   NOTE("multicast_queue_create(capacity %lld, overflow %lld)", o.capacity, o.overflow);

@@ -1,0 +1,320 @@
+/* `payload_size` of a queue: memory for payloads that is taken when the queue is created. */
+
+#include "harness.h"
+#include "allocators.h"
+#include "queues.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SIZE = 256, CALLS = 4, MORE = 8 };
+
+static int allocations, blocks;
+static bool fails;
+static unsigned char payload[4096];
+static int calls;
+
+static void *count_allocation(void *context, size_t size, size_t alignment) {
+  (void)context;
+  if (LOAD(fails)) return NULL;
+  ADD(allocations, 1);
+  ADD(blocks, 1);
+  return allocate_aligned(size, alignment);
+}
+
+static void deallocate(void *context, void *block, size_t size, size_t alignment) {
+  (void)context, (void)size, (void)alignment;
+  ADD(blocks, -1);
+  free(block);
+}
+
+static void count_memory(void) {
+  multicast_allocator allocator = MULTICAST_ALLOCATOR_INIT;
+  allocator.allocate = count_allocation;
+  allocator.deallocate = deallocate;
+  CHECK_OK(multicast_set_allocator(&allocator));
+}
+
+/* The context is the size that is expected. */
+static void look(void *context, uint32_t event, const void *given, size_t size) {
+  const unsigned char *bytes = given;
+  size_t i;
+  CHECK_EQ(size, *(size_t *)context);
+  CHECK_EQ((uintptr_t)bytes % 16, 0);
+  for (i = 0; i < size; ++i) CHECK_EQ(bytes[i], (unsigned char)(event + i));
+  ADD(calls, 1);
+}
+
+static multicast_delegate looking(size_t *size) {
+  multicast_delegate d = {look, size};
+  return d;
+}
+
+static int64_t invoke(multicast m, uint32_t event, size_t size) {
+  size_t i;
+  for (i = 0; i < size; ++i) payload[i] = (unsigned char)(event + i);
+  return multicast_invoke(m, event, payload, size);
+}
+
+static multicast_queue reserving(size_t size) {
+  multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
+  options.capacity = CALLS;
+  options.payload_size = size;
+  return multicast_queue_create(&options);
+}
+
+/* A multicast with a delegate in a queue. Both have been used, so what they take once is there. */
+typedef struct setting {
+  multicast m;
+  multicast_queue q;
+  multicast_token token;
+  size_t size;
+} setting;
+
+static void set_up(setting *s, size_t reserved) {
+  s->q = reserving(reserved);
+  s->m = multicast_create();
+  s->size = 8;
+  s->token = add_queued(s->m, looking(&s->size), s->q);
+  CHECK_EQ(invoke(s->m, 1, s->size), 1);
+  CHECK_EQ(multicast_queue_run(s->q, 0), 1);
+  calls = 0;
+  s->size = SIZE;
+}
+
+/* ---- The option ------------------------------------------------------------------------------ */
+
+TEST(queue_payload_size_beyond_2_to_the_24_is_invalid_argument) {
+  static const size_t wrong[] = {((size_t)1 << 24) + 1, (size_t)1 << 32, (size_t)1 << 63, SIZE_MAX};
+  size_t i;
+  for (i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    CHECK_EQ(reserving(wrong[i]).id, 0);
+    CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_INVALID_ARGUMENT);
+  }
+  CHECK_OK(multicast_queue_destroy(reserving((size_t)1 << 24)));
+}
+
+TEST(queue_payload_size_up_to_32_takes_no_memory) {
+  int before;
+  count_memory();
+  CHECK_OK(multicast_queue_destroy(reserving(0)));
+  before = allocations;
+  CHECK_OK(multicast_queue_destroy(reserving(0)));
+  CHECK_EQ(allocations - before, 1);
+  CHECK_OK(multicast_queue_destroy(reserving(32)));
+  CHECK_EQ(allocations - before, 2);
+  CHECK_OK(multicast_queue_destroy(reserving(33)));
+  CHECK_EQ(allocations - before, 4);
+}
+
+/* ---- Allocations ----------------------------------------------------------------------------- */
+
+TEST(queue_payloads_in_the_reserve_take_no_allocation) {
+  setting s;
+  int before, round, i;
+  count_memory();
+  set_up(&s, SIZE);
+  before = allocations;
+  for (round = 0; round < 100; ++round) {
+    for (i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s.m, (uint32_t)(round + i), SIZE), 1);
+    CHECK_EQ(multicast_queue_run(s.q, 0), CALLS);
+  }
+  s.size = 33;
+  CHECK_EQ(invoke(s.m, 5, 33), 1);
+  CHECK_EQ(multicast_queue_run(s.q, 0), 1);
+  CHECK_EQ(allocations - before, 0);
+  CHECK_EQ(calls, 100 * CALLS + 1);
+}
+
+TEST(queue_payloads_with_options_are_in_the_reserve) {
+  setting s;
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  int before;
+  count_memory();
+  set_up(&s, SIZE);
+  how.payload = payload;
+  how.size = SIZE;
+  CHECK_EQ(invoke(s.m, 0, SIZE), 1); /* writes the payload */
+  before = allocations;
+  CHECK_EQ(multicast_invoke_with(s.m, &how, NULL), 1);
+  CHECK_EQ(multicast_queue_run(s.q, 0), 2);
+  CHECK_EQ(allocations - before, 0);
+}
+
+TEST(queue_payloads_that_are_larger_take_an_allocation) {
+  setting s;
+  int before;
+  count_memory();
+  set_up(&s, SIZE);
+  before = allocations;
+  s.size = SIZE + 1;
+  CHECK_EQ(invoke(s.m, 7, SIZE + 1), 1);
+  CHECK_EQ(allocations - before, 1);
+  STORE(fails, true);
+  CHECK_EQ(invoke(s.m, 7, SIZE + 1), 0); /* refused */
+  CHECK_EQ(multicast_queue_run(s.q, 0), 1);
+}
+
+/* Each call retains its payload while it runs, and queues the next: all places get used up. */
+static setting *nested;
+static int depth, in_memory;
+
+static void queue_deeper(void *context, uint32_t event, const void *given, size_t size) {
+  int before = allocations;
+  (void)given;
+  if (event == (uint32_t)*(int *)context) return;
+  CHECK_EQ(multicast_invoke(nested->m, event + 1, payload, size), 1);
+  if (allocations != before) ++in_memory;
+  ++depth;
+  CHECK_EQ(multicast_queue_run(nested->q, 1), 1);
+}
+
+static int allocations_for_nested(int levels) {
+  static setting s;
+  multicast_delegate d = {queue_deeper, &levels};
+  set_up(&s, SIZE);
+  CHECK_OK(multicast_token_remove(s.token));
+  add_queued(s.m, d, s.q);
+  nested = &s;
+  depth = in_memory = 0;
+  CHECK_EQ(multicast_invoke(s.m, 1, payload, SIZE), 1);
+  CHECK_EQ(multicast_queue_run(s.q, 1), 1);
+  CHECK_EQ(depth, levels - 1);
+  CHECK_OK(multicast_queue_destroy(s.q));
+  CHECK_OK(multicast_destroy(s.m));
+  return in_memory;
+}
+
+TEST(queue_reserve_is_for_its_capacity_and_8_more) {
+  count_memory();
+  CHECK_EQ(allocations_for_nested(CALLS + MORE), 0);
+  CHECK_EQ(allocations_for_nested(CALLS + MORE + 3), 3);
+}
+
+/* ---- Several queues, and the end of one ------------------------------------------------------ */
+
+TEST(queue_payload_is_in_the_reserve_of_the_first_queue) {
+  setting s;
+  multicast_queue plain;
+  int before;
+  count_memory();
+  set_up(&s, SIZE);
+  plain = reserving(0);
+  add_queued(s.m, looking(&s.size), plain);
+  CHECK_EQ(invoke(s.m, 1, SIZE), 2);
+  CHECK_EQ(multicast_queue_run(plain, 0), 1);
+  before = allocations;
+  CHECK_EQ(invoke(s.m, 1, SIZE), 2);
+  CHECK_EQ(allocations - before, 0);
+}
+
+/* The payload waits in another queue when the first one has gone. */
+TEST(queue_payload_stays_when_the_queue_of_its_reserve_is_destroyed) {
+  setting s;
+  multicast_queue second, third;
+  int before;
+  count_memory();
+  set_up(&s, SIZE);
+  second = reserving(0);
+  add_queued(s.m, looking(&s.size), second);
+  CHECK_EQ(invoke(s.m, 9, SIZE), 2);
+  before = blocks;
+  CHECK_OK(multicast_queue_destroy(s.q));
+  CHECK_EQ(before - blocks, 2); /* the ring, and the details of the registration */
+  third = reserving(SIZE); /* perhaps in the same slot */
+  CHECK_EQ(multicast_queue_run(second, 0), 1);
+  CHECK_EQ(calls, 1);
+  CHECK_OK(multicast_queue_destroy(second));
+  CHECK_OK(multicast_queue_destroy(third));
+}
+
+TEST(queue_reserve_is_given_back_with_the_queue) {
+  setting s;
+  int round, before = 0;
+  count_memory();
+  for (round = 0; round < 5; ++round) {
+    set_up(&s, SIZE);
+    CHECK_EQ(invoke(s.m, 1, SIZE), 1);
+    CHECK_EQ(invoke(s.m, 1, SIZE), 1);
+    CHECK_EQ(multicast_queue_run(s.q, 1), 1);
+    CHECK_OK(multicast_queue_destroy(s.q));
+    CHECK_OK(multicast_destroy(s.m));
+    if (round > 0) CHECK_EQ(blocks, before);
+    before = blocks;
+  }
+}
+
+static void destroy_own_queue(void *context, uint32_t event, const void *given, size_t size) {
+  setting *s = context;
+  (void)event;
+  CHECK_STATUS(multicast_queue_destroy(s->q), MULTICAST_PENDING);
+  CHECK_EQ(memcmp(given, payload, size), 0); /* still there */
+  ++calls;
+}
+
+TEST(queue_payload_of_a_call_that_destroys_the_queue_stays_until_it_returns) {
+  setting s;
+  multicast_delegate d = {destroy_own_queue, &s};
+  int before;
+  count_memory();
+  set_up(&s, SIZE);
+  CHECK_OK(multicast_token_remove(s.token));
+  before = blocks;
+  add_queued(s.m, d, s.q);
+  CHECK_EQ(invoke(s.m, 3, SIZE), 1);
+  CHECK_EQ(multicast_queue_run(s.q, 0), 1);
+  CHECK_EQ(calls, 1);
+  CHECK_EQ(before - blocks, 2); /* the ring and the reserve */
+}
+
+/* ---- Threads, fork --------------------------------------------------------------------------- */
+
+enum { THREADS = 3, ROUNDS = 3000 };
+
+static void *invoke_many_times(void *argument) {
+  static __thread unsigned char own[SIZE];
+  setting *s = argument;
+  int i, j;
+  for (i = 0; i < ROUNDS; ++i) {
+    for (j = 0; j < SIZE; ++j) own[j] = (unsigned char)(i + j);
+    CHECK(multicast_invoke(s->m, (uint32_t)i, own, SIZE) >= 0);
+  }
+  return NULL;
+}
+
+TEST(queue_reserve_is_used_by_threads_at_once) {
+  static setting s;
+  pthread_t threads[THREADS];
+  multicast_queue_stats stats = MULTICAST_QUEUE_STATS_INIT;
+  int i;
+  set_up(&s, SIZE);
+  CHECK_OK(multicast_queue_start(s.q));
+  for (i = 0; i < THREADS; ++i) threads[i] = start_thread(invoke_many_times, &s);
+  for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
+  CHECK_OK(multicast_queue_stop(s.q));
+  CHECK_OK(multicast_queue_get_stats(s.q, &stats));
+  CHECK_EQ(stats.queued + stats.refused, THREADS * ROUNDS + 1);
+  CHECK_OK(multicast_queue_destroy(s.q));
+}
+
+TEST(queue_reserve_is_whole_in_the_child_of_a_fork) {
+  setting s;
+  int before, i, status = -1;
+  pid_t child;
+  count_memory();
+  set_up(&s, SIZE);
+  for (i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s.m, 1, SIZE), 1);
+  before = allocations;
+  child = fork();
+  CHECK(child >= 0);
+  if (child == 0) { /* the queue is empty here */
+    for (i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s.m, 1, SIZE), 1);
+    CHECK_EQ(multicast_queue_run(s.q, 0), CALLS);
+    CHECK_EQ(allocations - before, 0);
+    CHECK_OK(multicast_queue_destroy(s.q));
+    _exit(0);
+  }
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
+  CHECK_EQ(multicast_queue_run(s.q, 0), CALLS);
+}
