@@ -2183,8 +2183,13 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 /// seconds at most. So the function can be called in a debugger that has stopped the process, `call
 /// (int)multicast_dump(0, 0)`, and by a thread that watches others.
 ///
-/// A function is shown as library(symbol+offset); as an address where it is in no library, and in
-/// the child of a fork: there the list of libraries may be locked by a thread that does not exist.
+/// A multicast has its label, or the first 63 bytes of the name that a broadcaster has for it.
+///
+/// A function is shown as library(symbol+offset); `program` is the executable. A static function,
+/// or another one that is not exported, is library(+offset): addr2line finds its name, file and
+/// line, see examples-c/DUMP.md. It is an address where it is in no library, and in the child of a
+/// fork: there the list of libraries may be locked by a thread that does not exist.
+/// A delegate that was removed and is still called has its label, or its function.
 ///
 /// @param writer   Where the text goes. NULL: to a descriptor.
 /// @param context  Passed to `writer`. Without a writer: the address of an int with the descriptor;
@@ -2194,7 +2199,7 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 /// Threads:   while other threads change things, each line is right at its own moment. A delegate
 ///            that is added or removed meanwhile may be left out.
 /// Cost:      O(what there is); a short lock for each thing, none while the writer runs. No
-///            allocation, and about 2 KB of stack.
+///            allocation, and about 2 KB of stack. O(names) for each multicast without a label.
 /// Real time: no: takes locks, and the writer takes its time.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_dump(multicast_writer writer, void *context);

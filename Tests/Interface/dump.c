@@ -226,7 +226,7 @@ TEST(dump_tells_what_a_thread_waits_for_inside_a_call) {
   EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
   expect_line(strstr(text.text, "thread"), "  in a call of ... by multicast 0x%llx",
               number(other.id));
-  expect_line(text.text, "  waits ... s for calls of delegate 0x%llx (removed)",
+  expect_line(text.text, "  waits ... s for calls of delegate 0x%llx (removed): program(+0x...)",
               number(awaited.id));
   gate_open(&b.let_go);
   CHECK_EQ(invoke_finished(&i), 1);
@@ -254,7 +254,7 @@ TEST(dump_tells_that_a_thread_waits_for_calls_of_several) {
   gate_wait(&b.entered);
   thread = start_thread(remove_all_of, &m);
   EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
-  CHECK(has_line(text.text, "  waits ... for calls of delegate ... (removed), and of others"));
+  CHECK(has_line(text.text, "  waits ... for calls of delegate ... (removed): ..., and of others"));
   gate_open(&b.let_go);
   gate_open(&c.let_go);
   join_thread(thread);

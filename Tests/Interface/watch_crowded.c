@@ -1,7 +1,7 @@
 /* `crowded` of a watch: when it is told, and of what. */
 
 #include "broadcasters.h"
-#include "harness.h"
+#include "reports.h"
 
 /* What was told, one word for each: count, "label" or a letter for the function, how many. */
 static char told[1024];
@@ -242,7 +242,8 @@ TEST(crowd_of_all_is_not_told_of_one_with_a_watch_of_its_own) {
   CHECK_TEXT(told, "6:A:6 12:A:12");
 }
 
-TEST(crowd_of_a_name_is_told) {
+TEST(crowd_of_a_name_is_told_and_describe_has_the_name) {
+  static report r;
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   int i;
   watch_all(4);
@@ -251,6 +252,7 @@ TEST(crowd_of_a_name_is_told) {
   }
   CHECK_TEXT(told, "4:A:4");
   CHECK_EQ(last.id, multicast_broadcaster_multicast(b, "UpdateTitle").id);
+  CHECK(has_line(described(&r, last), "multicast 0x... \"UpdateTitle\": delegates: 4"));
 }
 
 TEST(crowd_of_a_multicast_with_policies_is_told) {

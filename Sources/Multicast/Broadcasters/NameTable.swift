@@ -169,6 +169,13 @@ struct NameTable {
     return nil
   }
 
+  /// The name of a multicast. The names' lock is held.
+  func name(of multicast: Handle) -> Name? {
+    var index = 0
+    while let known = next(&index) { if known.multicast == multicast { return known.name } }
+    return nil
+  }
+
   // MARK: - Adding
 
   var isFull: Bool { header.pointee.count >= size / 8 * 7 }

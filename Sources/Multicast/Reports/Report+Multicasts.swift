@@ -56,6 +56,7 @@ extension Report {
       var (kept, most): (UInt32, UInt32) = (0, 0)
       if multicast.isGoverned { (kept, most) = (multicast.replay.count, multicast.replay.most) }
       multicast.stripe.unlock()
+      if !text.hasLabel { keepName(of: multicast.handle) }
       text.add("\nmulticast %x%l: delegates: %d", multicast.handle.rawValue, UInt64(live))
       if most != 0 { text.add(", replay %d of %d", UInt64(kept), UInt64(most)) }
       text.add("\n")
@@ -118,20 +119,39 @@ extension Report {
 
   // MARK: - Names, in the lines of other things
 
-  /// A multicast, and its label.
+  /// A multicast, and its label or name.
   mutating func addName(of multicast: Multicast) {
     text.keep(nil)
     if multicast.isGoverned, take(multicast) == .locked {
       text.keep(multicast.label)
       multicast.stripe.unlock()
     }
+    if !text.hasLabel { keepName(of: multicast.handle) }
     text.add("multicast %x%l", multicast.handle.rawValue)
   }
 
-  /// A delegate, its label, and whether it was removed.
+  /// Keeps the name that a broadcaster has for a multicast, if there is one.
+  ///
+  /// - Complexity: O(names): a slot has no room for the way back.
+  private mutating func keepName(of multicast: Handle) {
+    var index: UInt32 = 0
+    while let next = Broadcaster.pool.directory.next(from: index) {
+      index = next &+ 1
+      // A table that is current stays while the lock is held.
+      guard take(Lock.names) else { return }
+      let name = Broadcaster.table(at: next)?.name(of: multicast)
+      if let name { text.keep(name) }
+      Lock.names.unlock()
+      if name != nil { return }
+    }
+  }
+
+  /// A delegate, its label, and whether it was removed. Then its function, if it has no label: it
+  /// is not among the delegates of its multicast any more.
   mutating func addName(of token: Token) {
     text.keep(nil)
     var isRetired = false
+    var function: UInt64 = 0
     if let registration = Registration(slotOf: token) {
       let owner = registration.owner
       let mutex = Stripe(of: owner).mutex
@@ -140,12 +160,14 @@ extension Report {
         if let id = registration.id(guardedAs: owner) {
           isRetired = id == token.changed(to: .retired)
           if isRetired || id == token { text.keep(registration.label) }
+          if isRetired && !text.hasLabel { function = Multicast.function(of: registration, token) }
         }
         mutex.unlock()
       }
     }
     text.add("delegate %x%l", token.rawValue)
     if isRetired { text.add(" (removed)") }
+    if function != 0 { addPlace(function) }
   }
 }
 
@@ -155,5 +177,25 @@ extension Multicast {
   /// Nil if it has no policies.
   fileprivate var label: UnsafeMutablePointer<shims_label>? {
     isGoverned ? withUnsafeMutablePointer(to: &policies.storage.pointee.label) { $0 } : nil
+  }
+
+  /// The function of a delegate that was removed and is still called: its details have it, or a
+  /// list that an invocation reads. 0 if it is not found.
+  fileprivate static func function(of registration: Registration, _ token: Token) -> UInt64 {
+    var function = registration.details?.pointee.function
+    let multicast = Multicast(slot: registration.owner)
+    var next = multicast.list?.address ?? multicast.fields.firstRetired
+    while let address = next, function == nil {
+      let list = InvocationList(address)
+      var position: UInt32 = 0
+      while position < list.count {
+        let entry = list.entry(position)
+        if entry.pointee.token == token { function = entry.pointee.function }
+        position &+= 1
+      }
+      next =
+        list.address == multicast.list?.address ? multicast.fields.firstRetired : list.header.next
+    }
+    return UInt64(unsafeBitCast(function, to: UInt.self))
   }
 }

@@ -53,6 +53,15 @@ struct Text {
     self.label = label?.pointee ?? shims_label()
   }
 
+  /// Keeps the first 63 bytes of a name as the label.
+  mutating func keep(_ name: Name) {
+    label = shims_label()
+    let size = min(name.length, MemoryLayout<shims_label>.size - 1)
+    withUnsafeMutablePointer(to: &label) { shims_copy($0, name.bytes, size) }
+  }
+
+  var hasLabel: Bool { label.text.0 != 0 }
+
   @inline(never)
   mutating func add(_ format: Format) { add(format, 0) }
 
@@ -142,7 +151,7 @@ struct Text {
   }
 
   private mutating func putLabel() {
-    if label.text.0 == 0 { return }
+    if !hasLabel { return }
     put(UInt8(ascii: " "))
     put(UInt8(ascii: "\""))
     withUnsafePointer(to: label) { put(shims_get_label($0)) }
