@@ -1,5 +1,6 @@
 /* `crowded` of a watch: when it is told, and of what. */
 
+#include "allocators.h"
 #include "broadcasters.h"
 #include "reports.h"
 
@@ -346,6 +347,50 @@ TEST(crowd_is_told_on_the_thread_that_adds) {
   multicast m = watched(2);
   on_another_thread(add_two, &m);
   CHECK_TEXT(told, "2:A:2");
+}
+
+static bool fails;
+
+static void *fail_large(void *context, size_t size, size_t alignment) {
+  (void)context;
+  return LOAD(fails) && size > 8192 ? NULL : allocate_aligned(size, alignment);
+}
+
+static void *add_without_memory(void *argument) {
+  multicast m = *(multicast *)argument;
+  STORE(fails, true); /* this thread has no record */
+  add_times(2, m, counter(&calls));
+  STORE(fails, false);
+  CHECK_TEXT(told, "");
+  add_times(2, m, counter(&calls));
+  return NULL;
+}
+
+TEST(crowd_is_not_told_by_a_thread_without_memory_for_its_record) {
+  multicast m;
+  use_allocator(fail_large, NULL);
+  m = watched(2);
+  add(m, counter(&calls)); /* with what a first add takes */
+  CHECK_OK(multicast_remove_every(m, counter(&calls)));
+  on_another_thread(add_without_memory, &m);
+  CHECK_TEXT(told, "4:A:4");
+}
+
+static void go_deeper(void *context, uint32_t event, const void *payload, size_t size) {
+  (void)payload, (void)size;
+  if (event < 255) multicast_invoke(*(multicast *)context, event + 1, NULL, 0);
+  if (event == 255) add_times(2, last, counter(&calls)); /* the 256th level */
+}
+
+TEST(crowd_is_not_told_at_the_256th_level_of_nesting) {
+  multicast m = watched(2), deep = multicast_create();
+  multicast_delegate d = {go_deeper, &deep};
+  add(deep, d);
+  last = m;
+  CHECK_EQ(multicast_invoke(deep, 0, NULL, 0), 1);
+  CHECK_TEXT(told, "");
+  add_times(2, m, counter(&calls));
+  CHECK_TEXT(told, "4:A:4");
 }
 
 static void use_everything(void) {

@@ -21,7 +21,7 @@ struct Crowd {
   ///
   /// - Returns: nil if there is nothing to tell.
   init?(in multicast: Multicast) {
-    guard let list = multicast.list else { return nil }
+    let list = multicast.list.unsafelyUnwrapped
     let number = list.header.crowd
     if number != 0 && UInt64(list.live) < number { return nil }
     // What a function of a watch does is not told: the next add tells.
