@@ -685,6 +685,9 @@ MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
 
 /// Removes a registration without waiting.
 ///
+/// A second call removes nothing, and tells whether a call still runs. Only tokens have that:
+/// multicast_ended_within() tells it of multicasts, queues and lifetimes.
+///
 /// @param token  The token.
 /// @return MULTICAST_OK: no call of it runs; MULTICAST_PENDING: removed, by this call or before,
 ///         but a call still runs, on this thread or another, and `release` runs when it has

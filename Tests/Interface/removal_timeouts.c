@@ -67,6 +67,16 @@ TEST(token_remove_nowait_is_pending_while_a_call_runs) {
   CHECK_EQ(LOAD(c.b.releases), 1);
 }
 
+TEST(token_remove_nowait_again_tells_whether_a_call_still_runs) {
+  running_call c;
+  begin_running_call(&c, by_nowait);
+  CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_PENDING);
+  CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_PENDING);
+  gate_open(&c.b.let_go);
+  CHECK_EQ(invoke_finished(&c.i), 1);
+  CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_ERROR_INVALID_HANDLE);
+}
+
 static int signals;
 static void count_signal(int number) {
   (void)number;
