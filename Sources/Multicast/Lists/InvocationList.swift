@@ -36,7 +36,7 @@ struct InvocationList {
     /// visible without one if this thread was the single invoker, or if they make full fences.
     var needsFence: Bool { retirement & 1 != 0 }
 
-    /// Of the current list: how many live delegates a watch is told of next; 0 if that is not known.
+    /// Of the current list: how many live delegates a watch is told of next; 0: not known.
     /// As many do not fit below the limit.
     var crowd: UInt64 {
       get { retirement }
