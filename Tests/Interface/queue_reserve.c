@@ -209,7 +209,7 @@ TEST(queue_payload_is_in_the_reserve_of_the_first_queue) {
 }
 
 /* The payload waits in another queue when the first one has gone. */
-TEST(queue_payload_stays_when_the_queue_of_its_reserve_is_destroyed) {
+TEST(queue_payload_outlives_the_queue_of_its_reserve) {
   setting s;
   multicast_queue second, third;
   int before;
@@ -252,7 +252,7 @@ static void destroy_own_queue(void *context, uint32_t event, const void *given, 
   ++calls;
 }
 
-TEST(queue_payload_of_a_call_that_destroys_the_queue_stays_until_it_returns) {
+TEST(queue_payload_outlives_a_queue_that_its_call_destroys) {
   setting s;
   multicast_delegate d = {destroy_own_queue, &s};
   int before;
