@@ -13,8 +13,7 @@ static void with_least_malloc(const char *name, void (*body)(void)) {
   char *arguments[] = {"fault_tests", "--in-process", (char *)(uintptr_t)name, NULL};
   pid_t child;
   if (dlsym(RTLD_DEFAULT, "least_malloc_is_loaded") != NULL) {
-    size_t size;
-    for (size = 1; size < 100; ++size) {
+    for (size_t size = 1; size < 100; ++size) {
       char *block = malloc(size);
       CHECK(block != NULL);
       *block = 0;
@@ -40,9 +39,8 @@ static void *use_it_there(void *unused) {
 
 static void use_it(void) {
   pthread_t threads[4];
-  int i;
-  for (i = 0; i < 4; ++i) threads[i] = start_thread(use_it_there, NULL);
-  for (i = 0; i < 4; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 4; ++i) threads[i] = start_thread(use_it_there, NULL);
+  for (int i = 0; i < 4; ++i) join_thread(threads[i]);
 }
 
 /* Lists, indices, slabs, names and rings that grow, and what is deallocated while threads run. */
@@ -51,15 +49,15 @@ static void grow(void) {
   static multicast_token tokens[MANY];
   multicast m = multicast_create();
   multicast_broadcaster names = multicast_broadcaster_create(NULL);
-  int calls = 0, i;
+  int calls = 0;
   char name[32];
-  for (i = 0; i < MANY; ++i) {
+  for (int i = 0; i < MANY; ++i) {
     tokens[i] = add(m, counter(&calls));
     snprintf(name, sizeof name, "name %d", i);
     CHECK_OK(multicast_broadcaster_register(names, name, counter(&calls), NULL, NULL));
   }
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), MANY);
-  for (i = 0; i < MANY; i += 2) CHECK_OK(multicast_token_remove(tokens[i]));
+  for (int i = 0; i < MANY; i += 2) CHECK_OK(multicast_token_remove(tokens[i]));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), MANY / 2);
   CHECK_OK(multicast_destroy(m));
   CHECK_OK(multicast_broadcaster_destroy(names));

@@ -8,18 +8,17 @@
 enum { TIMEOUT_MS = 30000 };
 
 pid_t begin_child(void) {
-  pid_t child;
   fflush(NULL);
-  child = fork();
+  pid_t child = fork();
   CHECK(child >= 0);
   return child;
 }
 
 /* The parent measures the time: the child may hang before fork() has returned in it. */
 int end_of_child(pid_t child) {
-  int status = 0, waited_ms;
+  int status = 0;
   pid_t ended = 0;
-  for (waited_ms = 0; ended == 0; ++waited_ms) {
+  for (int waited_ms = 0; ended == 0; ++waited_ms) {
     if (waited_ms == TIMEOUT_MS) kill(child, SIGALRM);
     if (waited_ms == TIMEOUT_MS + 1000) kill(child, SIGKILL);
     ended = waitpid(child, &status, WNOHANG);

@@ -49,7 +49,7 @@ static void with_children(int (*body)(void *), int flags, int expected) {
   blocker b = BLOCKER_INIT;
   invoker background;
   pthread_t threads[2];
-  int calls = 0, i, status;
+  int calls = 0, status;
   multicast_token token = add(m, blocking(&b)), first;
   invoke_in_background(&background, m);
   gate_wait(&b.entered);
@@ -58,7 +58,7 @@ static void with_children(int (*body)(void *), int flags, int expected) {
   STORE(has_to_end, false);
   threads[0] = start_thread(invoke_until_the_end, &m);
   threads[1] = start_thread(change_until_the_end, &m);
-  for (i = 0; i < 100; ++i) {
+  for (int i = 0; i < 100; ++i) {
     int before = LOAD(calls);
     pid_t child = clone(body, stack + STACK, CLONE_VM | flags | SIGCHLD, NULL);
     CHECK(child > 0);
@@ -70,7 +70,7 @@ static void with_children(int (*body)(void *), int flags, int expected) {
     CHECK_EQ(WEXITSTATUS(status), expected);
   }
   STORE(has_to_end, true);
-  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 2; ++i) join_thread(threads[i]);
   gate_open(&b.let_go);
   CHECK_OK(multicast_token_remove(first));
   CHECK_EQ(invoke_finished(&background), 1);

@@ -46,8 +46,7 @@ static const uint32_t errors[] = {EPERM, ENOSYS, EINVAL};
 enum { ERRORS = sizeof errors / sizeof *errors };
 
 static void with_each_error(void (*body)(void *)) {
-  uint32_t i;
-  for (i = 0; i < ERRORS; ++i) {
+  for (uint32_t i = 0; i < ERRORS; ++i) {
     uint32_t error = errors[i];
     in_child(body, &error);
   }
@@ -78,13 +77,12 @@ static void *do_nothing(void *unused) { return unused; }
 static void use_without_threads(void *unused) {
   world w;
   pthread_t thread;
-  int i, error;
   (void)unused;
   world_begin(&w);
   CHECK_EQ(multicast_invoke(w.m, 0, NULL, 0), 4);
-  error = pthread_create(&thread, NULL, do_nothing, NULL);
+  int error = pthread_create(&thread, NULL, do_nothing, NULL);
   if (error == 0) join_thread(thread);
-  for (i = 0; i < 100; ++i) {
+  for (int i = 0; i < 100; ++i) {
     if (error == 0) {
       CHECK_OK(multicast_queue_start(w.queue));
       EVENTUALLY(stats_of(w.queue).pending == 0);
@@ -140,8 +138,7 @@ static void wait_for_a_call(void) {
 enum { CALLS = 400 };
 
 static void *invoke_many_times(void *m) {
-  int i;
-  for (i = 0; i < CALLS; ++i) {
+  for (int i = 0; i < CALLS; ++i) {
     CHECK_EQ(multicast_invoke(*(multicast *)m, 0, NULL, 0), 1);
   }
   return NULL;
@@ -153,12 +150,12 @@ static void wait_for_room(void) {
   multicast m = multicast_create();
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   pthread_t producers[PRODUCERS];
-  int calls = 0, i;
+  int calls = 0;
   CHECK_STATUS(multicast_queue_wait(q, 1000000), MULTICAST_ERROR_TIMEOUT);
   add_queued(m, counter(&calls), q);
   CHECK_OK(multicast_queue_start(q));
-  for (i = 0; i < PRODUCERS; ++i) producers[i] = start_thread(invoke_many_times, &m);
-  for (i = 0; i < PRODUCERS; ++i) join_thread(producers[i]);
+  for (int i = 0; i < PRODUCERS; ++i) producers[i] = start_thread(invoke_many_times, &m);
+  for (int i = 0; i < PRODUCERS; ++i) join_thread(producers[i]);
   EVENTUALLY(LOAD(calls) == CALLS * PRODUCERS);
   CHECK_OK(multicast_queue_destroy(q));
   CHECK_OK(multicast_destroy(m));
@@ -178,15 +175,14 @@ TEST(denied_futex_waits_end_when_what_they_wait_for_does) { with_each_error(use_
 static void use_without_advice(void *error) {
   enum { MANY = 4096 };
   static multicast all[MANY];
-  int round, i;
   deny(advice, *(uint32_t *)error);
-  for (round = 0; round < 3; ++round) {
-    for (i = 0; i < MANY; ++i) CHECK((all[i] = multicast_create()).id != 0);
-    for (i = 0; i < MANY; ++i) CHECK_OK(multicast_destroy(all[i]));
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < MANY; ++i) CHECK((all[i] = multicast_create()).id != 0);
+    for (int i = 0; i < MANY; ++i) CHECK_OK(multicast_destroy(all[i]));
     errno = 0;
     CHECK_EQ(multicast_trim(), 0);
     CHECK_EQ(errno, 0);
-    for (i = 0; i < MANY; ++i) CHECK(!multicast_is_valid(all[i]));
+    for (int i = 0; i < MANY; ++i) CHECK(!multicast_is_valid(all[i]));
   }
 }
 

@@ -26,10 +26,9 @@ static int64_t now_ns(void) {
 
 static void *wait_there(void *argument) {
   waiter *w = argument;
-  int64_t begin;
   w->id = (pid_t)syscall(SYS_gettid);
   gate_open(&w->begins);
-  begin = now_ns();
+  int64_t begin = now_ns();
   w->result = w->w->wait(&w->s);
   w->took_ns = now_ns() - begin;
   w->has_left = LOAD(w->s.b.has_left);
@@ -76,10 +75,9 @@ static void is_undisturbed(const wait *kind, void (*disturb)(waiter *), void (*c
 }
 
 static void none_is_disturbed(void (*disturb)(waiter *), void (*calm)(void), void *ends_with) {
-  int i;
   int64_t bytes = 0;
   use_test_allocator();
-  for (i = 0; i < 2 * wait_count; ++i) {
+  for (int i = 0; i < 2 * wait_count; ++i) {
     is_undisturbed(&waits[i % wait_count], disturb, calm, ends_with);
     if (i % wait_count != wait_count - 1) continue;
     if (i > wait_count) CHECK_EQ(allocated_bytes, bytes);
@@ -147,9 +145,8 @@ static void do_nothing(waiter *w) { (void)w; }
 /* If the library read the wall clock, it would be a day ahead and a day behind in turn. If its
  * conditions used it, times of the monotonic clock would be long past. */
 TEST(wall_clock_is_never_asked_for_by_a_wait) {
-  int i;
   asked_monotonic = 0;
-  for (i = 0; i < wait_count; ++i) is_undisturbed(&waits[i], do_nothing, NULL, NULL);
+  for (int i = 0; i < wait_count; ++i) is_undisturbed(&waits[i], do_nothing, NULL, NULL);
   CHECK(asked_monotonic >= 6 * 2); /* at least twice in each wait with a timeout */
   CHECK_EQ(asked_other_clock, 0);
 }

@@ -121,9 +121,8 @@ static void *be_busy(void *unused) {
 }
 
 static void end_by(void (*way)(void), bool is_busy) {
-  pid_t child;
   STORE(*handlers_run, 0);
-  child = begin_child();
+  pid_t child = begin_child();
   if (child == 0) {
     is_ending = true;
     CHECK_EQ(atexit(use_at_exit), 0);
@@ -143,12 +142,11 @@ static void end_by(void (*way)(void), bool is_busy) {
 }
 
 static void ends_well_by(void (*way)(void)) {
-  int i;
   handlers_run =
       mmap(NULL, sizeof *handlers_run, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   CHECK(handlers_run != MAP_FAILED);
   end_by(way, false);
-  for (i = 0; i < 10; ++i) end_by(way, true);
+  for (int i = 0; i < 10; ++i) end_by(way, true);
 }
 
 TEST(exit_of_a_busy_process_runs_handlers_that_use_everything) {

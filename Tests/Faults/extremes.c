@@ -25,16 +25,14 @@ static void *remove_within(void *argument) {
 }
 
 TEST(timeouts_next_to_the_largest_wait_for_the_call) {
-  size_t i;
-  for (i = 0; i < sizeof nearly_for_ever / sizeof *nearly_for_ever; ++i) {
+  for (size_t i = 0; i < sizeof nearly_for_ever / sizeof *nearly_for_ever; ++i) {
     multicast m = multicast_create();
     blocker b = BLOCKER_INIT;
     invoker background;
     remover r = {add(m, blocking(&b)), nearly_for_ever[i], MULTICAST_PENDING, GATE_INIT};
-    pthread_t thread;
     invoke_in_background(&background, m);
     gate_wait(&b.entered);
-    thread = start_thread(remove_within, &r);
+    pthread_t thread = start_thread(remove_within, &r);
     gate_wait(&r.has_begun);
     EVENTUALLY(!multicast_token_is_live(r.token));
     pause_ms(1); /* by now it most often sleeps */
@@ -48,8 +46,7 @@ TEST(timeouts_next_to_the_largest_wait_for_the_call) {
 }
 
 TEST(timeouts_next_to_the_largest_of_a_queue_end_with_a_call) {
-  size_t i;
-  for (i = 0; i < sizeof nearly_for_ever / sizeof *nearly_for_ever; ++i) {
+  for (size_t i = 0; i < sizeof nearly_for_ever / sizeof *nearly_for_ever; ++i) {
     multicast m = multicast_create();
     multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_DROP_OLDEST);
     int calls = 0;
@@ -72,12 +69,11 @@ TEST(a_nanosecond_again_and_again_beside_a_long_call) {
   multicast_add_options options = with_release(release_blocker);
   invoker background;
   multicast_status status = MULTICAST_OK;
-  int i;
   multicast_token token = add_with(m, blocking(&b), &options);
   invoke_in_background(&background, m);
   gate_wait(&b.entered);
   CHECK_STATUS(multicast_token_remove_within(token, 1), MULTICAST_ERROR_TIMEOUT);
-  for (i = 0; i < TIMES; ++i) {
+  for (int i = 0; i < TIMES; ++i) {
     CHECK_STATUS(multicast_token_remove_within(token, 1), MULTICAST_ERROR_TIMEOUT);
     CHECK_EQ(multicast_remove_all_within(m, 1, &status), 0);
     CHECK_STATUS(status, MULTICAST_ERROR_TIMEOUT);
@@ -95,11 +91,11 @@ TEST(posix_spawn_inside_a_call_changes_nothing) {
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;
   invoker background;
-  int i, status;
+  int status;
   multicast_token token = add(m, blocking(&b));
   invoke_in_background(&background, m);
   gate_wait(&b.entered);
-  for (i = 0; i < 20; ++i) {
+  for (int i = 0; i < 20; ++i) {
     char *arguments[] = {"true", NULL};
     pid_t child;
     CHECK_EQ(posix_spawnp(&child, "true", NULL, NULL, arguments, environ), 0);
@@ -122,11 +118,10 @@ TEST(daemon_goes_on_with_what_there_was) {
   multicast m = multicast_create();
   int ends[2], calls = 0;
   char answer = 0;
-  pid_t child;
   add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(pipe(ends), 0);
-  child = fork();
+  pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
     if (daemon(1, 1) != 0) _exit(1);

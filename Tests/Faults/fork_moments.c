@@ -34,11 +34,10 @@ static void be_at_a_moment(void) {
 
 static void *allocate(void *context, size_t size, size_t alignment) {
   void *memory;
-  block *b;
   (void)context;
   CHECK(alignment <= HEADER);
   CHECK_EQ(posix_memalign(&memory, HEADER, HEADER + size), 0);
-  b = memory;
+  block *b = memory;
   b->magic = ALIVE;
   b->size = size;
   be_at_a_moment();
@@ -59,11 +58,9 @@ static void deallocate(void *context, void *memory, size_t size, size_t alignmen
 }
 
 static void check_dead(void) {
-  int i;
-  for (i = 0; i < dead_count; ++i) {
+  for (int i = 0; i < dead_count; ++i) {
     const unsigned char *bytes = (const unsigned char *)dead[i] + HEADER;
-    size_t j;
-    for (j = 0; j < dead[i]->size; ++j) CHECK_EQ(bytes[j], POISON); /* no write since */
+    for (size_t j = 0; j < dead[i]->size; ++j) CHECK_EQ(bytes[j], POISON); /* no write since */
   }
 }
 
@@ -108,10 +105,9 @@ static void be_a_child(scene *s) {
 
 static void fork_at(scene *s) {
   pid_t child = begin_child();
-  int end;
   if (child == 0) be_a_child(s);
   gate_open(&has_forked);
-  end = end_of_child(child);
+  int end = end_of_child(child);
   if (end == 0) return;
   fprintf(stderr, "in the child of a fork in %s (%s), at moment %d\n",
           s->f != NULL ? s->f->name : "the end of a world", s->f != NULL ? s->f->variant : "",
@@ -126,11 +122,10 @@ static int fork_at_each(const function *f) {
   s.f = f;
   has_come = true;
   for (s.moment = 0; has_come; ++s.moment) {
-    pthread_t thread;
     world_begin(&s.w);
     has_come = false;
     may_fork = has_forked = shut;
-    thread = start_thread(be_watched, &s);
+    pthread_t thread = start_thread(be_watched, &s);
     gate_wait(&may_fork);
     if (has_come) fork_at(&s);
     join_thread(thread);
@@ -141,13 +136,12 @@ static int fork_at_each(const function *f) {
 
 TEST(fork_at_each_allocation_and_deallocation_of_another_thread) {
   multicast_allocator allocator = multicast_allocator_default();
-  int i, moments;
   allocator.allocate = allocate;
   allocator.deallocate = deallocate;
   CHECK_OK(multicast_set_allocator(&allocator));
-  moments = fork_at_each(NULL);
+  int moments = fork_at_each(NULL);
   CHECK(moments > 5);
-  for (i = 0; i < function_count; ++i) moments += fork_at_each(&functions[i]);
+  for (int i = 0; i < function_count; ++i) moments += fork_at_each(&functions[i]);
   check_dead();
   printf("%d forks\n", moments);
 }

@@ -75,14 +75,12 @@ static multicast_queue queue;
 
 /* Of every kind: with and without details, members of a lifetime, with calls in a queue. */
 static void add_all(void) {
-  int i;
   m = multicast_create();
   lifetime = multicast_lifetime_create();
   queue = multicast_queue_create(NULL);
-  for (i = 0; i < COUNT; ++i) {
+  for (int i = 0; i < COUNT; ++i) {
     multicast_add_options options = with_release(release);
-    multicast_delegate d = {delegate, NULL};
-    d.context = (void *)(intptr_t)i;
+    multicast_delegate d = {delegate, (void *)(intptr_t)i};
     if (i % 3 == 1) options.events = 1;
     if (i % 3 == 2) options.queue = queue;
     options.lifetime = lifetime;
@@ -107,8 +105,7 @@ static void by_queue_destroy(void) {
 
 static void by_remove_many(void) {
   multicast_delegate list[COUNT];
-  int i;
-  for (i = 0; i < COUNT; ++i) {
+  for (int i = 0; i < COUNT; ++i) {
     list[i].function = delegate;
     list[i].context = (void *)(intptr_t)i;
   }
@@ -140,8 +137,7 @@ static void *remove_there(void *moment) {
 
 /* Nothing is left to remove, and every release has run once. */
 static void check_all_released(void) {
-  int i;
-  for (i = 0; i < COUNT; ++i) {
+  for (int i = 0; i < COUNT; ++i) {
     if (begun[i] != 1) fprintf(stderr, "release %d\n", i);
     CHECK_EQ(begun[i], 1);
   }
@@ -153,11 +149,10 @@ static void be_released_later(void *count) { ++*(int *)count; }
 static void add_as_many(void) {
   multicast_add_options options = with_release(be_released_later);
   multicast_token tokens[2 * COUNT];
-  multicast_delegate d = {delegate, NULL};
-  int i, count = 0;
-  d.context = &count;
-  for (i = 0; i < 2 * COUNT; ++i) CHECK_OK(multicast_add(m, d, &options, &tokens[i]));
-  for (i = 0; i < 2 * COUNT; ++i) CHECK(multicast_token_is_live(tokens[i]));
+  int count = 0;
+  multicast_delegate d = {delegate, &count};
+  for (int i = 0; i < 2 * COUNT; ++i) CHECK_OK(multicast_add(m, d, &options, &tokens[i]));
+  for (int i = 0; i < 2 * COUNT; ++i) CHECK(multicast_token_is_live(tokens[i]));
   CHECK_OK(multicast_remove_every(m, d));
   CHECK_EQ(count, 2 * COUNT);
 }
@@ -234,9 +229,9 @@ static void use_the_allocator(void) {
 }
 
 TEST(fork_while_others_remove_many_releases_each_in_both) {
-  int number, moments = 0;
+  int moments = 0;
   use_the_allocator();
-  for (number = 0; number < WAYS; ++number) {
+  for (int number = 0; number < WAYS; ++number) {
     int found = fork_at_each_moment(number, -1);
     CHECK(found >= 2 * COUNT);
     moments += found;
@@ -245,19 +240,18 @@ TEST(fork_while_others_remove_many_releases_each_in_both) {
 }
 
 TEST(fork_while_others_wait_for_one_of_many_releases_each_once) {
-  int number, moments = 0;
+  int moments = 0;
   use_the_allocator();
-  for (number = 0; number < WAYS; ++number) moments += fork_at_each_moment(number, 4);
+  for (int number = 0; number < WAYS; ++number) moments += fork_at_each_moment(number, 4);
   printf("%d forks\n", moments);
 }
 
 /* The thread that removes forks itself, in each of its release functions. */
 static void fork_in_each_release(int called) {
   static const gate shut = GATE_INIT;
-  int number, moment;
   forks_itself = true;
-  for (number = 0; number < WAYS; ++number) {
-    for (moment = 0; moment < 2 * COUNT; ++moment) {
+  for (int number = 0; number < WAYS; ++number) {
+    for (int moment = 0; moment < 2 * COUNT; ++moment) {
       pthread_t invoker;
       add_all();
       in_call = called;
@@ -285,9 +279,8 @@ static void fork_in_each_release(int called) {
 
 /* The release of the payload of calls that are taken back is first. */
 TEST(fork_in_release_of_payload_of_a_removal_releases_once) {
-  int number;
   forks_itself = true;
-  for (number = 0; number < WAYS; ++number) {
+  for (int number = 0; number < WAYS; ++number) {
     multicast_invocation how = MULTICAST_INVOCATION_INIT;
     add_all();
     in_call = -1;

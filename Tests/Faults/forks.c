@@ -52,9 +52,7 @@ static void be_released_there(void *context) {
 static void use_what_is_common(uint64_t *state) {
   multicast_add_options options = with_release(be_released_there);
   multicast_token token = {0};
-  multicast_delegate d;
-  d.function = be_called;
-  d.context = &common;
+  multicast_delegate d = {be_called, &common};
   options.priority = (int32_t)(random_from(state) % 3);
   if (random_from(state) % 3 == 0) options.queue = common_queue;
   if (random_from(state) % 3 == 0) options.queue = common_worked;
@@ -123,26 +121,24 @@ static void be_a_child(void) {
 
 TEST(forks_at_random_moments_have_children_that_do_everything) {
   pthread_t threads[THREADS];
-  uint64_t state;
-  int i, end;
+  int end;
   choose_seed("forks_at_random_moments_have_children_that_do_everything");
-  state = seed;
+  uint64_t state = seed;
   begin_common();
   CHECK_EQ(atexit(use_at_exit), 0);
-  for (i = 0; i < THREADS; ++i) threads[i] = start_thread(be_busy, (void *)(intptr_t)i);
-  for (i = 0; i < FORKS; ++i) {
+  for (int i = 0; i < THREADS; ++i) threads[i] = start_thread(be_busy, (void *)(intptr_t)i);
+  for (int i = 0; i < FORKS; ++i) {
     struct timespec moment = {0, 0};
-    pid_t child;
     moment.tv_nsec = (long)(random_from(&state) % 3000000);
     nanosleep(&moment, NULL);
-    child = begin_child();
+    pid_t child = begin_child();
     if (child == 0) be_a_child();
     end = end_of_child(child);
     if (end != 0) fprintf(stderr, "in the child of fork %d\n", i);
     CHECK_EQ(end, 0);
   }
   STORE(is_over, true);
-  for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
+  for (int i = 0; i < THREADS; ++i) join_thread(threads[i]);
   end_common();
   CHECK_EQ(common_releases, common_adds);
   CHECK(common_adds > FORKS); /* the threads were busy */

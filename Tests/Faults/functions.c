@@ -26,9 +26,8 @@ int64_t keep(world *w, uint64_t handle) {
 /* Adds a delegate, for a removal. */
 static multicast_token add_one(world *w) {
   multicast_add_options options = with_release(be_released);
-  multicast_token token;
   int after = spare_memory();
-  token = add_with(w->m, other_delegate_of(w), &options);
+  multicast_token token = add_with(w->m, other_delegate_of(w), &options);
   ++w->owed;
   fail_after = after;
   return token;
@@ -174,14 +173,13 @@ CALL(multicast_add_many, "", FAILS, 8) {
   multicast_add_options options = with_release(be_released);
   multicast_delegate d[5];
   multicast_token tokens[5];
-  multicast_status status;
   int64_t count = multicast_count(w->m);
   int releases = LOAD(w->releases), i;
   for (i = 0; i < 5; ++i) d[i] = other_delegate_of(w);
   options.lifetime = w->lifetime;
   options.queue = w->queue;
   w->owed += 5;
-  status = multicast_add_many(w->m, d, 5, &options, tokens);
+  multicast_status status = multicast_add_many(w->m, d, 5, &options, tokens);
   CHECK_EQ(multicast_count(w->m), status == MULTICAST_OK ? count + 5 : count);
   CHECK_EQ(LOAD(w->releases) - releases, status == MULTICAST_OK ? 0 : 5);
   for (i = 0; i < 5; ++i) CHECK_EQ(tokens[i].id != 0, status == MULTICAST_OK);
@@ -260,10 +258,9 @@ CALL(multicast_prune, "", FAILS, 5) {
   int64_t count = multicast_count(w->m), result;
   int releases = LOAD(w->releases), after = spare_memory();
   multicast_add_options options = with_release(be_released);
-  multicast_token token;
   options.unlock = unlock_world;
   options.lock = lock_world;
-  token = add_with(w->m, other_delegate_of(w), &options);
+  multicast_token token = add_with(w->m, other_delegate_of(w), &options);
   options.lock = lock_dead;
   add_with(w->m, other_delegate_of(w), &options);
   w->owed += 2;
@@ -409,12 +406,11 @@ CALL(multicast_invoke_with, "a payload copied by copy", MAY_COPE, 3) {
 
 static int64_t invoke_waiting(world *w, hand_over kind) {
   multicast_invocation how = invocation_of(w, kind);
-  int64_t result;
   int after = spare_memory();
   CHECK_OK(multicast_queue_start(w->queue));
   fail_after = after;
   how.flags = MULTICAST_WAIT;
-  result = invoke_as(w, &how);
+  int64_t result = invoke_as(w, &how);
   after = spare_memory();
   CHECK_OK(multicast_queue_stop(w->queue));
   fail_after = after;
@@ -476,12 +472,11 @@ static int64_t set_watch(world *w, multicast target) {
   static int calls; /* not on the stack: the watch stays in the child of a fork */
   int before = LOAD(calls);
   multicast_watch watch = MULTICAST_WATCH_INIT;
-  int64_t result;
   watch.context = &calls;
   watch.called = count_watched;
   watch.crowded_count = 2;
   watch.crowded = see_crowd;
-  result = multicast_set_watch(target, &watch);
+  int64_t result = multicast_set_watch(target, &watch);
   if (result != MULTICAST_OK) return result;
   result = multicast_visit(w->m, count_visit, w);
   CHECK_OK(multicast_set_watch(target, NULL));
@@ -525,10 +520,9 @@ static bool undo_visit(void *context, const multicast_delegate *delegate) {
 static int64_t visit_undo(world *w, int accepted) {
   int calls = LOAD(w->calls);
   trial t;
-  int64_t result;
   t.world = w;
   t.accepted = accepted;
-  result = multicast_visit_undo(w->m, accept_visits, undo_visit, &t);
+  int64_t result = multicast_visit_undo(w->m, accept_visits, undo_visit, &t);
   if (result < 0) return result;
   CHECK_EQ(result, accepted < 4 ? 0 : 4);
   CHECK_EQ(LOAD(w->calls) - calls, accepted < 4 ? 3 : 4);
@@ -556,17 +550,13 @@ static void invoke_inside(void *context, uint32_t event, const void *bytes, size
 
 CALL(multicast_invoke, "deferred", MAY_COPE, 2) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  inner i = {NULL, MULTICAST_NONE, 0, 0};
-  multicast_delegate d = {invoke_inside, NULL};
-  int64_t result;
   int after = spare_memory();
   options.reentry = MULTICAST_REENTRY_DEFER;
-  i.world = w;
-  i.target = multicast_create_with(&options);
-  d.context = &i;
+  inner i = {.world = w, .target = multicast_create_with(&options)};
+  multicast_delegate d = {invoke_inside, &i};
   add(i.target, d);
   fail_after = after;
-  result = multicast_invoke(i.target, 0, NULL, 0);
+  int64_t result = multicast_invoke(i.target, 0, NULL, 0);
   after = spare_memory();
   CHECK_OK(multicast_destroy(i.target));
   fail_after = after;
@@ -579,11 +569,10 @@ CALL(multicast_invoke, "deferred", MAY_COPE, 2) {
 /* A multicast that replays has kept one invocation, with a payload. */
 static multicast make_replaying(world *w, int *after) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  multicast m;
   (void)w;
   *after = spare_memory();
   options.replay = 2;
-  m = multicast_create_with(&options);
+  multicast m = multicast_create_with(&options);
   CHECK_EQ(multicast_invoke(m, 0, payload, sizeof payload), 0);
   return m;
 }
@@ -591,9 +580,8 @@ static multicast make_replaying(world *w, int *after) {
 CALL(multicast_invoke, "kept for replays", FAILS, 2) {
   int after, calls = 0;
   multicast m = make_replaying(w, &after);
-  int64_t result;
   fail_after = after;
-  result = multicast_invoke(m, 0, payload, sizeof payload);
+  int64_t result = multicast_invoke(m, 0, payload, sizeof payload);
   after = spare_memory();
   add(m, counter(&calls));
   CHECK_EQ(calls, result < 0 ? 1 : 2);
@@ -606,9 +594,8 @@ CALL(multicast_add_many, "with a replay", FAILS, 8) {
   int after, calls = 0;
   multicast m = make_replaying(w, &after);
   multicast_delegate delegates[2] = {counter(&calls), counter(&calls)};
-  multicast_status status;
   fail_after = after;
-  status = multicast_add_many(m, delegates, 2, NULL, NULL);
+  multicast_status status = multicast_add_many(m, delegates, 2, NULL, NULL);
   after = spare_memory();
   CHECK_EQ(calls, status == MULTICAST_OK ? 2 : 0);
   CHECK_EQ(multicast_count(m), status == MULTICAST_OK ? 2 : 0);
@@ -638,14 +625,12 @@ CALL(multicast_token_invoke, "of a queued delegate", MAY_COPE, 2) {
   multicast_add_options options = with_release(be_released);
   int releases = LOAD(w->releases), after = spare_memory();
   multicast m = multicast_create();
-  multicast_token token;
   uint64_t refused = stats_of(w->queue).refused;
-  int64_t result;
   options.queue = w->queue;
-  token = add_with(m, other_delegate_of(w), &options);
+  multicast_token token = add_with(m, other_delegate_of(w), &options);
   ++w->owed;
   fail_after = after;
-  result = multicast_token_invoke(token, 1, payload, sizeof payload);
+  int64_t result = multicast_token_invoke(token, 1, payload, sizeof payload);
   if (result >= 0) CHECK_EQ(result + (int64_t)(stats_of(w->queue).refused - refused), 1);
   CHECK_OK(multicast_destroy(m));
   CHECK_EQ(LOAD(w->releases), releases + 1);
@@ -705,12 +690,11 @@ static multicast_queue queue_with_a_call(world *w, int calls) {
   multicast_queue q = queue_with((uint32_t)calls, MULTICAST_OVERFLOW_REFUSE);
   multicast_add_options options = to_queue(q);
   multicast m = multicast_create();
-  int i;
   CHECK(m.id != 0);
   options.release = be_released;
   add_with(m, other_delegate_of(w), &options);
   ++w->owed;
-  for (i = 0; i < calls; ++i) CHECK_EQ(multicast_invoke(m, 0, payload, sizeof payload), 1);
+  for (int i = 0; i < calls; ++i) CHECK_EQ(multicast_invoke(m, 0, payload, sizeof payload), 1);
   w->made[w->made_count++] = m.id;
   fail_after = after;
   return q;
@@ -948,13 +932,11 @@ static multicast_transport transport_counting(int *releases) {
 CALL(multicast_broadcaster_attach, "", MAY_COPE, 10) {
   int releases = 0;
   multicast_transport transport = transport_counting(&releases);
-  multicast_broadcaster b;
-  int64_t result;
   int after = spare_memory();
-  b = multicast_broadcaster_create(NULL);
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
   CHECK_OK(multicast_broadcaster_register(b, known_name, counter(&w->calls), NULL, NULL));
   fail_after = after;
-  result = multicast_broadcaster_attach(b, &transport);
+  int64_t result = multicast_broadcaster_attach(b, &transport);
   CHECK_EQ(LOAD(releases), result < 0 ? 1 : 0);
   after = spare_memory();
   CHECK_OK(multicast_broadcaster_attach(b, NULL));
@@ -968,13 +950,11 @@ CALL(multicast_broadcaster_attach, "", MAY_COPE, 10) {
 CALL(multicast_broadcaster_register, "with a transport", MAY_COPE, 10) {
   int releases = 0;
   multicast_transport transport = transport_counting(&releases);
-  multicast_broadcaster b;
-  int64_t result;
   int after = spare_memory();
-  b = multicast_broadcaster_create(NULL);
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
   CHECK_OK(multicast_broadcaster_attach(b, &transport));
   fail_after = after;
-  result = multicast_broadcaster_register(b, known_name, counter(&w->calls), NULL, NULL);
+  int64_t result = multicast_broadcaster_register(b, known_name, counter(&w->calls), NULL, NULL);
   after = spare_memory();
   CHECK_EQ(multicast_broadcaster_notify(b, known_name, 0, NULL, 0), result == 0 ? 1 : 0);
   CHECK_OK(multicast_broadcaster_destroy(b));
@@ -1020,8 +1000,7 @@ void unmake_all(world *w) {
 }
 
 void use_every_function(void) {
-  int i;
-  for (i = 0; i < function_count; ++i) {
+  for (int i = 0; i < function_count; ++i) {
     world w;
     world_begin(&w);
     CHECK_EQ(functions[i].call(&w), 0);

@@ -58,9 +58,8 @@ static void expect_about(int count) { CHECK(count > MOST / 100 * 99 && count <= 
 
 /* The handles of the test are in memory, too. What stays is 1 % of the slots, and 4 MB. */
 static void expect_memory_back(int64_t before, int64_t peak, int64_t of_test) {
-  int64_t left;
   CHECK(multicast_trim() >= 0);
-  left = resident_bytes() - before - of_test;
+  int64_t left = resident_bytes() - before - of_test;
   printf("%lld MB, then %lld\n", (long long)(peak - before - of_test) >> 20, (long long)left >> 20);
   CHECK(left < (peak - before - of_test) / 50 + (INT64_C(4) << 20));
 }
@@ -68,7 +67,7 @@ static void expect_memory_back(int64_t before, int64_t peak, int64_t of_test) {
 static void create_all(const kind *k) {
   uint64_t *all, id;
   int64_t before, peak;
-  int count = 0, round, i;
+  int count = 0, i;
   if (!there_are(8)) return;
   all = malloc((size_t)MOST * sizeof *all);
   CHECK(all != NULL);
@@ -79,7 +78,7 @@ static void create_all(const kind *k) {
   peak = resident_bytes();
   expect_about(count);
   /* One that ends makes room for one, with a handle of its own. */
-  for (round = 0; round < 1000; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     i = (int)(((int64_t)round * 7919 * 7919) % count);
     id = all[i];
     CHECK_OK(k->end(id));
@@ -144,12 +143,11 @@ TEST(limit_of_registrations_is_a_status_and_room_comes_back) {
 /* ---- Names ----------------------------------------------------------------------------------- */
 
 TEST(limit_of_names_is_a_status_and_those_that_are_there_work) {
-  multicast_broadcaster b;
   int64_t before, peak;
   int count = 0, calls = 0;
   char name[16];
   if (!there_are(8)) return;
-  b = multicast_broadcaster_create(NULL);
+  multicast_broadcaster b = multicast_broadcaster_create(NULL);
   before = resident_bytes();
   for (;; ++count) {
     snprintf(name, sizeof name, "%x", (unsigned)count);
@@ -178,17 +176,15 @@ static void *invoke_once_more(void *result) {
 }
 
 static void fill_queue(multicast_overflow overflow) {
-  multicast_queue q;
-  multicast_token token;
-  int64_t before, peak, result = -1, i;
+  int64_t before, peak, result = -1;
   int calls = 0;
   pthread_t producer;
   if (!there_are(4)) return;
   before = resident_bytes();
   filled = multicast_create();
-  q = queue_with(MOST_CALLS, overflow);
-  token = add_queued(filled, counter(&calls), q);
-  for (i = 0; i < MOST_CALLS; ++i) CHECK_EQ(multicast_invoke(filled, 0, NULL, 0), 1);
+  multicast_queue q = queue_with(MOST_CALLS, overflow);
+  multicast_token token = add_queued(filled, counter(&calls), q);
+  for (int64_t i = 0; i < MOST_CALLS; ++i) CHECK_EQ(multicast_invoke(filled, 0, NULL, 0), 1);
   peak = resident_bytes();
   CHECK_EQ(stats_of(q).pending, MOST_CALLS);
   if (overflow == MULTICAST_OVERFLOW_BLOCK) {

@@ -33,16 +33,13 @@ static bool is_without_other_threads(void) {
 static void *call_rounds(void *argument) {
   attempt *a = argument;
   const function *f = a->f;
-  int round;
-  for (round = 0; round < f->rounds; ++round) {
-    world_state before;
-    int64_t result;
+  for (int round = 0; round < f->rounds; ++round) {
     int armed = fail_after;
     fail_after = -1;
-    before = world_look(&a->w);
+    world_state before = world_look(&a->w);
     fail_after = armed;
     has_failed = false;
-    result = f->call(&a->w);
+    int64_t result = f->call(&a->w);
     armed = fail_after;
     fail_after = -1;
     if (has_failed) told->was_reached = true;
@@ -90,13 +87,12 @@ static void fail_at_first(const function *f, int which) {
 /* Repeats all failures until the library allocates no more: it keeps some memory for reuse. */
 static void fail_again_and_again(const function *f, int unused) {
   int64_t bytes = -1, blocks = -1;
-  int sweep, which;
   (void)unused;
-  for (sweep = 0; bytes != allocated_bytes || blocks != allocated_blocks; ++sweep) {
+  for (int sweep = 0; bytes != allocated_bytes || blocks != allocated_blocks; ++sweep) {
     CHECK(sweep < 20);
     bytes = allocated_bytes;
     blocks = allocated_blocks;
-    for (which = 0; which == 0 || told->was_reached; ++which) {
+    for (int which = 0; which == 0 || told->was_reached; ++which) {
       told->was_reached = false;
       fail_allocation(f, which);
     }
@@ -106,17 +102,15 @@ static void fail_again_and_again(const function *f, int unused) {
 /* Runs the body in a process of its own, where the library has not been used yet. */
 static void in_a_child(void (*body)(const function *, int), const function *f, int which,
                        bool is_single) {
-  pid_t child;
-  int end;
   told->was_reached = false;
-  child = begin_child();
+  pid_t child = begin_child();
   if (child == 0) {
     use_test_allocator();
     fail_only_once = is_single;
     body(f, which);
     _exit(0);
   }
-  end = end_of_child(child);
+  int end = end_of_child(child);
   if (end == 0) return;
   fprintf(stderr, "in %s (%s), the allocation after %d fails, %s\n", f->name, f->variant, which,
           is_single ? "once" : "with all later ones");
@@ -129,11 +123,11 @@ static void prepare_report(void) {
 }
 
 TEST(out_of_memory_at_each_allocation_of_each_function) {
-  int i, which, is_single, total = 0;
+  int which, total = 0;
   prepare_report();
-  for (i = 0; i < function_count; ++i) {
+  for (int i = 0; i < function_count; ++i) {
     const function *f = &functions[i];
-    for (is_single = 1; is_single >= 0; --is_single) {
+    for (int is_single = 1; is_single >= 0; --is_single) {
       in_a_child(fail_at_first, f, -1, true);
       for (which = 0; which == 0 || told->was_reached; ++which, ++total) {
         CHECK(which < 1000);
@@ -148,10 +142,9 @@ TEST(out_of_memory_at_each_allocation_of_each_function) {
 }
 
 TEST(out_of_memory_again_and_again_leaks_nothing_of_any_function) {
-  int i, is_single;
   prepare_report();
-  for (i = 0; i < function_count; ++i) {
-    for (is_single = 1; is_single >= 0; --is_single)
+  for (int i = 0; i < function_count; ++i) {
+    for (int is_single = 1; is_single >= 0; --is_single)
       in_a_child(fail_again_and_again, &functions[i], -1, is_single != 0);
   }
 }

@@ -49,16 +49,14 @@ enum { OPERATIONS = 400 };
 
 /* The seed tells which functions; which allocations fail is different each time. */
 static void operate(uint64_t seed) {
-  int i;
-  for (i = 0; i < OPERATIONS; ++i) {
+  for (int i = 0; i < OPERATIONS; ++i) {
     uint64_t order = (seed << 32 | (uint64_t)i) * UINT64_C(0x9E3779B97F4A7C15);
     const function *f = &functions[(order >> 40) % (uint64_t)function_count];
     world_state before;
     world w;
     int64_t result;
-    int round;
     world_begin(&w);
-    for (round = 0; round < 2; ++round) {
+    for (int round = 0; round < 2; ++round) {
       before = world_look(&w);
       STORE(failing, rates[draw(4)]);
       fail_after = 0;
@@ -79,14 +77,12 @@ static void operate(uint64_t seed) {
 TEST(random_failures_of_allocations_keep_no_memory) {
   enum { SEEDS = 20 };
   int64_t bytes = 0;
-  uint64_t seed;
-  int sweep;
   use_allocator_that_fails();
   random_state = 1;
-  for (sweep = 0; sweep < 2 || bytes != allocated_bytes; ++sweep) {
+  for (int sweep = 0; sweep < 2 || bytes != allocated_bytes; ++sweep) {
     CHECK(sweep < 8);
     bytes = allocated_bytes;
-    for (seed = 1; seed <= SEEDS; ++seed) operate(seed);
+    for (uint64_t seed = 1; seed <= SEEDS; ++seed) operate(seed);
   }
 }
 
@@ -196,25 +192,23 @@ static void operate_once(void) {
 }
 
 static void *operate_often(void *seed) {
-  int i;
   random_state = (uint64_t)(uintptr_t)seed;
-  for (i = 0; i < STEPS; ++i) operate_once();
+  for (int i = 0; i < STEPS; ++i) operate_once();
   return NULL;
 }
 
 static void run_round(uint64_t round) {
   pthread_t threads[THREADS];
-  uint64_t i;
   all.names = multicast_broadcaster_create(NULL);
   CHECK(all.names.id != 0);
   fail_after = 0;
   STORE(failing, rates[round % 4]);
-  for (i = 0; i < THREADS; ++i)
+  for (uint64_t i = 0; i < THREADS; ++i)
     threads[i] = start_thread(operate_often, (void *)(uintptr_t)(round * THREADS + i + 1));
-  for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
+  for (uint64_t i = 0; i < THREADS; ++i) join_thread(threads[i]);
   STORE(failing, 0);
   CHECK_OK(multicast_broadcaster_destroy(all.names));
-  for (i = 0; i < PLACES; ++i) {
+  for (uint64_t i = 0; i < PLACES; ++i) {
     multicast m = {swap(&all.multicasts[i], 0)};
     multicast_lifetime l = {swap(&all.lifetimes[i], 0)};
     multicast_queue q = {swap(&all.queues[i], 0)};
@@ -231,9 +225,8 @@ static void run_round(uint64_t round) {
 TEST(random_failures_on_several_threads_keep_no_memory) {
   enum { SETTLED = 16, ROUNDS = 48 };
   int64_t blocks = 0;
-  uint64_t round;
   use_allocator_that_fails();
-  for (round = 0; round < ROUNDS; ++round) {
+  for (uint64_t round = 0; round < ROUNDS; ++round) {
     run_round(round);
     if (round == SETTLED) blocks = allocated_blocks;
   }

@@ -21,10 +21,10 @@ static void expect_nothing_can_be_created(void) {
 
 /* Often enough to exhaust the resource if the library leaked it. */
 static void is_refused_then_granted(ask *a) {
-  int64_t bytes = 0, i;
+  int64_t bytes = 0;
   use_test_allocator();
   a->is_refused = true;
-  for (i = 0; i < 600; ++i) {
+  for (int64_t i = 0; i < 600; ++i) {
     expect_nothing_can_be_created();
     if (i == 0) bytes = allocated_bytes;
   }
@@ -91,11 +91,10 @@ static void *use_every_function_there(void *unused) {
 TEST(thread_specific_value_refused_is_out_of_memory_at_first) {
   world w;
   int64_t bytes = 0;
-  int i;
   use_test_allocator();
   world_begin(&w);
   refused = &w;
-  for (i = 0; i < 200; ++i) {
+  for (int i = 0; i < 200; ++i) {
     ask_specific.count = 0;
     ask_specific.is_refused = true;
     on_another_thread(first_of_a_thread, NULL);
@@ -115,13 +114,12 @@ TEST(thread_refused_leaves_the_queue_and_the_signals_as_they_are) {
   world w;
   sigset_t before, after;
   int64_t bytes = 0;
-  int i;
   use_test_allocator();
   world_begin(&w);
   CHECK_EQ(multicast_invoke(w.m, 0, NULL, 0), 4);
   CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
   ask_thread.is_refused = true;
-  for (i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     CHECK_STATUS(multicast_queue_start(w.queue), MULTICAST_ERROR_SYSTEM);
     CHECK_STATUS(multicast_queue_stop(w.queue), MULTICAST_ERROR_STATE);
     CHECK_EQ(stats_of(w.queue).pending, 1);
@@ -130,7 +128,7 @@ TEST(thread_refused_leaves_the_queue_and_the_signals_as_they_are) {
   CHECK_EQ(ask_thread.count, 1000);
   CHECK_EQ(allocated_bytes, bytes);
   CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &after), 0);
-  for (i = 1; i < SIGRTMAX; ++i) CHECK_EQ(sigismember(&after, i), sigismember(&before, i));
+  for (int i = 1; i < SIGRTMAX; ++i) CHECK_EQ(sigismember(&after, i), sigismember(&before, i));
   ask_thread.is_refused = false;
   CHECK_OK(multicast_queue_start(w.queue));
   EVENTUALLY(stats_of(w.queue).pending == 0);
@@ -142,10 +140,9 @@ TEST(thread_refused_leaves_the_queue_and_the_signals_as_they_are) {
 
 TEST(descriptor_refused_is_minus_1_and_the_calls_are_made) {
   world w;
-  int i;
   world_begin(&w);
   ask_eventfd.is_refused = true;
-  for (i = 1; i <= 10; ++i) {
+  for (int i = 1; i <= 10; ++i) {
     errno = 0;
     CHECK_EQ(multicast_queue_fd(w.queue), -1);
     CHECK_EQ(errno, 0);
@@ -165,14 +162,12 @@ TEST(descriptor_refused_is_minus_1_and_the_calls_are_made) {
 /* The child of a fork needs a descriptor of its own. */
 TEST(descriptor_refused_in_the_child_leaves_the_parents_alone) {
   world w;
-  int fd;
-  pid_t child;
   world_begin(&w);
-  fd = multicast_queue_fd(w.queue);
+  int fd = multicast_queue_fd(w.queue);
   CHECK(fd >= 0);
   CHECK_EQ(multicast_invoke(w.m, 0, NULL, 0), 4);
   ask_eventfd.is_refused = true;
-  child = begin_child();
+  pid_t child = begin_child();
   if (child == 0) {
     CHECK_EQ(ask_eventfd.count, 2);
     CHECK_EQ(multicast_queue_fd(w.queue), -1);
@@ -300,20 +295,18 @@ static void remove_without_membarrier(void *argument) {
 }
 
 TEST(membarrier_refused_later_makes_each_removal_system) {
-  int i;
   if (is_without_membarrier()) return; /* it was never granted, so it cannot be refused later */
-  for (i = 0; i < REMOVAL_COUNT; ++i) in_child(remove_without_membarrier, &i);
+  for (int i = 0; i < REMOVAL_COUNT; ++i) in_child(remove_without_membarrier, &i);
 }
 
 /* For the kernel the child of a fork is a new process, which registers for membarrier itself. */
 TEST(membarrier_refused_in_the_child_of_a_fork_is_system) {
   world w;
-  pid_t child;
   if (is_without_membarrier()) return;
   world_begin(&w);
   invoke_world(&w);
   on_another_thread(invoke_world, &w);
-  child = begin_child();
+  pid_t child = begin_child();
   if (child == 0) {
     deny_membarrier();
     child = begin_child();

@@ -112,27 +112,24 @@ static int64_t offset(clockid_t clock, const void *caller) {
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
   static int (*real)(clockid_t, struct timespec *);
-  int result;
   if (real == NULL) *(void **)&real = next_one("clock_gettime");
-  result = real(clock, now);
+  int result = real(clock, now);
   now->tv_sec += (time_t)offset(clock, __builtin_return_address(0));
   return result;
 }
 
 int gettimeofday(struct timeval *restrict now, void *restrict zone) {
   int (*real)(struct timeval *restrict, void *restrict);
-  int result;
   *(void **)&real = next_one("gettimeofday");
-  result = real(now, zone);
+  int result = real(now, zone);
   now->tv_sec += (time_t)offset(CLOCK_REALTIME, __builtin_return_address(0));
   return result;
 }
 
 time_t time(time_t *out) {
   time_t (*real)(time_t *);
-  time_t now;
   *(void **)&real = next_one("time");
-  now = real(NULL) + (time_t)offset(CLOCK_REALTIME, __builtin_return_address(0));
+  time_t now = real(NULL) + (time_t)offset(CLOCK_REALTIME, __builtin_return_address(0));
   if (out != NULL) *out = now;
   return now;
 }

@@ -49,12 +49,11 @@ typedef struct nest {
 /* Needs very little stack itself. */
 static void go_deeper(void *context, uint32_t event, const void *payload, size_t size) {
   nest *n = context;
-  int64_t result;
   (void)event;
   (void)payload;
   (void)size;
   if (++n->depth > n->deepest) n->deepest = n->depth;
-  result = n->again(n);
+  int64_t result = n->again(n);
   if (result < 0) {
     CHECK_STATUS(result, MULTICAST_ERROR_LIMIT);
     n->has_reached_limit = true;
@@ -99,22 +98,18 @@ static void unlock_nest(void *strong) { CHECK(strong != NULL); }
 
 static void nest_on_a_stack_of(size_t size, int64_t (*again)(nest *),
                                multicast_add_options options) {
-  nest n;
-  multicast_delegate d;
-  int i;
-  memset(&n, 0, sizeof n);
+  nest n = {0};
   n.again = again;
   n.m = multicast_create();
   n.broadcaster = multicast_broadcaster_create(NULL);
-  d.function = go_deeper;
-  d.context = &n;
+  multicast_delegate d = {go_deeper, &n};
   if (again == by_run) {
     n.queue = queue_with(300, MULTICAST_OVERFLOW_REFUSE);
     options.queue = n.queue;
   }
   CHECK_OK(multicast_add(n.m, d, &options, &n.token));
   CHECK_OK(multicast_broadcaster_register(n.broadcaster, "name", d, &options, NULL));
-  for (i = 0; again == by_run && i < 300; ++i) CHECK_EQ(multicast_invoke(n.m, 0, NULL, 0), 1);
+  for (int i = 0; again == by_run && i < 300; ++i) CHECK_EQ(multicast_invoke(n.m, 0, NULL, 0), 1);
   on_a_stack_of(size, nest_to_the_limit, &n);
   CHECK_OK(multicast_broadcaster_destroy(n.broadcaster));
   CHECK_OK(multicast_destroy(n.m));
@@ -201,15 +196,14 @@ TEST(threads_by_ten_thousand_that_come_and_go_take_no_more_memory) {
   pthread_t threads[AT_ONCE];
   int64_t bytes = 0;
   long kilobytes = 0;
-  int round, i;
   use_test_allocator();
   common = multicast_create();
   common_queue = queue_with(2 * AT_ONCE, MULTICAST_OVERFLOW_DROP_OLDEST);
   add(common, counter(&common_calls));
   add_queued(common, counter(&common_calls), common_queue);
-  for (round = 0; round < MANY / AT_ONCE; ++round) {
-    for (i = 0; i < AT_ONCE; ++i) threads[i] = start_thread(use_and_end, NULL);
-    for (i = 0; i < AT_ONCE; ++i) join_thread(threads[i]);
+  for (int round = 0; round < MANY / AT_ONCE; ++round) {
+    for (int i = 0; i < AT_ONCE; ++i) threads[i] = start_thread(use_and_end, NULL);
+    for (int i = 0; i < AT_ONCE; ++i) join_thread(threads[i]);
     if (round == MANY / AT_ONCE / 10) kilobytes = resident_kilobytes();
     bytes = allocated_bytes;
     if (round > 0) CHECK(bytes < 400000); /* a thread record takes 10 KB; AT_ONCE threads */
@@ -267,23 +261,19 @@ static void is_cancelled(void *(*body)(void *), bool is_queued, bool is_removed)
   static const gate shut = GATE_INIT;
   int calls = 0, releases = 0;
   multicast_add_options options = with_release(count_release);
-  multicast_delegate d;
-  multicast_token token;
-  pthread_t thread;
   void *end;
   is_inside = shut;
   world_begin(&around);
   CHECK_OK(multicast_broadcaster_unregister(around.broadcaster, known_name,
                                             delegate_of(&around)));
-  d.function = sleep_for_long;
-  d.context = &calls;
+  multicast_delegate d = {sleep_for_long, &calls};
   if (is_queued) options.queue = around.queue;
   options.release = NULL;
-  token = add_with(around.known, d, &options);
+  multicast_token token = add_with(around.known, d, &options);
   options.release = count_release;
   options.queue.id = 0;
   if (is_queued) CHECK_EQ(multicast_invoke(around.known, 0, payload, sizeof payload), 1);
-  thread = start_thread(body, &calls);
+  pthread_t thread = start_thread(body, &calls);
   gate_wait(&is_inside);
   if (is_removed) CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
   CHECK_EQ(pthread_cancel(thread), 0);
@@ -300,9 +290,8 @@ static void is_cancelled(void *(*body)(void *), bool is_queued, bool is_removed)
 
 static void is_cancelled_and_leaves_nothing(void *(*body)(void *), bool is_queued) {
   int64_t bytes = 0;
-  int i;
   use_test_allocator();
-  for (i = 0; i < 6; ++i) {
+  for (int i = 0; i < 6; ++i) {
     is_cancelled(body, is_queued, i % 2 != 0);
     if (i == 3) bytes = allocated_bytes;
   }
@@ -340,12 +329,11 @@ static void *end_late(void *unused) {
 
 TEST(late_destructors_of_a_thread_may_call_every_function) {
   int64_t bytes = 0;
-  int i;
   use_test_allocator();
   common = multicast_create(); /* its thread key comes before ours, and its destructor too */
   add(common, counter(&common_calls));
   CHECK_EQ(pthread_key_create(&late, use_late), 0);
-  for (i = 0; i < 110; ++i) {
+  for (int i = 0; i < 110; ++i) {
     on_another_thread(end_late, NULL);
     if (i == 9) bytes = allocated_bytes;
   }

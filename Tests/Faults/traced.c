@@ -47,10 +47,9 @@ static void rest(long microseconds) {
 
 /* Stops a thread again and again, each time for a millisecond at some other instruction. */
 static bool pause_often(pid_t thread) {
-  int i, step;
-  for (i = 0; i < 150; ++i) {
+  for (int i = 0; i < 150; ++i) {
     if (!stop(thread)) return false;
-    for (step = 0; step < i % 50; ++step) {
+    for (int step = 0; step < i % 50; ++step) {
       if (ptrace(PTRACE_SINGLESTEP, thread, 0, 0) != 0 || !wait_for_stop(thread)) return false;
     }
     rest(1000);
@@ -155,16 +154,15 @@ TEST(thread_stopped_inside_a_call_lets_removals_time_out) {
   blocker b = BLOCKER_INIT;
   traced t = {m, add(m, blocking(&b)), 0, 0, GATE_INIT, 0, false};
   tracer by;
-  int calls = 0, i;
-  pthread_t thread;
+  int calls = 0;
   multicast_token other = add(m, counter(&calls));
   begin_tracer(&by);
-  thread = start_thread(invoke_it, &t);
+  pthread_t thread = start_thread(invoke_it, &t);
   gate_wait(&b.entered);
   pause_ms(A_WHILE_MS);
   if (is_stopped(&by, &t)) {
     gate_open(&b.let_go); /* it would go on now */
-    for (i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; ++i)
       CHECK_STATUS(multicast_token_remove_within(t.token, 5000000), MULTICAST_ERROR_TIMEOUT);
     CHECK_OK(multicast_token_remove(other)); /* no thread is in a call of it */
     CHECK_EQ(multicast_count(m), 0);
@@ -189,11 +187,10 @@ static void stop_removal(uint64_t timeout_ns, bool ends_meanwhile) {
   traced t = {m, add(m, blocking(&b)), timeout_ns, 0, GATE_INIT, 0, false};
   tracer by;
   invoker background;
-  pthread_t thread;
   begin_tracer(&by);
   invoke_in_background(&background, m);
   gate_wait(&b.entered);
-  thread = start_thread(remove_it, &t);
+  pthread_t thread = start_thread(remove_it, &t);
   gate_wait(&t.has_begun);
   EVENTUALLY(!multicast_token_is_live(t.token));
   pause_ms(A_WHILE_MS);

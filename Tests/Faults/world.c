@@ -18,16 +18,12 @@ static void be_called_too(void *context, uint32_t event, const void *bytes, size
 void be_released(void *context) { ADD(((world *)context)->releases, 1); }
 
 multicast_delegate delegate_of(world *w) {
-  multicast_delegate d;
-  d.function = be_called;
-  d.context = w;
+  multicast_delegate d = {be_called, w};
   return d;
 }
 
 multicast_delegate other_delegate_of(world *w) {
-  multicast_delegate d;
-  d.function = be_called_too;
-  d.context = w;
+  multicast_delegate d = {be_called_too, w};
   return d;
 }
 
@@ -67,9 +63,7 @@ void world_end(world *w) {
 }
 
 world_state world_look(const world *w) {
-  world_state s;
-  memset(&s, 0, sizeof s);
-  s.made_count = w->made_count;
+  world_state s = {.made_count = w->made_count};
   if (w->m.id == 0) return s;
   s.delegates = multicast_list(w->m, s.list, 64);
   CHECK_EQ(s.delegates, multicast_count(w->m));
@@ -83,9 +77,8 @@ world_state world_look(const world *w) {
 
 void world_expect(const world *w, const world_state *before) {
   world_state now = world_look(w);
-  int64_t i;
   CHECK_EQ(now.delegates, before->delegates);
-  for (i = 0; i < now.delegates; ++i) {
+  for (int64_t i = 0; i < now.delegates; ++i) {
     CHECK(now.list[i].function == before->list[i].function);
     CHECK(now.list[i].context == before->list[i].context);
   }

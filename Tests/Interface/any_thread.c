@@ -31,9 +31,8 @@ static void *do_anything(void *argument) {
   multicast_token tokens[8] = {{0}};
   multicast_delegate d, listed[4];
   multicast_add_options options = with_release(note_release);
-  int i;
   d.function = note;
-  for (i = 0; i < 1500; ++i) {
+  for (int i = 0; i < 1500; ++i) {
     multicast m = shared[next(&w->seed) % 4];
     unsigned slot = next(&w->seed) % 8;
     d.context = &tokens[slot];
@@ -63,11 +62,11 @@ static void *do_anything(void *argument) {
 TEST(every_function_from_four_threads_at_once) {
   worker workers[4] = {{1, 0}, {2, 0}, {3, 0}, {4, 0}};
   pthread_t threads[4];
-  int i, expected = 0;
-  for (i = 0; i < 4; ++i) shared[i] = multicast_create();
-  for (i = 0; i < 4; ++i) threads[i] = start_thread(do_anything, &workers[i]);
-  for (i = 0; i < 4; ++i) join_thread(threads[i]);
-  for (i = 0; i < 4; ++i) {
+  int expected = 0;
+  for (int i = 0; i < 4; ++i) shared[i] = multicast_create();
+  for (int i = 0; i < 4; ++i) threads[i] = start_thread(do_anything, &workers[i]);
+  for (int i = 0; i < 4; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 4; ++i) {
     expected += workers[i].releases_expected;
     CHECK_OK(multicast_destroy(shared[i]));
   }
@@ -75,9 +74,8 @@ TEST(every_function_from_four_threads_at_once) {
 }
 
 static void *create_and_destroy(void *unused) {
-  int i;
   (void)unused;
-  for (i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 2000; ++i) {
     int calls = 0;
     multicast m = multicast_create();
     add(m, counter(&calls));
@@ -102,9 +100,8 @@ static void *use_stale(void *argument) {
 TEST(create_and_destroy_at_once_while_others_use_the_handles) {
   static uint64_t handle;
   pthread_t makers[2], user = start_thread(use_stale, &handle);
-  int i;
-  for (i = 0; i < 2; ++i) makers[i] = start_thread(create_and_destroy, NULL);
-  for (i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 2; ++i) makers[i] = start_thread(create_and_destroy, NULL);
+  for (int i = 0; i < 2000; ++i) {
     int calls = 0;
     multicast m = multicast_create();
     STORE(handle, m.id);
@@ -112,21 +109,19 @@ TEST(create_and_destroy_at_once_while_others_use_the_handles) {
     CHECK_OK(multicast_destroy(m));
   }
   STORE(is_over, true);
-  for (i = 0; i < 2; ++i) join_thread(makers[i]);
+  for (int i = 0; i < 2; ++i) join_thread(makers[i]);
   join_thread(user);
 }
 
 TEST(invoke_allocates_nothing_after_the_first_of_a_thread) {
-  int calls = 0, i;
-  int64_t blocks;
-  multicast m;
+  int calls = 0;
   use_test_allocator();
-  m = multicast_create();
-  for (i = 0; i < 100; ++i) add(m, counter(&calls));
+  multicast m = multicast_create();
+  for (int i = 0; i < 100; ++i) add(m, counter(&calls));
   multicast_invoke(m, 0, NULL, 0);
-  blocks = allocated_blocks;
+  int64_t blocks = allocated_blocks;
   fail_after = 0;
-  for (i = 0; i < 100; ++i) CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 100);
+  for (int i = 0; i < 100; ++i) CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 100);
   CHECK_EQ(allocated_blocks, blocks);
   CHECK(!has_failed);
 }

@@ -101,11 +101,9 @@ static const char payload[100] = "too large to be kept in the queue itself";
 TEST(queue_counts_removed_call_without_payload_not_as_refused) {
   static multicast_token token;
   int calls = 0;
-  multicast m;
-  multicast_queue q;
   use_allocator(allocate, &token);
-  m = multicast_create();
-  q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   token = add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_invoke(m, 0, payload, 1), 1); /* registers this thread */
   CHECK_EQ(multicast_queue_run(q, 0), 1);

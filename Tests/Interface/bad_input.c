@@ -7,10 +7,9 @@ static int calls;
 
 /* Calls every function that takes the handle of a multicast. */
 static void expect_invalid_multicast(uint64_t id) {
-  multicast m;
   multicast_delegate d = counter(&calls), out[1];
   multicast_token t;
-  m.id = id;
+  multicast m = {id};
   CHECK(!multicast_is_valid(m));
   CHECK(!multicast_contains(m, d));
   CHECK_STATUS(multicast_destroy(m), MULTICAST_ERROR_INVALID_HANDLE);
@@ -33,8 +32,7 @@ static bool visit_nothing(void *context, const multicast_delegate *delegate) {
 }
 
 static void expect_invalid_token(uint64_t id) {
-  multicast_token t;
-  t.id = id;
+  multicast_token t = {id};
   CHECK(!multicast_token_is_live(t));
   CHECK_STATUS(multicast_token_remove(t), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(multicast_token_remove_nowait(t), MULTICAST_ERROR_INVALID_HANDLE);
@@ -76,10 +74,9 @@ TEST(stale_handles_are_invalid_though_their_slots_are_used_again) {
 TEST(handles_of_vacant_slots_are_invalid_whatever_kind_they_claim) {
   multicast gone = multicast_create(), kept = multicast_create();
   multicast_token token = add(kept, counter(&calls));
-  uint64_t kind;
   CHECK_OK(multicast_token_remove(token));
   CHECK_OK(multicast_destroy(gone));
-  for (kind = 0; kind < 16; ++kind) { /* the four bits of the kind */
+  for (uint64_t kind = 0; kind < 16; ++kind) { /* the four bits of the kind */
     expect_invalid_multicast((gone.id & ~(UINT64_C(15) << 26)) | kind << 26);
     expect_invalid_token((token.id & ~(UINT64_C(15) << 26)) | kind << 26);
   }
@@ -98,17 +95,16 @@ TEST(forged_handles_are_invalid) {
   multicast m = multicast_create();
   multicast_token token = add(m, counter(&calls));
   uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
-  int bit, i;
   multicast_destroy(multicast_create()); /* leaves a vacant slot */
   expect_invalid_multicast(UINT64_MAX);
   expect_invalid_token(UINT64_MAX);
-  for (bit = 0; bit < 64; ++bit) {
+  for (int bit = 0; bit < 64; ++bit) {
     expect_invalid_multicast(m.id ^ (UINT64_C(1) << bit));
     expect_invalid_token(token.id ^ (UINT64_C(1) << bit));
     expect_invalid_multicast(UINT64_C(1) << bit);
     expect_invalid_token(UINT64_C(1) << bit);
   }
-  for (i = 0; i < 20000; ++i) {
+  for (int i = 0; i < 20000; ++i) {
     random ^= random << 13;
     random ^= random >> 7;
     random ^= random << 17;
@@ -116,7 +112,7 @@ TEST(forged_handles_are_invalid) {
     if (random != token.id) expect_invalid_token(random);
   }
   /* Low bits of existing slots, vacant and used, with random high bits and with none. */
-  for (i = 0; i < 4096; ++i) {
+  for (int i = 0; i < 4096; ++i) {
     uint64_t id = (random & ~UINT64_C(0x3FFFFFFF)) | (uint64_t)i;
     expect_invalid_multicast(id);
     expect_invalid_token(id);

@@ -19,8 +19,7 @@ static void expect_refused(const multicast_add_options *options) {
 }
 
 TEST(struct_size_zero_or_too_small_is_invalid_argument) {
-  uint32_t size;
-  for (size = 0; size < 64; ++size) { /* that of version 1.0 */
+  for (uint32_t size = 0; size < 64; ++size) { /* that of version 1.0 */
     multicast_add_options options = multicast_add_options_default();
     options.struct_size = size;
     expect_refused(&options);
@@ -32,10 +31,9 @@ TEST(struct_size_too_small_is_noticed_before_all_else) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   multicast m = multicast_create();
-  uint32_t size;
   CHECK(pages != MAP_FAILED);
   CHECK_EQ(mprotect(pages + page, page, PROT_NONE), 0);
-  for (size = 8; size < 64; size += 8) {
+  for (uint32_t size = 8; size < 64; size += 8) {
     char *end = pages + page - size;
     memset(end, 0, size);
     memcpy(end, &size, sizeof size);
@@ -68,8 +66,7 @@ TEST(struct_size_beyond_1024_is_invalid_argument) {
 }
 
 TEST(unknown_flags_are_invalid_argument) {
-  int bit;
-  for (bit = 4; bit < 32; ++bit) {
+  for (int bit = 4; bit < 32; ++bit) {
     multicast_add_options options = multicast_add_options_default();
     options.flags = 1u << bit;
     expect_refused(&options);
@@ -155,9 +152,8 @@ static bool takes_options(void *given) {
 }
 
 static bool takes_queue_options(void *given) {
-  multicast_queue q;
   ((multicast_queue_options *)given)->capacity = 1;
-  q = multicast_queue_create(given);
+  multicast_queue q = multicast_queue_create(given);
   if (q.id != 0) CHECK_OK(multicast_queue_destroy(q));
   return q.id != 0;
 }
@@ -183,10 +179,9 @@ static bool takes_registration(void *given) {
 /* A multicast exists, so valid options give MULTICAST_ERROR_STATE. */
 static bool takes_allocator(void *given) {
   multicast_allocator *allocator = given;
-  multicast_status status;
   allocator->allocate = (void *(*)(void *, size_t, size_t))(uintptr_t)1;
   allocator->deallocate = (void (*)(void *, void *, size_t, size_t))(uintptr_t)1;
-  status = multicast_set_allocator(allocator);
+  multicast_status status = multicast_set_allocator(allocator);
   if (status != MULTICAST_ERROR_STATE) CHECK_STATUS(status, MULTICAST_ERROR_INVALID_ARGUMENT);
   return status == MULTICAST_ERROR_STATE;
 }
@@ -269,14 +264,13 @@ static void begin_asking(void) {
 
 TEST(struct_of_newer_caller_is_refused_for_any_unknown_byte) {
   static const size_t sizes[] = {96, 257, LARGEST_STRUCT};
-  size_t i, which, byte;
   begin_asking();
-  for (i = 0; i < TAKERS; ++i) {
-    for (which = 0; which < sizeof sizes / sizeof *sizes; ++which) {
+  for (size_t i = 0; i < TAKERS; ++i) {
+    for (size_t which = 0; which < sizeof sizes / sizeof *sizes; ++which) {
       given g;
       initialize(&g, sizes[which]);
       expect_taken(&takers[i], &g, sizes[which], SIZE_MAX);
-      for (byte = takers[i].known; byte < sizes[which]; ++byte) {
+      for (size_t byte = takers[i].known; byte < sizes[which]; ++byte) {
         g.bytes[byte] = 1;
         expect_taken(&takers[i], &g, sizes[which], takers[i].is_output ? SIZE_MAX : byte);
         if (takers[i].is_output) CHECK_EQ(g.bytes[byte], 0);
@@ -288,10 +282,9 @@ TEST(struct_of_newer_caller_is_refused_for_any_unknown_byte) {
 }
 
 TEST(struct_of_any_size_from_what_is_known_to_1024_is_taken) {
-  size_t i, size;
   begin_asking();
-  for (i = 0; i < TAKERS; ++i) {
-    for (size = 0; size <= LARGEST_STRUCT + 1; ++size) {
+  for (size_t i = 0; i < TAKERS; ++i) {
+    for (size_t size = 0; size <= LARGEST_STRUCT + 1; ++size) {
       const bool is_right = size >= takers[i].smallest && size <= LARGEST_STRUCT;
       given g;
       initialize(&g, size);
@@ -310,8 +303,7 @@ TEST(add_many_above_2_to_the_26_leaves_out_and_releases_nothing) {
   multicast_add_options options = with_release(count_release);
   multicast_token tokens[2] = {{77}, {78}};
   const size_t counts[] = {((size_t)1 << 26) + 1, (size_t)1 << 32, SIZE_MAX};
-  size_t i;
-  for (i = 0; i < sizeof counts / sizeof *counts; ++i) {
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
     CHECK_STATUS(multicast_add_many(m, &d, counts[i], &options, tokens), MULTICAST_ERROR_LIMIT);
     CHECK_STATUS(multicast_broadcaster_register_many(b, "name", &d, counts[i], &options, tokens),
                  MULTICAST_ERROR_LIMIT);

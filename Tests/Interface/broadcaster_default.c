@@ -57,20 +57,18 @@ static void get_default_from_several_threads(void *unused) {
   enum { THREADS = 8 };
   pthread_t threads[THREADS];
   uint64_t ids[THREADS] = {0};
-  int i;
   (void)unused;
-  for (i = 0; i < THREADS; ++i) threads[i] = start_thread(get_default, &ids[i]);
+  for (int i = 0; i < THREADS; ++i) threads[i] = start_thread(get_default, &ids[i]);
   pause_ms(1);
   gate_open(&all_ready);
-  for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
+  for (int i = 0; i < THREADS; ++i) join_thread(threads[i]);
   CHECK(ids[0] != 0);
-  for (i = 1; i < THREADS; ++i) CHECK_EQ(ids[i], ids[0]);
+  for (int i = 1; i < THREADS; ++i) CHECK_EQ(ids[i], ids[0]);
   CHECK_EQ(notify(multicast_broadcaster_default(), NAME), THREADS);
 }
 
 TEST(broadcaster_default_is_the_same_for_threads_at_once) {
-  int i;
-  for (i = 0; i < 25; ++i) in_child(get_default_from_several_threads, NULL);
+  for (int i = 0; i < 25; ++i) in_child(get_default_from_several_threads, NULL);
 }
 
 TEST(broadcaster_default_out_of_memory_is_null_and_works_later) {

@@ -13,15 +13,14 @@ TEST(broadcaster_destroyed_takes_all_its_multicasts_along) {
   multicast_add_options options = with_release(release_observer);
   multicast_broadcaster b = create(), other = create();
   multicast_token token = {0};
-  int i;
-  for (i = 0; i < NAMES; ++i) {
+  for (int i = 0; i < NAMES; ++i) {
     token = observe_with(b, numbered(NAME, i), observing(&o), &options);
     m[i] = find(b, numbered(NAME, i));
   }
   observe(other, NAME, counter(&calls));
   CHECK_OK(multicast_broadcaster_destroy(b));
   CHECK_EQ(o.releases, NAMES);
-  for (i = 0; i < NAMES; ++i) CHECK(!multicast_is_valid(m[i]));
+  for (int i = 0; i < NAMES; ++i) CHECK(!multicast_is_valid(m[i]));
   CHECK(!multicast_token_is_live(token));
   expect_stale(b);
   CHECK_EQ(notify(other, NAME), 1);
@@ -30,10 +29,9 @@ TEST(broadcaster_destroyed_takes_all_its_multicasts_along) {
 
 TEST(broadcaster_destroyed_is_stale_though_another_is_created) {
   multicast_broadcaster old = create();
-  int i;
   observe(old, NAME, counter(&calls));
   CHECK_OK(multicast_broadcaster_destroy(old));
-  for (i = 0; i < 100; ++i) {
+  for (int i = 0; i < 100; ++i) {
     multicast_broadcaster b = create();
     CHECK(b.id != old.id);
     CHECK_EQ(notify(b, NAME), 0);
@@ -64,10 +62,8 @@ static void destroy_in_call(void *context, uint32_t event, const void *payload, 
 TEST(broadcaster_destroyed_inside_an_observers_call_is_pending) {
   observer o = {0, 0}, later = {0, 0}, elsewhere = {0, 0};
   multicast_add_options options = with_release(release_observer);
-  multicast_delegate d;
   ending = create();
-  d.function = destroy_in_call;
-  d.context = &o;
+  multicast_delegate d = {destroy_in_call, &o};
   observe_with(ending, NAME, d, &options);
   observe_with(ending, NAME, observing(&later), &options);
   observe_with(ending, "Other", observing(&elsewhere), &options);
@@ -83,10 +79,8 @@ TEST(broadcaster_destroyed_inside_call_from_its_queue_is_pending) {
   observer o = {0, 0}, later = {0, 0};
   multicast_add_options options = with_release(release_observer);
   multicast_queue q = create_queue();
-  multicast_delegate d;
   ending = create_on(q);
-  d.function = destroy_in_call;
-  d.context = &o;
+  multicast_delegate d = {destroy_in_call, &o};
   observe_with(ending, NAME, d, &options);
   observe_with(ending, NAME, observing(&later), &options);
   ending_multicast = find(ending, NAME);
@@ -203,10 +197,8 @@ TEST(broadcaster_unregister_all_waits_for_the_call_elsewhere) {
 }
 
 static void unregister_itself(void *context, uint32_t event, const void *payload, size_t size) {
-  multicast_delegate d;
   (void)event, (void)payload, (void)size;
-  d.function = unregister_itself;
-  d.context = context;
+  multicast_delegate d = {unregister_itself, context};
   CHECK_STATUS(multicast_broadcaster_unregister(ending, NAME, d), MULTICAST_PENDING);
   CHECK_EQ(((observer *)context)->releases, 0);
 }
@@ -214,9 +206,7 @@ static void unregister_itself(void *context, uint32_t event, const void *payload
 TEST(broadcaster_unregister_inside_its_own_call_is_pending) {
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
-  multicast_delegate d;
-  d.function = unregister_itself;
-  d.context = &o;
+  multicast_delegate d = {unregister_itself, &o};
   ending = create();
   observe_with(ending, NAME, d, &options);
   CHECK_EQ(notify(ending, NAME), 1);
@@ -270,11 +260,10 @@ TEST(broadcaster_destroy_is_pending_in_call_of_a_gone_multicast) {
 /* ---- Inside calls and releases --------------------------------------------------------------- */
 
 static void do_anything(void *context, uint32_t event, const void *payload, size_t size) {
-  multicast_broadcaster b;
   (void)payload, (void)size;
   ADD(*(int *)context, 1);
   if (event > 0) return;
-  b = create();
+  multicast_broadcaster b = create();
   observe(b, NAME, counter(context));
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_OK(multicast_broadcaster_destroy(b));
@@ -286,9 +275,7 @@ static void do_anything(void *context, uint32_t event, const void *payload, size
 }
 
 TEST(broadcaster_may_be_used_in_every_way_inside_observers_call) {
-  multicast_delegate d;
-  d.function = do_anything;
-  d.context = &calls;
+  multicast_delegate d = {do_anything, &calls};
   ending = create();
   observe(ending, NAME, d);
   CHECK_EQ(notify(ending, NAME), 1);
@@ -306,9 +293,7 @@ static void use_in_release(void *context) {
 TEST(broadcaster_may_be_used_inside_a_release) {
   multicast_broadcaster b = create();
   multicast_add_options options = with_release(use_in_release);
-  multicast_delegate d;
-  d.function = count_call;
-  d.context = &b;
+  multicast_delegate d = {count_call, &b};
   observe_with(b, NAME, d, &options);
   CHECK_OK(multicast_broadcaster_unregister(b, NAME, d));
   CHECK_EQ(calls, 1);
@@ -318,10 +303,9 @@ TEST(broadcaster_may_be_used_inside_a_release) {
 }
 
 static void nest(void *context, uint32_t event, const void *payload, size_t size) {
-  int64_t result;
   (void)payload, (void)size;
   ADD(*(int *)context, 1);
-  result = multicast_broadcaster_notify(ending, NAME, event + 1, NULL, 0);
+  int64_t result = multicast_broadcaster_notify(ending, NAME, event + 1, NULL, 0);
   if (event < 255) {
     CHECK_EQ(result, 1);
   } else {
@@ -330,9 +314,7 @@ static void nest(void *context, uint32_t event, const void *payload, size_t size
 }
 
 TEST(broadcaster_notifications_nested_too_deep_are_limit) {
-  multicast_delegate d;
-  d.function = nest;
-  d.context = &calls;
+  multicast_delegate d = {nest, &calls};
   ending = create();
   observe(ending, NAME, d);
   CHECK_EQ(notify(ending, NAME), 1);

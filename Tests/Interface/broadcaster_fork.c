@@ -6,7 +6,6 @@
 static void use_inherited(void *unused) {
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
-  multicast_broadcaster b;
   int known = LOAD(growing_count), i;
   (void)unused;
   CHECK_EQ(notify(shared, NAME), 1);
@@ -21,7 +20,7 @@ static void use_inherited(void *unused) {
   for (i = 0; i < 100; ++i) CHECK(find(shared, numbered("OfTheChild", i)).id != 0);
   CHECK_OK(multicast_broadcaster_unregister(shared, NAME, observing(&o)));
   CHECK_EQ(o.releases, 1);
-  b = create();
+  multicast_broadcaster b = create();
   observe(b, NAME, counter(&calls));
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_OK(multicast_broadcaster_destroy(b));
@@ -81,9 +80,8 @@ TEST(broadcaster_queue_in_the_child_of_a_fork) {
 }
 
 static void *register_new_names(void *unused) {
-  int i;
   (void)unused;
-  for (i = 0; !LOAD(is_over); ++i) {
+  for (int i = 0; !LOAD(is_over); ++i) {
     if (i < GROWING) {
       observe(shared, numbered(NAME, i), counter(&calls));
       growing_ids[i] = find(shared, numbered(NAME, i)).id;
@@ -96,11 +94,10 @@ static void *register_new_names(void *unused) {
 }
 
 static void *create_and_destroy(void *unused) {
-  int i;
   (void)unused;
   while (!LOAD(is_over)) {
     multicast_broadcaster b = create();
-    for (i = 0; i < 40; ++i) observe(b, numbered(NAME, i), counter(&calls));
+    for (int i = 0; i < 40; ++i) observe(b, numbered(NAME, i), counter(&calls));
     CHECK_OK(multicast_broadcaster_destroy(b));
   }
   return NULL;
@@ -108,27 +105,25 @@ static void *create_and_destroy(void *unused) {
 
 TEST(broadcaster_in_the_child_while_the_parents_threads_register) {
   pthread_t threads[2];
-  int i;
   shared = create();
   observe(shared, NAME, counter(&calls));
   threads[0] = start_thread(register_new_names, NULL);
   threads[1] = start_thread(create_and_destroy, NULL);
-  for (i = 0; i < 60; ++i) {
+  for (int i = 0; i < 60; ++i) {
     in_child(i % 2 == 0 ? use_and_destroy_inherited : use_inherited, NULL);
   }
   STORE(is_over, true);
-  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 2; ++i) join_thread(threads[i]);
   CHECK_EQ(notify(shared, "OfTheChild"), 0);
 }
 
 TEST(broadcaster_in_the_child_while_the_parents_threads_look_up) {
   pthread_t threads[2];
-  int i;
   name_the_shared();
   shared = create();
   observe(shared, NAME, counter(&calls));
-  for (i = 0; i < 2; ++i) threads[i] = start_thread(look_up_all_the_time, NULL);
-  for (i = 0; i < 100; ++i) in_child(use_and_destroy_inherited, NULL);
+  for (int i = 0; i < 2; ++i) threads[i] = start_thread(look_up_all_the_time, NULL);
+  for (int i = 0; i < 100; ++i) in_child(use_and_destroy_inherited, NULL);
   STORE(is_over, true);
-  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 2; ++i) join_thread(threads[i]);
 }

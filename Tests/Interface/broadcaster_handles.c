@@ -4,8 +4,7 @@
 #include "broadcasters.h"
 
 static void expect_no_broadcaster(uint64_t id) {
-  multicast_broadcaster b;
-  b.id = id;
+  multicast_broadcaster b = {id};
   expect_stale(b);
 }
 
@@ -21,7 +20,6 @@ TEST(broadcaster_handles_of_another_kind_are_invalid) {
   multicast_broadcaster b = create();
   multicast_token token = observe(b, NAME, counter(&calls));
   multicast_queue as_queue;
-  multicast as_multicast;
   multicast_token as_token;
   multicast_lifetime as_lifetime;
   expect_no_broadcaster(m.id);
@@ -29,7 +27,7 @@ TEST(broadcaster_handles_of_another_kind_are_invalid) {
   expect_no_broadcaster(find(b, NAME).id);
   expect_no_broadcaster(multicast_lifetime_create().id);
   expect_no_broadcaster(create_queue().id);
-  as_multicast.id = as_token.id = as_lifetime.id = as_queue.id = b.id;
+  multicast as_multicast = {as_token.id = as_lifetime.id = as_queue.id = b.id};
   CHECK(!multicast_is_valid(as_multicast));
   CHECK_STATUS(multicast_invoke(as_multicast, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(multicast_destroy(as_multicast), MULTICAST_ERROR_INVALID_HANDLE);
@@ -45,24 +43,23 @@ TEST(broadcaster_handles_that_are_forged_are_invalid) {
   multicast_broadcaster b = create();
   multicast_token token = observe(b, NAME, counter(&calls));
   uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
-  int bit, i;
   CHECK_OK(multicast_broadcaster_destroy(create())); /* leaves a vacant slot */
   expect_no_broadcaster(UINT64_MAX);
-  for (bit = 0; bit < 64; ++bit) {
+  for (int bit = 0; bit < 64; ++bit) {
     expect_no_broadcaster(b.id ^ (UINT64_C(1) << bit));
     expect_no_broadcaster(UINT64_C(1) << bit);
   }
-  for (i = 0; i < 20000; ++i) {
+  for (int i = 0; i < 20000; ++i) {
     random ^= random << 13;
     random ^= random >> 7;
     random ^= random << 17;
     if (random != b.id) expect_no_broadcaster(random);
   }
-  for (i = 0; i < 4096; ++i) {
+  for (int i = 0; i < 4096; ++i) {
     expect_no_broadcaster((random & ~UINT64_C(0x3FFFFFFF)) | (uint64_t)i);
     expect_no_broadcaster((uint64_t)i);
   }
-  for (i = 0; i < 16; ++i) { /* the kind is in four bits above the index */
+  for (int i = 0; i < 16; ++i) { /* the kind is in four bits above the index */
     uint64_t id = (b.id & ~(UINT64_C(15) << 26)) | (uint64_t)i << 26;
     if (id != b.id) expect_no_broadcaster(id);
   }
@@ -72,9 +69,8 @@ TEST(broadcaster_handles_that_are_forged_are_invalid) {
 
 TEST(broadcaster_default_is_not_reached_by_forged_handles) {
   multicast_broadcaster b = multicast_broadcaster_default();
-  int bit;
   observe(b, NAME, counter(&calls));
-  for (bit = 0; bit < 64; ++bit) expect_no_broadcaster(b.id ^ (UINT64_C(1) << bit));
+  for (int bit = 0; bit < 64; ++bit) expect_no_broadcaster(b.id ^ (UINT64_C(1) << bit));
   CHECK_EQ(notify(b, NAME), 1);
 }
 

@@ -7,9 +7,8 @@
 enum { MANY = 5 };
 
 static void prepare(observer *o, multicast_delegate *d) {
-  int i;
   memset(o, 0, MANY * sizeof *o);
-  for (i = 0; i < MANY; ++i) d[i] = observing(&o[i]);
+  for (int i = 0; i < MANY; ++i) d[i] = observing(&o[i]);
 }
 
 TEST(broadcaster_register_many_registers_all_in_order) {
@@ -18,11 +17,10 @@ TEST(broadcaster_register_many_registers_all_in_order) {
   multicast_delegate d[MANY], listed[MANY];
   multicast_token tokens[MANY];
   observer o[MANY];
-  int i;
   prepare(o, d);
   CHECK_OK(multicast_broadcaster_register_many(b, NAME, d, MANY, &options, tokens));
   CHECK_EQ(multicast_list(find(b, NAME), listed, MANY), MANY);
-  for (i = 0; i < MANY; ++i) {
+  for (int i = 0; i < MANY; ++i) {
     CHECK(listed[i].context == &o[i]);
     CHECK(multicast_token_is_live(tokens[i]));
   }
@@ -32,7 +30,7 @@ TEST(broadcaster_register_many_registers_all_in_order) {
   CHECK_EQ(notify(b, NAME), 2 * MANY);
   CHECK_OK(multicast_broadcaster_register_many(b, NAME, NULL, 0, NULL, NULL));
   CHECK_OK(multicast_broadcaster_destroy(b));
-  for (i = 0; i < MANY; ++i) CHECK(o[i].calls == 3 && o[i].releases == 1);
+  for (int i = 0; i < MANY; ++i) CHECK(o[i].calls == 3 && o[i].releases == 1);
 }
 
 TEST(broadcaster_register_many_uses_the_queue_of_the_broadcaster) {
@@ -54,12 +52,12 @@ TEST(broadcaster_register_many_uses_the_queue_of_the_broadcaster) {
 static void expect_none(multicast_broadcaster b, const char *name, multicast_delegate *d,
                         multicast_add_options options, multicast_status status) {
   multicast_token tokens[MANY];
-  int i, before[MANY];
+  int before[MANY];
   memset(tokens, 0xAB, sizeof tokens);
   options.release = release_observer;
-  for (i = 0; i < MANY; ++i) before[i] = ((observer *)d[i].context)->releases;
+  for (int i = 0; i < MANY; ++i) before[i] = ((observer *)d[i].context)->releases;
   CHECK_STATUS(multicast_broadcaster_register_many(b, name, d, MANY, &options, tokens), status);
-  for (i = 0; i < MANY; ++i) {
+  for (int i = 0; i < MANY; ++i) {
     CHECK_EQ(tokens[i].id, 0);
     CHECK_EQ(((observer *)d[i].context)->releases, before[i] + 1);
   }
@@ -91,9 +89,8 @@ TEST(broadcaster_unregister_context_takes_all_under_that_name) {
   multicast_add_options options = with_release(release_observer);
   observer mine = {0, 0}, other = {0, 0};
   multicast_delegate counted = {count_call, NULL};
-  int i;
   counted.context = &mine; /* another function, the same context */
-  for (i = 0; i < 3; ++i) observe_with(b, NAME, observing(&mine), &options);
+  for (int i = 0; i < 3; ++i) observe_with(b, NAME, observing(&mine), &options);
   observe(b, NAME, counted);
   observe(b, NAME, observing(&other));
   observe(b, "Other", observing(&mine));
@@ -134,13 +131,12 @@ static void *unregister_it(void *argument) {
 
 TEST(broadcaster_unregister_context_waits_for_running_calls) {
   static unregistering u = {MULTICAST_NONE, BLOCKER_INIT, GATE_INIT, 0, false};
-  pthread_t thread;
   invoker i;
   u.b = create();
   observe(u.b, NAME, blocking(&u.call));
   invoke_in_background(&i, find(u.b, NAME));
   gate_wait(&u.call.entered);
-  thread = start_thread(unregister_it, &u);
+  pthread_t thread = start_thread(unregister_it, &u);
   CHECK(!gate_opens_within(&u.returned, A_WHILE_MS));
   gate_open(&u.call.let_go);
   join_thread(thread);

@@ -6,9 +6,9 @@
 /* Makes the attempt with each allocation failing in turn: first that one only, then also all that
  * follow. */
 static void fail_each_allocation(void (*attempt)(void)) {
-  int mode, which;
+  int which;
   use_test_allocator();
-  for (mode = 0; mode < 2; ++mode) {
+  for (int mode = 0; mode < 2; ++mode) {
     fail_only_once = mode == 0;
     for (which = 0, has_failed = true; has_failed; ++which) {
       CHECK(which < 10000);
@@ -44,9 +44,8 @@ static void try_register(void) {
   static observer each[NAMES];
   multicast_add_options options = with_release(release_observer);
   multicast_status status = MULTICAST_OK;
-  multicast_broadcaster b;
   int after = put_off(), i;
-  b = create();
+  multicast_broadcaster b = create();
   memset(each, 0, sizeof each);
   for (i = 0; i < NAMES && status == MULTICAST_OK; ++i) {
     multicast_token token = {77};
@@ -75,13 +74,11 @@ TEST(broadcaster_register_out_of_memory_only_releases) {
 
 static void try_multicast(void) {
   enum { NAMES = 40 };
-  multicast_broadcaster b;
   int after = put_off(), i;
-  b = create();
+  multicast_broadcaster b = create();
   for (i = 0; i < NAMES; ++i) {
-    multicast m;
     fail_after = after;
-    m = multicast_broadcaster_multicast(b, numbered(NAME, i));
+    multicast m = multicast_broadcaster_multicast(b, numbered(NAME, i));
     after = put_off();
     if (m.id == 0) {
       CHECK(has_failed);
@@ -110,18 +107,16 @@ static uint64_t short_lived(void) {
 TEST(broadcaster_of_a_new_name_out_of_memory_takes_no_handle) {
   enum { NAMES = 2000 };
   uint64_t step, before;
-  int i, failures = 0;
-  multicast_broadcaster b;
+  int failures = 0;
   use_test_allocator();
-  b = create();
+  multicast_broadcaster b = create();
   CHECK(find(b, NAME).id != 0); /* allocates what this thread needs */
   before = short_lived();
   step = short_lived() - before;
-  for (i = 0; i < NAMES; ++i) {
-    multicast made;
+  for (int i = 0; i < NAMES; ++i) {
     before = short_lived();
     fail_after = 0;
-    made = multicast_broadcaster_multicast(b, numbered(NAME, i));
+    multicast made = multicast_broadcaster_multicast(b, numbered(NAME, i));
     fail_after = -1;
     if (made.id != 0) continue;
     ++failures;
@@ -163,18 +158,16 @@ TEST(broadcaster_unregister_and_destroy_need_no_memory) {
   enum { NAMES = 100 };
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
-  multicast_broadcaster b;
-  int i;
   use_test_allocator();
-  b = create();
-  for (i = 0; i < NAMES; ++i) {
+  multicast_broadcaster b = create();
+  for (int i = 0; i < NAMES; ++i) {
     observe_with(b, numbered(NAME, i), observing(&o), &options);
     observe_with(b, numbered(NAME, i), observing(&o), &options);
     observe_with(b, numbered(NAME, i), observing(&o), &options);
   }
   fail_only_once = false;
   fail_after = 0;
-  for (i = 0; i < NAMES; ++i) {
+  for (int i = 0; i < NAMES; ++i) {
     CHECK_OK(multicast_broadcaster_unregister(b, numbered(NAME, i), observing(&o)));
     if (i % 2 == 0) {
       CHECK_EQ(multicast_broadcaster_unregister_all(b, numbered(NAME, i)), 2);
@@ -186,13 +179,11 @@ TEST(broadcaster_unregister_and_destroy_need_no_memory) {
 }
 
 TEST(broadcaster_register_out_of_memory_leaks_nothing) {
-  int after, i;
-  multicast_broadcaster b;
   use_test_allocator();
-  b = create();
-  for (after = 0; after < 12; ++after) {
+  multicast_broadcaster b = create();
+  for (int after = 0; after < 12; ++after) {
     int64_t before = 0;
-    for (i = 0; i < 500; ++i) {
+    for (int i = 0; i < 500; ++i) {
       observer o = {0, 0};
       multicast_add_options options = with_release(release_observer);
       multicast_status status;
@@ -214,14 +205,13 @@ TEST(broadcaster_register_out_of_memory_leaks_nothing) {
 
 TEST(broadcaster_of_a_new_name_out_of_memory_leaks_nothing) {
   enum { ATTEMPTS = 20000, LAST = 15000 };
-  multicast_broadcaster b;
   int64_t before = 0;
-  int i, failures = 0;
+  int failures = 0;
   use_test_allocator();
-  b = create();
+  multicast_broadcaster b = create();
   fail_only_once = false;
   fail_after = 0;
-  for (i = 0; i < ATTEMPTS; ++i) { /* the first attempts may use memory that is kept */
+  for (int i = 0; i < ATTEMPTS; ++i) { /* the first attempts may use memory that is kept */
     if (multicast_broadcaster_multicast(b, numbered(NAME, i)).id == 0) ++failures;
     if (i == LAST) {
       before = allocated_bytes;
@@ -239,14 +229,13 @@ static char last_title[200];
 TEST(broadcaster_rounds_of_everything_leak_nothing) {
   enum { ROUNDS = 200, NAMES = 150 };
   int64_t before = 0;
-  int round, i;
   use_test_allocator();
-  for (round = 0; round < ROUNDS; ++round) {
+  for (int round = 0; round < ROUNDS; ++round) {
     observer o = {0, 0};
     multicast_add_options options = with_release(release_observer);
     multicast_queue q = create_queue();
     multicast_broadcaster b = round % 2 == 0 ? create() : create_on(q);
-    for (i = 0; i < NAMES; ++i) {
+    for (int i = 0; i < NAMES; ++i) {
       const char *name = numbered(NAME, i);
       CHECK(find(b, name).id != 0);
       observe_with(b, name, observing(&o), &options);
@@ -254,7 +243,7 @@ TEST(broadcaster_rounds_of_everything_leak_nothing) {
       CHECK_EQ(multicast_broadcaster_notify(b, name, 0, last_title, sizeof last_title), 2);
     }
     CHECK(multicast_queue_run(q, 17) >= 0);
-    for (i = 0; i < NAMES; i += 3) {
+    for (int i = 0; i < NAMES; i += 3) {
       CHECK_OK(multicast_broadcaster_unregister(b, numbered(NAME, i), observing(&o)));
       CHECK_EQ(multicast_broadcaster_unregister_all(b, numbered(NAME, i + 1)), 2);
       CHECK_OK(multicast_destroy(find(b, numbered(NAME, i + 2))));

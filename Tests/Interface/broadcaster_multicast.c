@@ -6,12 +6,11 @@
 TEST(broadcaster_multicast_is_the_same_each_time) {
   multicast_broadcaster b = create();
   multicast m = find(b, NAME);
-  int i;
   CHECK(multicast_is_valid(m));
   CHECK_EQ(find(b, NAME).id, m.id);
   observe(b, NAME, counter(&calls));
   CHECK_EQ(find(b, NAME).id, m.id);
-  for (i = 0; i < 5000; ++i) CHECK(find(b, numbered(NAME, i)).id != m.id);
+  for (int i = 0; i < 5000; ++i) CHECK(find(b, numbered(NAME, i)).id != m.id);
   CHECK_EQ(find(b, NAME).id, m.id);
   CHECK_EQ(multicast_broadcaster_unregister_all(b, NAME), 1);
   CHECK_EQ(find(b, NAME).id, m.id);
@@ -80,12 +79,10 @@ TEST(broadcaster_multicast_destroyed_is_replaced_by_registration) {
 }
 
 TEST(broadcaster_memory_stays_as_its_multicasts_are_destroyed) {
-  multicast_broadcaster b;
   int64_t before = 0;
-  int i;
   use_test_allocator();
-  b = create();
-  for (i = 0; i < 5000; ++i) {
+  multicast_broadcaster b = create();
+  for (int i = 0; i < 5000; ++i) {
     observe(b, NAME, counter(&calls));
     CHECK_OK(multicast_destroy(find(b, NAME)));
     if (i == 1000) before = allocated_bytes;

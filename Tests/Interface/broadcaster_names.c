@@ -10,20 +10,19 @@ TEST(broadcaster_names_that_are_prefixes_of_each_other_never_meet) {
   static int each[LONGEST + 1];
   char name[LONGEST + 1];
   multicast_broadcaster b = create();
-  int length, other;
   memset(name, 'a', sizeof name);
-  for (length = 1; length <= LONGEST; ++length) {
+  for (int length = 1; length <= LONGEST; ++length) {
     name[length] = '\0';
     observe(b, name, counter(&each[length]));
     name[length] = 'a';
   }
-  for (length = 1; length <= LONGEST; ++length) {
+  for (int length = 1; length <= LONGEST; ++length) {
     name[length] = '\0';
     CHECK_EQ(notify(b, name), 1);
     CHECK_EQ(each[length], 1);
     name[length] = 'a';
   }
-  for (other = 1; other <= LONGEST; ++other) CHECK_EQ(each[other], 1);
+  for (int other = 1; other <= LONGEST; ++other) CHECK_EQ(each[other], 1);
 }
 
 TEST(broadcaster_names_that_differ_in_one_byte_never_meet) {
@@ -32,12 +31,11 @@ TEST(broadcaster_names_that_differ_in_one_byte_never_meet) {
   static int each[PLACES][BYTES];
   char name[LONGEST + 1];
   multicast_broadcaster b = create();
-  int place, byte, round;
   memset(name, 'n', LONGEST);
   name[LONGEST] = '\0';
-  for (round = 0; round < 2; ++round) {
-    for (place = 0; place < PLACES; ++place) {
-      for (byte = 1; byte < BYTES; ++byte) {
+  for (int round = 0; round < 2; ++round) {
+    for (int place = 0; place < PLACES; ++place) {
+      for (int byte = 1; byte < BYTES; ++byte) {
         if (byte == 'n') continue; /* this name is the same for all places */
         name[places[place]] = (char)byte;
         if (round == 0) {
@@ -56,8 +54,7 @@ TEST(broadcaster_names_that_differ_in_one_byte_never_meet) {
 TEST(broadcaster_names_differ_by_the_last_byte_at_any_length) {
   char name[LONGEST + 1];
   multicast_broadcaster b = create();
-  int length;
-  for (length = 1; length <= LONGEST; ++length) {
+  for (int length = 1; length <= LONGEST; ++length) {
     int ends_in_x = 0, ends_in_y = 0;
     memset(name, 'n', sizeof name);
     name[length] = '\0';
@@ -79,12 +76,11 @@ TEST(broadcaster_names_hold_any_byte_but_nul) {
   static int each[256];
   char name[2] = "";
   multicast_broadcaster b = create();
-  int byte;
-  for (byte = 1; byte < 256; ++byte) {
+  for (int byte = 1; byte < 256; ++byte) {
     name[0] = (char)byte;
     observe(b, name, counter(&each[byte]));
   }
-  for (byte = 1; byte < 256; ++byte) {
+  for (int byte = 1; byte < 256; ++byte) {
     name[0] = (char)byte;
     CHECK_EQ(notify(b, name), 1);
     CHECK_EQ(each[byte], 1);
@@ -159,12 +155,11 @@ TEST(broadcaster_name_that_is_too_long_is_invalid_argument) {
 TEST(broadcaster_copies_the_name) {
   char name[LONGEST + 1] = NAME;
   multicast_broadcaster b = create();
-  multicast m;
   observe(b, name, counter(&calls));
   memset(name, 'x', LONGEST);
   CHECK_EQ(notify(b, NAME), 1);
   strcpy(name, "Other");
-  m = find(b, name);
+  multicast m = find(b, name);
   memset(name, 'x', LONGEST);
   CHECK_EQ(find(b, "Other").id, m.id);
   CHECK_EQ(calls, 1);
@@ -174,12 +169,11 @@ TEST(broadcaster_reads_no_byte_beyond_the_name) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   multicast_broadcaster b = create();
-  size_t length;
   CHECK(pages != MAP_FAILED);
   memset(pages, 'n', page);
   CHECK_EQ(mprotect(pages + page, page, PROT_NONE), 0);
   pages[page - 1] = '\0';
-  for (length = 1; length <= LONGEST; ++length) {
+  for (size_t length = 1; length <= LONGEST; ++length) {
     const char *name = pages + page - 1 - length;
     observe(b, name, counter(&calls));
     CHECK_EQ(notify(b, name), 1);
@@ -191,14 +185,11 @@ TEST(broadcaster_reads_no_byte_beyond_the_name) {
 }
 
 TEST(broadcaster_names_stay_for_its_life) {
-  multicast_broadcaster b;
-  multicast m;
   int64_t before = 0;
-  int i;
   use_test_allocator();
-  b = create();
-  m = find(b, NAME);
-  for (i = 0; i < 10000; ++i) {
+  multicast_broadcaster b = create();
+  multicast m = find(b, NAME);
+  for (int i = 0; i < 10000; ++i) {
     observe(b, NAME, counter(&calls));
     CHECK_EQ(notify(b, NAME), 1);
     CHECK_OK(multicast_broadcaster_unregister(b, NAME, counter(&calls)));
@@ -225,15 +216,14 @@ TEST(broadcaster_of_100000_names) {
   enum { COUNT = 100000 };
   static int each[COUNT];
   multicast_broadcaster b = create();
-  int i;
-  for (i = 0; i < COUNT; ++i) observe(b, numbered(NAME, i), counter(&each[i]));
-  for (i = 0; i < COUNT; ++i) CHECK_EQ(notify(b, numbered(NAME, i)), 1);
-  for (i = 0; i < COUNT; ++i) CHECK_EQ(each[i], 1);
-  for (i = 0; i < COUNT; i += 2) {
+  for (int i = 0; i < COUNT; ++i) observe(b, numbered(NAME, i), counter(&each[i]));
+  for (int i = 0; i < COUNT; ++i) CHECK_EQ(notify(b, numbered(NAME, i)), 1);
+  for (int i = 0; i < COUNT; ++i) CHECK_EQ(each[i], 1);
+  for (int i = 0; i < COUNT; i += 2) {
     CHECK_OK(multicast_broadcaster_unregister(b, numbered(NAME, i), counter(&each[i])));
   }
-  for (i = 0; i < COUNT; ++i) CHECK_EQ(notify(b, numbered(NAME, i)), i % 2);
-  for (i = 0; i < COUNT; ++i) CHECK_EQ(each[i], 1 + i % 2);
+  for (int i = 0; i < COUNT; ++i) CHECK_EQ(notify(b, numbered(NAME, i)), i % 2);
+  for (int i = 0; i < COUNT; ++i) CHECK_EQ(each[i], 1 + i % 2);
   CHECK_EQ(notify(b, numbered(NAME, COUNT)), 0);
   CHECK_OK(multicast_broadcaster_destroy(b));
 }
@@ -242,17 +232,16 @@ TEST(broadcaster_of_many_long_names_that_differ_in_a_few_bytes) {
   enum { COUNT = 20000, DIGITS = 5 };
   static const int places[] = {0, 125, LONGEST - DIGITS};
   char name[LONGEST + 1], digits[16];
-  int i, k;
-  for (k = 0; k < 3; ++k) {
+  for (int k = 0; k < 3; ++k) {
     multicast_broadcaster b = create();
     memset(name, '-', LONGEST);
     name[LONGEST] = '\0';
-    for (i = 0; i < COUNT; ++i) {
+    for (int i = 0; i < COUNT; ++i) {
       snprintf(digits, sizeof digits, "%05d", i);
       memcpy(name + places[k], digits, DIGITS);
       observe(b, name, counter(&calls));
     }
-    for (i = 0; i < COUNT; ++i) {
+    for (int i = 0; i < COUNT; ++i) {
       snprintf(digits, sizeof digits, "%05d", i);
       memcpy(name + places[k], digits, DIGITS);
       CHECK_EQ(notify(b, name), 1);
@@ -269,11 +258,10 @@ static double seconds_for_names(int place) {
   multicast_broadcaster b = create();
   struct timespec begin, end;
   char name[LENGTH + 1], digits[16];
-  int i;
   memset(name, '-', LENGTH);
   name[LENGTH] = '\0';
   CHECK_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin), 0);
-  for (i = 0; i < COUNT; ++i) {
+  for (int i = 0; i < COUNT; ++i) {
     snprintf(digits, sizeof digits, "%05d", i);
     memcpy(name + place, digits, DIGITS);
     CHECK(multicast_broadcaster_multicast(b, name).id != 0);
@@ -288,12 +276,11 @@ TEST(broadcaster_looks_names_up_as_fast_wherever_they_differ) {
   static const int places[] = {0, 8, 16, 24, 32, 35};
   double each[6], least;
   char line[96];
-  int i;
   seconds_for_names(0); /* warms up; not measured */
-  for (i = 0; i < 6; ++i) each[i] = seconds_for_names(places[i]);
+  for (int i = 0; i < 6; ++i) each[i] = seconds_for_names(places[i]);
   least = each[0];
-  for (i = 1; i < 6; ++i) least = each[i] < least ? each[i] : least;
-  for (i = 0; i < 6; ++i) {
+  for (int i = 1; i < 6; ++i) least = each[i] < least ? each[i] : least;
+  for (int i = 0; i < 6; ++i) {
     if (each[i] <= 15 * least) continue;
     snprintf(line, sizeof line, "in byte %d takes %.4f s, elsewhere %.4f s", places[i], each[i],
              least);

@@ -26,9 +26,7 @@ static void expect_what_was_sent(void *context, uint32_t event, const void *payl
 
 TEST(broadcaster_passes_event_payload_and_size_on) {
   multicast_broadcaster b = create();
-  multicast_delegate d;
-  d.function = expect_what_was_sent;
-  d.context = &calls;
+  multicast_delegate d = {expect_what_was_sent, &calls};
   observe(b, NAME, d);
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 7, payload_sent, sizeof payload_sent), 1);
   CHECK_EQ(calls, 1);
@@ -52,15 +50,12 @@ TEST(broadcaster_notify_of_a_name_nobody_registered_is_0) {
 }
 
 TEST(broadcaster_asked_for_unknown_names_takes_no_memory) {
-  multicast_broadcaster b;
-  int64_t before;
-  int i;
   use_test_allocator();
-  b = create();
+  multicast_broadcaster b = create();
   observe(b, NAME, counter(&calls));
   CHECK_EQ(notify(b, NAME), 1);
-  before = allocated_bytes;
-  for (i = 0; i < 10000; ++i) {
+  int64_t before = allocated_bytes;
+  for (int i = 0; i < 10000; ++i) {
     const char *name = numbered("unknown", i);
     CHECK_EQ(notify(b, name), 0);
     CHECK_EQ(multicast_broadcaster_unregister_all(b, name), 0);
@@ -140,8 +135,7 @@ TEST(broadcaster_unregister_all_counts_and_leaves_other_names) {
   multicast_broadcaster b = create();
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
-  int i;
-  for (i = 0; i < 10; ++i) observe_with(b, NAME, observing(&o), &options);
+  for (int i = 0; i < 10; ++i) observe_with(b, NAME, observing(&o), &options);
   observe(b, "Other", counter(&calls));
   CHECK_EQ(multicast_broadcaster_unregister_all(b, NAME), 10);
   CHECK_EQ(o.releases, 10);

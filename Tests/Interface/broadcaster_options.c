@@ -31,10 +31,8 @@ static void remove_itself(void *context, uint32_t event, const void *payload, si
 
 TEST(broadcaster_token_is_current_in_the_call_of_its_observer) {
   multicast_broadcaster b = create();
-  multicast_delegate d;
   uint64_t token;
-  d.function = remove_itself;
-  d.context = &token;
+  multicast_delegate d = {remove_itself, &token};
   token = observe(b, NAME, d).id;
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_EQ(notify(b, NAME), 0);
@@ -59,9 +57,8 @@ TEST(broadcaster_notifies_once_who_registers_for_once) {
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
   multicast_broadcaster b = create();
-  multicast_token token;
   options.flags = MULTICAST_ONCE;
-  token = observe_with(b, NAME, observing(&o), &options);
+  multicast_token token = observe_with(b, NAME, observing(&o), &options);
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_EQ(notify(b, NAME), 0);
   CHECK(o.calls == 1 && o.releases == 1);
@@ -85,18 +82,17 @@ TEST(broadcaster_observers_leave_all_names_with_their_lifetime) {
   multicast_broadcaster b = create(), other = create();
   multicast_lifetime l = multicast_lifetime_create();
   multicast_add_options options = with_release(release_observer);
-  int i;
   options.lifetime = l;
-  for (i = 0; i < NAMES; ++i) {
+  for (int i = 0; i < NAMES; ++i) {
     observe_with(b, numbered(NAME, i), observing(&o), &options);
     observe_with(other, numbered(NAME, i), observing(&o), &options);
     observe(b, numbered(NAME, i), counter(&calls));
   }
   CHECK_EQ(multicast_lifetime_count(l), 2 * NAMES);
-  for (i = 0; i < NAMES; ++i) CHECK_EQ(notify(b, numbered(NAME, i)), 2);
+  for (int i = 0; i < NAMES; ++i) CHECK_EQ(notify(b, numbered(NAME, i)), 2);
   CHECK_OK(multicast_lifetime_end(l));
   CHECK_EQ(o.releases, 2 * NAMES);
-  for (i = 0; i < NAMES; ++i) {
+  for (int i = 0; i < NAMES; ++i) {
     CHECK_EQ(notify(b, numbered(NAME, i)), 1);
     CHECK_EQ(notify(other, numbered(NAME, i)), 0);
   }
@@ -148,8 +144,7 @@ TEST(broadcaster_register_of_bad_options_is_invalid_argument) {
   observer o = {0, 0};
   multicast_add_options options;
   multicast_broadcaster b = create();
-  int which;
-  for (which = 0; which < 4; ++which) {
+  for (int which = 0; which < 4; ++which) {
     multicast_token token = {77};
     options = with_release(release_observer);
     if (which == 0) options.struct_size = 0;
@@ -172,11 +167,9 @@ TEST(broadcaster_register_of_bad_options_is_invalid_argument) {
 TEST(broadcaster_register_without_a_function_releases) {
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
-  multicast_delegate d;
   multicast_broadcaster b = create();
   multicast_token token = {77};
-  d.function = NULL;
-  d.context = &o;
+  multicast_delegate d = {NULL, &o};
   CHECK_STATUS(multicast_broadcaster_register(b, NAME, d, &options, &token),
                MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_EQ(token.id, 0);
@@ -190,13 +183,11 @@ typedef struct newer_options {
 } newer_options;
 
 TEST(broadcaster_registers_for_newer_callers) {
-  int with_queue;
-  for (with_queue = 0; with_queue < 2; ++with_queue) {
+  for (int with_queue = 0; with_queue < 2; ++with_queue) {
     observer o = {0, 0};
-    newer_options newer;
     multicast_queue q = create_queue();
     multicast_broadcaster b = with_queue ? create_on(q) : create();
-    memset(&newer, 0, sizeof newer);
+    newer_options newer = {0};
     newer.known.struct_size = sizeof newer;
     newer.known.release = release_observer;
     observe_with(b, NAME, observing(&o), &newer.known);

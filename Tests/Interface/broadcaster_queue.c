@@ -11,8 +11,7 @@ static void expect_none_created(const multicast_broadcaster_options *options) {
 
 TEST(broadcaster_options_of_a_bad_struct_size_create_none) {
   multicast_broadcaster_options options = multicast_broadcaster_options_default();
-  uint32_t size;
-  for (size = 0; size < sizeof options; ++size) {
+  for (uint32_t size = 0; size < sizeof options; ++size) {
     options.struct_size = size;
     expect_none_created(&options);
   }
@@ -27,12 +26,11 @@ TEST(broadcaster_options_of_newer_caller_are_fine_if_rest_is_zero) {
     multicast_broadcaster_options known;
     uint64_t unknown[20];
   } newer;
-  multicast_broadcaster b;
   multicast_queue q = create_queue();
   memset(&newer, 0, sizeof newer);
   newer.known.struct_size = sizeof newer;
   newer.known.queue = q;
-  b = multicast_broadcaster_create(&newer.known);
+  multicast_broadcaster b = multicast_broadcaster_create(&newer.known);
   CHECK(b.id != 0);
   observe(b, NAME, counter(&calls));
   CHECK_EQ(notify(b, NAME), 1);
@@ -42,8 +40,7 @@ TEST(broadcaster_options_of_newer_caller_are_fine_if_rest_is_zero) {
 }
 
 TEST(broadcaster_options_with_flags_create_none) {
-  int bit;
-  for (bit = 0; bit < 32; ++bit) {
+  for (int bit = 0; bit < 32; ++bit) {
     multicast_broadcaster_options options = multicast_broadcaster_options_default();
     options.flags = 1u << bit;
     expect_none_created(&options);
@@ -53,11 +50,10 @@ TEST(broadcaster_options_with_flags_create_none) {
 TEST(broadcaster_options_with_a_queue_that_is_none_create_none) {
   multicast_broadcaster_options options = multicast_broadcaster_options_default();
   multicast_queue gone = create_queue(), kept = create_queue();
-  int bit;
   CHECK_OK(multicast_queue_destroy(gone));
   options.queue = gone;
   expect_none_created(&options);
-  for (bit = 0; bit < 64; ++bit) {
+  for (int bit = 0; bit < 64; ++bit) {
     options.queue.id = kept.id ^ (UINT64_C(1) << bit);
     expect_none_created(&options);
   }
@@ -73,10 +69,9 @@ TEST(broadcaster_options_with_a_queue_that_is_none_create_none) {
 
 TEST(broadcaster_options_are_read_during_the_call_only) {
   multicast_broadcaster_options options = multicast_broadcaster_options_default();
-  multicast_broadcaster b;
   multicast_queue q = create_queue();
   options.queue = q;
-  b = multicast_broadcaster_create(&options);
+  multicast_broadcaster b = multicast_broadcaster_create(&options);
   memset(&options, 0xFF, sizeof options);
   observe(b, NAME, counter(&calls));
   CHECK_EQ(notify(b, NAME), 1);
@@ -177,9 +172,7 @@ TEST(broadcaster_queue_copies_the_payload) {
   multicast_queue q = create_queue();
   multicast_broadcaster b = create_on(q);
   char title[200], sent[200];
-  multicast_delegate d;
-  d.function = keep_title;
-  d.context = &calls;
+  multicast_delegate d = {keep_title, &calls};
   memset(title, 't', sizeof title);
   memcpy(sent, title, sizeof title);
   observe(b, NAME, d);
@@ -194,9 +187,7 @@ TEST(broadcaster_queue_keeps_newest_call_of_latest_observer) {
   multicast_queue q = create_queue();
   multicast_broadcaster b = create_on(q);
   multicast_add_options options = multicast_add_options_default();
-  multicast_delegate d;
-  d.function = keep_title;
-  d.context = &calls;
+  multicast_delegate d = {keep_title, &calls};
   options.flags = MULTICAST_LATEST;
   observe_with(b, NAME, d, &options);
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 1, "first", 6), 1);

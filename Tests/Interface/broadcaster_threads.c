@@ -38,7 +38,6 @@ static void *allocate_and_look_up(void *context, size_t size, size_t alignment) 
 }
 
 static void look_up_in_every_allocation(void *(*body)(void *)) {
-  int i;
   use_allocator(allocate_and_look_up, NULL);
   shared = create();
   observe(shared, NAME, counter(&calls));
@@ -47,7 +46,7 @@ static void look_up_in_every_allocation(void *(*body)(void *)) {
   on_another_thread(look_up_there, NULL); /* leaves a thread record that the next thread uses */
   lookup = body;
   lookups_to_make = 200;
-  for (i = 0; i < 2000; ++i) CHECK(find(shared, numbered(NAME, i)).id != 0);
+  for (int i = 0; i < 2000; ++i) CHECK(find(shared, numbered(NAME, i)).id != 0);
   CHECK(lookups_to_make < 200);
   lookups_to_make = 0;
 }
@@ -70,8 +69,7 @@ typedef struct worker {
 static void *register_notify_unregister(void *argument) {
   worker *w = argument;
   multicast_add_options options = with_release(release_observer);
-  int i;
-  for (i = 0; i < 1500; ++i) {
+  for (int i = 0; i < 1500; ++i) {
     const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
     int before = LOAD(w->own.calls);
     observe_with(shared, name, observing(&w->own), &options);
@@ -86,26 +84,24 @@ static void *register_notify_unregister(void *argument) {
 TEST(broadcaster_used_by_four_threads_while_one_looks_up) {
   static worker workers[4];
   pthread_t threads[4], looker;
-  int i;
   name_the_shared();
   shared = create();
-  for (i = 0; i < 4; ++i) {
+  for (int i = 0; i < 4; ++i) {
     workers[i].seed = (unsigned)i;
     threads[i] = start_thread(register_notify_unregister, &workers[i]);
   }
   looker = start_thread(look_up_all_the_time, NULL);
-  for (i = 0; i < 4; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 4; ++i) join_thread(threads[i]);
   STORE(is_over, true);
   join_thread(looker);
-  for (i = 0; i < SHARED_NAMES; ++i) CHECK_EQ(notify(shared, shared_names[i]), 0);
+  for (int i = 0; i < SHARED_NAMES; ++i) CHECK_EQ(notify(shared, shared_names[i]), 0);
   CHECK_OK(multicast_broadcaster_destroy(shared));
 }
 
 static void *use_every_function(void *argument) {
   worker *w = argument;
   multicast_add_options options = with_release(release_observer);
-  int i;
-  for (i = 0; i < 1500; ++i) {
+  for (int i = 0; i < 1500; ++i) {
     const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
     multicast_status status;
     multicast_token token = {0};
@@ -142,16 +138,15 @@ static void *use_every_function(void *argument) {
 TEST(broadcaster_every_function_from_four_threads_at_once) {
   static worker workers[4];
   pthread_t threads[4];
-  int i;
   name_the_shared();
   shared = create();
-  for (i = 0; i < 4; ++i) {
+  for (int i = 0; i < 4; ++i) {
     workers[i].seed = (unsigned)i;
     threads[i] = start_thread(use_every_function, &workers[i]);
   }
-  for (i = 0; i < 4; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 4; ++i) join_thread(threads[i]);
   CHECK_OK(multicast_broadcaster_destroy(shared));
-  for (i = 0; i < 4; ++i) CHECK_EQ(LOAD(workers[i].own.releases), workers[i].registered);
+  for (int i = 0; i < 4; ++i) CHECK_EQ(LOAD(workers[i].own.releases), workers[i].registered);
 }
 
 static void *destroy_the_multicast(void *unused) {
@@ -167,11 +162,9 @@ TEST(broadcaster_registers_while_others_destroy_multicast_of_name) {
   enum { ROUNDS = 20000 };
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
-  pthread_t thread;
-  int i;
   shared = create();
-  thread = start_thread(destroy_the_multicast, NULL);
-  for (i = 0; i < ROUNDS; ++i) {
+  pthread_t thread = start_thread(destroy_the_multicast, NULL);
+  for (int i = 0; i < ROUNDS; ++i) {
     observe_with(shared, NAME, observing(&o), &options);
     CHECK(notify(shared, NAME) >= 0);
   }
@@ -190,11 +183,9 @@ static void *use_what_comes_and_goes(void *argument) {
   multicast_add_options options = with_release(release_observer);
   while (!LOAD(is_over)) {
     const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
-    multicast_broadcaster b;
-    int64_t result;
-    b.id = LOAD(passing_handle);
+    multicast_broadcaster b = {LOAD(passing_handle)};
     ++w->registered;
-    result = multicast_broadcaster_register(b, name, observing(&w->own), &options, NULL);
+    int64_t result = multicast_broadcaster_register(b, name, observing(&w->own), &options, NULL);
     if (result != MULTICAST_OK) CHECK_STATUS(result, MULTICAST_ERROR_INVALID_HANDLE);
     result = notify(b, name);
     if (result < 0) CHECK_STATUS(result, MULTICAST_ERROR_INVALID_HANDLE);
@@ -222,18 +213,17 @@ TEST(broadcaster_created_and_destroyed_while_others_use_it) {
   enum { ROUNDS = 800 };
   static worker users[2];
   pthread_t threads[2];
-  int i, round;
   name_the_shared();
   use_test_allocator(); /* this allocator overwrites what is freed */
   CHECK_OK(multicast_broadcaster_destroy(create()));
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     users[i].seed = (unsigned)i;
     threads[i] = start_thread(use_what_comes_and_goes, &users[i]);
   }
-  for (round = 0; round < ROUNDS; ++round) {
+  for (int round = 0; round < ROUNDS; ++round) {
     multicast_broadcaster b = create();
     STORE(passing_handle, b.id);
-    for (i = 0; i < SHARED_NAMES; ++i) {
+    for (int i = 0; i < SHARED_NAMES; ++i) {
       CHECK_OK(multicast_broadcaster_register(b, shared_names[i], counter(&calls), NULL,
                                               NULL));
       CHECK(notify(b, shared_names[i]) >= 0);
@@ -241,8 +231,8 @@ TEST(broadcaster_created_and_destroyed_while_others_use_it) {
     CHECK_OK(multicast_broadcaster_destroy(b));
   }
   STORE(is_over, true);
-  for (i = 0; i < 2; ++i) join_thread(threads[i]);
-  for (i = 0; i < 2; ++i) CHECK_EQ(LOAD(users[i].own.releases), users[i].registered);
+  for (int i = 0; i < 2; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 2; ++i) CHECK_EQ(LOAD(users[i].own.releases), users[i].registered);
 }
 
 static char long_names[SHARED_NAMES][LONGEST + 1]; /* long names make a look-up slow */
@@ -250,10 +240,8 @@ static char long_names[SHARED_NAMES][LONGEST + 1]; /* long names make a look-up 
 static void *look_up_what_comes_and_goes(void *unused) {
   (void)unused;
   while (!LOAD(is_over)) {
-    multicast_broadcaster b;
-    int i;
-    b.id = LOAD(passing_handle);
-    for (i = 0; i < SHARED_NAMES; ++i) {
+    multicast_broadcaster b = {LOAD(passing_handle)};
+    for (int i = 0; i < SHARED_NAMES; ++i) {
       int64_t result = notify(b, long_names[i]);
       if (result < 0) CHECK_STATUS(result, MULTICAST_ERROR_INVALID_HANDLE);
       CHECK(result <= 1);
@@ -266,32 +254,30 @@ static void *look_up_what_comes_and_goes(void *unused) {
 TEST(broadcaster_destroyed_while_others_look_up) {
   enum { ROUNDS = 1500, LOOKERS = 3 };
   pthread_t threads[LOOKERS];
-  int i, round;
-  for (i = 0; i < SHARED_NAMES; ++i) {
+  for (int i = 0; i < SHARED_NAMES; ++i) {
     memset(long_names[i], 'n', LONGEST);
     long_names[i][LONGEST - 1] = (char)('a' + i);
   }
   use_test_allocator(); /* this allocator overwrites what is freed */
   CHECK_OK(multicast_broadcaster_destroy(create()));
-  for (i = 0; i < LOOKERS; ++i) threads[i] = start_thread(look_up_what_comes_and_goes, NULL);
-  for (round = 0; round < ROUNDS; ++round) {
+  for (int i = 0; i < LOOKERS; ++i) threads[i] = start_thread(look_up_what_comes_and_goes, NULL);
+  for (int round = 0; round < ROUNDS; ++round) {
     multicast_broadcaster b = create();
-    for (i = 0; i < SHARED_NAMES; ++i) {
+    for (int i = 0; i < SHARED_NAMES; ++i) {
       observe(b, long_names[i], counter(&calls));
       if (i == 0) STORE(passing_handle, b.id);
     }
     CHECK_OK(multicast_broadcaster_destroy(b));
   }
   STORE(is_over, true);
-  for (i = 0; i < LOOKERS; ++i) join_thread(threads[i]);
+  for (int i = 0; i < LOOKERS; ++i) join_thread(threads[i]);
 }
 
 static void *register_until_it_ends(void *argument) {
   worker *w = argument;
   multicast_add_options options = with_release(release_observer);
   multicast_status status = MULTICAST_OK;
-  int i;
-  for (i = 0; status == MULTICAST_OK; ++i) { /* a new name each time, so that the table grows */
+  for (int i = 0; status == MULTICAST_OK; ++i) { /* a new name each time, so that the table grows */
     ++w->registered;
     status = multicast_broadcaster_register(shared, numbered(NAME, (int)w->seed + 2 * i),
                                             observing(&w->own), &options, NULL);
@@ -302,20 +288,19 @@ static void *register_until_it_ends(void *argument) {
 
 TEST(broadcaster_destroyed_while_others_register_releases_once) {
   enum { ROUNDS = 100 };
-  int i, round;
   use_test_allocator();
-  for (round = 0; round < ROUNDS; ++round) {
+  for (int round = 0; round < ROUNDS; ++round) {
     worker workers[2];
     pthread_t threads[2];
     memset(workers, 0, sizeof workers);
     shared = create();
-    for (i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; ++i) {
       workers[i].seed = (unsigned)i;
       threads[i] = start_thread(register_until_it_ends, &workers[i]);
     }
     while (notify(shared, numbered(NAME, round % 20)) == 0) pause_ms(0);
     CHECK_OK(multicast_broadcaster_destroy(shared));
-    for (i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; ++i) {
       join_thread(threads[i]);
       CHECK_EQ(workers[i].own.releases, workers[i].registered);
     }
@@ -331,16 +316,15 @@ static void *destroy_shared(void *result) {
 }
 
 TEST(broadcaster_destroyed_by_two_threads_is_destroyed_by_one) {
-  int i, round;
-  for (round = 0; round < 100; ++round) {
+  for (int round = 0; round < 100; ++round) {
     int64_t results[2] = {INT64_MIN, INT64_MIN};
     pthread_t threads[2];
     all_ready.is_open = false;
     shared = create();
-    for (i = 0; i < 20; ++i) observe(shared, numbered(NAME, i), counter(&calls));
-    for (i = 0; i < 2; ++i) threads[i] = start_thread(destroy_shared, &results[i]);
+    for (int i = 0; i < 20; ++i) observe(shared, numbered(NAME, i), counter(&calls));
+    for (int i = 0; i < 2; ++i) threads[i] = start_thread(destroy_shared, &results[i]);
     gate_open(&all_ready);
-    for (i = 0; i < 2; ++i) join_thread(threads[i]);
+    for (int i = 0; i < 2; ++i) join_thread(threads[i]);
     if (results[0] != MULTICAST_OK) CHECK_STATUS(results[0], MULTICAST_ERROR_INVALID_HANDLE);
     if (results[1] != MULTICAST_OK) CHECK_STATUS(results[1], MULTICAST_ERROR_INVALID_HANDLE);
     CHECK((results[0] == MULTICAST_OK) != (results[1] == MULTICAST_OK));
@@ -367,16 +351,15 @@ static void *look_up_while_growing(void *argument) {
 TEST(broadcaster_lookups_while_the_names_grow) {
   unsigned seeds[2] = {1, 2};
   pthread_t threads[2];
-  int i;
   shared = create();
-  for (i = 0; i < 2; ++i) threads[i] = start_thread(look_up_while_growing, &seeds[i]);
-  for (i = 0; i < GROWING; ++i) {
+  for (int i = 0; i < 2; ++i) threads[i] = start_thread(look_up_while_growing, &seeds[i]);
+  for (int i = 0; i < GROWING; ++i) {
     observe(shared, numbered(NAME, i), counter(&calls));
     growing_ids[i] = find(shared, numbered(NAME, i)).id;
     STORE(growing_count, i + 1);
   }
-  for (i = 0; i < 2; ++i) join_thread(threads[i]);
-  for (i = 0; i < GROWING; ++i) {
+  for (int i = 0; i < 2; ++i) join_thread(threads[i]);
+  for (int i = 0; i < GROWING; ++i) {
     CHECK_EQ(find(shared, numbered(NAME, i)).id, growing_ids[i]);
   }
 }
@@ -384,20 +367,18 @@ TEST(broadcaster_lookups_while_the_names_grow) {
 static uint64_t found_ids[4][2000];
 
 static void *find_new_names(void *ids) {
-  int i;
   gate_wait(&all_ready);
-  for (i = 0; i < 2000; ++i) ((uint64_t *)ids)[i] = find(shared, numbered(NAME, i)).id;
+  for (int i = 0; i < 2000; ++i) ((uint64_t *)ids)[i] = find(shared, numbered(NAME, i)).id;
   return NULL;
 }
 
 TEST(broadcaster_multicast_is_the_same_for_threads_at_once) {
   pthread_t threads[4];
-  int i, k;
   shared = create();
-  for (k = 0; k < 4; ++k) threads[k] = start_thread(find_new_names, found_ids[k]);
+  for (int k = 0; k < 4; ++k) threads[k] = start_thread(find_new_names, found_ids[k]);
   gate_open(&all_ready);
-  for (k = 0; k < 4; ++k) join_thread(threads[k]);
-  for (k = 1; k < 4; ++k) {
-    for (i = 0; i < 2000; ++i) CHECK_EQ(found_ids[k][i], found_ids[0][i]);
+  for (int k = 0; k < 4; ++k) join_thread(threads[k]);
+  for (int k = 1; k < 4; ++k) {
+    for (int i = 0; i < 2000; ++i) CHECK_EQ(found_ids[k][i], found_ids[0][i]);
   }
 }

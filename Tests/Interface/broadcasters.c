@@ -16,9 +16,8 @@ multicast_queue create_queue(void) {
 
 multicast_broadcaster create_on(multicast_queue q) {
   multicast_broadcaster_options options = multicast_broadcaster_options_default();
-  multicast_broadcaster b;
   options.queue = q;
-  b = multicast_broadcaster_create(&options);
+  multicast_broadcaster b = multicast_broadcaster_create(&options);
   CHECK(b.id != 0);
   return b;
 }
@@ -67,9 +66,7 @@ static void call_observer(void *context, uint32_t event, const void *payload, si
 }
 
 multicast_delegate observing(observer *o) {
-  multicast_delegate d;
-  d.function = call_observer;
-  d.context = o;
+  multicast_delegate d = {call_observer, o};
   return d;
 }
 
@@ -102,16 +99,14 @@ bool is_over;
 char shared_names[SHARED_NAMES][32];
 
 void name_the_shared(void) {
-  int i;
-  for (i = 0; i < SHARED_NAMES; ++i) strcpy(shared_names[i], numbered(NAME, i));
+  for (int i = 0; i < SHARED_NAMES; ++i) strcpy(shared_names[i], numbered(NAME, i));
 }
 
 void *look_up_all_the_time(void *unused) {
   uint64_t ids[SHARED_NAMES] = {0};
-  int i;
   (void)unused;
   while (!LOAD(is_over)) {
-    for (i = 0; i < SHARED_NAMES; ++i) {
+    for (int i = 0; i < SHARED_NAMES; ++i) {
       multicast m = find(shared, shared_names[i]);
       if (ids[i] == 0) ids[i] = m.id;
       CHECK_EQ(m.id, ids[i]);

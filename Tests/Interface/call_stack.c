@@ -41,9 +41,8 @@ static void look_and_go_deeper(void *context, uint32_t event, const void *payloa
 }
 
 static multicast_delegate looking(level *v) {
-  multicast_delegate d = {look_and_go_deeper, NULL};
   memset(v, 0, sizeof *v);
-  d.context = v;
+  multicast_delegate d = {look_and_go_deeper, v};
   return d;
 }
 
@@ -114,11 +113,10 @@ static void run_the_queue(void *context, uint32_t event, const void *payload, si
 TEST(call_stack_of_a_queue_that_is_run_inside_a_call) {
   level a;
   looked after;
-  multicast_delegate d = {run_the_queue, NULL};
   multicast m = multicast_create(), n = multicast_create();
   multicast_token outer, inner;
   inner_queue = default_queue();
-  d.context = &after;
+  multicast_delegate d = {run_the_queue, &after};
   outer = add(m, d);
   inner = add_queued(n, looking(&a), inner_queue);
   CHECK_EQ(multicast_invoke(n, 0, NULL, 0), 1);
@@ -145,14 +143,11 @@ static void look_with_little_room(void *context, uint32_t event, const void *pay
 
 TEST(call_stack_returns_the_number_and_fills_what_has_room) {
   multicast m = multicast_create();
-  multicast_delegate d = {look_with_little_room, NULL};
-  multicast_token t;
-  int i;
-  d.context = &m;
-  t = add(m, d);
+  multicast_delegate d = {look_with_little_room, &m};
+  multicast_token t = add(m, d);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  for (i = 0; i < 4; ++i) CHECK_EQ(counts_of_room[i], 3);
-  for (i = 0; i < 3; ++i) CHECK_EQ(of_room[i].id, t.id);
+  for (int i = 0; i < 4; ++i) CHECK_EQ(counts_of_room[i], 3);
+  for (int i = 0; i < 3; ++i) CHECK_EQ(of_room[i].id, t.id);
 }
 
 static void look_with_room_for_two(void *context, uint32_t event, const void *payload,
@@ -170,8 +165,7 @@ static void look_with_room_for_two(void *context, uint32_t event, const void *pa
 
 TEST(call_stack_writes_no_more_than_the_capacity) {
   multicast m = multicast_create();
-  multicast_delegate d = {look_with_room_for_two, NULL};
-  d.context = &m;
+  multicast_delegate d = {look_with_room_for_two, &m};
   add(m, d);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
 }
@@ -190,9 +184,8 @@ static void look_after_removal(void *context, uint32_t event, const void *payloa
 
 TEST(call_stack_has_registrations_that_are_removed_already) {
   static removed r;
-  multicast_delegate d = {look_after_removal, NULL};
   multicast m = multicast_create();
-  d.context = &r;
+  multicast_delegate d = {look_after_removal, &r};
   r.token = add(m, d);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK(r.l.count == 1 && r.l.tokens[0].id == r.token.id);
@@ -229,9 +222,8 @@ static void look_on_another_thread(void *context, uint32_t event, const void *pa
 
 TEST(call_stack_describes_the_calling_thread) {
   looked l;
-  multicast_delegate d = {look_on_another_thread, NULL};
   multicast m = multicast_create();
-  d.context = &l;
+  multicast_delegate d = {look_on_another_thread, &l};
   l.count = -1;
   add(m, d);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);

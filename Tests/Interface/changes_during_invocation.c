@@ -12,9 +12,7 @@ typedef struct actor {
 } actor;
 
 static multicast_delegate acting(multicast_function function, actor *a) {
-  multicast_delegate d;
-  d.function = function;
-  d.context = a;
+  multicast_delegate d = {function, a};
   return d;
 }
 
@@ -43,11 +41,11 @@ TEST(added_during_invoke_is_called_by_later_ones_only) {
 }
 
 TEST(added_during_invoke_many_times_grows_the_list_under_it) {
-  int calls = 0, i;
+  int calls = 0;
   actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
   a.target = multicast_create();
   a.other = counter(&calls);
-  for (i = 0; i < 50; ++i) add(a.target, acting(add_other, &a));
+  for (int i = 0; i < 50; ++i) add(a.target, acting(add_other, &a));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 50);
   CHECK_EQ(calls, 0);
   CHECK_EQ(multicast_count(a.target), 100);
@@ -104,17 +102,15 @@ TEST(removed_by_another_thread_during_invoke_is_not_called) {
 CALLBACK(grow_then_remove_other) {
   actor *a = context;
   static int ignored;
-  int i;
   UNUSED;
   ++a->calls;
-  for (i = 0; i < 100; ++i) CHECK_OK(multicast_add(a->target, counter(&ignored), NULL, NULL));
+  for (int i = 0; i < 100; ++i) CHECK_OK(multicast_add(a->target, counter(&ignored), NULL, NULL));
   a->result = multicast_token_remove(a->token);
 }
 
 TEST(removed_after_growth_during_invoke_is_not_called) {
   int calls = 0;
-  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
-  a.target = multicast_create();
+  actor a = {.target = multicast_create()};
   add(a.target, acting(grow_then_remove_other, &a));
   a.token = add(a.target, counter(&calls));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
@@ -135,8 +131,7 @@ CALLBACK(reorder_then_remove_other) {
 
 TEST(removed_after_insertion_during_invoke_is_not_called) {
   int calls = 0;
-  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
-  a.target = multicast_create();
+  actor a = {.target = multicast_create()};
   add(a.target, acting(reorder_then_remove_other, &a));
   a.token = add(a.target, counter(&calls));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
@@ -160,8 +155,7 @@ CALLBACK(reorder_inside_then_remove_other) {
 
 TEST(removed_after_a_list_in_between_was_freed_is_not_called) {
   int calls = 0;
-  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
-  a.target = multicast_create();
+  actor a = {.target = multicast_create()};
   add(a.target, acting(reorder_inside_then_remove_other, &a));
   add(a.target, counter(&calls));
   a.token = add(a.target, counter(&calls));
@@ -188,8 +182,7 @@ CALLBACK(reorder_inside_then_pause_other) {
 
 TEST(paused_after_a_list_in_between_was_freed_is_not_called) {
   int calls = 0;
-  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
-  a.target = multicast_create();
+  actor a = {.target = multicast_create()};
   add(a.target, acting(reorder_inside_then_pause_other, &a));
   a.token = add(a.target, counter(&calls));
   add(a.target, counter(&calls));
@@ -226,18 +219,15 @@ TEST(removed_while_threads_read_many_lists_is_called_by_none) {
   static int kept, removed[4];
   multicast_token tokens[4];
   multicast_add_options options = multicast_add_options_default();
-  int64_t bytes;
-  int i, step;
-  multicast m;
   use_test_allocator();
-  m = multicast_create();
+  multicast m = multicast_create();
   options.priority = 1;
   CHECK_OK(multicast_add(m, blocks, &options, NULL));
-  for (i = 0; i < 4; ++i) {
+  for (int i = 0; i < 4; ++i) {
     tokens[i] = add(m, counter(&removed[i]));
     add(m, counter(&kept));
   }
-  for (i = 0; i < READERS; ++i) {
+  for (int i = 0; i < READERS; ++i) {
     static int ignored;
     const gate fresh = GATE_INIT;
     readers[i].entered = readers[i].let_go = fresh;
@@ -248,18 +238,18 @@ TEST(removed_while_threads_read_many_lists_is_called_by_none) {
     add_with(m, counter(&ignored), &options); /* the next thread reads another list */
     CHECK_EQ(multicast_remove_context(m, &ignored), 1);
   }
-  bytes = LOAD(allocated_bytes);
+  int64_t bytes = LOAD(allocated_bytes);
   /* Every fourth list is freed, then every fourth of the others, and so on. Each time one delegate
    * less is called. */
-  for (step = 0; step < 4; ++step) {
+  for (int step = 0; step < 4; ++step) {
     if (step > 0) CHECK_OK(multicast_token_remove(tokens[step - 1]));
-    for (i = step; i < READERS; i += 4) {
+    for (int i = step; i < READERS; i += 4) {
       gate_open(&readers[i].let_go);
       join_thread(readers[i].thread);
     }
     CHECK_EQ(removed[step], (step + 1) * (READERS / 4));
   }
-  for (i = 0; i < 4; ++i) CHECK_EQ(removed[i], (i + 1) * (READERS / 4));
+  for (int i = 0; i < 4; ++i) CHECK_EQ(removed[i], (i + 1) * (READERS / 4));
   CHECK_EQ(kept, 4 * READERS);
   CHECK(LOAD(allocated_bytes) < bytes);
   CHECK_OK(multicast_destroy(m));
@@ -273,9 +263,8 @@ CALLBACK(remove_self) {
 }
 
 TEST(removed_by_itself_finishes_its_call_and_is_not_called_again) {
-  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
   int calls = 0;
-  a.target = multicast_create();
+  actor a = {.target = multicast_create()};
   add(a.target, acting(remove_self, &a));
   add(a.target, counter(&calls));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 2);
@@ -288,13 +277,12 @@ TEST(removed_by_itself_finishes_its_call_and_is_not_called_again) {
 TEST(removed_by_themselves_all_are_called_once) {
   enum { COUNT = 100 };
   static actor actors[COUNT];
-  int i;
   multicast m = multicast_create();
-  for (i = 0; i < COUNT; ++i) add(m, acting(remove_self, &actors[i]));
+  for (int i = 0; i < COUNT; ++i) add(m, acting(remove_self, &actors[i]));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), COUNT);
   CHECK_EQ(multicast_count(m), 0);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
-  for (i = 0; i < COUNT; ++i) CHECK_EQ(actors[i].calls, 1);
+  for (int i = 0; i < COUNT; ++i) CHECK_EQ(actors[i].calls, 1);
 }
 
 CALLBACK(invoke_again) {
@@ -305,8 +293,7 @@ CALLBACK(invoke_again) {
 
 TEST(nested_invocation_recurses) {
   int calls = 0;
-  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
-  a.target = multicast_create();
+  actor a = {.target = multicast_create()};
   add(a.target, acting(invoke_again, &a));
   add(a.target, counter(&calls));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 2);
@@ -316,16 +303,14 @@ TEST(nested_invocation_recurses) {
 
 CALLBACK(invoke_for_ever) {
   actor *a = context;
-  int64_t result;
   UNUSED;
   ++a->calls;
-  result = multicast_invoke(a->target, 0, NULL, 0);
+  int64_t result = multicast_invoke(a->target, 0, NULL, 0);
   if (result < 0) a->result = result;
 }
 
 TEST(nested_too_deep_is_limit_at_256) {
-  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
-  a.target = multicast_create();
+  actor a = {.target = multicast_create()};
   add(a.target, acting(invoke_for_ever, &a));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
   CHECK_STATUS(a.result, MULTICAST_ERROR_LIMIT);
@@ -345,8 +330,7 @@ CALLBACK(destroy_target) {
 
 TEST(destroyed_by_a_callback_calls_no_more) {
   int calls = 0;
-  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
-  a.target = multicast_create();
+  actor a = {.target = multicast_create()};
   add(a.target, acting(destroy_target, &a));
   add(a.target, counter(&calls));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
@@ -359,10 +343,9 @@ TEST(destroyed_by_a_callback_calls_no_more) {
 TEST(destroyed_by_another_thread_calls_no_more) {
   int calls = 0;
   blocker b = BLOCKER_INIT;
-  multicast_token token;
   invoker i;
   multicast m = multicast_create();
-  token = add(m, blocking(&b));
+  multicast_token token = add(m, blocking(&b));
   add(m, counter(&calls));
   invoke_in_background(&i, m);
   gate_wait(&b.entered);
@@ -376,22 +359,19 @@ TEST(destroyed_by_another_thread_calls_no_more) {
 
 CALLBACK(destroy_and_create) {
   actor *a = context;
-  multicast reused;
   static int ignored;
-  int i;
   UNUSED;
   ++a->calls;
   a->result = multicast_destroy(a->target);
-  reused = multicast_create(); /* most likely in the same slot */
-  for (i = 0; i < 20; ++i) add(reused, counter(&ignored));
+  multicast reused = multicast_create(); /* most likely in the same slot */
+  for (int i = 0; i < 20; ++i) add(reused, counter(&ignored));
   a->other.context = &ignored;
   CHECK_EQ(multicast_invoke(reused, 0, NULL, 0), 20);
 }
 
 TEST(destroyed_during_invoke_leaves_the_next_multicast_alone) {
   int calls = 0;
-  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
-  a.target = multicast_create();
+  actor a = {.target = multicast_create()};
   add(a.target, acting(destroy_and_create, &a));
   add(a.target, counter(&calls));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
@@ -412,8 +392,7 @@ CALLBACK(nest_then_destroy) {
 TEST(destroyed_in_a_nested_invocation_ends_all_of_them) {
   int calls = 0, releases = 0;
   multicast_add_options options = with_release(count_release);
-  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
-  a.target = multicast_create();
+  actor a = {.target = multicast_create()};
   add(a.target, acting(nest_then_destroy, &a));
   add_with(a.target, counter(&releases), &options);
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
@@ -427,11 +406,10 @@ TEST(destroyed_during_invoke_leaks_nothing) {
   int round;
   use_test_allocator();
   for (round = 0, before = 0; round < 100; ++round) {
-    actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
-    int calls = 0, i;
-    a.target = multicast_create();
+    int calls = 0;
+    actor a = {.target = multicast_create()};
     add(a.target, acting(destroy_target, &a));
-    for (i = 0; i < 100; ++i) add(a.target, counter(&calls));
+    for (int i = 0; i < 100; ++i) add(a.target, counter(&calls));
     CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
     if (round == 5) before = allocated_bytes;
   }
@@ -444,10 +422,9 @@ static int64_t bytes_early, bytes_late;
 static void churn(multicast m) {
   static int ignored;
   multicast_token tokens[40];
-  int round, i;
-  for (round = 0; round < 500; ++round) {
-    for (i = 0; i < 40; ++i) tokens[i] = add(m, counter(&ignored));
-    for (i = 0; i < 40; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
+  for (int round = 0; round < 500; ++round) {
+    for (int i = 0; i < 40; ++i) tokens[i] = add(m, counter(&ignored));
+    for (int i = 0; i < 40; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
     if (round == 20) bytes_early = LOAD(allocated_bytes);
   }
   bytes_late = LOAD(allocated_bytes);
@@ -459,9 +436,8 @@ CALLBACK(churn_inside) {
 }
 
 TEST(changed_during_a_long_call_by_itself_takes_no_more_memory) {
-  actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
   use_test_allocator();
-  a.target = multicast_create();
+  actor a = {.target = multicast_create()};
   add(a.target, acting(churn_inside, &a));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
   CHECK(bytes_late <= bytes_early);
@@ -470,9 +446,8 @@ TEST(changed_during_a_long_call_by_itself_takes_no_more_memory) {
 TEST(changed_during_a_long_call_by_others_takes_no_more_memory) {
   blocker b = BLOCKER_INIT;
   invoker i;
-  multicast m;
   use_test_allocator();
-  m = multicast_create();
+  multicast m = multicast_create();
   add(m, blocking(&b));
   invoke_in_background(&i, m);
   gate_wait(&b.entered);

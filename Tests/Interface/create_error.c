@@ -74,7 +74,6 @@ TEST(create_error_of_handles_that_are_none_is_invalid_handle) {
 }
 
 TEST(create_error_without_memory_is_out_of_memory) {
-  multicast_broadcaster b;
   use_test_allocator();
   fail_only_once = false;
   fail_after = 0;
@@ -84,7 +83,7 @@ TEST(create_error_without_memory_is_out_of_memory) {
   expect_error(multicast_broadcaster_create(NULL).id, MULTICAST_ERROR_OUT_OF_MEMORY);
   expect_error(multicast_broadcaster_default().id, MULTICAST_ERROR_OUT_OF_MEMORY);
   fail_after = -1;
-  b = create();
+  multicast_broadcaster b = create();
   fail_after = 0;
   expect_error(multicast_broadcaster_multicast(b, NAME).id, MULTICAST_ERROR_OUT_OF_MEMORY);
   fail_after = -1;
@@ -151,8 +150,7 @@ static int kinds_of(uint64_t id) {
 }
 
 TEST(is_valid_of_each_kind_is_true_from_creation_to_end) {
-  int round;
-  for (round = 0; round < 300; ++round) {
+  for (int round = 0; round < 300; ++round) {
     multicast m = multicast_create();
     multicast_lifetime l = multicast_lifetime_create();
     multicast_queue q = create_queue();
@@ -176,7 +174,7 @@ TEST(is_valid_of_each_kind_is_true_from_creation_to_end) {
 TEST(is_valid_of_none_and_of_forged_handles_is_false) {
   multicast m = multicast_create();
   uint64_t ids[4];
-  int none = 0, bit, i;
+  int none = 0;
   ids[0] = m.id;
   ids[1] = multicast_lifetime_create().id;
   ids[2] = create_queue().id;
@@ -184,11 +182,11 @@ TEST(is_valid_of_none_and_of_forged_handles_is_false) {
   CHECK_EQ(kinds_of(0), 0);
   CHECK_EQ(kinds_of(UINT64_MAX), 0);
   CHECK_EQ(kinds_of(add(m, counter(&none)).id), 0);
-  for (i = 0; i < 4; ++i) {
-    for (bit = 0; bit < 64; ++bit) {
+  for (int i = 0; i < 4; ++i) {
+    for (int bit = 0; bit < 64; ++bit) {
       uint64_t forged = ids[i] ^ UINT64_C(1) << bit;
-      int j, expected = 0;
-      for (j = 0; j < 4; ++j) {
+      int expected = 0;
+      for (int j = 0; j < 4; ++j) {
         if (forged == ids[j]) expected = 1 << j; /* one of the others, by chance */
       }
       CHECK_EQ(kinds_of(forged), expected);

@@ -49,13 +49,11 @@ TEST(describe_lists_the_delegates_in_order_with_their_options) {
 
 TEST(describe_says_how_many_invocations_are_kept_for_a_replay) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  multicast m;
-  int i;
   options.label = "readings";
   options.replay = 3;
-  m = multicast_create_with(&options);
+  multicast m = multicast_create_with(&options);
   add(m, counter(&calls));
-  for (i = 0; i < 5; ++i) {
+  for (int i = 0; i < 5; ++i) {
     expect_line(described(&text, m), "multicast 0x%llx \"readings\": delegates: 1, replay %d of 3",
                 number(m.id), i < 3 ? i : 3);
     CHECK_EQ(multicast_invoke(m, 1, &i, sizeof i), 1);
@@ -124,8 +122,7 @@ TEST(describe_of_a_handle_that_is_none_is_invalid_handle) {
 
 TEST(describe_stops_when_the_writer_returns_false) {
   multicast m = multicast_create();
-  int i;
-  for (i = 0; i < 10; ++i) add(m, counter(&calls));
+  for (int i = 0; i < 10; ++i) add(m, counter(&calls));
   text.most = 4;
   described(&text, m);
   CHECK_EQ(text.lines, 4);
@@ -180,9 +177,8 @@ TEST(describe_holds_no_lock_while_the_writer_runs) {
 TEST(describe_of_a_large_multicast_has_every_delegate) {
   enum { COUNT = 600 };
   multicast m = multicast_create();
-  int i;
-  for (i = 0; i < COUNT; ++i) add(m, counter(&calls));
-  for (i = 0; i < COUNT / 2; ++i) CHECK_OK(multicast_remove_at(m, (size_t)i));
+  for (int i = 0; i < COUNT; ++i) add(m, counter(&calls));
+  for (int i = 0; i < COUNT / 2; ++i) CHECK_OK(multicast_remove_at(m, (size_t)i));
   described(&text, m);
   CHECK_EQ(text.lines, 2 + COUNT / 2);
 }

@@ -88,9 +88,8 @@ static pthread_t begin_call(void) {
 
 TEST(ended_within_waits_for_a_call_that_has_ended_its_own) {
   for (int kind = 0; kind < KINDS; ++kind) {
-    pthread_t thread;
     prepare(kind);
-    thread = begin_call();
+    pthread_t thread = begin_call();
     CHECK_STATUS(it.before, MULTICAST_ERROR_STATE);
     CHECK_STATUS(it.of_end, MULTICAST_PENDING);
     CHECK_STATUS(it.inside, MULTICAST_PENDING);
@@ -109,14 +108,11 @@ TEST(ended_within_waits_for_a_call_that_has_ended_its_own) {
 /* The slots have their next occupants while the call still runs. */
 TEST(ended_within_is_not_about_the_next_one_in_its_slot) {
   for (int kind = 0; kind < KINDS; ++kind) {
-    pthread_t thread;
-    multicast next;
-    multicast_queue queue;
     int calls = 0;
     prepare(kind);
-    thread = begin_call();
-    next = multicast_create();
-    queue = default_queue();
+    pthread_t thread = begin_call();
+    multicast next = multicast_create();
+    multicast_queue queue = default_queue();
     add_queued(next, counter(&calls), queue);
     CHECK(multicast_lifetime_create().id != 0);
     CHECK_EQ(multicast_invoke(next, 0, NULL, 0), 1);
@@ -180,13 +176,12 @@ static void remove_second(void *context, uint32_t event, const void *payload, si
 
 TEST(ended_within_that_would_close_a_cycle_is_pending) {
   const multicast_delegate ends = {remove_second, NULL}, asks = {ask_inside, NULL};
-  pthread_t thread;
   prepare(TOKEN);
   CHECK_OK(multicast_token_remove(it.token));
   it.token = add(it.target, ends);
   second = multicast_create();
   of_second = add(second, asks);
-  thread = begin_call();
+  pthread_t thread = begin_call();
   CHECK_EQ(multicast_invoke(second, 0, NULL, 0), 1);
   join_thread(thread);
   /* One of the two gave way. */
@@ -202,9 +197,8 @@ static void expect_over(void *unused) {
 
 TEST(ended_within_does_not_wait_for_threads_of_the_parent) {
   for (int kind = 0; kind < KINDS; ++kind) {
-    pthread_t thread;
     prepare(kind);
-    thread = begin_call();
+    pthread_t thread = begin_call();
     in_child(expect_over, NULL);
     gate_open(&it.let_go);
     join_thread(thread);

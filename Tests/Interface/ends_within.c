@@ -107,8 +107,7 @@ static void let_go(subject *s) {
 }
 
 static void for_each_way(void (*body)(const way *, bool is_queued)) {
-  int i;
-  for (i = 0; i < WAYS; ++i) {
+  for (int i = 0; i < WAYS; ++i) {
     if (ways[i].end != end_queue) body(&ways[i], false);
     body(&ways[i], true);
   }
@@ -118,9 +117,8 @@ static void for_each_way(void (*body)(const way *, bool is_queued)) {
 
 static void end_without_waiting(const way *w, bool is_queued) {
   subject s;
-  uint64_t start;
   begin_running(&s, is_queued);
-  start = now_ns();
+  uint64_t start = now_ns();
   CHECK_STATUS(w->end(&s, 0), MULTICAST_ERROR_TIMEOUT);
   CHECK(!multicast_token_is_live(s.token));
   CHECK_STATUS(w->end(&s, 0), w->again);
@@ -137,9 +135,8 @@ TEST(ends_within_zero_end_without_waiting_and_are_timeout) { for_each_way(end_wi
 static void end_within_a_moment(const way *w, bool is_queued) {
   enum { MOMENT_NS = 15000000 };
   subject s;
-  uint64_t start;
   begin_running(&s, is_queued);
-  start = now_ns();
+  uint64_t start = now_ns();
   CHECK_STATUS(w->end(&s, MOMENT_NS), MULTICAST_ERROR_TIMEOUT);
   CHECK(now_ns() - start >= MOMENT_NS);
   CHECK(!multicast_token_is_live(s.token));
@@ -168,12 +165,11 @@ static void *end_in_thread(void *argument) {
 static void end_and_wait(const way *w, bool is_queued, uint64_t timeout_ns) {
   subject s;
   waiting_end e = {NULL, NULL, 0, MULTICAST_ERROR_STATE, false, GATE_INIT};
-  pthread_t thread;
   e.w = w;
   e.s = &s;
   e.timeout_ns = timeout_ns;
   begin_running(&s, is_queued);
-  thread = start_thread(end_in_thread, &e);
+  pthread_t thread = start_thread(end_in_thread, &e);
   CHECK(!gate_opens_within(&e.returned, A_WHILE_MS));
   let_call_go(&s);
   join_thread(thread);
@@ -198,8 +194,7 @@ TEST(ends_within_a_long_time_are_ok_once_the_call_has_returned) { for_each_way(e
 
 static void end_idle(const way *w, bool is_queued) {
   static const uint64_t timeouts[] = {0, 1000, MULTICAST_FOREVER};
-  int i;
-  for (i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3; ++i) {
     subject s;
     begin_idle(&s, is_queued);
     if (is_queued) CHECK_EQ(multicast_invoke(s.target, 0, NULL, 0), 1);
@@ -213,10 +208,8 @@ static void end_idle(const way *w, bool is_queued) {
 TEST(ends_within_any_time_are_ok_where_no_call_runs) { for_each_way(end_idle); }
 
 TEST(ends_within_of_handles_that_are_none_are_invalid_handle) {
-  int i;
-  for (i = 0; i < WAYS; ++i) {
-    subject none;
-    memset(&none, 0, sizeof none);
+  for (int i = 0; i < WAYS; ++i) {
+    subject none = {0};
     CHECK_STATUS(ways[i].end(&none, 0), MULTICAST_ERROR_INVALID_HANDLE);
     CHECK_STATUS(ways[i].end(&none, MULTICAST_FOREVER), MULTICAST_ERROR_INVALID_HANDLE);
   }
@@ -245,12 +238,9 @@ static void end_inside(void *context, uint32_t event, const void *payload, size_
 static void release_insider(void *context) { ++((insider *)context)->releases; }
 
 static void end_in_own_call(const way *w, bool is_queued) {
-  int forever;
-  for (forever = 0; forever < 2; ++forever) {
-    insider in;
-    multicast_delegate d = {end_inside, NULL};
-    memset(&in, 0, sizeof in);
-    d.context = &in;
+  for (int forever = 0; forever < 2; ++forever) {
+    insider in = {0};
+    multicast_delegate d = {end_inside, &in};
     begin_with(&in.s, is_queued, d, release_insider);
     in.w = w;
     in.timeout_ns = forever ? MULTICAST_FOREVER : 0;
@@ -285,12 +275,10 @@ static void *remove_token(void *token) {
 
 static void end_while_a_release_runs(ender *end) {
   slow_release slow = {GATE_INIT, GATE_INIT, 0};
-  multicast_delegate d = {count_call, NULL};
   subject s;
-  pthread_t thread;
-  d.context = &slow;
+  multicast_delegate d = {count_call, &slow};
   begin_with(&s, true, d, release_slowly);
-  thread = start_thread(remove_token, &s.token);
+  pthread_t thread = start_thread(remove_token, &s.token);
   gate_wait(&slow.begun);
   CHECK_STATUS(end(&s, 0), MULTICAST_ERROR_TIMEOUT);
   gate_open(&slow.may_return);
@@ -309,8 +297,7 @@ TEST(queue_destroy_within_zero_is_timeout_while_a_release_runs) {
 TEST(remove_within_removes_every_equal_registration) {
   int calls = 0;
   multicast m = multicast_create();
-  int i;
-  for (i = 0; i < 5; ++i) add(m, counter(&calls));
+  for (int i = 0; i < 5; ++i) add(m, counter(&calls));
   CHECK_OK(multicast_remove_within(m, counter(&calls), 0));
   CHECK_EQ(multicast_count(m), 0);
 }
@@ -333,10 +320,9 @@ static remover *const removers[] = {remove_many, remove_of_context, remove_all};
 enum { REMOVERS = sizeof removers / sizeof *removers, UNTOUCHED = 77 };
 
 TEST(remove_many_within_report_timeout_beside_the_count) {
-  int i, is_queued, is_null;
-  for (i = 0; i < REMOVERS; ++i) {
-    for (is_queued = 0; is_queued < 2; ++is_queued) {
-      for (is_null = 0; is_null < 2; ++is_null) {
+  for (int i = 0; i < REMOVERS; ++i) {
+    for (int is_queued = 0; is_queued < 2; ++is_queued) {
+      for (int is_null = 0; is_null < 2; ++is_null) {
         subject s;
         multicast_status status = UNTOUCHED;
         begin_running(&s, is_queued);
@@ -353,8 +339,7 @@ TEST(remove_many_within_report_timeout_beside_the_count) {
 }
 
 TEST(remove_many_within_report_ok_where_no_call_runs) {
-  int i;
-  for (i = 0; i < REMOVERS; ++i) {
+  for (int i = 0; i < REMOVERS; ++i) {
     subject s;
     multicast_status status = UNTOUCHED;
     begin_idle(&s, i % 2);
@@ -383,15 +368,13 @@ static void *remove_forever(void *argument) {
 }
 
 TEST(remove_many_within_forever_wait_and_report_ok) {
-  int i;
-  for (i = 0; i < REMOVERS; ++i) {
+  for (int i = 0; i < REMOVERS; ++i) {
     static many_end e;
-    pthread_t thread;
     e.remove = removers[i];
     e.status = UNTOUCHED;
     e.returned = shut;
     begin_running(&e.s, false);
-    thread = start_thread(remove_forever, &e);
+    pthread_t thread = start_thread(remove_forever, &e);
     CHECK(!gate_opens_within(&e.returned, A_WHILE_MS));
     let_call_go(&e.s);
     join_thread(thread);
@@ -433,12 +416,9 @@ static int64_t remove_all_plainly(const subject *s, uint64_t timeout_ns, multica
 }
 
 static void remove_in_its_call(remover *remove, multicast_status expected) {
-  int is_queued;
-  for (is_queued = 0; is_queued < 2; ++is_queued) {
-    many_inside in;
-    multicast_delegate d = {remove_many_inside, NULL};
-    memset(&in, 0, sizeof in);
-    d.context = &in;
+  for (int is_queued = 0; is_queued < 2; ++is_queued) {
+    many_inside in = {0};
+    multicast_delegate d = {remove_many_inside, &in};
     begin_with(&in.s, is_queued, d, release_many_inside);
     in.remove = remove;
     in.status = UNTOUCHED;
@@ -452,8 +432,7 @@ static void remove_in_its_call(remover *remove, multicast_status expected) {
 }
 
 TEST(remove_many_within_report_pending_inside_a_call_of_one) {
-  int i;
-  for (i = 0; i < REMOVERS; ++i) remove_in_its_call(removers[i], MULTICAST_PENDING);
+  for (int i = 0; i < REMOVERS; ++i) remove_in_its_call(removers[i], MULTICAST_PENDING);
 }
 
 TEST(removals_of_many_without_limit_do_not_report_pending) {
@@ -465,7 +444,6 @@ TEST(removals_of_many_without_limit_do_not_report_pending) {
 TEST(remove_many_within_give_their_failure_in_the_status_too) {
   subject s;
   multicast_status status = UNTOUCHED;
-  int i;
   begin_idle(&s, false);
   CHECK_STATUS(multicast_remove_many_within(s.target, NULL, 1, 0, &status),
                MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -476,7 +454,7 @@ TEST(remove_many_within_give_their_failure_in_the_status_too) {
   CHECK_EQ(multicast_remove_many_within(s.target, NULL, 0, 0, &status), 0);
   CHECK_OK(status);
   CHECK_OK(multicast_broadcaster_destroy(s.broadcaster));
-  for (i = 0; i < REMOVERS; ++i) {
+  for (int i = 0; i < REMOVERS; ++i) {
     status = UNTOUCHED;
     CHECK_STATUS(removers[i](&s, 0, &status), MULTICAST_ERROR_INVALID_HANDLE);
     CHECK_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE);

@@ -16,9 +16,8 @@ TEST(fork_child_can_use_the_library) {
 
 static multicast_token begin_busy_call(invoker *i) {
   multicast_add_options options = with_release(release_blocker);
-  multicast_token token;
   inherited = multicast_create();
-  token = add_with(inherited, blocking(&busy), &options);
+  multicast_token token = add_with(inherited, blocking(&busy), &options);
   invoke_in_background(i, inherited);
   gate_wait(&busy.entered);
   return token;
@@ -73,12 +72,11 @@ static void *churn(void *unused) {
 
 TEST(fork_at_any_moment_of_a_busy_parent) {
   pthread_t threads[2];
-  int i;
   inherited = multicast_create();
-  for (i = 0; i < 2; ++i) threads[i] = start_thread(churn, NULL);
-  for (i = 0; i < 60; ++i) in_child(use_everything, NULL);
+  for (int i = 0; i < 2; ++i) threads[i] = start_thread(churn, NULL);
+  for (int i = 0; i < 60; ++i) in_child(use_everything, NULL);
   STORE(fork_is_over, true);
-  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 2; ++i) join_thread(threads[i]);
 }
 
 static void fork_inside(void *context, uint32_t event, const void *payload, size_t size) {
@@ -89,9 +87,7 @@ static void fork_inside(void *context, uint32_t event, const void *payload, size
 
 TEST(fork_inside_a_call) {
   int forks = 0;
-  multicast_delegate d;
-  d.function = fork_inside;
-  d.context = &forks;
+  multicast_delegate d = {fork_inside, &forks};
   inherited = multicast_create();
   add(inherited, d);
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
@@ -106,9 +102,7 @@ static void child_goes_on(void *context, uint32_t event, const void *payload, si
 TEST(fork_child_returns_from_the_call_and_goes_on) {
   pid_t child = -1;
   int status = -1, later = 0;
-  multicast_delegate d;
-  d.function = child_goes_on;
-  d.context = &child;
+  multicast_delegate d = {child_goes_on, &child};
   inherited = multicast_create();
   add(inherited, d);
   add(inherited, counter(&later));
@@ -155,9 +149,7 @@ TEST(fork_child_does_what_a_waiter_of_the_parent_had_to_do) {
   pid_t child = -1;
   int status = -1;
   multicast_add_options options = with_release(release_after_fork);
-  multicast_delegate d;
-  d.function = fork_while_waited_for;
-  d.context = &child;
+  multicast_delegate d = {fork_while_waited_for, &child};
   inherited = multicast_create();
   waited_for = add_with(inherited, d, &options);
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
@@ -181,8 +173,7 @@ typedef struct remover {
 /* Overwrites what the library had on the stack. */
 __attribute__((noinline)) static void overwrite_stack(void) {
   volatile unsigned char bytes[16384];
-  size_t i;
-  for (i = 0; i < sizeof bytes; ++i) bytes[i] = 0x5A;
+  for (size_t i = 0; i < sizeof bytes; ++i) bytes[i] = 0x5A;
 }
 
 static void *remove_and_stay(void *argument) {
@@ -205,9 +196,8 @@ TEST(fork_child_finds_nothing_of_an_ended_removal_before_others) {
   static remover removers[2] = {REMOVER_INIT, REMOVER_INIT};
   multicast_add_options options = with_release(release_blocker);
   invoker invokers[2];
-  int i;
   inherited = multicast_create();
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     remover *r = &removers[i];
     r->target = multicast_create();
     add_with(r->target, blocking(&r->b), &options);
@@ -222,7 +212,7 @@ TEST(fork_child_finds_nothing_of_an_ended_removal_before_others) {
   in_child(expect_released_once, removers);
   CHECK_EQ(LOAD(removers[1].b.releases), 0); /* the child's release is not the parent's */
   gate_open(&removers[1].b.let_go);
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     gate_open(&removers[i].may_end);
     join_thread(removers[i].thread);
     CHECK_EQ(invoke_finished(&invokers[i]), 1);

@@ -91,17 +91,15 @@ static bool do_others_sleep(void) {
   if (threads == NULL) return true;
   while ((each = readdir(threads)) != NULL) {
     char path[64], text[256];
-    const char *state;
     FILE *file;
-    size_t size;
     if (each->d_name[0] == '.' || atol(each->d_name) == syscall(SYS_gettid)) continue;
     snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", each->d_name);
     file = fopen(path, "r");
     if (file == NULL) continue; /* it has ended */
-    size = fread(text, 1, sizeof text - 1, file);
+    size_t size = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[size] = 0;
-    state = strrchr(text, ')'); /* behind the name */
+    const char *state = strrchr(text, ')'); /* behind the name */
     if (state != NULL && strncmp(state, ") R", 3) == 0) do_sleep = false;
   }
   closedir(threads);
@@ -170,9 +168,7 @@ void count_call_too(void *context, uint32_t event, const void *payload, size_t s
 void count_release(void *context) { ADD(*(int *)context, 1); }
 
 multicast_delegate counter(int *calls) {
-  multicast_delegate d;
-  d.function = count_call;
-  d.context = calls;
+  multicast_delegate d = {count_call, calls};
   return d;
 }
 
@@ -185,9 +181,7 @@ void write_letter(void *context, uint32_t event, const void *payload, size_t siz
 }
 
 multicast_delegate writer(letter *l) {
-  multicast_delegate d;
-  d.function = write_letter;
-  d.context = l;
+  multicast_delegate d = {write_letter, l};
   return d;
 }
 
@@ -203,9 +197,7 @@ void block_call(void *context, uint32_t event, const void *payload, size_t size)
 void release_blocker(void *context) { ADD(((blocker *)context)->releases, 1); }
 
 multicast_delegate blocking(blocker *b) {
-  multicast_delegate d;
-  d.function = block_call;
-  d.context = b;
+  multicast_delegate d = {block_call, b};
   return d;
 }
 
@@ -232,10 +224,9 @@ multicast_add_options under(multicast_lifetime lifetime) {
 
 multicast_queue queue_with(uint32_t capacity, multicast_overflow overflow) {
   multicast_queue_options options = multicast_queue_options_default();
-  multicast_queue q;
   options.capacity = capacity;
   options.overflow = overflow;
-  q = multicast_queue_create(&options);
+  multicast_queue q = multicast_queue_create(&options);
   CHECK(q.id != 0);
   return q;
 }
@@ -261,9 +252,8 @@ multicast_queue_stats stats_of(multicast_queue q) {
 
 bool is_readable(int descriptor) {
   struct pollfd polled = {0, POLLIN, 0};
-  int count;
   polled.fd = descriptor;
-  count = poll(&polled, 1, 0);
+  int count = poll(&polled, 1, 0);
   CHECK(count >= 0);
   CHECK((polled.revents & ~POLLIN) == 0);
   return count == 1;
@@ -307,7 +297,6 @@ static size_t distance_of(const asked *a) {
 
 static void *test_allocate(void *context, size_t size, size_t alignment) {
   void *all = NULL;
-  unsigned char *block;
   asked a;
   a.size = size;
   a.alignment = alignment;
@@ -322,7 +311,7 @@ static void *test_allocate(void *context, size_t size, size_t alignment) {
   if (fail_after > 0) --fail_after;
   if (size > SIZE_MAX / 2) abort();
   if (posix_memalign(&all, (size_t)2 * MOST_ALIGNED, distance_of(&a) + size) != 0) abort();
-  block = (unsigned char *)all + distance_of(&a);
+  unsigned char *block = (unsigned char *)all + distance_of(&a);
   memcpy(block - sizeof a, &a, sizeof a);
   memset(block, 0xA5, size);
   ADD(allocated_bytes, (int64_t)size);
@@ -419,9 +408,8 @@ int membarriers(void) { return __atomic_exchange_n(&membarrier_count, 0, __ATOMI
 
 void in_child(void (*body)(void *), void *argument) {
   int status = -1;
-  pid_t child;
   fflush(NULL);
-  child = fork();
+  pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
     alarm(20);

@@ -97,10 +97,10 @@ TEST(outcome_counts_called_queued_and_refused) {
   multicast_queue one = queue_with(1, MULTICAST_OVERFLOW_REFUSE), q = default_queue();
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  int calls = 0, i;
-  for (i = 0; i < 3; ++i) add(m, counter(&calls));
-  for (i = 0; i < 4; ++i) add_queued(m, counter(&calls), one);
-  for (i = 0; i < 2; ++i) add_queued(m, counter(&calls), q);
+  int calls = 0;
+  for (int i = 0; i < 3; ++i) add(m, counter(&calls));
+  for (int i = 0; i < 4; ++i) add_queued(m, counter(&calls), one);
+  for (int i = 0; i < 2; ++i) add_queued(m, counter(&calls), q);
   out.flags = 77;
   CHECK_EQ(multicast_invoke_with(m, &how, &out), 6);
   CHECK_OUTCOME(out, 3, 3, 3, 0, 0);
@@ -113,11 +113,11 @@ TEST(outcome_of_each_kind_of_payload_counts_the_same) {
   multicast m = multicast_create();
   multicast_queue one = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   cargo c = {0, 0, 0};
-  int calls = 0, kind;
+  int calls = 0;
   add(m, counter(&calls));
   add_queued(m, counter(&calls), one);
   add_queued(m, counter(&calls), one);
-  for (kind = 0; kind < 4; ++kind) {
+  for (int kind = 0; kind < 4; ++kind) {
     multicast_invocation how = kind == 1 ? handing_over(&c) : copying(&c);
     multicast_outcome out = MULTICAST_OUTCOME_INIT;
     char bytes[100] = "";
@@ -245,9 +245,8 @@ static void invoke_deeper(void *context, uint32_t event, const void *payload, si
 
 TEST(outcome_is_zero_if_256_invocations_are_nested) {
   nest n;
-  multicast_delegate d = {invoke_deeper, NULL};
   cargo c = {0, 0, 0};
-  d.context = &n;
+  multicast_delegate d = {invoke_deeper, &n};
   n.m = multicast_create();
   n.how = handing_over(&c);
   n.out = dirty_outcome();
@@ -265,11 +264,10 @@ TEST(outcome_is_zero_for_a_handle_that_is_not_valid) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   uint64_t handles[4] = {0, 12345, 0, 0};
-  size_t i;
   CHECK_OK(multicast_destroy(m));
   handles[2] = m.id; /* stale */
   handles[3] = q.id; /* of another kind */
-  for (i = 0; i < 4; ++i) {
+  for (size_t i = 0; i < 4; ++i) {
     cargo c = {0, 0, 0}, copied = {0, 0, 0};
     multicast_invocation how = handing_over(&c), with_copy = copying(&copied);
     multicast_outcome out = dirty_outcome();
@@ -308,16 +306,14 @@ TEST(invocation_that_cannot_be_read_releases_nothing) {
   } newer;
   cargo c = {0, 0, 0};
   multicast_invocation how = handing_over(&c);
-  uint32_t size;
-  int bit;
   expect_refused(NULL);
-  for (size = 0; size < sizeof how; ++size) {
+  for (uint32_t size = 0; size < sizeof how; ++size) {
     how.struct_size = size;
     expect_refused(&how);
   }
   how.struct_size = 1025;
   expect_refused(&how);
-  for (bit = 0; bit < 32; ++bit) {
+  for (int bit = 0; bit < 32; ++bit) {
     how = handing_over(&c);
     how.reserved = UINT32_C(1) << bit;
     expect_refused(&how);
@@ -438,9 +434,8 @@ TEST(payload_of_null_and_size_of_0_is_handed_over_like_any_other) {
 TEST(outcome_of_a_bad_struct_size_is_refused_and_releases) {
   multicast m = multicast_create();
   uint32_t sizes[] = {0, 4, 47, 1025, UINT32_MAX};
-  size_t i;
   add(m, counter(&calls_of_refused));
-  for (i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     cargo c = {0, 0, 0};
     multicast_invocation how = handing_over(&c);
     multicast_outcome out = dirty_outcome(), before;
@@ -500,13 +495,12 @@ TEST(notify_with_of_what_is_not_a_name_or_a_broadcaster_releases) {
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   char text[300];
   const char *names[3];
-  size_t i;
   memset(text, 'x', sizeof text - 1);
   text[sizeof text - 1] = '\0';
   names[0] = NULL;
   names[1] = "";
   names[2] = text;
-  for (i = 0; i < 3; ++i) {
+  for (size_t i = 0; i < 3; ++i) {
     cargo c = {0, 0, 0};
     multicast_invocation how = handing_over(&c);
     multicast_outcome out = dirty_outcome(), before = dirty_outcome();

@@ -31,10 +31,9 @@ TEST(payload_that_is_handed_over_takes_one_small_allocation) {
   cargo c = {0, 0, 0};
   multicast_invocation how;
   int64_t blocks, bytes;
-  int kind;
   begin();
   add_rows("-001-10");
-  for (kind = 0; kind < 2; ++kind) {
+  for (int kind = 0; kind < 2; ++kind) {
     how = kind == 0 ? handing_over(&c) : copying(&c);
     how.size = kind == 0 ? sizeof c : 1000000; /* it is only passed on */
     blocks = allocated_blocks;
@@ -51,10 +50,9 @@ TEST(payload_that_is_handed_over_takes_one_small_allocation) {
 
 TEST(wait_takes_one_allocation_for_each_row_of_calls) {
   multicast_invocation how = waiting();
-  int64_t blocks;
   begin();
   add_rows("00-0011-1100");
-  blocks = allocated_blocks;
+  int64_t blocks = allocated_blocks;
   how.timeout_ns = 1;
   CHECK_STATUS(multicast_invoke_with(m, &how, NULL), MULTICAST_ERROR_TIMEOUT);
   CHECK_EQ(allocated_blocks, blocks + 3 + 1); /* and one for the payload */
@@ -66,10 +64,9 @@ TEST(wait_takes_one_allocation_for_each_row_of_calls) {
 TEST(invoke_with_defaults_allocates_as_invoke_does) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   static char large[1000];
-  int64_t blocks;
   begin();
   add_rows("-001");
-  blocks = allocated_blocks;
+  int64_t blocks = allocated_blocks;
   how.payload = large;
   how.size = 32;
   CHECK_EQ(multicast_invoke_with(m, &how, NULL), 4);
@@ -108,10 +105,9 @@ TEST(outcome_of_bad_struct_size_is_not_written_without_memory) {
     multicast_outcome out;
   } given, before;
   uint32_t sizes[] = {4, 1025};
-  size_t i;
   begin();
   add_rows("-");
-  for (i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < 2; ++i) {
     cargo c = {0, 0, 0};
     multicast_invocation how = handing_over(&c);
     memset(&given, 0x77, sizeof given);
@@ -132,13 +128,12 @@ TEST(outcome_of_newer_caller_is_zero_to_its_end_without_memory) {
   } given;
   cargo c = {0, 0, 0};
   multicast_invocation how = handing_over(&c);
-  size_t i;
   begin();
   memset(&given, 0x77, sizeof given);
   given.out.struct_size = sizeof given;
   fail_after = 0;
   CHECK_STATUS(multicast_invoke_with(m, &how, &given.out), MULTICAST_ERROR_OUT_OF_MEMORY);
-  for (i = 4; i < sizeof given; ++i) CHECK_EQ(given.bytes[i], 0);
+  for (size_t i = 4; i < sizeof given; ++i) CHECK_EQ(given.bytes[i], 0);
 }
 
 static int64_t expected_calls;
@@ -161,7 +156,7 @@ static void fail_each(multicast_invocation (*make)(cargo *), uint32_t flags) {
     for (which = 0; has_failed; ++which) {
       cargo c = {0, 0, 0};
       waiter w;
-      int direct_before = direct, copied = copy_count, i;
+      int direct_before = direct, copied = copy_count;
       has_failed = false;
       CHECK(which < 20);
       w.target = m;
@@ -190,7 +185,7 @@ static void fail_each(multicast_invocation (*make)(cargo *), uint32_t flags) {
       } else {
         CHECK_EQ(c.releases, 0);
         CHECK(copy_count <= copied + 1); /* at most once */
-        for (i = copied; i < copy_count; ++i) EVENTUALLY(LOAD(copies[i].releases) == 1);
+        for (int i = copied; i < copy_count; ++i) EVENTUALLY(LOAD(copies[i].releases) == 1);
       }
     }
     CHECK(which > 1);

@@ -66,14 +66,13 @@ TEST(label_is_beside_all_other_options) {
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   multicast_registration r = MULTICAST_REGISTRATION_INIT;
   multicast_add_options options = labelled("all");
-  multicast_token t;
   options.priority = 3;
   options.flags = MULTICAST_LATEST | MULTICAST_ONCE;
   options.events = 6;
   options.queue = q;
   options.lifetime = multicast_lifetime_create();
   options.release = count_release;
-  t = add_with(m, counter(&releases), &options);
+  multicast_token t = add_with(m, counter(&releases), &options);
   CHECK_OK(multicast_token_get(t, &r));
   CHECK_TEXT(r.label, "all");
   CHECK_EQ(r.flags, MULTICAST_LATEST | MULTICAST_ONCE);
@@ -101,15 +100,12 @@ TEST(label_is_passed_to_enumerators_and_shared_by_add_many) {
 }
 
 TEST(label_takes_memory_that_is_given_back) {
-  multicast m;
   multicast_add_options options = labelled("memory");
-  multicast_token t;
-  int64_t bytes;
   use_test_allocator();
-  m = multicast_create();
+  multicast m = multicast_create();
   CHECK_OK(multicast_token_remove(add_with(m, counter(&calls), &options)));
-  bytes = allocated_bytes;
-  t = add_with(m, counter(&calls), &options);
+  int64_t bytes = allocated_bytes;
+  multicast_token t = add_with(m, counter(&calls), &options);
   CHECK(allocated_bytes > bytes);
   CHECK_OK(multicast_token_remove(t));
   CHECK_EQ(allocated_bytes, bytes);

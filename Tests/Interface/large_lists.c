@@ -13,8 +13,7 @@ static void call_nothing(void *context, uint32_t event, const void *payload, siz
 }
 
 static multicast_delegate delegate(unsigned which) {
-  multicast_delegate d = {call_nothing, NULL};
-  d.context = &contexts[which];
+  multicast_delegate d = {call_nothing, &contexts[which]};
   return d;
 }
 
@@ -90,59 +89,54 @@ enum { KEPT = 10 };
 
 /* Looks for the last ones, which tests keep: what takes longest. */
 static void search_often(multicast m) {
-  unsigned i;
-  for (i = 0; i < OFTEN; ++i) CHECK(multicast_contains(m, delegate(MANY - 1 - i % KEPT)));
+  for (unsigned i = 0; i < OFTEN; ++i) CHECK(multicast_contains(m, delegate(MANY - 1 - i % KEPT)));
 }
 
 static unsigned not_kept(unsigned *seed) { return next(seed) % (MANY - KEPT); }
 
 static void fill(model *all) {
-  unsigned i;
   all->m = multicast_create();
   all->count = 0;
-  for (i = 0; i < MANY; ++i) model_add(all, i, 0);
+  for (unsigned i = 0; i < MANY; ++i) model_add(all, i, 0);
   search_often(all->m);
 }
 
 static model all;
 
 TEST(large_multicast_finds_each_delegate_once) {
-  unsigned i;
   fill(&all);
-  for (i = 0; i < MANY; ++i) CHECK_OK(multicast_remove(all.m, delegate(i * 7 % MANY)));
-  for (i = 0; i < MANY; ++i)
+  for (unsigned i = 0; i < MANY; ++i) CHECK_OK(multicast_remove(all.m, delegate(i * 7 % MANY)));
+  for (unsigned i = 0; i < MANY; ++i)
     CHECK_STATUS(multicast_remove(all.m, delegate(i)), MULTICAST_ERROR_NOT_FOUND);
   CHECK_EQ(multicast_count(all.m), 0);
 }
 
 TEST(large_multicast_finds_the_first_of_equal_delegates) {
-  unsigned i;
   fill(&all);
-  for (i = 0; i < FEW; ++i) model_add(&all, i % 10, 0);
+  for (unsigned i = 0; i < FEW; ++i) model_add(&all, i % 10, 0);
   search_often(all.m);
-  for (i = 0; i < FEW; ++i) {
+  for (unsigned i = 0; i < FEW; ++i) {
     model_remove(&all, i % 10);
     expect_model(&all);
   }
 }
 
 TEST(large_multicast_of_equal_delegates_only_is_searched) {
-  unsigned i;
   all.m = multicast_create();
   all.count = 0;
-  for (i = 0; i < MANY; ++i) model_add(&all, i < MANY - 10 ? 1 : i, 0);
+  for (unsigned i = 0; i < MANY; ++i) model_add(&all, i < MANY - 10 ? 1 : i, 0);
   search_often(all.m);
-  for (i = 0; i < MANY - 10; ++i) model_remove(&all, 1);
+  for (unsigned i = 0; i < MANY - 10; ++i) model_remove(&all, 1);
   CHECK(!multicast_contains(all.m, delegate(1)));
   expect_model(&all);
 }
 
 /* In each round much is removed and added, so lists are replaced, and indices become too small. */
 TEST(large_multicast_agrees_with_a_list_while_it_changes) {
-  unsigned seed = 1, round, i;
+  unsigned seed = 1;
   fill(&all);
-  for (round = 0; round < 12; ++round) {
-    for (i = 0; i < 2 * FEW; ++i) {
+  for (unsigned round = 0; round < 12; ++round) {
+    for (unsigned i = 0; i < 2 * FEW; ++i) {
       unsigned which = next(&seed) % MANY;
       switch (next(&seed) % 4) {
         case 0: model_add(&all, which, 0); break;
@@ -152,18 +146,18 @@ TEST(large_multicast_agrees_with_a_list_while_it_changes) {
     }
     expect_model(&all);
     if (round % 4 == 3) {
-      for (i = 0; i < MANY; ++i) {
+      for (unsigned i = 0; i < MANY; ++i) {
         if (all.count < MANY) model_add(&all, i, round > 6 ? -1 : 0);
       }
     }
-    for (i = 0; i < OFTEN; ++i) CHECK(!multicast_contains(all.m, counter(NULL)));
+    for (unsigned i = 0; i < OFTEN; ++i) CHECK(!multicast_contains(all.m, counter(NULL)));
   }
 }
 
 TEST(large_multicast_agrees_with_a_list_beside_priorities) {
-  unsigned seed = 2, i, j;
+  unsigned seed = 2, j;
   fill(&all);
-  for (i = 0; i < 20; ++i) {
+  for (unsigned i = 0; i < 20; ++i) {
     for (j = 0; j < 5; ++j) model_add(&all, not_kept(&seed), (int32_t)(next(&seed) % 3) - 1);
     for (j = 0; j < 20; ++j) model_remove(&all, not_kept(&seed));
     if (i % 5 == 0) search_often(all.m);
@@ -174,25 +168,24 @@ TEST(large_multicast_agrees_with_a_list_beside_priorities) {
 
 /* What was removed stays in the index until that is full. */
 TEST(large_multicast_is_searched_while_one_comes_and_goes) {
-  unsigned seed = 3, i;
+  unsigned seed = 3;
   fill(&all);
-  for (i = 0; i < 8 * MANY; ++i) {
+  for (unsigned i = 0; i < 8 * MANY; ++i) {
     model_add(&all, MANY - 1, i % 100 == 0);
     CHECK(multicast_contains(all.m, delegate(MANY - 1)));
     model_remove(&all, MANY - 1);
   }
   expect_model(&all);
-  for (i = 0; i < FEW; ++i) model_remove(&all, not_kept(&seed));
+  for (unsigned i = 0; i < FEW; ++i) model_remove(&all, not_kept(&seed));
   expect_model(&all);
 }
 
 TEST(large_multicast_that_is_destroyed_leaves_nothing_behind) {
-  int64_t bytes, round;
   use_test_allocator();
   fill(&all);
   CHECK_OK(multicast_destroy(all.m));
-  bytes = allocated_bytes;
-  for (round = 0; round < 3; ++round) {
+  int64_t bytes = allocated_bytes;
+  for (int64_t round = 0; round < 3; ++round) {
     fill(&all);
     CHECK(allocated_bytes > bytes);
     CHECK_OK(multicast_destroy(all.m));
@@ -201,12 +194,11 @@ TEST(large_multicast_that_is_destroyed_leaves_nothing_behind) {
 }
 
 TEST(large_multicast_needs_no_memory_to_find_a_delegate) {
-  unsigned i;
   use_test_allocator();
   fill(&all);
-  for (i = 0; i < 200; ++i) model_add(&all, MANY - 1, 1); 
+  for (unsigned i = 0; i < 200; ++i) model_add(&all, MANY - 1, 1); 
   fail_after = 0;
-  for (i = 0; i < OFTEN; ++i) model_remove(&all, MANY - 2 - i);
+  for (unsigned i = 0; i < OFTEN; ++i) model_remove(&all, MANY - 2 - i);
   fail_after = -1;
   expect_model(&all);
 }

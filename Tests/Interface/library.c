@@ -81,9 +81,8 @@ TEST(none_is_the_handle_of_nothing) {
 
 TEST(set_allocator_gets_all_memory_from_there) {
   int calls = 0;
-  multicast m;
   use_test_allocator();
-  m = multicast_create();
+  multicast m = multicast_create();
   CHECK(allocated_blocks > 0);
   add(m, counter(&calls));
   multicast_invoke(m, 0, NULL, 0);
@@ -121,17 +120,14 @@ TEST(memory_of_an_empty_multicast_and_of_a_delegate_is_small) {
   /* The limits are 128 bytes and 96 bytes. Slabs are allocated for many at a time. */
   enum { MANY = 100000 };
   static int calls;
-  int64_t before;
-  multicast m;
-  int i;
   use_test_allocator();
-  m = multicast_create();
-  before = allocated_bytes;
-  for (i = 0; i < MANY; ++i) CHECK(multicast_create().id != 0);
+  multicast m = multicast_create();
+  int64_t before = allocated_bytes;
+  for (int i = 0; i < MANY; ++i) CHECK(multicast_create().id != 0);
   printf("an empty multicast: %.1f bytes\n", (double)(allocated_bytes - before) / MANY);
   CHECK((allocated_bytes - before) / MANY <= 128);
   before = allocated_bytes;
-  for (i = 0; i < MANY; ++i) add(m, counter(&calls));
+  for (int i = 0; i < MANY; ++i) add(m, counter(&calls));
   printf("a delegate: %.1f bytes\n", (double)(allocated_bytes - before) / MANY);
   CHECK((allocated_bytes - before) / MANY <= 96);
 }

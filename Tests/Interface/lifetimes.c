@@ -9,10 +9,10 @@ TEST(lifetime_end_removes_its_registrations_from_every_multicast) {
   multicast targets[COUNT];
   multicast_lifetime l = multicast_lifetime_create();
   multicast_add_options options = under(l);
-  int releases = 0, i;
+  int releases = 0;
   options.release = count_release;
   CHECK(l.id != 0);
-  for (i = 0; i < COUNT; ++i) {
+  for (int i = 0; i < COUNT; ++i) {
     targets[i] = multicast_create();
     add_with(targets[i], counter(&releases), &options);
     add_with(targets[i], counter(&releases), &options);
@@ -21,7 +21,7 @@ TEST(lifetime_end_removes_its_registrations_from_every_multicast) {
   CHECK_EQ(multicast_lifetime_count(l), 2 * COUNT);
   CHECK_OK(multicast_lifetime_end(l));
   CHECK_EQ(releases, 2 * COUNT);
-  for (i = 0; i < COUNT; ++i) {
+  for (int i = 0; i < COUNT; ++i) {
     CHECK_EQ(multicast_count(targets[i]), 1);
     CHECK(!multicast_contains(targets[i], counter(&releases)));
     CHECK_EQ(multicast_invoke(targets[i], 0, NULL, 0), 1);
@@ -31,15 +31,13 @@ TEST(lifetime_end_removes_its_registrations_from_every_multicast) {
 
 TEST(lifetime_end_frees_without_any_further_invocation) {
   int64_t before = 0;
-  int round, i;
-  multicast m;
   use_test_allocator();
-  m = multicast_create();
+  multicast m = multicast_create();
   multicast_invoke(m, 0, NULL, 0);
-  for (round = 0; round < 100; ++round) {
+  for (int round = 0; round < 100; ++round) {
     multicast_lifetime l = multicast_lifetime_create();
     multicast_add_options options = under(l);
-    for (i = 0; i < 50; ++i) add_with(m, counter(&calls), &options);
+    for (int i = 0; i < 50; ++i) add_with(m, counter(&calls), &options);
     CHECK_OK(multicast_lifetime_end(l));
     CHECK_EQ(multicast_count(m), 0);
     if (round == 10) before = allocated_bytes;
@@ -60,9 +58,7 @@ TEST(lifetime_handles_of_any_other_value_are_invalid) {
   multicast m = multicast_create();
   multicast_token token = add(m, counter(&calls));
   multicast_lifetime l = multicast_lifetime_create(), other;
-  int bit;
-  multicast as_multicast;
-  for (bit = 0; bit < 64; ++bit) {
+  for (int bit = 0; bit < 64; ++bit) {
     other.id = l.id ^ (UINT64_C(1) << bit);
     CHECK_STATUS(multicast_lifetime_end(other), MULTICAST_ERROR_INVALID_HANDLE);
     CHECK_STATUS(multicast_lifetime_count(other), MULTICAST_ERROR_INVALID_HANDLE);
@@ -73,7 +69,7 @@ TEST(lifetime_handles_of_any_other_value_are_invalid) {
   CHECK_STATUS(multicast_lifetime_end(other), MULTICAST_ERROR_INVALID_HANDLE);
   other.id = token.id;
   CHECK_STATUS(multicast_lifetime_end(other), MULTICAST_ERROR_INVALID_HANDLE);
-  as_multicast.id = l.id;
+  multicast as_multicast = {l.id};
   CHECK_STATUS(multicast_count(as_multicast), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(multicast_lifetime_count(l), 0);
 }
@@ -102,8 +98,7 @@ TEST(lifetime_count_follows_every_way_of_removal) {
   multicast_lifetime l = multicast_lifetime_create();
   multicast_add_options options = under(l);
   multicast_token t[4];
-  int i;
-  for (i = 0; i < 4; ++i) t[i] = add_with(m, counter(&calls), &options);
+  for (int i = 0; i < 4; ++i) t[i] = add_with(m, counter(&calls), &options);
   add_with(gone, counter(&calls), &options);
   CHECK_EQ(multicast_lifetime_count(l), 5);
   CHECK_OK(multicast_token_remove(t[1]));
@@ -128,8 +123,7 @@ TEST(lifetime_end_leaves_those_of_other_lifetimes) {
   multicast m = multicast_create();
   multicast_lifetime a = multicast_lifetime_create(), b = multicast_lifetime_create();
   multicast_add_options options = under(a);
-  int i;
-  for (i = 0; i < 20; ++i) {
+  for (int i = 0; i < 20; ++i) {
     options.lifetime = i % 2 ? a : b;
     options.priority = i % 3;
     add_with(m, counter(&calls), &options);
@@ -159,8 +153,7 @@ TEST(lifetime_end_during_invoke_keeps_the_rest_from_being_called) {
 }
 
 static void *invoke_all_three(void *targets) {
-  int i;
-  for (i = 0; i < 3; ++i) multicast_invoke(((multicast *)targets)[i], 0, NULL, 0);
+  for (int i = 0; i < 3; ++i) multicast_invoke(((multicast *)targets)[i], 0, NULL, 0);
   return NULL;
 }
 
@@ -170,17 +163,15 @@ TEST(lifetime_end_keeps_no_lists_of_multicasts_that_it_empties) {
   static int many_calls;
   multicast targets[3];
   multicast_add_options options = multicast_add_options_default();
-  int64_t before;
-  int i, k;
   use_test_allocator();
-  for (i = 0; i < 3; ++i) targets[i] = multicast_create();
+  for (int i = 0; i < 3; ++i) targets[i] = multicast_create();
   invoke_all_three(targets);
   on_another_thread(invoke_all_three, targets);
   options.lifetime = multicast_lifetime_create();
-  for (k = 0; k < 3 * MANY; ++k) add_with(targets[k % 3], counter(&many_calls), &options);
-  for (i = 0; i < 3; ++i) CHECK_EQ(multicast_remove_all(targets[i]), MANY);
-  before = allocated_bytes;
-  for (k = 0; k < 3 * MANY; ++k) add_with(targets[k % 3], counter(&many_calls), &options);
+  for (int k = 0; k < 3 * MANY; ++k) add_with(targets[k % 3], counter(&many_calls), &options);
+  for (int i = 0; i < 3; ++i) CHECK_EQ(multicast_remove_all(targets[i]), MANY);
+  int64_t before = allocated_bytes;
+  for (int k = 0; k < 3 * MANY; ++k) add_with(targets[k % 3], counter(&many_calls), &options);
   CHECK(allocated_bytes >= before + (int64_t)3 * MANY * 32);
   CHECK_OK(multicast_lifetime_end(options.lifetime));
   if (allocated_bytes > before + FEW_BYTES) CHECK_EQ(allocated_bytes, before);
@@ -200,16 +191,14 @@ static void expect_released_one_by_one(int first) {
   multicast_add_options options = under(lifetime);
   invoker invokers[2];
   multicast targets[2];
-  pthread_t thread;
-  int i;
   options.release = release_blocker;
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     targets[i] = multicast_create();
     add_with(targets[i], blocking(&blockers[i]), &options);
     invoke_in_background(&invokers[i], targets[i]);
     gate_wait(&blockers[i].entered);
   }
-  thread = start_thread(end_the_lifetime, &lifetime);
+  pthread_t thread = start_thread(end_the_lifetime, &lifetime);
   EVENTUALLY(multicast_count(targets[0]) == 0 && multicast_count(targets[1]) == 0);
   pause_ms(A_WHILE_MS); /* for it to sleep: the calls end its wait */
   gate_open(&blockers[first].let_go);
@@ -217,7 +206,7 @@ static void expect_released_one_by_one(int first) {
   CHECK_EQ(LOAD(blockers[1 - first].releases), 0);
   gate_open(&blockers[1 - first].let_go);
   join_thread(thread);
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     CHECK_EQ(blockers[i].releases, 1);
     CHECK_EQ(invoke_finished(&invokers[i]), 1);
     CHECK_OK(multicast_destroy(targets[i]));

@@ -11,22 +11,19 @@ static bool is_over;
 static multicast busy[16];
 
 static void *invoke_busy(void *unused) {
-  int i;
   (void)unused;
   while (!LOAD(is_over)) {
-    for (i = 0; i < 16; ++i) CHECK(multicast_invoke(busy[i], 0, NULL, 0) >= 0);
+    for (int i = 0; i < 16; ++i) CHECK(multicast_invoke(busy[i], 0, NULL, 0) >= 0);
   }
   return NULL;
 }
 
 static void *add_and_remove_busy(void *unused) {
-  int i;
   (void)unused;
-  for (i = 0; !LOAD(is_over); ++i) {
+  for (int i = 0; !LOAD(is_over); ++i) {
     guarded *g = malloc(sizeof *g);
-    multicast_delegate d;
     CHECK(g != NULL);
-    d = begin_guarded(g);
+    multicast_delegate d = begin_guarded(g);
     add(busy[i % 16], d);
     CHECK_OK(multicast_remove(busy[i % 16], d));
     end_guarded(g);
@@ -36,69 +33,66 @@ static void *add_and_remove_busy(void *unused) {
 }
 
 static void *remove_some(void *unused) {
-  int i;
   (void)unused;
-  for (i = 0; !LOAD(is_over); ++i) multicast_remove_at(busy[i % 16], 1);
+  for (int i = 0; !LOAD(is_over); ++i) multicast_remove_at(busy[i % 16], 1);
   return NULL;
 }
 
 TEST(lifetime_end_while_threads_invoke_add_and_remove) {
   enum { ROUNDS = 150, EACH = 64 };
   pthread_t threads[4];
-  int i, round;
-  for (i = 0; i < 16; ++i) busy[i] = multicast_create();
+  for (int i = 0; i < 16; ++i) busy[i] = multicast_create();
   threads[0] = start_thread(invoke_busy, NULL);
   threads[1] = start_thread(invoke_busy, NULL);
   threads[2] = start_thread(invoke_busy, NULL);
   threads[3] = start_thread(add_and_remove_busy, NULL);
-  for (round = 0; round < ROUNDS; ++round) {
+  for (int round = 0; round < ROUNDS; ++round) {
     guarded *members = malloc(EACH * sizeof *members);
     multicast_lifetime l = multicast_lifetime_create();
     multicast_add_options options = under(l);
     CHECK(members != NULL);
-    for (i = 0; i < EACH; ++i) {
+    for (int i = 0; i < EACH; ++i) {
       options.priority = i % 3;
       add_with(busy[i % 16], begin_guarded(&members[i]), &options);
     }
     CHECK_EQ(multicast_lifetime_count(l), EACH);
     CHECK_OK(multicast_lifetime_end(l));
-    for (i = 0; i < EACH; ++i) end_guarded(&members[i]);
+    for (int i = 0; i < EACH; ++i) end_guarded(&members[i]);
     free(members);
   }
   STORE(is_over, true);
-  for (i = 0; i < 4; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 4; ++i) join_thread(threads[i]);
 }
 
 TEST(lifetime_end_while_others_remove_the_same_registrations) {
   enum { ROUNDS = 200, EACH = 64 };
   static int releases[ROUNDS][EACH];
   pthread_t remover, invoking;
-  int i, round;
-  for (i = 0; i < 16; ++i) {
+  for (int i = 0; i < 16; ++i) {
     busy[i] = multicast_create();
     add(busy[i], counter(&calls));
   }
   remover = start_thread(remove_some, NULL);
   invoking = start_thread(invoke_busy, NULL);
-  for (round = 0; round < ROUNDS; ++round) {
+  for (int round = 0; round < ROUNDS; ++round) {
     multicast_lifetime l = multicast_lifetime_create();
     multicast_add_options options = under(l);
     multicast_delegate d;
     options.release = count_release;
     d.function = count_call;
-    for (i = 0; i < EACH; ++i) {
+    for (int i = 0; i < EACH; ++i) {
       d.context = &releases[round][i];
       options.events = 2; /* never called, so the int counts releases only */
       add_with(busy[i % 16], d, &options);
     }
     CHECK_OK(multicast_lifetime_end(l));
-    for (i = 0; i < 16; ++i) CHECK(multicast_count(busy[i]) <= 1);
+    for (int i = 0; i < 16; ++i) CHECK(multicast_count(busy[i]) <= 1);
   }
   STORE(is_over, true);
   join_thread(remover);
   join_thread(invoking);
-  for (round = 0; round < ROUNDS; ++round) {
-    for (i = 0; i < EACH; ++i) CHECK_EQ(LOAD(releases[round][i]), 1);
+  for (int round = 0; round < ROUNDS; ++round) {
+    for (int i = 0; i < EACH; ++i) CHECK_EQ(LOAD(releases[round][i]), 1);
   }
 }
 
@@ -109,31 +103,27 @@ TEST(lifetime_end_of_100000_registrations_while_others_invoke) {
   pthread_t threads[2];
   multicast_lifetime l = multicast_lifetime_create();
   multicast_add_options options = under(l);
-  uint64_t start;
-  int i, k;
-  for (i = 0; i < TARGETS; ++i) targets[i] = multicast_create();
-  for (i = 0; i < 16; ++i) busy[i] = targets[(size_t)i * 60];
-  for (i = 0; i < 2; ++i) threads[i] = start_thread(invoke_busy, NULL);
-  for (k = 0; k < EACH; ++k) {
-    for (i = 0; i < TARGETS; ++i) add_with(targets[i], counter(&never), &options);
+  for (int i = 0; i < TARGETS; ++i) targets[i] = multicast_create();
+  for (int i = 0; i < 16; ++i) busy[i] = targets[(size_t)i * 60];
+  for (int i = 0; i < 2; ++i) threads[i] = start_thread(invoke_busy, NULL);
+  for (int k = 0; k < EACH; ++k) {
+    for (int i = 0; i < TARGETS; ++i) add_with(targets[i], counter(&never), &options);
   }
   CHECK_EQ(multicast_lifetime_count(l), TARGETS * EACH);
-  start = now_ns();
+  uint64_t start = now_ns();
   CHECK_OK(multicast_lifetime_end(l));
   printf("ended %d registrations in %.1f ms\n", TARGETS * EACH, (double)(now_ns() - start) / 1e6);
-  for (i = 0; i < TARGETS; ++i) CHECK_EQ(multicast_count(targets[i]), 0);
+  for (int i = 0; i < TARGETS; ++i) CHECK_EQ(multicast_count(targets[i]), 0);
   STORE(is_over, true);
-  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 2; ++i) join_thread(threads[i]);
 }
 
 TEST(lifetimes_by_the_million_take_no_more_memory) {
   enum { ROUNDS = 1000000 };
   int64_t before = 0;
-  int i;
-  multicast m;
   use_test_allocator();
-  m = multicast_create();
-  for (i = 0; i < ROUNDS; ++i) {
+  multicast m = multicast_create();
+  for (int i = 0; i < ROUNDS; ++i) {
     multicast_lifetime l = multicast_lifetime_create();
     multicast_add_options options = under(l);
     CHECK_OK(multicast_add(m, counter(&calls), &options, NULL));
@@ -156,11 +146,9 @@ enum { ROUNDS = 3000 };
 
 static void *remove_in_each_round(void *of) {
   duel *d = of;
-  int round;
-  for (round = 1; round <= ROUNDS; ++round) {
-    multicast_status status;
+  for (int round = 1; round <= ROUNDS; ++round) {
     while (LOAD(d->round) < round) sched_yield();
-    status = multicast_token_remove(d->token);
+    multicast_status status = multicast_token_remove(d->token);
     CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_INVALID_HANDLE);
     STORE(d->finished, round);
   }
@@ -171,8 +159,7 @@ TEST(lifetime_end_and_removal_of_member_at_once_release_once) {
   static duel d;
   multicast m = multicast_create();
   pthread_t remover = start_thread(remove_in_each_round, &d);
-  int round;
-  for (round = 1; round <= ROUNDS; ++round) {
+  for (int round = 1; round <= ROUNDS; ++round) {
     multicast_add_options options = with_release(count_release);
     options.lifetime = d.lifetime = multicast_lifetime_create();
     d.token = add_with(m, counter(&d.releases), &options);

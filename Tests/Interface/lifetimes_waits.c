@@ -9,10 +9,9 @@ static int calls;
 /* A delegate under a lifetime whose call runs; ending the lifetime is the removal. */
 static void begin_member(removal *r, blocker *b, invoker *i, void (*release)(void *),
                          uint32_t flags) {
-  multicast_add_options options;
   prepare_removal(r, multicast_create(), b, by_lifetime);
   r->lifetime = multicast_lifetime_create();
-  options = under(r->lifetime);
+  multicast_add_options options = under(r->lifetime);
   options.release = release;
   options.flags = flags;
   r->token = add_with(r->target, r->delegate, &options);
@@ -36,16 +35,13 @@ TEST(lifetime_end_waits_for_running_calls) { end_waits(false); }
 TEST(lifetime_end_waits_for_calls_of_what_was_removed_before) { end_waits(true); }
 
 TEST(lifetime_end_in_its_own_call_is_pending_until_last_release) {
-  own_removal o;
   multicast m = multicast_create(), other = multicast_create();
-  multicast_add_options options;
-  multicast_delegate d = {remove_itself, NULL};
-  memset(&o, 0, sizeof o);
+  own_removal o = {0};
   o.r.remove = by_lifetime;
   o.r.lifetime = multicast_lifetime_create();
-  options = under(o.r.lifetime);
+  multicast_add_options options = under(o.r.lifetime);
   options.release = release_itself;
-  d.context = &o;
+  multicast_delegate d = {remove_itself, &o};
   add_with(m, d, &options);
   d.function = count_call; /* never called */
   add_with(other, d, &options);
@@ -71,22 +67,18 @@ static void end_of_the_other(void *context, uint32_t event, const void *payload,
 TEST(lifetime_ends_that_wait_for_each_other_do_not_hang) {
   invoker invokers[2];
   multicast m[2];
-  int i;
-  for (i = 0; i < 2; ++i) {
-    multicast_add_options options;
-    multicast_delegate d;
+  for (int i = 0; i < 2; ++i) {
     crossed[i].r.lifetime = multicast_lifetime_create();
-    options = under(crossed[i].r.lifetime);
+    multicast_add_options options = under(crossed[i].r.lifetime);
     options.release = release_itself;
-    d.function = end_of_the_other;
-    d.context = &crossed[i];
+    multicast_delegate d = {end_of_the_other, &crossed[i]};
     m[i] = multicast_create();
     add_with(m[i], d, &options);
   }
-  for (i = 0; i < 2; ++i) invoke_in_background(&invokers[i], m[i]);
-  for (i = 0; i < 2; ++i) CHECK_EQ(invoke_finished(&invokers[i]), 1);
+  for (int i = 0; i < 2; ++i) invoke_in_background(&invokers[i], m[i]);
+  for (int i = 0; i < 2; ++i) CHECK_EQ(invoke_finished(&invokers[i]), 1);
   CHECK(crossed[0].result == MULTICAST_PENDING || crossed[1].result == MULTICAST_PENDING);
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     CHECK(crossed[i].result == MULTICAST_OK || crossed[i].result == MULTICAST_PENDING);
     CHECK_EQ(LOAD(crossed[i].releases), 1);
   }
@@ -136,9 +128,8 @@ static void end_in_release(void *context) {
 
 TEST(lifetime_end_in_a_release_of_its_own_is_pending) {
   multicast m = multicast_create();
-  multicast_add_options options;
   ended_in_release = multicast_lifetime_create();
-  options = under(ended_in_release);
+  multicast_add_options options = under(ended_in_release);
   options.release = end_in_release;
   CHECK_OK(multicast_token_remove(add_with(m, counter(&calls), &options)));
   CHECK_STATUS(result_in_release, MULTICAST_PENDING);
@@ -165,8 +156,7 @@ static void stay_in_call(void *context, uint32_t event, const void *payload, siz
 
 static void begin_stay(stay *s) {
   multicast_add_options options = with_release(stay_in_release);
-  multicast_delegate d = {stay_in_call, NULL};
-  d.context = s;
+  multicast_delegate d = {stay_in_call, s};
   s->lifetime = multicast_lifetime_create();
   options.lifetime = s->lifetime;
   s->m = multicast_create();
@@ -184,9 +174,8 @@ static void end_at_once(void *lifetime) {
 
 TEST(lifetime_end_in_the_child_waits_for_no_parents_release) {
   static stay s = STAY_INIT;
-  pthread_t remover;
   begin_stay(&s);
-  remover = start_thread(remove_it, &s.token);
+  pthread_t remover = start_thread(remove_it, &s.token);
   gate_wait(&s.release.entered);
   in_child(end_at_once, &s.lifetime);
   gate_open(&s.release.let_go);
@@ -248,14 +237,12 @@ static void end_inside_a_call(void *context, uint32_t event, const void *payload
 }
 
 TEST(lifetime_end_inside_a_call_tells_whether_releases_have_run) {
-  int round;
-  for (round = 0; round < 50; ++round) {
+  for (int round = 0; round < 50; ++round) {
     static const stay fresh = STAY_INIT;
     stay s = fresh;
     multicast m = multicast_create();
-    multicast_delegate ending = {end_inside_a_call, NULL};
     invoker i;
-    ending.context = &s;
+    multicast_delegate ending = {end_inside_a_call, &s};
     begin_stay(&s);
     gate_open(&s.release.let_go);
     add(m, ending);

@@ -94,9 +94,8 @@ int main(int argc, char **argv) {
   char **arguments = argv + 1;
   int passed = 0, failed = 0;
   const test *t;
-  size_t i;
   (void)argc;
-  for (i = 0; i < sizeof membarrier_options / sizeof *membarrier_options; ++i) {
+  for (size_t i = 0; i < sizeof membarrier_options / sizeof *membarrier_options; ++i) {
     if (*arguments == NULL || strcmp(*arguments, membarrier_options[i].name) != 0) continue;
     membarrier = &membarrier_options[i];
     ++arguments;
@@ -128,9 +127,8 @@ int main(int argc, char **argv) {
   }
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* orphans become children of this process */
   for (t = first; t != NULL; t = t->next) {
-    bool ok;
     if (!matches(t->name, arguments)) continue;
-    ok = run_in_process_of_its_own(argv[0], t);
+    bool ok = run_in_process_of_its_own(argv[0], t);
     printf("%s %s\n", ok ? "ok  " : "FAIL", t->name);
     if (ok) {
       ++passed;

@@ -13,8 +13,7 @@ static void call_nothing(void *context, uint32_t event, const void *payload, siz
 }
 
 static multicast_delegate nothing(int *context) {
-  multicast_delegate d = {call_nothing, NULL};
-  d.context = context;
+  multicast_delegate d = {call_nothing, context};
   return d;
 }
 
@@ -27,17 +26,15 @@ static void add_and_remove(multicast m) {
 static multicast invoked_by_two(int count) {
   static int contexts[256];
   multicast m = multicast_create();
-  int i;
-  for (i = 0; i < count; ++i) add(m, nothing(&contexts[i]));
+  for (int i = 0; i < count; ++i) add(m, nothing(&contexts[i]));
   let_two_threads_invoke(m);
   return m;
 }
 
 /* How many barriers so many changes make. */
 static int barriers_of(multicast m, int changes) {
-  int i;
   (void)membarriers();
-  for (i = 0; i < changes; ++i) add_and_remove(m);
+  for (int i = 0; i < changes; ++i) add_and_remove(m);
   return membarriers();
 }
 
@@ -47,10 +44,10 @@ static void change_until_fenced(multicast m) { EVENTUALLY(barriers_of(m, MANY / 
 
 /* Invokes until a removal makes a barrier again. */
 static void invoke_until_biased(multicast m) {
-  int i, tries = 0;
+  int tries = 0;
   while (barriers_of(m, 1) == 0) {
     CHECK(++tries < 1000);
-    for (i = 0; i < MANY * tries; ++i) multicast_invoke(m, 0, NULL, 0);
+    for (int i = 0; i < MANY * tries; ++i) multicast_invoke(m, 0, NULL, 0);
   }
 }
 
@@ -94,10 +91,10 @@ TEST(changes_make_barriers_again_after_many_invocations) {
 
 TEST(invocations_between_changes_do_not_bring_barriers_back) {
   multicast m = invoked_by_two(10);
-  int i, barriers = 0;
+  int barriers = 0;
   count_membarriers();
   change_until_fenced(m);
-  for (i = 0; i < MANY; ++i) {
+  for (int i = 0; i < MANY; ++i) {
     multicast_invoke(m, 0, NULL, 0);
     barriers += barriers_of(m, 1);
   }
@@ -117,13 +114,13 @@ TEST(removing_many_makes_one_barrier_at_most) {
   multicast m = invoked_by_two(64), others[2];
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_add_options options = under(lifetime);
-  int i, contexts[64];
+  int contexts[64];
   count_membarriers();
   CHECK_EQ(multicast_remove_all(m), 64);
   CHECK(membarriers() <= 1);
   others[0] = invoked_by_two(1);
   others[1] = invoked_by_two(1);
-  for (i = 0; i < 64; ++i) add_with(others[i % 2], nothing(&contexts[i]), &options);
+  for (int i = 0; i < 64; ++i) add_with(others[i % 2], nothing(&contexts[i]), &options);
   (void)membarriers();
   CHECK_OK(multicast_lifetime_end(lifetime));
   CHECK(membarriers() <= 1);
@@ -135,10 +132,10 @@ TEST(removing_many_from_fenced_multicasts_makes_no_barrier) {
   multicast m = invoked_by_two(1);
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_add_options options = under(lifetime);
-  int i, contexts[64];
+  int contexts[64];
   count_membarriers();
   change_until_fenced(m);
-  for (i = 0; i < 64; ++i) add_with(m, nothing(&contexts[i]), &options);
+  for (int i = 0; i < 64; ++i) add_with(m, nothing(&contexts[i]), &options);
   CHECK_OK(multicast_lifetime_end(lifetime));
   CHECK_EQ(multicast_remove_all(m), 1);
   CHECK_OK(multicast_destroy(m));
@@ -146,13 +143,12 @@ TEST(removing_many_from_fenced_multicasts_makes_no_barrier) {
 }
 
 TEST(adding_while_there_is_room_makes_no_barrier) {
-  int i, contexts[10], blocks;
-  multicast m;
+  int contexts[10], blocks;
   use_test_allocator();
-  m = invoked_by_two(5); /* has room for ten */
+  multicast m = invoked_by_two(5); /* has room for ten */
   blocks = (int)allocated_blocks;
   count_membarriers();
-  for (i = 0; i < 5; ++i) add(m, nothing(&contexts[i]));
+  for (int i = 0; i < 5; ++i) add(m, nothing(&contexts[i]));
   CHECK_EQ(membarriers(), 0);
   CHECK_EQ(allocated_blocks, blocks);
 }
@@ -169,11 +165,10 @@ static void *remove_blocker(void *argument) {
 /* A removal on another thread waits for a call of `b`, which a third thread makes. */
 static void expect_removal_to_wait(multicast m, blocker *b) {
   void *arguments[] = {&m, b};
-  pthread_t remover;
   invoker other;
   invoke_in_background(&other, m);
   gate_wait(&b->entered);
-  remover = start_thread(remove_blocker, arguments);
+  pthread_t remover = start_thread(remove_blocker, arguments);
   pause_ms(A_WHILE_MS);
   CHECK(!LOAD(b->has_left));
   gate_open(&b->let_go);
@@ -197,7 +192,6 @@ TEST(removal_waits_for_a_call_that_began_before_the_changes) {
   multicast m = multicast_create();
   invoker other;
   void *arguments[2];
-  pthread_t remover;
   add(m, blocking(&first));
   add(m, blocking(&second));
   gate_open(&first.let_go);
@@ -209,13 +203,12 @@ TEST(removal_waits_for_a_call_that_began_before_the_changes) {
   invoke_in_background(&other, m);
   gate_wait(&first.entered);
   if (!is_without_membarrier()) {
-    int i;
-    for (i = 0; i < MANY; ++i) CHECK(barriers_of(m, 1) > 0); /* as long as it runs */
+    for (int i = 0; i < MANY; ++i) CHECK(barriers_of(m, 1) > 0); /* as long as it runs */
   }
   gate_open(&first.let_go);
   gate_wait(&second.entered);
   arguments[0] = &m, arguments[1] = &second;
-  remover = start_thread(remove_blocker, arguments);
+  pthread_t remover = start_thread(remove_blocker, arguments);
   pause_ms(A_WHILE_MS);
   CHECK(!LOAD(second.has_left));
   gate_open(&second.let_go);
@@ -249,8 +242,7 @@ static void remove_itself(void *context, uint32_t event, const void *payload, si
 TEST(delegate_of_a_fenced_multicast_removes_itself) {
   scene s = {{0}, {0}, {0}, 0, 0, MULTICAST_OK};
   multicast_add_options options = with_release(release_of_scene);
-  multicast_delegate d = {remove_itself, NULL}, after = {count_in_scene, NULL};
-  d.context = after.context = &s;
+  multicast_delegate d = {remove_itself, NULL}, after = {count_in_scene, after.context = &s};
   s.m = invoked_by_two(2);
   count_membarriers();
   change_until_fenced(s.m);
@@ -273,8 +265,7 @@ static void remove_next(void *context, uint32_t event, const void *payload, size
 TEST(delegate_of_a_fenced_multicast_removes_the_next_one) {
   scene s = {{0}, {0}, {0}, 0, 0, MULTICAST_PENDING};
   multicast_add_options options = with_release(release_of_scene);
-  multicast_delegate d = {remove_next, NULL}, after = {count_in_scene, NULL};
-  d.context = after.context = &s;
+  multicast_delegate d = {remove_next, NULL}, after = {count_in_scene, after.context = &s};
   s.m = invoked_by_two(2);
   count_membarriers();
   change_until_fenced(s.m);
@@ -314,9 +305,8 @@ TEST(release_after_call_may_wait_for_removal_of_next_delegate) {
   multicast_token own;
   int releases = 0, calls = 0;
   void *pair[] = {&own, &releases};
-  multicast_delegate d = {remove_in_background, NULL};
   multicast m = invoked_by_two(2);
-  d.context = pair;
+  multicast_delegate d = {remove_in_background, pair};
   count_membarriers();
   change_until_fenced(m);
   own = add_with(m, d, &options);
@@ -342,15 +332,13 @@ static void invoke_and_change(void *context, uint32_t event, const void *payload
 
 TEST(mode_changes_during_nested_invocations) {
   scene s = {{0}, {0}, {0}, 0, 0, MULTICAST_OK};
-  multicast_delegate d = {invoke_and_change, NULL};
-  int i;
   if (is_without_membarrier()) return; /* there is one mode */
   s.m = invoked_by_two(10);
-  d.context = &s;
+  multicast_delegate d = {invoke_and_change, &s};
   add(s.m, d);
   add(s.m, d);
   count_membarriers();
-  for (i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3; ++i) {
     s.calls = 0;
     CHECK_EQ(multicast_invoke(s.m, 1, NULL, 0), 12);
     invoke_until_biased(s.m);
@@ -402,10 +390,9 @@ TEST(every_kind_of_invocation_works_in_a_fenced_multicast) {
 /* ---- The slot and its next occupant ---------------------------------------------------------- */
 
 TEST(next_multicast_in_the_slot_of_a_fenced_one_begins_anew) {
-  int i;
   if (is_without_membarrier()) return; /* there is never a barrier */
   count_membarriers();
-  for (i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3; ++i) {
     multicast m = invoked_by_two(3);
     CHECK(barriers_of(m, 1) > 0);
     change_until_fenced(m);
@@ -417,13 +404,13 @@ TEST(next_multicast_in_the_slot_of_a_fenced_one_begins_anew) {
 
 static void use_in_child(void *argument) {
   multicast m = *(multicast *)argument;
-  int i, calls = 0;
+  int calls = 0;
   multicast_token token = add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 11);
   CHECK_OK(multicast_token_remove(token));
   CHECK_EQ(calls, 1);
-  for (i = 0; i < MANY; ++i) add_and_remove(m);
-  for (i = 0; i < MANY; ++i) multicast_invoke(m, 0, NULL, 0);
+  for (int i = 0; i < MANY; ++i) add_and_remove(m);
+  for (int i = 0; i < MANY; ++i) multicast_invoke(m, 0, NULL, 0);
 }
 
 TEST(fork_of_a_fenced_multicast) {
@@ -441,8 +428,7 @@ static void fork_in_call(void *context, uint32_t event, const void *payload, siz
 
 TEST(fork_inside_a_call_of_a_fenced_multicast) {
   multicast m = invoked_by_two(9);
-  multicast_delegate d = {fork_in_call, NULL};
-  d.context = &m;
+  multicast_delegate d = {fork_in_call, &m};
   add(m, d);
   count_membarriers();
   change_until_fenced(m);
@@ -480,15 +466,12 @@ static void *invoke_in_storm(void *argument) {
 static void *change_in_storm(void *argument) {
   enum { BURSTS = 60, BURST = 40 };
   storm *s = argument;
-  int i, k;
-  for (i = 0; i < BURSTS; ++i) {
-    for (k = 0; k < BURST; ++k) {
+  for (int i = 0; i < BURSTS; ++i) {
+    for (int k = 0; k < BURST; ++k) {
       guarded *g = calloc(1, sizeof *g);
-      multicast_delegate d = {call_guarded, NULL};
-      multicast_token token;
-      d.context = g;
+      multicast_delegate d = {call_guarded, g};
       STORE(g->is_valid, 1);
-      token = add(s->m, d);
+      multicast_token token = add(s->m, d);
       if (k % 4 == 0) multicast_invoke(s->m, 0, NULL, 0);
       CHECK_OK(multicast_token_remove(token));
       STORE(g->is_valid, 0);
@@ -503,15 +486,14 @@ static void run_storm(int quiet) {
   enum { THREADS = 2 };
   storm s;
   pthread_t invokers[THREADS], changers[THREADS];
-  int i;
   s.m = invoked_by_two(8);
   s.stop = 0;
   s.quiet = quiet;
-  for (i = 0; i < THREADS; ++i) invokers[i] = start_thread(invoke_in_storm, &s);
-  for (i = 0; i < THREADS; ++i) changers[i] = start_thread(change_in_storm, &s);
-  for (i = 0; i < THREADS; ++i) join_thread(changers[i]);
+  for (int i = 0; i < THREADS; ++i) invokers[i] = start_thread(invoke_in_storm, &s);
+  for (int i = 0; i < THREADS; ++i) changers[i] = start_thread(change_in_storm, &s);
+  for (int i = 0; i < THREADS; ++i) join_thread(changers[i]);
   STORE(s.stop, 1);
-  for (i = 0; i < THREADS; ++i) join_thread(invokers[i]);
+  for (int i = 0; i < THREADS; ++i) join_thread(invokers[i]);
   CHECK_EQ(multicast_count(s.m), 8);
   CHECK_OK(multicast_destroy(s.m));
 }

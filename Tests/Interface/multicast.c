@@ -29,8 +29,7 @@ TEST(destroy_makes_the_tokens_stale) {
 TEST(handles_are_never_given_out_twice) {
   enum { ROUNDS = 20000 };
   multicast previous = {0};
-  int i;
-  for (i = 0; i < ROUNDS; ++i) {
+  for (int i = 0; i < ROUNDS; ++i) {
     multicast m = multicast_create();
     CHECK(m.id != previous.id);
     previous = m;
@@ -72,19 +71,18 @@ TEST(add_grows_to_many_delegates) {
   enum { MANY = 20000 };
   static int each[MANY];
   multicast m = multicast_create();
-  int i;
-  for (i = 0; i < MANY; ++i) add(m, counter(&each[i]));
+  for (int i = 0; i < MANY; ++i) add(m, counter(&each[i]));
   CHECK_EQ(multicast_count(m), MANY);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), MANY);
-  for (i = 0; i < MANY; ++i) CHECK_EQ(each[i], 1);
+  for (int i = 0; i < MANY; ++i) CHECK_EQ(each[i], 1);
 }
 
 TEST(add_many_gives_a_token_for_each) {
   multicast_delegate d[3];
   multicast_token t[3];
-  int n[3] = {0}, i;
+  int n[3] = {0};
   multicast m = multicast_create();
-  for (i = 0; i < 3; ++i) d[i] = counter(&n[i]);
+  for (int i = 0; i < 3; ++i) d[i] = counter(&n[i]);
   CHECK_OK(multicast_add_many(m, d, 3, NULL, t));
   CHECK_EQ(multicast_count(m), 3);
   CHECK_OK(multicast_token_remove(t[1]));
@@ -137,10 +135,8 @@ TEST(remove_takes_the_first_equal_one) {
 TEST(remove_tells_function_and_context_apart) {
   int other = 0;
   multicast m = multicast_create();
-  multicast_delegate d;
   add(m, counter(&calls));
-  d.function = count_call_too;
-  d.context = &calls;
+  multicast_delegate d = {count_call_too, &calls};
   CHECK_STATUS(multicast_remove(m, d), MULTICAST_ERROR_NOT_FOUND);
   CHECK_STATUS(multicast_remove(m, counter(&other)), MULTICAST_ERROR_NOT_FOUND);
   CHECK_OK(multicast_remove(m, counter(&calls)));
@@ -148,10 +144,10 @@ TEST(remove_tells_function_and_context_apart) {
 }
 
 TEST(remove_many_counts_what_was_there) {
-  int n[4] = {0}, i;
+  int n[4] = {0};
   multicast_delegate d[4];
   multicast m = multicast_create();
-  for (i = 0; i < 4; ++i) d[i] = counter(&n[i]);
+  for (int i = 0; i < 4; ++i) d[i] = counter(&n[i]);
   add(m, d[0]);
   add(m, d[0]);
   add(m, d[2]);
@@ -166,9 +162,7 @@ TEST(remove_many_counts_what_was_there) {
 TEST(remove_context_takes_all_that_have_it) {
   int other = 0;
   multicast m = multicast_create();
-  multicast_delegate d;
-  d.function = count_call_too;
-  d.context = &calls;
+  multicast_delegate d = {count_call_too, &calls};
   add(m, counter(&calls));
   add(m, counter(&other));
   add(m, d);
@@ -181,8 +175,7 @@ TEST(remove_at_counts_live_delegates_in_order) {
   char text[8] = "";
   letter a = {text, 'a'}, b = {text, 'b'}, c = {text, 'c'}, d = {text, 'd'};
   multicast m = multicast_create();
-  multicast_token first;
-  first = add(m, writer(&a));
+  multicast_token first = add(m, writer(&a));
   add(m, writer(&b));
   add(m, writer(&c));
   add(m, writer(&d));
@@ -198,8 +191,7 @@ TEST(remove_at_counts_live_delegates_in_order) {
 
 TEST(remove_all_empties_and_keeps_the_multicast) {
   multicast m = multicast_create();
-  int i;
-  for (i = 0; i < 100; ++i) add(m, counter(&calls));
+  for (int i = 0; i < 100; ++i) add(m, counter(&calls));
   CHECK_EQ(multicast_remove_all(m), 100);
   CHECK_EQ(multicast_count(m), 0);
   CHECK_EQ(multicast_remove_all(m), 0);
@@ -212,18 +204,18 @@ TEST(removal_in_any_order_keeps_the_rest_in_order) {
   static int each[MANY];
   static multicast_token tokens[MANY];
   static multicast_delegate listed[MANY];
-  int i, left = MANY, step = 7;
+  int left = MANY, step = 7;
   multicast m = multicast_create();
-  for (i = 0; i < MANY; ++i) tokens[i] = add(m, counter(&each[i]));
+  for (int i = 0; i < MANY; ++i) tokens[i] = add(m, counter(&each[i]));
   multicast_invoke(m, 0, NULL, 0);
-  for (i = 0; i < MANY - 10; ++i) {
+  for (int i = 0; i < MANY - 10; ++i) {
     int which = (int)((unsigned)i * (unsigned)step % MANY);
     CHECK_OK(multicast_token_remove(tokens[which]));
     --left;
     CHECK_EQ(multicast_count(m), left);
   }
   CHECK_EQ(multicast_list(m, listed, MANY), 10);
-  for (i = 1; i < 10; ++i) CHECK((char *)listed[i].context > (char *)listed[i - 1].context);
+  for (int i = 1; i < 10; ++i) CHECK((char *)listed[i].context > (char *)listed[i - 1].context);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 10);
 }
 
@@ -231,9 +223,8 @@ TEST(removal_in_any_order_keeps_the_rest_in_order) {
 
 TEST(count_counts_live_ones_and_paused_ones) {
   multicast m = multicast_create();
-  multicast_token token;
   CHECK_EQ(multicast_count(m), 0);
-  token = add(m, counter(&calls));
+  multicast_token token = add(m, counter(&calls));
   CHECK_EQ(multicast_count(m), 1);
   CHECK_OK(multicast_token_pause(token));
   CHECK_EQ(multicast_count(m), 1);
@@ -243,10 +234,8 @@ TEST(count_counts_live_ones_and_paused_ones) {
 
 TEST(contains_compares_function_and_context) {
   multicast m = multicast_create();
-  multicast_delegate d;
   multicast_token token = add(m, counter(&calls));
-  d.function = count_call_too;
-  d.context = &calls;
+  multicast_delegate d = {count_call_too, &calls};
   CHECK(multicast_contains(m, counter(&calls)));
   CHECK(!multicast_contains(m, d));
   CHECK_OK(multicast_token_pause(token));
@@ -256,12 +245,11 @@ TEST(contains_compares_function_and_context) {
 }
 
 TEST(list_writes_at_most_its_capacity_and_returns_the_total) {
-  int n[3], i;
+  int n[3];
   multicast_delegate out[3];
   multicast m = multicast_create();
-  multicast_token paused;
-  for (i = 0; i < 2; ++i) add(m, counter(&n[i]));
-  paused = add(m, counter(&n[2]));
+  for (int i = 0; i < 2; ++i) add(m, counter(&n[i]));
+  multicast_token paused = add(m, counter(&n[2]));
   CHECK_OK(multicast_token_pause(paused));
   CHECK_EQ(multicast_list(m, NULL, 0), 3);
   memset(out, 0, sizeof out);

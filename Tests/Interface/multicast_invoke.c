@@ -21,10 +21,8 @@ static void see(void *context, uint32_t event, const void *payload, size_t size)
 
 TEST(invoke_passes_event_payload_and_size_on) {
   seen s = {0, NULL, 0};
-  multicast_delegate d;
   multicast m = multicast_create();
-  d.function = see;
-  d.context = &s;
+  multicast_delegate d = {see, &s};
   add(m, d);
   CHECK_EQ(multicast_invoke(m, UINT32_MAX, "text", 4), 1);
   CHECK(s.event == UINT32_MAX && s.size == 4);
@@ -76,18 +74,16 @@ static bool note_visit(void *context, const multicast_delegate *delegate) {
 TEST(visit_passes_each_delegate_in_order) {
   int n[3];
   visit v = {0, 0, {NULL}};
-  int i;
   multicast m = multicast_create();
-  for (i = 0; i < 3; ++i) add(m, counter(&n[i]));
+  for (int i = 0; i < 3; ++i) add(m, counter(&n[i]));
   CHECK_EQ(multicast_visit(m, note_visit, &v), 3);
-  for (i = 0; i < 3; ++i) CHECK(v.contexts[i] == &n[i]);
+  for (int i = 0; i < 3; ++i) CHECK(v.contexts[i] == &n[i]);
 }
 
 TEST(visit_stops_when_the_visitor_returns_false) {
   visit v = {0, 2, {NULL}};
-  int i;
   multicast m = multicast_create();
-  for (i = 0; i < 5; ++i) add(m, counter(&calls));
+  for (int i = 0; i < 5; ++i) add(m, counter(&calls));
   CHECK_EQ(multicast_visit(m, note_visit, &v), 2);
   CHECK_EQ(v.visited, 2);
 }

@@ -7,9 +7,8 @@ static int calls;
 TEST(once_is_called_once_and_is_gone_as_its_call_begins) {
   multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
-  multicast_token token;
   options.flags = MULTICAST_ONCE;
-  token = add_with(m, counter(&calls), &options);
+  multicast_token token = add_with(m, counter(&calls), &options);
   CHECK_EQ(multicast_count(m), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
@@ -30,9 +29,7 @@ static void invoke_and_count(void *context, uint32_t event, const void *payload,
 TEST(once_is_not_called_by_a_nested_invocation) {
   multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
-  multicast_delegate d;
-  d.function = invoke_and_count;
-  d.context = &m;
+  multicast_delegate d = {invoke_and_count, &m};
   options.flags = MULTICAST_ONCE;
   add_with(m, d, &options);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -52,13 +49,12 @@ static void *invoke_at_start(void *unused) {
 TEST(once_is_called_by_one_of_several_threads) {
   multicast_add_options options = multicast_add_options_default();
   pthread_t threads[4];
-  int i;
   options.flags = MULTICAST_ONCE;
   contested = multicast_create();
-  for (i = 0; i < 500; ++i) add_with(contested, counter(&calls), &options);
-  for (i = 0; i < 4; ++i) threads[i] = start_thread(invoke_at_start, NULL);
+  for (int i = 0; i < 500; ++i) add_with(contested, counter(&calls), &options);
+  for (int i = 0; i < 4; ++i) threads[i] = start_thread(invoke_at_start, NULL);
   gate_open(&start);
-  for (i = 0; i < 4; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 4; ++i) join_thread(threads[i]);
   CHECK_EQ(LOAD(calls), 500);
   CHECK_EQ(multicast_count(contested), 0);
 }
@@ -128,13 +124,11 @@ TEST(unique_does_not_wait_for_the_call_of_what_it_replaces) {
 
 TEST(unique_again_and_again_takes_no_more_memory) {
   multicast_add_options options = multicast_add_options_default();
-  multicast m;
-  int i;
   int64_t before = 0;
   use_test_allocator();
-  m = multicast_create();
+  multicast m = multicast_create();
   options.flags = MULTICAST_UNIQUE;
-  for (i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     add_with(m, counter(&calls), &options);
     if (i == 10) before = allocated_bytes;
   }
@@ -145,11 +139,10 @@ TEST(events_select_which_events_a_delegate_gets) {
   multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
   int all = 0, some = 0;
-  uint32_t event;
   options.events = (UINT64_C(1) << 3) | (UINT64_C(1) << 63);
   add(m, counter(&all));
   add_with(m, counter(&some), &options);
-  for (event = 0; event < 64; ++event) {
+  for (uint32_t event = 0; event < 64; ++event) {
     CHECK_EQ(multicast_invoke(m, event, NULL, 0), event == 3 || event == 63 ? 2 : 1);
   }
   CHECK_EQ(all, 64);
@@ -158,8 +151,7 @@ TEST(events_select_which_events_a_delegate_gets) {
 
 TEST(events_of_one_bit_alone_select_that_event_alone_below_64) {
   multicast_queue q = queue_with(16, MULTICAST_OVERFLOW_REFUSE);
-  uint32_t bit, event;
-  for (bit = 0; bit < 64; ++bit) {
+  for (uint32_t bit = 0; bit < 64; ++bit) {
     multicast_add_options options = multicast_add_options_default();
     multicast m = multicast_create();
     int direct = 0, queued = 0;
@@ -167,7 +159,7 @@ TEST(events_of_one_bit_alone_select_that_event_alone_below_64) {
     add_with(m, counter(&direct), &options);
     options.queue = q;
     add_with(m, counter(&queued), &options);
-    for (event = 0; event < 67; ++event) {
+    for (uint32_t event = 0; event < 67; ++event) {
       int is_wanted = event == bit || event >= 64;
       CHECK_EQ(multicast_invoke(m, event, NULL, 0), 2 * is_wanted);
       CHECK_EQ(multicast_queue_run(q, 0), is_wanted);

@@ -87,8 +87,7 @@ static void make_steps(void) {
   multicast_add_options bystander = with_release(count_bystander);
   multicast_add_options with_step = with_release(count_step);
   multicast_delegate idle = {stand_by, NULL}, next = {step, NULL};
-  int i;
-  for (i = 0; i < STEPS; ++i) {
+  for (int i = 0; i < STEPS; ++i) {
     steps[i] = multicast_create();
     add_with(steps[i], next, i == STEPS / 2 ? &with_step : NULL);
   }
@@ -134,7 +133,7 @@ static void look_names_up(descent *d) {
 /* The look-up has a frame on top of the innermost one. */
 TEST(names_are_looked_up_in_256_nested_calls_beside_removals) {
   static descent d;
-  int calls = 0, round;
+  int calls = 0;
   multicast m = multicast_create();
   multicast_delegate self = {descend, &d};
   invoker i;
@@ -148,7 +147,7 @@ TEST(names_are_looked_up_in_256_nested_calls_beside_removals) {
   d.at_the_bottom = look_names_up;
   add(d.target, self);
   invoke_in_background(&i, d.target);
-  for (round = 0; round < 20000; ++round) {
+  for (int round = 0; round < 20000; ++round) {
     CHECK_OK(multicast_token_remove(add(m, counter(&calls))));
   }
   STORE(is_over, true);
@@ -170,8 +169,7 @@ static void call_the_innermost(descent *d) {
 }
 
 static void begin_innermost(innermost *i, multicast_delegate d) {
-  multicast_delegate self = {descend, NULL};
-  self.context = &i->around;
+  multicast_delegate self = {descend, &i->around};
   i->target = multicast_create();
   add(i->target, counter(&i->calls));
   i->token = add(i->target, d);
@@ -204,7 +202,7 @@ TEST(remove_in_the_innermost_of_256_nested_calls_is_pending) {
 TEST(removal_and_growth_wait_for_innermost_of_256_nested_calls) {
   static innermost i = {{{0}, 0, 0, NULL, {0}, {0}, 0, 0}, {0}, {0}, BLOCKER_INIT, 0};
   invoker outermost;
-  int later = 0, round;
+  int later = 0;
   use_test_allocator();
   begin_innermost(&i, blocking(&i.b));
   CHECK_OK(multicast_token_pause(i.token));
@@ -214,7 +212,7 @@ TEST(removal_and_growth_wait_for_innermost_of_256_nested_calls) {
   invoke_in_background(&outermost, i.around.target);
   gate_wait(&i.b.entered);
   /* The list that is being read is replaced by larger ones. */
-  for (round = 0; round < 100; ++round) add(i.target, counter(&later));
+  for (int round = 0; round < 100; ++round) add(i.target, counter(&later));
   CHECK_STATUS(multicast_token_remove_within(i.token, 0), MULTICAST_ERROR_TIMEOUT);
   CHECK_STATUS(multicast_token_remove_within(i.token, 1000000), MULTICAST_ERROR_TIMEOUT);
   CHECK(!LOAD(i.b.has_left));

@@ -7,11 +7,9 @@ static multicast target;
 static int calls, runs;
 
 static void *use_everything(void *unused) {
-  multicast other;
-  multicast_token token;
   multicast_delegate d = counter(&calls);
   (void)unused;
-  token = add(target, d);
+  multicast_token token = add(target, d);
   CHECK(multicast_token_is_live(token));
   CHECK(multicast_contains(target, d));
   CHECK(multicast_count(target) >= 1);
@@ -19,7 +17,7 @@ static void *use_everything(void *unused) {
   CHECK_OK(multicast_token_pause(token));
   CHECK_OK(multicast_token_resume(token));
   CHECK_OK(multicast_token_remove(token));
-  other = multicast_create();
+  multicast other = multicast_create();
   add(other, d);
   CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
   CHECK_OK(multicast_destroy(other));
@@ -48,9 +46,7 @@ static void release_function(void *context) {
 }
 
 static multicast_delegate with_function(multicast_function function) {
-  multicast_delegate d;
-  d.function = function;
-  d.context = &runs;
+  multicast_delegate d = {function, &runs};
   return d;
 }
 
@@ -79,9 +75,8 @@ TEST(no_lock_is_held_in_a_visitor) {
 
 TEST(no_lock_is_held_in_a_release_by_removal) {
   multicast_add_options options = with_release(release_function);
-  multicast_token token;
   target = multicast_create();
-  token = add_with(target, counter(&calls), &options);
+  multicast_token token = add_with(target, counter(&calls), &options);
   CHECK_OK(multicast_token_remove(token));
   CHECK_EQ(runs, 1);
 }

@@ -29,9 +29,7 @@ void note_call(void *context, uint32_t event, const void *payload, size_t size) 
 void count_release_of(void *context) { ADD(releases[(intptr_t)context], 1); }
 
 multicast_delegate noting(char name) {
-  multicast_delegate d;
-  d.function = note_call;
-  d.context = (void *)(intptr_t)name;
+  multicast_delegate d = {note_call, (void *)(intptr_t)name};
   return d;
 }
 
@@ -48,8 +46,6 @@ static void keep_parcel(void *context, uint32_t event, const void *payload, size
 }
 
 multicast_delegate keeping(parcel *p) {
-  multicast_delegate d;
-  d.function = keep_parcel;
-  d.context = p;
+  multicast_delegate d = {keep_parcel, p};
   return d;
 }

@@ -59,10 +59,10 @@ TEST(order_survives_removals_and_growth) {
   } model[MOST];
   static int ids[4000];
   static multicast_delegate listed[MOST];
-  int count = 0, step, i;
+  int count = 0;
   unsigned random = 12345;
   multicast m = multicast_create();
-  for (step = 0; step < 4000; ++step) {
+  for (int step = 0; step < 4000; ++step) {
     random = random * 1103515245u + 12345u;
     if (count == 0 || (count < MOST && (random >> 16) % 5 < 3)) {
       int priority = (int)((random >> 20) % 5) - 2, place = count;
@@ -80,11 +80,11 @@ TEST(order_survives_removals_and_growth) {
       int place = (int)((random >> 16) % (unsigned)count);
       CHECK_OK(multicast_token_remove(model[place].token));
       --count;
-      for (i = place; i < count; ++i) model[i] = model[i + 1];
+      for (int i = place; i < count; ++i) model[i] = model[i + 1];
     }
     if (step % 7 == 0) {
       CHECK_EQ(multicast_list(m, listed, MOST), count);
-      for (i = 0; i < count; ++i) CHECK(listed[i].context == &ids[model[i].id]);
+      for (int i = 0; i < count; ++i) CHECK(listed[i].context == &ids[model[i].id]);
     }
   }
 }

@@ -12,11 +12,10 @@ typedef struct attempt {
 } attempt;
 
 static void fail_each_allocation(void (*prepare)(attempt *), void (*operate)(attempt *)) {
-  int mode, which;
   use_test_allocator();
-  for (mode = 0; mode < 2; ++mode) {
+  for (int mode = 0; mode < 2; ++mode) {
     fail_only_once = mode == 0;
-    for (which = 0;; ++which) {
+    for (int which = 0;; ++which) {
       attempt a = {{0}, 0};
       CHECK(which < 10000);
       prepare(&a);
@@ -52,9 +51,8 @@ TEST(out_of_memory_in_create_gives_the_null_handle) {
 static int add_releases;
 static void try_add(attempt *a) {
   multicast_add_options options = with_release(count_release);
-  int i;
   add_releases = 0;
-  for (i = 0; i < 40 && a->result >= 0; ++i) {
+  for (int i = 0; i < 40 && a->result >= 0; ++i) {
     multicast_token token = {1};
     a->result = multicast_add(a->m, counter(&add_releases), &options, &token);
     CHECK((a->result == MULTICAST_OK) == (token.id != 0));
@@ -68,14 +66,11 @@ TEST(out_of_memory_in_add_changes_nothing_and_releases) {
 }
 
 TEST(out_of_memory_in_add_again_and_again_leaks_nothing) {
-  multicast m;
-  int64_t before;
-  int i;
   use_test_allocator();
-  m = multicast_create();
+  multicast m = multicast_create();
   add(m, counter(&calls)); /* the next add needs a larger list */
-  before = allocated_bytes;
-  for (i = 0; i < 5000; ++i) {
+  int64_t before = allocated_bytes;
+  for (int i = 0; i < 5000; ++i) {
     fail_after = 0;
     CHECK_STATUS(multicast_add(m, counter(&calls), NULL, NULL), MULTICAST_ERROR_OUT_OF_MEMORY);
   }
@@ -87,28 +82,26 @@ TEST(out_of_memory_in_add_again_and_again_leaks_nothing) {
 TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
   /* Multicasts that are this far apart share the slabs of registrations. */
   multicast m[129];
-  int releases = 0, i;
-  int64_t before;
+  int releases = 0;
   multicast_add_options options = with_release(count_release);
-  multicast_lifetime ended;
   use_test_allocator();
-  for (i = 0; i < 129; ++i) m[i] = multicast_create();
-  for (i = 32; i < 129; i += 32) {
+  for (int i = 0; i < 129; ++i) m[i] = multicast_create();
+  for (int i = 32; i < 129; i += 32) {
     add(m[i], counter(&calls));
     add(m[i], counter(&calls)); /* has room for one more */
   }
   add(m[0], counter(&calls)); /* has no room */
-  for (i = 0; i < 200; ++i) {
+  for (int i = 0; i < 200; ++i) {
     fail_after = 0; /* the allocation of the larger list fails */
     CHECK_STATUS(multicast_add(m[0], counter(&calls), NULL, NULL), MULTICAST_ERROR_OUT_OF_MEMORY);
   }
-  for (i = 32; i < 129; i += 32) {
+  for (int i = 32; i < 129; i += 32) {
     fail_after = 0; /* needs no memory */
     CHECK_OK(multicast_add(m[i], counter(&calls), NULL, NULL));
   }
   fail_after = -1;
-  before = allocated_bytes;
-  for (i = 0; i < 200; ++i) {
+  int64_t before = allocated_bytes;
+  for (int i = 0; i < 200; ++i) {
     multicast_token token = {1};
     fail_after = 0;
     CHECK_STATUS(multicast_add(m[0], counter(&releases), &options, &token),
@@ -119,7 +112,7 @@ TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
   CHECK_EQ(releases, 200);
   CHECK_EQ(allocated_bytes, before);
   options.events = 1; /* an option that needs memory of its own */
-  for (i = 0; i < 200; ++i) {
+  for (int i = 0; i < 200; ++i) {
     fail_after = 1; /* the registration details are allocated, the list is not */
     CHECK_STATUS(multicast_add(m[0], counter(&releases), &options, NULL),
                  MULTICAST_ERROR_OUT_OF_MEMORY);
@@ -127,11 +120,11 @@ TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
   fail_after = -1;
   CHECK_EQ(releases, 400);
   CHECK_EQ(allocated_bytes, before);
-  ended = multicast_lifetime_create();
+  multicast_lifetime ended = multicast_lifetime_create();
   CHECK_OK(multicast_lifetime_end(ended));
   options.lifetime = ended;
   before = allocated_bytes;
-  for (i = 0; i < 200; ++i) {
+  for (int i = 0; i < 200; ++i) {
     CHECK_STATUS(multicast_add(m[0], counter(&releases), &options, NULL),
                  MULTICAST_ERROR_INVALID_HANDLE);
   }
@@ -140,8 +133,7 @@ TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
 
 static void try_add_by_priority(attempt *a) {
   multicast_add_options options = multicast_add_options_default();
-  int i;
-  for (i = 0; i < 20 && a->result >= 0; ++i) {
+  for (int i = 0; i < 20 && a->result >= 0; ++i) {
     options.priority = i;
     a->result = multicast_add(a->m, counter(&calls), &options, NULL);
     CHECK_EQ(multicast_count(a->m), a->result == MULTICAST_OK ? i + 1 : i);
@@ -154,9 +146,8 @@ TEST(out_of_memory_in_add_by_priority_changes_nothing) {
 
 static void try_add_unique(attempt *a) {
   multicast_add_options options = multicast_add_options_default();
-  int i;
   options.flags = MULTICAST_UNIQUE;
-  for (i = 0; i < 20 && a->result >= 0; ++i) {
+  for (int i = 0; i < 20 && a->result >= 0; ++i) {
     a->result = multicast_add(a->m, counter(&calls), &options, NULL);
     if (i > 0 || a->result == MULTICAST_OK) CHECK_EQ(multicast_count(a->m), 1);
   }
@@ -171,13 +162,12 @@ static void try_add_many(attempt *a) {
   multicast_add_options options = with_release(count_release);
   multicast_delegate d[50];
   multicast_token tokens[50];
-  int i;
   many_releases = 0;
-  for (i = 0; i < 50; ++i) d[i] = counter(&many_releases);
+  for (int i = 0; i < 50; ++i) d[i] = counter(&many_releases);
   a->result = multicast_add_many(a->m, d, 50, &options, tokens);
   CHECK_EQ(multicast_count(a->m), a->result == MULTICAST_OK ? 50 : 0);
   CHECK_EQ(many_releases, a->result == MULTICAST_OK ? 0 : 50);
-  for (i = 0; i < 50; ++i) CHECK((a->result == MULTICAST_OK) == (tokens[i].id != 0));
+  for (int i = 0; i < 50; ++i) CHECK((a->result == MULTICAST_OK) == (tokens[i].id != 0));
 }
 
 TEST(out_of_memory_in_add_many_adds_none_and_releases_all) {
@@ -185,14 +175,12 @@ TEST(out_of_memory_in_add_many_adds_none_and_releases_all) {
 }
 
 static void prepare_hundred(attempt *a) {
-  int i;
   prepare_empty(a);
-  for (i = 0; i < 100; ++i) add(a->m, counter(&calls));
+  for (int i = 0; i < 100; ++i) add(a->m, counter(&calls));
 }
 
 static void try_removals(attempt *a) {
-  int i;
-  for (i = 0; i < 95; ++i) CHECK_OK(multicast_remove_at(a->m, 0));
+  for (int i = 0; i < 95; ++i) CHECK_OK(multicast_remove_at(a->m, 0));
   CHECK_EQ(multicast_count(a->m), 5);
   CHECK_EQ(multicast_remove_all(a->m), 5);
   CHECK_OK(multicast_destroy(a->m));
@@ -221,17 +209,16 @@ TEST(out_of_memory_in_the_first_invoke_of_a_thread) {
 
 TEST(nothing_is_leaked_by_a_thousand_rounds_of_everything) {
   int64_t before = 0;
-  int round, i;
   use_test_allocator();
-  for (round = 0; round < 1000; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     int releases = 0, count = 1 + round % 70;
     multicast_add_options options = with_release(count_release);
     multicast m = multicast_create();
-    for (i = 0; i < count; ++i) {
+    for (int i = 0; i < count; ++i) {
       options.priority = i % 3;
       add_with(m, counter(&releases), &options);
     }
-    for (i = 0; i < count / 2; ++i) CHECK_OK(multicast_remove_at(m, (size_t)(i % 2)));
+    for (int i = 0; i < count / 2; ++i) CHECK_OK(multicast_remove_at(m, (size_t)(i % 2)));
     CHECK_OK(multicast_destroy(m));
     CHECK_EQ(releases, count);
     if (round == 200) before = allocated_bytes;
@@ -241,10 +228,9 @@ TEST(nothing_is_leaked_by_a_thousand_rounds_of_everything) {
 
 TEST(out_of_memory_in_lifetime_create_and_in_adding_under_one) {
   multicast_lifetime l = {0};
-  multicast m;
   int which, releases = 0, failures = 0;
   use_test_allocator();
-  m = multicast_create();
+  multicast m = multicast_create();
   for (which = 0; l.id == 0; ++which) {
     fail_after = which;
     l = multicast_lifetime_create();
@@ -253,11 +239,10 @@ TEST(out_of_memory_in_lifetime_create_and_in_adding_under_one) {
   CHECK(which == 2);
   for (which = 0;; ++which) {
     multicast_add_options options = under(l);
-    multicast_status status;
     options.release = count_release;
     has_failed = false;
     fail_after = which;
-    status = multicast_add(m, counter(&releases), &options, NULL);
+    multicast_status status = multicast_add(m, counter(&releases), &options, NULL);
     fail_after = -1;
     if (!has_failed) {
       CHECK_OK(status);

@@ -116,14 +116,14 @@ TEST(copy_that_returns_null_once_refuses_all_queued_calls) {
   cargo c = fresh;
   multicast_invocation how = copying(&c);
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  int calls = 0, round;
+  int calls = 0;
   how.copy = copy_nothing;
   add(m, counter(&calls));
   add_queued(m, counter(&calls), q);
   add_queued(m, counter(&calls), other);
   add_queued(m, counter(&calls), q);
   add(m, counter(&calls));
-  for (round = 1; round <= 2; ++round) {
+  for (int round = 1; round <= 2; ++round) {
     CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
     CHECK_OUTCOME(out, 2, 0, 3, 0, 0);
     CHECK_EQ(refused_copies, round);
@@ -153,9 +153,9 @@ TEST(copy_that_is_cleared_or_removed_is_released_once) {
   multicast_queue q = default_queue();
   cargo c = fresh;
   multicast_invocation how = copying(&c);
-  int calls = 0, i;
+  int calls = 0;
   add_queued(m, counter(&calls), q);
-  for (i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3; ++i) {
     CHECK_EQ(multicast_invoke_with(m, &how, NULL), 1);
     if (i == 0) CHECK_EQ(multicast_queue_clear(q), 1);
     if (i == 1) CHECK_EQ(multicast_queue_run(q, 1), 1);
@@ -213,8 +213,7 @@ TEST(copy_that_destroys_the_queue_has_its_result_released) {
   cargo c = fresh;
   multicast_invocation how = copying(&c);
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  int wait;
-  for (wait = 0; wait < 2; ++wait) {
+  for (int wait = 0; wait < 2; ++wait) {
     how.copy = copy_and_destroy;
     how.flags = wait ? MULTICAST_WAIT : 0;
     the_copier.m = multicast_create();

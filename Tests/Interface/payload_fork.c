@@ -93,14 +93,12 @@ static void expect_child_to_succeed(void) {
 /* In the child the invocation goes on, and its payload is the parent's. */
 TEST(payload_of_invocation_that_forks_is_released_in_parent_only) {
   multicast_delegate d = {fork_inside, NULL};
-  int is_queued, waits;
-  for (is_queued = 0; is_queued < 2; ++is_queued) {
-    for (waits = 0; waits < 2; ++waits) {
-      multicast_invocation how;
+  for (int is_queued = 0; is_queued < 2; ++is_queued) {
+    for (int waits = 0; waits < 2; ++waits) {
       multicast_outcome out = MULTICAST_OUTCOME_INIT;
       before.releases = 0;
       inherit();
-      how = handing_over(&before);
+      multicast_invocation how = handing_over(&before);
       add(target, d);
       CHECK_EQ(multicast_queue_run(inherited, 0), 0);
       if (waits) how.flags = MULTICAST_WAIT;
@@ -162,10 +160,9 @@ static void *hand_over_in_thread(void *unused) {
 }
 
 TEST(payload_that_the_parent_was_passing_on_stays_in_the_child) {
-  pthread_t thread;
   inherit();
   add(target, blocking(&running));
-  thread = start_thread(hand_over_in_thread, NULL);
+  pthread_t thread = start_thread(hand_over_in_thread, NULL);
   gate_wait(&running.entered);
   in_child(use_while_threads_are_gone, NULL);
   gate_open(&running.let_go);

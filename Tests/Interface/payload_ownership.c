@@ -45,11 +45,10 @@ static void destroy_target(void *context, uint32_t event, const void *payload, s
 
 TEST(payload_is_released_once_if_multicast_is_destroyed_inside) {
   multicast m = multicast_create();
-  multicast_delegate d = {destroy_target, NULL};
   multicast_queue q = default_queue();
   cargo c = fresh;
   int calls = 0;
-  d.context = &m;
+  multicast_delegate d = {destroy_target, &m};
   add_queued(m, counter(&calls), q);
   add(m, d);
   add_queued(m, counter(&calls), q);
@@ -81,17 +80,16 @@ TEST(payload_of_many_calls_on_two_queues_is_released_after_last) {
   multicast_queue q[2];
   cargo c = fresh;
   seen s[6];
-  int i;
   q[0] = default_queue();
   q[1] = default_queue();
-  for (i = 0; i < 6; ++i) add_queued(m, seeing(&s[i]), q[i % 2]);
+  for (int i = 0; i < 6; ++i) add_queued(m, seeing(&s[i]), q[i % 2]);
   CHECK_EQ(hand_over(m, &c), 6);
   CHECK_EQ(multicast_queue_run(q[0], 0), 3);
   CHECK_EQ(multicast_queue_run(q[1], 2), 2);
   CHECK_EQ(c.releases, 0);
   CHECK_EQ(multicast_queue_run(q[1], 0), 1);
   CHECK_EQ(c.releases, 1);
-  for (i = 0; i < 6; ++i) CHECK(s[i].calls == 1 && s[i].releases == 0 && s[i].payload == &c);
+  for (int i = 0; i < 6; ++i) CHECK(s[i].calls == 1 && s[i].releases == 0 && s[i].payload == &c);
 }
 
 TEST(payload_of_a_small_size_is_handed_over_and_not_copied) {
@@ -100,9 +98,8 @@ TEST(payload_of_a_small_size_is_handed_over_and_not_copied) {
   cargo c = fresh;
   multicast_invocation how = handing_over(&c);
   seen s;
-  size_t size;
   add_queued(m, seeing(&s), q);
-  for (size = 0; size < 3; ++size) {
+  for (size_t size = 0; size < 3; ++size) {
     how.size = size;
     c = fresh;
     CHECK_EQ(multicast_invoke_with(m, &how, NULL), 1);
@@ -147,8 +144,8 @@ TEST(payload_of_a_call_that_drops_one_of_its_own_is_released_once) {
   multicast m = multicast_create();
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
   cargo c = fresh;
-  int calls = 0, i;
-  for (i = 0; i < 3; ++i) add_queued(m, counter(&calls), q);
+  int calls = 0;
+  for (int i = 0; i < 3; ++i) add_queued(m, counter(&calls), q);
   CHECK_EQ(hand_over(m, &c), 3);
   CHECK_EQ(c.releases, 0);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
@@ -292,20 +289,18 @@ static void *send(void *argument) {
 }
 
 TEST(payload_is_released_if_thread_ends_inside_direct_delegate) {
-  sending s = {{0}, {0, 0, 0}};
   multicast_delegate d = {end_thread, NULL};
-  s.m = multicast_create();
+  sending s = {.m = multicast_create()};
   add(s.m, d);
   on_another_thread(send, &s);
   CHECK_EQ(s.c.releases, 1);
 }
 
 TEST(payload_of_queued_calls_outlives_thread_that_ends_in_call) {
-  sending s = {{0}, {0, 0, 0}};
   multicast_delegate d = {end_thread, NULL};
   multicast_queue q = default_queue();
   int calls = 0;
-  s.m = multicast_create();
+  sending s = {.m = multicast_create()};
   add_queued(s.m, counter(&calls), q);
   add(s.m, d);
   on_another_thread(send, &s);
@@ -340,13 +335,12 @@ typedef struct busy {
 
 static void use_everything_in_release(const void *payload, size_t size) {
   busy *b = (busy *)(uintptr_t)payload;
-  multicast_status status;
   (void)size;
   ADD(b->releases, 1);
   CHECK(multicast_invoke(b->other, 0, NULL, 0) >= 0);
   CHECK(multicast_queue_run(b->q, 1) <= 0); /* it may be destroyed */
   multicast_token_remove(b->token);
-  status = multicast_lifetime_end(b->lifetime);
+  multicast_status status = multicast_lifetime_end(b->lifetime);
   CHECK(status == MULTICAST_OK || status == MULTICAST_PENDING ||
         status == MULTICAST_ERROR_INVALID_HANDLE);
   status = multicast_queue_destroy(b->q);
@@ -452,16 +446,14 @@ static void use_on_another_thread(const void *payload, size_t size) {
 TEST(payload_release_runs_while_no_lock_is_held) {
   static busy b;
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
-  multicast_token token;
-  int i;
   meanwhile_used = &b;
   b.m = multicast_create();
   b.q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
-  token = add_queued(b.m, counter(&b.calls), b.q);
+  multicast_token token = add_queued(b.m, counter(&b.calls), b.q);
   how.payload = &b;
   how.size = sizeof b;
   how.release = use_on_another_thread;
-  for (i = 1; i <= 3; ++i) {
+  for (int i = 1; i <= 3; ++i) {
     CHECK_EQ(multicast_invoke_with(b.m, &how, NULL), 1);
     if (i == 1) CHECK_EQ(multicast_queue_clear(b.q), 1);
     if (i == 2) CHECK_EQ(multicast_invoke(b.m, 0, NULL, 0), 1); /* drops it */
@@ -483,8 +475,7 @@ static storm storms[SENDERS];
 
 static void *send_many(void *argument) {
   storm *s = argument;
-  int i;
-  for (i = 0; i < SENT; ++i) {
+  for (int i = 0; i < SENT; ++i) {
     multicast_invocation how = handing_over(&s->c[i]);
     if (i % 7 == 0) how.flags = MULTICAST_WAIT;
     if (multicast_invoke_with(s->m, &how, NULL) < 0) ++s->failures;
@@ -496,29 +487,29 @@ TEST(payloads_of_many_threads_are_each_released_once) {
   multicast m = multicast_create();
   multicast_queue q[2];
   pthread_t threads[SENDERS];
-  int calls = 0, direct = 0, i, round;
+  int calls = 0, direct = 0;
   q[0] = queue_with(8, MULTICAST_OVERFLOW_DROP_OLDEST);
   q[1] = queue_with(8, MULTICAST_OVERFLOW_REFUSE);
   add(m, counter(&direct));
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     add_queued(m, counter(&calls), q[i]);
     CHECK_OK(multicast_queue_start(q[i]));
   }
-  for (i = 0; i < SENDERS; ++i) {
+  for (int i = 0; i < SENDERS; ++i) {
     storms[i].m = m;
     threads[i] = start_thread(send_many, &storms[i]);
   }
-  for (round = 0; round < 200; ++round) {
+  for (int round = 0; round < 200; ++round) {
     multicast_token t = add_flagged(m, counter(&calls), q[round % 2], round % 8);
     CHECK(multicast_queue_clear(q[round % 2]) >= 0);
     multicast_token_remove(t);
   }
-  for (i = 0; i < SENDERS; ++i) join_thread(threads[i]);
+  for (int i = 0; i < SENDERS; ++i) join_thread(threads[i]);
   CHECK_OK(multicast_queue_destroy(q[0]));
   CHECK_OK(multicast_queue_destroy(q[1]));
-  for (i = 0; i < SENDERS; ++i) {
+  for (int i = 0; i < SENDERS; ++i) {
     CHECK_EQ(storms[i].failures, 0);
-    for (round = 0; round < SENT; ++round) CHECK_EQ(LOAD(storms[i].c[round].releases), 1);
+    for (int round = 0; round < SENT; ++round) CHECK_EQ(LOAD(storms[i].c[round].releases), 1);
   }
   CHECK_EQ(direct, SENDERS * SENT);
 }

@@ -57,12 +57,11 @@ static void *end_with_a_late_invocation(void *unused) {
 
 TEST(release_of_payload_in_late_destructor_keeps_record_of_thread) {
   blocker b = BLOCKER_INIT;
-  multicast_token blocked;
   entered = go_on = shut;
   target = multicast_create();
   other = multicast_create();
   token = add(target, idle());
-  blocked = add(other, blocking(&b));
+  multicast_token blocked = add(other, blocking(&b));
   CHECK_EQ(pthread_key_create(&late_key, invoke_late), 0); /* after the library's key */
   on_another_thread(end_with_a_late_invocation, NULL);
   gate_open(&go_on);
@@ -206,14 +205,13 @@ static void count_wake(void *context) {
 TEST(queue_wake_is_called_if_a_run_ends_with_its_thread) {
   multicast_queue_options options = multicast_queue_options_default();
   multicast_delegate ending = {end_here, NULL};
-  pthread_t runner;
   entered = go_on = shut;
   options.wake = count_wake;
   queue = multicast_queue_create(&options);
   target = multicast_create();
   add_queued(target, ending, queue);
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
-  runner = start_thread(run_the_queue, NULL);
+  pthread_t runner = start_thread(run_the_queue, NULL);
   gate_wait(&entered);
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
   CHECK_EQ(LOAD(wakes), 2);

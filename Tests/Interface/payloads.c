@@ -64,10 +64,8 @@ static void see(void *context, uint32_t event, const void *payload, size_t size)
 }
 
 multicast_delegate seeing(seen *s) {
-  multicast_delegate d;
   memset(s, 0, sizeof *s);
-  d.function = see;
-  d.context = s;
+  multicast_delegate d = {see, s};
   return d;
 }
 
@@ -101,7 +99,6 @@ void begin_waiting(waiter *w, multicast m, const multicast_invocation *how) {
 /* Whether the system says that the thread sleeps. */
 static bool is_asleep(waiter *w) {
   char path[64], line[256] = "";
-  const char *end;
   FILE *file;
   if (LOAD(w->number) == 0) return false;
   snprintf(path, sizeof path, "/proc/self/task/%ld/stat", LOAD(w->number));
@@ -109,7 +106,7 @@ static bool is_asleep(waiter *w) {
   if (file == NULL) return false;
   if (fgets(line, sizeof line, file) == NULL) line[0] = '\0';
   fclose(file);
-  end = strrchr(line, ')'); /* of its name */
+  const char *end = strrchr(line, ')'); /* of its name */
   return end != NULL && strncmp(end, ") S", 3) == 0;
 }
 

@@ -2,9 +2,8 @@
 
 multicast create_with_reentry(multicast_reentry reentry) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  multicast m;
   options.reentry = reentry;
-  m = multicast_create_with(&options);
+  multicast m = multicast_create_with(&options);
   CHECK(m.id != 0);
   CHECK_OK(multicast_create_error());
   return m;
@@ -12,25 +11,23 @@ multicast create_with_reentry(multicast_reentry reentry) {
 
 static void call_echo(void *context, uint32_t event, const void *payload, size_t size) {
   echo *e = context;
-  int number = 0, i;
+  int number = 0;
   CHECK_EQ(size, sizeof number);
   memcpy(&number, payload, sizeof number);
   note_call((void *)(intptr_t)e->name, event, payload, size);
   ++e->calls;
-  for (i = 1; i <= e->times && number < e->end; ++i) {
+  for (int i = 1; i <= e->times && number < e->end; ++i) {
     e->result = invoke_number(e->target, number * 10 + i);
   }
   if (e->in_call != NULL) e->in_call(e);
 }
 
 multicast_delegate echoing(echo *e, multicast target, char name, int times, int end) {
-  multicast_delegate d;
   memset(e, 0, sizeof *e);
   e->target = target;
   e->name = name;
   e->times = times;
   e->end = end;
-  d.function = call_echo;
-  d.context = e;
+  multicast_delegate d = {call_echo, e};
   return d;
 }

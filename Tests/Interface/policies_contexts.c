@@ -26,8 +26,7 @@ static void unlock_item(void *strong) {
 static void release_item(void *context) { ++((item *)context)->releases; }
 
 static multicast_delegate delegate_of(item *i) {
-  multicast_delegate d = {count_call, NULL};
-  d.context = i;
+  multicast_delegate d = {count_call, i};
   return d;
 }
 
@@ -50,14 +49,13 @@ static multicast create_for_items(void) {
 
 TEST(contexts_of_one_kind_are_locked_for_each_call) {
   multicast m = create_for_items();
-  int64_t count;
   add(m, delegate_of(&items[1]));
   add(m, delegate_of(&items[2]));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK(items[1].locks == 2 && items[1].calls == 2 && items[2].locks == 2 && items[2].calls == 2);
   CHECK_EQ(items[0].unlocks, 4);
-  count = multicast_remove_all(m);
+  int64_t count = multicast_remove_all(m);
   CHECK_EQ(count, 2);
   CHECK(items[1].releases == 1 && items[2].releases == 1);
 }
@@ -82,8 +80,7 @@ TEST(contexts_of_one_kind_are_locked_with_any_option) {
   multicast m = create_for_items();
   multicast_queue q = default_queue();
   multicast_lifetime lifetime = multicast_lifetime_create();
-  int which;
-  for (which = 1; which < 7; ++which) {
+  for (int which = 1; which < 7; ++which) {
     multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
     if (which == 1) options.flags = MULTICAST_ONCE;
     if (which == 2) options.flags = MULTICAST_UNIQUE;
@@ -95,16 +92,16 @@ TEST(contexts_of_one_kind_are_locked_with_any_option) {
   }
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 6);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
-  for (which = 1; which < 7; ++which) {
+  for (int which = 1; which < 7; ++which) {
     CHECK_EQ(items[which].locks, 1);
     CHECK_EQ(items[which].calls, 1);
     CHECK_EQ(items[which].releases, which == 1 ? 1 : 0);
   }
   CHECK_EQ(items[0].unlocks, 6);
-  for (which = 1; which < 7; ++which) items[which].is_dead = true;
+  for (int which = 1; which < 7; ++which) items[which].is_dead = true;
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1); /* that with a queue is found dead there */
   CHECK_EQ(multicast_queue_run(q, 0), 0);
-  for (which = 1; which < 7; ++which) CHECK_EQ(items[which].releases, 1);
+  for (int which = 1; which < 7; ++which) CHECK_EQ(items[which].releases, 1);
   CHECK_EQ(multicast_count(m), 0);
 }
 
@@ -167,9 +164,8 @@ TEST(contexts_are_released_after_an_add_that_succeeds_only) {
 TEST(contexts_with_release_alone) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   multicast_delegate delegates[2];
-  multicast m;
   options.release_context = release_item;
-  m = multicast_create_with(&options);
+  multicast m = multicast_create_with(&options);
   delegates[0] = delegate_of(&items[1]);
   delegates[1] = delegate_of(&items[2]);
   CHECK_OK(multicast_add_many(m, delegates, 2, NULL, NULL));
@@ -191,8 +187,7 @@ static void destroy_in_lock(item *i) {
 }
 
 TEST(contexts_removed_while_locked_are_unlocked_and_not_called) {
-  int which;
-  for (which = 0; which < 2; ++which) {
+  for (int which = 0; which < 2; ++which) {
     memset(items, 0, sizeof items);
     shared = create_for_items();
     items[1].in_lock = which == 0 ? remove_in_lock : destroy_in_lock;
@@ -221,22 +216,20 @@ TEST(contexts_dead_or_removed_while_locked_are_not_visited) {
 /* What a delegate takes that has neither options nor functions of its own. */
 TEST(contexts_of_one_kind_take_no_memory) {
   int64_t plain, locked, before;
-  multicast m;
-  int i;
   use_test_allocator();
-  m = create_for_items();
+  multicast m = create_for_items();
   CHECK_OK(multicast_destroy(m));
   m = multicast_create();
-  for (i = 0; i < 3000; ++i) add(m, delegate_of(&items[1])); /* slots for all */
+  for (int i = 0; i < 3000; ++i) add(m, delegate_of(&items[1])); /* slots for all */
   CHECK_OK(multicast_destroy(m));
   before = allocated_bytes;
   m = multicast_create();
-  for (i = 0; i < 1000; ++i) add(m, delegate_of(&items[1]));
+  for (int i = 0; i < 1000; ++i) add(m, delegate_of(&items[1]));
   plain = allocated_bytes - before;
   CHECK_OK(multicast_destroy(m));
   m = create_for_items();
   before = allocated_bytes;
-  for (i = 0; i < 1000; ++i) add(m, delegate_of(&items[1]));
+  for (int i = 0; i < 1000; ++i) add(m, delegate_of(&items[1]));
   locked = allocated_bytes - before;
   CHECK(locked <= plain + INT64_C(32) * 1000); /* at most the slots in another stripe */
   CHECK_EQ(multicast_remove_all(m), 1000);
@@ -247,16 +240,13 @@ TEST(contexts_of_one_kind_take_no_memory) {
 
 TEST(visit_only_refuses_invocations) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  multicast_invocation how;
-  multicast_token token;
   static cargo c;
   int calls = 0;
-  multicast m;
   options.flags = MULTICAST_VISIT_ONLY;
-  m = multicast_create_with(&options);
-  token = add(m, counter(&calls));
+  multicast m = multicast_create_with(&options);
+  multicast_token token = add(m, counter(&calls));
   CHECK_STATUS(multicast_invoke(m, 0, NULL, 0), MULTICAST_ERROR_STATE);
-  how = handing_over(&c);
+  multicast_invocation how = handing_over(&c);
   CHECK_STATUS(multicast_invoke_with(m, &how, NULL), MULTICAST_ERROR_STATE);
   CHECK_EQ(c.releases, 1);
   CHECK_STATUS(multicast_token_invoke(token, 0, NULL, 0), MULTICAST_ERROR_STATE);

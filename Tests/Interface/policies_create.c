@@ -32,14 +32,12 @@ TEST(create_with_invalid_options_is_invalid_argument) {
     multicast_create_options known;
     uint64_t unknown;
   } newer;
-  uint32_t size;
-  int bit;
-  for (size = 0; size < sizeof options; ++size) {
+  for (uint32_t size = 0; size < sizeof options; ++size) {
     options = multicast_create_options_default();
     options.struct_size = size;
     expect_refused(&options, MULTICAST_ERROR_INVALID_ARGUMENT);
   }
-  for (bit = 1; bit < 32; ++bit) {
+  for (int bit = 1; bit < 32; ++bit) {
     options = multicast_create_options_default();
     options.flags = 1u << bit;
     expect_refused(&options, MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -67,13 +65,11 @@ TEST(create_with_invalid_options_is_invalid_argument) {
 TEST(create_with_a_label_of_any_length) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   char label[256];
-  size_t length;
-  for (length = 0; length < sizeof label; length += 51) {
-    multicast m;
+  for (size_t length = 0; length < sizeof label; length += 51) {
     memset(label, 'x', length);
     label[length] = '\0';
     options.label = label;
-    m = multicast_create_with(&options);
+    multicast m = multicast_create_with(&options);
     memset(label, 'y', sizeof label); /* it was copied */
     add(m, counter(&calls));
     CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -99,8 +95,7 @@ static multicast_create_options policy(int which) {
 enum { POLICIES = 6 };
 
 TEST(multicast_with_policies_is_like_any_other) {
-  int which;
-  for (which = 0; which < POLICIES; ++which) {
+  for (int which = 0; which < POLICIES; ++which) {
     multicast_create_options options = policy(which);
     multicast m = multicast_create_with(&options), stale = m;
     multicast_delegate delegates[3], listed[4];
@@ -152,9 +147,8 @@ TEST(multicast_with_policies_is_like_any_other) {
 TEST(multicast_with_policies_refuses_bad_arguments) {
   multicast_create_options policies = MULTICAST_CREATE_OPTIONS_INIT;
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-  multicast m;
   policies.label = "door";
-  m = multicast_create_with(&policies);
+  multicast m = multicast_create_with(&policies);
   options.struct_size = 0;
   CHECK_STATUS(multicast_add(m, noting('a'), &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
   options.struct_size = sizeof options;
@@ -167,10 +161,9 @@ TEST(multicast_with_policies_refuses_bad_arguments) {
 
 TEST(handle_with_the_kind_changed_is_invalid) {
   multicast plain = multicast_create(), governed = create_with_reentry(MULTICAST_REENTRY_DEFER);
-  int which;
   add(plain, counter(&calls));
   add(governed, counter(&calls));
-  for (which = 0; which < 2; ++which) {
+  for (int which = 0; which < 2; ++which) {
     multicast forged = which == 0 ? plain : governed;
     multicast_invocation how = MULTICAST_INVOCATION_INIT;
     forged.id ^= UINT64_C(8) << 26;
@@ -188,8 +181,7 @@ TEST(handle_with_the_kind_changed_is_invalid) {
 
 /* Slots are used again for multicasts of either kind. */
 TEST(slots_are_reused_with_and_without_policies) {
-  int i;
-  for (i = 0; i < 4000; ++i) {
+  for (int i = 0; i < 4000; ++i) {
     multicast_create_options options = policy(i % POLICIES);
     multicast m = i % 3 == 0 ? multicast_create() : multicast_create_with(&options);
     add(m, counter(&calls));
@@ -206,10 +198,9 @@ TEST(create_with_out_of_memory_creates_nothing) {
   CHECK_OK(multicast_destroy(multicast_create()));
   fail_only_once = true;
   for (failing = 0; created == 0; ++failing) {
-    multicast m;
     has_failed = false;
     fail_after = failing;
-    m = multicast_create_with(&options);
+    multicast m = multicast_create_with(&options);
     fail_after = -1;
     CHECK_EQ(m.id == 0, has_failed);
     CHECK_STATUS(multicast_create_error(), has_failed ? MULTICAST_ERROR_OUT_OF_MEMORY : 0);

@@ -88,11 +88,10 @@ TEST(enumerate_locks_contexts_and_removes_those_that_are_dead) {
   multicast_add_options options = with_release(count_release);
   int released = 0;
   multicast_delegate weak = counter(&released), gone = counter(&dead);
-  multicast_token token;
   options.lock = lock_it;
   options.unlock = unlock_it;
   add_with(m, weak, &options);
-  token = add_with(m, gone, &options);
+  multicast_token token = add_with(m, gone, &options);
   add(m, noting('c'));
   CHECK_EQ(enumerate(m), 2);
   CHECK(passed[0].strong == &locks && passed[0].delegate.context == &released);
@@ -105,10 +104,9 @@ TEST(enumerate_locks_contexts_and_removes_those_that_are_dead) {
 
 TEST(enumerate_locks_contexts_of_one_kind) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  multicast m;
   options.lock_context = lock_it;
   options.unlock_context = unlock_it;
-  m = multicast_create_with(&options);
+  multicast m = multicast_create_with(&options);
   add(m, counter(&unlocks));
   add(m, counter(&dead));
   CHECK_EQ(enumerate(m), 1);
@@ -191,12 +189,10 @@ static void *enumerate_elsewhere(void *argument) {
 }
 
 TEST(enumerate_is_waited_for_by_removals) {
-  pthread_t thread;
-  multicast_token token;
   is_inside = let_go = shut;
   target = multicast_create();
-  token = add(target, noting('a'));
-  thread = start_thread(enumerate_elsewhere, NULL);
+  multicast_token token = add(target, noting('a'));
+  pthread_t thread = start_thread(enumerate_elsewhere, NULL);
   gate_wait(&is_inside);
   CHECK_STATUS(multicast_token_remove_within(token, 1000000), MULTICAST_ERROR_TIMEOUT);
   gate_open(&let_go);
@@ -283,8 +279,7 @@ TEST(visit_undo_leaves_out_what_was_removed_not_what_is_paused) {
 
 TEST(visit_undo_of_many) {
   multicast m = multicast_create();
-  int i;
-  for (i = 0; i < 1000; ++i) add(m, noting(i == 990 ? 'z' : 'a'));
+  for (int i = 0; i < 1000; ++i) add(m, noting(i == 990 ? 'z' : 'a'));
   refused = 'z';
   CHECK_EQ(visit_or_undo(m), 0);
   CHECK_EQ(noted_length, 990 * 2 + 2 + 990 * 4 - 1);
@@ -303,9 +298,8 @@ TEST(visit_undo_locks_contexts) {
 }
 
 TEST(visit_undo_out_of_memory_visits_none) {
-  multicast m;
   use_test_allocator();
-  m = multicast_create();
+  multicast m = multicast_create();
   add(m, noting('a'));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   fail_after = 0;
@@ -331,13 +325,11 @@ static void *visit_elsewhere(void *argument) {
 }
 
 TEST(visit_undo_of_a_thread_that_ends_leaves_no_memory) {
-  multicast m;
-  int64_t blocks;
   use_test_allocator();
-  m = multicast_create();
+  multicast m = multicast_create();
   add(m, noting('a'));
   on_another_thread(visit_elsewhere, &m);
-  blocks = allocated_blocks;
+  int64_t blocks = allocated_blocks;
   on_another_thread(visit_until_the_end, &m);
   CHECK_EQ(allocated_blocks, blocks);
   CHECK_EQ(multicast_remove_all(m), 1);

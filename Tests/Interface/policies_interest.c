@@ -84,11 +84,10 @@ TEST(interest_is_told_of_the_first_delegate_and_of_the_last) {
       by_remove_many_within, by_remove_context,    by_remove_context_within,
       by_remove_at,      by_remove_all,            by_remove_all_within};
   multicast m = create_heard();
-  size_t which;
   delegates[0] = noting('a');
   delegates[1] = noting('b');
   expect_told("");
-  for (which = 0; which < sizeof ways / sizeof *ways; ++which) {
+  for (size_t which = 0; which < sizeof ways / sizeof *ways; ++which) {
     add(m, delegates[0]);
     expect_told("+");
     CHECK_OK(multicast_remove_every(m, delegates[0]));
@@ -115,10 +114,9 @@ TEST(interest_is_told_of_removals_by_token) {
 TEST(interest_is_not_told_of_pauses_or_of_adds_that_fail) {
   multicast m = create_heard();
   multicast_delegate none = {NULL, NULL};
-  multicast_token token;
   CHECK_STATUS(multicast_add(m, none, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
   expect_told("");
-  token = add(m, noting('a'));
+  multicast_token token = add(m, noting('a'));
   expect_told("+");
   CHECK_OK(multicast_token_pause(token));
   CHECK_OK(multicast_token_resume(token));
@@ -155,12 +153,9 @@ static bool pass_registration(void *context, const multicast_registration *regis
 }
 
 TEST(interest_is_told_of_dead_contexts) {
-  int which;
-  for (which = 0; which < 6; ++which) {
-    multicast_create_options create;
+  for (int which = 0; which < 6; ++which) {
     multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-    multicast m;
-    create = options_of(&it);
+    multicast_create_options create = options_of(&it);
     if (which >= 3) {
       create.lock_context = lock_dead;
       create.unlock_context = unlock_dead;
@@ -168,7 +163,7 @@ TEST(interest_is_told_of_dead_contexts) {
       options.lock = lock_dead;
       options.unlock = unlock_dead;
     }
-    m = it.target = multicast_create_with(&create);
+    multicast m = it.target = multicast_create_with(&create);
     add_with(m, noting('a'), &options);
     expect_told("+");
     if (which % 3 == 0) CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
@@ -196,14 +191,13 @@ TEST(interest_is_told_of_a_lifetime_that_ends_in_each_multicast) {
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_add_options options = under(lifetime);
   interest many[20];
-  int i;
-  for (i = 0; i < 20; ++i) {
+  for (int i = 0; i < 20; ++i) {
     multicast_create_options create = options_of(&many[i]);
     many[i].target = multicast_create_with(&create);
     add_with(many[i].target, noting('a'), &options);
   }
   CHECK_OK(multicast_lifetime_end(lifetime));
-  for (i = 0; i < 20; ++i) CHECK_TEXT(many[i].told, "+-");
+  for (int i = 0; i < 20; ++i) CHECK_TEXT(many[i].told, "+-");
 }
 
 TEST(interest_is_told_of_a_queue_that_is_destroyed) {
@@ -321,10 +315,9 @@ static void *add_and_stay(void *argument) {
 
 TEST(interest_that_runs_elsewhere_is_released_afterwards) {
   multicast m = create_heard();
-  pthread_t thread;
   entered = let_go = shut;
   it.in_interest = stay_inside;
-  thread = start_thread(add_and_stay, &m);
+  pthread_t thread = start_thread(add_and_stay, &m);
   gate_wait(&entered);
   CHECK_EQ(multicast_remove_all(m), 1);
   CHECK_OK(multicast_destroy(m));
@@ -344,9 +337,8 @@ static void *invoke_it(void *argument) {
 TEST(interest_is_told_before_a_removal_waits) {
   multicast m = create_heard();
   static blocker b = BLOCKER_INIT;
-  pthread_t thread;
   add(m, blocking(&b));
-  thread = start_thread(invoke_it, &m);
+  pthread_t thread = start_thread(invoke_it, &m);
   gate_wait(&b.entered);
   CHECK_STATUS(multicast_remove_within(m, blocking(&b), 1000000), MULTICAST_ERROR_TIMEOUT);
   expect_told("+-");
@@ -370,23 +362,20 @@ static void hear_at_once(void *context, multicast target, bool wanted) {
 
 static void *change_at_once(void *argument) {
   multicast *m = argument;
-  int i;
-  for (i = 0; i < CHANGES; ++i) CHECK_OK(multicast_token_remove(add(*m, counter(&running))));
+  for (int i = 0; i < CHANGES; ++i) CHECK_OK(multicast_token_remove(add(*m, counter(&running))));
   return NULL;
 }
 
 TEST(interest_of_changes_at_once_ends_with_the_truth) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   pthread_t threads[THREADS];
-  multicast m;
-  int i, round;
   options.interest = hear_at_once;
-  m = multicast_create_with(&options);
-  for (round = 0; round < 4; ++round) {
+  multicast m = multicast_create_with(&options);
+  for (int round = 0; round < 4; ++round) {
     multicast_token token = {0};
-    for (i = 0; i < THREADS; ++i) threads[i] = start_thread(change_at_once, &m);
+    for (int i = 0; i < THREADS; ++i) threads[i] = start_thread(change_at_once, &m);
     if (round % 2 == 1) token = add(m, counter(&running));
-    for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
+    for (int i = 0; i < THREADS; ++i) join_thread(threads[i]);
     CHECK_EQ(LOAD(last_word), round % 2);
     if (token.id != 0) CHECK_OK(multicast_token_remove(token));
     CHECK_EQ(LOAD(last_word), 0);
@@ -397,11 +386,9 @@ TEST(interest_of_changes_at_once_ends_with_the_truth) {
 /* ---- Memory, fork ---------------------------------------------------------------------------- */
 
 TEST(interest_is_told_without_memory) {
-  multicast m;
-  multicast_token token;
   use_test_allocator();
-  m = create_heard();
-  token = add(m, noting('a'));
+  multicast m = create_heard();
+  multicast_token token = add(m, noting('a'));
   fail_after = 0;
   CHECK_OK(multicast_token_remove(token));
   expect_told("+-");
@@ -421,9 +408,8 @@ static void *remove_without_memory(void *argument) {
 }
 
 TEST(interest_is_told_on_a_new_thread_without_memory) {
-  multicast_token token;
   use_test_allocator();
-  token = add(create_heard(), noting('a'));
+  multicast_token token = add(create_heard(), noting('a'));
   join_thread(start_thread(remove_without_memory, &token));
   CHECK_OK(multicast_destroy(it.target));
   CHECK_EQ(it.releases, 1);
@@ -438,10 +424,9 @@ static void fork_in_interest(interest *i) {
 
 TEST(fork_inside_an_interest_function_goes_on_in_both_processes) {
   multicast m = create_heard();
-  multicast_token token;
   int exit_status;
   it.in_interest = fork_in_interest;
-  token = add(m, noting('a'));
+  multicast_token token = add(m, noting('a'));
   expect_told("+");
   CHECK_OK(multicast_token_remove(token));
   expect_told("-");
@@ -464,10 +449,9 @@ static void go_on_in_child(void *argument) {
 
 TEST(fork_child_is_told_what_thread_of_parent_was_about_to_tell) {
   multicast m = create_heard();
-  pthread_t thread;
   entered = let_go = shut;
   it.in_interest = stay_inside;
-  thread = start_thread(add_and_stay, &m);
+  pthread_t thread = start_thread(add_and_stay, &m);
   gate_wait(&entered);
   CHECK_EQ(multicast_remove_all(m), 1);
   in_child(go_on_in_child, &m);

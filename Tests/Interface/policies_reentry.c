@@ -275,11 +275,10 @@ TEST(reentry_does_not_apply_inside_calls_that_a_queue_makes) {
 TEST(reentry_defer_queues_calls_of_delegates_with_a_queue) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   multicast_queue q = default_queue();
-  multicast_queue_stats stats;
   add(m, echoing(&first, m, 'a', 1, 5));
   add_queued(m, noting('q'), q);
   CHECK_EQ(invoke_number(m, 1), 2);
-  stats = stats_of(q);
+  multicast_queue_stats stats = stats_of(q);
   CHECK_EQ(stats.pending, 2);
   CHECK_EQ(multicast_queue_run(q, 0), 2);
   CHECK_TEXT(noted, "a1 a11 q1 q11");
@@ -332,11 +331,9 @@ static void call_if_first(void *context, uint32_t event, const void *payload, si
 }
 
 static void add_first_caller(multicast m, void (*in_first_call)(echo *)) {
-  multicast_delegate d;
   (void)echoing(&first, m, 'x', 0, 0);
   first.in_call = in_first_call;
-  d.function = call_if_first;
-  d.context = &first;
+  multicast_delegate d = {call_if_first, &first};
   add(m, d);
 }
 
@@ -422,11 +419,10 @@ static void defer_failing(echo *e) {
 }
 
 TEST(reentry_defer_out_of_memory_releases_and_calls_nothing) {
-  multicast m;
   int made = 0;
   use_test_allocator();
   fail_only_once = true;
-  m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   add_first_caller(m, defer_failing);
   add(m, seeing(&last));
   CHECK_EQ(multicast_invoke(m, 7, NULL, 0), 2); /* the thread has its record */
@@ -480,8 +476,7 @@ TEST(reentry_latest_releases_what_it_replaces) {
 }
 
 static void defer_many(echo *e) {
-  int i;
-  for (i = 0; i < 70000; ++i) CHECK_EQ(invoke_number(e->target, i), 0);
+  for (int i = 0; i < 70000; ++i) CHECK_EQ(invoke_number(e->target, i), 0);
   e->in_call = NULL;
 }
 
@@ -582,15 +577,13 @@ static void *invoke_until_the_end(void *argument) {
 }
 
 TEST(reentry_defer_of_a_thread_that_ends_is_released_and_not_made) {
-  multicast m;
   multicast_delegate d = {call_first_only, &first};
-  int64_t blocks;
   use_test_allocator();
-  m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   add(m, d);
   add(m, seeing(&last));
   on_another_thread(invoke_empty, &m); /* threads have their records from then on */
-  blocks = allocated_blocks;
+  int64_t blocks = allocated_blocks;
   first.target = m;
   first.in_call = defer_and_end;
   on_another_thread(invoke_until_the_end, &m);
@@ -669,18 +662,16 @@ static void expect_nothing_deferred(void *argument) {
 }
 
 TEST(fork_child_does_not_make_what_the_parent_has_deferred) {
-  multicast m;
   multicast_delegate d = {call_first_only, &first};
-  pthread_t thread;
   use_test_allocator();
-  m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   deferred = forked = shut;
   first.target = m;
   first.in_call = defer_and_wait;
   add(m, d);
   add(m, seeing(&last));
   CHECK_EQ(multicast_invoke(create_with_reentry(MULTICAST_REENTRY_DEFER), 0, NULL, 0), 0);
-  thread = start_thread(invoke_in_parent, &m);
+  pthread_t thread = start_thread(invoke_in_parent, &m);
   gate_wait(&deferred);
   last.calls = 1;
   blocks_in_parent = allocated_blocks;

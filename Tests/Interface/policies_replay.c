@@ -60,8 +60,8 @@ TEST(replay_needs_no_delegate_when_it_is_invoked) {
 TEST(replay_keeps_the_event_and_the_bytes) {
   static parcel p;
   unsigned char bytes[4000];
-  size_t sizes[] = {1, 32, 33, sizeof bytes}, i;
-  for (i = 0; i < 4; ++i) {
+  size_t sizes[] = {1, 32, 33, sizeof bytes};
+  for (size_t i = 0; i < 4; ++i) {
     create_replaying(1, MULTICAST_REENTRY_RECURSE);
     memset(bytes, (int)i + 1, sizeof bytes);
     CHECK_EQ(multicast_invoke(target, 7, bytes, sizes[i]), 0);
@@ -89,14 +89,13 @@ TEST(replay_without_size_gives_the_pointer_itself) {
 TEST(replay_leaves_out_events_that_are_not_wanted) {
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   multicast_registration known = MULTICAST_REGISTRATION_INIT;
-  multicast_token token;
   int number = 5;
   create_replaying(3, MULTICAST_REENTRY_RECURSE);
   CHECK_EQ(multicast_invoke(target, 1, &number, sizeof number), 0);
   CHECK_EQ(multicast_invoke(target, 2, &number, sizeof number), 0);
   CHECK_EQ(multicast_invoke(target, 64, &number, sizeof number), 0);
   options.events = 1u << 2;
-  token = add_with(target, noting('a'), &options);
+  multicast_token token = add_with(target, noting('a'), &options);
   CHECK_TEXT(noted, "a5@2 a5@64");
   CHECK_OK(multicast_token_get(token, &known));
   CHECK_EQ(known.events, 1u << 2);
@@ -135,10 +134,9 @@ TEST(no_replay_has_no_effect_without_replay) {
 }
 
 TEST(replay_does_not_count_visits_and_calls_of_one_token) {
-  multicast_token token;
   int number = 1, calls = 0;
   create_replaying(3, MULTICAST_REENTRY_RECURSE);
-  token = add(target, counter(&calls));
+  multicast_token token = add(target, counter(&calls));
   CHECK_EQ(multicast_token_invoke(token, 0, &number, sizeof number), 1);
   CHECK_EQ(multicast_visit(target, visit_all, NULL), 1);
   CHECK_EQ(calls, 2);
@@ -156,8 +154,7 @@ TEST(replay_does_not_count_invocations_that_fail) {
 TEST(replay_of_many_gives_each_invocation_to_all_of_them) {
   multicast_delegate delegates[3];
   multicast_token tokens[3];
-  int i;
-  for (i = 0; i < 3; ++i) delegates[i] = noting((char)('a' + i));
+  for (int i = 0; i < 3; ++i) delegates[i] = noting((char)('a' + i));
   create_replaying(2, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 3);
   CHECK_OK(multicast_add_many(target, delegates, 3, NULL, tokens));
@@ -198,11 +195,10 @@ TEST(replay_of_a_delegate_of_high_priority_is_that_of_any_other) {
 
 TEST(replay_uses_up_a_delegate_that_is_called_once) {
   multicast_add_options options = flagged(MULTICAST_ONCE);
-  multicast_token token;
   create_replaying(3, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 3);
   options.release = count_release_of;
-  token = add_with(target, noting('a'), &options);
+  multicast_token token = add_with(target, noting('a'), &options);
   CHECK_TEXT(noted, "a1");
   CHECK_EQ(releases['a'], 1);
   CHECK(!multicast_token_is_live(token));
@@ -282,10 +278,9 @@ static void pause_it(echo *e) {
 }
 
 TEST(replay_leaves_out_a_delegate_while_it_is_paused) {
-  multicast_delegate d;
   create_replaying(3, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 3);
-  d = echoing(&first, target, 'a', 0, 0);
+  multicast_delegate d = echoing(&first, target, 'a', 0, 0);
   first.in_call = pause_it;
   add(target, d);
   CHECK_TEXT(noted, "a1");
@@ -325,13 +320,11 @@ static void release_echo(void *context) { ++releases[(int)((echo *)context)->nam
 
 static void add_that_goes(void (*go)(echo *), int64_t left) {
   multicast_add_options options = with_release(release_echo);
-  multicast_delegate d;
-  multicast_token token;
   create_replaying(3, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 3);
-  d = echoing(&first, target, 'a', 0, 0);
+  multicast_delegate d = echoing(&first, target, 'a', 0, 0);
   first.in_call = go;
-  token = add_with(target, d, &options);
+  multicast_token token = add_with(target, d, &options);
   CHECK_TEXT(noted, "a1");
   CHECK_EQ(releases['a'], 1);
   CHECK(!multicast_token_is_live(token));
@@ -367,10 +360,9 @@ static void add_second(echo *e) {
 }
 
 TEST(replay_inside_a_replay_comes_first) {
-  multicast_delegate d;
   create_replaying(2, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 2);
-  d = echoing(&first, target, 'a', 0, 0);
+  multicast_delegate d = echoing(&first, target, 'a', 0, 0);
   first.in_call = add_second;
   add(target, d);
   CHECK_TEXT(noted, "a1 b1 b2 a2");
@@ -379,9 +371,8 @@ TEST(replay_inside_a_replay_comes_first) {
 }
 
 TEST(replay_inside_an_invocation_has_that_invocation) {
-  multicast_delegate d;
   create_replaying(2, MULTICAST_REENTRY_RECURSE);
-  d = echoing(&first, target, 'a', 0, 0);
+  multicast_delegate d = echoing(&first, target, 'a', 0, 0);
   first.in_call = add_second;
   add(target, d);
   CHECK_EQ(invoke_number(target, 1), 1); /* which does not call the new delegate once more */
@@ -396,10 +387,9 @@ static void add_third(echo *e) {
 }
 
 TEST(replay_keeps_what_another_one_needs_that_it_is_inside_of) {
-  multicast_delegate d;
   create_replaying(2, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 2);
-  d = echoing(&first, target, 'a', 3, 2); /* invokes with 11, 12 and 13 */
+  multicast_delegate d = echoing(&first, target, 'a', 3, 2); /* invokes with 11, 12 and 13 */
   first.in_call = add_third;
   add(target, d);
   CHECK_TEXT(noted, "a1 c12 c13 a2 a11 a12 a13");
@@ -409,12 +399,11 @@ TEST(replay_keeps_what_another_one_needs_that_it_is_inside_of) {
 /* ---- Invocations inside a replay ------------------------------------------------------------- */
 
 static void add_inside_echo(multicast_reentry reentry, const char *wanted, int64_t result) {
-  multicast_delegate d;
   create_replaying(2, reentry);
   add(target, noting('b'));
   invoke_numbers(1, 2);
   noted_length = 0;
-  d = echoing(&first, target, 'a', 2, 2);
+  multicast_delegate d = echoing(&first, target, 'a', 2, 2);
   add(target, d);
   CHECK_TEXT(noted, wanted);
   CHECK_STATUS(first.result, result);
@@ -434,9 +423,8 @@ TEST(replay_defers_the_latest_invocation_inside_it) {
 }
 
 TEST(replay_has_deferred_invocations_when_they_are_made) {
-  multicast_delegate d;
   create_replaying(4, MULTICAST_REENTRY_DEFER);
-  d = echoing(&first, target, 'a', 2, 2);
+  multicast_delegate d = echoing(&first, target, 'a', 2, 2);
   add(target, d);
   CHECK_EQ(invoke_number(target, 1), 1);
   CHECK_TEXT(noted, "a1 a11 a12");
@@ -445,10 +433,9 @@ TEST(replay_has_deferred_invocations_when_they_are_made) {
 }
 
 TEST(replay_does_not_wait_for_itself) {
-  multicast_delegate d;
   create_replaying(1, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 1);
-  d = echoing(&first, target, 'a', 200, 2); /* more than it may be behind */
+  multicast_delegate d = echoing(&first, target, 'a', 200, 2); /* more than it may be behind */
   add(target, d);
   CHECK_EQ(first.calls, 201);
   CHECK_EQ(first.result, 0);
@@ -458,9 +445,8 @@ TEST(replay_does_not_wait_for_itself) {
 }
 
 static void invoke_in_interest(void *context, multicast m, bool wanted) {
-  int i;
   (void)context;
-  for (i = 1; wanted && i <= 100; ++i) CHECK_EQ(invoke_number(m, i), 0);
+  for (int i = 1; wanted && i <= 100; ++i) CHECK_EQ(invoke_number(m, i), 0);
 }
 
 TEST(replay_has_what_interest_invokes) {
@@ -479,16 +465,14 @@ static cargo packed[8];
 
 static void expect_releases(const cargo *of, int count, const char *wanted) {
   char text[16] = "";
-  int i;
-  for (i = 0; i < count; ++i) text[i] = (char)('0' + of[i].releases);
+  for (int i = 0; i < count; ++i) text[i] = (char)('0' + of[i].releases);
   CHECK_TEXT(text, wanted);
 }
 
 TEST(replay_keeps_no_more_payloads_than_it_has_to) {
-  int i;
   static seen s;
   create_replaying(2, MULTICAST_REENTRY_RECURSE);
-  for (i = 0; i < 5; ++i) CHECK_EQ(hand_over(target, &packed[i]), 0);
+  for (int i = 0; i < 5; ++i) CHECK_EQ(hand_over(target, &packed[i]), 0);
   expect_releases(packed, 5, "11100");
   add(target, seeing(&s));
   CHECK_EQ(s.calls, 2);
@@ -502,10 +486,9 @@ TEST(replay_keeps_no_more_payloads_than_it_has_to) {
 
 TEST(replay_keeps_what_copy_has_made) {
   static seen s;
-  multicast_invocation how;
   create_replaying(1, MULTICAST_REENTRY_RECURSE);
   add(target, seeing(&s));
-  how = copying(&packed[0]);
+  multicast_invocation how = copying(&packed[0]);
   CHECK_EQ(multicast_invoke_with(target, &how, NULL), 1);
   CHECK_EQ(copy_count, 1);
   CHECK(s.payload == &packed[0]); /* as it happens the delegate gets the payload itself */
@@ -584,20 +567,19 @@ TEST(replay_releases_under_no_lock) {
 /* ---- Memory, limits -------------------------------------------------------------------------- */
 
 TEST(replay_memory_is_bounded_and_given_back) {
-  multicast m;
   int64_t blocks, before;
-  int i, calls = 0;
+  int calls = 0;
   use_test_allocator();
-  m = create_replaying(0, MULTICAST_REENTRY_DEFER);
+  multicast m = create_replaying(0, MULTICAST_REENTRY_DEFER);
   CHECK_EQ(invoke_padded_number(m, 1, 100), 0); /* this thread has a record now */
   before = allocated_blocks;
   m = create_replaying(8, MULTICAST_REENTRY_RECURSE);
-  for (i = 0; i < 8; ++i) CHECK_EQ(invoke_padded_number(m, i, 100), 0);
+  for (int i = 0; i < 8; ++i) CHECK_EQ(invoke_padded_number(m, i, 100), 0);
   blocks = allocated_blocks;
   CHECK_EQ(blocks, before + 16);
-  for (i = 0; i < 1000; ++i) CHECK_EQ(invoke_padded_number(m, i, 100), 0);
+  for (int i = 0; i < 1000; ++i) CHECK_EQ(invoke_padded_number(m, i, 100), 0);
   CHECK_EQ(allocated_blocks, blocks);
-  for (i = 0; i < 100; ++i) {
+  for (int i = 0; i < 100; ++i) {
     add(m, counter(&calls));
     CHECK_OK(multicast_remove(m, counter(&calls)));
     if (i == 0) blocks = allocated_blocks; /* the list and a slab have come */
@@ -618,10 +600,9 @@ TEST(replay_out_of_memory_is_a_status_and_changes_nothing) {
   calls = 0;
   fail_only_once = true;
   for (n = 0;; ++n) {
-    int64_t result;
     has_failed = false;
     fail_after = n;
-    result = invoke_number(target, 2);
+    int64_t result = invoke_number(target, 2);
     fail_after = -1;
     if (!has_failed) break;
     CHECK_STATUS(result, MULTICAST_ERROR_OUT_OF_MEMORY);
@@ -630,10 +611,9 @@ TEST(replay_out_of_memory_is_a_status_and_changes_nothing) {
   CHECK(n >= 2);
   CHECK_EQ(calls, 1);
   for (n = 0;; ++n) {
-    multicast_status status;
     has_failed = false;
     fail_after = n;
-    status = multicast_add(target, noting('a'), NULL, &token);
+    multicast_status status = multicast_add(target, noting('a'), NULL, &token);
     fail_after = -1;
     if (!has_failed) break;
     CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
@@ -720,8 +700,7 @@ TEST(replay_without_a_frame_left_is_a_limit_of_the_add) {
 }
 
 TEST(replay_of_a_slot_that_is_used_again_is_empty) {
-  int i;
-  for (i = 0; i < 40; ++i) {
+  for (int i = 0; i < 40; ++i) {
     create_replaying(1 + (uint32_t)i, MULTICAST_REENTRY_RECURSE);
     invoke_numbers(1, 50);
     CHECK_OK(multicast_destroy(target));
@@ -744,11 +723,10 @@ static void fork_inside(echo *e) {
 }
 
 TEST(replay_goes_on_in_the_child_of_a_fork_inside_it) {
-  multicast_delegate d;
   int status = -1;
   create_replaying(3, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 3);
-  d = echoing(&first, target, 'a', 0, 0);
+  multicast_delegate d = echoing(&first, target, 'a', 0, 0);
   first.in_call = fork_inside;
   add(target, d);
   CHECK_TEXT(noted, "a1 a2 a3");

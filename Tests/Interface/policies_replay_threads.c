@@ -49,27 +49,25 @@ static void *add_stopper(void *unused) {
 
 /* Invokes with 1 and 2, and adds on another thread, which waits in the call with 1. */
 static pthread_t begin_replay(uint32_t replay) {
-  pthread_t thread;
   create_replaying(replay);
   CHECK_EQ(invoke_number(target, 1), 0);
   CHECK_EQ(invoke_number(target, 2), 0);
-  thread = start_thread(add_stopper, NULL);
+  pthread_t thread = start_thread(add_stopper, NULL);
   gate_wait(&it.entered);
   return thread;
 }
 
 static void expect_numbers(int from, int to) {
-  int i;
   CHECK_EQ(it.count, to - from + 1);
-  for (i = from; i <= to; ++i) CHECK_EQ(it.numbers[i - from], i);
+  for (int i = from; i <= to; ++i) CHECK_EQ(it.numbers[i - from], i);
 }
 
 TEST(replay_has_what_other_threads_invoke_meanwhile) {
   pthread_t thread = begin_replay(2);
-  int number, calls = 0;
+  int calls = 0;
   add(target, counter(&calls));
   CHECK_EQ(calls, 2);
-  for (number = 3; number <= 60; ++number) CHECK_EQ(invoke_number(target, number), 1);
+  for (int number = 3; number <= 60; ++number) CHECK_EQ(invoke_number(target, number), 1);
   CHECK_EQ(it.count, 1);
   gate_open(&it.let_go);
   join_thread(thread);
@@ -88,12 +86,11 @@ static void *add_other_stopper(void *stopper) {
 TEST(replays_on_several_threads_end_in_any_order) {
   static stopper others[2] = {{GATE_INIT, GATE_INIT, {0}, 0}, {GATE_INIT, GATE_INIT, {0}, 0}};
   pthread_t thread = begin_replay(2), threads[2];
-  int i, number;
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     threads[i] = start_thread(add_other_stopper, &others[i]);
     gate_wait(&others[i].entered);
   }
-  for (number = 3; number <= 50; ++number) CHECK_EQ(invoke_number(target, number), 0);
+  for (int number = 3; number <= 50; ++number) CHECK_EQ(invoke_number(target, number), 0);
   gate_open(&others[0].let_go);
   join_thread(threads[0]);
   CHECK_EQ(invoke_number(target, 51), 1);
@@ -104,12 +101,11 @@ TEST(replays_on_several_threads_end_in_any_order) {
   join_thread(threads[1]);
   CHECK_EQ(invoke_number(target, 53), 3);
   expect_numbers(1, 53);
-  for (i = 0; i < 2; ++i) CHECK_EQ(others[i].count, 53);
+  for (int i = 0; i < 2; ++i) CHECK_EQ(others[i].count, 53);
 }
 
 static void *invoke_hundred(void *returned) {
-  int number;
-  for (number = 3; number <= 102; ++number) CHECK(invoke_number(target, number) >= 0);
+  for (int number = 3; number <= 102; ++number) CHECK(invoke_number(target, number) >= 0);
   gate_open(returned);
   return NULL;
 }
@@ -167,9 +163,8 @@ TEST(replay_ends_when_another_thread_destroys_the_multicast) {
 
 TEST(replay_that_is_behind_ends_when_the_multicast_is_destroyed) {
   static invoker i;
-  int number;
   pthread_t thread = begin_replay(2);
-  for (number = 3; number <= 67; ++number) CHECK_EQ(invoke_number(target, number), 0);
+  for (int number = 3; number <= 67; ++number) CHECK_EQ(invoke_number(target, number), 0);
   invoke_in_background(&i, target);
   pause_ms(A_WHILE_MS);
   CHECK_STATUS(multicast_destroy_within(target, 0), MULTICAST_ERROR_TIMEOUT);
@@ -202,11 +197,10 @@ static multicast_status removed = 99;
 static int replayed;
 
 static void invoke_inside_other(void *context, uint32_t event, const void *payload, size_t size) {
-  int number;
   (void)context, (void)event, (void)payload, (void)size;
   gate_open(&is_inside);
   gate_wait(&may_invoke);
-  for (number = 1; number <= 200; ++number) CHECK(invoke_number(target, number) >= 0);
+  for (int number = 1; number <= 200; ++number) CHECK(invoke_number(target, number) >= 0);
 }
 
 static void remove_in_replay(void *context, uint32_t event, const void *payload, size_t size) {
@@ -225,12 +219,11 @@ static void *invoke_other(void *unused) {
 
 TEST(replay_and_invocation_that_wait_for_each_other_do_not_hang) {
   multicast_delegate inside = {invoke_inside_other, NULL}, d = {remove_in_replay, NULL};
-  pthread_t thread;
   other = multicast_create();
   of_other = add(other, inside);
   create_replaying(1);
   CHECK_EQ(invoke_number(target, 0), 0);
-  thread = start_thread(invoke_other, NULL);
+  pthread_t thread = start_thread(invoke_other, NULL);
   gate_wait(&is_inside);
   add(target, d);
   CHECK(removed == MULTICAST_PENDING || removed == MULTICAST_OK);
@@ -322,10 +315,10 @@ TEST(replay_is_given_up_when_its_thread_destroys_and_ends) {
 }
 
 static void use_in_child(void *unused) {
-  int calls = 0, number;
+  int calls = 0;
   (void)unused;
   CHECK_EQ(it.count, 1);
-  for (number = 3; number <= 200; ++number) CHECK_EQ(invoke_number(target, number), 1);
+  for (int number = 3; number <= 200; ++number) CHECK_EQ(invoke_number(target, number), 1);
   CHECK_EQ(it.count, 199);
   CHECK_EQ(it.numbers[1], 3);
   add(target, counter(&calls));
@@ -342,12 +335,11 @@ TEST(replay_of_another_thread_is_given_up_in_the_child_of_a_fork) {
 }
 
 TEST(replay_into_full_queue_waits_and_delays_no_removal) {
-  pthread_t thread;
   create_replaying(3);
   CHECK_EQ(invoke_number(target, 1), 0);
   CHECK_EQ(invoke_number(target, 2), 0);
   how_added.queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
-  thread = start_thread(add_stopper, NULL);
+  pthread_t thread = start_thread(add_stopper, NULL);
   EVENTUALLY(stats_of(how_added.queue).pending == 1);
   pause_ms(A_WHILE_MS);
   CHECK_EQ(multicast_remove_all(target), 1);
@@ -407,13 +399,12 @@ static void *add_listeners(void *argument) {
     listener l = {{0, 0}, 0};
     multicast_delegate d = {listen_to, &l};
     multicast_token token;
-    int i;
     is_last = LOAD(all.left) == 0;
     CHECK_OK(multicast_add(target, d, NULL, &token));
     if (is_last) CHECK_EQ(l.calls, REPLAYED); /* nothing is invoked any more */
-    for (i = (int)(next(&seed) % 64); i > 0 && LOAD(all.left) > 0; --i) sched_yield();
+    for (int i = (int)(next(&seed) % 64); i > 0 && LOAD(all.left) > 0; --i) sched_yield();
     if (LOAD(all.left) == 0) { /* it has all to the end */
-      for (i = 0; i < INVOKING; ++i) {
+      for (int i = 0; i < INVOKING; ++i) {
         if (l.next[i] != 0) CHECK_EQ(l.next[i], all.invoked[i] + 1);
       }
     }
@@ -461,10 +452,9 @@ static gate in_replay = GATE_INIT, is_over = GATE_INIT;
 
 static void invoke_until_it_waits(void *context, uint32_t event, const void *payload,
                                   size_t size) {
-  int i;
   (void)context, (void)event, (void)payload, (void)size;
   gate_wait(&in_replay);
-  for (i = 0; i < 80; ++i) CHECK(invoke_number(target, i) >= 0); /* waits from the 65th on */
+  for (int i = 0; i < 80; ++i) CHECK(invoke_number(target, i) >= 0); /* waits from the 65th on */
   gate_open(&is_over);
 }
 

@@ -49,11 +49,10 @@ static void *invoke_before_and_after(void *unused) {
 
 TEST(dlclose_while_threads_use_the_library_is_safe) {
   void *handle;
-  pthread_t thread;
   open_library(&handle);
   in_opened = opened.create();
   CHECK_OK(opened.add(in_opened, counter(&calls), NULL, NULL));
-  thread = start_thread(invoke_before_and_after, NULL);
+  pthread_t thread = start_thread(invoke_before_and_after, NULL);
   gate_wait(&has_invoked);
   CHECK_EQ(dlclose(handle), 0);
   gate_open(&closed);
@@ -62,8 +61,7 @@ TEST(dlclose_while_threads_use_the_library_is_safe) {
 }
 
 TEST(dlopen_use_and_dlclose_again_and_again) {
-  int i;
-  for (i = 0; i < 100; ++i) {
+  for (int i = 0; i < 100; ++i) {
     void *handle;
     open_library(&handle);
     in_opened = opened.create();
@@ -107,6 +105,5 @@ static void end_while_others_invoke(void *unused) {
 }
 
 TEST(exit_while_other_threads_invoke_is_harmless) {
-  int i;
-  for (i = 0; i < 5; ++i) in_child(end_while_others_invoke, NULL);
+  for (int i = 0; i < 5; ++i) in_child(end_while_others_invoke, NULL);
 }

@@ -15,11 +15,10 @@ static void *invoke_and_end(void *unused) {
 
 TEST(threads_that_end_have_their_records_reclaimed) {
   int64_t bytes = 0;
-  int i;
   use_test_allocator();
   inherited = multicast_create();
   add(inherited, counter(&calls));
-  for (i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     on_another_thread(invoke_and_end, NULL);
     if (i == 10) bytes = allocated_bytes;
   }
@@ -69,9 +68,7 @@ static void *invoke_until_exit(void *unused) {
 TEST(thread_that_ends_inside_a_call_holds_nothing_up) {
   int releases = 0;
   multicast_add_options options = with_release(count_release);
-  multicast_delegate d;
-  d.function = end_thread;
-  d.context = &releases;
+  multicast_delegate d = {end_thread, &releases};
   inherited = multicast_create();
   add_with(inherited, d, &options);
   on_another_thread(invoke_until_exit, NULL);
@@ -89,9 +86,7 @@ static void end_thread_once(void *context, uint32_t event, const void *payload, 
 TEST(thread_that_ends_inside_a_once_delegate_releases_it) {
   int releases = 0;
   multicast_add_options options = with_release(count_release);
-  multicast_delegate d;
-  d.function = end_thread_once;
-  d.context = &releases;
+  multicast_delegate d = {end_thread_once, &releases};
   options.flags = MULTICAST_ONCE;
   inherited = multicast_create();
   add_with(inherited, d, &options);
@@ -107,25 +102,20 @@ typedef struct replacer {
 static void replace_list(void *context, uint32_t event, const void *payload, size_t size) {
   replacer *r = context;
   multicast_token tokens[100];
-  int i;
   (void)event, (void)payload, (void)size;
-  for (i = 0; i < 100; ++i) tokens[i] = add(inherited, counter(&r->calls));
-  for (i = 0; i < 100; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
+  for (int i = 0; i < 100; ++i) tokens[i] = add(inherited, counter(&r->calls));
+  for (int i = 0; i < 100; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
   if (r->ends_thread) pthread_exit(NULL);
 }
 
 /* The bytes in use after a call during which the list is replaced. */
 static int64_t bytes_held(bool ends_thread) {
-  replacer r = {0, false};
-  multicast_delegate d;
-  int64_t bytes;
-  r.ends_thread = ends_thread;
-  d.function = replace_list;
-  d.context = &r;
+  replacer r = {.ends_thread = ends_thread};
+  multicast_delegate d = {replace_list, &r};
   inherited = multicast_create();
   add(inherited, d);
   on_another_thread(invoke_and_end, NULL);
-  bytes = allocated_bytes;
+  int64_t bytes = allocated_bytes;
   CHECK_OK(multicast_destroy(inherited));
   return bytes;
 }
@@ -137,9 +127,8 @@ TEST(thread_that_ends_inside_a_call_leaves_no_list_behind) {
 }
 
 TEST(delegate_of_a_thread_that_has_ended_can_be_removed) {
-  multicast_token token;
   inherited = multicast_create();
-  token = add(inherited, counter(&calls));
+  multicast_token token = add(inherited, counter(&calls));
   on_another_thread(invoke_and_end, NULL);
   CHECK_OK(multicast_token_remove(token));
 }
@@ -173,13 +162,11 @@ static void *end_with_a_last_word(void *unused) {
 
 TEST(thread_cancelled_in_call_of_last_destructor_ends_the_call) {
   multicast_delegate d = {wait_to_be_cancelled, NULL};
-  multicast_token token;
-  pthread_t thread;
   /* creates the library's key first: its destructor runs before those of later keys */
   inherited = multicast_create();
   CHECK_EQ(pthread_key_create(&last_word, invoke_at_the_end), 0);
-  token = add(inherited, d);
-  thread = start_thread(end_with_a_last_word, NULL);
+  multicast_token token = add(inherited, d);
+  pthread_t thread = start_thread(end_with_a_last_word, NULL);
   gate_wait(&in_last_word);
   CHECK_EQ(pthread_cancel(thread), 0);
   join_thread(thread);

@@ -10,23 +10,21 @@ static size_t size_of_message(const message *m) {
 
 size_t write_message(unsigned char *bytes, uint32_t producer, uint32_t sequence) {
   message m;
-  size_t i, size;
   m.producer = producer;
   m.sequence = sequence;
-  size = size_of_message(&m);
+  size_t size = size_of_message(&m);
   memcpy(bytes, &m, sizeof m);
-  for (i = sizeof m; i < size; ++i) bytes[i] = (unsigned char)(sequence + i);
+  for (size_t i = sizeof m; i < size; ++i) bytes[i] = (unsigned char)(sequence + i);
   return size;
 }
 
 message read_message(const void *payload, size_t size) {
   const unsigned char *bytes = payload;
   message m;
-  size_t i;
   CHECK(size >= sizeof m);
   memcpy(&m, payload, sizeof m);
   CHECK_EQ(size, size_of_message(&m));
-  for (i = sizeof m; i < size; ++i) CHECK_EQ(bytes[i], (unsigned char)(m.sequence + i));
+  for (size_t i = sizeof m; i < size; ++i) CHECK_EQ(bytes[i], (unsigned char)(m.sequence + i));
   return m;
 }
 
@@ -35,8 +33,7 @@ message read_message(const void *payload, size_t size) {
 static void *produce(void *argument) {
   producer *p = argument;
   unsigned char bytes[100];
-  uint32_t i;
-  for (i = 1; i <= p->count; ++i) {
+  for (uint32_t i = 1; i <= p->count; ++i) {
     size_t size = write_message(bytes, p->number, i);
     int64_t result = multicast_invoke(p->target, 0, bytes, size);
     if (p->may_fail && result == MULTICAST_ERROR_INVALID_HANDLE) break;
@@ -47,8 +44,7 @@ static void *produce(void *argument) {
 }
 
 void start_producers(producer *p, uint32_t producers, multicast m, uint32_t count) {
-  uint32_t i;
-  for (i = 0; i < producers; ++i) {
+  for (uint32_t i = 0; i < producers; ++i) {
     p[i].target = m;
     p[i].number = i;
     p[i].count = count;
@@ -60,8 +56,7 @@ void start_producers(producer *p, uint32_t producers, multicast m, uint32_t coun
 
 int64_t join_producers(producer *p, uint32_t producers) {
   int64_t queued = 0;
-  uint32_t i;
-  for (i = 0; i < producers; ++i) {
+  for (uint32_t i = 0; i < producers; ++i) {
     join_thread(p[i].thread);
     queued += p[i].queued;
   }
@@ -86,10 +81,8 @@ static void receive(void *context, uint32_t event, const void *payload, size_t s
 }
 
 multicast_delegate receiving(inbox *in) {
-  multicast_delegate d;
   memset(in, 0, sizeof *in);
-  d.function = receive;
-  d.context = in;
+  multicast_delegate d = {receive, in};
   return d;
 }
 

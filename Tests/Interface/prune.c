@@ -25,8 +25,7 @@ static void call_subject(void *context, uint32_t event, const void *payload, siz
 }
 
 static multicast_delegate delegate_of(subject *s) {
-  multicast_delegate d = {call_subject, NULL};
-  d.context = s;
+  multicast_delegate d = {call_subject, s};
   return d;
 }
 
@@ -80,14 +79,14 @@ TEST(prune_removes_those_that_are_dead_and_calls_none) {
   enum { COUNT = 20 };
   subject s[COUNT];
   multicast m = multicast_create();
-  int i, plain = 0;
-  for (i = 0; i < COUNT; ++i) {
+  int plain = 0;
+  for (int i = 0; i < COUNT; ++i) {
     add_weak(m, &s[i], 0, no_queue);
     s[i].is_dead = i % 3 == 0;
     if (i % 5 == 0) add(m, counter(&plain));
   }
   CHECK_EQ(multicast_prune(m), 7);
-  for (i = 0; i < COUNT; ++i) {
+  for (int i = 0; i < COUNT; ++i) {
     CHECK_EQ(s[i].locks, 1);
     CHECK_EQ(s[i].unlocks, s[i].is_dead ? 0 : 1);
     CHECK_EQ(s[i].releases, s[i].is_dead ? 1 : 0);
@@ -103,8 +102,7 @@ TEST(prune_removes_those_that_are_dead_and_calls_none) {
 TEST(prune_removes_paused_ones) {
   multicast m = multicast_create();
   subject s[2];
-  int i;
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     add_weak(m, &s[i], 0, no_queue);
     CHECK_OK(multicast_token_pause(s[i].token));
   }
@@ -121,9 +119,7 @@ TEST(prune_removes_paused_ones) {
 TEST(prune_removes_those_that_do_not_want_any_event) {
   multicast m = multicast_create();
   multicast_add_options options = with_release(release_subject);
-  subject s;
-  memset(&s, 0, sizeof s);
-  s.is_dead = true;
+  subject s = {.is_dead = true};
   options.lock = lock_subject;
   options.unlock = unlock_subject;
   options.events = UINT64_C(1) << 40;
@@ -151,8 +147,7 @@ TEST(prune_uses_up_no_once_delegate) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   subject s[4];
-  int i;
-  for (i = 0; i < 4; ++i) {
+  for (int i = 0; i < 4; ++i) {
     add_weak(m, &s[i], MULTICAST_ONCE, i < 2 ? no_queue : q);
     s[i].is_dead = i % 2 == 1;
   }
@@ -161,7 +156,7 @@ TEST(prune_uses_up_no_once_delegate) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK(s[0].calls == 1 && s[2].calls == 1);
-  for (i = 0; i < 4; ++i) CHECK_EQ(s[i].releases, 1);
+  for (int i = 0; i < 4; ++i) CHECK_EQ(s[i].releases, 1);
   CHECK_EQ(multicast_count(m), 0);
 }
 
@@ -195,13 +190,13 @@ static void prune_again(subject *s) {
 
 static void prune_with(void (*in_lock)(subject *), bool is_dead, int64_t removed, int left) {
   subject s[3];
-  int i, releases = 0;
+  int releases = 0;
   pruned = multicast_create();
-  for (i = 0; i < 3; ++i) add_weak(pruned, &s[i], 0, no_queue);
+  for (int i = 0; i < 3; ++i) add_weak(pruned, &s[i], 0, no_queue);
   s[0].in_lock = in_lock;
   s[0].is_dead = is_dead;
   CHECK_EQ(multicast_prune(pruned), removed);
-  for (i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3; ++i) {
     CHECK(s[i].releases <= 1);
     releases += s[i].releases;
     CHECK_EQ(s[i].locks - s[i].unlocks, i == 0 && is_dead ? s[i].locks : 0);
@@ -245,9 +240,8 @@ static void die_and_prune(void *context, uint32_t event, const void *payload, si
 
 TEST(prune_inside_call_of_one_that_died_releases_it_after_call) {
   own o = {false, 0, 0, -1, MULTICAST_NONE};
-  multicast_delegate d = {die_and_prune, NULL};
   multicast_add_options options = with_release(release_own);
-  d.context = &o;
+  multicast_delegate d = {die_and_prune, &o};
   o.target = multicast_create();
   options.lock = lock_own;
   options.unlock = unlock_own;
@@ -292,17 +286,15 @@ static void *prune_all_the_time(void *unused) {
 TEST(prune_on_several_threads_finds_each_dead_delegate_once) {
   enum { ROUNDS = 2000 };
   pthread_t threads[3];
-  int i;
   shared_target = multicast_create();
-  for (i = 0; i < 3; ++i) threads[i] = start_thread(prune_all_the_time, NULL);
-  for (i = 0; i < ROUNDS; ++i) {
+  for (int i = 0; i < 3; ++i) threads[i] = start_thread(prune_all_the_time, NULL);
+  for (int i = 0; i < ROUNDS; ++i) {
     static shared_subject fresh;
     shared_subject *s = malloc(sizeof *s);
-    multicast_delegate d = {call_shared, NULL};
     multicast_add_options options = with_release(release_shared);
     CHECK(s != NULL);
     *s = fresh;
-    d.context = s;
+    multicast_delegate d = {call_shared, s};
     options.lock = lock_shared;
     options.unlock = unlock_shared;
     add_with(shared_target, d, &options);
@@ -312,7 +304,7 @@ TEST(prune_on_several_threads_finds_each_dead_delegate_once) {
     free(s);
   }
   STORE(is_over, true);
-  for (i = 0; i < 3; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 3; ++i) join_thread(threads[i]);
   CHECK_EQ(found, ROUNDS);
   CHECK_EQ(multicast_count(shared_target), 0);
 }

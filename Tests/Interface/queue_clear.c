@@ -8,10 +8,9 @@
 TEST(queue_clear_drops_and_counts_the_calls_that_wait) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
-  int i;
   add_queued(m, noting('a'), q);
   add_queued(m, noting('b'), q);
-  for (i = 1; i <= 5; ++i) CHECK_EQ(invoke_number(m, i), 2);
+  for (int i = 1; i <= 5; ++i) CHECK_EQ(invoke_number(m, i), 2);
   CHECK_EQ(multicast_queue_run(q, 3), 3);
   CHECK_EQ(multicast_queue_clear(q), 7);
   CHECK_TEXT(figures(q), "queued 10, delivered 3, dropped 7");
@@ -36,13 +35,10 @@ TEST(queue_clear_of_no_queue_is_invalid_handle) {
 }
 
 TEST(queue_clear_frees_the_payloads) {
-  multicast_queue q;
-  multicast m;
   int64_t bytes, blocks;
-  int i;
   use_test_allocator();
-  q = default_queue();
-  m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
   add_queued(m, noting('a'), q);
   add_queued(m, noting('b'), q);
   add_flagged(m, noting('c'), q, MULTICAST_LATEST);
@@ -50,7 +46,7 @@ TEST(queue_clear_frees_the_payloads) {
   CHECK_EQ(multicast_queue_run(q, 0), 3);
   bytes = allocated_bytes;
   blocks = allocated_blocks;
-  for (i = 0; i < 50; ++i) CHECK_EQ(invoke_padded_number(m, i, 4096), 3);
+  for (int i = 0; i < 50; ++i) CHECK_EQ(invoke_padded_number(m, i, 4096), 3);
   CHECK(allocated_bytes >= bytes + (int64_t)50 * 4096);
   CHECK_EQ(multicast_queue_clear(q), 101);
   CHECK_EQ(allocated_bytes, bytes);
@@ -91,19 +87,18 @@ TEST(queue_clear_lets_blocked_producers_go_on) {
   enum { PRODUCERS = 3 };
   sleeper s[PRODUCERS];
   narrow n;
-  int i;
   fill_narrow(&n, NULL);
-  for (i = 0; i < PRODUCERS; ++i) {
+  for (int i = 0; i < PRODUCERS; ++i) {
     s[i].target = n.target;
     s[i].returned = shut;
     s[i].thread = start_thread(invoke_into_full, &s[i]);
   }
   CHECK(!gate_opens_within(&s[0].returned, A_WHILE_MS));
-  for (i = 0; i < PRODUCERS; ++i) {
+  for (int i = 0; i < PRODUCERS; ++i) {
     CHECK_EQ(multicast_queue_clear(n.queue), 1);
     EVENTUALLY(stats_of(n.queue).pending == 1); /* that of the next producer */
   }
-  for (i = 0; i < PRODUCERS; ++i) {
+  for (int i = 0; i < PRODUCERS; ++i) {
     join_thread(s[i].thread);
     CHECK_EQ(s[i].result, 1);
   }
@@ -135,10 +130,9 @@ TEST(queue_clear_does_not_wait_for_call_that_queues_thread_makes) {
   blocker b = BLOCKER_INIT;
   multicast_queue q = default_queue();
   multicast m = multicast_create();
-  int i;
   add_queued(m, blocking(&b), q);
   CHECK_OK(multicast_queue_start(q));
-  for (i = 0; i < 3; ++i) CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  for (int i = 0; i < 3; ++i) CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   gate_wait(&b.entered);
   CHECK_EQ(multicast_queue_clear(q), 2);
   CHECK(!LOAD(b.has_left));
@@ -165,21 +159,19 @@ TEST(queue_clear_conserves_calls_while_others_queue_and_run_them) {
   inbox in;
   multicast m = multicast_create();
   multicast_delegate d = receiving(&in);
-  multicast_queue_stats s;
   int64_t dropped = 0, queued;
-  pthread_t thread;
   in.has_gaps = true;
   cleared = queue_with(8, MULTICAST_OVERFLOW_BLOCK);
   add_queued(m, d, cleared);
   CHECK_OK(multicast_queue_start(cleared));
-  thread = start_thread(clear_all_the_time, &dropped);
+  pthread_t thread = start_thread(clear_all_the_time, &dropped);
   start_producers(p, 2, m, 3000);
   queued = join_producers(p, 2);
   STORE(is_over, true);
   join_thread(thread);
   CHECK_OK(multicast_queue_stop(cleared));
   dropped += multicast_queue_clear(cleared);
-  s = stats_of(cleared);
+  multicast_queue_stats s = stats_of(cleared);
   CHECK_EQ(queued, 6000);
   CHECK_EQ(s.queued, 6000);
   CHECK_EQ(s.dropped, dropped);

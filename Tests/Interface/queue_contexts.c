@@ -35,11 +35,9 @@ static void call_counted(void *context, uint32_t event, const void *payload, siz
 static multicast_token add_counted_with(counted *c, multicast m, multicast_queue q,
                                         void *(*lock)(void *), uint32_t flags) {
   multicast_add_options options = to_queue(q);
-  multicast_delegate d;
   memset(c, 0, sizeof *c);
   c->references = 1;
-  d.function = call_counted;
-  d.context = c;
+  multicast_delegate d = {call_counted, c};
   options.lock = lock;
   options.unlock = unlock_counted;
   options.release = release_counted;
@@ -63,8 +61,7 @@ static void invoke_more(void *context, uint32_t event, const void *payload, size
 }
 
 static multicast_delegate invoking_again(another *more) {
-  multicast_delegate d = {invoke_more, NULL};
-  d.context = more;
+  multicast_delegate d = {invoke_more, more};
   return d;
 }
 
@@ -201,8 +198,7 @@ static void *lock_nothing(void *context) {
 static void unlock_nothing(void *strong) { (void)strong; }
 
 TEST(queue_run_makes_as_many_as_asked_for_beside_dead_contexts) {
-  size_t max;
-  for (max = 0; max < 3; ++max) {
+  for (size_t max = 0; max < 3; ++max) {
     multicast m = multicast_create();
     multicast_queue q = default_queue();
     multicast_add_options weak = to_queue(q);
@@ -250,11 +246,10 @@ static void unlock_and_use(void *strong) {
 }
 
 static multicast_token add_using(multicast m, multicast_delegate d, bool locks) {
-  multicast_add_options options;
   used_there = default_queue();
   used_target = multicast_create();
   add_queued(used_target, noting('u'), used_there);
-  options = to_queue(used_there);
+  multicast_add_options options = to_queue(used_there);
   options.release = release_and_use;
   if (locks) options.lock = lock_and_use;
   if (locks) options.unlock = unlock_and_use;
@@ -303,9 +298,8 @@ static void release_and_destroy(void *context) {
 TEST(queue_may_be_destroyed_inside_a_release_of_its_own_call) {
   multicast m = multicast_create();
   multicast_delegate d = noting('a');
-  multicast_add_options options;
   used_there = default_queue();
-  options = to_queue(used_there);
+  multicast_add_options options = to_queue(used_there);
   options.release = release_and_destroy;
   d.function = remove_current;
   add_with(m, d, &options);

@@ -20,10 +20,10 @@ TEST(queue_of_default_options_holds_1024_calls_and_refuses) {
   multicast_queue_options options = multicast_queue_options_default();
   multicast_queue q = multicast_queue_create(&options), of_null = default_queue();
   multicast m = multicast_create(), other = multicast_create();
-  int calls = 0, i;
+  int calls = 0;
   add_queued(m, counter(&calls), q);
   add_queued(other, counter(&calls), of_null);
-  for (i = 0; i < 1030; ++i) {
+  for (int i = 0; i < 1030; ++i) {
     CHECK_EQ(invoke_number(m, i), i < 1024);
     CHECK_EQ(invoke_number(other, i), i < 1024);
   }
@@ -33,10 +33,9 @@ TEST(queue_of_default_options_holds_1024_calls_and_refuses) {
 
 TEST(queue_options_are_read_during_the_call_only) {
   multicast_queue_options options = multicast_queue_options_default();
-  multicast_queue q;
   multicast m = multicast_create();
   options.capacity = 2;
-  q = multicast_queue_create(&options);
+  multicast_queue q = multicast_queue_create(&options);
   memset(&options, 0xFF, sizeof options);
   add_queued(m, noting('a'), q);
   CHECK_EQ(invoke_number(m, 1) + invoke_number(m, 2) + invoke_number(m, 3), 2);
@@ -71,8 +70,7 @@ TEST(queue_options_of_a_newer_caller_are_fine_if_the_rest_is_zero) {
 TEST(queue_options_of_an_unknown_overflow_create_none) {
   multicast_queue_options options = multicast_queue_options_default();
   static const int bad[] = {3, 4, 256, -1, INT32_MIN, INT32_MAX};
-  size_t i;
-  for (i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
     memcpy(&options.overflow, &bad[i], sizeof bad[i]);
     CHECK_EQ(multicast_queue_create(&options).id, 0);
   }
@@ -98,11 +96,10 @@ TEST(queue_of_2_to_the_24_calls_works) {
 
 TEST(queue_takes_64_to_192_bytes_for_each_call_at_once) {
   int64_t before, bytes;
-  multicast_queue q;
   use_test_allocator();
   CHECK_OK(multicast_queue_destroy(default_queue()));
   before = allocated_bytes;
-  q = queue_with(10000, MULTICAST_OVERFLOW_REFUSE);
+  multicast_queue q = queue_with(10000, MULTICAST_OVERFLOW_REFUSE);
   bytes = allocated_bytes - before;
   CHECK(bytes >= INT64_C(10000) * 64 && bytes <= INT64_C(10000) * 192 + 256);
   CHECK_OK(multicast_queue_destroy(q));
@@ -111,10 +108,9 @@ TEST(queue_takes_64_to_192_bytes_for_each_call_at_once) {
 
 TEST(queue_handles_differ) {
   multicast_queue q[50];
-  int i, j;
-  for (i = 0; i < 50; ++i) {
+  for (int i = 0; i < 50; ++i) {
     q[i] = default_queue();
-    for (j = 0; j < i; ++j) CHECK(q[j].id != q[i].id);
+    for (int j = 0; j < i; ++j) CHECK(q[j].id != q[i].id);
   }
   CHECK_OK(multicast_queue_destroy(q[20]));
   CHECK(default_queue().id != q[20].id);

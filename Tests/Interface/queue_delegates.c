@@ -55,10 +55,9 @@ TEST(queue_passes_the_event_on) {
   static const uint32_t events[] = {0, 1, 63, 64, 4711, UINT32_MAX};
   multicast_queue q = default_queue();
   multicast m = multicast_create();
-  size_t i;
   int number = 1;
   add_queued(m, noting('a'), q);
-  for (i = 0; i < 6; ++i) multicast_invoke(m, events[i], &number, sizeof number);
+  for (size_t i = 0; i < 6; ++i) multicast_invoke(m, events[i], &number, sizeof number);
   CHECK_EQ(multicast_queue_run(q, 0), 6);
   CHECK_TEXT(noted, "a1 a1@1 a1@63 a1@64 a1@4711 a1@4294967295");
 }
@@ -130,16 +129,16 @@ TEST(queue_serves_many_multicasts_and_delegates) {
   enum { MANY = 300 };
   multicast m[MANY];
   multicast_queue q = queue_with(MANY, MULTICAST_OVERFLOW_REFUSE);
-  int calls[MANY] = {0}, i;
-  for (i = 0; i < MANY; ++i) {
+  int calls[MANY] = {0};
+  for (int i = 0; i < MANY; ++i) {
     m[i] = multicast_create();
     add_queued(m[i], counter(&calls[i]), q);
   }
-  for (i = 0; i < MANY; ++i) CHECK_EQ(invoke_number(m[i], i), 1);
+  for (int i = 0; i < MANY; ++i) CHECK_EQ(invoke_number(m[i], i), 1);
   CHECK_EQ(multicast_queue_run(q, 0), MANY);
-  for (i = 0; i < MANY; ++i) CHECK_EQ(calls[i], 1);
+  for (int i = 0; i < MANY; ++i) CHECK_EQ(calls[i], 1);
   CHECK_OK(multicast_queue_destroy(q));
-  for (i = 0; i < MANY; ++i) CHECK_EQ(multicast_count(m[i]), 0);
+  for (int i = 0; i < MANY; ++i) CHECK_EQ(multicast_count(m[i]), 0);
 }
 
 static multicast_token seen_outer, seen_inner, seen_after;

@@ -32,10 +32,9 @@ TEST(queue_fd_is_readable_while_calls_wait) {
 TEST(queue_fd_asked_for_when_calls_wait_is_readable) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
-  int fd;
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
-  fd = multicast_queue_fd(q);
+  int fd = multicast_queue_fd(q);
   CHECK(is_readable(fd));
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK(!is_readable(fd));
@@ -117,7 +116,6 @@ TEST(queue_fd_is_minus_1_without_descriptors_and_works_later) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
   struct rlimit old, few;
-  int fd;
   add_queued(m, noting('a'), q);
   CHECK_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
   few = old;
@@ -126,7 +124,7 @@ TEST(queue_fd_is_minus_1_without_descriptors_and_works_later) {
   CHECK_EQ(multicast_queue_fd(q), -1);
   CHECK_EQ(invoke_number(m, 1), 1);
   CHECK_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
-  fd = multicast_queue_fd(q);
+  int fd = multicast_queue_fd(q);
   CHECK(fd >= 0);
   CHECK(is_readable(fd));
 }

@@ -52,11 +52,9 @@ static void invoke_itself(void *context, uint32_t event, const void *payload, si
 
 TEST(queue_takes_latest_call_again_once_one_before_has_begun) {
   requeuer r = {{0}, {0}, 1, 0, 0};
-  multicast_delegate d;
   r.queue = default_queue();
   r.target = multicast_create();
-  d.function = invoke_itself;
-  d.context = &r;
+  multicast_delegate d = {invoke_itself, &r};
   add_flagged(r.target, d, r.queue, MULTICAST_LATEST);
   invoke_number(r.target, 1);
   CHECK_EQ(multicast_queue_run(r.queue, 0), 1);
@@ -68,18 +66,14 @@ TEST(queue_keeps_newest_payload_of_any_size_of_latest_delegate) {
   static const size_t sizes[] = {4, 4096, 16, 33, 4096, 0, 32, 4097, 5};
   static unsigned char payload[4097];
   static parcel p;
-  multicast_queue q;
-  multicast m;
   int64_t before = 0;
-  size_t i, last;
-  int round;
   use_test_allocator();
-  q = default_queue();
-  m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
   add_flagged(m, keeping(&p), q, MULTICAST_LATEST);
-  for (round = 0; round < 2; ++round) {
-    for (last = 0; last < 9; ++last) {
-      for (i = 0; i <= last; ++i) {
+  for (int round = 0; round < 2; ++round) {
+    for (size_t last = 0; last < 9; ++last) {
+      for (size_t i = 0; i <= last; ++i) {
         memset(payload, (int)(i + 1), sizeof payload);
         CHECK_EQ(multicast_invoke(m, (uint32_t)i, payload, sizes[i]), 1);
       }
@@ -158,10 +152,9 @@ TEST(queue_keeps_newest_call_of_latest_delegate_during_a_run) {
   /* Goes around the ring many times, so that the first call has been at every position. */
   multicast_queue q = queue_with(3, MULTICAST_OVERFLOW_REFUSE);
   multicast m = multicast_create(), other = multicast_create();
-  int i;
   add_flagged(m, noting('a'), q, MULTICAST_LATEST);
   add_queued(other, noting('b'), q);
-  for (i = 1; i < 100; ++i) {
+  for (int i = 1; i < 100; ++i) {
     char expected[64];
     noted_length = 0;
     CHECK_EQ(invoke_number(other, i), 1);
@@ -298,10 +291,9 @@ TEST(queue_call_of_removed_once_delegate_is_waited_for) {
   removal r;
   blocker b = BLOCKER_INIT;
   runner run;
-  multicast_add_options options;
   prepare_removal(&r, multicast_create(), &b, by_token);
   r.queue = default_queue();
-  options = to_queue(r.queue);
+  multicast_add_options options = to_queue(r.queue);
   options.flags = MULTICAST_ONCE;
   options.release = release_blocker;
   r.token = add_with(r.target, r.delegate, &options);

@@ -17,12 +17,11 @@ static multicast inherited_target;
 static int inherited_fd;
 
 static void inherit_calls(int count) {
-  int i;
   inherited = queue_with(20, MULTICAST_OVERFLOW_REFUSE);
   inherited_target = multicast_create();
   inherited_fd = multicast_queue_fd(inherited);
   add_queued(inherited_target, noting('a'), inherited);
-  for (i = 1; i <= count; ++i)
+  for (int i = 1; i <= count; ++i)
     CHECK_EQ(invoke_padded_number(inherited_target, i, i % 2 == 0 ? 4096 : 4), 1);
 }
 
@@ -83,10 +82,9 @@ TEST(queue_fd_of_the_parent_is_not_made_readable_by_the_child) {
 TEST(queue_fd_of_the_child_is_not_changed_by_the_parent) {
   int to_child[2], to_parent[2], status;
   char byte = 0;
-  pid_t child;
   inherit_calls(2);
   CHECK(pipe(to_child) == 0 && pipe(to_parent) == 0);
-  child = fork();
+  pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
     alarm(20);
@@ -160,15 +158,13 @@ static void *run_inherited(void *result) {
 }
 
 static pthread_t begin_busy_call(int64_t *result) {
-  multicast_add_options options;
-  pthread_t thread;
   inherit_calls(0);
-  options = to_queue(inherited);
+  multicast_add_options options = to_queue(inherited);
   options.release = release_blocker;
   busy_token = add_with(inherited_target, blocking(&busy), &options);
   CHECK_EQ(invoke_number(inherited_target, 1), 2);
   CHECK_EQ(invoke_number(inherited_target, 2), 2);
-  thread = start_thread(run_inherited, result);
+  pthread_t thread = start_thread(run_inherited, result);
   gate_wait(&busy.entered);
   return thread;
 }
@@ -254,17 +250,15 @@ static void fork_in_call(void *context, uint32_t event, const void *payload, siz
 
 TEST(queue_call_that_forks_returns_from_run_and_goes_on_in_child) {
   multicast_delegate d = noting('a');
-  multicast_token token;
   int status = -1;
-  int64_t made;
   inherit_calls(0);
   d.function = fork_in_call;
-  token = add_queued(inherited_target, d, inherited);
+  multicast_token token = add_queued(inherited_target, d, inherited);
   CHECK_OK(multicast_remove(inherited_target, noting('a')));
   CHECK_EQ(invoke_padded_number(inherited_target, 1, 4096), 1);
   CHECK_EQ(invoke_number(inherited_target, 2), 1);
   CHECK_EQ(invoke_padded_number(inherited_target, 3, 4096), 1);
-  made = multicast_queue_run(inherited, 0);
+  int64_t made = multicast_queue_run(inherited, 0);
   CHECK(forked >= 0);
   if (forked == 0) {
     alarm(20);
@@ -357,27 +351,25 @@ static multicast all_of_them;
 static int many_calls;
 
 static void find_all_empty(void *unused) {
-  int i;
   (void)unused;
-  for (i = 0; i < MANY; ++i) CHECK_EQ(stats_of(many[i]).pending, 0);
+  for (int i = 0; i < MANY; ++i) CHECK_EQ(stats_of(many[i]).pending, 0);
   CHECK_EQ(multicast_invoke(all_of_them, 0, NULL, 0), MANY);
-  for (i = 0; i < MANY; ++i) CHECK_EQ(multicast_queue_run(many[i], 0), 1);
+  for (int i = 0; i < MANY; ++i) CHECK_EQ(multicast_queue_run(many[i], 0), 1);
   CHECK_EQ(many_calls, MANY);
 }
 
 TEST(fork_child_finds_many_queues_empty_the_parent_full) {
-  int i;
   all_of_them = multicast_create();
-  for (i = 0; i < MANY; ++i) {
+  for (int i = 0; i < MANY; ++i) {
     many[i] = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
     add_queued(all_of_them, counter(&many_calls), many[i]);
   }
   CHECK_EQ(multicast_invoke(all_of_them, 0, NULL, 0), MANY);
   in_child(find_all_empty, NULL);
   CHECK_EQ(many_calls, 0);
-  for (i = 0; i < MANY; ++i) CHECK_EQ(multicast_queue_run(many[i], 0), 1);
+  for (int i = 0; i < MANY; ++i) CHECK_EQ(multicast_queue_run(many[i], 0), 1);
   CHECK_EQ(many_calls, MANY);
-  for (i = 0; i < MANY; ++i) CHECK_OK(multicast_queue_destroy(many[i]));
+  for (int i = 0; i < MANY; ++i) CHECK_OK(multicast_queue_destroy(many[i]));
 }
 
 typedef struct watched {

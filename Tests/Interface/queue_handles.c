@@ -55,8 +55,7 @@ TEST(queue_and_a_lifetime_that_has_ended_fail_an_add) {
 
 TEST(queue_and_lifetime_both_refer_to_registration_until_one_goes) {
   multicast m = multicast_create();
-  int round;
-  for (round = 0; round < 2; ++round) {
+  for (int round = 0; round < 2; ++round) {
     multicast_queue q = default_queue();
     multicast_add_options options = to_queue(q);
     multicast_lifetime lifetime = multicast_lifetime_create();
@@ -77,13 +76,12 @@ TEST(queue_and_lifetime_both_refer_to_registration_until_one_goes) {
 /* ---- Handles --------------------------------------------------------------------------------- */
 
 static void expect_no_queue(uint64_t id) {
-  multicast_queue q;
   multicast m = multicast_create();
   multicast_queue_stats s = multicast_queue_stats_default();
   multicast_add_options options;
   multicast_broadcaster_options to_all = multicast_broadcaster_options_default();
   multicast_token token = {77};
-  q.id = id;
+  multicast_queue q = {id};
   CHECK_STATUS(multicast_queue_run(q, 0), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(multicast_queue_run(q, 1), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(multicast_queue_wait(q, 0), MULTICAST_ERROR_INVALID_HANDLE);
@@ -157,17 +155,16 @@ TEST(queue_handles_that_are_forged_are_invalid) {
   multicast m = multicast_create();
   multicast_queue gone = default_queue(), q = default_queue();
   uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
-  int bit, i;
   CHECK_OK(multicast_queue_destroy(gone)); /* leaves a vacant slot */
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   expect_no_queue(UINT64_MAX);
-  for (bit = 0; bit < 64; ++bit) {
+  for (int bit = 0; bit < 64; ++bit) {
     expect_no_queue(q.id ^ UINT64_C(1) << bit);
     if ((gone.id ^ UINT64_C(1) << bit) != q.id) expect_no_queue(gone.id ^ UINT64_C(1) << bit);
     expect_no_queue(UINT64_C(1) << bit);
   }
-  for (i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 2000; ++i) {
     random ^= random << 13;
     random ^= random >> 7;
     random ^= random << 17;
@@ -244,11 +241,11 @@ TEST(queue_has_nothing_that_a_forged_handle_could_lead_to) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   multicast_token token = add_queued(m, noting('a'), q);
-  uint64_t kind, index, id, generation;
+  uint64_t id;
   invoke_number(m, 1);
-  for (kind = 0; kind < 16; ++kind) {
-    for (index = 0; index < 64; ++index) {
-      for (generation = 0; generation < 8; ++generation) {
+  for (uint64_t kind = 0; kind < 16; ++kind) {
+    for (uint64_t index = 0; index < 64; ++index) {
+      for (uint64_t generation = 0; generation < 8; ++generation) {
         id = (generation << 30) | kind << 26 | index;
         if (id == 0 || id == q.id || id == m.id || id == token.id) continue;
         expect_nothing_but_a_queue(id);

@@ -10,17 +10,14 @@
 static void use_queue_where_memory_may_fail(multicast_overflow overflow, uint32_t flags) {
   static unsigned char payload[4096];
   multicast_queue_options options = multicast_queue_options_default();
-  multicast_queue q;
-  multicast m;
   multicast_add_options how = with_release(count_release_of);
-  multicast_status status;
-  int64_t result, expected_queued = 0, expected_refused = 0, i;
+  int64_t result, expected_queued = 0, expected_refused = 0;
   noted_length = 0;
   releases['a'] = 0;
   options.capacity = 4;
   options.overflow = overflow;
-  q = multicast_queue_create(&options);
-  m = multicast_create();
+  multicast_queue q = multicast_queue_create(&options);
+  multicast m = multicast_create();
   if (q.id == 0 || m.id == 0) {
     CHECK(has_failed);
     if (q.id != 0) CHECK_OK(multicast_queue_destroy(q));
@@ -29,13 +26,13 @@ static void use_queue_where_memory_may_fail(multicast_overflow overflow, uint32_
   }
   how.queue = q;
   how.flags = flags;
-  status = multicast_add(m, noting('a'), &how, NULL);
+  multicast_status status = multicast_add(m, noting('a'), &how, NULL);
   if (status != MULTICAST_OK) {
     CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
     CHECK_EQ(releases['a'], 1);
     CHECK_EQ(multicast_count(m), 0);
   } else {
-    for (i = 0; i < 3; ++i) {
+    for (int64_t i = 0; i < 3; ++i) {
       result = multicast_invoke(m, 0, payload, sizeof payload);
       /* possible only for the first invocation of a thread */
       if (result != MULTICAST_ERROR_OUT_OF_MEMORY) {
@@ -59,9 +56,9 @@ static void use_queue_where_memory_may_fail(multicast_overflow overflow, uint32_
 static void *fail_each_allocation_of_a_queue(void *given) {
   const bool is_first = given != NULL;
   static const uint32_t flags[] = {0, MULTICAST_LATEST, MULTICAST_ONCE};
-  int mode, which, i;
-  for (i = 0; i < 9; ++i) {
-    for (mode = 0; mode < 2; ++mode) {
+  int which;
+  for (int i = 0; i < 9; ++i) {
+    for (int mode = 0; mode < 2; ++mode) {
       fail_only_once = mode == 0;
       for (which = 0;; ++which) {
         int64_t before = allocated_bytes;
@@ -86,33 +83,30 @@ TEST(queue_out_of_memory_at_any_allocation_loses_nothing) {
 }
 
 TEST(queue_out_of_memory_at_any_allocation_of_a_new_thread) {
-  int64_t before;
   use_test_allocator();
   on_another_thread(fail_each_allocation_of_a_queue, &noted);
-  before = allocated_bytes;
+  int64_t before = allocated_bytes;
   on_another_thread(fail_each_allocation_of_a_queue, &noted);
   CHECK_EQ(allocated_bytes, before);
 }
 
 TEST(queue_out_of_memory_in_add_many_adds_none_and_releases_all) {
-  int mode, which;
+  int which;
   use_test_allocator();
-  for (mode = 0; mode < 4; ++mode) {
+  for (int mode = 0; mode < 4; ++mode) {
     fail_only_once = mode % 2 == 0;
     for (which = 0;; ++which) {
       multicast_queue q = default_queue();
       multicast m = multicast_create();
       multicast_add_options options = to_queue(q);
       multicast_delegate d[20];
-      multicast_status status;
-      int i;
       int64_t before = allocated_bytes;
-      for (i = 0; i < 20; ++i) d[i] = noting('a');
+      for (int i = 0; i < 20; ++i) d[i] = noting('a');
       options.release = count_release_of;
       releases['a'] = 0;
       has_failed = false;
       fail_after = which;
-      status = multicast_add_many(m, d, 20, &options, NULL);
+      multicast_status status = multicast_add_many(m, d, 20, &options, NULL);
       fail_after = -1;
       if (has_failed) {
         CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
@@ -134,10 +128,9 @@ TEST(queue_out_of_memory_in_add_many_adds_none_and_releases_all) {
 
 TEST(queue_create_out_of_memory_again_and_again_leaks_nothing) {
   int64_t bytes = 0, blocks = 0;
-  int round;
   use_test_allocator();
   CHECK_OK(multicast_queue_destroy(default_queue()));
-  for (round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 3000; ++round) {
     fail_after = 0;
     CHECK_EQ(multicast_queue_create(NULL).id, 0);
     CHECK_EQ(fail_after, -1); /* the allocation has failed */
@@ -163,11 +156,9 @@ TEST(queue_create_out_of_memory_is_null_handle_and_works_later) {
 /* A full queue refuses what cannot be copied, and keeps its calls. */
 static void refuses_what_cannot_be_copied(multicast_overflow overflow, uint32_t flags) {
   static unsigned char payload[4096];
-  multicast_queue q;
-  multicast m;
   use_test_allocator();
-  q = queue_with(1, overflow);
-  m = multicast_create();
+  multicast_queue q = queue_with(1, overflow);
+  multicast m = multicast_create();
   add_flagged(m, noting('a'), q, flags);
   CHECK_EQ(invoke_number(m, 1), 1);
   fail_after = 0;
@@ -193,13 +184,10 @@ TEST(queue_keeps_the_latest_that_could_be_copied) {
 
 TEST(queue_counts_each_delegate_for_which_there_was_no_memory) {
   static unsigned char payload[4096];
-  multicast_queue q;
-  multicast m;
-  int i;
   use_test_allocator();
-  q = default_queue();
-  m = multicast_create();
-  for (i = 0; i < 5; ++i) add_queued(m, noting('a'), q);
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
+  for (int i = 0; i < 5; ++i) add_queued(m, noting('a'), q);
   add(m, noting('b'));
   fail_only_once = false;
   CHECK_EQ(invoke_number(m, 1), 6);
@@ -216,14 +204,12 @@ static void *allocate_a_little(void *context, size_t size, size_t alignment) {
 }
 
 TEST(queue_of_payloads_larger_than_memory_refuses_them) {
-  multicast_queue q;
-  multicast m;
-  int byte = 0, i;
+  int byte = 0;
   use_allocator(allocate_a_little, NULL);
-  q = default_queue();
-  m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
   add_queued(m, noting('a'), q);
-  for (i = 0; i < 100; ++i) { /* so large that the size of the allocation would overflow */
+  for (int i = 0; i < 100; ++i) { /* so large that the size of the allocation would overflow */
     CHECK_EQ(multicast_invoke(m, 0, &byte, SIZE_MAX - (size_t)i), 0);
     CHECK_EQ(multicast_invoke(m, 0, &byte, (size_t)PTRDIFF_MAX - (size_t)i), 0);
     CHECK_EQ(multicast_invoke(m, 0, &byte, ((size_t)PTRDIFF_MAX) + 1 + (size_t)i), 0);
@@ -234,16 +220,15 @@ TEST(queue_of_payloads_larger_than_memory_refuses_them) {
 TEST(queue_rounds_of_everything_leak_nothing) {
   static unsigned char payload[4096];
   int64_t before = 0;
-  int round, i;
   use_test_allocator();
-  for (round = 0; round < 300; ++round) {
+  for (int round = 0; round < 300; ++round) {
     multicast_queue q = queue_with(1 + (uint32_t)round % 20, (multicast_overflow)(round % 2));
     multicast m = multicast_create(), other = multicast_create();
     multicast_token token = add_flagged(m, noting('a'), q, round % 3 == 0 ? MULTICAST_LATEST : 0);
     add_flagged(m, noting('b'), q, round % 5 == 0 ? MULTICAST_ONCE : 0);
     add_queued(other, noting('c'), q);
     noted_length = 0;
-    for (i = 0; i < 30; ++i) {
+    for (int i = 0; i < 30; ++i) {
       multicast_invoke(i % 2 == 0 ? m : other, 0, payload, (size_t)((i * 37 + round) % 4097));
       if (i == 20) CHECK_OK(multicast_token_remove(token));
     }
@@ -259,15 +244,12 @@ TEST(queue_rounds_of_everything_leak_nothing) {
 }
 
 TEST(queue_counts_a_once_delegate_that_waits_not_as_refused) {
-  multicast m;
-  multicast_queue q;
-  multicast_add_options options;
   char payload[33] = "";
   int calls = 0;
   use_test_allocator();
-  m = multicast_create();
-  q = multicast_queue_create(NULL);
-  options = to_queue(q);
+  multicast m = multicast_create();
+  multicast_queue q = multicast_queue_create(NULL);
+  multicast_add_options options = to_queue(q);
   options.flags = MULTICAST_ONCE;
   add_with(m, counter(&calls), &options);
   CHECK_EQ(multicast_invoke(m, 0, payload, sizeof payload), 1);

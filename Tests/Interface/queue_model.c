@@ -28,9 +28,8 @@ static void model_erase(int place) {
 }
 
 static int64_t model_queue(int player, int number) {
-  int i;
   if (player >= LATEST_FROM) {
-    for (i = 0; i < model.count; ++i) {
+    for (int i = 0; i < model.count; ++i) {
       if (model.waiting[i].player != player) continue;
       model.waiting[i].number = number;
       ++model.stats.queued;
@@ -54,8 +53,7 @@ static int64_t model_queue(int player, int number) {
 }
 
 static void model_retract(int player) {
-  int i;
-  for (i = model.count - 1; i >= 0; --i) {
+  for (int i = model.count - 1; i >= 0; --i) {
     if (model.waiting[i].player != player) continue;
     model_erase(i);
     ++model.stats.retracted;
@@ -68,11 +66,10 @@ static size_t size_of_number(int number) { return 4 + (size_t)(number * 7 % 97);
 static void note_made(void *context, uint32_t event, const void *payload, size_t size) {
   const unsigned char *bytes = payload;
   int number;
-  size_t i;
   (void)event;
   memcpy(&number, payload, sizeof number);
   CHECK_EQ(size, size_of_number(number));
-  for (i = 4; i < size; ++i) CHECK_EQ(bytes[i], (unsigned char)((size_t)number + i));
+  for (size_t i = 4; i < size; ++i) CHECK_EQ(bytes[i], (unsigned char)((size_t)number + i));
   made[made_count].player = (int)(intptr_t)context;
   made[made_count++].number = number;
 }
@@ -85,9 +82,7 @@ typedef struct player {
 
 static void seat(player *p, int which, multicast_queue q) {
   multicast_add_options options = to_queue(q);
-  multicast_delegate d;
-  d.function = note_made;
-  d.context = (void *)(intptr_t)which;
+  multicast_delegate d = {note_made, (void *)(intptr_t)which};
   options.flags = which >= LATEST_FROM ? MULTICAST_LATEST : 0;
   p->lifetime = multicast_lifetime_create();
   options.lifetime = p->lifetime;
@@ -115,11 +110,11 @@ static void model_queue_and_compare(player *players, int which, int number) {
 }
 
 static void model_run_and_compare(multicast_queue q, int max) {
-  int i, expected = max == 0 || max > model.count ? model.count : max;
+  int expected = max == 0 || max > model.count ? model.count : max;
   made_count = 0;
   CHECK_EQ(multicast_queue_run(q, (size_t)max), expected);
   CHECK_EQ(made_count, expected);
-  for (i = 0; i < expected; ++i) {
+  for (int i = 0; i < expected; ++i) {
     CHECK_EQ(made[i].player, model.waiting[0].player);
     CHECK_EQ(made[i].number, model.waiting[0].number);
     model_erase(0);
@@ -198,16 +193,16 @@ TEST(queue_of_150_calls_agrees_with_a_model) {
 TEST(queue_that_loses_every_second_call_keeps_the_order) {
   enum { CAPACITY = 100, ROUNDS = 300 };
   multicast_queue q = queue_with(CAPACITY, MULTICAST_OVERFLOW_REFUSE);
-  int round, i, number = 0;
+  int number = 0;
   player players[2];
   memset(&model, 0, sizeof model);
   model.capacity = CAPACITY;
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     players[i].target = multicast_create();
     seat(&players[i], i, q);
   }
-  for (round = 0; round < ROUNDS; ++round) {
-    for (i = 0; model.count < CAPACITY; ++i) model_queue_and_compare(players, i % 2, ++number);
+  for (int round = 0; round < ROUNDS; ++round) {
+    for (int i = 0; model.count < CAPACITY; ++i) model_queue_and_compare(players, i % 2, ++number);
     model_queue_and_compare(players, 0, ++number); /* refused */
     unseat(&players[round % 2]);
     model_retract(round % 2);

@@ -18,8 +18,7 @@ static void expect_taken(const multicast_queue_options *options, bool is_valid) 
 }
 
 TEST(queue_options_with_flags_or_reserved_bits_are_invalid) {
-  int bit;
-  for (bit = 0; bit < 32; ++bit) {
+  for (int bit = 0; bit < 32; ++bit) {
     multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
     options.capacity = 1;
     expect_taken(&options, true);
@@ -34,9 +33,8 @@ TEST(queue_options_with_flags_or_reserved_bits_are_invalid) {
 TEST(queue_options_with_another_overflow_are_invalid_argument) {
   static const multicast_overflow wrong[] = {3, 4, 0x10000, 0x101,
                                              0x80000000, UINT32_MAX};
-  size_t i;
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
-  for (i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     options.overflow = wrong[i];
     expect_taken(&options, false);
   }
@@ -46,8 +44,7 @@ TEST(queue_options_with_capacity_over_2_to_24_are_invalid) {
   static const size_t wrong[] = {((size_t)1 << 24) + 1, (size_t)1 << 32, ((size_t)1 << 32) + 1,
                                  (size_t)1 << 63, SIZE_MAX};
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
-  size_t i;
-  for (i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     options.capacity = wrong[i];
     expect_taken(&options, false);
   }
@@ -56,8 +53,7 @@ TEST(queue_options_with_capacity_over_2_to_24_are_invalid) {
 TEST(queue_options_with_a_stack_below_16_kb_are_invalid_argument) {
   static const size_t wrong[] = {1, 4096, 16383};
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
-  size_t i;
-  for (i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     options.stack_size = wrong[i];
     expect_taken(&options, false);
   }
@@ -98,9 +94,8 @@ static const looker fresh = {GATE_INIT, "", 0, false};
 
 static void look(looker *l, multicast_queue q) {
   multicast m = multicast_create();
-  multicast_delegate d = {look_at_thread, NULL};
   *l = fresh;
-  d.context = l;
+  multicast_delegate d = {look_at_thread, l};
   add_queued(m, d, q);
   CHECK_OK(multicast_queue_start(q));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -111,9 +106,8 @@ static void look(looker *l, multicast_queue q) {
 
 static multicast_queue queue_named(const char *name) {
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
-  multicast_queue q;
   options.thread_name = name;
-  q = multicast_queue_create(&options);
+  multicast_queue q = multicast_queue_create(&options);
   CHECK(q.id != 0);
   return q;
 }
@@ -158,13 +152,10 @@ TEST(queue_thread_name_is_not_that_of_the_thread_that_starts_it) {
 TEST(queue_thread_has_the_stack_of_the_options) {
   static const size_t sizes[] = {(size_t)512 * 1024, (size_t)3 * 1024 * 1024};
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
-  size_t i;
-  int round;
-  for (i = 0; i < 2; ++i) {
-    multicast_queue q;
+  for (size_t i = 0; i < 2; ++i) {
     options.stack_size = sizes[i];
-    q = multicast_queue_create(&options);
-    for (round = 0; round < 2; ++round) {
+    multicast_queue q = multicast_queue_create(&options);
+    for (int round = 0; round < 2; ++round) {
       looker l;
       look(&l, q);
       CHECK(l.is_within);
@@ -188,11 +179,10 @@ TEST(queue_thread_without_stack_size_has_default_of_system) {
 TEST(queue_thread_works_on_a_stack_of_16_kb) {
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
   multicast m = multicast_create();
-  multicast_queue q;
   int calls = 0;
   options.stack_size = stack_of(16384);
   options.capacity = 4;
-  q = multicast_queue_create(&options);
+  multicast_queue q = multicast_queue_create(&options);
   add_queued(m, counter(&calls), q);
   CHECK_OK(multicast_queue_start(q));
   CHECK_EQ(multicast_invoke(m, 0, "0123456789012345678901234567890123456789", 40), 1);

@@ -36,9 +36,8 @@ static int64_t send_finished(sender *s) {
 TEST(queue_that_is_full_refuses_the_newest) {
   multicast_queue q = queue_with(3, MULTICAST_OVERFLOW_REFUSE);
   multicast m = multicast_create();
-  int i;
   add_queued(m, noting('a'), q);
-  for (i = 1; i <= 5; ++i) CHECK_EQ(invoke_number(m, i), i <= 3);
+  for (int i = 1; i <= 5; ++i) CHECK_EQ(invoke_number(m, i), i <= 3);
   CHECK_TEXT(figures(q), "pending 3, queued 3, refused 2");
   CHECK_EQ(multicast_queue_run(q, 1), 1);
   CHECK_EQ(invoke_number(m, 6), 1);
@@ -63,9 +62,8 @@ TEST(queue_full_leaves_the_other_delegates_of_an_invocation_alone) {
 TEST(queue_that_is_full_drops_the_oldest) {
   multicast_queue q = queue_with(3, MULTICAST_OVERFLOW_DROP_OLDEST);
   multicast m = multicast_create();
-  int i;
   add_queued(m, noting('a'), q);
-  for (i = 1; i <= 5; ++i) CHECK_EQ(invoke_number(m, i), 1);
+  for (int i = 1; i <= 5; ++i) CHECK_EQ(invoke_number(m, i), 1);
   CHECK_TEXT(figures(q), "pending 3, queued 5, dropped 2");
   CHECK_EQ(multicast_queue_run(q, 0), 3);
   CHECK_TEXT(noted, "a3 a4 a5");
@@ -77,9 +75,8 @@ TEST(queue_of_one_call_drops_it_for_the_next) {
   multicast m = multicast_create();
   unsigned char payload[100];
   static parcel p;
-  int i;
   add_queued(m, keeping(&p), q);
-  for (i = 1; i <= 100; ++i) {
+  for (int i = 1; i <= 100; ++i) {
     memset(payload, i, sizeof payload);
     CHECK_EQ(multicast_invoke(m, 0, payload, (size_t)i), 1);
   }
@@ -103,13 +100,12 @@ TEST(queue_drops_calls_of_any_delegate) {
 TEST(queue_counts_the_most_that_ever_waited) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
-  int i;
   add_queued(m, noting('a'), q);
-  for (i = 0; i < 5; ++i) invoke_number(m, i);
+  for (int i = 0; i < 5; ++i) invoke_number(m, i);
   CHECK_EQ(stats_of(q).highest, 5);
   multicast_queue_run(q, 3);
   CHECK_EQ(stats_of(q).highest, 5);
-  for (i = 0; i < 4; ++i) invoke_number(m, i);
+  for (int i = 0; i < 4; ++i) invoke_number(m, i);
   CHECK_EQ(stats_of(q).highest, 6);
   multicast_queue_run(q, 0);
   CHECK_EQ(stats_of(q).highest, 6);
@@ -133,14 +129,14 @@ TEST(queue_that_blocks_takes_in_all_who_wait_for_room) {
   enum { SENDERS = 8 };
   narrow n;
   sender s[SENDERS];
-  int i, made = 0;
+  int made = 0;
   fill_narrow(&n, NULL);
-  for (i = 0; i < SENDERS; ++i) send_in_background(&s[i], n.target, 2 + i);
+  for (int i = 0; i < SENDERS; ++i) send_in_background(&s[i], n.target, 2 + i);
   while (made < SENDERS + 1) {
     CHECK(multicast_queue_wait(n.queue, UINT64_C(20000000000)) > 0);
     made += (int)multicast_queue_run(n.queue, 0);
   }
-  for (i = 0; i < SENDERS; ++i) CHECK_EQ(send_finished(&s[i]), 1);
+  for (int i = 0; i < SENDERS; ++i) CHECK_EQ(send_finished(&s[i]), 1);
   CHECK_TEXT(figures(n.queue), "queued 9, delivered 9");
 }
 
@@ -228,11 +224,10 @@ static void invoke_twice(void *context, uint32_t event, const void *payload, siz
 }
 
 static void begin_invoking_twice(requeuer *r) {
-  multicast_delegate d = {invoke_twice, NULL};
   memset(r, 0, sizeof *r);
   r->queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   r->target = multicast_create();
-  d.context = r;
+  multicast_delegate d = {invoke_twice, r};
   add_queued(r->target, d, r->queue);
 }
 
@@ -279,14 +274,12 @@ static void release_blocked(void *context) { ADD(((blocked_call *)context)->rele
 
 static void begin_blocked_call(blocked_call *c) {
   multicast_add_options options = with_release(release_blocked);
-  multicast_delegate d;
   memset(c, 0, sizeof *c);
   c->entered = c->may_return = c->returned = shut;
   fill_narrow(&c->full, NULL);
   CHECK_EQ(multicast_queue_run(c->full.queue, 0), 1); /* now this thread is the one that runs it */
   CHECK_EQ(invoke_number(c->full.target, 1), 1);
-  d.function = invoke_into_full;
-  d.context = c;
+  multicast_delegate d = {invoke_into_full, c};
   c->target = multicast_create();
   c->token = add_with(c->target, d, &options);
 }
@@ -322,12 +315,11 @@ TEST(queue_that_blocks_a_call_its_consumer_removes_does_not_hang) {
 TEST(queue_refuses_a_call_for_which_its_consumer_waits) {
   blocked_call c;
   invoker i;
-  pthread_t helper;
   begin_blocked_call(&c);
   invoke_in_background(&i, c.target);
   gate_wait(&c.entered);
   /* most probably this thread waits by then */
-  helper = start_thread(open_after_a_while, &c.may_return);
+  pthread_t helper = start_thread(open_after_a_while, &c.may_return);
   expect_one_to_have_given_way(&c, &i, multicast_token_remove(c.token));
   join_thread(helper);
 }
@@ -340,13 +332,12 @@ static void *remove_blocked(void *argument) {
 TEST(queue_that_blocks_a_call_that_others_remove_has_it_wait) {
   blocked_call c;
   invoker i;
-  pthread_t remover;
   void *status;
   begin_blocked_call(&c);
   invoke_in_background(&i, c.target);
   gate_open(&c.may_return);
   CHECK(!gate_opens_within(&c.returned, A_WHILE_MS));
-  remover = start_thread(remove_blocked, &c);
+  pthread_t remover = start_thread(remove_blocked, &c);
   pause_ms(A_WHILE_MS);
   CHECK_EQ(LOAD(c.releases), 0);
   CHECK_EQ(multicast_queue_run(c.full.queue, 1), 1);
@@ -383,14 +374,12 @@ static void expect_both_unblocked(uint32_t flags, int64_t sum) {
   narrow n;
   sender s[2];
   multicast m = multicast_create();
-  multicast_add_options options;
-  int i;
   fill_narrow(&n, NULL);
-  options = to_queue(n.queue);
+  multicast_add_options options = to_queue(n.queue);
   options.flags = flags;
   add_with(m, noting('x'), &options);
-  for (i = 0; i < 2; ++i) send_in_background(&s[i], m, 2);
-  for (i = 0; i < 2; ++i) CHECK(!gate_opens_within(&s[i].returned, A_WHILE_MS));
+  for (int i = 0; i < 2; ++i) send_in_background(&s[i], m, 2);
+  for (int i = 0; i < 2; ++i) CHECK(!gate_opens_within(&s[i].returned, A_WHILE_MS));
   CHECK_EQ(multicast_queue_run(n.queue, 1), 1);
   CHECK_EQ(send_finished(&s[0]) + send_finished(&s[1]), sum);
   CHECK_EQ(multicast_queue_run(n.queue, 0), 1);

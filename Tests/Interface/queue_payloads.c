@@ -9,16 +9,14 @@ static void expect_copy_of(size_t size) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
   unsigned char *payload = malloc(size), *original = malloc(size);
-  size_t i;
-  int before;
   CHECK(payload != NULL && original != NULL);
-  for (i = 0; i < size; ++i) original[i] = payload[i] = (unsigned char)(i * 7 + size);
+  for (size_t i = 0; i < size; ++i) original[i] = payload[i] = (unsigned char)(i * 7 + size);
   add_queued(m, keeping(&p), q);
   add(m, keeping(&direct));
   CHECK_EQ(multicast_invoke(m, 0, payload, size), 2);
   CHECK(direct.payload == payload);
   memset(payload, 0xEE, size);
-  before = p.calls;
+  int before = p.calls;
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK_EQ(p.calls, before + 1);
   CHECK_EQ(p.size, size);
@@ -38,8 +36,7 @@ TEST(queue_copies_a_payload_of_33_bytes) { expect_copy_of(33); }
 TEST(queue_copies_a_payload_of_4096_bytes) { expect_copy_of(4096); }
 
 TEST(queue_copies_payloads_of_every_size) {
-  size_t size;
-  for (size = 1; size <= 200; ++size) expect_copy_of(size);
+  for (size_t size = 1; size <= 200; ++size) expect_copy_of(size);
 }
 
 TEST(queue_copies_a_payload_that_is_not_aligned) {
@@ -47,10 +44,9 @@ TEST(queue_copies_a_payload_that_is_not_aligned) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
   unsigned char bytes[128];
-  size_t size, i;
-  for (i = 0; i < sizeof bytes; ++i) bytes[i] = (unsigned char)i;
+  for (size_t i = 0; i < sizeof bytes; ++i) bytes[i] = (unsigned char)i;
   add_queued(m, keeping(&p), q);
-  for (size = 1; size < 100; ++size) {
+  for (size_t size = 1; size < 100; ++size) {
     CHECK_EQ(multicast_invoke(m, 0, bytes + size % 16 + 1, size), 1);
     CHECK_EQ(multicast_queue_run(q, 0), 1);
     CHECK_EQ((uintptr_t)p.payload % 16, 0);
@@ -84,18 +80,16 @@ TEST(queue_shares_one_copy_between_all_delegates_of_an_invocation) {
   static parcel p[8];
   static unsigned char payload[4096];
   multicast_queue q, other;
-  multicast m;
   int64_t blocks, bytes;
-  int i;
   use_test_allocator();
   q = default_queue();
   other = default_queue();
-  m = multicast_create();
-  for (i = 0; i < 8; ++i) add_queued(m, keeping(&p[i]), i % 2 == 0 ? q : other);
+  multicast m = multicast_create();
+  for (int i = 0; i < 8; ++i) add_queued(m, keeping(&p[i]), i % 2 == 0 ? q : other);
   multicast_invoke(m, 0, payload, 1);
   multicast_queue_run(q, 0);
   multicast_queue_run(other, 0);
-  for (i = 0; i < 4096; ++i) payload[i] = (unsigned char)(i * 3);
+  for (int i = 0; i < 4096; ++i) payload[i] = (unsigned char)(i * 3);
   blocks = allocated_blocks;
   bytes = allocated_bytes;
   CHECK_EQ(multicast_invoke(m, 0, payload, sizeof payload), 8);
@@ -111,18 +105,16 @@ TEST(queue_shares_one_copy_between_all_delegates_of_an_invocation) {
 }
 
 TEST(queue_calls_of_up_to_32_bytes_need_no_allocation) {
-  multicast_queue q;
-  multicast m;
   unsigned char payload[33] = {0};
-  int calls = 0, i;
+  int calls = 0;
   use_test_allocator();
-  q = default_queue();
-  m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
   add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_invoke(m, 0, payload, 1), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   fail_after = 0;
-  for (i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 2000; ++i) {
     CHECK_EQ(multicast_invoke(m, 0, payload, (size_t)i % 33), 1);
     if (i % 100 == 99) CHECK_EQ(multicast_queue_run(q, 0), 100);
   }
@@ -133,13 +125,12 @@ static void queue_again_and_compare(void *context, uint32_t event, const void *p
                                     size_t size) {
   requeuer *r = context;
   unsigned char seen[64], other[64];
-  int i;
   (void)event;
   memcpy(seen, payload, size);
   memset(other, 0xCC, sizeof other);
   if (r->left > 0) {
     --r->left;
-    for (i = 0; i < 5; ++i) multicast_invoke(r->target, 0, other, size);
+    for (int i = 0; i < 5; ++i) multicast_invoke(r->target, 0, other, size);
   }
   CHECK(memcmp(payload, seen, size) == 0);
   ++r->made;
@@ -149,8 +140,7 @@ TEST(queue_payload_stays_as_it_is_while_its_call_queues_more) {
   requeuer r = {{0}, {0}, 3, 0, 0};
   multicast_delegate d;
   unsigned char bytes[64];
-  size_t size;
-  for (size = 16; size <= 64; size += 16) {
+  for (size_t size = 16; size <= 64; size += 16) {
     r.left = 3;
     r.queue = queue_with(2, MULTICAST_OVERFLOW_DROP_OLDEST);
     r.target = multicast_create();

@@ -33,8 +33,7 @@ static void remove_blocked(removal *r, int64_t (*remove)(removal *)) {
 TEST(queue_counts_a_blocked_call_that_is_removed_as_refused) {
   static int64_t (*const ways[])(removal *) = {by_remove, by_token,  by_nowait,   by_context,
                                                by_all,    by_destroy, by_lifetime};
-  size_t i;
-  for (i = 0; i < sizeof ways / sizeof *ways; ++i) {
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; ++i) {
     removal r;
     remove_blocked(&r, ways[i]);
   }
@@ -44,16 +43,15 @@ TEST(queue_counts_each_blocked_call_of_several_threads_as_refused) {
   enum { THREADS = 3 };
   sleeper s[THREADS];
   narrow n;
-  int i;
   fill_narrow(&n, NULL);
-  for (i = 0; i < THREADS; ++i) {
+  for (int i = 0; i < THREADS; ++i) {
     s[i].target = n.target;
     s[i].returned = shut;
     s[i].thread = start_thread(invoke_into_full, &s[i]);
   }
-  for (i = 0; i < THREADS; ++i) CHECK(!gate_opens_within(&s[i].returned, A_WHILE_MS));
+  for (int i = 0; i < THREADS; ++i) CHECK(!gate_opens_within(&s[i].returned, A_WHILE_MS));
   CHECK_OK(multicast_token_remove(n.token));
-  for (i = 0; i < THREADS; ++i) {
+  for (int i = 0; i < THREADS; ++i) {
     join_thread(s[i].thread);
     CHECK_EQ(s[i].result, 0);
   }
@@ -82,7 +80,6 @@ static void *run_nothing_and_invoke(void *argument) {
 
 static void overflow_after_an_empty_run(bool has_run_calls) {
   static empty_runner r;
-  pthread_t thread;
   int calls = 0;
   r.queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   r.target = multicast_create();
@@ -92,7 +89,7 @@ static void overflow_after_an_empty_run(bool has_run_calls) {
     CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
     CHECK_EQ(multicast_queue_run(r.queue, 0), 1);
   }
-  thread = start_thread(run_nothing_and_invoke, &r);
+  pthread_t thread = start_thread(run_nothing_and_invoke, &r);
   gate_wait(&r.has_run);
   CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
   gate_open(&r.is_full);

@@ -19,11 +19,11 @@ static void retracts(int64_t (*remove)(removal *)) {
   removal r;
   multicast other = multicast_create();
   unsigned char large[300] = {0};
-  int i, number;
+  int number;
   released_from = default_queue();
   add_removable(&r, noting('a'), released_from, release_and_look);
   add_queued(other, noting('b'), r.queue);
-  for (i = 1; i <= 6; ++i) { /* with payloads inside the queue and outside of it */
+  for (int i = 1; i <= 6; ++i) { /* with payloads inside the queue and outside of it */
     size_t size = i % 3 == 0 ? sizeof large : sizeof number;
     number = i;
     memcpy(large, &number, sizeof number);
@@ -71,18 +71,15 @@ TEST(queue_payloads_of_retracted_calls_are_released) {
       by_all,    by_many,  by_destroy, by_lifetime, by_queue, by_unique};
   static unsigned char payload[4096];
   int64_t before = 0;
-  size_t way;
-  int round, i;
   use_test_allocator();
-  for (round = 0; round < 2; ++round) {
+  for (int round = 0; round < 2; ++round) {
     before = allocated_bytes;
-    for (way = 0; way < sizeof ways / sizeof ways[0]; ++way) {
+    for (size_t way = 0; way < sizeof ways / sizeof ways[0]; ++way) {
       removal r;
       multicast_queue q = default_queue();
-      int64_t without;
       add_removable(&r, noting('a'), q, NULL);
-      without = allocated_bytes;
-      for (i = 0; i < 10; ++i) CHECK_EQ(multicast_invoke(r.target, 0, payload, 4096), 1);
+      int64_t without = allocated_bytes;
+      for (int i = 0; i < 10; ++i) CHECK_EQ(multicast_invoke(r.target, 0, payload, 4096), 1);
       CHECK(allocated_bytes >= without + INT64_C(10) * 4096);
       CHECK_OK(ways[way](&r));
       if (round > 0 && ways[way] != by_unique) CHECK(allocated_bytes <= without);
@@ -114,9 +111,8 @@ TEST(queue_calls_retracted_make_room) {
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   multicast m = multicast_create(), other = multicast_create();
   multicast_token token = add_queued(m, noting('a'), q);
-  int round;
   add_queued(other, noting('b'), q);
-  for (round = 0; round < 50; ++round) {
+  for (int round = 0; round < 50; ++round) {
     CHECK_EQ(invoke_number(m, 1) + invoke_number(other, 2), 2);
     CHECK_EQ(invoke_number(m, 3) + invoke_number(other, 4), 2);
     CHECK_EQ(invoke_number(other, 5), 0);

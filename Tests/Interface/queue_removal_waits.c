@@ -90,9 +90,8 @@ TEST(queue_call_that_runs_longer_than_within_is_timeout) {
   removal r;
   blocker b;
   runner run;
-  uint64_t before;
   begin_queued_call(&r, &b, &run, by_within);
-  before = now_ns();
+  uint64_t before = now_ns();
   CHECK_STATUS(multicast_token_remove_within(r.token, 20000000), MULTICAST_ERROR_TIMEOUT);
   CHECK(now_ns() - before >= 20000000);
   CHECK_STATUS(multicast_token_remove_within(r.token, 0), MULTICAST_ERROR_TIMEOUT);
@@ -106,9 +105,8 @@ TEST(queue_call_of_another_delegate_is_not_waited_for) {
   removal r;
   blocker b;
   runner run;
-  multicast_token other;
   begin_queued_call(&r, &b, &run, by_token);
-  other = add_queued(r.target, noting('x'), r.queue);
+  multicast_token other = add_queued(r.target, noting('x'), r.queue);
   invoke_number(r.target, 9);
   CHECK_OK(multicast_token_remove(other));
   CHECK(!LOAD(b.has_left));
@@ -172,11 +170,8 @@ TEST(queue_call_removed_is_not_waited_for_by_removal_of_others) {
 /* ---- Inside the call ------------------------------------------------------------------------- */
 
 static void removes_itself(int64_t (*remove)(removal *), int64_t expected) {
-  own_removal o;
-  multicast_delegate d;
-  memset(&o, 0, sizeof o);
-  d.function = remove_itself;
-  d.context = &o;
+  own_removal o = {0};
+  multicast_delegate d = {remove_itself, &o};
   add_removable(&o.r, d, default_queue(), release_itself);
   o.r.remove = remove;
   invoke_number(o.r.target, 1);
@@ -239,26 +234,22 @@ TEST(queue_calls_that_remove_each_other_do_not_hang) {
   rival rivals[2];
   multicast_queue queues[2];
   runner runs[2];
-  int i;
   memset(rivals, 0, sizeof rivals);
-  for (i = 0; i < 2; ++i) {
-    multicast_delegate d;
-    multicast_add_options options;
-    d.function = remove_the_other;
-    d.context = &rivals[i];
+  for (int i = 0; i < 2; ++i) {
+    multicast_delegate d = {remove_the_other, &rivals[i]};
     rivals[i].entered = shut;
     rivals[i].other = &rivals[1 - i];
     queues[i] = default_queue();
-    options = to_queue(queues[i]);
+    multicast_add_options options = to_queue(queues[i]);
     options.release = release_rival;
     rivals[i].target = multicast_create();
     rivals[i].token = add_with(rivals[i].target, d, &options);
     CHECK_EQ(invoke_number(rivals[i].target, 1), 1);
   }
-  for (i = 0; i < 2; ++i) run_in_background(&runs[i], queues[i], 0);
-  for (i = 0; i < 2; ++i) CHECK_EQ(run_finished(&runs[i]), 1);
+  for (int i = 0; i < 2; ++i) run_in_background(&runs[i], queues[i], 0);
+  for (int i = 0; i < 2; ++i) CHECK_EQ(run_finished(&runs[i]), 1);
   CHECK(rivals[0].result == MULTICAST_PENDING || rivals[1].result == MULTICAST_PENDING);
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     CHECK(rivals[i].result == MULTICAST_OK || rivals[i].result == MULTICAST_PENDING);
     CHECK_EQ(LOAD(rivals[i].releases), 1);
   }

@@ -7,9 +7,8 @@
 TEST(queue_run_makes_max_calls_at_most) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
-  int i;
   add_queued(m, noting('a'), q);
-  for (i = 1; i <= 6; ++i) invoke_number(m, i);
+  for (int i = 1; i <= 6; ++i) invoke_number(m, i);
   CHECK_EQ(multicast_queue_run(q, 1), 1);
   CHECK_TEXT(noted, "a1");
   CHECK_EQ(multicast_queue_run(q, 2), 2);
@@ -66,18 +65,16 @@ TEST(queue_run_inside_its_own_call_goes_on_with_the_next) {
 
 static void run_to_the_limit(void *context, uint32_t event, const void *payload, size_t size) {
   requeuer *r = context;
-  int64_t result;
   (void)event, (void)payload, (void)size;
   ++r->made;
-  result = multicast_queue_run(r->queue, 1);
+  int64_t result = multicast_queue_run(r->queue, 1);
   if (result < 0) r->nested = result;
 }
 
 TEST(queue_runs_nested_too_deep_are_limit) {
   requeuer r;
-  int i;
   begin_requeuing(&r, run_to_the_limit, 0);
-  for (i = 1; i < 600; ++i) CHECK_EQ(invoke_number(r.target, 1), 1);
+  for (int i = 1; i < 600; ++i) CHECK_EQ(invoke_number(r.target, 1), 1);
   CHECK_EQ(multicast_queue_run(r.queue, 1), 1);
   CHECK_STATUS(r.nested, MULTICAST_ERROR_LIMIT);
   CHECK_EQ(r.made, 256);
@@ -100,9 +97,7 @@ static void invoke_to_the_limit(void *context, uint32_t event, const void *paylo
 TEST(queue_run_inside_256_invocations_is_limit) {
   requeuer r = {{0}, {0}, 0, 0, 0};
   multicast m = multicast_create();
-  multicast_delegate d;
-  d.function = invoke_to_the_limit;
-  d.context = &r;
+  multicast_delegate d = {invoke_to_the_limit, &r};
   r.queue = default_queue();
   r.target = multicast_create();
   add(r.target, d);
@@ -118,9 +113,7 @@ TEST(queue_run_inside_a_call_of_another_queue_makes_its_calls) {
   requeuer r;
   multicast_queue outer = default_queue();
   multicast m = multicast_create(), other = multicast_create();
-  multicast_delegate d;
-  d.function = run_inside;
-  d.context = &r;
+  multicast_delegate d = {run_inside, &r};
   r.queue = default_queue(); /* the queue that the call runs */
   r.nested = 0;
   add_queued(m, d, outer);
@@ -195,9 +188,8 @@ TEST(queue_run_by_second_thread_is_state_after_a_nested_run) {
 TEST(queue_may_be_run_by_one_thread_after_the_other) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
-  int i;
   add_queued(m, noting('a'), q);
-  for (i = 1; i <= 6; ++i) {
+  for (int i = 1; i <= 6; ++i) {
     CHECK_EQ(invoke_number(m, i), 1);
     CHECK_EQ(i % 2 == 0 ? multicast_queue_run(q, 0) : run_elsewhere(q, 0), 1);
   }
@@ -235,11 +227,10 @@ static void run_then_destroy(void *context, uint32_t event, const void *payload,
 TEST(queue_destroyed_inside_a_nested_run_ends_both) {
   multicast m = multicast_create();
   multicast_delegate d = noting('d');
-  int i;
   doomed = default_queue();
   d.function = run_then_destroy;
   add_queued(m, d, doomed);
-  for (i = 1; i <= 4; ++i) invoke_number(m, i);
+  for (int i = 1; i <= 4; ++i) invoke_number(m, i);
   CHECK_EQ(multicast_queue_run(doomed, 0), 1);
   CHECK_TEXT(noted, "d1 d2");
 }
@@ -276,12 +267,11 @@ TEST(queue_created_inside_a_call_of_one_just_destroyed_is_another) {
 
 TEST(queue_run_allocates_nothing_after_the_first_of_a_thread) {
   runner r;
-  multicast m;
   int calls = 0;
   unsigned char payload[100] = {0};
   use_test_allocator();
   r.queue = default_queue();
-  m = multicast_create();
+  multicast m = multicast_create();
   add_queued(m, counter(&calls), r.queue);
   CHECK_EQ(multicast_invoke(m, 0, payload, 100), 1);
   fail_after = 0;
@@ -299,9 +289,8 @@ TEST(queue_run_allocates_nothing_after_the_first_of_a_thread) {
 
 TEST(queue_call_may_add_remove_invoke_and_destroy_anything) {
   requeuer r;
-  multicast m;
   begin_requeuing(&r, queue_itself_again, 50);
-  m = r.target;
+  multicast m = r.target;
   CHECK_EQ(multicast_queue_run(r.queue, SIZE_MAX), 51);
   CHECK_OK(multicast_destroy(m));
 }

@@ -9,8 +9,7 @@
 TEST(queue_statistics_of_a_bad_struct_size_are_invalid_argument) {
   multicast_queue q = default_queue();
   multicast_queue_stats s;
-  uint32_t size;
-  for (size = 0; size < sizeof s; ++size) {
+  for (uint32_t size = 0; size < sizeof s; ++size) {
     memset(&s, 0xAB, sizeof s);
     s.struct_size = size;
     CHECK_STATUS(multicast_queue_get_stats(q, &s), MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -33,7 +32,6 @@ typedef struct struct_of_newer {
 TEST(queue_statistics_serve_newer_callers_with_any_rest) {
   struct_of_newer newer;
   const uint32_t size = (uint32_t)offsetof(struct_of_newer, beyond);
-  size_t i;
   multicast_queue q = default_queue();
   multicast m = multicast_create();
   add_queued(m, noting('a'), q);
@@ -47,7 +45,7 @@ TEST(queue_statistics_serve_newer_callers_with_any_rest) {
   CHECK_EQ(newer.known.queued, 1);
   CHECK_EQ(newer.known.delivered, 0);
   CHECK_EQ(newer.known.highest, 1);
-  for (i = 0; i < 8; ++i) CHECK_EQ(newer.unknown[i], 0);
+  for (size_t i = 0; i < 8; ++i) CHECK_EQ(newer.unknown[i], 0);
   CHECK(newer.beyond == UINT64_C(0xABABABABABABABAB));
 }
 
@@ -70,9 +68,8 @@ TEST(queue_statistics_add_up_at_every_step) {
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_DROP_OLDEST);
   multicast m = multicast_create();
   multicast_token token = add_queued(m, noting('a'), q);
-  int i;
   add_flagged(m, noting('b'), q, MULTICAST_LATEST);
-  for (i = 0; i < 200; ++i) {
+  for (int i = 0; i < 200; ++i) {
     invoke_number(m, i);
     stats_of(q);
     if (i % 3 == 0) multicast_queue_run(q, 1);

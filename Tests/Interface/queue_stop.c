@@ -85,12 +85,10 @@ TEST(queue_stop_inside_call_elsewhere_waits_where_no_cycle_closes) {
   blocker b = BLOCKER_INIT;
   requeuer r = {{0}, {0}, 0, 0, -1};
   multicast m = multicast_create();
-  multicast_delegate d;
   invoker i;
   r.queue = default_queue();
   r.target = multicast_create();
-  d.function = stop_inside;
-  d.context = &r;
+  multicast_delegate d = {stop_inside, &r};
   add(r.target, d);
   add_queued(m, blocking(&b), r.queue);
   invoke_number(m, 1);
@@ -146,11 +144,10 @@ static void stop_worker(void *context, uint32_t event, const void *payload, size
 static void release_standoff(void *context) { ADD(((standoff *)context)->releases, 1); }
 
 static void expect_no_standoff(bool destroys) {
-  standoff s;
   multicast m = multicast_create(), direct = multicast_create();
   multicast_add_options options = with_release(release_standoff);
   multicast_delegate d;
-  memset(&s, 0, sizeof s);
+  standoff s = {0};
   s.in_worker = s.in_direct = shut;
   s.queue = default_queue();
   s.destroys = destroys;

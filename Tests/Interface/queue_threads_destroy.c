@@ -12,17 +12,14 @@ static void release_counted(void *context) {
 }
 
 static void destroys_in_use(multicast_overflow overflow, bool has_worker) {
-  int round;
-  for (round = 0; round < 25; ++round) {
+  for (int round = 0; round < 25; ++round) {
     producer p[2];
     guest g = {ALIVE, 0, {0}, {0}, false};
     multicast_queue q = queue_with(4, overflow);
     multicast_add_options options = to_queue(q);
     multicast m = multicast_create();
-    multicast_delegate d;
     sleeper w;
-    d.function = call_guest;
-    d.context = &g;
+    multicast_delegate d = {call_guest, &g};
     options.release = release_counted;
     guests_released = 0;
     add_with(m, d, &options);
@@ -63,21 +60,18 @@ static void *destroy_queue(void *argument) {
 }
 
 TEST(queue_destroyed_by_two_threads_is_destroyed_by_one) {
-  int round;
-  for (round = 0; round < 100; ++round) {
+  for (int round = 0; round < 100; ++round) {
     multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
     multicast m = multicast_create();
-    pthread_t other;
     void *theirs;
     int calls = 0, releases = 0;
-    int64_t ours;
     multicast_add_options options = to_queue(q);
     options.release = count_release;
     add_with(m, counter(&releases), &options);
     add_queued(m, counter(&calls), q);
     if (round % 2 == 0) CHECK_OK(multicast_queue_start(q));
-    other = start_thread(destroy_queue, &q);
-    ours = multicast_queue_destroy(q);
+    pthread_t other = start_thread(destroy_queue, &q);
+    int64_t ours = multicast_queue_destroy(q);
     CHECK_EQ(pthread_join(other, &theirs), 0);
     CHECK(((intptr_t)theirs == MULTICAST_OK && ours == MULTICAST_ERROR_INVALID_HANDLE) ||
           (ours == MULTICAST_OK && (intptr_t)theirs == MULTICAST_ERROR_INVALID_HANDLE));
@@ -97,9 +91,9 @@ static void *stop_queue(void *argument) {
 /* Runs a body on four threads at once. Returns how many got MULTICAST_OK; the others got STATE. */
 static int at_once(void *(*body)(void *), multicast_queue *q) {
   pthread_t threads[4];
-  int i, successes = 0;
-  for (i = 0; i < 4; ++i) threads[i] = start_thread(body, q);
-  for (i = 0; i < 4; ++i) {
+  int successes = 0;
+  for (int i = 0; i < 4; ++i) threads[i] = start_thread(body, q);
+  for (int i = 0; i < 4; ++i) {
     void *status;
     CHECK_EQ(pthread_join(threads[i], &status), 0);
     if ((intptr_t)status == MULTICAST_OK) {
@@ -114,9 +108,9 @@ static int at_once(void *(*body)(void *), multicast_queue *q) {
 TEST(queue_started_by_several_threads_at_once_has_one_worker) {
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   multicast m = multicast_create();
-  int calls = 0, round;
+  int calls = 0;
   add_queued(m, counter(&calls), q);
-  for (round = 1; round <= 30; ++round) {
+  for (int round = 1; round <= 30; ++round) {
     CHECK_EQ(at_once(start_queue, &q), 1);
     CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
     EVENTUALLY(LOAD(calls) == round);
@@ -131,10 +125,10 @@ static multicast_queue common[3];
 static void *use_at_random(void *argument) {
   unsigned seed = (unsigned)(intptr_t)argument;
   multicast m = multicast_create();
-  int calls = 0, i;
+  int calls = 0;
   multicast_add_options options = multicast_add_options_default();
   static const unsigned char payload[80];
-  for (i = 0; i < 1500; ++i) {
+  for (int i = 0; i < 1500; ++i) {
     multicast_queue_stats s = multicast_queue_stats_default();
     multicast_queue *slot, q;
     seed = seed * 1664525u + 1013904223u;
@@ -168,20 +162,18 @@ static void *use_at_random(void *argument) {
 
 TEST(queue_functions_from_four_threads_at_once) {
   pthread_t threads[4];
-  int i;
-  for (i = 0; i < 3; ++i) common[i] = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-  for (i = 0; i < 4; ++i) threads[i] = start_thread(use_at_random, (void *)(intptr_t)(i + 1));
-  for (i = 0; i < 4; ++i) join_thread(threads[i]);
-  for (i = 0; i < 3; ++i) CHECK_OK(multicast_queue_destroy(common[i]));
+  for (int i = 0; i < 3; ++i) common[i] = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
+  for (int i = 0; i < 4; ++i) threads[i] = start_thread(use_at_random, (void *)(intptr_t)(i + 1));
+  for (int i = 0; i < 4; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 3; ++i) CHECK_OK(multicast_queue_destroy(common[i]));
 }
 
 static multicast_queue passing;
 static bool is_over;
 
 static void *create_and_destroy(void *unused) {
-  int i;
   (void)unused;
-  for (i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 3000; ++i) {
     multicast_queue queue = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
     STORE(passing.id, queue.id);
     CHECK_OK(multicast_queue_destroy(queue));
@@ -198,10 +190,9 @@ TEST(queue_that_ends_as_others_add_leaves_lifetimes_empty) {
   pthread_t thread = start_thread(create_and_destroy, NULL);
   options.lifetime = lifetime;
   while (!LOAD(is_over)) {
-    multicast_status status;
     options.queue.id = LOAD(passing.id);
     if (options.queue.id == 0) continue;
-    status = multicast_add(m, counter(&releases), &options, NULL);
+    multicast_status status = multicast_add(m, counter(&releases), &options, NULL);
     if (status != MULTICAST_OK) CHECK_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE);
     ++added;
     multicast_invoke(m, 0, NULL, 0);

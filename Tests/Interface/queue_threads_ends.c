@@ -42,8 +42,7 @@ static void exit_with_a_worker(void *unused) {
 }
 
 TEST(queue_with_a_worker_and_producers_at_exit_is_harmless) {
-  int i;
-  for (i = 0; i < 3; ++i) in_child(exit_with_a_worker, NULL);
+  for (int i = 0; i < 3; ++i) in_child(exit_with_a_worker, NULL);
 }
 
 /* ---- Threads that end inside a call ---------------------------------------------------------- */
@@ -69,15 +68,12 @@ static void end_thread(void *context, uint32_t event, const void *payload, size_
 static void release_ending(void *context) { ADD(((ending *)context)->releases, 1); }
 
 static void begin_ending(ending *e, bool removes_itself, int calls) {
-  multicast_add_options options;
-  multicast_delegate d;
   memset(e, 0, sizeof *e);
   e->removes_itself = removes_itself;
   e->queue = queue_with(16, MULTICAST_OVERFLOW_BLOCK);
   e->target = multicast_create();
-  d.function = end_thread;
-  d.context = e;
-  options = to_queue(e->queue);
+  multicast_delegate d = {end_thread, e};
+  multicast_add_options options = to_queue(e->queue);
   options.release = release_ending;
   e->token = add_with(e->target, d, &options);
   while (calls-- > 0)
@@ -118,9 +114,8 @@ TEST(queue_call_in_which_its_thread_ends_is_released) {
 
 TEST(queue_call_in_which_its_thread_ends_leaves_no_payload_behind) {
   int64_t before = 0;
-  int round;
   use_test_allocator();
-  for (round = 0; round < 20; ++round) {
+  for (int round = 0; round < 20; ++round) {
     ending e;
     begin_ending(&e, false, 1);
     on_another_thread(run_to_the_end, &e);
@@ -140,12 +135,10 @@ static void run_inner(void *context, uint32_t event, const void *payload, size_t
 
 TEST(queue_call_in_which_its_thread_ends_leaves_outer_queue_too) {
   ending inner;
-  multicast_delegate d;
   begin_ending(&inner, false, 2);
   outer_ending.queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   outer_ending.target = multicast_create();
-  d.function = run_inner;
-  d.context = &inner;
+  multicast_delegate d = {run_inner, &inner};
   add_queued(outer_ending.target, d, outer_ending.queue);
   CHECK_EQ(multicast_invoke(outer_ending.target, 0, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(outer_ending.target, 0, NULL, 0), 1);
@@ -158,11 +151,10 @@ TEST(queue_call_in_which_its_thread_ends_leaves_outer_queue_too) {
 
 TEST(queue_worker_that_ends_inside_call_leaves_queue_to_others) {
   ending e;
-  multicast_status status;
   begin_ending(&e, false, 3);
   CHECK_OK(multicast_queue_start(e.queue));
   EVENTUALLY(LOAD(e.calls) == 1);
-  status = multicast_queue_stop(e.queue); /* must not wait without limit */
+  multicast_status status = multicast_queue_stop(e.queue); /* must not wait without limit */
   CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_STATE);
   EVENTUALLY(multicast_queue_run(e.queue, 1) == 1);
   CHECK_OK(multicast_queue_start(e.queue));
@@ -185,11 +177,11 @@ TEST(queue_that_blocks_goes_on_where_its_consumer_has_ended) {
   ending e;
   sleeper s;
   multicast m = multicast_create();
-  int calls = 0, i;
+  int calls = 0;
   begin_ending(&e, false, 1);
   on_another_thread(run_to_the_end, &e);
   add_queued(m, counter(&calls), e.queue);
-  for (i = 0; i < 16; ++i) CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  for (int i = 0; i < 16; ++i) CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   s.target = m;
   s.returned = shut;
   s.thread = start_thread(invoke_into_full, &s);
@@ -207,12 +199,11 @@ static void *run_a_little(void *argument) {
 
 TEST(queue_may_be_run_by_ever_new_threads) {
   ending e;
-  int i;
   int64_t bytes = 0;
   use_test_allocator();
   begin_ending(&e, false, 0);
   e.calls = 1; /* so that no call ends its thread */
-  for (i = 0; i < 300; ++i) {
+  for (int i = 0; i < 300; ++i) {
     CHECK_EQ(invoke_padded_number(e.target, i, 4096), 1);
     on_another_thread(run_a_little, &e);
     CHECK_EQ(e.result, 1);

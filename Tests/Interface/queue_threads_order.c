@@ -47,16 +47,14 @@ static void keeps_order(uint32_t producers, uint32_t count, uint32_t capacity, c
   inbox in;
   multicast_queue q = queue_with(capacity, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();
-  multicast_queue_stats s;
-  uint32_t i;
   add_queued(m, receiving(&in), q);
   if (how == BY_WORKER) CHECK_OK(multicast_queue_start(q));
   start_producers(p, producers, m, count);
   consume(q, &in, producers * count, how);
   CHECK_EQ(join_producers(p, producers), producers * count);
   if (how == BY_WORKER) CHECK_OK(multicast_queue_stop(q));
-  for (i = 0; i < producers; ++i) CHECK_EQ(in.last[i], count);
-  s = stats_of(q);
+  for (uint32_t i = 0; i < producers; ++i) CHECK_EQ(in.last[i], count);
+  multicast_queue_stats s = stats_of(q);
   CHECK(s.delivered == (uint64_t)producers * count && s.queued == s.delivered && s.refused == 0);
   CHECK(s.highest <= capacity);
   if (how == BY_POLL) CHECK(!is_readable(multicast_queue_fd(q)));
@@ -65,8 +63,7 @@ static void keeps_order(uint32_t producers, uint32_t count, uint32_t capacity, c
 }
 
 static void keeps_order_of_1_to_4(uint32_t count, consumption how) {
-  uint32_t producers;
-  for (producers = 1; producers <= MOST_PRODUCERS; ++producers) {
+  for (uint32_t producers = 1; producers <= MOST_PRODUCERS; ++producers) {
     keeps_order(producers, count, 64, how);
     keeps_order(producers, count / 10, 1, how);
   }
@@ -113,10 +110,9 @@ TEST(queue_run_by_several_threads_makes_each_call_once_in_order) {
   multicast_queue q = queue_with(2 * PRODUCERS * COUNT, MULTICAST_OVERFLOW_REFUSE);
   multicast m = multicast_create();
   int64_t made = 0;
-  int i;
   add_queued(m, receiving(&in), q);
   start_producers(p, PRODUCERS, m, COUNT);
-  for (i = 0; i < COMPETITORS; ++i) {
+  for (int i = 0; i < COMPETITORS; ++i) {
     c[i].queue = q;
     c[i].in = &in;
     c[i].expected = PRODUCERS * COUNT;
@@ -124,7 +120,7 @@ TEST(queue_run_by_several_threads_makes_each_call_once_in_order) {
     c[i].thread = start_thread(compete, &c[i]);
   }
   CHECK_EQ(join_producers(p, PRODUCERS), PRODUCERS * COUNT);
-  for (i = 0; i < COMPETITORS; ++i) {
+  for (int i = 0; i < COMPETITORS; ++i) {
     join_thread(c[i].thread);
     made += c[i].made;
   }
@@ -152,23 +148,20 @@ TEST(queue_calls_pass_from_worker_to_worker) {
   multicast m[STAGES];
   relay relays[STAGES];
   producer p[1];
-  int i;
-  for (i = STAGES - 1; i >= 0; --i) {
-    multicast_delegate d;
+  for (int i = STAGES - 1; i >= 0; --i) {
     q[i] = queue_with(8, MULTICAST_OVERFLOW_BLOCK);
     m[i] = multicast_create();
     relays[i].next.id = i + 1 < STAGES ? m[i + 1].id : 0;
     relays[i].passed = 0;
-    d.function = pass_on;
-    d.context = &relays[i];
+    multicast_delegate d = {pass_on, &relays[i]};
     add_queued(m[i], d, q[i]);
     CHECK_OK(multicast_queue_start(q[i]));
   }
   start_producers(p, 1, m[0], COUNT);
   CHECK_EQ(join_producers(p, 1), COUNT);
   EVENTUALLY(stats_of(q[STAGES - 1]).delivered == COUNT);
-  for (i = 0; i < STAGES; ++i) CHECK_OK(multicast_queue_stop(q[i]));
-  for (i = 0; i < STAGES; ++i) CHECK_EQ(relays[i].passed, COUNT);
+  for (int i = 0; i < STAGES; ++i) CHECK_OK(multicast_queue_stop(q[i]));
+  for (int i = 0; i < STAGES; ++i) CHECK_EQ(relays[i].passed, COUNT);
 }
 
 /* Two queues that block. The worker of each queues into the other: a cycle of waits, so one is
@@ -180,9 +173,8 @@ typedef struct pingpong {
 
 static void answer(void *context, uint32_t event, const void *payload, size_t size) {
   pingpong *p = context;
-  int i;
   ++p->made;
-  for (i = 0; event > 0 && i < 2; ++i)
+  for (int i = 0; event > 0 && i < 2; ++i)
     p->accepted += (uint32_t)multicast_invoke(p->other, event - 1, payload, size);
 }
 
@@ -190,28 +182,25 @@ TEST(queue_workers_that_fill_each_others_queues_do_not_hang) {
   static pingpong p[2]; /* a worker may still be inside a call when the test returns */
   multicast_queue q[2];
   multicast m[2];
-  int round, i;
   memset(p, 0, sizeof p);
-  for (i = 0; i < 2; ++i) {
-    multicast_delegate d;
+  for (int i = 0; i < 2; ++i) {
     q[i] = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
     m[i] = multicast_create();
-    d.function = answer;
-    d.context = &p[i];
+    multicast_delegate d = {answer, &p[i]};
     add_queued(m[i], d, q[i]);
   }
   p[0].other = m[1];
   p[1].other = m[0];
-  for (i = 0; i < 2; ++i) CHECK_OK(multicast_queue_start(q[i]));
-  for (round = 0; round < 200; ++round) {
-    for (i = 0; i < 2; ++i) CHECK(multicast_invoke(m[i], 4, &round, sizeof round) >= 0);
+  for (int i = 0; i < 2; ++i) CHECK_OK(multicast_queue_start(q[i]));
+  for (int round = 0; round < 200; ++round) {
+    for (int i = 0; i < 2; ++i) CHECK(multicast_invoke(m[i], 4, &round, sizeof round) >= 0);
   }
   /* The other worker may be waiting for room in the queue that was stopped first. */
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     multicast_status status = multicast_queue_stop(q[i]);
     if (status != MULTICAST_PENDING) CHECK_OK(status);
   }
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     multicast_status status = multicast_queue_destroy(q[i]);
     if (status != MULTICAST_PENDING) CHECK_OK(status);
   }
@@ -283,17 +272,15 @@ static void *run_as_rival(void *context) {
 TEST(queue_run_by_several_threads_is_run_by_one_at_a_time) {
   rivals r = {0};
   pthread_t threads[3];
-  int i;
   r.target = multicast_create();
   r.queue = default_queue();
   {
-    multicast_delegate d = {count_rivals, NULL};
-    d.context = &r;
+    multicast_delegate d = {count_rivals, &r};
     add_queued(r.target, d, r.queue);
   }
-  for (i = 0; i < 3; ++i) threads[i] = start_thread(run_as_rival, &r);
+  for (int i = 0; i < 3; ++i) threads[i] = start_thread(run_as_rival, &r);
   while (LOAD(r.calls) < RIVAL_CALLS)
     if (multicast_invoke(r.target, 0, NULL, 0) == 0) sched_yield();
-  for (i = 0; i < 3; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 3; ++i) join_thread(threads[i]);
   CHECK_EQ(r.together, 0);
 }

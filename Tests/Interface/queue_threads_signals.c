@@ -16,13 +16,12 @@ static void catch_signal(int number) {
 
 static void disturb(pthread_t thread, bool cancels) {
   struct sigaction action;
-  int i;
   memset(&action, 0, sizeof action);
   action.sa_handler = catch_signal;
   CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
   pause_ms(10);
   if (cancels) CHECK_EQ(pthread_cancel(thread), 0);
-  for (i = 0; !cancels && i < 10; ++i) {
+  for (int i = 0; !cancels && i < 10; ++i) {
     CHECK_EQ(pthread_kill(thread, SIGUSR1), 0);
     pause_ms(2);
   }
@@ -66,11 +65,10 @@ typedef struct cancelled {
 } cancelled;
 
 static void begin_cancelled(cancelled *c) {
-  multicast_add_options options;
   c->calls = 0;
   c->target = multicast_create();
   c->queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-  options = to_queue(c->queue);
+  multicast_add_options options = to_queue(c->queue);
   add_with(c->target, counter(&c->calls), &options);
   /* reads and writes of the descriptor are cancellation points */
   CHECK(multicast_queue_fd(c->queue) >= 0);

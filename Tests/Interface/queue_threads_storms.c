@@ -21,24 +21,20 @@ typedef struct churner {
 static guest *add_guest(const churner *c, int round) {
   guest *g = calloc(1, sizeof *g);
   multicast_add_options options = to_queue(c->queue);
-  multicast_delegate d;
   CHECK(g != NULL);
   g->magic = ALIVE;
   g->by_lifetime = round % 3 == 0;
   options.flags = c->flags;
   options.priority = round % 2;
   if (g->by_lifetime) options.lifetime = g->lifetime = multicast_lifetime_create();
-  d.function = call_guest;
-  d.context = g;
+  multicast_delegate d = {call_guest, g};
   g->token = add_with(c->target, d, &options);
   return g;
 }
 
 static void remove_guest(churner *c, guest *g, int round) {
-  multicast_delegate d;
   ++c->removed;
-  d.function = call_guest;
-  d.context = g;
+  multicast_delegate d = {call_guest, g};
   if (g->by_lifetime) {
     CHECK_OK(multicast_lifetime_end(g->lifetime));
   } else if (round % 4 == 1) {
@@ -57,14 +53,13 @@ static void *come_and_go(void *argument) {
   churner *c = argument;
   enum { GUESTS = 5 };
   guest *guests[GUESTS] = {NULL};
-  int round;
-  for (round = 0; round < c->rounds || !LOAD(is_over); ++round) {
+  for (int round = 0; round < c->rounds || !LOAD(is_over); ++round) {
     guest **g = &guests[round % GUESTS];
     if (*g != NULL) remove_guest(c, *g, round);
     *g = add_guest(c, round);
     if (round % 16 == 0) sched_yield();
   }
-  for (round = 0; round < GUESTS; ++round) {
+  for (int round = 0; round < GUESTS; ++round) {
     if (guests[round] != NULL) remove_guest(c, guests[round], round);
   }
   return NULL;
@@ -97,22 +92,17 @@ static void *run_until_told(void *argument) {
 enum { MESSAGES = 1500 };
 
 static void conserves(multicast_overflow overflow, uint32_t flags, bool has_worker) {
-  uint32_t producers;
-  for (producers = 1; producers <= MOST_PRODUCERS; producers += 3) {
+  for (uint32_t producers = 1; producers <= MOST_PRODUCERS; producers += 3) {
     producer p[MOST_PRODUCERS];
     churner c;
     guest stays = {ALIVE, 0, {0}, {0}, false};
     multicast_queue q = queue_with(16, overflow);
     multicast_add_options options = to_queue(q);
     multicast m = multicast_create();
-    multicast_queue_stats s;
-    multicast_delegate d;
     pthread_t consumer = 0, looker;
-    int64_t queued;
     calls_seen = 0;
     is_over = no_more_calls = false;
-    d.function = call_guest;
-    d.context = &stays;
+    multicast_delegate d = {call_guest, &stays};
     options.flags = flags;
     add_with(m, d, &options);
     c.target = m;
@@ -128,7 +118,7 @@ static void conserves(multicast_overflow overflow, uint32_t flags, bool has_work
     looker = start_thread(look_at_figures, &q);
     c.thread = start_thread(come_and_go, &c);
     start_producers(p, producers, m, MESSAGES);
-    queued = join_producers(p, producers);
+    int64_t queued = join_producers(p, producers);
     STORE(is_over, true);
     join_thread(c.thread);
     join_thread(looker);
@@ -138,7 +128,7 @@ static void conserves(multicast_overflow overflow, uint32_t flags, bool has_work
     } else {
       join_thread(consumer);
     }
-    s = stats_of(q);
+    multicast_queue_stats s = stats_of(q);
     CHECK_EQ(s.queued, queued);
     CHECK_EQ(s.delivered, calls_seen);
     if (overflow == MULTICAST_OVERFLOW_DROP_OLDEST) CHECK_EQ(s.refused, 0);
@@ -197,26 +187,24 @@ static void *poll_until_told(void *argument) {
 }
 
 TEST(queue_fd_is_right_after_storm_of_calls_retracted_and_dropped) {
-  int round, stage;
-  for (round = 0; round < 12; ++round) {
+  for (int round = 0; round < 12; ++round) {
     producer p[2];
     churner c;
     multicast_queue q = queue_with(1 + (uint32_t)round % 3, round % 2 == 0
                                                                 ? MULTICAST_OVERFLOW_DROP_OLDEST
                                                                 : MULTICAST_OVERFLOW_REFUSE);
     multicast m = multicast_create();
-    pthread_t consumer;
     int fd = multicast_queue_fd(q);
     is_over = no_more_calls = false;
     c.target = m;
     c.queue = q;
     c.flags = round % 3 == 0 ? MULTICAST_LATEST : 0;
     c.rounds = 100;
-    consumer = start_thread(poll_until_told, &q);
+    pthread_t consumer = start_thread(poll_until_told, &q);
     c.thread = start_thread(come_and_go, &c);
     start_producers(p, 2, m, 400);
     join_producers(p, 2);
-    for (stage = 0; stage < 2; ++stage) {
+    for (int stage = 0; stage < 2; ++stage) {
       if (stage == 0) {
         STORE(no_more_calls, true);
         join_thread(consumer);
@@ -242,22 +230,19 @@ static multicast inherited_target;
 static void use_queue_in_child(void *unused) {
   unsigned char bytes[100];
   int calls = 0;
-  multicast_queue q;
-  multicast m;
-  multicast_token token;
   (void)unused;
   CHECK_EQ(stats_of(inherited).pending, 0);
   CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* the worker is not in this process */
   CHECK_STATUS(multicast_queue_stop(inherited), MULTICAST_ERROR_STATE);
-  token = add_queued(inherited_target, counter(&calls), inherited);
+  multicast_token token = add_queued(inherited_target, counter(&calls), inherited);
   inherited_inbox->inside = 0; /* the parent's worker may have been inside a call */
   inherited_inbox->has_gaps = true;
   CHECK_EQ(multicast_invoke(inherited_target, 0, bytes, write_message(bytes, 3, 1000000)), 2);
   CHECK_EQ(multicast_queue_run(inherited, 0), 2);
   CHECK_EQ(calls, 1);
   CHECK_OK(multicast_token_remove(token));
-  q = queue_with(4, MULTICAST_OVERFLOW_BLOCK);
-  m = multicast_create();
+  multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_BLOCK);
+  multicast m = multicast_create();
   add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 1);

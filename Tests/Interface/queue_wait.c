@@ -67,14 +67,13 @@ TEST(queue_wait_is_woken_by_a_call_from_another_thread) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
   waiter w[3];
-  int i;
   add_queued(m, noting('a'), q);
-  for (i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3; ++i) {
     wait_in_background(&w[i], q, i == 0 ? UINT64_C(20000000000) : UINT64_MAX - (uint64_t)(i - 1));
     CHECK(!gate_opens_within(&w[i].returned, A_WHILE_MS));
   }
   CHECK_EQ(invoke_number(m, 1), 1);
-  for (i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3; ++i) {
     join_thread(w[i].thread);
     CHECK_EQ(w[i].result, 1);
   }
@@ -83,12 +82,11 @@ TEST(queue_wait_is_woken_by_a_call_from_another_thread) {
 TEST(queue_wait_is_woken_by_destroy_with_invalid_handle) {
   multicast_queue q = default_queue();
   waiter w[3];
-  int i;
-  for (i = 0; i < 3; ++i) wait_in_background(&w[i], q, UINT64_MAX);
+  for (int i = 0; i < 3; ++i) wait_in_background(&w[i], q, UINT64_MAX);
   CHECK(!gate_opens_within(&w[0].returned, A_WHILE_MS));
   CHECK_OK(multicast_queue_destroy(q));
   (void)default_queue(); /* perhaps in the same slot */
-  for (i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3; ++i) {
     join_thread(w[i].thread);
     CHECK_STATUS(w[i].result, MULTICAST_ERROR_INVALID_HANDLE);
   }

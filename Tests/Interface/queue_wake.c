@@ -60,16 +60,14 @@ TEST(queue_options_of_version_1_0_are_taken_and_have_no_wake) {
     multicast_queue_options options;
     unsigned char bytes[56];
   } old;
-  uint32_t size;
-  for (size = 40; size <= 56; size += 8) {
-    multicast_queue q;
+  for (uint32_t size = 40; size <= 56; size += 8) {
     multicast m = multicast_create();
     int calls = 0;
     memset(&old, 0xEE, sizeof old); /* behind the caller's struct there is anything */
     memset(&old, 0, size);
     old.options.struct_size = size;
     old.options.capacity = 2;
-    q = multicast_queue_create(&old.options);
+    multicast_queue q = multicast_queue_create(&old.options);
     CHECK(q.id != 0);
     add_queued(m, counter(&calls), q);
     CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1); /* would call the wake */
@@ -83,10 +81,9 @@ TEST(queue_options_of_version_1_0_are_taken_and_have_no_wake) {
 TEST(queue_options_of_version_1_0_are_read_to_their_end_only) {
   const uint32_t size = 40;
   void *old = calloc(1, size); /* the address sanitizer checks its end */
-  multicast_queue q;
   CHECK(old != NULL);
   memcpy(old, &size, sizeof size);
-  q = multicast_queue_create(old);
+  multicast_queue q = multicast_queue_create(old);
   free(old);
   CHECK(q.id != 0);
   CHECK_OK(multicast_queue_destroy(q));
@@ -98,10 +95,9 @@ static void note_context(void *context) { last_context = context; }
 TEST(queue_wake_gets_its_context_also_if_that_is_null) {
   multicast_queue_options options = multicast_queue_options_default();
   multicast m = multicast_create();
-  multicast_queue q;
   int calls = 0;
   options.wake = note_context;
-  q = multicast_queue_create(&options);
+  multicast_queue q = multicast_queue_create(&options);
   add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK(last_context == NULL);
@@ -111,12 +107,12 @@ TEST(queue_wake_gets_its_context_also_if_that_is_null) {
 
 TEST(queue_wake_is_called_when_a_call_is_queued_and_none_waited) {
   woken w;
-  int calls = 0, i;
+  int calls = 0;
   begin_woken(&w);
   add_queued(w.target, counter(&calls), w.queue);
   add_queued(w.target, counter(&calls), w.queue);
   expect_wakes(&w, 0);
-  for (i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3; ++i) {
     CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 2);
     expect_wakes(&w, 1);
   }
@@ -144,10 +140,9 @@ TEST(queue_wake_is_called_by_every_kind_of_invocation) {
   cargo c = {0, 0, 0};
   static const char large[100];
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
-  multicast_token t;
   int calls = 0;
   begin_woken(&w);
-  t = add_queued(w.target, counter(&calls), w.queue);
+  multicast_token t = add_queued(w.target, counter(&calls), w.queue);
   CHECK_EQ(multicast_invoke(w.target, 0, large, sizeof large), 1);
   CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
   expect_wakes(&w, 1);
@@ -166,10 +161,10 @@ TEST(queue_wake_is_called_by_every_kind_of_invocation) {
 TEST(queue_wake_is_called_when_a_run_ends_and_calls_still_wait) {
   woken w;
   runner run;
-  int calls = 0, i;
+  int calls = 0;
   begin_woken(&w);
   add_queued(w.target, counter(&calls), w.queue);
-  for (i = 0; i < 5; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  for (int i = 0; i < 5; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
   expect_wakes(&w, 1);
   run_in_background(&run, w.queue, 2);
   CHECK_EQ(run_finished(&run), 2);
@@ -200,8 +195,7 @@ static void queue_again(void *context, uint32_t event, const void *payload, size
 TEST(queue_wake_is_called_again_for_calls_that_a_run_left) {
   woken w;
   again a = {&w, 1, 0, 0};
-  multicast_delegate d = {queue_again, NULL};
-  d.context = &a;
+  multicast_delegate d = {queue_again, &a};
   begin_woken(&w);
   add_queued(w.target, d, w.queue);
   CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
@@ -223,12 +217,10 @@ static void run_one_inside(void *context, uint32_t event, const void *payload, s
 TEST(queue_wake_is_called_at_the_end_of_the_outermost_run_only) {
   woken w;
   again a = {&w, 0, 0, 0};
-  multicast_delegate d = {run_one_inside, NULL};
-  int i;
-  d.context = &a;
+  multicast_delegate d = {run_one_inside, &a};
   begin_woken(&w);
   add_queued(w.target, d, w.queue);
-  for (i = 0; i < 4; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  for (int i = 0; i < 4; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(w.queue, 2), 2);
   CHECK_EQ(a.nested, 1);
   CHECK_EQ(a.left, 1); /* not after the run inside: this one goes on */
@@ -240,10 +232,9 @@ TEST(queue_wake_is_not_called_without_need) {
   woken w;
   multicast latest = multicast_create();
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
-  multicast_token t;
   int calls = 0;
   begin_woken_with(&w, 1, MULTICAST_OVERFLOW_REFUSE);
-  t = add_queued(w.target, counter(&calls), w.queue);
+  multicast_token t = add_queued(w.target, counter(&calls), w.queue);
   CHECK_EQ(multicast_queue_run(w.queue, 0), 0);
   CHECK_EQ(multicast_queue_clear(w.queue), 0);
   CHECK_STATUS(multicast_queue_wait(w.queue, 0), MULTICAST_ERROR_TIMEOUT);
@@ -275,10 +266,10 @@ TEST(queue_wake_is_not_called_without_need) {
 
 TEST(queue_wake_is_not_called_when_a_call_drops_the_oldest) {
   woken w;
-  int calls = 0, i;
+  int calls = 0;
   begin_woken_with(&w, 1, MULTICAST_OVERFLOW_DROP_OLDEST);
   add_queued(w.target, counter(&calls), w.queue);
-  for (i = 0; i < 3; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  for (int i = 0; i < 3; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
   expect_wakes(&w, 1);
 }
 
@@ -291,11 +282,10 @@ static void invoke_again(void *context, uint32_t event, const void *payload, siz
 TEST(queue_wake_is_called_once_for_each_run_that_leaves_calls) {
   woken w;
   multicast_delegate again = {invoke_again, &w};
-  int runs;
   begin_woken(&w);
   add_queued(w.target, again, w.queue);
   CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
-  for (runs = 0; runs < 100; ++runs) {
+  for (int runs = 0; runs < 100; ++runs) {
     expect_wakes(&w, runs + 1);
     CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
   }
@@ -352,13 +342,12 @@ static void *invoke_target(void *argument) {
 
 TEST(queue_wake_is_called_for_a_call_that_has_waited_for_room) {
   woken w;
-  pthread_t blocked;
   int calls = 0;
   begin_woken_with(&w, 1, MULTICAST_OVERFLOW_BLOCK);
   add_queued(w.target, counter(&calls), w.queue);
   CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
   expect_wakes(&w, 1);
-  blocked = start_thread(invoke_target, &w);
+  pthread_t blocked = start_thread(invoke_target, &w);
   pause_ms(A_WHILE_MS);
   expect_wakes(&w, 1);
   CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
@@ -399,10 +388,10 @@ TEST(queue_wake_may_run_the_queue) {
 
 TEST(queue_wake_at_the_end_of_a_run_may_run_the_queue) {
   woken w;
-  int calls = 0, i;
+  int calls = 0;
   begin_woken(&w);
   add_queued(w.target, counter(&calls), w.queue);
-  for (i = 0; i < 5; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  for (int i = 0; i < 5; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
   w.then = run_all;
   CHECK_EQ(multicast_queue_run(w.queue, 2), 2);
   CHECK_EQ(w.result, 3);
@@ -450,10 +439,10 @@ static void run_on_another_thread(woken *w) {
 
 TEST(queue_wake_at_end_of_run_may_have_another_thread_run_queue) {
   woken w;
-  int calls = 0, i;
+  int calls = 0;
   begin_woken(&w);
   add_queued(w.target, counter(&calls), w.queue);
-  for (i = 0; i < 3; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+  for (int i = 0; i < 3; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
   w.then = run_on_another_thread;
   CHECK_EQ(multicast_queue_run(w.queue, 1), 1);
   CHECK_EQ(w.result, 2);
@@ -486,13 +475,12 @@ static void destroy_own_queue(woken *w) {
 
 TEST(queue_destroy_inside_its_wake_is_pending) {
   woken w;
-  int calls = 0, i;
-  for (i = 0; i < 2; ++i) {
-    int round;
+  int calls = 0;
+  for (int i = 0; i < 2; ++i) {
     begin_woken(&w);
     add_queued(w.target, counter(&calls), w.queue);
     if (i == 0) w.then = destroy_own_queue;
-    for (round = 0; round < (i == 0 ? 1 : 3); ++round)
+    for (int round = 0; round < (i == 0 ? 1 : 3); ++round)
       CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
     if (i == 1) {
       w.then = destroy_own_queue; /* at the end of a run */
@@ -534,12 +522,11 @@ static void invoke_target_inside(void *context, uint32_t event, const void *payl
 TEST(queue_wake_inside_a_call_is_not_on_the_call_stack) {
   woken w;
   multicast m = multicast_create();
-  multicast_delegate d = {invoke_target_inside, NULL};
   invoking_call c;
   int calls = 0;
   begin_woken(&w);
   c.w = &w;
-  d.context = &c;
+  multicast_delegate d = {invoke_target_inside, &c};
   c.token = add(m, d);
   add_queued(w.target, counter(&calls), w.queue);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -594,8 +581,7 @@ static void begin_blocked_wake(woken *w, invoker *i, runner *run, int *calls, bo
 }
 
 TEST(queue_destroy_waits_for_a_wake_on_another_thread) {
-  int at_end;
-  for (at_end = 0; at_end < 2; ++at_end) {
+  for (int at_end = 0; at_end < 2; ++at_end) {
     woken w;
     invoker i;
     runner run;
@@ -619,8 +605,7 @@ TEST(queue_destroy_waits_for_a_wake_on_another_thread) {
 
 TEST(queue_destroy_within_a_time_does_not_wait_longer_for_a_wake) {
   static const uint64_t times[] = {0, UINT64_C(20000000)};
-  size_t k;
-  for (k = 0; k < 2; ++k) {
+  for (size_t k = 0; k < 2; ++k) {
     woken w;
     invoker i;
     int calls = 0;
@@ -667,7 +652,6 @@ TEST(queue_destroy_is_pending_if_the_wake_waits_for_this_thread) {
   static woken w;
   static blocker b = BLOCKER_INIT;
   invoker i, in_call;
-  pthread_t opener;
   int calls = 0;
   begin_woken(&w);
   pending_woken = &w;
@@ -683,7 +667,7 @@ TEST(queue_destroy_is_pending_if_the_wake_waits_for_this_thread) {
   gate_open(&w.let_go);
   invoke_in_background(&i, w.target);
   gate_wait(&w.entered);
-  opener = start_thread(open_after_a_while, &b.let_go);
+  pthread_t opener = start_thread(open_after_a_while, &b.let_go);
   CHECK_EQ(invoke_finished(&in_call), 1);
   CHECK_EQ(invoke_finished(&i), 1);
   CHECK_STATUS(pending_status, MULTICAST_PENDING);
@@ -745,9 +729,8 @@ static bool is_over;
 static void *invoke_on_and_on(void *unused) {
   (void)unused;
   while (!LOAD(is_over)) {
-    multicast_queue q;
     CHECK(multicast_invoke(stormed, 0, NULL, 0) >= 0);
-    q.id = LOAD(current_queue.id);
+    multicast_queue q = {LOAD(current_queue.id)};
     multicast_queue_run(q, 1);
   }
   return NULL;
@@ -757,17 +740,16 @@ TEST(queue_wake_is_never_called_after_the_destruction) {
   enum { QUEUES = 2000 };
   static poisoned contexts[QUEUES];
   pthread_t threads[3];
-  int calls = 0, wakes = 0, i;
+  int calls = 0, wakes = 0;
   stormed = multicast_create();
-  for (i = 0; i < 3; ++i) threads[i] = start_thread(invoke_on_and_on, NULL);
-  for (i = 0; i < QUEUES; ++i) {
+  for (int i = 0; i < 3; ++i) threads[i] = start_thread(invoke_on_and_on, NULL);
+  for (int i = 0; i < QUEUES; ++i) {
     multicast_queue_options options = multicast_queue_options_default();
-    multicast_queue q;
     contexts[i].magic = IS_ALIVE;
     options.capacity = 2;
     options.wake = wake_poisoned;
     options.wake_context = &contexts[i];
-    q = multicast_queue_create(&options);
+    multicast_queue q = multicast_queue_create(&options);
     CHECK(q.id != 0);
     STORE(current_queue.id, q.id);
     add_queued(stormed, counter(&calls), q);
@@ -778,7 +760,7 @@ TEST(queue_wake_is_never_called_after_the_destruction) {
     wakes += contexts[i].wakes;
   }
   STORE(is_over, true);
-  for (i = 0; i < 3; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 3; ++i) join_thread(threads[i]);
   CHECK(wakes > 0);
 }
 
@@ -796,24 +778,22 @@ static void wake_loop(void *unused) {
 }
 
 static void *invoke_thousands(void *unused) {
-  int i;
   (void)unused;
-  for (i = 0; i < 3000; ++i) CHECK_EQ(multicast_invoke(stormed, 0, NULL, 0), 1);
+  for (int i = 0; i < 3000; ++i) CHECK_EQ(multicast_invoke(stormed, 0, NULL, 0), 1);
   return NULL;
 }
 
 TEST(queue_wake_is_enough_for_loop_that_sleeps_until_it_is_woken) {
   multicast_queue_options options = multicast_queue_options_default();
-  multicast_queue q;
   pthread_t threads[2];
-  int calls = 0, i;
+  int calls = 0;
   options.wake = wake_loop;
   options.overflow = MULTICAST_OVERFLOW_BLOCK;
   options.capacity = 4;
-  q = multicast_queue_create(&options);
+  multicast_queue q = multicast_queue_create(&options);
   stormed = multicast_create();
   add_queued(stormed, counter(&calls), q);
-  for (i = 0; i < 2; ++i) threads[i] = start_thread(invoke_thousands, NULL);
+  for (int i = 0; i < 2; ++i) threads[i] = start_thread(invoke_thousands, NULL);
   while (calls < 6000) {
     pthread_mutex_lock(&loop_mutex);
     while (!is_woken) pthread_cond_wait(&loop_condition, &loop_mutex);
@@ -821,6 +801,6 @@ TEST(queue_wake_is_enough_for_loop_that_sleeps_until_it_is_woken) {
     pthread_mutex_unlock(&loop_mutex);
     CHECK(multicast_queue_run(q, (size_t)(calls % 3)) >= 0);
   }
-  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 2; ++i) join_thread(threads[i]);
   CHECK_OK(multicast_queue_destroy(q));
 }

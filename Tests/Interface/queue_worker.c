@@ -40,11 +40,9 @@ static void observe(void *context, uint32_t event, const void *payload, size_t s
 }
 
 static multicast_delegate observing(observer *o) {
-  multicast_delegate d;
   memset(o, 0, sizeof *o);
   o->maker = pthread_self();
-  d.function = observe;
-  d.context = o;
+  multicast_delegate d = {observe, o};
   return d;
 }
 
@@ -58,22 +56,19 @@ TEST(queue_worker_blocks_no_signal_of_fault_and_no_real_time_one) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
   sigset_t there, before, after;
-  multicast_delegate d = {copy_signal_mask, NULL};
-  size_t i;
-  int signal;
-  d.context = &there;
+  multicast_delegate d = {copy_signal_mask, &there};
   CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &before), 0);
   add_queued(m, d, q);
   CHECK_OK(multicast_queue_start(q));
   CHECK_EQ(invoke_number(m, 0), 1);
   EVENTUALLY(stats_of(q).delivered == 1);
   CHECK_OK(multicast_queue_stop(q));
-  for (i = 0; i < sizeof faults / sizeof *faults; ++i)
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; ++i)
     CHECK_EQ(sigismember(&there, faults[i]) * faults[i], 0);
-  for (signal = SIGRTMIN; signal <= SIGRTMAX; ++signal)
+  for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal)
     CHECK_EQ(sigismember(&there, signal) * signal, 0);
   CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &after), 0);
-  for (signal = 1; signal <= SIGRTMAX; ++signal)
+  for (int signal = 1; signal <= SIGRTMAX; ++signal)
     CHECK_EQ(sigismember(&after, signal), sigismember(&before, signal));
 }
 
@@ -81,11 +76,10 @@ TEST(queue_worker_makes_the_calls_on_a_thread_of_its_own) {
   observer o;
   multicast_queue q = default_queue();
   multicast m = multicast_create();
-  int i;
   add_queued(m, observing(&o), q);
   invoke_number(m, 0); /* waits already when the worker starts */
   CHECK_OK(multicast_queue_start(q));
-  for (i = 1; i < 100; ++i) {
+  for (int i = 1; i < 100; ++i) {
     CHECK_EQ(invoke_number(m, i), 1);
     if (i % 10 == 0) EVENTUALLY(LOAD(o.calls) == i + 1); /* the worker sleeps, and is woken */
   }
@@ -100,12 +94,11 @@ TEST(queue_worker_makes_the_calls_on_a_thread_of_its_own) {
 TEST(queue_worker_makes_calls_in_order) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
-  int i;
   char expected[4096];
   size_t used = 0;
   add_queued(m, noting('a'), q);
   CHECK_OK(multicast_queue_start(q));
-  for (i = 1; i <= 200; ++i) {
+  for (int i = 1; i <= 200; ++i) {
     CHECK_EQ(invoke_number(m, i), 1);
     used += (size_t)sprintf(expected + used, "%sa%d", i > 1 ? " " : "", i);
   }
@@ -148,9 +141,8 @@ TEST(queue_may_be_started_again_and_again) {
   observer o;
   multicast_queue q = default_queue();
   multicast m = multicast_create();
-  int i;
   add_queued(m, observing(&o), q);
-  for (i = 1; i <= 30; ++i) {
+  for (int i = 1; i <= 30; ++i) {
     CHECK_OK(multicast_queue_start(q));
     CHECK_EQ(invoke_number(m, i), 1);
     if (i % 2 == 0) EVENTUALLY(LOAD(o.calls) == i);
@@ -224,9 +216,8 @@ TEST(queue_wait_sees_what_a_worker_has_not_come_to) {
 TEST(queue_workers_end_and_leave_nothing_behind) {
   enum { WORKERS = 100 };
   int64_t before = 0;
-  int i;
   use_test_allocator();
-  for (i = 0; i < WORKERS; ++i) {
+  for (int i = 0; i < WORKERS; ++i) {
     multicast_queue q = default_queue();
     CHECK_OK(multicast_queue_start(q));
     if (i % 2 == 0) CHECK_OK(multicast_queue_stop(q));
@@ -283,13 +274,11 @@ TEST(queue_start_is_system_when_there_is_no_thread_left) {
 }
 
 TEST(queue_start_out_of_memory_leaves_it_without_a_worker) {
-  multicast_queue q;
-  multicast m;
   multicast_status status;
   int which;
   use_test_allocator();
-  q = default_queue();
-  m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast m = multicast_create();
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   for (which = 0;; ++which) {

@@ -28,10 +28,9 @@ static void take_turn(void *context, uint32_t event, const void *payload, size_t
 
 static void begin_turns(turn *t) {
   multicast_delegate d = {take_turn, t};
-  multicast_add_options options;
   t->target = multicast_create();
   t->queue = queue_with(10, MULTICAST_OVERFLOW_REFUSE);
-  options = to_queue(t->queue);
+  multicast_add_options options = to_queue(t->queue);
   add_with(t->target, d, &options);
 }
 
@@ -74,10 +73,9 @@ static void expect_a_turn(void *argument) {
 
 TEST(queue_worker_gets_its_turn_in_the_child_during_a_call) {
   static turn t = {{0}, {0}, GATE_INIT, GATE_INIT, GATE_INIT};
-  pthread_t runner;
   begin_turns(&t);
   CHECK_EQ(multicast_invoke(t.target, STAY, NULL, 0), 1);
-  runner = start_thread(run_all, &t.queue);
+  pthread_t runner = start_thread(run_all, &t.queue);
   gate_wait(&t.entered);
   in_child(expect_a_turn, &t);
   gate_open(&t.may_return);

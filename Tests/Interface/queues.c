@@ -82,9 +82,7 @@ void *run_on_a_new_thread(void *argument) {
 /* ---- Calls that use their queue -------------------------------------------------------------- */
 
 void begin_requeuing(requeuer *r, multicast_function function, int left) {
-  multicast_delegate d;
-  d.function = function;
-  d.context = r;
+  multicast_delegate d = {function, r};
   r->target = multicast_create();
   r->queue = default_queue();
   r->left = left;

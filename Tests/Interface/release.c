@@ -5,23 +5,22 @@
 static int ignored;
 
 TEST(release_runs_once_on_every_way_of_removing) {
-  int r[8] = {0}, i;
+  int r[8] = {0};
   multicast_add_options options = with_release(count_release);
   multicast m = multicast_create();
   multicast_token t[8];
-  multicast_delegate d;
-  for (i = 0; i < 8; ++i) t[i] = add_with(m, counter(&r[i]), &options);
+  for (int i = 0; i < 8; ++i) t[i] = add_with(m, counter(&r[i]), &options);
   CHECK_OK(multicast_remove(m, counter(&r[0])));
   CHECK_OK(multicast_token_remove(t[1]));
   CHECK_OK(multicast_token_remove_nowait(t[2]));
   CHECK_OK(multicast_token_remove_within(t[3], 0));
   CHECK_OK(multicast_remove_at(m, 0));
   CHECK_EQ(multicast_remove_context(m, &r[5]), 1);
-  d = counter(&r[6]);
+  multicast_delegate d = counter(&r[6]);
   CHECK_EQ(multicast_remove_many(m, &d, 1), 1);
   CHECK_EQ(r[7], 0);
   CHECK_OK(multicast_destroy(m));
-  for (i = 0; i < 8; ++i) CHECK_EQ(r[i], 1);
+  for (int i = 0; i < 8; ++i) CHECK_EQ(r[i], 1);
 }
 
 TEST(release_runs_once_for_each_add_of_the_same_delegate) {
@@ -41,13 +40,12 @@ TEST(release_runs_when_an_add_fails) {
   int releases = 0;
   multicast_add_options options = with_release(count_release);
   multicast none = {0}, m = multicast_create();
-  multicast_delegate without_function = {NULL, NULL};
   multicast_token token = {123};
   CHECK_STATUS(multicast_add(none, counter(&releases), &options, &token),
                MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(releases, 1);
   CHECK_EQ(token.id, 0);
-  without_function.context = &releases;
+  multicast_delegate without_function = {NULL, &releases};
   CHECK_STATUS(multicast_add(m, without_function, &options, NULL),
                MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_EQ(releases, 2);
@@ -68,28 +66,27 @@ TEST(release_does_not_run_when_the_options_cannot_be_read) {
 }
 
 TEST(release_runs_once_for_each_delegate_of_a_failed_add_many) {
-  int releases[3] = {0}, i;
+  int releases[3] = {0};
   multicast_add_options options = with_release(count_release);
   multicast_delegate d[3];
   multicast_token t[3] = {{1}, {2}, {3}};
   multicast none = {0}, m = multicast_create();
-  for (i = 0; i < 3; ++i) d[i] = counter(&releases[i]);
+  for (int i = 0; i < 3; ++i) d[i] = counter(&releases[i]);
   CHECK_STATUS(multicast_add_many(none, d, 3, &options, t), MULTICAST_ERROR_INVALID_HANDLE);
-  for (i = 0; i < 3; ++i) CHECK_EQ(releases[i], 1);
-  for (i = 0; i < 3; ++i) CHECK_EQ(t[i].id, 0);
+  for (int i = 0; i < 3; ++i) CHECK_EQ(releases[i], 1);
+  for (int i = 0; i < 3; ++i) CHECK_EQ(t[i].id, 0);
   d[1].function = NULL;
   CHECK_STATUS(multicast_add_many(m, d, 3, &options, t), MULTICAST_ERROR_INVALID_ARGUMENT);
-  for (i = 0; i < 3; ++i) CHECK_EQ(releases[i], 2);
+  for (int i = 0; i < 3; ++i) CHECK_EQ(releases[i], 2);
   CHECK_EQ(multicast_count(m), 0);
 }
 
 TEST(release_runs_after_the_last_call_on_the_thread_of_that_call) {
   blocker b = BLOCKER_INIT;
   multicast_add_options options = with_release(release_blocker);
-  multicast_token token;
   invoker i;
   multicast m = multicast_create();
-  token = add_with(m, blocking(&b), &options);
+  multicast_token token = add_with(m, blocking(&b), &options);
   invoke_in_background(&i, m);
   gate_wait(&b.entered);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
@@ -103,9 +100,8 @@ TEST(release_waits_for_the_last_of_several_calls) {
   blocker b = BLOCKER_INIT;
   invoker first, second;
   multicast_add_options options = with_release(release_blocker);
-  multicast_token token;
   multicast m = multicast_create();
-  token = add_with(m, blocking(&b), &options);
+  multicast_token token = add_with(m, blocking(&b), &options);
   invoke_in_background(&first, m);
   invoke_in_background(&second, m);
   while (LOAD(b.calls) < 2) pause_ms(1);
@@ -151,11 +147,9 @@ static void release_once(void *context) { ++((once *)context)->releases; }
 TEST(release_of_a_delegate_called_once_follows_its_call) {
   once o = {0, 0, 0};
   multicast_add_options options = with_release(release_once);
-  multicast_delegate d;
   multicast m = multicast_create();
   options.flags = MULTICAST_ONCE;
-  d.function = call_once;
-  d.context = &o;
+  multicast_delegate d = {call_once, &o};
   add_with(m, d, &options);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(o.calls, 1);
@@ -174,10 +168,9 @@ static void remove_another(void *context) {
 
 TEST(release_may_remove_others_whose_releases_run_too) {
   multicast_add_options options = with_release(remove_another);
-  int i;
   chained = multicast_create();
   chain_left = 20;
-  for (i = 0; i < 20; ++i) add_with(chained, counter(&ignored), &options);
+  for (int i = 0; i < 20; ++i) add_with(chained, counter(&ignored), &options);
   CHECK_OK(multicast_remove_at(chained, 0));
   CHECK_EQ(chain_left, 0);
   CHECK_EQ(multicast_count(chained), 0);
@@ -218,17 +211,13 @@ TEST(release_runs_exactly_once_whoever_wins) {
    * MULTICAST_ONCE. */
   enum { ROUNDS = 300 };
   static contested all[ROUNDS];
-  int i;
   multicast_add_options options = with_release(release_contested);
   multicast m = multicast_create();
-  for (i = 0; i < ROUNDS; ++i) {
-    multicast_token token;
-    multicast_delegate d;
+  for (int i = 0; i < ROUNDS; ++i) {
     invoker invokers[2];
-    d.function = call_contested;
-    d.context = &all[i];
+    multicast_delegate d = {call_contested, &all[i]};
     options.flags = i % 2 ? MULTICAST_ONCE : 0;
-    token = add_with(m, d, &options);
+    multicast_token token = add_with(m, d, &options);
     invoke_in_background(&invokers[0], m);
     invoke_in_background(&invokers[1], m);
     if (i % 3) pause_ms(0);
@@ -271,10 +260,9 @@ static void remove_last(last_call *l) {
 }
 
 static void add_last(multicast m, last_call *l, uint32_t flags, multicast_queue q) {
-  multicast_delegate d = {be_called_last, NULL};
   multicast_add_options options = with_release(note_current);
   memset(l, 0, sizeof *l);
-  d.context = l;
+  multicast_delegate d = {be_called_last, l};
   options.flags = flags;
   options.queue = q;
   l->in_release.id = 77;
@@ -286,8 +274,7 @@ TEST(release_at_end_of_its_own_last_call_sees_no_current_token) {
   multicast m = multicast_create();
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   last_call l;
-  int way;
-  for (way = 0; way < 4; ++way) {
+  for (int way = 0; way < 4; ++way) {
     multicast_queue none = MULTICAST_NONE;
     add_last(m, &l, way & 1 ? MULTICAST_ONCE : 0, way & 2 ? q : none);
     CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -302,8 +289,7 @@ TEST(release_at_end_of_last_call_sees_token_of_enclosing_call) {
   multicast m = multicast_create(), inner = multicast_create();
   multicast_queue none = MULTICAST_NONE;
   last_call outer, l;
-  int once;
-  for (once = 0; once < 2; ++once) {
+  for (int once = 0; once < 2; ++once) {
     add_last(m, &outer, 0, none);
     outer.inner = inner;
     add_last(inner, &l, once ? MULTICAST_ONCE : 0, none);

@@ -43,8 +43,7 @@ static void add_again_and_remove(void *context, uint32_t event, const void *payl
 
 TEST(remove_of_one_added_again_inside_its_own_call_is_pending) {
   multicast_add_options options = multicast_add_options_default();
-  multicast_delegate d = {add_again_and_remove, NULL};
-  d.context = &calls;
+  multicast_delegate d = {add_again_and_remove, &calls};
   options.flags = MULTICAST_ONCE;
   own = multicast_create();
   add_with(own, d, &options);
@@ -60,14 +59,14 @@ TEST(remove_waits_for_a_call_in_a_list_that_was_replaced) {
   multicast_add_options options = multicast_add_options_default();
   invoker i;
   multicast_token others[40];
-  int other_calls = 0, n;
+  int other_calls = 0;
   prepare_removal(&r, multicast_create(), &b, by_remove);
   add_with(r.target, r.delegate, &options);
   invoke_in_background(&i, r.target);
   gate_wait(&b.entered);
-  for (n = 0; n < 40; ++n) others[n] = add(r.target, counter(&other_calls));
+  for (int n = 0; n < 40; ++n) others[n] = add(r.target, counter(&other_calls));
   CHECK_STATUS(multicast_remove_within(r.target, r.delegate, 0), MULTICAST_ERROR_TIMEOUT);
-  for (n = 0; n < 30; ++n) CHECK_OK(multicast_token_remove(others[n]));
+  for (int n = 0; n < 30; ++n) CHECK_OK(multicast_token_remove(others[n]));
   expect_to_wait(&r, MULTICAST_ERROR_NOT_FOUND);
   CHECK_EQ(invoke_finished(&i), 1);
 }

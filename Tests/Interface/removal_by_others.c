@@ -46,9 +46,8 @@ TEST(token_remove_within_of_what_was_just_removed_gives_timeout) {
 
 static void removal_beside_destroy(int64_t (*second)(removal *)) {
   running_call c;
-  removal other;
   begin_running_call(&c, by_destroy);
-  other = c.r;
+  removal other = c.r;
   other.returned = shut;
   other.remove = second;
   c.r.thread = start_thread(remove_in_thread, &c.r);
@@ -79,9 +78,8 @@ TEST(remove_context_beside_a_waiting_destroy_waits_too) {
 
 TEST(remove_by_two_threads_at_once_succeeds_for_one) {
   running_call c;
-  removal other;
   begin_running_call(&c, by_token);
-  other = c.r;
+  removal other = c.r;
   other.returned = shut;
   c.r.thread = start_thread(remove_in_thread, &c.r);
   other.thread = start_thread(remove_in_thread, &other);
@@ -216,52 +214,50 @@ TEST(remove_all_in_a_call_waits_for_others_and_leaves_its_own) {
   blocker running[RUNNING];
   event_invoker invokers[RUNNING], sweeping;
   static const blocker fresh = BLOCKER_INIT;
-  int idle[IDLE] = {0}, i, round;
-  for (round = 0; round < 2; ++round) {
+  int idle[IDLE] = {0};
+  for (int round = 0; round < 2; ++round) {
     multicast m = multicast_create();
-    multicast_delegate d;
     multicast_add_options options = with_release(release_sweeper);
     sweeper s = {{0}, GATE_INIT, 0, 0};
     s.target = m;
     s.may_sweep = shut;
-    d.function = remove_everything;
-    d.context = &s;
+    multicast_delegate d = {remove_everything, &s};
     options.events = 2; /* not called by the other invocations */
     if (round == 0) add_with(m, d, &options);
     options.release = release_blocker;
-    for (i = 0; i < RUNNING; ++i) {
+    for (int i = 0; i < RUNNING; ++i) {
       running[i] = fresh;
       options.events = UINT64_C(1) << (i + 2);
       add_with(m, blocking(&running[i]), &options);
     }
     options.release = count_release;
     options.events = UINT64_C(1) << 60;
-    for (i = 0; i < IDLE; ++i) {
+    for (int i = 0; i < IDLE; ++i) {
       idle[i] = 0;
       add_with(m, counter(&idle[i]), &options);
     }
     options.release = release_sweeper;
     options.events = 2;
     if (round == 1) add_with(m, d, &options);
-    for (i = 0; i < RUNNING; ++i) {
+    for (int i = 0; i < RUNNING; ++i) {
       start_event_invoker(&invokers[i], m, (uint32_t)(i + 2));
       gate_wait(&running[i].entered);
     }
     start_event_invoker(&sweeping, m, 1);
     gate_open(&s.may_sweep);
     pause_ms(A_WHILE_MS);
-    for (i = 0; i < IDLE; ++i) CHECK_EQ(LOAD(idle[i]), 1); /* not delayed by the others */
-    for (i = 0; i < RUNNING; ++i) {
+    for (int i = 0; i < IDLE; ++i) CHECK_EQ(LOAD(idle[i]), 1); /* not delayed by the others */
+    for (int i = 0; i < RUNNING; ++i) {
       CHECK_EQ(LOAD(running[i].releases), 0);
       gate_open(&running[i].let_go);
       EVENTUALLY(LOAD(running[i].releases) == 1);
     }
     join_thread(sweeping.thread);
-    for (i = 0; i < RUNNING; ++i) join_thread(invokers[i].thread);
+    for (int i = 0; i < RUNNING; ++i) join_thread(invokers[i].thread);
     CHECK_EQ(s.result, RUNNING + IDLE + 1);
     CHECK_EQ(s.releases, 1);
-    for (i = 0; i < RUNNING; ++i) CHECK_EQ(LOAD(running[i].releases), 1);
-    for (i = 0; i < IDLE; ++i) CHECK_EQ(LOAD(idle[i]), 1);
+    for (int i = 0; i < RUNNING; ++i) CHECK_EQ(LOAD(running[i].releases), 1);
+    for (int i = 0; i < IDLE; ++i) CHECK_EQ(LOAD(idle[i]), 1);
     CHECK_OK(multicast_destroy(m));
   }
 }

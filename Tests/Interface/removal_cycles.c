@@ -28,19 +28,17 @@ static void release_in_ring(void *context) { ADD(ring[(intptr_t)context].release
 static void ring_of(int size) {
   multicast_add_options options = with_release(release_in_ring);
   invoker invokers[RING];
-  int i, pending = 0;
+  int pending = 0;
   ring_size = size;
   everyone_inside = shut;
-  for (i = 0; i < size; ++i) {
-    multicast_delegate d;
-    d.function = remove_next;
-    d.context = (void *)(intptr_t)i;
+  for (int i = 0; i < size; ++i) {
+    multicast_delegate d = {remove_next, (void *)(intptr_t)i};
     ring[i].target = multicast_create();
     ring[i].token = add_with(ring[i].target, d, &options);
   }
-  for (i = 0; i < size; ++i) invoke_in_background(&invokers[i], ring[i].target);
-  for (i = 0; i < size; ++i) CHECK_EQ(invoke_finished(&invokers[i]), 1);
-  for (i = 0; i < size; ++i) {
+  for (int i = 0; i < size; ++i) invoke_in_background(&invokers[i], ring[i].target);
+  for (int i = 0; i < size; ++i) CHECK_EQ(invoke_finished(&invokers[i]), 1);
+  for (int i = 0; i < size; ++i) {
     CHECK(ring[i].result == MULTICAST_OK || ring[i].result == MULTICAST_PENDING);
     pending += ring[i].result == MULTICAST_PENDING;
     CHECK_EQ(LOAD(ring[i].releases), 1);
@@ -61,12 +59,10 @@ static void remove_then_report(void *context, uint32_t event, const void *payloa
 
 TEST(remove_inside_another_call_waits_where_no_cycle_closes) {
   running_call c;
-  multicast_delegate d;
   invoker second;
   multicast other = multicast_create();
   begin_running_call(&c, by_token);
-  d.function = remove_then_report;
-  d.context = &c.r;
+  multicast_delegate d = {remove_then_report, &c.r};
   add(other, d);
   invoke_in_background(&second, other);
   pause_ms(A_WHILE_MS);

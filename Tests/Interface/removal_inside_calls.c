@@ -86,17 +86,15 @@ static bool on_visit(void *context, const multicast_delegate *delegate) {
 /* Destroys the multicast in a call of a delegate that has been removed before, in each way of
  * calling. */
 static void check_destroy(uint32_t flags, bool removes_first, bool has_others) {
-  int way, others = 0;
-  for (way = 0; way < 4; ++way) {
+  int others = 0;
+  for (int way = 0; way < 4; ++way) {
     bool is_queued = way & 1, is_visited = way & 2;
     multicast_add_options options = multicast_add_options_default();
     multicast_queue queue = multicast_queue_create(NULL);
-    multicast_delegate delegate;
     destruction d = {{0}, false, 0, MULTICAST_OK};
     d.target = multicast_create();
     d.removes_first = removes_first;
-    delegate.function = on_call;
-    delegate.context = &d;
+    multicast_delegate delegate = {on_call, &d};
     options.flags = flags;
     if (is_queued) options.queue = queue;
     add_with(d.target, delegate, &options);
@@ -128,12 +126,11 @@ static void destroy_other(void *context, uint32_t event, const void *payload, si
 
 TEST(destroy_of_another_multicast_in_a_call_is_ok) {
   multicast m = multicast_create(), other = multicast_create();
-  multicast_delegate delegate = {destroy_other, NULL};
   int calls = 0;
   multicast_token token = add(other, counter(&calls));
   add(other, counter(&calls));
   CHECK_OK(multicast_token_remove(token));
-  delegate.context = &other;
+  multicast_delegate delegate = {destroy_other, &other};
   add(m, delegate);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK(!multicast_is_valid(other));

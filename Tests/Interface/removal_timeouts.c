@@ -7,9 +7,8 @@
 
 TEST(token_remove_within_gives_timeout_and_has_removed) {
   running_call c;
-  uint64_t start;
   begin_running_call(&c, by_token);
-  start = now_ns();
+  uint64_t start = now_ns();
   CHECK_STATUS(multicast_token_remove_within(c.r.token, 30000000), MULTICAST_ERROR_TIMEOUT);
   CHECK(now_ns() - start >= 30000000);
   CHECK(!multicast_token_is_live(c.r.token));
@@ -23,10 +22,9 @@ TEST(token_remove_within_gives_timeout_and_has_removed) {
 /* A wait does not poll: it uses hardly any processor time. */
 TEST(token_remove_within_sleeps_until_its_time_is_up) {
   running_call c;
-  moment begin;
   int round;
   begin_running_call(&c, by_token);
-  begin = this_moment();
+  moment begin = this_moment();
   for (round = 0; round < 4; ++round) { /* so that the seconds of the clock change during a wait */
     multicast_status status = multicast_token_remove_within(c.r.token, 350000000);
     CHECK_STATUS(status, MULTICAST_ERROR_TIMEOUT);
@@ -39,9 +37,8 @@ TEST(token_remove_within_sleeps_until_its_time_is_up) {
 
 TEST(token_remove_within_zero_only_looks) {
   running_call c;
-  uint64_t start;
   begin_running_call(&c, by_token);
-  start = now_ns();
+  uint64_t start = now_ns();
   CHECK_STATUS(multicast_token_remove_within(c.r.token, 0), MULTICAST_ERROR_TIMEOUT);
   CHECK(now_ns() - start < UINT64_C(5000000000));
   gate_open(&c.b.let_go);
@@ -86,13 +83,12 @@ static void count_signal(int number) {
 TEST(remove_waits_on_through_signals) {
   running_call c;
   struct sigaction action;
-  int i;
   memset(&action, 0, sizeof action);
   action.sa_handler = count_signal;
   CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
   begin_running_call(&c, by_token);
   c.r.thread = start_thread(remove_in_thread, &c.r);
-  for (i = 0; i < 10; ++i) {
+  for (int i = 0; i < 10; ++i) {
     pause_ms(4);
     CHECK_EQ(pthread_kill(c.r.thread, SIGUSR1), 0);
   }

@@ -40,10 +40,9 @@ static void *visit_once(void *target) {
 TEST(remove_waits_for_a_running_visit) {
   blocker b = BLOCKER_INIT;
   removal r;
-  pthread_t visitor;
   prepare_removal(&r, multicast_create(), &b, by_remove);
   add(r.target, r.delegate);
-  visitor = start_thread(visit_once, &r.target);
+  pthread_t visitor = start_thread(visit_once, &r.target);
   gate_wait(&b.entered);
   expect_to_wait(&r, MULTICAST_OK);
   join_thread(visitor);
@@ -54,13 +53,12 @@ TEST(remove_waits_for_every_thread_that_calls) {
   enum { THREADS = 4 };
   invoker invokers[THREADS];
   removal r;
-  int i;
   prepare_removal(&r, multicast_create(), &b, by_remove);
   add(r.target, r.delegate);
-  for (i = 0; i < THREADS; ++i) invoke_in_background(&invokers[i], r.target);
+  for (int i = 0; i < THREADS; ++i) invoke_in_background(&invokers[i], r.target);
   EVENTUALLY(LOAD(b.calls) == THREADS);
   expect_to_wait(&r, MULTICAST_OK);
-  for (i = 0; i < THREADS; ++i) CHECK_EQ(invoke_finished(&invokers[i]), 1);
+  for (int i = 0; i < THREADS; ++i) CHECK_EQ(invoke_finished(&invokers[i]), 1);
 }
 
 static multicast nested_target;
@@ -73,10 +71,9 @@ static void invoke_nested(void *context, uint32_t event, const void *payload, si
 
 TEST(remove_waits_for_a_call_in_an_outer_invocation) {
   blocker b = BLOCKER_INIT;
-  multicast_delegate outer = {invoke_nested, NULL};
   removal r;
   invoker i;
-  outer.context = &b;
+  multicast_delegate outer = {invoke_nested, &b};
   nested_target = multicast_create();
   add(nested_target, blocking(&b));
   prepare_removal(&r, multicast_create(), &b, by_token);
@@ -134,16 +131,15 @@ TEST(remove_returns_while_others_keep_invoking) {
   /* A removal that waited until nobody invoked the multicast would hang. */
   static int calls[200];
   pthread_t threads[2];
-  int i;
   busy = multicast_create();
   add(busy, counter(&calls[0]));
-  for (i = 0; i < 2; ++i) threads[i] = start_thread(invoke_until_over, NULL);
-  for (i = 1; i < 200; ++i) {
+  for (int i = 0; i < 2; ++i) threads[i] = start_thread(invoke_until_over, NULL);
+  for (int i = 1; i < 200; ++i) {
     add(busy, counter(&calls[i]));
     CHECK_OK(multicast_remove(busy, counter(&calls[i])));
   }
   STORE(is_over, true);
-  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 2; ++i) join_thread(threads[i]);
 }
 
 TEST(remove_many_of_nothing_does_not_wait_for_what_was_removed) {
@@ -193,16 +189,13 @@ TEST(remove_does_not_wait_for_a_queued_call_of_another_multicast) {
 TEST(remove_returning_ok_means_the_context_may_be_freed) {
   enum { ROUNDS = 3000, THREADS = 3 };
   pthread_t threads[THREADS];
-  int i;
   busy = multicast_create();
-  for (i = 0; i < THREADS; ++i) threads[i] = start_thread(invoke_until_over, NULL);
-  for (i = 0; i < ROUNDS; ++i) {
+  for (int i = 0; i < THREADS; ++i) threads[i] = start_thread(invoke_until_over, NULL);
+  for (int i = 0; i < ROUNDS; ++i) {
     guarded *g = malloc(sizeof *g);
-    multicast_delegate d;
-    multicast_token token;
     CHECK(g != NULL);
-    d = begin_guarded(g);
-    token = add(busy, d);
+    multicast_delegate d = begin_guarded(g);
+    multicast_token token = add(busy, d);
     if (i % 3 == 0) {
       CHECK_OK(multicast_token_remove(token));
     } else if (i % 3 == 1) {
@@ -214,6 +207,6 @@ TEST(remove_returning_ok_means_the_context_may_be_freed) {
     free(g);
   }
   STORE(is_over, true);
-  for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
+  for (int i = 0; i < THREADS; ++i) join_thread(threads[i]);
   CHECK_EQ(multicast_count(busy), 0);
 }

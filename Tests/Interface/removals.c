@@ -121,9 +121,8 @@ static void call_guarded(void *context, uint32_t event, const void *payload, siz
 }
 
 multicast_delegate begin_guarded(guarded *g) {
-  multicast_delegate d = {call_guarded, NULL};
   g->alive = IS_ALIVE;
-  d.context = g;
+  multicast_delegate d = {call_guarded, g};
   return d;
 }
 

@@ -81,9 +81,8 @@ TEST(remove_every_of_none_waits_for_one_that_was_removed_before) {
 }
 
 TEST(remove_every_inside_a_call_of_one_is_pending) {
-  own_removal o;
   multicast_add_options options = with_release(release_itself);
-  memset(&o, 0, sizeof o);
+  own_removal o = {0};
   o.r.remove = by_every;
   o.r.target = multicast_create();
   o.r.delegate.function = remove_itself;

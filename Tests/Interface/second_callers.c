@@ -129,16 +129,14 @@ TEST(second_queue_destroy_waits_and_is_invalid_handle) { second_waits(end_queue)
 TEST(second_broadcaster_destroy_waits_and_is_invalid_handle) { second_waits(end_broadcaster); }
 
 TEST(second_callers_are_timeout_while_the_first_waits) {
-  int i;
-  for (i = 0; i < ENDERS; ++i) {
+  for (int i = 0; i < ENDERS; ++i) {
     ended e;
     caller first;
-    uint64_t start;
     begin_running(&e, enders[i]);
     start_caller(&first, &e, MULTICAST_FOREVER);
     expect_waiting(&first);
     CHECK_STATUS(enders[i](&e, 0), MULTICAST_ERROR_TIMEOUT);
-    start = now_ns();
+    uint64_t start = now_ns();
     CHECK_STATUS(enders[i](&e, 10000000), MULTICAST_ERROR_TIMEOUT);
     CHECK(now_ns() - start >= 10000000);
     expect_waiting(&first);
@@ -166,10 +164,9 @@ static void release_slowly(void *context) {
 
 static void second_waits_for_release(ender *end) {
   slow s = {GATE_INIT, GATE_INIT, false};
-  multicast_delegate d = {count_call, NULL};
   ended e;
   caller first, second;
-  d.context = &s;
+  multicast_delegate d = {count_call, &s};
   begin_with(&e, end, d, release_slowly);
   start_caller(&first, &e, MULTICAST_FOREVER);
   gate_wait(&s.begun);
@@ -213,8 +210,7 @@ static void end_inside(void *context, uint32_t event, const void *payload, size_
 static void release_inside(void *context) { ADD(((inside *)context)->releases, 1); }
 
 TEST(second_callers_do_not_wait_inside_call_that_first_waits_for) {
-  int i;
-  for (i = 0; i < ENDERS; ++i) {
+  for (int i = 0; i < ENDERS; ++i) {
     static inside in;
     multicast_delegate d = {end_inside, &in};
     caller first;
@@ -242,8 +238,7 @@ static void end_in_release(void *context) {
 }
 
 TEST(second_callers_inside_a_release_of_the_first_do_not_wait) {
-  int i;
-  for (i = 0; i < ENDERS; ++i) {
+  for (int i = 0; i < ENDERS; ++i) {
     static inside in;
     multicast_delegate d = {end_inside, &in}; /* not called */
     in.status = MULTICAST_OK;
@@ -267,10 +262,9 @@ typedef struct race {
 
 static void *end_at_once(void *argument) {
   race *r = argument;
-  multicast_status status;
   ADD(r->ready, 1);
   while (LOAD(r->ready) < CALLERS) sched_yield();
-  status = r->e.end(&r->e, MULTICAST_FOREVER);
+  multicast_status status = r->e.end(&r->e, MULTICAST_FOREVER);
   /* No call can use the context any more, whichever thread was first. */
   if (status == MULTICAST_OK) {
     ADD(r->ok, 1);
@@ -293,12 +287,11 @@ static void *invoke_all_the_time(void *argument) {
 
 TEST(one_of_several_ends_at_once_is_ok_and_all_have_waited) {
   enum { ROUNDS = 60 };
-  int round, i;
-  for (round = 0; round < ROUNDS * ENDERS; ++round) {
-    race r;
+  int i;
+  for (int round = 0; round < ROUNDS * ENDERS; ++round) {
     pthread_t threads[CALLERS];
     is_racing = true;
-    memset(&r, 0, sizeof r);
+    race r = {0};
     begin_with(&r.e, enders[round % ENDERS], begin_guarded(&r.context), NULL);
     for (i = 0; i < CALLERS - 1; ++i) threads[i] = start_thread(end_at_once, &r);
     threads[i] = start_thread(invoke_all_the_time, &r);

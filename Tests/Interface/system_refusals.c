@@ -48,10 +48,9 @@ TEST(start_without_a_thread_key_is_out_of_memory_at_first) {
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
 TEST(queue_create_without_room_is_out_of_memory_and_takes_none) {
-  int64_t blocks;
   use_test_allocator();
   CHECK(multicast_lifetime_create().id != 0);
-  blocks = allocated_blocks;
+  int64_t blocks = allocated_blocks;
   fail_after = 1; /* the ring of calls is allocated, the queue itself is not */
   CHECK_EQ(multicast_queue_create(NULL).id, 0);
   CHECK(has_failed);
@@ -86,9 +85,8 @@ TEST(removing_again_what_was_removed_without_barrier_is_system) {
   multicast_add_options options = with_release(count_release);
   multicast_delegate d = counter(&releases);
   multicast m = multicast_create();
-  multicast_token token;
   if (is_without_membarrier()) return; /* the barrier was never granted */
-  token = add_with(m, d, &options);
+  multicast_token token = add_with(m, d, &options);
   add(m, counter(&others));
   let_two_threads_invoke(m);
   releases = 0;
@@ -121,8 +119,7 @@ static void call_member(void *context, uint32_t event, const void *payload, size
 
 static void begin_member(member *of) {
   multicast_add_options options = with_release(count_release_of_member);
-  multicast_delegate d = {call_member, NULL};
-  d.context = of;
+  multicast_delegate d = {call_member, of};
   of->m = multicast_create();
   of->lifetime = multicast_lifetime_create();
   options.lifetime = of->lifetime;
@@ -170,9 +167,8 @@ TEST(lifetime_end_does_not_wait_for_removals_without_barrier) {
 /* The multicast of a name with one observer. Two threads have invoked it; from now on the kernel
  * refuses the barrier. */
 static multicast begin_name(multicast_broadcaster b, int *calls) {
-  multicast m;
   CHECK_OK(multicast_broadcaster_register(b, "name", counter(calls), NULL, NULL));
-  m = multicast_broadcaster_multicast(b, "name");
+  multicast m = multicast_broadcaster_multicast(b, "name");
   let_two_threads_invoke(m);
   CHECK_EQ(*calls, 2);
   deny_membarrier();
@@ -182,9 +178,8 @@ static multicast begin_name(multicast_broadcaster b, int *calls) {
 TEST(unregister_all_without_barrier_is_system_leaves_no_observer) {
   int calls = 0;
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
-  multicast m;
   if (is_without_membarrier()) return; /* the barrier was never granted */
-  m = begin_name(b, &calls);
+  multicast m = begin_name(b, &calls);
   CHECK_STATUS(multicast_broadcaster_unregister_all(b, "name"), MULTICAST_ERROR_SYSTEM);
   CHECK_EQ(multicast_count(m), 0);
   CHECK_EQ(multicast_broadcaster_notify(b, "name", 0, NULL, 0), 0);
@@ -207,9 +202,8 @@ static void destroy_without_the_barrier(void *context, uint32_t event, const voi
 /* SYSTEM, not PENDING as in another removal inside the call. */
 TEST(broadcaster_destroy_in_a_call_without_barrier_is_system) {
   destroyed d = {{0}, MULTICAST_OK};
-  multicast_delegate observer = {destroy_without_the_barrier, NULL};
   if (is_without_membarrier()) return; /* the barrier was never granted */
-  observer.context = &d;
+  multicast_delegate observer = {destroy_without_the_barrier, &d};
   d.broadcaster = multicast_broadcaster_create(NULL);
   CHECK_OK(multicast_broadcaster_register(d.broadcaster, "name", observer, NULL, NULL));
   CHECK_EQ(multicast_broadcaster_notify(d.broadcaster, "name", 0, NULL, 0), 1);
@@ -223,9 +217,8 @@ TEST(removal_after_lost_barrier_is_system_and_frees_nothing) {
   int releases = 0, other = 0;
   multicast_add_options options = with_release(count_release);
   multicast watched = multicast_create();
-  multicast_token token;
   if (is_without_membarrier()) return; /* the barrier was never granted */
-  token = add_with(watched, counter(&releases), &options);
+  multicast_token token = add_with(watched, counter(&releases), &options);
   add(watched, counter(&other));
   let_two_threads_invoke(watched);
   releases = 0;
@@ -241,9 +234,8 @@ TEST(removal_after_lost_barrier_is_system_and_frees_nothing) {
 TEST(broadcaster_destroy_after_lost_barrier_calls_no_observer) {
   int calls = 0;
   multicast_broadcaster broadcaster = multicast_broadcaster_create(NULL);
-  multicast m;
   if (is_without_membarrier()) return; /* the barrier was never granted */
-  m = begin_name(broadcaster, &calls);
+  multicast m = begin_name(broadcaster, &calls);
   CHECK_STATUS(multicast_broadcaster_destroy(broadcaster), MULTICAST_ERROR_SYSTEM);
   CHECK(!multicast_is_valid(m));
   CHECK_STATUS(multicast_invoke(m, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);

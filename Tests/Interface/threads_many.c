@@ -19,19 +19,17 @@ static void *invoke_in_crowd(void *argument) {
 
 static void begin_calls(crowd *c) {
   pthread_attr_t small;
-  int i;
   pthread_attr_init(&small);
   pthread_attr_setstacksize(&small, 262144);
-  for (i = 0; i < THREADS; ++i)
+  for (int i = 0; i < THREADS; ++i)
     CHECK_EQ(pthread_create(&c->threads[i], &small, invoke_in_crowd, c), 0);
   pthread_attr_destroy(&small);
   EVENTUALLY(LOAD(c->b.calls) == THREADS);
 }
 
 static void end_calls(crowd *c) {
-  int i;
   gate_open(&c->b.let_go);
-  for (i = 0; i < THREADS; ++i) join_thread(c->threads[i]);
+  for (int i = 0; i < THREADS; ++i) join_thread(c->threads[i]);
 }
 
 static int releases;
@@ -42,9 +40,8 @@ TEST(removal_finds_a_call_on_any_of_many_threads) {
   multicast_add_options options = with_release(count_member);
   blocker fresh = BLOCKER_INIT;
   multicast_token token;
-  int round;
   c.target = multicast_create();
-  for (round = 0; round < 2; ++round) { /* the second time with the records of the first */
+  for (int round = 0; round < 2; ++round) { /* the second time with the records of the first */
     c.b = fresh;
     releases = 0;
     token = add_with(c.target, blocking(&c.b), &options);
@@ -63,11 +60,10 @@ TEST(removal_of_many_finds_which_of_them_many_threads_call) {
   multicast_add_options options = with_release(count_member);
   blocker fresh = BLOCKER_INIT;
   multicast_status waiting;
-  multicast_token idle;
   c.b = fresh;
   c.target = multicast_create();
   add_with(c.target, blocking(&c.b), &options);
-  idle = add_with(c.target, blocking(&c.b), &options);
+  multicast_token idle = add_with(c.target, blocking(&c.b), &options);
   CHECK_OK(multicast_token_pause(idle));
   begin_calls(&c);
   CHECK_EQ(multicast_remove_all_within(c.target, 0, &waiting), 2);

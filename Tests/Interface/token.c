@@ -25,8 +25,7 @@ TEST(token_is_live_from_add_to_removal) {
 TEST(tokens_are_never_given_out_twice) {
   multicast m = multicast_create();
   uint64_t previous = 0;
-  int i;
-  for (i = 0; i < 20000; ++i) {
+  for (int i = 0; i < 20000; ++i) {
     multicast_token token = add(m, counter(&calls));
     CHECK(token.id != previous);
     previous = token.id;
@@ -63,8 +62,7 @@ static void resume_both(void *context, uint32_t event, const void *payload, size
 TEST(resume_during_an_invocation_has_it_call_what_comes_later) {
   int earlier = 0, later = 0;
   resumer r;
-  multicast_delegate d = {resume_both, NULL};
-  d.context = &r;
+  multicast_delegate d = {resume_both, &r};
   r.target = multicast_create();
   r.earlier = add(r.target, counter(&earlier));
   add(r.target, d);
@@ -80,10 +78,9 @@ TEST(resume_during_an_invocation_has_it_call_what_comes_later) {
 TEST(pause_leaves_out_and_resume_takes_in_again) {
   char text[16] = "";
   letter a = {text, 'a'}, b = {text, 'b'}, c = {text, 'c'};
-  multicast_token token;
   multicast m = multicast_create();
   add(m, writer(&a));
-  token = add(m, writer(&b));
+  multicast_token token = add(m, writer(&b));
   add(m, writer(&c));
   CHECK_OK(multicast_token_pause(token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
@@ -104,12 +101,12 @@ TEST(pause_twice_is_as_once) {
 }
 
 TEST(pause_survives_growth_and_a_paused_delegate_can_be_removed) {
-  int i, others = 0, releases = 0;
+  int others = 0, releases = 0;
   multicast_add_options options = with_release(count_release);
   multicast m = multicast_create();
   multicast_token token = add_with(m, counter(&releases), &options);
   CHECK_OK(multicast_token_pause(token));
-  for (i = 0; i < 100; ++i) add(m, counter(&others));
+  for (int i = 0; i < 100; ++i) add(m, counter(&others));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 100);
   CHECK_OK(multicast_token_remove(token));
   CHECK_EQ(releases, 1);
@@ -118,9 +115,8 @@ TEST(pause_survives_growth_and_a_paused_delegate_can_be_removed) {
 TEST(pause_of_a_delegate_called_once_keeps_it) {
   multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
-  multicast_token token;
   options.flags = MULTICAST_ONCE;
-  token = add_with(m, counter(&calls), &options);
+  multicast_token token = add_with(m, counter(&calls), &options);
   CHECK_OK(multicast_token_pause(token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   CHECK(multicast_token_is_live(token));
@@ -138,17 +134,14 @@ typedef struct pausing {
 static void pause_other(void *context, uint32_t event, const void *payload, size_t size) {
   pausing *p = context;
   static int ignored;
-  int i;
   (void)event, (void)payload, (void)size;
-  for (i = 0; i < p->adds; ++i) add(p->target, counter(&ignored));
+  for (int i = 0; i < p->adds; ++i) add(p->target, counter(&ignored));
   CHECK_OK(multicast_token_pause(p->other));
 }
 
 static void pause_during_invoke(int adds) {
   pausing p;
-  multicast_delegate d;
-  d.function = pause_other;
-  d.context = &p;
+  multicast_delegate d = {pause_other, &p};
   p.adds = adds;
   p.target = multicast_create();
   add(p.target, d);
@@ -171,12 +164,9 @@ static void see_current(void *context, uint32_t event, const void *payload, size
 
 TEST(token_current_is_the_innermost_call_of_this_thread) {
   multicast m = multicast_create();
-  multicast_token token;
-  multicast_delegate d;
-  d.function = see_current;
-  d.context = &m;
+  multicast_delegate d = {see_current, &m};
   CHECK_EQ(multicast_token_current().id, 0);
-  token = add(m, d);
+  multicast_token token = add(m, d);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(seen[0].id, token.id);
   CHECK_EQ(seen[2].id, token.id);
@@ -283,7 +273,6 @@ static void on_write(int number) {
 TEST(add_writes_the_token_before_the_delegate_can_be_called) {
   struct sigaction action;
   multicast_token *token, first;
-  pthread_t invoking;
   int calls = 0;
   memset(&action, 0, sizeof action);
   action.sa_handler = on_write;
@@ -296,7 +285,7 @@ TEST(add_writes_the_token_before_the_delegate_can_be_called) {
   first = add(guarded_target, counter(&calls));
   CHECK_OK(multicast_token_remove(first));
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
-  invoking = start_thread(invoke_when_told, NULL);
+  pthread_t invoking = start_thread(invoke_when_told, NULL);
   pause_ms(A_WHILE_MS);
   CHECK_OK(multicast_add(guarded_target, counter(&calls), NULL, token));
   join_thread(invoking);

@@ -22,12 +22,10 @@ static void unlock_context(void *strong) { (void)strong; }
 
 TEST(token_get_of_a_plain_registration_has_the_defaults) {
   multicast m = multicast_create();
-  multicast_registration r;
-  multicast_token token;
   add(m, counter(&called));
-  token = add(m, counter(&called));
+  multicast_token token = add(m, counter(&called));
   add(m, counter(&called));
-  r = get(token);
+  multicast_registration r = get(token);
   CHECK_EQ(r.flags, 0);
   CHECK_EQ(r.target.id, m.id);
   CHECK(r.delegate.function == count_call && r.delegate.context == &called);
@@ -43,10 +41,8 @@ TEST(token_get_has_each_option_on_its_own) {
   multicast m = multicast_create();
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_queue queue = create_queue();
-  int which;
-  for (which = 0; which < 9; ++which) {
+  for (int which = 0; which < 9; ++which) {
     multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-    multicast_registration r;
     uint32_t flags;
     switch (which) {
       case 0: options.priority = INT32_MIN; break;
@@ -62,7 +58,7 @@ TEST(token_get_has_each_option_on_its_own) {
         options.unlock = unlock_context;
     }
     flags = options.flags & ~MULTICAST_UNIQUE;
-    r = get(add_with(m, counter(&called), &options));
+    multicast_registration r = get(add_with(m, counter(&called), &options));
     CHECK_EQ(r.flags, flags);
     CHECK_EQ(r.target.id, m.id);
     CHECK(r.delegate.function == count_call && r.delegate.context == &called);
@@ -77,8 +73,6 @@ TEST(token_get_has_each_option_on_its_own) {
 TEST(token_get_has_all_options_together) {
   multicast m = multicast_create();
   multicast_add_options options = with_release(count_release);
-  multicast_token token;
-  multicast_registration r;
   options.flags = MULTICAST_ONCE | MULTICAST_LATEST | MULTICAST_UNIQUE;
   options.priority = -12345;
   options.events = UINT64_MAX;
@@ -86,9 +80,9 @@ TEST(token_get_has_all_options_together) {
   options.queue = create_queue();
   options.lock = lock_context;
   options.unlock = unlock_context;
-  token = add_with(m, counter(&called), &options);
+  multicast_token token = add_with(m, counter(&called), &options);
   CHECK_OK(multicast_token_pause(token));
-  r = get(token);
+  multicast_registration r = get(token);
   CHECK_EQ(r.flags, MULTICAST_ONCE | MULTICAST_LATEST);
   CHECK_EQ(r.target.id, m.id);
   CHECK(r.delegate.function == count_call && r.delegate.context == &called);
@@ -105,15 +99,14 @@ TEST(token_get_follows_a_delegate_that_changes_its_place) {
   enum { COUNT = 100 };
   multicast m = multicast_create();
   multicast_token tokens[COUNT];
-  int32_t i;
-  for (i = 0; i < COUNT; ++i) {
+  for (int32_t i = 0; i < COUNT; ++i) {
     multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
     options.priority = i * 37 % COUNT;
     options.events = (uint64_t)i + 1;
     tokens[i] = add_with(m, counter(&called), &options);
   }
-  for (i = 0; i < COUNT; i += 3) CHECK_OK(multicast_token_remove(tokens[i]));
-  for (i = 0; i < COUNT; ++i) {
+  for (int32_t i = 0; i < COUNT; i += 3) CHECK_OK(multicast_token_remove(tokens[i]));
+  for (int32_t i = 0; i < COUNT; ++i) {
     multicast_registration r = MULTICAST_REGISTRATION_INIT;
     if (i % 3 == 0) {
       CHECK_STATUS(multicast_token_get(tokens[i], &r), MULTICAST_ERROR_INVALID_HANDLE);
@@ -162,9 +155,8 @@ TEST(token_get_of_tokens_not_live_writes_nothing) {
   multicast m = multicast_create();
   multicast_delegate d = {get_in_its_call, NULL};
   multicast_token none = MULTICAST_NONE, token = add(m, d);
-  multicast_token kind;
   expect_not_read(none);
-  kind.id = m.id;
+  multicast_token kind = {m.id};
   expect_not_read(kind);
   kind.id = token.id ^ UINT64_C(1) << 63;
   expect_not_read(kind);
@@ -187,7 +179,6 @@ TEST(token_get_into_a_larger_struct_zeroes_what_it_does_not_know) {
   multicast m = multicast_create();
   multicast_token token = add(m, counter(&called));
   newer n;
-  int i;
   memset(&n, 0xAB, sizeof n);
   n.known.struct_size = (uint32_t)offsetof(newer, beyond);
   CHECK_OK(multicast_token_get(token, &n.known));
@@ -195,7 +186,7 @@ TEST(token_get_into_a_larger_struct_zeroes_what_it_does_not_know) {
   CHECK_EQ(n.known.target.id, m.id);
   CHECK_EQ(n.known.flags, 0);
   CHECK(n.known.label == NULL && n.known.strong == NULL && !n.known.is_paused);
-  for (i = 0; i < 6; ++i) CHECK_EQ(n.unknown[i], 0);
+  for (int i = 0; i < 6; ++i) CHECK_EQ(n.unknown[i], 0);
   CHECK(n.beyond == UINT64_C(0xABABABABABABABAB));
 }
 
@@ -203,8 +194,7 @@ TEST(token_get_of_wrong_size_or_null_writes_nothing) {
   static const uint32_t sizes[] = {0, 1, 80, 87, 1025, UINT32_MAX};
   multicast m = multicast_create();
   multicast_token token = add(m, counter(&called));
-  size_t i;
-  for (i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     multicast_registration r;
     unsigned char before[sizeof r];
     memset(&r, 0xAB, sizeof r);
@@ -226,11 +216,10 @@ static void *change_all_the_time(void *unused) {
   (void)unused;
   while (!LOAD(is_done)) {
     multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-    multicast_token token;
     options.priority = 1;
     options.events = 1;
     options.queue = create_queue();
-    token = add_with(changing, counter(&called), &options);
+    multicast_token token = add_with(changing, counter(&called), &options);
     STORE(changing_token.id, token.id);
     CHECK_OK(multicast_token_pause(token));
     CHECK_OK(multicast_queue_destroy(options.queue));
@@ -239,14 +228,12 @@ static void *change_all_the_time(void *unused) {
 }
 
 TEST(token_get_on_another_thread_reads_one_registration_or_none) {
-  pthread_t thread;
-  int i, read = 0;
+  int read = 0;
   changing = multicast_create();
-  thread = start_thread(change_all_the_time, NULL);
-  for (i = 0; i < 20000 || read < 100; ++i) {
+  pthread_t thread = start_thread(change_all_the_time, NULL);
+  for (int i = 0; i < 20000 || read < 100; ++i) {
     multicast_registration r = MULTICAST_REGISTRATION_INIT;
-    multicast_token token;
-    token.id = LOAD(changing_token.id);
+    multicast_token token = {LOAD(changing_token.id)};
     if (multicast_token_get(token, &r) != MULTICAST_OK) continue;
     ++read;
     CHECK_EQ(r.token.id, token.id);

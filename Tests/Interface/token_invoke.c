@@ -23,11 +23,10 @@ static int64_t visit_token(multicast_token t) {
 
 TEST(token_invoke_calls_this_registration_only) {
   multicast m = multicast_create();
-  multicast_token b;
   seen s;
   int number = 3;
   add(m, noting('a'));
-  b = add(m, noting('b'));
+  multicast_token b = add(m, noting('b'));
   add(m, noting('b'));
   CHECK_EQ(multicast_token_invoke(b, 7, &number, sizeof number), 1);
   CHECK_TEXT(noted, "b3@7");
@@ -37,9 +36,8 @@ TEST(token_invoke_calls_this_registration_only) {
 
 TEST(token_visit_passes_this_registration_only) {
   multicast m = multicast_create();
-  multicast_token b;
   add(m, noting('a'));
-  b = add(m, noting('b'));
+  multicast_token b = add(m, noting('b'));
   CHECK_EQ(visit_token(b), 1);
   CHECK_TEXT(noted, "v b");
   CHECK_STATUS(multicast_token_visit(b, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -59,10 +57,9 @@ static void *lock_dead(void *context) {
 TEST(token_invoke_and_visit_lock_and_unlock_a_weak_context) {
   multicast m = multicast_create();
   multicast_add_options options = multicast_add_options_default();
-  multicast_token t;
   options.lock = lock_letter;
   options.unlock = unlock_letter;
-  t = add_with(m, noting('a'), &options);
+  multicast_token t = add_with(m, noting('a'), &options);
   CHECK_EQ(invoke_token(t), 1);
   CHECK_EQ(visit_token(t), 1);
   CHECK_TEXT(noted, "A v A");
@@ -73,10 +70,9 @@ TEST(token_invoke_and_visit_of_a_dead_context_are_0_and_remove_it) {
   multicast m = multicast_create();
   multicast_add_options options = with_release(count_release_of);
   multicast_token t[2];
-  int i;
   options.lock = lock_dead;
   options.unlock = unlock_letter;
-  for (i = 0; i < 2; ++i) t[i] = add_with(m, noting('a'), &options);
+  for (int i = 0; i < 2; ++i) t[i] = add_with(m, noting('a'), &options);
   CHECK_EQ(invoke_token(t[0]), 0);
   CHECK_EQ(releases['a'], 1);
   CHECK_STATUS(invoke_token(t[0]), MULTICAST_ERROR_INVALID_HANDLE);
@@ -90,9 +86,8 @@ TEST(token_invoke_and_visit_remove_a_delegate_of_once) {
   multicast m = multicast_create();
   multicast_add_options options = with_release(count_release_of);
   multicast_token t[2];
-  int i;
   options.flags = MULTICAST_ONCE;
-  for (i = 0; i < 2; ++i) t[i] = add_with(m, noting('a'), &options);
+  for (int i = 0; i < 2; ++i) t[i] = add_with(m, noting('a'), &options);
   CHECK_EQ(invoke_token(t[0]), 1);
   CHECK_EQ(releases['a'], 1);
   CHECK_STATUS(invoke_token(t[0]), MULTICAST_ERROR_INVALID_HANDLE);
@@ -115,9 +110,8 @@ TEST(token_invoke_and_visit_of_a_paused_delegate_are_0) {
 TEST(token_invoke_of_an_event_that_is_not_wanted_is_0) {
   multicast m = multicast_create();
   multicast_add_options options = multicast_add_options_default();
-  multicast_token t;
   options.events = 1u << 4;
-  t = add_with(m, noting('a'), &options);
+  multicast_token t = add_with(m, noting('a'), &options);
   CHECK_EQ(multicast_token_invoke(t, 5, NULL, 0), 0);
   CHECK_EQ(multicast_token_invoke(t, 4, NULL, 0), 1);
   CHECK_EQ(multicast_token_invoke(t, 64, NULL, 0), 1);
@@ -148,20 +142,16 @@ TEST(token_invoke_of_a_queued_delegate_is_queued) {
 }
 
 TEST(token_invoke_frees_the_copies_of_large_payloads) {
-  multicast m;
-  multicast_queue q;
-  multicast_token t;
-  int64_t before;
-  int calls = 0, i;
+  int calls = 0;
   static const unsigned char bytes[3000];
   use_test_allocator();
-  m = multicast_create();
-  q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
-  t = add_queued(m, counter(&calls), q);
+  multicast m = multicast_create();
+  multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
+  multicast_token t = add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_token_invoke(t, 0, bytes, sizeof bytes), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
-  before = allocated_blocks;
-  for (i = 0; i < 3; ++i) CHECK_EQ(multicast_token_invoke(t, 0, bytes, sizeof bytes), i == 0);
+  int64_t before = allocated_blocks;
+  for (int i = 0; i < 3; ++i) CHECK_EQ(multicast_token_invoke(t, 0, bytes, sizeof bytes), i == 0);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK_EQ(allocated_blocks, before);
 }
@@ -203,7 +193,7 @@ TEST(token_invoke_and_visit_of_no_token_are_invalid_handle) {
   multicast m = multicast_create(), gone = multicast_create();
   multicast_token removed = add(m, noting('a')), destroyed = add(gone, noting('a'));
   uint64_t handles[12];
-  size_t i, count = 0;
+  size_t count = 0;
   CHECK_OK(multicast_token_remove(removed));
   CHECK_OK(multicast_destroy(gone));
   handles[count++] = 0;
@@ -217,7 +207,7 @@ TEST(token_invoke_and_visit_of_no_token_are_invalid_handle) {
   handles[count++] = UINT64_MAX;
   handles[count++] = add(m, noting('b')).id + (UINT64_C(1) << 30);
   handles[count++] = removed.id | 0x3FFFFFF;
-  for (i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     multicast_token t = {0};
     t.id = handles[i];
     CHECK_STATUS(invoke_token(t), MULTICAST_ERROR_INVALID_HANDLE);
@@ -229,8 +219,7 @@ TEST(token_invoke_and_visit_of_no_token_are_invalid_handle) {
 TEST(token_invoke_of_a_forged_token_is_safe) {
   multicast m = multicast_create();
   multicast_token t = add(m, noting('a'));
-  int bit;
-  for (bit = 0; bit < 64; ++bit) {
+  for (int bit = 0; bit < 64; ++bit) {
     multicast_token forged = t;
     forged.id ^= UINT64_C(1) << bit;
     CHECK_STATUS(invoke_token(forged), MULTICAST_ERROR_INVALID_HANDLE);
@@ -275,12 +264,10 @@ static bool visit_own(void *context, const multicast_delegate *delegate) {
 static void release_own(void *context) { ++((own *)context)->releases; }
 
 TEST(token_invoke_and_visit_of_one_that_removes_or_destroys) {
-  int round;
-  for (round = 0; round < 4; ++round) {
+  for (int round = 0; round < 4; ++round) {
     own o = {{0}, {0}, 0, 0, 0, INT32_MIN, false};
     multicast_add_options options = with_release(release_own);
-    multicast_delegate d = {end_own, NULL};
-    d.context = &o;
+    multicast_delegate d = {end_own, &o};
     o.m = multicast_create();
     o.destroys = round >= 2;
     o.token = add_with(o.m, d, &options);
@@ -307,10 +294,9 @@ static bool count_visit(void *context, const multicast_delegate *delegate) {
 
 static void invoke_itself(void *context, uint32_t event, const void *payload, size_t size) {
   deep *d = context;
-  int64_t result;
   (void)event, (void)payload, (void)size;
   ++d->depth;
-  result = invoke_token(d->token);
+  int64_t result = invoke_token(d->token);
   if (result != 1) {
     int visits = 0;
     d->last_invoke = result;
@@ -321,8 +307,7 @@ static void invoke_itself(void *context, uint32_t event, const void *payload, si
 
 TEST(token_invoke_nests_256_levels) {
   deep d = {{0}, 0, 0, 0};
-  multicast_delegate itself = {invoke_itself, NULL};
-  itself.context = &d;
+  multicast_delegate itself = {invoke_itself, &d};
   d.token = add(multicast_create(), itself);
   CHECK_EQ(invoke_token(d.token), 1);
   CHECK_EQ(d.depth, 256);
@@ -334,20 +319,17 @@ static void add_and_remove_many(void *context, uint32_t event, const void *paylo
   multicast m = *(multicast *)context;
   multicast_token tokens[100];
   static int calls;
-  int i;
   (void)event, (void)payload, (void)size;
-  for (i = 0; i < 100; ++i) tokens[i] = add(m, counter(&calls));
-  for (i = 0; i < 100; ++i) CHECK_EQ(invoke_token(tokens[i]), 1);
-  for (i = 0; i < 100; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
+  for (int i = 0; i < 100; ++i) tokens[i] = add(m, counter(&calls));
+  for (int i = 0; i < 100; ++i) CHECK_EQ(invoke_token(tokens[i]), 1);
+  for (int i = 0; i < 100; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
   CHECK_EQ(calls, 100);
 }
 
 TEST(token_invoke_of_what_was_added_during_an_invocation_calls_it) {
   multicast m = multicast_create();
-  multicast_delegate d = {add_and_remove_many, NULL};
-  multicast_token t;
-  d.context = &m;
-  t = add(m, d);
+  multicast_delegate d = {add_and_remove_many, &m};
+  multicast_token t = add(m, d);
   CHECK_EQ(invoke_token(t), 1);
 }
 
@@ -391,8 +373,7 @@ static void *invoke_token_in_thread(void *argument) {
 
 static void removal_waits(bool has_other_invoker) {
   int64_t (*const ways[])(removal *) = {by_token, by_remove, by_destroy, by_all};
-  size_t i;
-  for (i = 0; i < 8; ++i) {
+  for (size_t i = 0; i < 8; ++i) {
     multicast_add_options options = with_release(release_blocker);
     blocker b = BLOCKER_INIT;
     invoker in_thread;
@@ -451,9 +432,8 @@ static bool visit_guarded(void *context, const multicast_delegate *delegate) {
 static void *invoke_tokens(void *argument) {
   unsigned seed = (unsigned)(uintptr_t)argument;
   while (!LOAD(is_over)) {
-    multicast_token t;
     int64_t result;
-    t.id = LOAD(shared[next(&seed) % SLOTS].id);
+    multicast_token t = {LOAD(shared[next(&seed) % SLOTS].id)};
     if (next(&seed) % 2 == 0) {
       result = invoke_token(t);
     } else {
@@ -467,11 +447,10 @@ static void *invoke_tokens(void *argument) {
 TEST(token_invoke_of_many_threads_while_another_adds_and_removes) {
   pthread_t threads[INVOKERS];
   unsigned seed = 1;
-  int i;
   moving = multicast_create();
-  for (i = 0; i < INVOKERS; ++i)
+  for (int i = 0; i < INVOKERS; ++i)
     threads[i] = start_thread(invoke_tokens, (void *)(uintptr_t)(i + 2));
-  for (i = 0; i < ROUNDS; ++i) {
+  for (int i = 0; i < ROUNDS; ++i) {
     unsigned which = next(&seed) % SLOTS;
     if (shared[which].id != 0) {
       multicast_token t = shared[which];
@@ -480,9 +459,8 @@ TEST(token_invoke_of_many_threads_while_another_adds_and_removes) {
       end_guarded(&guards[which]); /* a call after this fails */
     } else {
       multicast_add_options options = multicast_add_options_default();
-      multicast_token t;
       options.priority = (int32_t)(next(&seed) % 3);
-      t = add_with(moving, begin_guarded(&guards[which]), &options);
+      multicast_token t = add_with(moving, begin_guarded(&guards[which]), &options);
       CHECK_EQ(invoke_token(t), 1);
       STORE(shared[which].id, t.id);
     }
@@ -493,20 +471,17 @@ TEST(token_invoke_of_many_threads_while_another_adds_and_removes) {
     }
   }
   STORE(is_over, true);
-  for (i = 0; i < INVOKERS; ++i) join_thread(threads[i]);
+  for (int i = 0; i < INVOKERS; ++i) join_thread(threads[i]);
   CHECK_OK(multicast_destroy(moving));
 }
 
 TEST(token_invoke_without_memory_for_a_queued_payload_is_0) {
   static const char large[1000];
-  multicast m;
-  multicast_queue q;
-  multicast_token t;
   int calls = 0;
   use_test_allocator();
-  m = multicast_create();
-  q = default_queue();
-  t = add_queued(m, counter(&calls), q);
+  multicast m = multicast_create();
+  multicast_queue q = default_queue();
+  multicast_token t = add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_token_invoke(t, 0, large, 1), 1); /* the thread has its record now */
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   fail_after = 0;

@@ -85,9 +85,8 @@ TEST(transport_publishes_nothing_that_is_not_valid) {
 static multicast_broadcaster nested;
 static int64_t innermost;
 static void notify_again(wire *w) {
-  int64_t result;
   (void)w;
-  result = notify(nested, NAME);
+  int64_t result = notify(nested, NAME);
   if (result < 0) innermost = result;
 }
 
@@ -180,15 +179,13 @@ static void come_dead(void) {
   observe_with(heard, NAME, counter(&calls), &options);
 }
 static void come_for_life(void) {
-  multicast_add_options options;
   life = multicast_lifetime_create();
-  options = under(life);
+  multicast_add_options options = under(life);
   observe_with(heard, NAME, counter(&calls), &options);
 }
 static void come_queued(void) {
-  multicast_add_options options;
   queue = create_queue();
-  options = to_queue(queue);
+  multicast_add_options options = to_queue(queue);
   observe_with(heard, NAME, counter(&calls), &options);
 }
 
@@ -234,9 +231,8 @@ enum { WAYS = sizeof ways / sizeof *ways };
 
 /* One way after the other, in any order of two. */
 static void expect_all_told(void) {
-  int first, second;
-  for (first = 0; first < WAYS; ++first) {
-    for (second = 0; second < WAYS; ++second) {
+  for (int first = 0; first < WAYS; ++first) {
+    for (int second = 0; second < WAYS; ++second) {
       /* Nothing is added to a multicast that was destroyed. */
       if (ways[first].go == go_with_multicast && ways[second].come == come_directly) continue;
       ways[first].come();
@@ -278,8 +274,7 @@ TEST(transport_is_told_of_names_that_are_older_than_itself) {
 }
 
 TEST(transport_is_told_of_registrations_older_than_itself) {
-  int i;
-  for (i = 0; i < WAYS; ++i) {
+  for (int i = 0; i < WAYS; ++i) {
     heard = create();
     ways[i].come();
     attach(heard, &it);
@@ -369,15 +364,13 @@ TEST(transport_that_refuses_a_name_is_told_again) {
 }
 
 TEST(transport_that_refuses_a_name_is_told_of_each_observer) {
-  multicast m;
-  int i;
   heard = create();
   attach(heard, &it);
   it.status = MULTICAST_ERROR_STATE;
   come();
   expect_told_again();
-  m = find(heard, NAME);
-  for (i = 0; i < 20; ++i) {
+  multicast m = find(heard, NAME);
+  for (int i = 0; i < 20; ++i) {
     add(m, counter(&calls));
     expect_told_again();
   }
@@ -391,14 +384,13 @@ TEST(transport_that_refuses_a_name_is_told_of_each_observer) {
 TEST(transport_that_refuses_a_name_leaves_order_of_observers) {
   char text[8] = "";
   letter letters[] = {{text, 'a'}, {text, 'b'}, {text, 'c'}, {text, 'd'}, {text, 'e'}, {text, 'f'}};
-  int priorities[] = {1, 0, 0, 2, -1, 0}, i;
+  int priorities[] = {1, 0, 0, 2, -1, 0};
   multicast_add_options options = multicast_add_options_default();
-  multicast m;
   heard = create();
   attach(heard, &it);
   it.status = MULTICAST_ERROR_STATE;
-  m = find(heard, NAME);
-  for (i = 0; i < 6; ++i) {
+  multicast m = find(heard, NAME);
+  for (int i = 0; i < 6; ++i) {
     options.priority = priorities[i];
     add_with(m, writer(&letters[i]), &options);
   }
@@ -439,16 +431,16 @@ TEST(transport_that_refuses_a_name_is_told_after_another) {
 TEST(transport_is_told_of_names_with_observers_when_attached) {
   enum { NAMES = 300 };
   multicast_transport transport = transport_of(&it);
-  int i, told[NAMES] = {0};
+  int told[NAMES] = {0};
   const char *next;
   heard = create();
-  for (i = 0; i < NAMES; ++i) {
+  for (int i = 0; i < NAMES; ++i) {
     if (i % 2 == 0) observe(heard, numbered("N", i), counter(&calls));
     if (i % 2 == 1) (void)find(heard, numbered("N", i));
   }
   CHECK_OK(multicast_broadcaster_attach(heard, &transport));
   for (next = it.told; (next = strstr(next, "+N.")) != NULL; ++next) ++told[atoi(next + 3)];
-  for (i = 0; i < NAMES; ++i) CHECK_EQ(told[i], i % 2 == 0);
+  for (int i = 0; i < NAMES; ++i) CHECK_EQ(told[i], i % 2 == 0);
   memset(&it, 0, sizeof it);
   observe(heard, "N.1", counter(&calls));
   observe(heard, "N.2", counter(&calls));
@@ -463,7 +455,7 @@ static void register_another(wire *w) {
 
 TEST(transport_is_told_once_of_names_that_come_meanwhile) {
   multicast_transport transport = transport_of(&it);
-  int i, told[200] = {0};
+  int told[200] = {0};
   const char *next;
   heard = create();
   register_another(&it);
@@ -471,7 +463,7 @@ TEST(transport_is_told_once_of_names_that_come_meanwhile) {
   CHECK_OK(multicast_broadcaster_attach(heard, &transport));
   CHECK_EQ(next_name, 200);
   for (next = it.told; (next = strstr(next, "+N.")) != NULL; ++next) ++told[atoi(next + 3)];
-  for (i = 0; i < 200; ++i) CHECK_EQ(told[i], 1);
+  for (int i = 0; i < 200; ++i) CHECK_EQ(told[i], 1);
 }
 
 TEST(transport_that_replaces_another_is_told_of_all_names) {
@@ -632,10 +624,9 @@ static void look_as_delegate(void *context, uint32_t event, const void *payload,
 static void expect_calls_around(wire *w) {
   multicast m = multicast_create();
   multicast_token token;
-  multicast_delegate d = {look_as_delegate, NULL};
   (void)w;
   expect_calls(outer_calls, outer);
-  d.context = &token;
+  multicast_delegate d = {look_as_delegate, &token};
   CHECK_OK(multicast_add(m, d, NULL, &token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_OK(multicast_destroy(m));
@@ -777,9 +768,8 @@ TEST(transport_that_observer_attaches_publishes_that_notification) {
 
 TEST(transport_takes_no_memory_for_good) {
   int64_t blocks;
-  int round;
   use_test_allocator();
-  for (round = 0; round < 3; ++round) {
+  for (int round = 0; round < 3; ++round) {
     blocks = allocated_blocks;
     heard = create();
     come();
@@ -805,14 +795,13 @@ TEST(transport_without_memory_is_released_and_changes_nothing) {
   CHECK_OK(multicast_broadcaster_destroy(heard));
   for (successes = 0;; ++successes) {
     multicast_transport transport = transport_of(&it);
-    multicast_status status;
     heard = create();
     observe(heard, "First", counter(&calls));
     observe(heard, "Second", counter(&calls));
     memset(&it, 0, sizeof it);
     fail_after = successes;
     has_failed = false;
-    status = multicast_broadcaster_attach(heard, &transport);
+    multicast_status status = multicast_broadcaster_attach(heard, &transport);
     fail_after = -1;
     if (!has_failed) {
       CHECK_OK(status);

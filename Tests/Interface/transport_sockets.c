@@ -64,12 +64,11 @@ TEST(transport_of_sockets_notifies_another_broadcaster) {
   multicast_broadcaster here = create(), there = create();
   int sockets[2];
   receiver r;
-  pthread_t thread;
   CHECK_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
   connect_by(&sockets[0], here);
   r.broadcaster = there;
   r.socket = sockets[1];
-  thread = start_thread(receive_messages, &r);
+  pthread_t thread = start_thread(receive_messages, &r);
   observe(there, NAME, d);
   observe(here, NAME, counter(&calls));
   CHECK_EQ(multicast_broadcaster_notify(here, NAME, 7, "a door", 6), 1);

@@ -46,14 +46,13 @@ static void *destroy_it(void *unused) {
 
 /* A thread that is inside a function of the transport. */
 static pthread_t begin_call(void *(*body)(void *)) {
-  pthread_t thread;
   b = create();
   attach(b, &it);
   if (body == unregister_it || body == destroy_it) observe(b, NAME, counter(&calls));
   entered = let_go = shut;
   has_left = false;
   it.inside = stay_inside;
-  thread = start_thread(body, NULL);
+  pthread_t thread = start_thread(body, NULL);
   gate_wait(&entered);
   return thread;
 }
@@ -72,9 +71,8 @@ static int64_t by_destroying_within(void) {
 TEST(transport_is_detached_when_its_calls_elsewhere_have_returned) {
   int64_t (*const ways[])(void) = {by_detaching, by_replacing, by_destroying, by_destroying_within};
   void *(*const functions[])(void *) = {notify_it, register_it, unregister_it, destroy_it};
-  int way, function;
-  for (way = 0; way < 4; ++way) {
-    for (function = 0; function < 4; ++function) {
+  for (int way = 0; way < 4; ++way) {
+    for (int function = 0; function < 4; ++function) {
       pthread_t thread = begin_call(functions[function]), opener;
       memset(&other, 0, sizeof other);
       opener = start_thread(open_after_a_while, &let_go);
@@ -133,15 +131,14 @@ static void *notify_end(void *argument) {
 
 TEST(transports_that_detach_each_other_do_not_hang) {
   pthread_t threads[2];
-  int i;
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     ends[i].own = create();
     attach(ends[i].own, &ends[i].w);
     ends[i].w.inside = detach_others;
     ends[i].entered = shut;
   }
-  for (i = 0; i < 2; ++i) threads[i] = start_thread(notify_end, &ends[i]);
-  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 2; ++i) threads[i] = start_thread(notify_end, &ends[i]);
+  for (int i = 0; i < 2; ++i) join_thread(threads[i]);
   CHECK(ends[0].result == MULTICAST_PENDING || ends[1].result == MULTICAST_PENDING);
   CHECK(ends[0].w.releases == 1 && ends[1].w.releases == 1);
 }
@@ -301,9 +298,8 @@ static multicast_transport checked(checker *c) {
 static int notified, has_finished;
 
 static void *change_at_once(void *unused) {
-  int i;
   (void)unused;
-  for (i = 0; i < CHANGES; ++i) {
+  for (int i = 0; i < CHANGES; ++i) {
     multicast_token token = observe(b, NAME, counter(&calls));
     if (i % 4 == 0) {
       CHECK(notify(b, NAME) >= 1);
@@ -319,22 +315,21 @@ TEST(transports_that_replace_each_other_are_told_all) {
   enum { TRANSPORTS = 400 };
   static checker checkers[TRANSPORTS];
   pthread_t threads[THREADS];
-  multicast_token token;
-  int i, count = 0, published = 0;
+  int count = 0, published = 0;
   multicast_transport transport = checked(&checkers[0]);
   b = create();
   CHECK_OK(multicast_broadcaster_attach(b, &transport));
-  for (i = 0; i < THREADS; ++i) threads[i] = start_thread(change_at_once, NULL);
+  for (int i = 0; i < THREADS; ++i) threads[i] = start_thread(change_at_once, NULL);
   while (++count < TRANSPORTS && LOAD(has_finished) < THREADS) {
     transport = checked(&checkers[count]);
     CHECK_OK(multicast_broadcaster_attach(b, &transport));
     CHECK_EQ(checkers[count - 1].releases, 1);
   }
-  for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
-  for (i = 0; i < count; ++i) published += checkers[i].published;
+  for (int i = 0; i < THREADS; ++i) join_thread(threads[i]);
+  for (int i = 0; i < count; ++i) published += checkers[i].published;
   CHECK_EQ(published, notified); /* each by one of them */
   CHECK_EQ(checkers[count - 1].is_wanted, 0);
-  token = observe(b, NAME, counter(&calls));
+  multicast_token token = observe(b, NAME, counter(&calls));
   CHECK_EQ(checkers[count - 1].is_wanted, 1);
   CHECK_OK(multicast_token_remove(token));
   CHECK_EQ(checkers[count - 1].is_wanted, 0);
@@ -343,9 +338,8 @@ TEST(transports_that_replace_each_other_are_told_all) {
 }
 
 static void *destroy_at_once(void *unused) {
-  int i;
   (void)unused;
-  for (i = 0; i < CHANGES; ++i) {
+  for (int i = 0; i < CHANGES; ++i) {
     multicast_token token = observe(b, NAME, counter(&calls));
     multicast_status status = i % 2 == 0 ? multicast_destroy(find(b, NAME))
                                          : multicast_token_remove(token);
@@ -358,11 +352,10 @@ TEST(transport_is_told_by_turns_while_multicasts_are_destroyed) {
   pthread_t threads[THREADS];
   checker c;
   multicast_transport transport = checked(&c);
-  int i;
   b = create();
   CHECK_OK(multicast_broadcaster_attach(b, &transport));
-  for (i = 0; i < THREADS; ++i) threads[i] = start_thread(destroy_at_once, NULL);
-  for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
+  for (int i = 0; i < THREADS; ++i) threads[i] = start_thread(destroy_at_once, NULL);
+  for (int i = 0; i < THREADS; ++i) join_thread(threads[i]);
   CHECK_EQ(c.is_wanted, multicast_count(find(b, NAME)) > 0);
   observe(b, NAME, counter(&calls));
   CHECK_EQ(c.is_wanted, 1);
@@ -375,8 +368,7 @@ TEST(transport_is_told_by_turns_while_multicasts_are_destroyed) {
 static checker rivals[THREADS][200];
 static void *attach_at_once(void *argument) {
   checker *c = argument;
-  int i;
-  for (i = 0; i < 200; ++i) {
+  for (int i = 0; i < 200; ++i) {
     multicast_transport transport = checked(&c[i]);
     CHECK_OK(multicast_broadcaster_attach(b, i % 8 == 7 ? NULL : &transport));
   }
@@ -385,44 +377,40 @@ static void *attach_at_once(void *argument) {
 
 TEST(transports_attached_at_once_are_released_but_for_one) {
   pthread_t threads[THREADS];
-  int i, k, left = 0;
+  int left = 0;
   b = create();
   observe(b, NAME, counter(&calls));
-  for (i = 0; i < THREADS; ++i) threads[i] = start_thread(attach_at_once, rivals[i]);
-  for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
-  for (i = 0; i < THREADS; ++i) {
-    for (k = 0; k < 200; ++k) left += k % 8 != 7 && rivals[i][k].releases == 0;
+  for (int i = 0; i < THREADS; ++i) threads[i] = start_thread(attach_at_once, rivals[i]);
+  for (int i = 0; i < THREADS; ++i) join_thread(threads[i]);
+  for (int i = 0; i < THREADS; ++i) {
+    for (int k = 0; k < 200; ++k) left += k % 8 != 7 && rivals[i][k].releases == 0;
   }
   CHECK(left <= 1);
   detach(b);
-  for (i = 0; i < THREADS; ++i) {
-    for (k = 0; k < 200; ++k) CHECK_EQ(rivals[i][k].releases, k % 8 != 7);
+  for (int i = 0; i < THREADS; ++i) {
+    for (int k = 0; k < 200; ++k) CHECK_EQ(rivals[i][k].releases, k % 8 != 7);
   }
 }
 
 static void *attach_to_the_end(void *unused) {
   static checker many[2000];
-  int i;
   (void)unused;
-  for (i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 2000; ++i) {
     multicast_transport transport = checked(&many[i]);
-    multicast_status status;
-    multicast_broadcaster target;
-    target.id = LOAD(shared.id);
-    status = multicast_broadcaster_attach(target, &transport);
+    multicast_broadcaster target = {LOAD(shared.id)};
+    multicast_status status = multicast_broadcaster_attach(target, &transport);
     if (status == MULTICAST_OK) continue;
     CHECK_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE);
     CHECK_EQ(many[i].releases, 1);
   }
-  for (i = 0; i < 2000; ++i) CHECK(LOAD(many[i].releases) <= 1);
+  for (int i = 0; i < 2000; ++i) CHECK(LOAD(many[i].releases) <= 1);
   return NULL;
 }
 
 static void *deliver_to_the_end(void *unused) {
   (void)unused;
   while (!LOAD(is_over)) {
-    multicast_broadcaster target;
-    target.id = LOAD(shared.id);
+    multicast_broadcaster target = {LOAD(shared.id)};
     CHECK(multicast_broadcaster_deliver(target, NAME, 0, NULL, 0) <= 1);
     CHECK(notify(target, "Other") <= 0);
   }
@@ -431,11 +419,10 @@ static void *deliver_to_the_end(void *unused) {
 
 TEST(transports_are_attached_while_the_broadcaster_is_destroyed) {
   pthread_t threads[2];
-  int i;
   shared = b = create();
   threads[0] = start_thread(attach_to_the_end, NULL);
   threads[1] = start_thread(deliver_to_the_end, NULL);
-  for (i = 0; i < 300; ++i) {
+  for (int i = 0; i < 300; ++i) {
     multicast_broadcaster old = shared, next = create();
     observe(next, NAME, counter(&calls));
     STORE(shared.id, next.id);
@@ -660,9 +647,8 @@ TEST(fork_child_tells_a_transport_what_the_parent_was_to_tell) {
 
 static int child_status = -1;
 static void fork_inside(wire *w) {
-  pid_t child;
   w->inside = NULL;
-  child = fork();
+  pid_t child = fork();
   CHECK(child >= 0);
   child_status = (int)child;
 }

@@ -13,8 +13,7 @@ static multicast_lifetime lifetimes[MANY];
 static int calls;
 
 static void make_many(void) {
-  int i;
-  for (i = 0; i < MANY; ++i) {
+  for (int i = 0; i < MANY; ++i) {
     CHECK((multicasts[i] = multicast_create()).id != 0);
     tokens[i] = add(multicasts[i], counter(&calls));
     CHECK((lifetimes[i] = multicast_lifetime_create()).id != 0);
@@ -22,8 +21,7 @@ static void make_many(void) {
 }
 
 static void end_many(void) {
-  int i;
-  for (i = 0; i < MANY; ++i) {
+  for (int i = 0; i < MANY; ++i) {
     CHECK_OK(multicast_destroy(multicasts[i]));
     CHECK_OK(multicast_lifetime_end(lifetimes[i]));
   }
@@ -31,8 +29,7 @@ static void end_many(void) {
 
 static void check_stale(const multicast *m, const multicast_token *t, const multicast_lifetime *l) {
   multicast_registration known = MULTICAST_REGISTRATION_INIT;
-  int i;
-  for (i = 0; i < MANY; ++i) {
+  for (int i = 0; i < MANY; ++i) {
     CHECK(!multicast_is_valid(m[i]) && !multicast_token_is_live(t[i]));
     CHECK(!multicast_lifetime_is_valid(l[i]));
     CHECK_STATUS(multicast_invoke(m[i], 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
@@ -46,12 +43,11 @@ static void check_stale(const multicast *m, const multicast_token *t, const mult
 }
 
 TEST(trim_gives_back_the_slots_of_what_is_gone) {
-  int64_t bytes;
   make_many();
   CHECK(multicast_trim() >= 0);
   CHECK_EQ(multicast_trim(), 0); /* nothing more is vacant */
   end_many();
-  bytes = multicast_trim();
+  int64_t bytes = multicast_trim();
   CHECK(bytes > MANY * SLOT / 2);
   CHECK_EQ(multicast_trim(), 0);
   make_many();
@@ -63,8 +59,7 @@ TEST(trim_leaves_stale_handles_stale) {
   static multicast old_multicasts[MANY];
   static multicast_token old_tokens[MANY];
   static multicast_lifetime old_lifetimes[MANY];
-  int round;
-  for (round = 0; round < 3; ++round) {
+  for (int round = 0; round < 3; ++round) {
     make_many();
     memcpy(old_multicasts, multicasts, sizeof multicasts);
     memcpy(old_tokens, tokens, sizeof tokens);
@@ -79,14 +74,13 @@ TEST(trim_leaves_stale_handles_stale) {
 }
 
 TEST(trim_changes_nothing_that_is_there) {
-  int i;
   make_many();
-  for (i = 0; i < MANY; ++i) {
+  for (int i = 0; i < MANY; ++i) {
     if (i % 5000 == 0) continue;
     CHECK_OK(multicast_destroy(multicasts[i]));
   }
   CHECK(multicast_trim() > 0);
-  for (i = 0; i < MANY; i += 5000) {
+  for (int i = 0; i < MANY; i += 5000) {
     CHECK_EQ(multicast_invoke(multicasts[i], 0, NULL, 0), 1);
     CHECK_OK(multicast_token_pause(tokens[i]));
     CHECK_EQ(multicast_invoke(multicasts[i], 0, NULL, 0), 0);
@@ -104,8 +98,7 @@ static void trim_inside(void *context, uint32_t event, const void *payload, size
 
 /* The list that the invocation reads stays with the slot. */
 TEST(trim_inside_a_call_of_what_was_destroyed) {
-  int i;
-  for (i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3; ++i) {
     make_many();
     add(multicasts[MANY - 1], (multicast_delegate){trim_inside, NULL});
     add(multicasts[MANY - 1], counter(&calls));
@@ -153,24 +146,22 @@ static void *invoke_and_stay(void *unused) {
 
 static void burst_of_threads(int *count) {
   pthread_t threads[AT_ONCE];
-  int i;
   let_go = (gate)GATE_INIT;
   STORE(entered, 0);
-  for (i = 0; i < AT_ONCE; ++i) threads[i] = start_thread(invoke_and_stay, NULL);
+  for (int i = 0; i < AT_ONCE; ++i) threads[i] = start_thread(invoke_and_stay, NULL);
   EVENTUALLY(LOAD(entered) == AT_ONCE);
   CHECK(multicast_trim() >= 0); /* what is in use stays */
   gate_open(&let_go);
-  for (i = 0; i < AT_ONCE; ++i) join_thread(threads[i]);
+  for (int i = 0; i < AT_ONCE; ++i) join_thread(threads[i]);
   CHECK_EQ(LOAD(*count), 2 * AT_ONCE);
   STORE(*count, 0);
 }
 
 TEST(trim_gives_back_what_ended_threads_used) {
-  int count = 0, round;
-  multicast_token token;
+  int count = 0;
   common = multicast_create();
-  token = add(common, counter(&count));
-  for (round = 0; round < 3; ++round) {
+  multicast_token token = add(common, counter(&count));
+  for (int round = 0; round < 3; ++round) {
     burst_of_threads(&count);
     CHECK(multicast_trim() >= (int64_t)(AT_ONCE - 128) * RECORD);
     CHECK_EQ(multicast_trim(), 0);
@@ -203,9 +194,8 @@ TEST(trim_of_threads_before_a_fork) {
 
 static void fill_and_empty(multicast m, int count) {
   static multicast_delegate delegates[4096];
-  int i;
-  for (i = 0; i < 4096; ++i) delegates[i] = counter(&calls);
-  for (i = 0; i < count; i += 4096) {
+  for (int i = 0; i < 4096; ++i) delegates[i] = counter(&calls);
+  for (int i = 0; i < count; i += 4096) {
     CHECK_OK(multicast_add_many(m, delegates, 4096, NULL, NULL));
   }
   CHECK_EQ(multicast_remove_all(m), count);
@@ -214,12 +204,11 @@ static void fill_and_empty(multicast m, int count) {
 /* An allocator of a caller's keeps the slots, but any multicast takes them. */
 TEST(trim_lets_other_multicasts_have_the_slots) {
   multicast a, b;
-  int64_t bytes;
   use_test_allocator();
   a = multicast_create();
   b = multicast_create(); /* of another stripe */
   fill_and_empty(a, 32 * 4096);
-  bytes = allocated_bytes;
+  int64_t bytes = allocated_bytes;
   CHECK(bytes > INT64_C(32) * 4096 * 32);
   CHECK_EQ(multicast_trim(), 0);
   CHECK_EQ(allocated_bytes, bytes);
@@ -230,9 +219,8 @@ TEST(trim_lets_other_multicasts_have_the_slots) {
 /* Many are collected without being asked for. */
 TEST(slots_of_registrations_go_to_other_multicasts_by_themselves) {
   enum { COUNT = 208 * 1024, STRIPES = 32 };
-  int i;
   use_test_allocator();
-  for (i = 0; i < STRIPES; ++i) {
+  for (int i = 0; i < STRIPES; ++i) {
     multicast m = multicast_create();
     fill_and_empty(m, COUNT);
   }
@@ -275,18 +263,18 @@ TEST(trim_leaves_of_ended_threads_what_libc_keeps) {
   enum { COUNT = IS_MEASURED ? 1000 : 100, CONSTANT = 2 << 20, TOUCHED = 4096 };
   static pthread_t threads[COUNT];
   int64_t before = 0, peak = 0;
-  int count = 0, round, i;
+  int count = 0;
   common = multicast_create();
   add(common, counter(&count));
-  for (round = 0; round < 2; ++round) {
+  for (int round = 0; round < 2; ++round) {
     let_go = (gate)GATE_INIT;
     STORE(entered, 0);
-    for (i = 0; i < COUNT; ++i)
+    for (int i = 0; i < COUNT; ++i)
       threads[i] = start_thread(round == 0 ? stay : invoke_and_stay, NULL);
     EVENTUALLY(LOAD(entered) == COUNT);
     peak = resident_bytes() - peak;
     gate_open(&let_go);
-    for (i = 0; i < COUNT; ++i) join_thread(threads[i]);
+    for (int i = 0; i < COUNT; ++i) join_thread(threads[i]);
     CHECK(multicast_trim() >= 0);
     if (round == 0) before = resident_bytes();
   }
@@ -301,11 +289,10 @@ TEST(trim_returns_the_process_to_the_size_before_a_burst) {
   multicast_broadcaster names = multicast_broadcaster_create(NULL);
   int64_t before, peak, slots = (int64_t)BURST * 2 * (SLOT + 32);
   char name[32];
-  int i;
   CHECK(all != NULL);
   memset(all, 0, BURST * sizeof *all);
   before = resident_bytes();
-  for (i = 0; i < BURST; ++i) {
+  for (int i = 0; i < BURST; ++i) {
     CHECK((all[i] = multicast_create()).id != 0);
     add(all[i], counter(&calls));
     snprintf(name, sizeof name, "name %d", i);
@@ -313,7 +300,7 @@ TEST(trim_returns_the_process_to_the_size_before_a_burst) {
   }
   peak = resident_bytes();
   CHECK(peak - before > slots);
-  for (i = 0; i < BURST; ++i) CHECK_OK(multicast_destroy(all[i]));
+  for (int i = 0; i < BURST; ++i) CHECK_OK(multicast_destroy(all[i]));
   CHECK_OK(multicast_broadcaster_destroy(names));
   CHECK(multicast_trim() > slots / 10 * 9);
   if (GOES_BACK) CHECK(resident_bytes() < before + before / 10 + CONSTANT);

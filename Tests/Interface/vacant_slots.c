@@ -12,9 +12,8 @@ enum {
 static multicast filled[FILLED];
 
 static void fill(void) {
-  int i;
   use_test_allocator();
-  for (i = 0; i < FILLED; ++i) CHECK((filled[i] = multicast_create()).id != 0);
+  for (int i = 0; i < FILLED; ++i) CHECK((filled[i] = multicast_create()).id != 0);
   fail_after = 0;
   CHECK(multicast_create().id == 0); /* every slot has an occupant */
   fail_after = -1;
@@ -23,13 +22,13 @@ static void fill(void) {
 /* No slot is given twice. */
 static void create_without_memory(int count) {
   multicast all[FILLED];
-  int i, calls = 0;
+  int calls = 0;
   fail_after = 0;
-  for (i = 0; i < count; ++i) CHECK((all[i] = multicast_create()).id != 0);
+  for (int i = 0; i < count; ++i) CHECK((all[i] = multicast_create()).id != 0);
   fail_after = -1;
-  for (i = 0; i < count; ++i) add(all[i], counter(&calls));
-  for (i = 0; i < count; ++i) CHECK_EQ(multicast_invoke(all[i], 0, NULL, 0), 1);
-  for (i = 0; i < count; ++i) CHECK_OK(multicast_destroy(all[i]));
+  for (int i = 0; i < count; ++i) add(all[i], counter(&calls));
+  for (int i = 0; i < count; ++i) CHECK_EQ(multicast_invoke(all[i], 0, NULL, 0), 1);
+  for (int i = 0; i < count; ++i) CHECK_OK(multicast_destroy(all[i]));
 }
 
 typedef struct destroyer {
@@ -39,9 +38,8 @@ typedef struct destroyer {
 
 static void *destroy_some(void *argument) {
   destroyer *d = argument;
-  int i;
   multicast_invoke(filled[0], 0, NULL, 0); /* only a thread that has invoked keeps slots */
-  for (i = 0; i < d->count; ++i) CHECK_OK(multicast_destroy(filled[i]));
+  for (int i = 0; i < d->count; ++i) CHECK_OK(multicast_destroy(filled[i]));
   gate_open(&d->have_destroyed);
   gate_wait(&d->let_go);
   return NULL;
@@ -57,9 +55,8 @@ TEST(slots_of_a_thread_that_ended_are_for_all) {
 
 TEST(slots_that_a_thread_keeps_are_few) {
   destroyer d = {FILLED, GATE_INIT, GATE_INIT};
-  pthread_t thread;
   fill();
-  thread = start_thread(destroy_some, &d);
+  pthread_t thread = start_thread(destroy_some, &d);
   gate_wait(&d.have_destroyed);
   create_without_memory(FILLED - KEPT);
   gate_open(&d.let_go);
@@ -67,11 +64,10 @@ TEST(slots_that_a_thread_keeps_are_few) {
 }
 
 TEST(slots_that_a_thread_keeps_need_no_memory) {
-  int i;
   fill();
   multicast_invoke(filled[0], 0, NULL, 0);
-  for (i = 0; i < FILLED; ++i) CHECK_OK(multicast_destroy(filled[i]));
-  for (i = 0; i < 3; ++i) create_without_memory(FILLED);
+  for (int i = 0; i < FILLED; ++i) CHECK_OK(multicast_destroy(filled[i]));
+  for (int i = 0; i < 3; ++i) create_without_memory(FILLED);
 }
 
 static void create_in_child(void *unused) {
@@ -81,9 +77,8 @@ static void create_in_child(void *unused) {
 
 TEST(slots_that_a_thread_of_the_parent_keeps_are_for_the_child) {
   destroyer d = {KEPT, GATE_INIT, GATE_INIT};
-  pthread_t thread;
   fill();
-  thread = start_thread(destroy_some, &d);
+  pthread_t thread = start_thread(destroy_some, &d);
   gate_wait(&d.have_destroyed);
   in_child(create_in_child, NULL);
   gate_open(&d.let_go);

@@ -31,7 +31,6 @@ static void release_inside(void *context) { ADD(((inside *)context)->releases, 1
 
 /* Its call waits for calls in `q`. */
 static multicast_delegate waiting_for(inside *i, multicast_queue q, int *calls) {
-  multicast_delegate d = {wait_inside, NULL};
   memset(i, 0, sizeof *i);
   i->entered = shut;
   i->go_on = shut;
@@ -39,7 +38,7 @@ static multicast_delegate waiting_for(inside *i, multicast_queue q, int *calls) 
   i->inner = multicast_create();
   i->queue = q;
   add_queued(i->inner, counter(calls), q);
-  d.context = i;
+  multicast_delegate d = {wait_inside, i};
   return d;
 }
 
@@ -126,20 +125,18 @@ TEST(wait_of_a_queue_whose_thread_was_started_is_for_that_thread) {
 }
 
 TEST(wait_for_several_queues_is_for_those_that_close_no_cycle) {
-  int order;
-  for (order = 0; order < 2; ++order) {
+  for (int order = 0; order < 2; ++order) {
     multicast_queue own = queue_of_this_thread(), q = default_queue();
     multicast m = multicast_create();
     multicast_invocation how = waiting();
     multicast_outcome out = MULTICAST_OUTCOME_INIT;
     blocker b = BLOCKER_INIT;
-    pthread_t opener;
     int calls = 0;
     if (order == 0) add_queued(m, counter(&calls), own);
     add_queued(m, blocking(&b), q);
     if (order == 1) add_queued(m, counter(&calls), own);
     CHECK_OK(multicast_queue_start(q));
-    opener = start_thread(open_after_a_while, &b.let_go);
+    pthread_t opener = start_thread(open_after_a_while, &b.let_go);
     CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
     CHECK(b.has_left); /* the other is still waited for */
     CHECK_OUTCOME(out, 0, 2, 0, 1, 1);
@@ -153,8 +150,8 @@ TEST(wait_of_two_threads_for_queues_that_none_has_run_goes_on) {
   multicast_queue q[2];
   multicast m[2];
   waiter w[2];
-  int calls = 0, i;
-  for (i = 0; i < 2; ++i) {
+  int calls = 0;
+  for (int i = 0; i < 2; ++i) {
     q[i] = default_queue();
     m[i] = multicast_create();
     add_queued(m[i], counter(&calls), q[i]);
@@ -163,7 +160,7 @@ TEST(wait_of_two_threads_for_queues_that_none_has_run_goes_on) {
   }
   expect_to_be_waiting(&w[0]);
   expect_to_be_waiting(&w[1]);
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     CHECK_EQ(multicast_queue_run(q[i], 0), 1);
     expect_waited(&w[i], 1, 1, 0);
   }
@@ -172,15 +169,14 @@ TEST(wait_of_two_threads_for_queues_that_none_has_run_goes_on) {
 /* ---- Threads that wait for each other -------------------------------------------------------- */
 
 TEST(wait_of_two_threads_for_the_queue_of_the_other_ends) {
-  int round;
-  for (round = 0; round < 20; ++round) {
+  for (int round = 0; round < 20; ++round) {
     multicast_queue q[2];
     multicast m[2];
     inside i[2];
-    int calls = 0, k;
+    int calls = 0;
     q[0] = default_queue();
     q[1] = default_queue();
-    for (k = 0; k < 2; ++k) {
+    for (int k = 0; k < 2; ++k) {
       m[k] = multicast_create();
       add_queued(m[k], waiting_for(&i[k], q[1 - k], &calls), q[k]);
       CHECK_OK(multicast_queue_start(q[k]));
@@ -194,7 +190,7 @@ TEST(wait_of_two_threads_for_the_queue_of_the_other_ends) {
     CHECK_EQ(i[0].out.finished + i[1].out.finished, 1);
     CHECK_EQ(i[0].out.unfinished + i[1].out.unfinished, 1);
     EVENTUALLY(LOAD(calls) == 2);
-    for (k = 0; k < 2; ++k) CHECK_OK(multicast_queue_destroy(q[k]));
+    for (int k = 0; k < 2; ++k) CHECK_OK(multicast_queue_destroy(q[k]));
   }
 }
 
@@ -203,17 +199,17 @@ TEST(wait_of_three_threads_in_a_circle_ends) {
   multicast m[3];
   inside i[3];
   uint64_t finished = 0, unfinished = 0;
-  int calls = 0, k;
-  for (k = 0; k < 3; ++k) q[k] = default_queue();
-  for (k = 0; k < 3; ++k) {
+  int calls = 0;
+  for (int k = 0; k < 3; ++k) q[k] = default_queue();
+  for (int k = 0; k < 3; ++k) {
     m[k] = multicast_create();
     add_queued(m[k], waiting_for(&i[k], q[(k + 1) % 3], &calls), q[k]);
     CHECK_OK(multicast_queue_start(q[k]));
     CHECK_EQ(multicast_invoke(m[k], 0, NULL, 0), 1);
     gate_wait(&i[k].entered);
   }
-  for (k = 0; k < 3; ++k) gate_open(&i[k].go_on);
-  for (k = 0; k < 3; ++k) {
+  for (int k = 0; k < 3; ++k) gate_open(&i[k].go_on);
+  for (int k = 0; k < 3; ++k) {
     gate_wait(&i[k].has_left);
     finished += i[k].out.finished;
     unfinished += i[k].out.unfinished;
@@ -221,7 +217,7 @@ TEST(wait_of_three_threads_in_a_circle_ends) {
   CHECK_EQ(finished, 2);
   CHECK_EQ(unfinished, 1);
   EVENTUALLY(LOAD(calls) == 3);
-  for (k = 0; k < 3; ++k) CHECK_OK(multicast_queue_destroy(q[k]));
+  for (int k = 0; k < 3; ++k) CHECK_OK(multicast_queue_destroy(q[k]));
 }
 
 TEST(wait_for_call_that_needs_room_of_this_thread_unfinished) {
@@ -320,8 +316,7 @@ static multicast_status end_scene(scene *s, ending how) {
 }
 
 TEST(removal_of_one_whose_call_waits_for_own_queue_is_pending) {
-  int how;
-  for (how = 0; how < ENDINGS; ++how) {
+  for (int how = 0; how < ENDINGS; ++how) {
     multicast_queue q = queue_of_this_thread();
     scene s;
     begin_scene(&s, q);
@@ -337,8 +332,7 @@ TEST(removal_of_one_whose_call_waits_for_own_queue_is_pending) {
 }
 
 TEST(removal_of_one_whose_call_waits_for_unrun_queue_is_pending) {
-  int how;
-  for (how = 0; how < ENDINGS; ++how) {
+  for (int how = 0; how < ENDINGS; ++how) {
     multicast_queue q = default_queue();
     scene s;
     begin_scene(&s, q);
@@ -353,13 +347,11 @@ TEST(removal_of_one_whose_call_waits_for_unrun_queue_is_pending) {
 }
 
 TEST(wait_for_queue_of_remover_of_the_waiter_is_unfinished) {
-  int how;
-  for (how = 0; how < ENDINGS; ++how) {
+  for (int how = 0; how < ENDINGS; ++how) {
     multicast_queue q = queue_of_this_thread();
-    pthread_t opener;
     scene s;
     begin_scene(&s, q);
-    opener = start_thread(open_after_a_while, &s.i.go_on);
+    pthread_t opener = start_thread(open_after_a_while, &s.i.go_on);
     CHECK_OK(end_scene(&s, (ending)how));
     expect_outcome(&s.i, 0, 1);
     CHECK_EQ(s.i.releases, 1);
@@ -372,14 +364,12 @@ TEST(wait_for_queue_of_remover_of_the_waiter_is_unfinished) {
 /* This thread might be the one that is going to run the queue. It may have used the library for the
  * first time just now. */
 static void *remove_waiting_delegates(void *is_known) {
-  int how;
-  for (how = 0; how < ENDINGS; ++how) {
+  for (int how = 0; how < ENDINGS; ++how) {
     multicast_queue q = default_queue();
-    pthread_t opener;
     scene s;
     if (is_known != NULL) CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0);
     begin_scene(&s, q);
-    opener = start_thread(open_after_a_while, &s.i.go_on);
+    pthread_t opener = start_thread(open_after_a_while, &s.i.go_on);
     CHECK_OK(end_scene(&s, (ending)how));
     expect_outcome(&s.i, 0, 1);
     CHECK_EQ(s.i.releases, 1);
@@ -410,9 +400,8 @@ static void *remove_and_release(void *token) {
 }
 
 static void *end_lifetime(void *is_known) {
-  pthread_t opener;
   if (is_known != NULL) CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0);
-  opener = start_thread(open_after_a_while, &in_release.go_on);
+  pthread_t opener = start_thread(open_after_a_while, &in_release.go_on);
   CHECK_OK(multicast_lifetime_end(ended_meanwhile));
   CHECK(gate_opens_within(&in_release.has_left, 0));
   join_thread(opener);
@@ -423,15 +412,12 @@ static void wait_in_a_release(void *is_known) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   multicast_add_options options = with_release(wait_in_release);
-  multicast_delegate d;
-  multicast_token token;
-  pthread_t remover;
   int calls = 0;
   ended_meanwhile = multicast_lifetime_create();
   options.lifetime = ended_meanwhile;
-  d = waiting_for(&in_release, q, &calls);
-  token = add_with(m, d, &options);
-  remover = start_thread(remove_and_release, &token);
+  multicast_delegate d = waiting_for(&in_release, q, &calls);
+  multicast_token token = add_with(m, d, &options);
+  pthread_t remover = start_thread(remove_and_release, &token);
   gate_wait(&in_release.entered);
   on_another_thread(end_lifetime, is_known);
   join_thread(remover);
@@ -465,7 +451,6 @@ static void *close_the_chain(void *argument) {
 
 static void *remove_in_a_chain(void *is_known) {
   multicast_queue q = default_queue(), never_run = default_queue();
-  pthread_t closer;
   int calls = 0;
   chain c;
   if (is_known != NULL) CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0);
@@ -474,7 +459,7 @@ static void *remove_in_a_chain(void *is_known) {
   gate_open(&c.i.go_on);
   CHECK_OK(multicast_queue_start(q));
   begin_scene(&c.s, q);
-  closer = start_thread(close_the_chain, &c);
+  pthread_t closer = start_thread(close_the_chain, &c);
   CHECK_OK(multicast_token_remove(c.s.token));
   expect_outcome(&c.s.i, 0, 1);
   join_thread(closer);
@@ -494,8 +479,7 @@ TEST(wait_for_waiter_of_unrun_queue_unfinished_by_new_thread) {
 
 /* The thread that waited may not have run again yet: it waits for nothing more. */
 TEST(removal_right_after_awaited_calls_were_made_waits) {
-  int round;
-  for (round = 0; round < 100; ++round) {
+  for (int round = 0; round < 100; ++round) {
     multicast_queue q = queue_of_this_thread();
     scene s;
     begin_scene(&s, q);
@@ -584,7 +568,6 @@ TEST(removal_retracts_queued_calls_before_it_waits) {
   multicast_queue q = default_queue(), other = default_queue();
   multicast m = multicast_create();
   multicast_add_options options = multicast_add_options_default();
-  multicast_token first;
   idle l = {{0}, GATE_INIT, GATE_INIT, 0};
   inside i;
   int calls = 0, unused = 0;
@@ -598,7 +581,7 @@ TEST(removal_retracts_queued_calls_before_it_waits) {
   i.inner = m;
   options.queue = q;
   options.events = 2;
-  first = add_with(m, d, &options);
+  multicast_token first = add_with(m, d, &options);
   options.queue = other;
   options.events = 1;
   add_with(m, counter(&calls), &options);
@@ -686,9 +669,8 @@ static void wait_for_doomed(void *context, uint32_t event, const void *payload, 
 TEST(removal_in_call_of_destroyed_queue_that_is_waited_for_ends) {
   multicast m = multicast_create();
   multicast_delegate in_queue = {remove_outer, NULL}, direct = {run_and_destroy, NULL};
-  multicast_delegate waits = {wait_for_doomed, NULL};
   invoker invoking;
-  waits.context = &m;
+  multicast_delegate waits = {wait_for_doomed, &m};
   ds.q = default_queue();
   ds.outer = multicast_create();
   ds.entered = shut;
@@ -729,14 +711,13 @@ TEST(queue_stop_of_thread_whose_call_waits_for_stopper_is_pending) {
 TEST(wait_of_call_for_thread_that_stops_its_queue_is_unfinished) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
   multicast m = multicast_create();
-  pthread_t opener;
   inside i;
   int calls = 0;
   add_queued(m, waiting_for(&i, own, &calls), q);
   CHECK_OK(multicast_queue_start(q));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   gate_wait(&i.entered);
-  opener = start_thread(open_after_a_while, &i.go_on);
+  pthread_t opener = start_thread(open_after_a_while, &i.go_on);
   CHECK_OK(multicast_queue_stop(q));
   expect_outcome(&i, 0, 1);
   join_thread(opener);
@@ -782,15 +763,13 @@ TEST(wait_for_destroyed_queue_is_not_for_next_queue_in_slot) {
   runner run;
   invoker invoking;
   multicast m = multicast_create(), other = multicast_create();
-  multicast_token token;
-  pthread_t opener;
   inside i;
   int unused = 0, calls = 0;
   multicast_delegate d = waiting_for(&i, q, &unused);
   CHECK_EQ(multicast_remove_all(i.inner), 1);
   add_queued(i.inner, blocking(&b), q);
   gate_open(&i.go_on);
-  token = add_with(m, d, &options);
+  multicast_token token = add_with(m, d, &options);
   invoke_in_background(&invoking, m);
   expect_asleep(&i);
   run_in_background(&run, q, 0);
@@ -801,7 +780,7 @@ TEST(wait_for_destroyed_queue_is_not_for_next_queue_in_slot) {
   add_queued(other, counter(&calls), next);
   CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(next, 0), 1); /* by this thread */
-  opener = start_thread(open_after_a_while, &b.let_go);
+  pthread_t opener = start_thread(open_after_a_while, &b.let_go);
   CHECK_OK(multicast_token_remove(token)); /* nothing waits for this thread */
   CHECK_EQ(i.releases, 1);
   join_thread(opener);

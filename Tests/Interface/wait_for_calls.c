@@ -146,10 +146,10 @@ TEST(wait_goes_on_if_the_thread_of_the_queue_is_stopped) {
 TEST(wait_for_several_queues_is_for_all_of_them) {
   multicast m = multicast_create();
   multicast_queue q[3];
-  int calls = 0, i;
+  int calls = 0;
   waiter w;
-  for (i = 0; i < 3; ++i) q[i] = default_queue();
-  for (i = 0; i < 9; ++i) add_queued(m, counter(&calls), q[i * 2 % 3]);
+  for (int i = 0; i < 3; ++i) q[i] = default_queue();
+  for (int i = 0; i < 9; ++i) add_queued(m, counter(&calls), q[i * 2 % 3]);
   begin_waiting(&w, m, NULL);
   EVENTUALLY(stats_of(q[0]).pending + stats_of(q[1]).pending + stats_of(q[2]).pending == 9);
   CHECK_EQ(multicast_queue_run(q[2], 0), 3);
@@ -161,8 +161,7 @@ TEST(wait_for_several_queues_is_for_all_of_them) {
 }
 
 TEST(wait_with_a_payload_handed_over_returns_after_its_release) {
-  int kind;
-  for (kind = 0; kind < 2; ++kind) {
+  for (int kind = 0; kind < 2; ++kind) {
     multicast m = multicast_create();
     multicast_queue q = default_queue();
     cargo c = fresh;
@@ -209,13 +208,11 @@ TEST(wait_sleeps_and_does_not_poll) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   blocker b = BLOCKER_INIT;
-  pthread_t opener;
   multicast_invocation how = waiting();
-  moment begin;
   add_queued(m, blocking(&b), q);
   CHECK_OK(multicast_queue_start(q));
-  opener = start_thread(open_after_long, &b.let_go);
-  begin = this_moment();
+  pthread_t opener = start_thread(open_after_long, &b.let_go);
+  moment begin = this_moment();
   CHECK_EQ(multicast_invoke_with(m, &how, NULL), 1);
   CHECK(b.has_left);
   join_thread(opener);
@@ -557,12 +554,11 @@ static void take_all_the_time(void *context, uint32_t event, const void *payload
 
 TEST(wait_has_the_time_from_the_beginning_of_the_invocation) {
   multicast m = multicast_create();
-  multicast_delegate slow = {take_all_the_time, NULL};
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = 0, queued = 0;
   run_soon_queue = default_queue();
-  slow.context = &calls;
+  multicast_delegate slow = {take_all_the_time, &calls};
   add_queued(m, counter(&queued), run_soon_queue);
   add(m, slow);
   how.timeout_ns = TIME_MS * UINT64_C(1000000);
@@ -588,12 +584,11 @@ TEST(wait_for_room_is_not_cut_short_by_the_time_of_the_invocation) {
 
 TEST(wait_whose_time_is_up_is_no_timeout_if_all_calls_were_made) {
   multicast m = multicast_create();
-  multicast_delegate slow = {take_time, NULL};
   multicast_queue q = default_queue();
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = 0, queued = 0;
-  slow.context = &calls;
+  multicast_delegate slow = {take_time, &calls};
   how.timeout_ns = 1;
   add(m, slow);
   CHECK_EQ(multicast_invoke_with(m, &how, &out), 1); /* none was queued */
@@ -636,7 +631,7 @@ TEST(wait_goes_on_through_signals) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   struct sigaction action;
-  int calls = 0, i;
+  int calls = 0;
   waiter w;
   memset(&action, 0, sizeof action);
   action.sa_handler = catch_signal;
@@ -645,7 +640,7 @@ TEST(wait_goes_on_through_signals) {
   begin_waiting(&w, m, NULL);
   EVENTUALLY(stats_of(q).pending == 1);
   pause_ms(10);
-  for (i = 1; i <= 10; ++i) {
+  for (int i = 1; i <= 10; ++i) {
     CHECK_EQ(pthread_kill(w.thread, SIGUSR1), 0);
     EVENTUALLY(LOAD(signals_caught) >= i);
   }
@@ -660,9 +655,8 @@ enum { WAITERS = 3, WAITS = 1500 };
 static multicast storm_target;
 
 static void *wait_often(void *unused) {
-  int i;
   (void)unused;
-  for (i = 0; i < WAITS; ++i) {
+  for (int i = 0; i < WAITS; ++i) {
     multicast_invocation how = waiting();
     multicast_outcome out = MULTICAST_OUTCOME_INIT;
     int64_t count = multicast_invoke_with(storm_target, &how, &out);
@@ -677,21 +671,21 @@ static void *wait_often(void *unused) {
 TEST(wait_of_many_threads_while_others_clear_and_remove) {
   multicast_queue q[2];
   pthread_t threads[WAITERS];
-  int calls = 0, i, round;
+  int calls = 0;
   storm_target = multicast_create();
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     q[i] = queue_with(4, i == 0 ? MULTICAST_OVERFLOW_REFUSE : MULTICAST_OVERFLOW_DROP_OLDEST);
     add_queued(storm_target, counter(&calls), q[i]);
     CHECK_OK(multicast_queue_start(q[i]));
   }
-  for (i = 0; i < WAITERS; ++i) threads[i] = start_thread(wait_often, NULL);
-  for (round = 0; round < 300; ++round) {
+  for (int i = 0; i < WAITERS; ++i) threads[i] = start_thread(wait_often, NULL);
+  for (int round = 0; round < 300; ++round) {
     multicast_token t = add_flagged(storm_target, counter(&calls), q[round % 2],
                                     round % 3 == 0 ? MULTICAST_LATEST : 0);
     CHECK(multicast_queue_clear(q[round % 2]) >= 0);
     CHECK_OK(multicast_token_remove(t));
   }
-  for (i = 0; i < WAITERS; ++i) join_thread(threads[i]);
+  for (int i = 0; i < WAITERS; ++i) join_thread(threads[i]);
   CHECK_OK(multicast_queue_destroy(q[0]));
   CHECK_OK(multicast_queue_destroy(q[1]));
 }

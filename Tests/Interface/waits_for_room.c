@@ -32,7 +32,6 @@ static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queu
   multicast_add_options options = to_queue(queue);
   multicast m = multicast_create();
   multicast_delegate d = {invoke_into_the_full_queue, c};
-  multicast_token token;
   c->target = multicast_create();
   add_with(c->target, counter(calls), &options);
   CHECK_EQ(multicast_invoke(c->target, 0, NULL, 0), 1);
@@ -41,7 +40,7 @@ static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queu
 
   options = with_release(release_cycle);
   options.lifetime = lifetime;
-  token = add_with(m, d, &options);
+  multicast_token token = add_with(m, d, &options);
   invoke_in_background(i, m);
   gate_wait(&c->entered);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
@@ -111,12 +110,10 @@ static void run_in_release(void *context) {
 /* This thread has not been registered yet. */
 static multicast begin_late(late_runner *l, invoker *i, multicast_lifetime lifetime) {
   multicast m = multicast_create();
-  multicast_add_options options;
-  multicast_delegate running = {invoke_into_the_full_queue, NULL}, other = {count_call, NULL};
-  running.context = &l->c;
+  multicast_delegate running = {invoke_into_the_full_queue, NULL}, other = {count_call, &l->c};
   other.context = l;
   l->queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
-  options = to_queue(l->queue);
+  multicast_add_options options = to_queue(l->queue);
   l->c.target = multicast_create();
   add_with(l->c.target, counter(&l->calls), &options);
   on_another_thread(fill, &l->c.target);
@@ -213,7 +210,6 @@ TEST(queue_full_refuses_nobody_while_its_thread_waits_elsewhere) {
   multicast_add_options options = to_queue(queue);
   multicast other = multicast_create();
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_token token;
   pthread_t threads[2];
   p.target = multicast_create();
   add_with(p.target, counter(&calls), &options);
@@ -223,7 +219,7 @@ TEST(queue_full_refuses_nobody_while_its_thread_waits_elsewhere) {
 
   options = multicast_add_options_default();
   options.lifetime = lifetime;
-  token = add_with(other, blocking(&b), &options);
+  multicast_token token = add_with(other, blocking(&b), &options);
   invoke_in_background(&i, other);
   gate_wait(&b.entered);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
@@ -247,8 +243,7 @@ static void remove_what_waits_for_room(cycle *c, multicast_queue queue) {
   invoker i;
   multicast m = multicast_create();
   multicast_add_options options = to_queue(queue);
-  multicast_delegate d = {invoke_into_the_full_queue, NULL};
-  d.context = c;
+  multicast_delegate d = {invoke_into_the_full_queue, c};
   add_with(c->target, counter(&calls), &options);
   on_another_thread(fill, &c->target);
   add(m, d);
@@ -268,12 +263,10 @@ static multicast_status remove_what_was_woken(bool takes_room) {
   cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
   invoker i;
-  multicast_status status;
   multicast m = multicast_create();
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_add_options options = to_queue(queue);
-  multicast_delegate d = {invoke_into_the_full_queue, NULL};
-  d.context = &c;
+  multicast_delegate d = {invoke_into_the_full_queue, &c};
   c.target = multicast_create();
   add_with(c.target, counter(&calls), &options);
   CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
@@ -286,7 +279,7 @@ static multicast_status remove_what_was_woken(bool takes_room) {
   CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS / 4)); /* the call now waits for room */
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   if (takes_room) multicast_invoke(c.target, 0, NULL, 0);
-  status = multicast_remove(m, d);
+  multicast_status status = multicast_remove(m, d);
   if (status == MULTICAST_OK) CHECK(gate_opens_within(&c.has_left, 0));
   CHECK(multicast_queue_run(queue, 0) >= 0);
   CHECK_EQ(invoke_finished(&i), 1);
@@ -297,14 +290,12 @@ static multicast_status remove_what_was_woken(bool takes_room) {
 }
 
 TEST(removal_waits_for_a_call_that_this_thread_has_made_room_for) {
-  int i;
-  for (i = 0; i < 30; ++i) CHECK_OK(remove_what_was_woken(false));
+  for (int i = 0; i < 30; ++i) CHECK_OK(remove_what_was_woken(false));
 }
 
 /* The call may be waiting again by then, for this thread: PENDING. Or it finds that out. */
 TEST(removal_ends_where_its_call_was_woken_and_finds_no_room) {
-  int i;
-  for (i = 0; i < 30; ++i) {
+  for (int i = 0; i < 30; ++i) {
     multicast_status status = remove_what_was_woken(true);
     CHECK(status == MULTICAST_OK || status == MULTICAST_PENDING);
   }
@@ -322,20 +313,18 @@ static void *remove_what_will_wait_for_room(void *is_known) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
   invoker i;
-  pthread_t opener;
   multicast m = multicast_create();
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_add_options options = to_queue(queue);
-  multicast_delegate d = {invoke_into_the_full_queue, NULL};
   if (is_known != NULL) CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
-  d.context = &c;
+  multicast_delegate d = {invoke_into_the_full_queue, &c};
   c.target = multicast_create();
   add_with(c.target, counter(&calls), &options);
   on_another_thread(fill, &c.target);
   add(m, d);
   invoke_in_background(&i, m);
   gate_wait(&c.entered);
-  opener = start_thread(open_after_a_while, &c.go_on);
+  pthread_t opener = start_thread(open_after_a_while, &c.go_on);
   CHECK_OK(multicast_remove(m, d));
   CHECK_EQ(c.queued, 0);
   join_thread(opener);
@@ -370,10 +359,8 @@ TEST(removal_is_pending_where_its_call_needs_an_ended_worker) {
   static idler idle = {{0}, GATE_INIT, GATE_INIT};
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_add_options options = to_queue(queue);
-  multicast_token token;
-  pthread_t thread;
   c.target = multicast_create();
-  token = add_with(c.target, blocking(&b), &options);
+  multicast_token token = add_with(c.target, blocking(&b), &options);
   CHECK_OK(multicast_queue_start(queue));
   gate_open(&b.let_go);
   CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
@@ -382,7 +369,7 @@ TEST(removal_is_pending_where_its_call_needs_an_ended_worker) {
   pause_ms(A_WHILE_MS); /* its thread ends, and another thread gets its thread record */
   CHECK_OK(multicast_token_remove(token));
   idle.target = c.target;
-  thread = start_thread(invoke_and_idle, &idle);
+  pthread_t thread = start_thread(invoke_and_idle, &idle);
   gate_wait(&idle.entered);
   remove_what_waits_for_room(&c, queue);
   gate_open(&idle.may_end);
@@ -407,16 +394,12 @@ static void ask_for_destructor(void *context, uint32_t event, const void *payloa
 TEST(removal_is_pending_where_its_call_needs_a_stopped_worker) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   pthread_key_t key;
-  multicast_queue queue;
-  multicast_add_options options;
-  multicast_token token;
-  multicast_delegate d = {ask_for_destructor, NULL};
   CHECK_EQ(pthread_key_create(&key, stay_in_destructor), 0);
-  d.context = &key;
-  queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
-  options = to_queue(queue);
+  multicast_delegate d = {ask_for_destructor, &key};
+  multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
+  multicast_add_options options = to_queue(queue);
   c.target = multicast_create();
-  token = add_with(c.target, d, &options);
+  multicast_token token = add_with(c.target, d, &options);
   CHECK_OK(multicast_queue_start(queue));
   CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
   EVENTUALLY(stats_of(queue).delivered == 1);
@@ -522,20 +505,18 @@ TEST(lifetime_end_waits_for_no_release_that_needs_an_unrun_queue) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_add_options queued = to_queue(q), options = under(multicast_lifetime_create());
   multicast_delegate member = {count_call, &f};
-  multicast_status status;
-  pthread_t remover;
   f.target = multicast_create();
   f.full = multicast_create();
   add_with(f.full, counter(&calls), &queued);
   CHECK_EQ(multicast_invoke(f.full, 0, NULL, 0), 1);
   options.release = invoke_into_it;
   add_with(f.target, member, &options);
-  remover = start_thread(remove_its_member, &f);
+  pthread_t remover = start_thread(remove_its_member, &f);
   gate_wait(&f.entered);
   pause_ms(50);
   /* If the release waits already, this thread may be the one that has to run the queue. If not, its
    * call is refused. */
-  status = multicast_lifetime_end(options.lifetime);
+  multicast_status status = multicast_lifetime_end(options.lifetime);
   CHECK(status == MULTICAST_PENDING || status == MULTICAST_OK);
   CHECK_EQ(multicast_queue_run(q, 1), 1);
   join_thread(remover);
@@ -567,12 +548,11 @@ TEST(removal_in_the_child_is_pending_if_call_needs_the_parent) {
       {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0}, {0}, GATE_INIT, GATE_INIT};
   static idler idle[2] = {{{0}, GATE_INIT, GATE_INIT}, {{0}, GATE_INIT, GATE_INIT}};
   pthread_t runner, idlers[2];
-  int i;
   o.c.target = multicast_create();
   o.queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   runner = start_thread(run_and_stay, &o);
   gate_wait(&o.has_run);
-  for (i = 0; i < 2; ++i) { /* the threads of the child take the thread records of these */
+  for (int i = 0; i < 2; ++i) { /* the threads of the child take the thread records of these */
     idle[i].target = o.c.target;
     idlers[i] = start_thread(invoke_and_idle, &idle[i]);
     gate_wait(&idle[i].entered);
@@ -580,7 +560,7 @@ TEST(removal_in_the_child_is_pending_if_call_needs_the_parent) {
   in_child(remove_what_waits_there, &o);
   gate_open(&o.may_end);
   join_thread(runner);
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     gate_open(&idle[i].may_end);
     join_thread(idlers[i]);
   }

@@ -100,17 +100,15 @@ static void fork_while_it_ends(bool is_queue) {
 #endif
   for (i = 0; i < MEMBERS; ++i) members[i] = counter(&contexts[i]);
   for (round = 0; round < 10; ++round) {
-    ending e = {{0}, {0}, {0}, false};
     multicast_add_options options = multicast_add_options_default();
-    pthread_t thread;
-    e.target = multicast_create();
+    ending e = {.target = multicast_create()};
     if (is_queue) {
       options.queue = e.queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
     } else {
       options.lifetime = e.lifetime = multicast_lifetime_create();
     }
     CHECK_OK(multicast_add_many(e.target, members, MEMBERS, &options, NULL));
-    thread = start_thread(end_it, &e);
+    pthread_t thread = start_thread(end_it, &e);
     while (!LOAD(e.has_begun)) sched_yield();
     usleep((useconds_t)round * 100);
     in_child(expect_all_or_nothing, &e);
@@ -150,11 +148,10 @@ static void *wait_for_the_outer_call(void *argument) {
 static void wait_for_a_new_thread(void *argument) {
   inheritance *h = argument;
   invoker i;
-  pthread_t opener;
   add(h->inner, blocking(&h->b));
   invoke_in_background(&i, h->inner);
   gate_wait(&h->b.entered);
-  opener = start_thread(open_after_a_while, &h->b.let_go);
+  pthread_t opener = start_thread(open_after_a_while, &h->b.let_go);
   CHECK_OK(multicast_remove(h->inner, blocking(&h->b)));
   CHECK(LOAD(h->b.has_left));
   join_thread(opener);

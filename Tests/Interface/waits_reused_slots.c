@@ -20,7 +20,6 @@ static void *run_the_new(void *argument) {
 
 static void destroy_and_create(void *context, uint32_t event, const void *payload, size_t size) {
   successor *s = context;
-  multicast_add_options options;
   multicast_queue taken[64];
   int count = 0;
   (void)event, (void)payload, (void)size;
@@ -34,7 +33,7 @@ static void destroy_and_create(void *context, uint32_t event, const void *payloa
   } while (count < 64);
   CHECK(count < 64);
   while (count > 0) CHECK_OK(multicast_queue_destroy(taken[--count]));
-  options = to_queue(s->new);
+  multicast_add_options options = to_queue(s->new);
   if (s->other != NULL) {
     add_with(s->target, blocking(s->other), &options);
     CHECK_EQ(multicast_invoke(s->target, 0, NULL, 0), 1);
@@ -48,8 +47,7 @@ static void destroy_and_create(void *context, uint32_t event, const void *payloa
 
 static void destroy_inside_its_call(successor *s) {
   multicast m = multicast_create();
-  multicast_delegate d = {destroy_and_create, NULL};
-  d.context = s;
+  multicast_delegate d = {destroy_and_create, s};
   s->old = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   s->target = multicast_create();
   add_queued(m, d, s->old);

@@ -40,11 +40,10 @@ static void call_counted(void *context, uint32_t event, const void *payload, siz
 }
 
 static multicast_token add_counted_with(multicast m, counted *c, multicast_add_options options) {
-  multicast_delegate d = {call_counted, NULL};
   options.release = release_counted;
   options.unlock = unlock_counted;
   if (options.lock == NULL) options.lock = lock_counted;
-  d.context = c;
+  multicast_delegate d = {call_counted, c};
   c->target = m;
   return add_with(m, d, &options);
 }
@@ -101,12 +100,10 @@ static bool receive_visit(void *context, const multicast_delegate *delegate) {
 TEST(weak_delegate_gets_the_strong_pointer_as_its_context) {
   multicast_add_options options = multicast_add_options_default();
   multicast m = multicast_create();
-  multicast_delegate d;
   void *visited = NULL;
   options.lock = lock_as_another;
   options.unlock = unlock_noting;
-  d.function = receive;
-  d.context = &calls;
+  multicast_delegate d = {receive, &calls};
   add_with(m, d, &options);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK(received == &other_object);
@@ -120,9 +117,7 @@ TEST(weak_lock_without_unlock_or_the_reverse_is_invalid_argument) {
   counted c = {1, 0, 0, 0, 0, {0}, NULL};
   multicast_add_options options = with_release(release_counted);
   multicast m = multicast_create();
-  multicast_delegate d;
-  d.function = call_counted;
-  d.context = &c;
+  multicast_delegate d = {call_counted, &c};
   options.lock = lock_counted;
   CHECK_STATUS(multicast_add(m, d, &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_EQ(c.releases, 1);
@@ -193,20 +188,18 @@ static void *invoke_counted(void *argument) {
 
 TEST(weak_lock_racing_the_last_reference) {
   enum { ROUNDS = 100 };
-  int round;
-  for (round = 0; round < ROUNDS; ++round) {
+  for (int round = 0; round < ROUNDS; ++round) {
     counted *c = calloc(1, sizeof *c);
     multicast m = multicast_create();
     pthread_t threads[2];
-    int i;
     CHECK(c != NULL);
     c->references = 1;
     add_counted(m, c, 0);
-    for (i = 0; i < 2; ++i) threads[i] = start_thread(invoke_counted, c);
+    for (int i = 0; i < 2; ++i) threads[i] = start_thread(invoke_counted, c);
     while (LOAD(c->calls) < 10) pause_ms(0);
     /* the last reference is gone: the next lock fails and removes the registration */
     ADD(c->references, -1);
-    for (i = 0; i < 2; ++i) join_thread(threads[i]);
+    for (int i = 0; i < 2; ++i) join_thread(threads[i]);
     CHECK_EQ(c->releases, 1);
     CHECK_EQ(c->references, 0);
     CHECK_EQ(multicast_count(m), 0);
@@ -216,8 +209,7 @@ TEST(weak_lock_racing_the_last_reference) {
 }
 
 TEST(weak_under_a_lifetime_is_released_once_whichever_ends) {
-  int first;
-  for (first = 0; first < 2; ++first) {
+  for (int first = 0; first < 2; ++first) {
     counted c = {1, 0, 0, 0, 0, {0}, NULL};
     multicast m = multicast_create();
     multicast_lifetime l = multicast_lifetime_create();
@@ -241,9 +233,7 @@ TEST(set_contains_nothing_that_has_died) {
   multicast m = multicast_create();
   multicast_lifetime l = multicast_lifetime_create();
   multicast_add_options options = under(l);
-  multicast_delegate d;
-  d.function = call_counted;
-  d.context = &c;
+  multicast_delegate d = {call_counted, &c};
   add_with(m, counter(&calls), &options);
   add_counted(m, &c, 0);
   CHECK_OK(multicast_lifetime_end(l));

@@ -14,10 +14,9 @@ static void ends_by_check(void (*body)(void), const char *words) {
   size_t length = 0;
   ssize_t count;
   int ends[2], status = 0;
-  pid_t child;
   CHECK_EQ(pipe(ends), 0);
   fflush(NULL);
-  child = fork();
+  pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
     dup2(ends[1], STDERR_FILENO);
@@ -273,10 +272,9 @@ static void *add_and_remove(void *unused) {
 }
 
 static void interrupt_until_found(void) {
-  pthread_t thread;
   interrupted = multicast_create();
   signal(SIGUSR1, add_in_handler);
-  thread = start_thread(add_and_remove, NULL);
+  pthread_t thread = start_thread(add_and_remove, NULL);
   for (;;) {
     pause_ms(1);
     pthread_kill(thread, SIGUSR1);
@@ -323,9 +321,7 @@ static void *invoke_and_end(void *target) {
 TEST(thread_that_ends_inside_of_a_call_is_not_found) {
   int calls = 0;
   multicast m = multicast_create();
-  multicast_delegate d;
-  d.function = count_and_end;
-  d.context = &calls;
+  multicast_delegate d = {count_and_end, &calls};
   add(m, d);
   on_another_thread(invoke_and_end, &m);
   on_another_thread(invoke_and_end, &m);
@@ -343,9 +339,7 @@ static void jump_inside(void *context, uint32_t event, const void *payload, size
 TEST(delegate_that_jumps_inside_of_itself_is_not_found) {
   int calls = 0;
   multicast m = multicast_create();
-  multicast_delegate d;
-  d.function = jump_inside;
-  d.context = &calls;
+  multicast_delegate d = {jump_inside, &calls};
   add(m, d);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);

@@ -46,9 +46,8 @@ static uint64_t mixed(uint64_t x) { /* splitmix64 */
 
 void actor_start(uint64_t seed, const char *kind) {
   uint64_t id = ADD(last_id, 1);
-  int i;
   pthread_once(&once, make_key);
-  for (i = 0; i < ACTOR_LIMIT; ++i) {
+  for (int i = 0; i < ACTOR_LIMIT; ++i) {
     uint64_t unused = 0;
     actor *a = &actors[i];
     if (LOAD(a->id) != 0 || !__atomic_compare_exchange_n(&a->id, &unused, id, false,
@@ -117,15 +116,14 @@ void actor_print_current(void) {
 }
 
 void actors_print(FILE *out) {
-  int i;
-  for (i = 0; i < ACTOR_LIMIT; ++i) {
+  for (int i = 0; i < ACTOR_LIMIT; ++i) {
     if (LOAD(actors[i].id) != 0) print(out, &actors[i]);
   }
 }
 
 int actor_count(const char *kind) {
-  int i, count = 0;
-  for (i = 0; i < ACTOR_LIMIT; ++i) {
+  int count = 0;
+  for (int i = 0; i < ACTOR_LIMIT; ++i) {
     /* Acquire: pairs with the release in thread_ends. */
     bool is_there = __atomic_load_n(&actors[i].id, __ATOMIC_ACQUIRE) != 0;
     count += is_there && LOAD(actors[i].kind) == kind;
@@ -134,8 +132,7 @@ int actor_count(const char *kind) {
 }
 
 int actor_that_hangs(progress *known, int limit) {
-  int i;
-  for (i = 0; i < ACTOR_LIMIT; ++i) {
+  for (int i = 0; i < ACTOR_LIMIT; ++i) {
     uint64_t id = LOAD(actors[i].id), count = LOAD(actors[i].progress);
     bool is_same = id != 0 && LOAD(actors[i].doing_count) > 0 && id == known->id[i] &&
                    count == known->count[i];

@@ -94,9 +94,8 @@ void borrowed_leave_behind(borrowed **own) {
 
 void borrowed_take_over(bool in_doubt_too) {
   actor *a = actor_current();
-  borrowed *b;
   pthread_mutex_lock(&left_mutex);
-  b = left_behind;
+  borrowed *b = left_behind;
   if (b != NULL) {
     left_behind = b->next;
   } else if (in_doubt_too && in_doubt != NULL) {

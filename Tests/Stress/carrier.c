@@ -129,9 +129,8 @@ multicast_transport carrier_make(multicast_broadcaster b) {
 
 void carriers_check(void) {
   const carrier *c;
-  int i;
   for (c = first; c != NULL; c = c->next) {
-    for (i = 0; i < NAME_COUNT; ++i) {
+    for (int i = 0; i < NAME_COUNT; ++i) {
       multicast m = multicast_broadcaster_multicast(c->broadcaster, name_of(i));
       bool is_wanted = multicast_count(m) > 0;
       MUST(LOAD(c->is_subscribed[i]) == is_wanted || (is_wanted && LOAD(c->is_refused[i])),

@@ -35,9 +35,8 @@ enum { EVENT_COUNT = 70 };
 static unsigned char payloads[EVENT_COUNT][PAYLOAD_LIMIT];
 
 __attribute__((constructor)) static void fill_payloads(void) {
-  int event, i;
-  for (event = 0; event < EVENT_COUNT; ++event) {
-    for (i = 0; i < PAYLOAD_LIMIT; ++i) payloads[event][i] = (unsigned char)(i * 3 + event);
+  for (int event = 0; event < EVENT_COUNT; ++event) {
+    for (int i = 0; i < PAYLOAD_LIMIT; ++i) payloads[event][i] = (unsigned char)(i * 3 + event);
   }
 }
 

@@ -40,8 +40,7 @@ void print_command_on_signals(void) {
   /* The address sanitizer has its own handlers for these. */
 #ifndef __SANITIZE_ADDRESS__
   static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP};
-  size_t i;
-  for (i = 0; i < sizeof numbers / sizeof *numbers; ++i) signal(numbers[i], on_signal);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i) signal(numbers[i], on_signal);
 #endif
   signal(SIGABRT, on_signal);
 }

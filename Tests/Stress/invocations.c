@@ -113,10 +113,9 @@ static int64_t to_a_name(const shipment *s, multicast_outcome *o) {
 static void send_any(int64_t (*send)(const shipment *s, multicast_outcome *o)) {
   shipment s;
   multicast_outcome o;
-  int64_t count;
   shipment_make(&s, (shipping)random_below(3));
   choose_wait(&s);
-  count = shipment_send(&s, &o, send);
+  int64_t count = shipment_send(&s, &o, send);
   /* One that would be deferred needs a copy, and `copy` may fail. */
   EXPECT_COUNT(count, OK | INVALID_HANDLE | TIMEOUT | STATE |
                           (s.how.copy != NULL ? OUT_OF_MEMORY : 0));

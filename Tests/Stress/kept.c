@@ -22,6 +22,5 @@ void keep_for_a_while(void *block, size_t size) {
 }
 
 void kept_forget(void) {
-  int i;
-  for (i = 0; i <= KEPT; ++i) free(__atomic_exchange_n(&kept[i], NULL, __ATOMIC_ACQ_REL));
+  for (int i = 0; i <= KEPT; ++i) free(__atomic_exchange_n(&kept[i], NULL, __ATOMIC_ACQ_REL));
 }

@@ -54,9 +54,8 @@ static double now_s(void) {
 
 /* The thread ends after some operations, or inside a call. */
 static void *run_operations(void *own_seed) {
-  uint32_t left;
   actor_start(*(uint64_t *)own_seed, "with random operations");
-  for (left = 50 + random_below(1500); left > 0 && !LOAD(is_over); --left) operate();
+  for (uint32_t left = 50 + random_below(1500); left > 0 && !LOAD(is_over); --left) operate();
   while (actor_current()->borrowed != NULL && one_in(2)) borrowed_remove();
   return NULL;
 }
@@ -80,21 +79,20 @@ static void start(pthread_t *thread, void *(*body)(void *), void *argument) {
 static void run_threads(int threads, double end, uint64_t round_seed) {
   pthread_t running[MOST_THREADS];
   uint64_t seeds[MOST_THREADS];
-  int i;
-  for (i = 0; i < threads; ++i) {
+  for (int i = 0; i < threads; ++i) {
     seeds[i] = round_seed + (uint64_t)i * 1000003;
     start(&running[i], run_operations, &seeds[i]);
   }
   while (now_s() < end) {
     pause_ms(1);
-    for (i = 0; i < threads; ++i) {
+    for (int i = 0; i < threads; ++i) {
       if (pthread_tryjoin_np(running[i], NULL) != 0) continue;
       seeds[i] += 7919;
       start(&running[i], run_operations, &seeds[i]);
     }
   }
   STORE(is_over, true);
-  for (i = 0; i < threads; ++i) pthread_join(running[i], NULL);
+  for (int i = 0; i < threads; ++i) pthread_join(running[i], NULL);
   STORE(is_over, false);
 }
 
@@ -169,7 +167,6 @@ static void check_nothing_is_kept(int64_t bytes, int descriptors) {
 static void run(double seconds, int fixed_threads) {
   double begin, end, spoken;
   double each = seconds / 3 < 4 ? seconds / 3 : 4;
-  int64_t bytes;
   int descriptors, rounds = 0;
   actor_start(seed, "main");
   actor_current()->is_plain = true;
@@ -182,7 +179,7 @@ static void run(double seconds, int fixed_threads) {
   doing_end();
   begin = spoken = now_s();
   end = begin + seconds;
-  bytes = LOAD(allocated_bytes);
+  int64_t bytes = LOAD(allocated_bytes);
   descriptors = open_descriptors();
   while (now_s() < end) {
     int threads = fixed_threads > 0 ? fixed_threads : 2 + (int)random_below(MOST_THREADS - 1);
@@ -210,11 +207,11 @@ static double number_in(const char *text, double least, double most) {
 int main(int argc, char **argv) {
   bool is_without_membarrier_here = false;
   double seconds = 5, number;
-  int i, threads = 0, patience = 30;
+  int threads = 0, patience = 30;
   struct timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
   seed = ((uint64_t)t.tv_sec << 20 ^ (uint64_t)t.tv_nsec) % 1000000000;
-  for (i = 1; i < argc; ++i) {
+  for (int i = 1; i < argc; ++i) {
     const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
       usage(stdout);

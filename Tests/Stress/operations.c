@@ -188,13 +188,12 @@ static void set_watch(void) {
 static void watch_all(void) {
   static bool is_busy;
   multicast all = {0};
-  multicast_watch watch;
   watcher *w;
   if (SWAP(is_busy, true)) return;
   w = malloc(sizeof *w);
   MUST(w != NULL, "no memory");
   STORE(w->is_set, true);
-  watch = watch_with(w);
+  multicast_watch watch = watch_with(w);
   EXPECT(multicast_set_watch(all, &watch), OK);
   if (one_in(2)) usleep((unsigned)random_below(500));
   EXPECT(multicast_set_watch(all, NULL), OK);
@@ -223,10 +222,8 @@ static bool undo_visit(void *context, const multicast_delegate *d) {
 }
 
 static void visit_undo(void) {
-  trial t = {0, 0, 0};
-  int64_t count;
-  t.left = one_in(2) ? -1 : (int)random_below(20);
-  count = multicast_visit_undo(random_multicast(), try_visit, undo_visit, &t);
+  trial t = {.left = one_in(2) ? -1 : (int)random_below(20)};
+  int64_t count = multicast_visit_undo(random_multicast(), try_visit, undo_visit, &t);
   EXPECT_COUNT(count, OK | INVALID_HANDLE);
   if (count < 0) return;
   MUST(t.undone <= t.visited, "%d undone of %d visited", t.undone, t.visited);
@@ -330,13 +327,12 @@ static void change_in_a_row(void) {
   for (i = 0; i < count; ++i) {
     context *c = context_make();
     multicast_token token;
-    multicast_status status;
     context_retain(c);
     EXPECT(multicast_add(m, context_delegate(c), &c->options, &c->token), OK | INVALID_HANDLE);
     token = c->token;
     context_release(c);
     if (one_in(4)) invoke_one(m);
-    status = multicast_token_remove(token);
+    multicast_status status = multicast_token_remove(token);
     EXPECT(status, OK | INVALID_HANDLE | (waits_for_certain() ? 0 : PENDING));
     finished_if_ok(status, token);
   }
@@ -395,11 +391,10 @@ static void remove_listed(void) {
   multicast_delegate listed[8];
   uint32_t capacity = 1 + random_below(8);
   int64_t count = multicast_list(m, listed, capacity);
-  uint32_t number;
   EXPECT_COUNT(count, OK | INVALID_HANDLE);
   if (count <= 0) return;
   if (count > capacity) count = capacity;
-  number = random_below((uint32_t)count);
+  uint32_t number = random_below((uint32_t)count);
   switch (random_below(3)) {
     case 0:
       EXPECT(multicast_remove(m, listed[number]), OK | PENDING | INVALID_HANDLE | NOT_FOUND);
@@ -650,9 +645,8 @@ static void stop_queue(void) {
 void run_queues(void) {
   multicast_queue q = {LOAD(world_queues[0])};
   struct pollfd polled = {multicast_queue_fd(q), POLLIN, 0};
-  int i;
   if (poll(&polled, 1, 1) == 1) run_queue(q);
-  for (i = 1; i < QUEUE_COUNT; ++i) {
+  for (int i = 1; i < QUEUE_COUNT; ++i) {
     multicast_queue other = {LOAD(world_queues[i])};
     run_queue(other);
   }

@@ -46,8 +46,7 @@ typedef struct listener {
 } listener;
 
 static uint64_t *next_of(listener *l, uint64_t thread) {
-  int i;
-  for (i = 0; i < MOST_THREADS; ++i) {
+  for (int i = 0; i < MOST_THREADS; ++i) {
     uint64_t none = 0;
     if (LOAD(l->rows[i].thread) == thread || CHANGE(l->rows[i].thread, &none, thread) ||
         none == thread) {
@@ -60,14 +59,13 @@ static uint64_t *next_of(listener *l, uint64_t thread) {
 static void listen_to(void *context, uint32_t event, const void *payload, size_t size) {
   listener *l = context;
   letter got;
-  uint64_t *next;
   int32_t calls = ADD(l->calls, 1);
   (void)event;
   MUST(size >= sizeof got, "a size of %zu", size);
   memcpy(&got, payload, sizeof got);
   MUST(l->target == 0 || got.target == l->target, "a letter of another multicast");
   MUST(l->most < 0 || calls <= l->most, "%d calls of a listener that takes %d", calls, l->most);
-  next = next_of(l, got.thread);
+  uint64_t *next = next_of(l, got.thread);
   if (next == NULL) return;
   MUST(LOAD(*next) == 0 || LOAD(*next) == got.number ||
            ((l->has_gaps || is_in_child()) && got.number > LOAD(*next)),
@@ -107,9 +105,8 @@ void replays_make(void) {
 
 void replays_replace(void) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  multicast old;
   options.replay = KEPT;
-  old.id = SWAP(current, multicast_create_with(&options).id);
+  multicast old = {SWAP(current, multicast_create_with(&options).id)};
   EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
 }
 
@@ -124,12 +121,11 @@ void replays_invoke(void) {
   if (sent.thread == 0) sent.thread = ADD(thread_count, 1);
   while (count-- > 0) {
     multicast m = {LOAD(current)};
-    int64_t result;
     if (sent.target != m.id) sent.number = 0;
     sent.target = m.id;
     ++sent.number;
     memcpy(bytes, &sent, sizeof sent);
-    result = multicast_invoke(m, 0, bytes, one_in(2) ? sizeof sent : sizeof bytes);
+    int64_t result = multicast_invoke(m, 0, bytes, one_in(2) ? sizeof sent : sizeof bytes);
     /* STATE: inside of a replay, if the multicast refuses that. */
     EXPECT_COUNT(result, OK | INVALID_HANDLE | STATE);
     if (result < 0) --sent.number;
@@ -141,10 +137,8 @@ void replays_listen(void) {
   multicast m = {LOAD(current)};
   multicast_add_options options;
   multicast_token token = {0};
-  listener *l;
-  uint32_t times;
   if (!may_wait()) return;
-  l = make_listener(&options, m.id);
+  listener *l = make_listener(&options, m.id);
   if (one_in(4)) options.flags |= MULTICAST_NO_REPLAY;
   if (one_in(2)) options.events = 1;
   if (one_in(8)) options.flags |= MULTICAST_ONCE, l->most = 1;
@@ -152,7 +146,7 @@ void replays_listen(void) {
   if (one_in(4)) options.queue = random_queue(), l->has_gaps = true;
   if (one_in(4)) options.lifetime = random_lifetime();
   EXPECT(multicast_add(m, delegate_of(l), &options, &token), OK | INVALID_HANDLE);
-  for (times = random_below(20); times > 0; --times) {
+  for (uint32_t times = random_below(20); times > 0; --times) {
     if (one_in(4)) replays_invoke(); else sched_yield();
   }
   EXPECT(multicast_token_remove(token), OK | PENDING | INVALID_HANDLE);
@@ -162,14 +156,12 @@ void replays_listen(void) {
 /* A listener that is added now gets the last ones. */
 void replays_end(void) {
   multicast m = {LOAD(current)};
-  const uint64_t *next;
   multicast_add_options options;
   listener *l = make_listener(&options, m.id);
-  int i;
-  for (i = 0; i < 2 * KEPT; ++i) replays_invoke();
+  for (int i = 0; i < 2 * KEPT; ++i) replays_invoke();
   EXPECT(multicast_add(m, delegate_of(l), &options, NULL), OK);
   MUST(l->calls == KEPT, "%d replays", l->calls);
-  next = next_of(l, sent.thread);
+  const uint64_t *next = next_of(l, sent.thread);
   MUST(next != NULL && *next == sent.number + 1, "the last letter was not replayed");
   EXPECT(multicast_destroy(m), OK);
   leave_listener(l);

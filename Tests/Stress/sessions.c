@@ -55,8 +55,7 @@ static void let_others_run(void) {
 
 /* No call of a member runs, and none will begin. */
 static void members_are_finished(session *s) {
-  uint32_t i;
-  for (i = 0; i < s->count; ++i) {
+  for (uint32_t i = 0; i < s->count; ++i) {
     context *c = s->members[i];
     if (c->token.id != 0) token_is_finished(c->token);
     MUST(LOAD(c->calls) == 0, "calls of member %u", i);
@@ -64,8 +63,7 @@ static void members_are_finished(session *s) {
 }
 
 static void members_are_released(session *s) {
-  uint32_t i;
-  for (i = 0; i < s->count; ++i) {
+  for (uint32_t i = 0; i < s->count; ++i) {
     MUST(LOAD(s->members[i]->released) == 1, "releases of member %u: %d", i,
          s->members[i]->released);
   }
@@ -79,12 +77,11 @@ void session_under_lifetime(void) {
   multicast_lifetime l = multicast_lifetime_create();
   multicast any = {0};
   multicast_queue none = {0};
-  multicast_status status;
   session s;
   MUST(l.id != 0, "a lifetime");
   add_members(&s, any, l, none, context_make);
   let_others_run();
-  status = multicast_lifetime_end(l);
+  multicast_status status = multicast_lifetime_end(l);
   EXPECT(status, OK | PENDING);
   if (status == MULTICAST_OK) {
     members_are_finished(&s);
@@ -97,7 +94,6 @@ void session_with_queue(void) {
   multicast_queue q = make_queue();
   multicast any = {0};
   multicast_lifetime none = {0};
-  multicast_status status;
   bool was_outside = is_outside_of_calls();
   session s;
   multicast_queue old = {SWAP(world_queues[1 + random_below(QUEUE_COUNT - 1)], q.id)};
@@ -105,7 +101,7 @@ void session_with_queue(void) {
   add_members(&s, any, none, q, context_make);
   if (one_in(2)) (void)multicast_queue_start(q);
   let_others_run();
-  status = destroy_queue(q);
+  multicast_status status = destroy_queue(q);
   EXPECT(status, OK | PENDING | INVALID_HANDLE);
   if (status == MULTICAST_OK && was_outside) members_are_finished(&s);
   release_members(&s);
@@ -170,22 +166,19 @@ static void release_listeners(void *context) {
 void session_with_contexts_of_one_kind(void) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   listeners *heard = calloc(1, sizeof *heard);
-  multicast m;
   multicast_lifetime none = {0};
   multicast_queue any = {0};
-  multicast_status status;
   bool was_outside = is_outside_of_calls();
   session s;
-  uint32_t i;
   MUST(heard != NULL, "memory");
   heard->references = 2;
   options.context = heard;
   options.interest = one_in(2) ? hear : NULL;
   options.release = release_listeners;
-  m = make_multicast_of_contexts(&options);
+  multicast m = make_multicast_of_contexts(&options);
   MUST(m.id != 0, "a multicast");
   add_members(&s, m, none, any, context_make_shared);
-  for (i = random_below(4); i > 0; --i) {
+  for (uint32_t i = random_below(4); i > 0; --i) {
     order own, *outer = order_begins(&own);
     EXPECT_COUNT(multicast_invoke(m, 1, payload_of(1, 8), 8), OK | STATE | INVALID_HANDLE);
     order_ends(outer, 0);
@@ -193,7 +186,7 @@ void session_with_contexts_of_one_kind(void) {
     EXPECT_COUNT(multicast_prune(m), OK | INVALID_HANDLE);
     let_others_run();
   }
-  status = multicast_destroy(m);
+  multicast_status status = multicast_destroy(m);
   EXPECT(status, OK | PENDING | INVALID_HANDLE);
   if (status == MULTICAST_OK && was_outside) members_are_finished(&s);
   leave_listeners(heard);
@@ -255,17 +248,15 @@ static multicast_queue_stats stats_of(const line *l) {
 void session_that_waits(void) {
   line l;
   multicast_outcome o;
-  multicast_status status;
-  uint32_t left;
   if (is_in_calm_call()) return;
   make_line(&l);
   EXPECT(multicast_queue_start(l.queue), OK);
-  for (left = 1 + random_below(6); left > 0; --left) {
+  for (uint32_t left = 1 + random_below(6); left > 0; --left) {
     EXPECT_COUNT(send_to(&l, 0, &o), OK);
     MUST(o.unfinished == 0, "%llu unfinished", (unsigned long long)o.unfinished);
   }
   /* The queue's thread may be in a release: that of a delegate that was called once. */
-  status = destroy_queue(l.queue);
+  multicast_status status = destroy_queue(l.queue);
   EXPECT(status, OK | PENDING);
   status = multicast_destroy(l.target);
   EXPECT(status, OK | PENDING);
@@ -277,10 +268,9 @@ void session_that_waits_for_itself(void) {
   multicast_outcome o;
   uint64_t pending;
   int32_t wakes;
-  int64_t count;
   if (is_in_calm_call()) return;
   make_line(&l);
-  count = send_to(&l, 1, &o);
+  int64_t count = send_to(&l, 1, &o);
   pending = stats_of(&l).pending;
   /* OK: a thread sleeps that might run the queue, and waits for this one or for releases. */
   EXPECT_COUNT(count, pending > 0 ? OK | TIMEOUT : OK);
@@ -322,13 +312,12 @@ void session_that_forks(void) {
   bool was_plain = a->is_plain;
   multicast_outcome o;
   int status = -1;
-  pid_t child;
   line l;
   if (is_in_calm_call()) return;
   make_line(&l);
   (void)send_to(&l, 1, &o);
   a->is_plain = true; /* releases that run inside fork */
-  child = fork();
+  pid_t child = fork();
   if (child == 0) work_in_child(&l);
   a->is_plain = was_plain;
   MUST(child > 0, "fork");

@@ -60,8 +60,7 @@ const char *random_name(void) { return names[random_below(NAME_COUNT)]; }
 const char *name_of(int number) { return names[number]; }
 
 int number_of_name(const char *name) {
-  int i;
-  for (i = 0; i < NAME_COUNT; ++i) {
+  for (int i = 0; i < NAME_COUNT; ++i) {
     if (strcmp(names[i], name) == 0) return i;
   }
   MUST(false, "an unknown name: %s", name);
@@ -101,13 +100,12 @@ multicast_queue random_queue(void) {
 
 multicast_queue make_queue(void) {
   multicast_queue_options options = multicast_queue_options_default();
-  multicast_queue q;
   waker *w = NULL;
   options.capacity = 1 + random_below(one_in(2) ? 4 : 100);
   options.overflow = (multicast_overflow)random_below(LOAD(world_is_calm) ? 2 : 3);
   if (one_in(2)) options.payload_size = random_below(128);
   if (one_in(2)) w = waker_make(&options);
-  q = multicast_queue_create(&options);
+  multicast_queue q = multicast_queue_create(&options);
   MUST(q.id != 0, "a queue of %zu", options.capacity);
   if (w != NULL) waker_belongs_to(w, q);
   return q;
@@ -136,8 +134,7 @@ void world_make(bool is_calm) {
 }
 
 void world_destroy_queues(void) {
-  int i;
-  for (i = 0; i < QUEUE_COUNT; ++i) {
+  for (int i = 0; i < QUEUE_COUNT; ++i) {
     multicast_queue q = {world_queues[i]};
     doing("multicast_queue_destroy at the end");
     EXPECT(destroy_queue(q), OK | INVALID_HANDLE);
@@ -147,21 +144,20 @@ void world_destroy_queues(void) {
 
 void world_destroy_rest(void) {
   multicast all = {0};
-  int i;
   carriers_check();
-  for (i = 0; i < LIFETIME_COUNT; ++i) {
+  for (int i = 0; i < LIFETIME_COUNT; ++i) {
     multicast_lifetime l = {world_lifetimes[i]};
     doing("multicast_lifetime_end at the end");
     EXPECT(multicast_lifetime_end(l), OK | INVALID_HANDLE);
     doing_end();
   }
-  for (i = 0; i < BROADCASTER_COUNT; ++i) {
+  for (int i = 0; i < BROADCASTER_COUNT; ++i) {
     multicast_broadcaster b = {world_broadcasters[i]};
     doing("multicast_broadcaster_destroy at the end");
     EXPECT(multicast_broadcaster_destroy(b), OK | INVALID_HANDLE);
     doing_end();
   }
-  for (i = 0; i < MULTICAST_COUNT; ++i) {
+  for (int i = 0; i < MULTICAST_COUNT; ++i) {
     multicast m = {world_multicasts[i]};
     doing("multicast_destroy at the end");
     EXPECT(multicast_destroy(m), OK | INVALID_HANDLE);
@@ -208,10 +204,9 @@ void world_warm_up(void) {
   pthread_barrier_t barrier;
   multicast_watch counting = MULTICAST_WATCH_INIT;
   multicast all = {0};
-  int i;
   labelled.label = "warm";
-  for (i = 0; i < WARM_DELEGATES; ++i) delegates[i].function = ignore;
-  for (i = 0; i < WARM; ++i) {
+  for (int i = 0; i < WARM_DELEGATES; ++i) delegates[i].function = ignore;
+  for (int i = 0; i < WARM; ++i) {
     multicast_queue_options options = multicast_queue_options_default();
     options.capacity = 1;
     multicasts[i] = i % 2 == 0 ? multicast_create() : multicast_create_with(&labelled);
@@ -222,17 +217,17 @@ void world_warm_up(void) {
     EXPECT(multicast_add_many(multicasts[i], delegates, WARM_DELEGATES, NULL, NULL), OK);
   }
   pthread_barrier_init(&barrier, NULL, WARM_THREADS);
-  for (i = 0; i < WARM_THREADS; ++i) {
+  for (int i = 0; i < WARM_THREADS; ++i) {
     MUST(pthread_create(&threads[i], NULL, invoke_and_wait, &barrier) == 0, "a thread");
   }
-  for (i = 0; i < WARM_THREADS; ++i) pthread_join(threads[i], NULL);
+  for (int i = 0; i < WARM_THREADS; ++i) pthread_join(threads[i], NULL);
   pthread_barrier_destroy(&barrier);
   EXPECT(multicast_set_watch(all, &counting), OK);
-  for (i = 0; i < WARM; ++i) {
+  for (int i = 0; i < WARM; ++i) {
     EXPECT_COUNT(multicast_invoke(multicasts[i], 0, NULL, 0), OK);
   }
   EXPECT(multicast_set_watch(all, NULL), OK);
-  for (i = 0; i < WARM; ++i) {
+  for (int i = 0; i < WARM; ++i) {
     doing_more();
     EXPECT(multicast_destroy(multicasts[i]), OK);
     EXPECT(multicast_lifetime_end(lifetimes[i]), OK);

@@ -32,10 +32,9 @@ static void empty_default_broadcaster(void) {
   multicast_broadcaster b = multicast_broadcaster_default();
   multicast_delegate d = {ignore, NULL};
   multicast_transport t = multicast_transport_default();
-  int i;
   t.publish = publish;
   EXPECT_EQ(multicast_broadcaster_attach(b, &t), MULTICAST_OK);
-  for (i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3; ++i) {
     EXPECT_COUNT(multicast_broadcaster_unregister_all(b, names[i]),
                  MULTICAST_ERROR_INVALID_HANDLE);
     EXPECT_EQ(multicast_broadcaster_register(b, names[i], d, NULL, NULL), MULTICAST_OK);

@@ -25,9 +25,8 @@ static void do_nothing(void *context, uint32_t event, const void *payload, size_
 static void read_payload(void *context, uint32_t event, const void *payload, size_t size) {
   const unsigned char *bytes = payload;
   volatile unsigned char sum = 0;
-  size_t i;
   (void)context, (void)event;
-  for (i = 0; i < size; ++i) sum = (unsigned char)(sum + bytes[i]);
+  for (size_t i = 0; i < size; ++i) sum = (unsigned char)(sum + bytes[i]);
 }
 
 static void do_something(void *context, uint32_t event, const void *payload, size_t size) {

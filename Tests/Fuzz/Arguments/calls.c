@@ -31,8 +31,7 @@ void call_something(void) {
 }
 
 void destroy_everything(void) {
-  int i;
-  for (i = kept_handles() - 1; i >= 0; --i) {
+  for (int i = kept_handles() - 1; i >= 0; --i) {
     uint64_t id = kept_handle(i);
     multicast_queue_destroy((multicast_queue){id});
     multicast_lifetime_end((multicast_lifetime){id});

@@ -51,8 +51,7 @@ void after_multicast_remove_all_within(multicast target, uint64_t timeout_ns,
 static size_t too_many(void) { return ((size_t)1 << 26) + 1 + any_size() / 2; }
 
 static void expect_tokens(const multicast_token *tokens, size_t count, multicast_status status) {
-  size_t i;
-  for (i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     EXPECT_EQ(tokens[i].id != 0, status == MULTICAST_OK);
     keep_handle(tokens[i].id);
   }
@@ -64,11 +63,10 @@ void call_multicast_add_many(void) {
   multicast_delegate *delegates = any_delegates(&count);
   multicast_add_options *o = any_options();
   multicast_token tokens[FEW] = {{1}};
-  multicast_status status;
   bool is_large = delegates == NULL || any_byte() < 8;
   if (is_large) count = too_many();
   NOTE("multicast_add_many(%llx, %lld)", (long long)m.id, (long long)count);
-  status = multicast_add_many(m, delegates, count, o, is_large ? NULL : tokens);
+  multicast_status status = multicast_add_many(m, delegates, count, o, is_large ? NULL : tokens);
   EXPECT_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT,
                 MULTICAST_ERROR_OUT_OF_MEMORY, MULTICAST_ERROR_LIMIT);
   if (is_large) EXPECT(status != MULTICAST_OK, "more delegates than can be");
@@ -82,11 +80,10 @@ void call_multicast_broadcaster_register_many(void) {
   multicast_delegate *d = any_delegates(&count);
   multicast_add_options *o = any_options();
   multicast_token tokens[FEW] = {{1}};
-  multicast_status status;
   bool is_large = d == NULL || any_byte() < 8;
   if (is_large) count = too_many();
   NOTE("multicast_broadcaster_register_many(%llx, %lld)", (long long)b.id, (long long)count);
-  status = multicast_broadcaster_register_many(b, name, d, count, o, tokens);
+  multicast_status status = multicast_broadcaster_register_many(b, name, d, count, o, tokens);
   EXPECT_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_ARGUMENT,
                 MULTICAST_ERROR_OUT_OF_MEMORY, MULTICAST_ERROR_LIMIT);
   if (is_large) EXPECT_EQ(status, MULTICAST_ERROR_LIMIT);
@@ -182,7 +179,6 @@ enum { SIZE_OF_1_0 = 40 }; /* of multicast_queue_options */
 
 void call_multicast_queue_create(void) {
   multicast_queue_options *o = any_older_struct(SIZE_OF_1_0, sizeof *o);
-  multicast_queue q;
   uint8_t b = any_byte();
   if (o != NULL && o->struct_size >= sizeof *o && o->struct_size <= 1024) {
     o->capacity = b < 200 ? b % 4 : b < 240 ? any_uint32() : (size_t)any_uint64();
@@ -196,7 +192,7 @@ void call_multicast_queue_create(void) {
     if (b & 8) o->payload_size = b < 240 ? b : (size_t)any_uint64();
     if (b & 4) o->wake = callee_wake, o->wake_context = (void *)&callee_functions;
   }
-  q = multicast_queue_create(o);
+  multicast_queue q = multicast_queue_create(o);
   NOTE("multicast_queue_create() = %llx", (long long)q.id);
   keep_handle(q.id);
   if (q.id != 0) become_consumer(q);

@@ -8,9 +8,8 @@ enum { SMALLEST_WATCH = 48 };
 
 multicast_add_options *any_options(void) {
   multicast_add_options *o = any_older_struct(SIZE_OF_1_0, sizeof *o);
-  uint8_t b;
   if (o == NULL || o->struct_size < sizeof *o || o->struct_size > 1024) return o;
-  b = any_byte();
+  uint8_t b = any_byte();
   o->flags = b < 240 ? b & 15u : any_uint32();
   o->priority = (int32_t)(any_byte() < 128 ? any_byte() : any_uint32());
   o->reserved = any_byte() < 250 ? 0 : 1;
@@ -28,9 +27,8 @@ multicast_add_options *any_options(void) {
 
 multicast_watch *any_watch(void) {
   multicast_watch *w = any_older_struct(SMALLEST_WATCH, sizeof *w);
-  uint8_t b;
   if (w == NULL || w->struct_size < sizeof *w || w->struct_size > 1024) return w;
-  b = any_byte();
+  uint8_t b = any_byte();
   w->reserved = any_byte() < 250 ? 0 : 1;
   w->context = (void *)&callee_functions;
   w->slow_ns = b < 64 ? 0 : b < 128 ? 1 : any_uint32();
@@ -44,9 +42,8 @@ multicast_watch *any_watch(void) {
 
 multicast_create_options *any_create_options(void) {
   multicast_create_options *o = any_struct(sizeof *o);
-  uint8_t b;
   if (o == NULL || o->struct_size < sizeof *o || o->struct_size > 1024) return o;
-  b = any_byte();
+  uint8_t b = any_byte();
   o->reentry = b < 240 ? b & 3u : any_uint32();
   b = any_byte();
   o->flags = b < 200 ? 0 : b < 240 ? MULTICAST_VISIT_ONLY : any_uint32();
@@ -65,9 +62,8 @@ multicast_create_options *any_create_options(void) {
 
 multicast_transport *any_transport(void) {
   multicast_transport *t = any_struct(sizeof *t);
-  uint8_t b;
   if (t == NULL || t->struct_size < sizeof *t || t->struct_size > 1024) return t;
-  b = any_byte();
+  uint8_t b = any_byte();
   t->flags = b < 240 ? 0 : any_uint32();
   t->context = (void *)&callee_functions;
   b = any_byte();

@@ -34,8 +34,7 @@ static void *keep(size_t size) {
 
 void *payload_make(size_t size) {
   unsigned char *block = keep(size);
-  size_t i;
-  for (i = 0; i < size; ++i) block[i] = any_byte();
+  for (size_t i = 0; i < size; ++i) block[i] = any_byte();
   return block;
 }
 
@@ -83,9 +82,8 @@ const void *payload_copy_forever(const void *payload, size_t size) {
 multicast_invocation *any_invocation(void) {
   multicast_invocation *how = any_struct(sizeof *how);
   size_t size = any_byte() % LARGEST;
-  uint8_t b;
   if (how == NULL || how->struct_size < sizeof *how || how->struct_size > 1024) return how;
-  b = any_byte();
+  uint8_t b = any_byte();
   how->flags = b < 240 ? b & MULTICAST_WAIT : any_uint32();
   how->event = any_uint32();
   how->reserved = any_byte() < 250 ? 0 : 1;
@@ -113,9 +111,8 @@ multicast_invocation *any_invocation(void) {
 
 bool is_readable(const multicast_invocation *how) {
   const unsigned char *bytes = (const unsigned char *)how;
-  uint32_t i;
   if (how == NULL || how->struct_size < sizeof *how || how->struct_size > 1024) return false;
-  for (i = sizeof *how; i < how->struct_size; ++i)
+  for (uint32_t i = sizeof *how; i < how->struct_size; ++i)
     if (bytes[i] != 0) return false;
   return (how->flags & ~MULTICAST_WAIT) == 0 && how->reserved == 0;
 }

@@ -78,9 +78,8 @@ uint64_t any_handle(void) {
 
 void *any_bytes(size_t size) {
   unsigned char *block = malloc(size > 0 ? size : 1);
-  size_t i;
   EXPECT(block != NULL && block_count < BLOCKS, "the fuzz target is out of memory");
-  for (i = 0; i < size; ++i) block[i] = any_byte();
+  for (size_t i = 0; i < size; ++i) block[i] = any_byte();
   return blocks[block_count++] = block;
 }
 
@@ -90,14 +89,12 @@ void *any_struct(size_t known_size) { return any_older_struct(known_size, known_
 void *any_older_struct(size_t oldest_size, size_t known_size) {
   uint8_t b = any_byte();
   uint32_t size = (uint32_t)known_size;
-  size_t there;
-  unsigned char *block;
   if (b < 16) return NULL;
   if (b < 24) size = any_uint32();
   if (b >= 24 && b < 40) size += any_byte() * 8u;
   if (b >= 40 && b < 44) size -= any_byte();
-  there = size < oldest_size || size > LARGEST_STRUCT ? sizeof size : size;
-  block = malloc(there);
+  size_t there = size < oldest_size || size > LARGEST_STRUCT ? sizeof size : size;
+  unsigned char *block = malloc(there);
   EXPECT(block != NULL && block_count < BLOCKS, "the fuzz target is out of memory");
   memset(block, 0, there);
   memcpy(block, &size, sizeof size);
@@ -107,11 +104,11 @@ void *any_older_struct(size_t oldest_size, size_t known_size) {
 
 void *any_output(size_t known_size) {
   unsigned char *block = any_struct(known_size);
-  uint32_t size, i;
+  uint32_t size;
   if (block == NULL) return NULL;
   memcpy(&size, block, sizeof size);
   if (size < known_size || size > LARGEST_STRUCT) return block;
-  for (i = sizeof size; i < size; ++i) block[i] = 0xAB;
+  for (uint32_t i = sizeof size; i < size; ++i) block[i] = 0xAB;
   return block;
 }
 
@@ -168,17 +165,14 @@ multicast_broadcaster any_broadcaster(void) {
 }
 
 multicast_delegate any_delegate(void) {
-  multicast_delegate d;
-  d.function = any_function();
-  d.context = any_context();
+  multicast_delegate d = {any_function(), any_context()};
   return d;
 }
 
 multicast_delegate *any_delegates(size_t *count) {
   multicast_delegate *delegates = any_bytes(FEW * sizeof *delegates);
-  int i;
   *count = any_room();
-  for (i = 0; i < FEW; ++i) delegates[i] = any_delegate();
+  for (int i = 0; i < FEW; ++i) delegates[i] = any_delegate();
   if (any_byte() >= 16) return delegates;
   *count = any_size();
   return NULL;

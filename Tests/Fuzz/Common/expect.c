@@ -11,8 +11,7 @@ void allow(outcomes *allowed, int64_t value) {
 }
 
 bool is_allowed(const outcomes *allowed, int64_t value) {
-  int i;
-  for (i = 0; i < allowed->count; ++i)
+  for (int i = 0; i < allowed->count; ++i)
     if (allowed->values[i] == value) return true;
   return false;
 }
@@ -54,12 +53,11 @@ void expect_equal(const char *file, int line, const char *expression, int64_t go
 
 void expect_allowed(const char *file, int line, const char *expression, int64_t got,
                     const outcomes *allowed) {
-  int i;
   if (is_allowed(allowed, got)) return;
   begin_report(file, line);
   fprintf(stderr, "%s\n  is       ", expression);
   print_value(got);
-  for (i = 0; i < allowed->count; ++i) {
+  for (int i = 0; i < allowed->count; ++i) {
     fprintf(stderr, i == 0 ? "\n  expected " : "\n  or       ");
     print_value(allowed->values[i]);
   }

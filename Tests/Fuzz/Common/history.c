@@ -39,9 +39,8 @@ static bool is_live(void) {
 
 void history_note(const char *format, const long long *values, int count) {
   line *l = &lines[noted++ % LINES];
-  int i;
   l->format = format;
-  for (i = 0; i < VALUES; ++i) l->values[i] = i < count ? values[i] : 0;
+  for (int i = 0; i < VALUES; ++i) l->values[i] = i < count ? values[i] : 0;
   l->indent = indent;
   if (is_live()) print(l);
 }

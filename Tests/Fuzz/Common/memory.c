@@ -21,7 +21,6 @@ typedef struct header {
 static void *allocate(void *context, size_t size, size_t alignment) {
   size_t offset = alignment < sizeof(header) ? sizeof(header) : alignment;
   unsigned char *base;
-  header *h;
   EXPECT(context == &blocks && size > 0, "an allocation of 0 bytes, or with the wrong context");
   EXPECT(alignment > 0 && alignment <= 128 && (alignment & (alignment - 1)) == 0,
          "an invalid alignment");
@@ -31,7 +30,7 @@ static void *allocate(void *context, size_t size, size_t alignment) {
   }
   if (successes_left > 0) --successes_left;
   if (posix_memalign((void **)&base, offset, offset + size) != 0) abort();
-  h = (header *)(void *)(base + offset - sizeof(header));
+  header *h = (header *)(void *)(base + offset - sizeof(header));
   h->size = size;
   h->alignment = alignment;
   ++blocks;
@@ -63,8 +62,7 @@ int64_t memory_failures(void) { return failures; }
 int64_t memory_blocks(void) { return blocks; }
 
 void memory_expect_no_leak(void (*play)(void), int64_t blocks_before) {
-  int round;
-  for (round = 0; round < ROUNDS; ++round) {
+  for (int round = 0; round < ROUNDS; ++round) {
     if (blocks <= blocks_before) return;
     blocks_before = blocks;
     play();

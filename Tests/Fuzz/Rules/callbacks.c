@@ -15,8 +15,7 @@ void *context_pointer(int context) {
 }
 
 static int context_number(const void *pointer) {
-  int i;
-  for (i = 0; i < CONTEXTS; ++i)
+  for (int i = 0; i < CONTEXTS; ++i)
     if (pointer == context_pointer(i)) return i;
   EXPECT(false, "a context that was never added");
   return NONE;
@@ -48,7 +47,6 @@ static void *expected_context(const registration *r) {
 
 /* Returns the registration that has to be called or visited now. */
 static registration *begin_call(frame *f, multicast_function function, const void *context) {
-  registration *r;
   model_settle(f);
   if (f->phase == BETWEEN) {
     model_advance(f);
@@ -57,7 +55,7 @@ static registration *begin_call(frame *f, multicast_function function, const voi
   } else {
     EXPECT(f->phase == LOCKED, "a call out of turn");
   }
-  r = &model.registrations[f->current];
+  registration *r = &model.registrations[f->current];
   EXPECT(function == delegate_functions[r->function], "a call of the wrong delegate");
   EXPECT(context == expected_context(r), "a call with the wrong context");
   model_call_begins(f);
@@ -69,7 +67,6 @@ static registration *begin_call(frame *f, multicast_function function, const voi
 
 static void expect_payload(const frame *f, const void *payload, size_t size) {
   const unsigned char *bytes = payload;
-  size_t i;
   EXPECT_EQ(size, f->call.size);
   if (size == 0 || f->kind == INVOKE)
     EXPECT(payload == f->call.payload, "a call with the wrong payload");
@@ -77,16 +74,15 @@ static void expect_payload(const frame *f, const void *payload, size_t size) {
     EXPECT(payload == f->call.payload, "a call with the wrong payload");
   else if (size > 0 && f->kind == RUN)
     EXPECT((uintptr_t)payload % 16 == 0, "a copied payload that is not aligned");
-  for (i = 0; i < size; ++i) EXPECT_EQ(bytes[i], payload_byte(f->call.seed, i));
+  for (size_t i = 0; i < size; ++i) EXPECT_EQ(bytes[i], payload_byte(f->call.seed, i));
 }
 
 static void on_call(int function, void *context, uint32_t event, const void *payload,
                     size_t size) {
   frame *f = model_top();
-  registration *r;
   NOTE("<- call: function %lld", function);
   EXPECT(f != NULL && (f->kind == INVOKE || f->kind == RUN), "a call outside all invocations");
-  r = begin_call(f, delegate_functions[function], context);
+  registration *r = begin_call(f, delegate_functions[function], context);
   NOTE("   which is r%lld", r - model.registrations);
   EXPECT_EQ(event, f->call.event);
   expect_payload(f, payload, size);
@@ -114,15 +110,13 @@ const multicast_function delegate_functions[FUNCTIONS] = {call_0, call_1, call_2
 
 bool visit_delegate(void *context, const multicast_delegate *delegate) {
   frame *f = model_top();
-  registration *r;
-  bool goes_on;
   NOTE("<- visit");
   EXPECT(f != NULL && f->kind == VISIT, "a visit outside all multicast_visit");
   EXPECT(context == f, "a visit with the wrong context");
-  r = begin_call(f, delegate->function, delegate->context);
+  registration *r = begin_call(f, delegate->function, delegate->context);
   NOTE("   of r%lld", r - model.registrations);
   perform_inside();
-  goes_on = f->budget > 0;
+  bool goes_on = f->budget > 0;
   model_call_ends(f);
   model_resume();
   return goes_on;
@@ -130,12 +124,10 @@ bool visit_delegate(void *context, const multicast_delegate *delegate) {
 
 bool enumerate_registration(void *context, const multicast_registration *passed) {
   frame *f = model_top();
-  registration *r;
-  bool goes_on;
   NOTE("<- enumerate");
   EXPECT(f != NULL && f->kind == ENUMERATE, "a registration outside all multicast_enumerate");
   EXPECT(context == f, "a registration with the wrong context");
-  r = begin_call(f, passed->delegate.function,
+  registration *r = begin_call(f, passed->delegate.function,
                  passed->strong != NULL ? passed->strong : passed->delegate.context);
   NOTE("   of r%lld", r - model.registrations);
   EXPECT(passed->delegate.context == context_pointer(r->context), "another context");
@@ -143,7 +135,7 @@ bool enumerate_registration(void *context, const multicast_registration *passed)
   EXPECT_EQ(passed->is_paused, r->is_paused);
   EXPECT_EQ(passed->priority, r->priority);
   perform_inside();
-  goes_on = f->budget > 0;
+  bool goes_on = f->budget > 0;
   model_call_ends(f);
   model_resume();
   return goes_on;
@@ -153,14 +145,12 @@ bool enumerate_registration(void *context, const multicast_registration *passed)
 
 void *lock_context(void *context) {
   frame *f = model_top();
-  int index;
-  registration *r;
   NOTE("<- lock: context %lld", context_number(context));
   EXPECT(f != NULL && f->kind != CHANGE, "a lock outside all invocations");
   model_advance(f);
   EXPECT(f->current != NONE, "a lock too many");
-  index = f->current;
-  r = &model.registrations[index];
+  int index = f->current;
+  registration *r = &model.registrations[index];
   EXPECT(r->is_locked, "a lock of a delegate without `lock`");
   EXPECT(context == context_pointer(r->context), "a lock of the wrong context");
   ++r->in_use;
@@ -186,10 +176,9 @@ void *lock_context(void *context) {
 
 void unlock_context(void *strong) {
   frame *f = model_top();
-  registration *r;
   NOTE("<- unlock");
   EXPECT(f != NULL && f->kind != CHANGE, "an unlock outside all invocations");
-  r = &model.registrations[f->current];
+  registration *r = &model.registrations[f->current];
   /* The header leaves open whether a call that is paused inside its own lock has begun. */
   EXPECT(f->phase == UNLOCK || (f->phase == LOCKED && r->is_paused && f->kind != RUN),
          "an unlock out of turn");
@@ -258,13 +247,12 @@ static bool is_there(const model_cargo *c, const void *payload) {
 
 void release_payload(const void *payload, size_t size) {
   frame *f = model_top();
-  model_cargo *c;
   int i = model.cargo_count - 1;
   NOTE("<- release of a payload");
   while (i >= 0 && !is_there(&model.cargos[i], payload)) --i;
   EXPECT(i >= 0, "a release of a payload that the library does not have");
   EXPECT(f != NULL, "a release outside all functions of the library");
-  c = &model.cargos[i];
+  model_cargo *c = &model.cargos[i];
   NOTE("   which is p%lld", i);
   EXPECT_EQ(size, c->size);
   model_follow_cargo(f, i);

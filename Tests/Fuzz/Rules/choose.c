@@ -40,8 +40,7 @@ static uint64_t forged(uint8_t byte, uint64_t near, uint64_t other) {
   }
 
 static uint64_t a_token(void) {
-  int i;
-  for (i = 0; i < model.registration_count; ++i)
+  for (int i = 0; i < model.registration_count; ++i)
     if (model.registrations[i].token.id != 0) return model.registrations[i].token.id;
   return 0;
 }
@@ -70,8 +69,7 @@ choice choose_multicast(uint8_t byte) {
 /* A forged token may by chance be one that the model does not know yet, or that of a transport. */
 choice choose_registration(uint8_t byte) {
   choice c = choose_any_registration(byte);
-  int i;
-  for (i = 0; i < model.registration_count && c.index == NONE; ++i)
+  for (int i = 0; i < model.registration_count && c.index == NONE; ++i)
     if (model.registrations[i].token.id == 0) c.id = 0;
   if (c.index == NONE && multicast_token_is_live((multicast_token){c.id})) c.id = 0;
   if (c.id == 0) c.index = NONE, c.is_alive = false;

@@ -8,8 +8,7 @@ model_state model;
 void model_begin(void) { memset(&model, 0, sizeof model); }
 
 void model_end(void) {
-  int i;
-  for (i = 0; i < model.queue_count; ++i) free(model.queues[i].calls);
+  for (int i = 0; i < model.queue_count; ++i) free(model.queues[i].calls);
 }
 
 int model_new_multicast(multicast handle, int broadcaster) {
@@ -30,8 +29,8 @@ static bool comes_before(int a, int b) {
 }
 
 int model_next(int target, int after, int newest) {
-  int i, best = NONE;
-  for (i = 0; i < newest; ++i) {
+  int best = NONE;
+  for (int i = 0; i < newest; ++i) {
     const registration *r = &model.registrations[i];
     if (r->target != target || !r->is_live) continue;
     if (after != NONE && !comes_before(after, i)) continue;
@@ -49,8 +48,8 @@ int model_first_equal(int target, int function, int context) {
 }
 
 int model_count(int target) {
-  int i, count = 0;
-  for (i = 0; i < model.registration_count; ++i)
+  int count = 0;
+  for (int i = 0; i < model.registration_count; ++i)
     if (model.registrations[i].target == target && model.registrations[i].is_live) ++count;
   return count;
 }
@@ -84,8 +83,8 @@ static bool is_selected(const registration *r, const selection *s) {
 }
 
 int model_remove_selected(const selection *s) {
-  int i, count = 0;
-  for (i = 0; i < model.registration_count; ++i) {
+  int count = 0;
+  for (int i = 0; i < model.registration_count; ++i) {
     if (!model.registrations[i].is_live || !is_selected(&model.registrations[i], s)) continue;
     model_remove(i);
     ++count;
@@ -95,8 +94,7 @@ int model_remove_selected(const selection *s) {
 
 pending_calls model_pending(const selection *s) {
   pending_calls p = {false, false};
-  int i;
-  for (i = 0; i < model.registration_count; ++i) {
+  for (int i = 0; i < model.registration_count; ++i) {
     const registration *r = &model.registrations[i];
     if (r->is_live || !is_selected(r, s)) continue;
     p.must = p.must || r->running > 0;
@@ -123,8 +121,7 @@ outcomes model_removal_by_value(int index) {
   const registration *r = &model.registrations[index];
   outcomes o = {{0}, 0};
   bool is_in_use = false, is_running = false;
-  int i;
-  for (i = 0; i < model.registration_count; ++i) {
+  for (int i = 0; i < model.registration_count; ++i) {
     const registration *x = &model.registrations[i];
     if (x->target != r->target || x->function != r->function || x->context != r->context) continue;
     /* A release that runs during the removal may remove it. */

@@ -16,11 +16,10 @@ static void add_one(addition *a, int i) {
 
 static void take_token(addition *a, int i) {
   registration *r = &model.registrations[a->first + i];
-  int j;
   if (a->tokens == NULL) return;
   r->token = a->tokens[i];
   EXPECT(r->token.id != 0, "a registration without a token");
-  for (j = 0; j < model.registration_count; ++j)
+  for (int j = 0; j < model.registration_count; ++j)
     EXPECT(j == a->first + i || model.registrations[j].token.id != r->token.id,
            "two registrations with the same token");
 }
@@ -55,10 +54,9 @@ static void look_up_again(const addition *a) {
   model_broadcaster *b = &model.broadcasters[a->broadcaster];
   int *target = &b->targets[a->name];
   int left = memory_successes_left();
-  multicast found;
   if (!b->is_alive) return;
   memory_recover(); /* looking it up may need memory, too */
-  found = multicast_broadcaster_multicast(b->handle, a->name_text);
+  multicast found = multicast_broadcaster_multicast(b->handle, a->name_text);
   memory_fail_after(left);
   if (*target != NONE && found.id == model.multicasts[*target].handle.id) return;
   EXPECT(*target == NONE || memory_failures() > model_top()->failures,

@@ -26,8 +26,7 @@ bool model_cargo_unref(int cargo) {
 }
 
 bool model_cargos_are_late(const frame *f) {
-  int i;
-  for (i = 0; i < model.cargo_count; ++i)
+  for (int i = 0; i < model.cargo_count; ++i)
     if (model.cargos[i].due != NONE && &model.frames[model.cargos[i].due] == f) return true;
   return false;
 }
@@ -35,11 +34,10 @@ bool model_cargos_are_late(const frame *f) {
 /* A delegate that is called once is removed before its call. A call of it that waits gives its
  * payload back then. */
 static void follow_removal(frame *f) {
-  registration *r;
   if (f->kind == VISIT && f->phase == BETWEEN && !f->is_over) model_find_next(f);
   else if (f->phase != LOCKED || f->kind == ENUMERATE) return;
   if (f->current == NONE) return;
-  r = &model.registrations[f->current];
+  registration *r = &model.registrations[f->current];
   if (!(r->flags & MULTICAST_ONCE) || !r->is_live || (f->phase == BETWEEN && r->is_locked)) return;
   if (f->phase == BETWEEN) {
     ++r->in_use;
@@ -104,13 +102,12 @@ bool model_wakes_at_end(const frame *f) {
 
 static void note_outcome(frame *f) {
   const model_cargo *c = &model.cargos[f->cargo];
-  int i, j;
   if (!c->is_waiting) return;
   f->finished = c->made;
   f->unfinished = c->queued;
-  for (i = 0; i < model.queue_count; ++i) {
+  for (int i = 0; i < model.queue_count; ++i) {
     const model_queue *q = &model.queues[i];
-    for (j = 0; q->is_alive && j < (int)q->stats.pending; ++j)
+    for (int j = 0; q->is_alive && j < (int)q->stats.pending; ++j)
       if (q->calls[j].cargo == f->cargo && !q->was_run) f->is_timeout = true;
   }
 }

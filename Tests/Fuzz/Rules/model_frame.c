@@ -28,10 +28,9 @@ bool model_take_memory(void) {
 }
 
 static void expect_nothing_is_late(const frame *f) {
-  int i;
   EXPECT(!model_cargos_are_late(f), "the release of a payload is missing");
   EXPECT(f->woken == NONE, "a wake is missing");
-  for (i = 0; i < model.due_count; ++i)
+  for (int i = 0; i < model.due_count; ++i)
     EXPECT(&model.frames[model.due[i].frame] != f, "a release is missing");
 }
 
@@ -141,9 +140,8 @@ void model_call_ends(frame *f) {
 void model_use_ends(frame *f) { call_is_over(f); }
 
 bool model_current(int *registration) {
-  int i;
   *registration = NONE;
-  for (i = model.depth - 1; i >= 0; --i) {
+  for (int i = model.depth - 1; i >= 0; --i) {
     const frame *f = &model.frames[i];
     if (f->phase == LOCKING || f->phase == LOCKED) return false;
     if (f->phase == UNLOCKING || f->phase == RELEASING) return false;

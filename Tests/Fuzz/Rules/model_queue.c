@@ -5,8 +5,7 @@
 enum { KEPT_IN_PLACE = 32 }; /* largest payload that needs no allocation */
 
 static int find_call(const model_queue *q, int index) {
-  int i;
-  for (i = 0; i < (int)q->stats.pending; ++i)
+  for (int i = 0; i < (int)q->stats.pending; ++i)
     if (q->calls[i].registration == index) return i;
   return NONE;
 }

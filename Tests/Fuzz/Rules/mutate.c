@@ -23,9 +23,8 @@ static void begin(unsigned int seed) { state = seed * 2654435761u | 1; }
 
 /* Half of the records are marked INSIDE. */
 static void make_record(uint8_t *r) {
-  int i;
   r[0] = (uint8_t)(any(OPERATIONS) | (any(2) ? INSIDE : 0));
-  for (i = 1; i < RECORD_SIZE; ++i) r[i] = (uint8_t)(any(4) ? any(64) : any(256));
+  for (int i = 1; i < RECORD_SIZE; ++i) r[i] = (uint8_t)(any(4) ? any(64) : any(256));
 }
 
 static size_t insert(uint8_t *data, size_t count, size_t at, size_t how_many) {
@@ -81,11 +80,11 @@ static size_t mutate_records(uint8_t *data, size_t count, size_t room) {
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed) {
-  size_t count = size / RECORD_SIZE, most = max_size / RECORD_SIZE, changes;
+  size_t count = size / RECORD_SIZE, most = max_size / RECORD_SIZE;
   begin(seed);
   if (most > RECORDS) most = RECORDS;
   if (most == 0 || count > most || any(4) == 0) return LLVMFuzzerMutate(data, size, max_size);
-  for (changes = 1 + any(4); changes > 0; --changes)
+  for (size_t changes = 1 + any(4); changes > 0; --changes)
     count = mutate_records(data, count, most - count);
   return count * RECORD_SIZE;
 }

@@ -108,8 +108,7 @@ static void read_options(attempt *a, const record *r) {
 }
 
 static attempt begin_attempt(void) {
-  attempt a;
-  memset(&a, 0, sizeof a);
+  attempt a = {0};
   a.add.target = a.add.broadcaster = NONE;
   a.add.like.lifetime = a.add.like.queue = a.add.like.release = NONE;
   a.is_readable = true;
@@ -133,7 +132,6 @@ static void begin_adding(attempt *a) {
 
 static void end_adding(attempt *a, multicast_status status, const multicast_token *tokens,
                        int count) {
-  int i;
   NOTE("= %lld", status);
   if (!a->add.is_decided) model_finish_adding(&a->add, status != MULTICAST_OK);
   model_follow_adding(model_top());
@@ -141,7 +139,7 @@ static void end_adding(attempt *a, multicast_status status, const multicast_toke
   if (!a->add.has_failed) allow(&a->errors, MULTICAST_OK);
   EXPECT_ALLOWED(status, &a->errors);
   if (status != MULTICAST_OK && tokens != NULL)
-    for (i = 0; i < count; ++i) EXPECT_EQ(tokens[i].id, 0);
+    for (int i = 0; i < count; ++i) EXPECT_EQ(tokens[i].id, 0);
   model_leave();
 }
 

@@ -9,15 +9,14 @@ enum { DEFAULT = 0 }; /* index of the default broadcaster */
 
 static int new_broadcaster(multicast_broadcaster handle, int queue) {
   model_broadcaster *b = &model.broadcasters[model.broadcaster_count];
-  int i;
-  for (i = 0; i < model.broadcaster_count; ++i)
+  for (int i = 0; i < model.broadcaster_count; ++i)
     EXPECT(model.broadcasters[i].handle.id != handle.id,
            "two broadcasters with the same handle");
   b->handle = handle;
   b->is_alive = true;
   b->queue = queue;
   b->transport = NONE;
-  for (i = 0; i < NAMES; ++i) b->targets[i] = NONE;
+  for (int i = 0; i < NAMES; ++i) b->targets[i] = NONE;
   return model.broadcaster_count++;
 }
 
@@ -112,7 +111,6 @@ void perform_attach(const record *r) {
   int own = NONE, old = c.is_alive ? model.broadcasters[c.index].transport : NONE;
   outcomes allowed = {{0}, 0};
   frame *f = model_enter(CHANGE);
-  multicast_status status;
   NOTE("multicast_broadcaster_attach(b%lld, t%lld)", c.index,
        r->b % 4 == 0 ? NONE : model.transport_count);
   allow_handle_error(&allowed, &c);
@@ -138,7 +136,7 @@ void perform_attach(const record *r) {
   /* Nothing that is called inside of it calls the library. */
   attaching = own == NONE ? NULL : &model.transports[own];
   replaced = old == NONE ? NULL : &model.transports[old];
-  status = multicast_broadcaster_attach(b, own == NONE ? NULL : &t);
+  multicast_status status = multicast_broadcaster_attach(b, own == NONE ? NULL : &t);
   attaching = replaced = NULL;
   if (status == MULTICAST_ERROR_OUT_OF_MEMORY && own != NONE) {
     if (allowed.values[0] == MULTICAST_OK) {
@@ -151,19 +149,17 @@ void perform_attach(const record *r) {
 }
 
 void note_deep_nesting(void) {
-  int i;
   model.has_nested_deep = true;
-  for (i = 0; i < model.transport_count; ++i) model.transports[i].is_told_late = true;
+  for (int i = 0; i < model.transport_count; ++i) model.transports[i].is_told_late = true;
 }
 
 void compare_transports(void) {
-  int i, j;
-  for (i = 0; i < model.transport_count; ++i)
+  for (int i = 0; i < model.transport_count; ++i)
     EXPECT_EQ(model.transports[i].is_released, !model.transports[i].is_attached);
-  for (i = 0; i < model.broadcaster_count; ++i) {
+  for (int i = 0; i < model.broadcaster_count; ++i) {
     const model_broadcaster *b = &model.broadcasters[i];
     if (b->transport == NONE || model.transports[b->transport].is_told_late) continue;
-    for (j = 0; j < NAMES; ++j) {
+    for (int j = 0; j < NAMES; ++j) {
       int target = b->targets[j];
       EXPECT_EQ(model.transports[b->transport].is_told[j],
                 target != NONE && model.multicasts[target].is_alive && model_count(target) > 0);
@@ -186,9 +182,8 @@ void expect_published(const publication *p) {
 
 /* The result depends on running calls of its observers, as that of multicast_destroy() does. */
 static void allow_end(outcomes *allowed, int broadcaster) {
-  int i;
   allow(allowed, MULTICAST_OK);
-  for (i = 0; i < model.registration_count; ++i) {
+  for (int i = 0; i < model.registration_count; ++i) {
     const registration *x = &model.registrations[i];
     if (model.multicasts[x->target].broadcaster != broadcaster || x->in_use == 0) continue;
     allow(allowed, MULTICAST_PENDING);
@@ -262,10 +257,9 @@ void perform_unregister_all(const record *r) {
   multicast_broadcaster b = {c.id};
   outcomes allowed = {{0}, 0};
   bool is_destroyed;
-  int target;
   NOTE("multicast_broadcaster_unregister_all(b%lld, n%lld)", c.index, name.name);
   model_enter(CHANGE);
-  target = find_target(&c, &name, &allowed, &is_destroyed);
+  int target = find_target(&c, &name, &allowed, &is_destroyed);
   if (allowed.count == 0 || is_destroyed)
     allow(&allowed, target == NONE ? 0 : model_remove_all(target));
   finish(multicast_broadcaster_unregister_all(b, name.text), &allowed);
@@ -293,15 +287,13 @@ void perform_look_up(const record *r) {
   name_choice name = choose_name(r->d);
   multicast_broadcaster b = {c.id};
   int64_t failures = memory_failures();
-  multicast found;
-  int *target;
   NOTE("multicast_broadcaster_multicast(b%lld, n%lld)", c.index, name.name);
-  found = multicast_broadcaster_multicast(b, name.text);
+  multicast found = multicast_broadcaster_multicast(b, name.text);
   if (!c.is_alive || name.name == NONE) {
     EXPECT_EQ(found.id, 0);
     return;
   }
-  target = &model.broadcasters[c.index].targets[name.name];
+  int *target = &model.broadcasters[c.index].targets[name.name];
   if (found.id == 0) {
     EXPECT(memory_failures() > failures, "a failed create without a failed allocation");
   } else if (*target != NONE) {
@@ -316,10 +308,9 @@ void perform_look_up(const record *r) {
 
 void begin_default_broadcaster(void) {
   multicast_broadcaster b = multicast_broadcaster_default();
-  int i;
   EXPECT(b.id != 0, "no default broadcaster");
   EXPECT_EQ(new_broadcaster(b, NONE), DEFAULT);
-  for (i = 0; i < NAMES; ++i)
+  for (int i = 0; i < NAMES; ++i)
     model.broadcasters[DEFAULT].targets[i] =
         model_new_multicast(multicast_broadcaster_multicast(b, broadcaster_names[i]), DEFAULT);
 }
@@ -328,14 +319,13 @@ void end_default_broadcaster(void) {
   multicast_broadcaster b = model.broadcasters[DEFAULT].handle;
   multicast_delegate d = delegate_of(0, 0);
   multicast_transport t = multicast_transport_default();
-  int i;
   /* From now on its names tell of their observers. */
   t.publish = publish;
   detach(DEFAULT);
   EXPECT_EQ(multicast_broadcaster_attach(b, &t), MULTICAST_OK);
   EXPECT_EQ(multicast_broadcaster_attach(b, NULL), MULTICAST_OK);
   compare_transports();
-  for (i = 0; i < NAMES; ++i) {
+  for (int i = 0; i < NAMES; ++i) {
     const char *name = broadcaster_names[i];
     EXPECT(multicast_broadcaster_unregister_all(b, name) >= MULTICAST_ERROR_INVALID_HANDLE,
            "observers were not unregistered");

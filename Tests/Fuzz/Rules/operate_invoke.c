@@ -9,13 +9,12 @@ argument make_argument(uint8_t event, uint8_t size) {
   static const size_t sizes[] = {0, 0, 1, 16, 32, 33, 100, 1000};
   static int serial;
   argument a;
-  size_t i;
   a.event = events[event % 8];
   a.size = sizes[size % 8];
   a.is_missing = size == 0xFF;
   a.seed = ++serial;
   a.payload = a.size > 0 ? malloc(a.size) : NULL;
-  for (i = 0; i < a.size; ++i) a.payload[i] = payload_byte(a.seed, i);
+  for (size_t i = 0; i < a.size; ++i) a.payload[i] = payload_byte(a.seed, i);
   a.passed = a.is_missing ? NULL : a.payload;
   if (size % 8 == 1) a.passed = &sizes; /* with size 0 the pointer itself is passed on */
   return a;
@@ -42,11 +41,9 @@ outcomes errors_of(const choice *c, bool is_missing) {
 }
 
 void add_refusal(const choice *c, outcomes *errors) {
-  const model_multicast *m;
-  int i;
   if (!c->is_alive) return;
-  m = &model.multicasts[c->index];
-  for (i = 0; i < model.depth; ++i) {
+  const model_multicast *m = &model.multicasts[c->index];
+  for (int i = 0; i < model.depth; ++i) {
     const frame *f = &model.frames[i];
     if (!m->refuses || f->target != c->index || f->phase != CALLING) continue;
     allow(errors, MULTICAST_ERROR_STATE);
@@ -57,8 +54,7 @@ void add_refusal(const choice *c, outcomes *errors) {
 
 bool is_place_open(const choice *c) {
   bool is_open = false;
-  int i;
-  for (i = 0; i < model.depth; ++i) {
+  for (int i = 0; i < model.depth; ++i) {
     const frame *f = &model.frames[i];
     if (f->kind == CHANGE || f->target != c->index) continue;
     if (f->phase == CALLING) return false;
@@ -91,18 +87,16 @@ static void invoke(const choice *c, const argument *a) {
 
 void perform_invoke(const record *r) {
   choice c = choose_multicast(r->a);
-  argument a;
   if (is_place_open(&c)) return;
-  a = make_argument(r->b, r->c);
+  argument a = make_argument(r->b, r->c);
   invoke(&c, &a);
 }
 
 void invoke_again(int target) {
   enum { FEW = 6 }; /* more would take too long */
   choice c = {target, model.multicasts[target].handle.id, model.multicasts[target].is_alive};
-  argument a;
   if (model_count(target) > FEW) return;
-  a = make_argument(0, 0);
+  argument a = make_argument(0, 0);
   invoke(&c, &a);
 }
 

@@ -4,10 +4,9 @@
 
 void perform_create_lifetime(void) {
   int64_t failures = memory_failures();
-  multicast_lifetime l;
   int i;
   NOTE("multicast_lifetime_create()");
-  l = multicast_lifetime_create();
+  multicast_lifetime l = multicast_lifetime_create();
   if (l.id == 0) {
     EXPECT(memory_failures() > failures, "a failed create without a failed allocation");
     return;
@@ -23,25 +22,23 @@ void perform_create_lifetime(void) {
 void perform_end_lifetime(const record *r) {
   choice c = choose_lifetime(r->a);
   multicast_lifetime l = {c.id};
-  multicast_status status;
   limit within = choose_limit(r->b);
   outcomes allowed = {{0}, 0};
-  int i;
   NOTE("multicast_lifetime_end(l%lld)", c.index);
   model_enter(CHANGE);
   allow_handle_error(&allowed, &c);
   if (c.is_alive) {
     model.lifetimes[c.index].is_alive = false;
-    for (i = 0; i < model.registration_count; ++i)
+    for (int i = 0; i < model.registration_count; ++i)
       if (model.registrations[i].lifetime == c.index && model.registrations[i].is_live)
         model_remove(i);
   }
-  status = within.is_limited ? multicast_lifetime_end_within(l, within.timeout_ns)
+  multicast_status status = within.is_limited ? multicast_lifetime_end_within(l, within.timeout_ns)
                              : multicast_lifetime_end(l);
   if (c.is_alive) {
     allow(&allowed, MULTICAST_OK);
     if (model.releases_inside > 0) allow(&allowed, MULTICAST_PENDING);
-    for (i = 0; i < model.registration_count; ++i) {
+    for (int i = 0; i < model.registration_count; ++i) {
       const registration *x = &model.registrations[i];
       if (x->lifetime != c.index) continue;
       if (x->in_use > 0) allow(&allowed, MULTICAST_PENDING);

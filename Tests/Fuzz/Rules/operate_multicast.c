@@ -10,17 +10,15 @@ void perform_create(const record *r) {
   int64_t failures = memory_failures();
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   bool refuses = r->g % 8 == 6, is_visit_only = r->g % 8 == 7;
-  multicast m;
-  int index;
   if (refuses) options.reentry = MULTICAST_REENTRY_REFUSE;
   if (is_visit_only) options.flags = MULTICAST_VISIT_ONLY;
   NOTE("multicast_create(), refuses: %lld, visits only: %lld", refuses, is_visit_only);
-  m = refuses || is_visit_only ? multicast_create_with(&options) : multicast_create();
+  multicast m = refuses || is_visit_only ? multicast_create_with(&options) : multicast_create();
   if (m.id == 0) {
     EXPECT(memory_failures() > failures, "a failed create without a failed allocation");
     return;
   }
-  index = model_new_multicast(m, NONE);
+  int index = model_new_multicast(m, NONE);
   model.multicasts[index].refuses = refuses;
   model.multicasts[index].is_visit_only = is_visit_only;
   NOTE("= m%lld", index);
@@ -28,9 +26,8 @@ void perform_create(const record *r) {
 
 /* The result depends on running calls of its delegates, also of those that were removed before. */
 static void allow_end(outcomes *allowed, int target) {
-  int i;
   allow(allowed, MULTICAST_OK);
-  for (i = 0; i < model.registration_count; ++i) {
+  for (int i = 0; i < model.registration_count; ++i) {
     const registration *x = &model.registrations[i];
     if (x->target != target || x->in_use == 0) continue;
     allow(allowed, MULTICAST_PENDING);
@@ -84,7 +81,6 @@ void perform_remove_every(const record *r) {
   limit within = choose_limit(r->d);
   pending_calls before = {false, false}, after;
   outcomes allowed = {{0}, 0};
-  multicast_status status;
   bool is_found = false;
   NOTE("multicast_remove_every(m%lld, f%lld c%lld)", c.index, s.function, s.context);
   model_enter(CHANGE);
@@ -94,7 +90,7 @@ void perform_remove_every(const record *r) {
     if (!is_found) allow(&allowed, MULTICAST_ERROR_NOT_FOUND);
     before = model_pending(&s);
   }
-  status = within.is_limited ? multicast_remove_within(m, d, within.timeout_ns)
+  multicast_status status = within.is_limited ? multicast_remove_within(m, d, within.timeout_ns)
                              : multicast_remove_every(m, d);
   if (is_found) {
     after = model_pending(&s);
@@ -192,13 +188,13 @@ void perform_remove_many(const record *r) {
 void perform_remove_context(const record *r) {
   choice c = choose_multicast(r->a);
   multicast m = {c.id};
-  int context = r->b % CONTEXTS, removed = 0, i;
+  int context = r->b % CONTEXTS, removed = 0;
   outcomes allowed = {{0}, 0};
   NOTE("multicast_remove_context(m%lld, c%lld)", c.index, context);
   model_enter(CHANGE);
   allow_handle_error(&allowed, &c);
   if (c.is_alive) {
-    for (i = 0; i < model.registration_count; ++i) {
+    for (int i = 0; i < model.registration_count; ++i) {
       const registration *x = &model.registrations[i];
       if (x->target != c.index || !x->is_live || x->context != context) continue;
       model_remove(i);
@@ -212,14 +208,14 @@ void perform_remove_context(const record *r) {
 void perform_remove_at(const record *r) {
   choice c = choose_multicast(r->a);
   multicast m = {c.id};
-  size_t place = r->b == 0xFF ? SIZE_MAX : r->b % 12, i;
+  size_t place = r->b == 0xFF ? SIZE_MAX : r->b % 12;
   int index = NONE;
   outcomes allowed = {{0}, 0};
   NOTE("multicast_remove_at(m%lld, %lld)", c.index, place);
   model_enter(CHANGE);
   allow_handle_error(&allowed, &c);
   if (c.is_alive) {
-    for (i = 0; i <= place; ++i) {
+    for (size_t i = 0; i <= place; ++i) {
       index = model_next(c.index, index, model.registration_count);
       if (index == NONE) break;
     }
@@ -251,12 +247,10 @@ static void look_at_contents(const choice *c, multicast m, size_t capacity) {
   multicast_delegate found[ROOM];
   int64_t total = multicast_list(m, found, capacity > ROOM ? ROOM : capacity);
   int index = NONE;
-  size_t i;
   EXPECT_EQ(total, model_count(c->index));
-  for (i = 0; i < capacity && i < ROOM && (int64_t)i < total; ++i) {
-    const registration *x;
+  for (size_t i = 0; i < capacity && i < ROOM && (int64_t)i < total; ++i) {
     index = model_next(c->index, index, model.registration_count);
-    x = &model.registrations[index];
+    const registration *x = &model.registrations[index];
     EXPECT(found[i].function == delegate_functions[x->function] &&
                found[i].context == context_pointer(x->context),
            "a wrong delegate in the list");
@@ -266,7 +260,6 @@ static void look_at_contents(const choice *c, multicast m, size_t capacity) {
 void perform_look(const record *r) {
   choice c = choose_multicast(r->a);
   multicast m = {c.id};
-  int function, context;
   NOTE("multicast_list(m%lld, %lld), multicast_contains of all", c.index, r->b % 8);
   EXPECT_EQ(multicast_is_valid(m), c.is_alive);
   if (c.is_alive) {
@@ -277,8 +270,8 @@ void perform_look(const record *r) {
     EXPECT_EQ(multicast_count(m), MULTICAST_ERROR_INVALID_HANDLE);
     EXPECT_EQ(multicast_list(m, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
   }
-  for (function = NONE; function < FUNCTIONS; ++function)
-    for (context = 0; context < CONTEXTS; ++context)
+  for (int function = NONE; function < FUNCTIONS; ++function)
+    for (int context = 0; context < CONTEXTS; ++context)
       EXPECT_EQ(multicast_contains(m, delegate_of(function, context)),
                 c.is_alive && model_first_equal(c.index, function, context) != NONE);
 }

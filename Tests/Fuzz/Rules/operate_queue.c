@@ -21,9 +21,8 @@ static bool become_consumer(model_queue *q) {
   multicast m = multicast_create();
   multicast_delegate d = {do_nothing, NULL};
   multicast_add_options o = multicast_add_options_default();
-  bool is_done;
   o.queue = q->handle;
-  is_done = multicast_add(m, d, &o, NULL) == MULTICAST_OK &&
+  bool is_done = multicast_add(m, d, &o, NULL) == MULTICAST_OK &&
             multicast_invoke(m, 0, NULL, 0) == 1 && multicast_queue_run(q->handle, 1) == 1;
   if (m.id != 0) EXPECT_EQ(multicast_destroy(m), MULTICAST_OK);
   q->stats.queued = q->stats.delivered = q->stats.highest = 1;
@@ -36,7 +35,6 @@ void perform_create_queue(const record *r) {
   int64_t failures = memory_failures();
   bool is_bad = r->c >= 0xF8;
   bool is_unrun = r->e >= 192; /* this thread does not run a call of it at once */
-  model_queue q = {0};
   int i;
   o.capacity = capacities[r->a % 8];
   if (r->d & 1) o.thread_name = "of the queue";
@@ -60,7 +58,7 @@ void perform_create_queue(const record *r) {
     default: if (is_bad) o.capacity = (1 << 24) + 1;
   }
   NOTE("multicast_queue_create(capacity %lld, overflow %lld)", o.capacity, o.overflow);
-  q.handle = multicast_queue_create(&o);
+  model_queue q = {.handle = multicast_queue_create(&o)};
   if (is_bad) {
     EXPECT_EQ(q.handle.id, 0);
     return;
@@ -90,8 +88,7 @@ void perform_create_queue(const record *r) {
 
 /* A release may have asked for the descriptor of another queue: the system reuses the number. */
 static bool is_of_another(int descriptor) {
-  int i;
-  for (i = 0; i < model.queue_count; ++i)
+  for (int i = 0; i < model.queue_count; ++i)
     if (model.queues[i].is_alive && model.queues[i].descriptor == descriptor) return true;
   return false;
 }
@@ -103,14 +100,13 @@ void perform_destroy_queue(const record *r) {
   multicast_status status;
   limit within = choose_limit(r->b);
   outcomes allowed = {{0}, 0};
-  int i;
   NOTE("multicast_queue_destroy(q%lld)", c.index);
   model_enter(CHANGE);
   allow_handle_error(&allowed, &c);
   if (q != NULL) {
     q->is_alive = false;
     (void)model_queue_clear(c.index);
-    for (i = 0; i < model.registration_count; ++i)
+    for (int i = 0; i < model.registration_count; ++i)
       if (model.registrations[i].queue == c.index && model.registrations[i].is_live)
         model_remove(i);
   }
@@ -119,7 +115,7 @@ void perform_destroy_queue(const record *r) {
   if (q != NULL) {
     allow(&allowed, MULTICAST_OK);
     if (model.releases_inside > 0) allow(&allowed, MULTICAST_PENDING);
-    for (i = 0; i < model.registration_count; ++i) {
+    for (int i = 0; i < model.registration_count; ++i) {
       const registration *x = &model.registrations[i];
       if (x->queue != c.index) continue;
       if (x->in_use > 0) allow(&allowed, MULTICAST_PENDING);
@@ -136,8 +132,7 @@ void perform_destroy_queue(const record *r) {
 
 /* Whether a run of the queue is on the stack that has not ended yet. */
 static bool is_running(int queue) {
-  int i;
-  for (i = 0; i < model.depth - 1; ++i)
+  for (int i = 0; i < model.depth - 1; ++i)
     if (model.frames[i].kind == RUN && model.frames[i].queue == queue && !model.frames[i].has_woken)
       return true;
   return false;
@@ -195,7 +190,6 @@ void perform_watch(const record *r) {
   model_queue *q = c.is_alive ? &model.queues[c.index] : NULL;
   multicast_queue_stats stats = multicast_queue_stats_default();
   int64_t pending = q == NULL ? 0 : (int64_t)q->stats.pending;
-  int descriptor;
   NOTE("multicast_queue_wait, _fd, _stop(q%lld)", c.index);
   EXPECT_EQ(multicast_queue_wait(handle, pending > 0 ? UINT64_MAX : 0),
             q == NULL ? MULTICAST_ERROR_INVALID_HANDLE
@@ -208,7 +202,7 @@ void perform_watch(const record *r) {
              q == NULL,
          "statistics with an invalid struct_size");
   if (r->b & 1) return;
-  descriptor = multicast_queue_fd(handle);
+  int descriptor = multicast_queue_fd(handle);
   if (q == NULL) {
     EXPECT_EQ(descriptor, -1);
     return;

@@ -60,8 +60,7 @@ static bool expect_call(int index, const item *invocation) {
   if (!l->is_live || (l->wants_one_event && invocation->event != 1)) return false;
   if (l->is_queued) {
     if (l->is_once && it.queued_count > it.queued_first) {
-      int i;
-      for (i = it.queued_first; i < it.queued_count; ++i) {
+      for (int i = it.queued_first; i < it.queued_count; ++i) {
         if (it.queued[i].listener == index) return false;
       }
     }
@@ -102,8 +101,8 @@ static void invoke(void) {
   }
   it.kept[it.kept_count++] = now;
   {
-    int i, count = 0;
-    for (i = 0; i < it.listener_count; ++i) count += expect_call(i, &now);
+    int count = 0;
+    for (int i = 0; i < it.listener_count; ++i) count += expect_call(i, &now);
     result = multicast_invoke(it.target, now.event, bytes, size);
     EXPECT_EQ(result, count);
   }
@@ -116,7 +115,6 @@ static void add(void) {
   multicast_delegate d = {be_called, l};
   multicast_status status;
   bool is_replayed = random_below(4) != 0;
-  int i;
   if (it.listener_count == LISTENERS) return;
   memset(l, 0, sizeof *l);
   l->is_once = random_below(4) == 0;
@@ -142,7 +140,7 @@ static void add(void) {
     EXPECT(!is_replayed, "a replay without memory");
   } else {
     l->is_live = true;
-    for (i = 0; is_replayed && i < it.kept_count; ++i) {
+    for (int i = 0; is_replayed && i < it.kept_count; ++i) {
       (void)expect_call(it.listener_count, &it.kept[i]);
     }
     status = multicast_add(it.target, d, &options, &l->token);
@@ -155,28 +153,27 @@ static void add(void) {
 }
 
 static void remove_any(void) {
-  int i, from, to;
-  listener *l;
+  int i, to;
   if (it.listener_count == 0) return;
   i = (int)random_below((unsigned)it.listener_count);
-  l = &it.listeners[i];
+  listener *l = &it.listeners[i];
   NOTE("  remove l%lld", i);
   EXPECT_EQ(multicast_token_remove(l->token),
             l->is_live ? MULTICAST_OK : MULTICAST_ERROR_INVALID_HANDLE);
   l->is_live = false;
-  for (from = to = it.queued_first; from < it.queued_count; ++from) {
+  for (int from = to = it.queued_first; from < it.queued_count; ++from) {
     if (it.queued[from].listener != i) it.queued[to++] = it.queued[from];
   }
   it.queued_count = to;
 }
 
 static void run(void) {
-  int i, count = it.queued_count - it.queued_first;
+  int count = it.queued_count - it.queued_first;
   NOTE("  run %lld", count);
   EXPECT_EQ(multicast_queue_run(it.queue, 0), count);
   EXPECT_EQ(it.queued_first, it.queued_count);
   it.queued_first = it.queued_count = 0;
-  for (i = 0; i < it.listener_count; ++i) {
+  for (int i = 0; i < it.listener_count; ++i) {
     listener *l = &it.listeners[i];
     l->is_live = multicast_token_is_live(l->token);
   }
@@ -185,7 +182,6 @@ static void run(void) {
 void perform_replay(const record *r) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   multicast_queue_options queue = MULTICAST_QUEUE_OPTIONS_INIT;
-  int step;
   /* The model of the others counts allocations, and levels of nesting. */
   if (model.depth > 0 || memory_is_failing()) return;
   memset(&it, 0, sizeof it);
@@ -198,7 +194,7 @@ void perform_replay(const record *r) {
   queue.capacity = EXPECTED;
   it.queue = multicast_queue_create(&queue);
   EXPECT(it.target.id != 0 && it.queue.id != 0, "a failed creation");
-  for (step = 0; step < STEPS; ++step) {
+  for (int step = 0; step < STEPS; ++step) {
     switch (random_below(6)) {
       case 0:
       case 1: add(); break;

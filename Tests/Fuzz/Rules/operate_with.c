@@ -37,8 +37,7 @@ typedef struct request {
 /* A wait for a queue that no thread has run has to end. */
 static uint64_t timeout_of(uint8_t byte) {
   static const uint64_t timeouts[] = {0, 1, MULTICAST_FOREVER, 0};
-  int i;
-  for (i = 0; i < model.queue_count; ++i)
+  for (int i = 0; i < model.queue_count; ++i)
     if (model.queues[i].is_alive && !model.queues[i].was_run) return 1;
   return timeouts[byte % 4];
 }
@@ -194,10 +193,9 @@ static int64_t send_to_name(const request *q, const choice *c, const char *name)
 void perform_invoke_with(const record *r) {
   choice c = choose_multicast(r->a);
   request q;
-  outcomes errors;
   if (is_place_open(&c)) return;
   make_request(&q, r);
-  errors = errors_of(&c, q.argument.is_missing);
+  outcomes errors = errors_of(&c, q.argument.is_missing);
   add_refusal(&c, &errors);
   add_errors(&q, &errors);
   NOTE("multicast_invoke_with(m%lld, event %lld, size %lld, passing %lld, flags %lld) p%lld",
@@ -216,10 +214,9 @@ void perform_notify_with(const record *r) {
   choice c = choose_broadcaster(r->a);
   name_choice name = choose_name(r->g);
   request q;
-  outcomes errors;
   int target = NONE;
   make_request(&q, r);
-  errors = errors_of(&c, q.argument.is_missing);
+  outcomes errors = errors_of(&c, q.argument.is_missing);
   if (name.name == NONE) allow(&errors, MULTICAST_ERROR_INVALID_ARGUMENT);
   else if (c.is_alive) target = model.broadcasters[c.index].targets[name.name];
   add_errors(&q, &errors);
@@ -281,8 +278,7 @@ void perform_visit_token(const record *r) {
 
 /* Whether the header says which calls are running: not inside a lock, and the like. */
 static bool is_stack_known(void) {
-  int i;
-  for (i = 0; i < model.depth; ++i) {
+  for (int i = 0; i < model.depth; ++i) {
     frame_phase phase = model.frames[i].phase;
     if (phase == LOCKING || phase == LOCKED) return false;
     if (phase == UNLOCKING || phase == RELEASING) return false;
@@ -292,16 +288,15 @@ static bool is_stack_known(void) {
 
 void perform_call_stack(const record *r) {
   multicast_token stack[NESTING + 1];
-  size_t capacity = r->a < 128 ? NESTING : r->a % 4, i, known = 0;
-  int64_t depth;
+  size_t capacity = r->a < 128 ? NESTING : r->a % 4, known = 0;
   stack[capacity].id = 1;
-  depth = multicast_call_stack(stack, capacity);
+  int64_t depth = multicast_call_stack(stack, capacity);
   NOTE("multicast_call_stack(%lld) = %lld", (long long)capacity, depth);
   EXPECT_EQ(stack[capacity].id, 1);
   EXPECT_EQ(multicast_call_stack(NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(multicast_call_stack(NULL, 0), depth);
   if (!is_stack_known()) return;
-  for (i = 0; i < (size_t)model.depth; ++i) {
+  for (size_t i = 0; i < (size_t)model.depth; ++i) {
     const frame *f = &model.frames[i];
     if (f->phase != CALLING) continue;
     if (known < capacity) EXPECT_EQ(stack[known].id, model.registrations[f->current].token.id);

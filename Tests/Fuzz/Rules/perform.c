@@ -3,23 +3,22 @@
 #include "operations.h"
 
 static void compare_liveness(void) {
-  int i;
-  for (i = 0; i < model.multicast_count; ++i) {
+  for (int i = 0; i < model.multicast_count; ++i) {
     const model_multicast *m = &model.multicasts[i];
     EXPECT_EQ(multicast_is_valid(m->handle), m->is_alive);
     EXPECT_EQ(multicast_count(m->handle),
               m->is_alive ? model_count(i) : MULTICAST_ERROR_INVALID_HANDLE);
   }
-  for (i = 0; i < model.registration_count; ++i)
+  for (int i = 0; i < model.registration_count; ++i)
     if (model.registrations[i].token.id != 0)
       EXPECT_EQ(multicast_token_is_live(model.registrations[i].token),
                 model.registrations[i].is_live);
 }
 
 static void compare_lifetimes(void) {
-  int i, j, count;
-  for (i = 0; i < model.lifetime_count; ++i) {
-    for (j = count = 0; j < model.registration_count; ++j)
+  int count;
+  for (int i = 0; i < model.lifetime_count; ++i) {
+    for (int j = count = 0; j < model.registration_count; ++j)
       if (model.registrations[j].lifetime == i && model.registrations[j].is_live) ++count;
     EXPECT_EQ(multicast_lifetime_is_valid(model.lifetimes[i].handle), model.lifetimes[i].is_alive);
     EXPECT_EQ(multicast_lifetime_count(model.lifetimes[i].handle),
@@ -28,8 +27,7 @@ static void compare_lifetimes(void) {
 }
 
 static void compare_statistics(void) {
-  int i;
-  for (i = 0; i < model.queue_count; ++i) {
+  for (int i = 0; i < model.queue_count; ++i) {
     const multicast_queue_stats *wanted = &model.queues[i].stats;
     multicast_queue_stats got = multicast_queue_stats_default();
     multicast_status status = multicast_queue_get_stats(model.queues[i].handle, &got);
@@ -48,8 +46,7 @@ static void compare_statistics(void) {
 }
 
 static void compare_broadcasters(void) {
-  int i;
-  for (i = 0; i < model.broadcaster_count; ++i)
+  for (int i = 0; i < model.broadcaster_count; ++i)
     EXPECT_EQ(multicast_broadcaster_is_valid(model.broadcasters[i].handle),
               model.broadcasters[i].is_alive);
 }

@@ -28,33 +28,31 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
 /* Destroys everything that the input has left, by operations that are compared too. */
 static void clean_up(void) {
   record r = {0};
-  int i;
   memory_recover();
-  for (i = 0; i < model.queue_count; ++i) {
+  for (int i = 0; i < model.queue_count; ++i) {
     EXPECT(!model.queues[i].is_alive || model.queues[i].stats.pending <= 1024, "too many calls");
     while (model.queues[i].is_alive) perform_destroy_queue(&r);
   }
-  for (i = 0; i < model.lifetime_count; ++i)
+  for (int i = 0; i < model.lifetime_count; ++i)
     if (model.lifetimes[i].is_alive) perform_end_lifetime(&r);
-  for (i = 1; i < model.broadcaster_count; ++i)
+  for (int i = 1; i < model.broadcaster_count; ++i)
     if (model.broadcasters[i].is_alive) {
       r.a = 1; /* 0 is the default one */
       perform_destroy_broadcaster(&r);
     }
   r.a = 0;
-  for (i = 0; i < model.multicast_count; ++i)
+  for (int i = 0; i < model.multicast_count; ++i)
     if (model.multicasts[i].is_alive) perform_destroy(&r);
   verify();
 }
 
 static void expect_nothing_is_left(void) {
-  int i;
-  for (i = 0; i < model.registration_count; ++i) {
+  for (int i = 0; i < model.registration_count; ++i) {
     const registration *r = &model.registrations[i];
     EXPECT(!r->is_live && r->in_use == 0, "a registration is left");
     EXPECT(r->release == NONE || r->has_been_released, "a release has not run");
   }
-  for (i = 0; i < model.cargo_count; ++i) {
+  for (int i = 0; i < model.cargo_count; ++i) {
     const model_cargo *c = &model.cargos[i];
     EXPECT_EQ(c->references, 0);
     EXPECT(!c->has_payload || c->is_released, "a payload was not released");
