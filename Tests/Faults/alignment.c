@@ -32,7 +32,6 @@ static void with_least_malloc(const char *name, void (*body)(void)) {
 }
 
 static void *use_it_there(void *unused) {
-  (void)unused;
   use_every_function();
   return NULL;
 }

@@ -13,20 +13,17 @@ enum { STACK = 65536 };
 static char stack[STACK] __attribute__((aligned(16)));
 
 static int exit_at_once(void *unused) {
-  (void)unused;
   _exit(7);
 }
 
 static int execute(void *unused) {
   static char *const arguments[] = {"true", NULL};
-  (void)unused;
   execvp("true", arguments);
   _exit(1);
 }
 
 /* Both at once: the parent is not stopped meanwhile. */
 static int linger(void *unused) {
-  (void)unused;
   usleep(2000);
   _exit(7);
 }

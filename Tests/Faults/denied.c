@@ -77,7 +77,6 @@ static void *do_nothing(void *unused) { return unused; }
 static void use_without_threads(void *unused) {
   world w;
   pthread_t thread;
-  (void)unused;
   world_begin(&w);
   CHECK_EQ(multicast_invoke(w.m, 0, NULL, 0), 4);
   int error = pthread_create(&thread, NULL, do_nothing, NULL);

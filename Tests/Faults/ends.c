@@ -20,7 +20,6 @@ static void use_at_exit(void) {
 }
 
 static void *use_on_another_thread(void *unused) {
-  (void)unused;
   use_every_function();
   ADD(*handlers_run, 1);
   return NULL;
@@ -38,15 +37,10 @@ __attribute__((destructor)) static void use_in_destructor(void) {
 /* ---- Where exit() is called ------------------------------------------------------------------ */
 
 static void exit_now(void *context, uint32_t event, const void *bytes, size_t size) {
-  (void)context;
-  (void)event;
-  (void)bytes;
-  (void)size;
   exit(EXPECTED_STATUS);
 }
 
 static bool exit_in_visit(void *context, const multicast_delegate *delegate) {
-  (void)delegate;
   exit_now(context, 0, NULL, 0);
   return true;
 }
@@ -63,7 +57,6 @@ static const multicast_delegate exiting = {exit_now, NULL};
 static multicast ending;
 
 static void *invoke_ending(void *unused) {
-  (void)unused;
   multicast_invoke(ending, 0, NULL, 0);
   return NULL;
 }
@@ -115,7 +108,6 @@ static void by_main(void) { exit(EXPECTED_STATUS); }
 
 /* Other threads call all functions meanwhile, and do not stop. */
 static void *be_busy(void *unused) {
-  (void)unused;
   for (;;) use_every_function();
   return NULL;
 }

@@ -109,7 +109,6 @@ TEST(posix_spawn_inside_a_call_changes_nothing) {
 }
 
 static void *go_on_as_daemon(void *unused) {
-  (void)unused;
   return NULL;
 }
 

@@ -34,7 +34,7 @@ target_compile_definitions(unloading PRIVATE _GNU_SOURCE)
 target_link_libraries(unloading PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 
 foreach(target fault_tests fault_plugin least_malloc unloading)
-  target_compile_options(${target} PRIVATE ${test_flags})
+  target_compile_options(${target} PRIVATE ${callback_flags})
   set_target_properties(${target} PROPERTIES
     C_STANDARD 99 C_EXTENSIONS OFF C_STANDARD_REQUIRED ON)
 endforeach()

@@ -34,7 +34,6 @@ static void be_at_a_moment(void) {
 
 static void *allocate(void *context, size_t size, size_t alignment) {
   void *memory;
-  (void)context;
   CHECK(alignment <= HEADER);
   CHECK_EQ(posix_memalign(&memory, HEADER, HEADER + size), 0);
   block *b = memory;
@@ -46,8 +45,6 @@ static void *allocate(void *context, size_t size, size_t alignment) {
 
 static void deallocate(void *context, void *memory, size_t size, size_t alignment) {
   block *b = (block *)(void *)((char *)memory - HEADER);
-  (void)context;
-  (void)alignment;
   CHECK_EQ(b->magic, ALIVE); /* deallocated once */
   CHECK_EQ(b->size, size);
   b->magic = DEAD;

@@ -43,25 +43,21 @@ static void release(void *context) {
 }
 
 static void release_payload(const void *payload, size_t size) {
-  (void)payload, (void)size;
   be_at_a_moment();
 }
 
 static void *allocate(void *context, size_t size, size_t alignment) {
   void *block = NULL;
-  (void)context;
   if (alignment < sizeof block) alignment = sizeof block;
   return posix_memalign(&block, alignment, size) == 0 ? block : NULL;
 }
 
 static void deallocate(void *context, void *block, size_t size, size_t alignment) {
-  (void)context, (void)size, (void)alignment;
   free(block);
   if (!forks_itself) be_at_a_moment();
 }
 
 static void delegate(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   if ((int)(intptr_t)context != in_call) return;
   gate_open(&is_in_call);
   gate_wait(&may_return);
@@ -121,7 +117,6 @@ enum { WAYS = sizeof ways / sizeof *ways };
 static void (*way)(void);
 
 static void *invoke_there(void *unused) {
-  (void)unused;
   CHECK(multicast_invoke(m, 0, "payload", 8) >= 0);
   return NULL;
 }

@@ -52,17 +52,10 @@ CALL(multicast_trim, "", TAKES_NONE, 1) {
 }
 
 static void *never_allocate(void *context, size_t size, size_t alignment) {
-  (void)context;
-  (void)size;
-  (void)alignment;
   abort();
 }
 
 static void never_deallocate(void *context, void *block, size_t size, size_t alignment) {
-  (void)context;
-  (void)block;
-  (void)size;
-  (void)alignment;
   abort();
 }
 
@@ -90,7 +83,6 @@ CALL(multicast_create_error, "", TAKES_NONE, 2) {
 
 static void hear_of_interest(void *context, multicast target, bool wanted) {
   CHECK(context != NULL && target.id != 0);
-  (void)wanted;
 }
 
 const multicast_create_options *create_options_of(world *w) {
@@ -250,7 +242,6 @@ CALL(multicast_remove_all_within, "", TAKES_NONE, 5) { return remove_all(w, true
 
 /* One context is dead and one is not. */
 static void *lock_dead(void *context) {
-  (void)context;
   return NULL;
 }
 
@@ -456,7 +447,6 @@ CALL(multicast_dump, "", TAKES_NONE, 1) {
 }
 
 static void count_watched(void *context, multicast_token token, uint32_t event, uint64_t ns) {
-  (void)token, (void)event, (void)ns;
   ADD(*(int *)context, 1);
 }
 
@@ -544,7 +534,6 @@ typedef struct inner {
 
 static void invoke_inside(void *context, uint32_t event, const void *bytes, size_t size) {
   inner *i = context;
-  (void)event, (void)bytes, (void)size;
   if (++i->calls == 1) i->result = multicast_invoke(i->target, 1, payload, sizeof payload);
 }
 
@@ -569,7 +558,6 @@ CALL(multicast_invoke, "deferred", MAY_COPE, 2) {
 /* A multicast that replays has kept one invocation, with a payload. */
 static multicast make_replaying(world *w, int *after) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  (void)w;
   *after = spare_memory();
   options.replay = 2;
   multicast m = multicast_create_with(&options);
@@ -907,15 +895,12 @@ CALL(multicast_broadcaster_notify_with, "a payload copied by copy", MAY_COPE, 2)
 /* Replaced, so that each call attaches a first one and another one. */
 static multicast_status publish_nothing(void *context, const char *protocol, uint32_t event,
                                         const void *bytes, size_t size) {
-  (void)context, (void)protocol, (void)event, (void)bytes, (void)size;
   return MULTICAST_OK;
 }
 static multicast_status subscribe_nothing(void *context, const char *protocol) {
-  (void)context, (void)protocol;
   return MULTICAST_OK;
 }
 static void unsubscribe_nothing(void *context, const char *protocol) {
-  (void)context, (void)protocol;
 }
 static void count_transport(void *context) { ADD(*(int *)context, 1); }
 

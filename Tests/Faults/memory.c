@@ -87,7 +87,6 @@ static void fail_at_first(const function *f, int which) {
 /* Repeats all failures until the library allocates no more: it keeps some memory for reuse. */
 static void fail_again_and_again(const function *f, int unused) {
   int64_t bytes = -1, blocks = -1;
-  (void)unused;
   for (int sweep = 0; bytes != allocated_bytes || blocks != allocated_blocks; ++sweep) {
     CHECK(sweep < 20);
     bytes = allocated_bytes;

@@ -5,9 +5,6 @@
 static void be_called(void *context, uint32_t event, const void *payload, size_t size) {
   counts *c = context;
   volatile int steps; /* the call takes some time */
-  (void)event;
-  (void)payload;
-  (void)size;
   for (steps = 0; steps < 200; ++steps) continue;
   __atomic_add_fetch(&c->calls, 1, __ATOMIC_SEQ_CST);
 }

@@ -15,7 +15,6 @@ static uint32_t draw(uint32_t below) {
 
 static void *allocate_sometimes(void *context, size_t size, size_t alignment) {
   size_t *block = NULL;
-  (void)context;
   if (LOAD(failing) > 0 && fail_after != -1 && (int)draw(256) < LOAD(failing)) {
     STORE(has_failed, true);
     return NULL;
@@ -29,7 +28,6 @@ static void *allocate_sometimes(void *context, size_t size, size_t alignment) {
 }
 
 static void deallocate(void *context, void *block, size_t size, size_t alignment) {
-  (void)context, (void)alignment;
   memset(block, 0x5A, size);
   ADD(allocated_bytes, -(int64_t)size);
   ADD(allocated_blocks, -1);
@@ -102,11 +100,9 @@ static uint64_t swap(uint64_t *place, uint64_t id) {
 static uint64_t any(uint64_t *places) { return LOAD(places[draw(PLACES)]); }
 
 static void be_called(void *context, uint32_t event, const void *bytes, size_t size) {
-  (void)context, (void)bytes, (void)size;
   if (event % 8 == 0) CHECK_STATUS(multicast_token_remove(multicast_token_current()), 1);
 }
 static void release_payload(const void *bytes, size_t size) {
-  (void)bytes, (void)size;
   ADD(payloads_released, 1);
 }
 

@@ -69,7 +69,6 @@ static world *refused;
 static void *first_of_a_thread(void *unused) {
   world *w = refused;
   world_state before = world_look(w);
-  (void)unused;
   CHECK_STATUS(multicast_invoke(w->m, 0, NULL, 0), MULTICAST_ERROR_OUT_OF_MEMORY);
   CHECK_STATUS(multicast_broadcaster_notify(w->broadcaster, known_name, 0, NULL, 0),
                MULTICAST_ERROR_OUT_OF_MEMORY);
@@ -83,7 +82,6 @@ static void *first_of_a_thread(void *unused) {
 }
 
 static void *use_every_function_there(void *unused) {
-  (void)unused;
   use_every_function();
   return NULL;
 }
@@ -190,7 +188,6 @@ TEST(descriptor_refused_in_the_child_leaves_the_parents_alone) {
 /* ---- The memory barrier ---------------------------------------------------------------------- */
 
 static void use_every_function_without_membarrier(void *unused) {
-  (void)unused;
   deny_membarrier();
   use_every_function();
   on_another_thread(use_every_function_there, NULL);

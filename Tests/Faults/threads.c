@@ -20,7 +20,6 @@ static void on_a_stack_of(size_t size, void *(*body)(void *), void *argument) {
 }
 
 static void *use_every_function_there(void *unused) {
-  (void)unused;
   use_every_function();
   return NULL;
 }
@@ -49,9 +48,6 @@ typedef struct nest {
 /* Needs very little stack itself. */
 static void go_deeper(void *context, uint32_t event, const void *payload, size_t size) {
   nest *n = context;
-  (void)event;
-  (void)payload;
-  (void)size;
   if (++n->depth > n->deepest) n->deepest = n->depth;
   int64_t result = n->again(n);
   if (result < 0) {
@@ -62,7 +58,6 @@ static void go_deeper(void *context, uint32_t event, const void *payload, size_t
 }
 
 static bool visit_deeper(void *context, const multicast_delegate *delegate) {
-  (void)delegate;
   go_deeper(context, 0, NULL, 0);
   return true;
 }
@@ -177,7 +172,6 @@ static multicast_queue common_queue;
 static int common_calls;
 
 static void *use_and_end(void *unused) {
-  (void)unused;
   CHECK_EQ(multicast_invoke(common, 0, NULL, 0), 2);
   CHECK(multicast_queue_run(common_queue, 1) != 0); /* a status if another thread runs it */
   return NULL;
@@ -221,9 +215,6 @@ TEST(threads_by_ten_thousand_that_come_and_go_take_no_more_memory) {
 static gate is_inside = GATE_INIT;
 
 static void sleep_for_long(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event;
-  (void)payload;
-  (void)size;
   ADD(*(int *)context, 1);
   gate_open(&is_inside);
   sleep(60); /* a cancellation point */
@@ -232,14 +223,12 @@ static void sleep_for_long(void *context, uint32_t event, const void *payload, s
 
 static bool visit_for_long(void *context, const multicast_delegate *delegate) {
   sleep_for_long(context, 0, NULL, 0);
-  (void)delegate;
   return true;
 }
 
 static world around;
 
 static void *be_cancelled_in_invoke(void *unused) {
-  (void)unused;
   multicast_invoke(around.known, 0, NULL, 0);
   return NULL;
 }
@@ -250,7 +239,6 @@ static void *be_cancelled_in_visit(void *given) {
 }
 
 static void *be_cancelled_in_run(void *unused) {
-  (void)unused;
   multicast_queue_run(around.queue, 0);
   return NULL;
 }
@@ -321,7 +309,6 @@ static void use_late(void *rounds_left) {
 }
 
 static void *end_late(void *unused) {
-  (void)unused;
   CHECK_EQ(multicast_invoke(common, 0, NULL, 0), 1);
   CHECK_EQ(pthread_setspecific(late, (void *)PTHREAD_DESTRUCTOR_ITERATIONS), 0);
   return NULL;

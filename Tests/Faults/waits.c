@@ -105,7 +105,6 @@ static void unblock_release(scene *s) { gate_open(&s->release_may_return); }
 static void queue_a_call(scene *s) { CHECK_EQ(multicast_invoke(s->m, 0, NULL, 0), 1); }
 static void make_room(scene *s) { CHECK_EQ(multicast_queue_run(s->queue, 1), 1); }
 static void let_thread_begin(scene *s) {
-  (void)s;
   gate_open(&thread_begins);
 }
 

@@ -5,7 +5,6 @@ const char payload[100] = "larger than what a queue keeps in place";
 
 static void be_called(void *context, uint32_t event, const void *bytes, size_t size) {
   world *w = context;
-  (void)event;
   CHECK(multicast_token_current().id != 0);
   CHECK(size == 0 || memcmp(bytes, payload, size) == 0);
   ADD(w->calls, 1);

@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 static void deallocate(void *context, void *block, size_t size, size_t alignment) {
-  (void)context, (void)size, (void)alignment;
   free(block);
 }
 
@@ -28,13 +27,11 @@ static void *take_lasting(void *context, size_t size, size_t alignment) {
   const size_t most = (size_t)1 << 30;
   size_t whole = (size + alignment + 63) / 64 * 64;
   size_t end = __atomic_add_fetch(&taken, whole, __ATOMIC_RELAXED);
-  (void)context;
   if (end > most) return NULL;
   return (void *)(((uintptr_t)region + end - whole + alignment - 1) / alignment * alignment);
 }
 
 static void keep_lasting(void *context, void *block, size_t size, size_t alignment) {
-  (void)context, (void)block, (void)size, (void)alignment;
 }
 
 void use_lasting_memory(void) {

@@ -17,12 +17,10 @@ typedef struct worker {
 static int releases;
 
 static void note(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   ADD(total_calls, 1);
 }
 
 static void note_release(void *context) {
-  (void)context;
   ADD(releases, 1);
 }
 
@@ -74,7 +72,6 @@ TEST(every_function_from_four_threads_at_once) {
 }
 
 static void *create_and_destroy(void *unused) {
-  (void)unused;
   for (int i = 0; i < 2000; ++i) {
     int calls = 0;
     multicast m = multicast_create();
@@ -133,13 +130,11 @@ static int64_t result_in_allocator;
 static bool invoke_in_allocator;
 
 static void *invoke_there(void *unused) {
-  (void)unused;
   result_in_allocator = multicast_invoke(invoked_in_allocator, 0, NULL, 0);
   return NULL;
 }
 
 static void *allocate_and_invoke(void *context, size_t size, size_t alignment) {
-  (void)context;
   if (invoke_in_allocator) {
     invoke_in_allocator = false;
     on_another_thread(invoke_there, NULL);

@@ -27,7 +27,6 @@ static void expect_invalid_multicast(uint64_t id) {
 }
 
 static bool visit_nothing(void *context, const multicast_delegate *delegate) {
-  (void)context, (void)delegate;
   return true;
 }
 

@@ -57,7 +57,6 @@ static void get_default_from_several_threads(void *unused) {
   enum { THREADS = 8 };
   pthread_t threads[THREADS];
   uint64_t ids[THREADS] = {0};
-  (void)unused;
   for (int i = 0; i < THREADS; ++i) threads[i] = start_thread(get_default, &ids[i]);
   pause_ms(1);
   gate_open(&all_ready);

@@ -51,7 +51,6 @@ static multicast ending_multicast;
 
 static void destroy_in_call(void *context, uint32_t event, const void *payload, size_t size) {
   observer *o = context;
-  (void)event, (void)payload, (void)size;
   ADD(o->calls, 1);
   CHECK_STATUS(multicast_broadcaster_destroy(ending), MULTICAST_PENDING);
   CHECK_EQ(o->releases, 0);
@@ -101,7 +100,6 @@ static void *notify_name(void *name) {
 }
 
 static void *destroy_ending(void *unused) {
-  (void)unused;
   waited_result = multicast_broadcaster_destroy(ending);
   gate_open(&has_returned);
   return NULL;
@@ -159,14 +157,12 @@ TEST(broadcaster_is_stale_while_its_destroy_waits) {
 static blocker unregistered = BLOCKER_INIT;
 
 static void *unregister_blocker(void *unused) {
-  (void)unused;
   waited_result = multicast_broadcaster_unregister(ending, first_name, blocking(&unregistered));
   gate_open(&has_returned);
   return NULL;
 }
 
 static void *unregister_all_blockers(void *unused) {
-  (void)unused;
   waited_result = multicast_broadcaster_unregister_all(ending, first_name);
   gate_open(&has_returned);
   return NULL;
@@ -197,7 +193,6 @@ TEST(broadcaster_unregister_all_waits_for_the_call_elsewhere) {
 }
 
 static void unregister_itself(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   multicast_delegate d = {unregister_itself, context};
   CHECK_STATUS(multicast_broadcaster_unregister(ending, NAME, d), MULTICAST_PENDING);
   CHECK_EQ(((observer *)context)->releases, 0);
@@ -224,7 +219,6 @@ typedef struct crossing {
 
 static void destroy_broadcaster(void *context, uint32_t event, const void *payload, size_t size) {
   crossing *c = context;
-  (void)event, (void)payload, (void)size;
   gate_open(&c->in_destroyer);
   gate_wait(&c->in_observer);
   pause_ms(A_WHILE_MS); /* the removal now waits for this call */
@@ -235,7 +229,6 @@ static void destroy_broadcaster(void *context, uint32_t event, const void *paylo
 
 static void remove_and_observe(void *context, uint32_t event, const void *payload, size_t size) {
   crossing *c = context;
-  (void)event, (void)payload, (void)size;
   gate_wait(&c->in_destroyer);
   gate_open(&c->in_observer);
   CHECK_OK(multicast_remove(c->target, c->destroyer));
@@ -260,7 +253,6 @@ TEST(broadcaster_destroy_is_pending_in_call_of_a_gone_multicast) {
 /* ---- Inside calls and releases --------------------------------------------------------------- */
 
 static void do_anything(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)payload, (void)size;
   ADD(*(int *)context, 1);
   if (event > 0) return;
   multicast_broadcaster b = create();
@@ -303,7 +295,6 @@ TEST(broadcaster_may_be_used_inside_a_release) {
 }
 
 static void nest(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)payload, (void)size;
   ADD(*(int *)context, 1);
   int64_t result = multicast_broadcaster_notify(ending, NAME, event + 1, NULL, 0);
   if (event < 255) {

@@ -7,7 +7,6 @@ static void use_inherited(void *unused) {
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
   int known = LOAD(growing_count), i;
-  (void)unused;
   CHECK_EQ(notify(shared, NAME), 1);
   observe_with(shared, NAME, observing(&o), &options);
   observe_with(shared, "OfTheChild", observing(&o), &options);
@@ -80,7 +79,6 @@ TEST(broadcaster_queue_in_the_child_of_a_fork) {
 }
 
 static void *register_new_names(void *unused) {
-  (void)unused;
   for (int i = 0; !LOAD(is_over); ++i) {
     if (i < GROWING) {
       observe(shared, numbered(NAME, i), counter(&calls));
@@ -94,7 +92,6 @@ static void *register_new_names(void *unused) {
 }
 
 static void *create_and_destroy(void *unused) {
-  (void)unused;
   while (!LOAD(is_over)) {
     multicast_broadcaster b = create();
     for (int i = 0; i < 40; ++i) observe(b, numbered(NAME, i), counter(&calls));

@@ -24,7 +24,6 @@ TEST(broadcaster_token_is_that_of_the_registration) {
 }
 
 static void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   CHECK_EQ(multicast_token_current().id, *(uint64_t *)context);
   CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
 }
@@ -108,7 +107,6 @@ static void *lock_observer(void *context) {
 
 static int unlocks;
 static void unlock_observer(void *strong) {
-  (void)strong;
   ADD(unlocks, 1);
 }
 

@@ -13,7 +13,6 @@ static void *(*lookup)(void *);
 static uint64_t id_to_find;
 
 static void *look_up_there(void *unused) {
-  (void)unused;
   CHECK_EQ(notify(shared, NAME), 1);
   CHECK_EQ(notify(shared, "Unknown"), 0);
   CHECK_EQ(find(shared, NAME).id, id_to_find);
@@ -21,13 +20,11 @@ static void *look_up_there(void *unused) {
 }
 
 static void *find_there(void *unused) {
-  (void)unused;
   CHECK_EQ(find(shared, NAME).id, id_to_find);
   return NULL;
 }
 
 static void *allocate_and_look_up(void *context, size_t size, size_t alignment) {
-  (void)context;
   if (lookups_to_make > 0) {
     int left = lookups_to_make - 1;
     lookups_to_make = 0;
@@ -150,7 +147,6 @@ TEST(broadcaster_every_function_from_four_threads_at_once) {
 }
 
 static void *destroy_the_multicast(void *unused) {
-  (void)unused;
   while (!LOAD(is_over)) {
     multicast_status status = multicast_destroy(find(shared, NAME));
     if (status != MULTICAST_ERROR_INVALID_HANDLE) CHECK_OK(status);
@@ -238,7 +234,6 @@ TEST(broadcaster_created_and_destroyed_while_others_use_it) {
 static char long_names[SHARED_NAMES][LONGEST + 1]; /* long names make a look-up slow */
 
 static void *look_up_what_comes_and_goes(void *unused) {
-  (void)unused;
   while (!LOAD(is_over)) {
     multicast_broadcaster b = {LOAD(passing_handle)};
     for (int i = 0; i < SHARED_NAMES; ++i) {

@@ -61,7 +61,6 @@ multicast_token observe_with(multicast_broadcaster b, const char *name,
 void release_observer(void *context) { ADD(((observer *)context)->releases, 1); }
 
 static void call_observer(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   ADD(((observer *)context)->calls, 1);
 }
 
@@ -104,7 +103,6 @@ void name_the_shared(void) {
 
 void *look_up_all_the_time(void *unused) {
   uint64_t ids[SHARED_NAMES] = {0};
-  (void)unused;
   while (!LOAD(is_over)) {
     for (int i = 0; i < SHARED_NAMES; ++i) {
       multicast m = find(shared, shared_names[i]);

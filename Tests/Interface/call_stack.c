@@ -23,14 +23,12 @@ typedef struct level {
 } level;
 
 static bool visit_level(void *context, const multicast_delegate *delegate) {
-  (void)context;
   delegate->function(delegate->context, 0, NULL, 0);
   return true;
 }
 
 static void look_and_go_deeper(void *context, uint32_t event, const void *payload, size_t size) {
   level *v = context;
-  (void)event, (void)payload, (void)size;
   look(&v->l);
   if (v->inner.id == 0) return;
   if (v->visits) {
@@ -105,7 +103,6 @@ TEST(call_stack_in_queued_call_is_that_of_thread_that_runs_it) {
 static multicast_queue inner_queue;
 
 static void run_the_queue(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   CHECK_EQ(multicast_queue_run(inner_queue, 0), 1);
   look(context);
 }
@@ -130,7 +127,6 @@ static int64_t counts_of_room[4];
 
 static void look_with_little_room(void *context, uint32_t event, const void *payload,
                                   size_t size) {
-  (void)payload, (void)size;
   if (event < 2) {
     CHECK_EQ(multicast_invoke(*(multicast *)context, event + 1, NULL, 0), 1);
     return;
@@ -153,7 +149,6 @@ TEST(call_stack_returns_the_number_and_fills_what_has_room) {
 static void look_with_room_for_two(void *context, uint32_t event, const void *payload,
                                    size_t size) {
   multicast_token out[3] = {{1}, {2}, {3}};
-  (void)payload, (void)size;
   if (event < 2) {
     CHECK_EQ(multicast_invoke(*(multicast *)context, event + 1, NULL, 0), 1);
     return;
@@ -177,7 +172,6 @@ typedef struct removed {
 
 static void look_after_removal(void *context, uint32_t event, const void *payload, size_t size) {
   removed *r = context;
-  (void)event, (void)payload, (void)size;
   CHECK_STATUS(multicast_token_remove(r->token), MULTICAST_PENDING);
   look(&r->l);
 }
@@ -196,7 +190,6 @@ static multicast deep_target;
 
 static void go_deep(void *context, uint32_t event, const void *payload, size_t size) {
   multicast_token tokens[256];
-  (void)context, (void)event, (void)payload, (void)size;
   if (multicast_invoke(deep_target, 0, NULL, 0) == MULTICAST_ERROR_LIMIT)
     deepest = multicast_call_stack(tokens, 256);
 }
@@ -216,7 +209,6 @@ static void *look_on_thread(void *argument) {
 
 static void look_on_another_thread(void *context, uint32_t event, const void *payload,
                                    size_t size) {
-  (void)event, (void)payload, (void)size;
   on_another_thread(look_on_thread, context);
 }
 

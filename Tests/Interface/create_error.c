@@ -103,7 +103,6 @@ TEST(create_error_without_a_thread_specific_key_is_out_of_memory) {
 static gate has_failed_there = GATE_INIT, may_look = GATE_INIT;
 
 static void *fail_and_look(void *unused) {
-  (void)unused;
   CHECK_OK(multicast_create_error());
   expect_error(queue_of_no_size(), MULTICAST_ERROR_INVALID_ARGUMENT);
   gate_open(&has_failed_there);
@@ -197,7 +196,6 @@ TEST(is_valid_of_none_and_of_forged_handles_is_false) {
 static gate inside_call = GATE_INIT, may_return = GATE_INIT;
 
 static void stay_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   gate_open(&inside_call);
   gate_wait(&may_return);
 }

@@ -44,7 +44,6 @@ static multicast_status ended(uint64_t timeout_ns) {
 }
 
 static void end_itself(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   it.before = ended(0);
   it.of_end = end();
   it.inside = ended(MULTICAST_FOREVER);
@@ -54,7 +53,6 @@ static void end_itself(void *context, uint32_t event, const void *payload, size_
 }
 
 static void count_own_release(void *context) {
-  (void)context;
   ADD(it.releases, 1);
 }
 
@@ -161,13 +159,11 @@ static multicast_token of_second;
 static multicast_status asked;
 
 static void ask_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   gate_open(&it.let_go);
   asked = ended(MULTICAST_FOREVER);
 }
 
 static void remove_second(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   CHECK_STATUS(end(), MULTICAST_PENDING);
   gate_open(&it.entered);
   gate_wait(&it.let_go);
@@ -191,7 +187,6 @@ TEST(ended_within_that_would_close_a_cycle_is_pending) {
 }
 
 static void expect_over(void *unused) {
-  (void)unused;
   CHECK_OK(ended(0));
 }
 
@@ -207,7 +202,6 @@ TEST(ended_within_does_not_wait_for_threads_of_the_parent) {
 
 static gate wake_entered = GATE_INIT, wake_let_go = GATE_INIT;
 static void wake_and_wait(void *context) {
-  (void)context;
   gate_open(&wake_entered);
   gate_wait(&wake_let_go);
 }

@@ -229,7 +229,6 @@ typedef struct insider {
 
 static void end_inside(void *context, uint32_t event, const void *payload, size_t size) {
   insider *in = context;
-  (void)event, (void)payload, (void)size;
   in->result = in->w->end(&in->s, in->timeout_ns);
   CHECK_STATUS(multicast_token_remove_nowait(in->s.token), MULTICAST_PENDING);
   in->releases_inside = in->releases;
@@ -394,7 +393,6 @@ typedef struct many_inside {
 
 static void remove_many_inside(void *context, uint32_t event, const void *payload, size_t size) {
   many_inside *in = context;
-  (void)event, (void)payload, (void)size;
   in->result = in->remove(&in->s, MULTICAST_FOREVER, &in->status);
   in->releases_inside = in->releases;
 }
@@ -402,16 +400,13 @@ static void remove_many_inside(void *context, uint32_t event, const void *payloa
 static void release_many_inside(void *context) { ++((many_inside *)context)->releases; }
 
 static int64_t remove_many_plainly(const subject *s, uint64_t timeout_ns, multicast_status *out) {
-  (void)timeout_ns, (void)out;
   return multicast_remove_many(s->target, &s->delegate, 1);
 }
 static int64_t remove_context_plainly(const subject *s, uint64_t timeout_ns,
                                       multicast_status *out) {
-  (void)timeout_ns, (void)out;
   return multicast_remove_context(s->target, s->delegate.context);
 }
 static int64_t remove_all_plainly(const subject *s, uint64_t timeout_ns, multicast_status *out) {
-  (void)timeout_ns, (void)out;
   return multicast_remove_all(s->target);
 }
 

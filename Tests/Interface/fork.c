@@ -41,7 +41,6 @@ TEST(fork_child_does_not_wait_for_calls_on_the_parents_threads) {
 }
 
 static void count_own_releases(void *unused) {
-  (void)unused;
   CHECK_EQ(busy.releases, 1);
 }
 
@@ -60,7 +59,6 @@ static bool fork_is_over;
 
 static void *churn(void *unused) {
   multicast_add_options options = multicast_add_options_default();
-  (void)unused;
   while (!LOAD(fork_is_over)) {
     multicast_token token = add_with(inherited, counter(&busy.calls), &options);
     multicast_invoke(inherited, 0, NULL, 0);
@@ -80,7 +78,6 @@ TEST(fork_at_any_moment_of_a_busy_parent) {
 }
 
 static void fork_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   in_child(use_everything, NULL);
   ++*(int *)context;
 }
@@ -95,7 +92,6 @@ TEST(fork_inside_a_call) {
 }
 
 static void child_goes_on(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   *(pid_t *)context = fork();
 }
 
@@ -123,7 +119,6 @@ static multicast_token waited_for;
 static gate waiter_started = GATE_INIT;
 
 static void *wait_for_it(void *unused) {
-  (void)unused;
   gate_open(&waiter_started);
   multicast_token_remove(waited_for);
   return NULL;
@@ -132,7 +127,6 @@ static void *wait_for_it(void *unused) {
 static void fork_while_waited_for(void *context, uint32_t event, const void *payload,
                                   size_t size) {
   pthread_t waiter = start_thread(wait_for_it, NULL);
-  (void)event, (void)payload, (void)size;
   gate_wait(&waiter_started);
   pause_ms(A_WHILE_MS);
   *(pid_t *)context = fork();
@@ -141,7 +135,6 @@ static void fork_while_waited_for(void *context, uint32_t event, const void *pay
 
 static int releases_after_fork;
 static void release_after_fork(void *context) {
-  (void)context;
   ++releases_after_fork;
 }
 

@@ -8,13 +8,11 @@
 #include <unistd.h>
 
 static void ignore(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
 }
 
 static void *use_once(void *unused) {
   const multicast_delegate d = {ignore, NULL};
   multicast m = multicast_create();
-  (void)unused;
   CHECK_OK(multicast_add(m, d, NULL, NULL));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_OK(multicast_destroy(m));
@@ -93,7 +91,6 @@ static void *watch_repeatedly(void *unused) {
 }
 
 static bool ignore_text(void *context, const char *text, size_t size) {
-  (void)context, (void)text, (void)size;
   return true;
 }
 

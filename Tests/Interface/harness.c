@@ -156,12 +156,10 @@ void pause_ms(int milliseconds) {
 /* ---- Delegates ------------------------------------------------------------------------------- */
 
 void count_call(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   ADD(*(int *)context, 1);
 }
 
 void count_call_too(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   ADD(*(int *)context, 1);
 }
 
@@ -175,7 +173,6 @@ multicast_delegate counter(int *calls) {
 void write_letter(void *context, uint32_t event, const void *payload, size_t size) {
   letter *l = context;
   size_t end = strlen(l->text);
-  (void)event, (void)payload, (void)size;
   l->text[end] = l->name;
   l->text[end + 1] = '\0';
 }
@@ -187,7 +184,6 @@ multicast_delegate writer(letter *l) {
 
 void block_call(void *context, uint32_t event, const void *payload, size_t size) {
   blocker *b = context;
-  (void)event, (void)payload, (void)size;
   ADD(b->calls, 1);
   gate_open(&b->entered);
   gate_wait(&b->let_go);
@@ -377,7 +373,6 @@ static int membarrier_count;
 static void count_membarrier(int signal, siginfo_t *info, void *context) {
   ucontext_t *state = context;
   int error = errno;
-  (void)signal, (void)info;
   ADD(membarrier_count, 1);
 #if defined(__aarch64__)
   state->uc_mcontext.regs[0] =

@@ -150,7 +150,6 @@ TEST(outcome_leaves_out_a_call_of_once_that_already_waits) {
 static multicast_token victim;
 
 static void remove_victim(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   CHECK_OK(multicast_token_remove(victim));
 }
 
@@ -237,7 +236,6 @@ typedef struct nest {
 
 static void invoke_deeper(void *context, uint32_t event, const void *payload, size_t size) {
   nest *n = context;
-  (void)event, (void)payload, (void)size;
   ++n->depth;
   if (multicast_invoke(n->m, 0, NULL, 0) == MULTICAST_ERROR_LIMIT)
     n->result = multicast_invoke_with(n->m, &n->how, &n->out);

@@ -198,7 +198,6 @@ static void fail_each(multicast_invocation (*make)(cargo *), uint32_t flags) {
 static multicast_invocation borrowing(cargo *c) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   static char large[100];
-  (void)c;
   how.payload = large;
   how.size = sizeof large;
   return how;

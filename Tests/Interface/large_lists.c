@@ -9,7 +9,6 @@ enum { MANY = 3000, MOST = 2 * MANY, FEW = 700, OFTEN = 300 };
 static int contexts[MANY];
 
 static void call_nothing(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
 }
 
 static multicast_delegate delegate(unsigned which) {

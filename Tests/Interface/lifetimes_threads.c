@@ -11,7 +11,6 @@ static bool is_over;
 static multicast busy[16];
 
 static void *invoke_busy(void *unused) {
-  (void)unused;
   while (!LOAD(is_over)) {
     for (int i = 0; i < 16; ++i) CHECK(multicast_invoke(busy[i], 0, NULL, 0) >= 0);
   }
@@ -19,7 +18,6 @@ static void *invoke_busy(void *unused) {
 }
 
 static void *add_and_remove_busy(void *unused) {
-  (void)unused;
   for (int i = 0; !LOAD(is_over); ++i) {
     guarded *g = malloc(sizeof *g);
     CHECK(g != NULL);
@@ -33,7 +31,6 @@ static void *add_and_remove_busy(void *unused) {
 }
 
 static void *remove_some(void *unused) {
-  (void)unused;
   for (int i = 0; !LOAD(is_over); ++i) multicast_remove_at(busy[i % 16], 1);
   return NULL;
 }

@@ -58,7 +58,6 @@ static int inside;
 
 static void end_of_the_other(void *context, uint32_t event, const void *payload, size_t size) {
   own_removal *o = context;
-  (void)event, (void)payload, (void)size;
   if (ADD(inside, 1) == 2) gate_open(&both_inside);
   gate_wait(&both_inside);
   o->result = multicast_lifetime_end(crossed[o == &crossed[0]].r.lifetime);
@@ -88,7 +87,6 @@ static gate release_begun = GATE_INIT, release_may_return = GATE_INIT;
 static bool release_has_returned;
 
 static void release_slowly(void *context) {
-  (void)context;
   gate_open(&release_begun);
   gate_wait(&release_may_return);
   STORE(release_has_returned, true);
@@ -122,7 +120,6 @@ static multicast_lifetime ended_in_release;
 static int64_t result_in_release;
 
 static void end_in_release(void *context) {
-  (void)context;
   result_in_release = multicast_lifetime_end(ended_in_release);
 }
 
@@ -228,7 +225,6 @@ static multicast_status ended;
 static void end_inside_a_call(void *context, uint32_t event, const void *payload, size_t size) {
   stay *s = context;
   pthread_t opener = start_thread(let_it_return_later, s);
-  (void)event, (void)payload, (void)size;
   ended = multicast_lifetime_end(s->lifetime);
   CHECK(ended == MULTICAST_OK || ended == MULTICAST_PENDING);
   CHECK(LOAD(s->call.has_left));

@@ -94,7 +94,6 @@ int main(int argc, char **argv) {
   char **arguments = argv + 1;
   int passed = 0, failed = 0;
   const test *t;
-  (void)argc;
   for (size_t i = 0; i < sizeof membarrier_options / sizeof *membarrier_options; ++i) {
     if (*arguments == NULL || strcmp(*arguments, membarrier_options[i].name) != 0) continue;
     membarrier = &membarrier_options[i];

@@ -9,7 +9,6 @@
 enum { MANY = 400 };
 
 static void call_nothing(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
 }
 
 static multicast_delegate nothing(int *context) {
@@ -227,13 +226,11 @@ typedef struct scene {
 static void release_of_scene(void *context) { ++((scene *)context)->releases; }
 
 static void count_in_scene(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   ++((scene *)context)->calls;
 }
 
 static void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
   scene *s = context;
-  (void)event, (void)payload, (void)size;
   ++s->calls;
   s->status = multicast_token_remove(s->own);
   CHECK_EQ(s->releases, 0);
@@ -258,7 +255,6 @@ TEST(delegate_of_a_fenced_multicast_removes_itself) {
 
 static void remove_next(void *context, uint32_t event, const void *payload, size_t size) {
   scene *s = context;
-  (void)event, (void)payload, (void)size;
   s->status = multicast_token_remove(s->next);
 }
 
@@ -282,7 +278,6 @@ TEST(delegate_of_a_fenced_multicast_removes_the_next_one) {
 static multicast_token behind;
 
 static void *remove_behind(void *unused) {
-  (void)unused;
   CHECK_OK(multicast_token_remove(behind));
   return NULL;
 }
@@ -293,7 +288,6 @@ static void release_and_wait(void *context) {
 }
 
 static void remove_in_background(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   CHECK_STATUS(multicast_token_remove(*(multicast_token *)((void **)context)[0]),
                MULTICAST_PENDING);
 }
@@ -321,7 +315,6 @@ TEST(release_after_call_may_wait_for_removal_of_next_delegate) {
 
 static void invoke_and_change(void *context, uint32_t event, const void *payload, size_t size) {
   scene *s = context;
-  (void)payload, (void)size;
   ++s->calls;
   if (event == 0) return;
   if (event == 1) change_until_fenced(s->m);
@@ -350,7 +343,6 @@ TEST(mode_changes_during_nested_invocations) {
 /* ---- Every kind of invocation ---------------------------------------------------------------- */
 
 static bool stop_at_third(void *context, const multicast_delegate *d) {
-  (void)d;
   return ++*(int *)context < 3;
 }
 
@@ -422,7 +414,6 @@ TEST(fork_of_a_fenced_multicast) {
 }
 
 static void fork_in_call(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)payload, (void)size;
   if (event == 1) in_child(use_in_child, context);
 }
 
@@ -445,7 +436,6 @@ typedef struct guarded {
 
 static void call_guarded(void *context, uint32_t event, const void *payload, size_t size) {
   guarded *g = context;
-  (void)event, (void)payload, (void)size;
   CHECK_EQ(LOAD(g->is_valid), 1);
   ADD(g->calls, 1);
   CHECK_EQ(LOAD(g->is_valid), 1);

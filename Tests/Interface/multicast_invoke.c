@@ -44,7 +44,6 @@ TEST(invoke_of_an_empty_multicast_calls_none) {
 static multicast doomed;
 
 static void destroy_doomed(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   CHECK_STATUS(multicast_destroy(doomed), MULTICAST_PENDING);
 }
 
@@ -113,7 +112,6 @@ TEST(visit_removes_a_delegate_added_once) {
 static bool visit_again(void *context, const multicast_delegate *delegate) {
   multicast *m = context;
   int64_t result = multicast_visit(*m, visit_again, m);
-  (void)delegate;
   if (result < 0) CHECK_STATUS(result, MULTICAST_ERROR_LIMIT);
   return true;
 }

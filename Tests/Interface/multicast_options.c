@@ -20,7 +20,6 @@ TEST(once_is_called_once_and_is_gone_as_its_call_begins) {
 
 static void invoke_and_count(void *context, uint32_t event, const void *payload, size_t size) {
   multicast m = *(multicast *)context;
-  (void)event, (void)payload, (void)size;
   ADD(calls, 1);
   CHECK_EQ(multicast_count(m), 0);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
@@ -40,7 +39,6 @@ static multicast contested;
 static gate start = GATE_INIT;
 
 static void *invoke_at_start(void *unused) {
-  (void)unused;
   gate_wait(&start);
   multicast_invoke(contested, 0, NULL, 0);
   return NULL;

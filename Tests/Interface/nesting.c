@@ -14,7 +14,6 @@ typedef struct descent {
 
 static void descend(void *context, uint32_t event, const void *payload, size_t size) {
   descent *d = context;
-  (void)event, (void)payload, (void)size;
   if (++d->depth < d->levels) {
     multicast_invoke(d->target, 0, NULL, 0);
   } else if (d->depth == d->levels) {
@@ -23,7 +22,6 @@ static void descend(void *context, uint32_t event, const void *payload, size_t s
 }
 
 static void count_other(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   ADD(((descent *)context)->other_calls, 1);
 }
 
@@ -66,12 +64,10 @@ static bool has_no_memory;
 static void count_bystander(void *context) { (void)context, ++bystander_releases; }
 static void count_step(void *context) { (void)context, ++step_releases; }
 static void stand_by(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
 }
 
 /* Invokes the next step. At the last one, removes all delegates of the step in the middle. */
 static void step(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)payload, (void)size;
   if (event == 0) return;
   if (++depth < STEPS) {
     multicast_invoke(steps[depth], 1, NULL, 0);
@@ -104,7 +100,6 @@ TEST(remove_all_inside_two_hundred_calls_of_different_delegates) {
 }
 
 static void *fail_if_there_is_none(void *context, size_t size, size_t alignment) {
-  (void)context;
   return has_no_memory ? NULL : allocate_aligned(size, alignment);
 }
 
@@ -124,7 +119,6 @@ static multicast of_the_name;
 static bool is_over;
 
 static void look_names_up(descent *d) {
-  (void)d;
   while (!LOAD(is_over)) {
     CHECK_EQ(multicast_broadcaster_multicast(names, "name").id, of_the_name.id);
   }
@@ -182,7 +176,6 @@ static void begin_innermost(innermost *i, multicast_delegate d) {
 
 static void remove_the_innermost(void *context, uint32_t event, const void *payload, size_t size) {
   innermost *i = context;
-  (void)event, (void)payload, (void)size;
   CHECK_EQ(i->around.depth, 255);
   CHECK_EQ(multicast_token_current().id, i->token.id);
   CHECK_STATUS(multicast_token_remove(i->token), MULTICAST_PENDING);

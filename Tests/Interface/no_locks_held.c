@@ -8,7 +8,6 @@ static int calls, runs;
 
 static void *use_everything(void *unused) {
   multicast_delegate d = counter(&calls);
-  (void)unused;
   multicast_token token = add(target, d);
   CHECK(multicast_token_is_live(token));
   CHECK(multicast_contains(target, d));
@@ -30,18 +29,15 @@ static void use_from_elsewhere(void) {
 }
 
 static void delegate_function(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   use_from_elsewhere();
 }
 
 static bool visitor_function(void *context, const multicast_delegate *delegate) {
-  (void)context, (void)delegate;
   use_from_elsewhere();
   return true;
 }
 
 static void release_function(void *context) {
-  (void)context;
   use_from_elsewhere();
 }
 
@@ -99,7 +95,6 @@ TEST(no_lock_is_held_in_a_release_by_a_failed_add) {
 }
 
 static void remove_current(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
   CHECK_EQ(runs, 0);
 }

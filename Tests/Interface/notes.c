@@ -37,7 +37,6 @@ multicast_delegate noting(char name) {
 
 static void keep_parcel(void *context, uint32_t event, const void *payload, size_t size) {
   parcel *p = context;
-  (void)event;
   ++p->calls;
   p->payload = payload;
   p->size = size;

@@ -175,7 +175,6 @@ typedef struct copier {
 static copier the_copier;
 
 static void *use_meanwhile(void *unused) {
-  (void)unused;
   CHECK(multicast_invoke(the_copier.m, 0, NULL, 0) >= 0);
   CHECK(multicast_queue_clear(the_copier.q) >= 0);
   CHECK(multicast_count(the_copier.m) == 1);

@@ -23,7 +23,6 @@ static void inherit(void) {
 
 static void use_in_child(void *unused) {
   multicast_invocation how = copying(&made);
-  (void)unused;
   CHECK_EQ(before.releases, 0);
   CHECK_EQ(copies[0].releases, 0);
   CHECK_EQ(multicast_queue_run(inherited, 0), 0);
@@ -55,7 +54,6 @@ TEST(payload_of_before_a_fork_is_released_in_the_parent_alone) {
 static int64_t blocks_before;
 
 static void expect_blocks_freed(void *unused) {
-  (void)unused;
   CHECK_EQ(allocated_blocks, blocks_before);
 }
 
@@ -77,7 +75,6 @@ TEST(payload_of_before_a_fork_leaves_no_memory_in_the_child) {
 static pid_t child;
 
 static void fork_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   fflush(NULL);
   child = fork();
   CHECK(child >= 0);
@@ -146,7 +143,6 @@ TEST(payload_of_queued_call_that_forks_is_released_in_parent_only) {
 static blocker running = BLOCKER_INIT;
 
 static void use_while_threads_are_gone(void *unused) {
-  (void)unused;
   CHECK_EQ(before.releases, 0);
   CHECK_OK(multicast_destroy(target)); /* nothing calls its delegates here */
   CHECK_OK(multicast_queue_destroy(inherited));
@@ -154,7 +150,6 @@ static void use_while_threads_are_gone(void *unused) {
 }
 
 static void *hand_over_in_thread(void *unused) {
-  (void)unused;
   CHECK(hand_over(target, &before) >= 1);
   return NULL;
 }
@@ -188,7 +183,6 @@ TEST(payload_of_a_call_of_the_parent_stays_in_the_child) {
 static void wait_in_child(void *unused) {
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  (void)unused;
   CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* this thread is expected to run it */
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(inherited, 0), 1);
@@ -222,7 +216,6 @@ static gate in_wake = GATE_INIT, leave_wake = GATE_INIT;
 static bool wake_blocks;
 
 static void wake(void *unused) {
-  (void)unused;
   ADD(wakes, 1);
   if (!LOAD(wake_blocks)) return;
   STORE(wake_blocks, false);
@@ -239,7 +232,6 @@ static void inherit_wake(void) {
 }
 
 static void expect_woken(void *unused) {
-  (void)unused;
   CHECK_EQ(wakes, 1);
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1); /* the queue is empty here */
   CHECK_EQ(wakes, 2);

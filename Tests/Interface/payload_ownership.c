@@ -39,7 +39,6 @@ TEST(payload_is_released_once_if_all_delegates_are_paused) {
 }
 
 static void destroy_target(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   CHECK_STATUS(multicast_destroy(*(multicast *)context), MULTICAST_PENDING);
 }
 
@@ -198,7 +197,6 @@ TEST(payload_of_calls_that_are_cleared_is_released) {
 }
 
 static void *dead(void *context) {
-  (void)context;
   return NULL;
 }
 static void unlock_nothing(void *strong) { (void)strong; }
@@ -272,7 +270,6 @@ TEST(payload_that_running_call_shares_outlives_removal_of_others) {
 /* ---- Threads that end ------------------------------------------------------------------------ */
 
 static void end_thread(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   pthread_exit(NULL);
 }
 
@@ -335,7 +332,6 @@ typedef struct busy {
 
 static void use_everything_in_release(const void *payload, size_t size) {
   busy *b = (busy *)(uintptr_t)payload;
-  (void)size;
   ADD(b->releases, 1);
   CHECK(multicast_invoke(b->other, 0, NULL, 0) >= 0);
   CHECK(multicast_queue_run(b->q, 1) <= 0); /* it may be destroyed */
@@ -430,7 +426,6 @@ static busy *meanwhile_used;
 
 static void *use_meanwhile(void *unused) {
   busy *b = meanwhile_used;
-  (void)unused;
   CHECK(multicast_invoke(b->m, 0, NULL, 0) >= 0);
   CHECK(multicast_queue_clear(b->q) >= 0);
   CHECK_OK(multicast_token_remove(add_queued(b->m, counter(&b->calls), b->q)));
@@ -438,7 +433,6 @@ static void *use_meanwhile(void *unused) {
 }
 
 static void use_on_another_thread(const void *payload, size_t size) {
-  (void)payload, (void)size;
   ADD(meanwhile_used->releases, 1);
   on_another_thread(use_meanwhile, NULL);
 }

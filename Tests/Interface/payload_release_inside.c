@@ -8,7 +8,6 @@ static multicast_token token;
 static gate entered, go_on;
 
 static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
 }
 static multicast_delegate idle(void) {
   multicast_delegate d = {do_nothing, NULL};
@@ -37,7 +36,6 @@ static void *take_a_record(void *unused) {
 }
 
 static void invoke_and_start_another_thread(const void *payload, size_t size) {
-  (void)payload, (void)size;
   CHECK_EQ(multicast_token_invoke(token, 0, NULL, 0), 1);
   taker = start_thread(take_a_record, NULL);
   gate_wait(&entered);
@@ -45,7 +43,6 @@ static void invoke_and_start_another_thread(const void *payload, size_t size) {
 
 static void invoke_late(void *value) {
   multicast_invocation how = releasing(invoke_and_start_another_thread);
-  (void)value;
   CHECK_EQ(multicast_invoke_with(target, &how, NULL), 1);
 }
 
@@ -77,7 +74,6 @@ static multicast_queue queue;
 static multicast_outcome outcome;
 
 static void end_here(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   gate_open(&entered);
   gate_wait(&go_on);
   pthread_exit(NULL);
@@ -85,7 +81,6 @@ static void end_here(void *context, uint32_t event, const void *payload, size_t 
 
 static void wait_for_a_call(const void *payload, size_t size) {
   multicast_invocation how = multicast_invocation_default();
-  (void)payload, (void)size;
   how.flags = MULTICAST_WAIT;
   outcome = multicast_outcome_default();
   CHECK_EQ(multicast_invoke_with(other, &how, &outcome), 1);
@@ -133,7 +128,6 @@ static multicast_status removed;
 static int64_t depth;
 
 static void remove_the_delegate(const void *payload, size_t size) {
-  (void)payload, (void)size;
   depth = multicast_call_stack(NULL, 0);
   removed = multicast_token_remove(token);
 }
@@ -155,13 +149,11 @@ static bool is_destroyed;
 static int wakes;
 
 static void wake(void *context) {
-  (void)context;
   ++wakes;
   CHECK(!is_destroyed);
 }
 
 static void destroy_the_queue(const void *payload, size_t size) {
-  (void)payload, (void)size;
   if (is_destroyed) return;
   CHECK(multicast_queue_destroy(queue) >= 0);
   is_destroyed = true;
@@ -169,7 +161,6 @@ static void destroy_the_queue(const void *payload, size_t size) {
 
 static void replace(void *context, uint32_t event, const void *payload, size_t size) {
   multicast_invocation how = releasing(destroy_the_queue);
-  (void)context, (void)event, (void)payload, (void)size;
   CHECK_EQ(multicast_invoke_with(other, &how, NULL), 1);
 }
 
@@ -198,7 +189,6 @@ static void *run_the_queue(void *unused) {
 }
 
 static void count_wake(void *context) {
-  (void)context;
   ADD(wakes, 1);
 }
 

@@ -122,7 +122,6 @@ static void *remove_in_lock(void *context) {
   return context;
 }
 static void unlock_any(void *strong) {
-  (void)strong;
   ++unlocks;
 }
 
@@ -161,7 +160,6 @@ TEST(enumerate_leaves_out_what_is_added_or_removed_meanwhile) {
 }
 
 static void destroy_target(int index) {
-  (void)index;
   CHECK_STATUS(multicast_destroy(target), MULTICAST_PENDING);
 }
 
@@ -177,13 +175,11 @@ TEST(enumerate_ends_when_the_multicast_is_destroyed) {
 
 static gate is_inside, let_go;
 static bool stay_inside(void *context, const multicast_registration *registration) {
-  (void)context, (void)registration;
   gate_open(&is_inside);
   gate_wait(&let_go);
   return true;
 }
 static void *enumerate_elsewhere(void *argument) {
-  (void)argument;
   CHECK_EQ(multicast_enumerate(target, stay_inside, NULL), 1);
   return NULL;
 }
@@ -310,7 +306,6 @@ TEST(visit_undo_out_of_memory_visits_none) {
 }
 
 static bool end_thread(void *context, const multicast_delegate *delegate) {
-  (void)context, (void)delegate;
   pthread_exit(NULL);
 }
 static void *visit_until_the_end(void *argument) {

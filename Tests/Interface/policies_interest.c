@@ -143,12 +143,10 @@ TEST(interest_is_told_of_a_delegate_that_is_called_once) {
 }
 
 static void *lock_dead(void *context) {
-  (void)context;
   return NULL;
 }
 static void unlock_dead(void *strong) { (void)strong; }
 static bool pass_registration(void *context, const multicast_registration *registration) {
-  (void)context, (void)registration;
   return true;
 }
 
@@ -352,7 +350,6 @@ enum { THREADS = 4, CHANGES = 5000 };
 static int running, last_word, told, is_telling;
 
 static void hear_at_once(void *context, multicast target, bool wanted) {
-  (void)context, (void)target;
   CHECK_EQ(ADD(is_telling, 1), 1); /* one at a time */
   CHECK_EQ(LOAD(last_word), !wanted); /* by turns */
   STORE(last_word, wanted);

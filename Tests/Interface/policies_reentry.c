@@ -42,7 +42,6 @@ typedef struct abyss {
 
 static void descend(void *context, uint32_t event, const void *payload, size_t size) {
   abyss *a = context;
-  (void)event, (void)payload, (void)size;
   if (++a->levels < 256) {
     CHECK_EQ(multicast_invoke(a->plain, 0, NULL, 0), 1);
   } else if (a->levels == 256) {
@@ -181,7 +180,6 @@ TEST(reentry_defer_in_two_multicasts_at_once) {
 static bool invoke_in_visit(void *context, const multicast_delegate *delegate) {
   multicast *m = context;
   note_call((void *)(intptr_t)'v', 0, NULL, 0);
-  (void)delegate;
   CHECK_EQ(multicast_invoke(*m, 7, NULL, 0), 0);
   return true;
 }
@@ -199,7 +197,6 @@ TEST(reentry_defer_in_visits_is_made_after_the_visit) {
 
 static bool invoke_in_enumeration(void *context, const multicast_registration *registration) {
   multicast *m = context;
-  (void)registration;
   CHECK_EQ(multicast_invoke(*m, 7, NULL, 0), 0);
   return true;
 }
@@ -228,9 +225,7 @@ TEST(reentry_defer_in_enumerations_and_prunes_is_made_after_them) {
 }
 
 static bool note_visit(void *context, const multicast_delegate *delegate) {
-  (void)context;
   note_call((void *)(intptr_t)'v', 0, NULL, 0);
-  (void)delegate;
   return true;
 }
 static multicast_token known;
@@ -314,7 +309,6 @@ static void defer_large(echo *e) {
 }
 static parcel kept[2];
 static void keep_parcel(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context;
   if (event == 0) return;
   CHECK(event <= 2);
   kept[event - 1].payload = payload;
@@ -324,7 +318,6 @@ static void keep_parcel(void *context, uint32_t event, const void *payload, size
 
 static void call_if_first(void *context, uint32_t event, const void *payload, size_t size) {
   echo *e = context;
-  (void)payload, (void)size;
   if (event != 0) return;
   ++e->calls;
   e->in_call(e);
@@ -457,7 +450,6 @@ static void defer_two_cargoes(echo *e) {
 }
 static void call_first_only(void *context, uint32_t event, const void *payload, size_t size) {
   echo *e = context;
-  (void)event, (void)payload, (void)size;
   if (e->in_call != NULL) e->in_call(e);
 }
 
@@ -496,7 +488,6 @@ static void fill(echo *e) {
   while ((e->result = multicast_invoke(e->target, 1, NULL, 0)) == 0) ++most;
 }
 static void count_deferred(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)payload, (void)size;
   made += (int)event;
   call_first_only(context, event, payload, size);
 }
@@ -593,7 +584,6 @@ TEST(reentry_defer_of_a_thread_that_ends_is_released_and_not_made) {
 }
 
 static void end_in_deferred(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)size, (void)payload;
   if (event == 0) {
     CHECK_EQ(multicast_invoke(first.target, 1, NULL, 0), 0);
     CHECK_EQ(hand_over(first.target, &handed), 0);
@@ -614,7 +604,6 @@ TEST(reentry_thread_that_ends_in_deferred_invocation_leaves_rest) {
 /* ---- Release functions ----------------------------------------------------------------------- */
 
 static void invoke_in_release(const void *payload, size_t size) {
-  (void)payload, (void)size;
   CHECK_EQ(multicast_invoke(first.target, 3, NULL, 0), 0); /* it is not its turn */
 }
 static void defer_with_release(echo *e) {

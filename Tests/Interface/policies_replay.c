@@ -232,7 +232,6 @@ static void *lock_if_alive(void *context) {
   return strong_count-- > 0 ? context : NULL;
 }
 static void count_unlock(void *strong) {
-  (void)strong;
   ++unlocks;
 }
 
@@ -306,7 +305,6 @@ TEST(replay_under_a_lifetime_that_has_a_queue_and_a_label) {
 /* ---- Changes inside a replay ----------------------------------------------------------------- */
 
 static void remove_itself(echo *e) {
-  (void)e;
   CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
   CHECK_EQ(releases['a'], 0);
 }
@@ -445,7 +443,6 @@ TEST(replay_does_not_wait_for_itself) {
 }
 
 static void invoke_in_interest(void *context, multicast m, bool wanted) {
-  (void)context;
   for (int i = 1; wanted && i <= 100; ++i) CHECK_EQ(invoke_number(m, i), 0);
 }
 
@@ -549,7 +546,6 @@ TEST(replay_without_a_copy_is_out_of_memory_and_calls_nothing) {
 
 static int replayed_when_released = -1;
 static void release_and_add(const void *payload, size_t size) {
-  (void)payload, (void)size;
   replayed_when_released = 0;
   add(target, counter(&replayed_when_released));
 }
@@ -648,7 +644,6 @@ TEST(replay_on_thread_without_memory_for_record_out_of_memory) {
 static void nest(void *context, uint32_t event, const void *payload, size_t size) {
   multicast_token token = {7};
   multicast inner = *(multicast *)context;
-  (void)payload, (void)size;
   if (event < 254) {
     CHECK_EQ(multicast_invoke(target, event + 1, NULL, 0), 1);
     return;
@@ -681,7 +676,6 @@ static multicast_status deepest;
 static void nest_all(void *context, uint32_t event, const void *payload, size_t size) {
   multicast_add_options options = with_release(count_release_of);
   multicast_token token = {7};
-  (void)payload, (void)size;
   if (multicast_invoke(target, event + 1, NULL, 0) != MULTICAST_ERROR_LIMIT) return;
   deepest = multicast_add(*(multicast *)context, noting('a'), &options, &token);
   CHECK_EQ(token.id, 0);
@@ -739,7 +733,6 @@ TEST(replay_goes_on_in_the_child_of_a_fork_inside_it) {
 
 static void use_kept_in_child(void *unused) {
   static seen s;
-  (void)unused;
   add(target, seeing(&s));
   CHECK_EQ(s.calls, 1);
   CHECK(s.payload == &packed[0]);

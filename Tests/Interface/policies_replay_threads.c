@@ -29,7 +29,6 @@ static multicast_token stopped;
 
 static void stop_in_first(void *context, uint32_t event, const void *payload, size_t size) {
   stopper *s = context;
-  (void)event;
   CHECK_EQ(size, sizeof(int));
   memcpy(&s->numbers[s->count++], payload, sizeof(int));
   if (s->count > 1) return;
@@ -42,7 +41,6 @@ static multicast_add_options how_added = MULTICAST_ADD_OPTIONS_INIT;
 static multicast_status added;
 static void *add_stopper(void *unused) {
   multicast_delegate d = {stop_in_first, &it};
-  (void)unused;
   added = multicast_add(target, d, &how_added, NULL);
   return NULL;
 }
@@ -122,7 +120,6 @@ TEST(replay_that_is_behind_makes_invocations_wait) {
 }
 
 static void *let_go_after_a_while(void *unused) {
-  (void)unused;
   pause_ms(A_WHILE_MS);
   gate_open(&it.let_go);
   return NULL;
@@ -197,14 +194,12 @@ static multicast_status removed = 99;
 static int replayed;
 
 static void invoke_inside_other(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   gate_open(&is_inside);
   gate_wait(&may_invoke);
   for (int number = 1; number <= 200; ++number) CHECK(invoke_number(target, number) >= 0);
 }
 
 static void remove_in_replay(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   if (++replayed > 1) return;
   gate_open(&may_invoke);
   pause_ms(A_WHILE_MS);
@@ -212,7 +207,6 @@ static void remove_in_replay(void *context, uint32_t event, const void *payload,
 }
 
 static void *invoke_other(void *unused) {
-  (void)unused;
   CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
   return NULL;
 }
@@ -233,12 +227,10 @@ TEST(replay_and_invocation_that_wait_for_each_other_do_not_hang) {
 
 /* The same, and the removal waits first. */
 static void remove_first(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   if (++replayed > 1) return;
   removed = multicast_token_remove(of_other);
 }
 static void *open_late(void *unused) {
-  (void)unused;
   pause_ms(2 * A_WHILE_MS);
   gate_open(&may_invoke);
   return NULL;
@@ -267,7 +259,6 @@ static cargo owned[4];
 static int calls_of_ending;
 
 static void end_in_call(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   if (++calls_of_ending == 1) pthread_exit(NULL);
 }
 static void destroy_and_end(void *context, uint32_t event, const void *payload, size_t size) {
@@ -316,7 +307,6 @@ TEST(replay_is_given_up_when_its_thread_destroys_and_ends) {
 
 static void use_in_child(void *unused) {
   int calls = 0;
-  (void)unused;
   CHECK_EQ(it.count, 1);
   for (int number = 3; number <= 200; ++number) CHECK_EQ(invoke_number(target, number), 1);
   CHECK_EQ(it.count, 199);
@@ -452,7 +442,6 @@ static gate in_replay = GATE_INIT, is_over = GATE_INIT;
 
 static void invoke_until_it_waits(void *context, uint32_t event, const void *payload,
                                   size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   gate_wait(&in_replay);
   for (int i = 0; i < 80; ++i) CHECK(invoke_number(target, i) >= 0); /* waits from the 65th on */
   gate_open(&is_over);
@@ -460,7 +449,6 @@ static void invoke_until_it_waits(void *context, uint32_t event, const void *pay
 
 static void replay_meanwhile(void *context, uint32_t event, const void *payload, size_t size) {
   int *calls = context;
-  (void)event, (void)payload, (void)size;
   if ((*calls)++ > 0) return;
   gate_open(&in_replay);
   CHECK(!gate_opens_within(&is_over, A_WHILE_MS));

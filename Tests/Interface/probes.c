@@ -51,7 +51,6 @@ static void expect_run(multicast_queue q, multicast_token token, unsigned event)
 /* ---- The tests ------------------------------------------------------------------------------- */
 
 static bool stop_at_second(void *context, const multicast_delegate *delegate) {
-  (void)delegate;
   return ++*(int *)context < 2;
 }
 
@@ -117,7 +116,6 @@ static multicast awaited;
 static gate entered = GATE_INIT;
 
 static void call_until_awaited(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   gate_open(&entered);
   EVENTUALLY(strstr(described(&text, awaited), "waits") != NULL);
 }

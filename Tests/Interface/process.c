@@ -4,7 +4,6 @@ multicast inherited;
 
 void use_everything(void *unused) {
   int calls = 0, ignored = 0;
-  (void)unused;
   multicast_token token = add(inherited, counter(&ignored));
   CHECK(multicast_count(inherited) >= 1);
   CHECK_OK(multicast_token_remove(token));

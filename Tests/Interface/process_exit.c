@@ -39,7 +39,6 @@ static void open_library(void **handle) {
 }
 
 static void *invoke_before_and_after(void *unused) {
-  (void)unused;
   CHECK_EQ(opened.invoke(in_opened, 0, NULL, 0), 1);
   gate_open(&has_invoked);
   gate_wait(&closed);
@@ -79,7 +78,6 @@ TEST(dlopen_use_and_dlclose_again_and_again) {
 static void use_at_exit(void) { use_everything(NULL); }
 
 static void end_by_exit(void *unused) {
-  (void)unused;
   CHECK_EQ(atexit(use_at_exit), 0);
   inherited = multicast_create();
   add(inherited, counter(&calls));
@@ -90,13 +88,11 @@ static void end_by_exit(void *unused) {
 TEST(calls_after_main_has_returned_are_harmless) { in_child(end_by_exit, NULL); }
 
 static void *invoke_for_ever(void *unused) {
-  (void)unused;
   for (;;) multicast_invoke(inherited, 0, NULL, 0);
   return NULL;
 }
 
 static void end_while_others_invoke(void *unused) {
-  (void)unused;
   inherited = multicast_create();
   add(inherited, counter(&calls));
   start_thread(invoke_for_ever, NULL);

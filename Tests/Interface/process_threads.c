@@ -8,7 +8,6 @@
 static int calls;
 
 static void *invoke_and_end(void *unused) {
-  (void)unused;
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
   return NULL;
 }
@@ -35,7 +34,6 @@ static void invoke_late(void *rounds) {
 }
 
 static void *end_with_destructor(void *unused) {
-  (void)unused;
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
   CHECK_EQ(pthread_setspecific(late_key, (void *)3), 0);
   return NULL;
@@ -52,14 +50,12 @@ TEST(thread_local_destructors_may_invoke) {
 }
 
 static void end_thread(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   multicast_token_remove_nowait(multicast_token_current());
   ADD(*(int *)context, 1);
   pthread_exit(NULL);
 }
 
 static void *invoke_until_exit(void *unused) {
-  (void)unused;
   multicast_invoke(inherited, 0, NULL, 0);
   CHECK(false);
   return NULL;
@@ -78,7 +74,6 @@ TEST(thread_that_ends_inside_a_call_holds_nothing_up) {
 }
 
 static void end_thread_once(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   ADD(*(int *)context, 1);
   pthread_exit(NULL);
 }
@@ -102,7 +97,6 @@ typedef struct replacer {
 static void replace_list(void *context, uint32_t event, const void *payload, size_t size) {
   replacer *r = context;
   multicast_token tokens[100];
-  (void)event, (void)payload, (void)size;
   for (int i = 0; i < 100; ++i) tokens[i] = add(inherited, counter(&r->calls));
   for (int i = 0; i < 100; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
   if (r->ends_thread) pthread_exit(NULL);
@@ -140,7 +134,6 @@ static gate in_last_word = GATE_INIT;
 
 static void wait_to_be_cancelled(void *context, uint32_t event, const void *payload, size_t size) {
   int previous;
-  (void)context, (void)payload, (void)size;
   if (event == 0) return;
   /* musl disables it in a thread that ends */
   CHECK_EQ(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &previous), 0);
@@ -149,12 +142,10 @@ static void wait_to_be_cancelled(void *context, uint32_t event, const void *payl
 }
 
 static void invoke_at_the_end(void *unused) {
-  (void)unused;
   multicast_invoke(inherited, 1, NULL, 0);
 }
 
 static void *end_with_a_last_word(void *unused) {
-  (void)unused;
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
   CHECK_EQ(pthread_setspecific(last_word, &last_word), 0);
   return NULL;

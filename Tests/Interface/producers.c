@@ -68,7 +68,6 @@ int64_t join_producers(producer *p, uint32_t producers) {
 static void receive(void *context, uint32_t event, const void *payload, size_t size) {
   inbox *in = context;
   message m = read_message(payload, size);
-  (void)event;
   CHECK_EQ(ADD(in->inside, 1), 1); /* calls do not overlap */
   if (in->has_gaps) {
     CHECK(m.sequence > in->last[m.producer]);
@@ -90,7 +89,6 @@ uint64_t calls_seen;
 
 void call_guest(void *context, uint32_t event, const void *payload, size_t size) {
   guest *g = context;
-  (void)event;
   CHECK_EQ(LOAD(g->magic), ALIVE);
   read_message(payload, size);
   ++g->calls;

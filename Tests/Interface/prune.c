@@ -20,7 +20,6 @@ static void *lock_subject(void *context) {
 static void unlock_subject(void *strong) { ++((subject *)strong)->unlocks; }
 static void release_subject(void *context) { ++((subject *)context)->releases; }
 static void call_subject(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   ++((subject *)context)->calls;
 }
 
@@ -180,7 +179,6 @@ static void remove_self(subject *s) {
   CHECK(multicast_token_remove(s->token) >= MULTICAST_OK);
 }
 static void destroy_pruned(subject *s) {
-  (void)s;
   CHECK(multicast_destroy(pruned) >= MULTICAST_OK);
 }
 static void prune_again(subject *s) {
@@ -232,7 +230,6 @@ static void unlock_own(void *strong) { (void)strong; }
 static void release_own(void *context) { ++((own *)context)->releases; }
 static void die_and_prune(void *context, uint32_t event, const void *payload, size_t size) {
   own *o = context;
-  (void)event, (void)payload, (void)size;
   o->is_dead = true;
   o->pruned = multicast_prune(o->target);
   o->releases_inside = o->releases;
@@ -269,7 +266,6 @@ static void *lock_shared(void *context) {
 static void unlock_shared(void *strong) { ADD(((shared_subject *)strong)->unlocks, 1); }
 static void release_shared(void *context) { ADD(((shared_subject *)context)->releases, 1); }
 static void call_shared(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   CHECK_EQ(LOAD(((shared_subject *)context)->releases), 0);
 }
 
@@ -278,7 +274,6 @@ static multicast shared_target;
 static bool is_over;
 
 static void *prune_all_the_time(void *unused) {
-  (void)unused;
   while (!LOAD(is_over)) ADD(found, multicast_prune(shared_target));
   return NULL;
 }

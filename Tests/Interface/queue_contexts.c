@@ -25,7 +25,6 @@ static void release_counted(void *context) { ++((counted *)context)->releases; }
 
 static void call_counted(void *context, uint32_t event, const void *payload, size_t size) {
   counted *c = context;
-  (void)event, (void)payload, (void)size;
   CHECK_EQ(c->locks, c->unlocks + 1);
   ++c->calls;
   if (c->remove_in_call.id != 0)
@@ -56,7 +55,6 @@ typedef struct another {
 
 static void invoke_more(void *context, uint32_t event, const void *payload, size_t size) {
   another *more = context;
-  (void)event, (void)payload, (void)size;
   if (more->calls++ == 0) invoke_number(more->target, 2);
 }
 
@@ -192,7 +190,6 @@ TEST(queue_fd_is_not_readable_when_the_last_call_is_found_dead) {
 /* ---- Dead contexts --------------------------------------------------------------------------- */
 
 static void *lock_nothing(void *context) {
-  (void)context;
   return NULL;
 }
 static void unlock_nothing(void *strong) { (void)strong; }
@@ -241,7 +238,6 @@ static void *lock_and_use(void *context) {
 }
 
 static void unlock_and_use(void *strong) {
-  (void)strong;
   use_queue_there();
 }
 

@@ -145,12 +145,10 @@ static multicast_token seen_outer, seen_inner, seen_after;
 static multicast direct_target;
 
 static void see_inner(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   seen_inner = multicast_token_current();
 }
 
 static void see_current(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   seen_outer = multicast_token_current();
   multicast_invoke(direct_target, 0, NULL, 0);
   seen_after = multicast_token_current();

@@ -72,7 +72,6 @@ static int watched_fd;
 
 static void watch_inside(void *context, uint32_t event, const void *payload, size_t size) {
   requeuer *r = context;
-  (void)event, (void)payload, (void)size;
   CHECK(!is_readable(watched_fd)); /* this call no longer waits */
   if (r->left-- > 0) {
     CHECK_EQ(invoke_number(r->target, 1), 1);

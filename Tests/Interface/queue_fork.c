@@ -27,7 +27,6 @@ static void inherit_calls(int count) {
 
 static void expect_empty_and_usable(void *unused) {
   multicast_queue_stats s = stats_of(inherited);
-  (void)unused;
   CHECK_EQ(s.pending, 0);
   CHECK_EQ(s.dropped, 3); /* they are left to the parent */
   CHECK_EQ(s.queued, 3);
@@ -65,7 +64,6 @@ TEST(queue_is_empty_and_usable_in_the_child_of_a_fork) {
 }
 
 static void fill_and_leave(void *unused) {
-  (void)unused;
   CHECK_EQ(invoke_number(inherited_target, 9), 1);
   CHECK(is_readable(inherited_fd));
 }
@@ -106,14 +104,12 @@ TEST(queue_fd_of_the_child_is_not_changed_by_the_parent) {
 }
 
 static void expect_grandchild_empty(void *unused) {
-  (void)unused;
   CHECK_EQ(stats_of(inherited).pending, 0);
   CHECK_EQ(invoke_number(inherited_target, 5), 1);
   CHECK_EQ(multicast_queue_run(inherited, 0), 1);
 }
 
 static void fork_again(void *unused) {
-  (void)unused;
   CHECK_EQ(invoke_number(inherited_target, 4), 1);
   in_child(expect_grandchild_empty, NULL);
   CHECK(is_readable(inherited_fd));
@@ -131,7 +127,6 @@ TEST(queue_in_the_child_of_the_child_of_a_fork) {
 static int payloads_before;
 
 static void expect_payloads_released(void *unused) {
-  (void)unused;
   CHECK_EQ(allocated_blocks, payloads_before);
 }
 
@@ -170,7 +165,6 @@ static pthread_t begin_busy_call(int64_t *result) {
 }
 
 static void expect_nobody_running(void *unused) {
-  (void)unused;
   CHECK_OK(multicast_token_remove(busy_token)); /* its call does not run in this process */
   CHECK_EQ(busy.releases, 1);
   CHECK_EQ(invoke_number(inherited_target, 7), 1);
@@ -191,7 +185,6 @@ TEST(queue_that_another_thread_runs_is_run_by_nobody_in_the_child) {
 }
 
 static void expect_released(void *unused) {
-  (void)unused;
   CHECK_EQ(busy.releases, 1);
 }
 
@@ -207,7 +200,6 @@ TEST(queue_call_removed_while_it_runs_is_released_in_the_child) {
 }
 
 static void expect_room(void *unused) {
-  (void)unused;
   CHECK_EQ(multicast_invoke(inherited_target, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(inherited, 0), 1);
   CHECK_OK(multicast_queue_destroy(inherited));
@@ -280,7 +272,6 @@ TEST(queue_call_that_forks_returns_from_run_and_goes_on_in_child) {
 }
 
 static void run_in_child_of_call(void *unused) {
-  (void)unused;
   CHECK_EQ(multicast_queue_run(inherited, 0), 0);
   CHECK_EQ(invoke_number(inherited_target, 7), 1);
   CHECK_EQ(multicast_queue_run(inherited, 0), 1);
@@ -351,7 +342,6 @@ static multicast all_of_them;
 static int many_calls;
 
 static void find_all_empty(void *unused) {
-  (void)unused;
   for (int i = 0; i < MANY; ++i) CHECK_EQ(stats_of(many[i]).pending, 0);
   CHECK_EQ(multicast_invoke(all_of_them, 0, NULL, 0), MANY);
   for (int i = 0; i < MANY; ++i) CHECK_EQ(multicast_queue_run(many[i], 0), 1);

@@ -199,7 +199,6 @@ TEST(queue_counts_each_delegate_for_which_there_was_no_memory) {
 }
 
 static void *allocate_a_little(void *context, size_t size, size_t alignment) {
-  (void)context;
   return size > (size_t)1 << 24 ? NULL : allocate_aligned(size, alignment);
 }
 

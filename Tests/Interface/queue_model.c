@@ -66,7 +66,6 @@ static size_t size_of_number(int number) { return 4 + (size_t)(number * 7 % 97);
 static void note_made(void *context, uint32_t event, const void *payload, size_t size) {
   const unsigned char *bytes = payload;
   int number;
-  (void)event;
   memcpy(&number, payload, sizeof number);
   CHECK_EQ(size, size_of_number(number));
   for (size_t i = 4; i < size; ++i) CHECK_EQ(bytes[i], (unsigned char)((size_t)number + i));

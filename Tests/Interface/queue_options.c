@@ -76,7 +76,6 @@ static void look_at_thread(void *context, uint32_t event, const void *payload, s
   FILE *comm;
   pthread_attr_t attributes;
   void *stack = NULL;
-  (void)event, (void)payload, (void)size;
   snprintf(path, sizeof path, "/proc/self/task/%ld/comm", syscall(SYS_gettid));
   comm = fopen(path, "r");
   CHECK(comm != NULL);

@@ -218,7 +218,6 @@ TEST(queue_refuses_instead_of_blocking_thread_that_ran_it_last) {
 
 static void invoke_twice(void *context, uint32_t event, const void *payload, size_t size) {
   requeuer *r = context;
-  (void)event, (void)payload, (void)size;
   if (++r->made == 1)
     r->nested = invoke_number(r->target, 2) * 10 + invoke_number(r->target, 3);
 }
@@ -263,7 +262,6 @@ typedef struct blocked_call {
 
 static void invoke_into_full(void *context, uint32_t event, const void *payload, size_t size) {
   blocked_call *c = context;
-  (void)event, (void)payload, (void)size;
   gate_open(&c->entered);
   gate_wait(&c->may_return);
   c->result = invoke_number(c->full.target, 2);

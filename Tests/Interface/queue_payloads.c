@@ -125,7 +125,6 @@ static void queue_again_and_compare(void *context, uint32_t event, const void *p
                                     size_t size) {
   requeuer *r = context;
   unsigned char seen[64], other[64];
-  (void)event;
   memcpy(seen, payload, size);
   memset(other, 0xCC, sizeof other);
   if (r->left > 0) {

@@ -105,7 +105,6 @@ TEST(queue_run_of_nothing_makes_its_thread_no_consumer) {
 }
 
 static void *lock_dead(void *context) {
-  (void)context;
   return NULL;
 }
 static void unlock_nothing(void *strong) { (void)strong; }

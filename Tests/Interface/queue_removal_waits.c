@@ -222,7 +222,6 @@ typedef struct rival {
 
 static void remove_the_other(void *context, uint32_t event, const void *payload, size_t size) {
   rival *r = context;
-  (void)event, (void)payload, (void)size;
   gate_open(&r->entered);
   gate_wait(&r->other->entered);
   r->result = multicast_token_remove(r->other->token);

@@ -65,7 +65,6 @@ TEST(queue_run_inside_its_own_call_goes_on_with_the_next) {
 
 static void run_to_the_limit(void *context, uint32_t event, const void *payload, size_t size) {
   requeuer *r = context;
-  (void)event, (void)payload, (void)size;
   ++r->made;
   int64_t result = multicast_queue_run(r->queue, 1);
   if (result < 0) r->nested = result;
@@ -153,7 +152,6 @@ typedef struct nesting {
 
 static void run_then_stay(void *context, uint32_t event, const void *payload, size_t size) {
   nesting *n = context;
-  (void)event, (void)payload, (void)size;
   if (ADD(n->calls, 1) > 1) return;
   n->nested = multicast_queue_run(n->queue, 1);
   gate_open(&n->has_nested);

@@ -51,7 +51,6 @@ TEST(queue_statistics_serve_newer_callers_with_any_rest) {
 
 static void look_at_figures(void *context, uint32_t event, const void *payload, size_t size) {
   requeuer *r = context;
-  (void)event, (void)payload, (void)size;
   ++r->made;
   CHECK_TEXT(figures(r->queue), r->made == 1 ? "pending 1, queued 2, delivered 1"
                                              : "queued 2, delivered 2");

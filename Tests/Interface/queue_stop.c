@@ -47,7 +47,6 @@ TEST(queue_stop_lets_the_call_finish_and_keeps_the_rest) {
 
 static void stop_inside(void *context, uint32_t event, const void *payload, size_t size) {
   requeuer *r = context;
-  (void)event, (void)payload, (void)size;
   r->nested = multicast_queue_stop(r->queue);
   ADD(r->made, 1);
 }
@@ -69,7 +68,6 @@ TEST(queue_stop_inside_its_own_call_is_pending) {
 
 static void start_and_stop(void *context, uint32_t event, const void *payload, size_t size) {
   requeuer *r = context;
-  (void)event, (void)payload, (void)size;
   CHECK_OK(multicast_queue_start(r->queue));
   r->nested = multicast_queue_stop(r->queue);
 }
@@ -127,7 +125,6 @@ typedef struct standoff {
 
 static void remove_direct(void *context, uint32_t event, const void *payload, size_t size) {
   standoff *s = context;
-  (void)event, (void)payload, (void)size;
   gate_open(&s->in_worker);
   gate_wait(&s->in_direct);
   s->removed = multicast_token_remove(s->direct_token);
@@ -135,7 +132,6 @@ static void remove_direct(void *context, uint32_t event, const void *payload, si
 
 static void stop_worker(void *context, uint32_t event, const void *payload, size_t size) {
   standoff *s = context;
-  (void)event, (void)payload, (void)size;
   gate_open(&s->in_direct);
   gate_wait(&s->in_worker);
   s->stopped = s->destroys ? multicast_queue_destroy(s->queue) : multicast_queue_stop(s->queue);

@@ -172,7 +172,6 @@ static multicast_queue passing;
 static bool is_over;
 
 static void *create_and_destroy(void *unused) {
-  (void)unused;
   for (int i = 0; i < 3000; ++i) {
     multicast_queue queue = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
     STORE(passing.id, queue.id);

@@ -21,7 +21,6 @@ static void use_queue_at_exit(void) {
 static multicast inherited_target;
 
 static void *produce_for_ever(void *unused) {
-  (void)unused;
   for (;;) multicast_invoke(inherited_target, 0, NULL, 0);
   return NULL;
 }
@@ -30,7 +29,6 @@ static multicast_queue inherited;
 
 static void exit_with_a_worker(void *unused) {
   static int calls;
-  (void)unused;
   CHECK_EQ(atexit(use_queue_at_exit), 0);
   inherited = queue_with(16, MULTICAST_OVERFLOW_BLOCK);
   inherited_target = multicast_create();
@@ -58,7 +56,6 @@ typedef struct ending {
 
 static void end_thread(void *context, uint32_t event, const void *payload, size_t size) {
   ending *e = context;
-  (void)event, (void)payload, (void)size;
   if (ADD(e->calls, 1) > 1) return;
   if (e->removes_itself)
     CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
@@ -129,7 +126,6 @@ TEST(queue_call_in_which_its_thread_ends_leaves_no_payload_behind) {
 static ending outer_ending;
 
 static void run_inner(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   if (ADD(outer_ending.calls, 1) == 1) multicast_queue_run(((ending *)context)->queue, 0);
 }
 

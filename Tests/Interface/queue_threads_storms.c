@@ -230,7 +230,6 @@ static multicast inherited_target;
 static void use_queue_in_child(void *unused) {
   unsigned char bytes[100];
   int calls = 0;
-  (void)unused;
   CHECK_EQ(stats_of(inherited).pending, 0);
   CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* the worker is not in this process */
   CHECK_STATUS(multicast_queue_stop(inherited), MULTICAST_ERROR_STATE);

@@ -187,7 +187,6 @@ typedef struct again {
 
 static void queue_again(void *context, uint32_t event, const void *payload, size_t size) {
   again *a = context;
-  (void)event, (void)payload, (void)size;
   ++a->calls;
   if (a->left-- > 0) CHECK_EQ(multicast_invoke(a->w->target, 0, NULL, 0), 1);
 }
@@ -208,7 +207,6 @@ TEST(queue_wake_is_called_again_for_calls_that_a_run_left) {
 
 static void run_one_inside(void *context, uint32_t event, const void *payload, size_t size) {
   again *a = context;
-  (void)event, (void)payload, (void)size;
   if (++a->calls > 1) return;
   a->nested = multicast_queue_run(a->w->queue, 1);
   a->left = LOAD(a->w->wakes);
@@ -275,7 +273,6 @@ TEST(queue_wake_is_not_called_when_a_call_drops_the_oldest) {
 
 /* Wake-ups do not add up in a loop that runs the queue once for each. */
 static void invoke_again(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   CHECK_EQ(multicast_invoke(((woken *)context)->target, 0, NULL, 0), 1);
 }
 
@@ -298,7 +295,6 @@ static int wakes_inside;
 static void invoke_and_count_wakes(void *context, uint32_t event, const void *payload,
                                    size_t size) {
   woken *w = context;
-  (void)payload, (void)size;
   if (event != 1) return;
   w->wakes = 0;
   CHECK_EQ(multicast_invoke(w->target, 2, NULL, 0), 1);
@@ -515,7 +511,6 @@ typedef struct invoking_call {
 } invoking_call;
 
 static void invoke_target_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   CHECK_EQ(multicast_invoke(((invoking_call *)context)->w->target, 0, NULL, 0), 1);
 }
 
@@ -635,7 +630,6 @@ static multicast_status pending_status;
 
 static void destroy_inside_call(void *context, uint32_t event, const void *payload, size_t size) {
   blocker *b = context;
-  (void)event, (void)payload, (void)size;
   gate_open(&b->entered);
   gate_wait(&b->let_go);
   pending_status = multicast_queue_destroy(pending_woken->queue);
@@ -727,7 +721,6 @@ static multicast_queue current_queue;
 static bool is_over;
 
 static void *invoke_on_and_on(void *unused) {
-  (void)unused;
   while (!LOAD(is_over)) {
     CHECK(multicast_invoke(stormed, 0, NULL, 0) >= 0);
     multicast_queue q = {LOAD(current_queue.id)};
@@ -770,7 +763,6 @@ static pthread_cond_t loop_condition = PTHREAD_COND_INITIALIZER;
 static bool is_woken;
 
 static void wake_loop(void *unused) {
-  (void)unused;
   pthread_mutex_lock(&loop_mutex);
   is_woken = true;
   pthread_cond_signal(&loop_condition);
@@ -778,7 +770,6 @@ static void wake_loop(void *unused) {
 }
 
 static void *invoke_thousands(void *unused) {
-  (void)unused;
   for (int i = 0; i < 3000; ++i) CHECK_EQ(multicast_invoke(stormed, 0, NULL, 0), 1);
   return NULL;
 }

@@ -28,7 +28,6 @@ typedef struct observer {
 static void observe(void *context, uint32_t event, const void *payload, size_t size) {
   observer *o = context;
   sigset_t blocked;
-  (void)event, (void)payload, (void)size;
   CHECK_EQ(ADD(o->inside, 1), 1);
   if (o->calls > 0 && !pthread_equal(o->on, pthread_self())) o->is_elsewhere_too = true;
   o->on = pthread_self();
@@ -47,7 +46,6 @@ static multicast_delegate observing(observer *o) {
 }
 
 static void copy_signal_mask(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, context), 0);
 }
 
@@ -157,7 +155,6 @@ static int64_t start_result;
 
 static void start_in_a_call(void *context, uint32_t event, const void *payload, size_t size) {
   observer *o = context;
-  (void)event, (void)payload, (void)size;
   ADD(o->inside, 1); /* a call of the worker at this time would fail */
   start_result = multicast_queue_start(started_inside);
   pause_ms(A_WHILE_MS);
@@ -256,7 +253,6 @@ static void deny_threads(void) {
 static void start_without_threads(void *unused) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
-  (void)unused;
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   deny_threads();

@@ -13,7 +13,6 @@ typedef struct turn {
 
 static void take_turn(void *context, uint32_t event, const void *payload, size_t size) {
   turn *t = context;
-  (void)payload, (void)size;
   if (event & STAY) {
     gate_open(&t->entered);
     gate_wait(&t->may_return);

@@ -137,7 +137,6 @@ typedef struct once {
 
 static void call_once(void *context, uint32_t event, const void *payload, size_t size) {
   once *o = context;
-  (void)event, (void)payload, (void)size;
   ++o->calls;
   o->releases_inside = o->releases;
 }
@@ -162,7 +161,6 @@ static multicast chained;
 static int chain_left;
 
 static void remove_another(void *context) {
-  (void)context;
   if (--chain_left > 0) CHECK_OK(multicast_remove_at(chained, 0));
 }
 
@@ -199,7 +197,6 @@ typedef struct contested {
 } contested;
 
 static void call_contested(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   CHECK_EQ(LOAD(((contested *)context)->releases), 0);
   ADD(((contested *)context)->calls, 1);
 }
@@ -243,7 +240,6 @@ typedef struct last_call {
 
 static void be_called_last(void *context, uint32_t event, const void *payload, size_t size) {
   last_call *l = context;
-  (void)event, (void)payload, (void)size;
   l->in_call = multicast_token_current();
   if (l->remove != NULL) l->remove(l);
   if (l->inner.id != 0) multicast_invoke(l->inner, 0, NULL, 0);

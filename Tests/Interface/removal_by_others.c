@@ -104,19 +104,16 @@ static gate once_entered = GATE_INIT, crossing_entered = GATE_INIT, crossing_wai
 static int64_t in_release = INT64_MIN, in_crossing = INT64_MIN;
 
 static void stay_a_while(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   gate_open(&once_entered);
   gate_wait(&crossing_waits);
   pause_ms(A_WHILE_MS);
 }
 
 static void remove_crossing(void *context) {
-  (void)context;
   in_release = multicast_token_remove(crossing_token);
 }
 
 static void wait_for_once(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   gate_open(&crossing_entered);
   gate_wait(&once_entered);
   gate_open(&crossing_waits);
@@ -181,7 +178,6 @@ typedef struct sweeper {
 
 static void remove_everything(void *context, uint32_t event, const void *payload, size_t size) {
   sweeper *s = context;
-  (void)payload, (void)size;
   if (event != 1) return;
   gate_wait(&s->may_sweep);
   s->result = multicast_remove_all(s->target);

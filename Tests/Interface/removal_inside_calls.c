@@ -38,7 +38,6 @@ TEST(remove_many_in_its_own_call_counts_it) { own_call(by_many, 1 - 1); }
 
 static void nest_and_remove(void *context, uint32_t event, const void *payload, size_t size) {
   own_removal *o = context;
-  (void)payload, (void)size;
   if (event < 3) {
     CHECK_EQ(multicast_invoke(o->r.target, event + 1, NULL, 0), 1);
     o->releases_inside += o->releases; /* the outer calls have not returned yet */
@@ -73,12 +72,10 @@ static void remove_and_destroy(destruction *d) {
 }
 
 static void on_call(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   remove_and_destroy(context);
 }
 
 static bool on_visit(void *context, const multicast_delegate *delegate) {
-  (void)delegate;
   remove_and_destroy(context);
   return true;
 }
@@ -120,7 +117,6 @@ TEST(destroy_in_a_call_that_has_removed_itself_is_pending) {
 
 static void destroy_other(void *context, uint32_t event, const void *payload, size_t size) {
   multicast *other = context;
-  (void)event, (void)payload, (void)size;
   CHECK_OK(multicast_destroy(*other));
 }
 
@@ -142,7 +138,6 @@ static multicast_lifetime ended;
 static multicast_status end_status = MULTICAST_ERROR_STATE;
 
 static void end_the_lifetime(void *context) {
-  (void)context;
   end_status = multicast_lifetime_end(ended);
 }
 

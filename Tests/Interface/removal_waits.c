@@ -27,7 +27,6 @@ TEST(remove_many_waits_for_the_running_call) { waits(by_many); }
 TEST(destroy_waits_for_the_running_call) { waits(by_destroy); }
 
 static bool visit_blocking(void *context, const multicast_delegate *delegate) {
-  (void)context;
   delegate->function(delegate->context, 0, NULL, 0);
   return true;
 }
@@ -64,7 +63,6 @@ TEST(remove_waits_for_every_thread_that_calls) {
 static multicast nested_target;
 
 static void invoke_nested(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   CHECK_EQ(multicast_invoke(nested_target, 0, NULL, 0), 1);
   STORE(((blocker *)context)->calls, -1); /* the outer call continues after the inner one */
 }
@@ -122,7 +120,6 @@ static multicast busy;
 static bool is_over;
 
 static void *invoke_until_over(void *unused) {
-  (void)unused;
   while (!LOAD(is_over)) CHECK(multicast_invoke(busy, 0, NULL, 0) >= 0);
   return NULL;
 }

@@ -103,7 +103,6 @@ void begin_queued_call(removal *r, blocker *b, runner *run, int64_t (*remove)(re
 
 void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
   own_removal *o = context;
-  (void)event, (void)payload, (void)size;
   ++o->calls;
   o->result = o->r.remove(&o->r);
   o->releases_inside = LOAD(o->releases);
@@ -116,7 +115,6 @@ void release_itself(void *context) { ADD(((own_removal *)context)->releases, 1);
 enum { IS_ALIVE = 0xA11CE };
 
 static void call_guarded(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   CHECK_EQ(((guarded *)context)->alive, IS_ALIVE);
 }
 

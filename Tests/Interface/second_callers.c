@@ -201,7 +201,6 @@ typedef struct inside {
 
 static void end_inside(void *context, uint32_t event, const void *payload, size_t size) {
   inside *in = context;
-  (void)event, (void)payload, (void)size;
   gate_open(&in->entered);
   gate_wait(&in->go_on);
   in->status = in->e.end(&in->e, MULTICAST_FOREVER);

@@ -113,7 +113,6 @@ typedef struct member {
 static void count_release_of_member(void *context) { ADD(((member *)context)->releases, 1); }
 
 static void call_member(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   ADD(((member *)context)->calls, 1);
 }
 
@@ -194,7 +193,6 @@ typedef struct destroyed {
 static void destroy_without_the_barrier(void *context, uint32_t event, const void *payload,
                                         size_t size) {
   destroyed *d = context;
-  (void)event, (void)payload, (void)size;
   deny_membarrier();
   d->status = multicast_broadcaster_destroy(d->broadcaster);
 }

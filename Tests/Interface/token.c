@@ -54,7 +54,6 @@ typedef struct resumer {
 
 static void resume_both(void *context, uint32_t event, const void *payload, size_t size) {
   resumer *r = context;
-  (void)event, (void)payload, (void)size;
   CHECK_OK(multicast_token_resume(r->earlier));
   CHECK_OK(multicast_token_resume(r->later));
 }
@@ -134,7 +133,6 @@ typedef struct pausing {
 static void pause_other(void *context, uint32_t event, const void *payload, size_t size) {
   pausing *p = context;
   static int ignored;
-  (void)event, (void)payload, (void)size;
   for (int i = 0; i < p->adds; ++i) add(p->target, counter(&ignored));
   CHECK_OK(multicast_token_pause(p->other));
 }
@@ -174,13 +172,11 @@ TEST(token_current_is_the_innermost_call_of_this_thread) {
 }
 
 static void *see_none(void *unused) {
-  (void)unused;
   CHECK_EQ(multicast_token_current().id, 0);
   return NULL;
 }
 
 static void look_from_elsewhere(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   on_another_thread(see_none, NULL);
 }
 
@@ -192,7 +188,6 @@ TEST(token_current_is_about_the_calling_thread) {
 }
 
 static bool see_in_visit(void *context, const multicast_delegate *delegate) {
-  (void)delegate;
   *(multicast_token *)context = multicast_token_current();
   return true;
 }
@@ -205,7 +200,6 @@ TEST(token_current_in_a_visitor_is_the_visited_registration) {
 }
 
 static void remove_current(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
   CHECK(!multicast_token_is_live(multicast_token_current())); /* removed, but still current */
 }
@@ -221,12 +215,10 @@ TEST(token_current_lets_a_delegate_remove_itself) {
 static multicast_token outer_token, current_in_release;
 
 static void note_current(void *context) {
-  (void)context;
   current_in_release = multicast_token_current();
 }
 
 static void invoke_inner(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   CHECK_EQ(multicast_invoke(*(multicast *)context, 0, NULL, 0), 1);
 }
 
@@ -254,7 +246,6 @@ static int guarded_step; /* 1: invoke, 2: invoked, 3: over */
 static int64_t called_before_token = -1;
 
 static void *invoke_when_told(void *unused) {
-  (void)unused;
   /* From now on the multicast has multiple invokers. */
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
   while (LOAD(guarded_step) == 0) sched_yield();
@@ -264,7 +255,6 @@ static void *invoke_when_told(void *unused) {
 }
 
 static void on_write(int number) {
-  (void)number;
   STORE(guarded_step, 1);
   while (LOAD(guarded_step) != 2) sched_yield();
   if (mprotect(guarded_page, 4096, PROT_READ | PROT_WRITE) != 0) _exit(1);

@@ -142,7 +142,6 @@ static void expect_not_read(multicast_token token) {
 }
 
 static void get_in_its_call(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)payload, (void)size;
   if (event == 0) {
     CHECK_EQ(get(multicast_token_current()).token.id, multicast_token_current().id);
   } else {
@@ -213,7 +212,6 @@ static multicast changing;
 static multicast_token changing_token;
 
 static void *change_all_the_time(void *unused) {
-  (void)unused;
   while (!LOAD(is_done)) {
     multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
     options.priority = 1;

@@ -50,7 +50,6 @@ static void *lock_letter(void *context) {
 }
 static void unlock_letter(void *strong) { --strong_of[(intptr_t)strong - 'A' + 'a']; }
 static void *lock_dead(void *context) {
-  (void)context;
   return NULL;
 }
 
@@ -247,7 +246,6 @@ typedef struct own {
 
 static void end_own(void *context, uint32_t event, const void *payload, size_t size) {
   own *o = context;
-  (void)event, (void)payload, (void)size;
   ++o->calls;
   CHECK_EQ(multicast_token_current().id, o->token.id);
   o->status = o->destroys ? multicast_destroy(o->m) : multicast_token_remove(o->token);
@@ -256,7 +254,6 @@ static void end_own(void *context, uint32_t event, const void *payload, size_t s
 }
 
 static bool visit_own(void *context, const multicast_delegate *delegate) {
-  (void)context;
   end_own(delegate->context, 0, NULL, 0);
   return true;
 }
@@ -287,14 +284,12 @@ typedef struct deep {
 } deep;
 
 static bool count_visit(void *context, const multicast_delegate *delegate) {
-  (void)delegate;
   ++*(int *)context;
   return true;
 }
 
 static void invoke_itself(void *context, uint32_t event, const void *payload, size_t size) {
   deep *d = context;
-  (void)event, (void)payload, (void)size;
   ++d->depth;
   int64_t result = invoke_token(d->token);
   if (result != 1) {
@@ -319,7 +314,6 @@ static void add_and_remove_many(void *context, uint32_t event, const void *paylo
   multicast m = *(multicast *)context;
   multicast_token tokens[100];
   static int calls;
-  (void)event, (void)payload, (void)size;
   for (int i = 0; i < 100; ++i) tokens[i] = add(m, counter(&calls));
   for (int i = 0; i < 100; ++i) CHECK_EQ(invoke_token(tokens[i]), 1);
   for (int i = 0; i < 100; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
@@ -334,7 +328,6 @@ TEST(token_invoke_of_what_was_added_during_an_invocation_calls_it) {
 }
 
 static void end_thread(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   pthread_exit(NULL);
 }
 
@@ -356,7 +349,6 @@ TEST(thread_that_ends_inside_a_token_invoke_holds_nothing_up) {
 /* ---- Removal waits --------------------------------------------------------------------------- */
 
 static bool block_visit(void *context, const multicast_delegate *delegate) {
-  (void)context;
   block_call(delegate->context, 0, NULL, 0);
   return true;
 }
@@ -424,7 +416,6 @@ static multicast moving;
 static bool is_over;
 
 static bool visit_guarded(void *context, const multicast_delegate *delegate) {
-  (void)context;
   delegate->function(delegate->context, 0, NULL, 0);
   return true;
 }

@@ -9,7 +9,6 @@ static wire it;
 /* ---- Publishing ------------------------------------------------------------------------------ */
 
 static void expect_observer_called(wire *w) {
-  (void)w;
   CHECK_EQ(calls, 1);
 }
 
@@ -85,7 +84,6 @@ TEST(transport_publishes_nothing_that_is_not_valid) {
 static multicast_broadcaster nested;
 static int64_t innermost;
 static void notify_again(wire *w) {
-  (void)w;
   int64_t result = notify(nested, NAME);
   if (result < 0) innermost = result;
 }
@@ -150,12 +148,10 @@ static multicast_lifetime life;
 static multicast_queue queue;
 
 static void *lock_dead(void *context) {
-  (void)context;
   return NULL;
 }
 static void unlock_dead(void *strong) { (void)strong; }
 static bool pass_registration(void *context, const multicast_registration *registration) {
-  (void)context, (void)registration;
   return true;
 }
 
@@ -449,7 +445,6 @@ TEST(transport_is_told_of_names_with_observers_when_attached) {
 
 static int next_name;
 static void register_another(wire *w) {
-  (void)w;
   if (next_name < 200) observe(heard, numbered("N", next_name++), counter(&calls));
 }
 
@@ -617,14 +612,12 @@ static int64_t outer_calls;
 static multicast_token outer;
 static void look_as_delegate(void *context, uint32_t event, const void *payload, size_t size) {
   const multicast_token *token = context;
-  (void)event, (void)payload, (void)size;
   expect_calls(outer_calls + 1, *token);
 }
 
 static void expect_calls_around(wire *w) {
   multicast m = multicast_create();
   multicast_token token;
-  (void)w;
   expect_calls(outer_calls, outer);
   multicast_delegate d = {look_as_delegate, &token};
   CHECK_OK(multicast_add(m, d, NULL, &token));
@@ -634,7 +627,6 @@ static void expect_calls_around(wire *w) {
 }
 
 static void use_name(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   outer = multicast_token_current();
   outer_calls = 1;
   come();
@@ -661,7 +653,6 @@ TEST(transport_is_no_call_that_a_caller_sees) {
 
 static multicast_token told_token;
 static void keep_token(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
-  (void)context, (void)event, (void)elapsed_ns;
   told_token = token;
 }
 
@@ -749,7 +740,6 @@ TEST(transport_may_destroy_its_broadcaster) {
 
 static wire next_one;
 static void replace_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   attach(heard, &next_one);
 }
 

@@ -53,7 +53,6 @@ static parcel arrived;
 static gate has_arrived = GATE_INIT;
 static void keep_and_tell(void *context, uint32_t event, const void *payload, size_t size) {
   multicast_delegate d = keeping(&arrived);
-  (void)context;
   d.function(d.context, event, payload, size);
   gate_open(&has_arrived);
 }

@@ -21,25 +21,21 @@ static void stay_inside(wire *w) {
 }
 
 static void *notify_it(void *unused) {
-  (void)unused;
   CHECK_EQ(notify(b, NAME), 0);
   return NULL;
 }
 
 static void *register_it(void *unused) {
-  (void)unused;
   observe(b, NAME, counter(&calls));
   return NULL;
 }
 
 static void *unregister_it(void *unused) {
-  (void)unused;
   CHECK_EQ(multicast_broadcaster_unregister_all(b, NAME), 1);
   return NULL;
 }
 
 static void *destroy_it(void *unused) {
-  (void)unused;
   CHECK_OK(multicast_destroy(find(b, NAME)));
   return NULL;
 }
@@ -144,7 +140,6 @@ TEST(transports_that_detach_each_other_do_not_hang) {
 }
 
 static void *end_in_publish(void *unused) {
-  (void)unused;
   notify(b, NAME);
   CHECK(false); /* the thread has ended */
   return NULL;
@@ -223,7 +218,6 @@ TEST(transport_may_destroy_multicast_of_name_and_register_again) {
 }
 
 static void expect_next_told(void *unused) {
-  (void)unused;
   expect_told(&it, "+" NAME); /* what the other thread was about to tell */
   destroy_it(NULL);
   register_it(NULL);
@@ -257,7 +251,6 @@ typedef struct checker {
 static multicast_status check_publish(void *context, const char *protocol, uint32_t event,
                                       const void *payload, size_t size) {
   checker *c = context;
-  (void)protocol, (void)event, (void)payload, (void)size;
   CHECK_EQ(LOAD(c->releases), 0);
   ADD(c->published, 1);
   return MULTICAST_OK;
@@ -270,12 +263,10 @@ static void check_told(checker *c, int is_wanted) {
   ADD(c->inside, -1);
 }
 static multicast_status check_subscribe(void *context, const char *protocol) {
-  (void)protocol;
   check_told(context, 1);
   return MULTICAST_OK;
 }
 static void check_unsubscribe(void *context, const char *protocol) {
-  (void)protocol;
   check_told(context, 0);
 }
 static void check_release(void *context) {
@@ -298,7 +289,6 @@ static multicast_transport checked(checker *c) {
 static int notified, has_finished;
 
 static void *change_at_once(void *unused) {
-  (void)unused;
   for (int i = 0; i < CHANGES; ++i) {
     multicast_token token = observe(b, NAME, counter(&calls));
     if (i % 4 == 0) {
@@ -338,7 +328,6 @@ TEST(transports_that_replace_each_other_are_told_all) {
 }
 
 static void *destroy_at_once(void *unused) {
-  (void)unused;
   for (int i = 0; i < CHANGES; ++i) {
     multicast_token token = observe(b, NAME, counter(&calls));
     multicast_status status = i % 2 == 0 ? multicast_destroy(find(b, NAME))
@@ -394,7 +383,6 @@ TEST(transports_attached_at_once_are_released_but_for_one) {
 
 static void *attach_to_the_end(void *unused) {
   static checker many[2000];
-  (void)unused;
   for (int i = 0; i < 2000; ++i) {
     multicast_transport transport = checked(&many[i]);
     multicast_broadcaster target = {LOAD(shared.id)};
@@ -408,7 +396,6 @@ static void *attach_to_the_end(void *unused) {
 }
 
 static void *deliver_to_the_end(void *unused) {
-  (void)unused;
   while (!LOAD(is_over)) {
     multicast_broadcaster target = {LOAD(shared.id)};
     CHECK(multicast_broadcaster_deliver(target, NAME, 0, NULL, 0) <= 1);
@@ -519,7 +506,6 @@ TEST(transport_publishes_what_was_waited_for_too_long) {
 static cargo late;
 static void *time_out(void *unused) {
   multicast_invocation how = handing_over(&late);
-  (void)unused;
   how.flags = MULTICAST_WAIT;
   how.timeout_ns = 1000000;
   CHECK_STATUS(multicast_broadcaster_notify_with(b, NAME, &how, NULL), MULTICAST_ERROR_TIMEOUT);
@@ -545,7 +531,6 @@ TEST(transport_publishes_after_a_timeout) {
 
 static cargo lost;
 static void *hand_over_and_end(void *unused) {
-  (void)unused;
   hand_over_by_name(&lost, NULL);
   CHECK(false); /* the thread has ended */
   return NULL;
@@ -576,7 +561,6 @@ TEST(transport_failure_leaves_the_outcome) {
 /* ---- Memory and fork ------------------------------------------------------------------------- */
 
 static void *use_on_small_stack(void *unused) {
-  (void)unused;
   attach(b, &it);
   CHECK_EQ(notify(b, NAME), 0);
   detach(b);
@@ -589,7 +573,6 @@ TEST(transport_needs_little_stack) {
 }
 
 static void use_in_child(void *unused) {
-  (void)unused;
   CHECK_EQ(it.releases, 0);
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_EQ(multicast_broadcaster_unregister_all(b, NAME), 1);
@@ -610,7 +593,6 @@ TEST(fork_child_has_the_transport_too) {
 }
 
 static void detach_in_child(void *unused) {
-  (void)unused;
   it.inside = NULL;
   detach(b); /* no thread is in a call of it any more */
   CHECK_EQ(it.releases, 1);
@@ -629,7 +611,6 @@ TEST(fork_child_does_not_wait_for_a_transport_of_the_parent) {
 }
 
 static void expect_told_in_fork(void *unused) {
-  (void)unused;
   expect_told(&it, "+" NAME " -" NAME); /* what the other thread was about to tell */
   detach(b);
   CHECK_EQ(it.releases, 1);

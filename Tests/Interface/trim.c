@@ -90,7 +90,6 @@ TEST(trim_changes_nothing_that_is_there) {
 }
 
 static void trim_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   CHECK_OK(multicast_destroy(multicasts[MANY - 1]) == MULTICAST_PENDING ? MULTICAST_OK : -1);
   CHECK(multicast_trim() > 0);
   CHECK(multicast_create().id != 0);
@@ -110,7 +109,6 @@ TEST(trim_inside_a_call_of_what_was_destroyed) {
 }
 
 static void go_on_in_child(void *unused) {
-  (void)unused;
   make_many();
   end_many();
   CHECK(multicast_trim() > 0);
@@ -136,7 +134,6 @@ static gate let_go;
 static int entered;
 
 static void *invoke_and_stay(void *unused) {
-  (void)unused;
   CHECK_EQ(multicast_invoke(common, 0, NULL, 0), 1);
   ADD(entered, 1);
   gate_wait(&let_go);
@@ -172,7 +169,6 @@ TEST(trim_gives_back_what_ended_threads_used) {
 }
 
 static void burst_in_child(void *count) {
-  (void)count;
 #ifndef IS_WITHOUT_THREADS_IN_CHILDREN
   burst_of_threads(count);
 #endif
@@ -245,7 +241,6 @@ enum { GOES_BACK = 0 };
 #endif
 
 static void *stay(void *unused) {
-  (void)unused;
   ADD(entered, 1);
   gate_wait(&let_go);
   return NULL;

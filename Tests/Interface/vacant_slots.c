@@ -71,7 +71,6 @@ TEST(slots_that_a_thread_keeps_need_no_memory) {
 }
 
 static void create_in_child(void *unused) {
-  (void)unused;
   create_without_memory(KEPT);
 }
 

@@ -19,7 +19,6 @@ typedef struct inside {
 static void wait_inside(void *context, uint32_t event, const void *payload, size_t size) {
   inside *i = context;
   multicast_invocation how = waiting();
-  (void)event, (void)payload, (void)size;
   gate_open(&i->entered);
   gate_wait(&i->go_on);
   i->out = multicast_outcome_default();
@@ -501,7 +500,6 @@ static multicast_status removed_with;
 
 static void remove_the_waiting_one(void *context, uint32_t event, const void *payload,
                                    size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   pause_ms(A_WHILE_MS); /* so that most often the other thread waits already */
   removed_with = multicast_token_remove(to_remove->token);
 }
@@ -646,14 +644,12 @@ typedef struct doomed_scene {
 static doomed_scene ds;
 
 static void remove_outer(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   gate_open(&ds.entered);
   gate_wait(&ds.go_on);
   ds.status = multicast_token_remove(ds.token);
 }
 
 static void run_and_destroy(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   run_in_background(&ds.run, ds.q, 0);
   gate_wait(&ds.entered);
   CHECK_STATUS(multicast_queue_destroy_within(ds.q, 0), MULTICAST_ERROR_TIMEOUT);
@@ -661,7 +657,6 @@ static void run_and_destroy(void *context, uint32_t event, const void *payload, 
 
 static void wait_for_doomed(void *context, uint32_t event, const void *payload, size_t size) {
   multicast_invocation how = waiting();
-  (void)event, (void)payload, (void)size;
   ds.out = multicast_outcome_default();
   CHECK_EQ(multicast_invoke_with(*(multicast *)context, &how, &ds.out), 2);
 }

@@ -298,7 +298,6 @@ TEST(wait_is_over_if_its_call_is_replaced_by_the_latest) {
 }
 
 static void *dead(void *context) {
-  (void)context;
   return NULL;
 }
 static void unlock_nothing(void *strong) { (void)strong; }
@@ -349,7 +348,6 @@ static runner *runs_doomed;
 static gate doomed_is_gone = GATE_INIT;
 
 static void destroy_doomed(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   if (running != NULL) {
     run_in_background(runs_doomed, doomed_queue, 0);
     gate_wait(&running->entered);
@@ -404,7 +402,6 @@ TEST(wait_for_a_queue_destroyed_before_it_lasts_while_a_call_runs) {
 /* ---- Threads that end ------------------------------------------------------------------------ */
 
 static void end_thread(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   pthread_exit(NULL);
 }
 
@@ -527,7 +524,6 @@ TEST(wait_that_times_out_during_a_call_counts_it_as_unfinished) {
 }
 
 static void take_time(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   pause_ms(A_WHILE_MS);
   ADD(*(int *)context, 1);
 }
@@ -539,14 +535,12 @@ static multicast_queue run_soon_queue;
 static pthread_t soon;
 
 static void *run_soon(void *unused) {
-  (void)unused;
   pause_ms(SOON_MS);
   CHECK_EQ(multicast_queue_run(run_soon_queue, 0), 1);
   return NULL;
 }
 
 static void take_all_the_time(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   pause_ms(TIME_MS);
   ++*(int *)context;
   soon = start_thread(run_soon, NULL);
@@ -623,7 +617,6 @@ TEST(wait_with_the_longest_time_has_no_limit) {
 static int signals_caught;
 
 static void catch_signal(int number) {
-  (void)number;
   ADD(signals_caught, 1);
 }
 
@@ -655,7 +648,6 @@ enum { WAITERS = 3, WAITS = 1500 };
 static multicast storm_target;
 
 static void *wait_often(void *unused) {
-  (void)unused;
   for (int i = 0; i < WAITS; ++i) {
     multicast_invocation how = waiting();
     multicast_outcome out = MULTICAST_OUTCOME_INIT;

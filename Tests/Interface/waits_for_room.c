@@ -16,7 +16,6 @@ typedef struct cycle {
 static void invoke_into_the_full_queue(void *context, uint32_t event, const void *payload,
                                        size_t size) {
   cycle *c = context;
-  (void)event, (void)payload, (void)size;
   gate_open(&c->entered);
   gate_wait(&c->go_on);
   c->queued = multicast_invoke(c->target, 0, NULL, 0);
@@ -379,13 +378,11 @@ TEST(removal_is_pending_where_its_call_needs_an_ended_worker) {
 static gate destructor_begins = GATE_INIT, destructor_ends = GATE_INIT;
 
 static void stay_in_destructor(void *key) {
-  (void)key;
   gate_open(&destructor_begins);
   gate_wait(&destructor_ends);
 }
 
 static void ask_for_destructor(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   CHECK_EQ(pthread_setspecific(*(pthread_key_t *)context, context), 0);
 }
 

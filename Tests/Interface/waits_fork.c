@@ -161,7 +161,6 @@ static void wait_for_a_new_thread(void *argument) {
 static void fork_while_another_waits(void *context, uint32_t event, const void *payload,
                                      size_t size) {
   inheritance *h = context;
-  (void)event, (void)payload, (void)size;
   h->waiter = start_thread(wait_for_the_outer_call, h);
   gate_wait(&h->is_known);
   pause_ms(A_WHILE_MS); /* the removal waits for this call */

@@ -22,7 +22,6 @@ static void destroy_and_create(void *context, uint32_t event, const void *payloa
   successor *s = context;
   multicast_queue taken[64];
   int count = 0;
-  (void)event, (void)payload, (void)size;
   ++s->calls;
   CHECK_STATUS(multicast_queue_destroy(s->old), MULTICAST_PENDING);
   /* Until one is in the slot of the old one: the low bits are the index of the slot. */
@@ -83,7 +82,6 @@ typedef struct heir {
 static void destroy_and_inherit(void *context, uint32_t event, const void *payload, size_t size) {
   heir *h = context;
   int count = 0;
-  (void)event, (void)payload, (void)size;
   CHECK_STATUS(multicast_destroy(h->old), MULTICAST_PENDING);
   do {
     CHECK(++count < 64);

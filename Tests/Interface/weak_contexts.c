@@ -33,7 +33,6 @@ static void release_counted(void *context) { ADD(((counted *)context)->releases,
 
 static void call_counted(void *context, uint32_t event, const void *payload, size_t size) {
   counted *c = context;
-  (void)event, (void)payload, (void)size;
   CHECK(LOAD(c->references) >= 1); /* that of this call */
   ADD(c->calls, 1);
   if (c->inside != NULL) c->inside(c);
@@ -82,14 +81,12 @@ TEST(weak_context_that_is_dead_is_removed_there_and_then) {
 
 static char other_object;
 static void *lock_as_another(void *context) {
-  (void)context;
   return &other_object;
 }
 static void *unlocked;
 static void unlock_noting(void *strong) { unlocked = strong; }
 static void *received;
 static void receive(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   received = context;
 }
 static bool receive_visit(void *context, const multicast_delegate *delegate) {
@@ -129,7 +126,6 @@ TEST(weak_lock_without_unlock_or_the_reverse_is_invalid_argument) {
 }
 
 static void remove_itself(counted *c) {
-  (void)c;
   CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
 }
 static void destroy_its_multicast(counted *c) {

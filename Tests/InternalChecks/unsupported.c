@@ -42,12 +42,10 @@ static void ends_by_check(void (*body)(void), const char *words) {
 static jmp_buf place;
 
 static void jump(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   longjmp(place, 1);
 }
 
 static void jump_from_release(void *context) {
-  (void)context;
   longjmp(place, 1);
 }
 
@@ -60,7 +58,6 @@ static void *lock_nothing(void *context) { return context; }
 static void unlock_nothing(void *strong) { (void)strong; }
 
 static bool jump_from_visitor(void *context, const multicast_delegate *delegate) {
-  (void)context, (void)delegate;
   longjmp(place, 1);
   return true;
 }
@@ -140,7 +137,6 @@ TEST(delegate_left_by_longjmp_is_found_at_a_look_up) { ends_by_check(leave_and_l
 static multicast inner;
 
 static void catch_a_jump(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   if (setjmp(place) == 0) multicast_invoke(inner, 0, NULL, 0);
 }
 
@@ -178,14 +174,12 @@ enum { CALL_LIBRARY = 1, END_THREAD };
 
 static void *allocate(void *context, size_t size, size_t alignment) {
   void *block = NULL;
-  (void)context;
   if (what_to_do == CALL_LIBRARY) (void)!multicast_create().id;
   if (what_to_do == END_THREAD) pthread_exit(NULL);
   return posix_memalign(&block, alignment < 8 ? 8 : alignment, size) == 0 ? block : NULL;
 }
 
 static void deallocate(void *context, void *block, size_t size, size_t alignment) {
-  (void)context, (void)size, (void)alignment;
   free(block);
 }
 
@@ -227,7 +221,6 @@ TEST(thread_that_ends_inside_of_the_library_is_found) {
 }
 
 static void end_thread(void *unused) {
-  (void)unused;
   pthread_exit(NULL);
 }
 
@@ -256,7 +249,6 @@ static multicast interrupted;
 static int handled;
 
 static void add_in_handler(int number) {
-  (void)number;
   /* Not supported.
    * NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c,cert-msc54-cpp) */
   (void)multicast_add(interrupted, counter(&handled), NULL, NULL);

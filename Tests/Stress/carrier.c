@@ -54,7 +54,6 @@ static multicast_status publish(void *context, const char *protocol, uint32_t ev
                                 const void *payload, size_t size) {
   volatile unsigned char sum = 0;
   size_t i;
-  (void)event;
   begin(context);
   MUST(strlen(protocol) > 0, "a name");
   for (i = 0; i < size; ++i) sum = (unsigned char)(sum + ((const unsigned char *)payload)[i]);

@@ -147,13 +147,11 @@ static void look(void *context, multicast_token token) {
 }
 
 static void be_told(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
-  (void)event, (void)elapsed_ns;
   look(context, token);
 }
 
 static void be_told_slow(void *context, multicast_token token, const char *label, uint64_t ns) {
   MUST(label == NULL || strlen(label) < 64, "a label");
-  (void)ns;
   look(context, token);
 }
 
@@ -209,14 +207,12 @@ typedef struct trial {
 
 static bool try_visit(void *context, const multicast_delegate *d) {
   trial *t = context;
-  (void)d;
   if (t->left-- == 0) return false;
   ++t->visited;
   return true;
 }
 
 static bool undo_visit(void *context, const multicast_delegate *d) {
-  (void)d;
   ++((trial *)context)->undone;
   return true;
 }

@@ -60,7 +60,6 @@ static void listen_to(void *context, uint32_t event, const void *payload, size_t
   listener *l = context;
   letter got;
   int32_t calls = ADD(l->calls, 1);
-  (void)event;
   MUST(size >= sizeof got, "a size of %zu", size);
   memcpy(&got, payload, sizeof got);
   MUST(l->target == 0 || got.target == l->target, "a letter of another multicast");

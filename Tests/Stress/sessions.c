@@ -18,7 +18,6 @@
 #include "world.h"
 
 void ignore_call(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   failed(__FILE__, __LINE__, "never called", "a delegate that was never added was called");
 }
 
@@ -142,7 +141,6 @@ typedef struct listeners {
 
 static void hear(void *context, multicast target, bool wanted) {
   listeners *l = context;
-  (void)target;
   MUST(ADD(l->is_telling, 1) == 1, "two threads tell at once");
   MUST(LOAD(l->is_wanted) == !wanted, "told twice: %d", wanted);
   STORE(l->is_wanted, wanted);

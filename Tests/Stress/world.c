@@ -180,7 +180,6 @@ void world_destroy_rest(void) {
 enum { WARM = 192, WARM_DELEGATES = 200, WARM_THREADS = 96 };
 
 static void ignore(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
 }
 
 static void *invoke_and_wait(void *barrier) {

@@ -16,14 +16,12 @@ static const uint8_t *input;
 static size_t input_size;
 
 static void ignore(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
 }
 
 /* The default broadcaster outlives the input. The next one has to find it as this one did: without
  * observers and transport, and with a multicast for each name, which tells of its observers. */
 static multicast_status publish(void *context, const char *protocol, uint32_t event,
                                 const void *payload, size_t size) {
-  (void)context, (void)protocol, (void)event, (void)payload, (void)size;
   return MULTICAST_OK;
 }
 
@@ -44,8 +42,6 @@ static void empty_default_broadcaster(void) {
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
-  (void)argc;
-  (void)argv;
   memory_install();
   warm_up();
   empty_default_broadcaster();

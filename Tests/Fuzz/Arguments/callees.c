@@ -19,18 +19,15 @@ void callee_call_on(void) {
 }
 
 static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
 }
 
 static void read_payload(void *context, uint32_t event, const void *payload, size_t size) {
   const unsigned char *bytes = payload;
   volatile unsigned char sum = 0;
-  (void)context, (void)event;
   for (size_t i = 0; i < size; ++i) sum = (unsigned char)(sum + bytes[i]);
 }
 
 static void do_something(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   EXPECT(multicast_token_current().id != 0, "a call without a current token");
   callee_call_on();
 }
@@ -38,7 +35,6 @@ static void do_something(void *context, uint32_t event, const void *payload, siz
 const multicast_function callee_functions[CALLEES] = {do_nothing, read_payload, do_something};
 
 void callee_release(void *context) {
-  (void)context;
   callee_call_on();
 }
 
@@ -59,7 +55,6 @@ void callee_wake(void *context) {
 
 void callee_interest(void *context, multicast target, bool wanted) {
   EXPECT(context == NULL && target.id != 0, "an interest with the wrong context");
-  (void)wanted;
   callee_call_on();
 }
 
@@ -103,7 +98,6 @@ bool callee_visit(void *context, const multicast_delegate *delegate) {
 void callee_slow(void *context, multicast_token token, const char *label, uint64_t elapsed_ns) {
   EXPECT(context == (void *)&callee_functions, "a watch with the wrong context");
   EXPECT(label == NULL || strlen(label) < 64, "a label that is too long");
-  (void)token, (void)elapsed_ns;
   callee_call_on();
 }
 
@@ -119,7 +113,6 @@ static bool is_of_transport(multicast_token token) {
 void callee_called(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
   EXPECT(context == (void *)&callee_functions, "a watch with the wrong context");
   if (!is_of_transport(token)) EXPECT_EQ(token.id, multicast_token_current().id);
-  (void)event, (void)elapsed_ns;
   callee_call_on();
 }
 

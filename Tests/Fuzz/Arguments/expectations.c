@@ -17,7 +17,6 @@ void after_multicast_count(multicast target, int64_t result) {
 }
 
 void after_multicast_contains(multicast target, multicast_delegate delegate, bool result) {
-  (void)delegate;
   EXPECT(multicast_is_valid(target) || !result, "what does not exist contains something");
 }
 
@@ -37,13 +36,11 @@ void after_multicast_remove_many_within(multicast target, const multicast_delega
 
 void after_multicast_remove_context_within(multicast target, void *context, uint64_t timeout_ns,
                                            multicast_status *out, int64_t result) {
-  (void)target, (void)context, (void)timeout_ns;
   expect_status_beside(result, out);
 }
 
 void after_multicast_remove_all_within(multicast target, uint64_t timeout_ns,
                                        multicast_status *out, int64_t result) {
-  (void)target, (void)timeout_ns;
   expect_status_beside(result, out);
 }
 
@@ -113,7 +110,6 @@ void after_multicast_token_get(multicast_token token, multicast_registration *ou
 
 void after_multicast_token_statistics(multicast_token token, multicast_token_stats *out,
                                       multicast_status result) {
-  (void)token;
   if (result != MULTICAST_OK) return;
   EXPECT_EQ(out->reserved, 0);
   EXPECT(out->longest_ns <= out->total_ns, "one call that took longer than all");
@@ -121,13 +117,11 @@ void after_multicast_token_statistics(multicast_token token, multicast_token_sta
 
 void after_multicast_token_invoke(multicast_token token, uint32_t event, const void *payload,
                                   size_t size, int64_t result) {
-  (void)token, (void)event, (void)payload, (void)size;
   EXPECT(result <= 1, "more than one call");
 }
 
 void after_multicast_token_visit(multicast_token token, multicast_visitor visitor, void *context,
                                  int64_t result) {
-  (void)token, (void)visitor, (void)context;
   EXPECT(result <= 1, "more than one call");
 }
 
@@ -142,7 +136,6 @@ void after_multicast_call_stack(multicast_token *out, size_t capacity, int64_t r
 /* ---- Lifetimes and broadcasters -------------------------------------------------------------- */
 
 void after_multicast_lifetime_end(multicast_lifetime lifetime, multicast_status result) {
-  (void)result;
   EXPECT_EQ(multicast_lifetime_count(lifetime), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
@@ -157,7 +150,6 @@ void after_multicast_broadcaster_multicast(multicast_broadcaster broadcaster,
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
 static void ignore_call(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
 }
 
 /* An invocation never blocks the thread that ran a call of the queue last. If this thread cannot
@@ -199,7 +191,6 @@ void call_multicast_queue_create(void) {
 }
 
 void after_multicast_queue_destroy(multicast_queue queue, multicast_status result) {
-  (void)result;
   EXPECT_EQ(multicast_queue_fd(queue), -1);
 }
 
@@ -230,7 +221,6 @@ void after_multicast_queue_stop(multicast_queue queue, multicast_status result) 
 
 void after_multicast_queue_get_stats(multicast_queue queue, multicast_queue_stats *out,
                                      multicast_status result) {
-  (void)queue;
   if (result != MULTICAST_OK) return;
   EXPECT_EQ(out->queued,
             out->pending + out->delivered + out->dropped + out->retracted + out->coalesced);
@@ -245,7 +235,6 @@ void after_multicast_queue_clear(multicast_queue queue, int64_t result) {
 void after_multicast_version(uint32_t result) { EXPECT_EQ(result, MULTICAST_VERSION); }
 
 void after_multicast_set_allocator(const multicast_allocator *allocator, multicast_status result) {
-  (void)allocator;
   EXPECT(result != MULTICAST_OK, "memory from elsewhere, once some is taken");
 }
 

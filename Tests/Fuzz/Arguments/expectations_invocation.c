@@ -34,7 +34,6 @@ static void check(const multicast_invocation *how, const multicast_outcome *o, i
 
 void after_multicast_invoke_with(multicast target, const multicast_invocation *how,
                                  multicast_outcome *out, int64_t result) {
-  (void)target;
   check(how, out, result);
 }
 

@@ -6,7 +6,6 @@
 enum { TARGETS = 256, DELEGATES = 16 };
 
 static void ignore(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
 }
 
 void warm_up(void) {

@@ -64,7 +64,6 @@ static model_transport *transport_of(void *context) {
 
 static multicast_status publish(void *context, const char *protocol, uint32_t event,
                                 const void *payload, size_t size) {
-  (void)protocol, (void)event, (void)payload, (void)size;
   NOTE("publish");
   ++transport_of(context)->published;
   return MULTICAST_OK;

@@ -12,7 +12,6 @@
 enum { DEFAULT_CAPACITY = 1024 };
 
 static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
 }
 
 /* An invocation never blocks the thread that ran a call of the queue last; with a single thread it

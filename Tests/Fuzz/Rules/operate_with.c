@@ -181,7 +181,6 @@ static void add_errors(const request *q, outcomes *errors) {
 
 static int64_t send_to_multicast(const request *q, const choice *c, const char *name) {
   multicast m = {c->id};
-  (void)name;
   return multicast_invoke_with(m, q->passed_how, q->passed_out);
 }
 

@@ -15,8 +15,6 @@ static const uint8_t *input;
 static size_t input_size;
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
-  (void)argc;
-  (void)argv;
   memory_install();
   warm_up();
   model_begin();
