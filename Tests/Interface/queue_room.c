@@ -22,14 +22,12 @@ typedef struct takeover {
 
 static void invoke_and_block(void *context, uint32_t event, const void *payload, size_t size) {
   takeover *t = context;
-  (void)event, (void)payload, (void)size;
   gate_open(&t->begins);
   multicast_invoke(t->queued, 0, NULL, 0);
 }
 
 static void start_and_fill(void *context, uint32_t event, const void *payload, size_t size) {
   takeover *t = context;
-  (void)event, (void)payload, (void)size;
   if (t->has_begun) return;
   t->has_begun = true;
   CHECK_OK(multicast_queue_start(t->queue));
@@ -99,14 +97,12 @@ static void *run_once_and_end(void *argument) {
 }
 
 static void run_once_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   run_once_and_end(context);
 }
 
 static void run_once_at_release(void *context) { run_once_and_end(context); }
 
 static void run_once_for_nobody(void *context, multicast target, bool wanted) {
-  (void)target;
   if (!wanted) run_once_and_end(context);
 }
 
@@ -134,8 +130,7 @@ static void *end_with_a_last_word(void *argument) {
 static void prepare_last_words(last_runner *r) {
   multicast_add_options released = MULTICAST_ADD_OPTIONS_INIT;
   multicast_create_options interested = MULTICAST_CREATE_OPTIONS_INIT;
-  multicast_delegate d = {run_once_inside, NULL};
-  d.context = r;
+  multicast_delegate d = {run_once_inside, r};
   r->runs_it = multicast_create();
   add(r->runs_it, d);
   r->names = multicast_broadcaster_create(NULL);
@@ -149,10 +144,9 @@ static void prepare_last_words(last_runner *r) {
 static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   static takeover t = {.begins = GATE_INIT};
   static last_runner r = {.has_run = GATE_INIT, .may_end = GATE_INIT};
-  multicast_delegate filling = {invoke_and_block, NULL};
   int calls = 0;
   pthread_t thread, ending;
-  filling.context = &t;
+  multicast_delegate filling = {invoke_and_block, &t};
   t.queue = r.queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   t.queued = multicast_create();
   t.direct = multicast_create();
@@ -205,7 +199,6 @@ typedef struct successor {
 
 static void be_called_in_next(void *context, uint32_t event, const void *payload, size_t size) {
   successor *s = context;
-  (void)payload, (void)size;
   if (event == END_THREAD) pthread_exit(NULL);
   if (event == START_WORKER) {
     CHECK_OK(multicast_queue_start(s->next));
@@ -221,9 +214,7 @@ static void *run_next(void *argument) {
 
 static void destroy_and_go_on(void *context, uint32_t event, const void *payload, size_t size) {
   successor *s = context;
-  multicast_delegate d = {be_called_in_next, NULL};
-  (void)event, (void)payload, (void)size;
-  d.context = s;
+  multicast_delegate d = {be_called_in_next, s};
   CHECK_STATUS(multicast_queue_destroy(s->queue), MULTICAST_PENDING);
   s->next = default_queue();
   add_queued(s->queued, d, s->next);
@@ -237,8 +228,7 @@ static void destroy_and_go_on(void *context, uint32_t event, const void *payload
 TEST(queue_worker_begins_while_last_queue_in_its_slot_runs) {
   static successor s;
   multicast m = multicast_create();
-  multicast_delegate d = {destroy_and_go_on, NULL};
-  d.context = &s;
+  multicast_delegate d = {destroy_and_go_on, &s};
   s.queue = default_queue();
   s.queued = multicast_create();
   add_queued(m, d, s.queue);
@@ -266,24 +256,22 @@ static void *invoke_in_crowd(void *context) {
 
 /* Nothing else in the process wakes them. */
 TEST(queue_call_taken_out_lets_one_blocked_invocation_go_on) {
-  uint32_t round;
-  for (round = 0; round < 30; ++round) {
+  for (uint32_t round = 0; round < 30; ++round) {
     const int capacity = 1 + (int)round % 3;
     multicast_queue q = queue_with((uint32_t)capacity, MULTICAST_OVERFLOW_BLOCK);
     pthread_t threads[BLOCKED];
-    int calls = 0, i;
-    crowd c = {{0}, 0};
-    c.target = multicast_create();
+    int calls = 0;
+    crowd c = {.target = multicast_create()};
     add_queued(c.target, counter(&calls), q);
-    for (i = 0; i < BLOCKED; ++i) threads[i] = start_thread(invoke_in_crowd, &c);
+    for (int i = 0; i < BLOCKED; ++i) threads[i] = start_thread(invoke_in_crowd, &c);
     EVENTUALLY(LOAD(c.returned) == capacity);
     if (round < 10) pause_ms(3);
-    for (i = 1; i <= BLOCKED; ++i) {
+    for (int i = 1; i <= BLOCKED; ++i) {
       const int free_to_go = capacity + i < BLOCKED ? capacity + i : BLOCKED;
       CHECK_EQ(multicast_queue_run(q, 1), 1);
       EVENTUALLY(LOAD(c.returned) == free_to_go);
     }
-    for (i = 0; i < BLOCKED; ++i) join_thread(threads[i]);
+    for (int i = 0; i < BLOCKED; ++i) join_thread(threads[i]);
     CHECK_EQ(calls, BLOCKED);
     CHECK_OK(multicast_destroy(c.target));
     CHECK_OK(multicast_queue_destroy(q));
