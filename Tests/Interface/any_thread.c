@@ -173,7 +173,6 @@ static void *use_on_small_stack(void *argument) {
   return NULL;
 }
 
-TEST(every_operation_fits_a_stack_of_64_kilobytes) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(every_operation_fits_a_stack_of_64_kilobytes) {
   on_small_stack(use_on_small_stack, &m);
 }

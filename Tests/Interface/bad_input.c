@@ -46,8 +46,7 @@ TEST(null_handles_are_invalid_before_anything_exists) {
   expect_invalid_token(0);
 }
 
-TEST(null_handles_are_invalid) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(null_handles_are_invalid) {
   multicast none = {0};
   add(m, counter(&calls));
   expect_invalid_multicast(0);
@@ -82,16 +81,14 @@ TEST(handles_of_vacant_slots_are_invalid_whatever_kind_they_claim) {
   CHECK_EQ(multicast_count(kept), 0);
 }
 
-TEST(handles_of_another_kind_are_invalid) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(handles_of_another_kind_are_invalid) {
   multicast_token token = add(m, counter(&calls));
   expect_invalid_multicast(token.id);
   expect_invalid_token(m.id);
   CHECK_EQ(multicast_count(m), 1);
 }
 
-TEST(forged_handles_are_invalid) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(forged_handles_are_invalid) {
   multicast_token token = add(m, counter(&calls));
   uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
   multicast_destroy(multicast_create()); /* leaves a vacant slot */
@@ -122,8 +119,7 @@ TEST(forged_handles_are_invalid) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
 }
 
-TEST(null_function_is_invalid_argument) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(null_function_is_invalid_argument) {
   multicast_delegate d = {NULL, NULL};
   multicast_token t = {77};
   CHECK_STATUS(multicast_add(m, d, NULL, &t), MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -133,8 +129,7 @@ TEST(null_function_is_invalid_argument) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-TEST(null_pointers_are_invalid_argument) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(null_pointers_are_invalid_argument) {
   multicast_token t = {77};
   CHECK_STATUS(multicast_add_many(m, NULL, 1, NULL, &t), MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_EQ(t.id, 0);

@@ -79,9 +79,8 @@ TEST(reserved_fields_that_are_not_zero_are_invalid_argument) {
   expect_refused(&options);
 }
 
-TEST(queue_that_is_none_is_invalid_handle_and_releases) {
+TEST_OF_MULTICAST(queue_that_is_none_is_invalid_handle_and_releases) {
   int releases = 0;
-  multicast m = multicast_create();
   multicast_token t = {77};
   multicast_add_options options = with_release(count_release);
   options.queue.id = 1;
@@ -96,8 +95,7 @@ TEST(queue_that_is_none_is_invalid_handle_and_releases) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-TEST(counts_beyond_all_memory_are_limit) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(counts_beyond_all_memory_are_limit) {
   multicast_delegate d = counter(&calls);
   CHECK_STATUS(multicast_add_many(m, &d, SIZE_MAX, NULL, NULL), MULTICAST_ERROR_LIMIT);
   CHECK_STATUS(multicast_add_many(m, &d, ((size_t)1 << 26) + 1, NULL, NULL),
@@ -106,8 +104,7 @@ TEST(counts_beyond_all_memory_are_limit) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-TEST(add_many_of_2_to_the_26_is_not_beyond_the_limit) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(add_many_of_2_to_the_26_is_not_beyond_the_limit) {
   CHECK_STATUS(multicast_add_many(m, NULL, (size_t)1 << 26, NULL, NULL),
                MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_STATUS(multicast_add_many(m, NULL, ((size_t)1 << 26) + 1, NULL, NULL),
@@ -117,8 +114,7 @@ TEST(add_many_of_2_to_the_26_is_not_beyond_the_limit) {
 
 static void *lock_only(void *context) { return context; }
 
-TEST(add_many_of_none_refuses_options_that_contradict_themselves) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(add_many_of_none_refuses_options_that_contradict_themselves) {
   multicast_delegate none = {NULL, NULL};
   multicast_add_options options = multicast_add_options_default();
   options.lock = lock_only; /* without unlock */
@@ -295,8 +291,7 @@ TEST(struct_of_any_size_from_what_is_known_to_1024_is_taken) {
 
 /* ---- Too many at once ------------------------------------------------------------------------ */
 
-TEST(add_many_above_2_to_the_26_leaves_out_and_releases_nothing) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(add_many_above_2_to_the_26_leaves_out_and_releases_nothing) {
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   int releases = 0;
   multicast_delegate d = counter(&releases);

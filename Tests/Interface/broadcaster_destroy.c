@@ -40,8 +40,7 @@ TEST(broadcaster_destroyed_is_stale_though_another_is_created) {
   }
 }
 
-TEST(broadcaster_without_names_can_be_destroyed) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_without_names_can_be_destroyed) {
   CHECK_OK(multicast_broadcaster_destroy(b));
   expect_stale(b);
 }
@@ -282,8 +281,7 @@ static void use_in_release(void *context) {
   CHECK_EQ(multicast_broadcaster_unregister_all(b, "Other"), 1);
 }
 
-TEST(broadcaster_may_be_used_inside_a_release) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_may_be_used_inside_a_release) {
   multicast_add_options options = with_release(use_in_release);
   multicast_delegate d = {count_call, &b};
   observe_with(b, NAME, d, &options);

@@ -15,19 +15,18 @@ TEST(broadcaster_of_null_is_invalid) {
   expect_no_broadcaster(0);
 }
 
-TEST(broadcaster_handles_of_another_kind_are_invalid) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(broadcaster_handles_of_another_kind_are_invalid) {
   multicast_broadcaster b = create();
   multicast_token token = observe(b, NAME, counter(&calls));
-  multicast_queue as_queue;
-  multicast_token as_token;
-  multicast_lifetime as_lifetime;
   expect_no_broadcaster(m.id);
   expect_no_broadcaster(token.id);
   expect_no_broadcaster(find(b, NAME).id);
   expect_no_broadcaster(multicast_lifetime_create().id);
   expect_no_broadcaster(create_queue().id);
-  multicast as_multicast = {as_token.id = as_lifetime.id = as_queue.id = b.id};
+  multicast as_multicast = {b.id};
+  multicast_queue as_queue = {b.id};
+  multicast_token as_token = {b.id};
+  multicast_lifetime as_lifetime = {b.id};
   CHECK(!multicast_is_valid(as_multicast));
   CHECK_STATUS(multicast_invoke(as_multicast, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(multicast_destroy(as_multicast), MULTICAST_ERROR_INVALID_HANDLE);
@@ -39,8 +38,7 @@ TEST(broadcaster_handles_of_another_kind_are_invalid) {
   CHECK_EQ(notify(b, NAME), 1);
 }
 
-TEST(broadcaster_handles_that_are_forged_are_invalid) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_handles_that_are_forged_are_invalid) {
   multicast_token token = observe(b, NAME, counter(&calls));
   uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
   CHECK_OK(multicast_broadcaster_destroy(create())); /* leaves a vacant slot */

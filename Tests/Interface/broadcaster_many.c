@@ -11,8 +11,7 @@ static void prepare(observer *o, multicast_delegate *d) {
   for (int i = 0; i < MANY; ++i) d[i] = observing(&o[i]);
 }
 
-TEST(broadcaster_register_many_registers_all_in_order) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_register_many_registers_all_in_order) {
   multicast_add_options options = with_release(release_observer);
   multicast_delegate d[MANY], listed[MANY];
   multicast_token tokens[MANY];
@@ -84,8 +83,7 @@ TEST(broadcaster_register_many_that_fails_releases_each) {
   CHECK_EQ(notify(b, NAME), 0);
 }
 
-TEST(broadcaster_unregister_context_takes_all_under_that_name) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_unregister_context_takes_all_under_that_name) {
   multicast_add_options options = with_release(release_observer);
   observer mine = {0, 0}, other = {0, 0};
   multicast_delegate counted = {count_call, NULL};

@@ -3,8 +3,7 @@
 #include "harness.h"
 #include "broadcasters.h"
 
-TEST(broadcaster_multicast_is_the_same_each_time) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_multicast_is_the_same_each_time) {
   multicast m = find(b, NAME);
   CHECK(multicast_is_valid(m));
   CHECK_EQ(find(b, NAME).id, m.id);
@@ -16,8 +15,7 @@ TEST(broadcaster_multicast_is_the_same_each_time) {
   CHECK_EQ(find(b, NAME).id, m.id);
 }
 
-TEST(broadcaster_multicast_made_first_reaches_later_observers) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_multicast_made_first_reaches_later_observers) {
   multicast m = find(b, NAME);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   CHECK_EQ(notify(b, NAME), 0);
@@ -30,8 +28,7 @@ TEST(broadcaster_multicast_made_first_reaches_later_observers) {
   CHECK_EQ(calls, 2);
 }
 
-TEST(broadcaster_multicast_is_where_observers_register) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_multicast_is_where_observers_register) {
   multicast m = find(b, NAME);
   multicast_token token = observe(b, NAME, counter(&calls));
   CHECK(multicast_contains(m, counter(&calls)));
@@ -44,10 +41,9 @@ TEST(broadcaster_multicast_is_where_observers_register) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-TEST(broadcaster_makes_a_new_multicast_for_one_that_was_destroyed) {
+TEST_OF_BROADCASTER(broadcaster_makes_a_new_multicast_for_one_that_was_destroyed) {
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
-  multicast_broadcaster b = create();
   multicast old = find(b, NAME), new;
   observe_with(b, NAME, observing(&o), &options);
   CHECK_OK(multicast_destroy(old));
@@ -66,8 +62,7 @@ TEST(broadcaster_makes_a_new_multicast_for_one_that_was_destroyed) {
   CHECK_OK(multicast_broadcaster_destroy(b));
 }
 
-TEST(broadcaster_multicast_destroyed_is_replaced_by_registration) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_multicast_destroyed_is_replaced_by_registration) {
   multicast old = find(b, NAME), new;
   CHECK_OK(multicast_destroy(old));
   CHECK_EQ(find(b, NAME).id, old.id);

@@ -6,10 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-TEST(broadcaster_names_that_are_prefixes_of_each_other_never_meet) {
+TEST_OF_BROADCASTER(broadcaster_names_that_are_prefixes_of_each_other_never_meet) {
   static int each[LONGEST + 1];
   char name[LONGEST + 1];
-  multicast_broadcaster b = create();
   memset(name, 'a', sizeof name);
   for (int length = 1; length <= LONGEST; ++length) {
     name[length] = '\0';
@@ -25,12 +24,11 @@ TEST(broadcaster_names_that_are_prefixes_of_each_other_never_meet) {
   for (int other = 1; other <= LONGEST; ++other) CHECK_EQ(each[other], 1);
 }
 
-TEST(broadcaster_names_that_differ_in_one_byte_never_meet) {
+TEST_OF_BROADCASTER(broadcaster_names_that_differ_in_one_byte_never_meet) {
   enum { PLACES = 6, BYTES = 256 };
   static const int places[PLACES] = {0, 1, 8, 100, LONGEST - 2, LONGEST - 1};
   static int each[PLACES][BYTES];
   char name[LONGEST + 1];
-  multicast_broadcaster b = create();
   memset(name, 'n', LONGEST);
   name[LONGEST] = '\0';
   for (int round = 0; round < 2; ++round) {
@@ -51,9 +49,8 @@ TEST(broadcaster_names_that_differ_in_one_byte_never_meet) {
   CHECK_EQ(notify(b, name), 0);
 }
 
-TEST(broadcaster_names_differ_by_the_last_byte_at_any_length) {
+TEST_OF_BROADCASTER(broadcaster_names_differ_by_the_last_byte_at_any_length) {
   char name[LONGEST + 1];
-  multicast_broadcaster b = create();
   for (int length = 1; length <= LONGEST; ++length) {
     int ends_in_x = 0, ends_in_y = 0;
     memset(name, 'n', sizeof name);
@@ -72,10 +69,9 @@ TEST(broadcaster_names_differ_by_the_last_byte_at_any_length) {
   }
 }
 
-TEST(broadcaster_names_hold_any_byte_but_nul) {
+TEST_OF_BROADCASTER(broadcaster_names_hold_any_byte_but_nul) {
   static int each[256];
   char name[2] = "";
-  multicast_broadcaster b = create();
   for (int byte = 1; byte < 256; ++byte) {
     name[0] = (char)byte;
     observe(b, name, counter(&each[byte]));
@@ -90,16 +86,14 @@ TEST(broadcaster_names_hold_any_byte_but_nul) {
   CHECK_EQ(notify(b, "\xE6\xA0\x87\xE9\xA2\x99"), 0);
 }
 
-TEST(broadcaster_names_end_at_the_first_nul) {
+TEST_OF_BROADCASTER(broadcaster_names_end_at_the_first_nul) {
   static const char first[] = "same\0one", second[] = "same\0two";
-  multicast_broadcaster b = create();
   observe(b, first, counter(&calls));
   CHECK_EQ(notify(b, second), 1);
 }
 
-TEST(broadcaster_names_of_255_bytes_are_names) {
+TEST_OF_BROADCASTER(broadcaster_names_of_255_bytes_are_names) {
   char name[LONGEST + 1];
-  multicast_broadcaster b = create();
   memset(name, 0xFF, LONGEST);
   name[LONGEST] = '\0';
   observe(b, name, counter(&calls));
@@ -152,9 +146,8 @@ TEST(broadcaster_name_that_is_too_long_is_invalid_argument) {
   free(name);
 }
 
-TEST(broadcaster_copies_the_name) {
+TEST_OF_BROADCASTER(broadcaster_copies_the_name) {
   char name[LONGEST + 1] = NAME;
-  multicast_broadcaster b = create();
   observe(b, name, counter(&calls));
   memset(name, 'x', LONGEST);
   CHECK_EQ(notify(b, NAME), 1);
@@ -212,10 +205,9 @@ TEST(broadcaster_of_the_same_name_is_another) {
   CHECK_EQ(notify(b, NAME), 1);
 }
 
-TEST(broadcaster_of_100000_names) {
+TEST_OF_BROADCASTER(broadcaster_of_100000_names) {
   enum { COUNT = 100000 };
   static int each[COUNT];
-  multicast_broadcaster b = create();
   for (int i = 0; i < COUNT; ++i) observe(b, numbered(NAME, i), counter(&each[i]));
   for (int i = 0; i < COUNT; ++i) CHECK_EQ(notify(b, numbered(NAME, i)), 1);
   for (int i = 0; i < COUNT; ++i) CHECK_EQ(each[i], 1);

@@ -3,8 +3,7 @@
 #include "harness.h"
 #include "broadcasters.h"
 
-TEST(broadcaster_notifies_the_observers_of_a_name) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_notifies_the_observers_of_a_name) {
   int first = 0, second = 0;
   observe(b, NAME, counter(&first));
   observe(b, NAME, counter(&second));
@@ -24,23 +23,20 @@ static void expect_what_was_sent(void *context, uint32_t event, const void *payl
   ADD(*(int *)context, 1);
 }
 
-TEST(broadcaster_passes_event_payload_and_size_on) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_passes_event_payload_and_size_on) {
   multicast_delegate d = {expect_what_was_sent, &calls};
   observe(b, NAME, d);
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 7, payload_sent, sizeof payload_sent), 1);
   CHECK_EQ(calls, 1);
 }
 
-TEST(broadcaster_without_queue_calls_on_the_notifying_thread) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_without_queue_calls_on_the_notifying_thread) {
   observe(b, NAME, counter(&calls));
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_EQ(calls, 1);
 }
 
-TEST(broadcaster_notify_of_a_name_nobody_registered_is_0) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_notify_of_a_name_nobody_registered_is_0) {
   CHECK_EQ(notify(b, NAME), 0);
   observe(b, NAME, counter(&calls));
   CHECK_EQ(notify(b, "UpdateTitl"), 0);
@@ -65,16 +61,14 @@ TEST(broadcaster_asked_for_unknown_names_takes_no_memory) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-TEST(broadcaster_notify_of_size_without_payload_is_invalid) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_notify_of_size_without_payload_is_invalid) {
   observe(b, NAME, counter(&calls));
   CHECK_STATUS(multicast_broadcaster_notify(b, NAME, 0, NULL, 1),
                MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_EQ(calls, 0);
 }
 
-TEST(broadcaster_does_not_notify_who_has_unregistered) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_does_not_notify_who_has_unregistered) {
   int first = 0, second = 0;
   observe(b, NAME, counter(&first));
   observe(b, NAME, counter(&second));
@@ -85,8 +79,7 @@ TEST(broadcaster_does_not_notify_who_has_unregistered) {
   CHECK_EQ(notify(b, NAME), 0);
 }
 
-TEST(broadcaster_unregister_of_an_unknown_name_is_not_found) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_unregister_of_an_unknown_name_is_not_found) {
   CHECK_STATUS(multicast_broadcaster_unregister(b, NAME, counter(&calls)),
                MULTICAST_ERROR_NOT_FOUND);
   observe(b, NAME, counter(&calls));
@@ -95,8 +88,7 @@ TEST(broadcaster_unregister_of_an_unknown_name_is_not_found) {
   CHECK_EQ(notify(b, NAME), 1);
 }
 
-TEST(broadcaster_unregister_of_an_unknown_observer_is_not_found) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_unregister_of_an_unknown_observer_is_not_found) {
   multicast_delegate same_context, same_function;
   int other = 0;
   observe(b, NAME, counter(&calls));
@@ -112,8 +104,7 @@ TEST(broadcaster_unregister_of_an_unknown_observer_is_not_found) {
                MULTICAST_ERROR_NOT_FOUND);
 }
 
-TEST(broadcaster_unregister_removes_the_first_of_equal_observers) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_unregister_removes_the_first_of_equal_observers) {
   multicast_token first = observe(b, NAME, counter(&calls));
   multicast_token second = observe(b, NAME, counter(&calls));
   CHECK_OK(multicast_broadcaster_unregister(b, NAME, counter(&calls)));
@@ -121,8 +112,7 @@ TEST(broadcaster_unregister_removes_the_first_of_equal_observers) {
   CHECK(multicast_token_is_live(second));
 }
 
-TEST(broadcaster_unregister_releases_the_context) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_unregister_releases_the_context) {
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
   observe_with(b, NAME, observing(&o), &options);
@@ -131,8 +121,7 @@ TEST(broadcaster_unregister_releases_the_context) {
   CHECK_EQ(o.releases, 1);
 }
 
-TEST(broadcaster_unregister_all_counts_and_leaves_other_names) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_unregister_all_counts_and_leaves_other_names) {
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
   for (int i = 0; i < 10; ++i) observe_with(b, NAME, observing(&o), &options);
@@ -148,19 +137,17 @@ TEST(broadcaster_unregister_all_of_a_name_nobody_registered_is_0) {
   CHECK_EQ(multicast_broadcaster_unregister_all(create(), NAME), 0);
 }
 
-TEST(broadcaster_notifies_twice_who_registers_twice) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_notifies_twice_who_registers_twice) {
   observe(b, NAME, counter(&calls));
   observe(b, NAME, counter(&calls));
   CHECK_EQ(notify(b, NAME), 2);
   CHECK_EQ(calls, 2);
 }
 
-TEST(broadcaster_notifies_unique_observer_once_and_last) {
+TEST_OF_BROADCASTER(broadcaster_notifies_unique_observer_once_and_last) {
   char text[16] = "";
   letter a = {text, 'a'}, other = {text, 'b'};
   multicast_add_options options = multicast_add_options_default();
-  multicast_broadcaster b = create();
   options.flags = MULTICAST_UNIQUE;
   observe_with(b, NAME, writer(&a), &options);
   observe_with(b, NAME, writer(&other), &options);
@@ -169,9 +156,8 @@ TEST(broadcaster_notifies_unique_observer_once_and_last) {
   CHECK_TEXT(text, "ba");
 }
 
-TEST(broadcaster_unique_is_about_one_name) {
+TEST_OF_BROADCASTER(broadcaster_unique_is_about_one_name) {
   multicast_add_options options = multicast_add_options_default();
-  multicast_broadcaster b = create();
   options.flags = MULTICAST_UNIQUE;
   observe_with(b, NAME, counter(&calls), &options);
   observe_with(b, "Other", counter(&calls), &options);
@@ -179,8 +165,7 @@ TEST(broadcaster_unique_is_about_one_name) {
   CHECK_EQ(notify(b, "Other"), 1);
 }
 
-TEST(broadcaster_registers_without_a_token_wanted) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_registers_without_a_token_wanted) {
   CHECK_OK(multicast_broadcaster_register(b, NAME, counter(&calls), NULL, NULL));
   CHECK_STATUS(multicast_broadcaster_register(b, "", counter(&calls), NULL, NULL),
                MULTICAST_ERROR_INVALID_ARGUMENT);

@@ -3,8 +3,7 @@
 #include "harness.h"
 #include "broadcasters.h"
 
-TEST(broadcaster_token_is_that_of_the_registration) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_token_is_that_of_the_registration) {
   multicast_token token = observe(b, NAME, counter(&calls));
   CHECK(multicast_token_is_live(token));
   CHECK_OK(multicast_token_pause(token));
@@ -28,8 +27,7 @@ static void remove_itself(void *context, uint32_t event, const void *payload, si
   CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
 }
 
-TEST(broadcaster_token_is_current_in_the_call_of_its_observer) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(broadcaster_token_is_current_in_the_call_of_its_observer) {
   uint64_t token;
   multicast_delegate d = {remove_itself, &token};
   token = observe(b, NAME, d).id;
@@ -37,11 +35,10 @@ TEST(broadcaster_token_is_current_in_the_call_of_its_observer) {
   CHECK_EQ(notify(b, NAME), 0);
 }
 
-TEST(broadcaster_notifies_by_priority_then_by_registration) {
+TEST_OF_BROADCASTER(broadcaster_notifies_by_priority_then_by_registration) {
   char text[16] = "";
   letter a = {text, 'a'}, second = {text, 'b'}, c = {text, 'c'}, d = {text, 'd'};
   multicast_add_options options = multicast_add_options_default();
-  multicast_broadcaster b = create();
   options.priority = -1;
   observe_with(b, NAME, writer(&d), &options);
   observe(b, NAME, writer(&second));
@@ -52,10 +49,9 @@ TEST(broadcaster_notifies_by_priority_then_by_registration) {
   CHECK_TEXT(text, "abcd");
 }
 
-TEST(broadcaster_notifies_once_who_registers_for_once) {
+TEST_OF_BROADCASTER(broadcaster_notifies_once_who_registers_for_once) {
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
-  multicast_broadcaster b = create();
   options.flags = MULTICAST_ONCE;
   multicast_token token = observe_with(b, NAME, observing(&o), &options);
   CHECK_EQ(notify(b, NAME), 1);
@@ -64,9 +60,8 @@ TEST(broadcaster_notifies_once_who_registers_for_once) {
   CHECK(!multicast_token_is_live(token));
 }
 
-TEST(broadcaster_notifies_of_wanted_events_only) {
+TEST_OF_BROADCASTER(broadcaster_notifies_of_wanted_events_only) {
   multicast_add_options options = multicast_add_options_default();
-  multicast_broadcaster b = create();
   options.events = UINT64_C(1) << 3;
   observe_with(b, NAME, counter(&calls), &options);
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 2, NULL, 0), 0);
@@ -110,10 +105,9 @@ static void unlock_observer(void *strong) {
   ADD(unlocks, 1);
 }
 
-TEST(broadcaster_registers_with_options_of_every_kind_at_once) {
+TEST_OF_BROADCASTER(broadcaster_registers_with_options_of_every_kind_at_once) {
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer), before;
-  multicast_broadcaster b = create();
   multicast_lifetime l = multicast_lifetime_create();
   multicast_queue q = create_queue();
   options.flags = MULTICAST_ONCE | MULTICAST_UNIQUE | MULTICAST_LATEST;
@@ -138,10 +132,9 @@ TEST(broadcaster_registers_with_options_of_every_kind_at_once) {
   CHECK(o.calls == 1 && o.releases == 2 && unlocks == 1);
 }
 
-TEST(broadcaster_register_of_bad_options_is_invalid_argument) {
+TEST_OF_BROADCASTER(broadcaster_register_of_bad_options_is_invalid_argument) {
   observer o = {0, 0};
   multicast_add_options options;
-  multicast_broadcaster b = create();
   for (int which = 0; which < 4; ++which) {
     multicast_token token = {77};
     options = with_release(release_observer);
@@ -162,10 +155,9 @@ TEST(broadcaster_register_of_bad_options_is_invalid_argument) {
   CHECK_EQ(notify(b, NAME), 0);
 }
 
-TEST(broadcaster_register_without_a_function_releases) {
+TEST_OF_BROADCASTER(broadcaster_register_without_a_function_releases) {
   observer o = {0, 0};
   multicast_add_options options = with_release(release_observer);
-  multicast_broadcaster b = create();
   multicast_token token = {77};
   multicast_delegate d = {NULL, &o};
   CHECK_STATUS(multicast_broadcaster_register(b, NAME, d, &options, &token),

@@ -9,6 +9,9 @@
 /* ---- Creation -------------------------------------------------------------------------------- */
 
 multicast_broadcaster create(void);
+
+#define TEST_OF_BROADCASTER(NAME) TEST_OF(NAME, (multicast_broadcaster b), (create()))
+
 multicast_queue create_queue(void);
 multicast_broadcaster create_on(multicast_queue q);
 

@@ -44,9 +44,8 @@ static multicast_delegate looking(level *v) {
   return d;
 }
 
-TEST(call_stack_is_empty_outside_of_all_calls) {
+TEST_OF_MULTICAST(call_stack_is_empty_outside_of_all_calls) {
   multicast_token t = {77};
-  multicast m = multicast_create();
   int calls = 0;
   CHECK_EQ(multicast_call_stack(NULL, 0), 0); /* a thread without a record */
   CHECK_EQ(multicast_call_stack(&t, 1), 0);
@@ -77,9 +76,8 @@ TEST(call_stack_has_the_outermost_call_first) {
   CHECK(c.l.tokens[0].id == ta.id && c.l.tokens[1].id == tb.id && c.l.tokens[2].id == tc.id);
 }
 
-TEST(call_stack_in_token_invoke_and_token_visit) {
+TEST_OF_MULTICAST(call_stack_in_token_invoke_and_token_visit) {
   level a, b;
-  multicast m = multicast_create();
   multicast_token ta = add(m, looking(&a)), tb = add(multicast_create(), looking(&b));
   CHECK_EQ(multicast_token_invoke(ta, 0, NULL, 0), 1);
   CHECK(a.l.count == 1 && a.l.tokens[0].id == ta.id);
@@ -137,8 +135,7 @@ static void look_with_little_room(void *context, uint32_t event, const void *pay
   counts_of_room[3] = multicast_call_stack(of_room, SIZE_MAX);
 }
 
-TEST(call_stack_returns_the_number_and_fills_what_has_room) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(call_stack_returns_the_number_and_fills_what_has_room) {
   multicast_delegate d = {look_with_little_room, &m};
   multicast_token t = add(m, d);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -158,8 +155,7 @@ static void look_with_room_for_two(void *context, uint32_t event, const void *pa
   CHECK_EQ(out[2].id, 3);
 }
 
-TEST(call_stack_writes_no_more_than_the_capacity) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(call_stack_writes_no_more_than_the_capacity) {
   multicast_delegate d = {look_with_room_for_two, &m};
   add(m, d);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -176,9 +172,8 @@ static void look_after_removal(void *context, uint32_t event, const void *payloa
   look(&r->l);
 }
 
-TEST(call_stack_has_registrations_that_are_removed_already) {
+TEST_OF_MULTICAST(call_stack_has_registrations_that_are_removed_already) {
   static removed r;
-  multicast m = multicast_create();
   multicast_delegate d = {look_after_removal, &r};
   r.token = add(m, d);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -212,9 +207,8 @@ static void look_on_another_thread(void *context, uint32_t event, const void *pa
   on_another_thread(look_on_thread, context);
 }
 
-TEST(call_stack_describes_the_calling_thread) {
+TEST_OF_MULTICAST(call_stack_describes_the_calling_thread) {
   looked l;
-  multicast m = multicast_create();
   multicast_delegate d = {look_on_another_thread, &l};
   l.count = -1;
   add(m, d);

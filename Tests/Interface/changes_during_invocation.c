@@ -51,11 +51,10 @@ TEST(added_during_invoke_many_times_grows_the_list_under_it) {
   CHECK_EQ(multicast_count(a.target), 100);
 }
 
-TEST(added_by_another_thread_during_invoke_is_not_called_by_it) {
+TEST_OF_MULTICAST(added_by_another_thread_during_invoke_is_not_called_by_it) {
   int calls = 0;
   blocker b = BLOCKER_INIT;
   invoker i;
-  multicast m = multicast_create();
   add(m, blocking(&b));
   invoke_in_background(&i, m);
   gate_wait(&b.entered);
@@ -84,11 +83,10 @@ TEST(removed_during_invoke_is_not_called) {
   CHECK_EQ(calls, 0);
 }
 
-TEST(removed_by_another_thread_during_invoke_is_not_called) {
+TEST_OF_MULTICAST(removed_by_another_thread_during_invoke_is_not_called) {
   int calls = 0;
   blocker b = BLOCKER_INIT;
   invoker i;
-  multicast m = multicast_create();
   add(m, blocking(&b));
   add(m, counter(&calls));
   invoke_in_background(&i, m);
@@ -274,10 +272,9 @@ TEST(removed_by_itself_finishes_its_call_and_is_not_called_again) {
   CHECK_EQ(calls, 2);
 }
 
-TEST(removed_by_themselves_all_are_called_once) {
+TEST_OF_MULTICAST(removed_by_themselves_all_are_called_once) {
   enum { COUNT = 100 };
   static actor actors[COUNT];
-  multicast m = multicast_create();
   for (int i = 0; i < COUNT; ++i) add(m, acting(remove_self, &actors[i]));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), COUNT);
   CHECK_EQ(multicast_count(m), 0);
@@ -340,11 +337,10 @@ TEST(destroyed_by_a_callback_calls_no_more) {
   CHECK_STATUS(multicast_invoke(a.target, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
-TEST(destroyed_by_another_thread_calls_no_more) {
+TEST_OF_MULTICAST(destroyed_by_another_thread_calls_no_more) {
   int calls = 0;
   blocker b = BLOCKER_INIT;
   invoker i;
-  multicast m = multicast_create();
   multicast_token token = add(m, blocking(&b));
   add(m, counter(&calls));
   invoke_in_background(&i, m);

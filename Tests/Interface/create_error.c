@@ -30,8 +30,7 @@ static uint64_t broadcaster_on(multicast_queue q) {
 
 TEST(create_error_is_ok_before_the_first_creation) { CHECK_OK(multicast_create_error()); }
 
-TEST(create_error_is_ok_again_after_each_kind_of_creation) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(create_error_is_ok_again_after_each_kind_of_creation) {
   expect_error(queue_of_no_size(), MULTICAST_ERROR_INVALID_ARGUMENT);
   expect_created(multicast_create().id);
   expect_error(queue_of_no_size(), MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -48,10 +47,9 @@ TEST(create_error_is_ok_again_after_each_kind_of_creation) {
   expect_created(multicast_broadcaster_multicast(b, NAME).id); /* it exists already */
 }
 
-TEST(create_error_of_bad_options_and_names_is_invalid) {
+TEST_OF_BROADCASTER(create_error_of_bad_options_and_names_is_invalid) {
   multicast_queue_options q = multicast_queue_options_default();
   multicast_broadcaster_options options = multicast_broadcaster_options_default();
-  multicast_broadcaster b = create();
   char name[LONGEST + 2];
   q.struct_size = 0;
   expect_error(multicast_queue_create(&q).id, MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -64,8 +62,7 @@ TEST(create_error_of_bad_options_and_names_is_invalid) {
   expect_error(multicast_broadcaster_multicast(b, name).id, MULTICAST_ERROR_INVALID_ARGUMENT);
 }
 
-TEST(create_error_of_handles_that_are_none_is_invalid_handle) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(create_error_of_handles_that_are_none_is_invalid_handle) {
   multicast_queue q = create_queue();
   CHECK_OK(multicast_broadcaster_destroy(b));
   CHECK_OK(multicast_queue_destroy(q));
@@ -123,9 +120,8 @@ TEST(create_error_is_that_of_the_calling_thread) {
 }
 
 /* Only creations change it. */
-TEST(create_error_stays_until_the_next_creation) {
+TEST_OF_MULTICAST(create_error_stays_until_the_next_creation) {
   int n = 0;
-  multicast m = multicast_create();
   multicast none = MULTICAST_NONE;
   expect_error(queue_of_no_size(), MULTICAST_ERROR_INVALID_ARGUMENT);
   add(m, counter(&n));
@@ -170,8 +166,7 @@ TEST(is_valid_of_each_kind_is_true_from_creation_to_end) {
   CHECK_EQ(kinds_of(multicast_broadcaster_default().id), 8);
 }
 
-TEST(is_valid_of_none_and_of_forged_handles_is_false) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(is_valid_of_none_and_of_forged_handles_is_false) {
   uint64_t ids[4];
   int none = 0;
   ids[0] = m.id;
@@ -200,8 +195,7 @@ static void stay_inside(void *context, uint32_t event, const void *payload, size
   gate_wait(&may_return);
 }
 
-TEST(is_valid_is_false_as_soon_as_the_end_has_begun) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(is_valid_is_false_as_soon_as_the_end_has_begun) {
   multicast_lifetime l = multicast_lifetime_create();
   multicast_add_options options = under(l);
   multicast_delegate d = {stay_inside, NULL};

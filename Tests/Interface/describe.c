@@ -62,8 +62,7 @@ TEST(describe_says_how_many_invocations_are_kept_for_a_replay) {
               number(m.id));
 }
 
-TEST(describe_has_the_symbol_of_a_function_that_a_library_exports) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(describe_has_the_symbol_of_a_function_that_a_library_exports) {
   multicast_delegate d = {(multicast_function)(void (*)(void))qsort, NULL};
   multicast_delegate none = {(multicast_function)(uintptr_t)64, NULL};
   add(m, d);
@@ -84,8 +83,7 @@ static void describe_a_counter(void *multicast_of_it) {
               (unsigned long long)(uintptr_t)count_call);
 }
 
-TEST(describe_in_the_child_of_a_fork_has_addresses) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(describe_in_the_child_of_a_fork_has_addresses) {
   add(m, counter(&calls));
   in_child(describe_a_counter, &m);
 }
@@ -93,8 +91,7 @@ TEST(describe_in_the_child_of_a_fork_has_addresses) {
 static void *lock_it(void *context) { return context; }
 static void unlock_it(void *strong) { (void)strong; }
 
-TEST(describe_says_which_contexts_are_weak) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(describe_says_which_contexts_are_weak) {
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   options.lock = lock_it;
   options.unlock = unlock_it;
@@ -120,8 +117,7 @@ TEST(describe_of_a_handle_that_is_none_is_invalid_handle) {
   CHECK_EQ(text.lines, 0);
 }
 
-TEST(describe_stops_when_the_writer_returns_false) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(describe_stops_when_the_writer_returns_false) {
   for (int i = 0; i < 10; ++i) add(m, counter(&calls));
   text.most = 4;
   described(&text, m);
@@ -173,9 +169,8 @@ TEST(describe_holds_no_lock_while_the_writer_runs) {
   CHECK(calls > 4);
 }
 
-TEST(describe_of_a_large_multicast_has_every_delegate) {
+TEST_OF_MULTICAST(describe_of_a_large_multicast_has_every_delegate) {
   enum { COUNT = 600 };
-  multicast m = multicast_create();
   for (int i = 0; i < COUNT; ++i) add(m, counter(&calls));
   for (int i = 0; i < COUNT / 2; ++i) CHECK_OK(multicast_remove_at(m, (size_t)i));
   described(&text, m);

@@ -293,9 +293,8 @@ TEST(queue_destroy_within_zero_is_timeout_while_a_release_runs) {
 
 /* ---- Removal of every equal one -------------------------------------------------------------- */
 
-TEST(remove_within_removes_every_equal_registration) {
+TEST_OF_MULTICAST(remove_within_removes_every_equal_registration) {
   int calls = 0;
-  multicast m = multicast_create();
   for (int i = 0; i < 5; ++i) add(m, counter(&calls));
   CHECK_OK(multicast_remove_within(m, counter(&calls), 0));
   CHECK_EQ(multicast_count(m), 0);

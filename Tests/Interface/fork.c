@@ -217,9 +217,8 @@ static void end_in_child(void *lifetime) {
   CHECK_OK(multicast_lifetime_end(*(multicast_lifetime *)lifetime));
 }
 
-TEST(fork_child_ends_a_lifetime_whose_delegates_the_parent_runs) {
+TEST_OF_MULTICAST(fork_child_ends_a_lifetime_whose_delegates_the_parent_runs) {
   blocker b = BLOCKER_INIT;
-  multicast m = multicast_create();
   multicast_lifetime l = multicast_lifetime_create();
   multicast_add_options options = under(l);
   invoker i;

@@ -8,9 +8,7 @@
 
 /* ---- As multicast_invoke --------------------------------------------------------------------- */
 
-TEST(invoke_with_defaults_calls_and_queues_as_invoke_does) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(invoke_with_defaults_calls_and_queues_as_invoke_does) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   int number = 7;
   add(m, noting('a'));
@@ -26,9 +24,7 @@ TEST(invoke_with_defaults_calls_and_queues_as_invoke_does) {
   CHECK_TEXT(noted, "a7@3 c7@3 b7@3");
 }
 
-TEST(invoke_with_defaults_copies_large_payloads_once) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(invoke_with_defaults_copies_large_payloads_once) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   static parcel a, b;
   unsigned char bytes[4000];
@@ -44,9 +40,7 @@ TEST(invoke_with_defaults_copies_large_payloads_once) {
   CHECK(a.payload == b.payload && (uintptr_t)a.payload % 16 == 0);
 }
 
-TEST(invoke_with_size_of_0_passes_pointer_itself_to_queued_calls) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(invoke_with_size_of_0_passes_pointer_itself_to_queued_calls) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   seen s;
   int number = 0;
@@ -63,8 +57,7 @@ TEST(invoke_with_size_of_0_passes_pointer_itself_to_queued_calls) {
   CHECK(s.payload == &number && s.size == 0);
 }
 
-TEST(invoke_with_leaves_out_what_is_paused_or_filtered) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(invoke_with_leaves_out_what_is_paused_or_filtered) {
   multicast_add_options options = multicast_add_options_default();
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
@@ -81,8 +74,7 @@ TEST(invoke_with_leaves_out_what_is_paused_or_filtered) {
   CHECK_TEXT(noted, "a@5 a@4 c@4");
 }
 
-TEST(invoke_with_of_an_empty_multicast_is_0) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(invoke_with_of_an_empty_multicast_is_0) {
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   memset(&out.called, 0xFF, sizeof out - offsetof(multicast_outcome, called));
@@ -92,8 +84,7 @@ TEST(invoke_with_of_an_empty_multicast_is_0) {
 
 /* ---- The outcome ----------------------------------------------------------------------------- */
 
-TEST(outcome_counts_called_queued_and_refused) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(outcome_counts_called_queued_and_refused) {
   multicast_queue one = queue_with(1, MULTICAST_OVERFLOW_REFUSE), q = default_queue();
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
@@ -109,8 +100,7 @@ TEST(outcome_counts_called_queued_and_refused) {
   CHECK_EQ(calls, 3);
 }
 
-TEST(outcome_of_each_kind_of_payload_counts_the_same) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(outcome_of_each_kind_of_payload_counts_the_same) {
   multicast_queue one = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   cargo c = {0, 0, 0};
   int calls = 0;
@@ -133,9 +123,7 @@ TEST(outcome_of_each_kind_of_payload_counts_the_same) {
   }
 }
 
-TEST(outcome_leaves_out_a_call_of_once_that_already_waits) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(outcome_leaves_out_a_call_of_once_that_already_waits) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = 0;
@@ -153,9 +141,7 @@ static void remove_victim(void *context, uint32_t event, const void *payload, si
   CHECK_OK(multicast_token_remove(victim));
 }
 
-TEST(outcome_leaves_out_a_delegate_that_is_removed_meanwhile) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(outcome_leaves_out_a_delegate_that_is_removed_meanwhile) {
   multicast_delegate remover = {remove_victim, NULL};
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
@@ -172,9 +158,7 @@ static const void *copy_and_remove_victim(const void *payload, size_t size) {
   return payload;
 }
 
-TEST(outcome_leaves_out_one_removed_just_before_it_is_queued) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(outcome_leaves_out_one_removed_just_before_it_is_queued) {
   cargo c = {0, 0, 0};
   multicast_invocation how = handing_over(&c);
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
@@ -258,9 +242,7 @@ TEST(outcome_is_zero_if_256_invocations_are_nested) {
   CHECK_EQ(c.releases, 1);
 }
 
-TEST(outcome_is_zero_for_a_handle_that_is_not_valid) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(outcome_is_zero_for_a_handle_that_is_not_valid) {
   uint64_t handles[4] = {0, 12345, 0, 0};
   CHECK_OK(multicast_destroy(m));
   handles[2] = m.id; /* stale */
@@ -375,9 +357,7 @@ static multicast_delegate seeing_null(seen *s) {
   return d;
 }
 
-TEST(payload_of_null_with_a_size_is_handed_over_like_any_other) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(payload_of_null_with_a_size_is_handed_over_like_any_other) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   seen direct, queued;
   how.size = 9;
@@ -400,9 +380,7 @@ static const void *copy_null(const void *payload, size_t size) {
   return copy;
 }
 
-TEST(copy_is_passed_a_payload_of_null_with_its_size) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(copy_is_passed_a_payload_of_null_with_its_size) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   seen direct, queued;
   how.size = 5;
@@ -416,9 +394,7 @@ TEST(copy_is_passed_a_payload_of_null_with_its_size) {
   CHECK_EQ(queued.size, 5);
 }
 
-TEST(payload_of_null_and_size_of_0_is_handed_over_like_any_other) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(payload_of_null_and_size_of_0_is_handed_over_like_any_other) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   int calls = 0;
   how.release = release_null;
@@ -429,8 +405,7 @@ TEST(payload_of_null_and_size_of_0_is_handed_over_like_any_other) {
   CHECK_EQ(null_releases, 1);
 }
 
-TEST(outcome_of_a_bad_struct_size_is_refused_and_releases) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(outcome_of_a_bad_struct_size_is_refused_and_releases) {
   uint32_t sizes[] = {0, 4, 47, 1025, UINT32_MAX};
   add(m, counter(&calls_of_refused));
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {

@@ -16,9 +16,8 @@ static const char *label_of(multicast_token t) {
   return r.label;
 }
 
-TEST(label_is_copied_and_reported) {
+TEST_OF_MULTICAST(label_is_copied_and_reported) {
   char text[] = "the log";
-  multicast m = multicast_create();
   multicast_add_options options = labelled(text);
   multicast_token t = add_with(m, counter(&calls), &options);
   memset(text, 'x', sizeof text - 1);
@@ -27,9 +26,8 @@ TEST(label_is_copied_and_reported) {
   CHECK_OK(multicast_token_remove(t));
 }
 
-TEST(label_has_up_to_63_bytes) {
+TEST_OF_MULTICAST(label_has_up_to_63_bytes) {
   char text[101];
-  multicast m = multicast_create();
   multicast_add_options options = labelled(text);
   memset(text, 'x', 100);
   text[100] = '\0';
@@ -40,8 +38,7 @@ TEST(label_has_up_to_63_bytes) {
   CHECK_EQ(strlen(label_of(add_with(m, counter(&calls), &options))), 62);
 }
 
-TEST(label_that_is_empty_is_none) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(label_that_is_empty_is_none) {
   multicast_add_options options = labelled("");
   CHECK(label_of(add_with(m, counter(&calls), &options)) == NULL);
   CHECK(label_of(add(m, counter(&calls))) == NULL);
@@ -51,8 +48,7 @@ TEST(label_that_is_empty_is_none) {
 
 /* A caller that was compiled with version 1.0 has a smaller struct. What is behind it is not read:
  * here it is not a pointer. */
-TEST(label_is_none_for_a_caller_of_version_1_0) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(label_is_none_for_a_caller_of_version_1_0) {
   multicast_add_options options = labelled((const char *)(uintptr_t)1);
   options.struct_size = 64;
   CHECK(label_of(add_with(m, counter(&calls), &options)) == NULL);
@@ -60,9 +56,8 @@ TEST(label_is_none_for_a_caller_of_version_1_0) {
   CHECK(label_of(add_with(m, counter(&calls), &options)) == NULL);
 }
 
-TEST(label_is_beside_all_other_options) {
+TEST_OF_MULTICAST(label_is_beside_all_other_options) {
   int releases = 0;
-  multicast m = multicast_create();
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   multicast_registration r = MULTICAST_REGISTRATION_INIT;
   multicast_add_options options = labelled("all");
@@ -89,9 +84,8 @@ static bool expect_label(void *context, const multicast_registration *registrati
   return true;
 }
 
-TEST(label_is_passed_to_enumerators_and_shared_by_add_many) {
+TEST_OF_MULTICAST(label_is_passed_to_enumerators_and_shared_by_add_many) {
   int seen = 0;
-  multicast m = multicast_create();
   multicast_add_options options = labelled("seen");
   multicast_delegate d[3] = {counter(&calls), counter(&calls), counter(&calls)};
   CHECK_OK(multicast_add_many(m, d, 3, &options, NULL));

@@ -95,9 +95,8 @@ TEST(set_allocator_again_before_anything_else_is_fine) {
   use_test_allocator();
 }
 
-TEST(set_allocator_after_creation_is_state) {
+TEST_OF_MULTICAST(set_allocator_after_creation_is_state) {
   multicast_allocator allocator = multicast_allocator_default();
-  multicast m = multicast_create();
   allocator.allocate = (void *(*)(void *, size_t, size_t))(uintptr_t)1;
   allocator.deallocate = (void (*)(void *, void *, size_t, size_t))(uintptr_t)1;
   CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_STATE);

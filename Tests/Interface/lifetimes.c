@@ -54,8 +54,7 @@ TEST(lifetime_end_twice_is_invalid_handle) {
   CHECK_STATUS(multicast_lifetime_count(l), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
-TEST(lifetime_handles_of_any_other_value_are_invalid) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(lifetime_handles_of_any_other_value_are_invalid) {
   multicast_token token = add(m, counter(&calls));
   multicast_lifetime l = multicast_lifetime_create(), other;
   for (int bit = 0; bit < 64; ++bit) {
@@ -74,8 +73,7 @@ TEST(lifetime_handles_of_any_other_value_are_invalid) {
   CHECK_EQ(multicast_lifetime_count(l), 0);
 }
 
-TEST(lifetime_that_has_ended_takes_no_more) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(lifetime_that_has_ended_takes_no_more) {
   multicast_lifetime l = multicast_lifetime_create();
   multicast_add_options options = under(l);
   multicast_token token = {5};
@@ -119,8 +117,7 @@ TEST(lifetime_count_follows_every_way_of_removal) {
   CHECK_OK(multicast_lifetime_end(l));
 }
 
-TEST(lifetime_end_leaves_those_of_other_lifetimes) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(lifetime_end_leaves_those_of_other_lifetimes) {
   multicast_lifetime a = multicast_lifetime_create(), b = multicast_lifetime_create();
   multicast_add_options options = under(a);
   for (int i = 0; i < 20; ++i) {
@@ -135,9 +132,8 @@ TEST(lifetime_end_leaves_those_of_other_lifetimes) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-TEST(lifetime_end_during_invoke_keeps_the_rest_from_being_called) {
+TEST_OF_MULTICAST(lifetime_end_during_invoke_keeps_the_rest_from_being_called) {
   blocker b = BLOCKER_INIT;
-  multicast m = multicast_create();
   multicast_lifetime l = multicast_lifetime_create();
   multicast_add_options options = under(l);
   invoker i;

@@ -152,9 +152,8 @@ static void *remove_in_each_round(void *of) {
   return NULL;
 }
 
-TEST(lifetime_end_and_removal_of_member_at_once_release_once) {
+TEST_OF_MULTICAST(lifetime_end_and_removal_of_member_at_once_release_once) {
   static duel d;
-  multicast m = multicast_create();
   pthread_t remover = start_thread(remove_in_each_round, &d);
   for (int round = 1; round <= ROUNDS; ++round) {
     multicast_add_options options = with_release(count_release);

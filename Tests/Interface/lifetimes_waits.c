@@ -123,8 +123,7 @@ static void end_in_release(void *context) {
   result_in_release = multicast_lifetime_end(ended_in_release);
 }
 
-TEST(lifetime_end_in_a_release_of_its_own_is_pending) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(lifetime_end_in_a_release_of_its_own_is_pending) {
   ended_in_release = multicast_lifetime_create();
   multicast_add_options options = under(ended_in_release);
   options.release = end_in_release;
@@ -187,10 +186,9 @@ static void *queue_one_more(void *target) {
   return NULL;
 }
 
-TEST(lifetime_end_does_not_wait_as_a_release_has_to_make_room) {
+TEST_OF_MULTICAST(lifetime_end_does_not_wait_as_a_release_has_to_make_room) {
   static stay s = STAY_INIT;
   int calls = 0;
-  multicast m = multicast_create();
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   pthread_t remover, producer;
   begin_stay(&s);

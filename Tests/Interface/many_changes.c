@@ -64,9 +64,8 @@ TEST(changes_that_follow_each_other_make_few_barriers) {
   CHECK_EQ(barriers_of(m, MANY), 0);
 }
 
-TEST(changes_beside_a_single_invoker_elsewhere_make_few_barriers) {
+TEST_OF_MULTICAST(changes_beside_a_single_invoker_elsewhere_make_few_barriers) {
   invoker other;
-  multicast m = multicast_create();
   int calls = 0;
   count_membarriers();
   add(m, counter(&calls));
@@ -186,9 +185,8 @@ TEST(removal_from_a_fenced_multicast_waits_for_the_call) {
 }
 
 /* The invocation began before the mode changed, and is inside a call since. */
-TEST(removal_waits_for_a_call_that_began_before_the_changes) {
+TEST_OF_MULTICAST(removal_waits_for_a_call_that_began_before_the_changes) {
   blocker first = BLOCKER_INIT, second = BLOCKER_INIT;
-  multicast m = multicast_create();
   invoker other;
   void *arguments[2];
   add(m, blocking(&first));
@@ -239,7 +237,7 @@ static void remove_itself(void *context, uint32_t event, const void *payload, si
 TEST(delegate_of_a_fenced_multicast_removes_itself) {
   scene s = {{0}, {0}, {0}, 0, 0, MULTICAST_OK};
   multicast_add_options options = with_release(release_of_scene);
-  multicast_delegate d = {remove_itself, NULL}, after = {count_in_scene, after.context = &s};
+  multicast_delegate d = {remove_itself, &s}, after = {count_in_scene, &s};
   s.m = invoked_by_two(2);
   count_membarriers();
   change_until_fenced(s.m);
@@ -261,7 +259,7 @@ static void remove_next(void *context, uint32_t event, const void *payload, size
 TEST(delegate_of_a_fenced_multicast_removes_the_next_one) {
   scene s = {{0}, {0}, {0}, 0, 0, MULTICAST_PENDING};
   multicast_add_options options = with_release(release_of_scene);
-  multicast_delegate d = {remove_next, NULL}, after = {count_in_scene, after.context = &s};
+  multicast_delegate d = {remove_next, &s}, after = {count_in_scene, &s};
   s.m = invoked_by_two(2);
   count_membarriers();
   change_until_fenced(s.m);

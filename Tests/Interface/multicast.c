@@ -12,15 +12,13 @@ TEST(create_gives_a_valid_handle_each_time_another) {
   CHECK(multicast_is_valid(b));
 }
 
-TEST(destroy_ends_validity) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(destroy_ends_validity) {
   CHECK_OK(multicast_destroy(m));
   CHECK(!multicast_is_valid(m));
   CHECK_STATUS(multicast_destroy(m), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
-TEST(destroy_makes_the_tokens_stale) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(destroy_makes_the_tokens_stale) {
   multicast_token token = add(m, counter(&calls));
   CHECK_OK(multicast_destroy(m));
   CHECK(!multicast_token_is_live(token));
@@ -37,51 +35,45 @@ TEST(handles_are_never_given_out_twice) {
   }
 }
 
-TEST(add_gives_a_token_before_the_delegate_can_be_called) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(add_gives_a_token_before_the_delegate_can_be_called) {
   multicast_token token = {0};
   CHECK_OK(multicast_add(m, counter(&calls), NULL, &token));
   CHECK(multicast_token_is_live(token));
   CHECK_EQ(multicast_count(m), 1);
 }
 
-TEST(add_without_options_or_token_is_fine) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(add_without_options_or_token_is_fine) {
   CHECK_OK(multicast_add(m, counter(&calls), NULL, NULL));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
 }
 
-TEST(add_accepts_a_null_context) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(add_accepts_a_null_context) {
   multicast_delegate d = {count_call, NULL};
   CHECK_OK(multicast_add(m, d, NULL, NULL));
   CHECK(multicast_contains(m, d));
   CHECK_EQ(multicast_remove_context(m, NULL), 1);
 }
 
-TEST(add_of_the_same_delegate_twice_has_it_called_twice) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(add_of_the_same_delegate_twice_has_it_called_twice) {
   add(m, counter(&calls));
   add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_EQ(calls, 2);
 }
 
-TEST(add_grows_to_many_delegates) {
+TEST_OF_MULTICAST(add_grows_to_many_delegates) {
   enum { MANY = 20000 };
   static int each[MANY];
-  multicast m = multicast_create();
   for (int i = 0; i < MANY; ++i) add(m, counter(&each[i]));
   CHECK_EQ(multicast_count(m), MANY);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), MANY);
   for (int i = 0; i < MANY; ++i) CHECK_EQ(each[i], 1);
 }
 
-TEST(add_many_gives_a_token_for_each) {
+TEST_OF_MULTICAST(add_many_gives_a_token_for_each) {
   multicast_delegate d[3];
   multicast_token t[3];
   int n[3] = {0};
-  multicast m = multicast_create();
   for (int i = 0; i < 3; ++i) d[i] = counter(&n[i]);
   CHECK_OK(multicast_add_many(m, d, 3, NULL, t));
   CHECK_EQ(multicast_count(m), 3);
@@ -90,16 +82,14 @@ TEST(add_many_gives_a_token_for_each) {
   CHECK(n[0] == 1 && n[1] == 0 && n[2] == 1);
 }
 
-TEST(add_many_of_none_is_ok) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(add_many_of_none_is_ok) {
   multicast_delegate d = counter(&calls);
   CHECK_OK(multicast_add_many(m, NULL, 0, NULL, NULL));
   CHECK_OK(multicast_add_many(m, &d, 0, NULL, NULL));
   CHECK_EQ(multicast_count(m), 0);
 }
 
-TEST(add_many_with_one_bad_delegate_adds_none) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(add_many_with_one_bad_delegate_adds_none) {
   multicast_delegate d[2];
   d[0] = counter(&calls);
   d[1] = counter(&calls);
@@ -108,10 +98,9 @@ TEST(add_many_with_one_bad_delegate_adds_none) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-TEST(never_used_multicast_lists_none_and_removes_none) {
+TEST_OF_MULTICAST(never_used_multicast_lists_none_and_removes_none) {
   int calls = 0;
   multicast_delegate d = counter(&calls), listed = d;
-  multicast m = multicast_create();
   CHECK_EQ(multicast_list(m, &listed, 1), 0);
   CHECK(listed.context == &calls);
   CHECK_EQ(multicast_remove_many(m, &d, 1), 0);
@@ -120,10 +109,9 @@ TEST(never_used_multicast_lists_none_and_removes_none) {
 
 /* ---- Removing -------------------------------------------------------------------------------- */
 
-TEST(remove_takes_the_first_equal_one) {
+TEST_OF_MULTICAST(remove_takes_the_first_equal_one) {
   char text[8] = "";
   letter a = {text, 'a'}, b = {text, 'b'};
-  multicast m = multicast_create();
   add(m, writer(&a));
   add(m, writer(&b));
   add(m, writer(&a));
@@ -132,9 +120,8 @@ TEST(remove_takes_the_first_equal_one) {
   CHECK_TEXT(text, "ba");
 }
 
-TEST(remove_tells_function_and_context_apart) {
+TEST_OF_MULTICAST(remove_tells_function_and_context_apart) {
   int other = 0;
-  multicast m = multicast_create();
   add(m, counter(&calls));
   multicast_delegate d = {count_call_too, &calls};
   CHECK_STATUS(multicast_remove(m, d), MULTICAST_ERROR_NOT_FOUND);
@@ -143,10 +130,9 @@ TEST(remove_tells_function_and_context_apart) {
   CHECK_STATUS(multicast_remove(m, counter(&calls)), MULTICAST_ERROR_NOT_FOUND);
 }
 
-TEST(remove_many_counts_what_was_there) {
+TEST_OF_MULTICAST(remove_many_counts_what_was_there) {
   int n[4] = {0};
   multicast_delegate d[4];
-  multicast m = multicast_create();
   for (int i = 0; i < 4; ++i) d[i] = counter(&n[i]);
   add(m, d[0]);
   add(m, d[0]);
@@ -159,9 +145,8 @@ TEST(remove_many_counts_what_was_there) {
   CHECK_EQ(multicast_remove_many(m, d, 4), 0);
 }
 
-TEST(remove_context_takes_all_that_have_it) {
+TEST_OF_MULTICAST(remove_context_takes_all_that_have_it) {
   int other = 0;
-  multicast m = multicast_create();
   multicast_delegate d = {count_call_too, &calls};
   add(m, counter(&calls));
   add(m, counter(&other));
@@ -171,10 +156,9 @@ TEST(remove_context_takes_all_that_have_it) {
   CHECK_EQ(multicast_remove_context(m, &calls), 0);
 }
 
-TEST(remove_at_counts_live_delegates_in_order) {
+TEST_OF_MULTICAST(remove_at_counts_live_delegates_in_order) {
   char text[8] = "";
   letter a = {text, 'a'}, b = {text, 'b'}, c = {text, 'c'}, d = {text, 'd'};
-  multicast m = multicast_create();
   multicast_token first = add(m, writer(&a));
   add(m, writer(&b));
   add(m, writer(&c));
@@ -189,8 +173,7 @@ TEST(remove_at_counts_live_delegates_in_order) {
   CHECK_STATUS(multicast_remove_at(m, 0), MULTICAST_ERROR_NOT_FOUND);
 }
 
-TEST(remove_all_empties_and_keeps_the_multicast) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(remove_all_empties_and_keeps_the_multicast) {
   for (int i = 0; i < 100; ++i) add(m, counter(&calls));
   CHECK_EQ(multicast_remove_all(m), 100);
   CHECK_EQ(multicast_count(m), 0);
@@ -199,13 +182,12 @@ TEST(remove_all_empties_and_keeps_the_multicast) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
 }
 
-TEST(removal_in_any_order_keeps_the_rest_in_order) {
+TEST_OF_MULTICAST(removal_in_any_order_keeps_the_rest_in_order) {
   enum { MANY = 2000 };
   static int each[MANY];
   static multicast_token tokens[MANY];
   static multicast_delegate listed[MANY];
   int left = MANY, step = 7;
-  multicast m = multicast_create();
   for (int i = 0; i < MANY; ++i) tokens[i] = add(m, counter(&each[i]));
   multicast_invoke(m, 0, NULL, 0);
   for (int i = 0; i < MANY - 10; ++i) {
@@ -221,8 +203,7 @@ TEST(removal_in_any_order_keeps_the_rest_in_order) {
 
 /* ---- Counting and listing -------------------------------------------------------------------- */
 
-TEST(count_counts_live_ones_and_paused_ones) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(count_counts_live_ones_and_paused_ones) {
   CHECK_EQ(multicast_count(m), 0);
   multicast_token token = add(m, counter(&calls));
   CHECK_EQ(multicast_count(m), 1);
@@ -232,8 +213,7 @@ TEST(count_counts_live_ones_and_paused_ones) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-TEST(contains_compares_function_and_context) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(contains_compares_function_and_context) {
   multicast_token token = add(m, counter(&calls));
   multicast_delegate d = {count_call_too, &calls};
   CHECK(multicast_contains(m, counter(&calls)));
@@ -244,10 +224,9 @@ TEST(contains_compares_function_and_context) {
   CHECK(!multicast_contains(m, counter(&calls)));
 }
 
-TEST(list_writes_at_most_its_capacity_and_returns_the_total) {
+TEST_OF_MULTICAST(list_writes_at_most_its_capacity_and_returns_the_total) {
   int n[3];
   multicast_delegate out[3];
-  multicast m = multicast_create();
   for (int i = 0; i < 2; ++i) add(m, counter(&n[i]));
   multicast_token paused = add(m, counter(&n[2]));
   CHECK_OK(multicast_token_pause(paused));

@@ -19,9 +19,8 @@ static void see(void *context, uint32_t event, const void *payload, size_t size)
   s->size = size;
 }
 
-TEST(invoke_passes_event_payload_and_size_on) {
+TEST_OF_MULTICAST(invoke_passes_event_payload_and_size_on) {
   seen s = {0, NULL, 0};
-  multicast m = multicast_create();
   multicast_delegate d = {see, &s};
   add(m, d);
   CHECK_EQ(multicast_invoke(m, UINT32_MAX, "text", 4), 1);
@@ -33,8 +32,7 @@ TEST(invoke_passes_event_payload_and_size_on) {
   CHECK(s.payload == NULL);
 }
 
-TEST(invoke_of_an_empty_multicast_calls_none) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(invoke_of_an_empty_multicast_calls_none) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   add(m, counter(&calls));
   CHECK_EQ(multicast_remove_all(m), 1);
@@ -70,27 +68,24 @@ static bool note_visit(void *context, const multicast_delegate *delegate) {
   return v->visited != v->stop_after;
 }
 
-TEST(visit_passes_each_delegate_in_order) {
+TEST_OF_MULTICAST(visit_passes_each_delegate_in_order) {
   int n[3];
   visit v = {0, 0, {NULL}};
-  multicast m = multicast_create();
   for (int i = 0; i < 3; ++i) add(m, counter(&n[i]));
   CHECK_EQ(multicast_visit(m, note_visit, &v), 3);
   for (int i = 0; i < 3; ++i) CHECK(v.contexts[i] == &n[i]);
 }
 
-TEST(visit_stops_when_the_visitor_returns_false) {
+TEST_OF_MULTICAST(visit_stops_when_the_visitor_returns_false) {
   visit v = {0, 2, {NULL}};
-  multicast m = multicast_create();
   for (int i = 0; i < 5; ++i) add(m, counter(&calls));
   CHECK_EQ(multicast_visit(m, note_visit, &v), 2);
   CHECK_EQ(v.visited, 2);
 }
 
-TEST(visit_leaves_paused_delegates_out_and_ignores_events) {
+TEST_OF_MULTICAST(visit_leaves_paused_delegates_out_and_ignores_events) {
   visit v = {0, 0, {NULL}};
   multicast_add_options options = multicast_add_options_default();
-  multicast m = multicast_create();
   multicast_token paused = add(m, counter(&calls));
   options.events = 1;
   add_with(m, counter(&calls), &options);
@@ -98,10 +93,9 @@ TEST(visit_leaves_paused_delegates_out_and_ignores_events) {
   CHECK_EQ(multicast_visit(m, note_visit, &v), 1);
 }
 
-TEST(visit_removes_a_delegate_added_once) {
+TEST_OF_MULTICAST(visit_removes_a_delegate_added_once) {
   visit v = {0, 0, {NULL}};
   multicast_add_options options = multicast_add_options_default();
-  multicast m = multicast_create();
   options.flags = MULTICAST_ONCE;
   add_with(m, counter(&calls), &options);
   CHECK_EQ(multicast_visit(m, note_visit, &v), 1);
@@ -116,8 +110,7 @@ static bool visit_again(void *context, const multicast_delegate *delegate) {
   return true;
 }
 
-TEST(visit_nested_too_deep_is_limit) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(visit_nested_too_deep_is_limit) {
   add(m, counter(&calls));
   CHECK_EQ(multicast_visit(m, visit_again, &m), 1);
 }

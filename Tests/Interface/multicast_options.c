@@ -4,9 +4,8 @@
 
 static int calls;
 
-TEST(once_is_called_once_and_is_gone_as_its_call_begins) {
+TEST_OF_MULTICAST(once_is_called_once_and_is_gone_as_its_call_begins) {
   multicast_add_options options = multicast_add_options_default();
-  multicast m = multicast_create();
   options.flags = MULTICAST_ONCE;
   multicast_token token = add_with(m, counter(&calls), &options);
   CHECK_EQ(multicast_count(m), 1);
@@ -25,9 +24,8 @@ static void invoke_and_count(void *context, uint32_t event, const void *payload,
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
 }
 
-TEST(once_is_not_called_by_a_nested_invocation) {
+TEST_OF_MULTICAST(once_is_not_called_by_a_nested_invocation) {
   multicast_add_options options = multicast_add_options_default();
-  multicast m = multicast_create();
   multicast_delegate d = {invoke_and_count, &m};
   options.flags = MULTICAST_ONCE;
   add_with(m, d, &options);
@@ -57,12 +55,11 @@ TEST(once_is_called_by_one_of_several_threads) {
   CHECK_EQ(multicast_count(contested), 0);
 }
 
-TEST(unique_replaces_the_equal_one_and_goes_last) {
+TEST_OF_MULTICAST(unique_replaces_the_equal_one_and_goes_last) {
   char text[8] = "";
   letter a = {text, 'a'}, b = {text, 'b'};
   multicast_add_options options = multicast_add_options_default();
   multicast_token first, second;
-  multicast m = multicast_create();
   options.flags = MULTICAST_UNIQUE;
   first = add_with(m, writer(&a), &options);
   add_with(m, writer(&b), &options);
@@ -74,9 +71,8 @@ TEST(unique_replaces_the_equal_one_and_goes_last) {
   CHECK_TEXT(text, "ba");
 }
 
-TEST(unique_replaces_all_equal_ones) {
+TEST_OF_MULTICAST(unique_replaces_all_equal_ones) {
   multicast_add_options options = multicast_add_options_default();
-  multicast m = multicast_create();
   add(m, counter(&calls));
   add(m, counter(&calls));
   options.flags = MULTICAST_UNIQUE;
@@ -84,13 +80,12 @@ TEST(unique_replaces_all_equal_ones) {
   CHECK_EQ(multicast_count(m), 1);
 }
 
-TEST(unique_among_many_keeps_the_last_of_each) {
+TEST_OF_MULTICAST(unique_among_many_keeps_the_last_of_each) {
   char text[8] = "";
   letter a = {text, 'a'}, b = {text, 'b'};
   multicast_delegate d[3];
   multicast_token t[3];
   multicast_add_options options = multicast_add_options_default();
-  multicast m = multicast_create();
   options.flags = MULTICAST_UNIQUE;
   d[0] = d[2] = writer(&a);
   d[1] = writer(&b);
@@ -102,11 +97,10 @@ TEST(unique_among_many_keeps_the_last_of_each) {
   CHECK_TEXT(text, "ba");
 }
 
-TEST(unique_does_not_wait_for_the_call_of_what_it_replaces) {
+TEST_OF_MULTICAST(unique_does_not_wait_for_the_call_of_what_it_replaces) {
   blocker b = BLOCKER_INIT;
   invoker i;
   multicast_add_options options = with_release(release_blocker);
-  multicast m = multicast_create();
   options.flags = MULTICAST_UNIQUE;
   add_with(m, blocking(&b), &options);
   invoke_in_background(&i, m);
@@ -133,9 +127,8 @@ TEST(unique_again_and_again_takes_no_more_memory) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-TEST(events_select_which_events_a_delegate_gets) {
+TEST_OF_MULTICAST(events_select_which_events_a_delegate_gets) {
   multicast_add_options options = multicast_add_options_default();
-  multicast m = multicast_create();
   int all = 0, some = 0;
   options.events = (UINT64_C(1) << 3) | (UINT64_C(1) << 63);
   add(m, counter(&all));
@@ -169,9 +162,8 @@ TEST(events_of_one_bit_alone_select_that_event_alone_below_64) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-TEST(events_from_64_on_are_always_delivered) {
+TEST_OF_MULTICAST(events_from_64_on_are_always_delivered) {
   multicast_add_options options = multicast_add_options_default();
-  multicast m = multicast_create();
   options.events = 1;
   add_with(m, counter(&calls), &options);
   CHECK_EQ(multicast_invoke(m, 64, NULL, 0), 1);
@@ -179,9 +171,8 @@ TEST(events_from_64_on_are_always_delivered) {
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 0);
 }
 
-TEST(events_do_not_use_up_a_delegate_called_once) {
+TEST_OF_MULTICAST(events_do_not_use_up_a_delegate_called_once) {
   multicast_add_options options = multicast_add_options_default();
-  multicast m = multicast_create();
   options.events = 2;
   options.flags = MULTICAST_ONCE;
   add_with(m, counter(&calls), &options);
@@ -191,8 +182,7 @@ TEST(events_do_not_use_up_a_delegate_called_once) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-TEST(add_many_of_none_checks_the_handles_in_its_options) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(add_many_of_none_checks_the_handles_in_its_options) {
   multicast_add_options options = multicast_add_options_default();
   CHECK_OK(multicast_add_many(m, NULL, 0, &options, NULL));
   options.lifetime = multicast_lifetime_create();

@@ -13,10 +13,9 @@ static void add_letter(multicast m, letter *l, int32_t priority) {
   add_with(m, writer(l), &options);
 }
 
-TEST(order_is_that_of_addition) {
+TEST_OF_MULTICAST(order_is_that_of_addition) {
   char text[16] = "";
   letter a = {text, 'a'}, b = {text, 'b'}, c = {text, 'c'};
-  multicast m = multicast_create();
   add(m, writer(&b));
   add(m, writer(&a));
   add(m, writer(&c));
@@ -25,10 +24,9 @@ TEST(order_is_that_of_addition) {
   CHECK_TEXT(text, "baca");
 }
 
-TEST(order_is_by_priority_first) {
+TEST_OF_MULTICAST(order_is_by_priority_first) {
   char text[16] = "";
   letter a = {text, 'a'}, b = {text, 'b'}, c = {text, 'c'}, d = {text, 'd'}, e = {text, 'e'};
-  multicast m = multicast_create();
   add_letter(m, &a, 0);
   add_letter(m, &b, 5);
   add_letter(m, &c, -5);
@@ -38,10 +36,9 @@ TEST(order_is_by_priority_first) {
   CHECK_TEXT(text, "dbace");
 }
 
-TEST(order_among_equal_priorities_is_that_of_addition) {
+TEST_OF_MULTICAST(order_among_equal_priorities_is_that_of_addition) {
   char text[16] = "";
   letter a = {text, 'a'}, b = {text, 'b'}, c = {text, 'c'}, d = {text, 'd'};
-  multicast m = multicast_create();
   add_letter(m, &a, 1);
   add_letter(m, &b, 2);
   add_letter(m, &c, 1);
@@ -104,11 +101,10 @@ TEST(order_of_add_many_is_that_of_the_array) {
   CHECK_TEXT(text, "abcz");
 }
 
-TEST(order_of_visit_is_that_of_invoke) {
+TEST_OF_MULTICAST(order_of_visit_is_that_of_invoke) {
   char text[16] = "";
   letter a = {text, 'a'}, b = {text, 'b'};
   multicast_delegate listed[2];
-  multicast m = multicast_create();
   add_letter(m, &a, -1);
   add_letter(m, &b, 1);
   CHECK_EQ(multicast_list(m, listed, 2), 2);

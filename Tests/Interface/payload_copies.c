@@ -7,8 +7,7 @@
 
 static const cargo fresh;
 
-TEST(copy_is_not_called_without_a_queued_delegate) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(copy_is_not_called_without_a_queued_delegate) {
   cargo c = fresh;
   multicast_invocation how = copying(&c);
   seen s;
@@ -22,8 +21,7 @@ TEST(copy_is_not_called_without_a_queued_delegate) {
   CHECK_EQ(c.releases, 0);
 }
 
-TEST(copy_is_called_once_and_queued_calls_share_what_it_returned) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(copy_is_called_once_and_queued_calls_share_what_it_returned) {
   multicast_queue q = default_queue(), other = default_queue();
   cargo c = fresh;
   multicast_invocation how = copying(&c);
@@ -60,9 +58,7 @@ static const void *note_copy(const void *payload, size_t size) {
   return copy_cargo(payload, size);
 }
 
-TEST(copy_is_called_on_invoking_thread_for_first_queued_call) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(copy_is_called_on_invoking_thread_for_first_queued_call) {
   cargo c = fresh;
   multicast_invocation how = copying(&c);
   how.copy = note_copy;
@@ -77,9 +73,7 @@ TEST(copy_is_called_on_invoking_thread_for_first_queued_call) {
   CHECK(copied_from == &c && copied_size == 3);
 }
 
-TEST(copy_of_size_0_is_called_and_its_result_is_queued) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(copy_of_size_0_is_called_and_its_result_is_queued) {
   cargo c = fresh;
   multicast_invocation how = copying(&c);
   seen s;
@@ -96,9 +90,7 @@ TEST(copy_of_size_0_is_called_and_its_result_is_queued) {
   CHECK_EQ(copies[1].releases, 1);
 }
 
-TEST(copy_without_release_is_passed_on_and_never_freed) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(copy_without_release_is_passed_on_and_never_freed) {
   cargo c = fresh;
   multicast_invocation how = copying(&c);
   seen s;
@@ -110,8 +102,7 @@ TEST(copy_without_release_is_passed_on_and_never_freed) {
   CHECK_EQ(copies[0].releases, 0);
 }
 
-TEST(copy_that_returns_null_once_refuses_all_queued_calls) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(copy_that_returns_null_once_refuses_all_queued_calls) {
   multicast_queue q = default_queue(), other = default_queue();
   cargo c = fresh;
   multicast_invocation how = copying(&c);
@@ -135,8 +126,7 @@ TEST(copy_that_returns_null_once_refuses_all_queued_calls) {
   CHECK_EQ(c.releases, 0); /* `release` is for what `copy` has returned */
 }
 
-TEST(copy_for_calls_all_refused_is_released_by_the_invocation) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(copy_for_calls_all_refused_is_released_by_the_invocation) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   cargo c = fresh;
   multicast_invocation how = copying(&c);
@@ -148,9 +138,7 @@ TEST(copy_for_calls_all_refused_is_released_by_the_invocation) {
   CHECK_EQ(copies[0].releases, copy_count);
 }
 
-TEST(copy_that_is_cleared_or_removed_is_released_once) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(copy_that_is_cleared_or_removed_is_released_once) {
   cargo c = fresh;
   multicast_invocation how = copying(&c);
   int calls = 0;

@@ -10,8 +10,7 @@ static const cargo fresh;
 
 /* ---- Direct calls ---------------------------------------------------------------------------- */
 
-TEST(payload_is_released_before_return_if_no_call_is_queued) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(payload_is_released_before_return_if_no_call_is_queued) {
   cargo c = fresh;
   seen s;
   CHECK_EQ(hand_over(m, &c), 0); /* nothing was ever added */
@@ -28,8 +27,7 @@ TEST(payload_is_released_before_return_if_no_call_is_queued) {
   CHECK_EQ(c.releases, 3);
 }
 
-TEST(payload_is_released_once_if_all_delegates_are_paused) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(payload_is_released_once_if_all_delegates_are_paused) {
   cargo c = fresh;
   int calls = 0;
   CHECK_OK(multicast_token_pause(add(m, counter(&calls))));
@@ -42,9 +40,7 @@ static void destroy_target(void *context, uint32_t event, const void *payload, s
   CHECK_STATUS(multicast_destroy(*(multicast *)context), MULTICAST_PENDING);
 }
 
-TEST(payload_is_released_once_if_multicast_is_destroyed_inside) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(payload_is_released_once_if_multicast_is_destroyed_inside) {
   cargo c = fresh;
   int calls = 0;
   multicast_delegate d = {destroy_target, &m};
@@ -58,9 +54,7 @@ TEST(payload_is_released_once_if_multicast_is_destroyed_inside) {
 
 /* ---- Queued calls ---------------------------------------------------------------------------- */
 
-TEST(payload_of_one_queued_call_is_released_after_it) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(payload_of_one_queued_call_is_released_after_it) {
   cargo c = fresh;
   seen s;
   add_queued(m, seeing(&s), q);
@@ -74,8 +68,7 @@ TEST(payload_of_one_queued_call_is_released_after_it) {
   CHECK(!pthread_equal(c.released_on, pthread_self()));
 }
 
-TEST(payload_of_many_calls_on_two_queues_is_released_after_last) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(payload_of_many_calls_on_two_queues_is_released_after_last) {
   multicast_queue q[2];
   cargo c = fresh;
   seen s[6];
@@ -91,9 +84,7 @@ TEST(payload_of_many_calls_on_two_queues_is_released_after_last) {
   for (int i = 0; i < 6; ++i) CHECK(s[i].calls == 1 && s[i].releases == 0 && s[i].payload == &c);
 }
 
-TEST(payload_of_a_small_size_is_handed_over_and_not_copied) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(payload_of_a_small_size_is_handed_over_and_not_copied) {
   cargo c = fresh;
   multicast_invocation how = handing_over(&c);
   seen s;
@@ -110,8 +101,7 @@ TEST(payload_of_a_small_size_is_handed_over_and_not_copied) {
   }
 }
 
-TEST(payload_of_calls_all_refused_is_released_by_the_invocation) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(payload_of_calls_all_refused_is_released_by_the_invocation) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   cargo first = fresh, second = fresh;
   int calls = 0;
@@ -125,8 +115,7 @@ TEST(payload_of_calls_all_refused_is_released_by_the_invocation) {
   CHECK_EQ(second.releases, 1);
 }
 
-TEST(payload_of_a_call_dropped_for_a_newer_one_is_released) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(payload_of_a_call_dropped_for_a_newer_one_is_released) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
   cargo first = fresh, second = fresh;
   int calls = 0;
@@ -139,8 +128,7 @@ TEST(payload_of_a_call_dropped_for_a_newer_one_is_released) {
   CHECK(first.releases == 1 && second.releases == 1);
 }
 
-TEST(payload_of_a_call_that_drops_one_of_its_own_is_released_once) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(payload_of_a_call_that_drops_one_of_its_own_is_released_once) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
   cargo c = fresh;
   int calls = 0;
@@ -151,9 +139,7 @@ TEST(payload_of_a_call_that_drops_one_of_its_own_is_released_once) {
   CHECK_EQ(c.releases, 1);
 }
 
-TEST(payload_of_a_call_that_is_replaced_by_the_latest_is_released) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(payload_of_a_call_that_is_replaced_by_the_latest_is_released) {
   cargo c[3] = {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}};
   seen s;
   add_flagged(m, seeing(&s), q, MULTICAST_LATEST);
@@ -168,9 +154,7 @@ TEST(payload_of_a_call_that_is_replaced_by_the_latest_is_released) {
   CHECK(c[0].releases == 1 && c[1].releases == 1 && c[2].releases == 1);
 }
 
-TEST(payload_for_a_once_delegate_that_waits_is_released) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(payload_for_a_once_delegate_that_waits_is_released) {
   cargo first = fresh, second = fresh;
   seen s;
   add_flagged(m, seeing(&s), q, MULTICAST_ONCE);
@@ -181,9 +165,7 @@ TEST(payload_for_a_once_delegate_that_waits_is_released) {
   CHECK(first.releases == 1 && second.releases == 1 && s.payload == &first);
 }
 
-TEST(payload_of_calls_that_are_cleared_is_released) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(payload_of_calls_that_are_cleared_is_released) {
   cargo first = fresh, second = fresh;
   int calls = 0;
   add_queued(m, counter(&calls), q);
@@ -201,9 +183,7 @@ static void *dead(void *context) {
 }
 static void unlock_nothing(void *strong) { (void)strong; }
 
-TEST(payload_of_calls_to_a_dead_context_is_released) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(payload_of_calls_to_a_dead_context_is_released) {
   multicast_add_options options = to_queue(q);
   cargo first = fresh, second = fresh;
   int calls = 0;
@@ -246,9 +226,7 @@ static void released_by(int64_t (*remove)(removal *)) {
   CHECK_EQ(s.calls, 0);
 }
 
-TEST(payload_that_running_call_shares_outlives_removal_of_others) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(payload_that_running_call_shares_outlives_removal_of_others) {
   blocker b = BLOCKER_INIT;
   runner run;
   cargo c = fresh;
@@ -306,9 +284,7 @@ TEST(payload_of_queued_calls_outlives_thread_that_ends_in_call) {
   CHECK_EQ(s.c.releases, 1);
 }
 
-TEST(payload_is_released_if_the_thread_ends_inside_a_queued_call) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(payload_is_released_if_the_thread_ends_inside_a_queued_call) {
   multicast_delegate d = {end_thread, NULL};
   runner run;
   cargo c = fresh;
@@ -477,8 +453,7 @@ static void *send_many(void *argument) {
   return NULL;
 }
 
-TEST(payloads_of_many_threads_are_each_released_once) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(payloads_of_many_threads_are_each_released_once) {
   multicast_queue q[2];
   pthread_t threads[SENDERS];
   int calls = 0, direct = 0;

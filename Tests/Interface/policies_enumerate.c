@@ -35,9 +35,7 @@ static void unlock_it(void *strong) {
   ++unlocks;
 }
 
-TEST(enumerate_passes_every_registration_in_order_and_calls_none) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(enumerate_passes_every_registration_in_order_and_calls_none) {
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   multicast_token tokens[4];
@@ -72,8 +70,7 @@ TEST(enumerate_passes_every_registration_in_order_and_calls_none) {
   CHECK_TEXT(noted, "");
 }
 
-TEST(enumerate_stops_when_the_enumerator_returns_false) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(enumerate_stops_when_the_enumerator_returns_false) {
   CHECK_EQ(enumerate(m), 0);
   add(m, noting('a'));
   add(m, noting('b'));
@@ -83,8 +80,7 @@ TEST(enumerate_stops_when_the_enumerator_returns_false) {
   CHECK_EQ(passed_count, 2);
 }
 
-TEST(enumerate_locks_contexts_and_removes_those_that_are_dead) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(enumerate_locks_contexts_and_removes_those_that_are_dead) {
   multicast_add_options options = with_release(count_release);
   int released = 0;
   multicast_delegate weak = counter(&released), gone = counter(&dead);
@@ -125,9 +121,8 @@ static void unlock_any(void *strong) {
   ++unlocks;
 }
 
-TEST(enumerate_unlocks_and_does_not_pass_what_its_lock_removes) {
+TEST_OF_MULTICAST(enumerate_unlocks_and_does_not_pass_what_its_lock_removes) {
   multicast_add_options options = with_release(count_release);
-  multicast m = multicast_create();
   options.lock = remove_in_lock;
   options.unlock = unlock_any;
   removed = add_with(m, counter(&dead), &options);
@@ -226,8 +221,7 @@ static int64_t visit_or_undo(multicast m) {
   return multicast_visit_undo(m, prepare, roll_back, &refused);
 }
 
-TEST(visit_undo_visits_all) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(visit_undo_visits_all) {
   CHECK_EQ(visit_or_undo(m), 0);
   add(m, noting('a'));
   add(m, noting('b'));
@@ -236,9 +230,7 @@ TEST(visit_undo_visits_all) {
   CHECK_TEXT(noted, "a b");
 }
 
-TEST(visit_undo_undoes_in_reverse_what_was_visited_before) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(visit_undo_undoes_in_reverse_what_was_visited_before) {
   add(m, noting('a'));
   CHECK_OK(multicast_token_pause(add(m, noting('p'))));
   add_queued(m, noting('b'), q);
@@ -259,8 +251,7 @@ static void change_in_visit(char name) {
   CHECK_OK(multicast_token_pause(tokens[1]));
 }
 
-TEST(visit_undo_leaves_out_what_was_removed_not_what_is_paused) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(visit_undo_leaves_out_what_was_removed_not_what_is_paused) {
   multicast_add_options once = MULTICAST_ADD_OPTIONS_INIT;
   once.flags = MULTICAST_ONCE;
   tokens[0] = add(m, noting('a'));
@@ -273,16 +264,14 @@ TEST(visit_undo_leaves_out_what_was_removed_not_what_is_paused) {
   CHECK_TEXT(noted, "a b o c b@9");
 }
 
-TEST(visit_undo_of_many) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(visit_undo_of_many) {
   for (int i = 0; i < 1000; ++i) add(m, noting(i == 990 ? 'z' : 'a'));
   refused = 'z';
   CHECK_EQ(visit_or_undo(m), 0);
   CHECK_EQ(noted_length, 990 * 2 + 2 + 990 * 4 - 1);
 }
 
-TEST(visit_undo_locks_contexts) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(visit_undo_locks_contexts) {
   multicast_add_options options = with_release(count_release_of);
   options.lock = lock_it;
   options.unlock = unlock_it;

@@ -125,8 +125,7 @@ TEST(no_replay_of_a_delegate_that_wants_some_events) {
   CHECK_TEXT(noted, "a2");
 }
 
-TEST(no_replay_has_no_effect_without_replay) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(no_replay_has_no_effect_without_replay) {
   multicast_add_options options = flagged(MULTICAST_NO_REPLAY);
   add_with(m, noting('a'), &options);
   CHECK_EQ(invoke_number(m, 1), 1);

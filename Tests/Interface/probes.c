@@ -54,9 +54,8 @@ static bool stop_at_second(void *context, const multicast_delegate *delegate) {
   return ++*(int *)context < 2;
 }
 
-TEST(probes_are_reached_while_a_watch_is_set) {
+TEST_OF_MULTICAST(probes_are_reached_while_a_watch_is_set) {
   const char payload[] = "payload";
-  multicast m = multicast_create();
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   multicast_watch given = multicast_watch_default();
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;

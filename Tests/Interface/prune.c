@@ -47,8 +47,7 @@ static void add_weak(multicast m, subject *s, uint32_t flags, multicast_queue q)
 
 static const multicast_queue no_queue = MULTICAST_NONE;
 
-TEST(weak_delegates_that_are_dead_count_until_found) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(weak_delegates_that_are_dead_count_until_found) {
   multicast_delegate listed[2];
   multicast_lifetime l = multicast_lifetime_create();
   subject s;
@@ -74,10 +73,9 @@ TEST(weak_delegates_that_are_dead_count_until_found) {
   CHECK_EQ(s.releases, 1);
 }
 
-TEST(prune_removes_those_that_are_dead_and_calls_none) {
+TEST_OF_MULTICAST(prune_removes_those_that_are_dead_and_calls_none) {
   enum { COUNT = 20 };
   subject s[COUNT];
-  multicast m = multicast_create();
   int plain = 0;
   for (int i = 0; i < COUNT; ++i) {
     add_weak(m, &s[i], 0, no_queue);
@@ -98,8 +96,7 @@ TEST(prune_removes_those_that_are_dead_and_calls_none) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), COUNT - 7 + 4);
 }
 
-TEST(prune_removes_paused_ones) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(prune_removes_paused_ones) {
   subject s[2];
   for (int i = 0; i < 2; ++i) {
     add_weak(m, &s[i], 0, no_queue);
@@ -115,8 +112,7 @@ TEST(prune_removes_paused_ones) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
 }
 
-TEST(prune_removes_those_that_do_not_want_any_event) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(prune_removes_those_that_do_not_want_any_event) {
   multicast_add_options options = with_release(release_subject);
   subject s = {.is_dead = true};
   options.lock = lock_subject;
@@ -127,9 +123,7 @@ TEST(prune_removes_those_that_do_not_want_any_event) {
   CHECK_EQ(s.releases, 1);
 }
 
-TEST(prune_removes_queued_ones_and_retracts_their_calls) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(prune_removes_queued_ones_and_retracts_their_calls) {
   subject s[2];
   add_weak(m, &s[0], 0, q);
   add_weak(m, &s[1], MULTICAST_LATEST, q);
@@ -142,9 +136,7 @@ TEST(prune_removes_queued_ones_and_retracts_their_calls) {
   CHECK(s[0].calls == 0 && s[1].calls == 1);
 }
 
-TEST(prune_uses_up_no_once_delegate) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(prune_uses_up_no_once_delegate) {
   subject s[4];
   for (int i = 0; i < 4; ++i) {
     add_weak(m, &s[i], MULTICAST_ONCE, i < 2 ? no_queue : q);

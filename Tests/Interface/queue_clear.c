@@ -5,9 +5,7 @@
 #include "producers.h"
 #include "queues.h"
 
-TEST(queue_clear_drops_and_counts_the_calls_that_wait) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_clear_drops_and_counts_the_calls_that_wait) {
   add_queued(m, noting('a'), q);
   add_queued(m, noting('b'), q);
   for (int i = 1; i <= 5; ++i) CHECK_EQ(invoke_number(m, i), 2);
@@ -53,9 +51,7 @@ TEST(queue_clear_frees_the_payloads) {
   CHECK_EQ(allocated_blocks, blocks);
 }
 
-TEST(queue_clear_makes_the_descriptor_not_readable) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_clear_makes_the_descriptor_not_readable) {
   int fd = multicast_queue_fd(q);
   add_queued(m, noting('a'), q);
   CHECK_EQ(invoke_number(m, 1), 1);
@@ -68,9 +64,7 @@ TEST(queue_clear_makes_the_descriptor_not_readable) {
   CHECK(!is_readable(fd));
 }
 
-TEST(queue_clear_lets_latest_and_once_delegates_queue_again) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_clear_lets_latest_and_once_delegates_queue_again) {
   add_flagged(m, noting('a'), q, MULTICAST_LATEST);
   add_flagged(m, noting('b'), q, MULTICAST_ONCE);
   add_flagged(m, noting('c'), q, MULTICAST_ONCE | MULTICAST_LATEST);
@@ -113,8 +107,7 @@ static void clear_inside(void *context, uint32_t event, const void *payload, siz
   CHECK_TEXT(figures(cleared), "queued 3, delivered 1, dropped 2");
 }
 
-TEST(queue_clear_inside_a_call_of_the_queue_drops_the_later_ones) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(queue_clear_inside_a_call_of_the_queue_drops_the_later_ones) {
   multicast_delegate d = noting('a');
   cleared = default_queue();
   d.function = clear_inside;
@@ -126,10 +119,8 @@ TEST(queue_clear_inside_a_call_of_the_queue_drops_the_later_ones) {
   CHECK_TEXT(noted, "a1");
 }
 
-TEST(queue_clear_does_not_wait_for_call_that_queues_thread_makes) {
+TEST_OF_QUEUE(queue_clear_does_not_wait_for_call_that_queues_thread_makes) {
   blocker b = BLOCKER_INIT;
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   add_queued(m, blocking(&b), q);
   CHECK_OK(multicast_queue_start(q));
   for (int i = 0; i < 3; ++i) CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -154,10 +145,9 @@ static void *clear_all_the_time(void *argument) {
   return NULL;
 }
 
-TEST(queue_clear_conserves_calls_while_others_queue_and_run_them) {
+TEST_OF_MULTICAST(queue_clear_conserves_calls_while_others_queue_and_run_them) {
   producer p[2];
   inbox in;
-  multicast m = multicast_create();
   multicast_delegate d = receiving(&in);
   int64_t dropped = 0, queued;
   in.has_gaps = true;

@@ -70,10 +70,9 @@ static void *run_and_say_where(void *argument) {
   return run_on_a_new_thread(argument);
 }
 
-TEST(queue_locks_contexts_as_calls_run_and_where_they_run) {
+TEST_OF_MULTICAST(queue_locks_contexts_as_calls_run_and_where_they_run) {
   counted c;
   runner r;
-  multicast m = multicast_create();
   r.queue = default_queue();
   add_counted(&c, m, r.queue);
   invoke_number(m, 1);
@@ -85,10 +84,8 @@ TEST(queue_locks_contexts_as_calls_run_and_where_they_run) {
   CHECK(pthread_equal(c.locked_on, runs_on));
 }
 
-TEST(queue_retracts_the_calls_of_a_context_found_dead) {
+TEST_OF_QUEUE(queue_retracts_the_calls_of_a_context_found_dead) {
   counted c;
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   add_counted(&c, m, q);
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
@@ -120,10 +117,8 @@ TEST(queue_run_of_all_that_wait_makes_another_for_one_found_dead) {
   CHECK_TEXT(figures(q), "pending 1, queued 5, delivered 3, retracted 1");
 }
 
-TEST(queue_unlocks_a_context_whose_call_removed_itself) {
+TEST_OF_QUEUE(queue_unlocks_a_context_whose_call_removed_itself) {
   counted c;
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   multicast_token token = add_counted(&c, m, q);
   c.remove_in_call = token;
   invoke_number(m, 1);
@@ -133,10 +128,8 @@ TEST(queue_unlocks_a_context_whose_call_removed_itself) {
   CHECK_TEXT(figures(q), "queued 2, delivered 1, retracted 1");
 }
 
-TEST(queue_does_not_lock_what_was_removed) {
+TEST_OF_QUEUE(queue_does_not_lock_what_was_removed) {
   counted c;
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   multicast_token token = add_counted(&c, m, q);
   invoke_number(m, 1);
   CHECK_OK(multicast_token_remove(token));
@@ -151,10 +144,8 @@ static void *lock_and_remove(void *context) {
   return lock_counted(context);
 }
 
-TEST(queue_makes_no_call_that_was_removed_by_its_lock) {
+TEST_OF_QUEUE(queue_makes_no_call_that_was_removed_by_its_lock) {
   counted c;
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   removed_by_lock = add_counted_with(&c, m, q, lock_and_remove, 0);
   invoke_number(m, 1);
   invoke_number(m, 2);
@@ -163,10 +154,8 @@ TEST(queue_makes_no_call_that_was_removed_by_its_lock) {
   CHECK_TEXT(figures(q), "queued 2, retracted 2");
 }
 
-TEST(queue_locks_a_once_context_and_calls_it_once) {
+TEST_OF_QUEUE(queue_locks_a_once_context_and_calls_it_once) {
   counted c;
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   add_counted_with(&c, m, q, lock_counted, MULTICAST_ONCE);
   CHECK_EQ(invoke_number(m, 1), 1);
   CHECK_EQ(invoke_number(m, 2), 0);
@@ -174,10 +163,8 @@ TEST(queue_locks_a_once_context_and_calls_it_once) {
   CHECK(c.locks == 1 && c.unlocks == 1 && c.calls == 1 && c.releases == 1);
 }
 
-TEST(queue_fd_is_not_readable_when_the_last_call_is_found_dead) {
+TEST_OF_QUEUE(queue_fd_is_not_readable_when_the_last_call_is_found_dead) {
   counted c;
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   int fd = multicast_queue_fd(q);
   add_counted(&c, m, q);
   invoke_number(m, 1);
@@ -252,8 +239,7 @@ static multicast_token add_using(multicast m, multicast_delegate d, bool locks) 
   return add_with(m, d, &options);
 }
 
-TEST(queue_may_be_used_inside_a_release) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(queue_may_be_used_inside_a_release) {
   multicast_token token = add_using(m, noting('a'), false);
   invoke_number(m, 1);
   CHECK_OK(multicast_token_remove(token));
@@ -266,8 +252,7 @@ static void remove_current(void *context, uint32_t event, const void *payload, s
   CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
 }
 
-TEST(queue_may_be_used_inside_a_release_of_its_own_call) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(queue_may_be_used_inside_a_release_of_its_own_call) {
   multicast_delegate d = noting('a');
   d.function = remove_current;
   add_using(m, d, false);
@@ -278,8 +263,7 @@ TEST(queue_may_be_used_inside_a_release_of_its_own_call) {
   CHECK_EQ(releases['a'], 1);
 }
 
-TEST(queue_may_be_used_inside_lock_and_unlock) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(queue_may_be_used_inside_lock_and_unlock) {
   add_using(m, noting('a'), true);
   invoke_number(m, 1);
   CHECK_EQ(multicast_queue_run(used_there, 0), 1);
@@ -291,8 +275,7 @@ static void release_and_destroy(void *context) {
   CHECK(multicast_queue_destroy(used_there) >= 0);
 }
 
-TEST(queue_may_be_destroyed_inside_a_release_of_its_own_call) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(queue_may_be_destroyed_inside_a_release_of_its_own_call) {
   multicast_delegate d = noting('a');
   used_there = default_queue();
   multicast_add_options options = to_queue(used_there);

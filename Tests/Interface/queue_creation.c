@@ -31,9 +31,8 @@ TEST(queue_of_default_options_holds_1024_calls_and_refuses) {
   CHECK_TEXT(figures(of_null), "pending 1024, queued 1024, refused 6");
 }
 
-TEST(queue_options_are_read_during_the_call_only) {
+TEST_OF_MULTICAST(queue_options_are_read_during_the_call_only) {
   multicast_queue_options options = multicast_queue_options_default();
-  multicast m = multicast_create();
   options.capacity = 2;
   multicast_queue q = multicast_queue_create(&options);
   memset(&options, 0xFF, sizeof options);

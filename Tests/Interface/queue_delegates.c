@@ -6,9 +6,7 @@
 
 /* ---- Queueing -------------------------------------------------------------------------------- */
 
-TEST(queue_makes_no_call_before_it_is_run) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_makes_no_call_before_it_is_run) {
   add_queued(m, noting('a'), q);
   CHECK_EQ(invoke_number(m, 1), 1);
   CHECK_TEXT(noted, "");
@@ -36,9 +34,8 @@ TEST(queue_calls_run_in_the_order_in_which_they_were_queued) {
   CHECK_TEXT(noted, "u1 a1 b1 x2 u3 a3 b3");
 }
 
-TEST(queue_delegates_and_direct_ones_take_turns) {
+TEST_OF_MULTICAST(queue_delegates_and_direct_ones_take_turns) {
   multicast_queue q = default_queue(), other = default_queue();
-  multicast m = multicast_create();
   add(m, noting('a'));
   add_queued(m, noting('q'), q);
   add(m, noting('b'));
@@ -51,10 +48,8 @@ TEST(queue_delegates_and_direct_ones_take_turns) {
   CHECK_TEXT(noted, "a1 b1 c1 o1 q1");
 }
 
-TEST(queue_passes_the_event_on) {
+TEST_OF_QUEUE(queue_passes_the_event_on) {
   static const uint32_t events[] = {0, 1, 63, 64, 4711, UINT32_MAX};
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   int number = 1;
   add_queued(m, noting('a'), q);
   for (size_t i = 0; i < 6; ++i) multicast_invoke(m, events[i], &number, sizeof number);
@@ -62,9 +57,7 @@ TEST(queue_passes_the_event_on) {
   CHECK_TEXT(noted, "a1 a1@1 a1@63 a1@64 a1@4711 a1@4294967295");
 }
 
-TEST(queue_does_not_take_events_that_are_not_wanted) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_does_not_take_events_that_are_not_wanted) {
   multicast_add_options options = to_queue(q);
   options.events = UINT64_C(1) << 3 | UINT64_C(1) << 63;
   add_with(m, noting('a'), &options);
@@ -80,9 +73,7 @@ TEST(queue_does_not_take_events_that_are_not_wanted) {
 
 /* ---- Delegates ------------------------------------------------------------------------------- */
 
-TEST(queue_delegates_are_passed_to_visitors_here_and_now) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_delegates_are_passed_to_visitors_here_and_now) {
   int number = 5;
   add_queued(m, noting('q'), q);
   add(m, noting('a'));
@@ -91,9 +82,7 @@ TEST(queue_delegates_are_passed_to_visitors_here_and_now) {
   CHECK_TEXT(figures(q), "");
 }
 
-TEST(queue_delegates_are_seen_by_count_list_and_contains) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_delegates_are_seen_by_count_list_and_contains) {
   multicast_delegate out[3];
   multicast_token token = add_queued(m, noting('q'), q);
   add(m, noting('a'));
@@ -109,9 +98,7 @@ TEST(queue_delegates_are_seen_by_count_list_and_contains) {
   CHECK(multicast_token_is_live(token));
 }
 
-TEST(queue_delegates_may_be_added_many_at_once) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_delegates_may_be_added_many_at_once) {
   multicast_delegate d[3];
   multicast_token tokens[3];
   multicast_add_options options = to_queue(q);
@@ -154,9 +141,7 @@ static void see_current(void *context, uint32_t event, const void *payload, size
   seen_after = multicast_token_current();
 }
 
-TEST(queue_call_has_its_token_as_the_current_one) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_call_has_its_token_as_the_current_one) {
   multicast_delegate outer = {see_current, NULL}, inner = {see_inner, NULL};
   multicast_token token = add_queued(m, outer, q), other;
   direct_target = multicast_create();
@@ -172,9 +157,7 @@ TEST(queue_call_has_its_token_as_the_current_one) {
 
 /* ---- Pauses ---------------------------------------------------------------------------------- */
 
-TEST(queue_takes_no_call_of_a_paused_delegate) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_takes_no_call_of_a_paused_delegate) {
   multicast_token token = add_queued(m, noting('a'), q);
   CHECK_OK(multicast_token_pause(token));
   CHECK_EQ(invoke_number(m, 1), 0);
@@ -185,9 +168,7 @@ TEST(queue_takes_no_call_of_a_paused_delegate) {
   CHECK_TEXT(figures(q), "queued 1, delivered 1");
 }
 
-TEST(queue_makes_calls_that_waited_before_a_pause) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_makes_calls_that_waited_before_a_pause) {
   multicast_token token = add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   invoke_number(m, 2);
@@ -196,9 +177,7 @@ TEST(queue_makes_calls_that_waited_before_a_pause) {
   CHECK_TEXT(noted, "a1 a2");
 }
 
-TEST(queue_calls_of_a_paused_delegate_are_retracted_by_removal) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_calls_of_a_paused_delegate_are_retracted_by_removal) {
   multicast_token token = add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   CHECK_OK(multicast_token_pause(token));

@@ -9,9 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-TEST(queue_fd_is_readable_while_calls_wait) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_fd_is_readable_while_calls_wait) {
   int fd = multicast_queue_fd(q), round;
   CHECK(fd >= 0);
   add_queued(m, noting('a'), q);
@@ -29,9 +27,7 @@ TEST(queue_fd_is_readable_while_calls_wait) {
   }
 }
 
-TEST(queue_fd_asked_for_when_calls_wait_is_readable) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_fd_asked_for_when_calls_wait_is_readable) {
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   int fd = multicast_queue_fd(q);
@@ -40,9 +36,7 @@ TEST(queue_fd_asked_for_when_calls_wait_is_readable) {
   CHECK(!is_readable(fd));
 }
 
-TEST(queue_fd_is_not_readable_after_all_calls_are_retracted) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_fd_is_not_readable_after_all_calls_are_retracted) {
   int fd = multicast_queue_fd(q);
   multicast_token a = add_queued(m, noting('a'), q), b = add_queued(m, noting('b'), q);
   invoke_number(m, 1);
@@ -87,9 +81,8 @@ TEST(queue_fd_is_readable_inside_a_call_exactly_while_others_wait) {
   CHECK(!is_readable(watched_fd));
 }
 
-TEST(queue_fd_is_minus_1_for_what_is_no_queue) {
+TEST_OF_MULTICAST(queue_fd_is_minus_1_for_what_is_no_queue) {
   multicast_queue q = default_queue(), none = {0}, forged;
-  multicast m = multicast_create();
   CHECK_EQ(multicast_queue_fd(none), -1);
   forged.id = m.id;
   CHECK_EQ(multicast_queue_fd(forged), -1);
@@ -111,9 +104,7 @@ TEST(queue_fd_is_not_passed_on_to_other_programs) {
   CHECK((fcntl(multicast_queue_fd(default_queue()), F_GETFD) & FD_CLOEXEC) != 0);
 }
 
-TEST(queue_fd_is_minus_1_without_descriptors_and_works_later) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_fd_is_minus_1_without_descriptors_and_works_later) {
   struct rlimit old, few;
   add_queued(m, noting('a'), q);
   CHECK_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);

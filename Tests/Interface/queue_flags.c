@@ -27,9 +27,7 @@ TEST(queue_keeps_newest_call_of_latest_delegate_in_place_of_first) {
   CHECK_TEXT(figures(q), "queued 6, delivered 3, coalesced 3");
 }
 
-TEST(queue_keeps_one_call_of_each_latest_delegate) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_keeps_one_call_of_each_latest_delegate) {
   add_flagged(m, noting('a'), q, MULTICAST_LATEST);
   add_flagged(m, noting('b'), q, MULTICAST_LATEST);
   add_flagged(m, noting('a'), q, MULTICAST_LATEST); /* equal, but another registration */
@@ -87,9 +85,7 @@ TEST(queue_keeps_newest_payload_of_any_size_of_latest_delegate) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-TEST(queue_retracts_the_call_of_a_latest_delegate) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_retracts_the_call_of_a_latest_delegate) {
   multicast_token token = add_flagged(m, noting('a'), q, MULTICAST_LATEST);
   invoke_number(m, 1);
   invoke_number(m, 2);
@@ -138,8 +134,7 @@ TEST(queue_full_drops_call_of_latest_delegate_and_takes_next) {
   CHECK_TEXT(figures(q), "queued 5, delivered 2, dropped 2, coalesced 1");
 }
 
-TEST(queue_flag_latest_changes_nothing_without_a_queue) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(queue_flag_latest_changes_nothing_without_a_queue) {
   multicast_add_options options = multicast_add_options_default();
   options.flags = MULTICAST_LATEST;
   add_with(m, noting('a'), &options);
@@ -209,9 +204,7 @@ TEST(queue_calls_a_once_delegate_once_and_it_stays_until_then) {
   CHECK_TEXT(figures(q), "queued 1, delivered 1");
 }
 
-TEST(queue_retracts_the_call_of_a_once_delegate) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_retracts_the_call_of_a_once_delegate) {
   multicast_token token = add_flagged(m, noting('a'), q, MULTICAST_ONCE);
   invoke_number(m, 1);
   CHECK_OK(multicast_token_remove(token));
@@ -272,9 +265,7 @@ TEST(queue_calls_once_and_latest_delegate_once_with_newest_event) {
   CHECK_TEXT(figures(q), "queued 4, delivered 2, coalesced 2");
 }
 
-TEST(queue_retracts_the_call_of_a_once_delegate_that_was_visited) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_retracts_the_call_of_a_once_delegate_that_was_visited) {
   int number = 5;
   add_flagged(m, noting('a'), q, MULTICAST_ONCE);
   invoke_number(m, 1);

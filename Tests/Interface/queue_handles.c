@@ -6,9 +6,8 @@
 
 /* ---- Adds that fail -------------------------------------------------------------------------- */
 
-TEST(queue_that_is_gone_keeps_unique_from_removing_the_old_one) {
+TEST_OF_MULTICAST(queue_that_is_gone_keeps_unique_from_removing_the_old_one) {
   multicast_queue q = default_queue(), gone = default_queue();
-  multicast m = multicast_create();
   multicast_add_options options = to_queue(gone);
   multicast_token token = {77};
   CHECK_OK(multicast_queue_destroy(gone));
@@ -23,9 +22,8 @@ TEST(queue_that_is_gone_keeps_unique_from_removing_the_old_one) {
   CHECK_EQ(multicast_queue_run(q, 0), 1);
 }
 
-TEST(queue_that_is_gone_fails_an_add_many_and_releases_each) {
+TEST_OF_MULTICAST(queue_that_is_gone_fails_an_add_many_and_releases_each) {
   multicast_queue gone = default_queue();
-  multicast m = multicast_create();
   multicast_add_options options = to_queue(gone);
   multicast_delegate d[2];
   multicast_token tokens[2] = {{7}, {8}};
@@ -39,9 +37,7 @@ TEST(queue_that_is_gone_fails_an_add_many_and_releases_each) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-TEST(queue_and_a_lifetime_that_has_ended_fail_an_add) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_and_a_lifetime_that_has_ended_fail_an_add) {
   multicast_add_options options = to_queue(q);
   options.lifetime = multicast_lifetime_create();
   options.release = count_release_of;
@@ -53,8 +49,7 @@ TEST(queue_and_a_lifetime_that_has_ended_fail_an_add) {
   CHECK_EQ(releases['a'], 1);
 }
 
-TEST(queue_and_lifetime_both_refer_to_registration_until_one_goes) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(queue_and_lifetime_both_refer_to_registration_until_one_goes) {
   for (int round = 0; round < 2; ++round) {
     multicast_queue q = default_queue();
     multicast_add_options options = to_queue(q);
@@ -123,9 +118,8 @@ TEST(queue_handle_of_0_is_invalid) {
   expect_no_queue(0);
 }
 
-TEST(queue_handle_is_invalid_though_its_slot_is_used_again) {
+TEST_OF_MULTICAST(queue_handle_is_invalid_though_its_slot_is_used_again) {
   multicast_queue old = default_queue(), fresh;
-  multicast m = multicast_create();
   multicast_token token = add_queued(m, noting('a'), old);
   CHECK_OK(multicast_queue_destroy(old));
   expect_no_queue(old.id);
@@ -139,9 +133,7 @@ TEST(queue_handle_is_invalid_though_its_slot_is_used_again) {
   CHECK_TEXT(noted, "b1");
 }
 
-TEST(queue_handles_of_another_kind_are_invalid) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(queue_handles_of_another_kind_are_invalid) {
   multicast_token token = add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   expect_no_queue(m.id);
@@ -151,8 +143,7 @@ TEST(queue_handles_of_another_kind_are_invalid) {
   CHECK_EQ(multicast_queue_run(q, 0), 1);
 }
 
-TEST(queue_handles_that_are_forged_are_invalid) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(queue_handles_that_are_forged_are_invalid) {
   multicast_queue gone = default_queue(), q = default_queue();
   uint64_t random = UINT64_C(0x9E3779B97F4A7C15);
   CHECK_OK(multicast_queue_destroy(gone)); /* leaves a vacant slot */
@@ -225,9 +216,7 @@ static void expect_nothing_but_a_queue(uint64_t id) {
   CHECK_OK(multicast_destroy(out_of));
 }
 
-TEST(queue_handles_are_invalid_as_handles_of_another_kind) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(queue_handles_are_invalid_as_handles_of_another_kind) {
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   expect_nothing_but_a_queue(q.id);

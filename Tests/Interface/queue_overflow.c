@@ -97,9 +97,7 @@ TEST(queue_drops_calls_of_any_delegate) {
   CHECK_TEXT(noted, "b1 c1");
 }
 
-TEST(queue_counts_the_most_that_ever_waited) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_counts_the_most_that_ever_waited) {
   add_queued(m, noting('a'), q);
   for (int i = 0; i < 5; ++i) invoke_number(m, i);
   CHECK_EQ(stats_of(q).highest, 5);

@@ -39,10 +39,8 @@ TEST(queue_copies_payloads_of_every_size) {
   for (size_t size = 1; size <= 200; ++size) expect_copy_of(size);
 }
 
-TEST(queue_copies_a_payload_that_is_not_aligned) {
+TEST_OF_QUEUE(queue_copies_a_payload_that_is_not_aligned) {
   static parcel p;
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   unsigned char bytes[128];
   for (size_t i = 0; i < sizeof bytes; ++i) bytes[i] = (unsigned char)i;
   add_queued(m, keeping(&p), q);
@@ -54,11 +52,9 @@ TEST(queue_copies_a_payload_that_is_not_aligned) {
   }
 }
 
-TEST(queue_passes_the_pointer_itself_when_the_size_is_0) {
+TEST_OF_QUEUE(queue_passes_the_pointer_itself_when_the_size_is_0) {
   static parcel p;
   int object = 5;
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   add_queued(m, keeping(&p), q);
   CHECK_EQ(multicast_invoke(m, 0, &object, 0), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
@@ -68,9 +64,7 @@ TEST(queue_passes_the_pointer_itself_when_the_size_is_0) {
   CHECK(p.payload == NULL && p.size == 0);
 }
 
-TEST(queue_takes_no_size_without_a_payload) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_takes_no_size_without_a_payload) {
   add_queued(m, noting('a'), q);
   CHECK_STATUS(multicast_invoke(m, 0, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_TEXT(figures(q), "");

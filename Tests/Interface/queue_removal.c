@@ -91,9 +91,7 @@ TEST(queue_payloads_of_retracted_calls_are_released) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-TEST(queue_calls_are_retracted_from_the_middle) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_calls_are_retracted_from_the_middle) {
   multicast_token a = add_queued(m, noting('a'), q), b = add_queued(m, noting('b'), q);
   add_queued(m, noting('c'), q);
   invoke_number(m, 1);
@@ -126,9 +124,7 @@ TEST(queue_calls_retracted_make_room) {
   }
 }
 
-TEST(queue_calls_of_one_of_two_equal_delegates_are_retracted) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_calls_of_one_of_two_equal_delegates_are_retracted) {
   multicast_token first = add_queued(m, noting('a'), q);
   add_queued(m, noting('a'), q);
   CHECK_EQ(invoke_number(m, 1), 2);
@@ -167,9 +163,7 @@ static void remove_other(void *context, uint32_t event, const void *payload, siz
   multicast_token_remove(removed_inside);
 }
 
-TEST(queue_calls_of_another_delegate_are_retracted_inside_a_call) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_calls_of_another_delegate_are_retracted_inside_a_call) {
   multicast_delegate d = noting('d');
   multicast_add_options options = to_queue(q);
   d.function = remove_other;

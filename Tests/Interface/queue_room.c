@@ -225,9 +225,8 @@ static void destroy_and_go_on(void *context, uint32_t event, const void *payload
   CHECK_EQ(multicast_queue_run(s->next, 0), 1); /* afterwards the queue has a worker */
 }
 
-TEST(queue_worker_begins_while_last_queue_in_its_slot_runs) {
+TEST_OF_MULTICAST(queue_worker_begins_while_last_queue_in_its_slot_runs) {
   static successor s;
-  multicast m = multicast_create();
   multicast_delegate d = {destroy_and_go_on, &s};
   s.queue = default_queue();
   s.queued = multicast_create();

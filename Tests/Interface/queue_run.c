@@ -4,9 +4,7 @@
 #include "notes.h"
 #include "queues.h"
 
-TEST(queue_run_makes_max_calls_at_most) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_run_makes_max_calls_at_most) {
   add_queued(m, noting('a'), q);
   for (int i = 1; i <= 6; ++i) invoke_number(m, i);
   CHECK_EQ(multicast_queue_run(q, 1), 1);
@@ -93,9 +91,8 @@ static void invoke_to_the_limit(void *context, uint32_t event, const void *paylo
   }
 }
 
-TEST(queue_run_inside_256_invocations_is_limit) {
+TEST_OF_MULTICAST(queue_run_inside_256_invocations_is_limit) {
   requeuer r = {{0}, {0}, 0, 0, 0};
-  multicast m = multicast_create();
   multicast_delegate d = {invoke_to_the_limit, &r};
   r.queue = default_queue();
   r.target = multicast_create();
@@ -125,11 +122,9 @@ TEST(queue_run_inside_a_call_of_another_queue_makes_its_calls) {
   CHECK_TEXT(noted, "(1 x3 )1 (2 )2");
 }
 
-TEST(queue_run_by_a_second_thread_is_state) {
+TEST_OF_QUEUE(queue_run_by_a_second_thread_is_state) {
   blocker b = BLOCKER_INIT;
   runner r;
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   add_queued(m, blocking(&b), q);
   invoke_number(m, 1);
   invoke_number(m, 2);
@@ -158,10 +153,9 @@ static void run_then_stay(void *context, uint32_t event, const void *payload, si
   gate_wait(&n->may_return);
 }
 
-TEST(queue_run_by_second_thread_is_state_after_a_nested_run) {
+TEST_OF_MULTICAST(queue_run_by_second_thread_is_state_after_a_nested_run) {
   static nesting n = {{0}, 0, -1, GATE_INIT, GATE_INIT};
   runner r;
-  multicast m = multicast_create();
   multicast_delegate d = {run_then_stay, &n};
   n.queue = default_queue();
   add_queued(m, d, n.queue);
@@ -183,9 +177,7 @@ TEST(queue_run_by_second_thread_is_state_after_a_nested_run) {
   CHECK_OK(multicast_queue_destroy(n.queue));
 }
 
-TEST(queue_may_be_run_by_one_thread_after_the_other) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_may_be_run_by_one_thread_after_the_other) {
   add_queued(m, noting('a'), q);
   for (int i = 1; i <= 6; ++i) {
     CHECK_EQ(invoke_number(m, i), 1);
@@ -200,8 +192,7 @@ TEST(queue_run_after_destroy_is_invalid_handle) {
   CHECK_STATUS(multicast_queue_run(q, 0), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
-TEST(queue_destroyed_inside_its_own_call_makes_no_further_one) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(queue_destroyed_inside_its_own_call_makes_no_further_one) {
   doomed = default_queue();
   add_queued(m, noting('a'), doomed);
   add_destroyer(m);
@@ -222,8 +213,7 @@ static void run_then_destroy(void *context, uint32_t event, const void *payload,
   }
 }
 
-TEST(queue_destroyed_inside_a_nested_run_ends_both) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(queue_destroyed_inside_a_nested_run_ends_both) {
   multicast_delegate d = noting('d');
   doomed = default_queue();
   d.function = run_then_destroy;
@@ -248,8 +238,7 @@ static void destroy_and_create(void *context, uint32_t event, const void *payloa
   CHECK_EQ(run_elsewhere(successor, 1), 1); /* this thread runs another queue */
 }
 
-TEST(queue_created_inside_a_call_of_one_just_destroyed_is_another) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(queue_created_inside_a_call_of_one_just_destroyed_is_another) {
   multicast_delegate d = noting('d');
   successor_target = multicast_create();
   doomed = default_queue();

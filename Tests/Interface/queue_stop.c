@@ -17,10 +17,8 @@ TEST(queue_stop_without_start_is_state) {
 
 static int64_t by_stop(removal *r) { return multicast_queue_stop(r->queue); }
 
-TEST(queue_stop_lets_the_call_finish_and_keeps_the_rest) {
+TEST_OF_QUEUE(queue_stop_lets_the_call_finish_and_keeps_the_rest) {
   blocker b = BLOCKER_INIT;
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   removal r;
   prepare_removal(&r, m, &b, by_stop);
   r.queue = q;
@@ -79,10 +77,9 @@ TEST(queue_stop_inside_a_run_waits_for_an_idle_worker) {
   CHECK_STATUS(r.nested, MULTICAST_OK); /* the worker has not had its turn, so it can end */
 }
 
-TEST(queue_stop_inside_call_elsewhere_waits_where_no_cycle_closes) {
+TEST_OF_MULTICAST(queue_stop_inside_call_elsewhere_waits_where_no_cycle_closes) {
   blocker b = BLOCKER_INIT;
   requeuer r = {{0}, {0}, 0, 0, -1};
-  multicast m = multicast_create();
   invoker i;
   r.queue = default_queue();
   r.target = multicast_create();
@@ -169,9 +166,7 @@ TEST(queue_stop_and_a_removal_by_its_worker_do_not_hang) { expect_no_standoff(fa
 
 TEST(queue_destroy_and_a_removal_by_its_worker_do_not_hang) { expect_no_standoff(true); }
 
-TEST(queue_destroyed_while_its_worker_sleeps) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_destroyed_while_its_worker_sleeps) {
   add_queued(m, noting('a'), q);
   CHECK_OK(multicast_queue_start(q));
   invoke_number(m, 1);
@@ -181,8 +176,7 @@ TEST(queue_destroyed_while_its_worker_sleeps) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-TEST(queue_destroyed_in_a_call_of_its_worker_ends_it) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(queue_destroyed_in_a_call_of_its_worker_ends_it) {
   doomed = default_queue();
   add_destroyer(m);
   add_queued(m, noting('b'), doomed);

@@ -181,8 +181,7 @@ static void *create_and_destroy(void *unused) {
   return NULL;
 }
 
-TEST(queue_that_ends_as_others_add_leaves_lifetimes_empty) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(queue_that_ends_as_others_add_leaves_lifetimes_empty) {
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_add_options options = with_release(count_release);
   int releases = 0, added = 0;

@@ -169,10 +169,9 @@ TEST(queue_destroyed_after_its_worker_ended_inside_a_call) {
   CHECK_EQ(LOAD(e.calls), 1);
 }
 
-TEST(queue_that_blocks_goes_on_where_its_consumer_has_ended) {
+TEST_OF_MULTICAST(queue_that_blocks_goes_on_where_its_consumer_has_ended) {
   ending e;
   sleeper s;
-  multicast m = multicast_create();
   int calls = 0;
   begin_ending(&e, false, 1);
   on_another_thread(run_to_the_end, &e);

@@ -4,9 +4,7 @@
 #include "notes.h"
 #include "queues.h"
 
-TEST(queue_wait_returns_how_many_calls_wait) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_wait_returns_how_many_calls_wait) {
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   invoke_number(m, 2);
@@ -63,9 +61,7 @@ static void wait_in_background(waiter *w, multicast_queue q, uint64_t timeout) {
   w->thread = start_thread(wait_once, w);
 }
 
-TEST(queue_wait_is_woken_by_a_call_from_another_thread) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_wait_is_woken_by_a_call_from_another_thread) {
   waiter w[3];
   add_queued(m, noting('a'), q);
   for (int i = 0; i < 3; ++i) {

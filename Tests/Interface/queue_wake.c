@@ -92,9 +92,8 @@ TEST(queue_options_of_version_1_0_are_read_to_their_end_only) {
 static void *last_context = &last_context;
 static void note_context(void *context) { last_context = context; }
 
-TEST(queue_wake_gets_its_context_also_if_that_is_null) {
+TEST_OF_MULTICAST(queue_wake_gets_its_context_also_if_that_is_null) {
   multicast_queue_options options = multicast_queue_options_default();
-  multicast m = multicast_create();
   int calls = 0;
   options.wake = note_context;
   multicast_queue q = multicast_queue_create(&options);
@@ -514,9 +513,8 @@ static void invoke_target_inside(void *context, uint32_t event, const void *payl
   CHECK_EQ(multicast_invoke(((invoking_call *)context)->w->target, 0, NULL, 0), 1);
 }
 
-TEST(queue_wake_inside_a_call_is_not_on_the_call_stack) {
+TEST_OF_MULTICAST(queue_wake_inside_a_call_is_not_on_the_call_stack) {
   woken w;
-  multicast m = multicast_create();
   invoking_call c;
   int calls = 0;
   begin_woken(&w);

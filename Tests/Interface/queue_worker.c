@@ -49,10 +49,8 @@ static void copy_signal_mask(void *context, uint32_t event, const void *payload,
   CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, context), 0);
 }
 
-TEST(queue_worker_blocks_no_signal_of_fault_and_no_real_time_one) {
+TEST_OF_QUEUE(queue_worker_blocks_no_signal_of_fault_and_no_real_time_one) {
   static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   sigset_t there, before, after;
   multicast_delegate d = {copy_signal_mask, &there};
   CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &before), 0);
@@ -70,10 +68,8 @@ TEST(queue_worker_blocks_no_signal_of_fault_and_no_real_time_one) {
     CHECK_EQ(sigismember(&after, signal), sigismember(&before, signal));
 }
 
-TEST(queue_worker_makes_the_calls_on_a_thread_of_its_own) {
+TEST_OF_QUEUE(queue_worker_makes_the_calls_on_a_thread_of_its_own) {
   observer o;
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   add_queued(m, observing(&o), q);
   invoke_number(m, 0); /* waits already when the worker starts */
   CHECK_OK(multicast_queue_start(q));
@@ -89,9 +85,7 @@ TEST(queue_worker_makes_the_calls_on_a_thread_of_its_own) {
   CHECK_TEXT(figures(q), "queued 100, delivered 100");
 }
 
-TEST(queue_worker_makes_calls_in_order) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(queue_worker_makes_calls_in_order) {
   char expected[4096];
   size_t used = 0;
   add_queued(m, noting('a'), q);
@@ -135,10 +129,8 @@ TEST(queue_start_twice_is_state) {
   CHECK_OK(multicast_queue_stop(q));
 }
 
-TEST(queue_may_be_started_again_and_again) {
+TEST_OF_QUEUE(queue_may_be_started_again_and_again) {
   observer o;
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   add_queued(m, observing(&o), q);
   for (int i = 1; i <= 30; ++i) {
     CHECK_OK(multicast_queue_start(q));

@@ -10,6 +10,9 @@
 
 multicast_queue default_queue(void);
 
+#define TEST_OF_QUEUE(NAME) \
+  TEST_OF(NAME, (multicast m, multicast_queue q), (multicast_create(), default_queue()))
+
 /* Counts the releases of delegates that note their calls. */
 multicast_token add_flagged(multicast m, multicast_delegate d, multicast_queue q, uint32_t flags);
 

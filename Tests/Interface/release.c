@@ -4,10 +4,9 @@
 
 static int ignored;
 
-TEST(release_runs_once_on_every_way_of_removing) {
+TEST_OF_MULTICAST(release_runs_once_on_every_way_of_removing) {
   int r[8] = {0};
   multicast_add_options options = with_release(count_release);
-  multicast m = multicast_create();
   multicast_token t[8];
   for (int i = 0; i < 8; ++i) t[i] = add_with(m, counter(&r[i]), &options);
   CHECK_OK(multicast_remove(m, counter(&r[0])));
@@ -23,10 +22,9 @@ TEST(release_runs_once_on_every_way_of_removing) {
   for (int i = 0; i < 8; ++i) CHECK_EQ(r[i], 1);
 }
 
-TEST(release_runs_once_for_each_add_of_the_same_delegate) {
+TEST_OF_MULTICAST(release_runs_once_for_each_add_of_the_same_delegate) {
   int releases = 0;
   multicast_add_options options = with_release(count_release);
-  multicast m = multicast_create();
   add_with(m, counter(&releases), &options);
   add_with(m, counter(&releases), &options);
   add_with(m, counter(&releases), &options);
@@ -51,9 +49,8 @@ TEST(release_runs_when_an_add_fails) {
   CHECK_EQ(releases, 2);
 }
 
-TEST(release_does_not_run_when_the_options_cannot_be_read) {
+TEST_OF_MULTICAST(release_does_not_run_when_the_options_cannot_be_read) {
   int releases = 0;
-  multicast m = multicast_create();
   multicast_add_options options = with_release(count_release);
   options.struct_size = 0;
   CHECK_STATUS(multicast_add(m, counter(&releases), &options, NULL),
@@ -81,11 +78,10 @@ TEST(release_runs_once_for_each_delegate_of_a_failed_add_many) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-TEST(release_runs_after_the_last_call_on_the_thread_of_that_call) {
+TEST_OF_MULTICAST(release_runs_after_the_last_call_on_the_thread_of_that_call) {
   blocker b = BLOCKER_INIT;
   multicast_add_options options = with_release(release_blocker);
   invoker i;
-  multicast m = multicast_create();
   multicast_token token = add_with(m, blocking(&b), &options);
   invoke_in_background(&i, m);
   gate_wait(&b.entered);
@@ -96,11 +92,10 @@ TEST(release_runs_after_the_last_call_on_the_thread_of_that_call) {
   CHECK_EQ(LOAD(b.releases), 1);
 }
 
-TEST(release_waits_for_the_last_of_several_calls) {
+TEST_OF_MULTICAST(release_waits_for_the_last_of_several_calls) {
   blocker b = BLOCKER_INIT;
   invoker first, second;
   multicast_add_options options = with_release(release_blocker);
-  multicast m = multicast_create();
   multicast_token token = add_with(m, blocking(&b), &options);
   invoke_in_background(&first, m);
   invoke_in_background(&second, m);
@@ -114,12 +109,11 @@ TEST(release_waits_for_the_last_of_several_calls) {
   CHECK_EQ(LOAD(b.releases), 1);
 }
 
-TEST(release_is_not_put_off_by_another_delegate_that_runs) {
+TEST_OF_MULTICAST(release_is_not_put_off_by_another_delegate_that_runs) {
   int releases = 0;
   blocker b = BLOCKER_INIT;
   invoker i;
   multicast_add_options options = with_release(count_release);
-  multicast m = multicast_create();
   add(m, blocking(&b));
   add_with(m, counter(&releases), &options);
   invoke_in_background(&i, m);
@@ -143,10 +137,9 @@ static void call_once(void *context, uint32_t event, const void *payload, size_t
 
 static void release_once(void *context) { ++((once *)context)->releases; }
 
-TEST(release_of_a_delegate_called_once_follows_its_call) {
+TEST_OF_MULTICAST(release_of_a_delegate_called_once_follows_its_call) {
   once o = {0, 0, 0};
   multicast_add_options options = with_release(release_once);
-  multicast m = multicast_create();
   options.flags = MULTICAST_ONCE;
   multicast_delegate d = {call_once, &o};
   add_with(m, d, &options);
@@ -181,10 +174,9 @@ static void note_release(void *context) {
   order[end] = ((letter *)context)->name;
 }
 
-TEST(release_of_many_runs_in_order_of_invocation) {
+TEST_OF_MULTICAST(release_of_many_runs_in_order_of_invocation) {
   letter a = {order, 'a'}, b = {order, 'b'}, c = {order, 'c'};
   multicast_add_options options = with_release(note_release);
-  multicast m = multicast_create();
   add_with(m, writer(&a), &options);
   add_with(m, writer(&b), &options);
   add_with(m, writer(&c), &options);
@@ -266,8 +258,7 @@ static void add_last(multicast m, last_call *l, uint32_t flags, multicast_queue 
   l->own = add_with(m, d, &options);
 }
 
-TEST(release_at_end_of_its_own_last_call_sees_no_current_token) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(release_at_end_of_its_own_last_call_sees_no_current_token) {
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   last_call l;
   for (int way = 0; way < 4; ++way) {

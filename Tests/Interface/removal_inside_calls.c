@@ -141,8 +141,7 @@ static void end_the_lifetime(void *context) {
   end_status = multicast_lifetime_end(ended);
 }
 
-TEST(lifetime_end_in_a_release_is_ok_where_no_member_has_one) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(lifetime_end_in_a_release_is_ok_where_no_member_has_one) {
   multicast_add_options first = with_release(end_the_lifetime);
   multicast_add_options second = multicast_add_options_default();
   int calls = 0;

@@ -46,9 +46,8 @@ TEST(token_remove_within_zero_only_looks) {
   CHECK_EQ(LOAD(c.b.releases), 1);
 }
 
-TEST(token_remove_within_zero_of_an_idle_delegate_is_ok) {
+TEST_OF_MULTICAST(token_remove_within_zero_of_an_idle_delegate_is_ok) {
   int calls = 0;
-  multicast m = multicast_create();
   multicast_token token = add(m, counter(&calls));
   CHECK_OK(multicast_token_remove_within(token, 0));
 }

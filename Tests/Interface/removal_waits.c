@@ -85,11 +85,10 @@ TEST(remove_waits_for_a_call_in_an_outer_invocation) {
 
 /* ---- Not waiting for anything else ----------------------------------------------------------- */
 
-TEST(remove_does_not_wait_for_other_delegates_of_the_multicast) {
+TEST_OF_MULTICAST(remove_does_not_wait_for_other_delegates_of_the_multicast) {
   int calls = 0;
   blocker b = BLOCKER_INIT;
   invoker i;
-  multicast m = multicast_create();
   add(m, counter(&calls)); /* the running invocation has called it already */
   add(m, blocking(&b));
   add(m, counter(&b.releases));
@@ -139,11 +138,10 @@ TEST(remove_returns_while_others_keep_invoking) {
   for (int i = 0; i < 2; ++i) join_thread(threads[i]);
 }
 
-TEST(remove_many_of_nothing_does_not_wait_for_what_was_removed) {
+TEST_OF_MULTICAST(remove_many_of_nothing_does_not_wait_for_what_was_removed) {
   static blocker b = BLOCKER_INIT;
   int calls[4] = {0};
   multicast_delegate absent[2];
-  multicast m = multicast_create();
   multicast_token token = add(m, blocking(&b));
   invoker i;
   absent[0] = counter(&calls[2]);

@@ -59,10 +59,9 @@ TEST(queue_create_without_room_is_out_of_memory_and_takes_none) {
 }
 
 /* A program must not do so. The library leaves its errno unchanged all the same. */
-TEST(queue_with_a_closed_descriptor_works_and_leaves_errno) {
+TEST_OF_MULTICAST(queue_with_a_closed_descriptor_works_and_leaves_errno) {
   enum { OF_THE_PROGRAM = 7777 };
   int calls = 0, descriptor;
-  multicast m = multicast_create();
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   add_queued(m, counter(&calls), q);
   descriptor = multicast_queue_fd(q);
@@ -80,11 +79,10 @@ TEST(queue_with_a_closed_descriptor_works_and_leaves_errno) {
 
 /* ---- A memory barrier that the kernel no longer grants --------------------------------------- */
 
-TEST(removing_again_what_was_removed_without_barrier_is_system) {
+TEST_OF_MULTICAST(removing_again_what_was_removed_without_barrier_is_system) {
   int releases = 0, others = 0;
   multicast_add_options options = with_release(count_release);
   multicast_delegate d = counter(&releases);
-  multicast m = multicast_create();
   if (is_without_membarrier()) return; /* the barrier was never granted */
   multicast_token token = add_with(m, d, &options);
   add(m, counter(&others));

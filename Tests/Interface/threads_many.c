@@ -76,9 +76,8 @@ TEST(removal_of_many_finds_which_of_them_many_threads_call) {
 
 /* Records are used again: first those of the first block, so the last thread has one of a later
  * block, which had no owner in between. */
-TEST(removal_finds_call_on_thread_that_came_after_many_had_ended) {
+TEST_OF_MULTICAST(removal_finds_call_on_thread_that_came_after_many_had_ended) {
   static crowd earlier, others;
-  multicast m = multicast_create();
   blocker b = BLOCKER_INIT;
   invoker last;
   multicast_token token = add(m, blocking(&b));

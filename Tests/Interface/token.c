@@ -9,8 +9,7 @@
 
 static int calls;
 
-TEST(token_is_live_from_add_to_removal) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_is_live_from_add_to_removal) {
   multicast_token token = add(m, counter(&calls));
   CHECK(multicast_token_is_live(token));
   CHECK_OK(multicast_token_remove(token));
@@ -22,8 +21,7 @@ TEST(token_is_live_from_add_to_removal) {
   CHECK_STATUS(multicast_token_resume(token), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
-TEST(tokens_are_never_given_out_twice) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(tokens_are_never_given_out_twice) {
   uint64_t previous = 0;
   for (int i = 0; i < 20000; ++i) {
     multicast_token token = add(m, counter(&calls));
@@ -33,16 +31,14 @@ TEST(tokens_are_never_given_out_twice) {
   }
 }
 
-TEST(token_removes_its_own_registration_among_equal_ones) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_removes_its_own_registration_among_equal_ones) {
   multicast_token first = add(m, counter(&calls)), second = add(m, counter(&calls));
   CHECK_OK(multicast_token_remove(second));
   CHECK(multicast_token_is_live(first));
   CHECK_EQ(multicast_count(m), 1);
 }
 
-TEST(token_remove_nowait_is_ok_when_no_call_runs) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_remove_nowait_is_ok_when_no_call_runs) {
   CHECK_OK(multicast_token_remove_nowait(add(m, counter(&calls))));
   CHECK_EQ(multicast_count(m), 0);
 }
@@ -74,10 +70,9 @@ TEST(resume_during_an_invocation_has_it_call_what_comes_later) {
   CHECK(earlier == 1 && later == 2);
 }
 
-TEST(pause_leaves_out_and_resume_takes_in_again) {
+TEST_OF_MULTICAST(pause_leaves_out_and_resume_takes_in_again) {
   char text[16] = "";
   letter a = {text, 'a'}, b = {text, 'b'}, c = {text, 'c'};
-  multicast m = multicast_create();
   add(m, writer(&a));
   multicast_token token = add(m, writer(&b));
   add(m, writer(&c));
@@ -88,8 +83,7 @@ TEST(pause_leaves_out_and_resume_takes_in_again) {
   CHECK_TEXT(text, "acabc"); /* in its former place */
 }
 
-TEST(pause_twice_is_as_once) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(pause_twice_is_as_once) {
   multicast_token token = add(m, counter(&calls));
   CHECK_OK(multicast_token_resume(token)); /* has no effect */
   CHECK_OK(multicast_token_pause(token));
@@ -99,10 +93,9 @@ TEST(pause_twice_is_as_once) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
 }
 
-TEST(pause_survives_growth_and_a_paused_delegate_can_be_removed) {
+TEST_OF_MULTICAST(pause_survives_growth_and_a_paused_delegate_can_be_removed) {
   int others = 0, releases = 0;
   multicast_add_options options = with_release(count_release);
-  multicast m = multicast_create();
   multicast_token token = add_with(m, counter(&releases), &options);
   CHECK_OK(multicast_token_pause(token));
   for (int i = 0; i < 100; ++i) add(m, counter(&others));
@@ -111,9 +104,8 @@ TEST(pause_survives_growth_and_a_paused_delegate_can_be_removed) {
   CHECK_EQ(releases, 1);
 }
 
-TEST(pause_of_a_delegate_called_once_keeps_it) {
+TEST_OF_MULTICAST(pause_of_a_delegate_called_once_keeps_it) {
   multicast_add_options options = multicast_add_options_default();
-  multicast m = multicast_create();
   options.flags = MULTICAST_ONCE;
   multicast_token token = add_with(m, counter(&calls), &options);
   CHECK_OK(multicast_token_pause(token));
@@ -160,8 +152,7 @@ static void see_current(void *context, uint32_t event, const void *payload, size
   CHECK_EQ(multicast_token_current().id, seen[depth].id); /* the same again after the nested call */
 }
 
-TEST(token_current_is_the_innermost_call_of_this_thread) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_current_is_the_innermost_call_of_this_thread) {
   multicast_delegate d = {see_current, &m};
   CHECK_EQ(multicast_token_current().id, 0);
   multicast_token token = add(m, d);
@@ -180,8 +171,7 @@ static void look_from_elsewhere(void *context, uint32_t event, const void *paylo
   on_another_thread(see_none, NULL);
 }
 
-TEST(token_current_is_about_the_calling_thread) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_current_is_about_the_calling_thread) {
   multicast_delegate d = {look_from_elsewhere, NULL};
   add(m, d);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -192,8 +182,7 @@ static bool see_in_visit(void *context, const multicast_delegate *delegate) {
   return true;
 }
 
-TEST(token_current_in_a_visitor_is_the_visited_registration) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_current_in_a_visitor_is_the_visited_registration) {
   multicast_token token = add(m, counter(&calls)), current = {0};
   CHECK_EQ(multicast_visit(m, see_in_visit, &current), 1);
   CHECK_EQ(current.id, token.id);
@@ -204,8 +193,7 @@ static void remove_current(void *context, uint32_t event, const void *payload, s
   CHECK(!multicast_token_is_live(multicast_token_current())); /* removed, but still current */
 }
 
-TEST(token_current_lets_a_delegate_remove_itself) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_current_lets_a_delegate_remove_itself) {
   multicast_delegate d = {remove_current, NULL};
   add(m, d);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);

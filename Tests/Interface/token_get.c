@@ -20,8 +20,7 @@ static multicast_registration get(multicast_token token) {
 static void *lock_context(void *context) { return context; }
 static void unlock_context(void *strong) { (void)strong; }
 
-TEST(token_get_of_a_plain_registration_has_the_defaults) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_get_of_a_plain_registration_has_the_defaults) {
   add(m, counter(&called));
   multicast_token token = add(m, counter(&called));
   add(m, counter(&called));
@@ -37,8 +36,7 @@ TEST(token_get_of_a_plain_registration_has_the_defaults) {
 }
 
 /* Each option alone: one that is not the default may be all that is stored. */
-TEST(token_get_has_each_option_on_its_own) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_get_has_each_option_on_its_own) {
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_queue queue = create_queue();
   for (int which = 0; which < 9; ++which) {
@@ -70,8 +68,7 @@ TEST(token_get_has_each_option_on_its_own) {
   }
 }
 
-TEST(token_get_has_all_options_together) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_get_has_all_options_together) {
   multicast_add_options options = with_release(count_release);
   options.flags = MULTICAST_ONCE | MULTICAST_LATEST | MULTICAST_UNIQUE;
   options.priority = -12345;
@@ -95,9 +92,8 @@ TEST(token_get_has_all_options_together) {
   CHECK(!get(token).is_paused);
 }
 
-TEST(token_get_follows_a_delegate_that_changes_its_place) {
+TEST_OF_MULTICAST(token_get_follows_a_delegate_that_changes_its_place) {
   enum { COUNT = 100 };
-  multicast m = multicast_create();
   multicast_token tokens[COUNT];
   for (int32_t i = 0; i < COUNT; ++i) {
     multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
@@ -150,8 +146,7 @@ static void get_in_its_call(void *context, uint32_t event, const void *payload, 
   }
 }
 
-TEST(token_get_of_tokens_not_live_writes_nothing) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_get_of_tokens_not_live_writes_nothing) {
   multicast_delegate d = {get_in_its_call, NULL};
   multicast_token none = MULTICAST_NONE, token = add(m, d);
   expect_not_read(none);
@@ -174,8 +169,7 @@ typedef struct newer {
   uint64_t unknown[6], beyond;
 } newer;
 
-TEST(token_get_into_a_larger_struct_zeroes_what_it_does_not_know) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_get_into_a_larger_struct_zeroes_what_it_does_not_know) {
   multicast_token token = add(m, counter(&called));
   newer n;
   memset(&n, 0xAB, sizeof n);
@@ -189,9 +183,8 @@ TEST(token_get_into_a_larger_struct_zeroes_what_it_does_not_know) {
   CHECK(n.beyond == UINT64_C(0xABABABABABABABAB));
 }
 
-TEST(token_get_of_wrong_size_or_null_writes_nothing) {
+TEST_OF_MULTICAST(token_get_of_wrong_size_or_null_writes_nothing) {
   static const uint32_t sizes[] = {0, 1, 80, 87, 1025, UINT32_MAX};
-  multicast m = multicast_create();
   multicast_token token = add(m, counter(&called));
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     multicast_registration r;

@@ -21,8 +21,7 @@ static int64_t visit_token(multicast_token t) {
 
 /* ---- Kinds of delegates ---------------------------------------------------------------------- */
 
-TEST(token_invoke_calls_this_registration_only) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_invoke_calls_this_registration_only) {
   seen s;
   int number = 3;
   add(m, noting('a'));
@@ -34,8 +33,7 @@ TEST(token_invoke_calls_this_registration_only) {
   CHECK(s.payload == &number && s.size == sizeof number && s.event == UINT32_MAX);
 }
 
-TEST(token_visit_passes_this_registration_only) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_visit_passes_this_registration_only) {
   add(m, noting('a'));
   multicast_token b = add(m, noting('b'));
   CHECK_EQ(visit_token(b), 1);
@@ -53,8 +51,7 @@ static void *lock_dead(void *context) {
   return NULL;
 }
 
-TEST(token_invoke_and_visit_lock_and_unlock_a_weak_context) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_invoke_and_visit_lock_and_unlock_a_weak_context) {
   multicast_add_options options = multicast_add_options_default();
   options.lock = lock_letter;
   options.unlock = unlock_letter;
@@ -65,8 +62,7 @@ TEST(token_invoke_and_visit_lock_and_unlock_a_weak_context) {
   CHECK_EQ(strong_of['a'], 0);
 }
 
-TEST(token_invoke_and_visit_of_a_dead_context_are_0_and_remove_it) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_invoke_and_visit_of_a_dead_context_are_0_and_remove_it) {
   multicast_add_options options = with_release(count_release_of);
   multicast_token t[2];
   options.lock = lock_dead;
@@ -81,8 +77,7 @@ TEST(token_invoke_and_visit_of_a_dead_context_are_0_and_remove_it) {
   CHECK_TEXT(noted, "");
 }
 
-TEST(token_invoke_and_visit_remove_a_delegate_of_once) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_invoke_and_visit_remove_a_delegate_of_once) {
   multicast_add_options options = with_release(count_release_of);
   multicast_token t[2];
   options.flags = MULTICAST_ONCE;
@@ -95,8 +90,7 @@ TEST(token_invoke_and_visit_remove_a_delegate_of_once) {
   CHECK_TEXT(noted, "a v a");
 }
 
-TEST(token_invoke_and_visit_of_a_paused_delegate_are_0) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_invoke_and_visit_of_a_paused_delegate_are_0) {
   multicast_token t = add(m, noting('a'));
   CHECK_OK(multicast_token_pause(t));
   CHECK_EQ(invoke_token(t), 0);
@@ -106,8 +100,7 @@ TEST(token_invoke_and_visit_of_a_paused_delegate_are_0) {
   CHECK_TEXT(noted, "a");
 }
 
-TEST(token_invoke_of_an_event_that_is_not_wanted_is_0) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_invoke_of_an_event_that_is_not_wanted_is_0) {
   multicast_add_options options = multicast_add_options_default();
   options.events = 1u << 4;
   multicast_token t = add_with(m, noting('a'), &options);
@@ -118,8 +111,7 @@ TEST(token_invoke_of_an_event_that_is_not_wanted_is_0) {
   CHECK_EQ(visit_token(t), 1); /* events do not apply */
 }
 
-TEST(token_invoke_of_a_queued_delegate_is_queued) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_invoke_of_a_queued_delegate_is_queued) {
   multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
   static parcel p;
   unsigned char bytes[100];
@@ -177,9 +169,7 @@ TEST(token_invoke_waits_for_room_in_the_queue) {
   CHECK_EQ(invoke_token(n.token), 0); /* refused: this thread runs the queue */
 }
 
-TEST(token_visit_of_a_queued_delegate_is_on_this_thread) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(token_visit_of_a_queued_delegate_is_on_this_thread) {
   multicast_token t = add_queued(m, noting('a'), q);
   CHECK_EQ(visit_token(t), 1);
   CHECK_TEXT(noted, "v a");
@@ -215,8 +205,7 @@ TEST(token_invoke_and_visit_of_no_token_are_invalid_handle) {
   CHECK_TEXT(noted, "");
 }
 
-TEST(token_invoke_of_a_forged_token_is_safe) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_invoke_of_a_forged_token_is_safe) {
   multicast_token t = add(m, noting('a'));
   for (int bit = 0; bit < 64; ++bit) {
     multicast_token forged = t;
@@ -227,8 +216,7 @@ TEST(token_invoke_of_a_forged_token_is_safe) {
   CHECK_TEXT(noted, "");
 }
 
-TEST(token_invoke_with_a_size_without_payload_is_invalid_argument) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_invoke_with_a_size_without_payload_is_invalid_argument) {
   multicast_token t = add(m, noting('a'));
   CHECK_STATUS(multicast_token_invoke(t, 0, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_TEXT(noted, "");
@@ -320,8 +308,7 @@ static void add_and_remove_many(void *context, uint32_t event, const void *paylo
   CHECK_EQ(calls, 100);
 }
 
-TEST(token_invoke_of_what_was_added_during_an_invocation_calls_it) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(token_invoke_of_what_was_added_during_an_invocation_calls_it) {
   multicast_delegate d = {add_and_remove_many, &m};
   multicast_token t = add(m, d);
   CHECK_EQ(invoke_token(t), 1);
@@ -337,9 +324,8 @@ static void *invoke_token_and_end(void *argument) {
   return NULL;
 }
 
-TEST(thread_that_ends_inside_a_token_invoke_holds_nothing_up) {
+TEST_OF_MULTICAST(thread_that_ends_inside_a_token_invoke_holds_nothing_up) {
   multicast_delegate d = {end_thread, NULL};
-  multicast m = multicast_create();
   multicast_token t = add(m, d);
   on_another_thread(invoke_token_and_end, &t);
   CHECK_OK(multicast_token_remove(t));
@@ -390,8 +376,7 @@ TEST(removal_waits_for_token_invoke_beside_a_single_invoker) {
   removal_waits(true);
 }
 
-TEST(removal_without_waiting_leaves_release_to_token_invoke) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(removal_without_waiting_leaves_release_to_token_invoke) {
   multicast_add_options options = with_release(release_blocker);
   blocker b = BLOCKER_INIT;
   invoker in_thread;

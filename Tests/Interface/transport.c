@@ -12,8 +12,7 @@ static void expect_observer_called(wire *w) {
   CHECK_EQ(calls, 1);
 }
 
-TEST(transport_publishes_when_the_observers_were_notified) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(transport_publishes_when_the_observers_were_notified) {
   static const char payload[] = "six bytes";
   attach(b, &it);
   observe(b, NAME, counter(&calls));
@@ -26,8 +25,7 @@ TEST(transport_publishes_when_the_observers_were_notified) {
   CHECK(pthread_equal(it.thread, pthread_self()));
 }
 
-TEST(transport_publishes_names_that_have_no_observers) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(transport_publishes_names_that_have_no_observers) {
   attach(b, &it);
   CHECK_EQ(notify(b, NAME), 0);
   expect_told(&it, "!" NAME);
@@ -42,8 +40,7 @@ TEST(transport_publishes_names_that_have_no_observers) {
   CHECK(it.payload == NULL && it.size == 0);
 }
 
-TEST(transport_failure_is_the_result_of_notify) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(transport_failure_is_the_result_of_notify) {
   attach(b, &it);
   observe(b, NAME, counter(&calls));
   it.status = MULTICAST_ERROR_QUEUE_FULL;
@@ -98,8 +95,7 @@ TEST(transport_that_notifies_inside_is_called_until_the_limit) {
 
 /* ---- Delivering ------------------------------------------------------------------------------ */
 
-TEST(deliver_notifies_the_observers_and_publishes_nothing) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(deliver_notifies_the_observers_and_publishes_nothing) {
   parcel p = {0};
   attach(b, &it);
   CHECK_EQ(multicast_broadcaster_deliver(b, NAME, 0, NULL, 0), 0);
@@ -634,9 +630,8 @@ static void use_name(void *context, uint32_t event, const void *payload, size_t 
   CHECK_EQ(notify(heard, NAME), 0);
 }
 
-TEST(transport_is_no_call_that_a_caller_sees) {
+TEST_OF_MULTICAST(transport_is_no_call_that_a_caller_sees) {
   const multicast_token none = {0};
-  multicast m = multicast_create();
   multicast_delegate d = {use_name, NULL};
   heard = create();
   attach(heard, &it);

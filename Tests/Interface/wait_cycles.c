@@ -66,9 +66,8 @@ static void expect_outcome(inside *i, uint64_t finished, uint64_t unfinished) {
 
 /* ---- A thread and its own queue -------------------------------------------------------------- */
 
-TEST(wait_of_the_thread_that_ran_the_queue_last_is_unfinished) {
+TEST_OF_MULTICAST(wait_of_the_thread_that_ran_the_queue_last_is_unfinished) {
   multicast_queue q = queue_of_this_thread();
-  multicast m = multicast_create();
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = 0;
@@ -82,9 +81,7 @@ TEST(wait_of_the_thread_that_ran_the_queue_last_is_unfinished) {
   CHECK_EQ(calls, 3);
 }
 
-TEST(wait_inside_a_call_of_the_same_queue_is_unfinished) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(wait_inside_a_call_of_the_same_queue_is_unfinished) {
   inside i;
   int calls = 0;
   add_queued(m, waiting_for(&i, q, &calls), q);
@@ -96,9 +93,7 @@ TEST(wait_inside_a_call_of_the_same_queue_is_unfinished) {
   CHECK_EQ(calls, 1);
 }
 
-TEST(wait_of_thread_of_queue_for_its_own_queue_is_unfinished) {
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
+TEST_OF_QUEUE(wait_of_thread_of_queue_for_its_own_queue_is_unfinished) {
   inside i;
   int calls = 0;
   add_queued(m, waiting_for(&i, q, &calls), q);
@@ -110,9 +105,8 @@ TEST(wait_of_thread_of_queue_for_its_own_queue_is_unfinished) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-TEST(wait_of_a_queue_whose_thread_was_started_is_for_that_thread) {
+TEST_OF_MULTICAST(wait_of_a_queue_whose_thread_was_started_is_for_that_thread) {
   multicast_queue q = queue_of_this_thread();
-  multicast m = multicast_create();
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = 0;
@@ -562,9 +556,8 @@ static void *run_and_idle(void *argument) {
   return NULL;
 }
 
-TEST(removal_retracts_queued_calls_before_it_waits) {
+TEST_OF_MULTICAST(removal_retracts_queued_calls_before_it_waits) {
   multicast_queue q = default_queue(), other = default_queue();
-  multicast m = multicast_create();
   multicast_add_options options = multicast_add_options_default();
   idle l = {{0}, GATE_INIT, GATE_INIT, 0};
   inside i;
@@ -661,8 +654,7 @@ static void wait_for_doomed(void *context, uint32_t event, const void *payload, 
   CHECK_EQ(multicast_invoke_with(*(multicast *)context, &how, &ds.out), 2);
 }
 
-TEST(removal_in_call_of_destroyed_queue_that_is_waited_for_ends) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(removal_in_call_of_destroyed_queue_that_is_waited_for_ends) {
   multicast_delegate in_queue = {remove_outer, NULL}, direct = {run_and_destroy, NULL};
   invoker invoking;
   multicast_delegate waits = {wait_for_doomed, &m};
@@ -687,9 +679,8 @@ TEST(removal_in_call_of_destroyed_queue_that_is_waited_for_ends) {
 
 /* ---- Queues that stop and end ---------------------------------------------------------------- */
 
-TEST(queue_stop_of_thread_whose_call_waits_for_stopper_is_pending) {
+TEST_OF_MULTICAST(queue_stop_of_thread_whose_call_waits_for_stopper_is_pending) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
-  multicast m = multicast_create();
   inside i;
   int calls = 0;
   add_queued(m, waiting_for(&i, own, &calls), q);
@@ -703,9 +694,8 @@ TEST(queue_stop_of_thread_whose_call_waits_for_stopper_is_pending) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-TEST(wait_of_call_for_thread_that_stops_its_queue_is_unfinished) {
+TEST_OF_MULTICAST(wait_of_call_for_thread_that_stops_its_queue_is_unfinished) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
-  multicast m = multicast_create();
   inside i;
   int calls = 0;
   add_queued(m, waiting_for(&i, own, &calls), q);
@@ -719,9 +709,8 @@ TEST(wait_of_call_for_thread_that_stops_its_queue_is_unfinished) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-TEST(queue_destroy_is_pending_if_its_call_waits_for_destroyer) {
+TEST_OF_MULTICAST(queue_destroy_is_pending_if_its_call_waits_for_destroyer) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
-  multicast m = multicast_create();
   inside i;
   int calls = 0;
   add_queued(m, waiting_for(&i, own, &calls), q);
@@ -734,9 +723,8 @@ TEST(queue_destroy_is_pending_if_its_call_waits_for_destroyer) {
   expect_outcome(&i, 1, 0);
 }
 
-TEST(queue_destroy_of_queue_that_call_waits_for_lets_it_go_on) {
+TEST_OF_MULTICAST(queue_destroy_of_queue_that_call_waits_for_lets_it_go_on) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
-  multicast m = multicast_create();
   inside i;
   int calls = 0;
   add_queued(m, waiting_for(&i, own, &calls), q);

@@ -12,9 +12,7 @@ static const cargo fresh;
 
 /* ---- Calls that are made --------------------------------------------------------------------- */
 
-TEST(wait_returns_when_all_calls_were_made_on_another_thread) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_returns_when_all_calls_were_made_on_another_thread) {
   blocker b = BLOCKER_INIT;
   int calls = 0;
   waiter w;
@@ -31,8 +29,7 @@ TEST(wait_returns_when_all_calls_were_made_on_another_thread) {
   CHECK_OUTCOME(w.out, 0, 3, 0, 3, 0);
 }
 
-TEST(wait_is_over_at_once_without_queued_calls) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(wait_is_over_at_once_without_queued_calls) {
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = 0;
@@ -56,9 +53,7 @@ TEST(wait_is_not_for_calls_that_were_queued_before) {
   CHECK_OUTCOME(out, 0, 0, 1, 0, 0);
 }
 
-TEST(wait_without_flag_leaves_finished_and_unfinished_0) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_without_flag_leaves_finished_and_unfinished_0) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = 0;
@@ -68,9 +63,7 @@ TEST(wait_without_flag_leaves_finished_and_unfinished_0) {
   CHECK_OUTCOME(out, 0, 1, 0, 0, 0);
 }
 
-TEST(wait_until_another_thread_runs_a_queue_that_none_has_run) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_until_another_thread_runs_a_queue_that_none_has_run) {
   int calls = 0;
   waiter w;
   add_queued(m, counter(&calls), q);
@@ -90,9 +83,7 @@ static void *run_nothing_and_wait(void *argument) {
   return NULL;
 }
 
-TEST(wait_of_thread_that_ran_queue_while_it_was_empty_goes_on) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_of_thread_that_ran_queue_while_it_was_empty_goes_on) {
   int calls = 0;
   waiter w;
   add_queued(m, counter(&calls), q);
@@ -108,9 +99,7 @@ TEST(wait_of_thread_that_ran_queue_while_it_was_empty_goes_on) {
   expect_waited(&w, 1, 1, 0);
 }
 
-TEST(wait_goes_on_if_the_thread_that_ran_the_queue_has_ended) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_goes_on_if_the_thread_that_ran_the_queue_has_ended) {
   int calls = 0;
   waiter w;
   add_queued(m, counter(&calls), q);
@@ -122,9 +111,7 @@ TEST(wait_goes_on_if_the_thread_that_ran_the_queue_has_ended) {
   expect_waited(&w, 1, 1, 0);
 }
 
-TEST(wait_goes_on_if_the_thread_of_the_queue_is_stopped) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_goes_on_if_the_thread_of_the_queue_is_stopped) {
   blocker b = BLOCKER_INIT;
   int calls = 0;
   waiter w;
@@ -143,8 +130,7 @@ TEST(wait_goes_on_if_the_thread_of_the_queue_is_stopped) {
   expect_waited(&w, 2, 2, 0);
 }
 
-TEST(wait_for_several_queues_is_for_all_of_them) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(wait_for_several_queues_is_for_all_of_them) {
   multicast_queue q[3];
   int calls = 0;
   waiter w;
@@ -182,9 +168,7 @@ TEST(wait_with_a_payload_handed_over_returns_after_its_release) {
   }
 }
 
-TEST(wait_with_a_small_payload_passes_a_copy) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_with_a_small_payload_passes_a_copy) {
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int number = 5;
@@ -204,9 +188,7 @@ static void *open_after_long(void *to_open) {
   return NULL;
 }
 
-TEST(wait_sleeps_and_does_not_poll) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_sleeps_and_does_not_poll) {
   blocker b = BLOCKER_INIT;
   multicast_invocation how = waiting();
   add_queued(m, blocking(&b), q);
@@ -244,9 +226,7 @@ TEST(wait_is_over_if_the_multicast_is_destroyed) { ended_by(by_destroy); }
 TEST(wait_is_over_if_the_lifetime_ends) { ended_by(by_lifetime); }
 TEST(wait_is_over_if_the_queue_is_destroyed) { ended_by(by_queue); }
 
-TEST(wait_is_over_if_the_queue_is_cleared) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_is_over_if_the_queue_is_cleared) {
   int calls = 0;
   waiter w;
   add_queued(m, counter(&calls), q);
@@ -257,9 +237,7 @@ TEST(wait_is_over_if_the_queue_is_cleared) {
   expect_waited(&w, 2, 0, 0);
 }
 
-TEST(waits_of_several_threads_are_over_if_the_queue_is_cleared) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(waits_of_several_threads_are_over_if_the_queue_is_cleared) {
   int calls = 0;
   waiter a, b;
   add_queued(m, counter(&calls), q);
@@ -271,8 +249,7 @@ TEST(waits_of_several_threads_are_over_if_the_queue_is_cleared) {
   expect_waited(&b, 1, 0, 0);
 }
 
-TEST(wait_is_over_if_its_calls_are_dropped_for_newer_ones) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(wait_is_over_if_its_calls_are_dropped_for_newer_ones) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
   int calls = 0;
   waiter w;
@@ -283,9 +260,7 @@ TEST(wait_is_over_if_its_calls_are_dropped_for_newer_ones) {
   expect_waited(&w, 1, 0, 0);
 }
 
-TEST(wait_is_over_if_its_call_is_replaced_by_the_latest) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_is_over_if_its_call_is_replaced_by_the_latest) {
   int calls = 0;
   waiter w;
   add_flagged(m, counter(&calls), q, MULTICAST_LATEST);
@@ -302,9 +277,7 @@ static void *dead(void *context) {
 }
 static void unlock_nothing(void *strong) { (void)strong; }
 
-TEST(wait_does_not_count_a_call_to_a_dead_context_as_finished) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_does_not_count_a_call_to_a_dead_context_as_finished) {
   multicast_add_options options = to_queue(q);
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
@@ -318,8 +291,7 @@ TEST(wait_does_not_count_a_call_to_a_dead_context_as_finished) {
   CHECK_OUTCOME(out, 0, 2, 0, 1, 0);
 }
 
-TEST(wait_for_destroyed_queue_lasts_while_its_call_runs) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(wait_for_destroyed_queue_lasts_while_its_call_runs) {
   multicast_queue q = default_queue(), next;
   blocker b = BLOCKER_INIT;
   int calls = 0;
@@ -367,8 +339,7 @@ static void destroy_doomed(void *context, uint32_t event, const void *payload, s
   gate_open(&doomed_is_gone);
 }
 
-TEST(wait_is_over_at_once_if_the_queue_was_destroyed_before_it) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(wait_is_over_at_once_if_the_queue_was_destroyed_before_it) {
   multicast_delegate destroyer = {destroy_doomed, NULL};
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
@@ -380,8 +351,7 @@ TEST(wait_is_over_at_once_if_the_queue_was_destroyed_before_it) {
   CHECK_OUTCOME(out, 1, 1, 0, 0, 0);
 }
 
-TEST(wait_for_a_queue_destroyed_before_it_lasts_while_a_call_runs) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(wait_for_a_queue_destroyed_before_it_lasts_while_a_call_runs) {
   multicast_delegate destroyer = {destroy_doomed, NULL};
   static blocker b = BLOCKER_INIT;
   static runner run;
@@ -405,9 +375,7 @@ static void end_thread(void *context, uint32_t event, const void *payload, size_
   pthread_exit(NULL);
 }
 
-TEST(wait_is_over_if_the_thread_that_runs_the_call_ends_inside_it) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_is_over_if_the_thread_that_runs_the_call_ends_inside_it) {
   multicast_delegate d = {end_thread, NULL};
   cargo c = fresh;
   multicast_invocation how = handing_over(&c);
@@ -427,9 +395,7 @@ TEST(wait_is_over_if_the_thread_that_runs_the_call_ends_inside_it) {
   CHECK_EQ(c.releases, 1);
 }
 
-TEST(wait_goes_on_for_calls_that_thread_has_left_as_it_ended) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_goes_on_for_calls_that_thread_has_left_as_it_ended) {
   multicast_delegate d = {end_thread, NULL};
   int calls = 0;
   runner run;
@@ -455,9 +421,7 @@ static void *invoke_and_never_return(void *argument) {
   return NULL;
 }
 
-TEST(thread_that_ends_inside_waiting_invocation_leaves_its_calls) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(thread_that_ends_inside_waiting_invocation_leaves_its_calls) {
   multicast_delegate d = {end_thread, NULL};
   cargo c = fresh;
   int calls = 0;
@@ -479,8 +443,7 @@ TEST(thread_that_ends_inside_waiting_invocation_leaves_its_calls) {
 
 /* ---- Timeouts -------------------------------------------------------------------------------- */
 
-TEST(wait_that_times_out_leaves_its_calls_queued_and_says_so) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(wait_that_times_out_leaves_its_calls_queued_and_says_so) {
   multicast_queue q = default_queue(), other = default_queue();
   cargo c = fresh;
   multicast_invocation how = handing_over(&c);
@@ -505,9 +468,7 @@ TEST(wait_that_times_out_leaves_its_calls_queued_and_says_so) {
   CHECK_EQ(calls, 4);
 }
 
-TEST(wait_that_times_out_during_a_call_counts_it_as_unfinished) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_that_times_out_during_a_call_counts_it_as_unfinished) {
   blocker b = BLOCKER_INIT;
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
@@ -546,8 +507,7 @@ static void take_all_the_time(void *context, uint32_t event, const void *payload
   soon = start_thread(run_soon, NULL);
 }
 
-TEST(wait_has_the_time_from_the_beginning_of_the_invocation) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(wait_has_the_time_from_the_beginning_of_the_invocation) {
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = 0, queued = 0;
@@ -576,9 +536,7 @@ TEST(wait_for_room_is_not_cut_short_by_the_time_of_the_invocation) {
   CHECK_EQ(multicast_queue_run(n.queue, 0), 1);
 }
 
-TEST(wait_whose_time_is_up_is_no_timeout_if_all_calls_were_made) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_whose_time_is_up_is_no_timeout_if_all_calls_were_made) {
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = 0, queued = 0;
@@ -598,9 +556,7 @@ TEST(wait_whose_time_is_up_is_no_timeout_if_all_calls_were_made) {
   CHECK_OUTCOME(out, 2, 1, 0, 0, 0);
 }
 
-TEST(wait_with_the_longest_time_has_no_limit) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_with_the_longest_time_has_no_limit) {
   multicast_invocation how = waiting();
   int calls = 0;
   waiter w;
@@ -620,9 +576,7 @@ static void catch_signal(int number) {
   ADD(signals_caught, 1);
 }
 
-TEST(wait_goes_on_through_signals) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(wait_goes_on_through_signals) {
   struct sigaction action;
   int calls = 0;
   waiter w;

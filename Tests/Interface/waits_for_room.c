@@ -109,8 +109,7 @@ static void run_in_release(void *context) {
 /* This thread has not been registered yet. */
 static multicast begin_late(late_runner *l, invoker *i, multicast_lifetime lifetime) {
   multicast m = multicast_create();
-  multicast_delegate running = {invoke_into_the_full_queue, NULL}, other = {count_call, &l->c};
-  other.context = l;
+  multicast_delegate running = {invoke_into_the_full_queue, &l->c}, other = {count_call, l};
   l->queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_add_options options = to_queue(l->queue);
   l->c.target = multicast_create();
@@ -454,10 +453,9 @@ TEST(queue_full_refuses_release_that_end_of_lifetime_waits_for) {
 
 /* ---- A worker that waits for room ------------------------------------------------------------ */
 
-TEST(queue_stop_is_pending_where_worker_needs_an_unrun_queue) {
+TEST_OF_MULTICAST(queue_stop_is_pending_where_worker_needs_an_unrun_queue) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
-  multicast m = multicast_create();
   multicast_delegate d = {invoke_into_the_full_queue, &c};
   multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_queue working = queue_with(1, MULTICAST_OVERFLOW_BLOCK);

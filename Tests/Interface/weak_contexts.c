@@ -53,9 +53,8 @@ static multicast_token add_counted(multicast m, counted *c, uint32_t flags) {
   return add_counted_with(m, c, options);
 }
 
-TEST(weak_context_is_locked_for_each_call_and_unlocked_after) {
+TEST_OF_MULTICAST(weak_context_is_locked_for_each_call_and_unlocked_after) {
   counted c = {1, 0, 0, 0, 0, {0}, NULL};
-  multicast m = multicast_create();
   add_counted(m, &c, 0);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -64,9 +63,8 @@ TEST(weak_context_is_locked_for_each_call_and_unlocked_after) {
   CHECK_EQ(c.releases, 1);
 }
 
-TEST(weak_context_that_is_dead_is_removed_there_and_then) {
+TEST_OF_MULTICAST(weak_context_that_is_dead_is_removed_there_and_then) {
   counted c = {0, 0, 0, 0, 0, {0}, NULL};
-  multicast m = multicast_create();
   multicast_token token = add_counted(m, &c, 0);
   add(m, counter(&calls));
   CHECK_EQ(multicast_count(m), 2);
@@ -94,9 +92,8 @@ static bool receive_visit(void *context, const multicast_delegate *delegate) {
   return true;
 }
 
-TEST(weak_delegate_gets_the_strong_pointer_as_its_context) {
+TEST_OF_MULTICAST(weak_delegate_gets_the_strong_pointer_as_its_context) {
   multicast_add_options options = multicast_add_options_default();
-  multicast m = multicast_create();
   void *visited = NULL;
   options.lock = lock_as_another;
   options.unlock = unlock_noting;
@@ -110,10 +107,9 @@ TEST(weak_delegate_gets_the_strong_pointer_as_its_context) {
   CHECK(multicast_contains(m, d)); /* it is still identified by its weak context */
 }
 
-TEST(weak_lock_without_unlock_or_the_reverse_is_invalid_argument) {
+TEST_OF_MULTICAST(weak_lock_without_unlock_or_the_reverse_is_invalid_argument) {
   counted c = {1, 0, 0, 0, 0, {0}, NULL};
   multicast_add_options options = with_release(release_counted);
-  multicast m = multicast_create();
   multicast_delegate d = {call_counted, &c};
   options.lock = lock_counted;
   CHECK_STATUS(multicast_add(m, d, &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -151,9 +147,8 @@ TEST(weak_unlock_follows_a_call_that_destroyed_the_multicast) {
 }
 TEST(weak_unlock_follows_each_of_nested_calls) { unlocks_after(nest, 5, 0); }
 
-TEST(weak_and_once_is_locked_called_and_released_once) {
+TEST_OF_MULTICAST(weak_and_once_is_locked_called_and_released_once) {
   counted c = {1, 0, 0, 0, 0, {0}, NULL};
-  multicast m = multicast_create();
   add_counted(m, &c, MULTICAST_ONCE);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
@@ -166,10 +161,9 @@ static void *lock_removing(void *context) {
   return lock_counted(context);
 }
 
-TEST(weak_delegate_removed_by_its_lock_is_not_called) {
+TEST_OF_MULTICAST(weak_delegate_removed_by_its_lock_is_not_called) {
   counted c = {1, 0, 0, 0, 0, {0}, NULL};
   multicast_add_options options = multicast_add_options_default();
-  multicast m = multicast_create();
   options.lock = lock_removing;
   locked_token = add_counted_with(m, &c, options);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
@@ -224,9 +218,8 @@ TEST(weak_under_a_lifetime_is_released_once_whichever_ends) {
 
 /* ---- Sets ------------------------------------------------------------------------------------ */
 
-TEST(set_contains_nothing_that_has_died) {
+TEST_OF_MULTICAST(set_contains_nothing_that_has_died) {
   counted c = {0, 0, 0, 0, 0, {0}, NULL};
-  multicast m = multicast_create();
   multicast_lifetime l = multicast_lifetime_create();
   multicast_add_options options = under(l);
   multicast_delegate d = {call_counted, &c};

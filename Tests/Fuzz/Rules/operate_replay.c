@@ -153,15 +153,15 @@ static void add(void) {
 }
 
 static void remove_any(void) {
-  int i, to;
   if (it.listener_count == 0) return;
-  i = (int)random_below((unsigned)it.listener_count);
+  int i = (int)random_below((unsigned)it.listener_count);
   listener *l = &it.listeners[i];
   NOTE("  remove l%lld", i);
   EXPECT_EQ(multicast_token_remove(l->token),
             l->is_live ? MULTICAST_OK : MULTICAST_ERROR_INVALID_HANDLE);
   l->is_live = false;
-  for (int from = to = it.queued_first; from < it.queued_count; ++from) {
+  int to = it.queued_first;
+  for (int from = to; from < it.queued_count; ++from) {
     if (it.queued[from].listener != i) it.queued[to++] = it.queued[from];
   }
   it.queued_count = to;

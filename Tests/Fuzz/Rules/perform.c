@@ -16,9 +16,9 @@ static void compare_liveness(void) {
 }
 
 static void compare_lifetimes(void) {
-  int count;
   for (int i = 0; i < model.lifetime_count; ++i) {
-    for (int j = count = 0; j < model.registration_count; ++j)
+    int count = 0;
+    for (int j = 0; j < model.registration_count; ++j)
       if (model.registrations[j].lifetime == i && model.registrations[j].is_live) ++count;
     EXPECT_EQ(multicast_lifetime_is_valid(model.lifetimes[i].handle), model.lifetimes[i].is_alive);
     EXPECT_EQ(multicast_lifetime_count(model.lifetimes[i].handle),
