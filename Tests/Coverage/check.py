@@ -52,7 +52,7 @@ def complaints(found, listed, least):
             if region.count == 0 and one is None:
                 what = "function" if region.begins_function else "region"
                 yield (f"{region.place}:{region.line}: no test reaches this {what}, and it is not"
-                       f" in the list:\n  {region.place}: {region.function}\n  {region.text}")
+                       f" in the list:\n  {region.place}: {region.function}: {region.text}")
         if one and one.how == "never" and all(0 < region.count < IMPOSSIBLE for region in same):
             yield f"{one.line}: is reached, {same[0].count} times: remove it from the list"
     for key, one in listed.items():

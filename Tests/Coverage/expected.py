@@ -18,26 +18,21 @@ class Malformed(Exception):
 def read(path):
     """Returns the expectations of the list, by the key of the region."""
     found = {}
-    lines = []
-    for number, line in enumerate(Path(path).read_text().split("\n") + [""], start=1):
-        if line.startswith("#"):
+    how = reason = ""
+    for number, line in enumerate(Path(path).read_text().splitlines(), start=1):
+        where = f"{path}:{number}"
+        if line.startswith("#") or not line.strip():
             continue
-        if line.strip():
-            lines.append(line.strip())
+        if not line.startswith(" "):
+            how, _, reason = line.partition(": ")
+            if how not in ("never", "seldom") or not reason:
+                raise Malformed(f"{where}: expected never: or seldom: with a reason")
             continue
-        if lines:
-            one = parse(lines, f"{path}:{number - len(lines)}")
-            if one.key in found:
-                raise Malformed(f"{one.line}: is listed twice")
-            found[one.key] = one
-            lines = []
+        place, function, text = (line.strip().split(": ", 2) + ["", ""])[:3]
+        if not reason or "»" not in text:
+            raise Malformed(f"{where}: expected FILE: FUNCTION: a line with », below a reason")
+        one = Expectation(place, function, text, how, reason, where)
+        if one.key in found:
+            raise Malformed(f"{where}: is listed twice")
+        found[one.key] = one
     return found
-
-
-def parse(lines, where):
-    place, colon, function = lines[0].partition(": ")
-    how, comma, reason = " ".join(lines[2:]).partition(": ")
-    if not colon or not comma or how not in ("never", "seldom") or "»" not in lines[1]:
-        raise Malformed(f"{where}: expected FILE: FUNCTION, a line with », and never: or seldom:"
-                        " with the reason")
-    return Expectation(place, function, lines[1], how, reason, where)

@@ -78,7 +78,7 @@ def complaints(lines, listed):
             if not line.is_whole and key not in listed:
                 what = "a part of this line" if line.is_executed else "this line"
                 yield (f"{line.place}:{line.number}: no test reaches {what}, and it is not in the"
-                       f" list:\n  {line.place}: {key[1]}\n  {key[2]}")
+                       f" list:\n  {line.place}: {key[1]}: {key[2]}")
         one = listed.get(key)
         if one and one.how == "never" and all(line.is_whole for line in same):
             yield f"{one.line}: is reached: remove it from the list"
