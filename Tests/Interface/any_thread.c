@@ -110,10 +110,7 @@ TEST(create_and_destroy_at_once_while_others_use_the_handles) {
   join_thread(user);
 }
 
-TEST(invoke_allocates_nothing_after_the_first_of_a_thread) {
-  int calls = 0;
-  use_test_allocator();
-  multicast m = multicast_create();
+TEST_OF_MEMORY(invoke_allocates_nothing_after_the_first_of_a_thread) {
   for (int i = 0; i < 100; ++i) add(m, counter(&calls));
   multicast_invoke(m, 0, NULL, 0);
   int64_t blocks = allocated_blocks;
@@ -145,7 +142,6 @@ static void *allocate_and_invoke(void *context, size_t size, size_t alignment) {
 TEST(invoke_takes_no_lock) {
   /* Adding a second delegate allocates under the lock of the multicast. The other thread would hang
    * if invoking took that lock. */
-  int calls = 0;
   use_allocator(allocate_and_invoke, NULL);
   invoked_in_allocator = multicast_create();
   add(invoked_in_allocator, counter(&calls));
@@ -157,7 +153,7 @@ TEST(invoke_takes_no_lock) {
 }
 
 TEST(no_thread_is_started_behind_the_callers_back) {
-  int calls = 0, before = count_threads();
+  int before = count_threads();
   multicast m = multicast_create();
   add(m, counter(&calls));
   multicast_invoke(m, 0, NULL, 0);

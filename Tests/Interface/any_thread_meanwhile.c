@@ -100,7 +100,6 @@ static const char payload[100] = "too large to be kept in the queue itself";
 
 TEST(queue_counts_removed_call_without_payload_not_as_refused) {
   static multicast_token token;
-  int calls = 0;
   use_allocator(allocate, &token);
   multicast m = multicast_create();
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);

@@ -3,8 +3,6 @@
 
 #include "harness.h"
 
-static int calls;
-
 /* Calls every function that takes the handle of a multicast. */
 static void expect_invalid_multicast(uint64_t id) {
   multicast_delegate d = counter(&calls), out[1];

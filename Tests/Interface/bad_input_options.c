@@ -5,8 +5,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static int calls;
-
 /* ---- Options --------------------------------------------------------------------------------- */
 
 static void expect_refused(const multicast_add_options *options) {

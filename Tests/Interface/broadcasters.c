@@ -44,8 +44,6 @@ int64_t notify(multicast_broadcaster b, const char *name) {
 
 /* ---- Observers ------------------------------------------------------------------------------- */
 
-int calls;
-
 multicast_token observe(multicast_broadcaster b, const char *name, multicast_delegate d) {
   return observe_with(b, name, d, NULL);
 }

@@ -28,9 +28,6 @@ int64_t notify(multicast_broadcaster b, const char *name);
 
 /* ---- Observers ------------------------------------------------------------------------------- */
 
-/* Counted by observers that need no state of their own. */
-extern int calls;
-
 multicast_token observe(multicast_broadcaster b, const char *name, multicast_delegate d);
 multicast_token observe_with(multicast_broadcaster b, const char *name,
                              multicast_delegate d, const multicast_add_options *options);

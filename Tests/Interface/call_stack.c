@@ -46,7 +46,6 @@ static multicast_delegate looking(level *v) {
 
 TEST_OF_MULTICAST(call_stack_is_empty_outside_of_all_calls) {
   multicast_token t = {77};
-  int calls = 0;
   CHECK_EQ(multicast_call_stack(NULL, 0), 0); /* a thread without a record */
   CHECK_EQ(multicast_call_stack(&t, 1), 0);
   add(m, counter(&calls));

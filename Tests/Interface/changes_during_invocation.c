@@ -28,7 +28,6 @@ CALLBACK(add_other) {
 }
 
 TEST(added_during_invoke_is_called_by_later_ones_only) {
-  int calls = 0;
   actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
   a.target = multicast_create();
   a.other = counter(&calls);
@@ -41,7 +40,6 @@ TEST(added_during_invoke_is_called_by_later_ones_only) {
 }
 
 TEST(added_during_invoke_many_times_grows_the_list_under_it) {
-  int calls = 0;
   actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
   a.target = multicast_create();
   a.other = counter(&calls);
@@ -52,7 +50,6 @@ TEST(added_during_invoke_many_times_grows_the_list_under_it) {
 }
 
 TEST_OF_MULTICAST(added_by_another_thread_during_invoke_is_not_called_by_it) {
-  int calls = 0;
   blocker b = BLOCKER_INIT;
   invoker i;
   add(m, blocking(&b));
@@ -72,7 +69,6 @@ CALLBACK(remove_other) {
 }
 
 TEST(removed_during_invoke_is_not_called) {
-  int calls = 0;
   actor a = {{0}, {NULL, NULL}, {0}, 0, 0};
   a.target = multicast_create();
   a.other = counter(&calls);
@@ -84,7 +80,6 @@ TEST(removed_during_invoke_is_not_called) {
 }
 
 TEST_OF_MULTICAST(removed_by_another_thread_during_invoke_is_not_called) {
-  int calls = 0;
   blocker b = BLOCKER_INIT;
   invoker i;
   add(m, blocking(&b));
@@ -107,7 +102,6 @@ CALLBACK(grow_then_remove_other) {
 }
 
 TEST(removed_after_growth_during_invoke_is_not_called) {
-  int calls = 0;
   actor a = {.target = multicast_create()};
   add(a.target, acting(grow_then_remove_other, &a));
   a.token = add(a.target, counter(&calls));
@@ -128,7 +122,6 @@ CALLBACK(reorder_then_remove_other) {
 }
 
 TEST(removed_after_insertion_during_invoke_is_not_called) {
-  int calls = 0;
   actor a = {.target = multicast_create()};
   add(a.target, acting(reorder_then_remove_other, &a));
   a.token = add(a.target, counter(&calls));
@@ -152,7 +145,6 @@ CALLBACK(reorder_inside_then_remove_other) {
 }
 
 TEST(removed_after_a_list_in_between_was_freed_is_not_called) {
-  int calls = 0;
   actor a = {.target = multicast_create()};
   add(a.target, acting(reorder_inside_then_remove_other, &a));
   add(a.target, counter(&calls));
@@ -179,7 +171,6 @@ CALLBACK(reorder_inside_then_pause_other) {
 }
 
 TEST(paused_after_a_list_in_between_was_freed_is_not_called) {
-  int calls = 0;
   actor a = {.target = multicast_create()};
   add(a.target, acting(reorder_inside_then_pause_other, &a));
   a.token = add(a.target, counter(&calls));
@@ -261,7 +252,6 @@ CALLBACK(remove_self) {
 }
 
 TEST(removed_by_itself_finishes_its_call_and_is_not_called_again) {
-  int calls = 0;
   actor a = {.target = multicast_create()};
   add(a.target, acting(remove_self, &a));
   add(a.target, counter(&calls));
@@ -289,7 +279,6 @@ CALLBACK(invoke_again) {
 }
 
 TEST(nested_invocation_recurses) {
-  int calls = 0;
   actor a = {.target = multicast_create()};
   add(a.target, acting(invoke_again, &a));
   add(a.target, counter(&calls));
@@ -326,7 +315,6 @@ CALLBACK(destroy_target) {
 }
 
 TEST(destroyed_by_a_callback_calls_no_more) {
-  int calls = 0;
   actor a = {.target = multicast_create()};
   add(a.target, acting(destroy_target, &a));
   add(a.target, counter(&calls));
@@ -338,7 +326,6 @@ TEST(destroyed_by_a_callback_calls_no_more) {
 }
 
 TEST_OF_MULTICAST(destroyed_by_another_thread_calls_no_more) {
-  int calls = 0;
   blocker b = BLOCKER_INIT;
   invoker i;
   multicast_token token = add(m, blocking(&b));
@@ -366,7 +353,6 @@ CALLBACK(destroy_and_create) {
 }
 
 TEST(destroyed_during_invoke_leaves_the_next_multicast_alone) {
-  int calls = 0;
   actor a = {.target = multicast_create()};
   add(a.target, acting(destroy_and_create, &a));
   add(a.target, counter(&calls));
@@ -386,7 +372,7 @@ CALLBACK(nest_then_destroy) {
 }
 
 TEST(destroyed_in_a_nested_invocation_ends_all_of_them) {
-  int calls = 0, releases = 0;
+  int releases = 0;
   multicast_add_options options = with_release(count_release);
   actor a = {.target = multicast_create()};
   add(a.target, acting(nest_then_destroy, &a));
@@ -439,11 +425,9 @@ TEST(changed_during_a_long_call_by_itself_takes_no_more_memory) {
   CHECK(bytes_late <= bytes_early);
 }
 
-TEST(changed_during_a_long_call_by_others_takes_no_more_memory) {
+TEST_OF_MEMORY(changed_during_a_long_call_by_others_takes_no_more_memory) {
   blocker b = BLOCKER_INIT;
   invoker i;
-  use_test_allocator();
-  multicast m = multicast_create();
   add(m, blocking(&b));
   invoke_in_background(&i, m);
   gate_wait(&b.entered);

@@ -6,7 +6,6 @@
 #include <sys/auxv.h>
 
 static report text, other;
-static int calls;
 
 static multicast labelled(const char *label) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 static report text;
-static int calls;
 
 static unsigned long long number(uint64_t id) { return id; }
 

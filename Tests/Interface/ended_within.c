@@ -218,7 +218,6 @@ static void *invoke_to_wake(void *unused) {
 
 TEST(ended_within_of_a_queue_waits_for_its_wake_function) {
   multicast_queue_options options = multicast_queue_options_default();
-  int calls = 0;
   pthread_t invoking, destroying;
   prepare(QUEUE);
   options.wake = wake_and_wait;

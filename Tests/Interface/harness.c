@@ -165,6 +165,8 @@ void count_call_too(void *context, uint32_t event, const void *payload, size_t s
 
 void count_release(void *context) { ADD(*(int *)context, 1); }
 
+int calls;
+
 multicast_delegate counter(int *calls) {
   multicast_delegate d = {count_call, calls};
   return d;

@@ -112,6 +112,11 @@ void count_release(void *context);
 
 multicast_delegate counter(int *calls);
 
+#ifndef __cplusplus
+/* For tests that count one thing. */
+extern int calls;
+#endif
+
 /* Appends its letter to a text. */
 typedef struct letter {
   char *text;
@@ -166,6 +171,10 @@ int64_t invoke_finished(invoker *i);
 /* Has the library use an allocator that counts, fills blocks with a pattern, fails when told to,
  * and checks that each block is returned with its size and alignment. */
 void use_test_allocator(void);
+
+/* A test of a multicast `m` whose memory is counted. */
+#define TEST_OF_MEMORY(NAME) \
+  TEST_OF(NAME, (multicast m), ((use_test_allocator(), multicast_create())))
 extern int64_t allocated_bytes;
 extern int64_t allocated_blocks;
 extern int fail_after;      /* so many allocations succeed, then... (-1: all do) */

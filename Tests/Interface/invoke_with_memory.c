@@ -7,7 +7,7 @@
 
 static multicast m;
 static multicast_queue q[2];
-static int calls, direct;
+static int direct;
 
 static void begin(void) {
   use_test_allocator();

@@ -2,8 +2,6 @@
 
 #include "harness.h"
 
-static int calls;
-
 static multicast_add_options labelled(const char *label) {
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   options.label = label;

@@ -79,10 +79,7 @@ TEST(none_is_the_handle_of_nothing) {
   CHECK(MULTICAST_FOREVER == UINT64_MAX);
 }
 
-TEST(set_allocator_gets_all_memory_from_there) {
-  int calls = 0;
-  use_test_allocator();
-  multicast m = multicast_create();
+TEST_OF_MEMORY(set_allocator_gets_all_memory_from_there) {
   CHECK(allocated_blocks > 0);
   add(m, counter(&calls));
   multicast_invoke(m, 0, NULL, 0);
@@ -115,12 +112,10 @@ TEST(set_allocator_without_functions_is_invalid_argument) {
   CHECK(multicast_create().id != 0); /* a failed call has changed nothing */
 }
 
-TEST(memory_of_an_empty_multicast_and_of_a_delegate_is_small) {
+TEST_OF_MEMORY(memory_of_an_empty_multicast_and_of_a_delegate_is_small) {
   /* The limits are 128 bytes and 96 bytes. Slabs are allocated for many at a time. */
   enum { MANY = 100000 };
   static int calls;
-  use_test_allocator();
-  multicast m = multicast_create();
   int64_t before = allocated_bytes;
   for (int i = 0; i < MANY; ++i) CHECK(multicast_create().id != 0);
   printf("an empty multicast: %.1f bytes\n", (double)(allocated_bytes - before) / MANY);

@@ -2,8 +2,6 @@
 
 #include "harness.h"
 
-static int calls;
-
 TEST(lifetime_end_removes_its_registrations_from_every_multicast) {
   enum { COUNT = 5 };
   multicast targets[COUNT];
@@ -29,10 +27,8 @@ TEST(lifetime_end_removes_its_registrations_from_every_multicast) {
   CHECK_EQ(releases, 2 * COUNT);
 }
 
-TEST(lifetime_end_frees_without_any_further_invocation) {
+TEST_OF_MEMORY(lifetime_end_frees_without_any_further_invocation) {
   int64_t before = 0;
-  use_test_allocator();
-  multicast m = multicast_create();
   multicast_invoke(m, 0, NULL, 0);
   for (int round = 0; round < 100; ++round) {
     multicast_lifetime l = multicast_lifetime_create();

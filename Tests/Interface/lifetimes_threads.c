@@ -5,8 +5,6 @@
 
 #include <sched.h>
 
-static int calls;
-
 static bool is_over;
 static multicast busy[16];
 
@@ -115,11 +113,9 @@ TEST(lifetime_end_of_100000_registrations_while_others_invoke) {
   for (int i = 0; i < 2; ++i) join_thread(threads[i]);
 }
 
-TEST(lifetimes_by_the_million_take_no_more_memory) {
+TEST_OF_MEMORY(lifetimes_by_the_million_take_no_more_memory) {
   enum { ROUNDS = 1000000 };
   int64_t before = 0;
-  use_test_allocator();
-  multicast m = multicast_create();
   for (int i = 0; i < ROUNDS; ++i) {
     multicast_lifetime l = multicast_lifetime_create();
     multicast_add_options options = under(l);

@@ -4,8 +4,6 @@
 #include "harness.h"
 #include "removals.h"
 
-static int calls;
-
 /* A delegate under a lifetime whose call runs; ending the lifetime is the removal. */
 static void begin_member(removal *r, blocker *b, invoker *i, void (*release)(void *),
                          uint32_t flags) {

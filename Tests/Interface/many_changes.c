@@ -66,7 +66,6 @@ TEST(changes_that_follow_each_other_make_few_barriers) {
 
 TEST_OF_MULTICAST(changes_beside_a_single_invoker_elsewhere_make_few_barriers) {
   invoker other;
-  int calls = 0;
   count_membarriers();
   add(m, counter(&calls));
   invoke_in_background(&other, m);
@@ -295,7 +294,7 @@ static void release_pair(void *context) { release_and_wait(((void **)context)[1]
 TEST(release_after_call_may_wait_for_removal_of_next_delegate) {
   multicast_add_options options = with_release(release_pair);
   multicast_token own;
-  int releases = 0, calls = 0;
+  int releases = 0;
   void *pair[] = {&own, &releases};
   multicast m = invoked_by_two(2);
   multicast_delegate d = {remove_in_background, pair};
@@ -350,7 +349,7 @@ TEST(every_kind_of_invocation_works_in_a_fenced_multicast) {
   multicast_invocation options = MULTICAST_INVOCATION_INIT;
   multicast_add_options once = MULTICAST_ADD_OPTIONS_INIT, filtered = MULTICAST_ADD_OPTIONS_INIT;
   multicast_token token, paused;
-  int visits = 0, calls = 0, queued = 0;
+  int visits = 0, queued = 0;
   once.flags = MULTICAST_ONCE;
   filtered.events = 2;
   count_membarriers();

@@ -3,8 +3,6 @@
 
 #include "harness.h"
 
-static int calls;
-
 TEST(create_gives_a_valid_handle_each_time_another) {
   multicast a = multicast_create(), b = multicast_create();
   CHECK(a.id != 0 && b.id != 0 && a.id != b.id);

@@ -2,8 +2,6 @@
 
 #include "harness.h"
 
-static int calls;
-
 /* ---- Invoking -------------------------------------------------------------------------------- */
 
 typedef struct seen {

@@ -2,8 +2,6 @@
 
 #include "harness.h"
 
-static int calls;
-
 TEST_OF_MULTICAST(once_is_called_once_and_is_gone_as_its_call_begins) {
   multicast_add_options options = multicast_add_options_default();
   options.flags = MULTICAST_ONCE;

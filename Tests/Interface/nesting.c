@@ -127,7 +127,6 @@ static void look_names_up(descent *d) {
 /* The look-up has a frame on top of the innermost one. */
 TEST_OF_MULTICAST(names_are_looked_up_in_256_nested_calls_beside_removals) {
   static descent d;
-  int calls = 0;
   multicast_delegate self = {descend, &d};
   invoker i;
   names = multicast_broadcaster_create(NULL);

@@ -4,7 +4,7 @@
 #include "harness.h"
 
 static multicast target;
-static int calls, runs;
+static int runs;
 
 static void *use_everything(void *unused) {
   multicast_delegate d = counter(&calls);

@@ -2,8 +2,6 @@
 
 #include "harness.h"
 
-static int calls;
-
 /* Runs an operation with the first allocation failing, then the second, until none is left: once
  * with that allocation only, once also with all that follow. */
 typedef struct attempt {
@@ -65,9 +63,7 @@ TEST(out_of_memory_in_add_changes_nothing_and_releases) {
   fail_each_allocation(prepare_empty, try_add);
 }
 
-TEST(out_of_memory_in_add_again_and_again_leaks_nothing) {
-  use_test_allocator();
-  multicast m = multicast_create();
+TEST_OF_MEMORY(out_of_memory_in_add_again_and_again_leaks_nothing) {
   add(m, counter(&calls)); /* the next add needs a larger list */
   int64_t before = allocated_bytes;
   for (int i = 0; i < 5000; ++i) {
@@ -226,11 +222,9 @@ TEST(nothing_is_leaked_by_a_thousand_rounds_of_everything) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-TEST(out_of_memory_in_lifetime_create_and_in_adding_under_one) {
+TEST_OF_MEMORY(out_of_memory_in_lifetime_create_and_in_adding_under_one) {
   multicast_lifetime l = {0};
   int which, releases = 0, failures = 0;
-  use_test_allocator();
-  multicast m = multicast_create();
   for (which = 0; l.id == 0; ++which) {
     fail_after = which;
     l = multicast_lifetime_create();

@@ -11,7 +11,6 @@
 static multicast target;
 static multicast_queue inherited;
 static cargo before, made;
-static int calls;
 
 static void inherit(void) {
   target = multicast_create();

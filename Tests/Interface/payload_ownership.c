@@ -29,7 +29,6 @@ TEST_OF_MULTICAST(payload_is_released_before_return_if_no_call_is_queued) {
 
 TEST_OF_MULTICAST(payload_is_released_once_if_all_delegates_are_paused) {
   cargo c = fresh;
-  int calls = 0;
   CHECK_OK(multicast_token_pause(add(m, counter(&calls))));
   CHECK_OK(multicast_token_pause(add_queued(m, counter(&calls), default_queue())));
   CHECK_EQ(hand_over(m, &c), 0);
@@ -42,7 +41,6 @@ static void destroy_target(void *context, uint32_t event, const void *payload, s
 
 TEST_OF_QUEUE(payload_is_released_once_if_multicast_is_destroyed_inside) {
   cargo c = fresh;
-  int calls = 0;
   multicast_delegate d = {destroy_target, &m};
   add_queued(m, counter(&calls), q);
   add(m, d);
@@ -104,7 +102,6 @@ TEST_OF_QUEUE(payload_of_a_small_size_is_handed_over_and_not_copied) {
 TEST_OF_MULTICAST(payload_of_calls_all_refused_is_released_by_the_invocation) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   cargo first = fresh, second = fresh;
-  int calls = 0;
   add_queued(m, counter(&calls), q);
   CHECK_EQ(hand_over(m, &first), 1);
   CHECK_EQ(hand_over(m, &second), 0);
@@ -118,7 +115,6 @@ TEST_OF_MULTICAST(payload_of_calls_all_refused_is_released_by_the_invocation) {
 TEST_OF_MULTICAST(payload_of_a_call_dropped_for_a_newer_one_is_released) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
   cargo first = fresh, second = fresh;
-  int calls = 0;
   add_queued(m, counter(&calls), q);
   CHECK_EQ(hand_over(m, &first), 1);
   CHECK_EQ(hand_over(m, &second), 1);
@@ -131,7 +127,6 @@ TEST_OF_MULTICAST(payload_of_a_call_dropped_for_a_newer_one_is_released) {
 TEST_OF_MULTICAST(payload_of_a_call_that_drops_one_of_its_own_is_released_once) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
   cargo c = fresh;
-  int calls = 0;
   for (int i = 0; i < 3; ++i) add_queued(m, counter(&calls), q);
   CHECK_EQ(hand_over(m, &c), 3);
   CHECK_EQ(c.releases, 0);
@@ -167,7 +162,6 @@ TEST_OF_QUEUE(payload_for_a_once_delegate_that_waits_is_released) {
 
 TEST_OF_QUEUE(payload_of_calls_that_are_cleared_is_released) {
   cargo first = fresh, second = fresh;
-  int calls = 0;
   add_queued(m, counter(&calls), q);
   add_queued(m, counter(&calls), q);
   CHECK_EQ(hand_over(m, &first), 2);
@@ -186,7 +180,6 @@ static void unlock_nothing(void *strong) { (void)strong; }
 TEST_OF_QUEUE(payload_of_calls_to_a_dead_context_is_released) {
   multicast_add_options options = to_queue(q);
   cargo first = fresh, second = fresh;
-  int calls = 0;
   options.lock = dead;
   options.unlock = unlock_nothing;
   add_with(m, counter(&calls), &options);
@@ -230,7 +223,6 @@ TEST_OF_QUEUE(payload_that_running_call_shares_outlives_removal_of_others) {
   blocker b = BLOCKER_INIT;
   runner run;
   cargo c = fresh;
-  int calls = 0;
   add_queued(m, blocking(&b), q);
   add_queued(m, counter(&calls), q);
   CHECK_EQ(hand_over(m, &c), 2);
@@ -274,7 +266,6 @@ TEST(payload_is_released_if_thread_ends_inside_direct_delegate) {
 TEST(payload_of_queued_calls_outlives_thread_that_ends_in_call) {
   multicast_delegate d = {end_thread, NULL};
   multicast_queue q = default_queue();
-  int calls = 0;
   sending s = {.m = multicast_create()};
   add_queued(s.m, counter(&calls), q);
   add(s.m, d);
@@ -456,7 +447,7 @@ static void *send_many(void *argument) {
 TEST_OF_MULTICAST(payloads_of_many_threads_are_each_released_once) {
   multicast_queue q[2];
   pthread_t threads[SENDERS];
-  int calls = 0, direct = 0;
+  int direct = 0;
   q[0] = queue_with(8, MULTICAST_OVERFLOW_DROP_OLDEST);
   q[1] = queue_with(8, MULTICAST_OVERFLOW_REFUSE);
   add(m, counter(&direct));

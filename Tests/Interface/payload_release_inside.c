@@ -102,7 +102,6 @@ static void *open_go_on(void *unused) {
 TEST(release_of_payload_of_ended_thread_may_wait_for_removal) {
   multicast_delegate ending = {end_here, NULL};
   pthread_t thread, opener;
-  int calls = 0;
   entered = go_on = shut;
   target = multicast_create();
   other = multicast_create();

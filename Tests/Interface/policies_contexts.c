@@ -239,7 +239,6 @@ TEST(contexts_of_one_kind_take_no_memory) {
 TEST(visit_only_refuses_invocations) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   static cargo c;
-  int calls = 0;
   options.flags = MULTICAST_VISIT_ONLY;
   multicast m = multicast_create_with(&options);
   multicast_token token = add(m, counter(&calls));

@@ -3,8 +3,6 @@
 #include "policies.h"
 #include "queues.h"
 
-static int calls;
-
 static void expect_refused(const multicast_create_options *options, multicast_status status) {
   CHECK_EQ(multicast_create_with(options).id, 0);
   CHECK_STATUS(multicast_create_error(), status);

@@ -282,9 +282,7 @@ TEST_OF_MULTICAST(visit_undo_locks_contexts) {
   CHECK(locks == 2 && unlocks == 2);
 }
 
-TEST(visit_undo_out_of_memory_visits_none) {
-  use_test_allocator();
-  multicast m = multicast_create();
+TEST_OF_MEMORY(visit_undo_out_of_memory_visits_none) {
   add(m, noting('a'));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   fail_after = 0;
@@ -308,9 +306,7 @@ static void *visit_elsewhere(void *argument) {
   return NULL;
 }
 
-TEST(visit_undo_of_a_thread_that_ends_leaves_no_memory) {
-  use_test_allocator();
-  multicast m = multicast_create();
+TEST_OF_MEMORY(visit_undo_of_a_thread_that_ends_leaves_no_memory) {
   add(m, noting('a'));
   on_another_thread(visit_elsewhere, &m);
   int64_t blocks = allocated_blocks;

@@ -133,7 +133,7 @@ TEST_OF_MULTICAST(no_replay_has_no_effect_without_replay) {
 }
 
 TEST(replay_does_not_count_visits_and_calls_of_one_token) {
-  int number = 1, calls = 0;
+  int number = 1;
   create_replaying(3, MULTICAST_REENTRY_RECURSE);
   multicast_token token = add(target, counter(&calls));
   CHECK_EQ(multicast_token_invoke(token, 0, &number, sizeof number), 1);
@@ -447,7 +447,6 @@ static void invoke_in_interest(void *context, multicast m, bool wanted) {
 
 TEST(replay_has_what_interest_invokes) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  int calls = 0;
   options.replay = 1;
   options.interest = invoke_in_interest;
   target = multicast_create_with(&options);
@@ -563,7 +562,6 @@ TEST(replay_releases_under_no_lock) {
 
 TEST(replay_memory_is_bounded_and_given_back) {
   int64_t blocks, before;
-  int calls = 0;
   use_test_allocator();
   multicast m = create_replaying(0, MULTICAST_REENTRY_DEFER);
   CHECK_EQ(invoke_padded_number(m, 1, 100), 0); /* this thread has a record now */
@@ -587,7 +585,7 @@ TEST(replay_memory_is_bounded_and_given_back) {
 
 TEST(replay_out_of_memory_is_a_status_and_changes_nothing) {
   multicast_token token = {1};
-  int calls = 0, n;
+  int n;
   use_test_allocator();
   create_replaying(2, MULTICAST_REENTRY_RECURSE);
   add(target, counter(&calls));

@@ -7,7 +7,6 @@
 
 #include <stdarg.h>
 
-static int calls;
 static report text;
 
 /* ---- What is expected ------------------------------------------------------------------------ */

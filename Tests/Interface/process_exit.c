@@ -5,8 +5,6 @@
 
 #include <dlfcn.h>
 
-static int calls;
-
 /* ---- dlclose --------------------------------------------------------------------------------- */
 
 #ifdef MULTICAST_SHARED_LIBRARY

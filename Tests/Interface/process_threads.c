@@ -5,8 +5,6 @@
 
 #include <unistd.h>
 
-static int calls;
-
 static void *invoke_and_end(void *unused) {
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
   return NULL;

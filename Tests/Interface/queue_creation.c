@@ -20,7 +20,6 @@ TEST(queue_of_default_options_holds_1024_calls_and_refuses) {
   multicast_queue_options options = multicast_queue_options_default();
   multicast_queue q = multicast_queue_create(&options), of_null = default_queue();
   multicast m = multicast_create(), other = multicast_create();
-  int calls = 0;
   add_queued(m, counter(&calls), q);
   add_queued(other, counter(&calls), of_null);
   for (int i = 0; i < 1030; ++i) {

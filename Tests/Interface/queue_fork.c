@@ -207,7 +207,6 @@ static void expect_room(void *unused) {
 
 TEST(queue_on_which_threads_sleep_is_usable_in_the_child) {
   sleeper blocked, waiting;
-  int calls = 0;
   inherited = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   inherited_target = multicast_create();
   add_queued(inherited_target, counter(&calls), inherited);
@@ -402,7 +401,7 @@ static void find_it_readable(void *context) {
 
 /* The child opens its own under another number first. */
 TEST(queue_fd_keeps_its_number_in_child_where_lower_one_is_free) {
-  int calls = 0, lower = open("/dev/null", O_RDONLY);
+  int lower = open("/dev/null", O_RDONLY);
   watched w;
   CHECK(lower >= 0);
   w.m = multicast_create();

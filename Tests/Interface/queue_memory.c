@@ -242,11 +242,8 @@ TEST(queue_rounds_of_everything_leak_nothing) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-TEST(queue_counts_a_once_delegate_that_waits_not_as_refused) {
+TEST_OF_MEMORY(queue_counts_a_once_delegate_that_waits_not_as_refused) {
   char payload[33] = "";
-  int calls = 0;
-  use_test_allocator();
-  multicast m = multicast_create();
   multicast_queue q = multicast_queue_create(NULL);
   multicast_add_options options = to_queue(q);
   options.flags = MULTICAST_ONCE;
@@ -278,7 +275,6 @@ static void *use_queue_on_small_stack(void *argument) {
 
 TEST(queue_operations_fit_a_stack_of_64_kilobytes) {
   requeuer r;
-  int calls = 0;
   r.queue = default_queue();
   r.target = multicast_create();
   add_queued(r.target, counter(&calls), r.queue);

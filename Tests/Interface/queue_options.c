@@ -177,7 +177,6 @@ TEST(queue_thread_without_stack_size_has_default_of_system) {
 #ifndef IS_WITHOUT_THREADS_IN_CHILDREN /* a sanitizer needs a larger stack */
 TEST_OF_MULTICAST(queue_thread_works_on_a_stack_of_16_kb) {
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
-  int calls = 0;
   options.stack_size = stack_of(16384);
   options.capacity = 4;
   multicast_queue q = multicast_queue_create(&options);

@@ -100,7 +100,6 @@ TEST(queue_shares_one_copy_between_all_delegates_of_an_invocation) {
 
 TEST(queue_calls_of_up_to_32_bytes_need_no_allocation) {
   unsigned char payload[33] = {0};
-  int calls = 0;
   use_test_allocator();
   multicast_queue q = default_queue();
   multicast m = multicast_create();

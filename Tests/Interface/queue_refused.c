@@ -114,7 +114,6 @@ TEST(queue_run_of_dead_context_makes_its_thread_the_consumer) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();
   multicast_add_options options = to_queue(q);
-  int calls = 0;
   options.lock = lock_dead;
   options.unlock = unlock_nothing;
   add_with(m, counter(&calls), &options);
@@ -129,7 +128,6 @@ TEST(queue_run_of_dead_context_makes_its_thread_the_consumer) {
 TEST(queue_run_of_nothing_leaves_the_consumer_as_it_is) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();
-  int calls = 0;
   overflow_after_an_empty_run(true);
   add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);

@@ -158,7 +158,6 @@ TEST(queue_call_removed_is_not_waited_for_by_removal_of_others) {
   removal r;
   blocker b;
   runner run;
-  int calls = 0;
   begin_queued_call(&r, &b, &run, by_nowait);
   CHECK_STATUS(multicast_token_remove_nowait(r.token), MULTICAST_PENDING);
   CHECK_STATUS(multicast_remove(r.target, counter(&calls)), MULTICAST_ERROR_NOT_FOUND);

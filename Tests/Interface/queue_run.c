@@ -254,7 +254,6 @@ TEST_OF_MULTICAST(queue_created_inside_a_call_of_one_just_destroyed_is_another) 
 
 TEST(queue_run_allocates_nothing_after_the_first_of_a_thread) {
   runner r;
-  int calls = 0;
   unsigned char payload[100] = {0};
   use_test_allocator();
   r.queue = default_queue();

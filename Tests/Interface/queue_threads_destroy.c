@@ -108,7 +108,6 @@ static int at_once(void *(*body)(void *), multicast_queue *q) {
 TEST(queue_started_by_several_threads_at_once_has_one_worker) {
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   multicast m = multicast_create();
-  int calls = 0;
   add_queued(m, counter(&calls), q);
   for (int round = 1; round <= 30; ++round) {
     CHECK_EQ(at_once(start_queue, &q), 1);

@@ -172,7 +172,6 @@ TEST(queue_destroyed_after_its_worker_ended_inside_a_call) {
 TEST_OF_MULTICAST(queue_that_blocks_goes_on_where_its_consumer_has_ended) {
   ending e;
   sleeper s;
-  int calls = 0;
   begin_ending(&e, false, 1);
   on_another_thread(run_to_the_end, &e);
   add_queued(m, counter(&calls), e.queue);

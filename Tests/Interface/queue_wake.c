@@ -94,7 +94,6 @@ static void note_context(void *context) { last_context = context; }
 
 TEST_OF_MULTICAST(queue_wake_gets_its_context_also_if_that_is_null) {
   multicast_queue_options options = multicast_queue_options_default();
-  int calls = 0;
   options.wake = note_context;
   multicast_queue q = multicast_queue_create(&options);
   add_queued(m, counter(&calls), q);
@@ -106,7 +105,6 @@ TEST_OF_MULTICAST(queue_wake_gets_its_context_also_if_that_is_null) {
 
 TEST(queue_wake_is_called_when_a_call_is_queued_and_none_waited) {
   woken w;
-  int calls = 0;
   begin_woken(&w);
   add_queued(w.target, counter(&calls), w.queue);
   add_queued(w.target, counter(&calls), w.queue);
@@ -125,7 +123,6 @@ TEST(queue_wake_is_called_when_a_call_is_queued_and_none_waited) {
 TEST(queue_wake_is_called_on_the_thread_that_invokes) {
   woken w;
   invoker i;
-  int calls = 0;
   begin_woken(&w);
   add_queued(w.target, counter(&calls), w.queue);
   invoke_in_background(&i, w.target);
@@ -139,7 +136,6 @@ TEST(queue_wake_is_called_by_every_kind_of_invocation) {
   cargo c = {0, 0, 0};
   static const char large[100];
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
-  int calls = 0;
   begin_woken(&w);
   multicast_token t = add_queued(w.target, counter(&calls), w.queue);
   CHECK_EQ(multicast_invoke(w.target, 0, large, sizeof large), 1);
@@ -160,7 +156,6 @@ TEST(queue_wake_is_called_by_every_kind_of_invocation) {
 TEST(queue_wake_is_called_when_a_run_ends_and_calls_still_wait) {
   woken w;
   runner run;
-  int calls = 0;
   begin_woken(&w);
   add_queued(w.target, counter(&calls), w.queue);
   for (int i = 0; i < 5; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
@@ -229,7 +224,6 @@ TEST(queue_wake_is_not_called_without_need) {
   woken w;
   multicast latest = multicast_create();
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
-  int calls = 0;
   begin_woken_with(&w, 1, MULTICAST_OVERFLOW_REFUSE);
   multicast_token t = add_queued(w.target, counter(&calls), w.queue);
   CHECK_EQ(multicast_queue_run(w.queue, 0), 0);
@@ -263,7 +257,6 @@ TEST(queue_wake_is_not_called_without_need) {
 
 TEST(queue_wake_is_not_called_when_a_call_drops_the_oldest) {
   woken w;
-  int calls = 0;
   begin_woken_with(&w, 1, MULTICAST_OVERFLOW_DROP_OLDEST);
   add_queued(w.target, counter(&calls), w.queue);
   for (int i = 0; i < 3; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
@@ -337,7 +330,6 @@ static void *invoke_target(void *argument) {
 
 TEST(queue_wake_is_called_for_a_call_that_has_waited_for_room) {
   woken w;
-  int calls = 0;
   begin_woken_with(&w, 1, MULTICAST_OVERFLOW_BLOCK);
   add_queued(w.target, counter(&calls), w.queue);
   CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
@@ -353,7 +345,6 @@ TEST(queue_wake_is_called_for_a_call_that_has_waited_for_room) {
 
 TEST(queue_wake_of_a_queue_with_a_thread_is_called_too) {
   woken w;
-  int calls = 0;
   begin_woken(&w);
   add_queued(w.target, counter(&calls), w.queue);
   CHECK_OK(multicast_queue_start(w.queue));
@@ -370,7 +361,6 @@ static void run_all(woken *w) { w->result = multicast_queue_run(w->queue, 0); }
 
 TEST(queue_wake_may_run_the_queue) {
   woken w;
-  int calls = 0;
   begin_woken(&w);
   w.then = run_all;
   add_queued(w.target, counter(&calls), w.queue);
@@ -383,7 +373,6 @@ TEST(queue_wake_may_run_the_queue) {
 
 TEST(queue_wake_at_the_end_of_a_run_may_run_the_queue) {
   woken w;
-  int calls = 0;
   begin_woken(&w);
   add_queued(w.target, counter(&calls), w.queue);
   for (int i = 0; i < 5; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
@@ -410,7 +399,6 @@ static void use_on_another_thread(woken *w) {
 
 TEST(queue_wake_runs_while_no_lock_is_held) {
   woken w;
-  int calls = 0;
   begin_woken(&w);
   w.then = use_on_another_thread;
   add_queued(w.target, counter(&calls), w.queue);
@@ -434,7 +422,6 @@ static void run_on_another_thread(woken *w) {
 
 TEST(queue_wake_at_end_of_run_may_have_another_thread_run_queue) {
   woken w;
-  int calls = 0;
   begin_woken(&w);
   add_queued(w.target, counter(&calls), w.queue);
   for (int i = 0; i < 3; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
@@ -451,7 +438,6 @@ static void remove_everything(woken *w) {
 
 TEST(queue_wake_may_remove_and_destroy_the_multicast) {
   woken w;
-  int calls = 0;
   begin_woken(&w);
   w.then = remove_everything;
   add_queued(w.target, counter(&calls), w.queue);
@@ -470,7 +456,6 @@ static void destroy_own_queue(woken *w) {
 
 TEST(queue_destroy_inside_its_wake_is_pending) {
   woken w;
-  int calls = 0;
   for (int i = 0; i < 2; ++i) {
     begin_woken(&w);
     add_queued(w.target, counter(&calls), w.queue);
@@ -495,7 +480,6 @@ static void remove_itself_in_wake(woken *w) { w->status = multicast_token_remove
 
 TEST(queue_wake_is_no_call_of_the_delegate) {
   woken w;
-  int calls = 0;
   begin_woken(&w);
   w.then = remove_itself_in_wake;
   token_in_wake = add_queued(w.target, counter(&calls), w.queue);
@@ -516,7 +500,6 @@ static void invoke_target_inside(void *context, uint32_t event, const void *payl
 TEST_OF_MULTICAST(queue_wake_inside_a_call_is_not_on_the_call_stack) {
   woken w;
   invoking_call c;
-  int calls = 0;
   begin_woken(&w);
   c.w = &w;
   multicast_delegate d = {invoke_target_inside, &c};
@@ -615,7 +598,6 @@ TEST(queue_destroy_within_a_time_does_not_wait_longer_for_a_wake) {
 TEST(queue_destroy_of_a_wake_that_has_returned_is_ok) {
   woken w;
   invoker i;
-  int calls = 0;
   begin_blocked_wake(&w, &i, NULL, &calls, false);
   gate_open(&w.let_go);
   CHECK_EQ(invoke_finished(&i), 1);
@@ -644,7 +626,6 @@ TEST(queue_destroy_is_pending_if_the_wake_waits_for_this_thread) {
   static woken w;
   static blocker b = BLOCKER_INIT;
   invoker i, in_call;
-  int calls = 0;
   begin_woken(&w);
   pending_woken = &w;
   pending_target = multicast_create();
@@ -676,7 +657,6 @@ TEST(queue_destroy_on_another_thread_and_in_the_wake_at_once_ends) {
   woken w;
   invoker i;
   destroyer d;
-  int calls = 0;
   begin_blocked_wake(&w, &i, NULL, &calls, false);
   w.then = destroy_and_note;
   destroy_in_background(&d, &w);
@@ -692,7 +672,6 @@ TEST(queue_destroy_on_another_thread_and_in_the_wake_at_once_ends) {
 TEST(removal_does_not_wait_for_a_wake) {
   woken w;
   invoker i;
-  int calls = 0;
   begin_blocked_wake(&w, &i, NULL, &calls, false);
   CHECK_OK(multicast_remove(w.target, counter(&calls)));
   gate_open(&w.let_go);
@@ -731,7 +710,7 @@ TEST(queue_wake_is_never_called_after_the_destruction) {
   enum { QUEUES = 2000 };
   static poisoned contexts[QUEUES];
   pthread_t threads[3];
-  int calls = 0, wakes = 0;
+  int wakes = 0;
   stormed = multicast_create();
   for (int i = 0; i < 3; ++i) threads[i] = start_thread(invoke_on_and_on, NULL);
   for (int i = 0; i < QUEUES; ++i) {
@@ -775,7 +754,6 @@ static void *invoke_thousands(void *unused) {
 TEST(queue_wake_is_enough_for_loop_that_sleeps_until_it_is_woken) {
   multicast_queue_options options = multicast_queue_options_default();
   pthread_t threads[2];
-  int calls = 0;
   options.wake = wake_loop;
   options.overflow = MULTICAST_OVERFLOW_BLOCK;
   options.capacity = 4;

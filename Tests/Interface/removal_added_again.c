@@ -30,7 +30,6 @@ TEST(remove_waits_for_the_call_of_an_equal_one_called_once) {
 }
 
 static multicast own;
-static int calls;
 
 static void add_again_and_remove(void *context, uint32_t event, const void *payload, size_t size) {
   multicast_delegate d = {add_again_and_remove, context};

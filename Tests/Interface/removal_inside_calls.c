@@ -122,7 +122,6 @@ static void destroy_other(void *context, uint32_t event, const void *payload, si
 
 TEST(destroy_of_another_multicast_in_a_call_is_ok) {
   multicast m = multicast_create(), other = multicast_create();
-  int calls = 0;
   multicast_token token = add(other, counter(&calls));
   add(other, counter(&calls));
   CHECK_OK(multicast_token_remove(token));
@@ -144,7 +143,6 @@ static void end_the_lifetime(void *context) {
 TEST_OF_MULTICAST(lifetime_end_in_a_release_is_ok_where_no_member_has_one) {
   multicast_add_options first = with_release(end_the_lifetime);
   multicast_add_options second = multicast_add_options_default();
-  int calls = 0;
   ended = multicast_lifetime_create();
   second.lifetime = ended;
   add_with(m, counter(&calls), &first);

@@ -47,7 +47,6 @@ TEST(token_remove_within_zero_only_looks) {
 }
 
 TEST_OF_MULTICAST(token_remove_within_zero_of_an_idle_delegate_is_ok) {
-  int calls = 0;
   multicast_token token = add(m, counter(&calls));
   CHECK_OK(multicast_token_remove_within(token, 0));
 }

@@ -86,7 +86,6 @@ TEST(remove_waits_for_a_call_in_an_outer_invocation) {
 /* ---- Not waiting for anything else ----------------------------------------------------------- */
 
 TEST_OF_MULTICAST(remove_does_not_wait_for_other_delegates_of_the_multicast) {
-  int calls = 0;
   blocker b = BLOCKER_INIT;
   invoker i;
   add(m, counter(&calls)); /* the running invocation has called it already */
@@ -160,7 +159,6 @@ TEST_OF_MULTICAST(remove_many_of_nothing_does_not_wait_for_what_was_removed) {
 
 TEST(remove_does_not_wait_for_a_queued_call_of_another_multicast) {
   static blocker b = BLOCKER_INIT;
-  int calls = 0;
   multicast m = multicast_create(), other = multicast_create();
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   multicast_token token = add_queued(other, blocking(&b), q);

@@ -13,7 +13,7 @@ static void add_with_priority(multicast m, multicast_delegate d, int32_t priorit
 }
 
 TEST_OF_MULTICAST(remove_every_removes_all_equal_registrations_and_no_other) {
-  int calls = 0, others = 0;
+  int others = 0;
   multicast_delegate d = counter(&calls), same_context = d;
   same_context.function = count_call_too;
   add_with_priority(m, d, 0);
@@ -35,7 +35,6 @@ TEST_OF_MULTICAST(remove_every_removes_all_equal_registrations_and_no_other) {
 }
 
 TEST_OF_MULTICAST(remove_every_removes_paused_queued_and_once_registrations) {
-  int calls = 0;
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   multicast_add_options once = multicast_add_options_default();
   once.flags = MULTICAST_ONCE;

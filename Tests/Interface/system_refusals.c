@@ -61,7 +61,7 @@ TEST(queue_create_without_room_is_out_of_memory_and_takes_none) {
 /* A program must not do so. The library leaves its errno unchanged all the same. */
 TEST_OF_MULTICAST(queue_with_a_closed_descriptor_works_and_leaves_errno) {
   enum { OF_THE_PROGRAM = 7777 };
-  int calls = 0, descriptor;
+  int descriptor;
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   add_queued(m, counter(&calls), q);
   descriptor = multicast_queue_fd(q);
@@ -173,7 +173,6 @@ static multicast begin_name(multicast_broadcaster b, int *calls) {
 }
 
 TEST(unregister_all_without_barrier_is_system_leaves_no_observer) {
-  int calls = 0;
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   if (is_without_membarrier()) return; /* the barrier was never granted */
   multicast m = begin_name(b, &calls);
@@ -228,7 +227,6 @@ TEST(removal_after_lost_barrier_is_system_and_frees_nothing) {
 }
 
 TEST(broadcaster_destroy_after_lost_barrier_calls_no_observer) {
-  int calls = 0;
   multicast_broadcaster broadcaster = multicast_broadcaster_create(NULL);
   if (is_without_membarrier()) return; /* the barrier was never granted */
   multicast m = begin_name(broadcaster, &calls);

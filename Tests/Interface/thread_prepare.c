@@ -3,7 +3,6 @@
 #include "harness.h"
 
 static multicast target;
-static int calls;
 
 static void *invoke_without_memory(void *unused) {
   CHECK_OK(multicast_thread_prepare());

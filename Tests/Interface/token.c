@@ -7,8 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static int calls;
-
 TEST_OF_MULTICAST(token_is_live_from_add_to_removal) {
   multicast_token token = add(m, counter(&calls));
   CHECK(multicast_token_is_live(token));

@@ -132,11 +132,8 @@ TEST_OF_MULTICAST(token_invoke_of_a_queued_delegate_is_queued) {
   CHECK(p.payload == &p);
 }
 
-TEST(token_invoke_frees_the_copies_of_large_payloads) {
-  int calls = 0;
+TEST_OF_MEMORY(token_invoke_frees_the_copies_of_large_payloads) {
   static const unsigned char bytes[3000];
-  use_test_allocator();
-  multicast m = multicast_create();
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   multicast_token t = add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_token_invoke(t, 0, bytes, sizeof bytes), 1);
@@ -451,11 +448,8 @@ TEST(token_invoke_of_many_threads_while_another_adds_and_removes) {
   CHECK_OK(multicast_destroy(moving));
 }
 
-TEST(token_invoke_without_memory_for_a_queued_payload_is_0) {
+TEST_OF_MEMORY(token_invoke_without_memory_for_a_queued_payload_is_0) {
   static const char large[1000];
-  int calls = 0;
-  use_test_allocator();
-  multicast m = multicast_create();
   multicast_queue q = default_queue();
   multicast_token t = add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_token_invoke(t, 0, large, 1), 1); /* the thread has its record now */

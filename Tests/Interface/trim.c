@@ -10,7 +10,6 @@ enum { MANY = 12 * 1024, SLOT = 64 /* of a multicast */ };
 static multicast multicasts[MANY];
 static multicast_token tokens[MANY];
 static multicast_lifetime lifetimes[MANY];
-static int calls;
 
 static void make_many(void) {
   for (int i = 0; i < MANY; ++i) {

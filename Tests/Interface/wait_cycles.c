@@ -70,7 +70,6 @@ TEST_OF_MULTICAST(wait_of_the_thread_that_ran_the_queue_last_is_unfinished) {
   multicast_queue q = queue_of_this_thread();
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  int calls = 0;
   add_queued(m, counter(&calls), q);
   add(m, counter(&calls));
   add_queued(m, counter(&calls), q);
@@ -83,7 +82,6 @@ TEST_OF_MULTICAST(wait_of_the_thread_that_ran_the_queue_last_is_unfinished) {
 
 TEST_OF_QUEUE(wait_inside_a_call_of_the_same_queue_is_unfinished) {
   inside i;
-  int calls = 0;
   add_queued(m, waiting_for(&i, q, &calls), q);
   gate_open(&i.go_on);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -95,7 +93,6 @@ TEST_OF_QUEUE(wait_inside_a_call_of_the_same_queue_is_unfinished) {
 
 TEST_OF_QUEUE(wait_of_thread_of_queue_for_its_own_queue_is_unfinished) {
   inside i;
-  int calls = 0;
   add_queued(m, waiting_for(&i, q, &calls), q);
   gate_open(&i.go_on);
   CHECK_OK(multicast_queue_start(q));
@@ -109,7 +106,6 @@ TEST_OF_MULTICAST(wait_of_a_queue_whose_thread_was_started_is_for_that_thread) {
   multicast_queue q = queue_of_this_thread();
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  int calls = 0;
   add_queued(m, counter(&calls), q);
   CHECK_OK(multicast_queue_start(q));
   CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
@@ -143,7 +139,6 @@ TEST(wait_of_two_threads_for_queues_that_none_has_run_goes_on) {
   multicast_queue q[2];
   multicast m[2];
   waiter w[2];
-  int calls = 0;
   for (int i = 0; i < 2; ++i) {
     q[i] = default_queue();
     m[i] = multicast_create();
@@ -192,7 +187,6 @@ TEST(wait_of_three_threads_in_a_circle_ends) {
   multicast m[3];
   inside i[3];
   uint64_t finished = 0, unfinished = 0;
-  int calls = 0;
   for (int k = 0; k < 3; ++k) q[k] = default_queue();
   for (int k = 0; k < 3; ++k) {
     m[k] = multicast_create();
@@ -217,7 +211,7 @@ TEST(wait_for_call_that_needs_room_of_this_thread_unfinished) {
   multicast_queue narrow_queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK), q = default_queue();
   multicast into_narrow = multicast_create(), m = multicast_create();
   inside i;
-  int calls = 0, queued = 0;
+  int queued = 0;
   /* This thread ran the narrow queue last, and it is full. */
   add_queued(into_narrow, counter(&calls), narrow_queue);
   CHECK_EQ(multicast_invoke(into_narrow, 0, NULL, 0), 1);
@@ -252,7 +246,7 @@ TEST(queue_full_refuses_thread_that_waiting_call_of_it_waits_for) {
   multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();
   inside i;
-  int calls = 0, more = 0;
+  int more = 0;
   add_queued(m, waiting_for(&i, own, &calls), full);
   gate_open(&i.go_on);
   CHECK_OK(multicast_queue_start(full));
@@ -523,7 +517,6 @@ TEST(removal_of_queued_delegate_retracts_what_its_call_waits_for) {
   multicast_queue q = default_queue(), other = default_queue();
   multicast m = multicast_create();
   inside i;
-  int calls = 0;
   multicast_delegate d = waiting_for(&i, other, &calls);
   CHECK_EQ(multicast_remove_all(i.inner), 1);
   {
@@ -561,7 +554,7 @@ TEST_OF_MULTICAST(removal_retracts_queued_calls_before_it_waits) {
   multicast_add_options options = multicast_add_options_default();
   idle l = {{0}, GATE_INIT, GATE_INIT, 0};
   inside i;
-  int calls = 0, unused = 0;
+  int unused = 0;
   multicast_delegate d = waiting_for(&i, other, &unused);
   /* `other` is another thread's, which does nothing more. */
   CHECK_EQ(multicast_invoke(i.inner, 0, NULL, 0), 1);
@@ -605,7 +598,6 @@ TEST(queue_destroy_retracts_calls_before_it_waits_for_one) {
   blocker b = BLOCKER_INIT;
   invoker invoking;
   inside i;
-  int calls = 0;
   multicast_delegate d = waiting_for(&i, q, &calls);
   d.function = wait_and_let_go;
   let_go_after = &b;
@@ -682,7 +674,6 @@ TEST_OF_MULTICAST(removal_in_call_of_destroyed_queue_that_is_waited_for_ends) {
 TEST_OF_MULTICAST(queue_stop_of_thread_whose_call_waits_for_stopper_is_pending) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
   inside i;
-  int calls = 0;
   add_queued(m, waiting_for(&i, own, &calls), q);
   gate_open(&i.go_on);
   CHECK_OK(multicast_queue_start(q));
@@ -697,7 +688,6 @@ TEST_OF_MULTICAST(queue_stop_of_thread_whose_call_waits_for_stopper_is_pending) 
 TEST_OF_MULTICAST(wait_of_call_for_thread_that_stops_its_queue_is_unfinished) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
   inside i;
-  int calls = 0;
   add_queued(m, waiting_for(&i, own, &calls), q);
   CHECK_OK(multicast_queue_start(q));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -712,7 +702,6 @@ TEST_OF_MULTICAST(wait_of_call_for_thread_that_stops_its_queue_is_unfinished) {
 TEST_OF_MULTICAST(queue_destroy_is_pending_if_its_call_waits_for_destroyer) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
   inside i;
-  int calls = 0;
   add_queued(m, waiting_for(&i, own, &calls), q);
   gate_open(&i.go_on);
   CHECK_OK(multicast_queue_start(q));
@@ -726,7 +715,6 @@ TEST_OF_MULTICAST(queue_destroy_is_pending_if_its_call_waits_for_destroyer) {
 TEST_OF_MULTICAST(queue_destroy_of_queue_that_call_waits_for_lets_it_go_on) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
   inside i;
-  int calls = 0;
   add_queued(m, waiting_for(&i, own, &calls), q);
   gate_open(&i.go_on);
   CHECK_OK(multicast_queue_start(q));
@@ -747,7 +735,7 @@ TEST(wait_for_destroyed_queue_is_not_for_next_queue_in_slot) {
   invoker invoking;
   multicast m = multicast_create(), other = multicast_create();
   inside i;
-  int unused = 0, calls = 0;
+  int unused = 0;
   multicast_delegate d = waiting_for(&i, q, &unused);
   CHECK_EQ(multicast_remove_all(i.inner), 1);
   add_queued(i.inner, blocking(&b), q);

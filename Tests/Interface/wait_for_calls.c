@@ -14,7 +14,6 @@ static const cargo fresh;
 
 TEST_OF_QUEUE(wait_returns_when_all_calls_were_made_on_another_thread) {
   blocker b = BLOCKER_INIT;
-  int calls = 0;
   waiter w;
   add_queued(m, counter(&calls), q);
   add_queued(m, blocking(&b), q);
@@ -32,7 +31,6 @@ TEST_OF_QUEUE(wait_returns_when_all_calls_were_made_on_another_thread) {
 TEST_OF_MULTICAST(wait_is_over_at_once_without_queued_calls) {
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  int calls = 0;
   CHECK_EQ(multicast_invoke_with(m, &how, &out), 0);
   add(m, counter(&calls));
   CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
@@ -44,7 +42,6 @@ TEST(wait_is_not_for_calls_that_were_queued_before) {
   multicast_queue q = default_queue(), full = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  int calls = 0;
   add_queued(other, counter(&calls), q);
   add_queued(m, counter(&calls), full);
   CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
@@ -56,7 +53,6 @@ TEST(wait_is_not_for_calls_that_were_queued_before) {
 TEST_OF_QUEUE(wait_without_flag_leaves_finished_and_unfinished_0) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  int calls = 0;
   add_queued(m, counter(&calls), q);
   how.timeout_ns = 1;
   CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
@@ -64,7 +60,6 @@ TEST_OF_QUEUE(wait_without_flag_leaves_finished_and_unfinished_0) {
 }
 
 TEST_OF_QUEUE(wait_until_another_thread_runs_a_queue_that_none_has_run) {
-  int calls = 0;
   waiter w;
   add_queued(m, counter(&calls), q);
   begin_waiting(&w, m, NULL);
@@ -84,7 +79,6 @@ static void *run_nothing_and_wait(void *argument) {
 }
 
 TEST_OF_QUEUE(wait_of_thread_that_ran_queue_while_it_was_empty_goes_on) {
-  int calls = 0;
   waiter w;
   add_queued(m, counter(&calls), q);
   w.target = m;
@@ -100,7 +94,6 @@ TEST_OF_QUEUE(wait_of_thread_that_ran_queue_while_it_was_empty_goes_on) {
 }
 
 TEST_OF_QUEUE(wait_goes_on_if_the_thread_that_ran_the_queue_has_ended) {
-  int calls = 0;
   waiter w;
   add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -113,7 +106,6 @@ TEST_OF_QUEUE(wait_goes_on_if_the_thread_that_ran_the_queue_has_ended) {
 
 TEST_OF_QUEUE(wait_goes_on_if_the_thread_of_the_queue_is_stopped) {
   blocker b = BLOCKER_INIT;
-  int calls = 0;
   waiter w;
   add_queued(m, blocking(&b), q);
   add_queued(m, counter(&calls), q);
@@ -132,7 +124,6 @@ TEST_OF_QUEUE(wait_goes_on_if_the_thread_of_the_queue_is_stopped) {
 
 TEST_OF_MULTICAST(wait_for_several_queues_is_for_all_of_them) {
   multicast_queue q[3];
-  int calls = 0;
   waiter w;
   for (int i = 0; i < 3; ++i) q[i] = default_queue();
   for (int i = 0; i < 9; ++i) add_queued(m, counter(&calls), q[i * 2 % 3]);
@@ -227,7 +218,6 @@ TEST(wait_is_over_if_the_lifetime_ends) { ended_by(by_lifetime); }
 TEST(wait_is_over_if_the_queue_is_destroyed) { ended_by(by_queue); }
 
 TEST_OF_QUEUE(wait_is_over_if_the_queue_is_cleared) {
-  int calls = 0;
   waiter w;
   add_queued(m, counter(&calls), q);
   add_queued(m, counter(&calls), q);
@@ -238,7 +228,6 @@ TEST_OF_QUEUE(wait_is_over_if_the_queue_is_cleared) {
 }
 
 TEST_OF_QUEUE(waits_of_several_threads_are_over_if_the_queue_is_cleared) {
-  int calls = 0;
   waiter a, b;
   add_queued(m, counter(&calls), q);
   begin_waiting(&a, m, NULL);
@@ -251,7 +240,6 @@ TEST_OF_QUEUE(waits_of_several_threads_are_over_if_the_queue_is_cleared) {
 
 TEST_OF_MULTICAST(wait_is_over_if_its_calls_are_dropped_for_newer_ones) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
-  int calls = 0;
   waiter w;
   add_queued(m, counter(&calls), q);
   begin_waiting(&w, m, NULL);
@@ -261,7 +249,6 @@ TEST_OF_MULTICAST(wait_is_over_if_its_calls_are_dropped_for_newer_ones) {
 }
 
 TEST_OF_QUEUE(wait_is_over_if_its_call_is_replaced_by_the_latest) {
-  int calls = 0;
   waiter w;
   add_flagged(m, counter(&calls), q, MULTICAST_LATEST);
   begin_waiting(&w, m, NULL);
@@ -281,7 +268,6 @@ TEST_OF_QUEUE(wait_does_not_count_a_call_to_a_dead_context_as_finished) {
   multicast_add_options options = to_queue(q);
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  int calls = 0;
   add_queued(m, counter(&calls), q);
   options.lock = dead;
   options.unlock = unlock_nothing;
@@ -294,7 +280,6 @@ TEST_OF_QUEUE(wait_does_not_count_a_call_to_a_dead_context_as_finished) {
 TEST_OF_MULTICAST(wait_for_destroyed_queue_lasts_while_its_call_runs) {
   multicast_queue q = default_queue(), next;
   blocker b = BLOCKER_INIT;
-  int calls = 0;
   runner run;
   waiter w;
   add_queued(m, blocking(&b), q);
@@ -343,7 +328,6 @@ TEST_OF_MULTICAST(wait_is_over_at_once_if_the_queue_was_destroyed_before_it) {
   multicast_delegate destroyer = {destroy_doomed, NULL};
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  int calls = 0;
   doomed_queue = default_queue();
   add_queued(m, counter(&calls), doomed_queue);
   add(m, destroyer);
@@ -397,7 +381,6 @@ TEST_OF_QUEUE(wait_is_over_if_the_thread_that_runs_the_call_ends_inside_it) {
 
 TEST_OF_QUEUE(wait_goes_on_for_calls_that_thread_has_left_as_it_ended) {
   multicast_delegate d = {end_thread, NULL};
-  int calls = 0;
   runner run;
   waiter w;
   add_queued(m, d, q);
@@ -424,7 +407,6 @@ static void *invoke_and_never_return(void *argument) {
 TEST_OF_QUEUE(thread_that_ends_inside_waiting_invocation_leaves_its_calls) {
   multicast_delegate d = {end_thread, NULL};
   cargo c = fresh;
-  int calls = 0;
   waiter w;
   add_queued(m, counter(&calls), q);
   add_queued(m, counter(&calls), default_queue());
@@ -449,7 +431,6 @@ TEST_OF_MULTICAST(wait_that_times_out_leaves_its_calls_queued_and_says_so) {
   multicast_invocation how = handing_over(&c);
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   uint64_t begun = now_ns();
-  int calls = 0;
   add(m, counter(&calls));
   add_queued(m, counter(&calls), q);
   add_queued(m, counter(&calls), other);
@@ -472,7 +453,6 @@ TEST_OF_QUEUE(wait_that_times_out_during_a_call_counts_it_as_unfinished) {
   blocker b = BLOCKER_INIT;
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  int calls = 0;
   add_queued(m, counter(&calls), q);
   add_queued(m, blocking(&b), q);
   CHECK_OK(multicast_queue_start(q));
@@ -510,7 +490,7 @@ static void take_all_the_time(void *context, uint32_t event, const void *payload
 TEST_OF_MULTICAST(wait_has_the_time_from_the_beginning_of_the_invocation) {
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  int calls = 0, queued = 0;
+  int queued = 0;
   run_soon_queue = default_queue();
   multicast_delegate slow = {take_all_the_time, &calls};
   add_queued(m, counter(&queued), run_soon_queue);
@@ -539,7 +519,7 @@ TEST(wait_for_room_is_not_cut_short_by_the_time_of_the_invocation) {
 TEST_OF_QUEUE(wait_whose_time_is_up_is_no_timeout_if_all_calls_were_made) {
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  int calls = 0, queued = 0;
+  int queued = 0;
   multicast_delegate slow = {take_time, &calls};
   how.timeout_ns = 1;
   add(m, slow);
@@ -558,7 +538,6 @@ TEST_OF_QUEUE(wait_whose_time_is_up_is_no_timeout_if_all_calls_were_made) {
 
 TEST_OF_QUEUE(wait_with_the_longest_time_has_no_limit) {
   multicast_invocation how = waiting();
-  int calls = 0;
   waiter w;
   how.timeout_ns = MULTICAST_FOREVER;
   add_queued(m, counter(&calls), q);
@@ -578,7 +557,6 @@ static void catch_signal(int number) {
 
 TEST_OF_QUEUE(wait_goes_on_through_signals) {
   struct sigaction action;
-  int calls = 0;
   waiter w;
   memset(&action, 0, sizeof action);
   action.sa_handler = catch_signal;
@@ -617,7 +595,6 @@ static void *wait_often(void *unused) {
 TEST(wait_of_many_threads_while_others_clear_and_remove) {
   multicast_queue q[2];
   pthread_t threads[WAITERS];
-  int calls = 0;
   storm_target = multicast_create();
   for (int i = 0; i < 2; ++i) {
     q[i] = queue_with(4, i == 0 ? MULTICAST_OVERFLOW_REFUSE : MULTICAST_OVERFLOW_DROP_OLDEST);

@@ -48,7 +48,6 @@ static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queu
 
 TEST(queue_full_refuses_thread_that_end_of_lifetime_waits_for) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
-  int calls = 0;
   invoker i;
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_lifetime lifetime = begin_cycle(&c, &i, queue, &calls);
@@ -62,7 +61,6 @@ TEST(queue_full_refuses_thread_that_end_of_lifetime_waits_for) {
 
 TEST(lifetime_end_is_pending_where_the_caller_has_to_make_room) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
-  int calls = 0;
   invoker i;
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_lifetime lifetime = begin_cycle(&c, &i, queue, &calls);
@@ -201,7 +199,6 @@ static void *release_both(void *argument) {
 TEST(queue_full_refuses_nobody_while_its_thread_waits_elsewhere) {
   static blocker b = BLOCKER_INIT;
   static producer p = {{0}, GATE_INIT, GATE_INIT, -1, &b};
-  int calls = 0;
   invoker i;
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_queue_stats stats = multicast_queue_stats_default();
@@ -429,7 +426,6 @@ static void *remove_and_release(void *argument) {
 
 TEST(queue_full_refuses_release_that_end_of_lifetime_waits_for) {
   static releaser r = {{0}, {0}, GATE_INIT, GATE_INIT, -1};
-  int calls = 0;
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_add_options options = with_release(invoke_in_release);
@@ -455,7 +451,6 @@ TEST(queue_full_refuses_release_that_end_of_lifetime_waits_for) {
 
 TEST_OF_MULTICAST(queue_stop_is_pending_where_worker_needs_an_unrun_queue) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
-  int calls = 0;
   multicast_delegate d = {invoke_into_the_full_queue, &c};
   multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_queue working = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
@@ -496,7 +491,6 @@ static void *remove_its_member(void *argument) {
 
 TEST(lifetime_end_waits_for_no_release_that_needs_an_unrun_queue) {
   static full_queue f = {{0}, {0}, GATE_INIT};
-  int calls = 0;
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_add_options queued = to_queue(q), options = under(multicast_lifetime_create());
   multicast_delegate member = {count_call, &f};

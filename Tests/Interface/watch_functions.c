@@ -7,7 +7,6 @@
 
 static witness w;
 static blocker in_watch = BLOCKER_INIT;
-static int calls;
 static multicast_status status;
 
 static void block_function(witness *it) {

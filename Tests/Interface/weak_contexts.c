@@ -2,8 +2,6 @@
 
 #include "harness.h"
 
-static int calls;
-
 typedef struct counted {
   int references; /* 0: dead */
   int locks, unlocks, releases, calls;
