@@ -900,8 +900,7 @@ static multicast_status publish_nothing(void *context, const char *protocol, uin
 static multicast_status subscribe_nothing(void *context, const char *protocol) {
   return MULTICAST_OK;
 }
-static void unsubscribe_nothing(void *context, const char *protocol) {
-}
+static void unsubscribe_nothing(void *context, const char *protocol) {}
 static void count_transport(void *context) { ADD(*(int *)context, 1); }
 
 static multicast_transport transport_counting(int *releases) {

@@ -17,13 +17,11 @@ static void be_called_too(void *context, uint32_t event, const void *bytes, size
 void be_released(void *context) { ADD(((world *)context)->releases, 1); }
 
 multicast_delegate delegate_of(world *w) {
-  multicast_delegate d = {be_called, w};
-  return d;
+  return (multicast_delegate){be_called, w};
 }
 
 multicast_delegate other_delegate_of(world *w) {
-  multicast_delegate d = {be_called_too, w};
-  return d;
+  return (multicast_delegate){be_called_too, w};
 }
 
 const char *const known_name = "known";

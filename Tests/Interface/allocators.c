@@ -31,8 +31,7 @@ static void *take_lasting(void *context, size_t size, size_t alignment) {
   return (void *)(((uintptr_t)region + end - whole + alignment - 1) / alignment * alignment);
 }
 
-static void keep_lasting(void *context, void *block, size_t size, size_t alignment) {
-}
+static void keep_lasting(void *context, void *block, size_t size, size_t alignment) {}
 
 void use_lasting_memory(void) {
   multicast_allocator allocator = MULTICAST_ALLOCATOR_INIT;

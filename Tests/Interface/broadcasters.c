@@ -63,8 +63,7 @@ static void call_observer(void *context, uint32_t event, const void *payload, si
 }
 
 multicast_delegate observing(observer *o) {
-  multicast_delegate d = {call_observer, o};
-  return d;
+  return (multicast_delegate){call_observer, o};
 }
 
 /* ---- Stale handles --------------------------------------------------------------------------- */

@@ -40,8 +40,7 @@ static void look_and_go_deeper(void *context, uint32_t event, const void *payloa
 
 static multicast_delegate looking(level *v) {
   memset(v, 0, sizeof *v);
-  multicast_delegate d = {look_and_go_deeper, v};
-  return d;
+  return (multicast_delegate){look_and_go_deeper, v};
 }
 
 TEST_OF_MULTICAST(call_stack_is_empty_outside_of_all_calls) {

@@ -12,8 +12,7 @@ typedef struct actor {
 } actor;
 
 static multicast_delegate acting(multicast_function function, actor *a) {
-  multicast_delegate d = {function, a};
-  return d;
+  return (multicast_delegate){function, a};
 }
 
 #define CALLBACK(NAME)                                                         \

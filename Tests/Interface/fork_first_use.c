@@ -7,8 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void ignore(void *context, uint32_t event, const void *payload, size_t size) {
-}
+static void ignore(void *context, uint32_t event, const void *payload, size_t size) {}
 
 static void *use_once(void *unused) {
   const multicast_delegate d = {ignore, NULL};

@@ -168,8 +168,7 @@ void count_release(void *context) { ADD(*(int *)context, 1); }
 int calls;
 
 multicast_delegate counter(int *calls) {
-  multicast_delegate d = {count_call, calls};
-  return d;
+  return (multicast_delegate){count_call, calls};
 }
 
 void write_letter(void *context, uint32_t event, const void *payload, size_t size) {
@@ -180,8 +179,7 @@ void write_letter(void *context, uint32_t event, const void *payload, size_t siz
 }
 
 multicast_delegate writer(letter *l) {
-  multicast_delegate d = {write_letter, l};
-  return d;
+  return (multicast_delegate){write_letter, l};
 }
 
 void block_call(void *context, uint32_t event, const void *payload, size_t size) {
@@ -195,8 +193,7 @@ void block_call(void *context, uint32_t event, const void *payload, size_t size)
 void release_blocker(void *context) { ADD(((blocker *)context)->releases, 1); }
 
 multicast_delegate blocking(blocker *b) {
-  multicast_delegate d = {block_call, b};
-  return d;
+  return (multicast_delegate){block_call, b};
 }
 
 multicast_token add_with(multicast m, multicast_delegate d, const multicast_add_options *options) {

@@ -353,8 +353,7 @@ static void see_pointer(void *context, uint32_t event, const void *payload, size
 
 /* The payload is no cargo. */
 static multicast_delegate seeing_null(seen *s) {
-  multicast_delegate d = {see_pointer, s};
-  return d;
+  return (multicast_delegate){see_pointer, s};
 }
 
 TEST_OF_QUEUE(payload_of_null_with_a_size_is_handed_over_like_any_other) {

@@ -8,12 +8,10 @@ enum { MANY = 3000, MOST = 2 * MANY, FEW = 700, OFTEN = 300 };
 
 static int contexts[MANY];
 
-static void call_nothing(void *context, uint32_t event, const void *payload, size_t size) {
-}
+static void call_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
 
 static multicast_delegate delegate(unsigned which) {
-  multicast_delegate d = {call_nothing, &contexts[which]};
-  return d;
+  return (multicast_delegate){call_nothing, &contexts[which]};
 }
 
 /* What the multicast has to contain, in order. */

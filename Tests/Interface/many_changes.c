@@ -8,12 +8,10 @@
 
 enum { MANY = 400 };
 
-static void call_nothing(void *context, uint32_t event, const void *payload, size_t size) {
-}
+static void call_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
 
 static multicast_delegate nothing(int *context) {
-  multicast_delegate d = {call_nothing, context};
-  return d;
+  return (multicast_delegate){call_nothing, context};
 }
 
 static void add_and_remove(multicast m) {

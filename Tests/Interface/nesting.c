@@ -63,8 +63,7 @@ static bool has_no_memory;
 
 static void count_bystander(void *context) { (void)context, ++bystander_releases; }
 static void count_step(void *context) { (void)context, ++step_releases; }
-static void stand_by(void *context, uint32_t event, const void *payload, size_t size) {
-}
+static void stand_by(void *context, uint32_t event, const void *payload, size_t size) {}
 
 /* Invokes the next step. At the last one, removes all delegates of the step in the middle. */
 static void step(void *context, uint32_t event, const void *payload, size_t size) {

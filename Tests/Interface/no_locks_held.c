@@ -42,8 +42,7 @@ static void release_function(void *context) {
 }
 
 static multicast_delegate with_function(multicast_function function) {
-  multicast_delegate d = {function, &runs};
-  return d;
+  return (multicast_delegate){function, &runs};
 }
 
 TEST(no_lock_is_held_in_a_delegate) {

@@ -29,8 +29,7 @@ void note_call(void *context, uint32_t event, const void *payload, size_t size) 
 void count_release_of(void *context) { ADD(releases[(intptr_t)context], 1); }
 
 multicast_delegate noting(char name) {
-  multicast_delegate d = {note_call, (void *)(intptr_t)name};
-  return d;
+  return (multicast_delegate){note_call, (void *)(intptr_t)name};
 }
 
 /* ---- Parcels --------------------------------------------------------------------------------- */
@@ -45,6 +44,5 @@ static void keep_parcel(void *context, uint32_t event, const void *payload, size
 }
 
 multicast_delegate keeping(parcel *p) {
-  multicast_delegate d = {keep_parcel, p};
-  return d;
+  return (multicast_delegate){keep_parcel, p};
 }

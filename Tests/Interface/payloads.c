@@ -65,8 +65,7 @@ static void see(void *context, uint32_t event, const void *payload, size_t size)
 
 multicast_delegate seeing(seen *s) {
   memset(s, 0, sizeof *s);
-  multicast_delegate d = {see, s};
-  return d;
+  return (multicast_delegate){see, s};
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */

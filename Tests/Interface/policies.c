@@ -28,6 +28,5 @@ multicast_delegate echoing(echo *e, multicast target, char name, int times, int 
   e->name = name;
   e->times = times;
   e->end = end;
-  multicast_delegate d = {call_echo, e};
-  return d;
+  return (multicast_delegate){call_echo, e};
 }

@@ -25,8 +25,7 @@ static void unlock_item(void *strong) {
 static void release_item(void *context) { ++((item *)context)->releases; }
 
 static multicast_delegate delegate_of(item *i) {
-  multicast_delegate d = {count_call, i};
-  return d;
+  return (multicast_delegate){count_call, i};
 }
 
 static multicast_create_options of_items(void) {

@@ -81,8 +81,7 @@ static void receive(void *context, uint32_t event, const void *payload, size_t s
 
 multicast_delegate receiving(inbox *in) {
   memset(in, 0, sizeof *in);
-  multicast_delegate d = {receive, in};
-  return d;
+  return (multicast_delegate){receive, in};
 }
 
 uint64_t calls_seen;

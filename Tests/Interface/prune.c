@@ -24,8 +24,7 @@ static void call_subject(void *context, uint32_t event, const void *payload, siz
 }
 
 static multicast_delegate delegate_of(subject *s) {
-  multicast_delegate d = {call_subject, s};
-  return d;
+  return (multicast_delegate){call_subject, s};
 }
 
 static void add_weak_under(multicast m, subject *s, uint32_t flags, multicast_queue q,

@@ -59,8 +59,7 @@ static void invoke_more(void *context, uint32_t event, const void *payload, size
 }
 
 static multicast_delegate invoking_again(another *more) {
-  multicast_delegate d = {invoke_more, more};
-  return d;
+  return (multicast_delegate){invoke_more, more};
 }
 
 static pthread_t runs_on;

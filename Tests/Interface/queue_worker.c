@@ -41,8 +41,7 @@ static void observe(void *context, uint32_t event, const void *payload, size_t s
 static multicast_delegate observing(observer *o) {
   memset(o, 0, sizeof *o);
   o->maker = pthread_self();
-  multicast_delegate d = {observe, o};
-  return d;
+  return (multicast_delegate){observe, o};
 }
 
 static void copy_signal_mask(void *context, uint32_t event, const void *payload, size_t size) {

@@ -120,8 +120,7 @@ static void call_guarded(void *context, uint32_t event, const void *payload, siz
 
 multicast_delegate begin_guarded(guarded *g) {
   g->alive = IS_ALIVE;
-  multicast_delegate d = {call_guarded, g};
-  return d;
+  return (multicast_delegate){call_guarded, g};
 }
 
 void end_guarded(guarded *g) { g->alive = 0; }

@@ -37,8 +37,7 @@ static multicast_delegate waiting_for(inside *i, multicast_queue q, int *calls) 
   i->inner = multicast_create();
   i->queue = q;
   add_queued(i->inner, counter(calls), q);
-  multicast_delegate d = {wait_inside, i};
-  return d;
+  return (multicast_delegate){wait_inside, i};
 }
 
 /* Afterwards this thread is the one that ran the queue last. */

@@ -612,8 +612,7 @@ static void wait_for_calls(void) {
 
 /* Not the first queue: only `run_queues` runs it. */
 static multicast_queue random_other_queue(void) {
-  multicast_queue q = {LOAD(world_queues[1 + random_below(QUEUE_COUNT - 1)])};
-  return q;
+  return (multicast_queue){LOAD(world_queues[1 + random_below(QUEUE_COUNT - 1)])};
 }
 
 static void clear_queue(void) {

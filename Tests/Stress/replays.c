@@ -90,8 +90,7 @@ static listener *make_listener(multicast_add_options *options, uint64_t target) 
 }
 
 static multicast_delegate delegate_of(listener *l) {
-  multicast_delegate d = {listen_to, l};
-  return d;
+  return (multicast_delegate){listen_to, l};
 }
 
 void replays_make(void) {

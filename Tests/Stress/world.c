@@ -47,8 +47,7 @@ static uint64_t random_of(const uint64_t *handles, uint32_t count) {
 }
 
 multicast_broadcaster random_broadcaster(void) {
-  multicast_broadcaster b = {random_of(world_broadcasters, BROADCASTER_COUNT)};
-  return b;
+  return (multicast_broadcaster){random_of(world_broadcasters, BROADCASTER_COUNT)};
 }
 
 static const char *const names[NAME_COUNT] = {
@@ -87,13 +86,11 @@ multicast_token random_token(void) {
 }
 
 multicast_lifetime random_lifetime(void) {
-  multicast_lifetime l = {random_of(world_lifetimes, LIFETIME_COUNT)};
-  return l;
+  return (multicast_lifetime){random_of(world_lifetimes, LIFETIME_COUNT)};
 }
 
 multicast_queue random_queue(void) {
-  multicast_queue q = {random_of(world_queues, QUEUE_COUNT)};
-  return q;
+  return (multicast_queue){random_of(world_queues, QUEUE_COUNT)};
 }
 
 /* ---- Create and destroy ---------------------------------------------------------------------- */
@@ -179,8 +176,7 @@ void world_destroy_rest(void) {
 
 enum { WARM = 192, WARM_DELEGATES = 200, WARM_THREADS = 96 };
 
-static void ignore(void *context, uint32_t event, const void *payload, size_t size) {
-}
+static void ignore(void *context, uint32_t event, const void *payload, size_t size) {}
 
 static void *invoke_and_wait(void *barrier) {
   multicast m = multicast_create();

@@ -15,8 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const uint8_t *input;
 static size_t input_size;
 
-static void ignore(void *context, uint32_t event, const void *payload, size_t size) {
-}
+static void ignore(void *context, uint32_t event, const void *payload, size_t size) {}
 
 /* The default broadcaster outlives the input. The next one has to find it as this one did: without
  * observers and transport, and with a multicast for each name, which tells of its observers. */

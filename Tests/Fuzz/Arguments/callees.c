@@ -18,8 +18,7 @@ void callee_call_on(void) {
   --depth;
 }
 
-static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {
-}
+static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
 
 static void read_payload(void *context, uint32_t event, const void *payload, size_t size) {
   const unsigned char *bytes = payload;

@@ -149,8 +149,7 @@ void after_multicast_broadcaster_multicast(multicast_broadcaster broadcaster,
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
-static void ignore_call(void *context, uint32_t event, const void *payload, size_t size) {
-}
+static void ignore_call(void *context, uint32_t event, const void *payload, size_t size) {}
 
 /* An invocation never blocks the thread that ran a call of the queue last. If this thread cannot
  * run one, it drops the queue. */

@@ -165,8 +165,7 @@ multicast_broadcaster any_broadcaster(void) {
 }
 
 multicast_delegate any_delegate(void) {
-  multicast_delegate d = {any_function(), any_context()};
-  return d;
+  return (multicast_delegate){any_function(), any_context()};
 }
 
 multicast_delegate *any_delegates(size_t *count) {

@@ -5,8 +5,7 @@
 
 enum { TARGETS = 256, DELEGATES = 16 };
 
-static void ignore(void *context, uint32_t event, const void *payload, size_t size) {
-}
+static void ignore(void *context, uint32_t event, const void *payload, size_t size) {}
 
 void warm_up(void) {
   static multicast targets[TARGETS];

@@ -101,8 +101,7 @@ name_choice choose_name(uint8_t byte) {
 
 limit choose_limit(uint8_t byte) {
   static const uint64_t timeouts[] = {0, 1000, MULTICAST_FOREVER};
-  limit l = {(byte & 1) != 0, timeouts[(byte >> 1) % 3]};
-  return l;
+  return (limit){(byte & 1) != 0, timeouts[(byte >> 1) % 3]};
 }
 
 /* ---- Results --------------------------------------------------------------------------------- */

@@ -11,8 +11,7 @@
 
 enum { DEFAULT_CAPACITY = 1024 };
 
-static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {
-}
+static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
 
 /* An invocation never blocks the thread that ran a call of the queue last; with a single thread it
  * would block without limit. Returns false if there is no memory for that call. */
