@@ -31,14 +31,9 @@ static void with_least_malloc(const char *name, void (*body)(void)) {
   CHECK_EQ(end_of_child(child), 0);
 }
 
-static void *use_it_there(void *unused) {
-  use_every_function();
-  return NULL;
-}
-
 static void use_it(void) {
   pthread_t threads[4];
-  for (int i = 0; i < 4; ++i) threads[i] = start_thread(use_it_there, NULL);
+  for (int i = 0; i < 4; ++i) threads[i] = start_thread(use_every_function_there, NULL);
   for (int i = 0; i < 4; ++i) join_thread(threads[i]);
 }
 

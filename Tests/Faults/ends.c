@@ -51,7 +51,6 @@ static void *exit_in_lock(void *context) {
   exit_now(context, 0, NULL, 0);
   return NULL;
 }
-static void unlock_nothing(void *strong) { (void)strong; }
 
 static const multicast_delegate exiting = {exit_now, NULL};
 static multicast ending;

@@ -1,6 +1,5 @@
 #include "functions.h"
 
-static void *lock_world(void *context) { return context; }
 static void unlock_world(void *strong) { CHECK(strong != NULL); }
 
 static const char *new_name(world *w, char *text, size_t size) {
@@ -89,7 +88,7 @@ const multicast_create_options *create_options_of(world *w) {
   static __thread multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   options.reentry = MULTICAST_REENTRY_DEFER;
   options.label = "a world";
-  options.lock_context = lock_world;
+  options.lock_context = lock_same;
   options.unlock_context = unlock_world;
   options.release_context = be_released;
   options.context = w;
@@ -149,7 +148,7 @@ CALL(multicast_add, "with options of every kind", FAILS, 30) {
   options.events = 3;
   options.lifetime = w->lifetime;
   options.queue = w->queue;
-  options.lock = lock_world;
+  options.lock = lock_same;
   options.unlock = unlock_world;
   options.label = MULTICAST_HERE;
   return add_as(w, &options);
@@ -241,16 +240,12 @@ CALL(multicast_remove_all, "", TAKES_NONE, 5) { return remove_all(w, false); }
 CALL(multicast_remove_all_within, "", TAKES_NONE, 5) { return remove_all(w, true); }
 
 /* One context is dead and one is not. */
-static void *lock_dead(void *context) {
-  return NULL;
-}
-
 CALL(multicast_prune, "", FAILS, 5) {
   int64_t count = multicast_count(w->m), result;
   int releases = LOAD(w->releases), after = spare_memory();
   multicast_add_options options = with_release(be_released);
   options.unlock = unlock_world;
-  options.lock = lock_world;
+  options.lock = lock_same;
   multicast_token token = add_with(w->m, other_delegate_of(w), &options);
   options.lock = lock_dead;
   add_with(w->m, other_delegate_of(w), &options);
@@ -991,4 +986,9 @@ void use_every_function(void) {
     unmake_all(&w);
     world_end(&w);
   }
+}
+
+void *use_every_function_there(void *unused) {
+  use_every_function();
+  return NULL;
 }

@@ -47,6 +47,7 @@ void unmake_all(world *w);
 
 /* Calls every function in a world of its own. */
 void use_every_function(void);
+void *use_every_function_there(void *unused); /* the body of a thread */
 
 /* ---- For the calls --------------------------------------------------------------------------- */
 

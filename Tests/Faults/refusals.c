@@ -81,11 +81,6 @@ static void *first_of_a_thread(void *unused) {
   return NULL;
 }
 
-static void *use_every_function_there(void *unused) {
-  use_every_function();
-  return NULL;
-}
-
 TEST(thread_specific_value_refused_is_out_of_memory_at_first) {
   world w;
   int64_t bytes = 0;
@@ -213,7 +208,7 @@ static int64_t remove_context(world *w) { return multicast_remove_context(w->m, 
 static int64_t remove_first(world *w) { return multicast_remove_at(w->m, 0); }
 static int64_t remove_all(world *w) { return multicast_remove_all(w->m); }
 static int64_t destroy(world *w) { return multicast_destroy(w->m); }
-static int64_t remove_token(world *w) { return multicast_token_remove(w->token); }
+static int64_t remove_the_token(world *w) { return multicast_token_remove(w->token); }
 static int64_t remove_nowait(world *w) { return multicast_token_remove_nowait(w->token); }
 static int64_t remove_within(world *w) { return multicast_token_remove_within(w->token, 1000); }
 static int64_t end_lifetime(world *w) { return multicast_lifetime_end(w->lifetime); }
@@ -239,7 +234,7 @@ static const struct {
     {"remove_at", remove_first, 1, 0},
     {"remove_all", remove_all, 4, 0},
     {"destroy", destroy, 4, 0},
-    {"token_remove", remove_token, 1, 0},
+    {"token_remove", remove_the_token, 1, 0},
     {"token_remove_nowait", remove_nowait, 1, 0},
     {"token_remove_within", remove_within, 1, 0},
     {"lifetime_end", end_lifetime, 1, 0},

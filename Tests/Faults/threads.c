@@ -19,11 +19,6 @@ static void on_a_stack_of(size_t size, void *(*body)(void *), void *argument) {
   join_thread(thread);
 }
 
-static void *use_every_function_there(void *unused) {
-  use_every_function();
-  return NULL;
-}
-
 /* Including the frames and thread-locals of this program. */
 TEST(stack_of_16_kilobytes_is_enough_for_every_function) {
   on_a_stack_of(16384, use_every_function_there, NULL);
@@ -88,7 +83,6 @@ static void *nest_to_the_limit(void *argument) {
   return NULL;
 }
 
-static void *lock_nest(void *context) { return context; }
 static void unlock_nest(void *strong) { CHECK(strong != NULL); }
 
 static void nest_on_a_stack_of(size_t size, int64_t (*again)(nest *),
@@ -149,13 +143,13 @@ TEST(stack_of_128_kb_is_enough_for_256_calls_of_chosen_events) {
 }
 TEST(stack_of_128_kb_is_enough_for_256_calls_of_locked_context) {
   multicast_add_options options = multicast_add_options_default();
-  options.lock = lock_nest;
+  options.lock = lock_same;
   options.unlock = unlock_nest;
   nest_on_a_stack_of(131072, by_invoke, options);
 }
 TEST(stack_of_224_kb_is_enough_for_256_with_options_and_lock) {
   multicast_add_options options = multicast_add_options_default();
-  options.lock = lock_nest;
+  options.lock = lock_same;
   options.unlock = unlock_nest;
   nest_on_a_stack_of(229376, by_invoke_with, options);
 }

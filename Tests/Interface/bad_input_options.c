@@ -110,12 +110,10 @@ TEST_OF_MULTICAST(add_many_of_2_to_the_26_is_not_beyond_the_limit) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-static void *lock_only(void *context) { return context; }
-
 TEST_OF_MULTICAST(add_many_of_none_refuses_options_that_contradict_themselves) {
   multicast_delegate none = {NULL, NULL};
   multicast_add_options options = multicast_add_options_default();
-  options.lock = lock_only; /* without unlock */
+  options.lock = lock_same; /* without unlock */
   CHECK_STATUS(multicast_add_many(m, NULL, 0, &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_STATUS(multicast_add_many(m, &none, 0, &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
 }

@@ -87,13 +87,10 @@ TEST_OF_MULTICAST(describe_in_the_child_of_a_fork_has_addresses) {
   in_child(describe_a_counter, &m);
 }
 
-static void *lock_it(void *context) { return context; }
-static void unlock_it(void *strong) { (void)strong; }
-
 TEST_OF_MULTICAST(describe_says_which_contexts_are_weak) {
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-  options.lock = lock_it;
-  options.unlock = unlock_it;
+  options.lock = lock_same;
+  options.unlock = unlock_nothing;
   add_with(m, counter(&calls), &options);
   expect_line(described(&text, m), "  delegate ..., weak");
 }

@@ -267,11 +267,6 @@ static void release_slowly(void *context) {
   STORE(s->returned, 1);
 }
 
-static void *remove_token(void *token) {
-  CHECK_OK(multicast_token_remove(*(multicast_token *)token));
-  return NULL;
-}
-
 static void end_while_a_release_runs(ender *end) {
   slow_release slow = {GATE_INIT, GATE_INIT, 0};
   subject s;

@@ -7,10 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void ignore(void *context, uint32_t event, const void *payload, size_t size) {}
-
 static void *use_once(void *unused) {
-  const multicast_delegate d = {ignore, NULL};
+  const multicast_delegate d = {call_nothing, NULL};
   multicast m = multicast_create();
   CHECK_OK(multicast_add(m, d, NULL, NULL));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);

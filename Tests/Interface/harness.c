@@ -165,6 +165,21 @@ void count_call_too(void *context, uint32_t event, const void *payload, size_t s
 
 void count_release(void *context) { ADD(*(int *)context, 1); }
 
+void call_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
+
+void end_this_thread(void *context, uint32_t event, const void *payload, size_t size) {
+  pthread_exit(NULL);
+}
+
+void *lock_dead(void *context) { return NULL; }
+void *lock_same(void *context) { return context; }
+void unlock_nothing(void *strong) {}
+
+void *remove_token(void *token) {
+  CHECK_OK(multicast_token_remove(*(multicast_token *)token));
+  return NULL;
+}
+
 int calls;
 
 multicast_delegate counter(int *calls) {

@@ -104,6 +104,17 @@ void pause_ms(int milliseconds);
 /* Counts its calls in the int that is its context. */
 void count_call(void *context, uint32_t event, const void *payload, size_t size);
 
+void call_nothing(void *context, uint32_t event, const void *payload, size_t size);
+void end_this_thread(void *context, uint32_t event, const void *payload, size_t size);
+
+/* For the options of an add: a context that is dead, or is its own strong pointer. */
+void *lock_dead(void *context);
+void *lock_same(void *context);
+void unlock_nothing(void *strong);
+
+/* The body of a thread: removes the registration of a multicast_token. */
+void *remove_token(void *token);
+
 /* A second function, for delegates that differ in the function only. */
 void count_call_too(void *context, uint32_t event, const void *payload, size_t size);
 

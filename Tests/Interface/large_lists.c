@@ -8,8 +8,6 @@ enum { MANY = 3000, MOST = 2 * MANY, FEW = 700, OFTEN = 300 };
 
 static int contexts[MANY];
 
-static void call_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
-
 static multicast_delegate delegate(unsigned which) {
   return (multicast_delegate){call_nothing, &contexts[which]};
 }

@@ -157,11 +157,6 @@ static void begin_stay(stay *s) {
   s->token = add_with(s->m, d, &options);
 }
 
-static void *remove_it(void *token) {
-  CHECK_OK(multicast_token_remove(*(multicast_token *)token));
-  return NULL;
-}
-
 static void end_at_once(void *lifetime) {
   CHECK_OK(multicast_lifetime_end(*(multicast_lifetime *)lifetime));
 }
@@ -169,7 +164,7 @@ static void end_at_once(void *lifetime) {
 TEST(lifetime_end_in_the_child_waits_for_no_parents_release) {
   static stay s = STAY_INIT;
   begin_stay(&s);
-  pthread_t remover = start_thread(remove_it, &s.token);
+  pthread_t remover = start_thread(remove_token, &s.token);
   gate_wait(&s.release.entered);
   in_child(end_at_once, &s.lifetime);
   gate_open(&s.release.let_go);
@@ -194,7 +189,7 @@ TEST_OF_MULTICAST(lifetime_end_does_not_wait_as_a_release_has_to_make_room) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  remover = start_thread(remove_it, &s.token);
+  remover = start_thread(remove_token, &s.token);
   gate_wait(&s.release.entered);
   producer = start_thread(queue_one_more, &m);
   pause_ms(A_WHILE_MS); /* the producer now waits for room */

@@ -8,8 +8,6 @@
 
 enum { MANY = 400 };
 
-static void call_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
-
 static multicast_delegate nothing(int *context) {
   return (multicast_delegate){call_nothing, context};
 }

@@ -63,7 +63,6 @@ static bool has_no_memory;
 
 static void count_bystander(void *context) { (void)context, ++bystander_releases; }
 static void count_step(void *context) { (void)context, ++step_releases; }
-static void stand_by(void *context, uint32_t event, const void *payload, size_t size) {}
 
 /* Invokes the next step. At the last one, removes all delegates of the step in the middle. */
 static void step(void *context, uint32_t event, const void *payload, size_t size) {
@@ -81,7 +80,7 @@ static void step(void *context, uint32_t event, const void *payload, size_t size
 static void make_steps(void) {
   multicast_add_options bystander = with_release(count_bystander);
   multicast_add_options with_step = with_release(count_step);
-  multicast_delegate idle = {stand_by, NULL}, next = {step, NULL};
+  multicast_delegate idle = {call_nothing, NULL}, next = {step, NULL};
   for (int i = 0; i < STEPS; ++i) {
     steps[i] = multicast_create();
     add_with(steps[i], next, i == STEPS / 2 ? &with_step : NULL);

@@ -172,15 +172,10 @@ TEST_OF_QUEUE(payload_of_calls_that_are_cleared_is_released) {
   CHECK_EQ(calls, 0);
 }
 
-static void *dead(void *context) {
-  return NULL;
-}
-static void unlock_nothing(void *strong) { (void)strong; }
-
 TEST_OF_QUEUE(payload_of_calls_to_a_dead_context_is_released) {
   multicast_add_options options = to_queue(q);
   cargo first = fresh, second = fresh;
-  options.lock = dead;
+  options.lock = lock_dead;
   options.unlock = unlock_nothing;
   add_with(m, counter(&calls), &options);
   CHECK_EQ(hand_over(m, &first), 1);
@@ -239,10 +234,6 @@ TEST_OF_QUEUE(payload_that_running_call_shares_outlives_removal_of_others) {
 
 /* ---- Threads that end ------------------------------------------------------------------------ */
 
-static void end_thread(void *context, uint32_t event, const void *payload, size_t size) {
-  pthread_exit(NULL);
-}
-
 typedef struct sending {
   multicast m;
   cargo c;
@@ -256,7 +247,7 @@ static void *send(void *argument) {
 }
 
 TEST(payload_is_released_if_thread_ends_inside_direct_delegate) {
-  multicast_delegate d = {end_thread, NULL};
+  multicast_delegate d = {end_this_thread, NULL};
   sending s = {.m = multicast_create()};
   add(s.m, d);
   on_another_thread(send, &s);
@@ -264,7 +255,7 @@ TEST(payload_is_released_if_thread_ends_inside_direct_delegate) {
 }
 
 TEST(payload_of_queued_calls_outlives_thread_that_ends_in_call) {
-  multicast_delegate d = {end_thread, NULL};
+  multicast_delegate d = {end_this_thread, NULL};
   multicast_queue q = default_queue();
   sending s = {.m = multicast_create()};
   add_queued(s.m, counter(&calls), q);
@@ -276,7 +267,7 @@ TEST(payload_of_queued_calls_outlives_thread_that_ends_in_call) {
 }
 
 TEST_OF_QUEUE(payload_is_released_if_the_thread_ends_inside_a_queued_call) {
-  multicast_delegate d = {end_thread, NULL};
+  multicast_delegate d = {end_this_thread, NULL};
   runner run;
   cargo c = fresh;
   run.queue = q;

@@ -7,9 +7,8 @@ static multicast target, other;
 static multicast_token token;
 static gate entered, go_on;
 
-static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
 static multicast_delegate idle(void) {
-  return (multicast_delegate){do_nothing, NULL};
+  return (multicast_delegate){call_nothing, NULL};
 }
 
 static multicast_invocation releasing(void (*release)(const void *, size_t)) {

@@ -108,7 +108,6 @@ static void *lock_own(void *context) {
   ++own_locks;
   return context;
 }
-static void unlock_own(void *strong) { (void)strong; }
 static void release_own(void *context) {
   ++own_releases;
 }
@@ -117,7 +116,7 @@ TEST(contexts_with_functions_of_their_own_use_those) {
   multicast m = create_for_items();
   multicast_add_options options = with_release(release_own);
   options.lock = lock_own;
-  options.unlock = unlock_own;
+  options.unlock = unlock_nothing;
   add_with(m, delegate_of(&items[1]), &options);
   options = with_release(release_own);
   add_with(m, delegate_of(&items[2]), &options);

@@ -8,8 +8,6 @@ static void expect_refused(const multicast_create_options *options, multicast_st
   CHECK_STATUS(multicast_create_error(), status);
 }
 
-static void *lock_it(void *context) { return context; }
-static void unlock_it(void *strong) { (void)strong; }
 static void release_it(void *context) { (void)context; }
 
 TEST(create_with_defaults_or_null_is_as_create) {
@@ -46,10 +44,10 @@ TEST(create_with_invalid_options_is_invalid_argument) {
   options.reentry = UINT32_MAX;
   expect_refused(&options, MULTICAST_ERROR_INVALID_ARGUMENT);
   options = multicast_create_options_default();
-  options.lock_context = lock_it;
+  options.lock_context = lock_same;
   expect_refused(&options, MULTICAST_ERROR_INVALID_ARGUMENT);
   options.lock_context = NULL;
-  options.unlock_context = unlock_it;
+  options.unlock_context = unlock_nothing;
   expect_refused(&options, MULTICAST_ERROR_INVALID_ARGUMENT);
   memset(&newer, 0, sizeof newer);
   newer.known.struct_size = sizeof newer;
@@ -85,8 +83,8 @@ static multicast_create_options policy(int which) {
   if (which == 3) options.label = "";
   if (which == 4) options.release_context = release_it;
   if (which == 5) {
-    options.lock_context = lock_it;
-    options.unlock_context = unlock_it;
+    options.lock_context = lock_same;
+    options.unlock_context = unlock_nothing;
   }
   return options;
 }

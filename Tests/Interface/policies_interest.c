@@ -142,10 +142,6 @@ TEST(interest_is_told_of_a_delegate_that_is_called_once) {
   expect_told("-");
 }
 
-static void *lock_dead(void *context) {
-  return NULL;
-}
-static void unlock_dead(void *strong) { (void)strong; }
 static bool pass_registration(void *context, const multicast_registration *registration) {
   return true;
 }
@@ -156,10 +152,10 @@ TEST(interest_is_told_of_dead_contexts) {
     multicast_create_options create = options_of(&it);
     if (which >= 3) {
       create.lock_context = lock_dead;
-      create.unlock_context = unlock_dead;
+      create.unlock_context = unlock_nothing;
     } else {
       options.lock = lock_dead;
-      options.unlock = unlock_dead;
+      options.unlock = unlock_nothing;
     }
     multicast m = it.target = multicast_create_with(&create);
     add_with(m, noting('a'), &options);

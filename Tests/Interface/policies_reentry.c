@@ -207,7 +207,6 @@ static void *invoke_in_lock(void *context) {
   locked.id = 0;
   return context;
 }
-static void unlock_nothing(void *strong) { (void)strong; }
 
 TEST(reentry_defer_in_enumerations_and_prunes_is_made_after_them) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);

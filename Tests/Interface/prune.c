@@ -217,7 +217,6 @@ typedef struct own {
 } own;
 
 static void *lock_own(void *context) { return ((own *)context)->is_dead ? NULL : context; }
-static void unlock_own(void *strong) { (void)strong; }
 static void release_own(void *context) { ++((own *)context)->releases; }
 static void die_and_prune(void *context, uint32_t event, const void *payload, size_t size) {
   own *o = context;
@@ -232,7 +231,7 @@ TEST(prune_inside_call_of_one_that_died_releases_it_after_call) {
   multicast_delegate d = {die_and_prune, &o};
   o.target = multicast_create();
   options.lock = lock_own;
-  options.unlock = unlock_own;
+  options.unlock = unlock_nothing;
   add_with(o.target, d, &options);
   CHECK_EQ(multicast_invoke(o.target, 0, NULL, 0), 1);
   CHECK_EQ(o.pruned, 1);

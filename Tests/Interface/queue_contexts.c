@@ -175,18 +175,13 @@ TEST_OF_QUEUE(queue_fd_is_not_readable_when_the_last_call_is_found_dead) {
 
 /* ---- Dead contexts --------------------------------------------------------------------------- */
 
-static void *lock_nothing(void *context) {
-  return NULL;
-}
-static void unlock_nothing(void *strong) { (void)strong; }
-
 TEST(queue_run_makes_as_many_as_asked_for_beside_dead_contexts) {
   for (size_t max = 0; max < 3; ++max) {
     multicast m = multicast_create();
     multicast_queue q = default_queue();
     multicast_add_options weak = to_queue(q);
     int calls = 0, never = 0;
-    weak.lock = lock_nothing;
+    weak.lock = lock_dead;
     weak.unlock = unlock_nothing;
     add_with(m, counter(&never), &weak);
     add_queued(m, counter(&calls), q);

@@ -104,11 +104,6 @@ TEST(queue_run_of_nothing_makes_its_thread_no_consumer) {
   overflow_after_an_empty_run(false);
 }
 
-static void *lock_dead(void *context) {
-  return NULL;
-}
-static void unlock_nothing(void *strong) { (void)strong; }
-
 /* It has made room. */
 TEST(queue_run_of_dead_context_makes_its_thread_the_consumer) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);

@@ -17,9 +17,6 @@ static multicast_registration get(multicast_token token) {
   return r;
 }
 
-static void *lock_context(void *context) { return context; }
-static void unlock_context(void *strong) { (void)strong; }
-
 TEST_OF_MULTICAST(token_get_of_a_plain_registration_has_the_defaults) {
   add(m, counter(&called));
   multicast_token token = add(m, counter(&called));
@@ -52,8 +49,8 @@ TEST_OF_MULTICAST(token_get_has_each_option_on_its_own) {
       case 6: options.flags = MULTICAST_LATEST; break;
       case 7: options.flags = MULTICAST_UNIQUE; break;
       default:
-        options.lock = lock_context;
-        options.unlock = unlock_context;
+        options.lock = lock_same;
+        options.unlock = unlock_nothing;
     }
     flags = options.flags & ~MULTICAST_UNIQUE;
     multicast_registration r = get(add_with(m, counter(&called), &options));
@@ -75,8 +72,8 @@ TEST_OF_MULTICAST(token_get_has_all_options_together) {
   options.events = UINT64_MAX;
   options.lifetime = multicast_lifetime_create();
   options.queue = create_queue();
-  options.lock = lock_context;
-  options.unlock = unlock_context;
+  options.lock = lock_same;
+  options.unlock = unlock_nothing;
   multicast_token token = add_with(m, counter(&called), &options);
   CHECK_OK(multicast_token_pause(token));
   multicast_registration r = get(token);

@@ -47,9 +47,6 @@ static void *lock_letter(void *context) {
   return (void *)((intptr_t)context - 'a' + 'A');
 }
 static void unlock_letter(void *strong) { --strong_of[(intptr_t)strong - 'A' + 'a']; }
-static void *lock_dead(void *context) {
-  return NULL;
-}
 
 TEST_OF_MULTICAST(token_invoke_and_visit_lock_and_unlock_a_weak_context) {
   multicast_add_options options = multicast_add_options_default();
@@ -311,10 +308,6 @@ TEST_OF_MULTICAST(token_invoke_of_what_was_added_during_an_invocation_calls_it) 
   CHECK_EQ(invoke_token(t), 1);
 }
 
-static void end_thread(void *context, uint32_t event, const void *payload, size_t size) {
-  pthread_exit(NULL);
-}
-
 static void *invoke_token_and_end(void *argument) {
   invoke_token(*(multicast_token *)argument);
   CHECK(false);
@@ -322,7 +315,7 @@ static void *invoke_token_and_end(void *argument) {
 }
 
 TEST_OF_MULTICAST(thread_that_ends_inside_a_token_invoke_holds_nothing_up) {
-  multicast_delegate d = {end_thread, NULL};
+  multicast_delegate d = {end_this_thread, NULL};
   multicast_token t = add(m, d);
   on_another_thread(invoke_token_and_end, &t);
   CHECK_OK(multicast_token_remove(t));

@@ -143,10 +143,6 @@ static multicast_broadcaster heard;
 static multicast_lifetime life;
 static multicast_queue queue;
 
-static void *lock_dead(void *context) {
-  return NULL;
-}
-static void unlock_dead(void *strong) { (void)strong; }
 static bool pass_registration(void *context, const multicast_registration *registration) {
   return true;
 }
@@ -167,7 +163,7 @@ static void come_once(void) {
 static void come_dead(void) {
   multicast_add_options options = multicast_add_options_default();
   options.lock = lock_dead;
-  options.unlock = unlock_dead;
+  options.unlock = unlock_nothing;
   observe_with(heard, NAME, counter(&calls), &options);
 }
 static void come_for_life(void) {

@@ -380,11 +380,6 @@ static multicast_lifetime ended_meanwhile;
 
 static void wait_in_release(void *context) { wait_inside(context, 0, NULL, 0); }
 
-static void *remove_and_release(void *token) {
-  CHECK_OK(multicast_token_remove(*(multicast_token *)token));
-  return NULL;
-}
-
 static void *end_lifetime(void *is_known) {
   if (is_known != NULL) CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0);
   pthread_t opener = start_thread(open_after_a_while, &in_release.go_on);
@@ -403,7 +398,7 @@ static void wait_in_a_release(void *is_known) {
   options.lifetime = ended_meanwhile;
   multicast_delegate d = waiting_for(&in_release, q, &calls);
   multicast_token token = add_with(m, d, &options);
-  pthread_t remover = start_thread(remove_and_release, &token);
+  pthread_t remover = start_thread(remove_token, &token);
   gate_wait(&in_release.entered);
   on_another_thread(end_lifetime, is_known);
   join_thread(remover);

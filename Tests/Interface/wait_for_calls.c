@@ -259,17 +259,12 @@ TEST_OF_QUEUE(wait_is_over_if_its_call_is_replaced_by_the_latest) {
   CHECK_EQ(stats_of(q).pending, 1);
 }
 
-static void *dead(void *context) {
-  return NULL;
-}
-static void unlock_nothing(void *strong) { (void)strong; }
-
 TEST_OF_QUEUE(wait_does_not_count_a_call_to_a_dead_context_as_finished) {
   multicast_add_options options = to_queue(q);
   multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   add_queued(m, counter(&calls), q);
-  options.lock = dead;
+  options.lock = lock_dead;
   options.unlock = unlock_nothing;
   add_with(m, counter(&calls), &options);
   CHECK_OK(multicast_queue_start(q));
@@ -355,12 +350,8 @@ TEST_OF_MULTICAST(wait_for_a_queue_destroyed_before_it_lasts_while_a_call_runs) 
 
 /* ---- Threads that end ------------------------------------------------------------------------ */
 
-static void end_thread(void *context, uint32_t event, const void *payload, size_t size) {
-  pthread_exit(NULL);
-}
-
 TEST_OF_QUEUE(wait_is_over_if_the_thread_that_runs_the_call_ends_inside_it) {
-  multicast_delegate d = {end_thread, NULL};
+  multicast_delegate d = {end_this_thread, NULL};
   cargo c = fresh;
   multicast_invocation how = handing_over(&c);
   runner run;
@@ -380,7 +371,7 @@ TEST_OF_QUEUE(wait_is_over_if_the_thread_that_runs_the_call_ends_inside_it) {
 }
 
 TEST_OF_QUEUE(wait_goes_on_for_calls_that_thread_has_left_as_it_ended) {
-  multicast_delegate d = {end_thread, NULL};
+  multicast_delegate d = {end_this_thread, NULL};
   runner run;
   waiter w;
   add_queued(m, d, q);
@@ -405,7 +396,7 @@ static void *invoke_and_never_return(void *argument) {
 }
 
 TEST_OF_QUEUE(thread_that_ends_inside_waiting_invocation_leaves_its_calls) {
-  multicast_delegate d = {end_thread, NULL};
+  multicast_delegate d = {end_this_thread, NULL};
   cargo c = fresh;
   waiter w;
   add_queued(m, counter(&calls), q);
