@@ -447,7 +447,6 @@ static void count_watched(void *context, multicast_token token, uint32_t event, 
 
 static void see_crowd(void *context, multicast target, uint64_t count, const char *label,
                       multicast_function function, uint64_t most) {
-  (void)context;
   CHECK(target.id != 0 && count >= 2 && most <= count);
   CHECK_EQ((label != NULL) + (function != NULL), most != 0);
 }
@@ -657,11 +656,10 @@ CALL(multicast_lifetime_count, "", TAKES_NONE, 1) {
 
 CALL(multicast_queue_create, "with payload_size", FAILS, 80) {
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
-  multicast_queue q;
   (void)w;
   options.capacity = 4;
   options.payload_size = 256;
-  q = multicast_queue_create(&options);
+  multicast_queue q = multicast_queue_create(&options);
   if (q.id == 0) return multicast_create_error();
   CHECK_OK(multicast_queue_destroy(q));
   return 0;

@@ -6,14 +6,11 @@
 static void (*body)(void);
 
 static void call(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   body();
 }
 static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
 }
 static void call_with_context(void *context) {
-  (void)context;
   body();
 }
 static const multicast_delegate calling = {call, NULL}, silent = {do_nothing, NULL};
@@ -28,10 +25,9 @@ static multicast with(multicast_delegate d, const multicast_add_options *options
 
 static void invoke(void) { (void)multicast_invoke(with(calling, NULL), 0, NULL, 0); }
 static void invoke_several(void) {
-  int i;
   multicast m = multicast_create();
-  for (i = 0; i < 3; ++i) add(m, calling);
-  for (i = 0; i < 3; ++i) (void)multicast_invoke(m, 0, NULL, 0);
+  for (int i = 0; i < 3; ++i) add(m, calling);
+  for (int i = 0; i < 3; ++i) (void)multicast_invoke(m, 0, NULL, 0);
 }
 static void invoke_once(void) {
   multicast_add_options o = MULTICAST_ADD_OPTIONS_INIT;
@@ -58,9 +54,8 @@ static void notify(void) {
 }
 static void replay(void) {
   multicast_create_options o = MULTICAST_CREATE_OPTIONS_INIT;
-  multicast m;
   o.replay = 1;
-  m = multicast_create_with(&o);
+  multicast m = multicast_create_with(&o);
   (void)multicast_invoke(m, 0, NULL, 0);
   add(m, calling);
 }
@@ -68,7 +63,6 @@ static void replay(void) {
 /* ---- Visitors -------------------------------------------------------------------------------- */
 
 static bool visit_one(void *context, const multicast_delegate *delegate) {
-  (void)context, (void)delegate;
   body();
   return true;
 }
@@ -77,13 +71,11 @@ static void visit_a_token(void) {
   (void)multicast_token_visit(add(multicast_create(), silent), visit_one, NULL);
 }
 static bool list_one(void *context, const multicast_registration *registration) {
-  (void)context, (void)registration;
   body();
   return true;
 }
 static void enumerate(void) { (void)multicast_enumerate(with(silent, NULL), list_one, NULL); }
 static bool write_text(void *context, const char *text, size_t size) {
-  (void)context, (void)text, (void)size;
   body();
   return true;
 }
@@ -92,8 +84,6 @@ static void dump(void) { (void)multicast_dump(write_text, NULL); }
 
 /* ---- Contexts -------------------------------------------------------------------------------- */
 
-static void *lock_nothing(void *context) { return context; }
-static void unlock_nothing(void *strong) { (void)strong; }
 static void *lock_and_call(void *context) {
   body();
   return context;
@@ -108,7 +98,7 @@ static multicast weak(void *(*lock)(void *), void (*unlock)(void *)) {
 }
 static void lock(void) { (void)multicast_invoke(weak(lock_and_call, unlock_nothing), 0, NULL, 0); }
 static void unlock(void) {
-  (void)multicast_invoke(weak(lock_nothing, call_with_context), 0, NULL, 0);
+  (void)multicast_invoke(weak(lock_same, call_with_context), 0, NULL, 0);
 }
 static void remove_one(void) {
   multicast_add_options o = with_release(call_with_context);
@@ -145,7 +135,6 @@ static const void *copy_and_call(const void *payload, size_t size) {
 }
 static void release_nothing(const void *payload, size_t size) { (void)payload, (void)size; }
 static void release_and_call(const void *payload, size_t size) {
-  (void)payload, (void)size;
   body();
 }
 static void queue_a_copy(const void *(*copy)(const void *, size_t),
@@ -165,7 +154,6 @@ static void copy_a_payload(void) { queue_a_copy(copy_and_call, release_nothing);
 static void release_a_payload(void) { queue_a_copy(copy_nothing, release_and_call); }
 
 static void want(void *context, multicast target, bool wanted) {
-  (void)context, (void)target, (void)wanted;
   body();
 }
 static void interest(void) {
@@ -176,12 +164,10 @@ static void interest(void) {
 
 static multicast_status publish_text(void *context, const char *protocol, uint32_t event,
                                      const void *payload, size_t size) {
-  (void)context, (void)protocol, (void)event, (void)payload, (void)size;
   body();
   return MULTICAST_OK;
 }
 static multicast_status subscribe_and_call(void *context, const char *protocol) {
-  (void)context, (void)protocol;
   body();
   return MULTICAST_OK;
 }
@@ -203,7 +189,6 @@ static void subscribe(void) {
 }
 
 static void tell(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
-  (void)context, (void)token, (void)event, (void)elapsed_ns;
   body();
 }
 static void watch(void) {

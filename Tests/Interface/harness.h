@@ -36,8 +36,8 @@ void test_register(test *registered);
   }                                                                            \
   static void NAME(void)
 
-/* TEST_OF_MULTICAST(name) { ... }: a test that has an empty multicast, `m`. There is also one that has
- * a queue `q` beside it (queues.h), and one that has a broadcaster `b` (broadcasters.h). */
+/* TEST_OF_MULTICAST(name) { ... }: a test that has an empty multicast, `m`. There is also one that
+ * has a queue `q` beside it (queues.h), and one that has a broadcaster `b` (broadcasters.h). */
 #define TEST_OF_MULTICAST(NAME) TEST_OF(NAME, (multicast m), (multicast_create()))
 #define TEST_OF(NAME, PARAMETERS, ARGUMENTS)                                   \
   static void NAME##_of PARAMETERS;                                            \

@@ -12,10 +12,8 @@ enum { SIZE = 256, CALLS = 4, MORE = 8 };
 static int allocations, blocks;
 static bool fails;
 static unsigned char payload[4096];
-static int calls;
 
 static void *count_allocation(void *context, size_t size, size_t alignment) {
-  (void)context;
   if (LOAD(fails)) return NULL;
   ADD(allocations, 1);
   ADD(blocks, 1);
@@ -23,7 +21,6 @@ static void *count_allocation(void *context, size_t size, size_t alignment) {
 }
 
 static void deallocate(void *context, void *block, size_t size, size_t alignment) {
-  (void)context, (void)size, (void)alignment;
   ADD(blocks, -1);
   free(block);
 }
@@ -38,10 +35,9 @@ static void count_memory(void) {
 /* The context is the size that is expected. */
 static void look(void *context, uint32_t event, const void *given, size_t size) {
   const unsigned char *bytes = given;
-  size_t i;
   CHECK_EQ(size, *(size_t *)context);
   CHECK_EQ((uintptr_t)bytes % 16, 0);
-  for (i = 0; i < size; ++i) CHECK_EQ(bytes[i], (unsigned char)(event + i));
+  for (size_t i = 0; i < size; ++i) CHECK_EQ(bytes[i], (unsigned char)(event + i));
   ADD(calls, 1);
 }
 
@@ -51,8 +47,7 @@ static multicast_delegate looking(size_t *size) {
 }
 
 static int64_t invoke(multicast m, uint32_t event, size_t size) {
-  size_t i;
-  for (i = 0; i < size; ++i) payload[i] = (unsigned char)(event + i);
+  for (size_t i = 0; i < size; ++i) payload[i] = (unsigned char)(event + i);
   return multicast_invoke(m, event, payload, size);
 }
 
@@ -86,8 +81,7 @@ static void set_up(setting *s, size_t reserved) {
 
 TEST(queue_payload_size_beyond_2_to_the_24_is_invalid_argument) {
   static const size_t wrong[] = {((size_t)1 << 24) + 1, (size_t)1 << 32, (size_t)1 << 63, SIZE_MAX};
-  size_t i;
-  for (i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     CHECK_EQ(reserving(wrong[i]).id, 0);
     CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_INVALID_ARGUMENT);
   }
@@ -95,10 +89,9 @@ TEST(queue_payload_size_beyond_2_to_the_24_is_invalid_argument) {
 }
 
 TEST(queue_payload_size_up_to_32_takes_no_memory) {
-  int before;
   count_memory();
   CHECK_OK(multicast_queue_destroy(reserving(0)));
-  before = allocations;
+  int before = allocations;
   CHECK_OK(multicast_queue_destroy(reserving(0)));
   CHECK_EQ(allocations - before, 1);
   CHECK_OK(multicast_queue_destroy(reserving(32)));
@@ -111,12 +104,11 @@ TEST(queue_payload_size_up_to_32_takes_no_memory) {
 
 TEST(queue_payloads_in_the_reserve_take_no_allocation) {
   setting s;
-  int before, round, i;
   count_memory();
   set_up(&s, SIZE);
-  before = allocations;
-  for (round = 0; round < 100; ++round) {
-    for (i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s.m, (uint32_t)(round + i), SIZE), 1);
+  int before = allocations;
+  for (int round = 0; round < 100; ++round) {
+    for (int i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s.m, (uint32_t)(round + i), SIZE), 1);
     CHECK_EQ(multicast_queue_run(s.q, 0), CALLS);
   }
   s.size = 33;
@@ -129,13 +121,12 @@ TEST(queue_payloads_in_the_reserve_take_no_allocation) {
 TEST(queue_payloads_with_options_are_in_the_reserve) {
   setting s;
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
-  int before;
   count_memory();
   set_up(&s, SIZE);
   how.payload = payload;
   how.size = SIZE;
   CHECK_EQ(invoke(s.m, 0, SIZE), 1); /* writes the payload */
-  before = allocations;
+  int before = allocations;
   CHECK_EQ(multicast_invoke_with(s.m, &how, NULL), 1);
   CHECK_EQ(multicast_queue_run(s.q, 0), 2);
   CHECK_EQ(allocations - before, 0);
@@ -143,10 +134,9 @@ TEST(queue_payloads_with_options_are_in_the_reserve) {
 
 TEST(queue_payloads_that_are_larger_take_an_allocation) {
   setting s;
-  int before;
   count_memory();
   set_up(&s, SIZE);
-  before = allocations;
+  int before = allocations;
   s.size = SIZE + 1;
   CHECK_EQ(invoke(s.m, 7, SIZE + 1), 1);
   CHECK_EQ(allocations - before, 1);
@@ -161,7 +151,6 @@ static int depth, in_memory;
 
 static void queue_deeper(void *context, uint32_t event, const void *given, size_t size) {
   int before = allocations;
-  (void)given;
   if (event == (uint32_t)*(int *)context) return;
   CHECK_EQ(multicast_invoke(nested->m, event + 1, payload, size), 1);
   if (allocations != before) ++in_memory;
@@ -195,15 +184,13 @@ TEST(queue_reserve_is_for_its_capacity_and_8_more) {
 
 TEST(queue_payload_is_in_the_reserve_of_the_first_queue) {
   setting s;
-  multicast_queue plain;
-  int before;
   count_memory();
   set_up(&s, SIZE);
-  plain = reserving(0);
+  multicast_queue plain = reserving(0);
   add_queued(s.m, looking(&s.size), plain);
   CHECK_EQ(invoke(s.m, 1, SIZE), 2);
   CHECK_EQ(multicast_queue_run(plain, 0), 1);
-  before = allocations;
+  int before = allocations;
   CHECK_EQ(invoke(s.m, 1, SIZE), 2);
   CHECK_EQ(allocations - before, 0);
 }
@@ -212,13 +199,12 @@ TEST(queue_payload_is_in_the_reserve_of_the_first_queue) {
 TEST(queue_payload_outlives_the_queue_of_its_reserve) {
   setting s;
   multicast_queue second, third;
-  int before;
   count_memory();
   set_up(&s, SIZE);
   second = reserving(0);
   add_queued(s.m, looking(&s.size), second);
   CHECK_EQ(invoke(s.m, 9, SIZE), 2);
-  before = blocks;
+  int before = blocks;
   CHECK_OK(multicast_queue_destroy(s.q));
   CHECK_EQ(before - blocks, 2); /* the ring, and the details of the registration */
   third = reserving(SIZE); /* perhaps in the same slot */
@@ -230,9 +216,9 @@ TEST(queue_payload_outlives_the_queue_of_its_reserve) {
 
 TEST(queue_reserve_is_given_back_with_the_queue) {
   setting s;
-  int round, before = 0;
+  int before = 0;
   count_memory();
-  for (round = 0; round < 5; ++round) {
+  for (int round = 0; round < 5; ++round) {
     set_up(&s, SIZE);
     CHECK_EQ(invoke(s.m, 1, SIZE), 1);
     CHECK_EQ(invoke(s.m, 1, SIZE), 1);
@@ -246,7 +232,6 @@ TEST(queue_reserve_is_given_back_with_the_queue) {
 
 static void destroy_own_queue(void *context, uint32_t event, const void *given, size_t size) {
   setting *s = context;
-  (void)event;
   CHECK_STATUS(multicast_queue_destroy(s->q), MULTICAST_PENDING);
   CHECK_EQ(memcmp(given, payload, size), 0); /* still there */
   ++calls;
@@ -255,11 +240,10 @@ static void destroy_own_queue(void *context, uint32_t event, const void *given, 
 TEST(queue_payload_outlives_a_queue_that_its_call_destroys) {
   setting s;
   multicast_delegate d = {destroy_own_queue, &s};
-  int before;
   count_memory();
   set_up(&s, SIZE);
   CHECK_OK(multicast_token_remove(s.token));
-  before = blocks;
+  int before = blocks;
   add_queued(s.m, d, s.q);
   CHECK_EQ(invoke(s.m, 3, SIZE), 1);
   CHECK_EQ(multicast_queue_run(s.q, 0), 1);
@@ -274,9 +258,8 @@ enum { THREADS = 3, ROUNDS = 3000 };
 static void *invoke_many_times(void *argument) {
   static __thread unsigned char own[SIZE];
   setting *s = argument;
-  int i, j;
-  for (i = 0; i < ROUNDS; ++i) {
-    for (j = 0; j < SIZE; ++j) own[j] = (unsigned char)(i + j);
+  for (int i = 0; i < ROUNDS; ++i) {
+    for (int j = 0; j < SIZE; ++j) own[j] = (unsigned char)(i + j);
     CHECK(multicast_invoke(s->m, (uint32_t)i, own, SIZE) >= 0);
   }
   return NULL;
@@ -286,11 +269,10 @@ TEST(queue_reserve_is_used_by_threads_at_once) {
   static setting s;
   pthread_t threads[THREADS];
   multicast_queue_stats stats = MULTICAST_QUEUE_STATS_INIT;
-  int i;
   set_up(&s, SIZE);
   CHECK_OK(multicast_queue_start(s.q));
-  for (i = 0; i < THREADS; ++i) threads[i] = start_thread(invoke_many_times, &s);
-  for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
+  for (int i = 0; i < THREADS; ++i) threads[i] = start_thread(invoke_many_times, &s);
+  for (int i = 0; i < THREADS; ++i) join_thread(threads[i]);
   CHECK_OK(multicast_queue_stop(s.q));
   CHECK_OK(multicast_queue_get_stats(s.q, &stats));
   CHECK_EQ(stats.queued + stats.refused, THREADS * ROUNDS + 1);
@@ -299,16 +281,15 @@ TEST(queue_reserve_is_used_by_threads_at_once) {
 
 TEST(queue_reserve_is_whole_in_the_child_of_a_fork) {
   setting s;
-  int before, i, status = -1;
-  pid_t child;
+  int before, status = -1;
   count_memory();
   set_up(&s, SIZE);
-  for (i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s.m, 1, SIZE), 1);
+  for (int i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s.m, 1, SIZE), 1);
   before = allocations;
-  child = fork();
+  pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) { /* the queue is empty here */
-    for (i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s.m, 1, SIZE), 1);
+    for (int i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s.m, 1, SIZE), 1);
     CHECK_EQ(multicast_queue_run(s.q, 0), CALLS);
     CHECK_EQ(allocations - before, 0);
     CHECK_OK(multicast_queue_destroy(s.q));
