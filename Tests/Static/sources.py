@@ -37,7 +37,8 @@ def known(database):
     """Returns the entries of CMake; of a file in several programs, the first one."""
     found = {}
     for entry in json.loads(Path(database).read_text()):
-        found.setdefault(entry["file"], entry)
+        if Path(entry["file"]).is_file():  # not what a build has yet to make of the header
+            found.setdefault(entry["file"], entry)
     return found
 
 
