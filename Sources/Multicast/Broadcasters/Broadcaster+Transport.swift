@@ -81,16 +81,14 @@ extension Broadcaster {
   private func observe(
     _ multicast: Multicast, _ text: UnsafeMutableRawPointer
   ) throws(Status) {
-    var options = multicast_create_options()
-    options.context = text
-    options.interest = unsafeBitCast(Self.tell, to: Policies.Interest.self)
-    options.release = Self.forget
-    let source = withUnsafePointer(to: storage.pointee.transport) {
+    let transport = withUnsafePointer(to: storage.pointee.transport) {
       UnsafeMutablePointer(mutating: $0)
     }
     var isNew = false
     defer { if !isNew { Self.forget(text) } }
-    isNew = try multicast.observe(options, source)
+    isNew = try multicast.observe(
+      Policies.Telling(
+        function: .subscription(Self.tell, transport), context: text, release: Self.forget))
   }
 
   private static let tell: Policies.Subscription = { text, transport, isWanted in

@@ -12,7 +12,7 @@ enum InvocationTarget {
     guard let options = InvocationOptions(given) else { return Status.invalidArgument.count }
     var outcome = Dispatch.Outcome()
     let canWrite = out.map { StructSize.canFill($0, smallest: StructSize.outcome) } ?? true
-    let count = Dispatch.invoke(options, &outcome, handle) { () throws(Status) in
+    let count = Dispatch.invoke(options, &outcome) { () throws(Status) in
       if !canWrite { throw .invalidArgument }
       return try find()
     } _: {
@@ -22,16 +22,11 @@ enum InvocationTarget {
     return count
   }
 
-  /// The multicast's handle, if the caller has it.
-  private var handle: Handle {
-    if case .multicast(let handle) = self { handle } else { .none }
-  }
-
-  /// A multicast without policies, or nil if there is no such name.
+  /// - Returns: nil if there is no such name.
   private func find() throws(Status) -> Multicast? {
     switch self {
     case .multicast(let handle):
-      guard let multicast = Multicast(plainSlotOf: handle) else { throw .invalidHandle }
+      guard let multicast = Multicast(slotOf: handle) else { throw .invalidHandle }
       return multicast
     case .name(let name, let broadcaster):
       return try Broadcaster.find(broadcaster, name)

@@ -106,14 +106,13 @@ extension Dispatch {
   /// Invokes a multicast with options.
   ///
   /// - Parameters:
-  ///   - target: What `find` looks for, if the caller knows its handle.
-  ///   - find: Finds a multicast without policies, or returns nil if there is nothing to invoke.
+  ///   - find: Finds a multicast, or returns nil if there is nothing to invoke.
   ///   - publish: Called afterwards, with the result and what keeps the payload. Returns the
   ///     result.
   /// - Returns: how many delegates were called or queued, or the number of a status.
   @inline(__always)
   static func invoke(
-    _ options: InvocationOptions, _ outcome: inout Outcome, _ target: Handle,
+    _ options: InvocationOptions, _ outcome: inout Outcome,
     _ find: () throws(Status) -> Multicast?,
     _ publish: (_ count: Int64, _ owned: inout Payload?) -> Int64
   ) -> Int64 {
@@ -130,15 +129,13 @@ extension Dispatch {
     var count: Int64 = 0
     do throws(Status) {
       if options.isContradictory { throw .invalidArgument }
-      if let multicast = try find() { count = multicast.dispatch(options, &owned, &outcome) }
+      if let multicast = try find() {
+        if multicast.isGoverned { return multicast.invokeGoverned(options, &owned, &outcome) }
+        count = multicast.dispatch(options, &owned, &outcome)
+      }
       count = publish(count, &owned)
     } catch {
       count = error.count
-      if error == .invalidHandle && target.kind == .governed,
-        let governed = Multicast(slotOf: target)
-      {
-        return governed.invokeGoverned(options, &owned, &outcome)
-      }
     }
     owned?.release()  //~ payload_of_failure_lost
     return count

@@ -40,7 +40,10 @@ extension Multicast {
     guard let given else { return try create() }
     let options = try CreateOptions(given)
     if options.isPlain { return try create() }
-    let policies = try Policies.make(options)
+    let telling = Policies.Telling(
+      function: options.given.interest.map { .interest($0) }, context: options.given.context,
+      release: options.given.release)
+    let policies = try Policies.make(options, telling)
     do throws(Status) {
       return try create(.governed) { storage, handle in
         initialize(storage, handle)
@@ -52,22 +55,18 @@ extension Multicast {
     }
   }
 
-  /// From now on the changes of the delegates are told as `interest` of the options. Does nothing
-  /// if they are told already, or if the multicast does not exist. Without policies of its own its
-  /// handle stays what it is, and its invocations are not longer.
+  /// From now on the changes of the delegates are told. Does nothing if they are told already, or
+  /// if the multicast does not exist. Without policies of its own its handle stays what it is, and
+  /// its invocations are not longer.
   ///
-  /// - Parameter source: What it counts as, as long as there are delegates: see `Telling`.
   /// - Returns: false if nothing was done.
-  func observe(
-    _ options: multicast_create_options, _ source: UnsafeMutablePointer<Atomic<Handle>>
-  ) throws(Status) -> Bool {
-    let rules = Policies.Rules(
-      .recurse, isVisitOnly: false, hasInterest: true, hasReplay: false)
-    let policies = try Policies.make(CreateOptions(given: options, rules: rules))
+  func observe(_ telling: Policies.Telling) throws(Status) -> Bool {
+    let rules = Policies.Rules(.recurse, isVisitOnly: false, hasInterest: true, hasReplay: false)
+    let options = CreateOptions(given: multicast_create_options(), rules: rules)
+    let policies = try Policies.make(options, telling)
     stripe.lock()
     let isNew = isCurrent && !isObserved
     if isNew {
-      policies.storage.pointee.telling.source = source
       policies.connect(to: storage, handle)
       isObserved = true
       // From now on no fast path is taken, of a removal or of an add to an empty list: those do not
@@ -81,10 +80,12 @@ extension Multicast {
 }
 
 extension Policies {
-  fileprivate static func make(_ options: CreateOptions) throws(Status) -> Policies {
+  fileprivate static func make(
+    _ options: CreateOptions, _ telling: Telling
+  ) throws(Status) -> Policies {
     start()
     let made = try pool.create(.policies) { (storage: UnsafeMutablePointer<Storage>, _) in
-      Policies(storage).write(options)
+      Policies(storage).write(options, telling)
     }
     return Policies(slot: made.index)
   }
@@ -100,7 +101,7 @@ extension Policies {
 
   /// Release: pairs with the acquire of a thread that still reads them for the last occupant. It
   /// finds then that this occupant has ended.
-  fileprivate func write(_ options: CreateOptions) {
+  private func write(_ options: CreateOptions, _ telling: Telling) {
     let given = options.given
     storage.pointee.rules.store(options.rules.word, ordering: .releasing)  // order: rules
     storage.pointee.lockContext.store(
@@ -108,8 +109,7 @@ extension Policies {
     storage.pointee.unlockContext.store(
       unsafeBitCast(given.unlock_context, to: UInt.self), ordering: .releasing)  // order: rules
     storage.pointee.releaseContext = given.release_context
-    storage.pointee.telling = Telling(
-      interest: given.interest, context: given.context, release: given.release)
+    storage.pointee.telling = telling
     storage.pointee.replay = Replay(most: given.replay)
     shims_copy_label(&storage.pointee.label, given.label)
   }

@@ -22,17 +22,22 @@ extension Policies {
     ) -> Int32
 
   struct Telling {
-    let interest: Interest?
+    enum Function {
+      /// A caller's.
+      case interest(Interest)
+      /// A transport's, with the place of its handle, which is none if it is detached.
+      case subscription(Subscription, UnsafeMutablePointer<Atomic<Handle>>)
+    }
+
+    let function: Function?
     let context: UnsafeMutableRawPointer?
     let release: RegistrationDetails.Release?
 
     // Guarded by the stripe's lock.
 
     var multicast = Handle.none
-    /// Where to find what the delegates are told to: the handle of a transport, or none. Nil: to
-    /// the `interest` function of a caller, for which the handle of the multicast stands.
-    var source: UnsafeMutablePointer<Atomic<Handle>>? = nil
-    /// To what it was told last that there are delegates; none: that there are none.
+    /// To what it was told last that there are delegates: the handle of a transport, or, for the
+    /// `interest` function of a caller, that of the multicast. None: that there are none.
     var told = Handle.none
     /// Whether a thread is telling, and its identity; none: it has no record, for lack of memory.
     var isUnderWay = false
@@ -66,7 +71,7 @@ extension Policies {
   private func tell(_ stripe: Stripe) {
     var entered: (record: ThreadRecord, hasEntered: Bool)? = nil
     var refusing: Handle? = nil
-    while let interest = telling.interest {
+    while let function = telling.function {
       let (wanted, told) = (self.wanted, telling.told)
       if wanted == told { break }
       if wanted == refusing {
@@ -76,16 +81,14 @@ extension Policies {
       telling.told = wanted
       if entered == nil { entered = ThreadRegistry.enterIfNeeded() }
       telling.teller = entered?.record.identity ?? .none
-      let (context, isTransport) = (telling.context, telling.source != nil)
+      let context = telling.context
       stripe.unlock()
       Lock.checkNoneIsHeld()
       let target = multicast(id: (wanted.isNone ? told : wanted).rawValue)
       var isRefused = false
-      if isTransport {
-        let subscription = unsafeBitCast(interest, to: Subscription.self)
-        isRefused = subscription(context, target, !wanted.isNone) < 0
-      } else {
-        interest(context, target, !wanted.isNone)
+      switch function {
+      case .interest(let tell): tell(context, target, !wanted.isNone)
+      case .subscription(let tell, _): isRefused = tell(context, target, !wanted.isNone) < 0
       }
       stripe.lock()
       if isRefused { telling.told = told }
@@ -110,9 +113,9 @@ extension Policies {
       willTellNextAdd()  //~ observed_add_not_told
       return .none
     }
-    guard let source = telling.source else { return telling.multicast }
+    guard case .subscription(_, let transport) = telling.function else { return telling.multicast }
     // Acquire: pairs with `Broadcaster.attach`.
-    return source.pointee.load(ordering: .acquiring)  // order: default
+    return transport.pointee.load(ordering: .acquiring)  // order: default
   }
 
   private var list: InvocationList? { Multicast(slotOf: telling.multicast)?.list }
