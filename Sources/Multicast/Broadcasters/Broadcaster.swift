@@ -53,9 +53,8 @@ struct Broadcaster {
   /// The names of the occupant of a slot that has been allocated. The names' lock is held.
   static func table(at index: UInt32) -> NameTable? {
     let slot = pool.directory.slot(index).unsafelyUnwrapped
-    return slot.assumingMemoryBound(to: Storage.self).pointee.table.load(ordering: .acquiring).map {
-      NameTable($0)  // order: table
-    }
+    let storage = slot.assumingMemoryBound(to: Storage.self)
+    return storage.pointee.table.load(ordering: .acquiring).map { NameTable($0) }  // order: table
   }
 
   /// Relaxed: a stale handle may find the queue of a later occupant, but registers no observer.
