@@ -74,7 +74,7 @@ build_library() {
     "-l$client" \
     -Wl,--version-script="$root/cmake/multicast_$name.map" -Wl,-z,nodelete -Wl,-z,defs \
     -Wl,-soname,"libmulticast-$name.so.1" -o "$build/libmulticast-$name.so.1"
-  gcc -std=gnu11 "${flags[@]}" -I"$root/Tests/$folder" \
+  gcc -std=gnu11 "${flags[@]}" -Wno-unused-parameter -I"$root/Tests/$folder" \
     "$root"/Tests/{"$folder",Transports,Transports/Harness}/*.c \
     "$root"/Tests/Interface/{harness,main}.c \
     "$root"/Sources/Transports/{"$folder/$coding",Common/Names/coding.c} \
@@ -101,8 +101,8 @@ build_objects() {
 
 # build_fault_tests OBJECT ...: the tests that have the library's objects in them.
 build_fault_tests() {
-  gcc -std=gnu11 "${flags[@]}" -I"$root/Tests/$folder" "$root/Tests/$folder"/{Faults/*,broker}.c \
-    "$root"/Tests/Transports/{Faults,Harness}/*.c \
+  gcc -std=gnu11 "${flags[@]}" -Wno-unused-parameter -I"$root/Tests/$folder" \
+    "$root/Tests/$folder"/{Faults/*,broker}.c "$root"/Tests/Transports/{Faults,Harness}/*.c \
     "$root"/Tests/Interface/{harness,main}.c "$@" "$library" "-l$client" \
     "-Wl,-rpath,$(dirname "$library")" -o "$build/${name}_fault_tests"
 }
@@ -120,7 +120,7 @@ build_counting() {
   gcc "${flags[@]}" -c "$root/Tests/Coverage/end.c" -o "$build/end.o"
   flags+=(-D_exit=end_with_counts)
   build_fault_tests {"$of_both","$of_one"}/*.o "$build/end.o" -lgcov
-  gcc -std=gnu11 "${flags[@]}" -I"$root/Tests/$folder" \
+  gcc -std=gnu11 "${flags[@]}" -Wno-unused-parameter -I"$root/Tests/$folder" \
     "$root"/Tests/{"$folder",Transports,Transports/Harness}/*.c \
     "$root/Tests/$folder/Faults/requests.c" "$root/Tests/Transports/Faults/requests.c" \
     "$root"/Tests/Interface/{harness,main}.c {"$of_both","$of_one"}/*.o "$build/end.o" -lgcov \
