@@ -16,8 +16,7 @@ enum { MANY = 100000 };
 /* Publishes all numbers, and waits where the outbox is full. */
 static void *publish_many(void *context) {
   peer *here = context;
-  int i;
-  for (i = 0; i < MANY; ++i) {
+  for (int i = 0; i < MANY; ++i) {
     multicast_status status;
     while ((status = peer_publish(here, "n", 1, &i, sizeof i)) == MULTICAST_ERROR_QUEUE_FULL)
       multicast_mqtt_flush(&here->transport, 1000000);
@@ -30,11 +29,8 @@ static void expect_all(uint32_t qos, int ends) {
   broker b;
   peer here, there;
   sequence s = {0, 0, 0};
-  multicast_mqtt_options options;
-  pthread_t thread;
-  int i;
   broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
+  multicast_mqtt_options options = peer_options(&here, b.port);
   options.qos = qos;
   options.session_expiry_s = 60;
   peer_connect(&here, &options);
@@ -43,8 +39,8 @@ static void expect_all(uint32_t qos, int ends) {
   options.session_expiry_s = 60;
   peer_connect(&there, &options);
   peer_observe(&there, "n", counting(&s));
-  thread = start_thread(publish_many, &here);
-  for (i = 1; i <= ends; ++i) {
+  pthread_t thread = start_thread(publish_many, &here);
+  for (int i = 1; i <= ends; ++i) {
     while (LOAD(s.next) < MANY / 6 * i && LOAD(s.wrong) == 0) pause_ms(1);
     broker_end(&b, SIGTERM);
     pause_ms(20);
@@ -75,11 +71,10 @@ TEST(session_collects_what_is_published_meanwhile) {
   broker b;
   peer here, there;
   sequence s = {0, 0, 0};
-  multicast_mqtt_options options;
   int i;
   broker_start(&b, NULL);
   peer_connect_reliably(&here, b.port);
-  options = peer_options(&there, b.port);
+  multicast_mqtt_options options = peer_options(&there, b.port);
   options.qos = 1;
   options.client_id = "collector";
   options.session_expiry_s = 60;
@@ -115,9 +110,8 @@ TEST(session_collects_what_is_published_meanwhile) {
 TEST(session_of_a_random_client_ends_with_it) {
   broker b;
   peer here;
-  multicast_mqtt_options options;
   broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
+  multicast_mqtt_options options = peer_options(&here, b.port);
   options.session_expiry_s = 60;
   peer_connect(&here, &options);
   peer_release(&here);
@@ -132,13 +126,12 @@ TEST(wrong_password_is_refused) {
   broker b;
   peer p;
   multicast_mqtt_options options;
-  uint32_t protocol;
   broker_start(&b, "allow_anonymous false");
   broker_end(&b, SIGTERM);
   broker_run(&b, "mosquitto_passwd -b -c $FOLDER/passwords anna secret && "
                  "echo password_file $FOLDER/passwords >>$FOLDER/conf");
   broker_start_again(&b);
-  for (protocol = 4; protocol <= 5; ++protocol) {
+  for (uint32_t protocol = 4; protocol <= 5; ++protocol) {
     options = peer_options(&p, b.port);
     options.protocol = protocol;
     expect_refusal(&options, &p, protocol == 4 ? "not authorised" : "Not authorized");
@@ -162,12 +155,11 @@ TEST(wrong_password_is_refused) {
 TEST(full_broker_is_tried_again) {
   broker b;
   peer first, second, third;
-  multicast_mqtt_options options;
   /* mosquitto 2.0 lets one more connect. */
   broker_start(&b, "allow_anonymous true\nmax_connections 1");
   peer_connect_to(&first, &b);
   peer_connect_to(&second, &b);
-  options = peer_options(&third, b.port);
+  multicast_mqtt_options options = peer_options(&third, b.port);
   CHECK_OK(multicast_mqtt_connect(&options, &third.transport));
   EVENTUALLY(LOAD(third.refused) >= 2);
   peer_release(&first);
@@ -181,21 +173,19 @@ TEST(slow_broker_loses_nothing) {
   broker b;
   peer here, there;
   sequence s = {0, 0, 0};
-  multicast_mqtt_options options;
   static unsigned char large[65536];
-  int i, accepted = 0;
+  int accepted = 0;
   broker_start(&b, NULL);
   peer_connect_reliably(&there, b.port);
   peer_observe(&there, "n", counting(&s));
-  options = peer_options(&here, b.port);
+  multicast_mqtt_options options = peer_options(&here, b.port);
   options.qos = 1;
   options.capacity = 100;
   peer_connect(&here, &options);
   CHECK_EQ(kill(b.process, SIGSTOP), 0);
-  for (i = 0; i < 1000; ++i) {
-    multicast_status status;
+  for (int i = 0; i < 1000; ++i) {
     memcpy(large, &i, sizeof i);
-    status = peer_publish(&here, "large", 1, large, sizeof large);
+    multicast_status status = peer_publish(&here, "large", 1, large, sizeof large);
     if (status != MULTICAST_OK) break;
     ++accepted;
   }
@@ -203,7 +193,7 @@ TEST(slow_broker_loses_nothing) {
   CHECK_EQ(kill(b.process, SIGCONT), 0);
   peer_flush(&here);
   CHECK_EQ(peer_stats(&here).sent, accepted);
-  for (i = 0; i < 50; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  for (int i = 0; i < 50; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
   EVENTUALLY(LOAD(s.next) == 50);
   CHECK_EQ(s.wrong, 0);
   peer_release(&here);
@@ -219,16 +209,14 @@ static void *flush(void *argument) {
 TEST(flush_ends_when_what_it_waits_for_was_dropped) {
   peer p;
   multicast_mqtt_options options = peer_create(&p);
-  pthread_t thread;
-  int i;
   options.port = free_port();
   options.capacity = 3;
   options.overflow = MULTICAST_OVERFLOW_DROP_OLDEST;
   CHECK_OK(transport_connect(&options, &p.transport));
   CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
-  thread = start_thread(flush, &p);
+  pthread_t thread = start_thread(flush, &p);
   pause_ms(100); /* it waits then, or finds nothing to wait for */
-  for (i = 0; i < 3; ++i) CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
+  for (int i = 0; i < 3; ++i) CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
   join_thread(thread);
   CHECK_EQ(peer_stats(&p).dropped, 1);
   peer_release(&p);
@@ -264,19 +252,17 @@ TEST(publications_that_cannot_be_sent_do_not_wake_the_thread) {
   enum { PUBLICATIONS = 200, FEW = 50 };
   broker b;
   peer p;
-  multicast_mqtt_options options;
   long before, waits;
-  int i;
   broker_start(&b, NULL);
-  options = peer_options(&p, b.port);
+  multicast_mqtt_options options = peer_options(&p, b.port);
   options.qos = 1;
   options.reconnect_min_ns = options.reconnect_max_ns = 20 * ns_of_second;
   peer_connect(&p, &options);
   CHECK_EQ(kill(b.process, SIGSTOP), 0);
-  for (i = 0; i < 20; ++i) CHECK_OK(peer_publish(&p, "n", 1, &i, sizeof i));
+  for (int i = 0; i < 20; ++i) CHECK_OK(peer_publish(&p, "n", 1, &i, sizeof i));
   EVENTUALLY(peer_stats(&p).sending == 20);
   before = count_waits();
-  for (i = 0; i < PUBLICATIONS; ++i) {
+  for (int i = 0; i < PUBLICATIONS; ++i) {
     CHECK_OK(peer_publish(&p, "n", 1, &i, sizeof i));
     pause_ms(1);
   }
@@ -287,7 +273,7 @@ TEST(publications_that_cannot_be_sent_do_not_wake_the_thread) {
   broker_end(&b, SIGKILL);
   EVENTUALLY(LOAD(p.lost) == 1);
   before = count_waits();
-  for (i = 0; i < PUBLICATIONS; ++i) {
+  for (int i = 0; i < PUBLICATIONS; ++i) {
     CHECK_OK(peer_publish(&p, "n", 1, &i, sizeof i));
     pause_ms(1);
   }
@@ -300,9 +286,8 @@ TEST(publications_that_cannot_be_sent_do_not_wake_the_thread) {
 TEST(silent_broker_is_left) {
   broker b;
   peer p;
-  multicast_mqtt_options options;
   broker_start(&b, NULL);
-  options = peer_options(&p, b.port);
+  multicast_mqtt_options options = peer_options(&p, b.port);
   options.keep_alive_s = 5;
   peer_connect(&p, &options);
   CHECK_EQ(kill(b.process, SIGSTOP), 0);
@@ -317,7 +302,6 @@ TEST(silent_broker_is_left) {
 TEST(refused_publications_are_told) {
   broker b;
   peer p;
-  multicast_mqtt_options options;
   record *r = record_create();
   multicast_delegate observer = recorder(r);
   broker_start(&b, "allow_anonymous true");
@@ -325,7 +309,7 @@ TEST(refused_publications_are_told) {
   broker_run(&b, "printf 'topic readwrite multicast/open/#\n' >$FOLDER/acl && "
                  "echo acl_file $FOLDER/acl >>$FOLDER/conf");
   broker_start_again(&b);
-  options = peer_options(&p, b.port);
+  multicast_mqtt_options options = peer_options(&p, b.port);
   options.qos = 1;
   peer_connect(&p, &options);
   peer_observe(&p, "open", observer);
@@ -349,9 +333,8 @@ TEST(message_that_is_too_large_is_refused) {
   static unsigned char large[20000];
   broker b;
   peer p;
-  multicast_mqtt_options options;
   broker_start(&b, "allow_anonymous true\nmax_packet_size 10000");
-  options = peer_options(&p, b.port);
+  multicast_mqtt_options options = peer_options(&p, b.port);
   options.qos = 1;
   options.max_payload = 15000;
   peer_connect(&p, &options);
@@ -372,10 +355,8 @@ TEST(message_that_is_too_large_is_refused) {
 TEST(two_clients_with_one_identifier_do_not_fight) {
   broker b;
   peer first, second;
-  multicast_mqtt_options options;
-  int changes;
   broker_start(&b, NULL);
-  options = peer_options(&first, b.port);
+  multicast_mqtt_options options = peer_options(&first, b.port);
   options.client_id = "one";
   options.reconnect_max_ns = 3 * ns_of_second;
   peer_connect(&first, &options);
@@ -385,7 +366,7 @@ TEST(two_clients_with_one_identifier_do_not_fight) {
   peer_connect(&second, &options);
   EVENTUALLY(LOAD(first.lost) >= 1);
   pause_ms(2000);
-  changes = LOAD(first.connected) + LOAD(second.connected);
+  int changes = LOAD(first.connected) + LOAD(second.connected);
   if (changes > 20) CHECK_EQ(changes, 20);
   peer_release(&first);
   peer_release(&second);
@@ -419,10 +400,9 @@ TEST(tls_connects_and_refuses) {
   broker b;
   peer p, other;
   record *r = record_create();
-  multicast_mqtt_options options;
   start_with_tls(&b, "");
 
-  options = tls_options(&p, &b, "ours.crt");
+  multicast_mqtt_options options = tls_options(&p, &b, "ours.crt");
   options.qos = 1;
   peer_connect(&p, &options);
   options = tls_options(&other, &b, "ours.crt");
@@ -464,9 +444,8 @@ TEST(tls_certificate_of_the_client) {
   static char long_password[2000];
   broker b;
   peer p;
-  multicast_mqtt_options options;
   start_with_tls(&b, "require_certificate true");
-  options = tls_options(&p, &b, "ours.crt");
+  multicast_mqtt_options options = tls_options(&p, &b, "ours.crt");
   expect_refusal(&options, &p, "");
   options = tls_options(&p, &b, "ours.crt");
   options.cert_file = broker_path(&b, "client.crt");

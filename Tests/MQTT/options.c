@@ -101,7 +101,6 @@ TEST(any_options_are_used_or_refused) {
   for (round = 0; round < ROUNDS; ++round) {
     peer p;
     multicast_mqtt_options o = peer_options(&p, port);
-    multicast_status status;
     /* No name that somebody has to be asked about. */
     if (draw(30) == 0) o.host = "";
     if (draw(30) == 0) o.port = draw_number();
@@ -128,7 +127,7 @@ TEST(any_options_are_used_or_refused) {
     o.reconnect_max_ns = draw_time();
     o.connect_timeout_ns = draw_time();
     memset(&p.transport, 0xff, sizeof p.transport);
-    status = multicast_mqtt_connect(&o, &p.transport);
+    multicast_status status = multicast_mqtt_connect(&o, &p.transport);
     if (status == MULTICAST_OK) {
       ++connections;
       peer_publish(&p, "n", 1, "x", 1);

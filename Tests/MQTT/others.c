@@ -36,9 +36,8 @@ TEST(mosquitto_pub_notifies) {
 TEST(mosquitto_sub_gets_plain_messages) {
   broker b;
   peer p;
-  multicast_mqtt_options options;
   broker_start(&b, NULL);
-  options = peer_options(&p, b.port);
+  multicast_mqtt_options options = peer_options(&p, b.port);
   options.flags = MULTICAST_MQTT_PLAIN;
   options.topic_prefix = "house/attic";
   options.qos = 1;
@@ -61,10 +60,9 @@ TEST(prefix_of_slashes_is_a_topic) {
   broker b;
   peer here, there;
   record *r = record_create();
-  transport_options options;
   memset(prefix, '/', sizeof prefix - 1);
   broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
+  transport_options options = peer_options(&here, b.port);
   options.topic_prefix = prefix;
   peer_connect(&here, &options);
   options = peer_options(&there, b.port);
@@ -98,7 +96,6 @@ TEST(messages_have_the_header_that_is_documented) {
 /* ---- Retained messages ----------------------------------------------------------------------- */
 
 static bool retains_states(void *context, const char *protocol, uint32_t event) {
-  (void)context, (void)event;
   return strncmp(protocol, "state", 5) == 0;
 }
 
@@ -106,9 +103,8 @@ static void expect_retained(uint32_t protocol) {
   broker b;
   peer here, there;
   record *r = record_create(), *other = record_create(), *third = record_create();
-  multicast_mqtt_options options;
   broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
+  multicast_mqtt_options options = peer_options(&here, b.port);
   options.qos = 1;
   options.retains = retains_states;
   options.protocol = protocol;
@@ -153,9 +149,8 @@ static void expect_retained_of_own(uint32_t protocol, uint32_t flags, int calls)
   broker b;
   peer here, there;
   int own = 0, other = 0;
-  multicast_mqtt_options options;
   broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
+  multicast_mqtt_options options = peer_options(&here, b.port);
   options.retains = retains_states;
   options.protocol = protocol;
   options.flags = flags;
@@ -183,7 +178,6 @@ TEST(retained_value_is_not_given_to_its_publisher) {
 
 static bool fork_in_retains(void *context, const char *protocol, uint32_t event) {
   peer *p = context;
-  (void)protocol, (void)event;
   fflush(NULL);
   p->code = fork();
   return false;
@@ -192,13 +186,12 @@ static bool fork_in_retains(void *context, const char *protocol, uint32_t event)
 TEST(child_that_returns_from_retains_publishes_nothing) {
   peer p;
   multicast_mqtt_options options = peer_options(&p, free_port());
-  multicast_status status;
   int ended = -1;
   options.retains = fork_in_retains;
   options.changed = NULL;
   CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
   pause_ms(A_WHILE_MS); /* for threads to be at rest */
-  status = peer_publish(&p, "n", 1, "x", 1);
+  multicast_status status = peer_publish(&p, "n", 1, "x", 1);
   if (p.code == 0) _exit(status == MULTICAST_ERROR_STATE ? 0 : 1);
   CHECK_OK(status);
   CHECK_EQ(waitpid(p.code, &ended, 0), p.code);
@@ -232,15 +225,13 @@ TEST(messages_that_are_none_are_ignored) {
   broker b;
   peer p;
   record *r = record_create();
-  multicast_mqtt_options options;
-  int i;
   broker_start(&b, NULL);
-  options = peer_options(&p, b.port);
+  multicast_mqtt_options options = peer_options(&p, b.port);
   options.qos = 1;
   options.max_payload = 1000;
   peer_connect(&p, &options);
   peer_observe(&p, "n", recorder(r));
-  for (i = 0; i < COUNT; ++i) broker_run(&b, commands[i]);
+  for (int i = 0; i < COUNT; ++i) broker_run(&b, commands[i]);
   broker_run(&b, "printf '\\223MC\\001\\0\\0\\0\\0\\1\\2\\3\\4\\5\\6\\7\\10' | "
                  "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1 -s");
   record_wait(r, 1);
@@ -300,10 +291,9 @@ static void *serve_older(void *context) {
   server *s = context;
   while (!LOAD(s->has_to_end)) {
     char request[512];
-    ssize_t size;
     int c = accept(s->listener, NULL, NULL);
     if (c < 0) break;
-    size = recv(c, request, sizeof request, 0);
+    ssize_t size = recv(c, request, sizeof request, 0);
     if (size > 8 && request[8] == 5) {
       if (!s->closes) CHECK_EQ(send(c, "\x20\x02\0\x01", 4, MSG_NOSIGNAL), 4);
     } else if (size > 8) {
@@ -320,10 +310,9 @@ static void *serve_older(void *context) {
 static void expect_older(bool closes) {
   server s;
   peer p;
-  multicast_mqtt_options options;
   s.closes = closes;
   server_start(&s, serve_older);
-  options = peer_options(&p, s.port);
+  multicast_mqtt_options options = peer_options(&p, s.port);
   peer_connect(&p, &options);
   CHECK_EQ(peer_stats(&p).protocol, 4);
   CHECK_EQ(p.refused, 1);
@@ -365,11 +354,10 @@ static void *serve_refusals(void *context) {
 static void expect_refused_name(const char *answer, size_t size, const char *reason, int code) {
   server s;
   peer p;
-  multicast_mqtt_options options;
   s.bytes = answer;
   s.size = size;
   server_start(&s, serve_refusals);
-  options = peer_options(&p, s.port);
+  multicast_mqtt_options options = peer_options(&p, s.port);
   peer_connect(&p, &options);
   CHECK_OK(p.transport.subscribe(p.transport.context, "weather"));
   peer_flush(&p);
@@ -413,9 +401,8 @@ static void *serve_late(void *context) {
 TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
   server s;
   peer p;
-  multicast_mqtt_options options;
   server_start(&s, serve_late);
-  options = peer_options(&p, s.port);
+  multicast_mqtt_options options = peer_options(&p, s.port);
   peer_connect(&p, &options);
   CHECK_OK(p.transport.subscribe(p.transport.context, "n"));
   EVENTUALLY(LOAD(s.connections) == 1);
@@ -454,10 +441,9 @@ TEST(acknowledgements_may_come_in_any_order) {
   enum { SIZE = 2 * (2 + 2 + 13 + 2 + 1 + 1) };
   server s;
   peer p;
-  multicast_mqtt_options options;
   server_start(&s, serve_backwards);
   STORE(s.connections, SIZE);
-  options = peer_options(&p, s.port);
+  multicast_mqtt_options options = peer_options(&p, s.port);
   options.qos = 1;
   options.flags = MULTICAST_MQTT_PLAIN;
   CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
@@ -480,12 +466,11 @@ const char *__tsan_default_suppressions(void) { return "mutex:libmosquitto.so\n"
 TEST(reason_of_the_broker_is_told) {
   server s;
   peer p;
-  multicast_mqtt_options options;
   s.bytes = "\x20\x03\0\0\0\xe0\x02\x8b\0";
   s.size = 9;
   s.closes = false;
   server_start(&s, serve);
-  options = peer_options(&p, s.port);
+  multicast_mqtt_options options = peer_options(&p, s.port);
   CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
   EVENTUALLY(LOAD(p.lost) >= 1);
   CHECK_TEXT(p.end, "Server shutting down");
@@ -553,15 +538,14 @@ static void *serve_bursts(void *context) {
 TEST(packets_go_out_together) {
   server s;
   peer p;
-  multicast_mqtt_options options;
-  int calls = 0, i;
+  int calls = 0;
   server_start(&s, serve_bursts);
-  options = peer_options(&p, s.port);
+  multicast_mqtt_options options = peer_options(&p, s.port);
   options.qos = 1;
   CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
   CHECK_OK(multicast_broadcaster_register(p.broadcaster, "n", counter(&calls), NULL, NULL));
   CHECK_OK(p.transport.subscribe(p.transport.context, "n"));
-  for (i = 0; i < BURST; ++i) CHECK_OK(peer_publish(&p, "n", 1, &i, sizeof i));
+  for (int i = 0; i < BURST; ++i) CHECK_OK(peer_publish(&p, "n", 1, &i, sizeof i));
   gate_open(&may_accept);
   EVENTUALLY(LOAD(calls) == BURST);
   peer_release(&p);

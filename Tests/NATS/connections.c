@@ -13,9 +13,8 @@ static const uint64_t ns_of_second = 1000000000u;
 TEST(next_server_is_tried) {
   broker b;
   peer p;
-  transport_options options;
   broker_start(&b, NULL);
-  options = peer_options(&p, b.port);
+  transport_options options = peer_options(&p, b.port);
   snprintf(p.address, sizeof p.address, "nats://127.0.0.1:%d,127.0.0.1:%d", free_port(), b.port);
   peer_connect(&p, &options);
   CHECK_EQ(p.refused, 0);
@@ -67,11 +66,9 @@ TEST(server_that_ends_meanwhile_loses_and_does_not_repeat) {
   broker b;
   peer here, there;
   record *r = record_create();
-  transport_options options;
-  multicast_nats_stats stats;
   int last = -1, ends = 0;
   broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
+  transport_options options = peer_options(&here, b.port);
   options.capacity = 1u << 20;
   peer_connect(&here, &options);
   peer_connect_to(&there, &b);
@@ -94,7 +91,7 @@ TEST(server_that_ends_meanwhile_loses_and_does_not_repeat) {
   }
   EVENTUALLY(LOAD(here.connected) == LOAD(here.lost) + 1 && LOAD(here.lost) >= 1);
   peer_flush(&here);
-  stats = peer_stats(&here);
+  multicast_nats_stats stats = peer_stats(&here);
   CHECK_EQ(stats.waiting + stats.sending, 0);
   CHECK_EQ(stats.sent + stats.dropped, COUNT);
   CHECK(stats.dropped <= (uint64_t)ends * 1024);
@@ -137,9 +134,8 @@ TEST(what_has_come_is_delivered_after_the_end) {
 TEST(wrong_password_is_refused) {
   broker b;
   peer p;
-  transport_options options;
   broker_start(&b, "authorization { user: anna, password: secret }");
-  options = peer_options(&p, b.port);
+  transport_options options = peer_options(&p, b.port);
   expect_refusal(&options, &p, "Authorization Violation");
   options = peer_options(&p, b.port);
   options.user = "anna";
@@ -168,9 +164,8 @@ TEST(wrong_password_is_refused) {
 TEST(wrong_token_is_refused) {
   broker b;
   peer p;
-  transport_options options;
   broker_start(&b, "authorization { token: secret }");
-  options = peer_options(&p, b.port);
+  transport_options options = peer_options(&p, b.port);
   options.token = "secre";
   expect_refusal(&options, &p, "Authorization Violation");
   options = peer_options(&p, b.port);
@@ -183,9 +178,8 @@ TEST(wrong_token_is_refused) {
 TEST(texts_for_the_server_may_have_any_bytes) {
   broker b;
   peer p;
-  transport_options options;
   broker_start(&b, "authorization { user: 'a\"b', password: 'p\"q\\r\ts' }");
-  options = peer_options(&p, b.port);
+  transport_options options = peer_options(&p, b.port);
   options.client_name = "the \"new\" \\ \n client";
   options.user = "a\"b";
   options.password = "p\"q\\r\ts";
@@ -205,10 +199,9 @@ TEST(texts_for_the_server_may_have_any_bytes) {
 TEST(full_server_is_tried_again) {
   broker b;
   peer first, second;
-  transport_options options;
   broker_start(&b, "max_connections: 1");
   peer_connect_to(&first, &b);
-  options = peer_options(&second, b.port);
+  transport_options options = peer_options(&second, b.port);
   CHECK_OK(multicast_nats_connect(&options, &second.transport));
   EVENTUALLY(LOAD(second.refused) >= 2);
   peer_release(&first);
@@ -255,9 +248,8 @@ TEST(what_is_not_permitted_is_told) {
 TEST(too_many_names_are_told) {
   broker b;
   peer p;
-  transport_options options;
   broker_start(&b, "max_subscriptions: 2");
-  options = peer_options(&p, b.port);
+  transport_options options = peer_options(&p, b.port);
   CHECK_OK(transport_connect(&options, &p.transport));
   CHECK_OK(p.transport.subscribe(p.transport.context, "a"));
   CHECK_OK(p.transport.subscribe(p.transport.context, "b"));
@@ -279,9 +271,8 @@ TEST(payload_that_is_too_large_is_refused) {
   broker b;
   peer here, there;
   record *r = record_create();
-  transport_options options;
   broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
+  transport_options options = peer_options(&here, b.port);
   peer_connect(&here, &options);
   CHECK_STATUS(peer_publish(&here, "n", 1, large, sizeof large), MULTICAST_ERROR_LIMIT);
   CHECK_EQ(peer_stats(&here).refused, 1);
@@ -313,10 +304,9 @@ TEST(payload_that_the_server_does_not_take_is_dropped) {
   static unsigned char large[2000];
   broker b;
   peer here;
-  transport_options options;
   broker_start(&b, "max_payload: 1000");
   broker_end(&b, SIGTERM);
-  options = peer_options(&here, b.port);
+  transport_options options = peer_options(&here, b.port);
   CHECK_OK(multicast_nats_connect(&options, &here.transport));
   CHECK_OK(peer_publish(&here, "n", 1, large, 1001));
   CHECK_OK(peer_publish(&here, "n", 1, large, 1000));
@@ -357,9 +347,8 @@ TEST(what_waits_for_observers_has_a_limit) {
   peer here, there;
   backlog found = {BLOCKER_INIT, &there, 0, 0};
   multicast_delegate observer = {look, &found};
-  transport_options options;
   broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
+  transport_options options = peer_options(&here, b.port);
   options.capacity = COUNT;
   peer_connect(&here, &options);
   options = peer_options(&there, b.port);
@@ -398,16 +387,14 @@ TEST(slow_server_loses_nothing) {
   broker b;
   peer here, there;
   sequence numbers = {0, 0, 0};
-  transport_options options;
-  int accepted;
   broker_start(&b, NULL);
   peer_connect_to(&there, &b);
   peer_observe(&there, "n", counting(&numbers));
-  options = peer_options(&here, b.port);
+  transport_options options = peer_options(&here, b.port);
   options.capacity = 100;
   peer_connect(&here, &options);
   CHECK_EQ(kill(b.process, SIGSTOP), 0);
-  accepted = fill(&here);
+  int accepted = fill(&here);
   CHECK_STATUS(multicast_nats_flush(&here.transport, ns_of_second / 20), MULTICAST_ERROR_TIMEOUT);
   CHECK_EQ(kill(b.process, SIGCONT), 0);
   peer_flush(&here);
@@ -423,16 +410,13 @@ TEST(slow_server_loses_nothing) {
 TEST(what_is_being_written_when_the_server_ends_is_dropped) {
   broker b;
   peer here;
-  transport_options options;
-  multicast_nats_stats stats;
-  int accepted;
   broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
+  transport_options options = peer_options(&here, b.port);
   options.capacity = 100;
   peer_connect(&here, &options);
   CHECK_EQ(kill(b.process, SIGSTOP), 0);
-  accepted = fill(&here);
-  stats = peer_stats(&here);
+  int accepted = fill(&here);
+  multicast_nats_stats stats = peer_stats(&here);
   CHECK(stats.sending >= 1);
   broker_end(&b, SIGKILL);
   EVENTUALLY(LOAD(here.lost) == 1);
@@ -449,9 +433,8 @@ TEST(what_is_being_written_when_the_server_ends_is_dropped) {
 TEST(silent_server_is_left) {
   broker b;
   peer p;
-  transport_options options;
   broker_start(&b, NULL);
-  options = peer_options(&p, b.port);
+  transport_options options = peer_options(&p, b.port);
   options.ping_interval_s = 1;
   peer_connect(&p, &options);
   /* One that answers is not silent. */
@@ -484,12 +467,11 @@ TEST(tls_connects_and_refuses) {
   broker b;
   peer here, there;
   record *r = record_create();
-  transport_options options;
   broker_prepare(&b, tls);
   broker_make_certificates(&b);
   broker_start_again(&b);
 
-  options = tls_options(&here, &b, "ours.crt");
+  transport_options options = tls_options(&here, &b, "ours.crt");
   peer_connect(&here, &options);
   options = tls_options(&there, &b, "ours.crt");
   /* By the flag, with another host and the name of the certificate. */
@@ -531,9 +513,8 @@ TEST(tls_connects_and_refuses) {
 TEST(tls_is_not_given_up) {
   broker b;
   peer p;
-  transport_options options;
   broker_start(&b, NULL);
-  options = peer_options(&p, b.port);
+  transport_options options = peer_options(&p, b.port);
   options.flags = MULTICAST_NATS_TLS;
   expect_refusal(&options, &p, "");
   options = peer_options(&p, b.port);
@@ -545,11 +526,10 @@ TEST(tls_is_not_given_up) {
 TEST(tls_certificate_of_the_client) {
   broker b;
   peer p;
-  transport_options options;
   broker_prepare(&b, tls_of_clients);
   broker_make_certificates(&b);
   broker_start_again(&b);
-  options = tls_options(&p, &b, "ours.crt");
+  transport_options options = tls_options(&p, &b, "ours.crt");
   expect_refusal(&options, &p, "");
   options = tls_options(&p, &b, "ours.crt");
   options.cert_file = broker_path(&b, "client.crt");

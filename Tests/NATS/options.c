@@ -71,9 +71,8 @@ TEST(server_is_on_this_machine_if_none_is_given) {
 TEST(time_to_connect_may_be_as_long_as_it_can) {
   broker b;
   peer p;
-  transport_options options;
   broker_start(&b, NULL);
-  options = peer_options(&p, b.port);
+  transport_options options = peer_options(&p, b.port);
   options.connect_timeout_ns = (uint64_t)1 << 62;
   peer_connect(&p, &options);
   peer_release(&p);

@@ -58,11 +58,10 @@ static void expect_message(natsSubscription *subscription, const char *subject,
 TEST(plain_client_is_notified) {
   broker b;
   peer p;
-  transport_options options;
   natsConnection *plain;
   natsSubscription *subscription = NULL;
   broker_start(&b, NULL);
-  options = peer_options(&p, b.port);
+  transport_options options = peer_options(&p, b.port);
   options.subject_prefix = "house.attic";
   options.client_name = "the attic";
   peer_connect(&p, &options);
@@ -85,9 +84,8 @@ TEST(prefixes_that_differ_do_not_meet) {
   broker b;
   peer here, there;
   record *r = record_create();
-  transport_options options;
   broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
+  transport_options options = peer_options(&here, b.port);
   options.subject_prefix = "one";
   peer_connect(&here, &options);
   options = peer_options(&there, b.port);
@@ -108,13 +106,12 @@ TEST(prefixes_that_differ_do_not_meet) {
 TEST(client_has_the_name_of_the_options) {
   broker b;
   peer p;
-  transport_options options;
   char command[256];
   int port = free_port();
   char configuration[64];
   snprintf(configuration, sizeof configuration, "http: 127.0.0.1:%d", port);
   broker_start(&b, configuration);
-  options = peer_options(&p, b.port);
+  transport_options options = peer_options(&p, b.port);
   options.client_name = "the attic";
   peer_connect(&p, &options);
   /* The server's report, read by bash. */
@@ -139,9 +136,8 @@ TEST(messages_that_are_none_are_ignored) {
   peer p;
   record *r = record_create();
   natsConnection *plain;
-  transport_options options;
   broker_start(&b, NULL);
-  options = peer_options(&p, b.port);
+  transport_options options = peer_options(&p, b.port);
   options.max_payload = 1000;
   peer_connect(&p, &options);
   peer_observe(&p, "n", recorder(r));
@@ -233,10 +229,9 @@ TEST(messages_of_a_subject_without_subscription_are_ignored) {
     peer p;
     tally seen = {0, 0};
     const multicast_delegate observer = {count_event, &seen};
-    transport_options options;
     snprintf(more, sizeof more, "MSG %s 1 1\r\nx\r\nMSG multicast.n.7 1 1\r\ny\r\n", subjects[i]);
     server_start(&s, serve);
-    options = peer_options(&p, s.port);
+    transport_options options = peer_options(&p, s.port);
     peer_connect(&p, &options);
     CHECK_OK(multicast_broadcaster_register(p.broadcaster, "m", observer, NULL, NULL));
     peer_observe(&p, "n", observer);

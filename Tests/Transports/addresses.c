@@ -54,9 +54,8 @@ TEST(each_address_has_one_spelling) {
   }
   for (int round = 0; round < 2000000; ++round) {
     uint32_t event;
-    size_t size;
     seed = seed * 1103515245u + 12345u;
-    size = 3 + (seed >> 16) % 12;
+    size_t size = 3 + (seed >> 16) % 12;
     address[0] = 'p';
     address[1] = separator;
     for (size_t i = 2; i < size; ++i) {

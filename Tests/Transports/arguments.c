@@ -17,8 +17,7 @@ static void expect_unreadable(const transport_options *options, peer *p) {
 TEST(flags_that_are_unknown_are_refused) {
   peer p;
   transport_options good = peer_options(&p, 1), bad;
-  int bit;
-  for (bit = 0; bit < 32; ++bit) {
+  for (int bit = 0; bit < 32; ++bit) {
     bad = good;
     bad.flags = UINT32_C(1) << bit;
     if ((bad.flags & TRANSPORT_FLAGS) == 0) expect_unreadable(&bad, &p);
@@ -30,8 +29,7 @@ TEST(sizes_of_options_that_are_none_are_refused) {
                                    UINT32_MAX};
   peer p;
   transport_options bad = peer_options(&p, 1);
-  size_t i;
-  for (i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     bad.struct_size = sizes[i];
     expect_unreadable(&bad, &p);
   }
@@ -86,7 +84,6 @@ TEST(handles_of_another_kind_are_refused) {
   int calls = 0;
   multicast_token token;
   uint64_t broadcasters[8], queues[8];
-  int i;
   CHECK_OK(multicast_add(m, counter(&calls), NULL, &token));
   CHECK_OK(multicast_queue_destroy(stale));
   CHECK_OK(multicast_broadcaster_destroy(ended));
@@ -103,7 +100,7 @@ TEST(handles_of_another_kind_are_refused) {
   queues[3] = stale.id;
   queues[6] = queue.id ^ UINT64_C(1) << 63;
   queues[7] = queue.id + 1;
-  for (i = 0; i < 16; ++i) {
+  for (int i = 0; i < 16; ++i) {
     bad = good;
     if (i < 8) bad.broadcaster.id = broadcasters[i];
     else bad.queue.id = queues[i - 8];
@@ -123,9 +120,8 @@ TEST(transports_that_are_forged_are_refused) {
   transport_options options = peer_options(&p, free_port());
   transport_stats stats = transport_stats_default();
   multicast_transport forged;
-  size_t i;
   CHECK_OK(transport_connect(&options, &p.transport));
-  for (i = 0; i <= sizeof contexts / sizeof *contexts; ++i) {
+  for (size_t i = 0; i <= sizeof contexts / sizeof *contexts; ++i) {
     forged = p.transport;
     forged.context = i == 0 ? (char *)p.transport.context + 8 : (void *)contexts[i - 1];
     CHECK_STATUS(transport_flush(&forged, 0), MULTICAST_ERROR_INVALID_HANDLE);
@@ -144,11 +140,10 @@ TEST(names_and_payloads_that_are_none_are_refused) {
   transport_options options = peer_options(&p, free_port());
   char long_text[257] = "";
   const char *const names[] = {NULL, "", long_text};
-  int i;
   options.max_payload = 1000;
   memset(long_text, 'a', 256);
   CHECK_OK(transport_connect(&options, &p.transport));
-  for (i = 0; i < 3; ++i) {
+  for (int i = 0; i < 3; ++i) {
     CHECK_STATUS(peer_publish(&p, names[i], 1, "x", 1), MULTICAST_ERROR_INVALID_ARGUMENT);
     CHECK_STATUS(p.transport.subscribe(p.transport.context, names[i]),
                  MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -174,19 +169,17 @@ TEST(statistics_of_any_size_are_filled_or_refused) {
     transport_stats stats;
     unsigned char bytes[2048];
   } out;
-  uint32_t size;
-  size_t i;
   CHECK_OK(transport_connect(&options, &p.transport));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
-  for (size = 0; size <= 1100; ++size) {
+  for (uint32_t size = 0; size <= 1100; ++size) {
     bool is_good = size >= sizeof out.stats && size <= 1024;
     memset(&out, 0xff, sizeof out);
     out.stats.struct_size = size;
     CHECK_STATUS(transport_get_stats(&p.transport, &out.stats),
                  is_good ? MULTICAST_OK : MULTICAST_ERROR_INVALID_ARGUMENT);
     CHECK_EQ(out.stats.struct_size, size);
-    for (i = is_good ? size : sizeof size; i < sizeof out; ++i) CHECK_EQ(out.bytes[i], 0xff);
-    for (i = sizeof out.stats; is_good && i < size; ++i) CHECK_EQ(out.bytes[i], 0);
+    for (size_t i = is_good ? size : sizeof size; i < sizeof out; ++i) CHECK_EQ(out.bytes[i], 0xff);
+    for (size_t i = sizeof out.stats; is_good && i < size; ++i) CHECK_EQ(out.bytes[i], 0);
     if (is_good) CHECK_EQ(out.stats.published, 1);
   }
   out.stats.struct_size = UINT32_MAX;
@@ -199,12 +192,11 @@ TEST(flush_takes_any_time) {
   static const uint64_t times[] = {0, 1, 1000000, UINT64_C(1) << 63, UINT64_MAX - 1, UINT64_MAX};
   peer p;
   transport_options options = peer_options(&p, free_port());
-  size_t i;
   CHECK_OK(transport_connect(&options, &p.transport));
-  for (i = 0; i < sizeof times / sizeof *times; ++i)
+  for (size_t i = 0; i < sizeof times / sizeof *times; ++i)
     CHECK_OK(transport_flush(&p.transport, times[i]));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
-  for (i = 0; i < 3; ++i)
+  for (size_t i = 0; i < 3; ++i)
     CHECK_STATUS(transport_flush(&p.transport, times[i]), MULTICAST_ERROR_TIMEOUT);
   CHECK_STATUS(transport_flush(&p.transport, ns_of_second / 50), MULTICAST_ERROR_TIMEOUT);
   peer_release(&p);

@@ -9,11 +9,10 @@ TEST(publications_wait_for_the_broker) {
   broker b;
   peer here, there;
   sequence numbers = {0, 0, 0};
-  transport_options options;
   broker_start(&b, NULL);
   peer_connect_reliably(&there, b.port);
   peer_observe(&there, "n", counting(&numbers));
-  options = peer_reliable_options(&here, b.port);
+  transport_options options = peer_reliable_options(&here, b.port);
   options.reconnect_min_ns = options.reconnect_max_ns = 500000000;
   broker_end(&b, SIGTERM);
   CHECK_OK(transport_connect(&options, &here.transport));
@@ -35,9 +34,8 @@ TEST(publications_wait_for_the_broker) {
 TEST(publications_are_refused_without_a_connection) {
   broker b;
   peer here;
-  transport_options options;
   broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
+  transport_options options = peer_options(&here, b.port);
   options.flags = TRANSPORT_REFUSE_OFFLINE;
   peer_connect(&here, &options);
   CHECK(TRANSPORT_IS_CONNECTED(peer_stats(&here)));
@@ -72,11 +70,10 @@ TEST(full_outbox_drops_the_oldest) {
   broker b;
   peer here, there;
   sequence numbers = {7, 0, 0};
-  transport_options options;
   broker_start(&b, NULL);
   peer_connect_reliably(&there, b.port);
   peer_observe(&there, "n", counting(&numbers));
-  options = peer_options(&here, b.port);
+  transport_options options = peer_options(&here, b.port);
   options.capacity = 3;
   options.overflow = MULTICAST_OVERFLOW_DROP_OLDEST;
   CHECK_EQ(kill(b.process, SIGSTOP), 0);

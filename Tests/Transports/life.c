@@ -93,7 +93,6 @@ typedef struct actor {
 
 static void act(void *context, uint32_t event, const void *payload, size_t size) {
   actor *a = context;
-  (void)event, (void)payload, (void)size;
   ADD(a->calls, 1);
   a->act(a);
   ADD(a->left, 1);
@@ -108,13 +107,12 @@ static void expect_act(void (*what)(actor *a), int calls) {
   broker b;
   peer here, there;
   actor a = {&there, what, 0, 0};
-  int i;
   broker_start(&b, NULL);
   attach(&here, &b);
   attach(&there, &b);
   CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", acting(&a), NULL, NULL));
   peer_flush(&there);
-  for (i = 0; i < 50; ++i)
+  for (int i = 0; i < 50; ++i)
     CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 1, &i, sizeof i), 0);
   peer_flush(&here);
   EVENTUALLY(LOAD(a.left) >= calls);
@@ -233,29 +231,26 @@ TEST(release_may_wait_for_other_transports) {
   peer here, there, other;
   waiting_release w = {0, 0, 0};
   record *r = record_create();
-  transport_options options;
-  pthread_t thread;
   char name[16];
-  int i;
   broker_start(&b, NULL);
   attach(&here, &b);
   attach(&there, &b);
   CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", recorder(r), NULL, NULL));
   peer_flush(&there);
-  options = peer_options(&other, b.port);
+  transport_options options = peer_options(&other, b.port);
   options.changed = NULL;
   options.release = wait_in_release;
   options.context = &w;
   CHECK_OK(transport_connect(&options, &other.transport));
   /* A library may need some time to forget them. */
-  for (i = 0; i < 500; ++i) {
+  for (int i = 0; i < 500; ++i) {
     snprintf(name, sizeof name, "m%d", i);
     CHECK_OK(multicast_broadcaster_register(other.broadcaster, name, recorder(r), NULL, NULL));
   }
   CHECK_OK(multicast_broadcaster_attach(other.broadcaster, &other.transport));
   peer_flush(&other);
   /* Some libraries run it here. */
-  thread = start_thread(destroy_broadcaster, &other);
+  pthread_t thread = start_thread(destroy_broadcaster, &other);
   EVENTUALLY(LOAD(w.has_begun));
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 1, "x", 1), 0);
   record_wait(r, 1);
@@ -282,19 +277,16 @@ static void *flood(void *context) {
 }
 
 static void count_slowly(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   ADD(*(int *)context, 1);
 }
 
 static void expect_release(bool has_queue) {
   broker b;
   peer here;
-  pthread_t thread;
-  int round;
   broker_start(&b, NULL);
   peer_connect_reliably(&here, b.port);
-  thread = start_thread(flood, &here);
-  for (round = 0; round < 10; ++round) {
+  pthread_t thread = start_thread(flood, &here);
+  for (int round = 0; round < 10; ++round) {
     peer there;
     int calls = 0;
     multicast_delegate observer = {count_slowly, &calls};
@@ -357,17 +349,15 @@ TEST(released_at_once) {
 static void release_inside(void *context, transport_state state, int32_t code,
                            const char *reason) {
   peer *p = context;
-  (void)state, (void)code, (void)reason;
   if (ADD(p->connected, 1) == 1) p->transport.release(p->transport.context);
 }
 
 TEST(released_inside_of_changed) {
   broker b;
   peer p;
-  transport_options options;
   broker_start(&b, NULL);
   broker_end(&b, SIGTERM);
-  options = peer_options(&p, b.port);
+  transport_options options = peer_options(&p, b.port);
   options.changed = release_inside;
   /* Its first call comes when the broker answers; the transport is known by then. */
   broker_start_again(&b);
@@ -386,11 +376,10 @@ TEST(observers_run_where_the_queue_is_run) {
   broker b;
   peer here, there;
   record *r = record_create();
-  transport_options options;
   multicast_queue queue = multicast_queue_create(NULL);
   broker_start(&b, NULL);
   peer_connect_reliably(&here, b.port);
-  options = peer_options(&there, b.port);
+  transport_options options = peer_options(&there, b.port);
   options.queue = queue;
   peer_connect(&there, &options);
   peer_observe(&there, "n", recorder(r));
@@ -416,11 +405,10 @@ TEST(what_a_queue_has_for_a_broadcaster_that_is_gone_is_lost) {
   broker b;
   peer here, there;
   int calls = 0;
-  transport_options options;
   multicast_queue queue = multicast_queue_create(NULL);
   broker_start(&b, NULL);
   peer_connect_reliably(&here, b.port);
-  options = peer_options(&there, b.port);
+  transport_options options = peer_options(&there, b.port);
   options.queue = queue;
   peer_connect(&there, &options);
   peer_observe(&there, "n", counter(&calls));
@@ -467,12 +455,11 @@ static void expect_losses(multicast_overflow overflow) {
   broker b;
   peer here, there;
   record *r = record_create();
-  transport_options options;
   multicast_queue queue = queue_with(2, overflow);
   int i;
   broker_start(&b, NULL);
   peer_connect_reliably(&here, b.port);
-  options = peer_options(&there, b.port);
+  transport_options options = peer_options(&there, b.port);
   options.queue = queue;
   peer_connect(&there, &options);
   peer_observe(&there, "n", recorder(r));
@@ -533,17 +520,15 @@ TEST(child_of_a_fork_does_not_use_the_connection) {
   broker b;
   peer here, there;
   record *r = record_create();
-  transport_options options;
   multicast_queue queue = multicast_queue_create(NULL);
   pthread_t thread;
-  int round;
   broker_start(&b, NULL);
   peer_connect_reliably(&here, b.port);
-  options = peer_reliable_options(&there, b.port);
+  transport_options options = peer_reliable_options(&there, b.port);
   options.queue = queue;
   peer_connect(&there, &options);
   peer_observe(&there, "n", recorder(r));
-  for (round = 0; round < 20; ++round) {
+  for (int round = 0; round < 20; ++round) {
     STORE(here.code, 0);
     thread = start_thread(flood, &here);
     pause_ms(1);
@@ -580,10 +565,8 @@ static void leave(void) { _exit(0); }
 
 static void fork_inside(void *context, uint32_t event, const void *payload, size_t size) {
   forker *f = context;
-  pid_t child;
-  (void)payload, (void)size;
   if (event == 1) fflush(NULL);
-  child = event == 1 ? fork() : 1;
+  pid_t child = event == 1 ? fork() : 1;
   if (child == 0) {
     alarm(20);
     atexit(leave);
@@ -599,7 +582,6 @@ static void expect_end_of_child(bool detaches) {
   peer here, there;
   forker f = {&there, 0, 0, detaches};
   multicast_delegate observer = {fork_inside, &f};
-  uint32_t event;
   int status = -1;
   broker_start(&b, NULL);
   attach(&here, &b);
@@ -608,7 +590,7 @@ static void expect_end_of_child(bool detaches) {
   peer_flush(&there);
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 1, "x", 1), 0);
   EVENTUALLY(LOAD(f.child) != 0);
-  for (event = 2; event <= 50; ++event)
+  for (uint32_t event = 2; event <= 50; ++event)
     CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", event, "x", 1), 0);
   /* Its thread was the only one. It has taken nothing from the connection. */
   CHECK_EQ(waitpid(f.child, &status, 0), f.child);
@@ -625,12 +607,11 @@ TEST(child_that_returns_from_an_observer_of_a_queue_goes_on) {
   peer here, there;
   forker f = {&there, 0, 0, false};
   multicast_delegate observer = {fork_inside, &f};
-  transport_options options;
   multicast_queue queue = multicast_queue_create(NULL);
   int status = -1;
   broker_start(&b, NULL);
   peer_connect_reliably(&here, b.port);
-  options = peer_options(&there, b.port);
+  transport_options options = peer_options(&there, b.port);
   options.queue = queue;
   peer_connect(&there, &options);
   peer_observe(&there, "n", observer);
@@ -658,10 +639,8 @@ TEST(child_that_detaches_in_an_observer_ends) { expect_end_of_child(true); }
 static void fork_in_changed(void *context, transport_state state, int32_t code,
                             const char *reason) {
   forker *f = context;
-  pid_t child;
-  (void)code, (void)reason;
   if (state != TRANSPORT_CONNECTED) return;
-  child = fork();
+  pid_t child = fork();
   if (child == 0) {
     alarm(20);
     atexit(leave);
@@ -674,10 +653,9 @@ TEST(child_that_returns_from_changed_ends) {
   broker b;
   peer p;
   forker f = {&p, 0, 0, false};
-  transport_options options;
   int status = -1;
   broker_start(&b, NULL);
-  options = peer_options(&p, b.port);
+  transport_options options = peer_options(&p, b.port);
   options.changed = fork_in_changed;
   options.context = &f;
   options.release = NULL;
@@ -706,14 +684,12 @@ static void *flush_for_long(void *context) {
 TEST(child_releases_while_the_parent_flushes) {
   peer p;
   transport_options options = peer_options(&p, free_port());
-  pthread_t thread;
-  int round;
   CHECK_OK(transport_connect(&options, &p.transport));
   CHECK_OK(multicast_broadcaster_attach(p.broadcaster, &p.transport));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
-  thread = start_thread(flush_for_long, &p);
+  pthread_t thread = start_thread(flush_for_long, &p);
   /* At first the thread may not have come so far. */
-  for (round = 0; round < 5; ++round) {
+  for (int round = 0; round < 5; ++round) {
     pause_ms(A_WHILE_MS);
     in_child(release_in_child, &p);
   }
@@ -730,12 +706,11 @@ TEST(released_transport_is_not_taken_for_a_newer_one) {
   peer p;
   multicast_transport old;
   transport_options options = peer_options(&p, free_port());
-  int i;
   CHECK_OK(transport_connect(&options, &old));
   old.release(old.context);
   EVENTUALLY(LOAD(p.releases) == 1);
   /* One of these has the memory of the first one. */
-  for (i = 0; i < 20; ++i) {
+  for (int i = 0; i < 20; ++i) {
     p.releases = 0;
     CHECK_OK(transport_connect(&options, &p.transport));
     CHECK_STATUS(transport_flush(&old, 0), MULTICAST_ERROR_INVALID_HANDLE);
@@ -767,9 +742,9 @@ static void *connect_with_others(void *context) {
 /* This is for the thread sanitizer: the first ones of a process make the library ready. */
 TEST(first_transports_may_be_made_at_once) {
   pthread_t threads[4];
-  int ready = 0, i;
-  for (i = 0; i < 4; ++i) threads[i] = start_thread(connect_with_others, &ready);
-  for (i = 0; i < 4; ++i) join_thread(threads[i]);
+  int ready = 0;
+  for (int i = 0; i < 4; ++i) threads[i] = start_thread(connect_with_others, &ready);
+  for (int i = 0; i < 4; ++i) join_thread(threads[i]);
 }
 
 /* Releases when the other threads do, too. */
@@ -794,10 +769,9 @@ TEST(released_by_two_threads_ends_once) {
   for (round = 0; round < 1000; ++round) {
     int ready = 0;
     releaser r = {&p.transport, &ready};
-    pthread_t thread;
     p.releases = 0;
     CHECK_OK(transport_connect(&options, &p.transport));
-    thread = start_thread(release_with_others, &r);
+    pthread_t thread = start_thread(release_with_others, &r);
     release_with_others(&r);
     join_thread(thread);
     EVENTUALLY(LOAD(p.releases) == 1);
@@ -882,10 +856,9 @@ static void *flush_forever(void *context) {
 TEST(flush_ends_with_the_transport) {
   peer p;
   transport_options options = peer_options(&p, free_port());
-  pthread_t thread;
   CHECK_OK(transport_connect(&options, &p.transport));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
-  thread = start_thread(flush_forever, &p);
+  pthread_t thread = start_thread(flush_forever, &p);
   pause_ms(A_WHILE_MS);
   p.transport.release(p.transport.context);
   join_thread(thread);

@@ -9,7 +9,6 @@
 
 transport_options all_options(peer *p, const broker *b) {
   multicast_mqtt_options options = peer_options(p, free_port());
-  (void)b;
   options.client_id = "client";
   options.topic_prefix = "prefix";
   options.user = "user";
@@ -46,8 +45,7 @@ TEST(transport_without_memory_for_subscriptions_tries_again) {
 }
 TEST(transport_without_memory_for_cancellations_tries_again) { expect_to_go_on(CANCELLATION, 0); }
 TEST(transport_without_memory_for_packets_tries_again) {
-  int granted;
-  for (granted = 0; granted < 8; ++granted) expect_to_go_on(READING, granted);
+  for (int granted = 0; granted < 8; ++granted) expect_to_go_on(READING, granted);
 }
 
 /* A name that the broker's session has, and the program has not. */
@@ -55,14 +53,12 @@ TEST(transport_without_memory_for_a_name_ignores_a_message) {
   broker b;
   peer here, there;
   multicast_mqtt_options options;
-  belongings before;
   record *r = record_create();
-  int i;
   requests_are_of_the_test();
   broker_start(&b, NULL);
-  before = look();
+  belongings before = look();
   peer_connect_reliably(&here, b.port);
-  for (i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i) {
     options = peer_options(&there, b.port);
     options.qos = 1;
     options.client_id = "collector";
@@ -94,12 +90,10 @@ TEST(transport_without_memory_for_a_name_ignores_a_message) {
 TEST(release_without_memory_for_properties_closes_the_connection) {
   broker b;
   peer p;
-  transport_options options;
-  belongings before;
   requests_are_of_the_test();
   broker_start(&b, NULL);
-  before = look();
-  options = asking_options(&p, b.port);
+  belongings before = look();
+  transport_options options = asking_options(&p, b.port);
   peer_connect(&p, &options);
   refuse_request(PROPERTY, 0, OF_A_TRANSPORT);
   end_transport(&p, before);

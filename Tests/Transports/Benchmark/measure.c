@@ -99,10 +99,9 @@ static void end_with_child(int signal) {
 static pid_t start_other(client there, const contender *who) {
   int pipes[2];
   char ready;
-  pid_t child;
   if (pipe(pipes) != 0) fail("pipe");
   signal(SIGCHLD, end_with_child);
-  child = fork();
+  pid_t child = fork();
   if (child < 0) fail("fork");
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -129,16 +128,14 @@ static void end_other(pid_t child) {
 static void measure_rate(client *c, int count, int window) {
   char payload[SIZE] = "";
   const double begin = now();
-  double took;
-  int i;
-  for (i = 0; i < count; ++i) {
+  for (int i = 0; i < count; ++i) {
     memcpy(payload, &i, sizeof i);
     c->publish(c, "there", payload);
     while (window > 0 && i - received_now() > window) usleep(50);
   }
   if (c->flush != NULL) c->flush(c);
   while (received_now() < count) usleep(50);
-  took = now() - begin;
+  double took = now() - begin;
   if (received_now() != count) fail("more messages than were sent");
   printf(" %9.0f messages/s\n", count / took);
 }
@@ -152,8 +149,7 @@ static int compare(const void *a, const void *b) {
 static void measure_latency(client *c) {
   static double times[PINGS];
   char payload[SIZE] = "";
-  int i;
-  for (i = 0; i < PINGS; ++i) {
+  for (int i = 0; i < PINGS; ++i) {
     const double begin = now();
     memcpy(payload, &i, sizeof i);
     c->publish(c, "there", payload);
@@ -167,10 +163,9 @@ static void measure_latency(client *c) {
 
 static void measure(const contender *who, client here, bool is_rate) {
   const int messages = the_benchmark.messages, window = the_benchmark.window;
-  pid_t child;
   alarm(SECONDS_MAX);
   answer_every = !is_rate ? 1 : window > 0 ? window / 2 : messages;
-  child = start_other(here, who);
+  pid_t child = start_other(here, who);
   here.name = "back";
   here.arrived = be_answered;
   here.publishes_many = is_rate;
@@ -183,9 +178,8 @@ static void measure(const contender *who, client here, bool is_rate) {
 /* In a process of its own, which ends with all that it has connected. */
 static void measure_in_child(const contender *who, const client *c, bool is_rate) {
   int status = 0;
-  pid_t child;
   fflush(stdout);
-  child = fork();
+  pid_t child = fork();
   if (child < 0) fail("fork");
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -206,13 +200,10 @@ static void measure_contender(const contender *who, const client *c) {
 }
 
 int main(int argc, char **argv) {
-  client c;
-  int round, rounds;
   if (argc != 3) fail("usage: benchmark PORT ROUNDS");
-  memset(&c, 0, sizeof c);
-  c.port = atoi(argv[1]);
-  rounds = atoi(argv[2]);
-  for (round = 0; round < rounds; ++round) {
+  client c = {.port = atoi(argv[1])};
+  int rounds = atoi(argv[2]);
+  for (int round = 0; round < rounds; ++round) {
     for (c.kind = 0; the_benchmark.kinds[c.kind] != NULL; ++c.kind) {
       measure_contender(&the_benchmark.bare, &c);
       measure_contender(&the_benchmark.ours, &c);

@@ -52,24 +52,21 @@ static void expect_nothing(const peer *p, multicast_status status, multicast_sta
 void expect_no_connection(int refused) {
   broker b;
   peer p;
-  transport_options options;
-  belongings before;
   int which;
   requests_are_of_the_test();
   broker_start(&b, NULL); /* for its folder */
-  options = all_options(&p, &b);
+  transport_options options = all_options(&p, &b);
   options.queue = multicast_queue_create(NULL);
   /* What is made once, is made now. */
   CHECK_OK(transport_connect(&options, &p.transport));
   p.transport.release(p.transport.context);
   EVENTUALLY(LOAD(p.releases) == 1 && held_blocks() == 0);
-  before = look();
+  belongings before = look();
   for (which = 0;; ++which) {
-    multicast_status status;
     p.releases = 0;
     memset(&p.transport, 0xff, sizeof p.transport);
     refuse_requests(ANY_REQUEST, which, refused, OF_THE_TEST);
-    status = transport_connect(&options, &p.transport);
+    multicast_status status = transport_connect(&options, &p.transport);
     if (!refusal_was_made()) break;
     expect_nothing(&p, status, refusal_was_of_memory() ? MULTICAST_ERROR_OUT_OF_MEMORY
                                                        : MULTICAST_ERROR_SYSTEM);
@@ -86,8 +83,7 @@ TEST(connect_that_is_refused_all_says_so_and_keeps_nothing) { expect_no_connecti
 TEST(one_transport_too_many_is_refused) {
   peer all[TRANSPORTS_MAX + 1], *last = &all[TRANSPORTS_MAX];
   transport_options options;
-  int i;
-  for (i = 0; i < TRANSPORTS_MAX; ++i) {
+  for (int i = 0; i < TRANSPORTS_MAX; ++i) {
     options = peer_options(&all[i], free_port());
     CHECK_OK(transport_connect(&options, &all[i].transport));
   }
@@ -97,7 +93,7 @@ TEST(one_transport_too_many_is_refused) {
   last->releases = 0;
   peer_release(&all[3]);
   CHECK_OK(transport_connect(&options, &last->transport));
-  for (i = 0; i <= TRANSPORTS_MAX; ++i) {
+  for (int i = 0; i <= TRANSPORTS_MAX; ++i) {
     if (i != 3) peer_release(&all[i]);
   }
 }
@@ -107,14 +103,12 @@ static int *refusals;
 
 static void connect_in_child(void *context) {
   peer p;
-  transport_options options;
-  multicast_status status;
   use_test_allocator();
-  options = peer_options(&p, free_port());
+  transport_options options = peer_options(&p, free_port());
   options.queue = multicast_queue_create(NULL);
   fail_only_once = true;
   fail_after = *(int *)context;
-  status = transport_connect(&options, &p.transport);
+  multicast_status status = transport_connect(&options, &p.transport);
   fail_after = -1;
   if (has_failed) ++*refusals;
   if (status == MULTICAST_OK) {
@@ -129,11 +123,10 @@ static void connect_in_child(void *context) {
 }
 
 TEST(connect_without_memory_says_so_and_keeps_nothing) {
-  int which;
   refusals = mmap(NULL, sizeof *refusals, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
                   0);
   CHECK(refusals != MAP_FAILED);
-  for (which = 0; which == 0 || *refusals == which; ++which) in_child(connect_in_child, &which);
+  for (int which = 0; which == 0 || *refusals == which; ++which) in_child(connect_in_child, &which);
   CHECK(*refusals >= 1);
 }
 
@@ -174,17 +167,16 @@ TEST(name_without_memory_is_refused_and_can_be_subscribed_again) {
   peer p;
   belongings before = look();
   char name[16];
-  int which, i, refused = 0;
+  int refused = 0;
   requests_are_of_the_test();
-  for (which = 0; which <= refused; ++which) {
+  for (int which = 0; which <= refused; ++which) {
     transport_options options = peer_options(&p, free_port());
     belongings again = look();
     CHECK_OK(transport_connect(&options, &p.transport));
     refuse_request(CALLOC, which, OF_THE_TEST);
-    for (i = 0; i < NAMES; ++i) {
-      multicast_status status;
+    for (int i = 0; i < NAMES; ++i) {
       snprintf(name, sizeof name, "n%d", i);
-      status = p.transport.subscribe(p.transport.context, name);
+      multicast_status status = p.transport.subscribe(p.transport.context, name);
       if (status == MULTICAST_OK) continue;
       CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
       CHECK_EQ(peer_stats(&p).names, i);
@@ -192,7 +184,7 @@ TEST(name_without_memory_is_refused_and_can_be_subscribed_again) {
     }
     CHECK_EQ(peer_stats(&p).names, NAMES);
     if (refusal_was_made()) refused = which + 1;
-    for (i = 0; i < NAMES; ++i) {
+    for (int i = 0; i < NAMES; ++i) {
       snprintf(name, sizeof name, "n%d", i);
       p.transport.unsubscribe(p.transport.context, name);
     }
@@ -207,14 +199,12 @@ TEST(name_without_memory_is_refused_and_can_be_subscribed_again) {
 /* What waits when a transport is released is freed with it. */
 TEST(release_keeps_nothing) {
   peer p;
-  transport_options options;
   belongings before = look();
   char name[16];
-  int i;
   requests_are_of_the_test();
-  options = peer_options(&p, free_port());
+  transport_options options = peer_options(&p, free_port());
   CHECK_OK(transport_connect(&options, &p.transport));
-  for (i = 0; i < 100; ++i) {
+  for (int i = 0; i < 100; ++i) {
     snprintf(name, sizeof name, "n%d", i);
     CHECK_OK(peer_publish(&p, name, 1, name, sizeof name));
     CHECK_OK(p.transport.subscribe(p.transport.context, name));
@@ -230,15 +220,13 @@ outcome go_on(int kind, int granted, int refused, bool *was_made) {
   static const char payload[300];
   broker b;
   peer here, there;
-  transport_options options;
   transport_stats of_here, of_there;
   outcome result;
-  belongings before;
-  int to_here = 0, to_there = 0, i;
+  int to_here = 0, to_there = 0;
   requests_are_of_the_test();
   broker_start(&b, NULL);
-  before = look();
-  options = peer_reliable_options(&there, b.port);
+  belongings before = look();
+  transport_options options = peer_reliable_options(&there, b.port);
   peer_connect(&there, &options);
   peer_observe(&there, "to there", counter(&to_there));
   refuse_requests(kind, granted, refused, OF_A_TRANSPORT);
@@ -248,7 +236,7 @@ outcome go_on(int kind, int granted, int refused, bool *was_made) {
   CHECK_OK(here.transport.subscribe(here.transport.context, "away"));
   peer_observe(&here, "to here", counter(&to_here));
   here.transport.unsubscribe(here.transport.context, "away");
-  for (i = 0; i < 20000 && (LOAD(to_here) < 3 || LOAD(to_there) < 3); ++i) {
+  for (int i = 0; i < 20000 && (LOAD(to_here) < 3 || LOAD(to_there) < 3); ++i) {
     /* Small ones find memory that is kept. */
     const size_t size = i % 2 == 0 ? sizeof payload : 0;
     CHECK(peer_publish(&here, "to there", 1, payload, size) != MULTICAST_ERROR_OUT_OF_MEMORY);
@@ -290,9 +278,8 @@ TEST(transport_without_memory_for_messages_goes_on) {
 
 /* The first of them observes. */
 static void connect_two(broker *b, peer *here, peer *there, int *arrived) {
-  transport_options options;
   broker_start(b, NULL);
-  options = peer_options(here, b->port);
+  transport_options options = peer_options(here, b->port);
   peer_connect(here, &options);
   options = peer_options(there, b->port);
   peer_connect(there, &options);
@@ -312,12 +299,12 @@ static bool needs_no_memory(peer *from, const int *arrived) {
 TEST(memory_of_messages_is_kept_for_others_and_freed_in_a_pause) {
   broker b;
   peer here, there;
-  int arrived = 0, tries, held;
+  int arrived = 0, held;
   bool is_kept = false;
   requests_are_of_the_test();
   connect_two(&b, &here, &there, &arrived);
   held = held_blocks();
-  for (tries = 0; tries < 20 && !is_kept; ++tries) {
+  for (int tries = 0; tries < 20 && !is_kept; ++tries) {
     int count = arrived;
     CHECK_OK(peer_publish(&there, "to here", 1, &tries, sizeof tries));
     EVENTUALLY(LOAD(arrived) > count);
@@ -341,16 +328,14 @@ TEST(memory_of_many_messages_is_freed_though_some_go_on) {
   enum { COUNT = 10000, KEPT = 8192 };
   broker b;
   peer p;
-  transport_options options;
-  int held, i;
   broker_start(&b, NULL);
-  options = peer_options(&p, b.port);
+  transport_options options = peer_options(&p, b.port);
   options.capacity = COUNT;
   peer_connect(&p, &options);
-  held = held_blocks();
+  int held = held_blocks();
   broker_end(&b, SIGKILL);
   EVENTUALLY(LOAD(p.lost) == 1);
-  for (i = 0; i < COUNT; ++i) CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
+  for (int i = 0; i < COUNT; ++i) CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
   CHECK(held_blocks() > held + KEPT);
   broker_start_again(&b);
   peer_flush(&p);
@@ -363,10 +348,10 @@ TEST(memory_of_messages_is_freed_while_there_is_no_broker) {
   enum { COUNT = 50 };
   broker b;
   peer here, there;
-  int arrived = 0, held, i;
+  int arrived = 0, held;
   connect_two(&b, &here, &there, &arrived);
   held = held_blocks();
-  for (i = 0; i < COUNT; ++i) CHECK_OK(peer_publish(&there, "to here", 1, NULL, 0));
+  for (int i = 0; i < COUNT; ++i) CHECK_OK(peer_publish(&there, "to here", 1, NULL, 0));
   EVENTUALLY(LOAD(arrived) == COUNT);
   CHECK(held_blocks() > held);
   broker_end(&b, SIGKILL);

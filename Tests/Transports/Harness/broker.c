@@ -28,14 +28,13 @@ void broker_start_again(broker *b) {
 
 void broker_prepare(broker *b, const char *lines) {
   FILE *file;
-  bool is_written;
   memset(b, 0, sizeof *b);
   strcpy(b->folder, "/tmp/multicast-broker-XXXXXX");
   CHECK(mkdtemp(b->folder) != NULL);
   b->port = free_port();
   file = fopen(broker_path(b, "conf"), "w");
   CHECK(file != NULL);
-  is_written = broker_configure(b, lines, file);
+  bool is_written = broker_configure(b, lines, file);
   CHECK(fclose(file) == 0 && is_written);
 }
 
@@ -59,7 +58,6 @@ void broker_end(broker *b, int signal) {
 }
 
 static int delete_entry(const char *path, const struct stat *status, int kind, struct FTW *at) {
-  (void)status, (void)kind, (void)at;
   return remove(path);
 }
 

@@ -37,9 +37,8 @@ void record_wait(record *r, int count) {
 }
 
 bool record_is(record *r, uint32_t event, const void *payload, size_t size) {
-  bool is_same;
   pthread_mutex_lock(&r->mutex);
-  is_same = r->event == event && r->size == size &&
+  bool is_same = r->event == event && r->size == size &&
             (size == 0 || memcmp(r->payload, payload, size) == 0);
   pthread_mutex_unlock(&r->mutex);
   return is_same;
@@ -48,7 +47,6 @@ bool record_is(record *r, uint32_t event, const void *payload, size_t size) {
 static void count_in_order(void *context, uint32_t event, const void *payload, size_t size) {
   sequence *s = context;
   int number;
-  (void)event;
   if (size != sizeof number) {
     ADD(s->wrong, 1);
     return;

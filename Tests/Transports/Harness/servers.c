@@ -43,9 +43,8 @@ void server_drain(int connection) {
 void expect_no_harm_of(server *s, void *(*serve)(void *)) {
   peer p;
   record *r = record_create();
-  transport_options options;
   server_start(s, serve);
-  options = peer_options(&p, s->port);
+  transport_options options = peer_options(&p, s->port);
   options.connect_timeout_ns = 100000000;
   options.reconnect_min_ns = 1000000;
   options.reconnect_max_ns = 2000000;
