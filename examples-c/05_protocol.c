@@ -14,7 +14,7 @@
  *     follow, will_close  with multicast_visit() too; the visitor stops at the first listener that
  *                         follows the link, or that refuses to have the document closed.
  *     will_rename,        with multicast_visit_undo(): all listeners prepare for the new name. If
- *     not_renamed         one refuses, those that had prepared are told, the last one first.
+ *     not_renamed         one refuses, those that had prepared are notified, the last one first.
  *
  * The library's contexts are void pointers. They get their type in two places, listener_notify()
  * and asked(), without a cast.

@@ -7,7 +7,7 @@
  * queue of the main loop, so a title waits there until the loop runs the queue. The screens are
  * called only on the main thread, as GUI toolkits require, and need no lock.
  *
- * At one point a screen is closed while a title waits for it. Unregistering retracts the waiting
+ * At one point a screen is closed while a title waits for it. Unregistering cancels the waiting
  * call. When it has returned MULTICAST_OK, nothing calls the screen, and its memory is freed in the
  * next statement.
  *
@@ -156,7 +156,7 @@ static void print_report(const struct program *program, const struct typist *typ
   printf("told of \"Draft\": %" PRId64 "; of \"Letter to Ada\": %" PRId64 "\n",
          typist->told_of_draft, typist->told_of_letter);
   printf("calls queued: %" PRIu64 "; made: %" PRIu64 "; taken back: %" PRIu64 "\n", stats.queued,
-         stats.delivered, stats.retracted);
+         stats.delivered, stats.cancelled);
 }
 
 int main(void) {

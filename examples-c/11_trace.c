@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * 11_trace: a watch tells of each call, and of those that take long.
+ * 11_trace: a watch notifies of each call, and of those that take long.
  *
  * The rest of the program knows nothing of it. Without a watch no invocation takes longer. To draw
  * all calls of a program that has no watch, see TRACE.md: multicast-trace.

@@ -1413,7 +1413,7 @@ MULTICAST_API multicast_status multicast_queue_stop(multicast_queue queue);
 
 /// The statistics of a queue since its creation, in calls.
 ///
-/// At every moment `queued` is the sum of `pending`, `delivered`, `dropped`, `retracted` and
+/// At every moment `queued` is the sum of `pending`, `delivered`, `dropped`, `cancelled` and
 /// `coalesced`. Every call that an invocation brings to the queue counts as `queued` or as
 /// `refused`, except the call of a delegate with MULTICAST_ONCE that has one in the queue.
 ///
@@ -1436,7 +1436,7 @@ typedef struct multicast_queue_stats {
   /// fork, because they are the parent's.
   uint64_t dropped;
   /// Calls that were cancelled, because their delegate was removed or its context was dead.
-  uint64_t retracted;
+  uint64_t cancelled;
   /// Calls that were replaced by a newer call of the same delegate: MULTICAST_LATEST.
   uint64_t coalesced;
   /// The most calls that were ever in the queue.
@@ -2259,10 +2259,10 @@ typedef struct multicast_watch {
   /// How many delegates of one multicast are a crowd (default: 0, never; 1 is taken as 2).
   uint64_t crowded_count;
   /// A multicast has grown to `crowded_count` delegates, or to twice, four times, eight times as
-  /// many. It is told once for each of these numbers, also if delegates are removed and added
-  /// again, until its watch is set anew; once if an add passes several of them. It is told on the
-  /// thread that adds, after the add. An add inside a function of a watch tells nothing: the next
-  /// one does. multicast_describe() writes the name of `target`, and all delegates.
+  /// many. It is notified once for each of these numbers, also if delegates are removed and added
+  /// again, until its watch is set anew; once if an add passes several of them. It is notified on
+  /// the thread that adds, after the add. An add inside a function of a watch tells nothing: the
+  /// next one does. multicast_describe() writes the name of `target`, and all delegates.
   ///
   /// `count` is how many delegates it has. `most` of them have the same `label`; or no label and
   /// the same `function`. The other one of the two is NULL. It is the most frequent label or
@@ -2310,8 +2310,8 @@ static inline multicast_watch multicast_watch_default(void) {
 /// Cost:      O(1) for one multicast, O(multicasts) for all. While it is set, each call takes one
 ///            lock of the process and reads the clock twice. 1,024 multicasts with watches of their
 ///            own are as fast as one; more are searched in lists. With `crowded`: O(delegates) when
-///            it is told, for which adds to other multicasts may wait; other adds cost what they
-///            did, but for one in so many.
+///            it is notified, for which adds to other multicasts may wait; other adds cost what
+///            they did, but for one in so many.
 /// Real time: no: takes a lock, and memory now and then.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_set_watch(multicast target, const multicast_watch *watch);

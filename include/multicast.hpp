@@ -11,24 +11,19 @@
  *
  * The parts, in the order of use; each can be included alone:
  *
- *     multicast/signal.hpp        signal<void(...)>
- *     multicast/results.hpp       signal<R(...)>, whose delegates return something
- *     multicast/result_range.hpp  its results one by one: signal<R(...)>::results()
- *     multicast/registration.hpp  registration, scoped_registration, current()
- *     multicast/options.hpp       options, on(), under(), priority(), label(), once, latest,
- *                                 unique, at_front, no_replay
- *     multicast/policies.hpp      policies of a signal: reentry, a label, replay, interest
- *     multicast/queue.hpp         queue, with post() and post_and_wait()
- *     multicast/lifetime.hpp      lifetime
- *     multicast/observer.hpp      observer, a base class of objects with delegates
- *     multicast/tracked.hpp       tracked(), to_weak()
- *     multicast/groups.hpp        groups
- *     multicast/pause.hpp         scoped_pause
- *     multicast/connectable.hpp   connectable, a view of a signal
- *     multicast/reports.hpp       dump()
- *     multicast/watch.hpp         watch, told of calls and of how long they take
- *     multicast/statistics.hpp    call_statistics, of a registration
- *     multicast/error.hpp         error, set_exception_handler(), last_error()
+ *     multicast/signal.hpp        signal<void(...)> multicast/results.hpp       signal<R(...)>,
+ *     whose delegates return something multicast/result_range.hpp  its results one by one:
+ *     signal<R(...)>::results() multicast/registration.hpp  registration, scoped_registration,
+ *     current() multicast/options.hpp       options, on(), under(), priority(), label(), once,
+ *     latest, unique, at_front, no_replay multicast/policies.hpp      policies of a signal:
+ *     reentry, a label, replay, interest multicast/queue.hpp         queue, with post() and
+ *     post_and_wait() multicast/lifetime.hpp      lifetime multicast/observer.hpp      observer, a
+ *     base class of objects with delegates multicast/tracked.hpp       tracked(), to_weak()
+ *     multicast/groups.hpp        groups multicast/pause.hpp         scoped_pause
+ *     multicast/connectable.hpp   connectable, a view of a signal multicast/reports.hpp
+ *     dump() multicast/watch.hpp         watch, notified of calls and of how long they take
+ *     multicast/statistics.hpp    call_statistics, of a registration multicast/error.hpp
+ *     error, set_exception_handler(), last_error()
  *
  * What is in mcast::detail and in multicast/detail/ is private.
  *

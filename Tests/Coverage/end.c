@@ -1,5 +1,5 @@
-/* For programs in which the compiler is told that _exit is this function: their processes, such as
- * children of tests, end without the functions of atexit(). So the counts are written here. */
+/* For programs in which the compiler is notified that _exit is this function: their processes, such
+ * as children of tests, end without the functions of atexit(). So the counts are written here. */
 
 #include <gcov.h>
 #include <unistd.h>

@@ -41,7 +41,7 @@ TEST_CASE("queued arguments end on the thread of the last call") {
   CHECK((where == expected));
 }
 
-TEST_CASE("a call dropped, replaced or retracted frees its arguments") {
+TEST_CASE("a call dropped, replaced or cancelled frees its arguments") {
   counted::reset();
   mcast::signal<void(const counted &)> s;
   std::vector<int> got;

@@ -89,7 +89,7 @@ void world_expect(const world *w, const world_state *before) {
   CHECK_EQ(now.stats.delivered, before->stats.delivered);
   CHECK_EQ(now.stats.refused, before->stats.refused);
   CHECK_EQ(now.stats.dropped, before->stats.dropped);
-  CHECK_EQ(now.stats.retracted, before->stats.retracted);
+  CHECK_EQ(now.stats.cancelled, before->stats.cancelled);
   CHECK_EQ(now.stats.coalesced, before->stats.coalesced);
   CHECK_EQ(now.stats.highest, before->stats.highest);
 }

@@ -305,7 +305,7 @@ TEST(a_weak_object_that_dies_while_its_call_waits_is_not_called) {
   s(2);
   o.reset();
   CHECK_EQ(q.run(), 0);
-  CHECK_EQ(q.statistics().retracted, 1);
+  CHECK_EQ(q.statistics().cancelled, 1);
   CHECK_EQ(s.size(), 0);
 }
 

@@ -177,7 +177,7 @@ TEST(dump_in_the_child_does_not_hang_if_another_thread_dumped) {
 
 /* The program hangs on purpose: a removal waits for a call that does not return. Another thread
  * looks what it is. */
-TEST(dump_tells_for_whom_a_removal_waits) {
+TEST(dump_shows_for_whom_a_removal_waits) {
   blocker b = BLOCKER_INIT;
   invoker i;
   removal r;
@@ -212,7 +212,7 @@ static void remove_awaited(void *context, uint32_t event, const void *payload, s
   multicast_token_remove(awaited);
 }
 
-TEST(dump_tells_what_a_thread_waits_for_inside_a_call) {
+TEST(dump_shows_what_a_thread_waits_for_inside_a_call) {
   blocker b = BLOCKER_INIT;
   invoker i, waiting;
   multicast m = multicast_create(), other = multicast_create();
@@ -237,7 +237,7 @@ static void *remove_all_of(void *m) {
   return NULL;
 }
 
-TEST(dump_tells_that_a_thread_waits_for_calls_of_several) {
+TEST(dump_shows_that_a_thread_waits_for_calls_of_several) {
   blocker b = BLOCKER_INIT, c = BLOCKER_INIT;
   invoker i, k;
   multicast m = multicast_create();
@@ -268,7 +268,7 @@ static void *invoke_waiting(void *m) {
   return NULL;
 }
 
-TEST(dump_tells_that_a_thread_waits_for_queued_calls) {
+TEST(dump_shows_that_a_thread_waits_for_queued_calls) {
   multicast m = multicast_create();
   pthread_t thread;
   own = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
@@ -288,7 +288,7 @@ static void *invoke_twice(void *m) {
   return NULL;
 }
 
-TEST(dump_tells_that_a_thread_waits_for_room) {
+TEST(dump_shows_that_a_thread_waits_for_room) {
   multicast m = multicast_create();
   pthread_t thread;
   queue_with(1, MULTICAST_OVERFLOW_BLOCK);
@@ -311,7 +311,7 @@ static void *stop_own(void *unused) {
   return NULL;
 }
 
-TEST(dump_tells_that_a_thread_waits_for_the_thread_of_a_queue) {
+TEST(dump_shows_that_a_thread_waits_for_the_thread_of_a_queue) {
   blocker b = BLOCKER_INIT;
   multicast m = multicast_create();
   pthread_t thread;
@@ -389,7 +389,7 @@ static void *end_lifetime(void *lifetime) {
   return NULL;
 }
 
-TEST(dump_tells_that_a_thread_waits_for_release_functions) {
+TEST(dump_shows_that_a_thread_waits_for_release_functions) {
   multicast_add_options options = under(multicast_lifetime_create());
   pthread_t threads[2];
   int i;

@@ -255,7 +255,7 @@ multicast_token add_queued(multicast m, multicast_delegate d, multicast_queue q)
 multicast_queue_stats stats_of(multicast_queue q) {
   multicast_queue_stats s = multicast_queue_stats_default();
   CHECK_OK(multicast_queue_get_stats(q, &s));
-  CHECK_EQ(s.queued, s.pending + s.delivered + s.dropped + s.retracted + s.coalesced);
+  CHECK_EQ(s.queued, s.pending + s.delivered + s.dropped + s.cancelled + s.coalesced);
   CHECK(s.highest >= s.pending && s.highest <= s.queued);
   return s;
 }

@@ -223,7 +223,7 @@ static void end_inside_a_call(void *context, uint32_t event, const void *payload
   join_thread(opener);
 }
 
-TEST(lifetime_end_inside_a_call_tells_whether_releases_have_run) {
+TEST(lifetime_end_inside_a_call_reports_whether_releases_ran) {
   for (int round = 0; round < 50; ++round) {
     static const stay fresh = STAY_INIT;
     stay s = fresh;

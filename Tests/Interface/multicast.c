@@ -118,7 +118,7 @@ TEST_OF_MULTICAST(remove_takes_the_first_equal_one) {
   CHECK_TEXT(text, "ba");
 }
 
-TEST_OF_MULTICAST(remove_tells_function_and_context_apart) {
+TEST_OF_MULTICAST(remove_distinguishes_function_and_context) {
   int other = 0;
   add(m, counter(&calls));
   multicast_delegate d = {count_call_too, &calls};

@@ -33,7 +33,7 @@ static void remove_both(descent *d) {
   CHECK_STATUS(multicast_token_remove(d->self), MULTICAST_PENDING);
 }
 
-TEST(remove_inside_a_hundred_nested_calls_tells_what_is_called) {
+TEST(remove_inside_a_hundred_nested_calls_finds_what_is_called) {
   static descent d;
   multicast_add_options options = with_release(count_other_release);
   multicast_delegate self = {descend, &d}, other = {count_other, &d};

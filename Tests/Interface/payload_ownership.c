@@ -47,7 +47,7 @@ TEST_OF_QUEUE(payload_is_released_once_if_multicast_is_destroyed_inside) {
   add_queued(m, counter(&calls), q);
   CHECK_EQ(hand_over(m, &c), 2);
   CHECK_EQ(c.releases, 1);
-  CHECK_TEXT(figures(q), "queued 1, retracted 1");
+  CHECK_TEXT(figures(q), "queued 1, cancelled 1");
 }
 
 /* ---- Queued calls ---------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What was told: '+' and '-'. */
+/* What was notified: '+' and '-'. */
 typedef struct interest {
   char told[64];
   int count;
@@ -46,7 +46,7 @@ static multicast create_heard(void) {
   return it.target;
 }
 
-static void expect_told(const char *told) {
+static void expect_notified(const char *told) {
   CHECK_TEXT(it.told, told);
   memset(it.told, 0, sizeof it.told);
   it.count = 0;
@@ -78,7 +78,7 @@ static void by_remove_all_within(multicast m) {
   CHECK_EQ(multicast_remove_all_within(m, MULTICAST_FOREVER, &status), 1);
 }
 
-TEST(interest_is_told_of_the_first_delegate_and_of_the_last) {
+TEST(interest_is_notified_of_the_first_delegate_and_of_the_last) {
   void (*const ways[])(multicast) = {
       by_remove,         by_remove_every,          by_remove_within, by_remove_many,
       by_remove_many_within, by_remove_context,    by_remove_context_within,
@@ -86,67 +86,67 @@ TEST(interest_is_told_of_the_first_delegate_and_of_the_last) {
   multicast m = create_heard();
   delegates[0] = noting('a');
   delegates[1] = noting('b');
-  expect_told("");
+  expect_notified("");
   for (size_t which = 0; which < sizeof ways / sizeof *ways; ++which) {
     add(m, delegates[0]);
-    expect_told("+");
+    expect_notified("+");
     CHECK_OK(multicast_remove_every(m, delegates[0]));
-    expect_told("-");
+    expect_notified("-");
     CHECK_OK(multicast_add_many(m, delegates, 2, NULL, NULL));
-    expect_told("+");
+    expect_notified("+");
     CHECK_OK(multicast_remove(m, delegates[1]));
-    expect_told("");
+    expect_notified("");
     ways[which](m);
-    expect_told("-");
+    expect_notified("-");
   }
   CHECK_OK(multicast_destroy(m));
-  expect_told("");
+  expect_notified("");
 }
 
-TEST(interest_is_told_of_removals_by_token) {
+TEST(interest_is_notified_of_removals_by_token) {
   multicast m = create_heard();
   CHECK_OK(multicast_token_remove(add(m, noting('a'))));
   CHECK_OK(multicast_token_remove_nowait(add(m, noting('a'))));
   CHECK_OK(multicast_token_remove_within(add(m, noting('a')), 1));
-  expect_told("+-+-+-");
+  expect_notified("+-+-+-");
 }
 
-TEST(interest_is_not_told_of_pauses_or_of_adds_that_fail) {
+TEST(interest_is_not_notified_of_pauses_or_of_adds_that_fail) {
   multicast m = create_heard();
   multicast_delegate none = {NULL, NULL};
   CHECK_STATUS(multicast_add(m, none, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
-  expect_told("");
+  expect_notified("");
   multicast_token token = add(m, noting('a'));
-  expect_told("+");
+  expect_notified("+");
   CHECK_OK(multicast_token_pause(token));
   CHECK_OK(multicast_token_resume(token));
-  expect_told("");
+  expect_notified("");
 }
 
-TEST(interest_is_not_told_of_a_delegate_that_is_replaced) {
+TEST(interest_is_not_notified_of_a_delegate_that_is_replaced) {
   multicast m = create_heard();
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   options.flags = MULTICAST_UNIQUE;
   add_with(m, noting('a'), &options);
   add_with(m, noting('a'), &options);
-  expect_told("+");
+  expect_notified("+");
 }
 
-TEST(interest_is_told_of_a_delegate_that_is_called_once) {
+TEST(interest_is_notified_of_a_delegate_that_is_called_once) {
   multicast m = create_heard();
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   options.flags = MULTICAST_ONCE;
   add_with(m, noting('a'), &options);
-  expect_told("+");
+  expect_notified("+");
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  expect_told("-");
+  expect_notified("-");
 }
 
 static bool pass_registration(void *context, const multicast_registration *registration) {
   return true;
 }
 
-TEST(interest_is_told_of_dead_contexts) {
+TEST(interest_is_notified_of_dead_contexts) {
   for (int which = 0; which < 6; ++which) {
     multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
     multicast_create_options create = options_of(&it);
@@ -159,16 +159,16 @@ TEST(interest_is_told_of_dead_contexts) {
     }
     multicast m = it.target = multicast_create_with(&create);
     add_with(m, noting('a'), &options);
-    expect_told("+");
+    expect_notified("+");
     if (which % 3 == 0) CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
     if (which % 3 == 1) CHECK_EQ(multicast_prune(m), 1);
     if (which % 3 == 2) CHECK_EQ(multicast_enumerate(m, pass_registration, NULL), 0);
-    expect_told("-");
+    expect_notified("-");
     CHECK_OK(multicast_destroy(m));
   }
 }
 
-TEST(interest_is_told_of_a_lifetime_that_ends) {
+TEST(interest_is_notified_of_a_lifetime_that_ends) {
   multicast m = create_heard();
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_add_options options = under(lifetime);
@@ -176,12 +176,12 @@ TEST(interest_is_told_of_a_lifetime_that_ends) {
   add_with(m, noting('a'), &options);
   add_with(other, noting('b'), &options);
   add_with(m, noting('c'), &options);
-  expect_told("+");
+  expect_notified("+");
   CHECK_OK(multicast_lifetime_end(lifetime));
-  expect_told("-");
+  expect_notified("-");
 }
 
-TEST(interest_is_told_of_a_lifetime_that_ends_in_each_multicast) {
+TEST(interest_is_notified_of_a_lifetime_end_in_each_multicast) {
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_add_options options = under(lifetime);
   interest many[20];
@@ -194,24 +194,24 @@ TEST(interest_is_told_of_a_lifetime_that_ends_in_each_multicast) {
   for (int i = 0; i < 20; ++i) CHECK_TEXT(many[i].told, "+-");
 }
 
-TEST(interest_is_told_of_a_queue_that_is_destroyed) {
+TEST(interest_is_notified_of_a_queue_that_is_destroyed) {
   multicast m = create_heard();
   multicast_queue q = default_queue();
   add_queued(m, noting('a'), q);
-  expect_told("+");
+  expect_notified("+");
   CHECK_OK(multicast_queue_destroy(q));
-  expect_told("-");
+  expect_notified("-");
 }
 
-TEST(interest_is_told_of_the_end_and_its_context_is_released_once) {
+TEST(interest_is_notified_of_the_end_and_its_context_is_released) {
   multicast m = create_heard();
   CHECK_OK(multicast_destroy(m)); /* it had no delegates */
-  expect_told("");
+  expect_notified("");
   CHECK_EQ(it.releases, 1);
   m = create_heard();
   add(m, noting('a'));
   CHECK_OK(multicast_destroy(m));
-  expect_told("+-");
+  expect_notified("+-");
   CHECK_EQ(it.releases, 1);
   CHECK_STATUS(multicast_destroy(m), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(it.releases, 1);
@@ -242,12 +242,12 @@ static void *remove_elsewhere(void *argument) {
   return NULL;
 }
 
-TEST(interest_is_told_on_the_thread_that_has_caused_it) {
+TEST(interest_is_notified_on_the_thread_that_has_caused_it) {
   multicast m = create_heard();
   on_another_thread(add_elsewhere, &m);
-  expect_told("+");
+  expect_notified("+");
   on_another_thread(remove_elsewhere, &m);
-  expect_told("-");
+  expect_notified("-");
 }
 
 /* ---- Inside of it ---------------------------------------------------------------------------- */
@@ -260,11 +260,11 @@ static void change_inside(interest *i) {
   CHECK_EQ(multicast_remove_all(i->target), 1);
 }
 
-TEST(interest_of_changes_inside_of_it_is_told_afterwards) {
+TEST(interest_of_changes_inside_of_it_is_notified_afterwards) {
   multicast m = create_heard();
   it.in_interest = change_inside;
   add(m, noting('a'));
-  expect_told("+-");
+  expect_notified("+-");
 }
 
 static void cancel_out(interest *i) {
@@ -273,11 +273,11 @@ static void cancel_out(interest *i) {
   add(i->target, noting('b'));
 }
 
-TEST(interest_is_not_told_of_changes_that_cancel_each_other_out) {
+TEST(interest_is_not_notified_of_changes_that_cancel_out) {
   multicast m = create_heard();
   it.in_interest = cancel_out;
   add(m, noting('a'));
-  expect_told("+");
+  expect_notified("+");
 }
 
 static void destroy_inside(interest *i) {
@@ -286,11 +286,11 @@ static void destroy_inside(interest *i) {
   CHECK_EQ(i->releases, 0); /* it is still used */
 }
 
-TEST(interest_that_destroys_the_multicast_is_told_and_released) {
+TEST(interest_that_destroys_the_multicast_is_notified) {
   multicast m = create_heard();
   it.in_interest = destroy_inside;
   add(m, noting('a'));
-  expect_told("+-");
+  expect_notified("+-");
   CHECK_EQ(it.releases, 1);
   CHECK(!multicast_is_valid(m));
 }
@@ -318,7 +318,7 @@ TEST(interest_that_runs_elsewhere_is_released_afterwards) {
   CHECK_EQ(LOAD(it.releases), 0);
   gate_open(&let_go);
   join_thread(thread);
-  expect_told("+-"); /* both changes by that thread */
+  expect_notified("+-"); /* both changes by that thread */
   CHECK_EQ(it.releases, 1);
 }
 
@@ -328,14 +328,14 @@ static void *invoke_it(void *argument) {
   return NULL;
 }
 
-TEST(interest_is_told_before_a_removal_waits) {
+TEST(interest_is_notified_before_a_removal_waits) {
   multicast m = create_heard();
   static blocker b = BLOCKER_INIT;
   add(m, blocking(&b));
   pthread_t thread = start_thread(invoke_it, &m);
   gate_wait(&b.entered);
   CHECK_STATUS(multicast_remove_within(m, blocking(&b), 1000000), MULTICAST_ERROR_TIMEOUT);
-  expect_told("+-");
+  expect_notified("+-");
   gate_open(&b.let_go);
   join_thread(thread);
 }
@@ -343,14 +343,14 @@ TEST(interest_is_told_before_a_removal_waits) {
 /* ---- Changes at once ------------------------------------------------------------------------- */
 
 enum { THREADS = 4, CHANGES = 5000 };
-static int running, last_word, told, is_telling;
+static int running, last_word, told, is_notifying;
 
 static void hear_at_once(void *context, multicast target, bool wanted) {
-  CHECK_EQ(ADD(is_telling, 1), 1); /* one at a time */
+  CHECK_EQ(ADD(is_notifying, 1), 1); /* one at a time */
   CHECK_EQ(LOAD(last_word), !wanted); /* by turns */
   STORE(last_word, wanted);
   ADD(told, 1);
-  ADD(is_telling, -1);
+  ADD(is_notifying, -1);
 }
 
 static void *change_at_once(void *argument) {
@@ -378,15 +378,15 @@ TEST(interest_of_changes_at_once_ends_with_the_truth) {
 
 /* ---- Memory, fork ---------------------------------------------------------------------------- */
 
-TEST(interest_is_told_without_memory) {
+TEST(interest_is_notified_without_memory) {
   use_test_allocator();
   multicast m = create_heard();
   multicast_token token = add(m, noting('a'));
   fail_after = 0;
   CHECK_OK(multicast_token_remove(token));
-  expect_told("+-");
+  expect_notified("+-");
   CHECK_STATUS(multicast_add(m, noting('a'), NULL, NULL), MULTICAST_ERROR_OUT_OF_MEMORY);
-  expect_told("");
+  expect_notified("");
   CHECK_OK(multicast_destroy(m));
   CHECK_EQ(it.releases, 1);
   fail_after = -1;
@@ -395,12 +395,12 @@ TEST(interest_is_told_without_memory) {
 static void *remove_without_memory(void *argument) {
   fail_after = 0;
   CHECK_OK(multicast_token_remove(*(multicast_token *)argument));
-  expect_told("+-");
+  expect_notified("+-");
   fail_after = -1;
   return NULL;
 }
 
-TEST(interest_is_told_on_a_new_thread_without_memory) {
+TEST(interest_is_notified_on_a_new_thread_without_memory) {
   use_test_allocator();
   multicast_token token = add(create_heard(), noting('a'));
   join_thread(start_thread(remove_without_memory, &token));
@@ -420,9 +420,9 @@ TEST(fork_inside_an_interest_function_goes_on_in_both_processes) {
   int exit_status;
   it.in_interest = fork_in_interest;
   multicast_token token = add(m, noting('a'));
-  expect_told("+");
+  expect_notified("+");
   CHECK_OK(multicast_token_remove(token));
-  expect_told("-");
+  expect_notified("-");
   CHECK_OK(multicast_destroy(m));
   CHECK_EQ(it.releases, 1);
   if (child == 0) _exit(0);
@@ -432,15 +432,15 @@ TEST(fork_inside_an_interest_function_goes_on_in_both_processes) {
 
 static void go_on_in_child(void *argument) {
   multicast *m = argument;
-  expect_told("+-"); /* what the other thread was about to tell, inside fork() */
+  expect_notified("+-"); /* what the other thread was about to tell, inside fork() */
   add(*m, noting('b'));
-  expect_told("+");
+  expect_notified("+");
   CHECK_OK(multicast_destroy(*m));
-  expect_told("-");
+  expect_notified("-");
   CHECK_EQ(it.releases, 1);
 }
 
-TEST(fork_child_is_told_what_thread_of_parent_was_about_to_tell) {
+TEST(fork_child_is_notified_instead_of_the_parents_thread) {
   multicast m = create_heard();
   entered = let_go = shut;
   it.in_interest = stay_inside;
@@ -451,5 +451,5 @@ TEST(fork_child_is_told_what_thread_of_parent_was_about_to_tell) {
   CHECK_TEXT(it.told, "+");
   gate_open(&let_go);
   join_thread(thread);
-  expect_told("+-");
+  expect_notified("+-");
 }

@@ -122,7 +122,7 @@ TEST_OF_MULTICAST(prune_removes_those_that_do_not_want_any_event) {
   CHECK_EQ(s.releases, 1);
 }
 
-TEST_OF_QUEUE(prune_removes_queued_ones_and_retracts_their_calls) {
+TEST_OF_QUEUE(prune_removes_queued_ones_and_cancels_their_calls) {
   subject s[2];
   add_weak(m, &s[0], 0, q);
   add_weak(m, &s[1], MULTICAST_LATEST, q);
@@ -130,7 +130,7 @@ TEST_OF_QUEUE(prune_removes_queued_ones_and_retracts_their_calls) {
   s[0].is_dead = true;
   CHECK_EQ(multicast_prune(m), 1);
   CHECK_EQ(s[0].releases, 1);
-  CHECK_TEXT(figures(q), "pending 1, queued 2, retracted 1");
+  CHECK_TEXT(figures(q), "pending 1, queued 2, cancelled 1");
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK(s[0].calls == 0 && s[1].calls == 1);
 }

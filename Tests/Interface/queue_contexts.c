@@ -83,7 +83,7 @@ TEST_OF_MULTICAST(queue_locks_contexts_as_calls_run_and_where_they_run) {
   CHECK(pthread_equal(c.locked_on, runs_on));
 }
 
-TEST_OF_QUEUE(queue_retracts_the_calls_of_a_context_found_dead) {
+TEST_OF_QUEUE(queue_cancels_the_calls_of_a_context_found_dead) {
   counted c;
   add_counted(&c, m, q);
   add_queued(m, noting('a'), q);
@@ -95,7 +95,7 @@ TEST_OF_QUEUE(queue_retracts_the_calls_of_a_context_found_dead) {
   CHECK_TEXT(noted, "a1 a2 a3");
   CHECK(c.locks == 1 && c.unlocks == 0 && c.calls == 0 && c.releases == 1);
   CHECK_EQ(multicast_count(m), 1);
-  CHECK_TEXT(figures(q), "queued 6, delivered 3, retracted 3");
+  CHECK_TEXT(figures(q), "queued 6, delivered 3, cancelled 3");
 }
 
 /* One call is not made, and one is queued during the run: a `max` of 0 means as many as wait when
@@ -113,7 +113,7 @@ TEST(queue_run_of_all_that_wait_makes_another_for_one_found_dead) {
   CHECK_EQ(multicast_queue_run(q, 0), 3);
   CHECK_TEXT(noted, "a1 a2");
   CHECK_EQ(more.calls, 1);
-  CHECK_TEXT(figures(q), "pending 1, queued 5, delivered 3, retracted 1");
+  CHECK_TEXT(figures(q), "pending 1, queued 5, delivered 3, cancelled 1");
 }
 
 TEST_OF_QUEUE(queue_unlocks_a_context_whose_call_removed_itself) {
@@ -124,7 +124,7 @@ TEST_OF_QUEUE(queue_unlocks_a_context_whose_call_removed_itself) {
   invoke_number(m, 2);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK(c.locks == 1 && c.unlocks == 1 && c.calls == 1 && c.releases == 1);
-  CHECK_TEXT(figures(q), "queued 2, delivered 1, retracted 1");
+  CHECK_TEXT(figures(q), "queued 2, delivered 1, cancelled 1");
 }
 
 TEST_OF_QUEUE(queue_does_not_lock_what_was_removed) {
@@ -150,7 +150,7 @@ TEST_OF_QUEUE(queue_makes_no_call_that_was_removed_by_its_lock) {
   invoke_number(m, 2);
   CHECK_EQ(multicast_queue_run(q, 0), 0);
   CHECK(c.locks == 1 && c.unlocks == 1 && c.calls == 0 && c.releases == 1);
-  CHECK_TEXT(figures(q), "queued 2, retracted 2");
+  CHECK_TEXT(figures(q), "queued 2, cancelled 2");
 }
 
 TEST_OF_QUEUE(queue_locks_a_once_context_and_calls_it_once) {

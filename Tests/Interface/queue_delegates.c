@@ -177,11 +177,11 @@ TEST_OF_QUEUE(queue_makes_calls_that_waited_before_a_pause) {
   CHECK_TEXT(noted, "a1 a2");
 }
 
-TEST_OF_QUEUE(queue_calls_of_a_paused_delegate_are_retracted_by_removal) {
+TEST_OF_QUEUE(queue_calls_of_a_paused_delegate_are_cancelled_by_removal) {
   multicast_token token = add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   CHECK_OK(multicast_token_pause(token));
   CHECK_OK(multicast_token_remove(token));
   CHECK_EQ(multicast_queue_run(q, 0), 0);
-  CHECK_TEXT(figures(q), "queued 1, retracted 1");
+  CHECK_TEXT(figures(q), "queued 1, cancelled 1");
 }

@@ -36,7 +36,7 @@ TEST_OF_QUEUE(queue_fd_asked_for_when_calls_wait_is_readable) {
   CHECK(!is_readable(fd));
 }
 
-TEST_OF_QUEUE(queue_fd_is_not_readable_after_all_calls_are_retracted) {
+TEST_OF_QUEUE(queue_fd_is_not_readable_after_all_calls_are_cancelled) {
   int fd = multicast_queue_fd(q);
   multicast_token a = add_queued(m, noting('a'), q), b = add_queued(m, noting('b'), q);
   invoke_number(m, 1);

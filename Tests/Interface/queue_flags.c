@@ -85,13 +85,13 @@ TEST(queue_keeps_newest_payload_of_any_size_of_latest_delegate) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-TEST_OF_QUEUE(queue_retracts_the_call_of_a_latest_delegate) {
+TEST_OF_QUEUE(queue_cancels_the_call_of_a_latest_delegate) {
   multicast_token token = add_flagged(m, noting('a'), q, MULTICAST_LATEST);
   invoke_number(m, 1);
   invoke_number(m, 2);
   CHECK_OK(multicast_token_remove(token));
   CHECK_EQ(releases['a'], 1);
-  CHECK_TEXT(figures(q), "queued 2, retracted 1, coalesced 1");
+  CHECK_TEXT(figures(q), "queued 2, cancelled 1, coalesced 1");
   CHECK_EQ(multicast_queue_run(q, 0), 0);
 }
 
@@ -204,13 +204,13 @@ TEST(queue_calls_a_once_delegate_once_and_it_stays_until_then) {
   CHECK_TEXT(figures(q), "queued 1, delivered 1");
 }
 
-TEST_OF_QUEUE(queue_retracts_the_call_of_a_once_delegate) {
+TEST_OF_QUEUE(queue_cancels_the_call_of_a_once_delegate) {
   multicast_token token = add_flagged(m, noting('a'), q, MULTICAST_ONCE);
   invoke_number(m, 1);
   CHECK_OK(multicast_token_remove(token));
   CHECK_EQ(releases['a'], 1);
   CHECK_EQ(multicast_queue_run(q, 0), 0);
-  CHECK_TEXT(figures(q), "queued 1, retracted 1");
+  CHECK_TEXT(figures(q), "queued 1, cancelled 1");
 }
 
 TEST(queue_takes_a_once_delegate_again_that_was_refused) {
@@ -265,7 +265,7 @@ TEST(queue_calls_once_and_latest_delegate_once_with_newest_event) {
   CHECK_TEXT(figures(q), "queued 4, delivered 2, coalesced 2");
 }
 
-TEST_OF_QUEUE(queue_retracts_the_call_of_a_once_delegate_that_was_visited) {
+TEST_OF_QUEUE(queue_cancels_the_call_of_a_once_delegate_that_was_visited) {
   int number = 5;
   add_flagged(m, noting('a'), q, MULTICAST_ONCE);
   invoke_number(m, 1);
@@ -275,7 +275,7 @@ TEST_OF_QUEUE(queue_retracts_the_call_of_a_once_delegate_that_was_visited) {
   CHECK_EQ(releases['a'], 1);
   CHECK_EQ(multicast_queue_run(q, 0), 0);
   CHECK_TEXT(noted, "a5");
-  CHECK_TEXT(figures(q), "queued 1, retracted 1");
+  CHECK_TEXT(figures(q), "queued 1, cancelled 1");
 }
 
 TEST(queue_call_of_removed_once_delegate_is_waited_for) {

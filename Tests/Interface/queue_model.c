@@ -56,7 +56,7 @@ static void model_retract(int player) {
   for (int i = model.count - 1; i >= 0; --i) {
     if (model.waiting[i].player != player) continue;
     model_erase(i);
-    ++model.stats.retracted;
+    ++model.stats.cancelled;
   }
 }
 

@@ -191,7 +191,7 @@ static void expect_unblocked(unblocking how) {
   if (how == BY_QUEUE) return;
   CHECK_EQ(multicast_queue_run(n.queue, 0), how == BY_OTHER_DELEGATE);
   CHECK_TEXT(noted, how == BY_OTHER_DELEGATE ? "x2" : "");
-  CHECK_EQ(stats_of(n.queue).retracted, 1);
+  CHECK_EQ(stats_of(n.queue).cancelled, 1);
 }
 
 TEST(queue_unblocks_who_invokes_a_delegate_that_is_removed) { expect_unblocked(BY_TOKEN); }

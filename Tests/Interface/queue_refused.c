@@ -55,7 +55,7 @@ TEST(queue_counts_each_blocked_call_of_several_threads_as_refused) {
     join_thread(s[i].thread);
     CHECK_EQ(s[i].result, 0);
   }
-  CHECK_TEXT(figures(n.queue), "queued 1, refused 3, retracted 1");
+  CHECK_TEXT(figures(n.queue), "queued 1, refused 3, cancelled 1");
 }
 
 /* ---- Who is expected to make room ------------------------------------------------------------ */
@@ -117,7 +117,7 @@ TEST(queue_run_of_dead_context_makes_its_thread_the_consumer) {
   add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
-  CHECK_TEXT(figures(q), "pending 1, queued 2, refused 1, retracted 1");
+  CHECK_TEXT(figures(q), "pending 1, queued 2, refused 1, cancelled 1");
 }
 
 TEST(queue_run_of_nothing_leaves_the_consumer_as_it_is) {

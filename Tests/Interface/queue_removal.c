@@ -1,4 +1,4 @@
-/* Removal retracts the queued calls of a delegate. */
+/* Removal cancels the queued calls of a delegate. */
 
 #include "harness.h"
 #include "notes.h"
@@ -38,12 +38,12 @@ static void retracts(int64_t (*remove)(removal *)) {
     CHECK_EQ(multicast_count(other), 0);
     return;
   }
-  /* those of the other delegate: its own were retracted before the release */
+  /* those of the other delegate: its own were cancelled before the release */
   CHECK_EQ(waiting_at_release, 6);
-  CHECK_TEXT(figures(r.queue), "pending 6, queued 12, retracted 6");
+  CHECK_TEXT(figures(r.queue), "pending 6, queued 12, cancelled 6");
   CHECK_EQ(multicast_queue_run(r.queue, 0), 6);
   CHECK_TEXT(noted, "b1 b2 b3 b4 b5 b6");
-  CHECK_TEXT(figures(r.queue), "queued 12, delivered 6, retracted 6");
+  CHECK_TEXT(figures(r.queue), "queued 12, delivered 6, cancelled 6");
   CHECK_EQ(releases['a'], 1);
   if (remove == by_unique) { /* the replacement is called */
     CHECK_EQ(invoke_number(r.target, 9), 1);
@@ -52,20 +52,20 @@ static void retracts(int64_t (*remove)(removal *)) {
   }
 }
 
-TEST(queue_calls_are_retracted_by_remove) { retracts(by_remove); }
-TEST(queue_calls_are_retracted_by_token_remove) { retracts(by_token); }
-TEST(queue_calls_are_retracted_by_token_remove_nowait) { retracts(by_nowait); }
-TEST(queue_calls_are_retracted_by_token_remove_within) { retracts(by_within); }
-TEST(queue_calls_are_retracted_by_remove_context) { retracts(by_context); }
-TEST(queue_calls_are_retracted_by_remove_at) { retracts(by_place); }
-TEST(queue_calls_are_retracted_by_remove_all) { retracts(by_all); }
-TEST(queue_calls_are_retracted_by_remove_many) { retracts(by_many); }
-TEST(queue_calls_are_retracted_by_destroy) { retracts(by_destroy); }
-TEST(queue_calls_are_retracted_by_lifetime_end) { retracts(by_lifetime); }
-TEST(queue_calls_are_retracted_by_unique) { retracts(by_unique); }
-TEST(queue_calls_are_retracted_by_queue_destroy) { retracts(by_queue); }
+TEST(queue_calls_are_cancelled_by_remove) { retracts(by_remove); }
+TEST(queue_calls_are_cancelled_by_token_remove) { retracts(by_token); }
+TEST(queue_calls_are_cancelled_by_token_remove_nowait) { retracts(by_nowait); }
+TEST(queue_calls_are_cancelled_by_token_remove_within) { retracts(by_within); }
+TEST(queue_calls_are_cancelled_by_remove_context) { retracts(by_context); }
+TEST(queue_calls_are_cancelled_by_remove_at) { retracts(by_place); }
+TEST(queue_calls_are_cancelled_by_remove_all) { retracts(by_all); }
+TEST(queue_calls_are_cancelled_by_remove_many) { retracts(by_many); }
+TEST(queue_calls_are_cancelled_by_destroy) { retracts(by_destroy); }
+TEST(queue_calls_are_cancelled_by_lifetime_end) { retracts(by_lifetime); }
+TEST(queue_calls_are_cancelled_by_unique) { retracts(by_unique); }
+TEST(queue_calls_are_cancelled_by_queue_destroy) { retracts(by_queue); }
 
-TEST(queue_payloads_of_retracted_calls_are_released) {
+TEST(queue_payloads_of_cancelled_calls_are_released) {
   static int64_t (*const ways[])(removal *) = {
       by_remove, by_token, by_nowait, by_within, by_context, by_place,
       by_all,    by_many,  by_destroy, by_lifetime, by_queue, by_unique};
@@ -91,7 +91,7 @@ TEST(queue_payloads_of_retracted_calls_are_released) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-TEST_OF_QUEUE(queue_calls_are_retracted_from_the_middle) {
+TEST_OF_QUEUE(queue_calls_are_cancelled_from_the_middle) {
   multicast_token a = add_queued(m, noting('a'), q), b = add_queued(m, noting('b'), q);
   add_queued(m, noting('c'), q);
   invoke_number(m, 1);
@@ -102,10 +102,10 @@ TEST_OF_QUEUE(queue_calls_are_retracted_from_the_middle) {
   CHECK_OK(multicast_token_remove(a));
   CHECK_EQ(multicast_queue_run(q, 0), 2);
   CHECK_TEXT(noted, "a1 c1 c2 c3");
-  CHECK_TEXT(figures(q), "queued 8, delivered 4, retracted 4");
+  CHECK_TEXT(figures(q), "queued 8, delivered 4, cancelled 4");
 }
 
-TEST(queue_calls_retracted_make_room) {
+TEST(queue_calls_cancelled_make_room) {
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   multicast m = multicast_create(), other = multicast_create();
   multicast_token token = add_queued(m, noting('a'), q);
@@ -124,12 +124,12 @@ TEST(queue_calls_retracted_make_room) {
   }
 }
 
-TEST_OF_QUEUE(queue_calls_of_one_of_two_equal_delegates_are_retracted) {
+TEST_OF_QUEUE(queue_calls_of_one_of_two_equal_delegates_are_cancelled) {
   multicast_token first = add_queued(m, noting('a'), q);
   add_queued(m, noting('a'), q);
   CHECK_EQ(invoke_number(m, 1), 2);
   CHECK_OK(multicast_token_remove(first));
-  CHECK_TEXT(figures(q), "pending 1, queued 2, retracted 1");
+  CHECK_TEXT(figures(q), "pending 1, queued 2, cancelled 1");
   CHECK_EQ(multicast_queue_run(q, 0), 1);
 }
 
@@ -140,7 +140,7 @@ static void destroy_multicast(void *context, uint32_t event, const void *payload
   CHECK_STATUS(multicast_destroy(destroyed_inside), MULTICAST_PENDING);
 }
 
-TEST(queue_calls_of_multicast_destroyed_by_invocation_retracted) {
+TEST(queue_calls_of_multicast_destroyed_by_invocation_cancelled) {
   multicast_queue q = default_queue();
   multicast_delegate d = noting('d');
   d.function = destroy_multicast;
@@ -151,7 +151,7 @@ TEST(queue_calls_of_multicast_destroyed_by_invocation_retracted) {
   CHECK_EQ(invoke_number(destroyed_inside, 1), 2);
   CHECK_EQ(multicast_queue_run(q, 0), 0);
   CHECK_TEXT(noted, "d1");
-  CHECK_TEXT(figures(q), "queued 1, retracted 1");
+  CHECK_TEXT(figures(q), "queued 1, cancelled 1");
 }
 
 static multicast_token removed_inside;
@@ -163,7 +163,7 @@ static void remove_other(void *context, uint32_t event, const void *payload, siz
   multicast_token_remove(removed_inside);
 }
 
-TEST_OF_QUEUE(queue_calls_of_another_delegate_are_retracted_inside_a_call) {
+TEST_OF_QUEUE(queue_calls_of_another_delegate_are_cancelled_inside_a_call) {
   multicast_delegate d = noting('d');
   multicast_add_options options = to_queue(q);
   d.function = remove_other;
@@ -177,5 +177,5 @@ TEST_OF_QUEUE(queue_calls_of_another_delegate_are_retracted_inside_a_call) {
   CHECK_OK(status_inside);
   CHECK_EQ(releases['a'], 1);
   CHECK_TEXT(noted, "d1 b1");
-  CHECK_TEXT(figures(q), "queued 3, delivered 2, retracted 1");
+  CHECK_TEXT(figures(q), "queued 3, delivered 2, cancelled 1");
 }

@@ -14,8 +14,8 @@ static void waits_for_queued_call(int64_t (*remove)(removal *)) {
   begin_queued_call(&r, &b, &run, remove);
   r.thread = start_thread(remove_in_thread, &r);
   EVENTUALLY(!multicast_token_is_live(r.token));
-  /* retracted before it waits */
-  if (remove != by_queue) EVENTUALLY(stats_of(r.queue).retracted == 2);
+  /* cancelled before it waits */
+  if (remove != by_queue) EVENTUALLY(stats_of(r.queue).cancelled == 2);
   CHECK(!gate_opens_within(&r.returned, A_WHILE_MS));
   CHECK_EQ(LOAD(b.releases), 0);
   gate_open(&b.let_go);
@@ -26,7 +26,7 @@ static void waits_for_queued_call(int64_t (*remove)(removal *)) {
   CHECK_EQ(run_finished(&run), 1);
   CHECK_EQ(b.calls, 1);
   if (remove != by_queue)
-    CHECK_TEXT(figures(r.queue), "queued 3, delivered 1, retracted 2");
+    CHECK_TEXT(figures(r.queue), "queued 3, delivered 1, cancelled 2");
 }
 
 TEST(queue_call_that_runs_is_waited_for_by_remove) { waits_for_queued_call(by_remove); }
@@ -62,7 +62,7 @@ TEST(queue_call_that_runs_is_not_waited_for_by_nowait) {
   runner run;
   begin_queued_call(&r, &b, &run, by_nowait);
   CHECK_STATUS(multicast_token_remove_nowait(r.token), MULTICAST_PENDING);
-  CHECK_TEXT(figures(r.queue), "queued 3, delivered 1, retracted 2");
+  CHECK_TEXT(figures(r.queue), "queued 3, delivered 1, cancelled 2");
   CHECK_EQ(LOAD(b.releases), 0);
   gate_open(&b.let_go);
   CHECK_EQ(run_finished(&run), 1);
@@ -77,7 +77,7 @@ TEST(queue_call_that_runs_is_not_waited_for_by_unique) {
   begin_queued_call(&r, &b, &run, by_unique);
   CHECK_OK(by_unique(&r));
   CHECK_EQ(invoke_number(r.target, 4), 1);
-  CHECK_TEXT(figures(r.queue), "pending 1, queued 4, delivered 1, retracted 2");
+  CHECK_TEXT(figures(r.queue), "pending 1, queued 4, delivered 1, cancelled 2");
   CHECK_EQ(LOAD(b.releases), 0);
   gate_open(&b.let_go);
   /* includes the call of the new registration: as many as waited */
@@ -95,7 +95,7 @@ TEST(queue_call_that_runs_longer_than_within_is_timeout) {
   CHECK_STATUS(multicast_token_remove_within(r.token, 20000000), MULTICAST_ERROR_TIMEOUT);
   CHECK(now_ns() - before >= 20000000);
   CHECK_STATUS(multicast_token_remove_within(r.token, 0), MULTICAST_ERROR_TIMEOUT);
-  CHECK_TEXT(figures(r.queue), "queued 3, delivered 1, retracted 2");
+  CHECK_TEXT(figures(r.queue), "queued 3, delivered 1, cancelled 2");
   gate_open(&b.let_go);
   CHECK_EQ(run_finished(&run), 1);
   CHECK_EQ(LOAD(b.releases), 1);
@@ -181,7 +181,7 @@ static void removes_itself(int64_t (*remove)(removal *), int64_t expected) {
   CHECK_EQ(o.releases_inside, 0);
   CHECK_EQ(o.releases, 1);
   if (remove != by_queue)
-    CHECK_TEXT(figures(o.r.queue), "queued 2, delivered 1, retracted 1");
+    CHECK_TEXT(figures(o.r.queue), "queued 2, delivered 1, cancelled 1");
 }
 
 TEST(queue_call_that_removes_itself_is_pending) { removes_itself(by_remove, MULTICAST_PENDING); }

@@ -104,7 +104,7 @@ TEST(queue_call_in_which_its_thread_ends_is_released) {
   begin_ending(&e, true, 3);
   on_another_thread(run_to_the_end, &e);
   CHECK_EQ(LOAD(e.releases), 1);
-  CHECK_EQ(stats_of(e.queue).retracted, 2);
+  CHECK_EQ(stats_of(e.queue).cancelled, 2);
   CHECK_EQ(multicast_queue_run(e.queue, 0), 0);
   CHECK_OK(multicast_queue_destroy(e.queue));
 }

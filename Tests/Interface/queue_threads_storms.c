@@ -79,7 +79,7 @@ static bool no_more_calls;
 
 enum { SECOND = 1000000000 };
 
-static void *run_until_told(void *argument) {
+static void *run_until_notified(void *argument) {
   const multicast_queue *q = argument;
   while (!LOAD(no_more_calls)) {
     int64_t waiting = multicast_queue_wait(*q, SECOND / 1000);
@@ -113,7 +113,7 @@ static void conserves(multicast_overflow overflow, uint32_t flags, bool has_work
     if (has_worker) {
       CHECK_OK(multicast_queue_start(q));
     } else {
-      consumer = start_thread(run_until_told, &q);
+      consumer = start_thread(run_until_notified, &q);
     }
     looker = start_thread(look_at_figures, &q);
     c.thread = start_thread(come_and_go, &c);
@@ -176,7 +176,7 @@ TEST(queue_with_a_worker_that_blocks_conserves_calls) {
 
 /* ---- The descriptor -------------------------------------------------------------------------- */
 
-static void *poll_until_told(void *argument) {
+static void *poll_until_notified(void *argument) {
   const multicast_queue *q = argument;
   struct pollfd polled = {0, POLLIN, 0};
   polled.fd = multicast_queue_fd(*q);
@@ -186,7 +186,7 @@ static void *poll_until_told(void *argument) {
   return NULL;
 }
 
-TEST(queue_fd_is_right_after_storm_of_calls_retracted_and_dropped) {
+TEST(queue_fd_is_right_after_storm_of_calls_cancelled_and_dropped) {
   for (int round = 0; round < 12; ++round) {
     producer p[2];
     churner c;
@@ -200,7 +200,7 @@ TEST(queue_fd_is_right_after_storm_of_calls_retracted_and_dropped) {
     c.queue = q;
     c.flags = round % 3 == 0 ? MULTICAST_LATEST : 0;
     c.rounds = 100;
-    pthread_t consumer = start_thread(poll_until_told, &q);
+    pthread_t consumer = start_thread(poll_until_notified, &q);
     c.thread = start_thread(come_and_go, &c);
     start_producers(p, 2, m, 400);
     join_producers(p, 2);

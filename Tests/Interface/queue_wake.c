@@ -445,7 +445,7 @@ TEST(queue_wake_may_remove_and_destroy_the_multicast) {
   CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1); /* the second was removed meanwhile */
   CHECK_EQ(w.result, 2);
   CHECK_OK(w.status);
-  CHECK_TEXT(figures(w.queue), "queued 1, retracted 1");
+  CHECK_TEXT(figures(w.queue), "queued 1, cancelled 1");
 }
 
 static void destroy_own_queue(woken *w) {

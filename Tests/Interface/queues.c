@@ -30,7 +30,7 @@ void fill_narrow(narrow *n, const multicast_add_options *more) {
 const char *figures(multicast_queue q) {
   static char text[256];
   static const char *const names[] = {"pending", "queued",    "delivered", "refused",
-                                      "dropped", "retracted", "coalesced"};
+                                      "dropped", "cancelled", "coalesced"};
   multicast_queue_stats s = stats_of(q);
   uint64_t values[7];
   int used = 0;

@@ -62,7 +62,7 @@ TEST(token_remove_nowait_is_pending_while_a_call_runs) {
   CHECK_EQ(LOAD(c.b.releases), 1);
 }
 
-TEST(token_remove_nowait_again_tells_whether_a_call_still_runs) {
+TEST(token_remove_nowait_again_notifies_whether_a_call_still_runs) {
   running_call c;
   begin_running_call(&c, by_nowait);
   CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_PENDING);

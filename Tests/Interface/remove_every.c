@@ -46,7 +46,7 @@ TEST_OF_MULTICAST(remove_every_removes_paused_queued_and_once_registrations) {
   CHECK_OK(multicast_remove_every(m, counter(&calls)));
   CHECK_EQ(multicast_count(m), 0);
   CHECK_EQ(multicast_queue_run(q, 0), 0);
-  CHECK_EQ(stats_of(q).retracted, 1);
+  CHECK_EQ(stats_of(q).cancelled, 1);
   CHECK_EQ(calls, 1);
 }
 

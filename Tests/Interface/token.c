@@ -231,7 +231,7 @@ static multicast guarded_target;
 static int guarded_step; /* 1: invoke, 2: invoked, 3: over */
 static int64_t called_before_token = -1;
 
-static void *invoke_when_told(void *unused) {
+static void *invoke_when_notified(void *unused) {
   /* From now on the multicast has multiple invokers. */
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
   while (LOAD(guarded_step) == 0) sched_yield();
@@ -261,7 +261,7 @@ TEST(add_writes_the_token_before_the_delegate_can_be_called) {
   first = add(guarded_target, counter(&calls));
   CHECK_OK(multicast_token_remove(first));
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
-  pthread_t invoking = start_thread(invoke_when_told, NULL);
+  pthread_t invoking = start_thread(invoke_when_notified, NULL);
   pause_ms(A_WHILE_MS);
   CHECK_OK(multicast_add(guarded_target, counter(&calls), NULL, token));
   join_thread(invoking);

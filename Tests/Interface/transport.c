@@ -1,4 +1,4 @@
-/* Transports: what is published, and which names they are told of. */
+/* Transports: what is published, and which names they are notified of. */
 
 #include "notes.h"
 #include "queues.h"
@@ -16,10 +16,10 @@ TEST_OF_BROADCASTER(transport_publishes_when_the_observers_were_notified) {
   static const char payload[] = "six bytes";
   attach(b, &it);
   observe(b, NAME, counter(&calls));
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   it.inside = expect_observer_called;
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 77, payload, 3), 1);
-  expect_told(&it, "!" NAME);
+  expect_notified(&it, "!" NAME);
   CHECK_EQ(it.event, 77);
   CHECK(it.payload == payload && it.size == 3);
   CHECK(pthread_equal(it.thread, pthread_self()));
@@ -28,14 +28,14 @@ TEST_OF_BROADCASTER(transport_publishes_when_the_observers_were_notified) {
 TEST_OF_BROADCASTER(transport_publishes_names_that_have_no_observers) {
   attach(b, &it);
   CHECK_EQ(notify(b, NAME), 0);
-  expect_told(&it, "!" NAME);
+  expect_notified(&it, "!" NAME);
   CHECK_OK(multicast_token_remove(observe(b, NAME, counter(&calls))));
-  expect_told(&it, "+" NAME " -" NAME);
+  expect_notified(&it, "+" NAME " -" NAME);
   CHECK_EQ(notify(b, NAME), 0);
-  expect_told(&it, "!" NAME);
+  expect_notified(&it, "!" NAME);
   CHECK_OK(multicast_destroy(find(b, NAME)));
   CHECK_EQ(notify(b, NAME), 0);
-  expect_told(&it, "!" NAME);
+  expect_notified(&it, "!" NAME);
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 1, NULL, 0), 0);
   CHECK(it.payload == NULL && it.size == 0);
 }
@@ -72,7 +72,7 @@ TEST(transport_publishes_nothing_that_is_not_valid) {
   how.size = 1;
   CHECK_STATUS(multicast_broadcaster_notify_with(b, NAME, &how, NULL),
                MULTICAST_ERROR_INVALID_ARGUMENT);
-  expect_told(&it, "");
+  expect_notified(&it, "");
   too_long[LONGEST] = 0;
   CHECK_EQ(notify(b, too_long), 0);
   CHECK_EQ(it.length, LONGEST + 1);
@@ -101,10 +101,10 @@ TEST_OF_BROADCASTER(deliver_notifies_the_observers_and_publishes_nothing) {
   CHECK_EQ(multicast_broadcaster_deliver(b, NAME, 0, NULL, 0), 0);
   observe(b, NAME, keeping(&p));
   observe(b, NAME, counter(&calls));
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   CHECK_EQ(multicast_broadcaster_deliver(b, NAME, 9, "abc", 3), 2);
   CHECK(p.calls == 1 && p.size == 3 && memcmp(p.bytes, "abc", 3) == 0);
-  expect_told(&it, "");
+  expect_notified(&it, "");
   detach(b);
   CHECK_EQ(multicast_broadcaster_deliver(b, NAME, 9, "abc", 3), 2);
 }
@@ -218,94 +218,94 @@ static const way ways[] = {
 enum { WAYS = sizeof ways / sizeof *ways };
 
 /* One way after the other, in any order of two. */
-static void expect_all_told(void) {
+static void expect_all_notified(void) {
   for (int first = 0; first < WAYS; ++first) {
     for (int second = 0; second < WAYS; ++second) {
       /* Nothing is added to a multicast that was destroyed. */
       if (ways[first].go == go_with_multicast && ways[second].come == come_directly) continue;
       ways[first].come();
-      expect_told(&it, "+" NAME);
+      expect_notified(&it, "+" NAME);
       ways[first].go();
-      expect_told(&it, "-" NAME);
+      expect_notified(&it, "-" NAME);
       ways[second].come();
-      expect_told(&it, "+" NAME);
+      expect_notified(&it, "+" NAME);
       ways[second].go();
-      expect_told(&it, "-" NAME);
+      expect_notified(&it, "-" NAME);
       come();
-      expect_told(&it, "+" NAME);
+      expect_notified(&it, "+" NAME);
       go_all();
-      expect_told(&it, "-" NAME);
+      expect_notified(&it, "-" NAME);
     }
   }
 }
 
-TEST(transport_is_told_of_the_first_observer_and_of_the_last) {
+TEST(transport_is_notified_of_the_first_observer_and_of_the_last) {
   heard = create();
   attach(heard, &it);
-  expect_all_told();
+  expect_all_notified();
 }
 
-TEST(transport_is_told_of_add_to_name_that_never_had_observers) {
+TEST(transport_is_notified_of_add_to_name_without_observers) {
   heard = create();
   attach(heard, &it);
   come_directly();
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
 }
 
-TEST(transport_is_told_of_names_that_are_older_than_itself) {
+TEST(transport_is_notified_of_names_that_are_older_than_itself) {
   heard = create();
   come();
   go_all();
   attach(heard, &it);
-  expect_told(&it, "");
-  expect_all_told();
+  expect_notified(&it, "");
+  expect_all_notified();
 }
 
-TEST(transport_is_told_of_registrations_older_than_itself) {
+TEST(transport_is_notified_of_registrations_older_than_itself) {
   for (int i = 0; i < WAYS; ++i) {
     heard = create();
     ways[i].come();
     attach(heard, &it);
-    expect_told(&it, "+" NAME);
+    expect_notified(&it, "+" NAME);
     ways[i].go();
-    expect_told(&it, "-" NAME);
+    expect_notified(&it, "-" NAME);
     CHECK_OK(multicast_broadcaster_destroy(heard));
     CHECK_EQ(it.releases, 1);
   }
 }
 
-TEST(transport_is_told_of_a_removal_by_token) {
+TEST(transport_is_notified_of_a_removal_by_token) {
   multicast_token older, newer;
   heard = create();
   older = observe(heard, NAME, counter(&calls));
   attach(heard, &it);
   newer = observe(heard, NAME, counter(&calls));
   CHECK_OK(multicast_token_remove(older));
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   CHECK_OK(multicast_token_remove_nowait(newer));
-  expect_told(&it, "-" NAME);
+  expect_notified(&it, "-" NAME);
 }
 
-TEST(transport_is_told_of_first_and_last_of_many_observers) {
+TEST(transport_is_notified_of_first_and_last_of_many_observers) {
   int i;
   heard = create();
   attach(heard, &it);
   for (i = 0; i < 100; ++i) come();
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   for (i = 0; i < 99; ++i) CHECK_OK(multicast_broadcaster_unregister(heard, NAME, counter(&calls)));
-  expect_told(&it, "");
+  expect_notified(&it, "");
   go_unregistered();
-  expect_told(&it, "-" NAME);
+  expect_notified(&it, "-" NAME);
 }
 
-TEST(transport_is_told_on_the_thread_that_has_caused_it) {
+TEST(transport_is_notified_on_the_thread_that_has_caused_it) {
   heard = create();
   attach(heard, &it);
   come();
   CHECK(pthread_equal(it.thread, pthread_self()));
 }
 
-TEST(transport_without_functions_for_names_is_not_told) {
+TEST(transport_without_functions_for_names_is_not_notified) {
   multicast_transport transport = transport_of(&it);
   transport.subscribe = NULL;
   transport.unsubscribe = NULL;
@@ -315,58 +315,58 @@ TEST(transport_without_functions_for_names_is_not_told) {
   come();
   go_all();
   CHECK_EQ(notify(heard, NAME), 0);
-  expect_told(&it, "!" NAME);
+  expect_notified(&it, "!" NAME);
   CHECK_OK(multicast_broadcaster_destroy(heard));
 }
 
 /* It may be told more than once, until it does not refuse. */
-static void expect_told_again(void) {
+static void expect_notified_again(void) {
   const char *again = "+" NAME " ";
   while (strncmp(it.told, again, strlen(again)) == 0) {
     memmove(it.told, it.told + strlen(again), strlen(it.told) + 1 - strlen(again));
   }
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
 }
 
-TEST(transport_that_refuses_a_name_is_told_again) {
+TEST(transport_that_refuses_a_name_is_notified_again) {
   heard = create();
   come();
   attach(heard, &it);
   go_all();
-  expect_told(&it, "+" NAME " -" NAME);
+  expect_notified(&it, "+" NAME " -" NAME);
   it.status = MULTICAST_ERROR_OUT_OF_MEMORY;
   come();
-  expect_told_again();
+  expect_notified_again();
   come();
-  expect_told_again();
+  expect_notified_again();
   it.status = MULTICAST_OK;
   CHECK_OK(multicast_broadcaster_unregister(heard, NAME, counter(&calls)));
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   go_all();
-  expect_told(&it, "-" NAME);
+  expect_notified(&it, "-" NAME);
   it.status = MULTICAST_ERROR_STATE;
   come();
-  expect_told_again();
+  expect_notified_again();
   go_all(); /* it was not subscribed */
-  expect_told(&it, "");
+  expect_notified(&it, "");
 }
 
-TEST(transport_that_refuses_a_name_is_told_of_each_observer) {
+TEST(transport_that_refuses_a_name_is_notified_of_each_observer) {
   heard = create();
   attach(heard, &it);
   it.status = MULTICAST_ERROR_STATE;
   come();
-  expect_told_again();
+  expect_notified_again();
   multicast m = find(heard, NAME);
   for (int i = 0; i < 20; ++i) {
     add(m, counter(&calls));
-    expect_told_again();
+    expect_notified_again();
   }
   it.status = MULTICAST_OK;
   add(m, counter(&calls));
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   add(m, counter(&calls));
-  expect_told(&it, "");
+  expect_notified(&it, "");
 }
 
 TEST(transport_that_refuses_a_name_leaves_order_of_observers) {
@@ -397,7 +397,7 @@ static void come_to_be_taken(wire *w) {
   come();
 }
 
-TEST(transport_that_refuses_a_name_is_told_after_another) {
+TEST(transport_that_refuses_a_name_is_notified_after_another) {
   multicast_transport transport = transport_of(&taking);
   heard = create();
   attach(heard, &it);
@@ -406,17 +406,17 @@ TEST(transport_that_refuses_a_name_is_told_after_another) {
   memset(&taking, 0, sizeof taking);
   taking.inside = go_at_refusal;
   taking.status = MULTICAST_ERROR_STATE;
-  /* It refuses, and all observers go; the other is told that, and one comes. */
+  /* It refuses, and all observers go; the other is notified that, and one comes. */
   CHECK_OK(multicast_broadcaster_attach(heard, &transport));
-  expect_told(&it, "+" NAME " -" NAME);
-  expect_told(&taking, "+" NAME " +" NAME);
+  expect_notified(&it, "+" NAME " -" NAME);
+  expect_notified(&taking, "+" NAME " +" NAME);
   go_all();
-  expect_told(&taking, "-" NAME);
+  expect_notified(&taking, "-" NAME);
 }
 
 /* ---- Attaching ------------------------------------------------------------------------------- */
 
-TEST(transport_is_told_of_names_with_observers_when_attached) {
+TEST(transport_is_notified_of_names_with_observers_when_attached) {
   enum { NAMES = 300 };
   multicast_transport transport = transport_of(&it);
   int told[NAMES] = {0};
@@ -432,7 +432,7 @@ TEST(transport_is_told_of_names_with_observers_when_attached) {
   memset(&it, 0, sizeof it);
   observe(heard, "N.1", counter(&calls));
   observe(heard, "N.2", counter(&calls));
-  expect_told(&it, "+N.1");
+  expect_notified(&it, "+N.1");
 }
 
 static int next_name;
@@ -440,7 +440,7 @@ static void register_another(wire *w) {
   if (next_name < 200) observe(heard, numbered("N", next_name++), counter(&calls));
 }
 
-TEST(transport_is_told_once_of_names_that_come_meanwhile) {
+TEST(transport_is_notified_once_of_names_that_come_meanwhile) {
   multicast_transport transport = transport_of(&it);
   int told[200] = {0};
   const char *next;
@@ -453,30 +453,30 @@ TEST(transport_is_told_once_of_names_that_come_meanwhile) {
   for (int i = 0; i < 200; ++i) CHECK_EQ(told[i], 1);
 }
 
-TEST(transport_that_replaces_another_is_told_of_all_names) {
+TEST(transport_that_replaces_another_is_notified_of_all_names) {
   wire second;
   heard = create();
   attach(heard, &it);
   come();
   observe(heard, "Other", counter(&calls));
   go_all();
-  expect_told(&it, "+" NAME " +Other -" NAME);
+  expect_notified(&it, "+" NAME " +Other -" NAME);
   attach(heard, &second);
   CHECK_EQ(it.releases, 1);
-  expect_told(&it, ""); /* its end is enough */
-  expect_told(&second, "+Other");
+  expect_notified(&it, ""); /* its end is enough */
+  expect_notified(&second, "+Other");
   come();
   CHECK_EQ(notify(heard, "Other"), 1);
   CHECK_EQ(multicast_broadcaster_unregister_all(heard, "Other"), 1);
-  expect_told(&second, "+" NAME " !Other -Other");
+  expect_notified(&second, "+" NAME " !Other -Other");
   detach(heard);
   CHECK_EQ(second.releases, 1);
-  expect_told(&second, "");
+  expect_notified(&second, "");
   go_all();
   come();
   CHECK_EQ(notify(heard, NAME), 1);
   attach(heard, &it);
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
 }
 
 TEST(transport_that_is_detached_is_released_once_and_not_called) {
@@ -489,7 +489,7 @@ TEST(transport_that_is_detached_is_released_once_and_not_called) {
   CHECK_EQ(it.releases, 1);
   come();
   CHECK_EQ(notify(heard, NAME), 1);
-  expect_told(&it, "");
+  expect_notified(&it, "");
   CHECK_OK(multicast_broadcaster_destroy(heard));
   CHECK_EQ(it.releases, 1);
 }
@@ -498,14 +498,14 @@ TEST(transport_of_destroyed_broadcaster_is_released) {
   heard = create();
   attach(heard, &it);
   come();
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   CHECK_OK(multicast_broadcaster_destroy(heard));
-  expect_told(&it, "");
+  expect_notified(&it, "");
   CHECK_EQ(it.releases, 1);
   heard = create(); /* in the same slot */
   come();
   CHECK_EQ(notify(heard, NAME), 1);
-  expect_told(&it, "");
+  expect_notified(&it, "");
 }
 
 TEST(transport_stays_when_the_last_broadcaster_of_a_slot_ends) {
@@ -516,11 +516,11 @@ TEST(transport_stays_when_the_last_broadcaster_of_a_slot_ends) {
   CHECK_OK(multicast_destroy(m));
   come();
   CHECK_OK(multicast_broadcaster_destroy(other));
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   go_with_multicast();
-  expect_told(&it, "-" NAME);
+  expect_notified(&it, "-" NAME);
   come();
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
 }
 
 TEST(transport_of_default_broadcaster_is_attached_and_detached) {
@@ -528,7 +528,7 @@ TEST(transport_of_default_broadcaster_is_attached_and_detached) {
   attach(heard, &it);
   come();
   CHECK_EQ(notify(heard, NAME), 1);
-  expect_told(&it, "+" NAME " !" NAME);
+  expect_notified(&it, "+" NAME " !" NAME);
   CHECK_STATUS(multicast_broadcaster_destroy(heard), MULTICAST_ERROR_STATE);
   CHECK_EQ(it.releases, 0);
   detach(heard);
@@ -543,7 +543,7 @@ TEST(transport_can_be_attached_to_several_broadcasters) {
   CHECK_OK(multicast_broadcaster_attach(other, &transport));
   come();
   observe(other, NAME, counter(&calls));
-  expect_told(&it, "+" NAME " +" NAME);
+  expect_notified(&it, "+" NAME " +" NAME);
 }
 
 TEST(transport_that_cannot_be_attached_is_released) {
@@ -583,7 +583,7 @@ TEST(transport_that_cannot_be_read_stays_the_callers) {
   CHECK_STATUS(multicast_broadcaster_attach(heard, &newer.known), MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_EQ(it.releases, 0);
   CHECK_EQ(notify(heard, NAME), 0);
-  expect_told(&first, "!" NAME); /* nothing has changed */
+  expect_notified(&first, "!" NAME); /* nothing has changed */
   newer.known.struct_size = sizeof newer;
   newer.known.flags = 0;
   newer.unknown = 0;
@@ -642,9 +642,9 @@ TEST_OF_MULTICAST(transport_is_no_call_that_a_caller_sees) {
   expect_calls(0, none);
 }
 
-static multicast_token told_token;
+static multicast_token notified_token;
 static void keep_token(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
-  told_token = token;
+  notified_token = token;
 }
 
 TEST(transport_is_not_a_delegate_that_a_caller_can_invoke) {
@@ -655,8 +655,8 @@ TEST(transport_is_not_a_delegate_that_a_caller_can_invoke) {
   heard = create();
   attach(heard, &it);
   CHECK_EQ(notify(heard, NAME), 0);
-  CHECK(multicast_token_is_live(told_token));
-  CHECK_STATUS(multicast_token_invoke(told_token, 0, "x", 1), MULTICAST_ERROR_STATE);
+  CHECK(multicast_token_is_live(notified_token));
+  CHECK_STATUS(multicast_token_invoke(notified_token, 0, "x", 1), MULTICAST_ERROR_STATE);
   CHECK_OK(multicast_set_watch(all, NULL));
 }
 
@@ -667,12 +667,12 @@ static void go_and_come(wire *w) {
   go_all();
 }
 
-TEST(transport_is_told_of_changes_inside_of_it_afterwards) {
+TEST(transport_is_notified_of_changes_inside_of_it_afterwards) {
   heard = create();
   attach(heard, &it);
   it.inside = go_and_come;
   come();
-  expect_told(&it, "+" NAME " -" NAME);
+  expect_notified(&it, "+" NAME " -" NAME);
 }
 
 static void detach_inside(wire *w) {
@@ -690,12 +690,12 @@ TEST(transport_detached_inside_of_it_is_released_afterwards) {
   attach(heard, &it);
   it.inside = detach_inside;
   come();
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   CHECK_EQ(it.releases, 1);
   attach(heard, &it);
   it.inside = detach_inside;
   go_all();
-  expect_told(&it, "+" NAME " -" NAME);
+  expect_notified(&it, "+" NAME " -" NAME);
   CHECK_EQ(it.releases, 1);
 }
 
@@ -717,7 +717,7 @@ TEST(transport_may_destroy_its_broadcaster) {
   it.inside = destroy_inside;
   come();
   CHECK_EQ(it.releases, 1);
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   heard = create();
   come();
   memset(&it, 0, sizeof it);
@@ -740,9 +740,9 @@ TEST(transport_that_observer_attaches_publishes_that_notification) {
   attach(heard, &it);
   observe(heard, NAME, d);
   CHECK_EQ(notify(heard, NAME), 1);
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   CHECK_EQ(it.releases, 1);
-  expect_told(&next_one, "+" NAME " !" NAME);
+  expect_notified(&next_one, "+" NAME " !" NAME);
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
@@ -791,7 +791,7 @@ TEST(transport_without_memory_is_released_and_changes_nothing) {
     if (status == MULTICAST_OK) continue;
     CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
     CHECK_EQ(it.releases, 1);
-    expect_told(&it, "");
+    expect_notified(&it, "");
     CHECK_EQ(notify(heard, "First"), 1);
     CHECK_EQ(multicast_broadcaster_unregister_all(heard, "First"), 1);
     CHECK_OK(multicast_broadcaster_destroy(heard));

@@ -51,7 +51,7 @@ static void connect_by(int *socket, multicast_broadcaster b) {
 
 static parcel arrived;
 static gate has_arrived = GATE_INIT;
-static void keep_and_tell(void *context, uint32_t event, const void *payload, size_t size) {
+static void keep_and_notify(void *context, uint32_t event, const void *payload, size_t size) {
   multicast_delegate d = keeping(&arrived);
   d.function(d.context, event, payload, size);
   gate_open(&has_arrived);
@@ -59,7 +59,7 @@ static void keep_and_tell(void *context, uint32_t event, const void *payload, si
 
 /* Two broadcasters, as if each was in a process of its own. */
 TEST(transport_of_sockets_notifies_another_broadcaster) {
-  multicast_delegate d = {keep_and_tell, NULL};
+  multicast_delegate d = {keep_and_notify, NULL};
   multicast_broadcaster here = create(), there = create();
   int sockets[2];
   receiver r;

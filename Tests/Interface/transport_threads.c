@@ -162,19 +162,19 @@ TEST(thread_that_ends_inside_a_transport_is_not_waited_for) {
 
 /* ---- Names whose multicast is destroyed by its handle ---------------------------------------- */
 
-TEST(transport_is_told_of_next_multicast_by_thread_of_the_last) {
+TEST(transport_is_notified_of_next_multicast_by_the_same_thread) {
   pthread_t thread = begin_call(destroy_it);
-  expect_told(&it, "+" NAME " -" NAME);
+  expect_notified(&it, "+" NAME " -" NAME);
   register_it(NULL);
-  expect_told(&it, "");
+  expect_notified(&it, "");
   gate_open(&let_go);
   join_thread(thread);
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   destroy_it(NULL);
-  expect_told(&it, "-" NAME);
+  expect_notified(&it, "-" NAME);
 }
 
-TEST(transport_is_not_told_of_next_multicast_in_slot_meanwhile) {
+TEST(transport_is_not_notified_of_next_multicast_in_slot) {
   pthread_t thread = begin_call(register_it);
   destroy_it(NULL);
   register_it(NULL);
@@ -182,19 +182,19 @@ TEST(transport_is_not_told_of_next_multicast_in_slot_meanwhile) {
   register_it(NULL);
   gate_open(&let_go);
   join_thread(thread);
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   CHECK_EQ(notify(b, NAME), 1);
   destroy_it(NULL);
-  expect_told(&it, "!" NAME " -" NAME);
+  expect_notified(&it, "!" NAME " -" NAME);
 }
 
-TEST(transport_is_told_of_a_multicast_destroyed_meanwhile) {
+TEST(transport_is_notified_of_a_multicast_destroyed_meanwhile) {
   pthread_t thread = begin_call(register_it);
   destroy_it(NULL);
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   gate_open(&let_go);
   join_thread(thread);
-  expect_told(&it, "-" NAME);
+  expect_notified(&it, "-" NAME);
 }
 
 static void register_and_destroy(wire *w) {
@@ -210,37 +210,37 @@ TEST(transport_may_destroy_multicast_of_name_and_register_again) {
   it.inside = register_and_destroy;
   register_it(NULL);
   CHECK_EQ(notify(b, NAME), 1);
-  expect_told(&it, "+" NAME " !" NAME);
+  expect_notified(&it, "+" NAME " !" NAME);
   it.inside = register_and_destroy;
   destroy_it(NULL);
   CHECK_EQ(notify(b, NAME), 1);
-  expect_told(&it, "-" NAME " +" NAME " !" NAME);
+  expect_notified(&it, "-" NAME " +" NAME " !" NAME);
 }
 
-static void expect_next_told(void *unused) {
-  expect_told(&it, "+" NAME); /* what the other thread was about to tell */
+static void expect_next_notified(void *unused) {
+  expect_notified(&it, "+" NAME); /* what the other thread was about to tell */
   destroy_it(NULL);
   register_it(NULL);
-  expect_told(&it, "-" NAME " +" NAME);
+  expect_notified(&it, "-" NAME " +" NAME);
   CHECK_OK(multicast_broadcaster_destroy(b));
   CHECK_EQ(it.releases, 1);
 }
 
-TEST(fork_child_tells_of_the_next_multicast_of_a_name) {
+TEST(fork_child_notifies_of_the_next_multicast_of_a_name) {
   pthread_t thread = begin_call(destroy_it);
   register_it(NULL);
-  expect_told(&it, "+" NAME " -" NAME);
-  in_child(expect_next_told, NULL);
+  expect_notified(&it, "+" NAME " -" NAME);
+  in_child(expect_next_notified, NULL);
   gate_open(&let_go);
   join_thread(thread);
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
 }
 
 /* ---- At once --------------------------------------------------------------------------------- */
 
 enum { THREADS = 4, CHANGES = 2000 };
 
-/* A transport that checks what it is told. */
+/* A transport that checks what it is notified. */
 typedef struct checker {
   int inside;      /* subscribe and unsubscribe of NAME */
   int is_wanted;
@@ -255,7 +255,7 @@ static multicast_status check_publish(void *context, const char *protocol, uint3
   ADD(c->published, 1);
   return MULTICAST_OK;
 }
-static void check_told(checker *c, int is_wanted) {
+static void check_notified(checker *c, int is_wanted) {
   CHECK_EQ(LOAD(c->releases), 0);
   CHECK_EQ(ADD(c->inside, 1), 1);             /* one at a time */
   CHECK_EQ(LOAD(c->is_wanted), 1 - is_wanted); /* by turns */
@@ -263,11 +263,11 @@ static void check_told(checker *c, int is_wanted) {
   ADD(c->inside, -1);
 }
 static multicast_status check_subscribe(void *context, const char *protocol) {
-  check_told(context, 1);
+  check_notified(context, 1);
   return MULTICAST_OK;
 }
 static void check_unsubscribe(void *context, const char *protocol) {
-  check_told(context, 0);
+  check_notified(context, 0);
 }
 static void check_release(void *context) {
   checker *c = context;
@@ -301,7 +301,7 @@ static void *change_at_once(void *unused) {
   return NULL;
 }
 
-TEST(transports_that_replace_each_other_are_told_all) {
+TEST(transports_that_replace_each_other_are_notified_all) {
   enum { TRANSPORTS = 400 };
   static checker checkers[TRANSPORTS];
   pthread_t threads[THREADS];
@@ -337,7 +337,7 @@ static void *destroy_at_once(void *unused) {
   return NULL;
 }
 
-TEST(transport_is_told_by_turns_while_multicasts_are_destroyed) {
+TEST(transport_is_notified_by_turns_while_multicasts_end) {
   pthread_t threads[THREADS];
   checker c;
   multicast_transport transport = checked(&c);
@@ -492,13 +492,13 @@ TEST(transport_publishes_what_was_waited_for_too_long) {
   b = create_on(q);
   attach(b, &it);
   observe(b, NAME, counter(&calls));
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 1); /* this thread will not wait for itself */
   how.flags = MULTICAST_WAIT;
   CHECK_EQ(multicast_broadcaster_notify_with(b, NAME, &how, &out), 1);
   CHECK_EQ(out.unfinished, 1);
-  expect_told(&it, "!" NAME " !" NAME);
+  expect_notified(&it, "!" NAME " !" NAME);
   CHECK_OK(multicast_queue_destroy(q));
   CHECK_EQ(c.releases, 1);
 }
@@ -519,12 +519,12 @@ TEST(transport_publishes_after_a_timeout) {
   b = create_on(q);
   attach(b, &it);
   observe(b, NAME, counter(&calls));
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   join_thread(start_thread(time_out, NULL));
-  expect_told(&it, "!" NAME);
+  expect_notified(&it, "!" NAME);
   it.status = MULTICAST_ERROR_STATE; /* the other result stays */
   join_thread(start_thread(time_out, NULL));
-  expect_told(&it, "!" NAME);
+  expect_notified(&it, "!" NAME);
   CHECK_EQ(multicast_queue_run(q, 0), 2);
   CHECK_EQ(late.releases, 2);
 }
@@ -576,7 +576,7 @@ static void use_in_child(void *unused) {
   CHECK_EQ(it.releases, 0);
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_EQ(multicast_broadcaster_unregister_all(b, NAME), 1);
-  expect_told(&it, "!" NAME " -" NAME);
+  expect_notified(&it, "!" NAME " -" NAME);
   detach(b);
   CHECK_EQ(it.releases, 1);
 }
@@ -585,7 +585,7 @@ TEST(fork_child_has_the_transport_too) {
   b = create();
   attach(b, &it);
   observe(b, NAME, counter(&calls));
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
   in_child(use_in_child, NULL);
   CHECK_EQ(it.releases, 0);
   detach(b);
@@ -597,7 +597,7 @@ static void detach_in_child(void *unused) {
   detach(b); /* no thread is in a call of it any more */
   CHECK_EQ(it.releases, 1);
   attach(b, &it);
-  expect_told(&it, "+" NAME);
+  expect_notified(&it, "+" NAME);
 }
 
 TEST(fork_child_does_not_wait_for_a_transport_of_the_parent) {
@@ -610,20 +610,20 @@ TEST(fork_child_does_not_wait_for_a_transport_of_the_parent) {
   detach(b);
 }
 
-static void expect_told_in_fork(void *unused) {
-  expect_told(&it, "+" NAME " -" NAME); /* what the other thread was about to tell */
+static void expect_notified_in_fork(void *unused) {
+  expect_notified(&it, "+" NAME " -" NAME); /* what the other thread was about to tell */
   detach(b);
   CHECK_EQ(it.releases, 1);
 }
 
-TEST(fork_child_tells_a_transport_what_the_parent_was_to_tell) {
+TEST(fork_child_notifies_a_transport_instead_of_the_parent) {
   pthread_t thread = begin_call(register_it);
   CHECK_EQ(multicast_broadcaster_unregister_all(b, NAME), 1);
-  in_child(expect_told_in_fork, NULL);
-  expect_told(&it, "+" NAME);
+  in_child(expect_notified_in_fork, NULL);
+  expect_notified(&it, "+" NAME);
   gate_open(&let_go);
   join_thread(thread);
-  expect_told(&it, "-" NAME);
+  expect_notified(&it, "-" NAME);
 }
 
 static int child_status = -1;

@@ -47,7 +47,7 @@ void attach(multicast_broadcaster b, wire *w) {
 
 void detach(multicast_broadcaster b) { CHECK_OK(multicast_broadcaster_attach(b, NULL)); }
 
-void expect_told(wire *w, const char *told) {
+void expect_notified(wire *w, const char *told) {
   CHECK_TEXT(w->told, told);
   w->told[0] = 0;
   w->length = 0;

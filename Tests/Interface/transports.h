@@ -1,4 +1,4 @@
-/* Transports that note what they are told. */
+/* Transports that note what they are notified. */
 
 #ifndef TRANSPORTS_H
 #define TRANSPORTS_H
@@ -6,7 +6,7 @@
 #include "broadcasters.h"
 #include "threads.h"
 
-/* Notes "+Name" and "-Name" when it is told of observers, and "!Name" when it publishes. */
+/* Notes "+Name" and "-Name" when it is notified of observers, and "!Name" when it publishes. */
 typedef struct wire {
   char told[4096];
   size_t length;
@@ -30,6 +30,6 @@ void attach(multicast_broadcaster b, wire *w);
 void detach(multicast_broadcaster b);
 
 /* Expects what was noted since this was called last. */
-void expect_told(wire *w, const char *told);
+void expect_notified(wire *w, const char *told);
 
 #endif

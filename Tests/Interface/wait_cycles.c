@@ -506,7 +506,7 @@ TEST(removal_inside_a_call_that_is_waited_for_does_not_hang) {
   expect_outcome(&s.i, removed_with == MULTICAST_PENDING, removed_with == MULTICAST_OK);
 }
 
-TEST(removal_of_queued_delegate_retracts_what_its_call_waits_for) {
+TEST(removal_of_queued_delegate_cancels_what_its_call_waits_for) {
   /* The delegate's call waits for another call of itself. */
   multicast_queue q = default_queue(), other = default_queue();
   multicast m = multicast_create();
@@ -543,7 +543,7 @@ static void *run_and_idle(void *argument) {
   return NULL;
 }
 
-TEST_OF_MULTICAST(removal_retracts_queued_calls_before_it_waits) {
+TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   multicast_queue q = default_queue(), other = default_queue();
   multicast_add_options options = multicast_add_options_default();
   idle l = {{0}, GATE_INIT, GATE_INIT, 0};
@@ -578,7 +578,7 @@ TEST_OF_MULTICAST(removal_retracts_queued_calls_before_it_waits) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* Lets a running call return when its own queued call was taken back. */
+/* Lets a running call return when its own queued call was cancelled. */
 static blocker *let_go_after;
 
 static void wait_and_let_go(void *context, uint32_t event, const void *payload, size_t size) {
@@ -586,7 +586,7 @@ static void wait_and_let_go(void *context, uint32_t event, const void *payload, 
   gate_open(&let_go_after->let_go);
 }
 
-TEST(queue_destroy_retracts_calls_before_it_waits_for_one) {
+TEST(queue_destroy_cancels_calls_before_it_waits_for_one) {
   multicast_queue q = default_queue();
   multicast m = multicast_create(), outer = multicast_create();
   blocker b = BLOCKER_INIT;

@@ -1,5 +1,5 @@
 /* MULTICAST_WAIT: the invocation returns when each call that it has queued was made, dropped or
- * taken back. */
+ * cancelled. */
 
 #include "harness.h"
 #include "notes.h"

@@ -1,4 +1,4 @@
-/* multicast_set_watch(), multicast_token_statistics(): which calls are told, and what of them. */
+/* multicast_set_watch(), multicast_token_statistics(): the watched calls, the counts. */
 
 #include "broadcasters.h"
 #include "notes.h"
@@ -19,7 +19,7 @@ static multicast_delegate pausing(int *milliseconds) {
 
 /* ---- Which calls ----------------------------------------------------------------------------- */
 
-TEST(watch_is_told_of_each_call_of_its_multicast) {
+TEST(watch_is_notified_of_each_call_of_its_multicast) {
   multicast m = multicast_create(), other = multicast_create();
   multicast_watch given = counting_calls(&w);
   multicast_token a = add(m, counter(&calls)), b = add(m, counter(&calls));
@@ -43,7 +43,7 @@ TEST(watch_is_told_of_each_call_of_its_multicast) {
   CHECK_EQ(calls, 8);
 }
 
-TEST(watch_is_told_with_options_as_without) {
+TEST(watch_is_notified_with_options_as_without) {
   multicast m = multicast_create();
   multicast_watch given = counting_calls(&w);
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
@@ -73,7 +73,7 @@ static bool stop_at_second(void *context, const multicast_delegate *delegate) {
   return ++*(int *)context < 2;
 }
 
-TEST(watch_is_told_of_visits_with_event_0) {
+TEST(watch_is_notified_of_visits_with_event_0) {
   multicast m = multicast_create(), governed = create_with_reentry(MULTICAST_REENTRY_REFUSE);
   multicast_watch given = counting_calls(&w);
   multicast_token a = add(m, counter(&calls));
@@ -95,7 +95,7 @@ TEST(watch_is_told_of_visits_with_event_0) {
   CHECK_EQ(w.calls, 6 + 2 + 1); /* two visits, one of which is undone */
 }
 
-TEST(watch_is_told_of_calls_of_each_kind_of_delegate) {
+TEST(watch_is_notified_of_calls_of_each_kind_of_delegate) {
   multicast m = multicast_create();
   multicast_watch given = counting_calls(&w);
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
@@ -128,7 +128,7 @@ TEST(watch_is_told_of_calls_of_each_kind_of_delegate) {
 static void *lock_it(void *context) { return context; }
 static void unlock_it(void *strong) { (void)strong; }
 
-TEST(watch_is_told_of_calls_with_contexts_that_are_locked) {
+TEST(watch_is_notified_of_calls_with_contexts_that_are_locked) {
   multicast m = multicast_create();
   multicast_watch given = counting_calls(&w);
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
@@ -145,7 +145,7 @@ TEST(watch_is_told_of_calls_with_contexts_that_are_locked) {
   CHECK_EQ(calls, 2);
 }
 
-TEST(watch_is_told_of_calls_that_are_replayed) {
+TEST(watch_is_notified_of_calls_that_are_replayed) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   multicast_watch given = counting_calls(&w);
   multicast_token token;
@@ -164,7 +164,7 @@ TEST(watch_is_told_of_calls_that_are_replayed) {
   expect_counted(token, 3, 0, 0);
 }
 
-TEST(watch_of_all_is_told_of_multicasts_that_are_created_later) {
+TEST(watch_of_all_is_notified_of_multicasts_created_later) {
   multicast m = multicast_create(), later;
   multicast_watch given = counting_calls(&w);
   add(m, counter(&calls));
@@ -212,7 +212,7 @@ TEST(watch_of_all_finds_each_of_many_multicasts) {
   CHECK_EQ(w.calls * 2, calls);
 }
 
-TEST(watch_of_all_is_told_of_names) {
+TEST(watch_of_all_is_notified_of_names) {
   multicast_broadcaster b = create();
   multicast_watch given = counting_calls(&w);
   observe(b, NAME, counter(&calls));
@@ -243,7 +243,7 @@ TEST(own_watch_of_a_multicast_comes_first) {
   CHECK_EQ(w.calls, 2);
 }
 
-TEST(watches_of_many_multicasts_are_told_apart) {
+TEST(watches_of_many_multicasts_are_separate) {
   enum { MANY = 3000 };
   static multicast many[MANY];
   multicast_watch even = counting_calls(&w), odd = counting_calls(&own);
@@ -343,7 +343,7 @@ TEST(watch_slow_has_the_label_and_the_time) {
   CHECK_EQ(counted(token).total_ns, w.elapsed_ns);
 }
 
-TEST(watch_slow_is_not_told_of_fast_calls) {
+TEST(watch_slow_is_not_notified_of_fast_calls) {
   multicast m = multicast_create();
   multicast_watch given = watching(&w);
   add(m, counter(&calls));
@@ -358,7 +358,7 @@ TEST(watch_slow_is_not_told_of_fast_calls) {
   CHECK_EQ(w.slow, 0);
 }
 
-TEST(watch_slow_is_told_without_a_label_and_of_queued_calls) {
+TEST(watch_slow_is_notified_without_a_label_and_of_queued_calls) {
   multicast m = multicast_create();
   multicast_watch given = watching(&w);
   multicast_add_options options = to_queue(default_queue());
@@ -542,7 +542,7 @@ TEST(statistics_without_memory_are_not_counted) {
 }
 
 /* Its delegate is watched from the next call on that is queued, and it comes after that. */
-TEST(watch_may_be_told_of_a_call_that_was_queued_before) {
+TEST(watch_may_be_notified_of_a_call_that_was_queued_before) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   multicast_watch given = counting_calls(&w);

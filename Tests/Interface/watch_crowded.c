@@ -1,10 +1,10 @@
-/* `crowded` of a watch: when it is told, and of what. */
+/* `crowded` of a watch: when it is notified, and of what. */
 
 #include "allocators.h"
 #include "broadcasters.h"
 #include "reports.h"
 
-/* What was told, one word for each: count, "label" or a letter for the function, how many. */
+/* What was notified, one word for each: count, "label" or a letter for the function, how many. */
 static char told[1024];
 static multicast last;
 static pthread_t teller;
@@ -70,7 +70,7 @@ static void add_labelled(int times, multicast m, const char *label) {
 
 /* ---- When ------------------------------------------------------------------------------------ */
 
-TEST(crowd_is_told_once_for_each_doubling) {
+TEST(crowd_is_notified_once_for_each_doubling) {
   multicast m = watched(3);
   add_times(2, m, counter(&calls));
   CHECK_TEXT(told, "");
@@ -81,7 +81,7 @@ TEST(crowd_is_told_once_for_each_doubling) {
   CHECK_TEXT(told, "3:A:3 6:A:6 12:A:12 24:A:24 48:A:48 96:A:96");
 }
 
-TEST(crowd_is_told_at_each_first_number_exactly) {
+TEST(crowd_is_notified_at_each_first_number_exactly) {
   int first, i;
   for (first = 2; first < 130; ++first) {
     multicast m = watched((uint64_t)first);
@@ -98,7 +98,7 @@ TEST(crowd_is_told_at_each_first_number_exactly) {
   }
 }
 
-TEST(crowd_is_never_told_with_the_number_0_or_without_a_function) {
+TEST(crowd_is_never_notified_with_number_0_or_without_a_function) {
   multicast m = watched(0), n = multicast_create();
   multicast_watch watch = from(2);
   watch.crowded = NULL;
@@ -116,7 +116,7 @@ TEST(crowd_of_1_is_taken_as_2) {
   CHECK_TEXT(told, "2:A:2 4:A:4");
 }
 
-TEST(crowd_of_a_number_beyond_all_is_never_told) {
+TEST(crowd_of_a_number_beyond_all_is_never_notified) {
   multicast m = watched(UINT64_MAX), n = watched((uint64_t)1 << 63);
   add_times(3000, m, counter(&calls));
   add_times(3000, n, counter(&calls));
@@ -124,7 +124,7 @@ TEST(crowd_of_a_number_beyond_all_is_never_told) {
 }
 
 /* The delegates come and go: in the middle, at the end, all. */
-TEST(crowd_is_not_told_again_when_delegates_are_added_again) {
+TEST(crowd_is_not_notified_again_when_delegates_are_added_again) {
   multicast m = watched(8);
   multicast_token tokens[40];
   int round, i;
@@ -162,7 +162,7 @@ TEST(crowd_counts_live_delegates_only) {
   CHECK_TEXT(told, "40:A:40");
 }
 
-TEST(crowd_is_told_anew_when_a_watch_is_set_anew) {
+TEST(crowd_is_notified_anew_when_a_watch_is_set_anew) {
   multicast m = watched(4);
   multicast_watch watch = from(3);
   add_times(4, m, counter(&calls));
@@ -174,7 +174,7 @@ TEST(crowd_is_told_anew_when_a_watch_is_set_anew) {
   CHECK_TEXT(told, "4:A:4 5:A:5 6:A:6");
 }
 
-TEST(crowd_that_passes_several_numbers_is_told_once) {
+TEST(crowd_that_passes_several_numbers_is_notified_once) {
   multicast m = watched(2);
   static multicast_delegate many[20];
   int i;
@@ -185,7 +185,7 @@ TEST(crowd_that_passes_several_numbers_is_told_once) {
   CHECK_TEXT(told, "20:A:20 32:A:32");
 }
 
-TEST(crowd_is_not_told_when_the_watch_was_taken_away) {
+TEST(crowd_is_not_notified_when_the_watch_was_taken_away) {
   multicast m = watched(4);
   add_times(3, m, counter(&calls));
   CHECK_OK(multicast_set_watch(m, NULL));
@@ -193,7 +193,7 @@ TEST(crowd_is_not_told_when_the_watch_was_taken_away) {
   CHECK_TEXT(told, "");
 }
 
-TEST(crowd_is_told_with_any_options) {
+TEST(crowd_is_notified_with_any_options) {
   multicast m = watched(2);
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   options.priority = 5;
@@ -210,7 +210,7 @@ TEST(crowd_is_told_with_any_options) {
 
 /* ---- Which multicasts ------------------------------------------------------------------------ */
 
-TEST(crowd_of_all_is_told_of_each_multicast_old_and_new) {
+TEST(crowd_of_all_is_notified_of_each_multicast_old_and_new) {
   multicast before = multicast_create(), after, invoked = multicast_create();
   add_times(3, before, counter(&calls));
   add_times(1, invoked, counter(&calls));
@@ -228,7 +228,7 @@ TEST(crowd_of_all_is_told_of_each_multicast_old_and_new) {
   CHECK_EQ(last.id, invoked.id);
 }
 
-TEST(crowd_of_all_is_not_told_of_one_with_a_watch_of_its_own) {
+TEST(crowd_of_all_is_not_notified_of_one_with_a_watch_of_its_own) {
   multicast m = watched(6), silent = watched(0);
   watch_all(2);
   add_times(5, m, counter(&calls));
@@ -243,7 +243,7 @@ TEST(crowd_of_all_is_not_told_of_one_with_a_watch_of_its_own) {
   CHECK_TEXT(told, "6:A:6 12:A:12");
 }
 
-TEST(crowd_of_a_name_is_told_and_describe_has_the_name) {
+TEST(crowd_of_a_name_is_notified_and_describe_has_the_name) {
   static report r;
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   int i;
@@ -256,7 +256,7 @@ TEST(crowd_of_a_name_is_told_and_describe_has_the_name) {
   CHECK(has_line(described(&r, last), "multicast 0x... \"UpdateTitle\": delegates: 4"));
 }
 
-TEST(crowd_of_a_multicast_with_policies_is_told) {
+TEST(crowd_of_a_multicast_with_policies_is_notified) {
   multicast_create_options how = MULTICAST_CREATE_OPTIONS_INIT;
   multicast m;
   how.replay = 2;
@@ -343,7 +343,7 @@ static void *add_two(void *argument) {
   return NULL;
 }
 
-TEST(crowd_is_told_on_the_thread_that_adds) {
+TEST(crowd_is_notified_on_the_thread_that_adds) {
   multicast m = watched(2);
   on_another_thread(add_two, &m);
   CHECK_TEXT(told, "2:A:2");
@@ -366,7 +366,7 @@ static void *add_without_memory(void *argument) {
   return NULL;
 }
 
-TEST(crowd_is_not_told_by_a_thread_without_memory_for_its_record) {
+TEST(crowd_is_not_notified_by_a_thread_without_memory_for_its_record) {
   multicast m;
   use_allocator(fail_large, NULL);
   m = watched(2);
@@ -382,7 +382,7 @@ static void go_deeper(void *context, uint32_t event, const void *payload, size_t
   if (event == 255) add_times(2, last, counter(&calls)); /* the 256th level */
 }
 
-TEST(crowd_is_not_told_at_the_256th_level_of_nesting) {
+TEST(crowd_is_not_notified_at_the_256th_level_of_nesting) {
   multicast m = watched(2), deep = multicast_create();
   multicast_delegate d = {go_deeper, &deep};
   add(deep, d);
@@ -416,7 +416,7 @@ static void add_more(void) {
   add_times(10, last, counter(&calls));
 }
 
-TEST(crowd_inside_a_function_of_a_watch_is_told_by_the_next_add) {
+TEST(crowd_inside_a_function_of_a_watch_is_notified_by_next_add) {
   multicast m = watched(2);
   in_function = add_more;
   add_times(2, m, counter(&calls));
@@ -481,7 +481,7 @@ static void count_numbers(void *context, multicast target, uint64_t count, const
   ADD(numbers, 1);
 }
 
-TEST(crowd_is_told_once_for_each_number_by_threads_that_add) {
+TEST(crowd_is_notified_once_for_each_number_by_threads_that_add) {
   multicast m = multicast_create();
   multicast_watch watch = from(4);
   pthread_t threads[THREADS];

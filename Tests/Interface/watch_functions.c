@@ -47,7 +47,7 @@ static void expect_to_wait_for_function(multicast watched) {
   s.thread = start_thread(take_away, &s);
   CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
   expect_line(dumped(&r), "  waits ... s for functions of a watch");
-  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1); /* is not told any more */
+  CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1); /* is not notified any more */
   gate_open(&in_watch.let_go);
   gate_wait(&s.returned);
   join_thread(s.thread);
@@ -145,7 +145,7 @@ TEST(watch_and_removal_that_wait_for_each_other_are_a_cycle) {
   CHECK_STATUS(status, MULTICAST_PENDING);
 }
 
-TEST(watch_that_is_replaced_is_not_told_any_more) {
+TEST(watch_that_is_replaced_is_not_notified_any_more) {
   static witness next;
   multicast m = multicast_create();
   multicast_watch given = counting_calls(&w), other = counting_calls(&next);
@@ -168,7 +168,7 @@ static void invoke_inside(witness *it) {
   CHECK_EQ(multicast_invoke(it->target, 1, NULL, 0), 1);
 }
 
-TEST(watch_is_not_told_of_calls_that_its_functions_make) {
+TEST(watch_is_not_notified_of_calls_that_its_functions_make) {
   multicast m = multicast_create();
   multicast_watch given = watching(&w);
   multicast_token token = add(m, counter(&calls));
@@ -187,7 +187,7 @@ static void remove_inside(witness *it) {
   status = multicast_token_remove(it->token);
 }
 
-TEST(watch_is_told_before_a_removal_of_the_delegate_can_complete) {
+TEST(watch_is_notified_before_a_removal_of_it_can_complete) {
   multicast m = multicast_create();
   multicast_watch given = counting_calls(&w);
   multicast_add_options options = with_release(count_release);
@@ -204,7 +204,7 @@ static void invoke_deeper(void *context, uint32_t event, const void *payload, si
   if (event < 255) multicast_invoke(w.target, event + 1, NULL, 0);
 }
 
-TEST(watch_is_not_told_of_the_innermost_of_256_calls) {
+TEST(watch_is_not_notified_of_the_innermost_of_256_calls) {
   multicast m = multicast_create();
   multicast_watch given = counting_calls(&w);
   multicast_delegate d = {invoke_deeper, NULL};
@@ -239,11 +239,11 @@ static void expect_stuck(int64_t (*remove)(removal *)) {
   CHECK_EQ(w.stuck, 1); /* once */
 }
 
-TEST(watch_is_told_of_a_removal_that_waits_long) { expect_stuck(by_token); }
-TEST(watch_is_told_of_a_removal_of_all_that_waits_long) { expect_stuck(by_all); }
-TEST(watch_is_told_of_a_destruction_that_waits_long) { expect_stuck(by_destroy); }
+TEST(watch_is_notified_of_a_removal_that_waits_long) { expect_stuck(by_token); }
+TEST(watch_is_notified_of_a_removal_of_all_that_waits_long) { expect_stuck(by_all); }
+TEST(watch_is_notified_of_a_destruction_that_waits_long) { expect_stuck(by_destroy); }
 
-TEST(watch_is_told_of_a_second_removal_that_waits_long) {
+TEST(watch_is_notified_of_a_second_removal_that_waits_long) {
   static running_call c;
   multicast_watch given = watching(&w);
   pthread_t thread;
@@ -281,7 +281,7 @@ TEST(watch_stuck_has_the_label) {
   CHECK_EQ(invoke_finished(&i), 1);
 }
 
-TEST(watch_is_not_told_of_a_removal_with_a_shorter_timeout) {
+TEST(watch_is_not_notified_of_a_removal_with_a_shorter_timeout) {
   static running_call c;
   multicast_watch given = watching(&w);
   begin_running_call(&c, by_token);
@@ -293,7 +293,7 @@ TEST(watch_is_not_told_of_a_removal_with_a_shorter_timeout) {
   CHECK_EQ(invoke_finished(&c.i), 1);
 }
 
-TEST(watch_is_told_of_a_longer_timeout_and_the_timeout_stays) {
+TEST(watch_is_notified_of_a_longer_timeout_and_the_timeout_stays) {
   static running_call c;
   multicast_watch given = watching(&w);
   begin_running_call(&c, by_token);
@@ -305,7 +305,7 @@ TEST(watch_is_told_of_a_longer_timeout_and_the_timeout_stays) {
   CHECK_EQ(invoke_finished(&c.i), 1);
 }
 
-TEST(watch_is_told_of_an_invocation_that_waits_long) {
+TEST(watch_is_notified_of_an_invocation_that_waits_long) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
   multicast_watch given = watching(&w);
@@ -351,7 +351,7 @@ enum { ROUNDS = 2000 };
 static bool is_over;
 static int told;
 
-static void note_told(void *context, multicast_token token, uint32_t event, uint64_t ns) {
+static void note_notified(void *context, multicast_token token, uint32_t event, uint64_t ns) {
   (void)token, (void)event, (void)ns;
   CHECK(LOAD(*(bool *)context)); /* the watch is set, or is being taken away */
   ADD(told, 1);
@@ -362,13 +362,13 @@ static void *invoke_all_the_time(void *argument) {
   return NULL;
 }
 
-TEST(watch_that_was_taken_away_is_not_told_by_threads_that_invoke) {
+TEST(watch_that_was_taken_away_is_not_notified_by_invokers) {
   static bool is_set[2];
   multicast m = multicast_create(), all = {0};
   multicast_watch given = MULTICAST_WATCH_INIT;
   pthread_t threads[2];
   int i;
-  given.called = note_told;
+  given.called = note_notified;
   add(m, counter(&calls));
   for (i = 0; i < 2; ++i) threads[i] = start_thread(invoke_all_the_time, &m);
   for (i = 0; i < ROUNDS; ++i) {
@@ -436,7 +436,7 @@ TEST(watch_stays_in_the_child_of_a_fork) {
 
 /* ---- What it is not told --------------------------------------------------------------------- */
 
-TEST(watch_is_not_told_that_the_end_of_another_one_waits) {
+TEST(watch_is_not_notified_that_the_end_of_another_one_waits) {
   static setting s = {{0}, 0, GATE_INIT, 0};
   static witness all;
   multicast_watch given = counting_calls(&w), other = watching(&all);
@@ -468,7 +468,7 @@ static void replace_target(void *context, uint32_t event, const void *payload, s
   for (i = 0; i < 8; ++i) watch(multicast_create(), &given);
 }
 
-TEST(watch_is_not_told_of_call_of_multicast_that_had_slot) {
+TEST(watch_is_not_notified_of_call_of_multicast_that_had_slot) {
   static witness first;
   multicast m = multicast_create();
   multicast_delegate d = {replace_target, &m};
@@ -480,7 +480,7 @@ TEST(watch_is_not_told_of_call_of_multicast_that_had_slot) {
   CHECK_EQ(first.calls <= 1, true);
 }
 
-TEST(watch_is_not_told_of_queued_call_of_multicast_that_had_slot) {
+TEST(watch_is_not_notified_of_queued_call_of_the_slots_last) {
   static witness first;
   multicast m = multicast_create();
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);

@@ -1,4 +1,4 @@
-/* Watches that note what they are told. */
+/* Watches that note what they are notified. */
 
 #ifndef WATCHES_H
 #define WATCHES_H
@@ -7,7 +7,7 @@
 #include "payloads.h"
 #include "removals.h"
 
-/* What a watch was told. It is the context of its functions. */
+/* What a watch was notified. It is the context of its functions. */
 typedef struct witness {
   int calls, slow, stuck;
   multicast_token token;  /* of the last one that was told */

@@ -93,7 +93,7 @@ TEST(session_collects_what_is_published_meanwhile) {
   peer_observe(&there, "n", counting(&s));
   EVENTUALLY(LOAD(s.next) == 10);
   CHECK_EQ(s.wrong, 0);
-  /* The names without observers were taken back. */
+  /* The names without observers were cancelled. */
   EVENTUALLY(peer_stats(&there).ignored == GONE);
   peer_flush(&there);
   pause_ms(5 * A_WHILE_MS); /* until the broker has read it */

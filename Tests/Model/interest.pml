@@ -1,4 +1,4 @@
-/* Whether a multicast has delegates, told to its interest function, which runs under no lock.
+/* Whether a multicast has delegates, notified to its interest function, which runs under no lock.
  *
  *   change   under the lock: a delegate comes or goes. Then: tell
  *   tell     one thread at a time: looks under the lock, tells, looks again, until what was told
@@ -18,12 +18,12 @@
 
 bit locked;
 byte live;         /* delegates */
-bit told;          /* what was told last */
+bit notified;      /* what was told last */
 bit is_under_way;
 bit is_ended;
 bit is_given_back;
 
-byte telling;      /* threads inside the function */
+byte notifying;    /* threads inside the function */
 bit last_word;     /* its last argument */
 byte finished;
 
@@ -42,17 +42,17 @@ inline change() {
 
 #define IS_WANTED (!is_ended && live > 0)
 
-/* Policies.tell: the lock is held, and released. */
-inline tell_locked(changes_inside) {
+/* Policies.notify: the lock is held, and released. */
+inline notify_locked(changes_inside) {
   do
-  :: told != IS_WANTED ->
-#ifndef TOLD_SET_AFTER_CALL
-     told = IS_WANTED;
+  :: notified != IS_WANTED ->
+#ifndef NOTIFIED_SET_AFTER_CALL
+     notified = IS_WANTED;
 #endif
      word = IS_WANTED;
      unlock();
-     telling++;
-     assert(telling == 1);
+     notifying++;
+     assert(notifying == 1);
      assert(!is_given_back);
      assert(word != last_word);
      last_word = word;
@@ -60,10 +60,10 @@ inline tell_locked(changes_inside) {
      :: changes_inside -> change()
      :: skip
      fi;
-     telling--;
+     notifying--;
      lock();
-#ifdef TOLD_SET_AFTER_CALL
-     told = IS_WANTED;
+#ifdef NOTIFIED_SET_AFTER_CALL
+     notified = IS_WANTED;
 #endif
 #ifdef NOT_LOOKED_AGAIN
      break
@@ -93,16 +93,16 @@ proctype Changer() {
   :: changes > 0 ->
      changes--;
      change();
-     /* Policies.tell */
+     /* Policies.notify */
      lock();
      if
 #ifndef END_NOT_ASKED
      :: is_ended -> unlock()
 #endif
-#ifndef TWO_TELL
+#ifndef TWO_NOTIFY
      :: is_under_way -> unlock()
 #endif
-     :: else -> is_under_way = 1; tell_locked(true)
+     :: else -> is_under_way = 1; notify_locked(true)
      fi
   :: break
   od;
@@ -114,7 +114,7 @@ proctype Destroyer() {
   lock();
   live = 0;
   is_ended = 1;
-#ifdef END_ALWAYS_TOLD
+#ifdef END_ALWAYS_NOTIFIED
   ends = 1;
 #else
   ends = !is_under_way;
@@ -125,7 +125,7 @@ proctype Destroyer() {
   fi;
   unlock();
   if
-  :: ends -> lock(); tell_locked(false)
+  :: ends -> lock(); notify_locked(false)
   :: else
   fi;
   finished++
@@ -144,6 +144,6 @@ init {
   finished == all ->
   /* The last word is true. */
   assert(last_word == IS_WANTED);
-  assert(told == last_word);
+  assert(notified == last_word);
   assert(is_given_back == is_ended)
 }

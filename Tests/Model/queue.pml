@@ -1,4 +1,4 @@
-/* Queues: calls are queued, run and retracted, while their delegate is removed or the queue is
+/* Queues: calls are queued, run and cancelled, while their delegate is removed or the queue is
  * cleared or destroyed.
  *
  * An invocation appends a call under the lock of the queue, if the registration is live and the
@@ -10,18 +10,18 @@
  *
  * A removal marks the registration dead, and then closes the head and retracts the queued calls,
  * under the same lock. So the head orders runs and removals, and no fence is needed between them:
- * after `retract`, every call that was taken is a hazard; and a run that took out its call before
+ * after `cancel`, every call that was taken is a hazard; and a run that took out its call before
  * finds the head closed, and checks that the registration is live.
  *
  *   invoke, append         finds the delegate in the list, appends a call to its queue
  *   run_queue, make, take_next, close_head, look_after   runs queued calls
- *   retract                takes the queued calls of the delegate back out of the queue
+ *   cancel                 takes the queued calls of the delegate back out of the queue
  *   remove                 marks, retracts, fences, completes the removal
  *   scan_hazards, complete_removal, call_did_return, release   as in invoke_remove.pml
  *
  * Proved: no queued call runs after a removal that waits has returned MULTICAST_OK, and none is
  * appended after the release. The queue of the next occupant of the slot gets no call and loses
- * none. Each payload is released, and so is each deferred release: each call is made, retracted or
+ * none. Each payload is released, and so is each deferred release: each call is made, cancelled or
  * dropped, once. No wake-up is lost, neither of a removal nor of a thread that waits for its turn.
  *
  * Delegate 1 is removed, delegate 2 is not. Each queued call holds a reference to its payload.
@@ -202,7 +202,7 @@ inline take_back(all, from) {
   skip_gaps()
 }
 
-inline retract(me) {
+inline cancel(me) {
   lock(me, QUEUE_LOCK);
   if
   :: occupant == 1 -> d_step {
@@ -220,19 +220,19 @@ inline retract(me) {
 inline remove(me, waits) {
   lock(me, STRIPE_LOCK);
   printf("thread %d removes delegate 1\n", me);
-#ifdef RETRACT_BEFORE_MARK
-  retract(me);
+#ifdef CANCEL_BEFORE_MARK
+  cancel(me);
 #endif
   store(me, DEAD, 1);
   store(me, LIVE, 0);
-#ifdef SCAN_BEFORE_RETRACT
+#ifdef SCAN_BEFORE_CANCEL
   scan_hazards(me, found);
 #endif
-#if !defined(RETRACT_BEFORE_MARK) && !defined(NO_RETRACT)
-  retract(me);
+#if !defined(CANCEL_BEFORE_MARK) && !defined(NO_CANCEL)
+  cancel(me);
 #endif
 #if SINGLE_INVOKER
-#ifndef SCAN_BEFORE_RETRACT
+#ifndef SCAN_BEFORE_CANCEL
   scan_hazards(me, found);
 #endif
   unlock(me, STRIPE_LOCK);
@@ -666,7 +666,7 @@ init {
     done == (HAS_A > 0) + 1 + HAS_R + HAS_D + HAS_C + HAS_W && ALL_DRAINED ->
     assert(!deferred);
     assert(released || mem[LIVE]); /* no deferred release is left over */
-    /* each call is made, retracted or dropped, once */
+    /* each call is made, cancelled or dropped, once */
     do
     :: head < tail ->
        if

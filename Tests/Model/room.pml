@@ -23,7 +23,7 @@
  *   closes_cycle, reach    the search, as in cycles.pml, with waits for room
  *
  * Proved: no deadlock, no lost wake-up and no lost call: each call that was queued is run or
- * retracted. Each delegate is released once.
+ * cancelled. Each delegate is released once.
  *
  * The queue has room for one call, and is full at the start. Hazards are visible at once, and the
  * search is one step under the lock of calls: see cycles.pml. The lock of the queue is taken inside
@@ -75,7 +75,7 @@ byte removed, deferred, released;
 #define ROOM_IN_QUEUE 3
 byte waits_for[THREADS];
 
-byte calls_made, calls_queued, calls_retracted;
+byte calls_made, calls_queued, calls_cancelled;
 
 /* ---- The search ----------------------------------------------------------------------------- */
 
@@ -242,10 +242,10 @@ inline release(me, d) {
 inline remove(me, d) {
   d_step { printf("thread %d removes delegate %d\n", me, d); removed = removed | BIT(d) };
   if
-  :: d == 2 -> /* retract */
+  :: d == 2 -> /* cancel */
      lock(me, QUEUE_LOCK);
      d_step {
-       calls_retracted = calls_retracted + queued;
+       calls_cancelled = calls_cancelled + queued;
        queued = 0;
        x = is_awaited
      };
@@ -479,6 +479,6 @@ active proctype End() {
     done == OTHERS + 1 ->
     assert(deferred == 0);
     assert(released == removed); /* no deferred release is left over */
-    assert(1 + calls_queued == calls_made + calls_retracted) /* no queued call is lost */
+    assert(1 + calls_queued == calls_made + calls_cancelled) /* no queued call is lost */
   }
 }

@@ -59,7 +59,7 @@
 byte current;              /* the transport of the broadcaster */
 bit is_detached[TRANSPORTS], is_released[TRANSPORTS], is_subscribed[TRANSPORTS];
 byte inside[TRANSPORTS];   /* threads in a call of it */
-byte told_at_once;         /* threads in `subscribe` or `unsubscribe` */
+byte notified_at_once;         /* threads in `subscribe` or `unsubscribe` */
 byte published, done;
 
 /* Guarded by the stripe's lock. */
@@ -67,8 +67,8 @@ bit is_locked;
 byte live;                 /* delegates */
 mtype = { none, usable, slow };
 mtype list;                /* slow: the next add is not made by the fast path */
-bit is_observed, is_telling;
-byte told;                 /* the transport to which it was told that there are delegates, or 0 */
+bit is_observed, is_notifying;
+byte notified;             /* the transport to which it was told that there are delegates, or 0 */
 bit is_ended;              /* the multicast was destroyed, and the name has no next one yet */
 byte generation;           /* of the multicast */
 
@@ -106,41 +106,41 @@ inline look() {
 }
 
 /* `subscribe` or `unsubscribe`. */
-inline call_teller(t, is_wanted, is_called) {
+inline call_notifier(t, is_wanted, is_called) {
   begin_call(t, is_called);
   if
   :: is_called ->
      d_step {
-       told_at_once++;
-       assert(told_at_once == 1); /* one at a time */
+       notified_at_once++;
+       assert(notified_at_once == 1); /* one at a time */
        assert(is_subscribed[t] != is_wanted); /* by turns */
        is_subscribed[t] = is_wanted;
        printf("transport %d is told %d\n", t, is_wanted)
      };
-     told_at_once--;
+     notified_at_once--;
      end_call(t)
   :: else
   fi
 }
 
 /* The lock is held, and released. */
-inline tell_locked() {
+inline notify_locked() {
   refusing = 255;
   look();
   do
-  :: wanted == told || wanted == refusing -> break
+  :: wanted == notified || wanted == refusing -> break
   :: else ->
-     was_told = told;
-     told = wanted;
+     was_notified = notified;
+     notified = wanted;
      unlock();
      if
      :: wanted != 0 -> t = wanted
-     :: else -> t = was_told
+     :: else -> t = was_notified
      fi;
-     call_teller(t, (wanted != 0), is_called);
+     call_notifier(t, (wanted != 0), is_called);
      lock();
      if
-     :: !is_called -> told = was_told; refusing = wanted
+     :: !is_called -> notified = was_notified; refusing = wanted
 #ifdef REFUSAL_KEPT
      :: else
 #else
@@ -153,21 +153,21 @@ inline tell_locked() {
      look()
 #endif
   od;
-  is_telling = 0;
-  d_step { wanted = 0; was_told = 0; refusing = 0; t = 0; is_called = 0 };
+  is_notifying = 0;
+  d_step { wanted = 0; was_notified = 0; refusing = 0; t = 0; is_called = 0 };
   unlock()
 }
 
 /* Of the multicast that this thread has found. */
-inline tell() {
+inline notify() {
   lock();
   if
-#ifdef TOLD_BY_SEVERAL
+#ifdef NOTIFIED_BY_SEVERAL
   :: !is_observed || is_ended || seen != generation -> unlock()
 #else
-  :: !is_observed || is_ended || seen != generation || is_telling -> unlock()
+  :: !is_observed || is_ended || seen != generation || is_notifying -> unlock()
 #endif
-  :: else -> is_telling = 1; tell_locked()
+  :: else -> is_notifying = 1; notify_locked()
   fi
 }
 
@@ -203,7 +203,7 @@ inline add() {
   };
   unlock();
   if
-  :: is_slow -> tell()
+  :: is_slow -> notify()
   :: else
   fi
 }
@@ -215,25 +215,25 @@ inline destroy() {
     live = 0;
     list = none;
     is_ended = 1;
-    is_slow = (is_observed && !is_telling);
-#ifdef NEXT_TOLD_BY_OTHERS
+    is_slow = (is_observed && !is_notifying);
+#ifdef NEXT_NOTIFIED_BY_OTHERS
     if
-    :: is_slow -> t = told; told = 0
+    :: is_slow -> t = notified; notified = 0
     :: else
     fi
 #else
     if
-    :: is_slow -> is_telling = 1
+    :: is_slow -> is_notifying = 1
     :: else
     fi
 #endif
   };
   unlock();
   if
-#ifdef NEXT_TOLD_BY_OTHERS
-  :: is_slow && t != 0 -> call_teller(t, 0, is_called)
+#ifdef NEXT_NOTIFIED_BY_OTHERS
+  :: is_slow && t != 0 -> call_notifier(t, 0, is_called)
 #else
-  :: is_slow -> lock(); tell_locked()
+  :: is_slow -> lock(); notify_locked()
 #endif
   :: else
   fi
@@ -254,7 +254,7 @@ inline remove() {
   };
   unlock();
   if
-  :: is_slow -> tell()
+  :: is_slow -> notify()
   :: else
   fi
 }
@@ -280,13 +280,13 @@ inline attach(next) {
   old = current;
   detach(old);
 #endif
-#ifdef TOLD_BEFORE_EXCHANGE
-  tell();
+#ifdef NOTIFIED_BEFORE_EXCHANGE
+  notify();
 #endif
   atomic { old = current; current = next; printf("transport %d is attached\n", next) };
-#ifndef TOLD_BEFORE_EXCHANGE
+#ifndef NOTIFIED_BEFORE_EXCHANGE
   if
-  :: next != 0 -> seen = generation; tell()
+  :: next != 0 -> seen = generation; notify()
   :: else
   fi;
 #endif
@@ -295,7 +295,7 @@ inline attach(next) {
 #endif
 }
 
-#define LOCALS byte wanted, was_told, refusing, t, old, seen; bit is_called, is_slow
+#define LOCALS byte wanted, was_notified, refusing, t, old, seen; bit is_called, is_slow
 
 proctype A() { LOCALS; add(); done++ }
 proctype R() { LOCALS; remove(); done++ }
@@ -332,7 +332,7 @@ init {
     current = HAS_OLD;
     is_observed = HAS_OLD;
     was_attached = HAS_OLD;
-    told = (HAS_OLD && LIVE -> 1 : 0);
+    notified = (HAS_OLD && LIVE -> 1 : 0);
     is_subscribed[1] = (HAS_OLD && LIVE)
   };
   atomic {
@@ -360,7 +360,7 @@ init {
   };
   d_step {
     done == HAS_C + HAS_A + HAS_R + HAS_X + HAS_E + HAS_D + HAS_N ->
-    assert(!is_telling);
+    assert(!is_notifying);
     assert(current == 0 || is_subscribed[current] == (live > 0)); /* the last word is true */
     assert(current == 1 || is_released[1] == HAS_OLD);
     assert(current == 2 || is_released[2] == HAS_C);

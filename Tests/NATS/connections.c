@@ -151,7 +151,7 @@ TEST(wrong_password_is_refused) {
   peer_connect(&p, &options);
   CHECK_EQ(p.refused, 0);
   peer_release(&p);
-  /* What is in the address is not told. */
+  /* What is in the address is not notified. */
   options = peer_options(&p, b.port);
   snprintf(p.address, sizeof p.address, "nats://anna:secret@127.0.0.1:%d", b.port);
   peer_connect(&p, &options);

@@ -21,7 +21,7 @@ typedef struct carrier {
   uint32_t word; /* not atomic, for the thread sanitizer */
   int32_t inside;
   pid_t process;
-  int32_t telling[NAME_COUNT];       /* threads in subscribe and unsubscribe */
+  int32_t notifying[NAME_COUNT];       /* threads in subscribe and unsubscribe */
   uint32_t is_subscribed[NAME_COUNT];
   uint32_t is_refused[NAME_COUNT];
   multicast_broadcaster broadcaster;
@@ -61,23 +61,23 @@ static multicast_status publish(void *context, const char *protocol, uint32_t ev
   return MULTICAST_OK;
 }
 
-/* By turns, and one at a time. The child of a fork may be told of what a thread of the parent was
- * just telling. */
-static void tell(carrier *c, const char *protocol, uint32_t is_wanted) {
+/* By turns, and one at a time. The child of a fork may be notified of what a thread of the parent
+ * was just telling. */
+static void note(carrier *c, const char *protocol, uint32_t is_wanted) {
   int name = number_of_name(protocol);
   bool is_parent = c->process == getpid();
-  MUST(ADD(c->telling[name], 1) == 1 || !is_parent, "two threads tell of a name");
+  MUST(ADD(c->notifying[name], 1) == 1 || !is_parent, "two threads tell of a name");
   MUST(LOAD(c->is_subscribed[name]) != is_wanted || !is_parent, "a transport is told twice: %u",
        is_wanted);
   STORE(c->is_subscribed[name], is_wanted);
-  ADD(c->telling[name], -1);
+  ADD(c->notifying[name], -1);
 }
 
 static multicast_status subscribe(void *context, const char *protocol) {
   bool is_refused = one_in(16);
   carrier *c = context;
   begin(c);
-  if (!is_refused) tell(c, protocol, 1);
+  if (!is_refused) note(c, protocol, 1);
   STORE(c->is_refused[number_of_name(protocol)], is_refused);
   end(c);
   return is_refused ? MULTICAST_ERROR_STATE : MULTICAST_OK;
@@ -85,7 +85,7 @@ static multicast_status subscribe(void *context, const char *protocol) {
 
 static void unsubscribe(void *context, const char *protocol) {
   begin(context);
-  tell(context, protocol, 0);
+  note(context, protocol, 0);
   end(context);
 }
 

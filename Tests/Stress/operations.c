@@ -146,16 +146,16 @@ static void look(void *context, multicast_token token) {
   }
 }
 
-static void be_told(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
+static void be_notified(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
   look(context, token);
 }
 
-static void be_told_slow(void *context, multicast_token token, const char *label, uint64_t ns) {
+static void be_notified_slow(void *context, multicast_token token, const char *label, uint64_t ns) {
   MUST(label == NULL || strlen(label) < 64, "a label");
   look(context, token);
 }
 
-static void be_told_of_crowd(void *context, multicast target, uint64_t count, const char *label,
+static void be_notified_of_crowd(void *context, multicast target, uint64_t count, const char *label,
                              multicast_function function, uint64_t most) {
   multicast_token none = {0};
   MUST((label != NULL) + (function != NULL) == (most != 0), "the label or the function of most");
@@ -168,9 +168,9 @@ static multicast_watch watch_with(watcher *w) {
   multicast_watch watch = MULTICAST_WATCH_INIT;
   watch.context = w;
   watch.slow_ns = 1 + random_below(100000);
-  watch.slow = watch.stuck = be_told_slow;
-  if (one_in(2)) watch.called = be_told;
-  if (one_in(2)) watch.crowded = be_told_of_crowd;
+  watch.slow = watch.stuck = be_notified_slow;
+  if (one_in(2)) watch.called = be_notified;
+  if (one_in(2)) watch.crowded = be_notified_of_crowd;
   watch.crowded_count = random_below(6);
   return watch;
 }
@@ -489,7 +489,7 @@ static void query(void) {
     default:
       status = multicast_queue_get_stats(random_queue(), &s);
       EXPECT(status, OK | INVALID_HANDLE);
-      MUST(s.queued == s.pending + s.delivered + s.dropped + s.retracted + s.coalesced,
+      MUST(s.queued == s.pending + s.delivered + s.dropped + s.cancelled + s.coalesced,
            "%llu queued, %llu pending", (unsigned long long)s.queued,
            (unsigned long long)s.pending);
   }

@@ -135,16 +135,16 @@ void session_with_multicast(void) {
 /* What a multicast has told of its delegates. Its context is freed by its release. */
 typedef struct listeners {
   int32_t is_wanted;
-  int32_t is_telling;
+  int32_t is_notifying;
   int32_t references;
 } listeners;
 
 static void hear(void *context, multicast target, bool wanted) {
   listeners *l = context;
-  MUST(ADD(l->is_telling, 1) == 1, "two threads tell at once");
+  MUST(ADD(l->is_notifying, 1) == 1, "two threads tell at once");
   MUST(LOAD(l->is_wanted) == !wanted, "told twice: %d", wanted);
   STORE(l->is_wanted, wanted);
-  ADD(l->is_telling, -1);
+  ADD(l->is_notifying, -1);
 }
 
 static void leave_listeners(void *context) {
@@ -155,7 +155,7 @@ static void leave_listeners(void *context) {
 static void release_listeners(void *context) {
   listeners *l = context;
   /* Inside fork, in the child, the thread that was telling does not exist. */
-  MUST(actor_current()->is_plain || (LOAD(l->is_telling) == 0 && LOAD(l->is_wanted) == 0),
+  MUST(actor_current()->is_plain || (LOAD(l->is_notifying) == 0 && LOAD(l->is_wanted) == 0),
        "released while it is wanted");
   leave_listeners(l);
 }
@@ -284,7 +284,7 @@ void session_that_waits_for_itself(void) {
     wakes = stats_of(&l).pending > 0 ? 2 : 1;
     MUST(waker_calls(l.waker) == wakes, "wakes after a run: %d", waker_calls(l.waker));
     EXPECT_COUNT(multicast_queue_clear(l.queue), OK);
-    /* A run that took out no call, because all were taken back, does not count. */
+    /* A run that took out no call, because all were cancelled, does not count. */
     if (count > 0) EXPECT_COUNT(send_to(&l, 0, &o), OK);
     else EXPECT_COUNT(send_to(&l, 1, &o), OK | TIMEOUT);
     pending = stats_of(&l).pending;

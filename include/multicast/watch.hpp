@@ -15,10 +15,10 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// What a watch tells. Without functions it only counts: see registration::statistics().
+/// The functions of a watch. Without functions it only counts: see registration::statistics().
 ///
 /// The functions may run on several threads at once. They may use this library; what they do there
-/// is not told. What they throw goes to the handler of set_exception_handler().
+/// is not notified. What they throw goes to the handler of set_exception_handler().
 /// @since 1.1
 struct watch_options {
   /// The time from which a call is slow, and a wait is stuck (default: zero, never).
@@ -35,7 +35,7 @@ struct watch_options {
   /// @since 1.1
   std::function<void(registration which, const char *label, std::chrono::nanoseconds elapsed)>
       stuck = {};
-  /// A call has returned, after `elapsed`; told on its thread. `event` is 0 for signals (default:
+  /// A call has returned, after `elapsed`; called on its thread. `event` is 0 for signals (default:
   /// none).
   /// @since 1.1
   std::function<void(registration which, uint32_t event, std::chrono::nanoseconds elapsed)>
@@ -44,7 +44,7 @@ struct watch_options {
   /// @since 1.1
   uint64_t crowded_count = 0;
   /// A signal has grown to `crowded_count` delegates, or to twice, four times as many and so on:
-  /// told once for each of these numbers, by the thread that adds. `count` is how many it has;
+  /// notified once for each of these numbers, by the thread that adds. `count` is how many it has;
   /// `most` of them have the same `label`, or none and the same `function` of the library's C
   /// interface, which a debugger names. Both are null if no more than one in nine have the same.
   /// `label` is valid until this returns (default: none).
@@ -79,21 +79,21 @@ class [[nodiscard]] watch {
   watch() noexcept = default;
   /// Watches all signals and multicasts of the process, those that are created later included.
   ///
-  /// @param how  What is told.
+  /// @param how  The functions.
   ///
   /// Errors:    MULTICAST_ERROR_STATE: there is such a watch already.
   /// Cost:      O(multicasts), three allocations. Meanwhile each call costs what
-  ///            multicast_set_watch() says, and a lock for each function that is told.
+  ///            multicast_set_watch() says, and a lock for each function that is notified.
   /// @since 1.1
   explicit watch(watch_options how) { begin({0}, std::move(how)); }
   /// Watches a signal.
   ///
   /// @param s    The signal. It may be moved meanwhile.
-  /// @param how  What is told (default: nothing, calls are only counted).
+  /// @param how  The functions (default: nothing, calls are only counted).
   ///
   /// Errors:    MULTICAST_ERROR_STATE: it has a watch already.
   /// Cost:      O(1), four allocations. Meanwhile each call costs what multicast_set_watch() says,
-  ///            and a lock for each function that is told.
+  ///            and a lock for each function that is notified.
   /// @since 1.1
   template <typename R, typename... Args>
   explicit watch(const detail::basic_signal<R, Args...> &s, watch_options how = {}) {

@@ -30,13 +30,13 @@ extension Broadcaster {
     do throws(Status) {
       guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
       // First the steps that can fail.
-      if !transport.isNone { try broadcaster.visitNames(isTelling: false) }
+      if !transport.isNone { try broadcaster.visitNames(isNotifying: false) }
       old = try broadcaster.withLock { () throws(Status) in
         broadcaster.exchangeTransport(for: transport)
       }
       if !transport.isNone {
         // If the broadcaster was destroyed meanwhile, the destroy has detached the transport.
-        do throws(Status) { try broadcaster.visitNames(isTelling: true) } catch {}
+        do throws(Status) { try broadcaster.visitNames(isNotifying: true) } catch {}
       }
     } catch {
       _ = Transport.detach(transport)
@@ -47,7 +47,7 @@ extension Broadcaster {
 
   /// Makes the multicasts of all names, also of later names, notify of their observers from now on;
   /// or makes them notify now.
-  private func visitNames(isTelling: Bool) throws(Status) {
+  private func visitNames(isNotifying: Bool) throws(Status) {
     var table: NameTable? = nil
     var index = 0
     while true {
@@ -58,12 +58,12 @@ extension Broadcaster {
         if table?.header != self.table?.header { (table, index) = (self.table, 0) }
         guard let name = table?.next(&index) else { return nil }
         let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
-        if !isTelling && !multicast.isObserved { text = try name.name.copy() }
+        if !isNotifying && !multicast.isObserved { text = try name.name.copy() }
         return multicast
       }
       guard let next else { return }
       if let text { try observe(next, text) }
-      if isTelling { Policies.tell(next) }
+      if isNotifying { Policies.notify(next) }
     }
   }
 
@@ -87,11 +87,12 @@ extension Broadcaster {
     var isNew = false
     defer { if !isNew { Self.forget(text) } }
     isNew = try multicast.observe(
-      Policies.Telling(
-        function: .subscription(Self.tell, transport), context: text, release: Self.forget))
+      Policies.Notifier(
+        function: .subscription(Self.changeSubscription, transport), context: text,
+        release: Self.forget))
   }
 
-  private static let tell: Policies.Subscription = { text, transport, isWanted in
+  private static let changeSubscription: Policies.Subscription = { text, transport, isWanted in
     let name = text.map { UnsafePointer($0.assumingMemoryBound(to: CChar.self)) }
     var owned: Payload? = nil
     return Transport.call(

@@ -28,7 +28,7 @@ enum Transport {
       throw .invalidArgument
     }
     guard let block = Allocator.allocate(size: size, alignment: alignment) else {
-      if let release = given.pointee.release { Reclaimed.run(release, given.pointee.context) }
+      if let release = given.pointee.release { PendingCleanup.run(release, given.pointee.context) }
       throw .outOfMemory
     }
     shims_copy(block, given, size)
@@ -41,7 +41,7 @@ enum Transport {
       if given.pointee.publish == nil { throw .invalidArgument }
       handle = try Multicast.create(with: &made)
     } catch {
-      Reclaimed.run(release, block)
+      PendingCleanup.run(release, block)
       throw error
     }
     var delegate = multicast_delegate(function: call, context: block)

@@ -44,7 +44,7 @@ public func multicast_add(
   let isPlain = options.map { Options.isPlain($0) } ?? true
   do throws(Status) {
     if isPlain,
-      try Multicast(plainSlotOf: target.handle)?.append(delegate, options?.pointee.release, out)
+      try Multicast(plainSlotOf: target.handle)?.addPlain(delegate, options?.pointee.release, out)
         ?? false
     {
       return Status.ok.code

@@ -12,7 +12,7 @@ public func multicast_set_watch(
 public func multicast_token_statistics(
   _ token: multicast_token, _ out: UnsafeMutablePointer<multicast_token_stats>?
 ) -> multicast_status {
-  Tally.read(token.handle, into: out).code
+  CallStatistics.read(token.handle, into: out).code
 }
 
 @_cdecl("multicast_dump") @implementation

@@ -17,7 +17,7 @@ func counting(_ operation: () throws(Status) -> Int) -> Int64 {
 
 /// The count of a removal, and whether calls still run.
 func counting(
-  _ out: UnsafeMutablePointer<multicast_status>?, _ removal: () throws(Status) -> Removal.Outcome
+  _ out: UnsafeMutablePointer<multicast_status>?, _ removal: () throws(Status) -> Removal.Result
 ) -> Int64 {
   do throws(Status) {
     let outcome = try removal()

@@ -98,32 +98,32 @@ struct AnyCall: Call {
   ///
   /// - Returns: whether it was queued.
   @inline(__always)
-  func appendPlain(
+  func enqueuePlain(
     _ registration: Registration, _ token: Token, to queue: Queue, _ frame: Frame
   ) -> Bool {
     guard details.dispatch == nil && WaitingCall.holds(details.invocation.size) else {
-      return append(token, to: queue, frame) == .queued
+      return enqueue(token, to: queue, frame) == .queued
     }
-    if _fastPath(queue.appendQuietly(registration, token, details.invocation)) { return true }
-    return queue.appendLocked(token, details.invocation, sharing: nil, frame) == .queued
+    if _fastPath(queue.enqueueInFastPath(registration, token, details.invocation)) { return true }
+    return queue.enqueueLocked(token, details.invocation, sharing: nil, frame) == .queued
   }
 
   /// Queues a call.
   @inline(never)
-  func append(_ token: Token, to queue: Queue, _ frame: Frame) -> Queue.Outcome {
+  func enqueue(_ token: Token, to queue: Queue, _ frame: Frame) -> Queue.EnqueueResult {
     let invocation = pointer.pointee.invocation
     if let dispatch = pointer.pointee.dispatch {
-      return dispatch.pointee.append(token, to: queue, frame)
+      return dispatch.pointee.enqueue(token, to: queue, frame)
     }
     if WaitingCall.holds(invocation.size) {
-      return queue.append(token, invocation, sharing: nil, frame)
+      return queue.enqueue(token, invocation, sharing: nil, frame)
     }
-    return queue.appendLarge(token, invocation, frame)
+    return queue.enqueueLarge(token, invocation, frame)
   }
 
   /// Called after the last delegate, if not every delegate was plain. With options the payload is
   /// released, or waited for, after the invocation.
-  @inline(__always) func finish(_ frame: Frame) {
+  @inline(__always) func releasePayload(_ frame: Frame) {
     if pointer.pointee.dispatch == nil && frame.payload != 0 { Payload.release(of: frame) }
   }
 }

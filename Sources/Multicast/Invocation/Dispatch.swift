@@ -8,7 +8,7 @@ struct Dispatch {
   /// That of the invocation, if it is kept for replays; otherwise the highest one.
   let number: UInt
 
-  // What became of the calls so far.
+  // The outcome of the calls so far.
 
   private(set) var queued: UInt64 = 0
   private(set) var refused: UInt64 = 0
@@ -21,12 +21,12 @@ struct Dispatch {
   }
 
   /// Queues a call.
-  mutating func append(_ token: Token, to queue: Queue, _ frame: Frame) -> Queue.Outcome {
-    var outcome = Queue.Outcome.refused
+  mutating func enqueue(_ token: Token, to queue: Queue, _ frame: Frame) -> Queue.EnqueueResult {
+    var outcome = Queue.EnqueueResult.refused
     if needsPayload && !preparePayload(for: queue, frame) {
       outcome = queue.refuse(token)
     } else {
-      outcome = queue.append(
+      outcome = queue.enqueue(
         token, options.invocation, sharing: Payload(retainedBy: frame), frame)
     }
     switch outcome {
@@ -143,8 +143,8 @@ extension Dispatch {
 }
 
 extension Multicast {
-  /// - Parameter owned: What the frame of the invocation is to retain. Afterwards what it retained
-  ///   at the end, for the caller to release.
+  /// - Parameter owned: The payload that the frame of the invocation retains. Afterwards the
+  ///   payload that the frame retained at the end; the caller releases it.
   func dispatch(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout Dispatch.Outcome,
     number: UInt = .max
@@ -199,7 +199,7 @@ extension Receipt {
   ///
   /// - Parameters:
   ///   - newest: The newest receipt, or the payload if no call was queued.
-  ///   - target: The multicast. Its watch is told if that takes long.
+  ///   - target: The multicast, whose watch is notified of a long wait.
   /// - Returns: `ok` or `timeout`.
   fileprivate static func wait(
     for newest: Payload, of target: Target, _ timeout: Timeout,
@@ -207,12 +207,12 @@ extension Receipt {
   ) -> Status {
     var status = Status.ok
     var next = newest
-    var patience = Patience(with: Multicast(target).handle)
+    var stallDetection = StallDetection(with: Multicast(target).handle)
     while next.isReceipt && status != .timeout {
       let receipt = Receipt(next)
       repeat {
-        status = Waits.sleep(for: receipt.wait, patience.limit(timeout)) { receipt.isOver }
-      } while status == .timeout && patience.tellIfOver(receipt.runningCall)
+        status = Waits.sleep(for: receipt.wait, stallDetection.limit(timeout)) { receipt.isOver }
+      } while status == .timeout && stallDetection.notifyIfStalled(receipt.runningCall)
       next = receipt.previous
     }
     next = newest

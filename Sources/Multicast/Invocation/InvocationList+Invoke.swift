@@ -60,13 +60,13 @@ extension InvocationList {
     var called: Int64 = 0
     var entry = address
     let end = self.end
-    var outcome = Outcome()
+    var outcome = CallResult()
     while outcome.goesOn && entry != end {
       outcome = Self.callWatched(call, entry, in: frame)
       if outcome.isCalled { called &+= 1 }
       entry += 1
     }
-    call.finish(frame)
+    call.releasePayload(frame)
     shims_probe_invoke_end(multicast, UInt64(invocation.event), called)
     return called
   }
@@ -74,7 +74,7 @@ extension InvocationList {
   /// Calls one delegate.
   static func call(
     _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ mode: Multicast.Mode
-  ) -> Outcome {
+  ) -> CallResult {
     switch mode {
     case .biased: callSpecial(call, entry, in: frame, LightFence.self)
     case .fenced: callSpecial(call, entry, in: frame, FullFence.self)
@@ -82,14 +82,14 @@ extension InvocationList {
     }
   }
 
-  /// The same as `callSpecial`, and tells a watch.
+  /// The same as `callSpecial`, and notifies a watch.
   @_optimize(speed)
   static func callWatched(
     _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame
-  ) -> Outcome {
+  ) -> CallResult {
     let token = entry.pointee.token
     let event = call.details.invocation.event
-    var outcome = Outcome()
+    var outcome = CallResult()
     var queue: UnsafeMutableRawPointer? = nil
     let target = Watch.target(of: token)
     _ = protect(entry, in: frame, FullFence.self, if: isDue(entry, call)) {
@@ -110,7 +110,7 @@ extension InvocationList {
     }
     if let queue {
       let queue = Queue(slot: queue)
-      let result = call.append(token, to: queue, frame)
+      let result = call.enqueue(token, to: queue, frame)
       Watch.didAppend(token, event, to: queue, result)
       outcome.isCalled = result == .queued
     }
@@ -131,7 +131,7 @@ extension InvocationList {
       frame.setHazard(entry.pointee.token)
       Fence.full()
       //~ no_look_after_fenced_call
-      if let last, _slowPath(Self.isDead(last)) { Self.finish(last, before: entry, in: frame) }
+      if let last, _slowPath(Self.isDead(last)) { Self.didReturn(last, before: entry, in: frame) }
       last = entry
       guard Self.isPlain(entry) else { break }  //~ no_check_after_fenced_hazard
       goesOn = call(entry.pointee.function, entry.pointee.context)
@@ -148,7 +148,7 @@ extension InvocationList {
   /// the next one already; but that is not called yet, and nothing is to wait for it meanwhile.
   ///
   /// `callDidReturn` takes the waits' lock, and wakes the threads that have seen that hazard.
-  private static func finish(
+  private static func didReturn(
     _ last: UnsafeMutablePointer<Entry>, before next: UnsafeMutablePointer<Entry>, in frame: Frame
   ) {
     frame.clearHazard()
@@ -157,8 +157,8 @@ extension InvocationList {
     Fence.full()
   }
 
-  /// How many entries are before this one in the list that is being read. The frame has the address
-  /// of that list: the loop has no register left to keep it in.
+  /// The number of entries before an entry. The frame has the address of the list: the loop has no
+  /// register left for it.
   private static func number(
     of entry: UnsafeMutablePointer<Entry>, in frame: Frame
   ) -> Int64 {
@@ -191,7 +191,7 @@ extension InvocationList {
 
   /// Continues at a delegate that may not be plain.
   ///
-  /// - Returns: how many delegates were called, those before that one included.
+  /// - Returns: how many delegates were called, also before the first entry.
   @inline(never)
   @_optimize(speed)
   private static func invokeRest<Fence: CallFence>(
@@ -200,10 +200,10 @@ extension InvocationList {
   ) -> Int64 {
     var called = number(of: first, in: frame)
     var entry = first
-    var outcome = Outcome()
+    var outcome = CallResult()
     repeat {
       if isQueued(entry) && call.isQueued {
-        outcome.isCalled = appendPlain(call, entry, in: frame, fence)
+        outcome.isCalled = enqueuePlain(call, entry, in: frame, fence)
       } else {
         outcome = callSpecial(call, entry, in: frame, fence)
       }
@@ -217,12 +217,12 @@ extension InvocationList {
         outcome.goesOn = progress == .goesOn
       }
     } while outcome.goesOn && entry != end
-    call.finish(frame)
+    call.releasePayload(frame)
     return called
   }
 
   /// The result of one delegate.
-  struct Outcome {
+  struct CallResult {
     var isCalled = false
     var goesOn = true
   }
@@ -231,10 +231,10 @@ extension InvocationList {
   @_optimize(speed)
   static func callSpecial<Fence: CallFence>(
     _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ fence: Fence.Type
-  ) -> Outcome {
+  ) -> CallResult {
     let state = entry.pointee.state.load(ordering: .relaxed)
     let token = entry.pointee.token
-    var outcome = Outcome()
+    var outcome = CallResult()
     // If the hazard is set already, it has to be cleared below.
     if state & (State.dead | State.paused) != 0 && frame.hazard.isNone { return outcome }
     var queue: UnsafeMutableRawPointer? = nil
@@ -251,7 +251,9 @@ extension InvocationList {
       }
     }
     // Without the hazard: this may wait for room, and a removal must not wait for that.
-    if let queue { outcome.isCalled = call.append(token, to: Queue(slot: queue), frame) == .queued }
+    if let queue {
+      outcome.isCalled = call.enqueue(token, to: Queue(slot: queue), frame) == .queued
+    }
     return outcome
   }
 
@@ -263,7 +265,7 @@ extension InvocationList {
   /// Queues a call of a delegate that is not special otherwise. The same as in `callSpecial`, with
   /// fewer questions.
   @inline(__always)
-  private static func appendPlain<Fence: CallFence>(
+  private static func enqueuePlain<Fence: CallFence>(
     _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ fence: Fence.Type
   ) -> Bool {
     let token = entry.pointee.token
@@ -272,7 +274,7 @@ extension InvocationList {
       registration.knownDetails.pointee.queue
     }
     guard let queue = queue ?? nil else { return false }
-    return call.appendPlain(registration, token, to: Queue(slot: queue), frame)
+    return call.enqueuePlain(registration, token, to: Queue(slot: queue), frame)
   }
 
   /// Whether a delegate is to be called. The hazard protects the details from being freed.

@@ -21,7 +21,7 @@ extension Multicast {
   @_optimize(speed)
   func invokeOutlined(_ invocation: Invocation) -> Int64 { invoke(invocation) }
 
-  // What is unusual is not inlined, so that the loop has all registers.
+  // Unusual cases are not inlined, so that the loop has all registers.
 
   private func enterAndInvoke<C: Call>(_ call: C) -> Int64 {
     AnyCall.with(call) { call in enterAndInvoke(call) }
@@ -103,7 +103,7 @@ extension Multicast {
     return Status.invalidHandle.count
   }
 
-  /// Ends an invocation. What this needs is in the frame: the loop has no register left for it.
+  /// Ends an invocation. Its data is in the frame: the loop has no register left.
   @inline(__always)
   private static func leave(_ frame: Frame, of thread: ThreadRecord, asymmetric: Bool) {
     let (target, epoch) = (frame.target, frame.epoch)
@@ -124,7 +124,7 @@ extension Multicast {
     case biased
     /// With a full fence for each delegate.
     case fenced
-    /// The same, and a watch is told of the calls, whichever fences the multicast needs.
+    /// The same, and a watch is notified of the calls, whichever fences the multicast needs.
     case watched
   }
 
@@ -142,7 +142,7 @@ extension Multicast {
   /// Registers this thread if need be, and makes a full fence if the multicast is fenced or
   /// watched.
   ///
-  /// The frame is published. What is read last from the word of the invokers decides.
+  /// The frame is published. The last value that was read from the word of the invokers decides.
   ///
   /// - Returns: nil if the multicast does not exist.
   private func admit(_ thread: ThreadRecord) -> Mode? {

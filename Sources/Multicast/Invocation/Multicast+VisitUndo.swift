@@ -93,32 +93,33 @@ extension InvocationList {
     entry.pointee.state.load(ordering: .relaxed) & State.special == State.shared
   }
 
-  /// The same as `callSpecial` for such a delegate. What it asks is in the entry and in `locks`:
-  /// nothing of the registration is read.
+  /// The same as `callSpecial` for such a delegate. It reads the entry and `locks` only, not the
+  /// registration.
   ///
-  /// If `locks` are those of the slot's next occupant, this one has ended, and its entries had been
-  /// marked before. Those functions were read with acquire; so the mark is seen.
+  /// If `locks` belong to the slot's next occupant, this multicast has ended, and its entries had
+  /// been marked before. The functions were read with acquire; so the mark is seen.
   private static func callShared<Fence: CallFence>(
     _ visit: Visit, _ entry: UnsafeMutablePointer<Entry>, _ locks: ContextLock, in frame: Frame,
     _ fence: Fence.Type
-  ) -> Outcome {
+  ) -> CallResult {
     protect(entry, in: frame, fence, if: isShared(entry)) {
       Lock.checkNoneIsHeld()
       guard let strong = locks.lock.unsafelyUnwrapped(entry.pointee.context) else {
         _ = Multicast.claim(entry.pointee.token)
-        return Outcome()
+        return CallResult()
       }
-      var outcome = Outcome()
+      var outcome = CallResult()
       // Locking may have removed it, or have taken so long that another thread has.
       if !isDead(entry) {
-        outcome = Outcome(isCalled: true, goesOn: visit(entry.pointee.function, strong))
+        outcome = CallResult(isCalled: true, goesOn: visit(entry.pointee.function, strong))
       }
       locks.unlock.unsafelyUnwrapped(strong)
       return outcome
-    } ?? Outcome()
+    } ?? CallResult()
   }
 
-  /// Undoes the visits in reverse. What was removed meanwhile is left out; what was paused is not.
+  /// Undoes the visits in reverse. Delegates that were removed meanwhile are left out; paused
+  /// delegates are not.
   fileprivate func undo<Fence: CallFence>(
     _ undo: Visit, before end: UInt32, _ marks: VisitMarks, _ frame: Frame, _ mode: Multicast.Mode,
     _ fence: Fence.Type

@@ -32,7 +32,7 @@ extension Registration {
       guard let entry = findEntry(token, of: multicast, frame) else { return 0 }
       isLive = true
       let outcome = InvocationList.call(call, entry, in: frame, mode)
-      call.finish(frame)
+      call.releasePayload(frame)
       return outcome.isCalled ? 1 : 0
     }
     return isLive || count == Status.limit.count ? count : Status.invalidHandle.count

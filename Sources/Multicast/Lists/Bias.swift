@@ -44,7 +44,7 @@ struct Bias: ~Copyable {
   let cost: Atomic<UInt16>
 
   /// After so many heavy fences a multicast is fenced.
-  static var patience: UInt16 { 12 }
+  static var fencesBeforeChange: UInt16 { 12 }
   /// A heavy fence follows soon if the time before it is less than so many times its own.
   static var leisure: Int64 { 8 }
   /// The most that a heavy fence takes, in units of 16 ns. More is the time of other threads.
@@ -53,7 +53,7 @@ struct Bias: ~Copyable {
   /// if fewer are made between two removals, they take less time than heavy fences.
   static var callsPerCost: UInt32 { 8 }
   static var leastCalls: UInt32 { 2048 }
-  /// A thread counts so many calls before it tells a multicast.
+  /// The calls that a thread counts before it adds them to the multicast's count.
   static var share: UInt32 { 256 }
 }
 
@@ -117,13 +117,13 @@ extension Multicast {
     let cost = UInt16(truncatingIfNeeded: min((end &- begin) >> 4, Bias.highestCost))
     let idle = UInt32(truncatingIfNeeded: begin >> 6) &- fields.bias.clock.load(ordering: .relaxed)
     fields.bias.clock.store(UInt32(truncatingIfNeeded: end >> 6), ordering: .relaxed)
-    // Signed: another thread's heavy fence may have ended after this one began.
+    // Signed: another thread's heavy fence may have ended after this fence began.
     let isSoon = Int64(Int32(bitPattern: idle)) < Int64(cost) &* Bias.leisure / 4
     let count = isSoon ? fields.bias.count.load(ordering: .relaxed) &+ 1 : 0
     let known = count > 1 ? fields.bias.cost.load(ordering: .relaxed) : cost
     fields.bias.count.store(count, ordering: .relaxed)
     fields.bias.cost.store((known &* 3 &+ cost) / 4, ordering: .relaxed)
-    if count >= Bias.patience { beginFencing() }
+    if count >= Bias.fencesBeforeChange { beginFencing() }
   }
 
   private func beginFencing() {

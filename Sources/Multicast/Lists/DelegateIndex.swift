@@ -5,10 +5,9 @@ import Synchronization
 /// Finds the registrations of a delegate in a large list: a hash table of tokens, with open
 /// addressing.
 ///
-/// It is made when searches without it have taken longer than it takes to make it. Nothing is taken
-/// out: a token of a registration that was removed is passed over. What is appended to the list is
-/// put in by the next search. The stripe's lock is held for all of this; invocations do not know of
-/// it.
+/// It is made when searches without it have taken longer than making it would. Entries stay: a
+/// search passes over the token of a removed registration. The next search adds entries that were
+/// appended to the list. The stripe's lock is held; invocations do not use the index.
 struct DelegateIndex {
   private struct Header {
     /// The number of places, a power of two, less 1.

@@ -62,7 +62,8 @@ import Synchronization
         UInt64(registration.place), UInt64(position))
       let state = entry.pointee.state.load(ordering: .relaxed)
       check.that(
-        (state & State.hasRest != 0) == registration.hasRest, "the state tells of a rest",
+        (state & State.hasPendingCleanup != 0) == registration.hasPendingCleanup,
+        "the state shows pending cleanup",
         UInt64(state))
       checkState(of: entry, registration.details, check)
     }
@@ -80,12 +81,12 @@ import Synchronization
       }
       check.that(
         (state & State.prioritized != 0) == (details.pointee.priority != 0),
-        "the state tells of a priority", UInt64(state))
+        "the state shows a priority", UInt64(state))
       check.that(
-        (state & State.weak != 0) == (details.pointee.lock != nil), "the state tells of a lock",
+        (state & State.weak != 0) == (details.pointee.lock != nil), "the state shows a lock",
         UInt64(state))
       check.that(
-        (state & State.queued != 0) == (details.pointee.queue != nil), "the state tells of a queue",
+        (state & State.queued != 0) == (details.pointee.queue != nil), "the state shows a queue",
         UInt64(state))
       check.that(
         details.pointee.context == entry.pointee.context, "details are of the same delegate")

@@ -22,7 +22,7 @@ struct InvocationList {
     /// The place behind the last entry that has an older place.
     var oldEnd: UInt32
     /// Up to which count an add appends without a look: the capacity; less where a watch is to be
-    /// told of a crowd.
+    /// notified of a crowd.
     var limit: UInt32
     /// The handle of the multicast. Its slot may have another occupant before this list is freed.
     var owner: Handle
@@ -36,7 +36,7 @@ struct InvocationList {
     /// visible without one if this thread was the single invoker, or if they make full fences.
     var needsFence: Bool { retirement & 1 != 0 }
 
-    /// Of the current list: how many live delegates a watch is told of next; 0: not known.
+    /// Of the current list: how many live delegates a watch is notified of next; 0: not known.
     /// As many do not fit below the limit.
     var crowd: UInt64 {
       get { retirement }
@@ -90,7 +90,7 @@ struct InvocationList {
     /// The priority is not 0. It is in the registration's details.
     static let prioritized: UInt32 = 0x100
     /// The registration has details, or a release function.
-    static let hasRest: UInt32 = 0x200
+    static let hasPendingCleanup: UInt32 = 0x200
     /// The index of the list has it, if there is an index.
     static let indexed: UInt32 = 0x400
   }
@@ -133,7 +133,7 @@ struct InvocationList {
   var live: UInt32 { header.live }
   var dead: UInt32 { count &- live }
   var room: UInt32 { header.capacity &- count }
-  /// Whether one more can be appended, and nothing has to be told of it.
+  /// Whether one more can be appended, and nothing has to be notified of it.
   var hasRoomAtOnce: Bool { count < header.limit }  //~ limit_ignored
 
   /// Whether a smaller list would save enough to be worth a copy.
@@ -216,8 +216,8 @@ struct InvocationList {
     priority <= header.lastPriority  //~ priority_ignored
   }
 
-  /// The same after `Policies.willTellNextAdd`, for an add that tells.
-  func canAppendToTell(_ priority: Int32) -> Bool {
+  /// The same after `Policies.willNotifyAtNextAdd`, for an add that notifies.
+  func canAppendToNotify(_ priority: Int32) -> Bool {
     if count == 0 { return false }
     let last = entry(count &- 1)
     return !Self.isDead(last) && priority <= Self.priority(of: last)
@@ -322,7 +322,7 @@ struct InvocationList {
     trailer.pointee.index = nil
   }
 
-  /// Gives the index to the list that replaces this one.
+  /// Gives the index to the list that replaces this list.
   func passIndex(to other: InvocationList) {
     if isLarge && other.isLarge { swap(&trailer.pointee, &other.trailer.pointee) }
   }
@@ -336,10 +336,10 @@ struct InvocationList {
   }
 
   /// Whether no live registration has details or a release function.
-  var isWithoutRest: Bool {
+  var isWithoutPendingCleanup: Bool {
     var all: UInt32 = 0
     forEachLive { all |= $0.pointee.state.load(ordering: .relaxed) }
-    return all & State.hasRest == 0
+    return all & State.hasPendingCleanup == 0
   }
 
   /// Sets and clears bits of a state. Relaxed: a writer that needs invocations to see them makes a
@@ -400,8 +400,8 @@ struct InvocationList {
 
   // MARK: - Places in older lists
 
-  /// Stores for each entry its place in the list that this one was copied from, and that is to be
-  /// retired. No invocation reads this list yet.
+  /// Stores for each entry its place in the older list, which was copied and is to be retired. No
+  /// invocation reads this list yet.
   ///
   /// All live entries of the other list are in this list, in the same order.
   @_optimize(speed)

@@ -14,7 +14,7 @@ struct ListReaders {
 
   /// - Parameters:
   ///   - first: The newest list.
-  ///   - target: What the frames are about that may be reading.
+  ///   - target: The target of the frames that may be reading.
   static func read<Result>(
     from first: InvocationList.Address, of target: Target, _ body: (ListReaders) -> Result
   ) -> Result {

@@ -8,7 +8,7 @@ extension Multicast {
   /// - Returns: false if it takes more, or is not possible. Nothing has changed then.
   @inline(__always)
   @_optimize(speed)
-  func append(
+  func addPlain(
     _ delegate: multicast_delegate, _ release: RegistrationDetails.Release?,
     _ out: UnsafeMutablePointer<multicast_token>?
   ) throws(Status) -> Bool {
@@ -25,7 +25,7 @@ extension Multicast {
     list.write(
       InvocationList.NewEntry(
         function: function, context: delegate.context, registration: registration, token: token,
-        state: release == nil ? 0 : InvocationList.State.hasRest), ahead: 0)
+        state: release == nil ? 0 : InvocationList.State.hasPendingCleanup), ahead: 0)
     list.publish(1, priority: 0)
     checkInvariants()
     return true
@@ -74,7 +74,7 @@ extension Multicast {
           return error
         }
         hasCollected = true
-        Registration.collect()  // other stripes may have what this one lacks
+        Registration.collect()  // other stripes may have free slabs
       }
     }
   }
@@ -126,9 +126,9 @@ extension Multicast {
     }
     stripe.unlock()
     // Equal delegates that were replaced may still be called. That is not waited for.
-    _ = removal.finish(.none)
-    Policies.tell(self)
-    crowd?.tell()
+    _ = removal.complete(.none)
+    Policies.notify(self)
+    crowd?.notify()
     return true
   }
 
@@ -168,7 +168,7 @@ extension Multicast {
   ) throws(Status) -> InvocationList? {
     var needed = count
     if let list {
-      if list.canAppend(priority: priority) || isObserved && list.canAppendToTell(priority) {
+      if list.canAppend(priority: priority) || isObserved && list.canAppendToNotify(priority) {
         if list.room >= count { return nil }
         if list.dead >= list.live / 4 &+ count && isQuiescent(thread) {
           list.compactInPlace()

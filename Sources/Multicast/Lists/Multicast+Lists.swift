@@ -50,8 +50,8 @@ extension Multicast {
 
   @_optimize(speed)
   @inline(never) private func makeFirst() throws(Status) -> Bool {
-    // The add has to tell.
-    if isObserved { return false }  //~ observed_first_add_not_told
+    // The add has to notify.
+    if isObserved { return false }  //~ observed_first_add_not_notified
     setList(try allocateList(for: 1))
     return true
   }
@@ -90,7 +90,7 @@ extension Multicast {
   /// - Parameter list: The current list.
   /// - Complexity: O(1) for each list.
   @_optimize(speed)
-  func mark(_ position: UInt32, of list: InvocationList, set: UInt32, clear: UInt32 = 0) {
+  func markInLists(_ position: UInt32, of list: InvocationList, set: UInt32, clear: UInt32 = 0) {
     var (list, place) = (list, position)
     list.mark(place, set: set, clear: clear)
     var next = fields.firstRetired

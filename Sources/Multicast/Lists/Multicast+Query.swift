@@ -43,7 +43,7 @@ extension Multicast {
     guard id == token else { return .invalidHandle }
     let multicast = Multicast(slot: registration.owner)
     let paused = InvocationList.State.paused
-    multicast.mark(
+    multicast.markInLists(
       registration.place, of: multicast.list.unsafelyUnwrapped,
       set: isPaused ? paused : 0, clear: isPaused ? 0 : paused)
     multicast.checkInvariants()

@@ -7,7 +7,7 @@ import Synchronization
 /// slot until no thread reads them.
 struct Multicast {
   struct Storage: ~Copyable {
-    // What invocations read.
+    // Read by invocations.
 
     var header: SlotHeader
     /// The list that new invocations use; nil as long as nothing was added.
@@ -19,7 +19,7 @@ struct Multicast {
     /// last two, and `watched` to all.
     let invoker: Atomic<UInt64>
 
-    // What writers keep, under the stripe's lock.
+    // For writers, under the stripe's lock.
 
     /// Lists that were replaced and may still be read, the newest first.
     var firstRetired: InvocationList.Address?
@@ -45,8 +45,8 @@ struct Multicast {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  /// The same for a multicast without policies. What is done most often asks for such a one, and
-  /// goes a slower way for all others.
+  /// The same for a multicast without policies. The most frequent operations look for such a
+  /// multicast first, and take a slower path for all others.
   @inline(__always) init?(plainSlotOf handle: Handle) {
     guard let slot = Self.pool.slot(of: handle, .multicast) else { return nil }
     self.handle = handle
@@ -99,7 +99,7 @@ struct Multicast {
 
   // MARK: - Invokers, under the stripe's lock
 
-  /// Whether no thread but this one has invoked this multicast since it was created.
+  /// Whether no other thread has invoked this multicast since its creation.
   ///
   /// Another thread that begins now takes the stripe's lock in `registerInvoker` first. The caller
   /// holds that lock, so what it changes needs no fence.
@@ -108,8 +108,7 @@ struct Multicast {
     return number == 0 || number == thread.map { UInt64($0.number) }  //~ always_single_invoker
   }
 
-  /// Whether no invocation of it runs. What is replaced may then be freed, and dead entries
-  /// dropped.
+  /// Whether no invocation of it runs. Then replaced lists may be freed, and dead entries dropped.
   func isQuiescent(_ thread: ThreadRecord?) -> Bool {
     hasSingleInvoker(thread) && !(thread?.isInside(target) ?? false)
   }

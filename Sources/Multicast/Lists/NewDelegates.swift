@@ -39,8 +39,9 @@ struct NewDelegates {
       | (options.isWeak ? InvocationList.State.weak : 0)  //~ state_without_lock
       | (options.sharesLock ? InvocationList.State.shared : 0)  //~ state_without_shared_lock
       | (options.destination != nil ? InvocationList.State.queued : 0)  //~ state_without_queue
-      //~ state_without_rest
-      | (options.needsDetails || options.finalRelease != nil ? InvocationList.State.hasRest : 0)
+      //~ state_without_cleanup
+      | (options.needsDetails || options.finalRelease != nil
+        ? InvocationList.State.hasPendingCleanup : 0)
       | (options.priority != 0 ? InvocationList.State.prioritized : 0)  //~ state_without_priority
   }
 
@@ -55,7 +56,7 @@ struct NewDelegates {
     return true
   }
 
-  /// Whether an equal delegate that is added with it replaces this one at once.
+  /// Whether an equal delegate of the same add replaces this delegate at once.
   func isReplaced(_ index: UInt32) -> Bool {
     guard options.isUnique else { return false }
     var later = index &+ 1

@@ -57,7 +57,7 @@ struct Deferrals {
   /// - Parameters:
   ///   - invocation: It is still the caller's if this fails.
   ///   - isLatest: Whether it takes the place of those that wait.
-  static func append(
+  static func keep(
     _ invocation: KeptInvocation.Address, isLatest: Bool, _ multicast: Handle,
     on thread: ThreadRecord
   ) throws(Status) {
@@ -68,7 +68,7 @@ struct Deferrals {
     if isLatest { deferrals.storage.pointee.kept.dropAll(&released) }
     deferrals.storage.pointee.kept.append(invocation)
     Lock.waits.unlock()
-    released.finish()
+    released.cleanUp()
   }
 
   // MARK: - Making them
@@ -156,7 +156,7 @@ extension Multicast {
   ) throws(Status) {
     let kept = try KeptInvocation.make(options, &owned)
     do throws(Status) {
-      try Deferrals.append(kept, isLatest: isLatest, handle, on: thread)
+      try Deferrals.keep(kept, isLatest: isLatest, handle, on: thread)
     } catch {
       KeptInvocation.deallocate(kept)
       throw error

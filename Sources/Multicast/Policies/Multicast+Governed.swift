@@ -18,7 +18,7 @@ extension Multicast {
       if options.isContradictory { throw .invalidArgument }
       let rules = try self.rules()
       if rules.isVisitOnly { throw .state }
-      // What is to be made first may wait although this thread is in no call: a payload's release
+      // Deferred invocations may wait although this thread is in no call: a payload's release
       // function runs between two of them.
       if rules.reentry != .recurse
         && (isInvoked(on: thread) || Deferrals.find(handle, on: thread) != nil)

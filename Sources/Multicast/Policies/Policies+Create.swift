@@ -40,10 +40,10 @@ extension Multicast {
     guard let given else { return try create() }
     let options = try CreateOptions(given)
     if options.isPlain { return try create() }
-    let telling = Policies.Telling(
+    let notifier = Policies.Notifier(
       function: options.given.interest.map { .interest($0) }, context: options.given.context,
       release: options.given.release)
-    let policies = try Policies.make(options, telling)
+    let policies = try Policies.make(options, notifier)
     do throws(Status) {
       return try create(.governed) { storage, handle in
         initialize(storage, handle)
@@ -55,22 +55,22 @@ extension Multicast {
     }
   }
 
-  /// From now on the changes of the delegates are told. Does nothing if they are told already, or
-  /// if the multicast does not exist. Without policies of its own its handle stays what it is, and
-  /// its invocations are not longer.
+  /// From now on the changes of the delegates are notified. Does nothing if they are notified
+  /// already, or if the multicast does not exist. Without policies of its own its handle stays what
+  /// it is, and its invocations are not longer.
   ///
   /// - Returns: false if nothing was done.
-  func observe(_ telling: Policies.Telling) throws(Status) -> Bool {
+  func observe(_ notifier: Policies.Notifier) throws(Status) -> Bool {
     let rules = Policies.Rules(.recurse, isVisitOnly: false, hasInterest: true, hasReplay: false)
     let options = CreateOptions(given: multicast_create_options(), rules: rules)
-    let policies = try Policies.make(options, telling)
+    let policies = try Policies.make(options, notifier)
     stripe.lock()
     let isNew = isCurrent && !isObserved
     if isNew {
       policies.connect(to: storage, handle)
       isObserved = true
-      // From now on no fast path is taken, of a removal or of an add to an empty list: those do not
-      // tell.
+      // From now on no removal and no add to an empty list takes its fast path, which does not
+      // notify.
       addInvoker(Self.multipleInvokers)  //~ observed_by_fast_path
     }
     stripe.unlock()
@@ -81,11 +81,11 @@ extension Multicast {
 
 extension Policies {
   fileprivate static func make(
-    _ options: CreateOptions, _ telling: Telling
+    _ options: CreateOptions, _ notifier: Notifier
   ) throws(Status) -> Policies {
     start()
     let made = try pool.create(.policies) { (storage: UnsafeMutablePointer<Storage>, _) in
-      Policies(storage).write(options, telling)
+      Policies(storage).write(options, notifier)
     }
     return Policies(slot: made.index)
   }
@@ -93,7 +93,7 @@ extension Policies {
   fileprivate func connect(
     to multicast: UnsafeMutablePointer<Multicast.Storage>, _ handle: Handle
   ) {
-    storage.pointee.telling.multicast = handle
+    storage.pointee.notifier.multicast = handle
     let index = storage.pointee.header.id.load(ordering: .relaxed).index
     // Release: pairs with the acquire in `Policies.init(of:)`.
     multicast.pointee.header.owner.store(index, ordering: .releasing)  // order: policies
@@ -101,7 +101,7 @@ extension Policies {
 
   /// Release: pairs with the acquire of a thread that still reads them for the last occupant. It
   /// finds then that this occupant has ended.
-  private func write(_ options: CreateOptions, _ telling: Telling) {
+  private func write(_ options: CreateOptions, _ notifier: Notifier) {
     let given = options.given
     storage.pointee.rules.store(options.rules.word, ordering: .releasing)  // order: rules
     storage.pointee.lockContext.store(
@@ -109,7 +109,7 @@ extension Policies {
     storage.pointee.unlockContext.store(
       unsafeBitCast(given.unlock_context, to: UInt.self), ordering: .releasing)  // order: rules
     storage.pointee.releaseContext = given.release_context
-    storage.pointee.telling = telling
+    storage.pointee.notifier = notifier
     storage.pointee.replay = Replay(most: given.replay)
     shims_copy_label(&storage.pointee.label, given.label)
   }
@@ -121,6 +121,6 @@ extension Policies {
     let id = storage.pointee.header.id.load(ordering: .relaxed)
     storage.pointee.header.id.store(id.changed(to: .vacant), ordering: .relaxed)
     Self.pool.reclaim(id.index)
-    payloads.finish()
+    payloads.cleanUp()
   }
 }

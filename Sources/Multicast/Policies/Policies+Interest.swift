@@ -2,8 +2,8 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// Whether a multicast has delegates, told to its `interest` function; or to the transport of the
-/// broadcaster of whose names it is one.
+/// Notifies the `interest` function of a multicast, or the transport of its broadcaster, whether
+/// the multicast has delegates.
 ///
 /// A change of the delegates and the notification are two steps, because the function runs under no
 /// lock. One thread notifies at a time. It looks at the delegates under the lock, before each
@@ -15,13 +15,13 @@ extension Policies {
       _ context: UnsafeMutableRawPointer?, _ target: multicast, _ wanted: Bool
     ) -> Void
 
-  /// The same function of a transport. Below zero: it was not told.
+  /// The same function of a transport. Below zero: it was not notified.
   typealias Subscription =
     @convention(c) (
       _ context: UnsafeMutableRawPointer?, _ target: multicast, _ wanted: Bool
     ) -> Int32
 
-  struct Telling {
+  struct Notifier {
     enum Function {
       /// A caller's.
       case interest(Interest)
@@ -36,112 +36,117 @@ extension Policies {
     // Guarded by the stripe's lock.
 
     var multicast = Handle.none
-    /// To what it was told last that there are delegates: the handle of a transport, or, for the
-    /// `interest` function of a caller, that of the multicast. None: that there are none.
-    var told = Handle.none
-    /// Whether a thread is telling, and its identity; none: it has no record, for lack of memory.
+    /// The last notification. There are delegates: the handle of the transport, or, for the
+    /// `interest` function of a caller, the handle of the multicast. There are none: none.
+    var last = Handle.none
+    /// Whether a thread is notifying, and its identity; none: it has no record, for lack of memory.
     var isUnderWay = false
-    var teller = ThreadIdentity.none
-    /// Whether the multicast does not exist any more. Then the thread that tells last ends the
+    var thread = ThreadIdentity.none
+    /// Whether the multicast does not exist any more. Then the thread that notifies last ends the
     /// policies.
     var isEnded = false
   }
 
-  private var telling: Telling {
+  private var notifier: Notifier {
     unsafeAddress { UnsafePointer(address) }
     nonmutating unsafeMutableAddress { address }
   }
 
-  private var address: UnsafeMutablePointer<Telling> {
-    withUnsafeMutablePointer(to: &storage.pointee.telling) { $0 }
+  private var address: UnsafeMutablePointer<Notifier> {
+    withUnsafeMutablePointer(to: &storage.pointee.notifier) { $0 }
   }
 
-  /// Makes this thread the one that tells. The stripe's lock is held.
+  /// Makes this thread the notifier. The stripe's lock is held.
   ///
-  /// - Returns: false if another one is, or this one already. That one then tells.
+  /// - Returns: false if another thread, or this thread already, is the notifier, and picks up the
+  ///   change.
   private func begin() -> Bool {
-    if telling.isUnderWay { return false }
-    telling.isUnderWay = true
-    telling.teller = ThreadRecord.current?.identity ?? .none
+    if notifier.isUnderWay { return false }
+    notifier.isUnderWay = true
+    notifier.thread = ThreadRecord.current?.identity ?? .none
     return true
   }
 
-  /// Tells, if there is something to tell, after `begin`. The stripe's lock is held at the
-  /// beginning, and released.
-  private func tell(_ stripe: Stripe) {
+  /// Notifies, if the state has changed, after `begin`. The stripe's lock is held at the beginning,
+  /// and released.
+  private func notify(_ stripe: Stripe) {
     var entered: (record: ThreadRecord, hasEntered: Bool)? = nil
     var refusing: Handle? = nil
-    while let function = telling.function {
-      let (wanted, told) = (self.wanted, telling.told)
-      if wanted == told { break }
+    while let function = notifier.function {
+      let (wanted, last) = (self.wanted, notifier.last)
+      if wanted == last { break }
       if wanted == refusing {
-        if !wanted.isNone { willTellNextAdd() }  //~ add_after_refusal_not_told
+        if !wanted.isNone { willNotifyAtNextAdd() }  //~ add_after_refusal_not_notified
         break
       }
-      telling.told = wanted
+      notifier.last = wanted
       if entered == nil { entered = ThreadRegistry.enterIfNeeded() }
-      telling.teller = entered?.record.identity ?? .none
-      let context = telling.context
+      notifier.thread = entered?.record.identity ?? .none
+      let context = notifier.context
       stripe.unlock()
       Lock.checkNoneIsHeld()
-      let target = multicast(id: (wanted.isNone ? told : wanted).rawValue)
+      let target = multicast(id: (wanted.isNone ? last : wanted).rawValue)
       var isRefused = false
       switch function {
-      case .interest(let tell): tell(context, target, !wanted.isNone)
-      case .subscription(let tell, _): isRefused = tell(context, target, !wanted.isNone) < 0
+      case .interest(let function): function(context, target, !wanted.isNone)
+      case .subscription(let function, _):
+        isRefused = function(context, target, !wanted.isNone) < 0
       }
       stripe.lock()
-      if isRefused { telling.told = told }
+      if isRefused { notifier.last = last }
       // Of what was refused before, only the last counts: another transport may take it.
       refusing = isRefused ? wanted : nil  //~ refusal_kept
     }
-    telling.isUnderWay = false
-    let (isEnded, release, context) = (telling.isEnded, telling.release, telling.context)
+    notifier.isUnderWay = false
+    let (isEnded, release, context) = (notifier.isEnded, notifier.release, notifier.context)
     stripe.unlock()
     if isEnded {
       giveBack()
-      if let release { Reclaimed.run(release, context) }
+      if let release { PendingCleanup.run(release, context) }
     }
     if let entered { ThreadRegistry.leaveIfEnding(entered.record, entered.hasEntered) }
   }
 
   /// To what there are delegates now; none if there are none. The stripe's lock is held.
   private var wanted: Handle {
-    if telling.isEnded { return .none }
+    if notifier.isEnded { return .none }
     guard let list else { return .none }
     if list.live == 0 {
-      willTellNextAdd()  //~ observed_add_not_told
+      willNotifyAtNextAdd()  //~ observed_add_not_notified
       return .none
     }
-    guard case .subscription(_, let transport) = telling.function else { return telling.multicast }
+    guard case .subscription(_, let transport) = notifier.function else {
+      return notifier.multicast
+    }
     // Acquire: pairs with `Broadcaster.attach`.
     return transport.pointee.load(ordering: .acquiring)  // order: default
   }
 
-  private var list: InvocationList? { Multicast(slotOf: telling.multicast)?.list }
+  private var list: InvocationList? { Multicast(slotOf: notifier.multicast)?.list }
 
-  /// The next add is to tell: so it is not to be made in the fast way.
-  private func willTellNextAdd() { list?.header.lastPriority = .min }
+  /// The next add has to notify: so it must not take the fast path.
+  private func willNotifyAtNextAdd() { list?.header.lastPriority = .min }
 
   /// The multicast has ended. Its stripe's lock is held.
   ///
   /// - Parameter isKept: Whether the policies stay, for the next multicast in the slot.
-  /// - Returns: whether the caller has to call `end`. Otherwise the thread that is telling does it.
+  /// - Returns: whether the caller has to call `end`. Otherwise the notifying thread does.
   func willEnd(isKept: Bool) -> Bool {
-    telling.isEnded = !isKept
+    notifier.isEnded = !isKept
     return begin()
   }
 
-  /// Tells the end, and ends the policies if they are not kept. No lock is held.
+  /// Notifies of the end, and ends the policies if they are not kept. No lock is held.
   func end(_ handle: Handle) {
     let stripe = Stripe(of: handle.index)
     stripe.lock()
-    tell(stripe)
+    notify(stripe)
   }
 
   /// After a change of the delegates. No lock is held.
-  static func tell(_ multicast: Multicast) {
-    // If these are the rules of a later occupant, the multicast has ended, which `end` tells.
+  static func notify(_ multicast: Multicast) {
+    // If these are the rules of a later occupant, the multicast has ended, and `end` notifies of
+    // that.
     guard
       multicast.isObserved
         || multicast.isGoverned && Policies(of: multicast).currentRules.hasInterest
@@ -151,22 +156,22 @@ extension Policies {
     guard multicast.isCurrent, multicast.policies.begin() else {
       return stripe.unlock()
     }
-    multicast.policies.tell(stripe)
+    multicast.policies.notify(stripe)
   }
 
-  /// In the child of a fork: the threads of the parent do not tell any more.
-  static func tellAllInChild() {
+  /// In the child of a fork: the threads of the parent do not notify any more.
+  static func notifyAllInChild() {
     let own = ThreadRecord.current?.identity ?? .none
     pool.forEach { slot, _ in
       let policies = Policies(slot)
-      // This thread may be telling, too: then it goes on.
-      let isOwn = policies.telling.isUnderWay && !own.isNone && policies.telling.teller == own
+      // This thread may be notifying, too: then it goes on.
+      let isOwn = policies.notifier.isUnderWay && !own.isNone && policies.notifier.thread == own
       let id = policies.storage.pointee.header.id.load(ordering: .relaxed)
       if isOwn || !(id.kind == .policies) { return }
-      let stripe = Stripe(of: policies.telling.multicast.index)
+      let stripe = Stripe(of: policies.notifier.multicast.index)
       stripe.lock()
-      policies.telling.isUnderWay = true
-      policies.tell(stripe)
+      policies.notifier.isUnderWay = true
+      policies.notify(stripe)
     }
   }
 }

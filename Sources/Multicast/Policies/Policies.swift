@@ -12,17 +12,17 @@ struct Policies {
   struct Storage: ~Copyable {
     var header: SlotHeader
 
-    // What invocations read.
+    // Read by invocations.
 
     let rules: Atomic<UInt32>
     /// Functions for the contexts of delegates that have none of their own, or 0.
     let lockContext: Atomic<UInt>
     let unlockContext: Atomic<UInt>
 
-    // What is read under the stripe's lock.
+    // Read under the stripe's lock.
 
     var releaseContext: RegistrationDetails.Release?
-    var telling: Telling
+    var notifier: Notifier
     var replay: Replay
     var label: shims_label
   }
@@ -106,8 +106,8 @@ struct ContextLock {
   /// - Parameter isShared: Whether they are the multicast's. The caller looks afterwards whether
   ///   the registration is live. If it is, then the multicast exists, and these are its functions.
   ///
-  /// Acquire: pairs with `Policies.write`. What the next occupant of the slot wrote is seen after
-  /// the marks of the delegates that were removed before.
+  /// Acquire: pairs with `Policies.write`. A thread that sees the next occupant's values sees the
+  /// marks of the delegates that were removed before.
   init(_ registration: Registration, isShared: Bool) {
     if !isShared {
       let details = registration.details
@@ -150,8 +150,8 @@ extension Options {
 extension Multicast {
   var isGoverned: Bool { handle.kind == .governed }
 
-  /// A bit of `owner`, above those of an index: the occupant is a multicast without policies, but
-  /// these tell of its delegates.
+  /// A bit of `owner`, above those of an index: the occupant is a multicast without policies, whose
+  /// notifier calls a transport.
   static var observed: UInt32 { 1 << 31 }
 
   /// Whether this multicast, or the next occupant of its slot, has the bit. Set and cleared under

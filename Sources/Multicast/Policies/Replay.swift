@@ -30,7 +30,7 @@ struct Replay {
 
   // MARK: - Under the lock
 
-  fileprivate mutating func append(
+  fileprivate mutating func keep(
     _ invocation: KeptInvocation.Address, _ payloads: inout ReleasedPayloads
   ) -> UInt {
     newest &+= 1
@@ -201,7 +201,7 @@ extension Replay {
     /// them retired, or is woken.
     ///
     /// - Parameter thread: That of the replay, which may be over by now.
-    /// - Returns: false if that thread is this one, or waits for this one.
+    /// - Returns: false if that thread is this thread, or waits for this thread.
     fileprivate func waitForEnd(on thread: ThreadRecord) -> Bool {
       let wait = Self.wait(for: thread)
       Lock.waits.lock()
@@ -268,9 +268,9 @@ extension Multicast {
     }
     owned?.retain()  //~ kept_payload_not_retained
     var payloads = ReleasedPayloads()
-    let number = replay.append(kept, &payloads)
+    let number = replay.keep(kept, &payloads)
     stripe.unlock()
-    payloads.finish()
+    payloads.cleanUp()
     return number
   }
 
@@ -310,7 +310,7 @@ extension Multicast {
       kept = replay.advance(run.storage, goesOn: goesOn, &payloads)
     }
     stripe.unlock()
-    payloads.finish()
+    payloads.cleanUp()
     return kept
   }
 }

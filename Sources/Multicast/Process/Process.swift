@@ -27,7 +27,7 @@ enum Process {
       Replay.Run.endAll(of: record)
       // First: a release function may wait for a thread that waits for these calls.
       Waits.wake()
-      payloads.finish()
+      payloads.cleanUp()
     }
     shims_set_thread_ending()
     ThreadRegistry.leave(record)
@@ -77,13 +77,13 @@ enum Process {
     } didLeave: {
       didLeave($0)
     }
-    payloads.finish()
+    payloads.cleanUp()
     if Queue.isInUse { Queue.restartAllInChild() }
     Waits.forgetSleepersInChild()
     PendingRemovals.deferAllInChild()
     PendingRemovals.callsDidEnd()
-    Lifetime.finishAllInChild()
-    Policies.tellAllInChild()
+    Lifetime.completeAllInChild()
+    Policies.notifyAllInChild()
     Broadcaster.forgetDestroyersInChild()
   }
 }

@@ -97,7 +97,7 @@ struct CallRing: ~Copyable {
   // MARK: - In
 
   /// Appends a call without its payload, which the caller sets. Fewer calls wait than the capacity,
-  /// and there is a place: the tail is below `quietEnd`, or `makeRoom` was called.
+  /// and there is a place: the tail is below `fastPathEnd`, or `makeRoom` was called.
   @_optimize(speed)
   mutating func append(
     _ token: Token, _ details: UnsafeMutablePointer<RegistrationDetails>

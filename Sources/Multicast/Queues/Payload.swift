@@ -135,7 +135,7 @@ struct Payload {
   func release(isMade: Bool = false) {
     var released = ReleasedPayloads()
     released.release(self, isMade: isMade)
-    released.finish()
+    released.cleanUp()
   }
 
   /// Runs a release function of the caller's. No lock is held.
@@ -237,17 +237,17 @@ struct ReleasedPayloads {
   }
 
   /// Makes the pending cleanup. No lock is held.
-  mutating func finish() {
-    if !isEmpty { finishAll() }
+  mutating func cleanUp() {
+    if !isEmpty { cleanUpAll() }
   }
 
   @inline(never)
-  private mutating func finishAll() {
+  private mutating func cleanUpAll() {
     // The wake-ups first: a release function may take its time.
     wakeWaiters()
     while let header = first {
       first = header.pointee.next
-      finishOne(Payload(header))
+      cleanUpOne(Payload(header))
     }
     wakeWaiters()
   }
@@ -260,7 +260,7 @@ struct ReleasedPayloads {
     hasFinishedReceipts = false
   }
 
-  private mutating func finishOne(_ payload: Payload) {
+  private mutating func cleanUpOne(_ payload: Payload) {
     if payload.isReceipt {
       let previous = Receipt(payload).previous
       Receipt(payload).deallocate()

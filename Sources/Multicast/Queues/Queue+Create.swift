@@ -104,7 +104,7 @@ extension Queue {
     state.needsWake = settings.wake != nil
     state.isArrivalAwaited = false
     state.isRoomAwaited = false
-    state.quietEnd = 0
+    state.fastPathEnd = 0
     state.statistics = Statistics()
     state.descriptor = -1
     state.worker = .none

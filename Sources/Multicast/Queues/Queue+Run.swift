@@ -105,7 +105,7 @@ extension Queue {
         let (end, first) = state.ring.takeFirst(calls, atMost: most, keepsLast: hasDescriptor)
       else { break }
       var position = first
-      raiseQuietEnd()
+      raiseFastPathEnd()
       if hasDescriptor { updateDescriptor(from: before) }
       checkInvariants()
       calls.pointee.sharedPayload?.pass(to: frame)
@@ -228,12 +228,12 @@ extension Queue {
     // Under the lock: after a fork in between, no frame would have the reference.
     released.release(Payload.take(from: frame), isMade: isMade)
     frame.clearHazard()  //~ hazard_not_cleared
-    if !isMade && isCurrent { state.statistics.retracted &+= 1 }
+    if !isMade && isCurrent { state.statistics.cancelled &+= 1 }
     // Another occupant of the slot never has its head open at this position.
     let wasOpen = refused == nil && state.ring.head.close(at: position)
     if wasOpen && released.isEmpty { return }
     lock.unlock()
-    released.finish()
+    released.cleanUp()
     // A removal may have seen a hazard that is gone now.
     if !wasOpen {
       lookAfter(call.pointee.token)
@@ -264,7 +264,7 @@ extension Queue {
     if state.sleeperCount > 0 { wakeSleepers() }
     guard let frame, let wake = beginWake(frame) else { return }  //~ no_wake_after_run
     lock.unlock()
-    finish(wake, frame)
+    callWake(wake, frame)
     lock.lock()
   }
 }

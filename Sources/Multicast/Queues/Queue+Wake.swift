@@ -18,7 +18,7 @@ extension Queue {
   /// - Parameter frame: Its hazard is not in use.
   func beginWake(_ frame: Frame) -> WakeCall? {
     guard state.needsWake && state.ring.count > 0, let function = state.wake else { return nil }
-    state.needsWake = false  //~ wake_told_twice
+    state.needsWake = false  //~ wake_notified_twice
     frame.setHazard(handle)  //~ no_hazard_of_wake
     // Read here: afterwards the slot may have another occupant.
     return WakeCall(function: function, context: state.wakeContext)
@@ -28,7 +28,7 @@ extension Queue {
   func renewWake() {
     if state.wake == nil { return }
     state.needsWake = true
-    state.quietEnd = 0
+    state.fastPathEnd = 0
   }
 
   /// The same for a run that could not begin. The lock is not held.
@@ -39,7 +39,7 @@ extension Queue {
   }
 
   /// Calls the wake function. No lock is held.
-  func finish(_ wake: WakeCall, _ frame: Frame) {
+  func callWake(_ wake: WakeCall, _ frame: Frame) {
     Lock.checkNoneIsHeld()  //~ woken_under_lock
     wake.function(wake.context)
     lock.lock()
@@ -81,7 +81,7 @@ extension Queue {
     if queue.state.descriptor < 0 {
       // Closed, so that the last call is taken out under the lock.
       queue.state.ring.close()
-      queue.state.quietEnd = 0
+      queue.state.fastPathEnd = 0
       let descriptor = shims_event_open()
       if descriptor >= 0 && queue.state.ring.count > 0 { shims_event_set(descriptor) }
       queue.state.descriptor = descriptor
@@ -98,7 +98,7 @@ extension Queue {
     if before == 0 && now > 0 { shims_event_set(state.descriptor) }
     if before > 0 && now == 0 {
       shims_event_clear(state.descriptor)
-      state.quietEnd = 0
+      state.fastPathEnd = 0
     }
   }
 

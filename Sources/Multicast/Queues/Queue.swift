@@ -23,7 +23,7 @@ struct Queue {
     var isRoomAwaited: Bool
     /// The end of the fast path. A call at a lower position is appended after a check of its
     /// delegate only: there is room, `highest` does not rise, and nothing must be notified.
-    var quietEnd: UInt64
+    var fastPathEnd: UInt64
     var statistics: Statistics
 
     /// Readable while calls wait; -1 until the first request for the descriptor.
@@ -67,7 +67,7 @@ struct Queue {
   struct Statistics {
     var refused: UInt64 = 0
     var dropped: UInt64 = 0
-    var retracted: UInt64 = 0
+    var cancelled: UInt64 = 0
     var coalesced: UInt64 = 0
     var highest: UInt64 = 0
   }
@@ -176,7 +176,7 @@ struct Queue {
   func sleep(until moment: UInt64) {
     if state.ring.count == 0 {
       state.isArrivalAwaited = true
-      state.quietEnd = 0
+      state.fastPathEnd = 0
     }
     state.sleeperCount &+= 1
     lock.sleep(with: arrival, until: moment)
@@ -197,7 +197,7 @@ struct Queue {
     if queue.state.runner == thread.storage { queue.state.runner = nil }
     let wake = queue.handle.kind == .queue ? queue.beginWake(frame) : nil
     queue.lock.unlock()
-    if let wake { queue.finish(wake, frame) }
+    if let wake { queue.callWake(wake, frame) }
   }
 
   /// The child of a fork has no waiting calls, and no threads that waited for the queue or ran it.
@@ -213,10 +213,10 @@ struct Queue {
     renewWake()
     var released = ReleasedPayloads()
     state.statistics.dropped &+= state.ring.takeAll(&released)
-    released.finish()
+    released.cleanUp()
     state.worker = .none
     if let runner = state.runner, !ThreadRecord(runner).isInside(target) { state.runner = nil }
-    state.quietEnd = 0
+    state.fastPathEnd = 0
     if state.descriptor >= 0 { state.descriptor = shims_event_replace(state.descriptor) }
   }
 }
@@ -237,13 +237,13 @@ extension Queue {
       // Every other call that is gone was executed, or is being executed.
       let pending = queue.state.ring.count
       let gone =
-        pending &+ statistics.dropped &+ statistics.retracted &+ statistics.coalesced
+        pending &+ statistics.dropped &+ statistics.cancelled &+ statistics.coalesced
       out.pointee.pending = pending
       out.pointee.queued = queue.queued
       out.pointee.delivered = queue.queued &- gone
       out.pointee.refused = statistics.refused
       out.pointee.dropped = statistics.dropped
-      out.pointee.retracted = statistics.retracted
+      out.pointee.cancelled = statistics.cancelled
       out.pointee.coalesced = statistics.coalesced
       out.pointee.highest = statistics.highest
       return .ok
@@ -265,15 +265,15 @@ extension Queue {
       check.that(
         waiting <= capacity, "no more calls wait than there is room for", waiting, capacity)
       check.that(
-        state.quietEnd == 0 || state.quietEnd <= state.ring.knownHead &+ capacity,
-        "a call is only appended where there is room", state.quietEnd, state.ring.knownHead)
+        state.fastPathEnd == 0 || state.fastPathEnd <= state.ring.knownHead &+ capacity,
+        "a call is only appended where there is room", state.fastPathEnd, state.ring.knownHead)
       state.ring.check(check)
       // The statistics of a destroyed queue cannot be read.
       guard isCurrent, handle.kind == .queue else { return }
       let statistics = state.statistics
       check.that(
         queued
-          >= waiting &+ statistics.dropped &+ statistics.retracted &+ statistics.coalesced,
+          >= waiting &+ statistics.dropped &+ statistics.cancelled &+ statistics.coalesced,
         "the statistics add up", queued, waiting)
     }
   #endif

@@ -9,7 +9,7 @@ extension Lifetime {
     do throws(Status) {
       try join(registrations, options.destination?.recipients ?? .none, as: .recipient)
     } catch {
-      for registration in registrations { leave(registration, as: .owned)?.finishOne() }
+      for registration in registrations { leave(registration, as: .owned)?.removeUnfinished() }
       throw error
     }
   }
@@ -63,7 +63,7 @@ extension Lifetime {
   /// Called when a removed member is in no call any more and its release function, if any, has
   /// returned. No lock is held.
   static func memberIsGone(_ handle: Handle) {
-    Lifetime(slotOf: handle).unsafelyUnwrapped.finishOne()
+    Lifetime(slotOf: handle).unsafelyUnwrapped.removeUnfinished()
   }
 }
 

@@ -82,7 +82,7 @@ struct Lifetime {
     return first == 0 ? nil : Registration(index: first &- 1)
   }
 
-  /// Whether only the ending thread is left. Acquire: pairs with `finishOne`.
+  /// Whether only the ending thread is left. Acquire: pairs with `removeUnfinished`.
   // order: last_member
   var isFinished: Bool { storage.pointee.unfinished.load(ordering: .acquiring) == 1 }
 
@@ -114,12 +114,13 @@ struct Lifetime {
 
   /// Counts the thread that is ending the lifetime as not finished.
   ///
-  /// Release: pairs with `finishOne`, which then finds that the lifetime has ended, and wakes.
+  /// Release: pairs with `removeUnfinished`, which then finds that the lifetime has ended, and
+  /// wakes.
   // order: end_of_lifetime
   func beginToFinish() { storage.pointee.unfinished.wrappingAdd(1, ordering: .releasing) }
 
   /// Counts one as finished. The last one reclaims the slot of an ended lifetime.
-  func finishOne() {
+  func removeUnfinished() {
     // Acquire and release: the effects of the release functions happen before the end returns.
     let left = storage.pointee.unfinished.wrappingSubtract(
       1, ordering: .acquiringAndReleasing  // order: last_member

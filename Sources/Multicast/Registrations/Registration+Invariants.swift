@@ -9,7 +9,7 @@ extension Registration {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)
       check.that(id.kind == .vacant, "a vacant slot has no occupant", UInt64(index))
-      check.that(!hasRest, "a vacant slot has no details", UInt64(index))
+      check.that(!hasPendingCleanup, "a vacant slot has no details", UInt64(index))
       check.that(
         Stripe(of: owner) == stripe, "a slot stays in its stripe", UInt64(index), UInt64(owner))
     #endif
@@ -23,7 +23,7 @@ extension Registration {
       let check = Check(file, line)
       check.that(
         Stripe(of: owner) == stripe, "a slot stays in its stripe", UInt64(index), UInt64(owner))
-      check.that(!hasRest, "a vacant slot has no details", UInt64(index))
+      check.that(!hasPendingCleanup, "a vacant slot has no details", UInt64(index))
     #endif
   }
 }

@@ -98,9 +98,9 @@ struct Registration {
   }
 
   /// Whether cleanup is pending when the registration has been reclaimed.
-  var hasRest: Bool { storage.pointee.word != nil }
+  var hasPendingCleanup: Bool { storage.pointee.word != nil }
   /// Whether the pending cleanup has a release function.
-  var hasRelease: Bool { hasRest && details.map { $0.pointee.release != nil } ?? true }
+  var hasRelease: Bool { hasPendingCleanup && details.map { $0.pointee.release != nil } ?? true }
 
   /// Stores a release function in a slot that has been taken. The stripe's lock is held.
   func setRelease(
@@ -203,17 +203,17 @@ struct Registration {
   ///
   /// - Returns: the pending cleanup, which belongs to the caller.
   @discardableResult
-  func reclaim(to stripe: Stripe) -> Reclaimed {
-    var rest = Reclaimed()
+  func reclaim(to stripe: Stripe) -> PendingCleanup {
+    var cleanup = PendingCleanup()
     if isReleasing {
-      rest.release = unsafeBitCast(storage.pointee.word, to: RegistrationDetails.Release?.self)
-      rest.context = storage.pointee.context
+      cleanup.release = unsafeBitCast(storage.pointee.word, to: RegistrationDetails.Release?.self)
+      cleanup.context = storage.pointee.context
     } else {
-      rest.details = details
+      cleanup.details = details
     }
     storage.pointee.word = nil  //~ details_left_in_slot
     putBack(to: stripe)
-    return rest
+    return cleanup
   }
 
   /// The same, for a registration without pending cleanup.
@@ -313,9 +313,9 @@ struct RegistrationChain: Sequence {
     while process == Fork.generation, let registration = pop() {
       let stripe = Stripe(of: registration.owner)  //~ reclaimed_to_wrong_stripe
       stripe.lock()
-      let rest = registration.reclaim(to: stripe)
+      let cleanup = registration.reclaim(to: stripe)
       stripe.unlock()
-      rest.finish()  //~ released_under_lock
+      cleanup.run()  //~ released_under_lock
     }
   }
 }

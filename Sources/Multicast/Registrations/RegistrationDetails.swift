@@ -117,7 +117,7 @@ struct RegistrationDetails: ~Copyable {
     let (release, context) = (details.pointee.release, details.pointee.context)
     let lifetime = membership(of: details, .owned).pointee.lifetime
     let queue = membership(of: details, .recipient).pointee.lifetime
-    if let release { Reclaimed.run(release, context) }
+    if let release { PendingCleanup.run(release, context) }
     deallocate(details)
     if !lifetime.isNone { Lifetime.memberIsGone(lifetime) }
     if !queue.isNone { Lifetime.memberIsGone(queue) }
@@ -126,14 +126,14 @@ struct RegistrationDetails: ~Copyable {
 
 /// The pending cleanup of a reclaimed registration: the release function that is due, and the
 /// details.
-struct Reclaimed {
+struct PendingCleanup {
   var details: UnsafeMutablePointer<RegistrationDetails>? = nil
   /// Of a registration that has no details.
   var release: RegistrationDetails.Release? = nil
   var context: UnsafeMutableRawPointer? = nil
 
   /// Runs the release function, and frees the details. No lock is held.
-  func finish() {
+  func run() {
     if let details { return RegistrationDetails.release(details) }
     if let release { Self.run(release, context) }
   }

@@ -8,7 +8,8 @@ extension Lifetime {
   ///
   /// - Parameters:
   ///   - change: Made together with the end, under the lifetime's lock: a fork sees both, or none.
-  ///     If it throws, the lifetime does not end. What it takes back, the removal releases.
+  ///     If it throws, the lifetime does not end. The removal releases the payloads of cancelled
+  ///     calls.
   static func end(
     _ handle: Handle, as role: Membership.Role = .owned, _ timeout: Timeout = .unlimited,
     with change: (inout ReleasedPayloads) throws(Status) -> Void = { _ in }
@@ -19,7 +20,7 @@ extension Lifetime {
     var removal = Removal()
     do throws(Status) {
       if try lifetime.begin(handle, &removal.payloads, change) {
-        return lifetime.finish(&removal, timeout)
+        return lifetime.complete(&removal, timeout)
       }
     } catch {
       return error
@@ -63,8 +64,8 @@ extension Lifetime {
     return isEnding ? lifetime.waitForOtherEnd(handle, timeout) : handle.end(foundAs: id)
   }
 
-  private func finish(_ removal: inout Removal, _ timeout: Timeout) -> Status {
-    defer { finishOne() }
+  private func complete(_ removal: inout Removal, _ timeout: Timeout) -> Status {
+    defer { removeUnfinished() }
     let own = removeMembers(&removal, timeout)
     if own == .system || isFinished { return own }  //~ lifetime_does_not_wait
     return waitForOthers(&removal, own, timeout, .none)
@@ -82,8 +83,8 @@ extension Lifetime {
   @_optimize(speed)
   private func removeMembers(_ removal: inout Removal, _ timeout: Timeout) -> Status {
     while let member = nextLive() { unlink(member, &removal) }
-    let status = removal.finish(timeout).status
-    removal.payloads.finish()  // if there was no member
+    let status = removal.complete(timeout).status
+    removal.payloads.cleanUp()  // if there was no member
     return status
   }
 
@@ -152,7 +153,7 @@ extension Lifetime {
   }
 
   /// In the child of a fork: completes what threads of the parent were doing, except the waiting.
-  static func finishAllInChild() {
+  static func completeAllInChild() {
     pool.forEach { slot, index in
       let lifetime = Lifetime(slot: slot, index: index)
       if lifetime.id.kind == .vacant { return }  // its page may have gone back to the system
@@ -160,7 +161,7 @@ extension Lifetime {
       guard lifetime.id.kind == .retired, lifetime.nextLive() != nil else { return }
       var removal = Removal()
       _ = lifetime.removeMembers(&removal, .unlimited)
-      lifetime.finishOne()
+      lifetime.removeUnfinished()
     }
   }
 }

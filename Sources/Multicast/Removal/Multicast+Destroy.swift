@@ -5,23 +5,23 @@ extension Multicast {
   ///
   /// If another thread has destroyed it, or is just doing so, this fails; after waiting as well.
   @inline(__always)
-  func destroyPlain(_ timeout: Timeout = .unlimited) -> Removal.Outcome {
+  func destroyPlain(_ timeout: Timeout = .unlimited) -> Removal.Result {
     if destroyAtOnce() {
-      if !Queue.isInUse { return Removal.Outcome() }
+      if !Queue.isInUse { return Removal.Result() }
       // A queue may still run calls of delegates that were removed before.
       var removal = Removal(from: self)
-      return removal.finish(timeout, waitingFor: .all)
+      return removal.complete(timeout, waitingFor: .all)
     }
     return destroySlowly(timeout)
   }
 
   /// All phases one after the other. Also for a multicast with policies.
-  func destroySlowly(_ timeout: Timeout) -> Removal.Outcome {
+  func destroySlowly(_ timeout: Timeout) -> Removal.Result {
     var removal = Removal(from: self)
     var policies: Policies? = nil
-    removal.mark { (removal) throws(Status) in
+    removal.withStripeLock { (removal) throws(Status) in
       _ = removal.unlinkAll(.all)
-      let isKept = isObserved && !handle.isExhausted  //~ next_told_by_others
+      let isKept = isObserved && !handle.isExhausted  //~ next_notified_by_others
       if isGoverned || isObserved {
         policies = self.policies.willEnd(isKept: isKept) ? self.policies : nil
         isObserved = isKept
@@ -31,7 +31,7 @@ extension Multicast {
       if !isKept { giveBackSlot(removal.thread) }
     }
     policies?.end(handle)
-    return removal.finish(timeout, waitingFor: .all)
+    return removal.complete(timeout, waitingFor: .all)
   }
 
   /// Waits until no call of its delegates runs. It has to be destroyed before.
@@ -39,8 +39,8 @@ extension Multicast {
     let end = handle.end(foundAs: fields.header.id.load(ordering: .acquiring))  // order: occupant
     if end != .ok { return end }
     var removal = Removal(from: self)
-    removal.mark { (_) throws(Status) in throw .invalidHandle }
-    return removal.finish(timeout, waitingFor: .all).waiting
+    removal.withStripeLock { (_) throws(Status) in throw .invalidHandle }
+    return removal.complete(timeout, waitingFor: .all).waiting
   }
 
   /// All phases of the removals at once: the fast path for plain registrations, if no
@@ -54,7 +54,7 @@ extension Multicast {
     defer { stripe.unlock() }
     guard isCurrent, fields.firstRetired == nil, isQuiescent(thread) else { return false }
     if let list {
-      guard list.isWithoutRest else { return false }
+      guard list.isWithoutPendingCleanup else { return false }
       list.forEachLive { Registration(index: $0.pointee.token.index).putBack(to: stripe) }
       endHandle()
       setList(nil)
@@ -83,11 +83,12 @@ extension Multicast {
 
 /// The multicast of a name that a caller destroys by its handle.
 ///
-/// The name may have its next multicast before the end of this one is told. If both had policies of
-/// their own, two threads would tell a transport of one name, and `unsubscribe` might come last. So
-/// an observed multicast leaves its slot, with its policies, to the next one of the name: one
-/// `Telling` under the lock of one stripe for all of them. What tells the end looks under that lock
-/// whether there is a list with delegates, and finds those of the next multicast.
+/// The name may have its next multicast before the notification of this multicast's end. If both
+/// had policies of their own, two threads would notify a transport of one name, and `unsubscribe`
+/// might come last. So an observed multicast leaves its slot, with its policies, to the next one of
+/// the name: one `Notifier` under the lock of one stripe for all of them. The notification of the
+/// end looks under that lock for a list with delegates, and finds the delegates of the next
+/// multicast.
 ///
 /// No pool has the slot meanwhile, so nothing else gets it. For invocations that still have the old
 /// handle, the next occupant is one like any other. With the last generation the slot is not kept,
@@ -116,10 +117,10 @@ extension Multicast {
     stripe.lock()
     guard isKept else { return stripe.unlock() }
     let policies = self.policies
-    let isTelling = policies.willEnd(isKept: false)
+    let isNotifying = policies.willEnd(isKept: false)
     isObserved = false
     giveBackSlot(.current)
     stripe.unlock()
-    if isTelling { policies.end(handle) }
+    if isNotifying { policies.end(handle) }
   }
 }

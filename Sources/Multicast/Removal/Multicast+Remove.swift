@@ -14,14 +14,14 @@ extension Multicast {
     }
     let registration = Registration(index: list.entry(position).pointee.token.index)
     // A queue may still run calls of equal delegates that were removed before.
-    if !Queue.isInUse, let rest = Removal.removeAtOnce(registration, from: self) {
+    if !Queue.isInUse, let cleanup = Removal.removeAtOnce(registration, from: self) {
       stripe.unlock()
-      rest.finish()
+      cleanup.run()
       return .ok
     }
     var removal = Removal(from: self)
     removal.unlink(registration, unlocking: stripe)
-    return removal.finish(waitingFor: .equal(delegate)).status
+    return removal.complete(waitingFor: .equal(delegate)).status
   }
 
   /// Waits for delegates that were removed before.
@@ -29,24 +29,24 @@ extension Multicast {
   /// - Returns: that none was found; or why it did not wait.
   private func removeNone(waitingFor selection: Selection) -> Status {
     var removal = Removal(from: self)
-    removal.mark { (_) throws(Status) in throw .notFound }
-    return removal.finish(waitingFor: selection).status
+    removal.withStripeLock { (_) throws(Status) in throw .notFound }
+    return removal.complete(waitingFor: selection).status
   }
 
   /// Removes every selected delegate. Fails if there is none.
   @_optimize(speed)
   func removeEvery(_ selection: Selection, _ timeout: Timeout = .unlimited) -> Status {
     var removal = Removal(from: self)
-    removal.mark { (removal) throws(Status) in
+    removal.withStripeLock { (removal) throws(Status) in
       if removal.unlinkAll(selection) == 0 { throw .notFound }
     }
-    return removal.finish(timeout, waitingFor: selection).status
+    return removal.complete(timeout, waitingFor: selection).status
   }
 
   /// Removes the delegate at a place in the order of invocation.
   func remove(at index: Int) -> Status {
     var removal = Removal(from: self)
-    removal.mark { (removal) throws(Status) in
+    removal.withStripeLock { (removal) throws(Status) in
       guard let list, index >= 0 && index < Int(list.live) else { throw .notFound }
       var ahead = list.dead == 0 ? 0 : index
       let start = UInt32(truncatingIfNeeded: index &- ahead)
@@ -56,7 +56,7 @@ extension Multicast {
       }
       removal.unlink(position.unsafelyUnwrapped, of: list, in: self)
     }
-    return removal.finish().status
+    return removal.complete().status
   }
 
   /// Removes a registration.
@@ -69,14 +69,14 @@ extension Multicast {
       return waitForRemoved(token, foundAs: id, timeout)
     }
     let multicast = Multicast(slot: registration.owner)
-    if let rest = Removal.removeAtOnce(registration, from: multicast) {
+    if let cleanup = Removal.removeAtOnce(registration, from: multicast) {
       stripe.unlock()
-      rest.finish()
+      cleanup.run()
       return .ok
     }
     var removal = Removal(from: multicast)
     removal.unlink(registration, unlocking: stripe)
-    return removal.finish(timeout).status
+    return removal.complete(timeout).status
   }
 
   /// A stale token may have been removed just now, by a thread that did not wait.
@@ -120,7 +120,7 @@ extension Multicast {
     }
     var removal = Removal(from: Multicast(slot: registration.owner))
     removal.unlink(registration, unlocking: stripe)
-    _ = removal.finish(.none)
+    _ = removal.complete(.none)
     return true
   }
 
@@ -129,10 +129,10 @@ extension Multicast {
   /// Removes all selected delegates.
   func removeAll(
     _ selection: Selection, _ timeout: Timeout = .unlimited
-  ) -> Removal.Outcome {
+  ) -> Removal.Result {
     var removal = Removal(from: self)
-    removal.mark { (removal) throws(Status) in _ = removal.unlinkAll(selection) }
-    return removal.finish(timeout, waitingFor: selection)
+    removal.withStripeLock { (removal) throws(Status) in _ = removal.unlinkAll(selection) }
+    return removal.complete(timeout, waitingFor: selection)
   }
 
   /// Removes, for each of some delegates, the first that is equal to it.
@@ -140,14 +140,14 @@ extension Multicast {
   func removeEach(
     _ delegates: UnsafePointer<multicast_delegate>?, count: Int,
     _ timeout: Timeout = .unlimited
-  ) -> Removal.Outcome {
+  ) -> Removal.Result {
     guard let delegates else {
-      var outcome = Removal.Outcome()
+      var outcome = Removal.Result()
       if !isCurrent { outcome.failure = .invalidHandle }
       return outcome
     }
     var removal = Removal(from: self)
-    removal.mark { (removal) throws(Status) in
+    removal.withStripeLock { (removal) throws(Status) in
       guard let list else { return }
       var index = 0
       while index != count {
@@ -157,6 +157,6 @@ extension Multicast {
         index &+= 1
       }
     }
-    return removal.finish(timeout, waitingFor: .oneOf(delegates, count: count))
+    return removal.complete(timeout, waitingFor: .oneOf(delegates, count: count))
   }
 }

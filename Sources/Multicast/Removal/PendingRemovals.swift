@@ -24,7 +24,7 @@ enum PendingRemovals {
   /// - Returns: `ok`; `pending` or `timeout` if one was deferred.
   static func complete(_ retired: RegistrationChain, _ timeout: Timeout) -> Status {
     var status = Status.ok
-    var patience = Patience(for: retired.first?.token ?? .none)
+    var stallDetection = StallDetection(for: retired.first?.token ?? .none)
     var own = Waiter(retired: retired, next: nil)
     withUnsafeMutablePointer(to: &own) { own in
       Lock.waits.lock()
@@ -51,7 +51,7 @@ enum PendingRemovals {
           status = refusal
           search = .begins
         } else {
-          search = sleep(for: wait, token, timeout, &patience, search)
+          search = sleep(for: wait, token, timeout, &stallDetection, search)
         }
       }
       remove(own)
@@ -76,14 +76,14 @@ enum PendingRemovals {
   ///
   /// - Returns: `ok`, or why it did not wait.
   static func wait(for token: Token, _ timeout: Timeout) -> Status {
-    var patience = Patience(for: token)
+    var stallDetection = StallDetection(for: token)
     Lock.waits.lock()  //~ slept_with_two_locks
     defer { Lock.waits.unlock() }
     let wait = Wait.calls(token)
     var search = Waits.SearchNeeded.begins
     while ThreadRegistry.isCalled(token) {
       if let refusal = reasonNotToWait(wait, timeout, search) { return refusal }
-      search = sleep(for: wait, token, timeout, &patience, search)
+      search = sleep(for: wait, token, timeout, &stallDetection, search)
     }
     return .ok
   }
@@ -91,15 +91,15 @@ enum PendingRemovals {
   /// Sleeps until a call may have returned. Tells a watch if that takes long; without the waits'
   /// lock, which is held at the beginning and at the end.
   private static func sleep(
-    for wait: Wait, _ token: Token, _ timeout: Timeout, _ patience: inout Patience,
+    for wait: Wait, _ token: Token, _ timeout: Timeout, _ stallDetection: inout StallDetection,
     _ search: Waits.SearchNeeded
   ) -> Waits.SearchNeeded {
     if search == .begins { shims_probe_remove_wait(token.rawValue) }
     let next = Waits.sleep(
-      for: wait, wait.key, patience.limit(timeout), isAgain: search != .begins)
-    guard patience.isOver else { return next }
+      for: wait, wait.key, stallDetection.limit(timeout), isAgain: search != .begins)
+    guard stallDetection.isOver else { return next }
     Lock.waits.unlock()
-    _ = patience.tellIfOver(token)
+    _ = stallDetection.notifyIfStalled(token)
     Lock.waits.lock()
     return .begins
   }

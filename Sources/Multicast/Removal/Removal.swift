@@ -6,8 +6,8 @@ import MulticastShims
 /// A removal has these phases:
 ///
 /// 1. *Mark dead.* Under the lock of the multicast's stripe, the delegate's entry is marked in
-///    every list that an invocation may be reading, its registration is retired, and its calls that
-///    wait in a queue are taken back. No call begins in an invocation that sees the mark.
+///    every list that an invocation may be reading, its registration is retired, and its queued
+///    calls are cancelled. No call begins in an invocation that sees the mark.
 /// 2. *Heavy fence.* Every invocation sees the marks from here on, and this thread sees every
 ///    hazard that was set before. If this thread is the single invoker, no fence is needed. If
 ///    invocations make full fences, a full fence is enough: see `Bias`.
@@ -43,14 +43,14 @@ struct Removal {
   /// Removed, and in no call. Their details are to be freed, or their release functions are to run.
   private var idle = RegistrationChain()
 
-  /// The payloads of calls that were taken back.
+  /// The payloads of cancelled calls.
   var payloads = ReleasedPayloads()
 
-  private var outcome = Outcome()
+  private var outcome = Result()
   private var isFenced = false
 
   /// The result of a removal.
-  struct Outcome {
+  struct Result {
     /// How many registrations were removed.
     var count = 0
 
@@ -85,7 +85,7 @@ struct Removal {
   /// Changes one multicast under its stripe's lock.
   ///
   /// - Parameter body: Unlinks what is to be removed; or throws, and has changed nothing.
-  mutating func mark(_ body: (inout Removal) throws(Status) -> Void) {
+  mutating func withStripeLock(_ body: (inout Removal) throws(Status) -> Void) {
     let multicast = self.multicast.unsafelyUnwrapped
     do throws(Status) {
       try multicast.withLock { () throws(Status) in
@@ -122,7 +122,7 @@ struct Removal {
   @_optimize(speed)
   mutating func unlink(_ position: UInt32, of list: InvocationList, in multicast: Multicast) {
     let token = list.entry(position).pointee.token
-    multicast.mark(position, of: list, set: InvocationList.State.dead)  //~ not_marked_dead
+    multicast.markInLists(position, of: list, set: InvocationList.State.dead)  //~ not_marked_dead
     list.header.live &-= 1  //~ live_not_counted_down
     retire(Registration(index: token.index), token, in: multicast)
     outcome.count &+= 1
@@ -147,7 +147,7 @@ struct Removal {
     let need = multicast.neededFence(thread)
     var mayBeCalled = need != .none || thread?.isCalling(token) ?? false
     if let details = registration.details, let queue = details.pointee.queue {
-      Queue(slot: queue).retract(details, &payloads)
+      Queue(slot: queue).cancel(details, &payloads)
       // The thread that runs the queue is not registered as an invoker. Its hazard was set under
       // the queue's lock, so it is visible without a fence.
       mayBeCalled = true
@@ -156,7 +156,7 @@ struct Removal {
       if need > self.need { self.need = need }
       return retired.push(registration)
     }
-    if registration.hasRest {
+    if registration.hasPendingCleanup {
       idle.push(registration)
     } else {
       registration.putBack(to: multicast.stripe)
@@ -171,20 +171,20 @@ struct Removal {
   @inline(__always)
   static func removeAtOnce(
     _ registration: Registration, from multicast: Multicast
-  ) -> Reclaimed? {
+  ) -> PendingCleanup? {
     guard registration.details == nil, multicast.fields.firstRetired == nil,
       multicast.isQuiescent(.current), let list = multicast.list
     else { return nil }
     let position = registration.place
     list.mark(position, set: InvocationList.State.dead)
     list.header.live &-= 1
-    let rest = registration.reclaim(to: multicast.stripe)
+    let cleanup = registration.reclaim(to: multicast.stripe)
     if list.needsCompaction || position == list.count &- 1 {
       var removal = Removal(from: multicast)
       multicast.compact(&removal)  // retires no list: no invocation runs
     }
     multicast.checkInvariants()
-    return rest
+    return cleanup
   }
 
   // MARK: - 2 to 6. Fence, reclaim, wait, release, status
@@ -194,9 +194,9 @@ struct Removal {
   /// - Parameters:
   ///   - timeout: How long to wait for calls on other threads.
   ///   - prior: Delegates that may have been removed before. It waits for their calls, too.
-  mutating func finish(
+  mutating func complete(
     _ timeout: Timeout = .unlimited, waitingFor prior: Selection? = nil
-  ) -> Outcome {
+  ) -> Result {
     if !idle.isEmpty || !retired.isEmpty || hasRetiredList { complete(timeout) }
     if let prior, outcome.waiting != .system {
       outcome.waiting = outcome.waiting.combined(
@@ -207,13 +207,13 @@ struct Removal {
 
   private mutating func complete(_ timeout: Timeout) {
     let process = Fork.generation
-    // Before it waits: the delegate of a running call may wait for the calls that were taken back.
-    payloads.finish()  //~ payloads_released_after_waiting
-    // What is observed has details, or several invokers, and so it comes here.
+    // Before the wait: the delegate of a running call may wait for cancelled calls.
+    payloads.cleanUp()  //~ payloads_released_after_waiting
+    // Observed registrations have details or several invokers, so their removals come here.
     if Policies.areInUse {
       //~ removal_wakes_no_invocation
       if Self.isReplayed(idle) || Self.isReplayed(retired) { Waits.wake() }
-      tell()  //~ removal_not_told
+      notify()  //~ removal_not_notified
     }
     if process == Fork.generation { idle.reclaimAndRelease() }
     idle = RegistrationChain()
@@ -233,13 +233,13 @@ struct Removal {
     removed.contains { $0.details?.pointee.isReplayed ?? false }
   }
 
-  /// Tells of the change.
-  private func tell() {
-    if let multicast { return Policies.tell(multicast) }
-    // The slot may hold another multicast by now. To tell that one is harmless: it is told its
-    // own current state.
-    Self.forEachOwner(of: idle) { Policies.tell($0) }
-    Self.forEachOwner(of: retired) { Policies.tell($0) }
+  /// Notifies of the change.
+  private func notify() {
+    if let multicast { return Policies.notify(multicast) }
+    // The slot may hold another multicast by now. Notifying that one is harmless: it gets its own
+    // current state.
+    Self.forEachOwner(of: idle) { Policies.notify($0) }
+    Self.forEachOwner(of: retired) { Policies.notify($0) }
   }
 
   /// Makes one heavy fence for all phases.

@@ -45,7 +45,7 @@ extension Report {
     var place = 0
     while text.goesOn, take(Lock.waits) {
       var sleep = Sleep()
-      if let sleeper = Waits.stranger(at: place) {
+      if let sleeper = Waits.unregisteredWaiter(at: place) {
         sleep.wait = sleeper.pointee.wait
         sleep.since = sleeper.pointee.since
         sleep.thread = UInt64(sleeper.pointee.systemNumber)

@@ -26,7 +26,7 @@ import Synchronization
 struct Report {
   var text: Text
   /// For how many more locks it waits.
-  private var patience = 4
+  private var waitsLeft = 4
 
   init(_ text: Text) { self.text = text }
 
@@ -40,9 +40,9 @@ struct Report {
   private mutating func waits(_ end: inout UInt64) -> Bool {
     let now = shims_now_ns()
     if end == 0 { end = now &+ 500_000_000 }
-    if patience == 0 { return false }
+    if waitsLeft == 0 { return false }
     if now >= end {
-      patience &-= 1
+      waitsLeft &-= 1
       return false
     }
     shims_backoff()

@@ -23,7 +23,7 @@ struct Sleeper: ~Copyable {
   private var next: UnsafeMutablePointer<Sleeper>?
   private var previous: UnsafeMutablePointer<Sleeper>?
   /// For threads without a record: the next of these.
-  var nextStranger: UnsafeMutablePointer<Sleeper>?
+  var nextUnregistered: UnsafeMutablePointer<Sleeper>?
 
   init(wait: Wait, key: Key, since: UInt64, by thread: ThreadRecord?) {
     self.wait = wait

@@ -47,12 +47,12 @@ struct ThreadBlock {
     return new
   }
 
-  /// Acquire: pairs with `append`.
+  /// Acquire: pairs with `link`.
   var next: ThreadBlock? {
     storage.pointee.next.load(ordering: .acquiring).map { ThreadBlock($0) }  // order: block
   }
 
-  func append(_ block: ThreadBlock) {
+  func link(_ block: ThreadBlock) {
     storage.pointee.next.store(block.storage, ordering: .releasing)  // order: block
   }
 

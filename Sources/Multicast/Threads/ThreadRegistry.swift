@@ -127,7 +127,7 @@ enum ThreadRegistry {
 
   // MARK: - Blocks
 
-  // Acquire: pairs with the release in `append`.
+  // Acquire: pairs with the release in `addBlock`.
   private static var firstBlock: ThreadBlock? {
     first.load(ordering: .acquiring).map { ThreadBlock($0) }  // order: block
   }
@@ -166,17 +166,17 @@ enum ThreadRegistry {
         last = current
         block = current.next
       }
-      return try append(after: last).add()
+      return try addBlock(after: last).add()
     } catch {
       return nil
     }
   }
 
-  private static func append(after last: ThreadBlock?) throws(Status) -> ThreadBlock {
+  private static func addBlock(after last: ThreadBlock?) throws(Status) -> ThreadBlock {
     if let last, last.endNumber >= limit { throw .limit }
     let block = try ThreadBlock.allocate(after: last)
     if let last {
-      last.append(block)
+      last.link(block)
     } else {
       first.store(block.storage, ordering: .releasing)  // order: block
     }

@@ -53,7 +53,7 @@ extension Waits {
     if wait.isForUnknownThread {
       if hasReachedSleepers { return false }
       hasReachedSleepers = true
-      if reachStrangers() { return true }
+      if reachUnregistered() { return true }
     }
     reach(wait)
     return thread.map { $0.search == .reached } ?? false
@@ -87,12 +87,12 @@ extension Waits {
   /// Marks the threads that the threads without a record wait for.
   ///
   /// - Returns: whether one of them waits for release functions, which may run on any thread.
-  private static func reachStrangers() -> Bool {
-    var stranger = firstStranger
-    while let current = stranger {
+  private static func reachUnregistered() -> Bool {
+    var waiter = firstUnregistered
+    while let current = waiter {
       if current.pointee.wait.isForReleases { return true }
       reach(current.pointee.wait)
-      stranger = current.pointee.nextStranger
+      waiter = current.pointee.nextUnregistered
     }
     return false
   }

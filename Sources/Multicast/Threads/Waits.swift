@@ -8,7 +8,8 @@ import Synchronization
 /// under one hold of the lock, so no wake-up is lost.
 enum Waits {
   /// Sleeping threads without a record: they are outside all calls.
-  nonisolated(unsafe) private(set) static var firstStranger: UnsafeMutablePointer<Sleeper>? = nil
+  nonisolated(unsafe) private(set) static var firstUnregistered: UnsafeMutablePointer<Sleeper>? =
+    nil
 
   /// The key of waits for calls of one of several registrations.
   static let anyCall: Sleeper.Key = 1
@@ -169,29 +170,29 @@ enum Waits {
   /// The wait of a thread without a record.
   ///
   /// - Parameter place: How many threads come before in the list.
-  static func stranger(at place: Int) -> UnsafeMutablePointer<Sleeper>? {
-    var (stranger, left) = (firstStranger, place)
+  static func unregisteredWaiter(at place: Int) -> UnsafeMutablePointer<Sleeper>? {
+    var (waiter, left) = (firstUnregistered, place)
     while left > 0 {
-      stranger = stranger?.pointee.nextStranger
+      waiter = waiter?.pointee.nextUnregistered
       left &-= 1
     }
-    return stranger
+    return waiter
   }
 
-  private static func link(_ stranger: UnsafeMutablePointer<Sleeper>) {
-    stranger.pointee.nextStranger = firstStranger
-    firstStranger = stranger
+  private static func link(_ waiter: UnsafeMutablePointer<Sleeper>) {
+    waiter.pointee.nextUnregistered = firstUnregistered
+    firstUnregistered = waiter
   }
 
-  private static func unlink(_ stranger: UnsafeMutablePointer<Sleeper>) {
-    if firstStranger == stranger {
-      firstStranger = stranger.pointee.nextStranger
+  private static func unlink(_ waiter: UnsafeMutablePointer<Sleeper>) {
+    if firstUnregistered == waiter {
+      firstUnregistered = waiter.pointee.nextUnregistered
       return
     }
-    var other = firstStranger
+    var other = firstUnregistered
     while let current = other {
-      let next = current.pointee.nextStranger
-      if next == stranger { current.pointee.nextStranger = stranger.pointee.nextStranger }
+      let next = current.pointee.nextUnregistered
+      if next == waiter { current.pointee.nextUnregistered = waiter.pointee.nextUnregistered }
       other = next
     }
   }
@@ -224,7 +225,7 @@ enum Waits {
   static func forgetSleepersInChild() {
     sleeperCount = 0
     threadSleeperCount = 0
-    firstStranger = nil
+    firstUnregistered = nil
     Sleeper.forgetAllInChild()
   }
 

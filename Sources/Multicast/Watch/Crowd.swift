@@ -2,11 +2,11 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A multicast that has as many delegates as its watch is to be told of.
+/// A multicast that has grown to the number at which its watch is notified.
 ///
-/// A list ends, for adds that only append, before the number that is told next:
-/// `InvocationList.Header.limit`. So these adds do not ask. The add that reaches the number makes
-/// this under the stripe's lock, and tells it without.
+/// A list ends, for adds that only append, before that number: `InvocationList.Header.limit`. So
+/// these adds do not ask. The add that reaches the number makes the crowd under the stripe's lock,
+/// and notifies the watch without it.
 struct Crowd {
   private let target: Handle
   private let watch: Token
@@ -19,19 +19,19 @@ struct Crowd {
 
   /// Called after an add. The stripe's lock is held.
   ///
-  /// - Returns: nil if there is nothing to tell.
+  /// - Returns: nil if the watch is not to be notified.
   init?(in multicast: Multicast) {
     let list = multicast.list.unsafelyUnwrapped
     let number = list.header.crowd
     if number != 0 && UInt64(list.live) < number { return nil }
-    // What a function of a watch does is not told: the next add tells.
+    // An add inside a function of a watch does not notify: the next add does.
     if let thread = ThreadRecord.current, thread.isInside(.watch) { return nil }
     guard let watch = Watch.current(for: multicast.handle), watch.crowd != 0 else { return nil }
     var next = number != 0 ? number : watch.crowd
     list.header.crowd = next
     if UInt64(list.live) < next { return nil }
     while next <= UInt64(list.live) { next <<= 1 }
-    list.header.crowd = next  //~ crowd_told_again
+    list.header.crowd = next  //~ crowd_notified_again
     target = multicast.handle
     self.watch = watch.id
     count = UInt64(list.live)
@@ -48,7 +48,7 @@ struct Crowd {
   }
 
   /// Tells the watch, if it is still the same. No lock is held.
-  func tell() {
+  func notify() {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { return }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     SpinningLock.watches.lock()
@@ -80,7 +80,8 @@ struct Crowd {
     init(of entry: UnsafeMutablePointer<InvocationList.Entry>) {
       self.entry = entry
       count = 1
-      guard entry.pointee.state.load(ordering: .relaxed) & InvocationList.State.hasRest != 0
+      guard
+        entry.pointee.state.load(ordering: .relaxed) & InvocationList.State.hasPendingCleanup != 0
       else { return }
       label = Registration(index: entry.pointee.token.index).label
     }

@@ -2,7 +2,7 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// Functions of the caller's that are told of calls: those of one multicast, or of all.
+/// Functions of the caller's that are notified of calls: of one multicast, or of all.
 ///
 /// The word of the invokers says whether a multicast is watched. So an invocation that is not
 /// watched does not ask. One that is finds the watch after each call, under the watches' lock.
@@ -27,7 +27,7 @@ struct Watch {
   /// Relaxed: see `updateAll`.
   static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
 
-  /// How many watches are to be told of crowds. The lock guards changes.
+  /// How many watches are to be notified of crowds. The lock guards changes.
   private static let crowdWatches = Atomic<UInt64>(0)
 
   /// Relaxed: as `ofAll`. A list that an add changes before it sees this is found by `updateAll`.
@@ -145,7 +145,7 @@ struct Watch {
       crowdWatches.load(ordering: .relaxed) &+ change, ordering: .relaxed)
   }
 
-  /// The first number of delegates that it is told of; 0: of none.
+  /// The first number of delegates that it is notified of; 0: of none.
   var crowd: UInt64 {
     given.crowded == nil || given.crowded_count == 0 ? 0 : max(given.crowded_count, 2)
   }
@@ -179,7 +179,7 @@ struct Watch {
     }
   }
 
-  // MARK: - Telling
+  // MARK: - Notifier
 
   /// The watch of a multicast: its own, or that of all. The lock is held.
   ///
@@ -201,10 +201,10 @@ struct Watch {
     return find(target)?.pointee
   }
 
-  /// Whether calls of a multicast are told.
+  /// Whether calls of a multicast are watched.
   static func isSet(for target: Handle) -> Bool { current(for: target) != nil }
 
-  /// A call that is told of.
+  /// A watched call.
   struct Begun {
     fileprivate let target: Handle
     fileprivate let time: UInt64
@@ -227,30 +227,31 @@ struct Watch {
 
   /// A watched call has returned. Its hazard is still set.
   static func didCall(_ token: Token, _ event: UInt32, _ begun: Begun) {
-    tell(
+    notify(
       begun.target, token, Registration(index: token.index).label, event, since: begun.time,
       isStuck: false, on: ThreadRecord.current.unsafelyUnwrapped)
   }
 
-  /// Tells the watch of a multicast of a call that has returned, or is waited for. No lock is held.
+  /// Notifies the watch of a multicast of a call that has returned, or of a long wait. No lock is
+  /// held.
   @inline(never)
-  fileprivate static func tell(
+  fileprivate static func notify(
     _ target: Handle, _ token: Token, _ label: UnsafeMutablePointer<shims_label>?,
     _ event: UInt32, since begin: UInt64, isStuck: Bool, on thread: ThreadRecord
   ) {
     let elapsed = shims_now_ns() &- begin
     let text = label.flatMap { shims_get_label($0) }
     if !isStuck { shims_probe_call_end(token.rawValue, UInt64(event), elapsed, text) }
-    // What a function of a watch does is not told.
-    let isTold = !thread.isInside(.watch)
+    // Calls inside a function of a watch are not watched.
+    let isNotified = !thread.isInside(.watch)
     SpinningLock.watches.lock()
     guard let watch = find(target) else { return SpinningLock.watches.unlock() }
     let (given, id) = (watch.pointee.given, watch.pointee.id)
     let isLong = given.slow_ns != 0 && elapsed >= given.slow_ns
     let long = !isLong ? nil : isStuck ? given.stuck : given.slow
     let called = isStuck ? nil : given.called
-    if !isStuck { Tally.add(token, calls: 1, taking: elapsed) }
-    let isNeeded = isTold && (long != nil || called != nil)
+    if !isStuck { CallStatistics.add(token, calls: 1, taking: elapsed) }
+    let isNeeded = isNotified && (long != nil || called != nil)
     guard let frame = unlockAndBegin(id, isNeeded, thread) else { return }
     let token = multicast_token(id: token.rawValue)
     long?(given.context, token, text, elapsed)
@@ -269,7 +270,7 @@ struct Watch {
       frame.setHazard(id)  //~ no_hazard_of_watch
     }
     SpinningLock.watches.unlock()
-    if frame != nil { Lock.checkNoneIsHeld() }  //~ told_under_lock
+    if frame != nil { Lock.checkNoneIsHeld() }  //~ notified_under_lock
     return frame
   }
 
@@ -285,12 +286,12 @@ struct Watch {
 
   /// A call was brought to a queue.
   static func didAppend(
-    _ token: Token, _ event: UInt32, to queue: Queue, _ outcome: Queue.Outcome
+    _ token: Token, _ event: UInt32, to queue: Queue, _ outcome: Queue.EnqueueResult
   ) {
     shims_probe_queue_append(
       queue.handle.rawValue, token.rawValue, UInt64(event), UInt64(outcome.rawValue))
     SpinningLock.watches.lock()
-    Tally.add(
+    CallStatistics.add(
       token, queued: outcome == .queued ? 1 : 0, dropped: outcome == .refused ? 1 : 0)
     SpinningLock.watches.unlock()
   }
@@ -305,14 +306,14 @@ extension Multicast {
     guard isCurrent, handle.isOfMulticast else { return }
     let watch = Watch.current(for: handle)
     invokerNumber = invokerNumber & ~Self.watched | (watch == nil ? 0 : Self.watched)
-    // With one of its own it goes on from the crowd that was told last.
+    // With one of its own it goes on from the crowd that was notified last.
     if isOfAll, let watch, !watch.target.isNone { return }  //~ crowd_of_own_reset
     list?.header.crowd = watch?.crowd ?? 0  //~ crowd_not_set
   }
 }
 
-/// How long a thread waits for a call before it tells a watch, once.
-struct Patience {
+/// Detects a long wait for a call, and notifies a watch once.
+struct StallDetection {
   private let target: Handle
   private let begin: UInt64
   private var moment = UInt64.max
@@ -320,7 +321,7 @@ struct Patience {
   init(for token: Token) {
     let registration = Registration(slotOf: token)
     self.init(with: registration.map { Multicast(slot: $0.owner).handle } ?? .none)
-    // The end of a watch is not told to another one: it waits for no call.
+    // The end of a watch waits for no call, so no other watch is notified.
     if token.kind == .watch { moment = .max }
   }
 
@@ -339,11 +340,11 @@ struct Patience {
 
   var isOver: Bool { moment != .max && shims_now_ns() >= moment }
 
-  /// Tells the watch if it is time to. No lock is held.
+  /// Notifies the watch if the wait is long. No lock is held.
   ///
-  /// - Parameter token: What is waited for; none if it is not known.
+  /// - Parameter token: The call for which the thread waits; none if it is not known.
   /// - Returns: whether it was time.
-  mutating func tellIfOver(_ token: Token) -> Bool {
+  mutating func notifyIfStalled(_ token: Token) -> Bool {
     guard isOver else { return false }
     moment = .max
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { return true }
@@ -360,7 +361,7 @@ struct Patience {
       stripe.unlock()
     }
     withUnsafeMutablePointer(to: &label) {
-      Watch.tell(
+      Watch.notify(
         target, token, hasLabel ? $0 : nil, 0, since: begin, isStuck: true, on: thread)
     }
     return true

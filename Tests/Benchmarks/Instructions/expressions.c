@@ -48,11 +48,11 @@ static void make_watched_by(void (*called)(void *, multicast_token, uint32_t, ui
   make_16();
   CHECK(multicast_set_watch(target, &watch) == MULTICAST_OK);
 }
-static void be_told(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
+static void be_notified(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
   (void)context, (void)token, (void)event, (void)elapsed_ns;
 }
 static void make_watched(void) { make_watched_by(NULL); }
-static void make_told(void) { make_watched_by(be_told); }
+static void make_notified(void) { make_watched_by(be_notified); }
 // Searched so often that it has an index.
 static void make_searched(void) {
   make_full();
@@ -183,7 +183,7 @@ static const struct expression {
     {"multicast_invoke, 16 delegates", 1, make_16, invoke, destroy, 16},
     {"multicast_invoke, each of 16 delegates, counted by a watch", 16, make_watched, invoke,
      destroy, 16},
-    {"multicast_invoke, each of 16 delegates, and a watch is told", 16, make_told, invoke, destroy,
+    {"multicast_invoke, each of 16 delegates, a watch notified", 16, make_notified, invoke, destroy,
      16},
     {"multicast_add, 1000 to an empty one", MOST, make_empty, add, destroy, 0},
     {"multicast_token_remove, 1000 until it is empty", MOST, make_full, token_remove, destroy, 0},

@@ -222,7 +222,7 @@ void after_multicast_queue_get_stats(multicast_queue queue, multicast_queue_stat
                                      multicast_status result) {
   if (result != MULTICAST_OK) return;
   EXPECT_EQ(out->queued,
-            out->pending + out->delivered + out->dropped + out->retracted + out->coalesced);
+            out->pending + out->delivered + out->dropped + out->cancelled + out->coalesced);
 }
 
 void after_multicast_queue_clear(multicast_queue queue, int64_t result) {

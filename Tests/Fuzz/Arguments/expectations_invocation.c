@@ -27,7 +27,7 @@ static void check(const multicast_invocation *how, const multicast_outcome *o, i
   } else if (o != NULL && result != MULTICAST_ERROR_INVALID_ARGUMENT) {
     expect_outcome(how, o, result);
   }
-  /* Only these have the fields; and only a payload of its own is taken back. */
+  /* Only these have the fields; and only a payload of its own is cancelled. */
   if (is_known || how == NULL || how->struct_size < sizeof *how || how->struct_size > 1024) return;
   if (how->release != NULL && how->copy == NULL) payload_take_back(how->payload);
 }

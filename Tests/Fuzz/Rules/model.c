@@ -59,7 +59,7 @@ int model_count(int target) {
 void model_remove(int index) {
   registration *r = &model.registrations[index];
   r->is_live = false;
-  if (r->queue != NONE) model_queue_retract(r->queue, index);
+  if (r->queue != NONE) model_queue_cancel(r->queue, index);
   if (r->in_use == 0 && r->release != NONE) model_release_is_due(r->context, r->release, index);
 }
 

@@ -98,8 +98,8 @@ typedef struct model_broadcaster {
 typedef struct model_transport {
   bool is_attached; /* false also if that has failed */
   bool is_released;
-  bool is_told[NAMES];
-  bool is_told_late; /* calls were nested too deep: it is told of a name at its next change */
+  bool is_notified[NAMES];
+  bool is_notified_late; /* calls were nested too deep: notified at its next change */
   int64_t published;
 } model_transport;
 
@@ -334,7 +334,7 @@ void model_queue_call(frame *f, int index);
 bool model_queue_next(frame *f);
 bool model_queue_take(int queue, model_call *out);
 void model_queue_call_is_dead(int queue); /* a taken call whose context is dead */
-void model_queue_retract(int queue, int index);
+void model_queue_cancel(int queue, int index);
 bool model_queue_contains(int queue, int index);
 int64_t model_queue_clear(int queue); /* how many calls were dropped */
 

@@ -123,14 +123,14 @@ int64_t model_queue_clear(int queue) {
 
 void model_queue_call_is_dead(int queue) {
   --model.queues[queue].stats.delivered;
-  ++model.queues[queue].stats.retracted;
+  ++model.queues[queue].stats.cancelled;
 }
 
-void model_queue_retract(int queue, int index) {
+void model_queue_cancel(int queue, int index) {
   model_queue *q = &model.queues[queue];
   int i;
   while ((i = find_call(q, index)) != NONE) {
     drop_call(q, i);
-    ++q->stats.retracted;
+    ++q->stats.cancelled;
   }
 }

@@ -69,7 +69,7 @@ static multicast_status publish(void *context, const char *protocol, uint32_t ev
   return MULTICAST_OK;
 }
 
-static void tell(void *context, const char *protocol, bool is_wanted) {
+static void note(void *context, const char *protocol, bool is_wanted) {
   model_transport *t = transport_of(context);
   int i = 0;
   while (i < NAMES && strcmp(protocol, broadcaster_names[i]) != 0) ++i;
@@ -77,16 +77,16 @@ static void tell(void *context, const char *protocol, bool is_wanted) {
   if (i == NAMES) return;
   EXPECT(t->is_attached || !is_wanted, "a transport that is detached is told of observers");
   NOTE("transport: n%lld is wanted: %lld", i, is_wanted);
-  EXPECT_EQ(t->is_told[i], !is_wanted);
-  t->is_told[i] = is_wanted;
+  EXPECT_EQ(t->is_notified[i], !is_wanted);
+  t->is_notified[i] = is_wanted;
 }
 
 static multicast_status subscribe(void *context, const char *protocol) {
-  tell(context, protocol, true);
+  note(context, protocol, true);
   return MULTICAST_OK;
 }
 
-static void unsubscribe(void *context, const char *protocol) { tell(context, protocol, false); }
+static void unsubscribe(void *context, const char *protocol) { note(context, protocol, false); }
 
 static void release_transport(void *context) {
   model_transport *t = context;
@@ -116,7 +116,7 @@ void perform_attach(const record *r) {
   if (r->b % 4 != 0) {
     own = model.transport_count++;
     t.context = &model.transports[own];
-    model.transports[own].is_told_late = model.has_nested_deep;
+    model.transports[own].is_notified_late = model.has_nested_deep;
     t.publish = r->b % 64 == 1 ? NULL : publish;
     t.subscribe = subscribe;
     t.unsubscribe = unsubscribe;
@@ -149,7 +149,7 @@ void perform_attach(const record *r) {
 
 void note_deep_nesting(void) {
   model.has_nested_deep = true;
-  for (int i = 0; i < model.transport_count; ++i) model.transports[i].is_told_late = true;
+  for (int i = 0; i < model.transport_count; ++i) model.transports[i].is_notified_late = true;
 }
 
 void compare_transports(void) {
@@ -157,10 +157,10 @@ void compare_transports(void) {
     EXPECT_EQ(model.transports[i].is_released, !model.transports[i].is_attached);
   for (int i = 0; i < model.broadcaster_count; ++i) {
     const model_broadcaster *b = &model.broadcasters[i];
-    if (b->transport == NONE || model.transports[b->transport].is_told_late) continue;
+    if (b->transport == NONE || model.transports[b->transport].is_notified_late) continue;
     for (int j = 0; j < NAMES; ++j) {
       int target = b->targets[j];
-      EXPECT_EQ(model.transports[b->transport].is_told[j],
+      EXPECT_EQ(model.transports[b->transport].is_notified[j],
                 target != NONE && model.multicasts[target].is_alive && model_count(target) > 0);
     }
   }

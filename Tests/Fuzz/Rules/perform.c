@@ -39,7 +39,7 @@ static void compare_statistics(void) {
     EXPECT_EQ(got.delivered, wanted->delivered);
     EXPECT_EQ(got.refused, wanted->refused);
     EXPECT_EQ(got.dropped, wanted->dropped);
-    EXPECT_EQ(got.retracted, wanted->retracted);
+    EXPECT_EQ(got.cancelled, wanted->cancelled);
     EXPECT_EQ(got.coalesced, wanted->coalesced);
     EXPECT_EQ(got.highest, wanted->highest);
   }

@@ -26,7 +26,7 @@ typedef struct multicast_queue_options {
 } multicast_queue_options;
 typedef struct multicast_queue_stats {
   uint32_t struct_size; uint32_t flags;
-  uint64_t pending, queued, delivered, refused, dropped, retracted, coalesced, highest;
+  uint64_t pending, queued, delivered, refused, dropped, cancelled, coalesced, highest;
 } multicast_queue_stats;
 
 uint32_t multicast_version(void);

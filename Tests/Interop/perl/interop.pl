@@ -35,7 +35,7 @@ package Stats {
   record_layout_1(
     uint32 => 'struct_size', uint32 => 'flags',
     map { (uint64 => $_) }
-      qw(pending queued delivered refused dropped retracted coalesced highest));
+      qw(pending queued delivered refused dropped cancelled coalesced highest));
 }
 
 # A struct of one integer is passed in the register of an integer.

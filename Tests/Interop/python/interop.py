@@ -45,7 +45,7 @@ class QueueOptions(ctypes.Structure):
 class Stats(ctypes.Structure):
     _fields_ = [("struct_size", c_uint32), ("flags", c_uint32)] + [
         (name, c_uint64) for name in ("pending", "queued", "delivered", "refused", "dropped",
-                                      "retracted", "coalesced", "highest")]
+                                      "cancelled", "coalesced", "highest")]
 
 
 # CDLL, not PyDLL: CDLL releases the interpreter's lock during a call, so that a removal can wait

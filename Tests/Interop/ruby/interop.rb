@@ -19,7 +19,7 @@ module C
                          "size_t stack_size"]
   Stats = struct ["uint32_t struct_size", "uint32_t flags", "uint64_t pending",
                   "uint64_t queued", "uint64_t delivered", "uint64_t refused",
-                  "uint64_t dropped", "uint64_t retracted", "uint64_t coalesced",
+                  "uint64_t dropped", "uint64_t cancelled", "uint64_t coalesced",
                   "uint64_t highest"]
   Token = struct ["handle id"]
 

@@ -66,7 +66,7 @@ struct Stats {
     pending: u64,
     queued: u64,
     delivered: u64,
-    others: [u64; 4], // refused, dropped, retracted, coalesced
+    others: [u64; 4], // refused, dropped, cancelled, coalesced
     highest: u64,
 }
 

@@ -264,7 +264,7 @@ def calls_over(mutation, symmetric):
 
 
 def last_member(mutation, symmetric):
-    """Lifetime.finishOne, isFinished: the thread that ends a lifetime finds what the release
+    """Lifetime.removeUnfinished, isFinished: the thread that ends a lifetime finds what the release
     functions of its members did."""
     look = "" if mutation == "unfinished_read_relaxed" else "acquire"
     end = "acquire" if mutation == "finished_without_release" else "acquire release"
@@ -275,7 +275,7 @@ def last_member(mutation, symmetric):
 
 
 def end_of_lifetime(mutation, symmetric):
-    """Lifetime.beginToFinish, finishOne: the last member finds that the lifetime has ended, and
+    """Lifetime.beginToFinish, removeUnfinished: the last member finds that the lifetime has ended, and
     wakes the thread that ends it."""
     begin = "" if mutation == "begun_relaxed" else "release"
     end = "release" if mutation == "finished_without_acquire" else "acquire release"

@@ -23,7 +23,7 @@ typedef struct peer {
   char refusal[512];
 } peer;
 
-/* Options for a peer that connects to the port, tries again soon and counts what it is told. */
+/* Options for a peer that connects to the port, tries again soon and counts what it is notified. */
 transport_options peer_options(peer *p, int port);
 
 /* The same, so that nothing is lost while the connections last. */

@@ -5,17 +5,17 @@ extension Queue {
   /// hazard before the head was closed. So a remover that looks at the frames afterwards finds that
   /// hazard, and no other call will begin. When the call returns, the thread that runs the queue
   /// finds the head closed, and looks whether the registration is live.
-  func retract(
+  func cancel(
     _ details: UnsafeMutablePointer<RegistrationDetails>, _ released: inout ReleasedPayloads
   ) {
     lock.lock()
     // The queue may have been destroyed, and the slot have another occupant.
     let membership = RegistrationDetails.membership(of: details, .recipient)
-    if membership.pointee.lifetime == state.recipients {  //~ calls_not_retracted
+    if membership.pointee.lifetime == state.recipients {  //~ calls_not_cancelled
       state.ring.close()
       let before = state.ring.count
       let taken = state.ring.takeAll(of: details, &released)
-      state.statistics.retracted &+= taken
+      state.statistics.cancelled &+= taken
       if taken > 0 { updateDescriptor(from: before) }
       checkInvariants()
     }
@@ -45,7 +45,7 @@ extension Queue {
       return Int(dropped)
     }
     if isRoomAwaited { queue.wakeAllForRoom() }
-    released.finish()
+    released.cleanUp()
     return dropped
   }
 }

@@ -5,7 +5,7 @@ import MulticastShims
 ///
 /// The tallies of a slab of registrations are in one block, which is allocated when the first is
 /// needed. Each is that of the newest token for which something was counted.
-struct Tally {
+struct CallStatistics {
   private var token = Token.none
   // As in `multicast_token_stats`.
   private var calls: UInt64 = 0
@@ -19,18 +19,18 @@ struct Tally {
     _ token: Token, calls: UInt64 = 0, taking elapsed: UInt64 = 0, queued: UInt64 = 0,
     dropped: UInt64 = 0
   ) {
-    guard let tally = place(of: token, adds: true) else { return }
-    if tally.pointee.token != token {
+    guard let statistics = place(of: token, adds: true) else { return }
+    if statistics.pointee.token != token {
       // A thread that is late counts nothing for the next registration.
-      if tally.pointee.token.rawValue > token.rawValue { return }
-      tally.initialize(to: Tally())
-      tally.pointee.token = token
+      if statistics.pointee.token.rawValue > token.rawValue { return }
+      statistics.initialize(to: CallStatistics())
+      statistics.pointee.token = token
     }
-    tally.pointee.calls &+= calls
-    tally.pointee.total &+= elapsed
-    tally.pointee.longest = max(tally.pointee.longest, elapsed)
-    tally.pointee.queued &+= queued
-    tally.pointee.dropped &+= dropped
+    statistics.pointee.calls &+= calls
+    statistics.pointee.total &+= elapsed
+    statistics.pointee.longest = max(statistics.pointee.longest, elapsed)
+    statistics.pointee.queued &+= queued
+    statistics.pointee.dropped &+= dropped
   }
 
   /// Reads what was counted of a live registration.
@@ -41,25 +41,25 @@ struct Tally {
     guard let out, StructSize.prepareOutput(out, smallest: StructSize.tokenStats) else {
       return .invalidArgument
     }
-    var tally = Tally()
+    var statistics = CallStatistics()
     SpinningLock.watches.lock()
     if let known = place(of: token, adds: false), known.pointee.token == token {
-      tally = known.pointee
+      statistics = known.pointee
     }
     SpinningLock.watches.unlock()
-    tally.token = Token(UInt64(out.pointee.struct_size))
-    shims_copy(out, &tally, MemoryLayout<Tally>.size)
+    statistics.token = Token(UInt64(out.pointee.struct_size))
+    shims_copy(out, &statistics, MemoryLayout<CallStatistics>.size)
     return .ok
   }
 
-  private static func place(of token: Token, adds: Bool) -> UnsafeMutablePointer<Tally>? {
+  private static func place(of token: Token, adds: Bool) -> UnsafeMutablePointer<CallStatistics>? {
     let (slab, place) = SlabDirectory.parts(of: token.index)
     let block = shims_get_tallies(slab).unsafelyUnwrapped
     if block.pointee == nil && adds {
       let count = Int(Registration.directory.slotCount(ofSlab: slab))
       block.pointee = Allocator.allocateZeroed(
-        size: count &* MemoryLayout<Tally>.stride, alignment: 16)
+        size: count &* MemoryLayout<CallStatistics>.stride, alignment: 16)
     }
-    return block.pointee.map { $0.assumingMemoryBound(to: Tally.self) + place }
+    return block.pointee.map { $0.assumingMemoryBound(to: CallStatistics.self) + place }
   }
 }

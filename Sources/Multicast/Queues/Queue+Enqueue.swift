@@ -4,7 +4,7 @@ import Synchronization
 
 extension Queue {
   /// The result of an invocation's attempt to queue a call.
-  enum Outcome: UInt8 {
+  enum EnqueueResult: UInt8 {
     case queued, refused
     /// The delegate was removed; or it is called once, and already has a call in the queue.
     case leftOut
@@ -16,12 +16,12 @@ extension Queue {
   /// Queues a call whose payload is too large for a copy in the call.
   ///
   /// - Parameter frame: Retains the invocation's copy of the payload, once a call needs the copy.
-  func appendLarge(_ token: Token, _ invocation: Invocation, _ frame: Frame) -> Outcome {
+  func enqueueLarge(_ token: Token, _ invocation: Invocation, _ frame: Frame) -> EnqueueResult {
     if Payload(retainedBy: frame) == nil, let bytes = invocation.payload {
       copy(bytes, size: invocation.size)?.pass(to: frame)
     }
     guard let payload = Payload(retainedBy: frame) else { return refuse(token) }
-    return append(token, invocation, sharing: payload, frame)
+    return enqueue(token, invocation, sharing: payload, frame)
   }
 
   /// Makes a copy of a payload, which the caller retains: in the queue's reserve, if there is one,
@@ -47,11 +47,11 @@ extension Queue {
   /// - Returns: false if the fast path does not suffice. Then nothing has changed, and the lock is
   ///   held.
   @inline(__always)
-  func appendQuietly(
+  func enqueueInFastPath(
     _ registration: Registration, _ token: Token, _ invocation: Invocation
   ) -> Bool {
     lock.lockInline()
-    guard state.ring.tail < state.quietEnd, registration.id == token else { return false }
+    guard state.ring.tail < state.fastPathEnd, registration.id == token else { return false }
     let details = registration.knownDetails
     guard delivers(details), !hasOne(details) else { return false }
     WaitingCall.setPayload(of: state.ring.append(token, details), invocation)
@@ -65,18 +65,18 @@ extension Queue {
   ///
   /// - Parameter payload: The payload that the call shares; nil if the invocation's payload is
   ///   small enough for a copy in the call.
-  func append(
+  func enqueue(
     _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
-  ) -> Outcome {
+  ) -> EnqueueResult {
     lock.lock()
-    return appendLocked(token, invocation, sharing: payload, frame)
+    return enqueueLocked(token, invocation, sharing: payload, frame)
   }
 
   /// The same, with the lock held at the beginning.
   @_optimize(speed)
-  func appendLocked(
+  func enqueueLocked(
     _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
-  ) -> Outcome {
+  ) -> EnqueueResult {
     var hasWaited = false
     while true {
       var released = ReleasedPayloads()
@@ -87,15 +87,15 @@ extension Queue {
       let wake = attempt == .queued ? beginWake(frame) : nil
       // This thread was woken for a place that it did not need: another thread may.
       let leavesRoom = hasWaited && isCurrent && state.isRoomAwaited && hasRoom
-      updateQuietEnd()
+      updateFastPathEnd()
       checkInvariants()
       lock.unlock()
       if leavesRoom { wakeForRoom() }
       // Woken without the lock, since the woken threads take it first.
       if hasSleepers { wakeSleepers() }
       // The wake-ups first: the release of a payload may destroy the queue.
-      if let wake { finish(wake, frame) }
-      released.finish()
+      if let wake { callWake(wake, frame) }
+      released.cleanUp()
       switch attempt {
       case .queued: return .queued
       case .refused: return .refused
@@ -124,7 +124,7 @@ extension Queue {
   }
 
   /// Counts a call that is not queued.
-  func refuse(_ token: Token, afterWaiting: Bool = false) -> Outcome {
+  func refuse(_ token: Token, afterWaiting: Bool = false) -> EnqueueResult {
     lock.lock()
     defer { lock.unlock() }
     guard let details = recipient(token) else {
@@ -140,8 +140,8 @@ extension Queue {
 
   /// The details of a registration that is live and delivers here.
   ///
-  /// A remover retires the registration first, and then calls `retract`, which takes this lock. So
-  /// `retract` finds each call that is queued for a registration that is live here.
+  /// A remover retires the registration first, and then calls `cancel`, which takes this lock. So
+  /// `cancel` finds each call that is queued for a registration that is live here.
   @inline(__always)
   private func recipient(_ token: Token) -> UnsafeMutablePointer<RegistrationDetails>? {
     let registration = Registration(index: token.index)
@@ -209,7 +209,7 @@ extension Queue {
         released.release(oldest?.pointee.sharedPayload)
         if let oldest, oldest.pointee.details.pointee.isWatched {
           SpinningLock.watches.lock()
-          Tally.add(oldest.pointee.token, dropped: 1)
+          CallStatistics.add(oldest.pointee.token, dropped: 1)
           SpinningLock.watches.unlock()
         }
         state.statistics.dropped &+= 1  //~ drop_not_counted
@@ -227,20 +227,20 @@ extension Queue {
     return .queued
   }
 
-  /// Computes `quietEnd`, after a change of its inputs.
-  private func updateQuietEnd() {
+  /// Computes `fastPathEnd`, after a change of its inputs.
+  private func updateFastPathEnd() {
     let isNews =
       state.isArrivalAwaited || state.needsWake || state.descriptor >= 0 && state.ring.count == 0
-    state.quietEnd = isNews ? 0 : state.ring.knownHead
-    raiseQuietEnd()
+    state.fastPathEnd = isNews ? 0 : state.ring.knownHead
+    raiseFastPathEnd()
   }
 
   /// The same after calls were taken out. The need for notifications has not changed.
-  func raiseQuietEnd() {
-    if state.quietEnd == 0 { return }
+  func raiseFastPathEnd() {
+    if state.fastPathEnd == 0 { return }
     // At most as many calls wait as there are places from the known head to the tail, less gaps.
     let most = min(UInt64(state.capacity), state.statistics.highest &+ state.ring.gaps)
-    state.quietEnd = state.ring.knownHead &+ most
+    state.fastPathEnd = state.ring.knownHead &+ most
   }
 }
 
