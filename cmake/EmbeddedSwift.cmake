@@ -129,6 +129,8 @@ function(multicast_add_embedded_swift_object object)
       -enforce-exclusivity=unchecked -Xfrontend -function-sections
       # As in C, where it is off: the code writes no more than it has reserved.
       -Xfrontend -disable-stack-protector
+      # On RISC-V the outliner takes code out of prologues, and their descriptions are wrong then.
+      -Xllvm -enable-machine-outliner=never
       $<IF:$<CONFIG:Debug>,-Onone,-Osize> $<IF:${is_debug},-g,-gline-tables-only>
       "$<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-warnings-as-errors>"
       ${sanitize} ${coverage} ${defines} ${includes} ${arg_SOURCES} -o ${object}.swiftc.s

@@ -29,6 +29,9 @@ dropping { next }
 # The names of constants are texts, some with newlines, of which GNU's assembler warns.
 /\\n/ && !/^\t\.asci[iz]/ { gsub(/\\n/, "|") }
 
+# The extensions of a RISC-V processor, some of which older assemblers do not know by name. They take
+# those that the C compiler is for.
+/^\t\.attribute\t5,/ { next }
 # In .eh_frame, which is loaded, not in the debug information, for processors without a system, too.
 /^\t\.cfi_sections/ { next }
 
