@@ -2259,10 +2259,10 @@ typedef struct multicast_watch {
   /// How many delegates of one multicast are a crowd (default: 0, never; 1 is taken as 2).
   uint64_t crowded_count;
   /// A multicast has grown to `crowded_count` delegates, or to twice, four times, eight times as
-  /// many. It is notified once for each of these numbers, also if delegates are removed and added
-  /// again, until its watch is set anew; once if an add passes several of them. It is notified on
-  /// the thread that adds, after the add. An add inside a function of a watch tells nothing: the
-  /// next one does. multicast_describe() writes the name of `target`, and all delegates.
+  /// many. Called once for each of these numbers, also if delegates are removed and added again,
+  /// until the watch is set anew; once if an add passes several of them. Called on the thread that
+  /// adds, after the add. An add inside a function of a watch does not call it: the next add does.
+  /// multicast_describe() writes the name of `target`, and all delegates.
   ///
   /// `count` is how many delegates it has. `most` of them have the same `label`; or no label and
   /// the same `function`. The other one of the two is NULL. It is the most frequent label or
@@ -2310,7 +2310,7 @@ static inline multicast_watch multicast_watch_default(void) {
 /// Cost:      O(1) for one multicast, O(multicasts) for all. While it is set, each call takes one
 ///            lock of the process and reads the clock twice. 1,024 multicasts with watches of their
 ///            own are as fast as one; more are searched in lists. With `crowded`: O(delegates) when
-///            it is notified, for which adds to other multicasts may wait; other adds cost what
+///            that is called, for which adds to other multicasts may wait; other adds cost what
 ///            they did, but for one in so many.
 /// Real time: no: takes a lock, and memory now and then.
 /// @since 1.1

@@ -192,36 +192,3 @@ extension Multicast {
     return dispatch(InvocationOptions(invocation), &owned, &outcome)
   }
 }
-
-extension Receipt {
-  /// Waits for the calls of an invocation. A call that only this thread can make, or one that waits
-  /// for this thread, is not waited for. Outside all locks and frames.
-  ///
-  /// - Parameters:
-  ///   - newest: The newest receipt, or the payload if no call was queued.
-  ///   - target: The multicast, whose watch is notified of a long wait.
-  /// - Returns: `ok` or `timeout`.
-  fileprivate static func wait(
-    for newest: Payload, of target: Target, _ timeout: Timeout,
-    _ outcome: inout Dispatch.Outcome
-  ) -> Status {
-    var status = Status.ok
-    var next = newest
-    var stallDetection = StallDetection(with: Multicast(target).handle)
-    while next.isReceipt && status != .timeout {
-      let receipt = Receipt(next)
-      repeat {
-        status = Waits.sleep(for: receipt.wait, stallDetection.limit(timeout)) { receipt.isOver }
-      } while status == .timeout && stallDetection.notifyIfStalled(receipt.runningCall)
-      next = receipt.previous
-    }
-    next = newest
-    while next.isReceipt {
-      let (made, left) = Receipt(next).calls
-      outcome.made &+= UInt64(made)  //~ made_not_counted
-      outcome.unfinished &+= UInt64(left)  //~ unfinished_not_counted
-      next = Receipt(next).previous
-    }
-    return status == .timeout ? .timeout : .ok
-  }
-}

@@ -48,7 +48,7 @@ struct Registration {
     storage = UnsafeMutableRawPointer(slot).assumingMemoryBound(to: Storage.self)
   }
 
-  private var slot: UnsafeMutablePointer<SlotHeader> {
+  var slot: UnsafeMutablePointer<SlotHeader> {
     UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)
   }
 
@@ -192,36 +192,6 @@ struct Registration {
     id = token
     return token
   }
-
-  /// Ends the validity of the token. Calls of the delegate may still be running.
-  func retire() {
-    id = id.changed(to: .retired)  //~ not_retired
-    Lifetime.retire(self)
-  }
-
-  /// Puts the slot back into the pool. No call of the delegate can be running.
-  ///
-  /// - Returns: the pending cleanup, which belongs to the caller.
-  @discardableResult
-  func reclaim(to stripe: Stripe) -> PendingCleanup {
-    var cleanup = PendingCleanup()
-    if isReleasing {
-      cleanup.release = unsafeBitCast(storage.pointee.word, to: RegistrationDetails.Release?.self)
-      cleanup.context = storage.pointee.context
-    } else {
-      cleanup.details = details
-    }
-    storage.pointee.word = nil  //~ details_left_in_slot
-    putBack(to: stripe)
-    return cleanup
-  }
-
-  /// The same, for a registration without pending cleanup.
-  func putBack(to stripe: Stripe) {
-    id = id.changed(to: .vacant)  //~ reclaimed_not_vacant
-    checkReclaimed(to: stripe)
-    stripe.pool(in: Self.directory).putBack(index, slot)  //~ reclaimed_twice
-  }
 }
 
 /// Registrations, linked through their slots.
@@ -269,54 +239,10 @@ struct RegistrationChain: Sequence {
     return extracted.reversed()
   }
 
-  /// Takes out all registrations that no thread is calling.
-  ///
-  /// - Parameter token: If given, only the registration of this token.
-  mutating func extractUncalled(_ token: Token = .none) -> RegistrationChain {
-    //~ released_during_other_call
-    extract { (token.isNone || $0.token == token) && !ThreadRegistry.isCalled($0.token) }
-  }
-
   private consuming func reversed() -> RegistrationChain {
     var result = RegistrationChain()
     while let registration = pop() { result.push(registration) }
     return result
-  }
-
-  /// In the child of a fork: every registration that was removed and is not reclaimed yet. The
-  /// chains of the parent's threads are lost with their stacks. Each registration is still in its
-  /// slot until its turn to be reclaimed. Slots change under the locks of their stripes, which the
-  /// fork has held. So a release function that is not found here had begun, or was just beginning.
-  static func allRetiredInChild() -> RegistrationChain {
-    var all = RegistrationChain()
-    Registration.directory.forEachInChild { index in
-      let registration = Registration(index: index)
-      if registration.id.kind == .retired { all.push(registration) }
-    }
-    return all
-  }
-
-  /// Reclaims all of these registrations, and runs their release functions in order. No call of
-  /// their delegates can be running, and no lock is held.
-  consuming func reclaimAndRelease() {
-    let process = Fork.generation
-    // Registrations without a release function first: another's release function may end a
-    // lifetime, and would wait for them.
-    if !isEmpty && !hasOne { extract { !$0.hasRelease }.reclaimEach(in: process) }
-    reclaimEach(in: process)
-  }
-
-  @_optimize(speed)
-  private consuming func reclaimEach(in process: UInt32) {
-    // A registration stays in its slot until its turn. There is no other place for its context. If
-    // a release function forks, the fork itself reclaims the rest in the child.
-    while process == Fork.generation, let registration = pop() {
-      let stripe = Stripe(of: registration.owner)  //~ reclaimed_to_wrong_stripe
-      stripe.lock()
-      let cleanup = registration.reclaim(to: stripe)
-      stripe.unlock()
-      cleanup.run()  //~ released_under_lock
-    }
   }
 }
 

@@ -106,42 +106,4 @@ struct RegistrationDetails: ~Copyable {
     if details.pointee.flags & labelled == 0 { return nil }
     return (UnsafeMutableRawPointer(details) + size).assumingMemoryBound(to: shims_label.self)
   }
-
-  // MARK: - Releasing
-
-  /// Runs the release function, if any, and frees the details. No lock is held.
-  ///
-  /// No step that could take time comes before the release function: another thread may fork, and
-  /// its child does not run a release function that was about to begin here.
-  static func release(_ details: UnsafeMutablePointer<RegistrationDetails>) {
-    let (release, context) = (details.pointee.release, details.pointee.context)
-    let lifetime = membership(of: details, .owned).pointee.lifetime
-    let queue = membership(of: details, .recipient).pointee.lifetime
-    if let release { PendingCleanup.run(release, context) }
-    deallocate(details)
-    if !lifetime.isNone { Lifetime.memberIsGone(lifetime) }
-    if !queue.isNone { Lifetime.memberIsGone(queue) }
-  }
-}
-
-/// The pending cleanup of a reclaimed registration: the release function that is due, and the
-/// details.
-struct PendingCleanup {
-  var details: UnsafeMutablePointer<RegistrationDetails>? = nil
-  /// Of a registration that has no details.
-  var release: RegistrationDetails.Release? = nil
-  var context: UnsafeMutableRawPointer? = nil
-
-  /// Runs the release function, and frees the details. No lock is held.
-  func run() {
-    if let details { return RegistrationDetails.release(details) }
-    if let release { Self.run(release, context) }
-  }
-
-  static func run(_ release: RegistrationDetails.Release, _ context: UnsafeMutableRawPointer?) {
-    let depth = shims_get_release_depth()
-    shims_set_release_depth(depth &+ 1)
-    CallerCode.releasing { release(context) }  //~ released_twice
-    shims_set_release_depth(depth)
-  }
 }
