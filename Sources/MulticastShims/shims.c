@@ -74,6 +74,8 @@ bool shims_watch_fork(void) {
 
 // With a priority: constructors of the program, which may use a static library, run later.
 __attribute__((constructor(101))) static void library_was_loaded(void) {
+  // Linkers that leave out unused sections do not all find it in the tables.
+  __asm__ volatile("" : : "r"(shims_personality));
   watch_fork(&is_watching_forks);
 }
 

@@ -12,9 +12,6 @@
 enum { UNWIND_FATAL = 3, UNWIND_CONTINUE = 8 };  // _URC_FATAL_PHASE1_ERROR, _URC_CONTINUE_UNWIND
 enum { UNWIND_SEARCHES = 1 };                    // _UA_SEARCH_PHASE
 
-SHIMS_HIDDEN int shims_personality(int version, int actions, uint64_t language, void *exception,
-                                   void *context);
-
 // Only an exception is searched for. A thread that ends, by pthread_exit() or by cancellation,
 // unwinds its stack without a search: it passes, and its thread-specific data end the calls.
 int shims_personality(int version, int actions, uint64_t language, void *exception, void *context) {

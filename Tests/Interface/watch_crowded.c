@@ -366,7 +366,7 @@ static void *add_without_memory(void *argument) {
   return NULL;
 }
 
-TEST(crowd_is_not_notified_by_a_thread_without_memory_for_its_record) {
+TEST(crowd_is_not_notified_without_memory_for_the_thread) {
   multicast m;
   use_allocator(fail_large, NULL);
   m = watched(2);

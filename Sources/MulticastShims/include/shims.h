@@ -493,4 +493,8 @@ SHIMS_HIDDEN void shims_after_fork_in_child(void);
 // later. False if out of memory.
 SHIMS_HIDDEN bool shims_watch_fork(void);
 
+/// The personality of the core's functions: see unwind.c.
+SHIMS_HIDDEN int shims_personality(int version, int actions, uint64_t language, void *exception,
+                                   void *context);
+
 #endif
