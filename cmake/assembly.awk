@@ -22,8 +22,8 @@ dropping { next }
 # Nor does it take the name of a symbol there, which only says what may be left out together, and
 # which may have newlines.
 /^\t\.section\tasan_globals,/ {
-  while (!/"awo",@progbits,"([^"\\]|\\.)*"/ && (getline more) > 0) $0 = $0 "\n" more
-  sub(/"awo",@progbits,"([^"\\]|\\.)*"/, "\"aw\",@progbits")
+  while (!/"awo",@progbits,("([^"\\]|\\.)*"|[^",]+)/ && (getline more) > 0) $0 = $0 "\n" more
+  sub(/"awo",@progbits,("([^"\\]|\\.)*"|[^",]+)/, "\"aw\",@progbits")
 }
 
 # The names of constants are texts, some with newlines, of which GNU's assembler warns.
