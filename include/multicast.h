@@ -2261,8 +2261,9 @@ typedef struct multicast_watch {
   /// A multicast has grown to `crowded_count` delegates, or to twice, four times, eight times as
   /// many. Called once for each of these numbers, also if delegates are removed and added again,
   /// until the watch is set anew; once if an add passes several of them. Called on the thread that
-  /// adds, after the add. An add inside a function of a watch does not call it: the next add does.
-  /// multicast_describe() writes the name of `target`, and all delegates.
+  /// adds, after the add. An add inside a function of a watch, or at the 256th level of nesting,
+  /// does not call it: the next add does. multicast_describe() writes the name of `target`, and all
+  /// delegates.
   ///
   /// `count` is how many delegates it has. `most` of them have the same `label`; or no label and
   /// the same `function`. The other one of the two is NULL. It is the most frequent label or

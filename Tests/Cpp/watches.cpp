@@ -135,8 +135,8 @@ TEST_CASE("a signal that grows is told, with what was added most") {
   std::string told;
   mcast::watch_options how;
   how.crowded_count = 2;
-  how.crowded = [&](multicast target, uint64_t count, const char *label, multicast_function function,
-                    uint64_t most) {
+  how.crowded = [&](multicast target, uint64_t count, const char *label,
+                    multicast_function function, uint64_t most) {
     CHECK(target.id != 0);
     CHECK((label == nullptr) == (function != nullptr));
     told += std::to_string(count) + (label != nullptr ? label : "-") + std::to_string(most) + " ";

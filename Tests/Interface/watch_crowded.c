@@ -382,7 +382,7 @@ static void go_deeper(void *context, uint32_t event, const void *payload, size_t
   if (event == 255) add_times(2, last, counter(&calls)); /* the 256th level */
 }
 
-TEST(crowd_is_not_notified_at_the_256th_level_of_nesting) {
+TEST(crowd_at_the_256th_level_is_notified_by_the_next_add) {
   multicast m = watched(2), deep = multicast_create();
   multicast_delegate d = {go_deeper, &deep};
   add(deep, d);
@@ -390,7 +390,54 @@ TEST(crowd_is_not_notified_at_the_256th_level_of_nesting) {
   CHECK_EQ(multicast_invoke(deep, 0, NULL, 0), 1);
   CHECK_TEXT(told, "");
   add_times(2, m, counter(&calls));
-  CHECK_TEXT(told, "4:A:4");
+  CHECK_TEXT(told, "3:A:3 4:A:4");
+}
+
+/* ---- A watch that is replaced while threads add ---------------------------------------------- */
+
+enum { SETS = 2000, TARGETS = 16, MOST = 100 };
+
+static multicast targets[TARGETS];
+static int notified[SETS][TARGETS]; /* a bit for each doubling */
+static int wrong;
+static bool ends;
+
+/* The context is the number of the watch. Odd ones begin with 4 delegates, the others with 2. */
+static void check_crowd(void *context, multicast target, uint64_t count, const char *label,
+                        multicast_function function, uint64_t most) {
+  const size_t number = (size_t)context;
+  uint64_t least = number % 2 != 0 ? 4 : 2;
+  int bit = 1, index = 0;
+  if (count < least) ADD(wrong, 1);
+  for (; least * 2 <= count; least *= 2) bit *= 2;
+  while (targets[index].id != target.id) ++index;
+  if ((__atomic_fetch_or(&notified[number][index], bit, __ATOMIC_SEQ_CST) & bit) != 0)
+    ADD(wrong, 1);
+}
+
+static void *add_to_all(void *argument) {
+  for (unsigned i = 0; !LOAD(ends); ++i) {
+    multicast m = targets[i % TARGETS];
+    add_times(4, m, counter(&calls));
+    if (multicast_count(m) > MOST) multicast_remove_all(m);
+  }
+  return NULL;
+}
+
+TEST(crowd_is_right_while_the_watch_of_all_is_replaced) {
+  for (int i = 0; i < TARGETS; ++i) targets[i] = multicast_create();
+  pthread_t first = start_thread(add_to_all, NULL), second = start_thread(add_to_all, NULL);
+  for (size_t i = 0; i < SETS && LOAD(wrong) == 0; ++i) {
+    multicast_watch watch = from(i % 2 != 0 ? 4 : 2);
+    multicast all = {0};
+    watch.context = (void *)i;
+    watch.crowded = check_crowd;
+    CHECK(multicast_set_watch(all, &watch) >= 0);
+  }
+  STORE(ends, true);
+  join_thread(first);
+  join_thread(second);
+  CHECK_EQ(wrong, 0);
 }
 
 static void use_everything(void) {

@@ -12,8 +12,8 @@ import Synchronization
       check.that(live <= count, "live entries are entries", UInt64(live), UInt64(count))
       check.that(header.next == nil, "the current list is not retired")
       check.that(
-        UInt64(header.limit) == min(UInt64(header.capacity), header.crowd &- 1),
-        "the limit is below the next crowd", UInt64(header.limit), header.crowd)
+        header.limit == min(header.capacity, header.crowd &- 1),
+        "the limit is below the next crowd", UInt64(header.limit), UInt64(header.crowd))
       if Check.reach() < count { return checkNewest(multicast, check) }
 
       var alive: UInt32 = 0

@@ -26,7 +26,8 @@ struct InvocationList {
     var limit: UInt32
     /// The handle of the multicast. Its slot may have another occupant before this list is freed.
     var owner: Handle
-    /// Once retired: twice the epoch, plus `needsFence`. Before: `crowd`.
+    /// Once retired: twice the epoch, plus `needsFence`. Before: `crowd`, and above 32 bits
+    /// `crowdWatch`.
     private var retirement: UInt64
     var next: Address?
 
@@ -38,12 +39,13 @@ struct InvocationList {
 
     /// Of the current list: how many live delegates a watch is notified of next; 0: not known.
     /// As many do not fit below the limit.
-    var crowd: UInt64 {
-      get { retirement }
-      set {
-        retirement = newValue
-        limit = UInt32(min(UInt64(capacity), newValue &- 1))
-      }
+    var crowd: UInt32 { UInt32(truncatingIfNeeded: retirement) }
+    /// The number of that watch. A list may still have the number of a watch that was replaced.
+    var crowdWatch: UInt32 { UInt32(truncatingIfNeeded: retirement >> 32) }
+
+    mutating func setCrowd(_ crowd: UInt32, of watch: UInt32) {
+      retirement = UInt64(watch) << 32 | UInt64(crowd)
+      limit = min(capacity, crowd &- 1)
     }
 
     mutating func retire(at epoch: Epoch, needsFence: Bool) {

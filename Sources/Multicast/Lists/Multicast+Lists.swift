@@ -15,7 +15,7 @@ extension Multicast {
     guard let old = self.list else { return setList(list) }
     if let list {
       old.passIndex(to: list)
-      list.header.crowd = old.header.crowd  //~ crowd_not_passed_on
+      list.header.setCrowd(old.header.crowd, of: old.header.crowdWatch)  //~ crowd_not_passed_on
     }
     if isQuiescent(removal.thread) {
       setList(list)

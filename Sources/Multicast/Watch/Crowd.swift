@@ -22,16 +22,18 @@ struct Crowd {
   /// - Returns: nil if the watch is not to be notified.
   init?(in multicast: Multicast) {
     let list = multicast.list.unsafelyUnwrapped
-    let number = list.header.crowd
-    if number != 0 && UInt64(list.live) < number { return nil }
-    // An add inside a function of a watch does not notify: the next add does.
-    if let thread = ThreadRecord.current, thread.isInside(.watch) { return nil }
+    var next = list.header.crowd
+    if next != 0 && list.live < next { return nil }
     guard let watch = Watch.current(for: multicast.handle), watch.crowd != 0 else { return nil }
-    var next = number != 0 ? number : watch.crowd
-    list.header.crowd = next
-    if UInt64(list.live) < next { return nil }
-    while next <= UInt64(list.live) { next <<= 1 }
-    list.header.crowd = next  //~ crowd_notified_again
+    // The number of an earlier watch says nothing of this one.
+    if next == 0 || list.header.crowdWatch != watch.number { next = watch.crowd }
+    list.header.setCrowd(next, of: watch.number)
+    if list.live < next { return nil }
+    // An add inside a function of a watch, or at the last level of nesting, does not notify: the
+    // next add does.
+    if let thread = ThreadRecord.current, thread.isInside(.watch) || !thread.hasRoom { return nil }
+    while next <= list.live { next <<= 1 }
+    list.header.setCrowd(next, of: watch.number)  //~ crowd_notified_again
     target = multicast.handle
     self.watch = watch.id
     count = UInt64(list.live)

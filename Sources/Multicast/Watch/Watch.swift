@@ -146,9 +146,13 @@ struct Watch {
   }
 
   /// The first number of delegates that it is notified of; 0: of none.
-  var crowd: UInt64 {
-    given.crowded == nil || given.crowded_count == 0 ? 0 : max(given.crowded_count, 2)
+  var crowd: UInt32 {
+    let count = given.crowded == nil || given.crowded_count == 0 ? 0 : max(given.crowded_count, 2)
+    return UInt32(min(count, UInt64(UInt32.max)))
   }
+
+  /// Tells watches apart, in a list; not 0.
+  var number: UInt32 { UInt32(truncatingIfNeeded: id.rawValue / Handle.oneGeneration) | 1 << 31 }
 
   /// Makes the words of the invokers say which multicasts are watched. Threads that set watches at
   /// the same time make the same of it, whichever is the last.
@@ -308,6 +312,8 @@ extension Multicast {
     invokerNumber = invokerNumber & ~Self.watched | (watch == nil ? 0 : Self.watched)
     // With one of its own it goes on from the crowd that was notified last.
     if isOfAll, let watch, !watch.target.isNone { return }  //~ crowd_of_own_reset
-    list?.header.crowd = watch?.crowd ?? 0  //~ crowd_not_set
+    // An add may have found the new watch already, and notified it.
+    if let list, let watch, list.header.crowdWatch == watch.number { return }  //~ crowd_set_again
+    list?.header.setCrowd(watch?.crowd ?? 0, of: watch?.number ?? 0)  //~ crowd_not_set
   }
 }
