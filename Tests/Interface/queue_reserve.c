@@ -4,6 +4,7 @@
 #include "allocators.h"
 #include "queues.h"
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,6 +99,30 @@ TEST(queue_payload_size_up_to_32_takes_no_memory) {
   CHECK_EQ(allocations - before, 2);
   CHECK_OK(multicast_queue_destroy(reserving(33)));
   CHECK_EQ(allocations - before, 4);
+}
+
+static void *largest;
+static size_t largest_size;
+
+static void *note_largest(void *context, size_t size, size_t alignment) {
+  void *block = allocate_aligned(size, alignment);
+  if (size > largest_size) largest = block, largest_size = size;
+  return block;
+}
+
+TEST(queue_payload_memory_is_there_from_the_beginning) {
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  unsigned char residence[1000];
+  multicast_allocator allocator = MULTICAST_ALLOCATOR_INIT;
+  allocator.allocate = note_largest;
+  allocator.deallocate = deallocate;
+  CHECK_OK(multicast_set_allocator(&allocator));
+  CHECK(reserving(16 * page).id != 0);
+  CHECK(largest_size >= CALLS * 16 * page && largest_size < sizeof residence * page);
+  const uintptr_t begin = ((uintptr_t)largest + page - 1) / page * page;
+  const size_t count = ((uintptr_t)largest + largest_size - begin) / page;
+  CHECK_EQ(mincore((void *)begin, count * page, residence), 0);
+  for (size_t i = 0; i < count; ++i) CHECK_EQ(residence[i] & 1, 1);
 }
 
 /* ---- Allocations ----------------------------------------------------------------------------- */

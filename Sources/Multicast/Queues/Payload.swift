@@ -319,12 +319,13 @@ struct PayloadReserve {
     guard let memory = Allocator.allocate(size: byteCount, alignment: Self.alignment) else {
       return nil
     }
+    // All pages are written to: so they are there when they are needed.
+    shims_zero(memory, byteCount)  //~ pages_not_written
     header = memory.bindMemory(to: Header.self, capacity: 1)
     header.initialize(
       to: Header(
         firstVacant: nil, references: 1, payloadSize: payloadSize, byteCount: byteCount,
         lock: nil))
-    // This writes to all pages: so they are there when they are needed.
     var offset = byteCount
     while offset > Self.headerSize {
       offset -= stride
