@@ -280,3 +280,24 @@ TEST(queue_call_may_add_remove_invoke_and_destroy_anything) {
   CHECK_EQ(multicast_queue_run(r.queue, SIZE_MAX), 51);
   CHECK_OK(multicast_destroy(m));
 }
+
+static multicast_queue nested;
+
+static void check_alignment(void *context, uint32_t event, const void *payload, size_t size) {
+  CHECK_EQ((uintptr_t)payload % 16, 0);
+  ADD(calls, 1);
+  if (event == 1) multicast_queue_run(nested, 0);
+}
+
+TEST(queue_payload_is_aligned_in_a_run_inside_a_call) {
+  char payload[64] = {0};
+  multicast_delegate d = {check_alignment, NULL};
+  nested = default_queue();
+  multicast m = multicast_create();
+  add_queued(m, d, nested);
+  for (size_t size = 1; size <= sizeof payload; ++size) {
+    for (uint32_t event = 1; event <= 3; ++event) multicast_invoke(m, event, payload, size);
+    CHECK_EQ(multicast_queue_run(nested, 1), 1);
+  }
+  CHECK_EQ(calls, 3 * (int)sizeof payload);
+}

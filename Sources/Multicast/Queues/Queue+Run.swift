@@ -57,8 +57,10 @@ extension Queue {
   /// The same inside an invocation or a run. One call at a time: the stack matters.
   @inline(never)
   private func runInside(by thread: ThreadRecord, limit: UInt) -> Int64 {
-    withUnsafeTemporaryAllocation(of: WaitingCall.self, capacity: 1) { call in
-      run(by: thread, limit, call.baseAddress.unsafelyUnwrapped, 1)
+    // A small payload is in the call, and is aligned to 16.
+    withUnsafeTemporaryAllocation(byteCount: MemoryLayout<WaitingCall>.size, alignment: 16) {
+      let call = $0.baseAddress.unsafelyUnwrapped
+      return run(by: thread, limit, call.bindMemory(to: WaitingCall.self, capacity: 1), 1)
     }
   }
 
@@ -89,9 +91,10 @@ extension Queue {
     // How many calls are still to be executed.
     let limit = given == 0 ? UInt(state.ring.count) : given
     var left = limit
-    let isOutermost = capacity > 1
+    // Whether it may end without the lock. A wake function is called for calls that are left.
+    let mayEndClosed = capacity > 1 && state.wake == nil
     // Whether another run encloses this run.
-    let isInner = !isOutermost && isRunning(on: thread)
+    let isInner = capacity == 1 && isRunning(on: thread)
     frame.publish(target, epoch: .latest)
     state.runner = thread.storage
     repeat {
@@ -136,10 +139,7 @@ extension Queue {
         isMade = make(call)
       }
 
-      // Without a wake function, remaining calls need no notification.
-      if left == 0 && isMade && refused == nil && !call.pointee.isShared && isOutermost
-        && state.wake == nil
-      {
+      if left == 0 && isMade && refused == nil && !call.pointee.isShared && mayEndClosed {
         frame.clearHazard()
         // The frame first: a thread that waits for its turn closes the head, and then looks at the
         // frames.
