@@ -34,7 +34,7 @@ static void expect_success(pid_t child) {
 }
 
 /* A fork does not take the locks of ThreadSanitizer's malloc: with it, the first use is over by
- * then. Without it, it may be at any point. */
+ * then, and the thread is at rest. Without it, it may be at any point. */
 #ifdef __SANITIZE_THREAD__
 enum { IS_OVER_AT_FORKS = 1 };
 #else
@@ -47,6 +47,7 @@ static bool was_used;
 static void *use_first(void *unused) {
   use_once(NULL);
   STORE(was_used, true);
+  while (IS_OVER_AT_FORKS) pause();
   return unused;
 }
 

@@ -29,6 +29,7 @@ static void print_stack(void) {
 
 static void write_behind_a_block(void) {
   volatile char *block = malloc(10);
+  if (block == NULL) abort();
   block[10] = 1;
   free((void *)block);
 }
