@@ -2265,10 +2265,10 @@ typedef struct multicast_watch {
   /// does not call it: the next add does. multicast_describe() writes the name of `target`, and all
   /// delegates.
   ///
-  /// `count` is how many delegates it has. `most` of them have the same `label`; or no label and
-  /// the same `function`. The other one of the two is NULL. It is the most frequent label or
-  /// function, if more than one in nine delegates have it; otherwise both are NULL, and `most` is
-  /// 0. `label` is valid until this returns. (default: NULL)
+  /// `count` is how many delegates it has. Either `label` is the most frequent label, or `function`
+  /// is the most frequent function of delegates without a label; the other is NULL. `most` is how
+  /// many have it. If no label or function is that of more than one delegate in nine, both are
+  /// NULL, and `most` is 0. `label` is valid until this returns (default: NULL).
   void (*crowded)(void *context, multicast target, uint64_t count, const char *label,
                   multicast_function function, uint64_t most);
 } multicast_watch;

@@ -22,8 +22,8 @@ extension InvocationList {
     return result
   }
 
-  /// The same, but if it is not due, then the hazard stays: for the loop of plain delegates, which
-  /// has no register to go on with after another call.
+  /// The same, but the hazard stays if it is not due: for the loop of plain delegates, which has no
+  /// register left to continue after a call that clears the hazard here.
   @inline(__always)
   static func protectDue<Fence: CallFence, Result>(
     _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ fence: Fence.Type,

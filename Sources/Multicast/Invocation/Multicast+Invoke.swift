@@ -17,7 +17,7 @@ extension Multicast {
     return withList(thread, frame, asymmetric: true) { list in list.invoke(call, in: frame) }
   }
 
-  /// The same, for where a call more is a small part of what is done.
+  /// The same, not inlined: for callers to whom one more function call costs little.
   @_optimize(speed)
   func invokeOutlined(_ invocation: Invocation) -> Int64 { invoke(invocation) }
 
@@ -142,7 +142,7 @@ extension Multicast {
   /// Registers this thread if need be, and makes a full fence if the multicast is fenced or
   /// watched.
   ///
-  /// The frame is published. The last value that was read from the word of the invokers decides.
+  /// The frame is published. It returns the mode of the value that it read last.
   ///
   /// - Returns: nil if the multicast does not exist.
   private func admit(_ thread: ThreadRecord) -> Mode? {

@@ -107,7 +107,7 @@ struct InvocationList {
   private static let smallestCapacity: UInt32 = 1
   /// A list has a trailer from this capacity on. Smaller ones are searched in a microsecond.
   private static let largeCapacity: UInt32 = 1000
-  /// A search takes so much less time for each entry than an index.
+  /// To index one entry takes as long as to search so many.
   private static let searchesForIndex: UInt64 = 64
   private static let headerSize = 48
   /// That of every block of libc's: a larger one takes a slow path there.

@@ -31,7 +31,7 @@ struct Removal {
   /// The multicast that is changed; nil if there are several.
   private let multicast: Multicast?
 
-  /// None if only this thread can be in a call of what is removed.
+  /// None if only this thread invokes. The hazards of queue runs are visible without a fence.
   private var need = Fence.Need.none
 
   /// A list was retired that other threads may be reading, and that needs the heavy fence.
@@ -163,11 +163,11 @@ struct Removal {
     }
   }
 
-  /// All phases but the last: the fast path for a registration without details, in a multicast that
-  /// no invocation is reading. The stripe's lock is held.
+  /// All phases except the release function: the fast path for a registration without details, in a
+  /// multicast that no invocation is reading. The stripe's lock is held.
   ///
-  /// - Returns: what the registration leaves, to be finished without the lock. Nil if there is more
-  ///   to do. Nothing has changed then.
+  /// - Returns: the pending cleanup, to be run without the lock. Nil if there is more to do: then
+  ///   nothing has changed.
   @inline(__always)
   static func removeAtOnce(
     _ registration: Registration, from multicast: Multicast

@@ -56,8 +56,8 @@ enum Fence {
   }
 }
 
-/// The fence between what an invocation publishes of a call and what it reads then. A type: so each
-/// loop is compiled for one of them, and does not ask.
+/// The fence between what an invocation publishes of a call and what it reads then. A type, so
+/// that each loop is compiled for one fence, without a test at run time.
 protocol CallFence {
   static func make()
 }

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// A hazard frame: published by a thread for one invocation, queue run or look-up of a name.
+/// A hazard frame: published by a thread for one invocation, queue run, look-up of a name, or call
+/// of a function of a watch.
 ///
 /// The owner writes it without atomic read-modify-writes. Writers read it after a heavy fence.
 struct Frame {
