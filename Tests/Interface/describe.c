@@ -136,7 +136,7 @@ TEST(describe_has_calls_of_that_multicast_and_waits_for_them) {
               number(r.target.id));
   r.thread = start_thread(remove_in_thread, &r);
   EVENTUALLY(strstr(described(&text, r.target), "waits") != NULL);
-  expect_line(text.text, "  waits ... s for calls of delegate 0x... (removed): program(+0x...)");
+  expect_line(text.text, "  waits ... s for calls of delegate 0x... (removed): ...(+0x...)");
   expect_line(text.text, "    thread ... is in one");
   described(&other, beside);
   CHECK_EQ(other.lines, 2);

@@ -225,7 +225,7 @@ TEST(dump_shows_what_a_thread_waits_for_inside_a_call) {
   EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
   expect_line(strstr(text.text, "thread"), "  in a call of ... by multicast 0x%llx",
               number(other.id));
-  expect_line(text.text, "  waits ... s for calls of delegate 0x%llx (removed): program(+0x...)",
+  expect_line(text.text, "  waits ... s for calls of delegate 0x%llx (removed): ...(+0x...)",
               number(awaited.id));
   gate_open(&b.let_go);
   CHECK_EQ(invoke_finished(&i), 1);

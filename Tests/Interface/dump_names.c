@@ -90,7 +90,7 @@ TEST(dump_has_the_name_in_the_line_of_a_call) {
 
 /* ---- Functions of removed delegates ---------------------------------------------------------- */
 
-/* ": program(+0x1234)", as the line of a live delegate has it. */
+/* ": program(+0x1234)", as the line of a live delegate has it. With musl it is the name. */
 static const char *place_of(multicast m) {
   static char place[64];
   const char *begin, *end;
@@ -102,7 +102,7 @@ static const char *place_of(multicast m) {
   end = strstr(begin, ", context");
   CHECK(end != NULL && (size_t)(end - begin) < sizeof place);
   snprintf(place, sizeof place, "%.*s", (int)(end - begin), begin);
-  CHECK(strncmp(place, ": program(+0x", 13) == 0);
+  CHECK(strstr(place, "(+0x") != NULL);
   return place;
 }
 
