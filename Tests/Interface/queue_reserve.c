@@ -118,7 +118,7 @@ TEST(queue_payload_memory_is_there_from_the_beginning) {
   allocator.deallocate = deallocate;
   CHECK_OK(multicast_set_allocator(&allocator));
   CHECK(reserving(16 * page).id != 0);
-  CHECK(largest_size >= CALLS * 16 * page && largest_size < sizeof residence * page);
+  CHECK(largest_size >= 16 * page * CALLS && largest_size < sizeof residence * page);
   const uintptr_t begin = ((uintptr_t)largest + page - 1) / page * page;
   const size_t count = ((uintptr_t)largest + largest_size - begin) / page;
   CHECK_EQ(mincore((void *)begin, count * page, residence), 0);
