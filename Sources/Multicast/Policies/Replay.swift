@@ -129,6 +129,8 @@ extension Replay {
     struct Storage {
       let multicast: Multicast
       let thread: ThreadRecord
+      /// No other replay has it, also one that gets the same memory.
+      let number: UInt64
       /// How many tokens are behind this.
       let count: Int
       let nextOfThread: Address?
@@ -139,6 +141,7 @@ extension Replay {
     }
 
     private static let alignment = 16
+    private static let newestNumber = Atomic<UInt64>(0)
 
     let storage: Address
 
@@ -151,8 +154,10 @@ extension Replay {
       }
       storage = block.bindMemory(to: Storage.self, capacity: 1)
       let outer = thread.storage.pointee.replays?.assumingMemoryBound(to: Storage.self)
+      let number = Self.newestNumber.wrappingAdd(1, ordering: .relaxed).newValue
       storage.initialize(
-        to: Storage(multicast: multicast, thread: thread, count: count, nextOfThread: outer))
+        to: Storage(
+          multicast: multicast, thread: thread, number: number, count: count, nextOfThread: outer))
       setInnermost(storage)
     }
 
@@ -200,15 +205,18 @@ extension Replay {
     /// The removal retires the registrations, and then wakes under the waits' lock. So this finds
     /// them retired, or is woken.
     ///
-    /// - Parameter thread: That of the replay, which may be over by now.
+    /// - Parameters:
+    ///   - thread: That of the replay, which may be over by now.
+    ///   - number: That of the replay. Its memory may have another one, whose tokens are being
+    ///     written.
     /// - Returns: false if that thread is this thread, or waits for this thread.
-    fileprivate func waitForEnd(on thread: ThreadRecord) -> Bool {
+    fileprivate func waitForEnd(on thread: ThreadRecord, _ number: UInt64) -> Bool {
       let wait = Self.wait(for: thread)
       Lock.waits.lock()
       defer { Lock.waits.unlock() }
       if thread == ThreadRecord.current || Waits.closesCycle(wait) { return false }
       // As long as the thread has it, it is not freed.
-      if isHeld(by: thread) && hasDelegate {
+      if isHeld(by: thread) && storage.pointee.number == number && hasDelegate {
         _ = Waits.sleep(for: wait, wait.key, .unlimited)
       }
       return true
@@ -255,9 +263,9 @@ extension Multicast {
     let stripe = self.stripe
     stripe.lock()
     while isCurrent, let slow = replay.slowRun() {
-      let thread = slow.storage.pointee.thread
+      let (thread, number) = (slow.storage.pointee.thread, slow.storage.pointee.number)
       stripe.unlock()
-      let isOver = slow.waitForEnd(on: thread)
+      let isOver = slow.waitForEnd(on: thread, number)
       stripe.lock()
       if !isOver { break }
     }
