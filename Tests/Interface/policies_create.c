@@ -156,11 +156,11 @@ TEST(multicast_with_policies_refuses_bad_arguments) {
 }
 
 TEST(handle_with_the_kind_changed_is_invalid) {
-  multicast plain = multicast_create(), governed = create_with_reentry(MULTICAST_REENTRY_DEFER);
+  multicast plain = multicast_create(), defers = create_with_reentry(MULTICAST_REENTRY_DEFER);
   add(plain, counter(&calls));
-  add(governed, counter(&calls));
+  add(defers, counter(&calls));
   for (int which = 0; which < 2; ++which) {
-    multicast forged = which == 0 ? plain : governed;
+    multicast forged = which == 0 ? plain : defers;
     multicast_invocation how = MULTICAST_INVOCATION_INIT;
     forged.id ^= UINT64_C(8) << 26;
     CHECK(!multicast_is_valid(forged));

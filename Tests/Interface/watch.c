@@ -74,24 +74,24 @@ static bool stop_at_second(void *context, const multicast_delegate *delegate) {
 }
 
 TEST(watch_is_notified_of_visits_with_event_0) {
-  multicast m = multicast_create(), governed = create_with_reentry(MULTICAST_REENTRY_REFUSE);
+  multicast m = multicast_create(), guarded = create_with_reentry(MULTICAST_REENTRY_REFUSE);
   multicast_watch given = counting_calls(&w);
   multicast_token a = add(m, counter(&calls));
   int visits = 0, i;
   for (i = 0; i < 2; ++i) add(m, counter(&calls));
-  for (i = 0; i < 3; ++i) add(governed, counter(&calls));
+  for (i = 0; i < 3; ++i) add(guarded, counter(&calls));
   watch_all(&given);
   w.event = 77;
   CHECK_EQ(multicast_visit(m, stop_at_second, &visits), 2);
   CHECK_EQ(w.calls, 2);
   CHECK_EQ(w.event, 0);
   visits = -8;
-  CHECK_EQ(multicast_visit(governed, stop_at_second, &visits), 3);
+  CHECK_EQ(multicast_visit(guarded, stop_at_second, &visits), 3);
   CHECK_EQ(w.calls, 5);
   CHECK_EQ(multicast_token_visit(a, stop_at_second, &visits), 1);
   CHECK_EQ(w.calls, 6);
   visits = 0;
-  CHECK_EQ(multicast_visit_undo(governed, stop_at_second, visit_all, &visits), 0);
+  CHECK_EQ(multicast_visit_undo(guarded, stop_at_second, visit_all, &visits), 0);
   CHECK_EQ(w.calls, 6 + 2 + 1); /* two visits, one of which is undone */
 }
 

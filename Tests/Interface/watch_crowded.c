@@ -260,7 +260,7 @@ TEST(crowd_of_a_multicast_with_policies_is_notified) {
   multicast_create_options how = MULTICAST_CREATE_OPTIONS_INIT;
   multicast m;
   how.replay = 2;
-  how.label = "governed";
+  how.label = "with policies";
   m = multicast_create_with(&how);
   watch_all(3);
   add_times(6, m, counter(&calls));

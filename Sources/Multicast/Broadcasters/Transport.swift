@@ -32,14 +32,11 @@ enum Transport {
       throw .outOfMemory
     }
     shims_copy(block, given, size)
-    var made = multicast_create_options()
-    made.struct_size = UInt32(StructSize.createOptions)
-    // A caller that guesses the handle cannot invoke it.
-    made.flags = MULTICAST_VISIT_ONLY
     var handle = Handle.none
     do throws(Status) {
       if given.pointee.publish == nil { throw .invalidArgument }
-      handle = try Multicast.create(with: &made)
+      // A caller that guesses the handle cannot use it: the kind is not that of a caller's.
+      handle = try Multicast.create(.transport) { Multicast.initialize($0, $1, 0) }
     } catch {
       PendingCleanup.run(release, block)
       throw error
@@ -49,7 +46,7 @@ enum Transport {
     options.release = release
     var new = NewDelegates(&delegate, count: 1, options, nil)
     do throws(Status) {
-      if try Multicast.find(handle).add(&new) { return handle }
+      if try find(handle)?.add(&new) ?? false { return handle }
       throw .invalidHandle
     } catch {
       new.abandon()
@@ -60,7 +57,11 @@ enum Transport {
 
   /// Waits for its calls, as the removal of a delegate does.
   static func detach(_ handle: Handle, _ timeout: Timeout = .unlimited) -> Status {
-    Multicast(slotOf: handle)?.destroySlowly(timeout).waiting ?? .ok
+    find(handle)?.destroySlowly(timeout).waiting ?? .ok
+  }
+
+  private static func find(_ handle: Handle) -> Multicast? {
+    Multicast(slotOf: handle, .transport)
   }
 
   /// Calls a function of a transport.
@@ -69,7 +70,7 @@ enum Transport {
   /// - Returns: the function's status, or the reason why it was not called; nil if the transport is
   ///   detached.
   static func call(_ handle: Handle, _ call: Call, _ owned: inout Payload?) -> multicast_status? {
-    guard let multicast = Multicast(slotOf: handle) else { return nil }
+    guard let multicast = find(handle) else { return nil }
     var call = call
     let count = withUnsafePointer(to: &call) {
       multicast.invoke(Invocation(event: 0, payload: $0, size: 0), keeping: &owned)

@@ -17,19 +17,16 @@ public func multicast_create_with(
 @_cdecl("multicast_destroy") @implementation
 @_optimize(speed)
 public func multicast_destroy(_ target: multicast) -> multicast_status {
-  guard let plain = Multicast(plainSlotOf: target.handle) else { return destroyGoverned(target) }
-  return plain.destroyPlain().status.code
+  guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.code }
+  return target.destroy().status.code
 }
 
 @_cdecl("multicast_destroy_within") @implementation
 public func multicast_destroy_within(
   _ target: multicast, _ timeout_ns: UInt64
 ) -> multicast_status {
-  let timeout = Timeout.nanoseconds(timeout_ns)
-  guard let plain = Multicast(plainSlotOf: target.handle) else {
-    return destroyGoverned(target, timeout)
-  }
-  return plain.destroyPlain(timeout).status.code
+  guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.code }
+  return target.destroy(.nanoseconds(timeout_ns)).status.code
 }
 
 @_cdecl("multicast_create_error") @implementation
@@ -51,7 +48,7 @@ public func multicast_add(
   let isPlain = options.map { Options.isPlain($0) } ?? true
   do throws(Status) {
     if isPlain,
-      try Multicast(plainSlotOf: target.handle)?.addPlain(delegate, options?.pointee.release, out)
+      try Multicast(slotOf: target.handle)?.addPlain(delegate, options?.pointee.release, out)
         ?? false
     {
       return Status.ok.code
@@ -78,7 +75,7 @@ private func add(
   _ given: UnsafePointer<multicast_add_options>?, _ out: UnsafeMutablePointer<multicast_token>?
 ) -> multicast_status {
   var options = Options.read(given)
-  if target.handle.kind == .governed { Multicast(slotOf: target.handle)?.complete(&options) }
+  Multicast(slotOf: target.handle)?.complete(&options)
   return Multicast.add(delegates, count, options, out) { () throws(Status) in
     try Multicast.find(target.handle)
   }.code
@@ -213,20 +210,20 @@ public func multicast_list(
 public func multicast_invoke(
   _ target: multicast, _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int
 ) -> Int64 {
-  guard let target = Multicast(plainSlotOf: target.handle) else {
-    return invokeGoverned(event, payload, size, target)
-  }
+  guard let target = Multicast(slotOf: target.handle) else { return invalidHandle() }
   if _slowPath(size != 0), payload == nil { return Status.invalidArgument.count }
   return target.invoke(Invocation(event: event, payload: payload, size: size))
 }
+
+// Not inlined: the constant would be loaded before it is needed.
+@inline(never) @_optimize(none)
+private func invalidHandle() -> Int64 { Status.invalidHandle.count }
 
 @_cdecl("multicast_visit") @implementation
 public func multicast_visit(
   _ target: multicast, _ visitor: multicast_visitor?, _ context: UnsafeMutableRawPointer?
 ) -> Int64 {
-  guard let target = Multicast(plainSlotOf: target.handle) else {
-    return visitGoverned(target, visitor, context)
-  }
+  guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
   guard let visitor else { return Status.invalidArgument.count }
   return target.invoke(Visit(visitor: visitor, context: context))
 }
@@ -266,31 +263,4 @@ public func multicast_broadcaster_notify_with(
   _ how: UnsafePointer<multicast_invocation>?, _ out: UnsafeMutablePointer<multicast_outcome>?
 ) -> Int64 {
   InvocationTarget.name(`protocol`, of: broadcaster.handle).invoke(how, out)
-}
-
-// MARK: - Multicasts with policies
-
-// Not inlined, so that operations on multicasts without policies do not become longer.
-
-private func invokeGoverned(
-  _ event: UInt32, _ payload: UnsafeRawPointer?, _ size: Int, _ target: multicast
-) -> Int64 {
-  guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
-  let options = InvocationOptions(Invocation(event: event, payload: payload, size: size))
-  var (owned, outcome) = (Payload?.none, Dispatch.Outcome())
-  return target.invokeGoverned(options, &owned, &outcome)
-}
-
-private func visitGoverned(
-  _ target: multicast, _ visitor: multicast_visitor?, _ context: UnsafeMutableRawPointer?
-) -> Int64 {
-  guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.count }
-  guard let visitor else { return Status.invalidArgument.count }
-  return target.visit(Visit(visitor: visitor, context: context), orUndo: nil)
-}
-
-private func destroyGoverned(
-  _ target: multicast, _ timeout: Timeout = .unlimited
-) -> multicast_status {
-  code { () throws(Status) in try slot(of: target).destroySlowly(timeout).status }
 }

@@ -130,7 +130,9 @@ extension Dispatch {
     do throws(Status) {
       if options.isContradictory { throw .invalidArgument }
       if let multicast = try find() {
-        if multicast.isGoverned { return multicast.invokeGoverned(options, &owned, &outcome) }
+        if multicast.hasPolicies {
+          return multicast.invokeWithPolicies(options, &owned, &outcome)
+        }
         count = multicast.dispatch(options, &owned, &outcome)
       }
       count = publish(count, &owned)

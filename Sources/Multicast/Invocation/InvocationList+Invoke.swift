@@ -42,9 +42,8 @@ extension InvocationList {
   /// - Returns: how many were called.
   @inline(__always)
   func invoke(_ call: AnyCall, in frame: Frame, _ mode: Multicast.Mode) -> Int64 {
-    if mode != .biased {
-      return mode == .fenced ? invokeFenced(call, in: frame) : invokeWatched(call, in: frame)
-    }
+    if mode.isWatched { return invokeWatched(call, in: frame) }
+    if !mode.isBiased { return invokeFenced(call, in: frame) }
     let end = self.end
     return address == end
       ? 0 : Self.invokeRest(from: address, to: end, in: frame, call, LightFence.self)
@@ -75,11 +74,10 @@ extension InvocationList {
   static func call(
     _ call: AnyCall, _ entry: UnsafeMutablePointer<Entry>, in frame: Frame, _ mode: Multicast.Mode
   ) -> CallResult {
-    switch mode {
-    case .biased: callSpecial(call, entry, in: frame, LightFence.self)
-    case .fenced: callSpecial(call, entry, in: frame, FullFence.self)
-    case .watched: callWatched(call, entry, in: frame)
-    }
+    if mode.isWatched { return callWatched(call, entry, in: frame) }
+    return mode.isBiased
+      ? callSpecial(call, entry, in: frame, LightFence.self)
+      : callSpecial(call, entry, in: frame, FullFence.self)
   }
 
   /// The same as `callSpecial`, and notifies a watch.

@@ -32,7 +32,7 @@ extension Multicast {
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     let count = withList(on: thread) { list, frame, mode in
       if let replay = enumeration.replay { return replay.run(in: frame, mode) }
-      return mode == .biased
+      return mode.isBiased
         ? list.enumerate(enumeration, frame, LightFence.self)
         : list.enumerate(enumeration, frame, FullFence.self)
     }

@@ -11,7 +11,7 @@ extension Multicast {
   @inline(__always)
   func invoke<C: Call>(_ call: C) -> Int64 {
     guard let thread = ThreadRecord.current else { return enterAndInvoke(call) }
-    guard let frame = enter(thread) else { return Status.limit.count }
+    guard let frame = enter(thread) else { return invokeWithoutFrame(call) }
     // The loops with light and with full fences differ. To choose in the loop would cost more.
     guard isBiased(thread) else { return admitAndInvoke(thread, frame, call) }
     return withList(thread, frame, asymmetric: true) { list in list.invoke(call, in: frame) }
@@ -23,6 +23,7 @@ extension Multicast {
 
   // Unusual cases are not inlined, so that the loop has all registers.
 
+  @inline(never)
   private func enterAndInvoke<C: Call>(_ call: C) -> Int64 {
     AnyCall.with(call) { call in enterAndInvoke(call) }
   }
@@ -34,19 +35,32 @@ extension Multicast {
     return admitAndInvoke(thread, enter(thread).unsafelyUnwrapped, call)
   }
 
+  /// Invocations are nested too deep. One that its policies defer needs no frame.
+  @inline(never)
+  private func invokeWithoutFrame<C: Call>(_ call: C) -> Int64 {
+    if hasPolicies { return AnyCall.with(call) { invokeWithPolicies($0) } }
+    return Status.limit.count
+  }
+
+  @inline(never)
   private func admitAndInvoke<C: Call>(_ thread: ThreadRecord, _ frame: Frame, _ call: C) -> Int64 {
     AnyCall.with(call) { call in admitAndInvoke(thread, frame, call) }
   }
 
+  /// Looks at the special bits, and registers this thread if need be.
   @_optimize(speed)
   private func admitAndInvoke(_ thread: ThreadRecord, _ frame: Frame, _ call: AnyCall) -> Int64 {
     guard let mode = admit(thread) else { return Self.refuse(thread, frame) }
-    return withList(thread, frame, asymmetric: mode == .biased) { list in
+    if mode.hasPolicies {
+      Self.leave(frame, of: thread, asymmetric: mode.isBiased)
+      return invokeWithPolicies(call)
+    }
+    return withList(thread, frame, asymmetric: mode.isBiased) { list in
       list.invoke(call, in: frame, mode)
     }
   }
 
-  /// Reads the list with a frame that keeps it from being freed.
+  /// Reads the list with a frame that keeps it from being freed. Policies do not count.
   ///
   /// - Returns: the result of the body, or the number of a status.
   @inline(__always)
@@ -54,12 +68,12 @@ extension Multicast {
     on thread: ThreadRecord, _ body: (_ list: InvocationList, Frame, Mode) -> Int64
   ) -> Int64 {
     guard let frame = enter(thread) else { return Status.limit.count }
-    var mode = Mode.biased
+    var mode = Mode.plain
     if !isBiased(thread) {
       guard let admitted = admit(thread) else { return Self.refuse(thread, frame) }
       mode = admitted
     }
-    return withList(thread, frame, asymmetric: mode == .biased) { list in body(list, frame, mode) }
+    return withList(thread, frame, asymmetric: mode.isBiased) { list in body(list, frame, mode) }
   }
 
   /// Begins an invocation: publishes its frame.
@@ -119,28 +133,30 @@ extension Multicast {
 
   // MARK: - Invokers
 
-  /// Which loop an invocation takes.
-  enum Mode {
-    case biased
-    /// With a full fence for each delegate.
-    case fenced
-    /// The same, and a watch is notified of the calls, whichever fences the multicast needs.
-    case watched
+  /// What is special about an invocation.
+  struct Mode {
+    static var plain: Mode { Mode(special: 0) }
+
+    fileprivate let special: UInt64
+
+    /// Otherwise there is a full fence for each delegate.
+    var isBiased: Bool { special & (fenced | watched) == 0 }
+    var isWatched: Bool { special & watched != 0 }
+    var hasPolicies: Bool { special & withPolicies != 0 }
   }
 
-  /// Whether this thread is registered as an invoker of this multicast, and that is biased.
+  /// Whether this thread is registered as an invoker of this multicast, and nothing is special.
   ///
   /// Asked before the list is read: a writer that found a single invoker has made its change
   /// without a fence, under the lock that `registerInvoker` takes. Acquire: pairs with the
   /// release of `registerInvoker`, by which another thread has let several threads in, this one
-  /// too; and with that of `endFencing`.
+  /// too; with that of `observe`; and with that of `endFencing`.
   private func isBiased(_ thread: ThreadRecord) -> Bool {
     let number = fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
-    return number == UInt64(thread.number) || number == Self.multipleInvokers
+    return number == UInt64(thread.number) || number >= Self.open
   }
 
-  /// Registers this thread if need be, and makes a full fence if the multicast is fenced or
-  /// watched.
+  /// Registers this thread if need be, and makes a full fence if the multicast is not biased.
   ///
   /// The frame is published. It returns the mode of the value that it read last.
   ///
@@ -148,14 +164,14 @@ extension Multicast {
   private func admit(_ thread: ThreadRecord) -> Mode? {
     repeat {
       let word = fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
-      let number = word & ~(Self.fenced | Self.watched)
+      let number = word & ~(Self.special | Self.open)
       //~ invoker_not_registered
       if number == UInt64(thread.number) || number == Self.multipleInvokers {
-        if word == number { return .biased }
+        let mode = Mode(special: word & Self.special)
         // Pairs with the full fence of a writer: it sees this frame, or what this reads next are
         // its changes.
-        Fence.full()
-        return word & Self.watched == 0 ? .fenced : .watched
+        if !mode.isBiased { Fence.full() }
+        return mode
       }
     } while registerInvoker(thread)
     return nil
@@ -171,14 +187,14 @@ extension Multicast {
     return true
   }
 
-  /// - Parameter own: That of a thread, or `multipleInvokers`. The stripe's lock is held.
-  func addInvoker(_ own: UInt64) {
-    let flags = invokerNumber & (Self.fenced | Self.watched)
-    let known = invokerNumber &- flags
+  /// The stripe's lock is held.
+  private func addInvoker(_ own: UInt64) {
+    let special = invokerNumber & Self.special
+    let known = invokerNumber & ~(special | Self.open)
     let number = known == 0 || known == own ? own : Self.multipleInvokers
     // Without membarrier every multicast is fenced, for good.
     let fenced = Fence.isAsymmetric ? 0 : Self.fenced
-    invokerNumber = number | flags | fenced | Watch.ofAll
+    invokerNumber = number | special | fenced | Watch.ofAll
     checkInvariants()
   }
 }

@@ -14,12 +14,12 @@ extension Multicast {
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     let count = withList(on: thread) { list, frame, mode in
-      if mode == .watched { shims_probe_invoke_begin(handle.rawValue, 0, nil, 0) }
+      if mode.isWatched { shims_probe_invoke_begin(handle.rawValue, 0, nil, 0) }
       let count =
-        mode == .biased
+        mode.isBiased
         ? self.visit(visit, orUndo: undo, in: list, frame, mode, LightFence.self)
         : self.visit(visit, orUndo: undo, in: list, frame, mode, FullFence.self)
-      if mode == .watched { shims_probe_invoke_end(handle.rawValue, 0, count) }
+      if mode.isWatched { shims_probe_invoke_end(handle.rawValue, 0, count) }
       return count
     }
     invokeDeferred(on: thread)
@@ -32,7 +32,7 @@ extension Multicast {
   ) -> Int64 {
     // Acquire: pairs with `publish`, as in an invocation.
     let count = list.header.count.load(ordering: .acquiring)  // order: entries
-    let locks = isGoverned ? policies.locks : ContextLock()
+    let locks = mode.hasPolicies ? policies.locks : ContextLock()
     guard let undo else { return list.visit(visit, count, nil, locks, frame, mode, fence).visited }
     guard let marks = VisitMarks(count, in: frame) else { return Status.outOfMemory.count }
     var (visited, end) = list.visit(visit, count, marks, locks, frame, mode, fence)
@@ -77,7 +77,7 @@ extension InvocationList {
     while position < count {
       let entry = self.entry(position)
       let outcome =
-        Self.isShared(entry) && mode != .watched
+        Self.isShared(entry) && !mode.isWatched
         ? Self.callShared(visit, entry, locks, in: frame, fence)
         : AnyCall.with(&details) { Self.call($0, entry, in: frame, mode) }
       if outcome.isCalled { visited &+= 1 }
@@ -130,14 +130,14 @@ extension InvocationList {
       if !marks.isSet(position) { continue }
       let entry = self.entry(position)
       let token = entry.pointee.token
-      let target = mode == .watched ? Watch.target(of: token) : .none
+      let target = mode.isWatched ? Watch.target(of: token) : .none
       _ = Self.protect(entry, in: frame, fence, if: !Self.isDead(entry)) {
         Registration(index: token.index).callProtected(
           token, context: entry.pointee.context,
           entry.pointee.state.load(ordering: .relaxed) & State.shared
         ) {
           let function = entry.pointee.function
-          let begun = mode == .watched ? Watch.willCall(token, of: target, 0, function, $0) : nil
+          let begun = mode.isWatched ? Watch.willCall(token, of: target, 0, function, $0) : nil
           _ = undo(function, $0)
           if let begun { Watch.didCall(token, 0, begun) }
         }

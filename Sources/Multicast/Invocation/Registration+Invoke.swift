@@ -14,14 +14,14 @@ extension Registration {
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     // From here on the slot may have another occupant, in another multicast: see `findEntry`.
     let multicast = Multicast(slot: registration.owner)
-    guard multicast.handle.kind == .multicast else {
-      guard multicast.isGoverned else { return Status.invalidHandle.count }
-      if call.isQueued && multicast.isVisitOnly { return Status.state.count }
-      let count = registration.invoke(token, call, of: multicast, on: thread)
-      multicast.invokeDeferred(on: thread)
-      return count
+    guard multicast.handle.isOfMulticast else { return Status.invalidHandle.count }
+    // A transport's delegate is called by the library alone.
+    if multicast.handle.kind == .transport || call.isQueued && multicast.isVisitOnly {
+      return Status.state.count
     }
-    return registration.invoke(token, call, of: multicast, on: thread)
+    let count = registration.invoke(token, call, of: multicast, on: thread)
+    multicast.invokeDeferred(on: thread)
+    return count
   }
 
   private func invoke(

@@ -63,9 +63,20 @@ extension Multicast {
   /// The word of the invokers without the handle.
   var invokerNumber: UInt64 {
     get { fields.invoker.load(ordering: .relaxed) &- handle.rawValue }
-    // Release: pairs with the acquire of an invocation that reads it.
-    // order: invokers
-    nonmutating set { fields.invoker.store(handle.rawValue &+ newValue, ordering: .releasing) }
+    nonmutating set {
+      let word = handle.rawValue &+ Self.completed(newValue)
+      // Release: pairs with the acquire of an invocation that reads it.
+      fields.invoker.store(word, ordering: .releasing)  // order: invokers
+    }
+  }
+
+  /// With `open`, if nothing is special for an invocation, and no change depends on which threads
+  /// have invoked it: several have, or one has and the multicast is observed.
+  static func completed(_ number: UInt64) -> UInt64 {
+    let isPlain = number & (fenced | watched | withPolicies) == 0
+    let invoker = number & ~(special | open)
+    let isOpen = isPlain && invoker >= (number & observed == 0 ? multipleInvokers : 1)
+    return number & ~open | (isOpen ? open : 0)
   }
 
   /// The fence that a thread needs after a change, before it looks at the frames.
@@ -130,7 +141,7 @@ extension Multicast {
     stripe.lock()
     defer { stripe.unlock() }
     guard isCurrent, handle.isOfMulticast, Fence.isAsymmetric,
-      invokerNumber & ~Self.watched != 0 && invokerNumber & Self.fenced == 0
+      invokerNumber & ~Self.special != 0 && invokerNumber & Self.fenced == 0
     else { return }
     invokerNumber |= Self.fenced
     fields.bias.fencedSince = Epoch.advance()

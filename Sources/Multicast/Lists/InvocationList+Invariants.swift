@@ -33,7 +33,7 @@ import Synchronization
         alive == live, "live counts the entries that are not dead", UInt64(live), UInt64(alive))
       if count > 0 && !Self.isDead(entry(count &- 1)) {
         check.that(
-          header.lastPriority == highest || header.lastPriority == .min && multicast.isObserved,
+          header.lastPriority == highest,
           "the last priority is that of the last entry")
       }
     }

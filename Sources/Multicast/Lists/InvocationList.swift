@@ -218,13 +218,6 @@ struct InvocationList {
     priority <= header.lastPriority  //~ priority_ignored
   }
 
-  /// The same after `Policies.willNotifyAtNextAdd`, for an add that notifies.
-  func canAppendToNotify(_ priority: Int32) -> Bool {
-    if count == 0 { return false }
-    let last = entry(count &- 1)
-    return !Self.isDead(last) && priority <= Self.priority(of: last)
-  }
-
   /// Writes an entry behind the last one, and stores its place in its registration. The entry is
   /// not part of the list until `publish`.
   ///

@@ -16,7 +16,10 @@ extension Multicast {
     let stripe = self.stripe
     stripe.lock()
     defer { stripe.unlock() }
-    guard isCurrent, try makeRoomAtOnce(), let list, list.canAppend(priority: 0),
+    // Policies are asked in `add`, and changes are notified there.
+    //~ observed_add_not_notified
+    guard isCurrent, invokerNumber & (Self.withPolicies | Self.observed) == 0,
+      try makeRoomAtOnce(), let list, list.canAppend(priority: 0),
       let registration = Registration.takeVacant(from: stripe, owner: handle.index)
     else { return false }
     if let release { registration.setRelease(release, delegate.context) }
@@ -168,7 +171,7 @@ extension Multicast {
   ) throws(Status) -> InvocationList? {
     var needed = count
     if let list {
-      if list.canAppend(priority: priority) || isObserved && list.canAppendToNotify(priority) {
+      if list.canAppend(priority: priority) {
         if list.room >= count { return nil }
         if list.dead >= list.live / 4 &+ count && isQuiescent(thread) {
           list.compactInPlace()

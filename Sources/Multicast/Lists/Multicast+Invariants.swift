@@ -15,11 +15,15 @@ extension Multicast {
       // The slot may have no occupant.
       guard isCurrent, handle.isOfMulticast else { return }
       list?.checkCurrent(self, check)
-      let word = invokerNumber & ~Self.watched
-      let invoker = word & ~Self.fenced
+      let invoker = invokerNumber & ~(Self.special | Self.open)
       check.that(
         invoker <= Self.multipleInvokers, "the invoker is none, one thread, or several", invoker)
-      check.that(word != Self.fenced, "a multicast that is fenced has an invoker", word)
+      check.that(
+        invoker != 0 || invokerNumber & Self.fenced == 0,
+        "a multicast that is fenced has an invoker", invokerNumber)
+      check.that(
+        invokerNumber == Self.completed(invokerNumber), "the word says whether it is open",
+        invokerNumber)
       let (since, now) = (fields.bias.fencedSince.rawValue, Epoch.current.rawValue)
       check.that(since <= now, "the epoch has begun at which it was fenced", since, now)
     }

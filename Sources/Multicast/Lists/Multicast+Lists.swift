@@ -50,8 +50,6 @@ extension Multicast {
 
   @_optimize(speed)
   @inline(never) private func makeFirst() throws(Status) -> Bool {
-    // The add has to notify.
-    if isObserved { return false }  //~ observed_first_add_not_notified
     setList(try allocateList(for: 1))
     return true
   }

@@ -15,8 +15,8 @@ struct Multicast {
     /// The newest epoch at which a list was retired; none if there is no retired list.
     let newestRetired: Atomic<Epoch>
     /// The handle of the occupant, plus: 0 if no thread has invoked it; the number of the thread
-    /// record if only one has; `multipleInvokers` if several have. `fenced` may be added to the
-    /// last two, and `watched` to all.
+    /// record if only one has; `multipleInvokers` if several have. And bits for what is special.
+    /// An invocation compares the word, and looks closer only if it is neither its own nor `open`.
     let invoker: Atomic<UInt64>
 
     // For writers, under the stripe's lock.
@@ -27,9 +27,19 @@ struct Multicast {
     var bias: Bias
   }
 
-  static var multipleInvokers: UInt64 { Handle.oneGeneration / 2 }
+  /// Any thread may invoke it without looking closer. The highest bit below the generation; it
+  /// follows from the others: see `completed`.
+  static var open: UInt64 { Handle.oneGeneration / 2 }
+  /// Invocations make full fences: see `Bias`. Never without an invoker.
   static var fenced: UInt64 { Handle.oneGeneration / 4 }
+  /// A watch is notified of the calls: see `Watch`.
   static var watched: UInt64 { Handle.oneGeneration / 8 }
+  /// It was created with policies: see `Policies`.
+  static var withPolicies: UInt64 { Handle.oneGeneration / 16 }
+  /// It has no policies of its own, but its changes are notified: see `observe`.
+  static var observed: UInt64 { Handle.oneGeneration / 32 }
+  static var special: UInt64 { fenced | watched | withPolicies | observed }
+  static var multipleInvokers: UInt64 { Handle.oneGeneration / 64 }
 
   static var pool: SlotPool { .multicasts }
 
@@ -38,17 +48,12 @@ struct Multicast {
 
   /// The slot that a handle leads to, whatever its occupant: see `isCurrent`.
   @inline(__always) init?(slotOf handle: Handle) {
-    guard handle.isOfMulticast, let slot = Self.pool.directory.slot(handle.index) else {
-      return nil
-    }
-    self.handle = handle
-    storage = slot.assumingMemoryBound(to: Storage.self)
+    self.init(slotOf: handle, .multicast)
   }
 
-  /// The same for a multicast without policies. The most frequent operations look for such a
-  /// multicast first, and take a slower path for all others.
-  @inline(__always) init?(plainSlotOf handle: Handle) {
-    guard let slot = Self.pool.slot(of: handle, .multicast) else { return nil }
+  /// - Parameter kind: That of a multicast, or of the multicast of a transport.
+  @inline(__always) init?(slotOf handle: Handle, _ kind: Handle.Kind) {
+    guard let slot = Self.pool.slot(of: handle, kind) else { return nil }
     self.handle = handle
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
@@ -102,9 +107,16 @@ struct Multicast {
   /// Whether no other thread has invoked this multicast since its creation.
   ///
   /// Another thread that begins now takes the stripe's lock in `registerInvoker` first. The caller
-  /// holds that lock, so what it changes needs no fence.
-  func hasSingleInvoker(_ thread: ThreadRecord?) -> Bool {
-    let number = invokerNumber & ~(Self.fenced | Self.watched)
+  /// holds that lock, so what it changes needs no fence. An observed multicast is open with the
+  /// first invoker; so it has no single one, and no change of it takes a fast path, which would not
+  /// notify.
+  ///
+  /// - Parameter ignored: The bits that do not count.
+  @inline(__always)
+  func hasSingleInvoker(
+    _ thread: ThreadRecord?, ignoring ignored: UInt64 = fenced | watched | withPolicies
+  ) -> Bool {
+    let number = invokerNumber & ~ignored  //~ observed_by_fast_path
     return number == 0 || number == thread.map { UInt64($0.number) }  //~ always_single_invoker
   }
 
@@ -112,12 +124,20 @@ struct Multicast {
   func isQuiescent(_ thread: ThreadRecord?) -> Bool {
     hasSingleInvoker(thread) && !(thread?.isInside(target) ?? false)
   }
+
+  /// Whether, besides, there are no policies.
+  func isPlainAndQuiescent(_ thread: ThreadRecord?) -> Bool {
+    hasSingleInvoker(thread, ignoring: Self.fenced | Self.watched)
+      && !(thread?.isInside(target) ?? false)
+  }
 }
 
 extension Multicast {
   /// - Returns: the handle of an empty multicast without policies.
   @_optimize(speed)
-  static func create() throws(Status) -> Handle { try create(.multicast, initialize) }
+  static func create() throws(Status) -> Handle {
+    try create(.multicast) { storage, handle in initialize(storage, handle, 0) }
+  }
 
   @inline(__always)
   static func create(
@@ -131,9 +151,11 @@ extension Multicast {
     return try pool.create(kind, initialize)
   }
 
+  /// - Parameter special: The bits that it has from the beginning.
   static func initialize(
-    _ storage: UnsafeMutablePointer<Storage>, _ handle: Handle
+    _ storage: UnsafeMutablePointer<Storage>, _ handle: Handle, _ special: UInt64
   ) {
-    storage.pointee.invoker.store(handle.rawValue, ordering: .relaxed)  //~ invoker_not_reset
+    //~ invoker_not_reset
+    storage.pointee.invoker.store(handle.rawValue &+ special, ordering: .relaxed)
   }
 }

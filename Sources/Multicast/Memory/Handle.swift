@@ -23,8 +23,8 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
     static var policies: Kind { Kind(rawValue: 7) }
     /// A watch. It has no slot, and no caller has such a handle.
     static var watch: Kind { Kind(rawValue: 8) }
-    /// A multicast with policies. It differs from `multicast` in one bit.
-    static var governed: Kind { Kind(rawValue: 9) }
+    /// The multicast of a transport. No caller has such a handle.
+    static var transport: Kind { Kind(rawValue: 9) }
     /// Removed or ended, and perhaps still in use.
     static var retired: Kind { Kind(rawValue: 15) }
 
@@ -60,12 +60,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
   static func == (a: Handle, b: Handle) -> Bool { a.rawValue == b.rawValue }
   static func != (a: Handle, b: Handle) -> Bool { a.rawValue != b.rawValue }
 
-  /// Whether this is the kind of a multicast, with policies or without.
-  var isOfMulticast: Bool {
-    let differing = (Kind.multicast.rawValue ^ Kind.governed.rawValue) << Self.indexBits
-    let bits = rawValue & ~Self.generationMask & ~Self.indexMask & ~differing
-    return bits == Kind.multicast.rawValue << Self.indexBits
-  }
+  var isOfMulticast: Bool { kind == .multicast || kind == .transport }
 
   /// The same generation and index, with another kind.
   func changed(to kind: Kind) -> Handle {

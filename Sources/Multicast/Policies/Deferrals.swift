@@ -83,7 +83,7 @@ struct Deferrals {
       Lock.waits.unlock()
       var (owned, outcome) = (kept.payload, Dispatch.Outcome())
       // Released also if the multicast does not exist any more.
-      _ = multicast.dispatchGoverned(
+      _ = multicast.dispatchWithPolicies(
         InvocationOptions(kept.invocation), &owned, &outcome, on: thread)
     }
     remove(from: thread)

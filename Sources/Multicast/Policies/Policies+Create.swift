@@ -45,8 +45,8 @@ extension Multicast {
       release: options.given.release)
     let policies = try Policies.make(options, notifier)
     do throws(Status) {
-      return try create(.governed) { storage, handle in
-        initialize(storage, handle)
+      return try create(.multicast) { storage, handle in
+        initialize(storage, handle, withPolicies)
         policies.connect(to: storage, handle)
       }
     } catch {
@@ -56,8 +56,11 @@ extension Multicast {
   }
 
   /// From now on the changes of the delegates are notified. Does nothing if they are notified
-  /// already, or if the multicast does not exist. Without policies of its own its handle stays what
-  /// it is, and its invocations are not longer.
+  /// already, or if the multicast does not exist. It has no policies of its own.
+  ///
+  /// Invocations may run meanwhile: nothing changes for them. Adds and removals read it
+  /// under the stripe's lock. Those that have the lock later take no fast path, which does not
+  /// notify. The caller looks for those that had it before.
   ///
   /// - Returns: false if nothing was done.
   func observe(_ notifier: Policies.Notifier) throws(Status) -> Bool {
@@ -69,9 +72,6 @@ extension Multicast {
     if isNew {
       policies.connect(to: storage, handle)
       isObserved = true
-      // From now on no removal and no add to an empty list takes its fast path, which does not
-      // notify.
-      addInvoker(Self.multipleInvokers)  //~ observed_by_fast_path
     }
     stripe.unlock()
     if !isNew { policies.giveBack() }

@@ -74,11 +74,7 @@ extension Policies {
     var refusing: Handle? = nil
     while let function = notifier.function {
       let (wanted, last) = (self.wanted, notifier.last)
-      if wanted == last { break }
-      if wanted == refusing {
-        if !wanted.isNone { willNotifyAtNextAdd() }  //~ add_after_refusal_not_notified
-        break
-      }
+      if wanted == last || wanted == refusing { break }
       notifier.last = wanted
       if entered == nil { entered = ThreadRegistry.enterIfNeeded() }
       notifier.thread = entered?.record.identity ?? .none
@@ -109,23 +105,14 @@ extension Policies {
 
   /// To what there are delegates now; none if there are none. The stripe's lock is held.
   private var wanted: Handle {
-    if notifier.isEnded { return .none }
-    guard let list else { return .none }
-    if list.live == 0 {
-      willNotifyAtNextAdd()  //~ observed_add_not_notified
-      return .none
-    }
+    let list = Multicast(slotOf: notifier.multicast)?.list
+    if notifier.isEnded || list?.live ?? 0 == 0 { return .none }
     guard case .subscription(_, let transport) = notifier.function else {
       return notifier.multicast
     }
     // Acquire: pairs with `Broadcaster.attach`.
     return transport.pointee.load(ordering: .acquiring)  // order: default
   }
-
-  private var list: InvocationList? { Multicast(slotOf: notifier.multicast)?.list }
-
-  /// The next add has to notify: so it must not take the fast path.
-  private func willNotifyAtNextAdd() { list?.header.lastPriority = .min }
 
   /// The multicast has ended. Its stripe's lock is held.
   ///
@@ -149,7 +136,7 @@ extension Policies {
     // that.
     guard
       multicast.isObserved
-        || multicast.isGoverned && Policies(of: multicast).currentRules.hasInterest
+        || multicast.hasPolicies && Policies(of: multicast).currentRules.hasInterest
     else { return }
     let stripe = multicast.stripe
     stripe.lock()

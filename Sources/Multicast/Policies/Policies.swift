@@ -2,8 +2,9 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The ways in which a multicast differs from a plain one. Most multicasts have no policies: their
-/// handles are of another kind, so that an invocation does not have to ask.
+/// The ways in which a multicast differs from a plain one. Most multicasts have no policies. A bit
+/// of the word that an invocation compares says which ones have some, so the invocation does not
+/// ask.
 ///
 /// The policies of a multicast are in a slot, which is never unmapped. A thread may read some of
 /// them without a lock, at any time. It looks afterwards whether the multicast is still the
@@ -55,8 +56,7 @@ struct Policies {
   /// occupant or, if none had any, the first ones that were made. Some were made.
   init(of multicast: Multicast) {
     // Acquire: pairs with `Multicast.create(with:)`.
-    let owner = multicast.fields.header.owner.load(ordering: .acquiring)  // order: policies
-    self.init(slot: owner & ~Multicast.observed)
+    self.init(slot: multicast.fields.header.owner.load(ordering: .acquiring))  // order: policies
   }
 
   var locks: ContextLock {
@@ -148,19 +148,20 @@ extension Options {
 }
 
 extension Multicast {
-  var isGoverned: Bool { handle.kind == .governed }
+  /// Whether it has policies. False if it is not the occupant of its slot: then the number has a
+  /// generation, or the handle is not that of a multicast.
+  var hasPolicies: Bool {
+    let number = invokerNumber
+    return handle.kind == .multicast && number < Handle.oneGeneration
+      && number & Self.withPolicies != 0
+  }
 
-  /// A bit of `owner`, above those of an index: the occupant is a multicast without policies, whose
-  /// notifier calls a transport.
-  static var observed: UInt32 { 1 << 31 }
-
-  /// Whether this multicast, or the next occupant of its slot, has the bit. Set and cleared under
-  /// the stripe's lock.
+  /// Whether its changes are notified, although it has no policies of its own. Set and cleared
+  /// under the stripe's lock; kept with the slot: see `renew`.
   var isObserved: Bool {
-    get { fields.header.owner.load(ordering: .relaxed) & Self.observed != 0 }
+    get { invokerNumber & Self.observed != 0 }
     nonmutating set {
-      let owner = fields.header.owner.load(ordering: .relaxed) & ~Self.observed
-      fields.header.owner.store(owner | (newValue ? Self.observed : 0), ordering: .relaxed)
+      invokerNumber = invokerNumber & ~Self.observed | (newValue ? Self.observed : 0)
     }
   }
 
@@ -169,10 +170,10 @@ extension Multicast {
 
   /// Completes the options of an add to a multicast that has policies, if it exists.
   func complete(_ options: inout Options?) {
-    guard var completed = options else { return }
+    guard hasPolicies, var completed = options else { return }
     stripe.lock()
     defer { stripe.unlock() }
-    guard isCurrent, !completed.isContradictory else { return }
+    guard isCurrent, hasPolicies, !completed.isContradictory else { return }
     completed.complete(policies)
     options = completed
   }
@@ -182,12 +183,12 @@ extension Multicast {
     do throws(Status) { return try rules().isVisitOnly } catch { return false }
   }
 
-  /// The rules of a multicast that has policies. No lock is held.
+  /// The rules of a multicast: the defaults if it has no policies. No lock is held.
   ///
   /// A thread that reads what the next occupant of the slot wrote finds that the handle has ended.
   func rules() throws(Status) -> Policies.Rules {
     if isCurrent {
-      let rules = Policies(of: self).currentRules
+      let rules = hasPolicies ? Policies(of: self).currentRules : Policies.Rules(word: 0)
       if fields.header.id.load(ordering: .relaxed) == handle { return rules }
     }
     throw .invalidHandle

@@ -1,11 +1,11 @@
 import Synchronization
 
 extension Multicast {
-  /// Removes all delegates of a multicast without policies, and ends the handle.
+  /// Removes all delegates of a multicast, and ends the handle.
   ///
   /// If another thread has destroyed it, or is just doing so, this fails; after waiting as well.
   @inline(__always)
-  func destroyPlain(_ timeout: Timeout = .unlimited) -> Removal.Result {
+  func destroy(_ timeout: Timeout = .unlimited) -> Removal.Result {
     if destroyAtOnce() {
       if !Queue.isInUse { return Removal.Result() }
       // A queue may still run calls of delegates that were removed before.
@@ -15,14 +15,14 @@ extension Multicast {
     return destroySlowly(timeout)
   }
 
-  /// All phases one after the other. Also for a multicast with policies.
+  /// All phases one after the other.
   func destroySlowly(_ timeout: Timeout) -> Removal.Result {
     var removal = Removal(from: self)
     var policies: Policies? = nil
     removal.withStripeLock { (removal) throws(Status) in
       _ = removal.unlinkAll(.all)
       let isKept = isObserved && !handle.isExhausted  //~ next_notified_by_others
-      if isGoverned || isObserved {
+      if hasPolicies || isObserved {
         policies = self.policies.willEnd(isKept: isKept) ? self.policies : nil
         isObserved = isKept
       }
@@ -44,7 +44,7 @@ extension Multicast {
   }
 
   /// All phases of the removals at once: the fast path for plain registrations, if no
-  /// invocation runs.
+  /// invocation runs, and there are no policies.
   ///
   /// - Returns: false if there is more to do. Nothing has changed then.
   @_optimize(speed)
@@ -52,7 +52,7 @@ extension Multicast {
     let (stripe, thread) = (self.stripe, ThreadRecord.current)
     stripe.lock()
     defer { stripe.unlock() }
-    guard isCurrent, fields.firstRetired == nil, isQuiescent(thread) else { return false }
+    guard isCurrent, fields.firstRetired == nil, isPlainAndQuiescent(thread) else { return false }
     if let list {
       guard list.isWithoutPendingCleanup else { return false }
       list.forEachLive { Registration(index: $0.pointee.token.index).putBack(to: stripe) }
@@ -103,9 +103,8 @@ extension Multicast {
   func renew() -> Handle? {
     if !isKept { return nil }
     let slot = UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)
-    let next = SlotPool.occupy(handle.index, slot, .multicast, Self.initialize)
-    // As in `observe`. An invoker that guesses the handle takes the lock first.
-    Multicast(slotOf: next)?.addInvoker(Self.multipleInvokers)
+    let next = SlotPool.occupy(handle.index, slot, .multicast) { Self.initialize($0, $1, 0) }
+    Multicast(slotOf: next)?.isObserved = true
     return next
   }
 

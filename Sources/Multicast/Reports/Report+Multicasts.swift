@@ -54,7 +54,7 @@ extension Report {
       text.keep(multicast.label)
       let live = multicast.list?.live ?? 0
       var (kept, most): (UInt32, UInt32) = (0, 0)
-      if multicast.isGoverned { (kept, most) = (multicast.replay.count, multicast.replay.most) }
+      if multicast.hasPolicies { (kept, most) = (multicast.replay.count, multicast.replay.most) }
       multicast.stripe.unlock()
       if !text.hasLabel { keepName(of: multicast.handle) }
       text.add("\nmulticast %x%l: delegates: %d", multicast.handle.rawValue, UInt64(live))
@@ -122,7 +122,7 @@ extension Report {
   /// A multicast, and its label or name.
   mutating func addName(of multicast: Multicast) {
     text.keep(nil)
-    if multicast.isGoverned, take(multicast) == .locked {
+    if multicast.hasPolicies, take(multicast) == .locked {
       text.keep(multicast.label)
       multicast.stripe.unlock()
     }
@@ -176,7 +176,7 @@ extension Report {
 extension Multicast {
   /// Nil if it has no policies.
   fileprivate var label: UnsafeMutablePointer<shims_label>? {
-    isGoverned ? withUnsafeMutablePointer(to: &policies.storage.pointee.label) { $0 } : nil
+    hasPolicies ? withUnsafeMutablePointer(to: &policies.storage.pointee.label) { $0 } : nil
   }
 
   /// The function of a delegate that was removed and is still called: its details have it, or a

@@ -7,8 +7,8 @@ enum ThreadRegistry {
     Atomic<UnsafeMutablePointer<ThreadBlock.Storage>?>(nil)
   private static let threadCount = Atomic<UInt64>(0)
 
-  /// The most records: their numbers have to fit beside a generation, and below `watched`.
-  private static let limit: UInt32 = 1 << 27
+  /// The most records: their numbers have to fit beside a generation, and below `multipleInvokers`.
+  private static let limit: UInt32 = 1 << 24
 
   /// Gives the calling thread a record until its destructors run.
   ///

@@ -2,11 +2,19 @@ import MulticastHeader
 
 /// Invocations of multicasts that have policies.
 extension Multicast {
+  /// Invokes it as its policies say, after an invocation without options has found that it has
+  /// some.
+  func invokeWithPolicies(_ call: AnyCall) -> Int64 {
+    if let visit = call.details.visit { return self.visit(visit, orUndo: nil) }
+    var (owned, outcome) = (Payload?.none, Dispatch.Outcome())
+    return invokeWithPolicies(InvocationOptions(call.details.invocation), &owned, &outcome)
+  }
+
   /// Invokes it as its policies say.
   ///
   /// - Parameter owned: The payload, if it was handed over. It belongs to this function.
   /// - Returns: how many delegates were called or queued, or the number of a status.
-  func invokeGoverned(
+  func invokeWithPolicies(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout Dispatch.Outcome
   ) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
@@ -33,15 +41,15 @@ extension Multicast {
       owned?.release()
       return error.count
     }
-    let count = dispatchGoverned(options, &owned, &outcome, on: thread)
+    let count = dispatchWithPolicies(options, &owned, &outcome, on: thread)
     invokeDeferred(on: thread)
     return count
   }
 
   /// Invokes it now. If it replays, the invocation is kept first.
   ///
-  /// - Parameter owned: As in `invokeGoverned`.
-  func dispatchGoverned(
+  /// - Parameter owned: As in `invokeWithPolicies`.
+  func dispatchWithPolicies(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout Dispatch.Outcome,
     on thread: ThreadRecord
   ) -> Int64 {
