@@ -8,8 +8,8 @@
  *   tell       under the stripe's lock it looks at the delegates and at the transport, leaves the
  *              lock to call `subscribe` or `unsubscribe`, and looks again, until what was told last
  *              is so; a thread that finds another one telling leaves it to that
- *   add        the fast path does not tell: not for the first delegate of an observed multicast. If
- *              the multicast was destroyed, the name gets the next one first
+ *   add        the fast path does not tell: not of an observed multicast. If the multicast was
+ *              destroyed, the name gets the next one first
  *   remove     the fast path does not tell: not of an observed multicast
  *   destroy    ends the multicast of the name under the lock. What was told last stays with the
  *              name, and the thread that tells goes on with the next multicast
@@ -65,8 +65,6 @@ byte published, done;
 /* Guarded by the stripe's lock. */
 bit is_locked;
 byte live;                 /* delegates */
-mtype = { none, usable, slow };
-mtype list;                /* slow: the next add is not made by the fast path */
 bit is_observed, is_notifying;
 byte notified;             /* the transport to which it was told that there are delegates, or 0 */
 bit is_ended;              /* the multicast was destroyed, and the name has no next one yet */
@@ -92,14 +90,7 @@ inline end_call(t) { d_step { assert(!is_released[t]); inside[t]-- } }
 inline look() {
   d_step {
     if
-    :: live == 0 ->
-       wanted = 0;
-       if
-#ifndef FIRST_ADD_NOT_SLOW
-       :: list == usable -> list = slow
-#endif
-       :: else
-       fi
+    :: live == 0 -> wanted = 0
     :: else -> wanted = current
     fi
   }
@@ -197,8 +188,10 @@ inline add() {
   od;
   seen = generation;
   d_step {
-    is_slow = (list == slow || (list == none && is_observed));
-    list = usable;
+    is_slow = is_observed;
+#ifdef FAST_ADD_TO_OBSERVED
+    is_slow = 0;
+#endif
     live++
   };
   unlock();
@@ -213,7 +206,6 @@ inline destroy() {
   lock();
   d_step {
     live = 0;
-    list = none;
     is_ended = 1;
     is_slow = (is_observed && !is_notifying);
 #ifdef NEXT_NOTIFIED_BY_OTHERS
@@ -328,7 +320,6 @@ proctype N() {
 init {
   d_step {
     live = LIVE;
-    list = (LIVE -> usable : none);
     current = HAS_OLD;
     is_observed = HAS_OLD;
     was_attached = HAS_OLD;
