@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT
+//
+// The functions of a signal that add delegates.
+#ifndef MULTICAST_DETAIL_SIGNAL_ADDITIONS_HPP
+#define MULTICAST_DETAIL_SIGNAL_ADDITIONS_HPP
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "../../options.hpp"
+#include "../../registration.hpp"
+#include "../../tracked.hpp"
+#include "../callable.hpp"
+#include "../contexts.hpp"
+#include "../failures.hpp"
+#include "../keyed_contexts.hpp"
+#include "../object.hpp"
+#include "insertion.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// What options in braces mean. Depends on a type so that it is only asked where they are used:
+/// until then types of arguments may be incomplete.
+template <typename Signal, typename>
+struct options_of {
+  using type = std::conditional_t<Signal::is_queueable, options, basic_options<no_queue>>;
+};
+
+/// The functions of a signal that add delegates.
+template <typename R, typename... Args>
+class additions : public insertion<R, Args...> {
+  using base = insertion<R, Args...>;
+  template <typename T>
+  using default_options = typename options_of<base, T>::type;
+
+ public:
+  using base::is_queueable;
+
+  /// Adds a lambda, function object or function, last among those of its priority.
+  ///
+  /// @param delegate  Copied or moved from. Called as an lvalue. If it is trivially copyable, not
+  ///                  larger than a pointer and can be called as const, each call has a copy of
+  ///                  its own. In a signal without results its result is ignored.
+  /// @param how       How: options, on(), under(), priority(), once, latest, unique, at_front,
+  ///                  joined by `|`. on() a signal that cannot be queued does not compile; a queue
+  ///                  in other options is MULTICAST_ERROR_INVALID_ARGUMENT there.
+  /// @return The registration, with which the delegate can be removed.
+  ///
+  /// Ownership: the copy is destroyed once: after the last call has returned, on the thread that
+  ///            removes or that made this call; or, if the add fails, before it throws.
+  /// Threads:   called on several threads at once if several invoke. If the signal replays, on this
+  ///            one, too, before this returns.
+  /// Errors:    a null function is MULTICAST_ERROR_INVALID_ARGUMENT.
+  /// Cost:      as multicast_add(). A delegate as large as a pointer needs no allocation, a larger
+  ///            one needs one, and options.
+  /// @since 1.0
+  template <typename F>
+  registration add(F &&delegate) {
+    return add_callable<false>(std::forward<F>(delegate), nullptr);
+  }
+  template <typename F, typename How = default_options<F>,
+            std::enable_if_t<detail::is_options<How>::value, int> = 0>
+  registration add(F &&delegate, const How &how) {
+    const options given = base::checked(how);
+    return add_callable<is_queueable>(std::forward<F>(delegate), &given);
+  }
+
+  /// Adds a callable that gets its registration first, and then the arguments of the signal.
+  ///
+  /// @param delegate  As in add().
+  /// @param how       As in add().
+  /// @return The registration.
+  ///
+  /// Cost:      as add() of a delegate that is larger than a pointer.
+  /// @since 1.1
+  template <typename F>
+  registration add_extended(F &&delegate) {
+    return add(detail::extended<std::decay_t<F>>{std::forward<F>(delegate)});
+  }
+  template <typename F, typename How = default_options<F>>
+  registration add_extended(F &&delegate, const How &how) {
+    return add(detail::extended<std::decay_t<F>>{std::forward<F>(delegate)}, how);
+  }
+
+  /// Adds a method of an object, or a callable that belongs to an object.
+  ///
+  /// @param object    An object, a pointer to it or std::ref(): borrowed; it must stay valid until
+  ///                  the removal has completed. If its class is derived from mcast::observer, the
+  ///                  delegate is removed when the object is destroyed. A std::shared_ptr or
+  ///                  std::weak_ptr, or a pointer that has a to_weak(): held weakly. Each call
+  ///                  keeps the object alive while it runs. When the object is dead, the delegate
+  ///                  is removed: by the next invocation, size() or registration::is_live().
+  /// @param delegate  A method of its class or a base class; if it is overloaded, use static_cast
+  ///                  to select one. Or any callable.
+  /// @param how       As in add().
+  /// @return The registration.
+  ///
+  /// Errors:    a null pointer or method is MULTICAST_ERROR_INVALID_ARGUMENT, a lifetime for an
+  ///            observer, too.
+  /// Cost:      as add(), and a short lock. add<&T::method>(object) costs less.
+  /// @since 1.0
+  template <typename Object, typename F,
+            std::enable_if_t<!detail::is_options<std::decay_t<F>>::value, int> = 0>
+  registration add(Object &&object, F &&delegate) {
+    return add_member<false>(std::forward<Object>(object), std::forward<F>(delegate), nullptr);
+  }
+  template <typename Object, typename F,
+            typename How = default_options<Object>,
+            std::enable_if_t<!detail::is_options<std::decay_t<F>>::value, int> = 0>
+  registration add(Object &&object, F &&delegate, const How &how) {
+    const options given = base::checked(how);
+    return add_member<is_queueable>(std::forward<Object>(object), std::forward<F>(delegate),
+                                    &given);
+  }
+
+  /// Adds a method that is known at compile time: `add<&T::method>(object)`.
+  ///
+  /// @param object  An object or a pointer to it: borrowed; or as add(object, delegate) takes it.
+  /// @param how     As in add().
+  /// @return The registration.
+  ///
+  /// Errors:    a null pointer is MULTICAST_ERROR_INVALID_ARGUMENT, a lifetime for an observer,
+  ///            too.
+  /// Cost:      as multicast_add(), no allocation. With a shared pointer as add(object, delegate).
+  /// @since 1.1
+  template <auto method, typename Object>
+  registration add(Object &&object) {
+    return add_method<false, method>(std::forward<Object>(object), nullptr);
+  }
+  template <auto method, typename Object,
+            typename How = default_options<Object>>
+  registration add(Object &&object, const How &how) {
+    const options given = base::checked(how);
+    return add_method<is_queueable, method>(std::forward<Object>(object), &given);
+  }
+
+ protected:
+  using base::base;
+
+ private:
+  template <bool may_queue, typename Given>
+  registration add_callable(Given &&given, const options *how) {
+    using function = std::decay_t<Given>;
+    static_assert(detail::is_delegate<R, function, detail::passed<Args>...>::value,
+                  "the delegate cannot be called with the arguments of the signal, or returns "
+                  "something else than the signal");
+    if constexpr (detail::is_delegate<R, function, detail::passed<Args>...>::value) {
+      if (detail::is_null(given)) {
+        detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
+        return registration();
+      }
+      if constexpr (base::template is_in_context<function>) {
+        using access = detail::in_context<function>;
+        const function copy = std::forward<Given>(given);
+        return this->template insert<access, may_queue>(how, [&] { return access::pack(copy); });
+      } else {
+        return this->template insert<detail::in_heap<function>, may_queue>(
+            how, [&]() -> void * { return ::new function(std::forward<Given>(given)); });
+      }
+    }
+    return registration();
+  }
+
+  template <bool may_queue, typename Object, typename Given>
+  registration add_member(Object &&object, Given &&given, const options *how) {
+    using function = std::decay_t<Given>;
+    constexpr bool is_method = std::is_member_function_pointer_v<function>;
+    if (detail::is_null(given)) {
+      detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
+      return registration();
+    }
+    if constexpr (detail::has_weak<std::decay_t<Object>>::value) {
+      auto weak = to_weak(object);
+      const void *const address = detail::address_of(weak);
+      if constexpr (is_method) {
+        return add_keyed<may_queue>(
+            address, detail::weak_bound<decltype(weak), function>{std::move(weak), given}, how);
+      } else {
+        return add_keyed<may_queue>(address,
+                                    detail::tracked<function, decltype(weak)>{
+                                        std::forward<Given>(given), {std::move(weak)}},
+                                    how);
+      }
+    } else {
+      detail::check_object<Object>();
+      auto *const pointer = detail::pointer_to(object);
+      options changed;
+      if (!detail::prepare_object(pointer, how, changed)) return registration();
+      if constexpr (is_method) {
+        return add_keyed<may_queue>(
+            detail::untyped(pointer),
+            detail::bound<std::decay_t<decltype(pointer)>, function>{pointer, given}, how);
+      } else {
+        return add_keyed<may_queue>(detail::untyped(pointer), function(std::forward<Given>(given)),
+                                    how);
+      }
+    }
+  }
+
+  template <bool may_queue, auto method, typename Object>
+  registration add_method(Object &&object, const options *how) {
+    if constexpr (detail::has_weak<std::decay_t<Object>>::value) {
+      return add_member<may_queue>(std::forward<Object>(object), method, how);
+    } else {
+      detail::check_object<Object>();
+      auto *const pointer = detail::pointer_to(object);
+      using type = std::remove_reference_t<decltype(*pointer)>;
+      return add_bound<may_queue, detail::of_object<method, type>>(pointer, how);
+    }
+  }
+  template <bool may_queue, typename Access, typename T>
+  registration add_bound(T *object, const options *how) {
+    static_assert(detail::is_delegate<R, typename Access::function, detail::passed<Args>...>::value,
+                  "the method cannot be called with this object and the arguments of the signal, "
+                  "or returns something else than the signal");
+    options changed;
+    if (!detail::prepare_object(object, how, changed)) return registration();
+    return this->template insert<Access, may_queue>(how, [&] { return Access::pack(object); });
+  }
+
+  template <bool may_queue, typename F>
+  registration add_keyed(const void *object, F function, const options *how) {
+    static_assert(detail::is_delegate<R, F, detail::passed<Args>...>::value,
+                  "the delegate cannot be called with the arguments of the signal, or returns "
+                  "something else, or is not a method of the object");
+    if constexpr (detail::is_delegate<R, F, detail::passed<Args>...>::value) {
+      using access = detail::in_keyed<F>;
+      return this->template insert<access, may_queue>(how, [&]() -> void * {
+        return detail::all_keyed().add(std::make_unique<detail::keyed_callable<F>>(
+            object, base::template call<access, base::ordinary>, std::move(function)));
+      });
+    }
+    return registration();
+  }
+};
+
+}  // namespace mcast::detail
+
+#endif

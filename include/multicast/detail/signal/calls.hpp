@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+//
+// How the library calls the delegates of a signal.
+#ifndef MULTICAST_DETAIL_SIGNAL_CALLS_HPP
+#define MULTICAST_DETAIL_SIGNAL_CALLS_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "../callable.hpp"
+#include "../failures.hpp"
+#include "../frame.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// The functions that the library calls: each calls delegates of one type.
+template <typename R, typename... Args>
+class calls {
+ public:
+  /// Whether delegates can be added with a queue: if there is no result, and if all arguments are
+  /// copyable values or references to const. Queued calls share copies, of the types in the
+  /// signature, which are made when the first call of an invocation is queued, and destroyed when
+  /// the last of them has returned or is given up, on that thread. A std::string_view or a
+  /// `const char *` is kept as a string. Of another pointer only the pointer is copied.
+  /// @since 1.0
+  static constexpr bool is_queueable = std::is_void_v<R> && (detail::is_queueable<Args>() && ...);
+
+ protected:
+  using frame = detail::frame<Args...>;
+
+  template <typename F>
+  static constexpr bool is_const_callable =
+      std::is_invocable_r_v<R, const F &, detail::passed<Args>...>;
+  template <typename F>
+  static constexpr bool is_in_context =
+      std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof(void *) && !detail::is_extended<F> &&
+      !detail::is_mortal<F> && is_const_callable<F>;
+
+  /// The function of an ordinary delegate, and that of a special one: one that is called by a
+  /// queue, or, in a signal with results, called once.
+  enum kind : bool { ordinary, special };
+
+  /// What the library calls.
+  template <typename Access, kind is>
+  static void call(void *context, uint32_t, const void *payload, size_t) {
+    const frame &arguments = *static_cast<const frame *>(payload);
+    detail::failures where = arguments.where;
+    if constexpr (std::is_void_v<R>) {
+      if constexpr (is == special) {
+        where.thrown = nullptr;  // this is a copy
+      } else if (detail::is_copy(payload)) {
+        where = {};  // deferred or replayed: nothing waits for this call
+      }
+    } else if constexpr (is == special) {
+      // Of several calls at once, the one that removes it is made. An equal one may go instead.
+      const multicast_delegate self = {call<Access, is>, context};
+      const multicast target = static_cast<detail::question<R> *>(arguments.results)->target;
+      if (multicast_remove_many_within(target, &self, 1, 0, nullptr) != 1) return;
+    }
+    detail::guard(where, [&] {
+      Access::use(context, [&](auto &function) { detail::perform<R>(function, arguments); });
+    });
+  }
+};
+
+}  // namespace mcast::detail
+
+#endif

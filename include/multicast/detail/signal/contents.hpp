@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+//
+// What a signal has.
+#ifndef MULTICAST_DETAIL_SIGNAL_CONTENTS_HPP
+#define MULTICAST_DETAIL_SIGNAL_CONTENTS_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "../../tracked.hpp"
+#include "../callbacks.hpp"
+#include "../failures.hpp"
+#include "removals.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// The functions of a signal that say what it has.
+template <typename R, typename... Args>
+class contents : public removals<R, Args...> {
+  using base = removals<R, Args...>;
+
+ public:
+  /// How many delegates there are, paused ones included. Removes those whose objects are dead.
+  ///
+  /// @return The number.
+  ///
+  /// Cost:      as multicast_count(). While any signal has delegates that track objects: as
+  ///            multicast_prune().
+  /// @since 1.0
+  size_t size() const {
+    const multicast target = target_.get();
+    if (target.id == 0) return 0;
+    detail::prune(target);
+    return detail::count(multicast_count(target));
+  }
+  /// Whether there is no delegate.
+  ///
+  /// @return size() == 0.
+  ///
+  /// Cost:      as size().
+  /// @since 1.1
+  bool empty() const { return size() == 0; }
+  /// Passes what there is to know about each registration, in the order of invocation; see
+  /// multicast_enumerate().
+  ///
+  /// @param function  Gets a const multicast_registration &. If it returns bool, false stops.
+  /// @return How many were passed.
+  ///
+  /// Errors:    what the function throws, which stops.
+  /// Reentry:   the function may call anything, and destroy this object.
+  /// Cost:      as multicast_enumerate().
+  /// @since 1.1
+  template <typename F>
+  size_t enumerate(F &&function) const {
+    const multicast target = target_.get();
+    if (target.id == 0) return 0;
+    detail::enumeration<std::remove_reference_t<F>> context{std::addressof(function), nullptr};
+    const int64_t passed = multicast_enumerate(target, context.pass, &context);
+    detail::rethrow(std::move(context.thrown));
+    return detail::count(passed);
+  }
+  /// What there is to know about this signal and its delegates; see multicast_describe().
+  ///
+  /// @return A text for people; empty before the first add.
+  ///
+  /// Threads:   as multicast_describe().
+  /// Errors:    std::bad_alloc.
+  /// Cost:      as multicast_describe(), and the string.
+  /// @since 1.1
+  std::string describe() const {
+    const multicast target = target_.get();
+    if (target.id == 0) return {};
+    return detail::written([&](multicast_writer writer, void *context) {
+      return multicast_describe(target, writer, context);
+    });
+  }
+
+ protected:
+  using base::base;
+  using base::target_;
+};
+
+}  // namespace mcast::detail
+
+#endif

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+//
+// The multicast of a signal, and how delegates get into it.
+#ifndef MULTICAST_DETAIL_SIGNAL_INSERTION_HPP
+#define MULTICAST_DETAIL_SIGNAL_INSERTION_HPP
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "../../options.hpp"
+#include "../../registration.hpp"
+#include "../contexts.hpp"
+#include "../failures.hpp"
+#include "../frame.hpp"
+#include "../handles.hpp"
+#include "../process.hpp"
+#include "calls.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// The multicast of a signal, and how delegates get into it.
+template <typename R, typename... Args>
+class insertion : public calls<R, Args...> {
+  using base = calls<R, Args...>;
+
+ public:
+  using base::is_queueable;
+
+  /// For the functions of multicast.h; do not invoke it, nor add to it.
+  ///
+  /// @return Zero before the first add and after a move.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.0
+  multicast handle() const noexcept { return target_.get(); }
+
+ protected:
+  constexpr insertion() noexcept = default;
+  explicit insertion(multicast made) noexcept : target_(made) {}
+
+  template <typename Queue>
+  static options checked(const basic_options<Queue> &how) {
+    options result;
+    result.once = how.once;
+    result.latest = how.latest;
+    result.unique = how.unique;
+    result.at_front = how.at_front;
+    result.priority = how.priority;
+    result.lifetime = how.lifetime;
+    result.queue = static_cast<multicast_queue>(how.queue);
+    result.label = how.label;
+    result.no_replay = how.no_replay;
+    result.group = how.group;
+    return result;
+  }
+  static options checked(const detail::queued_options &how) {
+    static_assert(is_queueable,
+                  "this signal cannot be queued: give it arguments that are copyable values or "
+                  "references to const, and the result void");
+    return how;
+  }
+
+  /// `make()` makes the context, which the library owns from then on.
+  template <typename Access, bool may_queue, typename Make>
+  registration insert(const options *how, Make &&make) {
+    const multicast target = target_.make();
+    if (target.id == 0) return registration();  // without exceptions
+    multicast_token token = {0};
+    constexpr bool needs_options = Access::is_owned;
+    multicast_function function = base::template call<Access, base::ordinary>;
+    if (!needs_options && how == nullptr) {
+      detail::check(multicast_add(target, {function, make()}, nullptr, &token));
+      return registration(token);
+    }
+    multicast_function other = base::template call<Access, base::special>;
+    multicast_add_options given = MULTICAST_ADD_OPTIONS_INIT;
+    if (how != nullptr) {
+      given = *how;
+      if (how->at_front) given.priority = next_in_front();
+      if constexpr (!std::is_void_v<R>) {
+        // MULTICAST_ONCE would use the delegate up when a result_range looks at it.
+        if (how->once) {
+          given.flags &= ~MULTICAST_ONCE;
+          std::swap(function, other);
+        }
+      }
+      if (how->queue.id != 0) {
+        if constexpr (may_queue) {
+          std::swap(function, other);
+          detail::copier<Args...>::set();
+        } else {
+          detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
+          return registration();
+        }
+      }
+    }
+    if constexpr (Access::is_owned) {
+      given.release = Access::release;
+      if constexpr (detail::life<Access>::is_mortal) {
+        given.lock = detail::life<Access>::lock;
+        given.unlock = [](void *) noexcept {};
+      }
+    }
+    void *const context = make();
+    if (how != nullptr && how->unique) {
+      static_cast<void>(multicast_remove_within(target, {other, context}, 0));
+    }
+    detail::check(multicast_add(target, {function, context}, &given, &token));
+    if (how != nullptr && how->group != nullptr && token.id != 0) how->group->add(token);
+    return registration(token);
+  }
+
+  mutable detail::lazy_multicast target_;
+
+ private:
+  static int32_t next_in_front() noexcept {
+    const int32_t last = detail::front.load();
+    return last == INT32_MAX ? last : detail::front.fetch_add(1);
+  }
+};
+
+}  // namespace mcast::detail
+
+#endif
