@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+//
+// A table that only grows, without locks.
+#ifndef MULTICAST_DETAIL_KEY_TREE_HPP
+#define MULTICAST_DETAIL_KEY_TREE_HPP
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "config.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// A tree of keys and values, in which each level takes two bits of the hash. Nodes stay where they
+/// are until the tree is destroyed: so any thread may search while others insert, and a fork finds
+/// it complete.
+template <typename Key, typename Value, typename Hash, typename Equal>
+class key_tree {
+ public:
+  key_tree() = default;
+  key_tree(const key_tree &) = delete;
+  key_tree &operator=(const key_tree &) = delete;
+  /// Not by recursion: keys with equal hashes make a list.
+  ~key_tree() {
+    node *rest = root_.load(std::memory_order_relaxed);
+    while (rest != nullptr) {
+      node *const gone = rest;
+      rest = gone->next;
+      for (const std::atomic<node *> &place : gone->children) {
+        node *const child = place.load(std::memory_order_relaxed);
+        if (child == nullptr) continue;
+        child->next = rest;
+        rest = child;
+      }
+      delete gone;
+    }
+  }
+
+  Value *find(const Key &key) const {
+    for (path way(key); node *const here = way.place(root_)->load(std::memory_order_acquire);
+         way.descend(here)) {
+      if (Equal()(here->key, key)) return &here->value;
+    }
+    return nullptr;
+  }
+  Value &find_or_make(const Key &key) {
+    std::unique_ptr<node> made;
+    path way(key);
+    for (;;) {
+      std::atomic<node *> &place = *way.place(root_);
+      node *here = place.load(std::memory_order_acquire);
+      if (here == nullptr) {
+        if (!made) made = std::make_unique<node>(key);
+        // Of two threads with one key one is first: the other finds its node here.
+        if (place.compare_exchange_strong(here, made.get(), std::memory_order_acq_rel)) {
+          return made.release()->value;
+        }
+      }
+      if (Equal()(here->key, key)) return here->value;
+      way.descend(here);
+    }
+  }
+
+ private:
+  struct node {
+    const Key key;
+    Value value = {};
+    std::atomic<node *> children[4] = {};
+    node *next = nullptr;  // only while the tree is destroyed
+    explicit node(const Key &k) : key(k) {}
+  };
+  /// The way of a key through the tree.
+  class path {
+   public:
+    // Numbers often are their own hash: the multiplication puts all of their bits on top.
+    explicit path(const Key &key)
+        : bits_(static_cast<uint64_t>(Hash()(key)) * UINT64_C(0x9e3779b97f4a7c15)) {}
+    template <typename Root>
+    auto place(Root &root) const {
+      return parent_ == nullptr ? const_cast<std::atomic<node *> *>(&root)
+                                : &parent_->children[bits_ >> 62];
+    }
+    void descend(node *here) {
+      if (parent_ != nullptr) bits_ <<= 2;
+      parent_ = here;
+    }
+
+   private:
+    uint64_t bits_;
+    node *parent_ = nullptr;
+  };
+
+  std::atomic<node *> root_{nullptr};
+};
+
+}  // namespace mcast::detail
+
+#endif

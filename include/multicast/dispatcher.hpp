@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+//
+// A signal for each key. multicast.hpp does not include this header.
+#ifndef MULTICAST_DISPATCHER_HPP
+#define MULTICAST_DISPATCHER_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+#include "detail/key_tree.hpp"
+#include "signal.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// A signal for each key, found without a lock.
+///
+///     mcast::dispatcher<std::string, void(const event &)> events;
+///     events.add("opened", [](const event &e) { ... });
+///     events("opened", e);
+///     events["opened"].add(window, &Window::open, mcast::on(loop));
+///
+/// A key with its signal stays until the dispatcher is destroyed. So keys that strangers choose
+/// take more and more memory.
+///
+/// Threads:   any.
+/// Reentry:   delegates may do anything, also destroy this object.
+/// @since 1.1
+template <typename Key, typename Signature, typename Hash = std::hash<Key>,
+          typename Equal = std::equal_to<Key>>
+class dispatcher {
+ public:
+  /// The signal of a key; it is made if it is not there yet.
+  ///
+  /// @param key  The key; copied.
+  /// @return The signal, which stays where it is. Do not move from it.
+  ///
+  /// Errors:    what the copy of the key throws, std::bad_alloc.
+  /// Cost:      O(log keys); one allocation for a new key.
+  /// @since 1.1
+  signal<Signature> &operator[](const Key &key) { return signals_.find_or_make(key); }
+  /// The signal of a key, if it is there.
+  ///
+  /// @param key  The key.
+  /// @return The signal; nullptr: there is none.
+  ///
+  /// Cost:      O(log keys), no lock.
+  /// @since 1.1
+  signal<Signature> *find(const Key &key) const { return signals_.find(key); }
+  /// The same as `(*this)[key].add(...)`. Options are given as on(), priority() and so on.
+  ///
+  /// @param key    The key.
+  /// @param given  As signal::add().
+  /// @return The registration.
+  ///
+  /// Errors:    as operator[] and signal::add().
+  /// Cost:      as operator[] and signal::add().
+  /// @since 1.1
+  template <typename... Given>
+  registration add(const Key &key, Given &&...given) {
+    return (*this)[key].add(std::forward<Given>(given)...);
+  }
+  /// The same as `(*this)[key].remove(...)`, but makes no signal.
+  ///
+  /// @param key    The key.
+  /// @param given  As signal::remove().
+  /// @return As signal::remove().
+  ///
+  /// Cost:      as find() and signal::remove().
+  /// @since 1.1
+  template <typename... Given>
+  auto remove(const Key &key, Given &&...given) {
+    signal<Signature> none;
+    signal<Signature> *const found = find(key);
+    return (found == nullptr ? none : *found).remove(std::forward<Given>(given)...);
+  }
+  /// Invokes the signal of a key, if there is one.
+  ///
+  /// @param key        The key.
+  /// @param arguments  Those of the signal.
+  /// @return As the signal: nothing; or the last result, if there is one.
+  ///
+  /// Errors:    as the signal.
+  /// Threads:   as the signal.
+  /// Reentry:   delegates may call anything, and destroy this object.
+  /// Cost:      as find() and signal::invoke().
+  /// @since 1.1
+  template <typename... Given>
+  auto operator()(const Key &key, Given &&...arguments) const {
+    using result =
+        decltype(std::declval<const signal<Signature> &>()(std::forward<Given>(arguments)...));
+    const signal<Signature> *const found = find(key);
+    if constexpr (std::is_void_v<result>) {
+      if (found != nullptr) (*found)(std::forward<Given>(arguments)...);
+    } else {
+      return found == nullptr ? result() : (*found)(std::forward<Given>(arguments)...);
+    }
+  }
+  /// The same as operator(), and counts.
+  ///
+  /// @param key        The key.
+  /// @param arguments  Those of the signal, which has no results.
+  /// @return How many delegates were called or queued.
+  ///
+  /// Errors:    as the signal.
+  /// Cost:      as find() and signal::invoke().
+  /// @since 1.1
+  template <typename... Given>
+  int64_t invoke(const Key &key, Given &&...arguments) const {
+    const signal<Signature> *const found = find(key);
+    return found == nullptr ? 0 : found->invoke(std::forward<Given>(arguments)...);
+  }
+  /// How many delegates a key has.
+  ///
+  /// @param key  The key.
+  /// @return The number.
+  ///
+  /// Cost:      as find() and signal::size().
+  /// @since 1.1
+  size_t size(const Key &key) const {
+    const signal<Signature> *const found = find(key);
+    return found == nullptr ? 0 : found->size();
+  }
+  /// Removes all delegates of a key.
+  ///
+  /// @param key  The key.
+  /// @return How many there were.
+  ///
+  /// Threads:   waits for running calls of them on other threads.
+  /// Cost:      as find() and signal::clear().
+  /// @since 1.1
+  size_t clear(const Key &key) {
+    signal<Signature> *const found = find(key);
+    return found == nullptr ? 0 : found->clear();
+  }
+
+ private:
+  detail::key_tree<Key, signal<Signature>, Hash, Equal> signals_;
+};
+
+}  // namespace mcast
+
+#endif
