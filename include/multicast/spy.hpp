@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+//
+// What a signal was invoked with, for tests. multicast.hpp does not include this header.
+#ifndef MULTICAST_SPY_HPP
+#define MULTICAST_SPY_HPP
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "connectable.hpp"
+#include "detail/kept_arguments.hpp"
+#include "options.hpp"
+#include "registration.hpp"
+#include "signal.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// How many calls were recorded by all spies: MULTICAST_API, as `handler`.
+MULTICAST_API inline std::atomic<uint64_t> spied{0};
+
+}  // namespace mcast::detail
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// A call that a spy has recorded.
+/// @since 1.1
+template <typename... Args>
+struct spied_call {
+  /// Values. A std::string_view or a `const char *` is kept as a string.
+  std::tuple<typename detail::keeping<detail::value<Args>>::type...> arguments;
+  /// The thread of the call: with a queue that which ran it.
+  std::thread::id thread;
+  /// Rises with each call of any spy: the order of the invocations of several signals.
+  uint64_t order = 0;
+};
+
+/// Records the invocations of a signal, in a test.
+///
+///     mcast::spy seen(window.renamed);        // a signal<void(int, std::string_view)>
+///     worker.start();
+///     CHECK(seen.wait(2, 1s));                // another thread has invoked it twice
+///     CHECK(seen.calls()[0].arguments == std::tuple(7, "Ada"));
+///
+/// Its delegate is removed when it is destroyed. The signal may be destroyed before. A replay is
+/// recorded, too.
+///
+/// Threads:   any.
+/// @since 1.1
+template <typename Signal>
+class spy {
+  static_assert(detail::never<Signal>, "a spy is of a signal without results");
+};
+
+template <typename... Args>
+class spy<signal<void(Args...)>> {
+  static_assert((detail::is_queueable<Args>() && ...),
+                "a spy cannot keep the arguments of this signal: give it copyable values or "
+                "references to const");
+
+ public:
+  /// What is recorded.
+  /// @since 1.1
+  using call = spied_call<Args...>;
+
+  /// Records from now on.
+  ///
+  /// @param s    The signal, or a view of it.
+  /// @param how  As for signal::add(): such as on(), to record what a queue delivers.
+  ///
+  /// Errors:    those of signal::add().
+  /// Cost:      as signal::add().
+  /// @since 1.1
+  explicit spy(signal<void(Args...)> &s, const options &how = {})
+      : spy(connectable<void(Args...)>(s), how) {}
+  explicit spy(const connectable<void(Args...)> &s, const options &how = {})
+      : registration_(s.template add<&spy::record>(*this, how)) {}
+  spy(const spy &) = delete;
+  spy &operator=(const spy &) = delete;
+  ~spy() = default;
+
+  /// What was recorded since the beginning, or since clear() or take().
+  ///
+  /// @return A copy, in the order in which the calls were recorded.
+  ///
+  /// Cost:      O(calls), a lock.
+  /// @since 1.1
+  std::vector<call> calls() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return calls_;
+  }
+  /// The same as calls() and clear(), at one moment.
+  ///
+  /// @return What was recorded.
+  ///
+  /// Cost:      O(1), a lock.
+  /// @since 1.1
+  std::vector<call> take() {
+    std::vector<call> result;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    result.swap(calls_);
+    return result;
+  }
+  /// How many calls were recorded.
+  ///
+  /// @return The number.
+  ///
+  /// Cost:      O(1), a lock.
+  /// @since 1.1
+  size_t size() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return calls_.size();
+  }
+  /// Whether none was recorded.
+  ///
+  /// @return size() == 0.
+  ///
+  /// Cost:      as size().
+  /// @since 1.1
+  bool empty() const { return size() == 0; }
+  /// Forgets what was recorded.
+  ///
+  /// Cost:      O(calls), a lock.
+  /// @since 1.1
+  void clear() { static_cast<void>(take()); }
+  /// Waits until that many calls are recorded.
+  ///
+  /// @param count    How many, those that are recorded already included.
+  /// @param timeout  On the monotonic clock (default: 5 seconds).
+  /// @return Whether they came; false: the time has passed.
+  ///
+  /// Threads:   sleeps: other threads have to invoke, or to run the queue.
+  /// Cost:      a wait.
+  /// @since 1.1
+  bool wait(size_t count = 1, std::chrono::nanoseconds timeout = std::chrono::seconds(5)) const {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto have_come = [&] { return calls_.size() >= count; };
+    if (timeout <= longest) return changed_.wait_for(lock, timeout, have_come);
+    changed_.wait(lock, have_come);
+    return true;
+  }
+  /// The registration of its delegate.
+  ///
+  /// @return The registration.
+  ///
+  /// Cost:      O(1), no call.
+  /// @since 1.1
+  registration get() const noexcept { return registration_.get(); }
+
+ private:
+  static constexpr std::chrono::nanoseconds longest = std::chrono::hours(24 * 365);
+
+  void record(detail::passed<Args>... given) {
+    call made{{detail::keeping<detail::value<Args>>::keep(given)...},
+              std::this_thread::get_id(),
+              0};
+    const std::lock_guard<std::mutex> lock(mutex_);
+    made.order = ++detail::spied;
+    calls_.push_back(std::move(made));
+    changed_.notify_all();
+  }
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::vector<call> calls_;
+  scoped_registration registration_;  // the first to be destroyed
+};
+
+template <typename... Args>
+spy(signal<void(Args...)> &) -> spy<signal<void(Args...)>>;
+template <typename... Args>
+spy(signal<void(Args...)> &, const options &) -> spy<signal<void(Args...)>>;
+template <typename... Args>
+spy(const connectable<void(Args...)> &) -> spy<signal<void(Args...)>>;
+template <typename... Args>
+spy(const connectable<void(Args...)> &, const options &) -> spy<signal<void(Args...)>>;
+template <typename R, typename... Args>
+spy(signal<R(Args...)> &) -> spy<signal<R(Args...)>>;
+
+}  // namespace mcast
+
+#endif
