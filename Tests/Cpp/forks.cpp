@@ -6,6 +6,8 @@
 
 #include "test.hpp"
 
+#include <multicast/next.hpp>
+
 namespace fork_tests {
 
 struct listener {
@@ -141,5 +143,44 @@ TEST_CASE("a delegate removed in its call is released in the child") {
   let_go.open();
   invoker.join();
 }
+
+#if defined(__cpp_impl_coroutine)
+struct detached {
+  struct promise_type {
+    detached get_return_object() { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+  };
+};
+
+// Its delegate, which another thread was calling, is released there.
+TEST_CASE("no coroutine goes on inside fork") {
+  struct slow {
+    gate *entered, *let_go;
+    slow(gate *e, gate *l) : entered(e), let_go(l) {}
+    slow(const slow &other) : entered(other.entered), let_go(other.let_go) {
+      entered->open();
+      let_go->wait();
+    }
+    slow(slow &&) = default;
+  };
+  gate entered, let_go;
+  mcast::signal<void(const slow &)> s;
+  bool has_gone_on = false;
+  const auto body = [&]() -> detached {
+    CHECK(co_await mcast::next(s));
+    has_gone_on = true;
+  };
+  body();
+  std::thread invoker([&] { s(slow(&entered, &let_go)); });
+  entered.wait();
+  CHECK(succeeds_in_child([&] { return !has_gone_on && s.empty(); }));
+  let_go.open();
+  invoker.join();
+  CHECK(has_gone_on);
+}
+#endif
 
 }  // namespace fork_tests

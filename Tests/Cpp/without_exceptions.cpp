@@ -1,6 +1,9 @@
 // The C++ header with -fno-exceptions and -fno-rtti: errors are statuses. Returns how many checks
 // failed.
 #include <multicast.hpp>
+#include <multicast/dispatcher.hpp>
+#include <multicast/next.hpp>
+#include <multicast/spy.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -71,6 +74,21 @@ void check_replays_and_watches() {
   CHECK(mcast::registration().statistics().calls == 0);
   CHECK(mcast::last_error() == MULTICAST_ERROR_INVALID_HANDLE);
 }
+
+void check_next_and_spies() {
+  mcast::dispatcher<std::string, void(int)> events;
+  mcast::signal<void(int)> &s = events["key"];
+  const mcast::spy<mcast::signal<void(int)>> seen(s);
+  auto next = mcast::next(s);
+  events("key", 3);
+  CHECK(next.wait() == std::tuple<int>(3));
+  CHECK(seen.size() == 1);
+  mcast::options how;
+  how.lifetime = mcast::lifetime();  // has ended already
+  auto never = mcast::next(s, how);
+  CHECK(mcast::last_error() == MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK(!never.wait());
+}
 }  // namespace
 
 int main() {
@@ -104,6 +122,7 @@ int main() {
   answers.add([](int n) { return n + 1; });
   CHECK(answers.collect(1) == std::vector<int>{2});
   check_replays_and_watches();
+  check_next_and_spies();
   mcast::queue moved = std::move(full);
   CHECK(full.run() == 0);
   CHECK(mcast::last_error() == MULTICAST_ERROR_INVALID_HANDLE);

@@ -36,21 +36,22 @@ MULTICAST_API inline process_locks locks;
 class process_lock {
  public:
   explicit process_lock(guarded what) noexcept : mutex_(locks.all[static_cast<size_t>(what)]) {
-    if (is_forking()) return;
+    if (is_inside_fork()) return;
     if (!locks.is_held_by_forks.load(std::memory_order_acquire)) hold_by_forks();
     static_cast<void>(pthread_mutex_lock(&mutex_));
   }
   process_lock(const process_lock &) = delete;
   process_lock &operator=(const process_lock &) = delete;
   ~process_lock() {
-    if (!is_forking()) static_cast<void>(pthread_mutex_unlock(&mutex_));
+    if (!is_inside_fork()) static_cast<void>(pthread_mutex_unlock(&mutex_));
+  }
+
+  /// Whether this thread has all locks: the library calls release functions inside fork().
+  static bool is_inside_fork() noexcept {
+    return locks.forking.load(std::memory_order_relaxed) == pthread_self();
   }
 
  private:
-  /// Whether this thread has all locks: the library calls release functions inside fork().
-  static bool is_forking() noexcept {
-    return locks.forking.load(std::memory_order_relaxed) == pthread_self();
-  }
   /// The library registers its handlers first. Then a fork takes these locks before those of the
   /// library, as all others do. If there is no memory, the next lock tries again.
   static void hold_by_forks() noexcept {
@@ -63,14 +64,14 @@ class process_lock {
   }
   /// Several threads may have registered the handlers. Only the first pair takes the locks.
   static void before_fork() noexcept {
-    if (!is_forking()) {
+    if (!is_inside_fork()) {
       for (pthread_mutex_t &mutex : locks.all) static_cast<void>(pthread_mutex_lock(&mutex));
       locks.forking.store(pthread_self(), std::memory_order_relaxed);
     }
     ++locks.handlers;
   }
   static void after_fork() noexcept {
-    if (!is_forking() || --locks.handlers > 0) return;
+    if (!is_inside_fork() || --locks.handlers > 0) return;
     locks.forking.store(pthread_t(), std::memory_order_relaxed);
     for (pthread_mutex_t &mutex : locks.all) static_cast<void>(pthread_mutex_unlock(&mutex));
   }

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+//
+// One invocation that is waited for, by a thread or by a coroutine.
+#ifndef MULTICAST_DETAIL_ARRIVAL_HPP
+#define MULTICAST_DETAIL_ARRIVAL_HPP
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "arguments.hpp"
+#include "failures.hpp"
+#include "handles.hpp"
+#include "kept_arguments.hpp"
+#include "process.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// A coroutine that waits.
+struct continuation {
+  void (*resume)(void *) = nullptr;
+  void *address = nullptr;
+
+  explicit operator bool() const noexcept { return resume != nullptr; }
+  void operator()() const { resume(address); }
+};
+
+/// Something that comes once, or never. It is over when the delegate has been called, or has been
+/// destroyed without a call.
+///
+/// With a queue a coroutine is resumed there, by a call of its own: it stays in `waiting_` until
+/// that call begins, so that it can be destroyed before on the thread that runs the queue.
+class arrival : public std::enable_shared_from_this<arrival> {
+ public:
+  explicit arrival(multicast_queue queue) {
+    // From here on `is_inside_fork()` knows.
+    static_cast<void>(process_lock(guarded::groups));
+    if (queue.id == 0) return;
+    static_cast<void>(resumptions_.make([&](multicast made) {
+      multicast_add_options how = MULTICAST_ADD_OPTIONS_INIT;
+      how.queue = queue;
+      return multicast_add(made, {resume_there, nullptr}, &how, nullptr);
+    }));
+  }
+  arrival(const arrival &) = delete;
+  arrival &operator=(const arrival &) = delete;
+  virtual ~arrival() = default;
+
+  bool is_over() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return is_over_;
+  }
+  bool has_queue() const noexcept { return resumptions_.get().id != 0; }
+  /// Waits until it is over; false: the time has passed.
+  bool wait(std::chrono::nanoseconds timeout) const {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto is_over = [this] { return is_over_; };
+    if (timeout <= longest) return changed_.wait_for(lock, timeout, is_over);
+    changed_.wait(lock, is_over);
+    return true;
+  }
+  /// A coroutine waits. False: it is over, the coroutine goes on at once.
+  bool suspend(continuation waiting) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (is_over_ && !has_queue()) return false;
+    waiting_ = waiting;
+    if (!is_over_) return true;
+    lock.unlock();
+    const auto self = shared_from_this();  // `waiting` may end, with all that it has
+    self->post();
+    return true;
+  }
+  /// The coroutine is destroyed, or does not wait any more.
+  void forget() noexcept {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waiting_ = {};
+  }
+  /// No call will come. Does nothing if it is over.
+  void end() noexcept {
+    // The threads that may have the lock, and those that wait, are in the parent.
+    if (process_lock::is_inside_fork()) return;
+    continuation next;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (is_over_) return;
+      next = finish();
+    }
+    guard({}, [&] { go_on(next); });
+  }
+
+ protected:
+  /// What has come is kept by `keep()`, before others see that it is over.
+  template <typename Keep>
+  void come(Keep &&keep) {
+    guard(failures{&thrown_, nullptr}, keep);
+    continuation next;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      next = finish();
+    }
+    go_on(next);
+  }
+  /// What has come is lost.
+  virtual void drop() noexcept = 0;
+
+  /// Of keep(). Only the one that waits looks at it, when it is over.
+  std::exception_ptr thrown_;
+
+ private:
+  static constexpr std::chrono::nanoseconds longest = std::chrono::hours(24 * 365);
+
+  /// With the lock. What is to be resumed here: with a queue only whether there is something.
+  continuation finish() noexcept {
+    is_over_ = true;
+    changed_.notify_all();
+    return has_queue() ? waiting_ : std::exchange(waiting_, {});
+  }
+  void go_on(continuation next) {
+    if (!next) return;
+    if (has_queue()) {
+      post();
+    } else {
+      next();
+    }
+  }
+  /// The library owns the payload, which keeps this object. If the queue refuses or drops the call,
+  /// or is destroyed, `release` runs without a call.
+  void post() noexcept {
+    multicast_invocation how = MULTICAST_INVOCATION_INIT;
+    how.payload = this;
+    how.release = release;
+    self_ = shared_from_this();
+    static_cast<void>(multicast_invoke_with(resumptions_.get(), &how, nullptr));
+  }
+  static void resume_there(void *, uint32_t, const void *payload, size_t) {
+    arrival &self = *static_cast<arrival *>(const_cast<void *>(payload));
+    self.resume(false);
+  }
+  static void release(const void *payload, size_t) noexcept {
+    arrival &self = *static_cast<arrival *>(const_cast<void *>(payload));
+    const auto last = std::move(self.self_);
+    last->resume(true);  // if it was not resumed
+  }
+  void resume(bool is_given_up) {
+    continuation next;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      next = std::exchange(waiting_, {});
+    }
+    if (!next) return;
+    if (is_given_up) drop();
+    guard({}, [&] { next(); });
+  }
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  bool is_over_ = false;
+  continuation waiting_;
+  /// Its only delegate resumes the coroutine; none without a queue.
+  lazy_multicast resumptions_;
+  std::shared_ptr<arrival> self_;
+};
+
+/// The arguments of an invocation that is waited for.
+template <typename... Args>
+class arrived_arguments final : public arrival {
+ public:
+  using arrival::arrival;
+  void receive(passed<Args>... given) {
+    come([&] { made_.emplace(keeping<value<Args>>::keep(given)...); });
+  }
+  /// When it is over; the second time nothing.
+  std::optional<kept_arguments<Args...>> take() {
+    rethrow(std::exchange(thrown_, nullptr));
+    auto result = std::move(made_);
+    made_.reset();
+    return result;
+  }
+
+ private:
+  void drop() noexcept override {
+    made_.reset();
+    thrown_ = nullptr;
+  }
+
+  std::optional<kept_arguments<Args...>> made_;
+};
+
+/// The delegate. Its end is that of the wait.
+template <typename... Args>
+class arriving {
+ public:
+  explicit arriving(std::shared_ptr<arrived_arguments<Args...>> to) noexcept : to_(std::move(to)) {}
+  arriving(arriving &&) noexcept = default;
+  arriving &operator=(arriving &&) = delete;
+  ~arriving() {
+    if (to_) to_->end();
+  }
+  void operator()(passed<Args>... given) {
+    to_->receive(static_cast<passed<Args>>(given)...);
+  }
+
+ private:
+  std::shared_ptr<arrived_arguments<Args...>> to_;
+};
+
+}  // namespace mcast::detail
+
+#endif
