@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// libmulticast as a module of C++20: `import multicast;` is the same as `#include <multicast.hpp>`,
-// without the names of multicast.h that these headers do not use, and without macros. Both headers
-// may be included besides.
+// libmulticast as a module of C++20: `import multicast;` is the same as `#include <multicast.hpp>`
+// and all headers in multicast/, without the names of multicast.h that these headers do not use, and
+// without macros. The headers may be included besides.
 module;
 
 #include "multicast.hpp"
+#include "multicast/dispatcher.hpp"
+#include "multicast/next.hpp"
+#include "multicast/spy.hpp"
 
 export module multicast;
 
@@ -16,6 +19,7 @@ using mcast::basic_options;
 using mcast::call_statistics;
 using mcast::connectable;
 using mcast::current;
+using mcast::dispatcher;
 using mcast::dump;
 using mcast::error;
 using mcast::exception_handler;
@@ -24,6 +28,8 @@ using mcast::label;
 using mcast::latest;
 using mcast::lifetime;
 using mcast::lifetime_reference;
+using mcast::next;
+using mcast::next_invocation;
 using mcast::no_replay;
 using mcast::observer;
 using mcast::on;
@@ -42,6 +48,8 @@ using mcast::scoped_pause;
 using mcast::scoped_registration;
 using mcast::set_exception_handler;
 using mcast::signal;
+using mcast::spied_call;
+using mcast::spy;
 using mcast::step;
 using mcast::to_weak;
 using mcast::tracked;

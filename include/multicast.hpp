@@ -25,6 +25,12 @@
  *     multicast/statistics.hpp    call_statistics, of a registration multicast/error.hpp
  *     error, set_exception_handler(), last_error()
  *
+ * Not included here, because they need more of the standard library:
+ *
+ *     multicast/next.hpp          next(): the next invocation, for threads and coroutines
+ *     multicast/spy.hpp           spy: what a signal was invoked with, for tests
+ *     multicast/dispatcher.hpp    dispatcher: a signal for each key
+ *
  * What is in mcast::detail and in multicast/detail/ is private.
  *
  * Errors       A function that fails throws mcast::error or, if out of memory, std::bad_alloc.

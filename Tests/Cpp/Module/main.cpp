@@ -3,6 +3,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <tuple>
 
 import multicast;
 
@@ -85,6 +86,12 @@ int main() {
     CHECK(late.statistics().calls == 1);
     CHECK(queued == 4 + 3);
   }
+  mcast::dispatcher<int, void(int)> events;
+  const mcast::spy<mcast::signal<void(int)>> seen(events[3]);
+  mcast::next_invocation<int> next = mcast::next(events[3]);
+  events(3, 4);
+  CHECK(next.wait() == std::tuple<int>(4));
+  CHECK(seen.size() == 1);
   CHECK(mcast::set_exception_handler(nullptr) == nullptr);
   CHECK(!mcast::to_weak(std::make_shared<int>(1)).expired());
   if (failures == 0) std::puts("the module has what it is to have");
