@@ -31,13 +31,11 @@ static bool is_within(const void *address, const void *first, size_t size) {
 
 uint32_t shims_checks_rank(const void *lock) {
   if (is_within(lock, shims_stripes, sizeof shims_stripes)) return 1;
-  if (is_within(lock, shims_lifetime_mutexes, sizeof shims_lifetime_mutexes)) return 2;
-  if (lock == &shims_name_mutex) return 3;
-  if (lock == &shims_slab_mutex) return 4;
-  if (lock == &shims_wait_mutex) return 5;
+  if (lock == &shims_queue_locks[SHIMS_WATCH_LOCK]) return 7;
   if (is_within(lock, shims_queue_locks, sizeof shims_queue_locks)) return 6;
-  if (lock == &shims_watch_lock) return 7;
-  return 0;
+  if (!is_within(lock, shims_locks, sizeof shims_locks)) return 0;
+  const ptrdiff_t index = (const shims_padded_lock *)lock - shims_locks;
+  return index < SHIMS_NAME_LOCK ? 2 : (uint32_t)(3 + index - SHIMS_NAME_LOCK);
 }
 
 // By dprintf: if this is a signal handler, the code that it interrupted may hold the lock of

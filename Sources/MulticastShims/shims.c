@@ -8,13 +8,9 @@ __thread int32_t shims_create_error;
 shims_directory shims_directories[SHIMS_DIRECTORY_COUNT];
 shims_slot_pool shims_slot_pools[SHIMS_DIRECTORY_COUNT];
 
-shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT];  // zero is PTHREAD_MUTEX_INITIALIZER
-pthread_mutex_t shims_lifetime_mutexes[SHIMS_LIFETIME_MUTEX_COUNT];  // likewise
-shims_padded_lock shims_queue_locks[SHIMS_QUEUE_LOCK_COUNT];
-shims_padded_lock shims_watch_lock;
-pthread_mutex_t shims_name_mutex = PTHREAD_MUTEX_INITIALIZER;
-pthread_mutex_t shims_slab_mutex = PTHREAD_MUTEX_INITIALIZER;
-pthread_mutex_t shims_wait_mutex = PTHREAD_MUTEX_INITIALIZER;
+shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT];
+shims_padded_lock shims_locks[SHIMS_LOCK_COUNT];
+shims_padded_lock shims_queue_locks[SHIMS_QUEUE_LOCK_COUNT + 1];
 struct shims_sleepers shims_sleepers[SHIMS_SLEEPER_LISTS];
 pthread_key_t shims_exit_key;
 void *shims_watches[SHIMS_WATCH_LISTS + 1];
@@ -80,6 +76,19 @@ __attribute__((constructor(101))) static void library_was_loaded(void) {
 }
 
 #ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+
+// The lock itself is taken outside of the two calls, in which its atomic operations would not count.
+void shims_tsan_did_lock(uint32_t *lock, bool by_trying) {
+  const unsigned flags = __tsan_mutex_linker_init | (by_trying ? __tsan_mutex_try_lock : 0);
+  __tsan_mutex_pre_lock(lock, flags);
+  __tsan_mutex_post_lock(lock, flags, 0);
+}
+void shims_tsan_will_unlock(uint32_t *lock) {
+  __tsan_mutex_pre_unlock(lock, 0);
+  __tsan_mutex_post_unlock(lock, 0);
+}
+
 // swiftc's instrumentation calls these names. gcc's runtime has the functions under their ordinary
 // names only.
 SHIMS_HIDDEN void *__tsan_memcpy(void *to, const void *from, size_t size);

@@ -14,8 +14,8 @@ extension Multicast {
   ) throws(Status) -> Bool {
     guard let function = delegate.function else { return false }
     let stripe = self.stripe
-    stripe.lock()
-    defer { stripe.unlock() }
+    stripe.lockInline()
+    defer { stripe.unlockInline() }
     // Policies are asked in `add`, and changes are notified there.
     //~ observed_add_not_notified
     guard isCurrent, invokerNumber & (Self.withPolicies | Self.observed) == 0,

@@ -1,46 +1,135 @@
 import MulticastShims
+import Synchronization
 
-/// A mutex in static storage. The locks of queues and watches are `SpinningLock`s.
+/// A lock: a word of static storage. A thread that finds it held spins for a moment before it
+/// sleeps.
+///
+/// Most locks are held for some ten nanoseconds. A mutex of libc takes twice as long without
+/// contention, and sleeps too early with it.
 ///
 /// Locks are taken in this order: a stripe's, a lifetime's, the names', the slabs', the waits', a
 /// queue's, the watches'. While any lock is held, no function of the caller's runs (except those of
 /// an allocator) and no heavy fence is made.
 struct Lock {
-  let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  /// 0: free. 1: held. 2: held, and threads may sleep.
+  let word: UnsafeMutablePointer<UInt32>
 
   /// Guards the members of the lifetimes whose indices share this lock. A thread holds one such
   /// lock at a time.
   static func lifetimes(_ index: UInt32) -> Lock {
-    Lock(mutex: shims_get_lifetime_mutex(index))
+    Lock(index % UInt32(SHIMS_LIFETIME_LOCK_COUNT))
   }
 
   /// Guards the addition of names to broadcasters.
-  static var names: Lock { Lock(mutex: shims_get_name_mutex()) }
+  static var names: Lock { Lock(UInt32(SHIMS_NAME_LOCK)) }
 
   /// Guards the slab directories, the pools of slots and the start of the library.
-  static var slabs: Lock { Lock(mutex: shims_get_slab_mutex()) }
+  static var slabs: Lock { Lock(UInt32(SHIMS_SLAB_LOCK)) }
 
   /// Guards the wait graph, and the removals that wait for calls to return.
-  static var waits: Lock { Lock(mutex: shims_get_wait_mutex()) }
+  static var waits: Lock { Lock(UInt32(SHIMS_WAIT_LOCK)) }
 
-  func lock() {
-    checkBeforeLocking()
-    shims_lock(mutex)
+  /// Guards the queues whose indices share this lock, except their handles and the calls that a run
+  /// takes out without it: see `CallRing`. A thread holds one such lock at a time.
+  static func queues(_ index: UInt32) -> Lock {
+    Lock(queue: index % UInt32(SHIMS_QUEUE_LOCK_COUNT))
   }
+
+  /// Guards the watches, and the call statistics of registrations.
+  static var watches: Lock { Lock(queue: UInt32(SHIMS_WATCH_LOCK)) }
+
+  init(word: UnsafeMutablePointer<UInt32>) { self.word = word }
+
+  private init(_ index: UInt32) { word = shims_get_lock(index).unsafelyUnwrapped }
+  private init(queue index: UInt32) { word = shims_get_queue_lock(index).unsafelyUnwrapped }
+
+  private var state: UnsafeMutablePointer<Atomic<UInt32>> {
+    UnsafeMutableRawPointer(word).assumingMemoryBound(to: Atomic<UInt32>.self)
+  }
+
+  @inline(never) @_optimize(speed) func lock() { lockInline() }
+  @inline(never) @_optimize(speed) func unlock() { unlockInline() }
 
   /// Takes the lock if no thread holds it.
   func tryLock() -> Bool {
-    guard shims_try_lock(mutex) else { return false }
+    guard take() else { return false }
     checkBeforeLocking()
+    noteLocked(byTrying: true)
     return true
   }
 
-  func unlock() {
-    shims_unlock(mutex)
+  // For what programs do most often. Elsewhere inlining would only make the library larger.
+
+  func lockInline() {
+    checkBeforeLocking()
+    if _slowPath(!take()) { lockSlowly() }
+    noteLocked(byTrying: false)
+  }
+
+  func unlockInline() {
+    noteUnlocked()
+    // Release: pairs with the acquire in `take`. The exchange tells whether a thread may sleep: one
+    // that has stored 2 before is woken, one that stores it later finds the lock free.
+    // order: lock
+    if _slowPath(state.pointee.exchange(0, ordering: .releasing) == 2) { wakeNext() }
     checkAfterUnlocking()  //~ unlocked_twice
   }
 
-  /// Visits every mutex, in the order in which they are taken.
+  private func wakeNext() { shims_futex_wake(word, 1) }
+
+  /// Takes the lock if it is free. Acquire: pairs with the release in `unlock`.
+  private func take() -> Bool {
+    state.pointee.compareExchange(
+      // order: lock
+      expected: 0, desired: 1, successOrdering: .acquiring, failureOrdering: .relaxed
+    ).exchanged
+  }
+
+  @inline(never) private func lockSlowly() {
+    // The pauses get longer. So the thread that has the lock takes it several times in a row, and
+    // its processor keeps the data.
+    var pauses = 4
+    while pauses <= 256 {
+      var count = 0
+      while count < pauses {
+        shims_pause()
+        count &+= 1
+      }
+      if state.pointee.load(ordering: .relaxed) == 0 && take() { return }
+      pauses *= 2
+    }
+    // Taken with 2: there may be other threads that sleep. The kernel compares the word once more
+    // before it lets this thread sleep, so an unlock in between is not missed.
+    while state.pointee.exchange(2, ordering: .acquiring) != 0 {  // order: lock
+      shims_futex_wait(word, 2, .max)
+    }
+  }
+
+  /// Sleeps until another thread has changed the word and wakes this thread, or until a moment. The
+  /// lock is released meanwhile. May also return without a reason.
+  func sleep(with event: UnsafeMutablePointer<Atomic<UInt32>>, until moment: UInt64) {
+    checkBeforeSleeping()
+    let value = event.pointee.load(ordering: .relaxed)
+    unlock()
+    shims_futex_wait(Self.address(event), value, moment)
+    lock()
+  }
+
+  /// Wakes the threads that sleep with a word.
+  static func wakeAll(_ event: UnsafeMutablePointer<Atomic<UInt32>>) {
+    event.pointee.wrappingAdd(1, ordering: .relaxed)
+    shims_futex_wake(address(event), .max)
+  }
+
+  private static func address(
+    _ event: UnsafeMutablePointer<Atomic<UInt32>>
+  ) -> UnsafeMutablePointer<UInt32> {
+    UnsafeMutableRawPointer(event).assumingMemoryBound(to: UInt32.self)
+  }
+
+  // MARK: - Fork
+
+  /// Visits every lock, in the order in which they are taken.
   private static func forEach(_ body: (Lock) -> Void) {
     var index: UInt32 = 0
     while index < Stripe.count {
@@ -48,26 +137,22 @@ struct Lock {
       index &+= 1
     }
     index = 0
-    while index < UInt32(SHIMS_LIFETIME_MUTEX_COUNT) {
-      body(lifetimes(index))
+    while index < UInt32(SHIMS_LOCK_COUNT) {
+      body(Lock(index))
       index &+= 1
     }
-    body(names)
-    body(slabs)
-    body(waits)
+    index = 0
+    while index <= UInt32(SHIMS_WATCH_LOCK) {
+      body(Lock(queue: index))
+      index &+= 1
+    }
   }
 
   /// Takes all locks of the library, for a fork.
-  static func lockAll() {
-    forEach { $0.lock() }
-    SpinningLock.forEach { $0.lock() }
-  }
+  static func lockAll() { forEach { $0.lock() } }
 
   /// In the parent, and in the child, whose only thread holds all locks.
-  static func unlockAll() {
-    forEach { $0.unlock() }
-    SpinningLock.forEach { $0.unlock() }
-  }
+  static func unlockAll() { forEach { $0.unlock() } }
 }
 
 /// One of 32 locks, chosen by the index of a multicast. It guards the multicasts that share it,
@@ -81,12 +166,12 @@ struct Stripe {
     state = shims_get_stripe(multicast).unsafelyUnwrapped
   }
 
-  var mutex: Lock {
-    Lock(mutex: shims_get_stripe_mutex(state))
-  }
+  var mutex: Lock { Lock(word: shims_get_stripe_lock(state).unsafelyUnwrapped) }
 
   func lock() { mutex.lock() }
   func unlock() { mutex.unlock() }
+  func lockInline() { mutex.lockInline() }
+  func unlockInline() { mutex.unlockInline() }
 
   static func == (a: Stripe, b: Stripe) -> Bool { a.state == b.state }
 
@@ -96,96 +181,17 @@ struct Stripe {
   }
 }
 
-/// Locks are taken in their order. No lock is held where the time is not bounded: around functions
-/// of the caller's, and around the heavy fence.
-///
-/// This also finds some uses that are not supported: a signal handler or an allocator that calls
-/// the library while the library holds a lock; and the child of a `vfork`.
+/// For the thread sanitizer: see `shims.h`. In other builds this is nothing.
 extension Lock {
-  func checkBeforeLocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
-    #if MULTICAST_INTERNAL_CHECKS
-      Self.checkBeforeLocking(mutex, Check(file, line))
+  private func noteLocked(byTrying: Bool) {
+    #if MULTICAST_SANITIZE_THREAD
+      shims_tsan_did_lock(word, byTrying)
     #endif
   }
 
-  func checkAfterUnlocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
-    #if MULTICAST_INTERNAL_CHECKS
-      Self.checkAfterUnlocking(mutex, Check(file, line))
-    #endif
-  }
-
-  func checkBeforeSleeping(_ file: StaticString = #fileID, _ line: UInt = #line) {
-    #if MULTICAST_INTERNAL_CHECKS
-      Self.checkBeforeSleeping(mutex, Check(file, line))
-    #endif
-  }
-
-  #if MULTICAST_INTERNAL_CHECKS
-    static func checkBeforeLocking(_ address: UnsafeRawPointer, _ check: Check) {
-      CallerCode.checkIsSupported(check)
-      let rank = shims_checks_rank(address)
-      let held = shims_checks_get_held()
-      if held == allOfThem { return }
-      check.that(rank > 0, "a lock is one of the library's")
-      check.that(
-        held >> rank == 0, "locks are taken in their order", UInt64(rank), UInt64(held))
-      shims_checks_set_held(held | 1 << rank)
-    }
-
-    /// Called after unlocking: before, a signal handler would still find the lock held.
-    static func checkAfterUnlocking(_ address: UnsafeRawPointer, _ check: Check) {
-      let (rank, held) = (shims_checks_rank(address), shims_checks_get_held())
-      if held == allOfThem { return }
-      check.that(
-        held & 1 << rank != 0, "the thread that unlocks a lock holds it", UInt64(rank), UInt64(held)
-      )
-      shims_checks_set_held(held & ~(1 << rank))
-    }
-
-    /// A sleeping thread holds the lock of its sleep, and no other.
-    static func checkBeforeSleeping(_ address: UnsafeRawPointer, _ check: Check) {
-      let (rank, held) = (shims_checks_rank(address), shims_checks_get_held())
-      check.that(
-        held == 1 << rank, "a thread that sleeps holds one lock", UInt64(rank), UInt64(held))
-    }
-  #endif
-
-  static func checkNoneIsHeld(_ file: StaticString = #fileID, _ line: UInt = #line) {
-    #if MULTICAST_INTERNAL_CHECKS
-      let held = shims_checks_get_held()
-      Check(file, line).that(held == 0, "no lock is held", UInt64(held))
-    #endif
-  }
-
-  /// A fork takes all locks, several of a rank too. The child has new ones.
-  static func checkFork(holdsAll: Bool) {
-    #if MULTICAST_INTERNAL_CHECKS
-      if holdsAll { checkNoneIsHeld() }
-      shims_checks_set_held(holdsAll ? allOfThem : 0)
-    #endif
-  }
-
-  #if MULTICAST_INTERNAL_CHECKS
-    private static let allOfThem = UInt32.max
-  #endif
-}
-
-extension SpinningLock {
-  func checkBeforeLocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
-    #if MULTICAST_INTERNAL_CHECKS
-      Lock.checkBeforeLocking(word, Check(file, line))
-    #endif
-  }
-
-  func checkAfterUnlocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
-    #if MULTICAST_INTERNAL_CHECKS
-      Lock.checkAfterUnlocking(word, Check(file, line))
-    #endif
-  }
-
-  func checkBeforeSleeping(_ file: StaticString = #fileID, _ line: UInt = #line) {
-    #if MULTICAST_INTERNAL_CHECKS
-      Lock.checkBeforeSleeping(word, Check(file, line))
+  private func noteUnlocked() {
+    #if MULTICAST_SANITIZE_THREAD
+      shims_tsan_will_unlock(word)
     #endif
   }
 }

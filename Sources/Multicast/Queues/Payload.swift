@@ -289,7 +289,7 @@ struct PayloadReserve {
     let payloadSize: Int
     let byteCount: Int
     /// Nil until the queue exists.
-    var lock: SpinningLock?
+    var lock: Lock?
   }
 
   /// Before each payload.
@@ -336,7 +336,7 @@ struct PayloadReserve {
   }
 
   /// Called once, by the queue that uses it from then on.
-  func start(with lock: SpinningLock) -> Address {
+  func start(with lock: Lock) -> Address {
     header.pointee.lock = lock
     return header
   }

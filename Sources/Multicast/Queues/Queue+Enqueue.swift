@@ -208,9 +208,9 @@ extension Queue {
         let oldest = state.ring.takeFirst()
         released.release(oldest?.pointee.sharedPayload)
         if let oldest, oldest.pointee.details.pointee.isWatched {
-          SpinningLock.watches.lock()
+          Lock.watches.lock()
           CallStatistics.add(oldest.pointee.token, dropped: 1)
-          SpinningLock.watches.unlock()
+          Lock.watches.unlock()
         }
         state.statistics.dropped &+= 1  //~ drop_not_counted
       default:

@@ -107,7 +107,7 @@ struct Queue {
   // Relaxed: everything else is read under the lock.
   var isCurrent: Bool { state.header.id.load(ordering: .relaxed) == handle }
 
-  var lock: SpinningLock { SpinningLock.queues(handle.index) }
+  var lock: Lock { Lock.queues(handle.index) }
 
   var header: UnsafeMutablePointer<SlotHeader> {
     UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)
@@ -168,7 +168,7 @@ struct Queue {
   }
 
   /// Can be called without the lock, too: the word stays, whatever the occupant of the slot.
-  func wakeSleepers() { SpinningLock.wakeAll(arrival) }
+  func wakeSleepers() { Lock.wakeAll(arrival) }
 
   /// Sleeps until something changes, or until a moment. The lock is released meanwhile.
   ///

@@ -134,7 +134,7 @@ struct Registration {
     while true {
       let owner = self.owner
       let stripe = Stripe(of: owner)
-      stripe.lock()
+      stripe.lockInline()
       if let id = id(guardedAs: owner) { return (stripe, id) }
       stripe.unlock()
     }
@@ -156,7 +156,7 @@ struct Registration {
     var index: UInt32 = 0
     while index < Stripe.count {
       let stripe = Stripe(of: index)
-      stripe.lock()
+      stripe.lock()  //~ stripe_locked_after_slabs
       Lock.slabs.lock()
       stripe.pool(in: directory).collect { _ in true }
       if index == Stripe.count &- 1 { directory.didCollect() }

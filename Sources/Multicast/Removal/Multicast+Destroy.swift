@@ -50,8 +50,8 @@ extension Multicast {
   @_optimize(speed)
   private func destroyAtOnce() -> Bool {
     let (stripe, thread) = (self.stripe, ThreadRecord.current)
-    stripe.lock()
-    defer { stripe.unlock() }
+    stripe.lockInline()
+    defer { stripe.unlockInline() }
     guard isCurrent, fields.firstRetired == nil, isPlainAndQuiescent(thread) else { return false }
     if let list {
       guard list.isWithoutPendingCleanup else { return false }

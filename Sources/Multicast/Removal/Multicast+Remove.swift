@@ -7,7 +7,7 @@ extension Multicast {
   @_optimize(speed)
   func removeFirst(_ delegate: multicast_delegate) -> Status {
     let stripe = self.stripe
-    stripe.lock()
+    stripe.lockInline()
     guard isCurrent, let list, let position = list.firstPosition(of: delegate) else {
       stripe.unlock()
       return removeNone(waitingFor: .equal(delegate))
@@ -15,7 +15,7 @@ extension Multicast {
     let registration = Registration(index: list.entry(position).pointee.token.index)
     // A queue may still run calls of equal delegates that were removed before.
     if !Queue.isInUse, let cleanup = Removal.removeAtOnce(registration, from: self) {
-      stripe.unlock()
+      stripe.unlockInline()
       cleanup.run()
       return .ok
     }
@@ -70,7 +70,7 @@ extension Multicast {
     }
     let multicast = Multicast(slot: registration.owner)
     if let cleanup = Removal.removeAtOnce(registration, from: multicast) {
-      stripe.unlock()
+      stripe.unlockInline()
       cleanup.run()
       return .ok
     }

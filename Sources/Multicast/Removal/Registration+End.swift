@@ -72,9 +72,9 @@ extension RegistrationChain {
     // a release function forks, the fork itself reclaims the rest in the child.
     while process == Fork.generation, let registration = pop() {
       let stripe = Stripe(of: registration.owner)  //~ reclaimed_to_wrong_stripe
-      stripe.lock()
+      stripe.lockInline()
       let cleanup = registration.reclaim(to: stripe)
-      stripe.unlock()
+      stripe.unlockInline()
       cleanup.run()  //~ released_under_lock
     }
   }

@@ -56,12 +56,6 @@ struct Report {
     return true
   }
 
-  mutating func take(_ lock: SpinningLock) -> Bool {
-    var end: UInt64 = 0
-    while !lock.tryLock() { if !waits(&end) { return false } }
-    return true
-  }
-
   // MARK: - What is reported
 
   /// Everything of the process.

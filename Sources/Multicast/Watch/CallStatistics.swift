@@ -42,11 +42,11 @@ struct CallStatistics {
       return .invalidArgument
     }
     var statistics = CallStatistics()
-    SpinningLock.watches.lock()
+    Lock.watches.lock()
     if let known = place(of: token, adds: false), known.pointee.token == token {
       statistics = known.pointee
     }
-    SpinningLock.watches.unlock()
+    Lock.watches.unlock()
     statistics.token = Token(UInt64(out.pointee.struct_size))
     shims_copy(out, &statistics, MemoryLayout<CallStatistics>.size)
     return .ok

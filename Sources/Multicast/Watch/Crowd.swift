@@ -53,9 +53,9 @@ struct Crowd {
   func notify() {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { return }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
-    SpinningLock.watches.lock()
+    Lock.watches.lock()
     guard let watch = Watch.find(target)?.pointee, watch.id == self.watch else {
-      return SpinningLock.watches.unlock()
+      return Lock.watches.unlock()
     }
     guard let frame = Watch.unlockAndBegin(watch.id, true, thread) else { return }
     var label = self.label

@@ -17,9 +17,9 @@ struct StallDetection {
   init(with target: Handle) {
     self.target = target
     begin = shims_now_ns()
-    SpinningLock.watches.lock()
+    Lock.watches.lock()
     let slow = Watch.find(target).map { $0.pointee.given.slow_ns } ?? 0
-    SpinningLock.watches.unlock()
+    Lock.watches.unlock()
     let (end, isBeyond) = begin.addingReportingOverflow(slow)
     if slow != 0 && !isBeyond { moment = end }
   }

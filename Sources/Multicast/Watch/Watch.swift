@@ -51,7 +51,7 @@ struct Watch {
       guard let block = allocate(for: target) else { throw .outOfMemory }
       new = block.bindMemory(to: Watch.self, capacity: 1)
     }
-    SpinningLock.watches.lock()
+    Lock.watches.lock()
     let id = newest.load(ordering: .relaxed).next(.watch, index: 0)
     newest.store(id, ordering: .relaxed)
     var last = Token.none
@@ -70,7 +70,7 @@ struct Watch {
     if target.isNone {
       flag.store(new == nil ? 0 : Multicast.watched, ordering: .relaxed)
     }
-    SpinningLock.watches.unlock()
+    Lock.watches.unlock()
     while let watch = removed {
       removed = watch.pointee.next
       Allocator.deallocate(watch, size: size, alignment: alignment)
@@ -200,8 +200,8 @@ struct Watch {
 
   /// A copy of it.
   static func current(for target: Handle) -> Watch? {
-    SpinningLock.watches.lock()
-    defer { SpinningLock.watches.unlock() }
+    Lock.watches.lock()
+    defer { Lock.watches.unlock() }
     return find(target)?.pointee
   }
 
@@ -248,8 +248,8 @@ struct Watch {
     if !isStuck { shims_probe_call_end(token.rawValue, UInt64(event), elapsed, text) }
     // Calls inside a function of a watch are not watched.
     let isNotified = !thread.isInside(.watch)
-    SpinningLock.watches.lock()
-    guard let watch = find(target) else { return SpinningLock.watches.unlock() }
+    Lock.watches.lock()
+    guard let watch = find(target) else { return Lock.watches.unlock() }
     let (given, id) = (watch.pointee.given, watch.pointee.id)
     let isLong = given.slow_ns != 0 && elapsed >= given.slow_ns
     let long = !isLong ? nil : isStuck ? given.stuck : given.slow
@@ -273,7 +273,7 @@ struct Watch {
       frame.publish(.watch, epoch: .latest)
       frame.setHazard(id)  //~ no_hazard_of_watch
     }
-    SpinningLock.watches.unlock()
+    Lock.watches.unlock()
     if frame != nil { Lock.checkNoneIsHeld() }  //~ notified_under_lock
     return frame
   }
@@ -294,10 +294,10 @@ struct Watch {
   ) {
     shims_probe_queue_append(
       queue.handle.rawValue, token.rawValue, UInt64(event), UInt64(outcome.rawValue))
-    SpinningLock.watches.lock()
+    Lock.watches.lock()
     CallStatistics.add(
       token, queued: outcome == .queued ? 1 : 0, dropped: outcome == .refused ? 1 : 0)
-    SpinningLock.watches.unlock()
+    Lock.watches.unlock()
   }
 }
 

@@ -213,10 +213,10 @@ static inline size_t shims_length(const char *text, size_t limit) { return strnl
 
 // ---- Locks ---------------------------------------------------------------------------------
 
-// A mutex, and the slot pool that it guards.
+// A lock, and the slot pool that it guards. The lock is the word of a `Lock`, like those below.
 typedef struct shims_stripe {
+  uint32_t lock;
   shims_slot_pool pool;
-  pthread_mutex_t mutex;
 } shims_stripe;
 
 #define SHIMS_STRIPE_COUNT 32
@@ -229,22 +229,26 @@ typedef union shims_padded_stripe {
 extern SHIMS_HIDDEN shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT]
     __attribute__((aligned(128)));
 
-// Few: with the stripes, no more than the thread sanitizer can track in one thread.
-#define SHIMS_LIFETIME_MUTEX_COUNT 16
+// The other locks, in the order in which they are taken, behind those of the stripes. Few: with the
+// stripes, no more than the thread sanitizer can track in one thread.
+#define SHIMS_LIFETIME_LOCK_COUNT 16
+#define SHIMS_NAME_LOCK 16
+#define SHIMS_SLAB_LOCK 17
+#define SHIMS_WAIT_LOCK 18
+#define SHIMS_LOCK_COUNT 19
+// Behind these, those of the queues and of the watches.
 #define SHIMS_QUEUE_LOCK_COUNT 8
+#define SHIMS_WATCH_LOCK 8
 
-// A cache line each: a queue's lock is taken for each call. The word belongs to a SpinningLock.
+// A cache line each: a queue's lock is taken for each call.
 typedef union shims_padded_lock {
   uint32_t word;
   char padding[64];
 } shims_padded_lock;
-extern SHIMS_HIDDEN shims_padded_lock shims_queue_locks[SHIMS_QUEUE_LOCK_COUNT]
+extern SHIMS_HIDDEN shims_padded_lock shims_locks[SHIMS_LOCK_COUNT] __attribute__((aligned(64)));
+extern SHIMS_HIDDEN shims_padded_lock shims_queue_locks[SHIMS_QUEUE_LOCK_COUNT + 1]
     __attribute__((aligned(64)));
-extern SHIMS_HIDDEN shims_padded_lock shims_watch_lock __attribute__((aligned(64)));
-extern SHIMS_HIDDEN pthread_mutex_t shims_lifetime_mutexes[SHIMS_LIFETIME_MUTEX_COUNT];
-extern SHIMS_HIDDEN pthread_mutex_t shims_name_mutex;
-extern SHIMS_HIDDEN pthread_mutex_t shims_slab_mutex;
-extern SHIMS_HIDDEN pthread_mutex_t shims_wait_mutex;
+
 // The threads that sleep in the wait graph: lists, chosen by the hash of a thread's key.
 #define SHIMS_SLEEPER_LISTS 64
 struct shims_sleepers {
@@ -255,31 +259,22 @@ extern SHIMS_HIDDEN struct shims_sleepers shims_sleepers[SHIMS_SLEEPER_LISTS];
 static inline shims_stripe *shims_get_stripe(uint32_t index) {
   return &shims_stripes[index % SHIMS_STRIPE_COUNT].stripe;
 }
-static inline pthread_mutex_t *shims_get_stripe_mutex(shims_stripe *stripe) {
-  return &stripe->mutex;
-}
+static inline uint32_t *shims_get_stripe_lock(shims_stripe *stripe) { return &stripe->lock; }
 static inline shims_slot_pool *shims_get_stripe_pool(shims_stripe *stripe) {
   return &stripe->pool;
 }
-static inline pthread_mutex_t *shims_get_lifetime_mutex(uint32_t index) {
-  return &shims_lifetime_mutexes[index % SHIMS_LIFETIME_MUTEX_COUNT];
-}
+static inline uint32_t *shims_get_lock(uint32_t index) { return &shims_locks[index].word; }
 static inline uint32_t *shims_get_queue_lock(uint32_t index) {
-  return &shims_queue_locks[index % SHIMS_QUEUE_LOCK_COUNT].word;
+  return &shims_queue_locks[index].word;
 }
-static inline uint32_t *shims_get_watch_lock(void) { return &shims_watch_lock.word; }
-static inline pthread_mutex_t *shims_get_name_mutex(void) { return &shims_name_mutex; }
-static inline pthread_mutex_t *shims_get_slab_mutex(void) { return &shims_slab_mutex; }
-static inline pthread_mutex_t *shims_get_wait_mutex(void) { return &shims_wait_mutex; }
 static inline struct shims_sleepers *shims_get_sleepers(size_t index) {
   return &shims_sleepers[index];
 }
 
-static inline void shims_lock(pthread_mutex_t *mutex) { pthread_mutex_lock(mutex); }
-static inline bool shims_try_lock(pthread_mutex_t *mutex) {
-  return pthread_mutex_trylock(mutex) == 0;
-}
-static inline void shims_unlock(pthread_mutex_t *mutex) { pthread_mutex_unlock(mutex); }
+// The thread sanitizer knows the mutexes of libc. It learns of these locks by these calls, and then
+// finds threads that take locks in different orders.
+SHIMS_HIDDEN void shims_tsan_did_lock(uint32_t *lock, bool by_trying);
+SHIMS_HIDDEN void shims_tsan_will_unlock(uint32_t *lock);
 
 // In a loop that waits for another processor.
 static inline void shims_pause(void) {

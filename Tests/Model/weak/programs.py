@@ -289,7 +289,7 @@ def end_of_lifetime(mutation, symmetric):
 # ---- Locks ---------------------------------------------------------------------------------------
 
 def lock(mutation, symmetric):
-    """SpinningLock: two threads change two words under the lock; none sees them differ."""
+    """Lock: two threads change two words under the lock; none sees them differ."""
     take = "" if mutation == "taken_relaxed" else "acquire"
     leave = "" if mutation == "released_relaxed" else "release"
     writer = [LOCK(order=take), W("a", 1), W("b", 1), UNLOCK(order=leave)]
