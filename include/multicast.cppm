@@ -24,6 +24,7 @@ using mcast::dump;
 using mcast::error;
 using mcast::exception_handler;
 using mcast::groups;
+using mcast::interest;
 using mcast::label;
 using mcast::latest;
 using mcast::lifetime;

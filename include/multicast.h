@@ -552,6 +552,45 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
                                                           multicast_delegate delegate);
 
+/// Where to ask multicast_is_wanted() whether anybody listens: a look at a word, about 1 ns.
+///
+///     const uint32_t *interest = multicast_interest(m);    // once
+///     if (multicast_is_wanted(interest)) {                 // each time
+///       prepare(&payload);
+///       multicast_invoke(m, 1, &payload, sizeof payload);
+///     }
+///
+/// The word is not 0 while the multicast has delegates as multicast_count() counts them, or keeps
+/// invocations for later ones (`replay`, MULTICAST_REENTRY_DEFER, MULTICAST_REENTRY_LATEST);
+/// otherwise it is 0. It stays readable for ever. After the multicast was destroyed, its value says
+/// nothing.
+///
+/// @param target  The multicast.
+/// @return The address of its word, the same each time. Not NULL: for a handle that is not valid, a
+///         word that is always 0.
+///
+/// Ownership: the library's; do not write to it.
+/// Cost:      O(1), no lock.
+/// Real time: yes.
+/// @since 1.1
+MULTICAST_API MULTICAST_NODISCARD const uint32_t *multicast_interest(multicast target);
+
+/// Whether anybody listens: without a call of the library.
+///
+/// @param interest  From multicast_interest(); not NULL.
+/// @return false if an invocation would call nobody, and nothing would be kept of it.
+///
+/// Cost:      O(1), no call.
+/// Real time: yes.
+/// @since 1.1
+static inline bool multicast_is_wanted(const uint32_t *interest) {
+#if defined(__GNUC__) || defined(__clang__)
+  return __atomic_load_n(interest, __ATOMIC_RELAXED) != 0;
+#else
+  return *(const volatile uint32_t *)interest != 0;
+#endif
+}
+
 /// Copies the delegates in order of invocation: the delegates that multicast_count() counts.
 ///
 /// @param target    The multicast.

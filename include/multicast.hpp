@@ -20,10 +20,11 @@
  *     post_and_wait() multicast/lifetime.hpp      lifetime multicast/observer.hpp      observer, a
  *     base class of objects with delegates multicast/tracked.hpp       tracked(), to_weak()
  *     multicast/groups.hpp        groups multicast/pause.hpp         scoped_pause
- *     multicast/connectable.hpp   connectable, a view of a signal multicast/reports.hpp
- *     dump() multicast/watch.hpp         watch, notified of calls and of how long they take
- *     multicast/statistics.hpp    call_statistics, of a registration multicast/error.hpp
- *     error, set_exception_handler(), last_error()
+ *     multicast/interest.hpp      interest: does anybody listen? multicast/connectable.hpp
+ *     connectable, a view of a signal multicast/reports.hpp       dump() multicast/watch.hpp
+ *     watch, notified of calls and of how long they take multicast/statistics.hpp
+ *     call_statistics, of a registration multicast/error.hpp         error,
+ *     set_exception_handler(), last_error()
  *
  * Not included here, because they need more of the standard library:
  *
@@ -55,6 +56,7 @@
 #include "multicast/connectable.hpp"
 #include "multicast/error.hpp"
 #include "multicast/groups.hpp"
+#include "multicast/interest.hpp"
 #include "multicast/lifetime.hpp"
 #include "multicast/observer.hpp"
 #include "multicast/options.hpp"

@@ -17,7 +17,9 @@ extension MulticastDelegate {
   public var isEmpty: Bool { count == 0 }
 
   /// Whether there may be delegates, perhaps only delegates that have ended. Looks at none of them.
-  var mayHaveDelegates: Bool { withExtendedLifetime(self) { multicast_count(target) > 0 } }
+  var mayHaveDelegates: Bool {
+    withExtendedLifetime(self) { multicast_is_wanted(multicast_interest(target)) }
+  }
 
   /// Whether the multicast has this delegate, paused or not; false for a value.
   ///

@@ -45,6 +45,8 @@ MEASURES = [
     Measure("invoke delegates of a library", "Invoke delegates whose code is in another library",
             "delegates", "library", each=True),
 
+    Measure("ask whether anybody listens", "Ask whether there is a delegate", "delegates"),
+
     rate("invoke one multicast from threads",
          "Threads invoke the same 16 delegates: invocations by all threads", "threads", "threads"),
     rate("invoke one each from threads",

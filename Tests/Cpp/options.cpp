@@ -1,5 +1,6 @@
 // Options, pauses, views, registrations, signals.
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -169,6 +170,23 @@ TEST_CASE("a signal never used takes eight bytes and no multicast") {
   CHECK(s.invoke("text") == 0);
   CHECK(s.empty());
   CHECK(s.handle().id == 0);
+}
+
+TEST_CASE("interest is there while anybody listens") {
+  std::optional<mcast::signal<void(int)>> s(std::in_place);
+  const mcast::interest wanted = s->interest();
+  CHECK(!wanted);
+  mcast::registration r = s->add([](int) {});
+  CHECK(wanted);
+  CHECK(r.remove() == MULTICAST_OK);
+  CHECK(!wanted);
+  mcast::scoped_registration other = s->add([](int) {});
+  mcast::signal<void(int)> moved(std::move(*s));
+  CHECK(wanted);
+  CHECK(moved.interest());
+  s.reset();
+  CHECK(wanted);
+  CHECK(!mcast::interest(multicast{0}));
 }
 
 TEST_CASE("threads that add first agree on one multicast") {

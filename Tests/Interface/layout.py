@@ -81,11 +81,14 @@ def main():
     for function in known.functions.values():
         if function.is_exported:
             continue
-        kind = function.result
-        lines += [f"extern {kind} layout_of_{kind};",
-                  f"{kind} layout_of_{kind} = {kind.upper()}_INIT;",
-                  f"{kind} layout_uses_{kind}(void);",
-                  f"{kind} layout_uses_{kind}(void) {{ return {function.name}(); }}"]
+        kind, name = function.result, function.name
+        if kind in known.structs:
+            lines += [f"extern {kind} layout_of_{kind};",
+                      f"{kind} layout_of_{kind} = {kind.upper()}_INIT;"]
+        parameters = ", ".join(f"{one.type} {one.name}" for one in function.parameters) or "void"
+        arguments = ", ".join(one.name for one in function.parameters)
+        lines += [f"{kind} layout_uses_{name}({parameters});",
+                  f"{kind} layout_uses_{name}({parameters}) {{ return {name}({arguments}); }}"]
     lines += [f"extern {one} layout_of_{one};\n{one} layout_of_{one} = MULTICAST_NONE;"
               for one in known.handles()]
     Path(sys.argv[1]).write_text("\n".join(lines) + "\n")

@@ -478,7 +478,7 @@ static void query(void) {
   multicast_delegate d = {ignore_call, NULL};
   multicast m = random_multicast();
   multicast_status status;
-  switch (random_below(8)) {
+  switch (random_below(9)) {
     case 0: EXPECT_COUNT(multicast_count(m), OK | INVALID_HANDLE); break;
     case 1: (void)!multicast_is_valid(m); break;
     case 2: MUST(!multicast_contains(m, d), "a delegate that was never added"); break;
@@ -486,6 +486,7 @@ static void query(void) {
     case 4: EXPECT_COUNT(multicast_lifetime_count(random_lifetime()), OK | INVALID_HANDLE); break;
     case 5: MUST(multicast_queue_fd(random_queue()) >= -1, "a descriptor"); break;
     case 6: EXPECT_COUNT(multicast_list(m, NULL, 0), OK | INVALID_HANDLE); break;
+    case 7: (void)!multicast_is_wanted(multicast_interest(m)); break;
     default:
       status = multicast_queue_get_stats(random_queue(), &s);
       EXPECT(status, OK | INVALID_HANDLE);

@@ -203,6 +203,14 @@ public func multicast_list(
   return counting { () throws(Status) in try target.list(into: out, capacity: capacity) }
 }
 
+@_cdecl("multicast_interest") @implementation
+public func multicast_interest(_ target: multicast) -> UnsafePointer<UInt32>? {
+  guard let target = Multicast(slotOf: target.handle), target.isCurrent else {
+    return Multicast.noInterest
+  }
+  return target.interest
+}
+
 // MARK: - Invoking
 
 @_cdecl("multicast_invoke") @implementation

@@ -30,6 +30,7 @@ extension Multicast {
         function: function, context: delegate.context, registration: registration, token: token,
         state: release == nil ? 0 : InvocationList.State.hasPendingCleanup), ahead: 0)
     list.publish(1, priority: 0)
+    didAdd()
     checkInvariants()
     return true
   }
@@ -217,6 +218,7 @@ extension Multicast {
       index &+= 1
     }
     target.publish(added, priority: priority)
+    didAdd()
 
     guard let spare else { return }
     let end = spare.count

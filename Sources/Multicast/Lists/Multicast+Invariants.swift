@@ -15,6 +15,7 @@ extension Multicast {
       // The slot may have no occupant.
       guard isCurrent, handle.isOfMulticast else { return }
       list?.checkCurrent(self, check)
+      checkInterest(check)
       let invoker = invokerNumber & ~(Self.special | Self.open)
       check.that(
         invoker <= Self.multipleInvokers, "the invoker is none, one thread, or several", invoker)

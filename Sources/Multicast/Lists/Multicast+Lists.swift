@@ -107,6 +107,7 @@ extension Multicast {
   @_optimize(speed)
   func compact(_ removal: inout Removal) {
     guard let list else { return }
+    if list.live == 0 { didRemoveLast() }
     let isQuiescent = self.isQuiescent(removal.thread)
     if isQuiescent { list.dropDeadTail() }
     guard list.needsCompaction else { return }

@@ -9,11 +9,14 @@ struct SlotHeader: ~Copyable {
   /// Not `id` first: the thread sanitizer reports a change of any field of a slot as a change of
   /// its first bytes, and other threads read `id` without a lock.
   let owner: Atomic<UInt32>
-  /// Of a vacant slot: index + 1 of the next vacant slot, or 0. Guarded by the pool's lock.
+  /// Of a vacant slot: index + 1 of the next vacant slot, or 0. Guarded by the pool's lock. Of a
+  /// multicast: whether anybody is interested in its invocations.
   let link: Atomic<UInt32>
   /// The handle of the occupant. Without one: of kind `vacant`, with the last occupant's
   /// generation.
   let id: Atomic<Handle>
+
+  static var linkOffset: Int { MemoryLayout<Atomic<UInt32>>.stride }
 }
 
 /// The slots of one kind of handle: finds, allocates and recycles them.

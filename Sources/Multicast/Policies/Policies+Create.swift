@@ -48,6 +48,8 @@ extension Multicast {
       return try create(.multicast) { storage, handle in
         initialize(storage, handle, withPolicies)
         policies.connect(to: storage, handle)
+        //~ interest_without_policies
+        if options.rules.keepInvocations { setInterestForever(storage) }
       }
     } catch {
       policies.giveBack()

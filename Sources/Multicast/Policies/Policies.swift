@@ -93,6 +93,8 @@ struct Policies {
     var isVisitOnly: Bool { word & Self.visitOnly != 0 }
     var hasInterest: Bool { word & Self.interest != 0 }
     var hasReplay: Bool { word & Self.replay != 0 }
+    /// Whether delegates that are added later may get an invocation.
+    var keepInvocations: Bool { hasReplay || reentry == .postpone || reentry == .latest }
   }
 }
 

@@ -182,6 +182,8 @@ struct Removal {
     if list.needsCompaction || position == list.count &- 1 {
       var removal = Removal(from: multicast)
       multicast.compact(&removal)  // retires no list: no invocation runs
+    } else if list.live == 0 {
+      multicast.didRemoveLast()
     }
     multicast.checkInvariants()
     return cleanup

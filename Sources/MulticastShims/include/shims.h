@@ -138,6 +138,10 @@ extern SHIMS_HIDDEN shims_slot_pool shims_slot_pools[SHIMS_DIRECTORY_COUNT];
 static inline shims_directory *shims_get_directory(size_t index) {
   return &shims_directories[index];
 }
+/* A word that is 0 for ever. */
+extern SHIMS_HIDDEN const uint32_t shims_no_interest;
+static inline const uint32_t *shims_get_no_interest(void) { return &shims_no_interest; }
+
 static inline void *shims_get_words(shims_directory *directory) { return directory->words; }
 static inline shims_slab *shims_get_slab(shims_directory *directory, uint32_t slab) {
   return &directory->slabs[slab];

@@ -13,6 +13,7 @@ struct boost_signals2_contender {
   token add(multicast_function, void *context) { return signal.connect(slot{context}); }
   void remove(token &t) { t.disconnect(); }
   void remove_delegate(multicast_function, void *context) { signal.disconnect(slot{context}); }
+  bool is_wanted() { return !signal.empty(); }
   void invoke(uint32_t event, const void *payload, size_t size) { signal(event, payload, size); }
 
  private:

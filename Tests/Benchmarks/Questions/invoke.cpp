@@ -1,4 +1,5 @@
-// How long does an invocation take, with no delegate to 65,536?
+// How long does an invocation take, with no delegate to 65,536? And the question whether anybody
+// listens, of those contenders that answer it?
 
 #include "contenders.hpp"
 #include "question.hpp"
@@ -12,6 +13,20 @@ static void invoke(benchmark::State &state, size_t count, multicast_function fun
     full.contender.invoke(uint32_t(event), nullptr, 0);
     benchmark::ClobberMemory();
   }
+}
+
+template <class Contender, class = void> struct has_is_wanted : std::false_type {};
+template <class Contender>
+struct has_is_wanted<Contender, std::void_t<decltype(&Contender::is_wanted)>> : std::true_type {};
+
+template <class Contender> static void ask(benchmark::State &state, size_t count) {
+  filled<Contender> full(count, work_in_executable);
+  bool is_wanted = false;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(is_wanted = full.contender.is_wanted());
+    benchmark::ClobberMemory();
+  }
+  if (is_wanted != (count > 0)) state.SkipWithError("the answer is wrong");
 }
 
 int main(int argc, char **argv) {
@@ -37,5 +52,15 @@ int main(int argc, char **argv) {
     bare_loops::for_each(in_library);
     libmulticasts::for_each(in_library);
   }
+  auto ask_each = [](auto each) {
+    using contender = typename decltype(each)::contender;
+    if constexpr (has_is_wanted<contender>::value)
+      for (size_t count : {0, 1})
+        benchmark::RegisterBenchmark(
+            label("ask whether anybody listens", contender::name(), int64_t(count)).c_str(),
+            ask<contender>, count);
+  };
+  libmulticasts::for_each(ask_each);
+  peers::for_each(ask_each);
   return run_question(argc, argv, not_thread_safe());
 }

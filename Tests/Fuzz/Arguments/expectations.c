@@ -20,6 +20,15 @@ void after_multicast_contains(multicast target, multicast_delegate delegate, boo
   EXPECT(multicast_is_valid(target) || !result, "what does not exist contains something");
 }
 
+void call_multicast_interest(void) {
+  multicast m = {any_handle()};
+  NOTE("multicast_interest(%llx)", (long long)m.id);
+  const uint32_t *interest = multicast_interest(m);
+  EXPECT(interest != NULL, "no word");
+  if (multicast_count(m) > 0) EXPECT(multicast_is_wanted(interest), "delegates, and no interest");
+  if (!multicast_is_valid(m)) EXPECT(!multicast_is_wanted(interest), "interest in nothing");
+}
+
 /* The status beside the count is that of the failure, or says whether a call still runs. */
 static void expect_status_beside(int64_t count, const multicast_status *out) {
   if (out == NULL) return;

@@ -8,6 +8,8 @@ static void compare_liveness(void) {
     EXPECT_EQ(multicast_is_valid(m->handle), m->is_alive);
     EXPECT_EQ(multicast_count(m->handle),
               m->is_alive ? model_count(i) : MULTICAST_ERROR_INVALID_HANDLE);
+    bool is_wanted = multicast_is_wanted(multicast_interest(m->handle));
+    EXPECT_EQ(is_wanted, m->is_alive && model_count(i) > 0);
   }
   for (int i = 0; i < model.registration_count; ++i)
     if (model.registrations[i].token.id != 0)

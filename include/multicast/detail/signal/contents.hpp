@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "../../interest.hpp"
 #include "../../tracked.hpp"
 #include "../callbacks.hpp"
 #include "../failures.hpp"
@@ -44,6 +45,16 @@ class contents : public removals<R, Args...> {
   /// Cost:      as size().
   /// @since 1.1
   bool empty() const { return size() == 0; }
+  /// Whether anybody listens, each time that it is asked: for what is costly to prepare.
+  ///
+  /// @return To be kept beside the signal, and to be tested as a bool.
+  ///
+  /// Errors:    as the first add. Without exceptions nobody listens then.
+  /// Cost:      as multicast_interest(). The first call makes the multicast, as the first add does.
+  /// @since 1.1
+  MULTICAST_HPP_NAMESPACE::interest interest() const {
+    return MULTICAST_HPP_NAMESPACE::interest(target_.make());
+  }
   /// Passes what there is to know about each registration, in the order of invocation; see
   /// multicast_enumerate().
   ///

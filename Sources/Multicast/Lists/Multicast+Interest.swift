@@ -1,0 +1,58 @@
+import MulticastShims
+import Synchronization
+
+/// The word of `multicast_interest`, which is not 0 while an invocation may have an effect. It is
+/// the link of the slot: the pool uses that only while the slot is vacant.
+///
+/// Written under the stripe's lock, and only when it changes: it is in the cache line that all
+/// invocations read. Relaxed: a thread that knows of an add, since that has returned, knows of the
+/// store by the same way. The word says nothing about other memory.
+extension Multicast {
+  private static var hasDelegates: UInt32 { 1 }
+  /// An invocation without delegates has an effect, too.
+  private static var always: UInt32 { 2 }
+
+  /// What the last occupant and the pool have left.
+  ///
+  /// Release: a fork in the middle of `VacantSlots.take`. A child that finds the word of an
+  /// occupant finds that the thread has taken the slot.
+  static func clearInterest(_ storage: UnsafeMutablePointer<Storage>) {
+    storage.pointee.header.link.store(0, ordering: .releasing)
+  }
+
+  static func setInterestForever(_ storage: UnsafeMutablePointer<Storage>) {
+    storage.pointee.header.link.store(always, ordering: .relaxed)
+  }
+
+  /// Delegates were added. The stripe's lock is held.
+  @inline(__always)
+  func didAdd() {
+    if fields.header.link.load(ordering: .relaxed) == 0 {
+      fields.header.link.store(Self.hasDelegates, ordering: .relaxed)  //~ interest_not_set
+    }
+  }
+
+  /// The last delegate was removed. The stripe's lock is held.
+  func didRemoveLast() {
+    if fields.header.link.load(ordering: .relaxed) == Self.hasDelegates {
+      fields.header.link.store(0, ordering: .relaxed)  //~ interest_not_cleared
+    }
+  }
+
+  /// Readable for ever, as the slot is.
+  var interest: UnsafePointer<UInt32> {
+    (UnsafeRawPointer(storage) + SlotHeader.linkOffset).assumingMemoryBound(to: UInt32.self)
+  }
+
+  /// That of no multicast: always 0.
+  static var noInterest: UnsafePointer<UInt32> { shims_get_no_interest().unsafelyUnwrapped }
+
+  #if MULTICAST_INTERNAL_CHECKS
+    func checkInterest(_ check: Check) {
+      let word = fields.header.link.load(ordering: .relaxed)
+      check.that(
+        word == Self.always || word == ((list?.live ?? 0) > 0 ? Self.hasDelegates : 0),
+        "the word of the interest tells whether there are delegates", UInt64(word))
+    }
+  #endif
+}
