@@ -76,8 +76,7 @@ static void by_visitor(void) {
 }
 
 static void by_release(void) {
-  multicast_add_options options = with_release(exit_in_release);
-  add_with(ending, exiting, &options);
+  add_with(ending, exiting, &ADD_OPTIONS(.release = exit_in_release));
   multicast_remove(ending, exiting);
 }
 

@@ -66,10 +66,9 @@ TEST(a_nanosecond_again_and_again_beside_a_long_call) {
   enum { TIMES = 2000 };
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;
-  multicast_add_options options = with_release(release_blocker);
   invoker background;
   multicast_status status = MULTICAST_OK;
-  multicast_token token = add_with(m, blocking(&b), &options);
+  multicast_token token = add_with(m, blocking(&b), &ADD_OPTIONS(.release = release_blocker));
   invoke_in_background(&background, m);
   gate_wait(&b.entered);
   CHECK_STATUS(multicast_token_remove_within(token, 1), MULTICAST_ERROR_TIMEOUT);

@@ -75,7 +75,7 @@ static void add_all(void) {
   lifetime = multicast_lifetime_create();
   queue = multicast_queue_create(NULL);
   for (int i = 0; i < COUNT; ++i) {
-    multicast_add_options options = with_release(release);
+    multicast_add_options options = ADD_OPTIONS(.release = release);
     multicast_delegate d = {delegate, (void *)(intptr_t)i};
     if (i % 3 == 1) options.events = 1;
     if (i % 3 == 2) options.queue = queue;
@@ -142,7 +142,7 @@ static void be_released_later(void *count) { ++*(int *)count; }
 
 /* No slot is vacant twice: as many registrations as there were have slots of their own. */
 static void add_as_many(void) {
-  multicast_add_options options = with_release(be_released_later);
+  multicast_add_options options = ADD_OPTIONS(.release = be_released_later);
   multicast_token tokens[2 * COUNT];
   int count = 0;
   multicast_delegate d = {delegate, &count};
@@ -276,13 +276,10 @@ static void fork_in_each_release(int called) {
 TEST(fork_in_release_of_payload_of_a_removal_releases_once) {
   forks_itself = true;
   for (int number = 0; number < WAYS; ++number) {
-    multicast_invocation how = MULTICAST_INVOCATION_INIT;
     add_all();
     in_call = -1;
-    how.payload = "payload";
-    how.size = 8;
-    how.release = release_payload;
-    CHECK_EQ(multicast_invoke_with(m, &how, NULL), COUNT);
+    CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.payload = "payload", .size = 8,
+                                                  .release = release_payload), NULL), COUNT);
     child_of_own = -1;
     watched = pthread_self();
     moments_to_pass = 0;

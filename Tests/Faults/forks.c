@@ -50,7 +50,7 @@ static void be_released_there(void *context) {
 }
 
 static void use_what_is_common(uint64_t *state) {
-  multicast_add_options options = with_release(be_released_there);
+  multicast_add_options options = ADD_OPTIONS(.release = be_released_there);
   multicast_token token = {0};
   multicast_delegate d = {be_called, &common};
   options.priority = (int32_t)(random_from(state) % 3);

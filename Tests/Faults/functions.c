@@ -24,7 +24,7 @@ int64_t keep(world *w, uint64_t handle) {
 
 /* Adds a delegate, for a removal. */
 static multicast_token add_one(world *w) {
-  multicast_add_options options = with_release(be_released);
+  multicast_add_options options = ADD_OPTIONS(.release = be_released);
   int after = spare_memory();
   multicast_token token = add_with(w->m, other_delegate_of(w), &options);
   ++w->owed;
@@ -33,10 +33,9 @@ static multicast_token add_one(world *w) {
 }
 
 static void add_observer(world *w) {
-  multicast_add_options options = with_release(be_released);
   int after = spare_memory();
   CHECK_OK(multicast_broadcaster_register(w->broadcaster, known_name, other_delegate_of(w),
-                                          &options, NULL));
+                                          &ADD_OPTIONS(.release = be_released), NULL));
   ++w->owed;
   fail_after = after;
 }
@@ -105,8 +104,7 @@ const multicast_broadcaster_options *broadcaster_options_of(world *w) {
 multicast multicast_to_end(world *w) {
   int after = spare_memory();
   multicast m = multicast_create();
-  multicast_add_options options = with_release(be_released);
-  add_with(m, delegate_of(w), &options);
+  add_with(m, delegate_of(w), &ADD_OPTIONS(.release = be_released));
   ++w->owed;
   fail_after = after;
   return m;
@@ -142,35 +140,28 @@ CALL(multicast_add, "without options", FAILS, 40) {
 }
 
 CALL(multicast_add, "with options of every kind", FAILS, 30) {
-  multicast_add_options options = with_release(be_released);
-  options.priority = w->names++ % 5 - 2;
-  options.flags = MULTICAST_ONCE | MULTICAST_LATEST;
-  options.events = 3;
-  options.lifetime = w->lifetime;
-  options.queue = w->queue;
-  options.lock = lock_same;
-  options.unlock = unlock_world;
-  options.label = MULTICAST_HERE;
+  multicast_add_options options = ADD_OPTIONS(.release = be_released,
+                                              .priority = w->names++ % 5 - 2,
+                                              .flags = MULTICAST_ONCE | MULTICAST_LATEST,
+                                              .events = 3, .lifetime = w->lifetime,
+                                              .queue = w->queue, .lock = lock_same,
+                                              .unlock = unlock_world, .label = MULTICAST_HERE);
   return add_as(w, &options);
 }
 
 CALL(multicast_add, "with MULTICAST_UNIQUE", FAILS, 10) {
-  multicast_add_options options = with_release(be_released);
-  options.flags = MULTICAST_UNIQUE;
-  return add_as(w, &options);
+  return add_as(w, &ADD_OPTIONS(.release = be_released, .flags = MULTICAST_UNIQUE));
 }
 
 CALL(multicast_add_many, "", FAILS, 8) {
-  multicast_add_options options = with_release(be_released);
   multicast_delegate d[5];
   multicast_token tokens[5];
   int64_t count = multicast_count(w->m);
   int releases = LOAD(w->releases), i;
   for (i = 0; i < 5; ++i) d[i] = other_delegate_of(w);
-  options.lifetime = w->lifetime;
-  options.queue = w->queue;
   w->owed += 5;
-  multicast_status status = multicast_add_many(w->m, d, 5, &options, tokens);
+  multicast_status status = multicast_add_many(w->m, d, 5, &ADD_OPTIONS(.release = be_released,
+      .lifetime = w->lifetime, .queue = w->queue), tokens);
   CHECK_EQ(multicast_count(w->m), status == MULTICAST_OK ? count + 5 : count);
   CHECK_EQ(LOAD(w->releases) - releases, status == MULTICAST_OK ? 0 : 5);
   for (i = 0; i < 5; ++i) CHECK_EQ(tokens[i].id != 0, status == MULTICAST_OK);
@@ -243,9 +234,8 @@ CALL(multicast_remove_all_within, "", TAKES_NONE, 5) { return remove_all(w, true
 CALL(multicast_prune, "", FAILS, 5) {
   int64_t count = multicast_count(w->m), result;
   int releases = LOAD(w->releases), after = spare_memory();
-  multicast_add_options options = with_release(be_released);
-  options.unlock = unlock_world;
-  options.lock = lock_same;
+  multicast_add_options options = ADD_OPTIONS(.release = be_released, .unlock = unlock_world,
+                                              .lock = lock_same);
   multicast_token token = add_with(w->m, other_delegate_of(w), &options);
   options.lock = lock_dead;
   add_with(w->m, other_delegate_of(w), &options);
@@ -342,10 +332,7 @@ static const void *copy_package(const void *bytes, size_t size) {
 typedef enum hand_over { BORROWED, OWNED, COPIED } hand_over;
 
 static multicast_invocation invocation_of(world *w, hand_over kind) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
-  how.event = 1;
-  how.payload = payload;
-  how.size = sizeof payload;
+  multicast_invocation how = INVOCATION(.event = 1, .payload = payload, .size = sizeof payload);
   if (kind == OWNED) how.payload = new_package(w);
   if (kind == COPIED) how.copy = copy_package;
   if (kind != BORROWED) how.release = release_package;
@@ -455,11 +442,8 @@ static void see_crowd(void *context, multicast target, uint64_t count, const cha
 static int64_t set_watch(world *w, multicast target) {
   static int calls; /* not on the stack: the watch stays in the child of a fork */
   int before = LOAD(calls);
-  multicast_watch watch = MULTICAST_WATCH_INIT;
-  watch.context = &calls;
-  watch.called = count_watched;
-  watch.crowded_count = 2;
-  watch.crowded = see_crowd;
+  multicast_watch watch = WATCH_WITH(.context = &calls, .called = count_watched, .crowded_count = 2,
+                                     .crowded = see_crowd);
   int64_t result = multicast_set_watch(target, &watch);
   if (result != MULTICAST_OK) return result;
   result = multicast_visit(w->m, count_visit, w);
@@ -532,9 +516,8 @@ static void invoke_inside(void *context, uint32_t event, const void *bytes, size
 }
 
 CALL(multicast_invoke, "deferred", MAY_COPE, 2) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   int after = spare_memory();
-  options.reentry = MULTICAST_REENTRY_DEFER;
+  multicast_create_options options = CREATE_OPTIONS(.reentry = MULTICAST_REENTRY_DEFER);
   inner i = {.world = w, .target = multicast_create_with(&options)};
   multicast_delegate d = {invoke_inside, &i};
   add(i.target, d);
@@ -551,10 +534,8 @@ CALL(multicast_invoke, "deferred", MAY_COPE, 2) {
 
 /* A multicast that replays has kept one invocation, with a payload. */
 static multicast make_replaying(world *w, int *after) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   *after = spare_memory();
-  options.replay = 2;
-  multicast m = multicast_create_with(&options);
+  multicast m = multicast_create_with(&CREATE_OPTIONS(.replay = 2));
   CHECK_EQ(multicast_invoke(m, 0, payload, sizeof payload), 0);
   return m;
 }
@@ -604,11 +585,10 @@ CALL(multicast_token_current, "", TAKES_NONE, 1) {
 
 /* The call is queued, or refused and counted. */
 CALL(multicast_token_invoke, "of a queued delegate", MAY_COPE, 2) {
-  multicast_add_options options = with_release(be_released);
   int releases = LOAD(w->releases), after = spare_memory();
   multicast m = multicast_create();
   uint64_t refused = stats_of(w->queue).refused;
-  options.queue = w->queue;
+  multicast_add_options options = ADD_OPTIONS(.release = be_released, .queue = w->queue);
   multicast_token token = add_with(m, other_delegate_of(w), &options);
   ++w->owed;
   fail_after = after;
@@ -630,7 +610,7 @@ CALL(multicast_call_stack, "", TAKES_NONE, 1) {
 /* ---- Lifetime -------------------------------------------------------------------------------- */
 
 multicast_lifetime lifetime_to_end(world *w) {
-  multicast_add_options options = with_release(be_released);
+  multicast_add_options options = ADD_OPTIONS(.release = be_released);
   int after = spare_memory();
   options.lifetime = multicast_lifetime_create();
   add_with(w->m, other_delegate_of(w), &options);
@@ -655,11 +635,8 @@ CALL(multicast_lifetime_count, "", TAKES_NONE, 1) {
 /* ---- Queue ----------------------------------------------------------------------------------- */
 
 CALL(multicast_queue_create, "with payload_size", FAILS, 80) {
-  multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
   (void)w;
-  options.capacity = 4;
-  options.payload_size = 256;
-  multicast_queue q = multicast_queue_create(&options);
+  multicast_queue q = multicast_queue_create(&QUEUE_OPTIONS(.capacity = 4, .payload_size = 256));
   if (q.id == 0) return multicast_create_error();
   CHECK_OK(multicast_queue_destroy(q));
   return 0;
@@ -669,11 +646,9 @@ CALL(multicast_queue_create, "with payload_size", FAILS, 80) {
 static multicast_queue queue_with_a_call(world *w, int calls) {
   int after = spare_memory();
   multicast_queue q = queue_with((uint32_t)calls, MULTICAST_OVERFLOW_REFUSE);
-  multicast_add_options options = to_queue(q);
   multicast m = multicast_create();
   CHECK(m.id != 0);
-  options.release = be_released;
-  add_with(m, other_delegate_of(w), &options);
+  add_with(m, other_delegate_of(w), &ADD_OPTIONS(.queue = q, .release = be_released));
   ++w->owed;
   for (int i = 0; i < calls; ++i) CHECK_EQ(multicast_invoke(m, 0, payload, sizeof payload), 1);
   w->made[w->made_count++] = m.id;
@@ -746,7 +721,7 @@ CALL(multicast_queue_get_stats, "", TAKES_NONE, 1) {
 /* ---- Broadcaster ----------------------------------------------------------------------------- */
 
 multicast_broadcaster broadcaster_to_end(world *w) {
-  multicast_add_options options = with_release(be_released);
+  multicast_add_options options = ADD_OPTIONS(.release = be_released);
   int after = spare_memory();
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   CHECK_OK(multicast_broadcaster_register(b, known_name, delegate_of(w), &options, NULL));
@@ -770,11 +745,10 @@ CALL_FIRST(multicast_broadcaster_default, "", FAILS, 2) {
 }
 
 static int64_t register_under(world *w, const char *name) {
-  multicast_add_options options = with_release(be_released);
   multicast_token token = {77};
   int releases = LOAD(w->releases);
   multicast_status status;
-  options.lifetime = w->lifetime;
+  multicast_add_options options = ADD_OPTIONS(.release = be_released, .lifetime = w->lifetime);
   ++w->owed;
   status = multicast_broadcaster_register(w->broadcaster, name, other_delegate_of(w), &options,
                                           &token);
@@ -795,14 +769,13 @@ CALL(multicast_broadcaster_register, "under new names", MAY_COPE, 40) {
 }
 
 static int64_t register_several_under(world *w, const char *name) {
-  multicast_add_options options = with_release(be_released);
   multicast_delegate d[3];
   multicast_token tokens[3];
   int releases = LOAD(w->releases), i;
   multicast_status status;
   for (i = 0; i < 3; ++i) d[i] = other_delegate_of(w);
-  options.lifetime = w->lifetime;
-  options.queue = w->queue;
+  multicast_add_options options = ADD_OPTIONS(.release = be_released, .lifetime = w->lifetime,
+                                              .queue = w->queue);
   w->owed += 3;
   status = multicast_broadcaster_register_many(w->broadcaster, name, d, 3, &options, tokens);
   for (i = 0; i < 3; ++i) CHECK_EQ(status == MULTICAST_OK, tokens[i].id != 0);

@@ -135,7 +135,7 @@ static void create_one(uint32_t kind) {
 }
 
 static void add_one(void) {
-  multicast_add_options options = with_release(count_release);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release);
   multicast_delegate d = {be_called, &released};
   multicast_token token = {0};
   char name[32];
@@ -155,12 +155,10 @@ static void add_one(void) {
 
 static void invoke_one(void) {
   static const char bytes[200];
-  multicast_invocation how = multicast_invocation_default();
   char name[32];
   snprintf(name, sizeof name, "a name of some length %u", draw(40));
-  how.event = draw(64);
-  how.payload = bytes;
-  how.size = draw(sizeof bytes);
+  multicast_invocation how = INVOCATION(.event = draw(64), .payload = bytes,
+                                        .size = draw(sizeof bytes));
   if (draw(3) > 0) {
     check_result(multicast_invoke((multicast){any(all.multicasts)}, how.event, bytes, how.size));
     check_result(multicast_broadcaster_notify(all.names, name, how.event, bytes, how.size));

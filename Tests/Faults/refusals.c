@@ -248,10 +248,9 @@ enum { REMOVAL_COUNT = sizeof removals / sizeof *removals };
 /* A multicast with a single invoker needs no heavy fence. */
 static void use_with_single_invoker(void) {
   int calls = 0, releases = 0;
-  multicast_add_options options = with_release(count_release);
   multicast m = multicast_create();
   multicast_token token = add(m, counter(&calls));
-  add_with(m, counter(&releases), &options);
+  add_with(m, counter(&releases), &ADD_OPTIONS(.release = count_release));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_EQ(releases, 1);
   CHECK_OK(multicast_token_remove(token));

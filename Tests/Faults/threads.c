@@ -242,7 +242,7 @@ static void *be_cancelled_in_run(void *unused) {
 static void is_cancelled(void *(*body)(void *), bool is_queued, bool is_removed) {
   static const gate shut = GATE_INIT;
   int calls = 0, releases = 0;
-  multicast_add_options options = with_release(count_release);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release);
   void *end;
   is_inside = shut;
   world_begin(&around);

@@ -34,8 +34,7 @@ static void start_other(scene *s, void *(*body)(void *)) {
 
 /* Another thread is in a call of the delegate. */
 static void begin_called(scene *s) {
-  multicast_add_options options = with_release(release_slowly);
-  options.lifetime = s->lifetime;
+  multicast_add_options options = ADD_OPTIONS(.release = release_slowly, .lifetime = s->lifetime);
   CHECK_OK(multicast_broadcaster_register(s->broadcaster, name, s->delegate, &options, &s->token));
   s->m = multicast_broadcaster_multicast(s->broadcaster, name);
   start_other(s, invoke_it);
@@ -56,8 +55,7 @@ static void *remove_it(void *argument) {
 
 /* Another thread is in the `release` of the delegate. */
 static void begin_released(scene *s) {
-  multicast_add_options options = with_release(release_slowly);
-  options.lifetime = s->lifetime;
+  multicast_add_options options = ADD_OPTIONS(.release = release_slowly, .lifetime = s->lifetime);
   s->release_blocks = true;
   CHECK_OK(multicast_broadcaster_register(s->broadcaster, name, s->delegate, &options, &s->token));
   s->m = multicast_broadcaster_multicast(s->broadcaster, name);
@@ -67,10 +65,9 @@ static void begin_released(scene *s) {
 
 /* The thread of the queue is in a call of the delegate. */
 static void begin_run(scene *s) {
-  multicast_add_options options = with_release(release_slowly);
   s->queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-  options.queue = s->queue;
-  options.lifetime = s->lifetime;
+  multicast_add_options options = ADD_OPTIONS(.release = release_slowly, .queue = s->queue,
+                                              .lifetime = s->lifetime);
   CHECK_OK(multicast_broadcaster_register(s->broadcaster, name, s->delegate, &options, &s->token));
   s->m = multicast_broadcaster_multicast(s->broadcaster, name);
   CHECK_OK(multicast_queue_start(s->queue));
@@ -143,9 +140,7 @@ static int64_t by_queue_wait_briefly(scene *s) {
 }
 static int64_t by_invoke(scene *s) { return multicast_invoke(s->m, 0, NULL, 0); }
 static int64_t invoke_waiting(scene *s, uint64_t timeout_ns) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
-  how.flags = MULTICAST_WAIT;
-  how.timeout_ns = timeout_ns;
+  multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = timeout_ns);
   return multicast_invoke_with(s->m, &how, NULL);
 }
 static int64_t by_waiting(scene *s) { return invoke_waiting(s, 0); }

@@ -27,7 +27,7 @@ multicast_delegate other_delegate_of(world *w) {
 const char *const known_name = "known";
 
 void world_begin(world *w) {
-  multicast_add_options options = with_release(be_released);
+  multicast_add_options options = ADD_OPTIONS(.release = be_released);
   memset(w, 0, sizeof *w);
   w->m = multicast_create();
   w->lifetime = multicast_lifetime_create();
@@ -37,10 +37,10 @@ void world_begin(world *w) {
   w->token = add_with(w->m, delegate_of(w), &options);
   options.queue = w->queue;
   add_with(w->m, delegate_of(w), &options);
-  options = with_release(be_released);
+  options = ADD_OPTIONS(.release = be_released);
   options.lifetime = w->lifetime;
   add_with(w->m, delegate_of(w), &options);
-  options = with_release(be_released);
+  options = ADD_OPTIONS(.release = be_released);
   add_with(w->m, delegate_of(w), &options);
   CHECK_OK(multicast_broadcaster_register(w->broadcaster, known_name, delegate_of(w), &options,
                                           NULL));

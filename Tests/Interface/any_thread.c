@@ -28,7 +28,7 @@ static void *do_anything(void *argument) {
   worker *w = argument;
   multicast_token tokens[8] = {{0}};
   multicast_delegate d, listed[4];
-  multicast_add_options options = with_release(note_release);
+  multicast_add_options options = ADD_OPTIONS(.release = note_release);
   d.function = note;
   for (int i = 0; i < 1500; ++i) {
     multicast m = shared[next(&w->seed) % 4];

@@ -41,7 +41,7 @@ static void expect_that_it_fails(addition *a) {
 static void begin_addition(addition *a) {
   use_allocator(allocate, a);
   a->m = multicast_create();
-  a->options = with_release(count_release);
+  a->options = ADD_OPTIONS(.release = count_release);
   a->options.lifetime = multicast_lifetime_create();
 }
 

@@ -80,7 +80,7 @@ TEST(reserved_fields_that_are_not_zero_are_invalid_argument) {
 TEST_OF_MULTICAST(queue_that_is_none_is_invalid_handle_and_releases) {
   int releases = 0;
   multicast_token t = {77};
-  multicast_add_options options = with_release(count_release);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release);
   options.queue.id = 1;
   CHECK_STATUS(multicast_add(m, counter(&releases), &options, &t),
                MULTICAST_ERROR_INVALID_HANDLE);
@@ -291,7 +291,7 @@ TEST_OF_MULTICAST(add_many_above_2_to_the_26_leaves_out_and_releases_nothing) {
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   int releases = 0;
   multicast_delegate d = counter(&releases);
-  multicast_add_options options = with_release(count_release);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release);
   multicast_token tokens[2] = {{77}, {78}};
   const size_t counts[] = {((size_t)1 << 26) + 1, (size_t)1 << 32, SIZE_MAX};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {

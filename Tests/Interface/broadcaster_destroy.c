@@ -10,7 +10,7 @@ TEST(broadcaster_destroyed_takes_all_its_multicasts_along) {
   enum { NAMES = 300 };
   multicast m[NAMES];
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_broadcaster b = create(), other = create();
   multicast_token token = {0};
   for (int i = 0; i < NAMES; ++i) {
@@ -59,7 +59,7 @@ static void destroy_in_call(void *context, uint32_t event, const void *payload, 
 
 TEST(broadcaster_destroyed_inside_an_observers_call_is_pending) {
   observer o = {0, 0}, later = {0, 0}, elsewhere = {0, 0};
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   ending = create();
   multicast_delegate d = {destroy_in_call, &o};
   observe_with(ending, NAME, d, &options);
@@ -75,7 +75,7 @@ TEST(broadcaster_destroyed_inside_an_observers_call_is_pending) {
 
 TEST(broadcaster_destroyed_inside_call_from_its_queue_is_pending) {
   observer o = {0, 0}, later = {0, 0};
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_queue q = create_queue();
   ending = create_on(q);
   multicast_delegate d = {destroy_in_call, &o};
@@ -108,7 +108,7 @@ static char first_name[] = "First", second_name[] = "Second";
 
 TEST(broadcaster_destroy_waits_for_calls_of_all_names_elsewhere) {
   blocker first = BLOCKER_INIT, second = BLOCKER_INIT;
-  multicast_add_options options = with_release(release_blocker);
+  multicast_add_options options = ADD_OPTIONS(.release = release_blocker);
   pthread_t notifiers[2], destroyer;
   ending = create();
   observe_with(ending, first_name, blocking(&first), &options);
@@ -199,10 +199,9 @@ static void unregister_itself(void *context, uint32_t event, const void *payload
 
 TEST(broadcaster_unregister_inside_its_own_call_is_pending) {
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
   multicast_delegate d = {unregister_itself, &o};
   ending = create();
-  observe_with(ending, NAME, d, &options);
+  observe_with(ending, NAME, d, &ADD_OPTIONS(.release = release_observer));
   CHECK_EQ(notify(ending, NAME), 1);
   CHECK_EQ(o.releases, 1);
   CHECK_EQ(notify(ending, NAME), 0);
@@ -282,7 +281,7 @@ static void use_in_release(void *context) {
 }
 
 TEST_OF_BROADCASTER(broadcaster_may_be_used_inside_a_release) {
-  multicast_add_options options = with_release(use_in_release);
+  multicast_add_options options = ADD_OPTIONS(.release = use_in_release);
   multicast_delegate d = {count_call, &b};
   observe_with(b, NAME, d, &options);
   CHECK_OK(multicast_broadcaster_unregister(b, NAME, d));

@@ -5,7 +5,7 @@
 
 static void use_inherited(void *unused) {
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   int known = LOAD(growing_count), i;
   CHECK_EQ(notify(shared, NAME), 1);
   observe_with(shared, NAME, observing(&o), &options);

@@ -75,7 +75,7 @@ TEST(broadcaster_default_is_not_reached_by_forged_handles) {
 TEST(broadcaster_with_a_bad_handle_and_a_bad_name_is_an_error) {
   static const multicast_broadcaster none = {0};
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   CHECK(multicast_broadcaster_register(none, NULL, observing(&o), &options, NULL) < 0);
   CHECK_EQ(o.releases, 1);
   CHECK(multicast_broadcaster_unregister(none, NULL, observing(&o)) < 0);

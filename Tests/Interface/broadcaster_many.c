@@ -12,7 +12,7 @@ static void prepare(observer *o, multicast_delegate *d) {
 }
 
 TEST_OF_BROADCASTER(broadcaster_register_many_registers_all_in_order) {
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_delegate d[MANY], listed[MANY];
   multicast_token tokens[MANY];
   observer o[MANY];
@@ -35,12 +35,11 @@ TEST_OF_BROADCASTER(broadcaster_register_many_registers_all_in_order) {
 TEST(broadcaster_register_many_uses_the_queue_of_the_broadcaster) {
   multicast_queue q = create_queue(), own = create_queue();
   multicast_broadcaster b = create_on(q);
-  multicast_add_options options = to_queue(own);
   multicast_delegate d[MANY];
   observer o[MANY];
   prepare(o, d);
   CHECK_OK(multicast_broadcaster_register_many(b, NAME, d, MANY, NULL, NULL));
-  CHECK_OK(multicast_broadcaster_register_many(b, NAME, d, 2, &options, NULL));
+  CHECK_OK(multicast_broadcaster_register_many(b, NAME, d, 2, &ADD_OPTIONS(.queue = own), NULL));
   CHECK_EQ(notify(b, NAME), MANY + 2);
   CHECK_EQ(o[0].calls, 0);
   CHECK_EQ(multicast_queue_run(q, 0), MANY);
@@ -84,7 +83,7 @@ TEST(broadcaster_register_many_that_fails_releases_each) {
 }
 
 TEST_OF_BROADCASTER(broadcaster_unregister_context_takes_all_under_that_name) {
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   observer mine = {0, 0}, other = {0, 0};
   multicast_delegate counted = {count_call, NULL};
   counted.context = &mine; /* another function, the same context */

@@ -42,7 +42,7 @@ TEST(broadcaster_create_out_of_memory_is_the_null_handle) {
 static void try_register(void) {
   enum { NAMES = 40 };
   static observer each[NAMES];
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_status status = MULTICAST_OK;
   int after = put_off(), i;
   multicast_broadcaster b = create();
@@ -156,7 +156,7 @@ TEST(broadcaster_notify_out_of_memory_is_of_first_call_only) {
 TEST(broadcaster_unregister_and_destroy_need_no_memory) {
   enum { NAMES = 100 };
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   use_test_allocator();
   multicast_broadcaster b = create();
   for (int i = 0; i < NAMES; ++i) {
@@ -184,11 +184,10 @@ TEST(broadcaster_register_out_of_memory_leaks_nothing) {
     int64_t before = 0;
     for (int i = 0; i < 500; ++i) {
       observer o = {0, 0};
-      multicast_add_options options = with_release(release_observer);
       multicast_status status;
       fail_after = after;
       status = multicast_broadcaster_register(b, numbered(NAME, after), observing(&o),
-                                              &options, NULL);
+                                              &ADD_OPTIONS(.release = release_observer), NULL);
       fail_after = -1;
       if (status == MULTICAST_OK) {
         CHECK_OK(multicast_broadcaster_unregister(b, numbered(NAME, after), observing(&o)));
@@ -231,7 +230,7 @@ TEST(broadcaster_rounds_of_everything_leak_nothing) {
   use_test_allocator();
   for (int round = 0; round < ROUNDS; ++round) {
     observer o = {0, 0};
-    multicast_add_options options = with_release(release_observer);
+    multicast_add_options options = ADD_OPTIONS(.release = release_observer);
     multicast_queue q = create_queue();
     multicast_broadcaster b = round % 2 == 0 ? create() : create_on(q);
     for (int i = 0; i < NAMES; ++i) {

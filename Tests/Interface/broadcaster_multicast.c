@@ -43,9 +43,8 @@ TEST_OF_BROADCASTER(broadcaster_multicast_is_where_observers_register) {
 
 TEST_OF_BROADCASTER(broadcaster_makes_a_new_multicast_for_one_that_was_destroyed) {
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
   multicast old = find(b, NAME), new;
-  observe_with(b, NAME, observing(&o), &options);
+  observe_with(b, NAME, observing(&o), &ADD_OPTIONS(.release = release_observer));
   CHECK_OK(multicast_destroy(old));
   CHECK_EQ(o.releases, 1);
   CHECK_EQ(notify(b, NAME), 0);

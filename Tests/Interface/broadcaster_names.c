@@ -105,7 +105,7 @@ TEST_OF_BROADCASTER(broadcaster_names_of_255_bytes_are_names) {
 
 static void expect_no_name(multicast_broadcaster b, const char *name) {
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_token token = {77};
   CHECK_STATUS(multicast_broadcaster_register(b, name, observing(&o), &options, &token),
                MULTICAST_ERROR_INVALID_ARGUMENT);

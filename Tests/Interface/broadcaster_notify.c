@@ -114,8 +114,7 @@ TEST_OF_BROADCASTER(broadcaster_unregister_removes_the_first_of_equal_observers)
 
 TEST_OF_BROADCASTER(broadcaster_unregister_releases_the_context) {
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
-  observe_with(b, NAME, observing(&o), &options);
+  observe_with(b, NAME, observing(&o), &ADD_OPTIONS(.release = release_observer));
   CHECK_EQ(o.releases, 0);
   CHECK_OK(multicast_broadcaster_unregister(b, NAME, observing(&o)));
   CHECK_EQ(o.releases, 1);
@@ -123,7 +122,7 @@ TEST_OF_BROADCASTER(broadcaster_unregister_releases_the_context) {
 
 TEST_OF_BROADCASTER(broadcaster_unregister_all_counts_and_leaves_other_names) {
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   for (int i = 0; i < 10; ++i) observe_with(b, NAME, observing(&o), &options);
   observe(b, "Other", counter(&calls));
   CHECK_EQ(multicast_broadcaster_unregister_all(b, NAME), 10);

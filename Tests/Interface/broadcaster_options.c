@@ -51,8 +51,7 @@ TEST_OF_BROADCASTER(broadcaster_notifies_by_priority_then_by_registration) {
 
 TEST_OF_BROADCASTER(broadcaster_notifies_once_who_registers_for_once) {
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
-  options.flags = MULTICAST_ONCE;
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer, .flags = MULTICAST_ONCE);
   multicast_token token = observe_with(b, NAME, observing(&o), &options);
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_EQ(notify(b, NAME), 0);
@@ -75,8 +74,7 @@ TEST(broadcaster_observers_leave_all_names_with_their_lifetime) {
   observer o = {0, 0};
   multicast_broadcaster b = create(), other = create();
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_add_options options = with_release(release_observer);
-  options.lifetime = l;
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer, .lifetime = l);
   for (int i = 0; i < NAMES; ++i) {
     observe_with(b, numbered(NAME, i), observing(&o), &options);
     observe_with(other, numbered(NAME, i), observing(&o), &options);
@@ -107,7 +105,7 @@ static void unlock_observer(void *strong) {
 
 TEST_OF_BROADCASTER(broadcaster_registers_with_options_of_every_kind_at_once) {
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer), before;
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer), before;
   multicast_lifetime l = multicast_lifetime_create();
   multicast_queue q = create_queue();
   options.flags = MULTICAST_ONCE | MULTICAST_UNIQUE | MULTICAST_LATEST;
@@ -137,7 +135,7 @@ TEST_OF_BROADCASTER(broadcaster_register_of_bad_options_is_invalid_argument) {
   multicast_add_options options;
   for (int which = 0; which < 4; ++which) {
     multicast_token token = {77};
-    options = with_release(release_observer);
+    options = ADD_OPTIONS(.release = release_observer);
     if (which == 0) options.struct_size = 0;
     if (which == 1) options.struct_size = 1025;
     if (which == 2) options.flags = 0x10;
@@ -147,7 +145,7 @@ TEST_OF_BROADCASTER(broadcaster_register_of_bad_options_is_invalid_argument) {
     CHECK_EQ(token.id, 0);
   }
   CHECK_EQ(o.releases, 0); /* the options could not be read */
-  options = with_release(release_observer);
+  options = ADD_OPTIONS(.release = release_observer);
   options.lock = lock_observer;
   CHECK_STATUS(multicast_broadcaster_register(b, NAME, observing(&o), &options, NULL),
                MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -157,7 +155,7 @@ TEST_OF_BROADCASTER(broadcaster_register_of_bad_options_is_invalid_argument) {
 
 TEST_OF_BROADCASTER(broadcaster_register_without_a_function_releases) {
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_token token = {77};
   multicast_delegate d = {NULL, &o};
   CHECK_STATUS(multicast_broadcaster_register(b, NAME, d, &options, &token),

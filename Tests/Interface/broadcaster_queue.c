@@ -127,8 +127,7 @@ TEST(broadcaster_queue_does_not_call_who_has_unregistered) {
   multicast_queue q = create_queue();
   multicast_broadcaster b = create_on(q);
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
-  observe_with(b, NAME, observing(&o), &options);
+  observe_with(b, NAME, observing(&o), &ADD_OPTIONS(.release = release_observer));
   observe(b, NAME, counter(&calls));
   CHECK_EQ(notify(b, NAME), 2);
   CHECK_OK(multicast_broadcaster_unregister(b, NAME, observing(&o)));
@@ -143,8 +142,7 @@ TEST(broadcaster_queue_stays_and_makes_no_call_after_destroy) {
   multicast_queue q = create_queue();
   multicast_broadcaster b = create_on(q), next;
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
-  observe_with(b, NAME, observing(&o), &options);
+  observe_with(b, NAME, observing(&o), &ADD_OPTIONS(.release = release_observer));
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 0, payload_sent, sizeof payload_sent), 1);
   CHECK_OK(multicast_broadcaster_destroy(b));
   CHECK(o.calls == 0 && o.releases == 1);
@@ -203,7 +201,7 @@ TEST(broadcaster_with_a_destroyed_queue_needs_own_queues) {
   multicast_queue q = create_queue(), own = create_queue();
   multicast_broadcaster b = create_on(q);
   observer before = {0, 0}, after = {0, 0}, elsewhere = {0, 0};
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_token token = {77};
   observe_with(b, NAME, observing(&before), &options);
   CHECK_EQ(notify(b, NAME), 1);
@@ -234,10 +232,9 @@ TEST(broadcaster_registers_none_with_a_destroyed_queue) {
   multicast_queue q = create_queue(), own = create_queue();
   multicast_broadcaster b = create_on(q);
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
   multicast_token token = {77};
   CHECK_OK(multicast_queue_destroy(own));
-  options.queue = own;
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer, .queue = own);
   CHECK_STATUS(multicast_broadcaster_register(b, NAME, observing(&o), &options, &token),
                MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(token.id, 0);

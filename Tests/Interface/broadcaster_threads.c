@@ -65,11 +65,10 @@ typedef struct worker {
 
 static void *register_notify_unregister(void *argument) {
   worker *w = argument;
-  multicast_add_options options = with_release(release_observer);
   for (int i = 0; i < 1500; ++i) {
     const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
     int before = LOAD(w->own.calls);
-    observe_with(shared, name, observing(&w->own), &options);
+    observe_with(shared, name, observing(&w->own), &ADD_OPTIONS(.release = release_observer));
     CHECK(notify(shared, name) >= 1);
     CHECK(LOAD(w->own.calls) > before);
     CHECK_OK(multicast_broadcaster_unregister(shared, name, observing(&w->own)));
@@ -97,7 +96,7 @@ TEST(broadcaster_used_by_four_threads_while_one_looks_up) {
 
 static void *use_every_function(void *argument) {
   worker *w = argument;
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   for (int i = 0; i < 1500; ++i) {
     const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
     multicast_status status;
@@ -157,11 +156,10 @@ static void *destroy_the_multicast(void *unused) {
 TEST(broadcaster_registers_while_others_destroy_multicast_of_name) {
   enum { ROUNDS = 20000 };
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
   shared = create();
   pthread_t thread = start_thread(destroy_the_multicast, NULL);
   for (int i = 0; i < ROUNDS; ++i) {
-    observe_with(shared, NAME, observing(&o), &options);
+    observe_with(shared, NAME, observing(&o), &ADD_OPTIONS(.release = release_observer));
     CHECK(notify(shared, NAME) >= 0);
   }
   STORE(is_over, true);
@@ -176,7 +174,7 @@ static uint64_t passing_handle;
 
 static void *use_what_comes_and_goes(void *argument) {
   worker *w = argument;
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   while (!LOAD(is_over)) {
     const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
     multicast_broadcaster b = {LOAD(passing_handle)};
@@ -270,7 +268,7 @@ TEST(broadcaster_destroyed_while_others_look_up) {
 
 static void *register_until_it_ends(void *argument) {
   worker *w = argument;
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_status status = MULTICAST_OK;
   for (int i = 0; status == MULTICAST_OK; ++i) { /* a new name each time, so that the table grows */
     ++w->registered;

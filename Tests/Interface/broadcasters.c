@@ -70,7 +70,7 @@ multicast_delegate observing(observer *o) {
 
 void expect_stale(multicast_broadcaster b) {
   observer o = {0, 0};
-  multicast_add_options options = with_release(release_observer);
+  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_token token = {77};
   CHECK_STATUS(multicast_broadcaster_register(b, NAME, observing(&o), &options, &token),
                MULTICAST_ERROR_INVALID_HANDLE);

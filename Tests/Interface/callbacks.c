@@ -30,9 +30,7 @@ static void invoke_several(void) {
   for (int i = 0; i < 3; ++i) (void)multicast_invoke(m, 0, NULL, 0);
 }
 static void invoke_once(void) {
-  multicast_add_options o = MULTICAST_ADD_OPTIONS_INIT;
-  o.flags = MULTICAST_ONCE;
-  (void)multicast_invoke(with(calling, &o), 0, NULL, 0);
+  (void)multicast_invoke(with(calling, &ADD_OPTIONS(.flags = MULTICAST_ONCE)), 0, NULL, 0);
 }
 static void invoke_with(void) {
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
@@ -43,8 +41,7 @@ static void invoke_a_token(void) {
 }
 static void run_a_queue(void) {
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-  multicast_add_options o = to_queue(q);
-  (void)multicast_invoke(with(calling, &o), 0, NULL, 0);
+  (void)multicast_invoke(with(calling, &ADD_OPTIONS(.queue = q)), 0, NULL, 0);
   (void)multicast_queue_run(q, 1);
 }
 static void notify(void) {
@@ -53,9 +50,7 @@ static void notify(void) {
   (void)multicast_broadcaster_notify(b, "name", 0, NULL, 0);
 }
 static void replay(void) {
-  multicast_create_options o = MULTICAST_CREATE_OPTIONS_INIT;
-  o.replay = 1;
-  multicast m = multicast_create_with(&o);
+  multicast m = multicast_create_with(&CREATE_OPTIONS(.replay = 1));
   (void)multicast_invoke(m, 0, NULL, 0);
   add(m, calling);
 }
@@ -91,25 +86,22 @@ static void *lock_and_call(void *context) {
 static multicast weak(void *(*lock)(void *), void (*unlock)(void *)) {
   static int object;
   const multicast_delegate d = {do_nothing, &object};
-  multicast_add_options o = MULTICAST_ADD_OPTIONS_INIT;
-  o.lock = lock;
-  o.unlock = unlock;
-  return with(d, &o);
+  return with(d, &ADD_OPTIONS(.lock = lock, .unlock = unlock));
 }
 static void lock(void) { (void)multicast_invoke(weak(lock_and_call, unlock_nothing), 0, NULL, 0); }
 static void unlock(void) {
   (void)multicast_invoke(weak(lock_same, call_with_context), 0, NULL, 0);
 }
 static void remove_one(void) {
-  multicast_add_options o = with_release(call_with_context);
+  multicast_add_options o = ADD_OPTIONS(.release = call_with_context);
   CHECK_OK(multicast_remove(with(silent, &o), silent));
 }
 static void destroy(void) {
-  multicast_add_options o = with_release(call_with_context);
+  multicast_add_options o = ADD_OPTIONS(.release = call_with_context);
   CHECK_OK(multicast_destroy(with(silent, &o)));
 }
 static void end_a_lifetime(void) {
-  multicast_add_options o = with_release(call_with_context);
+  multicast_add_options o = ADD_OPTIONS(.release = call_with_context);
   o.lifetime = multicast_lifetime_create();
   with(silent, &o);
   CHECK_OK(multicast_lifetime_end(o.lifetime));
@@ -118,10 +110,8 @@ static void end_a_lifetime(void) {
 /* ---- Queues, payloads, policies, transports, watches ----------------------------------------- */
 
 static void wake(void) {
-  multicast_queue_options how = multicast_queue_options_default();
   multicast_add_options o = MULTICAST_ADD_OPTIONS_INIT;
-  how.wake = call_with_context;
-  o.queue = multicast_queue_create(&how);
+  o.queue = multicast_queue_create(&QUEUE_OPTIONS(.wake = call_with_context));
   (void)multicast_invoke(with(calling, &o), 0, NULL, 0);
 }
 static const void *copy_nothing(const void *payload, size_t size) {
@@ -141,13 +131,9 @@ static void queue_a_copy(const void *(*copy)(const void *, size_t),
                          void (*release)(const void *, size_t)) {
   static const int payload = 1;
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-  multicast_add_options o = to_queue(q);
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
-  how.payload = &payload;
-  how.size = sizeof payload;
-  how.copy = copy;
-  how.release = release;
-  (void)multicast_invoke_with(with(silent, &o), &how, NULL);
+  multicast_add_options o = ADD_OPTIONS(.queue = q);
+  (void)multicast_invoke_with(with(silent, &o), &INVOCATION(.payload = &payload,
+      .size = sizeof payload, .copy = copy, .release = release), NULL);
   (void)multicast_queue_run(q, 1);
 }
 static void copy_a_payload(void) { queue_a_copy(copy_and_call, release_nothing); }
@@ -157,9 +143,7 @@ static void want(void *context, multicast target, bool wanted) {
   body();
 }
 static void interest(void) {
-  multicast_create_options o = MULTICAST_CREATE_OPTIONS_INIT;
-  o.interest = want;
-  add(multicast_create_with(&o), silent);
+  add(multicast_create_with(&CREATE_OPTIONS(.interest = want)), silent);
 }
 
 static multicast_status publish_text(void *context, const char *protocol, uint32_t event,
@@ -177,14 +161,11 @@ static multicast_broadcaster attached(multicast_transport t) {
   return b;
 }
 static void publish(void) {
-  multicast_transport t = MULTICAST_TRANSPORT_INIT;
-  t.publish = publish_text;
+  multicast_transport t = TRANSPORT_WITH(.publish = publish_text);
   (void)multicast_broadcaster_notify(attached(t), "name", 0, NULL, 0);
 }
 static void subscribe(void) {
-  multicast_transport t = MULTICAST_TRANSPORT_INIT;
-  t.publish = publish_text;
-  t.subscribe = subscribe_and_call;
+  multicast_transport t = TRANSPORT_WITH(.publish = publish_text, .subscribe = subscribe_and_call);
   CHECK_OK(multicast_broadcaster_register(attached(t), "name", silent, NULL, NULL));
 }
 
@@ -193,9 +174,7 @@ static void tell(void *context, multicast_token token, uint32_t event, uint64_t 
 }
 static void watch(void) {
   multicast m = with(silent, NULL);
-  multicast_watch w = MULTICAST_WATCH_INIT;
-  w.called = tell;
-  CHECK_OK(multicast_set_watch(m, &w));
+  CHECK_OK(multicast_set_watch(m, &WATCH_WITH(.called = tell)));
   (void)multicast_invoke(m, 0, NULL, 0);
 }
 

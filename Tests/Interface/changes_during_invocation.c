@@ -372,10 +372,9 @@ CALLBACK(nest_then_destroy) {
 
 TEST(destroyed_in_a_nested_invocation_ends_all_of_them) {
   int releases = 0;
-  multicast_add_options options = with_release(count_release);
   actor a = {.target = multicast_create()};
   add(a.target, acting(nest_then_destroy, &a));
-  add_with(a.target, counter(&releases), &options);
+  add_with(a.target, counter(&releases), &ADD_OPTIONS(.release = count_release));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
   CHECK_EQ(a.calls, 5);
   CHECK_EQ(calls, 0);

@@ -8,9 +8,7 @@
 static report text, other;
 
 static multicast labelled(const char *label) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  options.label = label;
-  return multicast_create_with(&options);
+  return multicast_create_with(&CREATE_OPTIONS(.label = label));
 }
 
 static unsigned long long number(uint64_t id) { return id; }
@@ -18,15 +16,12 @@ static unsigned long long number(uint64_t id) { return id; }
 TEST(describe_lists_the_delegates_in_order_with_their_options) {
   multicast m = labelled("temperature");
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   multicast_token plain = add(m, counter(&calls)), first, last;
-  options.label = "the first";
-  options.priority = 7;
-  options.events = 0x12;
-  options.lifetime = multicast_lifetime_create();
-  options.flags = MULTICAST_ONCE;
+  multicast_add_options options = ADD_OPTIONS(.label = "the first", .priority = 7, .events = 0x12,
+                                              .lifetime = multicast_lifetime_create(),
+                                              .flags = MULTICAST_ONCE);
   first = add_with(m, counter(&calls), &options);
-  options = to_queue(q);
+  options = ADD_OPTIONS(.queue = q);
   options.priority = -7;
   options.flags = MULTICAST_LATEST;
   last = add_with(m, counter(NULL), &options);
@@ -47,10 +42,7 @@ TEST(describe_lists_the_delegates_in_order_with_their_options) {
 }
 
 TEST(describe_says_how_many_invocations_are_kept_for_a_replay) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  options.label = "readings";
-  options.replay = 3;
-  multicast m = multicast_create_with(&options);
+  multicast m = multicast_create_with(&CREATE_OPTIONS(.label = "readings", .replay = 3));
   add(m, counter(&calls));
   for (int i = 0; i < 5; ++i) {
     expect_line(described(&text, m), "multicast 0x%llx \"readings\": delegates: 1, replay %d of 3",
@@ -88,10 +80,7 @@ TEST_OF_MULTICAST(describe_in_the_child_of_a_fork_has_addresses) {
 }
 
 TEST_OF_MULTICAST(describe_says_which_contexts_are_weak) {
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-  options.lock = lock_same;
-  options.unlock = unlock_nothing;
-  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.lock = lock_same, .unlock = unlock_nothing));
   expect_line(described(&text, m), "  delegate ..., weak");
 }
 

@@ -13,13 +13,10 @@ static unsigned long long number(uint64_t id) { return id; }
 /* ---- What there is --------------------------------------------------------------------------- */
 
 TEST(dump_lists_multicasts_queues_and_lifetimes) {
-  multicast_create_options named = MULTICAST_CREATE_OPTIONS_INIT;
   multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
-  multicast_add_options options = to_queue(q);
   multicast m = multicast_create(), other;
-  named.label = "input";
-  other = multicast_create_with(&named);
-  options.lifetime = multicast_lifetime_create();
+  other = multicast_create_with(&CREATE_OPTIONS(.label = "input"));
+  multicast_add_options options = ADD_OPTIONS(.queue = q, .lifetime = multicast_lifetime_create());
   add_with(m, counter(&calls), &options);
   add_with(m, counter(&calls), &options);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
@@ -41,9 +38,7 @@ TEST(dump_of_what_was_given_back_is_one_line) {
   multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast m = multicast_create();
-  multicast_add_options options = to_queue(q);
-  options.lifetime = lifetime;
-  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.queue = q, .lifetime = lifetime));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_OK(multicast_lifetime_end(lifetime));
   CHECK_OK(multicast_queue_destroy(q));
@@ -116,7 +111,7 @@ TEST(dump_has_the_calls_of_a_thread_from_the_outermost) {
   char *at;
   inner = multicast_create();
   own = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
-  options = to_queue(own);
+  options = ADD_OPTIONS(.queue = own);
   options.label = "outer";
   first = add_with(m, outer, &options);
   second = add(inner, innermost);
@@ -181,11 +176,9 @@ TEST(dump_shows_for_whom_a_removal_waits) {
   blocker b = BLOCKER_INIT;
   invoker i;
   removal r;
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   multicast m = multicast_create();
-  options.label = MULTICAST_HERE;
   prepare_removal(&r, m, &b, by_token);
-  r.token = add_with(m, r.delegate, &options);
+  r.token = add_with(m, r.delegate, &ADD_OPTIONS(.label = MULTICAST_HERE));
   invoke_in_background(&i, m);
   gate_wait(&b.entered);
   r.thread = start_thread(remove_in_thread, &r);
@@ -262,9 +255,7 @@ TEST(dump_shows_that_a_thread_waits_for_calls_of_several) {
 }
 
 static void *invoke_waiting(void *m) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
-  how.flags = MULTICAST_WAIT;
-  CHECK_EQ(multicast_invoke_with(*(multicast *)m, &how, NULL), 1);
+  CHECK_EQ(multicast_invoke_with(*(multicast *)m, &INVOCATION(.flags = MULTICAST_WAIT), NULL), 1);
   return NULL;
 }
 
@@ -390,7 +381,7 @@ static void *end_lifetime(void *lifetime) {
 }
 
 TEST(dump_shows_that_a_thread_waits_for_release_functions) {
-  multicast_add_options options = under(multicast_lifetime_create());
+  multicast_add_options options = ADD_OPTIONS(.lifetime = multicast_lifetime_create());
   pthread_t threads[2];
   int i;
   options.release = release_slowly;
@@ -408,10 +399,8 @@ static int stopped;
 
 static void *change_things(void *m) {
   while (LOAD(stopped) == 0) {
-    multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
     multicast_token t, u;
-    options.label = "comes and goes";
-    t = add_with(*(multicast *)m, counter(NULL), &options);
+    t = add_with(*(multicast *)m, counter(NULL), &ADD_OPTIONS(.label = "comes and goes"));
     u = add(*(multicast *)m, counter(NULL));
     CHECK_OK(multicast_token_pause(t));
     multicast_token_remove(t);

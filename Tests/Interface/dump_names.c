@@ -132,10 +132,9 @@ TEST(dump_has_the_function_of_a_removed_delegate) { expect_function_with(NULL, 0
 TEST(dump_has_the_function_of_one_in_a_list_that_was_replaced) { expect_function_with(NULL, 500); }
 
 TEST(dump_has_the_function_of_a_removed_delegate_with_options) {
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-  options.priority = 3;
+  multicast_add_options options = ADD_OPTIONS(.priority = 3);
   expect_function_with(&options, 0);
-  options = with_release(release_blocker);
+  options = ADD_OPTIONS(.release = release_blocker);
   expect_function_with(&options, 100);
 }
 
@@ -170,13 +169,11 @@ TEST(dump_has_the_function_of_a_removed_delegate_in_a_queue) {
 }
 
 TEST(dump_has_the_label_of_a_removed_delegate_and_no_function) {
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   blocker b = BLOCKER_INIT;
   invoker i;
   multicast m = multicast_create();
   multicast_token token;
-  options.label = "labelled";
-  token = add_with(m, blocking(&b), &options);
+  token = add_with(m, blocking(&b), &ADD_OPTIONS(.label = "labelled"));
   invoke_in_background(&i, m);
   gate_wait(&b.entered);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);

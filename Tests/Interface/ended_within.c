@@ -60,7 +60,7 @@ static const gate fresh_gate = GATE_INIT;
 
 static void prepare(int kind) {
   const multicast_delegate d = {end_itself, &it};
-  multicast_add_options options = with_release(count_own_release);
+  multicast_add_options options = ADD_OPTIONS(.release = count_own_release);
   memset(&it, 0, sizeof it);
   it.kind = kind;
   it.entered = it.let_go = fresh_gate;

@@ -63,7 +63,6 @@ static const blocker fresh_blocker = BLOCKER_INIT;
 
 static void begin_with(subject *s, bool is_queued, multicast_delegate d,
                        void (*release)(void *)) {
-  multicast_add_options options = with_release(release);
   memset(s, 0, sizeof *s);
   s->is_queued = is_queued;
   s->b = fresh_blocker;
@@ -71,7 +70,7 @@ static void begin_with(subject *s, bool is_queued, multicast_delegate d,
   s->lifetime = multicast_lifetime_create();
   s->queue = default_queue();
   s->delegate = d;
-  options.lifetime = s->lifetime;
+  multicast_add_options options = ADD_OPTIONS(.release = release, .lifetime = s->lifetime);
   if (is_queued) options.queue = s->queue;
   s->token = observe_with(s->broadcaster, NAME, d, &options);
   s->target = find(s->broadcaster, NAME);

@@ -15,7 +15,7 @@ TEST(fork_child_can_use_the_library) {
 }
 
 static multicast_token begin_busy_call(invoker *i) {
-  multicast_add_options options = with_release(release_blocker);
+  multicast_add_options options = ADD_OPTIONS(.release = release_blocker);
   inherited = multicast_create();
   multicast_token token = add_with(inherited, blocking(&busy), &options);
   invoke_in_background(i, inherited);
@@ -141,10 +141,9 @@ static void release_after_fork(void *context) {
 TEST(fork_child_does_what_a_waiter_of_the_parent_had_to_do) {
   pid_t child = -1;
   int status = -1;
-  multicast_add_options options = with_release(release_after_fork);
   multicast_delegate d = {fork_while_waited_for, &child};
   inherited = multicast_create();
-  waited_for = add_with(inherited, d, &options);
+  waited_for = add_with(inherited, d, &ADD_OPTIONS(.release = release_after_fork));
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
   CHECK(child >= 0);
   if (child == 0) {
@@ -187,13 +186,12 @@ static void expect_released_once(void *removers) {
 
 TEST(fork_child_finds_nothing_of_an_ended_removal_before_others) {
   static remover removers[2] = {REMOVER_INIT, REMOVER_INIT};
-  multicast_add_options options = with_release(release_blocker);
   invoker invokers[2];
   inherited = multicast_create();
   for (int i = 0; i < 2; ++i) {
     remover *r = &removers[i];
     r->target = multicast_create();
-    add_with(r->target, blocking(&r->b), &options);
+    add_with(r->target, blocking(&r->b), &ADD_OPTIONS(.release = release_blocker));
     invoke_in_background(&invokers[i], r->target);
     gate_wait(&r->b.entered);
     r->thread = start_thread(remove_and_stay, r);
@@ -220,9 +218,8 @@ static void end_in_child(void *lifetime) {
 TEST_OF_MULTICAST(fork_child_ends_a_lifetime_whose_delegates_the_parent_runs) {
   blocker b = BLOCKER_INIT;
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_add_options options = under(l);
   invoker i;
-  add_with(m, blocking(&b), &options);
+  add_with(m, blocking(&b), &ADD_OPTIONS(.lifetime = l));
   invoke_in_background(&i, m);
   gate_wait(&b.entered);
   in_child(end_in_child, &l);

@@ -220,18 +220,6 @@ multicast_token add_with(multicast m, multicast_delegate d, const multicast_add_
 
 multicast_token add(multicast m, multicast_delegate d) { return add_with(m, d, NULL); }
 
-multicast_add_options with_release(void (*release)(void *)) {
-  multicast_add_options options = multicast_add_options_default();
-  options.release = release;
-  return options;
-}
-
-multicast_add_options under(multicast_lifetime lifetime) {
-  multicast_add_options options = multicast_add_options_default();
-  options.lifetime = lifetime;
-  return options;
-}
-
 multicast_queue queue_with(uint32_t capacity, multicast_overflow overflow) {
   multicast_queue_options options = multicast_queue_options_default();
   options.capacity = capacity;
@@ -241,15 +229,8 @@ multicast_queue queue_with(uint32_t capacity, multicast_overflow overflow) {
   return q;
 }
 
-multicast_add_options to_queue(multicast_queue q) {
-  multicast_add_options options = multicast_add_options_default();
-  options.queue = q;
-  return options;
-}
-
 multicast_token add_queued(multicast m, multicast_delegate d, multicast_queue q) {
-  multicast_add_options options = to_queue(q);
-  return add_with(m, d, &options);
+  return add_with(m, d, &ADD_OPTIONS(.queue = q));
 }
 
 multicast_queue_stats stats_of(multicast_queue q) {

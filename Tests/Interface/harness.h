@@ -152,13 +152,20 @@ multicast_delegate blocking(blocker *b);
 /* Adds, and expects that to succeed. */
 multicast_token add(multicast m, multicast_delegate d);
 multicast_token add_with(multicast m, multicast_delegate d, const multicast_add_options *options);
-multicast_add_options with_release(void (*release)(void *));
-multicast_add_options under(multicast_lifetime lifetime);
+
+/* The default of a struct, but for the fields that are given: ADD_OPTIONS(.priority = 3). */
+#define WITH_FIELDS(TYPE, ...) ((TYPE){.struct_size = (uint32_t)sizeof(TYPE), __VA_ARGS__})
+#define ADD_OPTIONS(...) WITH_FIELDS(multicast_add_options, __VA_ARGS__)
+#define QUEUE_OPTIONS(...) WITH_FIELDS(multicast_queue_options, __VA_ARGS__)
+#define CREATE_OPTIONS(...) WITH_FIELDS(multicast_create_options, __VA_ARGS__)
+#define BROADCASTER_OPTIONS(...) WITH_FIELDS(multicast_broadcaster_options, __VA_ARGS__)
+#define INVOCATION(...) WITH_FIELDS(multicast_invocation, __VA_ARGS__)
+#define WATCH_WITH(...) WITH_FIELDS(multicast_watch, __VA_ARGS__)
+#define TRANSPORT_WITH(...) WITH_FIELDS(multicast_transport, __VA_ARGS__)
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
 multicast_queue queue_with(uint32_t capacity, multicast_overflow overflow);
-multicast_add_options to_queue(multicast_queue q);
 multicast_token add_queued(multicast m, multicast_delegate d, multicast_queue q);
 
 /* The statistics of the queue. Fails the test if they do not add up. */

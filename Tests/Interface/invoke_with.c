@@ -9,14 +9,11 @@
 /* ---- As multicast_invoke --------------------------------------------------------------------- */
 
 TEST_OF_QUEUE(invoke_with_defaults_calls_and_queues_as_invoke_does) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   int number = 7;
   add(m, noting('a'));
   add_queued(m, noting('b'), q);
   add(m, noting('c'));
-  how.event = 3;
-  how.payload = &number;
-  how.size = sizeof number;
+  multicast_invocation how = INVOCATION(.event = 3, .payload = &number, .size = sizeof number);
   CHECK_EQ(multicast_invoke_with(m, &how, NULL), 3);
   CHECK_TEXT(noted, "a7@3 c7@3");
   number = 8; /* the queue has a copy */
@@ -25,15 +22,12 @@ TEST_OF_QUEUE(invoke_with_defaults_calls_and_queues_as_invoke_does) {
 }
 
 TEST_OF_QUEUE(invoke_with_defaults_copies_large_payloads_once) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   static parcel a, b;
   unsigned char bytes[4000];
   memset(bytes, 5, sizeof bytes);
   add_queued(m, keeping(&a), q);
   add_queued(m, keeping(&b), q);
-  how.payload = bytes;
-  how.size = sizeof bytes;
-  CHECK_EQ(multicast_invoke_with(m, &how, NULL), 2);
+  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.payload = bytes, .size = sizeof bytes), NULL), 2);
   memset(bytes, 6, sizeof bytes);
   CHECK_EQ(multicast_queue_run(q, 0), 2);
   CHECK(a.size == sizeof bytes && a.bytes[0] == 5 && a.bytes[3999] == 5);
@@ -41,11 +35,10 @@ TEST_OF_QUEUE(invoke_with_defaults_copies_large_payloads_once) {
 }
 
 TEST_OF_QUEUE(invoke_with_size_of_0_passes_pointer_itself_to_queued_calls) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   seen s;
   int number = 0;
   add_queued(m, seeing(&s), q);
-  how.payload = &number;
+  multicast_invocation how = INVOCATION(.payload = &number);
   CHECK_EQ(multicast_invoke_with(m, &how, NULL), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK(s.payload == &number && s.size == 0);
@@ -59,13 +52,12 @@ TEST_OF_QUEUE(invoke_with_size_of_0_passes_pointer_itself_to_queued_calls) {
 
 TEST_OF_MULTICAST(invoke_with_leaves_out_what_is_paused_or_filtered) {
   multicast_add_options options = multicast_add_options_default();
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   add(m, noting('a'));
   CHECK_OK(multicast_token_pause(add(m, noting('b'))));
   options.events = 1u << 4;
   add_with(m, noting('c'), &options);
-  how.event = 5;
+  multicast_invocation how = INVOCATION(.event = 5);
   CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
   CHECK_OUTCOME(out, 1, 0, 0, 0, 0);
   how.event = 4;
@@ -75,10 +67,9 @@ TEST_OF_MULTICAST(invoke_with_leaves_out_what_is_paused_or_filtered) {
 }
 
 TEST_OF_MULTICAST(invoke_with_of_an_empty_multicast_is_0) {
-  multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   memset(&out.called, 0xFF, sizeof out - offsetof(multicast_outcome, called));
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 0);
+  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 0);
   CHECK_OUTCOME(out, 0, 0, 0, 0, 0);
 }
 
@@ -143,12 +134,11 @@ static void remove_victim(void *context, uint32_t event, const void *payload, si
 
 TEST_OF_QUEUE(outcome_leaves_out_a_delegate_that_is_removed_meanwhile) {
   multicast_delegate remover = {remove_victim, NULL};
-  multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = 0;
   add(m, remover);
   victim = add_queued(m, counter(&calls), q);
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
+  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 1);
   CHECK_OUTCOME(out, 1, 0, 0, 0, 0);
 }
 
@@ -328,8 +318,7 @@ TEST(invocation_of_a_newer_caller_is_fine_if_the_rest_is_zero) {
 }
 
 TEST(invocation_with_a_size_without_payload_is_refused) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
-  how.size = 1;
+  multicast_invocation how = INVOCATION(.size = 1);
   expect_refused(&how);
   how.flags = MULTICAST_WAIT;
   expect_refused(&how);
@@ -357,13 +346,10 @@ static multicast_delegate seeing_null(seen *s) {
 }
 
 TEST_OF_QUEUE(payload_of_null_with_a_size_is_handed_over_like_any_other) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   seen direct, queued;
-  how.size = 9;
-  how.release = release_null;
   add(m, seeing_null(&direct));
   add_queued(m, seeing_null(&queued), q);
-  CHECK_EQ(multicast_invoke_with(m, &how, NULL), 2);
+  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.size = 9, .release = release_null), NULL), 2);
   CHECK(direct.payload == NULL && direct.size == 9);
   CHECK_EQ(null_releases, 0);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
@@ -380,13 +366,10 @@ static const void *copy_null(const void *payload, size_t size) {
 }
 
 TEST_OF_QUEUE(copy_is_passed_a_payload_of_null_with_its_size) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   seen direct, queued;
-  how.size = 5;
-  how.copy = copy_null;
   add(m, seeing_null(&direct));
   add_queued(m, seeing_null(&queued), q);
-  CHECK_EQ(multicast_invoke_with(m, &how, NULL), 2);
+  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.size = 5, .copy = copy_null), NULL), 2);
   CHECK(direct.payload == NULL && direct.size == 5);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK_TEXT((const char *)queued.payload, "copy");
@@ -394,11 +377,9 @@ TEST_OF_QUEUE(copy_is_passed_a_payload_of_null_with_its_size) {
 }
 
 TEST_OF_QUEUE(payload_of_null_and_size_of_0_is_handed_over_like_any_other) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   int calls = 0;
-  how.release = release_null;
   add_queued(m, counter(&calls), q);
-  CHECK_EQ(multicast_invoke_with(m, &how, NULL), 1);
+  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.release = release_null), NULL), 1);
   CHECK_EQ(null_releases, 0);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK_EQ(null_releases, 1);
@@ -425,7 +406,7 @@ TEST_OF_MULTICAST(outcome_of_a_bad_struct_size_is_refused_and_releases) {
 TEST(notify_with_hands_over_waits_and_reports) {
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   multicast_queue q = default_queue();
-  multicast_add_options options = to_queue(q);
+  multicast_add_options options = ADD_OPTIONS(.queue = q);
   cargo c = {0, 0, 0};
   multicast_invocation how = handing_over(&c);
   multicast_outcome out = MULTICAST_OUTCOME_INIT;

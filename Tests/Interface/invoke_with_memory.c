@@ -49,11 +49,10 @@ TEST(payload_that_is_handed_over_takes_one_small_allocation) {
 }
 
 TEST(wait_takes_one_allocation_for_each_row_of_calls) {
-  multicast_invocation how = waiting();
   begin();
   add_rows("00-0011-1100");
   int64_t blocks = allocated_blocks;
-  how.timeout_ns = 1;
+  multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = 1);
   CHECK_STATUS(multicast_invoke_with(m, &how, NULL), MULTICAST_ERROR_TIMEOUT);
   CHECK_EQ(allocated_blocks, blocks + 3 + 1); /* and one for the payload */
   CHECK_EQ(multicast_queue_run(q[0], 0), 6);
@@ -62,13 +61,11 @@ TEST(wait_takes_one_allocation_for_each_row_of_calls) {
 }
 
 TEST(invoke_with_defaults_allocates_as_invoke_does) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   static char large[1000];
   begin();
   add_rows("-001");
   int64_t blocks = allocated_blocks;
-  how.payload = large;
-  how.size = 32;
+  multicast_invocation how = INVOCATION(.payload = large, .size = 32);
   CHECK_EQ(multicast_invoke_with(m, &how, NULL), 4);
   CHECK_EQ(allocated_blocks, blocks);
   how.size = 33;
@@ -196,11 +193,8 @@ static void fail_each(multicast_invocation (*make)(cargo *), uint32_t flags) {
 }
 
 static multicast_invocation borrowing(cargo *c) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   static char large[100];
-  how.payload = large;
-  how.size = sizeof large;
-  return how;
+  return INVOCATION(.payload = large, .size = sizeof large);
 }
 
 TEST(out_of_memory_as_a_payload_is_handed_over) { fail_each(handing_over, 0); }

@@ -3,9 +3,7 @@
 #include "harness.h"
 
 static multicast_add_options labelled(const char *label) {
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-  options.label = label;
-  return options;
+  return ADD_OPTIONS(.label = label);
 }
 
 static const char *label_of(multicast_token t) {

@@ -6,9 +6,8 @@ TEST(lifetime_end_removes_its_registrations_from_every_multicast) {
   enum { COUNT = 5 };
   multicast targets[COUNT];
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_add_options options = under(l);
   int releases = 0;
-  options.release = count_release;
+  multicast_add_options options = ADD_OPTIONS(.lifetime = l, .release = count_release);
   CHECK(l.id != 0);
   for (int i = 0; i < COUNT; ++i) {
     targets[i] = multicast_create();
@@ -32,8 +31,7 @@ TEST_OF_MEMORY(lifetime_end_frees_without_any_further_invocation) {
   multicast_invoke(m, 0, NULL, 0);
   for (int round = 0; round < 100; ++round) {
     multicast_lifetime l = multicast_lifetime_create();
-    multicast_add_options options = under(l);
-    for (int i = 0; i < 50; ++i) add_with(m, counter(&calls), &options);
+    for (int i = 0; i < 50; ++i) add_with(m, counter(&calls), &ADD_OPTIONS(.lifetime = l));
     CHECK_OK(multicast_lifetime_end(l));
     CHECK_EQ(multicast_count(m), 0);
     if (round == 10) before = allocated_bytes;
@@ -71,11 +69,10 @@ TEST_OF_MULTICAST(lifetime_handles_of_any_other_value_are_invalid) {
 
 TEST_OF_MULTICAST(lifetime_that_has_ended_takes_no_more) {
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_add_options options = under(l);
   multicast_token token = {5};
   int releases = 0;
   CHECK_OK(multicast_lifetime_end(l));
-  options.release = count_release;
+  multicast_add_options options = ADD_OPTIONS(.lifetime = l, .release = count_release);
   CHECK_STATUS(multicast_add(m, counter(&releases), &options, &token),
                MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(releases, 1);
@@ -90,7 +87,7 @@ TEST_OF_MULTICAST(lifetime_that_has_ended_takes_no_more) {
 TEST(lifetime_count_follows_every_way_of_removal) {
   multicast m = multicast_create(), gone = multicast_create();
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_add_options options = under(l);
+  multicast_add_options options = ADD_OPTIONS(.lifetime = l);
   multicast_token t[4];
   for (int i = 0; i < 4; ++i) t[i] = add_with(m, counter(&calls), &options);
   add_with(gone, counter(&calls), &options);
@@ -115,7 +112,7 @@ TEST(lifetime_count_follows_every_way_of_removal) {
 
 TEST_OF_MULTICAST(lifetime_end_leaves_those_of_other_lifetimes) {
   multicast_lifetime a = multicast_lifetime_create(), b = multicast_lifetime_create();
-  multicast_add_options options = under(a);
+  multicast_add_options options = ADD_OPTIONS(.lifetime = a);
   for (int i = 0; i < 20; ++i) {
     options.lifetime = i % 2 ? a : b;
     options.priority = i % 3;
@@ -131,10 +128,9 @@ TEST_OF_MULTICAST(lifetime_end_leaves_those_of_other_lifetimes) {
 TEST_OF_MULTICAST(lifetime_end_during_invoke_keeps_the_rest_from_being_called) {
   blocker b = BLOCKER_INIT;
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_add_options options = under(l);
   invoker i;
   add(m, blocking(&b));
-  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.lifetime = l));
   invoke_in_background(&i, m);
   gate_wait(&b.entered);
   CHECK_OK(multicast_lifetime_end(l)); /* does not wait for the other delegate */
@@ -180,10 +176,9 @@ static void *end_the_lifetime(void *lifetime) {
 static void expect_released_one_by_one(int first) {
   static blocker blockers[2] = {BLOCKER_INIT, BLOCKER_INIT};
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_add_options options = under(lifetime);
   invoker invokers[2];
   multicast targets[2];
-  options.release = release_blocker;
+  multicast_add_options options = ADD_OPTIONS(.lifetime = lifetime, .release = release_blocker);
   for (int i = 0; i < 2; ++i) {
     targets[i] = multicast_create();
     add_with(targets[i], blocking(&blockers[i]), &options);

@@ -44,7 +44,7 @@ TEST(lifetime_end_while_threads_invoke_add_and_remove) {
   for (int round = 0; round < ROUNDS; ++round) {
     guarded *members = malloc(EACH * sizeof *members);
     multicast_lifetime l = multicast_lifetime_create();
-    multicast_add_options options = under(l);
+    multicast_add_options options = ADD_OPTIONS(.lifetime = l);
     CHECK(members != NULL);
     for (int i = 0; i < EACH; ++i) {
       options.priority = i % 3;
@@ -71,9 +71,8 @@ TEST(lifetime_end_while_others_remove_the_same_registrations) {
   invoking = start_thread(invoke_busy, NULL);
   for (int round = 0; round < ROUNDS; ++round) {
     multicast_lifetime l = multicast_lifetime_create();
-    multicast_add_options options = under(l);
     multicast_delegate d;
-    options.release = count_release;
+    multicast_add_options options = ADD_OPTIONS(.lifetime = l, .release = count_release);
     d.function = count_call;
     for (int i = 0; i < EACH; ++i) {
       d.context = &releases[round][i];
@@ -97,7 +96,7 @@ TEST(lifetime_end_of_100000_registrations_while_others_invoke) {
   static int never;
   pthread_t threads[2];
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_add_options options = under(l);
+  multicast_add_options options = ADD_OPTIONS(.lifetime = l);
   for (int i = 0; i < TARGETS; ++i) targets[i] = multicast_create();
   for (int i = 0; i < 16; ++i) busy[i] = targets[(size_t)i * 60];
   for (int i = 0; i < 2; ++i) threads[i] = start_thread(invoke_busy, NULL);
@@ -118,8 +117,7 @@ TEST_OF_MEMORY(lifetimes_by_the_million_take_no_more_memory) {
   int64_t before = 0;
   for (int i = 0; i < ROUNDS; ++i) {
     multicast_lifetime l = multicast_lifetime_create();
-    multicast_add_options options = under(l);
-    CHECK_OK(multicast_add(m, counter(&calls), &options, NULL));
+    CHECK_OK(multicast_add(m, counter(&calls), &ADD_OPTIONS(.lifetime = l), NULL));
     CHECK_OK(multicast_lifetime_end(l));
     if (i == 1000) before = allocated_bytes;
   }
@@ -152,7 +150,7 @@ TEST_OF_MULTICAST(lifetime_end_and_removal_of_member_at_once_release_once) {
   static duel d;
   pthread_t remover = start_thread(remove_in_each_round, &d);
   for (int round = 1; round <= ROUNDS; ++round) {
-    multicast_add_options options = with_release(count_release);
+    multicast_add_options options = ADD_OPTIONS(.release = count_release);
     options.lifetime = d.lifetime = multicast_lifetime_create();
     d.token = add_with(m, counter(&d.releases), &options);
     STORE(d.round, round);

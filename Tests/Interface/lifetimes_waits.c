@@ -9,10 +9,8 @@ static void begin_member(removal *r, blocker *b, invoker *i, void (*release)(voi
                          uint32_t flags) {
   prepare_removal(r, multicast_create(), b, by_lifetime);
   r->lifetime = multicast_lifetime_create();
-  multicast_add_options options = under(r->lifetime);
-  options.release = release;
-  options.flags = flags;
-  r->token = add_with(r->target, r->delegate, &options);
+  r->token = add_with(r->target, r->delegate, &ADD_OPTIONS(.lifetime = r->lifetime,
+                                                           .release = release, .flags = flags));
   invoke_in_background(i, r->target);
   gate_wait(&b->entered);
 }
@@ -37,8 +35,7 @@ TEST(lifetime_end_in_its_own_call_is_pending_until_last_release) {
   own_removal o = {0};
   o.r.remove = by_lifetime;
   o.r.lifetime = multicast_lifetime_create();
-  multicast_add_options options = under(o.r.lifetime);
-  options.release = release_itself;
+  multicast_add_options options = ADD_OPTIONS(.lifetime = o.r.lifetime, .release = release_itself);
   multicast_delegate d = {remove_itself, &o};
   add_with(m, d, &options);
   d.function = count_call; /* never called */
@@ -66,7 +63,7 @@ TEST(lifetime_ends_that_wait_for_each_other_do_not_hang) {
   multicast m[2];
   for (int i = 0; i < 2; ++i) {
     crossed[i].r.lifetime = multicast_lifetime_create();
-    multicast_add_options options = under(crossed[i].r.lifetime);
+    multicast_add_options options = ADD_OPTIONS(.lifetime = crossed[i].r.lifetime);
     options.release = release_itself;
     multicast_delegate d = {end_of_the_other, &crossed[i]};
     m[i] = multicast_create();
@@ -123,7 +120,7 @@ static void end_in_release(void *context) {
 
 TEST_OF_MULTICAST(lifetime_end_in_a_release_of_its_own_is_pending) {
   ended_in_release = multicast_lifetime_create();
-  multicast_add_options options = under(ended_in_release);
+  multicast_add_options options = ADD_OPTIONS(.lifetime = ended_in_release);
   options.release = end_in_release;
   CHECK_OK(multicast_token_remove(add_with(m, counter(&calls), &options)));
   CHECK_STATUS(result_in_release, MULTICAST_PENDING);
@@ -149,12 +146,10 @@ static void stay_in_call(void *context, uint32_t event, const void *payload, siz
 }
 
 static void begin_stay(stay *s) {
-  multicast_add_options options = with_release(stay_in_release);
   multicast_delegate d = {stay_in_call, s};
   s->lifetime = multicast_lifetime_create();
-  options.lifetime = s->lifetime;
   s->m = multicast_create();
-  s->token = add_with(s->m, d, &options);
+  s->token = add_with(s->m, d, &ADD_OPTIONS(.release = stay_in_release, .lifetime = s->lifetime));
 }
 
 static void end_at_once(void *lifetime) {

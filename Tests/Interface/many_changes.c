@@ -106,7 +106,7 @@ TEST(changes_of_one_multicast_leave_the_others_as_they_are) {
 TEST(removing_many_makes_one_barrier_at_most) {
   multicast m = invoked_by_two(64), others[2];
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_add_options options = under(lifetime);
+  multicast_add_options options = ADD_OPTIONS(.lifetime = lifetime);
   int contexts[64];
   count_membarriers();
   CHECK_EQ(multicast_remove_all(m), 64);
@@ -124,7 +124,7 @@ TEST(removing_many_makes_one_barrier_at_most) {
 TEST(removing_many_from_fenced_multicasts_makes_no_barrier) {
   multicast m = invoked_by_two(1);
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_add_options options = under(lifetime);
+  multicast_add_options options = ADD_OPTIONS(.lifetime = lifetime);
   int contexts[64];
   count_membarriers();
   change_until_fenced(m);
@@ -231,12 +231,11 @@ static void remove_itself(void *context, uint32_t event, const void *payload, si
 
 TEST(delegate_of_a_fenced_multicast_removes_itself) {
   scene s = {{0}, {0}, {0}, 0, 0, MULTICAST_OK};
-  multicast_add_options options = with_release(release_of_scene);
   multicast_delegate d = {remove_itself, &s}, after = {count_in_scene, &s};
   s.m = invoked_by_two(2);
   count_membarriers();
   change_until_fenced(s.m);
-  s.own = add_with(s.m, d, &options);
+  s.own = add_with(s.m, d, &ADD_OPTIONS(.release = release_of_scene));
   s.next = add(s.m, after);
   CHECK_EQ(multicast_invoke(s.m, 0, NULL, 0), 4);
   CHECK_STATUS(s.status, MULTICAST_PENDING);
@@ -253,13 +252,12 @@ static void remove_next(void *context, uint32_t event, const void *payload, size
 
 TEST(delegate_of_a_fenced_multicast_removes_the_next_one) {
   scene s = {{0}, {0}, {0}, 0, 0, MULTICAST_PENDING};
-  multicast_add_options options = with_release(release_of_scene);
   multicast_delegate d = {remove_next, &s}, after = {count_in_scene, &s};
   s.m = invoked_by_two(2);
   count_membarriers();
   change_until_fenced(s.m);
   s.own = add(s.m, d);
-  s.next = add_with(s.m, after, &options);
+  s.next = add_with(s.m, after, &ADD_OPTIONS(.release = release_of_scene));
   CHECK_EQ(multicast_invoke(s.m, 0, NULL, 0), 3);
   CHECK_STATUS(s.status, MULTICAST_OK);
   CHECK_EQ(s.calls, 0);
@@ -288,7 +286,6 @@ static void remove_in_background(void *context, uint32_t event, const void *payl
 static void release_pair(void *context) { release_and_wait(((void **)context)[1]); }
 
 TEST(release_after_call_may_wait_for_removal_of_next_delegate) {
-  multicast_add_options options = with_release(release_pair);
   multicast_token own;
   int releases = 0;
   void *pair[] = {&own, &releases};
@@ -296,7 +293,7 @@ TEST(release_after_call_may_wait_for_removal_of_next_delegate) {
   multicast_delegate d = {remove_in_background, pair};
   count_membarriers();
   change_until_fenced(m);
-  own = add_with(m, d, &options);
+  own = add_with(m, d, &ADD_OPTIONS(.release = release_pair));
   behind = add(m, counter(&calls));
   multicast_invoke(m, 0, NULL, 0);
   CHECK_EQ(releases, 1);

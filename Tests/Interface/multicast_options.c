@@ -98,7 +98,7 @@ TEST_OF_MULTICAST(unique_among_many_keeps_the_last_of_each) {
 TEST_OF_MULTICAST(unique_does_not_wait_for_the_call_of_what_it_replaces) {
   blocker b = BLOCKER_INIT;
   invoker i;
-  multicast_add_options options = with_release(release_blocker);
+  multicast_add_options options = ADD_OPTIONS(.release = release_blocker);
   options.flags = MULTICAST_UNIQUE;
   add_with(m, blocking(&b), &options);
   invoke_in_background(&i, m);

@@ -35,11 +35,10 @@ static void remove_both(descent *d) {
 
 TEST(remove_inside_a_hundred_nested_calls_finds_what_is_called) {
   static descent d;
-  multicast_add_options options = with_release(count_other_release);
   multicast_delegate self = {descend, &d}, other = {count_other, &d};
   d.target = multicast_create();
   d.self = add(d.target, self);
-  d.other = add_with(d.target, other, &options);
+  d.other = add_with(d.target, other, &ADD_OPTIONS(.release = count_other_release));
   d.levels = 100;
   d.depth = d.levels; /* so that these two calls do not nest */
   let_two_threads_invoke(d.target);
@@ -78,12 +77,11 @@ static void step(void *context, uint32_t event, const void *payload, size_t size
 }
 
 static void make_steps(void) {
-  multicast_add_options bystander = with_release(count_bystander);
-  multicast_add_options with_step = with_release(count_step);
+  multicast_add_options bystander = ADD_OPTIONS(.release = count_bystander);
   multicast_delegate idle = {call_nothing, NULL}, next = {step, NULL};
   for (int i = 0; i < STEPS; ++i) {
     steps[i] = multicast_create();
-    add_with(steps[i], next, i == STEPS / 2 ? &with_step : NULL);
+    add_with(steps[i], next, i == STEPS / 2 ? &ADD_OPTIONS(.release = count_step) : NULL);
   }
   add_with(steps[STEPS / 2], idle, &bystander);
   add_with(steps[STEPS / 2], idle, &bystander);

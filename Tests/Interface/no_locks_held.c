@@ -69,7 +69,7 @@ TEST(no_lock_is_held_in_a_visitor) {
 }
 
 TEST(no_lock_is_held_in_a_release_by_removal) {
-  multicast_add_options options = with_release(release_function);
+  multicast_add_options options = ADD_OPTIONS(.release = release_function);
   target = multicast_create();
   multicast_token token = add_with(target, counter(&calls), &options);
   CHECK_OK(multicast_token_remove(token));
@@ -77,7 +77,7 @@ TEST(no_lock_is_held_in_a_release_by_removal) {
 }
 
 TEST(no_lock_is_held_in_a_release_by_remove_all) {
-  multicast_add_options options = with_release(release_function);
+  multicast_add_options options = ADD_OPTIONS(.release = release_function);
   target = multicast_create();
   add_with(target, counter(&calls), &options);
   add_with(target, counter(&calls), &options);
@@ -86,7 +86,7 @@ TEST(no_lock_is_held_in_a_release_by_remove_all) {
 }
 
 TEST(no_lock_is_held_in_a_release_by_a_failed_add) {
-  multicast_add_options options = with_release(release_function);
+  multicast_add_options options = ADD_OPTIONS(.release = release_function);
   multicast_delegate none = {NULL, NULL};
   target = multicast_create();
   CHECK_STATUS(multicast_add(target, none, &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
@@ -99,15 +99,14 @@ static void remove_current(void *context, uint32_t event, const void *payload, s
 }
 
 TEST(no_lock_is_held_in_a_release_after_the_last_call) {
-  multicast_add_options options = with_release(release_function);
   target = multicast_create();
-  add_with(target, with_function(remove_current), &options);
+  add_with(target, with_function(remove_current), &ADD_OPTIONS(.release = release_function));
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
   CHECK_EQ(runs, 1);
 }
 
 TEST(no_lock_is_held_in_a_release_by_replacement) {
-  multicast_add_options options = with_release(release_function);
+  multicast_add_options options = ADD_OPTIONS(.release = release_function);
   options.flags = MULTICAST_UNIQUE;
   target = multicast_create();
   add_with(target, counter(&calls), &options);
@@ -122,9 +121,8 @@ static void destroy_inside(void *context) {
 }
 
 TEST(no_lock_is_held_in_a_release_by_destroy) {
-  multicast_add_options options = with_release(destroy_inside);
   target = multicast_create();
-  add_with(target, counter(&runs), &options);
+  add_with(target, counter(&runs), &ADD_OPTIONS(.release = destroy_inside));
   CHECK_OK(multicast_destroy(target));
   CHECK_EQ(runs, 1);
 }

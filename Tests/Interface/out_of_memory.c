@@ -48,7 +48,7 @@ TEST(out_of_memory_in_create_gives_the_null_handle) {
 
 static int add_releases;
 static void try_add(attempt *a) {
-  multicast_add_options options = with_release(count_release);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release);
   add_releases = 0;
   for (int i = 0; i < 40 && a->result >= 0; ++i) {
     multicast_token token = {1};
@@ -79,7 +79,7 @@ TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
   /* Multicasts that are this far apart share the slabs of registrations. */
   multicast m[129];
   int releases = 0;
-  multicast_add_options options = with_release(count_release);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release);
   use_test_allocator();
   for (int i = 0; i < 129; ++i) m[i] = multicast_create();
   for (int i = 32; i < 129; i += 32) {
@@ -155,12 +155,11 @@ TEST(out_of_memory_in_add_unique_keeps_the_old_one) {
 
 static int many_releases;
 static void try_add_many(attempt *a) {
-  multicast_add_options options = with_release(count_release);
   multicast_delegate d[50];
   multicast_token tokens[50];
   many_releases = 0;
   for (int i = 0; i < 50; ++i) d[i] = counter(&many_releases);
-  a->result = multicast_add_many(a->m, d, 50, &options, tokens);
+  a->result = multicast_add_many(a->m, d, 50, &ADD_OPTIONS(.release = count_release), tokens);
   CHECK_EQ(multicast_count(a->m), a->result == MULTICAST_OK ? 50 : 0);
   CHECK_EQ(many_releases, a->result == MULTICAST_OK ? 0 : 50);
   for (int i = 0; i < 50; ++i) CHECK((a->result == MULTICAST_OK) == (tokens[i].id != 0));
@@ -208,7 +207,7 @@ TEST(nothing_is_leaked_by_a_thousand_rounds_of_everything) {
   use_test_allocator();
   for (int round = 0; round < 1000; ++round) {
     int releases = 0, count = 1 + round % 70;
-    multicast_add_options options = with_release(count_release);
+    multicast_add_options options = ADD_OPTIONS(.release = count_release);
     multicast m = multicast_create();
     for (int i = 0; i < count; ++i) {
       options.priority = i % 3;
@@ -232,8 +231,7 @@ TEST_OF_MEMORY(out_of_memory_in_lifetime_create_and_in_adding_under_one) {
   }
   CHECK(which == 2);
   for (which = 0;; ++which) {
-    multicast_add_options options = under(l);
-    options.release = count_release;
+    multicast_add_options options = ADD_OPTIONS(.lifetime = l, .release = count_release);
     has_failed = false;
     fail_after = which;
     multicast_status status = multicast_add(m, counter(&releases), &options, NULL);

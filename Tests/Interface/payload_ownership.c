@@ -173,11 +173,9 @@ TEST_OF_QUEUE(payload_of_calls_that_are_cleared_is_released) {
 }
 
 TEST_OF_QUEUE(payload_of_calls_to_a_dead_context_is_released) {
-  multicast_add_options options = to_queue(q);
   cargo first = fresh, second = fresh;
-  options.lock = lock_dead;
-  options.unlock = unlock_nothing;
-  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.queue = q, .lock = lock_dead,
+                                            .unlock = unlock_nothing));
   CHECK_EQ(hand_over(m, &first), 1);
   CHECK_EQ(hand_over(m, &second), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 0);
@@ -308,7 +306,6 @@ static void use_everything_in_release(const void *payload, size_t size) {
 
 static void begin_busy(busy *b, bool is_queued) {
   multicast_add_options options = multicast_add_options_default();
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   memset(b, 0, sizeof *b);
   b->m = multicast_create();
   b->other = multicast_create();
@@ -318,9 +315,8 @@ static void begin_busy(busy *b, bool is_queued) {
   options.lifetime = b->lifetime;
   if (is_queued) options.queue = b->q;
   b->token = add_with(b->m, counter(&b->calls), &options);
-  how.payload = b;
-  how.size = sizeof *b;
-  how.release = use_everything_in_release;
+  multicast_invocation how = INVOCATION(.payload = b, .size = sizeof *b,
+                                        .release = use_everything_in_release);
   CHECK_EQ(multicast_invoke_with(b->m, &how, NULL), 1);
 }
 
@@ -397,14 +393,12 @@ static void use_on_another_thread(const void *payload, size_t size) {
 
 TEST(payload_release_runs_while_no_lock_is_held) {
   static busy b;
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   meanwhile_used = &b;
   b.m = multicast_create();
   b.q = queue_with(1, MULTICAST_OVERFLOW_DROP_OLDEST);
   multicast_token token = add_queued(b.m, counter(&b.calls), b.q);
-  how.payload = &b;
-  how.size = sizeof b;
-  how.release = use_on_another_thread;
+  multicast_invocation how = INVOCATION(.payload = &b, .size = sizeof b,
+                                        .release = use_on_another_thread);
   for (int i = 1; i <= 3; ++i) {
     CHECK_EQ(multicast_invoke_with(b.m, &how, NULL), 1);
     if (i == 1) CHECK_EQ(multicast_queue_clear(b.q), 1);

@@ -12,11 +12,7 @@ static multicast_delegate idle(void) {
 }
 
 static multicast_invocation releasing(void (*release)(const void *, size_t)) {
-  multicast_invocation how = multicast_invocation_default();
-  how.payload = "x";
-  how.size = 1;
-  how.release = release;
-  return how;
+  return INVOCATION(.payload = "x", .size = 1, .release = release);
 }
 
 /* ---- In a destructor of a thread that ends --------------------------------------------------- */
@@ -77,10 +73,8 @@ static void end_here(void *context, uint32_t event, const void *payload, size_t 
 }
 
 static void wait_for_a_call(const void *payload, size_t size) {
-  multicast_invocation how = multicast_invocation_default();
-  how.flags = MULTICAST_WAIT;
   outcome = multicast_outcome_default();
-  CHECK_EQ(multicast_invoke_with(other, &how, &outcome), 1);
+  CHECK_EQ(multicast_invoke_with(other, &INVOCATION(.flags = MULTICAST_WAIT), &outcome), 1);
 }
 
 static void *hand_over_and_end(void *unused) {

@@ -34,11 +34,7 @@ const void *copy_nothing(const void *payload, size_t size) {
 }
 
 multicast_invocation handing_over(cargo *c) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
-  how.payload = c;
-  how.size = sizeof *c;
-  how.release = release_cargo;
-  return how;
+  return INVOCATION(.payload = c, .size = sizeof *c, .release = release_cargo);
 }
 
 multicast_invocation copying(cargo *c) {
@@ -71,9 +67,7 @@ multicast_delegate seeing(seen *s) {
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
 multicast_invocation waiting(void) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
-  how.flags = MULTICAST_WAIT;
-  return how;
+  return INVOCATION(.flags = MULTICAST_WAIT);
 }
 
 static void *invoke_and_wait(void *argument) {

@@ -1,9 +1,7 @@
 #include "policies.h"
 
 multicast create_with_reentry(multicast_reentry reentry) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  options.reentry = reentry;
-  multicast m = multicast_create_with(&options);
+  multicast m = multicast_create_with(&CREATE_OPTIONS(.reentry = reentry));
   CHECK(m.id != 0);
   CHECK_OK(multicast_create_error());
   return m;

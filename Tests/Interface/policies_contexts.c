@@ -29,11 +29,8 @@ static multicast_delegate delegate_of(item *i) {
 }
 
 static multicast_create_options of_items(void) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  options.lock_context = lock_item;
-  options.unlock_context = unlock_item;
-  options.release_context = release_item;
-  return options;
+  return CREATE_OPTIONS(.lock_context = lock_item, .unlock_context = unlock_item,
+                        .release_context = release_item);
 }
 
 static multicast create_for_items(void) {
@@ -114,11 +111,10 @@ static void release_own(void *context) {
 
 TEST(contexts_with_functions_of_their_own_use_those) {
   multicast m = create_for_items();
-  multicast_add_options options = with_release(release_own);
-  options.lock = lock_own;
-  options.unlock = unlock_nothing;
+  multicast_add_options options = ADD_OPTIONS(.release = release_own, .lock = lock_own,
+                                              .unlock = unlock_nothing);
   add_with(m, delegate_of(&items[1]), &options);
-  options = with_release(release_own);
+  options = ADD_OPTIONS(.release = release_own);
   add_with(m, delegate_of(&items[2]), &options);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_EQ(own_locks, 1);
@@ -158,10 +154,8 @@ TEST(contexts_are_released_after_an_add_that_succeeds_only) {
 }
 
 TEST(contexts_with_release_alone) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   multicast_delegate delegates[2];
-  options.release_context = release_item;
-  multicast m = multicast_create_with(&options);
+  multicast m = multicast_create_with(&CREATE_OPTIONS(.release_context = release_item));
   delegates[0] = delegate_of(&items[1]);
   delegates[1] = delegate_of(&items[2]);
   CHECK_OK(multicast_add_many(m, delegates, 2, NULL, NULL));
@@ -235,10 +229,8 @@ TEST(contexts_of_one_kind_take_no_memory) {
 /* ---- For visitors only ----------------------------------------------------------------------- */
 
 TEST(visit_only_refuses_invocations) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   static cargo c;
-  options.flags = MULTICAST_VISIT_ONLY;
-  multicast m = multicast_create_with(&options);
+  multicast m = multicast_create_with(&CREATE_OPTIONS(.flags = MULTICAST_VISIT_ONLY));
   multicast_token token = add(m, counter(&calls));
   CHECK_STATUS(multicast_invoke(m, 0, NULL, 0), MULTICAST_ERROR_STATE);
   multicast_invocation how = handing_over(&c);

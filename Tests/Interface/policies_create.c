@@ -96,7 +96,6 @@ TEST(multicast_with_policies_is_like_any_other) {
     multicast m = multicast_create_with(&options), stale = m;
     multicast_delegate delegates[3], listed[4];
     multicast_token tokens[3];
-    multicast_add_options first = MULTICAST_ADD_OPTIONS_INIT;
     multicast_queue q = default_queue();
     multicast_registration r = MULTICAST_REGISTRATION_INIT;
     noted_length = 0;
@@ -108,8 +107,7 @@ TEST(multicast_with_policies_is_like_any_other) {
     delegates[1] = noting('b');
     delegates[2] = noting('c');
     CHECK_OK(multicast_add_many(m, delegates, 3, NULL, tokens));
-    first.priority = 1;
-    add_with(m, noting('p'), &first);
+    add_with(m, noting('p'), &ADD_OPTIONS(.priority = 1));
     add_queued(m, noting('q'), q);
     CHECK_EQ(multicast_count(m), 5);
     CHECK(multicast_contains(m, delegates[2]));
@@ -141,11 +139,8 @@ TEST(multicast_with_policies_is_like_any_other) {
 
 /* The handles of both kinds differ in one bit. */
 TEST(multicast_with_policies_refuses_bad_arguments) {
-  multicast_create_options policies = MULTICAST_CREATE_OPTIONS_INIT;
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-  policies.label = "door";
-  multicast m = multicast_create_with(&policies);
-  options.struct_size = 0;
+  multicast m = multicast_create_with(&CREATE_OPTIONS(.label = "door"));
+  multicast_add_options options = {0};
   CHECK_STATUS(multicast_add(m, noting('a'), &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
   options.struct_size = sizeof options;
   options.flags = 1u << 31;

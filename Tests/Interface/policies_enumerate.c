@@ -37,16 +37,15 @@ static void unlock_it(void *strong) {
 
 TEST_OF_QUEUE(enumerate_passes_every_registration_in_order_and_calls_none) {
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   multicast_token tokens[4];
   tokens[0] = add(m, noting('a'));
-  options.flags = MULTICAST_ONCE;
+  multicast_add_options options = ADD_OPTIONS(.flags = MULTICAST_ONCE);
   tokens[1] = add_with(m, noting('b'), &options);
-  options = to_queue(q);
+  options = ADD_OPTIONS(.queue = q);
   options.flags = MULTICAST_LATEST;
   options.events = 6;
   tokens[2] = add_with(m, noting('c'), &options);
-  options = under(lifetime);
+  options = ADD_OPTIONS(.lifetime = lifetime);
   options.priority = 2;
   tokens[3] = add_with(m, noting('d'), &options);
   CHECK_OK(multicast_token_pause(tokens[0]));
@@ -81,11 +80,10 @@ TEST_OF_MULTICAST(enumerate_stops_when_the_enumerator_returns_false) {
 }
 
 TEST_OF_MULTICAST(enumerate_locks_contexts_and_removes_those_that_are_dead) {
-  multicast_add_options options = with_release(count_release);
   int released = 0;
   multicast_delegate weak = counter(&released), gone = counter(&dead);
-  options.lock = lock_it;
-  options.unlock = unlock_it;
+  multicast_add_options options = ADD_OPTIONS(.release = count_release, .lock = lock_it,
+                                              .unlock = unlock_it);
   add_with(m, weak, &options);
   multicast_token token = add_with(m, gone, &options);
   add(m, noting('c'));
@@ -99,10 +97,8 @@ TEST_OF_MULTICAST(enumerate_locks_contexts_and_removes_those_that_are_dead) {
 }
 
 TEST(enumerate_locks_contexts_of_one_kind) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  options.lock_context = lock_it;
-  options.unlock_context = unlock_it;
-  multicast m = multicast_create_with(&options);
+  multicast m = multicast_create_with(&CREATE_OPTIONS(.lock_context = lock_it,
+                                                      .unlock_context = unlock_it));
   add(m, counter(&unlocks));
   add(m, counter(&dead));
   CHECK_EQ(enumerate(m), 1);
@@ -122,10 +118,8 @@ static void unlock_any(void *strong) {
 }
 
 TEST_OF_MULTICAST(enumerate_unlocks_and_does_not_pass_what_its_lock_removes) {
-  multicast_add_options options = with_release(count_release);
-  options.lock = remove_in_lock;
-  options.unlock = unlock_any;
-  removed = add_with(m, counter(&dead), &options);
+  removed = add_with(m, counter(&dead), &ADD_OPTIONS(.release = count_release,
+                                                     .lock = remove_in_lock, .unlock = unlock_any));
   CHECK_EQ(enumerate(m), 0);
   CHECK(locks == 1 && unlocks == 1);
   CHECK_EQ(dead, 1);
@@ -159,7 +153,7 @@ static void destroy_target(int index) {
 }
 
 TEST(enumerate_ends_when_the_multicast_is_destroyed) {
-  multicast_add_options options = with_release(count_release_of);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release_of);
   target = multicast_create();
   add_with(target, noting('a'), &options);
   add_with(target, noting('b'), &options);
@@ -252,11 +246,9 @@ static void change_in_visit(char name) {
 }
 
 TEST_OF_MULTICAST(visit_undo_leaves_out_what_was_removed_not_what_is_paused) {
-  multicast_add_options once = MULTICAST_ADD_OPTIONS_INIT;
-  once.flags = MULTICAST_ONCE;
   tokens[0] = add(m, noting('a'));
   tokens[1] = add(m, noting('b'));
-  add_with(m, noting('o'), &once);
+  add_with(m, noting('o'), &ADD_OPTIONS(.flags = MULTICAST_ONCE));
   add(m, noting('c'));
   in_visit = change_in_visit;
   refused = 'c';
@@ -272,10 +264,8 @@ TEST_OF_MULTICAST(visit_undo_of_many) {
 }
 
 TEST_OF_MULTICAST(visit_undo_locks_contexts) {
-  multicast_add_options options = with_release(count_release_of);
-  options.lock = lock_it;
-  options.unlock = unlock_it;
-  add_with(m, counter(&passed_count), &options);
+  add_with(m, counter(&passed_count), &ADD_OPTIONS(.release = count_release_of, .lock = lock_it,
+                                                   .unlock = unlock_it));
   add(m, noting('b'));
   refused = 'b';
   CHECK_EQ(visit_or_undo(m), 0);

@@ -31,12 +31,8 @@ static void hear(void *context, multicast target, bool wanted) {
 static void release_interest(void *context) { ADD(((interest *)context)->releases, 1); }
 
 static multicast_create_options options_of(interest *i) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   memset(i, 0, sizeof *i);
-  options.context = i;
-  options.interest = hear;
-  options.release = release_interest;
-  return options;
+  return CREATE_OPTIONS(.context = i, .interest = hear, .release = release_interest);
 }
 
 static multicast create_heard(void) {
@@ -125,8 +121,7 @@ TEST(interest_is_not_notified_of_pauses_or_of_adds_that_fail) {
 
 TEST(interest_is_not_notified_of_a_delegate_that_is_replaced) {
   multicast m = create_heard();
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-  options.flags = MULTICAST_UNIQUE;
+  multicast_add_options options = ADD_OPTIONS(.flags = MULTICAST_UNIQUE);
   add_with(m, noting('a'), &options);
   add_with(m, noting('a'), &options);
   expect_notified("+");
@@ -134,9 +129,7 @@ TEST(interest_is_not_notified_of_a_delegate_that_is_replaced) {
 
 TEST(interest_is_notified_of_a_delegate_that_is_called_once) {
   multicast m = create_heard();
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-  options.flags = MULTICAST_ONCE;
-  add_with(m, noting('a'), &options);
+  add_with(m, noting('a'), &ADD_OPTIONS(.flags = MULTICAST_ONCE));
   expect_notified("+");
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   expect_notified("-");
@@ -171,7 +164,7 @@ TEST(interest_is_notified_of_dead_contexts) {
 TEST(interest_is_notified_of_a_lifetime_that_ends) {
   multicast m = create_heard();
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_add_options options = under(lifetime);
+  multicast_add_options options = ADD_OPTIONS(.lifetime = lifetime);
   multicast other = multicast_create();
   add_with(m, noting('a'), &options);
   add_with(other, noting('b'), &options);
@@ -183,12 +176,11 @@ TEST(interest_is_notified_of_a_lifetime_that_ends) {
 
 TEST(interest_is_notified_of_a_lifetime_end_in_each_multicast) {
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_add_options options = under(lifetime);
   interest many[20];
   for (int i = 0; i < 20; ++i) {
     multicast_create_options create = options_of(&many[i]);
     many[i].target = multicast_create_with(&create);
-    add_with(many[i].target, noting('a'), &options);
+    add_with(many[i].target, noting('a'), &ADD_OPTIONS(.lifetime = lifetime));
   }
   CHECK_OK(multicast_lifetime_end(lifetime));
   for (int i = 0; i < 20; ++i) CHECK_TEXT(many[i].told, "+-");
@@ -360,10 +352,8 @@ static void *change_at_once(void *argument) {
 }
 
 TEST(interest_of_changes_at_once_ends_with_the_truth) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   pthread_t threads[THREADS];
-  options.interest = hear_at_once;
-  multicast m = multicast_create_with(&options);
+  multicast m = multicast_create_with(&CREATE_OPTIONS(.interest = hear_at_once));
   for (int round = 0; round < 4; ++round) {
     multicast_token token = {0};
     for (int i = 0; i < THREADS; ++i) threads[i] = start_thread(change_at_once, &m);

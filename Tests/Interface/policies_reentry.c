@@ -210,15 +210,12 @@ static void *invoke_in_lock(void *context) {
 
 TEST(reentry_defer_in_enumerations_and_prunes_is_made_after_them) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   add(m, noting('a'));
   CHECK_EQ(multicast_enumerate(m, invoke_in_enumeration, &m), 1);
   CHECK_TEXT(noted, "a@7");
-  options.lock = invoke_in_lock;
-  options.unlock = unlock_nothing;
-  options.events = 1;
   locked = m;
-  add_with(m, noting('w'), &options);
+  add_with(m, noting('w'), &ADD_OPTIONS(.lock = invoke_in_lock, .unlock = unlock_nothing,
+                                        .events = 1));
   CHECK_EQ(multicast_prune(m), 0);
   CHECK_TEXT(noted, "a@7 a@9");
 }
@@ -286,12 +283,10 @@ static void add_and_remove(echo *e) {
 
 TEST(reentry_defer_is_for_the_delegates_of_its_own_time) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
-  multicast_add_options once = MULTICAST_ADD_OPTIONS_INIT;
-  once.flags = MULTICAST_ONCE;
   add(m, echoing(&first, m, 'a', 1, 5));
   first.in_call = add_and_remove;
   add(m, noting('b'));
-  add_with(m, noting('o'), &once);
+  add_with(m, noting('o'), &ADD_OPTIONS(.flags = MULTICAST_ONCE));
   CHECK_EQ(invoke_number(m, 1), 2);
   CHECK_TEXT(noted, "a1 o1 a11 c11");
 }
@@ -606,10 +601,8 @@ static void invoke_in_release(const void *payload, size_t size) {
   CHECK_EQ(multicast_invoke(first.target, 3, NULL, 0), 0); /* it is not its turn */
 }
 static void defer_with_release(echo *e) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   e->in_call = NULL;
-  how.event = 1;
-  how.release = invoke_in_release;
+  multicast_invocation how = INVOCATION(.event = 1, .release = invoke_in_release);
   CHECK_EQ(multicast_invoke_with(e->target, &how, NULL), 0);
   CHECK_EQ(multicast_invoke(e->target, 2, NULL, 0), 0);
 }

@@ -12,10 +12,7 @@ static multicast target;
 static echo first, second;
 
 static multicast create_replaying(uint32_t replay, multicast_reentry reentry) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  options.replay = replay;
-  options.reentry = reentry;
-  target = multicast_create_with(&options);
+  target = multicast_create_with(&CREATE_OPTIONS(.replay = replay, .reentry = reentry));
   CHECK(target.id != 0);
   return target;
 }
@@ -25,9 +22,7 @@ static void invoke_numbers(int from, int to) {
 }
 
 static multicast_add_options flagged(uint32_t flags) {
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-  options.flags = flags;
-  return options;
+  return ADD_OPTIONS(.flags = flags);
 }
 
 /* ---- What is replayed ------------------------------------------------------------------------ */
@@ -87,15 +82,13 @@ TEST(replay_without_size_gives_the_pointer_itself) {
 }
 
 TEST(replay_leaves_out_events_that_are_not_wanted) {
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   multicast_registration known = MULTICAST_REGISTRATION_INIT;
   int number = 5;
   create_replaying(3, MULTICAST_REENTRY_RECURSE);
   CHECK_EQ(multicast_invoke(target, 1, &number, sizeof number), 0);
   CHECK_EQ(multicast_invoke(target, 2, &number, sizeof number), 0);
   CHECK_EQ(multicast_invoke(target, 64, &number, sizeof number), 0);
-  options.events = 1u << 2;
-  multicast_token token = add_with(target, noting('a'), &options);
+  multicast_token token = add_with(target, noting('a'), &ADD_OPTIONS(.events = 1u << 2));
   CHECK_TEXT(noted, "a5@2 a5@64");
   CHECK_OK(multicast_token_get(token, &known));
   CHECK_EQ(known.events, 1u << 2);
@@ -180,12 +173,10 @@ TEST(replay_of_unique_delegates_is_for_those_that_stay) {
 }
 
 TEST(replay_of_a_delegate_of_high_priority_is_that_of_any_other) {
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-  options.priority = 5;
   create_replaying(2, MULTICAST_REENTRY_RECURSE);
   add(target, noting('a'));
   invoke_numbers(1, 1);
-  add_with(target, noting('b'), &options);
+  add_with(target, noting('b'), &ADD_OPTIONS(.priority = 5));
   invoke_numbers(2, 2);
   CHECK_TEXT(noted, "a1 b1 b2 a2");
 }
@@ -235,13 +226,11 @@ static void count_unlock(void *strong) {
 }
 
 TEST(replay_locks_weak_contexts_and_removes_dead_ones) {
-  multicast_add_options options = with_release(count_release_of);
   create_replaying(3, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 3);
-  options.lock = lock_if_alive;
-  options.unlock = count_unlock;
   strong_count = 2;
-  add_with(target, noting('a'), &options);
+  add_with(target, noting('a'), &ADD_OPTIONS(.release = count_release_of, .lock = lock_if_alive,
+                                             .unlock = count_unlock));
   CHECK_TEXT(noted, "a1 a2");
   CHECK_EQ(locks, 3);
   CHECK_EQ(unlocks, 2);
@@ -252,11 +241,9 @@ TEST(replay_locks_weak_contexts_and_removes_dead_ones) {
 static void *lock_shared(void *context) { return lock_if_alive(context); }
 
 TEST(replay_locks_contexts_of_one_kind) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  options.replay = 2;
-  options.lock_context = lock_shared;
-  options.unlock_context = count_unlock;
-  options.release_context = count_release_of;
+  multicast_create_options options = CREATE_OPTIONS(.replay = 2, .lock_context = lock_shared,
+                                                    .unlock_context = count_unlock,
+                                                    .release_context = count_release_of);
   target = multicast_create_with(&options);
   invoke_numbers(1, 2);
   strong_count = 3;
@@ -289,9 +276,8 @@ TEST(replay_leaves_out_a_delegate_while_it_is_paused) {
 
 TEST(replay_under_a_lifetime_that_has_a_queue_and_a_label) {
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_add_options options = under(lifetime);
-  options.label = "replayed";
-  options.queue = default_queue();
+  multicast_add_options options = ADD_OPTIONS(.lifetime = lifetime, .label = "replayed",
+                                              .queue = default_queue());
   create_replaying(2, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 2);
   add_with(target, noting('a'), &options);
@@ -316,12 +302,11 @@ static void destroy_it(echo *e) {
 static void release_echo(void *context) { ++releases[(int)((echo *)context)->name]; }
 
 static void add_that_goes(void (*go)(echo *), int64_t left) {
-  multicast_add_options options = with_release(release_echo);
   create_replaying(3, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 3);
   multicast_delegate d = echoing(&first, target, 'a', 0, 0);
   first.in_call = go;
-  multicast_token token = add_with(target, d, &options);
+  multicast_token token = add_with(target, d, &ADD_OPTIONS(.release = release_echo));
   CHECK_TEXT(noted, "a1");
   CHECK_EQ(releases['a'], 1);
   CHECK(!multicast_token_is_live(token));
@@ -446,10 +431,7 @@ static void invoke_in_interest(void *context, multicast m, bool wanted) {
 }
 
 TEST(replay_has_what_interest_invokes) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  options.replay = 1;
-  options.interest = invoke_in_interest;
-  target = multicast_create_with(&options);
+  target = multicast_create_with(&CREATE_OPTIONS(.replay = 1, .interest = invoke_in_interest));
   add(target, counter(&calls));
   CHECK_EQ(calls, 100);
 }
@@ -549,9 +531,8 @@ static void release_and_add(const void *payload, size_t size) {
 }
 
 TEST(replay_releases_under_no_lock) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   create_replaying(1, MULTICAST_REENTRY_RECURSE);
-  how.release = release_and_add;
+  multicast_invocation how = INVOCATION(.release = release_and_add);
   CHECK_EQ(multicast_invoke_with(target, &how, NULL), 0);
   how.release = NULL;
   CHECK_EQ(multicast_invoke_with(target, &how, NULL), 0); /* it has become a replay */
@@ -671,7 +652,7 @@ TEST(replay_when_nested_too_deep_is_a_limit) {
 
 static multicast_status deepest;
 static void nest_all(void *context, uint32_t event, const void *payload, size_t size) {
-  multicast_add_options options = with_release(count_release_of);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release_of);
   multicast_token token = {7};
   if (multicast_invoke(target, event + 1, NULL, 0) != MULTICAST_ERROR_LIMIT) return;
   deepest = multicast_add(*(multicast *)context, noting('a'), &options, &token);

@@ -9,9 +9,7 @@
 static multicast target;
 
 static multicast create_replaying(uint32_t replay) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
-  options.replay = replay;
-  target = multicast_create_with(&options);
+  target = multicast_create_with(&CREATE_OPTIONS(.replay = replay));
   CHECK(target.id != 0);
   return target;
 }
@@ -267,9 +265,8 @@ static void destroy_and_end(void *context, uint32_t event, const void *payload, 
 }
 
 static void *add_given(void *delegate) {
-  multicast_add_options options = with_release(count_release);
   multicast_delegate d = *(multicast_delegate *)delegate;
-  multicast_add(target, d, &options, NULL);
+  multicast_add(target, d, &ADD_OPTIONS(.release = count_release), NULL);
   return NULL;
 }
 

@@ -57,10 +57,9 @@ TEST_OF_MULTICAST(probes_are_reached_while_a_watch_is_set) {
   const char payload[] = "payload";
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   multicast_watch given = multicast_watch_default();
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   multicast_token direct, queued;
   int visits = 0;
-  options.label = "direct";
+  multicast_add_options options = ADD_OPTIONS(.label = "direct");
   direct = add_with(m, counter(&calls), &options);
   options.queue = q;
   options.label = "queued";

@@ -61,10 +61,9 @@ static void *invoke_until_exit(void *unused) {
 
 TEST(thread_that_ends_inside_a_call_holds_nothing_up) {
   int releases = 0;
-  multicast_add_options options = with_release(count_release);
   multicast_delegate d = {end_thread, &releases};
   inherited = multicast_create();
-  add_with(inherited, d, &options);
+  add_with(inherited, d, &ADD_OPTIONS(.release = count_release));
   on_another_thread(invoke_until_exit, NULL);
   CHECK_EQ(LOAD(releases), 2); /* one call, one release */
   CHECK_EQ(multicast_count(inherited), 0);
@@ -78,11 +77,9 @@ static void end_thread_once(void *context, uint32_t event, const void *payload, 
 
 TEST(thread_that_ends_inside_a_once_delegate_releases_it) {
   int releases = 0;
-  multicast_add_options options = with_release(count_release);
   multicast_delegate d = {end_thread_once, &releases};
-  options.flags = MULTICAST_ONCE;
   inherited = multicast_create();
-  add_with(inherited, d, &options);
+  add_with(inherited, d, &ADD_OPTIONS(.release = count_release, .flags = MULTICAST_ONCE));
   on_another_thread(invoke_until_exit, NULL);
   CHECK_EQ(LOAD(releases), 2); /* one call, one release */
 }

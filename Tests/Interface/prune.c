@@ -29,12 +29,9 @@ static multicast_delegate delegate_of(subject *s) {
 
 static void add_weak_under(multicast m, subject *s, uint32_t flags, multicast_queue q,
                            multicast_lifetime l) {
-  multicast_add_options options = with_release(release_subject);
-  options.lock = lock_subject;
-  options.unlock = unlock_subject;
-  options.flags = flags;
-  options.queue = q;
-  options.lifetime = l;
+  multicast_add_options options = ADD_OPTIONS(.release = release_subject, .lock = lock_subject,
+                                              .unlock = unlock_subject, .flags = flags, .queue = q,
+                                              .lifetime = l);
   memset(s, 0, sizeof *s);
   s->token = add_with(m, delegate_of(s), &options);
 }
@@ -112,11 +109,10 @@ TEST_OF_MULTICAST(prune_removes_paused_ones) {
 }
 
 TEST_OF_MULTICAST(prune_removes_those_that_do_not_want_any_event) {
-  multicast_add_options options = with_release(release_subject);
   subject s = {.is_dead = true};
-  options.lock = lock_subject;
-  options.unlock = unlock_subject;
-  options.events = UINT64_C(1) << 40;
+  multicast_add_options options = ADD_OPTIONS(.release = release_subject, .lock = lock_subject,
+                                              .unlock = unlock_subject,
+                                              .events = UINT64_C(1) << 40);
   add_with(m, delegate_of(&s), &options);
   CHECK_EQ(multicast_prune(m), 1);
   CHECK_EQ(s.releases, 1);
@@ -227,12 +223,10 @@ static void die_and_prune(void *context, uint32_t event, const void *payload, si
 
 TEST(prune_inside_call_of_one_that_died_releases_it_after_call) {
   own o = {false, 0, 0, -1, MULTICAST_NONE};
-  multicast_add_options options = with_release(release_own);
   multicast_delegate d = {die_and_prune, &o};
   o.target = multicast_create();
-  options.lock = lock_own;
-  options.unlock = unlock_nothing;
-  add_with(o.target, d, &options);
+  add_with(o.target, d, &ADD_OPTIONS(.release = release_own, .lock = lock_own,
+                                     .unlock = unlock_nothing));
   CHECK_EQ(multicast_invoke(o.target, 0, NULL, 0), 1);
   CHECK_EQ(o.pruned, 1);
   CHECK_EQ(o.releases_inside, 0);
@@ -276,13 +270,11 @@ TEST(prune_on_several_threads_finds_each_dead_delegate_once) {
   for (int i = 0; i < ROUNDS; ++i) {
     static shared_subject fresh;
     shared_subject *s = malloc(sizeof *s);
-    multicast_add_options options = with_release(release_shared);
     CHECK(s != NULL);
     *s = fresh;
     multicast_delegate d = {call_shared, s};
-    options.lock = lock_shared;
-    options.unlock = unlock_shared;
-    add_with(shared_target, d, &options);
+    add_with(shared_target, d, &ADD_OPTIONS(.release = release_shared, .lock = lock_shared,
+                                            .unlock = unlock_shared));
     STORE(s->is_dead, 1);
     EVENTUALLY(LOAD(s->releases) == 1);
     CHECK_EQ(LOAD(s->locks), LOAD(s->unlocks));

@@ -33,15 +33,11 @@ static void call_counted(void *context, uint32_t event, const void *payload, siz
 
 static multicast_token add_counted_with(counted *c, multicast m, multicast_queue q,
                                         void *(*lock)(void *), uint32_t flags) {
-  multicast_add_options options = to_queue(q);
   memset(c, 0, sizeof *c);
   c->references = 1;
   multicast_delegate d = {call_counted, c};
-  options.lock = lock;
-  options.unlock = unlock_counted;
-  options.release = release_counted;
-  options.flags = flags;
-  return add_with(m, d, &options);
+  return add_with(m, d, &ADD_OPTIONS(.queue = q, .lock = lock, .unlock = unlock_counted,
+                                     .release = release_counted, .flags = flags));
 }
 
 static multicast_token add_counted(counted *c, multicast m, multicast_queue q) {
@@ -179,11 +175,9 @@ TEST(queue_run_makes_as_many_as_asked_for_beside_dead_contexts) {
   for (size_t max = 0; max < 3; ++max) {
     multicast m = multicast_create();
     multicast_queue q = default_queue();
-    multicast_add_options weak = to_queue(q);
     int calls = 0, never = 0;
-    weak.lock = lock_dead;
-    weak.unlock = unlock_nothing;
-    add_with(m, counter(&never), &weak);
+    add_with(m, counter(&never), &ADD_OPTIONS(.queue = q, .lock = lock_dead,
+                                              .unlock = unlock_nothing));
     add_queued(m, counter(&calls), q);
     CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
     CHECK_EQ(multicast_queue_run(q, max), 1);
@@ -226,8 +220,7 @@ static multicast_token add_using(multicast m, multicast_delegate d, bool locks) 
   used_there = default_queue();
   used_target = multicast_create();
   add_queued(used_target, noting('u'), used_there);
-  multicast_add_options options = to_queue(used_there);
-  options.release = release_and_use;
+  multicast_add_options options = ADD_OPTIONS(.queue = used_there, .release = release_and_use);
   if (locks) options.lock = lock_and_use;
   if (locks) options.unlock = unlock_and_use;
   return add_with(m, d, &options);
@@ -272,10 +265,8 @@ static void release_and_destroy(void *context) {
 TEST_OF_MULTICAST(queue_may_be_destroyed_inside_a_release_of_its_own_call) {
   multicast_delegate d = noting('a');
   used_there = default_queue();
-  multicast_add_options options = to_queue(used_there);
-  options.release = release_and_destroy;
   d.function = remove_current;
-  add_with(m, d, &options);
+  add_with(m, d, &ADD_OPTIONS(.queue = used_there, .release = release_and_destroy));
   add_queued(m, noting('b'), used_there);
   invoke_number(m, 1);
   CHECK_EQ(multicast_queue_run(used_there, 0), 1);

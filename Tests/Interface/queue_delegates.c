@@ -21,11 +21,9 @@ TEST_OF_QUEUE(queue_makes_no_call_before_it_is_run) {
 TEST(queue_calls_run_in_the_order_in_which_they_were_queued) {
   multicast_queue q = default_queue();
   multicast m = multicast_create(), other = multicast_create();
-  multicast_add_options urgent = to_queue(q);
-  urgent.priority = 5;
   add_queued(m, noting('a'), q);
   add_queued(m, noting('b'), q);
-  add_with(m, noting('u'), &urgent);
+  add_with(m, noting('u'), &ADD_OPTIONS(.queue = q, .priority = 5));
   add_queued(other, noting('x'), q);
   CHECK_EQ(invoke_number(m, 1), 3);
   CHECK_EQ(invoke_number(other, 2), 1);
@@ -58,9 +56,8 @@ TEST_OF_QUEUE(queue_passes_the_event_on) {
 }
 
 TEST_OF_QUEUE(queue_does_not_take_events_that_are_not_wanted) {
-  multicast_add_options options = to_queue(q);
-  options.events = UINT64_C(1) << 3 | UINT64_C(1) << 63;
-  add_with(m, noting('a'), &options);
+  add_with(m, noting('a'), &ADD_OPTIONS(.queue = q,
+                                        .events = UINT64_C(1) << 3 | UINT64_C(1) << 63));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   CHECK_EQ(multicast_invoke(m, 3, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(m, 62, NULL, 0), 0);
@@ -101,11 +98,10 @@ TEST_OF_QUEUE(queue_delegates_are_seen_by_count_list_and_contains) {
 TEST_OF_QUEUE(queue_delegates_may_be_added_many_at_once) {
   multicast_delegate d[3];
   multicast_token tokens[3];
-  multicast_add_options options = to_queue(q);
   d[0] = noting('a');
   d[1] = noting('b');
   d[2] = noting('c');
-  CHECK_OK(multicast_add_many(m, d, 3, &options, tokens));
+  CHECK_OK(multicast_add_many(m, d, 3, &ADD_OPTIONS(.queue = q), tokens));
   CHECK_EQ(invoke_number(m, 1), 3);
   CHECK_OK(multicast_token_remove(tokens[1]));
   CHECK_EQ(multicast_queue_run(q, 0), 2);

@@ -180,12 +180,10 @@ static void note_once(void *context, uint32_t event, const void *payload, size_t
 TEST(queue_calls_a_once_delegate_once_and_it_stays_until_then) {
   multicast_queue q = default_queue();
   multicast_delegate d = noting('a');
-  multicast_add_options options = to_queue(q);
   d.function = note_once;
-  options.flags = MULTICAST_ONCE;
-  options.release = count_release_of;
   once_target = multicast_create();
-  once_token = add_with(once_target, d, &options);
+  once_token = add_with(once_target, d, &ADD_OPTIONS(.queue = q, .flags = MULTICAST_ONCE,
+                                                     .release = count_release_of));
   once_was_live = true;
   CHECK_EQ(invoke_number(once_target, 1), 1);
   CHECK_EQ(invoke_number(once_target, 2), 0);
@@ -284,10 +282,8 @@ TEST(queue_call_of_removed_once_delegate_is_waited_for) {
   runner run;
   prepare_removal(&r, multicast_create(), &b, by_token);
   r.queue = default_queue();
-  multicast_add_options options = to_queue(r.queue);
-  options.flags = MULTICAST_ONCE;
-  options.release = release_blocker;
-  r.token = add_with(r.target, r.delegate, &options);
+  r.token = add_with(r.target, r.delegate, &ADD_OPTIONS(.queue = r.queue, .flags = MULTICAST_ONCE,
+                                                        .release = release_blocker));
   invoke_number(r.target, 1);
   run_in_background(&run, r.queue, 0);
   gate_wait(&b.entered);

@@ -154,8 +154,7 @@ static void *run_inherited(void *result) {
 
 static pthread_t begin_busy_call(int64_t *result) {
   inherit_calls(0);
-  multicast_add_options options = to_queue(inherited);
-  options.release = release_blocker;
+  multicast_add_options options = ADD_OPTIONS(.queue = inherited, .release = release_blocker);
   busy_token = add_with(inherited_target, blocking(&busy), &options);
   CHECK_EQ(invoke_number(inherited_target, 1), 2);
   CHECK_EQ(invoke_number(inherited_target, 2), 2);

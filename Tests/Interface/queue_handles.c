@@ -8,13 +8,12 @@
 
 TEST_OF_MULTICAST(queue_that_is_gone_keeps_unique_from_removing_the_old_one) {
   multicast_queue q = default_queue(), gone = default_queue();
-  multicast_add_options options = to_queue(gone);
   multicast_token token = {77};
   CHECK_OK(multicast_queue_destroy(gone));
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
-  options.flags = MULTICAST_UNIQUE;
-  options.release = count_release_of;
+  multicast_add_options options = ADD_OPTIONS(.queue = gone, .flags = MULTICAST_UNIQUE,
+                                              .release = count_release_of);
   CHECK_STATUS(multicast_add(m, noting('a'), &options, &token), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(token.id, 0);
   CHECK_EQ(releases['a'], 1);
@@ -24,13 +23,12 @@ TEST_OF_MULTICAST(queue_that_is_gone_keeps_unique_from_removing_the_old_one) {
 
 TEST_OF_MULTICAST(queue_that_is_gone_fails_an_add_many_and_releases_each) {
   multicast_queue gone = default_queue();
-  multicast_add_options options = to_queue(gone);
   multicast_delegate d[2];
   multicast_token tokens[2] = {{7}, {8}};
   d[0] = noting('a');
   d[1] = d[0];
   CHECK_OK(multicast_queue_destroy(gone));
-  options.release = count_release_of;
+  multicast_add_options options = ADD_OPTIONS(.queue = gone, .release = count_release_of);
   CHECK_STATUS(multicast_add_many(m, d, 2, &options, tokens), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK(tokens[0].id == 0 && tokens[1].id == 0);
   CHECK_EQ(releases['a'], 2);
@@ -38,9 +36,8 @@ TEST_OF_MULTICAST(queue_that_is_gone_fails_an_add_many_and_releases_each) {
 }
 
 TEST_OF_QUEUE(queue_and_a_lifetime_that_has_ended_fail_an_add) {
-  multicast_add_options options = to_queue(q);
-  options.lifetime = multicast_lifetime_create();
-  options.release = count_release_of;
+  multicast_add_options options = ADD_OPTIONS(.queue = q, .lifetime = multicast_lifetime_create(),
+                                              .release = count_release_of);
   CHECK_OK(multicast_lifetime_end(options.lifetime));
   CHECK_STATUS(multicast_add(m, noting('a'), &options, NULL), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(releases['a'], 1);
@@ -52,10 +49,9 @@ TEST_OF_QUEUE(queue_and_a_lifetime_that_has_ended_fail_an_add) {
 TEST_OF_MULTICAST(queue_and_lifetime_both_refer_to_registration_until_one_goes) {
   for (int round = 0; round < 2; ++round) {
     multicast_queue q = default_queue();
-    multicast_add_options options = to_queue(q);
     multicast_lifetime lifetime = multicast_lifetime_create();
-    options.lifetime = lifetime;
-    options.release = count_release_of;
+    multicast_add_options options = ADD_OPTIONS(.queue = q, .lifetime = lifetime,
+                                                .release = count_release_of);
     add_with(m, noting('a'), &options);
     CHECK_EQ(multicast_lifetime_count(lifetime), 1);
     invoke_number(m, 1);
@@ -89,7 +85,7 @@ static void expect_no_queue(uint64_t id) {
   CHECK_STATUS(multicast_queue_destroy(q), MULTICAST_ERROR_INVALID_HANDLE);
   if (id != 0) { /* 0 means no queue, and is valid */
     releases['r'] = 0;
-    options = to_queue(q);
+    options = ADD_OPTIONS(.queue = q);
     options.release = count_release_of;
     CHECK_STATUS(multicast_add(m, noting('r'), &options, &token), MULTICAST_ERROR_INVALID_HANDLE);
     CHECK_EQ(token.id, 0);
@@ -174,7 +170,6 @@ static void expect_nothing_but_a_queue(uint64_t id) {
   multicast_lifetime lifetime;
   multicast_broadcaster broadcaster;
   multicast_delegate d = noting('r'), listed[1];
-  multicast_add_options options = with_release(count_release_of);
   int number = 1;
   m.id = token.id = lifetime.id = broadcaster.id = id;
   CHECK(!multicast_is_valid(m));
@@ -210,7 +205,7 @@ static void expect_nothing_but_a_queue(uint64_t id) {
   CHECK_EQ(multicast_broadcaster_multicast(broadcaster, "x").id, 0);
   CHECK_STATUS(multicast_broadcaster_destroy(broadcaster), MULTICAST_ERROR_INVALID_HANDLE);
   releases['r'] = 0;
-  options.lifetime = lifetime;
+  multicast_add_options options = ADD_OPTIONS(.release = count_release_of, .lifetime = lifetime);
   CHECK_STATUS(multicast_add(out_of, d, &options, NULL), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(releases['r'], 1);
   CHECK_OK(multicast_destroy(out_of));

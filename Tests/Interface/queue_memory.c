@@ -10,7 +10,6 @@
 static void use_queue_where_memory_may_fail(multicast_overflow overflow, uint32_t flags) {
   static unsigned char payload[4096];
   multicast_queue_options options = multicast_queue_options_default();
-  multicast_add_options how = with_release(count_release_of);
   int64_t result, expected_queued = 0, expected_refused = 0;
   noted_length = 0;
   releases['a'] = 0;
@@ -24,8 +23,7 @@ static void use_queue_where_memory_may_fail(multicast_overflow overflow, uint32_
     if (m.id != 0) CHECK_OK(multicast_destroy(m));
     return;
   }
-  how.queue = q;
-  how.flags = flags;
+  multicast_add_options how = ADD_OPTIONS(.release = count_release_of, .queue = q, .flags = flags);
   multicast_status status = multicast_add(m, noting('a'), &how, NULL);
   if (status != MULTICAST_OK) {
     CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
@@ -98,11 +96,10 @@ TEST(queue_out_of_memory_in_add_many_adds_none_and_releases_all) {
     for (which = 0;; ++which) {
       multicast_queue q = default_queue();
       multicast m = multicast_create();
-      multicast_add_options options = to_queue(q);
       multicast_delegate d[20];
       int64_t before = allocated_bytes;
       for (int i = 0; i < 20; ++i) d[i] = noting('a');
-      options.release = count_release_of;
+      multicast_add_options options = ADD_OPTIONS(.queue = q, .release = count_release_of);
       releases['a'] = 0;
       has_failed = false;
       fail_after = which;
@@ -245,9 +242,7 @@ TEST(queue_rounds_of_everything_leak_nothing) {
 TEST_OF_MEMORY(queue_counts_a_once_delegate_that_waits_not_as_refused) {
   char payload[33] = "";
   multicast_queue q = multicast_queue_create(NULL);
-  multicast_add_options options = to_queue(q);
-  options.flags = MULTICAST_ONCE;
-  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.queue = q, .flags = MULTICAST_ONCE));
   CHECK_EQ(multicast_invoke(m, 0, payload, sizeof payload), 1);
   fail_only_once = false;
   fail_after = 0;

@@ -80,7 +80,7 @@ typedef struct player {
 } player;
 
 static void seat(player *p, int which, multicast_queue q) {
-  multicast_add_options options = to_queue(q);
+  multicast_add_options options = ADD_OPTIONS(.queue = q);
   multicast_delegate d = {note_made, (void *)(intptr_t)which};
   options.flags = which >= LATEST_FROM ? MULTICAST_LATEST : 0;
   p->lifetime = multicast_lifetime_create();

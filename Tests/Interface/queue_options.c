@@ -19,8 +19,7 @@ static void expect_taken(const multicast_queue_options *options, bool is_valid) 
 
 TEST(queue_options_with_flags_or_reserved_bits_are_invalid) {
   for (int bit = 0; bit < 32; ++bit) {
-    multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
-    options.capacity = 1;
+    multicast_queue_options options = QUEUE_OPTIONS(.capacity = 1);
     expect_taken(&options, true);
     options.flags = UINT32_C(1) << bit;
     expect_taken(&options, false);
@@ -104,9 +103,7 @@ static void look(looker *l, multicast_queue q) {
 }
 
 static multicast_queue queue_named(const char *name) {
-  multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
-  options.thread_name = name;
-  multicast_queue q = multicast_queue_create(&options);
+  multicast_queue q = multicast_queue_create(&QUEUE_OPTIONS(.thread_name = name));
   CHECK(q.id != 0);
   return q;
 }
@@ -176,9 +173,7 @@ TEST(queue_thread_without_stack_size_has_default_of_system) {
 
 #ifndef IS_WITHOUT_THREADS_IN_CHILDREN /* a sanitizer needs a larger stack */
 TEST_OF_MULTICAST(queue_thread_works_on_a_stack_of_16_kb) {
-  multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
-  options.stack_size = stack_of(16384);
-  options.capacity = 4;
+  multicast_queue_options options = QUEUE_OPTIONS(.stack_size = stack_of(16384), .capacity = 4);
   multicast_queue q = multicast_queue_create(&options);
   add_queued(m, counter(&calls), q);
   CHECK_OK(multicast_queue_start(q));

@@ -269,7 +269,6 @@ static void invoke_into_full(void *context, uint32_t event, const void *payload,
 static void release_blocked(void *context) { ADD(((blocked_call *)context)->releases, 1); }
 
 static void begin_blocked_call(blocked_call *c) {
-  multicast_add_options options = with_release(release_blocked);
   memset(c, 0, sizeof *c);
   c->entered = c->may_return = c->returned = shut;
   fill_narrow(&c->full, NULL);
@@ -277,7 +276,7 @@ static void begin_blocked_call(blocked_call *c) {
   CHECK_EQ(invoke_number(c->full.target, 1), 1);
   multicast_delegate d = {invoke_into_full, c};
   c->target = multicast_create();
-  c->token = add_with(c->target, d, &options);
+  c->token = add_with(c->target, d, &ADD_OPTIONS(.release = release_blocked));
 }
 
 /* The consumer has removed the delegate. Either the removal was pending, or the call was
@@ -371,9 +370,7 @@ static void expect_both_unblocked(uint32_t flags, int64_t sum) {
   sender s[2];
   multicast m = multicast_create();
   fill_narrow(&n, NULL);
-  multicast_add_options options = to_queue(n.queue);
-  options.flags = flags;
-  add_with(m, noting('x'), &options);
+  add_with(m, noting('x'), &ADD_OPTIONS(.queue = n.queue, .flags = flags));
   for (int i = 0; i < 2; ++i) send_in_background(&s[i], m, 2);
   for (int i = 0; i < 2; ++i) CHECK(!gate_opens_within(&s[i].returned, A_WHILE_MS));
   CHECK_EQ(multicast_queue_run(n.queue, 1), 1);

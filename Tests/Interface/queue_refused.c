@@ -108,10 +108,8 @@ TEST(queue_run_of_nothing_makes_its_thread_no_consumer) {
 TEST(queue_run_of_dead_context_makes_its_thread_the_consumer) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();
-  multicast_add_options options = to_queue(q);
-  options.lock = lock_dead;
-  options.unlock = unlock_nothing;
-  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.queue = q, .lock = lock_dead,
+                                            .unlock = unlock_nothing));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 0);
   add_queued(m, counter(&calls), q);

@@ -165,12 +165,10 @@ static void remove_other(void *context, uint32_t event, const void *payload, siz
 
 TEST_OF_QUEUE(queue_calls_of_another_delegate_are_cancelled_inside_a_call) {
   multicast_delegate d = noting('d');
-  multicast_add_options options = to_queue(q);
   d.function = remove_other;
-  options.release = count_release_of;
   status_inside = MULTICAST_ERROR_STATE;
   add_queued(m, d, q);
-  removed_inside = add_with(m, noting('a'), &options);
+  removed_inside = add_with(m, noting('a'), &ADD_OPTIONS(.queue = q, .release = count_release_of));
   add_queued(m, noting('b'), q);
   CHECK_EQ(invoke_number(m, 1), 3);
   CHECK_EQ(multicast_queue_run(q, 0), 2);

@@ -238,8 +238,7 @@ TEST(queue_calls_that_remove_each_other_do_not_hang) {
     rivals[i].entered = shut;
     rivals[i].other = &rivals[1 - i];
     queues[i] = default_queue();
-    multicast_add_options options = to_queue(queues[i]);
-    options.release = release_rival;
+    multicast_add_options options = ADD_OPTIONS(.queue = queues[i], .release = release_rival);
     rivals[i].target = multicast_create();
     rivals[i].token = add_with(rivals[i].target, d, &options);
     CHECK_EQ(invoke_number(rivals[i].target, 1), 1);

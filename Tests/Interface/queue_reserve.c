@@ -53,10 +53,7 @@ static int64_t invoke(multicast m, uint32_t event, size_t size) {
 }
 
 static multicast_queue reserving(size_t size) {
-  multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;
-  options.capacity = CALLS;
-  options.payload_size = size;
-  return multicast_queue_create(&options);
+  return multicast_queue_create(&QUEUE_OPTIONS(.capacity = CALLS, .payload_size = size));
 }
 
 /* A multicast with a delegate in a queue. Both have been used, so what they take once is there. */
@@ -145,14 +142,11 @@ TEST(queue_payloads_in_the_reserve_take_no_allocation) {
 
 TEST(queue_payloads_with_options_are_in_the_reserve) {
   setting s;
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   count_memory();
   set_up(&s, SIZE);
-  how.payload = payload;
-  how.size = SIZE;
   CHECK_EQ(invoke(s.m, 0, SIZE), 1); /* writes the payload */
   int before = allocations;
-  CHECK_EQ(multicast_invoke_with(s.m, &how, NULL), 1);
+  CHECK_EQ(multicast_invoke_with(s.m, &INVOCATION(.payload = payload, .size = SIZE), NULL), 1);
   CHECK_EQ(multicast_queue_run(s.q, 0), 2);
   CHECK_EQ(allocations - before, 0);
 }

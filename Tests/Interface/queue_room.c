@@ -128,17 +128,14 @@ static void *end_with_a_last_word(void *argument) {
 }
 
 static void prepare_last_words(last_runner *r) {
-  multicast_add_options released = MULTICAST_ADD_OPTIONS_INIT;
-  multicast_create_options interested = MULTICAST_CREATE_OPTIONS_INIT;
   multicast_delegate d = {run_once_inside, r};
   r->runs_it = multicast_create();
   add(r->runs_it, d);
   r->names = multicast_broadcaster_create(NULL);
-  released.release = run_once_at_release;
+  multicast_add_options released = ADD_OPTIONS(.release = run_once_at_release);
   CHECK_OK(multicast_broadcaster_register(r->names, "name", d, &released, NULL));
-  interested.interest = run_once_for_nobody;
-  interested.context = r;
-  r->wanted = add(multicast_create_with(&interested), d);
+  r->wanted = add(multicast_create_with(&CREATE_OPTIONS(.interest = run_once_for_nobody,
+                                                        .context = r)), d);
 }
 
 static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {

@@ -138,7 +138,7 @@ static void release_standoff(void *context) { ADD(((standoff *)context)->release
 
 static void expect_no_standoff(bool destroys) {
   multicast m = multicast_create(), direct = multicast_create();
-  multicast_add_options options = with_release(release_standoff);
+  multicast_add_options options = ADD_OPTIONS(.release = release_standoff);
   multicast_delegate d;
   standoff s = {0};
   s.in_worker = s.in_direct = shut;

@@ -16,13 +16,11 @@ static void destroys_in_use(multicast_overflow overflow, bool has_worker) {
     producer p[2];
     guest g = {ALIVE, 0, {0}, {0}, false};
     multicast_queue q = queue_with(4, overflow);
-    multicast_add_options options = to_queue(q);
     multicast m = multicast_create();
     sleeper w;
     multicast_delegate d = {call_guest, &g};
-    options.release = release_counted;
     guests_released = 0;
-    add_with(m, d, &options);
+    add_with(m, d, &ADD_OPTIONS(.queue = q, .release = release_counted));
     if (has_worker) CHECK_OK(multicast_queue_start(q));
     w.queue = q;
     w.returned = shut;
@@ -65,9 +63,7 @@ TEST(queue_destroyed_by_two_threads_is_destroyed_by_one) {
     multicast m = multicast_create();
     void *theirs;
     int calls = 0, releases = 0;
-    multicast_add_options options = to_queue(q);
-    options.release = count_release;
-    add_with(m, counter(&releases), &options);
+    add_with(m, counter(&releases), &ADD_OPTIONS(.queue = q, .release = count_release));
     add_queued(m, counter(&calls), q);
     if (round % 2 == 0) CHECK_OK(multicast_queue_start(q));
     pthread_t other = start_thread(destroy_queue, &q);
@@ -182,10 +178,9 @@ static void *create_and_destroy(void *unused) {
 
 TEST_OF_MULTICAST(queue_that_ends_as_others_add_leaves_lifetimes_empty) {
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_add_options options = with_release(count_release);
   int releases = 0, added = 0;
   pthread_t thread = start_thread(create_and_destroy, NULL);
-  options.lifetime = lifetime;
+  multicast_add_options options = ADD_OPTIONS(.release = count_release, .lifetime = lifetime);
   while (!LOAD(is_over)) {
     options.queue.id = LOAD(passing.id);
     if (options.queue.id == 0) continue;

@@ -70,9 +70,7 @@ static void begin_ending(ending *e, bool removes_itself, int calls) {
   e->queue = queue_with(16, MULTICAST_OVERFLOW_BLOCK);
   e->target = multicast_create();
   multicast_delegate d = {end_thread, e};
-  multicast_add_options options = to_queue(e->queue);
-  options.release = release_ending;
-  e->token = add_with(e->target, d, &options);
+  e->token = add_with(e->target, d, &ADD_OPTIONS(.queue = e->queue, .release = release_ending));
   while (calls-- > 0)
     CHECK_EQ(invoke_padded_number(e->target, calls, calls % 2 == 0 ? 4096 : 4), 1);
 }

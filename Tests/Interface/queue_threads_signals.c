@@ -67,8 +67,7 @@ static void begin_cancelled(cancelled *c) {
   c->calls = 0;
   c->target = multicast_create();
   c->queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-  multicast_add_options options = to_queue(c->queue);
-  add_with(c->target, counter(&c->calls), &options);
+  add_with(c->target, counter(&c->calls), &ADD_OPTIONS(.queue = c->queue));
   /* reads and writes of the descriptor are cancellation points */
   CHECK(multicast_queue_fd(c->queue) >= 0);
 }

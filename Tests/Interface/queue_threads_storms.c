@@ -20,12 +20,11 @@ typedef struct churner {
 
 static guest *add_guest(const churner *c, int round) {
   guest *g = calloc(1, sizeof *g);
-  multicast_add_options options = to_queue(c->queue);
   CHECK(g != NULL);
   g->magic = ALIVE;
   g->by_lifetime = round % 3 == 0;
-  options.flags = c->flags;
-  options.priority = round % 2;
+  multicast_add_options options = ADD_OPTIONS(.queue = c->queue, .flags = c->flags,
+                                              .priority = round % 2);
   if (g->by_lifetime) options.lifetime = g->lifetime = multicast_lifetime_create();
   multicast_delegate d = {call_guest, g};
   g->token = add_with(c->target, d, &options);
@@ -97,14 +96,12 @@ static void conserves(multicast_overflow overflow, uint32_t flags, bool has_work
     churner c;
     guest stays = {ALIVE, 0, {0}, {0}, false};
     multicast_queue q = queue_with(16, overflow);
-    multicast_add_options options = to_queue(q);
     multicast m = multicast_create();
     pthread_t consumer = 0, looker;
     calls_seen = 0;
     is_over = no_more_calls = false;
     multicast_delegate d = {call_guest, &stays};
-    options.flags = flags;
-    add_with(m, d, &options);
+    add_with(m, d, &ADD_OPTIONS(.queue = q, .flags = flags));
     c.target = m;
     c.queue = q;
     c.flags = flags;

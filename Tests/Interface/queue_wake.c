@@ -135,7 +135,6 @@ TEST(queue_wake_is_called_by_every_kind_of_invocation) {
   woken w;
   cargo c = {0, 0, 0};
   static const char large[100];
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   begin_woken(&w);
   multicast_token t = add_queued(w.target, counter(&calls), w.queue);
   CHECK_EQ(multicast_invoke(w.target, 0, large, sizeof large), 1);
@@ -147,8 +146,7 @@ TEST(queue_wake_is_called_by_every_kind_of_invocation) {
   CHECK_EQ(multicast_token_invoke(t, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
   expect_wakes(&w, 3);
-  how.flags = MULTICAST_WAIT;
-  how.timeout_ns = 1;
+  multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = 1);
   CHECK(multicast_invoke_with(w.target, &how, NULL) != 0);
   expect_wakes(&w, 4);
 }
@@ -223,7 +221,6 @@ TEST(queue_wake_is_called_at_the_end_of_the_outermost_run_only) {
 TEST(queue_wake_is_not_called_without_need) {
   woken w;
   multicast latest = multicast_create();
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   begin_woken_with(&w, 1, MULTICAST_OVERFLOW_REFUSE);
   multicast_token t = add_queued(w.target, counter(&calls), w.queue);
   CHECK_EQ(multicast_queue_run(w.queue, 0), 0);
@@ -233,7 +230,7 @@ TEST(queue_wake_is_not_called_without_need) {
   CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 0);
   CHECK_OK(multicast_token_resume(t));
   expect_wakes(&w, 0);
-  how.copy = copy_nothing;
+  multicast_invocation how = INVOCATION(.copy = copy_nothing);
   CHECK_EQ(multicast_invoke_with(w.target, &how, NULL), 0); /* no memory */
   expect_wakes(&w, 0);
   CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);

@@ -29,8 +29,7 @@ static void begin_turns(turn *t) {
   multicast_delegate d = {take_turn, t};
   t->target = multicast_create();
   t->queue = queue_with(10, MULTICAST_OVERFLOW_REFUSE);
-  multicast_add_options options = to_queue(t->queue);
-  add_with(t->target, d, &options);
+  add_with(t->target, d, &ADD_OPTIONS(.queue = t->queue));
 }
 
 static void *run_all(void *argument) {

@@ -10,7 +10,7 @@ multicast_queue default_queue(void) {
 }
 
 multicast_token add_flagged(multicast m, multicast_delegate d, multicast_queue q, uint32_t flags) {
-  multicast_add_options options = to_queue(q);
+  multicast_add_options options = ADD_OPTIONS(.queue = q);
   options.flags = flags;
   options.release = d.function == note_call ? count_release_of : NULL;
   return add_with(m, d, &options);
@@ -112,10 +112,8 @@ static void destroy_doomed(void *context, uint32_t event, const void *payload, s
 
 void add_destroyer(multicast m) {
   multicast_delegate d = noting('d');
-  multicast_add_options options = to_queue(doomed);
   d.function = destroy_doomed;
-  options.release = count_release_of;
-  add_with(m, d, &options);
+  add_with(m, d, &ADD_OPTIONS(.queue = doomed, .release = count_release_of));
 }
 
 bool visit_all(void *context, const multicast_delegate *delegate) {

@@ -6,7 +6,7 @@ static int ignored;
 
 TEST_OF_MULTICAST(release_runs_once_on_every_way_of_removing) {
   int r[8] = {0};
-  multicast_add_options options = with_release(count_release);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release);
   multicast_token t[8];
   for (int i = 0; i < 8; ++i) t[i] = add_with(m, counter(&r[i]), &options);
   CHECK_OK(multicast_remove(m, counter(&r[0])));
@@ -24,7 +24,7 @@ TEST_OF_MULTICAST(release_runs_once_on_every_way_of_removing) {
 
 TEST_OF_MULTICAST(release_runs_once_for_each_add_of_the_same_delegate) {
   int releases = 0;
-  multicast_add_options options = with_release(count_release);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release);
   add_with(m, counter(&releases), &options);
   add_with(m, counter(&releases), &options);
   add_with(m, counter(&releases), &options);
@@ -36,7 +36,7 @@ TEST_OF_MULTICAST(release_runs_once_for_each_add_of_the_same_delegate) {
 
 TEST(release_runs_when_an_add_fails) {
   int releases = 0;
-  multicast_add_options options = with_release(count_release);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release);
   multicast none = {0}, m = multicast_create();
   multicast_token token = {123};
   CHECK_STATUS(multicast_add(none, counter(&releases), &options, &token),
@@ -51,12 +51,10 @@ TEST(release_runs_when_an_add_fails) {
 
 TEST_OF_MULTICAST(release_does_not_run_when_the_options_cannot_be_read) {
   int releases = 0;
-  multicast_add_options options = with_release(count_release);
-  options.struct_size = 0;
+  multicast_add_options options = {.release = count_release};
   CHECK_STATUS(multicast_add(m, counter(&releases), &options, NULL),
                MULTICAST_ERROR_INVALID_ARGUMENT);
-  options = with_release(count_release);
-  options.flags = 0x80000000u;
+  options = ADD_OPTIONS(.release = count_release, .flags = 0x80000000u);
   CHECK_STATUS(multicast_add(m, counter(&releases), &options, NULL),
                MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_EQ(releases, 0);
@@ -64,7 +62,7 @@ TEST_OF_MULTICAST(release_does_not_run_when_the_options_cannot_be_read) {
 
 TEST(release_runs_once_for_each_delegate_of_a_failed_add_many) {
   int releases[3] = {0};
-  multicast_add_options options = with_release(count_release);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release);
   multicast_delegate d[3];
   multicast_token t[3] = {{1}, {2}, {3}};
   multicast none = {0}, m = multicast_create();
@@ -80,9 +78,8 @@ TEST(release_runs_once_for_each_delegate_of_a_failed_add_many) {
 
 TEST_OF_MULTICAST(release_runs_after_the_last_call_on_the_thread_of_that_call) {
   blocker b = BLOCKER_INIT;
-  multicast_add_options options = with_release(release_blocker);
   invoker i;
-  multicast_token token = add_with(m, blocking(&b), &options);
+  multicast_token token = add_with(m, blocking(&b), &ADD_OPTIONS(.release = release_blocker));
   invoke_in_background(&i, m);
   gate_wait(&b.entered);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
@@ -95,8 +92,7 @@ TEST_OF_MULTICAST(release_runs_after_the_last_call_on_the_thread_of_that_call) {
 TEST_OF_MULTICAST(release_waits_for_the_last_of_several_calls) {
   blocker b = BLOCKER_INIT;
   invoker first, second;
-  multicast_add_options options = with_release(release_blocker);
-  multicast_token token = add_with(m, blocking(&b), &options);
+  multicast_token token = add_with(m, blocking(&b), &ADD_OPTIONS(.release = release_blocker));
   invoke_in_background(&first, m);
   invoke_in_background(&second, m);
   while (LOAD(b.calls) < 2) pause_ms(1);
@@ -113,9 +109,8 @@ TEST_OF_MULTICAST(release_is_not_put_off_by_another_delegate_that_runs) {
   int releases = 0;
   blocker b = BLOCKER_INIT;
   invoker i;
-  multicast_add_options options = with_release(count_release);
   add(m, blocking(&b));
-  add_with(m, counter(&releases), &options);
+  add_with(m, counter(&releases), &ADD_OPTIONS(.release = count_release));
   invoke_in_background(&i, m);
   gate_wait(&b.entered);
   CHECK_OK(multicast_remove(m, counter(&releases)));
@@ -139,10 +134,8 @@ static void release_once(void *context) { ++((once *)context)->releases; }
 
 TEST_OF_MULTICAST(release_of_a_delegate_called_once_follows_its_call) {
   once o = {0, 0, 0};
-  multicast_add_options options = with_release(release_once);
-  options.flags = MULTICAST_ONCE;
   multicast_delegate d = {call_once, &o};
-  add_with(m, d, &options);
+  add_with(m, d, &ADD_OPTIONS(.release = release_once, .flags = MULTICAST_ONCE));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(o.calls, 1);
   CHECK_EQ(o.releases_inside, 0);
@@ -158,7 +151,7 @@ static void remove_another(void *context) {
 }
 
 TEST(release_may_remove_others_whose_releases_run_too) {
-  multicast_add_options options = with_release(remove_another);
+  multicast_add_options options = ADD_OPTIONS(.release = remove_another);
   chained = multicast_create();
   chain_left = 20;
   for (int i = 0; i < 20; ++i) add_with(chained, counter(&ignored), &options);
@@ -176,7 +169,7 @@ static void note_release(void *context) {
 
 TEST_OF_MULTICAST(release_of_many_runs_in_order_of_invocation) {
   letter a = {order, 'a'}, b = {order, 'b'}, c = {order, 'c'};
-  multicast_add_options options = with_release(note_release);
+  multicast_add_options options = ADD_OPTIONS(.release = note_release);
   add_with(m, writer(&a), &options);
   add_with(m, writer(&b), &options);
   add_with(m, writer(&c), &options);
@@ -200,7 +193,7 @@ TEST(release_runs_exactly_once_whoever_wins) {
    * MULTICAST_ONCE. */
   enum { ROUNDS = 300 };
   static contested all[ROUNDS];
-  multicast_add_options options = with_release(release_contested);
+  multicast_add_options options = ADD_OPTIONS(.release = release_contested);
   multicast m = multicast_create();
   for (int i = 0; i < ROUNDS; ++i) {
     invoker invokers[2];
@@ -248,14 +241,11 @@ static void remove_last(last_call *l) {
 }
 
 static void add_last(multicast m, last_call *l, uint32_t flags, multicast_queue q) {
-  multicast_add_options options = with_release(note_current);
   memset(l, 0, sizeof *l);
   multicast_delegate d = {be_called_last, l};
-  options.flags = flags;
-  options.queue = q;
   l->in_release.id = 77;
   if (flags == 0) l->remove = remove_last;
-  l->own = add_with(m, d, &options);
+  l->own = add_with(m, d, &ADD_OPTIONS(.release = note_current, .flags = flags, .queue = q));
 }
 
 TEST_OF_MULTICAST(release_at_end_of_its_own_last_call_sees_no_current_token) {

@@ -122,11 +122,9 @@ static void wait_for_once(void *context, uint32_t event, const void *payload, si
 
 TEST(remove_waits_for_call_of_once_delegate_not_for_its_release) {
   multicast m = multicast_create(), other = multicast_create();
-  multicast_add_options options = with_release(remove_crossing);
   multicast_delegate once = {stay_a_while, NULL}, crossing = {wait_for_once, NULL};
   invoker first, second;
-  options.flags = MULTICAST_ONCE;
-  once_token = add_with(m, once, &options);
+  once_token = add_with(m, once, &ADD_OPTIONS(.release = remove_crossing, .flags = MULTICAST_ONCE));
   crossing_token = add(other, crossing);
   invoke_in_background(&second, other);
   gate_wait(&crossing_entered);
@@ -146,9 +144,8 @@ TEST(lifetime_end_releases_what_returned_while_it_waits) {
   blocker slow = BLOCKER_INIT, quick = BLOCKER_INIT;
   multicast m = multicast_create(), other = multicast_create();
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_add_options options = with_release(release_blocker);
   invoker first, second;
-  options.lifetime = l;
+  multicast_add_options options = ADD_OPTIONS(.release = release_blocker, .lifetime = l);
   add_with(m, blocking(&slow), &options);
   add_with(other, blocking(&quick), &options);
   invoke_in_background(&first, m);
@@ -213,7 +210,7 @@ TEST(remove_all_in_a_call_waits_for_others_and_leaves_its_own) {
   int idle[IDLE] = {0};
   for (int round = 0; round < 2; ++round) {
     multicast m = multicast_create();
-    multicast_add_options options = with_release(release_sweeper);
+    multicast_add_options options = ADD_OPTIONS(.release = release_sweeper);
     sweeper s = {{0}, GATE_INIT, 0, 0};
     s.target = m;
     s.may_sweep = shut;

@@ -26,7 +26,6 @@ static void remove_next(void *context, uint32_t event, const void *payload, size
 static void release_in_ring(void *context) { ADD(ring[(intptr_t)context].releases, 1); }
 
 static void ring_of(int size) {
-  multicast_add_options options = with_release(release_in_ring);
   invoker invokers[RING];
   int pending = 0;
   ring_size = size;
@@ -34,7 +33,7 @@ static void ring_of(int size) {
   for (int i = 0; i < size; ++i) {
     multicast_delegate d = {remove_next, (void *)(intptr_t)i};
     ring[i].target = multicast_create();
-    ring[i].token = add_with(ring[i].target, d, &options);
+    ring[i].token = add_with(ring[i].target, d, &ADD_OPTIONS(.release = release_in_ring));
   }
   for (int i = 0; i < size; ++i) invoke_in_background(&invokers[i], ring[i].target);
   for (int i = 0; i < size; ++i) CHECK_EQ(invoke_finished(&invokers[i]), 1);

@@ -6,12 +6,11 @@
 /* ---- Removing itself ------------------------------------------------------------------------- */
 
 static void begin_own(own_removal *o, multicast_function function) {
-  multicast_add_options options = with_release(release_itself);
   memset(o, 0, sizeof *o);
   o->r.delegate.function = function;
   o->r.delegate.context = o;
   o->r.target = multicast_create();
-  o->r.token = add_with(o->r.target, o->r.delegate, &options);
+  o->r.token = add_with(o->r.target, o->r.delegate, &ADD_OPTIONS(.release = release_itself));
 }
 
 static void own_call(int64_t (*remove)(removal *), int64_t expected) {
@@ -141,12 +140,9 @@ static void end_the_lifetime(void *context) {
 }
 
 TEST_OF_MULTICAST(lifetime_end_in_a_release_is_ok_where_no_member_has_one) {
-  multicast_add_options first = with_release(end_the_lifetime);
-  multicast_add_options second = multicast_add_options_default();
   ended = multicast_lifetime_create();
-  second.lifetime = ended;
-  add_with(m, counter(&calls), &first);
-  add_with(m, counter(&calls), &second);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.release = end_the_lifetime));
+  add_with(m, counter(&calls), &ADD_OPTIONS(.lifetime = ended));
   CHECK_EQ(multicast_remove_all(m), 2);
   CHECK_OK(end_status);
 }

@@ -24,13 +24,11 @@ int64_t by_destroy(removal *r) { return multicast_destroy(r->target); }
 int64_t by_lifetime(removal *r) { return multicast_lifetime_end(r->lifetime); }
 int64_t by_queue(removal *r) { return multicast_queue_destroy(r->queue); }
 int64_t by_unique(removal *r) {
-  multicast_add_options options = to_queue(r->queue);
-  options.flags = MULTICAST_UNIQUE;
+  multicast_add_options options = ADD_OPTIONS(.queue = r->queue, .flags = MULTICAST_UNIQUE);
   return multicast_add(r->target, r->delegate, &options, &r->token);
 }
 
 void add_removable(removal *r, multicast_delegate d, multicast_queue q, void (*release)(void *)) {
-  multicast_add_options options = to_queue(q);
   memset(r, 0, sizeof *r);
   r->queue = q;
   r->delegate = d;
@@ -38,8 +36,8 @@ void add_removable(removal *r, multicast_delegate d, multicast_queue q, void (*r
   r->lifetime = multicast_lifetime_create();
   r->returned = shut;
   r->result = INT64_MIN;
-  options.lifetime = r->lifetime;
-  options.release = release;
+  multicast_add_options options = ADD_OPTIONS(.queue = q, .lifetime = r->lifetime,
+                                              .release = release);
   r->token = add_with(r->target, d, &options);
 }
 
@@ -79,10 +77,9 @@ void expect_to_wait(removal *r, int64_t result) {
 static const blocker fresh_blocker = BLOCKER_INIT;
 
 void begin_running_call(running_call *c, int64_t (*remove)(removal *)) {
-  multicast_add_options options = with_release(release_blocker);
   c->b = fresh_blocker;
   prepare_removal(&c->r, multicast_create(), &c->b, remove);
-  c->r.token = add_with(c->r.target, c->r.delegate, &options);
+  c->r.token = add_with(c->r.target, c->r.delegate, &ADD_OPTIONS(.release = release_blocker));
   invoke_in_background(&c->i, c->r.target);
   gate_wait(&c->b.entered);
 }

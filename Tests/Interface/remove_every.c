@@ -7,9 +7,7 @@
 static int64_t by_every(removal *r) { return multicast_remove_every(r->target, r->delegate); }
 
 static void add_with_priority(multicast m, multicast_delegate d, int32_t priority) {
-  multicast_add_options options = with_release(count_release);
-  options.priority = priority;
-  add_with(m, d, &options);
+  add_with(m, d, &ADD_OPTIONS(.release = count_release, .priority = priority));
 }
 
 TEST_OF_MULTICAST(remove_every_removes_all_equal_registrations_and_no_other) {
@@ -36,11 +34,9 @@ TEST_OF_MULTICAST(remove_every_removes_all_equal_registrations_and_no_other) {
 
 TEST_OF_MULTICAST(remove_every_removes_paused_queued_and_once_registrations) {
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-  multicast_add_options once = multicast_add_options_default();
-  once.flags = MULTICAST_ONCE;
   CHECK_OK(multicast_token_pause(add(m, counter(&calls))));
   add_queued(m, counter(&calls), q);
-  add_with(m, counter(&calls), &once);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.flags = MULTICAST_ONCE));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_EQ(calls, 1);
   CHECK_OK(multicast_remove_every(m, counter(&calls)));
@@ -78,7 +74,7 @@ TEST(remove_every_of_none_waits_for_one_that_was_removed_before) {
 }
 
 TEST(remove_every_inside_a_call_of_one_is_pending) {
-  multicast_add_options options = with_release(release_itself);
+  multicast_add_options options = ADD_OPTIONS(.release = release_itself);
   own_removal o = {0};
   o.r.remove = by_every;
   o.r.target = multicast_create();

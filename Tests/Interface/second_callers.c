@@ -39,14 +39,13 @@ static const blocker fresh_blocker = BLOCKER_INIT;
 
 /* An observer under a lifetime, on a queue if that is what ends. */
 static void begin_with(ended *e, ender *end, multicast_delegate d, void (*release)(void *)) {
-  multicast_add_options options = with_release(release);
   memset(e, 0, sizeof *e);
   e->end = end;
   e->b = fresh_blocker;
   e->broadcaster = create();
   e->lifetime = multicast_lifetime_create();
   e->queue = default_queue();
-  options.lifetime = e->lifetime;
+  multicast_add_options options = ADD_OPTIONS(.release = release, .lifetime = e->lifetime);
   if (end == end_queue) options.queue = e->queue;
   observe_with(e->broadcaster, NAME, d, &options);
   e->target = find(e->broadcaster, NAME);

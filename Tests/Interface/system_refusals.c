@@ -81,10 +81,9 @@ TEST_OF_MULTICAST(queue_with_a_closed_descriptor_works_and_leaves_errno) {
 
 TEST_OF_MULTICAST(removing_again_what_was_removed_without_barrier_is_system) {
   int releases = 0, others = 0;
-  multicast_add_options options = with_release(count_release);
   multicast_delegate d = counter(&releases);
   if (is_without_membarrier()) return; /* the barrier was never granted */
-  multicast_token token = add_with(m, d, &options);
+  multicast_token token = add_with(m, d, &ADD_OPTIONS(.release = count_release));
   add(m, counter(&others));
   let_two_threads_invoke(m);
   releases = 0;
@@ -115,7 +114,7 @@ static void call_member(void *context, uint32_t event, const void *payload, size
 }
 
 static void begin_member(member *of) {
-  multicast_add_options options = with_release(count_release_of_member);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release_of_member);
   multicast_delegate d = {call_member, of};
   of->m = multicast_create();
   of->lifetime = multicast_lifetime_create();
@@ -210,7 +209,7 @@ TEST(broadcaster_destroy_in_a_call_without_barrier_is_system) {
 
 TEST(removal_after_lost_barrier_is_system_and_frees_nothing) {
   int releases = 0, other = 0;
-  multicast_add_options options = with_release(count_release);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release);
   multicast watched = multicast_create();
   if (is_without_membarrier()) return; /* the barrier was never granted */
   multicast_token token = add_with(watched, counter(&releases), &options);

@@ -37,14 +37,13 @@ static void count_member(void *context) { (void)context, ADD(releases, 1); }
 
 TEST(removal_finds_a_call_on_any_of_many_threads) {
   static crowd c;
-  multicast_add_options options = with_release(count_member);
   blocker fresh = BLOCKER_INIT;
   multicast_token token;
   c.target = multicast_create();
   for (int round = 0; round < 2; ++round) { /* the second time with the records of the first */
     c.b = fresh;
     releases = 0;
-    token = add_with(c.target, blocking(&c.b), &options);
+    token = add_with(c.target, blocking(&c.b), &ADD_OPTIONS(.release = count_member));
     begin_calls(&c);
     CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
     CHECK_STATUS(multicast_token_remove_within(token, 1), MULTICAST_ERROR_TIMEOUT);
@@ -57,7 +56,7 @@ TEST(removal_finds_a_call_on_any_of_many_threads) {
 
 TEST(removal_of_many_finds_which_of_them_many_threads_call) {
   static crowd c;
-  multicast_add_options options = with_release(count_member);
+  multicast_add_options options = ADD_OPTIONS(.release = count_member);
   blocker fresh = BLOCKER_INIT;
   multicast_status waiting;
   c.b = fresh;

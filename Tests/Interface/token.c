@@ -93,8 +93,7 @@ TEST_OF_MULTICAST(pause_twice_is_as_once) {
 
 TEST_OF_MULTICAST(pause_survives_growth_and_a_paused_delegate_can_be_removed) {
   int others = 0, releases = 0;
-  multicast_add_options options = with_release(count_release);
-  multicast_token token = add_with(m, counter(&releases), &options);
+  multicast_token token = add_with(m, counter(&releases), &ADD_OPTIONS(.release = count_release));
   CHECK_OK(multicast_token_pause(token));
   for (int i = 0; i < 100; ++i) add(m, counter(&others));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 100);
@@ -210,9 +209,8 @@ static void invoke_inner(void *context, uint32_t event, const void *payload, siz
 
 TEST(token_current_in_a_release_is_the_call_that_it_is_run_in) {
   multicast m = multicast_create(), inner = multicast_create();
-  multicast_add_options options = with_release(note_current);
   multicast_delegate outer, once;
-  options.flags = MULTICAST_ONCE;
+  multicast_add_options options = ADD_OPTIONS(.release = note_current, .flags = MULTICAST_ONCE);
   once = counter(&calls);
   add_with(inner, once, &options); /* its release follows its call, inside the outer call */
   outer.function = invoke_inner;

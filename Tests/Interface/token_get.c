@@ -66,7 +66,7 @@ TEST_OF_MULTICAST(token_get_has_each_option_on_its_own) {
 }
 
 TEST_OF_MULTICAST(token_get_has_all_options_together) {
-  multicast_add_options options = with_release(count_release);
+  multicast_add_options options = ADD_OPTIONS(.release = count_release);
   options.flags = MULTICAST_ONCE | MULTICAST_LATEST | MULTICAST_UNIQUE;
   options.priority = -12345;
   options.events = UINT64_MAX;
@@ -93,10 +93,8 @@ TEST_OF_MULTICAST(token_get_follows_a_delegate_that_changes_its_place) {
   enum { COUNT = 100 };
   multicast_token tokens[COUNT];
   for (int32_t i = 0; i < COUNT; ++i) {
-    multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-    options.priority = i * 37 % COUNT;
-    options.events = (uint64_t)i + 1;
-    tokens[i] = add_with(m, counter(&called), &options);
+    tokens[i] = add_with(m, counter(&called), &ADD_OPTIONS(.priority = i * 37 % COUNT,
+                                                           .events = (uint64_t)i + 1));
   }
   for (int32_t i = 0; i < COUNT; i += 3) CHECK_OK(multicast_token_remove(tokens[i]));
   for (int32_t i = 0; i < COUNT; ++i) {
@@ -114,7 +112,7 @@ TEST_OF_MULTICAST(token_get_follows_a_delegate_that_changes_its_place) {
 TEST(token_get_has_the_queue_of_the_broadcaster_if_used) {
   multicast_queue queue = create_queue(), other = create_queue();
   multicast_broadcaster b = create_on(queue);
-  multicast_add_options options = to_queue(other);
+  multicast_add_options options = ADD_OPTIONS(.queue = other);
   multicast_registration r = get(observe(b, NAME, counter(&called)));
   CHECK_EQ(r.queue.id, queue.id);
   CHECK_EQ(r.target.id, find(b, NAME).id);
@@ -203,10 +201,8 @@ static multicast_token changing_token;
 
 static void *change_all_the_time(void *unused) {
   while (!LOAD(is_done)) {
-    multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-    options.priority = 1;
-    options.events = 1;
-    options.queue = create_queue();
+    multicast_add_options options = ADD_OPTIONS(.priority = 1, .events = 1,
+                                                .queue = create_queue());
     multicast_token token = add_with(changing, counter(&called), &options);
     STORE(changing_token.id, token.id);
     CHECK_OK(multicast_token_pause(token));

@@ -60,10 +60,9 @@ TEST_OF_MULTICAST(token_invoke_and_visit_lock_and_unlock_a_weak_context) {
 }
 
 TEST_OF_MULTICAST(token_invoke_and_visit_of_a_dead_context_are_0_and_remove_it) {
-  multicast_add_options options = with_release(count_release_of);
   multicast_token t[2];
-  options.lock = lock_dead;
-  options.unlock = unlock_letter;
+  multicast_add_options options = ADD_OPTIONS(.release = count_release_of, .lock = lock_dead,
+                                              .unlock = unlock_letter);
   for (int i = 0; i < 2; ++i) t[i] = add_with(m, noting('a'), &options);
   CHECK_EQ(invoke_token(t[0]), 0);
   CHECK_EQ(releases['a'], 1);
@@ -75,9 +74,8 @@ TEST_OF_MULTICAST(token_invoke_and_visit_of_a_dead_context_are_0_and_remove_it) 
 }
 
 TEST_OF_MULTICAST(token_invoke_and_visit_remove_a_delegate_of_once) {
-  multicast_add_options options = with_release(count_release_of);
   multicast_token t[2];
-  options.flags = MULTICAST_ONCE;
+  multicast_add_options options = ADD_OPTIONS(.release = count_release_of, .flags = MULTICAST_ONCE);
   for (int i = 0; i < 2; ++i) t[i] = add_with(m, noting('a'), &options);
   CHECK_EQ(invoke_token(t[0]), 1);
   CHECK_EQ(releases['a'], 1);
@@ -245,11 +243,10 @@ static void release_own(void *context) { ++((own *)context)->releases; }
 TEST(token_invoke_and_visit_of_one_that_removes_or_destroys) {
   for (int round = 0; round < 4; ++round) {
     own o = {{0}, {0}, 0, 0, 0, INT32_MIN, false};
-    multicast_add_options options = with_release(release_own);
     multicast_delegate d = {end_own, &o};
     o.m = multicast_create();
     o.destroys = round >= 2;
-    o.token = add_with(o.m, d, &options);
+    o.token = add_with(o.m, d, &ADD_OPTIONS(.release = release_own));
     CHECK_EQ(round % 2 == 0 ? invoke_token(o.token)
                             : multicast_token_visit(o.token, visit_own, NULL), 1);
     CHECK_STATUS(o.status, MULTICAST_PENDING);
@@ -342,7 +339,6 @@ static void *invoke_token_in_thread(void *argument) {
 static void removal_waits(bool has_other_invoker) {
   int64_t (*const ways[])(removal *) = {by_token, by_remove, by_destroy, by_all};
   for (size_t i = 0; i < 8; ++i) {
-    multicast_add_options options = with_release(release_blocker);
     blocker b = BLOCKER_INIT;
     invoker in_thread;
     removal r;
@@ -350,7 +346,7 @@ static void removal_waits(bool has_other_invoker) {
     add(r.target, (multicast_delegate){count_call, &r.result});
     if (has_other_invoker) CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
     CHECK_EQ(multicast_remove_all(r.target), 1);
-    r.token = add_with(r.target, r.delegate, &options);
+    r.token = add_with(r.target, r.delegate, &ADD_OPTIONS(.release = release_blocker));
     visits = i >= 4;
     in_thread.target.id = r.token.id;
     in_thread.thread = start_thread(invoke_token_in_thread, &in_thread);
@@ -367,10 +363,9 @@ TEST(removal_waits_for_token_invoke_beside_a_single_invoker) {
 }
 
 TEST_OF_MULTICAST(removal_without_waiting_leaves_release_to_token_invoke) {
-  multicast_add_options options = with_release(release_blocker);
   blocker b = BLOCKER_INIT;
   invoker in_thread;
-  multicast_token t = add_with(m, blocking(&b), &options);
+  multicast_token t = add_with(m, blocking(&b), &ADD_OPTIONS(.release = release_blocker));
   visits = false;
   in_thread.target.id = t.id;
   in_thread.thread = start_thread(invoke_token_in_thread, &in_thread);

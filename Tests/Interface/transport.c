@@ -168,13 +168,11 @@ static void come_dead(void) {
 }
 static void come_for_life(void) {
   life = multicast_lifetime_create();
-  multicast_add_options options = under(life);
-  observe_with(heard, NAME, counter(&calls), &options);
+  observe_with(heard, NAME, counter(&calls), &ADD_OPTIONS(.lifetime = life));
 }
 static void come_queued(void) {
   queue = create_queue();
-  multicast_add_options options = to_queue(queue);
-  observe_with(heard, NAME, counter(&calls), &options);
+  observe_with(heard, NAME, counter(&calls), &ADD_OPTIONS(.queue = queue));
 }
 
 static void go_unregistered(void) {
@@ -648,10 +646,8 @@ static void keep_token(void *context, multicast_token token, uint32_t event, uin
 }
 
 TEST(transport_is_not_a_delegate_that_a_caller_can_invoke) {
-  multicast_watch watch = MULTICAST_WATCH_INIT;
   const multicast all = {0};
-  watch.called = keep_token;
-  CHECK_OK(multicast_set_watch(all, &watch));
+  CHECK_OK(multicast_set_watch(all, &WATCH_WITH(.called = keep_token)));
   heard = create();
   attach(heard, &it);
   CHECK_EQ(notify(heard, NAME), 0);

@@ -276,14 +276,9 @@ static void check_release(void *context) {
 }
 
 static multicast_transport checked(checker *c) {
-  multicast_transport transport = MULTICAST_TRANSPORT_INIT;
   memset(c, 0, sizeof *c);
-  transport.context = c;
-  transport.publish = check_publish;
-  transport.subscribe = check_subscribe;
-  transport.unsubscribe = check_unsubscribe;
-  transport.release = check_release;
-  return transport;
+  return TRANSPORT_WITH(.context = c, .publish = check_publish, .subscribe = check_subscribe,
+                        .unsubscribe = check_unsubscribe, .release = check_release);
 }
 
 static int notified, has_finished;

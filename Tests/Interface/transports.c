@@ -30,13 +30,8 @@ static void unsubscribe(void *context, const char *protocol) { note(context, '-'
 static void release_wire(void *context) { ADD(((wire *)context)->releases, 1); }
 
 multicast_transport transport_of(wire *w) {
-  multicast_transport transport = MULTICAST_TRANSPORT_INIT;
-  transport.context = w;
-  transport.publish = publish;
-  transport.subscribe = subscribe;
-  transport.unsubscribe = unsubscribe;
-  transport.release = release_wire;
-  return transport;
+  return TRANSPORT_WITH(.context = w, .publish = publish, .subscribe = subscribe,
+                        .unsubscribe = unsubscribe, .release = release_wire);
 }
 
 void attach(multicast_broadcaster b, wire *w) {

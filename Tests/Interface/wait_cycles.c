@@ -18,11 +18,10 @@ typedef struct inside {
 
 static void wait_inside(void *context, uint32_t event, const void *payload, size_t size) {
   inside *i = context;
-  multicast_invocation how = waiting();
   gate_open(&i->entered);
   gate_wait(&i->go_on);
   i->out = multicast_outcome_default();
-  i->result = multicast_invoke_with(i->inner, &how, &i->out);
+  i->result = multicast_invoke_with(i->inner, &INVOCATION(.flags = MULTICAST_WAIT), &i->out);
   gate_open(&i->has_left);
 }
 
@@ -67,12 +66,11 @@ static void expect_outcome(inside *i, uint64_t finished, uint64_t unfinished) {
 
 TEST_OF_MULTICAST(wait_of_the_thread_that_ran_the_queue_last_is_unfinished) {
   multicast_queue q = queue_of_this_thread();
-  multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   add_queued(m, counter(&calls), q);
   add(m, counter(&calls));
   add_queued(m, counter(&calls), q);
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 3);
+  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 3);
   CHECK_OUTCOME(out, 1, 2, 0, 0, 2);
   CHECK_EQ(stats_of(q).pending, 2);
   CHECK_EQ(multicast_queue_run(q, 0), 2);
@@ -103,11 +101,10 @@ TEST_OF_QUEUE(wait_of_thread_of_queue_for_its_own_queue_is_unfinished) {
 
 TEST_OF_MULTICAST(wait_of_a_queue_whose_thread_was_started_is_for_that_thread) {
   multicast_queue q = queue_of_this_thread();
-  multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   add_queued(m, counter(&calls), q);
   CHECK_OK(multicast_queue_start(q));
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
+  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 1);
   CHECK_OUTCOME(out, 0, 1, 0, 1, 0);
   CHECK_OK(multicast_queue_destroy(q));
 }
@@ -116,7 +113,6 @@ TEST(wait_for_several_queues_is_for_those_that_close_no_cycle) {
   for (int order = 0; order < 2; ++order) {
     multicast_queue own = queue_of_this_thread(), q = default_queue();
     multicast m = multicast_create();
-    multicast_invocation how = waiting();
     multicast_outcome out = MULTICAST_OUTCOME_INIT;
     blocker b = BLOCKER_INIT;
     int calls = 0;
@@ -125,7 +121,7 @@ TEST(wait_for_several_queues_is_for_those_that_close_no_cycle) {
     if (order == 1) add_queued(m, counter(&calls), own);
     CHECK_OK(multicast_queue_start(q));
     pthread_t opener = start_thread(open_after_a_while, &b.let_go);
-    CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
+    CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 2);
     CHECK(b.has_left); /* the other is still waited for */
     CHECK_OUTCOME(out, 0, 2, 0, 1, 1);
     join_thread(opener);
@@ -219,7 +215,6 @@ TEST(wait_for_call_that_needs_room_of_this_thread_unfinished) {
   /* The call of the queue waits for room. */
   {
     multicast_delegate d = waiting_for(&i, q, &queued);
-    multicast_invocation how = waiting();
     multicast_outcome out = MULTICAST_OUTCOME_INIT;
     i.inner = into_narrow;
     i.queue.id = 0;
@@ -228,7 +223,7 @@ TEST(wait_for_call_that_needs_room_of_this_thread_unfinished) {
     CHECK_OK(multicast_queue_start(q));
     CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
     expect_asleep(&i);
-    CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
+    CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 1);
     CHECK_OUTCOME(out, 0, 1, 0, 0, 1);
   }
   CHECK_EQ(multicast_queue_clear(q), 1);
@@ -281,13 +276,11 @@ typedef struct scene {
 
 /* Another thread is in a call of a delegate, which is about to wait for calls in `q`. */
 static void begin_scene(scene *s, multicast_queue q) {
-  multicast_add_options options = with_release(release_inside);
   s->calls = 0;
   s->m = multicast_create();
   s->lifetime = multicast_lifetime_create();
   s->d = waiting_for(&s->i, q, &s->calls);
-  options.lifetime = s->lifetime;
-  s->token = add_with(s->m, s->d, &options);
+  s->token = add_with(s->m, s->d, &ADD_OPTIONS(.release = release_inside, .lifetime = s->lifetime));
   invoke_in_background(&s->invoking, s->m);
   gate_wait(&s->i.entered);
 }
@@ -392,7 +385,7 @@ static void *end_lifetime(void *is_known) {
 static void wait_in_a_release(void *is_known) {
   multicast m = multicast_create();
   multicast_queue q = default_queue();
-  multicast_add_options options = with_release(wait_in_release);
+  multicast_add_options options = ADD_OPTIONS(.release = wait_in_release);
   int calls = 0;
   ended_meanwhile = multicast_lifetime_create();
   options.lifetime = ended_meanwhile;
@@ -723,7 +716,6 @@ TEST_OF_MULTICAST(queue_destroy_of_queue_that_call_waits_for_lets_it_go_on) {
  * one that is waited for. */
 TEST(wait_for_destroyed_queue_is_not_for_next_queue_in_slot) {
   multicast_queue q = default_queue(), next;
-  multicast_add_options options = with_release(release_inside);
   blocker b = BLOCKER_INIT;
   runner run;
   invoker invoking;
@@ -734,7 +726,7 @@ TEST(wait_for_destroyed_queue_is_not_for_next_queue_in_slot) {
   CHECK_EQ(multicast_remove_all(i.inner), 1);
   add_queued(i.inner, blocking(&b), q);
   gate_open(&i.go_on);
-  multicast_token token = add_with(m, d, &options);
+  multicast_token token = add_with(m, d, &ADD_OPTIONS(.release = release_inside));
   invoke_in_background(&invoking, m);
   expect_asleep(&i);
   run_in_background(&run, q, 0);

@@ -51,11 +51,9 @@ TEST(wait_is_not_for_calls_that_were_queued_before) {
 }
 
 TEST_OF_QUEUE(wait_without_flag_leaves_finished_and_unfinished_0) {
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   add_queued(m, counter(&calls), q);
-  how.timeout_ns = 1;
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
+  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.timeout_ns = 1), &out), 1);
   CHECK_OUTCOME(out, 0, 1, 0, 0, 0);
 }
 
@@ -160,14 +158,13 @@ TEST(wait_with_a_payload_handed_over_returns_after_its_release) {
 }
 
 TEST_OF_QUEUE(wait_with_a_small_payload_passes_a_copy) {
-  multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int number = 5;
   add_queued(m, noting('a'), q);
   add_queued(m, noting('b'), q);
   CHECK_OK(multicast_queue_start(q));
-  how.payload = &number;
-  how.size = sizeof number;
+  multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .payload = &number,
+                                        .size = sizeof number);
   CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
   CHECK_OUTCOME(out, 0, 2, 0, 2, 0);
   CHECK_TEXT(noted, "a5 b5"); /* what the calls did can be seen */
@@ -181,12 +178,11 @@ static void *open_after_long(void *to_open) {
 
 TEST_OF_QUEUE(wait_sleeps_and_does_not_poll) {
   blocker b = BLOCKER_INIT;
-  multicast_invocation how = waiting();
   add_queued(m, blocking(&b), q);
   CHECK_OK(multicast_queue_start(q));
   pthread_t opener = start_thread(open_after_long, &b.let_go);
   moment begin = this_moment();
-  CHECK_EQ(multicast_invoke_with(m, &how, NULL), 1);
+  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), NULL), 1);
   CHECK(b.has_left);
   join_thread(opener);
   expect_to_have_slept(begin);
@@ -260,15 +256,12 @@ TEST_OF_QUEUE(wait_is_over_if_its_call_is_replaced_by_the_latest) {
 }
 
 TEST_OF_QUEUE(wait_does_not_count_a_call_to_a_dead_context_as_finished) {
-  multicast_add_options options = to_queue(q);
-  multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   add_queued(m, counter(&calls), q);
-  options.lock = lock_dead;
-  options.unlock = unlock_nothing;
-  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.queue = q, .lock = lock_dead,
+                                            .unlock = unlock_nothing));
   CHECK_OK(multicast_queue_start(q));
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
+  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 2);
   CHECK_OUTCOME(out, 0, 2, 0, 1, 0);
 }
 
@@ -321,12 +314,11 @@ static void destroy_doomed(void *context, uint32_t event, const void *payload, s
 
 TEST_OF_MULTICAST(wait_is_over_at_once_if_the_queue_was_destroyed_before_it) {
   multicast_delegate destroyer = {destroy_doomed, NULL};
-  multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   doomed_queue = default_queue();
   add_queued(m, counter(&calls), doomed_queue);
   add(m, destroyer);
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
+  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 2);
   CHECK_OUTCOME(out, 1, 1, 0, 0, 0);
 }
 
@@ -442,12 +434,11 @@ TEST_OF_MULTICAST(wait_that_times_out_leaves_its_calls_queued_and_says_so) {
 
 TEST_OF_QUEUE(wait_that_times_out_during_a_call_counts_it_as_unfinished) {
   blocker b = BLOCKER_INIT;
-  multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   add_queued(m, counter(&calls), q);
   add_queued(m, blocking(&b), q);
   CHECK_OK(multicast_queue_start(q));
-  how.timeout_ns = UINT64_C(300000000);
+  multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = UINT64_C(300000000));
   CHECK_STATUS(multicast_invoke_with(m, &how, &out), MULTICAST_ERROR_TIMEOUT);
   CHECK_EQ(out.finished + out.unfinished, 2);
   CHECK(out.unfinished >= 1); /* more only if the machine is slow */
@@ -494,12 +485,10 @@ TEST_OF_MULTICAST(wait_has_the_time_from_the_beginning_of_the_invocation) {
 }
 
 TEST(wait_for_room_is_not_cut_short_by_the_time_of_the_invocation) {
-  multicast_invocation how = waiting();
   narrow n;
   waiter w;
   fill_narrow(&n, NULL);
-  how.timeout_ns = 1;
-  begin_waiting(&w, n.target, &how);
+  begin_waiting(&w, n.target, &INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = 1));
   expect_to_be_waiting(&w);
   CHECK_EQ(multicast_queue_run(n.queue, 1), 1);
   expect_waited(&w, MULTICAST_ERROR_TIMEOUT, 0, 1);
@@ -508,11 +497,10 @@ TEST(wait_for_room_is_not_cut_short_by_the_time_of_the_invocation) {
 }
 
 TEST_OF_QUEUE(wait_whose_time_is_up_is_no_timeout_if_all_calls_were_made) {
-  multicast_invocation how = waiting();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int queued = 0;
   multicast_delegate slow = {take_time, &calls};
-  how.timeout_ns = 1;
+  multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = 1);
   add(m, slow);
   CHECK_EQ(multicast_invoke_with(m, &how, &out), 1); /* none was queued */
   CHECK_OUTCOME(out, 1, 0, 0, 0, 0);
@@ -528,11 +516,9 @@ TEST_OF_QUEUE(wait_whose_time_is_up_is_no_timeout_if_all_calls_were_made) {
 }
 
 TEST_OF_QUEUE(wait_with_the_longest_time_has_no_limit) {
-  multicast_invocation how = waiting();
   waiter w;
-  how.timeout_ns = MULTICAST_FOREVER;
   add_queued(m, counter(&calls), q);
-  begin_waiting(&w, m, &how);
+  begin_waiting(&w, m, &INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = MULTICAST_FOREVER));
   expect_to_be_waiting(&w);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   expect_waited(&w, 1, 1, 0);
@@ -572,9 +558,8 @@ static multicast storm_target;
 
 static void *wait_often(void *unused) {
   for (int i = 0; i < WAITS; ++i) {
-    multicast_invocation how = waiting();
     multicast_outcome out = MULTICAST_OUTCOME_INIT;
-    int64_t count = multicast_invoke_with(storm_target, &how, &out);
+    int64_t count = multicast_invoke_with(storm_target, &INVOCATION(.flags = MULTICAST_WAIT), &out);
     CHECK(count >= 0);
     CHECK_EQ(out.called + out.queued, count);
     CHECK_EQ(out.unfinished, 0);

@@ -28,7 +28,7 @@ static void release_cycle(void *context) { ADD(((cycle *)context)->releases, 1);
  * room in a queue that this thread runs. */
 static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queue, int *calls) {
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_add_options options = to_queue(queue);
+  multicast_add_options options = ADD_OPTIONS(.queue = queue);
   multicast m = multicast_create();
   multicast_delegate d = {invoke_into_the_full_queue, c};
   c->target = multicast_create();
@@ -37,7 +37,7 @@ static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queu
   CHECK_EQ(multicast_queue_run(queue, 0), 1); /* now this thread has to run it */
   CHECK_EQ(multicast_invoke(c->target, 0, NULL, 0), 1); /* the queue is full now */
 
-  options = with_release(release_cycle);
+  options = ADD_OPTIONS(.release = release_cycle);
   options.lifetime = lifetime;
   multicast_token token = add_with(m, d, &options);
   invoke_in_background(i, m);
@@ -109,12 +109,12 @@ static multicast begin_late(late_runner *l, invoker *i, multicast_lifetime lifet
   multicast m = multicast_create();
   multicast_delegate running = {invoke_into_the_full_queue, &l->c}, other = {count_call, l};
   l->queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
-  multicast_add_options options = to_queue(l->queue);
+  multicast_add_options options = ADD_OPTIONS(.queue = l->queue);
   l->c.target = multicast_create();
   add_with(l->c.target, counter(&l->calls), &options);
   on_another_thread(fill, &l->c.target);
 
-  options = with_release(NULL);
+  options = ADD_OPTIONS(.release = NULL);
   options.lifetime = lifetime;
   add_with(m, running, &options);
   options.release = run_in_release;
@@ -202,7 +202,7 @@ TEST(queue_full_refuses_nobody_while_its_thread_waits_elsewhere) {
   invoker i;
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_queue_stats stats = multicast_queue_stats_default();
-  multicast_add_options options = to_queue(queue);
+  multicast_add_options options = ADD_OPTIONS(.queue = queue);
   multicast other = multicast_create();
   multicast_lifetime lifetime = multicast_lifetime_create();
   pthread_t threads[2];
@@ -237,9 +237,8 @@ static void remove_what_waits_for_room(cycle *c, multicast_queue queue) {
   int calls = 0;
   invoker i;
   multicast m = multicast_create();
-  multicast_add_options options = to_queue(queue);
   multicast_delegate d = {invoke_into_the_full_queue, c};
-  add_with(c->target, counter(&calls), &options);
+  add_with(c->target, counter(&calls), &ADD_OPTIONS(.queue = queue));
   on_another_thread(fill, &c->target);
   add(m, d);
   invoke_in_background(&i, m);
@@ -260,10 +259,9 @@ static multicast_status remove_what_was_woken(bool takes_room) {
   invoker i;
   multicast m = multicast_create();
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
-  multicast_add_options options = to_queue(queue);
   multicast_delegate d = {invoke_into_the_full_queue, &c};
   c.target = multicast_create();
-  add_with(c.target, counter(&calls), &options);
+  add_with(c.target, counter(&calls), &ADD_OPTIONS(.queue = queue));
   CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(queue, 0), 1); /* now this thread has to run it */
   CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
@@ -310,11 +308,10 @@ static void *remove_what_will_wait_for_room(void *is_known) {
   invoker i;
   multicast m = multicast_create();
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
-  multicast_add_options options = to_queue(queue);
   if (is_known != NULL) CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   multicast_delegate d = {invoke_into_the_full_queue, &c};
   c.target = multicast_create();
-  add_with(c.target, counter(&calls), &options);
+  add_with(c.target, counter(&calls), &ADD_OPTIONS(.queue = queue));
   on_another_thread(fill, &c.target);
   add(m, d);
   invoke_in_background(&i, m);
@@ -353,9 +350,8 @@ TEST(removal_is_pending_where_its_call_needs_an_ended_worker) {
   static blocker b = BLOCKER_INIT;
   static idler idle = {{0}, GATE_INIT, GATE_INIT};
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
-  multicast_add_options options = to_queue(queue);
   c.target = multicast_create();
-  multicast_token token = add_with(c.target, blocking(&b), &options);
+  multicast_token token = add_with(c.target, blocking(&b), &ADD_OPTIONS(.queue = queue));
   CHECK_OK(multicast_queue_start(queue));
   gate_open(&b.let_go);
   CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
@@ -390,9 +386,8 @@ TEST(removal_is_pending_where_its_call_needs_a_stopped_worker) {
   CHECK_EQ(pthread_key_create(&key, stay_in_destructor), 0);
   multicast_delegate d = {ask_for_destructor, &key};
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
-  multicast_add_options options = to_queue(queue);
   c.target = multicast_create();
-  multicast_token token = add_with(c.target, d, &options);
+  multicast_token token = add_with(c.target, d, &ADD_OPTIONS(.queue = queue));
   CHECK_OK(multicast_queue_start(queue));
   CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
   EVENTUALLY(stats_of(queue).delivered == 1);
@@ -428,7 +423,6 @@ TEST(queue_full_refuses_release_that_end_of_lifetime_waits_for) {
   static releaser r = {{0}, {0}, GATE_INIT, GATE_INIT, -1};
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_add_options options = with_release(invoke_in_release);
   multicast_delegate d = {count_call, &r};
   pthread_t remover, opener;
   r.target = multicast_create();
@@ -436,7 +430,7 @@ TEST(queue_full_refuses_release_that_end_of_lifetime_waits_for) {
   CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(queue, 0), 1); /* now this thread has to run it */
   CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1); /* the queue is full now */
-  options.lifetime = lifetime;
+  multicast_add_options options = ADD_OPTIONS(.release = invoke_in_release, .lifetime = lifetime);
   r.token = add_with(multicast_create(), d, &options);
   remover = start_thread(remove_and_release, &r);
   gate_wait(&r.entered);
@@ -492,7 +486,8 @@ static void *remove_its_member(void *argument) {
 TEST(lifetime_end_waits_for_no_release_that_needs_an_unrun_queue) {
   static full_queue f = {{0}, {0}, GATE_INIT};
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
-  multicast_add_options queued = to_queue(q), options = under(multicast_lifetime_create());
+  multicast_add_options queued = ADD_OPTIONS(.queue = q);
+  multicast_add_options options = ADD_OPTIONS(.lifetime = multicast_lifetime_create());
   multicast_delegate member = {count_call, &f};
   f.target = multicast_create();
   f.full = multicast_create();

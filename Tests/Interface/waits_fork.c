@@ -20,7 +20,7 @@ static void *remove_everything(void *target) {
 
 static void end_while_a_release_runs(void *is_queue) {
   multicast m = multicast_create();
-  multicast_add_options options = with_release(block_release);
+  multicast_add_options options = ADD_OPTIONS(.release = block_release);
   pthread_t remover, opener;
   if (is_queue != NULL) {
     options.queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);

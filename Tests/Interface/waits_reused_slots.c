@@ -32,7 +32,7 @@ static void destroy_and_create(void *context, uint32_t event, const void *payloa
   } while (count < 64);
   CHECK(count < 64);
   while (count > 0) CHECK_OK(multicast_queue_destroy(taken[--count]));
-  multicast_add_options options = to_queue(s->new);
+  multicast_add_options options = ADD_OPTIONS(.queue = s->new);
   if (s->other != NULL) {
     add_with(s->target, blocking(s->other), &options);
     CHECK_EQ(multicast_invoke(s->target, 0, NULL, 0), 1);
@@ -95,9 +95,8 @@ TEST(remove_all_waits_for_no_call_of_last_multicast_in_slot) {
   static heir h = {{0}, {0}, GATE_INIT, GATE_INIT};
   multicast_delegate d = {destroy_and_inherit, &h};
   multicast_queue queue = queue_with(10, MULTICAST_OVERFLOW_REFUSE);
-  multicast_add_options options = to_queue(queue);
   h.old = multicast_create();
-  add_with(h.old, d, &options);
+  add_with(h.old, d, &ADD_OPTIONS(.queue = queue));
   CHECK_OK(multicast_queue_start(queue));
   CHECK_EQ(multicast_invoke(h.old, 0, NULL, 0), 1);
   gate_wait(&h.entered);

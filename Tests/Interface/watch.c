@@ -46,14 +46,11 @@ TEST(watch_is_notified_of_each_call_of_its_multicast) {
 TEST(watch_is_notified_with_options_as_without) {
   multicast m = multicast_create();
   multicast_watch given = counting_calls(&w);
-  multicast_invocation how = MULTICAST_INVOCATION_INIT;
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   multicast_token a = add(m, noting('a')), b = add_queued(m, noting('b'), q);
   int number = 3;
-  how.event = 9;
-  how.payload = &number;
-  how.size = sizeof number;
+  multicast_invocation how = INVOCATION(.event = 9, .payload = &number, .size = sizeof number);
   watch(m, &given);
   CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
   CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
@@ -98,19 +95,18 @@ TEST(watch_is_notified_of_visits_with_event_0) {
 TEST(watch_is_notified_of_calls_of_each_kind_of_delegate) {
   multicast m = multicast_create();
   multicast_watch given = counting_calls(&w);
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   multicast_queue q = default_queue();
   multicast_token paused;
   int releases = 0;
   watch(m, &given);
-  options.events = 1u << 4;
+  multicast_add_options options = ADD_OPTIONS(.events = 1u << 4);
   add_with(m, counter(&calls), &options);
-  options = with_release(count_release);
+  options = ADD_OPTIONS(.release = count_release);
   options.flags = MULTICAST_ONCE;
   add_with(m, counter(&releases), &options);
   paused = add(m, counter(&calls));
   CHECK_OK(multicast_token_pause(paused));
-  options = to_queue(q);
+  options = ADD_OPTIONS(.queue = q);
   options.flags = MULTICAST_ONCE;
   add_with(m, counter(&calls), &options);
   options.flags = MULTICAST_LATEST;
@@ -131,9 +127,7 @@ static void unlock_it(void *strong) { (void)strong; }
 TEST(watch_is_notified_of_calls_with_contexts_that_are_locked) {
   multicast m = multicast_create();
   multicast_watch given = counting_calls(&w);
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-  options.lock = lock_it;
-  options.unlock = unlock_it;
+  multicast_add_options options = ADD_OPTIONS(.lock = lock_it, .unlock = unlock_it);
   add_with(m, counter(&calls), &options);
   options.queue = default_queue();
   add_with(m, counter(&calls), &options);
@@ -146,12 +140,10 @@ TEST(watch_is_notified_of_calls_with_contexts_that_are_locked) {
 }
 
 TEST(watch_is_notified_of_calls_that_are_replayed) {
-  multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   multicast_watch given = counting_calls(&w);
   multicast_token token;
   multicast m;
-  options.replay = 2;
-  m = multicast_create_with(&options);
+  m = multicast_create_with(&CREATE_OPTIONS(.replay = 2));
   CHECK_EQ(multicast_invoke(m, 5, NULL, 0), 0);
   CHECK_EQ(multicast_invoke(m, 6, NULL, 0), 0);
   watch(m, &given);
@@ -327,11 +319,9 @@ TEST(watch_of_a_multicast_that_is_fenced) {
 TEST(watch_slow_has_the_label_and_the_time) {
   multicast m = multicast_create();
   multicast_watch given = watching(&w);
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   multicast_token token;
   int milliseconds = 5;
-  options.label = "sensor 7";
-  token = add_with(m, pausing(&milliseconds), &options);
+  token = add_with(m, pausing(&milliseconds), &ADD_OPTIONS(.label = "sensor 7"));
   given.called = NULL;
   given.slow_ns = 4000000;
   watch(m, &given);
@@ -361,7 +351,7 @@ TEST(watch_slow_is_not_notified_of_fast_calls) {
 TEST(watch_slow_is_notified_without_a_label_and_of_queued_calls) {
   multicast m = multicast_create();
   multicast_watch given = watching(&w);
-  multicast_add_options options = to_queue(default_queue());
+  multicast_add_options options = ADD_OPTIONS(.queue = default_queue());
   add(m, counter(&calls));
   options.label = "later";
   options.flags = MULTICAST_ONCE;

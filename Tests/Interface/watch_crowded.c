@@ -28,11 +28,7 @@ static void note_crowd(void *context, multicast target, uint64_t count, const ch
 }
 
 static multicast_watch from(uint64_t count) {
-  multicast_watch watch = MULTICAST_WATCH_INIT;
-  watch.context = told;
-  watch.crowded_count = count;
-  watch.crowded = note_crowd;
-  return watch;
+  return WATCH_WITH(.context = told, .crowded_count = count, .crowded = note_crowd);
 }
 
 static multicast watched(uint64_t count) {
@@ -54,9 +50,7 @@ static multicast_delegate too(void) {
 }
 
 static multicast_add_options labelled(const char *label) {
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-  options.label = label;
-  return options;
+  return ADD_OPTIONS(.label = label);
 }
 
 static void add_times(int times, multicast m, multicast_delegate d) {
@@ -195,8 +189,7 @@ TEST(crowd_is_not_notified_when_the_watch_was_taken_away) {
 
 TEST(crowd_is_notified_with_any_options) {
   multicast m = watched(2);
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-  options.priority = 5;
+  multicast_add_options options = ADD_OPTIONS(.priority = 5);
   add_with(m, counter(&calls), &options);
   options.priority = 7;
   add_with(m, counter(&calls), &options);
@@ -257,11 +250,8 @@ TEST(crowd_of_a_name_is_notified_and_describe_has_the_name) {
 }
 
 TEST(crowd_of_a_multicast_with_policies_is_notified) {
-  multicast_create_options how = MULTICAST_CREATE_OPTIONS_INIT;
   multicast m;
-  how.replay = 2;
-  how.label = "with policies";
-  m = multicast_create_with(&how);
+  m = multicast_create_with(&CREATE_OPTIONS(.replay = 2, .label = "with policies"));
   watch_all(3);
   add_times(6, m, counter(&calls));
   CHECK_TEXT(told, "3:A:3 6:A:6");

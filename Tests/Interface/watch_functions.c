@@ -190,8 +190,7 @@ static void remove_inside(witness *it) {
 TEST(watch_is_notified_before_a_removal_of_it_can_complete) {
   multicast m = multicast_create();
   multicast_watch given = counting_calls(&w);
-  multicast_add_options options = with_release(count_release);
-  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.release = count_release));
   w.in_function = remove_inside;
   watch(m, &given);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
@@ -263,12 +262,10 @@ TEST(watch_stuck_has_the_label) {
   static running_call c;
   multicast m = multicast_create();
   multicast_watch given = watching(&w);
-  multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   blocker b = BLOCKER_INIT;
   invoker i;
-  options.label = "never returns";
   prepare_removal(&c.r, m, &b, by_token);
-  c.r.token = add_with(m, blocking(&b), &options);
+  c.r.token = add_with(m, blocking(&b), &ADD_OPTIONS(.label = "never returns"));
   given.slow_ns = 1000000;
   watch_all(&given);
   invoke_in_background(&i, m);
@@ -336,9 +333,8 @@ TEST(watch_is_notified_of_an_invocation_that_waits_long) {
 TEST(watch_timeout_of_an_invocation_that_waits_stays) {
   multicast m = multicast_create();
   multicast_watch given = watching(&w);
-  multicast_invocation how = waiting();
   add_queued(m, counter(&calls), default_queue());
-  how.timeout_ns = 20000000;
+  multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = 20000000);
   given.slow_ns = 1000000;
   watch(m, &given);
   CHECK_STATUS(multicast_invoke_with(m, &how, NULL), MULTICAST_ERROR_TIMEOUT);
@@ -365,10 +361,9 @@ static void *invoke_all_the_time(void *argument) {
 TEST(watch_that_was_taken_away_is_not_notified_by_invokers) {
   static bool is_set[2];
   multicast m = multicast_create(), all = {0};
-  multicast_watch given = MULTICAST_WATCH_INIT;
   pthread_t threads[2];
   int i;
-  given.called = note_notified;
+  multicast_watch given = WATCH_WITH(.called = note_notified);
   add(m, counter(&calls));
   for (i = 0; i < 2; ++i) threads[i] = start_thread(invoke_all_the_time, &m);
   for (i = 0; i < ROUNDS; ++i) {

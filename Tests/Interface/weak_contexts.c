@@ -107,9 +107,8 @@ TEST_OF_MULTICAST(weak_delegate_gets_the_strong_pointer_as_its_context) {
 
 TEST_OF_MULTICAST(weak_lock_without_unlock_or_the_reverse_is_invalid_argument) {
   counted c = {1, 0, 0, 0, 0, {0}, NULL};
-  multicast_add_options options = with_release(release_counted);
   multicast_delegate d = {call_counted, &c};
-  options.lock = lock_counted;
+  multicast_add_options options = ADD_OPTIONS(.release = release_counted, .lock = lock_counted);
   CHECK_STATUS(multicast_add(m, d, &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_EQ(c.releases, 1);
   options.lock = NULL;
@@ -201,7 +200,7 @@ TEST(weak_under_a_lifetime_is_released_once_whichever_ends) {
     counted c = {1, 0, 0, 0, 0, {0}, NULL};
     multicast m = multicast_create();
     multicast_lifetime l = multicast_lifetime_create();
-    add_counted_with(m, &c, under(l));
+    add_counted_with(m, &c, ADD_OPTIONS(.lifetime = l));
     if (first == 0) {
       c.references = 0;
       CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
@@ -219,9 +218,8 @@ TEST(weak_under_a_lifetime_is_released_once_whichever_ends) {
 TEST_OF_MULTICAST(set_contains_nothing_that_has_died) {
   counted c = {0, 0, 0, 0, 0, {0}, NULL};
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_add_options options = under(l);
   multicast_delegate d = {call_counted, &c};
-  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.lifetime = l));
   add_counted(m, &c, 0);
   CHECK_OK(multicast_lifetime_end(l));
   CHECK(!multicast_contains(m, counter(&calls)));

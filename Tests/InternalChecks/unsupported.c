@@ -152,7 +152,7 @@ TEST(inner_invocation_left_by_longjmp_is_found_as_outer_one_ends) {
 
 static void leave_a_release(void) {
   multicast m = multicast_create();
-  multicast_add_options options = with_release(jump_from_release);
+  multicast_add_options options = ADD_OPTIONS(.release = jump_from_release);
   int calls = 0;
   add_with(m, counter(&calls), &options);
   add_with(m, counter(&calls), &options);
@@ -224,8 +224,7 @@ static void end_thread(void *unused) {
 static void *end_in_release(void *target) {
   static int calls;
   multicast m = *(multicast *)target;
-  multicast_add_options options = with_release(end_thread);
-  multicast_token token = add_with(m, counter(&calls), &options);
+  multicast_token token = add_with(m, counter(&calls), &ADD_OPTIONS(.release = end_thread));
   multicast_invoke(m, 0, NULL, 0); /* the thread has a thread record now */
   (void)multicast_token_remove(token);
   return NULL;

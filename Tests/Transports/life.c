@@ -291,12 +291,10 @@ static void expect_release(bool has_queue) {
     int calls = 0;
     multicast_delegate observer = {count_slowly, &calls};
     transport_options options = peer_options(&there, b.port);
-    multicast_queue_options how = multicast_queue_options_default();
     multicast_queue queue = MULTICAST_NONE;
-    how.capacity = 4;
-    how.overflow = MULTICAST_OVERFLOW_BLOCK;
     if (has_queue) {
-      queue = multicast_queue_create(&how);
+      queue = multicast_queue_create(&QUEUE_OPTIONS(.capacity = 4,
+                                                    .overflow = MULTICAST_OVERFLOW_BLOCK));
       if (round % 2 == 1) CHECK_OK(multicast_queue_start(queue));
       options.queue = queue;
     }
