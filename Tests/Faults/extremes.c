@@ -17,11 +17,9 @@ typedef struct remover {
   gate has_begun;
 } remover;
 
-static void *remove_within(void *argument) {
-  remover *r = argument;
+THREAD(remove_within, remover *r) {
   gate_open(&r->has_begun);
   r->status = multicast_token_remove_within(r->token, r->timeout_ns);
-  return NULL;
 }
 
 TEST(timeouts_next_to_the_largest_wait_for_the_call) {

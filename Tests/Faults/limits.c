@@ -170,9 +170,8 @@ TEST(limit_of_names_is_a_status_and_those_that_are_there_work) {
 
 static multicast filled;
 
-static void *invoke_once_more(void *result) {
-  STORE(*(int64_t *)result, multicast_invoke(filled, 1, NULL, 0));
-  return NULL;
+THREAD(invoke_once_more, int64_t *result) {
+  STORE(*result, multicast_invoke(filled, 1, NULL, 0));
 }
 
 static void fill_queue(multicast_overflow overflow) {

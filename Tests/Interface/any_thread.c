@@ -24,8 +24,7 @@ static void note_release(void *context) {
   ADD(releases, 1);
 }
 
-static void *do_anything(void *argument) {
-  worker *w = argument;
+THREAD(do_anything, worker *w) {
   multicast_token tokens[8] = {{0}};
   multicast_delegate d, listed[4];
   multicast_add_options options = ADD_OPTIONS(.release = note_release);
@@ -54,7 +53,6 @@ static void *do_anything(void *argument) {
       default: CHECK(multicast_invoke(m, next(&w->seed) % 3, NULL, 0) >= 0); break;
     }
   }
-  return NULL;
 }
 
 TEST(every_function_from_four_threads_at_once) {
@@ -71,7 +69,7 @@ TEST(every_function_from_four_threads_at_once) {
   CHECK_EQ(LOAD(releases), expected);
 }
 
-static void *create_and_destroy(void *unused) {
+THREAD(create_and_destroy, void *unused) {
   for (int i = 0; i < 2000; ++i) {
     int calls = 0;
     multicast m = multicast_create();
@@ -80,18 +78,15 @@ static void *create_and_destroy(void *unused) {
     CHECK_OK(multicast_destroy(m));
     CHECK_EQ(calls, 1);
   }
-  return NULL;
 }
 
-static void *use_stale(void *argument) {
-  uint64_t *handle = argument;
+THREAD(use_stale, uint64_t *handle) {
   multicast m;
   while (!LOAD(is_over)) {
     m.id = LOAD(*handle);
     multicast_invoke(m, 0, NULL, 0);
     CHECK(multicast_count(m) <= 1);
   }
-  return NULL;
 }
 
 TEST(create_and_destroy_at_once_while_others_use_the_handles) {
@@ -126,9 +121,8 @@ static multicast invoked_in_allocator;
 static int64_t result_in_allocator;
 static bool invoke_in_allocator;
 
-static void *invoke_there(void *unused) {
+THREAD(invoke_there, void *unused) {
   result_in_allocator = multicast_invoke(invoked_in_allocator, 0, NULL, 0);
-  return NULL;
 }
 
 static void *allocate_and_invoke(void *context, size_t size, size_t alignment) {
@@ -160,13 +154,12 @@ TEST(no_thread_is_started_behind_the_callers_back) {
   CHECK_EQ(count_threads(), before);
 }
 
-static void *use_on_small_stack(void *argument) {
-  multicast m = *(multicast *)argument;
+THREAD(use_on_small_stack, multicast *argument) {
+  multicast m = *argument;
   int calls = 0;
   multicast_token token = add(m, counter(&calls));
   CHECK(multicast_invoke(m, 0, NULL, 0) >= 1);
   CHECK_OK(multicast_token_remove(token));
-  return NULL;
 }
 
 TEST_OF_MULTICAST(every_operation_fits_a_stack_of_64_kilobytes) {

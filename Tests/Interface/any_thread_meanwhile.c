@@ -45,9 +45,8 @@ static void begin_addition(addition *a) {
   a->options.lifetime = multicast_lifetime_create();
 }
 
-static void *destroy_the_queue(void *of) {
-  CHECK_OK(multicast_queue_destroy(((addition *)of)->options.queue));
-  return NULL;
+THREAD(destroy_the_queue, addition *of) {
+  CHECK_OK(multicast_queue_destroy(of->options.queue));
 }
 
 TEST(add_to_queue_destroyed_meanwhile_leaves_lifetime_empty) {
@@ -60,9 +59,8 @@ TEST(add_to_queue_destroyed_meanwhile_leaves_lifetime_empty) {
   CHECK_OK(multicast_lifetime_end(a.options.lifetime));
 }
 
-static void *end_the_lifetime(void *of) {
-  CHECK_OK(multicast_lifetime_end(((addition *)of)->options.lifetime));
-  return NULL;
+THREAD(end_the_lifetime, addition *of) {
+  CHECK_OK(multicast_lifetime_end(of->options.lifetime));
 }
 
 TEST(add_under_a_lifetime_that_ends_meanwhile_fails_and_releases) {
@@ -72,12 +70,11 @@ TEST(add_under_a_lifetime_that_ends_meanwhile_fails_and_releases) {
   expect_that_it_fails(&a);
 }
 
-static void *bequeath_the_lifetime(void *of) {
+THREAD(bequeath_the_lifetime, void *of) {
   addition *a = of;
   end_the_lifetime(a);
   /* a queue keeps a lifetime of its own, here in that slot */
   a->heir = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-  return NULL;
 }
 
 TEST(add_under_lifetime_replaced_by_queue_meanwhile_releases) {

@@ -45,12 +45,11 @@ TEST(broadcaster_default_cannot_be_destroyed_and_goes_on_working) {
 
 static gate all_ready = GATE_INIT;
 
-static void *get_default(void *id) {
+THREAD(get_default, void *id) {
   gate_wait(&all_ready);
   *(uint64_t *)id = multicast_broadcaster_default().id;
   CHECK_OK(multicast_broadcaster_register(multicast_broadcaster_default(), NAME, counter(&calls),
                                           NULL, NULL));
-  return NULL;
 }
 
 static void get_default_from_several_threads(void *unused) {

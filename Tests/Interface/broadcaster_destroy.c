@@ -93,15 +93,13 @@ TEST(broadcaster_destroyed_inside_call_from_its_queue_is_pending) {
 static gate has_returned = GATE_INIT;
 static int64_t waited_result;
 
-static void *notify_name(void *name) {
+THREAD(notify_name, void *name) {
   CHECK_EQ(notify(ending, name), 1);
-  return NULL;
 }
 
-static void *destroy_ending(void *unused) {
+THREAD(destroy_ending, void *unused) {
   waited_result = multicast_broadcaster_destroy(ending);
   gate_open(&has_returned);
-  return NULL;
 }
 
 static char first_name[] = "First", second_name[] = "Second";
@@ -155,16 +153,14 @@ TEST(broadcaster_is_stale_while_its_destroy_waits) {
 
 static blocker unregistered = BLOCKER_INIT;
 
-static void *unregister_blocker(void *unused) {
+THREAD(unregister_blocker, void *unused) {
   waited_result = multicast_broadcaster_unregister(ending, first_name, blocking(&unregistered));
   gate_open(&has_returned);
-  return NULL;
 }
 
-static void *unregister_all_blockers(void *unused) {
+THREAD(unregister_all_blockers, void *unused) {
   waited_result = multicast_broadcaster_unregister_all(ending, first_name);
   gate_open(&has_returned);
-  return NULL;
 }
 
 static void expect_to_wait_for_the_call(void *(*body)(void *), int64_t result) {

@@ -78,7 +78,7 @@ TEST(broadcaster_queue_in_the_child_of_a_fork) {
   CHECK_EQ(calls, 1);
 }
 
-static void *register_new_names(void *unused) {
+THREAD(register_new_names, void *unused) {
   for (int i = 0; !LOAD(is_over); ++i) {
     if (i < GROWING) {
       observe(shared, numbered(NAME, i), counter(&calls));
@@ -88,16 +88,14 @@ static void *register_new_names(void *unused) {
       pause_ms(1);
     }
   }
-  return NULL;
 }
 
-static void *create_and_destroy(void *unused) {
+THREAD(create_and_destroy, void *unused) {
   while (!LOAD(is_over)) {
     multicast_broadcaster b = create();
     for (int i = 0; i < 40; ++i) observe(b, numbered(NAME, i), counter(&calls));
     CHECK_OK(multicast_broadcaster_destroy(b));
   }
-  return NULL;
 }
 
 TEST(broadcaster_in_the_child_while_the_parents_threads_register) {

@@ -118,12 +118,10 @@ typedef struct unregistering {
   bool had_left;
 } unregistering;
 
-static void *unregister_it(void *argument) {
-  unregistering *u = argument;
+THREAD(unregister_it, unregistering *u) {
   u->result = multicast_broadcaster_unregister_context(u->b, NAME, &u->call);
   u->had_left = LOAD(u->call.has_left);
   gate_open(&u->returned);
-  return NULL;
 }
 
 TEST(broadcaster_unregister_context_waits_for_running_calls) {

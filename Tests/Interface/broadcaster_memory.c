@@ -128,9 +128,8 @@ TEST(broadcaster_of_a_new_name_out_of_memory_takes_no_handle) {
 
 static int64_t first_result;
 
-static void *notify_for_the_first_time(void *unused) {
+THREAD(notify_for_the_first_time, void *unused) {
   first_result = notify(shared, NAME);
-  return NULL;
 }
 
 TEST(broadcaster_notify_out_of_memory_is_of_first_call_only) {

@@ -12,16 +12,14 @@ static int lookups_to_make;
 static void *(*lookup)(void *);
 static uint64_t id_to_find;
 
-static void *look_up_there(void *unused) {
+THREAD(look_up_there, void *unused) {
   CHECK_EQ(notify(shared, NAME), 1);
   CHECK_EQ(notify(shared, "Unknown"), 0);
   CHECK_EQ(find(shared, NAME).id, id_to_find);
-  return NULL;
 }
 
-static void *find_there(void *unused) {
+THREAD(find_there, void *unused) {
   CHECK_EQ(find(shared, NAME).id, id_to_find);
-  return NULL;
 }
 
 static void *allocate_and_look_up(void *context, size_t size, size_t alignment) {
@@ -63,8 +61,7 @@ typedef struct worker {
   uint64_t padding[8]; /* keeps workers on different cache lines */
 } worker;
 
-static void *register_notify_unregister(void *argument) {
-  worker *w = argument;
+THREAD(register_notify_unregister, worker *w) {
   for (int i = 0; i < 1500; ++i) {
     const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
     int before = LOAD(w->own.calls);
@@ -74,7 +71,6 @@ static void *register_notify_unregister(void *argument) {
     CHECK_OK(multicast_broadcaster_unregister(shared, name, observing(&w->own)));
     CHECK_EQ(LOAD(w->own.releases), ++w->registered);
   }
-  return NULL;
 }
 
 TEST(broadcaster_used_by_four_threads_while_one_looks_up) {
@@ -94,8 +90,7 @@ TEST(broadcaster_used_by_four_threads_while_one_looks_up) {
   CHECK_OK(multicast_broadcaster_destroy(shared));
 }
 
-static void *use_every_function(void *argument) {
-  worker *w = argument;
+THREAD(use_every_function, worker *w) {
   multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   for (int i = 0; i < 1500; ++i) {
     const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
@@ -128,7 +123,6 @@ static void *use_every_function(void *argument) {
         break;
     }
   }
-  return NULL;
 }
 
 TEST(broadcaster_every_function_from_four_threads_at_once) {
@@ -145,12 +139,11 @@ TEST(broadcaster_every_function_from_four_threads_at_once) {
   for (int i = 0; i < 4; ++i) CHECK_EQ(LOAD(workers[i].own.releases), workers[i].registered);
 }
 
-static void *destroy_the_multicast(void *unused) {
+THREAD(destroy_the_multicast, void *unused) {
   while (!LOAD(is_over)) {
     multicast_status status = multicast_destroy(find(shared, NAME));
     if (status != MULTICAST_ERROR_INVALID_HANDLE) CHECK_OK(status);
   }
-  return NULL;
 }
 
 TEST(broadcaster_registers_while_others_destroy_multicast_of_name) {
@@ -172,8 +165,7 @@ TEST(broadcaster_registers_while_others_destroy_multicast_of_name) {
 
 static uint64_t passing_handle;
 
-static void *use_what_comes_and_goes(void *argument) {
-  worker *w = argument;
+THREAD(use_what_comes_and_goes, worker *w) {
   multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   while (!LOAD(is_over)) {
     const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
@@ -200,7 +192,6 @@ static void *use_what_comes_and_goes(void *argument) {
       default: break;
     }
   }
-  return NULL;
 }
 
 TEST(broadcaster_created_and_destroyed_while_others_use_it) {
@@ -231,7 +222,7 @@ TEST(broadcaster_created_and_destroyed_while_others_use_it) {
 
 static char long_names[SHARED_NAMES][LONGEST + 1]; /* long names make a look-up slow */
 
-static void *look_up_what_comes_and_goes(void *unused) {
+THREAD(look_up_what_comes_and_goes, void *unused) {
   while (!LOAD(is_over)) {
     multicast_broadcaster b = {LOAD(passing_handle)};
     for (int i = 0; i < SHARED_NAMES; ++i) {
@@ -241,7 +232,6 @@ static void *look_up_what_comes_and_goes(void *unused) {
       if (multicast_broadcaster_multicast(b, long_names[i]).id == 0) break;
     }
   }
-  return NULL;
 }
 
 TEST(broadcaster_destroyed_while_others_look_up) {
@@ -266,8 +256,7 @@ TEST(broadcaster_destroyed_while_others_look_up) {
   for (int i = 0; i < LOOKERS; ++i) join_thread(threads[i]);
 }
 
-static void *register_until_it_ends(void *argument) {
-  worker *w = argument;
+THREAD(register_until_it_ends, worker *w) {
   multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_status status = MULTICAST_OK;
   for (int i = 0; status == MULTICAST_OK; ++i) { /* a new name each time, so that the table grows */
@@ -276,7 +265,6 @@ static void *register_until_it_ends(void *argument) {
                                             observing(&w->own), &options, NULL);
   }
   CHECK_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE);
-  return NULL;
 }
 
 TEST(broadcaster_destroyed_while_others_register_releases_once) {
@@ -302,10 +290,9 @@ TEST(broadcaster_destroyed_while_others_register_releases_once) {
 
 static gate all_ready = GATE_INIT;
 
-static void *destroy_shared(void *result) {
+THREAD(destroy_shared, int64_t *result) {
   gate_wait(&all_ready);
-  *(int64_t *)result = multicast_broadcaster_destroy(shared);
-  return NULL;
+  *result = multicast_broadcaster_destroy(shared);
 }
 
 TEST(broadcaster_destroyed_by_two_threads_is_destroyed_by_one) {
@@ -326,8 +313,8 @@ TEST(broadcaster_destroyed_by_two_threads_is_destroyed_by_one) {
 
 /* ---- New names ------------------------------------------------------------------------------- */
 
-static void *look_up_while_growing(void *argument) {
-  unsigned seed = *(unsigned *)argument;
+THREAD(look_up_while_growing, unsigned *argument) {
+  unsigned seed = *argument;
   int count, i;
   while ((count = LOAD(growing_count)) < GROWING) {
     if (count == 0) continue;
@@ -338,7 +325,6 @@ static void *look_up_while_growing(void *argument) {
     i = count - 1; /* the newest name */
     CHECK_EQ(find(shared, numbered(NAME, i)).id, growing_ids[i]);
   }
-  return NULL;
 }
 
 TEST(broadcaster_lookups_while_the_names_grow) {
@@ -359,10 +345,9 @@ TEST(broadcaster_lookups_while_the_names_grow) {
 
 static uint64_t found_ids[4][2000];
 
-static void *find_new_names(void *ids) {
+THREAD(find_new_names, uint64_t *ids) {
   gate_wait(&all_ready);
-  for (int i = 0; i < 2000; ++i) ((uint64_t *)ids)[i] = find(shared, numbered(NAME, i)).id;
-  return NULL;
+  for (int i = 0; i < 2000; ++i) ids[i] = find(shared, numbered(NAME, i)).id;
 }
 
 TEST(broadcaster_multicast_is_the_same_for_threads_at_once) {

@@ -195,9 +195,8 @@ TEST(call_stack_never_has_more_than_256_registrations) {
   CHECK_EQ(deepest, 256);
 }
 
-static void *look_on_thread(void *argument) {
+THREAD(look_on_thread, void *argument) {
   look(argument);
-  return NULL;
 }
 
 static void look_on_another_thread(void *context, uint32_t event, const void *payload,

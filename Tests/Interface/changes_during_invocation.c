@@ -195,20 +195,16 @@ CALLBACK(block_reader) {
   gate_wait(&r->let_go);
 }
 
-static void *read_a_list(void *argument) {
-  reader *r = argument;
+THREAD(read_a_list, reader *r) {
   multicast_invoke(r->target, 0, r, sizeof *r);
-  return NULL;
 }
 
-TEST(removed_while_threads_read_many_lists_is_called_by_none) {
+TEST_OF_MEMORY(removed_while_threads_read_many_lists_is_called_by_none) {
   static reader readers[READERS];
   static const multicast_delegate blocks = {block_reader, NULL};
   static int kept, removed[4];
   multicast_token tokens[4];
   multicast_add_options options = multicast_add_options_default();
-  use_test_allocator();
-  multicast m = multicast_create();
   options.priority = 1;
   CHECK_OK(multicast_add(m, blocks, &options, NULL));
   for (int i = 0; i < 4; ++i) {

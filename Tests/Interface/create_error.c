@@ -99,13 +99,12 @@ TEST(create_error_without_a_thread_specific_key_is_out_of_memory) {
 
 static gate has_failed_there = GATE_INIT, may_look = GATE_INIT;
 
-static void *fail_and_look(void *unused) {
+THREAD(fail_and_look, void *unused) {
   CHECK_OK(multicast_create_error());
   expect_error(queue_of_no_size(), MULTICAST_ERROR_INVALID_ARGUMENT);
   gate_open(&has_failed_there);
   gate_wait(&may_look);
   CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_INVALID_ARGUMENT);
-  return NULL;
 }
 
 TEST(create_error_is_that_of_the_calling_thread) {

@@ -55,10 +55,9 @@ TEST(dump_before_anything_was_made) {
   CHECK_EQ(text.lines, 1);
 }
 
-TEST(dump_without_a_writer_goes_to_a_descriptor) {
+TEST_OF_MULTICAST(dump_without_a_writer_goes_to_a_descriptor) {
   char from_pipe[sizeof text.text] = "";
   int ends[2], closed = -1;
-  multicast m = multicast_create();
   add(m, counter(&calls));
   CHECK_EQ(pipe(ends), 0);
   CHECK_OK(multicast_dump(NULL, &ends[1]));
@@ -103,8 +102,7 @@ static void dump_here(void *context, uint32_t event, const void *payload, size_t
   dumped(&text);
 }
 
-TEST(dump_has_the_calls_of_a_thread_from_the_outermost) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(dump_has_the_calls_of_a_thread_from_the_outermost) {
   multicast_delegate outer = {invoke_inner, NULL}, innermost = {dump_here, NULL};
   multicast_token first, second;
   multicast_add_options options;
@@ -143,11 +141,10 @@ TEST(dump_in_the_child_of_a_fork_has_the_numbers_of_the_child) {
 
 static bool is_over;
 
-static void *dump_until_it_is_over(void *unused) {
+THREAD(dump_until_it_is_over, void *unused) {
   static report own;
   (void)unused;
   while (!LOAD(is_over)) dumped(&own);
-  return NULL;
 }
 
 static void dump_in_child(void *unused) {
@@ -172,11 +169,10 @@ TEST(dump_in_the_child_does_not_hang_if_another_thread_dumped) {
 
 /* The program hangs on purpose: a removal waits for a call that does not return. Another thread
  * looks what it is. */
-TEST(dump_shows_for_whom_a_removal_waits) {
+TEST_OF_MULTICAST(dump_shows_for_whom_a_removal_waits) {
   blocker b = BLOCKER_INIT;
   invoker i;
   removal r;
-  multicast m = multicast_create();
   prepare_removal(&r, m, &b, by_token);
   r.token = add_with(m, r.delegate, &ADD_OPTIONS(.label = MULTICAST_HERE));
   invoke_in_background(&i, m);
@@ -225,15 +221,13 @@ TEST(dump_shows_what_a_thread_waits_for_inside_a_call) {
   CHECK_EQ(invoke_finished(&waiting), 1);
 }
 
-static void *remove_all_of(void *m) {
-  CHECK_EQ(multicast_remove_all(*(multicast *)m), 2);
-  return NULL;
+THREAD(remove_all_of, multicast *m) {
+  CHECK_EQ(multicast_remove_all(*m), 2);
 }
 
-TEST(dump_shows_that_a_thread_waits_for_calls_of_several) {
+TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_calls_of_several) {
   blocker b = BLOCKER_INIT, c = BLOCKER_INIT;
   invoker i, k;
-  multicast m = multicast_create();
   multicast_token t = add(m, blocking(&b)), u;
   pthread_t thread;
   CHECK_OK(multicast_token_pause(t));
@@ -254,13 +248,11 @@ TEST(dump_shows_that_a_thread_waits_for_calls_of_several) {
   CHECK_EQ(invoke_finished(&k), 1);
 }
 
-static void *invoke_waiting(void *m) {
-  CHECK_EQ(multicast_invoke_with(*(multicast *)m, &INVOCATION(.flags = MULTICAST_WAIT), NULL), 1);
-  return NULL;
+THREAD(invoke_waiting, multicast *m) {
+  CHECK_EQ(multicast_invoke_with(*m, &INVOCATION(.flags = MULTICAST_WAIT), NULL), 1);
 }
 
-TEST(dump_shows_that_a_thread_waits_for_queued_calls) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_queued_calls) {
   pthread_t thread;
   own = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
   add_queued(m, counter(&calls), own);
@@ -273,14 +265,12 @@ TEST(dump_shows_that_a_thread_waits_for_queued_calls) {
   join_thread(thread);
 }
 
-static void *invoke_twice(void *m) {
-  CHECK_EQ(multicast_invoke(*(multicast *)m, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_invoke(*(multicast *)m, 0, NULL, 0), 1);
-  return NULL;
+THREAD(invoke_twice, multicast *m) {
+  CHECK_EQ(multicast_invoke(*m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(*m, 0, NULL, 0), 1);
 }
 
-TEST(dump_shows_that_a_thread_waits_for_room) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_room) {
   pthread_t thread;
   queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   own = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
@@ -296,15 +286,13 @@ TEST(dump_shows_that_a_thread_waits_for_room) {
   join_thread(thread);
 }
 
-static void *stop_own(void *unused) {
+THREAD(stop_own, void *unused) {
   (void)unused;
   CHECK_OK(multicast_queue_stop(own));
-  return NULL;
 }
 
-TEST(dump_shows_that_a_thread_waits_for_the_thread_of_a_queue) {
+TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_the_thread_of_a_queue) {
   blocker b = BLOCKER_INIT;
-  multicast m = multicast_create();
   pthread_t thread;
   own = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
   add_queued(m, blocking(&b), own);
@@ -335,10 +323,9 @@ static void *allocate_slowly(void *context, size_t size, size_t alignment) {
   return allocate_aligned(size, alignment);
 }
 
-static void *add_some(void *m) {
+THREAD(add_some, multicast *m) {
   int i;
-  for (i = 0; i < 20; ++i) add(*(multicast *)m, counter(&calls));
-  return NULL;
+  for (i = 0; i < 20; ++i) add(*m, counter(&calls));
 }
 
 TEST(dump_does_not_hang_if_a_thread_keeps_a_lock_of_the_library) {
@@ -375,9 +362,8 @@ static void release_slowly(void *context) {
   gate_wait(&let_go);
 }
 
-static void *end_lifetime(void *lifetime) {
-  multicast_lifetime_end(*(multicast_lifetime *)lifetime);
-  return NULL;
+THREAD(end_lifetime, multicast_lifetime *lifetime) {
+  multicast_lifetime_end(*lifetime);
 }
 
 TEST(dump_shows_that_a_thread_waits_for_release_functions) {
@@ -397,26 +383,24 @@ TEST(dump_shows_that_a_thread_waits_for_release_functions) {
 
 static int stopped;
 
-static void *change_things(void *m) {
+THREAD(change_things, multicast *m) {
   while (LOAD(stopped) == 0) {
     multicast_token t, u;
-    t = add_with(*(multicast *)m, counter(NULL), &ADD_OPTIONS(.label = "comes and goes"));
-    u = add(*(multicast *)m, counter(NULL));
+    t = add_with(*m, counter(NULL), &ADD_OPTIONS(.label = "comes and goes"));
+    u = add(*m, counter(NULL));
     CHECK_OK(multicast_token_pause(t));
     multicast_token_remove(t);
     multicast_token_remove(u);
     CHECK_OK(multicast_destroy(multicast_create()));
   }
-  return NULL;
 }
 
 static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {
   (void)context, (void)event, (void)payload, (void)size;
 }
 
-static void *invoke_again_and_again(void *m) {
-  while (LOAD(stopped) == 0) CHECK(multicast_invoke(*(multicast *)m, 0, NULL, 0) >= 0);
-  return NULL;
+THREAD(invoke_again_and_again, multicast *m) {
+  while (LOAD(stopped) == 0) CHECK(multicast_invoke(*m, 0, NULL, 0) >= 0);
 }
 
 TEST(dump_has_what_stays_while_threads_change_the_rest) {

@@ -138,10 +138,9 @@ TEST(dump_has_the_function_of_a_removed_delegate_with_options) {
   expect_function_with(&options, 100);
 }
 
-TEST(dump_has_the_function_of_a_delegate_of_a_destroyed_multicast) {
+TEST_OF_MULTICAST(dump_has_the_function_of_a_delegate_of_a_destroyed_multicast) {
   blocker b = BLOCKER_INIT;
   invoker i;
-  multicast m = multicast_create();
   multicast_token token = add(m, blocking(&b));
   const char *place = place_of(m);
   invoke_in_background(&i, m);
@@ -154,9 +153,8 @@ TEST(dump_has_the_function_of_a_delegate_of_a_destroyed_multicast) {
   CHECK_EQ(invoke_finished(&i), 1);
 }
 
-TEST(dump_has_the_function_of_a_removed_delegate_in_a_queue) {
+TEST_OF_MULTICAST(dump_has_the_function_of_a_removed_delegate_in_a_queue) {
   blocker b = BLOCKER_INIT;
-  multicast m = multicast_create();
   multicast_queue q = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
   multicast_token token = add_queued(m, blocking(&b), q);
   const char *place = place_of(m);
@@ -168,10 +166,9 @@ TEST(dump_has_the_function_of_a_removed_delegate_in_a_queue) {
   CHECK_OK(multicast_queue_stop(q));
 }
 
-TEST(dump_has_the_label_of_a_removed_delegate_and_no_function) {
+TEST_OF_MULTICAST(dump_has_the_label_of_a_removed_delegate_and_no_function) {
   blocker b = BLOCKER_INIT;
   invoker i;
-  multicast m = multicast_create();
   multicast_token token;
   token = add_with(m, blocking(&b), &ADD_OPTIONS(.label = "labelled"));
   invoke_in_background(&i, m);

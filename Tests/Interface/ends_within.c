@@ -153,12 +153,10 @@ typedef struct waiting_end {
   gate returned;
 } waiting_end;
 
-static void *end_in_thread(void *argument) {
-  waiting_end *e = argument;
+THREAD(end_in_thread, waiting_end *e) {
   e->result = e->w->end(e->s, e->timeout_ns);
   e->had_left = LOAD(e->s->b.has_left);
   gate_open(&e->returned);
-  return NULL;
 }
 
 static void end_and_wait(const way *w, bool is_queued, uint64_t timeout_ns) {
@@ -352,11 +350,9 @@ typedef struct many_end {
   gate returned;
 } many_end;
 
-static void *remove_forever(void *argument) {
-  many_end *e = argument;
+THREAD(remove_forever, many_end *e) {
   e->result = e->remove(&e->s, MULTICAST_FOREVER, &e->status);
   gate_open(&e->returned);
-  return NULL;
 }
 
 TEST(remove_many_within_forever_wait_and_report_ok) {

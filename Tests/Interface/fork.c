@@ -57,7 +57,7 @@ TEST(fork_child_gets_the_release_of_what_was_removed_and_running) {
 
 static bool fork_is_over;
 
-static void *churn(void *unused) {
+THREAD(churn, void *unused) {
   multicast_add_options options = multicast_add_options_default();
   while (!LOAD(fork_is_over)) {
     multicast_token token = add_with(inherited, counter(&busy.calls), &options);
@@ -65,7 +65,6 @@ static void *churn(void *unused) {
     multicast_token_remove(token);
     CHECK_OK(multicast_destroy(multicast_create()));
   }
-  return NULL;
 }
 
 TEST(fork_at_any_moment_of_a_busy_parent) {
@@ -118,10 +117,9 @@ TEST(fork_child_returns_from_the_call_and_goes_on) {
 static multicast_token waited_for;
 static gate waiter_started = GATE_INIT;
 
-static void *wait_for_it(void *unused) {
+THREAD(wait_for_it, void *unused) {
   gate_open(&waiter_started);
   multicast_token_remove(waited_for);
-  return NULL;
 }
 
 static void fork_while_waited_for(void *context, uint32_t event, const void *payload,
@@ -168,13 +166,11 @@ __attribute__((noinline)) static void overwrite_stack(void) {
   for (size_t i = 0; i < sizeof bytes; ++i) bytes[i] = 0x5A;
 }
 
-static void *remove_and_stay(void *argument) {
-  remover *r = argument;
+THREAD(remove_and_stay, remover *r) {
   CHECK_OK(multicast_remove(r->target, blocking(&r->b)));
   overwrite_stack();
   gate_open(&r->has_removed);
   gate_wait(&r->may_end);
-  return NULL;
 }
 
 static void expect_released_once(void *removers) {

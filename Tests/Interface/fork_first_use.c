@@ -7,13 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void *use_once(void *unused) {
+THREAD(use_once, void *unused) {
   const multicast_delegate d = {call_nothing, NULL};
   multicast m = multicast_create();
   CHECK_OK(multicast_add(m, d, NULL, NULL));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_OK(multicast_destroy(m));
-  return NULL;
 }
 
 /* Forks. The child runs the body, and has 20 s for that. */

@@ -250,10 +250,8 @@ bool is_readable(int descriptor) {
   return count == 1;
 }
 
-static void *invoke_once(void *argument) {
-  invoker *i = argument;
+THREAD(invoke_once, invoker *i) {
   i->result = multicast_invoke(i->target, 0, NULL, 0);
-  return NULL;
 }
 
 void invoke_in_background(invoker *i, multicast m) {

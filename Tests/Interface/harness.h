@@ -77,6 +77,15 @@ bool gate_opens_within(gate *g, int milliseconds);
 /* Long enough for another thread to do what it must not do. */
 enum { A_WHILE_MS = 40 };
 
+/* THREAD(name, PARAMETER) { ... }: the body of a thread, with a parameter of any pointer type. */
+#define THREAD(NAME, PARAMETER)                                                \
+  static void NAME##_with(PARAMETER);                                          \
+  static void *NAME(void *argument) {                                          \
+    NAME##_with(argument);                                                     \
+    return NULL;                                                               \
+  }                                                                            \
+  static void NAME##_with(PARAMETER)
+
 pthread_t start_thread(void *(*body)(void *), void *argument);
 void join_thread(pthread_t thread);    /* fails the test after 20 s */
 

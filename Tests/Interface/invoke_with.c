@@ -161,11 +161,9 @@ TEST_OF_QUEUE(outcome_leaves_out_one_removed_just_before_it_is_queued) {
   CHECK_TEXT(figures(q), "");
 }
 
-static void *hand_over_to_target(void *argument) {
-  waiter *w = argument;
+THREAD(hand_over_to_target, waiter *w) {
   w->result = multicast_invoke_with(w->target, &w->how, &w->out);
   gate_open(&w->returned);
-  return NULL;
 }
 
 TEST(outcome_leaves_out_one_removed_while_it_waits_for_room) {
@@ -301,12 +299,11 @@ TEST(invocation_that_cannot_be_read_releases_nothing) {
   CHECK_EQ(c.releases, 0);
 }
 
-TEST(invocation_of_a_newer_caller_is_fine_if_the_rest_is_zero) {
+TEST_OF_MULTICAST(invocation_of_a_newer_caller_is_fine_if_the_rest_is_zero) {
   struct {
     multicast_invocation known;
     uint64_t unknown[4];
   } newer;
-  multicast m = multicast_create();
   cargo c = {0, 0, 0};
   int calls = 0;
   add(m, counter(&calls));

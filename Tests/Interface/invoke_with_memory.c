@@ -135,10 +135,8 @@ TEST(outcome_of_newer_caller_is_zero_to_its_end_without_memory) {
 
 static int64_t expected_calls;
 
-static void *invoke_at_first(void *argument) {
-  waiter *w = argument;
+THREAD(invoke_at_first, waiter *w) {
   w->result = multicast_invoke_with(w->target, &w->how, &w->out);
-  return NULL;
 }
 
 /* On a thread without a record, each allocation fails in turn. */

@@ -89,10 +89,8 @@ TEST_OF_MULTICAST(label_is_passed_to_enumerators_and_shared_by_add_many) {
   CHECK_EQ(seen, 3);
 }
 
-TEST(label_takes_memory_that_is_given_back) {
+TEST_OF_MEMORY(label_takes_memory_that_is_given_back) {
   multicast_add_options options = labelled("memory");
-  use_test_allocator();
-  multicast m = multicast_create();
   CHECK_OK(multicast_token_remove(add_with(m, counter(&calls), &options)));
   int64_t bytes = allocated_bytes;
   multicast_token t = add_with(m, counter(&calls), &options);

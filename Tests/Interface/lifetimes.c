@@ -140,9 +140,8 @@ TEST_OF_MULTICAST(lifetime_end_during_invoke_keeps_the_rest_from_being_called) {
   CHECK_EQ(LOAD(calls), 0);
 }
 
-static void *invoke_all_three(void *targets) {
-  for (int i = 0; i < 3; ++i) multicast_invoke(((multicast *)targets)[i], 0, NULL, 0);
-  return NULL;
+THREAD(invoke_all_three, multicast *targets) {
+  for (int i = 0; i < 3; ++i) multicast_invoke(targets[i], 0, NULL, 0);
 }
 
 /* Several threads have invoked them, so lists that are replaced are retired, not freed at once. */
@@ -166,9 +165,8 @@ TEST(lifetime_end_keeps_no_lists_of_multicasts_that_it_empties) {
   CHECK_EQ(many_calls, 0);
 }
 
-static void *end_the_lifetime(void *lifetime) {
-  CHECK_OK(multicast_lifetime_end(*(multicast_lifetime *)lifetime));
-  return NULL;
+THREAD(end_the_lifetime, multicast_lifetime *lifetime) {
+  CHECK_OK(multicast_lifetime_end(*lifetime));
 }
 
 /* Two members are being called, each by a thread. The one whose call returns first is released

@@ -8,14 +8,13 @@
 static bool is_over;
 static multicast busy[16];
 
-static void *invoke_busy(void *unused) {
+THREAD(invoke_busy, void *unused) {
   while (!LOAD(is_over)) {
     for (int i = 0; i < 16; ++i) CHECK(multicast_invoke(busy[i], 0, NULL, 0) >= 0);
   }
-  return NULL;
 }
 
-static void *add_and_remove_busy(void *unused) {
+THREAD(add_and_remove_busy, void *unused) {
   for (int i = 0; !LOAD(is_over); ++i) {
     guarded *g = malloc(sizeof *g);
     CHECK(g != NULL);
@@ -25,12 +24,10 @@ static void *add_and_remove_busy(void *unused) {
     end_guarded(g);
     free(g);
   }
-  return NULL;
 }
 
-static void *remove_some(void *unused) {
+THREAD(remove_some, void *unused) {
   for (int i = 0; !LOAD(is_over); ++i) multicast_remove_at(busy[i % 16], 1);
-  return NULL;
 }
 
 TEST(lifetime_end_while_threads_invoke_add_and_remove) {
@@ -135,15 +132,13 @@ typedef struct duel {
 
 enum { ROUNDS = 3000 };
 
-static void *remove_in_each_round(void *of) {
-  duel *d = of;
+THREAD(remove_in_each_round, duel *d) {
   for (int round = 1; round <= ROUNDS; ++round) {
     while (LOAD(d->round) < round) sched_yield();
     multicast_status status = multicast_token_remove(d->token);
     CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_INVALID_HANDLE);
     STORE(d->finished, round);
   }
-  return NULL;
 }
 
 TEST_OF_MULTICAST(lifetime_end_and_removal_of_member_at_once_release_once) {

@@ -169,9 +169,8 @@ TEST(lifetime_end_in_the_child_waits_for_no_parents_release) {
 
 static int64_t queued;
 
-static void *queue_one_more(void *target) {
-  queued = multicast_invoke(*(multicast *)target, 0, NULL, 0);
-  return NULL;
+THREAD(queue_one_more, multicast *target) {
+  queued = multicast_invoke(*target, 0, NULL, 0);
 }
 
 TEST_OF_MULTICAST(lifetime_end_does_not_wait_as_a_release_has_to_make_room) {
@@ -199,10 +198,9 @@ TEST_OF_MULTICAST(lifetime_end_does_not_wait_as_a_release_has_to_make_room) {
   CHECK_EQ(calls, 2);
 }
 
-static void *let_it_return_later(void *of) {
+THREAD(let_it_return_later, stay *of) {
   pause_ms(2);
-  gate_open(&((stay *)of)->call.let_go);
-  return NULL;
+  gate_open(&of->call.let_go);
 }
 
 static multicast_status ended;

@@ -148,11 +148,10 @@ TEST(adding_while_there_is_room_makes_no_barrier) {
 
 /* ---- Promises of removals -------------------------------------------------------------------- */
 
-static void *remove_blocker(void *argument) {
+THREAD(remove_blocker, void *argument) {
   void **arguments = argument;
   CHECK_OK(multicast_remove(*(multicast *)arguments[0], blocking(arguments[1])));
   CHECK(((blocker *)arguments[1])->has_left);
-  return NULL;
 }
 
 /* A removal on another thread waits for a call of `b`, which a third thread makes. */
@@ -268,9 +267,8 @@ TEST(delegate_of_a_fenced_multicast_removes_the_next_one) {
 /* A release function that waits for a thread which removes the delegate behind. */
 static multicast_token behind;
 
-static void *remove_behind(void *unused) {
+THREAD(remove_behind, void *unused) {
   CHECK_OK(multicast_token_remove(behind));
-  return NULL;
 }
 
 static void release_and_wait(void *context) {
@@ -437,13 +435,11 @@ typedef struct storm {
   int quiet; /* whether to pause between bursts, so that the mode changes */
 } storm;
 
-static void *invoke_in_storm(void *argument) {
-  storm *s = argument;
+THREAD(invoke_in_storm, storm *s) {
   while (!LOAD(s->stop)) CHECK(multicast_invoke(s->m, 0, NULL, 0) >= 0);
-  return NULL;
 }
 
-static void *change_in_storm(void *argument) {
+THREAD(change_in_storm, void *argument) {
   enum { BURSTS = 60, BURST = 40 };
   storm *s = argument;
   for (int i = 0; i < BURSTS; ++i) {
@@ -459,7 +455,6 @@ static void *change_in_storm(void *argument) {
     }
     if (s->quiet) pause_ms(1);
   }
-  return NULL;
 }
 
 static void run_storm(int quiet) {

@@ -34,10 +34,9 @@ TEST_OF_MULTICAST(once_is_not_called_by_a_nested_invocation) {
 static multicast contested;
 static gate start = GATE_INIT;
 
-static void *invoke_at_start(void *unused) {
+THREAD(invoke_at_start, void *unused) {
   gate_wait(&start);
   multicast_invoke(contested, 0, NULL, 0);
-  return NULL;
 }
 
 TEST(once_is_called_by_one_of_several_threads) {
@@ -112,11 +111,9 @@ TEST_OF_MULTICAST(unique_does_not_wait_for_the_call_of_what_it_replaces) {
   CHECK_EQ(multicast_count(m), 1);
 }
 
-TEST(unique_again_and_again_takes_no_more_memory) {
+TEST_OF_MEMORY(unique_again_and_again_takes_no_more_memory) {
   multicast_add_options options = multicast_add_options_default();
   int64_t before = 0;
-  use_test_allocator();
-  multicast m = multicast_create();
   options.flags = MULTICAST_UNIQUE;
   for (int i = 0; i < 1000; ++i) {
     add_with(m, counter(&calls), &options);

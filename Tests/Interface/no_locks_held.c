@@ -6,7 +6,7 @@
 static multicast target;
 static int runs;
 
-static void *use_everything(void *unused) {
+THREAD(use_everything, void *unused) {
   multicast_delegate d = counter(&calls);
   multicast_token token = add(target, d);
   CHECK(multicast_token_is_live(token));
@@ -20,7 +20,6 @@ static void *use_everything(void *unused) {
   add(other, d);
   CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
   CHECK_OK(multicast_destroy(other));
-  return NULL;
 }
 
 static void use_from_elsewhere(void) {

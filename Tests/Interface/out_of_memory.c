@@ -185,10 +185,8 @@ TEST(out_of_memory_never_keeps_a_removal_from_working) {
   fail_each_allocation(prepare_hundred, try_removals);
 }
 
-static void *try_first_invoke(void *argument) {
-  attempt *a = argument;
+THREAD(try_first_invoke, attempt *a) {
   a->result = multicast_invoke(a->m, 0, NULL, 0);
-  return NULL;
 }
 
 TEST(out_of_memory_in_the_first_invoke_of_a_thread) {

@@ -162,11 +162,10 @@ typedef struct copier {
 } copier;
 static copier the_copier;
 
-static void *use_meanwhile(void *unused) {
+THREAD(use_meanwhile, void *unused) {
   CHECK(multicast_invoke(the_copier.m, 0, NULL, 0) >= 0);
   CHECK(multicast_queue_clear(the_copier.q) >= 0);
   CHECK(multicast_count(the_copier.m) == 1);
-  return NULL;
 }
 
 static const void *copy_while_others_work(const void *payload, size_t size) {

@@ -148,9 +148,8 @@ static void use_while_threads_are_gone(void *unused) {
   CHECK_EQ(before.releases, 0);
 }
 
-static void *hand_over_in_thread(void *unused) {
+THREAD(hand_over_in_thread, void *unused) {
   CHECK(hand_over(target, &before) >= 1);
-  return NULL;
 }
 
 TEST(payload_that_the_parent_was_passing_on_stays_in_the_child) {

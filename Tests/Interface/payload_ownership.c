@@ -237,11 +237,9 @@ typedef struct sending {
   cargo c;
 } sending;
 
-static void *send(void *argument) {
-  sending *s = argument;
+THREAD(send, sending *s) {
   hand_over(s->m, &s->c);
   CHECK(false);
-  return NULL;
 }
 
 TEST(payload_is_released_if_thread_ends_inside_direct_delegate) {
@@ -378,12 +376,11 @@ TEST(payload_release_in_destroy_may_call_anything) {
 /* Another thread uses the same objects while a release runs: no lock is held. */
 static busy *meanwhile_used;
 
-static void *use_meanwhile(void *unused) {
+THREAD(use_meanwhile, void *unused) {
   busy *b = meanwhile_used;
   CHECK(multicast_invoke(b->m, 0, NULL, 0) >= 0);
   CHECK(multicast_queue_clear(b->q) >= 0);
   CHECK_OK(multicast_token_remove(add_queued(b->m, counter(&b->calls), b->q)));
-  return NULL;
 }
 
 static void use_on_another_thread(const void *payload, size_t size) {
@@ -419,14 +416,12 @@ typedef struct storm {
 } storm;
 static storm storms[SENDERS];
 
-static void *send_many(void *argument) {
-  storm *s = argument;
+THREAD(send_many, storm *s) {
   for (int i = 0; i < SENT; ++i) {
     multicast_invocation how = handing_over(&s->c[i]);
     if (i % 7 == 0) how.flags = MULTICAST_WAIT;
     if (multicast_invoke_with(s->m, &how, NULL) < 0) ++s->failures;
   }
-  return NULL;
 }
 
 TEST_OF_MULTICAST(payloads_of_many_threads_are_each_released_once) {

@@ -70,12 +70,10 @@ multicast_invocation waiting(void) {
   return INVOCATION(.flags = MULTICAST_WAIT);
 }
 
-static void *invoke_and_wait(void *argument) {
-  waiter *w = argument;
+THREAD(invoke_and_wait, waiter *w) {
   STORE(w->number, syscall(SYS_gettid));
   w->result = multicast_invoke_with(w->target, &w->how, &w->out);
   gate_open(&w->returned);
-  return NULL;
 }
 
 void begin_waiting(waiter *w, multicast m, const multicast_invocation *how) {

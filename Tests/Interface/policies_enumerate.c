@@ -168,9 +168,8 @@ static bool stay_inside(void *context, const multicast_registration *registratio
   gate_wait(&let_go);
   return true;
 }
-static void *enumerate_elsewhere(void *argument) {
+THREAD(enumerate_elsewhere, void *argument) {
   CHECK_EQ(multicast_enumerate(target, stay_inside, NULL), 1);
-  return NULL;
 }
 
 TEST(enumerate_is_waited_for_by_removals) {
@@ -285,15 +284,11 @@ TEST_OF_MEMORY(visit_undo_out_of_memory_visits_none) {
 static bool end_thread(void *context, const multicast_delegate *delegate) {
   pthread_exit(NULL);
 }
-static void *visit_until_the_end(void *argument) {
-  multicast *m = argument;
+THREAD(visit_until_the_end, multicast *m) {
   multicast_visit_undo(*m, end_thread, end_thread, NULL);
-  return NULL;
 }
-static void *visit_elsewhere(void *argument) {
-  multicast *m = argument;
+THREAD(visit_elsewhere, multicast *m) {
   CHECK_EQ(visit_or_undo(*m), 1);
-  return NULL;
 }
 
 TEST_OF_MEMORY(visit_undo_of_a_thread_that_ends_leaves_no_memory) {

@@ -221,17 +221,13 @@ TEST(interest_context_is_released_without_interest_function_too) {
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-static void *add_elsewhere(void *argument) {
-  multicast *m = argument;
+THREAD(add_elsewhere, multicast *m) {
   add(*m, noting('a'));
   CHECK(pthread_equal(it.thread, pthread_self()));
-  return NULL;
 }
-static void *remove_elsewhere(void *argument) {
-  multicast *m = argument;
+THREAD(remove_elsewhere, multicast *m) {
   CHECK_EQ(multicast_remove_all(*m), 1);
   CHECK(pthread_equal(it.thread, pthread_self()));
-  return NULL;
 }
 
 TEST(interest_is_notified_on_the_thread_that_has_caused_it) {
@@ -293,10 +289,8 @@ static void stay_inside(interest *i) {
   gate_open(&entered);
   gate_wait(&let_go);
 }
-static void *add_and_stay(void *argument) {
-  multicast *m = argument;
+THREAD(add_and_stay, multicast *m) {
   add(*m, noting('a'));
-  return NULL;
 }
 
 TEST(interest_that_runs_elsewhere_is_released_afterwards) {
@@ -314,10 +308,8 @@ TEST(interest_that_runs_elsewhere_is_released_afterwards) {
   CHECK_EQ(it.releases, 1);
 }
 
-static void *invoke_it(void *argument) {
-  multicast *m = argument;
+THREAD(invoke_it, multicast *m) {
   multicast_invoke(*m, 0, NULL, 0);
-  return NULL;
 }
 
 TEST(interest_is_notified_before_a_removal_waits) {
@@ -345,10 +337,8 @@ static void hear_at_once(void *context, multicast target, bool wanted) {
   ADD(is_notifying, -1);
 }
 
-static void *change_at_once(void *argument) {
-  multicast *m = argument;
+THREAD(change_at_once, multicast *m) {
   for (int i = 0; i < CHANGES; ++i) CHECK_OK(multicast_token_remove(add(*m, counter(&running))));
-  return NULL;
 }
 
 TEST(interest_of_changes_at_once_ends_with_the_truth) {
@@ -382,12 +372,11 @@ TEST(interest_is_notified_without_memory) {
   fail_after = -1;
 }
 
-static void *remove_without_memory(void *argument) {
+THREAD(remove_without_memory, multicast_token *argument) {
   fail_after = 0;
-  CHECK_OK(multicast_token_remove(*(multicast_token *)argument));
+  CHECK_OK(multicast_token_remove(*argument));
   expect_notified("+-");
   fail_after = -1;
-  return NULL;
 }
 
 TEST(interest_is_notified_on_a_new_thread_without_memory) {

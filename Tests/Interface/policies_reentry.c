@@ -91,10 +91,8 @@ TEST(reentry_refuse_holds_across_other_multicasts) {
   CHECK_EQ(stack[1].id, inner.id);
 }
 
-static void *invoke_elsewhere(void *argument) {
-  multicast *m = argument;
+THREAD(invoke_elsewhere, multicast *m) {
   CHECK_EQ(invoke_number(*m, 100), 1);
-  return NULL;
 }
 static void invoke_on_another_thread(echo *e) {
   e->in_call = NULL;
@@ -549,16 +547,12 @@ static void defer_and_end(echo *e) {
   CHECK_EQ(invoke_number(e->target, 5), 0);
   pthread_exit(NULL);
 }
-static void *invoke_empty(void *argument) {
-  multicast *m = argument;
+THREAD(invoke_empty, multicast *m) {
   CHECK_EQ(multicast_invoke(*m, 0, NULL, 0), 2);
-  return NULL;
 }
-static void *invoke_until_the_end(void *argument) {
-  multicast *m = argument;
+THREAD(invoke_until_the_end, multicast *m) {
   multicast_invoke(*m, 0, NULL, 0);
   CHECK(false);
-  return NULL;
 }
 
 TEST(reentry_defer_of_a_thread_that_ends_is_released_and_not_made) {
@@ -628,10 +622,8 @@ static void defer_and_wait(echo *e) {
   gate_open(&deferred);
   gate_wait(&forked);
 }
-static void *invoke_in_parent(void *argument) {
-  multicast *m = argument;
+THREAD(invoke_in_parent, multicast *m) {
   CHECK_EQ(multicast_invoke(*m, 0, NULL, 0), 2);
-  return NULL;
 }
 static int64_t blocks_in_parent;
 static void expect_nothing_deferred(void *argument) {

@@ -599,11 +599,10 @@ TEST(replay_out_of_memory_is_a_status_and_changes_nothing) {
   CHECK_TEXT(noted, "a1 a2");
 }
 
-static void *add_first(void *wanted) {
+THREAD(add_first, multicast_status *wanted) {
   multicast_token token = {7};
-  CHECK_STATUS(multicast_add(target, noting('a'), NULL, &token), *(multicast_status *)wanted);
-  CHECK_EQ(token.id != 0, *(multicast_status *)wanted == MULTICAST_OK);
-  return NULL;
+  CHECK_STATUS(multicast_add(target, noting('a'), NULL, &token), *wanted);
+  CHECK_EQ(token.id != 0, *wanted == MULTICAST_OK);
 }
 
 TEST(replay_on_thread_without_memory_for_record_out_of_memory) {

@@ -37,10 +37,9 @@ static void stop_in_first(void *context, uint32_t event, const void *payload, si
 
 static multicast_add_options how_added = MULTICAST_ADD_OPTIONS_INIT;
 static multicast_status added;
-static void *add_stopper(void *unused) {
+THREAD(add_stopper, void *unused) {
   multicast_delegate d = {stop_in_first, &it};
   added = multicast_add(target, d, &how_added, NULL);
-  return NULL;
 }
 
 /* Invokes with 1 and 2, and adds on another thread, which waits in the call with 1. */
@@ -73,10 +72,9 @@ TEST(replay_has_what_other_threads_invoke_meanwhile) {
   CHECK_EQ(calls, 61);
 }
 
-static void *add_other_stopper(void *stopper) {
+THREAD(add_other_stopper, void *stopper) {
   multicast_delegate d = {stop_in_first, stopper};
   CHECK_OK(multicast_add(target, d, NULL, NULL));
-  return NULL;
 }
 
 TEST(replays_on_several_threads_end_in_any_order) {
@@ -100,10 +98,9 @@ TEST(replays_on_several_threads_end_in_any_order) {
   for (int i = 0; i < 2; ++i) CHECK_EQ(others[i].count, 53);
 }
 
-static void *invoke_hundred(void *returned) {
+THREAD(invoke_hundred, void *returned) {
   for (int number = 3; number <= 102; ++number) CHECK(invoke_number(target, number) >= 0);
   gate_open(returned);
-  return NULL;
 }
 
 TEST(replay_that_is_behind_makes_invocations_wait) {
@@ -117,10 +114,9 @@ TEST(replay_that_is_behind_makes_invocations_wait) {
   expect_numbers(1, 102);
 }
 
-static void *let_go_after_a_while(void *unused) {
+THREAD(let_go_after_a_while, void *unused) {
   pause_ms(A_WHILE_MS);
   gate_open(&it.let_go);
-  return NULL;
 }
 
 TEST(replay_is_waited_for_by_a_removal_and_ends_with_it) {
@@ -204,9 +200,8 @@ static void remove_in_replay(void *context, uint32_t event, const void *payload,
   removed = multicast_token_remove(of_other);
 }
 
-static void *invoke_other(void *unused) {
+THREAD(invoke_other, void *unused) {
   CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
-  return NULL;
 }
 
 TEST(replay_and_invocation_that_wait_for_each_other_do_not_hang) {
@@ -228,10 +223,9 @@ static void remove_first(void *context, uint32_t event, const void *payload, siz
   if (++replayed > 1) return;
   removed = multicast_token_remove(of_other);
 }
-static void *open_late(void *unused) {
+THREAD(open_late, void *unused) {
   pause_ms(2 * A_WHILE_MS);
   gate_open(&may_invoke);
-  return NULL;
 }
 
 TEST(replay_whose_call_waits_for_an_invocation_delays_it_not) {
@@ -264,10 +258,9 @@ static void destroy_and_end(void *context, uint32_t event, const void *payload, 
   end_in_call(context, event, payload, size);
 }
 
-static void *add_given(void *delegate) {
-  multicast_delegate d = *(multicast_delegate *)delegate;
+THREAD(add_given, multicast_delegate *delegate) {
+  multicast_delegate d = *delegate;
   multicast_add(target, d, &ADD_OPTIONS(.release = count_release), NULL);
-  return NULL;
 }
 
 TEST(replay_is_given_up_when_its_thread_ends) {
@@ -368,18 +361,17 @@ static void listen_to(void *context, uint32_t unused, const void *payload, size_
   ADD(l->calls, 1);
 }
 
-static void *invoke_events(void *argument) {
+THREAD(invoke_events, void *argument) {
   event e = {(uint32_t)(intptr_t)argument, 1};
   uint32_t count = all.invoked[e.thread];
   for (; e.number <= count; ++e.number) {
     CHECK(multicast_invoke(target, 0, &e, sizeof e) >= 0);
   }
   ADD(all.left, -1);
-  return NULL;
 }
 
 /* Adds a listener, lets it listen for a while, removes it, and so on. */
-static void *add_listeners(void *argument) {
+THREAD(add_listeners, void *argument) {
   unsigned seed = (unsigned)(intptr_t)argument;
   bool is_last = false;
   while (!is_last) {
@@ -398,7 +390,6 @@ static void *add_listeners(void *argument) {
     CHECK_OK(multicast_token_remove(token));
     ADD(all.delegates, 1);
   }
-  return NULL;
 }
 
 static void storm(uint32_t count) {

@@ -85,9 +85,8 @@ static void end_by_exit(void *unused) {
 
 TEST(calls_after_main_has_returned_are_harmless) { in_child(end_by_exit, NULL); }
 
-static void *invoke_for_ever(void *unused) {
+THREAD(invoke_for_ever, void *unused) {
   for (;;) multicast_invoke(inherited, 0, NULL, 0);
-  return NULL;
 }
 
 static void end_while_others_invoke(void *unused) {

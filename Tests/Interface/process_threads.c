@@ -5,9 +5,8 @@
 
 #include <unistd.h>
 
-static void *invoke_and_end(void *unused) {
+THREAD(invoke_and_end, void *unused) {
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
-  return NULL;
 }
 
 TEST(threads_that_end_have_their_records_reclaimed) {
@@ -31,10 +30,9 @@ static void invoke_late(void *rounds) {
     pthread_setspecific(late_key, (void *)((intptr_t)rounds - 1));
 }
 
-static void *end_with_destructor(void *unused) {
+THREAD(end_with_destructor, void *unused) {
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
   CHECK_EQ(pthread_setspecific(late_key, (void *)3), 0);
-  return NULL;
 }
 
 TEST(thread_local_destructors_may_invoke) {
@@ -53,10 +51,9 @@ static void end_thread(void *context, uint32_t event, const void *payload, size_
   pthread_exit(NULL);
 }
 
-static void *invoke_until_exit(void *unused) {
+THREAD(invoke_until_exit, void *unused) {
   multicast_invoke(inherited, 0, NULL, 0);
   CHECK(false);
-  return NULL;
 }
 
 TEST(thread_that_ends_inside_a_call_holds_nothing_up) {
@@ -140,10 +137,9 @@ static void invoke_at_the_end(void *unused) {
   multicast_invoke(inherited, 1, NULL, 0);
 }
 
-static void *end_with_a_last_word(void *unused) {
+THREAD(end_with_a_last_word, void *unused) {
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
   CHECK_EQ(pthread_setspecific(last_word, &last_word), 0);
-  return NULL;
 }
 
 TEST(thread_cancelled_in_call_of_last_destructor_ends_the_call) {

@@ -30,8 +30,7 @@ message read_message(const void *payload, size_t size) {
 
 /* ---- Producers ------------------------------------------------------------------------------- */
 
-static void *produce(void *argument) {
-  producer *p = argument;
+THREAD(produce, producer *p) {
   unsigned char bytes[100];
   for (uint32_t i = 1; i <= p->count; ++i) {
     size_t size = write_message(bytes, p->number, i);
@@ -40,7 +39,6 @@ static void *produce(void *argument) {
     CHECK(result >= 0);
     p->queued += result;
   }
-  return NULL;
 }
 
 void start_producers(producer *p, uint32_t producers, multicast m, uint32_t count) {

@@ -257,9 +257,8 @@ static int64_t found;
 static multicast shared_target;
 static bool is_over;
 
-static void *prune_all_the_time(void *unused) {
+THREAD(prune_all_the_time, void *unused) {
   while (!LOAD(is_over)) ADD(found, multicast_prune(shared_target));
-  return NULL;
 }
 
 TEST(prune_on_several_threads_finds_each_dead_delegate_once) {

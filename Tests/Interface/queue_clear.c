@@ -135,14 +135,12 @@ TEST_OF_QUEUE(queue_clear_does_not_wait_for_call_that_queues_thread_makes) {
 
 static bool is_over;
 
-static void *clear_all_the_time(void *argument) {
-  int64_t *dropped = argument;
+THREAD(clear_all_the_time, int64_t *dropped) {
   while (!LOAD(is_over)) {
     int64_t now = multicast_queue_clear(cleared);
     CHECK(now >= 0);
     *dropped += now;
   }
-  return NULL;
 }
 
 TEST_OF_MULTICAST(queue_clear_conserves_calls_while_others_queue_and_run_them) {

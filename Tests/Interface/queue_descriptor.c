@@ -126,10 +126,8 @@ static int lowest_free_descriptor(void) {
   return fd;
 }
 
-TEST(queue_without_a_descriptor_opens_none) {
+TEST_OF_QUEUE(queue_without_a_descriptor_opens_none) {
   int before = lowest_free_descriptor();
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   multicast_queue_wait(q, 0);

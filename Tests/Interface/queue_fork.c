@@ -147,9 +147,8 @@ TEST(queue_payloads_are_released_in_the_child_of_a_fork) {
 static blocker busy = BLOCKER_INIT;
 static multicast_token busy_token;
 
-static void *run_inherited(void *result) {
-  *(int64_t *)result = multicast_queue_run(inherited, 0);
-  return NULL;
+THREAD(run_inherited, int64_t *result) {
+  *result = multicast_queue_run(inherited, 0);
 }
 
 static pthread_t begin_busy_call(int64_t *result) {

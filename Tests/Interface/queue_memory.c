@@ -51,7 +51,7 @@ static void use_queue_where_memory_may_fail(multicast_overflow overflow, uint32_
   CHECK_OK(multicast_destroy(m));
 }
 
-static void *fail_each_allocation_of_a_queue(void *given) {
+THREAD(fail_each_allocation_of_a_queue, void *given) {
   const bool is_first = given != NULL;
   static const uint32_t flags[] = {0, MULTICAST_LATEST, MULTICAST_ONCE};
   int which;
@@ -71,7 +71,6 @@ static void *fail_each_allocation_of_a_queue(void *given) {
       CHECK(which >= 2);
     }
   }
-  return NULL;
 }
 
 TEST(queue_out_of_memory_at_any_allocation_loses_nothing) {
@@ -256,8 +255,7 @@ TEST_OF_MEMORY(queue_counts_a_once_delegate_that_waits_not_as_refused) {
 
 /* ---- The stack ------------------------------------------------------------------------------- */
 
-static void *use_queue_on_small_stack(void *argument) {
-  requeuer *r = argument;
+THREAD(use_queue_on_small_stack, requeuer *r) {
   unsigned char payload[1000] = {0};
   CHECK_EQ(multicast_invoke(r->target, 0, payload, sizeof payload), 1);
   CHECK_EQ(invoke_number(r->target, 1), 1);
@@ -265,7 +263,6 @@ static void *use_queue_on_small_stack(void *argument) {
   CHECK_OK(multicast_queue_start(r->queue));
   CHECK_OK(multicast_queue_stop(r->queue));
   CHECK_OK(multicast_queue_destroy(r->queue));
-  return NULL;
 }
 
 TEST(queue_operations_fit_a_stack_of_64_kilobytes) {

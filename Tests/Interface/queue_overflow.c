@@ -13,11 +13,9 @@ typedef struct sender {
   pthread_t thread;
 } sender;
 
-static void *send_once(void *argument) {
-  sender *s = argument;
+THREAD(send_once, sender *s) {
   s->result = invoke_number(s->target, s->number);
   gate_open(&s->returned);
-  return NULL;
 }
 
 static void send_in_background(sender *s, multicast m, int number) {

@@ -67,15 +67,13 @@ typedef struct empty_runner {
   int64_t result;
 } empty_runner;
 
-static void *run_nothing_and_invoke(void *argument) {
-  empty_runner *r = argument;
+THREAD(run_nothing_and_invoke, empty_runner *r) {
   CHECK_EQ(multicast_queue_run(r->queue, 0), 0);
   CHECK_EQ(multicast_queue_run(r->queue, 5), 0);
   gate_open(&r->has_run);
   gate_wait(&r->is_full);
   r->result = multicast_invoke(r->target, 0, NULL, 0);
   gate_open(&r->has_invoked);
-  return NULL;
 }
 
 static void overflow_after_an_empty_run(bool has_run_calls) {

@@ -274,14 +274,13 @@ TEST(queue_payload_outlives_a_queue_that_its_call_destroys) {
 
 enum { THREADS = 3, ROUNDS = 3000 };
 
-static void *invoke_many_times(void *argument) {
+THREAD(invoke_many_times, void *argument) {
   static __thread unsigned char own[SIZE];
   setting *s = argument;
   for (int i = 0; i < ROUNDS; ++i) {
     for (int j = 0; j < SIZE; ++j) own[j] = (unsigned char)(i + j);
     CHECK(multicast_invoke(s->m, (uint32_t)i, own, SIZE) >= 0);
   }
-  return NULL;
 }
 
 TEST(queue_reserve_is_used_by_threads_at_once) {

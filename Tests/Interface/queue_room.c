@@ -88,12 +88,10 @@ typedef struct last_runner {
   gate has_run, may_end;
 } last_runner;
 
-static void *run_once_and_end(void *argument) {
-  last_runner *r = argument;
+THREAD(run_once_and_end, last_runner *r) {
   CHECK_EQ(multicast_queue_run(r->queue, 0), 1);
   gate_open(&r->has_run);
   gate_wait(&r->may_end);
-  return NULL;
 }
 
 static void run_once_inside(void *context, uint32_t event, const void *payload, size_t size) {
@@ -121,10 +119,9 @@ static void lose_interest_at_the_end(void *argument) {
   CHECK_OK(multicast_token_remove(((last_runner *)argument)->wanted));
 }
 
-static void *end_with_a_last_word(void *argument) {
+THREAD(end_with_a_last_word, void *argument) {
   CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0); /* registers this thread */
   CHECK_EQ(pthread_setspecific(last_word, argument), 0);
-  return NULL;
 }
 
 static void prepare_last_words(last_runner *r) {
@@ -204,9 +201,8 @@ static void be_called_in_next(void *context, uint32_t event, const void *payload
   if (event == COUNT) ADD(s->calls, 1);
 }
 
-static void *run_next(void *argument) {
-  (void)!multicast_queue_run(((successor *)argument)->next, 0);
-  return NULL;
+THREAD(run_next, successor *argument) {
+  (void)!multicast_queue_run(argument->next, 0);
 }
 
 static void destroy_and_go_on(void *context, uint32_t event, const void *payload, size_t size) {
@@ -243,11 +239,9 @@ typedef struct crowd {
   int returned;
 } crowd;
 
-static void *invoke_in_crowd(void *context) {
-  crowd *c = context;
+THREAD(invoke_in_crowd, crowd *c) {
   CHECK_EQ(multicast_invoke(c->target, 0, NULL, 0), 1);
   ADD(c->returned, 1);
-  return NULL;
 }
 
 /* Nothing else in the process wakes them. */

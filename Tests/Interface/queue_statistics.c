@@ -29,11 +29,9 @@ typedef struct struct_of_newer {
   uint64_t unknown[8], beyond;
 } struct_of_newer;
 
-TEST(queue_statistics_serve_newer_callers_with_any_rest) {
+TEST_OF_QUEUE(queue_statistics_serve_newer_callers_with_any_rest) {
   struct_of_newer newer;
   const uint32_t size = (uint32_t)offsetof(struct_of_newer, beyond);
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   memset(&newer, 0xAB, sizeof newer);

@@ -117,7 +117,7 @@ TEST(queue_started_by_several_threads_at_once_has_one_worker) {
 /* Every function of the group is used on these few queues, which are replaced again and again. */
 static multicast_queue common[3];
 
-static void *use_at_random(void *argument) {
+THREAD(use_at_random, void *argument) {
   unsigned seed = (unsigned)(intptr_t)argument;
   multicast m = multicast_create();
   int calls = 0;
@@ -152,7 +152,6 @@ static void *use_at_random(void *argument) {
     if (multicast_count(m) > 10) CHECK(multicast_remove_all(m) >= 0);
   }
   CHECK_OK(multicast_destroy(m)); /* afterwards no call of this thread's delegates runs */
-  return NULL;
 }
 
 TEST(queue_functions_from_four_threads_at_once) {
@@ -166,14 +165,13 @@ TEST(queue_functions_from_four_threads_at_once) {
 static multicast_queue passing;
 static bool is_over;
 
-static void *create_and_destroy(void *unused) {
+THREAD(create_and_destroy, void *unused) {
   for (int i = 0; i < 3000; ++i) {
     multicast_queue queue = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
     STORE(passing.id, queue.id);
     CHECK_OK(multicast_queue_destroy(queue));
   }
   STORE(is_over, true);
-  return NULL;
 }
 
 TEST_OF_MULTICAST(queue_that_ends_as_others_add_leaves_lifetimes_empty) {
@@ -196,12 +194,11 @@ TEST_OF_MULTICAST(queue_that_ends_as_others_add_leaves_lifetimes_empty) {
   CHECK_EQ(LOAD(releases), added);
 }
 
-static void *stop_all_the_time(void *argument) {
+THREAD(stop_all_the_time, multicast_queue *argument) {
   while (!LOAD(is_over)) {
-    multicast_status status = multicast_queue_stop(*(multicast_queue *)argument);
+    multicast_status status = multicast_queue_stop(*argument);
     if (status != MULTICAST_OK) CHECK_STATUS(status, MULTICAST_ERROR_STATE);
   }
-  return NULL;
 }
 
 TEST(queue_stop_waits_for_worker_that_it_stops_and_not_for_next) {

@@ -20,9 +20,8 @@ static void use_queue_at_exit(void) {
 
 static multicast inherited_target;
 
-static void *produce_for_ever(void *unused) {
+THREAD(produce_for_ever, void *unused) {
   for (;;) multicast_invoke(inherited_target, 0, NULL, 0);
-  return NULL;
 }
 
 static multicast_queue inherited;
@@ -75,11 +74,9 @@ static void begin_ending(ending *e, bool removes_itself, int calls) {
     CHECK_EQ(invoke_padded_number(e->target, calls, calls % 2 == 0 ? 4096 : 4), 1);
 }
 
-static void *run_to_the_end(void *argument) {
-  ending *e = argument;
+THREAD(run_to_the_end, ending *e) {
   multicast_queue_run(e->queue, 0);
   CHECK(false); /* not reached: the thread has ended */
-  return NULL;
 }
 
 TEST(queue_call_in_which_its_thread_ends_leaves_queue_to_others) {
@@ -183,10 +180,8 @@ TEST_OF_MULTICAST(queue_that_blocks_goes_on_where_its_consumer_has_ended) {
   CHECK_EQ(s.result, 1);
 }
 
-static void *run_a_little(void *argument) {
-  ending *e = argument;
+THREAD(run_a_little, ending *e) {
   e->result = multicast_queue_run(e->queue, 1);
-  return NULL;
 }
 
 TEST(queue_may_be_run_by_ever_new_threads) {

@@ -88,8 +88,7 @@ typedef struct competitor {
   pthread_t thread;
 } competitor;
 
-static void *compete(void *argument) {
-  competitor *c = argument;
+THREAD(compete, competitor *c) {
   while (LOAD(c->in->received) < c->expected) {
     int64_t result = multicast_queue_run(c->queue, 3);
     if (result >= 0) {
@@ -99,7 +98,6 @@ static void *compete(void *argument) {
     }
     sched_yield();
   }
-  return NULL;
 }
 
 TEST(queue_run_by_several_threads_makes_each_call_once_in_order) {
@@ -259,13 +257,11 @@ static void count_rivals(void *context, uint32_t event, const void *payload, siz
   ADD(r->inside, -1);
 }
 
-static void *run_as_rival(void *context) {
-  rivals *r = context;
+THREAD(run_as_rival, rivals *r) {
   while (LOAD(r->calls) < RIVAL_CALLS) {
     int64_t made = multicast_queue_run(r->queue, 1);
     CHECK(made == 0 || made == 1 || made == MULTICAST_ERROR_STATE);
   }
-  return NULL;
 }
 
 TEST(queue_run_by_several_threads_is_run_by_one_at_a_time) {

@@ -72,28 +72,22 @@ static void begin_cancelled(cancelled *c) {
   CHECK(multicast_queue_fd(c->queue) >= 0);
 }
 
-static void *invoke_cancelled(void *argument) {
-  cancelled *c = argument;
+THREAD(invoke_cancelled, cancelled *c) {
   CHECK_EQ(pthread_cancel(pthread_self()), 0);
   multicast_invoke(c->target, 0, NULL, 0);
   pthread_testcancel();
-  return NULL;
 }
 
-static void *run_cancelled(void *argument) {
-  cancelled *c = argument;
+THREAD(run_cancelled, cancelled *c) {
   CHECK_EQ(pthread_cancel(pthread_self()), 0);
   multicast_queue_run(c->queue, 0);
   pthread_testcancel();
-  return NULL;
 }
 
-static void *destroy_cancelled(void *argument) {
-  cancelled *c = argument;
+THREAD(destroy_cancelled, cancelled *c) {
   CHECK_EQ(pthread_cancel(pthread_self()), 0);
   multicast_queue_destroy(c->queue);
   pthread_testcancel();
-  return NULL;
 }
 
 TEST(invocation_with_cancellation_pending_leaves_no_lock_held) {

@@ -48,8 +48,7 @@ static void remove_guest(churner *c, guest *g, int round) {
   free(g);
 }
 
-static void *come_and_go(void *argument) {
-  churner *c = argument;
+THREAD(come_and_go, churner *c) {
   enum { GUESTS = 5 };
   guest *guests[GUESTS] = {NULL};
   for (int round = 0; round < c->rounds || !LOAD(is_over); ++round) {
@@ -61,31 +60,26 @@ static void *come_and_go(void *argument) {
   for (int round = 0; round < GUESTS; ++round) {
     if (guests[round] != NULL) remove_guest(c, guests[round], round);
   }
-  return NULL;
 }
 
-static void *look_at_figures(void *argument) {
-  const multicast_queue *q = argument;
+THREAD(look_at_figures, const multicast_queue *q) {
   while (!LOAD(is_over)) {
     multicast_queue_stats s = stats_of(*q);
     CHECK(s.pending <= s.highest);
     sched_yield();
   }
-  return NULL;
 }
 
 static bool no_more_calls;
 
 enum { SECOND = 1000000000 };
 
-static void *run_until_notified(void *argument) {
-  const multicast_queue *q = argument;
+THREAD(run_until_notified, const multicast_queue *q) {
   while (!LOAD(no_more_calls)) {
     int64_t waiting = multicast_queue_wait(*q, SECOND / 1000);
     CHECK(waiting > 0 || waiting == MULTICAST_ERROR_TIMEOUT);
     CHECK(multicast_queue_run(*q, 7) >= 0);
   }
-  return NULL;
 }
 
 enum { MESSAGES = 1500 };
@@ -173,14 +167,12 @@ TEST(queue_with_a_worker_that_blocks_conserves_calls) {
 
 /* ---- The descriptor -------------------------------------------------------------------------- */
 
-static void *poll_until_notified(void *argument) {
-  const multicast_queue *q = argument;
+THREAD(poll_until_notified, const multicast_queue *q) {
   struct pollfd polled = {0, POLLIN, 0};
   polled.fd = multicast_queue_fd(*q);
   while (!LOAD(no_more_calls)) {
     if (poll(&polled, 1, 1) == 1) CHECK(multicast_queue_run(*q, 0) >= 0);
   }
-  return NULL;
 }
 
 TEST(queue_fd_is_right_after_storm_of_calls_cancelled_and_dropped) {

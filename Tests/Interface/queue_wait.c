@@ -46,11 +46,9 @@ typedef struct waiter {
   pthread_t thread;
 } waiter;
 
-static void *wait_once(void *argument) {
-  waiter *w = argument;
+THREAD(wait_once, waiter *w) {
   w->result = multicast_queue_wait(w->queue, w->timeout);
   gate_open(&w->returned);
-  return NULL;
 }
 
 static void wait_in_background(waiter *w, multicast_queue q, uint64_t timeout) {

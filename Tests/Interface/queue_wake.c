@@ -320,9 +320,8 @@ TEST(queue_wake_is_called_again_after_a_run_that_was_refused) {
   expect_wakes(&w, 3);
 }
 
-static void *invoke_target(void *argument) {
-  CHECK_EQ(multicast_invoke(((woken *)argument)->target, 0, NULL, 0), 1);
-  return NULL;
+THREAD(invoke_target, woken *argument) {
+  CHECK_EQ(multicast_invoke(argument->target, 0, NULL, 0), 1);
 }
 
 TEST(queue_wake_is_called_for_a_call_that_has_waited_for_room) {
@@ -380,13 +379,11 @@ TEST(queue_wake_at_the_end_of_a_run_may_run_the_queue) {
   CHECK_EQ(stats_of(w.queue).delivered, 5);
 }
 
-static void *use_queue(void *argument) {
-  woken *w = argument;
+THREAD(use_queue, woken *w) {
   CHECK(stats_of(w->queue).pending > 0);
   CHECK(multicast_queue_clear(w->queue) > 0);
   CHECK(multicast_count(w->target) >= 1);
   CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
-  return NULL;
 }
 
 static void use_on_another_thread(woken *w) {
@@ -407,9 +404,8 @@ TEST(queue_wake_runs_while_no_lock_is_held) {
   expect_wakes(&w, 2);
 }
 
-static void *run_queue_once(void *argument) {
-  ((woken *)argument)->result = multicast_queue_run(((woken *)argument)->queue, 0);
-  return NULL;
+THREAD(run_queue_once, woken *argument) {
+  argument->result = multicast_queue_run(argument->queue, 0);
 }
 
 static void run_on_another_thread(woken *w) {
@@ -518,14 +514,12 @@ typedef struct destroyer {
   pthread_t thread;
 } destroyer;
 
-static void *destroy_in_thread(void *argument) {
-  destroyer *d = argument;
+THREAD(destroy_in_thread, destroyer *d) {
   d->status = d->timeout_ns == MULTICAST_FOREVER
                   ? multicast_queue_destroy(d->w->queue)
                   : multicast_queue_destroy_within(d->w->queue, d->timeout_ns);
   d->had_left = LOAD(d->w->has_left);
   gate_open(&d->returned);
-  return NULL;
 }
 
 static void destroy_in_background(destroyer *d, woken *w) {
@@ -694,13 +688,12 @@ static multicast stormed;
 static multicast_queue current_queue;
 static bool is_over;
 
-static void *invoke_on_and_on(void *unused) {
+THREAD(invoke_on_and_on, void *unused) {
   while (!LOAD(is_over)) {
     CHECK(multicast_invoke(stormed, 0, NULL, 0) >= 0);
     multicast_queue q = {LOAD(current_queue.id)};
     multicast_queue_run(q, 1);
   }
-  return NULL;
 }
 
 TEST(queue_wake_is_never_called_after_the_destruction) {
@@ -743,9 +736,8 @@ static void wake_loop(void *unused) {
   pthread_mutex_unlock(&loop_mutex);
 }
 
-static void *invoke_thousands(void *unused) {
+THREAD(invoke_thousands, void *unused) {
   for (int i = 0; i < 3000; ++i) CHECK_EQ(multicast_invoke(stormed, 0, NULL, 0), 1);
-  return NULL;
 }
 
 TEST(queue_wake_is_enough_for_loop_that_sleeps_until_it_is_woken) {

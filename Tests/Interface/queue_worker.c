@@ -217,10 +217,8 @@ TEST(queue_workers_end_and_leave_nothing_behind) {
   CHECK(LOAD(allocated_bytes) - before < INT64_C(8192) * WORKERS / 2);
 }
 
-TEST(queue_starts_no_thread_behind_the_callers_back) {
+TEST_OF_QUEUE(queue_starts_no_thread_behind_the_callers_back) {
   int before = count_threads();
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   CHECK(multicast_queue_fd(q) >= 0);

@@ -32,9 +32,8 @@ static void begin_turns(turn *t) {
   add_with(t->target, d, &ADD_OPTIONS(.queue = t->queue));
 }
 
-static void *run_all(void *argument) {
-  multicast_queue_run(*(multicast_queue *)argument, 0);
-  return NULL;
+THREAD(run_all, multicast_queue *argument) {
+  multicast_queue_run(*argument, 0);
 }
 
 TEST(queue_worker_goes_on_where_the_last_runner_has_ended) {

@@ -47,11 +47,9 @@ const char *figures(multicast_queue q) {
 
 /* ---- Running threads ------------------------------------------------------------------------- */
 
-static void *run_once(void *argument) {
-  runner *r = argument;
+THREAD(run_once, runner *r) {
   r->result = multicast_queue_run(r->queue, r->max);
   gate_open(&r->returned);
-  return NULL;
 }
 
 void run_in_background(runner *r, multicast_queue q, size_t max) {

@@ -135,9 +135,8 @@ TEST(remove_waits_for_call_of_once_delegate_not_for_its_release) {
   CHECK_STATUS(in_crossing, MULTICAST_ERROR_INVALID_HANDLE);
 }
 
-static void *end_lifetime(void *lifetime) {
-  CHECK_OK(multicast_lifetime_end(*(multicast_lifetime *)lifetime));
-  return NULL;
+THREAD(end_lifetime, multicast_lifetime *lifetime) {
+  CHECK_OK(multicast_lifetime_end(*lifetime));
 }
 
 TEST(lifetime_end_releases_what_returned_while_it_waits) {
@@ -188,10 +187,8 @@ typedef struct event_invoker {
   pthread_t thread;
 } event_invoker;
 
-static void *invoke_event(void *argument) {
-  event_invoker *i = argument;
+THREAD(invoke_event, event_invoker *i) {
   multicast_invoke(i->target, i->event, NULL, 0);
-  return NULL;
 }
 
 static void start_event_invoker(event_invoker *i, multicast m, uint32_t event) {

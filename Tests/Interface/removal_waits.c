@@ -31,9 +31,8 @@ static bool visit_blocking(void *context, const multicast_delegate *delegate) {
   return true;
 }
 
-static void *visit_once(void *target) {
-  multicast_visit(*(multicast *)target, visit_blocking, NULL);
-  return NULL;
+THREAD(visit_once, multicast *target) {
+  multicast_visit(*target, visit_blocking, NULL);
 }
 
 TEST(remove_waits_for_a_running_visit) {
@@ -117,9 +116,8 @@ TEST(remove_does_not_wait_for_same_function_in_another_multicast) {
 static multicast busy;
 static bool is_over;
 
-static void *invoke_until_over(void *unused) {
+THREAD(invoke_until_over, void *unused) {
   while (!LOAD(is_over)) CHECK(multicast_invoke(busy, 0, NULL, 0) >= 0);
-  return NULL;
 }
 
 TEST(remove_returns_while_others_keep_invoking) {

@@ -81,13 +81,11 @@ typedef struct caller {
   pthread_t thread;
 } caller;
 
-static void *end_it(void *argument) {
-  caller *c = argument;
+THREAD(end_it, caller *c) {
   c->status = c->e->end(c->e, c->timeout_ns);
   c->had_left = LOAD(c->e->b.has_left);
   c->releases = LOAD(c->e->b.releases);
   gate_open(&c->returned);
-  return NULL;
 }
 
 static void start_caller(caller *c, ended *e, uint64_t timeout_ns) {
@@ -258,8 +256,7 @@ typedef struct race {
   guarded context;
 } race;
 
-static void *end_at_once(void *argument) {
-  race *r = argument;
+THREAD(end_at_once, race *r) {
   ADD(r->ready, 1);
   while (LOAD(r->ready) < CALLERS) sched_yield();
   multicast_status status = r->e.end(&r->e, MULTICAST_FOREVER);
@@ -270,17 +267,14 @@ static void *end_at_once(void *argument) {
     CHECK_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE);
     ADD(r->invalid, 1);
   }
-  return NULL;
 }
 
 static bool is_racing;
 
-static void *invoke_all_the_time(void *argument) {
-  race *r = argument;
+THREAD(invoke_all_the_time, race *r) {
   ADD(r->ready, 1);
   while (multicast_invoke(r->e.target, 0, NULL, 0) > 0 && LOAD(is_racing))
     if (r->e.end == end_queue) multicast_queue_run(r->e.queue, 0);
-  return NULL;
 }
 
 TEST(one_of_several_ends_at_once_is_ok_and_all_have_waited) {

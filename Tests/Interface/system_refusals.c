@@ -145,10 +145,9 @@ TEST(lifetime_end_of_what_was_removed_without_barrier_is_system) {
   CHECK_EQ(of.releases, 0);
 }
 
-static void *remove_without_the_barrier(void *token) {
+THREAD(remove_without_the_barrier, multicast_token *token) {
   deny_membarrier(); /* only this thread is refused the barrier */
-  CHECK_STATUS(multicast_token_remove(*(multicast_token *)token), MULTICAST_ERROR_SYSTEM);
-  return NULL;
+  CHECK_STATUS(multicast_token_remove(*token), MULTICAST_ERROR_SYSTEM);
 }
 
 TEST(lifetime_end_does_not_wait_for_removals_without_barrier) {

@@ -11,10 +11,8 @@ typedef struct crowd {
   pthread_t threads[THREADS];
 } crowd;
 
-static void *invoke_in_crowd(void *argument) {
-  crowd *c = argument;
+THREAD(invoke_in_crowd, crowd *c) {
   CHECK_EQ(multicast_invoke(c->target, 0, NULL, 0), 1);
-  return NULL;
 }
 
 static void begin_calls(crowd *c) {

@@ -159,9 +159,8 @@ TEST_OF_MULTICAST(token_current_is_the_innermost_call_of_this_thread) {
   CHECK_EQ(multicast_token_current().id, 0);
 }
 
-static void *see_none(void *unused) {
+THREAD(see_none, void *unused) {
   CHECK_EQ(multicast_token_current().id, 0);
-  return NULL;
 }
 
 static void look_from_elsewhere(void *context, uint32_t event, const void *payload, size_t size) {
@@ -229,13 +228,12 @@ static multicast guarded_target;
 static int guarded_step; /* 1: invoke, 2: invoked, 3: over */
 static int64_t called_before_token = -1;
 
-static void *invoke_when_notified(void *unused) {
+THREAD(invoke_when_notified, void *unused) {
   /* From now on the multicast has multiple invokers. */
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
   while (LOAD(guarded_step) == 0) sched_yield();
   called_before_token = multicast_invoke(guarded_target, 0, NULL, 0);
   STORE(guarded_step, 2);
-  return NULL;
 }
 
 static void on_write(int number) {

@@ -199,7 +199,7 @@ static bool is_done;
 static multicast changing;
 static multicast_token changing_token;
 
-static void *change_all_the_time(void *unused) {
+THREAD(change_all_the_time, void *unused) {
   while (!LOAD(is_done)) {
     multicast_add_options options = ADD_OPTIONS(.priority = 1, .events = 1,
                                                 .queue = create_queue());
@@ -208,7 +208,6 @@ static void *change_all_the_time(void *unused) {
     CHECK_OK(multicast_token_pause(token));
     CHECK_OK(multicast_queue_destroy(options.queue));
   }
-  return NULL;
 }
 
 TEST(token_get_on_another_thread_reads_one_registration_or_none) {

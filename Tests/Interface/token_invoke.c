@@ -139,11 +139,9 @@ TEST_OF_MEMORY(token_invoke_frees_the_copies_of_large_payloads) {
   CHECK_EQ(allocated_blocks, before);
 }
 
-static void *invoke_token_into_full(void *argument) {
-  sleeper *s = argument;
+THREAD(invoke_token_into_full, sleeper *s) {
   s->result = invoke_token((multicast_token){s->target.id});
   gate_open(&s->returned);
-  return NULL;
 }
 
 TEST(token_invoke_waits_for_room_in_the_queue) {
@@ -305,10 +303,9 @@ TEST_OF_MULTICAST(token_invoke_of_what_was_added_during_an_invocation_calls_it) 
   CHECK_EQ(invoke_token(t), 1);
 }
 
-static void *invoke_token_and_end(void *argument) {
-  invoke_token(*(multicast_token *)argument);
+THREAD(invoke_token_and_end, multicast_token *argument) {
+  invoke_token(*argument);
   CHECK(false);
-  return NULL;
 }
 
 TEST_OF_MULTICAST(thread_that_ends_inside_a_token_invoke_holds_nothing_up) {
@@ -328,12 +325,10 @@ static bool block_visit(void *context, const multicast_delegate *delegate) {
 
 static bool visits;
 
-static void *invoke_token_in_thread(void *argument) {
-  invoker *i = argument;
+THREAD(invoke_token_in_thread, invoker *i) {
   multicast_token t = {0};
   t.id = i->target.id;
   i->result = visits ? multicast_token_visit(t, block_visit, NULL) : invoke_token(t);
-  return NULL;
 }
 
 static void removal_waits(bool has_other_invoker) {
@@ -390,7 +385,7 @@ static bool visit_guarded(void *context, const multicast_delegate *delegate) {
   return true;
 }
 
-static void *invoke_tokens(void *argument) {
+THREAD(invoke_tokens, void *argument) {
   unsigned seed = (unsigned)(uintptr_t)argument;
   while (!LOAD(is_over)) {
     int64_t result;
@@ -402,7 +397,6 @@ static void *invoke_tokens(void *argument) {
     }
     CHECK(result == 0 || result == 1 || result == MULTICAST_ERROR_INVALID_HANDLE);
   }
-  return NULL;
 }
 
 TEST(token_invoke_of_many_threads_while_another_adds_and_removes) {

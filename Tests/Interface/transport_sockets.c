@@ -29,13 +29,11 @@ typedef struct receiver {
   multicast_broadcaster broadcaster;
   int socket;
 } receiver;
-static void *receive_messages(void *argument) {
-  receiver *r = argument;
+THREAD(receive_messages, receiver *r) {
   message m;
   while (recv(r->socket, &m, sizeof m, 0) == sizeof m) {
     multicast_broadcaster_deliver(r->broadcaster, m.name, m.event, m.bytes, m.size);
   }
-  return NULL;
 }
 
 static void close_socket(void *context) { shutdown(*(int *)context, SHUT_RDWR); }

@@ -20,24 +20,20 @@ static void stay_inside(wire *w) {
   STORE(has_left, true);
 }
 
-static void *notify_it(void *unused) {
+THREAD(notify_it, void *unused) {
   CHECK_EQ(notify(b, NAME), 0);
-  return NULL;
 }
 
-static void *register_it(void *unused) {
+THREAD(register_it, void *unused) {
   observe(b, NAME, counter(&calls));
-  return NULL;
 }
 
-static void *unregister_it(void *unused) {
+THREAD(unregister_it, void *unused) {
   CHECK_EQ(multicast_broadcaster_unregister_all(b, NAME), 1);
-  return NULL;
 }
 
-static void *destroy_it(void *unused) {
+THREAD(destroy_it, void *unused) {
   CHECK_OK(multicast_destroy(find(b, NAME)));
-  return NULL;
 }
 
 /* A thread that is inside a function of the transport. */
@@ -120,9 +116,8 @@ static void detach_others(wire *w) {
   e->result = multicast_broadcaster_attach(o->own, NULL);
 }
 
-static void *notify_end(void *argument) {
-  CHECK_EQ(notify(((end *)argument)->own, NAME), 0);
-  return NULL;
+THREAD(notify_end, end *argument) {
+  CHECK_EQ(notify(argument->own, NAME), 0);
 }
 
 TEST(transports_that_detach_each_other_do_not_hang) {
@@ -139,10 +134,9 @@ TEST(transports_that_detach_each_other_do_not_hang) {
   CHECK(ends[0].w.releases == 1 && ends[1].w.releases == 1);
 }
 
-static void *end_in_publish(void *unused) {
+THREAD(end_in_publish, void *unused) {
   notify(b, NAME);
   CHECK(false); /* the thread has ended */
-  return NULL;
 }
 
 static void end_thread(wire *w) {
@@ -283,7 +277,7 @@ static multicast_transport checked(checker *c) {
 
 static int notified, has_finished;
 
-static void *change_at_once(void *unused) {
+THREAD(change_at_once, void *unused) {
   for (int i = 0; i < CHANGES; ++i) {
     multicast_token token = observe(b, NAME, counter(&calls));
     if (i % 4 == 0) {
@@ -293,7 +287,6 @@ static void *change_at_once(void *unused) {
     CHECK_OK(multicast_token_remove(token));
   }
   ADD(has_finished, 1);
-  return NULL;
 }
 
 TEST(transports_that_replace_each_other_are_notified_all) {
@@ -322,14 +315,13 @@ TEST(transports_that_replace_each_other_are_notified_all) {
   CHECK_EQ(checkers[count - 1].releases, 1);
 }
 
-static void *destroy_at_once(void *unused) {
+THREAD(destroy_at_once, void *unused) {
   for (int i = 0; i < CHANGES; ++i) {
     multicast_token token = observe(b, NAME, counter(&calls));
     multicast_status status = i % 2 == 0 ? multicast_destroy(find(b, NAME))
                                          : multicast_token_remove(token);
     CHECK(status == MULTICAST_OK || status == MULTICAST_ERROR_INVALID_HANDLE);
   }
-  return NULL;
 }
 
 TEST(transport_is_notified_by_turns_while_multicasts_end) {
@@ -350,13 +342,11 @@ TEST(transport_is_notified_by_turns_while_multicasts_end) {
 }
 
 static checker rivals[THREADS][200];
-static void *attach_at_once(void *argument) {
-  checker *c = argument;
+THREAD(attach_at_once, checker *c) {
   for (int i = 0; i < 200; ++i) {
     multicast_transport transport = checked(&c[i]);
     CHECK_OK(multicast_broadcaster_attach(b, i % 8 == 7 ? NULL : &transport));
   }
-  return NULL;
 }
 
 TEST(transports_attached_at_once_are_released_but_for_one) {
@@ -376,7 +366,7 @@ TEST(transports_attached_at_once_are_released_but_for_one) {
   }
 }
 
-static void *attach_to_the_end(void *unused) {
+THREAD(attach_to_the_end, void *unused) {
   static checker many[2000];
   for (int i = 0; i < 2000; ++i) {
     multicast_transport transport = checked(&many[i]);
@@ -387,16 +377,14 @@ static void *attach_to_the_end(void *unused) {
     CHECK_EQ(many[i].releases, 1);
   }
   for (int i = 0; i < 2000; ++i) CHECK(LOAD(many[i].releases) <= 1);
-  return NULL;
 }
 
-static void *deliver_to_the_end(void *unused) {
+THREAD(deliver_to_the_end, void *unused) {
   while (!LOAD(is_over)) {
     multicast_broadcaster target = {LOAD(shared.id)};
     CHECK(multicast_broadcaster_deliver(target, NAME, 0, NULL, 0) <= 1);
     CHECK(notify(target, "Other") <= 0);
   }
-  return NULL;
 }
 
 TEST(transports_are_attached_while_the_broadcaster_is_destroyed) {
@@ -499,14 +487,13 @@ TEST(transport_publishes_what_was_waited_for_too_long) {
 }
 
 static cargo late;
-static void *time_out(void *unused) {
+THREAD(time_out, void *unused) {
   multicast_invocation how = handing_over(&late);
   how.flags = MULTICAST_WAIT;
   how.timeout_ns = 1000000;
   CHECK_STATUS(multicast_broadcaster_notify_with(b, NAME, &how, NULL), MULTICAST_ERROR_TIMEOUT);
   CHECK(it.payload == &late);
   CHECK_EQ(late.releases, 0);
-  return NULL;
 }
 
 TEST(transport_publishes_after_a_timeout) {
@@ -525,10 +512,9 @@ TEST(transport_publishes_after_a_timeout) {
 }
 
 static cargo lost;
-static void *hand_over_and_end(void *unused) {
+THREAD(hand_over_and_end, void *unused) {
   hand_over_by_name(&lost, NULL);
   CHECK(false); /* the thread has ended */
-  return NULL;
 }
 
 TEST(thread_that_ends_inside_a_transport_gives_the_payload_back) {
@@ -555,11 +541,10 @@ TEST(transport_failure_leaves_the_outcome) {
 
 /* ---- Memory and fork ------------------------------------------------------------------------- */
 
-static void *use_on_small_stack(void *unused) {
+THREAD(use_on_small_stack, void *unused) {
   attach(b, &it);
   CHECK_EQ(notify(b, NAME), 0);
   detach(b);
-  return NULL;
 }
 
 TEST(transport_needs_little_stack) {

@@ -132,12 +132,11 @@ static multicast common;
 static gate let_go;
 static int entered;
 
-static void *invoke_and_stay(void *unused) {
+THREAD(invoke_and_stay, void *unused) {
   CHECK_EQ(multicast_invoke(common, 0, NULL, 0), 1);
   ADD(entered, 1);
   gate_wait(&let_go);
   CHECK_EQ(multicast_invoke(common, 0, NULL, 0), 1);
-  return NULL;
 }
 
 static void burst_of_threads(int *count) {
@@ -239,10 +238,9 @@ enum { GOES_BACK = 1 };
 enum { GOES_BACK = 0 };
 #endif
 
-static void *stay(void *unused) {
+THREAD(stay, void *unused) {
   ADD(entered, 1);
   gate_wait(&let_go);
-  return NULL;
 }
 
 /* The tests for other processors run in an emulator, and what it keeps of threads counts, too. */

@@ -36,13 +36,11 @@ typedef struct destroyer {
   gate have_destroyed, let_go;
 } destroyer;
 
-static void *destroy_some(void *argument) {
-  destroyer *d = argument;
+THREAD(destroy_some, destroyer *d) {
   multicast_invoke(filled[0], 0, NULL, 0); /* only a thread that has invoked keeps slots */
   for (int i = 0; i < d->count; ++i) CHECK_OK(multicast_destroy(filled[i]));
   gate_open(&d->have_destroyed);
   gate_wait(&d->let_go);
-  return NULL;
 }
 
 TEST(slots_of_a_thread_that_ended_are_for_all) {

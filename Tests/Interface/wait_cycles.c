@@ -342,7 +342,7 @@ TEST(wait_for_queue_of_remover_of_the_waiter_is_unfinished) {
 
 /* This thread might be the one that is going to run the queue. It may have used the library for the
  * first time just now. */
-static void *remove_waiting_delegates(void *is_known) {
+THREAD(remove_waiting_delegates, void *is_known) {
   for (int how = 0; how < ENDINGS; ++how) {
     multicast_queue q = default_queue();
     scene s;
@@ -356,7 +356,6 @@ static void *remove_waiting_delegates(void *is_known) {
     CHECK_EQ(invoke_finished(&s.invoking), 1);
     CHECK_OK(multicast_queue_destroy(q));
   }
-  return NULL;
 }
 
 TEST(wait_for_unrun_queue_is_unfinished_if_its_runner_waits) {
@@ -373,13 +372,12 @@ static multicast_lifetime ended_meanwhile;
 
 static void wait_in_release(void *context) { wait_inside(context, 0, NULL, 0); }
 
-static void *end_lifetime(void *is_known) {
+THREAD(end_lifetime, void *is_known) {
   if (is_known != NULL) CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0);
   pthread_t opener = start_thread(open_after_a_while, &in_release.go_on);
   CHECK_OK(multicast_lifetime_end(ended_meanwhile));
   CHECK(gate_opens_within(&in_release.has_left, 0));
   join_thread(opener);
-  return NULL;
 }
 
 static void wait_in_a_release(void *is_known) {
@@ -414,16 +412,14 @@ typedef struct chain {
   inside i; /* of the call in the queue */
 } chain;
 
-static void *close_the_chain(void *argument) {
-  chain *c = argument;
+THREAD(close_the_chain, chain *c) {
   pause_ms(A_WHILE_MS); /* so that the removal sleeps */
   CHECK_EQ(multicast_invoke(c->into_q, 0, NULL, 0), 1);
   expect_asleep(&c->i);
   gate_open(&c->s.i.go_on);
-  return NULL;
 }
 
-static void *remove_in_a_chain(void *is_known) {
+THREAD(remove_in_a_chain, void *is_known) {
   multicast_queue q = default_queue(), never_run = default_queue();
   int calls = 0;
   chain c;
@@ -441,7 +437,6 @@ static void *remove_in_a_chain(void *is_known) {
   CHECK_EQ(multicast_queue_run(never_run, 0), 1);
   expect_outcome(&c.i, 1, 0);
   CHECK_OK(multicast_queue_destroy(q));
-  return NULL;
 }
 
 TEST(wait_for_waiter_of_unrun_queue_is_unfinished_in_a_cycle) {
@@ -528,12 +523,10 @@ typedef struct idle {
   pthread_t thread;
 } idle;
 
-static void *run_and_idle(void *argument) {
-  idle *l = argument;
+THREAD(run_and_idle, idle *l) {
   CHECK_EQ(multicast_queue_run(l->queue, 0), 1);
   gate_open(&l->has_run);
   gate_wait(&l->end);
-  return NULL;
 }
 
 TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {

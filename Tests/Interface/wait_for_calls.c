@@ -68,12 +68,10 @@ TEST_OF_QUEUE(wait_until_another_thread_runs_a_queue_that_none_has_run) {
 
 static multicast_queue run_while_empty;
 
-static void *run_nothing_and_wait(void *argument) {
-  waiter *w = argument;
+THREAD(run_nothing_and_wait, waiter *w) {
   CHECK_EQ(multicast_queue_run(run_while_empty, 0), 0);
   w->result = multicast_invoke_with(w->target, &w->how, &w->out);
   gate_open(&w->returned);
-  return NULL;
 }
 
 TEST_OF_QUEUE(wait_of_thread_that_ran_queue_while_it_was_empty_goes_on) {
@@ -170,10 +168,9 @@ TEST_OF_QUEUE(wait_with_a_small_payload_passes_a_copy) {
   CHECK_TEXT(noted, "a5 b5"); /* what the calls did can be seen */
 }
 
-static void *open_after_long(void *to_open) {
+THREAD(open_after_long, void *to_open) {
   pause_ms(350);
   gate_open(to_open);
-  return NULL;
 }
 
 TEST_OF_QUEUE(wait_sleeps_and_does_not_poll) {
@@ -380,11 +377,9 @@ TEST_OF_QUEUE(wait_goes_on_for_calls_that_thread_has_left_as_it_ended) {
   CHECK_EQ(calls, 1);
 }
 
-static void *invoke_and_never_return(void *argument) {
-  waiter *w = argument;
+THREAD(invoke_and_never_return, waiter *w) {
   multicast_invoke_with(w->target, &w->how, &w->out);
   CHECK(false);
-  return NULL;
 }
 
 TEST_OF_QUEUE(thread_that_ends_inside_waiting_invocation_leaves_its_calls) {
@@ -457,10 +452,9 @@ enum { TIME_MS = 400, SOON_MS = 200 };
 static multicast_queue run_soon_queue;
 static pthread_t soon;
 
-static void *run_soon(void *unused) {
+THREAD(run_soon, void *unused) {
   pause_ms(SOON_MS);
   CHECK_EQ(multicast_queue_run(run_soon_queue, 0), 1);
-  return NULL;
 }
 
 static void take_all_the_time(void *context, uint32_t event, const void *payload, size_t size) {
@@ -556,7 +550,7 @@ TEST_OF_QUEUE(wait_goes_on_through_signals) {
 enum { WAITERS = 3, WAITS = 1500 };
 static multicast storm_target;
 
-static void *wait_often(void *unused) {
+THREAD(wait_often, void *unused) {
   for (int i = 0; i < WAITS; ++i) {
     multicast_outcome out = MULTICAST_OUTCOME_INIT;
     int64_t count = multicast_invoke_with(storm_target, &INVOCATION(.flags = MULTICAST_WAIT), &out);
@@ -565,7 +559,6 @@ static void *wait_often(void *unused) {
     CHECK_EQ(out.unfinished, 0);
     CHECK(out.finished <= out.queued);
   }
-  return NULL;
 }
 
 TEST(wait_of_many_threads_while_others_clear_and_remove) {

@@ -87,9 +87,8 @@ typedef struct late_runner {
 #define LATE_RUNNER_INIT(FILLS)                                                \
   {{{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0}, {0}, FILLS, 0, 0}
 
-static void *fill(void *target) {
-  CHECK_EQ(multicast_invoke(*(multicast *)target, 0, NULL, 0), 1);
-  return NULL;
+THREAD(fill, multicast *target) {
+  CHECK_EQ(multicast_invoke(*target, 0, NULL, 0), 1);
 }
 
 static void run_in_release(void *context) {
@@ -179,21 +178,17 @@ typedef struct producer {
   blocker *other; /* what the thread that runs the queue waits for */
 } producer;
 
-static void *produce(void *argument) {
-  producer *p = argument;
+THREAD(produce, producer *p) {
   gate_wait(&p->go_on);
   p->queued = multicast_invoke(p->target, 0, NULL, 0);
   gate_open(&p->has_queued);
-  return NULL;
 }
 
-static void *release_both(void *argument) {
-  producer *p = argument;
+THREAD(release_both, producer *p) {
   pause_ms(A_WHILE_MS);
   gate_open(&p->go_on);
   CHECK(!gate_opens_within(&p->has_queued, A_WHILE_MS));
   gate_open(&p->other->let_go);
-  return NULL;
 }
 
 TEST(queue_full_refuses_nobody_while_its_thread_waits_elsewhere) {
@@ -302,7 +297,7 @@ TEST(removal_is_pending_where_its_call_needs_an_unrun_queue) {
 
 /* This thread may be the one that is going to run the queue. It may have used the library for the
  * first time just now. */
-static void *remove_what_will_wait_for_room(void *is_known) {
+THREAD(remove_what_will_wait_for_room, void *is_known) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
   invoker i;
@@ -322,7 +317,6 @@ static void *remove_what_will_wait_for_room(void *is_known) {
   join_thread(opener);
   CHECK_EQ(invoke_finished(&i), 1);
   CHECK_EQ(stats_of(queue).refused, 1);
-  return NULL;
 }
 
 TEST(queue_full_and_never_run_refuses_call_a_thread_removes) {
@@ -337,12 +331,10 @@ typedef struct idler {
   gate entered, may_end;
 } idler;
 
-static void *invoke_and_idle(void *argument) {
-  idler *i = argument;
+THREAD(invoke_and_idle, idler *i) {
   CHECK_EQ(multicast_invoke(i->target, 0, NULL, 0), 0);
   gate_open(&i->entered);
   gate_wait(&i->may_end);
-  return NULL;
 }
 
 TEST(removal_is_pending_where_its_call_needs_an_ended_worker) {
@@ -414,9 +406,8 @@ static void invoke_in_release(void *context) {
   r->queued = multicast_invoke(r->target, 0, NULL, 0);
 }
 
-static void *remove_and_release(void *argument) {
-  CHECK_OK(multicast_token_remove(((releaser *)argument)->token));
-  return NULL;
+THREAD(remove_and_release, releaser *argument) {
+  CHECK_OK(multicast_token_remove(argument->token));
 }
 
 TEST(queue_full_refuses_release_that_end_of_lifetime_waits_for) {
@@ -477,10 +468,8 @@ static void invoke_into_it(void *context) {
   (void)multicast_invoke(f->full, 0, NULL, 0);
 }
 
-static void *remove_its_member(void *argument) {
-  full_queue *f = argument;
+THREAD(remove_its_member, full_queue *f) {
   CHECK_EQ(multicast_remove_all(f->target), 1);
-  return NULL;
 }
 
 TEST(lifetime_end_waits_for_no_release_that_needs_an_unrun_queue) {
@@ -514,12 +503,10 @@ typedef struct orphan {
   gate has_run, may_end;
 } orphan;
 
-static void *run_and_stay(void *argument) {
-  orphan *o = argument;
+THREAD(run_and_stay, orphan *o) {
   CHECK_EQ(multicast_queue_run(o->queue, 0), 0);
   gate_open(&o->has_run);
   gate_wait(&o->may_end);
-  return NULL;
 }
 
 static void remove_what_waits_there(void *argument) {

@@ -13,9 +13,8 @@ static blocker releasing = BLOCKER_INIT;
 
 static void block_release(void *context) { block_call(context, 0, NULL, 0); }
 
-static void *remove_everything(void *target) {
-  CHECK_EQ(multicast_remove_all(*(multicast *)target), 1);
-  return NULL;
+THREAD(remove_everything, multicast *target) {
+  CHECK_EQ(multicast_remove_all(*target), 1);
 }
 
 static void end_while_a_release_runs(void *is_queue) {
@@ -68,15 +67,13 @@ typedef struct ending {
   bool has_begun;
 } ending;
 
-static void *end_it(void *argument) {
-  ending *e = argument;
+THREAD(end_it, ending *e) {
   STORE(e->has_begun, true);
   if (e->lifetime.id != 0) {
     CHECK_OK(multicast_lifetime_end(e->lifetime));
   } else {
     CHECK_OK(multicast_queue_destroy(e->queue));
   }
-  return NULL;
 }
 
 static void expect_all_or_nothing(void *argument) {
@@ -137,12 +134,10 @@ typedef struct inheritance {
   blocker b;
 } inheritance;
 
-static void *wait_for_the_outer_call(void *argument) {
-  inheritance *h = argument;
+THREAD(wait_for_the_outer_call, inheritance *h) {
   CHECK_EQ(multicast_invoke(h->inner, 0, NULL, 0), 0);
   gate_open(&h->is_known);
   CHECK_OK(multicast_token_remove(h->token));
-  return NULL;
 }
 
 static void wait_for_a_new_thread(void *argument) {

@@ -12,10 +12,8 @@ typedef struct successor {
   pthread_t runner;
 } successor;
 
-static void *run_the_new(void *argument) {
-  successor *s = argument;
+THREAD(run_the_new, successor *s) {
   CHECK_EQ(multicast_queue_run(s->new, 1), 1);
-  return NULL;
 }
 
 static void destroy_and_create(void *context, uint32_t event, const void *payload, size_t size) {

@@ -43,8 +43,7 @@ TEST(watch_is_notified_of_each_call_of_its_multicast) {
   CHECK_EQ(calls, 8);
 }
 
-TEST(watch_is_notified_with_options_as_without) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(watch_is_notified_with_options_as_without) {
   multicast_watch given = counting_calls(&w);
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
@@ -92,10 +91,8 @@ TEST(watch_is_notified_of_visits_with_event_0) {
   CHECK_EQ(w.calls, 6 + 2 + 1); /* two visits, one of which is undone */
 }
 
-TEST(watch_is_notified_of_calls_of_each_kind_of_delegate) {
-  multicast m = multicast_create();
+TEST_OF_QUEUE(watch_is_notified_of_calls_of_each_kind_of_delegate) {
   multicast_watch given = counting_calls(&w);
-  multicast_queue q = default_queue();
   multicast_token paused;
   int releases = 0;
   watch(m, &given);
@@ -124,8 +121,7 @@ TEST(watch_is_notified_of_calls_of_each_kind_of_delegate) {
 static void *lock_it(void *context) { return context; }
 static void unlock_it(void *strong) { (void)strong; }
 
-TEST(watch_is_notified_of_calls_with_contexts_that_are_locked) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(watch_is_notified_of_calls_with_contexts_that_are_locked) {
   multicast_watch given = counting_calls(&w);
   multicast_add_options options = ADD_OPTIONS(.lock = lock_it, .unlock = unlock_it);
   add_with(m, counter(&calls), &options);
@@ -204,8 +200,7 @@ TEST(watch_of_all_finds_each_of_many_multicasts) {
   CHECK_EQ(w.calls * 2, calls);
 }
 
-TEST(watch_of_all_is_notified_of_names) {
-  multicast_broadcaster b = create();
+TEST_OF_BROADCASTER(watch_of_all_is_notified_of_names) {
   multicast_watch given = counting_calls(&w);
   observe(b, NAME, counter(&calls));
   watch_all(&given);
@@ -286,14 +281,12 @@ TEST(watches_of_destroyed_multicasts_do_not_add_up) {
   CHECK(allocated_blocks < blocks);
 }
 
-static void *invoke_here(void *argument) {
-  CHECK_EQ(multicast_invoke(*(multicast *)argument, 1, NULL, 0), 1);
-  return NULL;
+THREAD(invoke_here, multicast *argument) {
+  CHECK_EQ(multicast_invoke(*argument, 1, NULL, 0), 1);
 }
 
-TEST(watch_of_a_multicast_that_is_fenced) {
+TEST_OF_MULTICAST(watch_of_a_multicast_that_is_fenced) {
   enum { ROUNDS = 64 };
-  multicast m = multicast_create();
   multicast_watch given = counting_calls(&w);
   int i, before;
   add(m, counter(&calls));
@@ -316,8 +309,7 @@ TEST(watch_of_a_multicast_that_is_fenced) {
 
 /* ---- What is told ---------------------------------------------------------------------------- */
 
-TEST(watch_slow_has_the_label_and_the_time) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(watch_slow_has_the_label_and_the_time) {
   multicast_watch given = watching(&w);
   multicast_token token;
   int milliseconds = 5;
@@ -333,8 +325,7 @@ TEST(watch_slow_has_the_label_and_the_time) {
   CHECK_EQ(counted(token).total_ns, w.elapsed_ns);
 }
 
-TEST(watch_slow_is_not_notified_of_fast_calls) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(watch_slow_is_not_notified_of_fast_calls) {
   multicast_watch given = watching(&w);
   add(m, counter(&calls));
   given.slow_ns = 60ull * 1000 * 1000 * 1000;
@@ -348,8 +339,7 @@ TEST(watch_slow_is_not_notified_of_fast_calls) {
   CHECK_EQ(w.slow, 0);
 }
 
-TEST(watch_slow_is_notified_without_a_label_and_of_queued_calls) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(watch_slow_is_notified_without_a_label_and_of_queued_calls) {
   multicast_watch given = watching(&w);
   multicast_add_options options = ADD_OPTIONS(.queue = default_queue());
   add(m, counter(&calls));
@@ -365,8 +355,7 @@ TEST(watch_slow_is_notified_without_a_label_and_of_queued_calls) {
   CHECK_EQ(w.calls, 2);
 }
 
-TEST(watch_without_functions_counts) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(watch_without_functions_counts) {
   multicast_watch given = MULTICAST_WATCH_INIT;
   multicast_token token = add(m, counter(&calls));
   watch(m, &given);
@@ -376,8 +365,7 @@ TEST(watch_without_functions_counts) {
 
 /* ---- Statistics ------------------------------------------------------------------------------ */
 
-TEST(statistics_are_counted_while_watched) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(statistics_are_counted_while_watched) {
   multicast_watch given = counting_calls(&w);
   multicast_token token = add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
@@ -395,8 +383,7 @@ TEST(statistics_are_counted_while_watched) {
   expect_counted(token, 3, 0, 0);
 }
 
-TEST(statistics_count_what_a_queue_drops_and_refuses) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(statistics_count_what_a_queue_drops_and_refuses) {
   multicast_watch given = counting_calls(&w);
   multicast_queue drops = queue_with(2, MULTICAST_OVERFLOW_DROP_OLDEST);
   multicast_queue refuses = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
@@ -415,8 +402,7 @@ TEST(statistics_count_what_a_queue_drops_and_refuses) {
   CHECK_EQ(w.calls, 4);
 }
 
-TEST(statistics_of_the_next_registration_begin_at_0) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(statistics_of_the_next_registration_begin_at_0) {
   multicast_watch given = counting_calls(&w);
   multicast_token first, next;
   int i;
@@ -433,8 +419,7 @@ TEST(statistics_of_the_next_registration_begin_at_0) {
   }
 }
 
-TEST(statistics_of_what_is_not_live_are_refused) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(statistics_of_what_is_not_live_are_refused) {
   multicast_token token = add(m, counter(&calls)), forged = {token.id ^ 1};
   multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
   CHECK_STATUS(multicast_token_statistics(forged, &stats), MULTICAST_ERROR_INVALID_HANDLE);
@@ -446,8 +431,7 @@ TEST(statistics_of_what_is_not_live_are_refused) {
   CHECK_STATUS(multicast_token_statistics(token, &stats), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
-TEST(statistics_for_a_newer_caller_are_0_where_they_are_not_known) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(statistics_for_a_newer_caller_are_0_where_they_are_not_known) {
   struct {
     multicast_token_stats stats;
     uint64_t more;
@@ -532,9 +516,7 @@ TEST(statistics_without_memory_are_not_counted) {
 }
 
 /* Its delegate is watched from the next call on that is queued, and it comes after that. */
-TEST(watch_may_be_notified_of_a_call_that_was_queued_before) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(watch_may_be_notified_of_a_call_that_was_queued_before) {
   multicast_watch given = counting_calls(&w);
   multicast_token t = add_queued(m, counter(&calls), q);
   multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;

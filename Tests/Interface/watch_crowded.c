@@ -327,10 +327,9 @@ TEST(crowd_does_not_count_what_was_removed) {
 
 /* ---- The function ---------------------------------------------------------------------------- */
 
-static void *add_two(void *argument) {
-  add_times(2, *(multicast *)argument, counter(&calls));
+THREAD(add_two, multicast *argument) {
+  add_times(2, *argument, counter(&calls));
   CHECK(pthread_equal(teller, pthread_self()));
-  return NULL;
 }
 
 TEST(crowd_is_notified_on_the_thread_that_adds) {
@@ -346,14 +345,13 @@ static void *fail_large(void *context, size_t size, size_t alignment) {
   return LOAD(fails) && size > 8192 ? NULL : allocate_aligned(size, alignment);
 }
 
-static void *add_without_memory(void *argument) {
-  multicast m = *(multicast *)argument;
+THREAD(add_without_memory, multicast *argument) {
+  multicast m = *argument;
   STORE(fails, true); /* this thread has no record */
   add_times(2, m, counter(&calls));
   STORE(fails, false);
   CHECK_TEXT(told, "");
   add_times(2, m, counter(&calls));
-  return NULL;
 }
 
 TEST(crowd_is_not_notified_without_memory_for_the_thread) {
@@ -405,13 +403,12 @@ static void check_crowd(void *context, multicast target, uint64_t count, const c
     ADD(wrong, 1);
 }
 
-static void *add_to_all(void *argument) {
+THREAD(add_to_all, void *argument) {
   for (unsigned i = 0; !LOAD(ends); ++i) {
     multicast m = targets[i % TARGETS];
     add_times(4, m, counter(&calls));
     if (multicast_count(m) > MOST) multicast_remove_all(m);
   }
-  return NULL;
 }
 
 TEST(crowd_is_right_while_the_watch_of_all_is_replaced) {
@@ -469,15 +466,13 @@ static void block_function(void) {
   gate_wait(&let_go);
 }
 
-static void *add_in_thread(void *argument) {
-  add_times(2, *(multicast *)argument, counter(&calls));
-  return NULL;
+THREAD(add_in_thread, multicast *argument) {
+  add_times(2, *argument, counter(&calls));
 }
 
-static void *take_away(void *argument) {
-  CHECK_OK(multicast_set_watch(*(multicast *)argument, NULL));
+THREAD(take_away, multicast *argument) {
+  CHECK_OK(multicast_set_watch(*argument, NULL));
   gate_open(&taken);
-  return NULL;
 }
 
 TEST(crowd_function_is_waited_for_when_the_watch_is_taken_away) {
@@ -498,14 +493,13 @@ TEST(crowd_function_is_waited_for_when_the_watch_is_taken_away) {
 
 enum { THREADS = 4, ADDS = 2000 };
 
-static void *add_many_times(void *argument) {
+THREAD(add_many_times, multicast *argument) {
   int i;
   for (i = 0; i < ADDS; ++i) {
-    multicast_token token = add(*(multicast *)argument, counter(&calls));
+    multicast_token token = add(*argument, counter(&calls));
     if (i % 4 == 0) CHECK_OK(multicast_token_remove(token));
-    if (i % 64 == 0) CHECK(multicast_invoke(*(multicast *)argument, 0, NULL, 0) >= 0);
+    if (i % 64 == 0) CHECK(multicast_invoke(*argument, 0, NULL, 0) >= 0);
   }
-  return NULL;
 }
 
 static int numbers;
@@ -518,8 +512,7 @@ static void count_numbers(void *context, multicast target, uint64_t count, const
   ADD(numbers, 1);
 }
 
-TEST(crowd_is_notified_once_for_each_number_by_threads_that_add) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(crowd_is_notified_once_for_each_number_by_threads_that_add) {
   multicast_watch watch = from(4);
   pthread_t threads[THREADS];
   int64_t live, number;

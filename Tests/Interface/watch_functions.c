@@ -24,11 +24,9 @@ typedef struct setting {
   pthread_t thread;
 } setting;
 
-static void *take_away(void *argument) {
-  setting *s = argument;
+THREAD(take_away, setting *s) {
   s->result = multicast_set_watch(s->target, NULL);
   gate_open(&s->returned);
-  return NULL;
 }
 
 static void expect_to_wait_for_function(multicast watched) {
@@ -71,8 +69,7 @@ static void take_away_inside(witness *it) {
   status = multicast_set_watch(it->target, NULL);
 }
 
-TEST(watch_that_is_taken_away_inside_its_function_is_pending) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(watch_that_is_taken_away_inside_its_function_is_pending) {
   multicast_watch given = watching(&w);
   add(m, counter(&calls));
   w.target = m;
@@ -126,8 +123,7 @@ static void remove_held(witness *it) {
   CHECK_OK(multicast_token_remove(held_token));
 }
 
-TEST(watch_and_removal_that_wait_for_each_other_are_a_cycle) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(watch_and_removal_that_wait_for_each_other_are_a_cycle) {
   multicast_watch given = counting_calls(&w);
   multicast_delegate taking = {take_away_in_call, &in_watch};
   invoker i, j;
@@ -145,9 +141,8 @@ TEST(watch_and_removal_that_wait_for_each_other_are_a_cycle) {
   CHECK_STATUS(status, MULTICAST_PENDING);
 }
 
-TEST(watch_that_is_replaced_is_not_notified_any_more) {
+TEST_OF_MULTICAST(watch_that_is_replaced_is_not_notified_any_more) {
   static witness next;
-  multicast m = multicast_create();
   multicast_watch given = counting_calls(&w), other = counting_calls(&next);
   add(m, counter(&calls));
   watch(m, &given);
@@ -168,8 +163,7 @@ static void invoke_inside(witness *it) {
   CHECK_EQ(multicast_invoke(it->target, 1, NULL, 0), 1);
 }
 
-TEST(watch_is_not_notified_of_calls_that_its_functions_make) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(watch_is_not_notified_of_calls_that_its_functions_make) {
   multicast_watch given = watching(&w);
   multicast_token token = add(m, counter(&calls));
   w.target = m;
@@ -187,8 +181,7 @@ static void remove_inside(witness *it) {
   status = multicast_token_remove(it->token);
 }
 
-TEST(watch_is_notified_before_a_removal_of_it_can_complete) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(watch_is_notified_before_a_removal_of_it_can_complete) {
   multicast_watch given = counting_calls(&w);
   add_with(m, counter(&calls), &ADD_OPTIONS(.release = count_release));
   w.in_function = remove_inside;
@@ -203,8 +196,7 @@ static void invoke_deeper(void *context, uint32_t event, const void *payload, si
   if (event < 255) multicast_invoke(w.target, event + 1, NULL, 0);
 }
 
-TEST(watch_is_not_notified_of_the_innermost_of_256_calls) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(watch_is_not_notified_of_the_innermost_of_256_calls) {
   multicast_watch given = counting_calls(&w);
   multicast_delegate d = {invoke_deeper, NULL};
   multicast_token token = add(m, d);
@@ -258,9 +250,8 @@ TEST(watch_is_notified_of_a_second_removal_that_waits_long) {
   CHECK_EQ(invoke_finished(&c.i), 1);
 }
 
-TEST(watch_stuck_has_the_label) {
+TEST_OF_MULTICAST(watch_stuck_has_the_label) {
   static running_call c;
-  multicast m = multicast_create();
   multicast_watch given = watching(&w);
   blocker b = BLOCKER_INIT;
   invoker i;
@@ -302,9 +293,7 @@ TEST(watch_is_notified_of_a_longer_timeout_and_the_timeout_stays) {
   CHECK_EQ(invoke_finished(&c.i), 1);
 }
 
-TEST(watch_is_notified_of_an_invocation_that_waits_long) {
-  multicast m = multicast_create();
-  multicast_queue q = default_queue();
+TEST_OF_QUEUE(watch_is_notified_of_an_invocation_that_waits_long) {
   multicast_watch given = watching(&w);
   blocker b = BLOCKER_INIT;
   multicast_token token = add_queued(m, blocking(&b), q);
@@ -330,8 +319,7 @@ TEST(watch_is_notified_of_an_invocation_that_waits_long) {
   expect_waited(&waits, 1, 1, 0);
 }
 
-TEST(watch_timeout_of_an_invocation_that_waits_stays) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(watch_timeout_of_an_invocation_that_waits_stays) {
   multicast_watch given = watching(&w);
   add_queued(m, counter(&calls), default_queue());
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = 20000000);
@@ -353,9 +341,8 @@ static void note_notified(void *context, multicast_token token, uint32_t event, 
   ADD(told, 1);
 }
 
-static void *invoke_all_the_time(void *argument) {
-  while (!LOAD(is_over)) multicast_invoke(*(multicast *)argument, 1, NULL, 0);
-  return NULL;
+THREAD(invoke_all_the_time, multicast *argument) {
+  while (!LOAD(is_over)) multicast_invoke(*argument, 1, NULL, 0);
 }
 
 TEST(watch_that_was_taken_away_is_not_notified_by_invokers) {
@@ -380,17 +367,15 @@ TEST(watch_that_was_taken_away_is_not_notified_by_invokers) {
   CHECK(told > ROUNDS / 5);
 }
 
-static void *set_all_the_time(void *argument) {
+THREAD(set_all_the_time, void *argument) {
   int i;
   multicast all = {0};
   multicast_watch given = counting_calls(argument);
   for (i = 0; i < ROUNDS; ++i) CHECK(multicast_set_watch(all, i % 2 ? NULL : &given) >= 0);
-  return NULL;
 }
 
-TEST(watches_of_all_that_threads_set_at_once_are_set_or_not) {
+TEST_OF_MULTICAST(watches_of_all_that_threads_set_at_once_are_set_or_not) {
   static witness a, b;
-  multicast m = multicast_create();
   multicast_watch given = counting_calls(&w);
   pthread_t threads[2];
   add(m, counter(&calls));
@@ -413,8 +398,7 @@ static void invoke_in_child(void *argument) {
   unwatch(*m); /* of a function that another thread of the parent was in */
 }
 
-TEST(watch_stays_in_the_child_of_a_fork) {
-  multicast m = multicast_create();
+TEST_OF_MULTICAST(watch_stays_in_the_child_of_a_fork) {
   multicast_watch given = counting_calls(&w);
   invoker i;
   add(m, counter(&calls));
@@ -463,9 +447,8 @@ static void replace_target(void *context, uint32_t event, const void *payload, s
   for (i = 0; i < 8; ++i) watch(multicast_create(), &given);
 }
 
-TEST(watch_is_not_notified_of_call_of_multicast_that_had_slot) {
+TEST_OF_MULTICAST(watch_is_not_notified_of_call_of_multicast_that_had_slot) {
   static witness first;
-  multicast m = multicast_create();
   multicast_delegate d = {replace_target, &m};
   multicast_watch given = counting_calls(&first);
   add(m, d);
@@ -475,9 +458,8 @@ TEST(watch_is_not_notified_of_call_of_multicast_that_had_slot) {
   CHECK_EQ(first.calls <= 1, true);
 }
 
-TEST(watch_is_not_notified_of_queued_call_of_the_slots_last) {
+TEST_OF_MULTICAST(watch_is_not_notified_of_queued_call_of_the_slots_last) {
   static witness first;
-  multicast m = multicast_create();
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   multicast_delegate d = {replace_target, &m};
   multicast_watch given = counting_calls(&first);

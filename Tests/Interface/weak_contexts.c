@@ -167,10 +167,8 @@ TEST_OF_MULTICAST(weak_delegate_removed_by_its_lock_is_not_called) {
   CHECK(c.calls == 0 && c.locks == 1 && c.unlocks == 1 && c.releases == 1);
 }
 
-static void *invoke_counted(void *argument) {
-  counted *c = argument;
+THREAD(invoke_counted, counted *c) {
   while (LOAD(c->releases) == 0) CHECK(multicast_invoke(c->target, 0, NULL, 0) >= 0);
-  return NULL;
 }
 
 TEST(weak_lock_racing_the_last_reference) {
