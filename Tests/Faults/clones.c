@@ -44,12 +44,10 @@ static void *change_until_the_end(void *m) {
 static void with_children(int (*body)(void *), int flags, int expected) {
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;
-  invoker background;
   pthread_t threads[2];
   int calls = 0, status;
   multicast_token token = add(m, blocking(&b)), first;
-  invoke_in_background(&background, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   CHECK_STATUS(multicast_token_remove_within(token, 0), MULTICAST_ERROR_TIMEOUT);
   first = add(m, counter(&calls));
   STORE(has_to_end, false);
@@ -70,7 +68,7 @@ static void with_children(int (*body)(void *), int flags, int expected) {
   for (int i = 0; i < 2; ++i) join_thread(threads[i]);
   gate_open(&b.let_go);
   CHECK_OK(multicast_token_remove(first));
-  CHECK_EQ(invoke_finished(&background), 1);
+  CHECK_EQ(invoke_finished(&b.invoking), 1);
   CHECK_OK(multicast_destroy(m));
   CHECK(b.has_left);
 }

@@ -121,15 +121,13 @@ TEST(denied_threads_are_system_and_the_program_can_run_the_queue) {
 static void wait_for_a_call(void) {
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;
-  invoker background;
   multicast_token token = add(m, blocking(&b));
-  invoke_in_background(&background, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   CHECK_STATUS(multicast_token_remove_within(token, 20000000), MULTICAST_ERROR_TIMEOUT);
   gate_open(&b.let_go);
   CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK(b.has_left);
-  CHECK_EQ(invoke_finished(&background), 1);
+  CHECK_EQ(invoke_finished(&b.invoking), 1);
   CHECK_OK(multicast_destroy(m));
 }
 

@@ -26,10 +26,8 @@ TEST(timeouts_next_to_the_largest_wait_for_the_call) {
   for (size_t i = 0; i < sizeof nearly_for_ever / sizeof *nearly_for_ever; ++i) {
     multicast m = multicast_create();
     blocker b = BLOCKER_INIT;
-    invoker background;
     remover r = {add(m, blocking(&b)), nearly_for_ever[i], MULTICAST_PENDING, GATE_INIT};
-    invoke_in_background(&background, m);
-    gate_wait(&b.entered);
+    begin_blocked(&b, m);
     pthread_t thread = start_thread(remove_within, &r);
     gate_wait(&r.has_begun);
     EVENTUALLY(!multicast_token_is_live(r.token));
@@ -38,7 +36,7 @@ TEST(timeouts_next_to_the_largest_wait_for_the_call) {
     join_thread(thread);
     CHECK_OK(r.status);
     CHECK(b.has_left);
-    CHECK_EQ(invoke_finished(&background), 1);
+    CHECK_EQ(invoke_finished(&b.invoking), 1);
     CHECK_OK(multicast_destroy(m));
   }
 }
@@ -64,11 +62,9 @@ TEST(a_nanosecond_again_and_again_beside_a_long_call) {
   enum { TIMES = 2000 };
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;
-  invoker background;
   multicast_status status = MULTICAST_OK;
   multicast_token token = add_with(m, blocking(&b), &ADD_OPTIONS(.release = release_blocker));
-  invoke_in_background(&background, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   CHECK_STATUS(multicast_token_remove_within(token, 1), MULTICAST_ERROR_TIMEOUT);
   for (int i = 0; i < TIMES; ++i) {
     CHECK_STATUS(multicast_token_remove_within(token, 1), MULTICAST_ERROR_TIMEOUT);
@@ -78,7 +74,7 @@ TEST(a_nanosecond_again_and_again_beside_a_long_call) {
   CHECK_EQ(LOAD(b.releases), 0);
   gate_open(&b.let_go);
   CHECK_EQ(multicast_remove_all(m), 0);
-  CHECK_EQ(invoke_finished(&background), 1);
+  CHECK_EQ(invoke_finished(&b.invoking), 1);
   EVENTUALLY(LOAD(b.releases) == 1);
   CHECK_OK(multicast_destroy(m));
 }
@@ -87,11 +83,9 @@ TEST(a_nanosecond_again_and_again_beside_a_long_call) {
 TEST(posix_spawn_inside_a_call_changes_nothing) {
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;
-  invoker background;
   int status;
   multicast_token token = add(m, blocking(&b));
-  invoke_in_background(&background, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   for (int i = 0; i < 20; ++i) {
     char *arguments[] = {"true", NULL};
     pid_t child;
@@ -100,8 +94,7 @@ TEST(posix_spawn_inside_a_call_changes_nothing) {
     CHECK_EQ(status, 0);
     CHECK_STATUS(multicast_token_remove_within(token, 0), MULTICAST_ERROR_TIMEOUT);
   }
-  gate_open(&b.let_go);
-  CHECK_EQ(invoke_finished(&background), 1);
+  CHECK_EQ(end_blocked(&b), 1);
   CHECK_OK(multicast_destroy(m));
 }
 

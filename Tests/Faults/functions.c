@@ -487,9 +487,7 @@ static bool undo_visit(void *context, const multicast_delegate *delegate) {
 
 static int64_t visit_undo(world *w, int accepted) {
   int calls = LOAD(w->calls);
-  trial t;
-  t.world = w;
-  t.accepted = accepted;
+  trial t = {.world = w, .accepted = accepted};
   int64_t result = multicast_visit_undo(w->m, accept_visits, undo_visit, &t);
   if (result < 0) return result;
   CHECK_EQ(result, accepted < 4 ? 0 : 4);
@@ -519,8 +517,7 @@ CALL(multicast_invoke, "deferred", MAY_COPE, 2) {
   int after = spare_memory();
   multicast_create_options options = CREATE_OPTIONS(.reentry = MULTICAST_REENTRY_DEFER);
   inner i = {.world = w, .target = multicast_create_with(&options)};
-  multicast_delegate d = {invoke_inside, &i};
-  add(i.target, d);
+  add(i.target, DELEGATE(invoke_inside, &i));
   fail_after = after;
   int64_t result = multicast_invoke(i.target, 0, NULL, 0);
   after = spare_memory();

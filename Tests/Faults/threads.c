@@ -41,8 +41,7 @@ typedef struct nest {
 } nest;
 
 /* Needs very little stack itself. */
-static void go_deeper(void *context, uint32_t event, const void *payload, size_t size) {
-  nest *n = context;
+FUNCTION(go_deeper, nest *n) {
   if (++n->depth > n->deepest) n->deepest = n->depth;
   int64_t result = n->again(n);
   if (result < 0) {
@@ -248,10 +247,9 @@ static void is_cancelled(void *(*body)(void *), bool is_queued, bool is_removed)
   world_begin(&around);
   CHECK_OK(multicast_broadcaster_unregister(around.broadcaster, known_name,
                                             delegate_of(&around)));
-  multicast_delegate d = {sleep_for_long, &calls};
   if (is_queued) options.queue = around.queue;
   options.release = NULL;
-  multicast_token token = add_with(around.known, d, &options);
+  multicast_token token = add_with(around.known, DELEGATE(sleep_for_long, &calls), &options);
   options.release = count_release;
   options.queue.id = 0;
   if (is_queued) CHECK_EQ(multicast_invoke(around.known, 0, payload, sizeof payload), 1);

@@ -186,10 +186,8 @@ static void stop_removal(uint64_t timeout_ns, bool ends_meanwhile) {
   blocker b = BLOCKER_INIT;
   traced t = {m, add(m, blocking(&b)), timeout_ns, 0, GATE_INIT, 0, false};
   tracer by;
-  invoker background;
   begin_tracer(&by);
-  invoke_in_background(&background, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   pthread_t thread = start_thread(remove_it, &t);
   gate_wait(&t.has_begun);
   EVENTUALLY(!multicast_token_is_live(t.token));
@@ -201,8 +199,7 @@ static void stop_removal(uint64_t timeout_ns, bool ends_meanwhile) {
     CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
     CHECK_OK(multicast_token_remove(other));
     if (ends_meanwhile) {
-      gate_open(&b.let_go);
-      CHECK_EQ(invoke_finished(&background), 1);
+      CHECK_EQ(end_blocked(&b), 1);
     }
     pause_ms(2 * IN_TIME_MS);
     CHECK(tell(&by, GO_ON, t.number));
@@ -219,7 +216,7 @@ static void stop_removal(uint64_t timeout_ns, bool ends_meanwhile) {
     join_thread(thread);
   }
   gate_open(&b.let_go);
-  if (!ends_meanwhile) CHECK_EQ(invoke_finished(&background), 1);
+  if (!ends_meanwhile) CHECK_EQ(invoke_finished(&b.invoking), 1);
   end_tracer(&by);
   CHECK_OK(multicast_destroy(m));
 }

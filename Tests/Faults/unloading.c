@@ -157,7 +157,6 @@ static void close_plugins(const char *path) {
   for (round = 0; round < 200; ++round) {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const plugin *p;
-    multicast_delegate d;
     counts c;
     Dl_info info;
     void *code;
@@ -165,8 +164,7 @@ static void close_plugins(const char *path) {
     p = (const plugin *)dlsym(handle, "plugin_functions");
     CHECK(p != NULL);
     memset(&c, 0, sizeof c);
-    d.function = p->be_called;
-    d.context = &c;
+    multicast_delegate d = {.function = p->be_called, .context = &c};
     memcpy(&code, &d.function, sizeof code);
     options.release = p->release;
     options.lifetime = library.lifetime_create();

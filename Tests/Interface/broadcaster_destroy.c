@@ -48,8 +48,7 @@ TEST_OF_BROADCASTER(broadcaster_without_names_can_be_destroyed) {
 static multicast_broadcaster ending;
 static multicast ending_multicast;
 
-static void destroy_in_call(void *context, uint32_t event, const void *payload, size_t size) {
-  observer *o = context;
+FUNCTION(destroy_in_call, observer *o) {
   ADD(o->calls, 1);
   CHECK_STATUS(multicast_broadcaster_destroy(ending), MULTICAST_PENDING);
   CHECK_EQ(o->releases, 0);
@@ -61,8 +60,7 @@ TEST(broadcaster_destroyed_inside_an_observers_call_is_pending) {
   observer o = {0, 0}, later = {0, 0}, elsewhere = {0, 0};
   multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   ending = create();
-  multicast_delegate d = {destroy_in_call, &o};
-  observe_with(ending, NAME, d, &options);
+  observe_with(ending, NAME, DELEGATE(destroy_in_call, &o), &options);
   observe_with(ending, NAME, observing(&later), &options);
   observe_with(ending, "Other", observing(&elsewhere), &options);
   ending_multicast = find(ending, NAME);
@@ -78,8 +76,7 @@ TEST(broadcaster_destroyed_inside_call_from_its_queue_is_pending) {
   multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_queue q = create_queue();
   ending = create_on(q);
-  multicast_delegate d = {destroy_in_call, &o};
-  observe_with(ending, NAME, d, &options);
+  observe_with(ending, NAME, DELEGATE(destroy_in_call, &o), &options);
   observe_with(ending, NAME, observing(&later), &options);
   ending_multicast = find(ending, NAME);
   CHECK_EQ(notify(ending, NAME), 2);
@@ -211,8 +208,7 @@ typedef struct crossing {
   bool has_observed;
 } crossing;
 
-static void destroy_broadcaster(void *context, uint32_t event, const void *payload, size_t size) {
-  crossing *c = context;
+FUNCTION(destroy_broadcaster, crossing *c) {
   gate_open(&c->in_destroyer);
   gate_wait(&c->in_observer);
   pause_ms(A_WHILE_MS); /* the removal now waits for this call */
@@ -221,8 +217,7 @@ static void destroy_broadcaster(void *context, uint32_t event, const void *paylo
   CHECK(!LOAD(c->has_observed));
 }
 
-static void remove_and_observe(void *context, uint32_t event, const void *payload, size_t size) {
-  crossing *c = context;
+FUNCTION(remove_and_observe, crossing *c) {
   gate_wait(&c->in_destroyer);
   gate_open(&c->in_observer);
   CHECK_OK(multicast_remove(c->target, c->destroyer));
@@ -231,12 +226,11 @@ static void remove_and_observe(void *context, uint32_t event, const void *payloa
 
 TEST(broadcaster_destroy_is_pending_in_call_of_a_gone_multicast) {
   static crossing c = {{0}, {destroy_broadcaster, &c}, {0}, GATE_INIT, GATE_INIT, false};
-  multicast_delegate observing_one = {remove_and_observe, &c};
   invoker i, o;
   c.target = multicast_create();
   add(c.target, c.destroyer);
   c.broadcaster = create();
-  observe(c.broadcaster, NAME, observing_one);
+  observe(c.broadcaster, NAME, DELEGATE(remove_and_observe, &c));
   invoke_in_background(&i, c.target);
   invoke_in_background(&o, find(c.broadcaster, NAME));
   CHECK_EQ(invoke_finished(&i), 1);
@@ -261,9 +255,8 @@ static void do_anything(void *context, uint32_t event, const void *payload, size
 }
 
 TEST(broadcaster_may_be_used_in_every_way_inside_observers_call) {
-  multicast_delegate d = {do_anything, &calls};
   ending = create();
-  observe(ending, NAME, d);
+  observe(ending, NAME, DELEGATE(do_anything, &calls));
   CHECK_EQ(notify(ending, NAME), 1);
   CHECK_EQ(calls, 5);
 }
@@ -298,9 +291,8 @@ static void nest(void *context, uint32_t event, const void *payload, size_t size
 }
 
 TEST(broadcaster_notifications_nested_too_deep_are_limit) {
-  multicast_delegate d = {nest, &calls};
   ending = create();
-  observe(ending, NAME, d);
+  observe(ending, NAME, DELEGATE(nest, &calls));
   CHECK_EQ(notify(ending, NAME), 1);
   CHECK_EQ(calls, 256);
 }

@@ -24,8 +24,7 @@ static void expect_what_was_sent(void *context, uint32_t event, const void *payl
 }
 
 TEST_OF_BROADCASTER(broadcaster_passes_event_payload_and_size_on) {
-  multicast_delegate d = {expect_what_was_sent, &calls};
-  observe(b, NAME, d);
+  observe(b, NAME, DELEGATE(expect_what_was_sent, &calls));
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 7, payload_sent, sizeof payload_sent), 1);
   CHECK_EQ(calls, 1);
 }

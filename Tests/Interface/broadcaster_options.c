@@ -29,8 +29,7 @@ static void remove_itself(void *context, uint32_t event, const void *payload, si
 
 TEST_OF_BROADCASTER(broadcaster_token_is_current_in_the_call_of_its_observer) {
   uint64_t token;
-  multicast_delegate d = {remove_itself, &token};
-  token = observe(b, NAME, d).id;
+  token = observe(b, NAME, DELEGATE(remove_itself, &token)).id;
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_EQ(notify(b, NAME), 0);
 }
@@ -157,8 +156,7 @@ TEST_OF_BROADCASTER(broadcaster_register_without_a_function_releases) {
   observer o = {0, 0};
   multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_token token = {77};
-  multicast_delegate d = {NULL, &o};
-  CHECK_STATUS(multicast_broadcaster_register(b, NAME, d, &options, &token),
+  CHECK_STATUS(multicast_broadcaster_register(b, NAME, DELEGATE(NULL, &o), &options, &token),
                MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_EQ(token.id, 0);
   CHECK_EQ(o.releases, 1);

@@ -170,10 +170,9 @@ TEST(broadcaster_queue_copies_the_payload) {
   multicast_queue q = create_queue();
   multicast_broadcaster b = create_on(q);
   char title[200], sent[200];
-  multicast_delegate d = {keep_title, &calls};
   memset(title, 't', sizeof title);
   memcpy(sent, title, sizeof title);
-  observe(b, NAME, d);
+  observe(b, NAME, DELEGATE(keep_title, &calls));
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 7, title, sizeof title), 1);
   memset(title, 0, sizeof title);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
@@ -185,9 +184,8 @@ TEST(broadcaster_queue_keeps_newest_call_of_latest_observer) {
   multicast_queue q = create_queue();
   multicast_broadcaster b = create_on(q);
   multicast_add_options options = multicast_add_options_default();
-  multicast_delegate d = {keep_title, &calls};
   options.flags = MULTICAST_LATEST;
-  observe_with(b, NAME, d, &options);
+  observe_with(b, NAME, DELEGATE(keep_title, &calls), &options);
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 1, "first", 6), 1);
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 2, "second", 7), 1);
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 3, "last", 5), 1);

@@ -27,8 +27,7 @@ static bool visit_level(void *context, const multicast_delegate *delegate) {
   return true;
 }
 
-static void look_and_go_deeper(void *context, uint32_t event, const void *payload, size_t size) {
-  level *v = context;
+FUNCTION(look_and_go_deeper, level *v) {
   look(&v->l);
   if (v->inner.id == 0) return;
   if (v->visits) {
@@ -109,8 +108,7 @@ TEST(call_stack_of_a_queue_that_is_run_inside_a_call) {
   multicast m = multicast_create(), n = multicast_create();
   multicast_token outer, inner;
   inner_queue = default_queue();
-  multicast_delegate d = {run_the_queue, &after};
-  outer = add(m, d);
+  outer = add(m, DELEGATE(run_the_queue, &after));
   inner = add_queued(n, looking(&a), inner_queue);
   CHECK_EQ(multicast_invoke(n, 0, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -134,8 +132,7 @@ static void look_with_little_room(void *context, uint32_t event, const void *pay
 }
 
 TEST_OF_MULTICAST(call_stack_returns_the_number_and_fills_what_has_room) {
-  multicast_delegate d = {look_with_little_room, &m};
-  multicast_token t = add(m, d);
+  multicast_token t = add(m, DELEGATE(look_with_little_room, &m));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   for (int i = 0; i < 4; ++i) CHECK_EQ(counts_of_room[i], 3);
   for (int i = 0; i < 3; ++i) CHECK_EQ(of_room[i].id, t.id);
@@ -154,8 +151,7 @@ static void look_with_room_for_two(void *context, uint32_t event, const void *pa
 }
 
 TEST_OF_MULTICAST(call_stack_writes_no_more_than_the_capacity) {
-  multicast_delegate d = {look_with_room_for_two, &m};
-  add(m, d);
+  add(m, DELEGATE(look_with_room_for_two, &m));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
 }
 
@@ -164,16 +160,14 @@ typedef struct removed {
   multicast_token token;
 } removed;
 
-static void look_after_removal(void *context, uint32_t event, const void *payload, size_t size) {
-  removed *r = context;
+FUNCTION(look_after_removal, removed *r) {
   CHECK_STATUS(multicast_token_remove(r->token), MULTICAST_PENDING);
   look(&r->l);
 }
 
 TEST_OF_MULTICAST(call_stack_has_registrations_that_are_removed_already) {
   static removed r;
-  multicast_delegate d = {look_after_removal, &r};
-  r.token = add(m, d);
+  r.token = add(m, DELEGATE(look_after_removal, &r));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK(r.l.count == 1 && r.l.tokens[0].id == r.token.id);
 }
@@ -188,9 +182,8 @@ static void go_deep(void *context, uint32_t event, const void *payload, size_t s
 }
 
 TEST(call_stack_never_has_more_than_256_registrations) {
-  multicast_delegate d = {go_deep, NULL};
   deep_target = multicast_create();
-  add(deep_target, d);
+  add(deep_target, DELEGATE(go_deep, NULL));
   CHECK_EQ(multicast_invoke(deep_target, 0, NULL, 0), 1);
   CHECK_EQ(deepest, 256);
 }
@@ -206,9 +199,8 @@ static void look_on_another_thread(void *context, uint32_t event, const void *pa
 
 TEST_OF_MULTICAST(call_stack_describes_the_calling_thread) {
   looked l;
-  multicast_delegate d = {look_on_another_thread, &l};
   l.count = -1;
-  add(m, d);
+  add(m, DELEGATE(look_on_another_thread, &l));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(l.count, 0);
 }

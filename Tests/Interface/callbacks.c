@@ -85,8 +85,7 @@ static void *lock_and_call(void *context) {
 }
 static multicast weak(void *(*lock)(void *), void (*unlock)(void *)) {
   static int object;
-  const multicast_delegate d = {do_nothing, &object};
-  return with(d, &ADD_OPTIONS(.lock = lock, .unlock = unlock));
+  return with(DELEGATE(do_nothing, &object), &ADD_OPTIONS(.lock = lock, .unlock = unlock));
 }
 static void lock(void) { (void)multicast_invoke(weak(lock_and_call, unlock_nothing), 0, NULL, 0); }
 static void unlock(void) {

@@ -50,13 +50,10 @@ TEST(added_during_invoke_many_times_grows_the_list_under_it) {
 
 TEST_OF_MULTICAST(added_by_another_thread_during_invoke_is_not_called_by_it) {
   blocker b = BLOCKER_INIT;
-  invoker i;
   add(m, blocking(&b));
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   add(m, counter(&calls));
-  gate_open(&b.let_go);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(end_blocked(&b), 1);
   CHECK_EQ(LOAD(calls), 0);
 }
 
@@ -80,14 +77,11 @@ TEST(removed_during_invoke_is_not_called) {
 
 TEST_OF_MULTICAST(removed_by_another_thread_during_invoke_is_not_called) {
   blocker b = BLOCKER_INIT;
-  invoker i;
   add(m, blocking(&b));
   add(m, counter(&calls));
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   CHECK_OK(multicast_remove(m, counter(&calls)));
-  gate_open(&b.let_go);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(end_blocked(&b), 1);
   CHECK_EQ(LOAD(calls), 0);
 }
 
@@ -322,16 +316,14 @@ TEST(destroyed_by_a_callback_calls_no_more) {
 
 TEST_OF_MULTICAST(destroyed_by_another_thread_calls_no_more) {
   blocker b = BLOCKER_INIT;
-  invoker i;
   multicast_token token = add(m, blocking(&b));
   add(m, counter(&calls));
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
   CHECK(multicast_is_valid(m));
   gate_open(&b.let_go);
   CHECK_OK(multicast_destroy(m));
-  invoke_finished(&i);
+  invoke_finished(&b.invoking);
   CHECK(LOAD(calls) <= 1);
 }
 
@@ -421,12 +413,9 @@ TEST(changed_during_a_long_call_by_itself_takes_no_more_memory) {
 
 TEST_OF_MEMORY(changed_during_a_long_call_by_others_takes_no_more_memory) {
   blocker b = BLOCKER_INIT;
-  invoker i;
   add(m, blocking(&b));
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   churn(m);
   CHECK(bytes_late <= bytes_early);
-  gate_open(&b.let_go);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(end_blocked(&b), 1);
 }

@@ -196,9 +196,8 @@ static void stay_inside(void *context, uint32_t event, const void *payload, size
 
 TEST_OF_BROADCASTER(is_valid_is_false_as_soon_as_the_end_has_begun) {
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_delegate d = {stay_inside, NULL};
   invoker i;
-  observe_with(b, NAME, d, &ADD_OPTIONS(.lifetime = l));
+  observe_with(b, NAME, DELEGATE(stay_inside, NULL), &ADD_OPTIONS(.lifetime = l));
   invoke_in_background(&i, find(b, NAME));
   gate_wait(&inside_call);
   CHECK_STATUS(multicast_lifetime_end_within(l, 0), MULTICAST_ERROR_TIMEOUT);

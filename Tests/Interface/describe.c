@@ -113,13 +113,11 @@ TEST_OF_MULTICAST(describe_stops_when_the_writer_returns_false) {
 
 TEST(describe_has_calls_of_that_multicast_and_waits_for_them) {
   blocker b = BLOCKER_INIT;
-  invoker i;
   removal r;
   multicast beside = multicast_create();
   prepare_removal(&r, labelled("shown"), &b, by_remove);
   add(r.target, r.delegate);
-  invoke_in_background(&i, r.target);
-  gate_wait(&b.entered);
+  begin_blocked(&b, r.target);
   described(&text, r.target);
   expect_line(text.text, "  in a call of delegate 0x... by multicast 0x%llx \"shown\"",
               number(r.target.id));
@@ -129,8 +127,7 @@ TEST(describe_has_calls_of_that_multicast_and_waits_for_them) {
   expect_line(text.text, "    thread ... is in one");
   described(&other, beside);
   CHECK_EQ(other.lines, 2);
-  gate_open(&b.let_go);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(end_blocked(&b), 1);
   join_thread(r.thread);
   CHECK_OK(r.result);
 }

@@ -132,9 +132,8 @@ static void dump_inside(void *unused) {
 }
 
 TEST(dump_in_the_child_of_a_fork_has_the_numbers_of_the_child) {
-  multicast_delegate d = {dump_here, NULL};
   inner = multicast_create();
-  add(inner, d);
+  add(inner, DELEGATE(dump_here, NULL));
   dump_inside(NULL);
   in_child(dump_inside, NULL);
 }
@@ -154,11 +153,10 @@ static void dump_in_child(void *unused) {
 
 /* A thread that reads the list of libraries may hold its lock at the fork. */
 TEST(dump_in_the_child_does_not_hang_if_another_thread_dumped) {
-  multicast_delegate d = {dump_here, NULL};
   pthread_t other;
   int i;
   inner = multicast_create();
-  for (i = 0; i < 100; ++i) add(inner, d);
+  for (i = 0; i < 100; ++i) add(inner, DELEGATE(dump_here, NULL));
   other = start_thread(dump_until_it_is_over, NULL);
   for (i = 0; i < 50; ++i) in_child(dump_in_child, NULL);
   STORE(is_over, true);
@@ -171,12 +169,10 @@ TEST(dump_in_the_child_does_not_hang_if_another_thread_dumped) {
  * looks what it is. */
 TEST_OF_MULTICAST(dump_shows_for_whom_a_removal_waits) {
   blocker b = BLOCKER_INIT;
-  invoker i;
   removal r;
   prepare_removal(&r, m, &b, by_token);
   r.token = add_with(m, r.delegate, &ADD_OPTIONS(.label = MULTICAST_HERE));
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   r.thread = start_thread(remove_in_thread, &r);
   EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
   expect_line(text.text,
@@ -189,7 +185,7 @@ TEST_OF_MULTICAST(dump_shows_for_whom_a_removal_waits) {
   CHECK(strstr(dumped(&text), "  waits 0.000 s") == NULL); /* the time goes on */
   gate_open(&b.let_go);
   join_thread(r.thread);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(invoke_finished(&b.invoking), 1);
   CHECK(strstr(dumped(&text), "thread") == NULL);
 }
 
@@ -203,21 +199,18 @@ static void remove_awaited(void *context, uint32_t event, const void *payload, s
 
 TEST(dump_shows_what_a_thread_waits_for_inside_a_call) {
   blocker b = BLOCKER_INIT;
-  invoker i, waiting;
+  invoker waiting;
   multicast m = multicast_create(), other = multicast_create();
-  multicast_delegate d = {remove_awaited, NULL};
   awaited = add(m, blocking(&b));
-  add(other, d);
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  add(other, DELEGATE(remove_awaited, NULL));
+  begin_blocked(&b, m);
   invoke_in_background(&waiting, other);
   EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
   expect_line(strstr(text.text, "thread"), "  in a call of ... by multicast 0x%llx",
               number(other.id));
   expect_line(text.text, "  waits ... s for calls of delegate 0x%llx (removed): ...(+0x...)",
               number(awaited.id));
-  gate_open(&b.let_go);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(end_blocked(&b), 1);
   CHECK_EQ(invoke_finished(&waiting), 1);
 }
 
@@ -227,25 +220,22 @@ THREAD(remove_all_of, multicast *m) {
 
 TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_calls_of_several) {
   blocker b = BLOCKER_INIT, c = BLOCKER_INIT;
-  invoker i, k;
   multicast_token t = add(m, blocking(&b)), u;
   pthread_t thread;
   CHECK_OK(multicast_token_pause(t));
   u = add(m, blocking(&c));
-  invoke_in_background(&i, m);
-  gate_wait(&c.entered);
+  begin_blocked(&c, m);
   CHECK_OK(multicast_token_resume(t));
   CHECK_OK(multicast_token_pause(u));
-  invoke_in_background(&k, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   thread = start_thread(remove_all_of, &m);
   EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
   CHECK(has_line(text.text, "  waits ... for calls of delegate ... (removed): ..., and of others"));
   gate_open(&b.let_go);
   gate_open(&c.let_go);
   join_thread(thread);
-  CHECK_EQ(invoke_finished(&i), 1);
-  CHECK_EQ(invoke_finished(&k), 1);
+  CHECK_EQ(invoke_finished(&c.invoking), 1);
+  CHECK_EQ(invoke_finished(&b.invoking), 1);
 }
 
 THREAD(invoke_waiting, multicast *m) {
@@ -405,8 +395,7 @@ THREAD(invoke_again_and_again, multicast *m) {
 
 TEST(dump_has_what_stays_while_threads_change_the_rest) {
   multicast m = multicast_create(), busy = multicast_create();
-  multicast_delegate stays = {do_nothing, NULL};
-  multicast_token kept = add(m, stays);
+  multicast_token kept = add(m, DELEGATE(do_nothing, NULL));
   pthread_t threads[2];
   int i;
   for (i = 0; i < 20; ++i) CHECK_OK(multicast_token_pause(add(busy, counter(NULL))));

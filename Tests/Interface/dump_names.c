@@ -77,15 +77,12 @@ TEST(dump_has_no_name_of_a_multicast_that_has_replaced_one) {
 TEST(dump_has_the_name_in_the_line_of_a_call) {
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   blocker blocks = BLOCKER_INIT;
-  invoker i;
   multicast m = named(b, "UpdateTitle", blocking(&blocks));
-  invoke_in_background(&i, m);
-  gate_wait(&blocks.entered);
+  begin_blocked(&blocks, m);
   dumped(&text);
   expect_line(text.text, "  in a call of delegate 0x... by multicast 0x%llx \"UpdateTitle\"",
               number(m.id));
-  gate_open(&blocks.let_go);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(end_blocked(&blocks), 1);
 }
 
 /* ---- Functions of removed delegates ---------------------------------------------------------- */
@@ -115,16 +112,13 @@ static void expect_function(multicast_token token, const char *place, const char
 
 static void expect_function_with(const multicast_add_options *options, int more) {
   blocker b = BLOCKER_INIT;
-  invoker i;
   multicast m = multicast_create();
   multicast_token token = add_with(m, blocking(&b), options);
   const char *place = place_of(m);
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   while (more-- > 0) add(m, counter(&calls)); /* the list is replaced meanwhile */
   expect_function(token, place, "by multicast ...");
-  gate_open(&b.let_go);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(end_blocked(&b), 1);
 }
 
 TEST(dump_has_the_function_of_a_removed_delegate) { expect_function_with(NULL, 0); }
@@ -140,17 +134,14 @@ TEST(dump_has_the_function_of_a_removed_delegate_with_options) {
 
 TEST_OF_MULTICAST(dump_has_the_function_of_a_delegate_of_a_destroyed_multicast) {
   blocker b = BLOCKER_INIT;
-  invoker i;
   multicast_token token = add(m, blocking(&b));
   const char *place = place_of(m);
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   CHECK_STATUS(multicast_destroy_within(m, 0), MULTICAST_ERROR_TIMEOUT);
   dumped(&text);
   expect_line(text.text, "  in a call of delegate 0x%llx (removed)%s by multicast ...",
               number(token.id), place);
-  gate_open(&b.let_go);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(end_blocked(&b), 1);
 }
 
 TEST_OF_MULTICAST(dump_has_the_function_of_a_removed_delegate_in_a_queue) {
@@ -168,15 +159,12 @@ TEST_OF_MULTICAST(dump_has_the_function_of_a_removed_delegate_in_a_queue) {
 
 TEST_OF_MULTICAST(dump_has_the_label_of_a_removed_delegate_and_no_function) {
   blocker b = BLOCKER_INIT;
-  invoker i;
   multicast_token token;
   token = add_with(m, blocking(&b), &ADD_OPTIONS(.label = "labelled"));
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
   dumped(&text);
   expect_line(text.text, "  in a call of delegate 0x%llx \"labelled\" (removed) by multicast ...",
               number(token.id));
-  gate_open(&b.let_go);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(end_blocked(&b), 1);
 }

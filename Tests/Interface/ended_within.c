@@ -59,7 +59,6 @@ static void count_own_release(void *context) {
 static const gate fresh_gate = GATE_INIT;
 
 static void prepare(int kind) {
-  const multicast_delegate d = {end_itself, &it};
   multicast_add_options options = ADD_OPTIONS(.release = count_own_release);
   memset(&it, 0, sizeof it);
   it.kind = kind;
@@ -69,7 +68,7 @@ static void prepare(int kind) {
   it.queue = default_queue();
   options.lifetime = it.lifetime;
   if (kind == QUEUE) options.queue = it.queue;
-  it.token = add_with(it.target, d, &options);
+  it.token = add_with(it.target, DELEGATE(end_itself, &it), &options);
 }
 
 static void *call(void *unused) {

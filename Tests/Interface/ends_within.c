@@ -224,8 +224,7 @@ typedef struct insider {
   int releases, releases_inside;
 } insider;
 
-static void end_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  insider *in = context;
+FUNCTION(end_inside, insider *in) {
   in->result = in->w->end(&in->s, in->timeout_ns);
   CHECK_STATUS(multicast_token_remove_nowait(in->s.token), MULTICAST_PENDING);
   in->releases_inside = in->releases;
@@ -236,8 +235,7 @@ static void release_insider(void *context) { ++((insider *)context)->releases; }
 static void end_in_own_call(const way *w, bool is_queued) {
   for (int forever = 0; forever < 2; ++forever) {
     insider in = {0};
-    multicast_delegate d = {end_inside, &in};
-    begin_with(&in.s, is_queued, d, release_insider);
+    begin_with(&in.s, is_queued, DELEGATE(end_inside, &in), release_insider);
     in.w = w;
     in.timeout_ns = forever ? MULTICAST_FOREVER : 0;
     CHECK_EQ(multicast_invoke(in.s.target, 0, NULL, 0), 1);
@@ -267,8 +265,7 @@ static void release_slowly(void *context) {
 static void end_while_a_release_runs(ender *end) {
   slow_release slow = {GATE_INIT, GATE_INIT, 0};
   subject s;
-  multicast_delegate d = {count_call, &slow};
-  begin_with(&s, true, d, release_slowly);
+  begin_with(&s, true, DELEGATE(count_call, &slow), release_slowly);
   pthread_t thread = start_thread(remove_token, &s.token);
   gate_wait(&slow.begun);
   CHECK_STATUS(end(&s, 0), MULTICAST_ERROR_TIMEOUT);
@@ -380,8 +377,7 @@ typedef struct many_inside {
   int releases, releases_inside;
 } many_inside;
 
-static void remove_many_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  many_inside *in = context;
+FUNCTION(remove_many_inside, many_inside *in) {
   in->result = in->remove(&in->s, MULTICAST_FOREVER, &in->status);
   in->releases_inside = in->releases;
 }
@@ -402,8 +398,7 @@ static int64_t remove_all_plainly(const subject *s, uint64_t timeout_ns, multica
 static void remove_in_its_call(remover *remove, multicast_status expected) {
   for (int is_queued = 0; is_queued < 2; ++is_queued) {
     many_inside in = {0};
-    multicast_delegate d = {remove_many_inside, &in};
-    begin_with(&in.s, is_queued, d, release_many_inside);
+    begin_with(&in.s, is_queued, DELEGATE(remove_many_inside, &in), release_many_inside);
     in.remove = remove;
     in.status = UNTOUCHED;
     CHECK_EQ(multicast_invoke(in.s.target, 0, NULL, 0), 1);

@@ -83,9 +83,8 @@ static void fork_inside(void *context, uint32_t event, const void *payload, size
 
 TEST(fork_inside_a_call) {
   int forks = 0;
-  multicast_delegate d = {fork_inside, &forks};
   inherited = multicast_create();
-  add(inherited, d);
+  add(inherited, DELEGATE(fork_inside, &forks));
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
   CHECK_EQ(forks, 1);
 }
@@ -214,12 +213,9 @@ static void end_in_child(void *lifetime) {
 TEST_OF_MULTICAST(fork_child_ends_a_lifetime_whose_delegates_the_parent_runs) {
   blocker b = BLOCKER_INIT;
   multicast_lifetime l = multicast_lifetime_create();
-  invoker i;
   add_with(m, blocking(&b), &ADD_OPTIONS(.lifetime = l));
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   in_child(end_in_child, &l);
-  gate_open(&b.let_go);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(end_blocked(&b), 1);
   CHECK_OK(multicast_lifetime_end(l));
 }

@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 THREAD(use_once, void *unused) {
-  const multicast_delegate d = {call_nothing, NULL};
   multicast m = multicast_create();
-  CHECK_OK(multicast_add(m, d, NULL, NULL));
+  CHECK_OK(multicast_add(m, DELEGATE(call_nothing, NULL), NULL, NULL));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_OK(multicast_destroy(m));
 }

@@ -139,9 +139,8 @@ void on_another_thread(void *(*body)(void *), void *argument) {
 }
 
 static void sleep_ms(int milliseconds) {
-  struct timespec duration;
-  duration.tv_sec = milliseconds / 1000;
-  duration.tv_nsec = (long)(milliseconds % 1000) * 1000000;
+  struct timespec duration = {.tv_sec = milliseconds / 1000,
+                              .tv_nsec = (long)(milliseconds % 1000) * 1000000};
   while (nanosleep(&duration, &duration) != 0 && errno == EINTR) {
   }
 }
@@ -265,6 +264,16 @@ int64_t invoke_finished(invoker *i) {
   return i->result;
 }
 
+void begin_blocked(blocker *b, multicast m) {
+  invoke_in_background(&b->invoking, m);
+  gate_wait(&b->entered);
+}
+
+int64_t end_blocked(blocker *b) {
+  gate_open(&b->let_go);
+  return invoke_finished(&b->invoking);
+}
+
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
 int64_t allocated_bytes, allocated_blocks;
@@ -286,9 +295,7 @@ static size_t distance_of(const asked *a) {
 
 static void *test_allocate(void *context, size_t size, size_t alignment) {
   void *all = NULL;
-  asked a;
-  a.size = size;
-  a.alignment = alignment;
+  asked a = {.size = size, .alignment = alignment};
   CHECK(context == (void *)&allocated_bytes);
   CHECK(size > 0);
   CHECK(alignment > 0 && (alignment & (alignment - 1)) == 0 && alignment <= MOST_ALIGNED);

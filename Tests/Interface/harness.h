@@ -110,6 +110,16 @@ void pause_ms(int milliseconds);
 
 /* ---- Delegates ------------------------------------------------------------------------------- */
 
+#define DELEGATE(FUNCTION, CONTEXT) ((multicast_delegate){FUNCTION, CONTEXT})
+
+/* FUNCTION(name, CONTEXT) { ... }: the function of a delegate, whose context is any pointer. */
+#define FUNCTION(NAME, CONTEXT)                                                \
+  static void NAME##_with(CONTEXT, uint32_t event, const void *payload, size_t size); \
+  static void NAME(void *context, uint32_t event, const void *payload, size_t size) { \
+    NAME##_with(context, event, payload, size);                                \
+  }                                                                            \
+  static void NAME##_with(CONTEXT, uint32_t event, const void *payload, size_t size)
+
 /* Counts its calls in the int that is its context. */
 void count_call(void *context, uint32_t event, const void *payload, size_t size);
 
@@ -145,6 +155,15 @@ typedef struct letter {
 void write_letter(void *context, uint32_t event, const void *payload, size_t size);
 multicast_delegate writer(letter *l);
 
+/* A thread that invokes once. */
+typedef struct invoker {
+  multicast target;
+  int64_t result;
+  pthread_t thread;
+} invoker;
+void invoke_in_background(invoker *i, multicast m);
+int64_t invoke_finished(invoker *i);
+
 /* Its call returns once `let_go` is open. */
 typedef struct blocker {
   gate entered;
@@ -152,11 +171,16 @@ typedef struct blocker {
   int calls;
   int releases;
   bool has_left; /* set at the end of the call */
+  invoker invoking;
 } blocker;
-#define BLOCKER_INIT {GATE_INIT, GATE_INIT, 0, 0, false}
+#define BLOCKER_INIT {GATE_INIT, GATE_INIT, 0, 0, false, {{0}, 0, 0}}
 void block_call(void *context, uint32_t event, const void *payload, size_t size);
 void release_blocker(void *context);
 multicast_delegate blocking(blocker *b);
+
+/* Another thread invokes, and is in the call; the end of both returns what the invocation does. */
+void begin_blocked(blocker *b, multicast m);
+int64_t end_blocked(blocker *b);
 
 /* Adds, and expects that to succeed. */
 multicast_token add(multicast m, multicast_delegate d);
@@ -181,17 +205,6 @@ multicast_token add_queued(multicast m, multicast_delegate d, multicast_queue q)
 multicast_queue_stats stats_of(multicast_queue q);
 
 bool is_readable(int descriptor);
-
-/* ---- Invoking threads ------------------------------------------------------------------------ */
-
-/* A thread that invokes once. */
-typedef struct invoker {
-  multicast target;
-  int64_t result;
-  pthread_t thread;
-} invoker;
-void invoke_in_background(invoker *i, multicast m);
-int64_t invoke_finished(invoker *i);
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 

@@ -133,10 +133,9 @@ static void remove_victim(void *context, uint32_t event, const void *payload, si
 }
 
 TEST_OF_QUEUE(outcome_leaves_out_a_delegate_that_is_removed_meanwhile) {
-  multicast_delegate remover = {remove_victim, NULL};
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = 0;
-  add(m, remover);
+  add(m, DELEGATE(remove_victim, NULL));
   victim = add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 1);
   CHECK_OUTCOME(out, 1, 0, 0, 0, 0);
@@ -206,8 +205,7 @@ typedef struct nest {
   int depth;
 } nest;
 
-static void invoke_deeper(void *context, uint32_t event, const void *payload, size_t size) {
-  nest *n = context;
+FUNCTION(invoke_deeper, nest *n) {
   ++n->depth;
   if (multicast_invoke(n->m, 0, NULL, 0) == MULTICAST_ERROR_LIMIT)
     n->result = multicast_invoke_with(n->m, &n->how, &n->out);
@@ -216,13 +214,12 @@ static void invoke_deeper(void *context, uint32_t event, const void *payload, si
 TEST(outcome_is_zero_if_256_invocations_are_nested) {
   nest n;
   cargo c = {0, 0, 0};
-  multicast_delegate d = {invoke_deeper, &n};
   n.m = multicast_create();
   n.how = handing_over(&c);
   n.out = dirty_outcome();
   n.depth = 0;
   n.result = 0;
-  add(n.m, d);
+  add(n.m, DELEGATE(invoke_deeper, &n));
   CHECK_EQ(multicast_invoke(n.m, 0, NULL, 0), 1);
   CHECK_EQ(n.depth, 256);
   CHECK_STATUS(n.result, MULTICAST_ERROR_LIMIT);
@@ -330,8 +327,7 @@ static void release_null(const void *payload, size_t size) {
   ++null_releases;
 }
 
-static void see_pointer(void *context, uint32_t event, const void *payload, size_t size) {
-  seen *s = context;
+FUNCTION(see_pointer, seen *s) {
   s->event = event;
   s->payload = payload;
   s->size = size;

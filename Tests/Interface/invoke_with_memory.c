@@ -150,12 +150,10 @@ static void fail_each(multicast_invocation (*make)(cargo *), uint32_t flags) {
     has_failed = true;
     for (which = 0; has_failed; ++which) {
       cargo c = {0, 0, 0};
-      waiter w;
       int direct_before = direct, copied = copy_count;
       has_failed = false;
       CHECK(which < 20);
-      w.target = m;
-      w.how = make(&c);
+      waiter w = {.target = m, .how = make(&c)};
       w.how.flags = flags;
       w.out = multicast_outcome_default();
       fail_after = which;

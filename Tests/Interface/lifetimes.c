@@ -128,15 +128,12 @@ TEST_OF_MULTICAST(lifetime_end_leaves_those_of_other_lifetimes) {
 TEST_OF_MULTICAST(lifetime_end_during_invoke_keeps_the_rest_from_being_called) {
   blocker b = BLOCKER_INIT;
   multicast_lifetime l = multicast_lifetime_create();
-  invoker i;
   add(m, blocking(&b));
   add_with(m, counter(&calls), &ADD_OPTIONS(.lifetime = l));
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   CHECK_OK(multicast_lifetime_end(l)); /* does not wait for the other delegate */
   CHECK(!LOAD(b.has_left));
-  gate_open(&b.let_go);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(end_blocked(&b), 1);
   CHECK_EQ(LOAD(calls), 0);
 }
 

@@ -51,8 +51,7 @@ static own_removal crossed[2];
 static gate both_inside = GATE_INIT;
 static int inside;
 
-static void end_of_the_other(void *context, uint32_t event, const void *payload, size_t size) {
-  own_removal *o = context;
+FUNCTION(end_of_the_other, own_removal *o) {
   if (ADD(inside, 1) == 2) gate_open(&both_inside);
   gate_wait(&both_inside);
   o->result = multicast_lifetime_end(crossed[o == &crossed[0]].r.lifetime);
@@ -65,9 +64,8 @@ TEST(lifetime_ends_that_wait_for_each_other_do_not_hang) {
     crossed[i].r.lifetime = multicast_lifetime_create();
     multicast_add_options options = ADD_OPTIONS(.lifetime = crossed[i].r.lifetime);
     options.release = release_itself;
-    multicast_delegate d = {end_of_the_other, &crossed[i]};
     m[i] = multicast_create();
-    add_with(m[i], d, &options);
+    add_with(m[i], DELEGATE(end_of_the_other, &crossed[i]), &options);
   }
   for (int i = 0; i < 2; ++i) invoke_in_background(&invokers[i], m[i]);
   for (int i = 0; i < 2; ++i) CHECK_EQ(invoke_finished(&invokers[i]), 1);
@@ -206,8 +204,7 @@ THREAD(let_it_return_later, stay *of) {
 static multicast_status ended;
 
 /* The release that follows the call may have run by then, or not. */
-static void end_inside_a_call(void *context, uint32_t event, const void *payload, size_t size) {
-  stay *s = context;
+FUNCTION(end_inside_a_call, stay *s) {
   pthread_t opener = start_thread(let_it_return_later, s);
   ended = multicast_lifetime_end(s->lifetime);
   CHECK(ended == MULTICAST_OK || ended == MULTICAST_PENDING);
@@ -222,10 +219,9 @@ TEST(lifetime_end_inside_a_call_reports_whether_releases_ran) {
     stay s = fresh;
     multicast m = multicast_create();
     invoker i;
-    multicast_delegate ending = {end_inside_a_call, &s};
     begin_stay(&s);
     gate_open(&s.release.let_go);
-    add(m, ending);
+    add(m, DELEGATE(end_inside_a_call, &s));
     invoke_in_background(&i, s.m);
     gate_wait(&s.call.entered);
     CHECK_STATUS(multicast_token_remove_nowait(s.token), MULTICAST_PENDING);

@@ -181,7 +181,6 @@ TEST(removal_from_a_fenced_multicast_waits_for_the_call) {
 /* The invocation began before the mode changed, and is inside a call since. */
 TEST_OF_MULTICAST(removal_waits_for_a_call_that_began_before_the_changes) {
   blocker first = BLOCKER_INIT, second = BLOCKER_INIT;
-  invoker other;
   void *arguments[2];
   add(m, blocking(&first));
   add(m, blocking(&second));
@@ -191,8 +190,7 @@ TEST_OF_MULTICAST(removal_waits_for_a_call_that_began_before_the_changes) {
   first.let_go = second.let_go = first.entered = second.entered = shut;
   second.has_left = false;
   count_membarriers();
-  invoke_in_background(&other, m);
-  gate_wait(&first.entered);
+  begin_blocked(&first, m);
   if (!is_without_membarrier()) {
     for (int i = 0; i < MANY; ++i) CHECK(barriers_of(m, 1) > 0); /* as long as it runs */
   }
@@ -204,7 +202,7 @@ TEST_OF_MULTICAST(removal_waits_for_a_call_that_began_before_the_changes) {
   CHECK(!LOAD(second.has_left));
   gate_open(&second.let_go);
   join_thread(remover);
-  CHECK_EQ(invoke_finished(&other), 2);
+  CHECK_EQ(invoke_finished(&first.invoking), 2);
   change_until_fenced(m);
 }
 
@@ -221,8 +219,7 @@ static void count_in_scene(void *context, uint32_t event, const void *payload, s
   ++((scene *)context)->calls;
 }
 
-static void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
-  scene *s = context;
+FUNCTION(remove_itself, scene *s) {
   ++s->calls;
   s->status = multicast_token_remove(s->own);
   CHECK_EQ(s->releases, 0);
@@ -244,8 +241,7 @@ TEST(delegate_of_a_fenced_multicast_removes_itself) {
   CHECK_EQ(membarriers(), 0);
 }
 
-static void remove_next(void *context, uint32_t event, const void *payload, size_t size) {
-  scene *s = context;
+FUNCTION(remove_next, scene *s) {
   s->status = multicast_token_remove(s->next);
 }
 
@@ -288,10 +284,9 @@ TEST(release_after_call_may_wait_for_removal_of_next_delegate) {
   int releases = 0;
   void *pair[] = {&own, &releases};
   multicast m = invoked_by_two(2);
-  multicast_delegate d = {remove_in_background, pair};
   count_membarriers();
   change_until_fenced(m);
-  own = add_with(m, d, &ADD_OPTIONS(.release = release_pair));
+  own = add_with(m, DELEGATE(remove_in_background, pair), &ADD_OPTIONS(.release = release_pair));
   behind = add(m, counter(&calls));
   multicast_invoke(m, 0, NULL, 0);
   CHECK_EQ(releases, 1);
@@ -301,8 +296,7 @@ TEST(release_after_call_may_wait_for_removal_of_next_delegate) {
 
 /* ---- Nested invocations ---------------------------------------------------------------------- */
 
-static void invoke_and_change(void *context, uint32_t event, const void *payload, size_t size) {
-  scene *s = context;
+FUNCTION(invoke_and_change, scene *s) {
   ++s->calls;
   if (event == 0) return;
   if (event == 1) change_until_fenced(s->m);
@@ -407,8 +401,7 @@ static void fork_in_call(void *context, uint32_t event, const void *payload, siz
 
 TEST(fork_inside_a_call_of_a_fenced_multicast) {
   multicast m = invoked_by_two(9);
-  multicast_delegate d = {fork_in_call, &m};
-  add(m, d);
+  add(m, DELEGATE(fork_in_call, &m));
   count_membarriers();
   change_until_fenced(m);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 10);
@@ -422,8 +415,7 @@ typedef struct guarded {
   int calls;
 } guarded;
 
-static void call_guarded(void *context, uint32_t event, const void *payload, size_t size) {
-  guarded *g = context;
+FUNCTION(call_guarded, guarded *g) {
   CHECK_EQ(LOAD(g->is_valid), 1);
   ADD(g->calls, 1);
   CHECK_EQ(LOAD(g->is_valid), 1);
@@ -445,9 +437,8 @@ THREAD(change_in_storm, void *argument) {
   for (int i = 0; i < BURSTS; ++i) {
     for (int k = 0; k < BURST; ++k) {
       guarded *g = calloc(1, sizeof *g);
-      multicast_delegate d = {call_guarded, g};
       STORE(g->is_valid, 1);
-      multicast_token token = add(s->m, d);
+      multicast_token token = add(s->m, DELEGATE(call_guarded, g));
       if (k % 4 == 0) multicast_invoke(s->m, 0, NULL, 0);
       CHECK_OK(multicast_token_remove(token));
       STORE(g->is_valid, 0);
@@ -459,11 +450,8 @@ THREAD(change_in_storm, void *argument) {
 
 static void run_storm(int quiet) {
   enum { THREADS = 2 };
-  storm s;
   pthread_t invokers[THREADS], changers[THREADS];
-  s.m = invoked_by_two(8);
-  s.stop = 0;
-  s.quiet = quiet;
+  storm s = {.m = invoked_by_two(8), .stop = 0, .quiet = quiet};
   for (int i = 0; i < THREADS; ++i) invokers[i] = start_thread(invoke_in_storm, &s);
   for (int i = 0; i < THREADS; ++i) changers[i] = start_thread(change_in_storm, &s);
   for (int i = 0; i < THREADS; ++i) join_thread(changers[i]);

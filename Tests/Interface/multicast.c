@@ -121,8 +121,7 @@ TEST_OF_MULTICAST(remove_takes_the_first_equal_one) {
 TEST_OF_MULTICAST(remove_distinguishes_function_and_context) {
   int other = 0;
   add(m, counter(&calls));
-  multicast_delegate d = {count_call_too, &calls};
-  CHECK_STATUS(multicast_remove(m, d), MULTICAST_ERROR_NOT_FOUND);
+  CHECK_STATUS(multicast_remove(m, DELEGATE(count_call_too, &calls)), MULTICAST_ERROR_NOT_FOUND);
   CHECK_STATUS(multicast_remove(m, counter(&other)), MULTICAST_ERROR_NOT_FOUND);
   CHECK_OK(multicast_remove(m, counter(&calls)));
   CHECK_STATUS(multicast_remove(m, counter(&calls)), MULTICAST_ERROR_NOT_FOUND);
@@ -145,10 +144,9 @@ TEST_OF_MULTICAST(remove_many_counts_what_was_there) {
 
 TEST_OF_MULTICAST(remove_context_takes_all_that_have_it) {
   int other = 0;
-  multicast_delegate d = {count_call_too, &calls};
   add(m, counter(&calls));
   add(m, counter(&other));
-  add(m, d);
+  add(m, DELEGATE(count_call_too, &calls));
   CHECK_EQ(multicast_remove_context(m, &calls), 2);
   CHECK_EQ(multicast_count(m), 1);
   CHECK_EQ(multicast_remove_context(m, &calls), 0);
@@ -213,9 +211,8 @@ TEST_OF_MULTICAST(count_counts_live_ones_and_paused_ones) {
 
 TEST_OF_MULTICAST(contains_compares_function_and_context) {
   multicast_token token = add(m, counter(&calls));
-  multicast_delegate d = {count_call_too, &calls};
   CHECK(multicast_contains(m, counter(&calls)));
-  CHECK(!multicast_contains(m, d));
+  CHECK(!multicast_contains(m, DELEGATE(count_call_too, &calls)));
   CHECK_OK(multicast_token_pause(token));
   CHECK(multicast_contains(m, counter(&calls)));
   CHECK_OK(multicast_token_remove(token));

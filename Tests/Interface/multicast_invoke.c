@@ -10,8 +10,7 @@ typedef struct seen {
   size_t size;
 } seen;
 
-static void see(void *context, uint32_t event, const void *payload, size_t size) {
-  seen *s = context;
+FUNCTION(see, seen *s) {
   s->event = event;
   s->payload = payload;
   s->size = size;
@@ -19,8 +18,7 @@ static void see(void *context, uint32_t event, const void *payload, size_t size)
 
 TEST_OF_MULTICAST(invoke_passes_event_payload_and_size_on) {
   seen s = {0, NULL, 0};
-  multicast_delegate d = {see, &s};
-  add(m, d);
+  add(m, DELEGATE(see, &s));
   CHECK_EQ(multicast_invoke(m, UINT32_MAX, "text", 4), 1);
   CHECK(s.event == UINT32_MAX && s.size == 4);
   CHECK(memcmp(s.payload, "text", 4) == 0);
@@ -44,10 +42,9 @@ static void destroy_doomed(void *context, uint32_t event, const void *payload, s
 }
 
 TEST(invoke_returns_its_count_though_the_multicast_was_destroyed) {
-  multicast_delegate d = {destroy_doomed, NULL};
   doomed = multicast_create();
   add(doomed, counter(&calls));
-  add(doomed, d);
+  add(doomed, DELEGATE(destroy_doomed, NULL));
   add(doomed, counter(&calls));
   CHECK_EQ(multicast_invoke(doomed, 0, NULL, 0), 2);
   CHECK_EQ(calls, 1);

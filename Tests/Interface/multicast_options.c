@@ -24,9 +24,8 @@ static void invoke_and_count(void *context, uint32_t event, const void *payload,
 
 TEST_OF_MULTICAST(once_is_not_called_by_a_nested_invocation) {
   multicast_add_options options = multicast_add_options_default();
-  multicast_delegate d = {invoke_and_count, &m};
   options.flags = MULTICAST_ONCE;
-  add_with(m, d, &options);
+  add_with(m, DELEGATE(invoke_and_count, &m), &options);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(calls, 1);
 }
@@ -96,17 +95,14 @@ TEST_OF_MULTICAST(unique_among_many_keeps_the_last_of_each) {
 
 TEST_OF_MULTICAST(unique_does_not_wait_for_the_call_of_what_it_replaces) {
   blocker b = BLOCKER_INIT;
-  invoker i;
   multicast_add_options options = ADD_OPTIONS(.release = release_blocker);
   options.flags = MULTICAST_UNIQUE;
   add_with(m, blocking(&b), &options);
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   add_with(m, blocking(&b), &options);
   CHECK(!LOAD(b.has_left));
   CHECK_EQ(LOAD(b.releases), 0);
-  gate_open(&b.let_go);
-  invoke_finished(&i);
+  end_blocked(&b);
   CHECK_EQ(LOAD(b.releases), 1);
   CHECK_EQ(multicast_count(m), 1);
 }

@@ -12,8 +12,7 @@ typedef struct descent {
   int other_calls, other_releases;
 } descent;
 
-static void descend(void *context, uint32_t event, const void *payload, size_t size) {
-  descent *d = context;
+FUNCTION(descend, descent *d) {
   if (++d->depth < d->levels) {
     multicast_invoke(d->target, 0, NULL, 0);
   } else if (d->depth == d->levels) {
@@ -123,7 +122,6 @@ static void look_names_up(descent *d) {
 /* The look-up has a frame on top of the innermost one. */
 TEST_OF_MULTICAST(names_are_looked_up_in_256_nested_calls_beside_removals) {
   static descent d;
-  multicast_delegate self = {descend, &d};
   invoker i;
   names = multicast_broadcaster_create(NULL);
   of_the_name = multicast_broadcaster_multicast(names, "name");
@@ -133,7 +131,7 @@ TEST_OF_MULTICAST(names_are_looked_up_in_256_nested_calls_beside_removals) {
   d.target = multicast_create();
   d.levels = 256;
   d.at_the_bottom = look_names_up;
-  add(d.target, self);
+  add(d.target, DELEGATE(descend, &d));
   invoke_in_background(&i, d.target);
   for (int round = 0; round < 20000; ++round) {
     CHECK_OK(multicast_token_remove(add(m, counter(&calls))));
@@ -157,7 +155,6 @@ static void call_the_innermost(descent *d) {
 }
 
 static void begin_innermost(innermost *i, multicast_delegate d) {
-  multicast_delegate self = {descend, &i->around};
   i->target = multicast_create();
   add(i->target, counter(&i->calls));
   i->token = add(i->target, d);
@@ -165,11 +162,10 @@ static void begin_innermost(innermost *i, multicast_delegate d) {
   i->around.target = multicast_create();
   i->around.levels = 255;
   i->around.at_the_bottom = call_the_innermost;
-  add(i->around.target, self);
+  add(i->around.target, DELEGATE(descend, &i->around));
 }
 
-static void remove_the_innermost(void *context, uint32_t event, const void *payload, size_t size) {
-  innermost *i = context;
+FUNCTION(remove_the_innermost, innermost *i) {
   CHECK_EQ(i->around.depth, 255);
   CHECK_EQ(multicast_token_current().id, i->token.id);
   CHECK_STATUS(multicast_token_remove(i->token), MULTICAST_PENDING);
@@ -178,8 +174,7 @@ static void remove_the_innermost(void *context, uint32_t event, const void *payl
 
 TEST(remove_in_the_innermost_of_256_nested_calls_is_pending) {
   static innermost i;
-  multicast_delegate d = {remove_the_innermost, &i};
-  begin_innermost(&i, d);
+  begin_innermost(&i, DELEGATE(remove_the_innermost, &i));
   CHECK_EQ(multicast_invoke(i.around.target, 0, NULL, 0), 1);
   CHECK_EQ(i.calls, 2);
   CHECK_EQ(multicast_count(i.target), 2);

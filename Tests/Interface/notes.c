@@ -34,8 +34,7 @@ multicast_delegate noting(char name) {
 
 /* ---- Parcels --------------------------------------------------------------------------------- */
 
-static void keep_parcel(void *context, uint32_t event, const void *payload, size_t size) {
-  parcel *p = context;
+FUNCTION(keep_parcel, parcel *p) {
   ++p->calls;
   p->payload = payload;
   p->size = size;

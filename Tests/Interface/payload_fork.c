@@ -88,14 +88,13 @@ static void expect_child_to_succeed(void) {
 
 /* In the child the invocation goes on, and its payload is the parent's. */
 TEST(payload_of_invocation_that_forks_is_released_in_parent_only) {
-  multicast_delegate d = {fork_inside, NULL};
   for (int is_queued = 0; is_queued < 2; ++is_queued) {
     for (int waits = 0; waits < 2; ++waits) {
       multicast_outcome out = MULTICAST_OUTCOME_INIT;
       before.releases = 0;
       inherit();
       multicast_invocation how = handing_over(&before);
-      add(target, d);
+      add(target, DELEGATE(fork_inside, NULL));
       CHECK_EQ(multicast_queue_run(inherited, 0), 0);
       if (waits) how.flags = MULTICAST_WAIT;
       if (!is_queued) CHECK_EQ(multicast_remove(target, counter(&calls)), MULTICAST_OK);
@@ -123,10 +122,9 @@ static void fork_in_queued_call(void *context, uint32_t event, const void *paylo
 }
 
 TEST(payload_of_queued_call_that_forks_is_released_in_parent_only) {
-  multicast_delegate d = {fork_in_queued_call, NULL};
   target = multicast_create();
   inherited = default_queue();
-  add_queued(target, d, inherited);
+  add_queued(target, DELEGATE(fork_in_queued_call, NULL), inherited);
   CHECK_EQ(hand_over(target, &before), 1);
   CHECK_EQ(multicast_queue_run(inherited, 0), 1);
   if (child == 0) {

@@ -41,9 +41,8 @@ static void destroy_target(void *context, uint32_t event, const void *payload, s
 
 TEST_OF_QUEUE(payload_is_released_once_if_multicast_is_destroyed_inside) {
   cargo c = fresh;
-  multicast_delegate d = {destroy_target, &m};
   add_queued(m, counter(&calls), q);
-  add(m, d);
+  add(m, DELEGATE(destroy_target, &m));
   add_queued(m, counter(&calls), q);
   CHECK_EQ(hand_over(m, &c), 2);
   CHECK_EQ(c.releases, 1);
@@ -243,19 +242,17 @@ THREAD(send, sending *s) {
 }
 
 TEST(payload_is_released_if_thread_ends_inside_direct_delegate) {
-  multicast_delegate d = {end_this_thread, NULL};
   sending s = {.m = multicast_create()};
-  add(s.m, d);
+  add(s.m, DELEGATE(end_this_thread, NULL));
   on_another_thread(send, &s);
   CHECK_EQ(s.c.releases, 1);
 }
 
 TEST(payload_of_queued_calls_outlives_thread_that_ends_in_call) {
-  multicast_delegate d = {end_this_thread, NULL};
   multicast_queue q = default_queue();
   sending s = {.m = multicast_create()};
   add_queued(s.m, counter(&calls), q);
-  add(s.m, d);
+  add(s.m, DELEGATE(end_this_thread, NULL));
   on_another_thread(send, &s);
   CHECK_EQ(s.c.releases, 0);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
@@ -263,11 +260,10 @@ TEST(payload_of_queued_calls_outlives_thread_that_ends_in_call) {
 }
 
 TEST_OF_QUEUE(payload_is_released_if_the_thread_ends_inside_a_queued_call) {
-  multicast_delegate d = {end_this_thread, NULL};
   runner run;
   cargo c = fresh;
   run.queue = q;
-  add_queued(m, d, q);
+  add_queued(m, DELEGATE(end_this_thread, NULL), q);
   CHECK_EQ(hand_over(m, &c), 1);
   on_another_thread(run_on_a_new_thread, &run);
   CHECK_EQ(c.releases, 1);

@@ -91,14 +91,13 @@ static void *open_go_on(void *unused) {
 
 /* The removal is of the delegate in which the thread ends. Its thread is the consumer. */
 TEST(release_of_payload_of_ended_thread_may_wait_for_removal) {
-  multicast_delegate ending = {end_here, NULL};
   pthread_t thread, opener;
   entered = go_on = shut;
   target = multicast_create();
   other = multicast_create();
   queue = default_queue();
   add_queued(other, counter(&calls), queue);
-  token = add(target, ending);
+  token = add(target, DELEGATE(end_here, NULL));
   CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(queue, 0), 1);
   thread = start_thread(hand_over_and_end, NULL);
@@ -157,12 +156,11 @@ static void replace(void *context, uint32_t event, const void *payload, size_t s
 TEST(release_of_a_payload_that_is_replaced_may_destroy_the_queue) {
   multicast_queue_options options = multicast_queue_options_default();
   multicast_invocation how = releasing(destroy_the_queue);
-  multicast_delegate replacing = {replace, NULL};
   options.wake = wake;
   queue = multicast_queue_create(&options);
   target = multicast_create();
   other = multicast_create();
-  add_queued(target, replacing, queue);
+  add_queued(target, DELEGATE(replace, NULL), queue);
   add_flagged(other, idle(), queue, MULTICAST_LATEST);
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
   CHECK_EQ(multicast_invoke_with(other, &how, NULL), 1);
@@ -184,12 +182,11 @@ static void count_wake(void *context) {
 
 TEST(queue_wake_is_called_if_a_run_ends_with_its_thread) {
   multicast_queue_options options = multicast_queue_options_default();
-  multicast_delegate ending = {end_here, NULL};
   entered = go_on = shut;
   options.wake = count_wake;
   queue = multicast_queue_create(&options);
   target = multicast_create();
-  add_queued(target, ending, queue);
+  add_queued(target, DELEGATE(end_here, NULL), queue);
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
   pthread_t runner = start_thread(run_the_queue, NULL);
   gate_wait(&entered);

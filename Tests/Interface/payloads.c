@@ -50,8 +50,7 @@ int64_t hand_over(multicast m, cargo *c) {
 
 /* ---- Delegates ------------------------------------------------------------------------------- */
 
-static void see(void *context, uint32_t event, const void *payload, size_t size) {
-  seen *s = context;
+FUNCTION(see, seen *s) {
   s->event = event;
   s->payload = payload;
   s->size = size;

@@ -7,8 +7,7 @@ multicast create_with_reentry(multicast_reentry reentry) {
   return m;
 }
 
-static void call_echo(void *context, uint32_t event, const void *payload, size_t size) {
-  echo *e = context;
+FUNCTION(call_echo, echo *e) {
   int number = 0;
   CHECK_EQ(size, sizeof number);
   memcpy(&number, payload, sizeof number);

@@ -40,8 +40,7 @@ typedef struct abyss {
   int64_t result, result_of_plain;
 } abyss;
 
-static void descend(void *context, uint32_t event, const void *payload, size_t size) {
-  abyss *a = context;
+FUNCTION(descend, abyss *a) {
   if (++a->levels < 256) {
     CHECK_EQ(multicast_invoke(a->plain, 0, NULL, 0), 1);
   } else if (a->levels == 256) {
@@ -63,11 +62,9 @@ static abyss descend_below(multicast_reentry reentry) {
 TEST(reentry_policy_comes_before_the_limit_of_nesting) {
   CHECK_STATUS(descend_below(MULTICAST_REENTRY_RECURSE).result, MULTICAST_ERROR_LIMIT);
   CHECK_STATUS(descend_below(MULTICAST_REENTRY_REFUSE).result, MULTICAST_ERROR_STATE);
-  {
-    const abyss a = descend_below(MULTICAST_REENTRY_DEFER);
-    CHECK_EQ(a.result, 0);
-    CHECK_EQ(a.levels, 257); /* the deferred one was made */
-  }
+  const abyss a = descend_below(MULTICAST_REENTRY_DEFER);
+  CHECK_EQ(a.result, 0);
+  CHECK_EQ(a.levels, 257); /* the deferred one was made */
 }
 
 static multicast_token stack[4];
@@ -308,8 +305,7 @@ static void keep_parcel(void *context, uint32_t event, const void *payload, size
   memcpy(kept[event - 1].bytes, payload, size);
 }
 
-static void call_if_first(void *context, uint32_t event, const void *payload, size_t size) {
-  echo *e = context;
+FUNCTION(call_if_first, echo *e) {
   if (event != 0) return;
   ++e->calls;
   e->in_call(e);
@@ -318,15 +314,13 @@ static void call_if_first(void *context, uint32_t event, const void *payload, si
 static void add_first_caller(multicast m, void (*in_first_call)(echo *)) {
   (void)echoing(&first, m, 'x', 0, 0);
   first.in_call = in_first_call;
-  multicast_delegate d = {call_if_first, &first};
-  add(m, d);
+  add(m, DELEGATE(call_if_first, &first));
 }
 
 TEST(reentry_defer_copies_the_payload_or_passes_the_pointer) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
-  multicast_delegate keeper = {keep_parcel, NULL};
   add_first_caller(m, defer_large);
-  add(m, keeper);
+  add(m, DELEGATE(keep_parcel, NULL));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_EQ(kept[0].size, sizeof large);
   CHECK(kept[0].bytes[0] == 5 && kept[0].bytes[sizeof large - 1] == 5);
@@ -440,17 +434,15 @@ static void defer_two_cargoes(echo *e) {
   CHECK_EQ(original.releases, 0);
   e->in_call = NULL;
 }
-static void call_first_only(void *context, uint32_t event, const void *payload, size_t size) {
-  echo *e = context;
+FUNCTION(call_first_only, echo *e) {
   if (e->in_call != NULL) e->in_call(e);
 }
 
 TEST(reentry_latest_releases_what_it_replaces) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_LATEST);
-  multicast_delegate d = {call_first_only, &first};
   first.target = m;
   first.in_call = defer_two_cargoes;
-  add(m, d);
+  add(m, DELEGATE(call_first_only, &first));
   add(m, seeing(&last));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_EQ(last.calls, 2);
@@ -466,10 +458,9 @@ static void defer_many(echo *e) {
 
 TEST(reentry_latest_can_go_on_without_limit) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_LATEST);
-  multicast_delegate d = {call_first_only, &first};
   first.target = m;
   first.in_call = defer_many;
-  add(m, d);
+  add(m, DELEGATE(call_first_only, &first));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
 }
 /* ---- Limits and ends ------------------------------------------------------------------------- */
@@ -486,10 +477,9 @@ static void count_deferred(void *context, uint32_t event, const void *payload, s
 
 TEST(reentry_defer_has_a_limit) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
-  multicast_delegate d = {count_deferred, &first};
   first.target = m;
   first.in_call = fill;
-  add(m, d);
+  add(m, DELEGATE(count_deferred, &first));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_STATUS(first.result, MULTICAST_ERROR_LIMIT);
   CHECK_EQ(most, 65536);
@@ -506,10 +496,9 @@ static void defer_and_destroy(echo *e) {
 
 TEST(reentry_defer_of_a_destroyed_multicast_is_only_released) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
-  multicast_delegate d = {call_first_only, &first};
   first.target = m;
   first.in_call = defer_and_destroy;
-  add(m, d);
+  add(m, DELEGATE(call_first_only, &first));
   add(m, seeing(&last));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(last.calls, 0);
@@ -532,10 +521,9 @@ static void destroy_and_create(echo *e) {
 
 TEST(reentry_is_not_about_the_next_multicast_in_the_slot) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
-  multicast_delegate d = {call_first_only, &first};
   first.target = m;
   first.in_call = destroy_and_create;
-  add(m, d);
+  add(m, DELEGATE(call_first_only, &first));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(last.calls, 1);
   CHECK_EQ(handed.releases, 1);
@@ -556,10 +544,9 @@ THREAD(invoke_until_the_end, multicast *m) {
 }
 
 TEST(reentry_defer_of_a_thread_that_ends_is_released_and_not_made) {
-  multicast_delegate d = {call_first_only, &first};
   use_test_allocator();
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
-  add(m, d);
+  add(m, DELEGATE(call_first_only, &first));
   add(m, seeing(&last));
   on_another_thread(invoke_empty, &m); /* threads have their records from then on */
   int64_t blocks = allocated_blocks;
@@ -581,10 +568,9 @@ static void end_in_deferred(void *context, uint32_t event, const void *payload, 
 }
 
 TEST(reentry_thread_that_ends_in_deferred_invocation_leaves_rest) {
-  multicast_delegate d = {end_in_deferred, NULL};
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   first.target = m;
-  add(m, d);
+  add(m, DELEGATE(end_in_deferred, NULL));
   on_another_thread(invoke_until_the_end, &m);
   CHECK_EQ(handed.releases, 1);
 }
@@ -603,10 +589,9 @@ static void defer_with_release(echo *e) {
 
 TEST(reentry_defer_in_the_release_of_a_deferred_payload_goes_last) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
-  multicast_delegate d = {call_first_only, &first};
   first.target = m;
   first.in_call = defer_with_release;
-  add(m, d);
+  add(m, DELEGATE(call_first_only, &first));
   add(m, noting('b'));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_TEXT(noted, "b b@1 b@2 b@3");
@@ -635,13 +620,12 @@ static void expect_nothing_deferred(void *argument) {
 }
 
 TEST(fork_child_does_not_make_what_the_parent_has_deferred) {
-  multicast_delegate d = {call_first_only, &first};
   use_test_allocator();
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   deferred = forked = shut;
   first.target = m;
   first.in_call = defer_and_wait;
-  add(m, d);
+  add(m, DELEGATE(call_first_only, &first));
   add(m, seeing(&last));
   CHECK_EQ(multicast_invoke(create_with_reentry(MULTICAST_REENTRY_DEFER), 0, NULL, 0), 0);
   pthread_t thread = start_thread(invoke_in_parent, &m);
@@ -664,11 +648,10 @@ static void defer_and_fork(echo *e) {
 
 TEST(fork_inside_a_call_keeps_what_the_thread_has_deferred) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
-  multicast_delegate d = {call_first_only, &first};
   int status;
   first.target = m;
   first.in_call = defer_and_fork;
-  add(m, d);
+  add(m, DELEGATE(call_first_only, &first));
   add(m, seeing(&last));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_EQ(last.calls, 3); /* in both processes */

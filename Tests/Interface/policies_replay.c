@@ -638,11 +638,10 @@ static void nest(void *context, uint32_t event, const void *payload, size_t size
 
 TEST(replay_when_nested_too_deep_is_a_limit) {
   static multicast inner;
-  multicast_delegate d = {nest, &inner};
   inner = create_replaying(3, MULTICAST_REENTRY_RECURSE);
   add(inner, noting('b'));
   target = multicast_create();
-  add(target, d);
+  add(target, DELEGATE(nest, &inner));
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
   noted_length = 0;
   add(inner, noting('e'));
@@ -661,10 +660,9 @@ static void nest_all(void *context, uint32_t event, const void *payload, size_t 
 
 TEST(replay_without_a_frame_left_is_a_limit_of_the_add) {
   static multicast inner;
-  multicast_delegate d = {nest_all, &inner};
   inner = create_replaying(3, MULTICAST_REENTRY_RECURSE);
   target = multicast_create();
-  add(target, d);
+  add(target, DELEGATE(nest_all, &inner));
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
   CHECK_STATUS(deepest, MULTICAST_ERROR_LIMIT);
   CHECK_EQ(multicast_count(inner), 0);

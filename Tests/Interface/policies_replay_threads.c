@@ -25,8 +25,7 @@ typedef struct stopper {
 static stopper it = {GATE_INIT, GATE_INIT, {0}, 0};
 static multicast_token stopped;
 
-static void stop_in_first(void *context, uint32_t event, const void *payload, size_t size) {
-  stopper *s = context;
+FUNCTION(stop_in_first, stopper *s) {
   CHECK_EQ(size, sizeof(int));
   memcpy(&s->numbers[s->count++], payload, sizeof(int));
   if (s->count > 1) return;
@@ -38,8 +37,7 @@ static void stop_in_first(void *context, uint32_t event, const void *payload, si
 static multicast_add_options how_added = MULTICAST_ADD_OPTIONS_INIT;
 static multicast_status added;
 THREAD(add_stopper, void *unused) {
-  multicast_delegate d = {stop_in_first, &it};
-  added = multicast_add(target, d, &how_added, NULL);
+  added = multicast_add(target, DELEGATE(stop_in_first, &it), &how_added, NULL);
 }
 
 /* Invokes with 1 and 2, and adds on another thread, which waits in the call with 1. */
@@ -73,8 +71,7 @@ TEST(replay_has_what_other_threads_invoke_meanwhile) {
 }
 
 THREAD(add_other_stopper, void *stopper) {
-  multicast_delegate d = {stop_in_first, stopper};
-  CHECK_OK(multicast_add(target, d, NULL, NULL));
+  CHECK_OK(multicast_add(target, DELEGATE(stop_in_first, stopper), NULL, NULL));
 }
 
 TEST(replays_on_several_threads_end_in_any_order) {
@@ -376,10 +373,9 @@ THREAD(add_listeners, void *argument) {
   bool is_last = false;
   while (!is_last) {
     listener l = {{0, 0}, 0};
-    multicast_delegate d = {listen_to, &l};
     multicast_token token;
     is_last = LOAD(all.left) == 0;
-    CHECK_OK(multicast_add(target, d, NULL, &token));
+    CHECK_OK(multicast_add(target, DELEGATE(listen_to, &l), NULL, &token));
     if (is_last) CHECK_EQ(l.calls, REPLAYED); /* nothing is invoked any more */
     for (int i = (int)(next(&seed) % 64); i > 0 && LOAD(all.left) > 0; --i) sched_yield();
     if (LOAD(all.left) == 0) { /* it has all to the end */
@@ -394,11 +390,10 @@ THREAD(add_listeners, void *argument) {
 
 static void storm(uint32_t count) {
   static listener always;
-  multicast_delegate d = {listen_to, &always};
   pthread_t threads[INVOKING + ADDING];
   int i;
   create_replaying(REPLAYED);
-  add(target, d);
+  add(target, DELEGATE(listen_to, &always));
   all.left = INVOKING;
   for (i = 0; i < INVOKING; ++i) all.invoked[i] = count;
   for (i = 0; i < INVOKING; ++i) {
@@ -435,8 +430,7 @@ static void invoke_until_it_waits(void *context, uint32_t event, const void *pay
   gate_open(&is_over);
 }
 
-static void replay_meanwhile(void *context, uint32_t event, const void *payload, size_t size) {
-  int *calls = context;
+FUNCTION(replay_meanwhile, int *calls) {
   if ((*calls)++ > 0) return;
   gate_open(&in_replay);
   CHECK(!gate_opens_within(&is_over, A_WHILE_MS));

@@ -118,10 +118,9 @@ static void call_until_awaited(void *context, uint32_t event, const void *payloa
 }
 
 TEST(probe_of_a_removal_that_waits_is_reached_without_a_watch) {
-  const multicast_delegate delegate = {call_until_awaited, NULL};
   invoker i;
   awaited = multicast_create();
-  multicast_token token = add(awaited, delegate);
+  multicast_token token = add(awaited, DELEGATE(call_until_awaited, NULL));
   invoke_in_background(&i, awaited);
   gate_wait(&entered);
   expect("remove__wait %llx", number(token.id));

@@ -58,9 +58,8 @@ THREAD(invoke_until_exit, void *unused) {
 
 TEST(thread_that_ends_inside_a_call_holds_nothing_up) {
   int releases = 0;
-  multicast_delegate d = {end_thread, &releases};
   inherited = multicast_create();
-  add_with(inherited, d, &ADD_OPTIONS(.release = count_release));
+  add_with(inherited, DELEGATE(end_thread, &releases), &ADD_OPTIONS(.release = count_release));
   on_another_thread(invoke_until_exit, NULL);
   CHECK_EQ(LOAD(releases), 2); /* one call, one release */
   CHECK_EQ(multicast_count(inherited), 0);
@@ -86,8 +85,7 @@ typedef struct replacer {
   bool ends_thread;
 } replacer;
 
-static void replace_list(void *context, uint32_t event, const void *payload, size_t size) {
-  replacer *r = context;
+FUNCTION(replace_list, replacer *r) {
   multicast_token tokens[100];
   for (int i = 0; i < 100; ++i) tokens[i] = add(inherited, counter(&r->calls));
   for (int i = 0; i < 100; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
@@ -97,9 +95,8 @@ static void replace_list(void *context, uint32_t event, const void *payload, siz
 /* The bytes in use after a call during which the list is replaced. */
 static int64_t bytes_held(bool ends_thread) {
   replacer r = {.ends_thread = ends_thread};
-  multicast_delegate d = {replace_list, &r};
   inherited = multicast_create();
-  add(inherited, d);
+  add(inherited, DELEGATE(replace_list, &r));
   on_another_thread(invoke_and_end, NULL);
   int64_t bytes = allocated_bytes;
   CHECK_OK(multicast_destroy(inherited));
@@ -143,11 +140,10 @@ THREAD(end_with_a_last_word, void *unused) {
 }
 
 TEST(thread_cancelled_in_call_of_last_destructor_ends_the_call) {
-  multicast_delegate d = {wait_to_be_cancelled, NULL};
   /* creates the library's key first: its destructor runs before those of later keys */
   inherited = multicast_create();
   CHECK_EQ(pthread_key_create(&last_word, invoke_at_the_end), 0);
-  multicast_token token = add(inherited, d);
+  multicast_token token = add(inherited, DELEGATE(wait_to_be_cancelled, NULL));
   pthread_t thread = start_thread(end_with_a_last_word, NULL);
   gate_wait(&in_last_word);
   CHECK_EQ(pthread_cancel(thread), 0);

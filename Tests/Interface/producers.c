@@ -9,9 +9,7 @@ static size_t size_of_message(const message *m) {
 }
 
 size_t write_message(unsigned char *bytes, uint32_t producer, uint32_t sequence) {
-  message m;
-  m.producer = producer;
-  m.sequence = sequence;
+  message m = {.producer = producer, .sequence = sequence};
   size_t size = size_of_message(&m);
   memcpy(bytes, &m, sizeof m);
   for (size_t i = sizeof m; i < size; ++i) bytes[i] = (unsigned char)(sequence + i);
@@ -63,8 +61,7 @@ int64_t join_producers(producer *p, uint32_t producers) {
 
 /* ---- Delegates ------------------------------------------------------------------------------- */
 
-static void receive(void *context, uint32_t event, const void *payload, size_t size) {
-  inbox *in = context;
+FUNCTION(receive, inbox *in) {
   message m = read_message(payload, size);
   CHECK_EQ(ADD(in->inside, 1), 1); /* calls do not overlap */
   if (in->has_gaps) {

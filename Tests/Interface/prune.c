@@ -214,8 +214,7 @@ typedef struct own {
 
 static void *lock_own(void *context) { return ((own *)context)->is_dead ? NULL : context; }
 static void release_own(void *context) { ++((own *)context)->releases; }
-static void die_and_prune(void *context, uint32_t event, const void *payload, size_t size) {
-  own *o = context;
+FUNCTION(die_and_prune, own *o) {
   o->is_dead = true;
   o->pruned = multicast_prune(o->target);
   o->releases_inside = o->releases;

@@ -23,8 +23,7 @@ static void *lock_counted(void *context) {
 static void unlock_counted(void *strong) { ++((counted *)strong)->unlocks; }
 static void release_counted(void *context) { ++((counted *)context)->releases; }
 
-static void call_counted(void *context, uint32_t event, const void *payload, size_t size) {
-  counted *c = context;
+FUNCTION(call_counted, counted *c) {
   CHECK_EQ(c->locks, c->unlocks + 1);
   ++c->calls;
   if (c->remove_in_call.id != 0)
@@ -49,8 +48,7 @@ typedef struct another {
   int calls;
 } another;
 
-static void invoke_more(void *context, uint32_t event, const void *payload, size_t size) {
-  another *more = context;
+FUNCTION(invoke_more, another *more) {
   if (more->calls++ == 0) invoke_number(more->target, 2);
 }
 

@@ -64,8 +64,7 @@ TEST(queue_fd_stays_readable_when_calls_are_dropped_or_replaced) {
 
 static int watched_fd;
 
-static void watch_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  requeuer *r = context;
+FUNCTION(watch_inside, requeuer *r) {
   CHECK(!is_readable(watched_fd)); /* this call no longer waits */
   if (r->left-- > 0) {
     CHECK_EQ(invoke_number(r->target, 1), 1);

@@ -38,8 +38,7 @@ TEST_OF_QUEUE(queue_keeps_one_call_of_each_latest_delegate) {
   CHECK_TEXT(noted, "a2 b2 a2");
 }
 
-static void invoke_itself(void *context, uint32_t event, const void *payload, size_t size) {
-  requeuer *r = context;
+FUNCTION(invoke_itself, requeuer *r) {
   note_call((void *)(intptr_t)'a', event, payload, size);
   if (r->left-- > 0) {
     CHECK_EQ(invoke_number(r->target, 10), 1);
@@ -52,8 +51,7 @@ TEST(queue_takes_latest_call_again_once_one_before_has_begun) {
   requeuer r = {{0}, {0}, 1, 0, 0};
   r.queue = default_queue();
   r.target = multicast_create();
-  multicast_delegate d = {invoke_itself, &r};
-  add_flagged(r.target, d, r.queue, MULTICAST_LATEST);
+  add_flagged(r.target, DELEGATE(invoke_itself, &r), r.queue, MULTICAST_LATEST);
   invoke_number(r.target, 1);
   CHECK_EQ(multicast_queue_run(r.queue, 0), 1);
   CHECK_EQ(multicast_queue_run(r.queue, 0), 1);

@@ -69,8 +69,7 @@ typedef struct looker {
   bool is_within; /* the frame of the call is on that stack */
 } looker;
 
-static void look_at_thread(void *context, uint32_t event, const void *payload, size_t size) {
-  looker *l = context;
+FUNCTION(look_at_thread, looker *l) {
   char path[64];
   FILE *comm;
   pthread_attr_t attributes;
@@ -93,8 +92,7 @@ static const looker fresh = {GATE_INIT, "", 0, false};
 static void look(looker *l, multicast_queue q) {
   multicast m = multicast_create();
   *l = fresh;
-  multicast_delegate d = {look_at_thread, l};
-  add_queued(m, d, q);
+  add_queued(m, DELEGATE(look_at_thread, l), q);
   CHECK_OK(multicast_queue_start(q));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   gate_wait(&l->looked);

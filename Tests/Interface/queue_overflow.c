@@ -212,8 +212,7 @@ TEST(queue_refuses_instead_of_blocking_thread_that_ran_it_last) {
   CHECK_TEXT(noted, "a1 a2");
 }
 
-static void invoke_twice(void *context, uint32_t event, const void *payload, size_t size) {
-  requeuer *r = context;
+FUNCTION(invoke_twice, requeuer *r) {
   if (++r->made == 1)
     r->nested = invoke_number(r->target, 2) * 10 + invoke_number(r->target, 3);
 }
@@ -222,8 +221,7 @@ static void begin_invoking_twice(requeuer *r) {
   memset(r, 0, sizeof *r);
   r->queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   r->target = multicast_create();
-  multicast_delegate d = {invoke_twice, r};
-  add_queued(r->target, d, r->queue);
+  add_queued(r->target, DELEGATE(invoke_twice, r), r->queue);
 }
 
 TEST(queue_refuses_instead_of_blocking_its_own_call) {
@@ -256,8 +254,7 @@ typedef struct blocked_call {
   int releases;
 } blocked_call;
 
-static void invoke_into_full(void *context, uint32_t event, const void *payload, size_t size) {
-  blocked_call *c = context;
+FUNCTION(invoke_into_full, blocked_call *c) {
   gate_open(&c->entered);
   gate_wait(&c->may_return);
   c->result = invoke_number(c->full.target, 2);

@@ -114,9 +114,7 @@ TEST(queue_calls_of_up_to_32_bytes_need_no_allocation) {
   CHECK(!has_failed);
 }
 
-static void queue_again_and_compare(void *context, uint32_t event, const void *payload,
-                                    size_t size) {
-  requeuer *r = context;
+FUNCTION(queue_again_and_compare, requeuer *r) {
   unsigned char seen[64], other[64];
   memcpy(seen, payload, size);
   memset(other, 0xCC, sizeof other);

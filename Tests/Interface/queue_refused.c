@@ -11,13 +11,11 @@
 static void remove_blocked(removal *r, int64_t (*remove)(removal *)) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast other = multicast_create();
-  sleeper s;
   int calls = 0;
   add_queued(other, counter(&calls), q);
   CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1); /* the queue is full */
   add_removable(r, noting('a'), q, NULL);
-  s.target = r->target;
-  s.returned = shut;
+  sleeper s = {.target = r->target, .returned = shut};
   s.thread = start_thread(invoke_into_full, &s);
   CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
   CHECK_TEXT(figures(q), "pending 1, queued 1");

@@ -170,8 +170,7 @@ TEST(queue_call_removed_is_not_waited_for_by_removal_of_others) {
 
 static void removes_itself(int64_t (*remove)(removal *), int64_t expected) {
   own_removal o = {0};
-  multicast_delegate d = {remove_itself, &o};
-  add_removable(&o.r, d, default_queue(), release_itself);
+  add_removable(&o.r, DELEGATE(remove_itself, &o), default_queue(), release_itself);
   o.r.remove = remove;
   invoke_number(o.r.target, 1);
   invoke_number(o.r.target, 2);
@@ -219,8 +218,7 @@ typedef struct rival {
   int releases;
 } rival;
 
-static void remove_the_other(void *context, uint32_t event, const void *payload, size_t size) {
-  rival *r = context;
+FUNCTION(remove_the_other, rival *r) {
   gate_open(&r->entered);
   gate_wait(&r->other->entered);
   r->result = multicast_token_remove(r->other->token);
@@ -234,13 +232,12 @@ TEST(queue_calls_that_remove_each_other_do_not_hang) {
   runner runs[2];
   memset(rivals, 0, sizeof rivals);
   for (int i = 0; i < 2; ++i) {
-    multicast_delegate d = {remove_the_other, &rivals[i]};
     rivals[i].entered = shut;
     rivals[i].other = &rivals[1 - i];
     queues[i] = default_queue();
     multicast_add_options options = ADD_OPTIONS(.queue = queues[i], .release = release_rival);
     rivals[i].target = multicast_create();
-    rivals[i].token = add_with(rivals[i].target, d, &options);
+    rivals[i].token = add_with(rivals[i].target, DELEGATE(remove_the_other, &rivals[i]), &options);
     CHECK_EQ(invoke_number(rivals[i].target, 1), 1);
   }
   for (int i = 0; i < 2; ++i) run_in_background(&runs[i], queues[i], 0);

@@ -43,8 +43,7 @@ static void look(void *context, uint32_t event, const void *given, size_t size) 
 }
 
 static multicast_delegate looking(size_t *size) {
-  multicast_delegate d = {look, size};
-  return d;
+  return DELEGATE(look, size);
 }
 
 static int64_t invoke(multicast m, uint32_t event, size_t size) {
@@ -179,10 +178,9 @@ static void queue_deeper(void *context, uint32_t event, const void *given, size_
 
 static int allocations_for_nested(int levels) {
   static setting s;
-  multicast_delegate d = {queue_deeper, &levels};
   set_up(&s, SIZE);
   CHECK_OK(multicast_token_remove(s.token));
-  add_queued(s.m, d, s.q);
+  add_queued(s.m, DELEGATE(queue_deeper, &levels), s.q);
   nested = &s;
   depth = in_memory = 0;
   CHECK_EQ(multicast_invoke(s.m, 1, payload, SIZE), 1);
@@ -258,12 +256,11 @@ static void destroy_own_queue(void *context, uint32_t event, const void *given, 
 
 TEST(queue_payload_outlives_a_queue_that_its_call_destroys) {
   setting s;
-  multicast_delegate d = {destroy_own_queue, &s};
   count_memory();
   set_up(&s, SIZE);
   CHECK_OK(multicast_token_remove(s.token));
   int before = blocks;
-  add_queued(s.m, d, s.q);
+  add_queued(s.m, DELEGATE(destroy_own_queue, &s), s.q);
   CHECK_EQ(invoke(s.m, 3, SIZE), 1);
   CHECK_EQ(multicast_queue_run(s.q, 0), 1);
   CHECK_EQ(calls, 1);

@@ -20,14 +20,12 @@ typedef struct takeover {
   multicast_status removal;
 } takeover;
 
-static void invoke_and_block(void *context, uint32_t event, const void *payload, size_t size) {
-  takeover *t = context;
+FUNCTION(invoke_and_block, takeover *t) {
   gate_open(&t->begins);
   multicast_invoke(t->queued, 0, NULL, 0);
 }
 
-static void start_and_fill(void *context, uint32_t event, const void *payload, size_t size) {
-  takeover *t = context;
+FUNCTION(start_and_fill, takeover *t) {
   if (t->has_begun) return;
   t->has_begun = true;
   CHECK_OK(multicast_queue_start(t->queue));
@@ -140,7 +138,6 @@ static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   static last_runner r = {.has_run = GATE_INIT, .may_end = GATE_INIT};
   int calls = 0;
   pthread_t thread, ending;
-  multicast_delegate filling = {invoke_and_block, &t};
   t.queue = r.queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   t.queued = multicast_create();
   t.direct = multicast_create();
@@ -148,7 +145,7 @@ static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   /* a later key than the library's */
   CHECK_EQ(pthread_key_create(&last_word, last), 0);
   add_queued(t.queued, counter(&calls), t.queue);
-  t.blocked = add(t.direct, filling);
+  t.blocked = add(t.direct, DELEGATE(invoke_and_block, &t));
   CHECK_EQ(multicast_invoke(t.queued, 0, NULL, 0), 1);
   thread = start_thread(body, &r);
   gate_wait(&r.has_run);
@@ -191,8 +188,7 @@ typedef struct successor {
   int calls;
 } successor;
 
-static void be_called_in_next(void *context, uint32_t event, const void *payload, size_t size) {
-  successor *s = context;
+FUNCTION(be_called_in_next, successor *s) {
   if (event == END_THREAD) pthread_exit(NULL);
   if (event == START_WORKER) {
     CHECK_OK(multicast_queue_start(s->next));
@@ -205,12 +201,10 @@ THREAD(run_next, successor *argument) {
   (void)!multicast_queue_run(argument->next, 0);
 }
 
-static void destroy_and_go_on(void *context, uint32_t event, const void *payload, size_t size) {
-  successor *s = context;
-  multicast_delegate d = {be_called_in_next, s};
+FUNCTION(destroy_and_go_on, successor *s) {
   CHECK_STATUS(multicast_queue_destroy(s->queue), MULTICAST_PENDING);
   s->next = default_queue();
-  add_queued(s->queued, d, s->next);
+  add_queued(s->queued, DELEGATE(be_called_in_next, s), s->next);
   CHECK_EQ(multicast_invoke(s->queued, END_THREAD, NULL, 0), 1);
   on_another_thread(run_next, s);
   CHECK_EQ(multicast_invoke(s->queued, START_WORKER, NULL, 0), 1);
@@ -220,10 +214,9 @@ static void destroy_and_go_on(void *context, uint32_t event, const void *payload
 
 TEST_OF_MULTICAST(queue_worker_begins_while_last_queue_in_its_slot_runs) {
   static successor s;
-  multicast_delegate d = {destroy_and_go_on, &s};
   s.queue = default_queue();
   s.queued = multicast_create();
-  add_queued(m, d, s.queue);
+  add_queued(m, DELEGATE(destroy_and_go_on, &s), s.queue);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(s.queue, 0), 1);
   EVENTUALLY(LOAD(s.calls) == 1);

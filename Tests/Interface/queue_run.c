@@ -18,8 +18,7 @@ TEST_OF_QUEUE(queue_run_makes_max_calls_at_most) {
   CHECK_EQ(multicast_queue_run(q, SIZE_MAX), 1);
 }
 
-static void queue_itself_again(void *context, uint32_t event, const void *payload, size_t size) {
-  requeuer *r = context;
+FUNCTION(queue_itself_again, requeuer *r) {
   note_call((void *)(intptr_t)'a', event, payload, size);
   ++r->made;
   if (r->left > 0) {
@@ -61,8 +60,7 @@ TEST(queue_run_inside_its_own_call_goes_on_with_the_next) {
   CHECK_EQ(run_elsewhere(r.queue, 0), 1);
 }
 
-static void run_to_the_limit(void *context, uint32_t event, const void *payload, size_t size) {
-  requeuer *r = context;
+FUNCTION(run_to_the_limit, requeuer *r) {
   ++r->made;
   int64_t result = multicast_queue_run(r->queue, 1);
   if (result < 0) r->nested = result;
@@ -80,9 +78,7 @@ TEST(queue_runs_nested_too_deep_are_limit) {
   CHECK_EQ(r.made, 512);
 }
 
-static void invoke_to_the_limit(void *context, uint32_t event, const void *payload,
-                                size_t size) {
-  requeuer *r = context;
+FUNCTION(invoke_to_the_limit, requeuer *r) {
   ++r->made;
   if (r->made == 256) {
     r->nested = multicast_queue_run(r->queue, 0);
@@ -93,10 +89,9 @@ static void invoke_to_the_limit(void *context, uint32_t event, const void *paylo
 
 TEST_OF_MULTICAST(queue_run_inside_256_invocations_is_limit) {
   requeuer r = {{0}, {0}, 0, 0, 0};
-  multicast_delegate d = {invoke_to_the_limit, &r};
   r.queue = default_queue();
   r.target = multicast_create();
-  add(r.target, d);
+  add(r.target, DELEGATE(invoke_to_the_limit, &r));
   add_queued(m, noting('a'), r.queue);
   invoke_number(m, 1);
   CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
@@ -109,10 +104,9 @@ TEST(queue_run_inside_a_call_of_another_queue_makes_its_calls) {
   requeuer r;
   multicast_queue outer = default_queue();
   multicast m = multicast_create(), other = multicast_create();
-  multicast_delegate d = {run_inside, &r};
   r.queue = default_queue(); /* the queue that the call runs */
   r.nested = 0;
-  add_queued(m, d, outer);
+  add_queued(m, DELEGATE(run_inside, &r), outer);
   add_queued(other, noting('x'), r.queue);
   invoke_number(m, 1);
   invoke_number(m, 2);
@@ -145,8 +139,7 @@ typedef struct nesting {
   gate has_nested, may_return;
 } nesting;
 
-static void run_then_stay(void *context, uint32_t event, const void *payload, size_t size) {
-  nesting *n = context;
+FUNCTION(run_then_stay, nesting *n) {
   if (ADD(n->calls, 1) > 1) return;
   n->nested = multicast_queue_run(n->queue, 1);
   gate_open(&n->has_nested);
@@ -156,9 +149,8 @@ static void run_then_stay(void *context, uint32_t event, const void *payload, si
 TEST_OF_MULTICAST(queue_run_by_second_thread_is_state_after_a_nested_run) {
   static nesting n = {{0}, 0, -1, GATE_INIT, GATE_INIT};
   runner r;
-  multicast_delegate d = {run_then_stay, &n};
   n.queue = default_queue();
-  add_queued(m, d, n.queue);
+  add_queued(m, DELEGATE(run_then_stay, &n), n.queue);
   invoke_number(m, 1);
   invoke_number(m, 2);
   invoke_number(m, 3);
@@ -291,10 +283,9 @@ static void check_alignment(void *context, uint32_t event, const void *payload, 
 
 TEST(queue_payload_is_aligned_in_a_run_inside_a_call) {
   char payload[64] = {0};
-  multicast_delegate d = {check_alignment, NULL};
   nested = default_queue();
   multicast m = multicast_create();
-  add_queued(m, d, nested);
+  add_queued(m, DELEGATE(check_alignment, NULL), nested);
   for (size_t size = 1; size <= sizeof payload; ++size) {
     for (uint32_t event = 1; event <= 3; ++event) multicast_invoke(m, event, payload, size);
     CHECK_EQ(multicast_queue_run(nested, 1), 1);

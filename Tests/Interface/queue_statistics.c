@@ -47,8 +47,7 @@ TEST_OF_QUEUE(queue_statistics_serve_newer_callers_with_any_rest) {
   CHECK(newer.beyond == UINT64_C(0xABABABABABABABAB));
 }
 
-static void look_at_figures(void *context, uint32_t event, const void *payload, size_t size) {
-  requeuer *r = context;
+FUNCTION(look_at_figures, requeuer *r) {
   ++r->made;
   CHECK_TEXT(figures(r->queue), r->made == 1 ? "pending 1, queued 2, delivered 1"
                                              : "queued 2, delivered 2");

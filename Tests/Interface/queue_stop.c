@@ -43,8 +43,7 @@ TEST_OF_QUEUE(queue_stop_lets_the_call_finish_and_keeps_the_rest) {
   CHECK_EQ(b.calls, 4);
 }
 
-static void stop_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  requeuer *r = context;
+FUNCTION(stop_inside, requeuer *r) {
   r->nested = multicast_queue_stop(r->queue);
   ADD(r->made, 1);
 }
@@ -64,8 +63,7 @@ TEST(queue_stop_inside_its_own_call_is_pending) {
   EVENTUALLY(LOAD(r.made) == 2);
 }
 
-static void start_and_stop(void *context, uint32_t event, const void *payload, size_t size) {
-  requeuer *r = context;
+FUNCTION(start_and_stop, requeuer *r) {
   CHECK_OK(multicast_queue_start(r->queue));
   r->nested = multicast_queue_stop(r->queue);
 }
@@ -83,8 +81,7 @@ TEST_OF_MULTICAST(queue_stop_inside_call_elsewhere_waits_where_no_cycle_closes) 
   invoker i;
   r.queue = default_queue();
   r.target = multicast_create();
-  multicast_delegate d = {stop_inside, &r};
-  add(r.target, d);
+  add(r.target, DELEGATE(stop_inside, &r));
   add_queued(m, blocking(&b), r.queue);
   invoke_number(m, 1);
   CHECK_OK(multicast_queue_start(r.queue));
@@ -120,15 +117,13 @@ typedef struct standoff {
   int releases;
 } standoff;
 
-static void remove_direct(void *context, uint32_t event, const void *payload, size_t size) {
-  standoff *s = context;
+FUNCTION(remove_direct, standoff *s) {
   gate_open(&s->in_worker);
   gate_wait(&s->in_direct);
   s->removed = multicast_token_remove(s->direct_token);
 }
 
-static void stop_worker(void *context, uint32_t event, const void *payload, size_t size) {
-  standoff *s = context;
+FUNCTION(stop_worker, standoff *s) {
   gate_open(&s->in_direct);
   gate_wait(&s->in_worker);
   s->stopped = s->destroys ? multicast_queue_destroy(s->queue) : multicast_queue_stop(s->queue);
@@ -139,13 +134,11 @@ static void release_standoff(void *context) { ADD(((standoff *)context)->release
 static void expect_no_standoff(bool destroys) {
   multicast m = multicast_create(), direct = multicast_create();
   multicast_add_options options = ADD_OPTIONS(.release = release_standoff);
-  multicast_delegate d;
   standoff s = {0};
   s.in_worker = s.in_direct = shut;
   s.queue = default_queue();
   s.destroys = destroys;
-  d.context = &s;
-  d.function = stop_worker;
+  multicast_delegate d = {.context = &s, .function = stop_worker};
   s.direct_token = add_with(direct, d, &options);
   d.function = remove_direct;
   options.queue = s.queue;

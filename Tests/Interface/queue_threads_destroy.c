@@ -17,13 +17,10 @@ static void destroys_in_use(multicast_overflow overflow, bool has_worker) {
     guest g = {ALIVE, 0, {0}, {0}, false};
     multicast_queue q = queue_with(4, overflow);
     multicast m = multicast_create();
-    sleeper w;
-    multicast_delegate d = {call_guest, &g};
     guests_released = 0;
-    add_with(m, d, &ADD_OPTIONS(.queue = q, .release = release_counted));
+    add_with(m, DELEGATE(call_guest, &g), &ADD_OPTIONS(.queue = q, .release = release_counted));
     if (has_worker) CHECK_OK(multicast_queue_start(q));
-    w.queue = q;
-    w.returned = shut;
+    sleeper w = {.queue = q, .returned = shut};
     w.thread = start_thread(wait_in_queue, &w);
     start_producers(p, 2, m, 500);
     if (round % 5 > 0) pause_ms(round % 5);

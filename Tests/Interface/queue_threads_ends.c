@@ -53,8 +53,7 @@ typedef struct ending {
   int64_t result;
 } ending;
 
-static void end_thread(void *context, uint32_t event, const void *payload, size_t size) {
-  ending *e = context;
+FUNCTION(end_thread, ending *e) {
   if (ADD(e->calls, 1) > 1) return;
   if (e->removes_itself)
     CHECK_STATUS(multicast_token_remove(multicast_token_current()), MULTICAST_PENDING);
@@ -129,8 +128,7 @@ TEST(queue_call_in_which_its_thread_ends_leaves_outer_queue_too) {
   begin_ending(&inner, false, 2);
   outer_ending.queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   outer_ending.target = multicast_create();
-  multicast_delegate d = {run_inner, &inner};
-  add_queued(outer_ending.target, d, outer_ending.queue);
+  add_queued(outer_ending.target, DELEGATE(run_inner, &inner), outer_ending.queue);
   CHECK_EQ(multicast_invoke(outer_ending.target, 0, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(outer_ending.target, 0, NULL, 0), 1);
   on_another_thread(run_to_the_end, &outer_ending);
@@ -166,13 +164,11 @@ TEST(queue_destroyed_after_its_worker_ended_inside_a_call) {
 
 TEST_OF_MULTICAST(queue_that_blocks_goes_on_where_its_consumer_has_ended) {
   ending e;
-  sleeper s;
   begin_ending(&e, false, 1);
   on_another_thread(run_to_the_end, &e);
   add_queued(m, counter(&calls), e.queue);
   for (int i = 0; i < 16; ++i) CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  s.target = m;
-  s.returned = shut;
+  sleeper s = {.target = m, .returned = shut};
   s.thread = start_thread(invoke_into_full, &s);
   CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
   CHECK_EQ(multicast_queue_run(e.queue, 1), 1);

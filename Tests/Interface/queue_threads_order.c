@@ -134,8 +134,7 @@ typedef struct relay {
   uint32_t passed;
 } relay;
 
-static void pass_on(void *context, uint32_t event, const void *payload, size_t size) {
-  relay *r = context;
+FUNCTION(pass_on, relay *r) {
   ++r->passed;
   if (r->next.id != 0) CHECK_EQ(multicast_invoke(r->next, event, payload, size), 1);
 }
@@ -151,8 +150,7 @@ TEST(queue_calls_pass_from_worker_to_worker) {
     m[i] = multicast_create();
     relays[i].next.id = i + 1 < STAGES ? m[i + 1].id : 0;
     relays[i].passed = 0;
-    multicast_delegate d = {pass_on, &relays[i]};
-    add_queued(m[i], d, q[i]);
+    add_queued(m[i], DELEGATE(pass_on, &relays[i]), q[i]);
     CHECK_OK(multicast_queue_start(q[i]));
   }
   start_producers(p, 1, m[0], COUNT);
@@ -169,8 +167,7 @@ typedef struct pingpong {
   uint32_t made, accepted;
 } pingpong;
 
-static void answer(void *context, uint32_t event, const void *payload, size_t size) {
-  pingpong *p = context;
+FUNCTION(answer, pingpong *p) {
   ++p->made;
   for (int i = 0; event > 0 && i < 2; ++i)
     p->accepted += (uint32_t)multicast_invoke(p->other, event - 1, payload, size);
@@ -184,8 +181,7 @@ TEST(queue_workers_that_fill_each_others_queues_do_not_hang) {
   for (int i = 0; i < 2; ++i) {
     q[i] = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
     m[i] = multicast_create();
-    multicast_delegate d = {answer, &p[i]};
-    add_queued(m[i], d, q[i]);
+    add_queued(m[i], DELEGATE(answer, &p[i]), q[i]);
   }
   p[0].other = m[1];
   p[1].other = m[0];
@@ -249,8 +245,7 @@ typedef struct rivals {
 
 enum { RIVAL_CALLS = 6000 };
 
-static void count_rivals(void *context, uint32_t event, const void *payload, size_t size) {
-  rivals *r = context;
+FUNCTION(count_rivals, rivals *r) {
   if (ADD(r->inside, 1) != 1) ADD(r->together, 1);
   ADD(r->calls, 1);
   sched_yield();
@@ -269,10 +264,7 @@ TEST(queue_run_by_several_threads_is_run_by_one_at_a_time) {
   pthread_t threads[3];
   r.target = multicast_create();
   r.queue = default_queue();
-  {
-    multicast_delegate d = {count_rivals, &r};
-    add_queued(r.target, d, r.queue);
-  }
+  add_queued(r.target, DELEGATE(count_rivals, &r), r.queue);
   for (int i = 0; i < 3; ++i) threads[i] = start_thread(run_as_rival, &r);
   while (LOAD(r.calls) < RIVAL_CALLS)
     if (multicast_invoke(r.target, 0, NULL, 0) == 0) sched_yield();

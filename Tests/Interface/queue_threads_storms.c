@@ -26,18 +26,16 @@ static guest *add_guest(const churner *c, int round) {
   multicast_add_options options = ADD_OPTIONS(.queue = c->queue, .flags = c->flags,
                                               .priority = round % 2);
   if (g->by_lifetime) options.lifetime = g->lifetime = multicast_lifetime_create();
-  multicast_delegate d = {call_guest, g};
-  g->token = add_with(c->target, d, &options);
+  g->token = add_with(c->target, DELEGATE(call_guest, g), &options);
   return g;
 }
 
 static void remove_guest(churner *c, guest *g, int round) {
   ++c->removed;
-  multicast_delegate d = {call_guest, g};
   if (g->by_lifetime) {
     CHECK_OK(multicast_lifetime_end(g->lifetime));
   } else if (round % 4 == 1) {
-    CHECK_OK(multicast_remove(c->target, d));
+    CHECK_OK(multicast_remove(c->target, DELEGATE(call_guest, g)));
   } else if (round % 4 == 2) {
     CHECK_EQ(multicast_remove_context(c->target, g), 1);
   } else {
@@ -87,20 +85,14 @@ enum { MESSAGES = 1500 };
 static void conserves(multicast_overflow overflow, uint32_t flags, bool has_worker) {
   for (uint32_t producers = 1; producers <= MOST_PRODUCERS; producers += 3) {
     producer p[MOST_PRODUCERS];
-    churner c;
     guest stays = {ALIVE, 0, {0}, {0}, false};
     multicast_queue q = queue_with(16, overflow);
     multicast m = multicast_create();
     pthread_t consumer = 0, looker;
     calls_seen = 0;
     is_over = no_more_calls = false;
-    multicast_delegate d = {call_guest, &stays};
-    add_with(m, d, &ADD_OPTIONS(.queue = q, .flags = flags));
-    c.target = m;
-    c.queue = q;
-    c.flags = flags;
-    c.rounds = 500;
-    c.removed = 0;
+    add_with(m, DELEGATE(call_guest, &stays), &ADD_OPTIONS(.queue = q, .flags = flags));
+    churner c = {.target = m, .queue = q, .flags = flags, .rounds = 500, .removed = 0};
     if (has_worker) {
       CHECK_OK(multicast_queue_start(q));
     } else {
@@ -178,17 +170,14 @@ THREAD(poll_until_notified, const multicast_queue *q) {
 TEST(queue_fd_is_right_after_storm_of_calls_cancelled_and_dropped) {
   for (int round = 0; round < 12; ++round) {
     producer p[2];
-    churner c;
     multicast_queue q = queue_with(1 + (uint32_t)round % 3, round % 2 == 0
                                                                 ? MULTICAST_OVERFLOW_DROP_OLDEST
                                                                 : MULTICAST_OVERFLOW_REFUSE);
     multicast m = multicast_create();
     int fd = multicast_queue_fd(q);
     is_over = no_more_calls = false;
-    c.target = m;
-    c.queue = q;
-    c.flags = round % 3 == 0 ? MULTICAST_LATEST : 0;
-    c.rounds = 100;
+    churner c = {.target = m, .queue = q, .flags = round % 3 == 0 ? MULTICAST_LATEST : 0,
+                 .rounds = 100};
     pthread_t consumer = start_thread(poll_until_notified, &q);
     c.thread = start_thread(come_and_go, &c);
     start_producers(p, 2, m, 400);

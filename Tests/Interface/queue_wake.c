@@ -177,8 +177,7 @@ typedef struct again {
   int64_t nested;
 } again;
 
-static void queue_again(void *context, uint32_t event, const void *payload, size_t size) {
-  again *a = context;
+FUNCTION(queue_again, again *a) {
   ++a->calls;
   if (a->left-- > 0) CHECK_EQ(multicast_invoke(a->w->target, 0, NULL, 0), 1);
 }
@@ -186,9 +185,8 @@ static void queue_again(void *context, uint32_t event, const void *payload, size
 TEST(queue_wake_is_called_again_for_calls_that_a_run_left) {
   woken w;
   again a = {&w, 1, 0, 0};
-  multicast_delegate d = {queue_again, &a};
   begin_woken(&w);
-  add_queued(w.target, d, w.queue);
+  add_queued(w.target, DELEGATE(queue_again, &a), w.queue);
   CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(w.queue, 0), 1); /* as many as waited at first */
   CHECK_EQ(stats_of(w.queue).pending, 1);
@@ -197,8 +195,7 @@ TEST(queue_wake_is_called_again_for_calls_that_a_run_left) {
   CHECK_EQ(a.calls, 2);
 }
 
-static void run_one_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  again *a = context;
+FUNCTION(run_one_inside, again *a) {
   if (++a->calls > 1) return;
   a->nested = multicast_queue_run(a->w->queue, 1);
   a->left = LOAD(a->w->wakes);
@@ -207,9 +204,8 @@ static void run_one_inside(void *context, uint32_t event, const void *payload, s
 TEST(queue_wake_is_called_at_the_end_of_the_outermost_run_only) {
   woken w;
   again a = {&w, 0, 0, 0};
-  multicast_delegate d = {run_one_inside, &a};
   begin_woken(&w);
-  add_queued(w.target, d, w.queue);
+  add_queued(w.target, DELEGATE(run_one_inside, &a), w.queue);
   for (int i = 0; i < 4; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(w.queue, 2), 2);
   CHECK_EQ(a.nested, 1);
@@ -267,9 +263,8 @@ static void invoke_again(void *context, uint32_t event, const void *payload, siz
 
 TEST(queue_wake_is_called_once_for_each_run_that_leaves_calls) {
   woken w;
-  multicast_delegate again = {invoke_again, &w};
   begin_woken(&w);
-  add_queued(w.target, again, w.queue);
+  add_queued(w.target, DELEGATE(invoke_again, &w), w.queue);
   CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
   for (int runs = 0; runs < 100; ++runs) {
     expect_wakes(&w, runs + 1);
@@ -281,9 +276,7 @@ TEST(queue_wake_is_called_once_for_each_run_that_leaves_calls) {
 /* A loop inside a delegate is woken, although calls have waited all the time. */
 static int wakes_inside;
 
-static void invoke_and_count_wakes(void *context, uint32_t event, const void *payload,
-                                   size_t size) {
-  woken *w = context;
+FUNCTION(invoke_and_count_wakes, woken *w) {
   if (event != 1) return;
   w->wakes = 0;
   CHECK_EQ(multicast_invoke(w->target, 2, NULL, 0), 1);
@@ -293,9 +286,8 @@ static void invoke_and_count_wakes(void *context, uint32_t event, const void *pa
 
 TEST(queue_wake_is_called_for_call_that_call_of_queue_queues) {
   woken w;
-  multicast_delegate modal = {invoke_and_count_wakes, &w};
   begin_woken(&w);
-  add_queued(w.target, modal, w.queue);
+  add_queued(w.target, DELEGATE(invoke_and_count_wakes, &w), w.queue);
   CHECK_EQ(multicast_invoke(w.target, 1, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(w.target, 2, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(w.queue, 0), 2);
@@ -495,8 +487,7 @@ TEST_OF_MULTICAST(queue_wake_inside_a_call_is_not_on_the_call_stack) {
   invoking_call c;
   begin_woken(&w);
   c.w = &w;
-  multicast_delegate d = {invoke_target_inside, &c};
-  c.token = add(m, d);
+  c.token = add(m, DELEGATE(invoke_target_inside, &c));
   add_queued(w.target, counter(&calls), w.queue);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(w.depth, 1);
@@ -599,8 +590,7 @@ TEST(queue_destroy_of_a_wake_that_has_returned_is_ok) {
 static woken *pending_woken;
 static multicast_status pending_status;
 
-static void destroy_inside_call(void *context, uint32_t event, const void *payload, size_t size) {
-  blocker *b = context;
+FUNCTION(destroy_inside_call, blocker *b) {
   gate_open(&b->entered);
   gate_wait(&b->let_go);
   pending_status = multicast_queue_destroy(pending_woken->queue);
@@ -616,15 +606,14 @@ static void remove_the_destroyer(woken *w) {
 TEST(queue_destroy_is_pending_if_the_wake_waits_for_this_thread) {
   static woken w;
   static blocker b = BLOCKER_INIT;
-  invoker i, in_call;
+  invoker i;
   begin_woken(&w);
   pending_woken = &w;
   pending_target = multicast_create();
   pending_delegate.function = destroy_inside_call;
   pending_delegate.context = &b;
   add(pending_target, pending_delegate);
-  invoke_in_background(&in_call, pending_target);
-  gate_wait(&b.entered);
+  begin_blocked(&b, pending_target);
   add_queued(w.target, counter(&calls), w.queue);
   w.then = remove_the_destroyer;
   w.blocks = true;
@@ -632,7 +621,7 @@ TEST(queue_destroy_is_pending_if_the_wake_waits_for_this_thread) {
   invoke_in_background(&i, w.target);
   gate_wait(&w.entered);
   pthread_t opener = start_thread(open_after_a_while, &b.let_go);
-  CHECK_EQ(invoke_finished(&in_call), 1);
+  CHECK_EQ(invoke_finished(&b.invoking), 1);
   CHECK_EQ(invoke_finished(&i), 1);
   CHECK_STATUS(pending_status, MULTICAST_PENDING);
   CHECK_OK(w.status);

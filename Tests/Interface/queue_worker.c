@@ -25,8 +25,7 @@ typedef struct observer {
   bool blocks_signals;
 } observer;
 
-static void observe(void *context, uint32_t event, const void *payload, size_t size) {
-  observer *o = context;
+FUNCTION(observe, observer *o) {
   sigset_t blocked;
   CHECK_EQ(ADD(o->inside, 1), 1);
   if (o->calls > 0 && !pthread_equal(o->on, pthread_self())) o->is_elsewhere_too = true;
@@ -51,9 +50,8 @@ static void copy_signal_mask(void *context, uint32_t event, const void *payload,
 TEST_OF_QUEUE(queue_worker_blocks_no_signal_of_fault_and_no_real_time_one) {
   static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
   sigset_t there, before, after;
-  multicast_delegate d = {copy_signal_mask, &there};
   CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &before), 0);
-  add_queued(m, d, q);
+  add_queued(m, DELEGATE(copy_signal_mask, &there), q);
   CHECK_OK(multicast_queue_start(q));
   CHECK_EQ(invoke_number(m, 0), 1);
   EVENTUALLY(stats_of(q).delivered == 1);
@@ -144,8 +142,7 @@ TEST_OF_QUEUE(queue_may_be_started_again_and_again) {
 static multicast_queue started_inside;
 static int64_t start_result;
 
-static void start_in_a_call(void *context, uint32_t event, const void *payload, size_t size) {
-  observer *o = context;
+FUNCTION(start_in_a_call, observer *o) {
   ADD(o->inside, 1); /* a call of the worker at this time would fail */
   start_result = multicast_queue_start(started_inside);
   pause_ms(A_WHILE_MS);

@@ -11,8 +11,7 @@ typedef struct turn {
   gate has_worked, entered, may_return;
 } turn;
 
-static void take_turn(void *context, uint32_t event, const void *payload, size_t size) {
-  turn *t = context;
+FUNCTION(take_turn, turn *t) {
   if (event & STAY) {
     gate_open(&t->entered);
     gate_wait(&t->may_return);
@@ -26,10 +25,9 @@ static void take_turn(void *context, uint32_t event, const void *payload, size_t
 }
 
 static void begin_turns(turn *t) {
-  multicast_delegate d = {take_turn, t};
   t->target = multicast_create();
   t->queue = queue_with(10, MULTICAST_OVERFLOW_REFUSE);
-  add_with(t->target, d, &ADD_OPTIONS(.queue = t->queue));
+  add_with(t->target, DELEGATE(take_turn, t), &ADD_OPTIONS(.queue = t->queue));
 }
 
 THREAD(run_all, multicast_queue *argument) {

@@ -80,13 +80,12 @@ void *run_on_a_new_thread(void *argument) {
 /* ---- Calls that use their queue -------------------------------------------------------------- */
 
 void begin_requeuing(requeuer *r, multicast_function function, int left) {
-  multicast_delegate d = {function, r};
   r->target = multicast_create();
   r->queue = default_queue();
   r->left = left;
   r->made = 0;
   r->nested = 0;
-  add_queued(r->target, d, r->queue);
+  add_queued(r->target, DELEGATE(function, r), r->queue);
   CHECK_EQ(invoke_number(r->target, 1), 1);
 }
 

@@ -43,8 +43,7 @@ TEST(release_runs_when_an_add_fails) {
                MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(releases, 1);
   CHECK_EQ(token.id, 0);
-  multicast_delegate without_function = {NULL, &releases};
-  CHECK_STATUS(multicast_add(m, without_function, &options, NULL),
+  CHECK_STATUS(multicast_add(m, DELEGATE(NULL, &releases), &options, NULL),
                MULTICAST_ERROR_INVALID_ARGUMENT);
   CHECK_EQ(releases, 2);
 }
@@ -78,14 +77,11 @@ TEST(release_runs_once_for_each_delegate_of_a_failed_add_many) {
 
 TEST_OF_MULTICAST(release_runs_after_the_last_call_on_the_thread_of_that_call) {
   blocker b = BLOCKER_INIT;
-  invoker i;
   multicast_token token = add_with(m, blocking(&b), &ADD_OPTIONS(.release = release_blocker));
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
   CHECK_EQ(LOAD(b.releases), 0);
-  gate_open(&b.let_go);
-  CHECK_EQ(invoke_finished(&i), 1); /* no further invocation was needed */
+  CHECK_EQ(end_blocked(&b), 1); /* no further invocation was needed */
   CHECK_EQ(LOAD(b.releases), 1);
 }
 
@@ -108,15 +104,12 @@ TEST_OF_MULTICAST(release_waits_for_the_last_of_several_calls) {
 TEST_OF_MULTICAST(release_is_not_put_off_by_another_delegate_that_runs) {
   int releases = 0;
   blocker b = BLOCKER_INIT;
-  invoker i;
   add(m, blocking(&b));
   add_with(m, counter(&releases), &ADD_OPTIONS(.release = count_release));
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   CHECK_OK(multicast_remove(m, counter(&releases)));
   CHECK_EQ(LOAD(releases), 1); /* the invocation still runs */
-  gate_open(&b.let_go);
-  invoke_finished(&i);
+  end_blocked(&b);
   CHECK_EQ(LOAD(releases), 1);
 }
 
@@ -124,8 +117,7 @@ typedef struct once {
   int calls, releases, releases_inside;
 } once;
 
-static void call_once(void *context, uint32_t event, const void *payload, size_t size) {
-  once *o = context;
+FUNCTION(call_once, once *o) {
   ++o->calls;
   o->releases_inside = o->releases;
 }
@@ -197,9 +189,8 @@ TEST(release_runs_exactly_once_whoever_wins) {
   multicast m = multicast_create();
   for (int i = 0; i < ROUNDS; ++i) {
     invoker invokers[2];
-    multicast_delegate d = {call_contested, &all[i]};
     options.flags = i % 2 ? MULTICAST_ONCE : 0;
-    multicast_token token = add_with(m, d, &options);
+    multicast_token token = add_with(m, DELEGATE(call_contested, &all[i]), &options);
     invoke_in_background(&invokers[0], m);
     invoke_in_background(&invokers[1], m);
     if (i % 3) pause_ms(0);
@@ -223,8 +214,7 @@ typedef struct last_call {
   int releases;
 } last_call;
 
-static void be_called_last(void *context, uint32_t event, const void *payload, size_t size) {
-  last_call *l = context;
+FUNCTION(be_called_last, last_call *l) {
   l->in_call = multicast_token_current();
   if (l->remove != NULL) l->remove(l);
   if (l->inner.id != 0) multicast_invoke(l->inner, 0, NULL, 0);

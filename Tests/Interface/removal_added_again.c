@@ -9,15 +9,13 @@ static void remove_after_adding_again(uint32_t flags) {
   blocker b = BLOCKER_INIT;
   removal r;
   multicast_add_options options = multicast_add_options_default();
-  invoker i;
   options.flags = flags;
   prepare_removal(&r, multicast_create(), &b, by_remove);
   add_with(r.target, r.delegate, &options);
-  invoke_in_background(&i, r.target);
-  gate_wait(&b.entered);
+  begin_blocked(&b, r.target);
   add_with(r.target, r.delegate, &options);
   expect_to_wait(&r, MULTICAST_OK);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(invoke_finished(&b.invoking), 1);
   CHECK_EQ(multicast_count(r.target), 0);
 }
 
@@ -55,16 +53,14 @@ TEST(remove_waits_for_a_call_in_a_list_that_was_replaced) {
   blocker b = BLOCKER_INIT;
   removal r;
   multicast_add_options options = multicast_add_options_default();
-  invoker i;
   multicast_token others[40];
   int other_calls = 0;
   prepare_removal(&r, multicast_create(), &b, by_remove);
   add_with(r.target, r.delegate, &options);
-  invoke_in_background(&i, r.target);
-  gate_wait(&b.entered);
+  begin_blocked(&b, r.target);
   for (int n = 0; n < 40; ++n) others[n] = add(r.target, counter(&other_calls));
   CHECK_STATUS(multicast_remove_within(r.target, r.delegate, 0), MULTICAST_ERROR_TIMEOUT);
   for (int n = 0; n < 30; ++n) CHECK_OK(multicast_token_remove(others[n]));
   expect_to_wait(&r, MULTICAST_ERROR_NOT_FOUND);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(invoke_finished(&b.invoking), 1);
 }

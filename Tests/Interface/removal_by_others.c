@@ -143,24 +143,21 @@ TEST(lifetime_end_releases_what_returned_while_it_waits) {
   blocker slow = BLOCKER_INIT, quick = BLOCKER_INIT;
   multicast m = multicast_create(), other = multicast_create();
   multicast_lifetime l = multicast_lifetime_create();
-  invoker first, second;
+  invoker first;
   multicast_add_options options = ADD_OPTIONS(.release = release_blocker, .lifetime = l);
   add_with(m, blocking(&slow), &options);
   add_with(other, blocking(&quick), &options);
   invoke_in_background(&first, m);
-  invoke_in_background(&second, other);
-  gate_wait(&slow.entered);
+  begin_blocked(&slow, other);
   gate_wait(&quick.entered);
-  {
-    pthread_t thread = start_thread(end_lifetime, &l);
-    pause_ms(A_WHILE_MS);
-    gate_open(&quick.let_go);
-    invoke_finished(&second);
-    while (LOAD(quick.releases) == 0) pause_ms(1); /* although the slow call still runs */
-    CHECK(!LOAD(slow.has_left));
-    gate_open(&slow.let_go);
-    join_thread(thread);
-  }
+  pthread_t thread = start_thread(end_lifetime, &l);
+  pause_ms(A_WHILE_MS);
+  gate_open(&quick.let_go);
+  invoke_finished(&slow.invoking);
+  while (LOAD(quick.releases) == 0) pause_ms(1); /* although the slow call still runs */
+  CHECK(!LOAD(slow.has_left));
+  gate_open(&slow.let_go);
+  join_thread(thread);
   invoke_finished(&first);
   CHECK_EQ(LOAD(slow.releases), 1);
 }
@@ -172,8 +169,7 @@ typedef struct sweeper {
   int releases;
 } sweeper;
 
-static void remove_everything(void *context, uint32_t event, const void *payload, size_t size) {
-  sweeper *s = context;
+FUNCTION(remove_everything, sweeper *s) {
   if (event != 1) return;
   gate_wait(&s->may_sweep);
   s->result = multicast_remove_all(s->target);

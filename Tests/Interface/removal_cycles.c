@@ -49,8 +49,7 @@ TEST(remove_of_each_other_by_two_calls_does_not_hang) { ring_of(2); }
 TEST(remove_around_a_ring_of_three_calls_does_not_hang) { ring_of(3); }
 TEST(remove_around_a_ring_of_four_calls_does_not_hang) { ring_of(4); }
 
-static void remove_then_report(void *context, uint32_t event, const void *payload, size_t size) {
-  removal *r = context;
+FUNCTION(remove_then_report, removal *r) {
   r->result = r->remove(r);
   r->had_left = LOAD(r->b->has_left);
 }
@@ -60,8 +59,7 @@ TEST(remove_inside_another_call_waits_where_no_cycle_closes) {
   invoker second;
   multicast other = multicast_create();
   begin_running_call(&c, by_token);
-  multicast_delegate d = {remove_then_report, &c.r};
-  add(other, d);
+  add(other, DELEGATE(remove_then_report, &c.r));
   invoke_in_background(&second, other);
   pause_ms(A_WHILE_MS);
   CHECK(!LOAD(c.b.has_left));

@@ -35,8 +35,7 @@ TEST(remove_context_in_its_own_call_counts_it) { own_call(by_context, 1 - 1); }
 TEST(remove_all_in_its_own_call_counts_it) { own_call(by_all, 1 - 1); }
 TEST(remove_many_in_its_own_call_counts_it) { own_call(by_many, 1 - 1); }
 
-static void nest_and_remove(void *context, uint32_t event, const void *payload, size_t size) {
-  own_removal *o = context;
+FUNCTION(nest_and_remove, own_removal *o) {
   if (event < 3) {
     CHECK_EQ(multicast_invoke(o->r.target, event + 1, NULL, 0), 1);
     o->releases_inside += o->releases; /* the outer calls have not returned yet */
@@ -90,10 +89,9 @@ static void check_destroy(uint32_t flags, bool removes_first, bool has_others) {
     destruction d = {{0}, false, 0, MULTICAST_OK};
     d.target = multicast_create();
     d.removes_first = removes_first;
-    multicast_delegate delegate = {on_call, &d};
     options.flags = flags;
     if (is_queued) options.queue = queue;
-    add_with(d.target, delegate, &options);
+    add_with(d.target, DELEGATE(on_call, &d), &options);
     if (has_others) add(d.target, counter(&others));
     if (is_visited)
       multicast_visit(d.target, on_visit, &d);
@@ -114,8 +112,7 @@ TEST(destroy_in_a_call_that_has_removed_itself_is_pending) {
   check_destroy(0, true, false);
 }
 
-static void destroy_other(void *context, uint32_t event, const void *payload, size_t size) {
-  multicast *other = context;
+FUNCTION(destroy_other, multicast *other) {
   CHECK_OK(multicast_destroy(*other));
 }
 
@@ -124,8 +121,7 @@ TEST(destroy_of_another_multicast_in_a_call_is_ok) {
   multicast_token token = add(other, counter(&calls));
   add(other, counter(&calls));
   CHECK_OK(multicast_token_remove(token));
-  multicast_delegate delegate = {destroy_other, &other};
-  add(m, delegate);
+  add(m, DELEGATE(destroy_other, &other));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK(!multicast_is_valid(other));
 }

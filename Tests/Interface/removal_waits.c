@@ -69,48 +69,39 @@ static void invoke_nested(void *context, uint32_t event, const void *payload, si
 TEST(remove_waits_for_a_call_in_an_outer_invocation) {
   blocker b = BLOCKER_INIT;
   removal r;
-  invoker i;
-  multicast_delegate outer = {invoke_nested, &b};
   nested_target = multicast_create();
   add(nested_target, blocking(&b));
   prepare_removal(&r, multicast_create(), &b, by_token);
-  r.token = add(r.target, outer);
-  invoke_in_background(&i, r.target);
-  gate_wait(&b.entered);
+  r.token = add(r.target, DELEGATE(invoke_nested, &b));
+  begin_blocked(&b, r.target);
   expect_to_wait(&r, MULTICAST_OK);
   CHECK_EQ(LOAD(b.calls), -1);
-  invoke_finished(&i);
+  invoke_finished(&b.invoking);
 }
 
 /* ---- Not waiting for anything else ----------------------------------------------------------- */
 
 TEST_OF_MULTICAST(remove_does_not_wait_for_other_delegates_of_the_multicast) {
   blocker b = BLOCKER_INIT;
-  invoker i;
   add(m, counter(&calls)); /* the running invocation has called it already */
   add(m, blocking(&b));
   add(m, counter(&b.releases));
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   CHECK_OK(multicast_remove(m, counter(&calls)));
   CHECK_OK(multicast_remove(m, counter(&b.releases)));
   CHECK(!LOAD(b.has_left));
-  gate_open(&b.let_go);
-  CHECK_EQ(invoke_finished(&i), 2);
+  CHECK_EQ(end_blocked(&b), 2);
 }
 
 TEST(remove_does_not_wait_for_same_function_in_another_multicast) {
   blocker b = BLOCKER_INIT;
-  invoker i;
   multicast m = multicast_create(), other = multicast_create();
   add(m, blocking(&b));
   add(other, blocking(&b));
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   CHECK_OK(multicast_remove(other, blocking(&b)));
   CHECK(!LOAD(b.has_left));
-  gate_open(&b.let_go);
-  invoke_finished(&i);
+  end_blocked(&b);
 }
 
 static multicast busy;
@@ -140,18 +131,15 @@ TEST_OF_MULTICAST(remove_many_of_nothing_does_not_wait_for_what_was_removed) {
   int calls[4] = {0};
   multicast_delegate absent[2];
   multicast_token token = add(m, blocking(&b));
-  invoker i;
   absent[0] = counter(&calls[2]);
   absent[1] = counter(&calls[3]);
   add(m, counter(&calls[0]));
   add(m, counter(&calls[1]));
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
   CHECK_EQ(multicast_remove_many(m, absent, 2), 0); /* would hang if it waited */
   CHECK(!LOAD(b.has_left));
-  gate_open(&b.let_go);
-  CHECK_EQ(invoke_finished(&i), 3);
+  CHECK_EQ(end_blocked(&b), 3);
   CHECK_OK(multicast_destroy(m));
 }
 

@@ -163,8 +163,7 @@ static void second_waits_for_release(ender *end) {
   slow s = {GATE_INIT, GATE_INIT, false};
   ended e;
   caller first, second;
-  multicast_delegate d = {count_call, &s};
-  begin_with(&e, end, d, release_slowly);
+  begin_with(&e, end, DELEGATE(count_call, &s), release_slowly);
   start_caller(&first, &e, MULTICAST_FOREVER);
   gate_wait(&s.begun);
   start_caller(&second, &e, MULTICAST_FOREVER);
@@ -196,8 +195,7 @@ typedef struct inside {
   int releases;
 } inside;
 
-static void end_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  inside *in = context;
+FUNCTION(end_inside, inside *in) {
   gate_open(&in->entered);
   gate_wait(&in->go_on);
   in->status = in->e.end(&in->e, MULTICAST_FOREVER);
@@ -208,12 +206,11 @@ static void release_inside(void *context) { ADD(((inside *)context)->releases, 1
 TEST(second_callers_do_not_wait_inside_call_that_first_waits_for) {
   for (int i = 0; i < ENDERS; ++i) {
     static inside in;
-    multicast_delegate d = {end_inside, &in};
     caller first;
     in.entered = in.go_on = shut;
     in.status = MULTICAST_OK;
     in.releases = 0;
-    begin_with(&in.e, enders[i], d, release_inside);
+    begin_with(&in.e, enders[i], DELEGATE(end_inside, &in), release_inside);
     begin_call(&in.e);
     gate_wait(&in.entered);
     start_caller(&first, &in.e, MULTICAST_FOREVER);

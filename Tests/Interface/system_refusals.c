@@ -115,11 +115,10 @@ static void call_member(void *context, uint32_t event, const void *payload, size
 
 static void begin_member(member *of) {
   multicast_add_options options = ADD_OPTIONS(.release = count_release_of_member);
-  multicast_delegate d = {call_member, of};
   of->m = multicast_create();
   of->lifetime = multicast_lifetime_create();
   options.lifetime = of->lifetime;
-  of->token = add_with(of->m, d, &options);
+  of->token = add_with(of->m, DELEGATE(call_member, of), &options);
   let_two_threads_invoke(of->m);
   CHECK_EQ(of->calls, 2);
 }
@@ -185,9 +184,7 @@ typedef struct destroyed {
   multicast_status status;
 } destroyed;
 
-static void destroy_without_the_barrier(void *context, uint32_t event, const void *payload,
-                                        size_t size) {
-  destroyed *d = context;
+FUNCTION(destroy_without_the_barrier, destroyed *d) {
   deny_membarrier();
   d->status = multicast_broadcaster_destroy(d->broadcaster);
 }

@@ -76,7 +76,6 @@ TEST(removal_of_many_finds_which_of_them_many_threads_call) {
 TEST_OF_MULTICAST(removal_finds_call_on_thread_that_came_after_many_had_ended) {
   static crowd earlier, others;
   blocker b = BLOCKER_INIT;
-  invoker last;
   multicast_token token = add(m, blocking(&b));
   earlier.target = multicast_create();
   others.target = multicast_create();
@@ -86,11 +85,9 @@ TEST_OF_MULTICAST(removal_finds_call_on_thread_that_came_after_many_had_ended) {
   begin_calls(&earlier);
   end_calls(&earlier);
   begin_calls(&others);
-  invoke_in_background(&last, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   CHECK_STATUS(multicast_token_remove_within(token, 1000000), MULTICAST_ERROR_TIMEOUT);
-  gate_open(&b.let_go);
-  CHECK_EQ(invoke_finished(&last), 1);
+  CHECK_EQ(end_blocked(&b), 1);
   end_calls(&others);
   CHECK_OK(multicast_destroy(m));
   CHECK_OK(multicast_destroy(earlier.target));

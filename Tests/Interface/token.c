@@ -46,8 +46,7 @@ typedef struct resumer {
   multicast_token earlier, later;
 } resumer;
 
-static void resume_both(void *context, uint32_t event, const void *payload, size_t size) {
-  resumer *r = context;
+FUNCTION(resume_both, resumer *r) {
   CHECK_OK(multicast_token_resume(r->earlier));
   CHECK_OK(multicast_token_resume(r->later));
 }
@@ -55,10 +54,9 @@ static void resume_both(void *context, uint32_t event, const void *payload, size
 TEST(resume_during_an_invocation_has_it_call_what_comes_later) {
   int earlier = 0, later = 0;
   resumer r;
-  multicast_delegate d = {resume_both, &r};
   r.target = multicast_create();
   r.earlier = add(r.target, counter(&earlier));
-  add(r.target, d);
+  add(r.target, DELEGATE(resume_both, &r));
   r.later = add(r.target, counter(&later));
   CHECK_OK(multicast_token_pause(r.earlier));
   CHECK_OK(multicast_token_pause(r.later));
@@ -119,19 +117,15 @@ typedef struct pausing {
   int adds;
 } pausing;
 
-static void pause_other(void *context, uint32_t event, const void *payload, size_t size) {
-  pausing *p = context;
+FUNCTION(pause_other, pausing *p) {
   static int ignored;
   for (int i = 0; i < p->adds; ++i) add(p->target, counter(&ignored));
   CHECK_OK(multicast_token_pause(p->other));
 }
 
 static void pause_during_invoke(int adds) {
-  pausing p;
-  multicast_delegate d = {pause_other, &p};
-  p.adds = adds;
-  p.target = multicast_create();
-  add(p.target, d);
+  pausing p = {.adds = adds, .target = multicast_create()};
+  add(p.target, DELEGATE(pause_other, &p));
   p.other = add(p.target, counter(&calls));
   CHECK_EQ(multicast_invoke(p.target, 0, NULL, 0), 1);
   CHECK_EQ(calls, 0);
@@ -150,9 +144,8 @@ static void see_current(void *context, uint32_t event, const void *payload, size
 }
 
 TEST_OF_MULTICAST(token_current_is_the_innermost_call_of_this_thread) {
-  multicast_delegate d = {see_current, &m};
   CHECK_EQ(multicast_token_current().id, 0);
-  multicast_token token = add(m, d);
+  multicast_token token = add(m, DELEGATE(see_current, &m));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(seen[0].id, token.id);
   CHECK_EQ(seen[2].id, token.id);
@@ -168,8 +161,7 @@ static void look_from_elsewhere(void *context, uint32_t event, const void *paylo
 }
 
 TEST_OF_MULTICAST(token_current_is_about_the_calling_thread) {
-  multicast_delegate d = {look_from_elsewhere, NULL};
-  add(m, d);
+  add(m, DELEGATE(look_from_elsewhere, NULL));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
 }
 
@@ -190,8 +182,7 @@ static void remove_current(void *context, uint32_t event, const void *payload, s
 }
 
 TEST_OF_MULTICAST(token_current_lets_a_delegate_remove_itself) {
-  multicast_delegate d = {remove_current, NULL};
-  add(m, d);
+  add(m, DELEGATE(remove_current, NULL));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_count(m), 0);
 }

@@ -142,8 +142,7 @@ static void get_in_its_call(void *context, uint32_t event, const void *payload, 
 }
 
 TEST_OF_MULTICAST(token_get_of_tokens_not_live_writes_nothing) {
-  multicast_delegate d = {get_in_its_call, NULL};
-  multicast_token none = MULTICAST_NONE, token = add(m, d);
+  multicast_token none = MULTICAST_NONE, token = add(m, DELEGATE(get_in_its_call, NULL));
   expect_not_read(none);
   multicast_token kind = {m.id};
   expect_not_read(kind);

@@ -222,8 +222,7 @@ typedef struct own {
   bool destroys;
 } own;
 
-static void end_own(void *context, uint32_t event, const void *payload, size_t size) {
-  own *o = context;
+FUNCTION(end_own, own *o) {
   ++o->calls;
   CHECK_EQ(multicast_token_current().id, o->token.id);
   o->status = o->destroys ? multicast_destroy(o->m) : multicast_token_remove(o->token);
@@ -241,10 +240,9 @@ static void release_own(void *context) { ++((own *)context)->releases; }
 TEST(token_invoke_and_visit_of_one_that_removes_or_destroys) {
   for (int round = 0; round < 4; ++round) {
     own o = {{0}, {0}, 0, 0, 0, INT32_MIN, false};
-    multicast_delegate d = {end_own, &o};
     o.m = multicast_create();
     o.destroys = round >= 2;
-    o.token = add_with(o.m, d, &ADD_OPTIONS(.release = release_own));
+    o.token = add_with(o.m, DELEGATE(end_own, &o), &ADD_OPTIONS(.release = release_own));
     CHECK_EQ(round % 2 == 0 ? invoke_token(o.token)
                             : multicast_token_visit(o.token, visit_own, NULL), 1);
     CHECK_STATUS(o.status, MULTICAST_PENDING);
@@ -265,8 +263,7 @@ static bool count_visit(void *context, const multicast_delegate *delegate) {
   return true;
 }
 
-static void invoke_itself(void *context, uint32_t event, const void *payload, size_t size) {
-  deep *d = context;
+FUNCTION(invoke_itself, deep *d) {
   ++d->depth;
   int64_t result = invoke_token(d->token);
   if (result != 1) {
@@ -279,8 +276,7 @@ static void invoke_itself(void *context, uint32_t event, const void *payload, si
 
 TEST(token_invoke_nests_256_levels) {
   deep d = {{0}, 0, 0, 0};
-  multicast_delegate itself = {invoke_itself, &d};
-  d.token = add(multicast_create(), itself);
+  d.token = add(multicast_create(), DELEGATE(invoke_itself, &d));
   CHECK_EQ(invoke_token(d.token), 1);
   CHECK_EQ(d.depth, 256);
   CHECK_STATUS(d.last_invoke, MULTICAST_ERROR_LIMIT);
@@ -298,8 +294,7 @@ static void add_and_remove_many(void *context, uint32_t event, const void *paylo
 }
 
 TEST_OF_MULTICAST(token_invoke_of_what_was_added_during_an_invocation_calls_it) {
-  multicast_delegate d = {add_and_remove_many, &m};
-  multicast_token t = add(m, d);
+  multicast_token t = add(m, DELEGATE(add_and_remove_many, &m));
   CHECK_EQ(invoke_token(t), 1);
 }
 
@@ -309,8 +304,7 @@ THREAD(invoke_token_and_end, multicast_token *argument) {
 }
 
 TEST_OF_MULTICAST(thread_that_ends_inside_a_token_invoke_holds_nothing_up) {
-  multicast_delegate d = {end_this_thread, NULL};
-  multicast_token t = add(m, d);
+  multicast_token t = add(m, DELEGATE(end_this_thread, NULL));
   on_another_thread(invoke_token_and_end, &t);
   CHECK_OK(multicast_token_remove(t));
   CHECK_OK(multicast_destroy(m));

@@ -600,8 +600,7 @@ static void expect_calls(int64_t count, multicast_token innermost) {
 
 static int64_t outer_calls;
 static multicast_token outer;
-static void look_as_delegate(void *context, uint32_t event, const void *payload, size_t size) {
-  const multicast_token *token = context;
+FUNCTION(look_as_delegate, const multicast_token *token) {
   expect_calls(outer_calls + 1, *token);
 }
 
@@ -609,8 +608,7 @@ static void expect_calls_around(wire *w) {
   multicast m = multicast_create();
   multicast_token token;
   expect_calls(outer_calls, outer);
-  multicast_delegate d = {look_as_delegate, &token};
-  CHECK_OK(multicast_add(m, d, NULL, &token));
+  CHECK_OK(multicast_add(m, DELEGATE(look_as_delegate, &token), NULL, &token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_OK(multicast_destroy(m));
   ++calls;
@@ -626,7 +624,6 @@ static void use_name(void *context, uint32_t event, const void *payload, size_t 
 
 TEST_OF_MULTICAST(transport_is_no_call_that_a_caller_sees) {
   const multicast_token none = {0};
-  multicast_delegate d = {use_name, NULL};
   heard = create();
   attach(heard, &it);
   it.inside = expect_calls_around;
@@ -634,7 +631,7 @@ TEST_OF_MULTICAST(transport_is_no_call_that_a_caller_sees) {
   go_all();
   CHECK_EQ(notify(heard, NAME), 0);
   CHECK_EQ(calls, 3);
-  add(m, d);
+  add(m, DELEGATE(use_name, NULL));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(calls, 6);
   expect_calls(0, none);
@@ -717,11 +714,9 @@ TEST(transport_may_destroy_its_broadcaster) {
   heard = create();
   come();
   memset(&it, 0, sizeof it);
-  {
-    multicast_transport transport = transport_of(&it);
-    it.inside = destroy_inside;
-    CHECK_OK(multicast_broadcaster_attach(heard, &transport)); /* it was attached */
-  }
+  multicast_transport transport = transport_of(&it);
+  it.inside = destroy_inside;
+  CHECK_OK(multicast_broadcaster_attach(heard, &transport)); /* it was attached */
   CHECK_EQ(it.releases, 1);
 }
 
@@ -731,10 +726,9 @@ static void replace_inside(void *context, uint32_t event, const void *payload, s
 }
 
 TEST(transport_that_observer_attaches_publishes_that_notification) {
-  multicast_delegate d = {replace_inside, NULL};
   heard = create();
   attach(heard, &it);
-  observe(heard, NAME, d);
+  observe(heard, NAME, DELEGATE(replace_inside, NULL));
   CHECK_EQ(notify(heard, NAME), 1);
   expect_notified(&it, "+" NAME);
   CHECK_EQ(it.releases, 1);

@@ -57,16 +57,13 @@ static void keep_and_notify(void *context, uint32_t event, const void *payload, 
 
 /* Two broadcasters, as if each was in a process of its own. */
 TEST(transport_of_sockets_notifies_another_broadcaster) {
-  multicast_delegate d = {keep_and_notify, NULL};
   multicast_broadcaster here = create(), there = create();
   int sockets[2];
-  receiver r;
   CHECK_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
   connect_by(&sockets[0], here);
-  r.broadcaster = there;
-  r.socket = sockets[1];
+  receiver r = {.broadcaster = there, .socket = sockets[1]};
   pthread_t thread = start_thread(receive_messages, &r);
-  observe(there, NAME, d);
+  observe(there, NAME, DELEGATE(keep_and_notify, NULL));
   observe(here, NAME, counter(&calls));
   CHECK_EQ(multicast_broadcaster_notify(here, NAME, 7, "a door", 6), 1);
   gate_wait(&has_arrived);

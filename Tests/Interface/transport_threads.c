@@ -37,7 +37,7 @@ THREAD(destroy_it, void *unused) {
 }
 
 /* A thread that is inside a function of the transport. */
-static pthread_t begin_call(void *(*body)(void *)) {
+static pthread_t begin_calling(void *(*body)(void *)) {
   b = create();
   attach(b, &it);
   if (body == unregister_it || body == destroy_it) observe(b, NAME, counter(&calls));
@@ -65,7 +65,7 @@ TEST(transport_is_detached_when_its_calls_elsewhere_have_returned) {
   void *(*const functions[])(void *) = {notify_it, register_it, unregister_it, destroy_it};
   for (int way = 0; way < 4; ++way) {
     for (int function = 0; function < 4; ++function) {
-      pthread_t thread = begin_call(functions[function]), opener;
+      pthread_t thread = begin_calling(functions[function]), opener;
       memset(&other, 0, sizeof other);
       opener = start_thread(open_after_a_while, &let_go);
       CHECK_OK(ways[way]());
@@ -78,7 +78,7 @@ TEST(transport_is_detached_when_its_calls_elsewhere_have_returned) {
 }
 
 TEST(transport_of_destroyed_broadcaster_is_waited_for_so_long) {
-  pthread_t thread = begin_call(notify_it);
+  pthread_t thread = begin_calling(notify_it);
   CHECK_STATUS(multicast_broadcaster_destroy_within(b, 1000000), MULTICAST_ERROR_TIMEOUT);
   CHECK_EQ(LOAD(it.releases), 0);
   CHECK_STATUS(notify(b, NAME), MULTICAST_ERROR_INVALID_HANDLE);
@@ -88,7 +88,7 @@ TEST(transport_of_destroyed_broadcaster_is_waited_for_so_long) {
 }
 
 TEST(transport_call_does_not_delay_other_transports) {
-  pthread_t thread = begin_call(notify_it);
+  pthread_t thread = begin_calling(notify_it);
   multicast_broadcaster another = create();
   attach(another, &other);
   CHECK_EQ(notify(another, NAME), 0);
@@ -157,7 +157,7 @@ TEST(thread_that_ends_inside_a_transport_is_not_waited_for) {
 /* ---- Names whose multicast is destroyed by its handle ---------------------------------------- */
 
 TEST(transport_is_notified_of_next_multicast_by_the_same_thread) {
-  pthread_t thread = begin_call(destroy_it);
+  pthread_t thread = begin_calling(destroy_it);
   expect_notified(&it, "+" NAME " -" NAME);
   register_it(NULL);
   expect_notified(&it, "");
@@ -169,7 +169,7 @@ TEST(transport_is_notified_of_next_multicast_by_the_same_thread) {
 }
 
 TEST(transport_is_not_notified_of_next_multicast_in_slot) {
-  pthread_t thread = begin_call(register_it);
+  pthread_t thread = begin_calling(register_it);
   destroy_it(NULL);
   register_it(NULL);
   destroy_it(NULL);
@@ -183,7 +183,7 @@ TEST(transport_is_not_notified_of_next_multicast_in_slot) {
 }
 
 TEST(transport_is_notified_of_a_multicast_destroyed_meanwhile) {
-  pthread_t thread = begin_call(register_it);
+  pthread_t thread = begin_calling(register_it);
   destroy_it(NULL);
   expect_notified(&it, "+" NAME);
   gate_open(&let_go);
@@ -221,7 +221,7 @@ static void expect_next_notified(void *unused) {
 }
 
 TEST(fork_child_notifies_of_the_next_multicast_of_a_name) {
-  pthread_t thread = begin_call(destroy_it);
+  pthread_t thread = begin_calling(destroy_it);
   register_it(NULL);
   expect_notified(&it, "+" NAME " -" NAME);
   in_child(expect_next_notified, NULL);
@@ -581,7 +581,7 @@ static void detach_in_child(void *unused) {
 }
 
 TEST(fork_child_does_not_wait_for_a_transport_of_the_parent) {
-  pthread_t thread = begin_call(notify_it);
+  pthread_t thread = begin_calling(notify_it);
   it.inside = NULL;
   observe(b, NAME, counter(&calls));
   in_child(detach_in_child, NULL);
@@ -597,7 +597,7 @@ static void expect_notified_in_fork(void *unused) {
 }
 
 TEST(fork_child_notifies_a_transport_instead_of_the_parent) {
-  pthread_t thread = begin_call(register_it);
+  pthread_t thread = begin_calling(register_it);
   CHECK_EQ(multicast_broadcaster_unregister_all(b, NAME), 1);
   in_child(expect_notified_in_fork, NULL);
   expect_notified(&it, "+" NAME);

@@ -16,8 +16,7 @@ typedef struct inside {
   int releases;
 } inside;
 
-static void wait_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  inside *i = context;
+FUNCTION(wait_inside, inside *i) {
   gate_open(&i->entered);
   gate_wait(&i->go_on);
   i->out = multicast_outcome_default();
@@ -213,19 +212,17 @@ TEST(wait_for_call_that_needs_room_of_this_thread_unfinished) {
   CHECK_EQ(multicast_queue_run(narrow_queue, 0), 1);
   CHECK_EQ(multicast_invoke(into_narrow, 0, NULL, 0), 1);
   /* The call of the queue waits for room. */
-  {
-    multicast_delegate d = waiting_for(&i, q, &queued);
-    multicast_outcome out = MULTICAST_OUTCOME_INIT;
-    i.inner = into_narrow;
-    i.queue.id = 0;
-    gate_open(&i.go_on);
-    add_queued(m, d, q);
-    CHECK_OK(multicast_queue_start(q));
-    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-    expect_asleep(&i);
-    CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 1);
-    CHECK_OUTCOME(out, 0, 1, 0, 0, 1);
-  }
+  multicast_delegate d = waiting_for(&i, q, &queued);
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  i.inner = into_narrow;
+  i.queue.id = 0;
+  gate_open(&i.go_on);
+  add_queued(m, d, q);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  expect_asleep(&i);
+  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 1);
+  CHECK_OUTCOME(out, 0, 1, 0, 0, 1);
   CHECK_EQ(multicast_queue_clear(q), 1);
   CHECK_EQ(multicast_queue_run(narrow_queue, 1), 1);
   EVENTUALLY(stats_of(narrow_queue).pending == 1);
@@ -246,15 +243,13 @@ TEST(queue_full_refuses_thread_that_waiting_call_of_it_waits_for) {
   CHECK_OK(multicast_queue_start(full));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   expect_asleep(&i); /* its thread waits for this one */
-  {
-    multicast other = multicast_create();
-    multicast_outcome out = MULTICAST_OUTCOME_INIT;
-    multicast_invocation how = MULTICAST_INVOCATION_INIT;
-    add_queued(other, counter(&more), full);
-    CHECK_EQ(multicast_invoke_with(other, &how, &out), 1);
-    CHECK_EQ(multicast_invoke_with(other, &how, &out), 0);
-    CHECK_OUTCOME(out, 0, 0, 1, 0, 0);
-  }
+  multicast other = multicast_create();
+  multicast_outcome out = MULTICAST_OUTCOME_INIT;
+  multicast_invocation how = MULTICAST_INVOCATION_INIT;
+  add_queued(other, counter(&more), full);
+  CHECK_EQ(multicast_invoke_with(other, &how, &out), 1);
+  CHECK_EQ(multicast_invoke_with(other, &how, &out), 0);
+  CHECK_OUTCOME(out, 0, 0, 1, 0, 0);
   CHECK_EQ(multicast_queue_run(own, 0), 1);
   expect_outcome(&i, 1, 0);
   CHECK_OK(multicast_queue_destroy(full));
@@ -476,7 +471,6 @@ static void remove_the_waiting_one(void *context, uint32_t event, const void *pa
 
 TEST(removal_inside_a_call_that_is_waited_for_does_not_hang) {
   multicast_queue q = default_queue();
-  multicast_delegate remover = {remove_the_waiting_one, NULL};
   static scene s;
   int unused = 0;
   to_remove = &s;
@@ -484,7 +478,7 @@ TEST(removal_inside_a_call_that_is_waited_for_does_not_hang) {
   s.m = multicast_create();
   s.d = waiting_for(&s.i, q, &unused);
   CHECK_EQ(multicast_remove_all(s.i.inner), 1);
-  add_queued(s.i.inner, remover, q);
+  add_queued(s.i.inner, DELEGATE(remove_the_waiting_one, NULL), q);
   s.token = add(s.m, s.d);
   CHECK_OK(multicast_queue_start(q));
   gate_open(&s.i.go_on);
@@ -501,16 +495,14 @@ TEST(removal_of_queued_delegate_cancels_what_its_call_waits_for) {
   inside i;
   multicast_delegate d = waiting_for(&i, other, &calls);
   CHECK_EQ(multicast_remove_all(i.inner), 1);
-  {
-    multicast_token token = add_queued(i.inner, d, other);
-    add_queued(m, d, q);
-    gate_open(&i.go_on);
-    CHECK_OK(multicast_queue_start(q));
-    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-    EVENTUALLY(stats_of(other).pending == 1);
-    expect_asleep(&i);
-    CHECK_OK(multicast_token_remove(token));
-  }
+  multicast_token token = add_queued(i.inner, d, other);
+  add_queued(m, d, q);
+  gate_open(&i.go_on);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  EVENTUALLY(stats_of(other).pending == 1);
+  expect_asleep(&i);
+  CHECK_OK(multicast_token_remove(token));
   gate_wait(&i.has_left);
   CHECK_OUTCOME(i.out, 0, 1, 0, 0, 0);
   CHECK_OK(multicast_queue_destroy(q));

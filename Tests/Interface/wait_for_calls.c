@@ -108,11 +108,9 @@ TEST_OF_QUEUE(wait_goes_on_if_the_thread_of_the_queue_is_stopped) {
   CHECK_OK(multicast_queue_start(q));
   begin_waiting(&w, m, NULL);
   gate_wait(&b.entered);
-  {
-    pthread_t opener = start_thread(open_after_a_while, &b.let_go);
-    CHECK_OK(multicast_queue_stop(q));
-    join_thread(opener);
-  }
+  pthread_t opener = start_thread(open_after_a_while, &b.let_go);
+  CHECK_OK(multicast_queue_stop(q));
+  join_thread(opener);
   expect_to_be_waiting(&w);
   CHECK_OK(multicast_queue_start(q));
   expect_waited(&w, 2, 2, 0);
@@ -296,31 +294,27 @@ static void destroy_doomed(void *context, uint32_t event, const void *payload, s
   }
   CHECK_STATUS(multicast_queue_destroy_within(doomed_queue, 0),
                running != NULL ? MULTICAST_ERROR_TIMEOUT : MULTICAST_OK);
-  {
-    /* The next queue, perhaps in the same place, is run by this thread. */
-    multicast_queue next = default_queue();
-    multicast m = multicast_create();
-    int calls = 0;
-    add_queued(m, counter(&calls), next);
-    CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-    CHECK_EQ(multicast_queue_run(next, 0), 1);
-    CHECK_OK(multicast_destroy(m));
-  }
+  /* The next queue, perhaps in the same place, is run by this thread. */
+  multicast_queue next = default_queue();
+  multicast m = multicast_create();
+  int calls = 0;
+  add_queued(m, counter(&calls), next);
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(next, 0), 1);
+  CHECK_OK(multicast_destroy(m));
   gate_open(&doomed_is_gone);
 }
 
 TEST_OF_MULTICAST(wait_is_over_at_once_if_the_queue_was_destroyed_before_it) {
-  multicast_delegate destroyer = {destroy_doomed, NULL};
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   doomed_queue = default_queue();
   add_queued(m, counter(&calls), doomed_queue);
-  add(m, destroyer);
+  add(m, DELEGATE(destroy_doomed, NULL));
   CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 2);
   CHECK_OUTCOME(out, 1, 1, 0, 0, 0);
 }
 
 TEST_OF_MULTICAST(wait_for_a_queue_destroyed_before_it_lasts_while_a_call_runs) {
-  multicast_delegate destroyer = {destroy_doomed, NULL};
   static blocker b = BLOCKER_INIT;
   static runner run;
   waiter w;
@@ -328,7 +322,7 @@ TEST_OF_MULTICAST(wait_for_a_queue_destroyed_before_it_lasts_while_a_call_runs) 
   runs_doomed = &run;
   doomed_queue = default_queue();
   add_queued(m, blocking(&b), doomed_queue);
-  add(m, destroyer);
+  add(m, DELEGATE(destroy_doomed, NULL));
   begin_waiting(&w, m, NULL);
   gate_wait(&doomed_is_gone);
   expect_to_be_waiting(&w);
@@ -340,12 +334,11 @@ TEST_OF_MULTICAST(wait_for_a_queue_destroyed_before_it_lasts_while_a_call_runs) 
 /* ---- Threads that end ------------------------------------------------------------------------ */
 
 TEST_OF_QUEUE(wait_is_over_if_the_thread_that_runs_the_call_ends_inside_it) {
-  multicast_delegate d = {end_this_thread, NULL};
   cargo c = fresh;
   multicast_invocation how = handing_over(&c);
   runner run;
   waiter w;
-  add_queued(m, d, q);
+  add_queued(m, DELEGATE(end_this_thread, NULL), q);
   begin_waiting(&w, m, &how);
   EVENTUALLY(stats_of(q).pending == 1);
   run.queue = q;
@@ -360,10 +353,9 @@ TEST_OF_QUEUE(wait_is_over_if_the_thread_that_runs_the_call_ends_inside_it) {
 }
 
 TEST_OF_QUEUE(wait_goes_on_for_calls_that_thread_has_left_as_it_ended) {
-  multicast_delegate d = {end_this_thread, NULL};
   runner run;
   waiter w;
-  add_queued(m, d, q);
+  add_queued(m, DELEGATE(end_this_thread, NULL), q);
   add_queued(m, counter(&calls), q);
   begin_waiting(&w, m, NULL);
   EVENTUALLY(stats_of(q).pending == 2);
@@ -383,14 +375,11 @@ THREAD(invoke_and_never_return, waiter *w) {
 }
 
 TEST_OF_QUEUE(thread_that_ends_inside_waiting_invocation_leaves_its_calls) {
-  multicast_delegate d = {end_this_thread, NULL};
   cargo c = fresh;
-  waiter w;
   add_queued(m, counter(&calls), q);
   add_queued(m, counter(&calls), default_queue());
-  add(m, d);
-  w.target = m;
-  w.how = handing_over(&c);
+  add(m, DELEGATE(end_this_thread, NULL));
+  waiter w = {.target = m, .how = handing_over(&c)};
   w.how.flags = MULTICAST_WAIT;
   w.out = multicast_outcome_default();
   on_another_thread(invoke_and_never_return, &w);
@@ -468,9 +457,8 @@ TEST_OF_MULTICAST(wait_has_the_time_from_the_beginning_of_the_invocation) {
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int queued = 0;
   run_soon_queue = default_queue();
-  multicast_delegate slow = {take_all_the_time, &calls};
   add_queued(m, counter(&queued), run_soon_queue);
-  add(m, slow);
+  add(m, DELEGATE(take_all_the_time, &calls));
   how.timeout_ns = TIME_MS * UINT64_C(1000000);
   CHECK_STATUS(multicast_invoke_with(m, &how, &out), MULTICAST_ERROR_TIMEOUT);
   CHECK_OUTCOME(out, 1, 1, 0, 0, 1);
@@ -493,18 +481,14 @@ TEST(wait_for_room_is_not_cut_short_by_the_time_of_the_invocation) {
 TEST_OF_QUEUE(wait_whose_time_is_up_is_no_timeout_if_all_calls_were_made) {
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int queued = 0;
-  multicast_delegate slow = {take_time, &calls};
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = 1);
-  add(m, slow);
+  add(m, DELEGATE(take_time, &calls));
   CHECK_EQ(multicast_invoke_with(m, &how, &out), 1); /* none was queued */
   CHECK_OUTCOME(out, 1, 0, 0, 0, 0);
   add_queued(m, counter(&queued), q);
-  {
-    multicast_delegate destroyer = {destroy_doomed, NULL};
-    doomed_queue = q;
-    running = NULL;
-    add(m, destroyer);
-  }
+  doomed_queue = q;
+  running = NULL;
+  add(m, DELEGATE(destroy_doomed, NULL));
   CHECK_EQ(multicast_invoke_with(m, &how, &out), 3); /* it was taken back */
   CHECK_OUTCOME(out, 2, 1, 0, 0, 0);
 }

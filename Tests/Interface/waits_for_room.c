@@ -13,9 +13,7 @@ typedef struct cycle {
   int releases;
 } cycle;
 
-static void invoke_into_the_full_queue(void *context, uint32_t event, const void *payload,
-                                       size_t size) {
-  cycle *c = context;
+FUNCTION(invoke_into_the_full_queue, cycle *c) {
   gate_open(&c->entered);
   gate_wait(&c->go_on);
   c->queued = multicast_invoke(c->target, 0, NULL, 0);
@@ -30,7 +28,6 @@ static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queu
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_add_options options = ADD_OPTIONS(.queue = queue);
   multicast m = multicast_create();
-  multicast_delegate d = {invoke_into_the_full_queue, c};
   c->target = multicast_create();
   add_with(c->target, counter(calls), &options);
   CHECK_EQ(multicast_invoke(c->target, 0, NULL, 0), 1);
@@ -39,7 +36,7 @@ static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queu
 
   options = ADD_OPTIONS(.release = release_cycle);
   options.lifetime = lifetime;
-  multicast_token token = add_with(m, d, &options);
+  multicast_token token = add_with(m, DELEGATE(invoke_into_the_full_queue, c), &options);
   invoke_in_background(i, m);
   gate_wait(&c->entered);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
@@ -194,7 +191,6 @@ THREAD(release_both, producer *p) {
 TEST(queue_full_refuses_nobody_while_its_thread_waits_elsewhere) {
   static blocker b = BLOCKER_INIT;
   static producer p = {{0}, GATE_INIT, GATE_INIT, -1, &b};
-  invoker i;
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_queue_stats stats = multicast_queue_stats_default();
   multicast_add_options options = ADD_OPTIONS(.queue = queue);
@@ -210,8 +206,7 @@ TEST(queue_full_refuses_nobody_while_its_thread_waits_elsewhere) {
   options = multicast_add_options_default();
   options.lifetime = lifetime;
   multicast_token token = add_with(other, blocking(&b), &options);
-  invoke_in_background(&i, other);
-  gate_wait(&b.entered);
+  begin_blocked(&b, other);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
   threads[0] = start_thread(produce, &p);
   threads[1] = start_thread(release_both, &p);
@@ -222,7 +217,7 @@ TEST(queue_full_refuses_nobody_while_its_thread_waits_elsewhere) {
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   join_thread(threads[0]);
   join_thread(threads[1]);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(invoke_finished(&b.invoking), 1);
   CHECK_EQ(p.queued, 1);
   CHECK_OK(multicast_queue_get_stats(queue, &stats));
   CHECK_EQ(stats.refused, 0);
@@ -414,7 +409,6 @@ TEST(queue_full_refuses_release_that_end_of_lifetime_waits_for) {
   static releaser r = {{0}, {0}, GATE_INIT, GATE_INIT, -1};
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_lifetime lifetime = multicast_lifetime_create();
-  multicast_delegate d = {count_call, &r};
   pthread_t remover, opener;
   r.target = multicast_create();
   add_queued(r.target, counter(&calls), queue);
@@ -422,7 +416,7 @@ TEST(queue_full_refuses_release_that_end_of_lifetime_waits_for) {
   CHECK_EQ(multicast_queue_run(queue, 0), 1); /* now this thread has to run it */
   CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1); /* the queue is full now */
   multicast_add_options options = ADD_OPTIONS(.release = invoke_in_release, .lifetime = lifetime);
-  r.token = add_with(multicast_create(), d, &options);
+  r.token = add_with(multicast_create(), DELEGATE(count_call, &r), &options);
   remover = start_thread(remove_and_release, &r);
   gate_wait(&r.entered);
   opener = start_thread(open_after_a_while, &r.go_on);
@@ -436,13 +430,12 @@ TEST(queue_full_refuses_release_that_end_of_lifetime_waits_for) {
 
 TEST_OF_MULTICAST(queue_stop_is_pending_where_worker_needs_an_unrun_queue) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
-  multicast_delegate d = {invoke_into_the_full_queue, &c};
   multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_queue working = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   c.target = multicast_create();
   add_queued(c.target, counter(&calls), full);
   CHECK_EQ(multicast_invoke(c.target, 0, NULL, 0), 1);
-  add_queued(m, d, working);
+  add_queued(m, DELEGATE(invoke_into_the_full_queue, &c), working);
   gate_open(&c.go_on);
   CHECK_OK(multicast_queue_start(working));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -477,13 +470,12 @@ TEST(lifetime_end_waits_for_no_release_that_needs_an_unrun_queue) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_add_options queued = ADD_OPTIONS(.queue = q);
   multicast_add_options options = ADD_OPTIONS(.lifetime = multicast_lifetime_create());
-  multicast_delegate member = {count_call, &f};
   f.target = multicast_create();
   f.full = multicast_create();
   add_with(f.full, counter(&calls), &queued);
   CHECK_EQ(multicast_invoke(f.full, 0, NULL, 0), 1);
   options.release = invoke_into_it;
-  add_with(f.target, member, &options);
+  add_with(f.target, DELEGATE(count_call, &f), &options);
   pthread_t remover = start_thread(remove_its_member, &f);
   gate_wait(&f.entered);
   pause_ms(50);

@@ -153,9 +153,7 @@ static void wait_for_a_new_thread(void *argument) {
   CHECK_EQ(invoke_finished(&i), 1);
 }
 
-static void fork_while_another_waits(void *context, uint32_t event, const void *payload,
-                                     size_t size) {
-  inheritance *h = context;
+FUNCTION(fork_while_another_waits, inheritance *h) {
   h->waiter = start_thread(wait_for_the_outer_call, h);
   gate_wait(&h->is_known);
   pause_ms(A_WHILE_MS); /* the removal waits for this call */
@@ -166,10 +164,9 @@ static void fork_while_another_waits(void *context, uint32_t event, const void *
  * child is in. */
 TEST(removal_in_child_waits_for_thread_that_waits_for_nothing) {
   static inheritance h = {{0}, {0}, {0}, 0, GATE_INIT, BLOCKER_INIT};
-  multicast_delegate d = {fork_while_another_waits, &h};
   h.outer = multicast_create();
   h.inner = multicast_create();
-  h.token = add(h.outer, d);
+  h.token = add(h.outer, DELEGATE(fork_while_another_waits, &h));
   CHECK_EQ(multicast_invoke(h.outer, 0, NULL, 0), 1);
   join_thread(h.waiter);
 }

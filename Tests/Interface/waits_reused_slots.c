@@ -16,8 +16,7 @@ THREAD(run_the_new, successor *s) {
   CHECK_EQ(multicast_queue_run(s->new, 1), 1);
 }
 
-static void destroy_and_create(void *context, uint32_t event, const void *payload, size_t size) {
-  successor *s = context;
+FUNCTION(destroy_and_create, successor *s) {
   multicast_queue taken[64];
   int count = 0;
   ++s->calls;
@@ -44,10 +43,9 @@ static void destroy_and_create(void *context, uint32_t event, const void *payloa
 
 static void destroy_inside_its_call(successor *s) {
   multicast m = multicast_create();
-  multicast_delegate d = {destroy_and_create, s};
   s->old = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   s->target = multicast_create();
-  add_queued(m, d, s->old);
+  add_queued(m, DELEGATE(destroy_and_create, s), s->old);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(s->old, 100), 1);
 }
@@ -77,8 +75,7 @@ typedef struct heir {
   gate entered, may_return;
 } heir;
 
-static void destroy_and_inherit(void *context, uint32_t event, const void *payload, size_t size) {
-  heir *h = context;
+FUNCTION(destroy_and_inherit, heir *h) {
   int count = 0;
   CHECK_STATUS(multicast_destroy(h->old), MULTICAST_PENDING);
   do {
@@ -91,10 +88,9 @@ static void destroy_and_inherit(void *context, uint32_t event, const void *paylo
 
 TEST(remove_all_waits_for_no_call_of_last_multicast_in_slot) {
   static heir h = {{0}, {0}, GATE_INIT, GATE_INIT};
-  multicast_delegate d = {destroy_and_inherit, &h};
   multicast_queue queue = queue_with(10, MULTICAST_OVERFLOW_REFUSE);
   h.old = multicast_create();
-  add_with(h.old, d, &ADD_OPTIONS(.queue = queue));
+  add_with(h.old, DELEGATE(destroy_and_inherit, &h), &ADD_OPTIONS(.queue = queue));
   CHECK_OK(multicast_queue_start(queue));
   CHECK_EQ(multicast_invoke(h.old, 0, NULL, 0), 1);
   gate_wait(&h.entered);

@@ -13,8 +13,7 @@ static void pause_call(void *context, uint32_t event, const void *payload, size_
 }
 
 static multicast_delegate pausing(int *milliseconds) {
-  multicast_delegate d = {pause_call, milliseconds};
-  return d;
+  return DELEGATE(pause_call, milliseconds);
 }
 
 /* ---- Which calls ----------------------------------------------------------------------------- */

@@ -45,8 +45,7 @@ static void watch_all(uint64_t count) {
 }
 
 static multicast_delegate too(void) {
-  multicast_delegate d = {count_call_too, &calls};
-  return d;
+  return DELEGATE(count_call_too, &calls);
 }
 
 static multicast_add_options labelled(const char *label) {
@@ -372,8 +371,7 @@ static void go_deeper(void *context, uint32_t event, const void *payload, size_t
 
 TEST(crowd_at_the_256th_level_is_notified_by_the_next_add) {
   multicast m = watched(2), deep = multicast_create();
-  multicast_delegate d = {go_deeper, &deep};
-  add(deep, d);
+  add(deep, DELEGATE(go_deeper, &deep));
   last = m;
   CHECK_EQ(multicast_invoke(deep, 0, NULL, 0), 1);
   CHECK_TEXT(told, "");

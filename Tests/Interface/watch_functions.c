@@ -98,10 +98,9 @@ static void take_away_in_call(void *context, uint32_t event, const void *payload
 TEST(watch_that_waits_for_thread_that_takes_it_away_is_pending) {
   multicast m = multicast_create(), other = multicast_create();
   multicast_watch given = counting_calls(&w);
-  multicast_delegate taking = {take_away_in_call, &in_watch};
   invoker i, j;
   add(m, counter(&calls));
-  add(other, taking);
+  add(other, DELEGATE(take_away_in_call, &in_watch));
   w.target = m;
   w.in_function = remove_blocked;
   watch(m, &given);
@@ -125,10 +124,9 @@ static void remove_held(witness *it) {
 
 TEST_OF_MULTICAST(watch_and_removal_that_wait_for_each_other_are_a_cycle) {
   multicast_watch given = counting_calls(&w);
-  multicast_delegate taking = {take_away_in_call, &in_watch};
   invoker i, j;
   held = multicast_create();
-  held_token = add(held, taking);
+  held_token = add(held, DELEGATE(take_away_in_call, &in_watch));
   add(m, counter(&calls));
   w.target = m;
   w.in_function = remove_held;
@@ -198,8 +196,7 @@ static void invoke_deeper(void *context, uint32_t event, const void *payload, si
 
 TEST_OF_MULTICAST(watch_is_not_notified_of_the_innermost_of_256_calls) {
   multicast_watch given = counting_calls(&w);
-  multicast_delegate d = {invoke_deeper, NULL};
-  multicast_token token = add(m, d);
+  multicast_token token = add(m, DELEGATE(invoke_deeper, NULL));
   w.target = m;
   watch(m, &given);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -254,19 +251,17 @@ TEST_OF_MULTICAST(watch_stuck_has_the_label) {
   static running_call c;
   multicast_watch given = watching(&w);
   blocker b = BLOCKER_INIT;
-  invoker i;
   prepare_removal(&c.r, m, &b, by_token);
   c.r.token = add_with(m, blocking(&b), &ADD_OPTIONS(.label = "never returns"));
   given.slow_ns = 1000000;
   watch_all(&given);
-  invoke_in_background(&i, m);
-  gate_wait(&b.entered);
+  begin_blocked(&b, m);
   c.r.thread = start_thread(remove_in_thread, &c.r);
   EVENTUALLY(LOAD(w.stuck) == 1);
   CHECK_TEXT(w.label, "never returns");
   gate_open(&b.let_go);
   join_thread(c.r.thread);
-  CHECK_EQ(invoke_finished(&i), 1);
+  CHECK_EQ(invoke_finished(&b.invoking), 1);
 }
 
 TEST(watch_is_not_notified_of_a_removal_with_a_shorter_timeout) {
@@ -438,8 +433,7 @@ TEST(watch_is_not_notified_that_the_end_of_another_one_waits) {
 }
 
 /* Some of the new multicasts have the slot of the one that was destroyed. */
-static void replace_target(void *context, uint32_t event, const void *payload, size_t size) {
-  multicast *m = context;
+FUNCTION(replace_target, multicast *m) {
   multicast_watch given = counting_calls(&w);
   int i;
   (void)event, (void)payload, (void)size;
@@ -449,9 +443,8 @@ static void replace_target(void *context, uint32_t event, const void *payload, s
 
 TEST_OF_MULTICAST(watch_is_not_notified_of_call_of_multicast_that_had_slot) {
   static witness first;
-  multicast_delegate d = {replace_target, &m};
   multicast_watch given = counting_calls(&first);
-  add(m, d);
+  add(m, DELEGATE(replace_target, &m));
   watch(m, &given);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(w.calls, 0);
@@ -461,9 +454,8 @@ TEST_OF_MULTICAST(watch_is_not_notified_of_call_of_multicast_that_had_slot) {
 TEST_OF_MULTICAST(watch_is_not_notified_of_queued_call_of_the_slots_last) {
   static witness first;
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
-  multicast_delegate d = {replace_target, &m};
   multicast_watch given = counting_calls(&first);
-  add_queued(m, d, queue);
+  add_queued(m, DELEGATE(replace_target, &m), queue);
   watch(m, &given);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(queue, 0), 1);

@@ -29,8 +29,7 @@ static void unlock_counted(void *strong) {
 
 static void release_counted(void *context) { ADD(((counted *)context)->releases, 1); }
 
-static void call_counted(void *context, uint32_t event, const void *payload, size_t size) {
-  counted *c = context;
+FUNCTION(call_counted, counted *c) {
   CHECK(LOAD(c->references) >= 1); /* that of this call */
   ADD(c->calls, 1);
   if (c->inside != NULL) c->inside(c);
@@ -40,9 +39,8 @@ static multicast_token add_counted_with(multicast m, counted *c, multicast_add_o
   options.release = release_counted;
   options.unlock = unlock_counted;
   if (options.lock == NULL) options.lock = lock_counted;
-  multicast_delegate d = {call_counted, c};
   c->target = m;
-  return add_with(m, d, &options);
+  return add_with(m, DELEGATE(call_counted, c), &options);
 }
 
 static multicast_token add_counted(multicast m, counted *c, uint32_t flags) {
@@ -216,12 +214,11 @@ TEST(weak_under_a_lifetime_is_released_once_whichever_ends) {
 TEST_OF_MULTICAST(set_contains_nothing_that_has_died) {
   counted c = {0, 0, 0, 0, 0, {0}, NULL};
   multicast_lifetime l = multicast_lifetime_create();
-  multicast_delegate d = {call_counted, &c};
   add_with(m, counter(&calls), &ADD_OPTIONS(.lifetime = l));
   add_counted(m, &c, 0);
   CHECK_OK(multicast_lifetime_end(l));
   CHECK(!multicast_contains(m, counter(&calls)));
   multicast_invoke(m, 0, NULL, 0); /* finds that the other context is dead */
-  CHECK(!multicast_contains(m, d));
+  CHECK(!multicast_contains(m, DELEGATE(call_counted, &c)));
   CHECK_EQ(multicast_count(m), 0);
 }

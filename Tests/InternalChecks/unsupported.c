@@ -139,10 +139,9 @@ static void catch_a_jump(void *context, uint32_t event, const void *payload, siz
 
 static void leave_an_inner_invocation(void) {
   multicast outer = multicast_create();
-  multicast_delegate catcher = {catch_a_jump, NULL};
   inner = multicast_create();
   add(inner, jumper);
-  add(outer, catcher);
+  add(outer, DELEGATE(catch_a_jump, NULL));
   multicast_invoke(outer, 0, NULL, 0);
 }
 
@@ -309,8 +308,7 @@ static void *invoke_and_end(void *target) {
 TEST(thread_that_ends_inside_of_a_call_is_not_found) {
   int calls = 0;
   multicast m = multicast_create();
-  multicast_delegate d = {count_and_end, &calls};
-  add(m, d);
+  add(m, DELEGATE(count_and_end, &calls));
   on_another_thread(invoke_and_end, &m);
   on_another_thread(invoke_and_end, &m);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -327,8 +325,7 @@ static void jump_inside(void *context, uint32_t event, const void *payload, size
 TEST(delegate_that_jumps_inside_of_itself_is_not_found) {
   int calls = 0;
   multicast m = multicast_create();
-  multicast_delegate d = {jump_inside, &calls};
-  add(m, d);
+  add(m, DELEGATE(jump_inside, &calls));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_OK(multicast_destroy(m));
