@@ -185,15 +185,14 @@ static int fork_at_each_moment(int number, int called) {
   way = ways[number];
   has_come = true;
   for (moment = 0; has_come; ++moment) {
-    pthread_t invoker, remover;
     add_all();
     in_call = called;
     has_come = false;
     may_fork = has_forked = is_in_call = may_return = shut;
-    invoker = start_thread(invoke_there, NULL); /* several invokers; and queued calls */
+    pthread_t invoker = start_thread(invoke_there, NULL); /* several invokers; and queued calls */
     if (called >= 0) gate_wait(&is_in_call);
     else join_thread(invoker);
-    remover = start_thread(remove_there, (void *)(intptr_t)moment);
+    pthread_t remover = start_thread(remove_there, (void *)(intptr_t)moment);
     if (called >= 0) {
       /* It waits for the call, perhaps after some moments. */
       gate_opens_within(&may_fork, 20);

@@ -48,10 +48,9 @@ static void *map(size_t size) {
 /* What is left of the arena is lost when there is a new one. */
 static void *take(unsigned kind) {
   const size_t size = (size_t)1 << kind;
-  void *taken;
   if (kind > LARGEST_OF_ARENA) return map(size);
   lock();
-  taken = vacant[kind];
+  void *taken = vacant[kind];
   if (taken != NULL) {
     vacant[kind] = vacant[kind]->next;
   } else {
@@ -92,15 +91,13 @@ static unsigned kind_for(size_t size, size_t alignment) {
 }
 
 static void *allocate(size_t size, size_t alignment) {
-  unsigned kind;
-  char *begin, *block;
   if (alignment < LEAST) alignment = LEAST;
   if (size > (size_t)1 << 40) return NULL;
-  kind = kind_for(size, alignment);
-  begin = take(kind);
+  unsigned kind = kind_for(size, alignment);
+  char *begin = take(kind);
   if (begin == NULL) return NULL;
   /* an odd multiple of the alignment */
-  block = begin + sizeof(header);
+  char *block = begin + sizeof(header);
   block += 2 * alignment - 1 - ((uintptr_t)block + alignment - 1) % (2 * alignment);
   header_of(block)->state = IN_USE | kind << 24;
   header_of(block)->offset = (uint32_t)(block - begin);

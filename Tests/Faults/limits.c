@@ -66,16 +66,15 @@ static void expect_memory_back(int64_t before, int64_t peak, int64_t of_test) {
 
 static void create_all(const kind *k) {
   uint64_t *all, id;
-  int64_t before, peak;
   int count = 0, i;
   if (!there_are(8)) return;
   all = malloc((size_t)MOST * sizeof *all);
   CHECK(all != NULL);
-  before = resident_bytes();
+  int64_t before = resident_bytes();
   while ((id = k->create()) != 0) all[count++] = id;
   CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_LIMIT);
   printf("%d handles, ", count);
-  peak = resident_bytes();
+  int64_t peak = resident_bytes();
   expect_about(count);
   /* One that ends makes room for one, with a handle of its own. */
   for (int round = 0; round < 1000; ++round) {
@@ -107,9 +106,8 @@ TEST(limit_of_registrations_is_a_status_and_room_comes_back) {
   multicast_status status;
   multicast_token token, last = {0};
   int calls = 0, count = 0, i, at = 0;
-  int64_t before, peak;
   if (!there_are(12)) return;
-  before = resident_bytes();
+  int64_t before = resident_bytes();
   for (i = 0; i < AT_ONCE; ++i) delegates[i] = counter(&calls);
   for (i = 0; i <= OTHERS; ++i) all[i] = multicast_create();
   while ((status = multicast_add_many(all[at], delegates, AT_ONCE, NULL, tokens)) == MULTICAST_OK) {
@@ -126,7 +124,7 @@ TEST(limit_of_registrations_is_a_status_and_room_comes_back) {
   }
   CHECK_STATUS(status, MULTICAST_ERROR_LIMIT);
   printf("%d registrations, ", count);
-  peak = resident_bytes();
+  int64_t peak = resident_bytes();
   expect_about(count);
   for (i = 0, calls = 0; i <= OTHERS; ++i) calls += (int)multicast_count(all[i]);
   CHECK_EQ(calls, count);
@@ -143,19 +141,18 @@ TEST(limit_of_registrations_is_a_status_and_room_comes_back) {
 /* ---- Names ----------------------------------------------------------------------------------- */
 
 TEST(limit_of_names_is_a_status_and_those_that_are_there_work) {
-  int64_t before, peak;
   int count = 0, calls = 0;
   char name[16];
   if (!there_are(8)) return;
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
-  before = resident_bytes();
+  int64_t before = resident_bytes();
   for (;; ++count) {
     snprintf(name, sizeof name, "%x", (unsigned)count);
     if (multicast_broadcaster_multicast(b, name).id == 0) break;
   }
   CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_LIMIT);
   printf("%d names, ", count);
-  peak = resident_bytes();
+  int64_t peak = resident_bytes();
   CHECK_EQ(count, MOST_NAMES);
   CHECK_STATUS(multicast_broadcaster_register(b, name, counter(&calls), NULL, NULL),
                MULTICAST_ERROR_LIMIT);

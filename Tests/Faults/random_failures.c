@@ -115,7 +115,7 @@ static void check_result(int64_t result) {
 }
 
 static void create_one(uint32_t kind) {
-  uint64_t *places, old, id;
+  uint64_t *places, id;
   multicast_queue_options options = multicast_queue_options_default();
   options.capacity = 1 + draw(8);
   options.overflow = draw(2) == 0 ? MULTICAST_OVERFLOW_REFUSE : MULTICAST_OVERFLOW_DROP_OLDEST;
@@ -127,7 +127,7 @@ static void create_one(uint32_t kind) {
     id = multicast_queue_create(&options).id, places = all.queues;
   }
   if (id == 0) CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_OUT_OF_MEMORY);
-  old = swap(&places[draw(PLACES)], id);
+  uint64_t old = swap(&places[draw(PLACES)], id);
   if (old == 0) return;
   if (kind == 0) check_result(multicast_destroy((multicast){old}));
   if (kind == 1) check_result(multicast_lifetime_end((multicast_lifetime){old}));

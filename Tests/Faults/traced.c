@@ -261,13 +261,12 @@ TEST(thread_stopped_at_any_instruction_of_removal_only_delays) {
   tracer by;
   int calls = 0, rounds = 0;
   bool is_over = false;
-  pthread_t changing, waiting;
   begin_tracer(&by);
-  changing = start_thread(change_often, &t);
+  pthread_t changing = start_thread(change_often, &t);
   gate_wait(&t.has_begun);
   o.thread = t.number;
   CHECK_EQ(write(by.orders, &o, sizeof o), sizeof o);
-  waiting = start_thread(pause_it, &by);
+  pthread_t waiting = start_thread(pause_it, &by);
   while (!is_over) {
     multicast_token token = add(t.m, counter(&calls));
     CHECK(multicast_invoke(t.m, 0, NULL, 0) >= 1);

@@ -86,16 +86,14 @@ static void *invoke_on_and_on(void *unused) {
 }
 
 static void start_threads(pthread_t *threads) {
-  int i;
   STORE(is_over, false);
-  for (i = 0; i < THREADS; ++i)
+  for (int i = 0; i < THREADS; ++i)
     CHECK_EQ(pthread_create(&threads[i], NULL, invoke_on_and_on, NULL), 0);
 }
 
 static void join_threads(const pthread_t *threads) {
-  int i;
   STORE(is_over, true);
-  for (i = 0; i < THREADS; ++i) CHECK_EQ(pthread_join(threads[i], NULL), 0);
+  for (int i = 0; i < THREADS; ++i) CHECK_EQ(pthread_join(threads[i], NULL), 0);
 }
 
 /* Waits until every thread has invoked several times. */
@@ -122,8 +120,7 @@ static void close_the_library(void) {
   multicast_add_options options = multicast_add_options_default();
   pthread_t threads[THREADS];
   multicast_queue queue;
-  int round;
-  for (round = 0; round < 50; ++round) {
+  for (int round = 0; round < 50; ++round) {
     STORE(closings, 0);
     open_library();
     target = library.create();
@@ -147,21 +144,19 @@ static void close_the_library(void) {
 static void close_plugins(const char *path) {
   multicast_add_options options = multicast_add_options_default();
   pthread_t threads[THREADS];
-  multicast_queue queue;
-  int round, i;
+  int i;
   open_library();
   target = library.create();
-  queue = library.queue_create(NULL);
+  multicast_queue queue = library.queue_create(NULL);
   CHECK_EQ(library.queue_start(queue), MULTICAST_OK);
   start_threads(threads);
-  for (round = 0; round < 200; ++round) {
+  for (int round = 0; round < 200; ++round) {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    const plugin *p;
     counts c;
     Dl_info info;
     void *code;
     CHECK(handle != NULL);
-    p = (const plugin *)dlsym(handle, "plugin_functions");
+    const plugin *p = (const plugin *)dlsym(handle, "plugin_functions");
     CHECK(p != NULL);
     memset(&c, 0, sizeof c);
     multicast_delegate d = {.function = p->be_called, .context = &c};

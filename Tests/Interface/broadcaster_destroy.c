@@ -129,12 +129,11 @@ TEST(broadcaster_destroy_waits_for_calls_of_all_names_elsewhere) {
 
 TEST(broadcaster_is_stale_while_its_destroy_waits) {
   blocker b = BLOCKER_INIT;
-  pthread_t notifier, destroyer;
   ending = create();
   observe(ending, first_name, blocking(&b));
-  notifier = start_thread(notify_name, first_name);
+  pthread_t notifier = start_thread(notify_name, first_name);
   gate_wait(&b.entered);
-  destroyer = start_thread(destroy_ending, NULL);
+  pthread_t destroyer = start_thread(destroy_ending, NULL);
   CHECK(!gate_opens_within(&has_returned, A_WHILE_MS));
   CHECK_STATUS(notify(ending, first_name), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_STATUS(multicast_broadcaster_register(ending, NAME, counter(&calls), NULL, NULL),
@@ -161,12 +160,11 @@ THREAD(unregister_all_blockers, void *unused) {
 }
 
 static void expect_to_wait_for_the_call(void *(*body)(void *), int64_t result) {
-  pthread_t notifier, waiter;
   ending = create();
   observe(ending, first_name, blocking(&unregistered));
-  notifier = start_thread(notify_name, first_name);
+  pthread_t notifier = start_thread(notify_name, first_name);
   gate_wait(&unregistered.entered);
-  waiter = start_thread(body, NULL);
+  pthread_t waiter = start_thread(body, NULL);
   CHECK(!gate_opens_within(&has_returned, A_WHILE_MS));
   gate_open(&unregistered.let_go);
   gate_wait(&has_returned);

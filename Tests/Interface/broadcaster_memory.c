@@ -6,11 +6,11 @@
 /* Makes the attempt with each allocation failing in turn: first that one only, then also all that
  * follow. */
 static void fail_each_allocation(void (*attempt)(void)) {
-  int which;
   use_test_allocator();
   for (int mode = 0; mode < 2; ++mode) {
     fail_only_once = mode == 0;
-    for (which = 0, has_failed = true; has_failed; ++which) {
+    has_failed = true;
+    for (int which = 0; has_failed; ++which) {
       CHECK(which < 10000);
       has_failed = false;
       fail_after = which;
@@ -106,13 +106,12 @@ static uint64_t short_lived(void) {
  * with a forged handle. */
 TEST(broadcaster_of_a_new_name_out_of_memory_takes_no_handle) {
   enum { NAMES = 2000 };
-  uint64_t step, before;
   int failures = 0;
   use_test_allocator();
   multicast_broadcaster b = create();
   CHECK(find(b, NAME).id != 0); /* allocates what this thread needs */
-  before = short_lived();
-  step = short_lived() - before;
+  uint64_t before = short_lived();
+  uint64_t step = short_lived() - before;
   for (int i = 0; i < NAMES; ++i) {
     before = short_lived();
     fail_after = 0;

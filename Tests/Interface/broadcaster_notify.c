@@ -88,12 +88,12 @@ TEST_OF_BROADCASTER(broadcaster_unregister_of_an_unknown_name_is_not_found) {
 }
 
 TEST_OF_BROADCASTER(broadcaster_unregister_of_an_unknown_observer_is_not_found) {
-  multicast_delegate same_context, same_function;
+  multicast_delegate same_context;
   int other = 0;
   observe(b, NAME, counter(&calls));
   same_context.function = count_call_too;
   same_context.context = &calls;
-  same_function = counter(&other);
+  multicast_delegate same_function = counter(&other);
   CHECK_STATUS(multicast_broadcaster_unregister(b, NAME, same_context),
                MULTICAST_ERROR_NOT_FOUND);
   CHECK_STATUS(multicast_broadcaster_unregister(b, NAME, same_function),

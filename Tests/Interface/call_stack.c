@@ -106,10 +106,9 @@ TEST(call_stack_of_a_queue_that_is_run_inside_a_call) {
   level a;
   looked after;
   multicast m = multicast_create(), n = multicast_create();
-  multicast_token outer, inner;
   inner_queue = default_queue();
-  outer = add(m, DELEGATE(run_the_queue, &after));
-  inner = add_queued(n, looking(&a), inner_queue);
+  multicast_token outer = add(m, DELEGATE(run_the_queue, &after));
+  multicast_token inner = add_queued(n, looking(&a), inner_queue);
   CHECK_EQ(multicast_invoke(n, 0, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK(a.l.count == 2 && a.l.tokens[0].id == outer.id && a.l.tokens[1].id == inner.id);

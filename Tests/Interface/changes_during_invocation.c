@@ -370,10 +370,9 @@ TEST(destroyed_in_a_nested_invocation_ends_all_of_them) {
 }
 
 TEST(destroyed_during_invoke_leaks_nothing) {
-  int64_t before;
-  int round;
+  int64_t before = 0;
   use_test_allocator();
-  for (round = 0, before = 0; round < 100; ++round) {
+  for (int round = 0; round < 100; ++round) {
     int calls = 0;
     actor a = {.target = multicast_create()};
     add(a.target, acting(destroy_target, &a));

@@ -104,19 +104,14 @@ static void dump_here(void *context, uint32_t event, const void *payload, size_t
 
 TEST_OF_MULTICAST(dump_has_the_calls_of_a_thread_from_the_outermost) {
   multicast_delegate outer = {invoke_inner, NULL}, innermost = {dump_here, NULL};
-  multicast_token first, second;
-  multicast_add_options options;
-  char *at;
   inner = multicast_create();
   own = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
-  options = ADD_OPTIONS(.queue = own);
-  options.label = "outer";
-  first = add_with(m, outer, &options);
-  second = add(inner, innermost);
+  multicast_token first = add_with(m, outer, &ADD_OPTIONS(.queue = own, .label = "outer"));
+  multicast_token second = add(inner, innermost);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(own, 0), 1);
   expect_line(text.text, "thread %d", own_number());
-  at = strstr(text.text, "thread");
+  char *at = strstr(text.text, "thread");
   expect_line(at, "  in a call of delegate 0x%llx \"outer\" from queue 0x%llx", number(first.id),
               number(own.id));
   at = strstr(at, "\"outer\"");
@@ -153,12 +148,10 @@ static void dump_in_child(void *unused) {
 
 /* A thread that reads the list of libraries may hold its lock at the fork. */
 TEST(dump_in_the_child_does_not_hang_if_another_thread_dumped) {
-  pthread_t other;
-  int i;
   inner = multicast_create();
-  for (i = 0; i < 100; ++i) add(inner, DELEGATE(dump_here, NULL));
-  other = start_thread(dump_until_it_is_over, NULL);
-  for (i = 0; i < 50; ++i) in_child(dump_in_child, NULL);
+  for (int i = 0; i < 100; ++i) add(inner, DELEGATE(dump_here, NULL));
+  pthread_t other = start_thread(dump_until_it_is_over, NULL);
+  for (int i = 0; i < 50; ++i) in_child(dump_in_child, NULL);
   STORE(is_over, true);
   join_thread(other);
 }
@@ -221,14 +214,13 @@ THREAD(remove_all_of, multicast *m) {
 TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_calls_of_several) {
   blocker b = BLOCKER_INIT, c = BLOCKER_INIT;
   multicast_token t = add(m, blocking(&b)), u;
-  pthread_t thread;
   CHECK_OK(multicast_token_pause(t));
   u = add(m, blocking(&c));
   begin_blocked(&c, m);
   CHECK_OK(multicast_token_resume(t));
   CHECK_OK(multicast_token_pause(u));
   begin_blocked(&b, m);
-  thread = start_thread(remove_all_of, &m);
+  pthread_t thread = start_thread(remove_all_of, &m);
   EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
   CHECK(has_line(text.text, "  waits ... for calls of delegate ... (removed): ..., and of others"));
   gate_open(&b.let_go);
@@ -243,10 +235,9 @@ THREAD(invoke_waiting, multicast *m) {
 }
 
 TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_queued_calls) {
-  pthread_t thread;
   own = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
   add_queued(m, counter(&calls), own);
-  thread = start_thread(invoke_waiting, &m);
+  pthread_t thread = start_thread(invoke_waiting, &m);
   EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
   expect_line(text.text,
               "  waits ... s for calls in queue 0x%llx; to run it: a thread that is not known",
@@ -283,14 +274,13 @@ THREAD(stop_own, void *unused) {
 
 TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_the_thread_of_a_queue) {
   blocker b = BLOCKER_INIT;
-  pthread_t thread;
   own = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
   add_queued(m, blocking(&b), own);
   CHECK_OK(multicast_queue_start(own));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   gate_wait(&b.entered);
   expect_line(dumped(&text), "  its own thread: ...");
-  thread = start_thread(stop_own, NULL);
+  pthread_t thread = start_thread(stop_own, NULL);
   EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
   expect_line(text.text, "  waits ... s for thread ... to end what it does");
   gate_open(&b.let_go);
@@ -314,23 +304,20 @@ static void *allocate_slowly(void *context, size_t size, size_t alignment) {
 }
 
 THREAD(add_some, multicast *m) {
-  int i;
-  for (i = 0; i < 20; ++i) add(*m, counter(&calls));
+  for (int i = 0; i < 20; ++i) add(*m, counter(&calls));
 }
 
 TEST(dump_does_not_hang_if_a_thread_keeps_a_lock_of_the_library) {
-  multicast m, beside;
-  pthread_t thread;
   const char *line;
   int refused = 0, i;
   use_allocator(allocate_slowly, NULL);
-  m = multicast_create();
-  beside = multicast_create();
+  multicast m = multicast_create();
+  multicast beside = multicast_create();
   for (i = 0; i < 300; ++i) CHECK(multicast_create().id != 0); /* some have the same lock */
   add(m, counter(&calls));
   add(beside, counter(&calls));
   STORE(is_to_hold, 1);
-  thread = start_thread(add_some, &m);
+  pthread_t thread = start_thread(add_some, &m);
   gate_wait(&holds);
   dumped(&text);
   expect_line(text.text, "multicast 0x%llx: a thread is changing it and does not go on",
@@ -359,7 +346,6 @@ THREAD(end_lifetime, multicast_lifetime *lifetime) {
 TEST(dump_shows_that_a_thread_waits_for_release_functions) {
   multicast_add_options options = ADD_OPTIONS(.lifetime = multicast_lifetime_create());
   pthread_t threads[2];
-  int i;
   options.release = release_slowly;
   add_with(multicast_create(), counter(&calls), &options);
   threads[0] = start_thread(end_lifetime, &options.lifetime);
@@ -368,16 +354,15 @@ TEST(dump_shows_that_a_thread_waits_for_release_functions) {
   EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
   expect_line(text.text, "  waits ... s for release functions on other threads");
   gate_open(&let_go);
-  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 2; ++i) join_thread(threads[i]);
 }
 
 static int stopped;
 
 THREAD(change_things, multicast *m) {
   while (LOAD(stopped) == 0) {
-    multicast_token t, u;
-    t = add_with(*m, counter(NULL), &ADD_OPTIONS(.label = "comes and goes"));
-    u = add(*m, counter(NULL));
+    multicast_token t = add_with(*m, counter(NULL), &ADD_OPTIONS(.label = "comes and goes"));
+    multicast_token u = add(*m, counter(NULL));
     CHECK_OK(multicast_token_pause(t));
     multicast_token_remove(t);
     multicast_token_remove(u);
@@ -397,16 +382,15 @@ TEST(dump_has_what_stays_while_threads_change_the_rest) {
   multicast m = multicast_create(), busy = multicast_create();
   multicast_token kept = add(m, DELEGATE(do_nothing, NULL));
   pthread_t threads[2];
-  int i;
-  for (i = 0; i < 20; ++i) CHECK_OK(multicast_token_pause(add(busy, counter(NULL))));
+  for (int i = 0; i < 20; ++i) CHECK_OK(multicast_token_pause(add(busy, counter(NULL))));
   threads[0] = start_thread(change_things, &busy);
   threads[1] = start_thread(invoke_again_and_again, &m);
-  for (i = 0; i < 200; ++i) {
+  for (int i = 0; i < 200; ++i) {
     dumped(&text);
     expect_line(text.text, "multicast 0x%llx: delegates: 1", number(m.id));
     expect_line(text.text, "  delegate 0x%llx: ...", number(kept.id));
     expect_line(text.text, "multicast 0x%llx: delegates: ...", number(busy.id));
   }
   STORE(stopped, 1);
-  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 2; ++i) join_thread(threads[i]);
 }

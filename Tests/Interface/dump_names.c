@@ -33,13 +33,12 @@ TEST(dump_has_the_name_of_each_of_many) {
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   multicast m[100];
   char name[16];
-  int i;
-  for (i = 0; i < 100; ++i) {
+  for (int i = 0; i < 100; ++i) {
     snprintf(name, sizeof name, "name %d", i);
     m[i] = named(b, name, counter(&calls));
   }
   dumped(&text);
-  for (i = 0; i < 100; ++i) {
+  for (int i = 0; i < 100; ++i) {
     expect_line(text.text, "multicast 0x%llx \"name %d\": delegates: 1", number(m[i].id), i);
   }
 }
@@ -90,13 +89,12 @@ TEST(dump_has_the_name_in_the_line_of_a_call) {
 /* ": program(+0x1234)", as the line of a live delegate has it. With musl it is the name. */
 static const char *place_of(multicast m) {
   static char place[64];
-  const char *begin, *end;
   described(&text, m);
-  begin = strstr(text.text, "  delegate ");
+  const char *begin = strstr(text.text, "  delegate ");
   CHECK(begin != NULL);
   begin = strchr(begin, ':');
   CHECK(begin != NULL);
-  end = strstr(begin, ", context");
+  const char *end = strstr(begin, ", context");
   CHECK(end != NULL && (size_t)(end - begin) < sizeof place);
   snprintf(place, sizeof place, "%.*s", (int)(end - begin), begin);
   CHECK(strstr(place, "(+0x") != NULL);
@@ -159,8 +157,7 @@ TEST_OF_MULTICAST(dump_has_the_function_of_a_removed_delegate_in_a_queue) {
 
 TEST_OF_MULTICAST(dump_has_the_label_of_a_removed_delegate_and_no_function) {
   blocker b = BLOCKER_INIT;
-  multicast_token token;
-  token = add_with(m, blocking(&b), &ADD_OPTIONS(.label = "labelled"));
+  multicast_token token = add_with(m, blocking(&b), &ADD_OPTIONS(.label = "labelled"));
   begin_blocked(&b, m);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
   dumped(&text);

@@ -217,15 +217,14 @@ static void *invoke_to_wake(void *unused) {
 
 TEST(ended_within_of_a_queue_waits_for_its_wake_function) {
   multicast_queue_options options = multicast_queue_options_default();
-  pthread_t invoking, destroying;
   prepare(QUEUE);
   options.wake = wake_and_wait;
   it.queue = multicast_queue_create(&options);
   it.target = multicast_create();
   add_queued(it.target, counter(&calls), it.queue);
-  invoking = start_thread(invoke_to_wake, NULL);
+  pthread_t invoking = start_thread(invoke_to_wake, NULL);
   gate_wait(&wake_entered);
-  destroying = start_thread(destroy_queue, NULL);
+  pthread_t destroying = start_thread(destroy_queue, NULL);
   EVENTUALLY(!multicast_queue_is_valid(it.queue));
   CHECK_STATUS(ended(1000000), MULTICAST_ERROR_TIMEOUT);
   gate_open(&wake_let_go);

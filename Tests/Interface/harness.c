@@ -72,13 +72,12 @@ void gate_open(gate *g) {
 
 static bool opens_within(gate *g, int milliseconds) {
   struct timespec deadline = after_ms(milliseconds);
-  bool is_open;
   int error = 0;
   pthread_mutex_lock(&g->mutex);
   while (!g->is_open && error == 0) {
     error = pthread_cond_timedwait(&g->condition, &g->mutex, &deadline);
   }
-  is_open = g->is_open;
+  bool is_open = g->is_open;
   pthread_mutex_unlock(&g->mutex);
   return is_open;
 }

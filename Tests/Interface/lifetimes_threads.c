@@ -59,13 +59,12 @@ TEST(lifetime_end_while_threads_invoke_add_and_remove) {
 TEST(lifetime_end_while_others_remove_the_same_registrations) {
   enum { ROUNDS = 200, EACH = 64 };
   static int releases[ROUNDS][EACH];
-  pthread_t remover, invoking;
   for (int i = 0; i < 16; ++i) {
     busy[i] = multicast_create();
     add(busy[i], counter(&calls));
   }
-  remover = start_thread(remove_some, NULL);
-  invoking = start_thread(invoke_busy, NULL);
+  pthread_t remover = start_thread(remove_some, NULL);
+  pthread_t invoking = start_thread(invoke_busy, NULL);
   for (int round = 0; round < ROUNDS; ++round) {
     multicast_lifetime l = multicast_lifetime_create();
     multicast_delegate d;

@@ -175,15 +175,14 @@ TEST_OF_MULTICAST(lifetime_end_does_not_wait_as_a_release_has_to_make_room) {
   static stay s = STAY_INIT;
   int calls = 0;
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
-  pthread_t remover, producer;
   begin_stay(&s);
   add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  remover = start_thread(remove_token, &s.token);
+  pthread_t remover = start_thread(remove_token, &s.token);
   gate_wait(&s.release.entered);
-  producer = start_thread(queue_one_more, &m);
+  pthread_t producer = start_thread(queue_one_more, &m);
   pause_ms(A_WHILE_MS); /* the producer now waits for room */
   CHECK_STATUS(multicast_lifetime_end(s.lifetime), MULTICAST_PENDING);
   CHECK(!LOAD(s.release.has_left));

@@ -333,7 +333,6 @@ TEST(every_kind_of_invocation_works_in_a_fenced_multicast) {
   multicast_queue q = queue_with(8, MULTICAST_OVERFLOW_REFUSE);
   multicast_invocation options = MULTICAST_INVOCATION_INIT;
   multicast_add_options once = MULTICAST_ADD_OPTIONS_INIT, filtered = MULTICAST_ADD_OPTIONS_INIT;
-  multicast_token token, paused;
   int visits = 0, queued = 0;
   once.flags = MULTICAST_ONCE;
   filtered.events = 2;
@@ -342,10 +341,10 @@ TEST(every_kind_of_invocation_works_in_a_fenced_multicast) {
   CHECK_EQ(multicast_visit(m, stop_at_third, &visits), 3);
   CHECK_EQ(visits, 3);
   add_with(m, counter(&calls), &once);
-  token = add(m, counter(&calls));
+  multicast_token token = add(m, counter(&calls));
   add_with(m, counter(&calls), &filtered);
   add_queued(m, counter(&queued), q);
-  paused = add(m, counter(&calls));
+  multicast_token paused = add(m, counter(&calls));
   CHECK_OK(multicast_token_pause(paused));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 7);
   CHECK_EQ(calls, 2);

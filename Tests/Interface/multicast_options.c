@@ -55,11 +55,10 @@ TEST_OF_MULTICAST(unique_replaces_the_equal_one_and_goes_last) {
   char text[8] = "";
   letter a = {text, 'a'}, b = {text, 'b'};
   multicast_add_options options = multicast_add_options_default();
-  multicast_token first, second;
   options.flags = MULTICAST_UNIQUE;
-  first = add_with(m, writer(&a), &options);
+  multicast_token first = add_with(m, writer(&a), &options);
   add_with(m, writer(&b), &options);
-  second = add_with(m, writer(&a), &options);
+  multicast_token second = add_with(m, writer(&a), &options);
   CHECK_EQ(multicast_count(m), 2);
   CHECK(!multicast_token_is_live(first));
   CHECK(multicast_token_is_live(second));

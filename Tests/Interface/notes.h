@@ -22,6 +22,13 @@ void count_release_of(void *context);
 /* A delegate that calls note_call. Use count_release_of as its `release`. */
 multicast_delegate noting(char name);
 
+/* What is called returns this, and these are the notes then. */
+#define CHECK_NOTED(expression, result, text)                                  \
+  do {                                                                         \
+    CHECK_EQ(expression, result);                                              \
+    CHECK_TEXT(noted, text);                                                   \
+  } while (0)
+
 /* ---- Parcels --------------------------------------------------------------------------------- */
 
 /* What a call received, with the bytes. */

@@ -106,7 +106,6 @@ TEST_OF_MULTICAST(copy_that_returns_null_once_refuses_all_queued_calls) {
   multicast_queue q = default_queue(), other = default_queue();
   cargo c = fresh;
   multicast_invocation how = copying(&c);
-  multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = 0;
   how.copy = copy_nothing;
   add(m, counter(&calls));
@@ -115,8 +114,7 @@ TEST_OF_MULTICAST(copy_that_returns_null_once_refuses_all_queued_calls) {
   add_queued(m, counter(&calls), q);
   add(m, counter(&calls));
   for (int round = 1; round <= 2; ++round) {
-    CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
-    CHECK_OUTCOME(out, 2, 0, 3, 0, 0);
+    CHECK_INVOKED(m, &how, 2, 2, 0, 3, 0, 0);
     CHECK_EQ(refused_copies, round);
     how.flags = MULTICAST_WAIT;
   }
@@ -198,15 +196,13 @@ static const void *copy_and_destroy(const void *payload, size_t size) {
 TEST(copy_that_destroys_the_queue_has_its_result_released) {
   cargo c = fresh;
   multicast_invocation how = copying(&c);
-  multicast_outcome out = MULTICAST_OUTCOME_INIT;
   for (int wait = 0; wait < 2; ++wait) {
     how.copy = copy_and_destroy;
     how.flags = wait ? MULTICAST_WAIT : 0;
     the_copier.m = multicast_create();
     the_copier.q = default_queue();
     add_queued(the_copier.m, counter(&the_copier.calls), the_copier.q);
-    CHECK_EQ(multicast_invoke_with(the_copier.m, &how, &out), 0);
-    CHECK_OUTCOME(out, 0, 0, 0, 0, 0);
+    CHECK_INVOKED(the_copier.m, &how, 0, 0, 0, 0, 0, 0);
     CHECK_EQ(copies[wait].releases, 1);
     CHECK_TEXT(figures(the_copier.q), "");
   }

@@ -91,7 +91,6 @@ static void *open_go_on(void *unused) {
 
 /* The removal is of the delegate in which the thread ends. Its thread is the consumer. */
 TEST(release_of_payload_of_ended_thread_may_wait_for_removal) {
-  pthread_t thread, opener;
   entered = go_on = shut;
   target = multicast_create();
   other = multicast_create();
@@ -100,9 +99,9 @@ TEST(release_of_payload_of_ended_thread_may_wait_for_removal) {
   token = add(target, DELEGATE(end_here, NULL));
   CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(queue, 0), 1);
-  thread = start_thread(hand_over_and_end, NULL);
+  pthread_t thread = start_thread(hand_over_and_end, NULL);
   gate_wait(&entered);
-  opener = start_thread(open_go_on, NULL);
+  pthread_t opener = start_thread(open_go_on, NULL);
   CHECK_OK(multicast_token_remove(token));
   EVENTUALLY(multicast_queue_run(queue, 0) == 1 || LOAD(calls) == 2);
   join_thread(thread);

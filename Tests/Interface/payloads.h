@@ -76,4 +76,12 @@ void expect_waited(waiter *w, int64_t result, uint64_t finished, uint64_t unfini
     CHECK_EQ((out).unfinished, UNFINISHED);                                                   \
   } while (0)
 
+/* What an invocation returns, and its outcome: called, queued and so on. */
+#define CHECK_INVOKED(target, how, result, ...)                                               \
+  do {                                                                                        \
+    multicast_outcome outcome = MULTICAST_OUTCOME_INIT;                                       \
+    CHECK_EQ(multicast_invoke_with(target, how, &outcome), result);                           \
+    CHECK_OUTCOME(outcome, __VA_ARGS__);                                                      \
+  } while (0)
+
 #endif

@@ -205,22 +205,21 @@ TEST(contexts_dead_or_removed_while_locked_are_not_visited) {
 
 /* What a delegate takes that has neither options nor functions of its own. */
 TEST(contexts_of_one_kind_take_no_memory) {
-  int64_t plain, locked, before;
   use_test_allocator();
   multicast m = create_for_items();
   CHECK_OK(multicast_destroy(m));
   m = multicast_create();
   for (int i = 0; i < 3000; ++i) add(m, delegate_of(&items[1])); /* slots for all */
   CHECK_OK(multicast_destroy(m));
-  before = allocated_bytes;
+  int64_t before = allocated_bytes;
   m = multicast_create();
   for (int i = 0; i < 1000; ++i) add(m, delegate_of(&items[1]));
-  plain = allocated_bytes - before;
+  int64_t plain = allocated_bytes - before;
   CHECK_OK(multicast_destroy(m));
   m = create_for_items();
   before = allocated_bytes;
   for (int i = 0; i < 1000; ++i) add(m, delegate_of(&items[1]));
-  locked = allocated_bytes - before;
+  int64_t locked = allocated_bytes - before;
   CHECK(locked <= plain + INT64_C(32) * 1000); /* at most the slots in another stripe */
   CHECK_EQ(multicast_remove_all(m), 1000);
   CHECK_EQ(items[1].releases, 1000);

@@ -219,8 +219,7 @@ TEST_OF_MULTICAST(visit_undo_visits_all) {
   add(m, noting('a'));
   add(m, noting('b'));
   CHECK_OK(multicast_token_pause(add(m, noting('p'))));
-  CHECK_EQ(visit_or_undo(m), 2);
-  CHECK_TEXT(noted, "a b");
+  CHECK_NOTED(visit_or_undo(m), 2, "a b");
 }
 
 TEST_OF_QUEUE(visit_undo_undoes_in_reverse_what_was_visited_before) {
@@ -230,11 +229,9 @@ TEST_OF_QUEUE(visit_undo_undoes_in_reverse_what_was_visited_before) {
   add(m, noting('c'));
   add(m, noting('d'));
   refused = 'c';
-  CHECK_EQ(visit_or_undo(m), 0);
-  CHECK_TEXT(noted, "a b c b@9 a@9");
+  CHECK_NOTED(visit_or_undo(m), 0, "a b c b@9 a@9");
   refused = 'a';
-  CHECK_EQ(visit_or_undo(m), 0);
-  CHECK_TEXT(noted, "a b c b@9 a@9 a");
+  CHECK_NOTED(visit_or_undo(m), 0, "a b c b@9 a@9 a");
 }
 
 static multicast_token tokens[3];
@@ -251,8 +248,7 @@ TEST_OF_MULTICAST(visit_undo_leaves_out_what_was_removed_not_what_is_paused) {
   add(m, noting('c'));
   in_visit = change_in_visit;
   refused = 'c';
-  CHECK_EQ(visit_or_undo(m), 0);
-  CHECK_TEXT(noted, "a b o c b@9");
+  CHECK_NOTED(visit_or_undo(m), 0, "a b o c b@9");
 }
 
 TEST_OF_MULTICAST(visit_undo_of_many) {

@@ -15,8 +15,7 @@ TEST(reentry_recurse_is_made_at_once) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_RECURSE);
   add(m, echoing(&first, m, 'a', 1, 5));
   add(m, noting('b'));
-  CHECK_EQ(invoke_number(m, 1), 2);
-  CHECK_TEXT(noted, "a1 a11 b11 b1");
+  CHECK_NOTED(invoke_number(m, 1), 2, "a1 a11 b11 b1");
   CHECK_EQ(first.result, 2);
 }
 
@@ -26,8 +25,7 @@ TEST(reentry_refuse_is_state_and_calls_nothing) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_REFUSE);
   add(m, echoing(&first, m, 'a', 1, 5));
   add(m, noting('b'));
-  CHECK_EQ(invoke_number(m, 1), 2);
-  CHECK_TEXT(noted, "a1 b1");
+  CHECK_NOTED(invoke_number(m, 1), 2, "a1 b1");
   CHECK_STATUS(first.result, MULTICAST_ERROR_STATE);
   CHECK_EQ(invoke_number(m, 2), 2); /* outside it is made */
   CHECK_TEXT(noted, "a1 b1 a2 b2");
@@ -75,12 +73,10 @@ static void look_at_stack(echo *e) {
 
 TEST(reentry_refuse_holds_across_other_multicasts) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_REFUSE), other = multicast_create();
-  multicast_token outer, inner;
-  outer = add(m, echoing(&first, other, 'a', 1, 50));
-  inner = add(other, echoing(&second, m, 'b', 1, 500));
+  multicast_token outer = add(m, echoing(&first, other, 'a', 1, 50));
+  multicast_token inner = add(other, echoing(&second, m, 'b', 1, 500));
   second.in_call = look_at_stack;
-  CHECK_EQ(invoke_number(m, 1), 1);
-  CHECK_TEXT(noted, "a1 b11");
+  CHECK_NOTED(invoke_number(m, 1), 1, "a1 b11");
   CHECK_EQ(first.result, 1);
   CHECK_STATUS(second.result, MULTICAST_ERROR_STATE);
   CHECK_EQ(depth, 2);
@@ -100,8 +96,7 @@ TEST(reentry_is_about_the_invocations_of_one_thread) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_REFUSE);
   add(m, echoing(&first, m, 'a', 0, 0));
   first.in_call = invoke_on_another_thread;
-  CHECK_EQ(invoke_number(m, 1), 1);
-  CHECK_TEXT(noted, "a1 a100");
+  CHECK_NOTED(invoke_number(m, 1), 1, "a1 a100");
 }
 
 static cargo refused;
@@ -140,8 +135,7 @@ TEST(reentry_defer_is_made_after_outermost_invocation_in_order) {
 TEST(reentry_defer_of_what_is_deferred_goes_last) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   add(m, echoing(&first, m, 'a', 2, 20));
-  CHECK_EQ(invoke_number(m, 1), 1);
-  CHECK_TEXT(noted, "a1 a11 a12 a111 a112 a121 a122");
+  CHECK_NOTED(invoke_number(m, 1), 1, "a1 a11 a12 a111 a112 a121 a122");
   noted_length = 0;
   CHECK_EQ(invoke_number(m, 3), 1); /* and nothing is left of the first time */
   CHECK_TEXT(noted, "a3 a31 a32");
@@ -182,12 +176,9 @@ static bool invoke_in_visit(void *context, const multicast_delegate *delegate) {
 TEST(reentry_defer_in_visits_is_made_after_the_visit) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   multicast_token token = add(m, noting('a'));
-  CHECK_EQ(multicast_visit(m, invoke_in_visit, &m), 1);
-  CHECK_TEXT(noted, "v a@7");
-  CHECK_EQ(multicast_visit_undo(m, invoke_in_visit, invoke_in_visit, &m), 1);
-  CHECK_TEXT(noted, "v a@7 v a@7");
-  CHECK_EQ(multicast_token_visit(token, invoke_in_visit, &m), 1);
-  CHECK_TEXT(noted, "v a@7 v a@7 v a@7");
+  CHECK_NOTED(multicast_visit(m, invoke_in_visit, &m), 1, "v a@7");
+  CHECK_NOTED(multicast_visit_undo(m, invoke_in_visit, invoke_in_visit, &m), 1, "v a@7 v a@7");
+  CHECK_NOTED(multicast_token_visit(token, invoke_in_visit, &m), 1, "v a@7 v a@7 v a@7");
 }
 
 static bool invoke_in_enumeration(void *context, const multicast_registration *registration) {
@@ -206,13 +197,11 @@ static void *invoke_in_lock(void *context) {
 TEST(reentry_defer_in_enumerations_and_prunes_is_made_after_them) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   add(m, noting('a'));
-  CHECK_EQ(multicast_enumerate(m, invoke_in_enumeration, &m), 1);
-  CHECK_TEXT(noted, "a@7");
+  CHECK_NOTED(multicast_enumerate(m, invoke_in_enumeration, &m), 1, "a@7");
   locked = m;
   add_with(m, noting('w'), &ADD_OPTIONS(.lock = invoke_in_lock, .unlock = unlock_nothing,
                                         .events = 1));
-  CHECK_EQ(multicast_prune(m), 0);
-  CHECK_TEXT(noted, "a@7 a@9");
+  CHECK_NOTED(multicast_prune(m), 0, "a@7 a@9");
 }
 
 static bool note_visit(void *context, const multicast_delegate *delegate) {
@@ -235,8 +224,7 @@ TEST(reentry_of_visits_and_of_calls_by_token_is_at_once) {
     add(m, echoing(&first, m, 'a', 0, 0));
     known = add(m, noting('b'));
     first.in_call = visit_and_call;
-    CHECK_EQ(invoke_number(m, 1), 2);
-    CHECK_TEXT(noted, "a1 v v b@8 v b1");
+    CHECK_NOTED(invoke_number(m, 1), 2, "a1 v v b@8 v b1");
   }
 }
 
@@ -244,8 +232,7 @@ TEST(reentry_defer_inside_a_call_by_token_is_made_after_it) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
   int number = 1;
   multicast_token token = add(m, echoing(&first, m, 'a', 1, 5));
-  CHECK_EQ(multicast_token_invoke(token, 0, &number, sizeof number), 1);
-  CHECK_TEXT(noted, "a1 a11");
+  CHECK_NOTED(multicast_token_invoke(token, 0, &number, sizeof number), 1, "a1 a11");
 }
 
 TEST(reentry_does_not_apply_inside_calls_that_a_queue_makes) {
@@ -266,8 +253,7 @@ TEST(reentry_defer_queues_calls_of_delegates_with_a_queue) {
   CHECK_EQ(invoke_number(m, 1), 2);
   multicast_queue_stats stats = stats_of(q);
   CHECK_EQ(stats.pending, 2);
-  CHECK_EQ(multicast_queue_run(q, 0), 2);
-  CHECK_TEXT(noted, "a1 a11 q1 q11");
+  CHECK_NOTED(multicast_queue_run(q, 0), 2, "a1 a11 q1 q11");
 }
 
 static void add_and_remove(echo *e) {
@@ -282,8 +268,7 @@ TEST(reentry_defer_is_for_the_delegates_of_its_own_time) {
   first.in_call = add_and_remove;
   add(m, noting('b'));
   add_with(m, noting('o'), &ADD_OPTIONS(.flags = MULTICAST_ONCE));
-  CHECK_EQ(invoke_number(m, 1), 2);
-  CHECK_TEXT(noted, "a1 o1 a11 c11");
+  CHECK_NOTED(invoke_number(m, 1), 2, "a1 o1 a11 c11");
 }
 
 /* ---- The payload ----------------------------------------------------------------------------- */
@@ -422,8 +407,7 @@ TEST(reentry_latest_makes_the_newest_only) {
   multicast m = create_with_reentry(MULTICAST_REENTRY_LATEST);
   add(m, echoing(&first, m, 'a', 3, 5));
   add(m, noting('b'));
-  CHECK_EQ(invoke_number(m, 1), 2);
-  CHECK_TEXT(noted, "a1 b1 a13 b13");
+  CHECK_NOTED(invoke_number(m, 1), 2, "a1 b1 a13 b13");
   CHECK_EQ(first.result, 0);
 }
 
@@ -593,8 +577,7 @@ TEST(reentry_defer_in_the_release_of_a_deferred_payload_goes_last) {
   first.in_call = defer_with_release;
   add(m, DELEGATE(call_first_only, &first));
   add(m, noting('b'));
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
-  CHECK_TEXT(noted, "b b@1 b@2 b@3");
+  CHECK_NOTED(multicast_invoke(m, 0, NULL, 0), 2, "b b@1 b@2 b@3");
 }
 
 /* ---- fork ------------------------------------------------------------------------------------ */

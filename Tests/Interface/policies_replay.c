@@ -39,8 +39,7 @@ TEST(replay_gives_a_new_delegate_the_last_invocations_in_order) {
   noted_length = 0;
   add(target, noting('c'));
   CHECK_TEXT(noted, "c3 c4 c5");
-  CHECK_EQ(invoke_number(target, 6), 3);
-  CHECK_TEXT(noted, "c3 c4 c5 a6 b6 c6");
+  CHECK_NOTED(invoke_number(target, 6), 3, "c3 c4 c5 a6 b6 c6");
 }
 
 TEST(replay_needs_no_delegate_when_it_is_invoked) {
@@ -121,8 +120,7 @@ TEST(no_replay_of_a_delegate_that_wants_some_events) {
 TEST_OF_MULTICAST(no_replay_has_no_effect_without_replay) {
   multicast_add_options options = flagged(MULTICAST_NO_REPLAY);
   add_with(m, noting('a'), &options);
-  CHECK_EQ(invoke_number(m, 1), 1);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(invoke_number(m, 1), 1, "a1");
 }
 
 TEST(replay_does_not_count_visits_and_calls_of_one_token) {
@@ -155,8 +153,7 @@ TEST(replay_of_many_gives_each_invocation_to_all_of_them) {
   CHECK_OK(multicast_add_many(target, delegates, 1, NULL, NULL));
   CHECK_TEXT(noted, "a2 b2 c2 a3 b3 c3 a2 a3");
   noted_length = 0;
-  CHECK_EQ(invoke_number(target, 4), 3);
-  CHECK_TEXT(noted, "a4 c4 a4");
+  CHECK_NOTED(invoke_number(target, 4), 3, "a4 c4 a4");
   CHECK_OK(multicast_add_many(target, delegates, 0, NULL, tokens));
 }
 
@@ -201,10 +198,8 @@ TEST(replay_waits_in_the_queue_of_the_delegate) {
   invoke_numbers(1, 2);
   CHECK_EQ(invoke_padded_number(target, 3, 100), 0);
   add_queued(target, noting('a'), q);
-  CHECK_EQ(invoke_number(target, 4), 1);
-  CHECK_TEXT(noted, "");
-  CHECK_EQ(multicast_queue_run(q, 0), 4);
-  CHECK_TEXT(noted, "a1 a2 a3 a4");
+  CHECK_NOTED(invoke_number(target, 4), 1, "");
+  CHECK_NOTED(multicast_queue_run(q, 0), 4, "a1 a2 a3 a4");
 }
 
 TEST(replay_of_a_latest_delegate_leaves_the_newest_in_its_queue) {
@@ -212,8 +207,7 @@ TEST(replay_of_a_latest_delegate_leaves_the_newest_in_its_queue) {
   create_replaying(3, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 3);
   add_flagged(target, noting('a'), q, MULTICAST_LATEST);
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_TEXT(noted, "a3");
+  CHECK_NOTED(multicast_queue_run(q, 0), 1, "a3");
 }
 
 static int strong_count, locks, unlocks;
@@ -248,8 +242,7 @@ TEST(replay_locks_contexts_of_one_kind) {
   invoke_numbers(1, 2);
   strong_count = 3;
   add(target, noting('a'));
-  CHECK_EQ(invoke_number(target, 3), 1);
-  CHECK_TEXT(noted, "a1 a2 a3");
+  CHECK_NOTED(invoke_number(target, 3), 1, "a1 a2 a3");
   CHECK_EQ(unlocks, 3);
   CHECK_EQ(invoke_number(target, 4), 0);
   CHECK_EQ(releases['a'], 1);
@@ -270,8 +263,7 @@ TEST(replay_leaves_out_a_delegate_while_it_is_paused) {
   add(target, d);
   CHECK_TEXT(noted, "a1");
   CHECK_OK(multicast_token_resume(own));
-  CHECK_EQ(invoke_number(target, 4), 1);
-  CHECK_TEXT(noted, "a1 a4");
+  CHECK_NOTED(invoke_number(target, 4), 1, "a1 a4");
 }
 
 TEST(replay_under_a_lifetime_that_has_a_queue_and_a_label) {
@@ -283,8 +275,7 @@ TEST(replay_under_a_lifetime_that_has_a_queue_and_a_label) {
   add_with(target, noting('a'), &options);
   CHECK_EQ(multicast_queue_run(options.queue, 1), 1);
   CHECK_OK(multicast_lifetime_end(lifetime));
-  CHECK_EQ(multicast_queue_run(options.queue, 0), 0);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(multicast_queue_run(options.queue, 0), 0, "a1");
 }
 
 /* ---- Changes inside a replay ----------------------------------------------------------------- */
@@ -348,8 +339,7 @@ TEST(replay_inside_a_replay_comes_first) {
   first.in_call = add_second;
   add(target, d);
   CHECK_TEXT(noted, "a1 b1 b2 a2");
-  CHECK_EQ(invoke_number(target, 3), 2);
-  CHECK_TEXT(noted, "a1 b1 b2 a2 a3 b3");
+  CHECK_NOTED(invoke_number(target, 3), 2, "a1 b1 b2 a2 a3 b3");
 }
 
 TEST(replay_inside_an_invocation_has_that_invocation) {
@@ -359,8 +349,7 @@ TEST(replay_inside_an_invocation_has_that_invocation) {
   add(target, d);
   CHECK_EQ(invoke_number(target, 1), 1); /* which does not call the new delegate once more */
   CHECK_TEXT(noted, "a1 b1");
-  CHECK_EQ(invoke_number(target, 2), 2);
-  CHECK_TEXT(noted, "a1 b1 a2 b2");
+  CHECK_NOTED(invoke_number(target, 2), 2, "a1 b1 a2 b2");
 }
 
 static void add_third(echo *e) {
@@ -408,8 +397,7 @@ TEST(replay_has_deferred_invocations_when_they_are_made) {
   create_replaying(4, MULTICAST_REENTRY_DEFER);
   multicast_delegate d = echoing(&first, target, 'a', 2, 2);
   add(target, d);
-  CHECK_EQ(invoke_number(target, 1), 1);
-  CHECK_TEXT(noted, "a1 a11 a12");
+  CHECK_NOTED(invoke_number(target, 1), 1, "a1 a11 a12");
   add(target, noting('b'));
   CHECK_TEXT(noted, "a1 a11 a12 b1 b11 b12");
 }
@@ -501,14 +489,12 @@ TEST(replay_shares_its_payload_with_queued_calls) {
 TEST(replay_of_waiting_invocations_does_not_make_them_wait) {
   multicast_queue q = default_queue();
   multicast_invocation how = handing_over(&packed[0]);
-  multicast_outcome out = MULTICAST_OUTCOME_INIT;
   static seen s;
   create_replaying(1, MULTICAST_REENTRY_RECURSE);
   add_queued(target, seeing(&s), q);
   CHECK_OK(multicast_queue_start(q));
   how.flags = MULTICAST_WAIT;
-  CHECK_EQ(multicast_invoke_with(target, &how, &out), 1);
-  CHECK_OUTCOME(out, 0, 1, 0, 1, 0);
+  CHECK_INVOKED(target, &how, 1, 0, 1, 0, 1, 0);
   CHECK_EQ(packed[0].releases, 0);
   CHECK_OK(multicast_destroy(target));
   CHECK_EQ(packed[0].releases, 1);
@@ -542,14 +528,13 @@ TEST(replay_releases_under_no_lock) {
 /* ---- Memory, limits -------------------------------------------------------------------------- */
 
 TEST(replay_memory_is_bounded_and_given_back) {
-  int64_t blocks, before;
   use_test_allocator();
   multicast m = create_replaying(0, MULTICAST_REENTRY_DEFER);
   CHECK_EQ(invoke_padded_number(m, 1, 100), 0); /* this thread has a record now */
-  before = allocated_blocks;
+  int64_t before = allocated_blocks;
   m = create_replaying(8, MULTICAST_REENTRY_RECURSE);
   for (int i = 0; i < 8; ++i) CHECK_EQ(invoke_padded_number(m, i, 100), 0);
-  blocks = allocated_blocks;
+  int64_t blocks = allocated_blocks;
   CHECK_EQ(blocks, before + 16);
   for (int i = 0; i < 1000; ++i) CHECK_EQ(invoke_padded_number(m, i, 100), 0);
   CHECK_EQ(allocated_blocks, blocks);
@@ -614,8 +599,7 @@ TEST(replay_on_thread_without_memory_for_record_out_of_memory) {
   fail_after = -1;
   wanted = MULTICAST_OK;
   on_another_thread(add_first, &wanted);
-  CHECK_EQ(invoke_number(target, 1), 1);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(invoke_number(target, 1), 1, "a1");
 }
 
 static void nest(void *context, uint32_t event, const void *payload, size_t size) {
@@ -699,8 +683,7 @@ TEST(replay_goes_on_in_the_child_of_a_fork_inside_it) {
   first.in_call = fork_inside;
   add(target, d);
   CHECK_TEXT(noted, "a1 a2 a3");
-  CHECK_EQ(invoke_number(target, 4), 1);
-  CHECK_TEXT(noted, "a1 a2 a3 a4");
+  CHECK_NOTED(invoke_number(target, 4), 1, "a1 a2 a3 a4");
   if (child == 0) _exit(0);
   CHECK(waitpid(child, &status, 0) == child);
   CHECK_EQ(status, 0);

@@ -227,14 +227,13 @@ THREAD(open_late, void *unused) {
 
 TEST(replay_whose_call_waits_for_an_invocation_delays_it_not) {
   multicast_delegate inside = {invoke_inside_other, NULL}, d = {remove_first, NULL};
-  pthread_t thread, opening;
   other = multicast_create();
   of_other = add(other, inside);
   create_replaying(1);
   CHECK_EQ(invoke_number(target, 0), 0);
-  thread = start_thread(invoke_other, NULL);
+  pthread_t thread = start_thread(invoke_other, NULL);
   gate_wait(&is_inside);
-  opening = start_thread(open_late, NULL);
+  pthread_t opening = start_thread(open_late, NULL);
   add(target, d);
   CHECK_OK(removed);
   join_thread(thread);
@@ -348,11 +347,10 @@ typedef struct listener {
 static void listen_to(void *context, uint32_t unused, const void *payload, size_t size) {
   listener *l = context;
   event e;
-  uint32_t *next;
   (void)unused;
   CHECK_EQ(size, sizeof e);
   memcpy(&e, payload, sizeof e);
-  next = &l->next[e.thread];
+  uint32_t *next = &l->next[e.thread];
   if (LOAD(*next) != 0) CHECK_EQ(e.number, LOAD(*next));
   STORE(*next, e.number + 1); /* calls with events of one thread never overlap */
   ADD(l->calls, 1);

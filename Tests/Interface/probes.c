@@ -57,13 +57,12 @@ TEST_OF_MULTICAST(probes_are_reached_while_a_watch_is_set) {
   const char payload[] = "payload";
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   multicast_watch given = multicast_watch_default();
-  multicast_token direct, queued;
   int visits = 0;
   multicast_add_options options = ADD_OPTIONS(.label = "direct");
-  direct = add_with(m, counter(&calls), &options);
+  multicast_token direct = add_with(m, counter(&calls), &options);
   options.queue = q;
   options.label = "queued";
-  queued = add_with(m, counter(&calls), &options);
+  multicast_token queued = add_with(m, counter(&calls), &options);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 2);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
 

@@ -18,8 +18,7 @@ TEST_OF_QUEUE(queue_clear_drops_and_counts_the_calls_that_wait) {
   CHECK_EQ(multicast_queue_clear(q), 0);
   CHECK_EQ(multicast_count(m), 2);
   CHECK_EQ(invoke_number(m, 6), 2);
-  CHECK_EQ(multicast_queue_run(q, 0), 2);
-  CHECK_TEXT(noted, "a1 b1 a2 a6 b6");
+  CHECK_NOTED(multicast_queue_run(q, 0), 2, "a1 b1 a2 a6 b6");
   CHECK_TEXT(figures(q), "queued 12, delivered 5, dropped 7");
 }
 
@@ -33,7 +32,6 @@ TEST(queue_clear_of_no_queue_is_invalid_handle) {
 }
 
 TEST(queue_clear_frees_the_payloads) {
-  int64_t bytes, blocks;
   use_test_allocator();
   multicast_queue q = default_queue();
   multicast m = multicast_create();
@@ -42,8 +40,8 @@ TEST(queue_clear_frees_the_payloads) {
   add_flagged(m, noting('c'), q, MULTICAST_LATEST);
   invoke_padded_number(m, 1, 4096);
   CHECK_EQ(multicast_queue_run(q, 0), 3);
-  bytes = allocated_bytes;
-  blocks = allocated_blocks;
+  int64_t bytes = allocated_bytes;
+  int64_t blocks = allocated_blocks;
   for (int i = 0; i < 50; ++i) CHECK_EQ(invoke_padded_number(m, i, 4096), 3);
   CHECK(allocated_bytes >= bytes + (int64_t)50 * 4096);
   CHECK_EQ(multicast_queue_clear(q), 101);
@@ -72,8 +70,7 @@ TEST_OF_QUEUE(queue_clear_lets_latest_and_once_delegates_queue_again) {
   CHECK_EQ(multicast_queue_clear(q), 3);
   CHECK_EQ(multicast_count(m), 3);
   CHECK_EQ(invoke_number(m, 2), 3);
-  CHECK_EQ(multicast_queue_run(q, 0), 3);
-  CHECK_TEXT(noted, "a2 b2 c2");
+  CHECK_NOTED(multicast_queue_run(q, 0), 3, "a2 b2 c2");
   CHECK_TEXT(figures(q), "queued 6, delivered 3, dropped 3");
 }
 
@@ -115,8 +112,7 @@ TEST_OF_MULTICAST(queue_clear_inside_a_call_of_the_queue_drops_the_later_ones) {
   invoke_padded_number(m, 1, 100);
   invoke_padded_number(m, 2, 100);
   invoke_padded_number(m, 3, 100);
-  CHECK_EQ(multicast_queue_run(cleared, 0), 1);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(multicast_queue_run(cleared, 0), 1, "a1");
 }
 
 TEST_OF_QUEUE(queue_clear_does_not_wait_for_call_that_queues_thread_makes) {

@@ -85,8 +85,7 @@ TEST_OF_QUEUE(queue_cancels_the_calls_of_a_context_found_dead) {
   invoke_number(m, 2);
   invoke_number(m, 3);
   c.references = 0;
-  CHECK_EQ(multicast_queue_run(q, SIZE_MAX), 3);
-  CHECK_TEXT(noted, "a1 a2 a3");
+  CHECK_NOTED(multicast_queue_run(q, SIZE_MAX), 3, "a1 a2 a3");
   CHECK(c.locks == 1 && c.unlocks == 0 && c.calls == 0 && c.releases == 1);
   CHECK_EQ(multicast_count(m), 1);
   CHECK_TEXT(figures(q), "queued 6, delivered 3, cancelled 3");
@@ -104,8 +103,7 @@ TEST(queue_run_of_all_that_wait_makes_another_for_one_found_dead) {
   add_queued(m, invoking_again(&more), q);
   invoke_number(m, 1);
   dying.references = 0;
-  CHECK_EQ(multicast_queue_run(q, 0), 3);
-  CHECK_TEXT(noted, "a1 a2");
+  CHECK_NOTED(multicast_queue_run(q, 0), 3, "a1 a2");
   CHECK_EQ(more.calls, 1);
   CHECK_TEXT(figures(q), "pending 1, queued 5, delivered 3, cancelled 1");
 }
@@ -251,8 +249,7 @@ TEST_OF_MULTICAST(queue_may_be_used_inside_a_release_of_its_own_call) {
 TEST_OF_MULTICAST(queue_may_be_used_inside_lock_and_unlock) {
   add_using(m, noting('a'), true);
   invoke_number(m, 1);
-  CHECK_EQ(multicast_queue_run(used_there, 0), 1);
-  CHECK_TEXT(noted, "u5 a1 u5");
+  CHECK_NOTED(multicast_queue_run(used_there, 0), 1, "u5 a1 u5");
 }
 
 static void release_and_destroy(void *context) {
@@ -267,8 +264,7 @@ TEST_OF_MULTICAST(queue_may_be_destroyed_inside_a_release_of_its_own_call) {
   add_with(m, d, &ADD_OPTIONS(.queue = used_there, .release = release_and_destroy));
   add_queued(m, noting('b'), used_there);
   invoke_number(m, 1);
-  CHECK_EQ(multicast_queue_run(used_there, 0), 1);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(multicast_queue_run(used_there, 0), 1, "a1");
   CHECK_EQ(releases['a'], 1);
   CHECK_EQ(multicast_count(m), 0);
 }

@@ -11,8 +11,7 @@ TEST(queue_of_no_options_works) {
   CHECK_TEXT(figures(q), "");
   add_queued(m, noting('a'), q);
   CHECK_EQ(invoke_number(m, 1), 1);
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(multicast_queue_run(q, 0), 1, "a1");
   CHECK_OK(multicast_queue_destroy(q));
 }
 
@@ -87,18 +86,16 @@ TEST(queue_of_2_to_the_24_calls_works) {
   multicast m = multicast_create();
   add_queued(m, noting('a'), q);
   CHECK_EQ(invoke_number(m, 1), 1);
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(multicast_queue_run(q, 0), 1, "a1");
   CHECK_OK(multicast_queue_destroy(q));
 }
 
 TEST(queue_takes_64_to_192_bytes_for_each_call_at_once) {
-  int64_t before, bytes;
   use_test_allocator();
   CHECK_OK(multicast_queue_destroy(default_queue()));
-  before = allocated_bytes;
+  int64_t before = allocated_bytes;
   multicast_queue q = queue_with(10000, MULTICAST_OVERFLOW_REFUSE);
-  bytes = allocated_bytes - before;
+  int64_t bytes = allocated_bytes - before;
   CHECK(bytes >= INT64_C(10000) * 64 && bytes <= INT64_C(10000) * 192 + 256);
   CHECK_OK(multicast_queue_destroy(q));
   CHECK_EQ(allocated_bytes, before);

@@ -8,14 +8,11 @@
 
 TEST_OF_QUEUE(queue_makes_no_call_before_it_is_run) {
   add_queued(m, noting('a'), q);
-  CHECK_EQ(invoke_number(m, 1), 1);
-  CHECK_TEXT(noted, "");
+  CHECK_NOTED(invoke_number(m, 1), 1, "");
   CHECK_TEXT(figures(q), "pending 1, queued 1");
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(multicast_queue_run(q, 0), 1, "a1");
   CHECK_TEXT(figures(q), "queued 1, delivered 1");
-  CHECK_EQ(multicast_queue_run(q, 0), 0);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(multicast_queue_run(q, 0), 0, "a1");
 }
 
 TEST(queue_calls_run_in_the_order_in_which_they_were_queued) {
@@ -28,8 +25,7 @@ TEST(queue_calls_run_in_the_order_in_which_they_were_queued) {
   CHECK_EQ(invoke_number(m, 1), 3);
   CHECK_EQ(invoke_number(other, 2), 1);
   CHECK_EQ(invoke_number(m, 3), 3);
-  CHECK_EQ(multicast_queue_run(q, 0), 7);
-  CHECK_TEXT(noted, "u1 a1 b1 x2 u3 a3 b3");
+  CHECK_NOTED(multicast_queue_run(q, 0), 7, "u1 a1 b1 x2 u3 a3 b3");
 }
 
 TEST_OF_MULTICAST(queue_delegates_and_direct_ones_take_turns) {
@@ -39,11 +35,9 @@ TEST_OF_MULTICAST(queue_delegates_and_direct_ones_take_turns) {
   add(m, noting('b'));
   add_queued(m, noting('o'), other);
   add(m, noting('c'));
-  CHECK_EQ(invoke_number(m, 1), 5);
-  CHECK_TEXT(noted, "a1 b1 c1");
+  CHECK_NOTED(invoke_number(m, 1), 5, "a1 b1 c1");
   CHECK_EQ(multicast_queue_run(other, 0), 1);
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_TEXT(noted, "a1 b1 c1 o1 q1");
+  CHECK_NOTED(multicast_queue_run(q, 0), 1, "a1 b1 c1 o1 q1");
 }
 
 TEST_OF_QUEUE(queue_passes_the_event_on) {
@@ -51,8 +45,7 @@ TEST_OF_QUEUE(queue_passes_the_event_on) {
   int number = 1;
   add_queued(m, noting('a'), q);
   for (size_t i = 0; i < 6; ++i) multicast_invoke(m, events[i], &number, sizeof number);
-  CHECK_EQ(multicast_queue_run(q, 0), 6);
-  CHECK_TEXT(noted, "a1 a1@1 a1@63 a1@64 a1@4711 a1@4294967295");
+  CHECK_NOTED(multicast_queue_run(q, 0), 6, "a1 a1@1 a1@63 a1@64 a1@4711 a1@4294967295");
 }
 
 TEST_OF_QUEUE(queue_does_not_take_events_that_are_not_wanted) {
@@ -64,8 +57,7 @@ TEST_OF_QUEUE(queue_does_not_take_events_that_are_not_wanted) {
   CHECK_EQ(multicast_invoke(m, 63, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(m, 64, NULL, 0), 1);
   CHECK_TEXT(figures(q), "pending 3, queued 3");
-  CHECK_EQ(multicast_queue_run(q, 0), 3);
-  CHECK_TEXT(noted, "a@3 a@63 a@64");
+  CHECK_NOTED(multicast_queue_run(q, 0), 3, "a@3 a@63 a@64");
 }
 
 /* ---- Delegates ------------------------------------------------------------------------------- */
@@ -74,8 +66,7 @@ TEST_OF_QUEUE(queue_delegates_are_passed_to_visitors_here_and_now) {
   int number = 5;
   add_queued(m, noting('q'), q);
   add(m, noting('a'));
-  CHECK_EQ(multicast_visit(m, visit_all, &number), 2);
-  CHECK_TEXT(noted, "q5 a5");
+  CHECK_NOTED(multicast_visit(m, visit_all, &number), 2, "q5 a5");
   CHECK_TEXT(figures(q), "");
 }
 
@@ -104,8 +95,7 @@ TEST_OF_QUEUE(queue_delegates_may_be_added_many_at_once) {
   CHECK_OK(multicast_add_many(m, d, 3, &ADD_OPTIONS(.queue = q), tokens));
   CHECK_EQ(invoke_number(m, 1), 3);
   CHECK_OK(multicast_token_remove(tokens[1]));
-  CHECK_EQ(multicast_queue_run(q, 0), 2);
-  CHECK_TEXT(noted, "a1 c1");
+  CHECK_NOTED(multicast_queue_run(q, 0), 2, "a1 c1");
 }
 
 TEST(queue_serves_many_multicasts_and_delegates) {
@@ -159,8 +149,7 @@ TEST_OF_QUEUE(queue_takes_no_call_of_a_paused_delegate) {
   CHECK_EQ(invoke_number(m, 1), 0);
   CHECK_OK(multicast_token_resume(token));
   CHECK_EQ(invoke_number(m, 2), 1);
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_TEXT(noted, "a2");
+  CHECK_NOTED(multicast_queue_run(q, 0), 1, "a2");
   CHECK_TEXT(figures(q), "queued 1, delivered 1");
 }
 
@@ -169,8 +158,7 @@ TEST_OF_QUEUE(queue_makes_calls_that_waited_before_a_pause) {
   invoke_number(m, 1);
   invoke_number(m, 2);
   CHECK_OK(multicast_token_pause(token));
-  CHECK_EQ(multicast_queue_run(q, 0), 2);
-  CHECK_TEXT(noted, "a1 a2");
+  CHECK_NOTED(multicast_queue_run(q, 0), 2, "a1 a2");
 }
 
 TEST_OF_QUEUE(queue_calls_of_a_paused_delegate_are_cancelled_by_removal) {

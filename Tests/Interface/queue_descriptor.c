@@ -104,10 +104,10 @@ TEST(queue_fd_is_not_passed_on_to_other_programs) {
 }
 
 TEST_OF_QUEUE(queue_fd_is_minus_1_without_descriptors_and_works_later) {
-  struct rlimit old, few;
+  struct rlimit old;
   add_queued(m, noting('a'), q);
   CHECK_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
-  few = old;
+  struct rlimit few = old;
   few.rlim_cur = 0;
   CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   CHECK_EQ(multicast_queue_fd(q), -1);

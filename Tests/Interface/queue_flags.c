@@ -22,8 +22,7 @@ TEST(queue_keeps_newest_call_of_latest_delegate_in_place_of_first) {
   CHECK_EQ(multicast_invoke(m, 5, &number, sizeof number), 1);
   CHECK_TEXT(figures(q), "pending 3, queued 6, coalesced 3");
   CHECK_EQ(stats_of(q).highest, 3);
-  CHECK_EQ(multicast_queue_run(q, 0), 3);
-  CHECK_TEXT(noted, "a4@5 b1 b2");
+  CHECK_NOTED(multicast_queue_run(q, 0), 3, "a4@5 b1 b2");
   CHECK_TEXT(figures(q), "queued 6, delivered 3, coalesced 3");
 }
 
@@ -34,8 +33,7 @@ TEST_OF_QUEUE(queue_keeps_one_call_of_each_latest_delegate) {
   CHECK_EQ(invoke_number(m, 1), 3);
   CHECK_EQ(invoke_number(m, 2), 3);
   CHECK_TEXT(figures(q), "pending 3, queued 6, coalesced 3");
-  CHECK_EQ(multicast_queue_run(q, 0), 3);
-  CHECK_TEXT(noted, "a2 b2 a2");
+  CHECK_NOTED(multicast_queue_run(q, 0), 3, "a2 b2 a2");
 }
 
 FUNCTION(invoke_itself, requeuer *r) {
@@ -54,8 +52,7 @@ TEST(queue_takes_latest_call_again_once_one_before_has_begun) {
   add_flagged(r.target, DELEGATE(invoke_itself, &r), r.queue, MULTICAST_LATEST);
   invoke_number(r.target, 1);
   CHECK_EQ(multicast_queue_run(r.queue, 0), 1);
-  CHECK_EQ(multicast_queue_run(r.queue, 0), 1);
-  CHECK_TEXT(noted, "a1 a11");
+  CHECK_NOTED(multicast_queue_run(r.queue, 0), 1, "a1 a11");
 }
 
 TEST(queue_keeps_newest_payload_of_any_size_of_latest_delegate) {
@@ -102,8 +99,7 @@ TEST(queue_full_takes_the_newest_call_of_a_latest_delegate) {
   invoke_number(other, 1);
   CHECK_EQ(invoke_number(other, 2), 0);
   CHECK_EQ(invoke_number(m, 2), 1);
-  CHECK_EQ(multicast_queue_run(q, 0), 2);
-  CHECK_TEXT(noted, "a2 b1");
+  CHECK_NOTED(multicast_queue_run(q, 0), 2, "a2 b1");
   CHECK_TEXT(figures(q), "queued 3, delivered 2, refused 1, coalesced 1");
 }
 
@@ -113,8 +109,7 @@ TEST(queue_full_does_not_block_newest_call_of_latest_delegate) {
   options.flags = MULTICAST_LATEST;
   fill_narrow(&n, &options);
   CHECK_EQ(invoke_number(n.target, 2), 1);
-  CHECK_EQ(multicast_queue_run(n.queue, 0), 1);
-  CHECK_TEXT(noted, "a2");
+  CHECK_NOTED(multicast_queue_run(n.queue, 0), 1, "a2");
 }
 
 TEST(queue_full_drops_call_of_latest_delegate_and_takes_next) {
@@ -127,8 +122,7 @@ TEST(queue_full_drops_call_of_latest_delegate_and_takes_next) {
   invoke_number(other, 2); /* drops a1 */
   CHECK_EQ(invoke_number(m, 2), 1); /* drops b1 */
   CHECK_EQ(invoke_number(m, 3), 1);
-  CHECK_EQ(multicast_queue_run(q, 0), 2);
-  CHECK_TEXT(noted, "b2 a3");
+  CHECK_NOTED(multicast_queue_run(q, 0), 2, "b2 a3");
   CHECK_TEXT(figures(q), "queued 5, delivered 2, dropped 2, coalesced 1");
 }
 
@@ -137,8 +131,7 @@ TEST_OF_MULTICAST(queue_flag_latest_changes_nothing_without_a_queue) {
   options.flags = MULTICAST_LATEST;
   add_with(m, noting('a'), &options);
   CHECK_EQ(invoke_number(m, 1), 1);
-  CHECK_EQ(invoke_number(m, 2), 1);
-  CHECK_TEXT(noted, "a1 a2");
+  CHECK_NOTED(invoke_number(m, 2), 1, "a1 a2");
 }
 
 TEST(queue_keeps_newest_call_of_latest_delegate_during_a_run) {
@@ -189,8 +182,7 @@ TEST(queue_calls_a_once_delegate_once_and_it_stays_until_then) {
   CHECK(multicast_contains(once_target, d));
   CHECK(multicast_token_is_live(once_token));
   CHECK_EQ(releases['a'], 0);
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(multicast_queue_run(q, 0), 1, "a1");
   CHECK_EQ(once_count, 0);
   CHECK_EQ(once_again, 0);
   CHECK(!once_was_live);
@@ -219,8 +211,7 @@ TEST(queue_takes_a_once_delegate_again_that_was_refused) {
   CHECK_EQ(multicast_count(m), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK_EQ(invoke_number(m, 2), 1);
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_TEXT(noted, "x1 a2");
+  CHECK_NOTED(multicast_queue_run(q, 0), 1, "x1 a2");
   CHECK_EQ(multicast_count(m), 0);
 }
 
@@ -234,8 +225,7 @@ TEST(queue_takes_a_once_delegate_again_whose_call_was_dropped) {
   CHECK_EQ(multicast_count(m), 1);
   CHECK_EQ(releases['a'], 0);
   CHECK_EQ(invoke_number(m, 2), 1);
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_TEXT(noted, "a2");
+  CHECK_NOTED(multicast_queue_run(q, 0), 1, "a2");
   CHECK_EQ(releases['a'], 1);
   CHECK_TEXT(figures(q), "queued 3, delivered 1, dropped 2");
 }
@@ -252,8 +242,7 @@ TEST(queue_calls_once_and_latest_delegate_once_with_newest_event) {
   CHECK_EQ(multicast_invoke(m, 9, &number, sizeof number), 1);
   CHECK_TEXT(figures(q), "pending 2, queued 4, coalesced 2");
   CHECK_EQ(multicast_count(m), 1);
-  CHECK_EQ(multicast_queue_run(q, 0), 2);
-  CHECK_TEXT(noted, "a3@9 b1");
+  CHECK_NOTED(multicast_queue_run(q, 0), 2, "a3@9 b1");
   CHECK_EQ(releases['a'], 1);
   CHECK_EQ(multicast_count(m), 0);
   CHECK_EQ(invoke_number(m, 4), 0);
@@ -265,12 +254,10 @@ TEST_OF_QUEUE(queue_cancels_the_call_of_a_once_delegate_that_was_visited) {
   int number = 5;
   add_flagged(m, noting('a'), q, MULTICAST_ONCE);
   invoke_number(m, 1);
-  CHECK_EQ(multicast_visit(m, visit_all, &number), 1);
-  CHECK_TEXT(noted, "a5");
+  CHECK_NOTED(multicast_visit(m, visit_all, &number), 1, "a5");
   CHECK_EQ(multicast_count(m), 0);
   CHECK_EQ(releases['a'], 1);
-  CHECK_EQ(multicast_queue_run(q, 0), 0);
-  CHECK_TEXT(noted, "a5");
+  CHECK_NOTED(multicast_queue_run(q, 0), 0, "a5");
   CHECK_TEXT(figures(q), "queued 1, cancelled 1");
 }
 

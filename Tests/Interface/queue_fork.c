@@ -58,8 +58,7 @@ TEST(queue_is_empty_and_usable_in_the_child_of_a_fork) {
   CHECK(is_readable(inherited_fd)); /* the child has a descriptor of its own */
   CHECK_EQ(stats_of(inherited).pending, 3);
   CHECK_EQ(stats_of(inherited).dropped, 0);
-  CHECK_EQ(multicast_queue_run(inherited, 0), 3);
-  CHECK_TEXT(noted, "a1 a2 a3");
+  CHECK_NOTED(multicast_queue_run(inherited, 0), 3, "a1 a2 a3");
   CHECK(!is_readable(inherited_fd));
 }
 
@@ -113,15 +112,13 @@ static void fork_again(void *unused) {
   CHECK_EQ(invoke_number(inherited_target, 4), 1);
   in_child(expect_grandchild_empty, NULL);
   CHECK(is_readable(inherited_fd));
-  CHECK_EQ(multicast_queue_run(inherited, 0), 1);
-  CHECK_TEXT(noted, "a4");
+  CHECK_NOTED(multicast_queue_run(inherited, 0), 1, "a4");
 }
 
 TEST(queue_in_the_child_of_the_child_of_a_fork) {
   inherit_calls(2);
   in_child(fork_again, NULL);
-  CHECK_EQ(multicast_queue_run(inherited, 0), 2);
-  CHECK_TEXT(noted, "a1 a2");
+  CHECK_NOTED(multicast_queue_run(inherited, 0), 2, "a1 a2");
 }
 
 static int payloads_before;
@@ -256,8 +253,7 @@ TEST(queue_call_that_forks_returns_from_run_and_goes_on_in_child) {
     CHECK_EQ(stats_of(inherited).delivered, 1);
     CHECK_EQ(stats_of(inherited).dropped, 2);
     CHECK_EQ(invoke_padded_number(inherited_target, 4, 4096), 1);
-    CHECK_EQ(multicast_queue_run(inherited, 0), 1);
-    CHECK_TEXT(noted, "a1 a4");
+    CHECK_NOTED(multicast_queue_run(inherited, 0), 1, "a1 a4");
     CHECK_OK(multicast_token_remove(token));
     CHECK_OK(multicast_queue_destroy(inherited));
     _exit(0);
@@ -290,8 +286,7 @@ TEST(queue_call_that_forks_may_run_and_destroy_queue_in_child) {
   CHECK_OK(multicast_remove(inherited_target, noting('a')));
   CHECK_EQ(invoke_number(inherited_target, 1), 1);
   CHECK_EQ(invoke_number(inherited_target, 2), 1);
-  CHECK_EQ(multicast_queue_run(inherited, 0), 2);
-  CHECK_TEXT(noted, "a1 a2");
+  CHECK_NOTED(multicast_queue_run(inherited, 0), 2, "a1 a2");
 }
 
 static gate worker_has_forked = GATE_INIT;

@@ -125,8 +125,7 @@ TEST_OF_MULTICAST(queue_handle_is_invalid_though_its_slot_is_used_again) {
   add_queued(m, noting('b'), fresh);
   invoke_number(m, 1);
   expect_no_queue(old.id);
-  CHECK_EQ(multicast_queue_run(fresh, 0), 1);
-  CHECK_TEXT(noted, "b1");
+  CHECK_NOTED(multicast_queue_run(fresh, 0), 1, "b1");
 }
 
 TEST_OF_QUEUE(queue_handles_of_another_kind_are_invalid) {
@@ -159,8 +158,7 @@ TEST_OF_MULTICAST(queue_handles_that_are_forged_are_invalid) {
     if ((random & ~UINT64_C(0xFFF)) + (uint64_t)i != q.id)
       expect_no_queue((random & ~UINT64_C(0xFFF)) + (uint64_t)i);
   }
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(multicast_queue_run(q, 0), 1, "a1");
 }
 
 /* Calls every function of the other groups. */
@@ -235,6 +233,5 @@ TEST_OF_QUEUE(queue_has_nothing_that_a_forged_handle_could_lead_to) {
       }
     }
   }
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(multicast_queue_run(q, 0), 1, "a1");
 }

@@ -161,8 +161,7 @@ static void refuses_what_cannot_be_copied(multicast_overflow overflow, uint32_t 
   CHECK_EQ(multicast_invoke(m, 0, payload, 4096), 0);
   fail_after = -1;
   CHECK_TEXT(figures(q), "pending 1, queued 1, refused 1");
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(multicast_queue_run(q, 0), 1, "a1");
 }
 
 TEST(queue_refuses_what_cannot_be_copied) {

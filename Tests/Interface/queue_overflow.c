@@ -40,8 +40,7 @@ TEST(queue_that_is_full_refuses_the_newest) {
   CHECK_EQ(multicast_queue_run(q, 1), 1);
   CHECK_EQ(invoke_number(m, 6), 1);
   CHECK_EQ(invoke_number(m, 7), 0);
-  CHECK_EQ(multicast_queue_run(q, 0), 3);
-  CHECK_TEXT(noted, "a1 a2 a3 a6");
+  CHECK_NOTED(multicast_queue_run(q, 0), 3, "a1 a2 a3 a6");
   CHECK_TEXT(figures(q), "queued 4, delivered 4, refused 3");
 }
 
@@ -53,8 +52,7 @@ TEST(queue_full_leaves_the_other_delegates_of_an_invocation_alone) {
   add_queued(m, noting('q'), q);
   CHECK_EQ(invoke_number(m, 1), 3);
   CHECK_EQ(invoke_number(m, 2), 2);
-  CHECK_EQ(multicast_queue_run(full, 0) + multicast_queue_run(q, 0), 3);
-  CHECK_TEXT(noted, "a1 a2 f1 q1 q2");
+  CHECK_NOTED(multicast_queue_run(full, 0) + multicast_queue_run(q, 0), 3, "a1 a2 f1 q1 q2");
 }
 
 TEST(queue_that_is_full_drops_the_oldest) {
@@ -63,8 +61,7 @@ TEST(queue_that_is_full_drops_the_oldest) {
   add_queued(m, noting('a'), q);
   for (int i = 1; i <= 5; ++i) CHECK_EQ(invoke_number(m, i), 1);
   CHECK_TEXT(figures(q), "pending 3, queued 5, dropped 2");
-  CHECK_EQ(multicast_queue_run(q, 0), 3);
-  CHECK_TEXT(noted, "a3 a4 a5");
+  CHECK_NOTED(multicast_queue_run(q, 0), 3, "a3 a4 a5");
   CHECK_TEXT(figures(q), "queued 5, delivered 3, dropped 2");
 }
 
@@ -91,8 +88,7 @@ TEST(queue_drops_calls_of_any_delegate) {
   add_queued(m, noting('b'), q);
   add_queued(m, noting('c'), q);
   CHECK_EQ(invoke_number(m, 1), 3);
-  CHECK_EQ(multicast_queue_run(q, 0), 2);
-  CHECK_TEXT(noted, "b1 c1");
+  CHECK_NOTED(multicast_queue_run(q, 0), 2, "b1 c1");
 }
 
 TEST_OF_QUEUE(queue_counts_the_most_that_ever_waited) {
@@ -116,8 +112,7 @@ TEST(queue_that_is_full_blocks_who_invokes_until_there_is_room) {
   CHECK_TEXT(figures(n.queue), "pending 1, queued 1");
   CHECK_EQ(multicast_queue_run(n.queue, 1), 1);
   CHECK_EQ(send_finished(&s), 1);
-  CHECK_EQ(multicast_queue_run(n.queue, 1), 1);
-  CHECK_TEXT(noted, "a1 a2");
+  CHECK_NOTED(multicast_queue_run(n.queue, 1), 1, "a1 a2");
   CHECK_TEXT(figures(n.queue), "queued 2, delivered 2");
 }
 
@@ -208,8 +203,7 @@ TEST(queue_refuses_instead_of_blocking_thread_that_ran_it_last) {
   CHECK_EQ(invoke_number(n.target, 2), 1);
   CHECK_EQ(invoke_number(n.target, 3), 0);
   CHECK_TEXT(figures(n.queue), "pending 1, queued 2, delivered 1, refused 1");
-  CHECK_EQ(multicast_queue_run(n.queue, 0), 1);
-  CHECK_TEXT(noted, "a1 a2");
+  CHECK_NOTED(multicast_queue_run(n.queue, 0), 1, "a1 a2");
 }
 
 FUNCTION(invoke_twice, requeuer *r) {
@@ -341,22 +335,20 @@ TEST(queue_that_blocks_a_call_that_others_remove_has_it_wait) {
 TEST(queue_that_blocks_an_invocation_delays_no_other_removal) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();
-  multicast_token before, after, filler;
   sender s;
-  filler = add_queued(m, noting('f'), q);
+  multicast_token filler = add_queued(m, noting('f'), q);
   CHECK_EQ(invoke_number(m, 1), 1);
   CHECK_OK(multicast_token_pause(filler));
-  before = add(m, noting('a'));
+  multicast_token before = add(m, noting('a'));
   add_queued(m, noting('q'), q);
-  after = add(m, noting('b'));
+  multicast_token after = add(m, noting('b'));
   send_in_background(&s, m, 2);
   CHECK(!gate_opens_within(&s.returned, A_WHILE_MS));
   CHECK_OK(multicast_token_remove(before));
   CHECK_OK(multicast_token_remove(after));
   CHECK_OK(multicast_token_remove(filler)); /* this makes room */
   CHECK_EQ(send_finished(&s), 2);
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_TEXT(noted, "a2 q2");
+  CHECK_NOTED(multicast_queue_run(q, 0), 1, "a2 q2");
 }
 
 /* Two invocations are blocked. There is room for one call, and then the other needs none. */
@@ -370,8 +362,7 @@ static void expect_both_unblocked(uint32_t flags, int64_t sum) {
   for (int i = 0; i < 2; ++i) CHECK(!gate_opens_within(&s[i].returned, A_WHILE_MS));
   CHECK_EQ(multicast_queue_run(n.queue, 1), 1);
   CHECK_EQ(send_finished(&s[0]) + send_finished(&s[1]), sum);
-  CHECK_EQ(multicast_queue_run(n.queue, 0), 1);
-  CHECK_TEXT(noted, "a1 x2");
+  CHECK_NOTED(multicast_queue_run(n.queue, 0), 1, "a1 x2");
 }
 
 TEST(queue_unblocks_a_latest_call_once_it_can_replace_another) {

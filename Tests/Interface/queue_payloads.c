@@ -73,19 +73,17 @@ TEST_OF_QUEUE(queue_takes_no_size_without_a_payload) {
 TEST(queue_shares_one_copy_between_all_delegates_of_an_invocation) {
   static parcel p[8];
   static unsigned char payload[4096];
-  multicast_queue q, other;
-  int64_t blocks, bytes;
   use_test_allocator();
-  q = default_queue();
-  other = default_queue();
+  multicast_queue q = default_queue();
+  multicast_queue other = default_queue();
   multicast m = multicast_create();
   for (int i = 0; i < 8; ++i) add_queued(m, keeping(&p[i]), i % 2 == 0 ? q : other);
   multicast_invoke(m, 0, payload, 1);
   multicast_queue_run(q, 0);
   multicast_queue_run(other, 0);
   for (int i = 0; i < 4096; ++i) payload[i] = (unsigned char)(i * 3);
-  blocks = allocated_blocks;
-  bytes = allocated_bytes;
+  int64_t blocks = allocated_blocks;
+  int64_t bytes = allocated_bytes;
   CHECK_EQ(multicast_invoke(m, 0, payload, sizeof payload), 8);
   CHECK_EQ(allocated_blocks, blocks + 1);
   CHECK_EQ(multicast_queue_run(q, 0), 4);

@@ -41,14 +41,12 @@ static void retracts(int64_t (*remove)(removal *)) {
   /* those of the other delegate: its own were cancelled before the release */
   CHECK_EQ(waiting_at_release, 6);
   CHECK_TEXT(figures(r.queue), "pending 6, queued 12, cancelled 6");
-  CHECK_EQ(multicast_queue_run(r.queue, 0), 6);
-  CHECK_TEXT(noted, "b1 b2 b3 b4 b5 b6");
+  CHECK_NOTED(multicast_queue_run(r.queue, 0), 6, "b1 b2 b3 b4 b5 b6");
   CHECK_TEXT(figures(r.queue), "queued 12, delivered 6, cancelled 6");
   CHECK_EQ(releases['a'], 1);
   if (remove == by_unique) { /* the replacement is called */
     CHECK_EQ(invoke_number(r.target, 9), 1);
-    CHECK_EQ(multicast_queue_run(r.queue, 0), 1);
-    CHECK_TEXT(noted, "b1 b2 b3 b4 b5 b6 a9");
+    CHECK_NOTED(multicast_queue_run(r.queue, 0), 1, "b1 b2 b3 b4 b5 b6 a9");
   }
 }
 
@@ -100,8 +98,7 @@ TEST_OF_QUEUE(queue_calls_are_cancelled_from_the_middle) {
   invoke_number(m, 3);
   CHECK_EQ(multicast_queue_run(q, 2), 2);
   CHECK_OK(multicast_token_remove(a));
-  CHECK_EQ(multicast_queue_run(q, 0), 2);
-  CHECK_TEXT(noted, "a1 c1 c2 c3");
+  CHECK_NOTED(multicast_queue_run(q, 0), 2, "a1 c1 c2 c3");
   CHECK_TEXT(figures(q), "queued 8, delivered 4, cancelled 4");
 }
 
@@ -118,8 +115,7 @@ TEST(queue_calls_cancelled_make_room) {
     CHECK_EQ(invoke_number(other, 6) + invoke_number(other, 7), 2);
     CHECK_EQ(invoke_number(other, 8), 0);
     noted_length = 0;
-    CHECK_EQ(multicast_queue_run(q, 0), 4);
-    CHECK_TEXT(noted, "b2 b4 b6 b7");
+    CHECK_NOTED(multicast_queue_run(q, 0), 4, "b2 b4 b6 b7");
     token = add_queued(m, noting('a'), q);
   }
 }
@@ -149,8 +145,7 @@ TEST(queue_calls_of_multicast_destroyed_by_invocation_cancelled) {
   add(destroyed_inside, d);
   add_queued(destroyed_inside, noting('b'), q);
   CHECK_EQ(invoke_number(destroyed_inside, 1), 2);
-  CHECK_EQ(multicast_queue_run(q, 0), 0);
-  CHECK_TEXT(noted, "d1");
+  CHECK_NOTED(multicast_queue_run(q, 0), 0, "d1");
   CHECK_TEXT(figures(q), "queued 1, cancelled 1");
 }
 

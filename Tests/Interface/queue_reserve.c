@@ -215,16 +215,15 @@ TEST(queue_payload_is_in_the_reserve_of_the_first_queue) {
 /* The payload waits in another queue when the first one has gone. */
 TEST(queue_payload_outlives_the_queue_of_its_reserve) {
   setting s;
-  multicast_queue second, third;
   count_memory();
   set_up(&s, SIZE);
-  second = reserving(0);
+  multicast_queue second = reserving(0);
   add_queued(s.m, looking(&s.size), second);
   CHECK_EQ(invoke(s.m, 9, SIZE), 2);
   int before = blocks;
   CHECK_OK(multicast_queue_destroy(s.q));
   CHECK_EQ(before - blocks, 2); /* the ring, and the details of the registration */
-  third = reserving(SIZE); /* perhaps in the same slot */
+  multicast_queue third = reserving(SIZE); /* perhaps in the same slot */
   CHECK_EQ(multicast_queue_run(second, 0), 1);
   CHECK_EQ(calls, 1);
   CHECK_OK(multicast_queue_destroy(second));

@@ -137,7 +137,6 @@ static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   static takeover t = {.begins = GATE_INIT};
   static last_runner r = {.has_run = GATE_INIT, .may_end = GATE_INIT};
   int calls = 0;
-  pthread_t thread, ending;
   t.queue = r.queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   t.queued = multicast_create();
   t.direct = multicast_create();
@@ -147,13 +146,13 @@ static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   add_queued(t.queued, counter(&calls), t.queue);
   t.blocked = add(t.direct, DELEGATE(invoke_and_block, &t));
   CHECK_EQ(multicast_invoke(t.queued, 0, NULL, 0), 1);
-  thread = start_thread(body, &r);
+  pthread_t thread = start_thread(body, &r);
   gate_wait(&r.has_run);
   CHECK_EQ(multicast_invoke(t.queued, 0, NULL, 0), 1); /* the queue is full now */
   invoke_in_background(&t.other, t.direct);
   gate_wait(&t.begins);
   pause_ms(A_WHILE_MS);
-  ending = start_thread(open_after_a_while, &r.may_end); /* when the removal sleeps */
+  pthread_t ending = start_thread(open_after_a_while, &r.may_end); /* when the removal sleeps */
   t.removal = multicast_token_remove(t.blocked);
   CHECK(t.removal == MULTICAST_PENDING || t.removal == MULTICAST_OK); /* OK: its call was refused */
   CHECK_EQ(multicast_queue_run(t.queue, 0), 1);

@@ -7,12 +7,9 @@
 TEST_OF_QUEUE(queue_run_makes_max_calls_at_most) {
   add_queued(m, noting('a'), q);
   for (int i = 1; i <= 6; ++i) invoke_number(m, i);
-  CHECK_EQ(multicast_queue_run(q, 1), 1);
-  CHECK_TEXT(noted, "a1");
-  CHECK_EQ(multicast_queue_run(q, 2), 2);
-  CHECK_TEXT(noted, "a1 a2 a3");
-  CHECK_EQ(multicast_queue_run(q, 100), 3);
-  CHECK_TEXT(noted, "a1 a2 a3 a4 a5 a6");
+  CHECK_NOTED(multicast_queue_run(q, 1), 1, "a1");
+  CHECK_NOTED(multicast_queue_run(q, 2), 2, "a1 a2 a3");
+  CHECK_NOTED(multicast_queue_run(q, 100), 3, "a1 a2 a3 a4 a5 a6");
   CHECK_EQ(multicast_queue_run(q, SIZE_MAX), 0);
   invoke_number(m, 7);
   CHECK_EQ(multicast_queue_run(q, SIZE_MAX), 1);
@@ -30,8 +27,7 @@ FUNCTION(queue_itself_again, requeuer *r) {
 TEST(queue_run_makes_calls_queued_meanwhile_until_max_is_reached) {
   requeuer r;
   begin_requeuing(&r, queue_itself_again, 10);
-  CHECK_EQ(multicast_queue_run(r.queue, 5), 5);
-  CHECK_TEXT(noted, "a1 a2 a3 a4 a5");
+  CHECK_NOTED(multicast_queue_run(r.queue, 5), 5, "a1 a2 a3 a4 a5");
   CHECK_EQ(multicast_queue_run(r.queue, 100), 6);
   CHECK_EQ(multicast_queue_run(r.queue, 100), 0);
 }
@@ -39,11 +35,9 @@ TEST(queue_run_makes_calls_queued_meanwhile_until_max_is_reached) {
 TEST(queue_run_of_0_makes_as_many_as_waited) {
   requeuer r;
   begin_requeuing(&r, queue_itself_again, 1000000);
-  CHECK_EQ(multicast_queue_run(r.queue, 0), 1);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(multicast_queue_run(r.queue, 0), 1, "a1");
   CHECK_EQ(invoke_number(r.target, 77), 1);
-  CHECK_EQ(multicast_queue_run(r.queue, 0), 2);
-  CHECK_TEXT(noted, "a1 a2 a77");
+  CHECK_NOTED(multicast_queue_run(r.queue, 0), 2, "a1 a2 a77");
 }
 
 TEST(queue_run_inside_its_own_call_goes_on_with_the_next) {
@@ -96,8 +90,7 @@ TEST_OF_MULTICAST(queue_run_inside_256_invocations_is_limit) {
   invoke_number(m, 1);
   CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
   CHECK_STATUS(r.nested, MULTICAST_ERROR_LIMIT);
-  CHECK_EQ(multicast_queue_run(r.queue, 0), 1);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(multicast_queue_run(r.queue, 0), 1, "a1");
 }
 
 TEST(queue_run_inside_a_call_of_another_queue_makes_its_calls) {
@@ -190,8 +183,7 @@ TEST_OF_MULTICAST(queue_destroyed_inside_its_own_call_makes_no_further_one) {
   add_destroyer(m);
   add_queued(m, noting('b'), doomed);
   CHECK_EQ(invoke_number(m, 1), 3);
-  CHECK_EQ(multicast_queue_run(doomed, 0), 2);
-  CHECK_TEXT(noted, "a1 d1");
+  CHECK_NOTED(multicast_queue_run(doomed, 0), 2, "a1 d1");
   CHECK_EQ(releases['d'], 1);
   CHECK_EQ(multicast_count(m), 0);
 }
@@ -211,8 +203,7 @@ TEST_OF_MULTICAST(queue_destroyed_inside_a_nested_run_ends_both) {
   d.function = run_then_destroy;
   add_queued(m, d, doomed);
   for (int i = 1; i <= 4; ++i) invoke_number(m, i);
-  CHECK_EQ(multicast_queue_run(doomed, 0), 1);
-  CHECK_TEXT(noted, "d1 d2");
+  CHECK_NOTED(multicast_queue_run(doomed, 0), 1, "d1 d2");
 }
 
 static multicast_queue successor;
@@ -238,8 +229,7 @@ TEST_OF_MULTICAST(queue_created_inside_a_call_of_one_just_destroyed_is_another) 
   add_queued(m, d, doomed);
   invoke_number(m, 1);
   invoke_number(m, 9);
-  CHECK_EQ(multicast_queue_run(doomed, 0), 1);
-  CHECK_TEXT(noted, "d1 s2 s3");
+  CHECK_NOTED(multicast_queue_run(doomed, 0), 1, "d1 s2 s3");
   CHECK_EQ(run_elsewhere(successor, 0), 1);
   CHECK_TEXT(figures(successor), "queued 3, delivered 3");
 }

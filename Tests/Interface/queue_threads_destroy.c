@@ -122,9 +122,9 @@ THREAD(use_at_random, void *argument) {
   static const unsigned char payload[80];
   for (int i = 0; i < 1500; ++i) {
     multicast_queue_stats s = multicast_queue_stats_default();
-    multicast_queue *slot, q;
+    multicast_queue q;
     seed = seed * 1664525u + 1013904223u;
-    slot = &common[(seed >> 8) % 3];
+    multicast_queue *slot = &common[(seed >> 8) % 3];
     q.id = LOAD(slot->id);
     switch ((seed >> 16) % 14) {
       case 0:

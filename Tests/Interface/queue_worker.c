@@ -245,8 +245,7 @@ static void start_without_threads(void *unused) {
   CHECK_STATUS(multicast_queue_start(q), MULTICAST_ERROR_SYSTEM);
   CHECK_STATUS(multicast_queue_start(q), MULTICAST_ERROR_SYSTEM);
   CHECK_STATUS(multicast_queue_stop(q), MULTICAST_ERROR_STATE);
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  CHECK_TEXT(noted, "a1");
+  CHECK_NOTED(multicast_queue_run(q, 0), 1, "a1");
   CHECK_OK(multicast_queue_destroy(q));
 }
 

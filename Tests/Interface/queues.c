@@ -34,10 +34,9 @@ const char *figures(multicast_queue q) {
   multicast_queue_stats s = stats_of(q);
   uint64_t values[7];
   int used = 0;
-  size_t i;
   memcpy(values, &s.pending, sizeof values);
   text[0] = '\0';
-  for (i = 0; i < 7; ++i) {
+  for (size_t i = 0; i < 7; ++i) {
     if (values[i] != 0)
       used += snprintf(text + used, sizeof text - (size_t)used, "%s%s %llu", used ? ", " : "",
                        names[i], (unsigned long long)values[i]);

@@ -42,8 +42,7 @@ __attribute__((noinline)) static void make_call(const callback *c) {
 }
 
 TEST(stacks_lead_through_the_library_to_main) {
-  size_t i;
-  for (i = 0; i < callback_count; ++i) {
+  for (size_t i = 0; i < callback_count; ++i) {
     complete = incomplete = 0;
     make_call(&callbacks[i]);
     if (complete == 0 || incomplete > 0)

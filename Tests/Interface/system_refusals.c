@@ -61,10 +61,9 @@ TEST(queue_create_without_room_is_out_of_memory_and_takes_none) {
 /* A program must not do so. The library leaves its errno unchanged all the same. */
 TEST_OF_MULTICAST(queue_with_a_closed_descriptor_works_and_leaves_errno) {
   enum { OF_THE_PROGRAM = 7777 };
-  int descriptor;
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   add_queued(m, counter(&calls), q);
-  descriptor = multicast_queue_fd(q);
+  int descriptor = multicast_queue_fd(q);
   CHECK(descriptor >= 0);
   CHECK_EQ(close(descriptor), 0);
   errno = OF_THE_PROGRAM;

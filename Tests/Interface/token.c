@@ -199,9 +199,9 @@ static void invoke_inner(void *context, uint32_t event, const void *payload, siz
 
 TEST(token_current_in_a_release_is_the_call_that_it_is_run_in) {
   multicast m = multicast_create(), inner = multicast_create();
-  multicast_delegate outer, once;
+  multicast_delegate outer;
   multicast_add_options options = ADD_OPTIONS(.release = note_current, .flags = MULTICAST_ONCE);
-  once = counter(&calls);
+  multicast_delegate once = counter(&calls);
   add_with(inner, once, &options); /* its release follows its call, inside the outer call */
   outer.function = invoke_inner;
   outer.context = &inner;
@@ -235,17 +235,16 @@ static void on_write(int number) {
 
 TEST(add_writes_the_token_before_the_delegate_can_be_called) {
   struct sigaction action;
-  multicast_token *token, first;
   int calls = 0;
   memset(&action, 0, sizeof action);
   action.sa_handler = on_write;
   CHECK_EQ(sigaction(SIGSEGV, &action, NULL), 0);
   guarded_page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(guarded_page != MAP_FAILED);
-  token = guarded_page;
+  multicast_token *token = guarded_page;
   guarded_target = multicast_create();
   /* The list has room for one more, and a thread has invoked. */
-  first = add(guarded_target, counter(&calls));
+  multicast_token first = add(guarded_target, counter(&calls));
   CHECK_OK(multicast_token_remove(first));
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
   pthread_t invoking = start_thread(invoke_when_notified, NULL);

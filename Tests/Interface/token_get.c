@@ -38,7 +38,6 @@ TEST_OF_MULTICAST(token_get_has_each_option_on_its_own) {
   multicast_queue queue = create_queue();
   for (int which = 0; which < 9; ++which) {
     multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
-    uint32_t flags;
     switch (which) {
       case 0: options.priority = INT32_MIN; break;
       case 1: options.priority = INT32_MAX; break;
@@ -52,7 +51,7 @@ TEST_OF_MULTICAST(token_get_has_each_option_on_its_own) {
         options.lock = lock_same;
         options.unlock = unlock_nothing;
     }
-    flags = options.flags & ~MULTICAST_UNIQUE;
+    uint32_t flags = options.flags & ~MULTICAST_UNIQUE;
     multicast_registration r = get(add_with(m, counter(&called), &options));
     CHECK_EQ(r.flags, flags);
     CHECK_EQ(r.target.id, m.id);

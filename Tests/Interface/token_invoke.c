@@ -27,8 +27,7 @@ TEST_OF_MULTICAST(token_invoke_calls_this_registration_only) {
   add(m, noting('a'));
   multicast_token b = add(m, noting('b'));
   add(m, noting('b'));
-  CHECK_EQ(multicast_token_invoke(b, 7, &number, sizeof number), 1);
-  CHECK_TEXT(noted, "b3@7");
+  CHECK_NOTED(multicast_token_invoke(b, 7, &number, sizeof number), 1, "b3@7");
   CHECK_EQ(multicast_token_invoke(add(m, seeing(&s)), UINT32_MAX, &number, sizeof number), 1);
   CHECK(s.payload == &number && s.size == sizeof number && s.event == UINT32_MAX);
 }
@@ -36,8 +35,7 @@ TEST_OF_MULTICAST(token_invoke_calls_this_registration_only) {
 TEST_OF_MULTICAST(token_visit_passes_this_registration_only) {
   add(m, noting('a'));
   multicast_token b = add(m, noting('b'));
-  CHECK_EQ(visit_token(b), 1);
-  CHECK_TEXT(noted, "v b");
+  CHECK_NOTED(visit_token(b), 1, "v b");
   CHECK_STATUS(multicast_token_visit(b, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
 }
 
@@ -54,8 +52,7 @@ TEST_OF_MULTICAST(token_invoke_and_visit_lock_and_unlock_a_weak_context) {
   options.unlock = unlock_letter;
   multicast_token t = add_with(m, noting('a'), &options);
   CHECK_EQ(invoke_token(t), 1);
-  CHECK_EQ(visit_token(t), 1);
-  CHECK_TEXT(noted, "A v A");
+  CHECK_NOTED(visit_token(t), 1, "A v A");
   CHECK_EQ(strong_of['a'], 0);
 }
 
@@ -69,8 +66,7 @@ TEST_OF_MULTICAST(token_invoke_and_visit_of_a_dead_context_are_0_and_remove_it) 
   CHECK_STATUS(invoke_token(t[0]), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(visit_token(t[1]), 0);
   CHECK_EQ(releases['a'], 2);
-  CHECK_EQ(multicast_count(m), 0);
-  CHECK_TEXT(noted, "");
+  CHECK_NOTED(multicast_count(m), 0, "");
 }
 
 TEST_OF_MULTICAST(token_invoke_and_visit_remove_a_delegate_of_once) {
@@ -91,8 +87,7 @@ TEST_OF_MULTICAST(token_invoke_and_visit_of_a_paused_delegate_are_0) {
   CHECK_EQ(invoke_token(t), 0);
   CHECK_EQ(visit_token(t), 0);
   CHECK_OK(multicast_token_resume(t));
-  CHECK_EQ(invoke_token(t), 1);
-  CHECK_TEXT(noted, "a");
+  CHECK_NOTED(invoke_token(t), 1, "a");
 }
 
 TEST_OF_MULTICAST(token_invoke_of_an_event_that_is_not_wanted_is_0) {
@@ -101,8 +96,7 @@ TEST_OF_MULTICAST(token_invoke_of_an_event_that_is_not_wanted_is_0) {
   multicast_token t = add_with(m, noting('a'), &options);
   CHECK_EQ(multicast_token_invoke(t, 5, NULL, 0), 0);
   CHECK_EQ(multicast_token_invoke(t, 4, NULL, 0), 1);
-  CHECK_EQ(multicast_token_invoke(t, 64, NULL, 0), 1);
-  CHECK_TEXT(noted, "a@4 a@64");
+  CHECK_NOTED(multicast_token_invoke(t, 64, NULL, 0), 1, "a@4 a@64");
   CHECK_EQ(visit_token(t), 1); /* events do not apply */
 }
 
@@ -161,8 +155,7 @@ TEST(token_invoke_waits_for_room_in_the_queue) {
 
 TEST_OF_QUEUE(token_visit_of_a_queued_delegate_is_on_this_thread) {
   multicast_token t = add_queued(m, noting('a'), q);
-  CHECK_EQ(visit_token(t), 1);
-  CHECK_TEXT(noted, "v a");
+  CHECK_NOTED(visit_token(t), 1, "v a");
   CHECK_TEXT(figures(q), "");
 }
 

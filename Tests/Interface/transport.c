@@ -273,11 +273,10 @@ TEST(transport_is_notified_of_registrations_older_than_itself) {
 }
 
 TEST(transport_is_notified_of_a_removal_by_token) {
-  multicast_token older, newer;
   heard = create();
-  older = observe(heard, NAME, counter(&calls));
+  multicast_token older = observe(heard, NAME, counter(&calls));
   attach(heard, &it);
-  newer = observe(heard, NAME, counter(&calls));
+  multicast_token newer = observe(heard, NAME, counter(&calls));
   CHECK_OK(multicast_token_remove(older));
   expect_notified(&it, "+" NAME);
   CHECK_OK(multicast_token_remove_nowait(newer));

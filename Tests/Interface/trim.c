@@ -197,10 +197,9 @@ static void fill_and_empty(multicast m, int count) {
 
 /* An allocator of a caller's keeps the slots, but any multicast takes them. */
 TEST(trim_lets_other_multicasts_have_the_slots) {
-  multicast a, b;
   use_test_allocator();
-  a = multicast_create();
-  b = multicast_create(); /* of another stripe */
+  multicast a = multicast_create();
+  multicast b = multicast_create(); /* of another stripe */
   fill_and_empty(a, 32 * 4096);
   int64_t bytes = allocated_bytes;
   CHECK(bytes > INT64_C(32) * 4096 * 32);

@@ -55,6 +55,21 @@ static void expect_asleep(inside *i) {
   CHECK(!gate_opens_within(&i->has_left, A_WHILE_MS));
 }
 
+/* The thread of `q` is in a call, which waits for a call in `awaited` when `go_on` is open. */
+static void begin_in_queue(inside *i, multicast_queue q, multicast_queue awaited, int *calls) {
+  multicast m = multicast_create();
+  add_queued(m, waiting_for(i, awaited, calls), q);
+  CHECK_OK(multicast_queue_start(q));
+  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
+  gate_wait(&i->entered);
+}
+
+static void sleep_in_queue(inside *i, multicast_queue q, multicast_queue awaited, int *calls) {
+  begin_in_queue(i, q, awaited, calls);
+  gate_open(&i->go_on);
+  expect_asleep(i);
+}
+
 static void expect_outcome(inside *i, uint64_t finished, uint64_t unfinished) {
   gate_wait(&i->has_left);
   CHECK_EQ(i->result, 1);
@@ -65,12 +80,10 @@ static void expect_outcome(inside *i, uint64_t finished, uint64_t unfinished) {
 
 TEST_OF_MULTICAST(wait_of_the_thread_that_ran_the_queue_last_is_unfinished) {
   multicast_queue q = queue_of_this_thread();
-  multicast_outcome out = MULTICAST_OUTCOME_INIT;
   add_queued(m, counter(&calls), q);
   add(m, counter(&calls));
   add_queued(m, counter(&calls), q);
-  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 3);
-  CHECK_OUTCOME(out, 1, 2, 0, 0, 2);
+  CHECK_INVOKED(m, &INVOCATION(.flags = MULTICAST_WAIT), 3, 1, 2, 0, 0, 2);
   CHECK_EQ(stats_of(q).pending, 2);
   CHECK_EQ(multicast_queue_run(q, 0), 2);
   CHECK_EQ(calls, 3);
@@ -87,12 +100,11 @@ TEST_OF_QUEUE(wait_inside_a_call_of_the_same_queue_is_unfinished) {
   CHECK_EQ(calls, 1);
 }
 
-TEST_OF_QUEUE(wait_of_thread_of_queue_for_its_own_queue_is_unfinished) {
+TEST(wait_of_thread_of_queue_for_its_own_queue_is_unfinished) {
+  multicast_queue q = default_queue();
   inside i;
-  add_queued(m, waiting_for(&i, q, &calls), q);
+  begin_in_queue(&i, q, q, &calls);
   gate_open(&i.go_on);
-  CHECK_OK(multicast_queue_start(q));
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   expect_outcome(&i, 0, 1);
   EVENTUALLY(LOAD(calls) == 1); /* it stayed queued */
   CHECK_OK(multicast_queue_destroy(q));
@@ -100,11 +112,9 @@ TEST_OF_QUEUE(wait_of_thread_of_queue_for_its_own_queue_is_unfinished) {
 
 TEST_OF_MULTICAST(wait_of_a_queue_whose_thread_was_started_is_for_that_thread) {
   multicast_queue q = queue_of_this_thread();
-  multicast_outcome out = MULTICAST_OUTCOME_INIT;
   add_queued(m, counter(&calls), q);
   CHECK_OK(multicast_queue_start(q));
-  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 1);
-  CHECK_OUTCOME(out, 0, 1, 0, 1, 0);
+  CHECK_INVOKED(m, &INVOCATION(.flags = MULTICAST_WAIT), 1, 0, 1, 0, 1, 0);
   CHECK_OK(multicast_queue_destroy(q));
 }
 
@@ -150,56 +160,30 @@ TEST(wait_of_two_threads_for_queues_that_none_has_run_goes_on) {
 
 /* ---- Threads that wait for each other -------------------------------------------------------- */
 
-TEST(wait_of_two_threads_for_the_queue_of_the_other_ends) {
-  for (int round = 0; round < 20; ++round) {
-    multicast_queue q[2];
-    multicast m[2];
-    inside i[2];
-    int calls = 0;
-    q[0] = default_queue();
-    q[1] = default_queue();
-    for (int k = 0; k < 2; ++k) {
-      m[k] = multicast_create();
-      add_queued(m[k], waiting_for(&i[k], q[1 - k], &calls), q[k]);
-      CHECK_OK(multicast_queue_start(q[k]));
-      CHECK_EQ(multicast_invoke(m[k], 0, NULL, 0), 1);
-      gate_wait(&i[k].entered);
-    }
-    gate_open(&i[round % 2].go_on);
-    gate_open(&i[1 - round % 2].go_on);
-    gate_wait(&i[0].has_left);
-    gate_wait(&i[1].has_left);
-    CHECK_EQ(i[0].out.finished + i[1].out.finished, 1);
-    CHECK_EQ(i[0].out.unfinished + i[1].out.unfinished, 1);
-    EVENTUALLY(LOAD(calls) == 2);
-    for (int k = 0; k < 2; ++k) CHECK_OK(multicast_queue_destroy(q[k]));
-  }
-}
-
-TEST(wait_of_three_threads_in_a_circle_ends) {
+/* The thread of each queue waits for the next queue; the one at `first` begins. */
+static void wait_in_a_circle(int count, int first) {
   multicast_queue q[3];
-  multicast m[3];
   inside i[3];
   uint64_t finished = 0, unfinished = 0;
-  for (int k = 0; k < 3; ++k) q[k] = default_queue();
-  for (int k = 0; k < 3; ++k) {
-    m[k] = multicast_create();
-    add_queued(m[k], waiting_for(&i[k], q[(k + 1) % 3], &calls), q[k]);
-    CHECK_OK(multicast_queue_start(q[k]));
-    CHECK_EQ(multicast_invoke(m[k], 0, NULL, 0), 1);
-    gate_wait(&i[k].entered);
-  }
-  for (int k = 0; k < 3; ++k) gate_open(&i[k].go_on);
-  for (int k = 0; k < 3; ++k) {
+  int calls = 0;
+  for (int k = 0; k < count; ++k) q[k] = default_queue();
+  for (int k = 0; k < count; ++k) begin_in_queue(&i[k], q[k], q[(k + 1) % count], &calls);
+  for (int k = 0; k < count; ++k) gate_open(&i[(first + k) % count].go_on);
+  for (int k = 0; k < count; ++k) {
     gate_wait(&i[k].has_left);
     finished += i[k].out.finished;
     unfinished += i[k].out.unfinished;
   }
-  CHECK_EQ(finished, 2);
+  CHECK_EQ(finished, count - 1);
   CHECK_EQ(unfinished, 1);
-  EVENTUALLY(LOAD(calls) == 3);
-  for (int k = 0; k < 3; ++k) CHECK_OK(multicast_queue_destroy(q[k]));
+  EVENTUALLY(LOAD(calls) == count);
+  for (int k = 0; k < count; ++k) CHECK_OK(multicast_queue_destroy(q[k]));
 }
+
+TEST(wait_of_two_threads_for_the_queue_of_the_other_ends) {
+  for (int round = 0; round < 20; ++round) wait_in_a_circle(2, round % 2);
+}
+TEST(wait_of_three_threads_in_a_circle_ends) { wait_in_a_circle(3, 0); }
 
 TEST(wait_for_call_that_needs_room_of_this_thread_unfinished) {
   multicast_queue narrow_queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK), q = default_queue();
@@ -213,7 +197,6 @@ TEST(wait_for_call_that_needs_room_of_this_thread_unfinished) {
   CHECK_EQ(multicast_invoke(into_narrow, 0, NULL, 0), 1);
   /* The call of the queue waits for room. */
   multicast_delegate d = waiting_for(&i, q, &queued);
-  multicast_outcome out = MULTICAST_OUTCOME_INIT;
   i.inner = into_narrow;
   i.queue.id = 0;
   gate_open(&i.go_on);
@@ -221,8 +204,7 @@ TEST(wait_for_call_that_needs_room_of_this_thread_unfinished) {
   CHECK_OK(multicast_queue_start(q));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   expect_asleep(&i);
-  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 1);
-  CHECK_OUTCOME(out, 0, 1, 0, 0, 1);
+  CHECK_INVOKED(m, &INVOCATION(.flags = MULTICAST_WAIT), 1, 0, 1, 0, 0, 1);
   CHECK_EQ(multicast_queue_clear(q), 1);
   CHECK_EQ(multicast_queue_run(narrow_queue, 1), 1);
   EVENTUALLY(stats_of(narrow_queue).pending == 1);
@@ -235,14 +217,9 @@ TEST(wait_for_call_that_needs_room_of_this_thread_unfinished) {
 TEST(queue_full_refuses_thread_that_waiting_call_of_it_waits_for) {
   multicast_queue own = queue_of_this_thread();
   multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
-  multicast m = multicast_create();
   inside i;
   int more = 0;
-  add_queued(m, waiting_for(&i, own, &calls), full);
-  gate_open(&i.go_on);
-  CHECK_OK(multicast_queue_start(full));
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  expect_asleep(&i); /* its thread waits for this one */
+  sleep_in_queue(&i, full, own, &calls); /* its thread waits for this one */
   multicast other = multicast_create();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
@@ -289,9 +266,9 @@ static multicast_status end_scene(scene *s, ending how) {
   }
 }
 
-TEST(removal_of_one_whose_call_waits_for_own_queue_is_pending) {
+static void expect_pending_removals(multicast_queue (*make)(void)) {
   for (int how = 0; how < ENDINGS; ++how) {
-    multicast_queue q = queue_of_this_thread();
+    multicast_queue q = make();
     scene s;
     begin_scene(&s, q);
     gate_open(&s.i.go_on);
@@ -305,24 +282,17 @@ TEST(removal_of_one_whose_call_waits_for_own_queue_is_pending) {
   }
 }
 
+TEST(removal_of_one_whose_call_waits_for_own_queue_is_pending) {
+  expect_pending_removals(queue_of_this_thread);
+}
 TEST(removal_of_one_whose_call_waits_for_unrun_queue_is_pending) {
-  for (int how = 0; how < ENDINGS; ++how) {
-    multicast_queue q = default_queue();
-    scene s;
-    begin_scene(&s, q);
-    gate_open(&s.i.go_on);
-    expect_asleep(&s.i);
-    CHECK_STATUS(end_scene(&s, (ending)how), MULTICAST_PENDING);
-    CHECK_EQ(multicast_queue_run(q, 0), 1);
-    expect_outcome(&s.i, 1, 0);
-    CHECK_EQ(invoke_finished(&s.invoking), 1);
-    CHECK_EQ(s.i.releases, 1);
-  }
+  expect_pending_removals(default_queue);
 }
 
-TEST(wait_for_queue_of_remover_of_the_waiter_is_unfinished) {
+/* The call begins to wait while this thread removes its delegate. */
+static void expect_waits_that_end(multicast_queue (*make)(void)) {
   for (int how = 0; how < ENDINGS; ++how) {
-    multicast_queue q = queue_of_this_thread();
+    multicast_queue q = make();
     scene s;
     begin_scene(&s, q);
     pthread_t opener = start_thread(open_after_a_while, &s.i.go_on);
@@ -331,26 +301,20 @@ TEST(wait_for_queue_of_remover_of_the_waiter_is_unfinished) {
     CHECK_EQ(s.i.releases, 1);
     join_thread(opener);
     CHECK_EQ(invoke_finished(&s.invoking), 1);
-    CHECK_EQ(multicast_queue_run(q, 0), 1);
+    CHECK_EQ(multicast_queue_clear(q), 1);
+    CHECK_OK(multicast_queue_destroy(q));
   }
+}
+
+TEST(wait_for_queue_of_remover_of_the_waiter_is_unfinished) {
+  expect_waits_that_end(queue_of_this_thread);
 }
 
 /* This thread might be the one that is going to run the queue. It may have used the library for the
  * first time just now. */
 THREAD(remove_waiting_delegates, void *is_known) {
-  for (int how = 0; how < ENDINGS; ++how) {
-    multicast_queue q = default_queue();
-    scene s;
-    if (is_known != NULL) CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0);
-    begin_scene(&s, q);
-    pthread_t opener = start_thread(open_after_a_while, &s.i.go_on);
-    CHECK_OK(end_scene(&s, (ending)how));
-    expect_outcome(&s.i, 0, 1);
-    CHECK_EQ(s.i.releases, 1);
-    join_thread(opener);
-    CHECK_EQ(invoke_finished(&s.invoking), 1);
-    CHECK_OK(multicast_queue_destroy(q));
-  }
+  if (is_known != NULL) CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0);
+  expect_waits_that_end(default_queue);
 }
 
 TEST(wait_for_unrun_queue_is_unfinished_if_its_runner_waits) {
@@ -643,27 +607,20 @@ TEST_OF_MULTICAST(removal_in_call_of_destroyed_queue_that_is_waited_for_ends) {
 
 /* ---- Queues that stop and end ---------------------------------------------------------------- */
 
-TEST_OF_MULTICAST(queue_stop_of_thread_whose_call_waits_for_stopper_is_pending) {
+TEST(queue_stop_of_thread_whose_call_waits_for_stopper_is_pending) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
   inside i;
-  add_queued(m, waiting_for(&i, own, &calls), q);
-  gate_open(&i.go_on);
-  CHECK_OK(multicast_queue_start(q));
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  expect_asleep(&i);
+  sleep_in_queue(&i, q, own, &calls);
   CHECK_STATUS(multicast_queue_stop(q), MULTICAST_PENDING);
   CHECK_EQ(multicast_queue_run(own, 0), 1);
   expect_outcome(&i, 1, 0);
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-TEST_OF_MULTICAST(wait_of_call_for_thread_that_stops_its_queue_is_unfinished) {
+TEST(wait_of_call_for_thread_that_stops_its_queue_is_unfinished) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
   inside i;
-  add_queued(m, waiting_for(&i, own, &calls), q);
-  CHECK_OK(multicast_queue_start(q));
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  gate_wait(&i.entered);
+  begin_in_queue(&i, q, own, &calls);
   pthread_t opener = start_thread(open_after_a_while, &i.go_on);
   CHECK_OK(multicast_queue_stop(q));
   expect_outcome(&i, 0, 1);
@@ -671,27 +628,19 @@ TEST_OF_MULTICAST(wait_of_call_for_thread_that_stops_its_queue_is_unfinished) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-TEST_OF_MULTICAST(queue_destroy_is_pending_if_its_call_waits_for_destroyer) {
+TEST(queue_destroy_is_pending_if_its_call_waits_for_destroyer) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
   inside i;
-  add_queued(m, waiting_for(&i, own, &calls), q);
-  gate_open(&i.go_on);
-  CHECK_OK(multicast_queue_start(q));
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  expect_asleep(&i);
+  sleep_in_queue(&i, q, own, &calls);
   CHECK_STATUS(multicast_queue_destroy(q), MULTICAST_PENDING);
   CHECK_EQ(multicast_queue_run(own, 0), 1);
   expect_outcome(&i, 1, 0);
 }
 
-TEST_OF_MULTICAST(queue_destroy_of_queue_that_call_waits_for_lets_it_go_on) {
+TEST(queue_destroy_of_queue_that_call_waits_for_lets_it_go_on) {
   multicast_queue own = queue_of_this_thread(), q = default_queue();
   inside i;
-  add_queued(m, waiting_for(&i, own, &calls), q);
-  gate_open(&i.go_on);
-  CHECK_OK(multicast_queue_start(q));
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  expect_asleep(&i);
+  sleep_in_queue(&i, q, own, &calls);
   CHECK_OK(multicast_queue_destroy(own));
   expect_outcome(&i, 0, 0);
   CHECK_OK(multicast_queue_destroy(q));

@@ -51,10 +51,8 @@ TEST(wait_is_not_for_calls_that_were_queued_before) {
 }
 
 TEST_OF_QUEUE(wait_without_flag_leaves_finished_and_unfinished_0) {
-  multicast_outcome out = MULTICAST_OUTCOME_INIT;
   add_queued(m, counter(&calls), q);
-  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.timeout_ns = 1), &out), 1);
-  CHECK_OUTCOME(out, 0, 1, 0, 0, 0);
+  CHECK_INVOKED(m, &INVOCATION(.timeout_ns = 1), 1, 0, 1, 0, 0, 0);
 }
 
 TEST_OF_QUEUE(wait_until_another_thread_runs_a_queue_that_none_has_run) {
@@ -137,14 +135,12 @@ TEST(wait_with_a_payload_handed_over_returns_after_its_release) {
     multicast_queue q = default_queue();
     cargo c = fresh;
     multicast_invocation how = kind == 0 ? handing_over(&c) : copying(&c);
-    multicast_outcome out = MULTICAST_OUTCOME_INIT;
     seen s[2];
     add_queued(m, seeing(&s[0]), q);
     add_queued(m, seeing(&s[1]), q);
     CHECK_OK(multicast_queue_start(q));
     how.flags = MULTICAST_WAIT;
-    CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
-    CHECK_OUTCOME(out, 0, 2, 0, 2, 0);
+    CHECK_INVOKED(m, &how, 2, 0, 2, 0, 2, 0);
     CHECK(s[0].calls == 1 && s[1].calls == 1 && s[0].releases == 0 && s[1].releases == 0);
     CHECK(s[0].size == sizeof c);
     CHECK(s[0].payload == (kind == 0 ? &c : &copies[0]) && s[1].payload == s[0].payload);
@@ -154,15 +150,13 @@ TEST(wait_with_a_payload_handed_over_returns_after_its_release) {
 }
 
 TEST_OF_QUEUE(wait_with_a_small_payload_passes_a_copy) {
-  multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int number = 5;
   add_queued(m, noting('a'), q);
   add_queued(m, noting('b'), q);
   CHECK_OK(multicast_queue_start(q));
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .payload = &number,
                                         .size = sizeof number);
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
-  CHECK_OUTCOME(out, 0, 2, 0, 2, 0);
+  CHECK_INVOKED(m, &how, 2, 0, 2, 0, 2, 0);
   CHECK_TEXT(noted, "a5 b5"); /* what the calls did can be seen */
 }
 
@@ -251,13 +245,11 @@ TEST_OF_QUEUE(wait_is_over_if_its_call_is_replaced_by_the_latest) {
 }
 
 TEST_OF_QUEUE(wait_does_not_count_a_call_to_a_dead_context_as_finished) {
-  multicast_outcome out = MULTICAST_OUTCOME_INIT;
   add_queued(m, counter(&calls), q);
   add_with(m, counter(&calls), &ADD_OPTIONS(.queue = q, .lock = lock_dead,
                                             .unlock = unlock_nothing));
   CHECK_OK(multicast_queue_start(q));
-  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 2);
-  CHECK_OUTCOME(out, 0, 2, 0, 1, 0);
+  CHECK_INVOKED(m, &INVOCATION(.flags = MULTICAST_WAIT), 2, 0, 2, 0, 1, 0);
 }
 
 TEST_OF_MULTICAST(wait_for_destroyed_queue_lasts_while_its_call_runs) {
@@ -306,12 +298,10 @@ static void destroy_doomed(void *context, uint32_t event, const void *payload, s
 }
 
 TEST_OF_MULTICAST(wait_is_over_at_once_if_the_queue_was_destroyed_before_it) {
-  multicast_outcome out = MULTICAST_OUTCOME_INIT;
   doomed_queue = default_queue();
   add_queued(m, counter(&calls), doomed_queue);
   add(m, DELEGATE(destroy_doomed, NULL));
-  CHECK_EQ(multicast_invoke_with(m, &INVOCATION(.flags = MULTICAST_WAIT), &out), 2);
-  CHECK_OUTCOME(out, 1, 1, 0, 0, 0);
+  CHECK_INVOKED(m, &INVOCATION(.flags = MULTICAST_WAIT), 2, 1, 1, 0, 0, 0);
 }
 
 TEST_OF_MULTICAST(wait_for_a_queue_destroyed_before_it_lasts_while_a_call_runs) {

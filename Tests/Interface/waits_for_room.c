@@ -409,7 +409,6 @@ TEST(queue_full_refuses_release_that_end_of_lifetime_waits_for) {
   static releaser r = {{0}, {0}, GATE_INIT, GATE_INIT, -1};
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_lifetime lifetime = multicast_lifetime_create();
-  pthread_t remover, opener;
   r.target = multicast_create();
   add_queued(r.target, counter(&calls), queue);
   CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
@@ -417,9 +416,9 @@ TEST(queue_full_refuses_release_that_end_of_lifetime_waits_for) {
   CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1); /* the queue is full now */
   multicast_add_options options = ADD_OPTIONS(.release = invoke_in_release, .lifetime = lifetime);
   r.token = add_with(multicast_create(), DELEGATE(count_call, &r), &options);
-  remover = start_thread(remove_and_release, &r);
+  pthread_t remover = start_thread(remove_and_release, &r);
   gate_wait(&r.entered);
-  opener = start_thread(open_after_a_while, &r.go_on);
+  pthread_t opener = start_thread(open_after_a_while, &r.go_on);
   CHECK_OK(multicast_lifetime_end(lifetime));
   CHECK_EQ(r.queued, 0);
   join_thread(opener);
@@ -468,11 +467,10 @@ THREAD(remove_its_member, full_queue *f) {
 TEST(lifetime_end_waits_for_no_release_that_needs_an_unrun_queue) {
   static full_queue f = {{0}, {0}, GATE_INIT};
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
-  multicast_add_options queued = ADD_OPTIONS(.queue = q);
   multicast_add_options options = ADD_OPTIONS(.lifetime = multicast_lifetime_create());
   f.target = multicast_create();
   f.full = multicast_create();
-  add_with(f.full, counter(&calls), &queued);
+  add_with(f.full, counter(&calls), &ADD_OPTIONS(.queue = q));
   CHECK_EQ(multicast_invoke(f.full, 0, NULL, 0), 1);
   options.release = invoke_into_it;
   add_with(f.target, DELEGATE(count_call, &f), &options);

@@ -20,16 +20,15 @@ THREAD(remove_everything, multicast *target) {
 static void end_while_a_release_runs(void *is_queue) {
   multicast m = multicast_create();
   multicast_add_options options = ADD_OPTIONS(.release = block_release);
-  pthread_t remover, opener;
   if (is_queue != NULL) {
     options.queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   } else {
     options.lifetime = multicast_lifetime_create();
   }
   add_with(m, blocking(&releasing), &options);
-  remover = start_thread(remove_everything, &m);
+  pthread_t remover = start_thread(remove_everything, &m);
   gate_wait(&releasing.entered);
-  opener = start_thread(open_after_a_while, &releasing.let_go);
+  pthread_t opener = start_thread(open_after_a_while, &releasing.let_go);
   if (is_queue != NULL) {
     CHECK_OK(multicast_queue_destroy(options.queue));
   } else {

@@ -92,7 +92,6 @@ TEST(watch_is_notified_of_visits_with_event_0) {
 
 TEST_OF_QUEUE(watch_is_notified_of_calls_of_each_kind_of_delegate) {
   multicast_watch given = counting_calls(&w);
-  multicast_token paused;
   int releases = 0;
   watch(m, &given);
   multicast_add_options options = ADD_OPTIONS(.events = 1u << 4);
@@ -100,7 +99,7 @@ TEST_OF_QUEUE(watch_is_notified_of_calls_of_each_kind_of_delegate) {
   options = ADD_OPTIONS(.release = count_release);
   options.flags = MULTICAST_ONCE;
   add_with(m, counter(&releases), &options);
-  paused = add(m, counter(&calls));
+  multicast_token paused = add(m, counter(&calls));
   CHECK_OK(multicast_token_pause(paused));
   options = ADD_OPTIONS(.queue = q);
   options.flags = MULTICAST_ONCE;
@@ -136,13 +135,11 @@ TEST_OF_MULTICAST(watch_is_notified_of_calls_with_contexts_that_are_locked) {
 
 TEST(watch_is_notified_of_calls_that_are_replayed) {
   multicast_watch given = counting_calls(&w);
-  multicast_token token;
-  multicast m;
-  m = multicast_create_with(&CREATE_OPTIONS(.replay = 2));
+  multicast m = multicast_create_with(&CREATE_OPTIONS(.replay = 2));
   CHECK_EQ(multicast_invoke(m, 5, NULL, 0), 0);
   CHECK_EQ(multicast_invoke(m, 6, NULL, 0), 0);
   watch(m, &given);
-  token = add(m, counter(&calls));
+  multicast_token token = add(m, counter(&calls));
   CHECK_EQ(calls, 2);
   CHECK_EQ(w.calls, 2);
   CHECK_EQ(w.event, 6);
@@ -170,9 +167,8 @@ TEST(watch_of_all_is_notified_of_multicasts_created_later) {
 
 TEST(watch_of_all_can_be_set_before_anything_is_created) {
   multicast_watch given = counting_calls(&w);
-  multicast m;
   watch_all(&given);
-  m = multicast_create();
+  multicast m = multicast_create();
   add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, 1);
@@ -182,8 +178,7 @@ TEST(watch_of_all_finds_each_of_many_multicasts) {
   enum { MANY = 3000 };
   static multicast many[MANY];
   multicast_watch given = counting_calls(&w);
-  int i;
-  for (i = 0; i < MANY; ++i) {
+  for (int i = 0; i < MANY; ++i) {
     many[i] = multicast_create();
     add(many[i], counter(&calls));
     if (i % 2) CHECK_EQ(multicast_invoke(many[i], 1, NULL, 0), 1);
@@ -191,11 +186,11 @@ TEST(watch_of_all_finds_each_of_many_multicasts) {
   }
   watch_all(&given);
   calls = 0;
-  for (i = 0; i < MANY; ++i) multicast_invoke(many[i], 1, NULL, 0);
+  for (int i = 0; i < MANY; ++i) multicast_invoke(many[i], 1, NULL, 0);
   CHECK_EQ(w.calls, calls);
   CHECK_EQ(calls, MANY - (MANY + 6) / 7);
   watch_all(NULL);
-  for (i = 0; i < MANY; ++i) multicast_invoke(many[i], 1, NULL, 0);
+  for (int i = 0; i < MANY; ++i) multicast_invoke(many[i], 1, NULL, 0);
   CHECK_EQ(w.calls * 2, calls);
 }
 
@@ -233,17 +228,16 @@ TEST(watches_of_many_multicasts_are_separate) {
   enum { MANY = 3000 };
   static multicast many[MANY];
   multicast_watch even = counting_calls(&w), odd = counting_calls(&own);
-  int i;
-  for (i = 0; i < MANY; ++i) {
+  for (int i = 0; i < MANY; ++i) {
     many[i] = multicast_create();
     add(many[i], counter(&calls));
     watch(many[i], i % 2 ? &odd : &even);
   }
-  for (i = 0; i < MANY; i += 2) CHECK_EQ(multicast_invoke(many[i], 1, NULL, 0), 1);
+  for (int i = 0; i < MANY; i += 2) CHECK_EQ(multicast_invoke(many[i], 1, NULL, 0), 1);
   CHECK_EQ(w.calls, MANY / 2);
   CHECK_EQ(own.calls, 0);
-  for (i = 0; i < MANY; i += 3) unwatch(many[i]);
-  for (i = 0; i < MANY; ++i) CHECK_EQ(multicast_invoke(many[i], 1, NULL, 0), 1);
+  for (int i = 0; i < MANY; i += 3) unwatch(many[i]);
+  for (int i = 0; i < MANY; ++i) CHECK_EQ(multicast_invoke(many[i], 1, NULL, 0), 1);
   CHECK_EQ(w.calls, MANY / 2 + MANY / 3);
   CHECK_EQ(own.calls, MANY / 3);
 }
@@ -251,10 +245,9 @@ TEST(watches_of_many_multicasts_are_separate) {
 TEST(own_watch_ends_with_its_multicast) {
   multicast_watch given = counting_calls(&own);
   multicast last = multicast_create(), m;
-  int i;
   watch(last, &given);
   CHECK_OK(multicast_destroy(last));
-  for (i = 0; i < 3; ++i) { /* one has the same slot */
+  for (int i = 0; i < 3; ++i) { /* one has the same slot */
     m = multicast_create();
     add(m, counter(&calls));
     CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
@@ -266,9 +259,8 @@ TEST(own_watch_ends_with_its_multicast) {
 TEST(watches_of_destroyed_multicasts_do_not_add_up) {
   multicast_watch given = counting_calls(&own);
   int64_t blocks = 0;
-  int i;
   use_test_allocator();
-  for (i = 0; i < 4000; ++i) {
+  for (int i = 0; i < 4000; ++i) {
     multicast m = multicast_create();
     watch(m, &given);
     if (i == 2000) blocks = allocated_blocks;
@@ -287,22 +279,21 @@ THREAD(invoke_here, multicast *argument) {
 TEST_OF_MULTICAST(watch_of_a_multicast_that_is_fenced) {
   enum { ROUNDS = 64 };
   multicast_watch given = counting_calls(&w);
-  int i, before;
   add(m, counter(&calls));
   on_another_thread(invoke_here, &m);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
-  for (i = 0; i < ROUNDS; ++i) { /* removals that follow each other closely */
+  for (int i = 0; i < ROUNDS; ++i) { /* removals that follow each other closely */
     CHECK_OK(multicast_token_remove(add(m, counter(&calls))));
     if (i == ROUNDS / 2) watch(m, &given);
   }
-  before = w.calls;
+  int before = w.calls;
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, before + 1);
   unwatch(m);
-  for (i = 0; i < ROUNDS; ++i) CHECK_OK(multicast_token_remove(add(m, counter(&calls))));
+  for (int i = 0; i < ROUNDS; ++i) CHECK_OK(multicast_token_remove(add(m, counter(&calls))));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   watch(m, &given);
-  for (i = 0; i < 5000; ++i) CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
+  for (int i = 0; i < 5000; ++i) CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, before + 1 + 5000);
 }
 
@@ -310,9 +301,8 @@ TEST_OF_MULTICAST(watch_of_a_multicast_that_is_fenced) {
 
 TEST_OF_MULTICAST(watch_slow_has_the_label_and_the_time) {
   multicast_watch given = watching(&w);
-  multicast_token token;
   int milliseconds = 5;
-  token = add_with(m, pausing(&milliseconds), &ADD_OPTIONS(.label = "sensor 7"));
+  multicast_token token = add_with(m, pausing(&milliseconds), &ADD_OPTIONS(.label = "sensor 7"));
   given.called = NULL;
   given.slow_ns = 4000000;
   watch(m, &given);
@@ -389,9 +379,8 @@ TEST_OF_MULTICAST(statistics_count_what_a_queue_drops_and_refuses) {
   multicast_token a = add_queued(m, counter(&calls), drops);
   multicast_token b = add_queued(m, counter(&calls), refuses);
   char large[100] = {0};
-  int i;
   watch(m, &given);
-  for (i = 0; i < 5; ++i) multicast_invoke(m, 1, large, i % 2 ? sizeof large : 8);
+  for (int i = 0; i < 5; ++i) multicast_invoke(m, 1, large, i % 2 ? sizeof large : 8);
   expect_counted(a, 0, 5, 3);
   expect_counted(b, 0, 2, 3);
   CHECK_EQ(multicast_queue_run(drops, 0), 2);
@@ -403,13 +392,12 @@ TEST_OF_MULTICAST(statistics_count_what_a_queue_drops_and_refuses) {
 
 TEST_OF_MULTICAST(statistics_of_the_next_registration_begin_at_0) {
   multicast_watch given = counting_calls(&w);
-  multicast_token first, next;
-  int i;
+  multicast_token next;
   watch(m, &given);
-  first = add(m, counter(&calls));
+  multicast_token first = add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_OK(multicast_token_remove(first));
-  for (i = 0; i < 40; ++i) { /* one has the same slot */
+  for (int i = 0; i < 40; ++i) { /* one has the same slot */
     next = add(m, counter(&calls));
     expect_counted(next, 0, 0, 0);
     CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
@@ -463,10 +451,9 @@ TEST(watch_of_bad_input_is_refused) {
 }
 
 TEST(watch_without_memory_leaves_the_last_one) {
-  multicast m;
   multicast_watch given = counting_calls(&w), other = counting_calls(&own);
   use_test_allocator();
-  m = multicast_create();
+  multicast m = multicast_create();
   add(m, counter(&calls));
   watch(m, &given);
   fail_after = 0;
@@ -479,10 +466,9 @@ TEST(watch_without_memory_leaves_the_last_one) {
 
 TEST(watch_of_all_needs_no_memory) {
   const multicast all = {0};
-  multicast m;
   multicast_watch given = counting_calls(&w), other = counting_calls(&own);
   use_test_allocator();
-  m = multicast_create();
+  multicast m = multicast_create();
   add(m, counter(&calls));
   watch(m, &given);
   fail_after = 0;
@@ -497,12 +483,10 @@ TEST(watch_of_all_needs_no_memory) {
 }
 
 TEST(statistics_without_memory_are_not_counted) {
-  multicast m;
   multicast_watch given = counting_calls(&w);
-  multicast_token token;
   use_test_allocator();
-  m = multicast_create();
-  token = add(m, counter(&calls));
+  multicast m = multicast_create();
+  multicast_token token = add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   watch(m, &given);
   fail_after = 0;

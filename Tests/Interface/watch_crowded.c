@@ -75,17 +75,16 @@ TEST(crowd_is_notified_once_for_each_doubling) {
 }
 
 TEST(crowd_is_notified_at_each_first_number_exactly) {
-  int first, i;
-  for (first = 2; first < 130; ++first) {
+  for (int first = 2; first < 130; ++first) {
     multicast m = watched((uint64_t)first);
     char wanted[64];
     told[0] = '\0';
-    for (i = 1; i < first; ++i) add(m, counter(&calls));
+    for (int i = 1; i < first; ++i) add(m, counter(&calls));
     CHECK_TEXT(told, "");
     add(m, counter(&calls));
     snprintf(wanted, sizeof wanted, "%d:A:%d", first, first);
     CHECK_TEXT(told, wanted);
-    for (i = first + 1; i < 2 * first; ++i) add(m, counter(&calls));
+    for (int i = first + 1; i < 2 * first; ++i) add(m, counter(&calls));
     CHECK_TEXT(told, wanted);
     CHECK_OK(multicast_destroy(m));
   }
@@ -120,17 +119,16 @@ TEST(crowd_of_a_number_beyond_all_is_never_notified) {
 TEST(crowd_is_not_notified_again_when_delegates_are_added_again) {
   multicast m = watched(8);
   multicast_token tokens[40];
-  int round, i;
-  for (i = 0; i < 8; ++i) tokens[i] = add(m, counter(&calls));
+  for (int i = 0; i < 8; ++i) tokens[i] = add(m, counter(&calls));
   CHECK_TEXT(told, "8:A:8");
-  for (round = 0; round < 300; ++round) {
-    for (i = 0; i < 8; ++i) {
+  for (int round = 0; round < 300; ++round) {
+    for (int i = 0; i < 8; ++i) {
       int other = (i * 5 + round) % 8;
       CHECK_OK(multicast_token_remove(tokens[other]));
       tokens[other] = add(m, counter(&calls));
     }
   }
-  for (i = 0; i < 8; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
+  for (int i = 0; i < 8; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
   add_times(15, m, counter(&calls));
   CHECK_EQ(multicast_remove_all(m), 15);
   add_times(15, m, counter(&calls));
@@ -143,10 +141,9 @@ TEST(crowd_is_not_notified_again_when_delegates_are_added_again) {
 TEST(crowd_counts_live_delegates_only) {
   multicast m = watched(40);
   multicast_token tokens[39];
-  int round, i;
-  for (i = 0; i < 39; ++i) tokens[i] = add(m, counter(&calls));
+  for (int i = 0; i < 39; ++i) tokens[i] = add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 39);
-  for (round = 0; round < 200; ++round) {
+  for (int round = 0; round < 200; ++round) {
     CHECK_OK(multicast_token_remove(tokens[round * 7 % 39]));
     tokens[round * 7 % 39] = add(m, counter(&calls));
     CHECK_TEXT(told, "");
@@ -170,8 +167,7 @@ TEST(crowd_is_notified_anew_when_a_watch_is_set_anew) {
 TEST(crowd_that_passes_several_numbers_is_notified_once) {
   multicast m = watched(2);
   static multicast_delegate many[20];
-  int i;
-  for (i = 0; i < 20; ++i) many[i] = counter(&calls);
+  for (int i = 0; i < 20; ++i) many[i] = counter(&calls);
   CHECK_OK(multicast_add_many(m, many, 20, NULL, NULL));
   CHECK_TEXT(told, "20:A:20");
   add_times(12, m, counter(&calls));
@@ -238,9 +234,8 @@ TEST(crowd_of_all_is_not_notified_of_one_with_a_watch_of_its_own) {
 TEST(crowd_of_a_name_is_notified_and_describe_has_the_name) {
   static report r;
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
-  int i;
   watch_all(4);
-  for (i = 0; i < 4; ++i) {
+  for (int i = 0; i < 4; ++i) {
     CHECK_OK(multicast_broadcaster_register(b, "UpdateTitle", counter(&calls), NULL, NULL));
   }
   CHECK_TEXT(told, "4:A:4");
@@ -249,8 +244,7 @@ TEST(crowd_of_a_name_is_notified_and_describe_has_the_name) {
 }
 
 TEST(crowd_of_a_multicast_with_policies_is_notified) {
-  multicast m;
-  m = multicast_create_with(&CREATE_OPTIONS(.replay = 2, .label = "with policies"));
+  multicast m = multicast_create_with(&CREATE_OPTIONS(.replay = 2, .label = "with policies"));
   watch_all(3);
   add_times(6, m, counter(&calls));
   CHECK_TEXT(told, "3:A:3 6:A:6");
@@ -315,10 +309,9 @@ TEST(crowd_says_nothing_of_what_one_in_nine_have) {
 TEST(crowd_does_not_count_what_was_removed) {
   multicast m = watched(6);
   multicast_token tokens[4];
-  int i;
   add_times(3, m, too());
-  for (i = 0; i < 2; ++i) tokens[i] = add(m, counter(&calls));
-  for (i = 0; i < 2; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
+  for (int i = 0; i < 2; ++i) tokens[i] = add(m, counter(&calls));
+  for (int i = 0; i < 2; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
   add_times(2, m, too());
   add_times(1, m, counter(&calls));
   CHECK_TEXT(told, "6:B:5");
@@ -354,9 +347,8 @@ THREAD(add_without_memory, multicast *argument) {
 }
 
 TEST(crowd_is_not_notified_without_memory_for_the_thread) {
-  multicast m;
   use_allocator(fail_large, NULL);
-  m = watched(2);
+  multicast m = watched(2);
   add(m, counter(&calls)); /* with what a first add takes */
   CHECK_OK(multicast_remove_every(m, counter(&calls)));
   on_another_thread(add_without_memory, &m);
@@ -475,11 +467,10 @@ THREAD(take_away, multicast *argument) {
 
 TEST(crowd_function_is_waited_for_when_the_watch_is_taken_away) {
   multicast m = watched(2);
-  pthread_t adds, takes;
   in_function = block_function;
-  adds = start_thread(add_in_thread, &m);
+  pthread_t adds = start_thread(add_in_thread, &m);
   gate_wait(&entered);
-  takes = start_thread(take_away, &m);
+  pthread_t takes = start_thread(take_away, &m);
   CHECK(!gate_opens_within(&taken, A_WHILE_MS));
   add(m, counter(&calls)); /* no lock is held */
   gate_open(&let_go);
@@ -492,8 +483,7 @@ TEST(crowd_function_is_waited_for_when_the_watch_is_taken_away) {
 enum { THREADS = 4, ADDS = 2000 };
 
 THREAD(add_many_times, multicast *argument) {
-  int i;
-  for (i = 0; i < ADDS; ++i) {
+  for (int i = 0; i < ADDS; ++i) {
     multicast_token token = add(*argument, counter(&calls));
     if (i % 4 == 0) CHECK_OK(multicast_token_remove(token));
     if (i % 64 == 0) CHECK(multicast_invoke(*argument, 0, NULL, 0) >= 0);
@@ -513,13 +503,13 @@ static void count_numbers(void *context, multicast target, uint64_t count, const
 TEST_OF_MULTICAST(crowd_is_notified_once_for_each_number_by_threads_that_add) {
   multicast_watch watch = from(4);
   pthread_t threads[THREADS];
-  int64_t live, number;
+  int64_t number;
   int i, wanted = 0;
   watch.crowded = count_numbers;
   CHECK_OK(multicast_set_watch(m, &watch));
   for (i = 0; i < THREADS; ++i) threads[i] = start_thread(add_many_times, &m);
   for (i = 0; i < THREADS; ++i) join_thread(threads[i]);
-  live = multicast_count(m);
+  int64_t live = multicast_count(m);
   CHECK_EQ(live, THREADS * ADDS * 3 / 4);
   for (number = 4; number <= live; number *= 2) ++wanted;
   CHECK_EQ(numbers, wanted); /* the highest number is not near a power of 2 */

@@ -209,11 +209,10 @@ TEST_OF_MULTICAST(watch_is_not_notified_of_the_innermost_of_256_calls) {
 static void expect_stuck(int64_t (*remove)(removal *)) {
   static running_call c;
   multicast_watch given = watching(&w);
-  pthread_t thread;
   begin_running_call(&c, remove);
   given.slow_ns = 1000000;
   watch(c.r.target, &given);
-  thread = start_thread(remove_in_thread, &c.r);
+  pthread_t thread = start_thread(remove_in_thread, &c.r);
   EVENTUALLY(LOAD(w.stuck) == 1);
   CHECK_EQ(w.token.id, c.r.token.id);
   CHECK(w.elapsed_ns >= 1000000);
@@ -234,12 +233,11 @@ TEST(watch_is_notified_of_a_destruction_that_waits_long) { expect_stuck(by_destr
 TEST(watch_is_notified_of_a_second_removal_that_waits_long) {
   static running_call c;
   multicast_watch given = watching(&w);
-  pthread_t thread;
   begin_running_call(&c, by_token);
   CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_PENDING);
   given.slow_ns = 1000000;
   watch(c.r.target, &given);
-  thread = start_thread(remove_in_thread, &c.r);
+  pthread_t thread = start_thread(remove_in_thread, &c.r);
   EVENTUALLY(LOAD(w.stuck) == 1);
   CHECK_EQ(w.token.id, c.r.token.id);
   gate_open(&c.b.let_go);
@@ -344,11 +342,10 @@ TEST(watch_that_was_taken_away_is_not_notified_by_invokers) {
   static bool is_set[2];
   multicast m = multicast_create(), all = {0};
   pthread_t threads[2];
-  int i;
   multicast_watch given = WATCH_WITH(.called = note_notified);
   add(m, counter(&calls));
-  for (i = 0; i < 2; ++i) threads[i] = start_thread(invoke_all_the_time, &m);
-  for (i = 0; i < ROUNDS; ++i) {
+  for (int i = 0; i < 2; ++i) threads[i] = start_thread(invoke_all_the_time, &m);
+  for (int i = 0; i < ROUNDS; ++i) {
     multicast target = i % 3 ? m : all;
     given.context = &is_set[i % 2];
     STORE(is_set[i % 2], true);
@@ -358,15 +355,14 @@ TEST(watch_that_was_taken_away_is_not_notified_by_invokers) {
     STORE(is_set[i % 2], false);
   }
   STORE(is_over, true);
-  for (i = 0; i < 2; ++i) join_thread(threads[i]);
+  for (int i = 0; i < 2; ++i) join_thread(threads[i]);
   CHECK(told > ROUNDS / 5);
 }
 
 THREAD(set_all_the_time, void *argument) {
-  int i;
   multicast all = {0};
   multicast_watch given = counting_calls(argument);
-  for (i = 0; i < ROUNDS; ++i) CHECK(multicast_set_watch(all, i % 2 ? NULL : &given) >= 0);
+  for (int i = 0; i < ROUNDS; ++i) CHECK(multicast_set_watch(all, i % 2 ? NULL : &given) >= 0);
 }
 
 TEST_OF_MULTICAST(watches_of_all_that_threads_set_at_once_are_set_or_not) {
@@ -435,10 +431,9 @@ TEST(watch_is_not_notified_that_the_end_of_another_one_waits) {
 /* Some of the new multicasts have the slot of the one that was destroyed. */
 FUNCTION(replace_target, multicast *m) {
   multicast_watch given = counting_calls(&w);
-  int i;
   (void)event, (void)payload, (void)size;
   CHECK(multicast_destroy(*m) >= 0);
-  for (i = 0; i < 8; ++i) watch(multicast_create(), &given);
+  for (int i = 0; i < 8; ++i) watch(multicast_create(), &given);
 }
 
 TEST_OF_MULTICAST(watch_is_not_notified_of_call_of_multicast_that_had_slot) {
