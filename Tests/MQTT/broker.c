@@ -15,11 +15,9 @@ bool broker_configure(const broker *b, const char *lines, FILE *file) {
                  b->port, b->folder, lines == NULL ? "allow_anonymous true" : lines) > 0;
 }
 
-transport_options peer_options(peer *p, int port) {
-  transport_options options = peer_create(p);
-  options.host = "127.0.0.1";
-  options.port = (uint32_t)port;
-  return options;
+void peer_set_address(peer *p, int port, transport_options *options) {
+  if (options->host == NULL) options->host = "127.0.0.1";
+  options->port = (uint32_t)port;
 }
 
 transport_options peer_reliable_options(peer *p, int port) {

@@ -30,14 +30,8 @@ static void expect_all(uint32_t qos, int ends) {
   peer here, there;
   sequence s = {0, 0, 0};
   broker_start(&b, NULL);
-  multicast_mqtt_options options = peer_options(&here, b.port);
-  options.qos = qos;
-  options.session_expiry_s = 60;
-  peer_connect(&here, &options);
-  options = peer_options(&there, b.port);
-  options.qos = qos;
-  options.session_expiry_s = 60;
-  peer_connect(&there, &options);
+  peer_connect_with(&here, b.port, &OPTIONS(.qos = qos, .session_expiry_s = 60));
+  peer_connect_with(&there, b.port, &OPTIONS(.qos = qos, .session_expiry_s = 60));
   peer_observe(&there, "n", counting(&s));
   pthread_t thread = start_thread(publish_many, &here);
   for (int i = 1; i <= ends; ++i) {
@@ -65,31 +59,22 @@ TEST(all_arrive_in_order_with_qos_1) { expect_all(1, 0); }
 TEST(all_arrive_in_order_with_qos_2) { expect_all(2, 0); }
 TEST(broker_that_ends_five_times_loses_nothing_with_qos_1) { expect_all(1, 5); }
 
-TEST(session_collects_what_is_published_meanwhile) {
+TEST_OF_BROKER(session_collects_what_is_published_meanwhile, NULL) {
   static const char *const gone[] = {"gone", "gone too", "gone 3", "gone 4", "gone 5"};
   enum { GONE = sizeof gone / sizeof *gone };
-  broker b;
-  peer here, there;
+  SCOPED peer here, there;
   sequence s = {0, 0, 0};
   int i;
-  broker_start(&b, NULL);
-  peer_connect_reliably(&here, b.port);
-  multicast_mqtt_options options = peer_options(&there, b.port);
-  options.qos = 1;
-  options.client_id = "collector";
-  options.session_expiry_s = 60;
-  peer_connect(&there, &options);
+  peer_connect_reliably(&here, b->port);
+  peer_connect_with(&there, b->port, &OPTIONS(.qos = 1, .client_id = "collector",
+                                              .session_expiry_s = 60));
   peer_observe(&there, "n", counting(&s));
   for (i = 0; i < GONE; ++i) peer_observe(&there, gone[i], counting(&s));
   peer_release(&there);
   for (i = 0; i < 10; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
   for (i = 0; i < GONE; ++i) CHECK_OK(peer_publish(&here, gone[i], 1, &i, sizeof i));
   peer_flush(&here);
-  options = peer_options(&there, b.port);
-  options.qos = 1;
-  options.client_id = "collector";
-  options.session_expiry_s = 60;
-  CHECK_OK(multicast_mqtt_connect(&options, &there.transport));
+  peer_begin(&there, b->port, &OPTIONS(.qos = 1, .client_id = "collector", .session_expiry_s = 60));
   peer_observe(&there, "n", counting(&s));
   EVENTUALLY(LOAD(s.next) == 10);
   CHECK_EQ(s.wrong, 0);
@@ -102,87 +87,64 @@ TEST(session_collects_what_is_published_meanwhile) {
   CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
   EVENTUALLY(LOAD(s.next) == 11);
   CHECK_EQ(peer_stats(&there).ignored, GONE);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
 }
 
-TEST(session_of_a_random_client_ends_with_it) {
-  broker b;
+TEST_OF_BROKER(session_of_a_random_client_ends_with_it, NULL) {
   peer here;
-  broker_start(&b, NULL);
-  multicast_mqtt_options options = peer_options(&here, b.port);
-  options.session_expiry_s = 60;
-  peer_connect(&here, &options);
+  peer_connect_with(&here, b->port, &OPTIONS(.session_expiry_s = 60));
   peer_release(&here);
-  broker_run(&b, "test \"$(mosquitto_sub -h 127.0.0.1 -p $PORT -C 1 "
-                 "-t '$SYS/broker/clients/disconnected')\" = 0");
-  broker_delete(&b);
+  broker_run(b, "test \"$(mosquitto_sub -h 127.0.0.1 -p $PORT -C 1 "
+                "-t '$SYS/broker/clients/disconnected')\" = 0");
 }
 
 /* ---- Brokers that refuse --------------------------------------------------------------------- */
 
-TEST(wrong_password_is_refused) {
-  broker b;
+TEST_OF_BROKER(wrong_password_is_refused, "allow_anonymous false") {
   peer p;
   multicast_mqtt_options options;
-  broker_start(&b, "allow_anonymous false");
-  broker_end(&b, SIGTERM);
-  broker_run(&b, "mosquitto_passwd -b -c $FOLDER/passwords anna secret && "
-                 "echo password_file $FOLDER/passwords >>$FOLDER/conf");
-  broker_start_again(&b);
+  broker_end(b, SIGTERM);
+  broker_run(b, "mosquitto_passwd -b -c $FOLDER/passwords anna secret && "
+                "echo password_file $FOLDER/passwords >>$FOLDER/conf");
+  broker_start_again(b);
   for (uint32_t protocol = 4; protocol <= 5; ++protocol) {
-    options = peer_options(&p, b.port);
+    options = peer_options(&p, b->port);
     options.protocol = protocol;
     expect_refusal(&options, &p, protocol == 4 ? "not authorised" : "Not authorized");
     CHECK_EQ(p.code, protocol == 4 ? 5 : 0x87);
-    options = peer_options(&p, b.port);
+    options = peer_options(&p, b->port);
     options.protocol = protocol;
     options.user = "anna";
     options.password = "secre";
     expect_refusal(&options, &p, protocol == 4 ? "not authorised" : "Not authorized");
-    options = peer_options(&p, b.port);
-    options.protocol = protocol;
-    options.user = "anna";
-    options.password = "secret";
-    peer_connect(&p, &options);
+    peer_connect_with(&p, b->port, &OPTIONS(.protocol = protocol, .user = "anna",
+                                            .password = "secret"));
     CHECK_EQ(p.refused, 0);
     peer_release(&p);
   }
-  broker_delete(&b);
 }
 
-TEST(full_broker_is_tried_again) {
-  broker b;
-  peer first, second, third;
+TEST_OF_BROKER(full_broker_is_tried_again, "allow_anonymous true\nmax_connections 1") {
+  SCOPED peer third;
+  peer first, second;
   /* mosquitto 2.0 lets one more connect. */
-  broker_start(&b, "allow_anonymous true\nmax_connections 1");
-  peer_connect_to(&first, &b);
-  peer_connect_to(&second, &b);
-  multicast_mqtt_options options = peer_options(&third, b.port);
-  CHECK_OK(multicast_mqtt_connect(&options, &third.transport));
+  peer_connect_to(&first, b);
+  peer_connect_to(&second, b);
+  peer_begin(&third, b->port, NULL);
   EVENTUALLY(LOAD(third.refused) >= 2);
   peer_release(&first);
   peer_release(&second);
   EVENTUALLY(LOAD(third.connected) == 1);
-  peer_release(&third);
-  broker_delete(&b);
 }
 
-TEST(slow_broker_loses_nothing) {
-  broker b;
-  peer here, there;
+TEST_OF_BROKER(slow_broker_loses_nothing, NULL) {
+  SCOPED peer here, there;
   sequence s = {0, 0, 0};
   static unsigned char large[65536];
   int accepted = 0;
-  broker_start(&b, NULL);
-  peer_connect_reliably(&there, b.port);
+  peer_connect_reliably(&there, b->port);
   peer_observe(&there, "n", counting(&s));
-  multicast_mqtt_options options = peer_options(&here, b.port);
-  options.qos = 1;
-  options.capacity = 100;
-  peer_connect(&here, &options);
-  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  peer_connect_with(&here, b->port, &OPTIONS(.qos = 1, .capacity = 100));
+  CHECK_EQ(kill(b->process, SIGSTOP), 0);
   for (int i = 0; i < 1000; ++i) {
     memcpy(large, &i, sizeof i);
     multicast_status status = peer_publish(&here, "large", 1, large, sizeof large);
@@ -190,15 +152,12 @@ TEST(slow_broker_loses_nothing) {
     ++accepted;
   }
   CHECK(accepted >= 100 && accepted < 200);
-  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  CHECK_EQ(kill(b->process, SIGCONT), 0);
   peer_flush(&here);
   CHECK_EQ(peer_stats(&here).sent, accepted);
   for (int i = 0; i < 50; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
   EVENTUALLY(LOAD(s.next) == 50);
   CHECK_EQ(s.wrong, 0);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
 }
 
 static void *flush(void *argument) {
@@ -207,7 +166,7 @@ static void *flush(void *argument) {
 }
 
 TEST(flush_ends_when_what_it_waits_for_was_dropped) {
-  peer p;
+  SCOPED peer p;
   multicast_mqtt_options options = peer_create(&p);
   options.port = free_port();
   options.capacity = 3;
@@ -219,7 +178,6 @@ TEST(flush_ends_when_what_it_waits_for_was_dropped) {
   for (int i = 0; i < 3; ++i) CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
   join_thread(thread);
   CHECK_EQ(peer_stats(&p).dropped, 1);
-  peer_release(&p);
 }
 
 /* How often the thread of the transport has waited. */
@@ -248,29 +206,26 @@ static long count_waits(void) {
 
 /* Neither while so many are on their way that one has to be acknowledged first, nor without a
  * connection. */
-TEST(publications_that_cannot_be_sent_do_not_wake_the_thread) {
+TEST_OF_BROKER(publications_that_cannot_be_sent_do_not_wake_the_thread, NULL) {
   enum { PUBLICATIONS = 200, FEW = 50 };
-  broker b;
-  peer p;
-  long before, waits;
-  broker_start(&b, NULL);
-  multicast_mqtt_options options = peer_options(&p, b.port);
+  SCOPED peer p;
+  multicast_mqtt_options options = peer_options(&p, b->port);
   options.qos = 1;
   options.reconnect_min_ns = options.reconnect_max_ns = 20 * ns_of_second;
   peer_connect(&p, &options);
-  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  CHECK_EQ(kill(b->process, SIGSTOP), 0);
   for (int i = 0; i < 20; ++i) CHECK_OK(peer_publish(&p, "n", 1, &i, sizeof i));
   EVENTUALLY(peer_stats(&p).sending == 20);
-  before = count_waits();
+  long before = count_waits();
   for (int i = 0; i < PUBLICATIONS; ++i) {
     CHECK_OK(peer_publish(&p, "n", 1, &i, sizeof i));
     pause_ms(1);
   }
-  waits = count_waits() - before;
+  long waits = count_waits() - before;
   if (waits > FEW) CHECK_EQ(waits, FEW);
-  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  CHECK_EQ(kill(b->process, SIGCONT), 0);
   peer_flush(&p);
-  broker_end(&b, SIGKILL);
+  broker_end(b, SIGKILL);
   EVENTUALLY(LOAD(p.lost) == 1);
   before = count_waits();
   for (int i = 0; i < PUBLICATIONS; ++i) {
@@ -279,39 +234,27 @@ TEST(publications_that_cannot_be_sent_do_not_wake_the_thread) {
   }
   waits = count_waits() - before;
   if (waits > FEW) CHECK_EQ(waits, FEW);
-  peer_release(&p);
-  broker_delete(&b);
 }
 
-TEST(silent_broker_is_left) {
-  broker b;
-  peer p;
-  broker_start(&b, NULL);
-  multicast_mqtt_options options = peer_options(&p, b.port);
-  options.keep_alive_s = 5;
-  peer_connect(&p, &options);
-  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+TEST_OF_BROKER(silent_broker_is_left, NULL) {
+  SCOPED peer p;
+  peer_connect_with(&p, b->port, &OPTIONS(.keep_alive_s = 5));
+  CHECK_EQ(kill(b->process, SIGSTOP), 0);
   EVENTUALLY(LOAD(p.lost) == 1);
   CHECK_TEXT(p.end, "the broker has not answered within the keep-alive");
-  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  CHECK_EQ(kill(b->process, SIGCONT), 0);
   EVENTUALLY(LOAD(p.connected) == 2);
-  peer_release(&p);
-  broker_delete(&b);
 }
 
-TEST(refused_publications_are_told) {
-  broker b;
-  peer p;
+TEST_OF_BROKER(refused_publications_are_told, "allow_anonymous true") {
+  SCOPED peer p;
   record *r = record_create();
   multicast_delegate observer = recorder(r);
-  broker_start(&b, "allow_anonymous true");
-  broker_end(&b, SIGTERM);
-  broker_run(&b, "printf 'topic readwrite multicast/open/#\n' >$FOLDER/acl && "
-                 "echo acl_file $FOLDER/acl >>$FOLDER/conf");
-  broker_start_again(&b);
-  multicast_mqtt_options options = peer_options(&p, b.port);
-  options.qos = 1;
-  peer_connect(&p, &options);
+  broker_end(b, SIGTERM);
+  broker_run(b, "printf 'topic readwrite multicast/open/#\n' >$FOLDER/acl && "
+                "echo acl_file $FOLDER/acl >>$FOLDER/conf");
+  broker_start_again(b);
+  peer_connect_with(&p, b->port, &OPTIONS(.qos = 1));
   peer_observe(&p, "open", observer);
   CHECK_EQ(p.subscriptions_refused, 0);
   CHECK_OK(peer_publish(&p, "open", 1, "x", 1));
@@ -324,20 +267,13 @@ TEST(refused_publications_are_told) {
   EVENTUALLY(LOAD(p.publications_refused) == 1);
   CHECK_TEXT(p.refusal, "Not authorized");
   CHECK_EQ(p.refusal_code, 0x87);
-  peer_release(&p);
-  broker_delete(&b);
-  free(r);
 }
 
-TEST(message_that_is_too_large_is_refused) {
+TEST_OF_BROKER(message_that_is_too_large_is_refused,
+               "allow_anonymous true\nmax_packet_size 10000") {
   static unsigned char large[20000];
-  broker b;
-  peer p;
-  broker_start(&b, "allow_anonymous true\nmax_packet_size 10000");
-  multicast_mqtt_options options = peer_options(&p, b.port);
-  options.qos = 1;
-  options.max_payload = 15000;
-  peer_connect(&p, &options);
+  SCOPED peer p;
+  peer_connect_with(&p, b->port, &OPTIONS(.qos = 1, .max_payload = 15000));
   CHECK_STATUS(peer_publish(&p, "n", 1, large, 15001), MULTICAST_ERROR_LIMIT);
   CHECK_OK(peer_publish(&p, "n", 1, large, 15000));
   peer_flush(&p);
@@ -348,29 +284,18 @@ TEST(message_that_is_too_large_is_refused) {
   peer_flush(&p);
   CHECK_EQ(peer_stats(&p).sent, 1);
   CHECK_EQ(p.lost, 0);
-  peer_release(&p);
-  broker_delete(&b);
 }
 
-TEST(two_clients_with_one_identifier_do_not_fight) {
-  broker b;
-  peer first, second;
-  broker_start(&b, NULL);
-  multicast_mqtt_options options = peer_options(&first, b.port);
-  options.client_id = "one";
-  options.reconnect_max_ns = 3 * ns_of_second;
-  peer_connect(&first, &options);
-  options = peer_options(&second, b.port);
-  options.client_id = "one";
-  options.reconnect_max_ns = 3 * ns_of_second;
-  peer_connect(&second, &options);
+TEST_OF_BROKER(two_clients_with_one_identifier_do_not_fight, NULL) {
+  SCOPED peer first, second;
+  peer_connect_with(&first, b->port, &OPTIONS(.client_id = "one",
+                                              .reconnect_max_ns = 3 * ns_of_second));
+  peer_connect_with(&second, b->port, &OPTIONS(.client_id = "one",
+                                               .reconnect_max_ns = 3 * ns_of_second));
   EVENTUALLY(LOAD(first.lost) >= 1);
   pause_ms(2000);
   int changes = LOAD(first.connected) + LOAD(second.connected);
   if (changes > 20) CHECK_EQ(changes, 20);
-  peer_release(&first);
-  peer_release(&second);
-  broker_delete(&b);
 }
 
 /* ---- TLS ------------------------------------------------------------------------------------- */
@@ -431,13 +356,11 @@ TEST(tls_connects_and_refuses) {
   options.flags = MULTICAST_MQTT_TLS_ANY_HOST;
   peer_connect(&p, &options);
   peer_release(&p);
-  options = peer_options(&p, b.port);
-  expect_refusal(&options, &p, "");
+  expect_refusal_of(&p, b.port, NULL, "");
   options = tls_options(&p, &b, "missing.crt");
   CHECK_STATUS(multicast_mqtt_connect(&options, &p.transport), MULTICAST_ERROR_SYSTEM);
   CHECK_EQ(p.releases, 1);
   broker_delete(&b);
-  free(r);
 }
 
 TEST(tls_certificate_of_the_client) {

@@ -8,15 +8,9 @@ static void expect_arrival(uint32_t qos, uint32_t protocol) {
   broker b;
   peer here, there;
   record *r = record_create();
-  multicast_mqtt_options options;
   broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
-  options.qos = qos;
-  options.protocol = protocol;
-  peer_connect(&here, &options);
-  options = peer_options(&there, b.port);
-  options.qos = qos;
-  peer_connect(&there, &options);
+  peer_connect_with(&here, b.port, &OPTIONS(.qos = qos, .protocol = protocol));
+  peer_connect_with(&there, b.port, &OPTIONS(.qos = qos));
   CHECK_EQ(peer_stats(&here).protocol, protocol);
   CHECK_EQ(peer_stats(&there).protocol, 5);
   peer_observe(&there, "weather", recorder(r));
@@ -43,11 +37,8 @@ TEST(own_publications_do_not_come_back_by_mqtt_3_1_1) {
   broker b;
   peer here, there;
   record *own = record_create(), *other = record_create();
-  multicast_mqtt_options options;
   broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
-  options.protocol = 4;
-  peer_connect(&here, &options);
+  peer_connect_with(&here, b.port, &OPTIONS(.protocol = 4));
   peer_connect_to(&there, &b);
   peer_observe(&here, "n", recorder(own));
   peer_observe(&there, "n", recorder(other));
@@ -74,11 +65,8 @@ static void expect_any_payload(uint32_t flags) {
   broker b;
   peer here, there;
   record *r = record_create();
-  multicast_mqtt_options options;
   broker_start(&b, NULL);
-  options = peer_options(&here, b.port);
-  options.flags = flags;
-  peer_connect(&here, &options);
+  peer_connect_with(&here, b.port, &OPTIONS(.flags = flags));
   peer_connect_to(&there, &b);
   peer_observe(&there, "n", recorder(r));
   CHECK_OK(peer_publish(&here, "n", 1, looks_like_ours, sizeof looks_like_ours));
@@ -111,8 +99,7 @@ TEST(topic_of_another_spelling_is_none) {
       "p/a/99999999999999999999", "P/a/1"};
   char name[NAME_MAX_SIZE + 1];
   uint32_t event;
-  size_t i;
-  for (i = 0; i < sizeof topics / sizeof *topics; ++i) {
+  for (size_t i = 0; i < sizeof topics / sizeof *topics; ++i) {
     if (coding_read(&topic_coding, topics[i], "p", name, &event))
       check_failed(__FILE__, __LINE__, topics[i], "was read");
   }

@@ -42,12 +42,11 @@ TEST(options_that_are_wrong_are_refused) {
 }
 
 TEST(host_is_this_machine_if_none_is_given) {
-  peer p;
+  SCOPED peer p;
   multicast_mqtt_options options = peer_options(&p, free_port());
   options.host = NULL;
   CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
   EVENTUALLY(LOAD(p.refused) >= 1); /* nothing listens at the port */
-  peer_release(&p);
 }
 
 TEST(host_that_is_none_is_refused) {

@@ -12,85 +12,59 @@
 
 /* ---- mosquitto_pub and mosquitto_sub --------------------------------------------------------- */
 
-TEST(mosquitto_pub_notifies) {
-  broker b;
-  peer p;
+TEST_OF_BROKER(mosquitto_pub_notifies, NULL) {
+  SCOPED peer p;
   record *r = record_create();
-  broker_start(&b, NULL);
-  peer_connect_reliably(&p, b.port);
+  peer_connect_reliably(&p, b->port);
   peer_observe(&p, "weather", recorder(r));
-  broker_run(&b, "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/weather/7 -m rain");
+  broker_run(b, "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/weather/7 -m rain");
   record_wait(r, 1);
   CHECK(record_is(r, 7, "rain", 4));
-  broker_run(&b, "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/weather -m sun");
+  broker_run(b, "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/weather -m sun");
   record_wait(r, 2);
   CHECK(record_is(r, 0, "sun", 3));
-  broker_run(&b, "mosquitto_pub -h 127.0.0.1 -p $PORT -V 311 -t multicast/weather/0 -n");
+  broker_run(b, "mosquitto_pub -h 127.0.0.1 -p $PORT -V 311 -t multicast/weather/0 -n");
   record_wait(r, 3);
   CHECK(record_is(r, 0, NULL, 0));
-  peer_release(&p);
-  broker_delete(&b);
-  free(r);
 }
 
-TEST(mosquitto_sub_gets_plain_messages) {
-  broker b;
-  peer p;
-  broker_start(&b, NULL);
-  multicast_mqtt_options options = peer_options(&p, b.port);
-  options.flags = MULTICAST_MQTT_PLAIN;
-  options.topic_prefix = "house/attic";
-  options.qos = 1;
-  peer_connect(&p, &options);
-  broker_run(&b, "mosquitto_sub -h 127.0.0.1 -p $PORT -t 'house/attic/#' -C 2 -v >$FOLDER/out & "
-                 "sleep 0.5");
+TEST_OF_BROKER(mosquitto_sub_gets_plain_messages, NULL) {
+  SCOPED peer p;
+  peer_connect_with(&p, b->port, &OPTIONS(.flags = MULTICAST_MQTT_PLAIN,
+                                          .topic_prefix = "house/attic", .qos = 1));
+  broker_run(b, "mosquitto_sub -h 127.0.0.1 -p $PORT -t 'house/attic/#' -C 2 -v >$FOLDER/out & "
+                "sleep 0.5");
   CHECK_OK(peer_publish(&p, "the weather", 7, "rain", 4));
   CHECK_OK(peer_publish(&p, "50%/day", 4294967295u, "", 0));
   peer_flush(&p);
-  broker_run(&b, "for i in 1 2 3 4 5 6 7 8 9; do [ \"$(wc -l <$FOLDER/out)\" = 2 ] && break; "
-                 "sleep 0.2; done; "
+  broker_run(b, "for i in 1 2 3 4 5 6 7 8 9; do [ \"$(wc -l <$FOLDER/out)\" = 2 ] && break; "
+                "sleep 0.2; done; "
                  "printf 'house/attic/the weather/7 rain\nhouse/attic/50%%25%%2Fday/4294967295 "
                  "(null)\n' | diff - $FOLDER/out");
-  peer_release(&p);
-  broker_delete(&b);
 }
 
-TEST(prefix_of_slashes_is_a_topic) {
+TEST_OF_BROKER(prefix_of_slashes_is_a_topic, NULL) {
   static char prefix[199];
-  broker b;
-  peer here, there;
+  SCOPED peer here, there;
   record *r = record_create();
   memset(prefix, '/', sizeof prefix - 1);
-  broker_start(&b, NULL);
-  transport_options options = peer_options(&here, b.port);
-  options.topic_prefix = prefix;
-  peer_connect(&here, &options);
-  options = peer_options(&there, b.port);
-  options.topic_prefix = prefix;
-  peer_connect(&there, &options);
+  peer_connect_with(&here, b->port, &OPTIONS(.topic_prefix = prefix));
+  peer_connect_with(&there, b->port, &OPTIONS(.topic_prefix = prefix));
   peer_observe(&there, "n", recorder(r));
   CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
   record_wait(r, 1);
   CHECK_EQ(here.lost + there.lost, 0);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
-  free(r);
 }
 
-TEST(messages_have_the_header_that_is_documented) {
-  broker b;
-  peer p;
-  broker_start(&b, NULL);
-  peer_connect_reliably(&p, b.port);
-  broker_run(&b, "mosquitto_sub -h 127.0.0.1 -p $PORT -t multicast/n/3 -C 1 -F %x >$FOLDER/out & "
-                 "sleep 0.3");
+TEST_OF_BROKER(messages_have_the_header_that_is_documented, NULL) {
+  SCOPED peer p;
+  peer_connect_reliably(&p, b->port);
+  broker_run(b, "mosquitto_sub -h 127.0.0.1 -p $PORT -t multicast/n/3 -C 1 -F %x >$FOLDER/out & "
+                "sleep 0.3");
   CHECK_OK(peer_publish(&p, "n", 3, "rain", 4));
   peer_flush(&p);
-  broker_run(&b, "for i in 1 2 3 4 5 6 7 8 9; do [ -s $FOLDER/out ] && break; sleep 0.2; done; "
-                 "grep -qE '^934d430100000000[0-9a-f]{16}7261696e$' $FOLDER/out");
-  peer_release(&p);
-  broker_delete(&b);
+  broker_run(b, "for i in 1 2 3 4 5 6 7 8 9; do [ -s $FOLDER/out ] && break; sleep 0.2; done; "
+                "grep -qE '^934d430100000000[0-9a-f]{16}7261696e$' $FOLDER/out");
 }
 
 /* ---- Retained messages ----------------------------------------------------------------------- */
@@ -104,20 +78,15 @@ static void expect_retained(uint32_t protocol) {
   peer here, there;
   record *r = record_create(), *other = record_create(), *third = record_create();
   broker_start(&b, NULL);
-  multicast_mqtt_options options = peer_options(&here, b.port);
-  options.qos = 1;
-  options.retains = retains_states;
-  options.protocol = protocol;
-  peer_connect(&here, &options);
+  peer_connect_with(&here, b.port, &OPTIONS(.qos = 1, .retains = retains_states,
+                                            .protocol = protocol));
   CHECK_OK(peer_publish(&here, "state", 1, "old", 3));
   CHECK_OK(peer_publish(&here, "state", 1, "new", 3));
   CHECK_OK(peer_publish(&here, "state2", 2, "two", 3));
   CHECK_OK(peer_publish(&here, "event", 1, "gone", 4));
   peer_flush(&here);
 
-  options = peer_options(&there, b.port);
-  options.protocol = protocol;
-  peer_connect(&there, &options);
+  peer_connect_with(&there, b.port, &OPTIONS(.protocol = protocol));
   peer_observe(&there, "event", recorder(other));
   peer_observe(&there, "state", recorder(r));
   record_wait(r, 1);
@@ -128,10 +97,8 @@ static void expect_retained(uint32_t protocol) {
   record_wait(other, 0);
   peer_release(&there);
 
-  options = peer_options(&there, b.port);
-  options.protocol = protocol;
-  options.flags = MULTICAST_MQTT_NO_RETAINED;
-  peer_connect(&there, &options);
+  peer_connect_with(&there, b.port, &OPTIONS(.protocol = protocol,
+                                             .flags = MULTICAST_MQTT_NO_RETAINED));
   peer_observe(&there, "state", recorder(r));
   CHECK_OK(peer_publish(&here, "state", 1, "newer", 5));
   record_wait(r, 2);
@@ -150,11 +117,8 @@ static void expect_retained_of_own(uint32_t protocol, uint32_t flags, int calls)
   peer here, there;
   int own = 0, other = 0;
   broker_start(&b, NULL);
-  multicast_mqtt_options options = peer_options(&here, b.port);
-  options.retains = retains_states;
-  options.protocol = protocol;
-  options.flags = flags;
-  peer_connect(&here, &options);
+  peer_connect_with(&here, b.port, &OPTIONS(.retains = retains_states, .protocol = protocol,
+                                            .flags = flags));
   CHECK_OK(peer_publish(&here, "state", 1, "x", 1));
   peer_flush(&here);
   peer_observe(&here, "state", counter(&own));
@@ -184,7 +148,7 @@ static bool fork_in_retains(void *context, const char *protocol, uint32_t event)
 }
 
 TEST(child_that_returns_from_retains_publishes_nothing) {
-  peer p;
+  SCOPED peer p;
   multicast_mqtt_options options = peer_options(&p, free_port());
   int ended = -1;
   options.retains = fork_in_retains;
@@ -197,7 +161,6 @@ TEST(child_that_returns_from_retains_publishes_nothing) {
   CHECK_EQ(waitpid(p.code, &ended, 0), p.code);
   CHECK_EQ(ended, 0);
   CHECK_EQ(peer_stats(&p).waiting, 1);
-  peer_release(&p);
 }
 
 TEST(retained_value_is_given_to_late_observers) { expect_retained(5); }
@@ -205,7 +168,7 @@ TEST(retained_value_is_given_to_late_observers_by_mqtt_3_1_1) { expect_retained(
 
 /* ---- What changes nothing -------------------------------------------------------------------- */
 
-TEST(messages_that_are_none_are_ignored) {
+TEST_OF_BROKER(messages_that_are_none_are_ignored, NULL) {
   static const char *const commands[] = {
       "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/01 -m x",
       "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/x -m x",
@@ -222,26 +185,18 @@ TEST(messages_that_are_none_are_ignored) {
       "head -c 1001 /dev/zero | mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1 -s",
   };
   enum { COUNT = sizeof commands / sizeof *commands };
-  broker b;
-  peer p;
+  SCOPED peer p;
   record *r = record_create();
-  broker_start(&b, NULL);
-  multicast_mqtt_options options = peer_options(&p, b.port);
-  options.qos = 1;
-  options.max_payload = 1000;
-  peer_connect(&p, &options);
+  peer_connect_with(&p, b->port, &OPTIONS(.qos = 1, .max_payload = 1000));
   peer_observe(&p, "n", recorder(r));
-  for (int i = 0; i < COUNT; ++i) broker_run(&b, commands[i]);
-  broker_run(&b, "printf '\\223MC\\001\\0\\0\\0\\0\\1\\2\\3\\4\\5\\6\\7\\10' | "
-                 "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1 -s");
+  for (int i = 0; i < COUNT; ++i) broker_run(b, commands[i]);
+  broker_run(b, "printf '\\223MC\\001\\0\\0\\0\\0\\1\\2\\3\\4\\5\\6\\7\\10' | "
+                "mosquitto_pub -h 127.0.0.1 -p $PORT -q 1 -t multicast/n/1 -s");
   record_wait(r, 1);
   CHECK(record_is(r, 1, NULL, 0));
   CHECK_EQ(peer_stats(&p).ignored, COUNT);
   CHECK_EQ(peer_stats(&p).received, COUNT + 1);
   CHECK_EQ(p.lost, 0);
-  peer_release(&p);
-  broker_delete(&b);
-  free(r);
 }
 
 /* ---- Brokers that are none ------------------------------------------------------------------- */
@@ -312,15 +267,12 @@ static void expect_older(bool closes) {
   peer p;
   s.closes = closes;
   server_start(&s, serve_older);
-  multicast_mqtt_options options = peer_options(&p, s.port);
-  peer_connect(&p, &options);
+  peer_connect_with(&p, s.port, NULL);
   CHECK_EQ(peer_stats(&p).protocol, 4);
   CHECK_EQ(p.refused, 1);
   CHECK_TEXT(p.reason, "MQTT 3.1.1");
   peer_release(&p);
-  options = peer_options(&p, s.port);
-  options.protocol = 5;
-  CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
+  peer_begin(&p, s.port, &OPTIONS(.protocol = 5));
   EVENTUALLY(LOAD(p.refused) >= 3);
   CHECK_EQ(p.connected, 0);
   peer_release(&p);
@@ -357,8 +309,7 @@ static void expect_refused_name(const char *answer, size_t size, const char *rea
   s.bytes = answer;
   s.size = size;
   server_start(&s, serve_refusals);
-  multicast_mqtt_options options = peer_options(&p, s.port);
-  peer_connect(&p, &options);
+  peer_connect_with(&p, s.port, NULL);
   CHECK_OK(p.transport.subscribe(p.transport.context, "weather"));
   peer_flush(&p);
   EVENTUALLY(LOAD(p.subscriptions_refused) == 1);
@@ -402,8 +353,7 @@ TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
   server s;
   peer p;
   server_start(&s, serve_late);
-  multicast_mqtt_options options = peer_options(&p, s.port);
-  peer_connect(&p, &options);
+  peer_connect_with(&p, s.port, NULL);
   CHECK_OK(p.transport.subscribe(p.transport.context, "n"));
   EVENTUALLY(LOAD(s.connections) == 1);
   CHECK_STATUS(multicast_mqtt_flush(&p.transport, 1000000), MULTICAST_ERROR_TIMEOUT);
@@ -443,10 +393,7 @@ TEST(acknowledgements_may_come_in_any_order) {
   peer p;
   server_start(&s, serve_backwards);
   STORE(s.connections, SIZE);
-  multicast_mqtt_options options = peer_options(&p, s.port);
-  options.qos = 1;
-  options.flags = MULTICAST_MQTT_PLAIN;
-  CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
+  peer_begin(&p, s.port, &OPTIONS(.qos = 1, .flags = MULTICAST_MQTT_PLAIN));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   CHECK_OK(peer_publish(&p, "n", 1, "y", 1));
   peer_flush(&p);
@@ -470,8 +417,7 @@ TEST(reason_of_the_broker_is_told) {
   s.size = 9;
   s.closes = false;
   server_start(&s, serve);
-  multicast_mqtt_options options = peer_options(&p, s.port);
-  CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
+  peer_begin(&p, s.port, NULL);
   EVENTUALLY(LOAD(p.lost) >= 1);
   CHECK_TEXT(p.end, "Server shutting down");
   peer_release(&p);
@@ -540,9 +486,7 @@ TEST(packets_go_out_together) {
   peer p;
   int calls = 0;
   server_start(&s, serve_bursts);
-  multicast_mqtt_options options = peer_options(&p, s.port);
-  options.qos = 1;
-  CHECK_OK(multicast_mqtt_connect(&options, &p.transport));
+  peer_begin(&p, s.port, &OPTIONS(.qos = 1));
   CHECK_OK(multicast_broadcaster_register(p.broadcaster, "n", counter(&calls), NULL, NULL));
   CHECK_OK(p.transport.subscribe(p.transport.context, "n"));
   for (int i = 0; i < BURST; ++i) CHECK_OK(peer_publish(&p, "n", 1, &i, sizeof i));

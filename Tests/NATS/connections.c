@@ -10,40 +10,34 @@ static const uint64_t ns_of_second = 1000000000u;
 
 /* ---- Servers, one after the other ------------------------------------------------------------ */
 
-TEST(next_server_is_tried) {
-  broker b;
-  peer p;
-  broker_start(&b, NULL);
-  transport_options options = peer_options(&p, b.port);
-  snprintf(p.address, sizeof p.address, "nats://127.0.0.1:%d,127.0.0.1:%d", free_port(), b.port);
+TEST_OF_BROKER(next_server_is_tried, NULL) {
+  SCOPED peer p;
+  transport_options options = peer_options(&p, b->port);
+  snprintf(p.address, sizeof p.address, "nats://127.0.0.1:%d,127.0.0.1:%d", free_port(), b->port);
   peer_connect(&p, &options);
   CHECK_EQ(p.refused, 0);
-  peer_release(&p);
-  broker_delete(&b);
 }
 
 /* ---- Servers that come again ----------------------------------------------------------------- */
 
 /* Nothing is on its way when the server ends, so nothing is lost: what is published meanwhile
  * waits. */
-TEST(server_that_ends_is_connected_again) {
+TEST_OF_BROKER(server_that_ends_is_connected_again, NULL) {
   enum { ENDS = 5, EACH = 200 };
-  broker b;
-  peer here, there;
+  SCOPED peer here, there;
   sequence numbers = {0, 0, 0};
   int number = 0;
-  broker_start(&b, NULL);
-  peer_connect_to(&here, &b);
-  peer_connect_to(&there, &b);
+  peer_connect_to(&here, b);
+  peer_connect_to(&there, b);
   peer_observe(&there, "n", counting(&numbers));
   for (int round = 1; round <= ENDS; ++round) {
     for (int i = 0; i < EACH; ++i, ++number)
       CHECK_OK(peer_publish(&here, "n", 1, &number, sizeof number));
     EVENTUALLY(LOAD(numbers.next) == number || LOAD(numbers.wrong) != 0);
-    broker_end(&b, round % 2 == 1 ? SIGKILL : SIGTERM);
+    broker_end(b, round % 2 == 1 ? SIGKILL : SIGTERM);
     EVENTUALLY(LOAD(here.lost) == round && LOAD(there.lost) == round);
     CHECK_EQ(peer_stats(&there).names, 1);
-    broker_start_again(&b);
+    broker_start_again(b);
     EVENTUALLY(LOAD(there.connected) == round + 1);
     peer_flush(&there);
     EVENTUALLY(LOAD(here.connected) == round + 1);
@@ -54,30 +48,23 @@ TEST(server_that_ends_is_connected_again) {
   CHECK_EQ(peer_stats(&here).dropped, 0);
   CHECK_EQ(peer_stats(&here).connections, ENDS + 1);
   CHECK_EQ(peer_stats(&there).received, number);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
 }
 
 /* Each accepted publication is counted as sent or dropped, and none arrives twice or out of order,
  * whenever the server ends. */
-TEST(server_that_ends_meanwhile_loses_and_does_not_repeat) {
+TEST_OF_BROKER(server_that_ends_meanwhile_loses_and_does_not_repeat, NULL) {
   enum { COUNT = 60000 };
-  broker b;
-  peer here, there;
+  SCOPED peer here, there;
   record *r = record_create();
   int last = -1, ends = 0;
-  broker_start(&b, NULL);
-  transport_options options = peer_options(&here, b.port);
-  options.capacity = 1u << 20;
-  peer_connect(&here, &options);
-  peer_connect_to(&there, &b);
+  peer_connect_with(&here, b->port, &OPTIONS(.capacity = 1u << 20));
+  peer_connect_to(&there, b);
   peer_observe(&there, "n", recorder(r));
   for (int i = 0; i < COUNT; ++i) {
     CHECK_OK(peer_publish(&here, "n", (uint32_t)i, &i, sizeof i));
     if (i % (COUNT / 4) == COUNT / 8) {
-      broker_end(&b, SIGKILL);
-      broker_start_again(&b);
+      broker_end(b, SIGKILL);
+      broker_start_again(b);
       ++ends;
     }
     if (i % 64 == 0) {
@@ -97,133 +84,88 @@ TEST(server_that_ends_meanwhile_loses_and_does_not_repeat) {
   CHECK(stats.dropped <= (uint64_t)ends * 1024);
   CHECK(LOAD(here.lost) <= ends);
   CHECK(peer_stats(&there).received <= COUNT);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
-  free(r);
 }
 
 /* What the process has received is delivered, although the server is gone by then. */
-TEST(what_has_come_is_delivered_after_the_end) {
-  broker b;
-  peer here, there;
+TEST_OF_BROKER(what_has_come_is_delivered_after_the_end, NULL) {
+  SCOPED peer here, there;
   blocker slow = BLOCKER_INIT;
   sequence numbers = {0, 0, 0};
-  broker_start(&b, NULL);
-  peer_connect_to(&here, &b);
-  peer_connect_to(&there, &b);
+  peer_connect_to(&here, b);
+  peer_connect_to(&there, b);
   peer_observe(&there, "b", blocking(&slow));
   peer_observe(&there, "n", counting(&numbers));
   CHECK_OK(peer_publish(&here, "b", 1, NULL, 0));
   gate_wait(&slow.entered);
   for (int i = 0; i < 100; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
   peer_flush(&here);
-  broker_end(&b, SIGTERM);
+  broker_end(b, SIGTERM);
   EVENTUALLY(LOAD(here.lost) == 1);
   gate_open(&slow.let_go);
   EVENTUALLY(LOAD(there.lost) == 1);
   CHECK_EQ(numbers.next, 100);
   CHECK_EQ(numbers.wrong, 0);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
 }
 
 /* ---- Servers that refuse --------------------------------------------------------------------- */
 
-TEST(wrong_password_is_refused) {
-  broker b;
-  peer p;
-  broker_start(&b, "authorization { user: anna, password: secret }");
-  transport_options options = peer_options(&p, b.port);
-  expect_refusal(&options, &p, "Authorization Violation");
-  options = peer_options(&p, b.port);
-  options.user = "anna";
-  options.password = "secre";
-  expect_refusal(&options, &p, "Authorization Violation");
+TEST_OF_BROKER(wrong_password_is_refused, "authorization { user: anna, password: secret }") {
+  SCOPED peer p;
+  expect_refusal_of(&p, b->port, NULL, "Authorization Violation");
+  expect_refusal_of(&p, b->port, &OPTIONS(.user = "anna",
+                                          .password = "secre"), "Authorization Violation");
   CHECK(p.code != 0);
-  options = peer_options(&p, b.port);
-  options.token = "secret";
-  expect_refusal(&options, &p, "Authorization Violation");
-  options = peer_options(&p, b.port);
-  options.user = "anna";
-  options.password = "secret";
-  peer_connect(&p, &options);
+  expect_refusal_of(&p, b->port, &OPTIONS(.token = "secret"), "Authorization Violation");
+  peer_connect_with(&p, b->port, &OPTIONS(.user = "anna", .password = "secret"));
   CHECK_EQ(p.refused, 0);
   peer_release(&p);
   /* What is in the address is not notified. */
-  options = peer_options(&p, b.port);
-  snprintf(p.address, sizeof p.address, "nats://anna:secret@127.0.0.1:%d", b.port);
+  transport_options options = peer_options(&p, b->port);
+  snprintf(p.address, sizeof p.address, "nats://anna:secret@127.0.0.1:%d", b->port);
   peer_connect(&p, &options);
   CHECK(strstr(p.reason, "127.0.0.1") != NULL);
   CHECK(strstr(p.reason, "secret") == NULL);
-  peer_release(&p);
-  broker_delete(&b);
 }
 
-TEST(wrong_token_is_refused) {
-  broker b;
-  peer p;
-  broker_start(&b, "authorization { token: secret }");
-  transport_options options = peer_options(&p, b.port);
-  options.token = "secre";
-  expect_refusal(&options, &p, "Authorization Violation");
-  options = peer_options(&p, b.port);
-  options.token = "secret";
-  peer_connect(&p, &options);
-  peer_release(&p);
-  broker_delete(&b);
+TEST_OF_BROKER(wrong_token_is_refused, "authorization { token: secret }") {
+  SCOPED peer p;
+  expect_refusal_of(&p, b->port, &OPTIONS(.token = "secre"), "Authorization Violation");
+  peer_connect_with(&p, b->port, &OPTIONS(.token = "secret"));
 }
 
 TEST(texts_for_the_server_may_have_any_bytes) {
   broker b;
-  peer p;
+  SCOPED peer p;
   broker_start(&b, "authorization { user: 'a\"b', password: 'p\"q\\r\ts' }");
-  transport_options options = peer_options(&p, b.port);
-  options.client_name = "the \"new\" \\ \n client";
-  options.user = "a\"b";
-  options.password = "p\"q\\r\ts";
-  peer_connect(&p, &options);
+  peer_connect_with(&p, b.port, &OPTIONS(.client_name = "the \"new\" \\ \n client", .user = "a\"b",
+                                         .password = "p\"q\\r\ts"));
   CHECK_EQ(p.refused, 0);
   peer_release(&p);
   broker_delete(&b);
   broker_start(&b, "authorization { token: 'p\"q\\r' }");
-  options = peer_options(&p, b.port);
-  options.token = "p\"q\\r";
-  peer_connect(&p, &options);
+  peer_connect_with(&p, b.port, &OPTIONS(.token = "p\"q\\r"));
   CHECK_EQ(p.refused, 0);
-  peer_release(&p);
   broker_delete(&b);
 }
 
-TEST(full_server_is_tried_again) {
-  broker b;
-  peer first, second;
-  broker_start(&b, "max_connections: 1");
-  peer_connect_to(&first, &b);
-  transport_options options = peer_options(&second, b.port);
-  CHECK_OK(multicast_nats_connect(&options, &second.transport));
+TEST_OF_BROKER(full_server_is_tried_again, "max_connections: 1") {
+  SCOPED peer second;
+  peer first;
+  peer_connect_to(&first, b);
+  peer_begin(&second, b->port, NULL);
   EVENTUALLY(LOAD(second.refused) >= 2);
   peer_release(&first);
   EVENTUALLY(LOAD(second.connected) == 1);
-  peer_release(&second);
-  broker_delete(&b);
 }
 
 TEST(what_is_not_permitted_is_told) {
   broker b;
-  peer here, there;
+  SCOPED peer here, there;
   record *r = record_create();
   broker_start(&b, "authorization { default_permissions: { publish: \"multicast.open.*\", "
                    "subscribe: \"multicast.open.*\" }, users: [ { user: a, password: b } ] }");
-  transport_options options = peer_options(&here, b.port);
-  options.user = "a";
-  options.password = "b";
-  peer_connect(&here, &options);
-  options = peer_options(&there, b.port);
-  options.user = "a";
-  options.password = "b";
-  peer_connect(&there, &options);
+  peer_connect_with(&here, b.port, &OPTIONS(.user = "a", .password = "b"));
+  peer_connect_with(&there, b.port, &OPTIONS(.user = "a", .password = "b"));
   peer_observe(&there, "open", recorder(r));
   CHECK_EQ(there.subscriptions_refused, 0);
   CHECK_OK(there.transport.subscribe(there.transport.context, "closed"));
@@ -239,18 +181,12 @@ TEST(what_is_not_permitted_is_told) {
   CHECK(record_is(r, 2, "y", 1));
   CHECK_EQ(here.lost + there.lost, 0);
   CHECK_EQ(here.subscriptions_refused + there.publications_refused, 0);
-  peer_release(&here);
-  peer_release(&there);
   broker_delete(&b);
-  free(r);
 }
 
-TEST(too_many_names_are_told) {
-  broker b;
-  peer p;
-  broker_start(&b, "max_subscriptions: 2");
-  transport_options options = peer_options(&p, b.port);
-  CHECK_OK(transport_connect(&options, &p.transport));
+TEST_OF_BROKER(too_many_names_are_told, "max_subscriptions: 2") {
+  SCOPED peer p;
+  peer_begin(&p, b->port, NULL);
   CHECK_OK(p.transport.subscribe(p.transport.context, "a"));
   CHECK_OK(p.transport.subscribe(p.transport.context, "b"));
   CHECK_OK(p.transport.subscribe(p.transport.context, "c"));
@@ -260,19 +196,15 @@ TEST(too_many_names_are_told) {
   /* With fewer names the connection lasts. */
   p.transport.unsubscribe(p.transport.context, "c");
   EVENTUALLY(transport_flush(&p.transport, 1000000000) == MULTICAST_OK);
-  peer_release(&p);
-  broker_delete(&b);
 }
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-TEST(payload_that_is_too_large_is_refused) {
+TEST_OF_BROKER(payload_that_is_too_large_is_refused, NULL) {
   static unsigned char large[(1 << 20) + 1];
-  broker b;
-  peer here, there;
+  SCOPED peer here, there;
   record *r = record_create();
-  broker_start(&b, NULL);
-  transport_options options = peer_options(&here, b.port);
+  transport_options options = peer_options(&here, b->port);
   peer_connect(&here, &options);
   CHECK_STATUS(peer_publish(&here, "n", 1, large, sizeof large), MULTICAST_ERROR_LIMIT);
   CHECK_EQ(peer_stats(&here).refused, 1);
@@ -281,36 +213,27 @@ TEST(payload_that_is_too_large_is_refused) {
   CHECK_EQ(peer_stats(&here).sent, 1);
   peer_release(&here);
   /* The limit of the options, for what is published and what arrives. */
-  options = peer_options(&there, b.port);
-  options.max_payload = 100;
-  peer_connect(&there, &options);
+  peer_connect_with(&there, b->port, &OPTIONS(.max_payload = 100));
   CHECK_STATUS(peer_publish(&there, "n", 1, large, 101), MULTICAST_ERROR_LIMIT);
   CHECK_OK(peer_publish(&there, "n", 1, large, 100));
   peer_observe(&there, "n", recorder(r));
-  peer_connect_to(&here, &b);
+  peer_connect_to(&here, b);
   CHECK_OK(peer_publish(&here, "n", 1, large, 101));
   CHECK_OK(peer_publish(&here, "n", 2, large, 100));
   record_wait(r, 1);
   CHECK(record_is(r, 2, large, 100));
   CHECK_EQ(peer_stats(&there).ignored, 1);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
-  free(r);
 }
 
 /* It was accepted before the limit of the server was known. */
-TEST(payload_that_the_server_does_not_take_is_dropped) {
+TEST_OF_BROKER(payload_that_the_server_does_not_take_is_dropped, "max_payload: 1000") {
   static unsigned char large[2000];
-  broker b;
-  peer here;
-  broker_start(&b, "max_payload: 1000");
-  broker_end(&b, SIGTERM);
-  transport_options options = peer_options(&here, b.port);
-  CHECK_OK(multicast_nats_connect(&options, &here.transport));
+  SCOPED peer here;
+  broker_end(b, SIGTERM);
+  peer_begin(&here, b->port, NULL);
   CHECK_OK(peer_publish(&here, "n", 1, large, 1001));
   CHECK_OK(peer_publish(&here, "n", 1, large, 1000));
-  broker_start_again(&b);
+  broker_start_again(b);
   peer_flush(&here);
   EVENTUALLY(LOAD(here.publications_refused) == 1);
   CHECK_TEXT(here.refusal, "the payload is larger than the server takes");
@@ -319,8 +242,6 @@ TEST(payload_that_the_server_does_not_take_is_dropped) {
   CHECK_EQ(peer_stats(&here).max_payload, 1000);
   CHECK_STATUS(peer_publish(&here, "n", 1, large, 1001), MULTICAST_ERROR_LIMIT);
   CHECK_EQ(here.lost, 0);
-  peer_release(&here);
-  broker_delete(&b);
 }
 
 /* An observer that looks how many have come and were not delivered. */
@@ -341,19 +262,13 @@ static void look(void *context, uint32_t event, const void *payload, size_t size
   ADD(found->calls, 1);
 }
 
-TEST(what_waits_for_observers_has_a_limit) {
+TEST_OF_BROKER(what_waits_for_observers_has_a_limit, NULL) {
   enum { COUNT = 20000 };
-  broker b;
-  peer here, there;
+  SCOPED peer here, there;
   backlog found = {BLOCKER_INIT, &there, 0, 0};
   multicast_delegate observer = {look, &found};
-  broker_start(&b, NULL);
-  transport_options options = peer_options(&here, b.port);
-  options.capacity = COUNT;
-  peer_connect(&here, &options);
-  options = peer_options(&there, b.port);
-  options.receive_bytes = 20000;
-  peer_connect(&there, &options);
+  peer_connect_with(&here, b->port, &OPTIONS(.capacity = COUNT));
+  peer_connect_with(&there, b->port, &OPTIONS(.receive_bytes = 20000));
   peer_observe(&there, "n", observer);
   for (int i = 0; i < COUNT; ++i) CHECK_OK(peer_publish(&here, "n", 1, NULL, 0));
   peer_flush(&here);
@@ -362,9 +277,6 @@ TEST(what_waits_for_observers_has_a_limit) {
   if (found.largest > 6000) CHECK_EQ(found.largest, 6000);
   CHECK_EQ(peer_stats(&there).lost, 0);
   CHECK_EQ(there.lost, 0);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
 }
 
 /* ---- Servers that are slow ------------------------------------------------------------------- */
@@ -383,70 +295,51 @@ static int fill(peer *here) {
   return accepted;
 }
 
-TEST(slow_server_loses_nothing) {
-  broker b;
-  peer here, there;
+TEST_OF_BROKER(slow_server_loses_nothing, NULL) {
+  SCOPED peer here, there;
   sequence numbers = {0, 0, 0};
-  broker_start(&b, NULL);
-  peer_connect_to(&there, &b);
+  peer_connect_to(&there, b);
   peer_observe(&there, "n", counting(&numbers));
-  transport_options options = peer_options(&here, b.port);
-  options.capacity = 100;
-  peer_connect(&here, &options);
-  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  peer_connect_with(&here, b->port, &OPTIONS(.capacity = 100));
+  CHECK_EQ(kill(b->process, SIGSTOP), 0);
   int accepted = fill(&here);
   CHECK_STATUS(multicast_nats_flush(&here.transport, ns_of_second / 20), MULTICAST_ERROR_TIMEOUT);
-  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  CHECK_EQ(kill(b->process, SIGCONT), 0);
   peer_flush(&here);
   CHECK_EQ(peer_stats(&here).sent, accepted);
   for (int i = 0; i < 50; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
   EVENTUALLY(LOAD(numbers.next) == 50);
   CHECK_EQ(numbers.wrong, 0);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
 }
 
-TEST(what_is_being_written_when_the_server_ends_is_dropped) {
-  broker b;
-  peer here;
-  broker_start(&b, NULL);
-  transport_options options = peer_options(&here, b.port);
-  options.capacity = 100;
-  peer_connect(&here, &options);
-  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+TEST_OF_BROKER(what_is_being_written_when_the_server_ends_is_dropped, NULL) {
+  SCOPED peer here;
+  peer_connect_with(&here, b->port, &OPTIONS(.capacity = 100));
+  CHECK_EQ(kill(b->process, SIGSTOP), 0);
   int accepted = fill(&here);
   multicast_nats_stats stats = peer_stats(&here);
   CHECK(stats.sending >= 1);
-  broker_end(&b, SIGKILL);
+  broker_end(b, SIGKILL);
   EVENTUALLY(LOAD(here.lost) == 1);
   CHECK_EQ(peer_stats(&here).sending, 0);
   CHECK_EQ(peer_stats(&here).dropped, stats.sending);
   CHECK_EQ(peer_stats(&here).sent, stats.sent);
-  broker_start_again(&b);
+  broker_start_again(b);
   peer_flush(&here);
   CHECK_EQ(peer_stats(&here).sent, accepted - (int)stats.sending);
-  peer_release(&here);
-  broker_delete(&b);
 }
 
-TEST(silent_server_is_left) {
-  broker b;
-  peer p;
-  broker_start(&b, NULL);
-  transport_options options = peer_options(&p, b.port);
-  options.ping_interval_s = 1;
-  peer_connect(&p, &options);
+TEST_OF_BROKER(silent_server_is_left, NULL) {
+  SCOPED peer p;
+  peer_connect_with(&p, b->port, &OPTIONS(.ping_interval_s = 1));
   /* One that answers is not silent. */
   pause_ms(3500);
   CHECK_EQ(LOAD(p.lost), 0);
-  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  CHECK_EQ(kill(b->process, SIGSTOP), 0);
   EVENTUALLY(LOAD(p.lost) == 1);
   CHECK_TEXT(p.end, "the server does not answer");
-  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  CHECK_EQ(kill(b->process, SIGCONT), 0);
   EVENTUALLY(LOAD(p.connected) == 2);
-  peer_release(&p);
-  broker_delete(&b);
 }
 
 /* ---- TLS ------------------------------------------------------------------------------------- */
@@ -501,26 +394,19 @@ TEST(tls_connects_and_refuses) {
   snprintf(here.address, sizeof here.address, "tls://127.1:%d", b.port);
   expect_refusal(&options, &here, "mismatch");
   /* A server that wants TLS gets it, and is checked. */
-  options = peer_options(&here, b.port);
-  expect_refusal(&options, &here, "unable to get local issuer certificate");
+  expect_refusal_of(&here, b.port, NULL, "unable to get local issuer certificate");
   options = tls_options(&here, &b, "missing.crt");
   CHECK_STATUS(multicast_nats_connect(&options, &here.transport), MULTICAST_ERROR_SYSTEM);
   CHECK_EQ(here.releases, 1);
   broker_delete(&b);
-  free(r);
 }
 
-TEST(tls_is_not_given_up) {
-  broker b;
+TEST_OF_BROKER(tls_is_not_given_up, NULL) {
   peer p;
-  broker_start(&b, NULL);
-  transport_options options = peer_options(&p, b.port);
-  options.flags = MULTICAST_NATS_TLS;
+  expect_refusal_of(&p, b->port, &OPTIONS(.flags = MULTICAST_NATS_TLS), "");
+  transport_options options = peer_options(&p, b->port);
+  snprintf(p.address, sizeof p.address, "tls://127.0.0.1:%d", b->port);
   expect_refusal(&options, &p, "");
-  options = peer_options(&p, b.port);
-  snprintf(p.address, sizeof p.address, "tls://127.0.0.1:%d", b.port);
-  expect_refusal(&options, &p, "");
-  broker_delete(&b);
 }
 
 TEST(tls_certificate_of_the_client) {

@@ -4,13 +4,11 @@
 
 #include "../../Sources/Transports/NATS/nats.h"
 
-TEST(notification_arrives) {
-  broker b;
-  peer here, there;
+TEST_OF_BROKER(notification_arrives, NULL) {
+  SCOPED peer here, there;
   record *r = record_create();
-  broker_start(&b, NULL);
-  peer_connect_to(&here, &b);
-  peer_connect_to(&there, &b);
+  peer_connect_to(&here, b);
+  peer_connect_to(&there, b);
   peer_observe(&there, "weather", recorder(r));
   CHECK_OK(peer_publish(&here, "weather", 7, "rain", 4));
   record_wait(r, 1);
@@ -24,10 +22,6 @@ TEST(notification_arrives) {
   CHECK_EQ(peer_stats(&there).received, 1);
   CHECK_EQ(peer_stats(&there).names, 1);
   CHECK(strstr(here.reason, "127.0.0.1") != NULL);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
-  free(r);
 }
 
 /* ---- Order ----------------------------------------------------------------------------------- */
@@ -48,18 +42,15 @@ static void *publish_many(void *context) {
   return NULL;
 }
 
-TEST(a_hundred_thousand_arrive_in_order_of_all_names) {
-  broker b;
-  peer here, there;
+TEST_OF_BROKER(a_hundred_thousand_arrive_in_order_of_all_names, NULL) {
+  SCOPED peer here, there;
   sequence numbers = {0, 0, 0};
-  pthread_t thread;
-  broker_start(&b, NULL);
-  peer_connect_to(&here, &b);
-  peer_connect_to(&there, &b);
+  peer_connect_to(&here, b);
+  peer_connect_to(&there, b);
   peer_observe(&there, "a", counting(&numbers));
   peer_observe(&there, "b", counting(&numbers));
   peer_observe(&there, "c", counting(&numbers));
-  thread = start_thread(publish_many, &here);
+  pthread_t thread = start_thread(publish_many, &here);
   while (LOAD(numbers.next) < MANY && LOAD(numbers.wrong) == 0) pause_ms(1);
   CHECK_EQ(pthread_join(thread, NULL), 0);
   peer_flush(&here);
@@ -69,9 +60,6 @@ TEST(a_hundred_thousand_arrive_in_order_of_all_names) {
   CHECK_EQ(peer_stats(&there).received, MANY);
   CHECK_EQ(peer_stats(&there).lost, 0);
   CHECK_EQ(here.lost + there.lost, 0);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
 }
 
 /* ---- Subjects, without a server -------------------------------------------------------------- */

@@ -50,31 +50,21 @@ TEST(addresses_that_are_right_are_tried) {
       "127.0.0.1:65535"};
   for (size_t i = 0; i < sizeof servers / sizeof *servers; ++i) {
     peer p;
-    transport_options options = peer_options(&p, 1);
-    options.servers = servers[i];
-    options.user = NULL;
-    CHECK_OK(multicast_nats_connect(&options, &p.transport));
+    peer_begin(&p, 1, &OPTIONS(.servers = servers[i]));
     EVENTUALLY(LOAD(p.refused) + LOAD(p.connected) >= 1);
     peer_release(&p);
   }
 }
 
 TEST(server_is_on_this_machine_if_none_is_given) {
-  peer p;
+  SCOPED peer p;
   transport_options options = peer_options(&p, 1);
   options.servers = NULL;
   CHECK_OK(multicast_nats_connect(&options, &p.transport));
   EVENTUALLY(LOAD(p.refused) + LOAD(p.connected) >= 1);
-  peer_release(&p);
 }
 
-TEST(time_to_connect_may_be_as_long_as_it_can) {
-  broker b;
-  peer p;
-  broker_start(&b, NULL);
-  transport_options options = peer_options(&p, b.port);
-  options.connect_timeout_ns = (uint64_t)1 << 62;
-  peer_connect(&p, &options);
-  peer_release(&p);
-  broker_delete(&b);
+TEST_OF_BROKER(time_to_connect_may_be_as_long_as_it_can, NULL) {
+  SCOPED peer p;
+  peer_connect_with(&p, b->port, &OPTIONS(.connect_timeout_ns = (uint64_t)1 << 62));
 }

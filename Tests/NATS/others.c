@@ -16,16 +16,13 @@ static natsConnection *connect_plainly(const broker *b) {
   return connection;
 }
 
-TEST(plain_client_notifies) {
-  broker b;
-  peer p;
+TEST_OF_BROKER(plain_client_notifies, NULL) {
+  SCOPED peer p;
   record *r = record_create();
-  natsConnection *plain;
   natsMsg *message = NULL;
-  broker_start(&b, NULL);
-  peer_connect_to(&p, &b);
+  peer_connect_to(&p, b);
   peer_observe(&p, "weather", recorder(r));
-  plain = connect_plainly(&b);
+  natsConnection *plain = connect_plainly(b);
   CHECK_EQ(natsConnection_PublishString(plain, "multicast.weather.7", "rain"), NATS_OK);
   record_wait(r, 1);
   CHECK(record_is(r, 7, "rain", 4));
@@ -40,9 +37,6 @@ TEST(plain_client_notifies) {
   CHECK(record_is(r, 8, "sun", 3));
   natsMsg_Destroy(message);
   natsConnection_Destroy(plain);
-  peer_release(&p);
-  broker_delete(&b);
-  free(r);
 }
 
 static void expect_message(natsSubscription *subscription, const char *subject,
@@ -55,17 +49,12 @@ static void expect_message(natsSubscription *subscription, const char *subject,
   natsMsg_Destroy(message);
 }
 
-TEST(plain_client_is_notified) {
-  broker b;
-  peer p;
-  natsConnection *plain;
+TEST_OF_BROKER(plain_client_is_notified, NULL) {
+  SCOPED peer p;
   natsSubscription *subscription = NULL;
-  broker_start(&b, NULL);
-  transport_options options = peer_options(&p, b.port);
-  options.subject_prefix = "house.attic";
-  options.client_name = "the attic";
-  peer_connect(&p, &options);
-  plain = connect_plainly(&b);
+  peer_connect_with(&p, b->port, &OPTIONS(.subject_prefix = "house.attic",
+                                          .client_name = "the attic"));
+  natsConnection *plain = connect_plainly(b);
   CHECK_EQ(natsConnection_SubscribeSync(&subscription, plain, "house.attic.>"), NATS_OK);
   CHECK_EQ(natsConnection_Flush(plain), NATS_OK);
   CHECK_OK(peer_publish(&p, "weather", 7, "rain", 4));
@@ -76,72 +65,52 @@ TEST(plain_client_is_notified) {
   expect_message(subscription, "house.attic.50%25%2Eday.0", "", 0);
   natsSubscription_Destroy(subscription);
   natsConnection_Destroy(plain);
-  peer_release(&p);
-  broker_delete(&b);
 }
 
-TEST(prefixes_that_differ_do_not_meet) {
-  broker b;
-  peer here, there;
+TEST_OF_BROKER(prefixes_that_differ_do_not_meet, NULL) {
+  SCOPED peer here, there;
   record *r = record_create();
-  broker_start(&b, NULL);
-  transport_options options = peer_options(&here, b.port);
-  options.subject_prefix = "one";
-  peer_connect(&here, &options);
-  options = peer_options(&there, b.port);
-  options.subject_prefix = "one.two";
-  peer_connect(&there, &options);
+  peer_connect_with(&here, b->port, &OPTIONS(.subject_prefix = "one"));
+  peer_connect_with(&there, b->port, &OPTIONS(.subject_prefix = "one.two"));
   peer_observe(&there, "n", recorder(r));
   CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
   CHECK_OK(peer_publish(&here, "two.n", 1, "x", 1));
   peer_flush(&here);
   peer_flush(&there);
   CHECK_EQ(peer_stats(&there).received, 0);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
-  free(r);
 }
 
 TEST(client_has_the_name_of_the_options) {
   broker b;
-  peer p;
+  SCOPED peer p;
   char command[256];
   int port = free_port();
   char configuration[64];
   snprintf(configuration, sizeof configuration, "http: 127.0.0.1:%d", port);
   broker_start(&b, configuration);
-  transport_options options = peer_options(&p, b.port);
-  options.client_name = "the attic";
-  peer_connect(&p, &options);
+  peer_connect_with(&p, b.port, &OPTIONS(.client_name = "the attic"));
   /* The server's report, read by bash. */
   snprintf(command, sizeof command,
            "bash -c 'exec 3<>/dev/tcp/127.0.0.1/%d; "
            "printf \"GET /connz HTTP/1.0\\r\\n\\r\\n\" >&3; grep -q \"the attic\" <&3'", port);
   broker_run(&b, command);
-  peer_release(&p);
   broker_delete(&b);
 }
 
 /* ---- What changes nothing -------------------------------------------------------------------- */
 
-TEST(messages_that_are_none_are_ignored) {
+TEST_OF_BROKER(messages_that_are_none_are_ignored, NULL) {
   static const char *const subjects[] = {"multicast.n.01", "multicast.n.x", "multicast.n.-1",
                                          "multicast.n.4294967296", "multicast.n.1x"};
   static const char *const elsewhere[] = {"multicast.n", "multicast.n.1.2", "multicast.m.1",
                                           "multicast.%6E.1", "n.1"};
   enum { COUNT = sizeof subjects / sizeof *subjects };
   static unsigned char large[1001];
-  broker b;
-  peer p;
+  SCOPED peer p;
   record *r = record_create();
-  natsConnection *plain;
-  broker_start(&b, NULL);
-  transport_options options = peer_options(&p, b.port);
-  options.max_payload = 1000;
-  peer_connect(&p, &options);
+  peer_connect_with(&p, b->port, &OPTIONS(.max_payload = 1000));
   peer_observe(&p, "n", recorder(r));
-  plain = connect_plainly(&b);
+  natsConnection *plain = connect_plainly(b);
   for (int i = 0; i < COUNT; ++i) {
     CHECK_EQ(natsConnection_PublishString(plain, subjects[i], "x"), NATS_OK);
     CHECK_EQ(natsConnection_PublishString(plain, elsewhere[i], "x"), NATS_OK);
@@ -154,9 +123,6 @@ TEST(messages_that_are_none_are_ignored) {
   CHECK_EQ(peer_stats(&p).received, COUNT + 2);
   CHECK_EQ(p.lost, 0);
   natsConnection_Destroy(plain);
-  peer_release(&p);
-  broker_delete(&b);
-  free(r);
 }
 
 /* ---- Servers that are none ------------------------------------------------------------------- */
@@ -231,8 +197,7 @@ TEST(messages_of_a_subject_without_subscription_are_ignored) {
     const multicast_delegate observer = {count_event, &seen};
     snprintf(more, sizeof more, "MSG %s 1 1\r\nx\r\nMSG multicast.n.7 1 1\r\ny\r\n", subjects[i]);
     server_start(&s, serve);
-    transport_options options = peer_options(&p, s.port);
-    peer_connect(&p, &options);
+    peer_connect_with(&p, s.port, NULL);
     CHECK_OK(multicast_broadcaster_register(p.broadcaster, "m", observer, NULL, NULL));
     peer_observe(&p, "n", observer);
     EVENTUALLY(peer_stats(&p).ignored >= 1);

@@ -37,7 +37,7 @@ TEST(sizes_of_options_that_are_none_are_refused) {
 }
 
 TEST(options_of_a_later_version_are_read_if_the_rest_is_zero) {
-  peer p;
+  SCOPED peer p;
   struct {
     transport_options options;
     uint64_t unknown;
@@ -46,7 +46,6 @@ TEST(options_of_a_later_version_are_read_if_the_rest_is_zero) {
   expect_unreadable(&larger.options, &p);
   larger.unknown = 0;
   CHECK_OK(transport_connect(&larger.options, &p.transport));
-  peer_release(&p);
 }
 
 TEST(common_options_that_are_wrong_are_refused) {
@@ -136,7 +135,7 @@ TEST(transports_that_are_forged_are_refused) {
 }
 
 TEST(names_and_payloads_that_are_none_are_refused) {
-  peer p;
+  SCOPED peer p;
   transport_options options = peer_options(&p, free_port());
   char long_text[257] = "";
   const char *const names[] = {NULL, "", long_text};
@@ -159,11 +158,10 @@ TEST(names_and_payloads_that_are_none_are_refused) {
   long_text[255] = '\0';
   CHECK_OK(peer_publish(&p, long_text, UINT32_MAX, NULL, 0));
   CHECK_OK(p.transport.subscribe(p.transport.context, long_text));
-  peer_release(&p);
 }
 
 TEST(statistics_of_any_size_are_filled_or_refused) {
-  peer p;
+  SCOPED peer p;
   transport_options options = peer_options(&p, free_port());
   union {
     transport_stats stats;
@@ -185,19 +183,16 @@ TEST(statistics_of_any_size_are_filled_or_refused) {
   out.stats.struct_size = UINT32_MAX;
   CHECK_STATUS(transport_get_stats(&p.transport, &out.stats),
                MULTICAST_ERROR_INVALID_ARGUMENT);
-  peer_release(&p);
 }
 
 TEST(flush_takes_any_time) {
   static const uint64_t times[] = {0, 1, 1000000, UINT64_C(1) << 63, UINT64_MAX - 1, UINT64_MAX};
-  peer p;
-  transport_options options = peer_options(&p, free_port());
-  CHECK_OK(transport_connect(&options, &p.transport));
+  SCOPED peer p;
+  peer_begin(&p, free_port(), NULL);
   for (size_t i = 0; i < sizeof times / sizeof *times; ++i)
     CHECK_OK(transport_flush(&p.transport, times[i]));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   for (size_t i = 0; i < 3; ++i)
     CHECK_STATUS(transport_flush(&p.transport, times[i]), MULTICAST_ERROR_TIMEOUT);
   CHECK_STATUS(transport_flush(&p.transport, ns_of_second / 50), MULTICAST_ERROR_TIMEOUT);
-  peer_release(&p);
 }

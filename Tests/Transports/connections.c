@@ -5,16 +5,14 @@
 #include <signal.h>
 
 /* The session of `there` is gone with the broker's memory: it has to be there first. */
-TEST(publications_wait_for_the_broker) {
-  broker b;
-  peer here, there;
+TEST_OF_BROKER(publications_wait_for_the_broker, NULL) {
+  SCOPED peer here, there;
   sequence numbers = {0, 0, 0};
-  broker_start(&b, NULL);
-  peer_connect_reliably(&there, b.port);
+  peer_connect_reliably(&there, b->port);
   peer_observe(&there, "n", counting(&numbers));
-  transport_options options = peer_reliable_options(&here, b.port);
+  transport_options options = peer_reliable_options(&here, b->port);
   options.reconnect_min_ns = options.reconnect_max_ns = 500000000;
-  broker_end(&b, SIGTERM);
+  broker_end(b, SIGTERM);
   CHECK_OK(transport_connect(&options, &here.transport));
   EVENTUALLY(LOAD(here.refused) > 0);
   CHECK(here.reason[0] != '\0');
@@ -22,82 +20,63 @@ TEST(publications_wait_for_the_broker) {
   for (int i = 0; i < 1000; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
   CHECK_EQ(peer_stats(&here).waiting, 1000);
   CHECK_STATUS(transport_flush(&here.transport, 10000000), MULTICAST_ERROR_TIMEOUT);
-  broker_start_again(&b);
+  broker_start_again(b);
   peer_flush(&here);
   CHECK_EQ(peer_stats(&here).sent, 1000);
   EVENTUALLY(LOAD(there.connected) == 2);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
 }
 
-TEST(publications_are_refused_without_a_connection) {
-  broker b;
-  peer here;
-  broker_start(&b, NULL);
-  transport_options options = peer_options(&here, b.port);
-  options.flags = TRANSPORT_REFUSE_OFFLINE;
-  peer_connect(&here, &options);
+TEST_OF_BROKER(publications_are_refused_without_a_connection, NULL) {
+  SCOPED peer here;
+  peer_connect_with(&here, b->port, &OPTIONS(.flags = TRANSPORT_REFUSE_OFFLINE));
   CHECK(TRANSPORT_IS_CONNECTED(peer_stats(&here)));
   CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
   peer_flush(&here);
-  broker_end(&b, SIGKILL);
+  broker_end(b, SIGKILL);
   EVENTUALLY(LOAD(here.lost) == 1);
   CHECK_STATUS(peer_publish(&here, "n", 1, "x", 1), MULTICAST_ERROR_STATE);
   CHECK_EQ(peer_stats(&here).refused, 1);
   CHECK_EQ(peer_stats(&here).published, 1);
   CHECK(!TRANSPORT_IS_CONNECTED(peer_stats(&here)));
-  broker_start_again(&b);
+  broker_start_again(b);
   EVENTUALLY(LOAD(here.connected) == 2);
   CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
-  peer_release(&here);
-  broker_delete(&b);
 }
 
 TEST(full_outbox_refuses) {
-  peer here;
-  transport_options options = peer_options(&here, free_port());
-  options.capacity = 3;
-  CHECK_OK(transport_connect(&options, &here.transport));
+  SCOPED peer here;
+  peer_begin(&here, free_port(), &OPTIONS(.capacity = 3));
   for (int i = 0; i < 3; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
   CHECK_STATUS(peer_publish(&here, "n", 1, "x", 1), MULTICAST_ERROR_QUEUE_FULL);
   CHECK_EQ(peer_stats(&here).waiting, 3);
   CHECK_EQ(peer_stats(&here).refused, 1);
-  peer_release(&here);
 }
 
-TEST(full_outbox_drops_the_oldest) {
-  broker b;
-  peer here, there;
+TEST_OF_BROKER(full_outbox_drops_the_oldest, NULL) {
+  SCOPED peer here, there;
   sequence numbers = {7, 0, 0};
-  broker_start(&b, NULL);
-  peer_connect_reliably(&there, b.port);
+  peer_connect_reliably(&there, b->port);
   peer_observe(&there, "n", counting(&numbers));
-  transport_options options = peer_options(&here, b.port);
+  transport_options options = peer_options(&here, b->port);
   options.capacity = 3;
   options.overflow = MULTICAST_OVERFLOW_DROP_OLDEST;
-  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  CHECK_EQ(kill(b->process, SIGSTOP), 0);
   CHECK_OK(transport_connect(&options, &here.transport));
   for (int i = 0; i < 10; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
   CHECK_EQ(peer_stats(&here).dropped, 7);
   CHECK_EQ(peer_stats(&here).waiting, 3);
-  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  CHECK_EQ(kill(b->process, SIGCONT), 0);
   EVENTUALLY(LOAD(numbers.next) == 10);
   CHECK_EQ(numbers.wrong, 0);
   EVENTUALLY(peer_stats(&here).sent == 3);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
 }
 
-TEST(names_are_subscribed_again) {
+TEST_OF_BROKER(names_are_subscribed_again, NULL) {
   enum { NAMES = 1000 };
-  broker b;
-  peer here, there;
+  SCOPED peer here, there;
   record *r = record_create();
   char name[16];
-  broker_start(&b, NULL);
-  peer_connect_reliably(&there, b.port);
+  peer_connect_reliably(&there, b->port);
   for (int i = 0; i < NAMES; ++i) {
     snprintf(name, sizeof name, "n%d", i);
     CHECK_OK(multicast_broadcaster_register(there.broadcaster, name, recorder(r), NULL, NULL));
@@ -105,7 +84,7 @@ TEST(names_are_subscribed_again) {
   }
   peer_flush(&there);
   /* Half of them go while there is no connection. */
-  broker_end(&b, SIGKILL);
+  broker_end(b, SIGKILL);
   EVENTUALLY(LOAD(there.lost) == 1);
   for (int i = 0; i < NAMES; i += 2) {
     snprintf(name, sizeof name, "n%d", i);
@@ -113,10 +92,10 @@ TEST(names_are_subscribed_again) {
   }
   CHECK_STATUS(transport_flush(&there.transport, 10000000), MULTICAST_ERROR_TIMEOUT);
   CHECK_EQ(peer_stats(&there).names, NAMES / 2);
-  broker_start_again(&b);
+  broker_start_again(b);
   EVENTUALLY(LOAD(there.connected) == 2);
   peer_flush(&there);
-  peer_connect_reliably(&here, b.port);
+  peer_connect_reliably(&here, b->port);
   for (int i = 0; i < NAMES; ++i) {
     snprintf(name, sizeof name, "n%d", i);
     CHECK_OK(peer_publish(&here, name, 1, NULL, 0));
@@ -125,8 +104,4 @@ TEST(names_are_subscribed_again) {
   peer_flush(&here);
   pause_ms(A_WHILE_MS);
   CHECK_EQ(peer_stats(&there).received, NAMES / 2);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
-  free(r);
 }

@@ -58,28 +58,23 @@ TEST(attached_broadcasters_notify_each_other) {
   detach(&here);
   detach(&there);
   broker_delete(&b);
-  free(r);
   free(own);
 }
 
-TEST(attached_late_subscribes_what_is_there) {
-  broker b;
+TEST_OF_BROKER(attached_late_subscribes_what_is_there, NULL) {
   peer here, there;
   record *r = record_create();
-  broker_start(&b, NULL);
-  peer_connect_reliably(&there, b.port);
+  peer_connect_reliably(&there, b->port);
   CHECK_OK(multicast_broadcaster_register(there.broadcaster, "a", recorder(r), NULL, NULL));
   CHECK_OK(multicast_broadcaster_register(there.broadcaster, "b", recorder(r), NULL, NULL));
   CHECK_OK(multicast_broadcaster_attach(there.broadcaster, &there.transport));
   peer_flush(&there);
   CHECK_EQ(peer_stats(&there).names, 2);
-  attach(&here, &b);
+  attach(&here, b);
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "b", 1, "x", 1), 0);
   record_wait(r, 1);
   detach(&here);
   detach(&there);
-  broker_delete(&b);
-  free(r);
 }
 
 /* ---- Inside of calls ------------------------------------------------------------------------- */
@@ -148,15 +143,13 @@ static void notify_inside(void *context, uint32_t event, const void *payload, si
   multicast_broadcaster_notify(p->broadcaster, "answer", event + 1, payload, size);
 }
 
-TEST(observer_answers) {
-  broker b;
+TEST_OF_BROKER(observer_answers, NULL) {
   peer here, there;
   record *r = record_create();
   multicast_delegate answering = {notify_inside, &there};
   int i;
-  broker_start(&b, NULL);
-  attach(&here, &b);
-  attach(&there, &b);
+  attach(&here, b);
+  attach(&there, b);
   CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", answering, NULL, NULL));
   CHECK_OK(multicast_broadcaster_register(here.broadcaster, "answer", recorder(r), NULL, NULL));
   peer_flush(&here);
@@ -168,8 +161,6 @@ TEST(observer_answers) {
   CHECK(record_is(r, 2, &i, sizeof i));
   detach(&here);
   detach(&there);
-  broker_delete(&b);
-  free(r);
 }
 
 /* ---- Released while an observer waits -------------------------------------------------------- */
@@ -189,13 +180,11 @@ static void detach_and_join(actor *a) {
   join_thread(thread);
 }
 
-TEST(observer_detaches_and_waits_for_a_flush) {
-  broker b;
+TEST_OF_BROKER(observer_detaches_and_waits_for_a_flush, NULL) {
   peer here, there;
   actor a = {&there, detach_and_join, 0, 0};
-  broker_start(&b, NULL);
-  attach(&here, &b);
-  attach(&there, &b);
+  attach(&here, b);
+  attach(&there, b);
   CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", acting(&a), NULL, NULL));
   peer_flush(&there);
   /* What is sent, and the broker has not been asked for it. */
@@ -205,7 +194,6 @@ TEST(observer_detaches_and_waits_for_a_flush) {
   EVENTUALLY(LOAD(a.left) == 1);
   detach(&here);
   detach(&there);
-  broker_delete(&b);
 }
 
 /* `release` of one transport waits for a message to another one. */
@@ -226,18 +214,16 @@ static void *destroy_broadcaster(void *context) {
   return NULL;
 }
 
-TEST(release_may_wait_for_other_transports) {
-  broker b;
+TEST_OF_BROKER(release_may_wait_for_other_transports, NULL) {
   peer here, there, other;
   waiting_release w = {0, 0, 0};
   record *r = record_create();
   char name[16];
-  broker_start(&b, NULL);
-  attach(&here, &b);
-  attach(&there, &b);
+  attach(&here, b);
+  attach(&there, b);
   CHECK_OK(multicast_broadcaster_register(there.broadcaster, "n", recorder(r), NULL, NULL));
   peer_flush(&there);
-  transport_options options = peer_options(&other, b.port);
+  transport_options options = peer_options(&other, b->port);
   options.changed = NULL;
   options.release = wait_in_release;
   options.context = &w;
@@ -260,8 +246,6 @@ TEST(release_may_wait_for_other_transports) {
   EVENTUALLY(LOAD(w.has_ended));
   detach(&here);
   detach(&there);
-  broker_delete(&b);
-  free(r);
 }
 
 /* ---- Released while messages arrive ---------------------------------------------------------- */
@@ -324,24 +308,18 @@ static void expect_release(bool has_queue) {
 TEST(released_while_messages_arrive) { expect_release(false); }
 TEST(released_while_messages_wait_in_a_queue) { expect_release(true); }
 
-TEST(released_at_once) {
+TEST_OF_BROKER(released_at_once, NULL) {
   int port = free_port(), round;
-  broker b;
   peer p;
-  transport_options options;
   for (round = 0; round < 20; ++round) {
-    options = peer_options(&p, port);
-    CHECK_OK(transport_connect(&options, &p.transport));
+    peer_begin(&p, port, NULL);
     peer_release(&p);
   }
-  broker_start(&b, NULL);
   for (round = 0; round < 20; ++round) {
-    options = peer_options(&p, b.port);
-    CHECK_OK(transport_connect(&options, &p.transport));
+    peer_begin(&p, b->port, NULL);
     if (round % 2 == 1) pause_ms(round % 5);
     peer_release(&p);
   }
-  broker_delete(&b);
 }
 
 static void release_inside(void *context, transport_state state, int32_t code,
@@ -350,36 +328,29 @@ static void release_inside(void *context, transport_state state, int32_t code,
   if (ADD(p->connected, 1) == 1) p->transport.release(p->transport.context);
 }
 
-TEST(released_inside_of_changed) {
-  broker b;
+TEST_OF_BROKER(released_inside_of_changed, NULL) {
   peer p;
-  broker_start(&b, NULL);
-  broker_end(&b, SIGTERM);
-  transport_options options = peer_options(&p, b.port);
+  broker_end(b, SIGTERM);
+  transport_options options = peer_options(&p, b->port);
   options.changed = release_inside;
   /* Its first call comes when the broker answers; the transport is known by then. */
-  broker_start_again(&b);
-  CHECK_EQ(kill(b.process, SIGSTOP), 0);
+  broker_start_again(b);
+  CHECK_EQ(kill(b->process, SIGSTOP), 0);
   CHECK_OK(transport_connect(&options, &p.transport));
-  CHECK_EQ(kill(b.process, SIGCONT), 0);
+  CHECK_EQ(kill(b->process, SIGCONT), 0);
   EVENTUALLY(LOAD(p.releases) == 1);
   pause_ms(A_WHILE_MS);
   CHECK_EQ(p.connected, 1);
-  broker_delete(&b);
 }
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
-TEST(observers_run_where_the_queue_is_run) {
-  broker b;
-  peer here, there;
+TEST_OF_BROKER(observers_run_where_the_queue_is_run, NULL) {
+  SCOPED peer here, there;
   record *r = record_create();
   multicast_queue queue = multicast_queue_create(NULL);
-  broker_start(&b, NULL);
-  peer_connect_reliably(&here, b.port);
-  transport_options options = peer_options(&there, b.port);
-  options.queue = queue;
-  peer_connect(&there, &options);
+  peer_connect_reliably(&here, b->port);
+  peer_connect_with(&there, b->port, &OPTIONS(.queue = queue));
   peer_observe(&there, "n", recorder(r));
   CHECK_OK(peer_publish(&here, "n", 3, "hello", 5));
   CHECK(multicast_queue_wait(queue, 10 * ns_of_second) == 1);
@@ -393,22 +364,14 @@ TEST(observers_run_where_the_queue_is_run) {
   CHECK_OK(multicast_queue_destroy(queue));
   CHECK_OK(peer_publish(&here, "n", 3, "hello", 5));
   EVENTUALLY(peer_stats(&there).lost == 1);
-  peer_release(&here);
-  peer_release(&there);
-  broker_delete(&b);
-  free(r);
 }
 
-TEST(what_a_queue_has_for_a_broadcaster_that_is_gone_is_lost) {
-  broker b;
+TEST_OF_BROKER(what_a_queue_has_for_a_broadcaster_that_is_gone_is_lost, NULL) {
   peer here, there;
   int calls = 0;
   multicast_queue queue = multicast_queue_create(NULL);
-  broker_start(&b, NULL);
-  peer_connect_reliably(&here, b.port);
-  transport_options options = peer_options(&there, b.port);
-  options.queue = queue;
-  peer_connect(&there, &options);
+  peer_connect_reliably(&here, b->port);
+  peer_connect_with(&there, b->port, &OPTIONS(.queue = queue));
   peer_observe(&there, "n", counter(&calls));
   CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
   CHECK_EQ(multicast_queue_wait(queue, 10 * ns_of_second), 1);
@@ -421,16 +384,13 @@ TEST(what_a_queue_has_for_a_broadcaster_that_is_gone_is_lost) {
   there.transport.release(there.transport.context);
   EVENTUALLY(LOAD(there.releases) == 1);
   CHECK_OK(multicast_queue_destroy(queue));
-  broker_delete(&b);
 }
 
-TEST(what_comes_for_a_broadcaster_that_is_gone_is_lost) {
-  broker b;
+TEST_OF_BROKER(what_comes_for_a_broadcaster_that_is_gone_is_lost, NULL) {
   peer here, there;
   int calls = 0;
-  broker_start(&b, NULL);
-  peer_connect_reliably(&here, b.port);
-  peer_connect_reliably(&there, b.port);
+  peer_connect_reliably(&here, b->port);
+  peer_connect_reliably(&there, b->port);
   peer_observe(&there, "n", counter(&calls));
   CHECK_OK(multicast_broadcaster_destroy(there.broadcaster));
   CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
@@ -440,7 +400,6 @@ TEST(what_comes_for_a_broadcaster_that_is_gone_is_lost) {
   peer_release(&here);
   there.transport.release(there.transport.context);
   EVENTUALLY(LOAD(there.releases) == 1);
-  broker_delete(&b);
 }
 
 static uint64_t pending_of(multicast_queue queue) {
@@ -457,9 +416,7 @@ static void expect_losses(multicast_overflow overflow) {
   int i;
   broker_start(&b, NULL);
   peer_connect_reliably(&here, b.port);
-  transport_options options = peer_options(&there, b.port);
-  options.queue = queue;
-  peer_connect(&there, &options);
+  peer_connect_with(&there, b.port, &OPTIONS(.queue = queue));
   peer_observe(&there, "n", recorder(r));
   for (i = 0; i < 5; ++i) CHECK_OK(peer_publish(&here, "n", 3, &i, sizeof i));
   EVENTUALLY(peer_stats(&there).lost == 3);
@@ -514,15 +471,13 @@ static void end_flood(peer *p, pthread_t thread) {
   join_thread(thread);
 }
 
-TEST(child_of_a_fork_does_not_use_the_connection) {
-  broker b;
+TEST_OF_BROKER(child_of_a_fork_does_not_use_the_connection, NULL) {
   peer here, there;
   record *r = record_create();
   multicast_queue queue = multicast_queue_create(NULL);
   pthread_t thread;
-  broker_start(&b, NULL);
-  peer_connect_reliably(&here, b.port);
-  transport_options options = peer_reliable_options(&there, b.port);
+  peer_connect_reliably(&here, b->port);
+  transport_options options = peer_reliable_options(&there, b->port);
   options.queue = queue;
   peer_connect(&there, &options);
   peer_observe(&there, "n", recorder(r));
@@ -546,8 +501,6 @@ TEST(child_of_a_fork_does_not_use_the_connection) {
   peer_release(&here);
   peer_release(&there);
   CHECK_OK(multicast_queue_destroy(queue));
-  broker_delete(&b);
-  free(r);
 }
 
 /* An observer whose child returns from it, on the transport's thread, or on that of a queue. */
@@ -600,18 +553,14 @@ static void expect_end_of_child(bool detaches) {
   broker_delete(&b);
 }
 
-TEST(child_that_returns_from_an_observer_of_a_queue_goes_on) {
-  broker b;
+TEST_OF_BROKER(child_that_returns_from_an_observer_of_a_queue_goes_on, NULL) {
   peer here, there;
   forker f = {&there, 0, 0, false};
   multicast_delegate observer = {fork_inside, &f};
   multicast_queue queue = multicast_queue_create(NULL);
   int status = -1;
-  broker_start(&b, NULL);
-  peer_connect_reliably(&here, b.port);
-  transport_options options = peer_options(&there, b.port);
-  options.queue = queue;
-  peer_connect(&there, &options);
+  peer_connect_reliably(&here, b->port);
+  peer_connect_with(&there, b->port, &OPTIONS(.queue = queue));
   peer_observe(&there, "n", observer);
   CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
   peer_flush(&here);
@@ -628,7 +577,6 @@ TEST(child_that_returns_from_an_observer_of_a_queue_goes_on) {
   peer_release(&here);
   peer_release(&there);
   CHECK_OK(multicast_queue_destroy(queue));
-  broker_delete(&b);
 }
 
 TEST(child_that_returns_from_an_observer_ends) { expect_end_of_child(false); }
@@ -647,13 +595,11 @@ static void fork_in_changed(void *context, transport_state state, int32_t code,
   }
 }
 
-TEST(child_that_returns_from_changed_ends) {
-  broker b;
+TEST_OF_BROKER(child_that_returns_from_changed_ends, NULL) {
   peer p;
   forker f = {&p, 0, 0, false};
   int status = -1;
-  broker_start(&b, NULL);
-  transport_options options = peer_options(&p, b.port);
+  transport_options options = peer_options(&p, b->port);
   options.changed = fork_in_changed;
   options.context = &f;
   options.release = NULL;
@@ -664,7 +610,6 @@ TEST(child_that_returns_from_changed_ends) {
   peer_flush(&p);
   p.transport.release(p.transport.context);
   CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
-  broker_delete(&b);
 }
 
 static void release_in_child(void *context) {
@@ -681,8 +626,7 @@ static void *flush_for_long(void *context) {
 
 TEST(child_releases_while_the_parent_flushes) {
   peer p;
-  transport_options options = peer_options(&p, free_port());
-  CHECK_OK(transport_connect(&options, &p.transport));
+  peer_begin(&p, free_port(), NULL);
   CHECK_OK(multicast_broadcaster_attach(p.broadcaster, &p.transport));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   pthread_t thread = start_thread(flush_for_long, &p);
@@ -762,7 +706,7 @@ static void *release_with_others(void *context) {
 
 TEST(released_by_two_threads_ends_once) {
   int port = free_port(), round;
-  peer p, other;
+  SCOPED peer p, other;
   transport_options options = peer_options(&p, port), others = peer_options(&other, port);
   for (round = 0; round < 1000; ++round) {
     int ready = 0;
@@ -780,8 +724,6 @@ TEST(released_by_two_threads_ends_once) {
   CHECK_OK(transport_connect(&others, &other.transport));
   peer_stats(&p);
   peer_stats(&other);
-  peer_release(&p);
-  peer_release(&other);
 }
 
 /* ---- The process ----------------------------------------------------------------------------- */
@@ -790,7 +732,7 @@ static void on_signal(int number) { (void)number; }
 
 TEST(signals_stay_as_they_are) {
   struct sigaction before, after;
-  peer p;
+  SCOPED peer p;
   transport_options options = peer_options(&p, free_port());
   memset(&before, 0, sizeof before);
   before.sa_handler = on_signal;
@@ -798,7 +740,6 @@ TEST(signals_stay_as_they_are) {
   CHECK_OK(transport_connect(&options, &p.transport));
   CHECK_EQ(sigaction(SIGPIPE, NULL, &after), 0);
   CHECK(after.sa_handler == on_signal);
-  peer_release(&p);
 }
 
 /* ---- Bad input ------------------------------------------------------------------------------- */
@@ -853,8 +794,7 @@ static void *flush_forever(void *context) {
 
 TEST(flush_ends_with_the_transport) {
   peer p;
-  transport_options options = peer_options(&p, free_port());
-  CHECK_OK(transport_connect(&options, &p.transport));
+  peer_begin(&p, free_port(), NULL);
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   pthread_t thread = start_thread(flush_forever, &p);
   pause_ms(A_WHILE_MS);

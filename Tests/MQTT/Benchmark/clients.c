@@ -49,9 +49,8 @@ static void publish_bare(client *c, const char *name, const void *payload) {
 }
 
 static void create_bare(client *c) {
-  struct mosquitto *m;
   mosquitto_lib_init();
-  m = mosquitto_new(NULL, true, c);
+  struct mosquitto *m = mosquitto_new(NULL, true, c);
   mosquitto_int_option(m, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5);
   mosquitto_int_option(m, MOSQ_OPT_TCP_NODELAY, 1);
   mosquitto_connect_callback_set(m, on_connect);

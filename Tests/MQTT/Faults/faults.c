@@ -49,17 +49,15 @@ TEST(transport_without_memory_for_packets_tries_again) {
 }
 
 /* A name that the broker's session has, and the program has not. */
-TEST(transport_without_memory_for_a_name_ignores_a_message) {
-  broker b;
+TEST_OF_BROKER(transport_without_memory_for_a_name_ignores_a_message, NULL) {
   peer here, there;
   multicast_mqtt_options options;
   record *r = record_create();
   requests_are_of_the_test();
-  broker_start(&b, NULL);
   belongings before = look();
-  peer_connect_reliably(&here, b.port);
+  peer_connect_reliably(&here, b->port);
   for (int i = 0; i < 2; ++i) {
-    options = peer_options(&there, b.port);
+    options = peer_options(&there, b->port);
     options.qos = 1;
     options.client_id = "collector";
     options.session_expiry_s = 60;
@@ -82,21 +80,16 @@ TEST(transport_without_memory_for_a_name_ignores_a_message) {
   there.transport.release(there.transport.context);
   EVENTUALLY(held_blocks() == before.blocks);
   expect_same(before);
-  broker_delete(&b);
-  free(r);
 }
 
 /* Without it the session would not be told to end: the connection is only closed. */
-TEST(release_without_memory_for_properties_closes_the_connection) {
-  broker b;
+TEST_OF_BROKER(release_without_memory_for_properties_closes_the_connection, NULL) {
   peer p;
   requests_are_of_the_test();
-  broker_start(&b, NULL);
   belongings before = look();
-  transport_options options = asking_options(&p, b.port);
+  transport_options options = asking_options(&p, b->port);
   peer_connect(&p, &options);
   refuse_request(PROPERTY, 0, OF_A_TRANSPORT);
   end_transport(&p, before);
   CHECK(refusal_was_made());
-  broker_delete(&b);
 }

@@ -7,12 +7,11 @@ int ask_library_init(void) {
 }
 
 struct mosquitto *ask_new_client(const char *id, bool is_clean, void *object) {
-  struct mosquitto *m;
   if (is_refused(NEW_CLIENT, true)) {
     errno = ENOMEM;
     return NULL;
   }
-  m = mosquitto_new(id, is_clean, object);
+  struct mosquitto *m = mosquitto_new(id, is_clean, object);
   if (m != NULL) count_objects(1);
   return m;
 }

@@ -107,15 +107,11 @@ TEST(transport_that_is_refused_questions_asks_again) { expect_to_go_on_twice(QUE
 TEST(publications_behind_one_that_is_refused_are_dropped) {
   broker b;
   peer p;
-  transport_options options;
-  belongings before;
-  int i;
   requests_are_of_the_test();
   broker_prepare(&b, NULL);
-  before = look();
-  options = peer_options(&p, b.port);
-  CHECK_OK(transport_connect(&options, &p.transport));
-  for (i = 0; i < 3; ++i) CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
+  belongings before = look();
+  peer_begin(&p, b.port, NULL);
+  for (int i = 0; i < 3; ++i) CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   refuse_request(PUBLICATION, 0, OF_A_TRANSPORT);
   broker_start_again(&b);
   EVENTUALLY(peer_stats(&p).dropped == 3);
@@ -128,61 +124,46 @@ TEST(publications_behind_one_that_is_refused_are_dropped) {
   broker_delete(&b);
 }
 
-TEST(transport_that_cannot_count_what_is_pending_goes_on) {
-  broker b;
+TEST_OF_BROKER(transport_that_cannot_count_what_is_pending_goes_on, NULL) {
   peer p;
-  transport_options options;
-  belongings before;
   int calls = 0;
   requests_are_of_the_test();
-  broker_start(&b, NULL);
-  before = look();
-  options = peer_options(&p, b.port);
-  peer_connect(&p, &options);
+  belongings before = look();
+  peer_connect_with(&p, b->port, NULL);
   peer_observe(&p, "n", counter(&calls));
   refuse_request(PENDING, 0, OF_A_TRANSPORT);
-  broker_end(&b, SIGKILL);
+  broker_end(b, SIGKILL);
   EVENTUALLY(LOAD(p.lost) == 1);
   CHECK(refusal_was_made());
-  broker_start_again(&b);
+  broker_start_again(b);
   EVENTUALLY(LOAD(p.connected) == 2);
   peer_flush(&p);
   end_transport(&p, before);
-  broker_delete(&b);
 }
 
 /* The server is asked later, and not taken for one that does not answer. */
-TEST(transport_that_cannot_ask_a_silent_server_asks_again) {
-  broker b;
+TEST_OF_BROKER(transport_that_cannot_ask_a_silent_server_asks_again, NULL) {
   peer p;
-  transport_options options;
-  belongings before;
   requests_are_of_the_test();
-  broker_start(&b, NULL);
-  before = look();
-  options = asking_options(&p, b.port);
+  belongings before = look();
+  transport_options options = asking_options(&p, b->port);
   refuse_request(QUESTION, 0, OF_A_TRANSPORT);
   peer_connect(&p, &options);
   pause_ms(3500);
   CHECK(refusal_was_made());
   CHECK_EQ(LOAD(p.lost), 0);
   end_transport(&p, before);
-  broker_delete(&b);
 }
 
 /* libnats calls a function of the client when a subscription is over: until then, messages of it
  * may come. */
-TEST(client_refused_the_end_of_subscriptions_gets_messages) {
-  broker b;
+TEST_OF_BROKER(client_refused_the_end_of_subscriptions_gets_messages, NULL) {
   peer here, there;
-  transport_options options;
-  belongings before;
   int calls = 0;
   requests_are_of_the_test();
-  broker_start(&b, NULL);
-  before = look();
-  peer_connect_to(&here, &b);
-  options = peer_options(&there, b.port);
+  belongings before = look();
+  peer_connect_to(&here, b);
+  transport_options options = peer_options(&there, b->port);
   refuse_request(COMPLETION, 0, OF_A_TRANSPORT);
   peer_connect(&there, &options);
   peer_observe(&there, "n", counter(&calls));
@@ -198,18 +179,16 @@ TEST(client_refused_the_end_of_subscriptions_gets_messages) {
   peer_release(&here);
   EVENTUALLY(held_blocks() == before.blocks);
   expect_same(before);
-  broker_delete(&b);
 }
 
 /* The last reference is one of libnats: its thread does without another one. */
 static void expect_release(int kind) {
   broker b;
   peer here, there;
-  belongings before;
   int calls = 0;
   requests_are_of_the_test();
   broker_start(&b, NULL);
-  before = look();
+  belongings before = look();
   peer_connect_to(&here, &b);
   peer_connect_to(&there, &b);
   peer_observe(&there, "n", counter(&calls));
@@ -239,10 +218,9 @@ TEST(release_without_attributes_is_on_another_one) { expect_release(THREAD_ATTRI
 static void expect_flush(int kind, int refused, asking_thread asking) {
   broker b;
   peer p;
-  belongings before;
   requests_are_of_the_test();
   broker_start(&b, NULL);
-  before = look();
+  belongings before = look();
   peer_connect_to(&p, &b);
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   refuse_requests(kind, 0, refused, asking);
@@ -263,17 +241,13 @@ TEST(flush_that_libnats_refuses_asks_again) {
 }
 
 /* The time is over meanwhile. */
-TEST(flush_without_memory_ends) {
-  broker b;
-  peer p;
+TEST_OF_BROKER(flush_without_memory_ends, NULL) {
+  SCOPED peer p;
   requests_are_of_the_test();
-  broker_start(&b, NULL);
-  peer_connect_to(&p, &b);
+  peer_connect_to(&p, b);
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   refuse_requests(MALLOC, 0, 1000000, OF_THE_TEST);
   CHECK_STATUS(transport_flush(&p.transport, 50000000), MULTICAST_ERROR_TIMEOUT);
   CHECK(refusal_was_made());
   peer_flush(&p);
-  peer_release(&p);
-  broker_delete(&b);
 }

@@ -202,8 +202,7 @@ TEST(release_keeps_nothing) {
   belongings before = look();
   char name[16];
   requests_are_of_the_test();
-  transport_options options = peer_options(&p, free_port());
-  CHECK_OK(transport_connect(&options, &p.transport));
+  peer_begin(&p, free_port(), NULL);
   for (int i = 0; i < 100; ++i) {
     snprintf(name, sizeof name, "n%d", i);
     CHECK_OK(peer_publish(&p, name, 1, name, sizeof name));
@@ -220,7 +219,6 @@ outcome go_on(int kind, int granted, int refused, bool *was_made) {
   static const char payload[300];
   broker b;
   peer here, there;
-  transport_stats of_here, of_there;
   outcome result;
   int to_here = 0, to_there = 0;
   requests_are_of_the_test();
@@ -248,8 +246,8 @@ outcome go_on(int kind, int granted, int refused, bool *was_made) {
   peer_flush(&here);
   peer_flush(&there);
   *was_made = refusal_was_made();
-  of_here = peer_stats(&here);
-  of_there = peer_stats(&there);
+  transport_stats of_here = peer_stats(&here);
+  transport_stats of_there = peer_stats(&there);
   result.lost = of_here.lost + of_there.lost;
   result.dropped = of_here.dropped + of_there.dropped;
   result.connections_lost = LOAD(here.lost) + LOAD(there.lost);
@@ -279,10 +277,8 @@ TEST(transport_without_memory_for_messages_goes_on) {
 /* The first of them observes. */
 static void connect_two(broker *b, peer *here, peer *there, int *arrived) {
   broker_start(b, NULL);
-  transport_options options = peer_options(here, b->port);
-  peer_connect(here, &options);
-  options = peer_options(there, b->port);
-  peer_connect(there, &options);
+  peer_connect_with(here, b->port, NULL);
+  peer_connect_with(there, b->port, NULL);
   peer_observe(here, "to here", counter(arrived));
 }
 
@@ -298,7 +294,7 @@ static bool needs_no_memory(peer *from, const int *arrived) {
 
 TEST(memory_of_messages_is_kept_for_others_and_freed_in_a_pause) {
   broker b;
-  peer here, there;
+  SCOPED peer here, there;
   int arrived = 0, held;
   bool is_kept = false;
   requests_are_of_the_test();
@@ -313,8 +309,6 @@ TEST(memory_of_messages_is_kept_for_others_and_freed_in_a_pause) {
   CHECK(is_kept);
   CHECK(held_blocks() > held);
   EVENTUALLY(held_blocks() == held);
-  peer_release(&here);
-  peer_release(&there);
   broker_delete(&b);
 }
 
@@ -324,30 +318,24 @@ static bool falls_to(int blocks, peer *p) {
   return held_blocks() <= blocks;
 }
 
-TEST(memory_of_many_messages_is_freed_though_some_go_on) {
+TEST_OF_BROKER(memory_of_many_messages_is_freed_though_some_go_on, NULL) {
   enum { COUNT = 10000, KEPT = 8192 };
-  broker b;
-  peer p;
-  broker_start(&b, NULL);
-  transport_options options = peer_options(&p, b.port);
-  options.capacity = COUNT;
-  peer_connect(&p, &options);
+  SCOPED peer p;
+  peer_connect_with(&p, b->port, &OPTIONS(.capacity = COUNT));
   int held = held_blocks();
-  broker_end(&b, SIGKILL);
+  broker_end(b, SIGKILL);
   EVENTUALLY(LOAD(p.lost) == 1);
   for (int i = 0; i < COUNT; ++i) CHECK_OK(peer_publish(&p, "n", 1, NULL, 0));
   CHECK(held_blocks() > held + KEPT);
-  broker_start_again(&b);
+  broker_start_again(b);
   peer_flush(&p);
   EVENTUALLY(falls_to(held + KEPT / 2, &p));
-  peer_release(&p);
-  broker_delete(&b);
 }
 
 TEST(memory_of_messages_is_freed_while_there_is_no_broker) {
   enum { COUNT = 50 };
   broker b;
-  peer here, there;
+  SCOPED peer here, there;
   int arrived = 0, held;
   connect_two(&b, &here, &there, &arrived);
   held = held_blocks();
@@ -356,8 +344,6 @@ TEST(memory_of_messages_is_freed_while_there_is_no_broker) {
   CHECK(held_blocks() > held);
   broker_end(&b, SIGKILL);
   EVENTUALLY(held_blocks() <= held);
-  peer_release(&here);
-  peer_release(&there);
   broker_delete(&b);
 }
 

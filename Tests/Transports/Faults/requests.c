@@ -46,17 +46,15 @@ void refuse_request(int kind, int granted, asking_thread asking) {
 }
 
 static bool read_locked(const bool *flag) {
-  bool value;
   pthread_mutex_lock(&plan.lock);
-  value = *flag;
+  bool value = *flag;
   pthread_mutex_unlock(&plan.lock);
   return value;
 }
 
 static int change(int *number, int by) {
-  int value;
   pthread_mutex_lock(&plan.lock);
-  value = *number += by;
+  int value = *number += by;
   pthread_mutex_unlock(&plan.lock);
   return value;
 }

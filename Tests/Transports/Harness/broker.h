@@ -33,6 +33,17 @@ void broker_start_again(broker *b);
 void broker_end(broker *b, int signal); /* SIGTERM: it stores what it has; SIGKILL: it does not */
 void broker_delete(broker *b); /* ends it, and removes the folder */
 
+/* TEST_OF_BROKER(name, LINES) { ... }: a test with a broker `b`, started with these lines. */
+#define TEST_OF_BROKER(NAME, LINES)                                            \
+  static void NAME##_with(broker *b);                                          \
+  TEST(NAME) {                                                                 \
+    broker b;                                                                  \
+    broker_start(&b, LINES);                                                   \
+    NAME##_with(&b);                                                           \
+    broker_delete(&b);                                                         \
+  }                                                                            \
+  static void NAME##_with(broker *b)
+
 /* ---- The folder ------------------------------------------------------------------------------ */
 
 /* The path of a file in the folder, until three more are asked for. The configuration is `conf`. */

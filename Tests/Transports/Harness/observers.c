@@ -1,8 +1,11 @@
 #include "observers.h"
 
 record *record_create(void) {
+  static record *records; /* until the process ends: observers may be called until then */
   record *r = calloc(1, sizeof *r);
   CHECK(r != NULL);
+  r->next = records;
+  records = r;
   pthread_mutex_init(&r->mutex, NULL);
   return r;
 }
@@ -24,9 +27,8 @@ multicast_delegate recorder(record *r) {
 }
 
 static int count_of(record *r) {
-  int count;
   pthread_mutex_lock(&r->mutex);
-  count = r->count;
+  int count = r->count;
   pthread_mutex_unlock(&r->mutex);
   return count;
 }

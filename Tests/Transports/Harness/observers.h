@@ -7,6 +7,7 @@
 
 /* Keeps the last notification and counts them. */
 typedef struct record {
+  struct record *next;
   pthread_mutex_t mutex;
   int count;
   uint32_t event;

@@ -28,22 +28,42 @@ static void note_release(void *context) {
   ADD(p->releases, 1);
 }
 
-transport_options peer_create(peer *p) {
-  transport_options options = transport_options_default();
+static transport_options peer_create_with(peer *p, const transport_options *more) {
+  transport_options options = more == NULL ? transport_options_default() : *more;
   memset(p, 0, sizeof *p);
   p->broadcaster = multicast_broadcaster_create(NULL);
   CHECK(p->broadcaster.id != 0);
   options.broadcaster = p->broadcaster;
-  options.reconnect_min_ns = 20000000;
-  options.reconnect_max_ns = 200000000;
+  if (options.reconnect_min_ns == 0) options.reconnect_min_ns = 20000000;
+  if (options.reconnect_max_ns == 0) options.reconnect_max_ns = 200000000;
   options.changed = note_change;
   options.context = p;
   options.release = note_release;
   return options;
 }
 
+transport_options peer_create(peer *p) { return peer_create_with(p, NULL); }
+
+static transport_options peer_options_with(peer *p, int port, const transport_options *more) {
+  transport_options options = peer_create_with(p, more);
+  peer_set_address(p, port, &options);
+  return options;
+}
+
+transport_options peer_options(peer *p, int port) { return peer_options_with(p, port, NULL); }
+
+void peer_begin(peer *p, int port, const transport_options *more) {
+  const transport_options options = peer_options_with(p, port, more);
+  CHECK_OK(transport_connect(&options, &p->transport));
+}
+
 void peer_connect(peer *p, const transport_options *options) {
   CHECK_OK(transport_connect(options, &p->transport));
+  EVENTUALLY(LOAD(p->connected) == 1);
+}
+
+void peer_connect_with(peer *p, int port, const transport_options *more) {
+  peer_begin(p, port, more);
   EVENTUALLY(LOAD(p->connected) == 1);
 }
 
@@ -56,6 +76,11 @@ void peer_release(peer *p) {
   p->transport.release(p->transport.context);
   EVENTUALLY(LOAD(p->releases) == 1);
   CHECK_OK(multicast_broadcaster_destroy(p->broadcaster));
+  p->broadcaster.id = 0;
+}
+
+void peer_end(peer *p) {
+  if (p->broadcaster.id != 0) peer_release(p);
 }
 
 void expect_refusal(const transport_options *options, peer *p, const char *reason) {
@@ -64,6 +89,11 @@ void expect_refusal(const transport_options *options, peer *p, const char *reaso
   EVENTUALLY(LOAD(p->refused) >= 2 && LOAD(p->refused_as_expected) >= 1);
   CHECK_EQ(p->connected, 0);
   peer_release(p);
+}
+
+void expect_refusal_of(peer *p, int port, const transport_options *more, const char *reason) {
+  const transport_options options = peer_options_with(p, port, more);
+  expect_refusal(&options, p, reason);
 }
 
 void expect_invalid(const transport_options *options, peer *p, multicast_status expected) {

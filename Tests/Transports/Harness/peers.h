@@ -23,8 +23,18 @@ typedef struct peer {
   char refusal[512];
 } peer;
 
+/* SCOPED peer p; is released where its scope ends, if it was not before. */
+#define SCOPED __attribute__((cleanup(peer_end)))
+void peer_end(peer *p);
+
+/* The default options, but for the fields that are given. */
+#define OPTIONS(...) WITH_FIELDS(transport_options, __VA_ARGS__)
+
 /* Options for a peer that connects to the port, tries again soon and counts what it is notified. */
 transport_options peer_options(peer *p, int port);
+
+/* Where to connect to: it is in the transport's folder, as is what follows. */
+void peer_set_address(peer *p, int port, transport_options *options);
 
 /* The same, so that nothing is lost while the connections last. */
 transport_options peer_reliable_options(peer *p, int port);
@@ -34,6 +44,11 @@ transport_options peer_create(peer *p);
 
 /* Connects, and waits for the broker to accept. */
 void peer_connect(peer *p, const transport_options *options);
+
+/* The same with the options for a peer, and those that are given, which may be NULL; and without
+ * waiting. */
+void peer_connect_with(peer *p, int port, const transport_options *more);
+void peer_begin(peer *p, int port, const transport_options *more);
 void peer_release(peer *p);
 
 /* The same, so that nothing is lost while the connections last. */
@@ -42,6 +57,7 @@ void peer_connect_reliably(peer *p, int port);
 /* Connects again and again, and expects to be refused with this text in a reason. A machine that is
  * too busy has others, too: a server that waits two seconds for TLS closes the connection. */
 void expect_refusal(const transport_options *options, peer *p, const char *reason);
+void expect_refusal_of(peer *p, int port, const transport_options *more, const char *reason);
 
 /* Connects, and expects this status, and that nothing of the transport is left. */
 void expect_invalid(const transport_options *options, peer *p, multicast_status expected);
