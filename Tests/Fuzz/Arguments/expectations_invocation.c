@@ -41,6 +41,5 @@ void after_multicast_broadcaster_notify_with(multicast_broadcaster broadcaster,
                                              const char *protocol,
                                              const multicast_invocation *how,
                                              multicast_outcome *out, int64_t result) {
-  (void)broadcaster, (void)protocol;
   check(how, out, result);
 }

@@ -62,18 +62,16 @@ void payload_release(const void *payload, size_t size) {
 }
 
 const void *payload_copy(const void *payload, size_t size) {
-  void *copy;
   EXPECT(is_fuzzing_thread(), "a copy on another thread");
   callee_call_on();
   if (any_byte() < 16) return NULL;
-  copy = keep(size);
+  void *copy = keep(size);
   if (size > 0) memcpy(copy, payload, size);
   return copy;
 }
 
 const void *payload_copy_forever(const void *payload, size_t size) {
   static const unsigned char zeros[LARGEST];
-  (void)payload;
   EXPECT(size <= LARGEST, "a copy of the wrong size");
   callee_call_on();
   return any_byte() < 16 ? NULL : zeros;

@@ -116,12 +116,10 @@ const char *any_name(multicast_broadcaster of) {
   static const char *const some[] = {"a", "b", "ab", "", NULL};
   static char longest[300];
   uint8_t b = any_byte();
-  size_t size;
-  char *name;
   if (b < 128 || of.id == multicast_broadcaster_default().id) return some[b % 5];
-  size = b < 240 ? any_byte() % 8 : 250 + any_byte() % 10;
+  size_t size = b < 240 ? any_byte() % 8 : 250 + any_byte() % 10;
   memset(longest, 'x', size);
-  name = any_bytes(size + 1);
+  char *name = any_bytes(size + 1);
   if (b >= 240) memcpy(name, longest, size);
   name[size] = '\0';
   return name;

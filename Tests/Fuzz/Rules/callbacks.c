@@ -222,17 +222,15 @@ void (*const release_functions[RELEASES])(void *) = {release_0, release_1};
 const void *copy_payload(const void *payload, size_t size) {
   frame *f = model_top();
   unsigned char *block = NULL;
-  int cargo;
-  size_t i;
   NOTE("<- copy");
   EXPECT(f != NULL, "a copy outside all functions of the library");
-  cargo = model_follow_copy(f);
+  int cargo = model_follow_copy(f);
   EXPECT(payload == f->call.payload && size == f->call.size, "a copy of something else");
   perform_inside();
   f->copy = NOT_COPYABLE;
   if (!f->copy_fails) {
     block = malloc(size > 0 ? size : 1);
-    for (i = 0; i < size; ++i) block[i] = payload_byte(f->call.seed, i);
+    for (size_t i = 0; i < size; ++i) block[i] = payload_byte(f->call.seed, i);
     model_give_payload(cargo, block);
     f->copy = COPIED;
   }

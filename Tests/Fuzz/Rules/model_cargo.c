@@ -66,7 +66,6 @@ void model_follow_cargo(frame *f, int cargo) {
 }
 
 int model_follow_wake(frame *f) {
-  int queue;
   if (f->kind == RUN) {
     model_advance(f);
     EXPECT(f->is_over && !f->has_woken && model_wakes_at_end(f), "a wake out of turn");
@@ -79,7 +78,7 @@ int model_follow_wake(frame *f) {
     EXPECT(!model_cargos_are_late(f), "the release of a payload is missing");
     EXPECT(model_queue_next(f), "a wake too many");
   }
-  queue = f->woken;
+  int queue = f->woken;
   f->woken = NONE;
   return queue;
 }

@@ -91,12 +91,11 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size,
                                  uint8_t *out, size_t max_size, unsigned int seed) {
-  size_t first, from, second;
   begin(seed);
-  first = any(a_size / RECORD_SIZE + 1) * RECORD_SIZE;
-  from = any(b_size / RECORD_SIZE + 1) * RECORD_SIZE;
+  size_t first = any(a_size / RECORD_SIZE + 1) * RECORD_SIZE;
+  size_t from = any(b_size / RECORD_SIZE + 1) * RECORD_SIZE;
   if (first > max_size) first = max_size;
-  second = b_size / RECORD_SIZE * RECORD_SIZE - from;
+  size_t second = b_size / RECORD_SIZE * RECORD_SIZE - from;
   if (second > max_size - first) second = max_size - first;
   memcpy(out, a, first);
   memcpy(out + first, b + from, second);

@@ -143,7 +143,7 @@ static void end_adding(attempt *a, multicast_status status, const multicast_toke
   model_leave();
 }
 
-void perform_add(const record *r, bool has_options) {
+static void add(const record *r, bool has_options) {
   attempt a = begin_attempt();
   choice c = choose_multicast(r->a);
   multicast m = {c.id};
@@ -161,6 +161,9 @@ void perform_add(const record *r, bool has_options) {
                            has_options ? &a.options.known : NULL, a.add.tokens),
              a.add.tokens, 1);
 }
+
+void perform_add(const record *r) { add(r, false); }
+void perform_add_with(const record *r) { add(r, true); }
 
 void perform_add_many(const record *r) {
   attempt a = begin_attempt();

@@ -25,7 +25,6 @@ void perform_create_broadcaster(const record *r) {
   choice queue = {NONE, 0, false};
   int64_t failures = memory_failures();
   bool is_bad = false;
-  multicast_broadcaster b;
   if (r->a & 1) {
     queue = choose_queue(r->a);
     o.queue.id = queue.id;
@@ -37,7 +36,7 @@ void perform_create_broadcaster(const record *r) {
     else o.struct_size = 12;
   }
   NOTE("multicast_broadcaster_create(q%lld)", queue.index);
-  b = multicast_broadcaster_create(&o);
+  multicast_broadcaster b = multicast_broadcaster_create(&o);
   if (is_bad) {
     EXPECT_EQ(b.id, 0);
   } else if (b.id == 0) {

@@ -2,7 +2,7 @@
 #include "memory.h"
 #include "operations.h"
 
-void perform_create_lifetime(void) {
+void perform_create_lifetime(const record *r) {
   int64_t failures = memory_failures();
   int i;
   NOTE("multicast_lifetime_create()");

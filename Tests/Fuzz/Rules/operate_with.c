@@ -153,14 +153,13 @@ static void expect_outcome(const request *q, const frame *f) {
 static void finish_without_calls(request *q, int64_t (*send)(const request *, const choice *,
                                                              const char *),
                                  const choice *c, const char *name, outcomes *allowed) {
-  int64_t result;
   model_enter(CHANGE);
   if (q->is_readable) hand_over(q);
   if (is_owned(q)) {
     if (!model_take_memory()) allow(allowed, MULTICAST_ERROR_OUT_OF_MEMORY);
     if (model.cargos[q->cargo].has_payload) (void)model_cargo_unref(q->cargo);
   }
-  result = send(q, c, name);
+  int64_t result = send(q, c, name);
   finish(result, allowed);
   if (result == MULTICAST_ERROR_INVALID_ARGUMENT) expect_not_written(q);
   else expect_outcome(q, NULL);

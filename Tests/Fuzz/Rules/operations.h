@@ -5,58 +5,65 @@
 
 #include "model.h"
 
+/* The operations, in the order of their numbers in an input. */
+#define EACH_OPERATION(X)                                                      \
+  X(create)                                                                    \
+  X(destroy)                                                                   \
+  X(add)                                                                       \
+  X(add_with)                                                                  \
+  X(add_many)                                                                  \
+  X(remove)                                                                    \
+  X(remove_many)                                                               \
+  X(remove_context)                                                            \
+  X(remove_at)                                                                 \
+  X(remove_all)                                                                \
+  X(look)                                                                      \
+  X(invoke)                                                                    \
+  X(visit)                                                                     \
+  X(token)                                                                     \
+  X(current)                                                                   \
+  X(pause)                                                                     \
+  X(create_lifetime)                                                           \
+  X(end_lifetime)                                                              \
+  X(create_queue)                                                              \
+  X(destroy_queue)                                                             \
+  X(run)                                                                       \
+  X(watch)                                                                     \
+  X(create_broadcaster)                                                        \
+  X(destroy_broadcaster)                                                       \
+  X(register)                                                                  \
+  X(unregister)                                                                \
+  X(unregister_all)                                                            \
+  X(notify)                                                                    \
+  X(look_up)                                                                   \
+  X(fail_memory)                                                               \
+  X(context_dies)                                                              \
+  X(recurse)                                                                   \
+  X(remove_every)                                                              \
+  X(remove_several_within)                                                     \
+  X(prune)                                                                     \
+  X(get)                                                                       \
+  X(clear)                                                                     \
+  X(unregister_context)                                                        \
+  X(invoke_with)                                                               \
+  X(notify_with)                                                               \
+  X(invoke_token)                                                              \
+  X(visit_token)                                                               \
+  X(call_stack)                                                                \
+  X(enumerate)                                                                 \
+  X(trim)                                                                      \
+  X(attach)                                                                    \
+  X(deliver)                                                                   \
+  X(replay)
+
+#define NUMBER_OF(NAME) DO_##NAME,
 typedef enum operation {
   END_INSIDE, /* the function that the library has called returns */
-  CREATE,
-  DESTROY,
-  ADD,
-  ADD_WITH,
-  ADD_MANY,
-  REMOVE,
-  REMOVE_MANY,
-  REMOVE_CONTEXT,
-  REMOVE_AT,
-  REMOVE_ALL,
-  LOOK,
-  INVOKE_IT,
-  VISIT_IT,
-  REMOVE_TOKEN,
-  REMOVE_CURRENT,
-  PAUSE,
-  CREATE_LIFETIME,
-  END_LIFETIME,
-  CREATE_QUEUE,
-  DESTROY_QUEUE,
-  RUN_QUEUE,
-  WATCH_QUEUE,
-  CREATE_BROADCASTER,
-  DESTROY_BROADCASTER,
-  REGISTER,
-  UNREGISTER,
-  UNREGISTER_ALL,
-  NOTIFY,
-  LOOK_UP,
-  FAIL_MEMORY,
-  CONTEXT_DIES,
-  RECURSE,
-  REMOVE_EVERY,
-  REMOVE_SEVERAL_WITHIN,
-  PRUNE_IT,
-  GET_TOKEN,
-  CLEAR_QUEUE,
-  UNREGISTER_CONTEXT,
-  INVOKE_WITH,
-  NOTIFY_WITH,
-  INVOKE_TOKEN,
-  VISIT_TOKEN,
-  CALL_STACK,
-  ENUMERATE_IT,
-  TRIM,
-  ATTACH,
-  DELIVER,
-  REPLAY,
-  OPERATIONS
+  EACH_OPERATION(NUMBER_OF) OPERATIONS
 } operation;
+
+#define DECLARATION_OF(NAME) void perform_##NAME(const record *r);
+EACH_OPERATION(DECLARATION_OF)
 
 operation operation_of(const record *r);
 
@@ -66,58 +73,7 @@ bool perform(const record *r);
 /* Compares all that the library can be asked with the model. */
 void verify(void);
 
-/* ---- The files operate_*.c ------------------------------------------------------------------- */
-
-void perform_create(const record *r);
-void perform_destroy(const record *r);
-void perform_remove(const record *r);
-void perform_remove_every(const record *r);
-void perform_remove_many(const record *r);
-void perform_remove_several_within(const record *r);
-void perform_prune(const record *r);
-void perform_remove_context(const record *r);
-void perform_remove_at(const record *r);
-void perform_remove_all(const record *r);
-void perform_look(const record *r);
-
-void perform_add(const record *r, bool has_options);
-void perform_add_many(const record *r);
-void perform_register(const record *r);
-
-void perform_invoke(const record *r);
-void perform_notify(const record *r);
-void perform_deliver(const record *r);
-void perform_visit(const record *r);
-void perform_enumerate(const record *r);
 void invoke_again(int target);
-void perform_invoke_with(const record *r);
-void perform_notify_with(const record *r);
-void perform_invoke_token(const record *r);
-void perform_visit_token(const record *r);
-void perform_call_stack(const record *r);
-void perform_replay(const record *r);
-
-void perform_token(const record *r);
-void perform_current(const record *r);
-void perform_pause(const record *r);
-void perform_get(const record *r);
-
-void perform_create_lifetime(void);
-void perform_end_lifetime(const record *r);
-
-void perform_create_queue(const record *r);
-void perform_destroy_queue(const record *r);
-void perform_run(const record *r);
-void perform_watch(const record *r);
-void perform_clear(const record *r);
-
-void perform_create_broadcaster(const record *r);
-void perform_destroy_broadcaster(const record *r);
-void perform_unregister(const record *r);
-void perform_unregister_all(const record *r);
-void perform_unregister_context(const record *r);
-void perform_look_up(const record *r);
-void perform_attach(const record *r);
 
 /* Calls of transports may fail. */
 void note_deep_nesting(void);

@@ -63,74 +63,35 @@ void verify(void) {
 
 operation operation_of(const record *r) { return (operation)(r->operation % OPERATIONS); }
 
+void perform_fail_memory(const record *r) {
+  if (memory_is_failing()) return; /* until the end of the operation */
+  NOTE("memory: %lld allocations, then no more", r->a % 8);
+  memory_fail_after(r->a % 8);
+}
+
+void perform_context_dies(const record *r) {
+  NOTE("c%lld: dead %lld", r->a % CONTEXTS, r->b & 1);
+  model.context_is_dead[r->a % CONTEXTS] = r->b & 1;
+}
+
+void perform_recurse(const record *r) {
+  NOTE("the next %lld calls invoke their multicast again", RECURSIONS);
+  if (model.depth == 0) model.recursions = RECURSIONS;
+}
+
+void perform_trim(const record *r) {
+  NOTE("multicast_trim");
+  EXPECT_EQ(multicast_trim(), 0); /* the memory is the test's */
+}
+
+#define FUNCTION_OF(NAME) perform_##NAME,
+
 bool perform(const record *r) {
+  static void (*const functions[])(const record *) = {NULL, EACH_OPERATION(FUNCTION_OF)};
   if (model.depth == 0) model.has_nested_deep = false;
   if (model.nesting >= NESTING - 1) note_deep_nesting();
-  switch (operation_of(r)) {
-    case CREATE: perform_create(r); break;
-    case DESTROY: perform_destroy(r); break;
-    case ADD: perform_add(r, false); break;
-    case ADD_WITH: perform_add(r, true); break;
-    case ADD_MANY: perform_add_many(r); break;
-    case REMOVE: perform_remove(r); break;
-    case REMOVE_MANY: perform_remove_many(r); break;
-    case REMOVE_CONTEXT: perform_remove_context(r); break;
-    case REMOVE_AT: perform_remove_at(r); break;
-    case REMOVE_ALL: perform_remove_all(r); break;
-    case LOOK: perform_look(r); break;
-    case INVOKE_IT: perform_invoke(r); break;
-    case VISIT_IT: perform_visit(r); break;
-    case REMOVE_TOKEN: perform_token(r); break;
-    case REMOVE_CURRENT: perform_current(r); break;
-    case PAUSE: perform_pause(r); break;
-    case CREATE_LIFETIME: perform_create_lifetime(); break;
-    case END_LIFETIME: perform_end_lifetime(r); break;
-    case CREATE_QUEUE: perform_create_queue(r); break;
-    case DESTROY_QUEUE: perform_destroy_queue(r); break;
-    case RUN_QUEUE: perform_run(r); break;
-    case WATCH_QUEUE: perform_watch(r); break;
-    case CREATE_BROADCASTER: perform_create_broadcaster(r); break;
-    case DESTROY_BROADCASTER: perform_destroy_broadcaster(r); break;
-    case REGISTER: perform_register(r); break;
-    case UNREGISTER: perform_unregister(r); break;
-    case UNREGISTER_ALL: perform_unregister_all(r); break;
-    case NOTIFY: perform_notify(r); break;
-    case LOOK_UP: perform_look_up(r); break;
-    case FAIL_MEMORY:
-      if (memory_is_failing()) break; /* until the end of the operation */
-      NOTE("memory: %lld allocations, then no more", r->a % 8);
-      memory_fail_after(r->a % 8);
-      break;
-    case CONTEXT_DIES:
-      NOTE("c%lld: dead %lld", r->a % CONTEXTS, r->b & 1);
-      model.context_is_dead[r->a % CONTEXTS] = r->b & 1;
-      break;
-    case RECURSE:
-      NOTE("the next %lld calls invoke their multicast again", RECURSIONS);
-      if (model.depth == 0) model.recursions = RECURSIONS;
-      break;
-    case REMOVE_EVERY: perform_remove_every(r); break;
-    case REMOVE_SEVERAL_WITHIN: perform_remove_several_within(r); break;
-    case PRUNE_IT: perform_prune(r); break;
-    case GET_TOKEN: perform_get(r); break;
-    case CLEAR_QUEUE: perform_clear(r); break;
-    case UNREGISTER_CONTEXT: perform_unregister_context(r); break;
-    case INVOKE_WITH: perform_invoke_with(r); break;
-    case NOTIFY_WITH: perform_notify_with(r); break;
-    case INVOKE_TOKEN: perform_invoke_token(r); break;
-    case VISIT_TOKEN: perform_visit_token(r); break;
-    case CALL_STACK: perform_call_stack(r); break;
-    case REPLAY: perform_replay(r); break;
-    case ENUMERATE_IT: perform_enumerate(r); break;
-    case TRIM:
-      NOTE("multicast_trim");
-      EXPECT_EQ(multicast_trim(), 0); /* the memory is the test's */
-      break;
-    case ATTACH: perform_attach(r); break;
-    case DELIVER: perform_deliver(r); break;
-    case END_INSIDE:
-    case OPERATIONS: return false;
-  }
+  if (operation_of(r) == END_INSIDE) return false;
+  functions[operation_of(r)](r);
   verify();
   return true;
 }

@@ -69,8 +69,8 @@ static void play(void) {
     perform(&r);
     EXPECT_EQ(model.depth, 0);
     /* These two prepare the next operation. */
-    if (operation_of(&r) != FAIL_MEMORY) memory_recover();
-    if (operation_of(&r) != RECURSE) model.recursions = 0;
+    if (operation_of(&r) != DO_fail_memory) memory_recover();
+    if (operation_of(&r) != DO_recurse) model.recursions = 0;
   }
   clean_up();
   expect_nothing_is_left();
