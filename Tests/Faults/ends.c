@@ -81,10 +81,7 @@ static void by_release(void) {
 }
 
 static void by_lock(void) {
-  multicast_add_options options = multicast_add_options_default();
-  options.lock = exit_in_lock;
-  options.unlock = unlock_nothing;
-  add_with(ending, exiting, &options);
+  add_with(ending, exiting, &ADD_OPTIONS(.lock = exit_in_lock, .unlock = unlock_nothing));
   multicast_invoke(ending, 0, NULL, 0);
 }
 

@@ -632,7 +632,6 @@ CALL(multicast_lifetime_count, "", TAKES_NONE, 1) {
 /* ---- Queue ----------------------------------------------------------------------------------- */
 
 CALL(multicast_queue_create, "with payload_size", FAILS, 80) {
-  (void)w;
   multicast_queue q = multicast_queue_create(&QUEUE_OPTIONS(.capacity = 4, .payload_size = 256));
   if (q.id == 0) return multicast_create_error();
   CHECK_OK(multicast_queue_destroy(q));
@@ -867,13 +866,9 @@ static void unsubscribe_nothing(void *context, const char *protocol) {}
 static void count_transport(void *context) { ADD(*(int *)context, 1); }
 
 static multicast_transport transport_counting(int *releases) {
-  multicast_transport transport = multicast_transport_default();
-  transport.context = releases;
-  transport.publish = publish_nothing;
-  transport.subscribe = subscribe_nothing;
-  transport.unsubscribe = unsubscribe_nothing;
-  transport.release = count_transport;
-  return transport;
+  return TRANSPORT_WITH(.context = releases, .publish = publish_nothing,
+                        .subscribe = subscribe_nothing, .unsubscribe = unsubscribe_nothing,
+                        .release = count_transport);
 }
 
 CALL(multicast_broadcaster_attach, "", MAY_COPE, 10) {

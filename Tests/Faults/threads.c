@@ -136,20 +136,15 @@ TEST(stack_of_192_kilobytes_is_enough_for_256_watched_invocations) {
 
 /* Delegates with events, a lock or a queue need two to four times as much stack. */
 TEST(stack_of_128_kb_is_enough_for_256_calls_of_chosen_events) {
-  multicast_add_options options = multicast_add_options_default();
-  options.events = 1;
+  multicast_add_options options = ADD_OPTIONS(.events = 1);
   nest_on_a_stack_of(131072, by_invoke, options);
 }
 TEST(stack_of_128_kb_is_enough_for_256_calls_of_locked_context) {
-  multicast_add_options options = multicast_add_options_default();
-  options.lock = lock_same;
-  options.unlock = unlock_nest;
+  multicast_add_options options = ADD_OPTIONS(.lock = lock_same, .unlock = unlock_nest);
   nest_on_a_stack_of(131072, by_invoke, options);
 }
 TEST(stack_of_224_kb_is_enough_for_256_with_options_and_lock) {
-  multicast_add_options options = multicast_add_options_default();
-  options.lock = lock_same;
-  options.unlock = unlock_nest;
+  multicast_add_options options = ADD_OPTIONS(.lock = lock_same, .unlock = unlock_nest);
   nest_on_a_stack_of(229376, by_invoke_with, options);
 }
 TEST(stack_of_128_kilobytes_is_enough_for_256_runs_of_a_queue) {

@@ -77,7 +77,6 @@ static bool is_over;
 static int64_t invocations;
 
 static void *invoke_on_and_on(void *unused) {
-  (void)unused;
   while (!LOAD(is_over)) {
     CHECK(library.invoke(target, 0, "payload", 8) >= 0);
     __atomic_add_fetch(&invocations, 1, __ATOMIC_SEQ_CST);
@@ -107,10 +106,6 @@ static void let_them_invoke(void) {
 static int closings;
 
 static void close_library(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context;
-  (void)event;
-  (void)payload;
-  (void)size;
   if (__atomic_add_fetch(&closings, 1, __ATOMIC_SEQ_CST) == 1)
     CHECK_EQ(dlclose(library.handle), 0); /* this call returns to the closed library */
 }

@@ -18,9 +18,7 @@ static void expect_refused(const multicast_add_options *options) {
 
 TEST(struct_size_zero_or_too_small_is_invalid_argument) {
   for (uint32_t size = 0; size < 64; ++size) { /* that of version 1.0 */
-    multicast_add_options options = multicast_add_options_default();
-    options.struct_size = size;
-    expect_refused(&options);
+    expect_refused(&(multicast_add_options){.struct_size = size});
   }
 }
 
@@ -55,8 +53,7 @@ TEST_OF_MULTICAST(struct_size_of_a_newer_caller_is_fine_if_the_rest_is_zero) {
 }
 
 TEST(struct_size_beyond_1024_is_invalid_argument) {
-  multicast_add_options options = multicast_add_options_default();
-  options.struct_size = 1025;
+  multicast_add_options options = {.struct_size = 1025};
   expect_refused(&options);
   options.struct_size = UINT32_MAX;
   expect_refused(&options);
@@ -64,16 +61,12 @@ TEST(struct_size_beyond_1024_is_invalid_argument) {
 
 TEST(unknown_flags_are_invalid_argument) {
   for (int bit = 4; bit < 32; ++bit) {
-    multicast_add_options options = multicast_add_options_default();
-    options.flags = 1u << bit;
-    expect_refused(&options);
+    expect_refused(&ADD_OPTIONS(.flags = 1u << bit));
   }
 }
 
 TEST(reserved_fields_that_are_not_zero_are_invalid_argument) {
-  multicast_add_options options = multicast_add_options_default();
-  options.reserved = 1;
-  expect_refused(&options);
+  expect_refused(&ADD_OPTIONS(.reserved = 1));
 }
 
 TEST_OF_MULTICAST(queue_that_is_none_is_invalid_handle_and_releases) {

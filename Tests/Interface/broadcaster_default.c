@@ -18,12 +18,10 @@ TEST(broadcaster_default_is_same_each_time_and_needs_no_set_up) {
 
 TEST(broadcaster_default_calls_on_notifying_thread_or_own_queue) {
   multicast_broadcaster b = multicast_broadcaster_default();
-  multicast_add_options options = multicast_add_options_default();
   multicast_queue q = create_queue();
   int queued = 0;
-  options.queue = q;
   observe(b, NAME, counter(&calls));
-  observe_with(b, NAME, counter(&queued), &options);
+  observe_with(b, NAME, counter(&queued), &ADD_OPTIONS(.queue = q));
   CHECK_EQ(notify(b, NAME), 2);
   CHECK(calls == 1 && queued == 0);
   CHECK_EQ(multicast_queue_run(q, 0), 1);

@@ -89,9 +89,8 @@ TEST(broadcaster_memory_stays_as_its_multicasts_are_destroyed) {
 TEST(register_under_ended_lifetime_leaves_name_its_multicast) {
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
   multicast before = multicast_broadcaster_multicast(b, "door");
-  multicast_add_options options = multicast_add_options_default();
   int calls = 0;
-  options.lifetime = multicast_lifetime_create();
+  multicast_add_options options = ADD_OPTIONS(.lifetime = multicast_lifetime_create());
   CHECK_OK(multicast_lifetime_end(options.lifetime));
   CHECK_OK(multicast_destroy(before));
   CHECK_STATUS(multicast_broadcaster_register(b, "door", counter(&calls), &options, NULL),

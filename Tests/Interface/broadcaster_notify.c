@@ -88,11 +88,9 @@ TEST_OF_BROADCASTER(broadcaster_unregister_of_an_unknown_name_is_not_found) {
 }
 
 TEST_OF_BROADCASTER(broadcaster_unregister_of_an_unknown_observer_is_not_found) {
-  multicast_delegate same_context;
   int other = 0;
   observe(b, NAME, counter(&calls));
-  same_context.function = count_call_too;
-  same_context.context = &calls;
+  multicast_delegate same_context = {.function = count_call_too, .context = &calls};
   multicast_delegate same_function = counter(&other);
   CHECK_STATUS(multicast_broadcaster_unregister(b, NAME, same_context),
                MULTICAST_ERROR_NOT_FOUND);
@@ -145,8 +143,7 @@ TEST_OF_BROADCASTER(broadcaster_notifies_twice_who_registers_twice) {
 TEST_OF_BROADCASTER(broadcaster_notifies_unique_observer_once_and_last) {
   char text[16] = "";
   letter a = {text, 'a'}, other = {text, 'b'};
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = MULTICAST_UNIQUE;
+  multicast_add_options options = ADD_OPTIONS(.flags = MULTICAST_UNIQUE);
   observe_with(b, NAME, writer(&a), &options);
   observe_with(b, NAME, writer(&other), &options);
   observe_with(b, NAME, writer(&a), &options);
@@ -155,8 +152,7 @@ TEST_OF_BROADCASTER(broadcaster_notifies_unique_observer_once_and_last) {
 }
 
 TEST_OF_BROADCASTER(broadcaster_unique_is_about_one_name) {
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = MULTICAST_UNIQUE;
+  multicast_add_options options = ADD_OPTIONS(.flags = MULTICAST_UNIQUE);
   observe_with(b, NAME, counter(&calls), &options);
   observe_with(b, "Other", counter(&calls), &options);
   CHECK_EQ(notify(b, NAME), 1);

@@ -37,8 +37,7 @@ TEST_OF_BROADCASTER(broadcaster_token_is_current_in_the_call_of_its_observer) {
 TEST_OF_BROADCASTER(broadcaster_notifies_by_priority_then_by_registration) {
   char text[16] = "";
   letter a = {text, 'a'}, second = {text, 'b'}, c = {text, 'c'}, d = {text, 'd'};
-  multicast_add_options options = multicast_add_options_default();
-  options.priority = -1;
+  multicast_add_options options = ADD_OPTIONS(.priority = -1);
   observe_with(b, NAME, writer(&d), &options);
   observe(b, NAME, writer(&second));
   observe(b, NAME, writer(&c));
@@ -59,9 +58,7 @@ TEST_OF_BROADCASTER(broadcaster_notifies_once_who_registers_for_once) {
 }
 
 TEST_OF_BROADCASTER(broadcaster_notifies_of_wanted_events_only) {
-  multicast_add_options options = multicast_add_options_default();
-  options.events = UINT64_C(1) << 3;
-  observe_with(b, NAME, counter(&calls), &options);
+  observe_with(b, NAME, counter(&calls), &ADD_OPTIONS(.events = UINT64_C(1) << 3));
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 2, NULL, 0), 0);
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 3, NULL, 0), 1);
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 64, NULL, 0), 1);

@@ -41,17 +41,14 @@ TEST(broadcaster_options_of_newer_caller_are_fine_if_rest_is_zero) {
 
 TEST(broadcaster_options_with_flags_create_none) {
   for (int bit = 0; bit < 32; ++bit) {
-    multicast_broadcaster_options options = multicast_broadcaster_options_default();
-    options.flags = 1u << bit;
-    expect_none_created(&options);
+    expect_none_created(&BROADCASTER_OPTIONS(.flags = 1u << bit));
   }
 }
 
 TEST(broadcaster_options_with_a_queue_that_is_none_create_none) {
-  multicast_broadcaster_options options = multicast_broadcaster_options_default();
   multicast_queue gone = create_queue(), kept = create_queue();
   CHECK_OK(multicast_queue_destroy(gone));
-  options.queue = gone;
+  multicast_broadcaster_options options = BROADCASTER_OPTIONS(.queue = gone);
   expect_none_created(&options);
   for (int bit = 0; bit < 64; ++bit) {
     options.queue.id = kept.id ^ (UINT64_C(1) << bit);
@@ -68,9 +65,8 @@ TEST(broadcaster_options_with_a_queue_that_is_none_create_none) {
 }
 
 TEST(broadcaster_options_are_read_during_the_call_only) {
-  multicast_broadcaster_options options = multicast_broadcaster_options_default();
   multicast_queue q = create_queue();
-  options.queue = q;
+  multicast_broadcaster_options options = BROADCASTER_OPTIONS(.queue = q);
   multicast_broadcaster b = multicast_broadcaster_create(&options);
   memset(&options, 0xFF, sizeof options);
   observe(b, NAME, counter(&calls));
@@ -100,11 +96,9 @@ TEST(broadcaster_queue_gets_the_calls_of_observers_that_name_none) {
 TEST(broadcaster_without_queue_queues_for_observers_with_one) {
   multicast_queue own = create_queue();
   multicast_broadcaster b = create();
-  multicast_add_options options = multicast_add_options_default();
   int direct = 0, queued = 0;
-  options.queue = own;
   observe(b, NAME, counter(&direct));
-  observe_with(b, NAME, counter(&queued), &options);
+  observe_with(b, NAME, counter(&queued), &ADD_OPTIONS(.queue = own));
   CHECK_EQ(notify(b, NAME), 2);
   CHECK(direct == 1 && queued == 0);
   CHECK_EQ(multicast_queue_run(own, 0), 1);
@@ -183,9 +177,7 @@ TEST(broadcaster_queue_copies_the_payload) {
 TEST(broadcaster_queue_keeps_newest_call_of_latest_observer) {
   multicast_queue q = create_queue();
   multicast_broadcaster b = create_on(q);
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = MULTICAST_LATEST;
-  observe_with(b, NAME, DELEGATE(keep_title, &calls), &options);
+  observe_with(b, NAME, DELEGATE(keep_title, &calls), &ADD_OPTIONS(.flags = MULTICAST_LATEST));
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 1, "first", 6), 1);
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 2, "second", 7), 1);
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 3, "last", 5), 1);

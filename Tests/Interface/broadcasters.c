@@ -15,9 +15,7 @@ multicast_queue create_queue(void) {
 }
 
 multicast_broadcaster create_on(multicast_queue q) {
-  multicast_broadcaster_options options = multicast_broadcaster_options_default();
-  options.queue = q;
-  multicast_broadcaster b = multicast_broadcaster_create(&options);
+  multicast_broadcaster b = multicast_broadcaster_create(&BROADCASTER_OPTIONS(.queue = q));
   CHECK(b.id != 0);
   return b;
 }

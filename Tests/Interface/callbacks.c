@@ -92,12 +92,10 @@ static void unlock(void) {
   (void)multicast_invoke(weak(lock_same, call_with_context), 0, NULL, 0);
 }
 static void remove_one(void) {
-  multicast_add_options o = ADD_OPTIONS(.release = call_with_context);
-  CHECK_OK(multicast_remove(with(silent, &o), silent));
+  CHECK_OK(multicast_remove(with(silent, &ADD_OPTIONS(.release = call_with_context)), silent));
 }
 static void destroy(void) {
-  multicast_add_options o = ADD_OPTIONS(.release = call_with_context);
-  CHECK_OK(multicast_destroy(with(silent, &o)));
+  CHECK_OK(multicast_destroy(with(silent, &ADD_OPTIONS(.release = call_with_context))));
 }
 static void end_a_lifetime(void) {
   multicast_add_options o = ADD_OPTIONS(.release = call_with_context);
@@ -114,11 +112,9 @@ static void wake(void) {
   (void)multicast_invoke(with(calling, &o), 0, NULL, 0);
 }
 static const void *copy_nothing(const void *payload, size_t size) {
-  (void)size;
   return payload;
 }
 static const void *copy_and_call(const void *payload, size_t size) {
-  (void)size;
   body();
   return payload;
 }

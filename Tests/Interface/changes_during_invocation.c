@@ -17,11 +17,9 @@ static multicast_delegate acting(multicast_function function, actor *a) {
 
 #define CALLBACK(NAME)                                                         \
   static void NAME(void *context, uint32_t event, const void *payload, size_t size)
-#define UNUSED (void)event, (void)payload, (void)size
 
 CALLBACK(add_other) {
   actor *a = context;
-  UNUSED;
   ++a->calls;
   a->result = multicast_add(a->target, a->other, NULL, NULL);
 }
@@ -59,7 +57,6 @@ TEST_OF_MULTICAST(added_by_another_thread_during_invoke_is_not_called_by_it) {
 
 CALLBACK(remove_other) {
   actor *a = context;
-  UNUSED;
   ++a->calls;
   a->result = multicast_remove(a->target, a->other);
 }
@@ -88,7 +85,6 @@ TEST_OF_MULTICAST(removed_by_another_thread_during_invoke_is_not_called) {
 CALLBACK(grow_then_remove_other) {
   actor *a = context;
   static int ignored;
-  UNUSED;
   ++a->calls;
   for (int i = 0; i < 100; ++i) CHECK_OK(multicast_add(a->target, counter(&ignored), NULL, NULL));
   a->result = multicast_token_remove(a->token);
@@ -107,7 +103,6 @@ CALLBACK(reorder_then_remove_other) {
   actor *a = context;
   static int ignored;
   multicast_add_options options = multicast_add_options_default();
-  UNUSED;
   ++a->calls;
   options.priority = 7; /* goes first, so the delegates have other places */
   CHECK_OK(multicast_add(a->target, counter(&ignored), &options, NULL));
@@ -128,9 +123,7 @@ TEST(removed_after_insertion_during_invoke_is_not_called) {
 CALLBACK(reorder_inside_then_remove_other) {
   actor *a = context;
   static int ignored;
-  multicast_add_options options = multicast_add_options_default();
-  UNUSED;
-  options.priority = ++a->calls;
+  multicast_add_options options = ADD_OPTIONS(.priority = ++a->calls);
   CHECK_OK(multicast_add(a->target, counter(&ignored), &options, NULL));
   if (a->calls == 2) return;
   CHECK(multicast_invoke(a->target, 0, NULL, 0) > 0);
@@ -152,10 +145,8 @@ TEST(removed_after_a_list_in_between_was_freed_is_not_called) {
 CALLBACK(reorder_inside_then_pause_other) {
   actor *a = context;
   static int ignored;
-  multicast_add_options options = multicast_add_options_default();
   multicast_token added;
-  UNUSED;
-  options.priority = ++a->calls;
+  multicast_add_options options = ADD_OPTIONS(.priority = ++a->calls);
   CHECK_OK(multicast_add(a->target, counter(&ignored), &options, &added));
   if (a->calls == 2) return;
   CHECK(multicast_invoke(a->target, 0, NULL, 0) > 0);
@@ -184,7 +175,6 @@ typedef struct reader {
 
 CALLBACK(block_reader) {
   reader *r = (reader *)(uintptr_t)payload;
-  (void)context, (void)event, (void)size;
   gate_open(&r->entered);
   gate_wait(&r->let_go);
 }
@@ -198,8 +188,7 @@ TEST_OF_MEMORY(removed_while_threads_read_many_lists_is_called_by_none) {
   static const multicast_delegate blocks = {block_reader, NULL};
   static int kept, removed[4];
   multicast_token tokens[4];
-  multicast_add_options options = multicast_add_options_default();
-  options.priority = 1;
+  multicast_add_options options = ADD_OPTIONS(.priority = 1);
   CHECK_OK(multicast_add(m, blocks, &options, NULL));
   for (int i = 0; i < 4; ++i) {
     tokens[i] = add(m, counter(&removed[i]));
@@ -235,7 +224,6 @@ TEST_OF_MEMORY(removed_while_threads_read_many_lists_is_called_by_none) {
 
 CALLBACK(remove_self) {
   actor *a = context;
-  UNUSED;
   ++a->calls;
   a->result = multicast_token_remove(multicast_token_current());
 }
@@ -263,7 +251,6 @@ TEST_OF_MULTICAST(removed_by_themselves_all_are_called_once) {
 
 CALLBACK(invoke_again) {
   actor *a = context;
-  UNUSED;
   if (++a->calls < 10) a->result = multicast_invoke(a->target, 0, NULL, 0);
 }
 
@@ -278,7 +265,6 @@ TEST(nested_invocation_recurses) {
 
 CALLBACK(invoke_for_ever) {
   actor *a = context;
-  UNUSED;
   ++a->calls;
   int64_t result = multicast_invoke(a->target, 0, NULL, 0);
   if (result < 0) a->result = result;
@@ -298,7 +284,6 @@ TEST(nested_too_deep_is_limit_at_256) {
 
 CALLBACK(destroy_target) {
   actor *a = context;
-  UNUSED;
   ++a->calls;
   a->result = multicast_destroy(a->target);
 }
@@ -330,7 +315,6 @@ TEST_OF_MULTICAST(destroyed_by_another_thread_calls_no_more) {
 CALLBACK(destroy_and_create) {
   actor *a = context;
   static int ignored;
-  UNUSED;
   ++a->calls;
   a->result = multicast_destroy(a->target);
   multicast reused = multicast_create(); /* most likely in the same slot */
@@ -350,7 +334,6 @@ TEST(destroyed_during_invoke_leaves_the_next_multicast_alone) {
 
 CALLBACK(nest_then_destroy) {
   actor *a = context;
-  UNUSED;
   if (++a->calls == 5) {
     a->result = multicast_destroy(a->target);
   } else {
@@ -398,7 +381,6 @@ static void churn(multicast m) {
 }
 
 CALLBACK(churn_inside) {
-  UNUSED;
   churn(((actor *)context)->target);
 }
 

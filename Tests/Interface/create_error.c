@@ -17,15 +17,11 @@ static void expect_created(uint64_t handle) {
 }
 
 static uint64_t queue_of_no_size(void) {
-  multicast_queue_options options = multicast_queue_options_default();
-  options.capacity = ((size_t)1 << 24) + 1;
-  return multicast_queue_create(&options).id;
+  return multicast_queue_create(&QUEUE_OPTIONS(.capacity = ((size_t)1 << 24) + 1)).id;
 }
 
 static uint64_t broadcaster_on(multicast_queue q) {
-  multicast_broadcaster_options options = multicast_broadcaster_options_default();
-  options.queue = q;
-  return multicast_broadcaster_create(&options).id;
+  return multicast_broadcaster_create(&BROADCASTER_OPTIONS(.queue = q)).id;
 }
 
 TEST(create_error_is_ok_before_the_first_creation) { CHECK_OK(multicast_create_error()); }
@@ -48,12 +44,10 @@ TEST_OF_BROADCASTER(create_error_is_ok_again_after_each_kind_of_creation) {
 }
 
 TEST_OF_BROADCASTER(create_error_of_bad_options_and_names_is_invalid) {
-  multicast_queue_options q = multicast_queue_options_default();
-  multicast_broadcaster_options options = multicast_broadcaster_options_default();
   char name[LONGEST + 2];
-  q.struct_size = 0;
+  multicast_queue_options q = {0};
   expect_error(multicast_queue_create(&q).id, MULTICAST_ERROR_INVALID_ARGUMENT);
-  options.flags = 1;
+  multicast_broadcaster_options options = BROADCASTER_OPTIONS(.flags = 1);
   expect_error(multicast_broadcaster_create(&options).id, MULTICAST_ERROR_INVALID_ARGUMENT);
   expect_error(multicast_broadcaster_multicast(b, NULL).id, MULTICAST_ERROR_INVALID_ARGUMENT);
   expect_error(multicast_broadcaster_multicast(b, "").id, MULTICAST_ERROR_INVALID_ARGUMENT);

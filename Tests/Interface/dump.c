@@ -93,12 +93,10 @@ static multicast inner;
 static multicast_queue own;
 
 static void invoke_inner(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   CHECK_EQ(multicast_invoke(inner, 0, NULL, 0), 1);
 }
 
 static void dump_here(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   dumped(&text);
 }
 
@@ -121,7 +119,6 @@ TEST_OF_MULTICAST(dump_has_the_calls_of_a_thread_from_the_outermost) {
 }
 
 static void dump_inside(void *unused) {
-  (void)unused;
   CHECK_EQ(multicast_invoke(inner, 0, NULL, 0), 1);
   expect_line(text.text, "thread %d", own_number());
 }
@@ -137,12 +134,10 @@ static bool is_over;
 
 THREAD(dump_until_it_is_over, void *unused) {
   static report own;
-  (void)unused;
   while (!LOAD(is_over)) dumped(&own);
 }
 
 static void dump_in_child(void *unused) {
-  (void)unused;
   dumped(&text);
 }
 
@@ -186,7 +181,6 @@ TEST_OF_MULTICAST(dump_shows_for_whom_a_removal_waits) {
 static multicast_token awaited;
 
 static void remove_awaited(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   multicast_token_remove(awaited);
 }
 
@@ -268,7 +262,6 @@ TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_room) {
 }
 
 THREAD(stop_own, void *unused) {
-  (void)unused;
   CHECK_OK(multicast_queue_stop(own));
 }
 
@@ -294,7 +287,6 @@ static int is_to_hold;
 
 /* The allocator is called while the library holds locks: this thread keeps them. */
 static void *allocate_slowly(void *context, size_t size, size_t alignment) {
-  (void)context;
   if (LOAD(is_to_hold) != 0) {
     STORE(is_to_hold, 0);
     gate_open(&holds);
@@ -334,7 +326,6 @@ TEST(dump_does_not_hang_if_a_thread_keeps_a_lock_of_the_library) {
 }
 
 static void release_slowly(void *context) {
-  (void)context;
   gate_open(&holds);
   gate_wait(&let_go);
 }
@@ -371,7 +362,6 @@ THREAD(change_things, multicast *m) {
 }
 
 static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
 }
 
 THREAD(invoke_again_and_again, multicast *m) {

@@ -216,10 +216,8 @@ static void *invoke_to_wake(void *unused) {
 }
 
 TEST(ended_within_of_a_queue_waits_for_its_wake_function) {
-  multicast_queue_options options = multicast_queue_options_default();
   prepare(QUEUE);
-  options.wake = wake_and_wait;
-  it.queue = multicast_queue_create(&options);
+  it.queue = multicast_queue_create(&QUEUE_OPTIONS(.wake = wake_and_wait));
   it.target = multicast_create();
   add_queued(it.target, counter(&calls), it.queue);
   pthread_t invoking = start_thread(invoke_to_wake, NULL);

@@ -219,9 +219,7 @@ multicast_token add_with(multicast m, multicast_delegate d, const multicast_add_
 multicast_token add(multicast m, multicast_delegate d) { return add_with(m, d, NULL); }
 
 multicast_queue queue_with(uint32_t capacity, multicast_overflow overflow) {
-  multicast_queue_options options = multicast_queue_options_default();
-  options.capacity = capacity;
-  options.overflow = overflow;
+  multicast_queue_options options = QUEUE_OPTIONS(.capacity = capacity, .overflow = overflow);
   multicast_queue q = multicast_queue_create(&options);
   CHECK(q.id != 0);
   return q;

@@ -49,11 +49,9 @@ TEST_OF_QUEUE(invoke_with_size_of_0_passes_pointer_itself_to_queued_calls) {
 }
 
 TEST_OF_MULTICAST(invoke_with_leaves_out_what_is_paused_or_filtered) {
-  multicast_add_options options = multicast_add_options_default();
   add(m, noting('a'));
   CHECK_OK(multicast_token_pause(add(m, noting('b'))));
-  options.events = 1u << 4;
-  add_with(m, noting('c'), &options);
+  add_with(m, noting('c'), &ADD_OPTIONS(.events = 1u << 4));
   multicast_invocation how = INVOCATION(.event = 5);
   CHECK_INVOKED(m, &how, 1, 1, 0, 0, 0, 0);
   how.event = 4;
@@ -130,7 +128,6 @@ TEST_OF_QUEUE(outcome_leaves_out_a_delegate_that_is_removed_meanwhile) {
 }
 
 static const void *copy_and_remove_victim(const void *payload, size_t size) {
-  (void)size;
   CHECK_OK(multicast_token_remove(victim));
   return payload;
 }

@@ -23,10 +23,8 @@ typedef struct model {
 } model;
 
 static void model_add(model *all, unsigned which, int32_t priority) {
-  multicast_add_options options = multicast_add_options_default();
   unsigned place = all->count;
-  options.priority = priority;
-  CHECK_OK(multicast_add(all->m, delegate(which), &options, NULL));
+  CHECK_OK(multicast_add(all->m, delegate(which), &ADD_OPTIONS(.priority = priority), NULL));
   while (place > 0 && all->delegates[place - 1].priority < priority) {
     all->delegates[place] = all->delegates[place - 1];
     --place;
@@ -59,10 +57,8 @@ static void model_remove(model *all, unsigned which) {
 }
 
 static void model_add_unique(model *all, unsigned which) {
-  multicast_add_options options = multicast_add_options_default();
   unsigned place;
-  options.flags = MULTICAST_UNIQUE;
-  CHECK_OK(multicast_add(all->m, delegate(which), &options, NULL));
+  CHECK_OK(multicast_add(all->m, delegate(which), &ADD_OPTIONS(.flags = MULTICAST_UNIQUE), NULL));
   while ((place = model_find(all, which)) < all->count) model_take_out(all, place);
   place = all->count++;
   while (place > 0 && all->delegates[place - 1].priority < 0) {

@@ -146,12 +146,11 @@ TEST(lifetime_end_keeps_no_lists_of_multicasts_that_it_empties) {
   enum { MANY = 2000, FEW_BYTES = 3 * 2048 };
   static int many_calls;
   multicast targets[3];
-  multicast_add_options options = multicast_add_options_default();
   use_test_allocator();
   for (int i = 0; i < 3; ++i) targets[i] = multicast_create();
   invoke_all_three(targets);
   on_another_thread(invoke_all_three, targets);
-  options.lifetime = multicast_lifetime_create();
+  multicast_add_options options = ADD_OPTIONS(.lifetime = multicast_lifetime_create());
   for (int k = 0; k < 3 * MANY; ++k) add_with(targets[k % 3], counter(&many_calls), &options);
   for (int i = 0; i < 3; ++i) CHECK_EQ(multicast_remove_all(targets[i]), MANY);
   int64_t before = allocated_bytes;

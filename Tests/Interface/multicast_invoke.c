@@ -80,19 +80,15 @@ TEST_OF_MULTICAST(visit_stops_when_the_visitor_returns_false) {
 
 TEST_OF_MULTICAST(visit_leaves_paused_delegates_out_and_ignores_events) {
   visit v = {0, 0, {NULL}};
-  multicast_add_options options = multicast_add_options_default();
   multicast_token paused = add(m, counter(&calls));
-  options.events = 1;
-  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.events = 1));
   CHECK_OK(multicast_token_pause(paused));
   CHECK_EQ(multicast_visit(m, note_visit, &v), 1);
 }
 
 TEST_OF_MULTICAST(visit_removes_a_delegate_added_once) {
   visit v = {0, 0, {NULL}};
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = MULTICAST_ONCE;
-  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.flags = MULTICAST_ONCE));
   CHECK_EQ(multicast_visit(m, note_visit, &v), 1);
   CHECK_EQ(multicast_count(m), 0);
   CHECK_EQ(multicast_visit(m, note_visit, &v), 0);

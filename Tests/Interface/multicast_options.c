@@ -3,9 +3,7 @@
 #include "harness.h"
 
 TEST_OF_MULTICAST(once_is_called_once_and_is_gone_as_its_call_begins) {
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = MULTICAST_ONCE;
-  multicast_token token = add_with(m, counter(&calls), &options);
+  multicast_token token = add_with(m, counter(&calls), &ADD_OPTIONS(.flags = MULTICAST_ONCE));
   CHECK_EQ(multicast_count(m), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
@@ -23,9 +21,7 @@ static void invoke_and_count(void *context, uint32_t event, const void *payload,
 }
 
 TEST_OF_MULTICAST(once_is_not_called_by_a_nested_invocation) {
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = MULTICAST_ONCE;
-  add_with(m, DELEGATE(invoke_and_count, &m), &options);
+  add_with(m, DELEGATE(invoke_and_count, &m), &ADD_OPTIONS(.flags = MULTICAST_ONCE));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(calls, 1);
 }
@@ -39,9 +35,8 @@ THREAD(invoke_at_start, void *unused) {
 }
 
 TEST(once_is_called_by_one_of_several_threads) {
-  multicast_add_options options = multicast_add_options_default();
   pthread_t threads[4];
-  options.flags = MULTICAST_ONCE;
+  multicast_add_options options = ADD_OPTIONS(.flags = MULTICAST_ONCE);
   contested = multicast_create();
   for (int i = 0; i < 500; ++i) add_with(contested, counter(&calls), &options);
   for (int i = 0; i < 4; ++i) threads[i] = start_thread(invoke_at_start, NULL);
@@ -54,8 +49,7 @@ TEST(once_is_called_by_one_of_several_threads) {
 TEST_OF_MULTICAST(unique_replaces_the_equal_one_and_goes_last) {
   char text[8] = "";
   letter a = {text, 'a'}, b = {text, 'b'};
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = MULTICAST_UNIQUE;
+  multicast_add_options options = ADD_OPTIONS(.flags = MULTICAST_UNIQUE);
   multicast_token first = add_with(m, writer(&a), &options);
   add_with(m, writer(&b), &options);
   multicast_token second = add_with(m, writer(&a), &options);
@@ -67,11 +61,9 @@ TEST_OF_MULTICAST(unique_replaces_the_equal_one_and_goes_last) {
 }
 
 TEST_OF_MULTICAST(unique_replaces_all_equal_ones) {
-  multicast_add_options options = multicast_add_options_default();
   add(m, counter(&calls));
   add(m, counter(&calls));
-  options.flags = MULTICAST_UNIQUE;
-  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.flags = MULTICAST_UNIQUE));
   CHECK_EQ(multicast_count(m), 1);
 }
 
@@ -80,11 +72,9 @@ TEST_OF_MULTICAST(unique_among_many_keeps_the_last_of_each) {
   letter a = {text, 'a'}, b = {text, 'b'};
   multicast_delegate d[3];
   multicast_token t[3];
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = MULTICAST_UNIQUE;
   d[0] = d[2] = writer(&a);
   d[1] = writer(&b);
-  CHECK_OK(multicast_add_many(m, d, 3, &options, t));
+  CHECK_OK(multicast_add_many(m, d, 3, &ADD_OPTIONS(.flags = MULTICAST_UNIQUE), t));
   CHECK_EQ(multicast_count(m), 2);
   CHECK(!multicast_token_is_live(t[0]));
   CHECK(multicast_token_is_live(t[1]) && multicast_token_is_live(t[2]));
@@ -107,20 +97,17 @@ TEST_OF_MULTICAST(unique_does_not_wait_for_the_call_of_what_it_replaces) {
 }
 
 TEST_OF_MEMORY(unique_again_and_again_takes_no_more_memory) {
-  multicast_add_options options = multicast_add_options_default();
   int64_t before = 0;
-  options.flags = MULTICAST_UNIQUE;
   for (int i = 0; i < 1000; ++i) {
-    add_with(m, counter(&calls), &options);
+    add_with(m, counter(&calls), &ADD_OPTIONS(.flags = MULTICAST_UNIQUE));
     if (i == 10) before = allocated_bytes;
   }
   CHECK_EQ(allocated_bytes, before);
 }
 
 TEST_OF_MULTICAST(events_select_which_events_a_delegate_gets) {
-  multicast_add_options options = multicast_add_options_default();
   int all = 0, some = 0;
-  options.events = (UINT64_C(1) << 3) | (UINT64_C(1) << 63);
+  multicast_add_options options = ADD_OPTIONS(.events = (UINT64_C(1) << 3) | (UINT64_C(1) << 63));
   add(m, counter(&all));
   add_with(m, counter(&some), &options);
   for (uint32_t event = 0; event < 64; ++event) {
@@ -133,10 +120,9 @@ TEST_OF_MULTICAST(events_select_which_events_a_delegate_gets) {
 TEST(events_of_one_bit_alone_select_that_event_alone_below_64) {
   multicast_queue q = queue_with(16, MULTICAST_OVERFLOW_REFUSE);
   for (uint32_t bit = 0; bit < 64; ++bit) {
-    multicast_add_options options = multicast_add_options_default();
     multicast m = multicast_create();
     int direct = 0, queued = 0;
-    options.events = UINT64_C(1) << bit;
+    multicast_add_options options = ADD_OPTIONS(.events = UINT64_C(1) << bit);
     add_with(m, counter(&direct), &options);
     options.queue = q;
     add_with(m, counter(&queued), &options);
@@ -153,19 +139,14 @@ TEST(events_of_one_bit_alone_select_that_event_alone_below_64) {
 }
 
 TEST_OF_MULTICAST(events_from_64_on_are_always_delivered) {
-  multicast_add_options options = multicast_add_options_default();
-  options.events = 1;
-  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.events = 1));
   CHECK_EQ(multicast_invoke(m, 64, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(m, UINT32_MAX, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 0);
 }
 
 TEST_OF_MULTICAST(events_do_not_use_up_a_delegate_called_once) {
-  multicast_add_options options = multicast_add_options_default();
-  options.events = 2;
-  options.flags = MULTICAST_ONCE;
-  add_with(m, counter(&calls), &options);
+  add_with(m, counter(&calls), &ADD_OPTIONS(.events = 2, .flags = MULTICAST_ONCE));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   CHECK_EQ(multicast_count(m), 1);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);

@@ -52,10 +52,8 @@ TEST(no_lock_is_held_in_a_delegate) {
 }
 
 TEST(no_lock_is_held_in_a_delegate_called_once) {
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = MULTICAST_ONCE;
   target = multicast_create();
-  add_with(target, with_function(delegate_function), &options);
+  add_with(target, with_function(delegate_function), &ADD_OPTIONS(.flags = MULTICAST_ONCE));
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
   CHECK_EQ(runs, 1);
 }

@@ -3,9 +3,7 @@
 #include "harness.h"
 
 static multicast_add_options at_priority(int32_t priority) {
-  multicast_add_options options = multicast_add_options_default();
-  options.priority = priority;
-  return options;
+  return ADD_OPTIONS(.priority = priority);
 }
 
 static void add_letter(multicast m, letter *l, int32_t priority) {

@@ -141,10 +141,8 @@ TEST(out_of_memory_in_add_by_priority_changes_nothing) {
 }
 
 static void try_add_unique(attempt *a) {
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = MULTICAST_UNIQUE;
   for (int i = 0; i < 20 && a->result >= 0; ++i) {
-    a->result = multicast_add(a->m, counter(&calls), &options, NULL);
+    a->result = multicast_add(a->m, counter(&calls), &ADD_OPTIONS(.flags = MULTICAST_UNIQUE), NULL);
     if (i > 0 || a->result == MULTICAST_OK) CHECK_EQ(multicast_count(a->m), 1);
   }
 }

@@ -217,10 +217,8 @@ static void wake(void *unused) {
 }
 
 static void inherit_wake(void) {
-  multicast_queue_options options = multicast_queue_options_default();
-  options.wake = wake;
   target = multicast_create();
-  inherited = multicast_queue_create(&options);
+  inherited = multicast_queue_create(&QUEUE_OPTIONS(.wake = wake));
   add_queued(target, counter(&calls), inherited);
 }
 

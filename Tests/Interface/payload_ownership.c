@@ -299,14 +299,13 @@ static void use_everything_in_release(const void *payload, size_t size) {
 }
 
 static void begin_busy(busy *b, bool is_queued) {
-  multicast_add_options options = multicast_add_options_default();
   memset(b, 0, sizeof *b);
   b->m = multicast_create();
   b->other = multicast_create();
   b->q = default_queue();
   b->lifetime = multicast_lifetime_create();
   add(b->other, counter(&b->nested));
-  options.lifetime = b->lifetime;
+  multicast_add_options options = ADD_OPTIONS(.lifetime = b->lifetime);
   if (is_queued) options.queue = b->q;
   b->token = add_with(b->m, counter(&b->calls), &options);
   multicast_invocation how = INVOCATION(.payload = b, .size = sizeof *b,

@@ -153,10 +153,8 @@ static void replace(void *context, uint32_t event, const void *payload, size_t s
 }
 
 TEST(release_of_a_payload_that_is_replaced_may_destroy_the_queue) {
-  multicast_queue_options options = multicast_queue_options_default();
   multicast_invocation how = releasing(destroy_the_queue);
-  options.wake = wake;
-  queue = multicast_queue_create(&options);
+  queue = multicast_queue_create(&QUEUE_OPTIONS(.wake = wake));
   target = multicast_create();
   other = multicast_create();
   add_queued(target, DELEGATE(replace, NULL), queue);
@@ -180,10 +178,8 @@ static void count_wake(void *context) {
 }
 
 TEST(queue_wake_is_called_if_a_run_ends_with_its_thread) {
-  multicast_queue_options options = multicast_queue_options_default();
   entered = go_on = shut;
-  options.wake = count_wake;
-  queue = multicast_queue_create(&options);
+  queue = multicast_queue_create(&QUEUE_OPTIONS(.wake = count_wake));
   target = multicast_create();
   add_queued(target, DELEGATE(end_here, NULL), queue);
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
@@ -201,8 +197,7 @@ TEST(queue_wake_is_called_if_a_run_ends_with_its_thread) {
 /* ---- Options that end inside a field --------------------------------------------------------- */
 
 TEST(queue_options_that_end_inside_wake_are_refused_but_for_zero) {
-  multicast_queue_options options = multicast_queue_options_default();
-  options.struct_size = 44;
+  multicast_queue_options options = {.struct_size = 44};
   CHECK(multicast_queue_create(&options).id != 0);
   options.wake = count_wake;
   CHECK(multicast_queue_create(&options).id == 0);

@@ -20,7 +20,6 @@ int copy_count;
 
 const void *copy_cargo(const void *payload, size_t size) {
   int which = ADD(copy_count, 1) - 1;
-  (void)payload, (void)size;
   CHECK(which < MOST_COPIES);
   return &copies[which];
 }
@@ -28,7 +27,6 @@ const void *copy_cargo(const void *payload, size_t size) {
 int refused_copies;
 
 const void *copy_nothing(const void *payload, size_t size) {
-  (void)payload, (void)size;
   ADD(refused_copies, 1);
   return NULL;
 }

@@ -347,7 +347,6 @@ typedef struct listener {
 static void listen_to(void *context, uint32_t unused, const void *payload, size_t size) {
   listener *l = context;
   event e;
-  (void)unused;
   CHECK_EQ(size, sizeof e);
   memcpy(&e, payload, sizeof e);
   uint32_t *next = &l->next[e.thread];

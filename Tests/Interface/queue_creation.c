@@ -30,8 +30,7 @@ TEST(queue_of_default_options_holds_1024_calls_and_refuses) {
 }
 
 TEST_OF_MULTICAST(queue_options_are_read_during_the_call_only) {
-  multicast_queue_options options = multicast_queue_options_default();
-  options.capacity = 2;
+  multicast_queue_options options = QUEUE_OPTIONS(.capacity = 2);
   multicast_queue q = multicast_queue_create(&options);
   memset(&options, 0xFF, sizeof options);
   add_queued(m, noting('a'), q);
@@ -74,8 +73,7 @@ TEST(queue_options_of_an_unknown_overflow_create_none) {
 }
 
 TEST(queue_of_more_than_2_to_the_24_calls_is_none) {
-  multicast_queue_options options = multicast_queue_options_default();
-  options.capacity = (UINT32_C(1) << 24) + 1;
+  multicast_queue_options options = QUEUE_OPTIONS(.capacity = (UINT32_C(1) << 24) + 1);
   CHECK_EQ(multicast_queue_create(&options).id, 0);
   options.capacity = UINT32_MAX;
   CHECK_EQ(multicast_queue_create(&options).id, 0);

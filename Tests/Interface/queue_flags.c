@@ -105,9 +105,7 @@ TEST(queue_full_takes_the_newest_call_of_a_latest_delegate) {
 
 TEST(queue_full_does_not_block_newest_call_of_latest_delegate) {
   narrow n;
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = MULTICAST_LATEST;
-  fill_narrow(&n, &options);
+  fill_narrow(&n, &ADD_OPTIONS(.flags = MULTICAST_LATEST));
   CHECK_EQ(invoke_number(n.target, 2), 1);
   CHECK_NOTED(multicast_queue_run(n.queue, 0), 1, "a2");
 }
@@ -127,9 +125,7 @@ TEST(queue_full_drops_call_of_latest_delegate_and_takes_next) {
 }
 
 TEST_OF_MULTICAST(queue_flag_latest_changes_nothing_without_a_queue) {
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = MULTICAST_LATEST;
-  add_with(m, noting('a'), &options);
+  add_with(m, noting('a'), &ADD_OPTIONS(.flags = MULTICAST_LATEST));
   CHECK_EQ(invoke_number(m, 1), 1);
   CHECK_NOTED(invoke_number(m, 2), 1, "a1 a2");
 }

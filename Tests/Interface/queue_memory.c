@@ -9,13 +9,10 @@
 
 static void use_queue_where_memory_may_fail(multicast_overflow overflow, uint32_t flags) {
   static unsigned char payload[4096];
-  multicast_queue_options options = multicast_queue_options_default();
   int64_t result, expected_queued = 0, expected_refused = 0;
   noted_length = 0;
   releases['a'] = 0;
-  options.capacity = 4;
-  options.overflow = overflow;
-  multicast_queue q = multicast_queue_create(&options);
+  multicast_queue q = multicast_queue_create(&QUEUE_OPTIONS(.capacity = 4, .overflow = overflow));
   multicast m = multicast_create();
   if (q.id == 0 || m.id == 0) {
     CHECK(has_failed);

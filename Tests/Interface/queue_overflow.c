@@ -158,9 +158,8 @@ typedef enum unblocking {
 static void expect_unblocked(unblocking how) {
   narrow n;
   sender s;
-  multicast_add_options options = multicast_add_options_default();
-  options.release = count_release_of;
-  options.lifetime = multicast_lifetime_create();
+  multicast_add_options options = ADD_OPTIONS(.release = count_release_of,
+                                              .lifetime = multicast_lifetime_create());
   fill_narrow(&n, &options);
   if (how == BY_OTHER_DELEGATE) {
     /* Another delegate is blocked; removing the one whose call waits makes room. */

@@ -36,15 +36,11 @@ static void wake(void *context) {
 }
 
 static void begin_woken_with(woken *w, uint32_t capacity, multicast_overflow overflow) {
-  multicast_queue_options options = multicast_queue_options_default();
   memset(w, 0, sizeof *w);
   w->entered = shut;
   w->let_go = shut;
-  options.capacity = capacity;
-  options.overflow = overflow;
-  options.wake = wake;
-  options.wake_context = w;
-  w->queue = multicast_queue_create(&options);
+  w->queue = multicast_queue_create(&QUEUE_OPTIONS(.capacity = capacity, .overflow = overflow,
+                                                   .wake = wake, .wake_context = w));
   CHECK(w->queue.id != 0);
   w->target = multicast_create();
 }
@@ -93,9 +89,7 @@ static void *last_context = &last_context;
 static void note_context(void *context) { last_context = context; }
 
 TEST_OF_MULTICAST(queue_wake_gets_its_context_also_if_that_is_null) {
-  multicast_queue_options options = multicast_queue_options_default();
-  options.wake = note_context;
-  multicast_queue q = multicast_queue_create(&options);
+  multicast_queue q = multicast_queue_create(&QUEUE_OPTIONS(.wake = note_context));
   add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK(last_context == NULL);
@@ -693,11 +687,9 @@ TEST(queue_wake_is_never_called_after_the_destruction) {
   stormed = multicast_create();
   for (int i = 0; i < 3; ++i) threads[i] = start_thread(invoke_on_and_on, NULL);
   for (int i = 0; i < QUEUES; ++i) {
-    multicast_queue_options options = multicast_queue_options_default();
     contexts[i].magic = IS_ALIVE;
-    options.capacity = 2;
-    options.wake = wake_poisoned;
-    options.wake_context = &contexts[i];
+    multicast_queue_options options = QUEUE_OPTIONS(.capacity = 2, .wake = wake_poisoned,
+                                                    .wake_context = &contexts[i]);
     multicast_queue q = multicast_queue_create(&options);
     CHECK(q.id != 0);
     STORE(current_queue.id, q.id);
@@ -730,12 +722,9 @@ THREAD(invoke_thousands, void *unused) {
 }
 
 TEST(queue_wake_is_enough_for_loop_that_sleeps_until_it_is_woken) {
-  multicast_queue_options options = multicast_queue_options_default();
   pthread_t threads[2];
-  options.wake = wake_loop;
-  options.overflow = MULTICAST_OVERFLOW_BLOCK;
-  options.capacity = 4;
-  multicast_queue q = multicast_queue_create(&options);
+  multicast_queue q = multicast_queue_create(&QUEUE_OPTIONS(.wake = wake_loop,
+      .overflow = MULTICAST_OVERFLOW_BLOCK, .capacity = 4));
   stormed = multicast_create();
   add_queued(stormed, counter(&calls), q);
   for (int i = 0; i < 2; ++i) threads[i] = start_thread(invoke_thousands, NULL);

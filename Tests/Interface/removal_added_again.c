@@ -8,8 +8,7 @@
 static void remove_after_adding_again(uint32_t flags) {
   blocker b = BLOCKER_INIT;
   removal r;
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = flags;
+  multicast_add_options options = ADD_OPTIONS(.flags = flags);
   prepare_removal(&r, multicast_create(), &b, by_remove);
   add_with(r.target, r.delegate, &options);
   begin_blocked(&b, r.target);
@@ -38,11 +37,9 @@ static void add_again_and_remove(void *context, uint32_t event, const void *payl
 }
 
 TEST(remove_of_one_added_again_inside_its_own_call_is_pending) {
-  multicast_add_options options = multicast_add_options_default();
   multicast_delegate d = {add_again_and_remove, &calls};
-  options.flags = MULTICAST_ONCE;
   own = multicast_create();
-  add_with(own, d, &options);
+  add_with(own, d, &ADD_OPTIONS(.flags = MULTICAST_ONCE));
   CHECK_EQ(multicast_invoke(own, 0, NULL, 0), 1);
   CHECK_EQ(calls, 1);
   CHECK_STATUS(multicast_remove(own, d), MULTICAST_ERROR_NOT_FOUND);

@@ -17,7 +17,6 @@ static int inside;
 
 static void remove_next(void *context, uint32_t event, const void *payload, size_t size) {
   int i = (int)(intptr_t)context;
-  (void)event, (void)payload, (void)size;
   if (ADD(inside, 1) == ring_size) gate_open(&everyone_inside);
   gate_wait(&everyone_inside);
   ring[i].result = multicast_token_remove(ring[(i + 1) % ring_size].token);

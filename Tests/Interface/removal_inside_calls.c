@@ -84,12 +84,11 @@ static void check_destroy(uint32_t flags, bool removes_first, bool has_others) {
   int others = 0;
   for (int way = 0; way < 4; ++way) {
     bool is_queued = way & 1, is_visited = way & 2;
-    multicast_add_options options = multicast_add_options_default();
     multicast_queue queue = multicast_queue_create(NULL);
     destruction d = {{0}, false, 0, MULTICAST_OK};
     d.target = multicast_create();
     d.removes_first = removes_first;
-    options.flags = flags;
+    multicast_add_options options = ADD_OPTIONS(.flags = flags);
     if (is_queued) options.queue = queue;
     add_with(d.target, DELEGATE(on_call, &d), &options);
     if (has_others) add(d.target, counter(&others));

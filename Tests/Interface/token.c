@@ -100,9 +100,7 @@ TEST_OF_MULTICAST(pause_survives_growth_and_a_paused_delegate_can_be_removed) {
 }
 
 TEST_OF_MULTICAST(pause_of_a_delegate_called_once_keeps_it) {
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = MULTICAST_ONCE;
-  multicast_token token = add_with(m, counter(&calls), &options);
+  multicast_token token = add_with(m, counter(&calls), &ADD_OPTIONS(.flags = MULTICAST_ONCE));
   CHECK_OK(multicast_token_pause(token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   CHECK(multicast_token_is_live(token));

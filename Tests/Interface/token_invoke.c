@@ -47,9 +47,7 @@ static void *lock_letter(void *context) {
 static void unlock_letter(void *strong) { --strong_of[(intptr_t)strong - 'A' + 'a']; }
 
 TEST_OF_MULTICAST(token_invoke_and_visit_lock_and_unlock_a_weak_context) {
-  multicast_add_options options = multicast_add_options_default();
-  options.lock = lock_letter;
-  options.unlock = unlock_letter;
+  multicast_add_options options = ADD_OPTIONS(.lock = lock_letter, .unlock = unlock_letter);
   multicast_token t = add_with(m, noting('a'), &options);
   CHECK_EQ(invoke_token(t), 1);
   CHECK_NOTED(visit_token(t), 1, "A v A");
@@ -91,9 +89,7 @@ TEST_OF_MULTICAST(token_invoke_and_visit_of_a_paused_delegate_are_0) {
 }
 
 TEST_OF_MULTICAST(token_invoke_of_an_event_that_is_not_wanted_is_0) {
-  multicast_add_options options = multicast_add_options_default();
-  options.events = 1u << 4;
-  multicast_token t = add_with(m, noting('a'), &options);
+  multicast_token t = add_with(m, noting('a'), &ADD_OPTIONS(.events = 1u << 4));
   CHECK_EQ(multicast_token_invoke(t, 5, NULL, 0), 0);
   CHECK_EQ(multicast_token_invoke(t, 4, NULL, 0), 1);
   CHECK_NOTED(multicast_token_invoke(t, 64, NULL, 0), 1, "a@4 a@64");
@@ -400,8 +396,7 @@ TEST(token_invoke_of_many_threads_while_another_adds_and_removes) {
       CHECK_OK(multicast_token_remove(t));
       end_guarded(&guards[which]); /* a call after this fails */
     } else {
-      multicast_add_options options = multicast_add_options_default();
-      options.priority = (int32_t)(next(&seed) % 3);
+      multicast_add_options options = ADD_OPTIONS(.priority = (int32_t)(next(&seed) % 3));
       multicast_token t = add_with(moving, begin_guarded(&guards[which]), &options);
       CHECK_EQ(invoke_token(t), 1);
       STORE(shared[which].id, t.id);

@@ -156,14 +156,10 @@ static void come_together(void) {
   CHECK_OK(multicast_broadcaster_register_many(heard, NAME, d, 2, NULL, NULL));
 }
 static void come_once(void) {
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = MULTICAST_ONCE;
-  observe_with(heard, NAME, counter(&calls), &options);
+  observe_with(heard, NAME, counter(&calls), &ADD_OPTIONS(.flags = MULTICAST_ONCE));
 }
 static void come_dead(void) {
-  multicast_add_options options = multicast_add_options_default();
-  options.lock = lock_dead;
-  options.unlock = unlock_nothing;
+  multicast_add_options options = ADD_OPTIONS(.lock = lock_dead, .unlock = unlock_nothing);
   observe_with(heard, NAME, counter(&calls), &options);
 }
 static void come_for_life(void) {

@@ -39,10 +39,8 @@ THREAD(receive_messages, receiver *r) {
 static void close_socket(void *context) { shutdown(*(int *)context, SHUT_RDWR); }
 
 static void connect_by(int *socket, multicast_broadcaster b) {
-  multicast_transport transport = multicast_transport_default();
-  transport.context = socket;
-  transport.publish = send_message;
-  transport.release = close_socket;
+  multicast_transport transport = TRANSPORT_WITH(.context = socket, .publish = send_message,
+                                                 .release = close_socket);
   CHECK_OK(multicast_broadcaster_attach(b, &transport));
 }
 /* [transport] */

@@ -487,7 +487,6 @@ THREAD(run_and_idle, idle *l) {
 
 TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   multicast_queue q = default_queue(), other = default_queue();
-  multicast_add_options options = multicast_add_options_default();
   idle l = {{0}, GATE_INIT, GATE_INIT, 0};
   inside i;
   int unused = 0;
@@ -499,8 +498,7 @@ TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   gate_wait(&l.has_run);
   /* Both delegates are in `m`; the call of the first invokes the second. */
   i.inner = m;
-  options.queue = q;
-  options.events = 2;
+  multicast_add_options options = ADD_OPTIONS(.queue = q, .events = 2);
   multicast_token first = add_with(m, d, &options);
   options.queue = other;
   options.events = 1;

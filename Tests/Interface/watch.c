@@ -8,7 +8,6 @@
 static witness w, own;
 
 static void pause_call(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   pause_ms(*(int *)context);
 }
 
@@ -64,7 +63,6 @@ TEST_OF_MULTICAST(watch_is_notified_with_options_as_without) {
 }
 
 static bool stop_at_second(void *context, const multicast_delegate *delegate) {
-  (void)delegate;
   return ++*(int *)context < 2;
 }
 

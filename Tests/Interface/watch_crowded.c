@@ -333,7 +333,6 @@ TEST(crowd_is_notified_on_the_thread_that_adds) {
 static bool fails;
 
 static void *fail_large(void *context, size_t size, size_t alignment) {
-  (void)context;
   return LOAD(fails) && size > 8192 ? NULL : allocate_aligned(size, alignment);
 }
 
@@ -356,7 +355,6 @@ TEST(crowd_is_not_notified_without_memory_for_the_thread) {
 }
 
 static void go_deeper(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)payload, (void)size;
   if (event < 255) multicast_invoke(*(multicast *)context, event + 1, NULL, 0);
   if (event == 255) add_times(2, last, counter(&calls)); /* the 256th level */
 }
@@ -494,7 +492,6 @@ static int numbers;
 
 static void count_numbers(void *context, multicast target, uint64_t count, const char *label,
                           multicast_function function, uint64_t most) {
-  (void)context, (void)target, (void)label;
   CHECK(function == count_call);
   CHECK_EQ(most, count);
   ADD(numbers, 1);

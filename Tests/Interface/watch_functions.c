@@ -10,7 +10,6 @@ static blocker in_watch = BLOCKER_INIT;
 static multicast_status status;
 
 static void block_function(witness *it) {
-  (void)it;
   gate_open(&in_watch.entered);
   gate_wait(&in_watch.let_go);
 }
@@ -89,7 +88,6 @@ static void remove_blocked(witness *it) {
 }
 
 static void take_away_in_call(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)event, (void)payload, (void)size;
   gate_wait(&((blocker *)context)->entered);
   pause_ms(A_WHILE_MS);
   status = multicast_set_watch(w.target, NULL);
@@ -190,7 +188,6 @@ TEST_OF_MULTICAST(watch_is_notified_before_a_removal_of_it_can_complete) {
 }
 
 static void invoke_deeper(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)payload, (void)size;
   if (event < 255) multicast_invoke(w.target, event + 1, NULL, 0);
 }
 
@@ -329,7 +326,6 @@ static bool is_over;
 static int told;
 
 static void note_notified(void *context, multicast_token token, uint32_t event, uint64_t ns) {
-  (void)token, (void)event, (void)ns;
   CHECK(LOAD(*(bool *)context)); /* the watch is set, or is being taken away */
   ADD(told, 1);
 }
@@ -431,7 +427,6 @@ TEST(watch_is_not_notified_that_the_end_of_another_one_waits) {
 /* Some of the new multicasts have the slot of the one that was destroyed. */
 FUNCTION(replace_target, multicast *m) {
   multicast_watch given = counting_calls(&w);
-  (void)event, (void)payload, (void)size;
   CHECK(multicast_destroy(*m) >= 0);
   for (int i = 0; i < 8; ++i) watch(multicast_create(), &given);
 }

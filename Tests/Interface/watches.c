@@ -33,10 +33,7 @@ static void note_call(void *context, multicast_token token, uint32_t event, uint
 }
 
 multicast_watch counting_calls(witness *w) {
-  multicast_watch watch = multicast_watch_default();
-  watch.context = w;
-  watch.called = note_call;
-  return watch;
+  return WATCH_WITH(.context = w, .called = note_call);
 }
 
 multicast_watch watching(witness *w) {

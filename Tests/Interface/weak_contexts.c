@@ -44,8 +44,7 @@ static multicast_token add_counted_with(multicast m, counted *c, multicast_add_o
 }
 
 static multicast_token add_counted(multicast m, counted *c, uint32_t flags) {
-  multicast_add_options options = multicast_add_options_default();
-  options.flags = flags;
+  multicast_add_options options = ADD_OPTIONS(.flags = flags);
   return add_counted_with(m, c, options);
 }
 
@@ -89,12 +88,9 @@ static bool receive_visit(void *context, const multicast_delegate *delegate) {
 }
 
 TEST_OF_MULTICAST(weak_delegate_gets_the_strong_pointer_as_its_context) {
-  multicast_add_options options = multicast_add_options_default();
   void *visited = NULL;
-  options.lock = lock_as_another;
-  options.unlock = unlock_noting;
   multicast_delegate d = {receive, &calls};
-  add_with(m, d, &options);
+  add_with(m, d, &ADD_OPTIONS(.lock = lock_as_another, .unlock = unlock_noting));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK(received == &other_object);
   CHECK(unlocked == &other_object);
@@ -158,8 +154,7 @@ static void *lock_removing(void *context) {
 
 TEST_OF_MULTICAST(weak_delegate_removed_by_its_lock_is_not_called) {
   counted c = {1, 0, 0, 0, 0, {0}, NULL};
-  multicast_add_options options = multicast_add_options_default();
-  options.lock = lock_removing;
+  multicast_add_options options = ADD_OPTIONS(.lock = lock_removing);
   locked_token = add_counted_with(m, &c, options);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   CHECK(c.calls == 0 && c.locks == 1 && c.unlocks == 1 && c.releases == 1);

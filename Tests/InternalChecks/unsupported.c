@@ -76,11 +76,8 @@ TEST(delegate_left_by_longjmp_is_found) { ends_by_check(leave_a_delegate, left);
 static void leave_a_lock_or_unlock(void *(*lock)(void *), void (*unlock)(void *)) {
   int calls = 0;
   multicast m = multicast_create();
-  multicast_add_options options = multicast_add_options_default();
   multicast_delegate d = counter(&calls);
-  options.lock = lock;
-  options.unlock = unlock;
-  add_with(m, d, &options);
+  add_with(m, d, &ADD_OPTIONS(.lock = lock, .unlock = unlock));
   if (setjmp(place) == 0) multicast_invoke(m, 0, NULL, 0);
   multicast_invoke(m, 0, NULL, 0);
 }
