@@ -14,15 +14,13 @@ static const uint64_t ns_of_second = 1000000000u;
 enum { MANY = 100000 };
 
 /* Publishes all numbers, and waits where the outbox is full. */
-static void *publish_many(void *context) {
-  peer *here = context;
+THREAD(publish_many, peer *here) {
   for (int i = 0; i < MANY; ++i) {
     multicast_status status;
     while ((status = peer_publish(here, "n", 1, &i, sizeof i)) == MULTICAST_ERROR_QUEUE_FULL)
       multicast_mqtt_flush(&here->transport, 1000000);
     CHECK_OK(status);
   }
-  return NULL;
 }
 
 static void expect_all(uint32_t qos, int ends) {
@@ -160,9 +158,8 @@ TEST_OF_BROKER(slow_broker_loses_nothing, NULL) {
   CHECK_EQ(s.wrong, 0);
 }
 
-static void *flush(void *argument) {
+THREAD(flush, void *argument) {
   peer_flush(argument);
-  return NULL;
 }
 
 TEST(flush_ends_when_what_it_waits_for_was_dropped) {

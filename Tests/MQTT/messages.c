@@ -25,7 +25,6 @@ static void expect_arrival(uint32_t qos, uint32_t protocol) {
   peer_release(&here);
   peer_release(&there);
   broker_delete(&b);
-  free(r);
 }
 
 TEST(notification_arrives_with_qos_0) { expect_arrival(0, 5); }
@@ -52,8 +51,6 @@ TEST(own_publications_do_not_come_back_by_mqtt_3_1_1) {
   peer_release(&here);
   peer_release(&there);
   broker_delete(&b);
-  free(own);
-  free(other);
 }
 
 /* The header, of this library and of later versions, as a payload. */
@@ -81,7 +78,6 @@ static void expect_any_payload(uint32_t flags) {
   peer_release(&here);
   peer_release(&there);
   broker_delete(&b);
-  free(r);
 }
 
 TEST(payload_that_looks_like_a_message_arrives) { expect_any_payload(0); }

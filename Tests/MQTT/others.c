@@ -106,9 +106,6 @@ static void expect_retained(uint32_t protocol) {
   peer_release(&there);
   peer_release(&here);
   broker_delete(&b);
-  free(r);
-  free(other);
-  free(third);
 }
 
 /* Its own late observers are notified only if messages do not tell the sender. */
@@ -202,8 +199,7 @@ TEST_OF_BROKER(messages_that_are_none_are_ignored, NULL) {
 /* ---- Brokers that are none ------------------------------------------------------------------- */
 
 /* Answers each connection with some bytes, and goes on from there. */
-static void *serve(void *context) {
-  server *s = context;
+THREAD(serve, server *s) {
   while (!LOAD(s->has_to_end)) {
     char request[512];
     int c = accept(s->listener, NULL, NULL);
@@ -213,7 +209,6 @@ static void *serve(void *context) {
     if (s->closes) close(c);
     else server_drain(c);
   }
-  return NULL;
 }
 
 static void expect_no_harm(const char *bytes, size_t size, bool closes) {
@@ -242,8 +237,7 @@ TEST(broker_that_sends_wrong_packets_is_left) {
 }
 
 /* One that refuses version 5, and accepts version 3.1.1. */
-static void *serve_older(void *context) {
-  server *s = context;
+THREAD(serve_older, server *s) {
   while (!LOAD(s->has_to_end)) {
     char request[512];
     int c = accept(s->listener, NULL, NULL);
@@ -259,7 +253,6 @@ static void *serve_older(void *context) {
     }
     close(c);
   }
-  return NULL;
 }
 
 static void expect_older(bool closes) {
@@ -283,8 +276,7 @@ TEST(broker_that_has_3_1_1_gets_it) { expect_older(false); }
 TEST(broker_that_closes_at_5_gets_3_1_1) { expect_older(true); }
 
 /* One that accepts the connection, and no subscription: its answer is `bytes`. */
-static void *serve_refusals(void *context) {
-  server *s = context;
+THREAD(serve_refusals, server *s) {
   while (!LOAD(s->has_to_end)) {
     char request[512], answer[16];
     int c = accept(s->listener, NULL, NULL);
@@ -300,7 +292,6 @@ static void *serve_refusals(void *context) {
     }
     close(c);
   }
-  return NULL;
 }
 
 static void expect_refused_name(const char *answer, size_t size, const char *reason, int code) {
@@ -331,7 +322,7 @@ TEST(names_with_two_answers_are_refused) {
 /* One that does not answer to a subscription before the name is cancelled. */
 static gate may_answer = GATE_INIT;
 
-static void *serve_late(void *context) {
+THREAD(serve_late, void *context) {
   static const char subscribed[] = "\x90\x04\0\1\0\0", cancelled[] = "\xb0\x04\0\2\0\0";
   server *s = context;
   char request[512];
@@ -346,7 +337,6 @@ static void *serve_late(void *context) {
   CHECK_EQ(send(c, subscribed, sizeof subscribed - 1, MSG_NOSIGNAL), 6);
   CHECK_EQ(send(c, cancelled, sizeof cancelled - 1, MSG_NOSIGNAL), 6);
   server_drain(c);
-  return NULL;
 }
 
 TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
@@ -368,8 +358,7 @@ TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
 }
 
 /* One that acknowledges the second publication before the first. */
-static void *serve_backwards(void *context) {
-  server *s = context;
+THREAD(serve_backwards, server *s) {
   char request[512];
   ssize_t size = 0, more;
   int c = accept(s->listener, NULL, NULL);
@@ -383,7 +372,6 @@ static void *serve_backwards(void *context) {
   }
   CHECK_EQ(send(c, "\x40\x02\0\2\x40\x02\0\1", 8, MSG_NOSIGNAL), 8);
   server_drain(c);
-  return NULL;
 }
 
 TEST(acknowledgements_may_come_in_any_order) {
@@ -459,7 +447,7 @@ static gate may_accept = GATE_INIT;
 static int segments_of_publications, segments_of_answers;
 
 /* It accepts, takes publications, and publishes as many in one segment. */
-static void *serve_bursts(void *context) {
+THREAD(serve_bursts, void *context) {
   static const char message[] = "\x32\x13\0\x0dmulticast/n/1\0\1\0x";
   server *s = context;
   char bytes[BURST * (sizeof message - 1)];
@@ -477,7 +465,6 @@ static void *serve_bursts(void *context) {
   CHECK_EQ(send(c, bytes, sizeof bytes, MSG_NOSIGNAL), (ssize_t)sizeof bytes);
   segments_of_answers = receive_burst(c, PUBACK) - segments_of_publications;
   server_drain(c);
-  return NULL;
 }
 
 /* A segment for each packet takes most of the time of a message. */

@@ -252,8 +252,7 @@ typedef struct backlog {
   uint64_t largest;
 } backlog;
 
-static void look(void *context, uint32_t event, const void *payload, size_t size) {
-  backlog *found = context;
+FUNCTION(look, backlog *found) {
   multicast_nats_stats stats = multicast_nats_stats_default();
   if (LOAD(found->calls) == 0) block_call(&found->first, event, payload, size);
   CHECK_OK(multicast_nats_get_stats(&found->p->transport, &stats));
@@ -266,10 +265,9 @@ TEST_OF_BROKER(what_waits_for_observers_has_a_limit, NULL) {
   enum { COUNT = 20000 };
   SCOPED peer here, there;
   backlog found = {BLOCKER_INIT, &there, 0, 0};
-  multicast_delegate observer = {look, &found};
   peer_connect_with(&here, b->port, &OPTIONS(.capacity = COUNT));
   peer_connect_with(&there, b->port, &OPTIONS(.receive_bytes = 20000));
-  peer_observe(&there, "n", observer);
+  peer_observe(&there, "n", DELEGATE(look, &found));
   for (int i = 0; i < COUNT; ++i) CHECK_OK(peer_publish(&here, "n", 1, NULL, 0));
   peer_flush(&here);
   gate_open(&found.first.let_go);

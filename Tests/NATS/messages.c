@@ -29,7 +29,7 @@ TEST_OF_BROKER(notification_arrives, NULL) {
 enum { MANY = 100000 };
 
 /* Publishes all numbers, and waits where the outbox is full. */
-static void *publish_many(void *context) {
+THREAD(publish_many, void *context) {
   static const char *const names[] = {"a", "b", "c"};
   peer *here = context;
   for (int i = 0; i < MANY; ++i) {
@@ -39,7 +39,6 @@ static void *publish_many(void *context) {
       pause_ms(1);
     CHECK_OK(status);
   }
-  return NULL;
 }
 
 TEST_OF_BROKER(a_hundred_thousand_arrive_in_order_of_all_names, NULL) {

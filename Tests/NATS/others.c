@@ -128,8 +128,7 @@ TEST_OF_BROKER(messages_that_are_none_are_ignored, NULL) {
 /* ---- Servers that are none ------------------------------------------------------------------- */
 
 /* Sends some bytes to each connection, and some more when it has been sent a PING. */
-static void *serve(void *context) {
-  server *s = context;
+THREAD(serve, server *s) {
   while (!LOAD(s->has_to_end)) {
     char request[4096];
     ssize_t size;
@@ -145,7 +144,6 @@ static void *serve(void *context) {
     }
     server_drain(c);
   }
-  return NULL;
 }
 
 static void expect_no_harm(const char *greeting, const char *more) {
@@ -178,8 +176,7 @@ typedef struct tally {
   int right, wrong;
 } tally;
 
-static void count_event(void *context, uint32_t event, const void *payload, size_t size) {
-  tally *t = context;
+FUNCTION(count_event, tally *t) {
   const bool is_right = event == 7 && size == 1 && memcmp(payload, "y", 1) == 0;
   ADD(*(is_right ? &t->right : &t->wrong), 1);
 }

@@ -58,7 +58,6 @@ TEST(attached_broadcasters_notify_each_other) {
   detach(&here);
   detach(&there);
   broker_delete(&b);
-  free(own);
 }
 
 TEST_OF_BROKER(attached_late_subscribes_what_is_there, NULL) {
@@ -86,16 +85,14 @@ typedef struct actor {
   int calls, left;
 } actor;
 
-static void act(void *context, uint32_t event, const void *payload, size_t size) {
-  actor *a = context;
+FUNCTION(act, actor *a) {
   ADD(a->calls, 1);
   a->act(a);
   ADD(a->left, 1);
 }
 
 static multicast_delegate acting(actor *a) {
-  multicast_delegate d = {act, a};
-  return d;
+  return DELEGATE(act, a);
 }
 
 static void expect_act(void (*what)(actor *a), int calls) {
@@ -138,8 +135,7 @@ TEST(observer_detaches_its_transport) { expect_act(detach_inside, 1); }
 TEST(observer_destroys_its_broadcaster) { expect_act(destroy_inside, 1); }
 TEST(observer_cannot_flush) { expect_act(flush_inside, 50); }
 
-static void notify_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  peer *p = context;
+FUNCTION(notify_inside, peer *p) {
   multicast_broadcaster_notify(p->broadcaster, "answer", event + 1, payload, size);
 }
 
@@ -165,12 +161,10 @@ TEST_OF_BROKER(observer_answers, NULL) {
 
 /* ---- Released while an observer waits -------------------------------------------------------- */
 
-static void *flush_released(void *context) {
-  peer *p = context;
+THREAD(flush_released, peer *p) {
   multicast_status status = transport_flush(&p->transport, MULTICAST_FOREVER);
   /* A broker may have answered before. */
   CHECK(status == MULTICAST_ERROR_INVALID_HANDLE || status == MULTICAST_OK);
-  return NULL;
 }
 
 static void detach_and_join(actor *a) {
@@ -208,10 +202,8 @@ static void wait_in_release(void *context) {
   STORE(w->has_ended, 1);
 }
 
-static void *destroy_broadcaster(void *context) {
-  peer *p = context;
+THREAD(destroy_broadcaster, peer *p) {
   CHECK_OK(multicast_broadcaster_destroy(p->broadcaster));
-  return NULL;
 }
 
 TEST_OF_BROKER(release_may_wait_for_other_transports, NULL) {
@@ -250,14 +242,12 @@ TEST_OF_BROKER(release_may_wait_for_other_transports, NULL) {
 
 /* ---- Released while messages arrive ---------------------------------------------------------- */
 
-static void *flood(void *context) {
-  peer *p = context;
+THREAD(flood, peer *p) {
   while (!LOAD(p->releases)) {
     int i = 0;
     if (peer_publish(p, "n", 1, &i, sizeof i) != MULTICAST_OK) pause_ms(1);
     if (LOAD(p->code) == 99) break;
   }
-  return NULL;
 }
 
 static void count_slowly(void *context, uint32_t event, const void *payload, size_t size) {
@@ -434,7 +424,6 @@ static void expect_losses(multicast_overflow overflow) {
   peer_release(&here);
   peer_release(&there);
   broker_delete(&b);
-  free(r);
 }
 
 TEST(full_queue_loses_and_counts) { expect_losses(MULTICAST_OVERFLOW_REFUSE); }
@@ -514,8 +503,7 @@ typedef struct forker {
 /* What the transport has in the child stays there: a leak, which sanitizers would report. */
 static void leave(void) { _exit(0); }
 
-static void fork_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  forker *f = context;
+FUNCTION(fork_inside, forker *f) {
   if (event == 1) fflush(NULL);
   pid_t child = event == 1 ? fork() : 1;
   if (child == 0) {
@@ -556,12 +544,11 @@ static void expect_end_of_child(bool detaches) {
 TEST_OF_BROKER(child_that_returns_from_an_observer_of_a_queue_goes_on, NULL) {
   peer here, there;
   forker f = {&there, 0, 0, false};
-  multicast_delegate observer = {fork_inside, &f};
   multicast_queue queue = multicast_queue_create(NULL);
   int status = -1;
   peer_connect_reliably(&here, b->port);
   peer_connect_with(&there, b->port, &OPTIONS(.queue = queue));
-  peer_observe(&there, "n", observer);
+  peer_observe(&there, "n", DELEGATE(fork_inside, &f));
   CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
   peer_flush(&here);
   CHECK_EQ(multicast_queue_wait(queue, 10 * ns_of_second), 1);
@@ -618,10 +605,8 @@ static void release_in_child(void *context) {
   CHECK_EQ(p->releases, 1);
 }
 
-static void *flush_for_long(void *context) {
-  peer *p = context;
+THREAD(flush_for_long, peer *p) {
   transport_flush(&p->transport, MULTICAST_FOREVER);
-  return NULL;
 }
 
 TEST(child_releases_while_the_parent_flushes) {
@@ -669,8 +654,7 @@ TEST(released_transport_is_not_taken_for_a_newer_one) {
   CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
 }
 
-static void *connect_with_others(void *context) {
-  int *ready = context;
+THREAD(connect_with_others, int *ready) {
   peer p;
   transport_options options = peer_options(&p, free_port());
   ADD(*ready, 1);
@@ -678,7 +662,6 @@ static void *connect_with_others(void *context) {
   }
   CHECK_OK(transport_connect(&options, &p.transport));
   peer_release(&p);
-  return NULL;
 }
 
 /* This is for the thread sanitizer: the first ones of a process make the library ready. */
@@ -695,13 +678,12 @@ typedef struct releaser {
   int *ready;
 } releaser;
 
-static void *release_with_others(void *context) {
+THREAD(release_with_others, void *context) {
   const releaser *r = context;
   ADD(*r->ready, 1);
   while (LOAD(*r->ready) < 2) {
   }
   r->transport->release(r->transport->context);
-  return NULL;
 }
 
 TEST(released_by_two_threads_ends_once) {
@@ -785,11 +767,9 @@ TEST(transports_that_are_none_are_refused) {
   CHECK_STATUS(transport_get_stats(&other, &stats), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
-static void *flush_forever(void *context) {
-  peer *p = context;
+THREAD(flush_forever, peer *p) {
   CHECK_STATUS(transport_flush(&p->transport, MULTICAST_FOREVER),
                MULTICAST_ERROR_INVALID_HANDLE);
-  return NULL;
 }
 
 TEST(flush_ends_with_the_transport) {

@@ -10,8 +10,7 @@ record *record_create(void) {
   return r;
 }
 
-static void record_call(void *context, uint32_t event, const void *payload, size_t size) {
-  record *r = context;
+FUNCTION(record_call, record *r) {
   pthread_mutex_lock(&r->mutex);
   ++r->count;
   r->event = event;
@@ -22,8 +21,7 @@ static void record_call(void *context, uint32_t event, const void *payload, size
 }
 
 multicast_delegate recorder(record *r) {
-  multicast_delegate d = {record_call, r};
-  return d;
+  return DELEGATE(record_call, r);
 }
 
 static int count_of(record *r) {
@@ -46,8 +44,7 @@ bool record_is(record *r, uint32_t event, const void *payload, size_t size) {
   return is_same;
 }
 
-static void count_in_order(void *context, uint32_t event, const void *payload, size_t size) {
-  sequence *s = context;
+FUNCTION(count_in_order, sequence *s) {
   int number;
   if (size != sizeof number) {
     ADD(s->wrong, 1);
@@ -60,6 +57,5 @@ static void count_in_order(void *context, uint32_t event, const void *payload, s
 }
 
 multicast_delegate counting(sequence *s) {
-  multicast_delegate d = {count_in_order, s};
-  return d;
+  return DELEGATE(count_in_order, s);
 }
