@@ -7,7 +7,6 @@
 #include <string.h>
 
 static void on_event(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
 }
 
 static int call_directly(void *library) {

@@ -31,11 +31,9 @@ static void sleep_ms(int milliseconds) {
 // ---- Delegates ----------------------------------------------------------------------------------
 
 static void quick(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
 }
 
 static void takes_30_ms(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   sleep_ms(30);
 }
 
@@ -45,7 +43,6 @@ static void invokes(void *context, uint32_t event, const void *payload, size_t s
 }
 
 static void exits(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)payload, (void)size;
   exit((int)event);
 }
 
@@ -121,7 +118,6 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool is_in_call;
 
 static void takes_long(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   pthread_mutex_lock(&mutex);
   is_in_call = true;
   pthread_cond_signal(&changed);
@@ -151,21 +147,18 @@ static void waits(void) {
 static int called, slow, crowds;
 
 static void count_call(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns) {
-  (void)token, (void)event, (void)elapsed_ns;
   CHECK(context == &called);
   ++called;
 }
 
 static void count_slow(void *context, multicast_token token, const char *label,
                        uint64_t elapsed_ns) {
-  (void)token;
   CHECK(context == &called && strcmp(label, "watched") == 0 && elapsed_ns >= 5000000);
   ++slow;
 }
 
 static void count_crowd(void *context, multicast target, uint64_t count, const char *label,
                         multicast_function function, uint64_t most) {
-  (void)target, (void)label, (void)function, (void)most;
   CHECK(context == &called && count == 2);
   ++crowds;
 }
@@ -322,14 +315,12 @@ static void environment(void) {
 
 static void *allocate(void *context, size_t size, size_t alignment) {
   void *block = NULL;
-  (void)context;
   return posix_memalign(&block, alignment < sizeof block ? sizeof block : alignment, size) == 0
              ? block
              : NULL;
 }
 
 static void deallocate(void *context, void *block, size_t size, size_t alignment) {
-  (void)context, (void)size, (void)alignment;
   free(block);
 }
 
@@ -343,7 +334,6 @@ static void allocator(void) {
 }
 
 static void sets_errno(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   errno = EDOM;
 }
 

@@ -38,13 +38,15 @@ static void end_as_child(void) {
   _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
-static void fill(size_t count, const multicast_add_options *options) {
-  target = multicast_create();
+static void add_with(size_t count, const multicast_add_options *options) {
   for (size_t i = 0; i < count; i++)
     CHECK(multicast_add(target, delegates[i], options, &tokens[i]) == MULTICAST_OK);
 }
+static void fill(size_t count, const multicast_add_options *options) {
+  target = multicast_create();
+  add_with(count, options);
+}
 static void destroy(size_t size) {
-  (void)size;
   CHECK(multicast_destroy(target) == MULTICAST_OK);
 }
 static void nothing(size_t size) { (void)size; }
@@ -66,7 +68,6 @@ static void join(size_t count) {
 }
 
 static void wait_inside(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   sem_post(&has_begun);
   while (sem_wait(&may_end) != 0) continue;
 }
@@ -127,7 +128,6 @@ static void end_threads(size_t count) {
 // ---- Adding, removing ---------------------------------------------------------------------------
 
 static void make_empty(size_t size) {
-  (void)size;
   fill(0, NULL);
 }
 static void make(size_t size) { fill(size, NULL); }
@@ -135,16 +135,12 @@ static void make_invoked(size_t size) {
   fill(size, NULL);
   invoke_elsewhere();
 }
-static void add(size_t size) {
-  for (size_t i = 0; i < size; i++)
-    CHECK(multicast_add(target, delegates[i], NULL, &tokens[i]) == MULTICAST_OK);
-}
+static void add(size_t size) { add_with(size, NULL); }
 static void add_many(size_t size) {
   CHECK(multicast_add_many(target, delegates, size, NULL, tokens) == MULTICAST_OK);
 }
 static multicast_token added_before;
 static void add_before(size_t size) {
-  (void)size;
   multicast_add_options options = multicast_add_options_default();
   options.priority = 1;
   CHECK(multicast_add(target, delegates[0], &options, &added_before) == MULTICAST_OK);
@@ -177,7 +173,6 @@ static void remove_at(size_t size) {
 }
 static void remove_all(size_t size) { CHECK(multicast_remove_all(target) == (int64_t)size); }
 static void prune(size_t size) {
-  (void)size;
   CHECK(multicast_prune(target) == 0);
 }
 static void contains(size_t size) { CHECK(multicast_contains(target, delegates[size - 1])); }
@@ -199,7 +194,6 @@ static void invoke(size_t size) {
   CHECK(multicast_invoke(target, 1, NULL, 0) == (int64_t)size);
 }
 static bool visit_one(void *context, const multicast_delegate *delegate) {
-  (void)context, (void)delegate;
   return true;
 }
 static void visit(size_t size) {
@@ -210,7 +204,6 @@ static void invoke_with(size_t size) {
   CHECK(multicast_invoke_with(target, &how, NULL) == (int64_t)size);
 }
 static bool enumerate_one(void *context, const multicast_registration *registration) {
-  (void)context, (void)registration;
   return true;
 }
 static void enumerate(size_t size) {
@@ -225,28 +218,20 @@ static void make_replaying(size_t size) {
   for (size_t i = 0; i < size; i++) CHECK(multicast_invoke(target, 0, NULL, 0) == 0);
 }
 static void add_one(size_t size) {
-  (void)size;
   CHECK(multicast_add(target, delegates[0], NULL, NULL) == MULTICAST_OK);
 }
 static void invoke_64(size_t size) {
-  (void)size;
   for (int i = 0; i < 64; i++) CHECK(multicast_invoke(target, 0, NULL, 0) == 0);
 }
 
 static bool write_nothing(void *context, const char *text, size_t size) {
-  (void)context, (void)text, (void)size;
   return true;
 }
 static void describe(size_t size) {
-  (void)size;
   CHECK(multicast_describe(target, write_nothing, NULL) == MULTICAST_OK);
 }
 static const multicast_watch counting = MULTICAST_WATCH_INIT;
-static void make_multicasts(size_t size) {
-  for (size_t i = 0; i < size; i++) many[i] = multicast_create();
-}
 static void watch_one(size_t size) {
-  (void)size;
   for (int i = 0; i < 64; i++) {
     CHECK(multicast_set_watch(many[i], &counting) == MULTICAST_OK);
     CHECK(multicast_set_watch(many[i], NULL) == MULTICAST_OK);
@@ -254,12 +239,8 @@ static void watch_one(size_t size) {
 }
 static void watch_all(size_t size) {
   const multicast all = {0};
-  (void)size;
   CHECK(multicast_set_watch(all, &counting) == MULTICAST_OK);
   CHECK(multicast_set_watch(all, NULL) == MULTICAST_OK);
-}
-static void destroy_multicasts(size_t size) {
-  for (size_t i = 0; i < size; i++) CHECK(multicast_destroy(many[i]) == MULTICAST_OK);
 }
 static void make_watched(size_t size) {
   fill(size, NULL);
@@ -274,7 +255,6 @@ static void read_statistics(size_t size) {
   }
 }
 static void is_valid(size_t size) {
-  (void)size;
   for (int i = 0; i < 64; i++) CHECK(multicast_is_valid(target));
 }
 
@@ -282,7 +262,6 @@ static void is_valid(size_t size) {
 static size_t depth;
 static void nest(void *context, uint32_t event, const void *payload, size_t size) {
   multicast_token out[256];
-  (void)context, (void)event, (void)payload, (void)size;
   if (--depth > 0) {
     CHECK(multicast_invoke(target, 0, NULL, 0) == 1);
     return;
@@ -296,7 +275,6 @@ static void make_nesting(size_t size) {
   CHECK(multicast_add(target, one, NULL, NULL) == MULTICAST_OK);
 }
 static void call_stack(size_t size) {
-  (void)size;
   CHECK(multicast_invoke(target, 0, NULL, 0) == 1);
 }
 static void make_vacant(size_t size) {
@@ -304,7 +282,6 @@ static void make_vacant(size_t size) {
   CHECK(multicast_remove_all(target) == (int64_t)size);
 }
 static void trim(size_t size) {
-  (void)size;
   CHECK(multicast_trim() >= 0);
 }
 static void pause_all(size_t size) {
@@ -334,8 +311,7 @@ static void make_older(size_t size) {
   multicast_add_options options = multicast_add_options_default();
   options.lifetime = lifetime = multicast_lifetime_create();
   CHECK(multicast_add(target, waits, NULL, NULL) == MULTICAST_OK);
-  for (size_t i = 0; i < size; i++)
-    CHECK(multicast_add(target, delegates[i], &options, &tokens[i]) == MULTICAST_OK);
+  add_with(size, &options);
   start(1, invoke_target);
   sem_wait(&has_begun);
   add_before(0);
@@ -348,11 +324,9 @@ static void destroy_older(size_t size) {
 }
 // It is in no older list.
 static void pause_new(size_t size) {
-  (void)size;
   CHECK(multicast_token_pause(added_before) == MULTICAST_OK);
 }
 static void end_lifetime(size_t size) {
-  (void)size;
   CHECK(multicast_lifetime_end(lifetime) == MULTICAST_OK);
 }
 
@@ -377,7 +351,6 @@ static void destroy_lists(size_t size) {
   destroy(size);
 }
 static void pause_64(size_t size) {
-  (void)size;
   pause_all(64);
 }
 // The record of this thread exists, so this is an invocation that ends and finds retired lists.
@@ -398,11 +371,9 @@ static void destroy_beside_calls(size_t size) {
   destroy(size);
 }
 static void token_remove_64(size_t size) {
-  (void)size;
   token_remove(64);
 }
 static void remove_all_64(size_t size) {
-  (void)size;
   remove_all(64);
 }
 
@@ -421,7 +392,6 @@ static void make_living(size_t size) {
   begin_threads(size);
 }
 static void first_of_64(size_t size) {
-  (void)size;
   for (int i = 0; i < 64; i++) {
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, invoke_first, NULL) == 0);
@@ -429,7 +399,6 @@ static void first_of_64(size_t size) {
   }
 }
 static void destroy_other(size_t size) {
-  (void)size;
   CHECK(multicast_destroy(other) == MULTICAST_OK);
 }
 static void end_living(size_t size) {
@@ -440,7 +409,6 @@ static void end_living(size_t size) {
 // The child goes on with the counts, and this process waits for its end. Until fork() has returned,
 // both are counted.
 static void go_on_in_child(size_t size) {
-  (void)size;
   end_as_child();
 }
 
@@ -471,7 +439,6 @@ static void append(size_t size) {
 static void run(size_t size) { CHECK(multicast_queue_run(queue, 0) == (int64_t)size); }
 static void clear(size_t size) { CHECK(multicast_queue_clear(queue) == (int64_t)size); }
 static void end_queue(size_t size) {
-  (void)size;
   CHECK(multicast_queue_destroy(queue) == MULTICAST_OK);
 }
 static void wait_and_ask(size_t size) {
@@ -483,7 +450,6 @@ static void wait_and_ask(size_t size) {
 
 // The queue's own thread begins and ends again.
 static void make_idle(size_t size) {
-  (void)size;
   queue = multicast_queue_create(NULL);
 }
 static void start_and_stop(size_t size) {
@@ -491,10 +457,6 @@ static void start_and_stop(size_t size) {
     CHECK(multicast_queue_start(queue) == MULTICAST_OK);
     CHECK(multicast_queue_stop(queue) == MULTICAST_OK);
   }
-}
-static void destroy_idle(size_t size) {
-  (void)size;
-  CHECK(multicast_queue_destroy(queue) == MULTICAST_OK);
 }
 static multicast_queue workers[THREADS];
 static void make_workers(size_t size) {
@@ -505,11 +467,10 @@ static void make_workers(size_t size) {
   make_idle(size);
 }
 static void start_and_stop_64(size_t size) {
-  (void)size;
   start_and_stop(64);
 }
 static void destroy_workers(size_t size) {
-  destroy_idle(size);
+  end_queue(size);
   for (size_t i = 0; i < size; i++) CHECK(multicast_queue_destroy(workers[i]) == MULTICAST_OK);
 }
 
@@ -537,36 +498,30 @@ static const char *name(size_t i) {
   snprintf(text, sizeof text, "Name%08zu", i);
   return text;
 }
-static void make_names(size_t size) {
-  broadcaster = multicast_broadcaster_create(NULL);
+static void register_names(size_t size) {
   for (size_t i = 0; i < size; i++)
     CHECK(multicast_broadcaster_register(broadcaster, name(i), delegates[i], NULL, NULL) ==
           MULTICAST_OK);
+}
+static void make_names(size_t size) {
+  broadcaster = multicast_broadcaster_create(NULL);
+  register_names(size);
 }
 static void make_names_after_threads(size_t size) {
   end_threads(size);
   make_names(64);
 }
 static void end_broadcaster(size_t size) {
-  (void)size;
   CHECK(multicast_broadcaster_destroy(broadcaster) == MULTICAST_OK);
 }
 static void make_broadcaster(size_t size) {
-  (void)size;
   make_names(0);
-}
-static void register_names(size_t size) {
-  for (size_t i = 0; i < size; i++)
-    CHECK(multicast_broadcaster_register(broadcaster, name(i), delegates[i], NULL, NULL) ==
-          MULTICAST_OK);
 }
 static multicast_status publish(void *context, const char *protocol, uint32_t event,
                                 const void *payload, size_t size) {
-  (void)context, (void)protocol, (void)event, (void)payload, (void)size;
   return MULTICAST_OK;
 }
 static void attach(size_t size) {
-  (void)size;
   multicast_transport transport = multicast_transport_default();
   transport.publish = publish;
   CHECK(multicast_broadcaster_attach(broadcaster, &transport) == MULTICAST_OK);
@@ -596,7 +551,6 @@ static void *produce(void *unused) {
   return unused;
 }
 static void make_full_queue(size_t size) {
-  (void)size;
   multicast_queue_options options = multicast_queue_options_default();
   options.capacity = 1;
   options.overflow = MULTICAST_OVERFLOW_BLOCK;
@@ -621,7 +575,6 @@ static void consume_all(size_t size) {
 }
 // A delegate that removes itself wakes no producer.
 static void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
-  (void)context, (void)event, (void)payload, (void)size;
   CHECK(multicast_token_remove(multicast_token_current()) == MULTICAST_PENDING);
 }
 static void *produce_one(void *unused) {
@@ -638,7 +591,6 @@ static void make_blocked(size_t size) {
   other = multicast_create();
 }
 static void remove_beside_blocked(size_t size) {
-  (void)size;
   for (int i = 0; i < 16; i++) {
     CHECK(multicast_add(other, (multicast_delegate){remove_itself, NULL}, NULL, NULL) ==
           MULTICAST_OK);
