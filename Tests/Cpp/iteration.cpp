@@ -1,11 +1,12 @@
 // The results of a signal, one by one: signal::results(), signal::combine().
+#include <algorithm>
 #include <numeric>
 
 #include "test.hpp"
 
 #if __cplusplus >= 202002L && __has_include(<ranges>)
 #include <ranges>
-static_assert(std::ranges::input_range<mcast::result_range<int(int), int> &>);
+static_assert(std::ranges::forward_range<mcast::result_range<int(int), int> &>);
 #endif
 
 namespace iteration_tests {
@@ -61,7 +62,9 @@ TEST_CASE("results come one by one, and nothing unasked is called") {
   ++i;  // passes over the last one
   CHECK(n.calls == 3);
   CHECK(i == range.end());
-  CHECK(range.begin() == i);
+  CHECK(range.begin() != i);
+  CHECK(*range.begin() == 0);  // kept
+  CHECK(n.calls == 3);
   n.s.clear();
   for (const int each : n.s.results(0)) CHECK(each == -1);
   mcast::signal<int()> none;
@@ -78,6 +81,45 @@ TEST_CASE("a combiner gets two iterators") {
   CHECK(n.s.combine(maximum(), 7) == 9);
 }
 
+TEST_CASE("algorithms may pass over the results several times") {
+  mcast::signal<int()> s;
+  int calls = 0;
+  for (const int i : {3, 1, 42, 1}) {
+    s.add([&calls, i] {
+      ++calls;
+      return i;
+    });
+  }
+  CHECK(s.combine([](auto a, auto b) { return *std::min_element(a, b); }) == 1);
+  CHECK(calls == 4);
+  auto range = s.results();
+  CHECK(std::max_element(range.begin(), range.end()) == std::next(range.begin(), 2));
+  CHECK(std::distance(range.begin(), range.end()) == 4);
+  CHECK(std::adjacent_find(range.begin(), range.end()) == range.end());
+  CHECK(calls == 8);
+  auto first = range.begin(), second = first++;
+  CHECK(*first == 1);
+  CHECK(*second == 3);
+  CHECK(first != second);
+  CHECK(++second == first);
+}
+
+TEST_CASE("what a combiner returns does not refer to results that are gone") {
+  const auto first = [](auto a, auto) -> decltype(auto) { return *a; };
+  mcast::signal<std::string()> s;
+  s.add([] { return std::string(100, 'x'); });
+  const auto made = s.combine(first);
+  static_assert(std::is_same_v<decltype(s.combine(first)), std::string>);
+  CHECK(made == std::string(100, 'x'));
+  mcast::signal<int &()> references;
+  int number = 1;
+  references.add([&number]() -> int & { return number; });
+  CHECK(&references.combine(first) == &number);
+  mcast::signal<std::unique_ptr<int>()> owners;
+  owners.add([] { return std::make_unique<int>(4); });
+  CHECK(*owners.combine([](auto a, auto) { return std::move(*a); }) == 4);
+}
+
 TEST_CASE("an exception comes in place of the result") {
   mcast::signal<int()> s;
   s.add([] { return 1; });
@@ -91,6 +133,7 @@ TEST_CASE("an exception comes in place of the result") {
   CHECK(*i == 3);
   ++i;
   CHECK(i == range.end());
+  CHECK(std::vector<int>(range.begin(), range.end()) == std::vector<int>{1, 3});  // not again
 }
 
 TEST_CASE("changes and the end of the signal during an iteration") {

@@ -228,6 +228,67 @@ TEST_CASE("small callables are equal if their values are") {
   CHECK(called(s) == "1.500000");
 }
 
+TEST_CASE("a method may come before its object") {
+  mcast::signal<void()> s;
+  mcast::queue q;
+  object x;
+  const auto shared = std::make_shared<object>();
+  s.add(&object::hear, &x);
+  s.add(&object::tell, std::as_const(x));
+  s.add(&object::hear, shared, mcast::priority(1) | mcast::on(q));
+  CHECK(called(s) == "ot");
+  CHECK(q.run() == 1);
+  CHECK(s.remove(&object::hear, x) == MULTICAST_OK);
+  CHECK(s.remove(&object::hear, shared) == MULTICAST_OK);
+  CHECK(called(s) == "t");
+  mcast::signal<void(object *)> of_objects;  // the object is an argument
+  of_objects.add(&object::hear, mcast::once);
+  text.clear();
+  of_objects(&x);
+  CHECK(text == "o");
+}
+
+// Their size does not decide what they do.
+template <size_t more>
+struct stateful {
+  char data[more] = {};
+  mutable int calls = 0;
+  int operator()() { return 100 + ++calls; }
+  int operator()() const { return 200; }
+};
+template <size_t more>
+struct counting {
+  char data[more] = {};
+  mutable int calls = 0;
+  int operator()() const { return ++calls; }
+};
+
+template <typename F>
+std::vector<int> two_calls() {
+  mcast::signal<int()> s;
+  s.add(F());
+  return {s().value_or(0), s().value_or(0)};
+}
+
+TEST_CASE("small callables keep their state, as large ones do") {
+  CHECK(two_calls<stateful<1>>() == std::vector<int>{101, 102});
+  CHECK(two_calls<stateful<64>>() == std::vector<int>{101, 102});
+  CHECK(two_calls<counting<1>>() == std::vector<int>{1, 2});
+  CHECK(two_calls<counting<64>>() == std::vector<int>{1, 2});
+  struct empty {
+    int operator()() { return 1; }
+    int operator()() const { return 2; }
+  };
+  CHECK(two_calls<empty>() == std::vector<int>{1, 1});
+  counting<1> outside;
+  mcast::signal<int()> s;
+  s.add(std::ref(outside));
+  s.add([n = 10]() mutable { return ++n; });
+  CHECK(s.collect() == std::vector<int>{1, 11});
+  CHECK(s.collect() == std::vector<int>{2, 12});
+  CHECK(s.remove(std::ref(outside)) == MULTICAST_OK);
+}
+
 TEST_CASE("delegates of volatile objects are added and removed") {
   struct device {
     volatile int count = 0;

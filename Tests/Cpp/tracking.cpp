@@ -85,6 +85,26 @@ struct watcher : mcast::observer {
   }
   ~watcher() { stop_observing(); }
 };
+
+TEST_CASE("what owns something lives, and may point to nothing") {
+  struct receiver {
+    void hear() {}
+  };
+  mcast::signal<void()> s;
+  int calls = 0;
+  std::shared_ptr<receiver> nothing(static_cast<receiver *>(nullptr), [](receiver *) {});
+  s.add(mcast::tracked([&calls] { ++calls; }, nothing));
+  s.add(nothing, [&calls] { ++calls; });
+  s();
+  CHECK(calls == 2);
+  CHECK(s.size() == 2);
+  CHECK(failure([&] { s.add(nothing, &receiver::hear); }) == MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK(failure([&] { s.add<&receiver::hear>(nothing); }) == MULTICAST_ERROR_INVALID_ARGUMENT);
+  nothing.reset();
+  CHECK(s.empty());
+  s();
+  CHECK(calls == 2);
+}
 }  // namespace
 
 TEST_CASE("a shared pointer is held weakly") {

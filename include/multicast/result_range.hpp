@@ -24,12 +24,13 @@ namespace MULTICAST_HPP_NAMESPACE {
 template <typename Signature>
 class signal;
 
-/// The results of one invocation of a signal, as an input range: signal<R(Args...)>::results().
+/// The results of one invocation of a signal, as a forward range: signal<R(Args...)>::results().
 ///
-/// A delegate is called when its result is needed: by `*`, or by a comparison with the end, which
-/// has to know whether there is one more result. `++` alone calls nothing; a second `++` calls the
-/// delegate that it passes over. Delegates that are removed meanwhile are not called, and those
-/// that are added meanwhile are not, either. The signal may be destroyed: the range ends.
+/// A delegate is called once, when its result is needed: by `*`, or by a comparison with the end,
+/// which has to know whether there is one more result. `++` alone calls nothing; a second `++` calls
+/// the delegate that it passes over. Delegates that are removed meanwhile are not called, and those
+/// that are added meanwhile are not, either. The signal may be destroyed: the range ends. The range
+/// keeps all results, so that algorithms may pass over them several times.
 ///
 /// It is neither copied nor moved. One thread at a time uses it and its iterators.
 /// @since 1.1
@@ -42,17 +43,25 @@ template <typename R, typename... Args, typename... Given>
 class result_range<R(Args...), Given...> {
   static_assert(sizeof...(Args) == sizeof...(Given), "these are not the arguments of the signal");
   using object = std::remove_reference_t<R>;
+  /// A delegate, and what it was asked.
+  struct entry : detail::question<R> {
+    multicast_token token;
+    bool is_called = false;
+
+    entry(multicast asked, multicast_token called) noexcept
+        : detail::question<R>{asked}, token(called) {}
+  };
 
  public:
-  /// An input iterator, of C++17 and C++20. All that are at the end are equal.
+  /// A forward iterator, of C++17 and C++20. All that are at the end are equal.
   /// @since 1.1
   class iterator {
    public:
-    using iterator_category = std::input_iterator_tag;  ///< One pass.
-    using value_type = std::remove_cv_t<object>;        ///< A result.
-    using difference_type = std::ptrdiff_t;             ///< Not used.
-    using pointer = object *;                           ///< To a result.
-    using reference = object &;                         ///< The range has it until `++`.
+    using iterator_category = std::forward_iterator_tag;  ///< Copies stay where they are.
+    using value_type = std::remove_cv_t<object>;          ///< A result.
+    using difference_type = std::ptrdiff_t;               ///< Between two results.
+    using pointer = object *;                             ///< To a result.
+    using reference = object &;                           ///< The range has it until its end.
 
     /// At the end.
     ///
@@ -61,18 +70,18 @@ class result_range<R(Args...), Given...> {
     iterator() noexcept = default;
     /// The result; it may be moved from.
     ///
-    /// @return A reference that is valid until `++`.
+    /// @return A reference that is valid as long as the range.
     ///
     /// Errors:    what the delegate throws; then the iterator is before the next one.
     /// Cost:      the call of the delegate, if it has not been called.
     /// @since 1.1
     reference operator*() const {
-      static_cast<void>(range_->has_result());
-      return range_->result();
+      static_cast<void>(range_->has_result(at_));
+      return range_->all_[at_].made.look();
     }
     /// The same as `*`.
     ///
-    /// @return A pointer that is valid until `++`.
+    /// @return A pointer that is valid as long as the range.
     ///
     /// Cost:      as `*`.
     /// @since 1.1
@@ -84,25 +93,22 @@ class result_range<R(Args...), Given...> {
     /// Cost:      O(1). If this result was not asked for: the call of its delegate.
     /// @since 1.1
     iterator &operator++() {
-      range_->pass();
+      static_cast<void>(range_->has_result(at_));
+      ++at_;
       return *this;
     }
-    /// Goes to the next result, and keeps this one.
+    /// Goes to the next result.
     ///
-    /// @return Something whose `*` is this result.
+    /// @return An iterator at this one.
     ///
-    /// Cost:      as `*` and `++`.
+    /// Cost:      as `++`.
     /// @since 1.1
-    auto operator++(int) {
-      struct kept {
-        std::conditional_t<std::is_reference_v<R>, R, value_type> result;
-        object &operator*() { return result; }
-      };
-      kept was{static_cast<std::conditional_t<std::is_reference_v<R>, R, R &&>>(**this)};
-      range_->pass();
+    iterator operator++(int) {
+      const iterator was = *this;
+      ++*this;
       return was;
     }
-    /// Whether both are at the end, or neither is.
+    /// Whether both are at the same result, or at the end.
     ///
     /// @return Whether they are equal.
     ///
@@ -110,11 +116,11 @@ class result_range<R(Args...), Given...> {
     /// Cost:      as `*`.
     /// @since 1.1
     friend bool operator==(const iterator &a, const iterator &b) {
-      return a.is_at_end() == b.is_at_end();
+      return a.position() == b.position();
     }
     /// The contrary.
     ///
-    /// @return Whether one is at the end, and the other is not.
+    /// @return Whether they are at different places.
     ///
     /// Errors:    as for `*`.
     /// Cost:      as `*`.
@@ -124,16 +130,19 @@ class result_range<R(Args...), Given...> {
    private:
     friend class result_range;
     explicit iterator(result_range *range) noexcept : range_(range) {}
-    bool is_at_end() const { return range_ == nullptr || !range_->has_result(); }
+    const entry *position() const {
+      return range_ == nullptr || !range_->has_result(at_) ? nullptr : &range_->all_[at_];
+    }
 
     result_range *range_ = nullptr;
+    mutable size_t at_ = 0;
   };
 
   result_range(const result_range &) = delete;
   result_range &operator=(const result_range &) = delete;
   ~result_range() = default;
 
-  /// The first result that was not passed yet. Calls nothing.
+  /// The first result. Calls nothing.
   ///
   /// @return An iterator, valid as long as the range.
   ///
@@ -158,11 +167,10 @@ class result_range<R(Args...), Given...> {
   result_range(multicast target, std::index_sequence<I...>, Given &&...given)
       : held_(std::forward<Given>(given)...),
         arguments_(std::get<I>(held_).pass()...),
-        question_{target} {
-    arguments_.results = &question_;
+        target_(target) {
     arguments_.where.thrown = &thrown_;
     if (target.id == 0) return;
-    tokens_.reserve(detail::count(multicast_count(target)));
+    all_.reserve(detail::count(multicast_count(target)));
     detail::check(multicast_visit(target, note, this));
     rethrow();
   }
@@ -170,7 +178,7 @@ class result_range<R(Args...), Given...> {
   static bool note(void *context, const multicast_delegate *) {
     result_range &self = *static_cast<result_range *>(context);
     detail::guard(self.arguments_.where,
-                  [&] { self.tokens_.push_back(multicast_token_current()); });
+                  [&] { self.all_.emplace_back(self.target_, multicast_token_current()); });
     return !self.thrown_;
   }
   static bool call(void *context, const multicast_delegate *delegate) {
@@ -179,33 +187,30 @@ class result_range<R(Args...), Given...> {
     return true;
   }
 
-  /// Calls delegates until there is a result.
-  bool has_result() {
-    while (!question_.made.is_there() && next_ < tokens_.size()) {
-      const int64_t called = multicast_token_visit(tokens_[next_++], call, this);
-      rethrow();
-      // It may have been removed.
-      if (called != MULTICAST_ERROR_INVALID_HANDLE) detail::check(called);
+  /// Whether there is a result, `at` this place or a later one. Calls the delegates up to it.
+  bool has_result(size_t &at) {
+    for (; at < all_.size(); ++at) {
+      entry &each = all_[at];
+      if (!std::exchange(each.is_called, true)) {
+        arguments_.results = static_cast<detail::question<R> *>(&each);
+        const int64_t called = multicast_token_visit(each.token, call, this);
+        rethrow();
+        // It may have been removed.
+        if (called != MULTICAST_ERROR_INVALID_HANDLE) detail::check(called);
+      }
+      if (each.made.is_there()) return true;
     }
-    return question_.made.is_there();
+    return false;
   }
-  /// Lets the result go.
-  void pass() {
-    static_cast<void>(has_result());
-    question_.made.clear();
-  }
-  object &result() { return question_.made.look(); }
-
   void rethrow() {
     if (thrown_) detail::rethrow(std::exchange(thrown_, nullptr));
   }
 
   std::tuple<detail::held<Args, Given>...> held_;
   detail::frame<Args...> arguments_;
-  detail::question<R> question_;
+  multicast target_;
   std::exception_ptr thrown_;
-  std::vector<multicast_token> tokens_;
-  size_t next_ = 0;
+  std::vector<entry> all_;
 };
 
 }  // namespace mcast

@@ -15,6 +15,20 @@
 #include "detail/basic_signal.hpp"
 #include "result_range.hpp"
 
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// What combine() returns. It must not refer into the range of the results, which ends before.
+template <typename R, typename Combiner, typename Iterator>
+struct combined {
+  using made = std::invoke_result_t<Combiner, Iterator, Iterator>;
+  using type = std::conditional_t<std::is_reference_v<R>, made, value<made>>;
+  static_assert(!std::is_same_v<value<made>, Iterator> &&
+                    (std::is_same_v<made, type> || std::is_constructible_v<type, made>),
+                "the results end with this call: let the combiner return a value");
+};
+
+}  // namespace mcast::detail
+
 namespace MULTICAST_HPP_NAMESPACE {
 
 /// Whether a fold goes on.
@@ -43,6 +57,8 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
   static_assert(!std::is_rvalue_reference_v<R>, "a result is a value or an lvalue reference");
   using base = detail::basic_signal<R, Args...>;
   using frame = typename base::frame;
+  template <typename Combiner, typename Iterator>
+  using combined = typename detail::combined<R, Combiner, Iterator>::type;
 
  public:
   using base::base;
@@ -250,13 +266,15 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
   ///
   /// @param combiner   Called with two iterators of a result_range, its begin and end.
   /// @param arguments  As for results().
-  /// @return What the combiner returns.
+  /// @return What the combiner returns. The results end with this call: a reference becomes a value,
+  ///         unless the results are references.
   ///
   /// Errors:    as results(); what the combiner throws.
   /// Cost:      as results().
   /// @since 1.1
   template <typename Combiner, typename... Given>
-  decltype(auto) combine(Combiner &&combiner, Given &&...arguments) const {
+  auto combine(Combiner &&combiner, Given &&...arguments) const
+      -> combined<Combiner, typename result_range<R(Args...), Given...>::iterator> {
     auto range = results(std::forward<Given>(arguments)...);
     return std::invoke(std::forward<Combiner>(combiner), range.begin(), range.end());
   }

@@ -78,6 +78,16 @@ bool is_dead(const std::weak_ptr<T> &object) noexcept {
   return object.expired();
 }
 
+/// Whether a strong pointer keeps an object alive. A std::shared_ptr may own one, and point to none.
+template <typename Strong>
+bool is_alive(const Strong &object) noexcept {
+  return static_cast<bool>(object);
+}
+template <typename T>
+bool is_alive(const std::shared_ptr<T> &object) noexcept {
+  return object.use_count() != 0;
+}
+
 template <typename T>
 bool is_same(const T &a, const T &b) {
   return a == b;

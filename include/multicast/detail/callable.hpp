@@ -137,7 +137,7 @@ void perform(F &function, const Frame &frame) {
   if constexpr (is_tracked<F>) {
     const auto all = std::apply([](const auto &...each) { return std::make_tuple(each.lock()...); },
                                 function.objects);
-    if (std::apply([](const auto &...each) { return (static_cast<bool>(each) && ...); }, all)) {
+    if (std::apply([](const auto &...each) { return (is_alive(each) && ...); }, all)) {
       perform<R>(function.function, frame);
     }
   } else if constexpr (is_weak_bound<F>) {

@@ -115,7 +115,7 @@ struct in_context {
   static void use(void *context, Body &&body) {
     alignas(F) unsigned char bytes[sizeof(F)];
     std::memcpy(bytes, &context, sizeof bytes);
-    body(*std::launder(reinterpret_cast<const F *>(bytes)));
+    body(*std::launder(reinterpret_cast<F *>(bytes)));
   }
 };
 

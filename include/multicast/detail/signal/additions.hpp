@@ -39,9 +39,11 @@ class additions : public insertion<R, Args...> {
 
   /// Adds a lambda, function object or function, last among those of its priority.
   ///
-  /// @param delegate  Copied or moved from. Called as an lvalue. If it is trivially copyable, not
-  ///                  larger than a pointer and can be called as const, each call has a copy of
-  ///                  its own. In a signal without results its result is ignored.
+  /// @param delegate  Copied or moved from. Called as an lvalue that is not const, and keeps its
+  ///                  state. (Not if its class has constructors, but none without arguments, is
+  ///                  trivially copyable, not larger than a pointer, and can be called as const:
+  ///                  such an object is taken for a lambda, and each call has a copy.) In a signal
+  ///                  without results its result is ignored.
   /// @param how       How: options, on(), under(), priority(), once, latest, unique, at_front,
   ///                  joined by `|`. on() a signal that cannot be queued does not compile; a queue
   ///                  in other options is MULTICAST_ERROR_INVALID_ARGUMENT there.
@@ -52,8 +54,9 @@ class additions : public insertion<R, Args...> {
   /// Threads:   called on several threads at once if several invoke. If the signal replays, on this
   ///            one, too, before this returns.
   /// Errors:    a null function is MULTICAST_ERROR_INVALID_ARGUMENT.
-  /// Cost:      as multicast_add(). A delegate as large as a pointer needs no allocation, a larger
-  ///            one needs one, and options.
+  /// Cost:      as multicast_add(). A function, an object without data, and a lambda that is not
+  ///            `mutable` and not larger than a pointer need no allocation; others need one, and
+  ///            options.
   /// @since 1.0
   template <typename F>
   registration add(F &&delegate) {
@@ -92,7 +95,8 @@ class additions : public insertion<R, Args...> {
   ///                  keeps the object alive while it runs. When the object is dead, the delegate
   ///                  is removed: by the next invocation, size() or registration::is_live().
   /// @param delegate  A method of its class or a base class; if it is overloaded, use static_cast
-  ///                  to select one. Or any callable.
+  ///                  to select one. Or any callable. The method may also come first:
+  ///                  `add(&C::hear, &object)`.
   /// @param how       As in add().
   /// @return The registration.
   ///
@@ -112,6 +116,19 @@ class additions : public insertion<R, Args...> {
     const options given = base::checked(how);
     return add_member<is_queueable>(std::forward<Object>(object), std::forward<F>(delegate),
                                     &given);
+  }
+
+  template <typename Class, typename Method, typename Object,
+            std::enable_if_t<std::is_function_v<Method> &&
+                             !detail::is_options<std::decay_t<Object>>::value, int> = 0>
+  registration add(Method Class::*method, Object &&object) {
+    return add(std::forward<Object>(object), method);
+  }
+  template <typename Class, typename Method, typename Object,
+            typename How = default_options<Object>, std::enable_if_t<std::is_function_v<Method> &&
+                             !detail::is_options<std::decay_t<Object>>::value, int> = 0>
+  registration add(Method Class::*method, Object &&object, const How &how) {
+    return add(std::forward<Object>(object), method, how);
   }
 
   /// Adds a method that is known at compile time: `add<&T::method>(object)`.
@@ -174,6 +191,10 @@ class additions : public insertion<R, Args...> {
       auto weak = to_weak(object);
       const void *const address = detail::address_of(weak);
       if constexpr (is_method) {
+        if (address == nullptr && !detail::is_dead(weak)) {
+          detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);  // it owns something, and points to nothing
+          return registration();
+        }
         return add_keyed<may_queue>(
             address, detail::weak_bound<decltype(weak), function>{std::move(weak), given}, how);
       } else {

@@ -46,7 +46,7 @@ class removals : public additions<R, Args...> {
   /// Removes every registration of a method of an object, added as add(object, method).
   ///
   /// @param object  The object or pointer, of the same type as it was added with.
-  /// @param method  The method.
+  /// @param method  The method. It may also come first.
   /// @return As multicast_remove_every().
   ///
   /// Threads:   waits for running calls of them on other threads.
@@ -65,6 +65,10 @@ class removals : public additions<R, Args...> {
       using function = detail::bound<std::decay_t<decltype(pointer)>, Method Class::*>;
       return remove_keyed(detail::untyped(pointer), function{pointer, method});
     }
+  }
+  template <typename Class, typename Method, typename Object>
+  multicast_status remove(Method Class::*method, Object &&object) {
+    return remove(std::forward<Object>(object), method);
   }
   /// Removes every registration added as add<&T::method>(object).
   ///
