@@ -17,7 +17,7 @@ extension Multicast {
   /// Release: a fork in the middle of `VacantSlots.take`. A child that finds the word of an
   /// occupant finds that the thread has taken the slot.
   static func clearInterest(_ storage: UnsafeMutablePointer<Storage>) {
-    storage.pointee.header.link.store(0, ordering: .releasing)
+    storage.pointee.header.link.store(0, ordering: .releasing)  // order: interest
   }
 
   static func setInterestForever(_ storage: UnsafeMutablePointer<Storage>) {

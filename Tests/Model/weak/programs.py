@@ -210,6 +210,12 @@ def policies(mutation, symmetric):
     return message(mutation, depends=True)
 
 
+def interest(mutation, symmetric):
+    """VacantSlots.take, Multicast+Interest.swift: the next vacant slot of a thread, and the link of
+    the slot that it has taken. The reader is a fork, which copies the memory: that is ordered."""
+    return message(mutation, depends=False)
+
+
 def occupant(mutation, symmetric):
     """SlotPool+Create.swift, Registration.id: a slot is filled before it has its handle. A thread
     that has the handle compares it, and reads the slot."""
@@ -413,9 +419,9 @@ def rules(mutation, symmetric):
 PROGRAMS = [
     removal, second_removal, call_ends, withdrawal, frame, other_list, lists, last_reader, epoch,
     fenced_epoch, next_occupant, entries, slab, block, contents, table, place, default, policies,
-    occupant, record, woken, next_owner, references, calls_over, last_member, end_of_lifetime,
-    lock, head, position, head_under_lock, started, failed, owner, invokers, begin_fencing,
-    end_fencing, rules,
+    interest, occupant, record, woken, next_owner, references, calls_over, last_member,
+    end_of_lifetime, lock, head, position, head_under_lock, started, failed, owner, invokers,
+    begin_fencing, end_fencing, rules,
 ]
 
 # Of each mutation: whether it is noticed with membarrier, and without; or redundant, for the reason
@@ -473,6 +479,7 @@ MUTATIONS = [
     (policies, "read_relaxed", "redundant", "redundant"),
     (place, "published_relaxed", "noticed", "noticed"),
     (place, "read_relaxed", "noticed", "noticed"),
+    (interest, "published_relaxed", "noticed", "noticed"),
     (occupant, "published_relaxed", "noticed", "noticed"),
     (occupant, "read_relaxed", "noticed", "noticed"),
     (record, "published_relaxed", "noticed", "noticed"),
