@@ -43,7 +43,7 @@ extension Broadcaster {
     while let name = names?.next(&index) {
       // If the caller has destroyed the multicast, only the result of waiting counts.
       let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
-      status = status.combined(with: multicast.destroy(timeout).waiting)
+      status = status.combined(with: multicast.destroyOutlined(timeout).waiting)
       multicast.giveBackKept()  //~ kept_slot_lost
     }
     if isFenced {

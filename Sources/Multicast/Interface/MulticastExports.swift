@@ -26,7 +26,7 @@ public func multicast_destroy_within(
   _ target: multicast, _ timeout_ns: UInt64
 ) -> multicast_status {
   guard let target = Multicast(slotOf: target.handle) else { return Status.invalidHandle.code }
-  return target.destroy(.nanoseconds(timeout_ns)).status.code
+  return target.destroyOutlined(.nanoseconds(timeout_ns)).status.code
 }
 
 @_cdecl("multicast_create_error") @implementation

@@ -120,15 +120,25 @@ struct Multicast {
     return number == 0 || number == thread.map { UInt64($0.number) }  //~ always_single_invoker
   }
 
+  private var knownInvoker: UInt64 { invokerNumber & ~(Self.fenced | Self.watched) }
+
+  /// Whether no thread has invoked it. A frame of this thread is about an earlier occupant of the
+  /// slot then, and reads a list of that one.
+  var isUninvoked: Bool { knownInvoker == 0 }
+
   /// Whether no invocation of it runs. Then replaced lists may be freed, and dead entries dropped.
   func isQuiescent(_ thread: ThreadRecord?) -> Bool {
     hasSingleInvoker(thread) && !(thread?.isInside(target) ?? false)
   }
 
-  /// Whether, besides, there are no policies.
+  /// The same for a multicast that has no policies, and is not observed.
+  ///
+  /// Without an invoker, a frame of this thread is about an earlier occupant of the slot, and reads
+  /// a list of that one.
   func isPlainAndQuiescent(_ thread: ThreadRecord?) -> Bool {
-    hasSingleInvoker(thread, ignoring: Self.fenced | Self.watched)
-      && !(thread?.isInside(target) ?? false)
+    let ignored = Self.fenced | Self.watched
+    if invokerNumber & ~ignored == 0 { return true }
+    return hasSingleInvoker(thread, ignoring: ignored) && !(thread?.isInside(target) ?? false)
   }
 }
 

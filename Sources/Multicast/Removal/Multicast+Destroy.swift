@@ -6,13 +6,21 @@ extension Multicast {
   /// If another thread has destroyed it, or is just doing so, this fails; after waiting as well.
   @inline(__always)
   func destroy(_ timeout: Timeout = .unlimited) -> Removal.Result {
-    if destroyAtOnce() {
-      if !Queue.isInUse { return Removal.Result() }
-      // A queue may still run calls of delegates that were removed before.
-      var removal = Removal(from: self)
-      return removal.complete(timeout, waitingFor: .all)
-    }
-    return destroySlowly(timeout)
+    let isDestroyed = destroyAtOnce()
+    if isDestroyed && !Queue.isInUse { return Removal.Result() }
+    return destroyRest(timeout, isDestroyed)
+  }
+
+  /// The same, not inlined.
+  @_optimize(speed)
+  func destroyOutlined(_ timeout: Timeout) -> Removal.Result { destroy(timeout) }
+
+  @inline(never)
+  private func destroyRest(_ timeout: Timeout, _ isDestroyed: Bool) -> Removal.Result {
+    if !isDestroyed { return destroySlowly(timeout) }
+    // A queue may still run calls of delegates that were removed before.
+    var removal = Removal(from: self)
+    return removal.complete(timeout, waitingFor: .all)
   }
 
   /// All phases one after the other.
@@ -47,22 +55,30 @@ extension Multicast {
   /// invocation runs, and there are no policies.
   ///
   /// - Returns: false if there is more to do. Nothing has changed then.
-  @_optimize(speed)
+  @inline(__always)
   private func destroyAtOnce() -> Bool {
     let (stripe, thread) = (self.stripe, ThreadRecord.current)
     stripe.lockInline()
     defer { stripe.unlockInline() }
     guard isCurrent, fields.firstRetired == nil, isPlainAndQuiescent(thread) else { return false }
     if let list {
-      guard list.isWithoutPendingCleanup else { return false }
-      list.forEachLive { Registration(index: $0.pointee.token.index).putBack(to: stripe) }
-      endHandle()
-      setList(nil)
-      list.deallocate()
+      guard freeAtOnce(list, stripe) else { return false }
     } else {
       endHandle()
     }
     giveBackSlot(thread)
+    return true
+  }
+
+  /// Frees a list that no invocation is reading, if its registrations are plain.
+  @inline(never)
+  @_optimize(speed)
+  private func freeAtOnce(_ list: InvocationList, _ stripe: Stripe) -> Bool {
+    guard list.isWithoutPendingCleanup else { return false }
+    list.forEachLive { Registration(index: $0.pointee.token.index).putBack(to: stripe) }
+    endHandle()
+    setList(nil)
+    list.deallocate()
     return true
   }
 
@@ -73,7 +89,7 @@ extension Multicast {
   }
 
   /// The stripe's lock is held.
-  @_optimize(speed)
+  @inline(__always)
   private func giveBackSlot(_ thread: ThreadRecord?) {
     guard let thread else { return Self.pool.reclaim(handle.index) }
     let slot = UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)
