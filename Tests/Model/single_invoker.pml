@@ -1,13 +1,19 @@
 /* Single invoker: while only one thread has ever invoked a multicast, that thread changes it
  * without a heavy fence.
  *
- * Before its first invocation reads the list, a thread registers as an invoker, under the lock of
- * the multicast: as the single one, or as one of several. A writer reads INVOKER under the same
- * lock. If no thread is registered, or only the writer itself, then no other thread reads a list:
- * an invoker that registers later takes the lock after the writer and sees what it has changed. So
- * the writer frees the old list at once and releases the delegate at once, unless frames of its
- * own still use them. A second invoker ends this mode for the rest of the multicast's life.
+ * Before its first invocation reads the list, a thread registers as an invoker: as the single one,
+ * or as one of several. A writer reads INVOKER under the lock of the multicast. If no thread is
+ * registered, or only the writer itself, then no other thread reads a list: an invoker that
+ * registers later sees what the writer has changed. So the writer frees the old list at once and
+ * releases the delegate at once, unless frames of its own still use them. A second invoker ends
+ * this mode for the rest of the multicast's life.
  *
+ * The first invoker registers by a compare and swap, and then looks at the lock. If that is free, a
+ * writer that takes it later finds the invoker; and of the writers before, the invoker sees all,
+ * also that one of them has stored INVOKER anew. If the lock is taken, the invoker registers once
+ * more, under the lock. So does every other invoker.
+ *
+ *   become_first           the first invoker, without the lock
  *   register_invoker       registers the thread, or finds it registered
  *   check_single           under the lock: has no other thread registered?
  *   add, remove            the writer, with a fence or without
@@ -23,10 +29,14 @@
  *
  * Threads: A, B and C invoke. W writes.
  *
- * Variants: HAS_B, HAS_C, WRITER (0: W; 1: A after its invocation; 2: A inside the call),
+ * Variants: FIRST (who registers without the lock, if it is the first: 1 is A,
+ * 2 is B, 3 is both), HAS_B, HAS_C, WRITER (0: W; 1: A after its invocation; 2: A inside the call),
  * A_IS_REGISTERED (A is the single invoker at the start), WRITERS_BUFFERED.
  */
 
+#ifndef FIRST
+#define FIRST 0
+#endif
 #ifndef HAS_B
 #define HAS_B 0
 #endif
@@ -165,32 +175,70 @@ inline remove(me, number, is_inside) {
 
 /* ---- Invocations ---------------------------------------------------------------------------- */
 
-inline register_invoker(me, number) {
+inline add_invoker(me, number) {
+#ifndef REGISTERED_WITHOUT_LOCK
+  lock(me, STRIPE_LOCK);
+#endif
   load(me, INVOKER, x);
+  if
+  :: x == 0 || x == number -> store(me, INVOKER, number)
+#ifdef SECOND_REPLACES_FIRST
+  :: else -> store(me, INVOKER, number)
+#else
+  :: else -> store(me, INVOKER, MULTIPLE)
+#endif
+  fi;
+#ifndef REGISTERED_WITHOUT_LOCK
+  unlock(me, STRIPE_LOCK);
+#endif
+  x = 0
+}
+
+/* A locked instruction, which is a full fence. */
+inline become_first(me, number) {
+  d_step {
+    BUFFER_IS_EMPTY(me) ->
+    found = (mem[INVOKER] == 0);
+    if
+    :: found -> mem[INVOKER] = number
+    :: else
+    fi
+  };
+#ifndef LOCK_NOT_LOOKED_AT
+  if
+  :: found ->
+     load(me, STRIPE_LOCK, x);
+     if
+     :: x -> add_invoker(me, number)
+     :: else
+     fi;
+     x = 0
+  :: else
+  fi
+#endif
+}
+
+inline register_invoker(me, number) {
+  if
+  :: FIRST & (1 << me) -> become_first(me, number)
+  :: else
+  fi;
+#ifdef NOT_READ_AGAIN
+  if
+  :: found -> x = number
+  :: else -> load(me, INVOKER, x)
+  fi;
+#else
+  load(me, INVOKER, x);
+#endif
+  found = 0;
   if
 #ifdef NOT_REGISTERED
   :: true -> x = 0
 #else
   :: x == number || x == MULTIPLE -> x = 0
 #endif
-  :: else ->
-     x = 0;
-#ifndef REGISTERED_WITHOUT_LOCK
-     lock(me, STRIPE_LOCK);
-#endif
-     load(me, INVOKER, x);
-     if
-     :: x == 0 -> store(me, INVOKER, number)
-#ifdef SECOND_REPLACES_FIRST
-     :: else -> store(me, INVOKER, number)
-#else
-     :: else -> store(me, INVOKER, MULTIPLE)
-#endif
-     fi;
-#ifndef REGISTERED_WITHOUT_LOCK
-     unlock(me, STRIPE_LOCK);
-#endif
-     x = 0
+  :: else -> add_invoker(me, number)
   fi
 }
 

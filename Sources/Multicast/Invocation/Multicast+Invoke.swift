@@ -43,8 +43,12 @@ extension Multicast {
   }
 
   @inline(never)
+  @_optimize(speed)
   private func admitAndInvoke<C: Call>(_ thread: ThreadRecord, _ frame: Frame, _ call: C) -> Int64 {
-    AnyCall.with(call) { call in admitAndInvoke(thread, frame, call) }
+    if becomesFirst(thread) {
+      return withList(thread, frame, asymmetric: true) { list in list.invoke(call, in: frame) }
+    }
+    return AnyCall.with(call) { call in admitAndInvoke(thread, frame, call) }
   }
 
   /// Looks at the special bits, and registers this thread if need be.
@@ -143,6 +147,34 @@ extension Multicast {
     var isBiased: Bool { special & (fenced | watched) == 0 }
     var isWatched: Bool { special & watched != 0 }
     var hasPolicies: Bool { special & withPolicies != 0 }
+  }
+
+  /// Registers this thread as the first invoker, without the lock.
+  ///
+  /// A writer takes the lock, and then reads who has invoked (`invokerNumber`). This thread
+  /// registers, and then looks at the lock. Each makes a full fence in between. So a writer that
+  /// takes the lock after that look finds this thread. If a writer has the lock, it may have found
+  /// none, make its change without a fence, and store the word anew: then this thread registers
+  /// under the lock, too. Of a writer that has had the lock, this thread sees everything, also that
+  /// the word is another one, or that all multicasts are watched.
+  ///
+  /// - Returns: whether it is registered, and the multicast is biased.
+  @inline(__always)
+  private func becomesFirst(_ thread: ThreadRecord) -> Bool {
+    if fields.invoker.load(ordering: .relaxed) != handle.rawValue || !Fence.isAsymmetric {
+      return false
+    }
+    let first = handle.rawValue &+ UInt64(thread.number)
+    guard
+      fields.invoker.compareExchange(
+        // order: first_invoker
+        expected: handle.rawValue, desired: first, ordering: .sequentiallyConsistent
+      ).exchanged
+    else { return false }
+    if _fastPath(stripe.isFree && Watch.ofAll == 0) || registerInvoker(thread) {
+      return isBiased(thread)
+    }
+    return false
   }
 
   /// Whether this thread is registered as an invoker of this multicast, and nothing is special.

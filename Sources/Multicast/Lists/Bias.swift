@@ -62,7 +62,18 @@ extension Multicast {
 
   /// The word of the invokers without the handle.
   var invokerNumber: UInt64 {
-    get { fields.invoker.load(ordering: .relaxed) &- handle.rawValue }
+    get {
+      let number = fields.invoker.load(ordering: .relaxed) &- handle.rawValue
+      #if arch(x86_64)
+        return number
+      #else
+        if number != 0 { return number }
+        // Pairs with the change of a first invoker, who looks at the lock afterwards. On x86 the
+        // lock was taken by a full fence.
+        Fence.full()
+        return fields.invoker.load(ordering: .relaxed) &- handle.rawValue
+      #endif
+    }
     nonmutating set {
       let word = handle.rawValue &+ Self.completed(newValue)
       // Release: pairs with the acquire of an invocation that reads it.

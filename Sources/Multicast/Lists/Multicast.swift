@@ -106,10 +106,10 @@ struct Multicast {
 
   /// Whether no other thread has invoked this multicast since its creation.
   ///
-  /// Another thread that begins now takes the stripe's lock in `registerInvoker` first. The caller
-  /// holds that lock, so what it changes needs no fence. An observed multicast is open with the
-  /// first invoker; so it has no single one, and no change of it takes a fast path, which would not
-  /// notify.
+  /// Another thread that begins now finds the stripe's lock taken, and takes it before it goes on.
+  /// The caller holds that lock, so what it changes needs no fence. An observed multicast is open
+  /// with the first invoker; so it has no single one, and no change of it takes a fast path, which
+  /// would not notify.
   ///
   /// - Parameter ignored: The bits that do not count.
   @inline(__always)
@@ -119,12 +119,6 @@ struct Multicast {
     let number = invokerNumber & ~ignored  //~ observed_by_fast_path
     return number == 0 || number == thread.map { UInt64($0.number) }  //~ always_single_invoker
   }
-
-  private var knownInvoker: UInt64 { invokerNumber & ~(Self.fenced | Self.watched) }
-
-  /// Whether no thread has invoked it. A frame of this thread is about an earlier occupant of the
-  /// slot then, and reads a list of that one.
-  var isUninvoked: Bool { knownInvoker == 0 }
 
   /// Whether no invocation of it runs. Then replaced lists may be freed, and dead entries dropped.
   func isQuiescent(_ thread: ThreadRecord?) -> Bool {

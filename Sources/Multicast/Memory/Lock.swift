@@ -75,6 +75,12 @@ struct Lock {
     checkAfterUnlocking()  //~ unlocked_twice
   }
 
+  /// Whether no thread has it, at the moment. Pairs with `take` as well, for a thread that changes
+  /// what the lock guards without taking it.
+  var isFree: Bool {
+    state.pointee.load(ordering: .sequentiallyConsistent) == 0  // order: first_invoker
+  }
+
   private func wakeNext() { shims_futex_wake(word, 1) }
 
   /// Takes the lock if it is free. Acquire: pairs with the release in `unlock`.
@@ -172,6 +178,7 @@ struct Stripe {
   func unlock() { mutex.unlock() }
   func lockInline() { mutex.lockInline() }
   func unlockInline() { mutex.unlockInline() }
+  var isFree: Bool { mutex.isFree }
 
   static func == (a: Stripe, b: Stripe) -> Bool { a.state == b.state }
 

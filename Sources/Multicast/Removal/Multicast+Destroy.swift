@@ -120,6 +120,7 @@ extension Multicast {
     if !isKept { return nil }
     let slot = UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)
     let next = SlotPool.occupy(handle.index, slot, .multicast) { Self.initialize($0, $1, 0) }
+    // An invoker that guesses the handle finds the lock taken, and waits for it.
     Multicast(slotOf: next)?.isObserved = true
     return next
   }

@@ -39,6 +39,10 @@ static void fill(size_t count, const multicast_add_options *options) {
 }
 static void make_empty(void) { fill(0, NULL); }
 static void make_1(void) { fill(1, NULL); }
+static void make_new(void) {
+  target = multicast_create();
+  CHECK(multicast_add(target, delegates[0], NULL, NULL) == MULTICAST_OK);
+}
 static void make_16(void) { fill(16, NULL); }
 static void make_100(void) { fill(100, NULL); }
 static void make_full(void) { fill(MOST, NULL); }
@@ -91,6 +95,7 @@ static void make_attached(void) {
 }
 
 static void make_nothing(void) {}
+static void make_created(void) { target = multicast_create(); }
 static void destroy(void) { CHECK(multicast_destroy(target) == MULTICAST_OK); }
 static void destroy_queued(void) {
   CHECK(multicast_queue_destroy(queue) == MULTICAST_OK);
@@ -181,12 +186,14 @@ static const struct expression {
     {"multicast_invoke, 0 delegates", 1, make_empty, invoke, destroy, 0},
     {"multicast_invoke, 1 delegate", 1, make_1, invoke, destroy, 1},
     {"multicast_invoke, 16 delegates", 1, make_16, invoke, destroy, 16},
+    {"multicast_invoke, the first, 1 delegate", 1, make_new, invoke, destroy, 1},
     {"multicast_invoke, each of 16 delegates, counted by a watch", 16, make_watched, invoke,
      destroy, 16},
     {"multicast_invoke, each of 16 delegates, a watch notified", 16, make_notified, invoke, destroy,
      16},
     {"multicast_add, 1000 to an empty one", MOST, make_empty, add, destroy, 0},
     {"multicast_token_remove, 1000 until it is empty", MOST, make_full, token_remove, destroy, 0},
+    {"multicast_destroy, 0 delegates", 1, make_created, destroy, make_nothing, 0},
     {"multicast_create, multicast_destroy", 1, make_nothing, create_and_destroy, make_nothing, 0},
     {"multicast_create, multicast_add, multicast_destroy", 1, make_nothing,
      create_add_and_destroy, make_nothing, 0},

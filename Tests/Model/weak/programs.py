@@ -366,6 +366,22 @@ def invokers(mutation, symmetric):
         lambda r: r["single"] == 0 and r["several"] == 1 and r["dead"] == 0
 
 
+def first_invoker(mutation, symmetric):
+    """Multicast+Invoke.swift, becomesFirst: a first invoker takes no lock. A writer that finds no
+    invoker makes no fence; the invoker finds the lock taken, or the writer's change."""
+    # To take a lock, and to change a word, is a read and a write: what follows may come between.
+    writer_fence = [] if mutation == "no_fence_after_lock" else [F()]
+    invoker_fence = [] if mutation == "no_fence_after_change" else [F()]
+    leave = "" if mutation == "unlocked_relaxed" else "release"
+    look = "" if mutation == "lock_read_relaxed" else "acquire"
+    writer = [R("lock", "was", "acquire"), W("lock", 1), *writer_fence, R("invokers", "found"),
+              W("dead", 1, when=("found", 0)), W("lock", 0, leave)]
+    invoker = [R("invokers", "none", "acquire"), W("invokers", 1, "release"), *invoker_fence,
+               R("lock", "lock", look), R("dead", "dead", when=("lock", 0))]
+    return [writer, invoker], {"lock": 0, "invokers": 0, "dead": 0}, \
+        lambda r: r["found"] == 0 and r["lock"] == 0 and r["dead"] == 0
+
+
 def owner(mutation, symmetric):
     """Registration.lockStripe: a vacant slot gets another owner and then an occupant. A thread that
     reads the new handle twice, and the owner between, reads the new owner."""
@@ -421,7 +437,7 @@ PROGRAMS = [
     fenced_epoch, next_occupant, entries, slab, block, contents, table, place, default, policies,
     interest, occupant, record, woken, next_owner, references, calls_over, last_member,
     end_of_lifetime, lock, head, position, head_under_lock, started, failed, owner, invokers,
-    begin_fencing, end_fencing, rules,
+    first_invoker, begin_fencing, end_fencing, rules,
 ]
 
 # Of each mutation: whether it is noticed with membarrier, and without; or redundant, for the reason
@@ -514,6 +530,10 @@ MUTATIONS = [
     (invokers, "invokers_read_relaxed", "noticed", "noticed"),
     # The lock has put the writer's change into the one memory. The language asks for a release.
     (invokers, "several_published_relaxed", "redundant", "redundant"),
+    (first_invoker, "no_fence_after_lock", "noticed", "noticed"),
+    (first_invoker, "no_fence_after_change", "noticed", "noticed"),
+    (first_invoker, "unlocked_relaxed", "noticed", "noticed"),
+    (first_invoker, "lock_read_relaxed", "noticed", "noticed"),
     # Without membarrier none is biased.
     (begin_fencing, "fencing_without_barrier", "noticed", None),
     (begin_fencing, "asked_before_frame", "noticed", None),
