@@ -23,8 +23,9 @@
  *
  * Variants: HAS_A (0: A does nothing), HAS_B (2: it makes a change inside a call), MODE (at the
  * start; 1: fenced), BEGINS, FENCES, ENDS (what S does; BEGINS=2: it begins again at the end),
- * DELEGATES (1 or 2), ALL (W removes both), DEFERS (W does not wait), LISTS (W replaces the list
- * instead), WRITERS_BUFFERED.
+ * DELEGATES (1 or 2), ALL (W removes both), DEFERS (W does not wait), AT_ONCE (W looks at the
+ * hazards under the lock, if it needs no heavy fence), LISTS (W replaces the list instead),
+ * WRITERS_BUFFERED.
  */
 
 #ifndef HAS_A
@@ -53,6 +54,9 @@
 #endif
 #ifndef DEFERS
 #define DEFERS 0
+#endif
+#ifndef AT_ONCE
+#define AT_ONCE 0
 #endif
 #ifndef LISTS
 #define LISTS 0
@@ -211,9 +215,29 @@ inline remove(me, d) {
   lock_and_find_need(me);
   printf("thread %d removes delegate %d\n", me, d);
   store(me, DEAD(d), 1);
+#if AT_ONCE
+  if
+  :: !is_heavy ->
+#ifndef NO_FENCE_UNDER_LOCK
+     full_fence(me);
+#endif
+#ifndef HAZARDS_NOT_READ_UNDER_LOCK
+     is_calling(me, d, found);
+#endif
+     is_reclaimed = !found;
+     found = 0
+  :: else
+  fi;
+#endif
   unlock(me, STRIPE_LOCK);
-  make_fence(me);
-  is_heavy = 0;
+  if
+  :: is_reclaimed -> is_reclaimed = 0; is_heavy = 0; release(me, d)
+  :: else -> make_fence(me); is_heavy = 0; complete(me, d)
+  fi
+}
+
+/* Removal.waitForCalls: waits for the call or defers the release. */
+inline complete(me, d) {
 #if DEFERS
   is_calling(me, d, found); /* most often there is no call, and no lock is taken */
   if
@@ -447,7 +471,7 @@ inline invoke(me) {
 
 /* ---- Threads -------------------------------------------------------------------------------- */
 
-#define LOCALS byte x, f, l, d, last, unfenced, list, epoch; bit found, is_heavy, is_own, is_fenced
+#define LOCALS byte x, f, l, d, last, unfenced, list, epoch; bit found, is_heavy, is_own, is_fenced, is_reclaimed
 
 proctype A() {
   LOCALS;

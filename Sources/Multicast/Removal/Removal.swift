@@ -18,7 +18,9 @@ import MulticastShims
 ///    removal by token or by position leaves this out.
 /// 6. One *status*.
 ///
-/// A registration that cannot be in a call is reclaimed and released before phase 2.
+/// A registration that cannot be in a call is reclaimed and released before phase 2. So is a single
+/// one of a fenced multicast: phase 2 is a full fence there, and is made under the lock, with a look
+/// at the hazards. If no hazard protects it, its slot goes back under the same hold of the lock.
 ///
 /// An invocation sets its hazard, makes the light fence, looks at the mark, and only then calls. So
 /// either the invocation sees the mark and does not call, or phase 4 sees the hazard. After the
@@ -120,32 +122,53 @@ struct Removal {
 
   /// Marks the entry of a delegate dead, and retires its registration. The stripe's lock is held.
   @_optimize(speed)
-  mutating func unlink(_ position: UInt32, of list: InvocationList, in multicast: Multicast) {
+  mutating func unlink(
+    _ position: UInt32, of list: InvocationList, in multicast: Multicast, isSingle: Bool = false
+  ) {
     let token = list.entry(position).pointee.token
     multicast.markInLists(position, of: list, set: InvocationList.State.dead)  //~ not_marked_dead
     list.header.live &-= 1  //~ live_not_counted_down
-    retire(Registration(index: token.index), token, in: multicast)
+    retire(Registration(index: token.index), token, in: multicast, isSingle: isSingle)
     outcome.count &+= 1
   }
 
   /// Unlinks one live registration, which is all that changes under this hold of its stripe's lock,
   /// and releases the lock.
-  @inline(__always)
+  @inline(never)
+  @_optimize(speed)
   mutating func unlink(_ registration: Registration, unlocking stripe: Stripe) {
     let multicast = Multicast(slot: registration.owner)
-    unlink(registration.place, of: multicast.list.unsafelyUnwrapped, in: multicast)
+    let list = multicast.list.unsafelyUnwrapped
+    unlink(registration.place, of: list, in: multicast, isSingle: true)
     multicast.compact(&self)
+    // Nothing is to be done before its release function.
+    let isReclaimed = registration.details == nil && idle.pop() != nil
+    let cleanup = isReclaimed ? registration.reclaim(to: stripe) : PendingCleanup()
     multicast.checkInvariants()
     stripe.unlock()
+    cleanup.run()
   }
 
   /// Retires a registration that is in no list. If no call of it can be running, it is reclaimed at
   /// once. The stripe's lock is held.
+  ///
+  /// - Parameter isSingle: Whether nothing else is removed under this hold of the lock. For many,
+  ///   the hazards are read once, without the lock.
   @_optimize(speed)
-  mutating func retire(_ registration: Registration, _ token: Token, in multicast: Multicast) {
+  mutating func retire(
+    _ registration: Registration, _ token: Token, in multicast: Multicast, isSingle: Bool = false
+  ) {
     registration.retire()
     let need = multicast.neededFence(thread)
     var mayBeCalled = need != .none || thread?.isCalling(token) ?? false
+    if isSingle && need == .full && registration.details == nil && !multicast.isObserved {
+      // Pairs with the full fence of a fenced invocation between its hazard and its look at the
+      // mark.
+      Fence.full()
+      mayBeCalled = ThreadRegistry.isCalled(token)  //~ hazards_not_read_under_lock
+      // For the removals before this one.
+      self.need = need
+    }
     if let details = registration.details, let queue = details.pointee.queue {
       Queue(slot: queue).cancel(details, &payloads)
       // The thread that runs the queue is not registered as an invoker. Its hazard was set under
