@@ -158,7 +158,7 @@ extension Multicast {
   /// under the lock, too. Of a writer that has had the lock, this thread sees everything, also that
   /// the word is another one, or that all multicasts are watched.
   ///
-  /// - Returns: whether it is registered, and the multicast is biased.
+  /// - Returns: whether it is registered, and nothing is special.
   @inline(__always)
   private func becomesFirst(_ thread: ThreadRecord) -> Bool {
     if fields.invoker.load(ordering: .relaxed) != handle.rawValue || !Fence.isAsymmetric {

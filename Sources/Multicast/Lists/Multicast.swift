@@ -129,6 +129,7 @@ struct Multicast {
   ///
   /// Without an invoker, a frame of this thread is about an earlier occupant of the slot, and reads
   /// a list of that one.
+  @inline(__always)
   func isPlainAndQuiescent(_ thread: ThreadRecord?) -> Bool {
     let ignored = Self.fenced | Self.watched
     if invokerNumber & ~ignored == 0 { return true }

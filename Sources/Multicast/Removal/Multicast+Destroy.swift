@@ -119,10 +119,9 @@ extension Multicast {
   func renew() -> Handle? {
     if !isKept { return nil }
     let slot = UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)
-    let next = SlotPool.occupy(handle.index, slot, .multicast) { Self.initialize($0, $1, 0) }
-    // An invoker that guesses the handle finds the lock taken, and waits for it.
-    Multicast(slotOf: next)?.isObserved = true
-    return next
+    return SlotPool.occupy(handle.index, slot, .multicast) {
+      Self.initialize($0, $1, Self.observed)
+    }
   }
 
   /// Gives the slot back, if it is kept: the name does not exist any more. No lock is held.
