@@ -1,6 +1,7 @@
 /* More threads at once than one block of thread records has room for. */
 
 #include "harness.h"
+#include "process.h"
 #include "threads.h"
 
 enum { THREADS = 150 };
@@ -92,4 +93,64 @@ TEST_OF_MULTICAST(removal_finds_call_on_thread_that_came_after_many_had_ended) {
   CHECK_OK(multicast_destroy(m));
   CHECK_OK(multicast_destroy(earlier.target));
   CHECK_OK(multicast_destroy(others.target));
+}
+
+/* ---- A fork beside them ---------------------------------------------------------------------- */
+
+static bool has_text(void *context, const char *text, size_t size) {
+  *(int *)context += memmem(text, size, "thread", 6) != NULL;
+  return true;
+}
+
+/* The lines about threads in a report: none is left of a thread that the child does not have. */
+static int threads_in_report(void) {
+  int count = 0;
+  CHECK_OK(multicast_dump(has_text, &count));
+  return count;
+}
+
+static void use_after_many(void *argument) {
+  crowd *c = argument;
+  int calls = 0;
+  CHECK_EQ(threads_in_report(), 0);
+  CHECK_EQ(multicast_remove_all(c->target), 1);
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
+  add(c->target, counter(&calls));
+  for (int i = 0; i < THREADS; ++i) on_another_thread(invoke_in_crowd, c);
+  CHECK_EQ(calls, THREADS);
+#endif
+}
+
+static void *rest_in_crowd(void *argument) {
+  crowd *c = argument;
+  CHECK_OK(multicast_destroy(multicast_create())); /* the thread keeps its slot */
+  CHECK(multicast_invoke(c->target, 0, NULL, 0) >= 0);
+  CHECK_OK(multicast_destroy(multicast_create()));
+  ADD(c->b.calls, 1);
+  gate_wait(&c->b.let_go);
+  return NULL;
+}
+
+static void fork_beside(void *(*body)(void *), crowd *c) {
+  for (int i = 0; i < THREADS; ++i) c->threads[i] = start_thread(body, c);
+  EVENTUALLY(LOAD(c->b.calls) == THREADS);
+  in_child(use_after_many, c);
+  end_calls(c);
+}
+
+TEST(fork_forgets_many_threads_in_calls) {
+  static crowd c;
+  c.b = (blocker)BLOCKER_INIT;
+  c.target = multicast_create();
+  add(c.target, blocking(&c.b));
+  fork_beside(invoke_in_crowd, &c);
+}
+
+TEST(fork_forgets_many_threads_at_rest) {
+  static crowd c;
+  int calls = 0;
+  c.b = (blocker)BLOCKER_INIT;
+  c.target = multicast_create();
+  add(c.target, counter(&calls));
+  fork_beside(rest_in_crowd, &c);
 }

@@ -89,9 +89,9 @@ struct SlabDirectory {
 
   /// The number of slabs from which slabs of a page or more have the largest size. They are
   /// allocated by the batch, which begins with a page: so all of its pages can be given to the
-  /// system. A batch is a sixteenth of all slabs.
+  /// system, but that page. A batch is a sixteenth of all slabs.
   private static let manySlabs: UInt32 = 32
-  private static let largestBatch: UInt32 = 16
+  private static let largestBatch: UInt32 = 64
   private static let page = 4096
 
   /// Allocates a slab of `1 << shift` zeroed slots, or more, and makes it findable. Of a batch, the

@@ -154,6 +154,43 @@ struct ThreadBlock {
     return bytes
   }
 
+  /// In the child of a fork, of whose threads only one is left: the records of the others are idle.
+  ///
+  /// If they fill a group, its pages are given to the system. To write to each of thousands of
+  /// records would have the system copy a page for each.
+  func disown(but survivor: ThreadRecord?) {
+    var (group, left) = (0, UInt32(0))
+    while group < groupCount {
+      let all = owned(group)
+      var (others, rest) = (all, all)
+      while rest != 0 {
+        let record = record(group, rest.trailingZeroBitCount)
+        let bit = rest & ~(rest &- 1)
+        if record == survivor { others &= ~bit } else { record.giveBackSlots() }
+        rest &= ~bit
+      }
+      if others != all { left = 1 }
+      if others != all || !isMapped || !discard(group) {
+        rest = others
+        while rest != 0 {
+          record(group, rest.trailingZeroBitCount).identity = .none
+          rest &= rest &- 1
+        }
+      }
+      bits(Self.ownedOffset, group).pointee.store(all & ~others, ordering: .relaxed)
+      group &+= 1
+    }
+    // Not less by so many: a thread may have been between its bit and its count.
+    storage.pointee.ownerCount.store(left, ordering: .relaxed)
+  }
+
+  /// - Returns: whether all records of the group are zero now.
+  private func discard(_ group: Int) -> Bool {
+    let all = existing(group)
+    return all != 0
+      && shims_discard(record(group, 0).storage, all.nonzeroBitCount &* ThreadRecord.size) > 0
+  }
+
   private var isMapped: Bool { storage.pointee.firstNumber > 1 && Allocator.isLibc }
 
   private func allocate(_ group: Int, _ place: Int) -> ThreadRecord? {

@@ -71,7 +71,10 @@ struct ThreadRecord {
   static let batchSize = 512
   private static let batchOffset = 128
   private static let headerSize = batchOffset + batchSize
-  static let size = headerSize + Int(frameCount) * MemoryLayout<Frame.Fields>.stride
+  /// Rounded up, so that the outermost frame is in one cache line, and in the page of the header:
+  /// 64 records are one behind the other.
+  static let size =
+    (headerSize + Int(frameCount) * MemoryLayout<Frame.Fields>.stride + 1023) & ~1023
   private static let alignment = 128
 
   let storage: UnsafeMutablePointer<Storage>
@@ -106,9 +109,11 @@ struct ThreadRecord {
 
   /// Called when no thread owns the record any more.
   @inline(never) func giveBack() {
-    storage.pointee.vacant.giveBack(to: .multicasts)  //~ vacant_slots_not_given_back
+    giveBackSlots()  //~ vacant_slots_not_given_back
     ThreadBlock(storage.pointee.block.unsafelyUnwrapped).giveBack(self)
   }
+
+  func giveBackSlots() { storage.pointee.vacant.giveBack(to: .multicasts) }
 
   func frame(_ depth: UInt32) -> Frame {
     let frames = UnsafeMutableRawPointer(storage) + Self.headerSize
@@ -262,6 +267,7 @@ struct ThreadRecord {
   ) {
     var depth: UInt32 = 0
     forEachFrame { _, _ in depth &+= 1 }
+    if depth == 0 && !isInside { return }  // writes to no page of a thread at rest
     storage.pointee.top = self.frame(depth).fields
     while depth > 0 {
       depth &-= 1

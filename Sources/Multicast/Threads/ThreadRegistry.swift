@@ -62,14 +62,17 @@ enum ThreadRegistry {
     didLeave: (_ target: Target) -> Void
   ) {
     for record in all {
-      record.wait = .nothing
       if record == survivor {
         record.storage.pointee.systemNumber.store(shims_get_thread_id(), ordering: .relaxed)
-        continue
+      } else {
+        record.clear(release: release, willLeave: { _, _ in }, didLeave: didLeave)
       }
-      record.clear(release: release, willLeave: { _, _ in }, didLeave: didLeave)
-      record.identity = .none
-      record.giveBack()
+      if !record.wait.isNothing { record.wait = .nothing }
+    }
+    var block = firstBlock
+    while let current = block {
+      current.disown(but: survivor)
+      block = current.next
     }
   }
 

@@ -77,9 +77,12 @@ static void *invoke(void *unused) {
 }
 
 // All of them exist at one time.
-static void begin_and_end(size_t count) {
+static void begin_threads(size_t count) {
   for (size_t i = 0; i < count; i++) threads[i] = start(invoke_and_wait, NULL);
   for (size_t i = 0; i < count; i++) wait_for(&has_begun);
+}
+static void begin_and_end(size_t count) {
+  begin_threads(count);
   for (size_t i = 0; i < count; i++) sem_post(&may_end);
   for (size_t i = 0; i < count; i++) join(threads[i]);
 }
@@ -161,6 +164,21 @@ static double fork_once(void) {
 }
 static double fork_and_exit(size_t count) {
   end_threads(count);
+  return best(fork_once) * 1e6;
+}
+
+// ---- Beside threads that have invoked and wait --------------------------------------------------
+
+static void begin_invokers(size_t count) {
+  target = multicast_create();
+  begin_threads(count);
+}
+static double add_and_remove_beside(size_t count) {
+  begin_invokers(count);
+  return best(add_and_remove_once) * 1e6;
+}
+static double fork_beside(size_t count) {
+  begin_invokers(count);
   return best(fork_once) * 1e6;
 }
 
@@ -382,6 +400,8 @@ static const struct measure {
     {"after N threads: destroy names, each", "us", destroy_names, {2, 128, 512, 2048, 8192}},
     {"after N threads: thread that invokes", "us", first_invocation, {2, 128, 512, 2048, 8192}},
     {"after N threads: fork, and its child's end", "us", fork_and_exit, {2, 128, 512, 2048, 8192}},
+    {"beside N threads: add, token_remove", "us", add_and_remove_beside, {2, 128, 512, 2048, 8192}},
+    {"beside N threads: fork, and its child's end", "us", fork_beside, {2, 128, 512, 2048, 8192}},
     {"N blocked producers", "k/s", produce_blocked, {1, 16, 64, 256, 1024}},
     {"the same, a mutex and two conditions", "k/s", produce_conditions, {1, 16, 64, 256, 1024}},
     {"beside a long call: pause, of N", "us", pause_beside_call, {1000, 16000, 64000}},
