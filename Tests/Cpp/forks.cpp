@@ -92,8 +92,8 @@ TEST_CASE("the child of a fork can use what other threads were using") {
 // A thread that is in one of the locks most of the time.
 TEST_CASE("no lock of the process is held in the child of a fork") {
   using mcast::detail::guarded;
-  const guarded each[] = {guarded::groups, guarded::members, guarded::pauses,
-                          guarded::keyed,  guarded::watches, guarded::failures};
+  const guarded each[] = {guarded::groups,  guarded::members,  guarded::pauses,
+                          guarded::watches, guarded::failures, guarded::keyed};
   for (const guarded what : each) {
     CAPTURE(static_cast<size_t>(what));
     std::atomic<bool> is_over{false};

@@ -18,6 +18,9 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// The destructor of a base class runs after those of the derived class. If other threads invoke,
 /// call stop_observing() first in the destructor of the derived class. Copies observe nothing.
 ///
+/// Each object has a lifetime of its own, from its first add on: with one delegate that costs
+/// several times as much as a scoped_registration does.
+///
 /// Threads:   the destructor waits for calls on other threads, as multicast_lifetime_end() does.
 /// @since 1.1
 class observer {

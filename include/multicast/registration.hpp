@@ -16,8 +16,8 @@
 
 #include "detail/failures.hpp"
 #include "detail/handles.hpp"
+#include "detail/mortals.hpp"
 #include "statistics.hpp"
-#include "tracked.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -45,6 +45,20 @@ class registration {
   /// Cost:      as multicast_token_remove().
   /// @since 1.0
   multicast_status remove() const noexcept { return multicast_token_remove(token_); }
+  /// The same as remove().
+  ///
+  /// @return As remove().
+  ///
+  /// Cost:      as remove().
+  /// @since 1.1
+  auto disconnect() const noexcept { return remove(); }
+  /// The same as is_live().
+  ///
+  /// @return is_live().
+  ///
+  /// Cost:      as is_live().
+  /// @since 1.1
+  bool connected() const noexcept { return is_live(); }
   /// Removes the delegate without waiting.
   ///
   /// @return As multicast_token_remove_nowait().
@@ -95,16 +109,12 @@ class registration {
   ///
   /// @return true from its add until its removal; with `once`, until its call begins.
   ///
-  /// Cost:      O(1), no lock. While any signal has delegates that track objects: as
-  ///            multicast_prune().
+  /// Cost:      O(1), no lock. While any signal has delegates that track objects: two short locks.
+  ///            If its own signal has some, and it is paused or called once: as multicast_prune().
   /// @since 1.0
   bool is_live() const noexcept {
     if (!multicast_token_is_live(token_)) return false;
-    if (detail::mortals.load(std::memory_order_relaxed) == 0) return true;
-    multicast_registration all = MULTICAST_REGISTRATION_INIT;
-    if (multicast_token_get(token_, &all) != MULTICAST_OK) return false;
-    detail::prune(all.target);
-    return multicast_token_is_live(token_);
+    return detail::mortals.load(std::memory_order_relaxed) == 0 || detail::is_alive(token_);
   }
   /// The same as is_live().
   ///

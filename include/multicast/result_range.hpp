@@ -27,8 +27,8 @@ class signal;
 /// The results of one invocation of a signal, as a forward range: signal<R(Args...)>::results().
 ///
 /// A delegate is called once, when its result is needed: by `*`, or by a comparison with the end,
-/// which has to know whether there is one more result. `++` alone calls nothing; a second `++` calls
-/// the delegate that it passes over. Delegates that are removed meanwhile are not called, and those
+/// which has to know whether there is one more result. `++` alone calls nothing; a second `++`
+/// calls the delegate that it passes over. Delegates that are removed meanwhile are not called, and those
 /// that are added meanwhile are not, either. The signal may be destroyed: the range ends. The range
 /// keeps all results, so that algorithms may pass over them several times.
 ///

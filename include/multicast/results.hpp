@@ -266,8 +266,8 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
   ///
   /// @param combiner   Called with two iterators of a result_range, its begin and end.
   /// @param arguments  As for results().
-  /// @return What the combiner returns. The results end with this call: a reference becomes a value,
-  ///         unless the results are references.
+  /// @return What the combiner returns. The results end with this call: a reference becomes a
+  ///         value, unless the results are references.
   ///
   /// Errors:    as results(); what the combiner throws.
   /// Cost:      as results().

@@ -4,34 +4,12 @@
 #ifndef MULTICAST_TRACKED_HPP
 #define MULTICAST_TRACKED_HPP
 
-#include <atomic>
-#include <cstddef>
 #include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
-#include "detail/config.hpp"
-
-namespace MULTICAST_HPP_NAMESPACE::detail {
-
-/// How many delegates there are that may die: MULTICAST_API, as `handler`.
-MULTICAST_API inline std::atomic<size_t> mortals{0};
-
-/// Removes delegates whose objects are dead, if there may be some.
-inline void prune(multicast target) noexcept {
-  if (mortals.load(std::memory_order_relaxed) != 0) static_cast<void>(multicast_prune(target));
-}
-
-/// Counts delegates that may die.
-struct mortal {
-  mortal() noexcept { mortals.fetch_add(1); }
-  mortal(const mortal &) noexcept : mortal() {}
-  mortal &operator=(const mortal &) noexcept = default;
-  ~mortal() { mortals.fetch_sub(1); }
-};
-
-}  // namespace mcast::detail
+#include "detail/mortals.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -78,7 +56,7 @@ bool is_dead(const std::weak_ptr<T> &object) noexcept {
   return object.expired();
 }
 
-/// Whether a strong pointer keeps an object alive. A std::shared_ptr may own one, and point to none.
+/// Whether a strong pointer keeps an object alive. A std::shared_ptr may own one and point to none.
 template <typename Strong>
 bool is_alive(const Strong &object) noexcept {
   return static_cast<bool>(object);

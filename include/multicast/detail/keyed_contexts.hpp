@@ -4,10 +4,9 @@
 #ifndef MULTICAST_DETAIL_KEYED_CONTEXTS_HPP
 #define MULTICAST_DETAIL_KEYED_CONTEXTS_HPP
 
-#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,13 +15,21 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
+/// What the contexts of equal delegates have in common.
+struct key {
+  const void *object;
+  uint64_t target;
+  multicast_function kind;
+};
+
 /// The context of a delegate that can be found by its object.
 struct keyed {
-  const void *object;
-  multicast_function kind;
+  const key of;
+  const bool is_comparable;  // there may be equal ones
   size_t owners = 1;
+  keyed *next = nullptr, **link = nullptr;  // in its bucket
 
-  keyed(const void *of, multicast_function type) noexcept : object(of), kind(type) {}
+  keyed(const key &given, bool comparable) noexcept : of(given), is_comparable(comparable) {}
   keyed(const keyed &) = delete;
   keyed &operator=(const keyed &) = delete;
   virtual ~keyed() = default;
@@ -30,72 +37,134 @@ struct keyed {
   virtual bool is_equal(const keyed &) const = 0;
 };
 
-/// All of these contexts. Equal ones are one.
-class keyed_contexts {
+/// All of these contexts, in parts. Equal ones are one. MULTICAST_API, as `handler`.
+class alignas(64) keyed_contexts {
  public:
-  keyed *add(std::unique_ptr<keyed> made) {
-    const process_lock lock(guarded::keyed);
-    if (keyed *const equal = find(*made)) {
+  static keyed *add(std::unique_ptr<keyed> made) {
+    const uint64_t hash = hash_of(made->of.object);
+    const process_lock lock(guarded::keyed, part_of(hash));
+    keyed_contexts &here = all[part_of(hash)];
+    if (keyed *const equal = here.find(*made, hash)) {
       ++equal->owners;
       return equal;
     }
-    contexts_.emplace(made->object, made.get());
+    here.insert(made.get(), hash);
     return made.release();
   }
-  void release(keyed *context) noexcept {
+  static void release(keyed *context) noexcept {
+    const uint64_t hash = hash_of(context->of.object);
     std::unique_ptr<keyed> last;  // destroyed without the lock
-    const process_lock lock(guarded::keyed);
+    const process_lock lock(guarded::keyed, part_of(hash));
     if (--context->owners > 0) return;
     last.reset(context);
-    const auto range = contexts_.equal_range(context->object);
-    for (auto i = range.first; i != range.second; ++i) {
-      if (i->second == context) {
-        contexts_.erase(i);
-        break;
-      }
-    }
+    *context->link = context->next;
+    if (context->next != nullptr) context->next->link = context->link;
+    --all[part_of(hash)].count_;
   }
   /// The caller owns the result, too.
-  keyed *retain(const keyed &wanted) {
-    const process_lock lock(guarded::keyed);
-    keyed *const equal = find(wanted);
+  static keyed *retain(const keyed &wanted) {
+    const uint64_t hash = hash_of(wanted.of.object);
+    const process_lock lock(guarded::keyed, part_of(hash));
+    keyed *const equal = all[part_of(hash)].find(wanted, hash);
     if (equal != nullptr) ++equal->owners;
     return equal;
   }
-  std::vector<keyed *> retain(const void *object) {
-    std::vector<keyed *> all;
-    const process_lock lock(guarded::keyed);
-    const auto range = contexts_.equal_range(object);
-    for (auto i = range.first; i != range.second; ++i) all.push_back(i->second);
-    for (keyed *context : all) ++context->owners;
-    return all;
+  /// Those of an object in a signal.
+  static std::vector<keyed *> retain(const void *object, multicast target) {
+    std::vector<keyed *> found;
+    const uint64_t hash = hash_of(object);
+    const process_lock lock(guarded::keyed, part_of(hash));
+    const keyed_contexts &here = all[part_of(hash)];
+    if (here.size_ == 0) return found;
+    for (keyed *const first : here.bucket_of(hash).first) {
+      for (keyed *each = first; each != nullptr; each = each->next) {
+        if (each->of.object == object && each->of.target == target.id) found.push_back(each);
+      }
+    }
+    for (keyed *context : found) ++context->owners;
+    return found;
   }
 
  private:
-  keyed *find(const keyed &wanted) const {
-    const auto range = contexts_.equal_range(wanted.object);
-    for (auto i = range.first; i != range.second; ++i) {
-      if (i->second->kind == wanted.kind && i->second->is_equal(wanted)) return i->second;
+  /// Those that are not comparable, and those that are: these are few.
+  struct bucket {
+    keyed *first[2] = {};
+
+    void insert(keyed *context) noexcept {
+      keyed *&head = first[context->is_comparable ? 1 : 0];
+      context->next = head;
+      context->link = &head;
+      if (head != nullptr) head->link = &context->next;
+      head = context;
+    }
+  };
+
+  static uint64_t hash_of(const void *object) noexcept {
+    return reinterpret_cast<uintptr_t>(object) * uint64_t{0x9e3779b97f4a7c15};
+  }
+  static size_t part_of(uint64_t hash) noexcept { return hash >> 62; }
+  bucket &bucket_of(uint64_t hash) const noexcept { return buckets_[(hash >> 24) & (size_ - 1)]; }
+  keyed *find(const keyed &wanted, uint64_t hash) const {
+    if (!wanted.is_comparable || size_ == 0) return nullptr;
+    for (keyed *each = bucket_of(hash).first[1]; each != nullptr; each = each->next) {
+      if (each->of.object == wanted.of.object && each->of.target == wanted.of.target &&
+          each->of.kind == wanted.of.kind && each->is_equal(wanted)) {
+        return each;
+      }
     }
     return nullptr;
   }
+  void insert(keyed *context, uint64_t hash) {
+    if (count_ >= size_) grow();
+    bucket_of(hash).insert(context);
+    ++count_;
+  }
+  void grow() {
+    const size_t before = size_;
+    auto made = std::make_unique<bucket[]>(before == 0 ? 8 : 2 * before);
+    const std::unique_ptr<bucket[]> old(std::exchange(buckets_, made.release()));
+    size_ = before == 0 ? 8 : 2 * before;
+    for (size_t i = 0; i < before; ++i) {
+      for (keyed *each : old[i].first) {
+        while (each != nullptr) {
+          keyed *const next = each->next;
+          bucket_of(hash_of(each->of.object)).insert(each);
+          each = next;
+        }
+      }
+    }
+  }
 
-  std::unordered_multimap<const void *, keyed *> contexts_;
+  bucket *buckets_ = nullptr;  // never freed: static objects may use them
+  size_t size_ = 0;            // a power of two
+  size_t count_ = 0;
+
+  MULTICAST_API static keyed_contexts all[parts];
 };
-MULTICAST_API inline std::atomic<keyed_contexts *> keyed_delegates{nullptr};
-inline keyed_contexts &all_keyed() { return lasting(keyed_delegates); }
+static_assert(parts == 4, "see part_of()");
+inline keyed_contexts keyed_contexts::all[parts];
 
 template <typename F>
 struct keyed_callable final : keyed {
   F function;
 
-  keyed_callable(const void *of, multicast_function type, F given)
-      : keyed(of, type), function(std::move(given)) {}
+  keyed_callable(const key &given, F callable)
+      : keyed(given, can_be_equal(static_cast<F *>(nullptr))), function(std::move(callable)) {}
   bool is_equal(const keyed &other) const override {
     return same(function, static_cast<const keyed_callable &>(other).function);
   }
 
  private:
+  template <typename Pointer, typename Method>
+  static constexpr bool can_be_equal(bound<Pointer, Method> *) {
+    return true;
+  }
+  template <typename T, typename Method>
+  static constexpr bool can_be_equal(weak_bound<std::weak_ptr<T>, Method> *) {
+    return true;
+  }
+  static constexpr bool can_be_equal(void *) { return false; }
+
   template <typename Pointer, typename Method>
   static bool same(const bound<Pointer, Method> &a, const bound<Pointer, Method> &b) {
     return a == b;
@@ -120,7 +189,7 @@ struct in_keyed {
     return static_cast<keyed_callable<F> *>(static_cast<keyed *>(context))->function;
   }
   static void release(void *context) noexcept {
-    all_keyed().release(static_cast<keyed *>(context));
+    keyed_contexts::release(static_cast<keyed *>(context));
   }
   template <typename Body>
   static void use(void *context, Body &&body) {

@@ -16,15 +16,19 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// What a lock guards. A thread that holds one may take those below it.
-enum class guarded : size_t { groups, members, pauses, keyed, watches, failures };
+/// What a lock guards. A thread that holds one may take those below it. The last one has parts: so
+/// that threads seldom wait for each other. Few: with the locks of the library, no more than the
+/// thread sanitizer can track in one thread.
+enum class guarded : size_t { groups, members, pauses, watches, failures, keyed };
+inline constexpr size_t parts = 4;
 
 /// One lock for each of them. All are held during a fork, so that its child finds them free, and
 /// what they guard complete.
 struct process_locks {
-  pthread_mutex_t all[6] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
-                            PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
-                            PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+  struct alignas(64) line {  // of the cache
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  };
+  line all[static_cast<size_t>(guarded::keyed) + parts];
   std::atomic<bool> is_held_by_forks{false};
   std::atomic<pthread_t> forking{pthread_t()};  // the thread that is in fork(), or none
   size_t handlers = 0;                          // how many pairs of handlers run in that fork()
@@ -35,7 +39,8 @@ MULTICAST_API inline process_locks locks;
 /// Holds a lock of the process until the end of a scope.
 class process_lock {
  public:
-  explicit process_lock(guarded what) noexcept : mutex_(locks.all[static_cast<size_t>(what)]) {
+  explicit process_lock(guarded what, size_t part = 0) noexcept
+      : mutex_(locks.all[static_cast<size_t>(what) + part].mutex) {
     if (is_inside_fork()) return;
     if (!locks.is_held_by_forks.load(std::memory_order_acquire)) hold_by_forks();
     static_cast<void>(pthread_mutex_lock(&mutex_));
@@ -65,7 +70,7 @@ class process_lock {
   /// Several threads may have registered the handlers. Only the first pair takes the locks.
   static void before_fork() noexcept {
     if (!is_inside_fork()) {
-      for (pthread_mutex_t &mutex : locks.all) static_cast<void>(pthread_mutex_lock(&mutex));
+      for (auto &each : locks.all) static_cast<void>(pthread_mutex_lock(&each.mutex));
       locks.forking.store(pthread_self(), std::memory_order_relaxed);
     }
     ++locks.handlers;
@@ -73,7 +78,7 @@ class process_lock {
   static void after_fork() noexcept {
     if (!is_inside_fork() || --locks.handlers > 0) return;
     locks.forking.store(pthread_t(), std::memory_order_relaxed);
-    for (pthread_mutex_t &mutex : locks.all) static_cast<void>(pthread_mutex_unlock(&mutex));
+    for (auto &each : locks.all) static_cast<void>(pthread_mutex_unlock(&each.mutex));
   }
 
   pthread_mutex_t &mutex_;

@@ -170,10 +170,15 @@ class additions : public insertion<R, Args...> {
       if constexpr (base::template is_in_context<function>) {
         using access = detail::in_context<function>;
         const function copy = std::forward<Given>(given);
-        return this->template insert<access, may_queue>(how, [&] { return access::pack(copy); });
+        return this->template insert<access, may_queue>(
+            how, [&](multicast) { return access::pack(copy); });
       } else {
         return this->template insert<detail::in_heap<function>, may_queue>(
-            how, [&]() -> void * { return ::new function(std::forward<Given>(given)); });
+            how, [&](multicast target) -> void * {
+              auto *const made = ::new function(std::forward<Given>(given));
+              if constexpr (detail::is_mortal<function>) made->counted.begin(target);
+              return made;
+            });
       }
     }
     return registration();
@@ -192,7 +197,8 @@ class additions : public insertion<R, Args...> {
       const void *const address = detail::address_of(weak);
       if constexpr (is_method) {
         if (address == nullptr && !detail::is_dead(weak)) {
-          detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);  // it owns something, and points to nothing
+          // It owns something, and points to nothing.
+          detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
           return registration();
         }
         return add_keyed<may_queue>(
@@ -237,7 +243,8 @@ class additions : public insertion<R, Args...> {
                   "or returns something else than the signal");
     options changed;
     if (!detail::prepare_object(object, how, changed)) return registration();
-    return this->template insert<Access, may_queue>(how, [&] { return Access::pack(object); });
+    return this->template insert<Access, may_queue>(
+        how, [&](multicast) { return Access::pack(object); });
   }
 
   template <bool may_queue, typename F>
@@ -247,9 +254,12 @@ class additions : public insertion<R, Args...> {
                   "something else, or is not a method of the object");
     if constexpr (detail::is_delegate<R, F, detail::passed<Args>...>::value) {
       using access = detail::in_keyed<F>;
-      return this->template insert<access, may_queue>(how, [&]() -> void * {
-        return detail::all_keyed().add(std::make_unique<detail::keyed_callable<F>>(
-            object, base::template call<access, base::ordinary>, std::move(function)));
+      return this->template insert<access, may_queue>(how, [&](multicast target) -> void * {
+        auto made = std::make_unique<detail::keyed_callable<F>>(
+            detail::key{object, target.id, base::template call<access, base::ordinary>},
+            std::move(function));
+        if constexpr (detail::is_mortal<F>) made->function.counted.begin(target);
+        return detail::keyed_contexts::add(std::move(made));
       });
     }
     return registration();

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "../../interest.hpp"
-#include "../../tracked.hpp"
 #include "../callbacks.hpp"
 #include "../failures.hpp"
+#include "../mortals.hpp"
 #include "removals.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
@@ -29,8 +29,8 @@ class contents : public removals<R, Args...> {
   ///
   /// @return The number.
   ///
-  /// Cost:      as multicast_count(). While any signal has delegates that track objects: as
-  ///            multicast_prune().
+  /// Cost:      as multicast_count(). While this signal has delegates that track objects, or one of
+  ///            256 others: as multicast_prune().
   /// @since 1.0
   size_t size() const {
     const multicast target = target_.get();

@@ -61,7 +61,7 @@ class insertion : public calls<R, Args...> {
     return how;
   }
 
-  /// `make()` makes the context, which the library owns from then on.
+  /// `make(target)` makes the context, which the library owns from then on.
   template <typename Access, bool may_queue, typename Make>
   registration insert(const options *how, Make &&make) {
     const multicast target = target_.make();
@@ -70,7 +70,7 @@ class insertion : public calls<R, Args...> {
     constexpr bool needs_options = Access::is_owned;
     multicast_function function = base::template call<Access, base::ordinary>;
     if (!needs_options && how == nullptr) {
-      detail::check(multicast_add(target, {function, make()}, nullptr, &token));
+      detail::check(multicast_add(target, {function, make(target)}, nullptr, &token));
       return registration(token);
     }
     multicast_function other = base::template call<Access, base::special>;
@@ -102,7 +102,7 @@ class insertion : public calls<R, Args...> {
         given.unlock = [](void *) noexcept {};
       }
     }
-    void *const context = make();
+    void *const context = make(target);
     if (how != nullptr && how->unique) {
       static_cast<void>(multicast_remove_within(target, {other, context}, 0));
     }

@@ -14,6 +14,7 @@
 #include "../failures.hpp"
 #include "../keyed_contexts.hpp"
 #include "../object.hpp"
+#include "../retained.hpp"
 #include "additions.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
@@ -96,7 +97,7 @@ class removals : public additions<R, Args...> {
   /// @return How many were removed.
   ///
   /// Threads:   waits for running calls of them on other threads.
-  /// Cost:      as multicast_remove_context(), for each method and each callable of the object.
+  /// Cost:      O(delegates), and for each that is removed as registration::remove().
   /// @since 1.1
   template <typename Object>
   size_t remove_object(Object &&object) {
@@ -108,13 +109,9 @@ class removals : public additions<R, Args...> {
     }
     const multicast target = target_.get();
     if (target.id == 0 || address == nullptr) return 0;
-    int64_t removed = multicast_remove_context(target, detail::untyped(address));
-    for (detail::keyed *const context : detail::all_keyed().retain(address)) {
-      const int64_t more = multicast_remove_context(target, context);
-      detail::all_keyed().release(context);
-      removed = removed < 0 ? removed : more < 0 ? more : removed + more;
-    }
-    return detail::count(removed);
+    const int64_t removed = multicast_remove_context(target, detail::untyped(address));
+    if (removed < 0) return detail::count(removed);
+    return static_cast<size_t>(removed) + detail::count(detail::retained(address, target).remove());
   }
   /// Removes all delegates.
   ///
@@ -136,12 +133,12 @@ class removals : public additions<R, Args...> {
   template <typename F>
   multicast_status remove_keyed(const void *object, F function) {
     using access = detail::in_keyed<F>;
-    detail::keyed *const context = detail::all_keyed().retain(
-        detail::keyed_callable<F>(object, base::template call<access, base::ordinary>,
-                                  std::move(function)));
+    detail::keyed *const context = detail::keyed_contexts::retain(detail::keyed_callable<F>(
+        {object, target_.get().id, base::template call<access, base::ordinary>},
+        std::move(function)));
     if (context == nullptr) return MULTICAST_ERROR_NOT_FOUND;
     const multicast_status status = remove_both<access>(context);
-    detail::all_keyed().release(context);
+    detail::keyed_contexts::release(context);
     return status;
   }
   template <typename Access>

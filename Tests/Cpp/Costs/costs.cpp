@@ -1,0 +1,131 @@
+// What functions of the C++ header cost, at a given size: Costs/run counts the instructions between
+// begin() and end().
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <multicast.hpp>
+#include <valgrind/callgrind.h>
+
+namespace {
+
+using signal = mcast::signal<void()>;
+struct window {
+  int calls = 0;
+  void hear() { ++calls; }
+};
+
+void begin() { CALLGRIND_TOGGLE_COLLECT; }
+void end() { CALLGRIND_TOGGLE_COLLECT; }
+
+// Each as large as three pointers.
+auto callable(window &w, size_t &number) {
+  return [&w, &number, copy = &w] { w.calls += copy == &w && number == 0 ? 1 : 0; };
+}
+
+void fill(signal &s, window &w, std::vector<mcast::registration> &all, std::vector<size_t> &data) {
+  for (size_t &each : data) all.push_back(s.add(w, callable(w, each)));
+}
+
+// add(object, callable) beside other callables of that object.
+void add_with_object(size_t size) {
+  signal s;
+  window w;
+  std::vector<size_t> data(size);
+  std::vector<mcast::registration> all;
+  fill(s, w, all, data);
+  for (int i = 0; i < 64; ++i) {
+    begin();
+    const mcast::registration one = s.add(w, callable(w, data[0]));
+    end();
+    one.remove();
+  }
+}
+// Its removal: the first ones, and the last ones.
+void remove_with_object(size_t size) {
+  signal s;
+  window w;
+  std::vector<size_t> data(size + 64);
+  std::vector<mcast::registration> all;
+  fill(s, w, all, data);
+  begin();
+  for (size_t i = 0; i < 32; ++i) all[i].remove();
+  for (size_t i = 0; i < 32; ++i) all[all.size() - 1 - i].remove();
+  end();
+}
+// add(object, method) and remove(object, method), beside callables of that object elsewhere.
+void method_of_object(size_t size) {
+  signal s, elsewhere;
+  window w;
+  std::vector<size_t> data(size);
+  std::vector<mcast::registration> all;
+  fill(elsewhere, w, all, data);
+  begin();
+  for (int i = 0; i < 64; ++i) {
+    s.add(w, &window::hear);
+    s.remove(w, &window::hear);
+  }
+  end();
+}
+// remove_object(), for each callable.
+void remove_object(size_t size) {
+  signal s;
+  window w;
+  std::vector<size_t> data(size);
+  std::vector<mcast::registration> all;
+  fill(s, w, all, data);
+  begin();
+  s.remove_object(w);
+  end();
+}
+// is_live() of a signal with many delegates, while another one, and then this one, tracks objects.
+void is_live(size_t size) {
+  signal s, other;
+  window w;
+  std::vector<size_t> data(size);
+  std::vector<mcast::registration> all;
+  fill(s, w, all, data);
+  const auto object = std::make_shared<int>();
+  other.add(object, [] {});
+  const mcast::registration tracked = s.add(object, [] {});
+  begin();
+  for (int i = 0; i < 64; ++i) {
+    if (!all[0].is_live() || !tracked.is_live()) std::abort();
+  }
+  end();
+}
+// size(), while another signal tracks objects.
+void size_beside_tracked(size_t size) {
+  signal s, other;
+  window w;
+  std::vector<size_t> data(size);
+  std::vector<mcast::registration> all;
+  fill(s, w, all, data);
+  other.add(std::make_shared<int>(), [] {});
+  begin();
+  for (int i = 0; i < 64; ++i) {
+    if (s.size() != size) std::abort();
+  }
+  end();
+}
+
+struct {
+  const char *name;
+  void (*run)(size_t size);
+} const all[] = {{"add_with_object", add_with_object}, {"remove_with_object", remove_with_object},
+                 {"method_of_object", method_of_object}, {"remove_object", remove_object},
+                 {"is_live", is_live}, {"size_beside_tracked", size_beside_tracked}};
+
+}  // namespace
+
+int main(int count, char *arguments[]) {
+  for (const auto &each : all) {
+    if (count == 1) std::puts(each.name);
+    if (count == 3 && std::strcmp(arguments[1], each.name) == 0) {
+      each.run(std::strtoul(arguments[2], nullptr, 10));
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+//
+// How many delegates there are that die with objects.
+#ifndef MULTICAST_DETAIL_MORTALS_HPP
+#define MULTICAST_DETAIL_MORTALS_HPP
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "config.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// How many delegates may die, of all signals, and of those whose handles have these bits: so that
+/// most other signals look for no dead ones. MULTICAST_API, as `handler`.
+MULTICAST_API inline std::atomic<size_t> mortals{0};
+MULTICAST_API inline std::atomic<size_t> mortals_alike[256] = {};
+
+inline std::atomic<size_t> &mortals_like(uint64_t target) noexcept {
+  return mortals_alike[(target * 0x9e3779b97f4a7c15) >> 56];
+}
+/// Whether a signal may have delegates that may die.
+inline bool has_mortals(multicast target) noexcept {
+  return mortals.load(std::memory_order_relaxed) != 0 &&
+         mortals_like(target.id).load(std::memory_order_relaxed) != 0;
+}
+/// Removes delegates whose objects are dead, if there may be some.
+inline void prune(multicast target) noexcept {
+  if (has_mortals(target)) static_cast<void>(multicast_prune(target));
+}
+
+/// Counts a delegate that may die, from the moment when its signal is known. Copies are others.
+class mortal {
+ public:
+  mortal() noexcept = default;
+  mortal(const mortal &) noexcept {}
+  mortal &operator=(const mortal &) noexcept { return *this; }  // NOLINT(cert-oop54-cpp)
+  ~mortal() {
+    if (target_ == 0) return;
+    mortals_like(target_).fetch_sub(1);
+    mortals.fetch_sub(1);
+  }
+  void begin(multicast target) noexcept {
+    target_ = target.id;
+    mortals_like(target_).fetch_add(1);
+    mortals.fetch_add(1);
+  }
+
+ private:
+  uint64_t target_ = 0;
+};
+
+/// Whether the objects of a live registration live. If not, removes it.
+inline bool is_alive(multicast_token token) noexcept {
+  multicast_registration all = MULTICAST_REGISTRATION_INIT;
+  if (multicast_token_get(token, &all) != MULTICAST_OK) return false;
+  if (!has_mortals(all.target)) return true;
+  // A visit asks for the object of this one alone. It passes over what is paused, and uses up what
+  // is called once.
+  if (all.is_paused || (all.flags & MULTICAST_ONCE) != 0) {
+    static_cast<void>(multicast_prune(all.target));
+  } else {
+    const auto pass = [](void *, const multicast_delegate *) { return true; };
+    static_cast<void>(multicast_token_visit(token, pass, nullptr));
+  }
+  return multicast_token_is_live(token);
+}
+
+}  // namespace mcast::detail
+
+#endif
