@@ -9,28 +9,34 @@
  *
  * The rules of multicast.h for order, threads, removal and reentry hold here too.
  *
- * The parts, in the order of use; each can be included alone:
+ * The parts, in multicast/, in the order of use; each can be included alone:
  *
- *     multicast/signal.hpp        signal<void(...)> multicast/results.hpp       signal<R(...)>,
- *     whose delegates return something multicast/result_range.hpp  its results one by one:
- *     signal<R(...)>::results() multicast/registration.hpp  registration, scoped_registration,
- *     current() multicast/options.hpp       options, on(), under(), priority(), label(), once,
- *     latest, unique, at_front, no_replay multicast/policies.hpp      policies of a signal:
- *     reentry, a label, replay, interest multicast/queue.hpp         queue, with post() and
- *     post_and_wait() multicast/lifetime.hpp      lifetime multicast/observer.hpp      observer, a
- *     base class of objects with delegates multicast/tracked.hpp       tracked(), to_weak()
- *     multicast/groups.hpp        groups multicast/pause.hpp         scoped_pause
- *     multicast/interest.hpp      interest: does anybody listen? multicast/connectable.hpp
- *     connectable, a view of a signal multicast/reports.hpp       dump() multicast/watch.hpp
- *     watch, notified of calls and of how long they take multicast/statistics.hpp
- *     call_statistics, of a registration multicast/error.hpp         error,
- *     set_exception_handler(), last_error()
+ *     signal.hpp        signal<void(...)>
+ *     results.hpp       signal<R(...)>, whose delegates return something
+ *     result_range.hpp  its results one by one: signal<R(...)>::results()
+ *     registration.hpp  registration, scoped_registration, current()
+ *     connection.hpp    connection, scoped_connection, slot: names of other libraries
+ *     options.hpp       options, on(), under(), priority(), label(), once, latest, unique, at_front,
+ *                       no_replay
+ *     policies.hpp      policies of a signal: reentry, a label, replay, interest
+ *     queue.hpp         queue, with post() and post_and_wait()
+ *     lifetime.hpp      lifetime
+ *     observer.hpp      observer, a base class of objects with delegates
+ *     tracked.hpp       tracked(), to_weak()
+ *     groups.hpp        groups
+ *     pause.hpp         scoped_pause
+ *     interest.hpp      interest: does anybody listen?
+ *     connectable.hpp   connectable, a view of a signal
+ *     reports.hpp       dump()
+ *     watch.hpp         watch, notified of calls and of how long they take
+ *     statistics.hpp    call_statistics, of a registration
+ *     error.hpp         error, set_exception_handler(), last_error()
  *
  * Not included here, because they need more of the standard library:
  *
- *     multicast/next.hpp          next(): the next invocation, for threads and coroutines
- *     multicast/spy.hpp           spy: what a signal was invoked with, for tests
- *     multicast/dispatcher.hpp    dispatcher: a signal for each key
+ *     next.hpp          next(): the next invocation, for threads and coroutines
+ *     spy.hpp           spy: what a signal was invoked with, for tests
+ *     dispatcher.hpp    dispatcher: a signal for each key
  *
  * What is in mcast::detail and in multicast/detail/ is private.
  *
@@ -54,6 +60,7 @@
 
 #include "multicast.h"
 #include "multicast/connectable.hpp"
+#include "multicast/connection.hpp"
 #include "multicast/error.hpp"
 #include "multicast/groups.hpp"
 #include "multicast/interest.hpp"

@@ -245,4 +245,36 @@ TEST_CASE("removal waits for a call on another thread") {
   opens.join();
 }
 
+TEST_CASE("the names of other libraries are beside ours") {
+  struct window {
+    int calls = 0;
+    void hear(int n) { calls += n; }
+  };
+  mcast::signal<void(int)> sig;
+  mcast::queue loop;
+  window w;
+  int sum = 0;
+  const auto count = [&sum](int n) { sum += n; };
+  mcast::connection c = sig.connect(count);
+  sig.connect(&window::hear, &w);
+  sig.connect<&window::hear>(w, mcast::on(loop));
+  const mcast::slot<void(int)> f = [&sum](int n) { sum += 100 * n; };
+  {
+    const mcast::scoped_connection scoped = sig.connect(f, mcast::priority(1));
+    sig(1);
+  }
+  sig(1);
+  CHECK(sum == 102);
+  CHECK(w.calls == 2);
+  CHECK(loop.run() == 2);
+  CHECK(c.connected());
+  c.disconnect();
+  CHECK_FALSE(c.connected());
+  sig.connect(count);
+  sig.disconnect(count);
+  sig.disconnect(&w, &window::hear);
+  sig.disconnect<&window::hear>(w);
+  CHECK(sig.empty());
+}
+
 }  // namespace idioms_tests

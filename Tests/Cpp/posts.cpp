@@ -24,7 +24,7 @@ TEST_CASE("what is posted and not called is destroyed") {
     CHECK(witness.use_count() == 2);
   }
   CHECK(witness.use_count() == 1);
-  mcast::queue q(1, MULTICAST_OVERFLOW_DROP_OLDEST);
+  mcast::queue q(1, mcast::overflow::drop_oldest);
   int called = 0;
   CHECK(q.post([&called, witness] { called = 1; }));
   CHECK(q.post([&called] { called = 2; }));

@@ -55,7 +55,7 @@ TEST_CASE("a call dropped, replaced or cancelled frees its arguments") {
     CHECK(got == std::vector<int>{4});
   }
   SUBCASE("the oldest") {
-    mcast::queue q(2, MULTICAST_OVERFLOW_DROP_OLDEST);
+    mcast::queue q(2, mcast::overflow::drop_oldest);
     s.add(take, mcast::on(q));
     for (int i = 0; i < 5; ++i) s(counted(i));
     CHECK(counted::alive == 2);
@@ -71,7 +71,7 @@ TEST_CASE("a call dropped, replaced or cancelled frees its arguments") {
     CHECK(got == std::vector<int>{0, 1});
   }
   SUBCASE("with room on another thread") {
-    mcast::queue q(1, MULTICAST_OVERFLOW_BLOCK);
+    mcast::queue q(1, mcast::overflow::block);
     s.add(take, mcast::on(q));
     q.start();
     for (int i = 0; i < 50; ++i) s(counted(i));

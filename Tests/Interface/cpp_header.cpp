@@ -1251,7 +1251,7 @@ TEST(a_queue_has_a_thread_of_its_own) {
 
 TEST(a_queue_has_a_capacity_and_a_rule_for_what_is_too_much) {
   mcast::signal<void(int)> s;
-  mcast::queue refuse(2), drop(1, MULTICAST_OVERFLOW_DROP_OLDEST);
+  mcast::queue refuse(2), drop(1, mcast::overflow::drop_oldest);
   std::vector<int> refused, dropped;
   s.add([&](int n) { refused.push_back(n); }, on(refuse));
   s.add([&](int n) { dropped.push_back(n); }, on(drop));

@@ -19,6 +19,14 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
+/// What happens to a call if its queue is full; see multicast_overflow.
+/// @since 1.1
+enum class overflow : multicast_overflow {
+  refuse = MULTICAST_OVERFLOW_REFUSE,            ///< The queue refuses it.
+  drop_oldest = MULTICAST_OVERFLOW_DROP_OLDEST,  ///< The oldest call that waits is dropped for it.
+  block = MULTICAST_OVERFLOW_BLOCK               ///< The invocation waits until there is room.
+};
+
 /// A queue, in which calls wait until it is run. The destructor removes the delegates that deliver
 /// there, as multicast_queue_destroy() does. Each function does what the multicast_queue_...()
 /// function of that name does.
@@ -35,7 +43,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Errors:    those of multicast_queue_create().
   /// Cost:      as multicast_queue_create().
   /// @since 1.0
-  explicit queue(uint32_t capacity = 0, multicast_overflow overflow = MULTICAST_OVERFLOW_REFUSE)
+  explicit queue(uint32_t capacity = 0, mcast::overflow overflow = mcast::overflow::refuse)
       : owner(create(capacity, overflow)) {}
   /// Creates one with all options of C, such as `wake` for a program's loop.
   ///
@@ -195,11 +203,11 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   }
 
  private:
-  static multicast_queue create(uint32_t capacity, multicast_overflow overflow) {
+  static multicast_queue create(uint32_t capacity, mcast::overflow overflow) {
     if (capacity > 1u << 24) detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
     multicast_queue_options given = MULTICAST_QUEUE_OPTIONS_INIT;
     given.capacity = capacity;
-    given.overflow = overflow;
+    given.overflow = static_cast<multicast_overflow>(overflow);
     return multicast_queue_create(&given);
   }
 

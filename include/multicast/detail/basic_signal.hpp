@@ -9,7 +9,7 @@
 #include "../policies.hpp"
 #include "callbacks.hpp"
 #include "process.hpp"
-#include "signal/contents.hpp"
+#include "signal/connections.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -26,8 +26,8 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 
 /// What signals with and without results have in common.
 template <typename R, typename... Args>
-class basic_signal : public contents<R, Args...> {
-  using base = contents<R, Args...>;
+class basic_signal : public connections<R, Args...> {
+  using base = connections<R, Args...>;
 
  public:
   using base::is_queueable;

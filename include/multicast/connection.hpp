@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+//
+// The types of signals under the names that other libraries have.
+#ifndef MULTICAST_CONNECTION_HPP
+#define MULTICAST_CONNECTION_HPP
+
+#include <functional>
+
+#include "registration.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// A registration.
+/// @since 1.1
+using connection = registration;
+/// A registration that is removed when this object is destroyed.
+/// @since 1.1
+using scoped_connection = scoped_registration;
+/// What a signal calls: any callable will do, and costs less.
+/// @since 1.1
+template <typename Signature>
+using slot = std::function<Signature>;
+
+}  // namespace mcast
+
+#endif

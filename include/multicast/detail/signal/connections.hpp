@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// The functions of a signal under the names that other libraries have.
+#ifndef MULTICAST_DETAIL_SIGNAL_CONNECTIONS_HPP
+#define MULTICAST_DETAIL_SIGNAL_CONNECTIONS_HPP
+
+#include <utility>
+
+#include "contents.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// The functions of a signal under the names that other libraries have.
+template <typename R, typename... Args>
+class connections : public contents<R, Args...> {
+  using base = contents<R, Args...>;
+
+ public:
+  /// The same as add(). Options are given as on(), priority() and so on.
+  ///
+  /// @param given  As add().
+  /// @return As add().
+  ///
+  /// Cost:      as add().
+  /// @since 1.1
+  template <typename... Given>
+  registration connect(Given &&...given) {
+    return base::add(std::forward<Given>(given)...);
+  }
+  template <auto method, typename... Given>
+  registration connect(Given &&...given) {
+    return base::template add<method>(std::forward<Given>(given)...);
+  }
+  /// The same as remove().
+  ///
+  /// @param given  As remove().
+  /// @return As remove().
+  ///
+  /// Cost:      as remove().
+  /// @since 1.1
+  template <typename First, typename... More>
+  auto disconnect(First &&first, More &&...more) {
+    return base::remove(std::forward<First>(first), std::forward<More>(more)...);
+  }
+  template <auto method, typename... Given>
+  auto disconnect(Given &&...given) {
+    return base::template remove<method>(std::forward<Given>(given)...);
+  }
+
+ protected:
+  using base::base;
+  using base::target_;
+};
+
+}  // namespace mcast::detail
+
+#endif
