@@ -16,8 +16,8 @@
  *     result_range.hpp  its results one by one: signal<R(...)>::results()
  *     registration.hpp  registration, scoped_registration, current()
  *     connection.hpp    connection, scoped_connection, slot: names of other libraries
- *     options.hpp       options, on(), under(), priority(), label(), once, latest, unique, at_front,
- *                       no_replay
+ *     options.hpp       options, on(), under(), priority(), label(), once, latest, unique,
+ *                       at_front, no_replay
  *     policies.hpp      policies of a signal: reentry, a label, replay, interest
  *     queue.hpp         queue, with post() and post_and_wait()
  *     lifetime.hpp      lifetime

@@ -168,6 +168,25 @@ TEST_CASE("what is not there is not removed") {
   CHECK(s.remove_object(&o) == 1);
 }
 
+TEST_CASE("an object may have many callables, in several signals") {
+  mcast::signal<void()> s, other;
+  std::vector<object> all(3);
+  std::vector<mcast::registration> first;
+  for (int i = 0; i < 100; ++i) {
+    for (object &each : all) {
+      const mcast::registration r = s.add(each, [i, &each] { text += i < 0 ? '-' : each.name; });
+      if (&each == all.data()) first.push_back(r);
+      other.add(each, [i] { text += i < 0 ? '-' : '.'; });
+    }
+  }
+  for (size_t i = 0; i < first.size(); i += 2) CHECK(first[i].remove() == MULTICAST_OK);
+  CHECK(s.remove_object(all[0]) == 50);
+  CHECK(s.remove_object(all[1]) == 100);
+  CHECK(s.size() == 100);
+  CHECK(other.size() == 300);
+  CHECK(called(s) == std::string(100, 'o'));
+}
+
 TEST_CASE("callables of one object are different delegates") {
   mcast::signal<void()> s;
   object o;

@@ -86,6 +86,24 @@ struct watcher : mcast::observer {
   ~watcher() { stop_observing(); }
 };
 
+TEST_CASE("is_live() finds what is dead, paused, and called once") {
+  mcast::signal<void()> s;
+  auto object = std::make_shared<int>();
+  const auto other = std::make_shared<int>();
+  const mcast::registration paused = s.add(object, [] {});
+  const mcast::registration once = s.add(object, [] {}, mcast::once);
+  const mcast::registration plain = s.add(mcast::tracked([] {}, object));
+  const mcast::registration lives = s.add(other, [] {}, mcast::once);
+  paused.pause();
+  for (const mcast::registration each : {paused, once, plain, lives}) CHECK(each.is_live());
+  object.reset();
+  SUBCASE("plain") { CHECK_FALSE(plain.is_live()); }
+  SUBCASE("paused") { CHECK_FALSE(paused.is_live()); }
+  SUBCASE("once") { CHECK_FALSE(once.is_live()); }
+  CHECK(lives.is_live());
+  CHECK(s.invoke() == 1);  // a look does not use it up
+}
+
 TEST_CASE("what owns something lives, and may point to nothing") {
   struct receiver {
     void hear() {}

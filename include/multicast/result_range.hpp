@@ -28,9 +28,9 @@ class signal;
 ///
 /// A delegate is called once, when its result is needed: by `*`, or by a comparison with the end,
 /// which has to know whether there is one more result. `++` alone calls nothing; a second `++`
-/// calls the delegate that it passes over. Delegates that are removed meanwhile are not called, and those
-/// that are added meanwhile are not, either. The signal may be destroyed: the range ends. The range
-/// keeps all results, so that algorithms may pass over them several times.
+/// calls the delegate that it passes over. Delegates that are removed meanwhile are not called, and
+/// those that are added meanwhile are not, either. The signal may be destroyed: the range ends. The
+/// range keeps all results, so that algorithms may pass over them several times.
 ///
 /// It is neither copied nor moved. One thread at a time uses it and its iterators.
 /// @since 1.1
