@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // libmulticast as a module of C++20: `import multicast;` is the same as `#include <multicast.hpp>`
-// and all headers in multicast/, without the names of multicast.h that these headers do not use, and
-// without macros. The headers may be included besides.
+// and all headers in multicast/, without the names of multicast.h that these headers do not use,
+// and without macros. The headers may be included besides.
 module;
 
 #include "multicast.hpp"
@@ -14,8 +14,10 @@ export module multicast;
 
 export namespace mcast {
 
+using mcast::at_back;
 using mcast::at_front;
 using mcast::basic_options;
+using mcast::call_range;
 using mcast::call_statistics;
 using mcast::connectable;
 using mcast::connection;
@@ -33,6 +35,7 @@ using mcast::lifetime_reference;
 using mcast::next;
 using mcast::next_invocation;
 using mcast::no_replay;
+using mcast::nothing;
 using mcast::observer;
 using mcast::on;
 using mcast::once;
@@ -45,6 +48,7 @@ using mcast::queue;
 using mcast::queue_reference;
 using mcast::reentry;
 using mcast::registration;
+using mcast::removal;
 using mcast::replay;
 using mcast::result_range;
 using mcast::scoped_connection;
@@ -56,6 +60,7 @@ using mcast::slot;
 using mcast::spied_call;
 using mcast::spy;
 using mcast::step;
+using mcast::times;
 using mcast::to_weak;
 using mcast::tracked;
 using mcast::under;

@@ -59,6 +59,7 @@
 #define MULTICAST_HPP
 
 #include "multicast.h"
+#include "multicast/call_range.hpp"
 #include "multicast/connectable.hpp"
 #include "multicast/connection.hpp"
 #include "multicast/error.hpp"
@@ -71,11 +72,13 @@
 #include "multicast/policies.hpp"
 #include "multicast/queue.hpp"
 #include "multicast/registration.hpp"
+#include "multicast/removal.hpp"
 #include "multicast/reports.hpp"
 #include "multicast/result_range.hpp"
 #include "multicast/results.hpp"
 #include "multicast/signal.hpp"
 #include "multicast/statistics.hpp"
+#include "multicast/times.hpp"
 #include "multicast/tracked.hpp"
 #include "multicast/watch.hpp"
 

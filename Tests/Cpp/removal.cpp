@@ -33,6 +33,116 @@ TEST_CASE("functions are removed by themselves") {
   CHECK(s.empty());
 }
 
+TEST_CASE("a method is removed from all its objects") {
+  struct derived : object {};
+  mcast::signal<void()> s, other;
+  object x, y;
+  derived z;
+  const auto shared = std::make_shared<object>();
+  s.add(x, &object::hear);
+  s.add(x, &object::hear);
+  s.add(&y, &object::hear);
+  s.add(z, &object::hear);
+  s.add(shared, &object::hear);
+  s.add(x, &object::tell);
+  other.add(x, &object::hear);
+  const mcast::removal all = s.remove(&object::hear);
+  CHECK(all.count() == 5);
+  CHECK(all == MULTICAST_OK);
+  CHECK(called(s) == "t");
+  CHECK(called(other) == "o");
+  CHECK_FALSE(s.remove(&object::hear));
+  CHECK_FALSE(mcast::signal<void()>().remove(&object::hear));
+}
+
+TEST_CASE("a callable is removed with its object") {
+  mcast::signal<void()> s;
+  object x, y;
+  const auto shared = std::make_shared<object>();
+  const auto small = [] { text += 's'; };
+  s.add(x, a);
+  s.add(x, a);
+  s.add(y, a);
+  s.add(shared, a);
+  s.add(shared, small);
+  s.add(x, small);
+  CHECK(called(s) == "aaaass");
+  CHECK(s.remove(x, a).count() == 2);
+  CHECK_FALSE(s.remove(x, a));
+  CHECK(s.remove(shared, a).count() == 1);
+  CHECK(s.remove(std::weak_ptr<object>(shared), small).count() == 1);
+  CHECK(s.remove(x, small).count() == 1);
+  CHECK_FALSE(s.remove(b));
+  CHECK(called(s) == "a");
+  CHECK(s.remove_object(y) == 1);
+  s.add(x, a, mcast::unique);
+  s.add(x, a, mcast::unique);
+  CHECK(s.size() == 1);
+}
+
+TEST_CASE("callables with a state are different, with one object too") {
+  mcast::signal<void()> s;
+  object x;
+  const auto counting = [n = 0]() mutable { text += std::to_string(++n); };
+  s.add(x, counting);
+  s.add(x, counting);
+  CHECK(called(s) == "11");
+  CHECK(called(s) == "22");
+  CHECK(s.remove_object(x) == 2);
+}
+
+TEST_CASE("a functor without data is removed by an equal one") {
+  struct functor {
+    void operator()() { text += 'f'; }
+  };
+  mcast::signal<void()> s;
+  s.add(functor());
+  CHECK(called(s) == "f");
+  CHECK(s.remove(functor()).count() == 1);
+  CHECK(s.empty());
+}
+
+TEST_CASE("a removal says how many, and is true if there was one") {
+  mcast::signal<void()> s;
+  mcast::queue q;
+  CHECK_FALSE(s.remove(a));
+  for (int i = 0; i < 3; ++i) {
+    s.add(a);
+    s.add(b);
+    s.add(a, mcast::on(q));
+  }
+  const size_t count = s.remove(a);
+  CHECK(count == 6);
+  CHECK(s.size() == 3);
+  const mcast::removal once = s.remove(b);
+  CHECK(once);
+  CHECK(once.count() == 3);
+  CHECK(once == MULTICAST_OK);
+  CHECK(once != MULTICAST_PENDING);
+  CHECK(once.status() == MULTICAST_OK);
+  const mcast::removal none = s.remove(b);
+  CHECK_FALSE(none);
+  CHECK(none.count() == 0);
+  CHECK(none == MULTICAST_ERROR_NOT_FOUND);
+  static_assert(!std::is_convertible_v<mcast::removal, multicast_status>);
+  static_assert(!std::is_convertible_v<mcast::removal, bool>);
+}
+
+mcast::signal<void()> *own;
+mcast::removal inside(MULTICAST_OK, 0);
+void remove_itself() { inside = own->remove(remove_itself); }
+
+TEST_CASE("a removal inside a call is pending, and counts") {
+  mcast::signal<void()> s;
+  own = &s;
+  s.add(remove_itself);
+  s.add(remove_itself);
+  s();
+  CHECK(inside.count() == 2);
+  CHECK(inside == MULTICAST_PENDING);
+  CHECK(s.empty());
+}
+
 TEST_CASE("small lambdas are removed by themselves") {
   mcast::signal<void()> s;
   int calls = 0;
@@ -197,7 +307,7 @@ TEST_CASE("callables of one object are different delegates") {
 }
 
 mcast::signal<void()> *ending;
-multicast_status ended;
+mcast::removal ended(MULTICAST_OK, 0);
 void ends() { ended = ending->remove(ends); }
 
 TEST_CASE("a function that removes itself is told that it runs") {

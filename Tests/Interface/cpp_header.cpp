@@ -1484,10 +1484,10 @@ TEST(delegates_are_removed_by_function_method_and_object) {
   s.add(o, &object::add);
   s.add<&object::twice>(o, mcast::at_front);
   CHECK_EQ(s.size(), 4);
-  CHECK_OK(s.remove(add_plain));
-  CHECK_OK(s.remove(o, &object::add));
-  CHECK_STATUS(s.remove(o, &object::add), MULTICAST_ERROR_NOT_FOUND);
-  CHECK_OK(s.remove<&object::twice>(o));
+  CHECK_OK(s.remove(add_plain).status());
+  CHECK_OK(s.remove(o, &object::add).status());
+  CHECK_STATUS(s.remove(o, &object::add).status(), MULTICAST_ERROR_NOT_FOUND);
+  CHECK_OK(s.remove<&object::twice>(o).status());
   CHECK_EQ(s.remove_object(o), 1);
   CHECK(s.empty());
 }

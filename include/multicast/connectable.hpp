@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "removal.hpp"
 #include "signal.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
@@ -66,7 +67,7 @@ class connectable {
   /// Cost:      as signal::remove().
   /// @since 1.1
   template <typename... Given>
-  multicast_status remove(Given &&...given) const {
+  removal remove(Given &&...given) const {
     return target_->remove(std::forward<Given>(given)...);
   }
   /// The same as signal::remove<method>().
@@ -77,7 +78,7 @@ class connectable {
   /// Cost:      as signal::remove<method>().
   /// @since 1.1
   template <auto method, typename Object>
-  multicast_status remove(Object &&object) const {
+  removal remove(Object &&object) const {
     return target_->template remove<method>(std::forward<Object>(object));
   }
   /// The same as signal::remove_object().

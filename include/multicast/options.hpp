@@ -274,6 +274,10 @@ inline constexpr options unique = detail::changed([](options &how) { how.unique 
 /// Before all delegates that are there.
 /// @since 1.1
 inline constexpr options at_front = detail::changed([](options &how) { how.at_front = true; });
+/// After all delegates with another priority, groups included, as delegates without a group are in
+/// Boost.Signals2; then by order of addition.
+/// @since 1.1
+inline constexpr options at_back = detail::changed([](options &how) { how.priority = INT32_MIN; });
 /// Gets no replay; see policies::replay.
 /// @since 1.1
 inline constexpr options no_replay = detail::changed([](options &how) { how.no_replay = true; });

@@ -136,6 +136,18 @@ class registration {
     return {stats.calls, detail::duration(stats.total_ns), detail::duration(stats.longest_ns),
             stats.queued, stats.dropped};
   }
+  /// Whether it is one of a signal, or of a connectable.
+  ///
+  /// @param s  The signal.
+  /// @return false, too, if it was removed.
+  ///
+  /// Cost:      O(1), one short lock.
+  /// @since 1.1
+  template <typename Signal>
+  bool belongs_to(const Signal &s) const noexcept {
+    multicast_registration all = MULTICAST_REGISTRATION_INIT;
+    return multicast_token_get(token_, &all) == MULTICAST_OK && all.target.id == s.handle().id;
+  }
   /// Its token, for the functions of multicast.h.
   ///
   /// @return The token; zero: no registration.

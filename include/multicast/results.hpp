@@ -351,7 +351,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
     called context{target, &here, &thrown, &body, calls_all};
     const int64_t visited = multicast_visit(target, called::call, &context);
     if (thrown) detail::rethrow(std::move(thrown));
-    return detail::check(visited) < 0 ? 0 : context.results;
+    return detail::check_invoked(visited) < 0 ? 0 : context.results;
   }
 };
 

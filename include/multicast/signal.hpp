@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "call_range.hpp"
 #include "detail/basic_signal.hpp"
 #include "results.hpp"
 
@@ -141,6 +142,25 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
     static_cast<void>(invoke(std::forward<Given>(arguments)...));
   }
 
+  /// Passes the calls to a combiner, as in Boost.Signals2.
+  ///
+  /// @param combiner   Called with two iterators of a call_range, its begin and end. A delegate is
+  ///                   called by `*`, whose value is mcast::nothing.
+  /// @param arguments  A variable that is passed as a reference is referred to. Everything else is
+  ///                   copied or moved from, once.
+  /// @return What the combiner returns; a value.
+  ///
+  /// Errors:    MULTICAST_ERROR_STATE: a delegate has a queue. What a delegate throws, by `*`; what
+  ///            the combiner throws.
+  /// Threads:   the delegates run on this thread. Nothing is kept for a replay.
+  /// Cost:      O(delegates), some allocations; for each call as multicast_token_visit().
+  /// @since 1.1
+  template <typename Combiner, typename... Given>
+  auto combine(Combiner &&combiner, Given &&...arguments) const {
+    call_range<void(Args...), Given...> range(base::invoked(), std::forward<Given>(arguments)...);
+    return std::forward<Combiner>(combiner)(range.begin(), range.end());
+  }
+
   /// The same as invoke(), and waits until the queued calls were made or given up, as
   /// MULTICAST_WAIT does. The first exception is rethrown, of the delegates on this thread first,
   /// then of the queued calls.
@@ -242,7 +262,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
     }
     // `this` may be destroyed by now: a delegate may have done it.
     if (here.thrown) detail::rethrow(std::move(here.thrown));
-    return detail::check(result);
+    return detail::check_invoked(result);
   }
 
   template <bool... is_moved>

@@ -33,6 +33,27 @@ struct is_text : std::false_type {};
 template <typename Char>
 struct is_text<const Char *> : std::bool_constant<is_character<Char>> {};
 
+/// A copy of an argument by value; nothing that can be passed, if it cannot be copied.
+template <typename Arg, typename = void>
+struct copy_of_value {
+  using type = passed<Arg>;
+};
+template <typename Arg>
+struct copy_of_value<Arg, std::void_t<decltype(sizeof(Arg))>> {
+  using type =
+      std::conditional_t<!std::is_reference_v<Arg> && std::is_copy_constructible_v<value<Arg>>,
+                         value<Arg>, passed<Arg>>;
+};
+template <typename Arg>
+using copy_of = typename copy_of_value<Arg>::type;
+
+/// How a callable takes arguments: how many, and whether as copies of its own.
+struct taking {
+  bool is_possible;
+  size_t count;
+  bool is_copied;
+};
+
 /// Whether it is a value or a reference to const, so that a copy can take its place. Does not need
 /// the type, which may be incomplete.
 template <typename Arg>

@@ -4,6 +4,7 @@
 #ifndef MULTICAST_DETAIL_BASIC_SIGNAL_HPP
 #define MULTICAST_DETAIL_BASIC_SIGNAL_HPP
 
+#include <cstddef>
 #include <memory>
 
 #include "../policies.hpp"
@@ -74,6 +75,8 @@ class basic_signal : public connections<R, Args...> {
   bool is_paused() const noexcept { return detail::is_paused(target_.get()); }
 
  protected:
+  /// Of another one, which is not changed.
+  basic_signal(multicast target, std::nullptr_t) noexcept : base(target) {}
   friend class mcast::scoped_pause;
   friend class mcast::watch;
   using base::target_;

@@ -12,8 +12,11 @@
 #include <utility>
 
 #include "../registration.hpp"
+#include "../times.hpp"
 #include "../tracked.hpp"
 #include "answer.hpp"
+#include "forwarding.hpp"
+#include "frame.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -21,6 +24,8 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 template <typename F>
 struct extended {
   F function;
+
+  bool is_dead() const noexcept { return function.is_dead(); }
 };
 
 /// A method of an object behind a pointer.
@@ -62,7 +67,31 @@ inline constexpr bool is_extended = false;
 template <typename F>
 inline constexpr bool is_extended<extended<F>> = true;
 template <typename F>
-inline constexpr bool is_mortal = is_tracked<F> || is_weak_bound<F>;
+struct not_extended {
+  using type = F;
+};
+template <typename F>
+struct not_extended<extended<F>> {
+  using type = F;
+};
+template <typename F>
+inline constexpr bool is_mortal = is_tracked<F> || is_weak_bound<F> || is_forwarding<F>;
+template <typename F>
+inline constexpr bool is_mortal<extended<F>> = is_mortal<F>;
+template <typename F>
+inline constexpr bool is_mortal<limited<F>> = is_mortal<F>;
+
+/// Counts a delegate that may die, when its signal is known.
+template <typename F>
+void begin(F &function, multicast target) noexcept {
+  if constexpr (is_extended<F> || is_limited<F>) {
+    begin(function.function, target);
+  } else if constexpr (is_mortal<F>) {
+    function.counted.begin(target);
+  } else {
+    static_cast<void>(function), static_cast<void>(target);
+  }
+}
 
 /// Whether it is a pointer to an object, or a std::ref().
 template <typename T>
@@ -108,49 +137,122 @@ struct makes<R &, F, Args...> {
   }();
 };
 
-/// Whether it can be called with the arguments of a signal.
+/// The first arguments of a callable, which the signal does not have.
+template <typename...>
+struct leading {};
+
+/// Whether a call makes the result, with other types of arguments.
 template <typename R, typename F, typename... Args>
-struct is_delegate : makes<R, F &, Args...> {};
+struct makes_of : makes<R, F &, Args...> {};
 template <typename R, typename T, typename Method, typename Class, typename... Args>
-struct is_delegate<R, bound<T *, Method Class::*>, Args...>
+struct makes_of<R, bound<T *, Method Class::*>, Args...>
     : std::conjunction<std::is_convertible<T *, const volatile Class *>,
                        makes<R, const bound<T *, Method Class::*> &, Args...>> {};
-template <typename R, typename F, typename... Weak, typename... Args>
-struct is_delegate<R, tracked<F, Weak...>, Args...> : is_delegate<R, F, Args...> {};
+
+/// A signal makes results that can be converted; if it has no delegate, none.
+template <typename R, typename Made, typename... Given, typename... Args>
+struct makes_of<R, forwarding<Made(Given...)>, Args...>
+    : std::conjunction<std::is_invocable<const signal<Made(Given...)> &, Args...>,
+                       makes<R, Made (*)()>> {};
+
+/// With the first arguments of a signal, shared or as copies.
+template <typename R, typename F, typename Leading, typename Indices, typename... Args>
+struct takes_first;
+template <typename R, typename F, typename... First, size_t... I, typename... Args>
+struct takes_first<R, F, leading<First...>, std::index_sequence<I...>, Args...>
+    : makes_of<R, F, First..., std::tuple_element_t<I, std::tuple<Args...>>...> {};
+
+template <typename R, typename F, typename Leading, size_t count, typename... Args>
+constexpr taking find_taking() {
+  using indices = std::make_index_sequence<count>;
+  if constexpr (takes_first<R, F, Leading, indices, passed<Args>...>::value) {
+    return {true, count, false};
+  } else if constexpr (takes_first<R, F, Leading, indices, copy_of<Args>...>::value) {
+    return {true, count, true};
+  } else if constexpr (count > 0) {
+    return find_taking<R, F, Leading, count - 1, Args...>();
+  } else {
+    return {false, 0, false};
+  }
+}
+/// The arguments of a signal with which a callable can be called: as many as it takes.
+template <typename R, typename F, typename Leading, typename... Args>
+struct takes {
+  static constexpr taking value = find_taking<R, F, Leading, sizeof...(Args), Args...>();
+};
+template <typename R, typename F, typename... Weak, typename Leading, typename... Args>
+struct takes<R, tracked<F, Weak...>, Leading, Args...> : takes<R, F, Leading, Args...> {};
+template <typename R, typename F, typename Leading, typename... Args>
+struct takes<R, limited<F>, Leading, Args...> : takes<R, F, Leading, Args...> {};
 template <typename R, typename F, typename... Args>
-struct is_delegate<R, extended<F>, Args...> : makes<R, F &, registration, Args...> {};
-template <typename R, typename Weak, typename Method, typename... Args>
-struct is_delegate<R, weak_bound<Weak, Method>, Args...>
-    : is_delegate<R, bound<decltype(std::declval<const Weak &>().lock()), Method>, Args...> {};
+struct takes<R, extended<F>, leading<>, Args...> : takes<R, F, leading<registration>, Args...> {};
+template <typename R, typename Weak, typename Method, typename Leading, typename... Args>
+struct takes<R, weak_bound<Weak, Method>, Leading, Args...>
+    : takes<R, bound<decltype(std::declval<const Weak &>().lock()), Method>, Leading, Args...> {};
+
+/// Whether it can be called with arguments of a signal.
+template <typename R, typename F, typename... Args>
+struct is_delegate : std::bool_constant<takes<R, F, leading<>, Args...>::value.is_possible> {};
+
+/// Invokes another signal with the arguments of a frame.
+template <typename R, typename Made, typename... Given, size_t... I, typename... Args,
+          typename Deliver>
+void forward(forwarding<Made(Given...)> function,
+             const frame_of<std::index_sequence<I...>, Args...> &arguments, Deliver &&deliver) {
+  constexpr taking how = takes<R, forwarding<Made(Given...)>, leading<>, Args...>::value;
+  const borrowed<Made(Given...)> to(function.target);
+  const signal<Made(Given...)> &invoked = to;
+  if constexpr (std::is_void_v<R>) {
+    static_cast<void>(arguments.template apply<how.count, how.is_copied>(invoked));
+  } else {
+    auto last = arguments.template apply<how.count, how.is_copied>(invoked);
+    if (last) deliver([&]() -> Made { return static_cast<Made>(std::move(*last)); });
+  }
+}
 
 /// Calls a callable with the arguments of a frame.
-template <typename R, typename F, typename Frame>
-void perform(F &function, const Frame &frame) {
+template <typename R, typename F, size_t... I, typename... Args, typename... First>
+void perform(F &function, const frame_of<std::index_sequence<I...>, Args...> &arguments,
+             First &&...first) {
+  constexpr taking how = takes<R, F, leading<First...>, Args...>::value;
   const auto deliver = [&](auto &&call) {
     if constexpr (std::is_void_v<R>) {
       static_cast<void>(call());
     } else {
-      static_cast<question<R> *>(frame.results)->made.take(call);
+      static_cast<question<R> *>(arguments.results)->made.take(call);
     }
   };
   static_cast<void>(deliver);
+  static_cast<void>(how);
   if constexpr (is_tracked<F>) {
     const auto all = std::apply([](const auto &...each) { return std::make_tuple(each.lock()...); },
                                 function.objects);
     if (std::apply([](const auto &...each) { return (is_alive(each) && ...); }, all)) {
-      perform<R>(function.function, frame);
+      perform<R>(function.function, arguments, std::forward<First>(first)...);
     }
   } else if constexpr (is_weak_bound<F>) {
     if (auto strong = function.object.lock()) {
-      const auto method = [&](auto &&...arguments) -> decltype(auto) {
-        return ((*strong).*function.method)(std::forward<decltype(arguments)>(arguments)...);
+      const auto method = [&](auto &&...given) -> decltype(auto) {
+        return ((*strong).*function.method)(std::forward<decltype(given)>(given)...);
       };
-      deliver([&]() -> decltype(auto) { return frame.apply(method); });
+      deliver([&]() -> decltype(auto) {
+        return arguments.template apply<how.count, how.is_copied>(method,
+                                                                  std::forward<First>(first)...);
+      });
     }
+  } else if constexpr (is_limited<F>) {
+    if (function.take()) {
+      perform<R>(function.function, arguments, std::forward<First>(first)...);
+    }
+  } else if constexpr (is_forwarding<F>) {
+    forward<R>(function, arguments, deliver);
   } else if constexpr (is_extended<F>) {
-    deliver([&]() -> decltype(auto) { return frame.apply(function.function, current()); });
+    perform<R>(function.function, arguments, current());
   } else {
-    deliver([&]() -> decltype(auto) { return frame.apply(function); });
+    deliver([&]() -> decltype(auto) {
+      return arguments.template apply<how.count, how.is_copied>(function,
+                                                                std::forward<First>(first)...);
+    });
   }
 }
 

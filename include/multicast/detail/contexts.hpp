@@ -119,6 +119,21 @@ struct in_context {
   }
 };
 
+/// One that gets its registration first: only the callable itself takes room.
+template <typename F>
+struct in_context<extended<F>> {
+  using function = extended<F>;
+  static constexpr bool is_owned = false;
+  static void *pack(const function &given) noexcept { return in_context<F>::pack(given.function); }
+  template <typename Body>
+  static void use(void *context, Body &&body) {
+    in_context<F>::use(context, [&](auto &called) {
+      function made{called};
+      body(made);
+    });
+  }
+};
+
 /// The address of an object of any type.
 inline void *untyped(const volatile void *object) noexcept { return const_cast<void *>(object); }
 

@@ -25,6 +25,10 @@ inline int64_t check(int64_t result) {
   if (result < 0) fail(result);
   return result;
 }
+/// Of an invocation. The signal may have been destroyed just now, if another signal invokes it.
+inline int64_t check_invoked(int64_t result) {
+  return result == MULTICAST_ERROR_INVALID_HANDLE ? 0 : check(result);
+}
 inline size_t count(int64_t result) {
   return check(result) < 0 ? 0 : static_cast<size_t>(result);
 }
@@ -33,13 +37,6 @@ inline uint64_t nanoseconds(std::chrono::nanoseconds time) noexcept {
 }
 inline std::chrono::nanoseconds duration(uint64_t nanoseconds) noexcept {
   return std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(nanoseconds));
-}
-
-/// Of several removals of one delegate.
-inline multicast_status joined(multicast_status a, multicast_status b) noexcept {
-  if (a == MULTICAST_ERROR_NOT_FOUND) return b;
-  if (b == MULTICAST_ERROR_NOT_FOUND) return a;
-  return a != MULTICAST_OK ? a : b;
 }
 
 /// The first exception of several threads, for one that waits. guarded::failures.

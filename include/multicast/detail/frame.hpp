@@ -58,10 +58,35 @@ struct frame_of<std::index_sequence<I...>, Args...> : cell_of<I, Args>... {
   explicit frame_of(passed<Args>... given)
       : cell_of<I, Args>(static_cast<passed<Args>>(given))... {}
 
-  template <typename F, typename... First>
+  /// Calls a callable with the first arguments of the invocation, or with copies of its own.
+  template <size_t count, bool is_copied, typename F, typename... First>
   decltype(auto) apply(F &&function, First &&...first) const {
+    if constexpr (count == sizeof...(Args) && !is_copied) {
+      return std::invoke(function, std::forward<First>(first)...,
+                         static_cast<const cell_of<I, Args> &>(*this).get()...);
+    } else {
+      return apply_some<is_copied>(std::make_index_sequence<count>(), function,
+                                   std::forward<First>(first)...);
+    }
+  }
+
+ private:
+  template <bool is_copied, size_t... Some, typename F, typename... First>
+  decltype(auto) apply_some(std::index_sequence<Some...>, F &function, First &&...first) const {
     return std::invoke(function, std::forward<First>(first)...,
-                       static_cast<const cell_of<I, Args> &>(*this).get()...);
+                       pass<is_copied>(at<Some>(*this))...);
+  }
+  template <size_t i, typename Arg, bool is_here>
+  static const cell<i, Arg, is_here> &at(const cell<i, Arg, is_here> &here) noexcept {
+    return here;
+  }
+  template <bool is_copied, size_t i, typename Arg, bool is_here>
+  static decltype(auto) pass(const cell<i, Arg, is_here> &here) {
+    if constexpr (is_copied && !std::is_reference_v<Arg>) {
+      return value<Arg>(here.get());
+    } else {
+      return here.get();
+    }
   }
 };
 

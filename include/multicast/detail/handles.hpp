@@ -58,6 +58,9 @@ class lazy_multicast {
 
   multicast get() const noexcept { return {id_.load(std::memory_order_acquire)}; }
 
+  /// Leaves it to its owner.
+  void release() noexcept { id_.store(0, std::memory_order_relaxed); }
+
   /// `prepare(multicast)` is called before others see it, and returns a status. Returns none if
   /// there is no memory or if that fails.
   template <typename Prepare>

@@ -7,10 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "callable.hpp"
+#include "contexts.hpp"
 #include "process.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
@@ -35,6 +37,8 @@ struct keyed {
   virtual ~keyed() = default;
   /// The kind is the same.
   virtual bool is_equal(const keyed &) const = 0;
+  /// Whether it is this method of any object; `type` is that of a method_id.
+  virtual bool has_method(const void *type, const void *method) const = 0;
 };
 
 /// All of these contexts, in parts. Equal ones are one. MULTICAST_API, as `handler`.
@@ -82,6 +86,26 @@ class alignas(64) keyed_contexts {
       }
     }
     for (keyed *context : found) ++context->owners;
+    return found;
+  }
+
+  /// Those of a method in a signal, of any object.
+  static std::vector<keyed *> retain(multicast target, const void *type, const void *method) {
+    std::vector<keyed *> found;
+    for (size_t part = 0; part < parts; ++part) {
+      const size_t before = found.size();
+      const process_lock lock(guarded::keyed, part);
+      const keyed_contexts &here = all[part];
+      for (size_t i = 0; i < here.size_; ++i) {
+        for (keyed *const first : here.buckets_[i].first) {
+          for (keyed *each = first; each != nullptr; each = each->next) {
+            const bool is_here = each->of.target == target.id;
+            if (is_here && each->has_method(type, method)) found.push_back(each);
+          }
+        }
+      }
+      for (size_t i = before; i < found.size(); ++i) ++found[i]->owners;
+    }
     return found;
   }
 
@@ -144,17 +168,14 @@ class alignas(64) keyed_contexts {
 static_assert(parts == 4, "see part_of()");
 inline keyed_contexts keyed_contexts::all[parts];
 
-template <typename F>
-struct keyed_callable final : keyed {
-  F function;
+/// Its address tells the types of methods apart.
+template <typename Method>
+MULTICAST_API inline char method_id = 0;
 
-  keyed_callable(const key &given, F callable)
-      : keyed(given, can_be_equal(static_cast<F *>(nullptr))), function(std::move(callable)) {}
-  bool is_equal(const keyed &other) const override {
-    return same(function, static_cast<const keyed_callable &>(other).function);
-  }
-
- private:
+/// What is equal of delegates with objects: their methods and objects; and of callables whose bytes
+/// are all that they are (`is_plain`) these.
+template <bool is_plain>
+struct equality {
   template <typename Pointer, typename Method>
   static constexpr bool can_be_equal(bound<Pointer, Method> *) {
     return true;
@@ -163,7 +184,22 @@ struct keyed_callable final : keyed {
   static constexpr bool can_be_equal(weak_bound<std::weak_ptr<T>, Method> *) {
     return true;
   }
-  static constexpr bool can_be_equal(void *) { return false; }
+  template <typename F, typename T>
+  static constexpr bool can_be_equal(tracked<F, std::weak_ptr<T>> *) {
+    return is_plain;
+  }
+  template <typename Signature>
+  static constexpr bool can_be_equal(forwarding<Signature> *) {
+    return true;
+  }
+  template <typename F>
+  static constexpr bool can_be_equal(extended<F> *) {
+    return can_be_equal(static_cast<F *>(nullptr));
+  }
+  template <typename F>
+  static constexpr bool can_be_equal(F *) {
+    return is_plain && !is_mortal<F>;
+  }
 
   template <typename Pointer, typename Method>
   static bool same(const bound<Pointer, Method> &a, const bound<Pointer, Method> &b) {
@@ -172,21 +208,70 @@ struct keyed_callable final : keyed {
   template <typename T, typename Method>
   static bool same(const weak_bound<std::weak_ptr<T>, Method> &a,
                    const weak_bound<std::weak_ptr<T>, Method> &b) {
-    return a.method == b.method && !a.object.owner_before(b.object) &&
-           !b.object.owner_before(a.object);
+    return a.method == b.method && is_same(a.object, b.object);
   }
-  template <typename Other>
-  static bool same(const Other &, const Other &) {
+  template <typename F, typename T>
+  static bool same(const tracked<F, std::weak_ptr<T>> &a, const tracked<F, std::weak_ptr<T>> &b) {
+    return same(a.function, b.function) && is_same(std::get<0>(a.objects), std::get<0>(b.objects));
+  }
+  template <typename Signature>
+  static bool same(const forwarding<Signature> &a, const forwarding<Signature> &b) {
+    return a.target.id == b.target.id;
+  }
+  template <typename F>
+  static bool same(const extended<F> &a, const extended<F> &b) {
+    return same(a.function, b.function);
+  }
+  template <typename F>
+  static bool same(const F &a, const F &b) {
+    static_cast<void>(a), static_cast<void>(b);
+    if constexpr (is_plain && !is_mortal<F>) {
+      return in_context<F>::pack(a) == in_context<F>::pack(b);
+    }
     return false;
   }
 };
 
-template <typename F>
+template <typename F, bool is_plain>
+struct keyed_callable final : keyed {
+  F function;
+
+  keyed_callable(const key &given, F callable)
+      : keyed(given, equality<is_plain>::can_be_equal(static_cast<F *>(nullptr))),
+        function(std::move(callable)) {}
+  bool is_equal(const keyed &other) const override {
+    return equality<is_plain>::same(function,
+                                    static_cast<const keyed_callable &>(other).function);
+  }
+  bool has_method(const void *type, const void *method) const override {
+    return is_method(function, type, method);
+  }
+
+ private:
+  template <typename Pointer, typename Method>
+  static bool is_method(const bound<Pointer, Method> &f, const void *type, const void *method) {
+    return type == &method_id<Method> && f.method == *static_cast<const Method *>(method);
+  }
+  template <typename Weak, typename Method>
+  static bool is_method(const weak_bound<Weak, Method> &f, const void *type, const void *method) {
+    return type == &method_id<Method> && f.method == *static_cast<const Method *>(method);
+  }
+  template <typename Extended>
+  static bool is_method(const extended<Extended> &f, const void *type, const void *method) {
+    return is_method(f.function, type, method);
+  }
+  template <typename Other>
+  static bool is_method(const Other &, const void *, const void *) {
+    return false;
+  }
+};
+
+template <typename F, bool is_plain = false>
 struct in_keyed {
   using function = F;
   static constexpr bool is_owned = true;
   static F &get(void *context) noexcept {
-    return static_cast<keyed_callable<F> *>(static_cast<keyed *>(context))->function;
+    return static_cast<keyed_callable<F, is_plain> *>(static_cast<keyed *>(context))->function;
   }
   static void release(void *context) noexcept {
     keyed_contexts::release(static_cast<keyed *>(context));

@@ -43,7 +43,12 @@ class additions : public insertion<R, Args...> {
   ///                  state. (Not if its class has constructors, but none without arguments, is
   ///                  trivially copyable, not larger than a pointer, and can be called as const:
   ///                  such an object is taken for a lambda, and each call has a copy.) In a signal
-  ///                  without results its result is ignored.
+  ///                  without results its result is ignored. It may take fewer arguments than the
+  ///                  signal has. If it takes `T &&` where the signal has `T`, it gets a copy.
+  ///                  Another signal, `add(other)` or `add(std::ref(other))`, is invoked as long as
+  ///                  it lives, also if it is moved; its last result counts. When it has been
+  ///                  destroyed, the delegate is removed: by the next invocation, size() or
+  ///                  registration::is_live().
   /// @param how       How: options, on(), under(), priority(), once, latest, unique, at_front,
   ///                  joined by `|`. on() a signal that cannot be queued does not compile; a queue
   ///                  in other options is MULTICAST_ERROR_INVALID_ARGUMENT there.
@@ -81,7 +86,8 @@ class additions : public insertion<R, Args...> {
   registration add_extended(F &&delegate) {
     return add(detail::extended<std::decay_t<F>>{std::forward<F>(delegate)});
   }
-  template <typename F, typename How = default_options<F>>
+  template <typename F, typename How = default_options<F>,
+            std::enable_if_t<detail::is_options<How>::value, int> = 0>
   registration add_extended(F &&delegate, const How &how) {
     return add(detail::extended<std::decay_t<F>>{std::forward<F>(delegate)}, how);
   }
@@ -131,6 +137,31 @@ class additions : public insertion<R, Args...> {
     return add(std::forward<Object>(object), method, how);
   }
 
+  /// Adds a method of an object, or a callable that belongs to an object, that gets its
+  /// registration first, and then the arguments of the signal.
+  ///
+  /// @param object    As in add().
+  /// @param delegate  As in add().
+  /// @param how       As in add().
+  /// @return The registration.
+  ///
+  /// Errors:    as add().
+  /// Cost:      as add(object, delegate).
+  /// @since 1.1
+  template <typename Object, typename F,
+            std::enable_if_t<!detail::is_options<std::decay_t<F>>::value, int> = 0>
+  registration add_extended(Object &&object, F &&delegate) {
+    return add_member<false, true>(std::forward<Object>(object), std::forward<F>(delegate),
+                                   nullptr);
+  }
+  template <typename Object, typename F, typename How = default_options<Object>,
+            std::enable_if_t<!detail::is_options<std::decay_t<F>>::value, int> = 0>
+  registration add_extended(Object &&object, F &&delegate, const How &how) {
+    const options given = base::checked(how);
+    return add_member<is_queueable, true>(std::forward<Object>(object), std::forward<F>(delegate),
+                                          &given);
+  }
+
   /// Adds a method that is known at compile time: `add<&T::method>(object)`.
   ///
   /// @param object  An object or a pointer to it: borrowed; or as add(object, delegate) takes it.
@@ -156,13 +187,35 @@ class additions : public insertion<R, Args...> {
   using base::base;
 
  private:
+  /// A signal: its invocations, until it is destroyed.
+  template <bool may_queue, typename Made, typename... Given>
+  registration add_signal(const insertion<Made, Given...> &target, const options *how) {
+    using function = detail::forwarding<Made(Given...)>;
+    static_assert(detail::is_delegate<R, function, Args...>::value,
+                  "the other signal cannot be invoked with the arguments of this one, or has "
+                  "other results");
+    const multicast invoked = target.target_.make();
+    if (invoked.id == 0) return registration();  // without exceptions
+    return add_keyed<may_queue>(detail::key_of(invoked), function{invoked}, how);
+  }
+
   template <bool may_queue, typename Given>
   registration add_callable(Given &&given, const options *how) {
     using function = std::decay_t<Given>;
-    static_assert(detail::is_delegate<R, function, detail::passed<Args>...>::value,
+    using forwarded = typename detail::forwarded<Given>::type;
+    if constexpr (!std::is_void_v<forwarded>) {
+      const signal<forwarded> &other = given;
+      return add_signal<may_queue>(other, how);
+    } else {
+      return add_function<may_queue, function>(std::forward<Given>(given), how);
+    }
+  }
+  template <bool may_queue, typename function, typename Given>
+  registration add_function(Given &&given, const options *how) {
+    static_assert(detail::is_delegate<R, function, Args...>::value,
                   "the delegate cannot be called with the arguments of the signal, or returns "
                   "something else than the signal");
-    if constexpr (detail::is_delegate<R, function, detail::passed<Args>...>::value) {
+    if constexpr (detail::is_delegate<R, function, Args...>::value) {
       if (detail::is_null(given)) {
         detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
         return registration();
@@ -176,7 +229,7 @@ class additions : public insertion<R, Args...> {
         return this->template insert<detail::in_heap<function>, may_queue>(
             how, [&](multicast target) -> void * {
               auto *const made = ::new function(std::forward<Given>(given));
-              if constexpr (detail::is_mortal<function>) made->counted.begin(target);
+              detail::begin(*made, target);
               return made;
             });
       }
@@ -184,10 +237,20 @@ class additions : public insertion<R, Args...> {
     return registration();
   }
 
-  template <bool may_queue, typename Object, typename Given>
+  template <bool is_extended, typename F>
+  static auto extend(F function) {
+    if constexpr (is_extended) {
+      return detail::extended<F>{std::move(function)};
+    } else {
+      return function;
+    }
+  }
+
+  template <bool may_queue, bool is_extended = false, typename Object, typename Given>
   registration add_member(Object &&object, Given &&given, const options *how) {
     using function = std::decay_t<Given>;
     constexpr bool is_method = std::is_member_function_pointer_v<function>;
+    constexpr bool is_comparable = base::template is_plain<function, is_extended>;
     if (detail::is_null(given)) {
       detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
       return registration();
@@ -201,13 +264,14 @@ class additions : public insertion<R, Args...> {
           detail::fail(MULTICAST_ERROR_INVALID_ARGUMENT);
           return registration();
         }
+        using bound = detail::weak_bound<decltype(weak), function>;
         return add_keyed<may_queue>(
-            address, detail::weak_bound<decltype(weak), function>{std::move(weak), given}, how);
+            address, extend<is_extended>(bound{std::move(weak), given}), how);
       } else {
-        return add_keyed<may_queue>(address,
-                                    detail::tracked<function, decltype(weak)>{
-                                        std::forward<Given>(given), {std::move(weak)}},
-                                    how);
+        using tracked = detail::tracked<function, decltype(weak)>;
+        return add_keyed<may_queue, is_comparable>(
+            address, extend<is_extended>(tracked{std::forward<Given>(given), {std::move(weak)}}),
+            how);
       }
     } else {
       detail::check_object<Object>();
@@ -215,12 +279,13 @@ class additions : public insertion<R, Args...> {
       options changed;
       if (!detail::prepare_object(pointer, how, changed)) return registration();
       if constexpr (is_method) {
-        return add_keyed<may_queue>(
-            detail::untyped(pointer),
-            detail::bound<std::decay_t<decltype(pointer)>, function>{pointer, given}, how);
+        using bound = detail::bound<std::decay_t<decltype(pointer)>, function>;
+        return add_keyed<may_queue>(detail::untyped(pointer),
+                                    extend<is_extended>(bound{pointer, given}), how);
       } else {
-        return add_keyed<may_queue>(detail::untyped(pointer), function(std::forward<Given>(given)),
-                                    how);
+        return add_keyed<may_queue, is_comparable>(
+            detail::untyped(pointer),
+            extend<is_extended>(function(std::forward<Given>(given))), how);
       }
     }
   }
@@ -238,7 +303,7 @@ class additions : public insertion<R, Args...> {
   }
   template <bool may_queue, typename Access, typename T>
   registration add_bound(T *object, const options *how) {
-    static_assert(detail::is_delegate<R, typename Access::function, detail::passed<Args>...>::value,
+    static_assert(detail::is_delegate<R, typename Access::function, Args...>::value,
                   "the method cannot be called with this object and the arguments of the signal, "
                   "or returns something else than the signal");
     options changed;
@@ -247,18 +312,18 @@ class additions : public insertion<R, Args...> {
         how, [&](multicast) { return Access::pack(object); });
   }
 
-  template <bool may_queue, typename F>
+  template <bool may_queue, bool is_comparable = false, typename F>
   registration add_keyed(const void *object, F function, const options *how) {
-    static_assert(detail::is_delegate<R, F, detail::passed<Args>...>::value,
+    static_assert(detail::is_delegate<R, F, Args...>::value,
                   "the delegate cannot be called with the arguments of the signal, or returns "
                   "something else, or is not a method of the object");
-    if constexpr (detail::is_delegate<R, F, detail::passed<Args>...>::value) {
-      using access = detail::in_keyed<F>;
+    if constexpr (detail::is_delegate<R, F, Args...>::value) {
+      using access = detail::in_keyed<F, is_comparable>;
       return this->template insert<access, may_queue>(how, [&](multicast target) -> void * {
-        auto made = std::make_unique<detail::keyed_callable<F>>(
+        auto made = std::make_unique<detail::keyed_callable<F, is_comparable>>(
             detail::key{object, target.id, base::template call<access, base::ordinary>},
             std::move(function));
-        if constexpr (detail::is_mortal<F>) made->function.counted.begin(target);
+        detail::begin(made->function, target);
         return detail::keyed_contexts::add(std::move(made));
       });
     }

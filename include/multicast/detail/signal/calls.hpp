@@ -29,22 +29,31 @@ class calls {
  protected:
   using frame = detail::frame<Args...>;
 
-  template <typename F>
+  /// What is called: with the registration as the first argument, or without.
+  template <typename F, bool is_extended>
+  using form_of = std::conditional_t<is_extended, detail::extended<F>, F>;
+  template <typename F, bool is_extended>
   static constexpr bool is_const_callable =
-      std::is_invocable_r_v<R, const F &, detail::passed<Args>...>;
+      detail::is_delegate<R, form_of<const F, is_extended>, Args...>::value;
   /// Whether a copy does what the object itself would do: it has no data, or none that a call
   /// changes. Of a class nothing says so, as it may have `mutable` members. But lambdas with
-  /// captures differ from most classes: they are no aggregates, and have no constructor without
-  /// arguments. (No lambda can be assigned, either. But asked for that, gcc 12 finds that it is not
-  /// trivially copyable any more.)
-  template <typename F>
+  /// captures differ from most classes: no aggregates, and no constructor without arguments. (No
+  /// lambda can be assigned, either. But asked for that, gcc 12 finds that it is not trivially
+  /// copyable any more.)
+  template <typename F, bool is_extended>
   static constexpr bool is_constant =
       !std::is_class_v<F> || std::is_empty_v<F> || detail::is_reference<F> ||
-      (!std::is_aggregate_v<F> && !std::is_default_constructible_v<F> && is_const_callable<F>);
+      (!std::is_aggregate_v<F> && !std::is_default_constructible_v<F> &&
+       is_const_callable<F, is_extended>);
+  /// Whether its bytes are all that it is: they can be copied and compared.
+  template <typename F, bool is_extended>
+  static constexpr bool is_plain =
+      std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof(void *) && !detail::is_extended<F> &&
+      !detail::is_mortal<F> && is_constant<F, is_extended> &&
+      detail::is_delegate<R, form_of<F, is_extended>, Args...>::value;
   template <typename F>
   static constexpr bool is_in_context =
-      std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof(void *) && !detail::is_extended<F> &&
-      !detail::is_mortal<F> && is_constant<F>;
+      is_plain<typename detail::not_extended<F>::type, detail::is_extended<F>>;
 
   /// The function of an ordinary delegate, and that of a special one: one that is called by a
   /// queue, or, in a signal with results, called once.

@@ -55,6 +55,30 @@ class contents : public removals<R, Args...> {
   MULTICAST_HPP_NAMESPACE::interest interest() const {
     return MULTICAST_HPP_NAMESPACE::interest(target_.make());
   }
+  /// Whether there is such a delegate.
+  ///
+  /// @param delegate  A function, a small lambda or another signal; see remove().
+  /// @return true also if it is paused.
+  ///
+  /// Cost:      O(delegates).
+  /// @since 1.1
+  template <typename F>
+  bool contains(const F &delegate) const {
+    return base::with_equal(delegate, [this](auto &equal) { return found(equal); }).count() != 0;
+  }
+  /// Whether there is such a delegate of an object.
+  ///
+  /// @param object    The object or pointer, of the same type as it was added with.
+  /// @param delegate  The method or callable; see remove().
+  /// @return true also if it is paused.
+  ///
+  /// Cost:      O(delegates), and a short lock.
+  /// @since 1.1
+  template <typename Object, typename F>
+  bool contains(Object &&object, const F &delegate) const {
+    return base::with_equal(object, delegate, [this](auto &equal) { return found(equal); })
+               .count() != 0;
+  }
   /// Passes what there is to know about each registration, in the order of invocation; see
   /// multicast_enumerate().
   ///
@@ -93,6 +117,16 @@ class contents : public removals<R, Args...> {
  protected:
   using base::base;
   using base::target_;
+
+ private:
+  template <size_t count>
+  removal found(const multicast_delegate (&equal)[count]) const {
+    const multicast target = target_.get();
+    for (const multicast_delegate &each : equal) {
+      if (multicast_contains(target, each)) return removal(MULTICAST_OK, 1);
+    }
+    return removal(MULTICAST_ERROR_NOT_FOUND, 0);
+  }
 };
 
 }  // namespace mcast::detail

@@ -19,6 +19,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
+template <typename R, typename... Args>
+class additions;
+
 /// The multicast of a signal, and how delegates get into it.
 template <typename R, typename... Args>
 class insertion : public calls<R, Args...> {
@@ -36,6 +39,9 @@ class insertion : public calls<R, Args...> {
   multicast handle() const noexcept { return target_.get(); }
 
  protected:
+  template <typename, typename...>
+  friend class additions;
+
   constexpr insertion() noexcept = default;
   explicit insertion(multicast made) noexcept : target_(made) {}
 

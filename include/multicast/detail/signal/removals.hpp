@@ -9,86 +9,106 @@
 #include <type_traits>
 #include <utility>
 
+#include "../../removal.hpp"
 #include "../callable.hpp"
 #include "../contexts.hpp"
 #include "../failures.hpp"
 #include "../keyed_contexts.hpp"
 #include "../object.hpp"
 #include "../retained.hpp"
-#include "additions.hpp"
+#include "equals.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
 /// The functions of a signal that remove delegates.
 template <typename R, typename... Args>
-class removals : public additions<R, Args...> {
-  using base = additions<R, Args...>;
+class removals : public equals<R, Args...> {
+  using base = equals<R, Args...>;
 
  public:
-  /// Removes every registration of a function, or of an equal lambda that is not larger than a
-  /// pointer, and waits as multicast_remove_every() does.
+  /// Removes every registration of a function, of an equal lambda that is not larger than a
+  /// pointer, or of another signal, and waits as multicast_remove_every() does.
   ///
-  /// @param delegate  As it was added.
-  /// @return As multicast_remove_every().
+  /// @param delegate  As it was added, by add() or add_extended().
+  /// @return How many, and as multicast_remove_every().
   ///
   /// Threads:   waits for running calls of them on other threads.
   /// Reentry:   inside a call of one: MULTICAST_PENDING.
   /// Cost:      as multicast_remove_every().
   /// @since 1.1
   template <typename F>
-  multicast_status remove(const F &delegate) {
-    using function = std::decay_t<F>;
-    static_assert(base::template is_in_context<function>,
-                  "only functions and lambdas that are not larger than a pointer can be compared: "
-                  "keep the registration that add() returns, and remove that");
-    const function copy = delegate;
-    return remove_both<detail::in_context<function>>(detail::in_context<function>::pack(copy));
+  removal remove(const F &delegate) {
+    return base::with_equal(delegate, [this](auto &equal) { return remove_all(equal); });
   }
-  /// Removes every registration of a method of an object, added as add(object, method).
+  /// Removes every registration of a method of an object, added as add(object, method) or
+  /// add_extended(object, method), or of a callable that was added with an object.
   ///
-  /// @param object  The object or pointer, of the same type as it was added with.
-  /// @param method  The method. It may also come first.
-  /// @return As multicast_remove_every().
+  /// @param object    The object or pointer, of the same type as it was added with.
+  /// @param delegate  The method; or a function, or an equal lambda that is not larger than a
+  ///                  pointer. A method may also come first.
+  /// @return How many, and as multicast_remove_every().
   ///
   /// Threads:   waits for running calls of them on other threads.
   /// Reentry:   inside a call of one: MULTICAST_PENDING.
   /// Cost:      as multicast_remove_every(), and a short lock.
   /// @since 1.1
-  template <typename Object, typename Class, typename Method>
-  multicast_status remove(Object &&object, Method Class::*method) {
-    using given = std::decay_t<Object>;
-    if constexpr (detail::has_weak<given>::value) {
-      const auto weak = to_weak(object);
-      using function = detail::weak_bound<std::decay_t<decltype(weak)>, Method Class::*>;
-      return remove_keyed(detail::address_of(weak), function{weak, method});
-    } else {
-      auto *const pointer = detail::pointer_to(object);
-      using function = detail::bound<std::decay_t<decltype(pointer)>, Method Class::*>;
-      return remove_keyed(detail::untyped(pointer), function{pointer, method});
-    }
+  template <typename Object, typename F,
+            std::enable_if_t<!std::is_member_function_pointer_v<std::decay_t<Object>>, int> = 0>
+  removal remove(Object &&object, const F &delegate) {
+    return base::with_equal(object, delegate, [this](auto &equal) { return remove_all(equal); });
   }
-  template <typename Class, typename Method, typename Object>
-  multicast_status remove(Method Class::*method, Object &&object) {
+  template <typename Class, typename Method, typename Object,
+            std::enable_if_t<std::is_function_v<Method>, int> = 0>
+  removal remove(Method Class::*method, Object &&object) {
     return remove(std::forward<Object>(object), method);
+  }
+  /// Removes every registration of a method, of any object, added as add(object, method) or
+  /// add_extended(object, method).
+  ///
+  /// @param method  The method.
+  /// @return How many, and as multicast_remove_context().
+  ///
+  /// Threads:   waits for running calls of them on other threads.
+  /// Reentry:   inside a call of one: MULTICAST_PENDING.
+  /// Cost:      O(delegates with objects, of all signals), under locks; for each of these with the
+  ///            method as multicast_remove_every().
+  /// @since 1.1
+  template <typename Class, typename Method,
+            std::enable_if_t<std::is_function_v<Method>, int> = 0>
+  removal remove(Method Class::*method) {
+    using type = Method Class::*;
+    removal all(MULTICAST_ERROR_NOT_FOUND, 0);
+    const multicast target = target_.get();
+    if (target.id == 0) return all;
+    for (detail::keyed *const context :
+         detail::keyed_contexts::retain(target, &detail::method_id<type>, &method)) {
+      multicast_status status = MULTICAST_OK;
+      const int64_t removed =
+          multicast_remove_context_within(target, context, MULTICAST_FOREVER, &status);
+      detail::keyed_contexts::release(context);
+      if (removed > 0) all = all + removal(status, static_cast<size_t>(removed));
+    }
+    return all;
   }
   /// Removes every registration added as add<&T::method>(object).
   ///
   /// @param object  The object or a pointer to it.
-  /// @return As multicast_remove_every().
+  /// @return How many, and as multicast_remove_every().
   ///
   /// Threads:   waits for running calls of them on other threads.
   /// Reentry:   inside a call of one: MULTICAST_PENDING.
   /// Cost:      as multicast_remove_every().
   /// @since 1.1
   template <auto method, typename Object>
-  multicast_status remove(Object &&object) {
+  removal remove(Object &&object) {
     if constexpr (detail::has_weak<std::decay_t<Object>>::value) {
       return remove(object, method);
     } else {
       auto *const pointer = detail::pointer_to(object);
       using object_type = std::remove_pointer_t<std::decay_t<decltype(pointer)>>;
       using access = detail::of_object<method, object_type>;
-      return remove_both<access>(access::pack(pointer));
+      return base::template with_both<access>(access::pack(pointer),
+                                              [this](auto &equal) { return remove_all(equal); });
     }
   }
   /// Removes what was added with an object: its methods, and the callables that belong to it.
@@ -130,25 +150,19 @@ class removals : public additions<R, Args...> {
   using base::target_;
 
  private:
-  template <typename F>
-  multicast_status remove_keyed(const void *object, F function) {
-    using access = detail::in_keyed<F>;
-    detail::keyed *const context = detail::keyed_contexts::retain(detail::keyed_callable<F>(
-        {object, target_.get().id, base::template call<access, base::ordinary>},
-        std::move(function)));
-    if (context == nullptr) return MULTICAST_ERROR_NOT_FOUND;
-    const multicast_status status = remove_both<access>(context);
-    detail::keyed_contexts::release(context);
-    return status;
-  }
-  template <typename Access>
-  multicast_status remove_both(void *context) {
+  /// Removes the first ones that are equal to each of these, until none is left of any kind: each
+  /// is there twice.
+  template <size_t count>
+  removal remove_all(const multicast_delegate (&equal)[count]) {
     const multicast target = target_.get();
-    if (target.id == 0) return MULTICAST_ERROR_NOT_FOUND;
-    const multicast_function function = base::template call<Access, base::ordinary>;
-    const multicast_function other = base::template call<Access, base::special>;
-    return detail::joined(multicast_remove_every(target, {function, context}),
-                          multicast_remove_every(target, {other, context}));
+    removal all(MULTICAST_ERROR_NOT_FOUND, 0);
+    for (int64_t removed = 2; target.id != 0 && removed >= 2;) {
+      multicast_status status = MULTICAST_OK;
+      removed = multicast_remove_many_within(target, equal, count, MULTICAST_FOREVER, &status);
+      if (removed == 0) break;
+      all = all + removal(status, removed < 0 ? 0 : static_cast<size_t>(removed));
+    }
+    return all;
   }
 };
 

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+//
+// A signal that is a delegate of another one.
+#ifndef MULTICAST_DETAIL_FORWARDING_HPP
+#define MULTICAST_DETAIL_FORWARDING_HPP
+
+#include <cstdint>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+#include "config.hpp"
+#include "mortals.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+template <typename Signature>
+class signal;
+
+}  // namespace mcast
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// A signal that does not own its multicast.
+template <typename Signature>
+class borrowed : public signal<Signature> {
+ public:
+  explicit borrowed(multicast target) noexcept : signal<Signature>(target, nullptr) {}
+  borrowed(const borrowed &) = delete;
+  borrowed &operator=(const borrowed &) = delete;
+  ~borrowed() { this->target_.release(); }
+};
+
+/// Invokes another signal, which it knows by its handle: that stays if the signal is moved, and is
+/// stale when the signal is destroyed.
+template <typename Signature>
+struct forwarding {
+  multicast target;
+  mortal counted = {};
+
+  bool is_dead() const noexcept { return !multicast_is_valid(target); }
+};
+template <typename F>
+inline constexpr bool is_forwarding = false;
+template <typename Signature>
+inline constexpr bool is_forwarding<forwarding<Signature>> = true;
+
+/// The signature of what forwarding is asked for: a variable, or a std::ref() of it. void: nothing.
+template <typename Given>
+struct forwarded {
+  using type = void;
+};
+template <typename Signature>
+struct forwarded<signal<Signature> &> {
+  using type = Signature;
+};
+template <typename Signature>
+struct forwarded<const signal<Signature> &> {
+  using type = Signature;
+};
+template <typename T>
+struct forwarded<std::reference_wrapper<T>> : forwarded<T &> {};
+template <typename T>
+struct forwarded<std::reference_wrapper<T> &> : forwarded<T &> {};
+template <typename T>
+struct forwarded<const std::reference_wrapper<T> &> : forwarded<T &> {};
+
+/// By which a delegate is found that invokes a signal.
+inline const void *key_of(multicast invoked) noexcept {
+  return reinterpret_cast<const void *>(static_cast<uintptr_t>(invoked.id));
+}
+
+}  // namespace mcast::detail
+
+#endif

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+//
+// Which delegates of a signal are equal.
+#ifndef MULTICAST_DETAIL_SIGNAL_EQUALS_HPP
+#define MULTICAST_DETAIL_SIGNAL_EQUALS_HPP
+
+#include <type_traits>
+#include <utility>
+
+#include "../../removal.hpp"
+#include "../callable.hpp"
+#include "../contexts.hpp"
+#include "../forwarding.hpp"
+#include "../keyed_contexts.hpp"
+#include "../object.hpp"
+#include "additions.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// Finds the delegates that may be registered for a callable, and does something with them. `act`
+/// gets an array of delegates, each twice, and returns a removal: how many there were.
+template <typename R, typename... Args>
+class equals : public additions<R, Args...> {
+  using base = additions<R, Args...>;
+
+ protected:
+  using base::base;
+
+  template <typename F, typename Act>
+  removal with_equal(const F &delegate, Act &&act) const {
+    using forwarded = typename detail::forwarded<const F &>::type;
+    removal all(MULTICAST_ERROR_NOT_FOUND, 0);
+    if constexpr (!std::is_void_v<forwarded>) {
+      const signal<forwarded> &other = delegate;
+      const multicast invoked = other.handle();
+      using function = detail::forwarding<forwarded>;
+      if (invoked.id != 0) {
+        all = with_key<true, false>(detail::key_of(invoked), function{invoked}, act);
+      }
+    } else {
+      using function = std::decay_t<F>;
+      constexpr bool may_be_plain = base::template is_plain<function, false>;
+      constexpr bool may_be_extended = base::template is_plain<function, true>;
+      static_assert(may_be_plain || may_be_extended,
+                    "only functions and lambdas that are not larger than a pointer can be "
+                    "compared: keep the registration that add() returns, and remove that");
+      const function copy = delegate;
+      if constexpr (may_be_plain) {
+        using access = detail::in_context<function>;
+        all = with_both<access>(access::pack(copy), act);
+      }
+      if constexpr (may_be_extended) {
+        using access = detail::in_context<detail::extended<function>>;
+        all = all + with_both<access>(access::pack({copy}), act);
+      }
+    }
+    return all;
+  }
+  template <typename Object, typename F, typename Act>
+  removal with_equal(Object &object, const F &delegate, Act &&act) const {
+    using function = std::decay_t<F>;
+    constexpr bool is_method = std::is_member_function_pointer_v<function>;
+    static_assert(is_method || base::template is_plain<function, false> ||
+                      base::template is_plain<function, true>,
+                  "only functions and lambdas that are not larger than a pointer can be compared: "
+                  "keep the registration that add() returns, and remove that");
+    if constexpr (detail::has_weak<std::decay_t<Object>>::value) {
+      const auto weak = to_weak(object);
+      using pointer = std::decay_t<decltype(weak)>;
+      const void *const address = detail::address_of(weak);
+      if constexpr (is_method) {
+        using bound = detail::weak_bound<pointer, function>;
+        return with_keyed<function>(address, [&] { return bound{weak, delegate}; }, act);
+      } else {
+        using tracked = detail::tracked<function, pointer>;
+        return with_keyed<function>(address, [&] { return tracked{delegate, {weak}}; }, act);
+      }
+    } else {
+      auto *const pointer = detail::pointer_to(object);
+      const void *const address = detail::untyped(pointer);
+      if constexpr (is_method) {
+        using bound = detail::bound<std::decay_t<decltype(pointer)>, function>;
+        return with_keyed<function>(address, [&] { return bound{pointer, delegate}; }, act);
+      } else {
+        return with_keyed<function>(address, [&] { return function(delegate); }, act);
+      }
+    }
+  }
+  template <typename Access, typename Act>
+  removal with_both(void *context, Act &&act) const {
+    const multicast_delegate plain = {base::template call<Access, base::ordinary>, context};
+    const multicast_delegate other = {base::template call<Access, base::special>, context};
+    const multicast_delegate both[] = {plain, plain, other, other};
+    return act(both);
+  }
+
+ private:
+  /// Added with the registration as the first argument, or without.
+  template <typename F, typename Make, typename Act>
+  removal with_keyed(const void *object, Make &&make, Act &&act) const {
+    using made = decltype(make());
+    constexpr bool is_method = std::is_member_function_pointer_v<F>;
+    return with_key<is_method, base::template is_plain<F, false>>(object, make(), act) +
+           with_key<is_method, base::template is_plain<F, true>>(
+               object, detail::extended<made>{make()}, act);
+  }
+  template <bool is_method, bool is_comparable, typename F, typename Act>
+  removal with_key(const void *object, F function, Act &&act) const {
+    constexpr bool may_be_there = detail::is_delegate<R, F, Args...>::value;
+    if constexpr (may_be_there && (is_method || is_comparable)) {
+      using access = detail::in_keyed<F, is_comparable>;
+      const multicast_function function_of = base::template call<access, base::ordinary>;
+      detail::keyed *const context =
+          detail::keyed_contexts::retain(detail::keyed_callable<F, is_comparable>(
+              {object, this->target_.get().id, function_of}, std::move(function)));
+      if (context != nullptr) {
+        const removal result = with_both<access>(context, act);
+        detail::keyed_contexts::release(context);
+        return result;
+      }
+    }
+    return removal(MULTICAST_ERROR_NOT_FOUND, 0);
+  }
+};
+
+}  // namespace mcast::detail
+
+#endif
