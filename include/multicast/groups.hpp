@@ -22,7 +22,8 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 /// One object may serve several signals. What was added stays when it is destroyed, which must not
 /// happen during an add with it. Delegates without a group have priority 0: groups of numbers above
-/// 0 are called after these.
+/// 0 are called after these. As in Boost.Signals2 they are called after all groups if they are
+/// added with mcast::at_back, and before with mcast::at_front.
 ///
 /// Threads:   any. One lock of the process is held while keys are compared and copied.
 /// Reentry:   comparing or copying a key must not use groups.
@@ -35,14 +36,13 @@ class groups {
   groups &operator=(const groups &) = delete;
   /// Options with a group, and with the priority that it has.
   ///
-  /// @param key  A group that is not there yet is made, between its neighbours. A number is its own
-  ///             priority, below zero.
-  ///
+  /// @param key  A group that is not there yet is made, between its neighbours. Any number will do;
+  ///             one that is not far from zero is its own priority, below zero.
   /// @return For signal::add().
   ///
   /// Errors:    mcast::error, MULTICAST_ERROR_LIMIT: there is no priority left between the
-  ///            neighbours: after 16 groups that were each put between the last one and its
-  ///            neighbour. Or the number is not between -2^30 and 2^30.
+  ///            neighbours. Some thousands of keys that are no numbers fit in any order, 100,000
+  ///            that come in their order; but only 28 that are each put right between the last two.
   /// Cost:      O(log groups), a lock; an allocation for a new group.
   /// @since 1.1
   options in(const Key &key) {
@@ -96,39 +96,57 @@ class groups {
     detail::group members;
   };
   using map = std::map<Key, entry, Compare>;
-  static constexpr int64_t limit = int64_t{1} << 30;
+  // Between at_front and at_back.
+  static constexpr int64_t highest = (int64_t{1} << 30) - 1, lowest = -highest - highest - 1;
+  // The numbers between which each has a priority of its own.
+  static constexpr int64_t most = int64_t{1} << 30, least = -most / 2;
 
   entry &find_or_make(const Key &key) {
     const auto next = entries_.lower_bound(key);
     if (next != entries_.end() && !entries_.key_comp()(key, next->first)) return next->second;
-    int64_t chosen = 0;
-    if constexpr (std::is_integral_v<Key> && std::is_same_v<Compare, std::less<Key>>) {
-      chosen = key < static_cast<Key>(0) || static_cast<uint64_t>(key) < uint64_t{1} << 30
-                   ? static_cast<int64_t>(0 - static_cast<uint64_t>(key))
-                   : limit;
-    } else {
-      constexpr int64_t apart = 1 << 16;
-      const bool is_first = next == entries_.begin(), is_last = next == entries_.end();
-      const int64_t above = is_first ? 0 : std::prev(next)->second.priority;
-      const int64_t below = is_last ? 0 : next->second.priority;
-      if (is_first && is_last) {
-        chosen = 0;
-      } else if (is_last) {
-        chosen = above - apart;
-      } else if (is_first) {
-        chosen = below + apart;
-      } else {
-        chosen = below + (above - below) / 2;
-        if (chosen == below) chosen = limit;
-      }
+    const bool is_first = next == entries_.begin(), is_last = next == entries_.end();
+    const int64_t above = is_first ? highest + 1 : std::prev(next)->second.priority;
+    const int64_t below = is_last ? lowest - 1 : next->second.priority;
+    int64_t chosen = wanted(key);
+    // Far from zero numbers do not have all priorities: they leave room for their neighbours.
+    const int64_t room = chosen < -most || chosen > -least ? 1024 : 1;
+    if (chosen - below < room || above - chosen < room) {
+      chosen = between(above, below, is_first, is_last);
     }
-    if (chosen >= limit || chosen <= -limit) {
+    if (chosen <= below || chosen >= above) {
       detail::fail(MULTICAST_ERROR_LIMIT);
       chosen = 0;
     }
     entry &made = entries_[key];
     made.priority = static_cast<int32_t>(chosen);
     return made;
+  }
+  /// At the ends a part of the room that is left, which becomes smaller with the number of groups:
+  /// so there is room for many keys in order, and also between them.
+  int64_t between(int64_t above, int64_t below, bool is_first, bool is_last) const {
+    const int64_t part = entries_.size() < 8 ? 8 : static_cast<int64_t>(entries_.size());
+    if (is_first && is_last) return 0;
+    if (is_last) return above - 1 - (above - below) / part;
+    if (is_first) return below + 1 + (above - below) / part;
+    return below + (above - below) / 2;
+  }
+  /// The priority of a number: below zero what is above zero. Far from zero several numbers have
+  /// one priority, and the first of them gets it. Others have none.
+  static int64_t wanted(const Key &key) {
+    constexpr bool is_less = std::is_same_v<Compare, std::less<Key>>;
+    constexpr bool is_greater = std::is_same_v<Compare, std::greater<Key>>;
+    if constexpr ((std::is_integral_v<Key> || std::is_enum_v<Key>) && (is_less || is_greater)) {
+      constexpr int64_t end = int64_t{1} << 31;
+      const bool is_large = key > Key() && static_cast<uint64_t>(key) >= uint64_t{1} << 31;
+      int64_t number = is_large ? end : static_cast<int64_t>(key);
+      if (is_greater) number = -number;
+      if (number < -end || number >= end) return highest + 1;
+      if (number > most) return -most - (number - most) / 2;
+      if (number < least) return -least + (least - number) / 4;
+      return -number;
+    } else {
+      return highest + 1;
+    }
   }
   std::vector<multicast_token> live(const Key &key) {
     const detail::process_lock lock(detail::guarded::groups);
