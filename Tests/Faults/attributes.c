@@ -20,9 +20,9 @@ TEST(attributes_of_a_thread_refused_starts_none_and_works_later) {
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   add_queued(m, counter(&calls), q);
   STORE(are_refused, true);
-  CHECK_STATUS(multicast_queue_start(q), MULTICAST_ERROR_SYSTEM);
+  CHECK_ERROR(multicast_queue_start(q), SYSTEM);
   STORE(are_refused, false);
-  CHECK_STATUS(multicast_queue_stop(q), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_queue_stop(q), STATE);
   CHECK_OK(multicast_queue_start(q));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   EVENTUALLY(LOAD(calls) == 1);

@@ -48,7 +48,7 @@ static void with_children(int (*body)(void *), int flags, int expected) {
   int calls = 0, status;
   multicast_token token = add(m, blocking(&b)), first;
   begin_blocked(&b, m);
-  CHECK_STATUS(multicast_token_remove_within(token, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_token_remove_within(token, 0), TIMEOUT);
   first = add(m, counter(&calls));
   STORE(has_to_end, false);
   threads[0] = start_thread(invoke_until_the_end, &m);

@@ -87,8 +87,8 @@ static void use_without_threads(void *unused) {
       EVENTUALLY(stats_of(w.queue).pending == 0);
       CHECK_OK(multicast_queue_stop(w.queue));
     } else {
-      CHECK_STATUS(multicast_queue_start(w.queue), MULTICAST_ERROR_SYSTEM);
-      CHECK_STATUS(multicast_queue_stop(w.queue), MULTICAST_ERROR_STATE);
+      CHECK_ERROR(multicast_queue_start(w.queue), SYSTEM);
+      CHECK_ERROR(multicast_queue_stop(w.queue), STATE);
     }
     CHECK_EQ(stats_of(w.queue).pending, error == 0 ? 0 : 1);
   }
@@ -123,9 +123,9 @@ static void wait_for_a_call(void) {
   blocker b = BLOCKER_INIT;
   multicast_token token = add(m, blocking(&b));
   begin_blocked(&b, m);
-  CHECK_STATUS(multicast_token_remove_within(token, 20000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_token_remove_within(token, 20000000), TIMEOUT);
   gate_open(&b.let_go);
-  CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove(token), INVALID_HANDLE);
   CHECK(b.has_left);
   CHECK_EQ(invoke_finished(&b.invoking), 1);
   CHECK_OK(multicast_destroy(m));
@@ -148,7 +148,7 @@ static void wait_for_room(void) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   pthread_t producers[PRODUCERS];
   int calls = 0;
-  CHECK_STATUS(multicast_queue_wait(q, 1000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_queue_wait(q, 1000000), TIMEOUT);
   add_queued(m, counter(&calls), q);
   CHECK_OK(multicast_queue_start(q));
   for (int i = 0; i < PRODUCERS; ++i) producers[i] = start_thread(invoke_many_times, &m);

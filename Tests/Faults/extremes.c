@@ -65,11 +65,11 @@ TEST(a_nanosecond_again_and_again_beside_a_long_call) {
   multicast_status status = MULTICAST_OK;
   multicast_token token = add_with(m, blocking(&b), &ADD_OPTIONS(.release = release_blocker));
   begin_blocked(&b, m);
-  CHECK_STATUS(multicast_token_remove_within(token, 1), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_token_remove_within(token, 1), TIMEOUT);
   for (int i = 0; i < TIMES; ++i) {
-    CHECK_STATUS(multicast_token_remove_within(token, 1), MULTICAST_ERROR_TIMEOUT);
+    CHECK_ERROR(multicast_token_remove_within(token, 1), TIMEOUT);
     CHECK_EQ(multicast_remove_all_within(m, 1, &status), 0);
-    CHECK_STATUS(status, MULTICAST_ERROR_TIMEOUT);
+    CHECK_ERROR(status, TIMEOUT);
   }
   CHECK_EQ(LOAD(b.releases), 0);
   gate_open(&b.let_go);
@@ -92,7 +92,7 @@ TEST(posix_spawn_inside_a_call_changes_nothing) {
     CHECK_EQ(posix_spawnp(&child, "true", NULL, NULL, arguments, environ), 0);
     CHECK_EQ(waitpid(child, &status, 0), child);
     CHECK_EQ(status, 0);
-    CHECK_STATUS(multicast_token_remove_within(token, 0), MULTICAST_ERROR_TIMEOUT);
+    CHECK_ERROR(multicast_token_remove_within(token, 0), TIMEOUT);
   }
   CHECK_EQ(end_blocked(&b), 1);
   CHECK_OK(multicast_destroy(m));

@@ -61,7 +61,7 @@ CALL(multicast_set_allocator, "", TAKES_NONE, 1) {
   multicast_allocator allocator = multicast_allocator_default();
   allocator.allocate = never_allocate;
   allocator.deallocate = never_deallocate;
-  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_STATE); /* it is in use */
+  CHECK_ERROR(multicast_set_allocator(&allocator), STATE); /* it is in use */
   return 0;
 }
 
@@ -75,7 +75,7 @@ CALL(multicast_create_error, "", TAKES_NONE, 2) {
   CHECK_OK(multicast_destroy(m));
   CHECK_EQ(multicast_broadcaster_multicast(w->broadcaster, "").id, 0);
   fail_after = after;
-  CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_create_error(), INVALID_ARGUMENT);
   return 0;
 }
 
@@ -618,7 +618,7 @@ multicast_lifetime lifetime_to_end(world *w) {
 
 CALL(multicast_ended_within, "", TAKES_NONE, 5) {
   multicast_lifetime l = multicast_lifetime_create();
-  CHECK_STATUS(multicast_ended_within(w->m.id, 0), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_ended_within(w->m.id, 0), STATE);
   CHECK_OK(multicast_lifetime_end(l));
   CHECK_OK(multicast_ended_within(l.id, MULTICAST_FOREVER));
   return 0;
@@ -685,7 +685,7 @@ CALL(multicast_queue_wait, "", TAKES_NONE, 3) {
   multicast_queue q = queue_with_a_call(w, 3);
   CHECK_EQ(multicast_queue_wait(q, UINT64_MAX), 3);
   CHECK_OK(multicast_queue_destroy(q));
-  CHECK_STATUS(multicast_queue_wait(w->queue, 1000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_queue_wait(w->queue, 1000), TIMEOUT);
   return 0;
 }
 
@@ -698,7 +698,7 @@ CALL(multicast_queue_start, "", FAILS, 3) {
   multicast_status status = multicast_queue_start(w->queue);
   if (status == MULTICAST_OK) CHECK_OK(multicast_queue_stop(w->queue));
   if (status != MULTICAST_OK)
-    CHECK_STATUS(multicast_queue_stop(w->queue), MULTICAST_ERROR_STATE);
+    CHECK_ERROR(multicast_queue_stop(w->queue), STATE);
   return status;
 }
 
@@ -821,8 +821,8 @@ CALL(multicast_broadcaster_unregister_all, "", TAKES_NONE, 5) {
 
 /* On a thread without a thread record, a look-up allocates one, or if it cannot, takes a lock. */
 CALL(multicast_broadcaster_unregister, "of an unknown delegate", MAY_COPE, 1) {
-  CHECK_STATUS(multicast_broadcaster_unregister(w->broadcaster, known_name, other_delegate_of(w)),
-               MULTICAST_ERROR_NOT_FOUND);
+  CHECK_ERROR(multicast_broadcaster_unregister(w->broadcaster, known_name, other_delegate_of(w)),
+              NOT_FOUND);
   return 0;
 }
 

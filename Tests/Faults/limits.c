@@ -72,7 +72,7 @@ static void create_all(const kind *k) {
   CHECK(all != NULL);
   int64_t before = resident_bytes();
   while ((id = k->create()) != 0) all[count++] = id;
-  CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(multicast_create_error(), LIMIT);
   printf("%d handles, ", count);
   int64_t peak = resident_bytes();
   expect_about(count);
@@ -85,7 +85,7 @@ static void create_all(const kind *k) {
     CHECK(all[i] != 0 && all[i] != id);
     CHECK(!k->is_valid(id) && k->is_valid(all[i]));
     CHECK_EQ(k->create(), 0);
-    CHECK_STATUS(k->end(id), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(k->end(id), INVALID_HANDLE);
   }
   for (i = 0; i < count; ++i) CHECK_OK(k->end(all[i]));
   expect_memory_back(before, peak, (int64_t)count * 8);
@@ -114,7 +114,7 @@ TEST(limit_of_registrations_is_a_status_and_room_comes_back) {
     count += AT_ONCE;
     if (count >= MOST / 2) at = 1 + count / AT_ONCE % OTHERS;
   }
-  CHECK_STATUS(status, MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(status, LIMIT);
   /* In each stripe some are vacant. */
   for (i = 1; i <= OTHERS; ++i) {
     while ((status = multicast_add(all[i], delegates[0], NULL, &token)) == MULTICAST_OK) {
@@ -122,7 +122,7 @@ TEST(limit_of_registrations_is_a_status_and_room_comes_back) {
       ++count;
     }
   }
-  CHECK_STATUS(status, MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(status, LIMIT);
   printf("%d registrations, ", count);
   int64_t peak = resident_bytes();
   expect_about(count);
@@ -150,12 +150,11 @@ TEST(limit_of_names_is_a_status_and_those_that_are_there_work) {
     snprintf(name, sizeof name, "%x", (unsigned)count);
     if (multicast_broadcaster_multicast(b, name).id == 0) break;
   }
-  CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(multicast_create_error(), LIMIT);
   printf("%d names, ", count);
   int64_t peak = resident_bytes();
   CHECK_EQ(count, MOST_NAMES);
-  CHECK_STATUS(multicast_broadcaster_register(b, name, counter(&calls), NULL, NULL),
-               MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(multicast_broadcaster_register(b, name, counter(&calls), NULL, NULL), LIMIT);
   CHECK_EQ(multicast_broadcaster_notify(b, name, 0, NULL, 0), 0);
   CHECK_OK(multicast_broadcaster_register(b, "7ffff", counter(&calls), NULL, NULL));
   CHECK_EQ(multicast_broadcaster_notify(b, "7ffff", 0, NULL, 0), 1);

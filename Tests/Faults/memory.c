@@ -46,7 +46,7 @@ static void *call_rounds(void *argument) {
     if (result == 0) {
       if (f->memory != MAY_COPE) CHECK(!has_failed);
     } else {
-      CHECK_STATUS(result, MULTICAST_ERROR_OUT_OF_MEMORY);
+      CHECK_ERROR(result, OUT_OF_MEMORY);
       CHECK(has_failed && f->memory != TAKES_NONE);
       world_expect(&a->w, &before);
     }

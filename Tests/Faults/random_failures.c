@@ -63,7 +63,7 @@ static void operate(uint64_t seed) {
       fail_after = -1;
       STORE(failing, 0);
       if (result == 0) continue;
-      CHECK_STATUS(result, MULTICAST_ERROR_OUT_OF_MEMORY);
+      CHECK_ERROR(result, OUT_OF_MEMORY);
       CHECK(has_failed && f->memory != TAKES_NONE);
       world_expect(&w, &before);
     }
@@ -111,7 +111,7 @@ static void check_result(int64_t result) {
       result == MULTICAST_ERROR_INVALID_HANDLE || result == MULTICAST_ERROR_STATE ||
       result == MULTICAST_ERROR_NOT_FOUND)
     return;
-  CHECK_STATUS(result, MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_ERROR(result, OUT_OF_MEMORY);
 }
 
 static void create_one(uint32_t kind) {
@@ -126,7 +126,7 @@ static void create_one(uint32_t kind) {
   } else {
     id = multicast_queue_create(&options).id, places = all.queues;
   }
-  if (id == 0) CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_OUT_OF_MEMORY);
+  if (id == 0) CHECK_ERROR(multicast_create_error(), OUT_OF_MEMORY);
   uint64_t old = swap(&places[draw(PLACES)], id);
   if (old == 0) return;
   if (kind == 0) check_result(multicast_destroy((multicast){old}));

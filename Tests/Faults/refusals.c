@@ -69,14 +69,13 @@ static world *refused;
 static void *first_of_a_thread(void *unused) {
   world *w = refused;
   world_state before = world_look(w);
-  CHECK_STATUS(multicast_invoke(w->m, 0, NULL, 0), MULTICAST_ERROR_OUT_OF_MEMORY);
-  CHECK_STATUS(multicast_broadcaster_notify(w->broadcaster, known_name, 0, NULL, 0),
-               MULTICAST_ERROR_OUT_OF_MEMORY);
-  CHECK_STATUS(multicast_queue_run(w->queue, 0), MULTICAST_ERROR_OUT_OF_MEMORY);
-  CHECK_STATUS(multicast_queue_start(w->queue), MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_ERROR(multicast_invoke(w->m, 0, NULL, 0), OUT_OF_MEMORY);
+  CHECK_ERROR(multicast_broadcaster_notify(w->broadcaster, known_name, 0, NULL, 0), OUT_OF_MEMORY);
+  CHECK_ERROR(multicast_queue_run(w->queue, 0), OUT_OF_MEMORY);
+  CHECK_ERROR(multicast_queue_start(w->queue), OUT_OF_MEMORY);
   CHECK_EQ(multicast_broadcaster_multicast(w->broadcaster, known_name).id, w->known.id);
-  CHECK_STATUS(multicast_broadcaster_unregister(w->broadcaster, known_name, other_delegate_of(w)),
-               MULTICAST_ERROR_NOT_FOUND);
+  CHECK_ERROR(multicast_broadcaster_unregister(w->broadcaster, known_name, other_delegate_of(w)),
+              NOT_FOUND);
   world_expect(w, &before);
   return NULL;
 }
@@ -113,8 +112,8 @@ TEST(thread_refused_leaves_the_queue_and_the_signals_as_they_are) {
   CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
   ask_thread.is_refused = true;
   for (int i = 0; i < 1000; ++i) {
-    CHECK_STATUS(multicast_queue_start(w.queue), MULTICAST_ERROR_SYSTEM);
-    CHECK_STATUS(multicast_queue_stop(w.queue), MULTICAST_ERROR_STATE);
+    CHECK_ERROR(multicast_queue_start(w.queue), SYSTEM);
+    CHECK_ERROR(multicast_queue_stop(w.queue), STATE);
     CHECK_EQ(stats_of(w.queue).pending, 1);
     if (i == 0) bytes = allocated_bytes;
   }
@@ -272,9 +271,9 @@ static void remove_without_membarrier(void *argument) {
   CHECK_EQ(multicast_queue_run(w.queue, 0), 2);
   CHECK_EQ(w.calls, 2 * 5);
   deny_membarrier();
-  CHECK_STATUS(removals[i].remove(&w), MULTICAST_ERROR_SYSTEM);
+  CHECK_ERROR(removals[i].remove(&w), SYSTEM);
   if (removals[i].removed == 4 && !multicast_is_valid(w.m)) {
-    CHECK_STATUS(multicast_invoke(w.m, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(multicast_invoke(w.m, 0, NULL, 0), INVALID_HANDLE);
   } else {
     CHECK_EQ(multicast_count(w.m), 4 - removals[i].removed);
     CHECK_EQ(multicast_invoke(w.m, 0, NULL, 0), 4 - removals[i].removed);
@@ -302,7 +301,7 @@ TEST(membarrier_refused_in_the_child_of_a_fork_is_system) {
     deny_membarrier();
     child = begin_child();
     if (child == 0) {
-        CHECK_STATUS(multicast_token_remove(w.token), MULTICAST_ERROR_SYSTEM);
+        CHECK_ERROR(multicast_token_remove(w.token), SYSTEM);
       CHECK_EQ(w.releases, 0);
       CHECK_EQ(multicast_invoke(w.m, 0, NULL, 0), 3);
       _exit(0);

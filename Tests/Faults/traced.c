@@ -163,7 +163,7 @@ TEST(thread_stopped_inside_a_call_lets_removals_time_out) {
   if (is_stopped(&by, &t)) {
     gate_open(&b.let_go); /* it would go on now */
     for (int i = 0; i < 3; ++i)
-      CHECK_STATUS(multicast_token_remove_within(t.token, 5000000), MULTICAST_ERROR_TIMEOUT);
+      CHECK_ERROR(multicast_token_remove_within(t.token, 5000000), TIMEOUT);
     CHECK_OK(multicast_token_remove(other)); /* no thread is in a call of it */
     CHECK_EQ(multicast_count(m), 0);
     CHECK(!LOAD(b.has_left));
@@ -195,7 +195,7 @@ static void stop_removal(uint64_t timeout_ns, bool ends_meanwhile) {
   if (is_stopped(&by, &t)) {
     int calls = 0;
     multicast_token other = add(m, counter(&calls));
-    CHECK_STATUS(multicast_token_remove_within(t.token, 1000000), MULTICAST_ERROR_TIMEOUT);
+    CHECK_ERROR(multicast_token_remove_within(t.token, 1000000), TIMEOUT);
     CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
     CHECK_OK(multicast_token_remove(other));
     if (ends_meanwhile) {
@@ -207,7 +207,7 @@ static void stop_removal(uint64_t timeout_ns, bool ends_meanwhile) {
     if (ends_meanwhile) {
       CHECK_OK(t.result); /* also if its time was up while it was stopped */
     } else {
-      CHECK_STATUS(t.result, MULTICAST_ERROR_TIMEOUT);
+      CHECK_ERROR(t.result, TIMEOUT);
       CHECK(!LOAD(b.has_left));
     }
   } else {

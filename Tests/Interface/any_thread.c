@@ -1,6 +1,5 @@
 /* Any function may be called on any thread at any time, and an invocation takes no lock. */
 
-#include "harness.h"
 #include "allocators.h"
 #include "numbers.h"
 #include "threads.h"

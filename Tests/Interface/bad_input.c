@@ -10,18 +10,18 @@ static void expect_invalid_multicast(uint64_t id) {
   multicast m = {id};
   CHECK(!multicast_is_valid(m));
   CHECK(!multicast_contains(m, d));
-  CHECK_STATUS(multicast_destroy(m), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_add(m, d, NULL, &t), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_add_many(m, &d, 1, NULL, &t), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_add_many(m, NULL, 0, NULL, NULL), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_remove(m, d), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_remove_many(m, &d, 1), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_remove_context(m, &calls), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_remove_at(m, 0), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_remove_all(m), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_count(m), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_list(m, out, 1), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_invoke(m, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_destroy(m), INVALID_HANDLE);
+  CHECK_ERROR(multicast_add(m, d, NULL, &t), INVALID_HANDLE);
+  CHECK_ERROR(multicast_add_many(m, &d, 1, NULL, &t), INVALID_HANDLE);
+  CHECK_ERROR(multicast_add_many(m, NULL, 0, NULL, NULL), INVALID_HANDLE);
+  CHECK_ERROR(multicast_remove(m, d), INVALID_HANDLE);
+  CHECK_ERROR(multicast_remove_many(m, &d, 1), INVALID_HANDLE);
+  CHECK_ERROR(multicast_remove_context(m, &calls), INVALID_HANDLE);
+  CHECK_ERROR(multicast_remove_at(m, 0), INVALID_HANDLE);
+  CHECK_ERROR(multicast_remove_all(m), INVALID_HANDLE);
+  CHECK_ERROR(multicast_count(m), INVALID_HANDLE);
+  CHECK_ERROR(multicast_list(m, out, 1), INVALID_HANDLE);
+  CHECK_ERROR(multicast_invoke(m, 0, NULL, 0), INVALID_HANDLE);
 }
 
 static bool visit_nothing(void *context, const multicast_delegate *delegate) {
@@ -31,12 +31,12 @@ static bool visit_nothing(void *context, const multicast_delegate *delegate) {
 static void expect_invalid_token(uint64_t id) {
   multicast_token t = {id};
   CHECK(!multicast_token_is_live(t));
-  CHECK_STATUS(multicast_token_remove(t), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_token_remove_nowait(t), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_token_remove_within(t, 0), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_token_remove_within(t, UINT64_MAX), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_token_pause(t), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_token_resume(t), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove(t), INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove_nowait(t), INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove_within(t, 0), INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove_within(t, UINT64_MAX), INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_pause(t), INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_resume(t), INVALID_HANDLE);
 }
 
 TEST(null_handles_are_invalid_before_anything_exists) {
@@ -49,7 +49,7 @@ TEST_OF_MULTICAST(null_handles_are_invalid) {
   add(m, counter(&calls));
   expect_invalid_multicast(0);
   expect_invalid_token(0);
-  CHECK_STATUS(multicast_visit(none, visit_nothing, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_visit(none, visit_nothing, NULL), INVALID_HANDLE);
 }
 
 TEST(stale_handles_are_invalid_though_their_slots_are_used_again) {
@@ -63,7 +63,7 @@ TEST(stale_handles_are_invalid_though_their_slots_are_used_again) {
   CHECK(new.id != old.id);
   expect_invalid_multicast(old.id);
   expect_invalid_token(token.id);
-  CHECK_STATUS(multicast_visit(old, visit_nothing, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_visit(old, visit_nothing, NULL), INVALID_HANDLE);
   CHECK_EQ(multicast_count(new), 1);
 }
 
@@ -120,20 +120,20 @@ TEST_OF_MULTICAST(forged_handles_are_invalid) {
 TEST_OF_MULTICAST(null_function_is_invalid_argument) {
   multicast_delegate d = {NULL, NULL};
   multicast_token t = {77};
-  CHECK_STATUS(multicast_add(m, d, NULL, &t), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_add(m, d, NULL, &t), INVALID_ARGUMENT);
   CHECK_EQ(t.id, 0);
-  CHECK_STATUS(multicast_remove(m, d), MULTICAST_ERROR_NOT_FOUND);
+  CHECK_ERROR(multicast_remove(m, d), NOT_FOUND);
   CHECK(!multicast_contains(m, d));
   CHECK_EQ(multicast_count(m), 0);
 }
 
 TEST_OF_MULTICAST(null_pointers_are_invalid_argument) {
   multicast_token t = {77};
-  CHECK_STATUS(multicast_add_many(m, NULL, 1, NULL, &t), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_add_many(m, NULL, 1, NULL, &t), INVALID_ARGUMENT);
   CHECK_EQ(t.id, 0);
-  CHECK_STATUS(multicast_remove_many(m, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_list(m, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_visit(m, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_invoke(m, 0, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_set_allocator(NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_remove_many(m, NULL, 1), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_list(m, NULL, 1), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_visit(m, NULL, NULL), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_invoke(m, 0, NULL, 1), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_set_allocator(NULL), INVALID_ARGUMENT);
 }

@@ -1,6 +1,5 @@
 /* The default broadcaster, which exists without set-up. */
 
-#include "harness.h"
 #include "broadcasters.h"
 
 TEST(broadcaster_default_is_same_each_time_and_needs_no_set_up) {
@@ -32,8 +31,8 @@ TEST(broadcaster_default_cannot_be_destroyed_and_goes_on_working) {
   multicast_broadcaster b = multicast_broadcaster_default();
   multicast m = find(b, NAME);
   observe(b, NAME, counter(&calls));
-  CHECK_STATUS(multicast_broadcaster_destroy(b), MULTICAST_ERROR_STATE);
-  CHECK_STATUS(multicast_broadcaster_destroy(b), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_broadcaster_destroy(b), STATE);
+  CHECK_ERROR(multicast_broadcaster_destroy(b), STATE);
   CHECK_EQ(multicast_broadcaster_default().id, b.id);
   CHECK_EQ(find(b, NAME).id, m.id);
   CHECK_EQ(notify(b, NAME), 1);

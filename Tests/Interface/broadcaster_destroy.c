@@ -1,7 +1,6 @@
 /* Destroy and unregister wait for calls on other threads. Inside a call everything may be used, and
  * nothing hangs. */
 
-#include "harness.h"
 #include "broadcasters.h"
 
 /* ---- Destroy --------------------------------------------------------------------------------- */
@@ -135,9 +134,9 @@ TEST(broadcaster_is_stale_while_its_destroy_waits) {
   gate_wait(&b.entered);
   pthread_t destroyer = start_thread(destroy_ending, NULL);
   CHECK(!gate_opens_within(&has_returned, A_WHILE_MS));
-  CHECK_STATUS(notify(ending, first_name), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_broadcaster_register(ending, NAME, counter(&calls), NULL, NULL),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(notify(ending, first_name), INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_register(ending, NAME, counter(&calls), NULL, NULL),
+              INVALID_HANDLE);
   CHECK_EQ(multicast_broadcaster_multicast(ending, first_name).id, 0);
   gate_open(&b.let_go);
   join_thread(destroyer);
@@ -273,8 +272,7 @@ TEST_OF_BROADCASTER(broadcaster_may_be_used_inside_a_release) {
   observe_with(b, NAME, d, &options);
   CHECK_OK(multicast_broadcaster_unregister(b, NAME, d));
   CHECK_EQ(calls, 1);
-  CHECK_STATUS(multicast_broadcaster_register(b, "", d, &options, NULL),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_register(b, "", d, &options, NULL), INVALID_ARGUMENT);
   CHECK_EQ(calls, 2);
 }
 
@@ -284,7 +282,7 @@ static void nest(void *context, uint32_t event, const void *payload, size_t size
   if (event < 255) {
     CHECK_EQ(result, 1);
   } else {
-    CHECK_STATUS(result, MULTICAST_ERROR_LIMIT);
+    CHECK_ERROR(result, LIMIT);
   }
 }
 

@@ -1,6 +1,5 @@
 /* The child of a fork inherits broadcasters with their names and observers. */
 
-#include "harness.h"
 #include "broadcasters.h"
 
 static void use_inherited(void *unused) {
@@ -48,7 +47,7 @@ static void use_default_in_child(void *id) {
   CHECK_EQ(notify(b, NAME), 1);
   observe(b, NAME, counter(&calls));
   CHECK_EQ(notify(b, NAME), 2);
-  CHECK_STATUS(multicast_broadcaster_destroy(b), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_broadcaster_destroy(b), STATE);
 }
 
 TEST(broadcaster_default_in_the_child_of_a_fork) {

@@ -1,6 +1,5 @@
 /* Broadcasters without memory: a function that fails changes nothing, and nothing leaks. */
 
-#include "harness.h"
 #include "broadcasters.h"
 
 /* Makes the attempt with each allocation failing in turn: first that one only, then also all that
@@ -54,7 +53,7 @@ static void try_register(void) {
                                             &options, &token);
     after = put_off();
     if (status != MULTICAST_OK) {
-      CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
+      CHECK_ERROR(status, OUT_OF_MEMORY);
       CHECK_EQ(token.id, 0);
       CHECK_EQ(each[i].releases, 1);
       CHECK_EQ(notify(b, numbered(NAME, i)), 0);
@@ -138,7 +137,7 @@ TEST(broadcaster_notify_out_of_memory_is_of_first_call_only) {
   fail_only_once = false;
   fail_after = 0;
   on_another_thread(notify_for_the_first_time, NULL);
-  CHECK_STATUS(first_result, MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_ERROR(first_result, OUT_OF_MEMORY);
   fail_after = -1;
   on_another_thread(notify_for_the_first_time, NULL);
   CHECK_EQ(first_result, 1);
@@ -190,7 +189,7 @@ TEST(broadcaster_register_out_of_memory_leaks_nothing) {
       if (status == MULTICAST_OK) {
         CHECK_OK(multicast_broadcaster_unregister(b, numbered(NAME, after), observing(&o)));
       } else {
-        CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
+        CHECK_ERROR(status, OUT_OF_MEMORY);
       }
       CHECK_EQ(o.releases, 1);
       if (i == 100) before = allocated_bytes;
@@ -257,5 +256,5 @@ TEST(broadcaster_create_takes_memory_from_the_allocator) {
   create();
   allocator.allocate = (void *(*)(void *, size_t, size_t))(uintptr_t)1;
   allocator.deallocate = (void (*)(void *, void *, size_t, size_t))(uintptr_t)1;
-  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_set_allocator(&allocator), STATE);
 }

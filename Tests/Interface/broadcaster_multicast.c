@@ -1,6 +1,5 @@
 /* Each name of a broadcaster has one multicast, until that is destroyed. */
 
-#include "harness.h"
 #include "broadcasters.h"
 
 TEST_OF_BROADCASTER(broadcaster_multicast_is_the_same_each_time) {
@@ -19,8 +18,7 @@ TEST_OF_BROADCASTER(broadcaster_multicast_made_first_reaches_later_observers) {
   multicast m = find(b, NAME);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   CHECK_EQ(notify(b, NAME), 0);
-  CHECK_STATUS(multicast_broadcaster_unregister(b, NAME, counter(&calls)),
-               MULTICAST_ERROR_NOT_FOUND);
+  CHECK_ERROR(multicast_broadcaster_unregister(b, NAME, counter(&calls)), NOT_FOUND);
   observe(b, NAME, counter(&calls));
   CHECK_EQ(multicast_count(m), 1);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -49,15 +47,14 @@ TEST_OF_BROADCASTER(broadcaster_makes_a_new_multicast_for_one_that_was_destroyed
   CHECK_EQ(o.releases, 1);
   CHECK_EQ(notify(b, NAME), 0);
   CHECK_EQ(multicast_broadcaster_unregister_all(b, NAME), 0);
-  CHECK_STATUS(multicast_broadcaster_unregister(b, NAME, observing(&o)),
-               MULTICAST_ERROR_NOT_FOUND);
+  CHECK_ERROR(multicast_broadcaster_unregister(b, NAME, observing(&o)), NOT_FOUND);
   observe(b, NAME, counter(&calls));
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_EQ(calls, 1);
   new = find(b, NAME);
   CHECK(new.id != old.id);
   CHECK_EQ(multicast_invoke(new, 0, NULL, 0), 1);
-  CHECK_STATUS(multicast_invoke(old, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_invoke(old, 0, NULL, 0), INVALID_HANDLE);
   CHECK_OK(multicast_broadcaster_destroy(b));
 }
 
@@ -93,7 +90,7 @@ TEST(register_under_ended_lifetime_leaves_name_its_multicast) {
   multicast_add_options options = ADD_OPTIONS(.lifetime = multicast_lifetime_create());
   CHECK_OK(multicast_lifetime_end(options.lifetime));
   CHECK_OK(multicast_destroy(before));
-  CHECK_STATUS(multicast_broadcaster_register(b, "door", counter(&calls), &options, NULL),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_register(b, "door", counter(&calls), &options, NULL),
+              INVALID_HANDLE);
   CHECK_EQ(multicast_broadcaster_multicast(b, "door").id, before.id);
 }

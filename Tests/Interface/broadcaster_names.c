@@ -1,6 +1,5 @@
 /* A name consists of all its bytes, and of no others. */
 
-#include "harness.h"
 #include "broadcasters.h"
 
 #include <sys/mman.h>
@@ -107,14 +106,13 @@ static void expect_no_name(multicast_broadcaster b, const char *name) {
   observer o = {0, 0};
   multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_token token = {77};
-  CHECK_STATUS(multicast_broadcaster_register(b, name, observing(&o), &options, &token),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_register(b, name, observing(&o), &options, &token),
+              INVALID_ARGUMENT);
   CHECK_EQ(token.id, 0);
   CHECK_EQ(o.releases, 1);
-  CHECK_STATUS(multicast_broadcaster_unregister(b, name, observing(&o)),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_broadcaster_unregister_all(b, name), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(notify(b, name), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_unregister(b, name, observing(&o)), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_unregister_all(b, name), INVALID_ARGUMENT);
+  CHECK_ERROR(notify(b, name), INVALID_ARGUMENT);
   CHECK_EQ(multicast_broadcaster_multicast(b, name).id, 0);
   CHECK(o.calls == 0 && o.releases == 1);
 }
@@ -198,8 +196,7 @@ TEST(broadcaster_of_the_same_name_is_another) {
   observe(b, NAME, counter(&calls));
   CHECK_EQ(notify(other, NAME), 0);
   CHECK_EQ(notify(multicast_broadcaster_default(), NAME), 0);
-  CHECK_STATUS(multicast_broadcaster_unregister(other, NAME, counter(&calls)),
-               MULTICAST_ERROR_NOT_FOUND);
+  CHECK_ERROR(multicast_broadcaster_unregister(other, NAME, counter(&calls)), NOT_FOUND);
   CHECK(find(b, NAME).id != find(other, NAME).id);
   CHECK_OK(multicast_broadcaster_destroy(other));
   CHECK_EQ(notify(b, NAME), 1);

@@ -1,6 +1,5 @@
 /* An observer is notified from its registration until it is unregistered. */
 
-#include "harness.h"
 #include "broadcasters.h"
 
 TEST_OF_BROADCASTER(broadcaster_notifies_the_observers_of_a_name) {
@@ -54,16 +53,14 @@ TEST(broadcaster_asked_for_unknown_names_takes_no_memory) {
     const char *name = numbered("unknown", i);
     CHECK_EQ(notify(b, name), 0);
     CHECK_EQ(multicast_broadcaster_unregister_all(b, name), 0);
-    CHECK_STATUS(multicast_broadcaster_unregister(b, name, counter(&calls)),
-                 MULTICAST_ERROR_NOT_FOUND);
+    CHECK_ERROR(multicast_broadcaster_unregister(b, name, counter(&calls)), NOT_FOUND);
   }
   CHECK_EQ(allocated_bytes, before);
 }
 
 TEST_OF_BROADCASTER(broadcaster_notify_of_size_without_payload_is_invalid) {
   observe(b, NAME, counter(&calls));
-  CHECK_STATUS(multicast_broadcaster_notify(b, NAME, 0, NULL, 1),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_notify(b, NAME, 0, NULL, 1), INVALID_ARGUMENT);
   CHECK_EQ(calls, 0);
 }
 
@@ -79,11 +76,9 @@ TEST_OF_BROADCASTER(broadcaster_does_not_notify_who_has_unregistered) {
 }
 
 TEST_OF_BROADCASTER(broadcaster_unregister_of_an_unknown_name_is_not_found) {
-  CHECK_STATUS(multicast_broadcaster_unregister(b, NAME, counter(&calls)),
-               MULTICAST_ERROR_NOT_FOUND);
+  CHECK_ERROR(multicast_broadcaster_unregister(b, NAME, counter(&calls)), NOT_FOUND);
   observe(b, NAME, counter(&calls));
-  CHECK_STATUS(multicast_broadcaster_unregister(b, "Other", counter(&calls)),
-               MULTICAST_ERROR_NOT_FOUND);
+  CHECK_ERROR(multicast_broadcaster_unregister(b, "Other", counter(&calls)), NOT_FOUND);
   CHECK_EQ(notify(b, NAME), 1);
 }
 
@@ -92,13 +87,10 @@ TEST_OF_BROADCASTER(broadcaster_unregister_of_an_unknown_observer_is_not_found) 
   observe(b, NAME, counter(&calls));
   multicast_delegate same_context = {.function = count_call_too, .context = &calls};
   multicast_delegate same_function = counter(&other);
-  CHECK_STATUS(multicast_broadcaster_unregister(b, NAME, same_context),
-               MULTICAST_ERROR_NOT_FOUND);
-  CHECK_STATUS(multicast_broadcaster_unregister(b, NAME, same_function),
-               MULTICAST_ERROR_NOT_FOUND);
+  CHECK_ERROR(multicast_broadcaster_unregister(b, NAME, same_context), NOT_FOUND);
+  CHECK_ERROR(multicast_broadcaster_unregister(b, NAME, same_function), NOT_FOUND);
   CHECK_OK(multicast_broadcaster_unregister(b, NAME, counter(&calls)));
-  CHECK_STATUS(multicast_broadcaster_unregister(b, NAME, counter(&calls)),
-               MULTICAST_ERROR_NOT_FOUND);
+  CHECK_ERROR(multicast_broadcaster_unregister(b, NAME, counter(&calls)), NOT_FOUND);
 }
 
 TEST_OF_BROADCASTER(broadcaster_unregister_removes_the_first_of_equal_observers) {
@@ -161,7 +153,6 @@ TEST_OF_BROADCASTER(broadcaster_unique_is_about_one_name) {
 
 TEST_OF_BROADCASTER(broadcaster_registers_without_a_token_wanted) {
   CHECK_OK(multicast_broadcaster_register(b, NAME, counter(&calls), NULL, NULL));
-  CHECK_STATUS(multicast_broadcaster_register(b, "", counter(&calls), NULL, NULL),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_register(b, "", counter(&calls), NULL, NULL), INVALID_ARGUMENT);
   CHECK_EQ(notify(b, NAME), 1);
 }

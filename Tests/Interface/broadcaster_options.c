@@ -1,6 +1,5 @@
 /* Observers register with the same options as delegates. */
 
-#include "harness.h"
 #include "broadcasters.h"
 
 TEST_OF_BROADCASTER(broadcaster_token_is_that_of_the_registration) {
@@ -13,13 +12,12 @@ TEST_OF_BROADCASTER(broadcaster_token_is_that_of_the_registration) {
   CHECK_OK(multicast_token_remove(token));
   CHECK(!multicast_token_is_live(token));
   CHECK_EQ(notify(b, NAME), 0);
-  CHECK_STATUS(multicast_broadcaster_unregister(b, NAME, counter(&calls)),
-               MULTICAST_ERROR_NOT_FOUND);
+  CHECK_ERROR(multicast_broadcaster_unregister(b, NAME, counter(&calls)), NOT_FOUND);
   CHECK_OK(multicast_token_remove_nowait(observe(b, NAME, counter(&calls))));
   CHECK_OK(multicast_token_remove_within(observe(b, NAME, counter(&calls)), 0));
   token = observe(b, NAME, counter(&calls));
   CHECK_OK(multicast_broadcaster_unregister(b, NAME, counter(&calls)));
-  CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove(token), INVALID_HANDLE);
 }
 
 static void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
@@ -84,8 +82,8 @@ TEST(broadcaster_observers_leave_all_names_with_their_lifetime) {
     CHECK_EQ(notify(b, numbered(NAME, i)), 1);
     CHECK_EQ(notify(other, numbered(NAME, i)), 0);
   }
-  CHECK_STATUS(multicast_broadcaster_register(b, NAME, observing(&o), &options, NULL),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_register(b, NAME, observing(&o), &options, NULL),
+              INVALID_HANDLE);
   CHECK_EQ(o.releases, 2 * NAMES + 1);
   CHECK_EQ(o.calls, NAMES);
 }
@@ -136,15 +134,15 @@ TEST_OF_BROADCASTER(broadcaster_register_of_bad_options_is_invalid_argument) {
     if (which == 1) options.struct_size = 1025;
     if (which == 2) options.flags = 0x10;
     if (which == 3) options.reserved = 1;
-    CHECK_STATUS(multicast_broadcaster_register(b, NAME, observing(&o), &options, &token),
-                 MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK_ERROR(multicast_broadcaster_register(b, NAME, observing(&o), &options, &token),
+                INVALID_ARGUMENT);
     CHECK_EQ(token.id, 0);
   }
   CHECK_EQ(o.releases, 0); /* the options could not be read */
   options = ADD_OPTIONS(.release = release_observer);
   options.lock = lock_observer;
-  CHECK_STATUS(multicast_broadcaster_register(b, NAME, observing(&o), &options, NULL),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_register(b, NAME, observing(&o), &options, NULL),
+              INVALID_ARGUMENT);
   CHECK_EQ(o.releases, 1);
   CHECK_EQ(notify(b, NAME), 0);
 }
@@ -153,8 +151,8 @@ TEST_OF_BROADCASTER(broadcaster_register_without_a_function_releases) {
   observer o = {0, 0};
   multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_token token = {77};
-  CHECK_STATUS(multicast_broadcaster_register(b, NAME, DELEGATE(NULL, &o), &options, &token),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_register(b, NAME, DELEGATE(NULL, &o), &options, &token),
+              INVALID_ARGUMENT);
   CHECK_EQ(token.id, 0);
   CHECK_EQ(o.releases, 1);
   CHECK_EQ(notify(b, NAME), 0);
@@ -179,8 +177,8 @@ TEST(broadcaster_registers_for_newer_callers) {
     CHECK_EQ(multicast_queue_run(q, 0), with_queue);
     CHECK_EQ(o.calls, 1);
     newer.unknown[19] = 1;
-    CHECK_STATUS(multicast_broadcaster_register(b, NAME, observing(&o), &newer.known, NULL),
-                 MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK_ERROR(multicast_broadcaster_register(b, NAME, observing(&o), &newer.known, NULL),
+                INVALID_ARGUMENT);
     CHECK_EQ(o.releases, 0);
     CHECK_OK(multicast_broadcaster_destroy(b));
     CHECK_EQ(o.releases, 1);

@@ -1,6 +1,5 @@
 /* The options of a broadcaster, and its queue for observers that name none. */
 
-#include "harness.h"
 #include "broadcasters.h"
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -198,14 +197,13 @@ TEST(broadcaster_with_a_destroyed_queue_needs_own_queues) {
   CHECK_OK(multicast_queue_destroy(q));
   CHECK(before.calls == 0 && before.releases == 1);
   CHECK_EQ(notify(b, NAME), 0);
-  CHECK_STATUS(multicast_broadcaster_register(b, NAME, observing(&after), &options, &token),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_register(b, NAME, observing(&after), &options, &token),
+              INVALID_HANDLE);
   CHECK_EQ(token.id, 0);
   CHECK(after.calls == 0 && after.releases == 1);
-  CHECK_STATUS(multicast_broadcaster_register(b, NAME, counter(&calls), NULL, NULL),
-               MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_broadcaster_register(b, "New", counter(&calls), NULL, NULL),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_register(b, NAME, counter(&calls), NULL, NULL), INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_register(b, "New", counter(&calls), NULL, NULL),
+              INVALID_HANDLE);
   options.queue = own;
   observe_with(b, NAME, observing(&elsewhere), &options);
   CHECK_EQ(notify(b, NAME), 1);
@@ -225,8 +223,8 @@ TEST(broadcaster_registers_none_with_a_destroyed_queue) {
   multicast_token token = {77};
   CHECK_OK(multicast_queue_destroy(own));
   multicast_add_options options = ADD_OPTIONS(.release = release_observer, .queue = own);
-  CHECK_STATUS(multicast_broadcaster_register(b, NAME, observing(&o), &options, &token),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_register(b, NAME, observing(&o), &options, &token),
+              INVALID_HANDLE);
   CHECK_EQ(token.id, 0);
   CHECK_EQ(o.releases, 1);
   CHECK_EQ(notify(b, NAME), 0);

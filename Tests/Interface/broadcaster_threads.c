@@ -1,6 +1,5 @@
 /* Broadcasters used on several threads. Looking a name up takes no lock. */
 
-#include "harness.h"
 #include "allocators.h"
 #include "broadcasters.h"
 
@@ -172,22 +171,22 @@ THREAD(use_what_comes_and_goes, worker *w) {
     multicast_broadcaster b = {LOAD(passing_handle)};
     ++w->registered;
     int64_t result = multicast_broadcaster_register(b, name, observing(&w->own), &options, NULL);
-    if (result != MULTICAST_OK) CHECK_STATUS(result, MULTICAST_ERROR_INVALID_HANDLE);
+    if (result != MULTICAST_OK) CHECK_ERROR(result, INVALID_HANDLE);
     result = notify(b, name);
-    if (result < 0) CHECK_STATUS(result, MULTICAST_ERROR_INVALID_HANDLE);
+    if (result < 0) CHECK_ERROR(result, INVALID_HANDLE);
     if (multicast_broadcaster_multicast(b, name).id == 0) {
-      CHECK_STATUS(notify(b, name), MULTICAST_ERROR_INVALID_HANDLE);
+      CHECK_ERROR(notify(b, name), INVALID_HANDLE);
     }
     switch (next(&w->seed) % 3) {
       case 0:
         result = multicast_broadcaster_unregister(b, name, observing(&w->own));
         if (result != MULTICAST_OK && result != MULTICAST_ERROR_NOT_FOUND) {
-          CHECK_STATUS(result, MULTICAST_ERROR_INVALID_HANDLE);
+          CHECK_ERROR(result, INVALID_HANDLE);
         }
         break;
       case 1:
         result = multicast_broadcaster_unregister_all(b, name);
-        if (result < 0) CHECK_STATUS(result, MULTICAST_ERROR_INVALID_HANDLE);
+        if (result < 0) CHECK_ERROR(result, INVALID_HANDLE);
         break;
       default: break;
     }
@@ -227,7 +226,7 @@ THREAD(look_up_what_comes_and_goes, void *unused) {
     multicast_broadcaster b = {LOAD(passing_handle)};
     for (int i = 0; i < SHARED_NAMES; ++i) {
       int64_t result = notify(b, long_names[i]);
-      if (result < 0) CHECK_STATUS(result, MULTICAST_ERROR_INVALID_HANDLE);
+      if (result < 0) CHECK_ERROR(result, INVALID_HANDLE);
       CHECK(result <= 1);
       if (multicast_broadcaster_multicast(b, long_names[i]).id == 0) break;
     }
@@ -264,7 +263,7 @@ THREAD(register_until_it_ends, worker *w) {
     status = multicast_broadcaster_register(shared, numbered(NAME, (int)w->seed + 2 * i),
                                             observing(&w->own), &options, NULL);
   }
-  CHECK_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(status, INVALID_HANDLE);
 }
 
 TEST(broadcaster_destroyed_while_others_register_releases_once) {
@@ -305,8 +304,8 @@ TEST(broadcaster_destroyed_by_two_threads_is_destroyed_by_one) {
     for (int i = 0; i < 2; ++i) threads[i] = start_thread(destroy_shared, &results[i]);
     gate_open(&all_ready);
     for (int i = 0; i < 2; ++i) join_thread(threads[i]);
-    if (results[0] != MULTICAST_OK) CHECK_STATUS(results[0], MULTICAST_ERROR_INVALID_HANDLE);
-    if (results[1] != MULTICAST_OK) CHECK_STATUS(results[1], MULTICAST_ERROR_INVALID_HANDLE);
+    if (results[0] != MULTICAST_OK) CHECK_ERROR(results[0], INVALID_HANDLE);
+    if (results[1] != MULTICAST_OK) CHECK_ERROR(results[1], INVALID_HANDLE);
     CHECK((results[0] == MULTICAST_OK) != (results[1] == MULTICAST_OK));
   }
 }

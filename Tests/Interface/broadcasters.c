@@ -70,16 +70,15 @@ void expect_stale(multicast_broadcaster b) {
   observer o = {0, 0};
   multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_token token = {77};
-  CHECK_STATUS(multicast_broadcaster_register(b, NAME, observing(&o), &options, &token),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_register(b, NAME, observing(&o), &options, &token),
+              INVALID_HANDLE);
   CHECK_EQ(token.id, 0);
   CHECK_EQ(o.releases, 1);
-  CHECK_STATUS(multicast_broadcaster_unregister(b, NAME, observing(&o)),
-               MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_broadcaster_unregister_all(b, NAME), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(notify(b, NAME), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_unregister(b, NAME, observing(&o)), INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_unregister_all(b, NAME), INVALID_HANDLE);
+  CHECK_ERROR(notify(b, NAME), INVALID_HANDLE);
   CHECK_EQ(multicast_broadcaster_multicast(b, NAME).id, 0);
-  CHECK_STATUS(multicast_broadcaster_destroy(b), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_destroy(b), INVALID_HANDLE);
   CHECK_EQ(o.calls, 0);
   CHECK_EQ(o.releases, 1);
 }

@@ -3,7 +3,6 @@
 #ifndef BROADCASTERS_H
 #define BROADCASTERS_H
 
-#include "harness.h"
 #include "numbers.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */

@@ -1,6 +1,5 @@
 /* The registrations that this thread is calling. */
 
-#include "harness.h"
 #include "queues.h"
 
 typedef struct looked {
@@ -53,8 +52,8 @@ TEST_OF_MULTICAST(call_stack_is_empty_outside_of_all_calls) {
 }
 
 TEST(call_stack_without_room_is_invalid_argument) {
-  CHECK_STATUS(multicast_call_stack(NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_call_stack(NULL, SIZE_MAX), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_call_stack(NULL, 1), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_call_stack(NULL, SIZE_MAX), INVALID_ARGUMENT);
 }
 
 TEST(call_stack_has_the_outermost_call_first) {

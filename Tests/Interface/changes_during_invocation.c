@@ -90,8 +90,9 @@ CALLBACK(grow_then_remove_other) {
   a->result = multicast_token_remove(a->token);
 }
 
-TEST(removed_after_growth_during_invoke_is_not_called) {
-  actor a = {.target = multicast_create()};
+#define TEST_OF_ACTOR(NAME) TEST_OF(NAME, (actor a), ((actor){.target = multicast_create()}))
+
+TEST_OF_ACTOR(removed_after_growth_during_invoke_is_not_called) {
   add(a.target, acting(grow_then_remove_other, &a));
   a.token = add(a.target, counter(&calls));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
@@ -109,8 +110,7 @@ CALLBACK(reorder_then_remove_other) {
   a->result = multicast_token_remove(a->token);
 }
 
-TEST(removed_after_insertion_during_invoke_is_not_called) {
-  actor a = {.target = multicast_create()};
+TEST_OF_ACTOR(removed_after_insertion_during_invoke_is_not_called) {
   add(a.target, acting(reorder_then_remove_other, &a));
   a.token = add(a.target, counter(&calls));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
@@ -130,8 +130,7 @@ CALLBACK(reorder_inside_then_remove_other) {
   a->result = multicast_token_remove(a->token);
 }
 
-TEST(removed_after_a_list_in_between_was_freed_is_not_called) {
-  actor a = {.target = multicast_create()};
+TEST_OF_ACTOR(removed_after_a_list_in_between_was_freed_is_not_called) {
   add(a.target, acting(reorder_inside_then_remove_other, &a));
   add(a.target, counter(&calls));
   a.token = add(a.target, counter(&calls));
@@ -154,8 +153,7 @@ CALLBACK(reorder_inside_then_pause_other) {
   a->result = multicast_token_pause(a->token);
 }
 
-TEST(paused_after_a_list_in_between_was_freed_is_not_called) {
-  actor a = {.target = multicast_create()};
+TEST_OF_ACTOR(paused_after_a_list_in_between_was_freed_is_not_called) {
   add(a.target, acting(reorder_inside_then_pause_other, &a));
   a.token = add(a.target, counter(&calls));
   add(a.target, counter(&calls));
@@ -228,8 +226,7 @@ CALLBACK(remove_self) {
   a->result = multicast_token_remove(multicast_token_current());
 }
 
-TEST(removed_by_itself_finishes_its_call_and_is_not_called_again) {
-  actor a = {.target = multicast_create()};
+TEST_OF_ACTOR(removed_by_itself_finishes_its_call_and_is_not_called_again) {
   add(a.target, acting(remove_self, &a));
   add(a.target, counter(&calls));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 2);
@@ -254,8 +251,7 @@ CALLBACK(invoke_again) {
   if (++a->calls < 10) a->result = multicast_invoke(a->target, 0, NULL, 0);
 }
 
-TEST(nested_invocation_recurses) {
-  actor a = {.target = multicast_create()};
+TEST_OF_ACTOR(nested_invocation_recurses) {
   add(a.target, acting(invoke_again, &a));
   add(a.target, counter(&calls));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 2);
@@ -270,11 +266,10 @@ CALLBACK(invoke_for_ever) {
   if (result < 0) a->result = result;
 }
 
-TEST(nested_too_deep_is_limit_at_256) {
-  actor a = {.target = multicast_create()};
+TEST_OF_ACTOR(nested_too_deep_is_limit_at_256) {
   add(a.target, acting(invoke_for_ever, &a));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
-  CHECK_STATUS(a.result, MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(a.result, LIMIT);
   CHECK_EQ(a.calls, 256);
   /* Nothing has changed. */
   a.calls = 0;
@@ -288,15 +283,14 @@ CALLBACK(destroy_target) {
   a->result = multicast_destroy(a->target);
 }
 
-TEST(destroyed_by_a_callback_calls_no_more) {
-  actor a = {.target = multicast_create()};
+TEST_OF_ACTOR(destroyed_by_a_callback_calls_no_more) {
   add(a.target, acting(destroy_target, &a));
   add(a.target, counter(&calls));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
   CHECK_STATUS(a.result, MULTICAST_PENDING);
   CHECK_EQ(calls, 0);
   CHECK(!multicast_is_valid(a.target));
-  CHECK_STATUS(multicast_invoke(a.target, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_invoke(a.target, 0, NULL, 0), INVALID_HANDLE);
 }
 
 TEST_OF_MULTICAST(destroyed_by_another_thread_calls_no_more) {
@@ -323,8 +317,7 @@ CALLBACK(destroy_and_create) {
   CHECK_EQ(multicast_invoke(reused, 0, NULL, 0), 20);
 }
 
-TEST(destroyed_during_invoke_leaves_the_next_multicast_alone) {
-  actor a = {.target = multicast_create()};
+TEST_OF_ACTOR(destroyed_during_invoke_leaves_the_next_multicast_alone) {
   add(a.target, acting(destroy_and_create, &a));
   add(a.target, counter(&calls));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
@@ -341,9 +334,8 @@ CALLBACK(nest_then_destroy) {
   }
 }
 
-TEST(destroyed_in_a_nested_invocation_ends_all_of_them) {
+TEST_OF_ACTOR(destroyed_in_a_nested_invocation_ends_all_of_them) {
   int releases = 0;
-  actor a = {.target = multicast_create()};
   add(a.target, acting(nest_then_destroy, &a));
   add_with(a.target, counter(&releases), &ADD_OPTIONS(.release = count_release));
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);

@@ -1,6 +1,5 @@
 /* Why a creation failed, and which handles are valid. */
 
-#include "harness.h"
 #include "broadcasters.h"
 #include "threads.h"
 
@@ -98,7 +97,7 @@ THREAD(fail_and_look, void *unused) {
   expect_error(queue_of_no_size(), MULTICAST_ERROR_INVALID_ARGUMENT);
   gate_open(&has_failed_there);
   gate_wait(&may_look);
-  CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_create_error(), INVALID_ARGUMENT);
 }
 
 TEST(create_error_is_that_of_the_calling_thread) {
@@ -109,7 +108,7 @@ TEST(create_error_is_that_of_the_calling_thread) {
   expect_error(multicast_broadcaster_multicast(none, NAME).id, MULTICAST_ERROR_INVALID_HANDLE);
   gate_open(&may_look);
   join_thread(thread);
-  CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_create_error(), INVALID_HANDLE);
 }
 
 /* Only creations change it. */
@@ -119,9 +118,9 @@ TEST_OF_MULTICAST(create_error_stays_until_the_next_creation) {
   expect_error(queue_of_no_size(), MULTICAST_ERROR_INVALID_ARGUMENT);
   add(m, counter(&n));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  CHECK_STATUS(multicast_destroy(none), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_destroy(none), INVALID_HANDLE);
   CHECK_OK(multicast_destroy(m));
-  CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_create_error(), INVALID_ARGUMENT);
 }
 
 /* ---- Valid handles --------------------------------------------------------------------------- */
@@ -194,9 +193,9 @@ TEST_OF_BROADCASTER(is_valid_is_false_as_soon_as_the_end_has_begun) {
   observe_with(b, NAME, DELEGATE(stay_inside, NULL), &ADD_OPTIONS(.lifetime = l));
   invoke_in_background(&i, find(b, NAME));
   gate_wait(&inside_call);
-  CHECK_STATUS(multicast_lifetime_end_within(l, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_lifetime_end_within(l, 0), TIMEOUT);
   CHECK(!multicast_lifetime_is_valid(l));
-  CHECK_STATUS(multicast_broadcaster_destroy_within(b, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_broadcaster_destroy_within(b, 0), TIMEOUT);
   CHECK(!multicast_broadcaster_is_valid(b));
   gate_open(&may_return);
   CHECK_EQ(invoke_finished(&i), 1);

@@ -94,11 +94,11 @@ TEST(describe_of_a_handle_that_is_none_is_invalid_handle) {
   int fd = -1;
   CHECK_OK(multicast_destroy(m));
   text.lines = 0;
-  CHECK_STATUS(multicast_describe(m, report_line, &text), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_describe(forged, report_line, &text), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_describe(m, NULL, &fd), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_describe(m, report_line, &text), INVALID_HANDLE);
+  CHECK_ERROR(multicast_describe(forged, report_line, &text), INVALID_HANDLE);
+  CHECK_ERROR(multicast_describe(m, NULL, &fd), INVALID_HANDLE);
   forged.id = 0;
-  CHECK_STATUS(multicast_describe(forged, report_line, &text), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_describe(forged, report_line, &text), INVALID_HANDLE);
   CHECK_EQ(text.lines, 0);
 }
 

@@ -135,7 +135,7 @@ TEST_OF_MULTICAST(dump_has_the_function_of_a_delegate_of_a_destroyed_multicast) 
   multicast_token token = add(m, blocking(&b));
   const char *place = place_of(m);
   begin_blocked(&b, m);
-  CHECK_STATUS(multicast_destroy_within(m, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_destroy_within(m, 0), TIMEOUT);
   dumped(&text);
   expect_line(text.text, "  in a call of delegate 0x%llx (removed)%s by multicast ...",
               number(token.id), place);

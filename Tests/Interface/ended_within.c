@@ -1,6 +1,5 @@
 /* multicast_ended_within: whether a lifetime, a multicast, a queue or a token is over. */
 
-#include "harness.h"
 #include "queues.h"
 
 #include <sys/wait.h>
@@ -87,11 +86,11 @@ TEST(ended_within_waits_for_a_call_that_has_ended_its_own) {
   for (int kind = 0; kind < KINDS; ++kind) {
     prepare(kind);
     pthread_t thread = begin_call();
-    CHECK_STATUS(it.before, MULTICAST_ERROR_STATE);
+    CHECK_ERROR(it.before, STATE);
     CHECK_STATUS(it.of_end, MULTICAST_PENDING);
     CHECK_STATUS(it.inside, MULTICAST_PENDING);
-    CHECK_STATUS(ended(0), MULTICAST_ERROR_TIMEOUT);
-    CHECK_STATUS(ended(1000000), MULTICAST_ERROR_TIMEOUT);
+    CHECK_ERROR(ended(0), TIMEOUT);
+    CHECK_ERROR(ended(1000000), TIMEOUT);
     gate_open(&it.let_go);
     CHECK_OK(ended(MULTICAST_FOREVER));
     CHECK(LOAD(it.is_out));
@@ -114,19 +113,19 @@ TEST(ended_within_is_not_about_the_next_one_in_its_slot) {
     CHECK(multicast_lifetime_create().id != 0);
     CHECK_EQ(multicast_invoke(next, 0, NULL, 0), 1);
     CHECK_EQ(multicast_queue_run(queue, 0), 1);
-    CHECK_STATUS(ended(0), MULTICAST_ERROR_TIMEOUT);
+    CHECK_ERROR(ended(0), TIMEOUT);
     gate_open(&it.let_go);
     join_thread(thread);
     CHECK_OK(ended(0));
-    CHECK_STATUS(multicast_ended_within(next.id, 0), MULTICAST_ERROR_STATE);
-    CHECK_STATUS(multicast_ended_within(queue.id, 0), MULTICAST_ERROR_STATE);
+    CHECK_ERROR(multicast_ended_within(next.id, 0), STATE);
+    CHECK_ERROR(multicast_ended_within(queue.id, 0), STATE);
   }
 }
 
 TEST(ended_within_is_ok_after_an_end_that_was) {
   for (int kind = 0; kind < KINDS; ++kind) {
     prepare(kind);
-    CHECK_STATUS(ended(0), MULTICAST_ERROR_STATE);
+    CHECK_ERROR(ended(0), STATE);
     CHECK_OK(end());
     CHECK_OK(ended(0));
     CHECK_OK(ended(MULTICAST_FOREVER));
@@ -139,16 +138,16 @@ TEST(ended_within_of_no_handle_is_invalid) {
   const multicast_broadcaster b = multicast_broadcaster_create(NULL);
   const uint64_t later = UINT64_C(1) << 50;
   prepare(TOKEN);
-  CHECK_STATUS(multicast_ended_within(0, MULTICAST_FOREVER), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_ended_within(UINT64_MAX, 0), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_ended_within(b.id, 0), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_ended_within(it.target.id + later, 0), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_ended_within(it.token.id + later, 0), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_ended_within(it.queue.id + later, 0), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_ended_within(it.lifetime.id + later, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_ended_within(0, MULTICAST_FOREVER), INVALID_HANDLE);
+  CHECK_ERROR(multicast_ended_within(UINT64_MAX, 0), INVALID_HANDLE);
+  CHECK_ERROR(multicast_ended_within(b.id, 0), INVALID_HANDLE);
+  CHECK_ERROR(multicast_ended_within(it.target.id + later, 0), INVALID_HANDLE);
+  CHECK_ERROR(multicast_ended_within(it.token.id + later, 0), INVALID_HANDLE);
+  CHECK_ERROR(multicast_ended_within(it.queue.id + later, 0), INVALID_HANDLE);
+  CHECK_ERROR(multicast_ended_within(it.lifetime.id + later, 0), INVALID_HANDLE);
   for (int kind = 0; kind < KINDS; ++kind) { /* there is no slot at the last index */
     it.kind = kind;
-    CHECK_STATUS(multicast_ended_within(handle() | 0x3FFFFFF, 0), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(multicast_ended_within(handle() | 0x3FFFFFF, 0), INVALID_HANDLE);
   }
 }
 
@@ -224,7 +223,7 @@ TEST(ended_within_of_a_queue_waits_for_its_wake_function) {
   gate_wait(&wake_entered);
   pthread_t destroying = start_thread(destroy_queue, NULL);
   EVENTUALLY(!multicast_queue_is_valid(it.queue));
-  CHECK_STATUS(ended(1000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(ended(1000000), TIMEOUT);
   gate_open(&wake_let_go);
   CHECK_OK(ended(MULTICAST_FOREVER));
   join_thread(invoking);

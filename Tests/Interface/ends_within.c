@@ -1,6 +1,5 @@
 /* Ends and removals with a time limit: 0 is no waiting, MULTICAST_FOREVER is no limit. */
 
-#include "harness.h"
 #include "broadcasters.h"
 #include "removals.h"
 
@@ -118,7 +117,7 @@ static void end_without_waiting(const way *w, bool is_queued) {
   subject s;
   begin_running(&s, is_queued);
   uint64_t start = now_ns();
-  CHECK_STATUS(w->end(&s, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(w->end(&s, 0), TIMEOUT);
   CHECK(!multicast_token_is_live(s.token));
   CHECK_STATUS(w->end(&s, 0), w->again);
   CHECK(now_ns() - start < UINT64_C(5000000000));
@@ -126,7 +125,7 @@ static void end_without_waiting(const way *w, bool is_queued) {
   let_go(&s);
   CHECK_STATUS(w->end(&s, 0), w->afterwards);
   CHECK_STATUS(w->end(&s, MULTICAST_FOREVER), w->afterwards);
-  CHECK_STATUS(multicast_token_remove_nowait(s.token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove_nowait(s.token), INVALID_HANDLE);
 }
 
 TEST(ends_within_zero_end_without_waiting_and_are_timeout) { for_each_way(end_without_waiting); }
@@ -136,7 +135,7 @@ static void end_within_a_moment(const way *w, bool is_queued) {
   subject s;
   begin_running(&s, is_queued);
   uint64_t start = now_ns();
-  CHECK_STATUS(w->end(&s, MOMENT_NS), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(w->end(&s, MOMENT_NS), TIMEOUT);
   CHECK(now_ns() - start >= MOMENT_NS);
   CHECK(!multicast_token_is_live(s.token));
   let_go(&s);
@@ -207,11 +206,10 @@ TEST(ends_within_any_time_are_ok_where_no_call_runs) { for_each_way(end_idle); }
 TEST(ends_within_of_handles_that_are_none_are_invalid_handle) {
   for (int i = 0; i < WAYS; ++i) {
     subject none = {0};
-    CHECK_STATUS(ways[i].end(&none, 0), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(ways[i].end(&none, MULTICAST_FOREVER), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(ways[i].end(&none, 0), INVALID_HANDLE);
+    CHECK_ERROR(ways[i].end(&none, MULTICAST_FOREVER), INVALID_HANDLE);
   }
-  CHECK_STATUS(multicast_broadcaster_destroy_within(multicast_broadcaster_default(), 0),
-               MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_broadcaster_destroy_within(multicast_broadcaster_default(), 0), STATE);
 }
 
 /* ---- Inside a call of their own -------------------------------------------------------------- */
@@ -268,7 +266,7 @@ static void end_while_a_release_runs(ender *end) {
   begin_with(&s, true, DELEGATE(count_call, &slow), release_slowly);
   pthread_t thread = start_thread(remove_token, &s.token);
   gate_wait(&slow.begun);
-  CHECK_STATUS(end(&s, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(end(&s, 0), TIMEOUT);
   gate_open(&slow.may_return);
   join_thread(thread);
 }
@@ -316,7 +314,7 @@ TEST(remove_many_within_report_timeout_beside_the_count) {
         CHECK_EQ(removers[i](&s, 0, is_null ? NULL : &status), 1);
         CHECK_STATUS(status, is_null ? UNTOUCHED : MULTICAST_ERROR_TIMEOUT);
         CHECK_EQ(removers[i](&s, 1000000, &status), 0); /* of what was removed before */
-        CHECK_STATUS(status, MULTICAST_ERROR_TIMEOUT);
+        CHECK_ERROR(status, TIMEOUT);
         let_go(&s);
         CHECK_EQ(removers[i](&s, 0, &status), 0);
         CHECK_OK(status);
@@ -424,22 +422,19 @@ TEST(remove_many_within_give_their_failure_in_the_status_too) {
   subject s;
   multicast_status status = UNTOUCHED;
   begin_idle(&s, false);
-  CHECK_STATUS(multicast_remove_many_within(s.target, NULL, 1, 0, &status),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(status, MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_remove_many_within(s.target, NULL, 1, 0, NULL),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_remove_many_within(s.target, NULL, 1, 0, &status), INVALID_ARGUMENT);
+  CHECK_ERROR(status, INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_remove_many_within(s.target, NULL, 1, 0, NULL), INVALID_ARGUMENT);
   CHECK_EQ(multicast_count(s.target), 1);
   CHECK_EQ(multicast_remove_many_within(s.target, NULL, 0, 0, &status), 0);
   CHECK_OK(status);
   CHECK_OK(multicast_broadcaster_destroy(s.broadcaster));
   for (int i = 0; i < REMOVERS; ++i) {
     status = UNTOUCHED;
-    CHECK_STATUS(removers[i](&s, 0, &status), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(removers[i](&s, 0, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(removers[i](&s, 0, &status), INVALID_HANDLE);
+    CHECK_ERROR(status, INVALID_HANDLE);
+    CHECK_ERROR(removers[i](&s, 0, NULL), INVALID_HANDLE);
   }
-  CHECK_STATUS(multicast_remove_many_within(s.target, NULL, 0, 0, &status),
-               MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_remove_many_within(s.target, NULL, 0, 0, &status), INVALID_HANDLE);
+  CHECK_ERROR(status, INVALID_HANDLE);
 }

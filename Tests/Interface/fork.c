@@ -1,6 +1,5 @@
 /* The child of a fork can use the library at once, and gets the deferred releases. */
 
-#include "harness.h"
 #include "process.h"
 
 #include <sys/wait.h>

@@ -16,10 +16,17 @@
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 
-void check_failed(const char *file, int line, const char *expression, const char *detail) {
-  fprintf(stderr, "%s:%d: check failed: %s %s\n", file, line, expression, detail);
+int row = -1;
+
+__attribute__((noreturn)) static void end_test(void) {
+  if (row >= 0) fprintf(stderr, "  in row %d, counted from 0\n", row);
   fflush(NULL);
   _exit(1);
+}
+
+void check_failed(const char *file, int line, const char *expression, const char *detail) {
+  fprintf(stderr, "%s:%d: check failed: %s %s\n", file, line, expression, detail);
+  end_test();
 }
 
 void check_equal(const char *file, int line, const char *left, const char *right, int64_t a,
@@ -27,8 +34,7 @@ void check_equal(const char *file, int line, const char *left, const char *right
   if (a == b) return;
   fprintf(stderr, "%s:%d: check failed: %s is %lld, but %s is %lld\n", file, line, left,
           (long long)a, right, (long long)b);
-  fflush(NULL);
-  _exit(1);
+  end_test();
 }
 
 void check_status(const char *file, int line, const char *expression, int64_t got,
@@ -37,16 +43,14 @@ void check_status(const char *file, int line, const char *expression, int64_t go
   fprintf(stderr, "%s:%d: check failed: %s is %lld (%s), expected %lld (%s)\n", file, line,
           expression, (long long)got, multicast_status_name((multicast_status)got),
           (long long)wanted, multicast_status_name((multicast_status)wanted));
-  fflush(NULL);
-  _exit(1);
+  end_test();
 }
 
 void check_text(const char *file, int line, const char *left, const char *a, const char *b) {
   if (a != NULL && strcmp(a, b) == 0) return;
   fprintf(stderr, "%s:%d: check failed: %s is \"%s\", expected \"%s\"\n", file, line, left,
           a ? a : "(null)", b);
-  fflush(NULL);
-  _exit(1);
+  end_test();
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */

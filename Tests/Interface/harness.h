@@ -56,8 +56,13 @@ void check_text(const char *file, int line, const char *left, const char *a, con
   ((expression) ? (void)0 : check_failed(__FILE__, __LINE__, #expression, "is false"))
 #define CHECK_EQ(a, b) check_equal(__FILE__, __LINE__, #a, #b, (int64_t)(a), (int64_t)(b))
 #define CHECK_STATUS(a, b) check_status(__FILE__, __LINE__, #a, (int64_t)(a), (int64_t)(b))
-#define CHECK_OK(a) CHECK_STATUS(a, MULTICAST_OK)
+#define CHECK_OK(a) check_status(__FILE__, __LINE__, #a, (int64_t)(a), MULTICAST_OK)
+#define CHECK_ERROR(a, NAME)                                                   \
+  check_status(__FILE__, __LINE__, #a, (int64_t)(a), MULTICAST_ERROR_##NAME)
 #define CHECK_TEXT(a, b) check_text(__FILE__, __LINE__, #a, a, b)
+
+/* Of the table that the test goes through: a check that fails prints it. -1: none. */
+extern int row;
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 

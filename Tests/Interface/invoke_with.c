@@ -1,6 +1,5 @@
 /* Invocations with options: what they call, what they report, and what they refuse. */
 
-#include "harness.h"
 #include "notes.h"
 #include "payloads.h"
 
@@ -205,7 +204,7 @@ TEST(outcome_is_zero_if_256_invocations_are_nested) {
   add(n.m, DELEGATE(invoke_deeper, &n));
   CHECK_EQ(multicast_invoke(n.m, 0, NULL, 0), 1);
   CHECK_EQ(n.depth, 256);
-  CHECK_STATUS(n.result, MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(n.result, LIMIT);
   expect_zero(&n.out);
   CHECK_EQ(c.releases, 1);
 }
@@ -220,12 +219,12 @@ TEST_OF_QUEUE(outcome_is_zero_for_a_handle_that_is_not_valid) {
     multicast_invocation how = handing_over(&c), with_copy = copying(&copied);
     multicast_outcome out = dirty_outcome();
     m.id = handles[i];
-    CHECK_STATUS(multicast_invoke_with(m, &how, &out), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(multicast_invoke_with(m, &how, &out), INVALID_HANDLE);
     expect_zero(&out);
     CHECK_EQ(c.releases, 1);
     CHECK_EQ(c.size, sizeof c);
     out = dirty_outcome();
-    CHECK_STATUS(multicast_invoke_with(m, &with_copy, &out), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(multicast_invoke_with(m, &with_copy, &out), INVALID_HANDLE);
     expect_zero(&out);
     CHECK_EQ(copied.releases, 0); /* `release` is for copies, and there is none */
     CHECK_EQ(copy_count, 0);
@@ -241,7 +240,7 @@ static void expect_refused(const multicast_invocation *how) {
   multicast m = multicast_create();
   multicast_outcome out = dirty_outcome(), before = dirty_outcome();
   add(m, counter(&calls_of_refused));
-  CHECK_STATUS(multicast_invoke_with(m, how, &out), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_invoke_with(m, how, &out), INVALID_ARGUMENT);
   CHECK(memcmp(&out, &before, sizeof out) == 0);
   CHECK_EQ(calls_of_refused, 0);
   CHECK_OK(multicast_destroy(m));
@@ -370,7 +369,7 @@ TEST_OF_MULTICAST(outcome_of_a_bad_struct_size_is_refused_and_releases) {
     multicast_outcome out = dirty_outcome(), before;
     out.struct_size = sizes[i];
     before = out;
-    CHECK_STATUS(multicast_invoke_with(m, &how, &out), MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK_ERROR(multicast_invoke_with(m, &how, &out), INVALID_ARGUMENT);
     CHECK(memcmp(&out, &before, sizeof out) == 0);
     CHECK_EQ(c.releases, 1);
   }
@@ -433,8 +432,7 @@ TEST(notify_with_of_what_is_not_a_name_or_a_broadcaster_releases) {
     cargo c = {0, 0, 0};
     multicast_invocation how = handing_over(&c);
     multicast_outcome out = dirty_outcome(), before = dirty_outcome();
-    CHECK_STATUS(multicast_broadcaster_notify_with(b, names[i], &how, &out),
-                 MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK_ERROR(multicast_broadcaster_notify_with(b, names[i], &how, &out), INVALID_ARGUMENT);
     CHECK_EQ(c.releases, 1);
     CHECK(memcmp(&out, &before, sizeof out) == 0);
   }
@@ -443,15 +441,12 @@ TEST(notify_with_of_what_is_not_a_name_or_a_broadcaster_releases) {
     cargo c = {0, 0, 0};
     multicast_invocation how = handing_over(&c);
     multicast_outcome out = dirty_outcome();
-    CHECK_STATUS(multicast_broadcaster_notify_with(b, "name", &how, &out),
-                 MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(multicast_broadcaster_notify_with(b, "name", &how, &out), INVALID_HANDLE);
     CHECK_EQ(c.releases, 1);
     expect_zero(&out);
     how.struct_size = 3;
-    CHECK_STATUS(multicast_broadcaster_notify_with(b, "name", &how, &out),
-                 MULTICAST_ERROR_INVALID_ARGUMENT);
-    CHECK_STATUS(multicast_broadcaster_notify_with(b, "name", NULL, &out),
-                 MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK_ERROR(multicast_broadcaster_notify_with(b, "name", &how, &out), INVALID_ARGUMENT);
+    CHECK_ERROR(multicast_broadcaster_notify_with(b, "name", NULL, &out), INVALID_ARGUMENT);
     CHECK_EQ(c.releases, 1);
   }
 }
@@ -467,7 +462,6 @@ TEST(outcome_of_a_newer_caller_is_not_written_if_the_name_is_none) {
   memset(&newer, 0x77, sizeof newer);
   newer.known.struct_size = sizeof newer;
   before = newer;
-  CHECK_STATUS(multicast_broadcaster_notify_with(b, "", &how, &newer.known),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_notify_with(b, "", &how, &newer.known), INVALID_ARGUMENT);
   CHECK(memcmp(newer.bytes, before.bytes, sizeof newer.bytes) == 0);
 }

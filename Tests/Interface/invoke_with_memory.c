@@ -1,6 +1,5 @@
 /* Invocations with options when memory is short, and what they allocate. */
 
-#include "harness.h"
 #include "payloads.h"
 
 /* ---- What is allocated ----------------------------------------------------------------------- */
@@ -53,7 +52,7 @@ TEST(wait_takes_one_allocation_for_each_row_of_calls) {
   add_rows("00-0011-1100");
   int64_t blocks = allocated_blocks;
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = 1);
-  CHECK_STATUS(multicast_invoke_with(m, &how, NULL), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_invoke_with(m, &how, NULL), TIMEOUT);
   CHECK_EQ(allocated_blocks, blocks + 3 + 1); /* and one for the payload */
   CHECK_EQ(multicast_queue_run(q[0], 0), 6);
   CHECK_EQ(multicast_queue_run(q[1], 0), 4);
@@ -86,7 +85,7 @@ TEST(payload_that_cannot_be_taken_over_is_released_and_not_used) {
   add_rows("-0-1");
   memset(&out.called, 0x77, 40);
   fail_after = 0;
-  CHECK_STATUS(multicast_invoke_with(m, &how, &out), MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_ERROR(multicast_invoke_with(m, &how, &out), OUT_OF_MEMORY);
   CHECK(has_failed);
   CHECK_EQ(c.releases, 1);
   CHECK_EQ(c.size, sizeof c);
@@ -129,7 +128,7 @@ TEST(outcome_of_newer_caller_is_zero_to_its_end_without_memory) {
   memset(&given, 0x77, sizeof given);
   given.out.struct_size = sizeof given;
   fail_after = 0;
-  CHECK_STATUS(multicast_invoke_with(m, &how, &given.out), MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_ERROR(multicast_invoke_with(m, &how, &given.out), OUT_OF_MEMORY);
   for (size_t i = 4; i < sizeof given; ++i) CHECK_EQ(given.bytes[i], 0);
 }
 

@@ -96,19 +96,19 @@ TEST_OF_MULTICAST(set_allocator_after_creation_is_state) {
   multicast_allocator allocator = multicast_allocator_default();
   allocator.allocate = (void *(*)(void *, size_t, size_t))(uintptr_t)1;
   allocator.deallocate = (void (*)(void *, void *, size_t, size_t))(uintptr_t)1;
-  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_set_allocator(&allocator), STATE);
   CHECK_OK(multicast_destroy(m));
-  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_set_allocator(&allocator), STATE);
 }
 
 TEST(set_allocator_without_functions_is_invalid_argument) {
   multicast_allocator allocator = multicast_allocator_default();
-  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_set_allocator(&allocator), INVALID_ARGUMENT);
   allocator.allocate = (void *(*)(void *, size_t, size_t))(uintptr_t)1;
-  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_set_allocator(&allocator), INVALID_ARGUMENT);
   allocator.deallocate = (void (*)(void *, void *, size_t, size_t))(uintptr_t)1;
   allocator.struct_size = 0;
-  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_set_allocator(&allocator), INVALID_ARGUMENT);
   CHECK(multicast_create().id != 0); /* a failed call has changed nothing */
 }
 

@@ -44,8 +44,8 @@ TEST(lifetime_end_twice_is_invalid_handle) {
   multicast_lifetime l = multicast_lifetime_create();
   CHECK_EQ(multicast_lifetime_count(l), 0);
   CHECK_OK(multicast_lifetime_end(l));
-  CHECK_STATUS(multicast_lifetime_end(l), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_lifetime_count(l), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_lifetime_end(l), INVALID_HANDLE);
+  CHECK_ERROR(multicast_lifetime_count(l), INVALID_HANDLE);
 }
 
 TEST_OF_MULTICAST(lifetime_handles_of_any_other_value_are_invalid) {
@@ -53,17 +53,17 @@ TEST_OF_MULTICAST(lifetime_handles_of_any_other_value_are_invalid) {
   multicast_lifetime l = multicast_lifetime_create(), other;
   for (int bit = 0; bit < 64; ++bit) {
     other.id = l.id ^ (UINT64_C(1) << bit);
-    CHECK_STATUS(multicast_lifetime_end(other), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_lifetime_count(other), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(multicast_lifetime_end(other), INVALID_HANDLE);
+    CHECK_ERROR(multicast_lifetime_count(other), INVALID_HANDLE);
   }
   other.id = 0;
-  CHECK_STATUS(multicast_lifetime_end(other), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_lifetime_end(other), INVALID_HANDLE);
   other.id = m.id;
-  CHECK_STATUS(multicast_lifetime_end(other), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_lifetime_end(other), INVALID_HANDLE);
   other.id = token.id;
-  CHECK_STATUS(multicast_lifetime_end(other), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_lifetime_end(other), INVALID_HANDLE);
   multicast as_multicast = {l.id};
-  CHECK_STATUS(multicast_count(as_multicast), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_count(as_multicast), INVALID_HANDLE);
   CHECK_EQ(multicast_lifetime_count(l), 0);
 }
 
@@ -73,13 +73,11 @@ TEST_OF_MULTICAST(lifetime_that_has_ended_takes_no_more) {
   int releases = 0;
   CHECK_OK(multicast_lifetime_end(l));
   multicast_add_options options = ADD_OPTIONS(.lifetime = l, .release = count_release);
-  CHECK_STATUS(multicast_add(m, counter(&releases), &options, &token),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_add(m, counter(&releases), &options, &token), INVALID_HANDLE);
   CHECK_EQ(releases, 1);
   CHECK_EQ(token.id, 0);
   options.lifetime.id = m.id; /* a handle of another kind */
-  CHECK_STATUS(multicast_add(m, counter(&releases), &options, NULL),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_add(m, counter(&releases), &options, NULL), INVALID_HANDLE);
   CHECK_EQ(releases, 2);
   CHECK_EQ(multicast_count(m), 0);
 }

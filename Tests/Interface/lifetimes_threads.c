@@ -1,6 +1,5 @@
 /* Lifetimes that end while other threads invoke, add and remove, and lifetimes in large numbers. */
 
-#include "harness.h"
 #include "removals.h"
 
 #include <sched.h>

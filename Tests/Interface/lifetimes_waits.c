@@ -1,7 +1,6 @@
 /* The end of a lifetime waits for calls and releases, and is pending where waiting would
  * deadlock. */
 
-#include "harness.h"
 #include "removals.h"
 
 /* A delegate under a lifetime whose call runs; ending the lifetime is the removal. */
@@ -44,7 +43,7 @@ TEST(lifetime_end_in_its_own_call_is_pending_until_last_release) {
   CHECK_STATUS(o.result, MULTICAST_PENDING);
   CHECK_EQ(o.releases_inside, 1); /* that of the other delegate */
   CHECK_EQ(o.releases, 2);
-  CHECK_STATUS(multicast_lifetime_end(o.r.lifetime), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_lifetime_end(o.r.lifetime), INVALID_HANDLE);
 }
 
 static own_removal crossed[2];
@@ -122,7 +121,7 @@ TEST_OF_MULTICAST(lifetime_end_in_a_release_of_its_own_is_pending) {
   options.release = end_in_release;
   CHECK_OK(multicast_token_remove(add_with(m, counter(&calls), &options)));
   CHECK_STATUS(result_in_release, MULTICAST_PENDING);
-  CHECK_STATUS(multicast_lifetime_count(ended_in_release), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_lifetime_count(ended_in_release), INVALID_HANDLE);
 }
 
 /* ---- The release, and calls that wait for the end -------------------------------------------- */

@@ -1,7 +1,6 @@
 /* Changes that follow each other closely while other threads invoke: each keeps its promises, and
  * only the first ones make the kernel's memory barrier. */
 
-#include "harness.h"
 #include "threads.h"
 
 #include <unistd.h>
@@ -36,6 +35,10 @@ static int barriers_of(multicast m, int changes) {
 /* Changes until there is no barrier any more. A loaded machine may need a second try: the time
  * between two changes counts. */
 static void change_until_fenced(multicast m) { EVENTUALLY(barriers_of(m, MANY / 10) == 0); }
+static void begin_fenced(multicast m) {
+  count_membarriers();
+  change_until_fenced(m);
+}
 
 /* Invokes until a removal makes a barrier again. */
 static void invoke_until_biased(multicast m) {
@@ -75,8 +78,7 @@ TEST_OF_MULTICAST(changes_beside_a_single_invoker_elsewhere_make_few_barriers) {
 TEST(changes_make_barriers_again_after_many_invocations) {
   multicast m = invoked_by_two(100);
   if (is_without_membarrier()) return; /* there is never a barrier */
-  count_membarriers();
-  change_until_fenced(m);
+  begin_fenced(m);
   invoke_until_biased(m);
   change_until_fenced(m);
   invoke_until_biased(m);
@@ -85,8 +87,7 @@ TEST(changes_make_barriers_again_after_many_invocations) {
 TEST(invocations_between_changes_do_not_bring_barriers_back) {
   multicast m = invoked_by_two(10);
   int barriers = 0;
-  count_membarriers();
-  change_until_fenced(m);
+  begin_fenced(m);
   for (int i = 0; i < MANY; ++i) {
     multicast_invoke(m, 0, NULL, 0);
     barriers += barriers_of(m, 1);
@@ -97,8 +98,7 @@ TEST(invocations_between_changes_do_not_bring_barriers_back) {
 TEST(changes_of_one_multicast_leave_the_others_as_they_are) {
   multicast m = invoked_by_two(10), other = invoked_by_two(10);
   if (is_without_membarrier()) return; /* there is never a barrier */
-  count_membarriers();
-  change_until_fenced(m);
+  begin_fenced(m);
   CHECK(barriers_of(other, 1) > 0);
   CHECK_EQ(barriers_of(m, 1), 0);
 }
@@ -126,8 +126,7 @@ TEST(removing_many_from_fenced_multicasts_makes_no_barrier) {
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_add_options options = ADD_OPTIONS(.lifetime = lifetime);
   int contexts[64];
-  count_membarriers();
-  change_until_fenced(m);
+  begin_fenced(m);
   for (int i = 0; i < 64; ++i) add_with(m, nothing(&contexts[i]), &options);
   CHECK_OK(multicast_lifetime_end(lifetime));
   CHECK_EQ(multicast_remove_all(m), 1);
@@ -171,8 +170,7 @@ static void expect_removal_to_wait(multicast m, blocker *b) {
 TEST(removal_from_a_fenced_multicast_waits_for_the_call) {
   blocker b = BLOCKER_INIT;
   multicast m = invoked_by_two(3);
-  count_membarriers();
-  change_until_fenced(m);
+  begin_fenced(m);
   add(m, blocking(&b));
   expect_removal_to_wait(m, &b);
   CHECK_EQ(membarriers(), 0);
@@ -229,8 +227,7 @@ TEST(delegate_of_a_fenced_multicast_removes_itself) {
   scene s = {{0}, {0}, {0}, 0, 0, MULTICAST_OK};
   multicast_delegate d = {remove_itself, &s}, after = {count_in_scene, &s};
   s.m = invoked_by_two(2);
-  count_membarriers();
-  change_until_fenced(s.m);
+  begin_fenced(s.m);
   s.own = add_with(s.m, d, &ADD_OPTIONS(.release = release_of_scene));
   s.next = add(s.m, after);
   CHECK_EQ(multicast_invoke(s.m, 0, NULL, 0), 4);
@@ -249,8 +246,7 @@ TEST(delegate_of_a_fenced_multicast_removes_the_next_one) {
   scene s = {{0}, {0}, {0}, 0, 0, MULTICAST_PENDING};
   multicast_delegate d = {remove_next, &s}, after = {count_in_scene, &s};
   s.m = invoked_by_two(2);
-  count_membarriers();
-  change_until_fenced(s.m);
+  begin_fenced(s.m);
   s.own = add(s.m, d);
   s.next = add_with(s.m, after, &ADD_OPTIONS(.release = release_of_scene));
   CHECK_EQ(multicast_invoke(s.m, 0, NULL, 0), 3);
@@ -284,8 +280,7 @@ TEST(release_after_call_may_wait_for_removal_of_next_delegate) {
   int releases = 0;
   void *pair[] = {&own, &releases};
   multicast m = invoked_by_two(2);
-  count_membarriers();
-  change_until_fenced(m);
+  begin_fenced(m);
   own = add_with(m, DELEGATE(remove_in_background, pair), &ADD_OPTIONS(.release = release_pair));
   behind = add(m, counter(&calls));
   multicast_invoke(m, 0, NULL, 0);
@@ -336,8 +331,7 @@ TEST(every_kind_of_invocation_works_in_a_fenced_multicast) {
   int visits = 0, queued = 0;
   once.flags = MULTICAST_ONCE;
   filtered.events = 2;
-  count_membarriers();
-  change_until_fenced(m);
+  begin_fenced(m);
   CHECK_EQ(multicast_visit(m, stop_at_third, &visits), 3);
   CHECK_EQ(visits, 3);
   add_with(m, counter(&calls), &once);
@@ -388,8 +382,7 @@ static void use_in_child(void *argument) {
 
 TEST(fork_of_a_fenced_multicast) {
   multicast m = invoked_by_two(10);
-  count_membarriers();
-  change_until_fenced(m);
+  begin_fenced(m);
   in_child(use_in_child, &m);
   CHECK_EQ(barriers_of(m, MANY), 0);
 }
@@ -401,8 +394,7 @@ static void fork_in_call(void *context, uint32_t event, const void *payload, siz
 TEST(fork_inside_a_call_of_a_fenced_multicast) {
   multicast m = invoked_by_two(9);
   add(m, DELEGATE(fork_in_call, &m));
-  count_membarriers();
-  change_until_fenced(m);
+  begin_fenced(m);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 10);
 }
 

@@ -97,7 +97,7 @@ TEST_OF_MULTICAST(visit_removes_a_delegate_added_once) {
 static bool visit_again(void *context, const multicast_delegate *delegate) {
   multicast *m = context;
   int64_t result = multicast_visit(*m, visit_again, m);
-  if (result < 0) CHECK_STATUS(result, MULTICAST_ERROR_LIMIT);
+  if (result < 0) CHECK_ERROR(result, LIMIT);
   return true;
 }
 

@@ -10,7 +10,7 @@ TEST_OF_MULTICAST(once_is_called_once_and_is_gone_as_its_call_begins) {
   CHECK_EQ(calls, 1);
   CHECK_EQ(multicast_count(m), 0);
   CHECK(!multicast_token_is_live(token));
-  CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove(token), INVALID_HANDLE);
 }
 
 static void invoke_and_count(void *context, uint32_t event, const void *payload, size_t size) {
@@ -159,10 +159,10 @@ TEST_OF_MULTICAST(add_many_of_none_checks_the_handles_in_its_options) {
   options.lifetime = multicast_lifetime_create();
   CHECK_OK(multicast_add_many(m, NULL, 0, &options, NULL));
   CHECK_OK(multicast_lifetime_end(options.lifetime));
-  CHECK_STATUS(multicast_add_many(m, NULL, 0, &options, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_add_many(m, NULL, 0, &options, NULL), INVALID_HANDLE);
   options = multicast_add_options_default();
   options.queue = multicast_queue_create(NULL);
   CHECK_OK(multicast_add_many(m, NULL, 0, &options, NULL));
   CHECK_OK(multicast_queue_destroy(options.queue));
-  CHECK_STATUS(multicast_add_many(m, NULL, 0, &options, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_add_many(m, NULL, 0, &options, NULL), INVALID_HANDLE);
 }

@@ -1,7 +1,6 @@
 /* Removal, growth of lists and look-ups of names inside up to 256 nested calls. */
 
 #include "allocators.h"
-#include "harness.h"
 #include "threads.h"
 
 typedef struct descent {
@@ -195,8 +194,8 @@ TEST(removal_and_growth_wait_for_innermost_of_256_nested_calls) {
   gate_wait(&i.b.entered);
   /* The list that is being read is replaced by larger ones. */
   for (int round = 0; round < 100; ++round) add(i.target, counter(&later));
-  CHECK_STATUS(multicast_token_remove_within(i.token, 0), MULTICAST_ERROR_TIMEOUT);
-  CHECK_STATUS(multicast_token_remove_within(i.token, 1000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_token_remove_within(i.token, 0), TIMEOUT);
+  CHECK_ERROR(multicast_token_remove_within(i.token, 1000000), TIMEOUT);
   CHECK(!LOAD(i.b.has_left));
   gate_open(&i.b.let_go);
   CHECK_EQ(invoke_finished(&outermost), 1);

@@ -3,7 +3,6 @@
 #ifndef NOTES_H
 #define NOTES_H
 
-#include "harness.h"
 #include "numbers.h"
 
 /* ---- The text -------------------------------------------------------------------------------- */
@@ -25,7 +24,7 @@ multicast_delegate noting(char name);
 /* What is called returns this, and these are the notes then. */
 #define CHECK_NOTED(expression, result, text)                                  \
   do {                                                                         \
-    CHECK_EQ(expression, result);                                              \
+    check_equal(__FILE__, __LINE__, #expression, #result, expression, result); \
     CHECK_TEXT(noted, text);                                                   \
   } while (0)
 

@@ -21,7 +21,7 @@ static void fail_each_allocation(void (*prepare)(attempt *), void (*operate)(att
       fail_after = which;
       operate(&a);
       fail_after = -1;
-      if (a.result < 0) CHECK_STATUS(a.result, MULTICAST_ERROR_OUT_OF_MEMORY);
+      if (a.result < 0) CHECK_ERROR(a.result, OUT_OF_MEMORY);
       if (multicast_is_valid(a.m)) multicast_destroy(a.m);
       if (!has_failed) {
         CHECK(a.result >= 0);
@@ -68,7 +68,7 @@ TEST_OF_MEMORY(out_of_memory_in_add_again_and_again_leaks_nothing) {
   int64_t before = allocated_bytes;
   for (int i = 0; i < 5000; ++i) {
     fail_after = 0;
-    CHECK_STATUS(multicast_add(m, counter(&calls), NULL, NULL), MULTICAST_ERROR_OUT_OF_MEMORY);
+    CHECK_ERROR(multicast_add(m, counter(&calls), NULL, NULL), OUT_OF_MEMORY);
   }
   fail_after = -1;
   CHECK_EQ(allocated_bytes, before);
@@ -89,7 +89,7 @@ TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
   add(m[0], counter(&calls)); /* has no room */
   for (int i = 0; i < 200; ++i) {
     fail_after = 0; /* the allocation of the larger list fails */
-    CHECK_STATUS(multicast_add(m[0], counter(&calls), NULL, NULL), MULTICAST_ERROR_OUT_OF_MEMORY);
+    CHECK_ERROR(multicast_add(m[0], counter(&calls), NULL, NULL), OUT_OF_MEMORY);
   }
   for (int i = 32; i < 129; i += 32) {
     fail_after = 0; /* needs no memory */
@@ -100,8 +100,7 @@ TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
   for (int i = 0; i < 200; ++i) {
     multicast_token token = {1};
     fail_after = 0;
-    CHECK_STATUS(multicast_add(m[0], counter(&releases), &options, &token),
-                 MULTICAST_ERROR_OUT_OF_MEMORY);
+    CHECK_ERROR(multicast_add(m[0], counter(&releases), &options, &token), OUT_OF_MEMORY);
     CHECK_EQ(token.id, 0);
   }
   fail_after = -1;
@@ -110,8 +109,7 @@ TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
   options.events = 1; /* an option that needs memory of its own */
   for (int i = 0; i < 200; ++i) {
     fail_after = 1; /* the registration details are allocated, the list is not */
-    CHECK_STATUS(multicast_add(m[0], counter(&releases), &options, NULL),
-                 MULTICAST_ERROR_OUT_OF_MEMORY);
+    CHECK_ERROR(multicast_add(m[0], counter(&releases), &options, NULL), OUT_OF_MEMORY);
   }
   fail_after = -1;
   CHECK_EQ(releases, 400);
@@ -121,8 +119,7 @@ TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
   options.lifetime = ended;
   before = allocated_bytes;
   for (int i = 0; i < 200; ++i) {
-    CHECK_STATUS(multicast_add(m[0], counter(&releases), &options, NULL),
-                 MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(multicast_add(m[0], counter(&releases), &options, NULL), INVALID_HANDLE);
   }
   CHECK_EQ(allocated_bytes, before);
 }
@@ -193,7 +190,7 @@ TEST(out_of_memory_in_the_first_invoke_of_a_thread) {
   prepare_hundred(&a);
   fail_after = 0;
   on_another_thread(try_first_invoke, &a);
-  CHECK_STATUS(a.result, MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_ERROR(a.result, OUT_OF_MEMORY);
   on_another_thread(try_first_invoke, &a);
   CHECK_EQ(a.result, 100);
 }
@@ -236,7 +233,7 @@ TEST_OF_MEMORY(out_of_memory_in_lifetime_create_and_in_adding_under_one) {
       CHECK_OK(status);
       break;
     }
-    CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
+    CHECK_ERROR(status, OUT_OF_MEMORY);
     CHECK_EQ(releases, ++failures);
     CHECK_EQ(multicast_lifetime_count(l), 0);
   }

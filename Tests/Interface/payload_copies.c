@@ -1,7 +1,6 @@
 /* Payloads that are copied by the caller's function: direct calls get the payload, queued calls
  * share the copy. */
 
-#include "harness.h"
 #include "notes.h"
 #include "payloads.h"
 

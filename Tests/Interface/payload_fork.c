@@ -1,7 +1,6 @@
 /* Payloads, waiting invocations and wake functions across fork: what was handed over before the
  * fork is the parent's. */
 
-#include "harness.h"
 #include "notes.h"
 #include "payloads.h"
 

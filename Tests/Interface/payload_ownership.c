@@ -1,7 +1,6 @@
 /* A payload that is handed over is released exactly once: when the last call that shares it has
  * returned or is given up. */
 
-#include "harness.h"
 #include "notes.h"
 #include "payloads.h"
 #include "removals.h"
@@ -221,7 +220,7 @@ TEST_OF_QUEUE(payload_that_running_call_shares_outlives_removal_of_others) {
   run_in_background(&run, q, 0);
   gate_wait(&b.entered);
   CHECK_OK(multicast_remove(m, counter(&calls)));
-  CHECK_STATUS(multicast_queue_destroy_within(q, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_queue_destroy_within(q, 0), TIMEOUT);
   CHECK_EQ(LOAD(c.releases), 0);
   gate_open(&b.let_go);
   CHECK_EQ(run_finished(&run), 1);
@@ -313,59 +312,24 @@ static void begin_busy(busy *b, bool is_queued) {
   CHECK_EQ(multicast_invoke_with(b->m, &how, NULL), 1);
 }
 
-static void end_busy(const busy *b) {
-  CHECK_EQ(b->releases, 1);
-  CHECK_EQ(b->nested, 1);
-  CHECK(!multicast_is_valid(b->m) && !multicast_queue_is_valid(b->q));
-  CHECK(!multicast_lifetime_is_valid(b->lifetime));
-}
-
-TEST(payload_release_after_direct_calls_may_call_anything) {
-  busy b;
-  begin_busy(&b, false);
-  end_busy(&b);
-}
-
-TEST(payload_release_in_a_run_may_call_anything) {
-  busy b;
-  begin_busy(&b, true);
-  CHECK_EQ(multicast_queue_run(b.q, 0), 1);
-  end_busy(&b);
-}
-
-TEST(payload_release_in_queue_clear_may_call_anything) {
-  busy b;
-  begin_busy(&b, true);
-  CHECK_EQ(multicast_queue_clear(b.q), 1);
-  end_busy(&b);
-}
-
-TEST(payload_release_in_a_removal_may_call_anything) {
-  busy b;
-  begin_busy(&b, true);
-  CHECK_EQ(multicast_remove_all(b.m), 1);
-  end_busy(&b);
-}
-
-TEST(payload_release_in_queue_destroy_may_call_anything) {
-  busy b;
-  begin_busy(&b, true);
-  CHECK_OK(multicast_queue_destroy(b.q));
-  end_busy(&b);
-}
-
-TEST(payload_release_in_lifetime_end_may_call_anything) {
-  busy b;
-  begin_busy(&b, true);
-  CHECK_OK(multicast_lifetime_end(b.lifetime));
-  end_busy(&b);
-}
-
-TEST(payload_release_in_destroy_may_call_anything) {
-  busy b;
-  begin_busy(&b, true);
-  CHECK_OK(multicast_destroy(b.m));
-  end_busy(&b);
+TEST(payload_release_may_call_anything_wherever_it_runs) {
+  for (row = 0; row < 7; ++row) {
+    busy b;
+    begin_busy(&b, row > 0);
+    switch (row) {
+      case 0: break; /* after direct calls */
+      case 1: CHECK_EQ(multicast_queue_run(b.q, 0), 1); break;
+      case 2: CHECK_EQ(multicast_queue_clear(b.q), 1); break;
+      case 3: CHECK_EQ(multicast_remove_all(b.m), 1); break;
+      case 4: CHECK_OK(multicast_queue_destroy(b.q)); break;
+      case 5: CHECK_OK(multicast_lifetime_end(b.lifetime)); break;
+      default: CHECK_OK(multicast_destroy(b.m));
+    }
+    CHECK_EQ(b.releases, 1);
+    CHECK_EQ(b.nested, 1);
+    CHECK(!multicast_is_valid(b.m) && !multicast_queue_is_valid(b.q));
+    CHECK(!multicast_lifetime_is_valid(b.lifetime));
+  }
 }
 
 /* Another thread uses the same objects while a release runs: no lock is held. */

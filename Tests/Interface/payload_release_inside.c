@@ -1,6 +1,5 @@
 /* What the release of a payload may do, wherever it runs; and threads that end before it. */
 
-#include "harness.h"
 #include "payloads.h"
 
 static multicast target, other;
@@ -56,7 +55,7 @@ TEST(release_of_payload_in_late_destructor_keeps_record_of_thread) {
   on_another_thread(end_with_a_late_invocation, NULL);
   gate_open(&go_on);
   gate_wait(&b.entered);
-  CHECK_STATUS(multicast_token_remove_within(blocked, 1), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_token_remove_within(blocked, 1), TIMEOUT);
   gate_open(&b.let_go);
   join_thread(taker);
 }
@@ -187,7 +186,7 @@ TEST(queue_wake_is_called_if_a_run_ends_with_its_thread) {
   gate_wait(&entered);
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
   CHECK_EQ(LOAD(wakes), 2);
-  CHECK_STATUS(multicast_queue_run(queue, 0), MULTICAST_ERROR_STATE); /* for that wake-up */
+  CHECK_ERROR(multicast_queue_run(queue, 0), STATE); /* for that wake-up */
   gate_open(&go_on);
   join_thread(runner);
   CHECK_EQ(LOAD(wakes), 3);
@@ -201,5 +200,5 @@ TEST(queue_options_that_end_inside_wake_are_refused_but_for_zero) {
   CHECK(multicast_queue_create(&options).id != 0);
   options.wake = count_wake;
   CHECK(multicast_queue_create(&options).id == 0);
-  CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_create_error(), INVALID_ARGUMENT);
 }

@@ -4,7 +4,6 @@
 #ifndef PAYLOADS_H
 #define PAYLOADS_H
 
-#include "harness.h"
 #include "queues.h"
 #include "threads.h"
 

@@ -3,7 +3,6 @@
 #ifndef POLICIES_H
 #define POLICIES_H
 
-#include "harness.h"
 #include "notes.h"
 
 multicast create_with_reentry(multicast_reentry reentry);

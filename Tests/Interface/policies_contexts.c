@@ -42,8 +42,9 @@ static multicast create_for_items(void) {
 
 /* ---- One kind of context --------------------------------------------------------------------- */
 
-TEST(contexts_of_one_kind_are_locked_for_each_call) {
-  multicast m = create_for_items();
+#define TEST_OF_ITEMS(NAME) TEST_OF(NAME, (multicast m), (create_for_items()))
+
+TEST_OF_ITEMS(contexts_of_one_kind_are_locked_for_each_call) {
   add(m, delegate_of(&items[1]));
   add(m, delegate_of(&items[2]));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
@@ -55,8 +56,7 @@ TEST(contexts_of_one_kind_are_locked_for_each_call) {
   CHECK(items[1].releases == 1 && items[2].releases == 1);
 }
 
-TEST(contexts_of_one_kind_that_are_dead_are_removed_and_released) {
-  multicast m = create_for_items();
+TEST_OF_ITEMS(contexts_of_one_kind_that_are_dead_are_removed_and_released) {
   multicast_token token = add(m, delegate_of(&items[1]));
   add(m, delegate_of(&items[2]));
   items[1].is_dead = true;
@@ -71,8 +71,7 @@ TEST(contexts_of_one_kind_that_are_dead_are_removed_and_released) {
   CHECK_EQ(multicast_count(m), 0);
 }
 
-TEST(contexts_of_one_kind_are_locked_with_any_option) {
-  multicast m = create_for_items();
+TEST_OF_ITEMS(contexts_of_one_kind_are_locked_with_any_option) {
   multicast_queue q = default_queue();
   multicast_lifetime lifetime = multicast_lifetime_create();
   for (int which = 1; which < 7; ++which) {
@@ -109,8 +108,7 @@ static void release_own(void *context) {
   ++own_releases;
 }
 
-TEST(contexts_with_functions_of_their_own_use_those) {
-  multicast m = create_for_items();
+TEST_OF_ITEMS(contexts_with_functions_of_their_own_use_those) {
   multicast_add_options options = ADD_OPTIONS(.release = release_own, .lock = lock_own,
                                               .unlock = unlock_nothing);
   add_with(m, delegate_of(&items[1]), &options);
@@ -124,8 +122,7 @@ TEST(contexts_with_functions_of_their_own_use_those) {
   CHECK(items[1].releases == 0 && items[2].releases == 0);
 }
 
-TEST(contexts_of_one_kind_reach_visitors_as_strong_pointers) {
-  multicast m = create_for_items();
+TEST_OF_ITEMS(contexts_of_one_kind_reach_visitors_as_strong_pointers) {
   multicast_token token = add(m, delegate_of(&items[1]));
   CHECK_EQ(multicast_visit(m, visit_all, NULL), 1);
   CHECK_EQ(multicast_token_visit(token, visit_all, NULL), 1);
@@ -134,22 +131,19 @@ TEST(contexts_of_one_kind_reach_visitors_as_strong_pointers) {
   CHECK_EQ(items[0].unlocks, 3);
 }
 
-TEST(contexts_are_released_after_an_add_that_succeeds_only) {
-  multicast m = create_for_items();
+TEST_OF_ITEMS(contexts_are_released_after_an_add_that_succeeds_only) {
   multicast_delegate none = {NULL, NULL}, delegates[2];
   multicast_add_options options = MULTICAST_ADD_OPTIONS_INIT;
   multicast stale = m;
   none.context = &items[1];
-  CHECK_STATUS(multicast_add(m, none, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_add(m, none, NULL, NULL), INVALID_ARGUMENT);
   options.queue.id = 77;
-  CHECK_STATUS(multicast_add(m, delegate_of(&items[1]), &options, NULL),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_add(m, delegate_of(&items[1]), &options, NULL), INVALID_HANDLE);
   delegates[0] = delegate_of(&items[2]);
   delegates[1] = none;
-  CHECK_STATUS(multicast_add_many(m, delegates, 2, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_add_many(m, delegates, 2, NULL, NULL), INVALID_ARGUMENT);
   CHECK_OK(multicast_destroy(m));
-  CHECK_STATUS(multicast_add(stale, delegate_of(&items[1]), NULL, NULL),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_add(stale, delegate_of(&items[1]), NULL, NULL), INVALID_HANDLE);
   CHECK(items[1].releases == 0 && items[2].releases == 0);
 }
 
@@ -231,11 +225,11 @@ TEST(visit_only_refuses_invocations) {
   static cargo c;
   multicast m = multicast_create_with(&CREATE_OPTIONS(.flags = MULTICAST_VISIT_ONLY));
   multicast_token token = add(m, counter(&calls));
-  CHECK_STATUS(multicast_invoke(m, 0, NULL, 0), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_invoke(m, 0, NULL, 0), STATE);
   multicast_invocation how = handing_over(&c);
-  CHECK_STATUS(multicast_invoke_with(m, &how, NULL), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_invoke_with(m, &how, NULL), STATE);
   CHECK_EQ(c.releases, 1);
-  CHECK_STATUS(multicast_token_invoke(token, 0, NULL, 0), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_token_invoke(token, 0, NULL, 0), STATE);
   CHECK_EQ(calls, 0);
   CHECK_EQ(multicast_visit(m, visit_all, NULL), 1);
   CHECK_EQ(multicast_token_visit(token, visit_all, NULL), 1);

@@ -126,12 +126,12 @@ TEST(multicast_with_policies_is_like_any_other) {
     CHECK_EQ(multicast_remove_all(m), 3);
     CHECK_OK(multicast_destroy(m));
     CHECK(!multicast_is_valid(stale));
-    CHECK_STATUS(multicast_destroy(stale), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_invoke(stale, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_visit(stale, visit_all, NULL), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_add(stale, delegates[0], NULL, NULL), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_prune(stale), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_token_invoke(tokens[0], 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(multicast_destroy(stale), INVALID_HANDLE);
+    CHECK_ERROR(multicast_invoke(stale, 0, NULL, 0), INVALID_HANDLE);
+    CHECK_ERROR(multicast_visit(stale, visit_all, NULL), INVALID_HANDLE);
+    CHECK_ERROR(multicast_add(stale, delegates[0], NULL, NULL), INVALID_HANDLE);
+    CHECK_ERROR(multicast_prune(stale), INVALID_HANDLE);
+    CHECK_ERROR(multicast_token_invoke(tokens[0], 0, NULL, 0), INVALID_HANDLE);
   }
 }
 
@@ -139,12 +139,12 @@ TEST(multicast_with_policies_is_like_any_other) {
 TEST(multicast_with_policies_refuses_bad_arguments) {
   multicast m = multicast_create_with(&CREATE_OPTIONS(.label = "door"));
   multicast_add_options options = {0};
-  CHECK_STATUS(multicast_add(m, noting('a'), &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_add(m, noting('a'), &options, NULL), INVALID_ARGUMENT);
   options.struct_size = sizeof options;
   options.flags = 1u << 31;
-  CHECK_STATUS(multicast_add(m, noting('a'), &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_visit(m, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_invoke(m, 0, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_add(m, noting('a'), &options, NULL), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_visit(m, NULL, NULL), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_invoke(m, 0, NULL, 1), INVALID_ARGUMENT);
   CHECK_EQ(multicast_count(m), 0);
 }
 
@@ -157,13 +157,12 @@ TEST(handle_with_the_kind_changed_is_invalid) {
     multicast_invocation how = MULTICAST_INVOCATION_INIT;
     forged.id ^= UINT64_C(8) << 26;
     CHECK(!multicast_is_valid(forged));
-    CHECK_STATUS(multicast_invoke(forged, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_invoke_with(forged, &how, NULL), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_visit(forged, visit_all, NULL), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_add(forged, counter(&calls), NULL, NULL),
-                 MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_count(forged), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_destroy(forged), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(multicast_invoke(forged, 0, NULL, 0), INVALID_HANDLE);
+    CHECK_ERROR(multicast_invoke_with(forged, &how, NULL), INVALID_HANDLE);
+    CHECK_ERROR(multicast_visit(forged, visit_all, NULL), INVALID_HANDLE);
+    CHECK_ERROR(multicast_add(forged, counter(&calls), NULL, NULL), INVALID_HANDLE);
+    CHECK_ERROR(multicast_count(forged), INVALID_HANDLE);
+    CHECK_ERROR(multicast_destroy(forged), INVALID_HANDLE);
   }
   CHECK_EQ(calls, 0);
 }

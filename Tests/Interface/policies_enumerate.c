@@ -178,17 +178,17 @@ TEST(enumerate_is_waited_for_by_removals) {
   multicast_token token = add(target, noting('a'));
   pthread_t thread = start_thread(enumerate_elsewhere, NULL);
   gate_wait(&is_inside);
-  CHECK_STATUS(multicast_token_remove_within(token, 1000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_token_remove_within(token, 1000000), TIMEOUT);
   gate_open(&let_go);
   join_thread(thread);
 }
 
 TEST(enumerate_without_an_enumerator_or_a_multicast_is_an_error) {
   multicast m = multicast_create(), none = MULTICAST_NONE;
-  CHECK_STATUS(multicast_enumerate(m, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_enumerate(none, pass, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_enumerate(m, NULL, NULL), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_enumerate(none, pass, NULL), INVALID_HANDLE);
   CHECK_OK(multicast_destroy(m));
-  CHECK_STATUS(multicast_enumerate(m, pass, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_enumerate(m, pass, NULL), INVALID_HANDLE);
 }
 
 /* ---- Visiting all or none -------------------------------------------------------------------- */
@@ -271,7 +271,7 @@ TEST_OF_MEMORY(visit_undo_out_of_memory_visits_none) {
   add(m, noting('a'));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   fail_after = 0;
-  CHECK_STATUS(visit_or_undo(m), MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_ERROR(visit_or_undo(m), OUT_OF_MEMORY);
   fail_after = -1;
   CHECK_TEXT(noted, "a");
   CHECK_EQ(visit_or_undo(m), 1);
@@ -298,10 +298,9 @@ TEST_OF_MEMORY(visit_undo_of_a_thread_that_ends_leaves_no_memory) {
 
 TEST(visit_undo_without_functions_or_a_multicast_is_an_error) {
   multicast m = multicast_create(), none = MULTICAST_NONE;
-  CHECK_STATUS(multicast_visit_undo(m, NULL, roll_back, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_visit_undo(m, prepare, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_visit_undo(none, prepare, roll_back, NULL),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_visit_undo(m, NULL, roll_back, NULL), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_visit_undo(m, prepare, NULL, NULL), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_visit_undo(none, prepare, roll_back, NULL), INVALID_HANDLE);
   CHECK_OK(multicast_destroy(m));
-  CHECK_STATUS(multicast_visit_undo(m, prepare, roll_back, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_visit_undo(m, prepare, roll_back, NULL), INVALID_HANDLE);
 }

@@ -74,12 +74,13 @@ static void by_remove_all_within(multicast m) {
   CHECK_EQ(multicast_remove_all_within(m, MULTICAST_FOREVER, &status), 1);
 }
 
-TEST(interest_is_notified_of_the_first_delegate_and_of_the_last) {
+#define TEST_OF_HEARD(NAME) TEST_OF(NAME, (multicast m), (create_heard()))
+
+TEST_OF_HEARD(interest_is_notified_of_the_first_delegate_and_of_the_last) {
   void (*const ways[])(multicast) = {
       by_remove,         by_remove_every,          by_remove_within, by_remove_many,
       by_remove_many_within, by_remove_context,    by_remove_context_within,
       by_remove_at,      by_remove_all,            by_remove_all_within};
-  multicast m = create_heard();
   delegates[0] = noting('a');
   delegates[1] = noting('b');
   expect_notified("");
@@ -99,18 +100,16 @@ TEST(interest_is_notified_of_the_first_delegate_and_of_the_last) {
   expect_notified("");
 }
 
-TEST(interest_is_notified_of_removals_by_token) {
-  multicast m = create_heard();
+TEST_OF_HEARD(interest_is_notified_of_removals_by_token) {
   CHECK_OK(multicast_token_remove(add(m, noting('a'))));
   CHECK_OK(multicast_token_remove_nowait(add(m, noting('a'))));
   CHECK_OK(multicast_token_remove_within(add(m, noting('a')), 1));
   expect_notified("+-+-+-");
 }
 
-TEST(interest_is_not_notified_of_pauses_or_of_adds_that_fail) {
-  multicast m = create_heard();
+TEST_OF_HEARD(interest_is_not_notified_of_pauses_or_of_adds_that_fail) {
   multicast_delegate none = {NULL, NULL};
-  CHECK_STATUS(multicast_add(m, none, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_add(m, none, NULL, NULL), INVALID_ARGUMENT);
   expect_notified("");
   multicast_token token = add(m, noting('a'));
   expect_notified("+");
@@ -119,16 +118,14 @@ TEST(interest_is_not_notified_of_pauses_or_of_adds_that_fail) {
   expect_notified("");
 }
 
-TEST(interest_is_not_notified_of_a_delegate_that_is_replaced) {
-  multicast m = create_heard();
+TEST_OF_HEARD(interest_is_not_notified_of_a_delegate_that_is_replaced) {
   multicast_add_options options = ADD_OPTIONS(.flags = MULTICAST_UNIQUE);
   add_with(m, noting('a'), &options);
   add_with(m, noting('a'), &options);
   expect_notified("+");
 }
 
-TEST(interest_is_notified_of_a_delegate_that_is_called_once) {
-  multicast m = create_heard();
+TEST_OF_HEARD(interest_is_notified_of_a_delegate_that_is_called_once) {
   add_with(m, noting('a'), &ADD_OPTIONS(.flags = MULTICAST_ONCE));
   expect_notified("+");
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
@@ -161,8 +158,7 @@ TEST(interest_is_notified_of_dead_contexts) {
   }
 }
 
-TEST(interest_is_notified_of_a_lifetime_that_ends) {
-  multicast m = create_heard();
+TEST_OF_HEARD(interest_is_notified_of_a_lifetime_that_ends) {
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_add_options options = ADD_OPTIONS(.lifetime = lifetime);
   multicast other = multicast_create();
@@ -186,8 +182,7 @@ TEST(interest_is_notified_of_a_lifetime_end_in_each_multicast) {
   for (int i = 0; i < 20; ++i) CHECK_TEXT(many[i].told, "+-");
 }
 
-TEST(interest_is_notified_of_a_queue_that_is_destroyed) {
-  multicast m = create_heard();
+TEST_OF_HEARD(interest_is_notified_of_a_queue_that_is_destroyed) {
   multicast_queue q = default_queue();
   add_queued(m, noting('a'), q);
   expect_notified("+");
@@ -195,8 +190,7 @@ TEST(interest_is_notified_of_a_queue_that_is_destroyed) {
   expect_notified("-");
 }
 
-TEST(interest_is_notified_of_the_end_and_its_context_is_released) {
-  multicast m = create_heard();
+TEST_OF_HEARD(interest_is_notified_of_the_end_and_its_context_is_released) {
   CHECK_OK(multicast_destroy(m)); /* it had no delegates */
   expect_notified("");
   CHECK_EQ(it.releases, 1);
@@ -205,7 +199,7 @@ TEST(interest_is_notified_of_the_end_and_its_context_is_released) {
   CHECK_OK(multicast_destroy(m));
   expect_notified("+-");
   CHECK_EQ(it.releases, 1);
-  CHECK_STATUS(multicast_destroy(m), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_destroy(m), INVALID_HANDLE);
   CHECK_EQ(it.releases, 1);
 }
 
@@ -230,8 +224,7 @@ THREAD(remove_elsewhere, multicast *m) {
   CHECK(pthread_equal(it.thread, pthread_self()));
 }
 
-TEST(interest_is_notified_on_the_thread_that_has_caused_it) {
-  multicast m = create_heard();
+TEST_OF_HEARD(interest_is_notified_on_the_thread_that_has_caused_it) {
   on_another_thread(add_elsewhere, &m);
   expect_notified("+");
   on_another_thread(remove_elsewhere, &m);
@@ -248,8 +241,7 @@ static void change_inside(interest *i) {
   CHECK_EQ(multicast_remove_all(i->target), 1);
 }
 
-TEST(interest_of_changes_inside_of_it_is_notified_afterwards) {
-  multicast m = create_heard();
+TEST_OF_HEARD(interest_of_changes_inside_of_it_is_notified_afterwards) {
   it.in_interest = change_inside;
   add(m, noting('a'));
   expect_notified("+-");
@@ -261,8 +253,7 @@ static void cancel_out(interest *i) {
   add(i->target, noting('b'));
 }
 
-TEST(interest_is_not_notified_of_changes_that_cancel_out) {
-  multicast m = create_heard();
+TEST_OF_HEARD(interest_is_not_notified_of_changes_that_cancel_out) {
   it.in_interest = cancel_out;
   add(m, noting('a'));
   expect_notified("+");
@@ -274,8 +265,7 @@ static void destroy_inside(interest *i) {
   CHECK_EQ(i->releases, 0); /* it is still used */
 }
 
-TEST(interest_that_destroys_the_multicast_is_notified) {
-  multicast m = create_heard();
+TEST_OF_HEARD(interest_that_destroys_the_multicast_is_notified) {
   it.in_interest = destroy_inside;
   add(m, noting('a'));
   expect_notified("+-");
@@ -293,8 +283,7 @@ THREAD(add_and_stay, multicast *m) {
   add(*m, noting('a'));
 }
 
-TEST(interest_that_runs_elsewhere_is_released_afterwards) {
-  multicast m = create_heard();
+TEST_OF_HEARD(interest_that_runs_elsewhere_is_released_afterwards) {
   entered = let_go = shut;
   it.in_interest = stay_inside;
   pthread_t thread = start_thread(add_and_stay, &m);
@@ -312,13 +301,12 @@ THREAD(invoke_it, multicast *m) {
   multicast_invoke(*m, 0, NULL, 0);
 }
 
-TEST(interest_is_notified_before_a_removal_waits) {
-  multicast m = create_heard();
+TEST_OF_HEARD(interest_is_notified_before_a_removal_waits) {
   static blocker b = BLOCKER_INIT;
   add(m, blocking(&b));
   pthread_t thread = start_thread(invoke_it, &m);
   gate_wait(&b.entered);
-  CHECK_STATUS(multicast_remove_within(m, blocking(&b), 1000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_remove_within(m, blocking(&b), 1000000), TIMEOUT);
   expect_notified("+-");
   gate_open(&b.let_go);
   join_thread(thread);
@@ -365,7 +353,7 @@ TEST(interest_is_notified_without_memory) {
   fail_after = 0;
   CHECK_OK(multicast_token_remove(token));
   expect_notified("+-");
-  CHECK_STATUS(multicast_add(m, noting('a'), NULL, NULL), MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_ERROR(multicast_add(m, noting('a'), NULL, NULL), OUT_OF_MEMORY);
   expect_notified("");
   CHECK_OK(multicast_destroy(m));
   CHECK_EQ(it.releases, 1);
@@ -394,8 +382,7 @@ static void fork_in_interest(interest *i) {
   CHECK(child >= 0);
 }
 
-TEST(fork_inside_an_interest_function_goes_on_in_both_processes) {
-  multicast m = create_heard();
+TEST_OF_HEARD(fork_inside_an_interest_function_goes_on_in_both_processes) {
   int exit_status;
   it.in_interest = fork_in_interest;
   multicast_token token = add(m, noting('a'));
@@ -419,8 +406,7 @@ static void go_on_in_child(void *argument) {
   CHECK_EQ(it.releases, 1);
 }
 
-TEST(fork_child_is_notified_instead_of_the_parents_thread) {
-  multicast m = create_heard();
+TEST_OF_HEARD(fork_child_is_notified_instead_of_the_parents_thread) {
   entered = let_go = shut;
   it.in_interest = stay_inside;
   pthread_t thread = start_thread(add_and_stay, &m);

@@ -21,12 +21,14 @@ TEST(reentry_recurse_is_made_at_once) {
 
 /* ---- Refuse ---------------------------------------------------------------------------------- */
 
-TEST(reentry_refuse_is_state_and_calls_nothing) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_REFUSE);
+#define TEST_OF_REFUSAL(NAME) \
+  TEST_OF(NAME, (multicast m), (create_with_reentry(MULTICAST_REENTRY_REFUSE)))
+
+TEST_OF_REFUSAL(reentry_refuse_is_state_and_calls_nothing) {
   add(m, echoing(&first, m, 'a', 1, 5));
   add(m, noting('b'));
   CHECK_NOTED(invoke_number(m, 1), 2, "a1 b1");
-  CHECK_STATUS(first.result, MULTICAST_ERROR_STATE);
+  CHECK_ERROR(first.result, STATE);
   CHECK_EQ(invoke_number(m, 2), 2); /* outside it is made */
   CHECK_TEXT(noted, "a1 b1 a2 b2");
 }
@@ -53,13 +55,13 @@ static abyss descend_below(multicast_reentry reentry) {
   add(a.policed, d);
   add(a.plain, d);
   CHECK_EQ(multicast_invoke(a.policed, 0, NULL, 0), 1);
-  CHECK_STATUS(a.result_of_plain, MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(a.result_of_plain, LIMIT);
   return a;
 }
 
 TEST(reentry_policy_comes_before_the_limit_of_nesting) {
-  CHECK_STATUS(descend_below(MULTICAST_REENTRY_RECURSE).result, MULTICAST_ERROR_LIMIT);
-  CHECK_STATUS(descend_below(MULTICAST_REENTRY_REFUSE).result, MULTICAST_ERROR_STATE);
+  CHECK_ERROR(descend_below(MULTICAST_REENTRY_RECURSE).result, LIMIT);
+  CHECK_ERROR(descend_below(MULTICAST_REENTRY_REFUSE).result, STATE);
   const abyss a = descend_below(MULTICAST_REENTRY_DEFER);
   CHECK_EQ(a.result, 0);
   CHECK_EQ(a.levels, 257); /* the deferred one was made */
@@ -78,7 +80,7 @@ TEST(reentry_refuse_holds_across_other_multicasts) {
   second.in_call = look_at_stack;
   CHECK_NOTED(invoke_number(m, 1), 1, "a1 b11");
   CHECK_EQ(first.result, 1);
-  CHECK_STATUS(second.result, MULTICAST_ERROR_STATE);
+  CHECK_ERROR(second.result, STATE);
   CHECK_EQ(depth, 2);
   CHECK_EQ(stack[0].id, outer.id);
   CHECK_EQ(stack[1].id, inner.id);
@@ -92,8 +94,7 @@ static void invoke_on_another_thread(echo *e) {
   on_another_thread(invoke_elsewhere, &e->target);
 }
 
-TEST(reentry_is_about_the_invocations_of_one_thread) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_REFUSE);
+TEST_OF_REFUSAL(reentry_is_about_the_invocations_of_one_thread) {
   add(m, echoing(&first, m, 'a', 0, 0));
   first.in_call = invoke_on_another_thread;
   CHECK_NOTED(invoke_number(m, 1), 1, "a1 a100");
@@ -108,22 +109,23 @@ static void hand_over_refused(echo *e) {
   CHECK_EQ(refused.releases, 1);
   CHECK_OUTCOME(out, 0, 0, 0, 0, 0);
   how = copying(&refused);
-  CHECK_STATUS(multicast_invoke_with(e->target, &how, NULL), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_invoke_with(e->target, &how, NULL), STATE);
   CHECK_EQ(copy_count, 0);
 }
 
-TEST(reentry_refuse_releases_the_payload) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_REFUSE);
+TEST_OF_REFUSAL(reentry_refuse_releases_the_payload) {
   add(m, echoing(&first, m, 'a', 0, 0));
   first.in_call = hand_over_refused;
   CHECK_EQ(invoke_number(m, 1), 1);
-  CHECK_STATUS(first.result, MULTICAST_ERROR_STATE);
+  CHECK_ERROR(first.result, STATE);
 }
 
 /* ---- Defer ----------------------------------------------------------------------------------- */
 
-TEST(reentry_defer_is_made_after_outermost_invocation_in_order) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+#define TEST_OF_DEFERRAL(NAME) \
+  TEST_OF(NAME, (multicast m), (create_with_reentry(MULTICAST_REENTRY_DEFER)))
+
+TEST_OF_DEFERRAL(reentry_defer_is_made_after_outermost_invocation_in_order) {
   add(m, echoing(&first, m, 'a', 2, 5));
   add(m, noting('b'));
   first.result = 77;
@@ -132,8 +134,7 @@ TEST(reentry_defer_is_made_after_outermost_invocation_in_order) {
   CHECK_EQ(first.result, 0);
 }
 
-TEST(reentry_defer_of_what_is_deferred_goes_last) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(reentry_defer_of_what_is_deferred_goes_last) {
   add(m, echoing(&first, m, 'a', 2, 20));
   CHECK_NOTED(invoke_number(m, 1), 1, "a1 a11 a12 a111 a112 a121 a122");
   noted_length = 0;
@@ -141,8 +142,7 @@ TEST(reentry_defer_of_what_is_deferred_goes_last) {
   CHECK_TEXT(noted, "a3 a31 a32");
 }
 
-TEST(reentry_defer_holds_across_nested_multicasts) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(reentry_defer_holds_across_nested_multicasts) {
   multicast other = create_with_reentry(MULTICAST_REENTRY_DEFER);
   static echo third;
   add(m, echoing(&first, other, 'a', 1, 5));
@@ -173,8 +173,7 @@ static bool invoke_in_visit(void *context, const multicast_delegate *delegate) {
   return true;
 }
 
-TEST(reentry_defer_in_visits_is_made_after_the_visit) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(reentry_defer_in_visits_is_made_after_the_visit) {
   multicast_token token = add(m, noting('a'));
   CHECK_NOTED(multicast_visit(m, invoke_in_visit, &m), 1, "v a@7");
   CHECK_NOTED(multicast_visit_undo(m, invoke_in_visit, invoke_in_visit, &m), 1, "v a@7 v a@7");
@@ -194,8 +193,7 @@ static void *invoke_in_lock(void *context) {
   return context;
 }
 
-TEST(reentry_defer_in_enumerations_and_prunes_is_made_after_them) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(reentry_defer_in_enumerations_and_prunes_is_made_after_them) {
   add(m, noting('a'));
   CHECK_NOTED(multicast_enumerate(m, invoke_in_enumeration, &m), 1, "a@7");
   locked = m;
@@ -228,15 +226,13 @@ TEST(reentry_of_visits_and_of_calls_by_token_is_at_once) {
   }
 }
 
-TEST(reentry_defer_inside_a_call_by_token_is_made_after_it) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(reentry_defer_inside_a_call_by_token_is_made_after_it) {
   int number = 1;
   multicast_token token = add(m, echoing(&first, m, 'a', 1, 5));
   CHECK_NOTED(multicast_token_invoke(token, 0, &number, sizeof number), 1, "a1 a11");
 }
 
-TEST(reentry_does_not_apply_inside_calls_that_a_queue_makes) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_REFUSE);
+TEST_OF_REFUSAL(reentry_does_not_apply_inside_calls_that_a_queue_makes) {
   multicast_queue q = default_queue();
   add_queued(m, echoing(&first, m, 'a', 1, 5), q);
   CHECK_EQ(invoke_number(m, 1), 1);
@@ -245,8 +241,7 @@ TEST(reentry_does_not_apply_inside_calls_that_a_queue_makes) {
   CHECK_TEXT(noted, "a1 a11");
 }
 
-TEST(reentry_defer_queues_calls_of_delegates_with_a_queue) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(reentry_defer_queues_calls_of_delegates_with_a_queue) {
   multicast_queue q = default_queue();
   add(m, echoing(&first, m, 'a', 1, 5));
   add_queued(m, noting('q'), q);
@@ -262,8 +257,7 @@ static void add_and_remove(echo *e) {
   add(e->target, noting('c'));
 }
 
-TEST(reentry_defer_is_for_the_delegates_of_its_own_time) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(reentry_defer_is_for_the_delegates_of_its_own_time) {
   add(m, echoing(&first, m, 'a', 1, 5));
   first.in_call = add_and_remove;
   add(m, noting('b'));
@@ -302,8 +296,7 @@ static void add_first_caller(multicast m, void (*in_first_call)(echo *)) {
   add(m, DELEGATE(call_if_first, &first));
 }
 
-TEST(reentry_defer_copies_the_payload_or_passes_the_pointer) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(reentry_defer_copies_the_payload_or_passes_the_pointer) {
   add_first_caller(m, defer_large);
   add(m, DELEGATE(keep_parcel, NULL));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
@@ -330,8 +323,7 @@ static void defer_cargo(echo *e) {
   CHECK_EQ(copy_count, 1);
 }
 
-TEST(reentry_defer_owns_or_copies_payload_and_releases_it_once) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(reentry_defer_owns_or_copies_payload_and_releases_it_once) {
   multicast_queue q = default_queue();
   add_first_caller(m, defer_cargo);
   add(m, seeing(&last));
@@ -362,12 +354,11 @@ static void defer_without_copy(echo *e) {
   CHECK_OUTCOME(out, 0, 0, 0, 0, 0);
 }
 
-TEST(reentry_defer_without_memory_for_the_copy_is_out_of_memory) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(reentry_defer_without_memory_for_the_copy_is_out_of_memory) {
   add_first_caller(m, defer_without_copy);
   add(m, seeing(&last));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
-  CHECK_STATUS(first.result, MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_ERROR(first.result, OUT_OF_MEMORY);
   CHECK_EQ(refused_copies, 1);
   CHECK_EQ(last.calls, 1);
 }
@@ -459,13 +450,12 @@ static void count_deferred(void *context, uint32_t event, const void *payload, s
   call_first_only(context, event, payload, size);
 }
 
-TEST(reentry_defer_has_a_limit) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(reentry_defer_has_a_limit) {
   first.target = m;
   first.in_call = fill;
   add(m, DELEGATE(count_deferred, &first));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  CHECK_STATUS(first.result, MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(first.result, LIMIT);
   CHECK_EQ(most, 65536);
   CHECK_EQ(made, 65536);
 }
@@ -478,8 +468,7 @@ static void defer_and_destroy(echo *e) {
   CHECK_EQ(handed.releases, 0);
 }
 
-TEST(reentry_defer_of_a_destroyed_multicast_is_only_released) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(reentry_defer_of_a_destroyed_multicast_is_only_released) {
   first.target = m;
   first.in_call = defer_and_destroy;
   add(m, DELEGATE(call_first_only, &first));
@@ -503,8 +492,7 @@ static void destroy_and_create(echo *e) {
   CHECK_EQ(last.calls, 1);
 }
 
-TEST(reentry_is_not_about_the_next_multicast_in_the_slot) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(reentry_is_not_about_the_next_multicast_in_the_slot) {
   first.target = m;
   first.in_call = destroy_and_create;
   add(m, DELEGATE(call_first_only, &first));
@@ -551,8 +539,7 @@ static void end_in_deferred(void *context, uint32_t event, const void *payload, 
   pthread_exit(NULL);
 }
 
-TEST(reentry_thread_that_ends_in_deferred_invocation_leaves_rest) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(reentry_thread_that_ends_in_deferred_invocation_leaves_rest) {
   first.target = m;
   add(m, DELEGATE(end_in_deferred, NULL));
   on_another_thread(invoke_until_the_end, &m);
@@ -571,8 +558,7 @@ static void defer_with_release(echo *e) {
   CHECK_EQ(multicast_invoke(e->target, 2, NULL, 0), 0);
 }
 
-TEST(reentry_defer_in_the_release_of_a_deferred_payload_goes_last) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(reentry_defer_in_the_release_of_a_deferred_payload_goes_last) {
   first.target = m;
   first.in_call = defer_with_release;
   add(m, DELEGATE(call_first_only, &first));
@@ -629,8 +615,7 @@ static void defer_and_fork(echo *e) {
   e->result = fork();
 }
 
-TEST(fork_inside_a_call_keeps_what_the_thread_has_deferred) {
-  multicast m = create_with_reentry(MULTICAST_REENTRY_DEFER);
+TEST_OF_DEFERRAL(fork_inside_a_call_keeps_what_the_thread_has_deferred) {
   int status;
   first.target = m;
   first.in_call = defer_and_fork;

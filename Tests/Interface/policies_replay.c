@@ -25,10 +25,13 @@ static multicast_add_options flagged(uint32_t flags) {
   return ADD_OPTIONS(.flags = flags);
 }
 
+/* TEST_OF_REPLAY(name, N) { ... }: a test of `target`, which replays the last N invocations. */
+#define TEST_OF_REPLAY(NAME, COUNT) \
+  TEST_OF(NAME, (multicast m), (create_replaying(COUNT, MULTICAST_REENTRY_RECURSE)))
+
 /* ---- What is replayed ------------------------------------------------------------------------ */
 
-TEST(replay_gives_a_new_delegate_the_last_invocations_in_order) {
-  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+TEST_OF_REPLAY(replay_gives_a_new_delegate_the_last_invocations_in_order, 3) {
   add(target, noting('a'));
   CHECK_TEXT(noted, "");
   invoke_numbers(1, 2);
@@ -42,8 +45,7 @@ TEST(replay_gives_a_new_delegate_the_last_invocations_in_order) {
   CHECK_NOTED(invoke_number(target, 6), 3, "c3 c4 c5 a6 b6 c6");
 }
 
-TEST(replay_needs_no_delegate_when_it_is_invoked) {
-  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+TEST_OF_REPLAY(replay_needs_no_delegate_when_it_is_invoked, 2) {
   CHECK_EQ(invoke_number(target, 1), 0);
   CHECK_EQ(invoke_number(target, 2), 0);
   CHECK_EQ(invoke_number(target, 3), 0);
@@ -70,9 +72,8 @@ TEST(replay_keeps_the_event_and_the_bytes) {
   }
 }
 
-TEST(replay_without_size_gives_the_pointer_itself) {
+TEST_OF_REPLAY(replay_without_size_gives_the_pointer_itself, 1) {
   static seen s;
-  create_replaying(1, MULTICAST_REENTRY_RECURSE);
   CHECK_EQ(multicast_invoke(target, 3, &target, 0), 0);
   add(target, seeing(&s));
   CHECK_EQ(s.calls, 1);
@@ -80,10 +81,9 @@ TEST(replay_without_size_gives_the_pointer_itself) {
   CHECK(s.payload == &target);
 }
 
-TEST(replay_leaves_out_events_that_are_not_wanted) {
+TEST_OF_REPLAY(replay_leaves_out_events_that_are_not_wanted, 3) {
   multicast_registration known = MULTICAST_REGISTRATION_INIT;
   int number = 5;
-  create_replaying(3, MULTICAST_REENTRY_RECURSE);
   CHECK_EQ(multicast_invoke(target, 1, &number, sizeof number), 0);
   CHECK_EQ(multicast_invoke(target, 2, &number, sizeof number), 0);
   CHECK_EQ(multicast_invoke(target, 64, &number, sizeof number), 0);
@@ -97,9 +97,8 @@ TEST(replay_leaves_out_events_that_are_not_wanted) {
   CHECK_EQ(known.events, 0);
 }
 
-TEST(no_replay_gives_a_delegate_none) {
+TEST_OF_REPLAY(no_replay_gives_a_delegate_none, 3) {
   multicast_add_options options = flagged(MULTICAST_NO_REPLAY);
-  create_replaying(3, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 2);
   add_with(target, noting('a'), &options);
   CHECK_TEXT(noted, "");
@@ -107,9 +106,8 @@ TEST(no_replay_gives_a_delegate_none) {
   CHECK_TEXT(noted, "a3");
 }
 
-TEST(no_replay_of_a_delegate_that_wants_some_events) {
+TEST_OF_REPLAY(no_replay_of_a_delegate_that_wants_some_events, 3) {
   multicast_add_options options = flagged(MULTICAST_NO_REPLAY);
-  create_replaying(3, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 1);
   options.events = 1;
   add_with(target, noting('a'), &options);
@@ -123,9 +121,8 @@ TEST_OF_MULTICAST(no_replay_has_no_effect_without_replay) {
   CHECK_NOTED(invoke_number(m, 1), 1, "a1");
 }
 
-TEST(replay_does_not_count_visits_and_calls_of_one_token) {
+TEST_OF_REPLAY(replay_does_not_count_visits_and_calls_of_one_token, 3) {
   int number = 1;
-  create_replaying(3, MULTICAST_REENTRY_RECURSE);
   multicast_token token = add(target, counter(&calls));
   CHECK_EQ(multicast_token_invoke(token, 0, &number, sizeof number), 1);
   CHECK_EQ(multicast_visit(target, visit_all, NULL), 1);
@@ -134,9 +131,8 @@ TEST(replay_does_not_count_visits_and_calls_of_one_token) {
   CHECK_TEXT(noted, "");
 }
 
-TEST(replay_does_not_count_invocations_that_fail) {
-  create_replaying(3, MULTICAST_REENTRY_RECURSE);
-  CHECK_STATUS(multicast_invoke(target, 0, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
+TEST_OF_REPLAY(replay_does_not_count_invocations_that_fail, 3) {
+  CHECK_ERROR(multicast_invoke(target, 0, NULL, 1), INVALID_ARGUMENT);
   add(target, noting('a'));
   CHECK_TEXT(noted, "");
 }
@@ -169,8 +165,7 @@ TEST(replay_of_unique_delegates_is_for_those_that_stay) {
   CHECK_EQ(multicast_count(target), 1);
 }
 
-TEST(replay_of_a_delegate_of_high_priority_is_that_of_any_other) {
-  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+TEST_OF_REPLAY(replay_of_a_delegate_of_high_priority_is_that_of_any_other, 2) {
   add(target, noting('a'));
   invoke_numbers(1, 1);
   add_with(target, noting('b'), &ADD_OPTIONS(.priority = 5));
@@ -180,9 +175,8 @@ TEST(replay_of_a_delegate_of_high_priority_is_that_of_any_other) {
 
 /* ---- Delegates of all kinds ------------------------------------------------------------------ */
 
-TEST(replay_uses_up_a_delegate_that_is_called_once) {
+TEST_OF_REPLAY(replay_uses_up_a_delegate_that_is_called_once, 3) {
   multicast_add_options options = flagged(MULTICAST_ONCE);
-  create_replaying(3, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 3);
   options.release = count_release_of;
   multicast_token token = add_with(target, noting('a'), &options);
@@ -192,9 +186,8 @@ TEST(replay_uses_up_a_delegate_that_is_called_once) {
   CHECK_EQ(invoke_number(target, 4), 0);
 }
 
-TEST(replay_waits_in_the_queue_of_the_delegate) {
+TEST_OF_REPLAY(replay_waits_in_the_queue_of_the_delegate, 3) {
   multicast_queue q = default_queue();
-  create_replaying(3, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 2);
   CHECK_EQ(invoke_padded_number(target, 3, 100), 0);
   add_queued(target, noting('a'), q);
@@ -202,9 +195,8 @@ TEST(replay_waits_in_the_queue_of_the_delegate) {
   CHECK_NOTED(multicast_queue_run(q, 0), 4, "a1 a2 a3 a4");
 }
 
-TEST(replay_of_a_latest_delegate_leaves_the_newest_in_its_queue) {
+TEST_OF_REPLAY(replay_of_a_latest_delegate_leaves_the_newest_in_its_queue, 3) {
   multicast_queue q = default_queue();
-  create_replaying(3, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 3);
   add_flagged(target, noting('a'), q, MULTICAST_LATEST);
   CHECK_NOTED(multicast_queue_run(q, 0), 1, "a3");
@@ -219,8 +211,7 @@ static void count_unlock(void *strong) {
   ++unlocks;
 }
 
-TEST(replay_locks_weak_contexts_and_removes_dead_ones) {
-  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+TEST_OF_REPLAY(replay_locks_weak_contexts_and_removes_dead_ones, 3) {
   invoke_numbers(1, 3);
   strong_count = 2;
   add_with(target, noting('a'), &ADD_OPTIONS(.release = count_release_of, .lock = lock_if_alive,
@@ -255,8 +246,7 @@ static void pause_it(echo *e) {
   CHECK_OK(multicast_token_pause(own));
 }
 
-TEST(replay_leaves_out_a_delegate_while_it_is_paused) {
-  create_replaying(3, MULTICAST_REENTRY_RECURSE);
+TEST_OF_REPLAY(replay_leaves_out_a_delegate_while_it_is_paused, 3) {
   invoke_numbers(1, 3);
   multicast_delegate d = echoing(&first, target, 'a', 0, 0);
   first.in_call = pause_it;
@@ -287,7 +277,7 @@ static void remove_itself(echo *e) {
 static void remove_all_of_it(echo *e) { CHECK_EQ(multicast_remove_all(e->target), 1); }
 static void destroy_it(echo *e) {
   CHECK_STATUS(multicast_destroy(e->target), MULTICAST_PENDING);
-  CHECK_STATUS(invoke_number(e->target, 9), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(invoke_number(e->target, 9), INVALID_HANDLE);
 }
 
 static void release_echo(void *context) { ++releases[(int)((echo *)context)->name]; }
@@ -315,9 +305,8 @@ static void remove_neighbour(echo *e) {
   CHECK_OK(multicast_remove(e->target, noting('b')));
 }
 
-TEST(replay_goes_on_for_the_others_when_one_is_removed) {
+TEST_OF_REPLAY(replay_goes_on_for_the_others_when_one_is_removed, 2) {
   multicast_delegate delegates[3];
-  create_replaying(2, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 2);
   delegates[0] = echoing(&first, target, 'a', 0, 0);
   delegates[1] = noting('b');
@@ -332,8 +321,7 @@ static void add_second(echo *e) {
   add(e->target, noting('b'));
 }
 
-TEST(replay_inside_a_replay_comes_first) {
-  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+TEST_OF_REPLAY(replay_inside_a_replay_comes_first, 2) {
   invoke_numbers(1, 2);
   multicast_delegate d = echoing(&first, target, 'a', 0, 0);
   first.in_call = add_second;
@@ -342,8 +330,7 @@ TEST(replay_inside_a_replay_comes_first) {
   CHECK_NOTED(invoke_number(target, 3), 2, "a1 b1 b2 a2 a3 b3");
 }
 
-TEST(replay_inside_an_invocation_has_that_invocation) {
-  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+TEST_OF_REPLAY(replay_inside_an_invocation_has_that_invocation, 2) {
   multicast_delegate d = echoing(&first, target, 'a', 0, 0);
   first.in_call = add_second;
   add(target, d);
@@ -357,8 +344,7 @@ static void add_third(echo *e) {
   add(e->target, noting('c'));
 }
 
-TEST(replay_keeps_what_another_one_needs_that_it_is_inside_of) {
-  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+TEST_OF_REPLAY(replay_keeps_what_another_one_needs_that_it_is_inside_of, 2) {
   invoke_numbers(1, 2);
   multicast_delegate d = echoing(&first, target, 'a', 3, 2); /* invokes with 11, 12 and 13 */
   first.in_call = add_third;
@@ -402,8 +388,7 @@ TEST(replay_has_deferred_invocations_when_they_are_made) {
   CHECK_TEXT(noted, "a1 a11 a12 b1 b11 b12");
 }
 
-TEST(replay_does_not_wait_for_itself) {
-  create_replaying(1, MULTICAST_REENTRY_RECURSE);
+TEST_OF_REPLAY(replay_does_not_wait_for_itself, 1) {
   invoke_numbers(1, 1);
   multicast_delegate d = echoing(&first, target, 'a', 200, 2); /* more than it may be behind */
   add(target, d);
@@ -434,9 +419,8 @@ static void expect_releases(const cargo *of, int count, const char *wanted) {
   CHECK_TEXT(text, wanted);
 }
 
-TEST(replay_keeps_no_more_payloads_than_it_has_to) {
+TEST_OF_REPLAY(replay_keeps_no_more_payloads_than_it_has_to, 2) {
   static seen s;
-  create_replaying(2, MULTICAST_REENTRY_RECURSE);
   for (int i = 0; i < 5; ++i) CHECK_EQ(hand_over(target, &packed[i]), 0);
   expect_releases(packed, 5, "11100");
   add(target, seeing(&s));
@@ -449,9 +433,8 @@ TEST(replay_keeps_no_more_payloads_than_it_has_to) {
   expect_releases(packed, 6, "111111");
 }
 
-TEST(replay_keeps_what_copy_has_made) {
+TEST_OF_REPLAY(replay_keeps_what_copy_has_made, 1) {
   static seen s;
-  create_replaying(1, MULTICAST_REENTRY_RECURSE);
   add(target, seeing(&s));
   multicast_invocation how = copying(&packed[0]);
   CHECK_EQ(multicast_invoke_with(target, &how, NULL), 1);
@@ -468,10 +451,9 @@ TEST(replay_keeps_what_copy_has_made) {
   CHECK_EQ(packed[0].releases, 0);
 }
 
-TEST(replay_shares_its_payload_with_queued_calls) {
+TEST_OF_REPLAY(replay_shares_its_payload_with_queued_calls, 1) {
   multicast_queue q = default_queue();
   static seen s;
-  create_replaying(1, MULTICAST_REENTRY_RECURSE);
   CHECK_EQ(hand_over(target, &packed[0]), 0);
   add_queued(target, seeing(&s), q);
   add_queued(target, seeing(&s), q);
@@ -486,11 +468,10 @@ TEST(replay_shares_its_payload_with_queued_calls) {
   CHECK_EQ(packed[1].releases, 1);
 }
 
-TEST(replay_of_waiting_invocations_does_not_make_them_wait) {
+TEST_OF_REPLAY(replay_of_waiting_invocations_does_not_make_them_wait, 1) {
   multicast_queue q = default_queue();
   multicast_invocation how = handing_over(&packed[0]);
   static seen s;
-  create_replaying(1, MULTICAST_REENTRY_RECURSE);
   add_queued(target, seeing(&s), q);
   CHECK_OK(multicast_queue_start(q));
   how.flags = MULTICAST_WAIT;
@@ -500,12 +481,11 @@ TEST(replay_of_waiting_invocations_does_not_make_them_wait) {
   CHECK_EQ(packed[0].releases, 1);
 }
 
-TEST(replay_without_a_copy_is_out_of_memory_and_calls_nothing) {
+TEST_OF_REPLAY(replay_without_a_copy_is_out_of_memory_and_calls_nothing, 1) {
   multicast_invocation how = copying(&packed[0]);
-  create_replaying(1, MULTICAST_REENTRY_RECURSE);
   add(target, noting('a'));
   how.copy = copy_nothing;
-  CHECK_STATUS(multicast_invoke_with(target, &how, NULL), MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_ERROR(multicast_invoke_with(target, &how, NULL), OUT_OF_MEMORY);
   CHECK_TEXT(noted, "");
   CHECK_EQ(packed[0].releases, 0);
 }
@@ -516,8 +496,7 @@ static void release_and_add(const void *payload, size_t size) {
   add(target, counter(&replayed_when_released));
 }
 
-TEST(replay_releases_under_no_lock) {
-  create_replaying(1, MULTICAST_REENTRY_RECURSE);
+TEST_OF_REPLAY(replay_releases_under_no_lock, 1) {
   multicast_invocation how = INVOCATION(.release = release_and_add);
   CHECK_EQ(multicast_invoke_with(target, &how, NULL), 0);
   how.release = NULL;
@@ -564,7 +543,7 @@ TEST(replay_out_of_memory_is_a_status_and_changes_nothing) {
     int64_t result = invoke_number(target, 2);
     fail_after = -1;
     if (!has_failed) break;
-    CHECK_STATUS(result, MULTICAST_ERROR_OUT_OF_MEMORY);
+    CHECK_ERROR(result, OUT_OF_MEMORY);
     CHECK_EQ(calls, 0);
   }
   CHECK(n >= 2);
@@ -575,7 +554,7 @@ TEST(replay_out_of_memory_is_a_status_and_changes_nothing) {
     multicast_status status = multicast_add(target, noting('a'), NULL, &token);
     fail_after = -1;
     if (!has_failed) break;
-    CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
+    CHECK_ERROR(status, OUT_OF_MEMORY);
     CHECK_EQ(token.id, 0);
     CHECK_TEXT(noted, "");
     CHECK_EQ(multicast_count(target), 1);
@@ -615,7 +594,7 @@ static void nest(void *context, uint32_t event, const void *payload, size_t size
   CHECK_TEXT(noted, "b1 c1");
   target = inner;
   add(inner, echoing(&second, inner, 'd', 1, 5));
-  CHECK_STATUS(second.result, MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(second.result, LIMIT);
   CHECK_TEXT(noted, "b1 c1 d1");
   CHECK(token.id == 7);
 }
@@ -648,7 +627,7 @@ TEST(replay_without_a_frame_left_is_a_limit_of_the_add) {
   target = multicast_create();
   add(target, DELEGATE(nest_all, &inner));
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
-  CHECK_STATUS(deepest, MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(deepest, LIMIT);
   CHECK_EQ(multicast_count(inner), 0);
 }
 
@@ -675,9 +654,8 @@ static void fork_inside(echo *e) {
   if (child == 0) alarm(20);
 }
 
-TEST(replay_goes_on_in_the_child_of_a_fork_inside_it) {
+TEST_OF_REPLAY(replay_goes_on_in_the_child_of_a_fork_inside_it, 3) {
   int status = -1;
-  create_replaying(3, MULTICAST_REENTRY_RECURSE);
   invoke_numbers(1, 3);
   multicast_delegate d = echoing(&first, target, 'a', 0, 0);
   first.in_call = fork_inside;
@@ -700,8 +678,7 @@ static void use_kept_in_child(void *unused) {
   CHECK_EQ(packed[1].releases, 1);
 }
 
-TEST(replay_of_before_fork_is_released_in_parent_and_not_in_child) {
-  create_replaying(2, MULTICAST_REENTRY_RECURSE);
+TEST_OF_REPLAY(replay_of_before_fork_is_released_in_parent_and_not_in_child, 2) {
   CHECK_EQ(hand_over(target, &packed[0]), 0);
   in_child(use_kept_in_child, NULL);
   CHECK_EQ(packed[0].releases, 0);

@@ -129,7 +129,7 @@ TEST(replay_is_waited_for_by_a_removal_and_ends_with_it) {
 
 TEST(replay_with_a_removal_that_has_a_time_limit) {
   pthread_t thread = begin_replay(2);
-  CHECK_STATUS(multicast_token_remove_within(stopped, 1000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_token_remove_within(stopped, 1000000), TIMEOUT);
   gate_open(&it.let_go);
   join_thread(thread);
   CHECK_EQ(it.count, 1);
@@ -155,8 +155,8 @@ TEST(replay_that_is_behind_ends_when_the_multicast_is_destroyed) {
   for (int number = 3; number <= 67; ++number) CHECK_EQ(invoke_number(target, number), 0);
   invoke_in_background(&i, target);
   pause_ms(A_WHILE_MS);
-  CHECK_STATUS(multicast_destroy_within(target, 0), MULTICAST_ERROR_TIMEOUT);
-  CHECK_STATUS(invoke_finished(&i), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_destroy_within(target, 0), TIMEOUT);
+  CHECK_ERROR(invoke_finished(&i), INVALID_HANDLE);
   gate_open(&it.let_go);
   join_thread(thread);
   CHECK_EQ(it.count, 1);

@@ -66,7 +66,7 @@ TEST_OF_MULTICAST(probes_are_reached_while_a_watch_is_set) {
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 2);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
 
-  watch(m, &given);
+  watch(m, given);
   expect_begin(m, 2, payload, sizeof payload);
   expect_call(direct, 2, "direct");
   expect_append(q, queued, 2, 0);

@@ -1,6 +1,5 @@
 /* The library after dlclose and at exit. */
 
-#include "harness.h"
 #include "process.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,5 @@
 /* Threads that end: their records are reclaimed, and a call that they were inside ends. */
 
-#include "harness.h"
 #include "process.h"
 
 #include <unistd.h>

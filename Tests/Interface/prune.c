@@ -1,6 +1,5 @@
 /* Delegates whose context is dead stay until a call or multicast_prune() finds that out. */
 
-#include "harness.h"
 #include "queues.h"
 
 typedef struct subject subject;
@@ -154,8 +153,8 @@ TEST(prune_of_nothing_is_zero_of_no_multicast_invalid_handle) {
   CHECK_EQ(multicast_prune(m), 0);
   CHECK_EQ(multicast_count(m), 1);
   CHECK_OK(multicast_destroy(m));
-  CHECK_STATUS(multicast_prune(m), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_prune(none), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_prune(m), INVALID_HANDLE);
+  CHECK_ERROR(multicast_prune(none), INVALID_HANDLE);
 }
 
 /* ---- What `lock` may do ---------------------------------------------------------------------- */

@@ -1,6 +1,5 @@
 /* Dropping the calls that wait in a queue. */
 
-#include "harness.h"
 #include "notes.h"
 #include "producers.h"
 #include "queues.h"
@@ -14,7 +13,7 @@ TEST_OF_QUEUE(queue_clear_drops_and_counts_the_calls_that_wait) {
   CHECK_TEXT(figures(q), "queued 10, delivered 3, dropped 7");
   CHECK_EQ(stats_of(q).highest, 10);
   CHECK_EQ(multicast_queue_run(q, 0), 0);
-  CHECK_STATUS(multicast_queue_wait(q, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_queue_wait(q, 0), TIMEOUT);
   CHECK_EQ(multicast_queue_clear(q), 0);
   CHECK_EQ(multicast_count(m), 2);
   CHECK_EQ(invoke_number(m, 6), 2);
@@ -25,10 +24,10 @@ TEST_OF_QUEUE(queue_clear_drops_and_counts_the_calls_that_wait) {
 TEST(queue_clear_of_no_queue_is_invalid_handle) {
   multicast_queue q = default_queue(), none = MULTICAST_NONE;
   CHECK_OK(multicast_queue_destroy(q));
-  CHECK_STATUS(multicast_queue_clear(q), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_queue_clear(none), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_clear(q), INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_clear(none), INVALID_HANDLE);
   none.id = multicast_create().id;
-  CHECK_STATUS(multicast_queue_clear(none), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_clear(none), INVALID_HANDLE);
 }
 
 TEST(queue_clear_frees_the_payloads) {

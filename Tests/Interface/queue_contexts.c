@@ -1,6 +1,5 @@
 /* Contexts are locked where their queued calls run, and released with no lock held. */
 
-#include "harness.h"
 #include "notes.h"
 #include "queues.h"
 

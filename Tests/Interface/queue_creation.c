@@ -1,6 +1,5 @@
 /* A queue is as its options say, and options that are not valid create none. */
 
-#include "harness.h"
 #include "notes.h"
 #include "queues.h"
 

@@ -1,6 +1,5 @@
 /* Which delegates have their calls queued, and in which order these run. */
 
-#include "harness.h"
 #include "notes.h"
 #include "queues.h"
 

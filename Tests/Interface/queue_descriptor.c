@@ -1,6 +1,5 @@
 /* The descriptor of a queue is readable exactly while calls wait. */
 
-#include "harness.h"
 #include "notes.h"
 #include "queues.h"
 

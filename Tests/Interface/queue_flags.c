@@ -1,7 +1,6 @@
 /* Queued delegates with MULTICAST_LATEST keep the newest call only; with MULTICAST_ONCE they are
  * called once. */
 
-#include "harness.h"
 #include "notes.h"
 #include "queues.h"
 #include "removals.h"

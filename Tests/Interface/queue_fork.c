@@ -1,7 +1,6 @@
 /* Queues across fork: queued calls stay in the parent, and the queue can be used in both
  * processes. */
 
-#include "harness.h"
 #include "notes.h"
 #include "producers.h"
 #include "queues.h"
@@ -31,7 +30,7 @@ static void expect_empty_and_usable(void *unused) {
   CHECK_EQ(s.dropped, 3); /* they are left to the parent */
   CHECK_EQ(s.queued, 3);
   CHECK_EQ(multicast_queue_run(inherited, 0), 0);
-  CHECK_STATUS(multicast_queue_wait(inherited, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_queue_wait(inherited, 0), TIMEOUT);
   CHECK_EQ(multicast_queue_fd(inherited), inherited_fd);
   CHECK(!is_readable(inherited_fd));
   CHECK_EQ(multicast_count(inherited_target), 1);
@@ -219,7 +218,7 @@ TEST(queue_on_which_threads_sleep_is_usable_in_the_child) {
   CHECK_EQ(blocked.result, 1);
   CHECK_OK(multicast_queue_destroy(waiting.queue));
   join_thread(waiting.thread);
-  CHECK_STATUS(waiting.result, MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(waiting.result, INVALID_HANDLE);
 }
 
 /* ---- Calls that fork ------------------------------------------------------------------------- */
@@ -299,7 +298,7 @@ static void fork_in_worker(void *context, uint32_t event, const void *payload, s
   if (forked == 0) {
     alarm(20);
     /* the worker is not in this process */
-    CHECK_STATUS(multicast_queue_stop(inherited), MULTICAST_ERROR_STATE);
+    CHECK_ERROR(multicast_queue_stop(inherited), STATE);
     CHECK_EQ(stats_of(inherited).pending, 0);
     CHECK_EQ(invoke_number(inherited_target, 8), 1);
     return; /* ends the child's only thread, and so the child, with status 0 */

@@ -1,6 +1,5 @@
 /* Queue handles that are null, stale, forged or of another kind. */
 
-#include "harness.h"
 #include "notes.h"
 #include "queues.h"
 
@@ -14,7 +13,7 @@ TEST_OF_MULTICAST(queue_that_is_gone_keeps_unique_from_removing_the_old_one) {
   invoke_number(m, 1);
   multicast_add_options options = ADD_OPTIONS(.queue = gone, .flags = MULTICAST_UNIQUE,
                                               .release = count_release_of);
-  CHECK_STATUS(multicast_add(m, noting('a'), &options, &token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_add(m, noting('a'), &options, &token), INVALID_HANDLE);
   CHECK_EQ(token.id, 0);
   CHECK_EQ(releases['a'], 1);
   CHECK_EQ(multicast_count(m), 1);
@@ -29,7 +28,7 @@ TEST_OF_MULTICAST(queue_that_is_gone_fails_an_add_many_and_releases_each) {
   d[1] = d[0];
   CHECK_OK(multicast_queue_destroy(gone));
   multicast_add_options options = ADD_OPTIONS(.queue = gone, .release = count_release_of);
-  CHECK_STATUS(multicast_add_many(m, d, 2, &options, tokens), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_add_many(m, d, 2, &options, tokens), INVALID_HANDLE);
   CHECK(tokens[0].id == 0 && tokens[1].id == 0);
   CHECK_EQ(releases['a'], 2);
   CHECK_EQ(multicast_count(m), 0);
@@ -39,7 +38,7 @@ TEST_OF_QUEUE(queue_and_a_lifetime_that_has_ended_fail_an_add) {
   multicast_add_options options = ADD_OPTIONS(.queue = q, .lifetime = multicast_lifetime_create(),
                                               .release = count_release_of);
   CHECK_OK(multicast_lifetime_end(options.lifetime));
-  CHECK_STATUS(multicast_add(m, noting('a'), &options, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_add(m, noting('a'), &options, NULL), INVALID_HANDLE);
   CHECK_EQ(releases['a'], 1);
   CHECK_EQ(multicast_count(m), 0);
   CHECK_OK(multicast_queue_destroy(q));
@@ -73,21 +72,21 @@ static void expect_no_queue(uint64_t id) {
   multicast_broadcaster_options to_all = multicast_broadcaster_options_default();
   multicast_token token = {77};
   multicast_queue q = {id};
-  CHECK_STATUS(multicast_queue_run(q, 0), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_queue_run(q, 1), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_queue_wait(q, 0), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_queue_wait(q, UINT64_MAX), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_run(q, 0), INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_run(q, 1), INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_wait(q, 0), INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_wait(q, UINT64_MAX), INVALID_HANDLE);
   CHECK_EQ(multicast_queue_fd(q), -1);
-  CHECK_STATUS(multicast_queue_start(q), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_queue_stop(q), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_queue_get_stats(q, &s), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_start(q), INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_stop(q), INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_get_stats(q, &s), INVALID_HANDLE);
   CHECK(multicast_queue_get_stats(q, NULL) < 0);
-  CHECK_STATUS(multicast_queue_destroy(q), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_destroy(q), INVALID_HANDLE);
   if (id != 0) { /* 0 means no queue, and is valid */
     releases['r'] = 0;
     options = ADD_OPTIONS(.queue = q);
     options.release = count_release_of;
-    CHECK_STATUS(multicast_add(m, noting('r'), &options, &token), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(multicast_add(m, noting('r'), &options, &token), INVALID_HANDLE);
     CHECK_EQ(token.id, 0);
     CHECK_EQ(releases['r'], 1);
     CHECK_EQ(multicast_count(m), 0);
@@ -101,12 +100,12 @@ TEST(queue_handle_of_0_is_invalid_before_anything_exists) {
   multicast_queue none = {0};
   multicast_queue_stats s = multicast_queue_stats_default();
   CHECK_EQ(multicast_queue_fd(none), -1);
-  CHECK_STATUS(multicast_queue_run(none, 0), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_queue_wait(none, UINT64_MAX), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_queue_start(none), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_queue_stop(none), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_queue_get_stats(none, &s), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_queue_destroy(none), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_run(none, 0), INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_wait(none, UINT64_MAX), INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_start(none), INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_stop(none), INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_get_stats(none, &s), INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_destroy(none), INVALID_HANDLE);
 }
 
 TEST(queue_handle_of_0_is_invalid) {
@@ -172,39 +171,35 @@ static void expect_nothing_but_a_queue(uint64_t id) {
   m.id = token.id = lifetime.id = broadcaster.id = id;
   CHECK(!multicast_is_valid(m));
   CHECK(!multicast_contains(m, d));
-  CHECK_STATUS(multicast_destroy(m), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_add(m, d, NULL, &out), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_add_many(m, &d, 1, NULL, &out), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_remove(m, d), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_remove_many(m, &d, 1), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_remove_context(m, NULL), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_remove_at(m, 0), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_remove_all(m), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_count(m), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_list(m, listed, 1), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_invoke(m, 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_visit(m, visit_all, &number), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_destroy(m), INVALID_HANDLE);
+  CHECK_ERROR(multicast_add(m, d, NULL, &out), INVALID_HANDLE);
+  CHECK_ERROR(multicast_add_many(m, &d, 1, NULL, &out), INVALID_HANDLE);
+  CHECK_ERROR(multicast_remove(m, d), INVALID_HANDLE);
+  CHECK_ERROR(multicast_remove_many(m, &d, 1), INVALID_HANDLE);
+  CHECK_ERROR(multicast_remove_context(m, NULL), INVALID_HANDLE);
+  CHECK_ERROR(multicast_remove_at(m, 0), INVALID_HANDLE);
+  CHECK_ERROR(multicast_remove_all(m), INVALID_HANDLE);
+  CHECK_ERROR(multicast_count(m), INVALID_HANDLE);
+  CHECK_ERROR(multicast_list(m, listed, 1), INVALID_HANDLE);
+  CHECK_ERROR(multicast_invoke(m, 0, NULL, 0), INVALID_HANDLE);
+  CHECK_ERROR(multicast_visit(m, visit_all, &number), INVALID_HANDLE);
   CHECK(!multicast_token_is_live(token));
-  CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_token_remove_within(token, UINT64_MAX), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_token_pause(token), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_token_resume(token), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_lifetime_count(lifetime), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_lifetime_end(lifetime), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_broadcaster_notify(broadcaster, "x", 0, NULL, 0),
-               MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_broadcaster_register(broadcaster, "x", d, NULL, &out),
-               MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_broadcaster_unregister(broadcaster, "x", d),
-               MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_broadcaster_unregister_all(broadcaster, "x"),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove(token), INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove_nowait(token), INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove_within(token, UINT64_MAX), INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_pause(token), INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_resume(token), INVALID_HANDLE);
+  CHECK_ERROR(multicast_lifetime_count(lifetime), INVALID_HANDLE);
+  CHECK_ERROR(multicast_lifetime_end(lifetime), INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_notify(broadcaster, "x", 0, NULL, 0), INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_register(broadcaster, "x", d, NULL, &out), INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_unregister(broadcaster, "x", d), INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_unregister_all(broadcaster, "x"), INVALID_HANDLE);
   CHECK_EQ(multicast_broadcaster_multicast(broadcaster, "x").id, 0);
-  CHECK_STATUS(multicast_broadcaster_destroy(broadcaster), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_destroy(broadcaster), INVALID_HANDLE);
   releases['r'] = 0;
   multicast_add_options options = ADD_OPTIONS(.release = count_release_of, .lifetime = lifetime);
-  CHECK_STATUS(multicast_add(out_of, d, &options, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_add(out_of, d, &options, NULL), INVALID_HANDLE);
   CHECK_EQ(releases['r'], 1);
   CHECK_OK(multicast_destroy(out_of));
 }

@@ -1,6 +1,5 @@
 /* A queue loses no call where memory is short, and needs little stack. */
 
-#include "harness.h"
 #include "allocators.h"
 #include "notes.h"
 #include "queues.h"
@@ -23,7 +22,7 @@ static void use_queue_where_memory_may_fail(multicast_overflow overflow, uint32_
   multicast_add_options how = ADD_OPTIONS(.release = count_release_of, .queue = q, .flags = flags);
   multicast_status status = multicast_add(m, noting('a'), &how, NULL);
   if (status != MULTICAST_OK) {
-    CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
+    CHECK_ERROR(status, OUT_OF_MEMORY);
     CHECK_EQ(releases['a'], 1);
     CHECK_EQ(multicast_count(m), 0);
   } else {
@@ -102,7 +101,7 @@ TEST(queue_out_of_memory_in_add_many_adds_none_and_releases_all) {
       multicast_status status = multicast_add_many(m, d, 20, &options, NULL);
       fail_after = -1;
       if (has_failed) {
-        CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
+        CHECK_ERROR(status, OUT_OF_MEMORY);
         CHECK_EQ(releases['a'], 20);
         CHECK_EQ(multicast_count(m), 0);
         if (mode > 1) CHECK_EQ(allocated_bytes, before);

@@ -168,25 +168,9 @@ static void play(int capacity, bool drops, int steps) {
   }
 }
 
-TEST(queue_of_1_call_agrees_with_a_model) {
-  play(1, false, 5000);
-  play(1, true, 5000);
-}
-TEST(queue_of_2_calls_agrees_with_a_model) {
-  play(2, false, 5000);
-  play(2, true, 5000);
-}
-TEST(queue_of_3_calls_agrees_with_a_model) {
-  play(3, false, 5000);
-  play(3, true, 5000);
-}
-TEST(queue_of_11_calls_agrees_with_a_model) {
-  play(11, false, 5000);
-  play(11, true, 5000);
-}
-TEST(queue_of_150_calls_agrees_with_a_model) {
-  play(150, false, 5000);
-  play(150, true, 5000);
+TEST(queue_of_any_capacity_agrees_with_a_model) {
+  static const int capacities[] = {1, 2, 3, 11, 150};
+  for (row = 0; row < 10; ++row) play(capacities[row / 2], row % 2 == 1, 5000);
 }
 
 TEST(queue_that_loses_every_second_call_keeps_the_order) {

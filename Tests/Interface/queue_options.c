@@ -1,6 +1,5 @@
 /* The options of a queue; the name and the stack of its thread. */
 
-#include "harness.h"
 #include "threads.h"
 
 #include <sys/prctl.h>

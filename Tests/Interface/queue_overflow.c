@@ -1,6 +1,5 @@
 /* A full queue refuses the new call, drops the oldest one, or blocks the invocation. */
 
-#include "harness.h"
 #include "notes.h"
 #include "queues.h"
 

@@ -1,6 +1,5 @@
 /* Each queued call has its own copy of the payload until it has returned. */
 
-#include "harness.h"
 #include "notes.h"
 #include "queues.h"
 
@@ -66,7 +65,7 @@ TEST_OF_QUEUE(queue_passes_the_pointer_itself_when_the_size_is_0) {
 
 TEST_OF_QUEUE(queue_takes_no_size_without_a_payload) {
   add_queued(m, noting('a'), q);
-  CHECK_STATUS(multicast_invoke(m, 0, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_invoke(m, 0, NULL, 1), INVALID_ARGUMENT);
   CHECK_TEXT(figures(q), "");
 }
 

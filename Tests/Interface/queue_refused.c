@@ -1,6 +1,5 @@
 /* What a full queue with MULTICAST_OVERFLOW_BLOCK refuses, and what it counts as refused. */
 
-#include "harness.h"
 #include "notes.h"
 #include "producers.h"
 #include "queues.h"

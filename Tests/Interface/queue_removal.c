@@ -1,6 +1,5 @@
 /* Removal cancels the queued calls of a delegate. */
 
-#include "harness.h"
 #include "notes.h"
 #include "queues.h"
 #include "removals.h"
@@ -33,7 +32,7 @@ static void retracts(int64_t (*remove)(removal *)) {
   CHECK_STATUS(remove(&r), MULTICAST_OK);
   CHECK_EQ(releases['a'], 1);
   if (remove == by_queue) {
-    CHECK_STATUS(multicast_queue_run(r.queue, 0), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(multicast_queue_run(r.queue, 0), INVALID_HANDLE);
     CHECK_TEXT(noted, "");
     CHECK_EQ(multicast_count(other), 0);
     return;

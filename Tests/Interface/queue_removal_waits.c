@@ -1,6 +1,5 @@
 /* Removal waits for the queued call that runs, but never inside that call. */
 
-#include "harness.h"
 #include "notes.h"
 #include "queues.h"
 #include "removals.h"
@@ -8,25 +7,23 @@
 /* ---- From outside ---------------------------------------------------------------------------- */
 
 static void waits_for_queued_call(int64_t (*remove)(removal *)) {
-  removal r;
-  blocker b;
-  runner run;
-  begin_queued_call(&r, &b, &run, remove);
-  r.thread = start_thread(remove_in_thread, &r);
-  EVENTUALLY(!multicast_token_is_live(r.token));
+  queued_call c;
+  begin_queued_call(&c, remove);
+  c.r.thread = start_thread(remove_in_thread, &c.r);
+  EVENTUALLY(!multicast_token_is_live(c.r.token));
   /* cancelled before it waits */
-  if (remove != by_queue) EVENTUALLY(stats_of(r.queue).cancelled == 2);
-  CHECK(!gate_opens_within(&r.returned, A_WHILE_MS));
-  CHECK_EQ(LOAD(b.releases), 0);
-  gate_open(&b.let_go);
-  join_thread(r.thread);
-  CHECK_STATUS(r.result, MULTICAST_OK);
-  CHECK(r.had_left);
-  CHECK_EQ(LOAD(b.releases), 1);
-  CHECK_EQ(run_finished(&run), 1);
-  CHECK_EQ(b.calls, 1);
+  if (remove != by_queue) EVENTUALLY(stats_of(c.r.queue).cancelled == 2);
+  CHECK(!gate_opens_within(&c.r.returned, A_WHILE_MS));
+  CHECK_EQ(LOAD(c.b.releases), 0);
+  gate_open(&c.b.let_go);
+  join_thread(c.r.thread);
+  CHECK_STATUS(c.r.result, MULTICAST_OK);
+  CHECK(c.r.had_left);
+  CHECK_EQ(LOAD(c.b.releases), 1);
+  CHECK_EQ(run_finished(&c.run), 1);
+  CHECK_EQ(c.b.calls, 1);
   if (remove != by_queue)
-    CHECK_TEXT(figures(r.queue), "queued 3, delivered 1, cancelled 2");
+    CHECK_TEXT(figures(c.r.queue), "queued 3, delivered 1, cancelled 2");
 }
 
 TEST(queue_call_that_runs_is_waited_for_by_remove) { waits_for_queued_call(by_remove); }
@@ -57,113 +54,89 @@ TEST(queue_call_that_runs_on_a_worker_is_waited_for) {
 }
 
 TEST(queue_call_that_runs_is_not_waited_for_by_nowait) {
-  removal r;
-  blocker b;
-  runner run;
-  begin_queued_call(&r, &b, &run, by_nowait);
-  CHECK_STATUS(multicast_token_remove_nowait(r.token), MULTICAST_PENDING);
-  CHECK_TEXT(figures(r.queue), "queued 3, delivered 1, cancelled 2");
-  CHECK_EQ(LOAD(b.releases), 0);
-  gate_open(&b.let_go);
-  CHECK_EQ(run_finished(&run), 1);
-  CHECK_EQ(LOAD(b.releases), 1);
-  CHECK_EQ(b.calls, 1);
+  queued_call c;
+  begin_queued_call(&c, by_nowait);
+  CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_PENDING);
+  CHECK_TEXT(figures(c.r.queue), "queued 3, delivered 1, cancelled 2");
+  CHECK_EQ(LOAD(c.b.releases), 0);
+  gate_open(&c.b.let_go);
+  CHECK_EQ(run_finished(&c.run), 1);
+  CHECK_EQ(LOAD(c.b.releases), 1);
+  CHECK_EQ(c.b.calls, 1);
 }
 
 TEST(queue_call_that_runs_is_not_waited_for_by_unique) {
-  removal r;
-  blocker b;
-  runner run;
-  begin_queued_call(&r, &b, &run, by_unique);
-  CHECK_OK(by_unique(&r));
-  CHECK_EQ(invoke_number(r.target, 4), 1);
-  CHECK_TEXT(figures(r.queue), "pending 1, queued 4, delivered 1, cancelled 2");
-  CHECK_EQ(LOAD(b.releases), 0);
-  gate_open(&b.let_go);
+  queued_call c;
+  begin_queued_call(&c, by_unique);
+  CHECK_OK(by_unique(&c.r));
+  CHECK_EQ(invoke_number(c.r.target, 4), 1);
+  CHECK_TEXT(figures(c.r.queue), "pending 1, queued 4, delivered 1, cancelled 2");
+  CHECK_EQ(LOAD(c.b.releases), 0);
+  gate_open(&c.b.let_go);
   /* includes the call of the new registration: as many as waited */
-  CHECK_EQ(run_finished(&run), 2);
-  CHECK_EQ(LOAD(b.releases), 1);
-  CHECK_EQ(b.calls, 2);
+  CHECK_EQ(run_finished(&c.run), 2);
+  CHECK_EQ(LOAD(c.b.releases), 1);
+  CHECK_EQ(c.b.calls, 2);
 }
 
 TEST(queue_call_that_runs_longer_than_within_is_timeout) {
-  removal r;
-  blocker b;
-  runner run;
-  begin_queued_call(&r, &b, &run, by_within);
+  queued_call c;
+  begin_queued_call(&c, by_within);
   uint64_t before = now_ns();
-  CHECK_STATUS(multicast_token_remove_within(r.token, 20000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_token_remove_within(c.r.token, 20000000), TIMEOUT);
   CHECK(now_ns() - before >= 20000000);
-  CHECK_STATUS(multicast_token_remove_within(r.token, 0), MULTICAST_ERROR_TIMEOUT);
-  CHECK_TEXT(figures(r.queue), "queued 3, delivered 1, cancelled 2");
-  gate_open(&b.let_go);
-  CHECK_EQ(run_finished(&run), 1);
-  CHECK_EQ(LOAD(b.releases), 1);
+  CHECK_ERROR(multicast_token_remove_within(c.r.token, 0), TIMEOUT);
+  CHECK_TEXT(figures(c.r.queue), "queued 3, delivered 1, cancelled 2");
+  gate_open(&c.b.let_go);
+  CHECK_EQ(run_finished(&c.run), 1);
+  CHECK_EQ(LOAD(c.b.releases), 1);
 }
 
 TEST(queue_call_of_another_delegate_is_not_waited_for) {
-  removal r;
-  blocker b;
-  runner run;
-  begin_queued_call(&r, &b, &run, by_token);
-  multicast_token other = add_queued(r.target, noting('x'), r.queue);
-  invoke_number(r.target, 9);
+  queued_call c;
+  begin_queued_call(&c, by_token);
+  multicast_token other = add_queued(c.r.target, noting('x'), c.r.queue);
+  invoke_number(c.r.target, 9);
   CHECK_OK(multicast_token_remove(other));
-  CHECK(!LOAD(b.has_left));
-  gate_open(&b.let_go);
-  run_finished(&run);
+  CHECK(!LOAD(c.b.has_left));
+  gate_open(&c.b.let_go);
+  run_finished(&c.run);
   CHECK_TEXT(noted, "");
 }
 
-static void waits_though_removed_before(int64_t (*remove)(removal *), int64_t expected) {
-  removal r;
-  blocker b;
-  runner run;
-  begin_queued_call(&r, &b, &run, remove);
-  CHECK_STATUS(multicast_token_remove_nowait(r.token), MULTICAST_PENDING);
-  expect_to_wait(&r, expected);
-  run_finished(&run);
-  CHECK_EQ(LOAD(b.releases), 1);
-}
-
-TEST(queue_call_removed_nowait_is_waited_for_by_remove) {
-  waits_though_removed_before(by_remove, MULTICAST_ERROR_NOT_FOUND);
-}
-TEST(queue_call_removed_nowait_is_waited_for_by_token_remove) {
-  waits_though_removed_before(by_token, MULTICAST_ERROR_INVALID_HANDLE);
-}
-TEST(queue_call_removed_nowait_is_waited_for_by_within) {
-  waits_though_removed_before(by_within, MULTICAST_ERROR_INVALID_HANDLE);
-}
-TEST(queue_call_removed_nowait_is_waited_for_by_remove_context) {
-  waits_though_removed_before(by_context, 0 - 1);
-}
-TEST(queue_call_removed_nowait_is_waited_for_by_remove_all) {
-  waits_though_removed_before(by_all, 0 - 1);
-}
-TEST(queue_call_removed_nowait_is_waited_for_by_remove_many) {
-  waits_though_removed_before(by_many, 0 - 1);
-}
-TEST(queue_call_removed_nowait_is_waited_for_by_destroy) {
-  waits_though_removed_before(by_destroy, MULTICAST_OK);
-}
-TEST(queue_call_removed_nowait_is_waited_for_by_queue_destroy) {
-  waits_though_removed_before(by_queue, MULTICAST_OK);
-}
-TEST(queue_call_removed_nowait_is_waited_for_by_lifetime_end) {
-  waits_though_removed_before(by_lifetime, MULTICAST_OK);
+TEST(queue_call_removed_nowait_is_waited_for_by_every_removal) {
+  static const struct {
+    int64_t (*remove)(removal *);
+    int64_t expected;
+  } rows[] = {
+      {by_remove, MULTICAST_ERROR_NOT_FOUND},
+      {by_token, MULTICAST_ERROR_INVALID_HANDLE},
+      {by_within, MULTICAST_ERROR_INVALID_HANDLE},
+      {by_context, 0 - 1},
+      {by_all, 0 - 1},
+      {by_many, 0 - 1},
+      {by_destroy, MULTICAST_OK},
+      {by_queue, MULTICAST_OK},
+      {by_lifetime, MULTICAST_OK},
+  };
+  for (row = 0; row < 9; ++row) {
+    queued_call c;
+    begin_queued_call(&c, rows[row].remove);
+    CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_PENDING);
+    expect_to_wait(&c.r, rows[row].expected);
+    run_finished(&c.run);
+    CHECK_EQ(LOAD(c.b.releases), 1);
+  }
 }
 
 TEST(queue_call_removed_is_not_waited_for_by_removal_of_others) {
-  removal r;
-  blocker b;
-  runner run;
-  begin_queued_call(&r, &b, &run, by_nowait);
-  CHECK_STATUS(multicast_token_remove_nowait(r.token), MULTICAST_PENDING);
-  CHECK_STATUS(multicast_remove(r.target, counter(&calls)), MULTICAST_ERROR_NOT_FOUND);
-  CHECK_EQ(multicast_remove_context(r.target, &calls), 0);
-  gate_open(&b.let_go);
-  CHECK_EQ(run_finished(&run), 1);
+  queued_call c;
+  begin_queued_call(&c, by_nowait);
+  CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_PENDING);
+  CHECK_ERROR(multicast_remove(c.r.target, counter(&calls)), NOT_FOUND);
+  CHECK_EQ(multicast_remove_context(c.r.target, &calls), 0);
+  gate_open(&c.b.let_go);
+  CHECK_EQ(run_finished(&c.run), 1);
 }
 
 /* ---- Inside the call ------------------------------------------------------------------------- */

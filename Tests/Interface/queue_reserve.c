@@ -1,6 +1,5 @@
 /* `payload_size` of a queue: memory for payloads that is taken when the queue is created. */
 
-#include "harness.h"
 #include "allocators.h"
 #include "queues.h"
 
@@ -80,7 +79,7 @@ TEST(queue_payload_size_beyond_2_to_the_24_is_invalid_argument) {
   static const size_t wrong[] = {((size_t)1 << 24) + 1, (size_t)1 << 32, (size_t)1 << 63, SIZE_MAX};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     CHECK_EQ(reserving(wrong[i]).id, 0);
-    CHECK_STATUS(multicast_create_error(), MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK_ERROR(multicast_create_error(), INVALID_ARGUMENT);
   }
   CHECK_OK(multicast_queue_destroy(reserving((size_t)1 << 24)));
 }
@@ -123,44 +122,44 @@ TEST(queue_payload_memory_is_there_from_the_beginning) {
 
 /* ---- Allocations ----------------------------------------------------------------------------- */
 
-TEST(queue_payloads_in_the_reserve_take_no_allocation) {
-  setting s;
+static setting *begin(void) {
+  static setting s;
   count_memory();
   set_up(&s, SIZE);
+  return &s;
+}
+
+#define TEST_OF_SETTING(NAME) TEST_OF(NAME, (setting *s), (begin()))
+
+TEST_OF_SETTING(queue_payloads_in_the_reserve_take_no_allocation) {
   int before = allocations;
   for (int round = 0; round < 100; ++round) {
-    for (int i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s.m, (uint32_t)(round + i), SIZE), 1);
-    CHECK_EQ(multicast_queue_run(s.q, 0), CALLS);
+    for (int i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s->m, (uint32_t)(round + i), SIZE), 1);
+    CHECK_EQ(multicast_queue_run(s->q, 0), CALLS);
   }
-  s.size = 33;
-  CHECK_EQ(invoke(s.m, 5, 33), 1);
-  CHECK_EQ(multicast_queue_run(s.q, 0), 1);
+  s->size = 33;
+  CHECK_EQ(invoke(s->m, 5, 33), 1);
+  CHECK_EQ(multicast_queue_run(s->q, 0), 1);
   CHECK_EQ(allocations - before, 0);
   CHECK_EQ(calls, 100 * CALLS + 1);
 }
 
-TEST(queue_payloads_with_options_are_in_the_reserve) {
-  setting s;
-  count_memory();
-  set_up(&s, SIZE);
-  CHECK_EQ(invoke(s.m, 0, SIZE), 1); /* writes the payload */
+TEST_OF_SETTING(queue_payloads_with_options_are_in_the_reserve) {
+  CHECK_EQ(invoke(s->m, 0, SIZE), 1); /* writes the payload */
   int before = allocations;
-  CHECK_EQ(multicast_invoke_with(s.m, &INVOCATION(.payload = payload, .size = SIZE), NULL), 1);
-  CHECK_EQ(multicast_queue_run(s.q, 0), 2);
+  CHECK_EQ(multicast_invoke_with(s->m, &INVOCATION(.payload = payload, .size = SIZE), NULL), 1);
+  CHECK_EQ(multicast_queue_run(s->q, 0), 2);
   CHECK_EQ(allocations - before, 0);
 }
 
-TEST(queue_payloads_that_are_larger_take_an_allocation) {
-  setting s;
-  count_memory();
-  set_up(&s, SIZE);
+TEST_OF_SETTING(queue_payloads_that_are_larger_take_an_allocation) {
   int before = allocations;
-  s.size = SIZE + 1;
-  CHECK_EQ(invoke(s.m, 7, SIZE + 1), 1);
+  s->size = SIZE + 1;
+  CHECK_EQ(invoke(s->m, 7, SIZE + 1), 1);
   CHECK_EQ(allocations - before, 1);
   STORE(fails, true);
-  CHECK_EQ(invoke(s.m, 7, SIZE + 1), 0); /* refused */
-  CHECK_EQ(multicast_queue_run(s.q, 0), 1);
+  CHECK_EQ(invoke(s->m, 7, SIZE + 1), 0); /* refused */
+  CHECK_EQ(multicast_queue_run(s->q, 0), 1);
 }
 
 /* Each call retains its payload while it runs, and queues the next: all places get used up. */
@@ -199,29 +198,23 @@ TEST(queue_reserve_is_for_its_capacity_and_8_more) {
 
 /* ---- Several queues, and the end of one ------------------------------------------------------ */
 
-TEST(queue_payload_is_in_the_reserve_of_the_first_queue) {
-  setting s;
-  count_memory();
-  set_up(&s, SIZE);
+TEST_OF_SETTING(queue_payload_is_in_the_reserve_of_the_first_queue) {
   multicast_queue plain = reserving(0);
-  add_queued(s.m, looking(&s.size), plain);
-  CHECK_EQ(invoke(s.m, 1, SIZE), 2);
+  add_queued(s->m, looking(&s->size), plain);
+  CHECK_EQ(invoke(s->m, 1, SIZE), 2);
   CHECK_EQ(multicast_queue_run(plain, 0), 1);
   int before = allocations;
-  CHECK_EQ(invoke(s.m, 1, SIZE), 2);
+  CHECK_EQ(invoke(s->m, 1, SIZE), 2);
   CHECK_EQ(allocations - before, 0);
 }
 
 /* The payload waits in another queue when the first one has gone. */
-TEST(queue_payload_outlives_the_queue_of_its_reserve) {
-  setting s;
-  count_memory();
-  set_up(&s, SIZE);
+TEST_OF_SETTING(queue_payload_outlives_the_queue_of_its_reserve) {
   multicast_queue second = reserving(0);
-  add_queued(s.m, looking(&s.size), second);
-  CHECK_EQ(invoke(s.m, 9, SIZE), 2);
+  add_queued(s->m, looking(&s->size), second);
+  CHECK_EQ(invoke(s->m, 9, SIZE), 2);
   int before = blocks;
-  CHECK_OK(multicast_queue_destroy(s.q));
+  CHECK_OK(multicast_queue_destroy(s->q));
   CHECK_EQ(before - blocks, 2); /* the ring, and the details of the registration */
   multicast_queue third = reserving(SIZE); /* perhaps in the same slot */
   CHECK_EQ(multicast_queue_run(second, 0), 1);
@@ -253,15 +246,12 @@ static void destroy_own_queue(void *context, uint32_t event, const void *given, 
   ++calls;
 }
 
-TEST(queue_payload_outlives_a_queue_that_its_call_destroys) {
-  setting s;
-  count_memory();
-  set_up(&s, SIZE);
-  CHECK_OK(multicast_token_remove(s.token));
+TEST_OF_SETTING(queue_payload_outlives_a_queue_that_its_call_destroys) {
+  CHECK_OK(multicast_token_remove(s->token));
   int before = blocks;
-  add_queued(s.m, DELEGATE(destroy_own_queue, &s), s.q);
-  CHECK_EQ(invoke(s.m, 3, SIZE), 1);
-  CHECK_EQ(multicast_queue_run(s.q, 0), 1);
+  add_queued(s->m, DELEGATE(destroy_own_queue, s), s->q);
+  CHECK_EQ(invoke(s->m, 3, SIZE), 1);
+  CHECK_EQ(multicast_queue_run(s->q, 0), 1);
   CHECK_EQ(calls, 1);
   CHECK_EQ(before - blocks, 2); /* the ring and the reserve */
 }
@@ -293,23 +283,20 @@ TEST(queue_reserve_is_used_by_threads_at_once) {
   CHECK_OK(multicast_queue_destroy(s.q));
 }
 
-TEST(queue_reserve_is_whole_in_the_child_of_a_fork) {
-  setting s;
+TEST_OF_SETTING(queue_reserve_is_whole_in_the_child_of_a_fork) {
   int before, status = -1;
-  count_memory();
-  set_up(&s, SIZE);
-  for (int i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s.m, 1, SIZE), 1);
+  for (int i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s->m, 1, SIZE), 1);
   before = allocations;
   pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) { /* the queue is empty here */
-    for (int i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s.m, 1, SIZE), 1);
-    CHECK_EQ(multicast_queue_run(s.q, 0), CALLS);
+    for (int i = 0; i < CALLS; ++i) CHECK_EQ(invoke(s->m, 1, SIZE), 1);
+    CHECK_EQ(multicast_queue_run(s->q, 0), CALLS);
     CHECK_EQ(allocations - before, 0);
-    CHECK_OK(multicast_queue_destroy(s.q));
+    CHECK_OK(multicast_queue_destroy(s->q));
     _exit(0);
   }
   CHECK_EQ(waitpid(child, &status, 0), child);
   CHECK_EQ(status, 0);
-  CHECK_EQ(multicast_queue_run(s.q, 0), CALLS);
+  CHECK_EQ(multicast_queue_run(s->q, 0), CALLS);
 }

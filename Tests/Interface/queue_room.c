@@ -1,6 +1,5 @@
 /* Which thread makes room in a queue that blocks, when that changes. */
 
-#include "harness.h"
 #include "queues.h"
 
 /* ---- A worker that is started while another thread runs the queue ---------------------------- */

@@ -1,6 +1,5 @@
 /* Calls run on the thread that runs the queue, one thread at a time, also inside calls. */
 
-#include "harness.h"
 #include "notes.h"
 #include "queues.h"
 
@@ -65,7 +64,7 @@ TEST(queue_runs_nested_too_deep_are_limit) {
   begin_requeuing(&r, run_to_the_limit, 0);
   for (int i = 1; i < 600; ++i) CHECK_EQ(invoke_number(r.target, 1), 1);
   CHECK_EQ(multicast_queue_run(r.queue, 1), 1);
-  CHECK_STATUS(r.nested, MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(r.nested, LIMIT);
   CHECK_EQ(r.made, 256);
   CHECK_TEXT(figures(r.queue), "pending 344, queued 600, delivered 256");
   CHECK_EQ(multicast_queue_run(r.queue, 1), 1); /* nests as deep again */
@@ -89,7 +88,7 @@ TEST_OF_MULTICAST(queue_run_inside_256_invocations_is_limit) {
   add_queued(m, noting('a'), r.queue);
   invoke_number(m, 1);
   CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
-  CHECK_STATUS(r.nested, MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(r.nested, LIMIT);
   CHECK_NOTED(multicast_queue_run(r.queue, 0), 1, "a1");
 }
 
@@ -117,8 +116,8 @@ TEST_OF_QUEUE(queue_run_by_a_second_thread_is_state) {
   invoke_number(m, 2);
   run_in_background(&r, q, 1);
   gate_wait(&b.entered);
-  CHECK_STATUS(multicast_queue_run(q, 0), MULTICAST_ERROR_STATE);
-  CHECK_STATUS(multicast_queue_run(q, 1), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_queue_run(q, 0), STATE);
+  CHECK_ERROR(multicast_queue_run(q, 1), STATE);
   gate_open(&b.let_go);
   CHECK_EQ(run_finished(&r), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 1);
@@ -150,7 +149,7 @@ TEST_OF_MULTICAST(queue_run_by_second_thread_is_state_after_a_nested_run) {
   run_in_background(&r, n.queue, 1);
   gate_wait(&n.has_nested);
   CHECK_EQ(n.nested, 1);
-  CHECK_STATUS(multicast_queue_run(n.queue, 0), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_queue_run(n.queue, 0), STATE);
   CHECK_EQ(LOAD(n.calls), 2);
   /* A worker does not run it either, before that call has returned. */
   CHECK_OK(multicast_queue_start(n.queue));
@@ -174,7 +173,7 @@ TEST_OF_QUEUE(queue_may_be_run_by_one_thread_after_the_other) {
 TEST(queue_run_after_destroy_is_invalid_handle) {
   multicast_queue q = default_queue();
   CHECK_OK(multicast_queue_destroy(q));
-  CHECK_STATUS(multicast_queue_run(q, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_run(q, 0), INVALID_HANDLE);
 }
 
 TEST_OF_MULTICAST(queue_destroyed_inside_its_own_call_makes_no_further_one) {
@@ -244,7 +243,7 @@ TEST(queue_run_allocates_nothing_after_the_first_of_a_thread) {
   CHECK_EQ(multicast_invoke(m, 0, payload, 100), 1);
   fail_after = 0;
   on_another_thread(run_on_a_new_thread, &r);
-  CHECK_STATUS(r.result, MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_ERROR(r.result, OUT_OF_MEMORY);
   CHECK_TEXT(figures(r.queue), "pending 1, queued 1");
   fail_after = 0;
   CHECK_EQ(multicast_queue_run(r.queue, 0), 1); /* this thread has invoked before */

@@ -1,6 +1,5 @@
 /* The statistics of a queue add up after every step. */
 
-#include "harness.h"
 #include "notes.h"
 #include "queues.h"
 
@@ -12,15 +11,15 @@ TEST(queue_statistics_of_a_bad_struct_size_are_invalid_argument) {
   for (uint32_t size = 0; size < sizeof s; ++size) {
     memset(&s, 0xAB, sizeof s);
     s.struct_size = size;
-    CHECK_STATUS(multicast_queue_get_stats(q, &s), MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK_ERROR(multicast_queue_get_stats(q, &s), INVALID_ARGUMENT);
     CHECK_EQ(s.struct_size, size);
     CHECK(s.pending == UINT64_C(0xABABABABABABABAB) && s.highest == s.pending);
   }
   s.struct_size = 1025;
-  CHECK_STATUS(multicast_queue_get_stats(q, &s), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_queue_get_stats(q, &s), INVALID_ARGUMENT);
   s.struct_size = UINT32_MAX;
-  CHECK_STATUS(multicast_queue_get_stats(q, &s), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_queue_get_stats(q, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_queue_get_stats(q, &s), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_queue_get_stats(q, NULL), INVALID_ARGUMENT);
 }
 
 /* A struct of a later version, and what comes after it. */

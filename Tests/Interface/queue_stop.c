@@ -1,6 +1,5 @@
 /* Stopping or destroying a queue ends its worker after the call that runs. */
 
-#include "harness.h"
 #include "notes.h"
 #include "queues.h"
 #include "removals.h"
@@ -9,10 +8,10 @@
 
 TEST(queue_stop_without_start_is_state) {
   multicast_queue q = default_queue();
-  CHECK_STATUS(multicast_queue_stop(q), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_queue_stop(q), STATE);
   CHECK_OK(multicast_queue_start(q));
   CHECK_OK(multicast_queue_stop(q));
-  CHECK_STATUS(multicast_queue_stop(q), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_queue_stop(q), STATE);
 }
 
 static int64_t by_stop(removal *r) { return multicast_queue_stop(r->queue); }
@@ -95,15 +94,13 @@ TEST_OF_MULTICAST(queue_stop_inside_call_elsewhere_waits_where_no_cycle_closes) 
 }
 
 TEST(queue_stop_of_a_worker_before_its_turn_does_not_wait) {
-  removal r;
-  blocker b;
-  runner run;
-  begin_queued_call(&r, &b, &run, by_token);
-  CHECK_OK(multicast_queue_start(r.queue));
-  CHECK_OK(multicast_queue_stop(r.queue));
-  CHECK(!LOAD(b.has_left));
-  gate_open(&b.let_go);
-  CHECK_EQ(run_finished(&run) + multicast_queue_run(r.queue, 0), 3);
+  queued_call c;
+  begin_queued_call(&c, by_token);
+  CHECK_OK(multicast_queue_start(c.r.queue));
+  CHECK_OK(multicast_queue_stop(c.r.queue));
+  CHECK(!LOAD(c.b.has_left));
+  gate_open(&c.b.let_go);
+  CHECK_EQ(run_finished(&c.run) + multicast_queue_run(c.r.queue, 0), 3);
 }
 
 /* A call of the worker removes a delegate. The call of that delegate, on another thread, stops or
@@ -177,7 +174,7 @@ TEST_OF_MULTICAST(queue_destroyed_in_a_call_of_its_worker_ends_it) {
   CHECK_OK(multicast_queue_start(doomed));
   EVENTUALLY(LOAD(releases['d']) == 1);
   CHECK_TEXT(noted, "d1");
-  CHECK_STATUS(multicast_queue_stop(doomed), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_stop(doomed), INVALID_HANDLE);
 }
 
 TEST(queue_destroyed_with_calls_waiting_for_its_worker_makes_none) {

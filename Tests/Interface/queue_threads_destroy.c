@@ -1,6 +1,5 @@
 /* Queues that are destroyed, started and stopped while other threads use them. */
 
-#include "harness.h"
 #include "producers.h"
 #include "queues.h"
 
@@ -29,7 +28,7 @@ static void destroys_in_use(multicast_overflow overflow, bool has_worker) {
     CHECK_EQ(LOAD(g.magic), DEAD); /* released, so no further call is made: the call would check */
     CHECK_EQ(LOAD(guests_released), 1);
     CHECK_EQ(multicast_count(m), 0);
-    CHECK_STATUS(multicast_queue_run(q, 0), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(multicast_queue_run(q, 0), INVALID_HANDLE);
     join_producers(p, 2); /* no producer stays blocked */
     join_thread(w.thread);
     CHECK(w.result > 0 || w.result == MULTICAST_ERROR_INVALID_HANDLE);
@@ -92,7 +91,7 @@ static int at_once(void *(*body)(void *), multicast_queue *q) {
     if ((intptr_t)status == MULTICAST_OK) {
       ++successes;
     } else {
-      CHECK_STATUS((intptr_t)status, MULTICAST_ERROR_STATE);
+      CHECK_ERROR((intptr_t)status, STATE);
     }
   }
   return successes;
@@ -107,7 +106,7 @@ TEST(queue_started_by_several_threads_at_once_has_one_worker) {
     CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
     EVENTUALLY(LOAD(calls) == round);
     CHECK(at_once(stop_queue, &q) >= 1);
-    CHECK_STATUS(multicast_queue_stop(q), MULTICAST_ERROR_STATE);
+    CHECK_ERROR(multicast_queue_stop(q), STATE);
   }
 }
 
@@ -180,7 +179,7 @@ TEST_OF_MULTICAST(queue_that_ends_as_others_add_leaves_lifetimes_empty) {
     options.queue.id = LOAD(passing.id);
     if (options.queue.id == 0) continue;
     multicast_status status = multicast_add(m, counter(&releases), &options, NULL);
-    if (status != MULTICAST_OK) CHECK_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE);
+    if (status != MULTICAST_OK) CHECK_ERROR(status, INVALID_HANDLE);
     ++added;
     multicast_invoke(m, 0, NULL, 0);
   }
@@ -194,7 +193,7 @@ TEST_OF_MULTICAST(queue_that_ends_as_others_add_leaves_lifetimes_empty) {
 THREAD(stop_all_the_time, multicast_queue *argument) {
   while (!LOAD(is_over)) {
     multicast_status status = multicast_queue_stop(*argument);
-    if (status != MULTICAST_OK) CHECK_STATUS(status, MULTICAST_ERROR_STATE);
+    if (status != MULTICAST_OK) CHECK_ERROR(status, STATE);
   }
 }
 
@@ -207,7 +206,7 @@ TEST(queue_stop_waits_for_worker_that_it_stops_and_not_for_next) {
     if (status == MULTICAST_OK) {
       ++started;
     } else {
-      CHECK_STATUS(status, MULTICAST_ERROR_STATE);
+      CHECK_ERROR(status, STATE);
     }
   }
   STORE(is_over, true);

@@ -1,6 +1,5 @@
 /* A thread ends inside a queued call, or the process ends. */
 
-#include "harness.h"
 #include "numbers.h"
 #include "producers.h"
 #include "queues.h"

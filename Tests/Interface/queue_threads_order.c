@@ -1,6 +1,5 @@
 /* The calls of each producer keep their order, and none is lost. */
 
-#include "harness.h"
 #include "producers.h"
 #include "queues.h"
 
@@ -94,7 +93,7 @@ THREAD(compete, competitor *c) {
     if (result >= 0) {
       c->made += result;
     } else {
-      CHECK_STATUS(result, MULTICAST_ERROR_STATE);
+      CHECK_ERROR(result, STATE);
     }
     sched_yield();
   }

@@ -1,7 +1,6 @@
 /* No call is lost or made twice while delegates are added and removed, or while the process
  * forks. */
 
-#include "harness.h"
 #include "producers.h"
 
 #include <poll.h>
@@ -210,7 +209,7 @@ static void use_queue_in_child(void *unused) {
   int calls = 0;
   CHECK_EQ(stats_of(inherited).pending, 0);
   CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* the worker is not in this process */
-  CHECK_STATUS(multicast_queue_stop(inherited), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_queue_stop(inherited), STATE);
   multicast_token token = add_queued(inherited_target, counter(&calls), inherited);
   inherited_inbox->inside = 0; /* the parent's worker may have been inside a call */
   inherited_inbox->has_gaps = true;

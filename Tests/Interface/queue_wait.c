@@ -1,6 +1,5 @@
 /* A wait for a queue ends as soon as a call waits or the queue is destroyed. */
 
-#include "harness.h"
 #include "notes.h"
 #include "queues.h"
 
@@ -17,7 +16,7 @@ TEST_OF_QUEUE(queue_wait_returns_how_many_calls_wait) {
 
 TEST(queue_wait_of_0_looks_once) {
   multicast_queue q = default_queue();
-  CHECK_STATUS(multicast_queue_wait(q, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_queue_wait(q, 0), TIMEOUT);
 }
 
 /* A wait does not poll: it uses hardly any processor time. */
@@ -26,7 +25,7 @@ TEST(queue_wait_sleeps_until_its_time_is_up) {
   const moment begin = this_moment();
   int round;
   for (round = 0; round < 4; ++round) { /* so that the seconds of the clock change during a wait */
-    CHECK_STATUS(multicast_queue_wait(q, 350000000), MULTICAST_ERROR_TIMEOUT);
+    CHECK_ERROR(multicast_queue_wait(q, 350000000), TIMEOUT);
   }
   expect_to_have_slept(begin);
 }
@@ -34,7 +33,7 @@ TEST(queue_wait_sleeps_until_its_time_is_up) {
 TEST(queue_wait_is_timeout_after_its_time) {
   multicast_queue q = default_queue();
   uint64_t before = now_ns();
-  CHECK_STATUS(multicast_queue_wait(q, 20000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_queue_wait(q, 20000000), TIMEOUT);
   CHECK(now_ns() - before >= 20000000);
 }
 
@@ -82,7 +81,7 @@ TEST(queue_wait_is_woken_by_destroy_with_invalid_handle) {
   (void)default_queue(); /* perhaps in the same slot */
   for (int i = 0; i < 3; ++i) {
     join_thread(w[i].thread);
-    CHECK_STATUS(w[i].result, MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(w[i].result, INVALID_HANDLE);
   }
 }
 
@@ -100,5 +99,5 @@ TEST(queue_wait_inside_a_call_counts_what_waits_still) {
   CHECK_EQ(multicast_queue_run(r.queue, 1), 1);
   CHECK_EQ(once_count, 1);
   CHECK_EQ(multicast_queue_run(r.queue, 1), 1);
-  CHECK_STATUS(once_count, MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(once_count, TIMEOUT);
 }

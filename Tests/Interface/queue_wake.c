@@ -1,7 +1,6 @@
 /* The wake function of a queue: it tells a loop that calls wait, without a lock held, and never
  * after the queue was destroyed. */
 
-#include "harness.h"
 #include "notes.h"
 #include "payloads.h"
 
@@ -97,71 +96,71 @@ TEST_OF_MULTICAST(queue_wake_gets_its_context_also_if_that_is_null) {
 
 /* ---- When it is called ----------------------------------------------------------------------- */
 
-TEST(queue_wake_is_called_when_a_call_is_queued_and_none_waited) {
-  woken w;
+static woken *begin(void) {
+  static woken w;
   begin_woken(&w);
-  add_queued(w.target, counter(&calls), w.queue);
-  add_queued(w.target, counter(&calls), w.queue);
-  expect_wakes(&w, 0);
+  return &w;
+}
+
+#define TEST_OF_WAKE(NAME) TEST_OF(NAME, (woken *w), (begin()))
+
+TEST_OF_WAKE(queue_wake_is_called_when_a_call_is_queued_and_none_waited) {
+  add_queued(w->target, counter(&calls), w->queue);
+  add_queued(w->target, counter(&calls), w->queue);
+  expect_wakes(w, 0);
   for (int i = 0; i < 3; ++i) {
-    CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 2);
-    expect_wakes(&w, 1);
+    CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 2);
+    expect_wakes(w, 1);
   }
-  CHECK(pthread_equal(w.thread, pthread_self()));
-  CHECK_EQ(multicast_queue_run(w.queue, 0), 6);
-  expect_wakes(&w, 1);
-  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 2);
-  expect_wakes(&w, 2);
+  CHECK(pthread_equal(w->thread, pthread_self()));
+  CHECK_EQ(multicast_queue_run(w->queue, 0), 6);
+  expect_wakes(w, 1);
+  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 2);
+  expect_wakes(w, 2);
 }
 
-TEST(queue_wake_is_called_on_the_thread_that_invokes) {
-  woken w;
+TEST_OF_WAKE(queue_wake_is_called_on_the_thread_that_invokes) {
   invoker i;
-  begin_woken(&w);
-  add_queued(w.target, counter(&calls), w.queue);
-  invoke_in_background(&i, w.target);
+  add_queued(w->target, counter(&calls), w->queue);
+  invoke_in_background(&i, w->target);
   CHECK_EQ(invoke_finished(&i), 1);
-  expect_wakes(&w, 1);
-  CHECK(pthread_equal(w.thread, i.thread));
+  expect_wakes(w, 1);
+  CHECK(pthread_equal(w->thread, i.thread));
 }
 
-TEST(queue_wake_is_called_by_every_kind_of_invocation) {
-  woken w;
+TEST_OF_WAKE(queue_wake_is_called_by_every_kind_of_invocation) {
   cargo c = {0, 0, 0};
   static const char large[100];
-  begin_woken(&w);
-  multicast_token t = add_queued(w.target, counter(&calls), w.queue);
-  CHECK_EQ(multicast_invoke(w.target, 0, large, sizeof large), 1);
-  CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
-  expect_wakes(&w, 1);
-  CHECK_EQ(hand_over(w.target, &c), 1);
-  CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
-  expect_wakes(&w, 2);
+  multicast_token t = add_queued(w->target, counter(&calls), w->queue);
+  CHECK_EQ(multicast_invoke(w->target, 0, large, sizeof large), 1);
+  CHECK_EQ(multicast_queue_run(w->queue, 0), 1);
+  expect_wakes(w, 1);
+  CHECK_EQ(hand_over(w->target, &c), 1);
+  CHECK_EQ(multicast_queue_run(w->queue, 0), 1);
+  expect_wakes(w, 2);
   CHECK_EQ(multicast_token_invoke(t, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
-  expect_wakes(&w, 3);
+  CHECK_EQ(multicast_queue_run(w->queue, 0), 1);
+  expect_wakes(w, 3);
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = 1);
-  CHECK(multicast_invoke_with(w.target, &how, NULL) != 0);
-  expect_wakes(&w, 4);
+  CHECK(multicast_invoke_with(w->target, &how, NULL) != 0);
+  expect_wakes(w, 4);
 }
 
-TEST(queue_wake_is_called_when_a_run_ends_and_calls_still_wait) {
-  woken w;
+TEST_OF_WAKE(queue_wake_is_called_when_a_run_ends_and_calls_still_wait) {
   runner run;
-  begin_woken(&w);
-  add_queued(w.target, counter(&calls), w.queue);
-  for (int i = 0; i < 5; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
-  expect_wakes(&w, 1);
-  run_in_background(&run, w.queue, 2);
+  add_queued(w->target, counter(&calls), w->queue);
+  for (int i = 0; i < 5; ++i) CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
+  expect_wakes(w, 1);
+  run_in_background(&run, w->queue, 2);
   CHECK_EQ(run_finished(&run), 2);
-  expect_wakes(&w, 2);
-  CHECK(pthread_equal(w.thread, run.thread));
-  CHECK_EQ(multicast_queue_run(w.queue, 2), 2);
-  expect_wakes(&w, 3);
-  CHECK_EQ(multicast_queue_run(w.queue, 2), 1);
-  expect_wakes(&w, 3);
-  CHECK_EQ(multicast_queue_run(w.queue, 2), 0);
-  expect_wakes(&w, 3);
+  expect_wakes(w, 2);
+  CHECK(pthread_equal(w->thread, run.thread));
+  CHECK_EQ(multicast_queue_run(w->queue, 2), 2);
+  expect_wakes(w, 3);
+  CHECK_EQ(multicast_queue_run(w->queue, 2), 1);
+  expect_wakes(w, 3);
+  CHECK_EQ(multicast_queue_run(w->queue, 2), 0);
+  expect_wakes(w, 3);
 }
 
 /* A call that queues itself again. */
@@ -176,16 +175,14 @@ FUNCTION(queue_again, again *a) {
   if (a->left-- > 0) CHECK_EQ(multicast_invoke(a->w->target, 0, NULL, 0), 1);
 }
 
-TEST(queue_wake_is_called_again_for_calls_that_a_run_left) {
-  woken w;
-  again a = {&w, 1, 0, 0};
-  begin_woken(&w);
-  add_queued(w.target, DELEGATE(queue_again, &a), w.queue);
-  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(w.queue, 0), 1); /* as many as waited at first */
-  CHECK_EQ(stats_of(w.queue).pending, 1);
-  CHECK(LOAD(w.wakes) >= 2);
-  CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
+TEST_OF_WAKE(queue_wake_is_called_again_for_calls_that_a_run_left) {
+  again a = {w, 1, 0, 0};
+  add_queued(w->target, DELEGATE(queue_again, &a), w->queue);
+  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(w->queue, 0), 1); /* as many as waited at first */
+  CHECK_EQ(stats_of(w->queue).pending, 1);
+  CHECK(LOAD(w->wakes) >= 2);
+  CHECK_EQ(multicast_queue_run(w->queue, 0), 1);
   CHECK_EQ(a.calls, 2);
 }
 
@@ -195,17 +192,15 @@ FUNCTION(run_one_inside, again *a) {
   a->left = LOAD(a->w->wakes);
 }
 
-TEST(queue_wake_is_called_at_the_end_of_the_outermost_run_only) {
-  woken w;
-  again a = {&w, 0, 0, 0};
-  begin_woken(&w);
-  add_queued(w.target, DELEGATE(run_one_inside, &a), w.queue);
-  for (int i = 0; i < 4; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(w.queue, 2), 2);
+TEST_OF_WAKE(queue_wake_is_called_at_the_end_of_the_outermost_run_only) {
+  again a = {w, 0, 0, 0};
+  add_queued(w->target, DELEGATE(run_one_inside, &a), w->queue);
+  for (int i = 0; i < 4; ++i) CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(w->queue, 2), 2);
   CHECK_EQ(a.nested, 1);
   CHECK_EQ(a.left, 1); /* not after the run inside: this one goes on */
-  expect_wakes(&w, 2);
-  CHECK_EQ(stats_of(w.queue).pending, 1);
+  expect_wakes(w, 2);
+  CHECK_EQ(stats_of(w->queue).pending, 1);
 }
 
 TEST(queue_wake_is_not_called_without_need) {
@@ -215,7 +210,7 @@ TEST(queue_wake_is_not_called_without_need) {
   multicast_token t = add_queued(w.target, counter(&calls), w.queue);
   CHECK_EQ(multicast_queue_run(w.queue, 0), 0);
   CHECK_EQ(multicast_queue_clear(w.queue), 0);
-  CHECK_STATUS(multicast_queue_wait(w.queue, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_queue_wait(w.queue, 0), TIMEOUT);
   CHECK_OK(multicast_token_pause(t));
   CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 0);
   CHECK_OK(multicast_token_resume(t));
@@ -255,16 +250,14 @@ static void invoke_again(void *context, uint32_t event, const void *payload, siz
   CHECK_EQ(multicast_invoke(((woken *)context)->target, 0, NULL, 0), 1);
 }
 
-TEST(queue_wake_is_called_once_for_each_run_that_leaves_calls) {
-  woken w;
-  begin_woken(&w);
-  add_queued(w.target, DELEGATE(invoke_again, &w), w.queue);
-  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
+TEST_OF_WAKE(queue_wake_is_called_once_for_each_run_that_leaves_calls) {
+  add_queued(w->target, DELEGATE(invoke_again, w), w->queue);
+  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
   for (int runs = 0; runs < 100; ++runs) {
-    expect_wakes(&w, runs + 1);
-    CHECK_EQ(multicast_queue_run(w.queue, 0), 1);
+    expect_wakes(w, runs + 1);
+    CHECK_EQ(multicast_queue_run(w->queue, 0), 1);
   }
-  CHECK_OK(multicast_queue_destroy(w.queue));
+  CHECK_OK(multicast_queue_destroy(w->queue));
 }
 
 /* A loop inside a delegate is woken, although calls have waited all the time. */
@@ -278,32 +271,28 @@ FUNCTION(invoke_and_count_wakes, woken *w) {
   wakes_inside = w->wakes;
 }
 
-TEST(queue_wake_is_called_for_call_that_call_of_queue_queues) {
-  woken w;
-  begin_woken(&w);
-  add_queued(w.target, DELEGATE(invoke_and_count_wakes, &w), w.queue);
-  CHECK_EQ(multicast_invoke(w.target, 1, NULL, 0), 1);
-  CHECK_EQ(multicast_invoke(w.target, 2, NULL, 0), 1);
-  CHECK_EQ(multicast_queue_run(w.queue, 0), 2);
+TEST_OF_WAKE(queue_wake_is_called_for_call_that_call_of_queue_queues) {
+  add_queued(w->target, DELEGATE(invoke_and_count_wakes, w), w->queue);
+  CHECK_EQ(multicast_invoke(w->target, 1, NULL, 0), 1);
+  CHECK_EQ(multicast_invoke(w->target, 2, NULL, 0), 1);
+  CHECK_EQ(multicast_queue_run(w->queue, 0), 2);
   CHECK_EQ(wakes_inside, 1);
-  CHECK_EQ(multicast_queue_run(w.queue, 0), 2);
+  CHECK_EQ(multicast_queue_run(w->queue, 0), 2);
 }
 
-TEST(queue_wake_is_called_again_after_a_run_that_was_refused) {
-  woken w;
+TEST_OF_WAKE(queue_wake_is_called_again_after_a_run_that_was_refused) {
   runner run;
   blocker b = BLOCKER_INIT;
-  begin_woken(&w);
-  add_queued(w.target, blocking(&b), w.queue);
-  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
-  run_in_background(&run, w.queue, 0);
+  add_queued(w->target, blocking(&b), w->queue);
+  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
+  run_in_background(&run, w->queue, 0);
   gate_wait(&b.entered);
-  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
-  expect_wakes(&w, 2);
-  CHECK_STATUS(multicast_queue_run(w.queue, 0), MULTICAST_ERROR_STATE);
+  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
+  expect_wakes(w, 2);
+  CHECK_ERROR(multicast_queue_run(w->queue, 0), STATE);
   gate_open(&b.let_go);
   CHECK_EQ(run_finished(&run), 1);
-  expect_wakes(&w, 3);
+  expect_wakes(w, 3);
 }
 
 THREAD(invoke_target, woken *argument) {
@@ -325,44 +314,38 @@ TEST(queue_wake_is_called_for_a_call_that_has_waited_for_room) {
   CHECK(pthread_equal(w.thread, blocked));
 }
 
-TEST(queue_wake_of_a_queue_with_a_thread_is_called_too) {
-  woken w;
-  begin_woken(&w);
-  add_queued(w.target, counter(&calls), w.queue);
-  CHECK_OK(multicast_queue_start(w.queue));
-  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
-  expect_wakes(&w, 1);
+TEST_OF_WAKE(queue_wake_of_a_queue_with_a_thread_is_called_too) {
+  add_queued(w->target, counter(&calls), w->queue);
+  CHECK_OK(multicast_queue_start(w->queue));
+  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
+  expect_wakes(w, 1);
   EVENTUALLY(LOAD(calls) == 1);
-  CHECK_OK(multicast_queue_destroy(w.queue));
-  expect_wakes(&w, 1);
+  CHECK_OK(multicast_queue_destroy(w->queue));
+  expect_wakes(w, 1);
 }
 
 /* ---- What it may do -------------------------------------------------------------------------- */
 
 static void run_all(woken *w) { w->result = multicast_queue_run(w->queue, 0); }
 
-TEST(queue_wake_may_run_the_queue) {
-  woken w;
-  begin_woken(&w);
-  w.then = run_all;
-  add_queued(w.target, counter(&calls), w.queue);
-  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
-  CHECK_EQ(w.result, 1);
+TEST_OF_WAKE(queue_wake_may_run_the_queue) {
+  w->then = run_all;
+  add_queued(w->target, counter(&calls), w->queue);
+  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
+  CHECK_EQ(w->result, 1);
   CHECK_EQ(calls, 1);
-  CHECK_EQ(w.depth, 0); /* outside of all calls */
-  CHECK_EQ(w.current.id, 0);
+  CHECK_EQ(w->depth, 0); /* outside of all calls */
+  CHECK_EQ(w->current.id, 0);
 }
 
-TEST(queue_wake_at_the_end_of_a_run_may_run_the_queue) {
-  woken w;
-  begin_woken(&w);
-  add_queued(w.target, counter(&calls), w.queue);
-  for (int i = 0; i < 5; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
-  w.then = run_all;
-  CHECK_EQ(multicast_queue_run(w.queue, 2), 2);
-  CHECK_EQ(w.result, 3);
+TEST_OF_WAKE(queue_wake_at_the_end_of_a_run_may_run_the_queue) {
+  add_queued(w->target, counter(&calls), w->queue);
+  for (int i = 0; i < 5; ++i) CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
+  w->then = run_all;
+  CHECK_EQ(multicast_queue_run(w->queue, 2), 2);
+  CHECK_EQ(w->result, 3);
   CHECK_EQ(calls, 5);
-  CHECK_EQ(stats_of(w.queue).delivered, 5);
+  CHECK_EQ(stats_of(w->queue).delivered, 5);
 }
 
 THREAD(use_queue, woken *w) {
@@ -377,17 +360,15 @@ static void use_on_another_thread(woken *w) {
   on_another_thread(use_queue, w);
 }
 
-TEST(queue_wake_runs_while_no_lock_is_held) {
-  woken w;
-  begin_woken(&w);
-  w.then = use_on_another_thread;
-  add_queued(w.target, counter(&calls), w.queue);
-  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
-  expect_wakes(&w, 1);
-  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
-  w.then = use_on_another_thread; /* at the end of a run */
-  CHECK_EQ(multicast_queue_run(w.queue, 1), 1);
-  expect_wakes(&w, 2);
+TEST_OF_WAKE(queue_wake_runs_while_no_lock_is_held) {
+  w->then = use_on_another_thread;
+  add_queued(w->target, counter(&calls), w->queue);
+  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
+  expect_wakes(w, 1);
+  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
+  w->then = use_on_another_thread; /* at the end of a run */
+  CHECK_EQ(multicast_queue_run(w->queue, 1), 1);
+  expect_wakes(w, 2);
 }
 
 THREAD(run_queue_once, woken *argument) {
@@ -399,14 +380,12 @@ static void run_on_another_thread(woken *w) {
   on_another_thread(run_queue_once, w);
 }
 
-TEST(queue_wake_at_end_of_run_may_have_another_thread_run_queue) {
-  woken w;
-  begin_woken(&w);
-  add_queued(w.target, counter(&calls), w.queue);
-  for (int i = 0; i < 3; ++i) CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
-  w.then = run_on_another_thread;
-  CHECK_EQ(multicast_queue_run(w.queue, 1), 1);
-  CHECK_EQ(w.result, 2);
+TEST_OF_WAKE(queue_wake_at_end_of_run_may_have_another_thread_run_queue) {
+  add_queued(w->target, counter(&calls), w->queue);
+  for (int i = 0; i < 3; ++i) CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
+  w->then = run_on_another_thread;
+  CHECK_EQ(multicast_queue_run(w->queue, 1), 1);
+  CHECK_EQ(w->result, 2);
   CHECK_EQ(calls, 3);
 }
 
@@ -415,22 +394,20 @@ static void remove_everything(woken *w) {
   w->status = multicast_destroy(w->target);
 }
 
-TEST(queue_wake_may_remove_and_destroy_the_multicast) {
-  woken w;
-  begin_woken(&w);
-  w.then = remove_everything;
-  add_queued(w.target, counter(&calls), w.queue);
-  add_queued(w.target, counter(&calls), w.queue);
-  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1); /* the second was removed meanwhile */
-  CHECK_EQ(w.result, 2);
-  CHECK_OK(w.status);
-  CHECK_TEXT(figures(w.queue), "queued 1, cancelled 1");
+TEST_OF_WAKE(queue_wake_may_remove_and_destroy_the_multicast) {
+  w->then = remove_everything;
+  add_queued(w->target, counter(&calls), w->queue);
+  add_queued(w->target, counter(&calls), w->queue);
+  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1); /* the second was removed meanwhile */
+  CHECK_EQ(w->result, 2);
+  CHECK_OK(w->status);
+  CHECK_TEXT(figures(w->queue), "queued 1, cancelled 1");
 }
 
 static void destroy_own_queue(woken *w) {
   w->then = NULL;
   w->status = multicast_queue_destroy(w->queue);
-  CHECK_STATUS(multicast_queue_destroy(w->queue), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_destroy(w->queue), INVALID_HANDLE);
 }
 
 TEST(queue_destroy_inside_its_wake_is_pending) {
@@ -457,14 +434,12 @@ static multicast_token token_in_wake;
 
 static void remove_itself_in_wake(woken *w) { w->status = multicast_token_remove(token_in_wake); }
 
-TEST(queue_wake_is_no_call_of_the_delegate) {
-  woken w;
-  begin_woken(&w);
-  w.then = remove_itself_in_wake;
-  token_in_wake = add_queued(w.target, counter(&calls), w.queue);
-  CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
-  CHECK_OK(w.status);
-  CHECK_EQ(stats_of(w.queue).pending, 0);
+TEST_OF_WAKE(queue_wake_is_no_call_of_the_delegate) {
+  w->then = remove_itself_in_wake;
+  token_in_wake = add_queued(w->target, counter(&calls), w->queue);
+  CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
+  CHECK_OK(w->status);
+  CHECK_EQ(stats_of(w->queue).pending, 0);
 }
 
 typedef struct invoking_call {
@@ -549,7 +524,7 @@ TEST(queue_destroy_waits_for_a_wake_on_another_thread) {
     join_thread(d.thread);
     join_thread(second.thread);
     CHECK_OK(d.status);
-    CHECK_STATUS(second.status, MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(second.status, INVALID_HANDLE);
     CHECK(d.had_left && second.had_left);
     CHECK_EQ(at_end ? run_finished(&run) : invoke_finished(&i), 1);
   }
@@ -562,9 +537,9 @@ TEST(queue_destroy_within_a_time_does_not_wait_longer_for_a_wake) {
     invoker i;
     int calls = 0;
     begin_blocked_wake(&w, &i, NULL, &calls, false);
-    CHECK_STATUS(multicast_queue_destroy_within(w.queue, times[k]), MULTICAST_ERROR_TIMEOUT);
+    CHECK_ERROR(multicast_queue_destroy_within(w.queue, times[k]), TIMEOUT);
     CHECK(!multicast_queue_is_valid(w.queue));
-    CHECK_STATUS(multicast_queue_destroy(w.queue), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(multicast_queue_destroy(w.queue), INVALID_HANDLE);
     gate_open(&w.let_go);
     CHECK_EQ(invoke_finished(&i), 1);
     expect_wakes(&w, 1);

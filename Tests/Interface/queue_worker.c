@@ -1,6 +1,5 @@
 /* A queue with a thread of its own, its worker, which makes the calls one by one. */
 
-#include "harness.h"
 #include "notes.h"
 #include "queues.h"
 #include "removals.h"
@@ -99,8 +98,8 @@ TEST_OF_QUEUE(queue_worker_makes_calls_in_order) {
 TEST(queue_worker_lets_nobody_else_run_the_queue) {
   multicast_queue q = default_queue();
   CHECK_OK(multicast_queue_start(q));
-  CHECK_STATUS(multicast_queue_run(q, 0), MULTICAST_ERROR_STATE);
-  CHECK_STATUS(multicast_queue_run(q, 1), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_queue_run(q, 0), STATE);
+  CHECK_ERROR(multicast_queue_run(q, 1), STATE);
   CHECK_OK(multicast_queue_stop(q));
   CHECK_EQ(multicast_queue_run(q, 0), 0);
 }
@@ -122,7 +121,7 @@ TEST(queue_run_inside_a_call_of_its_worker_goes_on_with_the_next) {
 TEST(queue_start_twice_is_state) {
   multicast_queue q = default_queue();
   CHECK_OK(multicast_queue_start(q));
-  CHECK_STATUS(multicast_queue_start(q), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_queue_start(q), STATE);
   CHECK_OK(multicast_queue_stop(q));
 }
 
@@ -168,18 +167,16 @@ TEST(queue_worker_started_inside_a_call_ends_the_run) {
 }
 
 TEST(queue_worker_started_while_other_thread_runs_begins_after_it) {
-  removal r;
-  blocker b;
-  runner run;
-  begin_queued_call(&r, &b, &run, by_token);
-  CHECK_OK(multicast_queue_start(r.queue));
+  queued_call c;
+  begin_queued_call(&c, by_token);
+  CHECK_OK(multicast_queue_start(c.r.queue));
   pause_ms(A_WHILE_MS);
-  CHECK_EQ(LOAD(b.calls), 1);
-  gate_open(&b.let_go);
-  CHECK_EQ(run_finished(&run), 1);
-  EVENTUALLY(LOAD(b.calls) == 3);
-  CHECK_OK(multicast_queue_stop(r.queue));
-  CHECK_TEXT(figures(r.queue), "queued 3, delivered 3");
+  CHECK_EQ(LOAD(c.b.calls), 1);
+  gate_open(&c.b.let_go);
+  CHECK_EQ(run_finished(&c.run), 1);
+  EVENTUALLY(LOAD(c.b.calls) == 3);
+  CHECK_OK(multicast_queue_stop(c.r.queue));
+  CHECK_TEXT(figures(c.r.queue), "queued 3, delivered 3");
 }
 
 TEST(queue_wait_sees_what_a_worker_has_not_come_to) {
@@ -189,7 +186,7 @@ TEST(queue_wait_sees_what_a_worker_has_not_come_to) {
   CHECK_OK(multicast_queue_start(r.queue));
   invoke_number(r.target, 1);
   gate_wait(&b.entered);
-  CHECK_STATUS(multicast_queue_wait(r.queue, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_queue_wait(r.queue, 0), TIMEOUT);
   invoke_number(r.target, 2);
   CHECK_EQ(multicast_queue_wait(r.queue, 0), 1);
   gate_open(&b.let_go);
@@ -242,9 +239,9 @@ static void start_without_threads(void *unused) {
   add_queued(m, noting('a'), q);
   invoke_number(m, 1);
   deny_threads();
-  CHECK_STATUS(multicast_queue_start(q), MULTICAST_ERROR_SYSTEM);
-  CHECK_STATUS(multicast_queue_start(q), MULTICAST_ERROR_SYSTEM);
-  CHECK_STATUS(multicast_queue_stop(q), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_queue_start(q), SYSTEM);
+  CHECK_ERROR(multicast_queue_start(q), SYSTEM);
+  CHECK_ERROR(multicast_queue_stop(q), STATE);
   CHECK_NOTED(multicast_queue_run(q, 0), 1, "a1");
   CHECK_OK(multicast_queue_destroy(q));
 }
@@ -268,8 +265,8 @@ TEST(queue_start_out_of_memory_leaves_it_without_a_worker) {
     status = multicast_queue_start(q);
     fail_after = -1;
     if (!has_failed) break;
-    CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
-    CHECK_STATUS(multicast_queue_stop(q), MULTICAST_ERROR_STATE);
+    CHECK_ERROR(status, OUT_OF_MEMORY);
+    CHECK_ERROR(multicast_queue_stop(q), STATE);
     CHECK_EQ(multicast_queue_run(q, 0), 1);
     invoke_number(m, 1);
   }

@@ -102,8 +102,8 @@ multicast_queue doomed;
 static void destroy_doomed(void *context, uint32_t event, const void *payload, size_t size) {
   note_call(context, event, payload, size);
   CHECK_STATUS(multicast_queue_destroy(doomed), MULTICAST_PENDING);
-  CHECK_STATUS(multicast_queue_destroy(doomed), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_queue_run(doomed, 0), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_destroy(doomed), INVALID_HANDLE);
+  CHECK_ERROR(multicast_queue_run(doomed, 0), INVALID_HANDLE);
 }
 
 void add_destroyer(multicast m) {

@@ -3,7 +3,6 @@
 #ifndef QUEUES_H
 #define QUEUES_H
 
-#include "harness.h"
 #include "threads.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */

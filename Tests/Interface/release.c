@@ -39,23 +39,19 @@ TEST(release_runs_when_an_add_fails) {
   multicast_add_options options = ADD_OPTIONS(.release = count_release);
   multicast none = {0}, m = multicast_create();
   multicast_token token = {123};
-  CHECK_STATUS(multicast_add(none, counter(&releases), &options, &token),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_add(none, counter(&releases), &options, &token), INVALID_HANDLE);
   CHECK_EQ(releases, 1);
   CHECK_EQ(token.id, 0);
-  CHECK_STATUS(multicast_add(m, DELEGATE(NULL, &releases), &options, NULL),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_add(m, DELEGATE(NULL, &releases), &options, NULL), INVALID_ARGUMENT);
   CHECK_EQ(releases, 2);
 }
 
 TEST_OF_MULTICAST(release_does_not_run_when_the_options_cannot_be_read) {
   int releases = 0;
   multicast_add_options options = {.release = count_release};
-  CHECK_STATUS(multicast_add(m, counter(&releases), &options, NULL),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_add(m, counter(&releases), &options, NULL), INVALID_ARGUMENT);
   options = ADD_OPTIONS(.release = count_release, .flags = 0x80000000u);
-  CHECK_STATUS(multicast_add(m, counter(&releases), &options, NULL),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_add(m, counter(&releases), &options, NULL), INVALID_ARGUMENT);
   CHECK_EQ(releases, 0);
 }
 
@@ -66,11 +62,11 @@ TEST(release_runs_once_for_each_delegate_of_a_failed_add_many) {
   multicast_token t[3] = {{1}, {2}, {3}};
   multicast none = {0}, m = multicast_create();
   for (int i = 0; i < 3; ++i) d[i] = counter(&releases[i]);
-  CHECK_STATUS(multicast_add_many(none, d, 3, &options, t), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_add_many(none, d, 3, &options, t), INVALID_HANDLE);
   for (int i = 0; i < 3; ++i) CHECK_EQ(releases[i], 1);
   for (int i = 0; i < 3; ++i) CHECK_EQ(t[i].id, 0);
   d[1].function = NULL;
-  CHECK_STATUS(multicast_add_many(m, d, 3, &options, t), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_add_many(m, d, 3, &options, t), INVALID_ARGUMENT);
   for (int i = 0; i < 3; ++i) CHECK_EQ(releases[i], 2);
   CHECK_EQ(multicast_count(m), 0);
 }

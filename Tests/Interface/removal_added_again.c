@@ -1,7 +1,6 @@
 /* Removing a delegate waits for calls of an earlier, equal registration too: the context is the
  * same. */
 
-#include "harness.h"
 #include "removals.h"
 
 /* Adds a delegate, adds it again during its call, and removes it on another thread. */
@@ -42,7 +41,7 @@ TEST(remove_of_one_added_again_inside_its_own_call_is_pending) {
   add_with(own, d, &ADD_OPTIONS(.flags = MULTICAST_ONCE));
   CHECK_EQ(multicast_invoke(own, 0, NULL, 0), 1);
   CHECK_EQ(calls, 1);
-  CHECK_STATUS(multicast_remove(own, d), MULTICAST_ERROR_NOT_FOUND);
+  CHECK_ERROR(multicast_remove(own, d), NOT_FOUND);
 }
 
 /* The list that the invocation reads is an old one; the delegate is in no other. */
@@ -56,7 +55,7 @@ TEST(remove_waits_for_a_call_in_a_list_that_was_replaced) {
   add_with(r.target, r.delegate, &options);
   begin_blocked(&b, r.target);
   for (int n = 0; n < 40; ++n) others[n] = add(r.target, counter(&other_calls));
-  CHECK_STATUS(multicast_remove_within(r.target, r.delegate, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_remove_within(r.target, r.delegate, 0), TIMEOUT);
   for (int n = 0; n < 30; ++n) CHECK_OK(multicast_token_remove(others[n]));
   expect_to_wait(&r, MULTICAST_ERROR_NOT_FOUND);
   CHECK_EQ(invoke_finished(&b.invoking), 1);

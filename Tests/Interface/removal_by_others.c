@@ -1,6 +1,5 @@
 /* Removals that meet: of what was removed before, by several threads, of several registrations. */
 
-#include "harness.h"
 #include "removals.h"
 
 static void second_removal(int64_t (*first)(removal *), int64_t (*second)(removal *),
@@ -38,10 +37,10 @@ TEST(token_remove_within_of_what_was_just_removed_gives_timeout) {
   running_call c;
   begin_running_call(&c, by_token);
   CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_PENDING);
-  CHECK_STATUS(multicast_token_remove_within(c.r.token, 1000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_token_remove_within(c.r.token, 1000000), TIMEOUT);
   gate_open(&c.b.let_go);
   invoke_finished(&c.i);
-  CHECK_STATUS(multicast_token_remove_within(c.r.token, 1000000), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove_within(c.r.token, 1000000), INVALID_HANDLE);
 }
 
 static void removal_beside_destroy(int64_t (*second)(removal *)) {
@@ -58,7 +57,7 @@ static void removal_beside_destroy(int64_t (*second)(removal *)) {
   join_thread(c.r.thread);
   join_thread(other.thread);
   CHECK_OK(c.r.result);
-  CHECK_STATUS(other.result, MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(other.result, INVALID_HANDLE);
   CHECK(c.r.had_left && other.had_left);
   invoke_finished(&c.i);
 }
@@ -132,7 +131,7 @@ TEST(remove_waits_for_call_of_once_delegate_not_for_its_release) {
   CHECK_EQ(invoke_finished(&first), 1);
   CHECK_EQ(invoke_finished(&second), 1);
   CHECK_STATUS(in_release, MULTICAST_OK);
-  CHECK_STATUS(in_crossing, MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(in_crossing, INVALID_HANDLE);
 }
 
 THREAD(end_lifetime, multicast_lifetime *lifetime) {

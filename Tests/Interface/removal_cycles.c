@@ -1,6 +1,5 @@
 /* Removals that wait for each other do not hang. */
 
-#include "harness.h"
 #include "removals.h"
 
 enum { RING = 4 };

@@ -1,6 +1,5 @@
 /* A removal inside a call that it would have to wait for is PENDING, never OK. */
 
-#include "harness.h"
 #include "removals.h"
 
 /* ---- Removing itself ------------------------------------------------------------------------- */

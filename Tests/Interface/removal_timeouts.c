@@ -1,6 +1,5 @@
 /* Removal with a timeout or without waiting, and waits that continue after signals. */
 
-#include "harness.h"
 #include "removals.h"
 
 #include <signal.h>
@@ -9,7 +8,7 @@ TEST(token_remove_within_gives_timeout_and_has_removed) {
   running_call c;
   begin_running_call(&c, by_token);
   uint64_t start = now_ns();
-  CHECK_STATUS(multicast_token_remove_within(c.r.token, 30000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_token_remove_within(c.r.token, 30000000), TIMEOUT);
   CHECK(now_ns() - start >= 30000000);
   CHECK(!multicast_token_is_live(c.r.token));
   CHECK_EQ(multicast_count(c.r.target), 0);
@@ -27,7 +26,7 @@ TEST(token_remove_within_sleeps_until_its_time_is_up) {
   moment begin = this_moment();
   for (round = 0; round < 4; ++round) { /* so that the seconds of the clock change during a wait */
     multicast_status status = multicast_token_remove_within(c.r.token, 350000000);
-    CHECK_STATUS(status, MULTICAST_ERROR_TIMEOUT);
+    CHECK_ERROR(status, TIMEOUT);
   }
   expect_to_have_slept(begin);
   gate_open(&c.b.let_go);
@@ -39,7 +38,7 @@ TEST(token_remove_within_zero_only_looks) {
   running_call c;
   begin_running_call(&c, by_token);
   uint64_t start = now_ns();
-  CHECK_STATUS(multicast_token_remove_within(c.r.token, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_token_remove_within(c.r.token, 0), TIMEOUT);
   CHECK(now_ns() - start < UINT64_C(5000000000));
   gate_open(&c.b.let_go);
   invoke_finished(&c.i);
@@ -69,7 +68,7 @@ TEST(token_remove_nowait_again_notifies_whether_a_call_still_runs) {
   CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_PENDING);
   gate_open(&c.b.let_go);
   CHECK_EQ(invoke_finished(&c.i), 1);
-  CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove_nowait(c.r.token), INVALID_HANDLE);
 }
 
 static int signals;

@@ -1,6 +1,5 @@
 /* Removal waits for running calls of that delegate, and for nothing else. */
 
-#include "harness.h"
 #include "removals.h"
 
 /* ---- Waiting for a running call -------------------------------------------------------------- */
@@ -153,8 +152,8 @@ TEST(remove_does_not_wait_for_a_queued_call_of_another_multicast) {
   run_in_background(&run, q, 0);
   gate_wait(&b.entered);
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
-  CHECK_STATUS(multicast_remove(m, blocking(&b)), MULTICAST_ERROR_NOT_FOUND);
-  CHECK_STATUS(multicast_remove(m, counter(&calls)), MULTICAST_ERROR_NOT_FOUND);
+  CHECK_ERROR(multicast_remove(m, blocking(&b)), NOT_FOUND);
+  CHECK_ERROR(multicast_remove(m, counter(&calls)), NOT_FOUND);
   CHECK(!LOAD(b.has_left));
   gate_open(&b.let_go);
   CHECK_EQ(run_finished(&run), 1);

@@ -84,16 +84,14 @@ void begin_running_call(running_call *c, int64_t (*remove)(removal *)) {
   gate_wait(&c->b.entered);
 }
 
-void begin_queued_call(removal *r, blocker *b, runner *run, int64_t (*remove)(removal *)) {
-  *b = fresh_blocker;
-  add_removable(r, blocking(b), default_queue(), release_blocker);
-  r->remove = remove;
-  r->b = b;
-  CHECK_EQ(invoke_number(r->target, 1), 1);
-  CHECK_EQ(invoke_number(r->target, 2), 1);
-  CHECK_EQ(invoke_number(r->target, 3), 1);
-  run_in_background(run, r->queue, 0);
-  gate_wait(&b->entered);
+void begin_queued_call(queued_call *c, int64_t (*remove)(removal *)) {
+  c->b = fresh_blocker;
+  add_removable(&c->r, blocking(&c->b), default_queue(), release_blocker);
+  c->r.remove = remove;
+  c->r.b = &c->b;
+  for (int i = 1; i <= 3; ++i) CHECK_EQ(invoke_number(c->r.target, i), 1);
+  run_in_background(&c->run, c->r.queue, 0);
+  gate_wait(&c->b.entered);
 }
 
 /* ---- Inside its own call --------------------------------------------------------------------- */

@@ -3,7 +3,6 @@
 #ifndef REMOVALS_H
 #define REMOVALS_H
 
-#include "harness.h"
 #include "queues.h"
 #include "threads.h"
 
@@ -66,7 +65,12 @@ typedef struct running_call {
 void begin_running_call(running_call *c, int64_t (*remove)(removal *));
 
 /* The same with a queue: one call runs, two more of the delegate wait. */
-void begin_queued_call(removal *r, blocker *b, runner *run, int64_t (*remove)(removal *));
+typedef struct queued_call {
+  blocker b;
+  runner run;
+  removal r;
+} queued_call;
+void begin_queued_call(queued_call *c, int64_t (*remove)(removal *));
 
 /* ---- Inside its own call --------------------------------------------------------------------- */
 

@@ -1,7 +1,6 @@
 /* Removal of every registration of a delegate; and which removals wait for calls of an equal
  * delegate that was removed before. */
 
-#include "harness.h"
 #include "removals.h"
 
 static int64_t by_every(removal *r) { return multicast_remove_every(r->target, r->delegate); }
@@ -26,9 +25,9 @@ TEST_OF_MULTICAST(remove_every_removes_all_equal_registrations_and_no_other) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_EQ(calls, 4);
   CHECK_EQ(others, 1);
-  CHECK_STATUS(multicast_remove_every(m, d), MULTICAST_ERROR_NOT_FOUND);
+  CHECK_ERROR(multicast_remove_every(m, d), NOT_FOUND);
   CHECK_OK(multicast_destroy(m));
-  CHECK_STATUS(multicast_remove_every(m, d), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_remove_every(m, d), INVALID_HANDLE);
   CHECK_EQ(calls, 4);
 }
 

@@ -1,7 +1,6 @@
 /* A second, concurrent end of the same queue, lifetime, broadcaster or multicast waits as the first
  * one does. */
 
-#include "harness.h"
 #include "broadcasters.h"
 #include "removals.h"
 
@@ -113,11 +112,11 @@ static void second_waits(ender *end) {
   join_thread(first.thread);
   join_thread(second.thread);
   CHECK_OK(first.status);
-  CHECK_STATUS(second.status, MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(second.status, INVALID_HANDLE);
   CHECK(first.had_left && second.had_left);
   CHECK_EQ(first.releases, 1);
   finish_running(&e);
-  CHECK_STATUS(end(&e, MULTICAST_FOREVER), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(end(&e, MULTICAST_FOREVER), INVALID_HANDLE);
 }
 
 TEST(second_multicast_destroy_waits_and_is_invalid_handle) { second_waits(end_multicast); }
@@ -132,15 +131,15 @@ TEST(second_callers_are_timeout_while_the_first_waits) {
     begin_running(&e, enders[i]);
     start_caller(&first, &e, MULTICAST_FOREVER);
     expect_waiting(&first);
-    CHECK_STATUS(enders[i](&e, 0), MULTICAST_ERROR_TIMEOUT);
+    CHECK_ERROR(enders[i](&e, 0), TIMEOUT);
     uint64_t start = now_ns();
-    CHECK_STATUS(enders[i](&e, 10000000), MULTICAST_ERROR_TIMEOUT);
+    CHECK_ERROR(enders[i](&e, 10000000), TIMEOUT);
     CHECK(now_ns() - start >= 10000000);
     expect_waiting(&first);
     gate_open(&e.b.let_go);
     join_thread(first.thread);
     CHECK_OK(first.status);
-    CHECK_STATUS(enders[i](&e, 0), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(enders[i](&e, 0), INVALID_HANDLE);
     finish_running(&e);
   }
 }
@@ -173,7 +172,7 @@ static void second_waits_for_release(ender *end) {
   join_thread(first.thread);
   CHECK(LOAD(s.has_returned));
   CHECK_OK(first.status);
-  CHECK_STATUS(second.status, MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(second.status, INVALID_HANDLE);
 }
 
 TEST(second_lifetime_end_waits_for_the_releases_of_the_first) {
@@ -219,7 +218,7 @@ TEST(second_callers_do_not_wait_inside_call_that_first_waits_for) {
     join_thread(first.thread);
     finish_running(&in.e);
     CHECK_OK(first.status);
-    CHECK_STATUS(in.status, MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(in.status, INVALID_HANDLE);
     CHECK_EQ(LOAD(in.releases), 1);
   }
 }
@@ -238,7 +237,7 @@ TEST(second_callers_inside_a_release_of_the_first_do_not_wait) {
     in.releases = 0;
     begin_with(&in.e, enders[i], d, end_in_release);
     CHECK_OK(enders[i](&in.e, MULTICAST_FOREVER));
-    CHECK_STATUS(in.status, MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(in.status, INVALID_HANDLE);
     CHECK_EQ(in.releases, 1);
   }
 }
@@ -261,7 +260,7 @@ THREAD(end_at_once, race *r) {
   if (status == MULTICAST_OK) {
     ADD(r->ok, 1);
   } else {
-    CHECK_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(status, INVALID_HANDLE);
     ADD(r->invalid, 1);
   }
 }
@@ -298,7 +297,7 @@ TEST(one_of_several_ends_at_once_is_ok_and_all_have_waited) {
 static void end_in_child(void *argument) {
   ended *e = argument;
   /* The thread of the parent that ends it does not exist here. */
-  CHECK_STATUS(e->end(e, MULTICAST_FOREVER), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(e->end(e, MULTICAST_FOREVER), INVALID_HANDLE);
   CHECK(!multicast_is_valid(e->target) || e->end == end_lifetime || e->end == end_queue);
 }
 

@@ -36,13 +36,13 @@ TEST(thread_prepare_may_be_the_first_use_of_the_library) {
   CHECK_EQ(multicast_invoke(target, 0, NULL, 0), 1);
   allocator.allocate = (void *(*)(void *, size_t, size_t))(uintptr_t)1;
   allocator.deallocate = (void (*)(void *, void *, size_t, size_t))(uintptr_t)1;
-  CHECK_STATUS(multicast_set_allocator(&allocator), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_set_allocator(&allocator), STATE);
 }
 
 TEST(thread_prepare_without_memory_is_out_of_memory) {
   use_test_allocator();
   fail_after = 0;
-  CHECK_STATUS(multicast_thread_prepare(), MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_ERROR(multicast_thread_prepare(), OUT_OF_MEMORY);
   fail_after = -1;
   CHECK_OK(multicast_thread_prepare());
 }

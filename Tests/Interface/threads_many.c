@@ -1,6 +1,5 @@
 /* More threads at once than one block of thread records has room for. */
 
-#include "harness.h"
 #include "process.h"
 #include "threads.h"
 
@@ -45,7 +44,7 @@ TEST(removal_finds_a_call_on_any_of_many_threads) {
     token = add_with(c.target, blocking(&c.b), &ADD_OPTIONS(.release = count_member));
     begin_calls(&c);
     CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
-    CHECK_STATUS(multicast_token_remove_within(token, 1), MULTICAST_ERROR_TIMEOUT);
+    CHECK_ERROR(multicast_token_remove_within(token, 1), TIMEOUT);
     CHECK_EQ(LOAD(releases), 0);
     end_calls(&c);
     CHECK_EQ(LOAD(releases), 1);
@@ -65,7 +64,7 @@ TEST(removal_of_many_finds_which_of_them_many_threads_call) {
   CHECK_OK(multicast_token_pause(idle));
   begin_calls(&c);
   CHECK_EQ(multicast_remove_all_within(c.target, 0, &waiting), 2);
-  CHECK_STATUS(waiting, MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(waiting, TIMEOUT);
   CHECK_EQ(LOAD(releases), 1);
   end_calls(&c);
   CHECK_EQ(LOAD(releases), 2);
@@ -87,7 +86,7 @@ TEST_OF_MULTICAST(removal_finds_call_on_thread_that_came_after_many_had_ended) {
   end_calls(&earlier);
   begin_calls(&others);
   begin_blocked(&b, m);
-  CHECK_STATUS(multicast_token_remove_within(token, 1000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_token_remove_within(token, 1000000), TIMEOUT);
   CHECK_EQ(end_blocked(&b), 1);
   end_calls(&others);
   CHECK_OK(multicast_destroy(m));

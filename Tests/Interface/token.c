@@ -12,11 +12,11 @@ TEST_OF_MULTICAST(token_is_live_from_add_to_removal) {
   CHECK(multicast_token_is_live(token));
   CHECK_OK(multicast_token_remove(token));
   CHECK(!multicast_token_is_live(token));
-  CHECK_STATUS(multicast_token_remove(token), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_token_remove_within(token, 5), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_token_pause(token), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_token_resume(token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove(token), INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove_nowait(token), INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_remove_within(token, 5), INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_pause(token), INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_resume(token), INVALID_HANDLE);
 }
 
 TEST_OF_MULTICAST(tokens_are_never_given_out_twice) {

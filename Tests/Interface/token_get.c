@@ -1,6 +1,5 @@
 /* What multicast_token_get() reads of a registration. */
 
-#include "harness.h"
 #include "broadcasters.h"
 
 #include <stddef.h>
@@ -99,7 +98,7 @@ TEST_OF_MULTICAST(token_get_follows_a_delegate_that_changes_its_place) {
   for (int32_t i = 0; i < COUNT; ++i) {
     multicast_registration r = MULTICAST_REGISTRATION_INIT;
     if (i % 3 == 0) {
-      CHECK_STATUS(multicast_token_get(tokens[i], &r), MULTICAST_ERROR_INVALID_HANDLE);
+      CHECK_ERROR(multicast_token_get(tokens[i], &r), INVALID_HANDLE);
     } else {
       r = get(tokens[i]);
       CHECK_EQ(r.priority, i * 37 % COUNT);
@@ -127,7 +126,7 @@ static void expect_not_read(multicast_token token) {
   memset(&r, 0xAB, sizeof r);
   r.struct_size = (uint32_t)sizeof r;
   memcpy(before, &r, sizeof r);
-  CHECK_STATUS(multicast_token_get(token, &r), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_get(token, &r), INVALID_HANDLE);
   CHECK(memcmp(&r, before, sizeof r) == 0);
 }
 
@@ -185,10 +184,10 @@ TEST_OF_MULTICAST(token_get_of_wrong_size_or_null_writes_nothing) {
     memset(&r, 0xAB, sizeof r);
     r.struct_size = sizes[i];
     memcpy(before, &r, sizeof r);
-    CHECK_STATUS(multicast_token_get(token, &r), MULTICAST_ERROR_INVALID_ARGUMENT);
+    CHECK_ERROR(multicast_token_get(token, &r), INVALID_ARGUMENT);
     CHECK(memcmp(&r, before, sizeof r) == 0);
   }
-  CHECK_STATUS(multicast_token_get(token, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_token_get(token, NULL), INVALID_ARGUMENT);
 }
 
 /* ---- While others change it ------------------------------------------------------------------ */

@@ -1,6 +1,5 @@
 /* The delegate of one registration: multicast_token_invoke() and multicast_token_visit(). */
 
-#include "harness.h"
 #include "notes.h"
 #include "payloads.h"
 #include "producers.h"
@@ -36,7 +35,7 @@ TEST_OF_MULTICAST(token_visit_passes_this_registration_only) {
   add(m, noting('a'));
   multicast_token b = add(m, noting('b'));
   CHECK_NOTED(visit_token(b), 1, "v b");
-  CHECK_STATUS(multicast_token_visit(b, NULL, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_token_visit(b, NULL, NULL), INVALID_ARGUMENT);
 }
 
 static int strong_of[128];
@@ -61,7 +60,7 @@ TEST_OF_MULTICAST(token_invoke_and_visit_of_a_dead_context_are_0_and_remove_it) 
   for (int i = 0; i < 2; ++i) t[i] = add_with(m, noting('a'), &options);
   CHECK_EQ(invoke_token(t[0]), 0);
   CHECK_EQ(releases['a'], 1);
-  CHECK_STATUS(invoke_token(t[0]), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(invoke_token(t[0]), INVALID_HANDLE);
   CHECK_EQ(visit_token(t[1]), 0);
   CHECK_EQ(releases['a'], 2);
   CHECK_NOTED(multicast_count(m), 0, "");
@@ -73,7 +72,7 @@ TEST_OF_MULTICAST(token_invoke_and_visit_remove_a_delegate_of_once) {
   for (int i = 0; i < 2; ++i) t[i] = add_with(m, noting('a'), &options);
   CHECK_EQ(invoke_token(t[0]), 1);
   CHECK_EQ(releases['a'], 1);
-  CHECK_STATUS(invoke_token(t[0]), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(invoke_token(t[0]), INVALID_HANDLE);
   CHECK_EQ(visit_token(t[1]), 1);
   CHECK_EQ(releases['a'], 2);
   CHECK_TEXT(noted, "a v a");
@@ -178,8 +177,8 @@ TEST(token_invoke_and_visit_of_no_token_are_invalid_handle) {
   for (size_t i = 0; i < count; ++i) {
     multicast_token t = {0};
     t.id = handles[i];
-    CHECK_STATUS(invoke_token(t), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(visit_token(t), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(invoke_token(t), INVALID_HANDLE);
+    CHECK_ERROR(visit_token(t), INVALID_HANDLE);
   }
   CHECK_TEXT(noted, "");
 }
@@ -189,15 +188,15 @@ TEST_OF_MULTICAST(token_invoke_of_a_forged_token_is_safe) {
   for (int bit = 0; bit < 64; ++bit) {
     multicast_token forged = t;
     forged.id ^= UINT64_C(1) << bit;
-    CHECK_STATUS(invoke_token(forged), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(visit_token(forged), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(invoke_token(forged), INVALID_HANDLE);
+    CHECK_ERROR(visit_token(forged), INVALID_HANDLE);
   }
   CHECK_TEXT(noted, "");
 }
 
 TEST_OF_MULTICAST(token_invoke_with_a_size_without_payload_is_invalid_argument) {
   multicast_token t = add(m, noting('a'));
-  CHECK_STATUS(multicast_token_invoke(t, 0, NULL, 1), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_token_invoke(t, 0, NULL, 1), INVALID_ARGUMENT);
   CHECK_TEXT(noted, "");
 }
 
@@ -215,7 +214,7 @@ FUNCTION(end_own, own *o) {
   ++o->calls;
   CHECK_EQ(multicast_token_current().id, o->token.id);
   o->status = o->destroys ? multicast_destroy(o->m) : multicast_token_remove(o->token);
-  CHECK_STATUS(invoke_token(o->token), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(invoke_token(o->token), INVALID_HANDLE);
   o->releases_inside = o->releases;
 }
 
@@ -268,8 +267,8 @@ TEST(token_invoke_nests_256_levels) {
   d.token = add(multicast_create(), DELEGATE(invoke_itself, &d));
   CHECK_EQ(invoke_token(d.token), 1);
   CHECK_EQ(d.depth, 256);
-  CHECK_STATUS(d.last_invoke, MULTICAST_ERROR_LIMIT);
-  CHECK_STATUS(d.last_visit, MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(d.last_invoke, LIMIT);
+  CHECK_ERROR(d.last_visit, LIMIT);
 }
 
 static void add_and_remove_many(void *context, uint32_t event, const void *payload, size_t size) {

@@ -44,10 +44,10 @@ TEST_OF_BROADCASTER(transport_failure_is_the_result_of_notify) {
   attach(b, &it);
   observe(b, NAME, counter(&calls));
   it.status = MULTICAST_ERROR_QUEUE_FULL;
-  CHECK_STATUS(notify(b, NAME), MULTICAST_ERROR_QUEUE_FULL);
-  CHECK_STATUS(notify(b, "Other"), MULTICAST_ERROR_QUEUE_FULL);
+  CHECK_ERROR(notify(b, NAME), QUEUE_FULL);
+  CHECK_ERROR(notify(b, "Other"), QUEUE_FULL);
   it.status = MULTICAST_ERROR_INVALID_HANDLE;
-  CHECK_STATUS(notify(b, NAME), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(notify(b, NAME), INVALID_HANDLE);
   it.status = MULTICAST_PENDING;
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_EQ(calls, 3);
@@ -60,18 +60,15 @@ TEST(transport_publishes_nothing_that_is_not_valid) {
   attach(b, &it);
   memset(too_long, 'x', sizeof too_long - 1);
   too_long[LONGEST + 1] = 0;
-  CHECK_STATUS(notify(none, NAME), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(notify(b, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(notify(b, ""), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(notify(b, too_long), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_broadcaster_notify(b, NAME, 1, NULL, 2), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_broadcaster_notify_with(b, NAME, NULL, NULL),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_broadcaster_notify_with(b, "", &how, NULL),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(notify(none, NAME), INVALID_HANDLE);
+  CHECK_ERROR(notify(b, NULL), INVALID_ARGUMENT);
+  CHECK_ERROR(notify(b, ""), INVALID_ARGUMENT);
+  CHECK_ERROR(notify(b, too_long), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_notify(b, NAME, 1, NULL, 2), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_notify_with(b, NAME, NULL, NULL), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_notify_with(b, "", &how, NULL), INVALID_ARGUMENT);
   how.size = 1;
-  CHECK_STATUS(multicast_broadcaster_notify_with(b, NAME, &how, NULL),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_notify_with(b, NAME, &how, NULL), INVALID_ARGUMENT);
   expect_notified(&it, "");
   too_long[LONGEST] = 0;
   CHECK_EQ(notify(b, too_long), 0);
@@ -90,7 +87,7 @@ TEST(transport_that_notifies_inside_is_called_until_the_limit) {
   attach(nested, &it);
   it.inside = notify_again;
   CHECK_EQ(notify(nested, NAME), 0);
-  CHECK_STATUS(innermost, MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(innermost, LIMIT);
 }
 
 /* ---- Delivering ------------------------------------------------------------------------------ */
@@ -123,18 +120,14 @@ TEST(deliver_queues_calls_as_notify_does) {
 
 TEST(deliver_refuses_what_notify_refuses) {
   multicast_broadcaster b = create(), none = {0};
-  CHECK_STATUS(multicast_broadcaster_deliver(none, NAME, 0, NULL, 0),
-               MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_broadcaster_deliver(b, NULL, 0, NULL, 0),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_broadcaster_deliver(b, "", 0, NULL, 0), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(multicast_broadcaster_deliver(b, NAME, 0, NULL, 1),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_deliver(none, NAME, 0, NULL, 0), INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_deliver(b, NULL, 0, NULL, 0), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_deliver(b, "", 0, NULL, 0), INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_deliver(b, NAME, 0, NULL, 1), INVALID_ARGUMENT);
   CHECK_OK(multicast_destroy(find(b, NAME)));
   CHECK_EQ(multicast_broadcaster_deliver(b, NAME, 0, NULL, 0), 0);
   CHECK_OK(multicast_broadcaster_destroy(b));
-  CHECK_STATUS(multicast_broadcaster_deliver(b, NAME, 0, NULL, 0),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_deliver(b, NAME, 0, NULL, 0), INVALID_HANDLE);
 }
 
 /* ---- Which names have observers -------------------------------------------------------------- */
@@ -233,15 +226,23 @@ static void expect_all_notified(void) {
   }
 }
 
-TEST(transport_is_notified_of_the_first_observer_and_of_the_last) {
+/* Tests of `heard`, whose transport is `it`. */
+static void hear(void (*body)(void)) {
   heard = create();
   attach(heard, &it);
+  body();
+}
+
+#define TEST_OF_HEARD(NAME)                                                    \
+  static void NAME##_of(void);                                                 \
+  TEST(NAME) { hear(NAME##_of); }                                              \
+  static void NAME##_of(void)
+
+TEST_OF_HEARD(transport_is_notified_of_the_first_observer_and_of_the_last) {
   expect_all_notified();
 }
 
-TEST(transport_is_notified_of_add_to_name_without_observers) {
-  heard = create();
-  attach(heard, &it);
+TEST_OF_HEARD(transport_is_notified_of_add_to_name_without_observers) {
   come_directly();
   expect_notified(&it, "+" NAME);
 }
@@ -268,10 +269,8 @@ TEST(transport_is_notified_of_registrations_older_than_itself) {
   }
 }
 
-TEST(transport_is_notified_of_a_removal_by_token) {
-  heard = create();
+TEST_OF_HEARD(transport_is_notified_of_a_removal_by_token) {
   multicast_token older = observe(heard, NAME, counter(&calls));
-  attach(heard, &it);
   multicast_token newer = observe(heard, NAME, counter(&calls));
   CHECK_OK(multicast_token_remove(older));
   expect_notified(&it, "+" NAME);
@@ -279,10 +278,8 @@ TEST(transport_is_notified_of_a_removal_by_token) {
   expect_notified(&it, "-" NAME);
 }
 
-TEST(transport_is_notified_of_first_and_last_of_many_observers) {
+TEST_OF_HEARD(transport_is_notified_of_first_and_last_of_many_observers) {
   int i;
-  heard = create();
-  attach(heard, &it);
   for (i = 0; i < 100; ++i) come();
   expect_notified(&it, "+" NAME);
   for (i = 0; i < 99; ++i) CHECK_OK(multicast_broadcaster_unregister(heard, NAME, counter(&calls)));
@@ -291,9 +288,7 @@ TEST(transport_is_notified_of_first_and_last_of_many_observers) {
   expect_notified(&it, "-" NAME);
 }
 
-TEST(transport_is_notified_on_the_thread_that_has_caused_it) {
-  heard = create();
-  attach(heard, &it);
+TEST_OF_HEARD(transport_is_notified_on_the_thread_that_has_caused_it) {
   come();
   CHECK(pthread_equal(it.thread, pthread_self()));
 }
@@ -344,9 +339,7 @@ TEST(transport_that_refuses_a_name_is_notified_again) {
   expect_notified(&it, "");
 }
 
-TEST(transport_that_refuses_a_name_is_notified_of_each_observer) {
-  heard = create();
-  attach(heard, &it);
+TEST_OF_HEARD(transport_that_refuses_a_name_is_notified_of_each_observer) {
   it.status = MULTICAST_ERROR_STATE;
   come();
   expect_notified_again();
@@ -362,13 +355,11 @@ TEST(transport_that_refuses_a_name_is_notified_of_each_observer) {
   expect_notified(&it, "");
 }
 
-TEST(transport_that_refuses_a_name_leaves_order_of_observers) {
+TEST_OF_HEARD(transport_that_refuses_a_name_leaves_order_of_observers) {
   char text[8] = "";
   letter letters[] = {{text, 'a'}, {text, 'b'}, {text, 'c'}, {text, 'd'}, {text, 'e'}, {text, 'f'}};
   int priorities[] = {1, 0, 0, 2, -1, 0};
   multicast_add_options options = multicast_add_options_default();
-  heard = create();
-  attach(heard, &it);
   it.status = MULTICAST_ERROR_STATE;
   multicast m = find(heard, NAME);
   for (int i = 0; i < 6; ++i) {
@@ -390,10 +381,8 @@ static void come_to_be_taken(wire *w) {
   come();
 }
 
-TEST(transport_that_refuses_a_name_is_notified_after_another) {
+TEST_OF_HEARD(transport_that_refuses_a_name_is_notified_after_another) {
   multicast_transport transport = transport_of(&taking);
-  heard = create();
-  attach(heard, &it);
   come();
   it.inside = come_to_be_taken;
   memset(&taking, 0, sizeof taking);
@@ -487,9 +476,7 @@ TEST(transport_that_is_detached_is_released_once_and_not_called) {
   CHECK_EQ(it.releases, 1);
 }
 
-TEST(transport_of_destroyed_broadcaster_is_released) {
-  heard = create();
-  attach(heard, &it);
+TEST_OF_HEARD(transport_of_destroyed_broadcaster_is_released) {
   come();
   expect_notified(&it, "+" NAME);
   CHECK_OK(multicast_broadcaster_destroy(heard));
@@ -501,11 +488,9 @@ TEST(transport_of_destroyed_broadcaster_is_released) {
   expect_notified(&it, "");
 }
 
-TEST(transport_stays_when_the_last_broadcaster_of_a_slot_ends) {
+TEST_OF_HEARD(transport_stays_when_the_last_broadcaster_of_a_slot_ends) {
   multicast_broadcaster other = create();
   multicast m = find(other, NAME);
-  heard = create();
-  attach(heard, &it);
   CHECK_OK(multicast_destroy(m));
   come();
   CHECK_OK(multicast_broadcaster_destroy(other));
@@ -522,7 +507,7 @@ TEST(transport_of_default_broadcaster_is_attached_and_detached) {
   come();
   CHECK_EQ(notify(heard, NAME), 1);
   expect_notified(&it, "+" NAME " !" NAME);
-  CHECK_STATUS(multicast_broadcaster_destroy(heard), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_broadcaster_destroy(heard), STATE);
   CHECK_EQ(it.releases, 0);
   detach(heard);
   CHECK_EQ(it.releases, 1);
@@ -543,14 +528,13 @@ TEST(transport_that_cannot_be_attached_is_released) {
   multicast_broadcaster none = {0}, stale = create();
   multicast_transport transport = transport_of(&it);
   CHECK_OK(multicast_broadcaster_destroy(stale));
-  CHECK_STATUS(multicast_broadcaster_attach(none, &transport), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_attach(none, &transport), INVALID_HANDLE);
   CHECK_EQ(it.releases, 1);
-  CHECK_STATUS(multicast_broadcaster_attach(stale, &transport), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_attach(stale, &transport), INVALID_HANDLE);
   CHECK_EQ(it.releases, 2);
-  CHECK_STATUS(multicast_broadcaster_attach(none, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_broadcaster_attach(none, NULL), INVALID_HANDLE);
   transport.publish = NULL;
-  CHECK_STATUS(multicast_broadcaster_attach(create(), &transport),
-               MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_attach(create(), &transport), INVALID_ARGUMENT);
   CHECK_EQ(it.releases, 3);
 }
 
@@ -565,15 +549,15 @@ TEST(transport_that_cannot_be_read_stays_the_callers) {
   memset(&newer, 0, sizeof newer);
   newer.known = transport_of(&it);
   newer.known.struct_size = 0;
-  CHECK_STATUS(multicast_broadcaster_attach(heard, &newer.known), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_attach(heard, &newer.known), INVALID_ARGUMENT);
   newer.known.struct_size = sizeof newer.known - 1;
-  CHECK_STATUS(multicast_broadcaster_attach(heard, &newer.known), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_attach(heard, &newer.known), INVALID_ARGUMENT);
   newer.known.struct_size = sizeof newer;
   newer.unknown = 1;
-  CHECK_STATUS(multicast_broadcaster_attach(heard, &newer.known), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_attach(heard, &newer.known), INVALID_ARGUMENT);
   newer.known.struct_size = sizeof newer.known;
   newer.known.flags = 1;
-  CHECK_STATUS(multicast_broadcaster_attach(heard, &newer.known), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_broadcaster_attach(heard, &newer.known), INVALID_ARGUMENT);
   CHECK_EQ(it.releases, 0);
   CHECK_EQ(notify(heard, NAME), 0);
   expect_notified(&first, "!" NAME); /* nothing has changed */
@@ -644,7 +628,7 @@ TEST(transport_is_not_a_delegate_that_a_caller_can_invoke) {
   attach(heard, &it);
   CHECK_EQ(notify(heard, NAME), 0);
   CHECK(multicast_token_is_live(notified_token));
-  CHECK_STATUS(multicast_token_invoke(notified_token, 0, "x", 1), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_token_invoke(notified_token, 0, "x", 1), STATE);
   CHECK_OK(multicast_set_watch(all, NULL));
 }
 
@@ -655,9 +639,7 @@ static void go_and_come(wire *w) {
   go_all();
 }
 
-TEST(transport_is_notified_of_changes_inside_of_it_afterwards) {
-  heard = create();
-  attach(heard, &it);
+TEST_OF_HEARD(transport_is_notified_of_changes_inside_of_it_afterwards) {
   it.inside = go_and_come;
   come();
   expect_notified(&it, "+" NAME " -" NAME);
@@ -720,9 +702,7 @@ static void replace_inside(void *context, uint32_t event, const void *payload, s
   attach(heard, &next_one);
 }
 
-TEST(transport_that_observer_attaches_publishes_that_notification) {
-  heard = create();
-  attach(heard, &it);
+TEST_OF_HEARD(transport_that_observer_attaches_publishes_that_notification) {
   observe(heard, NAME, DELEGATE(replace_inside, NULL));
   CHECK_EQ(notify(heard, NAME), 1);
   expect_notified(&it, "+" NAME);
@@ -774,7 +754,7 @@ TEST(transport_without_memory_is_released_and_changes_nothing) {
       break;
     }
     if (status == MULTICAST_OK) continue;
-    CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
+    CHECK_ERROR(status, OUT_OF_MEMORY);
     CHECK_EQ(it.releases, 1);
     expect_notified(&it, "");
     CHECK_EQ(notify(heard, "First"), 1);

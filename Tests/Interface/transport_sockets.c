@@ -67,8 +67,7 @@ TEST(transport_of_sockets_notifies_another_broadcaster) {
   gate_wait(&has_arrived);
   CHECK(arrived.size == 6 && memcmp(arrived.bytes, "a door", 6) == 0);
   CHECK_EQ(calls, 1);
-  CHECK_STATUS(multicast_broadcaster_notify(here, NAME, 7, &arrived, sizeof arrived),
-               MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(multicast_broadcaster_notify(here, NAME, 7, &arrived, sizeof arrived), LIMIT);
   CHECK_OK(multicast_broadcaster_destroy(here)); /* that ends the other side */
   join_thread(thread);
   CHECK_OK(multicast_broadcaster_destroy(there));

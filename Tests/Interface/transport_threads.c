@@ -79,9 +79,9 @@ TEST(transport_is_detached_when_its_calls_elsewhere_have_returned) {
 
 TEST(transport_of_destroyed_broadcaster_is_waited_for_so_long) {
   pthread_t thread = begin_calling(notify_it);
-  CHECK_STATUS(multicast_broadcaster_destroy_within(b, 1000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_broadcaster_destroy_within(b, 1000000), TIMEOUT);
   CHECK_EQ(LOAD(it.releases), 0);
-  CHECK_STATUS(notify(b, NAME), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(notify(b, NAME), INVALID_HANDLE);
   gate_open(&let_go);
   join_thread(thread);
   CHECK_EQ(it.releases, 1);
@@ -144,9 +144,16 @@ static void end_thread(wire *w) {
   pthread_exit(NULL);
 }
 
-TEST(thread_that_ends_inside_a_transport_is_not_waited_for) {
+/* Tests of `b`, whose transport is `it`. */
+static multicast_broadcaster begin(void) {
   b = create();
   attach(b, &it);
+  return b;
+}
+
+#define TEST_OF_ATTACHED(NAME) TEST_OF(NAME, (multicast_broadcaster unused), (begin()))
+
+TEST_OF_ATTACHED(thread_that_ends_inside_a_transport_is_not_waited_for) {
   it.inside = end_thread;
   join_thread(start_thread(end_in_publish, NULL));
   CHECK(it.inside == NULL);
@@ -198,9 +205,7 @@ static void register_and_destroy(wire *w) {
   register_it(NULL);
 }
 
-TEST(transport_may_destroy_multicast_of_name_and_register_again) {
-  b = create();
-  attach(b, &it);
+TEST_OF_ATTACHED(transport_may_destroy_multicast_of_name_and_register_again) {
   it.inside = register_and_destroy;
   register_it(NULL);
   CHECK_EQ(notify(b, NAME), 1);
@@ -373,7 +378,7 @@ THREAD(attach_to_the_end, void *unused) {
     multicast_broadcaster target = {LOAD(shared.id)};
     multicast_status status = multicast_broadcaster_attach(target, &transport);
     if (status == MULTICAST_OK) continue;
-    CHECK_STATUS(status, MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(status, INVALID_HANDLE);
     CHECK_EQ(many[i].releases, 1);
   }
   for (int i = 0; i < 2000; ++i) CHECK(LOAD(many[i].releases) <= 1);
@@ -415,11 +420,9 @@ static int64_t hand_over_by_name(cargo *c, multicast_outcome *out) {
   return multicast_broadcaster_notify_with(b, NAME, &how, out);
 }
 
-TEST(transport_publishes_a_payload_before_it_is_released) {
+TEST_OF_ATTACHED(transport_publishes_a_payload_before_it_is_released) {
   cargo c = {0};
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  b = create();
-  attach(b, &it);
   it.inside = note_releases;
   CHECK_EQ(hand_over_by_name(&c, &out), 0);
   CHECK(it.payload == &c);
@@ -491,7 +494,7 @@ THREAD(time_out, void *unused) {
   multicast_invocation how = handing_over(&late);
   how.flags = MULTICAST_WAIT;
   how.timeout_ns = 1000000;
-  CHECK_STATUS(multicast_broadcaster_notify_with(b, NAME, &how, NULL), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_broadcaster_notify_with(b, NAME, &how, NULL), TIMEOUT);
   CHECK(it.payload == &late);
   CHECK_EQ(late.releases, 0);
 }
@@ -517,9 +520,7 @@ THREAD(hand_over_and_end, void *unused) {
   CHECK(false); /* the thread has ended */
 }
 
-TEST(thread_that_ends_inside_a_transport_gives_the_payload_back) {
-  b = create();
-  attach(b, &it);
+TEST_OF_ATTACHED(thread_that_ends_inside_a_transport_gives_the_payload_back) {
   observe(b, NAME, counter(&calls));
   it.inside = end_thread;
   join_thread(start_thread(hand_over_and_end, NULL));
@@ -527,14 +528,12 @@ TEST(thread_that_ends_inside_a_transport_gives_the_payload_back) {
   detach(b);
 }
 
-TEST(transport_failure_leaves_the_outcome) {
+TEST_OF_ATTACHED(transport_failure_leaves_the_outcome) {
   cargo c = {0};
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  b = create();
-  attach(b, &it);
   observe(b, NAME, counter(&calls));
   it.status = MULTICAST_ERROR_TIMEOUT;
-  CHECK_STATUS(hand_over_by_name(&c, &out), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(hand_over_by_name(&c, &out), TIMEOUT);
   CHECK_EQ(out.called, 1);
   CHECK_EQ(c.releases, 1);
 }
@@ -561,9 +560,7 @@ static void use_in_child(void *unused) {
   CHECK_EQ(it.releases, 1);
 }
 
-TEST(fork_child_has_the_transport_too) {
-  b = create();
-  attach(b, &it);
+TEST_OF_ATTACHED(fork_child_has_the_transport_too) {
   observe(b, NAME, counter(&calls));
   expect_notified(&it, "+" NAME);
   in_child(use_in_child, NULL);
@@ -614,9 +611,7 @@ static void fork_inside(wire *w) {
   child_status = (int)child;
 }
 
-TEST(fork_inside_a_transport_goes_on_in_both_processes) {
-  b = create();
-  attach(b, &it);
+TEST_OF_ATTACHED(fork_inside_a_transport_goes_on_in_both_processes) {
   observe(b, NAME, counter(&calls));
   it.inside = fork_inside;
   CHECK_EQ(notify(b, NAME), 1);

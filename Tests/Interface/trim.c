@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include "harness.h"
 #include "process.h"
 
 enum { MANY = 12 * 1024, SLOT = 64 /* of a multicast */ };
@@ -31,13 +30,13 @@ static void check_stale(const multicast *m, const multicast_token *t, const mult
   for (int i = 0; i < MANY; ++i) {
     CHECK(!multicast_is_valid(m[i]) && !multicast_token_is_live(t[i]));
     CHECK(!multicast_lifetime_is_valid(l[i]));
-    CHECK_STATUS(multicast_invoke(m[i], 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_destroy(m[i]), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_token_remove(t[i]), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_token_pause(t[i]), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_token_get(t[i], &known), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_token_invoke(t[i], 0, NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(multicast_lifetime_end(l[i]), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(multicast_invoke(m[i], 0, NULL, 0), INVALID_HANDLE);
+    CHECK_ERROR(multicast_destroy(m[i]), INVALID_HANDLE);
+    CHECK_ERROR(multicast_token_remove(t[i]), INVALID_HANDLE);
+    CHECK_ERROR(multicast_token_pause(t[i]), INVALID_HANDLE);
+    CHECK_ERROR(multicast_token_get(t[i], &known), INVALID_HANDLE);
+    CHECK_ERROR(multicast_token_invoke(t[i], 0, NULL, 0), INVALID_HANDLE);
+    CHECK_ERROR(multicast_lifetime_end(l[i]), INVALID_HANDLE);
   }
 }
 

@@ -1,7 +1,6 @@
 /* A thread that destroys multicasts keeps some of their slots for those that it creates next. They
  * are few, and none is lost when the thread ends or the process forks. */
 
-#include "harness.h"
 #include "process.h"
 
 enum {

@@ -1,7 +1,6 @@
 /* MULTICAST_WAIT never hangs on itself: a call that only this thread could make, or a thread that
  * waits for this one, is not waited for. */
 
-#include "harness.h"
 #include "payloads.h"
 
 /* ---- Delegates whose call waits for a queue -------------------------------------------------- */
@@ -571,7 +570,7 @@ static void remove_outer(void *context, uint32_t event, const void *payload, siz
 static void run_and_destroy(void *context, uint32_t event, const void *payload, size_t size) {
   run_in_background(&ds.run, ds.q, 0);
   gate_wait(&ds.entered);
-  CHECK_STATUS(multicast_queue_destroy_within(ds.q, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_queue_destroy_within(ds.q, 0), TIMEOUT);
 }
 
 static void wait_for_doomed(void *context, uint32_t event, const void *payload, size_t size) {
@@ -663,7 +662,7 @@ TEST(wait_for_destroyed_queue_is_not_for_next_queue_in_slot) {
   expect_asleep(&i);
   run_in_background(&run, q, 0);
   gate_wait(&b.entered);
-  CHECK_STATUS(multicast_queue_destroy_within(q, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_queue_destroy_within(q, 0), TIMEOUT);
   next = default_queue();
   CHECK(((next.id ^ q.id) & 0x3FFFFFF) == 0); /* the same place */
   add_queued(other, counter(&calls), next);

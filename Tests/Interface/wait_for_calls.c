@@ -1,7 +1,6 @@
 /* MULTICAST_WAIT: the invocation returns when each call that it has queued was made, dropped or
  * cancelled. */
 
-#include "harness.h"
 #include "notes.h"
 #include "payloads.h"
 #include "removals.h"
@@ -263,7 +262,7 @@ TEST_OF_MULTICAST(wait_for_destroyed_queue_lasts_while_its_call_runs) {
   EVENTUALLY(stats_of(q).pending == 2);
   run_in_background(&run, q, 0);
   gate_wait(&b.entered);
-  CHECK_STATUS(multicast_queue_destroy_within(q, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_queue_destroy_within(q, 0), TIMEOUT);
   next = default_queue(); /* perhaps in the same place */
   expect_to_be_waiting(&w);
   gate_open(&b.let_go);
@@ -394,7 +393,7 @@ TEST_OF_MULTICAST(wait_that_times_out_leaves_its_calls_queued_and_says_so) {
   add_queued(m, counter(&calls), q);
   how.flags = MULTICAST_WAIT;
   how.timeout_ns = UINT64_C(30000000);
-  CHECK_STATUS(multicast_invoke_with(m, &how, &out), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_invoke_with(m, &how, &out), TIMEOUT);
   CHECK(now_ns() - begun >= how.timeout_ns);
   CHECK_OUTCOME(out, 1, 3, 0, 0, 3);
   CHECK_EQ(calls, 1);
@@ -413,7 +412,7 @@ TEST_OF_QUEUE(wait_that_times_out_during_a_call_counts_it_as_unfinished) {
   add_queued(m, blocking(&b), q);
   CHECK_OK(multicast_queue_start(q));
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = UINT64_C(300000000));
-  CHECK_STATUS(multicast_invoke_with(m, &how, &out), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_invoke_with(m, &how, &out), TIMEOUT);
   CHECK_EQ(out.finished + out.unfinished, 2);
   CHECK(out.unfinished >= 1); /* more only if the machine is slow */
   gate_open(&b.let_go);
@@ -450,7 +449,7 @@ TEST_OF_MULTICAST(wait_has_the_time_from_the_beginning_of_the_invocation) {
   add_queued(m, counter(&queued), run_soon_queue);
   add(m, DELEGATE(take_all_the_time, &calls));
   how.timeout_ns = TIME_MS * UINT64_C(1000000);
-  CHECK_STATUS(multicast_invoke_with(m, &how, &out), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_invoke_with(m, &how, &out), TIMEOUT);
   CHECK_OUTCOME(out, 1, 1, 0, 0, 1);
   CHECK_EQ(calls, 1); /* it was not cut short */
   join_thread(soon);

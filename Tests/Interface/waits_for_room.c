@@ -1,7 +1,6 @@
 /* Calls that wait for room in a full queue while a removal waits for them: one of the two gives
  * way. */
 
-#include "harness.h"
 #include "threads.h"
 
 /* ---- The end of a lifetime ------------------------------------------------------------------- */

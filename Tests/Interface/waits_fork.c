@@ -1,6 +1,5 @@
 /* The child of a fork: what the threads of the parent waited for, removed or ended. */
 
-#include "harness.h"
 #include "allocators.h"
 #include "threads.h"
 

@@ -63,7 +63,7 @@ TEST(queue_run_that_ends_late_leaves_next_queue_in_slot_alone) {
   static blocker b = BLOCKER_INIT;
   successor s = {{0}, {0}, {0}, 0, &b, 0};
   destroy_inside_its_call(&s);
-  CHECK_STATUS(multicast_queue_run(s.new, 1), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(multicast_queue_run(s.new, 1), STATE);
   gate_open(&b.let_go);
   join_thread(s.runner);
 }

@@ -19,12 +19,11 @@ static multicast_delegate pausing(int *milliseconds) {
 
 TEST(watch_is_notified_of_each_call_of_its_multicast) {
   multicast m = multicast_create(), other = multicast_create();
-  multicast_watch given = counting_calls(&w);
   multicast_token a = add(m, counter(&calls)), b = add(m, counter(&calls));
   add(other, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 5, NULL, 0), 2);
   CHECK_EQ(w.calls, 0);
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   CHECK_EQ(multicast_invoke(m, 5, NULL, 0), 2);
   CHECK_EQ(multicast_invoke(other, 5, NULL, 0), 1);
   CHECK_EQ(w.calls, 2);
@@ -42,13 +41,12 @@ TEST(watch_is_notified_of_each_call_of_its_multicast) {
 }
 
 TEST_OF_MULTICAST(watch_is_notified_with_options_as_without) {
-  multicast_watch given = counting_calls(&w);
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   multicast_token a = add(m, noting('a')), b = add_queued(m, noting('b'), q);
   int number = 3;
   multicast_invocation how = INVOCATION(.event = 9, .payload = &number, .size = sizeof number);
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   CHECK_EQ(multicast_invoke_with(m, &how, &out), 2);
   CHECK_EQ(multicast_invoke_with(m, &how, &out), 1);
   CHECK_EQ(out.refused, 1);
@@ -68,12 +66,11 @@ static bool stop_at_second(void *context, const multicast_delegate *delegate) {
 
 TEST(watch_is_notified_of_visits_with_event_0) {
   multicast m = multicast_create(), guarded = create_with_reentry(MULTICAST_REENTRY_REFUSE);
-  multicast_watch given = counting_calls(&w);
   multicast_token a = add(m, counter(&calls));
   int visits = 0, i;
   for (i = 0; i < 2; ++i) add(m, counter(&calls));
   for (i = 0; i < 3; ++i) add(guarded, counter(&calls));
-  watch_all(&given);
+  watch_all(counting_calls(&w));
   w.event = 77;
   CHECK_EQ(multicast_visit(m, stop_at_second, &visits), 2);
   CHECK_EQ(w.calls, 2);
@@ -89,9 +86,8 @@ TEST(watch_is_notified_of_visits_with_event_0) {
 }
 
 TEST_OF_QUEUE(watch_is_notified_of_calls_of_each_kind_of_delegate) {
-  multicast_watch given = counting_calls(&w);
   int releases = 0;
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   multicast_add_options options = ADD_OPTIONS(.events = 1u << 4);
   add_with(m, counter(&calls), &options);
   options = ADD_OPTIONS(.release = count_release);
@@ -118,12 +114,11 @@ static void *lock_it(void *context) { return context; }
 static void unlock_it(void *strong) { (void)strong; }
 
 TEST_OF_MULTICAST(watch_is_notified_of_calls_with_contexts_that_are_locked) {
-  multicast_watch given = counting_calls(&w);
   multicast_add_options options = ADD_OPTIONS(.lock = lock_it, .unlock = unlock_it);
   add_with(m, counter(&calls), &options);
   options.queue = default_queue();
   add_with(m, counter(&calls), &options);
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 2);
   CHECK_EQ(w.calls, 1);
   CHECK_EQ(multicast_queue_run(options.queue, 0), 1);
@@ -132,11 +127,10 @@ TEST_OF_MULTICAST(watch_is_notified_of_calls_with_contexts_that_are_locked) {
 }
 
 TEST(watch_is_notified_of_calls_that_are_replayed) {
-  multicast_watch given = counting_calls(&w);
   multicast m = multicast_create_with(&CREATE_OPTIONS(.replay = 2));
   CHECK_EQ(multicast_invoke(m, 5, NULL, 0), 0);
   CHECK_EQ(multicast_invoke(m, 6, NULL, 0), 0);
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   multicast_token token = add(m, counter(&calls));
   CHECK_EQ(calls, 2);
   CHECK_EQ(w.calls, 2);
@@ -148,24 +142,22 @@ TEST(watch_is_notified_of_calls_that_are_replayed) {
 
 TEST(watch_of_all_is_notified_of_multicasts_created_later) {
   multicast m = multicast_create(), later;
-  multicast_watch given = counting_calls(&w);
   add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
-  watch_all(&given);
+  watch_all(counting_calls(&w));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   later = multicast_create();
   add(later, counter(&calls));
   CHECK_EQ(multicast_invoke(later, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, 2);
-  watch_all(NULL);
+  unwatch_all();
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(later, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, 2);
 }
 
 TEST(watch_of_all_can_be_set_before_anything_is_created) {
-  multicast_watch given = counting_calls(&w);
-  watch_all(&given);
+  watch_all(counting_calls(&w));
   multicast m = multicast_create();
   add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
@@ -175,27 +167,25 @@ TEST(watch_of_all_can_be_set_before_anything_is_created) {
 TEST(watch_of_all_finds_each_of_many_multicasts) {
   enum { MANY = 3000 };
   static multicast many[MANY];
-  multicast_watch given = counting_calls(&w);
   for (int i = 0; i < MANY; ++i) {
     many[i] = multicast_create();
     add(many[i], counter(&calls));
     if (i % 2) CHECK_EQ(multicast_invoke(many[i], 1, NULL, 0), 1);
     if (i % 7 == 0) CHECK_OK(multicast_destroy(many[i]));
   }
-  watch_all(&given);
+  watch_all(counting_calls(&w));
   calls = 0;
   for (int i = 0; i < MANY; ++i) multicast_invoke(many[i], 1, NULL, 0);
   CHECK_EQ(w.calls, calls);
   CHECK_EQ(calls, MANY - (MANY + 6) / 7);
-  watch_all(NULL);
+  unwatch_all();
   for (int i = 0; i < MANY; ++i) multicast_invoke(many[i], 1, NULL, 0);
   CHECK_EQ(w.calls * 2, calls);
 }
 
 TEST_OF_BROADCASTER(watch_of_all_is_notified_of_names) {
-  multicast_watch given = counting_calls(&w);
   observe(b, NAME, counter(&calls));
-  watch_all(&given);
+  watch_all(counting_calls(&w));
   CHECK_EQ(multicast_broadcaster_notify(b, NAME, 8, NULL, 0), 1);
   CHECK_EQ(w.calls, 1);
   CHECK_EQ(w.event, 8);
@@ -206,16 +196,16 @@ TEST(own_watch_of_a_multicast_comes_first) {
   multicast_watch all = counting_calls(&w), one = counting_calls(&own);
   add(m, counter(&calls));
   add(other, counter(&calls));
-  watch(m, &one);
-  watch_all(&all);
+  watch(m, one);
+  watch_all(all);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(other, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, 1);
   CHECK_EQ(own.calls, 1);
-  watch_all(NULL);
+  unwatch_all();
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(own.calls, 2);
-  watch_all(&all);
+  watch_all(all);
   unwatch(m);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(own.calls, 2);
@@ -229,7 +219,7 @@ TEST(watches_of_many_multicasts_are_separate) {
   for (int i = 0; i < MANY; ++i) {
     many[i] = multicast_create();
     add(many[i], counter(&calls));
-    watch(many[i], i % 2 ? &odd : &even);
+    watch(many[i], i % 2 ? odd : even);
   }
   for (int i = 0; i < MANY; i += 2) CHECK_EQ(multicast_invoke(many[i], 1, NULL, 0), 1);
   CHECK_EQ(w.calls, MANY / 2);
@@ -243,7 +233,7 @@ TEST(watches_of_many_multicasts_are_separate) {
 TEST(own_watch_ends_with_its_multicast) {
   multicast_watch given = counting_calls(&own);
   multicast last = multicast_create(), m;
-  watch(last, &given);
+  watch(last, given);
   CHECK_OK(multicast_destroy(last));
   for (int i = 0; i < 3; ++i) { /* one has the same slot */
     m = multicast_create();
@@ -251,22 +241,21 @@ TEST(own_watch_ends_with_its_multicast) {
     CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   }
   CHECK_EQ(own.calls, 0);
-  CHECK_STATUS(multicast_set_watch(last, &given), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_set_watch(last, &given), INVALID_HANDLE);
 }
 
 TEST(watches_of_destroyed_multicasts_do_not_add_up) {
-  multicast_watch given = counting_calls(&own);
   int64_t blocks = 0;
   use_test_allocator();
   for (int i = 0; i < 4000; ++i) {
     multicast m = multicast_create();
-    watch(m, &given);
+    watch(m, counting_calls(&own));
     if (i == 2000) blocks = allocated_blocks;
     CHECK_OK(multicast_destroy(m));
   }
   CHECK(allocated_blocks <= blocks + 10);
   blocks = allocated_blocks;
-  watch_all(NULL); /* frees those of multicasts that do not exist any more */
+  unwatch_all(); /* frees those of multicasts that do not exist any more */
   CHECK(allocated_blocks < blocks);
 }
 
@@ -276,13 +265,12 @@ THREAD(invoke_here, multicast *argument) {
 
 TEST_OF_MULTICAST(watch_of_a_multicast_that_is_fenced) {
   enum { ROUNDS = 64 };
-  multicast_watch given = counting_calls(&w);
   add(m, counter(&calls));
   on_another_thread(invoke_here, &m);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   for (int i = 0; i < ROUNDS; ++i) { /* removals that follow each other closely */
     CHECK_OK(multicast_token_remove(add(m, counter(&calls))));
-    if (i == ROUNDS / 2) watch(m, &given);
+    if (i == ROUNDS / 2) watch(m, counting_calls(&w));
   }
   int before = w.calls;
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
@@ -290,7 +278,7 @@ TEST_OF_MULTICAST(watch_of_a_multicast_that_is_fenced) {
   unwatch(m);
   for (int i = 0; i < ROUNDS; ++i) CHECK_OK(multicast_token_remove(add(m, counter(&calls))));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   for (int i = 0; i < 5000; ++i) CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, before + 1 + 5000);
 }
@@ -303,7 +291,7 @@ TEST_OF_MULTICAST(watch_slow_has_the_label_and_the_time) {
   multicast_token token = add_with(m, pausing(&milliseconds), &ADD_OPTIONS(.label = "sensor 7"));
   given.called = NULL;
   given.slow_ns = 4000000;
-  watch(m, &given);
+  watch(m, given);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.slow, 1);
   CHECK_EQ(w.token.id, token.id);
@@ -316,24 +304,23 @@ TEST_OF_MULTICAST(watch_slow_is_not_notified_of_fast_calls) {
   multicast_watch given = watching(&w);
   add(m, counter(&calls));
   given.slow_ns = 60ull * 1000 * 1000 * 1000;
-  watch(m, &given);
+  watch(m, given);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.slow, 0);
   CHECK_EQ(w.calls, 1);
   given.slow_ns = 0; /* never */
-  watch(m, &given);
+  watch(m, given);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.slow, 0);
 }
 
 TEST_OF_MULTICAST(watch_slow_is_notified_without_a_label_and_of_queued_calls) {
-  multicast_watch given = watching(&w);
   multicast_add_options options = ADD_OPTIONS(.queue = default_queue());
   add(m, counter(&calls));
   options.label = "later";
   options.flags = MULTICAST_ONCE;
   add_with(m, counter(&calls), &options);
-  watch(m, &given);
+  watch(m, watching(&w));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 2);
   CHECK_TEXT(w.label, "-");
   CHECK_EQ(multicast_queue_run(options.queue, 0), 1);
@@ -345,7 +332,7 @@ TEST_OF_MULTICAST(watch_slow_is_notified_without_a_label_and_of_queued_calls) {
 TEST_OF_MULTICAST(watch_without_functions_counts) {
   multicast_watch given = MULTICAST_WATCH_INIT;
   multicast_token token = add(m, counter(&calls));
-  watch(m, &given);
+  watch(m, given);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   expect_counted(token, 1, 0, 0);
 }
@@ -353,11 +340,10 @@ TEST_OF_MULTICAST(watch_without_functions_counts) {
 /* ---- Statistics ------------------------------------------------------------------------------ */
 
 TEST_OF_MULTICAST(statistics_are_counted_while_watched) {
-  multicast_watch given = counting_calls(&w);
   multicast_token token = add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   expect_counted(token, 0, 0, 0);
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   expect_counted(token, 2, 0, 0);
@@ -365,19 +351,18 @@ TEST_OF_MULTICAST(statistics_are_counted_while_watched) {
   unwatch(m);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   expect_counted(token, 2, 0, 0);
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   expect_counted(token, 3, 0, 0);
 }
 
 TEST_OF_MULTICAST(statistics_count_what_a_queue_drops_and_refuses) {
-  multicast_watch given = counting_calls(&w);
   multicast_queue drops = queue_with(2, MULTICAST_OVERFLOW_DROP_OLDEST);
   multicast_queue refuses = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
   multicast_token a = add_queued(m, counter(&calls), drops);
   multicast_token b = add_queued(m, counter(&calls), refuses);
   char large[100] = {0};
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   for (int i = 0; i < 5; ++i) multicast_invoke(m, 1, large, i % 2 ? sizeof large : 8);
   expect_counted(a, 0, 5, 3);
   expect_counted(b, 0, 2, 3);
@@ -389,9 +374,8 @@ TEST_OF_MULTICAST(statistics_count_what_a_queue_drops_and_refuses) {
 }
 
 TEST_OF_MULTICAST(statistics_of_the_next_registration_begin_at_0) {
-  multicast_watch given = counting_calls(&w);
   multicast_token next;
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   multicast_token first = add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_OK(multicast_token_remove(first));
@@ -407,13 +391,13 @@ TEST_OF_MULTICAST(statistics_of_the_next_registration_begin_at_0) {
 TEST_OF_MULTICAST(statistics_of_what_is_not_live_are_refused) {
   multicast_token token = add(m, counter(&calls)), forged = {token.id ^ 1};
   multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
-  CHECK_STATUS(multicast_token_statistics(forged, &stats), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_token_statistics(token, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_token_statistics(forged, &stats), INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_statistics(token, NULL), INVALID_ARGUMENT);
   stats.struct_size -= 1;
-  CHECK_STATUS(multicast_token_statistics(token, &stats), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_token_statistics(token, &stats), INVALID_ARGUMENT);
   stats.struct_size += 1;
   CHECK_OK(multicast_token_remove(token));
-  CHECK_STATUS(multicast_token_statistics(token, &stats), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_token_statistics(token, &stats), INVALID_HANDLE);
 }
 
 TEST_OF_MULTICAST(statistics_for_a_newer_caller_are_0_where_they_are_not_known) {
@@ -434,16 +418,16 @@ TEST_OF_MULTICAST(statistics_for_a_newer_caller_are_0_where_they_are_not_known) 
 TEST(watch_of_bad_input_is_refused) {
   multicast m = multicast_create(), forged = {m.id ^ 1};
   multicast_watch given = counting_calls(&w), bad = given;
-  CHECK_STATUS(multicast_set_watch(forged, &given), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(multicast_set_watch(forged, NULL), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(multicast_set_watch(forged, &given), INVALID_HANDLE);
+  CHECK_ERROR(multicast_set_watch(forged, NULL), INVALID_HANDLE);
   bad.reserved = 1;
-  CHECK_STATUS(multicast_set_watch(m, &bad), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_set_watch(m, &bad), INVALID_ARGUMENT);
   bad = given;
   bad.struct_size = 0;
-  CHECK_STATUS(multicast_set_watch(m, &bad), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_set_watch(m, &bad), INVALID_ARGUMENT);
   add(m, counter(&calls));
-  watch(m, &given);
-  CHECK_STATUS(multicast_set_watch(m, &bad), MULTICAST_ERROR_INVALID_ARGUMENT);
+  watch(m, given);
+  CHECK_ERROR(multicast_set_watch(m, &bad), INVALID_ARGUMENT);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, 1); /* the last one is still there */
 }
@@ -453,9 +437,9 @@ TEST(watch_without_memory_leaves_the_last_one) {
   use_test_allocator();
   multicast m = multicast_create();
   add(m, counter(&calls));
-  watch(m, &given);
+  watch(m, given);
   fail_after = 0;
-  CHECK_STATUS(multicast_set_watch(m, &other), MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_ERROR(multicast_set_watch(m, &other), OUT_OF_MEMORY);
   fail_after = -1;
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, 1);
@@ -468,7 +452,7 @@ TEST(watch_of_all_needs_no_memory) {
   use_test_allocator();
   multicast m = multicast_create();
   add(m, counter(&calls));
-  watch(m, &given);
+  watch(m, given);
   fail_after = 0;
   CHECK_OK(multicast_set_watch(all, &given));
   CHECK_OK(multicast_set_watch(all, &other)); /* in the place of the last one */
@@ -481,12 +465,11 @@ TEST(watch_of_all_needs_no_memory) {
 }
 
 TEST(statistics_without_memory_are_not_counted) {
-  multicast_watch given = counting_calls(&w);
   use_test_allocator();
   multicast m = multicast_create();
   multicast_token token = add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   fail_after = 0;
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, 1);
@@ -498,11 +481,10 @@ TEST(statistics_without_memory_are_not_counted) {
 
 /* Its delegate is watched from the next call on that is queued, and it comes after that. */
 TEST_OF_QUEUE(watch_may_be_notified_of_a_call_that_was_queued_before) {
-  multicast_watch given = counting_calls(&w);
   multicast_token t = add_queued(m, counter(&calls), q);
   multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 2);
   CHECK_EQ(w.calls, 2);

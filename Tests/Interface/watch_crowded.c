@@ -61,17 +61,17 @@ static void add_labelled(int times, multicast m, const char *label) {
   while (times-- > 0) add_with(m, counter(&calls), &options);
 }
 
+/* So many are added, and this was notified since the test began. */
+#define CHECK_TOLD(times, m, text) (add_times(times, m, counter(&calls)), CHECK_TEXT(told, text))
+
 /* ---- When ------------------------------------------------------------------------------------ */
 
 TEST(crowd_is_notified_once_for_each_doubling) {
   multicast m = watched(3);
-  add_times(2, m, counter(&calls));
-  CHECK_TEXT(told, "");
-  add_times(1, m, counter(&calls));
-  CHECK_TEXT(told, "3:A:3");
+  CHECK_TOLD(2, m, "");
+  CHECK_TOLD(1, m, "3:A:3");
   CHECK_EQ(last.id, m.id);
-  add_times(100, m, counter(&calls));
-  CHECK_TEXT(told, "3:A:3 6:A:6 12:A:12 24:A:24 48:A:48 96:A:96");
+  CHECK_TOLD(100, m, "3:A:3 6:A:6 12:A:12 24:A:24 48:A:48 96:A:96");
 }
 
 TEST(crowd_is_notified_at_each_first_number_exactly) {
@@ -96,23 +96,19 @@ TEST(crowd_is_never_notified_with_number_0_or_without_a_function) {
   watch.crowded = NULL;
   CHECK_OK(multicast_set_watch(n, &watch));
   add_times(50, m, counter(&calls));
-  add_times(50, n, counter(&calls));
-  CHECK_TEXT(told, "");
+  CHECK_TOLD(50, n, "");
 }
 
 TEST(crowd_of_1_is_taken_as_2) {
   multicast m = watched(1);
-  add_times(1, m, counter(&calls));
-  CHECK_TEXT(told, "");
-  add_times(3, m, counter(&calls));
-  CHECK_TEXT(told, "2:A:2 4:A:4");
+  CHECK_TOLD(1, m, "");
+  CHECK_TOLD(3, m, "2:A:2 4:A:4");
 }
 
 TEST(crowd_of_a_number_beyond_all_is_never_notified) {
   multicast m = watched(UINT64_MAX), n = watched((uint64_t)1 << 63);
   add_times(3000, m, counter(&calls));
-  add_times(3000, n, counter(&calls));
-  CHECK_TEXT(told, "");
+  CHECK_TOLD(3000, n, "");
 }
 
 /* The delegates come and go: in the middle, at the end, all. */
@@ -131,10 +127,8 @@ TEST(crowd_is_not_notified_again_when_delegates_are_added_again) {
   for (int i = 0; i < 8; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
   add_times(15, m, counter(&calls));
   CHECK_EQ(multicast_remove_all(m), 15);
-  add_times(15, m, counter(&calls));
-  CHECK_TEXT(told, "8:A:8");
-  add_times(1, m, counter(&calls));
-  CHECK_TEXT(told, "8:A:8 16:A:16");
+  CHECK_TOLD(15, m, "8:A:8");
+  CHECK_TOLD(1, m, "8:A:8 16:A:16");
 }
 
 /* Lists with dead entries, which invocations may be reading. */
@@ -155,13 +149,10 @@ TEST(crowd_counts_live_delegates_only) {
 TEST(crowd_is_notified_anew_when_a_watch_is_set_anew) {
   multicast m = watched(4);
   multicast_watch watch = from(3);
-  add_times(4, m, counter(&calls));
-  CHECK_TEXT(told, "4:A:4");
+  CHECK_TOLD(4, m, "4:A:4");
   CHECK_OK(multicast_set_watch(m, &watch));
-  add_times(1, m, counter(&calls));
-  CHECK_TEXT(told, "4:A:4 5:A:5"); /* 3 was passed before */
-  add_times(1, m, counter(&calls));
-  CHECK_TEXT(told, "4:A:4 5:A:5 6:A:6");
+  CHECK_TOLD(1, m, "4:A:4 5:A:5"); /* 3 was passed before */
+  CHECK_TOLD(1, m, "4:A:4 5:A:5 6:A:6");
 }
 
 TEST(crowd_that_passes_several_numbers_is_notified_once) {
@@ -170,16 +161,14 @@ TEST(crowd_that_passes_several_numbers_is_notified_once) {
   for (int i = 0; i < 20; ++i) many[i] = counter(&calls);
   CHECK_OK(multicast_add_many(m, many, 20, NULL, NULL));
   CHECK_TEXT(told, "20:A:20");
-  add_times(12, m, counter(&calls));
-  CHECK_TEXT(told, "20:A:20 32:A:32");
+  CHECK_TOLD(12, m, "20:A:20 32:A:32");
 }
 
 TEST(crowd_is_not_notified_when_the_watch_was_taken_away) {
   multicast m = watched(4);
   add_times(3, m, counter(&calls));
   CHECK_OK(multicast_set_watch(m, NULL));
-  add_times(100, m, counter(&calls));
-  CHECK_TEXT(told, "");
+  CHECK_TOLD(100, m, "");
 }
 
 TEST(crowd_is_notified_with_any_options) {
@@ -204,15 +193,12 @@ TEST(crowd_of_all_is_notified_of_each_multicast_old_and_new) {
   add_times(1, invoked, counter(&calls));
   CHECK_EQ(multicast_invoke(invoked, 0, NULL, 0), 1);
   watch_all(4);
-  add_times(1, before, counter(&calls));
-  CHECK_TEXT(told, "4:A:4");
+  CHECK_TOLD(1, before, "4:A:4");
   CHECK_EQ(last.id, before.id);
   after = multicast_create();
-  add_times(4, after, counter(&calls));
-  CHECK_TEXT(told, "4:A:4 4:A:4");
+  CHECK_TOLD(4, after, "4:A:4 4:A:4");
   CHECK_EQ(last.id, after.id);
-  add_times(3, invoked, counter(&calls));
-  CHECK_TEXT(told, "4:A:4 4:A:4 4:A:4");
+  CHECK_TOLD(3, invoked, "4:A:4 4:A:4 4:A:4");
   CHECK_EQ(last.id, invoked.id);
 }
 
@@ -220,15 +206,11 @@ TEST(crowd_of_all_is_not_notified_of_one_with_a_watch_of_its_own) {
   multicast m = watched(6), silent = watched(0);
   watch_all(2);
   add_times(5, m, counter(&calls));
-  add_times(50, silent, counter(&calls));
-  CHECK_TEXT(told, "");
-  add_times(1, m, counter(&calls));
-  CHECK_TEXT(told, "6:A:6");
+  CHECK_TOLD(50, silent, "");
+  CHECK_TOLD(1, m, "6:A:6");
   watch_all(3); /* nothing new for it */
-  add_times(5, m, counter(&calls));
-  CHECK_TEXT(told, "6:A:6");
-  add_times(1, m, counter(&calls));
-  CHECK_TEXT(told, "6:A:6 12:A:12");
+  CHECK_TOLD(5, m, "6:A:6");
+  CHECK_TOLD(1, m, "6:A:6 12:A:12");
 }
 
 TEST(crowd_of_a_name_is_notified_and_describe_has_the_name) {
@@ -246,8 +228,7 @@ TEST(crowd_of_a_name_is_notified_and_describe_has_the_name) {
 TEST(crowd_of_a_multicast_with_policies_is_notified) {
   multicast m = multicast_create_with(&CREATE_OPTIONS(.replay = 2, .label = "with policies"));
   watch_all(3);
-  add_times(6, m, counter(&calls));
-  CHECK_TEXT(told, "3:A:3 6:A:6");
+  CHECK_TOLD(6, m, "3:A:3 6:A:6");
   CHECK_EQ(last.id, m.id);
 }
 
@@ -257,8 +238,7 @@ TEST(crowd_has_the_function_of_most) {
   multicast m = watched(10);
   add_times(3, m, counter(&calls));
   add_times(6, m, too());
-  add_times(1, m, counter(&calls));
-  CHECK_TEXT(told, "10:B:6");
+  CHECK_TOLD(1, m, "10:B:6");
 }
 
 TEST(crowd_has_the_label_of_most_whatever_their_functions) {
@@ -278,8 +258,7 @@ TEST(crowd_counts_those_without_a_label_by_function) {
   add_labelled(2, m, "a");
   add_labelled(2, m, "b");
   add_times(2, m, too());
-  add_times(3, m, counter(&calls));
-  CHECK_TEXT(told, "9:A:3");
+  CHECK_TOLD(3, m, "9:A:3");
 }
 
 static void add_different(int first, int count, multicast m) {
@@ -313,8 +292,7 @@ TEST(crowd_does_not_count_what_was_removed) {
   for (int i = 0; i < 2; ++i) tokens[i] = add(m, counter(&calls));
   for (int i = 0; i < 2; ++i) CHECK_OK(multicast_token_remove(tokens[i]));
   add_times(2, m, too());
-  add_times(1, m, counter(&calls));
-  CHECK_TEXT(told, "6:B:5");
+  CHECK_TOLD(1, m, "6:B:5");
 }
 
 /* ---- The function ---------------------------------------------------------------------------- */
@@ -365,8 +343,7 @@ TEST(crowd_at_the_256th_level_is_notified_by_the_next_add) {
   last = m;
   CHECK_EQ(multicast_invoke(deep, 0, NULL, 0), 1);
   CHECK_TEXT(told, "");
-  add_times(2, m, counter(&calls));
-  CHECK_TEXT(told, "3:A:3 4:A:4");
+  CHECK_TOLD(2, m, "3:A:3 4:A:4");
 }
 
 /* ---- A watch that is replaced while threads add ---------------------------------------------- */
@@ -427,8 +404,7 @@ static void use_everything(void) {
 TEST(crowd_function_may_use_the_library) {
   multicast m = watched(2);
   in_function = use_everything;
-  add_times(2, m, counter(&calls));
-  CHECK_TEXT(told, "2:A:2");
+  CHECK_TOLD(2, m, "2:A:2");
   CHECK(!multicast_is_valid(m));
   CHECK_EQ(calls, 2);
 }
@@ -441,10 +417,8 @@ static void add_more(void) {
 TEST(crowd_inside_a_function_of_a_watch_is_notified_by_next_add) {
   multicast m = watched(2);
   in_function = add_more;
-  add_times(2, m, counter(&calls));
-  CHECK_TEXT(told, "2:A:2"); /* 12 by now */
-  add_times(1, m, counter(&calls));
-  CHECK_TEXT(told, "2:A:2 13:A:13");
+  CHECK_TOLD(2, m, "2:A:2"); /* 12 by now */
+  CHECK_TOLD(1, m, "2:A:2 13:A:13");
 }
 
 static gate entered = GATE_INIT, let_go = GATE_INIT, taken = GATE_INIT;

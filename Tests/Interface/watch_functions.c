@@ -32,13 +32,12 @@ static void expect_to_wait_for_function(multicast watched) {
   static setting s = {{0}, 0, GATE_INIT, 0};
   static report r;
   multicast m = multicast_create();
-  multicast_watch given = counting_calls(&w);
   invoker i;
   if (watched.id != 0) watched = m;
   s.target = watched;
   w.in_function = block_function;
   add(m, counter(&calls));
-  watch(watched, &given);
+  watch(watched, counting_calls(&w));
   invoke_in_background(&i, m);
   gate_wait(&in_watch.entered);
   s.thread = start_thread(take_away, &s);
@@ -69,11 +68,10 @@ static void take_away_inside(witness *it) {
 }
 
 TEST_OF_MULTICAST(watch_that_is_taken_away_inside_its_function_is_pending) {
-  multicast_watch given = watching(&w);
   add(m, counter(&calls));
   w.target = m;
   w.in_function = take_away_inside;
-  watch(m, &given);
+  watch(m, watching(&w));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_STATUS(status, MULTICAST_PENDING);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
@@ -95,13 +93,12 @@ static void take_away_in_call(void *context, uint32_t event, const void *payload
 
 TEST(watch_that_waits_for_thread_that_takes_it_away_is_pending) {
   multicast m = multicast_create(), other = multicast_create();
-  multicast_watch given = counting_calls(&w);
   invoker i, j;
   add(m, counter(&calls));
   add(other, DELEGATE(take_away_in_call, &in_watch));
   w.target = m;
   w.in_function = remove_blocked;
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   add(m, blocking(&in_watch)); /* is removed in the function, before it is called */
   invoke_in_background(&j, other);
   invoke_in_background(&i, m);
@@ -121,14 +118,13 @@ static void remove_held(witness *it) {
 }
 
 TEST_OF_MULTICAST(watch_and_removal_that_wait_for_each_other_are_a_cycle) {
-  multicast_watch given = counting_calls(&w);
   invoker i, j;
   held = multicast_create();
   held_token = add(held, DELEGATE(take_away_in_call, &in_watch));
   add(m, counter(&calls));
   w.target = m;
   w.in_function = remove_held;
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   invoke_in_background(&j, held);
   pause_ms(A_WHILE_MS); /* it is in the call */
   invoke_in_background(&i, m);
@@ -141,9 +137,9 @@ TEST_OF_MULTICAST(watch_that_is_replaced_is_not_notified_any_more) {
   static witness next;
   multicast_watch given = counting_calls(&w), other = counting_calls(&next);
   add(m, counter(&calls));
-  watch(m, &given);
+  watch(m, given);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
-  watch(m, &other);
+  watch(m, other);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, 1);
   CHECK_EQ(next.calls, 1);
@@ -160,11 +156,10 @@ static void invoke_inside(witness *it) {
 }
 
 TEST_OF_MULTICAST(watch_is_not_notified_of_calls_that_its_functions_make) {
-  multicast_watch given = watching(&w);
   multicast_token token = add(m, counter(&calls));
   w.target = m;
   w.in_function = invoke_inside;
-  watch(m, &given);
+  watch(m, watching(&w));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, 1);
   CHECK_EQ(w.slow, 1);
@@ -178,10 +173,9 @@ static void remove_inside(witness *it) {
 }
 
 TEST_OF_MULTICAST(watch_is_notified_before_a_removal_of_it_can_complete) {
-  multicast_watch given = counting_calls(&w);
   add_with(m, counter(&calls), &ADD_OPTIONS(.release = count_release));
   w.in_function = remove_inside;
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_STATUS(status, MULTICAST_PENDING);
   CHECK_EQ(calls, 2); /* a call, and the release after it */
@@ -192,10 +186,9 @@ static void invoke_deeper(void *context, uint32_t event, const void *payload, si
 }
 
 TEST_OF_MULTICAST(watch_is_not_notified_of_the_innermost_of_256_calls) {
-  multicast_watch given = counting_calls(&w);
   multicast_token token = add(m, DELEGATE(invoke_deeper, NULL));
   w.target = m;
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(w.calls, 255);
   expect_counted(token, 256, 0, 0);
@@ -208,7 +201,7 @@ static void expect_stuck(int64_t (*remove)(removal *)) {
   multicast_watch given = watching(&w);
   begin_running_call(&c, remove);
   given.slow_ns = 1000000;
-  watch(c.r.target, &given);
+  watch(c.r.target, given);
   pthread_t thread = start_thread(remove_in_thread, &c.r);
   EVENTUALLY(LOAD(w.stuck) == 1);
   CHECK_EQ(w.token.id, c.r.token.id);
@@ -233,7 +226,7 @@ TEST(watch_is_notified_of_a_second_removal_that_waits_long) {
   begin_running_call(&c, by_token);
   CHECK_STATUS(multicast_token_remove_nowait(c.r.token), MULTICAST_PENDING);
   given.slow_ns = 1000000;
-  watch(c.r.target, &given);
+  watch(c.r.target, given);
   pthread_t thread = start_thread(remove_in_thread, &c.r);
   EVENTUALLY(LOAD(w.stuck) == 1);
   CHECK_EQ(w.token.id, c.r.token.id);
@@ -249,7 +242,7 @@ TEST_OF_MULTICAST(watch_stuck_has_the_label) {
   prepare_removal(&c.r, m, &b, by_token);
   c.r.token = add_with(m, blocking(&b), &ADD_OPTIONS(.label = "never returns"));
   given.slow_ns = 1000000;
-  watch_all(&given);
+  watch_all(given);
   begin_blocked(&b, m);
   c.r.thread = start_thread(remove_in_thread, &c.r);
   EVENTUALLY(LOAD(w.stuck) == 1);
@@ -264,8 +257,8 @@ TEST(watch_is_not_notified_of_a_removal_with_a_shorter_timeout) {
   multicast_watch given = watching(&w);
   begin_running_call(&c, by_token);
   given.slow_ns = 20ull * 1000 * 1000 * 1000;
-  watch(c.r.target, &given);
-  CHECK_STATUS(multicast_token_remove_within(c.r.token, 2000000), MULTICAST_ERROR_TIMEOUT);
+  watch(c.r.target, given);
+  CHECK_ERROR(multicast_token_remove_within(c.r.token, 2000000), TIMEOUT);
   CHECK_EQ(w.stuck, 0);
   gate_open(&c.b.let_go);
   CHECK_EQ(invoke_finished(&c.i), 1);
@@ -276,8 +269,8 @@ TEST(watch_is_notified_of_a_longer_timeout_and_the_timeout_stays) {
   multicast_watch given = watching(&w);
   begin_running_call(&c, by_token);
   given.slow_ns = 1000000;
-  watch(c.r.target, &given);
-  CHECK_STATUS(multicast_token_remove_within(c.r.token, 20000000), MULTICAST_ERROR_TIMEOUT);
+  watch(c.r.target, given);
+  CHECK_ERROR(multicast_token_remove_within(c.r.token, 20000000), TIMEOUT);
   CHECK_EQ(w.stuck, 1);
   gate_open(&c.b.let_go);
   CHECK_EQ(invoke_finished(&c.i), 1);
@@ -291,7 +284,7 @@ TEST_OF_QUEUE(watch_is_notified_of_an_invocation_that_waits_long) {
   given.slow_ns = 1000000;
   given.slow = NULL;
   given.called = NULL;
-  watch(m, &given);
+  watch(m, given);
   begin_waiting(&waits, m, NULL);
   EVENTUALLY(LOAD(w.stuck) == 1);
   CHECK_EQ(w.token.id, 0); /* the call is in the queue */
@@ -314,8 +307,8 @@ TEST_OF_MULTICAST(watch_timeout_of_an_invocation_that_waits_stays) {
   add_queued(m, counter(&calls), default_queue());
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = 20000000);
   given.slow_ns = 1000000;
-  watch(m, &given);
-  CHECK_STATUS(multicast_invoke_with(m, &how, NULL), MULTICAST_ERROR_TIMEOUT);
+  watch(m, given);
+  CHECK_ERROR(multicast_invoke_with(m, &how, NULL), TIMEOUT);
   CHECK_EQ(w.stuck, 1);
 }
 
@@ -345,9 +338,9 @@ TEST(watch_that_was_taken_away_is_not_notified_by_invokers) {
     multicast target = i % 3 ? m : all;
     given.context = &is_set[i % 2];
     STORE(is_set[i % 2], true);
-    watch(target, &given);
+    watch(target, given);
     if (i % 5 == 0) EVENTUALLY(LOAD(told) > i / 5);
-    watch(target, NULL);
+    unwatch(target);
     STORE(is_set[i % 2], false);
   }
   STORE(is_over, true);
@@ -363,7 +356,6 @@ THREAD(set_all_the_time, void *argument) {
 
 TEST_OF_MULTICAST(watches_of_all_that_threads_set_at_once_are_set_or_not) {
   static witness a, b;
-  multicast_watch given = counting_calls(&w);
   pthread_t threads[2];
   add(m, counter(&calls));
   threads[0] = start_thread(set_all_the_time, &a);
@@ -373,7 +365,7 @@ TEST_OF_MULTICAST(watches_of_all_that_threads_set_at_once_are_set_or_not) {
   a.calls = b.calls = 0;
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(a.calls + b.calls, 0); /* each has taken it away at the end */
-  watch_all(&given);
+  watch_all(counting_calls(&w));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.calls, 1);
 }
@@ -386,11 +378,10 @@ static void invoke_in_child(void *argument) {
 }
 
 TEST_OF_MULTICAST(watch_stays_in_the_child_of_a_fork) {
-  multicast_watch given = counting_calls(&w);
   invoker i;
   add(m, counter(&calls));
   w.in_function = block_function;
-  watch(m, &given);
+  watch(m, counting_calls(&w));
   invoke_in_background(&i, m);
   gate_wait(&in_watch.entered);
   w.in_function = NULL;
@@ -410,8 +401,8 @@ TEST(watch_is_not_notified_that_the_end_of_another_one_waits) {
   s.target = multicast_create();
   w.in_function = block_function;
   add(s.target, counter(&calls));
-  watch(s.target, &given);
-  watch_all(&other); /* a wait is stuck after a nanosecond */
+  watch(s.target, given);
+  watch_all(other); /* a wait is stuck after a nanosecond */
   invoke_in_background(&i, s.target);
   gate_wait(&in_watch.entered);
   s.thread = start_thread(take_away, &s);
@@ -421,21 +412,19 @@ TEST(watch_is_not_notified_that_the_end_of_another_one_waits) {
   CHECK_OK(s.result);
   CHECK_EQ(invoke_finished(&i), 1);
   CHECK_EQ(all.stuck, 0);
-  watch_all(NULL);
+  unwatch_all();
 }
 
 /* Some of the new multicasts have the slot of the one that was destroyed. */
 FUNCTION(replace_target, multicast *m) {
-  multicast_watch given = counting_calls(&w);
   CHECK(multicast_destroy(*m) >= 0);
-  for (int i = 0; i < 8; ++i) watch(multicast_create(), &given);
+  for (int i = 0; i < 8; ++i) watch(multicast_create(), counting_calls(&w));
 }
 
 TEST_OF_MULTICAST(watch_is_not_notified_of_call_of_multicast_that_had_slot) {
   static witness first;
-  multicast_watch given = counting_calls(&first);
   add(m, DELEGATE(replace_target, &m));
-  watch(m, &given);
+  watch(m, counting_calls(&first));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(w.calls, 0);
   CHECK_EQ(first.calls <= 1, true);
@@ -444,9 +433,8 @@ TEST_OF_MULTICAST(watch_is_not_notified_of_call_of_multicast_that_had_slot) {
 TEST_OF_MULTICAST(watch_is_not_notified_of_queued_call_of_the_slots_last) {
   static witness first;
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
-  multicast_watch given = counting_calls(&first);
   add_queued(m, DELEGATE(replace_target, &m), queue);
-  watch(m, &given);
+  watch(m, counting_calls(&first));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(queue, 0), 1);
   CHECK_EQ(w.calls, 0);

@@ -44,14 +44,12 @@ multicast_watch watching(witness *w) {
   return watch;
 }
 
-void watch(multicast m, const multicast_watch *watch) { CHECK_OK(multicast_set_watch(m, watch)); }
+static const multicast all;
 
-void watch_all(const multicast_watch *given) {
-  multicast all = {0};
-  watch(all, given);
-}
-
-void unwatch(multicast m) { watch(m, NULL); }
+void watch(multicast m, multicast_watch watch) { CHECK_OK(multicast_set_watch(m, &watch)); }
+void watch_all(multicast_watch given) { watch(all, given); }
+void unwatch(multicast m) { CHECK_OK(multicast_set_watch(m, NULL)); }
+void unwatch_all(void) { unwatch(all); }
 
 multicast_token_stats counted(multicast_token token) {
   multicast_token_stats stats = multicast_token_stats_default();

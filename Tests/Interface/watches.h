@@ -3,7 +3,6 @@
 #ifndef WATCHES_H
 #define WATCHES_H
 
-#include "harness.h"
 #include "payloads.h"
 #include "removals.h"
 
@@ -22,10 +21,11 @@ typedef struct witness {
 multicast_watch watching(witness *w);      /* all functions; slow from a nanosecond on */
 multicast_watch counting_calls(witness *w); /* `called` only */
 
-/* Watches a multicast; zero: all. Expects that to succeed. */
-void watch(multicast m, const multicast_watch *watch);
-void watch_all(const multicast_watch *watch);
+/* Watch a multicast, or all, or none any more. Expect that to succeed. */
+void watch(multicast m, multicast_watch watch);
+void watch_all(multicast_watch watch);
 void unwatch(multicast m);
+void unwatch_all(void);
 
 /* What was counted of a registration. */
 multicast_token_stats counted(multicast_token token);

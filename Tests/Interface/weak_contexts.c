@@ -103,11 +103,11 @@ TEST_OF_MULTICAST(weak_lock_without_unlock_or_the_reverse_is_invalid_argument) {
   counted c = {1, 0, 0, 0, 0, {0}, NULL};
   multicast_delegate d = {call_counted, &c};
   multicast_add_options options = ADD_OPTIONS(.release = release_counted, .lock = lock_counted);
-  CHECK_STATUS(multicast_add(m, d, &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_add(m, d, &options, NULL), INVALID_ARGUMENT);
   CHECK_EQ(c.releases, 1);
   options.lock = NULL;
   options.unlock = unlock_counted;
-  CHECK_STATUS(multicast_add(m, d, &options, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(multicast_add(m, d, &options, NULL), INVALID_ARGUMENT);
   CHECK_EQ(c.releases, 2);
   CHECK_EQ(multicast_count(m), 0);
 }
