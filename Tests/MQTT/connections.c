@@ -271,7 +271,7 @@ TEST_OF_BROKER(message_that_is_too_large_is_refused,
   static unsigned char large[20000];
   SCOPED peer p;
   peer_connect_with(&p, b->port, &OPTIONS(.qos = 1, .max_payload = 15000));
-  CHECK_STATUS(peer_publish(&p, "n", 1, large, 15001), MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(peer_publish(&p, "n", 1, large, 15001), LIMIT);
   CHECK_OK(peer_publish(&p, "n", 1, large, 15000));
   peer_flush(&p);
   EVENTUALLY(LOAD(p.publications_refused) == 1);
@@ -355,7 +355,7 @@ TEST(tls_connects_and_refuses) {
   peer_release(&p);
   expect_refusal_of(&p, b.port, NULL, "");
   options = tls_options(&p, &b, "missing.crt");
-  CHECK_STATUS(multicast_mqtt_connect(&options, &p.transport), MULTICAST_ERROR_SYSTEM);
+  CHECK_ERROR(multicast_mqtt_connect(&options, &p.transport), SYSTEM);
   CHECK_EQ(p.releases, 1);
   broker_delete(&b);
 }

@@ -346,7 +346,7 @@ TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
   peer_connect_with(&p, s.port, NULL);
   CHECK_OK(p.transport.subscribe(p.transport.context, "n"));
   EVENTUALLY(LOAD(s.connections) == 1);
-  CHECK_STATUS(multicast_mqtt_flush(&p.transport, 1000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_mqtt_flush(&p.transport, 1000000), TIMEOUT);
   p.transport.unsubscribe(p.transport.context, "n");
   peer_flush(&p); /* nothing is to be waited for any more */
   gate_open(&may_answer);

@@ -206,7 +206,7 @@ TEST_OF_BROKER(payload_that_is_too_large_is_refused, NULL) {
   record *r = record_create();
   transport_options options = peer_options(&here, b->port);
   peer_connect(&here, &options);
-  CHECK_STATUS(peer_publish(&here, "n", 1, large, sizeof large), MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(peer_publish(&here, "n", 1, large, sizeof large), LIMIT);
   CHECK_EQ(peer_stats(&here).refused, 1);
   CHECK_OK(peer_publish(&here, "n", 1, large, sizeof large - 1));
   peer_flush(&here);
@@ -214,7 +214,7 @@ TEST_OF_BROKER(payload_that_is_too_large_is_refused, NULL) {
   peer_release(&here);
   /* The limit of the options, for what is published and what arrives. */
   peer_connect_with(&there, b->port, &OPTIONS(.max_payload = 100));
-  CHECK_STATUS(peer_publish(&there, "n", 1, large, 101), MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(peer_publish(&there, "n", 1, large, 101), LIMIT);
   CHECK_OK(peer_publish(&there, "n", 1, large, 100));
   peer_observe(&there, "n", recorder(r));
   peer_connect_to(&here, b);
@@ -240,7 +240,7 @@ TEST_OF_BROKER(payload_that_the_server_does_not_take_is_dropped, "max_payload: 1
   CHECK_EQ(peer_stats(&here).dropped, 1);
   CHECK_EQ(peer_stats(&here).sent, 1);
   CHECK_EQ(peer_stats(&here).max_payload, 1000);
-  CHECK_STATUS(peer_publish(&here, "n", 1, large, 1001), MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(peer_publish(&here, "n", 1, large, 1001), LIMIT);
   CHECK_EQ(here.lost, 0);
 }
 
@@ -301,7 +301,7 @@ TEST_OF_BROKER(slow_server_loses_nothing, NULL) {
   peer_connect_with(&here, b->port, &OPTIONS(.capacity = 100));
   CHECK_EQ(kill(b->process, SIGSTOP), 0);
   int accepted = fill(&here);
-  CHECK_STATUS(multicast_nats_flush(&here.transport, ns_of_second / 20), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(multicast_nats_flush(&here.transport, ns_of_second / 20), TIMEOUT);
   CHECK_EQ(kill(b->process, SIGCONT), 0);
   peer_flush(&here);
   CHECK_EQ(peer_stats(&here).sent, accepted);
@@ -394,7 +394,7 @@ TEST(tls_connects_and_refuses) {
   /* A server that wants TLS gets it, and is checked. */
   expect_refusal_of(&here, b.port, NULL, "unable to get local issuer certificate");
   options = tls_options(&here, &b, "missing.crt");
-  CHECK_STATUS(multicast_nats_connect(&options, &here.transport), MULTICAST_ERROR_SYSTEM);
+  CHECK_ERROR(multicast_nats_connect(&options, &here.transport), SYSTEM);
   CHECK_EQ(here.releases, 1);
   broker_delete(&b);
 }
@@ -424,7 +424,7 @@ TEST(tls_certificate_of_the_client) {
   options = tls_options(&p, &b, "ours.crt");
   options.cert_file = broker_path(&b, "client.crt");
   options.key_file = broker_path(&b, "locked.key");
-  CHECK_STATUS(multicast_nats_connect(&options, &p.transport), MULTICAST_ERROR_SYSTEM);
+  CHECK_ERROR(multicast_nats_connect(&options, &p.transport), SYSTEM);
   CHECK_EQ(p.releases, 1);
   broker_delete(&b);
 }

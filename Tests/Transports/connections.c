@@ -19,7 +19,7 @@ TEST_OF_BROKER(publications_wait_for_the_broker, NULL) {
   CHECK(here.code != 0);
   for (int i = 0; i < 1000; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
   CHECK_EQ(peer_stats(&here).waiting, 1000);
-  CHECK_STATUS(transport_flush(&here.transport, 10000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(transport_flush(&here.transport, 10000000), TIMEOUT);
   broker_start_again(b);
   peer_flush(&here);
   CHECK_EQ(peer_stats(&here).sent, 1000);
@@ -34,7 +34,7 @@ TEST_OF_BROKER(publications_are_refused_without_a_connection, NULL) {
   peer_flush(&here);
   broker_end(b, SIGKILL);
   EVENTUALLY(LOAD(here.lost) == 1);
-  CHECK_STATUS(peer_publish(&here, "n", 1, "x", 1), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(peer_publish(&here, "n", 1, "x", 1), STATE);
   CHECK_EQ(peer_stats(&here).refused, 1);
   CHECK_EQ(peer_stats(&here).published, 1);
   CHECK(!TRANSPORT_IS_CONNECTED(peer_stats(&here)));
@@ -47,7 +47,7 @@ TEST(full_outbox_refuses) {
   SCOPED peer here;
   peer_begin(&here, free_port(), &OPTIONS(.capacity = 3));
   for (int i = 0; i < 3; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
-  CHECK_STATUS(peer_publish(&here, "n", 1, "x", 1), MULTICAST_ERROR_QUEUE_FULL);
+  CHECK_ERROR(peer_publish(&here, "n", 1, "x", 1), QUEUE_FULL);
   CHECK_EQ(peer_stats(&here).waiting, 3);
   CHECK_EQ(peer_stats(&here).refused, 1);
 }
@@ -90,7 +90,7 @@ TEST_OF_BROKER(names_are_subscribed_again, NULL) {
     snprintf(name, sizeof name, "n%d", i);
     there.transport.unsubscribe(there.transport.context, name);
   }
-  CHECK_STATUS(transport_flush(&there.transport, 10000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(transport_flush(&there.transport, 10000000), TIMEOUT);
   CHECK_EQ(peer_stats(&there).names, NAMES / 2);
   broker_start_again(b);
   EVENTUALLY(LOAD(there.connected) == 2);

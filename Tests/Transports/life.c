@@ -127,7 +127,7 @@ static void destroy_inside(actor *a) {
   CHECK_STATUS(multicast_broadcaster_destroy(a->p->broadcaster), MULTICAST_PENDING);
 }
 static void flush_inside(actor *a) {
-  CHECK_STATUS(transport_flush(&a->p->transport, ns_of_second), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(transport_flush(&a->p->transport, ns_of_second), STATE);
 }
 
 TEST(observer_unregisters_itself) { expect_act(unregister_itself, 1); }
@@ -445,14 +445,14 @@ static void use_in_child(void *context) {
   peer *p = context;
   transport_stats stats = transport_stats_default();
   alarm(30);
-  CHECK_STATUS(peer_publish(p, "n", 1, "x", 1), MULTICAST_ERROR_STATE);
-  CHECK_STATUS(p->transport.subscribe(p->transport.context, "m"), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(peer_publish(p, "n", 1, "x", 1), STATE);
+  CHECK_ERROR(p->transport.subscribe(p->transport.context, "m"), STATE);
   p->transport.unsubscribe(p->transport.context, "n");
-  CHECK_STATUS(transport_flush(&p->transport, 1), MULTICAST_ERROR_STATE);
-  CHECK_STATUS(transport_get_stats(&p->transport, &stats), MULTICAST_ERROR_STATE);
+  CHECK_ERROR(transport_flush(&p->transport, 1), STATE);
+  CHECK_ERROR(transport_get_stats(&p->transport, &stats), STATE);
   p->transport.release(p->transport.context);
   CHECK_EQ(p->releases, 1);
-  CHECK_STATUS(transport_flush(&p->transport, 1), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(transport_flush(&p->transport, 1), INVALID_HANDLE);
 }
 
 static void end_flood(peer *p, pthread_t thread) {
@@ -640,10 +640,10 @@ TEST(released_transport_is_not_taken_for_a_newer_one) {
   for (int i = 0; i < 20; ++i) {
     p.releases = 0;
     CHECK_OK(transport_connect(&options, &p.transport));
-    CHECK_STATUS(transport_flush(&old, 0), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(transport_get_stats(&old, &stats), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(old.publish(old.context, "n", 1, "x", 1), MULTICAST_ERROR_INVALID_HANDLE);
-    CHECK_STATUS(old.subscribe(old.context, "n"), MULTICAST_ERROR_INVALID_HANDLE);
+    CHECK_ERROR(transport_flush(&old, 0), INVALID_HANDLE);
+    CHECK_ERROR(transport_get_stats(&old, &stats), INVALID_HANDLE);
+    CHECK_ERROR(old.publish(old.context, "n", 1, "x", 1), INVALID_HANDLE);
+    CHECK_ERROR(old.subscribe(old.context, "n"), INVALID_HANDLE);
     old.unsubscribe(old.context, "n");
     old.release(old.context);
     CHECK_EQ(LOAD(p.releases), 0);
@@ -746,30 +746,29 @@ TEST(transports_that_are_none_are_refused) {
   transport_options options = peer_options(&p, free_port());
   transport_stats stats = transport_stats_default();
   multicast_transport other = MULTICAST_TRANSPORT_INIT;
-  CHECK_STATUS(transport_flush(NULL, 0), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(transport_flush(&other, 0), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(transport_get_stats(&other, &stats), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(transport_flush(NULL, 0), INVALID_HANDLE);
+  CHECK_ERROR(transport_flush(&other, 0), INVALID_HANDLE);
+  CHECK_ERROR(transport_get_stats(&other, &stats), INVALID_HANDLE);
   CHECK_OK(transport_connect(&options, &p.transport));
-  CHECK_STATUS(transport_get_stats(&p.transport, NULL), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(transport_get_stats(&p.transport, NULL), INVALID_ARGUMENT);
   stats.struct_size = 8;
-  CHECK_STATUS(transport_get_stats(&p.transport, &stats), MULTICAST_ERROR_INVALID_ARGUMENT);
-  CHECK_STATUS(peer_publish(&p, "", 1, "x", 1), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(transport_get_stats(&p.transport, &stats), INVALID_ARGUMENT);
+  CHECK_ERROR(peer_publish(&p, "", 1, "x", 1), INVALID_ARGUMENT);
   CHECK_OK(transport_flush(&p.transport, MULTICAST_FOREVER));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
-  CHECK_STATUS(transport_flush(&p.transport, 0), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(transport_flush(&p.transport, 0), TIMEOUT);
   /* One of another library, or of the program, whose context is the same number. */
   other.context = p.transport.context;
-  CHECK_STATUS(transport_flush(&other, 0), MULTICAST_ERROR_INVALID_HANDLE);
-  CHECK_STATUS(transport_get_stats(&other, &stats), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(transport_flush(&other, 0), INVALID_HANDLE);
+  CHECK_ERROR(transport_get_stats(&other, &stats), INVALID_HANDLE);
   other = p.transport;
   peer_release(&p);
   stats = transport_stats_default();
-  CHECK_STATUS(transport_get_stats(&other, &stats), MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(transport_get_stats(&other, &stats), INVALID_HANDLE);
 }
 
 THREAD(flush_forever, peer *p) {
-  CHECK_STATUS(transport_flush(&p->transport, MULTICAST_FOREVER),
-               MULTICAST_ERROR_INVALID_HANDLE);
+  CHECK_ERROR(transport_flush(&p->transport, MULTICAST_FOREVER), INVALID_HANDLE);
 }
 
 TEST(flush_ends_with_the_transport) {

@@ -62,7 +62,7 @@ TEST(connect_with_what_is_wrong_for_libnats_says_so) {
   requests_are_of_the_test();
   refuse_with(NATS_INVALID_ARG);
   refuse_request(OPTION, 0, OF_THE_TEST);
-  CHECK_STATUS(transport_connect(&options, &p.transport), MULTICAST_ERROR_INVALID_ARGUMENT);
+  CHECK_ERROR(transport_connect(&options, &p.transport), INVALID_ARGUMENT);
   CHECK_EQ(p.releases, 1);
 }
 
@@ -247,7 +247,7 @@ TEST_OF_BROKER(flush_without_memory_ends, NULL) {
   peer_connect_to(&p, b);
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   refuse_requests(MALLOC, 0, 1000000, OF_THE_TEST);
-  CHECK_STATUS(transport_flush(&p.transport, 50000000), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(transport_flush(&p.transport, 50000000), TIMEOUT);
   CHECK(refusal_was_made());
   peer_flush(&p);
 }

@@ -88,7 +88,7 @@ TEST(one_transport_too_many_is_refused) {
     CHECK_OK(transport_connect(&options, &all[i].transport));
   }
   options = peer_options(last, free_port());
-  CHECK_STATUS(transport_connect(&options, &last->transport), MULTICAST_ERROR_LIMIT);
+  CHECK_ERROR(transport_connect(&options, &last->transport), LIMIT);
   CHECK_EQ(last->releases, 1);
   last->releases = 0;
   peer_release(&all[3]);
@@ -154,7 +154,7 @@ TEST(publication_without_memory_is_refused_and_counted) {
   CHECK_OK(transport_connect(&options, &p.transport));
   refuse_request(MALLOC, 1, OF_THE_TEST);
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
-  CHECK_STATUS(peer_publish(&p, "n", 1, "x", 1), MULTICAST_ERROR_OUT_OF_MEMORY);
+  CHECK_ERROR(peer_publish(&p, "n", 1, "x", 1), OUT_OF_MEMORY);
   CHECK(refusal_was_made());
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   CHECK_EQ(peer_stats(&p).refused, 1);
@@ -178,7 +178,7 @@ TEST(name_without_memory_is_refused_and_can_be_subscribed_again) {
       snprintf(name, sizeof name, "n%d", i);
       multicast_status status = p.transport.subscribe(p.transport.context, name);
       if (status == MULTICAST_OK) continue;
-      CHECK_STATUS(status, MULTICAST_ERROR_OUT_OF_MEMORY);
+      CHECK_ERROR(status, OUT_OF_MEMORY);
       CHECK_EQ(peer_stats(&p).names, i);
       CHECK_OK(p.transport.subscribe(p.transport.context, name));
     }
@@ -208,7 +208,7 @@ TEST(release_keeps_nothing) {
     CHECK_OK(peer_publish(&p, name, 1, name, sizeof name));
     CHECK_OK(p.transport.subscribe(p.transport.context, name));
   }
-  CHECK_STATUS(transport_flush(&p.transport, ns_of_second / 100), MULTICAST_ERROR_TIMEOUT);
+  CHECK_ERROR(transport_flush(&p.transport, ns_of_second / 100), TIMEOUT);
   CHECK(held_blocks() > before.blocks + 200);
   end_transport(&p, before);
 }

@@ -3,8 +3,6 @@
 #ifndef SERVERS_H
 #define SERVERS_H
 
-#include "../../Interface/harness.h"
-
 #include "peers.h"
 
 typedef struct server {
