@@ -165,7 +165,7 @@ static void check_nothing_is_kept(int64_t bytes, int descriptors) {
 }
 
 static void run(double seconds, int fixed_threads) {
-  double begin, end, spoken;
+  double begin, spoken;
   double each = seconds / 3 < 4 ? seconds / 3 : 4;
   int descriptors, rounds = 0;
   actor_start(seed, "main");
@@ -178,7 +178,7 @@ static void run(double seconds, int fixed_threads) {
   world_warm_up();
   doing_end();
   begin = spoken = now_s();
-  end = begin + seconds;
+  double end = begin + seconds;
   int64_t bytes = LOAD(allocated_bytes);
   descriptors = open_descriptors();
   while (now_s() < end) {

@@ -267,11 +267,10 @@ static void register_one(void) {
 static void add_several(bool is_by_name) {
   multicast_delegate delegates[8];
   multicast_token tokens[8];
-  multicast_add_options options;
   uint32_t i, count = 1 + random_below(8);
   context *first = context_make();
   choose_place(first);
-  options = first->options;
+  multicast_add_options options = first->options;
   for (i = 0; i < count; ++i) {
     context *c = i == 0 ? first : context_make();
     c->options = options;
@@ -322,10 +321,9 @@ static void change_in_a_row(void) {
   uint32_t i, count = 15 + random_below(15);
   for (i = 0; i < count; ++i) {
     context *c = context_make();
-    multicast_token token;
     context_retain(c);
     EXPECT(multicast_add(m, context_delegate(c), &c->options, &c->token), OK | INVALID_HANDLE);
-    token = c->token;
+    multicast_token token = c->token;
     context_release(c);
     if (one_in(4)) invoke_one(m);
     multicast_status status = multicast_token_remove(token);
@@ -576,9 +574,9 @@ static void replace_queue(void) {
 
 static void replace_broadcaster(void) {
   multicast_broadcaster_options options = multicast_broadcaster_options_default();
-  multicast_broadcaster fresh, old;
+  multicast_broadcaster old;
   if (one_in(2)) options.queue.id = LOAD(world_queues[0]);
-  fresh = multicast_broadcaster_create(&options);
+  multicast_broadcaster fresh = multicast_broadcaster_create(&options);
   MUST(fresh.id != 0, "a broadcaster");
   old.id = SWAP(world_broadcasters[random_below(BROADCASTER_COUNT)], fresh.id);
   EXPECT(multicast_broadcaster_destroy(old), OK | PENDING | INVALID_HANDLE);

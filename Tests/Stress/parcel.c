@@ -110,7 +110,6 @@ const void *parcel_copy(const void *payload, size_t size) {
 void parcel_release(const void *payload, size_t size) {
   parcel *p = parcel_of(payload);
   uint32_t was = ALIVE;
-  bool is_quiet;
   MUST(CHANGE(p->state, &was, ENDED), "parcel released twice, or never handed over, state 0x%x",
        was);
   MUST(size == p->size, "size %zu, not %zu", size, p->size);
@@ -119,7 +118,7 @@ void parcel_release(const void *payload, size_t size) {
   ADD(releases, 1);
   ADD(alive, -1);
   MUST(ADD(p->receipts->left, -1) >= 0, "releases of the parcels of an invocation");
-  is_quiet = p->receipts->is_quiet;
+  bool is_quiet = p->receipts->is_quiet;
   end(p);
   run_body(is_quiet);
 }

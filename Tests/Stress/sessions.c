@@ -264,12 +264,11 @@ void session_that_waits(void) {
 void session_that_waits_for_itself(void) {
   line l;
   multicast_outcome o;
-  uint64_t pending;
   int32_t wakes;
   if (is_in_calm_call()) return;
   make_line(&l);
   int64_t count = send_to(&l, 1, &o);
-  pending = stats_of(&l).pending;
+  uint64_t pending = stats_of(&l).pending;
   /* OK: a thread sleeps that might run the queue, and waits for this one or for releases. */
   EXPECT_COUNT(count, pending > 0 ? OK | TIMEOUT : OK);
   MUST(o.unfinished == pending && o.finished == 0, "%llu unfinished, %llu pending",

@@ -28,10 +28,9 @@ static void *end_at_once(void *unused) { return unused; }
 /* The child of a fork of a process with two threads starts one. */
 static int start_in_a_child(void) {
   pthread_t other;
-  pid_t child;
   int status = 1;
   if (pthread_create(&other, NULL, sleep_for_ever, NULL) != 0) return 1;
-  child = fork();
+  pid_t child = fork();
   if (child == 0) {
     if (pthread_create(&other, NULL, end_at_once, NULL) != 0) _exit(1);
     _exit(pthread_join(other, NULL));

@@ -74,8 +74,7 @@ static void count_release(void *context) {
 static void *invoke_often(void *argument) {
   const api *m = ((void **)argument)[0];
   const multicast *target = ((void **)argument)[1];
-  int i;
-  for (i = 0; i < 1000; ++i) CHECK(m->invoke(*target, 0, "0123456789abcdef", 16) >= 0);
+  for (int i = 0; i < 1000; ++i) CHECK(m->invoke(*target, 0, "0123456789abcdef", 16) >= 0);
   return NULL;
 }
 
@@ -129,16 +128,14 @@ static void two_copies(const char *library) {
   use(&opened);
   /* A handle of one copy is invalid in the other. */
   multicast theirs = {0};
-  int i;
-  for (i = 0; i < 1000; ++i) theirs = opened.create();
+  for (int i = 0; i < 1000; ++i) theirs = opened.create();
   CHECK_EQ(linked.count(theirs), MULTICAST_ERROR_INVALID_HANDLE);
   CHECK_EQ(opened.count(theirs), 0);
   use(&linked);
 }
 
 static void rounds(const char *library) {
-  int i;
-  for (i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     void *handle = open_library(library, i % 2 ? RTLD_LAZY : RTLD_NOW);
     api opened = api_of(handle);
     if (i % 10 == 0) use(&opened);
