@@ -21,46 +21,12 @@
  * last delegate, or replaces list 1. S changes the mode, and makes a heavy fence in between, as the
  * removal of another delegate would.
  *
- * Variants: HAS_A (0: A does nothing), HAS_B (2: it makes a change inside a call), MODE (at the
- * start; 1: fenced), BEGINS, FENCES, ENDS (what S does; BEGINS=2: it begins again at the end),
- * DELEGATES (1 or 2), ALL (W removes both), DEFERS (W does not wait), AT_ONCE (W looks at the
- * hazards under the lock, if it needs no heavy fence), LISTS (W replaces the list instead),
+ * Variants: HAS_A=1 (0: A does nothing), HAS_B=0 (2: it makes a change inside a call), MODE=0 (at
+ * the start; 1: fenced), BEGINS=0, FENCES=0, ENDS=0 (what S does; 2: it begins again at the end),
+ * DELEGATES=1 (1 or 2), ALL=0 (W removes both), DEFERS=0 (W does not wait), AT_ONCE=0 (W looks at
+ * the hazards under the lock, if it needs no heavy fence), LISTS=0 (W replaces the list instead),
  * WRITERS_BUFFERED.
  */
-
-#ifndef HAS_A
-#define HAS_A 1
-#endif
-#ifndef HAS_B
-#define HAS_B 0
-#endif
-#ifndef MODE
-#define MODE 0
-#endif
-#ifndef BEGINS
-#define BEGINS 0
-#endif
-#ifndef FENCES
-#define FENCES 0
-#endif
-#ifndef ENDS
-#define ENDS 0
-#endif
-#ifndef DELEGATES
-#define DELEGATES 1
-#endif
-#ifndef ALL
-#define ALL 0
-#endif
-#ifndef DEFERS
-#define DEFERS 0
-#endif
-#ifndef AT_ONCE
-#define AT_ONCE 0
-#endif
-#ifndef LISTS
-#define LISTS 0
-#endif
 
 #if HAS_B
 #define FRAMES 2
@@ -297,21 +263,12 @@ inline use(l) { assert(!is_free[l]) }
 inline call_did_return(me, d) {
   lock(me, WAITS_LOCK);
   d_step { wake_all(); found = 1 };
-  if
-  :: deferred == d -> is_calling(me, d, found)
-  :: else
-  fi;
-  if
-  :: !found -> deferred = 0
-  :: else
-  fi;
+  when(deferred == d, is_calling(me, d, found));
+  when(!found, deferred = 0);
   unlock(me, WAITS_LOCK);
   load(me, HAZARD(me), x);
   assert(x == 0); /* no hazard while it releases */
-  if
-  :: !found -> release(me, d)
-  :: else
-  fi;
+  when(!found, release(me, d));
   found = 0
 }
 
@@ -338,17 +295,11 @@ inline call_biased(me) {
         store(me, HAZARD(me), d);
         light_fence(me);
         load(me, DEAD(d), x);
-        if
-        :: !x -> call(me, d)
-        :: else
-        fi;
+        when(!x, call(me, d));
         store(me, HAZARD(me), 0);
         light_fence(me);
         load(me, DEAD(d), x);
-        if
-        :: x -> call_did_return(me, d)
-        :: else
-        fi
+        when(x, call_did_return(me, d))
      :: else
      fi;
      d++
@@ -365,10 +316,7 @@ inline end_call(me) {
   full_fence(me);
 #endif
   load(me, DEAD(last), x);
-  if
-  :: x -> call_did_return(me, last)
-  :: else
-  fi;
+  when(x, call_did_return(me, last));
   last = 0
 }
 
@@ -415,10 +363,7 @@ inline call_fenced(me) {
      d++
   :: else -> break
   od;
-  if
-  :: last -> end_call(me)
-  :: else
-  fi;
+  when(last, end_call(me));
   d = 0;
   x = 0
 }
@@ -436,10 +381,7 @@ inline invoke(me) {
   load(me, INVOKER, is_fenced);
 #endif
 #ifndef NO_FULL_FENCE_OF_FRAME
-  if
-  :: is_fenced -> full_fence(me)
-  :: else
-  fi;
+  when(is_fenced, full_fence(me));
 #endif
 #if LISTS
   load(me, LIST, list);
@@ -455,10 +397,7 @@ inline invoke(me) {
 #endif
   store(me, TARGET(me), 0);
 #ifndef NO_FULL_FENCE_AT_END
-  if
-  :: is_fenced -> full_fence(me)
-  :: else
-  fi;
+  when(is_fenced, full_fence(me));
 #endif
   is_fenced = 0;
   load(me, RETIRED_EPOCH, x);

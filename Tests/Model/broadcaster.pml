@@ -18,25 +18,9 @@
  * Threads: A looks up by handle 1, B by handle 2. D destroys occupant 1. C creates occupant 2 as
  * soon as the slot is vacant, and destroys it. G adds a name to occupant 1.
  *
- * Variants: A_LOOKS_UP_TWICE, IN_INVOCATION (the look-ups of A are inside an invocation), HAS_B,
- * HAS_C, HAS_G, WRITERS_BUFFERED.
+ * Variants: A_LOOKS_UP_TWICE=0, IN_INVOCATION=0 (the look-ups of A are inside an invocation),
+ * HAS_B=0, HAS_C=0, HAS_G=0, WRITERS_BUFFERED.
  */
-
-#ifndef A_LOOKS_UP_TWICE
-#define A_LOOKS_UP_TWICE 0
-#endif
-#ifndef IN_INVOCATION
-#define IN_INVOCATION 0
-#endif
-#ifndef HAS_B
-#define HAS_B 0
-#endif
-#ifndef HAS_C
-#define HAS_C 0
-#endif
-#ifndef HAS_G
-#define HAS_G 0
-#endif
 
 #define FRAMES_OF_A (1 + IN_INVOCATION)
 #define FRAMES (FRAMES_OF_A + 1)

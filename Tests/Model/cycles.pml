@@ -26,25 +26,9 @@
  * proves that the two sides cannot miss each other. The search is one step too: of a thread that is
  * awake it reads only which delegates the thread calls at that moment.
  *
- * Variants: THREADS, DELEGATES, NESTED, OUTSIDE, TWO_REMOVALS (each thread removes twice),
- * HAS_TIMEOUT (any removal may time out).
+ * Variants: THREADS=3, DELEGATES=3, NESTED=0, OUTSIDE=0, TWO_REMOVALS=0 (each thread removes
+ * twice), HAS_TIMEOUT (any removal may time out).
  */
-
-#ifndef THREADS
-#define THREADS 3
-#endif
-#ifndef DELEGATES
-#define DELEGATES 3
-#endif
-#ifndef NESTED
-#define NESTED 0
-#endif
-#ifndef TWO_REMOVALS
-#define TWO_REMOVALS 0
-#endif
-#ifndef OUTSIDE
-#define OUTSIDE 0
-#endif
 
 #define BUFFERED 0
 #define WORDS 1
@@ -100,17 +84,11 @@ inline closes_cycle(me, d) {
      next = 0;
      do
      :: next < THREADS && (stage[next] != 1 || waits_for[next] == 0 || is_woken[next]) ->
-        if
-        :: stage[next] == 1 && is_woken[next] -> is_passed_over[next] = 1
-        :: else
-        fi;
+        when(stage[next] == 1 && is_woken[next], is_passed_over[next] = 1);
         next++
      :: else -> break
      od;
-     if
-     :: next == THREADS -> closed = 0; break
-     :: else
-     fi;
+     when(next == THREADS, closed = 0; break);
      stage[next] = 2;
 #ifndef WAITS_NOT_FOLLOWED
      reach(waits_for[next])
@@ -140,14 +118,8 @@ inline is_cycle(me, d) {
      i = 0;
      do
      :: i < THREADS ->
-        if
-        :: calls[i] & BIT(d) -> blockers = blockers | (1 << i)
-        :: else
-        fi;
-        if
-        :: (blockers & (1 << i)) && sleeps_for[i] -> add_callers_of(sleeps_for[i])
-        :: else
-        fi;
+        when(calls[i] & BIT(d), blockers = blockers | (1 << i));
+        when((blockers & (1 << i)) && sleeps_for[i], add_callers_of(sleeps_for[i]));
         i++
      :: else -> break
      od;
@@ -167,10 +139,7 @@ inline add_callers_of(d) {
   j = 0;
   do
   :: j < THREADS ->
-     if
-     :: calls[j] & BIT(d) -> blockers = blockers | (1 << j)
-     :: else
-     fi;
+     when(calls[j] & BIT(d), blockers = blockers | (1 << j));
      j++
   :: else -> break
   od;
@@ -185,10 +154,7 @@ inline count_callers(d) {
   i = 0;
   do
   :: i < THREADS ->
-     if
-     :: calls[i] & BIT(d) -> callers++
-     :: else
-     fi;
+     when(calls[i] & BIT(d), callers++);
      i++
   :: else -> break
   od;
@@ -225,10 +191,7 @@ inline wake_sleepers(it) {
   k = 0;
   do
   :: k < THREADS ->
-     if
-     :: sleeps_for[k] == it -> asleep[k] = 0; sleeps_for[k] = 0; is_woken[k] = 1
-     :: else
-     fi;
+     when(sleeps_for[k] == it, asleep[k] = 0; sleeps_for[k] = 0; is_woken[k] = 1);
      k++
   :: else -> break
   od;
@@ -246,15 +209,9 @@ inline end_call(me) {
           count_callers(d);
           x = (callers == 0 && (deferred & BIT(d)));
           callers = 0;
-          if
-          :: x -> deferred = deferred & ~BIT(d)
-          :: else
-          fi
+          when(x, deferred = deferred & ~BIT(d))
         };
-        if
-        :: x -> x = 0; release(me, d)
-        :: else
-        fi
+        when(x, x = 0; release(me, d))
      :: else
      fi;
      d = 0
@@ -293,17 +250,11 @@ inline decide(me) {
         assert(closed); /* PENDING only if the wait could not end */
         printf("thread %d removes delegate %d: PENDING\n", me, r);
         outcome = 2;
-        if
-        :: is_remover -> deferred = deferred | BIT(r)
-        :: else
-        fi
+        when(is_remover, deferred = deferred | BIT(r))
      :: !closed && is_timed_out ->
         printf("thread %d removes delegate %d: TIMEOUT\n", me, r);
         outcome = 3;
-        if
-        :: is_remover -> deferred = deferred | BIT(r)
-        :: else
-        fi
+        when(is_remover, deferred = deferred | BIT(r))
      :: else ->
         printf("thread %d waits for delegate %d\n", me, r);
         outcome = 0
@@ -333,10 +284,7 @@ inline remove_some(me) {
   :: d_step {
        decide(me);
 #ifndef SLEEP_AFTER_UNLOCK
-       if
-       :: outcome == 0 -> fall_asleep(me)
-       :: else
-       fi
+       when(outcome == 0, fall_asleep(me))
 #endif
      };
      if
@@ -367,10 +315,7 @@ inline remove_some(me) {
   if
   :: outcome == 1 ->
      d_step { count_callers(r); assert(callers == 0); callers = 0 }; /* OK: no call runs */
-     if
-     :: is_remover -> release(me, r)
-     :: else
-     fi
+     when(is_remover, release(me, r))
   :: else
   fi;
   outcome = 0;

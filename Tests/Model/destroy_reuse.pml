@@ -21,30 +21,11 @@
  * Threads: A invokes by handle 1, B by handle 2 as soon as it exists. D destroys occupant 1. C
  * creates occupant 2 as soon as the slot is vacant.
  *
- * Variants: HAS_A, HAS_B, GUESSED (B invokes by handle 2 before it exists), A_INVOKES_TWICE,
- * MULTIPLE_INVOKERS (several threads are registered for occupant 1; otherwise none),
- * DESTROYED_AGAIN (C destroys occupant 2), DESTROYED_IN_CALL (A, not D, destroys occupant 1, inside
- * the call of delegate 1), WRITERS_BUFFERED.
+ * Variants: HAS_A=1, HAS_B=0, GUESSED (B invokes by handle 2 before it exists), A_INVOKES_TWICE=0,
+ * MULTIPLE_INVOKERS=0 (several threads are registered for occupant 1; otherwise none),
+ * DESTROYED_AGAIN=0 (C destroys occupant 2), DESTROYED_IN_CALL=0 (A, not D, destroys occupant 1,
+ * inside the call of delegate 1), WRITERS_BUFFERED.
  */
-
-#ifndef HAS_A
-#define HAS_A 1
-#endif
-#ifndef HAS_B
-#define HAS_B 0
-#endif
-#ifndef A_INVOKES_TWICE
-#define A_INVOKES_TWICE 0
-#endif
-#ifndef MULTIPLE_INVOKERS
-#define MULTIPLE_INVOKERS 0
-#endif
-#ifndef DESTROYED_AGAIN
-#define DESTROYED_AGAIN 0
-#endif
-#ifndef DESTROYED_IN_CALL
-#define DESTROYED_IN_CALL 0
-#endif
 
 #define FRAMES 2
 #define TARGET(f) (f)
@@ -141,10 +122,7 @@ inline destroy(me, h, number) {
        needs_fence[h] = !is_single
      };
      store(me, RETIRED_EPOCH, retired_at[h]);
-     if
-     :: is_single -> reclaim(me)
-     :: else
-     fi;
+     when(is_single, reclaim(me));
      is_vacant = 1;
      unlock(me, STRIPE_LOCK)
   fi;
@@ -152,10 +130,7 @@ inline destroy(me, h, number) {
   if
   :: is_single && !called -> release(me, h)
   :: else ->
-     if
-     :: !is_single -> fence(me); lock_and_reclaim(me)
-     :: else
-     fi;
+     when(!is_single, fence(me); lock_and_reclaim(me));
      do
      :: is_calling(me, h, found);
         if
@@ -236,10 +211,7 @@ inline invoke(me, frame, h, number) {
              assert(!released[list])
            };
 #if DESTROYED_IN_CALL
-           if
-           :: me == 0 && !has_destroyed -> has_destroyed = 1; destroy(0, 1, 1)
-           :: else
-           fi;
+           when(me == 0 && !has_destroyed, has_destroyed = 1; destroy(0, 1, 1));
 #endif
            assert(!released[list])
         :: else -> x = 0
@@ -253,10 +225,7 @@ inline invoke(me, frame, h, number) {
            atomic {
              BUFFER_IS_EMPTY(me) ->
              is_calling(me, list, found);
-             if
-             :: !found && is_deferred[list] -> is_deferred[list] = 0; release(me, list)
-             :: else
-             fi
+             when(!found && is_deferred[list], is_deferred[list] = 0; release(me, list))
            };
            found = 0
         :: else -> x = 0
@@ -271,10 +240,7 @@ inline invoke(me, frame, h, number) {
   load(me, RETIRED_EPOCH, x);
 #ifdef STALE_INVOCATION_DOES_NOT_RECLAIM
   load(me, HANDLE, l);
-  if
-  :: l != h -> x = 0
-  :: else
-  fi;
+  when(l != h, x = 0);
   l = 0;
 #endif
   if

@@ -9,11 +9,12 @@
  * the last word is true; the policies are given back once, after the last call.
  *
  * Threads: two or three that change, inside a call of the function too, and one that destroys.
+ *
+ * Variants: CHANGERS=2.
  */
 
-#ifndef CHANGERS
-#define CHANGERS 2
-#endif
+#include "when.pml"
+
 #define CHANGES 2
 
 bit locked;
@@ -119,15 +120,9 @@ proctype Destroyer() {
 #else
   ends = !is_under_way;
 #endif
-  if
-  :: ends -> is_under_way = 1
-  :: else
-  fi;
+  when(ends, is_under_way = 1);
   unlock();
-  if
-  :: ends -> lock(); notify_locked(false)
-  :: else
-  fi;
+  when(ends, lock(); notify_locked(false));
   finished++
 }
 

@@ -23,32 +23,11 @@
  * Threads: A and B invoke. W removes delegate 1 and waits. N removes the last delegate without
  * waiting. S removes delegate 1 as W does: the second of the two waits for the prior removal.
  *
- * Variants: NESTED (A invokes the last delegate again inside the call of delegate 1),
- * B_INVOKES_TWICE, REMOVED_IN_CALL (A removes delegate 1 inside its call), ONCE (delegate 1 has
- * MULTICAST_ONCE), DELEGATES (their number), HAS_B, HAS_W, HAS_N, HAS_S, WRITERS_BUFFERED.
+ * Variants: NESTED=0 (A invokes the last delegate again inside the call of delegate 1),
+ * B_INVOKES_TWICE=0, REMOVED_IN_CALL (A removes delegate 1 inside its call), ONCE (delegate 1 has
+ * MULTICAST_ONCE), DELEGATES=1 (their number), HAS_B=0, HAS_W=0, HAS_N=0, HAS_S=0,
+ * WRITERS_BUFFERED.
  */
-
-#ifndef DELEGATES
-#define DELEGATES 1
-#endif
-#ifndef NESTED
-#define NESTED 0
-#endif
-#ifndef B_INVOKES_TWICE
-#define B_INVOKES_TWICE 0
-#endif
-#ifndef HAS_B
-#define HAS_B 0
-#endif
-#ifndef HAS_W
-#define HAS_W 0
-#endif
-#ifndef HAS_N
-#define HAS_N 0
-#endif
-#ifndef HAS_S
-#define HAS_S 0
-#endif
 
 #define FRAMES_OF_A (1 + NESTED)
 #define FRAMES (FRAMES_OF_A + HAS_B)
@@ -87,10 +66,7 @@ inline scan_hazards(me, d, seen, f) {
      :: x ->
         load(me, HAZARD(f), x);
         d_step {
-          if
-          :: x == d -> seen = 1
-          :: else
-          fi;
+          when(x == d, seen = 1);
 #ifdef SCAN_OUTERMOST_FRAME_ONLY
           f = (f < FRAMES_OF_A -> FRAMES_OF_A : FRAMES);
 #else
@@ -130,17 +106,11 @@ inline call_did_return(me, d) {
      scan_hazards(me, d, found, f);
      found = !found;
 #endif
-     if
-     :: found -> deferred = deferred & ~(1 << d)
-     :: else
-     fi
+     when(found, deferred = deferred & ~(1 << d))
   :: else
   fi;
   unlock(me, CALLS_LOCK);
-  if
-  :: found -> release(me, d); found = 0
-  :: else
-  fi
+  when(found, release(me, d); found = 0)
 }
 
 /* ---- Removal -------------------------------------------------------------------------------- */
@@ -200,10 +170,7 @@ inline wait_for_prior(me, d) {
   heavy_fence(me, unfenced);
 #endif
   scan_hazards(me, d, found, f);
-  if
-  :: found -> wait_for_calls(me, d)
-  :: else
-  fi
+  when(found, wait_for_calls(me, d))
 }
 
 inline remove(me, d, waits) {
@@ -214,10 +181,7 @@ inline remove(me, d, waits) {
     lock(me, STRIPE_LOCK);
     x = removed[d];
     removed[d] = 1;
-    if
-    :: !x -> store(me, DEAD(d), 1)
-    :: else
-    fi;
+    when(!x, store(me, DEAD(d), 1));
     unlock(me, STRIPE_LOCK)
   };
 #endif
@@ -316,10 +280,7 @@ inline claim(me, d) {
     x = removed[d];
 #endif
     removed[d] = 1;
-    if
-    :: !x -> store(me, DEAD(d), 1)
-    :: else
-    fi;
+    when(!x, store(me, DEAD(d), 1));
     unlock(me, STRIPE_LOCK)
   };
   if
@@ -339,10 +300,7 @@ inline invoke_inner(me, frame) {
   :: else -> x = 0
   fi;
   clear_hazard_and_check(me, frame, DELEGATES);
-  if
-  :: x -> x = 0; call_did_return(me, DELEGATES)
-  :: else
-  fi;
+  when(x, x = 0; call_did_return(me, DELEGATES));
   store(me, TARGET(frame), 0)
 }
 
@@ -371,20 +329,11 @@ inline invoke(me, frame) {
      :: !x ->
         set_hazard_and_check(me, frame, d);
 #if ONCE
-        if
-        :: !x && d == 1 -> claim(me, 1)
-        :: else
-        fi;
+        when(!x && d == 1, claim(me, 1));
 #endif
-        if
-        :: !x -> begin_call(me, d); body(me, d); end_call(me, d)
-        :: else
-        fi;
+        when(!x, begin_call(me, d); body(me, d); end_call(me, d));
 #ifdef NO_CALL_DID_RETURN_IF_NOT_CALLED
-        if
-        :: x -> store(me, HAZARD(frame), 0); x = 0; goto next
-        :: else
-        fi;
+        when(x, store(me, HAZARD(frame), 0); x = 0; goto next);
 #endif
         clear_hazard_and_check(me, frame, d);
         if

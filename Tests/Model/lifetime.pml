@@ -25,21 +25,8 @@
  * Threads: E ends the lifetime. F ends it too. N removes member 1 without waiting; then its slot is
  * reused by a registration that is no member. J adds member 2. I calls member 1.
  *
- * Variants: HAS_F, HAS_N, HAS_J, HAS_I.
+ * Variants: HAS_F=0, HAS_N=0, HAS_J=0, HAS_I=0.
  */
-
-#ifndef HAS_F
-#define HAS_F 0
-#endif
-#ifndef HAS_N
-#define HAS_N 0
-#endif
-#ifndef HAS_J
-#define HAS_J 0
-#endif
-#ifndef HAS_I
-#define HAS_I 0
-#endif
 
 #define BUFFERED 0
 #define WORDS 1
@@ -98,10 +85,7 @@ inline finish_one(me) {
           assert(!enders) /* not before the end is over */
         };
 #ifndef SECOND_END_NOT_WOKEN
-        if
-        :: waiters > 0 -> d_step { wake_all() }
-        :: else
-        fi
+        when(waiters > 0, d_step { wake_all() })
 #endif
      :: else
      fi
@@ -146,10 +130,7 @@ inline unlink(m) {
 inline remove(me) {
   d_step {
     is_own = (state[1] == LIVE);
-    if
-    :: is_own -> unlink(1); printf("thread %d removes member 1\n", me)
-    :: else
-    fi
+    when(is_own, unlink(1); printf("thread %d removes member 1\n", me))
   };
   if
   :: is_own ->
@@ -175,15 +156,9 @@ inline call(me, m) {
         d_step { /* call_did_return */
           wake_all();
           is_own = (is_deferred[m] && calls[m] == 0);
-          if
-          :: is_own -> is_deferred[m] = 0
-          :: else
-          fi
+          when(is_own, is_deferred[m] = 0)
         };
-        if
-        :: is_own -> is_own = 0; release(me, m)
-        :: else
-        fi
+        when(is_own, is_own = 0; release(me, m))
      :: else
      fi
   :: else
@@ -218,10 +193,7 @@ bit is_over; /* an end has returned OK */
 inline end(me) {
 #ifdef COUNTED_AFTER_UNLOCK
   d_step { is_own = (id == LIVE); if :: is_own -> id = ENDED; enders++ :: else fi };
-  if
-  :: is_own -> unfinished++
-  :: else
-  fi;
+  when(is_own, unfinished++);
 #else
   d_step {
     is_own = (id == LIVE);

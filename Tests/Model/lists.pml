@@ -26,32 +26,11 @@
  *
  * Threads: A and B invoke. G grows the list. R removes delegate 1.
  *
- * Variants: HAS_B, A_INVOKES_TWICE, OTHER_MULTICAST (between the two, A invokes another multicast
- * with the same frame), NESTED (A invokes again inside its last call), HAS_G (how often the list
- * grows), HAS_R, COMPACT (R replaces the list by a smaller one), WRITERS_BUFFERED.
+ * Variants: HAS_B=0, A_INVOKES_TWICE=0, OTHER_MULTICAST=0 (between the two, A invokes another
+ * multicast with the same frame), NESTED=0 (A invokes again inside its last call), HAS_G=0 (how
+ * often the list grows), HAS_R=0, COMPACT=0 (R replaces the list by a smaller one),
+ * WRITERS_BUFFERED.
  */
-
-#ifndef HAS_B
-#define HAS_B 0
-#endif
-#ifndef A_INVOKES_TWICE
-#define A_INVOKES_TWICE 0
-#endif
-#ifndef OTHER_MULTICAST
-#define OTHER_MULTICAST 0
-#endif
-#ifndef NESTED
-#define NESTED 0
-#endif
-#ifndef HAS_G
-#define HAS_G 0
-#endif
-#ifndef HAS_R
-#define HAS_R 0
-#endif
-#ifndef COMPACT
-#define COMPACT 0
-#endif
 
 #define FRAMES_OF_A (1 + NESTED)
 #define FRAMES (FRAMES_OF_A + HAS_B)
@@ -110,10 +89,7 @@ inline fence(me) {
 #endif
 #endif
   d_step {
-    if
-    :: fenced_epoch < x -> fenced_epoch = x
-    :: else
-    fi;
+    when(fenced_epoch < x, fenced_epoch = x);
     x = 0
   }
 }
@@ -396,10 +372,7 @@ inline read_list(me, frame, list, place, count) {
           assert(place > 0 || !released) /* no call after the removal has returned */
         };
 #if NESTED
-        if
-        :: place + 1 == count && frame == 0 && me == 0 -> invoke_inner(0, 1)
-        :: else
-        fi;
+        when(place + 1 == count && frame == 0 && me == 0, invoke_inner(0, 1));
 #endif
         assert(place > 0 || !released)
      :: else
@@ -485,10 +458,7 @@ proctype A() {
   do
   :: times <= A_INVOKES_TWICE ->
 #if OTHER_MULTICAST
-     if
-     :: times == 1 -> invoke_other(0, 0)
-     :: else
-     fi;
+     when(times == 1, invoke_other(0, 0));
 #endif
      invoke(0, 0);
      times++

@@ -17,6 +17,8 @@
  * order. With SYMMETRIC (the fallback without membarrier) both are full fences.
  */
 
+#include "when.pml"
+
 #ifndef BUFFER
 #define BUFFER 4 /* capacity of a store buffer; a thread that finds its buffer full waits */
 #endif
@@ -103,10 +105,7 @@ inline load_here(me, address, result) {
      k = 0;
      do
      :: k < store_count[me] ->
-        if
-        :: store_address[me * BUFFER + k] == address -> result = store_value[me * BUFFER + k]
-        :: else
-        fi;
+        when(store_address[me * BUFFER + k] == address, result = store_value[me * BUFFER + k]);
         k++
      :: else -> break
      od;

@@ -30,40 +30,12 @@
  * queue; the slot of the queue then has another occupant with a call of a delegate of its own,
  * 3. C clears the queue. W is the queue's own thread, which waits until Q does not run the queue.
  *
- * Variants: HAS_A (how often A invokes), QUEUED (calls of delegate 1 in the queue at the start),
- * OTHER (calls of delegate 2 at the start: 1 before those, 2 behind them), HAS_R, REMOVER_WAITS,
- * SINGLE_INVOKER (R knows that no other thread invokes: no fence), HAS_D, HAS_C, HAS_W, RUNS (the
- * limit of calls in one run), REMOVED_IN_CALL (Q removes the delegate, inside its call),
- * WRITERS_BUFFERED.
+ * Variants: HAS_A=0 (how often A invokes), QUEUED=0 (calls of delegate 1 in the queue at the
+ * start), OTHER=0 (calls of delegate 2 at the start: 1 before those, 2 behind them), HAS_R=0,
+ * REMOVER_WAITS=0, SINGLE_INVOKER (R knows that no other thread invokes: no fence), HAS_D=0,
+ * HAS_C=0, HAS_W=0, RUNS=2 (the limit of calls in one run), REMOVED_IN_CALL (Q removes the
+ * delegate, inside its call), WRITERS_BUFFERED.
  */
-
-#ifndef HAS_A
-#define HAS_A 0
-#endif
-#ifndef HAS_R
-#define HAS_R 0
-#endif
-#ifndef HAS_D
-#define HAS_D 0
-#endif
-#ifndef QUEUED
-#define QUEUED 0
-#endif
-#ifndef REMOVER_WAITS
-#define REMOVER_WAITS 0
-#endif
-#ifndef OTHER
-#define OTHER 0
-#endif
-#ifndef HAS_C
-#define HAS_C 0
-#endif
-#ifndef HAS_W
-#define HAS_W 0
-#endif
-#ifndef RUNS
-#define RUNS 2
-#endif
 
 #define FRAMES 2 /* A's and Q's */
 #define TARGET(f) (f)
@@ -140,18 +112,12 @@ inline call_did_return(me) {
      scan_hazards(me, found);
      d_step {
        found = !found;
-       if
-       :: found -> deferred = 0
-       :: else
-       fi
+       when(found, deferred = 0)
      }
   :: else
   fi;
   unlock(me, CALLS_LOCK);
-  if
-  :: found -> found = 0; release(me)
-  :: else
-  fi
+  when(found, found = 0; release(me))
 }
 
 inline complete_removal(me, waits) {
@@ -302,19 +268,10 @@ inline invoke(me, frame) {
      assert(x || !released); /* its registration details are read */
      store(me, HAZARD(frame), 0);
      light_fence(me);
-     if
-     :: !x -> found = 1
-     :: else
-     fi;
+     when(!x, found = 1);
      load(me, DEAD, x);
-     if
-     :: x -> x = 0; unfenced = found; call_did_return(me); found = unfenced; unfenced = 0
-     :: else
-     fi;
-     if
-     :: found -> found = 0; payload_references++; append(me); payload_references--
-     :: else
-     fi
+     when(x, x = 0; unfenced = found; call_did_return(me); found = unfenced; unfenced = 0);
+     when(found, found = 0; payload_references++; append(me); payload_references--)
   :: else -> x = 0
   fi;
   store(me, TARGET(frame), 0)
@@ -328,19 +285,13 @@ inline take_next(me) {
   taken = (is_open && head == position);
   d_step {
     BUFFER_IS_EMPTY(me) ->
-    if
-    :: taken -> head++
-    :: else
-    fi
+    when(taken, head++)
   }
 #else
   d_step {
     BUFFER_IS_EMPTY(me) ->
     taken = (is_open && head == position);
-    if
-    :: taken -> head++
-    :: else
-    fi
+    when(taken, head++)
   }
 #endif
 }
@@ -350,10 +301,7 @@ inline close_head(me) {
   d_step {
     BUFFER_IS_EMPTY(me) ->
     taken = (is_open && head == position);
-    if
-    :: taken -> is_open = 0
-    :: else
-    fi
+    when(taken, is_open = 0)
   }
 }
 
@@ -365,10 +313,7 @@ inline make(me, d) {
     made++
   };
 #if REMOVED_IN_CALL
-  if
-  :: d == 1 && !has_removed -> has_removed = 1; remove(me, 0)
-  :: else
-  fi;
+  when(d == 1 && !has_removed, has_removed = 1; remove(me, 0));
 #endif
   d_step {
     if
@@ -416,10 +361,7 @@ inline take(me, frame) {
     position = head;
     next = 0;
     refused = 0;
-    if
-    :: made + 1 < RUNS && head < tail -> next = ring[head]
-    :: else
-    fi
+    when(made + 1 < RUNS && head < tail, next = ring[head])
   };
 #ifdef HAZARD_SET_AFTER_UNLOCK
   is_open = 1;
@@ -452,10 +394,7 @@ inline go_on(me, frame) {
 }
 
 inline wake_turn(me) {
-  if
-  :: sleeps -> d_step { sleeps = 0; wake_all() }
-  :: else
-  fi
+  when(sleeps, d_step { sleeps = 0; wake_all() })
 }
 
 inline run_queue(me, frame) {
@@ -473,10 +412,7 @@ inline run_queue(me, frame) {
 #endif
         take(me, frame);
         make(me, current);
-        if
-        :: next -> go_on(me, frame)
-        :: else
-        fi;
+        when(next, go_on(me, frame));
         if
         :: made == RUNS && !refused ->
 #ifdef HAZARD_CLEARED_AFTER_CLOSE
@@ -502,10 +438,7 @@ inline run_queue(me, frame) {
            lock(me, QUEUE_LOCK);
            store(me, HAZARD(frame), 0);
            taken = 0;
-           if
-           :: !refused -> close_head(me)
-           :: else
-           fi;
+           when(!refused, close_head(me));
            if
            :: taken -> taken = 0
            :: else ->
@@ -520,10 +453,7 @@ inline run_queue(me, frame) {
      od;
      if
      :: has_lock ->
-        if
-        :: occupant == handle -> wake_turn(me)
-        :: else
-        fi;
+        when(occupant == handle, wake_turn(me));
         store(me, TARGET(frame), 0);
         unlock(me, QUEUE_LOCK)
      :: else

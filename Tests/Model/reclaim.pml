@@ -20,10 +20,7 @@ inline fence(me) {
   heavy_fence(me, unfenced);
 #endif
   d_step {
-    if
-    :: fenced_epoch < x -> fenced_epoch = x
-    :: else
-    fi;
+    when(fenced_epoch < x, fenced_epoch = x);
     x = 0
   }
 }
@@ -79,10 +76,7 @@ inline reclaim(me) {
   :: else -> break
   od;
   l = 0;
-  if
-  :: !is_retired[1] && !is_retired[2] -> store(me, RETIRED_EPOCH, 0)
-  :: else
-  fi
+  when(!is_retired[1] && !is_retired[2], store(me, RETIRED_EPOCH, 0))
 }
 
 inline lock_and_reclaim(me) {
@@ -97,10 +91,7 @@ inline is_calling(me, d, seen) {
   do
   :: f < FRAMES && !seen ->
      load(me, TARGET(f), x);
-     if
-     :: x -> load(me, HAZARD(f), x); seen = (x == d)
-     :: else
-     fi;
+     when(x, load(me, HAZARD(f), x); seen = (x == d));
      x = 0;
      f++
   :: else -> break

@@ -15,17 +15,12 @@
  *
  * Threads: INVOKERS that invoke TIMES each; ADDERS that add a delegate each. IS_NESTED: the first
  * replay of each delegate invokes.
+ *
+ * Variants: INVOKERS=2, TIMES=2, ADDERS=1.
  */
 
-#ifndef INVOKERS
-#define INVOKERS 2
-#endif
-#ifndef TIMES
-#define TIMES 2
-#endif
-#ifndef ADDERS
-#define ADDERS 1
-#endif
+#include "when.pml"
+
 #ifdef IS_NESTED
 #define NESTED 1
 #else
@@ -194,10 +189,7 @@ proctype Adder(byte me) {
         assert(!is_called[me]);
         is_replaying[me] = 1;
         receive(me, n);
-        if
-        :: !has_invoked -> has_invoked = 1; inside++; invoke(INVOKERS + me, me)
-        :: else
-        fi;
+        when(!has_invoked, has_invoked = 1; inside++; invoke(INVOKERS + me, me));
         is_replaying[me] = 0
      :: else -> break
      fi

@@ -32,26 +32,10 @@
  * Threads: B is in a call of delegate 1, queues a call of delegate 2, and blocks. S does the same
  * in no call. Q runs the queue. R removes delegate 2.
  *
- * Variants: HAS_S, HAS_R, REMOVES (Q removes delegate 1 and waits; 1: before it runs the queue, 2:
- * inside the call that it runs), CONSUMER_KNOWN (Q has run the queue before), CONSUMER_QUEUES (Q
- * queues two more calls, inside the first one that it runs).
+ * Variants: HAS_S=0, HAS_R=0, REMOVES=0 (Q removes delegate 1 and waits; 1: before it runs the
+ * queue, 2: inside the call that it runs), CONSUMER_KNOWN=0 (Q has run the queue before),
+ * CONSUMER_QUEUES=0 (Q queues two more calls, inside the first one that it runs).
  */
-
-#ifndef HAS_S
-#define HAS_S 0
-#endif
-#ifndef HAS_R
-#define HAS_R 0
-#endif
-#ifndef REMOVES
-#define REMOVES 0
-#endif
-#ifndef CONSUMER_KNOWN
-#define CONSUMER_KNOWN 0
-#endif
-#ifndef CONSUMER_QUEUES
-#define CONSUMER_QUEUES 0
-#endif
 
 #define CALLS_LOCK 0
 #define QUEUE_LOCK 1
@@ -60,117 +44,45 @@
 #define THREADS 4
 #include "memory.pml"
 
-#define BIT(d) (1 << ((d) - 1))
-
 byte queued = 1;       /* calls in the queue; under its lock */
 bit is_awaited;        /* room; under the lock of the queue */
 byte consumer = CONSUMER_KNOWN * 2; /* thread + 1, or 0: unknown; read without a lock */
 
-byte calls[THREADS];   /* a bit for each delegate whose call the thread is in */
-byte depth[THREADS];   /* frames in use: invocations and runs */
 byte removed, deferred, released;
-
-/* The wait that a thread has published, under the lock of calls: 0 none, 1 and 2 for calls of a
- * delegate, 3 for room. */
-#define ROOM_IN_QUEUE 3
-byte waits_for[THREADS];
 
 byte calls_made, calls_queued, calls_cancelled;
 
 /* ---- The search ----------------------------------------------------------------------------- */
 
-hidden byte stage[THREADS];
-hidden byte i, next, closed;
-
-#define CONSUMER_IS_UNKNOWN(wait) ((wait) == ROOM_IN_QUEUE && consumer == 0)
+#define CONSUMER_IS_UNKNOWN(wait) ((wait) == FOR_QUEUE && consumer == 0)
 #define IS_WAITED_FOR(t, wait) \
-  ((wait) == ROOM_IN_QUEUE -> consumer == (t) + 1 : (calls[t] & BIT(wait)) != 0)
+  ((wait) == FOR_QUEUE -> consumer == (t) + 1 : (calls[t] & BIT(wait)) != 0)
 
-inline reach(it) {
-  i = 0;
-  do
-  :: i < THREADS ->
-     if
-     :: stage[i] == 0 &&
-          (CONSUMER_IS_UNKNOWN(it) -> waits_for[i] != 0 : IS_WAITED_FOR(i, it)) ->
-        stage[i] = 1
-     :: else
-     fi;
-     i++
-  :: else -> break
-  od
-}
-
+/* A thread in no call closes a cycle only if some thread waits for room. */
 #define ANY_WAIT_FOR_ROOM \
-  (waits_for[0] == ROOM_IN_QUEUE || waits_for[1] == ROOM_IN_QUEUE || \
-   waits_for[2] == ROOM_IN_QUEUE || waits_for[3] == ROOM_IN_QUEUE)
-
-/* In a d_step. A thread in no call closes a cycle only if some thread waits for room. */
-inline closes_cycle(me, it) {
-  closed = 0;
-  if
+  (waits_for[0] == FOR_QUEUE || waits_for[1] == FOR_QUEUE || \
+   waits_for[2] == FOR_QUEUE || waits_for[3] == FOR_QUEUE)
 #ifdef ROOM_WAITS_IGNORED
-  :: depth[me] > 0 ->
+#define MAY_CLOSE(me, it) (depth[me] > 0)
 #else
-  :: depth[me] > 0 || ANY_WAIT_FOR_ROOM ->
+#define MAY_CLOSE(me, it) (depth[me] > 0 || ANY_WAIT_FOR_ROOM)
 #endif
-     i = 0;
-     do
-     :: i < THREADS -> stage[i] = 0; i++
-     :: else -> break
-     od;
-     reach(it);
-     do
-     :: stage[me] == 0 ->
-        next = 0;
-        do
-        :: next < THREADS && !(stage[next] == 1 && waits_for[next]) -> next++
-        :: else -> break
-        od;
-        if
-        :: next == THREADS -> break
-        :: else
-        fi;
-        stage[next] = 2;
-        if
-#ifdef ROOM_NOT_FOLLOWED
-        :: waits_for[next] == ROOM_IN_QUEUE -> skip
-#endif
-        :: CONSUMER_IS_UNKNOWN(waits_for[next]) ->
-#ifdef UNKNOWN_CONSUMER_IGNORED
-           skip
-#else
-           if
-           :: it != ROOM_IN_QUEUE -> closed = 1; break
-           :: else -> reach(waits_for[next])
-           fi
-#endif
-        :: else -> reach(waits_for[next])
-        fi
-     :: else -> closed = 1; break
-     od
-  :: else
-  fi;
-  i = 0;
-  next = 0
-}
+
+#include "search.pml"
 
 /* ---- Waking --------------------------------------------------------------------------------- */
 
 #define SLEEPS_FOR(t, it) (asleep[t] && waits_for[t] == (it))
 #define ANY_SLEEPS_FOR_ROOM \
-  (SLEEPS_FOR(0, ROOM_IN_QUEUE) || SLEEPS_FOR(1, ROOM_IN_QUEUE) || \
-   SLEEPS_FOR(2, ROOM_IN_QUEUE) || SLEEPS_FOR(3, ROOM_IN_QUEUE))
+  (SLEEPS_FOR(0, FOR_QUEUE) || SLEEPS_FOR(1, FOR_QUEUE) || \
+   SLEEPS_FOR(2, FOR_QUEUE) || SLEEPS_FOR(3, FOR_QUEUE))
 
 /* In a d_step. */
 inline wake_sleepers(it) {
   i = 0;
   do
   :: i < THREADS ->
-     if
-     :: SLEEPS_FOR(i, it) -> asleep[i] = 0
-     :: else
-     fi;
+     when(SLEEPS_FOR(i, it), asleep[i] = 0);
      i++
   :: else -> break
   od;
@@ -179,11 +91,11 @@ inline wake_sleepers(it) {
 
 inline wake_producers(me) {
 #ifdef WOKEN_WITHOUT_LOCK
-  d_step { wake_sleepers(ROOM_IN_QUEUE); is_awaited = 0 }
+  d_step { wake_sleepers(FOR_QUEUE); is_awaited = 0 }
 #else
   lock(me, CALLS_LOCK);
   lock(me, QUEUE_LOCK);
-  d_step { wake_sleepers(ROOM_IN_QUEUE); is_awaited = 0 };
+  d_step { wake_sleepers(FOR_QUEUE); is_awaited = 0 };
   unlock(me, QUEUE_LOCK);
   unlock(me, CALLS_LOCK)
 #endif
@@ -195,10 +107,10 @@ inline wake_one_producer(me) {
   lock(me, CALLS_LOCK);
 #endif
   if
-  :: SLEEPS_FOR(0, ROOM_IN_QUEUE) -> asleep[0] = 0
-  :: SLEEPS_FOR(1, ROOM_IN_QUEUE) -> asleep[1] = 0
-  :: SLEEPS_FOR(2, ROOM_IN_QUEUE) -> asleep[2] = 0
-  :: SLEEPS_FOR(3, ROOM_IN_QUEUE) -> asleep[3] = 0
+  :: SLEEPS_FOR(0, FOR_QUEUE) -> asleep[0] = 0
+  :: SLEEPS_FOR(1, FOR_QUEUE) -> asleep[1] = 0
+  :: SLEEPS_FOR(2, FOR_QUEUE) -> asleep[2] = 0
+  :: SLEEPS_FOR(3, FOR_QUEUE) -> asleep[3] = 0
   :: !ANY_SLEEPS_FOR_ROOM
   fi;
   if
@@ -221,14 +133,7 @@ inline wake_one_producer(me) {
 #endif
 }
 
-inline sleep_for(me, it) {
-  d_step { waits_for[me] = it; asleep[me] = 1; mem[CALLS_LOCK] = 0 };
-  d_step { !asleep[me] && mem[CALLS_LOCK] == 0 -> mem[CALLS_LOCK] = 1; waits_for[me] = 0 }
-}
-
 /* ---- Removal -------------------------------------------------------------------------------- */
-
-#define IS_CALLED(d) ((calls[0] | calls[1] | calls[2] | calls[3]) & BIT(d))
 
 inline release(me, d) {
   d_step {
@@ -291,16 +196,10 @@ inline call_did_return(me, d) {
     wake_sleepers(d);
 #endif
     x = ((deferred & BIT(d)) && !IS_CALLED(d));
-    if
-    :: x -> deferred = deferred & ~BIT(d)
-    :: else
-    fi
+    when(x, deferred = deferred & ~BIT(d))
   };
   unlock(me, CALLS_LOCK);
-  if
-  :: x -> x = 0; release(me, d)
-  :: else
-  fi
+  when(x, x = 0; release(me, d))
 }
 
 /* ---- The producer --------------------------------------------------------------------------- */
@@ -317,15 +216,9 @@ inline wait_for_room(me) {
 #endif
      };
      unlock(me, QUEUE_LOCK);
-     if
-     :: x -> x = 0; break
-     :: else
-     fi;
+     when(x, x = 0; break);
      d_step {
-       if
-       :: !searched -> closes_cycle(me, ROOM_IN_QUEUE)
-       :: else
-       fi;
+       when(!searched, closes_cycle(me, FOR_QUEUE));
 #ifdef PRODUCER_DOES_NOT_SEARCH
        closed = 0;
 #endif
@@ -342,7 +235,7 @@ inline wait_for_room(me) {
         is_awaited = 1;
         unlock(me, QUEUE_LOCK);
 #endif
-        sleep_for(me, ROOM_IN_QUEUE)
+        sleep_for(me, FOR_QUEUE)
      fi
   od;
   skip;
@@ -361,15 +254,9 @@ inline append(me) {
        fi
      };
      unlock(me, QUEUE_LOCK);
-     if
-     :: x -> x = 0; break
-     :: else
-     fi;
+     when(x, x = 0; break);
      wait_for_room(me);
-     if
-     :: is_refused -> printf("thread %d is refused: no room\n", me); is_refused = 0; break
-     :: else
-     fi
+     when(is_refused, printf("thread %d is refused: no room\n", me); is_refused = 0; break)
   od;
   skip
 }
@@ -402,24 +289,15 @@ inline run_one(me) {
        calls_made++
      };
 #if REMOVES == 2
-     if
-     :: calls_made == 1 -> remove(me, 1)
-     :: else
-     fi;
+     when(calls_made == 1, remove(me, 1));
 #endif
 #if CONSUMER_QUEUES
-     if
-     :: calls_made == 1 -> append(me); append(me)
-     :: else
-     fi;
+     when(calls_made == 1, append(me); append(me));
 #endif
      lock(me, QUEUE_LOCK);
      d_step { calls[me] = calls[me] & ~BIT(2); depth[me]-- };
      unlock(me, QUEUE_LOCK);
-     if
-     :: removed & BIT(2) -> call_did_return(me, 2)
-     :: else
-     fi
+     when(removed & BIT(2), call_did_return(me, 2))
   :: else -> unlock(me, QUEUE_LOCK)
   fi
 }
@@ -434,10 +312,7 @@ active proctype B() {
   :: d_step { !(removed & BIT(1)) -> calls[0] = BIT(1); depth[0] = 1 };
      append(0);
      d_step { calls[0] = 0; depth[0] = 0 };
-     if
-     :: removed & BIT(1) -> call_did_return(0, 1)
-     :: else
-     fi
+     when(removed & BIT(1), call_did_return(0, 1))
   :: removed & BIT(1)
   fi;
   done++

@@ -29,26 +29,10 @@
  *
  * Threads: A, B and C invoke. W writes.
  *
- * Variants: FIRST (who registers without the lock, if it is the first: 1 is A,
- * 2 is B, 3 is both), HAS_B, HAS_C, WRITER (0: W; 1: A after its invocation; 2: A inside the call),
- * A_IS_REGISTERED (A is the single invoker at the start), WRITERS_BUFFERED.
+ * Variants: FIRST=0 (who registers without the lock, if it is the first: 1 is A, 2 is B, 3 is both),
+ * HAS_B=0, HAS_C=0, WRITER=0 (0: W; 1: A after its invocation; 2: A inside the call),
+ * A_IS_REGISTERED=0 (A is the single invoker at the start), WRITERS_BUFFERED.
  */
-
-#ifndef FIRST
-#define FIRST 0
-#endif
-#ifndef HAS_B
-#define HAS_B 0
-#endif
-#ifndef HAS_C
-#define HAS_C 0
-#endif
-#ifndef WRITER
-#define WRITER 0
-#endif
-#ifndef A_IS_REGISTERED
-#define A_IS_REGISTERED 0
-#endif
 
 #define FRAMES 3
 #define TARGET(f) (f)
@@ -111,10 +95,7 @@ inline replace_list(me, is_inside) {
        needs_fence[1] = !is_single
      };
      store(me, RETIRED_EPOCH, retired_at[1]);
-     if
-     :: is_single -> reclaim(me)
-     :: else
-     fi
+     when(is_single, reclaim(me))
   fi
 }
 
@@ -128,10 +109,7 @@ inline add(me, number, is_inside) {
 #endif
   replace_list(me, is_inside);
   unlock(me, STRIPE_LOCK);
-  if
-  :: !is_single && is_retired[1] -> fence(me); lock_and_reclaim(me)
-  :: else
-  fi;
+  when(!is_single && is_retired[1], fence(me); lock_and_reclaim(me));
   is_single = 0
 }
 
@@ -145,27 +123,18 @@ inline remove(me, number, is_inside) {
 #endif
   printf("thread %d removes delegate 1, single invoker: %d\n", me, is_single);
   store(me, DEAD(2), 1);
-  if
-  :: is_retired[1] -> store(me, DEAD(1), 1)
-  :: else
-  fi;
+  when(is_retired[1], store(me, DEAD(1), 1));
   unlock(me, STRIPE_LOCK);
   if
   :: is_single && !is_inside -> release(me)
   :: else ->
-     if
-     :: !is_single -> fence(me)
-     :: else
-     fi;
+     when(!is_single, fence(me));
      if
      :: is_inside -> deferred = 1
      :: else ->
         do
         :: is_calling(me, 1, found);
-           if
-           :: !found -> release(me); break
-           :: else
-           fi
+           when(!found, release(me); break)
         od
      fi
   fi;
@@ -274,10 +243,7 @@ inline invoke(me, frame, number) {
      :: !x ->
         d_step { printf("thread %d calls delegate 1\n", me); assert(!released) };
 #if WRITER == 2
-        if
-        :: me == 0 && !has_written -> has_written = 1; add(0, 1, 1); remove(0, 1, 1)
-        :: else
-        fi;
+        when(me == 0 && !has_written, has_written = 1; add(0, 1, 1); remove(0, 1, 1));
 #endif
         assert(!released)
      :: else
@@ -291,10 +257,7 @@ inline invoke(me, frame, number) {
         atomic {
           BUFFER_IS_EMPTY(me) ->
           is_calling(me, 1, found);
-          if
-          :: !found && deferred -> deferred = 0; release(me)
-          :: else
-          fi
+          when(!found && deferred, deferred = 0; release(me))
         };
         found = 0
      :: else

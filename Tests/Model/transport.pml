@@ -22,37 +22,11 @@
  * Threads: A adds a delegate and R removes one, if there is one. X destroys the multicast by its
  * handle. C attaches transport 2, and E transport 3. D detaches what there is. N notifies.
  *
- * Variants: HAS_OLD (transport 1 is attached at first), LIVE (delegates at first), HAS_A, HAS_R,
- * HAS_X, HAS_E, HAS_D, HAS_N; HAS_C=0 leaves C out.
+ * Variants: HAS_OLD=0 (transport 1 is attached at first), LIVE=0 (delegates at first), HAS_A=0,
+ * HAS_R=0, HAS_X=0, HAS_E=0, HAS_D=0, HAS_N=0; HAS_C=1 (0 leaves C out).
  */
 
-#ifndef HAS_OLD
-#define HAS_OLD 0
-#endif
-#ifndef LIVE
-#define LIVE 0
-#endif
-#ifndef HAS_A
-#define HAS_A 0
-#endif
-#ifndef HAS_R
-#define HAS_R 0
-#endif
-#ifndef HAS_X
-#define HAS_X 0
-#endif
-#ifndef HAS_C
-#define HAS_C 1
-#endif
-#ifndef HAS_E
-#define HAS_E 0
-#endif
-#ifndef HAS_D
-#define HAS_D 0
-#endif
-#ifndef HAS_N
-#define HAS_N 0
-#endif
+#include "when.pml"
 
 #define TRANSPORTS 4 /* 0: none */
 
@@ -79,10 +53,7 @@ inline unlock() { is_locked = 0 }
 inline begin_call(t, is_called) {
   d_step {
     is_called = (t != 0 && !is_detached[t]);
-    if
-    :: is_called -> inside[t]++; assert(!is_released[t])
-    :: else
-    fi
+    when(is_called, inside[t]++; assert(!is_released[t]))
   }
 }
 inline end_call(t) { d_step { assert(!is_released[t]); inside[t]-- } }
@@ -179,10 +150,7 @@ inline add() {
      :: is_ended ->
         d_step { is_ended = 0; generation++; seen = generation };
         unlock();
-        if
-        :: was_attached && !is_observed -> observe()
-        :: else
-        fi
+        when(was_attached && !is_observed, observe())
      :: else -> break
      fi
   od;
@@ -195,10 +163,7 @@ inline add() {
     live++
   };
   unlock();
-  if
-  :: is_slow -> notify()
-  :: else
-  fi
+  when(is_slow, notify())
 }
 
 /* If the multicast is observed, the next one is, too. */
@@ -209,15 +174,9 @@ inline destroy() {
     is_ended = 1;
     is_slow = (is_observed && !is_notifying);
 #ifdef NEXT_NOTIFIED_BY_OTHERS
-    if
-    :: is_slow -> t = notified; notified = 0
-    :: else
-    fi
+    when(is_slow, t = notified; notified = 0)
 #else
-    if
-    :: is_slow -> is_notifying = 1
-    :: else
-    fi
+    when(is_slow, is_notifying = 1)
 #endif
   };
   unlock();
@@ -239,16 +198,10 @@ inline remove() {
 #ifdef FAST_REMOVAL_OF_OBSERVED
     is_slow = 0;
 #endif
-    if
-    :: live > 0 -> live--
-    :: else
-    fi
+    when(live > 0, live--)
   };
   unlock();
-  if
-  :: is_slow -> notify()
-  :: else
-  fi
+  when(is_slow, notify())
 }
 
 inline detach(t) {
@@ -264,10 +217,7 @@ inline detach(t) {
 }
 
 inline attach(next) {
-  if
-  :: next != 0 -> d_step { was_attached = 1; seen = generation }; observe()
-  :: else
-  fi;
+  when(next != 0, d_step { was_attached = 1; seen = generation }; observe());
 #ifdef DETACHED_BEFORE_EXCHANGE
   old = current;
   detach(old);
@@ -277,10 +227,7 @@ inline attach(next) {
 #endif
   atomic { old = current; current = next; printf("transport %d is attached\n", next) };
 #ifndef NOTIFIED_BEFORE_EXCHANGE
-  if
-  :: next != 0 -> seen = generation; notify()
-  :: else
-  fi;
+  when(next != 0, seen = generation; notify());
 #endif
 #ifndef DETACHED_BEFORE_EXCHANGE
   detach(old)
@@ -301,10 +248,7 @@ proctype N() {
   bit is_called;
   do
   :: t = current;
-     if
-     :: t == last -> break
-     :: else
-     fi;
+     when(t == last, break);
      begin_call(t, is_called);
      if
      :: is_called -> published++; end_call(t); break

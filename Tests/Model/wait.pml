@@ -26,33 +26,11 @@
  * Threads: W waits, inside a call of delegate W_IN. Q runs the queue; its calls are of delegate 2.
  * D destroys the queue. S runs the queue, too, when Q has ended.
  *
- * Variants: CALLS (in the queue), CONSUMER_KNOWN (Q has run the queue before), OUTSIDE (W is in no
- * call), W_IN (1; or 2: W visits the delegate of the queue), REMOVES (Q removes delegate 1 and
- * waits; 1: before it runs the queue, 2: inside the call that it runs), ENDS (Q ends as a thread
- * inside its first call), HAS_D.
+ * Variants: CALLS=2 (in the queue), CONSUMER_KNOWN=0 (Q has run the queue before), OUTSIDE=0 (W is
+ * in no call), W_IN=1 (1; or 2: W visits the delegate of the queue), REMOVES=0 (Q removes delegate
+ * 1 and waits; 1: before it runs the queue, 2: inside the call that it runs), ENDS=0 (Q ends as a
+ * thread inside its first call), HAS_D=0.
  */
-
-#ifndef CALLS
-#define CALLS 2
-#endif
-#ifndef CONSUMER_KNOWN
-#define CONSUMER_KNOWN 0
-#endif
-#ifndef W_IN
-#define W_IN 1
-#endif
-#ifndef OUTSIDE
-#define OUTSIDE 0
-#endif
-#ifndef REMOVES
-#define REMOVES 0
-#endif
-#ifndef ENDS
-#define ENDS 0
-#endif
-#ifndef HAS_D
-#define HAS_D 0
-#endif
 
 #define CALLS_LOCK 0
 #define QUEUE_LOCK 1
@@ -60,8 +38,6 @@
 #define BUFFERED 0
 #define THREADS 4
 #include "memory.pml"
-
-#define BIT(d) (1 << ((d) - 1))
 
 /* Under the lock of the queue. */
 bit exists = 1;
@@ -73,20 +49,11 @@ byte references = CALLS + 1; /* to the receipt */
 bit freed;
 bit retains[THREADS];        /* a frame of the thread has the receipt */
 
-byte calls[THREADS];         /* a bit for each delegate whose call the thread is in */
-byte depth[THREADS];         /* frames in use: invocations and runs */
 bit removed, deferred, released, q_has_ended;
 
-/* The wait that a thread has published, under the lock of calls: 0 none, 1 and 2 for calls of a
- * delegate, 3 for queued calls. */
-#define QUEUED_CALLS 3
-byte waits_for[THREADS];
 bit has_queue; /* of the wait for queued calls: the queue existed when it was published */
 
 /* ---- The search ----------------------------------------------------------------------------- */
-
-hidden byte stage[THREADS];
-hidden byte i, next, closed;
 
 #define IS_CONSUMER(t) (has_queue && consumer == (t) + 1)
 #ifdef FRAMES_IGNORED
@@ -95,70 +62,12 @@ hidden byte i, next, closed;
 #define CAN_END(t) (IS_CONSUMER(t) || retains[t])
 #endif
 #define CONSUMER_IS_UNKNOWN(wait) \
-  ((wait) == QUEUED_CALLS && has_queue && !CAN_END(0) && !CAN_END(1) && !CAN_END(2) && !CAN_END(3))
+  ((wait) == FOR_QUEUE && has_queue && !CAN_END(0) && !CAN_END(1) && !CAN_END(2) && !CAN_END(3))
 #define IS_WAITED_FOR(t, wait) \
-  ((wait) == QUEUED_CALLS -> CAN_END(t) : (calls[t] & BIT(wait)) != 0)
+  ((wait) == FOR_QUEUE -> CAN_END(t) : (calls[t] & BIT(wait)) != 0)
+#define MAY_CLOSE(me, it) (depth[me] > 0 || it == FOR_QUEUE || waits_for[0] == FOR_QUEUE)
 
-inline reach(it) {
-  i = 0;
-  do
-  :: i < THREADS ->
-     if
-     :: stage[i] == 0 &&
-          (CONSUMER_IS_UNKNOWN(it) -> waits_for[i] != 0 : IS_WAITED_FOR(i, it)) ->
-        stage[i] = 1
-     :: else
-     fi;
-     i++
-  :: else -> break
-  od
-}
-
-/* In a d_step. */
-inline closes_cycle(me, it) {
-  closed = 0;
-  if
-  :: depth[me] > 0 || it == QUEUED_CALLS || waits_for[0] == QUEUED_CALLS ->
-     i = 0;
-     do
-     :: i < THREADS -> stage[i] = 0; i++
-     :: else -> break
-     od;
-     reach(it);
-     do
-     :: stage[me] == 0 ->
-        next = 0;
-        do
-        :: next < THREADS && !(stage[next] == 1 && waits_for[next]) -> next++
-        :: else -> break
-        od;
-        if
-        :: next == THREADS -> break
-        :: else
-        fi;
-        stage[next] = 2;
-        if
-#ifdef WAIT_NOT_FOLLOWED
-        :: waits_for[next] == QUEUED_CALLS -> skip
-#endif
-        :: CONSUMER_IS_UNKNOWN(waits_for[next]) ->
-#ifdef UNKNOWN_CONSUMER_IGNORED
-           skip
-#else
-           if
-           :: it != QUEUED_CALLS -> closed = 1; break
-           :: else -> reach(waits_for[next])
-           fi
-#endif
-        :: else -> reach(waits_for[next])
-        fi
-     :: else -> closed = 1; break
-     od
-  :: else
-  fi;
-  i = 0;
-  next = 0
-}
+#include "search.pml"
 
 /* ---- The receipt ---------------------------------------------------------------------------- */
 
@@ -178,10 +87,7 @@ inline count_down(count) {
     assert(!freed && references >= count);
     references = references - count;
     x = (references == 1);
-    if
-    :: references == 0 -> freed = 1
-    :: else
-    fi
+    when(references == 0, freed = 1)
   }
 #ifdef KIND_READ_AFTER_COUNT
   ;
@@ -189,14 +95,7 @@ inline count_down(count) {
 #endif
 }
 
-inline sleep_for(me, it) {
-  d_step { waits_for[me] = it; asleep[me] = 1; mem[CALLS_LOCK] = 0 };
-  d_step { !asleep[me] && mem[CALLS_LOCK] == 0 -> mem[CALLS_LOCK] = 1; waits_for[me] = 0 }
-}
-
 /* ---- Removal, and the end of the queue ------------------------------------------------------ */
-
-#define IS_CALLED(d) ((calls[0] | calls[1] | calls[2] | calls[3]) & BIT(d))
 
 /* Waits until no thread calls a delegate; is_pending: waiting would close a cycle. */
 inline wait_until_not_called(me, d) {
@@ -217,10 +116,7 @@ inline wait_until_not_called(me, d) {
      :: else -> sleep_for(me, d)
      fi
   od;
-  if
-  :: is_pending && d == 1 -> deferred = 1
-  :: else
-  fi;
+  when(is_pending && d == 1, deferred = 1);
   unlock(me, CALLS_LOCK)
 }
 
@@ -237,10 +133,7 @@ inline call_did_return(me) {
   lock(me, CALLS_LOCK);
   d_step {
     wake_all();
-    if
-    :: deferred && !IS_CALLED(1) -> deferred = 0; assert(!released); released = 1
-    :: else
-    fi
+    when(deferred && !IS_CALLED(1), deferred = 0; assert(!released); released = 1)
   };
   unlock(me, CALLS_LOCK)
 }
@@ -248,10 +141,7 @@ inline call_did_return(me) {
 inline destroy(me) {
   lock(me, QUEUE_LOCK);
   d_step { exists = 0; taken = queued; queued = 0 };
-  if
-  :: taken > 0 -> count_down(taken)
-  :: else
-  fi;
+  when(taken > 0, count_down(taken));
   /* The next occupant of the slot: not run yet, or run by this thread. */
   if
   :: consumer = 0
@@ -259,10 +149,7 @@ inline destroy(me) {
   fi;
   unlock(me, QUEUE_LOCK);
 #ifndef WAITER_WOKEN_AFTER_WAITING
-  if
-  :: x -> x = 0; wake(me)
-  :: else
-  fi;
+  when(x, x = 0; wake(me));
 #else
   woken_later = x;
   x = 0;
@@ -271,10 +158,7 @@ inline destroy(me) {
   is_pending = 0
 #ifdef WAITER_WOKEN_AFTER_WAITING
   ;
-  if
-  :: woken_later -> wake(me)
-  :: else
-  fi
+  when(woken_later, wake(me))
 #endif
 }
 
@@ -284,15 +168,12 @@ inline wait_for_calls(me) {
   lock(me, CALLS_LOCK);
   do
   :: assert(!freed);
-     if
-     :: references <= 1 -> break
-     :: else
-     fi;
+     when(references <= 1, break);
 #ifndef QUEUE_NOT_LOOKED_AT_AGAIN
      has_queue = exists;
 #endif
      d_step {
-       closes_cycle(me, QUEUED_CALLS);
+       closes_cycle(me, FOR_QUEUE);
 #ifdef WAITER_DOES_NOT_SEARCH
        closed = 0;
 #endif
@@ -301,15 +182,12 @@ inline wait_for_calls(me) {
      };
      if
      :: x -> x = 0; is_unfinished = 1; break
-     :: else -> printf("thread %d waits for queued calls\n", me); sleep_for(me, QUEUED_CALLS)
+     :: else -> printf("thread %d waits for queued calls\n", me); sleep_for(me, FOR_QUEUE)
      fi
   od;
   unlock(me, CALLS_LOCK);
   assert(is_unfinished || references == 1);
-  if
-  :: is_unfinished -> printf("thread %d: unfinished\n", me)
-  :: else
-  fi;
+  when(is_unfinished, printf("thread %d: unfinished\n", me));
   count_down(1);
   x = 0
 }
@@ -352,10 +230,7 @@ inline run_one(me) {
      printf("thread %d calls delegate 2\n", me);
      assert(!freed);
 #if REMOVES == 2
-     if
-     :: me == 1 && !removed -> remove(me)
-     :: else
-     fi;
+     when(me == 1 && !removed, remove(me));
 #endif
 #if ENDS
      is_ending = (me == 1);
@@ -371,10 +246,7 @@ inline run_one(me) {
      :: is_ending -> skip
      :: else -> unlock(me, QUEUE_LOCK)
      fi;
-     if
-     :: !exists || is_ending -> call_did_return(me)
-     :: else
-     fi
+     when(!exists || is_ending, call_did_return(me))
   :: else -> unlock(me, QUEUE_LOCK)
   fi
 }
@@ -395,10 +267,7 @@ active proctype W() {
      wait_for_calls(0);
 #if !OUTSIDE
      d_step { calls[0] = 0; depth[0] = 0 };
-     if
-     :: removed || !exists -> call_did_return(0)
-     :: else
-     fi
+     when(removed || !exists, call_did_return(0))
   :: removed -> count_down(1); x = 0
   fi;
 #endif
