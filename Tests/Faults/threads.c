@@ -41,11 +41,12 @@ typedef struct nest {
 } nest;
 
 /* Needs very little stack itself. */
-FUNCTION(go_deeper, nest *n) {
+static void go_deeper(void *context, uint32_t event, const void *payload, size_t size) {
+  nest *n = context;
   if (++n->depth > n->deepest) n->deepest = n->depth;
   int64_t result = n->again(n);
   if (result < 0) {
-    CHECK_STATUS(result, MULTICAST_ERROR_LIMIT);
+    CHECK_ERROR(result, LIMIT);
     n->has_reached_limit = true;
   }
   --n->depth;
@@ -104,51 +105,37 @@ static void nest_on_a_stack_of(size_t size, int64_t (*again)(nest *),
   if (again == by_run) CHECK_OK(multicast_queue_destroy(n.queue));
 }
 
-TEST(stack_of_64_kilobytes_is_enough_for_256_invocations) {
-  nest_on_a_stack_of(65536, by_invoke, multicast_add_options_default());
-}
-TEST(stack_of_64_kilobytes_is_enough_for_256_visits) {
-  nest_on_a_stack_of(65536, by_visit, multicast_add_options_default());
-}
-TEST(stack_of_64_kilobytes_is_enough_for_256_notifications) {
-  nest_on_a_stack_of(65536, by_notify, multicast_add_options_default());
+TEST(stacks_are_enough_for_256_levels) {
+  const multicast_add_options none = MULTICAST_ADD_OPTIONS_INIT, some = ADD_OPTIONS(.events = 1);
+  const multicast_add_options weak = ADD_OPTIONS(.lock = lock_same, .unlock = unlock_nest);
+  const struct {
+    size_t kilobytes;
+    int64_t (*again)(nest *);
+    multicast_add_options options;
+  } rows[] = {
+      {64, by_invoke, none},
+      {64, by_visit, none},
+      {64, by_notify, none},
+      /* 700 bytes for each level, and what these delegates take. */
+      {224, by_invoke_with, none},
+      {224, by_notify_with, none},
+      {128, by_token_invoke, none},
+      {128, by_token_visit, none},
+      /* Delegates with events, a lock or a queue need two to four times as much stack. */
+      {128, by_invoke, some},
+      {128, by_invoke, weak},
+      {224, by_invoke_with, weak},
+      {128, by_run, none},
+  };
+  for (row = 0; row < (int)(sizeof rows / sizeof *rows); ++row)
+    nest_on_a_stack_of(rows[row].kilobytes * 1024, rows[row].again, rows[row].options);
 }
 
-/* 700 bytes for each level, and what these delegates take. */
-TEST(stack_of_224_kb_is_enough_for_256_calls_with_options) {
-  nest_on_a_stack_of(229376, by_invoke_with, multicast_add_options_default());
-}
-TEST(stack_of_224_kb_is_enough_for_256_notifications) {
-  nest_on_a_stack_of(229376, by_notify_with, multicast_add_options_default());
-}
-TEST(stack_of_128_kb_is_enough_for_256_calls_of_a_token) {
-  nest_on_a_stack_of(131072, by_token_invoke, multicast_add_options_default());
-}
-TEST(stack_of_128_kilobytes_is_enough_for_256_visits_of_a_token) {
-  nest_on_a_stack_of(131072, by_token_visit, multicast_add_options_default());
-}
 TEST(stack_of_192_kilobytes_is_enough_for_256_watched_invocations) {
   multicast_watch watch = MULTICAST_WATCH_INIT;
   multicast all = {0};
   CHECK_OK(multicast_set_watch(all, &watch));
   nest_on_a_stack_of(196608, by_invoke, multicast_add_options_default());
-}
-
-/* Delegates with events, a lock or a queue need two to four times as much stack. */
-TEST(stack_of_128_kb_is_enough_for_256_calls_of_chosen_events) {
-  multicast_add_options options = ADD_OPTIONS(.events = 1);
-  nest_on_a_stack_of(131072, by_invoke, options);
-}
-TEST(stack_of_128_kb_is_enough_for_256_calls_of_locked_context) {
-  multicast_add_options options = ADD_OPTIONS(.lock = lock_same, .unlock = unlock_nest);
-  nest_on_a_stack_of(131072, by_invoke, options);
-}
-TEST(stack_of_224_kb_is_enough_for_256_with_options_and_lock) {
-  multicast_add_options options = ADD_OPTIONS(.lock = lock_same, .unlock = unlock_nest);
-  nest_on_a_stack_of(229376, by_invoke_with, options);
-}
-TEST(stack_of_128_kilobytes_is_enough_for_256_runs_of_a_queue) {
-  nest_on_a_stack_of(131072, by_run, multicast_add_options_default());
 }
 
 /* ---- Many threads ---------------------------------------------------------------------------- */
