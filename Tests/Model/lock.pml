@@ -15,21 +15,8 @@
  * Threads: each of THREADS threads takes the lock ROUNDS times, and counts. With HAS_EVENT thread 0
  * sleeps until all others have counted.
  *
- * Variants: THREADS, ROUNDS, SPINS (1: it tries once more before it sleeps), HAS_EVENT.
+ * Variants: THREADS=3, ROUNDS=2, SPINS=0 (1: it tries once more before it sleeps), HAS_EVENT=0.
  */
-
-#ifndef THREADS
-#define THREADS 3
-#endif
-#ifndef ROUNDS
-#define ROUNDS 2
-#endif
-#ifndef SPINS
-#define SPINS 0
-#endif
-#ifndef HAS_EVENT
-#define HAS_EVENT 0
-#endif
 
 #define WORD 0
 #define COUNT 1 /* guarded by the lock */
@@ -60,10 +47,7 @@ inline compare_and_swap(me, is_taken) {
   d_step {
     BUFFER_IS_EMPTY(me) ->
     is_taken = (mem[WORD] == 0);
-    if
-    :: is_taken -> mem[WORD] = 1
-    :: else
-    fi
+    when(is_taken, mem[WORD] = 1)
   }
 #endif
 }
@@ -101,10 +85,7 @@ inline futex_wake_one() {
 inline lock_word(me) {
   compare_and_swap(me, is_taken);
 #if SPINS
-  if
-  :: !is_taken -> compare_and_swap(me, is_taken)
-  :: else
-  fi;
+  when(!is_taken, compare_and_swap(me, is_taken));
 #endif
   if
   :: is_taken
@@ -119,10 +100,7 @@ inline lock_word(me) {
 #else
      :: exchange(me, 2, old);
 #endif
-        if
-        :: old == 0 -> break
-        :: else
-        fi;
+        when(old == 0, break);
         futex_wait(me, WORD, 2, 0)
      od
   fi;
@@ -170,10 +148,7 @@ inline wake_with_event(me) {
 #endif
   };
   d_step {
-    if
-    :: asleep[0] && sleeps_for_event[0] -> asleep[0] = 0
-    :: else
-    fi
+    when(asleep[0] && sleeps_for_event[0], asleep[0] = 0)
   }
 }
 
