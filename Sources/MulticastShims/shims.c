@@ -18,6 +18,16 @@ void *shims_watches[SHIMS_WATCH_LISTS + 1];
 char shims_watch_of_all[SHIMS_WATCH_SIZE];
 void *shims_tallies[SHIMS_DIRECTORY_LENGTH];
 
+bool shims_membarrier_register(void) {
+#ifdef MULTICAST_WITHOUT_MEMBARRIER
+  return false;
+#else
+  const long offered = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+  return offered >= 0 && (offered & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
+         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+#endif
+}
+
 // ---- Fork ----
 
 // The thread that is forking, and how many of the handlers below have begun on it. The same in the

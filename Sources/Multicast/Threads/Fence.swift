@@ -16,9 +16,7 @@ enum Fence {
   nonisolated(unsafe) private(set) static var isAsymmetric = false
 
   static func start() {
-    #if !MULTICAST_WITHOUT_MEMBARRIER
-      isAsymmetric = shims_membarrier_register()
-    #endif
+    isAsymmetric = shims_membarrier_register()
   }
 
   /// The child of a fork is a new process for the kernel, and has one thread. If the kernel refuses

@@ -88,12 +88,9 @@ static inline void shims_full_fence(void) {
 #endif
 }
 
-// Registers this process for the expedited barrier. False if the kernel does not offer it.
-static inline bool shims_membarrier_register(void) {
-  long offered = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
-  return offered >= 0 && (offered & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
-         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-}
+// Registers this process for the expedited barrier. False if the kernel does not offer it, or in a
+// build with MULTICAST_WITHOUT_MEMBARRIER. Not inline: the core is the same in both builds.
+SHIMS_HIDDEN bool shims_membarrier_register(void);
 
 // Every running thread of the process executes a full fence before this returns true.
 static inline bool shims_membarrier(void) {
