@@ -7,6 +7,7 @@
 
 set(multicast_docs ${PROJECT_BINARY_DIR}/docs)
 set(multicast_docs_dir ${PROJECT_SOURCE_DIR}/cmake/docs)
+set(multicast_archived_man ${PROJECT_SOURCE_DIR}/man)
 if(MULTICAST_INSTALL)
   include(GNUInstallDirs)
 endif()
@@ -24,13 +25,17 @@ function(multicast_add_reference header output component)
     VERBATIM
     COMMENT "Making the reference of ${header}: html/index.html and man in ${output}")
   set(multicast_docs_made ${multicast_docs_made} ${output}/made PARENT_SCOPE)
-  # The man pages, if they have been made.
+  # The man pages, if they have been made; the archive of a release has them.
   if(MULTICAST_INSTALL)
     set(if_made OPTIONAL)
+    set(man ${output}/man)
     if(MULTICAST_DOCS)
       set(if_made)
+    elseif(EXISTS ${multicast_archived_man})
+      get_filename_component(name ${header} NAME_WE)
+      set(man ${multicast_archived_man}/${name})
     endif()
-    install(DIRECTORY ${output}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}
+    install(DIRECTORY ${man}/ DESTINATION ${CMAKE_INSTALL_MANDIR}
       COMPONENT ${component} ${if_made})
   endif()
 endfunction()

@@ -3,10 +3,9 @@
 
 set(multicast_cmake_dir ${CMAKE_CURRENT_LIST_DIR})
 find_program(MULTICAST_SWIFTC swiftc NO_CMAKE_FIND_ROOT_PATH DOC "The Swift compiler, 6.3 or newer")
+set(multicast_assembly)
 if(NOT MULTICAST_SWIFTC)
-  message(FATAL_ERROR
-    "swiftc was not found. Install Swift 6.3 or newer (https://www.swift.org/install/linux/) and put "
-    "it on the PATH, or give -DMULTICAST_SWIFTC=/path/to/swiftc.")
+  include(cmake/archive/Assembly.cmake)
 endif()
 
 # ---- For another machine --------------------------------------------------------------------------
@@ -16,7 +15,7 @@ set(MULTICAST_SWIFT_TARGET "" CACHE STRING
 mark_as_advanced(MULTICAST_SWIFT_TARGET)
 
 set(multicast_swift_target ${MULTICAST_SWIFT_TARGET})
-if(CMAKE_CROSSCOMPILING AND NOT multicast_swift_target)
+if(CMAKE_CROSSCOMPILING AND NOT multicast_swift_target AND NOT multicast_assembly)
   if(CMAKE_C_COMPILER_TARGET)
     # Swift's libraries have no vendor in their names.
     string(REPLACE "-pc-linux" "-unknown-linux" multicast_swift_target "${CMAKE_C_COMPILER_TARGET}")
@@ -65,12 +64,13 @@ function(multicast_check_swift_target target flags)
     "What can be done:\n"
     "  * to build on a machine of that kind;\n"
     "  * to give another toolchain, with -DMULTICAST_SWIFTC=/path/to/swiftc;\n"
+    "  * to build without Swift, with -DMULTICAST_SWIFTC=OFF: from multicast-${PROJECT_VERSION}.tar.xz;\n"
     ${hint}
     "  * to correct the name of the target, with -DMULTICAST_SWIFT_TARGET=.\n")
 endfunction()
 
 set(multicast_swift_target_flags)
-if(multicast_swift_target)
+if(multicast_swift_target AND NOT multicast_assembly)
   set(multicast_swift_target_flags -target ${multicast_swift_target})
   if(multicast_swift_target MATCHES "^riscv64-none-")
     # What Linux has there: floating-point registers, and arguments in them.
@@ -98,6 +98,20 @@ function(multicast_add_embedded_swift_object object)
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "multicast_add_embedded_swift_object does not know ${arg_UNPARSED_ARGUMENTS}")
   endif()
+  set(target)
+  if(CMAKE_C_COMPILER_TARGET)
+    set(target ${CMAKE_C_COMPILE_OPTIONS_TARGET}${CMAKE_C_COMPILER_TARGET})
+  endif()
+  set(assemble ${CMAKE_C_COMPILER} ${CMAKE_C_COMPILER_ARG1} ${target} -c -o ${object})
+  if(multicast_assembly)
+    add_custom_command(
+      OUTPUT ${object}
+      COMMAND ${assemble} ${multicast_assembly}
+      DEPENDS ${multicast_assembly}
+      VERBATIM
+      COMMENT "Assembling module ${arg_MODULE}")
+    return()
+  endif()
   list(TRANSFORM arg_INCLUDES PREPEND -I OUTPUT_VARIABLE includes)
   list(TRANSFORM arg_DEPENDS PREPEND ${PROJECT_SOURCE_DIR}/)
   set(is_debug $<CONFIG:Debug,RelWithDebInfo>)
@@ -117,10 +131,6 @@ function(multicast_add_embedded_swift_object object)
   # often. Those of ALIGNED begin on cache lines: the position of a loop can double its time.
   list(JOIN arg_ALIGNED "|" aligned)
   set(script ${multicast_cmake_dir}/assembly.awk)
-  set(target)
-  if(CMAKE_C_COMPILER_TARGET)
-    set(target ${CMAKE_C_COMPILE_OPTIONS_TARGET}${CMAKE_C_COMPILER_TARGET})
-  endif()
   add_custom_command(
     OUTPUT ${object}
     COMMAND ${MULTICAST_SWIFTC} ${multicast_swift_target_flags}
@@ -135,7 +145,7 @@ function(multicast_add_embedded_swift_object object)
       "$<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-warnings-as-errors>"
       ${sanitize} ${coverage} ${defines} ${includes} ${arg_SOURCES} -o ${object}.swiftc.s
     COMMAND awk -f ${script} -v aligned=${aligned} -v debug=${is_debug} ${object}.swiftc.s > ${object}.s
-    COMMAND ${CMAKE_C_COMPILER} ${CMAKE_C_COMPILER_ARG1} ${target} -c ${object}.s -o ${object}
+    COMMAND ${assemble} ${object}.s
     COMMAND ${CMAKE_COMMAND} -E rm ${object}.swiftc.s
     DEPENDS ${arg_SOURCES} ${arg_DEPENDS} ${script}
     COMMAND_EXPAND_LISTS VERBATIM

@@ -49,7 +49,7 @@ runs on no thread any more; and no handle can crash the library.
 This package has the shared library.")
 
 set(multicast_man_pages)
-if(MULTICAST_DOCS)
+if(MULTICAST_DOCS OR EXISTS ${multicast_archived_man})
   set(multicast_man_pages "man pages, ")
 endif()
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libmulticast-dev)

@@ -31,7 +31,9 @@ dropping { next }
 
 # The extensions of a RISC-V processor, some of which older assemblers do not know by name. They take
 # those that the C compiler is for.
-/^\t\.attribute\t5,/ { next }
+/^\t\.attribute\t5,/ { riscv = 1; next }
+# clang calls no symbol there that begins with a dollar sign. Demanglers know both forms.
+riscv && !/^\t\.asci[iz]/ { gsub(/\$[es]/, "_&") }
 # In .eh_frame, which is loaded, not in the debug information, for processors without a system, too.
 /^\t\.cfi_sections/ { next }
 
