@@ -48,6 +48,7 @@ has_package() {
       python3 -c 'import matplotlib.pyplot' || /usr/bin/python3 -c 'import matplotlib.pyplot'
       ;;
     qemu-user) command -v qemu-aarch64 ;;
+    python3-venv) python3 -c 'import ensurepip, venv' ;;
     ruby) ruby -r fiddle/import -e '' ;;
     rustc) rustc --version && cc --version ;;
     systemtap-sdt-dev) finds_header sys/sdt.h gcc -x c ;;

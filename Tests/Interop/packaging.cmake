@@ -58,20 +58,53 @@ add_packaging_test(interop_cmake_cross_aarch64 COST 20
   PACKAGES gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
   COMMAND ${consumers} cross-aarch64)
 
-# Other processors and libcs: CONTRIBUTING.md says how to run more there.
+# The archive of a release, from which the library is built without Swift.
+set(archive_dir ${PROJECT_BINARY_DIR}/interop-archive)
+function(add_archive_check check cost)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "SETUP" "NEEDS;PACKAGES;LIBRARIES")
+  set(name interop_archive)
+  if(NOT check STREQUAL make)
+    string(APPEND name _${check})
+  endif()
+  add_check(${name} LABELS interop TIMEOUT 1200 COST ${cost} SETUP "${arg_SETUP}" NEEDS ${arg_NEEDS}
+    PACKAGES ${arg_PACKAGES}
+    COMMAND ${PROJECT_SOURCE_DIR}/Tests/Interop/archive/run ${check} ${archive_dir} ${arg_LIBRARIES}
+    ENVIRONMENT "CMAKE=${CMAKE_COMMAND}" "SWIFTC=${MULTICAST_SWIFTC}" "CC=${CMAKE_C_COMPILER}"
+      "CXX=${CMAKE_CXX_COMPILER}")
+endfunction()
+add_archive_check(make 150 SETUP archive
+  LIBRARIES $<TARGET_FILE:multicast> $<TARGET_FILE:multicast_static>
+  PACKAGES git xz-utils ninja-build linux-libc-dev gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu
+    libc6-dev-arm64-cross libc6-dev-riscv64-cross doxygen python3)
+add_archive_check(installed 20 NEEDS archive PACKAGES ninja-build pkgconf)
+add_archive_check(spdx 20 NEEDS archive PACKAGES python3-venv)
+add_archive_check(conan 30 NEEDS archive PACKAGES python3-venv)
+add_archive_check(vcpkg 10 NEEDS archive PACKAGES python3)
+
+# Other processors and libcs: CONTRIBUTING.md says how to run more there. They have the library that is
+# built from the archive; musl also the one of Swift's.
 set(elsewhere ${PROJECT_SOURCE_DIR}/Tests/Interop/elsewhere)
 add_check(interop_glibc_versions LABELS interop everyday
   COMMAND ${elsewhere}/glibc-versions $<TARGET_FILE:multicast>)
-function(add_place place cost)
-  add_check(interop_${place} LABELS interop TIMEOUT 1800 COST ${cost} PACKAGES ${ARGN}
-    COMMAND ${elsewhere}/run ${place} ${PROJECT_BINARY_DIR}/interop-${place}
-    ENVIRONMENT SWIFTC=${MULTICAST_SWIFTC})
+function(add_place name place cost)
+  set(source ${PROJECT_SOURCE_DIR})
+  set(fixture)
+  set(swiftc ${MULTICAST_SWIFTC})
+  if(name MATCHES "^archive_")
+    set(source ${archive_dir}/one/multicast)
+    set(fixture archive)
+    set(swiftc OFF)
+  endif()
+  add_check(interop_${name} LABELS interop TIMEOUT 1800 COST ${cost} NEEDS ${fixture} PACKAGES ${ARGN}
+    COMMAND ${source}/Tests/Interop/elsewhere/run ${place} ${PROJECT_BINARY_DIR}/interop-${name}
+    ENVIRONMENT SWIFTC=${swiftc})
   # It runs its tests on two processors.
-  set_tests_properties(interop_${place} PROPERTIES PROCESSORS 2)
+  set_tests_properties(interop_${name} PROPERTIES PROCESSORS 2)
 endfunction()
-add_place(musl 60 musl-tools linux-libc-dev)
-add_place(arm64 150 gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
-add_place(riscv64 150 gcc-riscv64-linux-gnu g++-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user)
+add_place(musl musl 60 musl-tools linux-libc-dev)
+add_place(archive_musl musl 60 musl-tools linux-libc-dev)
+add_place(archive_arm64 arm64 150 gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
+add_place(archive_riscv64 riscv64 150 gcc-riscv64-linux-gnu g++-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user)
 
 add_packaging_test(interop_pkg_config INSTALLED PACKAGES pkgconf
   COMMAND ${packages_dir}/pkg-config ${installed_prefix})

@@ -9,7 +9,8 @@ export LC_ALL=C
 
 cmake=${CMAKE:-cmake}
 swiftc=${SWIFTC:-swiftc}
-swiftc_for_the_library=$(command -v "$swiftc")
+swiftc_for_the_library=OFF # in the archive of a release
+[[ $swiftc = OFF ]] || swiftc_for_the_library=$(command -v "$swiftc")
 export CC=${CC:-cc} CXX=${CXX:-c++}
 checkout=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../../.." && pwd -P)
 
