@@ -18,6 +18,16 @@ void *shims_watches[SHIMS_WATCH_LISTS + 1];
 char shims_watch_of_all[SHIMS_WATCH_SIZE];
 void *shims_tallies[SHIMS_DIRECTORY_LENGTH];
 
+// The core may have been compiled with another libc, glibc. Then shims_start_thread() has room for
+// glibc's types on its stack.
+#ifdef __aarch64__
+#define GLIBC_ATTR_SIZE 64
+#else
+#define GLIBC_ATTR_SIZE 56
+#endif
+_Static_assert(sizeof(pthread_attr_t) <= GLIBC_ATTR_SIZE && sizeof(sigset_t) <= 128,
+               "the types of this libc do not fit into the core's");
+
 bool shims_membarrier_register(void) {
 #ifdef MULTICAST_WITHOUT_MEMBARRIER
   return false;
