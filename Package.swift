@@ -59,6 +59,11 @@ let package = Package(
     .target(name: "MulticastRuntime"),
     // It imports the header only: never the Embedded module.
     .target(
-      name: "MulticastSwift", dependencies: ["MulticastHeader", "Multicast", "MulticastRuntime"]),
+      name: "MulticastSwift", dependencies: ["MulticastHeader", "Multicast", "MulticastRuntime"],
+      exclude: ["README.md"]),
+    .testTarget(
+      name: "MulticastSwiftTests", dependencies: ["MulticastSwift", "MulticastHeader"],
+      path: "Tests/Swift/MulticastSwiftTests",
+      swiftSettings: [.treatAllWarnings(as: .error)]),
   ]
 )

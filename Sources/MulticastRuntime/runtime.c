@@ -1,5 +1,10 @@
 #include "MulticastRuntime.h"
 
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "../../include/multicast.h"
+
 // A closure of Swift: what it captures is an argument of its own, in a register for that.
 #ifdef __clang__
 #define SWIFT_CALL __attribute__((swiftcall))
@@ -9,15 +14,50 @@
 #define SWIFT_CONTEXT
 #endif
 
+// ---- Visits -------------------------------------------------------------------------------------
+
+// `(UnsafePointer<multicast_delegate>) -> Bool`. Only the lowest bit of the result is defined.
+typedef SWIFT_CALL uint8_t closure_function(const multicast_delegate *delegate,
+                                            SWIFT_CONTEXT void *captured);
+
 typedef struct closure {
-  SWIFT_CALL bool (*function)(const void *argument, SWIFT_CONTEXT void *captured);
+  closure_function *function;
   void *captured;
 } closure;
 
-bool multicast_swift_call(void *closure_in_memory, const void *argument) {
-  const closure *c = closure_in_memory;
-  return c->function(argument, c->captured);
+static bool visit(void *context, const multicast_delegate *delegate) {
+  const closure *c = context;
+  return c->function(delegate, c->captured) & 1;
 }
+
+static bool enumerate(void *context, const multicast_registration *registration) {
+  multicast_delegate delegate = registration->delegate;
+  if (registration->strong) delegate.context = registration->strong;
+  return visit(context, &delegate);
+}
+
+// Swift declares these by their names. It passes a closure that does not escape as two arguments,
+// and what the closure has captured is on the caller's stack: no visit takes memory.
+
+SWIFT_CALL int64_t multicast_swift_visit(uint64_t target, closure_function *function,
+                                         void *captured) {
+  closure body = {function, captured};
+  return multicast_visit((multicast){target}, visit, &body);
+}
+
+SWIFT_CALL int64_t multicast_swift_visit_token(uint64_t token, closure_function *function,
+                                               void *captured) {
+  closure body = {function, captured};
+  return multicast_token_visit((multicast_token){token}, visit, &body);
+}
+
+SWIFT_CALL int64_t multicast_swift_enumerate(uint64_t target, closure_function *function,
+                                             void *captured) {
+  closure body = {function, captured};
+  return multicast_enumerate((multicast){target}, enumerate, &body);
+}
+
+// ---- Marks --------------------------------------------------------------------------------------
 
 // Never called: the overlay visits its delegates. A call would do nothing.
 void multicast_swift_object(void *context, uint32_t event, const void *payload, size_t size) {
@@ -28,3 +68,22 @@ void multicast_swift_value(void *context, uint32_t event, const void *payload, s
   (void)event, (void)payload, (void)size;
   __asm__("" : : "r"(context));  // so that no linker folds the two into one
 }
+
+// ---- Locks --------------------------------------------------------------------------------------
+
+// In C, so that no file in Swift imports a libc: glibc and musl are different modules.
+
+void *multicast_swift_lock_create(void) {
+  pthread_mutex_t *mutex = malloc(sizeof *mutex);
+  if (!mutex || pthread_mutex_init(mutex, NULL) != 0) abort();
+  return mutex;
+}
+
+void multicast_swift_lock_destroy(void *lock) {
+  pthread_mutex_destroy(lock);
+  free(lock);
+}
+
+void multicast_swift_lock(void *lock) { pthread_mutex_lock(lock); }
+
+void multicast_swift_unlock(void *lock) { pthread_mutex_unlock(lock); }

@@ -3,7 +3,6 @@
 #ifndef MULTICAST_RUNTIME_H
 #define MULTICAST_RUNTIME_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,15 +26,20 @@ void *swift_unownedRetain(void *object);
 /// Gives back an unowned reference.
 void swift_unownedRelease(void *object);
 
-/// Calls a closure of the type `(UnsafeRawPointer) -> Bool`, where it lies in memory. Swift would
-/// take a reference to what the closure has captured, and give it back.
-bool multicast_swift_call(void *closure, const void *argument);
-
 // ---- Marks --------------------------------------------------------------------------------------
 
 /// In place of a delegate's function: the context is the delegate itself.
 void multicast_swift_object(void *context, uint32_t event, const void *payload, size_t size);
 /// In place of a delegate's function: the context is an object that has the delegate in it.
 void multicast_swift_value(void *context, uint32_t event, const void *payload, size_t size);
+
+// ---- Locks --------------------------------------------------------------------------------------
+
+/// A mutex; without memory the program ends. (Swift's `Mutex` waits in code that was compiled
+/// without the thread sanitizer, which then reports false races.)
+void *multicast_swift_lock_create(void);
+void multicast_swift_lock_destroy(void *lock);
+void multicast_swift_lock(void *lock);
+void multicast_swift_unlock(void *lock);
 
 #endif

@@ -47,14 +47,14 @@ import Testing
   @Test func holdsObjectsOnce() {
     let (a, b, c) = (Item(), Item(), Item())
     var set = WeakObjectSet([a, b])
-    set.add(a)
-    set.add([b, c])
+    set.insert(a)
+    set.formUnion([b, c])
     #expect(set.count == 3 && set.allObjects.count == 3 && !set.isEmpty)
     #expect(set.contains(a) && set.contains(b) && set.contains(c))
     #expect(Set(set.map(ObjectIdentifier.init)) == Set([a, b, c].map(ObjectIdentifier.init)))
     set.remove(a)
     #expect(!set.contains(a) && set.count == 2)
-    set.remove([b, c])
+    set.subtract([b, c])
     #expect(set.isEmpty && set.allObjects.isEmpty)
     #expect(WeakObjectSet(a).contains(a))
   }
@@ -62,8 +62,8 @@ import Testing
   @Test func forgetsObjectsThatHaveEnded() {
     var set = WeakObjectSet<Item>()
     let kept = Item()
-    set.add(kept)
-    for _ in 0..<1000 { set.add(Item()) }
+    set.insert(kept)
+    for _ in 0..<1000 { set.insert(Item()) }
     #expect(set.count == 1)
     #expect(set.allObjects.first === kept)
     let others = (0..<1000).map { _ in Item() }
@@ -74,7 +74,7 @@ import Testing
     let (a, b) = (Item(), Item())
     let first = WeakObjectSet(a)
     var second = first
-    second.add(b)
+    second.insert(b)
     second.remove(a)
     #expect(first.contains(a) && !first.contains(b))
     #expect(second.contains(b) && !second.contains(a))

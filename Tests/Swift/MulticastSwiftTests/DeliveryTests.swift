@@ -1,19 +1,30 @@
-import CMulticast
 import Dispatch
-import Glibc
+import Foundation
+import MulticastHeader
 import MulticastSwift
 import Synchronization
 import Testing
 
-/// What C knows about the call from a queue that this thread is in. It may be nested in others.
-private func queuedRegistration() -> Multicast.Registration {
-  var tokens = [Multicast.Token](repeating: Multicast.Token(), count: 8)
-  let count = Int(Multicast.Token.callStack(&tokens, capacity: tokens.count))
+/// What the core knows about the call from a queue that this thread is in. It may be nested in
+/// others.
+private func queuedRegistration() -> multicast_registration {
+  var tokens = [multicast_token](repeating: multicast_token(), count: 8)
+  let count = Int(multicast_call_stack(&tokens, tokens.count))
   for token in tokens.prefix(max(0, count)) {
-    var registration = Multicast.Registration.default
-    if token.get(&registration) == .ok, registration.queue.isValid { return registration }
+    var registration = multicast_registration_default()
+    if multicast_token_get(token, &registration) == 0, registration.queue.isValid {
+      return registration
+    }
   }
-  return .default
+  return multicast_registration_default()
+}
+
+extension multicast_queue {
+  fileprivate var isValid: Bool { multicast_queue_is_valid(self) }
+}
+
+extension multicast {
+  fileprivate var isValid: Bool { multicast_is_valid(self) }
 }
 
 /// Waits until it is so. False: not within ten seconds.
@@ -53,6 +64,24 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
     #expect(signal.lostCount == 3)
     #expect(calls.statistics == Delivery.Statistics.of(pending: 0, delivered: 2, lost: 3))
     #expect(Delivery(capacity: 0) == nil && Delivery(capacity: 1 << 40) == nil)
+  }
+
+  @Test func aSignalCountsWhatItsDeliveryDrops() {
+    let calls = Delivery(capacity: 2, overflow: .dropOldest)!
+    let signal = Signal<Int>()
+    let registration = signal.add(on: .delivery(calls)) { [diary] in diary.write("\($0)") }
+    for event in 0..<5 { #expect(signal.invoke(event) == 1) }
+    #expect(signal.lostCount == 3 && calls.statistics.lost == 3)
+    calls.run()
+    #expect(diary.read() == ["3", "4"])
+    signal.invoke(5)
+    calls.clear()
+    #expect(signal.lostCount == 4)
+    // Nobody misses what waits for a closure that was removed.
+    signal.invoke(6)
+    registration.remove()
+    calls.clear()
+    #expect(signal.lostCount == 4)
   }
 
   @Test func blocksUntilThereIsRoom() {
@@ -107,7 +136,7 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
   /// What waits is released, not called: the delegates of the signal are gone, too.
   @Test func itsQueueEndsWithIt() {
     final class Event: Sendable {}
-    nonisolated(unsafe) var registration = Multicast.Registration.default
+    nonisolated(unsafe) var registration = multicast_registration_default()
     weak var waits: Event?
     do {
       let calls = Delivery()!
@@ -130,7 +159,7 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
 
   /// The last reference goes while the thread of the delivery is in a call, which returns in peace.
   @Test func itsThreadEndsWithIt() {
-    nonisolated(unsafe) var registration = Multicast.Registration.default
+    nonisolated(unsafe) var registration = multicast_registration_default()
     let (entered, mayLeave, left) = (Gate(), Gate(), Gate())
     weak var isThere: Delivery?
     do {

@@ -72,3 +72,16 @@ final class Locked<Value>: @unchecked Sendable {
     lock.withLock { body(&value) }
   }
 }
+
+/// `Optional` conforms, too.
+protocol Named: Sendable {
+  var name: String { get }
+}
+
+final class NamedObject: Named {
+  let name = "object"
+}
+
+extension Optional: Named where Wrapped: Named {
+  var name: String { "optional" }
+}

@@ -8,7 +8,7 @@ import Testing
 
   @Test func callsClosuresByPriorityThenInOrder() {
     let signal = Signal<String>()
-    for (name, priority) in [("a", 0), ("b", 1), ("c", 0)] as [(String, Int32)] {
+    for (name, priority) in [("a", 0), ("b", 1), ("c", 0)] as [(String, Int)] {
       signal.add(priority: priority) { [diary] in diary.write("\(name) \($0)") }
     }
     #expect(signal.invoke("x") == 3)
@@ -52,6 +52,7 @@ import Testing
     signal.once(on: .delivery(calls)) { [diary] in diary.write("\($0)") }
     signal.invoke(1)
     calls.clear()
+    #expect(signal.lostCount == 1)
     signal.invoke(2)
     signal.invoke(3)
     calls.run()
@@ -61,7 +62,7 @@ import Testing
     signal.once(on: .delivery(calls)) { [diary] in diary.write("\($0)") }
     #expect(signal.invoke(4) == 1)
     calls.run()
-    #expect(signal.lostCount == 1)
+    #expect(signal.lostCount == 2)
     signal.removeAll()
     signal.once(on: .delivery(calls)) { [diary] in diary.write("\($0)") }
     signal.invoke(5)
@@ -182,8 +183,8 @@ import Testing
 
   @Test func aStreamIsBoundedAndCountsWhatIsLost() async {
     let signal = Signal<Int>()
-    let newest = signal.events(capacity: 2)
-    let oldest = signal.events(capacity: 3, keeping: .oldest)
+    let newest = signal.events(bufferingPolicy: .bufferingNewest(2))
+    let oldest = signal.events(bufferingPolicy: .bufferingOldest(3))
     for event in 1...5 { signal.invoke(event) }
     #expect(signal.lostCount == 3 + 2)
     signal.removeAll()

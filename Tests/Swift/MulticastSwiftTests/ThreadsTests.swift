@@ -1,5 +1,5 @@
 import Dispatch
-import Glibc
+import Foundation
 import MulticastSwift
 import Synchronization
 import Testing
@@ -161,7 +161,7 @@ import Testing
             let canary = Canary()
             broadcaster.register(canary, for: Canary.self, on: place)
             let registration = signal.add(on: place, once: index % 2 == 0) { $0.sing() }
-            let stream = signal.events(capacity: 1)
+            let stream = signal.events(bufferingPolicy: .bufferingNewest(1))
             if index % 5 == 0 { broadcaster.unregister(canary, for: Canary.self) }
             if index % 7 == 0 { signal.removeAll() }
             registration.remove()

@@ -1,0 +1,117 @@
+/// Connects notifiers and observers that share nothing but a protocol.
+///
+/// ```swift
+/// protocol UpdateTitle: AnyObject, Sendable { func updateWithNewTitle(title: String) }
+///
+/// Broadcaster.shared.register(controller, for: (any UpdateTitle).self, on: .main)
+/// Broadcaster.shared.notify((any UpdateTitle).self) { $0.updateWithNewTitle(title: "Aria") }
+/// ```
+///
+/// Observers are objects, and are held weakly: an observer that has ended is not called. Any thread
+/// may use a broadcaster at any time.
+public final class Broadcaster: Sendable {
+  /// The broadcaster of the process.
+  public static let shared = Broadcaster()
+
+  /// For each type a `MulticastDelegate` of it.
+  private let observers = Locked<[ObjectIdentifier: any AnyObject & Sendable]>([:])
+
+  /// A broadcaster that shares nothing with others.
+  public init() {}
+
+  /// Registers an observer of a protocol. An observer is registered once: another time gives it
+  /// another place.
+  ///
+  /// - Parameters:
+  ///   - observer: An object.
+  ///   - type: The protocol.
+  ///   - place: Where the observer is called.
+  ///   - lifetime: Its end unregisters the observer.
+  ///   - label: A name for people.
+  /// - Complexity: O(observers of the protocol).
+  @discardableResult
+  public func register<P: Sendable>(
+    _ observer: P, for type: P.Type, on place: Place = .notifier, lifetime: Lifetime? = nil,
+    label: String? = nil
+  ) -> Registration {
+    observers(of: type).add(
+      observer, on: place, isUnique: true, lifetime: lifetime, label: label)
+  }
+
+  /// Registers an observer of a protocol, to be called on the main actor.
+  ///
+  /// - Parameters: As those of ``register(_:for:on:lifetime:label:)-(_,_,Place,_,_)``.
+  /// - Complexity: O(observers of the protocol).
+  @discardableResult
+  public func register<P: Sendable>(
+    _ observer: P, for type: P.Type, on place: MainPlace, lifetime: Lifetime? = nil,
+    label: String? = nil
+  ) -> Registration {
+    register(observer, for: type, on: place.place, lifetime: lifetime, label: label)
+  }
+
+  /// Unregisters an observer of a protocol, and waits until no other thread is in a call of it.
+  ///
+  /// - Returns: False if the observer was not registered.
+  /// - Complexity: O(observers of the protocol).
+  @discardableResult
+  public func unregister<P: Sendable>(_ observer: P, for type: P.Type) -> Bool {
+    observers(of: type).removeEvery(observer)
+  }
+
+  /// Unregisters all observers of a protocol, and waits until no other thread is in a call of one.
+  ///
+  /// - Returns: How many.
+  /// - Complexity: O(observers of the protocol).
+  @discardableResult
+  public func unregisterAll<P: Sendable>(_ type: P.Type) -> Int { observers(of: type).removeAll() }
+
+  /// Notifies the observers of a protocol, each at its place.
+  ///
+  /// An observer that is unregistered before its call begins is not called.
+  ///
+  /// - Parameters:
+  ///   - type: The protocol.
+  ///   - body: Called with each observer.
+  /// - Complexity: O(observers of the protocol).
+  public func notify<P: Sendable>(_ type: P.Type, _ body: @escaping @Sendable (P) -> Void) {
+    observers(of: type).notify(body)
+  }
+
+  /// Notifies all observers of a protocol on the main actor, whatever their places: for protocols
+  /// of the main actor. Such a protocol inherits from `Sendable`.
+  ///
+  /// - Parameters:
+  ///   - type: The protocol.
+  ///   - body: Called with each observer.
+  /// - Complexity: O(observers of the protocol).
+  public func notify<P: Sendable>(
+    _ type: P.Type, onMainActor body: @escaping @MainActor (P) -> Void
+  ) {
+    observers(of: type).invoke(on: .main, body)
+  }
+
+  /// Notifies the observers of a protocol by an async function, one after the other, whatever their
+  /// places: for observers that are actors.
+  ///
+  /// - Parameters:
+  ///   - type: The protocol.
+  ///   - body: Called with each observer.
+  /// - Complexity: O(observers of the protocol).
+  public func notifyAsync<P: Sendable>(
+    _ type: P.Type, isolation: isolated (any Actor)? = #isolation, _ body: (P) async -> Void
+  ) async {
+    await observers(of: type).invokeAsync(body)
+  }
+
+  private func observers<P: Sendable>(of type: P.Type) -> MulticastDelegate<P> {
+    observers.withLock { observers in
+      if let known = observers[ObjectIdentifier(type)] {
+        return unsafeDowncast(known, to: MulticastDelegate<P>.self)
+      }
+      let new = MulticastDelegate<P>()
+      observers[ObjectIdentifier(type)] = new
+      return new
+    }
+  }
+}

@@ -1,0 +1,37 @@
+import MulticastHeader
+import MulticastRuntime
+
+/// The function that learns whether a multicast has delegates.
+final class Interest: Sendable {
+  typealias Body = @Sendable (_ isWanted: Bool) -> Void
+
+  private let body: Body
+
+  private init(_ body: @escaping Body) { self.body = body }
+
+  /// Creates a multicast with options, which are completed. Not valid if there is no memory.
+  static func createMulticast(
+    _ options: inout multicast_create_options, _ label: String?, _ body: Body?
+  ) -> multicast {
+    guard let body else { return create(&options, label) }
+    let context = Unmanaged.passRetained(Interest(body))
+    options.context = context.toOpaque()
+    options.release = swift_release
+    options.interest = { context, _, isWanted in
+      Unmanaged<Interest>.fromOpaque(context!).takeUnretainedValue().body(isWanted)
+    }
+    let target = create(&options, label)
+    if target.id == 0 { context.release() }
+    return target
+  }
+
+  private static func create(
+    _ options: inout multicast_create_options, _ label: String?
+  ) -> multicast {
+    guard let label else { return multicast_create_with(&options) }
+    return label.withCString {
+      options.label = $0
+      return multicast_create_with(&options)
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import Dispatch
+import MulticastHeader
+
+extension MulticastDelegate where P: Sendable {
+  /// Adds a delegate that ``notify(_:)`` calls at a place. (``invoke(_:)`` calls all delegates on
+  /// its own thread.)
+  ///
+  /// - Parameters:
+  ///   - delegate: The delegate. If the multicast is ``Reference/weak``, it must be an object.
+  ///   - place: Where it is called.
+  ///   - priority: Higher is called first.
+  ///   - isUnique: Moves a delegate that was added before to the end, and to this place.
+  ///   - lifetime: Its end removes the delegate.
+  ///   - label: A name for people; its first 63 bytes.
+  /// - Returns: The registration; not live if there is no memory, or the lifetime has ended.
+  /// - Complexity: As ``add(_:priority:isUnique:once:lifetime:label:)``.
+  @discardableResult
+  public func add(
+    _ delegate: P, on place: Place, priority: Int = 0, isUnique: Bool = false,
+    lifetime: Lifetime? = nil, label: String? = nil
+  ) -> Registration {
+    if case .notifier = place {
+      return add(
+        delegate, priority: priority, isUnique: isUnique, lifetime: lifetime, label: label)
+    }
+    let places = extras.storeIfNil(Extras()).places
+    var options = multicast_add_options_default()
+    options.priority = Int32(clamping: priority)
+    options.flags = isUnique ? MULTICAST_UNIQUE : 0
+    // A notification that finds the registration finds its place.
+    options.events = places.insert(place)
+    let registration = add(delegate, &options, lifetime, label)
+    places.set(registration, at: options.events)
+    return registration
+  }
+
+  /// Adds a delegate that ``notify(_:)`` calls on the main actor.
+  ///
+  /// - Parameters: As those of ``add(_:on:priority:isUnique:lifetime:label:)``.
+  /// - Complexity: As ``add(_:priority:isUnique:once:lifetime:label:)``.
+  @discardableResult
+  public func add(
+    _ delegate: P, on place: MainPlace, priority: Int = 0, isUnique: Bool = false,
+    lifetime: Lifetime? = nil, label: String? = nil
+  ) -> Registration {
+    add(
+      delegate, on: place.place, priority: priority, isUnique: isUnique, lifetime: lifetime,
+      label: label)
+  }
+
+  /// Calls each delegate at its place: at once, or later.
+  ///
+  /// A delegate that is removed or paused before its call begins is not called.
+  ///
+  /// - Parameter body: Called with each delegate.
+  /// - Complexity: O(delegates).
+  public func notify(_ body: @escaping @Sendable (P) -> Void) {
+    guard let places = extras.load()?.places else {
+      invoke(body)
+      return
+    }
+    visit { delegate in
+      let registration = Registration(multicast_token_current())
+      if let place = places.place(of: registration) {
+        _ = place.perform(for: registration) { Self.visit(registration, body) }
+      } else {
+        body(delegate)
+      }
+      return true
+    }
+  }
+
+  /// Calls the delegates later, on a queue: the current delegates, except delegates that are
+  /// removed or paused before their call begins. The end of the multicast removes them.
+  ///
+  /// - Parameters:
+  ///   - queue: The queue. Each invocation is one block, so a serial queue executes them in order.
+  ///   - body: Called with each delegate.
+  /// - Complexity: O(delegates).
+  @_disfavoredOverload
+  public func invoke(on queue: DispatchQueue, _ body: @escaping @Sendable (P) -> Void) {
+    let registrations = registrations()
+    if registrations.isEmpty { return }
+    queue.async { for registration in registrations { Self.visit(registration, body) } }
+  }
+
+  /// Calls the delegates later, on the main actor, as ``invoke(on:_:)-(DispatchQueue,_)`` does.
+  ///
+  /// - Parameters:
+  ///   - place: `.main`.
+  ///   - body: Called with each delegate.
+  /// - Complexity: O(delegates).
+  public func invoke(on place: MainPlace, _ body: @escaping @MainActor (P) -> Void) {
+    invoke(on: DispatchQueue.main) { delegate in MainActor.assumeIsolated { body(delegate) } }
+  }
+
+  /// Calls an async function with each delegate, one after the other: for delegates that are
+  /// actors, or do something async.
+  ///
+  /// ```swift
+  /// await listeners.invokeAsync { await $0.didChangeTitle("Aria") }
+  /// ```
+  ///
+  /// It passes the delegates that are there when it begins, except those that are removed or paused
+  /// before their call begins. A removal does not wait for these calls.
+  ///
+  /// (It is not named `invoke`: in an async function the compiler would take it for that.)
+  ///
+  /// - Parameter body: Called with each delegate. If it throws, no further delegate is called.
+  /// - Returns: How many were called.
+  /// - Throws: What `body` throws.
+  /// - Complexity: O(delegates).
+  @discardableResult
+  public func invokeAsync<E: Error>(
+    isolation: isolated (any Actor)? = #isolation, _ body: (P) async throws(E) -> Void
+  ) async throws(E) -> Int {
+    var called = 0
+    for registration in registrations() {
+      var delegate: P?
+      Self.visit(registration) { delegate = $0 }
+      guard let delegate else { continue }
+      called += 1
+      try await body(delegate)
+    }
+    return called
+  }
+}

@@ -1,0 +1,253 @@
+import MulticastHeader
+import MulticastRuntime
+import Synchronization
+
+/// Any number of delegates of one protocol, which are called together.
+///
+/// ```swift
+/// protocol SongListener: AnyObject { func didChangeTitle(_ title: String) }
+///
+/// let listeners = MulticastDelegate<any SongListener>()
+/// listeners.add(window)
+/// listeners.invoke { $0.didChangeTitle("Aria") }
+/// ```
+///
+/// Delegates are held weakly, or strongly by choice. They are called by priority, then in the order
+/// in which they were added. A delegate may add, remove and invoke. An invocation does not call
+/// delegates that are added meanwhile, or that are removed before their call begins.
+///
+/// Any thread may use a multicast at any time, and an invocation takes no lock: this type is
+/// `Sendable` if `P` is. A protocol is if it inherits from `Sendable`, as each protocol on a global
+/// actor should.
+///
+/// Each weak delegate takes about 100 bytes. Calls are fastest for protocols that inherit from
+/// `AnyObject`.
+public final class MulticastDelegate<P> {
+  /// How delegates are held.
+  public enum Reference: Hashable, Sendable {
+    /// Delegates may end at any time, and are not called any more then.
+    case weak
+    /// Delegates stay until they are removed, or until the multicast ends. They may be values.
+    case strong
+  }
+
+  @usableFromInline let target: multicast
+
+  /// How delegates are held.
+  public let reference: Reference
+
+  /// When the next delegates that have ended are removed.
+  private let growth = Growth()
+  /// What few multicasts have.
+  let extras = AtomicLazyReference<Extras>()
+
+  /// A multicast with these delegates.
+  ///
+  /// - Parameters:
+  ///   - delegates: The first delegates, in order.
+  ///   - reference: How all delegates are held.
+  ///   - label: A name for people, in ``debugDescription``; its first 63 bytes.
+  ///   - interest: Called with true when the first delegate has come, and with false when the last
+  ///     one has gone, on the thread that adds or removes: for a source that runs only while it has
+  ///     listeners. A weak delegate that has ended counts until it is detected. See
+  ///     ``prune()``.
+  /// - Complexity: O(delegates).
+  public init(
+    _ delegates: [P] = [], reference: Reference = .weak, label: String? = nil,
+    interest: (@Sendable (_ isWanted: Bool) -> Void)? = nil
+  ) {
+    var options = multicast_create_options_default()
+    if reference == .weak {
+      // With these functions here a delegate takes no memory for them.
+      options.flags = MULTICAST_VISIT_ONLY
+      options.lock_context = WeakReference.lock
+      options.unlock_context = WeakReference.unlock
+      options.release_context = WeakReference.release
+    }
+    target = Interest.createMulticast(&options, label, interest)
+    self.reference = reference
+    for delegate in delegates { add(delegate) }
+  }
+
+  /// A strong multicast for a signal.
+  init(_ options: inout multicast_create_options, label: String?, interest: Interest.Body?) {
+    target = Interest.createMulticast(&options, label, interest)
+    reference = .strong
+  }
+
+  // Every use of `target` keeps `self` until it is over, so no invocation is running here on
+  // another thread. An invocation may run on this thread, in a call that gave up the last
+  // reference. It calls no further delegate, and releases each delegate when its call has returned.
+  deinit {
+    if let extras = extras.load() { extras.watch.replace(with: nil, of: target) }
+    multicast_destroy_within(target, 0)
+  }
+
+  // MARK: - Adding
+
+  /// Adds a delegate, last among the delegates of its priority.
+  ///
+  /// It may remove weak delegates that have ended, and be the one that releases them.
+  ///
+  /// - Parameters:
+  ///   - delegate: The delegate. If the multicast is ``Reference/weak``, it must be an object.
+  ///   - priority: Higher is called first. Of the range of `Int32`.
+  ///   - isUnique: Moves a delegate that was added before to the end.
+  ///   - once: Whether the delegate is called once at most. It is removed as its call begins.
+  ///   - lifetime: Its end removes the delegate.
+  ///   - label: A name for people, in ``debugDescription`` and ``Watch``; its first 63 bytes.
+  /// - Returns: The registration; not live if there is no memory, or the lifetime has ended.
+  /// - Complexity: O(1), amortized; O(delegates) if `isUnique`, or if the priority is not the
+  ///   lowest.
+  @discardableResult
+  public func add(
+    _ delegate: P, priority: Int = 0, isUnique: Bool = false, once: Bool = false,
+    lifetime: Lifetime? = nil, label: String? = nil
+  ) -> Registration {
+    var options = multicast_add_options_default()
+    options.priority = Int32(clamping: priority)
+    options.flags = (isUnique ? MULTICAST_UNIQUE : 0) | (once ? MULTICAST_ONCE : 0)
+    return add(delegate, &options, lifetime, label)
+  }
+
+  /// As the function above, with options of the C interface. It sets those of the context.
+  func add(
+    _ delegate: P, _ options: inout multicast_add_options, _ lifetime: Lifetime?, _ label: String?,
+    function: multicast_function? = nil
+  ) -> Registration {
+    if let lifetime { options.lifetime = lifetime.handle }
+    return withExtendedLifetime(lifetime) {
+      guard let label else { return add(delegate, &options, function) }
+      return label.withCString {
+        options.label = $0
+        return add(delegate, &options, function)
+      }
+    }
+  }
+
+  /// - Parameter function: In place of that of the delegate's words.
+  private func add(
+    _ delegate: P, _ options: inout multicast_add_options, _ function: multicast_function?
+  ) -> Registration {
+    extendingLifetimes(with: delegate) {
+      var token = multicast_token()
+      guard let object = Words.object(of: delegate) else {
+        if reference == .weak { Self.refuse(delegate) }
+        let context = Unmanaged.passRetained(ValueBox(delegate)).toOpaque()
+        options.release = swift_release
+        // If this fails, it has called `release`.
+        let box = multicast_delegate(function: multicast_swift_value, context: context)
+        multicast_add(target, box, &options, &token)
+        return Registration(token)
+      }
+      let function = function ?? Words.function(of: delegate, object)
+      if reference == .strong {
+        let context = Unmanaged.passRetained(object).toOpaque()
+        options.release = swift_release
+        let owned = multicast_delegate(function: function, context: context)
+        multicast_add(target, owned, &options, &token)
+        return Registration(token)
+      }
+      let context = WeakReference.retain(object)
+      let owned = multicast_delegate(function: function, context: context)
+      if multicast_add(target, owned, &options, &token) < 0 { WeakReference.release(context) }
+      if growth.hasGrown() { growth.reset(to: prunedCount()) }
+      return Registration(token)
+    }
+  }
+
+  private func prunedCount() -> Int {
+    prune()
+    return Int(multicast_count(target))
+  }
+
+  private static func refuse(_ delegate: P) -> Never {
+    fatalError(
+      """
+      MulticastSwift: a delegate of MulticastDelegate<\(P.self)> has to be an object, unless the \
+      multicast is .strong: \(type(of: delegate as Any)) is a value
+      """)
+  }
+
+  // MARK: - Removing
+
+  /// Removes the first registration of this delegate, and waits until no other thread is in a call
+  /// of it. Inside a call of it, it does not wait.
+  ///
+  /// - Returns: False if there is none, or if the delegate is a value.
+  /// - Complexity: O(delegates); O(1), amortized, for large multicasts.
+  @discardableResult
+  public func remove(_ delegate: P) -> Bool {
+    withEqual(to: delegate) { multicast_remove(target, $0) >= 0 } ?? false
+  }
+
+  /// Removes all registrations of this delegate, and waits as ``remove(_:)`` does.
+  ///
+  /// - Returns: False if there is none, or if the delegate is a value.
+  /// - Complexity: O(delegates).
+  @discardableResult
+  public func removeEvery(_ delegate: P) -> Bool {
+    withEqual(to: delegate) { multicast_remove_every(target, $0) >= 0 } ?? false
+  }
+
+  /// Removes the delegate at a position in the order of invocation, and waits as ``remove(_:)``
+  /// does.
+  ///
+  /// - Parameter index: 0 is the first. Counts paused delegates, too.
+  /// - Returns: False if there are not that many.
+  /// - Complexity: O(delegates).
+  @discardableResult
+  public func remove(at index: Int) -> Bool {
+    withExtendedLifetime(self) {
+      prune()
+      return index >= 0 && multicast_remove_at(target, index) >= 0
+    }
+  }
+
+  /// Removes all delegates, and waits as ``remove(_:)`` does.
+  ///
+  /// - Returns: How many.
+  /// - Complexity: O(delegates).
+  @discardableResult
+  public func removeAll() -> Int {
+    withExtendedLifetime(self) { max(0, Int(multicast_remove_all(target))) }
+  }
+
+  /// Removes weak delegates that have ended.
+  ///
+  /// You need not call it: such delegates are removed when their call would begin, and now and then
+  /// when others are added. Until then each keeps its memory, but no object that it refers to.
+  ///
+  /// - Returns: How many.
+  /// - Complexity: O(delegates).
+  @discardableResult
+  public func prune() -> Int {
+    withExtendedLifetime(self) { reference == .strong ? 0 : max(0, Int(multicast_prune(target))) }
+  }
+
+  /// Passes the delegate as it was added to `body`; nil if it is a value, or was never added.
+  @inline(__always)
+  func withEqual<Result>(to delegate: P, _ body: (multicast_delegate) -> Result) -> Result? {
+    extendingLifetimes(with: delegate) {
+      guard let object = Words.object(of: delegate) else { return nil }
+      let function = Words.function(of: delegate, object)
+      if reference == .strong {
+        let context = Unmanaged.passUnretained(object).toOpaque()
+        return body(multicast_delegate(function: function, context: context))
+      }
+      return WeakReference.withContext(of: object) {
+        body(multicast_delegate(function: function, context: $0))
+      }
+    }
+  }
+
+  /// Not of a tuple of both: the type of a tuple would be looked up each time.
+  @inline(__always)
+  func extendingLifetimes<Result>(with delegate: P, _ body: () -> Result) -> Result {
+    withExtendedLifetime(self) { withExtendedLifetime(delegate) { body() } }
+  }
+}
+
+// Its fields are constants, and the multicast, which any thread may use. Delegates come to the
+// threads that invoke, so they have to be Sendable, too.
+extension MulticastDelegate: @unchecked Sendable where P: Sendable {}

@@ -1,0 +1,157 @@
+import MulticastHeader
+import MulticastRuntime
+
+/// Calls that wait until the program's own loop, or a thread of the delivery, executes them.
+///
+/// For threads and loops that are not dispatch queues. A delivery has room for a certain number of
+/// calls. You choose the treatment of further calls, which are counted.
+///
+/// ```swift
+/// let calls = Delivery()!
+/// temperature.add(on: .delivery(calls)) { print($0) }
+/// while isRunning { if calls.wait(for: .seconds(1)) { calls.run() } }
+/// ```
+///
+/// A loop that sleeps in `poll` can watch ``descriptor``. A loop that is woken by a function gets
+/// `wake`.
+public final class Delivery: Sendable {
+  /// The treatment of a call if there is no room.
+  public enum Overflow: Hashable, Sendable {
+    /// The call is refused.
+    case refuse
+    /// The call that has waited longest is dropped.
+    case dropOldest
+    /// The notification waits for room, unless that would be a deadlock.
+    case block
+  }
+
+  /// The statistics of a delivery since its creation, in calls.
+  public struct Statistics: Hashable, Sendable {
+    /// Calls that wait now.
+    public let pending: Int
+    /// Calls that were executed, including the call that is running.
+    public let delivered: Int
+    /// Calls that were refused or dropped.
+    public let lost: Int
+  }
+
+  private let queue: multicast_queue
+  /// The multicast of one delegate, which delivers to the queue and does the work in its payload.
+  private let works: multicast
+  private let waker: Waker?
+
+  /// - Parameters:
+  ///   - capacity: How many calls may wait, 1 to 2²⁴.
+  ///   - overflow: The treatment of further calls.
+  ///   - wake: Called when calls wait, on the thread that notifies, and then not again before
+  ///     ``run(max:)``. It makes a loop call that function on its own thread.
+  /// - Returns: nil if there is no memory, or the capacity is not valid.
+  /// - Complexity: O(capacity).
+  public init?(
+    capacity: Int = 1024, overflow: Overflow = .refuse,
+    wake: (@Sendable (Delivery) -> Void)? = nil
+  ) {
+    guard capacity > 0 else { return nil }
+    var options = multicast_queue_options_default()
+    options.capacity = capacity
+    switch overflow {
+    case .refuse: options.overflow = MULTICAST_OVERFLOW_REFUSE.rawValue
+    case .dropOldest: options.overflow = MULTICAST_OVERFLOW_DROP_OLDEST.rawValue
+    case .block: options.overflow = MULTICAST_OVERFLOW_BLOCK.rawValue
+    }
+    waker = wake.map(Waker.init)
+    if let waker {
+      options.wake = { Unmanaged<Waker>.fromOpaque($0!).takeUnretainedValue().wake() }
+      options.wake_context = Unmanaged.passUnretained(waker).toOpaque()
+    }
+    queue = multicast_queue_create(&options)
+    works = multicast_create()
+    guard queue.id != 0, works.id != 0 else { return nil }
+    var how = multicast_add_options_default()
+    how.queue = queue
+    let work = multicast_delegate(
+      function: { _, _, payload, _ in
+        Unmanaged<Work>.fromOpaque(payload!).takeUnretainedValue().run()
+      }, context: nil)
+    guard multicast_add(works, work, &how, nil) == MULTICAST_OK.rawValue else { return nil }
+    waker?.delivery = self
+  }
+
+  // Notifications, runs and waits keep `self`. So `wake` may run only on the queue's own thread, or
+  // on this thread, which then has given up the last reference inside `wake`. In these two cases
+  // the waker stays for good: the end of that call cannot be detected.
+  deinit {
+    multicast_destroy_within(works, 0)
+    let status = multicast_queue_destroy_within(queue, 0)
+    if status != MULTICAST_OK.rawValue, status != MULTICAST_ERROR_INVALID_HANDLE.rawValue {
+      if let waker { _ = Unmanaged.passRetained(waker) }
+    }
+  }
+
+  // MARK: - Making the calls
+
+  /// Executes calls on this thread, the oldest first.
+  ///
+  /// - Parameter max: The most calls to execute; 0: at most as many as wait when this begins.
+  /// - Returns: How many were executed. 0 also if another thread executes them.
+  /// - Complexity: O(calls).
+  @discardableResult
+  public func run(max: Int = 0) -> Int {
+    withExtendedLifetime(self) { Swift.max(0, Int(multicast_queue_run(queue, Swift.max(0, max)))) }
+  }
+
+  /// Waits until a call waits.
+  ///
+  /// - Parameter limit: How long; nil: without a limit.
+  /// - Returns: False if the time is up.
+  /// - Complexity: O(1).
+  public func wait(for limit: Duration? = nil) -> Bool {
+    withExtendedLifetime(self) { multicast_queue_wait(queue, limit?.nanoseconds ?? .max) > 0 }
+  }
+
+  /// Starts a thread of the delivery, which executes the calls as they come.
+  ///
+  /// - Returns: False if the delivery has a thread, or the system has none left.
+  /// - Complexity: O(1).
+  @discardableResult
+  public func start() -> Bool {
+    withExtendedLifetime(self) { multicast_queue_start(queue) == MULTICAST_OK.rawValue }
+  }
+
+  /// Ends the delivery's thread, and waits for the call that the thread is in. Waiting calls stay.
+  ///
+  /// - Complexity: O(1).
+  public func stop() { withExtendedLifetime(self) { _ = multicast_queue_stop(queue) } }
+
+  /// Drops the waiting calls.
+  ///
+  /// - Complexity: O(calls that wait).
+  public func clear() { withExtendedLifetime(self) { _ = multicast_queue_clear(queue) } }
+
+  /// A descriptor that is readable exactly while calls wait, for `poll` and its like; -1 if the
+  /// system has none left. Only watch it, and not longer than the delivery exists.
+  ///
+  /// - Complexity: O(1).
+  public var descriptor: Int32 { withExtendedLifetime(self) { multicast_queue_fd(queue) } }
+
+  /// The statistics at one moment.
+  ///
+  /// - Complexity: O(1).
+  public var statistics: Statistics {
+    withExtendedLifetime(self) {
+      var statistics = multicast_queue_stats_default()
+      multicast_queue_get_stats(queue, &statistics)
+      return Statistics(
+        pending: Int(statistics.pending), delivered: Int(statistics.delivered),
+        lost: Int(statistics.refused + statistics.dropped))
+    }
+  }
+
+  /// Queues work for the next run. False: there was no room.
+  func perform(_ work: Work) -> Bool {
+    var how = multicast_invocation_default()
+    how.payload = UnsafeRawPointer(Unmanaged.passRetained(work).toOpaque())
+    how.release = { work, _ in Unmanaged<Work>.fromOpaque(work!).release() }
+    return withExtendedLifetime(self) { multicast_invoke_with(works, &how, nil) == 1 }
+  }
+}

@@ -1,0 +1,158 @@
+/// The buffer between a signal and the consumer of a stream.
+///
+/// Under its lock nothing is released and nobody is resumed: both may run code of others.
+final class Channel<Event: Sendable>: Sendable {
+  /// What became of an event that was put in.
+  enum Outcome: Sendable { case taken, lost, ended }
+
+  private struct Sender: Sendable {
+    let number: Int
+    let event: Event
+    let continuation: CheckedContinuation<Outcome, Never>
+  }
+
+  private struct Content: Sendable {
+    var events = Fifo<Event>()
+    var receivers = Fifo<CheckedContinuation<Event?, Never>>()
+    var senders = Fifo<Sender>()
+    var newestSender = 0
+    /// Senders that were cancelled before they began to wait.
+    var cancelled: Set<Int> = []
+    var isFinished = false
+  }
+
+  private let content = Locked(Content())
+  private let capacity: Int
+  private let keepsNewest: Bool
+
+  init(_ policy: AsyncStream<Event>.Continuation.BufferingPolicy) {
+    switch policy {
+    case .bufferingNewest(let count): (capacity, keepsNewest) = (max(0, count), true)
+    case .bufferingOldest(let count): (capacity, keepsNewest) = (max(0, count), false)
+    case .unbounded: (capacity, keepsNewest) = (.max, false)
+    @unknown default: (capacity, keepsNewest) = (.max, false)
+    }
+  }
+
+  // MARK: - Putting in
+
+  /// Puts an event in, or loses one: the oldest, or this one. False: one was lost.
+  func yield(_ event: Event) -> Bool {
+    let (isOffered, receiver, lost) = content.withLock { content in
+      let (isOffered, receiver) = offer(event, &content)
+      if isOffered || !keepsNewest || capacity == 0 { return (isOffered, receiver, Event?.none) }
+      let lost = content.events.popFirst()
+      content.events.append(event)
+      return (false, receiver, lost)
+    }
+    receiver?.resume(returning: event)
+    withExtendedLifetime(lost) {}
+    return isOffered
+  }
+
+  /// Puts an event in, if there is room.
+  func offer(_ event: Event) -> Bool {
+    let (isOffered, receiver) = content.withLock { offer(event, &$0) }
+    receiver?.resume(returning: event)
+    return isOffered
+  }
+
+  private func offer(
+    _ event: Event, _ content: inout Content
+  ) -> (isOffered: Bool, CheckedContinuation<Event?, Never>?) {
+    if content.isFinished { return (true, nil) }
+    if let receiver = content.receivers.popFirst() { return (true, receiver) }
+    if content.events.count >= capacity { return (false, nil) }
+    content.events.append(event)
+    return (true, nil)
+  }
+
+  /// Puts an event in as soon as there is room. Events of several senders keep their order.
+  func put(_ event: Event) async -> Outcome {
+    let number = content.withLock { content in
+      content.newestSender += 1
+      return content.newestSender
+    }
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        send(Sender(number: number, event: event, continuation: continuation))
+      }
+    } onCancel: {
+      cancelSender(number)
+    }
+    // The handler has returned, if it ran at all.
+    if Task.isCancelled { _ = content.withLock { $0.cancelled.remove(number) } }
+    return outcome
+  }
+
+  private func send(_ sender: Sender) {
+    typealias Result = (outcome: Outcome?, receiver: CheckedContinuation<Event?, Never>?)
+    let (outcome, receiver) = content.withLock { content -> Result in
+      if content.isFinished { return (.ended, nil) }
+      if content.cancelled.contains(sender.number) { return (.lost, nil) }
+      let (isOffered, receiver) = offer(sender.event, &content)
+      if isOffered { return (.taken, receiver) }
+      content.senders.append(sender)
+      return (nil, nil)
+    }
+    receiver?.resume(returning: sender.event)
+    if let outcome { sender.continuation.resume(returning: outcome) }
+  }
+
+  private func cancelSender(_ number: Int) {
+    let sender = content.withLock { content -> Sender? in
+      if let sender = content.senders.remove(where: { $0.number == number }) { return sender }
+      // It does not wait yet, or not any more.
+      content.cancelled.insert(number)
+      return nil
+    }
+    sender?.continuation.resume(returning: .lost)
+  }
+
+  // MARK: - Taking out
+
+  /// The next event; nil: there is none any more. If the task is cancelled, this finishes.
+  func next() async -> Event? {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { receive($0) }
+    } onCancel: {
+      finish()
+    }
+  }
+
+  private func receive(_ receiver: CheckedContinuation<Event?, Never>) {
+    typealias Result = (event: Event?, sender: Sender?, isWaiting: Bool)
+    let result = content.withLock { content -> Result in
+      if let (event, sender) = take(&content) { return (event, sender, false) }
+      if !content.isFinished { content.receivers.append(receiver) }
+      return (nil, nil, !content.isFinished)
+    }
+    result.sender?.continuation.resume(returning: .taken)
+    if !result.isWaiting { receiver.resume(returning: result.event) }
+  }
+
+  /// Takes the oldest event, and lets a sender put in its own.
+  private func take(_ content: inout Content) -> (Event, Sender?)? {
+    guard let event = content.events.popFirst() else {
+      guard let sender = content.senders.popFirst() else { return nil }
+      return (sender.event, sender)
+    }
+    let sender = content.senders.popFirst()
+    if let sender { content.events.append(sender.event) }
+    return (event, sender)
+  }
+
+  /// Nothing is put in any more. Events that are in can still be taken.
+  func finish() {
+    let (receivers, senders) = content.withLock { content in
+      content.isFinished = true
+      defer { (content.receivers, content.senders) = (Fifo(), Fifo()) }
+      return (content.receivers, content.senders)
+    }
+    var waiting = (receivers: receivers, senders: senders)
+    while let receiver = waiting.receivers.popFirst() { receiver.resume(returning: nil) }
+    while let sender = waiting.senders.popFirst() {
+      sender.continuation.resume(returning: .ended)
+    }
+  }
+}

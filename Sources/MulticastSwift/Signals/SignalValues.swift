@@ -1,0 +1,26 @@
+/// The values of a signal whose events are results, from
+/// ``Signal/values(bufferingPolicy:priority:)``.
+public struct SignalValues<Element: Sendable, Failure: Error>: AsyncSequence, Sendable {
+  let results: AsyncStream<Result<Element, Failure>>
+
+  /// Takes the values out.
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    fileprivate var results: AsyncStream<Result<Element, Failure>>.Iterator?
+
+    /// The next value; nil at the end, and after an error.
+    ///
+    /// - Throws: The first error.
+    public mutating func next(
+      isolation actor: isolated (any Actor)? = #isolation
+    ) async throws(Failure) -> Element? {
+      guard let result = await results?.next(isolation: actor) else { return nil }
+      if case .failure = result { results = nil }
+      return try result.get()
+    }
+  }
+
+  /// An iterator of the same stream.
+  public func makeAsyncIterator() -> AsyncIterator {
+    AsyncIterator(results: results.makeAsyncIterator())
+  }
+}

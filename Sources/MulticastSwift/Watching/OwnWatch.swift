@@ -1,0 +1,45 @@
+import MulticastHeader
+
+/// The watch of one multicast, or of all: the C interface has pointers to watches that are in use.
+final class OwnWatch: Sendable {
+  private struct Content: Sendable {
+    /// The newest, and others whose functions may still run.
+    var watches: [Watch] = []
+    /// How many changes have begun.
+    var changes = 0
+  }
+
+  private let content = Locked(Content())
+
+  @discardableResult
+  func replace(with watch: Watch?, of target: multicast) -> Removal {
+    let (number, older) = content.withLock { content in
+      let older = content.watches.count
+      if let watch { content.watches.append(watch) }
+      content.changes += 1
+      return (content.changes, older)
+    }
+    // Waits for functions of the last watch: not under the lock.
+    let status: multicast_status
+    if var options = watch?.options {
+      status = multicast_set_watch(target, &options)
+    } else {
+      status = multicast_set_watch(target, nil)
+    }
+    let result = Removal(status)
+    // If another thread makes a change meanwhile, it is unknown which watch is set now: they stay
+    // until the next change.
+    let ended = content.withLock { content -> [Watch] in
+      guard result == .ended, content.changes == number else { return [] }
+      defer { content.watches.removeFirst(older) }
+      return Array(content.watches.prefix(older))
+    }
+    withExtendedLifetime(ended) {}
+    return result
+  }
+
+  deinit {
+    // A function of one of them may still run, inside which the multicast was given up.
+    for watch in content.withLock({ $0.watches }) { _ = Unmanaged.passRetained(watch) }
+  }
+}
