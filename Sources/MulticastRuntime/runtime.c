@@ -16,8 +16,9 @@
 
 // ---- Visits -------------------------------------------------------------------------------------
 
-// `(UnsafePointer<multicast_delegate>) -> Bool`. Only the lowest bit of the result is defined.
-typedef SWIFT_CALL uint8_t closure_function(const multicast_delegate *delegate,
+// `(UnsafeMutableRawPointer?, multicast_function?) -> Bool`: the fields of a delegate, in
+// registers. Only the lowest bit of the result is defined.
+typedef SWIFT_CALL uint8_t closure_function(void *context, multicast_function function,
                                             SWIFT_CONTEXT void *captured);
 
 typedef struct closure {
@@ -27,7 +28,7 @@ typedef struct closure {
 
 static bool visit(void *context, const multicast_delegate *delegate) {
   const closure *c = context;
-  return c->function(delegate, c->captured) & 1;
+  return c->function(delegate->context, delegate->function, c->captured) & 1;
 }
 
 static bool enumerate(void *context, const multicast_registration *registration) {
@@ -55,6 +56,22 @@ SWIFT_CALL int64_t multicast_swift_enumerate(uint64_t target, closure_function *
                                              void *captured) {
   closure body = {function, captured};
   return multicast_enumerate((multicast){target}, enumerate, &body);
+}
+
+// ---- Types --------------------------------------------------------------------------------------
+
+// The beginning of the metadata of a type, which belongs to the same ABI.
+typedef struct metadata {
+  uintptr_t kind;
+  uint32_t flags;  // of protocol types
+} metadata;
+
+enum { KIND_CLASS = 0, KIND_PROTOCOLS = 0x303 };
+#define FOR_ANY_TYPE UINT32_C(0x80000000)
+
+bool multicast_swift_is_class_bound(const void *type) {
+  const metadata *m = type;
+  return m->kind == KIND_CLASS || (m->kind == KIND_PROTOCOLS && !(m->flags & FOR_ANY_TYPE));
 }
 
 // ---- Marks --------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #ifndef MULTICAST_RUNTIME_H
 #define MULTICAST_RUNTIME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,10 @@ void swift_release(void *object);
 void *swift_unownedRetain(void *object);
 /// Gives back an unowned reference.
 void swift_unownedRelease(void *object);
+
+/// Whether a type, by its metadata, is certainly a class or a protocol for classes: the first word
+/// of such a value is the object.
+bool multicast_swift_is_class_bound(const void *type);
 
 // ---- Marks --------------------------------------------------------------------------------------
 

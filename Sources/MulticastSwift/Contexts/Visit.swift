@@ -2,24 +2,27 @@ import MulticastHeader
 
 // The functions of the core that pass delegates to a closure: C functions with the calling
 // convention of Swift, in MulticastRuntime. A closure that does not escape cannot be stored in
-// Swift, unless it is copied to the heap.
+// Swift, unless it is copied to the heap. The closure gets the context and the function.
 
 /// `multicast_visit`.
 @usableFromInline @_silgen_name("multicast_swift_visit")
 func visitDelegates(
-  _ target: UInt64, _ body: (UnsafePointer<multicast_delegate>) -> Bool
+  _ target: UInt64,
+  _ body: (UnsafeMutableRawPointer?, multicast_function?) -> Bool
 ) -> Int64
 
 /// `multicast_token_visit`.
 @_silgen_name("multicast_swift_visit_token")
 func visitDelegate(
-  _ token: UInt64, _ body: (UnsafePointer<multicast_delegate>) -> Bool
+  _ token: UInt64,
+  _ body: (UnsafeMutableRawPointer?, multicast_function?) -> Bool
 ) -> Int64
 
 /// `multicast_enumerate`. A weak delegate is passed with a strong reference.
 @_silgen_name("multicast_swift_enumerate")
 func enumerateDelegates(
-  _ target: UInt64, _ body: (UnsafePointer<multicast_delegate>) -> Bool
+  _ target: UInt64,
+  _ body: (UnsafeMutableRawPointer?, multicast_function?) -> Bool
 ) -> Int64
 
 /// How many delegates were passed or called.

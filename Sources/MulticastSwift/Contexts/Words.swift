@@ -14,6 +14,11 @@ enum Words<P> {
   /// All words but the first may depend only on the class of the object. They do if the first word
   /// is the object: in each of these types it is the only word that owns something.
   static func object(of delegate: P) -> AnyObject? {
+    // Most delegates: without the search for the right cast.
+    let type = unsafeBitCast(P.self as Any.Type, to: UnsafeRawPointer.self)
+    if multicast_swift_is_class_bound(type) {
+      return withUnsafeBytes(of: delegate) { $0.load(as: AnyObject.self) }
+    }
     guard MemoryLayout<P>.size >= MemoryLayout<UnsafeRawPointer>.size else { return nil }
     let object = delegate as AnyObject
     let first = withUnsafeBytes(of: delegate) { $0.load(as: UnsafeRawPointer.self) }
@@ -38,14 +43,15 @@ enum Words<P> {
   /// Passes the delegate to `body`. It is borrowed: the caller keeps the object.
   @inlinable @inline(__always)
   static func withDelegate(
-    _ delegate: UnsafePointer<multicast_delegate>, _ body: (P) -> Bool
+    _ context: UnsafeMutableRawPointer?, _ function: multicast_function?, _ body: (P) -> Bool
   ) -> Bool {
-    var words = (delegate.pointee.context, delegate.pointee.function)
     let isValue =
-      unsafeBitCast(words.1, to: UInt.self)
+      unsafeBitCast(function, to: UInt.self)
       == unsafeBitCast(multicast_swift_value as multicast_function, to: UInt.self)
-    if isValue || MemoryLayout<P>.size > 16 { return withOther(delegate, isValue, body) }
-    // 8 or 16 bytes, aligned to 8: a value of type P, or such a value and an unused word.
+    if isValue || MemoryLayout<P>.size > 16 { return withOther(context, function, isValue, body) }
+    // 8 or 16 bytes, aligned to 8: a value of type P, or such a value and an unused word. Written
+    // at once: a processor waits that reads at once what was written in two parts.
+    var words = SIMD2(UInt(bitPattern: context), unsafeBitCast(function, to: UInt.self))
     return withUnsafeMutablePointer(to: &words) {
       lend(UnsafeMutableRawPointer($0).assumingMemoryBound(to: P.self), to: body)
     }
@@ -54,18 +60,18 @@ enum Words<P> {
   /// Of a value, or of a type with more than two words.
   @inlinable @inline(never)
   static func withOther(
-    _ delegate: UnsafePointer<multicast_delegate>, _ isValue: Bool, _ body: (P) -> Bool
+    _ context: UnsafeMutableRawPointer?, _ function: multicast_function?, _ isValue: Bool,
+    _ body: (P) -> Bool
   ) -> Bool {
-    let delegate = delegate.pointee
     if isValue {
-      return body(Unmanaged<ValueBox<P>>.fromOpaque(delegate.context!).takeUnretainedValue().value)
+      return body(Unmanaged<ValueBox<P>>.fromOpaque(context!).takeUnretainedValue().value)
     }
     return withUnsafeTemporaryAllocation(
       byteCount: MemoryLayout<P>.size, alignment: MemoryLayout<P>.alignment
     ) { words in
-      let template = unsafeBitCast(delegate.function, to: UnsafeRawPointer.self)
+      let template = unsafeBitCast(function, to: UnsafeRawPointer.self)
       words.baseAddress!.copyMemory(from: template, byteCount: MemoryLayout<P>.size)
-      words.storeBytes(of: delegate.context, as: UnsafeMutableRawPointer?.self)
+      words.storeBytes(of: context, as: UnsafeMutableRawPointer?.self)
       return lend(words.baseAddress!.assumingMemoryBound(to: P.self), to: body)
     }
   }

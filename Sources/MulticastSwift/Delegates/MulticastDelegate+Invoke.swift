@@ -19,17 +19,23 @@ extension MulticastDelegate {
   @discardableResult
   public func invoke<E: Error>(_ body: (P) throws(E) -> Void) throws(E) -> Int {
     var failure: E?
-    let called = visit { delegate in
-      do throws(E) {
-        try body(delegate)
-        return true
-      } catch {
-        failure = error
-        return false
+    // Not by `visit`: the compiler would not inline one closure that is inside another.
+    // The last reference to `self` may be given up inside of a call.
+    let called = withExtendedLifetime(self) {
+      visitDelegates(target.id) { context, function in
+        Words<P>.withDelegate(context, function) { delegate in
+          do throws(E) {
+            try body(delegate)
+            return true
+          } catch {
+            failure = error
+            return false
+          }
+        }
       }
     }
     if let failure { throw failure }
-    return called
+    return checkedCount(called)
   }
 
   /// The first answer: asks each delegate in order, until one does not return nil.
@@ -61,15 +67,15 @@ extension MulticastDelegate {
   func visit(_ body: (P) -> Bool) -> Int {
     // The last reference to `self` may be given up inside of a call.
     withExtendedLifetime(self) {
-      checkedCount(visitDelegates(target.id) { Words<P>.withDelegate($0, body) })
+      checkedCount(visitDelegates(target.id) { Words<P>.withDelegate($0, $1, body) })
     }
   }
 
   /// Passes the delegate of one registration to `body`, if the registration is live and not paused.
   /// The end of the multicast ends the registration: so waiting calls do not keep the multicast.
   static func visit(_ registration: Registration, _ body: (P) -> Void) {
-    let passed = visitDelegate(registration.id) { delegate in
-      Words<P>.withDelegate(delegate) {
+    let passed = visitDelegate(registration.id) { context, function in
+      Words<P>.withDelegate(context, function) {
         body($0)
         return true
       }

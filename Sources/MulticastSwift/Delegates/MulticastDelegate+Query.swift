@@ -29,8 +29,8 @@ extension MulticastDelegate {
   public var delegates: [P] {
     withExtendedLifetime(self) {
       var delegates: [P] = []
-      _ = enumerateDelegates(target.id) { delegate in
-        Words<P>.withDelegate(delegate) {
+      _ = enumerateDelegates(target.id) { context, function in
+        Words<P>.withDelegate(context, function) {
           delegates.append($0)
           return true
         }

@@ -116,12 +116,11 @@ public final class MulticastDelegate<P> {
     function: multicast_function? = nil
   ) -> Registration {
     if let lifetime { options.lifetime = lifetime.handle }
-    return withExtendedLifetime(lifetime) {
-      guard let label else { return add(delegate, &options, function) }
-      return label.withCString {
-        options.label = $0
-        return add(delegate, &options, function)
-      }
+    defer { withExtendedLifetime(lifetime) {} }
+    guard let label else { return add(delegate, &options, function) }
+    return label.withCString {
+      options.label = $0
+      return add(delegate, &options, function)
     }
   }
 
@@ -129,31 +128,31 @@ public final class MulticastDelegate<P> {
   private func add(
     _ delegate: P, _ options: inout multicast_add_options, _ function: multicast_function?
   ) -> Registration {
-    extendingLifetimes(with: delegate) {
-      var token = multicast_token()
-      guard let object = Words.object(of: delegate) else {
-        if reference == .weak { Self.refuse(delegate) }
-        let context = Unmanaged.passRetained(ValueBox(delegate)).toOpaque()
-        options.release = swift_release
-        // If this fails, it has called `release`.
-        let box = multicast_delegate(function: multicast_swift_value, context: context)
-        multicast_add(target, box, &options, &token)
-        return Registration(token)
-      }
-      let function = function ?? Words.function(of: delegate, object)
-      if reference == .strong {
-        let context = Unmanaged.passRetained(object).toOpaque()
-        options.release = swift_release
-        let owned = multicast_delegate(function: function, context: context)
-        multicast_add(target, owned, &options, &token)
-        return Registration(token)
-      }
-      let context = WeakReference.retain(object)
-      let owned = multicast_delegate(function: function, context: context)
-      if multicast_add(target, owned, &options, &token) < 0 { WeakReference.release(context) }
-      if growth.hasGrown() { growth.reset(to: prunedCount()) }
+    // At the end, not around the body: a closure would take longer than the add.
+    defer { withExtendedLifetime(delegate) { withExtendedLifetime(self) {} } }
+    var token = multicast_token()
+    guard let object = Words.object(of: delegate) else {
+      if reference == .weak { Self.refuse(delegate) }
+      let context = Unmanaged.passRetained(ValueBox(delegate)).toOpaque()
+      options.release = swift_release
+      // If this fails, it has called `release`.
+      let box = multicast_delegate(function: multicast_swift_value, context: context)
+      multicast_add(target, box, &options, &token)
       return Registration(token)
     }
+    let function = function ?? Words.function(of: delegate, object)
+    if reference == .strong {
+      let context = Unmanaged.passRetained(object).toOpaque()
+      options.release = swift_release
+      let owned = multicast_delegate(function: function, context: context)
+      multicast_add(target, owned, &options, &token)
+      return Registration(token)
+    }
+    let context = WeakReference.retain(object)
+    let owned = multicast_delegate(function: function, context: context)
+    if multicast_add(target, owned, &options, &token) < 0 { WeakReference.release(context) }
+    if growth.hasGrown() { growth.reset(to: prunedCount()) }
+    return Registration(token)
   }
 
   private func prunedCount() -> Int {
@@ -228,23 +227,16 @@ public final class MulticastDelegate<P> {
   /// Passes the delegate as it was added to `body`; nil if it is a value, or was never added.
   @inline(__always)
   func withEqual<Result>(to delegate: P, _ body: (multicast_delegate) -> Result) -> Result? {
-    extendingLifetimes(with: delegate) {
-      guard let object = Words.object(of: delegate) else { return nil }
-      let function = Words.function(of: delegate, object)
-      if reference == .strong {
-        let context = Unmanaged.passUnretained(object).toOpaque()
-        return body(multicast_delegate(function: function, context: context))
-      }
-      return WeakReference.withContext(of: object) {
-        body(multicast_delegate(function: function, context: $0))
-      }
+    defer { withExtendedLifetime(delegate) { withExtendedLifetime(self) {} } }
+    guard let object = Words.object(of: delegate) else { return nil }
+    let function = Words.function(of: delegate, object)
+    if reference == .strong {
+      let context = Unmanaged.passUnretained(object).toOpaque()
+      return body(multicast_delegate(function: function, context: context))
     }
-  }
-
-  /// Not of a tuple of both: the type of a tuple would be looked up each time.
-  @inline(__always)
-  func extendingLifetimes<Result>(with delegate: P, _ body: () -> Result) -> Result {
-    withExtendedLifetime(self) { withExtendedLifetime(delegate) { body() } }
+    return WeakReference.withContext(of: object) {
+      body(multicast_delegate(function: function, context: $0))
+    }
   }
 }
 

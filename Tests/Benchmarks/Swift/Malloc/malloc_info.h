@@ -1,2 +1,0 @@
-// What glibc's module for Swift leaves out: mallinfo2().
-#include <malloc.h>
