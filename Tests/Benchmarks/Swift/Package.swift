@@ -5,7 +5,7 @@ let package = Package(
   name: "multicast-swift-benchmarks",
   dependencies: [.package(name: "multicast", path: "../../..")],
   targets: [
-    .systemLibrary(name: "Malloc", path: "Malloc"),
+    .target(name: "Malloc", path: "Malloc"),
     .executableTarget(
       name: "benchmarks",
       dependencies: ["Malloc", .product(name: "MulticastSwift", package: "multicast")],

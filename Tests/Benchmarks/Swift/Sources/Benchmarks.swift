@@ -3,8 +3,9 @@
 struct Benchmarks {
   static var contenders: [any Contender.Type] {
     [
-      WeakMulticast.self, StrongMulticast.self, SignalOfClosures.self, CompactedBoxes.self,
-      CastBoxes.self, WeakList.self, SetsByName.self, ClosureArray.self, Streams.self,
+      WeakMulticast.self, StrongMulticast.self, SignalOfClosures.self, LockedBoxes.self,
+      LockedArray.self, CompactedBoxes.self, CastBoxes.self, WeakList.self, SetsByName.self,
+      ClosureArray.self, Streams.self,
     ]
   }
 
@@ -25,7 +26,7 @@ struct Benchmarks {
     print("| | \(titles.joined(separator: " | ")) |")
     print("| --- |\(titles.map { _ in " --: |" }.joined())")
     for (contender, figures) in zip(contenders, best) {
-      let cells = zip(questions, figures).map { "\(text($1)) \($0.unit)" }
+      let cells = zip(questions, figures).map { "\(text($1))\($0.unit)" }
       print("| \(contender.name) | \(cells.joined(separator: " | ")) |")
     }
     print("\nThe best of \(rounds). Not measured: Combine does not exist on Linux.")

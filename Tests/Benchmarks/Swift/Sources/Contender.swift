@@ -19,3 +19,10 @@ protocol Contender: AnyObject, SendableMetatype {
   /// Calls all delegates, several times. The loop is here, so that the compiler sees all of it.
   func invoke(times: Int) async
 }
+
+/// Somebody else who refers to a counter weakly.
+final class Reference {
+  private weak var counter: Counter?
+
+  init(_ counter: Counter) { self.counter = counter }
+}

@@ -3,23 +3,31 @@ import Malloc
 /// One figure of a contender: lower is better.
 struct Question {
   let title: String
+  /// With a blank before it, if there is one.
   let unit: String
   /// Measures once, for about the given time. It ends the program if a delegate was not called.
   let measure: (any Contender.Type, Duration) async -> Double
 
   static var all: [Question] {
     [1, 16, 256].map { number in
-      Question(title: "invoke \(number)", unit: "ns") { await invoke($0, number, $1) }
+      Question(title: "invoke \(number)", unit: " ns") { await invoke($0, number, $1) }
     } + [
-      Question(title: "add and remove among 100", unit: "ns") { await change($0, $1) },
-      Question(title: "memory of a delegate", unit: "B") { type, _ in await memory(type) },
+      Question(title: "invoke 256, `weak` elsewhere, too", unit: " ns") {
+        await invoke($0, 256, $1, isReferredTo: true)
+      },
+      Question(title: "allocations of an invocation", unit: "") { type, _ in
+        await allocations(type)
+      },
+      Question(title: "add and remove among 100", unit: " ns") { await change($0, $1) },
+      Question(title: "memory of a delegate", unit: " B") { type, _ in await memory(type) },
     ]
   }
 
   private static func invoke(
-    _ type: any Contender.Type, _ number: Int, _ time: Duration
+    _ type: any Contender.Type, _ number: Int, _ time: Duration, isReferredTo: Bool = false
   ) async -> Double {
     let counters = (0..<number).map { _ in Counter() }
+    let references = isReferredTo ? counters.map(Reference.init) : []
     let contender = type.init()
     counters.forEach(contender.add)
     var invocations = 0
@@ -29,7 +37,21 @@ struct Question {
     }
     check(counters, invocations, type)
     counters.forEach(contender.remove)
+    withExtendedLifetime(references) {}
     return result
+  }
+
+  /// Of 16 delegates.
+  private static func allocations(_ type: any Contender.Type) async -> Double {
+    let counters = (0..<16).map { _ in Counter() }
+    let contender = type.init()
+    counters.forEach(contender.add)
+    await contender.invoke(times: 1)
+    let before = malloc_count()
+    await contender.invoke(times: 100)
+    let after = malloc_count()
+    check(counters, 101, type)
+    return Double(after - before) / 100
   }
 
   private static func change(_ type: any Contender.Type, _ time: Duration) async -> Double {
