@@ -96,6 +96,7 @@ public final class Broadcaster: Sendable {
   ///
   /// - Parameters:
   ///   - type: The protocol.
+  ///   - isolation: The actor of the caller: `body` runs there.
   ///   - body: Called with each observer.
   /// - Complexity: O(observers of the protocol).
   public func notifyAsync<P: Sendable>(

@@ -1,11 +1,11 @@
 // The names of well-known classes of this kind. Programs that use these names compile, and the
 // compiler offers to change them.
 extension MulticastDelegate {
-  /// As ``init(_:reference:)``.
+  /// As ``init(_:reference:label:interest:)``.
   @available(*, deprecated, renamed: "init(_:)")
   public convenience init(delegates: [P]) { self.init(delegates) }
 
-  /// As ``add(_:priority:isUnique:)``.
+  /// As ``add(_:priority:isUnique:once:lifetime:label:)``.
   @available(*, deprecated, renamed: "add(_:)")
   public func addDelegate(_ delegate: P) { add(delegate) }
 

@@ -106,7 +106,9 @@ extension MulticastDelegate where P: Sendable {
   ///
   /// (It is not named `invoke`: in an async function the compiler would take it for that.)
   ///
-  /// - Parameter body: Called with each delegate. If it throws, no further delegate is called.
+  /// - Parameters:
+  ///   - isolation: The actor of the caller: `body` runs there.
+  ///   - body: Called with each delegate. If it throws, no further delegate is called.
   /// - Returns: How many were called.
   /// - Throws: What `body` throws.
   /// - Complexity: O(delegates).

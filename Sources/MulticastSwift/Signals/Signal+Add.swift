@@ -73,7 +73,7 @@ extension Signal {
   /// - Parameters:
   ///   - priority: Higher gets an event first.
   ///   - bufferingPolicy: Which events wait while a call runs. Others are lost, and counted in
-  ///     ``lostCount``, unless they come by ``send(_:)``.
+  ///     ``lostCount``, unless they come by ``send(_:isolation:)``.
   ///   - lifetime: Its end removes the closure.
   ///   - label: A name for people; its first 63 bytes.
   ///   - body: The closure.

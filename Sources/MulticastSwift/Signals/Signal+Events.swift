@@ -9,7 +9,7 @@ extension Signal {
   /// It ends when the task that iterates is cancelled, when the stream is given up, when all
   /// closures are removed, or when the signal ends. Events that come faster than they are taken
   /// wait in a buffer; events that do not fit are lost, and counted in ``lostCount``. With
-  /// ``send(_:)`` the sender waits instead.
+  /// ``send(_:isolation:)`` the sender waits instead.
   ///
   /// - Parameters:
   ///   - bufferingPolicy: How many events wait at most, and which ones.
@@ -23,6 +23,7 @@ extension Signal {
 
   /// The next event; nil if the task is cancelled, all closures are removed, or the signal ends.
   ///
+  /// - Parameter isolation: The actor of the caller.
   /// - Complexity: As that of ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
   public func next(isolation: isolated (any Actor)? = #isolation) async -> Event? {
     var events = stream(.bufferingOldest(1), 0, flags: MULTICAST_NO_REPLAY).makeAsyncIterator()
@@ -35,6 +36,9 @@ extension Signal {
   /// If the task is cancelled meanwhile, those without room do not get the event, and it counts as
   /// lost for each of them.
   ///
+  /// - Parameters:
+  ///   - event: The event.
+  ///   - isolation: The actor of the caller.
   /// - Returns: How many closures and streams have got it, or are going to at their places.
   /// - Complexity: O(closures).
   @discardableResult

@@ -9,6 +9,7 @@ public struct SignalValues<Element: Sendable, Failure: Error>: AsyncSequence, Se
 
     /// The next value; nil at the end, and after an error.
     ///
+    /// - Parameter actor: The actor of the caller.
     /// - Throws: The first error.
     public mutating func next(
       isolation actor: isolated (any Actor)? = #isolation
