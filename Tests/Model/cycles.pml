@@ -73,11 +73,7 @@ inline reach(d) {
 
 /* In a d_step. */
 inline closes_cycle(me, d) {
-  i = 0;
-  do
-  :: i < THREADS -> stage[i] = 0; i++
-  :: else -> break
-  od;
+  for (i : 0 .. THREADS - 1) { stage[i] = 0 };
   reach(d);
   do
   :: stage[me] == 0 ->
@@ -115,14 +111,10 @@ inline is_cycle(me, d) {
   next = 0;
   do
   :: next <= THREADS ->
-     i = 0;
-     do
-     :: i < THREADS ->
-        when(calls[i] & BIT(d), blockers = blockers | (1 << i));
-        when((blockers & (1 << i)) && sleeps_for[i], add_callers_of(sleeps_for[i]));
-        i++
-     :: else -> break
-     od;
+     for (i : 0 .. THREADS - 1) {
+       when(calls[i] & BIT(d), blockers = blockers | (1 << i));
+       when((blockers & (1 << i)) && sleeps_for[i], add_callers_of(sleeps_for[i]))
+     };
      next++
   :: else -> break
   od;
@@ -136,13 +128,7 @@ byte sleeps_for[THREADS]; /* what a thread in fact sleeps for, until it runs aga
 hidden byte j;
 
 inline add_callers_of(d) {
-  j = 0;
-  do
-  :: j < THREADS ->
-     when(calls[j] & BIT(d), blockers = blockers | (1 << j));
-     j++
-  :: else -> break
-  od;
+  for (j : 0 .. THREADS - 1) { when(calls[j] & BIT(d), blockers = blockers | (1 << j)) };
   j = 0
 }
 
@@ -151,13 +137,7 @@ hidden byte callers;
 /* In a d_step: sets `callers`. */
 inline count_callers(d) {
   callers = 0;
-  i = 0;
-  do
-  :: i < THREADS ->
-     when(calls[i] & BIT(d), callers++);
-     i++
-  :: else -> break
-  od;
+  for (i : 0 .. THREADS - 1) { when(calls[i] & BIT(d), callers++) };
   i = 0
 }
 
@@ -188,13 +168,9 @@ inline call_some(me) {
 
 /* In a d_step: those that sleep for calls of this delegate. */
 inline wake_sleepers(it) {
-  k = 0;
-  do
-  :: k < THREADS ->
-     when(sleeps_for[k] == it, asleep[k] = 0; sleeps_for[k] = 0; is_woken[k] = 1);
-     k++
-  :: else -> break
-  od;
+  for (k : 0 .. THREADS - 1) {
+    when(sleeps_for[k] == it, asleep[k] = 0; sleeps_for[k] = 0; is_woken[k] = 1)
+  };
   k = 0
 }
 

@@ -45,14 +45,10 @@ hidden byte k;
 inline drain_one(q) {
   mem[store_address[q * BUFFER]] = store_value[q * BUFFER];
   store_count[q]--;
-  k = 0;
-  do
-  :: k < store_count[q] ->
-     store_address[q * BUFFER + k] = store_address[q * BUFFER + k + 1];
-     store_value[q * BUFFER + k] = store_value[q * BUFFER + k + 1];
-     k++
-  :: else -> break
-  od;
+  for (k : 0 .. store_count[q] - 1) {
+    store_address[q * BUFFER + k] = store_address[q * BUFFER + k + 1];
+    store_value[q * BUFFER + k] = store_value[q * BUFFER + k + 1]
+  };
   store_address[q * BUFFER + k] = 0;
   store_value[q * BUFFER + k] = 0;
   k = 0
@@ -102,13 +98,9 @@ inline load_here(me, address, result) {
   result = mem[address];
   if
   :: me < BUFFERED ->
-     k = 0;
-     do
-     :: k < store_count[me] ->
-        when(store_address[me * BUFFER + k] == address, result = store_value[me * BUFFER + k]);
-        k++
-     :: else -> break
-     od;
+     for (k : 0 .. store_count[me] - 1) {
+       when(store_address[me * BUFFER + k] == address, result = store_value[me * BUFFER + k])
+     };
      k = 0
   :: else
   fi
@@ -182,11 +174,7 @@ inline sleep(me, mutex) {
 
 /* In a d_step: pthread_cond_broadcast. */
 inline wake_all() {
-  k = 0;
-  do
-  :: k < THREADS -> asleep[k] = 0; k++
-  :: else -> break
-  od;
+  for (k : 0 .. THREADS - 1) { asleep[k] = 0 };
   k = 0
 }
 

@@ -79,13 +79,7 @@ byte calls_made, calls_queued, calls_cancelled;
 
 /* In a d_step. */
 inline wake_sleepers(it) {
-  i = 0;
-  do
-  :: i < THREADS ->
-     when(SLEEPS_FOR(i, it), asleep[i] = 0);
-     i++
-  :: else -> break
-  od;
+  for (i : 0 .. THREADS - 1) { when(SLEEPS_FOR(i, it), asleep[i] = 0) };
   i = 0
 }
 

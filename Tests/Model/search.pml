@@ -1,5 +1,5 @@
-/* The search in the published waits, as in cycles.pml, with waits for a queue: for its calls, or for
- * room in it.
+/* The search in the published waits, as in cycles.pml, with waits for a queue: for its calls, or
+ * for room in it.
  *
  * A scenario includes this file after memory.pml, and defines:
  *   CALLS_LOCK                 the lock under which waits are published
@@ -24,18 +24,14 @@ hidden byte stage[THREADS];
 hidden byte i, next, closed;
 
 inline reach(it) {
-  i = 0;
-  do
-  :: i < THREADS ->
-     if
-     :: stage[i] == 0 &&
-          (CONSUMER_IS_UNKNOWN(it) -> waits_for[i] != 0 : IS_WAITED_FOR(i, it)) ->
-        stage[i] = 1
-     :: else
-     fi;
-     i++
-  :: else -> break
-  od
+  for (i : 0 .. THREADS - 1) {
+    if
+    :: stage[i] == 0 &&
+         (CONSUMER_IS_UNKNOWN(it) -> waits_for[i] != 0 : IS_WAITED_FOR(i, it)) ->
+       stage[i] = 1
+    :: else
+    fi
+  }
 }
 
 /* In a d_step. */
@@ -43,11 +39,7 @@ inline closes_cycle(me, it) {
   closed = 0;
   if
   :: MAY_CLOSE(me, it) ->
-     i = 0;
-     do
-     :: i < THREADS -> stage[i] = 0; i++
-     :: else -> break
-     od;
+     for (i : 0 .. THREADS - 1) { stage[i] = 0 };
      reach(it);
      do
      :: stage[me] == 0 ->
