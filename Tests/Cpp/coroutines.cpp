@@ -85,7 +85,7 @@ TEST_CASE("a coroutine gets the next invocation, and the one after it") {
   CHECK(heard == "1a2b");
 }
 
-TEST_CASE("a coroutine goes on at once if the invocation has come already") {
+TEST_CASE("a coroutine goes on at once if the invocation came before") {
   mcast::signal<void(int)> s;
   int got = 0;
   const auto body = [&]() -> task {
@@ -125,7 +125,7 @@ TEST_CASE("a coroutine goes on in the queue that it gave, always") {
   }
 }
 
-TEST_CASE("a coroutine that waits is told when the invocation cannot come") {
+TEST_CASE("a waiting coroutine goes on if no invocation can come") {
   auto s = std::make_unique<texts>();
   mcast::queue loop;
   mcast::lifetime scope;
@@ -145,7 +145,7 @@ TEST_CASE("a coroutine that waits is told when the invocation cannot come") {
   }
 }
 
-TEST_CASE("a coroutine goes on without arguments if its queue does not make the call") {
+TEST_CASE("a coroutine whose queue drops the call has no arguments") {
   mcast::signal<void(int)> s;
   auto loop = std::make_unique<mcast::queue>(1u);
   bool is_over = false;
@@ -203,7 +203,7 @@ TEST_CASE("a coroutine that waits may be destroyed") {
   CHECK(heard == "");
 }
 
-TEST_CASE("a coroutine may destroy the signal that it waited for, and itself") {
+TEST_CASE("a coroutine may destroy its signal, and itself") {
   auto s = std::make_unique<mcast::signal<void(int)>>();
   int sum = 0;
   const auto body = [&]() -> detached {

@@ -100,7 +100,7 @@ TEST_CASE("many keys are groups, in mixed order and in their own") {
   CHECK(std::is_sorted(heard.rbegin(), heard.rend()));
 }
 
-TEST_CASE("delegates without a group are called first or last, on request") {
+TEST_CASE("delegates without a group are first or last, on request") {
   mcast::signal<void()> s;
   mcast::groups<int> numbers;
   s.add(letter('x'), mcast::at_back);

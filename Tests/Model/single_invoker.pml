@@ -29,8 +29,8 @@
  *
  * Threads: A, B and C invoke. W writes.
  *
- * Variants: FIRST=0 (who registers without the lock, if it is the first: 1 is A, 2 is B, 3 is both),
- * HAS_B=0, HAS_C=0, WRITER=0 (0: W; 1: A after its invocation; 2: A inside the call),
+ * Variants: FIRST=0 (who registers without the lock, if it is the first: 1 is A, 2 is B, 3 is
+ * both), HAS_B=0, HAS_C=0, WRITER=0 (0: W; 1: A after its invocation; 2: A inside the call),
  * A_IS_REGISTERED=0 (A is the single invoker at the start), WRITERS_BUFFERED.
  */
 

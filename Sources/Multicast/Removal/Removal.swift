@@ -19,8 +19,9 @@ import MulticastShims
 /// 6. One *status*.
 ///
 /// A registration that cannot be in a call is reclaimed and released before phase 2. So is a single
-/// one of a fenced multicast: phase 2 is a full fence there, and is made under the lock, with a look
-/// at the hazards. If no hazard protects it, its slot goes back under the same hold of the lock.
+/// one of a fenced multicast: phase 2 is a full fence there, and is made under the lock, with a
+/// look at the hazards. If no hazard protects it, its slot goes back under the same hold of the
+/// lock.
 ///
 /// An invocation sets its hazard, makes the light fence, looks at the mark, and only then calls. So
 /// either the invocation sees the mark and does not call, or phase 4 sees the hazard. After the

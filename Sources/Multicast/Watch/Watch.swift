@@ -157,8 +157,8 @@ struct Watch {
   /// Makes the words of the invokers say which multicasts are watched. Threads that set watches at
   /// the same time make the same of it, whichever is the last.
   ///
-  /// A multicast gets its first invoker under its stripe's lock, or while no thread has the lock. If
-  /// it does after this has had the lock, it finds the flag. If it did before, it is found here.
+  /// A multicast gets its first invoker under its stripe's lock, or while no thread has the lock.
+  /// If it does after this has had the lock, it finds the flag. If it did before, it is found here.
   ///
   /// - Parameter multicast: nil for all.
   private static func update(_ multicast: Multicast?) {

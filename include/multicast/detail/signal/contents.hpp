@@ -64,7 +64,8 @@ class contents : public removals<R, Args...> {
   /// @since 1.1
   template <typename F>
   bool contains(const F &delegate) const {
-    return base::with_equal(delegate, [this](auto &equal) { return found(equal); }).count() != 0;
+    return base::with_equal(delegate, [this](auto &equal) { return this->found(equal); })
+               .count() != 0;
   }
   /// Whether there is such a delegate of an object.
   ///
@@ -76,7 +77,7 @@ class contents : public removals<R, Args...> {
   /// @since 1.1
   template <typename Object, typename F>
   bool contains(Object &&object, const F &delegate) const {
-    return base::with_equal(object, delegate, [this](auto &equal) { return found(equal); })
+    return base::with_equal(object, delegate, [this](auto &equal) { return this->found(equal); })
                .count() != 0;
   }
   /// Passes what there is to know about each registration, in the order of invocation; see

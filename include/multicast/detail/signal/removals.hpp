@@ -38,7 +38,7 @@ class removals : public equals<R, Args...> {
   /// @since 1.1
   template <typename F>
   removal remove(const F &delegate) {
-    return base::with_equal(delegate, [this](auto &equal) { return remove_all(equal); });
+    return base::with_equal(delegate, [this](auto &equal) { return this->remove_all(equal); });
   }
   /// Removes every registration of a method of an object, added as add(object, method) or
   /// add_extended(object, method), or of a callable that was added with an object.
@@ -55,7 +55,8 @@ class removals : public equals<R, Args...> {
   template <typename Object, typename F,
             std::enable_if_t<!std::is_member_function_pointer_v<std::decay_t<Object>>, int> = 0>
   removal remove(Object &&object, const F &delegate) {
-    return base::with_equal(object, delegate, [this](auto &equal) { return remove_all(equal); });
+    return base::with_equal(object, delegate,
+                            [this](auto &equal) { return this->remove_all(equal); });
   }
   template <typename Class, typename Method, typename Object,
             std::enable_if_t<std::is_function_v<Method>, int> = 0>
@@ -107,8 +108,8 @@ class removals : public equals<R, Args...> {
       auto *const pointer = detail::pointer_to(object);
       using object_type = std::remove_pointer_t<std::decay_t<decltype(pointer)>>;
       using access = detail::of_object<method, object_type>;
-      return base::template with_both<access>(access::pack(pointer),
-                                              [this](auto &equal) { return remove_all(equal); });
+      return base::template with_both<access>(
+          access::pack(pointer), [this](auto &equal) { return this->remove_all(equal); });
     }
   }
   /// Removes what was added with an object: its methods, and the callables that belong to it.
