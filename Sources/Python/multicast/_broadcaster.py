@@ -72,9 +72,8 @@ class Broadcaster:
         """Destroys it and all its multicasts, each as Multicast.destroy() does."""
         if _default and self is _default[0]:
             raise ValueError("the broadcaster of the process stays")
-        finished = [one._finish(None) for one in list(self._multicasts.values())]
         self._finalizer()
-        return all(finished)
+        return all([one._finish(None) for one in list(self._multicasts.values())])
 
     def _look_up(self, name: str) -> "Multicast[Any]":
         encoded = _encoded(name)

@@ -61,6 +61,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 11):
         """
 
         def derive(self, excs: "Sequence[Any]") -> "Any":
+            """For split() and subgroup()."""
             return DelegateErrors(self.message, excs)
 else:
     class DelegateErrors(Exception):
