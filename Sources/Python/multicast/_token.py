@@ -141,6 +141,7 @@ class Token:
         return target is function
 
     def wants(self, event: int) -> bool:
+        """Whether the event is one of its selection."""
         return not self.events or event >= 64 or bool(self.events >> event & 1)
 
     def call(self, payload: Any) -> Any:
