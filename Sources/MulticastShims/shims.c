@@ -99,7 +99,7 @@ __attribute__((constructor(101))) static void library_was_loaded(void) {
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
 
-// The lock itself is taken outside of the two calls, in which its atomic operations would not count.
+// The lock itself is taken outside of the two calls: in them its atomic operations would not count.
 void shims_tsan_did_lock(uint32_t *lock, bool by_trying) {
   const unsigned flags = __tsan_mutex_linker_init | (by_trying ? __tsan_mutex_try_lock : 0);
   __tsan_mutex_pre_lock(lock, flags);
