@@ -83,13 +83,12 @@ inline constexpr bool is_mortal<limited<F>> = is_mortal<F>;
 
 /// Counts a delegate that may die, when its signal is known.
 template <typename F>
-void begin(F &function, multicast target) noexcept {
-  if constexpr (is_extended<F> || is_limited<F>) {
-    begin(function.function, target);
-  } else if constexpr (is_mortal<F>) {
+void begin_mortal(F &function, multicast target) noexcept {
+  static_cast<void>(function), static_cast<void>(target);
+  if constexpr (is_tracked<F> || is_weak_bound<F>) {
     function.counted.begin(target);
-  } else {
-    static_cast<void>(function), static_cast<void>(target);
+  } else if constexpr (is_mortal<F>) {
+    begin_mortal(function.function, target);
   }
 }
 

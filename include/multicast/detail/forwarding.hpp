@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "../tracked.hpp"
 #include "config.hpp"
-#include "mortals.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -36,7 +36,6 @@ class borrowed : public signal<Signature> {
 template <typename Signature>
 struct forwarding {
   multicast target;
-  mortal counted = {};
 
   bool is_dead() const noexcept { return !multicast_is_valid(target); }
 };
@@ -65,10 +64,28 @@ struct forwarded<std::reference_wrapper<T> &> : forwarded<T &> {};
 template <typename T>
 struct forwarded<const std::reference_wrapper<T> &> : forwarded<T &> {};
 
-/// By which a delegate is found that invokes a signal.
-inline const void *key_of(multicast invoked) noexcept {
-  return reinterpret_cast<const void *>(static_cast<uintptr_t>(invoked.id));
-}
+/// The context is the handle of the signal that is invoked.
+template <typename Signature>
+struct of_signal {
+  using function = forwarding<Signature>;
+  static constexpr bool is_owned = true;  // for `lock`, and for the count of what may die
+  static void *pack(multicast target) noexcept {
+    static_assert(sizeof(void *) >= sizeof target.id, "the handle is the context");
+    return reinterpret_cast<void *>(static_cast<uintptr_t>(target.id));
+  }
+  static function get(void *context) noexcept {
+    return {{static_cast<uint64_t>(reinterpret_cast<uintptr_t>(context))}};
+  }
+  static void release(void *) noexcept {
+    mortals.fetch_sub(1);
+    mortal_signals.fetch_sub(1);
+  }
+  template <typename Body>
+  static void use(void *context, Body &&body) {
+    function called = get(context);
+    body(called);
+  }
+};
 
 }  // namespace mcast::detail
 

@@ -12,16 +12,17 @@
 #include <vector>
 
 #include "callable.hpp"
-#include "contexts.hpp"
 #include "process.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// What the contexts of equal delegates have in common.
+/// What the contexts of equal delegates have in common. `content`: the bytes of a callable whose
+/// bytes are all that it is.
 struct key {
   const void *object;
   uint64_t target;
   multicast_function kind;
+  const void *content = nullptr;
 };
 
 /// The context of a delegate that can be found by its object.
@@ -29,7 +30,10 @@ struct keyed {
   const key of;
   const bool is_comparable;  // there may be equal ones
   size_t owners = 1;
-  keyed *next = nullptr, **link = nullptr;  // in its bucket
+  // In two lists: of one object's, and, if there may be equal ones, of equal ones.
+  struct {
+    keyed *next = nullptr, **link = nullptr;
+  } places[2];
 
   keyed(const key &given, bool comparable) noexcept : of(given), is_comparable(comparable) {}
   keyed(const keyed &) = delete;
@@ -48,11 +52,11 @@ class alignas(64) keyed_contexts {
     const uint64_t hash = hash_of(made->of.object);
     const process_lock lock(guarded::keyed, part_of(hash));
     keyed_contexts &here = all[part_of(hash)];
-    if (keyed *const equal = here.find(*made, hash)) {
-      ++equal->owners;
-      return equal;
+    if (keyed *const there = here.find(*made)) {
+      ++there->owners;
+      return there;
     }
-    here.insert(made.get(), hash);
+    here.insert(made.get());
     return made.release();
   }
   static void release(keyed *context) noexcept {
@@ -61,76 +65,86 @@ class alignas(64) keyed_contexts {
     const process_lock lock(guarded::keyed, part_of(hash));
     if (--context->owners > 0) return;
     last.reset(context);
-    *context->link = context->next;
-    if (context->next != nullptr) context->next->link = context->link;
+    unlink(context, object);
+    unlink(context, equal);
     --all[part_of(hash)].count_;
   }
   /// The caller owns the result, too.
   static keyed *retain(const keyed &wanted) {
     const uint64_t hash = hash_of(wanted.of.object);
     const process_lock lock(guarded::keyed, part_of(hash));
-    keyed *const equal = all[part_of(hash)].find(wanted, hash);
-    if (equal != nullptr) ++equal->owners;
-    return equal;
+    keyed *const there = all[part_of(hash)].find(wanted);
+    if (there != nullptr) ++there->owners;
+    return there;
   }
   /// Those of an object in a signal.
-  static std::vector<keyed *> retain(const void *object, multicast target) {
+  static std::vector<keyed *> retain(const void *of, multicast target) {
+    const uint64_t hash = hash_of(of);
     std::vector<keyed *> found;
-    const uint64_t hash = hash_of(object);
     const process_lock lock(guarded::keyed, part_of(hash));
     const keyed_contexts &here = all[part_of(hash)];
-    if (here.size_ == 0) return found;
-    for (keyed *const first : here.bucket_of(hash).first) {
-      for (keyed *each = first; each != nullptr; each = each->next) {
-        if (each->of.object == object && each->of.target == target.id) found.push_back(each);
-      }
+    if (here.size_ != 0) {
+      retain(here.bucket_of(hash), found, [=](const keyed &each) {
+        return each.of.object == of && each.of.target == target.id;
+      });
     }
-    for (keyed *context : found) ++context->owners;
     return found;
   }
-
   /// Those of a method in a signal, of any object.
-  static std::vector<keyed *> retain(multicast target, const void *type, const void *method) {
+  static std::vector<keyed *> retain(const void *type, const void *method, multicast target) {
     std::vector<keyed *> found;
     for (size_t part = 0; part < parts; ++part) {
-      const size_t before = found.size();
       const process_lock lock(guarded::keyed, part);
-      const keyed_contexts &here = all[part];
-      for (size_t i = 0; i < here.size_; ++i) {
-        for (keyed *const first : here.buckets_[i].first) {
-          for (keyed *each = first; each != nullptr; each = each->next) {
-            const bool is_here = each->of.target == target.id;
-            if (is_here && each->has_method(type, method)) found.push_back(each);
-          }
-        }
+      for (size_t i = 0; i < all[part].size_; ++i) {
+        retain(all[part].buckets_[i], found, [=](const keyed &each) {
+          return each.of.target == target.id && each.has_method(type, method);
+        });
       }
-      for (size_t i = before; i < found.size(); ++i) ++found[i]->owners;
     }
     return found;
   }
 
  private:
-  /// Those that are not comparable, and those that are: these are few.
+  enum list : size_t { object, equal };
   struct bucket {
     keyed *first[2] = {};
-
-    void insert(keyed *context) noexcept {
-      keyed *&head = first[context->is_comparable ? 1 : 0];
-      context->next = head;
-      context->link = &head;
-      if (head != nullptr) head->link = &context->next;
-      head = context;
-    }
   };
+
+  static void link(keyed *context, bucket &into, list which) noexcept {
+    keyed *&head = into.first[which];
+    context->places[which].next = head;
+    context->places[which].link = &head;
+    if (head != nullptr) head->places[which].link = &context->places[which].next;
+    head = context;
+  }
+  static void unlink(keyed *context, list which) noexcept {
+    const auto &place = context->places[which];
+    if (place.link == nullptr) return;
+    *place.link = place.next;
+    if (place.next != nullptr) place.next->places[which].link = place.link;
+  }
+  template <typename Condition>
+  static void retain(const bucket &from, std::vector<keyed *> &into, Condition &&is_wanted) {
+    for (keyed *each = from.first[object]; each != nullptr; each = each->places[object].next) {
+      if (!is_wanted(*each)) continue;
+      into.push_back(each);
+      ++each->owners;
+    }
+  }
 
   static uint64_t hash_of(const void *object) noexcept {
     return reinterpret_cast<uintptr_t>(object) * uint64_t{0x9e3779b97f4a7c15};
   }
   static size_t part_of(uint64_t hash) noexcept { return hash >> 62; }
   bucket &bucket_of(uint64_t hash) const noexcept { return buckets_[(hash >> 24) & (size_ - 1)]; }
-  keyed *find(const keyed &wanted, uint64_t hash) const {
+  /// That of equal ones.
+  static uint64_t hash_of(const key &given) noexcept {
+    return hash_of(given.object) + hash_of(given.content) / 2;
+  }
+  keyed *find(const keyed &wanted) const {
     if (!wanted.is_comparable || size_ == 0) return nullptr;
-    for (keyed *each = bucket_of(hash).first[1]; each != nullptr; each = each->next) {
+    keyed *each = bucket_of(hash_of(wanted.of)).first[equal];
+    for (; each != nullptr; each = each->places[equal].next) {
       if (each->of.object == wanted.of.object && each->of.target == wanted.of.target &&
           each->of.kind == wanted.of.kind && each->is_equal(wanted)) {
         return each;
@@ -138,10 +152,14 @@ class alignas(64) keyed_contexts {
     }
     return nullptr;
   }
-  void insert(keyed *context, uint64_t hash) {
+  void insert(keyed *context) {
     if (count_ >= size_) grow();
-    bucket_of(hash).insert(context);
+    put(context);
     ++count_;
+  }
+  void put(keyed *context) noexcept {
+    link(context, bucket_of(hash_of(context->of.object)), object);
+    if (context->is_comparable) link(context, bucket_of(hash_of(context->of)), equal);
   }
   void grow() {
     const size_t before = size_;
@@ -149,12 +167,10 @@ class alignas(64) keyed_contexts {
     const std::unique_ptr<bucket[]> old(std::exchange(buckets_, made.release()));
     size_ = before == 0 ? 8 : 2 * before;
     for (size_t i = 0; i < before; ++i) {
-      for (keyed *each : old[i].first) {
-        while (each != nullptr) {
-          keyed *const next = each->next;
-          bucket_of(hash_of(each->of.object)).insert(each);
-          each = next;
-        }
+      for (keyed *each = old[i].first[object]; each != nullptr;) {
+        keyed *const next = each->places[object].next;
+        put(each);
+        each = next;
       }
     }
   }
@@ -177,31 +193,6 @@ MULTICAST_API inline char method_id = 0;
 template <bool is_plain>
 struct equality {
   template <typename Pointer, typename Method>
-  static constexpr bool can_be_equal(bound<Pointer, Method> *) {
-    return true;
-  }
-  template <typename T, typename Method>
-  static constexpr bool can_be_equal(weak_bound<std::weak_ptr<T>, Method> *) {
-    return true;
-  }
-  template <typename F, typename T>
-  static constexpr bool can_be_equal(tracked<F, std::weak_ptr<T>> *) {
-    return is_plain;
-  }
-  template <typename Signature>
-  static constexpr bool can_be_equal(forwarding<Signature> *) {
-    return true;
-  }
-  template <typename F>
-  static constexpr bool can_be_equal(extended<F> *) {
-    return can_be_equal(static_cast<F *>(nullptr));
-  }
-  template <typename F>
-  static constexpr bool can_be_equal(F *) {
-    return is_plain && !is_mortal<F>;
-  }
-
-  template <typename Pointer, typename Method>
   static bool same(const bound<Pointer, Method> &a, const bound<Pointer, Method> &b) {
     return a == b;
   }
@@ -213,10 +204,6 @@ struct equality {
   template <typename F, typename T>
   static bool same(const tracked<F, std::weak_ptr<T>> &a, const tracked<F, std::weak_ptr<T>> &b) {
     return same(a.function, b.function) && is_same(std::get<0>(a.objects), std::get<0>(b.objects));
-  }
-  template <typename Signature>
-  static bool same(const forwarding<Signature> &a, const forwarding<Signature> &b) {
-    return a.target.id == b.target.id;
   }
   template <typename F>
   static bool same(const extended<F> &a, const extended<F> &b) {
@@ -232,12 +219,20 @@ struct equality {
   }
 };
 
+/// Whether it is a method of an object, which others may be equal to.
+template <typename F>
+inline constexpr bool is_bound = is_weak_bound<F>;
+template <typename Pointer, typename Method>
+inline constexpr bool is_bound<bound<Pointer, Method>> = true;
+template <typename F>
+inline constexpr bool is_bound<extended<F>> = is_bound<F>;
+
 template <typename F, bool is_plain>
 struct keyed_callable final : keyed {
   F function;
 
-  keyed_callable(const key &given, F callable)
-      : keyed(given, equality<is_plain>::can_be_equal(static_cast<F *>(nullptr))),
+  keyed_callable(key given, F callable)
+      : keyed(with_content(given, callable), is_plain || is_bound<F>),
         function(std::move(callable)) {}
   bool is_equal(const keyed &other) const override {
     return equality<is_plain>::same(function,
@@ -248,6 +243,14 @@ struct keyed_callable final : keyed {
   }
 
  private:
+  /// Of what is not a callable itself, such as a tracked one, nothing: then all are in one list.
+  static key with_content(key given, const F &callable) noexcept {
+    static_cast<void>(callable);
+    if constexpr (is_plain && !is_mortal<F> && !is_extended<F>) {
+      given.content = in_context<F>::pack(callable);
+    }
+    return given;
+  }
   template <typename Pointer, typename Method>
   static bool is_method(const bound<Pointer, Method> &f, const void *type, const void *method) {
     return type == &method_id<Method> && f.method == *static_cast<const Method *>(method);

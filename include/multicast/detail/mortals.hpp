@@ -17,13 +17,17 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 MULTICAST_API inline std::atomic<size_t> mortals{0};
 MULTICAST_API inline std::atomic<size_t> mortals_alike[256] = {};
 
+/// How many of them are signals: for these the signal that they are added to is not known here.
+MULTICAST_API inline std::atomic<size_t> mortal_signals{0};
+
 inline std::atomic<size_t> &mortals_like(uint64_t target) noexcept {
   return mortals_alike[(target * 0x9e3779b97f4a7c15) >> 56];
 }
 /// Whether a signal may have delegates that may die.
 inline bool has_mortals(multicast target) noexcept {
   return mortals.load(std::memory_order_relaxed) != 0 &&
-         mortals_like(target.id).load(std::memory_order_relaxed) != 0;
+         (mortal_signals.load(std::memory_order_relaxed) != 0 ||
+          mortals_like(target.id).load(std::memory_order_relaxed) != 0);
 }
 /// Removes delegates whose objects are dead, if there may be some.
 inline void prune(multicast target) noexcept {

@@ -190,13 +190,17 @@ class additions : public insertion<R, Args...> {
   /// A signal: its invocations, until it is destroyed.
   template <bool may_queue, typename Made, typename... Given>
   registration add_signal(const insertion<Made, Given...> &target, const options *how) {
-    using function = detail::forwarding<Made(Given...)>;
-    static_assert(detail::is_delegate<R, function, Args...>::value,
+    using access = detail::of_signal<Made(Given...)>;
+    static_assert(detail::is_delegate<R, typename access::function, Args...>::value,
                   "the other signal cannot be invoked with the arguments of this one, or has "
                   "other results");
     const multicast invoked = target.target_.make();
     if (invoked.id == 0) return registration();  // without exceptions
-    return add_keyed<may_queue>(detail::key_of(invoked), function{invoked}, how);
+    return this->template insert<access, may_queue>(how, [&](multicast) {
+      detail::mortal_signals.fetch_add(1);
+      detail::mortals.fetch_add(1);
+      return access::pack(invoked);
+    });
   }
 
   template <bool may_queue, typename Given>
@@ -229,7 +233,7 @@ class additions : public insertion<R, Args...> {
         return this->template insert<detail::in_heap<function>, may_queue>(
             how, [&](multicast target) -> void * {
               auto *const made = ::new function(std::forward<Given>(given));
-              detail::begin(*made, target);
+              detail::begin_mortal(*made, target);
               return made;
             });
       }
@@ -323,7 +327,7 @@ class additions : public insertion<R, Args...> {
         auto made = std::make_unique<detail::keyed_callable<F, is_comparable>>(
             detail::key{object, target.id, base::template call<access, base::ordinary>},
             std::move(function));
-        detail::begin(made->function, target);
+        detail::begin_mortal(made->function, target);
         return detail::keyed_contexts::add(std::move(made));
       });
     }

@@ -37,9 +37,9 @@ class calls {
       detail::is_delegate<R, form_of<const F, is_extended>, Args...>::value;
   /// Whether a copy does what the object itself would do: it has no data, or none that a call
   /// changes. Of a class nothing says so, as it may have `mutable` members. But lambdas with
-  /// captures differ from most classes: no aggregates, and no constructor without arguments. (No
-  /// lambda can be assigned, either. But asked for that, gcc 12 finds that it is not trivially
-  /// copyable any more.)
+  /// captures differ from most classes: they are no aggregates, and have no constructor without
+  /// arguments. (No lambda can be assigned, either. But asked for that, gcc 12 finds that it is not
+  /// trivially copyable any more.)
   template <typename F, bool is_extended>
   static constexpr bool is_constant =
       !std::is_class_v<F> || std::is_empty_v<F> || detail::is_reference<F> ||

@@ -32,11 +32,9 @@ class equals : public additions<R, Args...> {
     removal all(MULTICAST_ERROR_NOT_FOUND, 0);
     if constexpr (!std::is_void_v<forwarded>) {
       const signal<forwarded> &other = delegate;
+      using access = detail::of_signal<forwarded>;
       const multicast invoked = other.handle();
-      using function = detail::forwarding<forwarded>;
-      if (invoked.id != 0) {
-        all = with_key<true, false>(detail::key_of(invoked), function{invoked}, act);
-      }
+      if (invoked.id != 0) all = with_both<access>(access::pack(invoked), act);
     } else {
       using function = std::decay_t<F>;
       constexpr bool may_be_plain = base::template is_plain<function, false>;
@@ -112,7 +110,7 @@ class equals : public additions<R, Args...> {
       const multicast_function function_of = base::template call<access, base::ordinary>;
       detail::keyed *const context =
           detail::keyed_contexts::retain(detail::keyed_callable<F, is_comparable>(
-              {object, this->target_.get().id, function_of}, std::move(function)));
+              {object, base::target_.get().id, function_of}, std::move(function)));
       if (context != nullptr) {
         const removal result = with_both<access>(context, act);
         detail::keyed_contexts::release(context);

@@ -71,8 +71,8 @@ class removals : public equals<R, Args...> {
   ///
   /// Threads:   waits for running calls of them on other threads.
   /// Reentry:   inside a call of one: MULTICAST_PENDING.
-  /// Cost:      O(delegates with objects, of all signals), under locks; for each of these with the
-  ///            method as multicast_remove_every().
+  /// Cost:      O(delegates with objects, of all signals), under a lock; for each of these with
+  ///            this method as multicast_remove_every().
   /// @since 1.1
   template <typename Class, typename Method,
             std::enable_if_t<std::is_function_v<Method>, int> = 0>
@@ -80,12 +80,13 @@ class removals : public equals<R, Args...> {
     using type = Method Class::*;
     removal all(MULTICAST_ERROR_NOT_FOUND, 0);
     const multicast target = target_.get();
-    if (target.id == 0) return all;
     for (detail::keyed *const context :
-         detail::keyed_contexts::retain(target, &detail::method_id<type>, &method)) {
+         detail::keyed_contexts::retain(&detail::method_id<type>, &method, target)) {
       multicast_status status = MULTICAST_OK;
       const int64_t removed =
-          multicast_remove_context_within(target, context, MULTICAST_FOREVER, &status);
+          target.id == 0 ? 0
+                         : multicast_remove_context_within(target, context, MULTICAST_FOREVER,
+                                                           &status);
       detail::keyed_contexts::release(context);
       if (removed > 0) all = all + removal(status, static_cast<size_t>(removed));
     }
