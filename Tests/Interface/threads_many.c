@@ -110,10 +110,10 @@ static int threads_in_report(void) {
 
 static void use_after_many(void *argument) {
   crowd *c = argument;
-  int calls = 0;
   CHECK_EQ(threads_in_report(), 0);
   CHECK_EQ(multicast_remove_all(c->target), 1);
 #ifndef IS_WITHOUT_THREADS_IN_CHILDREN
+  int calls = 0;
   add(c->target, counter(&calls));
   for (int i = 0; i < THREADS; ++i) on_another_thread(invoke_in_crowd, c);
   CHECK_EQ(calls, THREADS);
