@@ -37,7 +37,7 @@ def set_look():
 
 
 def draw_plot(results, path, measures):
-    series = [of_measure(results, measure) for measure in measures]
+    series = [shown(of_measure(results, measure), measure.at) for measure in measures]
     heights = [panel_height(measure, found) for measure, found in zip(measures, series)]
     image, panels = pyplot.subplots(
         len(measures), figsize=(WIDTH, sum(heights)), squeeze=False,
@@ -45,6 +45,13 @@ def draw_plot(results, path, measures):
     for panel, measure, found in zip(panels[:, 0], measures, series):
         draw_panel(panel, measure, found, results)
     save(image, path)
+
+
+def shown(found, at):
+    """The points of a measure that its plot shows."""
+    if at is None:
+        return found
+    return {contender: {at: points[at]} for contender, points in found.items() if at in points}
 
 
 def save(image, path):

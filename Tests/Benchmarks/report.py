@@ -4,7 +4,6 @@
 import argparse
 import difflib
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -33,7 +32,7 @@ def main():
     plots.draw(results, output, None if arguments.plots else PLOT)
     if arguments.update_readme:
         readme = arguments.update_readme
-        readme.write_text(updated(readme, results, output))
+        readme.write_text(updated(readme, results))
 
 
 def parse():
@@ -59,7 +58,7 @@ def all_figures(results):
 
 def check(readme, results, directory):
     """Fails if the README's table differs from the results, or the plot is missing."""
-    there, expected = readme.read_text(), updated(readme, results, directory)
+    there, expected = readme.read_text(), updated(readme, results)
     plot = directory / f"{PLOT}.svg"
     if not plot.is_file():
         print(f"{plot.name} is missing")
@@ -72,7 +71,7 @@ def check(readme, results, directory):
     print("The README's table agrees with results.json.")
 
 
-def updated(readme, results, directory):
+def updated(readme, results):
     """The README with the table of these results."""
     if not results["run"]["complete"]:
         sys.exit("The README takes the results of a full run; these are of a quick or partial one.")
@@ -81,11 +80,10 @@ def updated(readme, results, directory):
         sys.exit(f"{readme.name} must have {BEGIN} and {END}, once each")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    where = os.path.relpath(directory, readme.parent)
-    return f"{before}{BEGIN}\n{headline(results, where)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{headline(results)}\n{END}{after}"
 
 
-def headline(results, where):
+def headline(results):
     lines = [row([""] + list(COLUMNS)), row(["---"] + ["--:"] * len(COLUMNS))]
     lines.append(row(["thread-safe"] + [safety(results, names) for names in COLUMNS.values()]))
     for text, key, parameter in HEADLINE:
@@ -93,8 +91,7 @@ def headline(results, where):
         found = of_measure(results, measure)
         lines.append(row([text] + [
             figure(measure, found, names, parameter) for names in COLUMNS.values()]))
-    lines += ["", f"{statistics(results)} {place(results)}", "",
-              f"![Time to invoke, by the number of delegates]({where}/{PLOT}.svg)"]
+    lines += ["", f"{statistics(results)} {place(results)}"]
     return "\n".join(lines)
 
 
