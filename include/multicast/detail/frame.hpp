@@ -74,10 +74,10 @@ struct frame_of<std::index_sequence<I...>, Args...> : cell_of<I, Args>... {
   template <bool is_copied, size_t... Some, typename F, typename... First>
   decltype(auto) apply_some(std::index_sequence<Some...>, F &function, First &&...first) const {
     return std::invoke(function, std::forward<First>(first)...,
-                       pass<is_copied>(at<Some>(*this))...);
+                       pass<is_copied>(*at<Some>(this))...);
   }
   template <size_t i, typename Arg, bool is_here>
-  static const cell<i, Arg, is_here> &at(const cell<i, Arg, is_here> &here) noexcept {
+  static const cell<i, Arg, is_here> *at(const cell<i, Arg, is_here> *here) noexcept {
     return here;
   }
   template <bool is_copied, size_t i, typename Arg, bool is_here>
