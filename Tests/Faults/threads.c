@@ -105,7 +105,7 @@ static void nest_on_a_stack_of(size_t size, int64_t (*again)(nest *),
   if (again == by_run) CHECK_OK(multicast_queue_destroy(n.queue));
 }
 
-TEST(stacks_are_enough_for_256_levels) {
+TEST(stack_of_64_to_224_kilobytes_is_enough_for_256_levels) {
   const multicast_add_options none = MULTICAST_ADD_OPTIONS_INIT, some = ADD_OPTIONS(.events = 1);
   const multicast_add_options weak = ADD_OPTIONS(.lock = lock_same, .unlock = unlock_nest);
   const struct {

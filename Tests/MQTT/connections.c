@@ -116,7 +116,7 @@ TEST_OF_BROKER(wrong_password_is_refused, "allow_anonymous false") {
     expect_refusal(&options, &p, protocol == 4 ? "not authorised" : "Not authorized");
     peer_connect_with(&p, b->port, &OPTIONS(.protocol = protocol, .user = "anna",
                                             .password = "secret"));
-    CHECK_EQ(p.refused, 0);
+    CHECK_EQ(LOAD(p.refused), 0);
     peer_release(&p);
   }
 }
@@ -253,7 +253,7 @@ TEST_OF_BROKER(refused_publications_are_told, "allow_anonymous true") {
   broker_start_again(b);
   peer_connect_with(&p, b->port, &OPTIONS(.qos = 1));
   peer_observe(&p, "open", observer);
-  CHECK_EQ(p.subscriptions_refused, 0);
+  CHECK_EQ(LOAD(p.subscriptions_refused), 0);
   CHECK_OK(peer_publish(&p, "open", 1, "x", 1));
   peer_flush(&p);
   CHECK_EQ(peer_stats(&p).sent, 1);
@@ -280,7 +280,7 @@ TEST_OF_BROKER(message_that_is_too_large_is_refused,
   CHECK_OK(peer_publish(&p, "n", 1, large, 9000));
   peer_flush(&p);
   CHECK_EQ(peer_stats(&p).sent, 1);
-  CHECK_EQ(p.lost, 0);
+  CHECK_EQ(LOAD(p.lost), 0);
 }
 
 TEST_OF_BROKER(two_clients_with_one_identifier_do_not_fight, NULL) {

@@ -53,7 +53,7 @@ TEST_OF_BROKER(prefix_of_slashes_is_a_topic, NULL) {
   peer_observe(&there, "n", recorder(r));
   CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
   record_wait(r, 1);
-  CHECK_EQ(here.lost + there.lost, 0);
+  CHECK_EQ(LOAD(here.lost) + LOAD(there.lost), 0);
 }
 
 TEST_OF_BROKER(messages_have_the_header_that_is_documented, NULL) {
@@ -193,7 +193,7 @@ TEST_OF_BROKER(messages_that_are_none_are_ignored, NULL) {
   CHECK(record_is(r, 1, NULL, 0));
   CHECK_EQ(peer_stats(&p).ignored, COUNT);
   CHECK_EQ(peer_stats(&p).received, COUNT + 1);
-  CHECK_EQ(p.lost, 0);
+  CHECK_EQ(LOAD(p.lost), 0);
 }
 
 /* ---- Brokers that are none ------------------------------------------------------------------- */
@@ -262,12 +262,12 @@ static void expect_older(bool closes) {
   server_start(&s, serve_older);
   peer_connect_with(&p, s.port, NULL);
   CHECK_EQ(peer_stats(&p).protocol, 4);
-  CHECK_EQ(p.refused, 1);
+  CHECK_EQ(LOAD(p.refused), 1);
   CHECK_TEXT(p.reason, "MQTT 3.1.1");
   peer_release(&p);
   peer_begin(&p, s.port, &OPTIONS(.protocol = 5));
   EVENTUALLY(LOAD(p.refused) >= 3);
-  CHECK_EQ(p.connected, 0);
+  CHECK_EQ(LOAD(p.connected), 0);
   peer_release(&p);
   server_end(&s);
 }
@@ -306,7 +306,7 @@ static void expect_refused_name(const char *answer, size_t size, const char *rea
   EVENTUALLY(LOAD(p.subscriptions_refused) == 1);
   CHECK_TEXT(p.refusal, reason);
   CHECK_EQ(p.refusal_code, code);
-  CHECK_EQ(p.lost, 0);
+  CHECK_EQ(LOAD(p.lost), 0);
   peer_release(&p);
   server_end(&s);
 }
@@ -351,7 +351,7 @@ TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
   peer_flush(&p); /* nothing is to be waited for any more */
   gate_open(&may_answer);
   pause_ms(A_WHILE_MS);
-  CHECK_EQ(p.lost, 0);
+  CHECK_EQ(LOAD(p.lost), 0);
   CHECK_EQ(peer_stats(&p).names, 0);
   peer_release(&p);
   server_end(&s);
@@ -386,7 +386,7 @@ TEST(acknowledgements_may_come_in_any_order) {
   CHECK_OK(peer_publish(&p, "n", 1, "y", 1));
   peer_flush(&p);
   CHECK_EQ(peer_stats(&p).sent, 2);
-  CHECK_EQ(p.lost, 0);
+  CHECK_EQ(LOAD(p.lost), 0);
   peer_release(&p);
   server_end(&s);
 }

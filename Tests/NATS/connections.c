@@ -15,7 +15,7 @@ TEST_OF_BROKER(next_server_is_tried, NULL) {
   transport_options options = peer_options(&p, b->port);
   snprintf(p.address, sizeof p.address, "nats://127.0.0.1:%d,127.0.0.1:%d", free_port(), b->port);
   peer_connect(&p, &options);
-  CHECK_EQ(p.refused, 0);
+  CHECK_EQ(LOAD(p.refused), 0);
 }
 
 /* ---- Servers that come again ----------------------------------------------------------------- */
@@ -117,7 +117,7 @@ TEST_OF_BROKER(wrong_password_is_refused, "authorization { user: anna, password:
   CHECK(p.code != 0);
   expect_refusal_of(&p, b->port, &OPTIONS(.token = "secret"), "Authorization Violation");
   peer_connect_with(&p, b->port, &OPTIONS(.user = "anna", .password = "secret"));
-  CHECK_EQ(p.refused, 0);
+  CHECK_EQ(LOAD(p.refused), 0);
   peer_release(&p);
   /* What is in the address is not notified. */
   transport_options options = peer_options(&p, b->port);
@@ -139,12 +139,12 @@ TEST(texts_for_the_server_may_have_any_bytes) {
   broker_start(&b, "authorization { user: 'a\"b', password: 'p\"q\\r\ts' }");
   peer_connect_with(&p, b.port, &OPTIONS(.client_name = "the \"new\" \\ \n client", .user = "a\"b",
                                          .password = "p\"q\\r\ts"));
-  CHECK_EQ(p.refused, 0);
+  CHECK_EQ(LOAD(p.refused), 0);
   peer_release(&p);
   broker_delete(&b);
   broker_start(&b, "authorization { token: 'p\"q\\r' }");
   peer_connect_with(&p, b.port, &OPTIONS(.token = "p\"q\\r"));
-  CHECK_EQ(p.refused, 0);
+  CHECK_EQ(LOAD(p.refused), 0);
   broker_delete(&b);
 }
 
@@ -167,7 +167,7 @@ TEST(what_is_not_permitted_is_told) {
   peer_connect_with(&here, b.port, &OPTIONS(.user = "a", .password = "b"));
   peer_connect_with(&there, b.port, &OPTIONS(.user = "a", .password = "b"));
   peer_observe(&there, "open", recorder(r));
-  CHECK_EQ(there.subscriptions_refused, 0);
+  CHECK_EQ(LOAD(there.subscriptions_refused), 0);
   CHECK_OK(there.transport.subscribe(there.transport.context, "closed"));
   EVENTUALLY(LOAD(there.subscriptions_refused) == 1);
   CHECK(strcasestr(there.refusal, "multicast.closed.*") != NULL);
@@ -179,8 +179,8 @@ TEST(what_is_not_permitted_is_told) {
   CHECK_OK(peer_publish(&here, "open", 2, "y", 1));
   record_wait(r, 1);
   CHECK(record_is(r, 2, "y", 1));
-  CHECK_EQ(here.lost + there.lost, 0);
-  CHECK_EQ(here.subscriptions_refused + there.publications_refused, 0);
+  CHECK_EQ(LOAD(here.lost) + LOAD(there.lost), 0);
+  CHECK_EQ(LOAD(here.subscriptions_refused) + LOAD(there.publications_refused), 0);
   broker_delete(&b);
 }
 
@@ -241,7 +241,7 @@ TEST_OF_BROKER(payload_that_the_server_does_not_take_is_dropped, "max_payload: 1
   CHECK_EQ(peer_stats(&here).sent, 1);
   CHECK_EQ(peer_stats(&here).max_payload, 1000);
   CHECK_ERROR(peer_publish(&here, "n", 1, large, 1001), LIMIT);
-  CHECK_EQ(here.lost, 0);
+  CHECK_EQ(LOAD(here.lost), 0);
 }
 
 /* An observer that looks how many have come and were not delivered. */
@@ -274,7 +274,7 @@ TEST_OF_BROKER(what_waits_for_observers_has_a_limit, NULL) {
   EVENTUALLY(LOAD(found.calls) == COUNT);
   if (found.largest > 6000) CHECK_EQ(found.largest, 6000);
   CHECK_EQ(peer_stats(&there).lost, 0);
-  CHECK_EQ(there.lost, 0);
+  CHECK_EQ(LOAD(there.lost), 0);
 }
 
 /* ---- Servers that are slow ------------------------------------------------------------------- */

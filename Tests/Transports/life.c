@@ -330,7 +330,7 @@ TEST_OF_BROKER(released_inside_of_changed, NULL) {
   CHECK_EQ(kill(b->process, SIGCONT), 0);
   EVENTUALLY(LOAD(p.releases) == 1);
   pause_ms(A_WHILE_MS);
-  CHECK_EQ(p.connected, 1);
+  CHECK_EQ(LOAD(p.connected), 1);
 }
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
@@ -485,8 +485,8 @@ TEST_OF_BROKER(child_of_a_fork_does_not_use_the_connection, NULL) {
     multicast_queue_run(queue, 0);
   }
   peer_flush(&here);
-  CHECK_EQ(here.lost, 0);
-  CHECK_EQ(there.lost, 0);
+  CHECK_EQ(LOAD(here.lost), 0);
+  CHECK_EQ(LOAD(there.lost), 0);
   peer_release(&here);
   peer_release(&there);
   CHECK_OK(multicast_queue_destroy(queue));
@@ -535,7 +535,7 @@ static void expect_end_of_child(bool detaches) {
   CHECK_EQ(waitpid(f.child, &status, 0), f.child);
   CHECK_EQ(status, 0);
   EVENTUALLY(LOAD(f.calls) == 50);
-  CHECK_EQ(there.lost, 0);
+  CHECK_EQ(LOAD(there.lost), 0);
   detach(&here);
   detach(&there);
   broker_delete(&b);

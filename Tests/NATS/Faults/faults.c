@@ -119,7 +119,7 @@ TEST(publications_behind_one_that_is_refused_are_dropped) {
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   peer_flush(&p);
   CHECK_EQ(peer_stats(&p).sent, 1);
-  CHECK_EQ(p.lost, 1);
+  CHECK_EQ(LOAD(p.lost), 1);
   end_transport(&p, before);
   broker_delete(&b);
 }
@@ -226,7 +226,7 @@ static void expect_flush(int kind, int refused, asking_thread asking) {
   refuse_requests(kind, 0, refused, asking);
   CHECK_OK(transport_flush(&p.transport, MULTICAST_FOREVER));
   CHECK(refusal_was_made());
-  CHECK_EQ(p.lost, 0);
+  CHECK_EQ(LOAD(p.lost), 0);
   end_transport(&p, before);
   broker_delete(&b);
 }
