@@ -205,10 +205,14 @@ struct ThreadBlock {
   }
 
   /// Initializes a record of zeros.
+  ///
+  /// The number last, after a fence: if another thread forks in between, the child finds that the
+  /// record is not prepared.
   private func prepare(_ record: ThreadRecord, _ group: Int, _ place: Int) {
     record.reset()
-    record.storage.pointee.number = storage.pointee.firstNumber &+ UInt32(group * 64 + place)
     record.storage.pointee.block = storage
+    Fence.full()
+    record.storage.pointee.number = storage.pointee.firstNumber &+ UInt32(group * 64 + place)
   }
 
   /// Ends the ownership of a record of this block. Release: the next owner continues as the same
