@@ -5,10 +5,16 @@
 // and without macros. The headers may be included besides.
 module;
 
+#include <functional>
+#include <memory>
+
 #include "multicast.hpp"
 #include "multicast/dispatcher.hpp"
+#include "multicast/groups.hpp"
 #include "multicast/next.hpp"
+#include "multicast/slot.hpp"
 #include "multicast/spy.hpp"
+#include "multicast/watch.hpp"
 
 export module multicast;
 
@@ -28,6 +34,7 @@ using mcast::error;
 using mcast::exception_handler;
 using mcast::groups;
 using mcast::interest;
+using mcast::interest_function;
 using mcast::label;
 using mcast::latest;
 using mcast::lifetime;

@@ -15,7 +15,7 @@
  *     results.hpp       signal<R(...)>, whose delegates return something
  *     result_range.hpp  its results one by one: signal<R(...)>::results()
  *     registration.hpp  registration, scoped_registration, current()
- *     connection.hpp    connection, scoped_connection, slot: names of other libraries
+ *     connection.hpp    connection, scoped_connection: names of other libraries
  *     options.hpp       options, on(), under(), priority(), label(), once, latest, unique,
  *                       at_front, no_replay
  *     policies.hpp      policies of a signal: reentry, a label, replay, interest
@@ -23,20 +23,24 @@
  *     lifetime.hpp      lifetime
  *     observer.hpp      observer, a base class of objects with delegates
  *     tracked.hpp       tracked(), to_weak()
- *     groups.hpp        groups
  *     pause.hpp         scoped_pause
  *     interest.hpp      interest: does anybody listen?
  *     connectable.hpp   connectable, a view of a signal
  *     reports.hpp       dump()
- *     watch.hpp         watch, notified of calls and of how long they take
  *     statistics.hpp    call_statistics, of a registration
  *     error.hpp         error, set_exception_handler(), last_error()
  *
- * Not included here, because they need more of the standard library:
+ * Not included here, because they need more of the standard library, which takes time to compile:
  *
+ *     groups.hpp        groups
+ *     watch.hpp         watch, notified of calls and of how long they take
+ *     slot.hpp          slot: a name of other libraries, of std::function
  *     next.hpp          next(): the next invocation, for threads and coroutines
  *     spy.hpp           spy: what a signal was invoked with, for tests
  *     dispatcher.hpp    dispatcher: a signal for each key
+ *
+ * They need no <functional> and no <memory>: programs that use std::ref(), std::shared_ptr, or a
+ * signal<R &(...)>, whose results are kept as std::reference_wrapper, include those themselves.
  *
  * What is in mcast::detail and in multicast/detail/ is private.
  *
@@ -63,7 +67,6 @@
 #include "multicast/connectable.hpp"
 #include "multicast/connection.hpp"
 #include "multicast/error.hpp"
-#include "multicast/groups.hpp"
 #include "multicast/interest.hpp"
 #include "multicast/lifetime.hpp"
 #include "multicast/observer.hpp"
@@ -80,6 +83,5 @@
 #include "multicast/statistics.hpp"
 #include "multicast/times.hpp"
 #include "multicast/tracked.hpp"
-#include "multicast/watch.hpp"
 
 #endif

@@ -6,7 +6,9 @@
 
 #include "test.hpp"
 
+#include <multicast/groups.hpp>
 #include <multicast/next.hpp>
+#include <multicast/watch.hpp>
 
 namespace fork_tests {
 

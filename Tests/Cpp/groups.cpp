@@ -4,6 +4,8 @@
 
 #include "test.hpp"
 
+#include <multicast/groups.hpp>
+
 namespace groups_tests {
 std::string text;
 auto letter(char c) {

@@ -1,6 +1,9 @@
 // The table of README.md: idioms of other signal libraries, each with what takes its place.
 #include "test.hpp"
 
+#include <multicast/groups.hpp>
+#include <multicast/slot.hpp>
+
 namespace idioms_tests {
 
 int called;

@@ -5,6 +5,8 @@
 
 #include "test.hpp"
 
+#include <multicast/watch.hpp>
+
 namespace watch_tests {
 
 using namespace std::chrono_literals;

@@ -2,8 +2,11 @@
 // failed.
 #include <multicast.hpp>
 #include <multicast/dispatcher.hpp>
+#include <multicast/groups.hpp>
 #include <multicast/next.hpp>
+#include <multicast/slot.hpp>
 #include <multicast/spy.hpp>
+#include <multicast/watch.hpp>
 
 #include <cstdio>
 #include <cstdlib>

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "multicast.hpp"
+#include "multicast/groups.hpp"
 extern "C" {
 #include "callbacks.h"
 #include "harness.h"

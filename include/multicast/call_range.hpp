@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <exception>
-#include <iterator>
 #include <tuple>
 #include <type_traits>
 #include <utility>

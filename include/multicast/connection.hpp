@@ -4,8 +4,6 @@
 #ifndef MULTICAST_CONNECTION_HPP
 #define MULTICAST_CONNECTION_HPP
 
-#include <functional>
-
 #include "registration.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
@@ -16,10 +14,6 @@ using connection = registration;
 /// A registration that is removed when this object is destroyed.
 /// @since 1.1
 using scoped_connection = scoped_registration;
-/// What a signal calls: any callable will do, and costs less.
-/// @since 1.1
-template <typename Signature>
-using slot = std::function<Signature>;
 
 }  // namespace mcast
 

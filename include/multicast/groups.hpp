@@ -12,8 +12,44 @@
 #include <type_traits>
 #include <vector>
 
+#include "detail/process.hpp"
 #include "options.hpp"
 #include "pause.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// The registrations of a group.
+class members final : public group {
+ public:
+  void add(multicast_token token) override {
+    const process_lock lock(guarded::members);
+    if (tokens_.size() >= limit_) {
+      drop_dead();
+      limit_ = 2 * tokens_.size() + 8;
+    }
+    tokens_.push_back(token);
+  }
+  /// Those that are live.
+  std::vector<multicast_token> live() {
+    const process_lock lock(guarded::members);
+    drop_dead();
+    return tokens_;
+  }
+
+ private:
+  void drop_dead() {
+    std::vector<multicast_token> live;
+    for (const multicast_token token : tokens_) {
+      if (multicast_token_is_live(token)) live.push_back(token);
+    }
+    tokens_.swap(live);
+  }
+
+  std::vector<multicast_token> tokens_;
+  size_t limit_ = 8;
+};
+
+}  // namespace mcast::detail
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -93,7 +129,7 @@ class groups {
  private:
   struct entry {
     int32_t priority = 0;
-    detail::group members;
+    detail::members members;
   };
   using map = std::map<Key, entry, Compare>;
   // Between at_front and at_back.

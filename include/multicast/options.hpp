@@ -9,7 +9,6 @@
 #include <type_traits>
 
 #include "detail/failures.hpp"
-#include "detail/process.hpp"
 #include "lifetime.hpp"
 #include "queue.hpp"
 
@@ -70,6 +69,23 @@ struct lifetime_reference {
   /// @since 1.1
   constexpr operator multicast_lifetime() const noexcept { return {id}; }
 };
+
+}  // namespace mcast
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// Those that are added in a group of mcast::groups.
+class group {
+ public:
+  virtual void add(multicast_token token) = 0;
+
+ protected:
+  ~group() = default;
+};
+
+}  // namespace mcast::detail
+
+namespace MULTICAST_HPP_NAMESPACE {
 
 /// How a delegate is added; see multicast_add_options. In C++20: `add(f, {.priority = 3})`; in
 /// C++17: `add(f, mcast::on(loop) | mcast::priority(3))`.

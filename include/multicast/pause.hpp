@@ -63,15 +63,15 @@ class [[nodiscard]] scoped_pause {
     if (id == 0) return;
     detail::pauses &all = detail::all_pauses();
     const detail::process_lock lock(detail::guarded::pauses);
-    const auto found = all.entries.find(id);
-    if (--found->second.count > 0) return;
+    const detail::pauses::entry &found = all.entries[id];
+    if (--all.entries[id].count > 0) return;
     if (is_signal_) {
       detail::alike(id).fetch_sub(1);
       detail::paused_signals.fetch_sub(1);
-    } else if (!found->second.is_kept) {
+    } else if (!found.is_kept) {
       static_cast<void>(multicast_token_resume({id}));
     }
-    all.entries.erase(found);
+    all.entries.erase(id);
   }
 
  private:

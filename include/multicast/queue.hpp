@@ -8,13 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <type_traits>
 #include <utility>
 
 #include "detail/answer.hpp"
 #include "detail/failures.hpp"
 #include "detail/handles.hpp"
+#include "detail/owners.hpp"
 #include "detail/tasks.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
@@ -119,7 +119,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   template <typename F>
   detail::kept_result<std::decay_t<F>> post_and_wait(F &&function) {
     using state = detail::asked<std::decay_t<F>>;
-    const auto shared = std::make_shared<state>(std::forward<F>(function));
+    const detail::shared<state> shared(new state(std::forward<F>(function)));
     auto run = [shared] { shared->run(); };
     const multicast_queue here = handle_;  // the call may destroy this object
     const auto run_until_over = [&] {
@@ -212,10 +212,11 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   }
 
   template <typename F>
-  static std::unique_ptr<detail::task> task(F &&function) {
-    return std::make_unique<detail::posted<std::decay_t<F>>>(std::forward<F>(function));
+  static detail::owned<detail::task> task(F &&function) {
+    return detail::owned<detail::task>(
+        new detail::posted<std::decay_t<F>>(std::forward<F>(function)));
   }
-  int64_t send(std::unique_ptr<detail::task> given, uint32_t flags, multicast_outcome *outcome) {
+  int64_t send(detail::owned<detail::task> given, uint32_t flags, multicast_outcome *outcome) {
     // Without a queue the call would be made at once.
     if (handle_.id == 0) {
       detail::fail(MULTICAST_ERROR_INVALID_HANDLE);

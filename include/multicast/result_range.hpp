@@ -6,8 +6,6 @@
 
 #include <cstddef>
 #include <exception>
-#include <iterator>
-#include <memory>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -18,6 +16,7 @@
 #include "detail/arguments.hpp"
 #include "detail/failures.hpp"
 #include "detail/frame.hpp"
+#include "detail/invoke.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -85,7 +84,7 @@ class result_range<R(Args...), Given...> {
     ///
     /// Cost:      as `*`.
     /// @since 1.1
-    pointer operator->() const { return std::addressof(**this); }
+    pointer operator->() const { return detail::address(**this); }
     /// Goes to the next result.
     ///
     /// @return This iterator.

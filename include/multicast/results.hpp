@@ -5,7 +5,6 @@
 #define MULTICAST_RESULTS_HPP
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "detail/basic_signal.hpp"
+#include "detail/invoke.hpp"
 #include "result_range.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
@@ -63,11 +63,14 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
  public:
   using base::base;
 
-  /// A result as it is kept: a reference as a std::reference_wrapper.
+  /// A result as it is kept: a reference as a std::reference_wrapper, of <functional>.
   /// @since 1.1
   using result = std::conditional_t<std::is_reference_v<R>,
                                     std::reference_wrapper<std::remove_reference_t<R>>,
                                     std::remove_cv_t<R>>;
+  static_assert(!std::is_reference_v<R> || detail::is_complete<result>::value,
+                "results that are references are kept as std::reference_wrapper: include "
+                "<functional>");
 
   /// Calls all delegates.
   ///
@@ -276,7 +279,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
   auto combine(Combiner &&combiner, Given &&...arguments) const
       -> combined<Combiner, typename result_range<R(Args...), Given...>::iterator> {
     auto range = results(std::forward<Given>(arguments)...);
-    return std::invoke(std::forward<Combiner>(combiner), range.begin(), range.end());
+    return detail::invoke(std::forward<Combiner>(combiner), range.begin(), range.end());
   }
 
  private:

@@ -6,11 +6,9 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "call_range.hpp"
 #include "detail/basic_signal.hpp"
@@ -197,7 +195,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
     multicast target;
     uint64_t timeout;
     const multicast_outcome *outcome;
-    std::shared_ptr<detail::shared_failure> failure = std::make_shared<detail::shared_failure>();
+    detail::shared<detail::shared_failure> failure{new detail::shared_failure()};
 
     /// What is replayed later is not waited for. What is unfinished had its time.
     std::exception_ptr end() const noexcept {
@@ -216,13 +214,13 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...> {
    private:
     /// The registrations with queues: the calls that are unfinished are theirs.
     struct queued {
-      std::vector<uint64_t> found;
+      detail::numbers found;
       std::exception_ptr thrown;
 
       static bool add(void *context, const multicast_registration *each) {
         queued &self = *static_cast<queued *>(context);
         detail::guard(detail::failures{&self.thrown, nullptr}, [&] {
-          if (each->queue.id != 0) self.found.push_back(each->token.id);
+          if (each->queue.id != 0) static_cast<void>(self.found[each->token.id]);
         });
         return !self.thrown;
       }

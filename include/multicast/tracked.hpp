@@ -4,12 +4,35 @@
 #ifndef MULTICAST_TRACKED_HPP
 #define MULTICAST_TRACKED_HPP
 
-#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "detail/mortals.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+/// The std::weak_ptr that this is or is derived from. Not by its name: programs without it do not
+/// include <memory>.
+template <typename Weak, typename Made = typename decltype(
+                             std::declval<const Weak &>().lock())::weak_type>
+using weak_of = std::enable_if_t<std::is_base_of_v<Made, Weak>, Made>;
+
+template <typename Weak, typename = void>
+inline constexpr bool is_weak = false;
+template <typename Weak>
+inline constexpr bool
+    is_weak<Weak, std::void_t<weak_of<Weak>, decltype(std::declval<const Weak &>().expired()),
+                              decltype(std::declval<const Weak &>().owner_before(
+                                  std::declval<const Weak &>()))>> = true;
+
+template <typename Strong, typename = void>
+inline constexpr bool is_shared = false;
+template <typename Strong>
+inline constexpr bool is_shared<Strong, std::void_t<typename Strong::weak_type>> =
+    is_weak<typename Strong::weak_type>;
+
+}  // namespace mcast::detail
 
 namespace MULTICAST_HPP_NAMESPACE {
 
@@ -21,8 +44,8 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 /// Cost:      O(1).
 /// @since 1.1
-template <typename T>
-std::weak_ptr<T> to_weak(const std::shared_ptr<T> &object) noexcept {
+template <typename Pointer>
+typename Pointer::weak_type to_weak(const Pointer &object) noexcept {
   return object;
 }
 /// The same pointer.
@@ -32,8 +55,8 @@ std::weak_ptr<T> to_weak(const std::shared_ptr<T> &object) noexcept {
 ///
 /// Cost:      O(1).
 /// @since 1.1
-template <typename T>
-std::weak_ptr<T> to_weak(std::weak_ptr<T> object) noexcept {
+template <typename Weak>
+detail::weak_of<Weak> to_weak(const Weak &object) noexcept {
   return object;
 }
 
@@ -49,30 +72,30 @@ struct has_weak<T, std::void_t<decltype(to_weak(std::declval<const T &>()).lock(
 
 template <typename Weak>
 bool is_dead(const Weak &object) noexcept {
-  return !object.lock();
-}
-template <typename T>
-bool is_dead(const std::weak_ptr<T> &object) noexcept {
-  return object.expired();
+  if constexpr (is_weak<Weak>) {
+    return object.expired();
+  } else {
+    return !object.lock();
+  }
 }
 
 /// Whether a strong pointer keeps an object alive. A std::shared_ptr may own one and point to none.
 template <typename Strong>
 bool is_alive(const Strong &object) noexcept {
-  return static_cast<bool>(object);
-}
-template <typename T>
-bool is_alive(const std::shared_ptr<T> &object) noexcept {
-  return object.use_count() != 0;
+  if constexpr (is_shared<Strong>) {
+    return object.use_count() != 0;
+  } else {
+    return static_cast<bool>(object);
+  }
 }
 
 template <typename T>
 bool is_same(const T &a, const T &b) {
-  return a == b;
-}
-template <typename T>
-bool is_same(const std::weak_ptr<T> &a, const std::weak_ptr<T> &b) {
-  return !a.owner_before(b) && !b.owner_before(a);
+  if constexpr (is_weak<T>) {
+    return !a.owner_before(b) && !b.owner_before(a);
+  } else {
+    return a == b;
+  }
 }
 
 /// A callable that is only called while all objects live.

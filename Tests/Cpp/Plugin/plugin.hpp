@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <multicast.hpp>
+#include <multicast/watch.hpp>
 
 namespace plugin_tests {
 

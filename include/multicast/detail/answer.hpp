@@ -6,13 +6,13 @@
 
 #include <atomic>
 #include <exception>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "failures.hpp"
+#include "invoke.hpp"
+#include "owners.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -22,7 +22,7 @@ struct answer {
   std::optional<R> result;
   template <typename F>
   void take(F &function) {
-    result.emplace(std::invoke(function));
+    result.emplace(detail::invoke(function));
   }
   void clear() noexcept { result.reset(); }
   bool is_there() const { return result.has_value(); }
@@ -36,7 +36,7 @@ struct answer<R &> {
   R *result = nullptr;
   template <typename F>
   void take(F &function) {
-    result = std::addressof(std::invoke(function));
+    result = detail::address(detail::invoke(function));
   }
   void clear() noexcept { result = nullptr; }
   bool is_there() const { return result != nullptr; }
@@ -47,7 +47,7 @@ template <>
 struct answer<void> {
   template <typename F>
   void take(F &function) {
-    static_cast<void>(std::invoke(function));
+    static_cast<void>(detail::invoke(function));
   }
   void get() {}
 };
@@ -73,7 +73,7 @@ using kept_result = typename std::conditional_t<
 
 /// A callable whose result is waited for. The one that asks may give up before it is called.
 template <typename F>
-struct asked {
+struct asked : counted_owners {
   static_assert(std::is_invocable_v<F &>,
                 "post_and_wait() takes a callable without arguments: capture them");
   using kept = kept_result<F>;

@@ -5,13 +5,13 @@
 #define MULTICAST_DETAIL_ARGUMENTS_HPP
 
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "config.hpp"
+#include "invoke.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -145,7 +145,7 @@ struct held<Arg, Given, holding::converted> {
 template <typename Arg, typename Given>
 struct held<Arg, Given, holding::variable> {
   std::add_pointer_t<Arg> address;
-  explicit held(Given &&given) noexcept : address(std::addressof(given)) {}
+  explicit held(Given &&given) noexcept : address(detail::address(given)) {}
   Arg pass() noexcept { return *address; }
 };
 
@@ -155,7 +155,7 @@ struct stored {
   T copy;
   explicit stored(const T &given) : copy(given) {}
   explicit stored(T &&given) : copy(std::move(given)) {}
-  const T *address() const { return std::addressof(copy); }
+  const T *address() const { return detail::address(copy); }
 };
 /// The characters of a view.
 template <typename Char, typename Traits>

@@ -5,7 +5,6 @@
 #define MULTICAST_DETAIL_BASIC_SIGNAL_HPP
 
 #include <cstddef>
-#include <memory>
 
 #include "../policies.hpp"
 #include "callbacks.hpp"

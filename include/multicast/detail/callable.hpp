@@ -5,8 +5,6 @@
 #define MULTICAST_DETAIL_CALLABLE_HPP
 
 #include <cstddef>
-#include <functional>
-#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -17,6 +15,7 @@
 #include "answer.hpp"
 #include "forwarding.hpp"
 #include "frame.hpp"
+#include "invoke.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -37,7 +36,7 @@ struct bound {
   template <typename... Args>
   auto operator()(Args &&...arguments) const
       -> std::invoke_result_t<const Method &, decltype(*std::declval<const Pointer &>()), Args...> {
-    return std::invoke(method, *object, std::forward<Args>(arguments)...);
+    return detail::invoke(method, *object, std::forward<Args>(arguments)...);
   }
   bool operator==(const bound &other) const {
     return object == other.object && method == other.method;
@@ -97,28 +96,6 @@ template <typename T>
 inline constexpr bool is_reference = std::is_pointer_v<T>;
 template <typename T>
 inline constexpr bool is_reference<std::reference_wrapper<T>> = true;
-
-/// Only a null pointer can be made of it: not an object that has a constructor from a pointer.
-struct null {
-  constexpr operator std::nullptr_t() const noexcept { return nullptr; }
-};
-/// Whether it can be null: a pointer, or an object as std::function, which can be made of nullptr
-/// and be compared with it.
-template <typename F, typename = void>
-struct is_nullable : std::bool_constant<std::is_pointer_v<F> || std::is_member_pointer_v<F>> {};
-template <typename F>
-struct is_nullable<F, std::enable_if_t<std::is_class_v<F> &&
-                                       std::is_convertible_v<std::nullptr_t, F> &&
-                                       std::is_convertible_v<
-                                           decltype(std::declval<const F &>() == null()), bool>>>
-    : std::true_type {};
-
-template <typename F>
-bool is_null(const F &function) {
-  if constexpr (std::is_class_v<F> && is_nullable<F>::value) return function == null();
-  if constexpr (!std::is_class_v<F> && is_nullable<F>::value) return function == nullptr;
-  return false;
-}
 
 /// Whether a call makes the result of a signal. A reference refers to what the call returns, not to
 /// something that was converted.

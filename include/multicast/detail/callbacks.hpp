@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <exception>
-#include <functional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -67,21 +66,20 @@ multicast create_with_policies(const policies &how) {
     return {0};
   }
   if constexpr (is_queueable) copier<Args...>::set();
-  using function = std::function<void(bool)>;
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   options.reentry = static_cast<multicast_reentry>(how.reentry);
   options.label = how.label;
   options.replay = how.replay;
   if (how.interest) {
-    options.context = ::new function(how.interest);
+    options.context = ::new interest_function(how.interest);
     options.interest = [](void *told, multicast, bool wanted) {
-      detail::guard({}, [&] { (*static_cast<function *>(told))(wanted); });
+      detail::guard({}, [&] { (*static_cast<interest_function *>(told))(wanted); });
     };
-    options.release = [](void *told) { ::delete static_cast<function *>(told); };
+    options.release = [](void *told) { ::delete static_cast<interest_function *>(told); };
   }
   const multicast made = multicast_create_with(&options);
   if (made.id == 0) {
-    ::delete static_cast<function *>(options.context);
+    ::delete static_cast<interest_function *>(options.context);
     detail::fail(multicast_create_error());
   }
   return made;

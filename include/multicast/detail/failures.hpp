@@ -4,17 +4,16 @@
 #ifndef MULTICAST_DETAIL_FAILURES_HPP
 #define MULTICAST_DETAIL_FAILURES_HPP
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <utility>
-#include <vector>
 
 #include "../error.hpp"
+#include "owners.hpp"
 #include "process.hpp"
+#include "table.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -40,13 +39,13 @@ inline std::chrono::nanoseconds duration(uint64_t nanoseconds) noexcept {
 }
 
 /// The first exception of several threads, for one that waits. guarded::failures.
-struct shared_failure : std::enable_shared_from_this<shared_failure> {
+struct shared_failure : counted_owners {
   std::exception_ptr first;
-  bool is_over = false;        // nothing is waited for any more: the handler gets what comes
-  std::vector<uint64_t> late;  // but not of these registrations, whose calls were unfinished
+  bool is_over = false;  // nothing is waited for any more: the handler gets what comes
+  numbers late;          // but not of these registrations, whose calls were unfinished
 
   bool is_late(multicast_token token) const noexcept {
-    return std::find(late.begin(), late.end(), token.id) != late.end();
+    return late.find(token.id) != nullptr;
   }
 };
 

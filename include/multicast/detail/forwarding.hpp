@@ -5,7 +5,7 @@
 #define MULTICAST_DETAIL_FORWARDING_HPP
 
 #include <cstdint>
-#include <functional>
+#include <tuple>  // declares std::reference_wrapper
 #include <type_traits>
 #include <utility>
 

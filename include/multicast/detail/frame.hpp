@@ -8,13 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <functional>
-#include <memory>
 #include <type_traits>
 #include <utility>
 
 #include "arguments.hpp"
 #include "failures.hpp"
+#include "invoke.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -22,7 +21,7 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 template <size_t, typename Arg, bool is_here>
 struct cell {
   std::remove_reference_t<passed<Arg>> *pointer = nullptr;
-  explicit cell(passed<Arg> given) : pointer(std::addressof(given)) {}
+  explicit cell(passed<Arg> given) : pointer(detail::address(given)) {}
   passed<Arg> get() const { return static_cast<passed<Arg>>(*pointer); }
   template <typename Kept>
   void point_to(const Kept &kept) {
@@ -62,7 +61,7 @@ struct frame_of<std::index_sequence<I...>, Args...> : cell_of<I, Args>... {
   template <size_t count, bool is_copied, typename F, typename... First>
   decltype(auto) apply(F &&function, First &&...first) const {
     if constexpr (count == sizeof...(Args) && !is_copied) {
-      return std::invoke(function, std::forward<First>(first)...,
+      return detail::invoke(function, std::forward<First>(first)...,
                          static_cast<const cell_of<I, Args> &>(*this).get()...);
     } else {
       return apply_some<is_copied>(std::make_index_sequence<count>(), function,
@@ -73,8 +72,8 @@ struct frame_of<std::index_sequence<I...>, Args...> : cell_of<I, Args>... {
  private:
   template <bool is_copied, size_t... Some, typename F, typename... First>
   decltype(auto) apply_some(std::index_sequence<Some...>, F &function, First &&...first) const {
-    return std::invoke(function, std::forward<First>(first)...,
-                       pass<is_copied>(*at<Some>(this))...);
+    return detail::invoke(function, std::forward<First>(first)...,
+                          pass<is_copied>(*at<Some>(this))...);
   }
   template <size_t i, typename Arg, bool is_here>
   static const cell<i, Arg, is_here> *at(const cell<i, Arg, is_here> *here) noexcept {
@@ -153,12 +152,12 @@ struct copied_of<frame_of<std::index_sequence<I...>, Args...>,
   }
 
  private:
-  std::shared_ptr<shared_failure> waiting_;
+  shared<shared_failure> waiting_;
 
   explicit copied_of(const frame &original)
-      : frame(original), kept_cell<I, Args>(source<I, Args, moves>(original))... {
+      : frame(original), kept_cell<I, Args>(source<I, Args, moves>(original))...,
+        waiting_(original.where.waiting) {
     static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= copy_alignment, "see is_copy()");
-    if (this->where.waiting != nullptr) waiting_ = this->where.waiting->shared_from_this();
     this->where.thrown = nullptr;
     redirect(*this);
   }

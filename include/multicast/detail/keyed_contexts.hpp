@@ -6,12 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "callable.hpp"
+#include "contexts.hpp"
+#include "owners.hpp"
 #include "process.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
@@ -48,7 +48,7 @@ struct keyed {
 /// All of these contexts, in parts. Equal ones are one. MULTICAST_API, as `handler`.
 class alignas(64) keyed_contexts {
  public:
-  static keyed *add(std::unique_ptr<keyed> made) {
+  static keyed *add(owned<keyed> made) {
     const uint64_t hash = hash_of(made->of.object);
     const process_lock lock(guarded::keyed, part_of(hash));
     keyed_contexts &here = all[part_of(hash)];
@@ -61,7 +61,7 @@ class alignas(64) keyed_contexts {
   }
   static void release(keyed *context) noexcept {
     const uint64_t hash = hash_of(context->of.object);
-    std::unique_ptr<keyed> last;  // destroyed without the lock
+    owned<keyed> last;  // destroyed without the lock
     const process_lock lock(guarded::keyed, part_of(hash));
     if (--context->owners > 0) return;
     last.reset(context);
@@ -77,10 +77,11 @@ class alignas(64) keyed_contexts {
     if (there != nullptr) ++there->owners;
     return there;
   }
-  /// Those of an object in a signal.
-  static std::vector<keyed *> retain(const void *of, multicast target) {
+  /// Those of an object in a signal. The caller calls release() for each that is in `found`, also
+  /// if this throws.
+  template <typename Found>
+  static void retain(const void *of, multicast target, Found &found) {
     const uint64_t hash = hash_of(of);
-    std::vector<keyed *> found;
     const process_lock lock(guarded::keyed, part_of(hash));
     const keyed_contexts &here = all[part_of(hash)];
     if (here.size_ != 0) {
@@ -88,11 +89,10 @@ class alignas(64) keyed_contexts {
         return each.of.object == of && each.of.target == target.id;
       });
     }
-    return found;
   }
   /// Those of a method in a signal, of any object.
-  static std::vector<keyed *> retain(const void *type, const void *method, multicast target) {
-    std::vector<keyed *> found;
+  template <typename Found>
+  static void retain(const void *type, const void *method, multicast target, Found &found) {
     for (size_t part = 0; part < parts; ++part) {
       const process_lock lock(guarded::keyed, part);
       for (size_t i = 0; i < all[part].size_; ++i) {
@@ -101,7 +101,6 @@ class alignas(64) keyed_contexts {
         });
       }
     }
-    return found;
   }
 
  private:
@@ -123,11 +122,11 @@ class alignas(64) keyed_contexts {
     *place.link = place.next;
     if (place.next != nullptr) place.next->places[which].link = place.link;
   }
-  template <typename Condition>
-  static void retain(const bucket &from, std::vector<keyed *> &into, Condition &&is_wanted) {
+  template <typename Found, typename Condition>
+  static void retain(const bucket &from, Found &into, Condition &&is_wanted) {
     for (keyed *each = from.first[object]; each != nullptr; each = each->places[object].next) {
       if (!is_wanted(*each)) continue;
-      into.push_back(each);
+      into[reinterpret_cast<uintptr_t>(each)] = each;
       ++each->owners;
     }
   }
@@ -163,9 +162,9 @@ class alignas(64) keyed_contexts {
   }
   void grow() {
     const size_t before = size_;
-    auto made = std::make_unique<bucket[]>(before == 0 ? 8 : 2 * before);
-    const std::unique_ptr<bucket[]> old(std::exchange(buckets_, made.release()));
-    size_ = before == 0 ? 8 : 2 * before;
+    const size_t after = before == 0 ? 8 : 2 * before;
+    bucket *const old = std::exchange(buckets_, new bucket[after]);
+    size_ = after;
     for (size_t i = 0; i < before; ++i) {
       for (keyed *each = old[i].first[object]; each != nullptr;) {
         keyed *const next = each->places[object].next;
@@ -173,6 +172,7 @@ class alignas(64) keyed_contexts {
         each = next;
       }
     }
+    delete[] old;
   }
 
   bucket *buckets_ = nullptr;  // never freed: static objects may use them
@@ -196,13 +196,12 @@ struct equality {
   static bool same(const bound<Pointer, Method> &a, const bound<Pointer, Method> &b) {
     return a == b;
   }
-  template <typename T, typename Method>
-  static bool same(const weak_bound<std::weak_ptr<T>, Method> &a,
-                   const weak_bound<std::weak_ptr<T>, Method> &b) {
+  template <typename Weak, typename Method, std::enable_if_t<is_weak<Weak>, int> = 0>
+  static bool same(const weak_bound<Weak, Method> &a, const weak_bound<Weak, Method> &b) {
     return a.method == b.method && is_same(a.object, b.object);
   }
-  template <typename F, typename T>
-  static bool same(const tracked<F, std::weak_ptr<T>> &a, const tracked<F, std::weak_ptr<T>> &b) {
+  template <typename F, typename Weak, std::enable_if_t<is_weak<Weak>, int> = 0>
+  static bool same(const tracked<F, Weak> &a, const tracked<F, Weak> &b) {
     return same(a.function, b.function) && is_same(std::get<0>(a.objects), std::get<0>(b.objects));
   }
   template <typename F>

@@ -4,21 +4,20 @@
 #ifndef MULTICAST_DETAIL_OBJECT_HPP
 #define MULTICAST_DETAIL_OBJECT_HPP
 
-#include <functional>
-#include <memory>
 #include <type_traits>
 
 #include "../observer.hpp"
 #include "../options.hpp"
 #include "contexts.hpp"
 #include "failures.hpp"
+#include "invoke.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
 /// The address of what a delegate is added with.
 template <typename T>
 T *pointer_to(T &object) noexcept {
-  return std::addressof(object);
+  return detail::address(object);
 }
 template <typename T>
 T *pointer_to(T *&object) noexcept {
@@ -30,21 +29,21 @@ T *pointer_to(T *const &object) noexcept {
 }
 template <typename T>
 T *pointer_to(std::reference_wrapper<T> &object) noexcept {
-  return std::addressof(object.get());
+  return detail::address(object.get());
 }
 template <typename T>
 T *pointer_to(const std::reference_wrapper<T> &object) noexcept {
-  return std::addressof(object.get());
+  return detail::address(object.get());
 }
 /// The address of what a weak pointer points to; nullptr if it is dead.
 template <typename Weak>
 const void *address_of(const Weak &object) {
   const auto strong = object.lock();
-  return strong ? detail::untyped(std::addressof(*strong)) : nullptr;
-}
-template <typename T>
-const void *address_of(const std::weak_ptr<T> &object) {
-  return detail::untyped(object.lock().get());
+  if constexpr (is_weak<Weak>) {
+    return detail::untyped(strong.get());  // also if it owns nothing
+  } else {
+    return strong ? detail::untyped(detail::address(*strong)) : nullptr;
+  }
 }
 
 /// Refuses temporary objects at compile time.

@@ -7,12 +7,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <pthread.h>
-#include <unordered_map>
-#include <vector>
 
 #include "config.hpp"
+#include "owners.hpp"
+#include "table.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -91,42 +90,11 @@ template <typename T>
 T &lasting(std::atomic<T *> &place) {
   T *there = place.load(std::memory_order_acquire);
   if (there == nullptr) {
-    auto made = std::make_unique<T>();
+    owned<T> made(new T());
     if (place.compare_exchange_strong(there, made.get())) there = made.release();
   }
   return *there;
 }
-
-/// The registrations of a group.
-class group {
- public:
-  void add(multicast_token token) {
-    const process_lock lock(guarded::members);
-    if (tokens_.size() >= limit_) {
-      drop_dead();
-      limit_ = 2 * tokens_.size() + 8;
-    }
-    tokens_.push_back(token);
-  }
-  /// Those that are live.
-  std::vector<multicast_token> live() {
-    const process_lock lock(guarded::members);
-    drop_dead();
-    return tokens_;
-  }
-
- private:
-  void drop_dead() {
-    std::vector<multicast_token> live;
-    for (const multicast_token token : tokens_) {
-      if (multicast_token_is_live(token)) live.push_back(token);
-    }
-    tokens_.swap(live);
-  }
-
-  std::vector<multicast_token> tokens_;
-  size_t limit_ = 8;
-};
 
 /// Pauses that are counted, by the handle of a registration or signal. guarded::pauses.
 struct pauses {
@@ -134,11 +102,11 @@ struct pauses {
     size_t count = 0;
     bool is_kept = false;  // it was paused already
   };
-  std::unordered_map<uint64_t, entry> entries;
+  table<entry> entries;
 
   bool has(uint64_t id) {
     const process_lock lock(guarded::pauses);
-    return entries.count(id) != 0;
+    return entries.find(id) != nullptr;
   }
 };
 MULTICAST_API inline std::atomic<pauses *> scoped_pauses{nullptr};

@@ -4,28 +4,35 @@
 #ifndef MULTICAST_DETAIL_RETAINED_HPP
 #define MULTICAST_DETAIL_RETAINED_HPP
 
-#include <algorithm>
 #include <cstdint>
-#include <functional>
+#include <utility>
 #include <vector>
 
 #include "callbacks.hpp"
 #include "failures.hpp"
 #include "keyed_contexts.hpp"
+#include "table.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The contexts of an object in a signal, which stay while they are looked at.
+/// Contexts of an object or a method in a signal, which stay while they are looked at. A template,
+/// so that only programs that use it compile it.
+template <typename Context = keyed>
 class retained {
  public:
-  retained(const void *object, multicast target)
-      : target_(target), all_(keyed_contexts::retain(object, target)) {
-    std::sort(all_.begin(), all_.end(), std::less<const void *>());
+  retained(const void *object, multicast target) : retained(target) {
+    keyed_contexts::retain(object, target, all_);
+  }
+  retained(const void *type, const void *method, multicast target) : retained(target) {
+    keyed_contexts::retain(type, method, target, all_);
   }
   retained(const retained &) = delete;
   retained &operator=(const retained &) = delete;
-  ~retained() {
-    for (keyed *const each : all_) keyed_contexts::release(each);
+  ~retained() { all_.each(keyed_contexts::release); }
+
+  template <typename F>
+  void each(F &&function) const {
+    all_.each(function);
   }
 
   /// Removes their registrations. Returns how many there were, or a status.
@@ -42,11 +49,10 @@ class retained {
  private:
   std::vector<multicast_token> tokens() const {
     std::vector<multicast_token> found;
-    if (all_.empty()) return found;
+    if (all_.size() == 0) return found;
     const auto pass = [&](const multicast_registration &each) {
-      const bool is_one = std::binary_search(all_.begin(), all_.end(), each.delegate.context,
-                                             std::less<const void *>());
-      if (is_one) found.push_back(each.token);
+      const auto number = reinterpret_cast<uintptr_t>(each.delegate.context);
+      if (all_.find(number) != nullptr) found.push_back(each.token);
     };
     enumeration<decltype(pass)> context{&pass, nullptr};
     const int64_t passed = multicast_enumerate(target_, context.pass, &context);
@@ -55,8 +61,10 @@ class retained {
     return found;
   }
 
+  explicit retained(multicast target) noexcept : target_(target) {}
+
   multicast target_;
-  std::vector<keyed *> all_;
+  table<Context *> all_;  // by their addresses
 };
 
 }  // namespace mcast::detail

@@ -7,11 +7,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <utility>
 
 #include "config.hpp"
 #include "failures.hpp"
+#include "invoke.hpp"
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
@@ -33,7 +33,7 @@ struct posted final : task {
   F function;
   explicit posted(F &&given) : function(std::move(given)) {}
   explicit posted(const F &given) : function(given) {}
-  void run() override { static_cast<void>(std::invoke(function)); }
+  void run() override { static_cast<void>(detail::invoke(function)); }
 };
 
 MULTICAST_API inline std::atomic<uint64_t> threads{0};

@@ -4,7 +4,6 @@
 #ifndef MULTICAST_DETAIL_SIGNAL_ADDITIONS_HPP
 #define MULTICAST_DETAIL_SIGNAL_ADDITIONS_HPP
 
-#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -324,11 +323,12 @@ class additions : public insertion<R, Args...> {
     if constexpr (detail::is_delegate<R, F, Args...>::value) {
       using access = detail::in_keyed<F, is_comparable>;
       return this->template insert<access, may_queue>(how, [&](multicast target) -> void * {
-        auto made = std::make_unique<detail::keyed_callable<F, is_comparable>>(
+        auto *const made = new detail::keyed_callable<F, is_comparable>(
             detail::key{object, target.id, base::template call<access, base::ordinary>},
             std::move(function));
+        detail::owned<detail::keyed> owner(made);
         detail::begin_mortal(made->function, target);
-        return detail::keyed_contexts::add(std::move(made));
+        return detail::keyed_contexts::add(std::move(owner));
       });
     }
     return registration();

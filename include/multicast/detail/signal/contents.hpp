@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "../../interest.hpp"
 #include "../callbacks.hpp"
 #include "../failures.hpp"
+#include "../invoke.hpp"
 #include "../mortals.hpp"
 #include "removals.hpp"
 
@@ -94,7 +94,7 @@ class contents : public removals<R, Args...> {
   size_t enumerate(F &&function) const {
     const multicast target = target_.get();
     if (target.id == 0) return 0;
-    detail::enumeration<std::remove_reference_t<F>> context{std::addressof(function), nullptr};
+    detail::enumeration<std::remove_reference_t<F>> context{detail::address(function), nullptr};
     const int64_t passed = multicast_enumerate(target, context.pass, &context);
     detail::rethrow(std::move(context.thrown));
     return detail::count(passed);

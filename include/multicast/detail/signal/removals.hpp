@@ -80,16 +80,15 @@ class removals : public equals<R, Args...> {
     using type = Method Class::*;
     removal all(MULTICAST_ERROR_NOT_FOUND, 0);
     const multicast target = target_.get();
-    for (detail::keyed *const context :
-         detail::keyed_contexts::retain(&detail::method_id<type>, &method, target)) {
+    const detail::retained<> equal(&detail::method_id<type>, &method, target);
+    equal.each([&](detail::keyed *context) {
       multicast_status status = MULTICAST_OK;
       const int64_t removed =
           target.id == 0 ? 0
                          : multicast_remove_context_within(target, context, MULTICAST_FOREVER,
                                                            &status);
-      detail::keyed_contexts::release(context);
       if (removed > 0) all = all + removal(status, static_cast<size_t>(removed));
-    }
+    });
     return all;
   }
   /// Removes every registration added as add<&T::method>(object).
@@ -133,7 +132,7 @@ class removals : public equals<R, Args...> {
     if (target.id == 0 || address == nullptr) return 0;
     const int64_t removed = multicast_remove_context(target, detail::untyped(address));
     if (removed < 0) return detail::count(removed);
-    return static_cast<size_t>(removed) + detail::count(detail::retained(address, target).remove());
+    return static_cast<size_t>(removed) + detail::count(detail::retained<>(address, target).remove());
   }
   /// Removes all delegates.
   ///

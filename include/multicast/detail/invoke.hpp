@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+//
+// Calls anything that can be called. Not std::invoke(): <functional> takes longer to compile than
+// all headers in multicast/.
+#ifndef MULTICAST_DETAIL_INVOKE_HPP
+#define MULTICAST_DETAIL_INVOKE_HPP
+
+#include <cstddef>
+#include <tuple>  // declares std::reference_wrapper, for std::make_tuple()
+#include <type_traits>
+#include <utility>
+
+#include "config.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE::detail {
+
+template <typename T>
+inline constexpr bool is_wrapper = false;
+template <typename T>
+inline constexpr bool is_wrapper<std::reference_wrapper<T>> = true;
+
+/// The object of a member: a reference, a std::ref(), or a pointer of any kind.
+template <typename Class, typename Given>
+constexpr decltype(auto) object_of(Given &&given) {
+  if constexpr (std::is_base_of_v<Class, std::decay_t<Given>>) {
+    return std::forward<Given>(given);
+  } else if constexpr (is_wrapper<std::decay_t<Given>>) {
+    return given.get();
+  } else {
+    return *std::forward<Given>(given);
+  }
+}
+template <typename Class, typename Member, typename Object, typename... Args>
+constexpr decltype(auto) invoke_member(Member Class::*member, Object &&object,
+                                       Args &&...arguments) {
+  if constexpr (std::is_function_v<Member>) {
+    return (object_of<Class>(std::forward<Object>(object)).*member)(
+        std::forward<Args>(arguments)...);
+  } else {
+    return (object_of<Class>(std::forward<Object>(object)).*member);
+  }
+}
+/// As std::invoke().
+template <typename F, typename... Args>
+constexpr decltype(auto) invoke(F &&function, Args &&...arguments) {
+  if constexpr (std::is_member_pointer_v<std::decay_t<F>>) {
+    return detail::invoke_member(function, std::forward<Args>(arguments)...);
+  } else {
+    return std::forward<F>(function)(std::forward<Args>(arguments)...);
+  }
+}
+
+/// As std::addressof().
+template <typename T>
+constexpr T *address(T &object) noexcept {
+  return __builtin_addressof(object);
+}
+
+/// Only a null pointer can be made of it: not an object that has a constructor from a pointer.
+struct null {
+  constexpr operator std::nullptr_t() const noexcept { return nullptr; }
+};
+/// Whether it can be null: a pointer, or an object as std::function, which can be made of nullptr
+/// and be compared with it.
+template <typename F, typename = void>
+struct is_nullable : std::bool_constant<std::is_pointer_v<F> || std::is_member_pointer_v<F>> {};
+template <typename F>
+struct is_nullable<F, std::enable_if_t<std::is_class_v<F> &&
+                                       std::is_convertible_v<std::nullptr_t, F> &&
+                                       std::is_convertible_v<
+                                           decltype(std::declval<const F &>() == null()), bool>>>
+    : std::true_type {};
+
+template <typename F>
+bool is_null(const F &function) {
+  if constexpr (std::is_class_v<F> && is_nullable<F>::value) return function == null();
+  if constexpr (!std::is_class_v<F> && is_nullable<F>::value) return function == nullptr;
+  return false;
+}
+
+}  // namespace mcast::detail
+
+#endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+//
+// What a signal calls, under the name that other libraries have.
+#ifndef MULTICAST_SLOT_HPP
+#define MULTICAST_SLOT_HPP
+
+#include <functional>
+
+#include "detail/config.hpp"
+
+namespace MULTICAST_HPP_NAMESPACE {
+
+/// What a signal calls: any callable will do, and costs less.
+/// @since 1.1
+template <typename Signature>
+using slot = std::function<Signature>;
+
+}  // namespace mcast
+
+#endif
