@@ -23,7 +23,6 @@ extension Multicast {
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     do throws(Status) {
-      if options.isContradictory { throw .invalidArgument }
       let rules = try self.rules()
       if rules.isVisitOnly { throw .state }
       // Deferred invocations may wait although this thread is in no call: a payload's release
