@@ -277,3 +277,23 @@ TEST_CASE("a callable that is made of a pointer is no null pointer") {
   CHECK(s.add(object, +[] {}));
   CHECK(s.size() == 4);
 }
+
+TEST_CASE("many registrations are paused, and resumed in another order") {
+  constexpr size_t count = 1000;
+  mcast::signal<void()> s;
+  std::vector<mcast::registration> all;
+  std::vector<mcast::scoped_pause> pauses;
+  for (size_t i = 0; i < count; ++i) {
+    all.push_back(s.add([] {}));
+    pauses.emplace_back(all.back());
+  }
+  CHECK(s.invoke() == 0);
+  // 389 has no divisor in common with 1000: each is resumed once.
+  size_t wrong = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t next = i * 389 % count;
+    pauses[next].end();
+    if (all[next].is_paused() || s.invoke() != static_cast<int64_t>(i + 1)) ++wrong;
+  }
+  CHECK(wrong == 0);
+}

@@ -141,6 +141,30 @@ TEST_CASE("a signal tells whether it has delegates") {
   CHECK(kept.use_count() == 1);
 }
 
+TEST_CASE("an interest is copied with its policies, or there is none") {
+  void (*none)(bool) = nullptr;
+  CHECK(!mcast::policies().interest);
+  CHECK(!mcast::interest_function(none));
+  CHECK(!mcast::interest_function(std::function<void(bool)>()));
+  std::string told;
+  mcast::policies how;
+  how.interest = [&told, count = 0](bool wanted) mutable {
+    told += static_cast<char>((wanted ? 'a' : 'A') + count++);
+  };
+  mcast::policies copy = how;
+  how.interest = nullptr;
+  CHECK(!how.interest);
+  const mcast::policies moved = std::move(copy);
+  CHECK(!copy.interest);  // NOLINT(bugprone-use-after-move): that is what is tested
+  mcast::signal<void()> first{moved}, second{moved};
+  for (auto *const s : {&first, &second}) {
+    const mcast::scoped_registration r = s->add([] {});
+  }
+  CHECK(told == "aBaB");  // each signal has its own
+  moved.interest(true);
+  CHECK(told == "aBaBa");
+}
+
 TEST_CASE("what the interest throws goes to the handler") {
   const handled exceptions;
   {

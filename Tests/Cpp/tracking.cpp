@@ -242,3 +242,23 @@ TEST_CASE("the object may be of no type") {
   s();
   CHECK(calls == 2);
 }
+
+TEST_CASE("a class derived from a shared or weak pointer is held weakly") {
+  struct shared : std::shared_ptr<int> {
+    using std::shared_ptr<int>::shared_ptr;
+  };
+  struct weak : std::weak_ptr<int> {
+    using std::weak_ptr<int>::weak_ptr;
+  };
+  shared object(new int(1));
+  const weak seen(object);
+  mcast::signal<void()> s;
+  int calls = 0;
+  s.add(object, [&calls] { ++calls; });
+  s.add(seen, [&calls] { ++calls; });
+  s.add(mcast::tracked([&calls] { ++calls; }, object, seen));
+  CHECK(s.invoke() == 3);
+  CHECK(calls == 3);
+  object.reset();
+  CHECK(s.empty());
+}

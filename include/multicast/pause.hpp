@@ -63,8 +63,8 @@ class [[nodiscard]] scoped_pause {
     if (id == 0) return;
     detail::pauses &all = detail::all_pauses();
     const detail::process_lock lock(detail::guarded::pauses);
-    const detail::pauses::entry &found = all.entries[id];
-    if (--all.entries[id].count > 0) return;
+    detail::pauses::entry &found = *all.entries.find(id);
+    if (--found.count > 0) return;
     if (is_signal_) {
       detail::alike(id).fetch_sub(1);
       detail::paused_signals.fetch_sub(1);
