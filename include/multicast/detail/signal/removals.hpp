@@ -132,7 +132,8 @@ class removals : public equals<R, Args...> {
     if (target.id == 0 || address == nullptr) return 0;
     const int64_t removed = multicast_remove_context(target, detail::untyped(address));
     if (removed < 0) return detail::count(removed);
-    return static_cast<size_t>(removed) + detail::count(detail::retained<>(address, target).remove());
+    const detail::retained<> contexts(address, target);
+    return static_cast<size_t>(removed) + detail::count(contexts.remove());
   }
   /// Removes all delegates.
   ///
