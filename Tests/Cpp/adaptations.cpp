@@ -39,7 +39,7 @@ TEST_CASE("a delegate may take fewer arguments than the signal has") {
   CHECK(called(s) == "1al2113");
 }
 
-TEST_CASE("a delegate that takes fewer arguments may be queued, and return something") {
+TEST_CASE("a delegate with fewer arguments: queues and results") {
   mcast::signal<void(std::string, int)> s;
   mcast::queue q;
   text.clear();

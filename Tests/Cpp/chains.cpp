@@ -25,7 +25,7 @@ TEST_CASE("a signal invokes another one until that is destroyed") {
   CHECK_FALSE(r.is_live());
 }
 
-TEST_CASE("a signal invokes another one by std::ref, and what that was moved to") {
+TEST_CASE("a signal invokes another one by std::ref, moved or not") {
   mcast::signal<void(std::string, int)> a;
   auto b = std::make_unique<mcast::signal<void(const std::string &)>>();
   mcast::signal<void()> c;
@@ -74,7 +74,7 @@ TEST_CASE("the results of another signal are passed on") {
   CHECK(e.invoke(1) == 1);
 }
 
-TEST_CASE("what another signal throws reaches the invoker, once all were called") {
+TEST_CASE("an exception of another signal comes once all were called") {
   mcast::signal<void()> a, b;
   int calls = 0;
   a.add(b);
@@ -85,7 +85,7 @@ TEST_CASE("what another signal throws reaches the invoker, once all were called"
   CHECK(calls == 2);
 }
 
-TEST_CASE("another signal is invoked by a queue, once, uniquely, and not while it is paused") {
+TEST_CASE("options of a signal that is added to another one") {
   mcast::signal<void(int)> a, b;
   mcast::queue q;
   int sum = 0;
@@ -110,7 +110,7 @@ TEST_CASE("another signal is invoked by a queue, once, uniquely, and not while i
   CHECK(sum == 4);
 }
 
-TEST_CASE("another signal is destroyed while threads invoke it through this one") {
+TEST_CASE("another signal is destroyed while threads invoke it") {
   mcast::signal<void(int)> a;
   std::atomic<bool> is_over{false};
   std::atomic<int> calls{0};

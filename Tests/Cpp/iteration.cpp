@@ -104,7 +104,7 @@ TEST_CASE("algorithms may pass over the results several times") {
   CHECK(++second == first);
 }
 
-TEST_CASE("what a combiner returns does not refer to results that are gone") {
+TEST_CASE("a combiner returns no reference to results that are gone") {
   const auto first = [](auto a, auto) -> decltype(auto) { return *a; };
   mcast::signal<std::string()> s;
   s.add([] { return std::string(100, 'x'); });

@@ -63,7 +63,7 @@ TEST_CASE("a delegate is called so many times") {
   CHECK(s.empty());
 }
 
-TEST_CASE("a delegate is called so many times by a queue, with results, with its objects") {
+TEST_CASE("times() with a queue, with results, and with objects") {
   mcast::signal<void()> s;
   mcast::queue q;
   int calls = 0;
