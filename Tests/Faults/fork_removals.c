@@ -27,7 +27,8 @@ static void be_at_a_moment(void) {
   has_come = true;
   if (forks_itself) {
     child_of_own = begin_child();
-    gate_open(&may_return);
+    /* In the child nobody waits for it, and a thread of the parent may have its lock. */
+    if (child_of_own != 0) gate_open(&may_return);
     return;
   }
   gate_open(&may_fork);
