@@ -86,7 +86,7 @@ class removal {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Of several removals: an error first, then PENDING; not found only if none was.
+/// Of several removals: the first status that is not OK; not found only if all are.
 constexpr removal operator+(const removal &a, const removal &b) noexcept {
   if (a == MULTICAST_ERROR_NOT_FOUND) return b;
   if (b == MULTICAST_ERROR_NOT_FOUND) return a;
