@@ -11,11 +11,18 @@ struct libmulticast_cpp_contender {
   static constexpr bool is_thread_safe = true;
   using token = mcast::registration;
 
-  token add(multicast_function, void *context) { return signal.add(slot{context}); }
+  token add(multicast_function, void *context) { return signal.add(of(context)); }
   void remove(token &t) { t.remove(); }
-  void remove_delegate(multicast_function, void *context) { signal.remove(slot{context}); }
+  void remove_delegate(multicast_function, void *context) { signal.remove(of(context)); }
   void invoke(uint32_t event, const void *payload, size_t size) { signal(event, payload, size); }
 
  private:
+  /// As `slot`. A small lambda is equal to another one with the same context.
+  static auto of(void *context) {
+    return [context](uint32_t event, const void *payload, size_t size) {
+      work(context, event, payload, size);
+    };
+  }
+
   mcast::signal<void(uint32_t, const void *, size_t)> signal;
 };

@@ -210,7 +210,8 @@ struct equality {
   }
   template <typename F>
   static bool same(const F &a, const F &b) {
-    static_cast<void>(a), static_cast<void>(b);
+    static_cast<void>(a);
+    static_cast<void>(b);
     if constexpr (is_plain && !is_mortal<F>) {
       return in_context<F>::pack(a) == in_context<F>::pack(b);
     }
@@ -230,7 +231,7 @@ template <typename F, bool is_plain>
 struct keyed_callable final : keyed {
   F function;
 
-  keyed_callable(key given, F callable)
+  keyed_callable(const key &given, F callable)
       : keyed(with_content(given, callable), is_plain || is_bound<F>),
         function(std::move(callable)) {}
   bool is_equal(const keyed &other) const override {
