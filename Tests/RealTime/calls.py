@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes the rows of calls.c: one for each function of which the header says "Real time: yes" or
-"prepared", with arguments that calls.c has prepared; and one for a function that takes a lock."""
+"prepared", with arguments that calls.c has prepared; and one for a function that
+gives back memory."""
 
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import header  # noqa: E402
 
-TAKES_A_LOCK = "multicast_token_pause"
+GIVES_BACK_MEMORY = "multicast_destroy"
 BY_NAME = {"protocol": '"name"', "event": "1", "payload": "payload", "size": "sizeof payload",
            "context": "NULL", "out": "NULL", "capacity": "0", "max": "0", "status": "0"}
 BY_TYPE = {"multicast": "target", "multicast_token": "token", "multicast_queue": "queue",
@@ -37,7 +38,7 @@ def row(known, function):
 
 def main():
     known = header.read()
-    functions = [one for one in known.exported() if one.name == TAKES_A_LOCK or
+    functions = [one for one in known.exported() if one.name == GIVES_BACK_MEMORY or
                  one.comment.labels["Real time"].startswith(("yes", "prepared"))]
     Path(sys.argv[1]).write_text("".join(row(known, one) + "\n" for one in functions))
 

@@ -7,6 +7,13 @@
 #include "slot.hpp"
 
 struct libmulticast_cpp_contender {
+  /// As `slot`. A small lambda is equal to another one with the same context.
+  static auto of(void *context) {
+    return [context](uint32_t event, const void *payload, size_t size) {
+      work(context, event, payload, size);
+    };
+  }
+
   static std::string name() { return "libmulticast, C++"; }
   static constexpr bool is_thread_safe = true;
   using token = mcast::registration;
@@ -17,12 +24,5 @@ struct libmulticast_cpp_contender {
   void invoke(uint32_t event, const void *payload, size_t size) { signal(event, payload, size); }
 
  private:
-  /// As `slot`. A small lambda is equal to another one with the same context.
-  static auto of(void *context) {
-    return [context](uint32_t event, const void *payload, size_t size) {
-      work(context, event, payload, size);
-    };
-  }
-
   mcast::signal<void(uint32_t, const void *, size_t)> signal;
 };
