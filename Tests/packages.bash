@@ -53,8 +53,8 @@ has_package() {
     rustc) rustc --version && cc --version ;;
     systemtap-sdt-dev) finds_header sys/sdt.h gcc -x c ;;
     valgrind) command -v valgrind && [ -e /usr/include/valgrind/callgrind.h ] ;;
-    cmake | cppcheck | doxygen | file | gdb | g++ | gcc | gzip | lintian | make | perl | pyflakes3 | \
-      shellcheck | spin) command -v "$1" ;;
+    cmake | cppcheck | doxygen | file | gdb | g++ | gcc | gzip | hyperfine | lintian | make | perl | \
+      pyflakes3 | shellcheck | spin) command -v "$1" ;;
     clang-tidy*) command -v "$1" ;;
     *) has_dpkg "$1" ;;
   esac >/dev/null 2>&1
