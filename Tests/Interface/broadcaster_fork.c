@@ -1,6 +1,7 @@
 /* The child of a fork inherits broadcasters with their names and observers. */
 
 #include "broadcasters.h"
+#include "handles.h"
 
 static void use_inherited(void *unused) {
   observer o = {0, 0};
@@ -29,7 +30,7 @@ static void use_inherited(void *unused) {
 static void use_and_destroy_inherited(void *unused) {
   use_inherited(unused);
   CHECK_OK(multicast_broadcaster_destroy(shared));
-  expect_stale(shared);
+  expect_no(OF_BROADCASTER, shared.id);
 }
 
 TEST(broadcaster_in_the_child_of_a_fork) {

@@ -64,25 +64,6 @@ multicast_delegate observing(observer *o) {
   return (multicast_delegate){call_observer, o};
 }
 
-/* ---- Stale handles --------------------------------------------------------------------------- */
-
-void expect_stale(multicast_broadcaster b) {
-  observer o = {0, 0};
-  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
-  multicast_token token = {77};
-  CHECK_ERROR(multicast_broadcaster_register(b, NAME, observing(&o), &options, &token),
-              INVALID_HANDLE);
-  CHECK_EQ(token.id, 0);
-  CHECK_EQ(o.releases, 1);
-  CHECK_ERROR(multicast_broadcaster_unregister(b, NAME, observing(&o)), INVALID_HANDLE);
-  CHECK_ERROR(multicast_broadcaster_unregister_all(b, NAME), INVALID_HANDLE);
-  CHECK_ERROR(notify(b, NAME), INVALID_HANDLE);
-  CHECK_EQ(multicast_broadcaster_multicast(b, NAME).id, 0);
-  CHECK_ERROR(multicast_broadcaster_destroy(b), INVALID_HANDLE);
-  CHECK_EQ(o.calls, 0);
-  CHECK_EQ(o.releases, 1);
-}
-
 /* ---- Threads and forks ----------------------------------------------------------------------- */
 
 multicast_broadcaster shared;

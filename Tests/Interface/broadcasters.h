@@ -39,11 +39,6 @@ typedef struct observer {
 void release_observer(void *context);
 multicast_delegate observing(observer *o);
 
-/* ---- Stale handles --------------------------------------------------------------------------- */
-
-/* Expects every function to refuse the handle. */
-void expect_stale(multicast_broadcaster b);
-
 /* ---- Threads and forks ----------------------------------------------------------------------- */
 
 /* The broadcaster that several threads, or parent and child, use; and whether they shall end. */

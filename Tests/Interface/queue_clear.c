@@ -21,15 +21,6 @@ TEST_OF_QUEUE(queue_clear_drops_and_counts_the_calls_that_wait) {
   CHECK_TEXT(figures(q), "queued 12, delivered 5, dropped 7");
 }
 
-TEST(queue_clear_of_no_queue_is_invalid_handle) {
-  multicast_queue q = default_queue(), none = MULTICAST_NONE;
-  CHECK_OK(multicast_queue_destroy(q));
-  CHECK_ERROR(multicast_queue_clear(q), INVALID_HANDLE);
-  CHECK_ERROR(multicast_queue_clear(none), INVALID_HANDLE);
-  none.id = multicast_create().id;
-  CHECK_ERROR(multicast_queue_clear(none), INVALID_HANDLE);
-}
-
 TEST(queue_clear_frees_the_payloads) {
   use_test_allocator();
   multicast_queue q = default_queue();

@@ -156,44 +156,6 @@ TEST_OF_QUEUE(token_visit_of_a_queued_delegate_is_on_this_thread) {
 
 /* ---- Tokens that are none -------------------------------------------------------------------- */
 
-TEST(token_invoke_and_visit_of_no_token_are_invalid_handle) {
-  multicast m = multicast_create(), gone = multicast_create();
-  multicast_token removed = add(m, noting('a')), destroyed = add(gone, noting('a'));
-  uint64_t handles[12];
-  size_t count = 0;
-  CHECK_OK(multicast_token_remove(removed));
-  CHECK_OK(multicast_destroy(gone));
-  handles[count++] = 0;
-  handles[count++] = removed.id;
-  handles[count++] = destroyed.id;
-  handles[count++] = m.id;
-  handles[count++] = gone.id;
-  handles[count++] = multicast_lifetime_create().id;
-  handles[count++] = default_queue().id;
-  handles[count++] = multicast_broadcaster_create(NULL).id;
-  handles[count++] = UINT64_MAX;
-  handles[count++] = add(m, noting('b')).id + (UINT64_C(1) << 30);
-  handles[count++] = removed.id | 0x3FFFFFF;
-  for (size_t i = 0; i < count; ++i) {
-    multicast_token t = {0};
-    t.id = handles[i];
-    CHECK_ERROR(invoke_token(t), INVALID_HANDLE);
-    CHECK_ERROR(visit_token(t), INVALID_HANDLE);
-  }
-  CHECK_TEXT(noted, "");
-}
-
-TEST_OF_MULTICAST(token_invoke_of_a_forged_token_is_safe) {
-  multicast_token t = add(m, noting('a'));
-  for (int bit = 0; bit < 64; ++bit) {
-    multicast_token forged = t;
-    forged.id ^= UINT64_C(1) << bit;
-    CHECK_ERROR(invoke_token(forged), INVALID_HANDLE);
-    CHECK_ERROR(visit_token(forged), INVALID_HANDLE);
-  }
-  CHECK_TEXT(noted, "");
-}
-
 TEST_OF_MULTICAST(token_invoke_with_a_size_without_payload_is_invalid_argument) {
   multicast_token t = add(m, noting('a'));
   CHECK_ERROR(multicast_token_invoke(t, 0, NULL, 1), INVALID_ARGUMENT);

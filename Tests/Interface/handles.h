@@ -1,0 +1,47 @@
+/* Handles that are none, for every function that takes a handle. */
+
+#ifndef HANDLES_H
+#define HANDLES_H
+
+#include "harness.h"
+
+typedef enum handle_kind {
+  OF_MULTICAST,
+  OF_TOKEN,
+  OF_LIFETIME,
+  OF_QUEUE,
+  OF_BROADCASTER,
+  HANDLE_KINDS
+} handle_kind;
+
+/* Expects every function that takes a handle of that kind to refuse this one and to change nothing;
+ * what it was to add is released once. */
+void expect_no(handle_kind kind, uint64_t id);
+
+/* The same for all kinds, or for all but one. */
+void expect_nothing(uint64_t id);
+void expect_nothing_but(handle_kind kind, uint64_t id);
+
+/* ---- The calls, which handles.py makes of the header ----------------------------------------- */
+
+typedef struct handle_call {
+  const char *function;
+  handle_kind kind;
+  int releases;
+  bool takes_none;             /* 0 stands for all multicasts */
+  int64_t (*call)(uint64_t id); /* MULTICAST_ERROR_INVALID_HANDLE, if the function refuses it */
+} handle_call;
+extern const handle_call handle_calls[];
+extern const size_t handle_call_count;
+
+/* Their arguments. No call is made, and the options have a `release` that is counted. */
+extern const multicast_delegate never_called;
+extern multicast_add_options handle_options;
+extern multicast_token handle_token;
+extern multicast_status handle_status;
+extern multicast_delegate handle_listed;
+bool never_visit(void *context, const multicast_delegate *delegate);
+bool never_enumerate(void *context, const multicast_registration *registration);
+bool never_write(void *context, const char *line, size_t size);
+
+#endif
