@@ -43,6 +43,9 @@ foreach(target fault_tests fault_plugin least_malloc unloading)
 endforeach()
 
 add_tests_of_sources(fault_tests fault ${fault_sources})
+# No test of the interface makes each allocation of each function fail.
+set_property(TEST out_of_memory_at_each_allocation_of_each_function
+  out_of_memory_again_and_again_leaks_nothing_of_any_function APPEND PROPERTY LABELS everyday)
 # Each of them takes gigabytes: one at a time.
 file(STRINGS ${faults_dir}/limits.c limits REGEX "^TEST\\(")
 list(TRANSFORM limits REPLACE "^TEST\\(([a-z_0-9]+)\\).*" "\\1")

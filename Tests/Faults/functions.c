@@ -343,9 +343,10 @@ static multicast_invocation invocation_of(world *w, hand_over kind) {
 /* Three delegates are called; the call of the fourth is queued, or refused and counted. */
 static int64_t invoke_as(world *w, const multicast_invocation *how) {
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
-  int calls = LOAD(w->calls);
+  int calls = LOAD(w->calls), payloads = w->payloads;
   uint64_t refused = stats_of(w->queue).refused;
   int64_t result = multicast_invoke_with(w->m, how, &out);
+  CHECK(w->payloads - payloads <= 1); /* copied once, or not at all */
   CHECK_EQ(out.queued + out.refused, result < 0 ? 0 : 1);
   CHECK_EQ(out.called, result < 0 ? 0 : 3);
   CHECK_EQ(out.unfinished, 0);

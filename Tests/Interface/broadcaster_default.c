@@ -65,19 +65,3 @@ static void get_default_from_several_threads(void *unused) {
 TEST(broadcaster_default_is_the_same_for_threads_at_once) {
   for (int i = 0; i < 25; ++i) in_child(get_default_from_several_threads, NULL);
 }
-
-TEST(broadcaster_default_out_of_memory_is_null_and_works_later) {
-  multicast_broadcaster b = {0};
-  int which;
-  use_test_allocator();
-  for (which = 0; b.id == 0; ++which) {
-    CHECK(which < 1000);
-    fail_after = which;
-    b = multicast_broadcaster_default();
-    fail_after = -1;
-  }
-  CHECK(which > 1);
-  CHECK_EQ(multicast_broadcaster_default().id, b.id);
-  observe(b, NAME, counter(&calls));
-  CHECK_EQ(notify(b, NAME), 1);
-}

@@ -63,23 +63,6 @@ TEST_OF_BROADCASTER(create_error_of_handles_that_are_none_is_invalid_handle) {
   expect_error(broadcaster_on(q), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
-TEST(create_error_without_memory_is_out_of_memory) {
-  use_test_allocator();
-  fail_only_once = false;
-  fail_after = 0;
-  expect_error(multicast_create().id, MULTICAST_ERROR_OUT_OF_MEMORY);
-  expect_error(multicast_lifetime_create().id, MULTICAST_ERROR_OUT_OF_MEMORY);
-  expect_error(multicast_queue_create(NULL).id, MULTICAST_ERROR_OUT_OF_MEMORY);
-  expect_error(multicast_broadcaster_create(NULL).id, MULTICAST_ERROR_OUT_OF_MEMORY);
-  expect_error(multicast_broadcaster_default().id, MULTICAST_ERROR_OUT_OF_MEMORY);
-  fail_after = -1;
-  multicast_broadcaster b = create();
-  fail_after = 0;
-  expect_error(multicast_broadcaster_multicast(b, NAME).id, MULTICAST_ERROR_OUT_OF_MEMORY);
-  fail_after = -1;
-  expect_created(multicast_broadcaster_multicast(b, NAME).id);
-}
-
 TEST(create_error_without_a_thread_specific_key_is_out_of_memory) {
   static pthread_key_t keys[PTHREAD_KEYS_MAX];
   int count = 0;

@@ -155,24 +155,3 @@ TEST(slots_are_reused_with_and_without_policies) {
   }
   CHECK_EQ(calls, 4000);
 }
-
-TEST(create_with_out_of_memory_creates_nothing) {
-  multicast_create_options options = policy(1);
-  int failing, created = 0;
-  use_test_allocator();
-  CHECK_OK(multicast_destroy(multicast_create()));
-  fail_only_once = true;
-  for (failing = 0; created == 0; ++failing) {
-    has_failed = false;
-    fail_after = failing;
-    multicast m = multicast_create_with(&options);
-    fail_after = -1;
-    CHECK_EQ(m.id == 0, has_failed);
-    CHECK_STATUS(multicast_create_error(), has_failed ? MULTICAST_ERROR_OUT_OF_MEMORY : 0);
-    if (m.id != 0) {
-      ++created;
-      CHECK_OK(multicast_destroy(m));
-    }
-  }
-  CHECK(failing > 1);
-}

@@ -267,16 +267,6 @@ TEST_OF_MULTICAST(visit_undo_locks_contexts) {
   CHECK(locks == 2 && unlocks == 2);
 }
 
-TEST_OF_MEMORY(visit_undo_out_of_memory_visits_none) {
-  add(m, noting('a'));
-  CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  fail_after = 0;
-  CHECK_ERROR(visit_or_undo(m), OUT_OF_MEMORY);
-  fail_after = -1;
-  CHECK_TEXT(noted, "a");
-  CHECK_EQ(visit_or_undo(m), 1);
-}
-
 static bool end_thread(void *context, const multicast_delegate *delegate) {
   pthread_exit(NULL);
 }

@@ -528,59 +528,6 @@ TEST(replay_memory_is_bounded_and_given_back) {
   CHECK(allocated_blocks <= before + 1 /* the slab */);
 }
 
-TEST(replay_out_of_memory_is_a_status_and_changes_nothing) {
-  multicast_token token = {1};
-  int n;
-  use_test_allocator();
-  create_replaying(2, MULTICAST_REENTRY_RECURSE);
-  add(target, counter(&calls));
-  invoke_numbers(1, 1);
-  calls = 0;
-  fail_only_once = true;
-  for (n = 0;; ++n) {
-    has_failed = false;
-    fail_after = n;
-    int64_t result = invoke_number(target, 2);
-    fail_after = -1;
-    if (!has_failed) break;
-    CHECK_ERROR(result, OUT_OF_MEMORY);
-    CHECK_EQ(calls, 0);
-  }
-  CHECK(n >= 2);
-  CHECK_EQ(calls, 1);
-  for (n = 0;; ++n) {
-    has_failed = false;
-    fail_after = n;
-    multicast_status status = multicast_add(target, noting('a'), NULL, &token);
-    fail_after = -1;
-    if (!has_failed) break;
-    CHECK_ERROR(status, OUT_OF_MEMORY);
-    CHECK_EQ(token.id, 0);
-    CHECK_TEXT(noted, "");
-    CHECK_EQ(multicast_count(target), 1);
-  }
-  CHECK(n >= 2);
-  CHECK_TEXT(noted, "a1 a2");
-}
-
-THREAD(add_first, multicast_status *wanted) {
-  multicast_token token = {7};
-  CHECK_STATUS(multicast_add(target, noting('a'), NULL, &token), *wanted);
-  CHECK_EQ(token.id != 0, *wanted == MULTICAST_OK);
-}
-
-TEST(replay_on_thread_without_memory_for_record_out_of_memory) {
-  multicast_status wanted = MULTICAST_ERROR_OUT_OF_MEMORY;
-  use_test_allocator();
-  create_replaying(2, MULTICAST_REENTRY_RECURSE);
-  fail_after = 0;
-  on_another_thread(add_first, &wanted);
-  fail_after = -1;
-  wanted = MULTICAST_OK;
-  on_another_thread(add_first, &wanted);
-  CHECK_NOTED(invoke_number(target, 1), 1, "a1");
-}
-
 static void nest(void *context, uint32_t event, const void *payload, size_t size) {
   multicast_token token = {7};
   multicast inner = *(multicast *)context;

@@ -21,10 +21,8 @@ TEST_OF_QUEUE(queue_clear_drops_and_counts_the_calls_that_wait) {
   CHECK_TEXT(figures(q), "queued 12, delivered 5, dropped 7");
 }
 
-TEST(queue_clear_frees_the_payloads) {
-  use_test_allocator();
+TEST_OF_MEMORY(queue_clear_frees_the_payloads) {
   multicast_queue q = default_queue();
-  multicast m = multicast_create();
   add_queued(m, noting('a'), q);
   add_queued(m, noting('b'), q);
   add_flagged(m, noting('c'), q, MULTICAST_LATEST);

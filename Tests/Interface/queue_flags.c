@@ -54,14 +54,12 @@ TEST(queue_takes_latest_call_again_once_one_before_has_begun) {
   CHECK_NOTED(multicast_queue_run(r.queue, 0), 1, "a1 a11");
 }
 
-TEST(queue_keeps_newest_payload_of_any_size_of_latest_delegate) {
+TEST_OF_MEMORY(queue_keeps_newest_payload_of_any_size_of_latest_delegate) {
   static const size_t sizes[] = {4, 4096, 16, 33, 4096, 0, 32, 4097, 5};
   static unsigned char payload[4097];
   static parcel p;
   int64_t before = 0;
-  use_test_allocator();
   multicast_queue q = default_queue();
-  multicast m = multicast_create();
   add_flagged(m, keeping(&p), q, MULTICAST_LATEST);
   for (int round = 0; round < 2; ++round) {
     for (size_t last = 0; last < 9; ++last) {

@@ -6,145 +6,6 @@
 
 /* ---- Out of memory --------------------------------------------------------------------------- */
 
-static void use_queue_where_memory_may_fail(multicast_overflow overflow, uint32_t flags) {
-  static unsigned char payload[4096];
-  int64_t result, expected_queued = 0, expected_refused = 0;
-  noted_length = 0;
-  releases['a'] = 0;
-  multicast_queue q = multicast_queue_create(&QUEUE_OPTIONS(.capacity = 4, .overflow = overflow));
-  multicast m = multicast_create();
-  if (q.id == 0 || m.id == 0) {
-    CHECK(has_failed);
-    if (q.id != 0) CHECK_OK(multicast_queue_destroy(q));
-    if (m.id != 0) CHECK_OK(multicast_destroy(m));
-    return;
-  }
-  multicast_add_options how = ADD_OPTIONS(.release = count_release_of, .queue = q, .flags = flags);
-  multicast_status status = multicast_add(m, noting('a'), &how, NULL);
-  if (status != MULTICAST_OK) {
-    CHECK_ERROR(status, OUT_OF_MEMORY);
-    CHECK_EQ(releases['a'], 1);
-    CHECK_EQ(multicast_count(m), 0);
-  } else {
-    for (int64_t i = 0; i < 3; ++i) {
-      result = multicast_invoke(m, 0, payload, sizeof payload);
-      /* possible only for the first invocation of a thread */
-      if (result != MULTICAST_ERROR_OUT_OF_MEMORY) {
-        CHECK(result == 0 || result == 1);
-        if (result == 0 && (flags & MULTICAST_ONCE) == 0) ++expected_refused;
-        expected_queued += result;
-      }
-    }
-    CHECK_EQ(stats_of(q).queued, expected_queued);
-    if ((flags & MULTICAST_ONCE) == 0) CHECK_EQ(stats_of(q).refused, expected_refused);
-    result = multicast_queue_run(q, 2);
-    CHECK(result >= 0 || result == MULTICAST_ERROR_OUT_OF_MEMORY);
-    CHECK_EQ(stats_of(q).delivered, result < 0 ? 0 : result);
-  }
-  CHECK_OK(multicast_queue_destroy(q));
-  CHECK_EQ(multicast_count(m), 0);
-  CHECK_EQ(releases['a'], 1);
-  CHECK_OK(multicast_destroy(m));
-}
-
-THREAD(fail_each_allocation_of_a_queue, void *given) {
-  const bool is_first = given != NULL;
-  static const uint32_t flags[] = {0, MULTICAST_LATEST, MULTICAST_ONCE};
-  int which;
-  for (int i = 0; i < 9; ++i) {
-    for (int mode = 0; mode < 2; ++mode) {
-      fail_only_once = mode == 0;
-      for (which = 0;; ++which) {
-        int64_t before = allocated_bytes;
-        CHECK(which < 1000);
-        has_failed = false;
-        fail_after = which;
-        use_queue_where_memory_may_fail((multicast_overflow)(i % 3), flags[i / 3]);
-        fail_after = -1;
-        if (!is_first) CHECK_EQ(allocated_bytes, before);
-        if (!has_failed) break;
-      }
-      CHECK(which >= 2);
-    }
-  }
-}
-
-TEST(queue_out_of_memory_at_any_allocation_loses_nothing) {
-  use_test_allocator();
-  fail_each_allocation_of_a_queue(&noted); /* allocates what is kept */
-  fail_each_allocation_of_a_queue(NULL);
-}
-
-TEST(queue_out_of_memory_at_any_allocation_of_a_new_thread) {
-  use_test_allocator();
-  on_another_thread(fail_each_allocation_of_a_queue, &noted);
-  int64_t before = allocated_bytes;
-  on_another_thread(fail_each_allocation_of_a_queue, &noted);
-  CHECK_EQ(allocated_bytes, before);
-}
-
-TEST(queue_out_of_memory_in_add_many_adds_none_and_releases_all) {
-  int which;
-  use_test_allocator();
-  for (int mode = 0; mode < 4; ++mode) {
-    fail_only_once = mode % 2 == 0;
-    for (which = 0;; ++which) {
-      multicast_queue q = default_queue();
-      multicast m = multicast_create();
-      multicast_delegate d[20];
-      int64_t before = allocated_bytes;
-      for (int i = 0; i < 20; ++i) d[i] = noting('a');
-      multicast_add_options options = ADD_OPTIONS(.queue = q, .release = count_release_of);
-      releases['a'] = 0;
-      has_failed = false;
-      fail_after = which;
-      multicast_status status = multicast_add_many(m, d, 20, &options, NULL);
-      fail_after = -1;
-      if (has_failed) {
-        CHECK_ERROR(status, OUT_OF_MEMORY);
-        CHECK_EQ(releases['a'], 20);
-        CHECK_EQ(multicast_count(m), 0);
-        if (mode > 1) CHECK_EQ(allocated_bytes, before);
-      } else {
-        CHECK_OK(status);
-        CHECK_EQ(invoke_number(m, 1), 20);
-      }
-      CHECK_OK(multicast_queue_destroy(q));
-      CHECK_EQ(releases['a'], 20);
-      CHECK_OK(multicast_destroy(m));
-      if (!has_failed) break;
-    }
-    CHECK(which > 0);
-  }
-}
-
-TEST(queue_create_out_of_memory_again_and_again_leaks_nothing) {
-  int64_t bytes = 0, blocks = 0;
-  use_test_allocator();
-  CHECK_OK(multicast_queue_destroy(default_queue()));
-  for (int round = 0; round < 3000; ++round) {
-    fail_after = 0;
-    CHECK_EQ(multicast_queue_create(NULL).id, 0);
-    CHECK_EQ(fail_after, -1); /* the allocation has failed */
-    CHECK_OK(multicast_queue_destroy(default_queue()));
-    if (round == 10) {
-      bytes = allocated_bytes;
-      blocks = allocated_blocks;
-    }
-  }
-  CHECK_EQ(allocated_bytes, bytes);
-  CHECK_EQ(allocated_blocks, blocks);
-}
-
-TEST(queue_create_out_of_memory_is_null_handle_and_works_later) {
-  use_test_allocator();
-  fail_after = 0;
-  fail_only_once = false;
-  CHECK_EQ(multicast_queue_create(NULL).id, 0);
-  fail_after = -1;
-  CHECK(multicast_queue_create(NULL).id != 0);
-}
-
 /* A full queue refuses what cannot be copied, and keeps its calls. */
 static void refuses_what_cannot_be_copied(multicast_overflow overflow, uint32_t flags) {
   static unsigned char payload[4096];
@@ -173,11 +34,9 @@ TEST(queue_keeps_the_latest_that_could_be_copied) {
   refuses_what_cannot_be_copied(MULTICAST_OVERFLOW_REFUSE, MULTICAST_LATEST);
 }
 
-TEST(queue_counts_each_delegate_for_which_there_was_no_memory) {
+TEST_OF_MEMORY(queue_counts_each_delegate_for_which_there_was_no_memory) {
   static unsigned char payload[4096];
-  use_test_allocator();
   multicast_queue q = default_queue();
-  multicast m = multicast_create();
   for (int i = 0; i < 5; ++i) add_queued(m, noting('a'), q);
   add(m, noting('b'));
   fail_only_once = false;

@@ -95,11 +95,9 @@ TEST(queue_shares_one_copy_between_all_delegates_of_an_invocation) {
   CHECK_EQ(allocated_bytes, bytes);
 }
 
-TEST(queue_calls_of_up_to_32_bytes_need_no_allocation) {
+TEST_OF_MEMORY(queue_calls_of_up_to_32_bytes_need_no_allocation) {
   unsigned char payload[33] = {0};
-  use_test_allocator();
   multicast_queue q = default_queue();
-  multicast m = multicast_create();
   add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_invoke(m, 0, payload, 1), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 1);

@@ -250,28 +250,3 @@ TEST(queue_start_is_system_when_there_is_no_thread_left) {
   /* in a child, as a sanitizer needs threads at the end of this process */
   in_child(start_without_threads, NULL);
 }
-
-TEST(queue_start_out_of_memory_leaves_it_without_a_worker) {
-  multicast_status status;
-  int which;
-  use_test_allocator();
-  multicast_queue q = default_queue();
-  multicast m = multicast_create();
-  add_queued(m, noting('a'), q);
-  invoke_number(m, 1);
-  for (which = 0;; ++which) {
-    has_failed = false;
-    fail_after = which;
-    status = multicast_queue_start(q);
-    fail_after = -1;
-    if (!has_failed) break;
-    CHECK_ERROR(status, OUT_OF_MEMORY);
-    CHECK_ERROR(multicast_queue_stop(q), STATE);
-    CHECK_EQ(multicast_queue_run(q, 0), 1);
-    invoke_number(m, 1);
-  }
-  CHECK(which > 0);
-  CHECK_OK(status);
-  EVENTUALLY(stats_of(q).pending == 0);
-  CHECK_OK(multicast_queue_destroy(q));
-}

@@ -38,11 +38,3 @@ TEST(thread_prepare_may_be_the_first_use_of_the_library) {
   allocator.deallocate = (void (*)(void *, void *, size_t, size_t))(uintptr_t)1;
   CHECK_ERROR(multicast_set_allocator(&allocator), STATE);
 }
-
-TEST(thread_prepare_without_memory_is_out_of_memory) {
-  use_test_allocator();
-  fail_after = 0;
-  CHECK_ERROR(multicast_thread_prepare(), OUT_OF_MEMORY);
-  fail_after = -1;
-  CHECK_OK(multicast_thread_prepare());
-}

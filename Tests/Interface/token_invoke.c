@@ -372,16 +372,3 @@ TEST(token_invoke_of_many_threads_while_another_adds_and_removes) {
   for (int i = 0; i < INVOKERS; ++i) join_thread(threads[i]);
   CHECK_OK(multicast_destroy(moving));
 }
-
-TEST_OF_MEMORY(token_invoke_without_memory_for_a_queued_payload_is_0) {
-  static const char large[1000];
-  multicast_queue q = default_queue();
-  multicast_token t = add_queued(m, counter(&calls), q);
-  CHECK_EQ(multicast_token_invoke(t, 0, large, 1), 1); /* the thread has its record now */
-  CHECK_EQ(multicast_queue_run(q, 0), 1);
-  fail_after = 0;
-  CHECK_EQ(multicast_token_invoke(t, 0, large, sizeof large), 0);
-  fail_after = -1;
-  CHECK_EQ(stats_of(q).refused, 1);
-  CHECK_EQ(multicast_queue_run(q, 0), 0);
-}

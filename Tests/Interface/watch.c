@@ -464,9 +464,7 @@ TEST(watch_of_all_needs_no_memory) {
   CHECK_OK(multicast_set_watch(all, NULL));
 }
 
-TEST(statistics_without_memory_are_not_counted) {
-  use_test_allocator();
-  multicast m = multicast_create();
+TEST_OF_MEMORY(statistics_without_memory_are_not_counted) {
   multicast_token token = add(m, counter(&calls));
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   watch(m, counting_calls(&w));
