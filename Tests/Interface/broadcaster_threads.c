@@ -53,91 +53,6 @@ TEST(broadcaster_multicast_takes_no_lock_on_a_new_thread) {
 
 /* ---- The same names -------------------------------------------------------------------------- */
 
-typedef struct worker {
-  unsigned seed;
-  observer own;
-  int registered;
-  uint64_t padding[8]; /* keeps workers on different cache lines */
-} worker;
-
-THREAD(register_notify_unregister, worker *w) {
-  for (int i = 0; i < 1500; ++i) {
-    const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
-    int before = LOAD(w->own.calls);
-    observe_with(shared, name, observing(&w->own), &ADD_OPTIONS(.release = release_observer));
-    CHECK(notify(shared, name) >= 1);
-    CHECK(LOAD(w->own.calls) > before);
-    CHECK_OK(multicast_broadcaster_unregister(shared, name, observing(&w->own)));
-    CHECK_EQ(LOAD(w->own.releases), ++w->registered);
-  }
-}
-
-TEST(broadcaster_used_by_four_threads_while_one_looks_up) {
-  static worker workers[4];
-  pthread_t threads[4], looker;
-  name_the_shared();
-  shared = create();
-  for (int i = 0; i < 4; ++i) {
-    workers[i].seed = (unsigned)i;
-    threads[i] = start_thread(register_notify_unregister, &workers[i]);
-  }
-  looker = start_thread(look_up_all_the_time, NULL);
-  for (int i = 0; i < 4; ++i) join_thread(threads[i]);
-  STORE(is_over, true);
-  join_thread(looker);
-  for (int i = 0; i < SHARED_NAMES; ++i) CHECK_EQ(notify(shared, shared_names[i]), 0);
-  CHECK_OK(multicast_broadcaster_destroy(shared));
-}
-
-THREAD(use_every_function, worker *w) {
-  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
-  for (int i = 0; i < 1500; ++i) {
-    const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
-    multicast_status status;
-    multicast_token token = {0};
-    multicast m;
-    switch (next(&w->seed) % 10) {
-      case 0: case 1: case 2: case 3:
-        CHECK_OK(multicast_broadcaster_register(shared, name, observing(&w->own), &options,
-                                                &token));
-        ++w->registered;
-        if (i % 3 == 0) multicast_token_remove(token);
-        break;
-      case 4: case 5:
-        status = multicast_broadcaster_unregister(shared, name, observing(&w->own));
-        if (status != MULTICAST_ERROR_NOT_FOUND) CHECK_OK(status);
-        break;
-      case 6:
-        CHECK(multicast_broadcaster_unregister_all(shared, name) >= 0);
-        break;
-      case 7:
-        m = find(shared, name);
-        if (i % 4 == 0) {
-          status = multicast_destroy(m);
-          if (status != MULTICAST_ERROR_INVALID_HANDLE) CHECK_OK(status);
-        }
-        break;
-      default:
-        CHECK(notify(shared, name) >= 0);
-        break;
-    }
-  }
-}
-
-TEST(broadcaster_every_function_from_four_threads_at_once) {
-  static worker workers[4];
-  pthread_t threads[4];
-  name_the_shared();
-  shared = create();
-  for (int i = 0; i < 4; ++i) {
-    workers[i].seed = (unsigned)i;
-    threads[i] = start_thread(use_every_function, &workers[i]);
-  }
-  for (int i = 0; i < 4; ++i) join_thread(threads[i]);
-  CHECK_OK(multicast_broadcaster_destroy(shared));
-  for (int i = 0; i < 4; ++i) CHECK_EQ(LOAD(workers[i].own.releases), workers[i].registered);
-}
-
 THREAD(destroy_the_multicast, void *unused) {
   while (!LOAD(is_over)) {
     multicast_status status = multicast_destroy(find(shared, NAME));
@@ -163,61 +78,6 @@ TEST(broadcaster_registers_while_others_destroy_multicast_of_name) {
 /* ---- While broadcasters are created and destroyed -------------------------------------------- */
 
 static uint64_t passing_handle;
-
-THREAD(use_what_comes_and_goes, worker *w) {
-  multicast_add_options options = ADD_OPTIONS(.release = release_observer);
-  while (!LOAD(is_over)) {
-    const char *name = shared_names[next(&w->seed) % SHARED_NAMES];
-    multicast_broadcaster b = {LOAD(passing_handle)};
-    ++w->registered;
-    int64_t result = multicast_broadcaster_register(b, name, observing(&w->own), &options, NULL);
-    if (result != MULTICAST_OK) CHECK_ERROR(result, INVALID_HANDLE);
-    result = notify(b, name);
-    if (result < 0) CHECK_ERROR(result, INVALID_HANDLE);
-    if (multicast_broadcaster_multicast(b, name).id == 0) {
-      CHECK_ERROR(notify(b, name), INVALID_HANDLE);
-    }
-    switch (next(&w->seed) % 3) {
-      case 0:
-        result = multicast_broadcaster_unregister(b, name, observing(&w->own));
-        if (result != MULTICAST_OK && result != MULTICAST_ERROR_NOT_FOUND) {
-          CHECK_ERROR(result, INVALID_HANDLE);
-        }
-        break;
-      case 1:
-        result = multicast_broadcaster_unregister_all(b, name);
-        if (result < 0) CHECK_ERROR(result, INVALID_HANDLE);
-        break;
-      default: break;
-    }
-  }
-}
-
-TEST(broadcaster_created_and_destroyed_while_others_use_it) {
-  enum { ROUNDS = 800 };
-  static worker users[2];
-  pthread_t threads[2];
-  name_the_shared();
-  use_test_allocator(); /* this allocator overwrites what is freed */
-  CHECK_OK(multicast_broadcaster_destroy(create()));
-  for (int i = 0; i < 2; ++i) {
-    users[i].seed = (unsigned)i;
-    threads[i] = start_thread(use_what_comes_and_goes, &users[i]);
-  }
-  for (int round = 0; round < ROUNDS; ++round) {
-    multicast_broadcaster b = create();
-    STORE(passing_handle, b.id);
-    for (int i = 0; i < SHARED_NAMES; ++i) {
-      CHECK_OK(multicast_broadcaster_register(b, shared_names[i], counter(&calls), NULL,
-                                              NULL));
-      CHECK(notify(b, shared_names[i]) >= 0);
-    }
-    CHECK_OK(multicast_broadcaster_destroy(b));
-  }
-  STORE(is_over, true);
-  for (int i = 0; i < 2; ++i) join_thread(threads[i]);
-  for (int i = 0; i < 2; ++i) CHECK_EQ(LOAD(users[i].own.releases), users[i].registered);
-}
 
 static char long_names[SHARED_NAMES][LONGEST + 1]; /* long names make a look-up slow */
 
@@ -254,6 +114,13 @@ TEST(broadcaster_destroyed_while_others_look_up) {
   STORE(is_over, true);
   for (int i = 0; i < LOOKERS; ++i) join_thread(threads[i]);
 }
+
+typedef struct worker {
+  unsigned seed;
+  observer own;
+  int registered;
+  uint64_t padding[8]; /* keeps workers on different cache lines */
+} worker;
 
 THREAD(register_until_it_ends, worker *w) {
   multicast_add_options options = ADD_OPTIONS(.release = release_observer);

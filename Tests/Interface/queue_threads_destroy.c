@@ -110,54 +110,6 @@ TEST(queue_started_by_several_threads_at_once_has_one_worker) {
   }
 }
 
-/* Every function of the group is used on these few queues, which are replaced again and again. */
-static multicast_queue common[3];
-
-THREAD(use_at_random, void *argument) {
-  unsigned seed = (unsigned)(intptr_t)argument;
-  multicast m = multicast_create();
-  int calls = 0;
-  multicast_add_options options = multicast_add_options_default();
-  static const unsigned char payload[80];
-  for (int i = 0; i < 1500; ++i) {
-    multicast_queue_stats s = multicast_queue_stats_default();
-    multicast_queue q;
-    seed = seed * 1664525u + 1013904223u;
-    multicast_queue *slot = &common[(seed >> 8) % 3];
-    q.id = LOAD(slot->id);
-    switch ((seed >> 16) % 14) {
-      case 0:
-        multicast_queue_destroy(q);
-        q = queue_with(1 + (seed >> 20) % 5, (multicast_overflow)((seed >> 24) % 2));
-        STORE(slot->id, q.id);
-        break;
-      case 1: multicast_queue_start(q); break;
-      case 2: multicast_queue_stop(q); break;
-      case 3: (void)!multicast_queue_fd(q); break;
-      case 4: multicast_queue_wait(q, 10000); break;
-      case 5: case 6: multicast_queue_run(q, (seed >> 20) % 4); break;
-      case 7: multicast_queue_get_stats(q, &s); break;
-      case 8: case 9:
-        options.queue = q;
-        options.flags = (seed >> 20) % 8 & ~MULTICAST_UNIQUE;
-        multicast_add(m, counter(&calls), &options, NULL);
-        break;
-      case 10: multicast_remove_at(m, (seed >> 20) % 4); break;
-      default: CHECK(multicast_invoke(m, 0, payload, (seed >> 20) % 80 + 1) >= 0); break;
-    }
-    if (multicast_count(m) > 10) CHECK(multicast_remove_all(m) >= 0);
-  }
-  CHECK_OK(multicast_destroy(m)); /* afterwards no call of this thread's delegates runs */
-}
-
-TEST(queue_functions_from_four_threads_at_once) {
-  pthread_t threads[4];
-  for (int i = 0; i < 3; ++i) common[i] = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
-  for (int i = 0; i < 4; ++i) threads[i] = start_thread(use_at_random, (void *)(intptr_t)(i + 1));
-  for (int i = 0; i < 4; ++i) join_thread(threads[i]);
-  for (int i = 0; i < 3; ++i) CHECK_OK(multicast_queue_destroy(common[i]));
-}
-
 static multicast_queue passing;
 static bool is_over;
 

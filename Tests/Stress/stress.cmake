@@ -25,6 +25,7 @@ function(add_stress_test name tree seconds)
 endfunction()
 
 add_stress_test(plain "" 6)
+set_property(TEST stress_plain APPEND PROPERTY LABELS everyday)
 add_stress_test(without_membarrier "" 4 --without-membarrier)
 add_stress_test(built_without_membarrier built_without_membarrier 3)
 add_stress_test(internal_checks internal_checks 4)
