@@ -62,18 +62,22 @@ build_tests() {
     return
   fi
   build_library
+  build_library_tests
   build_objects "$build/faults" "$folder" "$folder"
   build_objects "$build/faults" Transports Common
   build_fault_tests "$build"/faults/*.o
 }
 
-# The library, and the tests that have it as programs have it.
 build_library() {
   gcc -std=c11 -shared -fPIC -fvisibility=hidden -Wshadow -Wconversion "${flags[@]}" \
     "${link_time[@]}" "$root"/Sources/Transports/{"$folder",Common,Common/*}/*.c "$library" \
     "-l$client" \
     -Wl,--version-script="$root/cmake/multicast_$name.map" -Wl,-z,nodelete -Wl,-z,defs \
     -Wl,-soname,"libmulticast-$name.so.1" -o "$build/libmulticast-$name.so.1"
+}
+
+# The tests that have the library as programs have it.
+build_library_tests() {
   gcc -std=gnu11 "${flags[@]}" -Wno-unused-parameter -I"$root/Tests/$folder" \
     "$root"/Tests/{"$folder",Transports,Transports/Harness}/*.c \
     "$root"/Tests/Interface/{harness,main}.c \
@@ -144,4 +148,26 @@ run_tests() {
     exit 1
   fi
   [ $status -eq 0 ] || exit 1
+}
+
+# block KIND: the first one of the transport's page.
+block() {
+  awk -v kind="\`\`\`$1" '$0 == kind && !n { inside = n = 1; next } /^```$/ { inside = 0 } inside' \
+    "$root/Sources/Transports/$folder/README.md"
+}
+
+# run_page ADDRESS HERE: the program on the transport's page, compiled and run by the commands there,
+# with the address HERE in the place of that ADDRESS, prints what the page says.
+run_page() {
+  local page=$build/page
+  mkdir -p "$page"
+  block c >"$page/weather.c"
+  block text >"$page/expected"
+  block sh | sed -e "s|\$(pkg-config [^)]*)|\"\$@\"|" -e "s|$1|$2|" \
+    -e 's/sleep 1/until grep -q observing output || ! kill -0 $!; do sleep 0.1; done/' \
+    >"$page/commands"
+  (cd "$page" && bash -eu commands -std=c99 "${flags[@]}" "$build/libmulticast-$name.so.1" \
+    "$library" "-Wl,-rpath,$build:$(dirname "$library")" >output)
+  diff "$page/expected" "$page/output"
+  echo "the program on the page: as expected"
 }
