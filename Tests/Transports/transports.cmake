@@ -23,3 +23,8 @@ endfunction()
 
 add_transport(MQTT 90)
 add_transport(NATS 60)
+
+add_check(transports_bridge LABELS mqtt nats TIMEOUT 300 COST 20
+  PACKAGES ${mqtt_packages} ${nats_packages} gcc
+  COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/Transports/check-bridge
+    $<TARGET_FILE:multicast> ${PROJECT_BINARY_DIR}/transports-bridge)
