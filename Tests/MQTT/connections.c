@@ -87,6 +87,36 @@ TEST_OF_BROKER(session_collects_what_is_published_meanwhile, NULL) {
   CHECK_EQ(peer_stats(&there).ignored, GONE);
 }
 
+/* Its sessions are gone: nobody has subscribed when the publisher comes again before the others. */
+TEST_OF_BROKER(broker_that_is_killed_forgets_who_has_subscribed, NULL) {
+  SCOPED peer here, there;
+  sequence s = {0, 0, 0};
+  int i = 0;
+  peer_connect_with(&here, b->port, &OPTIONS(.qos = 1, .session_expiry_s = 60));
+  peer_connect_with(&there, b->port,
+                    &OPTIONS(.qos = 1, .session_expiry_s = 60, .reconnect_min_ns = 2 * ns_of_second,
+                             .reconnect_max_ns = 2 * ns_of_second));
+  peer_observe(&there, "n", counting(&s));
+  CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  EVENTUALLY(LOAD(s.next) == 1);
+  broker_end(b, SIGKILL);
+  EVENTUALLY(LOAD(here.lost) == 1 && LOAD(there.lost) == 1);
+  broker_start_again(b);
+  EVENTUALLY(LOAD(here.connected) == 2);
+  CHECK_EQ(LOAD(there.connected), 1);
+  for (i = 1; i <= 10; ++i) CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  peer_flush(&here);
+  CHECK_EQ(peer_stats(&here).sent, 11);
+  EVENTUALLY(LOAD(there.connected) == 2);
+  peer_flush(&there);
+  i = 1; /* what is next */
+  CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));
+  EVENTUALLY(LOAD(s.next) == 2);
+  CHECK_EQ(s.wrong + s.repeated, 0);
+  CHECK_EQ(peer_stats(&here).sent, 12);
+  CHECK_EQ(peer_stats(&there).received, 2);
+}
+
 TEST_OF_BROKER(session_of_a_random_client_ends_with_it, NULL) {
   peer here;
   peer_connect_with(&here, b->port, &OPTIONS(.session_expiry_s = 60));
