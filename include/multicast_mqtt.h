@@ -40,6 +40,11 @@ extern "C" {
  *              connections last; of what was on its way when one ended, libmosquitto 2.0 may lose,
  *              repeat or delay some. It has arrived when this library has received it.
  *              Publications and queues have limits: what they lose is counted.
+ * Late observers
+ *              The broker keeps the last publication of each name and event that `retains` selects.
+ *              It gives it to each transport that subscribes later, for the first observer of a
+ *              name. A further observer at the same broadcaster is not notified of it, nor are
+ *              those of the publishing transport, but with MULTICAST_MQTT_PLAIN they are.
  * Security     A client that the broker lets publish notifies; one that it lets subscribe reads.
  *              The broker's access control and TLS are the boundary. Observers check payloads.
  * Threads      A transport has one thread. It calls `changed`, and the observers if there is no
@@ -166,9 +171,8 @@ typedef struct multicast_mqtt_options {
   /// runs it. It stays the caller's. If it has MULTICAST_OVERFLOW_BLOCK, a full queue holds up the
   /// connection (default: none, observers run on the transport's thread).
   multicast_queue queue;
-  /// Whether the broker is to retain this publication: it keeps the last one of each name and event
-  /// and gives it to each transport that subscribes later; to this one with MULTICAST_MQTT_PLAIN
-  /// only. Called on the publishing thread, under no lock. (default: NULL, nothing is retained)
+  /// Whether the broker is to retain this publication. See "Late observers". Called on the
+  /// publishing thread, under no lock. (default: NULL, nothing is retained)
   bool (*retains)(void *context, const char *protocol, uint32_t event);
   /// Told of each change, on the transport's thread and under no lock. `code` is MQTT's reason
   /// code, or -1 if it is not from the broker. `reason` says why, in English; it is valid until

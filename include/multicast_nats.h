@@ -37,6 +37,9 @@ extern "C" {
  *              connection ends, and if the receiver has no connection at that time. The server ends
  *              the connection of a receiver that is too slow for too long. Publications of this
  *              process wait while it has no connection, see `capacity`.
+ * Late observers
+ *              The server keeps no value. An observer that registers later is not notified of what
+ *              was before, in the publishing process and elsewhere.
  * Security     A client that the server lets publish notifies; one that it lets subscribe reads.
  *              The server's permissions and TLS are the boundary. Observers check payloads.
  * Threads      A transport has one thread. It calls `changed`, and the observers if there is no

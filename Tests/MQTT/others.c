@@ -137,6 +137,32 @@ TEST(retained_value_is_not_given_to_its_publisher) {
   expect_retained_of_own(4, MULTICAST_MQTT_PLAIN, 1);
 }
 
+/* The broker is told of a name by its first observer. */
+TEST_OF_BROKER(retained_value_is_given_to_the_first_observer_of_a_name, NULL) {
+  SCOPED peer here, there;
+  int first = 0, second = 0, again = 0;
+  peer_connect_with(&here, b->port, &OPTIONS(.retains = retains_states));
+  CHECK_OK(peer_publish(&here, "state", 1, "x", 1));
+  peer_flush(&here);
+  peer_connect_to(&there, b);
+  CHECK_OK(multicast_broadcaster_attach(there.broadcaster, &there.transport));
+  const multicast_delegate observers[] = {counter(&first), counter(&second), counter(&again)};
+  for (int i = 0; i < 2; ++i) {
+    CHECK_OK(multicast_broadcaster_register(there.broadcaster, "state", observers[i], NULL, NULL));
+    peer_flush(&there);
+    EVENTUALLY(LOAD(first) == 1);
+  }
+  pause_ms(A_WHILE_MS);
+  CHECK_EQ(LOAD(second), 0);
+  /* When all have gone, the next one is the first. */
+  CHECK_EQ(multicast_broadcaster_unregister_all(there.broadcaster, "state"), 2);
+  peer_flush(&there);
+  CHECK_OK(multicast_broadcaster_register(there.broadcaster, "state", observers[2], NULL, NULL));
+  EVENTUALLY(LOAD(again) == 1);
+  CHECK_EQ(LOAD(first) + LOAD(second), 1);
+  CHECK_OK(multicast_broadcaster_attach(there.broadcaster, NULL));
+}
+
 static bool fork_in_retains(void *context, const char *protocol, uint32_t event) {
   peer *p = context;
   fflush(NULL);

@@ -24,6 +24,24 @@ TEST_OF_BROKER(notification_arrives, NULL) {
   CHECK(strstr(here.reason, "127.0.0.1") != NULL);
 }
 
+TEST_OF_BROKER(late_observers_are_notified_of_nothing_before, NULL) {
+  SCOPED peer here, there;
+  record *own = record_create(), *other = record_create();
+  peer_connect_to(&here, b);
+  peer_connect_to(&there, b);
+  CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  peer_flush(&here);
+  peer_observe(&here, "n", recorder(own));
+  peer_observe(&there, "n", recorder(other));
+  /* What comes later has passed all that was before. */
+  CHECK_OK(peer_publish(&here, "n", 2, "y", 1));
+  record_wait(other, 1);
+  CHECK(record_is(other, 2, "y", 1));
+  CHECK_OK(peer_publish(&there, "n", 3, "z", 1));
+  record_wait(own, 1);
+  CHECK(record_is(own, 3, "z", 1));
+}
+
 /* ---- Order ----------------------------------------------------------------------------------- */
 
 enum { MANY = 100000 };
