@@ -2078,11 +2078,12 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
 
 /// The functions that connect the names of a broadcaster with other processes and machines:
 /// functions of a program, or of a library for a message broker. The library itself has no network
-/// code.
+/// code. A whole one is in examples-c/14_transport.c.
 ///
 /// multicast_broadcaster_notify() calls the observers of this process, then `publish`. The
 /// transport hands notifications from elsewhere to multicast_broadcaster_deliver(). A transport
-/// that receives its own notifications must not deliver them.
+/// that receives its own notifications must not deliver them. What comes from elsewhere may be
+/// anything: check that `size` bytes are there, and that the name ends.
 ///
 /// Each function may be called on any thread, and several at once; but for one name only one of
 /// `subscribe` and `unsubscribe` at a time. They are called under no lock, as delegates are. But

@@ -1,4 +1,4 @@
-/* A transport of one's own, over a pair of sockets: an example of one, between the marks. */
+/* A transport of one's own, over a pair of sockets, as in examples-c/14_transport.c. */
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -6,7 +6,6 @@
 #include "notes.h"
 #include "transports.h"
 
-/* [transport] */
 typedef struct message {
   char name[256];
   uint32_t event;
@@ -24,15 +23,20 @@ static multicast_status send_message(void *context, const char *protocol, uint32
                                                                         : MULTICAST_ERROR_SYSTEM;
 }
 
-/* The body of a thread, until the other side closes its socket. */
+/* The body of a thread, until the other side closes its socket. What it sends may be anything. */
 typedef struct receiver {
   multicast_broadcaster broadcaster;
   int socket;
+  int refused;
 } receiver;
 THREAD(receive_messages, receiver *r) {
   message m;
   while (recv(r->socket, &m, sizeof m, 0) == sizeof m) {
-    multicast_broadcaster_deliver(r->broadcaster, m.name, m.event, m.bytes, m.size);
+    if (m.size > sizeof m.bytes || memchr(m.name, '\0', sizeof m.name) == NULL) {
+      r->refused += 1;
+    } else {
+      multicast_broadcaster_deliver(r->broadcaster, m.name, m.event, m.bytes, m.size);
+    }
   }
 }
 
@@ -43,7 +47,6 @@ static void connect_by(int *socket, multicast_broadcaster b) {
                                                  .release = close_socket);
   CHECK_OK(multicast_broadcaster_attach(b, &transport));
 }
-/* [transport] */
 
 static parcel arrived;
 static gate has_arrived = GATE_INIT;
@@ -72,5 +75,24 @@ TEST(transport_of_sockets_notifies_another_broadcaster) {
   join_thread(thread);
   CHECK_OK(multicast_broadcaster_destroy(there));
   close(sockets[0]);
+  close(sockets[1]);
+}
+
+TEST(transport_of_sockets_trusts_no_size_and_no_name) {
+  multicast_broadcaster b = create();
+  int sockets[2];
+  CHECK_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
+  observe(b, NAME, counter(&calls));
+  message large = {NAME, 7, 5000, {0}}, endless = {{0}, 7, 6, {0}}, good = {NAME, 7, 1024, {0}};
+  memset(endless.name, 'n', sizeof endless.name);
+  CHECK_EQ(send(sockets[0], &large, sizeof large, 0), sizeof large);
+  CHECK_EQ(send(sockets[0], &endless, sizeof endless, 0), sizeof endless);
+  CHECK_EQ(send(sockets[0], &good, sizeof good, 0), sizeof good);
+  close(sockets[0]);
+  receiver r = {.broadcaster = b, .socket = sockets[1]};
+  join_thread(start_thread(receive_messages, &r));
+  CHECK_EQ(r.refused, 2);
+  CHECK_EQ(calls, 1);
+  CHECK_OK(multicast_broadcaster_destroy(b));
   close(sockets[1]);
 }
