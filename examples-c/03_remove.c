@@ -13,9 +13,12 @@
  *
  * Usage: 03_remove [COUNT]
  *
- * Prints (only the number of calls varies):
+ * Prints (the number of calls and the time vary):
  *
- *     100000 contexts added, removed and freed; 50913356 calls reached them; none after its removal
+ *     A thread invokes without pause. Meanwhile 100000 contexts are added, removed and freed.
+ *     Calls that reached them: 3506140
+ *     Calls after the removal: 0
+ *     One takes, from malloc() to free(): 1.3 us
  */
 
 #define _POSIX_C_SOURCE 200809L
@@ -142,6 +145,13 @@ static void add_remove_free(multicast target, uint64_t serial) {
   free(context);
 }
 
+/* Seconds, on a clock that is never set. */
+static double now(void) {
+  struct timespec time;
+  if (clock_gettime(CLOCK_MONOTONIC, &time) != 0) fail("clock_gettime", strerror(errno));
+  return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
 /* Parses a whole number from 1 to MOST_COUNT. Returns 0 for anything else. */
 static uint64_t parse_count(const char *text) {
   uint64_t count = 0;
@@ -181,7 +191,12 @@ int main(int argc, char **argv) {
   int error = pthread_create(&invoker, NULL, invoke_without_pause, &target);
   if (error != 0) fail("pthread_create", strerror(error));
 
+  printf("A thread invokes without pause. Meanwhile %" PRIu64
+         " contexts are added, removed and freed.\n",
+         count);
+  const double begin = now();
   for (uint64_t serial = 0; serial < count; serial++) add_remove_free(target, serial);
+  const double taken = now() - begin;
 
   must("destroy", multicast_destroy(target));
   error = pthread_join(invoker, NULL);
@@ -199,9 +214,9 @@ int main(int argc, char **argv) {
   if (seen.counted_calls != seen.permanent_calls + seen.context_calls) {
     fail("invoke", "it counted other calls than the delegates did");
   }
-  printf("%" PRIu64 " contexts added, removed and freed; %" PRIu64
-         " calls reached them; none after its removal\n",
-         count, seen.context_calls);
+  printf("Calls that reached them: %" PRIu64 "\n", seen.context_calls);
+  printf("Calls after the removal: %" PRIu64 "\n", seen.freed_calls);
+  printf("One takes, from malloc() to free(): %.1f us\n", taken * 1e6 / (double)count);
   finish_output();
   return EXIT_SUCCESS;
 }

@@ -11,32 +11,23 @@
 
 #include <multicast.h>
 
-/* The events of `keys`: a key was pressed. The payload is its character. */
-enum { KEY_PRESSED };
-
-/* The events of `files`: a file was opened, or saved. The payload is its name. */
-enum { FILE_OPENED, FILE_SAVED };
-
 /* What the host offers to a plugin while it is loaded. */
 struct plugin_host {
+  /* Invoked when a key was pressed. The payload is its character. */
   multicast keys;
-  multicast files;
-  /* For all registrations of the plugin. The host ends it before it unloads the plugin. */
+  /* For all delegates of the plugin. The host ends it before it unloads the plugin. */
   multicast_lifetime lifetime;
-  /* Each delegate of the plugin calls this in each call, on the same thread. */
-  void (*called)(void);
-  /* Frees the context of a delegate, which must be from malloc(). On any thread. */
-  void (*release)(void *context);
+  /* The plugin says that a hundred keys have reached it. */
+  void (*hundred)(void);
+  /* The plugin says at its end how many keys it has got. */
+  void (*counted)(uint64_t keys);
 };
 
 /* A plugin exports this as the constant `plugin_interface`: an object, because C does not allow the
- * object pointer that dlsym() returns to be converted to a function pointer. */
+ * object pointer that dlsym() returns to be converted to a function pointer. There is no function
+ * that stops a plugin: the end of the lifetime removes all its delegates. */
 struct plugin {
-  /* Adds the plugin's delegates. Returns how many, or a negative status.
-   *
-   * There is no function that stops a plugin: ending the lifetime removes all its registrations, so
-   * the plugin does not have to remember them. */
-  int64_t (*start)(const struct plugin_host *host);
+  multicast_status (*start)(const struct plugin_host *host);
 };
 
 extern const struct plugin plugin_interface;

@@ -145,10 +145,8 @@ static void consumer_add(struct consumer *consumer, multicast ready, multicast_q
 }
 
 static void consumer_report(const struct consumer *consumer) {
-  printf("%s: %" PRIu64 " frames; copied: %" PRIu64 "; out of order: %" PRIu64
-         "; damaged: %" PRIu64 "\n",
-         consumer->name, consumer->frames, consumer->copied, consumer->out_of_order,
-         consumer->damaged);
+  printf("%-8s  %6" PRIu64 "  %6" PRIu64 "  %12" PRIu64 "  %7" PRIu64 "\n", consumer->name,
+         consumer->frames, consumer->copied, consumer->out_of_order, consumer->damaged);
 }
 
 /* ---- The producer --------------------------------------------------------------------------- */
@@ -238,11 +236,13 @@ int main(int argc, char **argv) {
   must("destroy", multicast_destroy(ready));
   must("queue_destroy", multicast_queue_destroy(screen));
   must("queue_destroy", multicast_queue_destroy(disk));
-  printf("produced: %" PRIu64 " frames of 1 MiB, in %d buffers\n", count, BUFFERS);
+  printf("%" PRIu64 " frames of 1 MiB came to 3 consumers: %" PRIu64 " MiB, in %d buffers.\n\n",
+         count, preview.frames + detector.frames + recorder.frames, BUFFERS);
+  puts("consumer  frames  copied  out of order  damaged");
   consumer_report(&preview);
   consumer_report(&detector);
   consumer_report(&recorder);
-  printf("buffers in the pool: %d\n", pool->free_count);
+  printf("\nAfter the last call %d buffers are in the pool again.\n", pool->free_count);
   pool_destroy(pool);
   finish_output();
   return EXIT_SUCCESS;
