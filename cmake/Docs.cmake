@@ -1,5 +1,5 @@
-# The reference: HTML and man pages, by Doxygen, from multicast.h, and from the headers of the
-# transports that are built.
+# The reference: HTML by Doxygen, of multicast.h with the examples, of the headers of the transports,
+# and of C++; and man pages of the headers in C.
 #
 #   cmake --build build --target docs
 #
@@ -12,39 +12,47 @@ if(MULTICAST_INSTALL)
   include(GNUInstallDirs)
 endif()
 
-# multicast_add_reference(header output component): into OUTPUT/html and OUTPUT/man.
+# multicast_add_reference(header output): into OUTPUT/html and OUTPUT/man.
+file(GLOB_RECURSE multicast_docs_needed ${multicast_docs_dir}/*
+  ${PROJECT_SOURCE_DIR}/include/multicast/*.hpp ${PROJECT_SOURCE_DIR}/examples-c/*.c)
 set(multicast_docs_made)
-function(multicast_add_reference header output component)
+function(multicast_add_reference header output)
   add_custom_command(
     OUTPUT ${output}/made
     COMMAND ${CMAKE_COMMAND} -DHEADER=${PROJECT_SOURCE_DIR}/include/${header}
       -DVERSION=${PROJECT_VERSION} -DOUTPUT=${output} -P ${multicast_docs_dir}/Build.cmake
     COMMAND ${CMAKE_COMMAND} -E touch ${output}/made
-    DEPENDS ${PROJECT_SOURCE_DIR}/include/${header} ${multicast_docs_dir}/Build.cmake
-      ${multicast_docs_dir}/Doxyfile.in ${multicast_docs_dir}/header.awk ${multicast_docs_dir}/man.py
+    DEPENDS ${PROJECT_SOURCE_DIR}/include/${header} ${multicast_docs_needed}
     VERBATIM
     COMMENT "Making the reference of ${header}: html/index.html and man in ${output}")
   set(multicast_docs_made ${multicast_docs_made} ${output}/made PARENT_SCOPE)
-  # The man pages, if they have been made; the archive of a release has them.
-  if(MULTICAST_INSTALL)
-    set(if_made OPTIONAL)
-    set(man ${output}/man)
-    if(MULTICAST_DOCS)
-      set(if_made)
-    elseif(EXISTS ${multicast_archived_man})
-      get_filename_component(name ${header} NAME_WE)
-      set(man ${multicast_archived_man}/${name})
-    endif()
-    install(DIRECTORY ${man}/ DESTINATION ${CMAKE_INSTALL_MANDIR}
-      COMPONENT ${component} ${if_made})
-  endif()
 endfunction()
 
-multicast_add_reference(multicast.h ${multicast_docs} multicast_development)
+# multicast_install_man(name output component): the man pages of NAME.h, if they have been made; the
+# archive of a release has them.
+function(multicast_install_man name output component)
+  set(if_made OPTIONAL)
+  set(man ${output}/man)
+  if(MULTICAST_DOCS)
+    set(if_made)
+  elseif(EXISTS ${multicast_archived_man})
+    set(man ${multicast_archived_man}/${name})
+  endif()
+  install(DIRECTORY ${man}/ DESTINATION ${CMAKE_INSTALL_MANDIR}
+    COMPONENT ${component} ${if_made})
+endfunction()
+
+# The HTML of multicast.h has links to the others, so there are all of them.
+multicast_add_reference(multicast.h ${multicast_docs})
+multicast_add_reference(multicast.hpp ${multicast_docs}/cpp)
+if(MULTICAST_INSTALL)
+  multicast_install_man(multicast ${multicast_docs} multicast_development)
+endif()
 foreach(transport mqtt nats)
+  multicast_add_reference(multicast_${transport}.h ${multicast_docs}/${transport})
   string(TOUPPER ${transport} option)
-  if(MULTICAST_${option})
-    multicast_add_reference(multicast_${transport}.h ${multicast_docs}/${transport}
+  if(MULTICAST_${option} AND MULTICAST_INSTALL)
+    multicast_install_man(multicast_${transport} ${multicast_docs}/${transport}
       multicast_${transport}_development)
   endif()
 endforeach()

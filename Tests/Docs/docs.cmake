@@ -1,4 +1,4 @@
-# The references that Doxygen makes of the headers in C: HTML and man pages.
+# The references that Doxygen makes of the headers: HTML, and man pages of those in C.
 
 add_test(NAME docs
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/check --build ${PROJECT_BINARY_DIR}/docs-check

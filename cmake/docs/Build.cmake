@@ -1,8 +1,9 @@
-# Makes the reference. Run by the target docs, as a script:
+# Makes the reference of a header in C, or that of C++. Run by the target docs, as a script:
 #
 #   cmake -DHEADER=multicast.h -DVERSION=1.1.0 -DOUTPUT=build/docs -P Build.cmake
 #
-# OUTPUT/html is the HTML, OUTPUT/man what belongs into share/man. Fails where Doxygen warns.
+# OUTPUT/html is the HTML, OUTPUT/man what belongs into share/man, for C. Fails where Doxygen warns.
+# That of multicast.h has the examples, and links to ../cpp/html, ../mqtt/html and ../nats/html.
 
 cmake_minimum_required(VERSION 3.22)
 
@@ -33,8 +34,38 @@ endfunction()
 set(DIRECTORY ${CMAKE_CURRENT_LIST_DIR})
 file(REMOVE_RECURSE ${OUTPUT}/html ${OUTPUT}/xml ${OUTPUT}/man)
 file(MAKE_DIRECTORY ${OUTPUT})
+get_filename_component(name ${HEADER} NAME)
+get_filename_component(EXTENSION ${HEADER} EXT)
+get_filename_component(EXAMPLES ${DIRECTORY}/../../examples-c ABSOLUTE)
+set(INPUT "\"${HEADER}\"")
+if(EXTENSION STREQUAL .hpp)
+  get_filename_component(folder ${HEADER} DIRECTORY)
+  foreach(part "" /detail/signal /detail/basic_signal.hpp /detail/handles.hpp)
+    string(APPEND INPUT " \"${folder}/multicast${part}\"")
+  endforeach()
+elseif(name STREQUAL multicast.h)
+  # A page for each example, with the first sentence of its head.
+  file(GLOB examples ${EXAMPLES}/*.c)
+  set(pages)
+  foreach(example IN LISTS examples)
+    get_filename_component(example_name ${example} NAME)
+    file(READ ${example} text LIMIT 1000)
+    if(NOT text MATCHES "[0-9a-z_]+: ([^.]+[.])")
+      message(FATAL_ERROR "${example} does not say what it is.")
+    endif()
+    string(REPLACE "\n *" "" text "${CMAKE_MATCH_1}")
+    string(SUBSTRING "${text}" 0 1 first)
+    string(SUBSTRING "${text}" 1 -1 rest)
+    string(TOUPPER "${first}" first)
+    string(APPEND pages "/** @example ${example_name}\n * ${first}${rest} */\n")
+  endforeach()
+  file(WRITE ${OUTPUT}/examples.dox "${pages}")
+  string(APPEND INPUT " \"${OUTPUT}/examples.dox\"")
+endif()
 configure_file(${DIRECTORY}/Doxyfile.in ${OUTPUT}/Doxyfile @ONLY)
 run(${DOXYGEN} ${OUTPUT}/Doxyfile)
-get_filename_component(name ${HEADER} NAME)
+if(EXTENSION STREQUAL .hpp)
+  return()
+endif()
 run(${PYTHON} ${DIRECTORY}/man.py ${OUTPUT}/xml ${OUTPUT}/man/man3 --version ${VERSION}
   --header ${name})

@@ -1,10 +1,33 @@
-# What Doxygen reads instead of a header: the head as the main page, the sections as groups, and the
-# labelled lines of comment blocks ("Cost: ...") as paragraphs with a title.
+# What Doxygen reads instead of a header: the head as the main page, the sections as groups that it
+# links, and the labelled lines of comment blocks ("Cost: ...") as paragraphs with a title.
+
+# The sections, for heads that do not list them.
+BEGIN {
+  while ((getline < ARGV[1]) > 0) {
+    if (/^\/\* ---- [0-9]+[.] /) titles[$3 + 0] = section_title()
+  }
+  close(ARGV[1])
+}
+function section_title(  title) {
+  title = $0
+  sub(/^\/\* ---- [0-9]+[.] /, "", title)
+  sub(/ -+ \*\/$/, "", title)
+  return title
+}
+function unlinked(text) {
+  gsub(/#/, "", text)
+  return text
+}
+function section_item(number) {
+  return " * - @ref section" number " \"" number ". " titles[number] "\""
+}
+function capital(text) { return toupper(substr(text, 1, 1)) substr(text, 2) }
 
 FNR == 1 {
   file = FILENAME
   sub(/.*\//, "", file)
   own = file
+  is_cpp = sub(/[.]hpp$/, "", own)
   sub(/[.]h$/, "", own)
   names = toupper(own) "_[A-Z_]*[A-Z]|" own "_[a-z_]+\\(\\)"
 }
@@ -23,6 +46,43 @@ FNR == 1 {
   is_head = 1
   next
 }
+# In C++ the licence comes first; the other headers begin with a line that says what they are.
+FNR == 1 && is_cpp && /^\/\*/ {
+  print "/** @mainpage libmulticast for C++"
+  is_head = 1
+  next
+}
+FNR == 1 && is_cpp { print "/// @file"; is_head_of_part = 1; next }
+# Doxygen does not find the class that this is a specialization of.
+is_cpp && /^\/\/\/ For std::unordered_/, is_cpp && /^};/ { next }
+is_head_of_part && /^\/\// { $0 = "/" $0 }
+!/^\/\// { is_head_of_part = 0 }
+is_head && /^ \* +[a-z_]+[.]hpp  +/ {
+  gsub(/</, "\\<")
+  part = $2
+  sub(/^ \* +[a-z_.]+ +/, "")
+  $0 = " * - " part ": " $0
+}
+is_head && is_cpp { sub(/^ \* Without them /, " * Without them  ") }
+# The list of the sections.
+is_head && /^ \* +[0-9]+[.] / {
+  number = $2 + 0
+  sub(/^ \* +[0-9]+[.] /, "")
+  match($0, /   +/)
+  topics[number] = substr($0, RSTART + RLENGTH)
+  print section_item(number) ": " topics[number]
+  is_listed = 1
+  next
+}
+is_head && is_listed == 1 && file == "multicast.h" {
+  print " *\n * @htmlonly <p>Besides: <a href=\"examples.html\">whole programs</a>,"
+  print " * the headers of <a href=\"../cpp/html/index.html\">C++</a>, and the transports over"
+  print " * <a href=\"../mqtt/html/index.html\">MQTT</a> and"
+  print " * <a href=\"../nats/html/index.html\">NATS</a>.</p> @endhtmlonly"
+  is_listed = 2
+}
+# To Doxygen, a % before a word is a mark.
+is_head { gsub(/%XX/, "%%XX") }
 # A label with its text, which is indented.
 is_head && /^ \* [A-Za-z][a-z]+( [a-z]+)?   +[^ ]/ {
   match($0, /   +/)
@@ -30,40 +90,48 @@ is_head && /^ \* [A-Za-z][a-z]+( [a-z]+)?   +[^ ]/ {
 }
 is_head && /^ \*              / { sub(/^ \*              /, " * ") }
 is_head && /^ \* [A-Z][^.]*:$/ { $0 = " * **" substr($0, 4) "**" }
-is_head && / \*\/$/ { is_head = 0 }
+is_head && / \*\/$/ {
+  if (!is_cpp && !is_listed) {
+    print " *\n * **The sections:**"
+    for (number = 1; number in titles; number++)
+      print section_item(number)
+  }
+  if (file != "multicast.h")
+    print " *\n * @htmlonly <p><a href=\"../../html/index.html\">multicast.h</a></p> @endhtmlonly"
+  is_head = 0
+}
 
 # ---- Sections ------------------------------------------------------------------------------------
 
 /^\/\* ---- [0-9]+[.] / {
-  title = $0
-  sub(/^\/\* ---- /, "", title)
-  sub(/ -+ \*\/$/, "", title)
-  number = title
-  sub(/[.].*/, "", number)
+  number = $3 + 0
   if (number > 1) print "/** @} */"
-  print "/** @defgroup section" number " " title
+  print "/** @defgroup section" number " " number ". " section_title()
+  if (number in topics) print " * @brief " capital(topics[number]) "."
   $0 = " * @{ */"
   sections = number
 }
 
 # ---- Comment blocks ------------------------------------------------------------------------------
 
-/^ *\/\/\/ (Ownership|Threads|Reentry|Cost|Real time): / {
+/^ *\/\/\/ (Ownership|Threads|Reentry|Cost|Errors|Real time): / {
   match($0, /[A-Z][a-z]+( time)?: +/)
   label = substr($0, RSTART, RLENGTH)
   text = substr($0, RSTART + RLENGTH)
   sub(/: +/, "", label)
-  $0 = substr($0, 1, RSTART - 1) "@topic{" label "} " toupper(substr(text, 1, 1)) substr(text, 2)
+  $0 = substr($0, 1, RSTART - 1) "@topic{" label "} " capital(text)
 }
 
 # Doxygen links the names of this header, and warns where there is no such name.
-/^ *\/\/\/|\/\/\/</ || (is_head && !/^ \*     /) {
+!is_cpp && (/^ *\/\/\/|\/\/\/</ || (is_head && !/^ \*     /)) {
   start = index($0, "///")
   code = substr($0, 1, start - (start > 0))
   text = substr($0, length(code) + 1)
   gsub(names, "#&", text)
   gsub(/#MULTICAST_INTERNAL_CHECKS/, "MULTICAST_INTERNAL_CHECKS", text)
   gsub(/"#/, "\"", text)
+  while (match(text, /`[^`#]*#[^`]*`/))
+    text = substr(text, 1, RSTART - 1) unlinked(substr(text, RSTART, RLENGTH)) substr(text, RSTART + RLENGTH)
   $0 = code text
 }
 

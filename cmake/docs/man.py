@@ -51,6 +51,8 @@ def inline(element):
             pieces.append(f"\\fI{inline(child)}\\fR")
         elif child.tag == "ref":
             pieces.append(inline(child))
+        elif child.tag == "htmlonly":
+            pass
         else:
             sys.exit(f"man.py does not know <{child.tag}> in a paragraph")
         pieces.append(escaped(child.tail or ""))

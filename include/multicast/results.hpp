@@ -63,7 +63,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...> {
  public:
   using base::base;
 
-  /// A result as it is kept: a reference as a std::reference_wrapper, of <functional>.
+  /// A result as it is kept: a reference as a `std::reference_wrapper`.
   /// @since 1.1
   using result = std::conditional_t<std::is_reference_v<R>,
                                     std::reference_wrapper<std::remove_reference_t<R>>,

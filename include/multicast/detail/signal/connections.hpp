@@ -33,7 +33,8 @@ class connections : public contents<R, Args...> {
   }
   /// The same as remove().
   ///
-  /// @param given  As remove().
+  /// @param first  As remove().
+  /// @param more   As remove().
   /// @return As remove().
   ///
   /// Cost:      as remove().
