@@ -57,12 +57,13 @@ let package = Package(
     ),
     // What the overlay needs of the Swift runtime, declared in C.
     .target(name: "MulticastRuntime"),
-    // It imports the header only: never the Embedded module.
+    // It imports the header, as CMulticast: never the Embedded module. (MulticastHeader has the same
+    // declarations: the names of CMulticast would be missing in a program that imports both.)
     .target(
-      name: "MulticastSwift", dependencies: ["MulticastHeader", "Multicast", "MulticastRuntime"],
+      name: "MulticastSwift", dependencies: ["CMulticast", "Multicast", "MulticastRuntime"],
       exclude: ["README.md"]),
     .testTarget(
-      name: "MulticastSwiftTests", dependencies: ["MulticastSwift", "MulticastHeader"],
+      name: "MulticastSwiftTests", dependencies: ["MulticastSwift", "CMulticast"],
       path: "Tests/Swift/MulticastSwiftTests",
       swiftSettings: [.treatAllWarnings(as: .error)]),
   ]

@@ -1,7 +1,7 @@
-import MulticastHeader
+import CMulticast
 import MulticastRuntime
 
-/// How a delegate of the type `P` becomes the two fields of a `multicast_delegate`, and back.
+/// How a delegate of the type `P` becomes the two fields of a `Multicast.Delegate`, and back.
 ///
 /// The context is the object. The function is never called: it is the rest of the value of type
 /// `P`. If `P` is a protocol for classes, `P` is two words, the object and the witness table, and
@@ -26,28 +26,28 @@ enum Words<P> {
   }
 
   /// The function of a delegate that is an object.
-  static func function(of delegate: P, _ object: AnyObject) -> multicast_function {
+  static func function(of delegate: P, _ object: AnyObject) -> Multicast.Function {
     switch MemoryLayout<P>.size {
     case 8:
       return multicast_swift_object
     case 16:
       return withUnsafeBytes(of: delegate) {
-        $0.load(fromByteOffset: 8, as: multicast_function.self)
+        $0.load(fromByteOffset: 8, as: Multicast.Function.self)
       }
     default:
       let template = Templates.template(of: delegate, object)
-      return unsafeBitCast(template, to: multicast_function.self)
+      return unsafeBitCast(template, to: Multicast.Function.self)
     }
   }
 
   /// Passes the delegate to `body`. It is borrowed: the caller keeps the object.
   @inlinable @inline(__always)
   static func withDelegate(
-    _ context: UnsafeMutableRawPointer?, _ function: multicast_function?, _ body: (P) -> Bool
+    _ context: UnsafeMutableRawPointer?, _ function: Multicast.Function?, _ body: (P) -> Bool
   ) -> Bool {
     let isValue =
       unsafeBitCast(function, to: UInt.self)
-      == unsafeBitCast(multicast_swift_value as multicast_function, to: UInt.self)
+      == unsafeBitCast(multicast_swift_value as Multicast.Function, to: UInt.self)
     if isValue || MemoryLayout<P>.size > 16 { return withOther(context, function, isValue, body) }
     // 8 or 16 bytes, aligned to 8: a value of type P, or such a value and an unused word. Written
     // at once: a processor waits that reads at once what was written in two parts.
@@ -60,7 +60,7 @@ enum Words<P> {
   /// Of a value, or of a type with more than two words.
   @inlinable @inline(never)
   static func withOther(
-    _ context: UnsafeMutableRawPointer?, _ function: multicast_function?, _ isValue: Bool,
+    _ context: UnsafeMutableRawPointer?, _ function: Multicast.Function?, _ isValue: Bool,
     _ body: (P) -> Bool
   ) -> Bool {
     if isValue {

@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 import MulticastRuntime
 
 /// The function that learns whether a multicast has delegates.
@@ -11,8 +11,8 @@ final class Interest: Sendable {
 
   /// Creates a multicast with options, which are completed. Not valid if there is no memory.
   static func createMulticast(
-    _ options: inout multicast_create_options, _ label: String?, _ body: Body?
-  ) -> multicast {
+    _ options: inout Multicast.Options, _ label: String?, _ body: Body?
+  ) -> Multicast {
     guard let body else { return create(&options, label) }
     let context = Unmanaged.passRetained(Interest(body))
     options.context = context.toOpaque()
@@ -26,12 +26,12 @@ final class Interest: Sendable {
   }
 
   private static func create(
-    _ options: inout multicast_create_options, _ label: String?
-  ) -> multicast {
-    guard let label else { return multicast_create_with(&options) }
+    _ options: inout Multicast.Options, _ label: String?
+  ) -> Multicast {
+    guard let label else { return Multicast.create(&options) }
     return label.withCString {
       options.label = $0
-      return multicast_create_with(&options)
+      return Multicast.create(&options)
     }
   }
 }

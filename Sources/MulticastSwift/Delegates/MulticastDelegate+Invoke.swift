@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 
 extension MulticastDelegate {
   /// Calls `body` with each delegate, by priority, then in the order in which they were added.
@@ -87,7 +87,7 @@ extension MulticastDelegate {
   func registrations() -> [Registration] {
     var registrations: [Registration] = []
     visit { _ in
-      registrations.append(Registration(multicast_token_current()))
+      registrations.append(Registration(Multicast.Token.current))
       return true
     }
     return registrations

@@ -1,5 +1,5 @@
+import CMulticast
 import Dispatch
-import MulticastHeader
 
 extension MulticastDelegate where P: Sendable {
   /// Adds a delegate that ``notify(_:)`` calls at a place. (``invoke(_:)`` calls all delegates on
@@ -24,7 +24,7 @@ extension MulticastDelegate where P: Sendable {
         delegate, priority: priority, isUnique: isUnique, lifetime: lifetime, label: label)
     }
     let places = extras.storeIfNil(Extras()).places
-    var options = multicast_add_options_default()
+    var options = Multicast.AddOptions.default
     options.priority = Int32(clamping: priority)
     options.flags = isUnique ? MULTICAST_UNIQUE : 0
     // A notification that finds the registration finds its place.
@@ -60,7 +60,7 @@ extension MulticastDelegate where P: Sendable {
       return
     }
     visit { delegate in
-      let registration = Registration(multicast_token_current())
+      let registration = Registration(Multicast.Token.current)
       if let place = places.place(of: registration) {
         _ = place.perform(for: registration) { Self.visit(registration, body) }
       } else {

@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 
 extension MulticastDelegate {
   /// The number of delegates, including paused delegates, without delegates that have ended.
@@ -7,7 +7,7 @@ extension MulticastDelegate {
   public var count: Int {
     withExtendedLifetime(self) {
       prune()
-      return max(0, Int(multicast_count(target)))
+      return max(0, Int(target.count))
     }
   }
 
@@ -20,7 +20,7 @@ extension MulticastDelegate {
   ///
   /// - Complexity: O(delegates).
   public func contains(_ delegate: P) -> Bool {
-    withEqual(to: delegate) { multicast_contains(target, $0) } ?? false
+    withEqual(to: delegate) { target.contains($0) } ?? false
   }
 
   /// All delegates in order, including paused delegates, without delegates that have ended.

@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 import MulticastRuntime
 import Synchronization
 
@@ -31,7 +31,7 @@ public final class MulticastDelegate<P> {
     case strong
   }
 
-  @usableFromInline let target: multicast
+  @usableFromInline let target: Multicast
 
   /// How delegates are held.
   public let reference: Reference
@@ -56,13 +56,13 @@ public final class MulticastDelegate<P> {
     _ delegates: [P] = [], reference: Reference = .weak, label: String? = nil,
     interest: (@Sendable (_ isWanted: Bool) -> Void)? = nil
   ) {
-    var options = multicast_create_options_default()
+    var options = Multicast.Options.default
     if reference == .weak {
       // With these functions here a delegate takes no memory for them.
       options.flags = MULTICAST_VISIT_ONLY
-      options.lock_context = WeakReference.lock
-      options.unlock_context = WeakReference.unlock
-      options.release_context = WeakReference.release
+      options.lockContext = WeakReference.lock
+      options.unlockContext = WeakReference.unlock
+      options.releaseContext = WeakReference.release
     }
     target = Interest.createMulticast(&options, label, interest)
     self.reference = reference
@@ -70,7 +70,7 @@ public final class MulticastDelegate<P> {
   }
 
   /// A strong multicast for a signal.
-  init(_ options: inout multicast_create_options, label: String?, interest: Interest.Body?) {
+  init(_ options: inout Multicast.Options, label: String?, interest: Interest.Body?) {
     target = Interest.createMulticast(&options, label, interest)
     reference = .strong
   }
@@ -80,7 +80,7 @@ public final class MulticastDelegate<P> {
   // reference. It calls no further delegate, and releases each delegate when its call has returned.
   deinit {
     if let extras = extras.load() { extras.watch.replace(with: nil, of: target) }
-    multicast_destroy_within(target, 0)
+    target.destroy(withinNanoseconds: 0)
   }
 
   // MARK: - Adding
@@ -104,7 +104,7 @@ public final class MulticastDelegate<P> {
     _ delegate: P, priority: Int = 0, isUnique: Bool = false, once: Bool = false,
     lifetime: Lifetime? = nil, label: String? = nil
   ) -> Registration {
-    var options = multicast_add_options_default()
+    var options = Multicast.AddOptions.default
     options.priority = Int32(clamping: priority)
     options.flags = (isUnique ? MULTICAST_UNIQUE : 0) | (once ? MULTICAST_ONCE : 0)
     return add(delegate, &options, lifetime, label)
@@ -112,8 +112,8 @@ public final class MulticastDelegate<P> {
 
   /// As the function above, with options of the C interface. It sets those of the context.
   func add(
-    _ delegate: P, _ options: inout multicast_add_options, _ lifetime: Lifetime?, _ label: String?,
-    function: multicast_function? = nil
+    _ delegate: P, _ options: inout Multicast.AddOptions, _ lifetime: Lifetime?, _ label: String?,
+    function: Multicast.Function? = nil
   ) -> Registration {
     if let lifetime { options.lifetime = lifetime.handle }
     defer { withExtendedLifetime(lifetime) {} }
@@ -126,38 +126,39 @@ public final class MulticastDelegate<P> {
 
   /// - Parameter function: In place of that of the delegate's words.
   private func add(
-    _ delegate: P, _ options: inout multicast_add_options, _ function: multicast_function?
+    _ delegate: P, _ options: inout Multicast.AddOptions, _ function: Multicast.Function?
   ) -> Registration {
     // At the end, not around the body: a closure would take longer than the add.
     defer { withExtendedLifetime(delegate) { withExtendedLifetime(self) {} } }
-    var token = multicast_token()
+    var token = Multicast.Token()
     guard let object = Words.object(of: delegate) else {
       if reference == .weak { Self.refuse(delegate) }
       let context = Unmanaged.passRetained(ValueBox(delegate)).toOpaque()
       options.release = swift_release
       // If this fails, it has called `release`.
-      let box = multicast_delegate(function: multicast_swift_value, context: context)
-      multicast_add(target, box, &options, &token)
+      let box = Multicast.Delegate(function: multicast_swift_value, context: context)
+      target.add(box, options: &options, token: &token)
       return Registration(token)
     }
     let function = function ?? Words.function(of: delegate, object)
     if reference == .strong {
       let context = Unmanaged.passRetained(object).toOpaque()
       options.release = swift_release
-      let owned = multicast_delegate(function: function, context: context)
-      multicast_add(target, owned, &options, &token)
+      let owned = Multicast.Delegate(function: function, context: context)
+      target.add(owned, options: &options, token: &token)
       return Registration(token)
     }
     let context = WeakReference.retain(object)
-    let owned = multicast_delegate(function: function, context: context)
-    if multicast_add(target, owned, &options, &token) < 0 { WeakReference.release(context) }
+    let owned = Multicast.Delegate(function: function, context: context)
+    let status = target.add(owned, options: &options, token: &token)
+    if status.rawValue < 0 { WeakReference.release(context) }
     if growth.hasGrown() { growth.reset(to: prunedCount()) }
     return Registration(token)
   }
 
   private func prunedCount() -> Int {
     prune()
-    return Int(multicast_count(target))
+    return Int(target.count)
   }
 
   private static func refuse(_ delegate: P) -> Never {
@@ -177,7 +178,7 @@ public final class MulticastDelegate<P> {
   /// - Complexity: O(delegates); O(1), amortized, for large multicasts.
   @discardableResult
   public func remove(_ delegate: P) -> Bool {
-    withEqual(to: delegate) { multicast_remove(target, $0) >= 0 } ?? false
+    withEqual(to: delegate) { target.remove($0).rawValue >= 0 } ?? false
   }
 
   /// Removes all registrations of this delegate, and waits as ``remove(_:)`` does.
@@ -186,7 +187,7 @@ public final class MulticastDelegate<P> {
   /// - Complexity: O(delegates).
   @discardableResult
   public func removeEvery(_ delegate: P) -> Bool {
-    withEqual(to: delegate) { multicast_remove_every(target, $0) >= 0 } ?? false
+    withEqual(to: delegate) { target.removeEvery($0).rawValue >= 0 } ?? false
   }
 
   /// Removes the delegate at a position in the order of invocation, and waits as ``remove(_:)``
@@ -199,7 +200,7 @@ public final class MulticastDelegate<P> {
   public func remove(at index: Int) -> Bool {
     withExtendedLifetime(self) {
       prune()
-      return index >= 0 && multicast_remove_at(target, index) >= 0
+      return index >= 0 && target.remove(at: index).rawValue >= 0
     }
   }
 
@@ -209,7 +210,7 @@ public final class MulticastDelegate<P> {
   /// - Complexity: O(delegates).
   @discardableResult
   public func removeAll() -> Int {
-    withExtendedLifetime(self) { max(0, Int(multicast_remove_all(target))) }
+    withExtendedLifetime(self) { max(0, Int(target.removeAll())) }
   }
 
   /// Removes weak delegates that have ended.
@@ -221,21 +222,21 @@ public final class MulticastDelegate<P> {
   /// - Complexity: O(delegates).
   @discardableResult
   public func prune() -> Int {
-    withExtendedLifetime(self) { reference == .strong ? 0 : max(0, Int(multicast_prune(target))) }
+    withExtendedLifetime(self) { reference == .strong ? 0 : max(0, Int(target.prune())) }
   }
 
   /// Passes the delegate as it was added to `body`; nil if it is a value, or was never added.
   @inline(__always)
-  func withEqual<Result>(to delegate: P, _ body: (multicast_delegate) -> Result) -> Result? {
+  func withEqual<Result>(to delegate: P, _ body: (Multicast.Delegate) -> Result) -> Result? {
     defer { withExtendedLifetime(delegate) { withExtendedLifetime(self) {} } }
     guard let object = Words.object(of: delegate) else { return nil }
     let function = Words.function(of: delegate, object)
     if reference == .strong {
       let context = Unmanaged.passUnretained(object).toOpaque()
-      return body(multicast_delegate(function: function, context: context))
+      return body(Multicast.Delegate(function: function, context: context))
     }
     return WeakReference.withContext(of: object) {
-      body(multicast_delegate(function: function, context: $0))
+      body(Multicast.Delegate(function: function, context: $0))
     }
   }
 }

@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 import MulticastRuntime
 
 /// Calls that wait until the program's own loop, or a thread of the delivery, executes them.
@@ -35,9 +35,9 @@ public final class Delivery: Sendable {
     public let lost: Int
   }
 
-  private let queue: multicast_queue
+  private let queue: Multicast.Queue
   /// The multicast of one delegate, which delivers to the queue and does the work in its payload.
-  private let works: multicast
+  private let works: Multicast
   private let waker: Waker?
 
   /// - Parameters:
@@ -52,28 +52,28 @@ public final class Delivery: Sendable {
     wake: (@Sendable (Delivery) -> Void)? = nil
   ) {
     guard capacity > 0 else { return nil }
-    var options = multicast_queue_options_default()
+    var options = Multicast.Queue.Options.default
     options.capacity = capacity
     switch overflow {
-    case .refuse: options.overflow = MULTICAST_OVERFLOW_REFUSE.rawValue
-    case .dropOldest: options.overflow = MULTICAST_OVERFLOW_DROP_OLDEST.rawValue
-    case .block: options.overflow = MULTICAST_OVERFLOW_BLOCK.rawValue
+    case .refuse: options.overflow = Multicast.Queue.Overflow.refuse.rawValue
+    case .dropOldest: options.overflow = Multicast.Queue.Overflow.dropOldest.rawValue
+    case .block: options.overflow = Multicast.Queue.Overflow.block.rawValue
     }
     waker = wake.map(Waker.init)
     if let waker {
       options.wake = { Unmanaged<Waker>.fromOpaque($0!).takeUnretainedValue().wake() }
-      options.wake_context = Unmanaged.passUnretained(waker).toOpaque()
+      options.wakeContext = Unmanaged.passUnretained(waker).toOpaque()
     }
-    queue = multicast_queue_create(&options)
-    works = multicast_create()
+    queue = Multicast.Queue.create(&options)
+    works = Multicast.create()
     guard queue.id != 0, works.id != 0 else { return nil }
-    var how = multicast_add_options_default()
+    var how = Multicast.AddOptions.default
     how.queue = queue
-    let work = multicast_delegate(
+    let work = Multicast.Delegate(
       function: { _, _, payload, _ in
         Unmanaged<Work>.fromOpaque(payload!).takeUnretainedValue().run()
       }, context: nil)
-    guard multicast_add(works, work, &how, nil) == MULTICAST_OK.rawValue else { return nil }
+    guard works.add(work, options: &how, token: nil) == .ok else { return nil }
     waker?.delivery = self
   }
 
@@ -81,9 +81,9 @@ public final class Delivery: Sendable {
   // on this thread, which then has given up the last reference inside `wake`. In these two cases
   // the waker stays for good: the end of that call cannot be detected.
   deinit {
-    multicast_destroy_within(works, 0)
-    let status = multicast_queue_destroy_within(queue, 0)
-    if status != MULTICAST_OK.rawValue, status != MULTICAST_ERROR_INVALID_HANDLE.rawValue {
+    works.destroy(withinNanoseconds: 0)
+    let status = queue.destroy(withinNanoseconds: 0)
+    if status != .ok, status != .invalidHandle {
       if let waker { _ = Unmanaged.passRetained(waker) }
     }
   }
@@ -97,7 +97,7 @@ public final class Delivery: Sendable {
   /// - Complexity: O(calls).
   @discardableResult
   public func run(max: Int = 0) -> Int {
-    withExtendedLifetime(self) { Swift.max(0, Int(multicast_queue_run(queue, Swift.max(0, max)))) }
+    withExtendedLifetime(self) { Swift.max(0, Int(queue.run(max: Swift.max(0, max)))) }
   }
 
   /// Waits until a call waits.
@@ -106,7 +106,7 @@ public final class Delivery: Sendable {
   /// - Returns: False if the time is up.
   /// - Complexity: O(1).
   public func wait(for limit: Duration? = nil) -> Bool {
-    withExtendedLifetime(self) { multicast_queue_wait(queue, limit?.nanoseconds ?? .max) > 0 }
+    withExtendedLifetime(self) { queue.wait(withinNanoseconds: limit?.nanoseconds ?? .max) > 0 }
   }
 
   /// Starts a thread of the delivery, which executes the calls as they come.
@@ -115,32 +115,32 @@ public final class Delivery: Sendable {
   /// - Complexity: O(1).
   @discardableResult
   public func start() -> Bool {
-    withExtendedLifetime(self) { multicast_queue_start(queue) == MULTICAST_OK.rawValue }
+    withExtendedLifetime(self) { queue.start() == .ok }
   }
 
   /// Ends the delivery's thread, and waits for the call that the thread is in. Waiting calls stay.
   ///
   /// - Complexity: O(1).
-  public func stop() { withExtendedLifetime(self) { _ = multicast_queue_stop(queue) } }
+  public func stop() { withExtendedLifetime(self) { _ = queue.stop() } }
 
   /// Drops the waiting calls.
   ///
   /// - Complexity: O(calls that wait).
-  public func clear() { withExtendedLifetime(self) { _ = multicast_queue_clear(queue) } }
+  public func clear() { withExtendedLifetime(self) { _ = queue.clear() } }
 
   /// A descriptor that is readable exactly while calls wait, for `poll` and its like; -1 if the
   /// system has none left. Only watch it, and not longer than the delivery exists.
   ///
   /// - Complexity: O(1).
-  public var descriptor: Int32 { withExtendedLifetime(self) { multicast_queue_fd(queue) } }
+  public var descriptor: Int32 { withExtendedLifetime(self) { queue.descriptor } }
 
   /// The statistics at one moment.
   ///
   /// - Complexity: O(1).
   public var statistics: Statistics {
     withExtendedLifetime(self) {
-      var statistics = multicast_queue_stats_default()
-      multicast_queue_get_stats(queue, &statistics)
+      var statistics = Multicast.Queue.Statistics.default
+      queue.getStatistics(&statistics)
       return Statistics(
         pending: Int(statistics.pending), delivered: Int(statistics.delivered),
         lost: Int(statistics.refused + statistics.dropped))
@@ -149,9 +149,9 @@ public final class Delivery: Sendable {
 
   /// Queues work for the next run. False: there was no room.
   func perform(_ work: Work) -> Bool {
-    var how = multicast_invocation_default()
+    var how = Multicast.Invocation.default
     how.payload = UnsafeRawPointer(Unmanaged.passRetained(work).toOpaque())
     how.release = { work, _ in Unmanaged<Work>.fromOpaque(work!).release() }
-    return withExtendedLifetime(self) { multicast_invoke_with(works, &how, nil) == 1 }
+    return withExtendedLifetime(self) { works.invoke(with: &how, outcome: nil) == 1 }
   }
 }

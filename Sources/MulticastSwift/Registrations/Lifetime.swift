@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 
 /// Registrations, of any multicasts and signals, that end together: those of a plug-in, a window or
 /// a session.
@@ -12,33 +12,33 @@ import MulticastHeader
 ///
 /// Its `deinit` ends it, too, without waiting.
 public final class Lifetime: Sendable {
-  let handle: multicast_lifetime
+  let handle: Multicast.Lifetime
 
   /// A lifetime; without memory one that has ended.
   ///
   /// - Complexity: O(1).
-  public init() { handle = multicast_lifetime_create() }
+  public init() { handle = Multicast.Lifetime.create() }
 
-  deinit { multicast_lifetime_end_within(handle, 0) }
+  deinit { handle.end(withinNanoseconds: 0) }
 
   /// How many registrations it has.
   ///
   /// - Complexity: O(1).
   public var count: Int {
-    withExtendedLifetime(self) { max(0, Int(multicast_lifetime_count(handle))) }
+    withExtendedLifetime(self) { max(0, Int(handle.count)) }
   }
 
   /// Whether it has ended. Then nothing can be added with it.
   ///
   /// - Complexity: O(1).
-  public var hasEnded: Bool { withExtendedLifetime(self) { !multicast_lifetime_is_valid(handle) } }
+  public var hasEnded: Bool { withExtendedLifetime(self) { !handle.isValid } }
 
   /// Removes all its registrations, and waits until no other thread is in a call of one.
   ///
   /// - Complexity: O(registrations).
   @discardableResult
   public func end() -> Removal {
-    withExtendedLifetime(self) { Removal(multicast_lifetime_end(handle)) }
+    withExtendedLifetime(self) { Removal(handle.end()) }
   }
 
   /// Removes all its registrations, and waits at most for a given time.
@@ -47,6 +47,6 @@ public final class Lifetime: Sendable {
   /// - Complexity: O(registrations).
   @discardableResult
   public func end(within limit: Duration) -> Removal {
-    withExtendedLifetime(self) { Removal(multicast_lifetime_end_within(handle, limit.nanoseconds)) }
+    withExtendedLifetime(self) { Removal(handle.end(withinNanoseconds: limit.nanoseconds)) }
   }
 }

@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 
 /// One delegate, observer or closure, from the moment it is added until it is removed.
 ///
@@ -7,9 +7,9 @@ import MulticastHeader
 public struct Registration: Hashable, Sendable {
   let id: UInt64
 
-  init(_ token: multicast_token) { id = token.id }
+  init(_ token: Multicast.Token) { id = token.id }
 
-  var token: multicast_token { multicast_token(id: id) }
+  var token: Multicast.Token { Multicast.Token(id: id) }
 
   /// The registration that this thread is calling now; nil outside of all calls.
   ///
@@ -17,7 +17,7 @@ public struct Registration: Hashable, Sendable {
   ///
   /// - Complexity: O(1).
   public static var current: Registration? {
-    let token = multicast_token_current()
+    let token = Multicast.Token.current
     return token.id == 0 ? nil : Registration(token)
   }
 
@@ -25,18 +25,18 @@ public struct Registration: Hashable, Sendable {
   /// a call, or ``MulticastDelegate/prune()``, detects the end.
   ///
   /// - Complexity: O(1).
-  public var isLive: Bool { multicast_token_is_live(token) }
+  public var isLive: Bool { token.isLive }
 
   /// Whether it is paused.
   ///
   /// - Complexity: O(1).
-  public var isPaused: Bool { described?.is_paused ?? false }
+  public var isPaused: Bool { described?.isPaused ?? false }
 
   /// What the core knows of it; nil if it was removed.
-  private var described: multicast_registration? {
-    var registration = multicast_registration_default()
-    let status = multicast_token_get(token, &registration)
-    return status == MULTICAST_OK.rawValue ? registration : nil
+  private var described: Multicast.Registration? {
+    var registration = Multicast.Registration.default
+    let status = token.get(&registration)
+    return status == .ok ? registration : nil
   }
 
   var events: UInt64 { described?.events ?? 0 }
@@ -48,7 +48,7 @@ public struct Registration: Hashable, Sendable {
   ///
   /// - Complexity: O(1), amortized.
   @discardableResult
-  public func remove() -> Removal { Removal(multicast_token_remove(token)) }
+  public func remove() -> Removal { Removal(token.remove()) }
 
   /// Removes the delegate, and waits at most for a given time.
   ///
@@ -56,7 +56,7 @@ public struct Registration: Hashable, Sendable {
   /// - Complexity: O(1), amortized.
   @discardableResult
   public func remove(within limit: Duration) -> Removal {
-    Removal(multicast_token_remove_within(token, limit.nanoseconds))
+    Removal(token.remove(withinNanoseconds: limit.nanoseconds))
   }
 
   /// Leaves the delegate out of invocations until it is resumed.
@@ -64,14 +64,14 @@ public struct Registration: Hashable, Sendable {
   /// - Returns: False if it was removed.
   /// - Complexity: O(1).
   @discardableResult
-  public func pause() -> Bool { multicast_token_pause(token) == MULTICAST_OK.rawValue }
+  public func pause() -> Bool { token.pause() == .ok }
 
   /// Ends a pause. The delegate has its old position.
   ///
   /// - Returns: False if it was removed.
   /// - Complexity: O(1).
   @discardableResult
-  public func resume() -> Bool { multicast_token_resume(token) == MULTICAST_OK.rawValue }
+  public func resume() -> Bool { token.resume() == .ok }
 
   /// Puts this registration into a bag, which removes it when the bag ends.
   ///

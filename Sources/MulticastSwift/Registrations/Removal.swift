@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 
 /// The result of a removal.
 public enum Removal: Hashable, Sendable {
@@ -14,12 +14,12 @@ public enum Removal: Hashable, Sendable {
   /// registration's objects are never freed.
   case unknown
 
-  init(_ status: multicast_status) {
+  init(_ status: Multicast.Status) {
     switch status {
-    case MULTICAST_OK.rawValue: self = .ended
-    case MULTICAST_PENDING.rawValue: self = .pending
-    case MULTICAST_ERROR_TIMEOUT.rawValue: self = .timedOut
-    case MULTICAST_ERROR_SYSTEM.rawValue: self = .unknown
+    case .ok: self = .ended
+    case .pending: self = .pending
+    case .timeout: self = .timedOut
+    case .system: self = .unknown
     default: self = .notFound
     }
   }

@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 import Synchronization
 
 /// A closure of a signal, or what feeds a stream.
@@ -47,7 +47,7 @@ final class Handler<Event: Sendable>: Receiver, @unchecked Sendable {
     guard let place else { return false }
     let claimed = claim?.take()
     if claim != nil, claimed == nil { return false }
-    let registration = Registration(multicast_token_current())
+    let registration = Registration(Multicast.Token.current)
     // The work must not keep the closure: the closure's place may keep the work.
     return place.perform(for: registration, losses) {
       // If the registration was removed meanwhile, this does nothing.

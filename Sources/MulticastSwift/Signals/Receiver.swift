@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 
 /// A handler, whatever its events are: the context of a delegate that the core calls.
 @usableFromInline
@@ -8,6 +8,6 @@ class Receiver: @unchecked Sendable {
 }
 
 /// The function of a delegate in a signal that replays.
-let receiveKept: multicast_function = { context, _, payload, _ in
+let receiveKept: Multicast.Function = { context, _, payload, _ in
   Unmanaged<Receiver>.fromOpaque(context!)._withUnsafeGuaranteedRef { $0.receive(kept: payload!) }
 }

@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 
 extension Signal {
   /// Adds a closure, last among the closures of its priority.

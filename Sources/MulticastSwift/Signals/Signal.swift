@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 import MulticastRuntime
 import Synchronization
 
@@ -32,7 +32,7 @@ public final class Signal<Event: Sendable>: Sendable {
     replaying count: Int = 0, label: String? = nil,
     interest: (@Sendable (_ isWanted: Bool) -> Void)? = nil
   ) {
-    var options = multicast_create_options_default()
+    var options = Multicast.Options.default
     options.replay = UInt32(clamping: count)
     replays = options.replay > 0
     if !replays { options.flags = MULTICAST_VISIT_ONLY }
@@ -82,11 +82,11 @@ public final class Signal<Event: Sendable>: Sendable {
   /// - Parameter full: Gets the streams that have no room; nil: they lose an event.
   func invokeAndKeep(_ event: Event, _ full: FullChannels<Event>?) -> Int {
     let kept = KeptEvent(event, full)
-    var how = multicast_invocation_default()
+    var how = Multicast.Invocation.default
     how.payload = UnsafeRawPointer(Unmanaged.passRetained(kept).toOpaque())
     how.release = { kept, _ in swift_release(UnsafeMutableRawPointer(mutating: kept)) }
     return withExtendedLifetime(self) {
-      let called = checkedCount(multicast_invoke_with(handlers.target, &how, nil))
+      let called = checkedCount(handlers.target.invoke(with: &how, outcome: nil))
       return max(0, called - kept.refusals.load(ordering: .relaxed))
     }
   }
@@ -110,7 +110,7 @@ public final class Signal<Event: Sendable>: Sendable {
     _ handler: Handler<Event>, priority: Int, flags: UInt32 = 0, _ lifetime: Lifetime? = nil,
     _ label: String? = nil
   ) -> Registration {
-    var options = multicast_add_options_default()
+    var options = Multicast.AddOptions.default
     options.priority = Int32(clamping: priority)
     options.flags = flags
     return withExtendedLifetime(self) {

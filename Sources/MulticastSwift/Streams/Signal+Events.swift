@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 
 extension Signal {
   /// Which events wait while a stream's consumer is busy: all, the newest or the oldest ones.

@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 
 extension MulticastDelegate {
   /// Watches the calls of this multicast; nil: no more.

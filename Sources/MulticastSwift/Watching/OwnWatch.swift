@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 
 /// The watch of one multicast, or of all: the C interface has pointers to watches that are in use.
 final class OwnWatch: Sendable {
@@ -12,7 +12,7 @@ final class OwnWatch: Sendable {
   private let content = Locked(Content())
 
   @discardableResult
-  func replace(with watch: Watch?, of target: multicast) -> Removal {
+  func replace(with watch: Watch?, of target: Multicast) -> Removal {
     let (number, older) = content.withLock { content in
       let older = content.watches.count
       if let watch { content.watches.append(watch) }
@@ -20,11 +20,11 @@ final class OwnWatch: Sendable {
       return (content.changes, older)
     }
     // Waits for functions of the last watch: not under the lock.
-    let status: multicast_status
+    let status: Multicast.Status
     if var options = watch?.options {
-      status = multicast_set_watch(target, &options)
+      status = target.setWatch(&options)
     } else {
-      status = multicast_set_watch(target, nil)
+      status = target.setWatch(nil)
     }
     let result = Removal(status)
     // If another thread makes a change meanwhile, it is unknown which watch is set now: they stay

@@ -1,14 +1,14 @@
-import MulticastHeader
+import CMulticast
 
 /// The texts of the core's reports.
 enum Text {
   /// What `multicast_describe` writes.
-  static func describing(_ target: multicast) -> String {
-    collect { multicast_describe(target, $0, $1) }
+  static func describing(_ target: Multicast) -> String {
+    collect { target.describe(to: $0, $1) }
   }
 
   private static func collect(
-    _ write: (multicast_writer, UnsafeMutableRawPointer) -> multicast_status
+    _ write: (Multicast.Writer, UnsafeMutableRawPointer) -> Multicast.Status
   ) -> String {
     var bytes: [UInt8] = []
     _ = withUnsafeMutablePointer(to: &bytes) { bytes in

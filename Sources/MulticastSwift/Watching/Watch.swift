@@ -1,4 +1,4 @@
-import MulticastHeader
+import CMulticast
 
 /// Functions that are called after calls, and for removals that wait for long. Free while there is
 /// none.
@@ -47,16 +47,16 @@ public final class Watch: Sendable {
   /// - Complexity: O(multicasts).
   @discardableResult
   public static func setForAll(_ watch: Watch?) -> Removal {
-    ofAll.replace(with: watch, of: multicast(id: 0))
+    ofAll.replace(with: watch, of: Multicast(id: 0))
   }
 
   private static let ofAll = OwnWatch()
 
   /// For the C interface; the context is not retained.
-  var options: multicast_watch {
-    var options = multicast_watch_default()
+  var options: Multicast.Watch {
+    var options = Multicast.Watch.default
     options.context = Unmanaged.passUnretained(self).toOpaque()
-    options.slow_ns = slowness?.nanoseconds ?? 0
+    options.slowNanoseconds = slowness?.nanoseconds ?? 0
     if called != nil {
       options.called = { context, token, _, time in
         Watch.of(context).called?(Report(token, nil, time))
@@ -77,7 +77,7 @@ public final class Watch: Sendable {
 }
 
 extension Watch.Report {
-  fileprivate init(_ token: multicast_token, _ label: UnsafePointer<CChar>?, _ time: UInt64) {
+  fileprivate init(_ token: Multicast.Token, _ label: UnsafePointer<CChar>?, _ time: UInt64) {
     registration = Registration(token)
     self.label = label.map { String(cString: $0) }
     self.time = .nanoseconds(Int64(clamping: time))

@@ -1,30 +1,22 @@
+import CMulticast
 import Dispatch
 import Foundation
-import MulticastHeader
 import MulticastSwift
 import Synchronization
 import Testing
 
 /// What the core knows about the call from a queue that this thread is in. It may be nested in
 /// others.
-private func queuedRegistration() -> multicast_registration {
-  var tokens = [multicast_token](repeating: multicast_token(), count: 8)
-  let count = Int(multicast_call_stack(&tokens, tokens.count))
+private func queuedRegistration() -> Multicast.Registration {
+  var tokens = [Multicast.Token](repeating: Multicast.Token(), count: 8)
+  let count = Multicast.Token.callStack(&tokens, capacity: tokens.count)
   for token in tokens.prefix(max(0, count)) {
-    var registration = multicast_registration_default()
-    if multicast_token_get(token, &registration) == 0, registration.queue.isValid {
+    var registration = Multicast.Registration.default
+    if token.get(&registration) == .ok, registration.queue.isValid {
       return registration
     }
   }
-  return multicast_registration_default()
-}
-
-extension multicast_queue {
-  fileprivate var isValid: Bool { multicast_queue_is_valid(self) }
-}
-
-extension multicast {
-  fileprivate var isValid: Bool { multicast_is_valid(self) }
+  return Multicast.Registration.default
 }
 
 /// Waits until it is so. False: not within ten seconds.
@@ -136,7 +128,7 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
   /// What waits is released, not called: the delegates of the signal are gone, too.
   @Test func itsQueueEndsWithIt() {
     final class Event: Sendable {}
-    nonisolated(unsafe) var registration = multicast_registration_default()
+    nonisolated(unsafe) var registration = Multicast.Registration.default
     weak var waits: Event?
     do {
       let calls = Delivery()!
@@ -159,7 +151,7 @@ private func eventually(_ isSo: () -> Bool) -> Bool {
 
   /// The last reference goes while the thread of the delivery is in a call, which returns in peace.
   @Test func itsThreadEndsWithIt() {
-    nonisolated(unsafe) var registration = multicast_registration_default()
+    nonisolated(unsafe) var registration = Multicast.Registration.default
     let (entered, mayLeave, left) = (Gate(), Gate(), Gate())
     weak var isThere: Delivery?
     do {

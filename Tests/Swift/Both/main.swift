@@ -1,0 +1,28 @@
+import CMulticast
+import MulticastSwift
+
+// A file that uses both modules: the C interface with Swift's names, and the types for Swift.
+
+final class Ear: Sendable {
+  func hear(_ text: String) { print(text) }
+}
+
+let listeners = MulticastDelegate<Ear>()
+let ear = Ear()
+let registration: Registration = listeners.add(ear)
+let watch = Watch(called: { print("called", $0.registration == registration) })
+listeners.setWatch(watch)
+listeners.invoke { $0.hear("from Swift") }
+listeners.setWatch(nil)
+let removal: Removal = registration.remove()
+print(removal == .ended)
+
+let door = Multicast.create()
+let ring = Multicast.Delegate(
+  function: { context, event, _, _ in
+    Unmanaged<Ear>.fromOpaque(context!).takeUnretainedValue().hear("from C \(event)")
+  }, context: Unmanaged.passUnretained(ear).toOpaque())
+var token = Multicast.Token()
+let status: Multicast.Status = door.add(ring, options: nil, token: &token)
+print(status == .ok, token.isLive, door.invoke(event: 7, payload: nil, size: 0))
+print(door.destroy() == .ok)
