@@ -8,16 +8,19 @@ struct Question {
   /// Measures once, for about the given time. It ends the program if a delegate was not called.
   let measure: (any Contender.Type, Duration) async -> Double
 
+  private static let sizes = [1, 2, 16, 64, 256]
+
   static var all: [Question] {
-    [1, 16, 256].map { number in
+    sizes.map { number in
       Question(title: "invoke \(number)", unit: " ns") { await invoke($0, number, $1) }
     } + [
       Question(title: "invoke 256, `weak` elsewhere, too", unit: " ns") {
         await invoke($0, 256, $1, isReferredTo: true)
       },
-      Question(title: "allocations of an invocation", unit: "") { type, _ in
+      Question(title: "allocations of an invocation, 1 to 256", unit: "") { type, _ in
         await allocations(type)
       },
+      Question(title: "remove among 100", unit: " ns") { await remove($0, $1) },
       Question(title: "add and remove among 100", unit: " ns") { await change($0, $1) },
       Question(title: "memory of a delegate", unit: " B") { type, _ in await memory(type) },
     ]
@@ -41,9 +44,15 @@ struct Question {
     return result
   }
 
-  /// Of 16 delegates.
+  /// The most of all numbers of delegates.
   private static func allocations(_ type: any Contender.Type) async -> Double {
-    let counters = (0..<16).map { _ in Counter() }
+    var most = 0.0
+    for number in sizes { most = max(most, await allocations(type, number)) }
+    return most
+  }
+
+  private static func allocations(_ type: any Contender.Type, _ number: Int) async -> Double {
+    let counters = (0..<number).map { _ in Counter() }
     let contender = type.init()
     counters.forEach(contender.add)
     await contender.invoke(times: 1)
@@ -52,6 +61,28 @@ struct Question {
     let after = malloc_count()
     check(counters, 101, type)
     return Double(after - before) / 100
+  }
+
+  /// Of ten removals, at places that are spread over the others. What is added in between is not
+  /// measured.
+  private static func remove(_ type: any Contender.Type, _ time: Duration) async -> Double {
+    let counters = (0..<100).map { _ in Counter() }
+    let contender = type.init()
+    counters.forEach(contender.add)
+    var (took, times, next) = (Duration.zero, 0, 0)
+    while took < time {
+      let removed = (0..<10).map { counters[(next + 37 * $0) % 100] }
+      (contender as? SetsByName)?.finish()
+      let began = ContinuousClock.now
+      removed.forEach(contender.remove)
+      (contender as? SetsByName)?.finish()
+      took += began.duration(to: .now)
+      removed.forEach(contender.add)
+      (times, next) = (times + 10, (next + 1) % 100)
+    }
+    await contender.invoke(times: 1)
+    check(counters, 1, type)
+    return took / .nanoseconds(1) / Double(times)
   }
 
   private static func change(_ type: any Contender.Type, _ time: Duration) async -> Double {
