@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+
+#ifndef MULTICAST_LOCAL_H
+#define MULTICAST_LOCAL_H
+
+#include <multicast.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* libmulticast-local: a broadcaster whose observers may be in other processes of this machine.
+ * There is no server, and nothing to start: the processes of a user that name the same group find
+ * each other.
+ *
+ *     multicast_local_options options = multicast_local_options_default();
+ *     multicast_transport transport;
+ *     options.broadcaster = broadcaster;
+ *     options.group = "weather";
+ *     if (multicast_local_connect(&options, &transport) == MULTICAST_OK)
+ *       multicast_broadcaster_attach(broadcaster, &transport);
+ *
+ * From then on multicast_broadcaster_notify() notifies the observers of this process and publishes.
+ * The observers in other processes, whose broadcasters are attached to the same group, are notified
+ * there. A transport is a peer of the group; a process may have several.
+ *
+ * The rules of multicast.h hold. In addition:
+ *
+ * Groups       A group is a folder with a socket for each peer. It is made by the first peer and
+ *              removed by the last one. Each two peers have one connection.
+ * Rings        Each peer has a ring of memory that only it writes. It publishes there, and the
+ *              others read it. A system call is made only to wake a peer that sleeps.
+ * Order        What one transport publishes arrives in this order at each other transport, over all
+ *              names. Two transports have no order between them.
+ * Losses       A notification arrives once at each peer that has observers of its name. It is in
+ *              memory that the others have when `publish` returns: it arrives even if the process
+ *              ends at once, in whatever way. If a ring is full, `overflow` says what happens.
+ *              Where something is lost, both sides can know: see multicast_local_stats.
+ * Last values  What `retains` selects is kept by the publishing transport, and given once to each
+ *              peer whose first observer of the name comes later. It ends with its publisher. An
+ *              observer that is not the first one of its process gets no value from elsewhere: a
+ *              multicast that replays (multicast_create_options) gives it one, in the publishing
+ *              process, too.
+ * Ends         The end of a process, in whatever way, is told to all others by the system, without
+ *              a timeout. They deliver what it has published, then tell MULTICAST_LOCAL_GONE.
+ * Security     Only processes of the same user take part: the folder's rights and the system's
+ *              word for who connects say so. What a peer writes is checked before it is used: a
+ *              peer that breaks the rules is cut off. Observers check payloads.
+ * Threads      A transport has one thread. It calls `changed`, and the observers if there is no
+ *              `queue`. While such a call runs, nothing is received.
+ * fork         The child does not use the group: publishing says MULTICAST_ERROR_STATE, and
+ *              nothing arrives. The descriptors are closed on exec; until then, or until the child
+ *              ends, the others do not notice that the parent was killed.
+ *              If an observer or `changed` forks on the transport's thread and returns in the
+ *              child, that thread ends there; the child ends with status 0 if it has started no
+ *              other one.
+ *
+ * It needs Linux 5.1, and /proc. A group has 129 peers at most.
+ */
+
+/* ---- 1. Options ------------------------------------------------------------------------------ */
+
+/// What has become of the group, or of one of its peers.
+///
+/// @since 1.1
+typedef uint32_t multicast_local_state;
+
+/// The values of multicast_local_state.
+///
+/// @since 1.1
+enum multicast_local_state_code {
+  MULTICAST_LOCAL_CONNECTED = 1,  ///< This transport is in the group.
+  MULTICAST_LOCAL_REFUSED = 2,    ///< It could not join. Another try follows.
+  MULTICAST_LOCAL_JOINED = 3,     ///< A peer has come, or was there before.
+  MULTICAST_LOCAL_GONE = 4,       ///< A peer has gone: it has detached, or its process has ended.
+  MULTICAST_LOCAL_EXPELLED = 5,   ///< A peer has broken the rules and was cut off.
+  MULTICAST_LOCAL_LOST = 6        ///< Notifications of a peer were lost: this one was too slow.
+};
+
+/// How to join a group. Zero is the default of every field but the first and `broadcaster`.
+///
+/// Fill it with multicast_local_options_default() or
+/// MULTICAST_LOCAL_OPTIONS_INIT. Texts are copied.
+///
+/// @since 1.1
+typedef struct multicast_local_options {
+  /// sizeof(multicast_local_options) in the caller's header. Not 0.
+  uint32_t struct_size;
+  /// Must be 0.
+  uint32_t flags;
+  /// What is delivered to. Not none.
+  multicast_broadcaster broadcaster;
+  /// The group: 1 to 100 letters, digits, `.`, `_` and `-`, no `.` at the beginning (default: NULL,
+  /// "default").
+  const char *group;
+  /// The folder that has the folders of groups: it is made if it is not there, and has to belong to
+  /// this user alone (default: NULL, `multicast` in $XDG_RUNTIME_DIR or else in /run/user/UID; if
+  /// there is neither, /tmp/multicast-UID).
+  const char *directory;
+  /// What the other peers call this one, in `changed`: up to 63 bytes of UTF-8 (default: NULL, the
+  /// name of the program).
+  const char *name;
+  /// The size of the ring, 2^16 to 2^30 bytes, rounded up to a power of two. What is not used takes
+  /// no memory. A notification takes its name, its payload and some 40 bytes (default: 0, which
+  /// means 2^23).
+  uint64_t ring_bytes;
+  /// The largest payload that this transport publishes, in bytes, up to half of the ring less 1024;
+  /// larger ones are refused (default: 0, which means that).
+  uint32_t max_payload;
+  /// What happens to a publication if a peer that has observers of its name has so much left to
+  /// read that the ring has no room: MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL;
+  /// MULTICAST_OVERFLOW_DROP_OLDEST, that peer loses the oldest sixteenth of the ring;
+  /// MULTICAST_OVERFLOW_BLOCK, `publish` waits for room (default: refuse). So a peer that is
+  /// stopped, or whose observers do not return, holds up the others, but with drop oldest.
+  multicast_overflow overflow;
+  /// How long `publish` may wait for room, with MULTICAST_OVERFLOW_BLOCK; then it refuses. It waits
+  /// for no peer that has ended (default: 0, which means 1 s). MULTICAST_FOREVER: no limit.
+  uint64_t block_ns;
+  /// How long to wait before the second try to join; doubled with each further one, and up to a
+  /// quarter less at random. At most `reconnect_max_ns`, also if that is the default (default: 0,
+  /// which means 100 ms).
+  uint64_t reconnect_min_ns;
+  /// The most to wait between two tries, up to 2^62 (default: 0, which means 30 s).
+  uint64_t reconnect_max_ns;
+  /// Where what arrives is queued; observers that have no queue of their own run on the thread that
+  /// runs it. It stays the caller's. If it has MULTICAST_OVERFLOW_BLOCK, a full queue holds up the
+  /// transport (default: none, observers run on the transport's thread).
+  multicast_queue queue;
+  /// Whether to keep this publication: the last one of each name and event is given to each peer
+  /// whose first observer of the name comes later. All that are kept of one name have to fit into
+  /// half of the ring: else MULTICAST_ERROR_LIMIT. Called on the publishing thread, under no lock.
+  /// (default: NULL, nothing is kept)
+  bool (*retains)(void *context, const char *protocol, uint32_t event);
+  /// Told of each change, on the transport's thread and under no lock. Of a peer, `pid` is its
+  /// process, and `text` its name. Of this transport, `pid` is an errno or 0, and `text` says why,
+  /// in English. `text` is valid until return. (default: NULL)
+  void (*changed)(void *context, multicast_local_state state, int32_t pid, const char *text);
+  /// Passed to the two functions above and to `release` (default: NULL).
+  void *context;
+  /// Runs once, on any thread, when `context` is not used any more; also if
+  /// multicast_local_connect() fails, unless the options cannot be read (default: NULL).
+  void (*release)(void *context);
+} multicast_local_options;
+
+/// All defaults, to initialize a static or local struct. `broadcaster` is still none.
+///
+/// @since 1.1
+#define MULTICAST_LOCAL_OPTIONS_INIT \
+  {(uint32_t)sizeof(multicast_local_options), 0, {0}, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, {0}, \
+   NULL, NULL, NULL, NULL}
+
+/// All defaults, with `struct_size` set. `broadcaster` is still none.
+///
+/// @return The options, by value.
+///
+/// Cost:      O(1); inline.
+/// @since 1.1
+static inline multicast_local_options multicast_local_options_default(void) {
+  multicast_local_options options = MULTICAST_LOCAL_OPTIONS_INIT;
+  return options;
+}
+
+/* ---- 2. The transport ------------------------------------------------------------------------ */
+
+/// Makes a transport for multicast_broadcaster_attach(). It joins the group on a thread of its own,
+/// and tries again if it cannot.
+///
+/// What is published by this transport itself is not delivered to it.
+///
+/// `publish` of the transport copies into the ring, on the calling thread. It says
+/// MULTICAST_ERROR_QUEUE_FULL if there is no room, see `overflow`; MULTICAST_ERROR_LIMIT for a
+/// payload above `max_payload`, or for too much that is kept of a name; MULTICAST_ERROR_STATE in
+/// the child of a fork; MULTICAST_ERROR_OUT_OF_MEMORY. If no peer has observers of the name, it
+/// does nothing, and succeeds.
+///
+/// @param options  How; not NULL.
+/// @param out      Receives the transport, before `changed` can be called; all zero if the call
+///                 fails. Not NULL.
+/// @return MULTICAST_OK: it has begun to join, `changed` says with what result;
+///         MULTICAST_ERROR_INVALID_ARGUMENT: NULL or invalid options;
+///         MULTICAST_ERROR_INVALID_HANDLE: not a broadcaster, or not a queue;
+///         MULTICAST_ERROR_LIMIT: 65,535 transports of this library are not released;
+///         MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_SYSTEM: no thread, no descriptor, or no
+///         memory that others can be given.
+///
+/// Ownership: multicast_broadcaster_attach() takes the transport over: `release` is called once. So
+///            it is attached once, to one broadcaster: after `release` it must not be used. If
+///            it is never attached, call `release` with `context` yourself. It leaves the group.
+/// Threads:   any. `release` waits for the transport's thread, unless that is in `changed`, or
+///            delivers what has arrived.
+/// Cost:      a thread, and four descriptors; one more for each peer. Address space: twice the
+///            ring, and twice that of each peer.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_local_connect(const multicast_local_options *options,
+                                                       multicast_transport *out);
+
+/// Waits until this transport is in its group, knows the names of all peers that are there, each of
+/// them knows its names, and all have read what it had published before this call.
+///
+/// Call it after attaching, if the first publications matter, and after registering, if it matters
+/// when an observer begins to be notified. Before a process ends it is not needed. A peer that is
+/// stopped, or whose observers do not return, is waited for.
+///
+/// @param transport   As multicast_local_connect() made it.
+/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting;
+///                    MULTICAST_FOREVER: no limit.
+/// @return MULTICAST_OK; MULTICAST_ERROR_TIMEOUT; MULTICAST_ERROR_INVALID_HANDLE: not a transport
+///         of this library, or it has been released, also meanwhile; MULTICAST_ERROR_STATE: on the
+///         transport's thread, or in the child of a fork.
+///
+/// Threads:   several may wait. A `queue` that the waiting thread runs is not run meanwhile.
+/// Cost:      O(peers) each millisecond until then.
+/// @since 1.1
+MULTICAST_API multicast_status multicast_local_flush(const multicast_transport *transport,
+                                                     uint64_t timeout_ns);
+
+/* ---- 3. Statistics --------------------------------------------------------------------------- */
+
+/// What a transport has done since it was made.
+///
+/// At every moment `published` is `sent` and `unwanted` together, and `received` is `delivered`,
+/// what is being delivered or waits in `queue`, and what is lost for another reason than the
+/// overflow of a ring.
+///
+/// @since 1.1
+typedef struct multicast_local_stats {
+  /// sizeof(multicast_local_stats) in the caller's header. Not 0.
+  uint32_t struct_size;
+  /// 0.
+  uint32_t flags;
+  /// 1: it is in its group; 0: it is not.
+  uint32_t connected;
+  /// How many names have observers here.
+  uint32_t names;
+  /// How many peers there are, but for this one.
+  uint32_t peers;
+  /// 0.
+  uint32_t reserved;
+  /// The largest payload that is published, in bytes.
+  uint64_t max_payload;
+  /// How many peers have come.
+  uint64_t joined;
+  /// How many peers have gone, those that were cut off included.
+  uint64_t gone;
+  /// How many peers were cut off.
+  uint64_t expelled;
+  /// Publications that were accepted.
+  uint64_t published;
+  /// Publications that were written to the ring.
+  uint64_t sent;
+  /// Publications for which no peer had observers.
+  uint64_t unwanted;
+  /// Publications that were not accepted.
+  uint64_t refused;
+  /// Notifications of peers that were read, for observers of this process.
+  uint64_t received;
+  /// Notifications that were delivered to the broadcaster. With `queue`: when that is run.
+  uint64_t delivered;
+  /// Notifications that were not delivered: overwritten before this process had read them
+  /// (`overwritten`), no memory, the broadcaster was destroyed, or `queue` did not take them or has
+  /// dropped them since, for newer ones or when it was destroyed.
+  uint64_t lost;
+  /// Notifications that peers have overwritten before this process had read them: they drop the
+  /// oldest.
+  uint64_t overwritten;
+} multicast_local_stats;
+
+/// All zero, with `struct_size` set: ready for multicast_local_get_stats().
+///
+/// @since 1.1
+#define MULTICAST_LOCAL_STATS_INIT \
+  {(uint32_t)sizeof(multicast_local_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/// All zero, with `struct_size` set: ready for multicast_local_get_stats().
+///
+/// @return The statistics, by value.
+///
+/// Cost:      O(1); inline.
+/// @since 1.1
+static inline multicast_local_stats multicast_local_stats_default(void) {
+  multicast_local_stats stats = MULTICAST_LOCAL_STATS_INIT;
+  return stats;
+}
+
+/// Reads all statistics of a transport, at one moment.
+///
+/// @param transport  As multicast_local_connect() made it.
+/// @param out        Receives the numbers. The caller sets `struct_size`.
+/// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
+///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: NULL or a wrong `struct_size`, nothing
+///         written; MULTICAST_ERROR_STATE: in the child of a fork.
+///
+/// Cost:      O(1).
+/// @since 1.1
+MULTICAST_API multicast_status multicast_local_get_stats(const multicast_transport *transport,
+                                                         multicast_local_stats *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
