@@ -29,6 +29,8 @@ typedef struct engine {
   bool (*start)(void); /* once in a process; false: the engine cannot be used */
   /* Copies the options, and makes all that the engine's client needs but its thread. */
   multicast_status (*prepare)(client *c, const void *options);
+  /* On any thread, with a name, and a payload that is not too large. */
+  multicast_status (*publish)(client *c, const char *name, uint32_t event, span payload);
   /* Of a publication. NULL: it has no header, and none is retained. */
   size_t (*write_header)(const client *c, unsigned char *header, span payload);
   bool (*retains)(const client *c, const char *name, uint32_t event); /* a caller's function */

@@ -40,7 +40,7 @@ static void release_arrival(const void *payload, size_t size) {
   free(a);
 }
 
-static void count_lost(client *c) {
+void client_count_lost(client *c) {
   pthread_mutex_lock(&c->lock);
   ++c->counts.lost;
   pthread_mutex_unlock(&c->lock);
@@ -63,7 +63,7 @@ static bool deliver_one(client *c, arrival *a) {
   }
   result = deliver_to_observers(c, a);
   client_end_in_child(forks);
-  if (result < 0) count_lost(c);
+  if (result < 0) client_count_lost(c);
   /* Only this thread counts: a client without an inbox has no other one that delivers. */
   else __atomic_store_n(&c->delivered, c->delivered + 1, __ATOMIC_RELAXED);
   return true;
@@ -119,7 +119,7 @@ static void deliver_from_inbox(void *context, uint32_t event, const void *payloa
   (void)event, (void)size;
   a->is_counted = true;
   if (forks != process_forks()) return;
-  if (result < 0) count_lost(c);
+  if (result < 0) client_count_lost(c);
   else __atomic_add_fetch(&c->delivered, 1, __ATOMIC_RELAXED);
 }
 

@@ -17,6 +17,11 @@ multicast_status client_connect(const engine *e, settings *s, const void *option
 /* They check arguments and pass work on to the client's thread. */
 multicast_transport client_transport(client *c);
 
+/* ---- Publishing: publishing.c ---------------------------------------------------------------- */
+
+/* `publish` of an engine whose thread sends: appends to the outbox. */
+multicast_status client_publish(client *c, const char *name, uint32_t event, span payload);
+
 /* ---- All clients, by the contexts of their transports: clients.c ----------------------------- */
 
 bool clients_add(client *c); /* false: there are too many */
@@ -45,6 +50,7 @@ void client_receive(client *c, const char *name, uint32_t event, span payload);
 void client_deliver(client *c, size_t most);
 /* If the options have a queue. */
 multicast_status client_create_inbox(client *c);
+void client_count_lost(client *c);     /* one that was not delivered */
 uint64_t client_lost(const client *c); /* under the lock: how many were not delivered */
 
 #endif

@@ -277,6 +277,7 @@ static const engine nats = {.coding = &subject_coding,
                             .largest_payload = PAYLOAD_MAX,
                             .start = start,
                             .prepare = prepare,
+                            .publish = client_publish,
                             .run = session_run,
                             .end = session_end,
                             .free = free_client};

@@ -1,0 +1,88 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "board.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008u
+#endif
+
+/* Another layout has another number. */
+static const uint64_t magic = 0x316c61636f6c636du; /* "mclocal1" */
+
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL };
+
+/* The ring begins with a page. */
+static size_t board_size(void) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  return (sizeof(board) + page - 1) / page * page;
+}
+
+static bool map(memory *m, int file, uint64_t ring_size, int protection) {
+  const size_t before = board_size(), ring = (size_t)ring_size;
+  const int fixed = MAP_SHARED | MAP_FIXED;
+  unsigned char *at = mmap(NULL, before + 2 * ring, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return false;
+  m->board = (board *)(void *)at;
+  m->ring = at + before;
+  m->ring_size = ring_size;
+  if (mmap(at, before + ring, protection, fixed, file, 0) != MAP_FAILED &&
+      mmap(at + before + ring, ring, protection, fixed, file, (off_t)before) != MAP_FAILED)
+    return true;
+  memory_close(m);
+  return false;
+}
+
+static int create_file(void) {
+  int file = memfd_create("multicast-local", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+  if (file < 0 && errno == EINVAL) /* before Linux 6.3 */
+    file = memfd_create("multicast-local", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  return file;
+}
+
+int memory_create(memory *m, uint64_t ring_size) {
+  int file = create_file(), error;
+  if (file < 0) return -errno;
+  if (ftruncate(file, (off_t)(board_size() + ring_size)) == 0 &&
+      map(m, file, ring_size, PROT_READ | PROT_WRITE)) {
+    m->board->magic = magic;
+    m->board->ring_size = ring_size;
+    /* From now on nobody can make it smaller under a reader, nor have it for writing. */
+    if (fcntl(file, F_ADD_SEALS, SEALS) == 0) return file;
+  }
+  error = errno;
+  memory_close(m);
+  close(file);
+  return -error;
+}
+
+bool memory_open(memory *m, int file) {
+  const int seals = fcntl(file, F_GET_SEALS);
+  struct stat status;
+  uint64_t ring_size;
+  /* A file that can shrink would be a SIGBUS. */
+  if (seals < 0 || (seals & SEALS) != SEALS || fstat(file, &status) != 0) return false;
+  if (status.st_size < (off_t)board_size()) return false;
+  ring_size = (uint64_t)status.st_size - board_size();
+  if (ring_size < RING_LEAST || ring_size > RING_MOST || (ring_size & (ring_size - 1)) != 0 ||
+      !map(m, file, ring_size, PROT_READ))
+    return false;
+  if (m->board->magic == magic && m->board->ring_size == ring_size) return true;
+  memory_close(m);
+  return false;
+}
+
+void memory_close(memory *m) {
+  if (m->board != NULL) munmap(m->board, board_size() + 2 * (size_t)m->ring_size);
+  m->board = NULL;
+}

@@ -1,0 +1,262 @@
+/* Whoever joins holds a lock of the folder meanwhile, a flock, which ends with its process. It
+ * listens, and connects to all that listened before. So of each two peers the later one connects to
+ * the earlier one, once. */
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "group.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { TRIES = 500, BACKLOG = 1024 };
+static const char lock_file[] = ".lock";
+
+bool group_is_name(const char *name) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  const size_t size = strspn(name, letters);
+  return size > 0 && size <= GROUP_NAME_MAX && name[size] == '\0' && name[0] != '.';
+}
+
+static bool fail(trouble *why, const char *reason) {
+  why->error = errno;
+  why->reason = reason;
+  return false;
+}
+
+/* ---- The folder ------------------------------------------------------------------------------ */
+
+/* Opens a folder that only this user can use, and makes it first. Negative: it is none. */
+static int open_folder(int parent, const char *name) {
+  struct stat status;
+  int folder;
+  if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST) return -1;
+  folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0) return -1;
+  if (fstat(folder, &status) == 0) {
+    if (status.st_uid == geteuid() && (status.st_mode & 077) == 0) return folder;
+    errno = EPERM;
+  }
+  close(folder);
+  return -1;
+}
+
+/* The folder of all groups. */
+static int open_directory(const char *directory) {
+  const char *runtime = getenv("XDG_RUNTIME_DIR");
+  char path[64];
+  int folder, parent;
+  if (directory != NULL) return open_folder(AT_FDCWD, directory);
+  if (runtime == NULL || runtime[0] != '/') {
+    snprintf(path, sizeof path, "/run/user/%u", (unsigned)geteuid());
+    runtime = path;
+  }
+  parent = open(runtime, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (parent >= 0) {
+    folder = open_folder(parent, "multicast");
+    close(parent);
+    return folder;
+  }
+  snprintf(path, sizeof path, "/tmp/multicast-%u", (unsigned)geteuid());
+  return open_folder(AT_FDCWD, path);
+}
+
+static int open_group(const char *directory, const char *name) {
+  const int parent = open_directory(directory);
+  const int folder = parent < 0 ? -1 : open_folder(parent, name);
+  if (parent >= 0) close(parent);
+  return folder;
+}
+
+/* Takes the lock, if nobody has it for long. Negative: ENOENT says that the folder was removed. */
+static int lock(int folder) {
+  struct stat status;
+  int file = openat(folder, lock_file, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), tries;
+  if (file < 0) return -1;
+  for (tries = 0; flock(file, LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (tries == TRIES || (errno != EWOULDBLOCK && errno != EINTR)) {
+      close(file);
+      return -1;
+    }
+    poll(NULL, 0, 1);
+  }
+  /* The last peer of before may have removed it meanwhile. */
+  if (fstat(file, &status) == 0 && status.st_nlink > 0) return file;
+  close(file);
+  errno = ENOENT;
+  return -1;
+}
+
+/* A child of a fork may have the file, too. */
+static void unlock(int file) {
+  flock(file, LOCK_UN);
+  close(file);
+}
+
+/* ---- Sockets --------------------------------------------------------------------------------- */
+
+/* By the descriptor of the folder: so the path is short, and leads to this folder. */
+static struct sockaddr_un address_of(int folder, const char *file) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder, file);
+  return address;
+}
+
+static int open_socket(void) {
+  return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+/* Connects to a peer. Negative: errno says why; ECONNREFUSED: it is not there any more. */
+static int connect_to(int folder, const char *file) {
+  const struct sockaddr_un address = address_of(folder, file);
+  int s = open_socket(), tries = 0, error;
+  if (s < 0) return -1;
+  while (connect(s, (const struct sockaddr *)&address, sizeof address) != 0) {
+    /* So many wait to be accepted: its thread is in an observer. */
+    if ((errno != EAGAIN && errno != EINTR) || tries++ == TRIES) {
+      error = errno;
+      close(s);
+      errno = error;
+      return -1;
+    }
+    poll(NULL, 0, 1);
+  }
+  return s;
+}
+
+static bool begin_listening(group *g) {
+  struct sockaddr_un address;
+  uint64_t random = 0;
+  if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) return false;
+  snprintf(g->file, sizeof g->file, "%d-%016llx", (int)getpid(), (unsigned long long)random);
+  address = address_of(g->folder, g->file);
+  g->listener = open_socket();
+  return g->listener >= 0 &&
+         bind(g->listener, (const struct sockaddr *)&address, sizeof address) == 0 &&
+         listen(g->listener, BACKLOG) == 0;
+}
+
+/* Whether it is the file of a peer's socket, and whose; another file is none of this library. */
+static bool is_peer(const char *file, int *pid) {
+  unsigned long long random;
+  int end = 0;
+  return sscanf(file, "%d-%16llx%n", pid, &random, &end) == 2 && file[end] == '\0' && file[0] != '.';
+}
+
+/* Calls for each socket of others until false; whether it has not come to that. */
+static bool for_others(const group *g, bool (*call)(const group *g, const char *file, int pid,
+                                                    void *context), void *context) {
+  const int folder = openat(g->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *files = folder < 0 ? NULL : fdopendir(folder);
+  const struct dirent *entry;
+  bool goes_on = files != NULL;
+  int pid;
+  if (files == NULL && folder >= 0) close(folder);
+  while (goes_on && (entry = readdir(files)) != NULL) {
+    if (is_peer(entry->d_name, &pid) && strcmp(entry->d_name, g->file) != 0)
+      goes_on = call(g, entry->d_name, pid, context);
+  }
+  if (files != NULL) closedir(files);
+  return goes_on;
+}
+
+/* ---- Entering -------------------------------------------------------------------------------- */
+
+typedef struct meeting {
+  bool (*met)(void *context, int socket);
+  void *context;
+} meeting;
+
+static bool meet(const group *g, const char *file, int pid, void *context) {
+  const meeting *m = context;
+  const int s = connect_to(g->folder, file);
+  (void)pid;
+  if (s >= 0) return m->met(m->context, s);
+  if (errno == ECONNREFUSED) unlinkat(g->folder, file, 0);
+  return errno == ECONNREFUSED || errno == ENOENT;
+}
+
+static void close_all(group *g) {
+  if (g->listener >= 0) {
+    unlinkat(g->folder, g->file, 0);
+    close(g->listener);
+  }
+  if (g->folder >= 0) close(g->folder);
+  g->folder = g->listener = -1;
+}
+
+bool group_enter(group *g, const char *directory, const char *name,
+                 bool (*met)(void *context, int socket), void *context, trouble *why) {
+  meeting m = {met, context};
+  int file, tries = 0;
+  bool is_in;
+  g->listener = -1;
+  do {
+    g->folder = open_group(directory, name);
+    if (g->folder < 0) return fail(why, "the folder of the group cannot be used");
+    file = lock(g->folder);
+    if (file >= 0) break;
+    fail(why, "the group cannot be locked: a process may be stopped that has begun to join");
+    close_all(g);
+  } while (why->error == ENOENT && tries++ < TRIES);
+  if (file < 0) return false;
+  is_in = begin_listening(g) || fail(why, "a socket cannot be made in the folder of the group");
+  if (is_in && !for_others(g, meet, &m)) is_in = fail(why, "a peer cannot be reached");
+  if (!is_in) close_all(g);
+  unlock(file);
+  return is_in;
+}
+
+/* ---- Leaving --------------------------------------------------------------------------------- */
+
+static bool sweep(const group *g, const char *file, int pid, void *context) {
+  int s;
+  if (pid != *(const pid_t *)context) return true;
+  s = connect_to(g->folder, file);
+  if (s >= 0) close(s); /* the process has another transport */
+  else if (errno == ECONNREFUSED) unlinkat(g->folder, file, 0);
+  return true;
+}
+
+void group_sweep(const group *g, pid_t pid) { for_others(g, sweep, &pid); }
+
+static bool is_left_behind(const group *g, const char *file, int pid, void *context) {
+  const int s = connect_to(g->folder, file);
+  (void)pid, (void)context;
+  if (s >= 0) close(s);
+  else if (errno == ECONNREFUSED) unlinkat(g->folder, file, 0);
+  return s < 0;
+}
+
+void group_leave(group *g, const char *directory, const char *name) {
+  int file, parent;
+  if (g->folder < 0) return;
+  unlinkat(g->folder, g->file, 0);
+  close(g->listener);
+  g->listener = -1;
+  file = lock(g->folder);
+  /* Until somebody listens: the folder is for that one then. */
+  if (file >= 0 && for_others(g, is_left_behind, NULL)) {
+    unlinkat(g->folder, lock_file, 0);
+    parent = open_directory(directory);
+    if (parent >= 0) {
+      unlinkat(parent, name, AT_REMOVEDIR);
+      close(parent);
+    }
+  }
+  if (file >= 0) unlock(file);
+  close_all(g);
+}

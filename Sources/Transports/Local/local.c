@@ -1,0 +1,192 @@
+/* The exported functions: they check options, and make what the thread needs. */
+
+#include "local.h"
+
+#include "../Common/transport.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum {
+  OPTIONS_SIZE = 120, /* of version 1.1 */
+  STATS_SIZE = 120,
+  RING_DEFAULT = 1 << 23,
+  /* Of half a ring; for the record's header and the longest name. */
+  RECORD_REST = 1024,
+  PAYLOAD_MAX = RING_MOST / 2
+};
+_Static_assert(sizeof(multicast_local_options) == OPTIONS_SIZE, "the header says so");
+_Static_assert(sizeof(multicast_local_stats) == STATS_SIZE, "the header says so");
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+static bool read_options(multicast_local_options *copy, const multicast_local_options *options) {
+  return struct_read(copy, options, OPTIONS_SIZE) && copy->flags == 0;
+}
+
+static void set_defaults(multicast_local_options *o) {
+  uint64_t size = RING_LEAST;
+  if (o->group == NULL) o->group = "default";
+  if (o->name == NULL) o->name = program_invocation_short_name;
+  if (o->ring_bytes == 0) o->ring_bytes = RING_DEFAULT;
+  if (o->ring_bytes >= RING_LEAST) {
+    while (size < o->ring_bytes && size <= RING_MOST) size *= 2;
+    o->ring_bytes = size;
+  }
+  if (o->max_payload == 0) o->max_payload = (uint32_t)(o->ring_bytes / 2) - RECORD_REST;
+  if (o->block_ns == 0) o->block_ns = ns_of_second;
+}
+
+/* With the defaults in place. */
+static bool are_valid(const multicast_local_options *o) {
+  return group_is_name(o->group) && o->ring_bytes >= RING_LEAST && o->ring_bytes <= RING_MOST &&
+         o->max_payload <= o->ring_bytes / 2 - RECORD_REST &&
+         (o->overflow == MULTICAST_OVERFLOW_REFUSE || o->overflow == MULTICAST_OVERFLOW_BLOCK ||
+          o->overflow == MULTICAST_OVERFLOW_DROP_OLDEST) &&
+         (o->directory == NULL || o->directory[0] == '/');
+}
+
+static settings settings_of(const multicast_local_options *o) {
+  settings s = {.broadcaster = o->broadcaster,
+                .queue = o->queue,
+                .max_payload = PAYLOAD_MAX, /* what comes may be larger than what is published */
+                .reconnect_min_ns = o->reconnect_min_ns,
+                .reconnect_max_ns = o->reconnect_max_ns,
+                .changed = o->changed,
+                .context = o->context,
+                .release = o->release};
+  return s;
+}
+
+/* The texts that are copied. */
+static const size_t option_texts[] = {offsetof(multicast_local_options, group),
+                                      offsetof(multicast_local_options, directory),
+                                      offsetof(multicast_local_options, name)};
+enum { TEXTS = sizeof option_texts / sizeof *option_texts };
+
+/* ---- The engine ------------------------------------------------------------------------------ */
+
+static bool start(void) { return true; }
+
+static void close_file(int file) {
+  if (file >= 0) close(file);
+}
+
+static void free_client(client *base) {
+  local_client *c = (local_client *)base;
+  close_file(c->memory_file);
+  close_file(c->poller);
+  memory_close(&c->memory);
+  free(c->payload);
+  texts_free(&c->texts);
+}
+
+static multicast_status prepare(client *base, const void *options) {
+  local_client *c = (local_client *)base;
+  cpu_set_t processors;
+  c->options = *(const multicast_local_options *)options;
+  c->memory_file = c->poller = c->group.folder = c->group.listener = -1;
+  if (!texts_copy(&c->texts, &c->options, option_texts, TEXTS))
+    return MULTICAST_ERROR_OUT_OF_MEMORY;
+  c->has_company =
+      sched_getaffinity(0, sizeof processors, &processors) == 0 && CPU_COUNT(&processors) > 1;
+  c->memory_file = memory_create(&c->memory, c->options.ring_bytes);
+  if (c->memory_file == -ENOMEM) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  c->poller = epoll_create1(EPOLL_CLOEXEC);
+  return c->memory_file >= 0 && c->poller >= 0 ? MULTICAST_OK : MULTICAST_ERROR_SYSTEM;
+}
+
+static const engine local = {.thread_name = "multicast-local",
+                             .size = sizeof(local_client),
+                             .default_payload = PAYLOAD_MAX,
+                             .largest_payload = PAYLOAD_MAX,
+                             .start = start,
+                             .prepare = prepare,
+                             .publish = local_publish,
+                             .run = session_run,
+                             .end = session_end,
+                             .free = free_client};
+
+multicast_status multicast_local_connect(const multicast_local_options *options,
+                                         multicast_transport *out) {
+  multicast_status status = MULTICAST_ERROR_INVALID_ARGUMENT;
+  multicast_local_options copy;
+  settings s;
+  if (out != NULL) memset(out, 0, sizeof *out);
+  if (!read_options(&copy, options)) return status;
+  set_defaults(&copy);
+  if (out != NULL && are_valid(&copy)) {
+    s = settings_of(&copy);
+    status = client_connect(&local, &s, &copy, out);
+  }
+  if (status != MULTICAST_OK && copy.release != NULL) copy.release(copy.context);
+  return status;
+}
+
+/* ---- Waiting --------------------------------------------------------------------------------- */
+
+/* Under the lock. Whether a peer has heeded all changes up to this one, and read all before this
+ * position. */
+static bool is_up_to_date(local_client *c, peer *p, uint64_t change, uint64_t position) {
+  ring_look(c, p);
+  return p->is_over || (p->is_known && p->confirmed >= change &&
+                        (p->tail >= position || p->tail >= p->last));
+}
+
+static bool is_flushed(local_client *c, uint64_t change, uint64_t position) {
+  peer *p = c->peers;
+  while (p != NULL && is_up_to_date(c, p, change, position)) p = p->next;
+  return p == NULL && c->base.is_connected && c->told >= change;
+}
+
+static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
+  local_client *c = (local_client *)base;
+  const uint64_t change = base->names.changes, position = c->head;
+  multicast_status status = MULTICAST_OK;
+  ring_wait(c, true);
+  while (status == MULTICAST_OK && !is_flushed(c, change, position)) {
+    const uint64_t now = now_ns(), soon = now + ns_of_millisecond;
+    if (base->is_stopping) status = MULTICAST_ERROR_INVALID_HANDLE;
+    else if (now >= deadline) status = MULTICAST_ERROR_TIMEOUT;
+    else client_wait_until(base, soon < deadline ? soon : deadline);
+  }
+  ring_wait(c, false);
+  return status;
+}
+
+multicast_status multicast_local_flush(const multicast_transport *transport, uint64_t timeout_ns) {
+  return client_flush(transport, timeout_ns, wait_until_flushed);
+}
+
+/* ---- Statistics ------------------------------------------------------------------------------ */
+
+static void fill_stats(const client *base, void *stats) {
+  const local_client *c = (const local_client *)base;
+  multicast_local_stats *out = stats;
+  out->connected = base->is_connected;
+  out->names = (uint32_t)base->names.wanted;
+  out->peers = (uint32_t)(c->joined - c->gone);
+  out->max_payload = c->options.max_payload;
+  out->joined = c->joined;
+  out->gone = c->gone;
+  out->expelled = c->expelled;
+  out->published = c->sent + c->unwanted;
+  out->sent = c->sent;
+  out->unwanted = c->unwanted;
+  out->refused = base->counts.refused;
+  /* `delivered` first: what was received is counted before. */
+  out->delivered = __atomic_load_n(&base->delivered, __ATOMIC_ACQUIRE);
+  out->overwritten = __atomic_load_n(&c->overwritten, __ATOMIC_RELAXED);
+  out->lost = client_lost(base) + out->overwritten;
+  out->received = __atomic_load_n(&c->received, __ATOMIC_RELAXED);
+}
+
+multicast_status multicast_local_get_stats(const multicast_transport *transport,
+                                           multicast_local_stats *out) {
+  multicast_local_stats stats = multicast_local_stats_default();
+  return client_get_stats(transport, out, &stats, sizeof stats, fill_stats);
+}

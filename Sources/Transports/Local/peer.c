@@ -1,0 +1,278 @@
+#include "local.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { AT_ONCE_MAX = 64 };
+
+/* ---- The list -------------------------------------------------------------------------------- */
+
+/* Whether a process of this user is at the other end: the system says so. */
+static bool is_of_user(int socket, pid_t *pid) {
+  struct ucred who;
+  socklen_t size = sizeof who;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 || who.uid != geteuid())
+    return false;
+  *pid = who.pid;
+  return true;
+}
+
+static bool watch(const local_client *c, peer *p, int operation) {
+  struct epoll_event event = {.events = EPOLLRDHUP, .data.ptr = p};
+  if (!p->is_held) event.events |= EPOLLIN;
+  if (p->has_more) event.events |= EPOLLOUT;
+  return epoll_ctl(c->poller, operation, p->socket, &event) == 0;
+}
+
+/* Under the lock. The own ring begins for it where it ends now. */
+static bool take_place(local_client *c, peer *p) {
+  slot *s;
+  while (p->place < PEERS_MAX && c->at[p->place] != NULL) ++p->place;
+  if (p->place == PEERS_MAX) return false;
+  p->number = ++c->peer_numbers;
+  p->start = p->tail = p->first = p->last = c->head;
+  s = &c->memory.board->slots[p->place];
+  __atomic_store_n(&s->begin, c->head, __ATOMIC_RELEASE);
+  __atomic_store_n(&s->dropped, 0, __ATOMIC_RELAXED);
+  c->at[p->place] = p;
+  p->next = c->peers;
+  c->peers = p;
+  ++c->peer_count;
+  return true;
+}
+
+peer *peer_add(local_client *c, int socket) {
+  peer *p = calloc(1, sizeof *p);
+  bool is_added = false;
+  if (p != NULL) {
+    p->socket = socket;
+    p->untold = c->first_topic;
+    p->owes_sync = true;
+    if (is_of_user(socket, &p->pid) && watch(c, p, EPOLL_CTL_ADD)) {
+      pthread_mutex_lock(&c->base.lock);
+      is_added = take_place(c, p);
+      pthread_mutex_unlock(&c->base.lock);
+    }
+  }
+  if (is_added) return p;
+  close(socket);
+  free(p);
+  return NULL;
+}
+
+/* Under the lock. Nothing is for it any more. */
+static void leave_topics(local_client *c, const peer *p) {
+  known_name *name;
+  for (name = names_next(&c->base.names, NULL); name != NULL;
+       name = names_next(&c->base.names, name)) {
+    topic *t = name->subscription;
+    if (t != NULL) places_remove(&t->wanted_by, p->place);
+  }
+}
+
+void peer_remove(local_client *c, peer *p) {
+  peer **place = &c->peers;
+  pthread_mutex_lock(&c->base.lock);
+  while (*place != p) place = &(*place)->next;
+  *place = p->next;
+  c->at[p->place] = NULL;
+  --c->peer_count;
+  leave_topics(c, p);
+  pthread_cond_broadcast(&c->base.changed); /* a flush may wait for it */
+  pthread_mutex_unlock(&c->base.lock);
+  /* A child of a fork may have the socket, too. */
+  shutdown(p->socket, SHUT_RDWR);
+  close(p->socket);
+  memory_close(&p->memory);
+  free(p);
+}
+
+/* ---- What it is told ------------------------------------------------------------------------- */
+
+/* To the end of the list. Who has yet to be told of it is told later. */
+static void list_last(local_client *c, topic *t) {
+  peer *p;
+  for (p = c->peers; p != NULL; p = p->next) {
+    if (p->untold == t) p->untold = t->next;
+  }
+  if (t->is_listed) {
+    *(t->previous == NULL ? &c->first_topic : &t->previous->next) = t->next;
+    *(t->next == NULL ? &c->last_topic : &t->next->previous) = t->previous;
+  }
+  t->is_listed = true;
+  t->previous = c->last_topic;
+  t->next = NULL;
+  *(c->last_topic == NULL ? &c->first_topic : &c->last_topic->next) = t;
+  c->last_topic = t;
+  for (p = c->peers; p != NULL; p = p->next) {
+    if (p->untold == NULL) p->untold = t;
+    p->owes_sync = true;
+  }
+}
+
+void peers_note_names(local_client *c) {
+  names *all = &c->base.names;
+  known_name *name;
+  pthread_mutex_lock(&c->base.lock);
+  c->is_short = false;
+  while (!c->is_short && (name = names_take_change(all)) != NULL) {
+    topic *t = topic_make(c, name->text);
+    if (t != NULL) {
+      list_last(c, t);
+    } else {
+      names_change(all, name);
+      c->is_short = true;
+    }
+  }
+  if (!c->is_short) c->told = all->changes;
+  pthread_mutex_unlock(&c->base.lock);
+}
+
+/* Whether the socket has taken it. If it has not since the connection has ended, that is heard. */
+static bool say(peer *p, message_kind kind, uint32_t place, uint64_t number, const char *text,
+                int file) {
+  const int error = message_send(p->socket, kind, place, number, text, file);
+  p->has_more = error != 0 && error != EPIPE && error != ECONNRESET;
+  return error == 0;
+}
+
+static bool say_name(local_client *c, peer *p) {
+  bool is_wanted;
+  pthread_mutex_lock(&c->base.lock);
+  is_wanted = p->untold->name->is_wanted;
+  pthread_mutex_unlock(&c->base.lock);
+  return say(p, is_wanted ? MESSAGE_WANT : MESSAGE_UNWANT, 0, 0, p->untold->name->text, -1);
+}
+
+/* Names only when it has said hello: then it is known from where its ring is to be read. */
+static bool tell(local_client *c, peer *p) {
+  if (!p->has_hello)
+    p->has_hello =
+        say(p, MESSAGE_HELLO, p->place, p->start, c->options.name, c->memory_file);
+  if (!p->has_hello || !p->is_met) return p->has_hello;
+  for (; p->untold != NULL; p->untold = p->untold->next) {
+    if (!say_name(c, p)) return false;
+  }
+  if (p->owes_sync && !say(p, MESSAGE_SYNC, 0, c->told, NULL, -1)) return false;
+  p->owes_sync = false;
+  if (p->owes_done && !say(p, MESSAGE_DONE, 0, p->done, NULL, -1)) return false;
+  p->owes_done = false;
+  return true;
+}
+
+void peer_tell(local_client *c, peer *p) {
+  const bool had_more = p->has_more;
+  p->has_more = false;
+  tell(c, p);
+  if (p->has_more != had_more) watch(c, p, EPOLL_CTL_MOD);
+}
+
+/* ---- What it says ---------------------------------------------------------------------------- */
+
+/* Text that others may show. */
+static void copy_name(char *to, const char *name) {
+  for (; *name != '\0'; ++name) *to++ = (unsigned char)*name < 0x20 || *name == 0x7f ? '?' : *name;
+  *to = '\0';
+}
+
+static bool heed_hello(local_client *c, peer *p, const message *m, int file) {
+  memory its = {NULL, NULL, 0};
+  if (p->is_met || !memory_open(&its, file)) return false;
+  p->position = p->told_tail = m->number;
+  /* Release: see store_tail(). The peer looks at it only when it knows a name that is wanted. */
+  __atomic_store_n(&c->memory.board->slots[p->place].tail, m->number, __ATOMIC_RELEASE);
+  pthread_mutex_lock(&c->base.lock);
+  p->memory = its;
+  p->place_there = m->place;
+  copy_name(p->name, m->text);
+  p->is_met = true;
+  ++c->joined;
+  pthread_mutex_unlock(&c->base.lock);
+  client_tell(&c->base, MULTICAST_LOCAL_JOINED, p->pid, p->name);
+  return true;
+}
+
+/* Under the lock. Gives what is kept to a peer: all that is published later is for it, too. False:
+ * no room. */
+static bool give_kept(local_client *c, topic *t, const peer *p) {
+  places only = {{0, 0}};
+  const value *v;
+  if (!ring_make_room(c, topic_kept(t), c->options.overflow == MULTICAST_OVERFLOW_DROP_OLDEST))
+    return false;
+  places_add(&only, p->place);
+  for (v = t->values; v != NULL; v = v->next)
+    ring_write(c, t->name->text, v->event, (span){v->payload, v->size}, &only);
+  ring_show(c, &only);
+  return true;
+}
+
+/* False: no room or no memory now. */
+static bool heed_name(local_client *c, const peer *p, const message *m) {
+  const bool is_wanted = m->kind == MESSAGE_WANT;
+  bool is_heeded = true;
+  topic *t;
+  pthread_mutex_lock(&c->base.lock);
+  t = is_wanted ? topic_make(c, m->text) : topic_find(c, m->text);
+  if (is_wanted && t == NULL) {
+    is_heeded = false;
+  } else if (is_wanted && !places_have(&t->wanted_by, p->place)) {
+    is_heeded = give_kept(c, t, p);
+    if (is_heeded) places_add(&t->wanted_by, p->place);
+  } else if (!is_wanted && t != NULL) {
+    places_remove(&t->wanted_by, p->place);
+  }
+  pthread_mutex_unlock(&c->base.lock);
+  return is_heeded;
+}
+
+static void heed_number(local_client *c, peer *p, const message *m) {
+  pthread_mutex_lock(&c->base.lock);
+  if (m->kind == MESSAGE_SYNC) p->is_known = true;
+  else p->confirmed = m->number;
+  pthread_cond_broadcast(&c->base.changed);
+  pthread_mutex_unlock(&c->base.lock);
+  if (m->kind != MESSAGE_SYNC) return;
+  p->owes_done = true;
+  p->done = m->number;
+}
+
+/* False: it breaks the rules. */
+static bool heed(local_client *c, peer *p, const message *m, int file) {
+  if (m->kind == MESSAGE_HELLO) return heed_hello(c, p, m, file);
+  if (!p->is_met) return false;
+  if (m->kind == MESSAGE_WANT || m->kind == MESSAGE_UNWANT) {
+    p->is_held = !heed_name(c, p, m);
+    if (p->is_held) p->held = *m;
+  } else if (m->kind != MESSAGE_WAKE) {
+    heed_number(c, p, m);
+  }
+  return true;
+}
+
+bool peer_hear(local_client *c, peer *p) {
+  const bool was_held = p->is_held;
+  message m;
+  int count, file;
+  if (was_held) p->is_held = !heed_name(c, p, &p->held);
+  for (count = 0; count < AT_ONCE_MAX && !p->is_held; ++count) {
+    const receipt what = message_receive(p->socket, &m, &file);
+    bool is_right = what == RECEIPT_MESSAGE;
+    if (what == RECEIPT_NONE) break;
+    if (what == RECEIPT_END) return false;
+    if (is_right) is_right = heed(c, p, &m, file);
+    if (file >= 0) close(file);
+    if (!is_right) {
+      pthread_mutex_lock(&c->base.lock);
+      p->is_over = p->is_false = true;
+      pthread_mutex_unlock(&c->base.lock);
+      return false;
+    }
+    if (m.kind == MESSAGE_WAKE) break; /* most often there is no other one */
+  }
+  if (p->is_held != was_held) watch(c, p, EPOLL_CTL_MOD);
+  return true;
+}

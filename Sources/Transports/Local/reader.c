@@ -1,0 +1,161 @@
+/* The ring of a peer. The peer may be hostile, and write anything at any time: what is read is
+ * copied first, and then checked. */
+
+#include "local.h"
+
+#include "../Common/transport.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TRIES = 100 };
+
+/* Release: what is before was copied, and the peer may overwrite it. Pairs with ring_look(). */
+static void store_tail(local_client *c, peer *p) {
+  p->told_tail = p->position;
+  __atomic_store_n(&c->memory.board->slots[p->place].tail, p->position, __ATOMIC_RELEASE);
+}
+
+/* To be called after a copy was made: before this the peer may have overwritten it. If it was killed
+ * between storing `oldest` and `counted`, it has overwritten no more than `counted` says. */
+static uint64_t oldest_of(const peer *p) {
+  const board *b = p->memory.board;
+  /* Pairs with the fence in show_oldest() in ring.c. */
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  return __atomic_load_n(p->is_killed ? &b->counted : &b->oldest, __ATOMIC_RELAXED);
+}
+
+static bool is_overwritten(const peer *p) { return oldest_of(p) > p->position; }
+
+/* Goes on with the oldest record that is left, and counts what was lost: of what was for this
+ * process all that is dropped is before `oldest`, and all that was read, too. False: the peer is
+ * writing that now; it wakes this one afterwards. */
+static bool catch_up_at_once(local_client *c, peer *p, uint64_t *head) {
+  const board *b = p->memory.board;
+  const uint64_t counted = __atomic_load_n(&b->counted, __ATOMIC_ACQUIRE);
+  const uint64_t dropped = __atomic_load_n(&b->slots[p->place_there].dropped, __ATOMIC_RELAXED);
+  const uint64_t oldest = oldest_of(p);
+  uint64_t lost;
+  if (oldest != counted || oldest < p->position) return false;
+  *head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE);
+  p->position = oldest;
+  lost = dropped > p->seen ? dropped - p->seen : 0;
+  p->seen += lost;
+  p->lost += lost;
+  __atomic_store_n(&c->overwritten, c->overwritten + lost, __ATOMIC_RELAXED);
+  return true;
+}
+
+static bool catch_up(local_client *c, peer *p, uint64_t *head) {
+  int tries;
+  if (catch_up_at_once(c, p, head)) return true;
+  if (!p->has_ended) return false;
+  /* It has cut the connection, and writes on; or it was killed in the middle. */
+  for (tries = 0; tries < TRIES; ++tries) {
+    if (catch_up_at_once(c, p, head)) return true;
+    sched_yield();
+  }
+  p->is_killed = true;
+  catch_up_at_once(c, p, head);
+  return true;
+}
+
+/* ---- A record -------------------------------------------------------------------------------- */
+
+static bool is_record(const peer *p, const record *r, uint64_t left) {
+  return r->size % 8 == 0 && r->size >= sizeof *r && r->size <= left && r->name_size > 0 &&
+         r->name_size <= NAME_MAX_SIZE && r->payload_size <= p->memory.ring_size / 2 &&
+         r->size >= ring_size_of(r->name_size, r->payload_size);
+}
+
+/* Where the payload is copied to. NULL: no memory. */
+static unsigned char *payload_of(local_client *c, size_t size) {
+  unsigned char *larger;
+  if (size <= c->payload_size) return c->payload;
+  larger = malloc(size);
+  if (larger == NULL) return NULL;
+  free(c->payload);
+  c->payload = larger;
+  c->payload_size = size;
+  return larger;
+}
+
+static void deliver(local_client *c, const char *name, uint32_t event, span payload) {
+  client *base = &c->base;
+  const unsigned forks = process_forks();
+  int64_t result;
+  if (base->inbox.id != 0) {
+    client_receive(base, name, event, payload);
+    return;
+  }
+  result = multicast_broadcaster_deliver(base->settings.broadcaster, name, event, payload.at,
+                                         payload.size);
+  client_end_in_child(forks);
+  if (result < 0) client_count_lost(base);
+  /* Only this thread counts. */
+  else __atomic_store_n(&base->delivered, base->delivered + 1, __ATOMIC_RELAXED);
+}
+
+typedef enum reading { READ_NONE, READ_ONE, READ_OVERWRITTEN, READ_INVALID } reading;
+
+/* Copies the record at the position, and delivers it if it is for this process. */
+static reading read_one(local_client *c, peer *p, uint64_t left) {
+  const unsigned char *at = memory_at(&p->memory, p->position);
+  char name[NAME_MAX_SIZE + 1];
+  span payload = {NULL, 0};
+  record r;
+  if (left < sizeof r) return is_overwritten(p) ? READ_OVERWRITTEN : READ_INVALID;
+  memcpy(&r, at, sizeof r);
+  if (is_overwritten(p)) return READ_OVERWRITTEN;
+  if (!is_record(p, &r, left)) return READ_INVALID;
+  if (!places_have(&r.readers, p->place_there)) {
+    p->position += r.size;
+    return READ_NONE;
+  }
+  at += sizeof r;
+  memcpy(name, at, r.name_size);
+  name[r.name_size] = '\0';
+  if (r.payload_size > 0) {
+    unsigned char *copy = payload_of(c, r.payload_size);
+    if (copy != NULL) memcpy(copy, at + r.name_size, r.payload_size);
+    payload = (span){copy, r.payload_size};
+  }
+  if (is_overwritten(p)) return READ_OVERWRITTEN;
+  if (strlen(name) != r.name_size) return READ_INVALID;
+  p->position += r.size;
+  ++p->seen;
+  __atomic_store_n(&c->received, c->received + 1, __ATOMIC_RELAXED);
+  if (payload.size > 0 && payload.at == NULL) client_count_lost(&c->base);
+  else deliver(c, name, r.event, payload);
+  return READ_ONE;
+}
+
+/* ---- The ring -------------------------------------------------------------------------------- */
+
+/* Says now and then how far it has read: at once, if the peer waits for that. */
+static void tell_tail(local_client *c, peer *p) {
+  if (p->position - p->told_tail >= p->memory.ring_size / 8 ||
+      __atomic_load_n(&p->memory.board->is_waited_for, __ATOMIC_RELAXED) != 0)
+    store_tail(c, p);
+}
+
+int reader_read(local_client *c, peer *p, int most) {
+  const board *b = p->memory.board;
+  /* `begin` before `head`: it is not behind it then. Both acquire: they pair with the stores in
+   * ring.c, and records before the head are whole. */
+  const uint64_t begin = __atomic_load_n(&b->slots[p->place_there].begin, __ATOMIC_ACQUIRE);
+  uint64_t head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE);
+  int count = 0, tries = 0;
+  if (begin > p->position) p->position = begin;
+  while (count >= 0 && count < most && p->position != head &&
+         !__atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED)) {
+    reading result = head < p->position ? READ_INVALID : read_one(c, p, head - p->position);
+    if (result == READ_ONE) ++count;
+    if (result == READ_INVALID) count = -1;
+    if (result == READ_OVERWRITTEN && (tries++ == TRIES || !catch_up(c, p, &head))) break;
+    tell_tail(c, p);
+  }
+  if (p->position != p->told_tail) store_tail(c, p);
+  return count;
+}

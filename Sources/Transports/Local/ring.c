@@ -1,0 +1,238 @@
+/* The own ring: publishing. The ring belongs to the client's lock; readers take none. */
+
+#include "local.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- How far readers are --------------------------------------------------------------------- */
+
+size_t ring_size_of(size_t name_size, size_t payload_size) {
+  return (sizeof(record) + name_size + payload_size + 7) & ~(size_t)7;
+}
+
+void ring_look(local_client *c, peer *p) {
+  uint64_t tail;
+  if (!p->is_met || p->is_over) return;
+  /* Acquire: it has copied what is before. Pairs with store_tail() in reader.c. */
+  tail = __atomic_load_n(&p->memory.board->slots[p->place_there].tail, __ATOMIC_ACQUIRE);
+  if (tail >= p->tail && tail <= c->head) {
+    p->tail = tail;
+  } else {
+    p->is_over = p->is_false = true;
+    client_wake(&c->base);
+  }
+}
+
+/* The position from which a peer has yet to read; the head: it has nothing to read. */
+static uint64_t unread(const local_client *c, const peer *p) {
+  if (p->is_over || p->tail >= p->last) return c->head;
+  return p->tail > p->first ? p->tail : p->first;
+}
+
+peer *ring_slowest(local_client *c, uint64_t position) {
+  peer *p, *slowest = NULL;
+  for (p = c->peers; p != NULL; p = p->next) {
+    ring_look(c, p);
+    if (unread(c, p) >= position) continue;
+    position = unread(c, p);
+    slowest = p;
+  }
+  return slowest;
+}
+
+void ring_wait(local_client *c, bool is_waiting) {
+  if (is_waiting) ++c->waits;
+  else --c->waits;
+  __atomic_store_n(&c->memory.board->is_waited_for, c->waits > 0, __ATOMIC_RELAXED);
+}
+
+/* ---- Room ------------------------------------------------------------------------------------ */
+
+/* Counts a record that is dropped, for each reader that it was for. */
+static void count_dropped(local_client *c, const record *r, uint64_t position) {
+  FOR_PLACES(place, &r->readers) {
+    peer *p = c->at[place];
+    /* The place may have been another peer's then. */
+    if (p != NULL && position >= p->start) ++p->dropped;
+  }
+}
+
+/* Before a record is overwritten, `oldest` says so: a reader that has copied one looks there
+ * afterwards. The first fence pairs with that in reader.c: who has seen new bytes sees the new
+ * `oldest`. `dropped` of the slots is between `oldest` and `counted`: it is whole while both are
+ * the same. */
+static void show_oldest(local_client *c, bool has_counts) {
+  board *b = c->memory.board;
+  peer *p;
+  __atomic_store_n(&b->oldest, c->oldest, __ATOMIC_RELAXED);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  for (p = has_counts ? c->peers : NULL; p != NULL; p = p->next)
+    __atomic_store_n(&b->slots[p->place].dropped, p->dropped, __ATOMIC_RELAXED);
+  __atomic_store_n(&b->counted, c->oldest, __ATOMIC_RELEASE);
+}
+
+/* A sixteenth at least is given up at once: so readers seldom have to read the line of `oldest`
+ * anew. */
+bool ring_make_room(local_client *c, size_t bytes, bool may_drop) {
+  const uint64_t size = c->memory.ring_size, end = c->head + bytes, least = end - size;
+  const peer *slowest;
+  uint64_t goal, limit = c->head, next;
+  if (end <= c->oldest + size) return true;
+  if (!may_drop) {
+    slowest = ring_slowest(c, c->head);
+    if (slowest != NULL) limit = unread(c, slowest);
+    if (limit < least) return false;
+  }
+  goal = c->oldest + size / 16 > least ? c->oldest + size / 16 : least;
+  while (c->oldest < goal) {
+    const record *r = (const record *)(const void *)memory_at(&c->memory, c->oldest);
+    next = c->oldest + r->size;
+    if (next > limit) break;
+    if (c->options.overflow == MULTICAST_OVERFLOW_DROP_OLDEST) count_dropped(c, r, c->oldest);
+    c->oldest = next;
+  }
+  show_oldest(c, c->options.overflow == MULTICAST_OVERFLOW_DROP_OLDEST);
+  return end <= c->oldest + size;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+/* A reader that has had nothing for long need not look at all that was for others. */
+static void address(local_client *c, peer *p, uint64_t position, uint64_t end) {
+  if (p->last > p->tail && position - p->tail > c->memory.ring_size / 8) ring_look(c, p);
+  if (p->last <= p->tail) {
+    p->first = position;
+    __atomic_store_n(&c->memory.board->slots[p->place].begin, position, __ATOMIC_RELEASE);
+  }
+  p->last = end;
+}
+
+void ring_write(local_client *c, const char *name, uint32_t event, span payload,
+                const places *readers) {
+  const size_t name_bytes = strlen(name), size = ring_size_of(name_bytes, payload.size);
+  unsigned char *at = memory_at(&c->memory, c->head);
+  const record r = {(uint32_t)size, (uint32_t)name_bytes, (uint32_t)payload.size, event, *readers};
+  memcpy(at, &r, sizeof r);
+  memcpy(at + sizeof r, name, name_bytes);
+  if (payload.size > 0) memcpy(at + sizeof r + name_bytes, payload.at, payload.size);
+  FOR_PLACES(place, readers) address(c, c->at[place], c->head, c->head + size);
+  c->head += size;
+}
+
+/* A reader that sleeps is woken once for each sleep. The reader says that it sleeps, makes a fence,
+ * and looks at the heads; here the head is stored before a fence, and the look is after it. So one
+ * of both sees what the other one has said: go_to_sleep() in session.c.
+ *
+ * If the socket is full, the reader has not read it, and wakes. If the system has no memory, the
+ * reader looks when it has slept for a second. */
+void ring_show(local_client *c, const places *readers) {
+  /* Release: readers see whole records. */
+  __atomic_store_n(&c->memory.board->head, c->head, __ATOMIC_RELEASE);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  FOR_PLACES(place, readers) {
+    peer *p = c->at[place];
+    const uint32_t sleeps = __atomic_load_n(&p->memory.board->sleeps, __ATOMIC_RELAXED);
+    if (sleeps % 2 == 0 || sleeps == p->woken) continue;
+    p->woken = sleeps;
+    message_send(p->socket, MESSAGE_WAKE, 0, 0, NULL, -1);
+  }
+}
+
+/* ---- Publishing ------------------------------------------------------------------------------ */
+
+/* Under the lock, which it gives up. Waits a moment for the slowest reader, or for its end: the
+ * thread may be this one, and does not notice that meanwhile. */
+static void wait_for_slowest(local_client *c, uint64_t position, uint64_t deadline) {
+  const uint64_t now = now_ns(), left = deadline > now ? deadline - now : 0;
+  const struct timespec moment = time_of_ns(left < ns_of_millisecond / 5 ? left
+                                                                         : ns_of_millisecond / 5);
+  peer *p = ring_slowest(c, position);
+  struct pollfd watched = {-1, POLLRDHUP, 0};
+  uint64_t number = 0;
+  unsigned place = 0;
+  if (p != NULL) {
+    watched.fd = p->socket;
+    number = p->number;
+    place = p->place;
+  }
+  pthread_mutex_unlock(&c->base.lock);
+  if (ppoll(&watched, 1, &moment, NULL) < 0) watched.revents = 0;
+  pthread_mutex_lock(&c->base.lock);
+  /* If the peer is still here, its descriptor has not become another file's. */
+  p = c->at[place];
+  if ((watched.revents & (POLLRDHUP | POLLHUP)) != 0 && p != NULL && p->number == number)
+    p->is_over = true;
+}
+
+/* Under the lock, which it may give up. */
+static multicast_status get_room(local_client *c, size_t bytes) {
+  const multicast_overflow how = c->options.overflow;
+  uint64_t now, deadline = 0;
+  bool has_room = ring_make_room(c, bytes, how == MULTICAST_OVERFLOW_DROP_OLDEST);
+  if (has_room || how != MULTICAST_OVERFLOW_BLOCK)
+    return has_room ? MULTICAST_OK : MULTICAST_ERROR_QUEUE_FULL;
+  now = now_ns();
+  deadline = c->options.block_ns < INT64_MAX - now ? now + c->options.block_ns : INT64_MAX;
+  ring_wait(c, true);
+  while (!has_room && !c->base.is_stopping && now_ns() < deadline) {
+    wait_for_slowest(c, c->head + bytes - c->memory.ring_size, deadline);
+    has_room = ring_make_room(c, bytes, false);
+  }
+  ring_wait(c, false);
+  return has_room ? MULTICAST_OK : MULTICAST_ERROR_QUEUE_FULL;
+}
+
+/* Under the lock. Whether all that is kept of the name can be given at once. */
+static bool may_keep(const local_client *c, const topic *t, const value *v) {
+  const size_t name_bytes = strlen(t->name->text);
+  const value *old = topic_value(t, v->event);
+  return topic_kept(t) - (old == NULL ? 0 : ring_size_of(name_bytes, old->size)) +
+             ring_size_of(name_bytes, v->size) <=
+         c->memory.ring_size / 2;
+}
+
+/* Under the lock, which it may give up. `v`: what is to be kept, or NULL. */
+static multicast_status publish(local_client *c, const char *name, uint32_t event, span payload,
+                                value *v) {
+  topic *t = v == NULL ? topic_find(c, name) : topic_make(c, name);
+  multicast_status status;
+  if (v != NULL && t == NULL) return MULTICAST_ERROR_OUT_OF_MEMORY;
+  if (t != NULL && !places_are_none(&t->wanted_by)) {
+    status = get_room(c, ring_size_of(strlen(name), payload.size));
+    if (status != MULTICAST_OK) return status;
+  }
+  if (v != NULL && !may_keep(c, t, v)) return MULTICAST_ERROR_LIMIT;
+  /* They may have changed meanwhile. */
+  if (t == NULL || places_are_none(&t->wanted_by)) {
+    ++c->unwanted;
+  } else {
+    ring_write(c, name, event, payload, &t->wanted_by);
+    ring_show(c, &t->wanted_by);
+    ++c->sent;
+  }
+  if (v != NULL) topic_keep(t, v);
+  return MULTICAST_OK;
+}
+
+multicast_status local_publish(client *base, const char *name, uint32_t event, span payload) {
+  local_client *c = (local_client *)base;
+  const unsigned forks = process_forks();
+  const multicast_local_options *o = &c->options;
+  const bool is_kept = o->retains != NULL && o->retains(base->settings.context, name, event);
+  multicast_status status = MULTICAST_ERROR_LIMIT;
+  value *v = NULL;
+  if (forks != process_forks()) return MULTICAST_ERROR_STATE; /* a caller's function has forked */
+  if (payload.size <= o->max_payload) {
+    if (is_kept) v = value_make(event, payload);
+    status = is_kept && v == NULL ? MULTICAST_ERROR_OUT_OF_MEMORY : MULTICAST_OK;
+  }
+  pthread_mutex_lock(&base->lock);
+  if (status == MULTICAST_OK && base->is_stopping) status = MULTICAST_ERROR_STATE;
+  if (status == MULTICAST_OK) status = publish(c, name, event, payload, v);
+  if (status != MULTICAST_OK) ++base->counts.refused;
+  pthread_mutex_unlock(&base->lock);
+  if (status != MULTICAST_OK) free(v);
+  return status;
+}

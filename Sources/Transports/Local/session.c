@@ -1,0 +1,247 @@
+/* The thread of a client: joins the group, reads the rings of peers, sleeps, and hears and tells
+ * what is said over the connections. */
+
+#include "local.h"
+
+#include "../Common/transport.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+  EVENTS_MAX = 64,
+  /* How many records of a ring are delivered before the others are looked at. */
+  RECORDS_MAX = 1024,
+  /* How long the rings are read before the sockets are looked at. */
+  READING_NS = 1000000,
+  /* How long a ring that is empty is looked at again before the thread sleeps: two wake-ups take as
+   * long. */
+  LOOKING_NS = 10000,
+  SOON_MS = 1,
+  IDLE_MS = 1000
+};
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static void end_peer(local_client *c, peer *p, bool is_false) {
+  pthread_mutex_lock(&c->base.lock);
+  p->is_over = true;
+  p->is_false = p->is_false || is_false;
+  pthread_mutex_unlock(&c->base.lock);
+  p->has_ended = true;
+}
+
+static bool has_records(const peer *p) {
+  return p->is_met && !p->has_ended &&
+         __atomic_load_n(&p->memory.board->head, __ATOMIC_RELAXED) != p->position;
+}
+
+static void read_peer(local_client *c, peer *p, int most, int *total) {
+  const int count = reader_read(c, p, most);
+  if (count < 0) end_peer(c, p, true);
+  else *total += count;
+}
+
+/* Reads all rings, each for a while. How many records were for this process. */
+static int read_all(local_client *c) {
+  peer *p = c->peers;
+  int total = 0;
+  while (p != NULL && !has_records(p)) p = p->next;
+  if (p == NULL || !client_go_away(&c->base)) return 0;
+  for (; p != NULL; p = p->next) {
+    if (has_records(p)) read_peer(c, p, RECORDS_MAX, &total);
+  }
+  client_come_back(&c->base);
+  if (c->base.inbox.id != 0) client_deliver(&c->base, SIZE_MAX);
+  return total;
+}
+
+static void relax(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+/* Reads while there is something, and looks a little longer: an answer may come soon. */
+static void read_for_a_while(local_client *c) {
+  const uint64_t looking = c->has_company ? LOOKING_NS : 0;
+  uint64_t now = now_ns(), end = now + READING_NS, quiet = now + looking;
+  while (now < end) {
+    const int count = read_all(c);
+    now = now_ns();
+    if (count > 0) quiet = now + looking;
+    else if (now >= quiet || __atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED)) return;
+    else relax();
+  }
+}
+
+/* ---- Peers ----------------------------------------------------------------------------------- */
+
+static void tell_of_peer(local_client *c, const peer *p, multicast_local_state state) {
+  client_tell(&c->base, state, p->pid, p->name);
+}
+
+/* Delivers what an ended peer has written, and says that it has gone. */
+static void remove_peer(local_client *c, peer *p) {
+  const bool is_false = p->is_false, is_met = p->is_met;
+  const pid_t pid = p->pid;
+  char name[NAME_SHOWN + 1];
+  int count = 0;
+  memcpy(name, p->name, sizeof name);
+  if (is_met && !is_false && client_go_away(&c->base)) {
+    read_peer(c, p, INT_MAX, &count);
+    client_come_back(&c->base);
+    if (c->base.inbox.id != 0) client_deliver(&c->base, SIZE_MAX);
+  }
+  if (p->lost > 0) tell_of_peer(c, p, MULTICAST_LOCAL_LOST);
+  if (is_met && !is_false) group_sweep(&c->group, pid);
+  peer_remove(c, p);
+  pthread_mutex_lock(&c->base.lock);
+  c->gone += is_met;
+  c->expelled += is_false;
+  pthread_mutex_unlock(&c->base.lock);
+  if (is_false) client_tell(&c->base, MULTICAST_LOCAL_EXPELLED, pid, name);
+  else if (is_met) client_tell(&c->base, MULTICAST_LOCAL_GONE, pid, name);
+}
+
+/* What is to be done for each peer between two sleeps. */
+static void look_after_peers(local_client *c) {
+  peer *p, *next;
+  peers_note_names(c);
+  for (p = c->peers; p != NULL; p = next) {
+    next = p->next;
+    if (!p->has_ended && p->is_held && !peer_hear(c, p)) p->has_ended = true;
+    if (!p->has_ended && !p->has_more) peer_tell(c, p);
+    if (p->lost > 0 && !p->has_ended) {
+      p->lost = 0;
+      tell_of_peer(c, p, MULTICAST_LOCAL_LOST);
+    }
+    if (p->has_ended || p->is_false) {
+      end_peer(c, p, false);
+      remove_peer(c, p);
+    }
+  }
+}
+
+static void accept_peers(local_client *c) {
+  int s;
+  while ((s = accept4(c->group.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+    peer_add(c, s);
+  /* Without a descriptor for it, it waits. */
+  if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) poll(NULL, 0, SOON_MS);
+}
+
+/* ---- Sleeping -------------------------------------------------------------------------------- */
+
+static void heed_event(local_client *c, const struct epoll_event *event) {
+  peer *p = event->data.ptr;
+  eventfd_t ignored;
+  if (event->data.ptr == &c->base) {
+    eventfd_read(c->base.wakeup, &ignored);
+  } else if (event->data.ptr == &c->group) {
+    accept_peers(c);
+  } else if (!p->has_ended) {
+    if ((event->events & EPOLLIN) != 0) p->has_ended = !peer_hear(c, p);
+    /* Without EPOLLIN nothing is left to be heard, or it is not wanted any more. */
+    else if ((event->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) p->has_ended = true;
+    if (!p->has_ended && (event->events & EPOLLOUT) != 0) peer_tell(c, p);
+  }
+}
+
+static void store_sleeps(local_client *c) {
+  __atomic_store_n(&c->memory.board->sleeps, ++c->sleeps, __ATOMIC_RELAXED);
+}
+
+/* Sleeps until a peer, another thread, or the time wakes it. */
+static void go_to_sleep(local_client *c) {
+  client *base = &c->base;
+  struct epoll_event events[EVENTS_MAX];
+  int timeout = c->is_short ? SOON_MS : IDLE_MS, count, i;
+  bool has_work;
+  const peer *p;
+  store_sleeps(c);
+  /* Pairs with the fence in ring_show(): a peer sees that this thread sleeps, or its head is seen
+   * here. */
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  has_work = read_all(c) > 0;
+  pthread_mutex_lock(&base->lock);
+  for (p = c->peers; p != NULL; p = p->next) {
+    if (p->is_held) timeout = SOON_MS;
+    has_work = has_work || p->has_ended || p->is_false;
+  }
+  has_work = has_work || base->is_stopping || (base->names.first_change != NULL && !c->is_short);
+  base->is_asleep = !has_work;
+  pthread_mutex_unlock(&base->lock);
+  count = epoll_wait(c->poller, events, EVENTS_MAX, has_work ? 0 : timeout);
+  pthread_mutex_lock(&base->lock);
+  base->is_asleep = false;
+  pthread_mutex_unlock(&base->lock);
+  store_sleeps(c);
+  for (i = 0; i < count; ++i) heed_event(c, &events[i]);
+}
+
+/* ---- In the group ---------------------------------------------------------------------------- */
+
+static bool meet(void *context, int socket) { return peer_add(context, socket) != NULL; }
+
+static void leave(local_client *c) {
+  while (c->peers != NULL) peer_remove(c, c->peers);
+  group_leave(&c->group, c->options.directory, c->options.group);
+}
+
+/* Watches the descriptors beside those of peers. The first one may be watched already. */
+static bool watch(const local_client *c) {
+  struct epoll_event event = {.events = EPOLLIN, .data.ptr = (void *)(uintptr_t)&c->base};
+  if (epoll_ctl(c->poller, EPOLL_CTL_ADD, c->base.wakeup, &event) != 0 && errno != EEXIST)
+    return false;
+  event.data.ptr = (void *)(uintptr_t)&c->group;
+  return epoll_ctl(c->poller, EPOLL_CTL_ADD, c->group.listener, &event) == 0;
+}
+
+static bool join(local_client *c) {
+  trouble why = {0, NULL};
+  bool is_in;
+  if (!client_go_away(&c->base)) return false;
+  is_in = group_enter(&c->group, c->options.directory, c->options.group, meet, c, &why);
+  if (is_in && !watch(c)) {
+    why = (trouble){errno, "the socket of the group cannot be watched"};
+    is_in = false;
+  }
+  client_come_back(&c->base);
+  pthread_mutex_lock(&c->base.lock);
+  c->base.is_connected = is_in;
+  c->base.counts.connections += is_in;
+  pthread_cond_broadcast(&c->base.changed);
+  pthread_mutex_unlock(&c->base.lock);
+  if (!is_in) leave(c);
+  client_tell(&c->base, is_in ? MULTICAST_LOCAL_CONNECTED : MULTICAST_LOCAL_REFUSED, why.error,
+              is_in ? c->options.group : why.reason);
+  return is_in;
+}
+
+bool session_run(client *base) {
+  local_client *c = (local_client *)base;
+  if (!join(c)) return false;
+  while (!client_is_stopping(base)) {
+    look_after_peers(c);
+    read_for_a_while(c);
+    go_to_sleep(c);
+  }
+  return true;
+}
+
+void session_end(client *base) {
+  local_client *c = (local_client *)base;
+  leave(c);
+  pthread_mutex_lock(&base->lock);
+  topics_free(c);
+  pthread_mutex_unlock(&base->lock);
+}

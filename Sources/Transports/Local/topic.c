@@ -1,0 +1,76 @@
+#include "local.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+topic *topic_find(const local_client *c, const char *name) {
+  const known_name *known = names_find(&c->base.names, name);
+  return known == NULL ? NULL : known->subscription;
+}
+
+/* Names stay: so do those of a broadcaster. */
+topic *topic_make(local_client *c, const char *name) {
+  known_name *known = names_find(&c->base.names, name);
+  topic *t;
+  if (known == NULL) known = names_add(&c->base.names, name);
+  if (known == NULL || known->subscription != NULL) return known == NULL ? NULL : known->subscription;
+  t = calloc(1, sizeof *t);
+  if (t == NULL) return NULL;
+  t->name = known;
+  known->subscription = t;
+  return t;
+}
+
+size_t topic_kept(const topic *t) {
+  const size_t name_bytes = strlen(t->name->text);
+  const value *v;
+  size_t total = 0;
+  for (v = t->values; v != NULL; v = v->next) total += ring_size_of(name_bytes, v->size);
+  return total;
+}
+
+value *topic_value(const topic *t, uint32_t event) {
+  value *v = t->values;
+  while (v != NULL && v->event != event) v = v->next;
+  return v;
+}
+
+value *value_make(uint32_t event, span payload) {
+  value *v = malloc(sizeof *v + payload.size);
+  if (v == NULL) return NULL;
+  v->event = event;
+  v->size = payload.size;
+  if (payload.size > 0) memcpy(v->payload, payload.at, payload.size);
+  return v;
+}
+
+/* Behind the others: values are given in the order in which they were published. */
+void topic_keep(topic *t, value *v) {
+  value **place = &t->values;
+  v->next = NULL;
+  while (*place != NULL) {
+    value *old = *place;
+    if (old->event == v->event) {
+      *place = old->next;
+      free(old);
+    } else {
+      place = &old->next;
+    }
+  }
+  *place = v;
+}
+
+void topics_free(local_client *c) {
+  const names *all = &c->base.names;
+  known_name *name;
+  for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
+    topic *t = name->subscription;
+    while (t != NULL && t->values != NULL) {
+      value *v = t->values;
+      t->values = v->next;
+      free(v);
+    }
+    free(t);
+    name->subscription = NULL;
+  }
+}
