@@ -92,8 +92,8 @@ static multicast_status prepare(client *base, const void *options) {
   c->memory_file = c->poller = c->group.folder = c->group.listener = -1;
   if (!texts_copy(&c->texts, &c->options, option_texts, TEXTS))
     return MULTICAST_ERROR_OUT_OF_MEMORY;
-  c->has_company =
-      sched_getaffinity(0, sizeof processors, &processors) == 0 && CPU_COUNT(&processors) > 1;
+  if (sched_getaffinity(0, sizeof processors, &processors) == 0)
+    c->processors = (unsigned)CPU_COUNT(&processors);
   c->memory_file = memory_create(&c->memory, c->options.ring_bytes);
   if (c->memory_file == -ENOMEM) return MULTICAST_ERROR_OUT_OF_MEMORY;
   c->poller = epoll_create1(EPOLL_CLOEXEC);

@@ -90,7 +90,7 @@ typedef struct local_client {
   memory memory; /* what this client shows: its board and its ring */
   int memory_file;
   int poller;       /* an epoll */
-  bool has_company; /* there is a processor for the peers, too: looking again may pay */
+  unsigned processors;
 
   /* Under the lock. */
   peer *peers;
