@@ -80,7 +80,7 @@ function(multicast_install_pc name component)
 endfunction()
 multicast_install_pc(multicast multicast_development)
 
-# libmulticast-mqtt and libmulticast-nats are packages of their own.
+# The transports are packages of their own.
 function(multicast_install_transport name Name)
   target_include_directories(multicast_${name} INTERFACE
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -93,6 +93,9 @@ function(multicast_install_transport name Name)
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_${name}_development)
   multicast_install_pc(multicast-${name} multicast_${name}_development)
 endfunction()
+if(MULTICAST_LOCAL)
+  multicast_install_transport(local Local)
+endif()
 if(MULTICAST_MQTT)
   multicast_install_transport(mqtt Mqtt)
 endif()

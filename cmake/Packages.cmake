@@ -3,8 +3,9 @@
 #   cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr -DMULTICAST_DOCS=ON && cmake --build build
 #   cpack --config build/CPackConfig.cmake -G DEB -B packages
 #
-# libmulticast1 is what programs run with, libmulticast-dev what they are built with. With MULTICAST_MQTT
-# there are libmulticast-mqtt1 and libmulticast-mqtt-dev, too; with MULTICAST_NATS the same for NATS.
+# libmulticast1 is what programs run with, libmulticast-dev what they are built with. With MULTICAST_LOCAL
+# there are libmulticast-local1 and libmulticast-local-dev, too; with MULTICAST_MQTT and MULTICAST_NATS
+# the same for MQTT and NATS.
 # Without MULTICAST_DOCS, which needs Doxygen and Python, libmulticast-dev has no man pages.
 
 set(CPACK_PACKAGE_NAME multicast)
@@ -67,8 +68,9 @@ This package has the headers for C and C++, the static library, ${multicast_man_
 files for CMake and pkg-config, and multicast-trace, which traces programs.")
 
 set(multicast_packages RUNTIME DEVELOPMENT)
-# The packages of a transport: its name in capitals, how it is written, and what carries it.
-macro(multicast_package_transport NAME PROTOCOL CARRIER)
+# The packages of a transport: its name in capitals, what is between the observers, and how they get
+# notifications there.
+macro(multicast_package_transport NAME BETWEEN CARRIED)
   string(TOLOWER ${NAME} multicast_name)
   list(APPEND multicast_packages ${NAME}_RUNTIME ${NAME}_DEVELOPMENT)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR})
@@ -93,19 +95,23 @@ macro(multicast_package_transport NAME PROTOCOL CARRIER)
         "the header, ${multicast_man_pages}and the files for CMake and pkg-config")
     endif()
     set(CPACK_DEBIAN_${NAME}_${multicast_kind}_DESCRIPTION
-"one-to-many delegation over ${PROTOCOL} - ${multicast_what}
+"one-to-many delegation ${BETWEEN} - ${multicast_what}
 A broadcaster of libmulticast notifies observers by name. With this transport
-they may be in other processes and on other machines: ${CARRIER} carries
-the notifications.
+they may be in other processes ${CARRIED}.
 
 This package has ${multicast_content}.")
   endforeach()
 endmacro()
+if(MULTICAST_LOCAL)
+  multicast_package_transport(LOCAL "between processes" "of this machine, without a server")
+endif()
 if(MULTICAST_MQTT)
-  multicast_package_transport(MQTT MQTT "an MQTT broker")
+  multicast_package_transport(MQTT "over MQTT"
+    "and on other machines: an MQTT broker carries\nthe notifications")
 endif()
 if(MULTICAST_NATS)
-  multicast_package_transport(NATS NATS "a NATS server")
+  multicast_package_transport(NATS "over NATS"
+    "and on other machines: a NATS server carries\nthe notifications")
 endif()
 
 # Each package is a group: a component of the library and one of what Debian wants beside it.

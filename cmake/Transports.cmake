@@ -1,16 +1,18 @@
-# libmulticast-mqtt, with -DMULTICAST_MQTT=ON, and libmulticast-nats, with -DMULTICAST_NATS=ON: the
-# transports of broadcasters over MQTT and NATS. Each is a shared library of its own, which uses
-# libmulticast.so and the client library that Debian has.
+# libmulticast-local, but with -DMULTICAST_LOCAL=OFF; libmulticast-mqtt, with -DMULTICAST_MQTT=ON, and
+# libmulticast-nats, with -DMULTICAST_NATS=ON: the transports of broadcasters between processes, and
+# over MQTT and NATS. Each is a shared library of its own, which uses libmulticast.so, and the client
+# library that Debian has, if it needs one.
 
 # The files are small: much of the cost of a message is in calls from one to another.
-if(MULTICAST_MQTT OR MULTICAST_NATS)
+if(MULTICAST_LOCAL OR MULTICAST_MQTT OR MULTICAST_NATS)
   include(CheckIPOSupported)
   check_ipo_supported(RESULT multicast_has_ipo LANGUAGES C)
 endif()
 
+# multicast_find_engine(NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
 # ENGINE: the library that has HEADER. The cache variables MULTICAST_<ENGINE>_INCLUDE and
 # MULTICAST_<ENGINE>_LIBRARY say where it is. PACKAGE: Debian's.
-function(multicast_add_transport NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
+function(multicast_find_engine NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
   set(include MULTICAST_${ENGINE}_INCLUDE)
   set(library MULTICAST_${ENGINE}_LIBRARY)
   find_path(${include} ${HEADER} DOC "The folder of ${HEADER}")
@@ -20,13 +22,17 @@ function(multicast_add_transport NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
     message(FATAL_ERROR
       "MULTICAST_${NAME} needs lib${LIBRARY}. Debian: apt-get install ${PACKAGE}")
   endif()
+endfunction()
 
-  string(TOLOWER ${NAME} name)
+# FOLDER: that of the transport in Sources/Transports. ENGINE: what multicast_find_engine() has
+# found, or nothing.
+function(multicast_add_transport FOLDER ENGINE)
+  string(TOLOWER ${FOLDER} name)
   set(target multicast_${name})
   set(map ${PROJECT_SOURCE_DIR}/cmake/${target}.map)
   set(all ${PROJECT_SOURCE_DIR}/Sources/Transports)
   file(GLOB sources CONFIGURE_DEPENDS
-    ${all}/${NAME}/*.c ${all}/Common/*.c ${all}/Common/Messages/*.c ${all}/Common/Names/*.c)
+    ${all}/${FOLDER}/*.c ${all}/Common/*.c ${all}/Common/Messages/*.c ${all}/Common/Names/*.c)
   add_library(${target} SHARED ${sources})
   add_library(multicast::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES
@@ -34,19 +40,30 @@ function(multicast_add_transport NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
     INTERPROCEDURAL_OPTIMIZATION ${multicast_has_ipo}
     C_STANDARD 11 C_EXTENSIONS ON C_VISIBILITY_PRESET hidden LINK_DEPENDS ${map})
-  target_include_directories(${target} PRIVATE ${${include}})
+  if(ENGINE)
+    target_include_directories(${target} PRIVATE ${MULTICAST_${ENGINE}_INCLUDE})
+    target_link_libraries(${target} PRIVATE ${MULTICAST_${ENGINE}_LIBRARY})
+  endif()
   target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
   target_compile_options(${target} PRIVATE -Wall -Wextra ${multicast_sanitize_flags})
   # Whichever kind the program itself links: the handles are those of the shared library.
-  target_link_libraries(${target} PUBLIC multicast PRIVATE ${${library}} Threads::Threads)
+  target_link_libraries(${target} PUBLIC multicast PRIVATE Threads::Threads)
   target_link_options(${target} PRIVATE LINKER:--version-script=${map}
     # Its thread may be the last to use it, and fork() calls it.
     LINKER:-z,nodelete LINKER:-z,now LINKER:-z,defs ${multicast_sanitize_flags})
 endfunction()
 
+if(MULTICAST_LOCAL)
+  multicast_add_transport(Local "")
+  if(NOT PROJECT_IS_TOP_LEVEL AND NOT MULTICAST_INSTALL)
+    set_target_properties(multicast_local PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+endif()
 if(MULTICAST_MQTT)
-  multicast_add_transport(MQTT MOSQUITTO mosquitto.h mosquitto 2.0 libmosquitto-dev)
+  multicast_find_engine(MQTT MOSQUITTO mosquitto.h mosquitto 2.0 libmosquitto-dev)
+  multicast_add_transport(MQTT MOSQUITTO)
 endif()
 if(MULTICAST_NATS)
-  multicast_add_transport(NATS LIBNATS nats/nats.h nats 3.4 libnats-dev)
+  multicast_find_engine(NATS LIBNATS nats/nats.h nats 3.4 libnats-dev)
+  multicast_add_transport(NATS LIBNATS)
 endif()
